@@ -1,0 +1,324 @@
+package blobschema
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// runEncoder makes the blocks of a run. Their offsets are in data until the run is
+// laid out.
+type runEncoder struct {
+	blocks []BlockRef
+	data   []byte
+	raw    []byte
+	texts  textPacker
+	starts []bool // of the queued entries of a block: begins a host
+}
+
+// add ends a block: what is in raw. Compression that does not help is left away.
+func (e *runEncoder) add(b BlockRef) {
+	start := len(e.data)
+	e.data = appendZstd(e.data, e.raw)
+	if len(e.data)-start >= len(e.raw) {
+		e.data = append(e.data[:start], e.raw...)
+	}
+	b.Offset, b.Length, b.Raw = int64(start), int64(len(e.data)-start), int64(len(e.raw))
+	b.Sum = checksum(e.data[start:])
+	e.blocks = append(e.blocks, b)
+	e.raw = e.raw[:0]
+}
+
+// seen makes blocks of settled URLs: how many there are of each slot, then the
+// differences of fingerprints, then generations and states. The differences are
+// turned round, first the high byte of each, then the next: where a slot holds
+// many, the high bytes are zeros, and fingerprints have nothing else to save.
+func (e *runEncoder) seen(all []Seen) {
+	for len(all) > 0 {
+		s := all[:min(len(all), seenPerBlock)]
+		all = all[len(s):]
+		raw := binary.AppendUvarint(e.raw, uint64(len(s)))
+		raw = appendSlots(raw, len(s), func(i int) partition.Slot { return s[i].Slot })
+		at := len(raw)
+		raw = append(raw, make([]byte, seenPlanes*len(s))...)
+		planes := raw[at:]
+		for i := range s {
+			d := s[i].Fingerprint
+			if i > 0 {
+				d -= s[i-1].Fingerprint // wraps where a slot ends, and back when read
+			}
+			for p := range seenPlanes {
+				planes[p*len(s)+i] = byte(d >> (56 - 8*p))
+			}
+		}
+		raw = appendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].Generation) })
+		raw = appendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].State) })
+		e.raw = raw
+		e.add(BlockRef{Kind: SeenBlock, First: s[0].Slot, Last: s[len(s)-1].Slot, Entries: int64(len(s))})
+	}
+}
+
+// appendSlots writes a sorted column of slots as runs: difference and count.
+func appendSlots(dst []byte, n int, at func(i int) partition.Slot) []byte {
+	var prev partition.Slot
+	for i := 0; i < n; {
+		j := i + 1
+		for j < n && at(j) == at(i) {
+			j++
+		}
+		dst = binary.AppendUvarint(dst, uint64(at(i)-prev))
+		dst = binary.AppendUvarint(dst, uint64(j-i))
+		prev, i = at(i), j
+	}
+	return dst
+}
+
+// slots reads what appendSlots wrote; all must be ref's.
+func (c *cursor) slots(n int, ref BlockRef, set func(i int, s partition.Slot)) {
+	var slot uint64
+	for i := 0; i < n && c.err == nil; {
+		slot += c.uvarint(uint64(ref.Last) - slot)
+		count := int(c.uvarint(uint64(n - i)))
+		if slot < uint64(ref.First) || count == 0 {
+			c.fail("slot %d", slot)
+			return
+		}
+		for ; count > 0; count-- {
+			set(i, partition.Slot(slot))
+			i++
+		}
+	}
+}
+
+// hostPrefix is what the first URL of a host is thought to follow.
+func hostPrefix(host string) string { return "https://" + host + "/" }
+
+// queued makes blocks of pending URLs: the hosts with the number of URLs of each,
+// then a column per field, then the URLs.
+func (e *runEncoder) queued(all []Queued) {
+	for len(all) > 0 {
+		q := all[:e.fill(all)]
+		all = all[len(q):]
+		raw := binary.AppendUvarint(e.raw, uint64(len(q)))
+		raw = appendSlots(raw, len(q), func(i int) partition.Slot { return q[i].Slot })
+		for i := 0; i < len(q); {
+			j := i + 1
+			for j < len(q) && !e.starts[j] {
+				j++
+			}
+			raw = binary.AppendUvarint(raw, uint64(j-i))
+			raw = appendPrefixed(raw, q[i].Host)
+			i = j
+		}
+		raw = appendColumn(raw, len(q), func(i int) uint64 {
+			if e.starts[i] {
+				return uint64(q[i].Rank)
+			}
+			return uint64(q[i].Rank - q[i-1].Rank)
+		})
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Generation) })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Depth) })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Attempts) })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Flags) })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return zigzag(q[i].NotBefore) })
+		e.raw = e.texts.append(raw)
+		e.add(BlockRef{Kind: QueuedBlock, First: q[0].Slot, Last: q[len(q)-1].Slot, Entries: int64(len(q)),
+			Host: q[0].Host, Rank: q[0].Rank})
+	}
+}
+
+// startsHost says whether q[i] begins the URLs of a host.
+func startsHost(q []Queued, i int) bool {
+	return i == 0 || q[i].Slot != q[i-1].Slot || q[i].Host != q[i-1].Host
+}
+
+func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// fill packs the URLs of the next block and returns how many it takes: until it
+// is full, counting five bytes for the fields of an entry that is not a URL's.
+func (e *runEncoder) fill(q []Queued) int {
+	e.texts.reset()
+	e.starts = e.starts[:0]
+	size, n := 0, 0
+	for n < len(q) && n < blockEntries && size+5*n+len(e.texts.text) < blockTarget && e.texts.expanded < blockText {
+		e.starts = append(e.starts, startsHost(q, n))
+		if e.starts[n] {
+			size += len(q[n].Host) + 4
+			e.texts.prev = hostPrefix(q[n].Host)
+		}
+		e.texts.add(q[n].URL)
+		n++
+	}
+	return n
+}
+
+// hosts makes blocks of host states.
+func (e *runEncoder) hosts(all []HostState) {
+	for len(all) > 0 {
+		n, size := 0, 0
+		for n < len(all) && n < blockEntries && size < blockTarget {
+			size += len(all[n].Host) + len(all[n].Data) + 8
+			n++
+		}
+		s := all[:n]
+		all = all[n:]
+		raw := binary.AppendUvarint(e.raw, uint64(n))
+		raw = appendSlots(raw, n, func(i int) partition.Slot { return s[i].Slot })
+		raw = appendColumn(raw, n, func(i int) uint64 { return s[i].Version })
+		raw = appendValues(raw, n, func(i int) uint64 { return uint64(len(s[i].Host)) })
+		raw = appendColumn(raw, n, func(i int) uint64 { return uint64(len(s[i].Data)) })
+		for i := range s {
+			raw = append(raw, s[i].Host...)
+		}
+		for i := range s {
+			raw = append(raw, s[i].Data...)
+		}
+		e.raw = raw
+		e.add(BlockRef{Kind: HostBlock, First: s[0].Slot, Last: s[n-1].Slot, Entries: int64(n)})
+	}
+}
+
+// blockDecoder decodes blocks one after another and reuses what it needs for it.
+type blockDecoder struct {
+	buf   []byte
+	texts textUnpacker
+}
+
+func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last partition.Slot) error {
+	if int64(len(data)) != ref.Length || ref.Raw < ref.Length || ref.Raw > maxBlock || ref.Last > maxSlot {
+		return damaged("block of %d bytes where %d are %d", len(data), ref.Length, ref.Raw)
+	}
+	if checksum(data) != ref.Sum {
+		return damaged("checksum of a block")
+	}
+	raw := data
+	if ref.Raw != ref.Length {
+		var err error
+		if raw, err = inflate(d.buf, data, int(ref.Raw)); err != nil {
+			return err
+		}
+		d.buf = raw
+	}
+	c := cursor{b: raw}
+	n := c.count(1)
+	if int64(n) != ref.Entries || n > blockEntries || n == 0 {
+		return damaged("%d entries where %d were promised", n, ref.Entries)
+	}
+	before := *into
+	switch ref.Kind {
+	case SeenBlock:
+		d.seen(&c, n, ref, into)
+	case QueuedBlock:
+		d.queued(&c, n, ref, into)
+	case HostBlock:
+		d.hosts(&c, n, ref, into)
+	default:
+		c.fail("kind %d of a block", ref.Kind)
+	}
+	if err := c.end(); err != nil {
+		*into = before
+		return err
+	}
+	if ref.First < first || ref.Last > last {
+		into.keep(len(before.Seen), len(before.Queued), len(before.Hosts), first, last)
+	}
+	return nil
+}
+
+// keep drops the entries from the given ones on that are not of the slots first to
+// last.
+func (r *Run) keep(seen, queued, hosts int, first, last partition.Slot) {
+	outside := func(s partition.Slot) bool { return s < first || s > last }
+	r.Seen = append(r.Seen[:seen], slices.DeleteFunc(r.Seen[seen:], func(s Seen) bool { return outside(s.Slot) })...)
+	r.Queued = append(r.Queued[:queued], slices.DeleteFunc(r.Queued[queued:], func(q Queued) bool { return outside(q.Slot) })...)
+	r.Hosts = append(r.Hosts[:hosts], slices.DeleteFunc(r.Hosts[hosts:], func(h HostState) bool { return outside(h.Slot) })...)
+}
+
+func (d *blockDecoder) seen(c *cursor, n int, ref BlockRef, into *Run) {
+	if n > len(c.b)/seenPlanes {
+		c.fail("%d fingerprints in %d bytes", n, len(c.b))
+		return
+	}
+	at := len(into.Seen)
+	into.Seen = slices.Grow(into.Seen, n)[:at+n]
+	s := into.Seen[at:]
+	c.slots(n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
+	planes := c.take(uint64(seenPlanes * n))
+	if c.err != nil {
+		return
+	}
+	var fp uint64
+	for i := range s {
+		var diff uint64
+		for p := range seenPlanes {
+			diff = diff<<8 | uint64(planes[p*n+i])
+		}
+		fp += diff
+		s[i].Fingerprint = fp
+	}
+	c.column(n, 1<<32-1, func(i int, v uint64) { s[i].Generation = uint32(v) })
+	c.column(n, uint64(Refused), func(i int, v uint64) {
+		if s[i].State = State(v); s[i].State == Pending {
+			c.fail("settled URL that is pending")
+		}
+	})
+}
+
+func (d *blockDecoder) queued(c *cursor, n int, ref BlockRef, into *Run) {
+	at := len(into.Queued)
+	into.Queued = slices.Grow(into.Queued, n)[:at+n]
+	q := into.Queued[at:]
+	clear(q) // whatever was there before
+	c.slots(n, ref, func(i int, slot partition.Slot) { q[i].Slot = slot })
+	for i := 0; i < n && c.err == nil; {
+		count := int(c.uvarint(uint64(n - i)))
+		host := string(c.prefixed(maxHost))
+		if count == 0 {
+			c.fail("host of no URLs")
+			return
+		}
+		for ; count > 0; count-- {
+			q[i].Host = host
+			i++
+		}
+	}
+	c.column(n, 1<<32-1, func(i int, v uint64) {
+		if startsHost(q, i) {
+			q[i].Rank = uint32(v)
+		} else if q[i].Rank = q[i-1].Rank + uint32(v); q[i].Rank < q[i-1].Rank {
+			c.fail("rank above its bound")
+		}
+	})
+	c.column(n, 1<<32-1, func(i int, v uint64) { q[i].Generation = uint32(v) })
+	c.column(n, 1<<16-1, func(i int, v uint64) { q[i].Depth = uint16(v) })
+	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Attempts = uint8(v) })
+	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
+	c.column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
+	d.texts.read(c, n, maxURL, maxBlockText)
+	for i := 0; i < n && c.err == nil; i++ {
+		if startsHost(q, i) {
+			d.texts.prev = hostPrefix(q[i].Host)
+		}
+		q[i].URL = d.texts.next(c)
+	}
+}
+
+func (d *blockDecoder) hosts(c *cursor, n int, ref BlockRef, into *Run) {
+	at := len(into.Hosts)
+	into.Hosts = slices.Grow(into.Hosts, n)[:at+n]
+	s := into.Hosts[at:]
+	clear(s)
+	c.slots(n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
+	c.column(n, 1<<64-1, func(i int, v uint64) { s[i].Version = v })
+	lengths := make([]uint64, 2*n)
+	c.values(n, maxHost, func(i int, v uint64) { lengths[i] = v })
+	c.column(n, maxHostData, func(i int, v uint64) { lengths[n+i] = v })
+	for i := 0; i < n && c.err == nil; i++ {
+		s[i].Host = string(c.take(lengths[i]))
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		s[i].Data = slices.Clone(c.take(lengths[n+i]))
+	}
+}

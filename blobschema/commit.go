@@ -1,0 +1,336 @@
+package blobschema
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Commit is what a step did, and the state it left: the content of one immutable
+// object (I6). All but the manifest may be empty.
+type Commit struct {
+	Manifest Manifest
+	Pages    []Page
+	Links    []PageLinks
+	// Held are links for other partitions that are in no mail yet, by receiver. Of
+	// each the fields of mail are kept, and no order.
+	Held    map[partition.ID][]Queued
+	Outbox  []OutMail
+	Outside []Queued // links out of scope; the fields of mail are kept
+	Hosts   []HostObservation
+	State   *Run // what changed in the partition's state
+}
+
+// OutMail is mail as it is sent, and sent again: Body is what [EncodeMail] gave.
+type OutMail struct {
+	To     partition.ID
+	Number uint64
+	Body   []byte
+}
+
+// HostObservation is what a commit says of a host's capability (PAPERS C).
+type HostObservation struct {
+	Host          string         `cbor:"1,keyasint"`
+	Slot          partition.Slot `cbor:"2,keyasint"`
+	Conn          time.Duration  `cbor:"3,keyasint,omitempty"` // smoothed time to connect
+	Resp          time.Duration  `cbor:"4,keyasint,omitempty"` // smoothed time of a response
+	PerConnection float64        `cbor:"5,keyasint,omitempty"` // requests
+	Requests      uint64         `cbor:"6,keyasint,omitempty"`
+	Failures      uint64         `cbor:"7,keyasint,omitempty"`
+	Score         float64        `cbor:"8,keyasint,omitempty"`
+}
+
+// The sections of a commit object. All are there but the run of an empty state.
+const (
+	sectionRun      = "run" // first, so that the manifest can say where it is
+	sectionManifest = "manifest"
+	sectionPages    = "pages"    // CBOR sequence (RFC 8742)
+	sectionLinks    = "links"    // see appendLinks
+	sectionHeld     = "held"     // count, then per receiver: ID, length, URLs
+	sectionOutbox   = "outbox"   // count, then per message: receiver, number, body; not compressed again
+	sectionOutside  = "outside"  // URLs
+	sectionHosts    = "hosts"    // CBOR sequence
+	maxListText     = maxSection // of a list's strings, expanded
+)
+
+// EncodeCommit encodes the object of a commit that will be stored under the given
+// name. The manifest it returns is the one it stored: c's, with Version set, times
+// cut to microseconds in UTC, and the run of c.State, if any, appended to Runs. It
+// sorts c.State in place and leaves all else of c as it is.
+//
+// Every error is a bound that c breaks, so that no commit is ever written that
+// could not be read.
+func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, manifest Manifest, err error) {
+	manifest = c.Manifest
+	manifest.Version = Version
+	manifest.Time = storedTime(manifest.Time)
+	var sections []Section
+	if c.State != nil && c.State.Len() > 0 {
+		if err := c.State.Check(); err != nil {
+			return nil, Manifest{}, fmt.Errorf("encode commit: %w", err)
+		}
+		run, ref := EncodeRun(c.State, h)
+		ref.Object, ref.Offset = object, int64(packHeader)
+		manifest.Runs = append(slices.Clip(manifest.Runs), ref)
+		sections = append(sections, Section{sectionRun, run})
+	}
+	if err := manifest.check(); err != nil {
+		return nil, Manifest{}, fmt.Errorf("encode commit: manifest: %w", err)
+	}
+	for _, s := range []struct {
+		name   string
+		append func(c *Commit) ([]byte, error)
+	}{
+		{sectionManifest, func(*Commit) ([]byte, error) { return cborEnc.Marshal(&manifest) }},
+		{sectionPages, encodePages},
+		{sectionLinks, func(c *Commit) ([]byte, error) { return appendLinks(nil, c.Links) }},
+		{sectionHeld, encodeHeld},
+		{sectionOutside, encodeOutside},
+		{sectionHosts, func(c *Commit) ([]byte, error) { return encodeSequence(c.Hosts) }},
+	} {
+		raw, err := s.append(c)
+		if err == nil && len(raw) > maxSection {
+			err = fmt.Errorf("%d bytes are above the bound of %d", len(raw), maxSection)
+		}
+		if err != nil {
+			return nil, Manifest{}, fmt.Errorf("encode commit: section %s: %w", s.name, err)
+		}
+		sections = append(sections, Section{s.name, appendPacked(nil, raw)})
+	}
+	sections = append(sections, Section{sectionOutbox, encodeOutbox(c.Outbox)})
+	return AppendPack(nil, sections), manifest, nil
+}
+
+// storedTime is t as precise as it is stored.
+func storedTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// check refuses ranges of commits that are not in order, or are longer than what
+// went before: CommitNames would not end in time.
+func (m *Manifest) check() error {
+	var next uint64
+	for _, r := range m.Commits {
+		if r.From < next || r.From > r.To || r.To >= m.Seq {
+			return damaged("commits %d to %d before %d", r.From, r.To, m.Seq)
+		}
+		next = r.To + 1
+	}
+	return nil
+}
+
+func encodeSequence[T any](list []T) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(256 * len(list))
+	for i := range list {
+		if err := cborEnc.MarshalToBuffer(&list[i], &buf); err != nil {
+			return nil, err
+		}
+	}
+	return buf.Bytes(), nil
+}
+
+func decodeSequence[T any](raw []byte) ([]T, error) {
+	var list []T
+	for len(raw) > 0 {
+		var v T
+		rest, err := cborDec.UnmarshalFirst(raw, &v)
+		if err != nil {
+			return nil, damaged("CBOR: %v", err)
+		}
+		list, raw = append(list, v), rest
+	}
+	return list, nil
+}
+
+// encodePages makes every text valid UTF-8, which CBOR asks for and servers do not.
+func encodePages(c *Commit) ([]byte, error) {
+	pages := slices.Clone(c.Pages)
+	for i := range pages {
+		p := &pages[i]
+		p.Time = storedTime(p.Time)
+		for _, s := range []*string{&p.URL, &p.MIME, &p.Truncated, &p.Redirect, &p.ETag, &p.Modified, &p.Detail} {
+			*s = strings.ToValidUTF8(*s, "\uFFFD")
+		}
+	}
+	return encodeSequence(pages)
+}
+
+func encodeHeld(c *Commit) ([]byte, error) {
+	dst := binary.AppendUvarint(nil, uint64(len(c.Held)))
+	for _, p := range slices.Sorted(maps.Keys(c.Held)) {
+		urls := sortedByURL(c.Held[p])
+		if err := checkLengths(urls); err != nil {
+			return nil, err
+		}
+		if n := textOf(urls); n > maxListText {
+			return nil, fmt.Errorf("URLs of %d bytes for partition %d", n, p)
+		}
+		dst = binary.AppendUvarint(dst, uint64(p))
+		dst = appendPrefixed(dst, appendURLs(nil, urls))
+	}
+	return dst, nil
+}
+
+func encodeOutside(c *Commit) ([]byte, error) {
+	urls := sortedByURL(c.Outside)
+	if err := checkLengths(urls); err != nil {
+		return nil, err
+	}
+	if n := textOf(urls); n > maxListText {
+		return nil, fmt.Errorf("URLs of %d bytes", n)
+	}
+	return appendURLs(nil, urls), nil
+}
+
+func encodeOutbox(outbox []OutMail) []byte {
+	dst := binary.AppendUvarint(nil, uint64(len(outbox)))
+	for _, m := range outbox {
+		dst = binary.AppendUvarint(dst, uint64(m.To))
+		dst = binary.AppendUvarint(dst, m.Number)
+		dst = appendPrefixed(dst, m.Body)
+	}
+	return dst
+}
+
+// CommitReader reads a commit object section by section: each method decodes its
+// own and no other, every time it is called. It is safe for concurrent use.
+type CommitReader struct {
+	pack *Pack
+}
+
+// OpenCommit opens a whole commit object. The reader keeps data, which must not
+// change any more.
+func OpenCommit(data []byte) (*CommitReader, error) {
+	p, err := OpenPack(data)
+	if err != nil {
+		return nil, fmt.Errorf("open commit: %w", err)
+	}
+	return &CommitReader{p}, nil
+}
+
+func (r *CommitReader) open(section string) ([]byte, error) {
+	b, err := r.pack.Section(section)
+	if err == nil {
+		b, err = unpack(b, maxSection)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode commit: section %s: %w", section, err)
+	}
+	return b, nil
+}
+
+// decodeSection reads one compressed section by decode.
+func decodeSection[T any](r *CommitReader, section string, decode func(raw []byte) (T, error)) (T, error) {
+	var none T
+	raw, err := r.open(section)
+	if err != nil {
+		return none, err
+	}
+	v, err := decode(raw)
+	if err != nil {
+		return none, fmt.Errorf("decode commit: section %s: %w", section, err)
+	}
+	return v, nil
+}
+
+// Manifest decodes the manifest.
+func (r *CommitReader) Manifest() (Manifest, error) {
+	return decodeSection(r, sectionManifest, func(raw []byte) (m Manifest, err error) {
+		// The version is read first: another one may have other types.
+		var v struct {
+			Version int `cbor:"1,keyasint"`
+		}
+		if err := cborDec.Unmarshal(raw, &v); err != nil {
+			return m, damaged("CBOR: %v", err)
+		}
+		if v.Version != Version {
+			return m, fmt.Errorf("%w: %d", ErrVersion, v.Version)
+		}
+		if err := cborDec.Unmarshal(raw, &m); err != nil {
+			return m, damaged("CBOR: %v", err)
+		}
+		return m, m.check()
+	})
+}
+
+// Pages decodes the page records.
+func (r *CommitReader) Pages() ([]Page, error) {
+	return decodeSection(r, sectionPages, decodeSequence[Page])
+}
+
+// Links decodes the links of the pages.
+func (r *CommitReader) Links() ([]PageLinks, error) {
+	return decodeSection(r, sectionLinks, decodeLinks)
+}
+
+// Held decodes the links held for other partitions.
+func (r *CommitReader) Held() (map[partition.ID][]Queued, error) {
+	return decodeSection(r, sectionHeld, func(raw []byte) (map[partition.ID][]Queued, error) {
+		c := cursor{b: raw}
+		held := make(map[partition.ID][]Queued)
+		for n := c.count(2); n > 0 && c.err == nil; n-- {
+			p := partition.ID(c.uvarint(1<<32 - 1))
+			list := cursor{b: c.prefixed(maxSection)}
+			if _, twice := held[p]; twice {
+				c.fail("partition %d twice", p)
+			}
+			held[p] = list.urls(maxSection, maxListText)
+			if err := list.end(); err != nil {
+				return nil, err
+			}
+		}
+		return held, c.end()
+	})
+}
+
+// Outbox decodes the mail of the commit. Bodies are views of the object.
+func (r *CommitReader) Outbox() ([]OutMail, error) {
+	b, err := r.pack.Section(sectionOutbox)
+	if err != nil {
+		return nil, fmt.Errorf("decode commit: %w", err)
+	}
+	c := cursor{b: b}
+	outbox := make([]OutMail, 0, c.count(3))
+	for n := cap(outbox); n > 0 && c.err == nil; n-- {
+		m := OutMail{To: partition.ID(c.uvarint(1<<32 - 1)), Number: c.uvarint(1<<64 - 1)}
+		m.Body = c.prefixed(maxSection)
+		outbox = append(outbox, m)
+	}
+	if err := c.end(); err != nil {
+		return nil, fmt.Errorf("decode commit: section %s: %w", sectionOutbox, err)
+	}
+	return outbox, nil
+}
+
+// Outside decodes the links out of scope.
+func (r *CommitReader) Outside() ([]Queued, error) {
+	return decodeSection(r, sectionOutside, func(raw []byte) ([]Queued, error) {
+		c := cursor{b: raw}
+		list := c.urls(maxSection, maxListText)
+		return list, c.end()
+	})
+}
+
+// Hosts decodes the observations of hosts.
+func (r *CommitReader) Hosts() ([]HostObservation, error) {
+	return decodeSection(r, sectionHosts, decodeSequence[HostObservation])
+}
+
+// Run returns the bytes of the commit's own run, a view of the object, for
+// [DecodeRun] with the last ref of the manifest's Runs. It is nil if the commit
+// changed no state.
+func (r *CommitReader) Run() ([]byte, error) {
+	if off, _ := r.pack.SectionAt(sectionRun); off == 0 {
+		return nil, nil
+	}
+	b, err := r.pack.Section(sectionRun)
+	if err != nil {
+		return nil, fmt.Errorf("decode commit: %w", err)
+	}
+	return b, nil
+}

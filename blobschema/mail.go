@@ -1,0 +1,252 @@
+package blobschema
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Mail is a batch of URLs for one partition. Of each URL only URL, Depth,
+// Generation, Flags and Rank travel: slot and host are what the receiver makes of
+// them, attempts are its own.
+type Mail struct {
+	Crawl  string
+	From   partition.ID // partition.Intake for what comes from outside
+	To     partition.ID
+	Number uint64          // counts the mail from From to To, from 1
+	Epoch  partition.Epoch // of the map by which the sender chose To
+	URLs   []Queued
+}
+
+// Bounds of one message, kept by writer and reader alike.
+const (
+	MaxMailBytes = 256 << 10 // encoded: what every cloud's queue takes
+	MaxMailText  = 4 << 20   // of URLs, expanded
+	MaxMailURLs  = 100_000
+
+	// MailTarget is the size to split mail for. Queues take text and bill by 64 KiB:
+	// this much and a third, for base64, is below it.
+	MailTarget = 45_000
+)
+
+// A letter is mail or a batch of seeds:
+//
+//	kind, version, head, URLs (packed), CRC-32C of all before it
+//
+// The head stays outside of the compression, so that the same URLs take the same
+// bytes in any mail.
+const (
+	letterMail  = 'M'
+	letterSeeds = 'S'
+	letterKind  = 2 // bytes of kind and version
+	letterSum   = 4
+
+	// mailHead is the most that mail takes besides its packed URLs.
+	mailHead = letterKind + 1 + MaxCrawlID + 4*binary.MaxVarintLen64 + letterSum
+	// maxPacked is the most that URLs may inflate to: their texts with nothing shared,
+	// and what else each has.
+	maxPacked = MaxMailText + MaxMailURLs*24
+)
+
+func sealLetter(kind byte, head []byte, urls []Queued) []byte {
+	b := append([]byte{kind, Version}, head...)
+	b = appendPacked(b, appendURLs(nil, urls))
+	return binary.LittleEndian.AppendUint32(b, checksum(b))
+}
+
+// openLetter returns what is between kind and checksum.
+func openLetter(kind byte, b []byte) (*cursor, error) {
+	if len(b) < letterKind+letterSum || b[0] != kind {
+		return nil, damaged("%d bytes do not begin with %q", len(b), kind)
+	}
+	if b[1] != Version {
+		return nil, fmt.Errorf("%w: %d", ErrVersion, b[1])
+	}
+	end := len(b) - letterSum
+	if checksum(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, damaged("checksum")
+	}
+	return &cursor{b: b[letterKind:end]}, nil
+}
+
+// packedURLs reads a letter's URLs, which are all that is left of it.
+func (c *cursor) packedURLs() ([]Queued, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	raw, err := unpack(c.b, maxPacked)
+	if err != nil {
+		return nil, err
+	}
+	list := cursor{b: raw}
+	urls := list.urls(MaxMailURLs, MaxMailText)
+	return urls, list.end()
+}
+
+func checkURLs(urls []Queued) error {
+	if len(urls) > MaxMailURLs {
+		return fmt.Errorf("%d URLs are above the bound of %d", len(urls), MaxMailURLs)
+	}
+	if n := textOf(urls); n > MaxMailText {
+		return fmt.Errorf("URLs of %d bytes are above the bound of %d", n, MaxMailText)
+	}
+	return checkLengths(urls)
+}
+
+func checkLengths(urls []Queued) error {
+	for i := range urls {
+		if n := len(urls[i].URL); n > maxURL {
+			return fmt.Errorf("URL of %d bytes is above the bound of %d", n, maxURL)
+		}
+	}
+	return nil
+}
+
+func textOf(urls []Queued) (n int) {
+	for i := range urls {
+		n += len(urls[i].URL)
+	}
+	return n
+}
+
+// byURL is a total order of what travels, so that equal lists encode alike.
+func byURL(a, b Queued) int {
+	if c := strings.Compare(a.URL, b.URL); c != 0 {
+		return c
+	}
+	return slices.Compare(
+		[]uint32{a.Generation, uint32(a.Depth), a.Rank, uint32(a.Flags)},
+		[]uint32{b.Generation, uint32(b.Depth), b.Rank, uint32(b.Flags)})
+}
+
+// sortedByURL returns urls, or a sorted copy of them.
+func sortedByURL(urls []Queued) []Queued {
+	if slices.IsSortedFunc(urls, byURL) {
+		return urls
+	}
+	urls = slices.Clone(urls)
+	slices.SortFunc(urls, byURL)
+	return urls
+}
+
+// EncodeMail encodes mail. The order of its URLs is not kept, and equal mail has
+// equal bytes. Mail over a bound is an error: see [SplitMail].
+func EncodeMail(m Mail) ([]byte, error) {
+	err := CheckCrawlID(m.Crawl)
+	if err == nil {
+		err = checkURLs(m.URLs)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode mail: %w", err)
+	}
+	head := appendPrefixed(nil, m.Crawl)
+	head = binary.AppendUvarint(head, uint64(m.From))
+	head = binary.AppendUvarint(head, uint64(m.To))
+	head = binary.AppendUvarint(head, m.Number)
+	head = binary.AppendUvarint(head, uint64(m.Epoch))
+	b := sealLetter(letterMail, head, sortedByURL(m.URLs))
+	if len(b) > MaxMailBytes {
+		return nil, fmt.Errorf("encode mail: %d bytes are above the bound of %d", len(b), MaxMailBytes)
+	}
+	return b, nil
+}
+
+// DecodeMail decodes mail, and keeps nothing of b. Its URLs are not checked for
+// being canonical.
+func DecodeMail(b []byte) (Mail, error) {
+	if len(b) > MaxMailBytes {
+		return Mail{}, fmt.Errorf("decode mail: %w", damaged("%d bytes", len(b)))
+	}
+	c, err := openLetter(letterMail, b)
+	if err != nil {
+		return Mail{}, fmt.Errorf("decode mail: %w", err)
+	}
+	m := Mail{Crawl: string(c.prefixed(MaxCrawlID))}
+	m.From = partition.ID(c.uvarint(1<<32 - 1))
+	m.To = partition.ID(c.uvarint(1<<32 - 1))
+	m.Number = c.uvarint(1<<64 - 1)
+	m.Epoch = partition.Epoch(c.uvarint(1<<64 - 1))
+	if m.URLs, err = c.packedURLs(); err != nil {
+		return Mail{}, fmt.Errorf("decode mail: %w", err)
+	}
+	if err := CheckCrawlID(m.Crawl); err != nil {
+		return Mail{}, fmt.Errorf("decode mail: %w", damaged("%v", err))
+	}
+	return m, nil
+}
+
+// SplitMail sorts urls in place and cuts them into as few pieces as it can such
+// that each, in a [Mail], is encoded in at most maxRaw bytes (before the queue's
+// base64) and within all bounds; 0 stands for [MailTarget]. A URL that is too
+// long for that is a piece by itself. It compresses to find out: a link's share of
+// that is about a microsecond.
+func SplitMail(urls []Queued, maxRaw int) [][]Queued {
+	if maxRaw <= 0 {
+		maxRaw = MailTarget
+	}
+	slices.SortFunc(urls, byURL)
+	var out [][]Queued
+	for len(urls) > 0 {
+		n, text := 0, 0
+		for n < len(urls) && n < MaxMailURLs && text+len(urls[n].URL) <= MaxMailText {
+			text += len(urls[n].URL)
+			n++
+		}
+		n = max(n, 1)
+		out = splitMail(out, urls[:n:n], min(maxRaw, MaxMailBytes))
+		urls = urls[n:]
+	}
+	return out
+}
+
+func splitMail(out [][]Queued, urls []Queued, limit int) [][]Queued {
+	size := mailHead + len(appendPacked(nil, appendURLs(nil, urls)))
+	if size <= limit || len(urls) == 1 {
+		return append(out, urls)
+	}
+	// Pieces compress worse than the whole, and unevenly: aim a tenth lower.
+	pieces := min(max(size*10/(limit*9)+1, 2), len(urls))
+	for ; pieces > 0; pieces-- {
+		n := (len(urls) + pieces - 1) / pieces
+		out = splitMail(out, urls[:n:n], limit)
+		urls = urls[n:]
+	}
+	return out
+}
+
+type wake struct {
+	Version   int          `json:"version"`
+	Crawl     string       `json:"crawl"`
+	Partition partition.ID `json:"partition"`
+}
+
+// EncodeWake encodes a wake: a hint to run a step for a partition, as JSON.
+func EncodeWake(crawl string, p partition.ID) []byte {
+	b, err := json.Marshal(wake{Version, crawl, p})
+	if err != nil {
+		panic(err) // two numbers and a string always encode
+	}
+	return b
+}
+
+// DecodeWake decodes a wake.
+func DecodeWake(b []byte) (crawl string, p partition.ID, err error) {
+	var w wake
+	if err := json.Unmarshal(b, &w); err != nil {
+		return "", 0, fmt.Errorf("decode wake: %w", damaged("%v", err))
+	}
+	if w.Version != Version {
+		return "", 0, fmt.Errorf("decode wake: %w: %d", ErrVersion, w.Version)
+	}
+	if err := CheckCrawlID(w.Crawl); err != nil {
+		return "", 0, fmt.Errorf("decode wake: %w", damaged("%v", err))
+	}
+	if w.Partition >= partition.MaxPartitions {
+		return "", 0, fmt.Errorf("decode wake: %w", damaged("partition %d", w.Partition))
+	}
+	return w.Crawl, w.Partition, nil
+}

@@ -1,0 +1,253 @@
+package blobschema
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+func compareSeen(a, b Seen) int {
+	if a.Slot != b.Slot {
+		return cmp.Compare(a.Slot, b.Slot)
+	}
+	if a.Fingerprint != b.Fingerprint {
+		return cmp.Compare(a.Fingerprint, b.Fingerprint)
+	}
+	if a.Generation != b.Generation {
+		return cmp.Compare(a.Generation, b.Generation)
+	}
+	return cmp.Compare(a.State, b.State)
+}
+
+func compareQueued(a, b Queued) int {
+	if a.Slot != b.Slot {
+		return cmp.Compare(a.Slot, b.Slot)
+	}
+	if c := strings.Compare(a.Host, b.Host); c != 0 {
+		return c
+	}
+	if a.Rank != b.Rank {
+		return cmp.Compare(a.Rank, b.Rank)
+	}
+	return strings.Compare(a.URL, b.URL)
+}
+
+func compareHosts(a, b HostState) int {
+	if a.Slot != b.Slot {
+		return cmp.Compare(a.Slot, b.Slot)
+	}
+	return strings.Compare(a.Host, b.Host)
+}
+
+// MergeRuns joins runs into a new one, as [Join] does, and leaves them as they are.
+func MergeRuns(h partition.Hash, runs []*Run) *Run {
+	var seen, queued, hosts int
+	for _, r := range runs {
+		seen, queued, hosts = seen+len(r.Seen), queued+len(r.Queued), hosts+len(r.Hosts)
+	}
+	out := &Run{
+		Seen:   make([]Seen, 0, seen),
+		Queued: make([]Queued, 0, queued),
+		Hosts:  make([]HostState, 0, hosts),
+	}
+	for _, r := range runs {
+		out.Seen = append(out.Seen, r.Seen...)
+		out.Queued = append(out.Queued, r.Queued...)
+		out.Hosts = append(out.Hosts, r.Hosts...)
+	}
+	Join(h, out)
+	return out
+}
+
+// Join makes run, in place, the join of all its entries, sorted: one entry per URL
+// and one per host. It is what merging runs means, so several decoded into one Run
+// are merged by it. For each slot and fingerprint
+//
+//   - the highest (Generation, State) wins, where a Queued entry has the state
+//     Pending. A URL asked for again is thus pending, and only that: what settled
+//     its lower generation is in the page records.
+//   - Queued entries of the same generation become one: the lowest Rank and Depth,
+//     all Flags, the most Attempts and, among entries with those, the latest
+//     NotBefore (an attempt that failed knows better when to try again).
+//   - of a host's states the higher Version wins, then the greater Data.
+//
+// Every rule takes the greater by some order, field by field or whole. So joining
+// is commutative, associative and idempotent: runs merge in any order and any
+// number of times (invariants I7, I8). Runs that are sorted one by one, as stored
+// runs are, join in linear time but for a sort of the pending fingerprints.
+func Join(h partition.Hash, run *Run) {
+	run.Hosts = joinHosts(run.Hosts)
+	run.Seen = joinSeen(run.Seen)
+	if joinQueued(h, run) {
+		slices.SortFunc(run.Queued, compareQueued)
+	} else {
+		sortPieces(run.Queued, compareQueued)
+	}
+}
+
+func joinHosts(hosts []HostState) []HostState {
+	sortPieces(hosts, compareHosts)
+	n := 0
+	for i, s := range hosts {
+		if n == 0 || compareHosts(hosts[n-1], s) != 0 {
+			hosts[n] = s
+			n++
+		} else if last := &hosts[n-1]; s.Version > last.Version ||
+			s.Version == last.Version && bytes.Compare(s.Data, last.Data) > 0 {
+			hosts[n-1] = hosts[i]
+		}
+	}
+	clear(hosts[n:])
+	return hosts[:n]
+}
+
+// joinSeen keeps the last entry of each fingerprint, which is the highest.
+func joinSeen(seen []Seen) []Seen {
+	sortPieces(seen, compareSeen)
+	n := 0
+	for _, s := range seen {
+		if n > 0 && seen[n-1].Slot == s.Slot && seen[n-1].Fingerprint == s.Fingerprint {
+			n--
+		}
+		seen[n] = s
+		n++
+	}
+	return seen[:n]
+}
+
+// queuedKey places a Queued entry among the fingerprints.
+type queuedKey struct {
+	fp   uint64
+	slot partition.Slot
+	at   uint32 // in Run.Queued
+}
+
+// joinQueued joins the pending URLs with each other and with the settled ones. The
+// survivors stay in the order they were in, unless it says that they are not.
+func joinQueued(h partition.Hash, run *Run) (unordered bool) {
+	keys := make([]queuedKey, len(run.Queued))
+	for i := range run.Queued {
+		q := &run.Queued[i]
+		keys[i] = queuedKey{fp: h.Fingerprint(q.URL), slot: q.Slot, at: uint32(i)}
+	}
+	slices.SortFunc(keys, func(a, b queuedKey) int {
+		if a.slot != b.slot {
+			return cmp.Compare(a.slot, b.slot)
+		}
+		if a.fp != b.fp {
+			return cmp.Compare(a.fp, b.fp)
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	dropped := make([]bool, len(run.Queued))
+	seen, settled := run.Seen, run.Seen[:0]
+	for i := 0; i < len(keys); {
+		k := keys[i]
+		best := k.at
+		for i++; i < len(keys) && keys[i].slot == k.slot && keys[i].fp == k.fp; i++ {
+			winner, loser, moved := joinPair(run.Queued, best, keys[i].at)
+			best, dropped[loser], unordered = winner, true, unordered || moved
+		}
+		for len(seen) > 0 && (seen[0].Slot < k.slot || seen[0].Slot == k.slot && seen[0].Fingerprint < k.fp) {
+			settled = append(settled, seen[0])
+			seen = seen[1:]
+		}
+		if len(seen) == 0 || seen[0].Slot != k.slot || seen[0].Fingerprint != k.fp {
+			continue
+		}
+		if s := seen[0]; s.State == Pending && s.Generation == run.Queued[best].Generation ||
+			s.Generation < run.Queued[best].Generation {
+			seen = seen[1:] // asked for again
+		} else {
+			dropped[best] = true
+		}
+	}
+	run.Seen = append(settled, seen...)
+	n := 0
+	for i := range run.Queued {
+		if !dropped[i] {
+			run.Queued[n] = run.Queued[i]
+			n++
+		}
+	}
+	clear(run.Queued[n:])
+	run.Queued = run.Queued[:n]
+	return unordered
+}
+
+// joinPair joins q[a] and q[b], two entries of one URL, into one of them, the
+// winner: the one whose place in the order the join has. moved says that neither has
+// it, which takes entries that disagree on the host.
+func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
+	if q[a].Generation < q[b].Generation {
+		return b, a, false
+	}
+	if q[a].Generation > q[b].Generation {
+		return a, b, false
+	}
+	j := q[a]
+	winner, loser = a, b
+	if c := cmp.Compare(q[a].Rank, q[b].Rank); c > 0 || c == 0 && compareQueued(q[a], q[b]) > 0 {
+		winner, loser = b, a
+	}
+	o := &q[b]
+	if o.Attempts > j.Attempts || o.Attempts == j.Attempts && o.NotBefore > j.NotBefore {
+		j.Attempts, j.NotBefore = o.Attempts, o.NotBefore
+	}
+	j.Rank, j.Depth, j.Flags = min(j.Rank, o.Rank), min(j.Depth, o.Depth), j.Flags|o.Flags
+	j.Host, j.URL = min(j.Host, o.Host), min(j.URL, o.URL)
+	moved = compareQueued(j, q[winner]) != 0
+	q[winner] = j
+	return winner, loser, moved
+}
+
+// sortPieces sorts what consists of few sorted pieces, such as runs one after
+// another, in linear time, and anything else like slices.SortFunc.
+func sortPieces[T any](s []T, compare func(a, b T) int) {
+	var ends []int // of the sorted pieces
+	for i := 1; i < len(s); i++ {
+		if compare(s[i-1], s[i]) > 0 {
+			ends = append(ends, i)
+			if len(ends) > 32 { // log2 of this many passes cost what sorting does
+				slices.SortFunc(s, compare)
+				return
+			}
+		}
+	}
+	if len(ends) == 0 {
+		return
+	}
+	ends = append(ends, len(s))
+	var left []T
+	for len(ends) > 1 {
+		n, start := 0, 0
+		for i := 0; i < len(ends); i += 2 { // the last piece of an odd number waits
+			end := ends[min(i+1, len(ends)-1)]
+			left = mergeTwo(s[start:end], ends[i]-start, left, compare)
+			start, ends[n] = end, end
+			n++
+		}
+		ends = ends[:n]
+	}
+}
+
+// mergeTwo merges s[:mid] and s[mid:] with the first half moved aside to scratch,
+// which it returns for the next call.
+func mergeTwo[T any](s []T, mid int, scratch []T, compare func(a, b T) int) []T {
+	left, right := append(scratch[:0], s[:mid]...), s[mid:]
+	scratch = left
+	n := 0
+	for len(left) > 0 && len(right) > 0 {
+		if compare(left[0], right[0]) <= 0 {
+			s[n], left = left[0], left[1:]
+		} else {
+			s[n], right = right[0], right[1:]
+		}
+		n++
+	}
+	copy(s[n:], left)
+	return scratch
+}

@@ -1,0 +1,72 @@
+package blobschema
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// outcomeNames are stored in JSON and used as metric labels: a name, like a
+// number, is never reused.
+var outcomeNames = [...]string{
+	OutcomeNone:        "none",
+	OutcomeOK:          "ok",
+	OutcomeRedirect:    "redirect",
+	OutcomeClientError: "client-error",
+	OutcomeServerError: "server-error",
+	OutcomeRobots:      "robots",
+	OutcomeRobotsGone:  "robots-gone",
+	OutcomeDNS:         "dns",
+	OutcomeForbidden:   "forbidden",
+	OutcomeConnect:     "connect",
+	OutcomeTLS:         "tls",
+	OutcomeTimeout:     "timeout",
+	OutcomeProtocol:    "protocol",
+	OutcomeCut:         "cut",
+	OutcomeSuspect:     "suspect",
+	OutcomeAborted:     "aborted",
+}
+
+// String returns the outcome's name, such as "client-error", or its number if it
+// has none.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) && outcomeNames[o] != "" {
+		return outcomeNames[o]
+	}
+	return "outcome-" + strconv.Itoa(int(o))
+}
+
+// ParseOutcome undoes String for the outcomes that have a name.
+func ParseOutcome(name string) (Outcome, error) {
+	for o, n := range outcomeNames {
+		if n == name && n != "" {
+			return Outcome(o), nil
+		}
+	}
+	return OutcomeNone, fmt.Errorf("parse outcome: no outcome is called %q", name)
+}
+
+// MarshalText makes JSON show names; CBOR keeps the number.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText for the outcomes that have a name.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	parsed, err := ParseOutcome(string(text))
+	if err != nil {
+		return err
+	}
+	*o = parsed
+	return nil
+}
+
+// String returns "pending", "fetched" or "refused".
+func (s State) String() string {
+	switch s {
+	case Pending:
+		return "pending"
+	case Fetched:
+		return "fetched"
+	case Refused:
+		return "refused"
+	}
+	return "state-" + strconv.Itoa(int(s))
+}

@@ -1,0 +1,56 @@
+package blobschema
+
+import "time"
+
+// Outcome says how asking for a URL ended. The list is closed: its numbers are
+// stored and never reused.
+type Outcome uint8
+
+// The outcomes. Everything up to Failed codes is about one attempt that brought
+// an answer; the refusals say why no answer is kept.
+const (
+	OutcomeNone        Outcome = 0  // not asked for yet
+	OutcomeOK          Outcome = 1  // an answer with status 2xx: a page
+	OutcomeRedirect    Outcome = 2  // 3xx with a usable Location
+	OutcomeClientError Outcome = 3  // 4xx, and 3xx without a usable Location
+	OutcomeServerError Outcome = 4  // 5xx after the last attempt
+	OutcomeRobots      Outcome = 10 // robots.txt forbids the URL
+	OutcomeRobotsGone  Outcome = 11 // robots.txt could not be had: 5xx or unreachable (RFC 9309 section 2.3.1.4)
+	OutcomeDNS         Outcome = 12 // the name does not resolve
+	OutcomeForbidden   Outcome = 13 // the address is inside a network that may not be asked
+	OutcomeConnect     Outcome = 14 // no connection: refused, unreachable or timed out
+	OutcomeTLS         Outcome = 15 // the TLS handshake failed
+	OutcomeTimeout     Outcome = 16 // no header, or no whole body, in time
+	OutcomeProtocol    Outcome = 17 // the answer is not HTTP, or breaks its bounds
+	OutcomeCut         Outcome = 18 // the connection ended within the answer
+	OutcomeSuspect     Outcome = 19 // asking for it crashed the step more than once
+	OutcomeAborted     Outcome = 20 // stopped by us (deadline, shutdown): not an answer, never final
+)
+
+// Answered reports whether o is an HTTP answer that is kept in the archive.
+func (o Outcome) Answered() bool { return o >= OutcomeOK && o <= OutcomeServerError }
+
+// Page is what is kept of a URL that was asked for: one per URL and generation.
+type Page struct {
+	URL        string    `cbor:"1,keyasint" json:"url"`
+	Generation uint32    `cbor:"2,keyasint,omitempty" json:"generation,omitempty"`
+	Depth      uint16    `cbor:"3,keyasint,omitempty" json:"depth"`
+	Outcome    Outcome   `cbor:"4,keyasint" json:"outcome"`
+	Status     uint16    `cbor:"5,keyasint,omitempty" json:"status,omitempty"`
+	Time       time.Time `cbor:"6,keyasint" json:"time"` // when the request was sent, UTC
+	MIME       string    `cbor:"7,keyasint,omitempty" json:"mime,omitempty"`
+	Digest     string    `cbor:"8,keyasint,omitempty" json:"digest,omitempty"` // of the payload, as in the WARC: sha1:BASE32
+	BodyBytes  int64     `cbor:"9,keyasint,omitempty" json:"body_bytes,omitempty"`
+	Truncated  string    `cbor:"10,keyasint,omitempty" json:"truncated,omitempty"` // WARC-Truncated reason
+	WARC       string    `cbor:"11,keyasint,omitempty" json:"warc,omitempty"`      // object that holds the response record
+	Offset     int64     `cbor:"12,keyasint,omitempty" json:"offset,omitempty"`    // of the response record's gzip member
+	Length     int64     `cbor:"13,keyasint,omitempty" json:"length,omitempty"`    // compressed bytes of that member
+	Redirect   string    `cbor:"14,keyasint,omitempty" json:"redirect,omitempty"`
+	ETag       string    `cbor:"15,keyasint,omitempty" json:"etag,omitempty"`
+	Modified   string    `cbor:"16,keyasint,omitempty" json:"last_modified,omitempty"`
+	Links      uint32    `cbor:"17,keyasint,omitempty" json:"links,omitempty"`
+	NoIndex    bool      `cbor:"18,keyasint,omitempty" json:"noindex,omitempty"`
+	Detail     string    `cbor:"19,keyasint,omitempty" json:"detail,omitempty"` // short reason in words, for refusals
+	Robots     bool      `cbor:"20,keyasint,omitempty" json:"robots,omitempty"` // this is a robots.txt, asked for by the crawler itself
+	Attempts   uint8     `cbor:"21,keyasint,omitempty" json:"attempts,omitempty"`
+}

@@ -1,0 +1,255 @@
+package blobschema
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Version is the version of every format in this package. A folder or table
+// written by another version is refused at the start, never guessed at.
+const Version = 1
+
+// Crawl is the record that begins a crawl: one conditional create in the KV
+// table. Everything but Settings.Limits, SeedBatches and Published is frozen.
+type Crawl struct {
+	Version    int       `json:"version"`
+	ID         string    `json:"id"`
+	Created    time.Time `json:"created"`
+	HashKey    []byte    `json:"hash_key"` // 16 bytes
+	Slots      int       `json:"slots"`
+	Partitions int       `json:"partitions"` // of epoch 1
+	Settings   Settings  `json:"settings"`
+	// SeedBatches names the objects of seeds given so far, in order; the batch at
+	// index i is mail number i+1 from partition.Intake to every partition.
+	SeedBatches []string `json:"seed_batches"`
+	// Published counts the batches whose mail was sent. Sending one again is harmless.
+	Published int `json:"published"`
+}
+
+// Scope says which links are followed.
+type Scope string
+
+// The scopes.
+const (
+	ScopeHost   Scope = "host"   // the hosts of the seeds, and of what a seed redirects to
+	ScopeDomain Scope = "domain" // their registrable domains
+	ScopeAny    Scope = "any"
+)
+
+// Settings are what a crawl was asked to do. The first group is frozen; the
+// second may change when the crawl is resumed.
+type Settings struct {
+	Scope    Scope    `json:"scope"`
+	Include  []string `json:"include,omitempty"` // RE2; a link must match one, where there are any
+	Exclude  []string `json:"exclude,omitempty"` // RE2; a link must match none
+	MaxDepth int      `json:"max_depth"`         // links from a seed, -1 for no bound
+	MaxBody  int64    `json:"max_body"`          // bytes of a body that are kept
+
+	Delay     time.Duration `json:"delay"` // between the starts of two requests to a host
+	UserAgent string        `json:"user_agent"`
+	Timeout   time.Duration `json:"timeout"` // of one request, whole
+	MaxPages  int64         `json:"max_pages,omitempty"`
+}
+
+// Head is the KV record that names a partition's last commit and holds its
+// lease. Only steps write it, each time by compare-and-set (invariant I4).
+type Head struct {
+	Partition  partition.ID    `json:"partition"`
+	Fence      uint64          `json:"fence"`
+	Owner      string          `json:"owner,omitempty"` // "<process>/<step>", empty when released
+	LeaseUntil time.Time       `json:"lease_until,omitzero"`
+	Crashes    int             `json:"crashes,omitempty"` // takeovers since the last commit
+	Commit     string          `json:"commit,omitempty"`  // object name; empty before the first
+	Seq        uint64          `json:"seq"`               // of that commit
+	Epoch      partition.Epoch `json:"epoch"`
+	Wish       uint64          `json:"wish"` // version of the wish the commit obeyed
+	Due        time.Time       `json:"due,omitzero"`
+	Totals     Totals          `json:"totals"`
+	Sent       []uint64        `json:"sent,omitempty"`    // mail sent, by receiving partition
+	Applied    uint64          `json:"applied,omitempty"` // mail applied, from all senders
+	// Published is the last commit whose outbox, and all before, is known to be sent.
+	Published uint64   `json:"published,omitempty"`
+	Scope     []string `json:"scope,omitempty"` // hosts that seeds redirected to, for the wish
+}
+
+// Totals are a partition's figures since the crawl began.
+type Totals struct {
+	Known      int64            `json:"known,omitempty" cbor:"1,keyasint,omitempty"`   // URLs
+	Pending    int64            `json:"pending,omitempty" cbor:"2,keyasint,omitempty"` // URLs known and not settled
+	Unexamined int64            `json:"unexamined,omitempty" cbor:"3,keyasint,omitempty"`
+	Held       int64            `json:"held,omitempty" cbor:"4,keyasint,omitempty"` // links for others, not yet mailed
+	Hosts      int64            `json:"hosts,omitempty" cbor:"5,keyasint,omitempty"`
+	Pages      int64            `json:"pages,omitempty" cbor:"6,keyasint,omitempty"`    // OutcomeOK, robots.txt apart: what limits count
+	Outcomes   map[string]int64 `json:"outcomes,omitempty" cbor:"7,keyasint,omitempty"` // by Outcome name, robots.txt apart
+	Bytes      int64            `json:"bytes,omitempty" cbor:"8,keyasint,omitempty"`    // received
+	Stored     int64            `json:"stored,omitempty" cbor:"9,keyasint,omitempty"`   // in WARC objects
+	Duplicates int64            `json:"duplicates,omitempty" cbor:"10,keyasint,omitempty"`
+	DeadMail   int64            `json:"dead_mail,omitempty" cbor:"11,keyasint,omitempty"`
+	OutOfScope int64            `json:"out_of_scope,omitempty" cbor:"12,keyasint,omitempty"`
+	WaitMillis int64            `json:"wait_ms,omitempty" cbor:"13,keyasint,omitempty"` // politeness: host-time between ready URL and permission
+	Retries    int64            `json:"retries,omitempty" cbor:"14,keyasint,omitempty"`
+	Robots     int64            `json:"robots,omitempty" cbor:"15,keyasint,omitempty"` // robots.txt answers stored
+}
+
+// Add adds another partition's figures.
+func (t *Totals) Add(o *Totals) {
+	t.Known += o.Known
+	t.Pending += o.Pending
+	t.Unexamined += o.Unexamined
+	t.Held += o.Held
+	t.Hosts += o.Hosts
+	t.Pages += o.Pages
+	t.Bytes += o.Bytes
+	t.Stored += o.Stored
+	t.Duplicates += o.Duplicates
+	t.DeadMail += o.DeadMail
+	t.OutOfScope += o.OutOfScope
+	t.WaitMillis += o.WaitMillis
+	t.Retries += o.Retries
+	t.Robots += o.Robots
+	for k, n := range o.Outcomes {
+		if t.Outcomes == nil {
+			t.Outcomes = map[string]int64{}
+		}
+		t.Outcomes[k] += n
+	}
+}
+
+// Wish is what the operator wants of a running crawl, read by steps at each commit.
+type Wish struct {
+	Version uint64   `json:"version"`
+	Stop    bool     `json:"stop,omitempty"`
+	Pause   bool     `json:"pause,omitempty"`
+	Scope   []string `json:"scope,omitempty"` // hosts added to the scope by redirects of seeds
+}
+
+// Grants is the one record that deals out --max-pages: the sum of Granted never
+// exceeds Limit, and a partition never stores more pages than it was granted.
+type Grants struct {
+	Limit   int64                  `json:"limit"`
+	Granted map[partition.ID]int64 `json:"granted"`
+}
+
+// Manifest is what makes up a partition as of one commit: enough, with the
+// objects it names, to go on. It is a section of the commit object.
+type Manifest struct {
+	Version   int             `cbor:"1,keyasint"`
+	Crawl     string          `cbor:"2,keyasint"`
+	Partition partition.ID    `cbor:"3,keyasint"`
+	Seq       uint64          `cbor:"4,keyasint"`
+	Fence     uint64          `cbor:"5,keyasint"`
+	Epoch     partition.Epoch `cbor:"6,keyasint"`
+	Time      time.Time       `cbor:"7,keyasint"`
+	// Commits are the visible ones before this, oldest first, as ranges of one fence.
+	Commits []CommitRange `cbor:"8,keyasint,omitempty"`
+	// Runs are the runs of state, this commit's own included, oldest first.
+	Runs    []RunRef `cbor:"9,keyasint,omitempty"`
+	Dropped []string `cbor:"10,keyasint,omitempty"` // run objects this commit no longer names
+	// Unsent are the commits whose outbox may not have been published.
+	Unsent []uint64 `cbor:"11,keyasint,omitempty"`
+	// HeldFrom is, by receiver, the first commit with links that are in no mail yet.
+	HeldFrom map[partition.ID]uint64 `cbor:"12,keyasint,omitempty"`
+	Sent     map[partition.ID]uint64 `cbor:"13,keyasint,omitempty"` // last mail number, by receiver
+	Applied  map[partition.ID]Marks  `cbor:"14,keyasint,omitempty"` // mail applied, by sender
+	Totals   Totals                  `cbor:"15,keyasint"`
+	Slots    []SlotSummary           `cbor:"16,keyasint,omitempty"` // of slots that hold anything
+	Wish     uint64                  `cbor:"17,keyasint,omitempty"`
+	Scope    []string                `cbor:"18,keyasint,omitempty"` // hosts added to the scope, as far as obeyed
+	NewScope []string                `cbor:"19,keyasint,omitempty"` // hosts found here that the wish should add
+	Suspects []string                `cbor:"20,keyasint,omitempty"` // URLs about to be asked for, after crashes
+	WARCs    []string                `cbor:"21,keyasint,omitempty"` // objects put for this commit
+}
+
+// CommitRange names the commits From to To that were made under one fence.
+type CommitRange struct {
+	Fence uint64 `cbor:"1,keyasint"`
+	From  uint64 `cbor:"2,keyasint"`
+	To    uint64 `cbor:"3,keyasint"`
+}
+
+// Marks are the mail numbers applied from one sender: all up to Low, and Above.
+type Marks struct {
+	Low   uint64   `cbor:"1,keyasint"`
+	Above []uint64 `cbor:"2,keyasint,omitempty"`
+}
+
+// SlotSummary is what is known of a slot without loading it.
+type SlotSummary struct {
+	_          struct{} `cbor:",toarray"`
+	Slot       partition.Slot
+	Known      uint32
+	Pending    uint32
+	Unexamined uint32 // entries appended since the slot was last loaded
+	Due        int64  // Unix milliseconds of the first URL that may be asked for; 0 for none
+}
+
+// RunRef names a run of state and says what a reader must fetch of it.
+type RunRef struct {
+	Object  string         `cbor:"1,keyasint"` // a commit object, or a merged run
+	Tier    uint8          `cbor:"2,keyasint,omitempty"`
+	Offset  int64          `cbor:"3,keyasint"` // of the run's bytes in the object
+	Length  int64          `cbor:"4,keyasint"`
+	Index   int64          `cbor:"5,keyasint"` // of the index and filter, from Offset; they end the run
+	First   partition.Slot `cbor:"6,keyasint"`
+	Last    partition.Slot `cbor:"7,keyasint"`
+	Entries int64          `cbor:"8,keyasint"`
+}
+
+// State is how far a URL is. A higher state wins when runs are merged.
+type State uint8
+
+// The states.
+const (
+	Pending State = 0 // to be asked for
+	Fetched State = 1 // an answer is kept
+	Refused State = 2 // no answer will be kept; the page record says why
+)
+
+// Seen is a settled URL in a run.
+type Seen struct {
+	Slot        partition.Slot
+	Fingerprint uint64
+	Generation  uint32
+	State       State
+}
+
+// Queued is a pending URL in a run, or a URL in mail.
+type Queued struct {
+	Slot       partition.Slot
+	Host       string
+	Rank       uint32 // the policy's order within the host, lower first
+	URL        string
+	Generation uint32
+	Depth      uint16
+	Attempts   uint8
+	Flags      QueuedFlags
+	NotBefore  int64 // Unix milliseconds, 0 for at once
+}
+
+// QueuedFlags mark a pending URL.
+type QueuedFlags uint8
+
+// FlagSeed marks a seed, and what a seed redirects to (at most five hops).
+const FlagSeed QueuedFlags = 1
+
+// HostState is what is remembered of a host between loads, in a run. The higher
+// Version wins. Data is the frontier's own encoding.
+type HostState struct {
+	Slot    partition.Slot
+	Host    string
+	Version uint64
+	Data    []byte
+}
+
+// maxSeedHops bounds how far a chain of redirects from a seed widens the scope.
+const maxSeedHops = 5
+
+// NextHop returns the flags of what a URL with flags f redirects to: a seed's
+// redirects are seeds, up to five hops, counted above the flag bits.
+func (f QueuedFlags) NextHop() QueuedFlags {
+	if f&FlagSeed == 0 || f>>4 >= maxSeedHops {
+		return 0
+	}
+	return f + 1<<4
+}

@@ -1,0 +1,336 @@
+package blobschema
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/bits-and-blooms/bloom/v3"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Run is a piece of a partition's state in memory. Decoders append to it, [Join]
+// makes one entry per URL of it, [EncodeRun] stores it. The zero value is empty.
+type Run struct {
+	Seen   []Seen
+	Queued []Queued
+	Hosts  []HostState
+}
+
+// Len is the number of entries of all kinds.
+func (r *Run) Len() int { return len(r.Seen) + len(r.Queued) + len(r.Hosts) }
+
+// Sort puts the entries in the order in which they are stored: Seen by slot and
+// fingerprint; Queued by slot, host, rank and URL; Hosts by slot and host.
+func (r *Run) Sort() {
+	sortPieces(r.Seen, compareSeen)
+	sortPieces(r.Queued, compareQueued)
+	sortPieces(r.Hosts, compareHosts)
+}
+
+// Check says what of a run could not be stored: a slot, URL, host or host state
+// out of bounds, or a settled URL that is not settled. EncodeRun is for runs that
+// pass, as every decoded one does.
+func (r *Run) Check() error {
+	for i := range r.Seen {
+		if s := &r.Seen[i]; s.Slot >= partition.MaxSlots || (s.State != Fetched && s.State != Refused) {
+			return fmt.Errorf("check run: seen entry of slot %d is %s", s.Slot, s.State)
+		}
+	}
+	for i := range r.Queued {
+		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > maxURL || len(q.Host) > maxHost {
+			return fmt.Errorf("check run: slot %d, URL of %d bytes or host of %d", q.Slot, len(q.URL), len(q.Host))
+		}
+	}
+	for i := range r.Hosts {
+		if s := &r.Hosts[i]; s.Slot >= partition.MaxSlots || len(s.Host) > maxHost || len(s.Data) > maxHostData {
+			return fmt.Errorf("check run: slot %d, host of %d bytes or its state of %d", s.Slot, len(s.Host), len(s.Data))
+		}
+	}
+	return nil
+}
+
+// BlockKind says what a block of a run holds.
+type BlockKind uint8
+
+// The kinds of block.
+const (
+	SeenBlock   BlockKind = 1
+	QueuedBlock BlockKind = 2
+	HostBlock   BlockKind = 3
+)
+
+// BlockRef describes a block of a run: entries of one kind, of one or more slots.
+type BlockRef struct {
+	Kind        BlockKind
+	First, Last partition.Slot
+	Offset      int64 // from the begin of the run
+	Length      int64 // bytes stored
+	Raw         int64 // bytes inflated; equal to Length if the block is not compressed
+	Entries     int64
+	Sum         uint32 // CRC-32C of what is stored
+	// Host and Rank are those of the first entry of a QueuedBlock: enough to read
+	// the URLs of one host best first, block by block.
+	Host string
+	Rank uint32
+}
+
+// A run is
+//
+//	blocks, in order of their first slot
+//	index: count, then per block: kind, first slot, last slot - first, length, raw length, entries,
+//	       CRC-32C, and for QueuedBlock rank and host
+//	filter: number of 64-bit words, number of hashes, words
+//	tail: offset of the index (8 bytes), CRC-32C of index, filter and that offset, version, "OWR"
+const (
+	runEnd  = "OWR"
+	runTail = 8 + 4 + 1 + len(runEnd)
+
+	blockTarget  = 64 << 10             // bytes of a block, raw
+	blockText    = 1 << 20              // bytes of its URLs, expanded
+	blockEntries = 1 << 14              // at most
+	maxBlock     = blockTarget + 4<<20  // a block ends after the entry that fills it
+	maxBlockText = blockText + 2*maxURL //
+	filterBits   = 10                   // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
+	filterHashes = 7                    //
+	maxHashes    = 16                   // that a reader takes
+	seenPerBlock = blockTarget / 8      //
+	seenPlanes   = 8                    // bytes of a fingerprint
+	maxSlot      = partition.MaxSlots - 1
+)
+
+// EncodeRun encodes a run, which it sorts in place, and describes the result: all
+// of ref but Object, Tier and Offset. An empty run is no bytes and the zero ref.
+func EncodeRun(run *Run, h partition.Hash) (data []byte, ref RunRef) {
+	if run.Len() == 0 {
+		return nil, RunRef{}
+	}
+	run.Sort()
+	e := runEncoder{}
+	e.seen(run.Seen)
+	e.queued(run.Queued)
+	e.hosts(run.Hosts)
+	data, ref = e.layOut(len(run.Seen) + len(run.Queued))
+	ref.Entries = int64(run.Len())
+	ref.Index = int64(len(data))
+	data = appendIndex(data, e.blocks)
+	data = appendFilter(data, run, h)
+	data = binary.LittleEndian.AppendUint64(data, uint64(ref.Index))
+	data = binary.LittleEndian.AppendUint32(data, checksum(data[ref.Index:]))
+	data = append(append(data, Version), runEnd...)
+	ref.Length = int64(len(data))
+	return data, ref
+}
+
+// layOut orders the blocks by their first slot, so that what a range of slots needs
+// is nearly one range of bytes, and puts them one after another.
+func (e *runEncoder) layOut(keys int) (data []byte, ref RunRef) {
+	slices.SortStableFunc(e.blocks, func(a, b BlockRef) int { return cmp.Compare(a.First, b.First) })
+	data = make([]byte, 0, len(e.data)+keys*filterBits/8+len(e.blocks)*64+64)
+	ref.First = e.blocks[0].First
+	for i := range e.blocks {
+		b := &e.blocks[i]
+		stored := e.data[b.Offset : b.Offset+b.Length]
+		b.Offset = int64(len(data))
+		data = append(data, stored...)
+		ref.Last = max(ref.Last, b.Last)
+	}
+	return data, ref
+}
+
+func appendIndex(dst []byte, blocks []BlockRef) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(blocks)))
+	for i := range blocks {
+		b := &blocks[i]
+		dst = append(dst, byte(b.Kind))
+		dst = binary.AppendUvarint(dst, uint64(b.First))
+		dst = binary.AppendUvarint(dst, uint64(b.Last-b.First))
+		dst = binary.AppendUvarint(dst, uint64(b.Length))
+		dst = binary.AppendUvarint(dst, uint64(b.Raw))
+		dst = binary.AppendUvarint(dst, uint64(b.Entries))
+		dst = binary.LittleEndian.AppendUint32(dst, b.Sum)
+		if b.Kind == QueuedBlock {
+			dst = binary.AppendUvarint(dst, uint64(b.Rank))
+			dst = appendPrefixed(dst, b.Host)
+		}
+	}
+	return dst
+}
+
+// The smallest description of a block: ten bytes.
+const indexEntry = 10
+
+func appendFilter(dst []byte, run *Run, h partition.Hash) []byte {
+	words := (uint(len(run.Seen)+len(run.Queued))*filterBits + 63) / 64
+	f := bloom.New(max(words, 1)*64, filterHashes)
+	var key [8]byte
+	for i := range run.Seen {
+		f.Add(filterKey(&key, run.Seen[i].Fingerprint))
+	}
+	for i := range run.Queued {
+		f.Add(filterKey(&key, h.Fingerprint(run.Queued[i].URL)))
+	}
+	dst = binary.AppendUvarint(dst, uint64(f.Cap()/64))
+	dst = append(dst, filterHashes)
+	for _, w := range f.BitSet().Words() {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return dst
+}
+
+func filterKey(key *[8]byte, fp uint64) []byte {
+	binary.LittleEndian.PutUint64(key[:], fp)
+	return key[:]
+}
+
+// RunIndex is what a reader keeps of a run to find its way in it. It is immutable
+// and safe for concurrent use.
+type RunIndex struct {
+	blocks []BlockRef
+	filter *bloom.BloomFilter
+}
+
+// OpenRun reads a run's index and filter: the bytes from ref.Index to the end.
+func OpenRun(index []byte, ref RunRef) (*RunIndex, error) {
+	if len(index) < runTail || ref.Index < 0 || ref.Index+int64(len(index)) != ref.Length {
+		return nil, fmt.Errorf("open run: %w", damaged("index of %d bytes at %d in %d", len(index), ref.Index, ref.Length))
+	}
+	body := index[:len(index)-runTail]
+	tail := cursor{b: index[len(body):]}
+	at, sum := tail.uint64(), tail.uint32()
+	if v := tail.b[0]; string(tail.b[1:]) == runEnd && v != Version {
+		return nil, fmt.Errorf("open run: %w: %d", ErrVersion, v)
+	}
+	if string(tail.b[1:]) != runEnd || at != uint64(ref.Index) || checksum(index[:len(body)+8]) != sum {
+		return nil, fmt.Errorf("open run: %w", damaged("tail or checksum of the index"))
+	}
+	c := cursor{b: body}
+	x := &RunIndex{blocks: c.index(ref)}
+	x.filter = c.filter()
+	if err := c.end(); err != nil {
+		return nil, fmt.Errorf("open run: %w", err)
+	}
+	return x, nil
+}
+
+func (c *cursor) index(ref RunRef) []BlockRef {
+	n := c.count(indexEntry)
+	blocks := make([]BlockRef, 0, n)
+	var off, entries int64
+	for i := 0; i < n && c.err == nil; i++ {
+		b := BlockRef{Kind: BlockKind(c.uvarint(uint64(HostBlock))), Offset: off}
+		b.First = partition.Slot(c.uvarint(maxSlot))
+		b.Last = b.First + partition.Slot(c.uvarint(maxSlot-uint64(b.First)))
+		b.Length = int64(c.uvarint(uint64(ref.Index - off)))
+		b.Raw = int64(c.uvarint(maxBlock))
+		b.Entries = int64(c.uvarint(min(blockEntries, uint64(b.Raw))))
+		b.Sum = c.uint32()
+		if b.Kind == QueuedBlock {
+			b.Rank = uint32(c.uvarint(1<<32 - 1))
+			b.Host = string(c.prefixed(maxHost))
+		}
+		ordered := i == 0 || blocks[i-1].First <= b.First
+		if b.Kind == 0 || b.First < ref.First || b.Last > ref.Last || b.Length > b.Raw || !ordered {
+			c.fail("block %d of the index", i)
+		}
+		off, entries = off+b.Length, entries+b.Entries
+		blocks = append(blocks, b)
+	}
+	if off != ref.Index || entries != ref.Entries {
+		c.fail("blocks of %d bytes and %d entries, not %d and %d", off, entries, ref.Index, ref.Entries)
+	}
+	return blocks
+}
+
+// filter checks what the library does not: its own decoder takes a filter of no
+// bits, and divides by them, or of no hashes, which finds everything.
+func (c *cursor) filter() *bloom.BloomFilter {
+	n := c.uvarint(uint64(len(c.b) / 8))
+	hashes := c.uvarint(maxHashes)
+	b := c.take(n * 8)
+	if n == 0 || hashes == 0 || c.err != nil {
+		c.fail("filter of %d words and %d hashes", n, hashes)
+		return nil
+	}
+	words := make([]uint64, n)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return bloom.FromWithM(words, uint(n)*64, uint(hashes))
+}
+
+// Blocks returns the blocks that hold anything of the slots first to last, in the
+// order in which they are stored.
+func (x *RunIndex) Blocks(first, last partition.Slot) []BlockRef {
+	var out []BlockRef
+	for _, b := range x.blocks {
+		if b.First <= last && b.Last >= first {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Range returns one range of the run's bytes that holds all blocks of the slots
+// first to last, and little else. It is empty if the run has nothing of them.
+func (x *RunIndex) Range(first, last partition.Slot) (off, length int64) {
+	blocks := x.Blocks(first, last)
+	if len(blocks) == 0 {
+		return 0, 0
+	}
+	end := blocks[len(blocks)-1]
+	return blocks[0].Offset, end.Offset + end.Length - blocks[0].Offset
+}
+
+// MayContain says whether a URL may be in the run, seen or queued. False is
+// certain; true is wrong for fewer than 1 URL in 100 that are not there.
+func (x *RunIndex) MayContain(fp uint64) bool {
+	var key [8]byte
+	return x.filter.Test(filterKey(&key, fp))
+}
+
+// DecodeBlock appends to into what a block holds of the slots first to last. data
+// is the block's bytes, which are not kept. After an error into holds what it did.
+func DecodeBlock(data []byte, ref BlockRef, into *Run, first, last partition.Slot) error {
+	var d blockDecoder
+	if err := d.decode(data, ref, into, first, last); err != nil {
+		return fmt.Errorf("decode block: %w", err)
+	}
+	return nil
+}
+
+// DecodeRun appends to into all that a run holds. data is the run's bytes, which
+// are not kept. After an error into holds what it did.
+func DecodeRun(data []byte, ref RunRef, into *Run) error {
+	if ref.Index < 0 || ref.Index > int64(len(data)) {
+		return fmt.Errorf("decode run: %w", damaged("index at %d of %d bytes", ref.Index, len(data)))
+	}
+	x, err := OpenRun(data[ref.Index:], ref)
+	if err != nil {
+		return fmt.Errorf("decode run: %w", err)
+	}
+	before := *into
+	x.grow(into, len(data))
+	var d blockDecoder
+	for _, b := range x.blocks {
+		if err := d.decode(data[b.Offset:b.Offset+b.Length], b, into, 0, maxSlot); err != nil {
+			*into = before
+			return fmt.Errorf("decode run: block at %d: %w", b.Offset, err)
+		}
+	}
+	return nil
+}
+
+// grow makes room for all entries, once instead of in doublings. What the index
+// promises is believed up to an entry a byte.
+func (x *RunIndex) grow(into *Run, believed int) {
+	var n [HostBlock + 1]int
+	for _, b := range x.blocks {
+		n[b.Kind] = min(n[b.Kind]+int(b.Entries), believed)
+	}
+	into.Seen = slices.Grow(into.Seen, n[SeenBlock])
+	into.Queued = slices.Grow(into.Queued, n[QueuedBlock])
+	into.Hosts = slices.Grow(into.Hosts, n[HostBlock])
+}

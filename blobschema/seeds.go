@@ -1,0 +1,48 @@
+package blobschema
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// SeedBatch is an object of URLs that were asked for from outside. Each partition
+// gets its share of a batch in one message, so a batch has the bounds of mail: cut
+// long lists with [SplitMail]. Of a URL the same fields are kept.
+type SeedBatch struct {
+	Version int    // 0 is taken for the current one when encoding
+	Number  uint64 // of the mail that the batch becomes, from 1
+	URLs    []Queued
+}
+
+// maxSeeds leaves room for what mail has besides its URLs, and for a share that
+// compresses a little worse than the whole.
+const maxSeeds = MaxMailBytes - 4<<10
+
+// EncodeSeeds encodes a batch. The order of its URLs is not kept, and equal
+// batches have equal bytes.
+func EncodeSeeds(b SeedBatch) ([]byte, error) {
+	if b.Version != Version && b.Version != 0 {
+		return nil, fmt.Errorf("encode seeds: %w: %d", ErrVersion, b.Version)
+	}
+	if err := checkURLs(b.URLs); err != nil {
+		return nil, fmt.Errorf("encode seeds: %w", err)
+	}
+	data := sealLetter(letterSeeds, binary.AppendUvarint(nil, b.Number), sortedByURL(b.URLs))
+	if len(data) > maxSeeds {
+		return nil, fmt.Errorf("encode seeds: %d bytes are above the bound of %d", len(data), maxSeeds)
+	}
+	return data, nil
+}
+
+// DecodeSeeds decodes a batch.
+func DecodeSeeds(data []byte) (SeedBatch, error) {
+	c, err := openLetter(letterSeeds, data)
+	if err != nil {
+		return SeedBatch{}, fmt.Errorf("decode seeds: %w", err)
+	}
+	b := SeedBatch{Version: Version, Number: c.uvarint(1<<64 - 1)}
+	if b.URLs, err = c.packedURLs(); err != nil {
+		return SeedBatch{}, fmt.Errorf("decode seeds: %w", err)
+	}
+	return b, nil
+}

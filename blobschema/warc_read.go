@@ -1,0 +1,393 @@
+package blobschema
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+var (
+	// ErrWARCDamaged is wrapped by errors of the reader that lie in the bytes: they
+	// are not WARC, cut short, changed since they were written, or over a bound.
+	// Errors of the underlying reader do not wrap it.
+	ErrWARCDamaged = errors.New("damaged WARC record")
+	// ErrWARCDigest is wrapped by the errors of Verify.
+	ErrWARCDigest = errors.New("WARC digest does not match")
+)
+
+// WARCReader reads a WARC file record by record, gzip members and plain records
+// alike (WARC 1.1 section 4, annex D.2). It holds one record at a time: memory is
+// bounded by MaxBlock, whatever the input claims, and grows only with bytes that
+// really came. It may be used by one goroutine at a time.
+type WARCReader struct {
+	MaxBlock int64 // bytes of the largest block accepted; set before the first Next; 0: MaxWARCBlock
+
+	base  int64 // offset at which src begins
+	src   warcSource
+	in    *bufio.Reader // over src
+	gz    *gzip.Reader  // over in; nil until a member was seen
+	text  *bufio.Reader // over gz
+	head  []byte
+	block []byte
+	rec   WARCRecord
+	err   error
+}
+
+// warcSource counts what was read and keeps the source's own failure apart from
+// what decoders make of it.
+type warcSource struct {
+	r   io.Reader
+	n   int64
+	err error
+}
+
+func (s *warcSource) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.n += int64(n)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// NewWARCReader returns a reader of the WARC file r. It reads ahead.
+func NewWARCReader(r io.Reader) *WARCReader { return newWARCReader(r, 64<<10) }
+
+func newWARCReader(r io.Reader, bufferBytes int) *WARCReader {
+	w := &WARCReader{src: warcSource{r: r}}
+	w.in = bufio.NewReaderSize(&w.src, bufferBytes)
+	return w
+}
+
+// Next returns the next record, or io.EOF after the last one. The record and its
+// bytes are valid until the next call; strings in it stay. An error is final: there
+// is no mark to resume at, but records that an index names can still be had with
+// ReadWARCAt. Records of unknown type are returned like others.
+func (w *WARCReader) Next() (*WARCRecord, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	start := w.offset()
+	magic, err := w.in.Peek(2)
+	if len(magic) == 0 && err == io.EOF {
+		w.err = io.EOF
+		return nil, w.err
+	}
+	w.rec = WARCRecord{Offset: start}
+	if err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		err = w.member()
+	} else if err == nil || err == io.EOF {
+		err = w.record(w.in)
+	}
+	if err != nil {
+		w.err = w.failure(start, err)
+		return nil, w.err
+	}
+	w.rec.Length = w.offset() - start
+	return &w.rec, nil
+}
+
+// offset is where the next byte to consume lies.
+func (w *WARCReader) offset() int64 { return w.base + w.src.n - int64(w.in.Buffered()) }
+
+// failure tells where it happened, and whether to blame the bytes or the source.
+func (w *WARCReader) failure(start int64, err error) error {
+	if w.src.err != nil {
+		return fmt.Errorf("read WARC record at %d: %w", start, w.src.err)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read WARC record at %d: %w: %w", start, ErrWARCDamaged, err)
+}
+
+// member reads a gzip member that holds one record. Its checksum is compared only
+// at its end, hence the read past the record.
+func (w *WARCReader) member() error {
+	if w.gz == nil {
+		w.gz = new(gzip.Reader)
+		w.text = bufio.NewReader(nil)
+	}
+	if err := w.gz.Reset(w.in); err != nil {
+		return err
+	}
+	w.gz.Multistream(false)
+	w.text.Reset(w.gz)
+	if err := w.record(w.text); err != nil {
+		return err
+	}
+	switch _, err := w.text.ReadByte(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errors.New("gzip member holds more than one record")
+	default:
+		return err
+	}
+}
+
+// record reads header, block and the two line ends after it into w.rec.
+func (w *WARCReader) record(in *bufio.Reader) error {
+	if err := w.readHead(in); err != nil {
+		return err
+	}
+	size, err := warcParseHead(&w.rec, w.head)
+	if err != nil {
+		return err
+	}
+	bound := w.MaxBlock
+	if bound <= 0 {
+		bound = MaxWARCBlock
+	}
+	if size > bound {
+		return fmt.Errorf("block of %d bytes is over the bound of %d", size, bound)
+	}
+	if err := w.readBlock(in, int(size)); err != nil {
+		return err
+	}
+	var end [4]byte
+	switch _, err := io.ReadFull(in, end[:]); {
+	case err == io.EOF && in == w.in: // the last plain record; indexes leave its line ends out
+	case err != nil:
+		return err
+	case string(end[:]) != string(warcEnd):
+		return errors.New("block is not followed by two line ends: Content-Length is wrong")
+	}
+	w.rec.Body = w.block
+	if warcIsHTTP(w.rec.Type, w.rec.ContentType) {
+		if n := warcHeadEnd(w.block[:min(len(w.block), MaxHTTPHeader)]); n >= 0 {
+			w.rec.Header, w.rec.Body = w.block[:n:n], w.block[n:]
+		}
+	}
+	return nil
+}
+
+// readHead reads up to the first blank line.
+func (w *WARCReader) readHead(in *bufio.Reader) error {
+	w.head = w.head[:0]
+	for line := 0; ; {
+		part, err := in.ReadSlice('\n')
+		w.head = append(w.head, part...)
+		if len(w.head) > MaxWARCHeader {
+			return fmt.Errorf("header of more than %d bytes", MaxWARCHeader)
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n := len(w.head) - line; n == 1 || n == 2 && w.head[line] == '\r' {
+			return nil
+		}
+		line = len(w.head)
+	}
+}
+
+// readBlock reads n bytes. The buffer doubles as they come, so that a large
+// Content-Length with little behind it costs little.
+func (w *WARCReader) readBlock(in *bufio.Reader, n int) error {
+	w.block = w.block[:0]
+	for len(w.block) < n {
+		have := len(w.block)
+		if have == cap(w.block) {
+			w.block = slices.Grow(w.block, min(n-have, max(have, 64<<10)))
+		}
+		m, err := io.ReadFull(in, w.block[have:min(cap(w.block), n)])
+		w.block = w.block[:have+m]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warcParseHead parses a record header (section 4) into r and returns the length of the
+// block. Values lose their angle brackets; unknown fields are ignored (5.1).
+func warcParseHead(r *WARCRecord, head []byte) (size int64, err error) {
+	version, rest, _ := strings.Cut(warcUnfold(head), "\n")
+	if v := strings.TrimSuffix(version, "\r"); v != "WARC/1.1" && v != "WARC/1.0" {
+		return 0, fmt.Errorf("first line %q", warcClip(v))
+	}
+	var kind, date, length, refersToDate string
+	fields := [...]struct {
+		name string
+		to   *string
+	}{
+		{"WARC-Type", &kind},
+		{"WARC-Record-ID", &r.ID},
+		{"WARC-Date", &date},
+		{"Content-Length", &length},
+		{"Content-Type", &r.ContentType},
+		{"WARC-Target-URI", &r.TargetURI},
+		{"WARC-Concurrent-To", &r.ConcurrentTo},
+		{"WARC-Block-Digest", &r.BlockDigest},
+		{"WARC-Payload-Digest", &r.PayloadDigest},
+		{"WARC-IP-Address", &r.IPAddress},
+		{"WARC-Refers-To", &r.RefersTo},
+		{"WARC-Refers-To-Target-URI", &r.RefersToTargetURI},
+		{"WARC-Refers-To-Date", &refersToDate},
+		{"WARC-Truncated", &r.Truncated},
+		{"WARC-Warcinfo-ID", &r.WarcinfoID},
+		{"WARC-Filename", &r.Filename},
+		{"WARC-Profile", &r.Profile},
+		{"WARC-Identified-Payload-Type", &r.PayloadType},
+	}
+	for line := range strings.Lines(rest) {
+		line = strings.TrimRight(line, "\r\n")
+		name, value, ok := strings.Cut(line, ":")
+		if line == "" {
+			break
+		}
+		value = strings.Trim(value, " \t")
+		if !ok || name == "" || warcCheckToken(name) != nil || warcHasControl(value) {
+			return 0, fmt.Errorf("field %q", warcClip(line))
+		}
+		for _, f := range fields {
+			if !strings.EqualFold(name, f.name) {
+				continue
+			}
+			if *f.to != "" && f.to != &r.ConcurrentTo { // only that one may be repeated (5.7); the first is kept
+				return 0, fmt.Errorf("field %s occurs twice", f.name)
+			}
+			if *f.to == "" {
+				*f.to = warcUnbracket(value)
+			}
+		}
+	}
+	r.Type = WARCType(kind)
+	n, err := strconv.ParseUint(length, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("Content-Length %q", warcClip(length))
+	}
+	if kind == "" || r.ID == "" {
+		return 0, errors.New("no WARC-Type or no WARC-Record-ID")
+	}
+	if r.Date, err = warcParseDate(date); err != nil {
+		return 0, fmt.Errorf("WARC-Date %q", warcClip(date))
+	}
+	if refersToDate != "" {
+		if r.RefersToDate, err = warcParseDate(refersToDate); err != nil {
+			return 0, fmt.Errorf("WARC-Refers-To-Date %q", warcClip(refersToDate))
+		}
+	}
+	return int64(n), nil
+}
+
+// warcUnbracket removes the brackets around ids (5.2), and those that WARC 1.0 had
+// around all URIs.
+func warcUnbracket(value string) string {
+	if len(value) >= 2 && value[0] == '<' && value[len(value)-1] == '>' {
+		return value[1 : len(value)-1]
+	}
+	return value
+}
+
+func warcHasControl(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// warcParseDate accepts all granularities of section 5.4.
+func warcParseDate(s string) (t time.Time, err error) {
+	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", time.DateOnly, "2006-01", "2006"} {
+		if t, err = time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return t, err
+}
+
+// ReadWARCAt reads the one record, compressed or plain, that fills the length
+// bytes of src at offset: what an index entry points to. The record is the
+// caller's. Errors are those of WARCReader.Next; anything but exactly one record
+// is damage.
+func ReadWARCAt(src io.ReaderAt, offset, length int64) (*WARCRecord, error) {
+	if offset < 0 || length <= 0 {
+		return nil, fmt.Errorf("read WARC record at %d: %w: length %d", offset, ErrWARCDamaged, length)
+	}
+	w := newWARCReader(io.NewSectionReader(src, offset, length), int(min(length, 64<<10)))
+	w.base = offset
+	r, err := w.Next()
+	switch {
+	case err == io.EOF: // there is nothing at offset
+		return nil, w.failure(offset, err)
+	case err != nil:
+		return nil, err
+	case r.Length != length:
+		return nil, w.failure(offset, fmt.Errorf("it has %d bytes, not %d", r.Length, length))
+	}
+	return r, nil
+}
+
+// Verify recomputes the digests of a record that was read: of the block (5.8), and
+// of the payload (5.9) unless that is elsewhere, as for a revisit. It knows SHA-1
+// and SHA-256, in base 32 or 16. A record without digest, or with one of another
+// kind, is not verified, which is an error too.
+func (r *WARCRecord) Verify() error {
+	payload := r.PayloadDigest
+	if r.Type == WARCTypeRevisit {
+		payload = ""
+	}
+	if r.BlockDigest == "" && payload == "" {
+		return fmt.Errorf("verify %s: %w: there is none", r.ID, ErrWARCDigest)
+	}
+	if err := warcVerify(r.BlockDigest, r.Header, r.Body); err != nil {
+		return fmt.Errorf("verify block of %s: %w", r.ID, err)
+	}
+	if err := warcVerify(payload, r.Body); err != nil {
+		return fmt.Errorf("verify payload of %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// warcVerify compares a labelled digest, if there is one, with that of the parts.
+func warcVerify(digest string, parts ...[]byte) error {
+	if digest == "" {
+		return nil
+	}
+	label, value, _ := strings.Cut(digest, ":")
+	var h hash.Hash
+	switch strings.ToLower(label) {
+	case "sha1", "sha-1":
+		h = sha1.New()
+	case "sha256", "sha-256":
+		h = sha256.New()
+	default:
+		return fmt.Errorf("%w: unknown algorithm %q", ErrWARCDigest, warcClip(label))
+	}
+	for _, p := range parts {
+		h.Write(p)
+	}
+	var want []byte
+	var err error
+	if len(value) == 2*h.Size() {
+		want, err = hex.DecodeString(value)
+	} else {
+		plain := strings.ToUpper(strings.TrimRight(value, "="))
+		want, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(plain)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %q", ErrWARCDigest, warcClip(digest))
+	}
+	if got := h.Sum(nil); string(got) != string(want) {
+		return fmt.Errorf("%w: recorded %s, computed %s", ErrWARCDigest, warcClip(digest), warcDigestText.EncodeToString(got))
+	}
+	return nil
+}

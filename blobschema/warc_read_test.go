@@ -1,0 +1,367 @@
+package blobschema
+
+import (
+	"bytes"
+	stdgzip "compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// warcAsRead is what a reader must return for r.
+func warcAsRead(r *WARCRecord, start, end int) *WARCRecord {
+	w := *r
+	w.ContentType = warcContentType(r)
+	w.Date = r.Date.UTC().Truncate(time.Microsecond)
+	if !w.RefersToDate.IsZero() {
+		w.RefersToDate = r.RefersToDate.UTC().Truncate(time.Microsecond)
+	}
+	w.BlockDigest = warcSHA1Text(r.Header, r.Body)
+	w.Offset, w.Length = int64(start), int64(end-start)
+	return &w
+}
+
+var warcSame = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(WARCRecord{}, "ID", "PayloadDigest", "IPAddress")}
+
+func TestWARCReader(t *testing.T) {
+	records := warcSample(t)
+	for _, c := range []Compression{GzipFast, Gzip6, None} {
+		file, starts := warcPack(t, c, records)
+		for _, slow := range []bool{false, true} {
+			var in io.Reader = bytes.NewReader(file)
+			if slow {
+				in = iotest.OneByteReader(in)
+			}
+			r := NewWARCReader(in)
+			for i := range records {
+				got, err := r.Next()
+				if err != nil {
+					t.Fatalf("%d: record %d: %v", c, i, err)
+				}
+				if diff := cmp.Diff(warcAsRead(records[i], starts[i], starts[i+1]), got, warcSame); diff != "" {
+					t.Errorf("%d: record %d: %s", c, i, diff)
+				}
+				if err := got.Verify(); err != nil {
+					t.Errorf("%d: record %d: %v", c, i, err)
+				}
+			}
+			for range 2 {
+				if _, err := r.Next(); err != io.EOF {
+					t.Errorf("%d: at the end: %v", c, err)
+				}
+			}
+		}
+		for i := len(records) - 1; i >= 0; i-- {
+			got, err := ReadWARCAt(bytes.NewReader(file), int64(starts[i]), int64(starts[i+1]-starts[i]))
+			if err != nil {
+				t.Fatalf("%d: record %d alone: %v", c, i, err)
+			}
+			if diff := cmp.Diff(warcAsRead(records[i], starts[i], starts[i+1]), got, warcSame); diff != "" {
+				t.Errorf("%d: record %d alone: %s", c, i, diff)
+			}
+		}
+		for _, at := range [][2]int{{0, 0}, {-1, 5}, {0, starts[1] - 5}, {0, starts[2]}, {starts[1] + 1, starts[2] - starts[1]}, {len(file), 9}} {
+			if _, err := ReadWARCAt(bytes.NewReader(file), int64(at[0]), int64(at[1])); !errors.Is(err, ErrWARCDamaged) {
+				t.Errorf("%d: range %v: %v", c, at, err)
+			}
+		}
+	}
+}
+
+func TestWARCReaderMixedFile(t *testing.T) {
+	records := warcSample(t)
+	plain, _ := warcPack(t, None, records[:2])
+	packed, _ := warcPack(t, GzipFast, records[2:4])
+	r := NewWARCReader(bytes.NewReader(append(append(bytes.Clone(plain), packed...), plain...)))
+	for i, want := range []int{0, 1, 2, 3, 0, 1} {
+		got, err := r.Next()
+		if err != nil || got.Type != records[want].Type || got.Verify() != nil {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+}
+
+// A record is cut at each byte, and each bit of it is turned: the reader either
+// says that it is damaged, naming the record's offset, or returns the record as it
+// was written (some bits of a gzip header mean nothing).
+func TestWARCReaderDamage(t *testing.T) {
+	records := warcSample(t)
+	small := *records[2]
+	small.Body = small.Body[:200]
+	file, starts := warcPack(t, GzipFast, []*WARCRecord{records[1], &small})
+	second := starts[1]
+	read := func(file []byte) (*WARCRecord, error) {
+		r := NewWARCReader(bytes.NewReader(file))
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		return r.Next()
+	}
+	place := "at " + strconv.Itoa(second) + ":"
+	for n := second + 1; n < len(file); n++ {
+		if _, err := read(file[:n]); !errors.Is(err, ErrWARCDamaged) || !strings.Contains(err.Error(), place) {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+	}
+	whole, err := read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	undetected := 0
+	for bit := second * 8; bit < len(file)*8; bit++ {
+		bad := bytes.Clone(file)
+		bad[bit/8] ^= 1 << (bit % 8)
+		got, err := read(bad)
+		if err == nil {
+			undetected++
+			if diff := cmp.Diff(whole, got); diff != "" {
+				t.Fatalf("bit %d: %s", bit, diff)
+			}
+		} else if !errors.Is(err, ErrWARCDamaged) || !strings.Contains(err.Error(), place) {
+			t.Fatalf("bit %d: %v", bit, err)
+		}
+	}
+	if undetected > 64 { // 6 bytes of time, flags and system in the gzip header, and padding
+		t.Errorf("%d turned bits went unnoticed", undetected)
+	}
+}
+
+func TestWARCReaderRefuses(t *testing.T) {
+	const id = "WARC-Record-ID: <urn:x:1>\r\n"
+	const date = "WARC-Date: 2024-01-01T00:00:00Z\r\n"
+	ok := "WARC/1.1\r\nWARC-Type: resource\r\n" + id + date + "Content-Length: 2\r\n\r\nab\r\n\r\n"
+	if _, err := NewWARCReader(strings.NewReader(ok)).Next(); err != nil {
+		t.Fatal(err)
+	}
+	zip := func(s string) string {
+		var b bytes.Buffer
+		z := stdgzip.NewWriter(&b)
+		io.WriteString(z, s)
+		z.Close()
+		return b.String()
+	}
+	for name, file := range map[string]string{
+		"one byte":          "W",
+		"text":              "hello world\n\n",
+		"blank":             "\r\n\r\n",
+		"other version":     strings.Replace(ok, "1.1", "2.0", 1),
+		"no type":           strings.Replace(ok, "WARC-Type", "X", 1),
+		"no id":             strings.Replace(ok, "WARC-Record-ID", "X", 1),
+		"no date":           strings.Replace(ok, "WARC-Date", "X", 1),
+		"bad date":          strings.Replace(ok, "2024-01-01", "2024-13-01", 1),
+		"bad other date":    strings.Replace(ok, id, id+"WARC-Refers-To-Date: x\r\n", 1),
+		"no length":         strings.Replace(ok, "Content-Length", "X", 1),
+		"negative length":   strings.Replace(ok, "Length: 2", "Length: -2", 1),
+		"signed length":     strings.Replace(ok, "Length: 2", "Length: +2", 1),
+		"huge length":       strings.Replace(ok, "Length: 2", "Length: 99999999999999999999", 1),
+		"length over bound": strings.Replace(ok, "Length: 2", "Length: 67108865", 1),
+		"length over input": strings.Replace(ok, "Length: 2", "Length: 67108864", 1),
+		"short length":      strings.Replace(ok, "Length: 2", "Length: 1", 1),
+		"two lengths":       strings.Replace(ok, "Content-Length: 2", "Content-Length: 2\r\ncontent-length: 1", 1),
+		"control character": strings.Replace(ok, "urn:x:1", "urn:x:\x00", 1),
+		"lone CR":           strings.Replace(ok, "urn:x:1", "urn\rx:1", 1),
+		"no colon":          strings.Replace(ok, "WARC-Type:", "WARC-Type", 1),
+		"bad name":          strings.Replace(ok, "WARC-Type:", "WARC Type:", 1),
+		"endless header":    "WARC/1.1\r\n" + strings.Repeat("X: y\r\n", MaxWARCHeader),
+		"endless line":      "WARC/1.1\r\nX: " + strings.Repeat("y", 2*MaxWARCHeader),
+		"two in one member": zip(ok + ok),
+		"more in member":    zip(ok + "\n"),
+		"empty member":      zip(""),
+		"cut in member":     zip(ok[:len(ok)-4]),
+		"gzip name":         "\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x00name",
+	} {
+		if r, err := NewWARCReader(strings.NewReader(file)).Next(); !errors.Is(err, ErrWARCDamaged) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	r := NewWARCReader(strings.NewReader(ok))
+	r.MaxBlock = 1
+	for range 2 {
+		if _, err := r.Next(); !errors.Is(err, ErrWARCDamaged) {
+			t.Errorf("over the configured bound: %v", err)
+		}
+	}
+	broken := errors.New("network")
+	in := io.MultiReader(strings.NewReader(ok[:40]), iotest.ErrReader(broken))
+	if _, err := NewWARCReader(in).Next(); !errors.Is(err, broken) || errors.Is(err, ErrWARCDamaged) {
+		t.Errorf("failing source: %v", err)
+	}
+	if _, err := NewWARCReader(iotest.ErrReader(broken)).Next(); !errors.Is(err, broken) || errors.Is(err, ErrWARCDamaged) {
+		t.Errorf("source failing at once: %v", err)
+	}
+}
+
+func TestWARCReaderTolerates(t *testing.T) {
+	const folded = "WARC/1.0\nwarc-type:resource\nWARC-Record-ID: <urn:x:1>\nWARC-Target-URI: <http://e.example/>\n" +
+		"WARC-Date: 2024-01\nX-Unknown: é\nContent-Type:\n  text/plain\nWARC-Concurrent-To: <urn:x:2>\n" +
+		"WARC-Concurrent-To: <urn:x:3>\nContent-Length: 2\n\nab"
+	got, err := NewWARCReader(strings.NewReader(folded)).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &WARCRecord{
+		Type: WARCTypeResource, ID: "urn:x:1", TargetURI: "http://e.example/", Date: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+		ContentType: "text/plain", ConcurrentTo: "urn:x:2", Body: []byte("ab"), Length: int64(len(folded)),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a header claims costs nothing until the bytes come.
+func TestWARCReaderMemory(t *testing.T) {
+	file := "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\nContent-Length: 67108864\r\n\r\nab"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := NewWARCReader(strings.NewReader(file)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes allocated for a record of two", n)
+	}
+}
+
+func TestWARCVerify(t *testing.T) {
+	const (
+		helloSHA1   = "sha1:6VZNHFX25EQGMKDRJ6ZM4AHXF2KPEJMP"
+		helloSHA256 = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+	)
+	for i, c := range []struct {
+		block, payload string
+		typ            WARCType
+		ok             bool
+	}{
+		{helloSHA1, "", WARCTypeResource, true},
+		{"", helloSHA1, WARCTypeResource, true},
+		{"SHA-1:6vznhfx25eqgmkdrj6zm4ahxf2kpejmp", "", WARCTypeResource, true},
+		{"sha1:F572D396FAE9206628714FB2CE00F72E94F2258F", "", WARCTypeResource, true},
+		{helloSHA256, helloSHA1, WARCTypeResource, true},
+		{"sha256:LCI3LNJC2XPQQ3IP6CYRB66Z2IN3J7DRMOXTJUECQ2ROQRXWXYBQ====", "", WARCTypeResource, true},
+		{helloSHA1, PayloadDigest(nil), WARCTypeRevisit, true}, // its payload is elsewhere
+		{"", "", WARCTypeResource, false},
+		{"", helloSHA1, WARCTypeRevisit, false},
+		{helloSHA1, PayloadDigest(nil), WARCTypeResource, false},
+		{PayloadDigest(nil), helloSHA1, WARCTypeResource, false},
+		{"md5:b1946ac92492d2347c6235b4d2611184", "", WARCTypeResource, false},
+		{"sha1:", "", WARCTypeResource, false},
+		{"sha1", "", WARCTypeResource, false},
+		{"sha1:!!!", "", WARCTypeResource, false},
+	} {
+		r := &WARCRecord{Type: c.typ, Body: []byte("hello\n"), BlockDigest: c.block, PayloadDigest: c.payload}
+		if err := r.Verify(); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrWARCDigest) {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+}
+
+// Files that warcio wrote, in both forms, are read record by record.
+func TestWARCForeign(t *testing.T) {
+	types := []WARCType{WARCTypeInfo, WARCTypeResponse, WARCTypeRequest, WARCTypeRevisit, WARCTypeMetadata}
+	for _, name := range []string{"foreign.warc", "foreign.warc.gz"} {
+		file, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := NewWARCReader(bytes.NewReader(file))
+		for i, want := range types {
+			got, err := r.Next()
+			if err != nil {
+				t.Fatalf("%s: record %d: %v", name, i, err)
+			}
+			if err := got.Verify(); err != nil || got.Type != want || got.ID != "urn:uuid:00000000-0000-4000-8000-00000000000"+strconv.Itoa(i+1) {
+				t.Errorf("%s: record %d: %s %s, %v", name, i, got.Type, got.ID, err)
+			}
+			if want != WARCTypeResponse {
+				continue
+			}
+			m, err := got.HTTP()
+			if err != nil || m.Status != 200 || string(m.Body) != "<title>Un été</title>\n<p>x" || got.TargetURI != "http://example.org/" || got.IPAddress != "192.0.2.7" {
+				t.Errorf("%s: response %+v, %v", name, m, err)
+			}
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Errorf("%s: at the end: %v", name, err)
+		}
+	}
+}
+
+func BenchmarkWARCReader(b *testing.B) {
+	file, _ := warcPack(b, GzipFast, warcBenchRecords())
+	file = bytes.Repeat(file, 50)
+	b.SetBytes(int64(len(file)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r := NewWARCReader(bytes.NewReader(file))
+		for {
+			rec, err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err == nil {
+				err = rec.Verify()
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// FuzzWARCReader: hostile bytes give records or an error, never a panic, a stall
+// or a block over the bound; what was read and can be written is read again alike.
+func FuzzWARCReader(f *testing.F) {
+	for _, c := range []Compression{GzipFast, None} {
+		records := warcSample(f)
+		records[2].Body = records[2].Body[:100] // small seeds mutate better
+		file, starts := warcPack(f, c, records)
+		f.Add(file)
+		f.Add(file[:starts[1]])
+		f.Add(file[starts[1]:starts[2]])
+	}
+	f.Add([]byte("WARC/1.0\nWARC-Type:revisit\nWARC-Record-ID:<>\nWARC-Date:2024\nContent-Length:0\n\n"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		r := NewWARCReader(bytes.NewReader(file))
+		r.MaxBlock = 1 << 20
+		at := int64(0)
+		for {
+			got, err := r.Next()
+			if err != nil {
+				if err != io.EOF && !errors.Is(err, ErrWARCDamaged) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got.Offset != at || got.Length <= 0 || at+got.Length > int64(len(file)) || cap(got.Body) > 2<<20 {
+				t.Fatalf("record at %d of %d bytes, after %d", got.Offset, got.Length, at)
+			}
+			at += got.Length
+			_ = got.Verify()
+			_, _ = got.HTTP()
+			one, _, err := NewWARCEncoder(None).Append(nil, got)
+			if err != nil {
+				continue // readers accept more than may be written
+			}
+			again, err := ReadWARCAt(bytes.NewReader(one), 0, int64(len(one)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Verify(); err != nil && got.PayloadDigest == "" {
+				t.Fatal(err)
+			}
+			if again.TargetURI != got.TargetURI || again.Type != got.Type || !bytes.Equal(again.Header, got.Header) || !bytes.Equal(again.Body, got.Body) {
+				t.Fatalf("wrote %+v, read %+v", got, again)
+			}
+		}
+	})
+}

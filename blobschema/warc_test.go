@@ -1,0 +1,505 @@
+package blobschema
+
+import (
+	"bufio"
+	"bytes"
+	stdgzip "compress/gzip"
+	"crypto/sha1"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"net/textproto"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var warcDay = time.Date(2024, 2, 29, 23, 59, 58, 123456789, time.UTC)
+
+// warcSample is a capture as a crawl writes it: info, request, response, and the
+// other types in forms that the sections allow.
+func warcSample(t testing.TB) []*WARCRecord {
+	t.Helper()
+	const page = "https://www.example.org/a%20b?q=1&r=(x)#frag"
+	requestHead := AppendHTTPRequestHead(nil, "GET", "/a%20b?q=1&r=(x)", []HeaderField{{"Host", "www.example.org"}, {"User-Agent", "orbweaver/0"}})
+	request := &WARCRecord{Type: WARCTypeRequest, Date: warcDay, TargetURI: page, IPAddress: "2001:DB8::0:1", Header: requestHead}
+	_, id, err := NewWARCEncoder(None).Append(nil, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte("<!doctype html><title>Grüße</title>\r\n\r\nWARC/1.1\r\n\x00\xff" + strings.Repeat("<p>text</p>\n", 500))
+	head := AppendHTTPResponseHead(nil, "HTTP/2.0", 200, "OK", []HeaderField{{"Content-Type", "text/html"}, {"Transfer-Encoding", "chunked"}})
+	return []*WARCRecord{
+		WARCInfo(warcDay.Truncate(time.Second), "crawl-00001.warc.gz", WARCInfoFields{
+			Software: "orbweaver/0", UserAgent: "bot\r\nevil: 1", IsPartOf: "crawl-1", Operator: "a\xffb",
+		}),
+		request,
+		{Type: WARCTypeResponse, Date: warcDay, TargetURI: page, IPAddress: "::ffff:192.0.2.1", ConcurrentTo: id,
+			WarcinfoID: "urn:uuid:00000000-0000-4000-8000-000000000001", Truncated: TruncatedLength,
+			PayloadType: "text/html", Header: head, Body: body},
+		{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/empty", Header: head},
+		{Type: WARCTypeRevisit, Date: warcDay, TargetURI: page, Header: head, Profile: ProfileIdenticalPayload,
+			PayloadDigest: PayloadDigest(body), RefersTo: id, RefersToTargetURI: page, RefersToDate: warcDay, Truncated: TruncatedLength},
+		{Type: WARCTypeRevisit, Date: warcDay, TargetURI: page, Profile: ProfileNotModified},
+		{Type: WARCTypeMetadata, Date: warcDay, TargetURI: page, RefersTo: id, ContentType: "application/warc-fields", Body: []byte("via: http://e.example/\r\n")},
+		{Type: WARCTypeResource, Date: warcDay, TargetURI: "urn:orbweaver:seeds", ContentType: "text/plain", Body: []byte("http://e.example/\n")},
+	}
+}
+
+// warcPack encodes the records one after another and returns where each begins.
+func warcPack(t testing.TB, c Compression, records []*WARCRecord) (file []byte, starts []int) {
+	t.Helper()
+	e := NewWARCEncoder(c)
+	for i, r := range records {
+		starts = append(starts, len(file))
+		var id string
+		var err error
+		if file, id, err = e.Append(file, r); err != nil {
+			t.Fatalf("record %d: %v", i, err)
+		}
+		if !strings.HasPrefix(id, "urn:uuid:") || len(id) != 45 || id[23] != '8' || strings.IndexByte("89ab", id[28]) < 0 {
+			t.Errorf("record %d: id %q is not a version 8 UUID", i, id)
+		}
+	}
+	return file, append(starts, len(file))
+}
+
+// warcPlainRecord is what the independent reader below makes of one record.
+type warcPlainRecord struct {
+	version string
+	fields  textproto.MIMEHeader
+	block   []byte
+}
+
+// warcReadPlain reads one record with nothing but the standard library, by the letter
+// of section 4.
+func warcReadPlain(r *bufio.Reader) (p warcPlainRecord, err error) {
+	text := textproto.NewReader(r)
+	if p.version, err = text.ReadLine(); err != nil {
+		return p, err
+	}
+	if p.fields, err = text.ReadMIMEHeader(); err != nil {
+		return p, err
+	}
+	n, err := strconv.Atoi(p.fields.Get("Content-Length"))
+	if err != nil {
+		return p, err
+	}
+	p.block = make([]byte, n)
+	if _, err := io.ReadFull(r, p.block); err != nil {
+		return p, err
+	}
+	end := make([]byte, 4)
+	if _, err := io.ReadFull(r, end); err != nil || string(end) != "\r\n\r\n" {
+		return p, fmt.Errorf("end %q: %v", end, err)
+	}
+	return p, nil
+}
+
+// warcReadMember reads a byte range that must be one record.
+func warcReadMember(t testing.TB, c Compression, member []byte) warcPlainRecord {
+	t.Helper()
+	var in io.Reader = bytes.NewReader(member)
+	if c != None {
+		z, err := stdgzip.NewReader(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = z
+	}
+	r := bufio.NewReader(in)
+	p, err := warcReadPlain(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(r); err != nil || len(rest) != 0 {
+		t.Fatalf("after the record: %d bytes, %v", len(rest), err)
+	}
+	return p
+}
+
+func warcSHA1Text(b ...[]byte) string {
+	sum := sha1.Sum(bytes.Join(b, nil))
+	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
+}
+
+func TestWARCEncoderByAnIndependentReader(t *testing.T) {
+	records := warcSample(t)
+	for _, c := range []Compression{GzipFast, Gzip6, None} {
+		file, starts := warcPack(t, c, records)
+		for i, r := range records {
+			p := warcReadMember(t, c, file[starts[i]:starts[i+1]])
+			want := map[string]string{
+				"WARC-Type":         string(r.Type),
+				"WARC-Target-URI":   r.TargetURI,
+				"WARC-Truncated":    r.Truncated,
+				"WARC-Profile":      r.Profile,
+				"WARC-Filename":     r.Filename,
+				"WARC-Block-Digest": warcSHA1Text(r.Header, r.Body),
+				"Content-Length":    strconv.Itoa(len(r.Header) + len(r.Body)),
+				"WARC-Date":         "2024-02-29T23:59:58.123456Z",
+			}
+			switch i {
+			case 0:
+				want["WARC-Date"] = "2024-02-29T23:59:58Z"
+			case 1:
+				want["WARC-IP-Address"] = "2001:db8::1"
+				want["Content-Type"] = "application/http;msgtype=request"
+			case 2:
+				want["WARC-IP-Address"] = "192.0.2.1"
+				want["Content-Type"] = "application/http;msgtype=response"
+				want["WARC-Concurrent-To"] = "<" + r.ConcurrentTo + ">"
+				want["WARC-Warcinfo-ID"] = "<" + r.WarcinfoID + ">"
+				want["WARC-Payload-Digest"] = warcSHA1Text(r.Body)
+				want["WARC-Identified-Payload-Type"] = "text/html"
+			case 3, 7:
+				want["WARC-Payload-Digest"] = warcSHA1Text(r.Body)
+			case 4:
+				want["WARC-Payload-Digest"] = r.PayloadDigest
+				want["WARC-Refers-To"] = "<" + r.RefersTo + ">"
+				want["WARC-Refers-To-Target-URI"] = r.RefersToTargetURI
+				want["WARC-Refers-To-Date"] = "2024-02-29T23:59:58.123456Z"
+			}
+			for name, value := range want {
+				if got := p.fields.Get(name); got != value {
+					t.Errorf("%d: record %d: %s is %q, want %q", c, i, name, got, value)
+				}
+			}
+			if (i == 0 || i == 1 || i == 5 || i == 6) && p.fields.Get("WARC-Payload-Digest") != "" {
+				t.Errorf("%d: record %d has a payload digest", c, i)
+			}
+			if p.version != "WARC/1.1" || !bytes.Equal(p.block, append(bytes.Clone(r.Header), r.Body...)) {
+				t.Errorf("%d: record %d: version %q or block differs", c, i, p.version)
+			}
+		}
+	}
+}
+
+// The bytes of a plain record are pinned: stored records never change their form
+// unnoticed, and ids of captures already stored must not either.
+func TestWARCEncoderGolden(t *testing.T) {
+	r := &WARCRecord{
+		Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://example.org/", IPAddress: "192.0.2.1",
+		Header: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"), Body: []byte("hello\n"),
+	}
+	const want = "WARC/1.1\r\n" +
+		"WARC-Type: response\r\n" +
+		"WARC-Record-ID: <urn:uuid:31cf3e87-b006-8657-b0f9-5b4818cdb79d>\r\n" +
+		"WARC-Date: 2024-02-29T23:59:58.123456Z\r\n" +
+		"WARC-Target-URI: http://example.org/\r\n" +
+		"WARC-IP-Address: 192.0.2.1\r\n" +
+		"WARC-Block-Digest: sha1:CF5D4OIVUN4TZZNQKZYBH5WF2AARIP73\r\n" +
+		"WARC-Payload-Digest: sha1:6VZNHFX25EQGMKDRJ6ZM4AHXF2KPEJMP\r\n" +
+		"Content-Type: application/http;msgtype=response\r\n" +
+		"Content-Length: 51\r\n" +
+		"\r\n" +
+		"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nhello\n\r\n\r\n"
+	got, id, err := NewWARCEncoder(None).Append([]byte("before"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("before"+want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+	for name, change := range map[string]func(*WARCRecord){
+		"date":   func(r *WARCRecord) { r.Date = r.Date.Add(time.Microsecond) },
+		"target": func(r *WARCRecord) { r.TargetURI += "x" },
+		"block":  func(r *WARCRecord) { r.Body = []byte("hellp\n") },
+		"type":   func(r *WARCRecord) { r.Type, r.Profile = WARCTypeRevisit, ProfileNotModified },
+	} {
+		other := *r
+		change(&other)
+		if _, id2, err := NewWARCEncoder(GzipFast).Append(nil, &other); err != nil || id2 == id {
+			t.Errorf("another %s: id %s as before, or %v", name, id2, err)
+		}
+	}
+	other := *r
+	other.IPAddress, other.Date = "", r.Date.In(time.FixedZone("", 3600))
+	if _, id2, err := NewWARCEncoder(Gzip6).Append(nil, &other); err != nil || id2 != id {
+		t.Errorf("same capture: id %s, want %s, %v", id2, id, err)
+	}
+}
+
+// What was encoded before leaves no trace, so the same capture has the same bytes;
+// and a member says nothing of when or where it was made.
+func TestWARCEncoderRepeats(t *testing.T) {
+	records := append(warcSample(t), warcBenchRecords()...)
+	var sizes []int
+	for _, c := range []Compression{GzipFast, Gzip6, None} {
+		used := NewWARCEncoder(c)
+		for range 2 {
+			for i, r := range records {
+				fresh, id, err := NewWARCEncoder(c).Append(nil, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, id2, err := used.Append(nil, r)
+				if err != nil || id != id2 || !bytes.Equal(fresh, again) {
+					t.Fatalf("%d: record %d differs: %v", c, i, err)
+				}
+				if c != None && !bytes.Equal(again[:8], []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0}) {
+					t.Fatalf("%d: record %d begins with % x", c, i, again[:8])
+				}
+			}
+		}
+		file, _ := warcPack(t, c, records)
+		sizes = append(sizes, len(file))
+	}
+	if !(sizes[1] < sizes[0] && sizes[0] < sizes[2]/2) {
+		t.Errorf("sizes of fast, 6, none: %d", sizes)
+	}
+}
+
+func TestWARCEncoderRefuses(t *testing.T) {
+	head := []byte("HTTP/1.1 200 OK\r\n\r\n")
+	response := WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/", Header: head, Body: []byte("x")}
+	info := *WARCInfo(warcDay, "f.warc", WARCInfoFields{})
+	const inject = "x\r\nWARC-Type: resource"
+	for name, change := range map[string]func(r, info *WARCRecord){
+		"type":                   func(r, _ *WARCRecord) { r.Type = "conversion" },
+		"type injected":          func(r, _ *WARCRecord) { r.Type = "response\r\nX: y" },
+		"no target":              func(r, _ *WARCRecord) { r.TargetURI = "" },
+		"target injected":        func(r, _ *WARCRecord) { r.TargetURI += inject },
+		"target with space":      func(r, _ *WARCRecord) { r.TargetURI += "a b" },
+		"target long":            func(r, _ *WARCRecord) { r.TargetURI += strings.Repeat("a", MaxWARCHeader) },
+		"no date":                func(r, _ *WARCRecord) { r.Date = time.Time{} },
+		"year":                   func(r, _ *WARCRecord) { r.Date = warcDay.AddDate(9000, 0, 0) },
+		"media type injected":    func(r, _ *WARCRecord) { r.ContentType = "application/http;" + inject },
+		"media type of no HTTP":  func(r, _ *WARCRecord) { r.ContentType = "text/html" },
+		"media type not UTF-8":   func(r, _ *WARCRecord) { r.PayloadType = "text/\xff" },
+		"address injected":       func(r, _ *WARCRecord) { r.IPAddress = "192.0.2.1\r\nX: y" },
+		"address with zone":      func(r, _ *WARCRecord) { r.IPAddress = "fe80::1%eth0" },
+		"concurrent injected":    func(r, _ *WARCRecord) { r.ConcurrentTo = "urn:" + inject },
+		"concurrent bracketed":   func(r, _ *WARCRecord) { r.ConcurrentTo = "<urn:uuid:x>" },
+		"truncated injected":     func(r, _ *WARCRecord) { r.Truncated = inject },
+		"payload digest":         func(r, _ *WARCRecord) { r.PayloadDigest = "ABC" },
+		"payload injected":       func(r, _ *WARCRecord) { r.PayloadDigest = "sha1:" + inject },
+		"payload type":           func(r, _ *WARCRecord) { r.PayloadType = "a/b\nX: y" },
+		"profile":                func(r, _ *WARCRecord) { r.Profile = ProfileNotModified },
+		"refers to":              func(r, _ *WARCRecord) { r.RefersTo = "urn:uuid:x" },
+		"refers to date":         func(r, _ *WARCRecord) { r.RefersToDate = warcDay },
+		"refers to URI":          func(r, _ *WARCRecord) { r.RefersToTargetURI = "http://e.example/" },
+		"file name":              func(r, _ *WARCRecord) { r.Filename = "f" },
+		"header with two ends":   func(r, _ *WARCRecord) { r.Header = append(head, head...) },
+		"header without end":     func(r, _ *WARCRecord) { r.Header = head[:len(head)-2] },
+		"body without header":    func(r, _ *WARCRecord) { r.Header, r.ContentType = nil, warcHTTPAnswer },
+		"header of 2 MiB":        func(r, _ *WARCRecord) { r.Header = append(bytes.Repeat([]byte("a"), 2<<20), "\r\n\r\n"...) },
+		"block over bound":       func(r, _ *WARCRecord) { r.Body = make([]byte, MaxWARCBlock) },
+		"revisit, no profile":    func(r, _ *WARCRecord) { r.Type = WARCTypeRevisit },
+		"revisit, no digest":     func(r, _ *WARCRecord) { r.Type, r.Profile = WARCTypeRevisit, ProfileIdenticalPayload },
+		"info with target":       func(_, i *WARCRecord) { i.TargetURI = "http://e.example/" },
+		"info with address":      func(_, i *WARCRecord) { i.IPAddress = "192.0.2.1" },
+		"info with HTTP header":  func(_, i *WARCRecord) { i.Header = head },
+		"info with digest":       func(_, i *WARCRecord) { i.PayloadDigest = PayloadDigest(nil) },
+		"info, name injected":    func(_, i *WARCRecord) { i.Filename = inject },
+		"info concurrent":        func(_, i *WARCRecord) { i.ConcurrentTo = "urn:uuid:x" },
+		"info with payload type": func(_, i *WARCRecord) { i.PayloadType = "text/plain" },
+	} {
+		r, i := response, info
+		change(&r, &i)
+		e := NewWARCEncoder(GzipFast)
+		_, _, err := e.Append(nil, &r)
+		out, id, err2 := e.Append([]byte("before"), &i)
+		if !errors.Is(err, ErrWARCField) && !errors.Is(err2, ErrWARCField) {
+			t.Errorf("%s: accepted (%v, %v)", name, err, err2)
+		}
+		if err2 != nil && (string(out) != "before" || id != "") {
+			t.Errorf("%s: an error came with output %q, %q", name, out, id)
+		}
+	}
+	e := NewWARCEncoder(GzipFast)
+	for _, r := range []*WARCRecord{&response, &info} { // what the cases above started from is fine
+		if _, _, err := e.Append(nil, r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWARCURI(t *testing.T) {
+	for uri, want := range map[string]bool{
+		"http://example.org/":                  true,
+		"https://user:pw@example.org:8080/a?b": true,
+		"http://[2001:db8::1]:80/":             true,
+		"urn:uuid:4885803b-eebd-4b27":          true,
+		"dns:example.org":                      true,
+		"http://h/%41#f?/":                     true,
+		"http://h":                             true,
+		"a+b-.1:":                              true,
+		"":                                     false,
+		"//h/":                                 false,
+		"1a:b":                                 false,
+		":x":                                   false,
+		"http://h/a b":                         false,
+		"http://h/\x00":                        false,
+		"http://h/\r\n":                        false,
+		"http://h/%4":                          false,
+		"http://h/%zz":                         false,
+		"http://h/a|b":                         false,
+		"http://h/[a]":                         false,
+		"http://h/é":                           false,
+		"http://h/#a#b":                        false,
+		"http://[::1/":                         false,
+		"http://]/":                            false,
+		"http://a[::1]/":                       false,
+		"http://[::1]x/":                       false,
+		"http://[192.0.2.1]/":                  false,
+		"http://h:8a/":                         false,
+		"http://h:1:2/":                        false,
+		"http://a<b/":                          false,
+	} {
+		if err := warcCheckURI(uri); (err == nil) != want {
+			t.Errorf("%q: %v, want accepted: %v", uri, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"http://h/a|b?[c]={d}^`\"<>\\#x#y z": "http://h/a%7Cb?%5Bc%5D=%7Bd%7D%5E%60%22%3C%3E%5C#x%23y%20z",
+		"http://h/100%":                      "http://h/100%25",
+		"http://h/%4g%41":                    "http://h/%254g%41",
+		"http://h/é\r\n":                     "http://h/%C3%A9%0D%0A",
+		"http://[::1]/a[":                    "http://[::1]/a%5B",
+		"http://h?|":                         "http://h?%7C",
+		"http://h/fine?a=b#c":                "http://h/fine?a=b#c",
+		"http://h":                           "http://h",
+		"":                                   "",
+	} {
+		if got := EscapeURI(in); got != want {
+			t.Errorf("EscapeURI(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestWARCIO has an independent implementation read what is written here. WARCIO
+// is the path of warcio's executable.
+func TestWARCIO(t *testing.T) {
+	warcio := os.Getenv("WARCIO")
+	if warcio == "" {
+		t.Skip("WARCIO does not name the warcio executable (pip install warcio)")
+	}
+	records := warcSample(t)
+	for c, name := range map[Compression]string{GzipFast: "fast.warc.gz", Gzip6: "six.warc.gz", None: "plain.warc"} {
+		file, starts := warcPack(t, c, records)
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(warcio, "check", "-v", path).CombinedOutput()
+		if n := bytes.Count(out, []byte("digest pass")); err != nil || n != len(records)-2 { // revisits are not checked
+			t.Errorf("check: %v, %d records passed\n%s", err, n, out)
+		}
+		out, err = exec.Command(warcio, "index", "-f", "offset,warc-type", path).CombinedOutput()
+		var want strings.Builder
+		for i, r := range records {
+			fmt.Fprintf(&want, "{\"offset\": \"%d\", \"warc-type\": \"%s\"}\n", starts[i], r.Type)
+		}
+		if diff := cmp.Diff(want.String(), string(out)); err != nil || diff != "" {
+			t.Errorf("index: %v\n%s", err, diff)
+		}
+	}
+}
+
+func TestWARCEncoderAllocations(t *testing.T) {
+	for _, r := range warcBenchRecords() {
+		e := NewWARCEncoder(GzipFast)
+		dst, _, err := e.Append(nil, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := testing.AllocsPerRun(100, func() { dst, _, _ = e.Append(dst[:0], r) })
+		if n > 1 { // the id
+			t.Errorf("%s: %v allocations", r.Type, n)
+		}
+	}
+}
+
+// warcBenchRecords are a response of 30 KiB of HTML-like text and its request.
+func warcBenchRecords() []*WARCRecord {
+	const page = "https://www.example.org/some/path/to/article-12345.html?x=1"
+	var body []byte
+	for i, n := 0, uint32(1); len(body) < 30<<10; i++ {
+		n = n*1664525 + 1013904223
+		body = fmt.Appendf(body, "<div class=\"item c%d\"><a href=\"/articles/%d/%08x.html\">Title %d of %x</a><p>", i%7, i, n, i, n>>3)
+		for range n >> 28 {
+			n = n*1664525 + 1013904223
+			body = append(body, [...]string{"the ", "weaver ", "walks ", "over ", "an ", "orb ", "between ", "leaves "}[n>>29]...)
+			body = fmt.Appendf(body, "%x ", n>>20)
+		}
+		body = append(body, "</p></div>\n"...)
+	}
+	head := AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", []HeaderField{
+		{"Date", "Tue, 19 Sep 2023 17:18:40 GMT"}, {"Server", "nginx/1.24.0"}, {"Content-Type", "text/html; charset=utf-8"},
+		{"Cache-Control", "public, max-age=300"}, {"ETag", "\"3e45-67e-2ed02ec0\""}, {"Vary", "Accept-Encoding, Cookie"},
+		{"Strict-Transport-Security", "max-age=31536000; includeSubDomains"}, {"Content-Length", strconv.Itoa(len(body))},
+	})
+	request := AppendHTTPRequestHead(nil, "GET", "/some/path/to/article-12345.html?x=1", []HeaderField{
+		{"Host", "www.example.org"}, {"User-Agent", "orbweaver/0.1 (+https://orbweaver.example/bot.html)"},
+		{"Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}, {"Accept-Language", "en;q=0.9,*;q=0.5"}, {"Accept-Encoding", "gzip, br"},
+	})
+	return []*WARCRecord{
+		{Type: WARCTypeResponse, Date: warcDay, TargetURI: page, IPAddress: "192.0.2.1", Header: head, Body: body,
+			ConcurrentTo: "urn:uuid:92283950-ef2f-8d72-b224-f54c6ec90bb0", PayloadType: "text/html"},
+		{Type: WARCTypeRequest, Date: warcDay, TargetURI: page, IPAddress: "192.0.2.1", Header: request},
+	}
+}
+
+func BenchmarkWARCEncoder(b *testing.B) {
+	for c, name := range []string{"gzip1", "gzip6", "plain"} {
+		for _, r := range warcBenchRecords() {
+			b.Run(name+"/"+string(r.Type), func(b *testing.B) {
+				e := NewWARCEncoder(Compression(c))
+				dst, _, err := e.Append(nil, r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(len(r.Header) + len(r.Body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					dst, _, _ = e.Append(dst[:0], r)
+				}
+				b.ReportMetric(float64(len(dst)), "stored-B")
+			})
+		}
+	}
+}
+
+// FuzzWARCEncoder: whatever values a record has, it is refused or an independent
+// reader finds exactly them.
+func FuzzWARCEncoder(f *testing.F) {
+	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "text/html", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"))
+	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", "\xff", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"))
+	e := NewWARCEncoder(GzipFast)
+	f.Fuzz(func(t *testing.T, target, contentType, ip, concurrent, truncated, payloadType, digest string, head, body []byte) {
+		r := &WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: EscapeURI(target), ContentType: contentType, IPAddress: ip,
+			ConcurrentTo: concurrent, Truncated: truncated, PayloadType: payloadType, PayloadDigest: digest, Header: head, Body: body}
+		out, _, err := e.Append(nil, r)
+		if err != nil {
+			if !errors.Is(err, ErrWARCField) || len(out) != 0 {
+				t.Fatalf("%d bytes with %v", len(out), err)
+			}
+			return
+		}
+		p := warcReadMember(t, GzipFast, out)
+		for name, value := range map[string]string{
+			"WARC-Type": "response", "WARC-Target-URI": r.TargetURI, "Content-Type": warcContentType(r),
+			"WARC-Truncated": truncated, "WARC-Identified-Payload-Type": payloadType, "WARC-Block-Digest": warcSHA1Text(head, body),
+		} {
+			if got := p.fields.Values(name); len(got) > 1 || len(got) == 1 && got[0] != strings.Trim(value, " ") || len(got) == 0 && value != "" {
+				t.Fatalf("%s: %q, want %q", name, got, value)
+			}
+		}
+		for name := range p.fields {
+			if !strings.HasPrefix(name, "Warc-") && !strings.HasPrefix(name, "Content-") {
+				t.Fatalf("field %q broke out", name)
+			}
+		}
+		if !bytes.Equal(p.block, append(bytes.Clone(head), body...)) {
+			t.Fatal("block differs")
+		}
+	})
+}

@@ -1,0 +1,357 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// dirty reports whether a commit would hold anything new.
+func (s *Step) dirty() bool { return !s.batch.empty() || s.st.f.Dirty() }
+
+func (s *Step) leaseLeft() time.Duration {
+	return min(s.leaseEnd.Wall.Sub(s.now.Wall), s.leaseEnd.Mono-s.now.Mono)
+}
+
+// put stores an object, trying again for as long as the lease lasts.
+func (s *Step) put(e PutObject, then func()) {
+	s.issue(e, func(r Reply) {
+		switch {
+		case r.Err == nil:
+			then()
+		case s.leaseLeft() < s.cfg.Margin:
+			s.end(fmt.Errorf("put %s: %w", e.Name, r.Err))
+		default:
+			s.issue(Sleep{For: time.Second}, func(Reply) { s.put(e, then) })
+		}
+	})
+}
+
+// commit makes everything since the last commit visible, in one conditional write
+// of the head. Fetching goes on meanwhile, into the next batch.
+//
+//	put WARCs → put commit object → head names it → mail sent → mail acknowledged
+//
+// A crash before the head is written leaves objects that nothing names: nothing
+// happened. A crash after it leaves an outbox that the manifest names, which the next
+// step publishes, and mail that is delivered again, which its number tells.
+func (s *Step) commit(t *task) error {
+	if err := s.obeyWish(t); err != nil {
+		return err
+	}
+	now := s.clock()
+	s.lastCommit = now
+	s.sinceCommit = 0
+	s.seal()
+	b := s.batch
+	s.batch = &batch{}
+	c := s.nextCommit(b, now)
+	object := blobschema.CommitName(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
+	links, h := s.takeHeld(c, now), s.hash
+	t.await(func() bool { return b.puts == 0 })
+
+	v, err := t.do(Work{Do: func() (any, error) { return encodeCommit(c, links, object, h) }})
+	if err != nil {
+		return fmt.Errorf("commit %s: %w", object, err)
+	}
+	enc := v.(*encoded)
+	stored := false
+	s.put(PutObject{Name: object, Data: enc.data}, func() { stored = true })
+	t.await(func() bool { return stored })
+
+	head := s.nextHead(object, &enc.manifest)
+	if err := s.writeHead(t, head); err != nil {
+		return err
+	}
+	s.st.man = enc.manifest
+	s.st.f.Committed()
+	s.unsent = append(s.unsent, c.Manifest.Seq)
+	s.publish(c.Manifest.Seq, enc.outbox)
+	s.acknowledge(b.receipts)
+	s.compact()
+	if s.suspect != nil {
+		tk := *s.suspect
+		s.suspect = nil
+		s.fetch(tk)
+	}
+	return nil
+}
+
+// nextCommit is the commit of a batch, but for the mail.
+func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
+	old := &s.st.man
+	man := blobschema.Manifest{
+		Version: blobschema.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
+		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.pmap.Epoch(), Time: s.now.Wall.UTC(),
+		Commits: appendCommit(old.Commits, old.Fence, old.Seq),
+		Runs:    slices.Clone(old.Runs),
+		Unsent:  slices.Clone(s.unsent), HeldFrom: map[partition.ID]uint64{}, Sent: maps.Clone(old.Sent),
+		Applied: map[partition.ID]blobschema.Marks{}, Wish: s.st.wish.Version,
+		Scope: slices.Clone(s.st.wish.Scope), NewScope: slices.Concat(old.NewScope, b.newScope), WARCs: b.warcs,
+	}
+	if m := s.st.merged; m != nil {
+		man.Runs, man.Dropped = m.replace(man.Runs)
+		s.st.merged = nil
+	}
+	if man.Sent == nil {
+		man.Sent = map[partition.ID]uint64{}
+	}
+	for p, m := range s.st.marks {
+		man.Applied[p] = m.stored()
+	}
+	if s.suspect != nil {
+		man.Suspects = []string{s.suspect.Request.URL.String()}
+	}
+	run, hosts := s.st.f.Delta()
+	man.Slots = s.st.f.Summaries()
+	man.Totals = s.snapshotTotals()
+	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}
+}
+
+// appendCommit adds a commit to the ranges; seq 0 is none.
+func appendCommit(ranges []blobschema.CommitRange, fence, seq uint64) []blobschema.CommitRange {
+	if seq == 0 {
+		return nil
+	}
+	out := slices.Clone(ranges)
+	if n := len(out); n > 0 && out[n-1].Fence == fence && out[n-1].To == seq-1 {
+		out[n-1].To = seq
+		return out
+	}
+	return append(out, blobschema.CommitRange{Fence: fence, From: seq, To: seq})
+}
+
+// takeHeld decides what of the held links goes into mail with commit c. The rest
+// stays held: its new part goes into the commit.
+func (s *Step) takeHeld(c *blobschema.Commit, now time.Time) map[partition.ID][]blobschema.Queued {
+	mail := map[partition.ID][]blobschema.Queued{}
+	c.Held = map[partition.ID][]blobschema.Queued{}
+	for p, o := range s.st.out {
+		if len(o.links) == 0 {
+			continue
+		}
+		if s.flushes(p, o, now) {
+			mail[p] = o.links
+			*o = outgoing{}
+			continue
+		}
+		if o.stored < len(o.links) {
+			c.Held[p] = slices.Clone(o.links[o.stored:])
+			if o.stored == 0 {
+				o.since = c.Manifest.Seq
+			}
+			o.stored = len(o.links)
+		}
+		c.Manifest.HeldFrom[p] = o.since
+	}
+	if len(mail) > 0 {
+		s.lastMail = now
+	}
+	c.Manifest.Totals.Held = s.held()
+	return mail
+}
+
+// encoded is a commit ready to be put.
+type encoded struct {
+	data     []byte
+	manifest blobschema.Manifest
+	outbox   []blobschema.OutMail
+}
+
+// encodeCommit numbers the mail and encodes everything. It runs off the loop.
+func encodeCommit(c *blobschema.Commit, links map[partition.ID][]blobschema.Queued, object string, h partition.Hash) (*encoded, error) {
+	man := &c.Manifest
+	for _, p := range slices.Sorted(maps.Keys(links)) {
+		for _, part := range blobschema.SplitMail(links[p], mailRaw) {
+			man.Sent[p]++
+			body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: man.Crawl, From: man.Partition, To: p, Number: man.Sent[p], Epoch: man.Epoch, URLs: part})
+			if err != nil {
+				return nil, err
+			}
+			c.Outbox = append(c.Outbox, blobschema.OutMail{To: p, Number: man.Sent[p], Body: body})
+		}
+	}
+	if len(c.Outbox) > 0 {
+		man.Unsent = append(man.Unsent, man.Seq)
+	}
+	data, out, err := blobschema.EncodeCommit(c, object, h)
+	if err != nil {
+		return nil, err
+	}
+	return &encoded{data: data, manifest: out, outbox: c.Outbox}, nil
+}
+
+// snapshotTotals are the totals as of now, the frontier's counts included.
+func (s *Step) snapshotTotals() blobschema.Totals {
+	t := s.st.totals
+	t.Outcomes = maps.Clone(t.Outcomes)
+	n := s.st.f.Counts()
+	t.Known, t.Pending, t.Unexamined, t.Hosts = n.Known, n.Pending, n.Unexamined, n.Hosts
+	t.WaitMillis += n.WaitMillis
+	t.Held = s.held()
+	return t
+}
+
+// nextHead is the head that names a commit. It renews the lease.
+func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head {
+	h := s.head
+	h.Commit, h.Seq, h.Epoch, h.Crashes = object, man.Seq, man.Epoch, 0
+	if s.careful {
+		h.Crashes = s.head.Crashes // until something got through
+	}
+	h.Wish, h.Scope = man.Wish, man.NewScope
+	h.Totals = man.Totals
+	h.Applied = s.appliedIn(man)
+	h.Sent = make([]uint64, s.cfg.Crawl.Partitions)
+	for p, n := range man.Sent {
+		h.Sent[p] = n
+	}
+	h.Due = s.due(man.Slots)
+	return h
+}
+
+// appliedIn counts the mail that a manifest says is applied.
+func (s *Step) appliedIn(man *blobschema.Manifest) (n uint64) {
+	for _, m := range man.Applied {
+		n += m.Low + uint64(len(m.Above))
+	}
+	return n
+}
+
+// due is when the first of the slots needs a step; zero for never.
+func (s *Step) due(slots []blobschema.SlotSummary) time.Time {
+	first := int64(0)
+	for _, sum := range slots {
+		d := sum.Due
+		if sum.Unexamined > 0 {
+			d = 1
+		}
+		if d > 0 && (first == 0 || d < first) {
+			first = d
+		}
+	}
+	if first == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(first).UTC()
+}
+
+// writeHead replaces the head and renews the lease, from before the call. A write
+// in doubt is repeated unchanged until it is known whether it happened.
+func (s *Step) writeHead(t *task, h blobschema.Head) error {
+	end := Now{Wall: s.now.Wall.Add(s.cfg.Lease), Mono: s.now.Mono + s.cfg.Lease}
+	if h.Owner != "" {
+		h.LeaseUntil = end.Wall.UTC()
+	} else {
+		h.LeaseUntil = time.Time{}
+	}
+	key, value := blobschema.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition), encodeJSON(h)
+	for try := 0; ; try++ {
+		v, err := t.do(WriteRecord{Key: key, Value: value, Revision: s.rev})
+		if errors.Is(err, ErrConflict) {
+			// Perhaps our own write, whose reply was lost.
+			rec, rerr := s.readOne(t, key)
+			if rerr != nil {
+				return rerr
+			}
+			if !rec.Found || string(rec.Value) != string(value) {
+				return ErrLeaseLost
+			}
+			v, err = rec.Revision, nil
+		}
+		if err == nil {
+			s.rev, s.head, s.leaseEnd = v, h, end
+			return nil
+		}
+		if s.leaseLeft() <= 0 && s.head.Fence > 0 || try > 20 {
+			return fmt.Errorf("write head of partition %d: %w", s.cfg.Partition, err)
+		}
+		t.sleep(min(5*time.Second, 50*time.Millisecond<<min(try, 7)))
+	}
+}
+
+func (s *Step) readOne(t *task, key string) (Record, error) {
+	recs, err := s.read(t, key)
+	if err != nil {
+		return Record{}, err
+	}
+	return recs[0], nil
+}
+
+// read reads records, trying a few times.
+func (s *Step) read(t *task, keys ...string) ([]Record, error) { return readRecords(t, keys) }
+
+func readRecords(t *task, keys []string) ([]Record, error) {
+	for try := 0; ; try++ {
+		v, err := t.do(ReadRecords{Keys: keys})
+		if err == nil {
+			return v.([]Record), nil
+		}
+		if try == 8 {
+			return nil, fmt.Errorf("read %s: %w", keys[0], err)
+		}
+		t.sleep(50 * time.Millisecond << min(try, 7))
+	}
+}
+
+func getObject(t *task, name string, off, length int64) ([]byte, error) {
+	for try := 0; ; try++ {
+		v, err := t.do(GetObject{Name: name, Offset: off, Length: length})
+		if err == nil {
+			return v.([]byte), nil
+		}
+		if errors.Is(err, ErrNotFound) || try == 8 {
+			return nil, fmt.Errorf("get %s: %w", name, err)
+		}
+		t.sleep(50 * time.Millisecond << min(try, 7))
+	}
+}
+
+// renew writes the head unchanged but for the lease.
+func (s *Step) renew(t *task) error {
+	h := s.head
+	if err := s.writeHead(t, h); err != nil {
+		return err
+	}
+	return s.obeyWish(t)
+}
+
+// acknowledge deletes mail whose effect is committed. What is lost here comes again.
+func (s *Step) acknowledge(receipts []Receipt) {
+	if len(receipts) == 0 {
+		return
+	}
+	s.publishing++
+	s.issue(Acknowledge{Queue: blobschema.MailboxQueue(s.cfg.Partition), Receipts: receipts}, func(Reply) { s.publishing-- })
+}
+
+// finish ends the step: a last commit that flushes all mail, grants given back, and
+// the lease released.
+func (s *Step) finish(t *task) error {
+	s.stopping = true
+	if s.dirty() || s.held() > 0 {
+		if err := s.commit(t); err != nil {
+			return err
+		}
+	}
+	t.await(func() bool { return s.publishing == 0 && !s.merging })
+	if err := s.giveBack(t); err != nil {
+		return err
+	}
+	h := s.head
+	h.Owner = ""
+	h.Published = s.st.man.Seq
+	if len(s.unsent) > 0 {
+		h.Published = slices.Min(s.unsent) - 1
+	}
+	if err := s.writeHead(t, h); err != nil {
+		return err
+	}
+	s.end(nil)
+	return nil
+}

@@ -1,0 +1,235 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// seedsPerBatch keeps the mail that a batch becomes below one message.
+const seedsPerBatch = 500
+
+// Begin creates a crawl, or opens the one there is, and gives it seeds. It is an
+// [Actor].
+type Begin struct {
+	loop
+	want    blobschema.Crawl // for a new crawl: all that is frozen
+	seeds   []weburl.URL
+	check   func(*blobschema.Crawl) error
+	crawl   blobschema.Crawl
+	created bool
+	added   int
+}
+
+// NewBegin returns the actor. check is called with an existing crawl's record: its
+// error ends the actor, what it changes is written. An actor with no seeds and an
+// empty want.ID only opens.
+func NewBegin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.Crawl) error) *Begin {
+	return &Begin{want: want, seeds: seeds, check: check}
+}
+
+// ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
+var ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
+
+// Crawl returns the record, whether it is new, and how many seeds were added.
+func (b *Begin) Crawl() (c blobschema.Crawl, created bool, added int) {
+	return b.crawl, b.created, b.added
+}
+
+// Start begins the actor.
+func (b *Begin) Start(now Now) []Issue {
+	b.begin(now)
+	b.spawn(func(t *task) error {
+		err := b.run(t)
+		b.end(err)
+		return err
+	})
+	b.turn()
+	return b.loop.flush()
+}
+
+// Handle takes the reply to an effect.
+func (b *Begin) Handle(now Now, r Reply) []Issue {
+	b.now = now
+	b.handle(r)
+	b.turn()
+	return b.loop.flush()
+}
+
+// active is the record that names the deployment's crawl.
+type active struct {
+	Crawl string `json:"crawl"`
+}
+
+func (b *Begin) run(t *task) error {
+	recs, err := readRecords(t, []string{blobschema.ActiveKey})
+	if err != nil {
+		return err
+	}
+	if !recs[0].Found {
+		return b.create(t)
+	}
+	act, err := decodeJSON[active](recs[0], "the active crawl")
+	if err != nil {
+		return err
+	}
+	return b.open(t, act.Crawl)
+}
+
+func (b *Begin) create(t *task) error {
+	if len(b.seeds) == 0 {
+		return ErrNoCrawl
+	}
+	c := b.want
+	c.Version = blobschema.Version
+	if _, err := partition.NewMap(c.Slots, c.Partitions); err != nil {
+		return err
+	}
+	if err := putSeeds(t, &c, b.seeds); err != nil {
+		return err
+	}
+	if c.Settings.MaxPages > 0 {
+		g := blobschema.Grants{Limit: c.Settings.MaxPages}
+		if err := b.write(t, blobschema.GrantsKey(c.ID), g); err != nil {
+			return err
+		}
+	}
+	// The crawl begins with this one write; until the next one names it as active,
+	// nobody works on it, and beginning again makes another.
+	if err := b.write(t, blobschema.CrawlKey(c.ID), c); err != nil {
+		return err
+	}
+	if err := b.write(t, blobschema.ActiveKey, active{Crawl: c.ID}); err != nil {
+		return err
+	}
+	b.crawl, b.created, b.added = c, true, len(b.seeds)
+	return nil
+}
+
+func (b *Begin) write(t *task, key string, v any) error {
+	if _, err := t.do(WriteRecord{Key: key, Value: encodeJSON(v)}); err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return nil
+}
+
+// putSeeds stores seeds as batches, to be named by the record.
+func putSeeds(t *task, c *blobschema.Crawl, seeds []weburl.URL) error {
+	for len(seeds) > 0 {
+		n := min(seedsPerBatch, len(seeds))
+		batch := blobschema.SeedBatch{Number: uint64(len(c.SeedBatches) + 1)}
+		for _, u := range seeds[:n] {
+			batch.URLs = append(batch.URLs, blobschema.Queued{URL: u.String(), Flags: blobschema.FlagSeed})
+		}
+		data, err := blobschema.EncodeSeeds(batch)
+		if err != nil {
+			return err
+		}
+		name := blobschema.SeedsName(c.ID, data)
+		if _, err := t.do(PutObject{Name: name, Data: data}); err != nil {
+			return fmt.Errorf("put %s: %w", name, err)
+		}
+		c.SeedBatches = append(c.SeedBatches, name)
+		seeds = seeds[n:]
+	}
+	return nil
+}
+
+// open goes on with an existing crawl and adds the seeds that are new.
+func (b *Begin) open(t *task, id string) error {
+	for {
+		recs, err := readRecords(t, []string{blobschema.CrawlKey(id)})
+		if err != nil {
+			return err
+		}
+		if !recs[0].Found {
+			return fmt.Errorf("crawl %s is named as active but has no record", id)
+		}
+		c, err := decodeJSON[blobschema.Crawl](recs[0], "crawl")
+		if err != nil {
+			return err
+		}
+		if c.Version != blobschema.Version {
+			return fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, blobschema.ErrVersion, c.Version, blobschema.Version)
+		}
+		old := string(encodeJSON(c))
+		if b.check != nil {
+			if err := b.check(&c); err != nil {
+				return err
+			}
+		}
+		fresh, err := b.newSeeds(t, &c)
+		if err != nil {
+			return err
+		}
+		if err := putSeeds(t, &c, fresh); err != nil {
+			return err
+		}
+		b.crawl, b.added = c, len(fresh)
+		if string(encodeJSON(c)) == old {
+			return nil
+		}
+		_, err = t.do(WriteRecord{Key: blobschema.CrawlKey(id), Value: encodeJSON(c), Revision: recs[0].Revision})
+		if err != nil {
+			if !errors.Is(err, ErrConflict) {
+				t.sleep(shortRetry)
+			}
+			continue
+		}
+		return b.tell(t, &c, len(fresh) > 0)
+	}
+}
+
+// tell makes what changed known to steps and ticks: the limit, and the seeds' hosts.
+func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
+	err := update(t, blobschema.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
+		if g.Limit == c.Settings.MaxPages {
+			return false
+		}
+		g.Limit = c.Settings.MaxPages
+		return true
+	})
+	if err != nil || !seeds {
+		return err
+	}
+	return update(t, blobschema.WishKey(c.ID), func(w *blobschema.Wish) bool {
+		w.Version++
+		return true
+	})
+}
+
+// newSeeds are those of the wanted seeds that no batch holds.
+func (b *Begin) newSeeds(t *task, c *blobschema.Crawl) ([]weburl.URL, error) {
+	if len(b.seeds) == 0 {
+		return nil, nil
+	}
+	have := map[string]bool{}
+	for _, name := range c.SeedBatches {
+		data, err := getObject(t, name, 0, -1)
+		if err != nil {
+			return nil, err
+		}
+		batch, err := blobschema.DecodeSeeds(data)
+		if err != nil {
+			return nil, fmt.Errorf("seeds %s: %w", name, err)
+		}
+		for _, q := range batch.URLs {
+			have[q.URL] = true
+		}
+	}
+	var fresh []weburl.URL
+	for _, u := range b.seeds {
+		if !have[u.String()] {
+			have[u.String()] = true
+			fresh = append(fresh, u)
+		}
+	}
+	return fresh, nil
+}
+
+// CrawlID makes the id of a crawl begun at a time: sortable, and readable in names.
+func CrawlID(t time.Time) string { return t.UTC().Format("20060102-150405") }

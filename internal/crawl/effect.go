@@ -1,0 +1,150 @@
+package crawl
+
+import (
+	"errors"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Now is one reading of both clocks. Wall may jump; Mono only grows, but means
+// nothing to another process.
+type Now struct {
+	Wall time.Time
+	Mono time.Duration
+}
+
+// Effect is something only an executor can do for the core. Each is answered by
+// one Reply with the value its comment names, or an error. An executor may answer
+// in any order, and need not answer at all once the actor is done.
+type Effect interface{ effect() }
+
+// Effects on the web, time and the processor.
+type (
+	// Fetch asks for one URL. Reply: *page.Outcome, never an error.
+	Fetch struct{ Request page.Request }
+	// CancelFetches ends all fetches under way; they are answered as aborted. Reply: nil.
+	CancelFetches struct{}
+	// Sleep waits. Reply: nil.
+	Sleep struct{ For time.Duration }
+	// Work runs Do off the loop. It may touch nothing the core goes on using. Reply:
+	// what Do returns.
+	Work struct{ Do func() (any, error) }
+)
+
+// Effects on blob storage. Objects are created once and never change (I6).
+type (
+	// GetObject reads Length bytes from Offset; Length -1 reads to the end. Reply: []byte.
+	// ErrNotFound if there is no such object.
+	GetObject struct {
+		Name           string
+		Offset, Length int64
+	}
+	// PutObject stores an object durably. Putting the same bytes again under one name is
+	// harmless. Reply: nil.
+	PutObject struct {
+		Name string
+		Data []byte
+	}
+)
+
+// Effects on the key-value table. A record is read with a revision, and replaced
+// only if it still has it.
+type (
+	// ReadRecords reads records, strongly consistent. Reply: []Record, in the order of Keys.
+	ReadRecords struct{ Keys []string }
+	// WriteRecord creates (Revision nil) or replaces one record. Reply: the new Revision.
+	// ErrConflict if it exists, is gone, or has another revision; after any other error the
+	// write may have happened or not.
+	WriteRecord struct {
+		Key      string
+		Value    []byte
+		Revision Revision
+	}
+)
+
+// Effects on queues.
+type (
+	// Send sends messages to one queue, at least once each. Reply: nil.
+	Send struct {
+		Queue  string
+		Bodies [][]byte
+	}
+	// Receive waits up to Wait for messages, and brings at most Max. Reply: []Message.
+	Receive struct {
+		Queue string
+		Max   int
+		Wait  time.Duration
+	}
+	// Acknowledge deletes messages. It may be lost. Reply: nil.
+	Acknowledge struct {
+		Queue    string
+		Receipts []Receipt
+	}
+)
+
+// Revision is an executor's token for one state of a record.
+type Revision any
+
+// Record is a record as read. Found is false when there is none.
+type Record struct {
+	Value    []byte
+	Revision Revision
+	Found    bool
+}
+
+// Receipt is an executor's handle of one delivery.
+type Receipt any
+
+// Message is one delivery.
+type Message struct {
+	Body     []byte
+	Receipt  Receipt
+	Receives int // how often it was delivered, this time included
+}
+
+// Errors that the core tells apart.
+var (
+	ErrConflict = errors.New("the record was changed by another")
+	ErrNotFound = errors.New("no such object")
+)
+
+func (Fetch) effect()         {}
+func (CancelFetches) effect() {}
+func (Sleep) effect()         {}
+func (Work) effect()          {}
+func (GetObject) effect()     {}
+func (PutObject) effect()     {}
+func (ReadRecords) effect()   {}
+func (WriteRecord) effect()   {}
+func (Send) effect()          {}
+func (Receive) effect()       {}
+func (Acknowledge) effect()   {}
+
+// Issue is an effect to carry out; its Reply carries the same ID.
+type Issue struct {
+	ID     uint64
+	Effect Effect
+}
+
+// Reply answers an Issue.
+type Reply struct {
+	ID    uint64
+	Value any
+	Err   error
+}
+
+// Signal is something that happens to a step from outside.
+type Signal interface{ signal() }
+
+type (
+	// Stop asks a step to end soon: fetches are aborted, what is done is committed.
+	Stop struct{}
+	// Appetites says which other partitions have little or nothing to do, so that mail for
+	// them is sent soon. Those not named are Fed. The map may not change afterwards.
+	Appetites struct{ Of map[partition.ID]Appetite }
+)
+
+func (Stop) signal()      {}
+func (Appetites) signal() {}

@@ -1,0 +1,85 @@
+package crawl
+
+import (
+	"errors"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const (
+	maxGrant   = 1000 // pages granted to a partition at once
+	shortRetry = 50 * time.Millisecond
+)
+
+// refill gets more of the page limit for this partition: a compare-and-set on the one
+// record that deals it out. A partition stores no page it was not granted, so the
+// limit holds whatever crashes; what a crashed step was granted stays its
+// partition's.
+func (s *Step) refill(t *task) error {
+	defer func() { s.refilling = false }()
+	return s.changeGrants(t, func(g *blobschema.Grants) bool {
+		used := s.st.totals.Pages + s.reserved
+		if g.Granted[s.cfg.Partition] > used {
+			return false // granted earlier, to a step that did not use it
+		}
+		free := g.Limit
+		for _, n := range g.Granted {
+			free -= n
+		}
+		s.exhausted = free <= 0
+		if s.exhausted {
+			return false
+		}
+		more := min(maxGrant, max(1, free/int64(2*s.cfg.Crawl.Partitions)))
+		g.Granted[s.cfg.Partition] = used + more
+		return true
+	})
+}
+
+// giveBack returns what this step was granted and did not use.
+func (s *Step) giveBack(t *task) error {
+	if s.granted <= s.st.totals.Pages {
+		return nil
+	}
+	return s.changeGrants(t, func(g *blobschema.Grants) bool {
+		if g.Granted[s.cfg.Partition] <= s.st.totals.Pages {
+			return false
+		}
+		g.Granted[s.cfg.Partition] = s.st.totals.Pages
+		return true
+	})
+}
+
+// changeGrants changes the record until the change holds, and takes over what it
+// then grants.
+func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error {
+	key := blobschema.GrantsKey(s.cfg.Crawl.ID)
+	for {
+		rec, err := s.readOne(t, key)
+		if err != nil {
+			return err
+		}
+		g := blobschema.Grants{}
+		if rec.Found {
+			if g, err = decodeJSON[blobschema.Grants](rec, "grants"); err != nil {
+				return err
+			}
+		}
+		if g.Granted == nil {
+			g.Granted = map[partition.ID]int64{}
+		}
+		if change(&g) {
+			_, err := t.do(WriteRecord{Key: key, Value: encodeJSON(g), Revision: rec.Revision})
+			if err != nil {
+				if !errors.Is(err, ErrConflict) {
+					t.sleep(shortRetry)
+				}
+				continue // lost the race, or in doubt: what the record says now decides
+			}
+		}
+		s.granted = g.Granted[s.cfg.Partition]
+		return nil
+	}
+}

@@ -1,0 +1,469 @@
+package crawl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// take takes the lease: a conditional write of the head with the next fence. Of two
+// steps that try, one succeeds (I4). A lease that was not released belongs to a step
+// that crashed: all hosts are left alone for a pace, since nobody knows what it
+// asked for last (I9).
+func (s *Step) take(t *task) error {
+	rec, err := s.readOne(t, blobschema.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition))
+	if err != nil {
+		return err
+	}
+	head := blobschema.Head{Partition: s.cfg.Partition}
+	if rec.Found {
+		if head, err = decodeJSON[blobschema.Head](rec, "head"); err != nil {
+			return err
+		}
+	}
+	if head.Owner != "" {
+		void := s.cfg.Exclusive && !ownedBy(head.Owner, s.cfg.Process)
+		if s.now.Wall.Before(head.LeaseUntil) && !void {
+			return ErrLeaseTaken
+		}
+		s.floor = s.clock()
+		head.Crashes++
+	}
+	s.careful = head.Crashes > 2
+	warm := s.head.Commit
+	s.head, s.rev = head, rec.Revision
+	next := head
+	next.Fence++
+	next.Owner = fmt.Sprintf("%s/%d", s.cfg.Process, next.Fence)
+	if err := s.writeHead(t, next); err != nil {
+		return err
+	}
+	if s.st != nil && (warm != head.Commit || !s.floor.IsZero()) {
+		s.st = nil // another step has committed since, or crashed: start afresh
+	}
+	return nil
+}
+
+func ownedBy(owner, process string) bool {
+	return len(owner) > len(process) && owner[:len(process)] == process && owner[len(process)] == '/'
+}
+
+// load brings the state that the head names into memory: the manifest, the held
+// links, and of the slots only summaries. Slots are loaded as they are due.
+func (s *Step) load(t *task) error {
+	if s.st == nil {
+		if err := s.loadState(t); err != nil {
+			return err
+		}
+	}
+	for _, u := range s.st.man.Suspects {
+		if s.head.Crashes > 0 {
+			s.suspects[u] = true
+		}
+	}
+	if err := s.loadSeedScope(t); err != nil {
+		return err
+	}
+	for _, seq := range s.st.man.Unsent {
+		if seq > s.head.Published {
+			if err := s.republish(t, seq); err != nil {
+				return err
+			}
+		}
+	}
+	return s.obeyWish(t)
+}
+
+func (s *Step) loadState(t *task) error {
+	sc, err := newScope(s.cfg.Crawl.Settings)
+	if err != nil {
+		return err
+	}
+	st := &state{
+		scope: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
+		sent: newSentFilter(1 << 20), indexes: map[string]*blobschema.RunIndex{},
+		f: frontier.New(frontier.Config{
+			Hash: s.hash, Policy: s.cfg.Policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
+			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident,
+		}),
+	}
+	s.st = st
+	if s.head.Commit == "" {
+		return nil
+	}
+	c, err := s.openCommit(t, s.head.Commit)
+	if err != nil {
+		return err
+	}
+	if st.man, err = c.Manifest(); err != nil {
+		return fmt.Errorf("manifest of %s: %w", s.head.Commit, err)
+	}
+	st.f.Restore(st.man.Slots)
+	st.totals = st.man.Totals
+	base := st.f.Counts()
+	st.totals.WaitMillis -= base.WaitMillis
+	for p, m := range st.man.Applied {
+		mk := &marks{low: m.Low}
+		for _, n := range m.Above {
+			mk.add(n)
+		}
+		st.marks[p] = mk
+	}
+	for _, h := range slices.Concat(st.man.Scope, st.man.NewScope) {
+		if host, err := weburl.ParseHost(h); err == nil {
+			st.scope.add(host)
+		}
+	}
+	st.wish.Version, st.wish.Scope = st.man.Wish, st.man.Scope
+	return s.loadHeld(t)
+}
+
+func (s *Step) openCommit(t *task, name string) (*blobschema.CommitReader, error) {
+	data, err := getObject(t, name, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	c, err := blobschema.OpenCommit(data)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// loadHeld reads back the links that are in commits but in no mail yet.
+func (s *Step) loadHeld(t *task) error {
+	first := uint64(0)
+	for _, seq := range s.st.man.HeldFrom {
+		if first == 0 || seq < first {
+			first = seq
+		}
+	}
+	if first == 0 {
+		return nil
+	}
+	for name := range blobschema.CommitNames(&s.st.man) {
+		_, seq, _, err := blobschema.ParseCommitName(name)
+		if err != nil {
+			return err
+		}
+		if seq < first {
+			continue
+		}
+		c, err := s.openCommit(t, name)
+		if err != nil {
+			return err
+		}
+		held, err := c.Held()
+		if err != nil {
+			return fmt.Errorf("held links of %s: %w", name, err)
+		}
+		for p, links := range held {
+			from, ok := s.st.man.HeldFrom[p]
+			if !ok || seq < from {
+				continue
+			}
+			o := s.st.out[p]
+			if o == nil {
+				o = &outgoing{since: seq}
+				s.st.out[p] = o
+			}
+			o.links = append(o.links, links...)
+			o.stored = len(o.links)
+		}
+	}
+	return nil
+}
+
+// loadSeedScope takes the hosts of all seeds into the scope.
+func (s *Step) loadSeedScope(t *task) error {
+	if s.cfg.Crawl.Settings.Scope == blobschema.ScopeAny {
+		s.st.seeds = len(s.cfg.Crawl.SeedBatches)
+		return nil
+	}
+	for ; s.st.seeds < len(s.cfg.Crawl.SeedBatches); s.st.seeds++ {
+		name := s.cfg.Crawl.SeedBatches[s.st.seeds]
+		data, err := getObject(t, name, 0, -1)
+		if err != nil {
+			return err
+		}
+		b, err := blobschema.DecodeSeeds(data)
+		if err != nil {
+			return fmt.Errorf("seeds %s: %w", name, err)
+		}
+		for _, q := range b.URLs {
+			if u, err := weburl.Parse(q.URL); err == nil {
+				s.st.scope.add(u.Host())
+			}
+		}
+	}
+	return nil
+}
+
+// republish sends the mail of a commit whose step may have crashed before it did.
+func (s *Step) republish(t *task, seq uint64) error {
+	s.unsent = append(s.unsent, seq)
+	for name := range blobschema.CommitNames(&s.st.man) {
+		if _, n, _, err := blobschema.ParseCommitName(name); err != nil || n != seq {
+			continue
+		}
+		c, err := s.openCommit(t, name)
+		if err != nil {
+			return err
+		}
+		outbox, err := c.Outbox()
+		if err != nil {
+			return fmt.Errorf("outbox of %s: %w", name, err)
+		}
+		s.publish(seq, outbox)
+		return nil
+	}
+	return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
+}
+
+// obeyWish reads what the operator wishes, and the hosts that redirects of seeds have
+// brought into the scope anywhere.
+func (s *Step) obeyWish(t *task) error {
+	recs, err := s.read(t, blobschema.WishKey(s.cfg.Crawl.ID), blobschema.CrawlKey(s.cfg.Crawl.ID))
+	if err != nil {
+		return err
+	}
+	if recs[0].Found {
+		w, err := decodeJSON[blobschema.Wish](recs[0], "wish")
+		if err != nil {
+			return err
+		}
+		s.paused = w.Pause
+		if w.Stop {
+			s.stop()
+		}
+		if w.Version != s.st.wish.Version {
+			if err := s.obeyScope(t, w, recs[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// obeyScope takes new hosts into the scope and follows the links to them that were
+// out of scope when they were found: every commit has kept its own.
+func (s *Step) obeyScope(t *task, w blobschema.Wish, rec Record) error {
+	s.rescanning = true
+	defer func() { s.rescanning = false }()
+	if rec.Found {
+		c, err := decodeJSON[blobschema.Crawl](rec, "crawl")
+		if err != nil {
+			return err
+		}
+		s.cfg.Crawl.SeedBatches = c.SeedBatches
+	}
+	before := s.st.seeds
+	if err := s.loadSeedScope(t); err != nil {
+		return err
+	}
+	news := s.st.seeds != before
+	for _, h := range w.Scope {
+		if slices.Contains(s.st.wish.Scope, h) {
+			continue
+		}
+		news = true
+		if host, err := weburl.ParseHost(h); err == nil {
+			s.st.scope.add(host)
+		}
+	}
+	if news {
+		if err := s.rescan(t); err != nil {
+			return err
+		}
+	}
+	s.st.wish = w
+	s.batch.applied = true // the head must say that the wish is obeyed
+	return nil
+}
+
+func (s *Step) rescan(t *task) error {
+	again := func(links []blobschema.Queued) {
+		for _, q := range links {
+			u, err := weburl.Parse(q.URL)
+			if err != nil || !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
+				continue
+			}
+			if owner := s.pmap.Owner(s.hash.Slot(string(u.Host()))); owner != s.cfg.Partition {
+				q.Slot, q.Host = s.hash.Slot(string(u.Host())), string(u.Host())
+				s.hold(owner, q) // past the filter of sent links: it knows this one
+				continue
+			}
+			s.found(u, q)
+		}
+	}
+	again(s.batch.outside)
+	if s.st.man.Seq == 0 || s.cfg.Crawl.Settings.Scope == blobschema.ScopeAny {
+		return nil
+	}
+	for name := range blobschema.CommitNames(&s.st.man) {
+		c, err := s.openCommit(t, name)
+		if err != nil {
+			return err
+		}
+		links, err := c.Outside()
+		if err != nil {
+			return fmt.Errorf("links of %s: %w", name, err)
+		}
+		again(links)
+	}
+	return nil
+}
+
+// loadWanted loads the slots that are due and not in memory.
+func (s *Step) loadWanted(now time.Time) {
+	if s.loading > 0 {
+		return
+	}
+	slots := s.st.f.Wanted(now)
+	if len(slots) == 0 {
+		return
+	}
+	s.loading++
+	s.spawn(func(t *task) error {
+		defer func() { s.loading-- }()
+		bySlot, err := s.readSlots(t, slots)
+		if err != nil {
+			return fmt.Errorf("load slots of partition %d: %w", s.cfg.Partition, err)
+		}
+		for _, id := range slots {
+			run := bySlot[id]
+			if run == nil {
+				run = &blobschema.Run{}
+			}
+			if err := s.st.f.Load(s.clock(), id, run); err != nil {
+				return err
+			}
+			if !s.floor.IsZero() {
+				s.st.f.FloorSlot(s.clock(), s.floor, id)
+			}
+		}
+		return nil
+	})
+}
+
+// readSlots reads the state of some slots from all runs that hold any of it.
+func (s *Step) readSlots(t *task, slots []partition.Slot) (map[partition.Slot]*blobschema.Run, error) {
+	refs := s.st.man.Runs
+	var parts []runPart
+	for _, ref := range refs {
+		if ref.Last < slots[0] || ref.First > slots[len(slots)-1] {
+			continue
+		}
+		ix, err := s.index(t, ref)
+		if err != nil {
+			return nil, err
+		}
+		for _, part := range wantedParts(ix, slots) {
+			if part.data, err = getObject(t, ref.Object, ref.Offset+part.at, part.length); err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
+	}
+	h := s.hash
+	v, err := t.do(Work{Do: func() (any, error) { return joinSlots(h, slots, parts) }})
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[partition.Slot]*blobschema.Run), nil
+}
+
+// runPart is a range of a run's bytes that holds whole blocks.
+type runPart struct {
+	blocks     []blobschema.BlockRef
+	at, length int64
+	data       []byte
+}
+
+// wantedParts are the ranges of a run to read for some slots, ascending. Neighbours
+// are read in one.
+func wantedParts(ix *blobschema.RunIndex, slots []partition.Slot) []runPart {
+	const gap = 64 << 10 // bytes read in vain that cost less than another request
+	var blocks []blobschema.BlockRef
+	for _, b := range ix.Blocks(slots[0], slots[len(slots)-1]) {
+		if i, _ := slices.BinarySearch(slots, b.First); i < len(slots) && slots[i] <= b.Last {
+			blocks = append(blocks, b)
+		}
+	}
+	slices.SortFunc(blocks, func(a, b blobschema.BlockRef) int { return cmp.Compare(a.Offset, b.Offset) })
+	var parts []runPart
+	for _, b := range blocks {
+		if n := len(parts); n > 0 && b.Offset-parts[n-1].at-parts[n-1].length <= gap {
+			parts[n-1].blocks = append(parts[n-1].blocks, b)
+			parts[n-1].length = b.Offset + b.Length - parts[n-1].at
+			continue
+		}
+		parts = append(parts, runPart{blocks: []blobschema.BlockRef{b}, at: b.Offset, length: b.Length})
+	}
+	return parts
+}
+
+func joinSlots(h partition.Hash, slots []partition.Slot, parts []runPart) (map[partition.Slot]*blobschema.Run, error) {
+	var runs []*blobschema.Run
+	for _, p := range parts {
+		run := &blobschema.Run{}
+		for _, b := range p.blocks {
+			if int64(len(p.data)) < p.length {
+				return nil, blobschema.ErrDamaged
+			}
+			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, slots[0], slots[len(slots)-1]); err != nil {
+				return nil, err
+			}
+		}
+		runs = append(runs, run)
+	}
+	return bySlot(blobschema.MergeRuns(h, runs)), nil
+}
+
+func (s *Step) index(t *task, ref blobschema.RunRef) (*blobschema.RunIndex, error) {
+	if ix := s.st.indexes[ref.Object]; ix != nil {
+		return ix, nil
+	}
+	data, err := getObject(t, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := blobschema.OpenRun(data, ref)
+	if err != nil {
+		return nil, fmt.Errorf("index of %s: %w", ref.Object, err)
+	}
+	s.st.indexes[ref.Object] = ix
+	return ix, nil
+}
+
+// bySlot cuts a sorted run into its slots.
+func bySlot(run *blobschema.Run) map[partition.Slot]*blobschema.Run {
+	out := map[partition.Slot]*blobschema.Run{}
+	at := func(id partition.Slot) *blobschema.Run {
+		r := out[id]
+		if r == nil {
+			r = &blobschema.Run{}
+			out[id] = r
+		}
+		return r
+	}
+	for _, e := range run.Seen {
+		r := at(e.Slot)
+		r.Seen = append(r.Seen, e)
+	}
+	for _, e := range run.Queued {
+		r := at(e.Slot)
+		r.Queued = append(r.Queued, e)
+	}
+	for _, e := range run.Hosts {
+		r := at(e.Slot)
+		r.Hosts = append(r.Hosts, e)
+	}
+	return out
+}

@@ -1,0 +1,282 @@
+package crawl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const (
+	never = time.Duration(1<<63 - 1)
+	// mailRaw is how many bytes of URLs go into one mail at most, so that a message stays
+	// under one billing unit of 64 KB even if nothing compresses.
+	mailRaw = 45 << 10
+	// flushURLs is how many held links for one partition are worth a mail by themselves.
+	flushURLs = 3000
+)
+
+// outgoing is what a step holds for one other partition: links that are in no mail yet.
+type outgoing struct {
+	links  []blobschema.Queued
+	stored int    // of them, how many are in commits already
+	since  uint64 // the first commit that has some, if stored > 0
+	urls   int
+}
+
+// marks are the mail numbers applied from one sender.
+type marks struct {
+	low   uint64
+	above map[uint64]bool
+}
+
+func (m *marks) has(n uint64) bool { return n <= m.low || m.above[n] }
+
+func (m *marks) add(n uint64) {
+	if m.has(n) {
+		return
+	}
+	if m.above == nil {
+		m.above = map[uint64]bool{}
+	}
+	m.above[n] = true
+	for m.above[m.low+1] {
+		delete(m.above, m.low+1)
+		m.low++
+	}
+}
+
+func (m *marks) stored() blobschema.Marks {
+	out := blobschema.Marks{Low: m.low}
+	for n := range m.above {
+		out.Above = append(out.Above, n)
+	}
+	slices.Sort(out.Above)
+	return out
+}
+
+// sentFilter remembers links already sent, exactly, with the depth they were sent
+// at. It is bounded: when full, the older half is forgotten, and a link may be sent
+// again, which costs bytes and nothing else.
+type sentFilter struct {
+	young, old map[uint64]uint16
+	limit      int
+}
+
+func newSentFilter(limit int) *sentFilter {
+	return &sentFilter{young: map[uint64]uint16{}, limit: limit}
+}
+
+// first reports whether a link was not sent at this depth or a lower one yet, and
+// takes note of it.
+func (f *sentFilter) first(fp uint64, depth uint16) bool {
+	for _, m := range []map[uint64]uint16{f.young, f.old} {
+		if d, ok := m[fp]; ok && d <= depth {
+			return false
+		}
+	}
+	if len(f.young) >= f.limit/2 {
+		f.old, f.young = f.young, make(map[uint64]uint16, f.limit/2)
+	}
+	f.young[fp] = depth
+	return true
+}
+
+// receive is the task that drains the mailbox while the step works. Nothing waits
+// in the queue for politeness: mail goes straight into the frontier.
+func (s *Step) receive(t *task) error {
+	queue := blobschema.MailboxQueue(s.cfg.Partition)
+	for {
+		v, err := t.do(Receive{Queue: queue, Max: 10, Wait: 20 * time.Second})
+		if err != nil {
+			t.sleep(time.Second)
+			continue
+		}
+		for _, m := range v.([]Message) {
+			s.applyMail(m)
+		}
+	}
+}
+
+// applyMail merges one mail into the frontier. It is acknowledged after the commit
+// that holds its effect (I5); a repeat of what is committed already, at once.
+func (s *Step) applyMail(m Message) {
+	mail, err := blobschema.DecodeMail(m.Body)
+	if err != nil || mail.Crawl != s.cfg.Crawl.ID || mail.To != s.cfg.Partition {
+		s.badMail(m, mail, err)
+		return
+	}
+	mk := s.st.marks[mail.From]
+	if mk == nil {
+		mk = &marks{}
+		s.st.marks[mail.From] = mk
+	}
+	if mk.has(mail.Number) {
+		s.batch.receipts = append(s.batch.receipts, m.Receipt)
+		return
+	}
+	for _, q := range mail.URLs {
+		u, err := weburl.Parse(q.URL)
+		if err != nil {
+			continue // the sender made it canonical; a URL that is not one is nobody's page
+		}
+		s.found(u, q)
+	}
+	mk.add(mail.Number)
+	s.st.applied++
+	s.batch.applied = true
+	s.batch.receipts = append(s.batch.receipts, m.Receipt)
+}
+
+// badMail deals with a message that is not ours or cannot be read. What may be read
+// next time is left in the queue once; then it is put aside with its reason, and
+// counted. Its numbers stay unapplied, so the sender's copy will be sent again.
+func (s *Step) badMail(m Message, mail blobschema.Mail, err error) {
+	if err != nil && m.Receives < 2 {
+		return
+	}
+	reason := "mail for another crawl or partition"
+	if err != nil {
+		reason = err.Error()
+	} else if mail.Crawl != s.cfg.Crawl.ID {
+		s.batch.receipts = append(s.batch.receipts, m.Receipt) // left over from an older crawl
+		return
+	}
+	sum := sha256.Sum256(m.Body)
+	key := hex.EncodeToString(sum[:8])
+	if s.dead[key] {
+		s.batch.receipts = append(s.batch.receipts, m.Receipt)
+		return
+	}
+	s.dead[key] = true
+	body := encodeJSON(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Time: s.now.Wall.UTC(), Reason: reason, Body: m.Body})
+	b := s.batch
+	b.puts++
+	s.issue(PutObject{Name: blobschema.DeadName(s.cfg.Crawl.ID, m.Body), Data: body}, func(r Reply) {
+		b.puts--
+		if r.Err != nil {
+			s.end(r.Err)
+		}
+	})
+	s.st.totals.DeadMail++
+	b.applied = true
+	b.receipts = append(b.receipts, m.Receipt)
+}
+
+// DeadLetter is a message that could not be read, as it is put aside.
+type DeadLetter struct {
+	Crawl     string       `json:"crawl"`
+	Partition partition.ID `json:"partition"`
+	Time      time.Time    `json:"time"`
+	Reason    string       `json:"reason"`
+	Body      []byte       `json:"body"`
+}
+
+// found takes a URL that is in scope to its owner: into the frontier if that is this
+// partition, else to what is held for the owner. It reports whether it was news.
+func (s *Step) found(u weburl.URL, q blobschema.Queued) bool {
+	slot := s.hash.Slot(string(u.Host()))
+	fp := s.hash.Fingerprint(u.String())
+	owner := s.pmap.Owner(slot)
+	if owner == s.cfg.Partition {
+		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
+			s.batch.newScope = append(s.batch.newScope, string(u.Host()))
+		}
+		return s.st.f.Add(s.clock(), u, fp, q) != frontier.Known
+	}
+	if !s.st.sent.first(fp, q.Depth) {
+		return false
+	}
+	q.URL, q.Slot, q.Host = u.String(), slot, string(u.Host())
+	s.hold(owner, q)
+	return true
+}
+
+func (s *Step) hold(owner partition.ID, q blobschema.Queued) {
+	o := s.st.out[owner]
+	if o == nil {
+		o = &outgoing{}
+		s.st.out[owner] = o
+	}
+	o.links = append(o.links, q)
+}
+
+// held is the number of links that are in no mail yet.
+func (s *Step) held() (n int64) {
+	for _, o := range s.st.out {
+		n += int64(len(o.links))
+	}
+	return n
+}
+
+// feedAfter is how long after the last commit the next one is due so that others
+// get what is held for them: soon for a partition with nothing to do; for one with
+// little to do, at times that grow further apart as the step goes on.
+func (s *Step) feedAfter() time.Duration {
+	after := never
+	for p, a := range s.appetites {
+		o := s.st.out[p]
+		if o == nil || len(o.links) == 0 {
+			continue
+		}
+		switch a {
+		case Starved:
+			after = min(after, s.cfg.CommitMin)
+		case Hungry:
+			after = min(after, max(s.cfg.CommitMin, s.lastCommit.Sub(s.start.Wall)/2))
+		}
+	}
+	return after
+}
+
+// flushes reports whether what is held for p should go into mail with this commit.
+func (s *Step) flushes(p partition.ID, o *outgoing, now time.Time) bool {
+	return s.stopping || !s.idleSince.IsZero() || s.appetites[p] != Fed || len(o.links) >= flushURLs ||
+		now.Sub(s.lastMail) >= s.cfg.MailEvery
+}
+
+// publish sends the mail of a commit. If it fails for good the manifest still names
+// the outbox, and the next step sends it: same numbers, same content.
+func (s *Step) publish(seq uint64, outbox []blobschema.OutMail) {
+	if len(outbox) == 0 {
+		s.sentAll(seq)
+		return
+	}
+	s.publishing++
+	s.spawn(func(t *task) error {
+		defer func() { s.publishing-- }()
+		for len(outbox) > 0 {
+			to := outbox[0].To
+			n := 1
+			for n < len(outbox) && n < 10 && outbox[n].To == to {
+				n++
+			}
+			var bodies [][]byte
+			for _, m := range outbox[:n] {
+				bodies = append(bodies, m.Body)
+			}
+			for try := 0; ; try++ {
+				_, err := t.do(Send{Queue: blobschema.MailboxQueue(to), Bodies: bodies})
+				if err == nil {
+					break
+				}
+				if try == 4 || s.stopping {
+					return nil
+				}
+				t.sleep(time.Second << try)
+			}
+			outbox = outbox[n:]
+		}
+		s.sentAll(seq)
+		return nil
+	})
+}
+
+func (s *Step) sentAll(seq uint64) {
+	s.unsent = slices.DeleteFunc(s.unsent, func(u uint64) bool { return u == seq })
+}

@@ -1,0 +1,99 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// mergeFanIn runs of one tier are merged into one of the next. Each URL is written
+// again once a tier: log8 of the commits.
+const mergeFanIn = 8
+
+// merged is a run that replaces others, once a commit names it.
+type merged struct {
+	from []blobschema.RunRef
+	to   blobschema.RunRef
+}
+
+// replace swaps the merged runs for the new one and says which objects the manifest
+// names no longer. Commit objects stay: they hold pages and links too.
+func (m *merged) replace(runs []blobschema.RunRef) (out []blobschema.RunRef, dropped []string) {
+	placed := false
+	for _, r := range runs {
+		if !slices.ContainsFunc(m.from, func(f blobschema.RunRef) bool { return f.Object == r.Object }) {
+			out = append(out, r)
+			continue
+		}
+		if !placed {
+			out, placed = append(out, m.to), true
+		}
+		if r.Tier > 0 {
+			dropped = append(dropped, r.Object)
+		}
+	}
+	return out, dropped
+}
+
+// compact starts a merge when a tier is full. It runs beside everything else; the
+// next commit takes its result in. A crash before that leaves an object that nothing
+// names.
+func (s *Step) compact() {
+	if s.merging || s.st.merged != nil || s.stopping {
+		return
+	}
+	byTier := map[uint8][]blobschema.RunRef{}
+	tier := -1
+	for _, r := range s.st.man.Runs {
+		byTier[r.Tier] = append(byTier[r.Tier], r)
+		if len(byTier[r.Tier]) >= mergeFanIn && (tier < 0 || int(r.Tier) < tier) {
+			tier = int(r.Tier)
+		}
+	}
+	if tier < 0 {
+		return
+	}
+	s.merging = true
+	from := byTier[uint8(tier)]
+	seq, fence := s.st.man.Seq, s.head.Fence
+	s.spawn(func(t *task) error {
+		defer func() { s.merging = false }()
+		var datas [][]byte
+		for _, r := range from {
+			data, err := getObject(t, r.Object, r.Offset, r.Length)
+			if err != nil {
+				return fmt.Errorf("merge runs: %w", err)
+			}
+			datas = append(datas, data)
+		}
+		h := s.hash
+		type result struct {
+			data []byte
+			ref  blobschema.RunRef
+		}
+		v, err := t.do(Work{Do: func() (any, error) {
+			var runs []*blobschema.Run
+			for i, d := range datas {
+				run := &blobschema.Run{}
+				if err := blobschema.DecodeRun(d, from[i], run); err != nil {
+					return nil, fmt.Errorf("merge %s: %w", from[i].Object, err)
+				}
+				runs = append(runs, run)
+			}
+			data, ref := blobschema.EncodeRun(blobschema.MergeRuns(h, runs), h)
+			return result{data, ref}, nil
+		}})
+		if err != nil {
+			return err
+		}
+		res := v.(result)
+		res.ref.Tier = uint8(tier) + 1
+		res.ref.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, res.ref.Tier)
+		stored := false
+		s.put(PutObject{Name: res.ref.Object, Data: res.data}, func() { stored = true })
+		t.await(func() bool { return stored })
+		s.st.merged = &merged{from: from, to: res.ref}
+		return nil
+	})
+}

@@ -1,0 +1,473 @@
+package crawl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// StepConfig says how a step works. Durations that are zero take the default.
+type StepConfig struct {
+	Crawl     blobschema.Crawl
+	Partition partition.ID
+	Process   string // unique to the process
+	// Exclusive says that no other process can be at work on this crawl: leases of
+	// other processes are void (the embedded platform, where a folder has one owner).
+	Exclusive   bool
+	Connections int           // requests under way at once; default 64
+	Lease       time.Duration // default 2 min
+	Margin      time.Duration // no request lasts past the lease's end less this; default 5 s
+	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
+	CommitMin   time.Duration // least time between commits made for a starving partition; default 250 ms
+	CommitPages int           // pages that make a commit; default 4,000
+	MailEvery   time.Duration // longest time that links for others are held; default CommitEvery
+	Linger      time.Duration // how long a step with nothing to do waits for mail; default 1 s
+	SleepMax    time.Duration // how long it waits for a host that is not ready yet; default for ever
+	Deadline    time.Duration // of the whole step, from its start; 0 for none
+	MaxResident int           // see frontier.Config
+	Retry       polite.Retry
+	Policy      frontier.Policy
+	Token       string // product token for robots.txt
+	Software    string // for warcinfo
+	Compressed  bool   // WARC records are gzip members
+}
+
+func (c StepConfig) withDefaults() StepConfig {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&c.Lease, 2*time.Minute)
+	def(&c.Margin, 5*time.Second)
+	def(&c.CommitEvery, 30*time.Second)
+	def(&c.CommitMin, 250*time.Millisecond)
+	def(&c.MailEvery, c.CommitEvery)
+	def(&c.Linger, time.Second)
+	def(&c.SleepMax, 1<<62)
+	if c.Connections == 0 {
+		c.Connections = 64
+	}
+	if c.CommitPages == 0 {
+		c.CommitPages = 4000
+	}
+	return c
+}
+
+// Errors that end a step early. Both are normal: another step goes on.
+var (
+	ErrLeaseTaken = errors.New("another step holds the lease")
+	ErrLeaseLost  = errors.New("the lease was lost to another step")
+)
+
+// Warm is what a step leaves to the next one in the same process, which may use it
+// if the head still names the same commit.
+type Warm struct {
+	commit string
+	st     *state
+}
+
+// state is what a step knows of its partition; all of it is in commits.
+type state struct {
+	man     blobschema.Manifest // of the last commit
+	f       *frontier.Frontier
+	out     map[partition.ID]*outgoing
+	marks   map[partition.ID]*marks
+	applied uint64
+	totals  blobschema.Totals // as they are now, counts of the frontier apart
+	sent    *sentFilter
+	scope   *scope
+	seeds   int // batches of seeds whose hosts are in the scope
+	wish    blobschema.Wish
+	indexes map[string]*blobschema.RunIndex
+	merged  *merged // a finished merge, for the next commit
+}
+
+// Step is one invocation's work on one partition: it takes the lease, loads the
+// state, fetches and commits until there is nothing to do or time is up, and
+// releases the lease. It is an [Actor].
+type Step struct {
+	loop
+	cfg   StepConfig
+	hash  partition.Hash
+	pmap  *partition.Map
+	head  blobschema.Head
+	rev   Revision
+	st    *state
+	batch *batch
+
+	leaseEnd    Now
+	careful     bool            // after crashes: commit what is about to be asked for
+	suspects    map[string]bool // refused, for they crashed steps
+	suspect     *frontier.Task  // waits for the commit that names it
+	floor       time.Time       // hosts may not be asked before this plus their pace
+	warcs       int
+	running     bool
+	stopping    bool
+	paused      bool
+	inflight    int // fetches
+	reserved    int64
+	loading     int
+	merging     bool
+	rescanning  bool
+	refilling   bool
+	granted     int64
+	exhausted   bool // no grant is to be had
+	publishing  int
+	unsent      []uint64
+	appetites   map[partition.ID]Appetite // of the other partitions, where not Fed
+	hungry      bool
+	lastCommit  time.Time
+	lastMail    time.Time
+	dead        map[string]bool // messages put aside by this step
+	idleSince   time.Time       // zero while there is something to do
+	alarm       time.Time       // of the earliest Sleep under way
+	sinceCommit int             // pages
+}
+
+// NewStep returns a step for one partition. warm may be nil.
+func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
+	cfg = cfg.withDefaults()
+	h, err := NewHash(&cfg.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	pmap, err := partition.NewMap(cfg.Crawl.Slots, cfg.Crawl.Partitions)
+	if err != nil {
+		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
+	}
+	s := &Step{cfg: cfg, hash: h, pmap: pmap, suspects: map[string]bool{}, dead: map[string]bool{}, batch: &batch{}}
+	s.head.Partition = cfg.Partition
+	if warm != nil {
+		s.st = warm.st
+		s.head.Commit = warm.commit
+	}
+	return s, nil
+}
+
+// NewHash returns the hash that a crawl was created with.
+func NewHash(c *blobschema.Crawl) (partition.Hash, error) {
+	if len(c.HashKey) != 16 {
+		return partition.Hash{}, fmt.Errorf("crawl %s: the hash key has %d bytes, not 16", c.ID, len(c.HashKey))
+	}
+	return partition.NewHash([16]byte(c.HashKey), c.Slots)
+}
+
+// Start begins the step.
+func (s *Step) Start(now Now) []Issue {
+	s.begin(now)
+	s.spawn(s.main)
+	return s.after()
+}
+
+// Handle takes the reply to an effect.
+func (s *Step) Handle(now Now, r Reply) []Issue {
+	s.now = now
+	s.handle(r)
+	return s.after()
+}
+
+// Signal takes a signal from outside.
+func (s *Step) Signal(now Now, sig Signal) []Issue {
+	s.now = now
+	switch sig := sig.(type) {
+	case Stop:
+		s.stop()
+	case Appetites:
+		s.appetites = sig.Of
+	}
+	return s.after()
+}
+
+// Appetite says how much a step wants mail.
+type Appetite uint8
+
+// The appetites.
+const (
+	Fed     Appetite = iota // enough hosts are at work
+	Hungry                  // few are
+	Starved                 // none is, nor will be soon
+)
+
+// Appetite says whether others should send what they hold for this partition.
+func (s *Step) Appetite() Appetite {
+	switch {
+	case !s.running || s.stopping || s.paused || s.exhausted:
+		return Fed
+	case !s.idleSince.IsZero():
+		return Starved
+	case s.hungry:
+		return Hungry
+	}
+	return Fed
+}
+
+// Warm returns what the next step in this process may go on with, nil if this one
+// did not end well.
+func (s *Step) Warm() *Warm {
+	if !s.ended || s.err != nil || s.st == nil {
+		return nil
+	}
+	return &Warm{commit: s.head.Commit, st: s.st}
+}
+
+// Progress is a step's figures as they are now, for a display.
+type Progress struct {
+	Totals blobschema.Totals
+	Active int // requests under way
+}
+
+// Progress returns the live figures.
+func (s *Step) Progress() Progress {
+	if s.st == nil {
+		return Progress{}
+	}
+	return Progress{Totals: s.snapshotTotals(), Active: s.inflight}
+}
+
+// after runs what follows from an event, and sets the alarm for what follows from
+// time alone.
+func (s *Step) after() []Issue {
+	s.turn()
+	if s.running && !s.ended {
+		s.kick()
+		s.turn()
+		s.setAlarm()
+	}
+	return s.flush()
+}
+
+// main is the step from beginning to end.
+func (s *Step) main(t *task) error {
+	if err := s.take(t); err != nil {
+		return err
+	}
+	if err := s.load(t); err != nil {
+		return err
+	}
+	s.running = true
+	s.lastCommit = s.clock()
+	s.spawn(s.receive)
+	for {
+		t.await(func() bool { return s.decide() != wait })
+		var err error
+		switch s.decide() {
+		case commitNow:
+			err = s.commit(t)
+		case renewNow:
+			err = s.renew(t)
+		case endNow:
+			return s.finish(t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+type decision uint8
+
+const (
+	wait decision = iota
+	commitNow
+	renewNow
+	endNow
+)
+
+// decide says what the main task does next. It looks at state and time only.
+func (s *Step) decide() decision {
+	now := s.clock()
+	if s.cfg.Deadline > 0 && s.now.Mono-s.start.Mono >= s.cfg.Deadline {
+		s.stop()
+	}
+	since := now.Sub(s.lastCommit)
+	switch {
+	case s.stopping && s.inflight == 0 && s.loading == 0 && !s.merging && !s.rescanning && !s.refilling:
+		return endNow
+	case s.suspect != nil:
+		return commitNow
+	case s.sinceCommit >= s.cfg.CommitPages:
+		return commitNow
+	case since >= s.cfg.CommitEvery && s.dirty():
+		return commitNow
+	case since >= s.feedAfter():
+		return commitNow
+	case !s.idleSince.IsZero() && since >= s.cfg.CommitMin && (s.dirty() || s.held() > 0):
+		return commitNow // nothing else will come of waiting, and others may wait for this
+	case s.leaseLeft() < s.cfg.Lease*2/3:
+		return renewNow
+	case s.over(now):
+		return endNow
+	}
+	return wait
+}
+
+// over reports whether an idle step should end rather than wait on.
+func (s *Step) over(now time.Time) bool {
+	if s.idleSince.IsZero() || s.publishing > 0 || s.dirty() || now.Sub(s.idleSince) < s.cfg.Linger {
+		return false
+	}
+	if s.paused || s.exhausted {
+		return true
+	}
+	next := s.st.f.NextAt()
+	return next.IsZero() || next.Sub(now) > s.cfg.SleepMax
+}
+
+func (s *Step) stop() {
+	if !s.stopping {
+		s.stopping = true
+		s.suspect = nil
+		s.issue(CancelFetches{}, func(Reply) {})
+	}
+}
+
+// kick starts as many requests as may be made now, and finds out whether the step
+// is idle.
+func (s *Step) kick() {
+	now := s.clock()
+	for s.mayFetch() {
+		t, ok := s.st.f.Next(now)
+		s.refusals()
+		if !ok {
+			s.loadWanted(now)
+			break
+		}
+		s.begun(t)
+	}
+	s.hungry = s.inflight <= s.cfg.Connections/8 && s.loading == 0 && !s.stopping && s.nothingWithin(now, time.Second)
+	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping &&
+		(s.paused || s.exhausted || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
+	switch {
+	case !idle:
+		s.idleSince = time.Time{}
+	case s.idleSince.IsZero():
+		s.idleSince = now
+	}
+}
+
+// nothingWithin reports that no host is, or becomes, ready in the next d.
+func (s *Step) nothingWithin(now time.Time, d time.Duration) bool {
+	next := s.st.f.NextAt()
+	return next.IsZero() || next.Sub(now) > d
+}
+
+func (s *Step) mayFetch() bool {
+	if s.stopping || s.paused || s.rescanning || s.suspect != nil || s.inflight >= s.cfg.Connections || s.careful && s.inflight > 0 {
+		return false
+	}
+	if s.leaseLeft() <= s.cfg.Margin {
+		return false
+	}
+	if s.cfg.Crawl.Settings.MaxPages > 0 && s.granted-s.st.totals.Pages-s.reserved <= 0 {
+		if !s.refilling && !s.exhausted && s.st.f.Counts().Pending > 0 {
+			s.refilling = true
+			s.spawn(s.refill)
+		}
+		return false
+	}
+	return true
+}
+
+// begun starts the request of a task, or sets it aside until a commit names it.
+func (s *Step) begun(t frontier.Task) {
+	u := t.Request.URL.String()
+	switch {
+	case s.suspects[u]:
+		o := &page.Outcome{Page: blobschema.Page{URL: u, Outcome: blobschema.OutcomeSuspect, Depth: t.Request.Depth, Generation: t.Request.Generation, Time: s.now.Wall, Detail: "asking for it crashed the crawler more than once"}}
+		s.done(t, o)
+	case s.careful:
+		s.suspect = &t
+	default:
+		s.fetch(t)
+	}
+}
+
+func (s *Step) fetch(t frontier.Task) {
+	timeout := s.cfg.Crawl.Settings.Timeout
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
+	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
+	s.inflight++
+	if !t.Request.Robots {
+		s.reserved++
+	}
+	s.issue(Fetch{Request: t.Request}, func(r Reply) {
+		s.inflight--
+		if !t.Request.Robots {
+			s.reserved--
+		}
+		o, ok := r.Value.(*page.Outcome)
+		if !ok || r.Err != nil {
+			o = &page.Outcome{Page: blobschema.Page{URL: t.Request.URL.String(), Outcome: blobschema.OutcomeAborted, Time: s.now.Wall}, Temporary: true}
+		}
+		s.done(t, o)
+	})
+}
+
+// setAlarm makes sure that the step is called again when time alone changes what it
+// would do.
+func (s *Step) setAlarm() {
+	now := s.clock()
+	var at time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if s.mayFetch() {
+		sooner(s.st.f.NextAt())
+	}
+	if s.dirty() {
+		sooner(s.lastCommit.Add(s.cfg.CommitEvery))
+	}
+	if after := s.feedAfter(); after < never {
+		sooner(s.lastCommit.Add(after))
+	}
+	if !s.idleSince.IsZero() && s.dirty() {
+		sooner(s.lastCommit.Add(s.cfg.CommitMin))
+	}
+	if !s.idleSince.IsZero() {
+		sooner(s.idleSince.Add(s.cfg.Linger))
+	}
+	if s.cfg.Deadline > 0 {
+		sooner(now.Add(s.cfg.Deadline - (s.now.Mono - s.start.Mono)))
+	}
+	sooner(now.Add(s.leaseLeft() - s.cfg.Lease*2/3))
+	if !at.After(now) {
+		at = now.Add(time.Millisecond)
+	}
+	if !s.alarm.IsZero() && !s.alarm.After(at) {
+		return
+	}
+	s.alarm = at
+	s.issue(Sleep{For: at.Sub(now)}, func(Reply) {
+		if s.alarm.Equal(at) {
+			s.alarm = time.Time{}
+		}
+	})
+}
+
+func decodeJSON[T any](rec Record, what string) (T, error) {
+	var v T
+	if err := json.Unmarshal(rec.Value, &v); err != nil {
+		return v, fmt.Errorf("decode %s: %w", what, err)
+	}
+	return v, nil
+}
+
+func encodeJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("crawl: a record cannot be encoded: " + err.Error()) // fixed types: unreachable
+	}
+	return b
+}

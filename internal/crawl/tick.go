@@ -1,0 +1,409 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TickConfig says what a tick looks after.
+type TickConfig struct {
+	Crawl       string        // id
+	Process     string        // as in StepConfig
+	Exclusive   bool          // as in StepConfig
+	Soon        time.Duration // partitions due within this are woken; default 0
+	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
+	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 30 s
+}
+
+// TickMemory is what one process's ticks remember from one to the next. Losing it
+// costs a few wakes and nothing else. The zero value is ready for use.
+type TickMemory struct {
+	seqs     map[partition.ID]uint64
+	fences   map[partition.ID]uint64
+	quiet    bool
+	woken    map[partition.ID]time.Time
+	copied   map[partition.ID]uint64
+	copiedAt time.Time
+	resent   time.Time
+}
+
+// Report is what a tick found.
+type Report struct {
+	Crawl    blobschema.Crawl
+	Wish     blobschema.Wish
+	Heads    []blobschema.Head // of the partitions that have one
+	Totals   blobschema.Totals // over all heads, as of their last commits
+	Woken    []partition.ID
+	Leased   int
+	Finished bool // nothing is left to do
+	Quiet    bool // it would be finished if the next tick finds the same
+	Limited  bool // the page limit is reached
+}
+
+// Tick is one run of the coordinator: it reads the heads and does what follows from
+// them. Every action is idempotent: two ticks at once do no harm, and a tick that dies
+// is made up for by the next. It is an [Actor].
+type Tick struct {
+	loop
+	cfg    TickConfig
+	mem    *TickMemory
+	report Report
+	pmap   *partition.Map
+	grants blobschema.Grants
+	wishRv Revision
+	heads  map[partition.ID]*blobschema.Head
+}
+
+// NewTick returns a tick. mem is shared by the ticks of a process, one at a time.
+func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
+	if cfg.ResendAfter == 0 {
+		cfg.ResendAfter = 10 * time.Minute
+	}
+	if cfg.HostsEvery == 0 {
+		cfg.HostsEvery = 30 * time.Second
+	}
+	return &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
+}
+
+// Start begins the tick.
+func (k *Tick) Start(now Now) []Issue {
+	k.begin(now)
+	k.spawn(func(t *task) error {
+		err := k.run(t)
+		k.end(err)
+		return err
+	})
+	k.turn()
+	return k.flush()
+}
+
+// Handle takes the reply to an effect.
+func (k *Tick) Handle(now Now, r Reply) []Issue {
+	k.now = now
+	k.handle(r)
+	k.turn()
+	return k.flush()
+}
+
+// Report returns what the tick found, once it has ended well.
+func (k *Tick) Report() Report { return k.report }
+
+func (k *Tick) run(t *task) error {
+	if err := k.readAll(t); err != nil {
+		return err
+	}
+	if err := k.publishSeeds(t); err != nil {
+		return err
+	}
+	if err := k.widenScope(t); err != nil {
+		return err
+	}
+	if err := k.wake(t); err != nil {
+		return err
+	}
+	k.finished()
+	if err := k.copyHosts(t); err != nil {
+		return err
+	}
+	return k.resend(t)
+}
+
+func (k *Tick) readAll(t *task) error {
+	id := k.cfg.Crawl
+	recs, err := readRecords(t, []string{blobschema.CrawlKey(id), blobschema.WishKey(id), blobschema.GrantsKey(id)})
+	if err != nil {
+		return err
+	}
+	if !recs[0].Found {
+		return fmt.Errorf("crawl %s has no record", id)
+	}
+	if k.report.Crawl, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
+		return err
+	}
+	if recs[1].Found {
+		if k.report.Wish, err = decodeJSON[blobschema.Wish](recs[1], "wish"); err != nil {
+			return err
+		}
+		k.wishRv = recs[1].Revision
+	}
+	if recs[2].Found {
+		if k.grants, err = decodeJSON[blobschema.Grants](recs[2], "grants"); err != nil {
+			return err
+		}
+	}
+	c := &k.report.Crawl
+	if k.pmap, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
+		return err
+	}
+	keys := make([]string, c.Partitions)
+	for p := range keys {
+		keys[p] = blobschema.HeadKey(id, partition.ID(p))
+	}
+	if recs, err = readRecords(t, keys); err != nil {
+		return err
+	}
+	for p, rec := range recs {
+		if !rec.Found {
+			continue
+		}
+		h, err := decodeJSON[blobschema.Head](rec, "head")
+		if err != nil {
+			return err
+		}
+		k.report.Heads = append(k.report.Heads, h)
+		k.heads[partition.ID(p)] = &k.report.Heads[len(k.report.Heads)-1]
+		k.report.Totals.Add(&h.Totals)
+		if k.leased(&h) {
+			k.report.Leased++
+		}
+	}
+	for i := range k.report.Heads {
+		k.heads[k.report.Heads[i].Partition] = &k.report.Heads[i]
+	}
+	return nil
+}
+
+// leased reports whether a step may be at work under h.
+func (k *Tick) leased(h *blobschema.Head) bool {
+	if h.Owner == "" || k.cfg.Exclusive && !ownedBy(h.Owner, k.cfg.Process) {
+		return false
+	}
+	return k.now.Wall.Before(h.LeaseUntil)
+}
+
+// publishSeeds turns batches of seeds into mail: batch i is number i+1 from Intake to
+// every partition, so that sending it again is harmless.
+func (k *Tick) publishSeeds(t *task) error {
+	c := &k.report.Crawl
+	if c.Published >= len(c.SeedBatches) {
+		return nil
+	}
+	h, err := NewHash(c)
+	if err != nil {
+		return err
+	}
+	for i := c.Published; i < len(c.SeedBatches); i++ {
+		mails, err := seedMail(t, c, k.pmap, h, i)
+		if err != nil {
+			return err
+		}
+		for p, body := range mails {
+			if _, err := t.do(Send{Queue: blobschema.MailboxQueue(partition.ID(p)), Bodies: [][]byte{body}}); err != nil {
+				return fmt.Errorf("send seeds: %w", err)
+			}
+		}
+	}
+	upTo := len(c.SeedBatches)
+	return update(t, blobschema.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
+		if rec.Published >= upTo {
+			return false
+		}
+		rec.Published = upTo
+		c.Published = upTo
+		return true
+	})
+}
+
+// seedMail makes the mail of one batch, by partition.
+func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int) ([][]byte, error) {
+	data, err := getObject(t, c.SeedBatches[i], 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := blobschema.DecodeSeeds(data)
+	if err != nil {
+		return nil, fmt.Errorf("seeds %s: %w", c.SeedBatches[i], err)
+	}
+	shares := make([][]blobschema.Queued, c.Partitions)
+	for _, q := range b.URLs {
+		u, err := weburl.Parse(q.URL)
+		if err != nil {
+			continue
+		}
+		q.Flags |= blobschema.FlagSeed
+		p := pmap.Owner(h.Slot(string(u.Host())))
+		shares[p] = append(shares[p], q)
+	}
+	mails := make([][]byte, c.Partitions)
+	for p, urls := range shares {
+		m := blobschema.Mail{Crawl: c.ID, From: partition.Intake, To: partition.ID(p), Number: uint64(i + 1), Epoch: pmap.Epoch(), URLs: urls}
+		if mails[p], err = blobschema.EncodeMail(m); err != nil {
+			return nil, err
+		}
+	}
+	return mails, nil
+}
+
+// widenScope adds the hosts that seeds redirected to, found by any partition, to the
+// wish, which all of them read.
+func (k *Tick) widenScope(t *task) error {
+	missing := func(w *blobschema.Wish) (out []string) {
+		for _, h := range k.report.Heads {
+			for _, host := range h.Scope {
+				if !slices.Contains(w.Scope, host) && !slices.Contains(out, host) {
+					out = append(out, host)
+				}
+			}
+		}
+		return out
+	}
+	if len(missing(&k.report.Wish)) == 0 {
+		return nil
+	}
+	return update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+		add := missing(w)
+		if len(add) > 0 {
+			w.Version++
+			w.Scope = append(w.Scope, add...)
+		}
+		k.report.Wish = *w
+		return len(add) > 0
+	})
+}
+
+// expected is the mail that a partition should apply in the end.
+func (k *Tick) expected(p partition.ID) uint64 {
+	n := uint64(len(k.report.Crawl.SeedBatches))
+	for i := range k.report.Heads {
+		if sent := k.report.Heads[i].Sent; int(p) < len(sent) {
+			n += sent[p]
+		}
+	}
+	return n
+}
+
+func (k *Tick) applied(p partition.ID) uint64 {
+	if h := k.heads[p]; h != nil {
+		return h.Applied
+	}
+	return 0
+}
+
+// free is how many pages of the limit are granted to nobody; -1 for no limit.
+func (k *Tick) free() int64 {
+	if k.report.Crawl.Settings.MaxPages == 0 {
+		return -1
+	}
+	free := k.grants.Limit
+	for _, n := range k.grants.Granted {
+		free -= n
+	}
+	return free
+}
+
+// wake sends a wake to every partition that has something to do and no step.
+func (k *Tick) wake(t *task) error {
+	now := k.now.Wall
+	if k.mem.woken == nil {
+		k.mem.woken = map[partition.ID]time.Time{}
+	}
+	var bodies [][]byte
+	for p := range partition.ID(k.report.Crawl.Partitions) {
+		if !k.needsStep(p) {
+			continue
+		}
+		fence := uint64(0)
+		if h := k.heads[p]; h != nil {
+			fence = h.Fence
+		}
+		if last, ok := k.mem.woken[p]; ok && k.mem.fences[p] == fence && now.Sub(last) < 3*time.Second && !now.Before(last) {
+			continue // the wake is on its way
+		}
+		if k.mem.fences == nil {
+			k.mem.fences = map[partition.ID]uint64{}
+		}
+		k.mem.woken[p], k.mem.fences[p] = now, fence
+		k.report.Woken = append(k.report.Woken, p)
+		bodies = append(bodies, blobschema.EncodeWake(k.report.Crawl.ID, p))
+	}
+	for len(bodies) > 0 {
+		n := min(10, len(bodies))
+		if _, err := t.do(Send{Queue: blobschema.WakesQueue, Bodies: bodies[:n]}); err != nil {
+			return fmt.Errorf("send wakes: %w", err)
+		}
+		bodies = bodies[n:]
+	}
+	return nil
+}
+
+func (k *Tick) needsStep(p partition.ID) bool {
+	h := k.heads[p]
+	if h != nil && k.leased(h) {
+		return false
+	}
+	mail := k.expected(p) > k.applied(p)
+	if h == nil {
+		return mail
+	}
+	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
+	if k.report.Wish.Stop {
+		return false
+	}
+	if mail || behind {
+		return true
+	}
+	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall.Add(k.cfg.Soon)) || h.Totals.Unexamined > 0
+	return due && !k.report.Wish.Pause && k.free() != 0
+}
+
+// finished applies the rule for the end: every seed applied, nothing pending, all
+// mail sent has been applied, seen in two ticks between which no head named a new
+// commit.
+func (k *Tick) finished() {
+	c := &k.report.Crawl
+	seqs := map[partition.ID]uint64{}
+	quiet := c.Published == len(c.SeedBatches)
+	for p := range partition.ID(c.Partitions) {
+		if k.expected(p) != k.applied(p) {
+			quiet = false
+		}
+		h := k.heads[p]
+		if h == nil {
+			continue
+		}
+		seqs[p] = h.Seq
+		if h.Totals.Pending+h.Totals.Unexamined+h.Totals.Held > 0 || h.Wish != k.report.Wish.Version {
+			quiet = false
+		}
+	}
+	same := k.mem.quiet && len(seqs) == len(k.mem.seqs)
+	for p, seq := range seqs {
+		same = same && k.mem.seqs[p] == seq
+	}
+	k.report.Quiet = quiet
+	k.report.Finished = quiet && same
+	k.mem.quiet, k.mem.seqs = quiet, seqs
+	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages
+}
+
+// update changes a JSON record by compare-and-set until the change holds; change
+// returns false if nothing needs changing.
+func update[T any](t *task, key string, change func(*T) bool) error {
+	for {
+		recs, err := readRecords(t, []string{key})
+		if err != nil {
+			return err
+		}
+		var v T
+		if recs[0].Found {
+			if v, err = decodeJSON[T](recs[0], key); err != nil {
+				return err
+			}
+		}
+		if !change(&v) {
+			return nil
+		}
+		if _, err = t.do(WriteRecord{Key: key, Value: encodeJSON(v), Revision: recs[0].Revision}); err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			t.sleep(shortRetry) // in doubt: what the record says now decides
+		}
+	}
+}

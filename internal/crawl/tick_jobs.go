@@ -1,0 +1,243 @@
+package crawl
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// HostPack is a record of the hosts table: the estimates of some hosts of one
+// partition. A host may stand in two packs; the one of the higher Commit is newer.
+type HostPack struct {
+	Partition partition.ID          `json:"partition"`
+	Hosts     map[string]HostRecord `json:"hosts"`
+}
+
+// HostRecord is what the table says of a host.
+type HostRecord struct {
+	Commit        uint64        `json:"commit"` // of its partition, that observed it
+	Connect       time.Duration `json:"connect_ns,omitempty"`
+	Response      time.Duration `json:"response_ns,omitempty"`
+	PerConnection float64       `json:"per_connection,omitempty"`
+	Requests      uint64        `json:"requests,omitempty"`
+	Failures      uint64        `json:"failures,omitempty"`
+	Score         float64       `json:"score,omitempty"`
+}
+
+// hostsPerPack keeps a record far below the 400 KB a table item may have.
+const hostsPerPack = 1000
+
+// HostPacks is the number of packs for a partition with that many hosts.
+func HostPacks(hosts int64) int {
+	n := 1
+	for int64(n)*hostsPerPack < hosts {
+		n *= 2
+	}
+	return n
+}
+
+// copyHosts copies the owners' host estimates into the hosts table, by commit number:
+// doing it twice changes nothing.
+func (k *Tick) copyHosts(t *task) error {
+	if k.mem.copied == nil {
+		k.mem.copied = map[partition.ID]uint64{}
+	}
+	if !k.report.Finished && k.now.Wall.Sub(k.mem.copiedAt) < k.cfg.HostsEvery {
+		if k.mem.copiedAt.IsZero() {
+			k.mem.copiedAt = k.now.Wall
+		}
+		return nil
+	}
+	k.mem.copiedAt = k.now.Wall
+	for i := range k.report.Heads {
+		h := &k.report.Heads[i]
+		if h.Seq > k.mem.copied[h.Partition] {
+			if err := k.copyPartition(t, h); err != nil {
+				return fmt.Errorf("copy host estimates of partition %d: %w", h.Partition, err)
+			}
+			k.mem.copied[h.Partition] = h.Seq
+		}
+	}
+	return nil
+}
+
+func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
+	man, err := readManifest(t, h.Commit)
+	if err != nil {
+		return err
+	}
+	packs := HostPacks(h.Totals.Hosts)
+	fresh := make([]map[string]HostRecord, packs)
+	for name := range blobschema.CommitNames(man) {
+		_, seq, _, err := blobschema.ParseCommitName(name)
+		if err != nil || seq <= k.mem.copied[h.Partition] {
+			continue
+		}
+		c, err := readCommit(t, name)
+		if err != nil {
+			return err
+		}
+		hosts, err := c.Hosts()
+		if err != nil {
+			return err
+		}
+		for _, o := range hosts {
+			n := int(o.Slot) / k.report.Crawl.Partitions % packs
+			if fresh[n] == nil {
+				fresh[n] = map[string]HostRecord{}
+			}
+			fresh[n][o.Host] = HostRecord{Commit: seq, Connect: o.Conn, Response: o.Resp, PerConnection: o.PerConnection, Requests: o.Requests, Failures: o.Failures, Score: o.Score}
+		}
+	}
+	for n, hosts := range fresh {
+		if len(hosts) == 0 {
+			continue
+		}
+		err := update(t, blobschema.HostsKey(k.report.Crawl.ID, h.Partition, n), func(p *HostPack) bool {
+			changed := false
+			p.Partition = h.Partition
+			if p.Hosts == nil {
+				p.Hosts = map[string]HostRecord{}
+			}
+			for host, rec := range hosts {
+				if rec.Commit > p.Hosts[host].Commit {
+					p.Hosts[host], changed = rec, true
+				}
+			}
+			return changed
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readCommit(t *task, name string) (*blobschema.CommitReader, error) {
+	data, err := getObject(t, name, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	c, err := blobschema.OpenCommit(data)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return c, nil
+}
+
+func readManifest(t *task, name string) (*blobschema.Manifest, error) {
+	c, err := readCommit(t, name)
+	if err != nil {
+		return nil, err
+	}
+	man, err := c.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("manifest of %s: %w", name, err)
+	}
+	return &man, nil
+}
+
+// resend sends mail again that was committed long ago and is not applied: a queue
+// may lose messages, or give up on those it delivered too often. Numbers and
+// content are the same, so the receiver can tell.
+func (k *Tick) resend(t *task) error {
+	now := k.now.Wall
+	if now.Sub(k.mem.resent) < k.cfg.ResendAfter {
+		if k.mem.resent.IsZero() {
+			k.mem.resent = now
+		}
+		return nil
+	}
+	k.mem.resent = now
+	var short []partition.ID
+	for p := range partition.ID(k.report.Crawl.Partitions) {
+		if k.expected(p) > k.applied(p) {
+			short = append(short, p)
+		}
+	}
+	if len(short) == 0 {
+		return nil
+	}
+	for _, p := range short {
+		applied := map[partition.ID]blobschema.Marks{}
+		if h := k.heads[p]; h != nil && h.Commit != "" {
+			man, err := readManifest(t, h.Commit)
+			if err != nil {
+				return err
+			}
+			applied = man.Applied
+		}
+		if err := k.resendTo(t, p, applied); err != nil {
+			return fmt.Errorf("send mail to partition %d again: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func missing(m blobschema.Marks, n uint64) bool {
+	if n <= m.Low {
+		return false
+	}
+	for _, a := range m.Above {
+		if a == n {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobschema.Marks) error {
+	c := &k.report.Crawl
+	h, err := NewHash(c)
+	if err != nil {
+		return err
+	}
+	queue := blobschema.MailboxQueue(p)
+	for i := range c.SeedBatches {
+		if !missing(applied[partition.Intake], uint64(i+1)) {
+			continue
+		}
+		mails, err := seedMail(t, c, k.pmap, h, i)
+		if err != nil {
+			return err
+		}
+		if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{mails[p]}}); err != nil {
+			return err
+		}
+	}
+	for i := range k.report.Heads {
+		from := &k.report.Heads[i]
+		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {
+			continue
+		}
+		man, err := readManifest(t, from.Commit)
+		if err != nil {
+			return err
+		}
+		for name := range blobschema.CommitNames(man) {
+			r, err := readCommit(t, name)
+			if err != nil {
+				return err
+			}
+			outbox, err := r.Outbox()
+			if err != nil {
+				return err
+			}
+			for _, m := range outbox {
+				if m.To != p || !missing(applied[from.Partition], m.Number) {
+					continue
+				}
+				if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{m.Body}}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func anyMissing(m blobschema.Marks, sent uint64) bool {
+	return m.Low+uint64(len(m.Above)) < sent
+}

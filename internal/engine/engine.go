@@ -1,0 +1,387 @@
+// Package engine is the real executor: it runs steps and ticks over queues, a
+// key-value table, blob storage and sockets. It takes gocloud's portable types as
+// they are; package platform opens them.
+//
+// One [Engine] is one process's share of a crawl. Its wakes come from a queue, its
+// steps are [crawl.Step] values each carried by one goroutine, and everything else a
+// step asks for runs in goroutines that end with it.
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gocloud.dev/pubsub"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Config says how a process crawls. Step holds what every step is given; its Crawl,
+// Partition, Process and Exclusive are filled in.
+type Config struct {
+	Step        crawl.StepConfig
+	Fetch       fetch.Config
+	Connections int // requests under way at once in the process; default 256
+	TickEvery   time.Duration
+	Ledger      *ledger.Ledger
+	Log         *slog.Logger
+}
+
+// Engine runs steps and ticks in one process.
+type Engine struct {
+	cfg         Config
+	platform    *platform.Platform
+	client      *fetch.Client
+	ledger      *ledger.Ledger
+	log         *slog.Logger
+	queues      *queues
+	connections *semaphore.Weighted
+	started     time.Time
+	process     string
+	crawl       blobschema.Crawl
+
+	tickNow chan struct{}
+	memory  crawl.TickMemory
+
+	mu       sync.Mutex
+	runners  map[partition.ID]*runner
+	warm     map[partition.ID]*crawl.Warm
+	appetite map[partition.ID]crawl.Appetite
+	live     map[partition.ID]crawl.Progress // of running steps, and of the last that ended
+	stopping bool
+	failures int
+	fatal    error
+
+	report atomic.Pointer[crawl.Report]
+	steps  sync.WaitGroup
+}
+
+// New returns an engine on an open platform.
+func New(p *platform.Platform, cfg Config) (*Engine, error) {
+	if cfg.Connections == 0 {
+		cfg.Connections = 256
+	}
+	if cfg.TickEvery == 0 {
+		cfg.TickEvery = 5 * time.Second
+	}
+	if cfg.Ledger == nil {
+		cfg.Ledger = &ledger.Ledger{}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, err
+	}
+	return &Engine{
+		cfg: cfg, platform: p, ledger: cfg.Ledger, log: cfg.Log, queues: newQueues(p), started: time.Now(),
+		connections: semaphore.NewWeighted(int64(cfg.Connections)), process: hex.EncodeToString(id[:]),
+		tickNow: make(chan struct{}, 1), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
+		appetite: map[partition.ID]crawl.Appetite{}, live: map[partition.ID]crawl.Progress{},
+	}, nil
+}
+
+// Begin creates a crawl or opens the one there is, and adds seeds; see
+// [crawl.NewBegin].
+func (e *Engine) Begin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
+	b := crawl.NewBegin(want, seeds, check)
+	if err := e.newRunner(b).run(); err != nil {
+		return blobschema.Crawl{}, false, 0, err
+	}
+	e.crawl, created, added = b.Crawl()
+	if err := e.platform.CreateQueues(context.Background(), e.crawl.Partitions); err != nil {
+		return blobschema.Crawl{}, false, 0, err
+	}
+	return e.crawl, created, added, nil
+}
+
+// End says why a crawl ended.
+type End string
+
+// The ends.
+const (
+	Finished End = "finished" // nothing is left to do
+	Limited  End = "limit"    // the page limit is reached
+	Stopped  End = "stopped"  // by the context
+)
+
+// Run crawls until there is nothing left to do, the page limit is reached, or ctx
+// ends. Begin comes first. Every step has committed and released its lease when it
+// returns, unless the error says otherwise.
+func (e *Engine) Run(ctx context.Context) (End, error) {
+	e.client = fetch.New(e.cfg.Fetch)
+	defer e.client.Close()
+	run, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { e.serveWakes(run) })
+	end, err := e.tickLoop(ctx)
+	e.stopSteps()
+	e.steps.Wait()
+	if err == nil {
+		err = e.lastTick()
+	}
+	cancel()
+	wg.Wait()
+	shut, done := context.WithTimeout(context.Background(), 2*time.Second)
+	defer done()
+	return end, errors.Join(err, e.queues.close(shut))
+}
+
+// tickLoop runs ticks until the crawl is over. Every send, every commit and every end
+// of a step asks for one.
+func (e *Engine) tickLoop(ctx context.Context) (End, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return Stopped, nil
+		case <-e.tickNow:
+		case <-timer.C:
+		}
+		rep, err := e.tick()
+		switch {
+		case err != nil:
+			return Stopped, err
+		case rep.Finished:
+			return Finished, nil
+		case rep.Limited:
+			return Limited, nil
+		case rep.Quiet:
+			e.askTick() // seen once; the second look decides
+		}
+		timer.Reset(e.cfg.TickEvery)
+	}
+}
+
+func (e *Engine) tick() (crawl.Report, error) {
+	if err := e.fatalError(); err != nil {
+		return crawl.Report{}, err
+	}
+	k := crawl.NewTick(crawl.TickConfig{Crawl: e.crawl.ID, Process: e.process, Exclusive: e.platform.Exclusive}, &e.memory)
+	if err := e.newRunner(k).run(); err != nil {
+		return crawl.Report{}, fmt.Errorf("tick: %w", err)
+	}
+	rep := k.Report()
+	e.report.Store(&rep)
+	return rep, nil
+}
+
+// lastTick reads the heads once more, so that the report holds what was committed.
+func (e *Engine) lastTick() error {
+	e.mu.Lock()
+	e.stopping = true
+	e.mu.Unlock()
+	_, err := e.tick()
+	return err
+}
+
+func (e *Engine) fatalError() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.fatal
+}
+
+func (e *Engine) askTick() {
+	select {
+	case e.tickNow <- struct{}{}:
+	default:
+	}
+}
+
+// written is called after a write or a send; the tick looks at what it changed.
+func (e *Engine) written(key string) {
+	if key == "" || strings.Contains(key, "/head/") {
+		e.askTick()
+	}
+}
+
+// serveWakes starts a step for every wake whose partition has none.
+func (e *Engine) serveWakes(ctx context.Context) {
+	for ctx.Err() == nil {
+		msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.WakesQueue, Max: 10, Wait: time.Minute})
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("receive wakes", "error", err)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+		for _, m := range msgs {
+			id, p, err := blobschema.DecodeWake(m.Body)
+			m.Receipt.(*pubsub.Message).Ack()
+			if err == nil && id == e.crawl.ID && int(p) < e.crawl.Partitions {
+				e.startStep(p)
+			}
+		}
+	}
+}
+
+func (e *Engine) startStep(p partition.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopping || e.runners[p] != nil {
+		return
+	}
+	cfg := e.cfg.Step
+	cfg.Crawl, cfg.Partition, cfg.Process, cfg.Exclusive = e.currentCrawl(), p, e.process, e.platform.Exclusive
+	if cfg.Connections == 0 {
+		cfg.Connections = e.cfg.Connections
+	}
+	s, err := crawl.NewStep(cfg, e.warm[p])
+	if err != nil {
+		e.fatal = err
+		e.askTick()
+		return
+	}
+	delete(e.warm, p)
+	e.ledger.Invoked()
+	r := e.newRunner(s)
+	e.runners[p] = r
+	lastLook := time.Time{}
+	r.after = func() {
+		e.watch(p, s)
+		if now := time.Now(); now.Sub(lastLook) > 100*time.Millisecond {
+			lastLook = now
+			e.setLive(p, s.Progress())
+		}
+	}
+	e.steps.Go(func() { e.runStep(p, s, r) })
+}
+
+// currentCrawl is the crawl record as the last tick read it: seeds may have been added.
+func (e *Engine) currentCrawl() blobschema.Crawl {
+	if rep := e.report.Load(); rep != nil {
+		return rep.Crawl
+	}
+	return e.crawl
+}
+
+func (e *Engine) runStep(p partition.ID, s *crawl.Step, r *runner) {
+	err := r.run()
+	pr := s.Progress()
+	pr.Active = 0
+	e.mu.Lock()
+	delete(e.runners, p)
+	delete(e.appetite, p)
+	if err == nil {
+		e.warm[p] = s.Warm()
+		e.live[p] = pr
+		e.failures = 0
+	} else {
+		delete(e.live, p) // what it did since its last commit never happened
+	}
+	switch {
+	case err == nil, errors.Is(err, crawl.ErrLeaseTaken):
+	case errors.Is(err, crawl.ErrLeaseLost):
+		e.log.Warn("step ended early", "partition", p, "error", err)
+	default:
+		e.log.Error("step failed", "partition", p, "error", err)
+		if e.failures++; e.failures >= 3 || e.stopping {
+			e.fatal = fmt.Errorf("partition %d: %w", p, err)
+		}
+	}
+	e.mu.Unlock()
+	e.tellAppetites()
+	e.askTick()
+}
+
+func (e *Engine) setLive(p partition.ID, pr crawl.Progress) {
+	e.mu.Lock()
+	e.live[p] = pr
+	e.mu.Unlock()
+}
+
+// watch tells the other steps when this one's appetite changes.
+func (e *Engine) watch(p partition.ID, s *crawl.Step) {
+	a := s.Appetite()
+	e.mu.Lock()
+	changed := e.appetite[p] != a
+	e.appetite[p] = a
+	e.mu.Unlock()
+	if changed {
+		e.tellAppetites()
+	}
+}
+
+func (e *Engine) tellAppetites() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for p, r := range e.runners {
+		of := map[partition.ID]crawl.Appetite{}
+		for q := range partition.ID(e.crawl.Partitions) {
+			switch {
+			case q == p:
+			case e.runners[q] == nil:
+				of[q] = crawl.Starved // mail is what would start it
+			case e.appetite[q] != crawl.Fed:
+				of[q] = e.appetite[q]
+			}
+		}
+		r.offer(crawl.Appetites{Of: of})
+	}
+}
+
+func (e *Engine) stopSteps() {
+	e.mu.Lock()
+	e.stopping = true
+	var rs []*runner
+	for _, r := range e.runners {
+		rs = append(rs, r)
+	}
+	e.mu.Unlock()
+	for _, r := range rs {
+		r.signal(crawl.Stop{})
+	}
+}
+
+// Snapshot is what a display shows of a running crawl.
+type Snapshot struct {
+	Crawl  blobschema.Crawl
+	Totals blobschema.Totals
+	Active int // requests under way
+	Steps  int
+	Calls  ledger.Counts
+}
+
+// Snapshot returns the live figures: of running steps as they are, of the others as
+// of their last commit.
+func (e *Engine) Snapshot() Snapshot {
+	s := Snapshot{Crawl: e.crawl, Calls: e.ledger.Counts()}
+	rep := e.report.Load()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.Steps = len(e.runners)
+	for _, pr := range e.live {
+		s.Totals.Add(&pr.Totals)
+		s.Active += pr.Active
+	}
+	if rep != nil {
+		s.Crawl = rep.Crawl
+		for i := range rep.Heads {
+			if _, ok := e.live[rep.Heads[i].Partition]; !ok {
+				s.Totals.Add(&rep.Heads[i].Totals)
+			}
+		}
+	}
+	return s
+}
+
+// Report is what the last tick found; nil before the first.
+func (e *Engine) Report() *crawl.Report { return e.report.Load() }

@@ -1,0 +1,66 @@
+package engine_test
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+func TestCrawlsDemo(t *testing.T) {
+	web, err := simweb.New(simweb.Demo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	web = srv.Web()
+	led := &ledger.Ledger{}
+	p, err := platform.Memory(led)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	e, err := engine.New(p, engine.Config{
+		Ledger: led,
+		Log:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Step:   crawl.StepConfig{Token: "orbweaver", Software: "orbweaver", Compressed: true},
+		Fetch:  fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []weburl.URL
+	for _, s := range web.Seeds() {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, u)
+	}
+	want := blobschema.Crawl{ID: "test", HashKey: make([]byte, 16), Slots: 1024, Partitions: 4, Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1}}
+	if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	end, err := e.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s %+v %+v", end, e.Snapshot().Totals, e.Snapshot().Calls)
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/docstore"
+	"gocloud.dev/gcerrors"
+
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/platform"
+)
+
+// Document is a record of the table: JSON text under a key.
+type Document struct {
+	Key              string `docstore:"key"`
+	Value            string `docstore:"value"`
+	DocstoreRevision any
+}
+
+// ReadRecords reads records in the order of keys.
+func ReadRecords(ctx context.Context, p *platform.Platform, keys []string) ([]crawl.Record, error) {
+	docs := make([]Document, len(keys))
+	list := p.Table.Actions()
+	for i, k := range keys {
+		docs[i].Key = k
+		list.Get(&docs[i])
+	}
+	absent := map[int]bool{}
+	if err := list.Do(ctx); err != nil {
+		var errs docstore.ActionListError
+		if !errors.As(err, &errs) {
+			return nil, err
+		}
+		for _, e := range errs {
+			if gcerrors.Code(e.Err) != gcerrors.NotFound {
+				return nil, e.Err
+			}
+			absent[e.Index] = true
+		}
+	}
+	recs := make([]crawl.Record, len(keys))
+	for i := range docs {
+		if !absent[i] {
+			recs[i] = crawl.Record{Found: true, Value: []byte(docs[i].Value), Revision: docs[i].DocstoreRevision}
+		}
+	}
+	return recs, nil
+}
+
+// WriteRecord creates or replaces a record; see crawl.WriteRecord.
+func WriteRecord(ctx context.Context, p *platform.Platform, w crawl.WriteRecord) (crawl.Revision, error) {
+	doc := Document{Key: w.Key, Value: string(w.Value), DocstoreRevision: w.Revision}
+	var err error
+	if w.Revision == nil {
+		err = p.Table.Create(ctx, &doc)
+	} else {
+		err = p.Table.Replace(ctx, &doc)
+	}
+	switch gcerrors.Code(err) {
+	case gcerrors.OK:
+		return doc.DocstoreRevision, nil
+	case gcerrors.AlreadyExists, gcerrors.FailedPrecondition, gcerrors.NotFound:
+		return nil, fmt.Errorf("%w: %s", crawl.ErrConflict, w.Key) // drivers differ; all mean a lost race
+	}
+	return nil, err
+}
+
+// GetObject reads an object or a part of it.
+func GetObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]byte, error) {
+	if g.Offset == 0 && g.Length < 0 {
+		b, err := p.Bucket.ReadAll(ctx, g.Name)
+		return b, notFound(err)
+	}
+	r, err := p.Bucket.NewRangeReader(ctx, g.Name, g.Offset, g.Length, nil)
+	if err != nil {
+		return nil, notFound(err)
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+func notFound(err error) error {
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return fmt.Errorf("%w: %w", crawl.ErrNotFound, err)
+	}
+	return err
+}
+
+// PutObject stores an object durably.
+func PutObject(ctx context.Context, p *platform.Platform, o crawl.PutObject) error {
+	opts := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: len(o.Data) + 1}
+	if err := p.Bucket.WriteAll(ctx, o.Name, o.Data, opts); err != nil {
+		return err
+	}
+	if p.Sync == nil {
+		return nil
+	}
+	return p.Sync([]string{o.Name})
+}

@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"gocloud.dev/pubsub"
+
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// runner carries one actor: one goroutine delivers replies to it, others carry out
+// what it asks for and end with it.
+type runner struct {
+	e       *Engine
+	actor   crawl.Actor
+	replies chan crawl.Reply
+	signals chan crawl.Signal
+
+	ctx         context.Context // of all effects
+	cancel      context.CancelFunc
+	fetches     context.Context
+	cancelFetch context.CancelFunc
+	wg          sync.WaitGroup
+	after       func() // called on the loop, after each event
+}
+
+func (e *Engine) newRunner(a crawl.Actor) *runner {
+	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16)}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
+	return r
+}
+
+func (e *Engine) now() crawl.Now {
+	t := time.Now()
+	return crawl.Now{Wall: t.Round(0), Mono: t.Sub(e.started)}
+}
+
+// run carries the actor to its end. Nothing it started outlives the call.
+func (r *runner) run() error {
+	defer r.wg.Wait()
+	defer r.cancel()
+	issues := r.actor.Start(r.e.now())
+	for {
+		for _, is := range issues {
+			r.execute(is)
+		}
+		if r.after != nil {
+			r.after()
+		}
+		if ended, err := r.actor.Ended(); ended {
+			return err
+		}
+		select {
+		case reply := <-r.replies:
+			issues = r.actor.Handle(r.e.now(), reply)
+		case sig := <-r.signals:
+			issues = r.actor.(*crawl.Step).Signal(r.e.now(), sig)
+		}
+	}
+}
+
+// signal delivers a signal unless the actor has ended.
+func (r *runner) signal(s crawl.Signal) {
+	select {
+	case r.signals <- s:
+	case <-r.ctx.Done():
+	}
+}
+
+// offer delivers a signal that may be dropped when others wait already.
+func (r *runner) offer(s crawl.Signal) {
+	select {
+	case r.signals <- s:
+	default:
+	}
+}
+
+func (r *runner) execute(is crawl.Issue) {
+	if _, ok := is.Effect.(crawl.CancelFetches); ok {
+		r.cancelFetch()
+	}
+	r.wg.Go(func() {
+		v, err := r.perform(is.Effect)
+		select {
+		case r.replies <- crawl.Reply{ID: is.ID, Value: v, Err: err}:
+		case <-r.ctx.Done():
+		}
+	})
+}
+
+func (r *runner) perform(effect crawl.Effect) (any, error) {
+	p := r.e.platform
+	switch e := effect.(type) {
+	case crawl.Fetch:
+		return r.fetch(e.Request), nil
+	case crawl.CancelFetches:
+		return nil, nil
+	case crawl.Sleep:
+		t := time.NewTimer(e.For)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-r.ctx.Done():
+		}
+		return nil, nil
+	case crawl.Work:
+		return e.Do()
+	case crawl.GetObject:
+		data, err := GetObject(r.ctx, p, e)
+		r.e.ledger.BlobGet(len(data))
+		return data, err
+	case crawl.PutObject:
+		r.e.ledger.BlobPut(len(e.Data))
+		return nil, PutObject(r.ctx, p, e)
+	case crawl.ReadRecords:
+		return ReadRecords(r.ctx, p, e.Keys)
+	case crawl.WriteRecord:
+		rev, err := WriteRecord(r.ctx, p, e)
+		r.e.written(e.Key)
+		return rev, err
+	case crawl.Send:
+		err := r.e.queues.send(r.ctx, e)
+		r.e.written("")
+		return nil, err
+	case crawl.Receive:
+		return r.e.queues.receive(r.ctx, e)
+	case crawl.Acknowledge:
+		for _, receipt := range e.Receipts {
+			receipt.(*pubsub.Message).Ack()
+		}
+		return nil, nil
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// fetch waits for one of the process's connections and asks.
+func (r *runner) fetch(req page.Request) *page.Outcome {
+	if err := r.e.connections.Acquire(r.fetches, 1); err != nil {
+		o := page.Aborted(req, time.Now())
+		return &o
+	}
+	defer r.e.connections.Release(1)
+	o := r.e.client.Fetch(r.fetches, req)
+	return &o
+}

@@ -1,0 +1,165 @@
+package extract
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// detected is the charset of a document.
+type detected struct {
+	name string
+	enc  encoding.Encoding // nil for UTF-8
+	wide bool              // ASCII bytes do not stand for themselves: convert before tokenizing
+	bom  int               // bytes of byte order mark
+}
+
+// detect finds the charset as browsers do: byte order mark, Content-Type, a meta
+// element in the first 1,024 bytes, then a guess (HTML Living Standard, 13.2.3.2).
+// The guess differs: a body that is UTF-8 throughout is taken as UTF-8 where
+// windows-1252 would be the default or is claimed by a meta element only; a page
+// that the rule misreads was mojibake in every browser.
+func detect(body []byte, contentType string) detected {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
+		return detected{name: "utf-8", bom: 3}
+	case bytes.HasPrefix(body, []byte("\xff\xfe")):
+		d, _ := lookup("utf-16le")
+		d.bom = 2
+		return d
+	case bytes.HasPrefix(body, []byte("\xfe\xff")):
+		d, _ := lookup("utf-16be")
+		d.bom = 2
+		return d
+	}
+	if label := charsetParam(contentType); label != "" {
+		if d, ok := lookup(label); ok {
+			return d
+		}
+	}
+	_, name, _ := charset.DetermineEncoding(body[:min(len(body), 1024)], "")
+	if name == "windows-1252" && validPrefix(body) {
+		name = "utf-8"
+	}
+	d, ok := lookup(name)
+	if !ok {
+		return detected{name: "utf-8"}
+	}
+	return d
+}
+
+// lookup resolves a label of the Encoding Standard.
+func lookup(label string) (detected, bool) {
+	if strings.EqualFold(label, "utf-8") {
+		return detected{name: "utf-8"}, true
+	}
+	enc, err := htmlindex.Get(label)
+	if err != nil {
+		return detected{}, false
+	}
+	name, err := htmlindex.Name(enc)
+	if err != nil {
+		return detected{}, false
+	}
+	d := detected{name: name, enc: enc}
+	switch name {
+	case "utf-8":
+		d.enc = nil
+	case "utf-16le", "utf-16be", "iso-2022-jp":
+		d.wide = true
+	}
+	return d, true
+}
+
+// charsetParam returns the charset parameter of a Content-Type, or "". It is more
+// forgiving than RFC 9110 section 8.3.1: servers write much that is not grammar.
+func charsetParam(contentType string) string {
+	_, params, _ := strings.Cut(contentType, ";")
+	for params != "" {
+		var p string
+		p, params, _ = strings.Cut(params, ";")
+		key, val, _ := strings.Cut(p, "=")
+		if strings.EqualFold(strings.TrimSpace(key), "charset") {
+			return strings.Trim(val, " \t\r\n\"'")
+		}
+	}
+	return ""
+}
+
+// validPrefix reports whether b is UTF-8 but for a last character cut short.
+func validPrefix(b []byte) bool {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
+				b = b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// A decoder converts strings from the document's charset. Almost every string
+// worth keeping is ASCII, so conversion waits until one is met that is not. The
+// zero decoder is that of UTF-8.
+type decoder struct {
+	enc encoding.Encoding
+	dec *encoding.Decoder // made on first use
+}
+
+// foreign reports whether b means something else in UTF-8 than in the document.
+func (d *decoder) foreign(b []byte) bool { return d.enc != nil && !ascii(b) }
+
+// decode returns b in UTF-8; b itself if there is nothing to convert.
+func (d *decoder) decode(b []byte) []byte {
+	if d.enc == nil {
+		return b
+	}
+	if d.dec == nil {
+		d.dec = d.enc.NewDecoder()
+	}
+	out, err := d.dec.Bytes(b)
+	if err != nil {
+		return bytes.ToValidUTF8(b, []byte("\ufffd"))
+	}
+	return out
+}
+
+// query rewrites the query of a reference in UTF-8 the way a browser sends it from
+// a document in another charset: in that charset, percent-encoded, what has no
+// place there as a decimal character reference (URL Standard, 4.4 query state).
+func (d *decoder) query(href []byte) []byte {
+	at := bytes.IndexByte(href, '?')
+	if d.enc == nil || at < 0 || ascii(href[at:]) {
+		return href
+	}
+	enc := encoding.HTMLEscapeUnsupported(d.enc.NewEncoder())
+	q, err := enc.Bytes(href[at+1:])
+	if err != nil {
+		return href
+	}
+	const hex = "0123456789ABCDEF"
+	out := append(make([]byte, 0, len(href)+2*len(q)), href[:at+1]...)
+	for _, c := range q {
+		if c < utf8.RuneSelf {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return out
+}
+
+// ascii reports whether b has no byte above 0x7F.
+func ascii(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,142 @@
+package extract
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// none is the index of no reference.
+const none = -1
+
+// A reference is a link as the page writes it, without its fragment.
+type reference struct {
+	href     string
+	kind     page.LinkKind
+	noFollow bool
+	from, to int32 // the anchor text, in collector.texts
+}
+
+// A collector gathers references, each href once, and resolves them when the
+// whole page is read. The zero collector is ready.
+type collector struct {
+	refs      []reference
+	texts     []byte
+	seen      map[string]int32 // href -> index in refs
+	urls      map[string]int32 // canonical URL -> index in the links
+	hrefBytes int              // of all hrefs
+	dropped   int
+}
+
+// reset forgets the page. Maps grown by a page full of links are given up:
+// clearing them would cost every later page.
+func (c *collector) reset() {
+	const keep = 2048
+	if len(c.seen) > keep {
+		*c = collector{}
+		return
+	}
+	clear(c.refs)
+	clear(c.seen)
+	clear(c.urls)
+	*c = collector{refs: c.refs[:0], texts: c.texts[:0], seen: c.seen, urls: c.urls}
+}
+
+// add takes one reference and returns its index, or none if it leads nowhere or a
+// bound is reached. A repeated href costs a look-up and allocates nothing.
+func (c *collector) add(kind page.LinkKind, href, rel []byte) int {
+	noFollow := hasToken(rel, "nofollow")
+	if i, ok := c.seen[string(href)]; ok {
+		c.refs[i].noFollow = c.refs[i].noFollow && noFollow
+		return int(i)
+	}
+	if len(href) > maxHref || len(c.refs) == MaxLinks || c.hrefBytes+len(href) > maxHrefs {
+		c.dropped++
+		return none
+	}
+	if c.seen == nil {
+		c.seen, c.urls = make(map[string]int32), make(map[string]int32)
+	}
+	i := len(c.refs)
+	s := string(href)
+	c.seen[s] = int32(i)
+	c.refs = append(c.refs, reference{href: s, kind: kind, noFollow: noFollow})
+	c.hrefBytes += len(s)
+	return i
+}
+
+// begin says whether a reference still lacks an anchor text and makes it the one
+// that addText may add to.
+func (c *collector) begin(ref int) bool {
+	r := &c.refs[ref]
+	if r.to > r.from {
+		return false
+	}
+	r.from, r.to = int32(len(c.texts)), int32(len(c.texts))
+	return true
+}
+
+// addText adds to the anchor text begun last and reports whether it is full.
+func (c *collector) addText(ref int, text []byte) (full bool) {
+	r := &c.refs[ref]
+	c.texts, full = fold(c.texts, int(r.from), text, maxAnchor)
+	r.to = int32(len(c.texts))
+	return full
+}
+
+// links resolves what was gathered. Two hrefs may lead to one URL.
+func (c *collector) links(self, base weburl.URL) []page.Link {
+	if len(c.refs) == 0 {
+		return nil
+	}
+	texts := string(c.texts)
+	links := make([]page.Link, 0, len(c.refs))
+	for _, ref := range c.refs {
+		u, err := base.Resolve(ref.href)
+		if err != nil || u == self {
+			if errors.Is(err, weburl.ErrTooLong) {
+				c.dropped++
+			}
+			continue
+		}
+		anchor := strings.TrimSuffix(texts[ref.from:ref.to], " ")
+		if i, ok := c.urls[u.String()]; ok {
+			l := &links[i]
+			l.NoFollow = l.NoFollow && ref.noFollow
+			if l.Anchor == "" {
+				l.Anchor = anchor
+			}
+			continue
+		}
+		c.urls[u.String()] = int32(len(links))
+		links = append(links, page.Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow, Anchor: anchor})
+	}
+	return links
+}
+
+// otherScheme reports whether an href has a scheme that is not http or https, so
+// that javascript:, mailto: and data: cost no more than this look.
+func otherScheme(href []byte) bool {
+	for i, c := range href {
+		switch {
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
+		case c == ':' && i > 0:
+			return !equalFold(href[:i], "http") && !equalFold(href[:i], "https")
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// withoutFragment cuts an href at its fragment, which never names another page.
+func withoutFragment(href []byte) []byte {
+	if i := bytes.IndexByte(href, '#'); i >= 0 {
+		return href[:i]
+	}
+	return href
+}

@@ -1,0 +1,221 @@
+package extract
+
+import (
+	"bytes"
+	"sync"
+
+	"golang.org/x/net/html"
+
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// A document is one body being read.
+type document struct {
+	scanner
+	decoder
+	collector
+
+	self  weburl.URL
+	token string
+
+	// Where the reading stands.
+	raw      string // the raw text element the next token may be the text of
+	template int    // depth in inert templates
+	svg      int    // depth in svg elements, whose titles are captions
+	anchor   int    // the reference whose text is being read, or none
+
+	// What was found.
+	title     []byte
+	titled    bool
+	base      []byte // href of the first base element that has one
+	robots    polite.Directives
+	converted int // tags converted for their attributes
+}
+
+// documents keeps the maps and buffers of finished documents.
+var documents = sync.Pool{New: func() any { return new(document) }}
+
+func newDocument(self weburl.URL, token string) *document {
+	d := documents.Get().(*document)
+	*d = document{collector: d.collector, self: self, token: token, anchor: none, title: d.title[:0]}
+	return d
+}
+
+// release gives the document back without anything that refers to the page.
+func (d *document) release() {
+	d.collector.reset()
+	*d = document{collector: d.collector, title: d.title[:0]}
+	documents.Put(d)
+}
+
+// read goes over the body, once.
+func (d *document) read() {
+	for {
+		switch tt := d.z.Next(); tt {
+		case html.ErrorToken:
+			if !d.resume() {
+				return
+			}
+			d.raw = ""
+		case html.TextToken:
+			d.text()
+		case html.StartTagToken, html.SelfClosingTagToken:
+			d.startTag(tt)
+		case html.EndTagToken:
+			d.endTag()
+		default: // comment, doctype
+			if d.cut {
+				d.resumeComment()
+			}
+		}
+	}
+}
+
+// result resolves what was gathered.
+func (d *document) result() Result {
+	base := d.self
+	if d.base != nil && len(d.base) <= maxHref {
+		if u, err := d.self.Resolve(string(d.base)); err == nil {
+			base = u
+		}
+	}
+	links := d.links(d.self, base)
+	for i := range links {
+		links[i].NoFollow = links[i].NoFollow || d.robots.NoFollow
+	}
+	return Result{
+		Links:    links,
+		Title:    string(bytes.TrimSuffix(d.title, []byte(" "))),
+		NoIndex:  d.robots.NoIndex,
+		NoFollow: d.robots.NoFollow,
+		Base:     base,
+		Dropped:  d.dropped,
+	}
+}
+
+// text handles a text token.
+func (d *document) text() {
+	raw := d.raw
+	d.raw = ""
+	switch {
+	case raw == "title" && !d.titled && d.svg == 0 && d.template == 0:
+		d.titled = true
+		d.title, _ = fold(d.title, 0, d.plain(d.z.Raw()), maxTitle)
+	case raw == "" && d.anchor != none:
+		if full := d.addText(d.anchor, d.plain(d.z.Raw())); full {
+			d.anchor = none
+		}
+	}
+	switch {
+	case !d.cut:
+	case raw != "":
+		d.resumeRaw(raw)
+	default:
+		d.resumeText()
+	}
+}
+
+// plain returns the characters a piece of source stands for. Tokenizer.Text would
+// resolve character references before the charset is converted and mix the two.
+func (d *document) plain(src []byte) []byte {
+	src = src[:min(len(src), maxText)]
+	if d.foreign(src) {
+		src = d.decode(src)
+	}
+	if bytes.IndexByte(src, '&') >= 0 {
+		src = []byte(html.UnescapeString(string(src)))
+	}
+	return src
+}
+
+// startTag handles a start tag. Most are done with at the first byte of the name.
+func (d *document) startTag(tt html.TokenType) {
+	d.raw = ""
+	src := d.z.Raw()
+	long := len(src) > longTag
+	if name := elementName(src[1:]); name != "" {
+		if d.template == 0 {
+			d.element(name)
+		}
+		d.enter(name, tt)
+	}
+	if long {
+		d.seek(d.pos(), d.raw)
+	}
+}
+
+// enter keeps track of what the content of an element is to be taken for.
+func (d *document) enter(name string, tt html.TokenType) {
+	closed := tt == html.SelfClosingTagToken
+	switch name {
+	case "noscript":
+		d.z.NextIsNotRawText()
+	case "svg":
+		if !closed {
+			d.svg++
+		}
+	case "template":
+		// A template is inert unless it is a shadow root written in place. Inside
+		// one, all templates are counted, as their end tags will be.
+		switch {
+		case d.xml && closed:
+		case d.template > 0 || d.attributes().shadowRoot == nil:
+			d.template++
+		}
+	case "iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp":
+		switch {
+		case d.xml && closed:
+			d.z.NextIsNotRawText()
+		case (name == "script" || name == "style") && d.skipRaw(name):
+		default:
+			d.raw = name
+		}
+	}
+}
+
+// endTag handles an end tag.
+func (d *document) endTag() {
+	d.raw = ""
+	switch elementName(d.z.Raw()[2:]) {
+	case "a":
+		d.anchor = none
+	case "svg":
+		d.svg = max(0, d.svg-1)
+	case "template":
+		d.template = max(0, d.template-1)
+	}
+}
+
+// elementName returns the name of a tag, given from its name on, if it is one
+// that matters here, and "" otherwise.
+func elementName(tag []byte) string {
+	letter := int(tag[0]|0x20) - 'a'
+	if letter < 0 || letter >= len(elements) {
+		return ""
+	}
+	for _, name := range elements[letter] {
+		if n := len(name); n < len(tag) && nameEnds(tag[n]) && equalFold(tag[:n], name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// nameEnds reports whether c ends the name of a tag.
+func nameEnds(c byte) bool { return c == '>' || space(c) || c == '/' }
+
+// elements are the names that matter, by their first letter.
+var elements = [...][]string{
+	'a' - 'a': {"a", "area"},
+	'b' - 'a': {"base"},
+	'f' - 'a': {"frame"},
+	'i' - 'a': {"iframe"},
+	'l' - 'a': {"link"},
+	'm' - 'a': {"meta"},
+	'n' - 'a': {"noembed", "noframes", "noscript"},
+	'p' - 'a': {"plaintext"},
+	's' - 'a': {"script", "style", "svg"},
+	't' - 'a': {"template", "textarea", "title"},
+	'x' - 'a': {"xmp"},
+}

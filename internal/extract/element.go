@@ -1,0 +1,167 @@
+package extract
+
+import (
+	"bytes"
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/polite"
+)
+
+// attributes are those of one tag that matter, in UTF-8; nil if absent.
+type attributes struct {
+	content, href, httpEquiv, name, rel, shadowRoot, src, typ []byte
+}
+
+// attributes reads those of the current tag, once. The tokenizer resolves
+// character references as it hands a value out; if the document is in another
+// charset and the tag is not all ASCII, it has to be converted before that, so a
+// second tokenizer reads the converted tag. That is dear enough to be bounded.
+func (d *document) attributes() attributes {
+	z := d.z
+	if src := z.Raw(); d.foreign(src) {
+		if d.converted == maxConverted {
+			d.dropped++
+			return attributes{}
+		}
+		d.converted++
+		z = html.NewTokenizer(bytes.NewReader(d.decode(src)))
+		z.Next()
+	}
+	var a attributes
+	for more := true; more; {
+		var key, val []byte
+		key, val, more = z.TagAttr()
+		if val == nil {
+			val = []byte{} // there, but empty
+		}
+		switch string(key) {
+		case "content":
+			a.content = val
+		case "href":
+			a.href = val
+		case "http-equiv":
+			a.httpEquiv = val
+		case "name":
+			a.name = val
+		case "rel":
+			a.rel = val
+		case "shadowrootmode":
+			a.shadowRoot = val
+		case "src":
+			a.src = val
+		case "type":
+			a.typ = val
+		}
+	}
+	return a
+}
+
+// reference takes a link as written.
+func (d *document) reference(kind page.LinkKind, href, rel []byte) int {
+	if href == nil {
+		return none
+	}
+	href = withoutFragment(trim(href))
+	if otherScheme(href) {
+		return none
+	}
+	return d.add(kind, d.query(href), rel)
+}
+
+// element gathers what a start tag has to say.
+func (d *document) element(name string) {
+	switch name {
+	case "a", "area":
+		a := d.attributes()
+		ref := d.reference(page.LinkAnchor, a.href, a.rel)
+		if name == "a" {
+			// An open anchor ends where the next begins: they do not nest.
+			d.anchor = none
+			if ref != none && d.begin(ref) {
+				d.anchor = ref
+			}
+		}
+	case "frame", "iframe":
+		d.reference(page.LinkFrame, d.attributes().src, nil)
+	case "link":
+		a := d.attributes()
+		if kind, ok := relation(a.rel, a.typ); ok {
+			d.reference(kind, a.href, a.rel)
+		}
+	case "base":
+		if a := d.attributes(); d.base == nil {
+			d.base = a.href
+		}
+	case "meta":
+		d.meta(d.attributes())
+	}
+}
+
+// relation says whether a link element leads to a page or a feed, by its rel and
+// type.
+func relation(rel, typ []byte) (page.LinkKind, bool) {
+	var found, alternate bool
+	for t := range bytes.FieldsSeq(rel) {
+		switch {
+		case equalFold(t, "stylesheet"):
+			return 0, false
+		case equalFold(t, "canonical"), equalFold(t, "next"), equalFold(t, "prev"), equalFold(t, "previous"):
+			found = true
+		case equalFold(t, "alternate"):
+			alternate = true
+		}
+	}
+	if !alternate {
+		return page.LinkRel, found
+	}
+	typ, _, _ = bytes.Cut(typ, []byte(";"))
+	typ = trim(typ)
+	switch {
+	case equalFold(typ, "application/rss+xml"), equalFold(typ, "application/atom+xml"), equalFold(typ, "application/feed+json"):
+		return page.LinkFeed, true
+	case len(typ) == 0, equalFold(typ, typeHTML), equalFold(typ, typeXHTML):
+		return page.LinkRel, true
+	}
+	return page.LinkRel, found
+}
+
+// meta obeys robots directives and takes the target of a refresh.
+func (d *document) meta(a attributes) {
+	if equalFold(trim(a.httpEquiv), "refresh") {
+		if target := refresh(a.content); len(target) > 0 {
+			d.reference(page.LinkRefresh, target, nil)
+		}
+	}
+	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.token)) {
+		d.robots = d.robots.Or(polite.ParseMeta(string(a.content)))
+	}
+}
+
+// refresh returns the target written in the content of a meta refresh, nil if
+// there is none (HTML Living Standard, 4.2.5.3 shared declarative refresh steps).
+func refresh(content []byte) []byte {
+	s := trimSpace(content)
+	rest := bytes.TrimLeft(s, "0123456789.")
+	if len(rest) == len(s) {
+		return nil // no time, no refresh
+	}
+	s = trimSpace(rest)
+	if len(s) == len(rest) && (len(s) == 0 || s[0] != ';' && s[0] != ',') {
+		return nil
+	}
+	if len(s) > 0 && (s[0] == ';' || s[0] == ',') {
+		s = trimSpace(s[1:])
+	}
+	if len(s) > 3 && equalFold(s[:3], "url") {
+		if v := trimSpace(s[3:]); len(v) > 0 && v[0] == '=' {
+			s = trimSpace(v[1:])
+		}
+	}
+	if len(s) > 0 && (s[0] == '"' || s[0] == '\'') {
+		s, _, _ = bytes.Cut(s[1:], s[:1])
+	}
+	return s
+}

@@ -1,0 +1,108 @@
+// Package extract turns the bytes of a page into its links and the little that
+// is kept of it besides: title, charset, base, robots directives. It sits inside
+// the fetch effect, after the body was read and before the record is packed;
+// what it returns goes to the step as page.Link.
+//
+// [HTML] is the one way from bytes to links; [Links] calls it for the content
+// types that carry any. Both are pure functions of their arguments, may be called
+// from several goroutines at once and keep no reference to the body.
+//
+// Invariants:
+//
+//  1. Total: any bytes give a Result. There are no errors and no panics.
+//  2. Links are canonical (I1), free of duplicates, in order of first appearance,
+//     at most [MaxLinks], and never the page itself.
+//  3. Time is linear in the body. Memory is bounded by [MaxLinks] and the bounds
+//     beside it, plus one converted copy of the body if its charset does not
+//     contain ASCII (UTF-16, ISO-2022-JP).
+//  4. What the bounds leave out is counted in Result.Dropped (I7).
+//
+// The page is read as a browser with scripting disabled reads it: the content of
+// noscript counts, that of script, style, textarea, title, comments and inert
+// templates does not. No tree is built, so nesting costs nothing; the price is
+// that rules which need a tree (foster parenting, foreign content) are not
+// applied.
+//
+// It does not decide what to follow, does not read headers other than
+// Content-Type, and looks neither into scripts nor into forms.
+package extract
+
+import (
+	"strings"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// MaxLinks is the largest number of links one page gives.
+const MaxLinks = 10_000
+
+// Further bounds on one page, in bytes.
+const (
+	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
+	maxHrefs     = 1 << 20           // all distinct hrefs together
+	maxTitle     = 256               // Result.Title
+	maxAnchor    = 100               // page.Link.Anchor
+	maxText      = 4 << 10           // source text looked at for a title or a piece of an anchor
+	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
+	maxToken     = 64 << 10          // one tag; longer ones are passed over
+	longTag      = 512               // a tag longer than this ends the life of its tokenizer, see scanner
+	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
+)
+
+// Result is what a page says of itself and where it points.
+type Result struct {
+	Links    []page.Link
+	Title    string     // of the first title element with text; at most 256 bytes of valid UTF-8, white space folded
+	Charset  string     // the name of the WHATWG Encoding Standard, lower case; empty if the body was not read
+	NoIndex  bool       // meta robots: the page is not to be indexed
+	NoFollow bool       // meta robots: no link is to be followed; every Link says so too
+	Base     weburl.URL // what relative links were resolved against
+	Dropped  int        // references left out because a bound was reached
+}
+
+// Links extracts from a body of any content type. Only HTML and XHTML carry links
+// today; anything else gives an empty Result. The arguments are those of [HTML];
+// the content type may be empty, see [Sniff].
+func Links(body []byte, contentType string, self weburl.URL, token string) Result {
+	switch Sniff(contentType, body) {
+	case typeHTML, typeXHTML:
+		return HTML(body, contentType, self, token)
+	}
+	return Result{Base: self}
+}
+
+// HTML extracts from an HTML or XHTML body, whole or cut off anywhere.
+//
+// contentType is the value of the header, of which the charset counts and whether
+// it says XHTML. self is the page's own URL. token is the crawler's product token:
+// <meta name=token> is obeyed beside <meta name=robots>, and where they differ the
+// stricter wins; an empty token names nobody.
+//
+// Links come from a and area (href), frame and iframe (src), link (rel canonical,
+// next, prev; alternate if it has no type or one of HTML or of a feed) and meta
+// refresh. All are resolved against the first base element with an href, also
+// those before it (HTML Living Standard, 2.4.3 document base URLs). Where several
+// references lead to one URL, the link has the kind of the first, the first anchor
+// text that is not empty, and is followed if any of them may be. rel=nofollow
+// stops following; rel=ugc and rel=sponsored qualify a link and do not.
+func HTML(body []byte, contentType string, self weburl.URL, token string) Result {
+	d := newDocument(self, token)
+	defer d.release()
+
+	cs := detect(body, contentType)
+	if cs.bom > 0 {
+		body = body[cs.bom:]
+	}
+	d.decoder = decoder{enc: cs.enc}
+	if cs.wide {
+		body = d.decode(body)
+		d.decoder = decoder{}
+	}
+	d.open(body, strings.EqualFold(essence(contentType), typeXHTML))
+	d.read()
+
+	r := d.result()
+	r.Charset = cs.name
+	return r
+}

@@ -1,0 +1,210 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Attempts to reach a host: at most so many addresses, one after another, each with an equal
+// share of what is left of the connect time-out but never less than the least.
+const (
+	addressesTried  = 4
+	leastPerAddress = 2 * time.Second
+)
+
+// A dialError says why there is no connection. It passes through net/http unchanged.
+type dialError struct {
+	outcome   blobschema.Outcome
+	temporary bool
+	err       error
+}
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// forbiddenError is the refusal of an address.
+type forbiddenError struct{ addr netip.Addr }
+
+func (e forbiddenError) Error() string { return "address " + e.addr.String() + " may not be asked" }
+
+// dialer opens connections to allowed addresses only. Safe for concurrent use.
+type dialer struct {
+	names   *names
+	allow   []netip.Prefix
+	timeout time.Duration // of names and TCP together; of TLS once more
+	tls     *tls.Config
+}
+
+// conn counts what is received over one connection, TLS included.
+type conn struct {
+	net.Conn
+	served   atomic.Bool  // has carried a request
+	received atomic.Int64 // bytes
+	told     atomic.Int64 // of these, attributed to a request already
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+// take returns the bytes received since it was last called.
+func (c *conn) take() int64 {
+	n := c.received.Load()
+	return n - c.told.Swap(n)
+}
+
+// counted finds the conn beneath what net/http holds.
+func counted(nc net.Conn) *conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	c, _ := nc.(*conn)
+	return c
+}
+
+// dial is for http.Transport.DialContext. net/http detaches the context of a dial from that
+// of the request, to keep the connection for later requests; here nothing may last past a
+// request's end, so the flight that ctx carries puts its own end back.
+func (d *dialer) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, cancel := withFlight(ctx)
+	defer cancel()
+	c, err := d.connect(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// dialTLS is for http.Transport.DialTLSContext.
+func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, cancel := withFlight(ctx)
+	defer cancel()
+	c, err := d.connect(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	cfg := d.tls.Clone()
+	cfg.ServerName, _, _ = net.SplitHostPort(address)
+	tc := tls.Client(c, cfg)
+	shake, cancelShake := context.WithTimeout(ctx, d.timeout)
+	defer cancelShake()
+	if err := tc.HandshakeContext(shake); err != nil {
+		c.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var bad *tls.CertificateVerificationError
+		return nil, &dialError{blobschema.OutcomeTLS, !errors.As(err, &bad), err}
+	}
+	return tc, nil
+}
+
+// connect resolves the host of address and opens a TCP connection to it. The error is a
+// *dialError, or the cause of ctx's end.
+func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &dialError{blobschema.OutcomeConnect, false, err}
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, &dialError{blobschema.OutcomeConnect, false, fmt.Errorf("parse port: %w", err)}
+	}
+	limited, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	addrs, err := d.addresses(limited, host)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	nc, addr, err := d.try(limited, addrs, uint16(number))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		d.names.forget(host)
+		var forbidden forbiddenError
+		if errors.As(err, &forbidden) {
+			return nil, &dialError{blobschema.OutcomeForbidden, false, forbidden}
+		}
+		return nil, &dialError{blobschema.OutcomeConnect, true, err}
+	}
+	d.names.prefer(host, addr)
+	return &conn{Conn: nc}, nil
+}
+
+// addresses returns those addresses of host, or the one that it spells, that are allowed.
+func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	addr, err := netip.ParseAddr(host)
+	addrs := []netip.Addr{addr}
+	if err != nil {
+		addrs, err = d.names.resolve(ctx, host)
+		if ctx.Err() != nil { // the look-up itself may go on
+			err = &net.DNSError{Err: "no answer in time", Name: host, IsTimeout: true}
+		}
+		if err != nil {
+			return nil, &dialError{blobschema.OutcomeDNS, !isNotFound(err), err}
+		}
+	}
+	allowed := make([]netip.Addr, 0, len(addrs))
+	for _, a := range addrs {
+		if Allowed(a, d.allow) {
+			allowed = append(allowed, a)
+		}
+	}
+	if len(allowed) == 0 {
+		return nil, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{addrs[0]}}
+	}
+	return allowed, nil
+}
+
+// try connects to the first of addrs that answers. One after another, not in a race (RFC 8305):
+// a race would cost a busy host connections that are thrown away, and names.prefer
+// spares the wait from the second connection on.
+func (d *dialer) try(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, netip.Addr, error) {
+	addrs = addrs[:min(len(addrs), addressesTried)]
+	var first error
+	for i, addr := range addrs {
+		end, _ := ctx.Deadline()
+		share := max(time.Until(end)/time.Duration(len(addrs)-i), leastPerAddress)
+		nd := net.Dialer{Timeout: share, KeepAlive: -1, FallbackDelay: -1, ControlContext: d.control}
+		nc, err := nd.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String())
+		if err == nil {
+			return nc, addr, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, netip.Addr{}, first
+}
+
+// control sees the address that the socket is about to connect to: the last line, whatever
+// name, look-up or cache led here, so that a name that changes its mind gains nothing.
+func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("parse address: %w", err)
+	}
+	if !Allowed(ap.Addr(), d.allow) {
+		return forbiddenError{ap.Addr()}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+// Package fetch turns one URL into one outcome: it connects, asks, reads, and makes of the
+// answer the WARC records to keep and the links to follow. The step issues a page.Request,
+// this package answers with a page.Outcome; it stands between polite, which has said that the
+// host may be asked now, and the step, which packs the records into WARC objects.
+//
+// [Client] is its main type, and [Client.Fetch] nearly all that it does: the guarded transport
+// (dial.go, names.go, address.go) and then [Assemble], which has no sockets and no clock, so
+// that the simulation runs the same code on made-up answers.
+//
+// Kept here:
+//   - No connection is made to an address that [Allowed] refuses, whatever name or redirect
+//     leads to it: the address is looked at when the socket connects.
+//   - Every byte that a server makes us hold is bounded: header, body, inflated body,
+//     addresses per name, names. So is the time, by the request's deadline above all (I9).
+//   - What the world does wrong is an outcome of the closed list in blobschema, never an error.
+//   - The same answer gives the same links, records and outcome (I10).
+//
+// It does not follow redirects, repeat requests, keep cookies, obey robots.txt or pace: all of
+// that is the step's.
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"golang.org/x/net/http/httpguts"
+)
+
+// MaxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
+// section 2.5 asks for at least 500 KiB.
+const MaxRobots = 512 << 10
+
+// Config says how to fetch. The zero value of a field means its default.
+type Config struct {
+	UserAgent      string           // the User-Agent field, whole; no default
+	Token          string           // product token that robots directives name us by; no default
+	From           string           // mail address for the From field (RFC 9110 section 10.1.2); none
+	AcceptLanguage string           // none: what the server thinks best
+	AllowNet       []netip.Prefix   // nets that may be asked although they are not public
+	Roots          *x509.CertPool   // whose certificates are trusted; the system's
+	Lookup         LookupFunc       // resolves names; the system's resolver
+	Clock          func() time.Time // for stamps, deadlines and the name cache; time.Now
+
+	MaxBody        int64         // bytes of a body, as received; 16 MiB; a longer one is cut there
+	MaxHeader      int64         // bytes of all header fields of an answer; 64 KiB
+	ConnectTimeout time.Duration // name and TCP together, and TLS once more; 10 s
+	HeaderTimeout  time.Duration // from the request sent to the header received; 20 s
+	Timeout        time.Duration // of the whole request; 60 s
+	IdleTimeout    time.Duration // a connection not used so long is closed; 60 s
+	MaxIdle        int           // connections kept open without a request; 256
+	MaxLarge       int           // bodies above 1 MiB held at a time, others wait; 8
+	Workers        int           // answers assembled at a time; GOMAXPROCS
+
+	Compression blobschema.Compression // of the records; gzip level 1
+}
+
+// Validate says what about c would make every request fail.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.UserAgent == "" || !httpguts.ValidHeaderFieldValue(c.UserAgent):
+		return fmt.Errorf("check fetch configuration: user agent %q is empty or unfit for a header", c.UserAgent)
+	case !httpguts.ValidHeaderFieldName(c.Token):
+		return fmt.Errorf("check fetch configuration: %q is not a product token", c.Token)
+	case !httpguts.ValidHeaderFieldValue(c.From), !httpguts.ValidHeaderFieldValue(c.AcceptLanguage):
+		return errors.New("check fetch configuration: From or Accept-Language is unfit for a header")
+	case c.MaxBody > blobschema.MaxWARCBlock-c.MaxHeader-blobschema.MaxWARCHeader:
+		return fmt.Errorf("check fetch configuration: a body of %d bytes does not fit a WARC record", c.MaxBody)
+	}
+	for _, p := range c.AllowNet {
+		if !p.IsValid() {
+			return errors.New("check fetch configuration: invalid allowed net")
+		}
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxBody = or(c.MaxBody, 16<<20)
+	c.MaxHeader = or(c.MaxHeader, 64<<10)
+	c.ConnectTimeout = or(c.ConnectTimeout, 10*time.Second)
+	c.HeaderTimeout = or(c.HeaderTimeout, 20*time.Second)
+	c.Timeout = or(c.Timeout, 60*time.Second)
+	c.IdleTimeout = or(c.IdleTimeout, 60*time.Second)
+	c.MaxIdle = or(c.MaxIdle, 256)
+	c.MaxLarge = or(c.MaxLarge, 8)
+	c.Workers = or(c.Workers, runtime.GOMAXPROCS(0))
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Lookup == nil {
+		c.Lookup = systemLookup()
+	}
+	return c
+}
+
+func or[T int | int64 | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
+
+// RequestHead returns the request for u as it is sent over HTTP/1.1, and as it is stored
+// whatever the protocol: start line, fields, blank line.
+func (c Config) RequestHead(u weburl.URL) []byte {
+	fields := append([]blobschema.HeaderField{{Name: "Host", Value: string(u.Host())}}, c.requestFields()...)
+	return blobschema.AppendHTTPRequestHead(make([]byte, 0, 512), http.MethodGet, u.RequestURI(), fields)
+}
+
+// requestFields lists the fields of every request after Host, in the order in which net/http
+// sends them. Bodies are wanted as gzip or plain, which is what Assemble can read and every
+// WARC reader replays; other codings would save the server little.
+func (c Config) requestFields() []blobschema.HeaderField {
+	fields := []blobschema.HeaderField{
+		{Name: "User-Agent", Value: c.UserAgent},
+		{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
+		{Name: "Accept-Encoding", Value: "gzip"},
+		{Name: "Accept-Language", Value: c.AcceptLanguage},
+		{Name: "From", Value: c.From},
+	}
+	return slices.DeleteFunc(fields, func(f blobschema.HeaderField) bool { return f.Value == "" })
+}
+
+// Client fetches. It may be used by any number of goroutines, each with its own host: a host
+// that is asked twice at a time gets two connections, or two streams whose bytes are not told
+// apart in Outcome.Wire. It holds at most one idle connection per host.
+type Client struct {
+	cfg       Config
+	header    http.Header // of every request; read only
+	names     *names
+	transport *http.Transport
+	buffers   sync.Pool     // of *buffers
+	scratch   chan *Scratch // the workers; a nil one is not made yet
+	large     chan struct{} // a place per large body
+}
+
+// New returns a Client. What it does with a configuration that Validate refuses is undefined.
+func New(cfg Config) *Client {
+	cfg = cfg.withDefaults()
+	c := &Client{
+		cfg:     cfg,
+		header:  make(http.Header),
+		names:   newNames(cfg.Lookup, cfg.ConnectTimeout, cfg.Clock),
+		buffers: sync.Pool{New: func() any { return &buffers{body: make([]byte, 0, firstBuffer)} }},
+		scratch: make(chan *Scratch, cfg.Workers),
+		large:   make(chan struct{}, cfg.MaxLarge),
+	}
+	for range cfg.Workers {
+		c.scratch <- nil
+	}
+	for _, f := range cfg.requestFields() {
+		c.header[f.Name] = []string{f.Value}
+	}
+	d := &dialer{
+		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout,
+		tls: &tls.Config{
+			RootCAs:            cfg.Roots,
+			NextProtos:         []string{"h2", "http/1.1"},
+			ClientSessionCache: tls.NewLRUClientSessionCache(512), // a resumed handshake checks no chain
+		},
+	}
+	c.transport = &http.Transport{
+		Proxy:                  nil, // nothing from the environment may redirect a crawl
+		DialContext:            d.dial,
+		DialTLSContext:         d.dialTLS,
+		DisableCompression:     true, // bodies are stored as received
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           cfg.MaxIdle,
+		MaxIdleConnsPerHost:    1,
+		IdleConnTimeout:        cfg.IdleTimeout,
+		ResponseHeaderTimeout:  cfg.HeaderTimeout,
+		MaxResponseHeaderBytes: cfg.MaxHeader,
+		HTTP2: &http.HTTP2Config{
+			// What a server may send ahead of our reading.
+			MaxReceiveBufferPerStream:     1 << 20,
+			MaxReceiveBufferPerConnection: 2 << 20,
+		},
+	}
+	return c
+}
+
+// CloseIdle closes the connections that carry no request.
+func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
+
+// Close ends look-ups and idle connections, and waits for the look-ups. Call it once no Fetch
+// runs any more.
+func (c *Client) Close() {
+	c.names.close()
+	c.transport.CloseIdleConnections()
+}
+
+// The two ends of a request's time that are ours. They tell apart a slow server, which is an
+// answer of sorts, from a lease that runs out, which says nothing about the server.
+var (
+	errTimeout  = errors.New("took too long")
+	errDeadline = errors.New("deadline of the request")
+)
+
+// Fetch asks for req.URL once and returns what came of it; it never fails otherwise. It ends by
+// req.Deadline (if set) and soon after ctx ends, both with OutcomeAborted. Safe for
+// concurrent use.
+func (c *Client) Fetch(ctx context.Context, req page.Request) page.Outcome {
+	started := c.cfg.Clock()
+	limit, cause := c.cfg.Timeout, errTimeout
+	if left := req.Deadline.Sub(started); !req.Deadline.IsZero() && left < limit {
+		limit, cause = left, errDeadline
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
+	defer cancel()
+	f := &flight{}
+	f.ctx = httptrace.WithClientTrace(context.WithValue(ctx, flightKey{}, f), f.trace())
+
+	out := c.ask(f, req, started)
+	f.observe(&out)
+	return out
+}
+
+// ask is Fetch without what is observed about the connection.
+func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcome {
+	answer, err := c.transport.RoundTrip(request(f.ctx, req.URL, c.header))
+	if err != nil {
+		return c.failed(f, req, started, 0, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusSwitchingProtocols { // a body that never ends, unasked for
+		return c.failed(f, req, started, answer.StatusCode, errSwitch)
+	}
+	b := c.buffers.Get().(*buffers)
+	defer c.release(b)
+	limit := c.cfg.MaxBody
+	if req.Robots {
+		limit = min(limit, MaxRobots)
+	}
+	whole, err := c.read(f.ctx, answer.Body, b, limit)
+	if err != nil {
+		return c.failed(f, req, started, answer.StatusCode, err)
+	}
+	f.received(answer.Close)
+	b.fields = appendFields(b.fields[:0], answer.Header)
+	_, reason, _ := strings.Cut(answer.Status, " ")
+	resp := Response{
+		Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, Header: b.fields, Body: b.body,
+		RequestHead: c.cfg.RequestHead(req.URL), Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
+	}
+	if !whole {
+		resp.Truncated = blobschema.TruncatedLength
+	}
+	select {
+	case s := <-c.scratch:
+		if s == nil {
+			s = NewScratch(c.cfg)
+		}
+		defer func() { c.scratch <- s }()
+		return Assemble(s, req, resp)
+	case <-f.ctx.Done(): // waiting for a worker; the answer may be had again
+		return c.failed(f, req, started, answer.StatusCode, context.Cause(f.ctx))
+	}
+}
+
+// request makes the HTTP request for u. The header is shared between requests.
+func request(ctx context.Context, u weburl.URL, header http.Header) *http.Request {
+	r := http.Request{
+		Method: http.MethodGet, URL: requestURL(u), Host: string(u.Host()), Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	return r.WithContext(ctx)
+}
+
+// requestURL returns u for net/http such that path and query are sent byte for byte, as they
+// were stored and hashed: RawPath keeps net/url from escaping its own way.
+func requestURL(u weburl.URL) *url.URL {
+	path, err := url.PathUnescape(u.Path())
+	if err != nil {
+		path = u.Path() // a canonical URL has no broken escapes
+	}
+	_, query, _ := strings.Cut(u.RequestURI(), "?")
+	return &url.URL{Scheme: u.Scheme(), Host: string(u.Host()), Path: path, RawPath: u.Path(), RawQuery: query}
+}

@@ -1,0 +1,195 @@
+package fetch
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// flight is one request under way, and what is observed of it. net/http calls back from its
+// own goroutines, now and then after the request has ended, so a flight is never used again.
+type flight struct {
+	ctx context.Context // of the request, with its end; carries the flight
+
+	mu     sync.Mutex
+	asked  time.Time // for a connection
+	got    time.Time // a connection
+	sent   time.Time // the request
+	done   time.Time // the last byte of the body was received
+	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
+	reused bool
+	closed bool
+}
+
+type flightKey struct{}
+
+// withFlight returns a context that ends with ctx and, if ctx carries a flight, with that too,
+// for the same cause.
+func withFlight(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f, ok := ctx.Value(flightKey{}).(*flight)
+	if !ok {
+		return ctx, func() { cancel(nil) }
+	}
+	stop := context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+func (f *flight) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn: func(string) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.asked = time.Now()
+		},
+		GotConn: func(info httptrace.GotConnInfo) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.got, f.conn = time.Now(), counted(info.Conn)
+			f.reused = f.conn != nil && f.conn.served.Swap(true)
+		},
+		WroteRequest: func(httptrace.WroteRequestInfo) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.sent = time.Now()
+		},
+	}
+}
+
+// received notes that the answer is here, and whether the server ends the connection.
+func (f *flight) received(closed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done, f.closed = time.Now(), closed
+}
+
+// broken notes that the connection is of no more use.
+func (f *flight) broken() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done, f.closed = time.Time{}, true
+}
+
+// connected reports whether there was a connection to ask over.
+func (f *flight) connected() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.conn != nil
+}
+
+// address returns the IP address that was asked, or "".
+func (f *flight) address() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn == nil {
+		return ""
+	}
+	a, ok := f.conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	return a.AddrPort().Addr().Unmap().String()
+}
+
+// observe writes what was seen of the connection into out.
+func (f *flight) observe(out *page.Outcome) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn == nil {
+		return
+	}
+	out.Reused, out.Closed, out.Wire = f.reused, f.closed, f.conn.take()
+	if !f.reused {
+		out.Connect = f.got.Sub(f.asked)
+	}
+	if f.done.IsZero() {
+		return
+	}
+	// net/http tells that it has sent the request from a goroutine of its own, at times only
+	// after the answer came; then the time since there was a connection is next best.
+	begin := f.got
+	if f.sent.After(f.got) && f.sent.Before(f.done) {
+		begin = f.sent
+	}
+	out.Response = f.done.Sub(begin)
+}
+
+// Sizes of the buffer for a body: most pages fit the first, bodies above the largest free one
+// wait for a place, and no buffer above it is kept.
+const (
+	firstBuffer = 64 << 10
+	freeBuffer  = 1 << 20
+)
+
+// buffers are what a request needs until its answer is assembled.
+type buffers struct {
+	body   []byte
+	fields []blobschema.HeaderField
+	large  bool // holds a place in Client.large
+}
+
+func (c *Client) release(b *buffers) {
+	if b.large {
+		<-c.large
+		return // the garbage collector has it
+	}
+	clear(b.fields)
+	c.buffers.Put(b)
+}
+
+// read reads a body into b.body, at most limit bytes of it, and reports whether that was all.
+// A body that outgrows freeBuffer first takes a place for all that may come, not bit by bit:
+// so those that have a place can finish, and memory is bounded however many connections there are.
+func (c *Client) read(ctx context.Context, r io.Reader, b *buffers, limit int64) (whole bool, err error) {
+	body := b.body[:0]
+	defer func() { b.body = body }()
+	for {
+		if len(body) == cap(body) {
+			if cap(body) >= freeBuffer && !b.large {
+				select {
+				case c.large <- struct{}{}:
+					b.large = true
+				case <-ctx.Done():
+					return false, context.Cause(ctx)
+				}
+			}
+			body = append(make([]byte, 0, min(2*int64(cap(body)), limit+1)), body...)
+		}
+		// One byte more than the limit tells a body that ends there from one that goes on.
+		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
+		body = body[:len(body)+n]
+		if int64(len(body)) > limit {
+			body = body[:limit]
+			return false, nil
+		}
+		if err == io.EOF {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// appendFields appends the fields of h by name; fields of one name keep their order.
+func appendFields(dst []blobschema.HeaderField, h http.Header) []blobschema.HeaderField {
+	for name, values := range h {
+		for _, v := range values {
+			dst = append(dst, blobschema.HeaderField{Name: name, Value: v})
+		}
+	}
+	slices.SortStableFunc(dst, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+	return dst
+}

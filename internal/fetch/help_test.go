@@ -1,0 +1,151 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+var loopback = netip.MustParseAddr("127.0.0.1")
+
+// testClient returns a client that may ask loopback and resolves every name to it.
+func testClient(t testing.TB, change func(*Config)) *Client {
+	t.Helper()
+	cfg := Config{
+		UserAgent: "orbtest/1.0 (+http://example.org/bot)",
+		Token:     "orbtest",
+		AllowNet:  []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Lookup: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{loopback}, nil
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c := New(cfg)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func parse(t testing.TB, s string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(s)
+	if err != nil {
+		t.Fatalf("parse %q: %v", s, err)
+	}
+	return u
+}
+
+func ask(t testing.TB, url string) page.Request { return page.Request{URL: parse(t, url), Attempt: 1} }
+
+// rawServer runs serve for each connection to the host that it returns. Connections are
+// closed when serve returns; the test ends when all have.
+func rawServer(t testing.TB, serve func(net.Conn)) (host string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		running.Wait()
+	})
+	return l.Addr().String()
+}
+
+// answer reads one request and writes text.
+func answer(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		readRequest(c)
+		io.WriteString(c, text)
+	}
+}
+
+// hang waits until the client has gone.
+func hang(c net.Conn) { io.Copy(io.Discard, c) }
+
+func readRequest(c net.Conn) (*http.Request, error) {
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	defer c.SetReadDeadline(time.Time{})
+	return http.ReadRequest(bufio.NewReader(c))
+}
+
+func gzipped(s string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, s)
+	w.Close()
+	return b.Bytes()
+}
+
+func gunzip(t testing.TB, b []byte) string {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatalf("open gzip member: %v", err)
+	}
+	r.Multistream(false)
+	out, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatalf("read gzip member: %v", err)
+	}
+	return string(out)
+}
+
+// records checks that the record bytes are what page.Outcome promises and returns the two.
+func records(t testing.TB, out page.Outcome) (request, response string) {
+	t.Helper()
+	if cap(out.Record) != len(out.Record) {
+		t.Errorf("record of %d bytes holds %d", len(out.Record), cap(out.Record))
+	}
+	if int64(out.ResponseAt)+out.Page.Length != int64(len(out.Record)) {
+		t.Fatalf("response at %d, long %d, of %d bytes", out.ResponseAt, out.Page.Length, len(out.Record))
+	}
+	return gunzip(t, out.Record[:out.ResponseAt]), gunzip(t, out.Record[out.ResponseAt:])
+}
+
+// payload returns what follows the second blank line: the body within a record.
+func payload(t testing.TB, record string) string {
+	t.Helper()
+	parts := strings.SplitN(record, "\r\n\r\n", 3)
+	if len(parts) != 3 || !strings.HasSuffix(parts[2], "\r\n\r\n") {
+		t.Fatalf("not a record: %q", record)
+	}
+	return strings.TrimSuffix(parts[2], "\r\n\r\n")
+}
+
+func wantOutcome(t testing.TB, out page.Outcome, want blobschema.Outcome) {
+	t.Helper()
+	if out.Page.Outcome != want {
+		t.Fatalf("outcome %d, want %d (status %d, detail %q)", out.Page.Outcome, want, out.Page.Status, out.Page.Detail)
+	}
+}

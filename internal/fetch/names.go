@@ -1,0 +1,194 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Bounds of the name cache. The resolver of the standard library tells no TTL, so it is fixed:
+// long enough for a host's pages of one step, short enough to follow a move.
+const (
+	namesKept       = 8192 // names, about 250 bytes each
+	addressesKept   = 8    // per name
+	foundFor        = 5 * time.Minute
+	notFoundFor     = 30 * time.Second
+	evictionSamples = 16 // entries looked at to find the one to drop
+)
+
+// LookupFunc resolves a host name to its addresses. A name that does not exist is told by a
+// *net.DNSError with IsNotFound. It must be safe for concurrent use and obey ctx.
+type LookupFunc func(ctx context.Context, host string) ([]netip.Addr, error)
+
+// names is a bounded cache of name look-ups in which callers who want the same name share one
+// look-up. Safe for concurrent use.
+type names struct {
+	lookup  LookupFunc
+	timeout time.Duration // of one look-up
+	now     func() time.Time
+
+	ctx     context.Context // of all look-ups: they outlive the caller who happened to be first
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu sync.Mutex
+	m  map[string]*name
+}
+
+type name struct {
+	done    chan struct{} // closed when the look-up has ended and the rest is set
+	expires time.Time     // guarded by names.mu; zero while the look-up runs
+	addrs   []netip.Addr  // guarded by names.mu; replaced, never written to
+	err     error
+}
+
+func newNames(lookup LookupFunc, timeout time.Duration, now func() time.Time) *names {
+	n := &names{lookup: lookup, timeout: timeout, now: now, m: make(map[string]*name)}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	return n
+}
+
+// close ends the running look-ups and waits for them. None may be started after it.
+func (n *names) close() {
+	n.stop()
+	n.running.Wait()
+}
+
+// resolve returns the addresses of host, at most addressesKept, the one that served last time
+// first. The slice is shared: read only. The error is ctx's, or the look-up's.
+func (n *names) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	n.mu.Lock()
+	e := n.m[host]
+	if e == nil || !e.expires.IsZero() && !n.now().Before(e.expires) {
+		e = &name{done: make(chan struct{})}
+		n.makeRoom()
+		n.m[host] = e
+		n.running.Add(1)
+		go n.run(host, e)
+	}
+	n.mu.Unlock()
+
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return e.addrs, e.err
+}
+
+func (n *names) run(host string, e *name) {
+	defer n.running.Done()
+	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
+	defer cancel()
+	addrs, err := n.lookup(ctx, host)
+	if err == nil && len(addrs) == 0 {
+		err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
+	}
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer close(e.done)
+	e.addrs, e.err, e.expires = interleave(addrs), err, n.now().Add(foundFor)
+	if err != nil {
+		e.expires = n.now().Add(notFoundFor)
+	}
+}
+
+// makeRoom drops, when the cache is full, the entry that ends first among a few taken at
+// random (the order of a Go map). A look-up that still runs is not dropped: the next caller
+// would start it again. With mu held.
+func (n *names) makeRoom() {
+	if len(n.m) < namesKept {
+		return
+	}
+	var victim string
+	var first time.Time
+	looked := 0
+	for host, e := range n.m {
+		if e.expires.IsZero() {
+			continue
+		}
+		if first.IsZero() || e.expires.Before(first) {
+			victim, first = host, e.expires
+		}
+		if looked++; looked == evictionSamples {
+			break
+		}
+	}
+	delete(n.m, victim)
+}
+
+// prefer moves addr, which has just taken a connection, to the front of host's addresses, so
+// that a family that does not work here costs its time-out once and not per connection.
+func (n *names) prefer(host string, addr netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.m[host]
+	if e == nil || len(e.addrs) == 0 || e.addrs[0] == addr {
+		return
+	}
+	addrs := make([]netip.Addr, 1, len(e.addrs))
+	addrs[0] = addr
+	for _, a := range e.addrs {
+		if a != addr && len(addrs) < cap(addrs) {
+			addrs = append(addrs, a)
+		}
+	}
+	e.addrs = addrs
+}
+
+// forget drops host, none of whose addresses took a connection: it may have moved.
+func (n *names) forget(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.m[host]; e != nil && !e.expires.IsZero() {
+		delete(n.m, host)
+	}
+}
+
+// interleave puts the two address families in turns, beginning with that of the first address
+// (RFC 8305 section 4), and keeps at most addressesKept.
+func interleave(addrs []netip.Addr) []netip.Addr {
+	if len(addrs) == 0 {
+		return nil
+	}
+	var same, other []netip.Addr
+	for _, a := range addrs {
+		a = a.Unmap()
+		if a.Is4() == addrs[0].Unmap().Is4() {
+			same = append(same, a)
+		} else {
+			other = append(other, a)
+		}
+	}
+	out := make([]netip.Addr, 0, addressesKept)
+	for i := 0; len(out) < addressesKept && (i < len(same) || i < len(other)); i++ {
+		if i < len(same) {
+			out = append(out, same[i])
+		}
+		if i < len(other) && len(out) < addressesKept {
+			out = append(out, other[i])
+		}
+	}
+	return out
+}
+
+// systemLookup asks the machine's resolver, by the pure Go one where there is a choice: it
+// holds no thread while it waits.
+func systemLookup() LookupFunc {
+	r := &net.Resolver{PreferGo: true}
+	return func(ctx context.Context, host string) ([]netip.Addr, error) {
+		// Absolute, so that no search domain of this machine's network is tried.
+		return r.LookupNetIP(ctx, "ip", host+".")
+	}
+}
+
+func isNotFound(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound
+}

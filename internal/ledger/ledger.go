@@ -1,0 +1,123 @@
+// Package ledger counts what a crawl would be billed for in a cloud, and prices it.
+//
+// Money is the measure of a serverless design, so every call to a queue, the
+// key-value table or blob storage goes through one [Ledger], in the units that
+// clouds bill: queue requests per started 64 KB, read units of 4 KB and write units
+// of 1 KB, puts and gets. Prices are a data file with its date and sources.
+package ledger
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+)
+
+//go:embed prices.json
+var priceList []byte
+
+// Ledger counts calls. The zero value is empty and ready; it is safe for concurrent
+// use. It is a Meter of package platform/local.
+type Ledger struct {
+	queue, reads, writes, puts, gets, putBytes, getBytes, functions atomic.Int64
+}
+
+// QueueRequest counts one call of a queue with a payload of that many bytes.
+func (l *Ledger) QueueRequest(_ string, bytes int) { l.queue.Add(units(bytes, 64<<10)) }
+
+// KVRead counts one strongly consistent read.
+func (l *Ledger) KVRead(bytes int) { l.reads.Add(units(bytes, 4<<10)) }
+
+// KVWrite counts one write.
+func (l *Ledger) KVWrite(bytes int) { l.writes.Add(units(bytes, 1<<10)) }
+
+// BlobPut counts one put of an object.
+func (l *Ledger) BlobPut(bytes int) {
+	l.puts.Add(1)
+	l.putBytes.Add(int64(bytes))
+}
+
+// BlobGet counts one get of an object or a part of it.
+func (l *Ledger) BlobGet(bytes int) {
+	l.gets.Add(1)
+	l.getBytes.Add(int64(bytes))
+}
+
+// Invoked counts one function call.
+func (l *Ledger) Invoked() { l.functions.Add(1) }
+
+func units(n, size int) int64 { return int64(max(1, (n+size-1)/size)) }
+
+// Counts are the figures of a ledger at one time.
+type Counts struct {
+	QueueRequests int64 `json:"queue_requests"`
+	KVReadUnits   int64 `json:"kv_read_units"`
+	KVWriteUnits  int64 `json:"kv_write_units"`
+	BlobPuts      int64 `json:"blob_puts"`
+	BlobGets      int64 `json:"blob_gets"`
+	BlobPutBytes  int64 `json:"blob_put_bytes"`
+	BlobGetBytes  int64 `json:"blob_get_bytes"`
+	Functions     int64 `json:"function_calls"`
+}
+
+// Counts returns the present figures.
+func (l *Ledger) Counts() Counts {
+	return Counts{
+		QueueRequests: l.queue.Load(), KVReadUnits: l.reads.Load(), KVWriteUnits: l.writes.Load(),
+		BlobPuts: l.puts.Load(), BlobGets: l.gets.Load(), BlobPutBytes: l.putBytes.Load(),
+		BlobGetBytes: l.getBytes.Load(), Functions: l.functions.Load(),
+	}
+}
+
+// Prices is a price list.
+type Prices struct {
+	Name             string   `json:"name"`
+	Date             string   `json:"date"`
+	Currency         string   `json:"currency"`
+	Sources          []string `json:"sources"`
+	QueueRequest     float64  `json:"queue_request_per_million"`
+	KVWriteUnit      float64  `json:"kv_write_unit_per_million"`
+	KVReadUnit       float64  `json:"kv_read_unit_per_million"`
+	BlobPut          float64  `json:"blob_put_per_million"`
+	BlobGet          float64  `json:"blob_get_per_million"`
+	FunctionRequest  float64  `json:"function_request_per_million"`
+	FunctionGBSecond float64  `json:"function_gb_second"`
+	GBPerVCPU        float64  `json:"function_gb_per_vcpu"`
+	BlobGBMonth      float64  `json:"blob_gb_month"`
+}
+
+// DefaultPrices is the built-in price list.
+func DefaultPrices() (Prices, error) {
+	var p Prices
+	if err := json.Unmarshal(priceList, &p); err != nil {
+		return p, fmt.Errorf("read price list: %w", err)
+	}
+	return p, nil
+}
+
+// Bill is what a crawl would cost, in dollars per million pages.
+type Bill struct {
+	Queue     float64 `json:"queue"`
+	KV        float64 `json:"kv"`
+	Blob      float64 `json:"blob"`
+	Functions float64 `json:"functions"` // CPU seconds at the price of a fully used function
+	Total     float64 `json:"total"`     // without retention
+	Retention float64 `json:"retention_per_month"`
+}
+
+// PerMillion prices counts for a crawl of that many pages that took cpuSeconds.
+func (p Prices) PerMillion(c Counts, pages int64, cpuSeconds float64) Bill {
+	if pages <= 0 {
+		return Bill{}
+	}
+	n := float64(pages)
+	b := Bill{
+		Queue:     float64(c.QueueRequests) * p.QueueRequest / n,
+		KV:        (float64(c.KVWriteUnits)*p.KVWriteUnit + float64(c.KVReadUnits)*p.KVReadUnit) / n,
+		Blob:      (float64(c.BlobPuts)*p.BlobPut + float64(c.BlobGets)*p.BlobGet) / n,
+		Functions: (cpuSeconds*p.GBPerVCPU*p.FunctionGBSecond*1e6 + float64(c.Functions)*p.FunctionRequest) / n,
+		Retention: float64(c.BlobPutBytes) / (1 << 30) * p.BlobGBMonth * 1e6 / n,
+	}
+	b.Total = b.Queue + b.KV + b.Blob + b.Functions
+	return b
+}

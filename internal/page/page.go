@@ -1,0 +1,73 @@
+// Package page holds the types that pass between the step and whatever fetches
+// for it: what to ask for, and what came of it. Pure data, no I/O.
+package page
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Request asks for one URL, once. Redirects are never followed by the fetcher.
+type Request struct {
+	URL        weburl.URL
+	Robots     bool      // a robots.txt: its body comes back in Outcome.Body
+	Deadline   time.Time // the request may not last past this
+	Depth      uint16
+	Generation uint32
+	Attempt    uint8
+}
+
+// LinkKind says which element a link came from.
+type LinkKind uint8
+
+const (
+	LinkAnchor   LinkKind = iota // a, area
+	LinkFrame                    // frame, iframe
+	LinkRel                      // link rel=canonical, next, prev, alternate
+	LinkRefresh                  // meta http-equiv=refresh
+	LinkRedirect                 // Location header
+	LinkFeed                     // link rel=alternate of a feed type
+)
+
+// Link is one outgoing link of a page, canonical and free of duplicates.
+type Link struct {
+	URL      weburl.URL
+	Kind     LinkKind
+	NoFollow bool
+	Anchor   string // visible text, at most 100 bytes of valid UTF-8; may be empty
+}
+
+// Outcome is what came of one Request.
+type Outcome struct {
+	// Page is the record to keep, complete but for WARC and Offset, which the step sets
+	// once it knows the object. Page.Length is that of the response member.
+	Page blobschema.Page
+	// Record holds the gzip members for the WARC (request, response); the response member
+	// begins at ResponseAt and is Page.Length long. Empty when there was no answer.
+	Record     []byte
+	ResponseAt int
+	Links      []Link
+	Body       []byte        // robots.txt only: the decoded body, bounded at 512 KiB
+	RetryAfter time.Duration // from Retry-After, 0 if none; already bounded to a day
+	Started    time.Time     // when the request (or its dial) began
+	Ended      time.Time
+	Connect    time.Duration // time to connect, 0 on a reused connection
+	Response   time.Duration // request written to last byte of the body
+	Reused     bool          // went over a connection that had served before
+	Wire       int64         // bytes received, headers included, before decoding
+	Closed     bool          // the server ends the connection after this answer
+	Temporary  bool          // worth another attempt later
+}
+
+// Aborted is the outcome of a request that we broke off ourselves: no attempt.
+func Aborted(req Request, now time.Time) Outcome {
+	return Outcome{
+		Page: blobschema.Page{
+			URL: req.URL.String(), Generation: req.Generation, Depth: req.Depth, Robots: req.Robots,
+			Outcome: blobschema.OutcomeAborted, Time: now.UTC(),
+		},
+		Temporary: true,
+	}
+}

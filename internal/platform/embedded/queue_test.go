@@ -1,0 +1,576 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
+// at returns the time s seconds into the test.
+func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
+
+func newQueues(t *testing.T, c QueueConfig) *Queues {
+	t.Helper()
+	q := NewQueues(nil)
+	if err := q.Create("q", c); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func send(t *testing.T, q *Queues, now time.Time, name, body string, delay time.Duration) uint64 {
+	t.Helper()
+	id, err := q.Send(now, name, []byte(body), nil, delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func receive(t *testing.T, q *Queues, now time.Time, name string, n int) []Delivery {
+	t.Helper()
+	ds, err := q.Receive(now, name, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+func bodies(ds []Delivery) []string {
+	var out []string
+	for _, d := range ds {
+		out = append(out, fmt.Sprintf("%s/%d", d.Body, d.Receives))
+	}
+	return out
+}
+
+func wantBodies(t *testing.T, got []Delivery, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, bodies(got)); diff != "" {
+		t.Fatalf("deliveries (-want +got):\n%s", diff)
+	}
+}
+
+func wantDepth(t *testing.T, q *Queues, now time.Time, name string, want ...int) {
+	t.Helper()
+	v, f, d, err := q.Depth(now, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, []int{v, f, d}); diff != "" {
+		t.Fatalf("depth of %s (-want +got):\n%s", name, diff)
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeliveryIsWhole(t *testing.T) {
+	q := newQueues(t, QueueConfig{})
+	body, attrs := []byte("body"), map[string]string{"b": "2", "a": "1", "": ""}
+	id, err := q.Send(at(1), "q", body, attrs, 0)
+	ok(t, err)
+	body[0], attrs["a"] = 'X', "X" // the sender's slices are its own again
+	want := Delivery{ID: id, Receipt: 1, Body: []byte("body"), Attrs: map[string]string{"b": "2", "a": "1", "": ""}, Receives: 1, SentAt: at(1)}
+	got := receive(t, q, at(2), "q", 1)
+	if diff := cmp.Diff([]Delivery{want}, got); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	got[0].Body[0], got[0].Attrs["a"] = 'Y', "Y" // and the receiver's its own
+	want.Receipt, want.Receives = 2, 2
+	if diff := cmp.Diff([]Delivery{want}, receive(t, q, at(60), "q", 1)); diff != "" {
+		t.Fatalf("again (-want +got):\n%s", diff)
+	}
+}
+
+func TestVisibility(t *testing.T) {
+	q := newQueues(t, QueueConfig{Visibility: 10 * time.Second})
+	for _, b := range []string{"a", "b", "c"} {
+		send(t, q, at(0), "q", b, 0)
+	}
+	wantBodies(t, receive(t, q, at(0), "q", 2), "a/1", "b/1")
+	wantDepth(t, q, at(0), "q", 1, 2, 0)
+	wantBodies(t, receive(t, q, at(5), "q", 2), "c/1")
+	if next, has := q.NextVisible("q"); !has || !next.Equal(at(10)) {
+		t.Fatalf("next visible at %v, %v", next, has)
+	}
+	wantBodies(t, receive(t, q, at(9.999), "q", 9))
+	wantBodies(t, receive(t, q, at(10), "q", 9), "a/2", "b/2")
+	wantBodies(t, receive(t, q, at(15), "q", 9), "c/2")
+}
+
+func TestDelay(t *testing.T) {
+	q := newQueues(t, QueueConfig{})
+	send(t, q, at(0), "q", "late", 20*time.Second)
+	send(t, q, at(0), "q", "soon", 10*time.Second)
+	wantDepth(t, q, at(9), "q", 0, 0, 2)
+	wantBodies(t, receive(t, q, at(9), "q", 9))
+	if next, _ := q.NextVisible("q"); !next.Equal(at(10)) {
+		t.Fatalf("next visible at %v", next)
+	}
+	wantBodies(t, receive(t, q, at(10), "q", 9), "soon/1")
+	wantDepth(t, q, at(10), "q", 0, 1, 1)
+	wantBodies(t, receive(t, q, at(20), "q", 9), "late/1")
+}
+
+func TestAck(t *testing.T) {
+	q := newQueues(t, QueueConfig{Visibility: 10 * time.Second})
+	send(t, q, at(0), "q", "a", 0)
+	first := receive(t, q, at(0), "q", 1)[0].Receipt
+	second := receive(t, q, at(10), "q", 1)[0].Receipt
+
+	ok(t, q.Ack(at(11), "q", first)) // stale: delivered again since
+	wantDepth(t, q, at(11), "q", 0, 1, 0)
+	wantDepth(t, q, at(20), "q", 1, 0, 0)
+	ok(t, q.Ack(at(21), "q", second)) // late, but nobody else has it
+	wantDepth(t, q, at(21), "q", 0, 0, 0)
+	ok(t, q.Ack(at(22), "q", second)) // twice
+	ok(t, q.Ack(at(22), "q", 999))    // never given
+	wantBodies(t, receive(t, q, at(99), "q", 9))
+	if _, has := q.NextVisible("q"); has {
+		t.Fatal("something left")
+	}
+}
+
+func TestNackAndExtend(t *testing.T) {
+	q := newQueues(t, QueueConfig{Visibility: 10 * time.Second})
+	send(t, q, at(0), "q", "a", 0)
+	r := receive(t, q, at(0), "q", 1)[0].Receipt
+	ok(t, q.Extend(at(5), "q", r, 20*time.Second))
+	wantBodies(t, receive(t, q, at(24), "q", 1))
+	wantDepth(t, q, at(25), "q", 1, 0, 0)
+	ok(t, q.Extend(at(25), "q", r, 5*time.Second)) // over, but still ours
+	wantBodies(t, receive(t, q, at(29), "q", 1))
+	ok(t, q.Extend(at(29), "q", r, 0)) // as Nack
+	ds := receive(t, q, at(29), "q", 1)
+	wantBodies(t, ds, "a/2")
+	ok(t, q.Nack(at(29), "q", r)) // stale: does not take it from the other
+	if err := q.Extend(at(29), "q", r, time.Hour); !errors.Is(err, ErrNotYours) {
+		t.Fatalf("extend of a stale receipt: %v", err)
+	}
+	wantDepth(t, q, at(29), "q", 0, 1, 0)
+	ok(t, q.Nack(at(30), "q", ds[0].Receipt))
+	ok(t, q.Nack(at(30), "q", ds[0].Receipt))
+	wantBodies(t, receive(t, q, at(30), "q", 9), "a/3")
+}
+
+func TestDeadLetters(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		end  func(t *testing.T, q *Queues, r Receipt) // ends the last delivery by at(20)
+	}{
+		{"visibility ends", func(t *testing.T, q *Queues, r Receipt) { wantDepth(t, q, at(20), "q", 0, 0, 0) }},
+		{"nack", func(t *testing.T, q *Queues, r Receipt) { ok(t, q.Nack(at(12), "q", r)) }},
+		{"restart", func(t *testing.T, q *Queues, r Receipt) { q.EndVisibility() }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := newQueues(t, QueueConfig{Visibility: 10 * time.Second, MaxReceives: 2, DeadLetter: "dead"})
+			id, err := q.Send(at(0), "q", []byte("a"), map[string]string{"k": "v"}, 0)
+			ok(t, err)
+			wantBodies(t, receive(t, q, at(0), "q", 1), "a/1")
+			ds := receive(t, q, at(10), "q", 1)
+			wantBodies(t, ds, "a/2")
+			if w := q.Woken(); w != nil {
+				t.Fatalf("woken %q too early", w)
+			}
+			tc.end(t, q, ds[0].Receipt)
+			if diff := cmp.Diff([]string{"dead"}, q.Woken()); diff != "" || q.Woken() != nil {
+				t.Fatalf("woken (-want +got):\n%s", diff)
+			}
+			wantDepth(t, q, at(20), "q", 0, 0, 0)
+			want := []Delivery{{
+				ID: id, Receipt: 3, Body: []byte("a"), Receives: 1, SentAt: at(0),
+				Attrs: map[string]string{
+					"k": "v", AttrDeadQueue: "q", AttrDeadReceives: "2",
+					AttrDeadReason: "delivered 2 times without being acknowledged",
+				},
+			}}
+			if diff := cmp.Diff(want, receive(t, q, at(20), "dead", 9)); diff != "" {
+				t.Fatalf("dead letter (-want +got):\n%s", diff)
+			}
+			ok(t, q.Ack(at(20), "q", ds[0].Receipt)) // too late for the origin
+			wantDepth(t, q, at(20), "dead", 0, 1, 0)
+		})
+	}
+}
+
+func TestEndVisibility(t *testing.T) {
+	q := newQueues(t, QueueConfig{Visibility: time.Hour})
+	send(t, q, at(0), "q", "a", 0)
+	send(t, q, at(0), "q", "b", time.Hour)
+	r := receive(t, q, at(0), "q", 1)[0].Receipt
+	q.EndVisibility()
+	ok(t, q.Ack(at(1), "q", r)) // from before: void
+	wantDepth(t, q, at(1), "q", 1, 0, 1)
+	wantBodies(t, receive(t, q, at(1), "q", 9), "a/2")
+}
+
+func TestPurge(t *testing.T) {
+	log := NewLog()
+	q := NewQueues(log)
+	ok(t, q.Create("q", QueueConfig{MaxReceives: 9, DeadLetter: "d"}))
+	for i := range 3 {
+		send(t, q, at(0), "q", "a", time.Duration(i)*time.Minute)
+	}
+	receive(t, q, at(0), "q", 1)
+	d := newDisk()
+	d.apply(log.Drain())
+	ok(t, q.Purge("q"))
+	d.apply(log.Drain())
+	wantDepth(t, q, at(0), "q", 0, 0, 0)
+	wantDepth(t, q, at(999), "q", 0, 0, 0)
+	if n := len(d[bucketMessage]) + len(d[bucketReceives]); n != 0 {
+		t.Fatalf("%d keys left behind", n)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	log := NewLog()
+	q := NewQueues(log)
+	for _, tc := range []struct {
+		name   string
+		config QueueConfig
+		want   error
+	}{
+		{"", QueueConfig{}, ErrName},
+		{"a\x00b", QueueConfig{}, ErrName},
+		{string(make([]byte, 256)), QueueConfig{}, ErrName},
+		{"q", QueueConfig{Visibility: -1}, ErrConfig},
+		{"q", QueueConfig{MaxReceives: -1}, ErrConfig},
+		{"q", QueueConfig{MaxReceives: 3}, ErrConfig},
+		{"q", QueueConfig{MaxReceives: 3, DeadLetter: "q"}, ErrConfig},
+		{"q", QueueConfig{MaxReceives: 3, DeadLetter: "d\x00"}, ErrName},
+	} {
+		if err := q.Create(tc.name, tc.config); !errors.Is(err, tc.want) {
+			t.Errorf("create %q %+v: %v, want %v", tc.name, tc.config, err, tc.want)
+		}
+	}
+	if n := len(q.Names()); n != 0 || log.Len() != 0 {
+		t.Fatalf("refused creates left %d queues, %d mutations", n, log.Len())
+	}
+	ok(t, q.Create("q", QueueConfig{MaxReceives: 3, DeadLetter: "d"}))
+	ok(t, q.Create("d", QueueConfig{Visibility: time.Second}))
+	if diff := cmp.Diff([]string{"d", "q"}, q.Names()); diff != "" {
+		t.Fatal(diff)
+	}
+	log.Drain()
+	ok(t, q.Create("q", QueueConfig{MaxReceives: 3, DeadLetter: "d"}))
+	if log.Len() != 0 {
+		t.Fatal("the same again was recorded")
+	}
+	send(t, q, at(0), "q", "kept", 0)
+	ok(t, q.Create("q", QueueConfig{Visibility: time.Minute}))
+	c, err := q.Config("q")
+	ok(t, err)
+	if diff := cmp.Diff(QueueConfig{Visibility: time.Minute}, c); diff != "" {
+		t.Fatal(diff)
+	}
+	wantBodies(t, receive(t, q, at(0), "q", 1), "kept/1")
+	for name, err := range map[string]error{
+		"receive": second(q.Receive(at(0), "none", 1)), "send": second(q.Send(at(0), "none", nil, nil, 0)),
+		"ack": q.Ack(at(0), "none", 1), "nack": q.Nack(at(0), "none", 1), "extend": q.Extend(at(0), "none", 1, 1),
+		"purge": q.Purge("none"), "config": second(q.Config("none")),
+	} {
+		if !errors.Is(err, ErrNoQueue) {
+			t.Errorf("%s of no queue: %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// disk is what a driver makes durable.
+type disk map[Bucket]map[string]string
+
+func newDisk() disk { return disk{} }
+
+func (d disk) apply(ms []Mutation) {
+	for _, m := range ms {
+		if d[m.Bucket] == nil {
+			d[m.Bucket] = map[string]string{}
+		}
+		if m.Value == nil {
+			delete(d[m.Bucket], string(m.Key))
+		} else {
+			d[m.Bucket][string(m.Key)] = string(m.Value)
+		}
+	}
+}
+
+func (d disk) load(t *testing.T, log *Log) (*Queues, *Table) {
+	t.Helper()
+	q, tb := NewQueues(log), NewTable(log)
+	for _, b := range Buckets() {
+		for _, k := range slices.Sorted(maps.Keys(d[b])) {
+			if err := Load(q, tb, Mutation{b, []byte(k), []byte(d[b][k])}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return q, tb
+}
+
+// TestQueuesAgainstModel drives Queues with random calls and crashes beside a
+// trivial model, and checks after each step that every message is where the model
+// says, and that a crash lost and doubled nothing.
+func TestQueuesAgainstModel(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { runQueueModel(t, seed) })
+	}
+}
+
+type modelMessage struct {
+	receives int
+	until    time.Time
+	receipt  Receipt
+	dead     bool
+	inFlight bool
+}
+
+func runQueueModel(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	log, d := NewLog(), newDisk()
+	q := NewQueues(log)
+	c := QueueConfig{Visibility: 10 * time.Second, MaxReceives: int(seed % 4)}
+	if c.MaxReceives > 0 {
+		c.DeadLetter = "dead"
+	}
+	ok(t, q.Create("q", c))
+	model := map[uint64]*modelMessage{}
+	var receipts []Receipt
+	now := epoch
+	settle := func() { // the model's version of time passing
+		for _, m := range model {
+			if !m.dead && !m.until.After(now) {
+				m.inFlight = false
+				if c.MaxReceives > 0 && m.receives >= c.MaxReceives {
+					m.dead = true
+				}
+			}
+		}
+	}
+	for range 400 {
+		settle()
+		switch rng.IntN(8) {
+		case 0, 1:
+			delay := time.Duration(rng.IntN(3)-1) * 7 * time.Second
+			id := send(t, q, now, "q", "m", delay)
+			model[id] = &modelMessage{until: now.Add(delay)}
+		case 2, 3:
+			for _, dl := range receive(t, q, now, "q", 1+rng.IntN(4)) {
+				m := model[dl.ID]
+				if m == nil || m.dead || m.until.After(now) {
+					t.Fatalf("delivered %d, which the model has as %+v", dl.ID, m)
+				}
+				m.receives++
+				if dl.Receives != m.receives {
+					t.Fatalf("message %d: delivery %d, model %d", dl.ID, dl.Receives, m.receives)
+				}
+				m.until, m.receipt, m.inFlight = now.Add(c.Visibility), dl.Receipt, true
+				receipts = append(receipts, dl.Receipt)
+			}
+		case 4, 5:
+			if len(receipts) == 0 {
+				continue
+			}
+			r := receipts[rng.IntN(len(receipts))]
+			nack := rng.IntN(3) == 0
+			if nack {
+				ok(t, q.Nack(now, "q", r))
+			} else {
+				ok(t, q.Ack(now, "q", r))
+			}
+			for id, m := range model {
+				if m.receipt != r || m.dead {
+					continue
+				}
+				if !nack {
+					delete(model, id)
+				} else if m.inFlight {
+					m.until = now
+					settle()
+				}
+			}
+		case 6:
+			now = now.Add(time.Duration(rng.IntN(6)) * time.Second)
+		case 7:
+			if rng.IntN(5) > 0 {
+				continue
+			}
+			d.apply(log.Drain())
+			q, _ = d.load(t, log) // crash with everything drained
+			for _, m := range model {
+				if c.MaxReceives == 0 {
+					m.receives = 0 // not stored, nobody needs it
+				}
+				if m.receipt != 0 {
+					m.until, m.receipt = time.Time{}, 0
+				}
+			}
+			receipts = nil
+		}
+		settle()
+		var visible, flying, delayed, dead int
+		for _, m := range model {
+			switch {
+			case m.dead:
+				dead++
+			case !m.until.After(now):
+				visible++
+			case m.inFlight:
+				flying++
+			default:
+				delayed++
+			}
+		}
+		wantDepth(t, q, now, "q", visible, flying, delayed)
+		if c.MaxReceives > 0 {
+			wantDepth(t, q, now, "dead", dead, 0, 0)
+		}
+	}
+}
+
+// TestCrashWithoutDrain: what was not drained is as if it had not been.
+func TestCrashWithoutDrain(t *testing.T) {
+	log, d := NewLog(), newDisk()
+	q := NewQueues(log)
+	ok(t, q.Create("q", QueueConfig{}))
+	send(t, q, at(0), "q", "a", 0)
+	send(t, q, at(0), "q", "delayed", time.Hour)
+	d.apply(log.Drain())
+	send(t, q, at(0), "q", "lost", 0)
+	ok(t, q.Ack(at(0), "q", receive(t, q, at(0), "q", 1)[0].Receipt))
+	log.Drain() // gone in the crash
+
+	log = NewLog()
+	q, _ = d.load(t, log)
+	// Also with the clock set back by a day: only what was delayed waits.
+	wantBodies(t, receive(t, q, at(-86400), "q", 9), "a/1")
+	if id := send(t, q, at(0), "q", "b", 0); id != 3 {
+		t.Fatalf("id %d after a reload, want 3", id)
+	}
+	wantBodies(t, receive(t, q, at(3600), "q", 9), "a/2", "delayed/1", "b/1")
+}
+
+func TestIDsGoOnAfterReload(t *testing.T) {
+	log, d := NewLog(), newDisk()
+	q := NewQueues(log)
+	ok(t, q.Create("q", QueueConfig{}))
+	send(t, q, at(0), "q", "a", 0)
+	ok(t, q.Ack(at(0), "q", receive(t, q, at(0), "q", 1)[0].Receipt))
+	d.apply(log.Drain())
+	q, _ = d.load(t, log)
+	if id := send(t, q, at(0), "q", "b", 0); id != 2 {
+		t.Fatalf("id %d, want 2", id)
+	}
+}
+
+func TestLogCoalesces(t *testing.T) {
+	log := NewLog()
+	q := NewQueues(log)
+	ok(t, q.Create("q", QueueConfig{}))
+	log.Drain()
+	for range 10 {
+		send(t, q, at(0), "q", "a", 0)
+	}
+	if n := log.Len(); n != 11 {
+		t.Fatalf("10 sends are %d mutations, want 10 and the counter", n)
+	}
+	receive(t, q, at(0), "q", 10)
+	if n := log.Len(); n != 11 {
+		t.Fatalf("receiving wrote %d mutations", n-11)
+	}
+}
+
+func TestLoadRefusesDamage(t *testing.T) {
+	good := encodeMessage(at(0), at(0), map[string]string{"k": "v"}, []byte("body"))
+	for name, m := range map[string]Mutation{
+		"bucket":         {"nope", []byte("k"), []byte("v")},
+		"counter":        {bucketCounter, []byte("message"), []byte("short")},
+		"counter name":   {bucketCounter, []byte("other"), encodeUint64(1)},
+		"config":         {bucketQueue, []byte("x"), []byte("{")},
+		"config field":   {bucketQueue, []byte("x"), []byte(`{"visibility":1,"more":1}`)},
+		"config value":   {bucketQueue, []byte("x"), []byte(`{"visibility":0}`)},
+		"message key":    {bucketMessage, []byte("q"), good},
+		"message queue":  {bucketMessage, []byte(messageKey("none", 1)), good},
+		"message format": {bucketMessage, []byte(messageKey("q", 1)), append([]byte{9}, good[1:]...)},
+		"message short":  {bucketMessage, []byte(messageKey("q", 1)), good[:len(good)-7]},
+		"message empty":  {bucketMessage, []byte(messageKey("q", 1)), []byte{}},
+		"receives":       {bucketReceives, []byte(messageKey("q", 1)), []byte{0x80}},
+		"table":          {bucketTable, []byte("k"), []byte("short")},
+		"table revision": {bucketTable, []byte("k"), make([]byte, 8)},
+	} {
+		q := newQueues(t, QueueConfig{})
+		if err := Load(q, NewTable(nil), m); !errors.Is(err, errDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("message", "q\x00\x00\x00\x00\x00\x00\x00\x00\x01", encodeMessage(at(0), at(1), map[string]string{"k": "v"}, []byte("body")))
+	f.Add("receives", "q\x00\x00\x00\x00\x00\x00\x00\x00\x01", []byte{7})
+	f.Add("queue", "p", []byte(`{"visibility":1,"maxReceives":2,"deadLetter":"q"}`))
+	f.Add("table", "k", append(encodeUint64(1), "v"...))
+	f.Add("counter", "revision", encodeUint64(1<<63))
+	f.Fuzz(func(t *testing.T, bucket, key string, value []byte) {
+		q := NewQueues(NewLog())
+		ok(t, q.Create("q", QueueConfig{MaxReceives: 2, DeadLetter: "d"}))
+		if Load(q, NewTable(nil), Mutation{Bucket(bucket), []byte(key), value}) != nil {
+			return
+		}
+		for _, name := range q.Names() { // what loads can be used
+			for range 4 {
+				for _, d := range receive(t, q, at(0), name, 9) {
+					ok(t, q.Nack(at(0), name, d.Receipt))
+				}
+			}
+		}
+	})
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add("k", "v", []byte("body"), int64(1), int64(2))
+	f.Fuzz(func(t *testing.T, k, v string, body []byte, sent, due int64) {
+		attrs := map[string]string{k: v, "x": "y"}
+		d, err := decodeMessage(encodeMessage(time.Unix(0, sent), time.Unix(0, due), attrs, body))
+		ok(t, err)
+		if diff := cmp.Diff(attrs, d.attrs); diff != "" || string(d.body) != string(body) ||
+			d.sent.UnixNano() != sent || d.due.UnixNano() != due {
+			t.Fatalf("round trip changed it: %+v\n%s", d, diff)
+		}
+	})
+}
+
+func BenchmarkSendReceiveAck(b *testing.B) {
+	for _, backlog := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("backlog=%d", backlog), func(b *testing.B) {
+			q := NewQueues(nil)
+			if err := q.Create("q", QueueConfig{}); err != nil {
+				b.Fatal(err)
+			}
+			body := make([]byte, 1000)
+			for range backlog {
+				_, _ = q.Send(epoch, "q", body, nil, 0)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = q.Send(epoch, "q", body, nil, 0)
+				ds, _ := q.Receive(epoch, "q", 1)
+				_ = q.Ack(epoch, "q", ds[0].Receipt)
+			}
+		})
+	}
+}

@@ -1,0 +1,278 @@
+package polite
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// verdict is what a rule says of the URLs it matches.
+type verdict bool
+
+const (
+	allow    verdict = true
+	disallow verdict = false
+)
+
+// rule is one Allow or Disallow line.
+type rule struct {
+	pattern string // in normal form, see normalPattern; its length is the rule's weight
+	prefix  int32  // the first octets of pattern: what a URI must begin with
+	line    int32
+	verdict verdict
+	plain   bool // the prefix says it all
+}
+
+func newRule(line int, v verdict, pattern string) rule {
+	body := strings.TrimSuffix(pattern, "$")
+	r := rule{pattern: pattern, prefix: int32(len(body)), line: int32(line), verdict: v}
+	if i := strings.IndexByte(body, '*'); i >= 0 {
+		r.prefix = int32(i)
+		r.plain = strings.Trim(body[i:], "*") == "" // "/a*", and "/a*$" as well
+	} else {
+		r.plain = len(body) == len(pattern)
+	}
+	return r
+}
+
+func (r *rule) public() Rule {
+	if r.verdict == allow {
+		return Rule{Line: int(r.line), Text: "Allow: " + r.pattern, Allow: true}
+	}
+	return Rule{Line: int(r.line), Text: "Disallow: " + r.pattern}
+}
+
+// compareRules is below zero if a decides where a and b both match: the longer pattern,
+// then Allow, then the earlier line.
+func compareRules(a, b *rule) int {
+	if c := cmp.Compare(len(b.pattern), len(a.pattern)); c != 0 {
+		return c
+	}
+	if a.verdict != b.verdict {
+		if a.verdict == allow {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.line, b.line)
+}
+
+// matchTail says whether a rule that is not plain matches a URI that begins with the
+// rule's prefix. Each literal between two stars is put at the first place where it fits:
+// if any placing works that one does, so nothing is ever tried twice.
+func (r *rule) matchTail(uri string) bool {
+	text := uri[r.prefix:]
+	tail, anchored := strings.CutSuffix(r.pattern[r.prefix:], "$")
+	if tail == "" {
+		return text == ""
+	}
+	tail = tail[1:] // the star that ends the prefix
+	for {
+		literal, more, found := strings.Cut(tail, "*")
+		switch {
+		case !found && anchored:
+			return strings.HasSuffix(text, literal)
+		case !found:
+			return strings.Contains(text, literal)
+		}
+		i := strings.Index(text, literal)
+		if i < 0 {
+			return false
+		}
+		text, tail = text[i+len(literal):], more
+	}
+}
+
+// index finds the rule that decides about a URI. Its nodes are the different prefixes of
+// the rules in ascending order, each linked to the longest other one that it begins with.
+// All prefixes of a URI are then one node and its ancestors, and that node is an ancestor
+// of (or is) the last node not greater than the URI.
+type index struct {
+	nodes []node
+	wild  []int32 // rules that are not plain; those of a node side by side, the weightiest first
+}
+
+type node struct {
+	prefix   string
+	parent   int32 // -1: none
+	best     int32 // the plain rule that decides if this is the longest prefix of a URI; -1: none
+	from, to int32 // its part of wild
+}
+
+func newIndex(rules []rule) index {
+	order := make([]int32, len(rules))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	prefix := func(i int32) string { return rules[i].pattern[:rules[i].prefix] }
+	slices.SortFunc(order, func(a, b int32) int {
+		if c := strings.Compare(prefix(a), prefix(b)); c != 0 {
+			return c
+		}
+		return compareRules(&rules[a], &rules[b])
+	})
+
+	var x index
+	for _, i := range order {
+		last := int32(len(x.nodes)) - 1
+		if last < 0 || x.nodes[last].prefix != prefix(i) {
+			x.addNode(prefix(i))
+			last++
+		}
+		n := &x.nodes[last]
+		if !rules[i].plain {
+			x.wild = append(x.wild, i)
+			n.to = int32(len(x.wild))
+		} else if n.best < 0 || compareRules(&rules[i], &rules[n.best]) < 0 {
+			n.best = i
+		}
+	}
+	return x
+}
+
+// addNode appends the node of a prefix greater than all others.
+func (x *index) addNode(prefix string) {
+	end := int32(len(x.wild))
+	n := node{prefix: prefix, parent: int32(len(x.nodes)) - 1, best: noRule, from: end, to: end}
+	for n.parent >= 0 && !strings.HasPrefix(prefix, x.nodes[n.parent].prefix) {
+		n.parent = x.nodes[n.parent].parent
+	}
+	if n.parent >= 0 {
+		n.best = x.nodes[n.parent].best
+	}
+	x.nodes = append(x.nodes, n)
+}
+
+// What find returns instead of a rule.
+const (
+	noRule    int32 = -1
+	tooCostly int32 = -2
+)
+
+// maxScan is how many octets of URI one lookup compares with wildcards, some
+// milliseconds' work: 40,000 such rules (all that a file can hold) for a URI of 200
+// octets, 4,000 for one of 2,000. Only a file made to waste our time needs more.
+const maxScan = 8 << 20
+
+// find returns the rule that decides about a URI in normal form.
+func (x *index) find(rules []rule, uri string) int32 {
+	n := int32(sort.Search(len(x.nodes), func(i int) bool { return x.nodes[i].prefix > uri })) - 1
+	for n >= 0 && !strings.HasPrefix(uri, x.nodes[n].prefix) {
+		n = x.nodes[n].parent
+	}
+	best, scanned := noRule, 0
+	if n >= 0 {
+		best = x.nodes[n].best
+	}
+	for ; n >= 0; n = x.nodes[n].parent {
+		for _, i := range x.wild[x.nodes[n].from:x.nodes[n].to] {
+			if best >= 0 && compareRules(&rules[best], &rules[i]) < 0 {
+				break
+			}
+			if scanned += len(uri); scanned > maxScan {
+				return tooCostly
+			}
+			if rules[i].matchTail(uri) {
+				best = i
+				break
+			}
+		}
+	}
+	return best
+}
+
+// normalPattern brings the value of a rule into normal form, in which patterns are
+// compared with URIs octet by octet: literals as appendLiteral leaves them, "*" only as
+// the wildcard, "$" only at the end and there as the anchor.
+func normalPattern(value []byte) string {
+	out := make([]byte, 0, len(value)+1)
+	if value[0] != '/' && value[0] != '*' {
+		out = append(out, '/')
+	}
+	value, anchored := bytes.CutSuffix(value, []byte("$"))
+	for {
+		literal, rest, star := bytes.Cut(value, []byte("*"))
+		out = appendLiteral(out, literal)
+		if !star {
+			break
+		}
+		out = append(out, '*')
+		value = rest
+	}
+	if anchored {
+		out = append(out, '$')
+	}
+	return string(out)
+}
+
+// normalURI brings a path and query into the form patterns are compared with.
+func normalURI(uri string) string {
+	uri, _, _ = strings.Cut(uri, "#")
+	if uri == "" || uri[0] != '/' {
+		uri = "/" + uri
+	}
+	for i := range len(uri) {
+		if !isPlain(uri[i]) {
+			return string(appendLiteral(make([]byte, 0, len(uri)+32), uri))
+		}
+	}
+	return uri
+}
+
+// appendLiteral appends s in the form in which RFC 9309 section 2.2.2 compares octets.
+// Escapes of unreserved characters are decoded, all others are in upper case; whatever
+// may not stand in a URI is escaped, a "%" that begins no escape too. Reserved characters
+// stay as they are, so that "/" and "%2F" differ as RFC 3986 section 2.2 says. (The
+// example of a "https://" within a query in the RFC's table would make them equal there;
+// Google's parser does not do that either.) Only "*" and "$" are one with their escapes:
+// section 2.2.3 has that as the way to write them in a pattern.
+//
+// It is idempotent: what it leaves it would not change again.
+func appendLiteral[T string | []byte](out []byte, s T) []byte {
+	const hex = "0123456789ABCDEF"
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if isPlain(c) {
+			out = append(out, c)
+			continue
+		}
+		if c == '%' && i+2 < len(s) {
+			if hi, lo := unhex(s[i+1]), unhex(s[i+2]); hi < 16 && lo < 16 {
+				c = hi<<4 | lo
+				i += 2
+				if isUnreserved(c) {
+					out = append(out, c)
+					continue
+				}
+			}
+		}
+		out = append(out, '%', hex[c>>4], hex[c&15])
+	}
+	return out
+}
+
+func unhex(c byte) byte {
+	switch low := c | 0x20; {
+	case isDigit(c):
+		return c - '0'
+	case 'a' <= low && low <= 'f':
+		return low - 'a' + 10
+	}
+	return 16
+}
+
+func isUnreserved(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '-' || c == '.' || c == '_' || c == '~'
+}
+
+// isPlain reports the characters that stand for themselves in normal form: unreserved and
+// reserved (RFC 3986 section 2) without "*" and "$".
+func isPlain(c byte) bool {
+	switch c {
+	case ':', '/', '?', '#', '[', ']', '@', '!', '&', '\'', '(', ')', '+', ',', ';', '=':
+		return true
+	}
+	return isUnreserved(c)
+}

@@ -1,0 +1,258 @@
+package polite
+
+import (
+	"math"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Bounds on the pauses kept as host state.
+const (
+	// MaxRetryAfter is the longest Retry-After obeyed.
+	MaxRetryAfter = 24 * time.Hour
+	// MaxBackoff is the longest pause that failures alone bring about.
+	MaxBackoff = time.Hour
+	// ClockSlack is how much further in the future than its pauses explain Clamp lets a
+	// time be before it takes it for a wall clock set back.
+	ClockSlack = 2 * time.Minute
+
+	minBackoffUnit  = time.Second      // of a host that does not answer
+	overloadBackoff = 10 * time.Second // of one that says it has too much to do
+)
+
+// The estimators (PAPERS C: Cao, Jiang, Singh, "crawl capability").
+const (
+	smoothing = 0.8 // weight of the past in a new estimate
+
+	// NewPerConnection is how many requests a connection to a new host is taken to serve.
+	NewPerConnection = 50
+	// NewConnTime and NewRespTime are what a new host is taken to need; the first
+	// measurement replaces them.
+	NewConnTime = 200 * time.Millisecond
+	NewRespTime = 500 * time.Millisecond
+
+	maxPerConnection = 10_000
+	maxObserved      = 10 * time.Minute
+)
+
+// Pace is when one host may be asked, and what its connections cost. It is plain data: no
+// method reads a clock, and one actor at a time may change it.
+//
+// As CBOR it is a map with small integers as keys, about 30 bytes. Times are stored in
+// milliseconds, rounded up: storing a Pace never makes a pause shorter.
+type Pace struct {
+	Next  time.Time     // no request may start before; zero: any time
+	Delay time.Duration // the pause from start to start that Next was made with
+
+	Failures     uint8         // times in a row that the host gave no answer, or asked to be left alone
+	BackoffUntil time.Time     // no request may start before; zero: no back-off
+	Backoff      time.Duration // the pause BackoffUntil was made with
+
+	ConnTime      time.Duration // estimated time to connect; zero: never measured
+	RespTime      time.Duration // estimated time from request to end of answer; zero: never measured
+	PerConnection float64       // estimated requests a connection serves; NewPerConnection until one was seen to end
+}
+
+// NewPace is the state of a host never asked: it is ready at once.
+func NewPace() Pace { return Pace{PerConnection: NewPerConnection} }
+
+// EffectiveDelay is the pause between the starts of two requests to one host: the larger
+// of the configured one and robots.txt's Crawl-delay. robots may be nil.
+func EffectiveDelay(configured time.Duration, robots *Robots) time.Duration {
+	configured = max(configured, 0)
+	if robots == nil {
+		return configured
+	}
+	asked, _ := robots.CrawlDelay()
+	return max(configured, asked)
+}
+
+// ReadyAt is the earliest time a request may start; zero: any time.
+func (p *Pace) ReadyAt() time.Time { return later(p.Next, p.BackoffUntil) }
+
+// Ready says whether a request may start now.
+func (p *Pace) Ready(now time.Time) bool { return !now.Before(p.ReadyAt()) }
+
+// Start books the start of a request, made when Ready: the next may start delay later. To
+// book the same request again, when it turns out to have started later, does no harm.
+func (p *Pace) Start(now time.Time, delay time.Duration) {
+	p.pause(now, max(delay, 0))
+}
+
+// Floor keeps the host from being asked before now + delay, or its own longer delay. A
+// step that takes over after a crash calls it for all its hosts, for it cannot know what
+// its predecessor started last. (It takes a pause and not a time, for Clamp must know how
+// far ahead Next may rightly be.)
+func (p *Pace) Floor(now time.Time, delay time.Duration) {
+	p.pause(now, max(p.Delay, delay))
+}
+
+// pause keeps Next and Delay together: of two pauses the one that ends later.
+func (p *Pace) pause(now time.Time, delay time.Duration) {
+	if next := now.Add(delay); !next.Before(p.Next) {
+		p.Next, p.Delay = next, delay
+	}
+}
+
+// Clamp undoes what a wall clock set back would do, which is to leave the host untouched
+// until the clock has caught up: a time further ahead than its pause and ClockSlack
+// explain becomes one pause from now. A clock set back never shortens a pause by that. To
+// be called when a Pace is loaded, and whenever clocks are seen to disagree.
+func (p *Pace) Clamp(now time.Time) {
+	p.Next = clamp(p.Next, now, p.Delay)
+	p.BackoffUntil = clamp(p.BackoffUntil, now, p.Backoff)
+}
+
+func clamp(t, now time.Time, pause time.Duration) time.Time {
+	if t.After(now.Add(pause).Add(ClockSlack)) {
+		return now.Add(pause)
+	}
+	return t
+}
+
+// Done takes note of how a request ended. now is when it ended, retryAfter what the
+// answer's Retry-After asked for (0: nothing; bounded to MaxRetryAfter), on whatever
+// status it came. status counts only for outcomes that are answers.
+//
+//	429, 502, 503, 504                      the host is overloaded: one failure more; no request for
+//	                                        2^failures times the larger of its delay and 10 s,
+//	                                        at most MaxBackoff, or for retryAfter if that is longer
+//	other OK, redirect, 4xx, 5xx            it answers (a 500 is as a rule the page's fault): no failures
+//	DNS, connect, TLS, timeout, cut,        it does not: one failure more; no request for 2^failures times
+//	protocol                                the larger of its delay and 1 s, at most MaxBackoff
+//	all others                              nothing: it was not asked, or we broke off
+//
+// A back-off already running is never shortened, for another connection may have brought
+// it.
+func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, retryAfter time.Duration) {
+	pause := min(max(retryAfter, 0), MaxRetryAfter)
+	switch c := classOf(outcome, status); c {
+	case answered:
+		p.Failures = 0
+	case failed, overloaded:
+		if p.Failures < math.MaxUint8 {
+			p.Failures++
+		}
+		unit := minBackoffUnit
+		if c == overloaded {
+			unit = overloadBackoff
+		}
+		pause = max(pause, backoff(max(unit, p.Delay), p.Failures))
+	default:
+		return
+	}
+	if until := now.Add(pause); pause > 0 && until.After(p.BackoffUntil) {
+		p.BackoffUntil, p.Backoff = until, pause
+	} else if !now.Before(p.BackoffUntil) {
+		p.BackoffUntil, p.Backoff = time.Time{}, 0 // over; nothing to store
+	}
+}
+
+// class is what the end of a request says about the host.
+type class uint8
+
+const (
+	unknown class = iota
+	answered
+	failed
+	overloaded
+)
+
+func classOf(outcome blobschema.Outcome, status uint16) class {
+	switch outcome {
+	case blobschema.OutcomeOK, blobschema.OutcomeRedirect,
+		blobschema.OutcomeClientError, blobschema.OutcomeServerError:
+		switch status {
+		case 429, 502, 503, 504:
+			return overloaded
+		}
+		return answered
+	case blobschema.OutcomeDNS, blobschema.OutcomeConnect, blobschema.OutcomeTLS,
+		blobschema.OutcomeTimeout, blobschema.OutcomeProtocol, blobschema.OutcomeCut:
+		return failed
+	}
+	return unknown
+}
+
+// backoff is unit * 2^n, at most MaxBackoff.
+func backoff(unit time.Duration, n uint8) time.Duration {
+	for ; n > 0 && unit < MaxBackoff; n-- {
+		unit *= 2
+	}
+	return min(unit, MaxBackoff)
+}
+
+// ObserveConnection takes note of the time it took to connect, handshakes included. Not
+// for a connection that had served before.
+func (p *Pace) ObserveConnection(d time.Duration) { p.ConnTime = smoothTime(p.ConnTime, d) }
+
+// ObserveResponse takes note of the time from a request to the end of its answer.
+func (p *Pace) ObserveResponse(d time.Duration) { p.RespTime = smoothTime(p.RespTime, d) }
+
+// ObserveClosed takes note that the server closed a connection after so many requests.
+// What we closed ourselves tells nothing about the server, unless it had served more than
+// estimated.
+func (p *Pace) ObserveClosed(requests int) {
+	if requests < 1 {
+		return
+	}
+	n := float64(min(requests, maxPerConnection))
+	// The first measurement replaces the guess: a quarter of all servers serve one
+	// request per connection, and from 50 down to there smoothing would take twenty of
+	// them.
+	if p.PerConnection > 0 && p.PerConnection != NewPerConnection {
+		n = smooth(p.PerConnection, n)
+	}
+	p.PerConnection = n
+}
+
+// smooth is X(i) = a * X(i-1) + (1-a) * measured. The conversions forbid fusing the two
+// operations, which would give other results on other processors.
+func smooth(old, measured float64) float64 {
+	return float64(smoothing*old) + float64((1-smoothing)*measured)
+}
+
+// smoothTime keeps whole microseconds, as they are stored. A time is never zero, which
+// would mean that none was measured.
+func smoothTime(old, measured time.Duration) time.Duration {
+	if measured <= 0 {
+		return old
+	}
+	x := min(measured, maxObserved)
+	if old > 0 {
+		x = time.Duration(smooth(float64(old), float64(x)))
+	}
+	return max(x.Round(time.Microsecond), time.Microsecond)
+}
+
+// Connection is what the next connection to the host is expected to bring and to cost, if
+// queued URLs wait for it:
+//
+//	pages P = min(requests per connection, queued)
+//	cost  T = 2 * time to connect + P * time to respond
+//
+// P / T is the host's rank under the performance policy, and the sum of the qualities of
+// its best P URLs / T its capability (PAPERS C). cost is never zero. The paper's divisor
+// for pipelining is left out, as pipelining is.
+func (p *Pace) Connection(queued int) (pages int, cost time.Duration) {
+	per, conn, resp := p.PerConnection, p.ConnTime, p.RespTime
+	if per <= 0 {
+		per = NewPerConnection
+	}
+	if conn <= 0 {
+		conn = NewConnTime
+	}
+	if resp <= 0 {
+		resp = NewRespTime
+	}
+	pages = max(min(int(math.Round(per)), queued), 0)
+	return pages, 2*conn + time.Duration(pages)*resp
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,398 @@
+package polite
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds on what is taken from a robots.txt.
+const (
+	// MaxRobotsBytes is how much of a robots.txt is read: 500 KiB, the least that RFC
+	// 9309 section 2.5 allows.
+	MaxRobotsBytes = 500 << 10
+	// MaxCrawlDelay is the longest Crawl-delay obeyed. It is not a part of RFC 9309;
+	// beyond two minutes it would be a refusal, and there are rules for those.
+	MaxCrawlDelay = 120 * time.Second
+	// MaxSitemaps is how many Sitemap lines are kept.
+	MaxSitemaps = 1000
+	// MaxSitemapBytes is the length of the longest Sitemap value kept.
+	MaxSitemapBytes = 2048
+)
+
+// maxReasonBytes bounds the reason of AllowAll and DenyAll.
+const maxReasonBytes = 200
+
+// kind says where the verdicts of a Robots come from. The numbers are stored.
+type kind uint8
+
+const (
+	kindRules kind = 1 // a robots.txt was read
+	kindAllow kind = 2 // there is none ("unavailable", RFC 9309 section 2.3.1.3)
+	kindDeny  kind = 3 // it could not be had for now ("unreachable", section 2.3.1.4)
+)
+
+// Robots is what one host's robots.txt means for one product token. It does not change
+// once made, and may be used from several goroutines.
+type Robots struct {
+	kind     kind
+	reason   string
+	delay    time.Duration
+	hasDelay bool
+	rules    []rule // by ascending line
+	sitemaps []string
+	index    index
+}
+
+// Rule is the line of a robots.txt that decides about a URL.
+type Rule struct {
+	// Line counts from 1; CR, LF and CRLF each end one. Zero: no line decided.
+	Line int
+	// Text is the rule as it was understood, with the pattern in normal form, and printable
+	// ASCII: "Disallow: /caf%C3%A9". Without a line it is the reason of AllowAll or
+	// DenyAll, or why no line could be found, or empty.
+	Text  string
+	Allow bool
+}
+
+// AllowAll is the Robots of a host that has no robots.txt.
+func AllowAll(reason string) *Robots {
+	return &Robots{kind: kindAllow, reason: boundReason(reason)}
+}
+
+// DenyAll is the Robots of a host whose robots.txt cannot be had for now: all is refused
+// but robots.txt itself, which the caller asks for again later. RFC 9309 section 2.3.1.4
+// lets a crawler give up after a long while (30 days) and go on as if there were none;
+// that is the caller's to decide.
+func DenyAll(reason string) *Robots {
+	return &Robots{kind: kindDeny, reason: boundReason(reason)}
+}
+
+// ForStatus says what the answer to a request for robots.txt means (RFC 9309 section
+// 2.3.1). The caller has followed up to five redirects already.
+//
+//	2xx   the body's rules
+//	3xx   allow all: more redirects than five, or one that leads nowhere, are
+//	      "unavailable" (2.3.1.2). A 304 is not for this function: keep what you have.
+//	429   deny all for now. The RFC counts it among the 4xx, but what it says is not
+//	      "there is no such file" but "you ask too often", and to answer that
+//	      by asking for everything would be the wrong way round.
+//	4xx   allow all
+//	else  deny all for now: 5xx, and 0 for no answer at all
+func ForStatus(status int, body []byte, token string) *Robots {
+	reason := "robots.txt: status " + strconv.Itoa(status)
+	switch {
+	case status >= 200 && status <= 299:
+		return ParseRobots(body, token)
+	case status == 429:
+		return DenyAll(reason)
+	case status >= 300 && status <= 499:
+		return AllowAll(reason)
+	case status == 0:
+		return DenyAll("robots.txt: no answer")
+	default:
+		return DenyAll(reason)
+	}
+}
+
+// Allowed says whether a URL may be fetched, and which line says so. requestURI is the
+// URL's path and query; what follows a "#" is ignored, a missing "/" is supplied. Of all
+// rules that match, the one whose pattern has the most octets in normal form decides;
+// among equals an Allow does, then the first line (RFC 9309 section 2.2.2). /robots.txt
+// itself is always allowed.
+//
+// Plain prefixes cost the logarithm of their number. Wildcards cost the length of the URI
+// each; where that comes to more than 8 MiB, for thousands of them, the URL is refused.
+func (r *Robots) Allowed(requestURI string) (allowed bool, decider Rule) {
+	uri := normalURI(requestURI)
+	if uri == "/robots.txt" {
+		return true, Rule{Allow: true}
+	}
+	switch r.kind {
+	case kindRules:
+		switch i := r.index.find(r.rules, uri); i {
+		case noRule:
+			return true, Rule{Allow: true}
+		case tooCostly:
+			return false, Rule{Text: "robots.txt: too many wildcards"}
+		default:
+			d := r.rules[i].public()
+			return d.Allow, d
+		}
+	case kindAllow:
+		return true, Rule{Text: r.reason, Allow: true}
+	default:
+		return false, Rule{Text: r.reason}
+	}
+}
+
+// Unreachable says whether robots.txt could not be had: what is refused then is refused
+// for now only.
+func (r *Robots) Unreachable() bool { return r.kind == kindDeny }
+
+// Reason is what AllowAll or DenyAll was given, at most 200 bytes of it.
+func (r *Robots) Reason() string { return r.reason }
+
+// CrawlDelay is the pause asked for between two requests, between 0 and MaxCrawlDelay;
+// false when none is asked for. A negative number counts as 0, one above MaxCrawlDelay as
+// that, what is no number is ignored; of several in the groups that apply the
+// longest holds.
+func (r *Robots) CrawlDelay() (time.Duration, bool) { return r.delay, r.hasDelay }
+
+// Sitemaps are the values of all Sitemap lines as they were written, in order: neither
+// parsed nor resolved, and as hostile as any other input.
+func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
+
+// ParseRobots reads a robots.txt for one product token (RFC 9309 section 2.2.1): the
+// groups that name the token, merged; if there are none, those that name "*". It never
+// fails: a line it cannot use is skipped.
+//
+// Like Google's parser it takes the usual misspellings of "disallow" and "user-agent", a
+// line of two words without colon, and part of a byte order mark. Lines other than Allow
+// and Disallow do not end a run of User-agent lines, so that
+//
+//	User-agent: a
+//	Sitemap: https://example.org/s.xml
+//	User-agent: b
+//	Disallow: /
+//
+// is one group of both a and b (RFC 9309 section 2.2.4 demands it). That holds for
+// Crawl-delay too, which is for the agents named above it only. A pattern that begins
+// neither with "/" nor "*" is taken as if it began with "/".
+func ParseRobots(body []byte, token string) *Robots {
+	p := parser{token: productToken([]byte(token))}
+	text := boundBody(body)
+	for _, b := range []byte("\xEF\xBB\xBF") {
+		if len(text) == 0 || text[0] != b {
+			break
+		}
+		text = text[1:]
+	}
+	for line := 1; len(text) > 0; line++ {
+		var l []byte
+		l, text = cutLine(text)
+		p.parseLine(line, l)
+	}
+	return p.robots()
+}
+
+// boundBody cuts a body at MaxRobotsBytes, and there a line that is not whole: half a
+// pattern would forbid, or allow, more than its author meant.
+func boundBody(body []byte) []byte {
+	if len(body) <= MaxRobotsBytes {
+		return body
+	}
+	if isEOL(body[MaxRobotsBytes]) {
+		return body[:MaxRobotsBytes]
+	}
+	return body[:bytes.LastIndexAny(body[:MaxRobotsBytes], "\r\n")+1]
+}
+
+func isEOL(c byte) bool { return c == '\r' || c == '\n' }
+
+func cutLine(text []byte) (line, rest []byte) {
+	i := bytes.IndexAny(text, "\r\n")
+	if i < 0 {
+		return text, nil
+	}
+	line, rest = text[:i], text[i+1:]
+	if text[i] == '\r' && len(rest) > 0 && rest[0] == '\n' {
+		rest = rest[1:]
+	}
+	return line, rest
+}
+
+// group gathers what all groups of one agent say.
+type group struct {
+	seen     bool // some User-agent line names this agent, with or without rules
+	current  bool // the group being read is one of its
+	delay    time.Duration
+	hasDelay bool
+	rules    []rule
+}
+
+type parser struct {
+	token    string
+	own, all group // for our token, for "*"
+	ruled    bool  // a rule came since the last User-agent line: the next one opens a new group
+	sitemaps []string
+}
+
+func (p *parser) parseLine(n int, line []byte) {
+	line, _, _ = bytes.Cut(line, []byte("#"))
+	d, value := splitLine(line)
+	switch d {
+	case dirUserAgent:
+		p.userAgent(value)
+	case dirAllow, dirDisallow:
+		p.ruled = true
+		if len(value) == 0 || !p.own.current && !p.all.current {
+			return
+		}
+		r := newRule(n, verdict(d == dirAllow), normalPattern(value))
+		for _, g := range []*group{&p.own, &p.all} {
+			if g.current {
+				g.rules = append(g.rules, r)
+			}
+		}
+	case dirCrawlDelay:
+		delay, ok := parseDelay(value)
+		for _, g := range []*group{&p.own, &p.all} {
+			if g.current && ok {
+				g.delay, g.hasDelay = max(g.delay, delay), true
+			}
+		}
+	case dirSitemap:
+		if len(value) > 0 && len(value) <= MaxSitemapBytes && len(p.sitemaps) < MaxSitemaps {
+			p.sitemaps = append(p.sitemaps, string(value))
+		}
+	}
+}
+
+func (p *parser) userAgent(value []byte) {
+	if p.ruled {
+		p.own.current, p.all.current, p.ruled = false, false, false
+	}
+	g := &p.own
+	if value = firstField(value); string(value) == "*" {
+		g = &p.all
+	} else if t := productToken(value); t == "" || t != p.token {
+		return
+	}
+	g.seen, g.current = true, true
+}
+
+func (p *parser) robots() *Robots {
+	g := &p.all
+	if p.own.seen {
+		g = &p.own
+	}
+	return newRobots(&Robots{
+		kind: kindRules, delay: g.delay, hasDelay: g.hasDelay, rules: g.rules, sitemaps: p.sitemaps,
+	})
+}
+
+// newRobots completes a Robots whose rules are known.
+func newRobots(r *Robots) *Robots {
+	r.index = newIndex(r.rules)
+	return r
+}
+
+type directive uint8
+
+const (
+	dirUnknown directive = iota
+	dirUserAgent
+	dirAllow
+	dirDisallow
+	dirCrawlDelay
+	dirSitemap
+)
+
+// splitLine takes a line without its comment apart. A colon that follows no known word
+// may belong to the value of a line that forgot its own.
+func splitLine(line []byte) (directive, []byte) {
+	if key, value, ok := bytes.Cut(line, []byte(":")); ok {
+		if d := directiveOf(trim(key)); d != dirUnknown {
+			return d, trim(value)
+		}
+	}
+	line = trim(line)
+	key := firstField(line)
+	value := trim(line[len(key):])
+	if len(value) == 0 || len(firstField(value)) != len(value) {
+		return dirUnknown, nil
+	}
+	return directiveOf(key), value
+}
+
+func directiveOf(key []byte) directive {
+	var low [len("crawl-delay")]byte // room for the longest; on the stack, as this runs for every line
+	if len(key) > len(low) {
+		return dirUnknown
+	}
+	for i, c := range key {
+		if low[i] = c; 'A' <= c && c <= 'Z' {
+			low[i] |= 0x20
+		}
+	}
+	switch string(low[:len(key)]) {
+	case "user-agent", "useragent", "user agent":
+		return dirUserAgent
+	case "allow":
+		return dirAllow
+	case "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
+		return dirDisallow
+	case "crawl-delay", "crawldelay", "crawl delay":
+		return dirCrawlDelay
+	case "sitemap", "site-map":
+		return dirSitemap
+	}
+	return dirUnknown
+}
+
+const blanks = " \t\v\f"
+
+func trim(b []byte) []byte { return bytes.Trim(b, blanks) }
+
+// firstField is what precedes the first blank.
+func firstField(b []byte) []byte {
+	if i := bytes.IndexAny(b, blanks); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// productToken is the part of a user agent's name that counts, in lower case: its leading
+// letters, "_" and "-" (RFC 9309 section 2.2.1). "Bot/2.0" is "bot".
+func productToken(name []byte) string {
+	n := 0
+	for n < len(name) && (isLetter(name[n]) || name[n] == '_' || name[n] == '-') {
+		n++
+	}
+	return string(bytes.ToLower(name[:n]))
+}
+
+func isLetter(c byte) bool { c |= 0x20; return 'a' <= c && c <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// parseDelay reads the number a Crawl-delay begins with, in seconds, and brings it into
+// [0, MaxCrawlDelay], in whole milliseconds. What follows the number ("10s", "5 # sec")
+// is not looked at; NaN and Inf are no numbers.
+func parseDelay(value []byte) (time.Duration, bool) {
+	n := 0
+	digits := func() {
+		for n < len(value) && isDigit(value[n]) {
+			n++
+		}
+	}
+	if n < len(value) && (value[n] == '-' || value[n] == '+') {
+		n++
+	}
+	digits()
+	if n < len(value) && value[n] == '.' {
+		n++
+		digits()
+	}
+	if e := n; e+1 < len(value) && value[e]|0x20 == 'e' {
+		if n += 1; value[n] == '-' || value[n] == '+' {
+			n++
+		}
+		if digits(); !isDigit(value[n-1]) {
+			n = e
+		}
+	}
+	seconds, err := strconv.ParseFloat(string(value[:n]), 64)
+	if err != nil && seconds == 0 { // not a number; one out of range comes back as ±Inf
+		return 0, false
+	}
+	seconds = min(max(seconds, 0), MaxCrawlDelay.Seconds())
+	return time.Duration(math.Round(seconds*1000)) * time.Millisecond, true
+}
+
+func boundReason(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxReasonBytes)], "")
+}

@@ -1,0 +1,341 @@
+package simweb
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Request asks for a URL.
+type Request struct {
+	URL string // absolute, canonical
+	// Attempt is how often this URL was asked for before: answers that fail first do so
+	// until it is large enough.
+	Attempt int
+	// Answered is how many requests were answered on the same connection before.
+	Answered   int
+	AcceptGzip bool      // the client takes Content-Encoding: gzip
+	Now        time.Time // only for the Date header; zero leaves it out
+}
+
+// Field is one header field.
+type Field struct{ Name, Value string }
+
+// Fault says how an answer fails below HTTP.
+type Fault uint8
+
+const (
+	FaultNone    Fault = iota
+	FaultDNS           // the name does not resolve; there is no answer
+	FaultRefused       // the connection is refused; there is no answer
+	FaultReset         // the connection is reset after the request; there is no answer
+	FaultSilent        // the connection stays open and no answer comes
+	FaultGarbage       // Body is all that comes, without status or header, then the end
+	FaultCut           // the connection ends after Response.CutAt bytes of Body
+	FaultSurplus       // after Body, which is as long as Content-Length says, come more bytes, then the end
+)
+
+func (f Fault) String() string {
+	if int(f) >= len(faultNames) {
+		return "fault " + strconv.Itoa(int(f))
+	}
+	return faultNames[f]
+}
+
+var faultNames = [...]string{"none", "dns", "refused", "reset", "silent", "garbage", "cut", "surplus"}
+
+// Response is the answer to a Request.
+type Response struct {
+	Status int     // 0 with a Fault that leaves no answer
+	Header []Field // in the order of sending
+	// Body is the message body without transfer encoding: compressed if the header says
+	// so. It is shared and must not be changed.
+	Body  []byte
+	Delay time.Duration // from the request to the first byte
+	// BodyTime is how long the body takes after that, evenly.
+	BodyTime time.Duration
+	Fault    Fault
+	CutAt    int
+	Close    bool // the server ends the connection after the answer
+}
+
+// Get returns the value of the first field of that name, "" if there is none.
+func (r *Response) Get(name string) string {
+	for _, f := range r.Header {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// Answer answers a request. It is a pure function of it: URLs of other hosts have
+// FaultDNS, unknown ones of a host 404.
+func (w *Web) Answer(req Request) Response {
+	h, uri, ok := w.split(req.URL)
+	if !ok {
+		return Response{Fault: FaultDNS}
+	}
+	return w.answer(h, uri, req, make([]byte, 0, w.bodySize()))
+}
+
+// bodySize is room enough for the HTML of most pages.
+func (w *Web) bodySize() int { return w.cfg.PageBytes*3/2 + w.cfg.LinksPerPage*16 + 1<<10 }
+
+// answer may write the body behind buf; it does not keep it.
+func (w *Web) answer(h int, uri string, req Request, buf []byte) Response {
+	x := &w.hosts[h]
+	if x.down != FaultNone {
+		return Response{Fault: x.down}
+	}
+	resp, ok := w.robotsAnswer(h, uri)
+	if !ok {
+		p, ok := w.lookup(h, uri)
+		if ok {
+			resp = w.pageAnswer(h, p, req, buf)
+		} else {
+			resp = errorResponse(404)
+		}
+	}
+	resp.Delay = x.latency
+	if resp.Status == 0 {
+		return resp
+	}
+	resp.Close = resp.Fault != FaultNone || req.Answered+1 >= x.maxRequests
+	if x.chunked && resp.Fault != FaultSurplus && resp.Get("Last-Modified") != "" {
+		resp.Header = append(resp.Header, Field{"Transfer-Encoding", "chunked"})
+	} else {
+		resp.Header = append(resp.Header, Field{"Content-Length", strconv.Itoa(len(resp.Body))})
+	}
+	if resp.Close {
+		resp.Header = append(resp.Header, Field{"Connection", "close"})
+	}
+	if !req.Now.IsZero() {
+		resp.Header = append(resp.Header, Field{"Date", req.Now.UTC().Format(http.TimeFormat)})
+	}
+	return resp
+}
+
+// pageAnswer leaves what is common to all answers to its caller.
+func (w *Web) pageAnswer(h, p int, req Request, buf []byte) Response {
+	k, _ := w.kind(h, p)
+	switch k {
+	case redirect, loop:
+		return w.redirectResponse(w.redirectStatus(h, p), w.location(h, p))
+	case gone, broken:
+		return errorResponse(w.errorStatus(h, p, k))
+	case reset:
+		return Response{Fault: FaultReset}
+	case silent:
+		return Response{Fault: FaultSilent}
+	case garbage:
+		return Response{Fault: FaultGarbage, Body: []byte("\x00\x01\xfe no HTTP here\r\n\r\n")}
+	case media:
+		m := w.mediaType(h, p)
+		return w.content(h, p, m.mime, w.mediaBody(h, p, m))
+	case flaky:
+		if f := w.flakiness(h, p); req.Attempt < f.times {
+			return w.flakyResponse(h, p, f, buf)
+		}
+	}
+	resp := w.htmlResponse(h, p, req.AcceptGzip, buf)
+	switch k {
+	case slow:
+		resp.BodyTime = w.cfg.SlowBody
+	case cut:
+		resp.Fault, resp.CutAt = FaultCut, len(resp.Body)/2
+	case surplus:
+		resp.Fault = FaultSurplus
+	}
+	return resp
+}
+
+func (w *Web) htmlResponse(h, p int, acceptGzip bool, buf []byte) Response {
+	const mime = "text/html; charset=utf-8"
+	if !w.hosts[h].gzip {
+		return w.content(h, p, mime, w.appendHTML(buf, h, p)[len(buf):])
+	}
+	if !acceptGzip {
+		resp := w.content(h, p, mime, w.appendHTML(buf, h, p)[len(buf):])
+		resp.Header = append(resp.Header, Field{"Vary", "Accept-Encoding"})
+		return resp
+	}
+	resp := w.content(h, p, mime, w.compressed(h, p, buf))
+	resp.Header = append(resp.Header, Field{"Content-Encoding", "gzip"}, Field{"Vary", "Accept-Encoding"})
+	return resp
+}
+
+// modified is when the oldest page last changed, in Unix seconds: the start of 2024.
+const modified = 1704067200
+
+// content is a 200 with validators.
+func (w *Web) content(h, p int, mime string, body []byte) Response {
+	r := draw(w.cfg.Seed, h, p, streamDetail)
+	var tag [18]byte
+	etag := append(strconv.AppendUint(append(tag[:0], '"'), r.next(), 36), '"')
+	header := make([]Field, 0, 10)
+	header = append(header,
+		Field{"Server", serverName},
+		Field{"Content-Type", mime},
+		Field{"ETag", string(etag)},
+		Field{"Last-Modified", time.Unix(modified+int64(r.below(1<<24)), 0).UTC().Format(http.TimeFormat)},
+	)
+	return Response{Status: 200, Header: header, Body: body}
+}
+
+const serverName = "simweb"
+
+func textResponse(status int, mime string, body []byte) Response {
+	return Response{Status: status, Header: []Field{{"Server", serverName}, {"Content-Type", mime}}, Body: body}
+}
+
+func errorResponse(status int) Response {
+	s := strconv.Itoa(status) + " " + http.StatusText(status)
+	return textResponse(status, "text/html; charset=utf-8",
+		[]byte("<!DOCTYPE html>\n<title>"+s+"</title>\n<h1>"+s+"</h1>\n"))
+}
+
+func (w *Web) redirectResponse(status int, location string) Response {
+	resp := errorResponse(status)
+	resp.Header = append(resp.Header, Field{"Location", location})
+	return resp
+}
+
+func (w *Web) redirectStatus(h, p int) int {
+	r := draw(w.cfg.Seed, h, p, streamDetail)
+	return [...]int{301, 302, 303, 307, 308}[r.below(5)]
+}
+
+// location writes where a redirect points: absolute, or from the root.
+func (w *Web) location(h, p int) string {
+	th, tp := w.redirectTarget(h, p)
+	if th == h && p%3 == 0 {
+		return string(w.appendPath(nil, th, tp))
+	}
+	return w.URL(th, tp)
+}
+
+// errorStatus is for the kinds gone and broken; a 302 has no Location.
+func (w *Web) errorStatus(h, p int, k kind) int {
+	r := draw(w.cfg.Seed, h, p, streamDetail)
+	if k == broken {
+		return [...]int{500, 502}[r.below(2)]
+	}
+	return [...]int{404, 410, 404, 403, 404, 451, 404, 302}[r.below(8)]
+}
+
+// flakiness is how a page fails, and how often before it is had.
+type flakiness struct {
+	times  int
+	status int // 200: a cut body; 0: a reset
+}
+
+func (w *Web) flakiness(h, p int) flakiness {
+	r := draw(w.cfg.Seed, h, p, streamDetail)
+	return flakiness{
+		times:  1 + r.below(w.cfg.FlakyMax),
+		status: [...]int{503, 503, 429, 500, 200, 0}[r.below(6)],
+	}
+}
+
+func (w *Web) flakyResponse(h, p int, f flakiness, buf []byte) Response {
+	switch f.status {
+	case 0:
+		return Response{Fault: FaultReset}
+	case 200:
+		resp := w.content(h, p, "text/html; charset=utf-8", w.appendHTML(buf, h, p)[len(buf):])
+		resp.Fault, resp.CutAt = FaultCut, len(resp.Body)/3
+		return resp
+	}
+	resp := errorResponse(f.status)
+	if f.status != 500 {
+		seconds := int((w.cfg.RetryAfter + time.Second - 1) / time.Second)
+		resp.Header = append(resp.Header, Field{"Retry-After", strconv.Itoa(seconds)})
+	}
+	return resp
+}
+
+type mediaType struct{ ending, mime, magic string }
+
+var mediaTypes = [...]mediaType{
+	{".txt", "text/plain; charset=utf-8", "Plain text.\n"},
+	{".pdf", "application/pdf", "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"},
+	{".png", "image/png", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"},
+	{".json", "application/json", "{}\n"},
+}
+
+func (w *Web) mediaType(h, p int) mediaType {
+	r := draw(w.cfg.Seed, h, p, streamDetail)
+	r.next() // of the ETag
+	r.next()
+	return mediaTypes[r.below(len(mediaTypes))]
+}
+
+// mediaBody holds what looks like a link to those who parse what is not HTML.
+func (w *Web) mediaBody(h, p int, m mediaType) []byte {
+	r := draw(w.cfg.Seed, h, p, streamBody)
+	body := []byte(m.magic)
+	body = append(body, "<a href=\"/decoy/"+strconv.Itoa(p)+"\">decoy</a>\n"...)
+	for n := r.about(w.cfg.PageBytes) / 2; len(body) < n; {
+		body = strconv.AppendUint(append(body, '\n'), r.next(), 16)
+	}
+	return body
+}
+
+// compressed returns the HTML of a page in gzip. Compressing costs a hundred times what
+// writing the page costs, so it is kept.
+func (w *Web) compressed(h, p int, buf []byte) []byte {
+	key := uint64(h)<<32 | uint64(uint32(p))
+	if b, ok := w.zipped.get(key); ok {
+		return b
+	}
+	b := zip(w.appendHTML(buf, h, p)[len(buf):])
+	w.zipped.put(key, b)
+	return b
+}
+
+func zip(b []byte) []byte {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, 6) // fails on bad levels only
+	z.Write(b)                           // a bytes.Buffer does not fail
+	z.Close()
+	return out.Bytes()
+}
+
+const cacheBytes = 64 << 20
+
+// cache keeps values up to a sum of bytes, the oldest leave first.
+type cache struct {
+	mu    sync.Mutex
+	limit int
+	bytes int
+	m     map[uint64][]byte
+	order []uint64
+}
+
+func newCache(limit int) *cache { return &cache{limit: limit, m: make(map[uint64][]byte)} }
+
+func (c *cache) get(k uint64) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, ok := c.m[k]
+	return b, ok
+}
+
+func (c *cache) put(k uint64, b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.m[k]; ok {
+		return
+	}
+	c.m[k] = b
+	c.order = append(c.order, k)
+	for c.bytes += len(b); c.bytes > c.limit; {
+		c.bytes -= len(c.m[c.order[0]])
+		delete(c.m, c.order[0])
+		c.order = c.order[1:]
+	}
+}

@@ -1,0 +1,94 @@
+package simweb
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+)
+
+func BenchmarkNew(b *testing.B) {
+	for name, cfg := range map[string]Config{"W1": W1(), "W2": W2(), "Small": Small(1)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				mustNew(b, cfg)
+			}
+		})
+	}
+}
+
+func BenchmarkPage(b *testing.B) {
+	w := mustNew(b, W1())
+	var buf []byte
+	bytes := 0
+	i := 0
+	for b.Loop() {
+		buf = w.appendHTML(buf[:0], i%64, i%500)
+		bytes += len(buf)
+		i++
+	}
+	b.SetBytes(int64(bytes / i))
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	w := mustNew(b, W1())
+	i := 0
+	for b.Loop() {
+		w.Answer(Request{URL: w.URL(i%64, i%500)})
+		i++
+	}
+}
+
+// BenchmarkServe is one client that reads and drops answers over one connection: client
+// and server together.
+func BenchmarkServe(b *testing.B) {
+	cfg := W1()
+	cfg.Connection.MaxRequests = 1 << 30
+	s, err := Serve(b.Context(), mustNew(b, cfg), ListenOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	w := s.Web()
+	c, err := net.Dial("tcp", w.Host(0).Authority)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	in := bufio.NewReaderSize(c, 64<<10)
+	i := 0
+	for b.Loop() {
+		path := w.appendPath(nil, 0, i%500)
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, w.Host(0).Authority)
+		length := 0
+		for {
+			line, err := in.ReadSlice('\n')
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(line) == 2 {
+				break
+			}
+			fmt.Sscanf(string(line), "Content-Length: %d", &length)
+		}
+		if _, err := io.CopyN(io.Discard, in, int64(length)); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}
+
+func BenchmarkTruth(b *testing.B) {
+	w := mustNew(b, W1())
+	b.Run("digests", func(b *testing.B) {
+		for b.Loop() {
+			w.Truth(Scope{})
+		}
+	})
+	b.Run("graph", func(b *testing.B) {
+		for b.Loop() {
+			w.Truth(Scope{SkipDigests: true})
+		}
+	})
+}

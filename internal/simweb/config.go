@@ -1,0 +1,225 @@
+package simweb
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config describes a web. The zero value is a small faultless one: 8 hosts of 20 pages of
+// 4 KB. Shares are between 0 and 1. It can be kept as JSON; durations are then nanoseconds.
+type Config struct {
+	Seed  uint64
+	Hosts int // 0: 8
+
+	// Names gives hosts names (h17.site4.example) instead of loopback addresses.
+	Names        bool
+	HostsPerSite int // with Names, hosts per registrable domain; 0: 4
+	// Port is part of every URL unless it is 0 or 80. Serve chooses one if it is 0.
+	Port int
+
+	Pages        Pages
+	PageBytes    int     // mean size of an HTML page, from a half to one and a half of it; 0: 4096
+	LinksPerPage int     // mean, likewise; 0: 20
+	CrossHost    float64 // share of the links that lead to other hosts; 0: 0.2, below 0: only what reachability needs
+
+	// Agent is the product token that some robots.txt have a group for; "": orbweaver.
+	Agent string
+
+	Connection Connection
+	Robots     RobotsShares
+	Down       DownShares
+	Kinds      PageShares
+	Links      LinkShares
+	Trap       Trap
+
+	FlakyMax   int           // most failures before a flaky page is had; 0: 2
+	RetryAfter time.Duration // whole seconds, sent with 429 and 503; 0: one second
+	SlowBody   time.Duration // how long a slow body takes; 0: 300 ms
+}
+
+// Pages says how many pages hosts have, the root included. With Zipf 0 it is uniform
+// between Min and Max; otherwise host h has Max / (h+1)^Zipf, but at least Min, so that
+// host 0 is the largest.
+type Pages struct {
+	Min, Max int // 0: 20 and Min
+	Zipf     float64
+}
+
+// Connection says how hosts treat connections. Latency is drawn per host, uniformly, and
+// is the same for each of its answers.
+type Connection struct {
+	LatencyMin, LatencyMax time.Duration
+	// OneRequest is the share of hosts that close after each answer; the others do so
+	// after MaxRequests (0: 100).
+	OneRequest  float64
+	MaxRequests int
+	Gzip        float64 // share of hosts that compress HTML for clients that accept it
+	Chunked     float64 // share of hosts that send HTML chunked, without its length
+}
+
+// RobotsShares are the shares of hosts by what their robots.txt is. The rest answer 404.
+type RobotsShares struct {
+	AllowAll  float64       // 200, nothing forbidden
+	Sections  float64       // 200, groups, some sections forbidden, Crawl-delay
+	Forbidden float64       // 403: all is allowed (RFC 9309 section 2.3.1.3)
+	Error     float64       // 503 always: nothing is allowed (section 2.3.1.4)
+	Redirect  float64       // one to three redirects, then as Sections
+	Huge      float64       // as Sections, its rules just below 480 KiB of a MiB
+	Soft404   float64       // 200 with an HTML page: no rules
+	Delay     time.Duration // Crawl-delay where there are rules; 0: none
+}
+
+// DownShares are the shares of hosts that never answer. Host 0 is never down.
+type DownShares struct {
+	DNS     float64 // the name does not resolve; hosts with addresses refuse instead
+	Refused float64 // connections are refused
+	Silent  float64 // connections are taken, and nothing is ever said
+}
+
+// PageShares are the shares of pages, roots apart, by what is special about them.
+type PageShares struct {
+	Redirect  float64 // 301, 302, 303, 307, 308 to a page of this host or another, or to another redirect
+	Loop      float64 // a redirect; those of a host point at each other in a circle
+	Gone      float64 // 403, 404, 410, 451, or 302 without a Location
+	Broken    float64 // 500 or 502, always
+	Flaky     float64 // fails first: 503 or 429 with Retry-After, 500, a reset, a cut body; then an ordinary page
+	Slow      float64 // the body takes SlowBody
+	Cut       float64 // the connection ends within the body, always
+	Reset     float64 // the connection is reset before an answer, always
+	Silent    float64 // never answers
+	Garbage   float64 // what comes is not HTTP
+	Surplus   float64 // more bytes than Content-Length says
+	Media     float64 // not HTML
+	Duplicate float64 // byte for byte another page of the host
+	NoFollow  float64 // meta robots nofollow
+	NoIndex   float64 // meta robots noindex
+	Base      float64 // base href
+	Refresh   float64 // meta refresh to another page
+	Hidden    float64 // linked only by nofollow links, in comments or in scripts
+}
+
+// LinkShares are the shares of links by how they are written.
+type LinkShares struct {
+	NoFollow float64 // rel=nofollow, to pages that are linked otherwise as well
+	Frame    float64 // iframe or area instead of a
+	Odd      float64 // unusual ways to write the URL; also gives pages unusual paths, and hosts IDN names
+}
+
+// Trap is an endless calendar: day n links to the days n+1, n+7 and n+365.
+type Trap struct {
+	Hosts float64 // share of hosts that have one
+	// Days is where calendars end; 0: 30. Calendars below 0 do not end, and those that
+	// robots.txt forbids never do.
+	Days int
+}
+
+// Limits of a Config, so that a mistyped one fails at once.
+const (
+	maxHosts     = 1 << 16
+	maxHostPages = 1 << 24
+	maxPages     = 1 << 26
+	maxPageBytes = 1 << 24
+	maxLinks     = 1 << 12
+)
+
+var errConfig = errors.New("simweb configuration")
+
+func (c Config) withDefaults() Config {
+	orInt(&c.Hosts, 8)
+	orInt(&c.HostsPerSite, 4)
+	orInt(&c.Pages.Min, 20)
+	if c.Pages.Max < c.Pages.Min {
+		c.Pages.Max = c.Pages.Min
+	}
+	orInt(&c.PageBytes, 4096)
+	orInt(&c.LinksPerPage, 20)
+	if c.CrossHost == 0 {
+		c.CrossHost = 0.2
+	}
+	if c.Agent == "" {
+		c.Agent = "orbweaver"
+	}
+	orInt(&c.Connection.MaxRequests, 100)
+	if c.Connection.LatencyMax < c.Connection.LatencyMin {
+		c.Connection.LatencyMax = c.Connection.LatencyMin
+	}
+	orInt(&c.Trap.Days, 30)
+	orInt(&c.FlakyMax, 2)
+	if c.RetryAfter == 0 {
+		c.RetryAfter = time.Second
+	}
+	if c.SlowBody == 0 {
+		c.SlowBody = 300 * time.Millisecond
+	}
+	return c
+}
+
+func orInt(v *int, otherwise int) {
+	if *v == 0 {
+		*v = otherwise
+	}
+}
+
+// check is applied after the defaults.
+func (c Config) check() error {
+	for _, b := range []struct {
+		name       string
+		value, max int
+	}{
+		{"Hosts", c.Hosts, maxHosts},
+		{"HostsPerSite", c.HostsPerSite, maxHosts},
+		{"Pages.Min", c.Pages.Min, maxHostPages},
+		{"Pages.Max", c.Pages.Max, maxHostPages},
+		{"PageBytes", c.PageBytes, maxPageBytes},
+		{"LinksPerPage", c.LinksPerPage, maxLinks},
+		{"Connection.MaxRequests", c.Connection.MaxRequests, 1 << 30},
+		{"FlakyMax", c.FlakyMax, 100},
+	} {
+		if b.value < 1 || b.value > b.max {
+			return fmt.Errorf("%w: %s is %d, not within 1 and %d", errConfig, b.name, b.value, b.max)
+		}
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		return fmt.Errorf("%w: Port is %d", errConfig, c.Port)
+	}
+	if c.Trap.Days > maxHostPages {
+		return fmt.Errorf("%w: Trap.Days is %d", errConfig, c.Trap.Days)
+	}
+	if !(c.Pages.Zipf >= 0 && c.Pages.Zipf <= 10) {
+		return fmt.Errorf("%w: Pages.Zipf is %v", errConfig, c.Pages.Zipf)
+	}
+	if c.Connection.LatencyMin < 0 || c.Robots.Delay < 0 || c.SlowBody < 0 || c.RetryAfter < 0 {
+		return fmt.Errorf("%w: negative duration", errConfig)
+	}
+	k, r, d, l := c.Kinds, c.Robots, c.Down, c.Links
+	groups := [][]float64{
+		{c.Connection.OneRequest}, {c.Connection.Gzip}, {c.Connection.Chunked}, {c.Trap.Hosts}, {l.Odd},
+		{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404},
+		{d.DNS, d.Refused, d.Silent},
+		{l.NoFollow, l.Frame},
+		k.list(),
+		{max(c.CrossHost, 0)},
+	}
+	for _, g := range groups {
+		sum := 0.0
+		for _, s := range g {
+			if !(s >= 0) { // also NaN
+				return fmt.Errorf("%w: share %v", errConfig, s)
+			}
+			sum += s
+		}
+		if sum > 1+1e-9 {
+			return fmt.Errorf("%w: shares %v exceed 1", errConfig, g)
+		}
+	}
+	return nil
+}
+
+// list is in the order of the kind constants after plain.
+func (k PageShares) list() []float64 {
+	return []float64{
+		k.Redirect, k.Loop, k.Gone, k.Broken, k.Flaky, k.Slow, k.Cut, k.Reset, k.Silent, k.Garbage,
+		k.Surplus, k.Media, k.Duplicate, k.NoFollow, k.NoIndex, k.Base, k.Refresh, k.Hidden,
+	}
+}

@@ -1,0 +1,62 @@
+package simweb
+
+import "time"
+
+// Demo is a dozen hosts that together show every behaviour that does not need long
+// timeouts: a crawl of it, at a pace of 50 ms, takes some seconds.
+func Demo() Config {
+	return Config{
+		Seed: 33, Hosts: 12,
+		Pages: Pages{Min: 20, Max: 60}, PageBytes: 8 << 10, LinksPerPage: 20,
+		Connection: Connection{LatencyMax: 20 * time.Millisecond, OneRequest: 0.24, Gzip: 0.5, Chunked: 0.25},
+		Robots: RobotsShares{AllowAll: 0.16, Sections: 0.25, Forbidden: 0.08, Error: 0.08, Redirect: 0.08,
+			Huge: 0.08, Soft404: 0.08, Delay: 50 * time.Millisecond},
+		Down: DownShares{Refused: 0.08},
+		Kinds: PageShares{Redirect: 0.06, Loop: 0.02, Gone: 0.04, Broken: 0.01, Flaky: 0.03, Slow: 0.01, Cut: 0.01,
+			Reset: 0.01, Garbage: 0.01, Surplus: 0.01, Media: 0.04, Duplicate: 0.04, NoFollow: 0.02, NoIndex: 0.02, Base: 0.03, Refresh: 0.02,
+			Hidden: 0.03},
+		Links:    LinkShares{NoFollow: 0.03, Frame: 0.02, Odd: 0.1},
+		Trap:     Trap{Hosts: 0.16, Days: 20},
+		FlakyMax: 1,
+	}
+}
+
+// W1 is the web of the throughput measurements: 64 hosts of 500 pages of about 30 KB, at
+// once and without faults.
+func W1() Config {
+	return Config{
+		Seed: 1, Hosts: 64,
+		Pages: Pages{Min: 500}, PageBytes: 30 << 10, LinksPerPage: 45,
+	}
+}
+
+// W2 is the web of the scheduling experiment (Cao et al.): 500 hosts of 60 pages whose
+// latencies lie between 5 and 200 ms, 24% of which allow one request per connection.
+func W2() Config {
+	return Config{
+		Seed: 1, Hosts: 500,
+		Pages: Pages{Min: 60}, PageBytes: 30 << 10, LinksPerPage: 45,
+		Connection: Connection{LatencyMin: 5 * time.Millisecond, LatencyMax: 200 * time.Millisecond, OneRequest: 0.24},
+	}
+}
+
+// Small is a web for the simulation: 5 to 20 named hosts of 5 to 30 pages of about 1 KB,
+// and much that goes wrong.
+func Small(seed uint64) Config {
+	r := draw(seed, 0, 0, streamPreset)
+	return Config{
+		Seed: seed, Hosts: 5 + r.below(16), Names: true, HostsPerSite: 1 + r.below(4),
+		Pages: Pages{Min: 5, Max: 30}, PageBytes: 1 << 10, LinksPerPage: 8,
+		Connection: Connection{LatencyMin: time.Millisecond, LatencyMax: 2 * time.Second, OneRequest: 0.24,
+			MaxRequests: 10, Gzip: 0.2, Chunked: 0.2},
+		Robots: RobotsShares{AllowAll: 0.2, Sections: 0.2, Forbidden: 0.05, Error: 0.1, Redirect: 0.1, Soft404: 0.05,
+			Delay: 2 * time.Second},
+		Down: DownShares{DNS: 0.05, Refused: 0.05, Silent: 0.05},
+		Kinds: PageShares{Redirect: 0.06, Loop: 0.02, Gone: 0.04, Broken: 0.03, Flaky: 0.08, Slow: 0.03, Cut: 0.02,
+			Reset: 0.02, Silent: 0.01, Garbage: 0.01, Surplus: 0.01, Media: 0.03, Duplicate: 0.03, NoFollow: 0.02,
+			NoIndex: 0.02, Base: 0.02, Refresh: 0.02, Hidden: 0.03},
+		Links:    LinkShares{NoFollow: 0.03, Frame: 0.02, Odd: 0.1},
+		Trap:     Trap{Hosts: 0.1, Days: 10},
+		SlowBody: 5 * time.Second,
+	}
+}

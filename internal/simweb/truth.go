@@ -1,0 +1,266 @@
+package simweb
+
+import (
+	"crypto/sha1"
+	"encoding/base32"
+	"maps"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Follow says what a crawler does with links it is asked not to follow.
+type Follow uint8
+
+const (
+	FollowObey Follow = iota // obeys rel=nofollow and meta robots nofollow
+	FollowAll                // follows them all the same
+)
+
+// Scope is the crawl whose truth is asked for. The zero value is an unlimited one from the
+// web's own seeds by the agent of the configuration, which obeys nofollow.
+type Scope struct {
+	Seeds    []string // canonical URLs; nil: Web.Seeds
+	Agent    string   // product token; "": Config.Agent
+	Follow   Follow
+	Attempts int // how often a URL is tried at most; 0: until it is had
+	MaxDepth int // pages deeper are not asked for, a redirect being a step like a link; 0: no limit
+	// Within, if set, says of canonical URLs whether they are asked for.
+	Within func(url string) bool
+	// SkipDigests leaves digests out: bodies need not be made then.
+	SkipDigests bool
+}
+
+// Kind is the sort of thing a URL turns out to be.
+type Kind string
+
+const (
+	KindPage     Kind = "page"
+	KindRedirect Kind = "redirect"
+	KindError    Kind = "error"         // asked for, and nothing useful came
+	KindDenied   Kind = "robots-denied" // never asked for
+)
+
+// Expect is what is known of a URL.
+type Expect struct {
+	Kind    Kind
+	Outcome blobschema.Outcome
+	// Or is another outcome that is as right, 0 if there is none: of a host that cannot
+	// be reached some say so, others that its robots.txt could not be had.
+	Or     blobschema.Outcome
+	Status int // 0: no answer
+	// Digest is that of the decoded body, as sha1:BASE32; Encoded that of the body as a
+	// client that accepts gzip gets it, equal to Digest if it is not compressed. Both
+	// are "" where no whole body comes.
+	Digest, Encoded string
+	BodyBytes       int // decoded
+	Depth           int // least number of links and redirects from a seed
+	Links           int // distinct targets a crawler with this scope learns from it
+	Redirect        string
+	NoIndex         bool
+}
+
+// Truth is what a crawl must find.
+type Truth struct {
+	Pages map[string]Expect // by canonical URL; robots.txt files are not among them
+	// Endless are prefixes of URLs below which any number of further pages may be found:
+	// calendars without an end that nothing forbids. They are left out of Pages unless
+	// Scope.MaxDepth bounds them.
+	Endless []string
+}
+
+// Reachable returns all URLs of the truth in order: those had, failed and denied.
+func (t Truth) Reachable() []string { return slices.Sorted(maps.Keys(t.Pages)) }
+
+// Count returns how many URLs are of a kind.
+func (t Truth) Count(k Kind) int {
+	n := 0
+	for _, e := range t.Pages {
+		if e.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// Truth walks the web breadth first as a faultless crawler would.
+func (w *Web) Truth(s Scope) Truth {
+	if s.Seeds == nil {
+		s.Seeds = w.Seeds()
+	}
+	if s.Agent == "" {
+		s.Agent = w.cfg.Agent
+	}
+	t := Truth{Pages: make(map[string]Expect)}
+	k := walk{w: w, scope: s, truth: &t, seen: make(map[uint64]struct{})}
+	for _, url := range s.Seeds {
+		k.seed(url)
+	}
+	for len(k.queue) > 0 {
+		v := k.queue[0]
+		k.queue = k.queue[1:]
+		k.visit(v)
+	}
+	slices.Sort(t.Endless)
+	return t
+}
+
+// walk is the state of Truth.
+type walk struct {
+	w     *Web
+	scope Scope
+	truth *Truth
+	seen  map[uint64]struct{} // pages in the queue or visited
+	queue []visit
+	links []link // scratch
+	body  []byte // scratch
+}
+
+type visit struct {
+	host, page int
+	depth      int
+}
+
+// seed also takes URLs that the web does not have.
+func (k *walk) seed(url string) {
+	h, uri, ok := k.w.split(url)
+	if !ok {
+		k.truth.Pages[url] = Expect{Kind: KindError, Outcome: blobschema.OutcomeDNS, Or: blobschema.OutcomeRobotsGone}
+		return
+	}
+	p, known := k.w.lookup(h, uri)
+	switch {
+	case known:
+		k.push(h, p, 0)
+	case k.w.hosts[h].crawlable():
+		k.truth.Pages[url] = k.failed(404)
+	default: // as any page of the host
+		k.truth.Pages[url] = k.expect(h, 0)
+	}
+}
+
+func (k *walk) push(h, p, depth int) {
+	if k.scope.MaxDepth > 0 && depth > k.scope.MaxDepth {
+		return
+	}
+	x := &k.w.hosts[h]
+	if p >= x.pages && x.days == endless && k.scope.MaxDepth == 0 && !k.w.denied(h, days, k.scope.Agent) {
+		prefix := "http://" + k.w.authority[h] + "/calendar/"
+		if !slices.Contains(k.truth.Endless, prefix) {
+			k.truth.Endless = append(k.truth.Endless, prefix)
+		}
+		return
+	}
+	if k.scope.Within != nil && !k.scope.Within(k.w.URL(h, p)) {
+		return
+	}
+	key := uint64(h)<<32 | uint64(uint32(p))
+	if _, ok := k.seen[key]; ok {
+		return
+	}
+	k.seen[key] = struct{}{}
+	k.queue = append(k.queue, visit{h, p, depth})
+}
+
+func (k *walk) visit(v visit) {
+	e := k.expect(v.host, v.page)
+	e.Depth = v.depth
+	if e.Outcome == blobschema.OutcomeOK || e.Outcome == blobschema.OutcomeRedirect {
+		k.links = k.w.targets(k.links[:0], v.host, v.page, k.scope.Follow)
+		e.Links = len(k.links)
+		for _, l := range k.links {
+			k.push(int(l.host), int(l.page), v.depth+1)
+		}
+	}
+	k.truth.Pages[k.w.URL(v.host, v.page)] = e
+}
+
+// expect says what comes of one page, its place in the walk apart.
+func (k *walk) expect(h, p int) Expect {
+	w := k.w
+	x := &w.hosts[h]
+	fail := func(o, or blobschema.Outcome) Expect { return Expect{Kind: KindError, Outcome: o, Or: or} }
+	switch {
+	case x.down == FaultDNS:
+		return fail(blobschema.OutcomeDNS, blobschema.OutcomeRobotsGone)
+	case x.down == FaultRefused:
+		return fail(blobschema.OutcomeConnect, blobschema.OutcomeRobotsGone)
+	case x.down == FaultSilent:
+		return fail(blobschema.OutcomeTimeout, blobschema.OutcomeRobotsGone)
+	case x.robots == robotsError:
+		return Expect{Kind: KindDenied, Outcome: blobschema.OutcomeRobotsGone}
+	case w.denied(h, w.section(h, p), k.scope.Agent):
+		return Expect{Kind: KindDenied, Outcome: blobschema.OutcomeRobots}
+	}
+	kd, _ := w.kind(h, p)
+	e := Expect{Kind: KindPage, Outcome: blobschema.OutcomeOK, Status: 200}
+	switch kd {
+	case redirect, loop:
+		th, tp := w.redirectTarget(h, p)
+		e = Expect{Kind: KindRedirect, Outcome: blobschema.OutcomeRedirect, Status: w.redirectStatus(h, p), Redirect: w.URL(th, tp)}
+		k.digest(&e, errorResponse(e.Status).Body)
+		return e
+	case gone, broken:
+		return k.failed(w.errorStatus(h, p, kd))
+	case flaky:
+		if f := w.flakiness(h, p); k.scope.Attempts > 0 && f.times >= k.scope.Attempts {
+			return k.failed(f.status)
+		}
+	case cut:
+		return k.failed(200)
+	case reset:
+		return k.failed(0)
+	case silent:
+		return fail(blobschema.OutcomeTimeout, 0)
+	case garbage:
+		return fail(blobschema.OutcomeProtocol, 0)
+	case media:
+		if !k.scope.SkipDigests {
+			k.digest(&e, w.mediaBody(h, p, w.mediaType(h, p)))
+		}
+		return e
+	case noIndex:
+		e.NoIndex = true
+	}
+	if !k.scope.SkipDigests {
+		k.body = w.appendHTML(k.body[:0], h, p)
+		k.digest(&e, k.body)
+		if x.gzip {
+			e.Encoded = digestOf(w.compressed(h, p, nil))
+		}
+	}
+	return e
+}
+
+// failed is the expectation of an answer that is final: 200 is a cut body, 0 a reset.
+func (k *walk) failed(status int) Expect {
+	e := Expect{Kind: KindError, Status: status}
+	switch {
+	case status == 0:
+		e.Outcome, e.Or = blobschema.OutcomeCut, blobschema.OutcomeConnect
+		return e
+	case status == 200:
+		e.Outcome = blobschema.OutcomeCut
+		return e
+	case status >= 500:
+		e.Outcome = blobschema.OutcomeServerError
+	default:
+		e.Outcome = blobschema.OutcomeClientError
+	}
+	k.digest(&e, errorResponse(status).Body)
+	return e
+}
+
+func (k *walk) digest(e *Expect, body []byte) {
+	if k.scope.SkipDigests {
+		return
+	}
+	e.Digest = digestOf(body)
+	e.Encoded = e.Digest
+	e.BodyBytes = len(body)
+}
+
+func digestOf(b []byte) string {
+	sum := sha1.Sum(b)
+	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
+}

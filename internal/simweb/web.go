@@ -1,0 +1,383 @@
+package simweb
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/idna"
+)
+
+// Web is a generated web. It never changes and may be used by many goroutines at once.
+type Web struct {
+	cfg         Config // with defaults
+	hosts       []host
+	authority   []string       // as in canonical URLs
+	byAuthority map[string]int // to the host's number
+	text        *text
+	zipped      *cache // compressed bodies, which depend on the authorities
+}
+
+// kind says what is special about a page. The order is that of PageShares.list.
+type kind uint8
+
+const (
+	plain kind = iota
+	redirect
+	loop
+	gone
+	broken
+	flaky
+	slow
+	cut
+	reset
+	silent
+	garbage
+	surplus
+	media
+	duplicate
+	noFollow
+	noIndex
+	based
+	refresh
+	hidden
+	trap // a day of the calendar: a page numbered from host.pages up
+)
+
+// section is the part of a host that a page lies in, as far as robots.txt knows it.
+type section uint8
+
+const (
+	open    section = iota // what no group forbids
+	private                // forbidden to all
+	allowed                // within private, allowed again by a longer rule
+	beta                   // forbidden but to the group of Config.Agent
+	script                 // likewise, by its ending and a pattern
+	days                   // the calendar: forbidden to all
+)
+
+// host is what is drawn once per host: a byte for each page's kind, four for its place in
+// the tree that makes every page reachable.
+type host struct {
+	name    string // canonical, without port
+	unicode string // how an IDN name is written, "" if it is not one
+	pages   int
+	days    int // of the calendar: 0 none
+
+	kinds     []kind
+	childAt   []int32 // children of page p: children[childAt[p]:childAt[p+1]]
+	children  []int32
+	redirects []int32           // pages of that kind, ascending
+	loops     []int32           // likewise
+	roots     map[int32][]int32 // page → hosts whose root it links
+
+	latency     time.Duration
+	maxRequests int
+	robots      robotsKind
+	ownGroup    bool // its rules have a group for Config.Agent
+	gzip        bool
+	chunked     bool
+	down        Fault
+}
+
+const endless = 1 << 30 // days of a calendar that does not end
+
+// New makes the web that cfg describes. Its cost is a few bytes and nanoseconds per page.
+func New(cfg Config) (*Web, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes)}
+	total := 0
+	for i := range w.hosts {
+		w.hosts[i].pages = w.drawPages(i)
+		if total += w.hosts[i].pages; total > maxPages {
+			return nil, fmt.Errorf("%w: more than %d pages", errConfig, maxPages)
+		}
+	}
+	w.drawHosts()
+	for i := range w.hosts {
+		w.plant(i)
+	}
+	w.linkRoots()
+	return w.withPort(cfg.Port), nil
+}
+
+// withPort returns the same web at another port: what is drawn is shared.
+func (w *Web) withPort(port int) *Web {
+	c := *w
+	c.cfg.Port = port
+	c.zipped = newCache(cacheBytes)
+	c.authority = make([]string, len(c.hosts))
+	c.byAuthority = make(map[string]int, len(c.hosts))
+	for i := range c.hosts {
+		a := c.hosts[i].name
+		if port != 0 && port != 80 {
+			a = net.JoinHostPort(a, strconv.Itoa(port))
+		}
+		c.authority[i] = a
+		c.byAuthority[a] = i
+	}
+	return &c
+}
+
+func (w *Web) drawPages(h int) int {
+	p := w.cfg.Pages
+	if p.Zipf > 0 {
+		return max(p.Min, int(float64(p.Max)/math.Pow(float64(h+1), p.Zipf)))
+	}
+	r := draw(w.cfg.Seed, h, 0, streamHost)
+	return p.Min + r.below(p.Max-p.Min+1)
+}
+
+// address is the loopback address of host h: 127.1.0.1 and up, no part of it 0 or above 250
+// but the third.
+func address(h int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 1+h/62500, h/250%250, 1+h%250)
+}
+
+func (w *Web) name(h int) (name, unicode string) {
+	if !w.cfg.Names {
+		return address(h), ""
+	}
+	site := fmt.Sprintf("site%d.example", h/w.cfg.HostsPerSite)
+	if w.cfg.Links.Odd > 0 && h%7 == 3 {
+		unicode = fmt.Sprintf("bücher%d.%s", h, site)
+		if ascii, err := idna.Lookup.ToASCII(unicode); err == nil {
+			return ascii, unicode
+		}
+	}
+	return fmt.Sprintf("h%d.%s", h, site), ""
+}
+
+// drawHosts deals out what concerns whole hosts. Shares are met by number, not by chance,
+// so that a web of a dozen hosts has one of each.
+func (w *Web) drawHosts() {
+	c := &w.cfg
+	one := w.deal(streamShareOneRequest, 0, c.Connection.OneRequest)
+	zip := w.deal(streamShareGzip, 0, c.Connection.Gzip)
+	chunk := w.deal(streamShareChunked, 0, c.Connection.Chunked)
+	traps := w.deal(streamShareTrap, 0, c.Trap.Hosts)
+	rs := c.Robots
+	robots := w.deal(streamShareRobots, 1, rs.AllowAll, rs.Sections, rs.Forbidden, rs.Error, rs.Redirect, rs.Huge, rs.Soft404)
+	downs := w.deal(streamShareDown, 1, c.Down.DNS, c.Down.Refused, c.Down.Silent)
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		r := draw(c.Seed, i, 1, streamHost)
+		h.name, h.unicode = w.name(i)
+		h.latency = c.Connection.LatencyMin + time.Duration(r.below(int(c.Connection.LatencyMax-c.Connection.LatencyMin)+1))
+		h.maxRequests = c.Connection.MaxRequests
+		if one[i] == 1 {
+			h.maxRequests = 1
+		}
+		h.robots = robotsKind(robots[i])
+		h.ownGroup = r.below(2) == 0
+		h.gzip = zip[i] == 1
+		h.chunked = chunk[i] == 1
+		h.down = [...]Fault{FaultNone, FaultDNS, FaultRefused, FaultSilent}[downs[i]]
+		if h.down == FaultDNS && !c.Names {
+			h.down = FaultRefused
+		}
+		if traps[i] == 1 {
+			h.days = c.Trap.Days
+			if h.days < 0 || h.robots.rules() {
+				h.days = endless
+			}
+		}
+	}
+}
+
+// deal gives each host from the number first up a class: class k+1 to a share shares[k] of
+// all hosts, at least one if the share is not 0 and hosts are left, and class 0 to the rest.
+func (w *Web) deal(stream uint64, first int, shares ...float64) []int {
+	class := make([]int, len(w.hosts))
+	order := make([]int, 0, len(w.hosts))
+	key := make([]uint64, len(w.hosts))
+	for i := range w.hosts {
+		r := draw(w.cfg.Seed, i, 0, stream)
+		key[i] = r.next()
+		if i >= first {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
+	for k, s := range shares {
+		if s <= 0 {
+			continue
+		}
+		n := min(max(1, int(float64(s*float64(len(w.hosts)))+0.5)), len(order))
+		for _, i := range order[:n] {
+			class[i] = k + 1
+		}
+		order = order[n:]
+	}
+	return class
+}
+
+// plant draws the kinds of a host's pages and the tree by which each is reachable.
+func (w *Web) plant(i int) {
+	h := &w.hosts[i]
+	h.kinds = make([]kind, h.pages)
+	shares := w.cfg.Kinds.list()
+	for p := 1; p < h.pages; p++ {
+		r := draw(w.cfg.Seed, i, p, streamKind)
+		u := r.unit()
+		for k, s := range shares {
+			if u -= s; u < 0 {
+				h.kinds[p] = kind(k + 1)
+				break
+			}
+		}
+		switch h.kinds[p] {
+		case redirect:
+			h.redirects = append(h.redirects, int32(p))
+		case loop:
+			h.loops = append(h.loops, int32(p))
+		}
+	}
+	parent := make([]int32, h.pages)
+	h.childAt = make([]int32, h.pages+1)
+	for p := 1; p < h.pages; p++ {
+		r := draw(w.cfg.Seed, i, p, streamParent)
+		parent[p] = int32(w.bearer(i, r.below(p)))
+		h.childAt[parent[p]+1]++
+	}
+	for p := range h.pages {
+		h.childAt[p+1] += h.childAt[p]
+	}
+	h.children = make([]int32, h.childAt[h.pages])
+	next := slices.Clone(h.childAt)
+	for p := 1; p < h.pages; p++ {
+		q := parent[p]
+		h.children[next[q]] = int32(p)
+		next[q]++
+	}
+}
+
+// bearer returns the last page from p downwards whose links can be relied on.
+func (w *Web) bearer(h, p int) int {
+	for p > 0 && !w.bears(h, p) {
+		p--
+	}
+	return max(p, 0)
+}
+
+func (w *Web) bears(h, p int) bool {
+	switch w.hosts[h].kinds[p] {
+	case plain, slow, noIndex, based, refresh:
+		return w.section(h, p) == open
+	default:
+		return false
+	}
+}
+
+// linkRoots gives each root but the first its link from a host that can be crawled.
+func (w *Web) linkRoots() {
+	for i := 1; i < len(w.hosts); i++ {
+		r := draw(w.cfg.Seed, i, 0, streamParent)
+		g := r.below(i)
+		for g > 0 && !w.hosts[g].crawlable() {
+			g--
+		}
+		h := &w.hosts[g]
+		if h.roots == nil {
+			h.roots = make(map[int32][]int32)
+		}
+		p := int32(w.bearer(g, r.below(h.pages)))
+		h.roots[p] = append(h.roots[p], int32(i))
+	}
+}
+
+func (h *host) crawlable() bool { return h.down == FaultNone && h.robots != robotsError }
+
+// kind returns the kind of page p of host h; false if there is no such page.
+func (w *Web) kind(h, p int) (kind, bool) {
+	x := &w.hosts[h]
+	switch {
+	case p < 0 || p >= x.pages+x.days:
+		return 0, false
+	case p >= x.pages:
+		return trap, true
+	default:
+		return x.kinds[p], true
+	}
+}
+
+// original returns the page that a duplicate repeats.
+func (w *Web) original(h, p int) int {
+	r := draw(w.cfg.Seed, h, p, streamDetail)
+	return w.bearer(h, r.below(p))
+}
+
+// HostFacts is what a host is known to be like.
+type HostFacts struct {
+	Authority             string // as in URLs
+	Pages                 int    // the calendar's apart
+	Latency               time.Duration
+	RequestsPerConnection int
+	CrawlDelay            time.Duration // by its robots.txt; 0: none
+	Robots                string        // none, allow all, sections, forbidden, error, redirect, huge, soft 404
+	Gzip                  bool
+	Down                  Fault // FaultNone: it answers
+}
+
+// Hosts returns the number of hosts. They are numbered from 0.
+func (w *Web) Hosts() int { return len(w.hosts) }
+
+// Host returns what host i is like.
+func (w *Web) Host(i int) HostFacts {
+	h := &w.hosts[i]
+	f := HostFacts{
+		Authority: w.authority[i], Pages: h.pages, Latency: h.latency, RequestsPerConnection: h.maxRequests,
+		Robots: h.robots.String(), Gzip: h.gzip, Down: h.down,
+	}
+	if h.robots.rules() {
+		f.CrawlDelay = w.cfg.Robots.Delay
+	}
+	return f
+}
+
+// HostOf returns the number of the host with that authority (lower case, no default port).
+func (w *Web) HostOf(authority string) (int, bool) {
+	i, ok := w.byAuthority[authority]
+	return i, ok
+}
+
+// Config returns the configuration with its defaults filled in.
+func (w *Web) Config() Config { return w.cfg }
+
+// Pages returns the number of pages of all hosts, calendars apart.
+func (w *Web) Pages() int {
+	n := 0
+	for i := range w.hosts {
+		n += w.hosts[i].pages
+	}
+	return n
+}
+
+// URL returns the canonical URL of page p of host h.
+func (w *Web) URL(h, p int) string { return string(w.appendURL(nil, h, p)) }
+
+// Seeds returns the URL from which everything is reachable: the root of host 0.
+func (w *Web) Seeds() []string { return []string{w.URL(0, 0)} }
+
+// split cuts a canonical URL into its host and request URI.
+func (w *Web) split(url string) (h int, uri string, ok bool) {
+	rest, ok := strings.CutPrefix(url, "http://")
+	if !ok {
+		return 0, "", false
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	h, ok = w.byAuthority[rest[:end]]
+	return h, rest[end:], ok
+}

@@ -1,0 +1,45 @@
+package weburl
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+)
+
+func TestSURT(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"http://www.baidu.com/path", "http://(com,baidu,www,)/path"},
+		{"https://www.archive.org/", "https://(org,archive,www,)/"},
+		{"http://www.archive.org:8080/movies/movies.php?a=B", "http://(org,archive,www,:8080)/movies/movies.php?a=B"},
+		{"http://www.example.com/foo@bar", "http://(com,example,www,)/foo@bar"},
+		{"http://localhost/", "http://(localhost,)/"},
+		{"http://127.2.34.5/foo", "http://(127.2.34.5)/foo"},
+		{"http://127.2.34.5:81/foo", "http://(127.2.34.5:81)/foo"},
+		{"http://[::1]/", "http://([::1])/"},
+		{"http://[::1]:81/", "http://([::1]:81)/"},
+		{"http://xn--bcher-kva.example/(,)", "http://(example,xn--bcher-kva,)/(,)"},
+	} {
+		if got := mustParse(t, tt.url).SURT(); got != tt.want {
+			t.Errorf("SURT of %s: %s, want %s", tt.url, got, tt.want)
+		}
+	}
+}
+
+//go:embed testdata/surt.tsv
+var surtVectors string
+
+func TestKey(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(surtVectors), "\n")[1:]
+	if len(lines) < 70 {
+		t.Fatalf("%d vectors", len(lines))
+	}
+	for _, line := range lines {
+		url, want, ok := strings.Cut(line, "\t")
+		if !ok {
+			t.Fatalf("bad vector %q", line)
+		}
+		if got := mustParse(t, url).Key(); got != want {
+			t.Errorf("key of %s: %s, want %s", url, got, want)
+		}
+	}
+}
