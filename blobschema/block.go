@@ -319,6 +319,6 @@ func (d *blockDecoder) hosts(c *cursor, n int, ref BlockRef, into *Run) {
 		s[i].Host = string(c.take(lengths[i]))
 	}
 	for i := 0; i < n && c.err == nil; i++ {
-		s[i].Data = slices.Clone(c.take(lengths[n+i]))
+		s[i].Data = append([]byte(nil), c.take(lengths[n+i])...)
 	}
 }

@@ -179,7 +179,7 @@ func DecodeMail(b []byte) (Mail, error) {
 	return m, nil
 }
 
-// SplitMail sorts urls in place and cuts them into as few pieces as it can such
+// SplitMail sorts urls in place and cuts them into few pieces, such
 // that each, in a [Mail], is encoded in at most maxRaw bytes (before the queue's
 // base64) and within all bounds; 0 stands for [MailTarget]. A URL that is too
 // long for that is a piece by itself. It compresses to find out: a link's share of

@@ -117,9 +117,7 @@ func EncodeRun(run *Run, h partition.Hash) (data []byte, ref RunRef) {
 	ref.Index = int64(len(data))
 	data = appendIndex(data, e.blocks)
 	data = appendFilter(data, run, h)
-	data = binary.LittleEndian.AppendUint64(data, uint64(ref.Index))
-	data = binary.LittleEndian.AppendUint32(data, checksum(data[ref.Index:]))
-	data = append(append(data, Version), runEnd...)
+	data = appendTail(data, ref.Index)
 	ref.Length = int64(len(data))
 	return data, ref
 }
@@ -138,6 +136,13 @@ func (e *runEncoder) layOut(keys int) (data []byte, ref RunRef) {
 		ref.Last = max(ref.Last, b.Last)
 	}
 	return data, ref
+}
+
+// appendTail ends a run whose index begins at the given offset of dst.
+func appendTail(dst []byte, index int64) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(index))
+	dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[index:]))
+	return append(append(dst, Version), runEnd...)
 }
 
 func appendIndex(dst []byte, blocks []BlockRef) []byte {

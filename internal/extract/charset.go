@@ -131,35 +131,53 @@ func (d *decoder) decode(b []byte) []byte {
 
 // query rewrites the query of a reference in UTF-8 the way a browser sends it from
 // a document in another charset: in that charset, percent-encoded, what has no
-// place there as a decimal character reference (URL Standard, 4.4 query state).
+// place there as a decimal character reference (URL Standard, 4.4 query state and
+// 5.1 percent-encode after encoding). After ISO-2022-JP it stays UTF-8, as the
+// standard has it for UTF-16 only.
 func (d *decoder) query(href []byte) []byte {
 	at := bytes.IndexByte(href, '?')
-	if d.enc == nil || at < 0 || ascii(href[at:]) {
+	if at < 0 || !d.foreign(href[at:]) {
 		return href
 	}
 	enc := encoding.HTMLEscapeUnsupported(d.enc.NewEncoder())
-	q, err := enc.Bytes(href[at+1:])
-	if err != nil {
-		return href
-	}
-	const hex = "0123456789ABCDEF"
-	out := append(make([]byte, 0, len(href)+2*len(q)), href[:at+1]...)
-	for _, c := range q {
-		if c < utf8.RuneSelf {
-			out = append(out, c)
-		} else {
-			out = append(out, '%', hex[c>>4], hex[c&15])
+	out := bytes.Clone(href[:at])
+	for rest := href[at:]; len(rest) > 0; {
+		n := asciiPrefix(rest)
+		out = append(out, rest[:n]...)
+		rest = rest[n:]
+		n = 0
+		for n < len(rest) && rest[n] >= utf8.RuneSelf {
+			n++
+		}
+		encoded, err := enc.Bytes(rest[:n])
+		if err != nil {
+			return href
+		}
+		rest = rest[n:]
+		for _, c := range encoded {
+			// Some charsets have ASCII in second place, but never these: they are of
+			// a character reference.
+			if c >= utf8.RuneSelf || c == '&' || c == '#' || c == ';' {
+				out = append(out, '%', upperHex[c>>4], upperHex[c&15])
+			} else {
+				out = append(out, c)
+			}
 		}
 	}
 	return out
 }
 
+const upperHex = "0123456789ABCDEF"
+
 // ascii reports whether b has no byte above 0x7F.
-func ascii(b []byte) bool {
-	for _, c := range b {
+func ascii(b []byte) bool { return asciiPrefix(b) == len(b) }
+
+// asciiPrefix counts the bytes before the first above 0x7F.
+func asciiPrefix(b []byte) int {
+	for i, c := range b {
 		if c >= utf8.RuneSelf {
-			return false
+			return i
 		}
 	}
-	return true
+	return len(b)
 }

@@ -46,7 +46,7 @@ const (
 	maxText      = 4 << 10           // source text looked at for a title or a piece of an anchor
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
 	maxToken     = 64 << 10          // one tag; longer ones are passed over
-	longTag      = 512               // a tag longer than this ends the life of its tokenizer, see scanner
+	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
 	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
 )
 

@@ -599,3 +599,25 @@ func BenchmarkFetch(b *testing.B) {
 		})
 	}
 }
+
+// TestObserveLateSent has net/http tell that the request was sent after the answer came.
+func TestObserveLateSent(t *testing.T) {
+	at := func(ms int) time.Time { return started.Add(time.Duration(ms) * time.Millisecond) }
+	for _, tt := range []struct {
+		sent, done time.Time
+		want       time.Duration
+	}{
+		{at(2), at(10), 8 * time.Millisecond},
+		{at(11), at(10), 9 * time.Millisecond},
+		{time.Time{}, at(10), 9 * time.Millisecond},
+		{at(0), at(10), 9 * time.Millisecond}, // over a connection that turned out dead
+		{at(2), time.Time{}, 0},
+	} {
+		f := &flight{conn: &conn{}, asked: at(0), got: at(1), sent: tt.sent, done: tt.done}
+		var out page.Outcome
+		f.observe(&out)
+		if out.Response != tt.want || out.Connect != time.Millisecond {
+			t.Errorf("sent %v, done %v: response %v, connect %v", tt.sent, tt.done, out.Response, out.Connect)
+		}
+	}
+}

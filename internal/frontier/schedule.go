@@ -139,7 +139,7 @@ func (f *Frontier) take(h *host, now time.Time) (Task, bool) {
 		h.pace.Start(now, f.delay(h, scheme))
 		f.touchHost(h)
 		return Task{
-			Request: page.Request{URL: it.url, Depth: it.depth, Generation: it.gen, Attempt: it.attempts},
+			Request: page.Request{URL: it.url, Host: h.name, Depth: it.depth, Generation: it.gen, Attempt: it.attempts},
 			Flags:   it.flags, host: h, item: it, scheme: scheme,
 		}, true
 	}
@@ -177,7 +177,7 @@ func (f *Frontier) robotsTask(h *host, u weburl.URL, scheme int, now time.Time) 
 	h.pace.Start(now, f.delay(h, scheme))
 	f.touchHost(h)
 	return Task{
-		Request: page.Request{URL: target, Robots: true, Attempt: rb.attempts},
+		Request: page.Request{URL: target, Host: h.name, Robots: true, Attempt: rb.attempts},
 		host:    h, scheme: scheme,
 	}, true
 }
@@ -205,6 +205,11 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	} else {
 		v = f.urlDone(now, t.item, o)
 	}
+	if !o.Started.IsZero() {
+		// The executor may have begun later than it was asked to, and a robots.txt may
+		// just have asked for a slower pace.
+		h.pace.Floor(o.Started, f.delay(h, t.scheme))
+	}
 	if f.cfg.Retry.GivenUp(&h.pace) {
 		f.giveUp(h, o)
 	}
@@ -214,9 +219,6 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 }
 
 func (f *Frontier) observe(h *host, t Task, o *page.Outcome, now time.Time) {
-	if !o.Started.IsZero() {
-		h.pace.Floor(o.Started, f.delay(h, t.scheme)) // the executor may have begun later than it was asked to
-	}
 	h.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter)
 	h.requests++
 	if !o.Page.Outcome.Answered() {

@@ -12,6 +12,7 @@ import (
 // Request asks for one URL, once. Redirects are never followed by the fetcher.
 type Request struct {
 	URL        weburl.URL
+	Host       string    // whose pace the request counts to; another than URL's when a robots.txt redirects
 	Robots     bool      // a robots.txt: its body comes back in Outcome.Body
 	Deadline   time.Time // the request may not last past this
 	Depth      uint16

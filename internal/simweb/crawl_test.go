@@ -228,7 +228,7 @@ func overHTTP(t *testing.T, s *Server) fetcher {
 			return d.DialContext(ctx, network, a)
 		},
 		MaxConnsPerHost:       1,
-		ResponseHeaderTimeout: 2 * time.Second, // above all latencies of these tests
+		ResponseHeaderTimeout: 30 * time.Second, // nothing is silent in these tests
 	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return func(url string, _ int) fetched {
@@ -283,7 +283,7 @@ func TestTruthByFunction(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { checkByFunction(t, mustNew(t, tc.cfg), tc.scope) })
 	}
-	for seed := range uint64(30) {
+	for seed := range uint64(12) {
 		checkByFunction(t, mustNew(t, Small(seed)), Scope{})
 	}
 }

@@ -20,12 +20,12 @@
 //   - Page 0 of a host is its root, an ordinary page at "/". Page p > 0 is linked from a
 //     page q < p of the same host that is ordinary, allowed by every robots.txt group but
 //     that of "badbot", and whose links count. The root of host h > 0 is linked from such a
-//     page of a host g < h that can be crawled. So every page is reachable from host 0's
-//     root, except those that exist to be missed: the pages of a [PageShares.Hidden] kind,
-//     and, by way of them, nothing else.
-//   - A URL this package calls canonical is so under the WHATWG rules and under the usual
-//     crawlers' ones: lower-case host, no default port, no dot segments, escapes only where
-//     needed, in upper case.
+//     page of a host g < h that can be crawled. So all is reachable from host 0's root, but
+//     for pages that exist to be missed ([PageShares].Hidden) and the inner pages of hosts
+//     that cannot be crawled.
+//   - A URL this package calls canonical is so under the URL standard and under RFC 3986
+//     section 6.2.2: lower-case host, no default port, no dot segments, only needful escapes,
+//     in upper case.
 //   - An answer depends only on the [Request]: what fails and then succeeds does so by
 //     Request.Attempt, which the caller counts (the [Server] counts for itself).
 //

@@ -32,7 +32,7 @@ func newText(seed uint64, pageBytes int) *text {
 	sum := uint64(0)
 	for i := range t.words {
 		t.words[i] = word(i)
-		sum += 1 << 40 / uint64(i+2)
+		sum += 1 << 24 / uint64(i+2)
 		weight[i] = sum
 	}
 	pick := func() string {

@@ -16,28 +16,33 @@ var rfc3986 = regexp.MustCompile(`^https?://([a-z0-9_.-]+|\[[0-9a-f:]+\])(:[0-9]
 	`(/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*)+` +
 	`(\?([A-Za-z0-9._~!$&()*+,;=:@/?-]|%[0-9A-F]{2})+)?$`)
 
-// reference is the general parser, made to parse hosts as we do, which FuzzHost
-// compares on their own. "%" is a host it refuses.
-var reference = whatwg.NewParser(whatwg.WithPreParseHostFunc(func(_ *whatwg.Url, raw string) string {
-	host, err := canonicalHost(raw)
-	if err != nil {
-		return "%"
-	}
-	return host
-}))
-
 // viaReference resolves as the package says it does: the standard's algorithm,
-// state by state, then the normalisation on top of it.
+// state by state, then the normalisation on top of it. Hosts are parsed as ours
+// (FuzzHost compares them on their own); the general parser sees a stand-in, and
+// the last host parsed is that of the result.
 func viaReference(base URL, ref string) (string, error) {
-	ref = escapeInvalid(ref)
-	w, err := reference.ParseRef(base.String(), ref)
-	if err != nil {
-		if whatwgerrors.Type(err) == whatwgerrors.MissingSchemeNonRelativeURL {
-			return "", ErrSyntax
+	host := ""
+	general := whatwg.NewParser(whatwg.WithPreParseHostFunc(func(_ *whatwg.Url, raw string) (standIn string) {
+		var err error
+		if host, err = canonicalHost(raw); err != nil {
+			return "%" // which is refused
 		}
+		return "host"
+	}))
+	w, err := general.ParseRef(base.String(), escapeInvalid(ref))
+	switch {
+	case err == nil && w.Scheme() != "http" && w.Scheme() != "https":
+		return "", ErrScheme
+	case err != nil && whatwgerrors.Type(err) == whatwgerrors.MissingSchemeNonRelativeURL:
+		return "", ErrSyntax
+	case err != nil:
 		return "", ErrHost
 	}
-	s := w.Scheme() + "://" + w.Host() + normalise(w.Pathname(), "/'")
+	s := w.Scheme() + "://" + host
+	if w.Port() != "" {
+		s += ":" + w.Port()
+	}
+	s += normalise(w.Pathname(), "/'")
 	if query := strings.TrimPrefix(w.Search(), "?"); query != "" {
 		s += "?" + normalise(query, "/?")
 	}
@@ -117,16 +122,9 @@ func FuzzResolve(f *testing.F) {
 		}
 		b, _ := Parse(base)
 		u, err := b.Resolve(ref)
-		if errors.Is(err, ErrScheme) {
-			if w, err := reference.ParseRef(b.String(), escapeInvalid(ref)); err == nil && strings.HasPrefix(w.Scheme(), "http") &&
-				(w.Scheme() == "http" || w.Scheme() == "https") {
-				t.Fatalf("(%q).Resolve(%q): refused a scheme %q", b, ref, w.Scheme())
-			}
-			return
-		}
 		want, wantErr := viaReference(b, ref)
-		if name := u.Host().Name(); misread.MatchString(name) && !number.MatchString(name) {
-			return
+		if errors.Is(err, ErrScheme) && errors.Is(wantErr, ErrHost) {
+			return // such as "ftp://[": we do not look at hosts of other schemes
 		}
 		if u.String() != want || !errors.Is(err, wantErr) {
 			t.Fatalf("(%q).Resolve(%q) = %q, %v; the general parser has %q, %v", b, ref, u, err, want, wantErr)
@@ -203,8 +201,6 @@ var (
 	narrow = regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$`)
 	dotted = regexp.MustCompile(`^[0-9]+(\.[0-9]+){3}$`)
 	number = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`) // what a name that is an IPv4 address ends in
-	// misread matches names that, if not number, the general parser may still take for one.
-	misread = regexp.MustCompile(`(^|\.)[-0-9][^.]*$`)
 )
 
 func isIPv4(err error) bool {

@@ -127,11 +127,10 @@ func canonicalHost(raw string) (string, error) {
 // profile is the processing that the standard's "domain to ASCII" asks for.
 // Lengths and ASCII letters are checked by classify.
 var profile = idna.New(
-	idna.MapForLookup(),
+	idna.MapForLookup(), // with all checks of labels
 	idna.Transitional(false),
 	idna.StrictDomainName(false),
 	idna.CheckHyphens(false),
-	idna.CheckJoiners(true),
 	idna.BidiRule(),
 	idna.VerifyDNSLength(false),
 )

@@ -75,8 +75,8 @@ func (s *Store) Purge(ctx context.Context, name string) error {
 	return s.wait(ctx, commit)
 }
 
-// Extend hides a message of queue for another d from now. It works as long as
-// nobody else got the message, else embedded.ErrNotYours.
+// Extend hides a message, received from queue, for another d from now. It works
+// as long as nobody else got the message, else embedded.ErrNotYours.
 func (s *Store) Extend(queue string, m *pubsub.Message, d time.Duration) error {
 	var delivery embedded.Delivery
 	if !m.As(&delivery) {
@@ -335,7 +335,6 @@ func (r *subscription) tryReceive(limit int) (ms []*driver.Message, rung <-chan 
 	if err != nil {
 		return nil, nil, time.Time{}, err
 	}
-	s.later() // counts, if the queue bounds them, and dead letters
 	if len(ds) == 0 {
 		next, _ = s.queues.NextVisible(r.name)
 		return nil, s.bell(r.name), next, nil
@@ -396,7 +395,7 @@ func (r *subscription) finish(op string, ids []driver.AckID, f func(time.Time, s
 	defer s.unlockAndRing()
 	now := time.Now()
 	for _, id := range ids {
-		receipt := id.(embedded.Receipt)
+		receipt, _ := id.(embedded.Receipt) // nothing else is ever given out
 		delete(r.held, receipt)
 		if err := f(now, r.name, receipt); err != nil {
 			return fmt.Errorf("%s on %s: %w", op, r.name, err)
@@ -405,7 +404,6 @@ func (r *subscription) finish(op string, ids []driver.AckID, f func(time.Time, s
 	if op == OpNack {
 		s.ring(r.name)
 	}
-	s.later()
 	return nil
 }
 
@@ -439,7 +437,6 @@ func (r *subscription) Close() error {
 	}
 	r.held, r.buffer = nil, nil
 	s.ring(r.name)
-	s.later()
 	return nil
 }
 
@@ -461,9 +458,10 @@ func (s *Store) ring(queue string) {
 	}
 }
 
-// unlockAndRing unlocks s.mu and wakes the receivers of dead-letter queues that
-// got something.
+// unlockAndRing ends what nobody waits for to be durable: acknowledgements,
+// delivery counts, moves to dead-letter queues, whose receivers it wakes.
 func (s *Store) unlockAndRing() {
+	s.later()
 	for _, queue := range s.queues.Woken() {
 		s.ring(queue)
 	}

@@ -1,0 +1,412 @@
+package blobschema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const testCommit = "web/p00003/c0000000017-f00000002"
+
+func fullManifest() Manifest {
+	return Manifest{
+		Version: Version, Crawl: "web", Partition: 3, Seq: 17, Fence: 2, Epoch: 4,
+		Time:    time.Date(2026, 11, 21, 8, 0, 0, 123456000, time.UTC),
+		Commits: []CommitRange{{1, 1, 9}, {2, 11, 16}},
+		Runs:    []RunRef{{Object: "web/p00003/r0000000016-f00000002-t1", Tier: 1, Offset: 5, Length: 100, Index: 60, First: 1, Last: 9, Entries: 7}},
+		Dropped: []string{"a", "b"}, Unsent: []uint64{15, 16},
+		HeldFrom: map[partition.ID]uint64{1: 12}, Sent: map[partition.ID]uint64{1: 5, 2: 6},
+		Applied: map[partition.ID]Marks{1: {Low: 4, Above: []uint64{6, 9}}, partition.Intake: {Low: 1}},
+		Totals:  Totals{Known: 10, Pending: 5, Outcomes: map[string]int64{"ok": 3, "dns": 1}, Bytes: 1 << 40},
+		Slots:   []SlotSummary{{Slot: 5, Known: 7, Pending: 2, Unexamined: 1, Due: 1_760_000_000_000}, {Slot: 9}},
+		Wish:    3, Scope: []string{"a.example"}, NewScope: []string{"b.example"}, Suspects: []string{"https://c.example/"},
+		WARCs: []string{"web/warc/x.warc.gz"},
+	}
+}
+
+func fullCommit(t testing.TB) *Commit {
+	w := newWeb(t, 1)
+	pages := w.pages(30)
+	pages[0] = Page{URL: "https://a.example/", Outcome: OutcomeDNS, Time: pages[1].Time, Detail: "no such host", Robots: true, NoIndex: true, Truncated: "length",
+		Redirect: "https://b.example/", Modified: "yesterday", Generation: 4}
+	links := w.links(20, 10)
+	links = append(links, PageLinks{Source: 1, Slot: 2}, PageLinks{Source: 3, Targets: []Target{
+		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"}}})
+	return &Commit{
+		Manifest: fullManifest(), Pages: pages, Links: links,
+		Held:    map[partition.ID][]Queued{1: w.mailURLs(20), 7: w.mailURLs(1), 9: nil},
+		Outbox:  []OutMail{{To: 1, Number: 5, Body: []byte("body")}, {To: 2, Number: 6, Body: []byte{}}},
+		Outside: []string{"https://z.example/", "https://z.example/a", "ftp"},
+		Hosts: []HostObservation{{Host: "a.example", Slot: 5, Conn: time.Millisecond, Resp: time.Second, PerConnection: 49.5, Requests: 10, Failures: 1, Score: 0.1},
+			{Host: "b.example"}},
+		State: w.run(50, 50, 5),
+	}
+}
+
+// readCommit decodes all sections.
+func readCommit(data []byte) (c Commit, err error) {
+	r, err := OpenCommit(data)
+	if err != nil {
+		return c, err
+	}
+	var errs [8]error
+	c.Manifest, errs[0] = r.Manifest()
+	c.Pages, errs[1] = r.Pages()
+	c.Links, errs[2] = r.Links()
+	c.Held, errs[3] = r.Held()
+	c.Outbox, errs[4] = r.Outbox()
+	c.Outside, errs[5] = r.Outside()
+	c.Hosts, errs[6] = r.Hosts()
+	run, err := r.Run()
+	if errs[7] = err; run != nil && err == nil && len(c.Manifest.Runs) > 0 {
+		c.State = &Run{}
+		errs[7] = DecodeRun(run, c.Manifest.Runs[len(c.Manifest.Runs)-1], c.State)
+	}
+	return c, errors.Join(errs[:]...)
+}
+
+func TestCommitRoundTrip(t *testing.T) {
+	h := testHash(t)
+	want := fullCommit(t)
+	before := cloneRun(want.State)
+	runs := want.Manifest.Runs[:1:1]
+	want.Manifest.Runs = make([]RunRef, 1, 10) // room that is not EncodeCommit's to use
+	copy(want.Manifest.Runs, runs)
+	data, manifest, err := EncodeCommit(want, testCommit, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spare := want.Manifest.Runs[:2][1]; spare != (RunRef{}) {
+		t.Errorf("EncodeCommit wrote %+v behind the caller's runs", spare)
+	}
+	if len(manifest.Runs) != 2 || manifest.Runs[0] != runs[0] {
+		t.Fatalf("the manifest names the runs %+v", manifest.Runs)
+	}
+	ref := manifest.Runs[1]
+	if ref.Object != testCommit || ref.Tier != 0 || ref.Entries != int64(before.Len()) {
+		t.Errorf("the commit's run is %+v", ref)
+	}
+	var state Run
+	if err := DecodeRun(data[ref.Offset:][:ref.Length], ref, &state); err != nil {
+		t.Errorf("the run is not where the manifest says: %v", err)
+	}
+	if diff := diffRuns(before, &state); diff != "" {
+		t.Errorf("state differs (-want +got):\n%s", diff)
+	}
+	got, err := readCommit(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Manifest = manifest
+	got.State = &state
+	want.State.Sort()
+	state.Sort()
+	if diff := cmp.Diff(*want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("commit differs (-want +got):\n%s", diff)
+	}
+	again, _, err := EncodeCommit(want, testCommit, h)
+	if err == nil && bytes.Equal(again, data) {
+		t.Error("a manifest with its own run is encoded as if it had none")
+	}
+}
+
+func TestCommitEmpty(t *testing.T) {
+	for _, state := range []*Run{nil, {}} {
+		data, manifest, err := EncodeCommit(&Commit{Manifest: Manifest{Crawl: "c", Seq: 1}, State: state}, testCommit, testHash(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := readCommit(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Commit{Manifest: manifest}, got, cmpopts.EquateEmpty()); diff != "" || len(manifest.Runs) != 0 || manifest.Version != Version {
+			t.Errorf("commit differs (-want +got):\n%s", diff)
+		}
+		if len(data) > 300 {
+			t.Errorf("an empty commit takes %d bytes", len(data))
+		}
+	}
+}
+
+// TestCommitHostileText: what a server sends cannot make a commit unreadable.
+func TestCommitHostileText(t *testing.T) {
+	bad := "a\xffb\xed\xa0\x80"
+	p := Page{URL: bad, MIME: bad, Truncated: bad, Redirect: bad, ETag: bad, Modified: bad, Detail: bad, Digest: bad, WARC: bad,
+		Time: time.Date(2026, 1, 1, 1, 0, 0, 1999, time.FixedZone("", 3600))}
+	c := &Commit{
+		Manifest: Manifest{Suspects: []string{bad}, Scope: []string{bad}, Totals: Totals{Outcomes: map[string]int64{bad: 1}}},
+		Pages:    []Page{p}, Outside: []string{bad}, Held: map[partition.ID][]Queued{1: {{URL: bad}}},
+		Hosts: []HostObservation{{Host: bad, Score: math.NaN(), PerConnection: math.Inf(1)}},
+	}
+	data, _, err := EncodeCommit(c, testCommit, testHash(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readCommit(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.ToValidUTF8(bad, "\uFFFD")
+	if g := got.Pages[0]; g.URL != want || g.MIME != want || g.Redirect != want || g.ETag != want || g.Modified != want || g.Detail != want {
+		t.Errorf("page is %+v", g)
+	}
+	if g := got.Pages[0].Time; g != time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC) {
+		t.Errorf("time is %v", g)
+	}
+	if got.Manifest.Suspects[0] != bad || got.Outside[0] != bad || got.Held[1][0].URL != bad || got.Hosts[0].Host != bad {
+		t.Errorf("commit has %+v", got)
+	}
+	if c.Pages[0] != p {
+		t.Error("EncodeCommit changed a page")
+	}
+}
+
+func TestCommitBounds(t *testing.T) {
+	long := strings.Repeat("u", maxURL+1)
+	for name, c := range map[string]*Commit{
+		"state":          {State: &Run{Seen: []Seen{{}}}},
+		"held":           {Held: map[partition.ID][]Queued{1: {{URL: long}}}},
+		"outside":        {Outside: []string{long}},
+		"anchor":         {Links: []PageLinks{{Targets: []Target{{Anchor: long}}}}},
+		"link slot":      {Links: []PageLinks{{Targets: []Target{{Slot: maxSlot + 1}}}}},
+		"page slot":      {Links: []PageLinks{{Slot: maxSlot + 1}}},
+		"commits twice":  {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 1, 3}, {2, 3, 4}}}},
+		"commits back":   {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 3, 1}}}},
+		"itself":         {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 1, 9}}}},
+		"endless":        {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 1, math.MaxUint64}}}},
+		"before the end": {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 5, 6}, {1, 1, 2}}}},
+	} {
+		if data, _, err := EncodeCommit(c, testCommit, testHash(t)); err == nil {
+			t.Errorf("%s: %d bytes are written", name, len(data))
+		}
+	}
+}
+
+func TestCommitDamage(t *testing.T) {
+	h := testHash(t)
+	c := fullCommit(t)
+	c.Pages, c.Links, c.State, c.Held = c.Pages[:2], c.Links[19:], newWeb(t, 1).run(2, 2, 2), map[partition.ID][]Queued{1: newWeb(t, 1).mailURLs(2)}
+	data, _, err := EncodeCommit(c, testCommit, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readCommit(data); err != nil {
+		t.Fatal(err)
+	}
+	eachDamage(data, func(what string, b []byte) {
+		if _, err := readCommit(b); !isOurs(err) {
+			t.Errorf("%s: error %v", what, err)
+		}
+	})
+	// Right checksums around what no writer of ours wrote.
+	withSection := func(name string, raw []byte) []byte {
+		p, err := OpenPack(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sections []Section
+		for _, s := range p.sections {
+			b, err := p.Section(s.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.name == name {
+				b = raw
+			}
+			sections = append(sections, Section{s.name, b})
+		}
+		return AppendPack(nil, sections)
+	}
+	other := fullManifest()
+	other.Version = 2
+	otherVersion, err := cborEnc.Marshal(&other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endless := fullManifest()
+	endless.Commits = []CommitRange{{1, 0, math.MaxUint64}}
+	endlessCommits, err := cborEnc.Marshal(&endless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		section string
+		raw     []byte
+		want    error
+	}{
+		"another version":    {sectionManifest, appendPacked(nil, otherVersion), ErrVersion},
+		"endless commits":    {sectionManifest, appendPacked(nil, endlessCommits), ErrDamaged},
+		"no manifest":        {sectionManifest, nil, ErrDamaged},
+		"bytes after":        {sectionManifest, appendPacked(nil, append(bytes.Clone(endlessCommits), 0)), ErrDamaged},
+		"indefinite":         {sectionPages, appendPacked(nil, []byte{0xbf, 0xff}), ErrDamaged},
+		"tagged":             {sectionPages, appendPacked(nil, []byte{0xa1, 6, 0xc1, 0}), ErrDamaged},
+		"half a page":        {sectionPages, appendPacked(nil, []byte{0xa1, 1}), ErrDamaged},
+		"pages claim much":   {sectionPages, []byte{0xff, 0xff, 0xff, 0x7f, 0}, ErrDamaged},
+		"host claims much":   {sectionHosts, appendPacked(nil, []byte{0x9a, 0xff, 0xff, 0xff, 0xff}), ErrDamaged},
+		"outbox claims much": {sectionOutbox, []byte{0xff, 0xff, 0x03}, ErrDamaged},
+		"receiver twice":     {sectionHeld, appendPacked(nil, []byte{2, 1, 1, 0, 1, 1, 0}), ErrDamaged},
+		"links claim much":   {sectionLinks, appendPacked(nil, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0x7f, 0}), ErrDamaged},
+		"run of nothing":     {sectionRun, nil, ErrDamaged},
+	} {
+		if _, err := readCommit(withSection(tt.section, tt.raw)); !errors.Is(err, tt.want) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestLinksSize pins what links cost: a page of a site with a menu.
+func TestLinksSize(t *testing.T) {
+	links := newWeb(t, 1).links(500, 50)
+	raw, err := appendLinks(nil, links)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(appendPacked(nil, raw))
+	t.Logf("%d bytes a page, %.1f a link", n/500, float64(n)/25_000)
+	if n > 500*650 {
+		t.Errorf("links of a page take %d bytes", n/500)
+	}
+	got, err := decodeLinks(raw)
+	if err != nil || !reflect.DeepEqual(got, links) {
+		t.Errorf("links come back differently, %v", err)
+	}
+}
+
+func FuzzLinks(f *testing.F) {
+	raw, err := appendLinks(nil, newWeb(f, 1).links(3, 4))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		links, err := decodeLinks(raw)
+		if err != nil {
+			if !isOurs(err) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := appendLinks(nil, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeLinks(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(links, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// FuzzCommit puts any bytes into any section.
+func FuzzCommit(f *testing.F) {
+	data, _, err := EncodeCommit(fullCommit(f), testCommit, testHash(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	p, err := OpenPack(data)
+	if err != nil {
+		f.Fatal(err)
+	}
+	names := []string{sectionManifest, sectionPages, sectionHeld, sectionOutside, sectionHosts, sectionOutbox, sectionLinks, sectionRun}
+	for i, name := range names {
+		b, err := p.Section(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if name != sectionOutbox && name != sectionRun {
+			if b, err = unpack(b, maxSection); err != nil {
+				f.Fatal(err)
+			}
+		}
+		f.Add(byte(i), b)
+	}
+	f.Fuzz(func(t *testing.T, which byte, raw []byte) {
+		name := names[int(which)%len(names)]
+		if name != sectionOutbox && name != sectionRun {
+			raw = appendPacked(nil, raw)
+		}
+		c, err := readCommit(AppendPack(nil, []Section{{name, raw}}))
+		if err == nil || !isOurs(err) {
+			t.Fatalf("commit of one section: %v", err)
+		}
+		for name := range CommitNames(&c.Manifest) {
+			if _, _, _, err := ParseCommitName(name); err != nil && CheckCrawlID(c.Manifest.Crawl) == nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	})
+}
+
+// FuzzPages: pages that were read are written and read the same.
+func FuzzPages(f *testing.F) {
+	raw, err := encodePages(fullCommit(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw[:len(raw)/8])
+	one, err := encodePages(&Commit{Pages: fullCommit(f).Pages[:1]})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(one)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		pages, err := decodeSequence[Page](raw)
+		if err != nil {
+			if !isOurs(err) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := encodePages(&Commit{Pages: pages})
+		if err != nil {
+			t.Skip() // a year that RFC 3339 has no text for
+		}
+		got, err := decodeSequence[Page](again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		third, err := encodePages(&Commit{Pages: got})
+		if err != nil || !bytes.Equal(again, third) {
+			t.Fatalf("%x\nis written again as\n%x, %v", again, third, err)
+		}
+	})
+}
+
+func ExampleEncodeCommit() {
+	h, err := partition.NewHash([16]byte{1}, partition.DefaultSlots)
+	if err != nil {
+		panic(err)
+	}
+	name := CommitName("web", 3, 1, 1)
+	state := &Run{Queued: []Queued{{Slot: 5, Host: "a.example", URL: "https://a.example/"}}}
+	data, manifest, err := EncodeCommit(&Commit{Manifest: Manifest{Crawl: "web", Partition: 3, Seq: 1, Fence: 1}, State: state}, name, h)
+	if err != nil {
+		panic(err)
+	}
+	ref := manifest.Runs[0]
+	var back Run
+	if err := DecodeRun(data[ref.Offset:][:ref.Length], ref, &back); err != nil {
+		panic(err)
+	}
+	fmt.Println(ref.Object, ref.Entries, back.Queued[0].URL)
+	fmt.Println(slices.Collect(CommitNames(&manifest)))
+	// Output:
+	// web/p00003/c0000000001-f00000001 1 https://a.example/
+	// [web/p00003/c0000000001-f00000001]
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// exit is a status that the process ends with. Scripts rely on the numbers.
+type exit int
+
+// The exit statuses.
+const (
+	exitOK          exit = 0
+	exitError       exit = 1
+	exitUsage       exit = 2
+	exitStopped     exit = 3
+	exitDeadLetters exit = 4
+	exitInUse       exit = 5
+	exitDamaged     exit = 6
+	exitNothing     exit = 7
+)
+
+// exitMeanings is the one table of what they mean, by number.
+var exitMeanings = [...]string{
+	exitOK:          "finished, or stopped by --max-pages",
+	exitError:       "an error; what was committed is kept",
+	exitUsage:       "wrong use: a flag, a URL, a folder that does not fit",
+	exitStopped:     "stopped before the end, by a signal or --max-time",
+	exitDeadLetters: "finished, but some messages could not be read",
+	exitInUse:       "another process works on the folder",
+	exitDamaged:     "fsck found damage",
+	exitNothing:     "nothing could be fetched",
+}
+
+// exitTable is the table as help shows it.
+func exitTable() string {
+	var b strings.Builder
+	for status, meaning := range exitMeanings {
+		fmt.Fprintf(&b, "  %d  %s\n", status, meaning)
+	}
+	return b.String()
+}
+
+// failure is why a command ends with a status other than 0. Without an error all has
+// been said already.
+type failure struct {
+	status exit
+	err    error
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit status %d", f.status)
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// fail gives an error the status to end with. err may be nil: the command has said
+// what there is to say. exitOK is no failure.
+func fail(status exit, err error) error {
+	if status == exitOK {
+		return err
+	}
+	return &failure{status, err}
+}
+
+// usagef is what a wrong use is answered with.
+func usagef(format string, args ...any) error { return fail(exitUsage, fmt.Errorf(format, args...)) }
+
+// statusOf is the status that an error ends the process with.
+func statusOf(err error) exit {
+	if f := (*failure)(nil); errors.As(err, &f) {
+		return f.status
+	}
+	return exitError
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package main
+
+import "time"
+
+func ignoreSizeSignal() {}
+
+// cpuTime is 0 here: processor time is not known.
+func cpuTime() time.Duration { return 0 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+const (
+	maxSeedErrors = 10      // told before giving up
+	maxSeedLine   = 1 << 20 // bytes
+)
+
+// seedList collects URLs to begin with, each once, and what is wrong with the others.
+type seedList struct {
+	urls  []weburl.URL
+	known map[weburl.URL]bool
+	errs  []error
+}
+
+// readSeeds returns the URLs given as arguments and those of a file: "" for none, "-"
+// for in. All that are wrong are told, up to a bound.
+func readSeeds(args []string, file string, in io.Reader) ([]weburl.URL, error) {
+	l := seedList{known: map[weburl.URL]bool{}}
+	for _, raw := range args {
+		l.add("", raw)
+	}
+	if file != "" {
+		if err := l.readFile(file, in); err != nil {
+			return nil, err
+		}
+	}
+	if len(l.errs) > 0 {
+		return nil, fail(exitUsage, errors.Join(l.errs...))
+	}
+	if file != "" && len(l.urls) == 0 {
+		return nil, usagef("the list of seeds %s holds no URL; it should have one a line", listName(file))
+	}
+	return l.urls, nil
+}
+
+func listName(file string) string {
+	if file == "-" {
+		return "on standard input"
+	}
+	return file
+}
+
+func (l *seedList) readFile(file string, in io.Reader) error {
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return usagef("read --seeds: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	sc := bufio.NewScanner(in)
+	sc.Buffer(nil, maxSeedLine)
+	for n := 1; sc.Scan() && len(l.errs) < maxSeedErrors; n++ {
+		line := strings.TrimSpace(sc.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		raw, _, _ := strings.Cut(line, " #") // no URL holds a space
+		l.add(fmt.Sprintf("%s:%d: ", file, n), raw)
+	}
+	if err := sc.Err(); err != nil {
+		return usagef("read --seeds %s: %w", file, err)
+	}
+	return nil
+}
+
+func (l *seedList) add(where, raw string) {
+	u, err := weburl.Parse(raw)
+	if err != nil {
+		l.errs = append(l.errs, fmt.Errorf("%scannot use URL %.200q: %w%s", where, raw, err, suggestion(raw)))
+		return
+	}
+	if !l.known[u] {
+		l.known[u] = true
+		l.urls = append(l.urls, u)
+	}
+}
+
+// suggestion guesses what was meant by a URL without a scheme.
+func suggestion(raw string) string {
+	if strings.Contains(raw, "://") {
+		return ""
+	}
+	u, err := weburl.Parse("https://" + raw)
+	if err != nil || !strings.Contains(u.Host().Name(), ".") {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s ?)", u)
+}

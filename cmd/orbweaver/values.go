@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// The values of flags that are more than a number or a text. Each is a pflag.Value:
+// Set says what is wrong with a text in words that follow "invalid argument ...:".
+
+// scopeValue is --scope.
+type scopeValue blobschema.Scope
+
+func (v *scopeValue) Set(s string) error {
+	switch blobschema.Scope(s) {
+	case blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny:
+		*v = scopeValue(s)
+		return nil
+	}
+	return errors.New("it must be host, domain or any")
+}
+
+func (v *scopeValue) String() string { return string(*v) }
+func (v *scopeValue) Type() string   { return "host|domain|any" }
+
+// sizeValue is a number of bytes, such as 1048576, 16MiB or 1GB.
+type sizeValue int64
+
+// sizeUnits are the units that a size may have, without regard to case: a plain letter
+// and iB are powers of 1024, B alone those of 1000.
+var sizeUnits = map[string]int64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "kib": 1 << 10, "kb": 1e3,
+	"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
+	"g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
+}
+
+func (v *sizeValue) Set(s string) error {
+	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+	unit, known := sizeUnits[strings.ToLower(strings.TrimSpace(s[len(digits):]))]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !known || n < 0 || n > math.MaxInt64/unit {
+		return errors.New("it must be a number of bytes such as 1048576, 16MiB or 1GB")
+	}
+	*v = sizeValue(n * unit)
+	return nil
+}
+
+func (v *sizeValue) String() string { return formatSize(int64(*v)) }
+func (v *sizeValue) Type() string   { return "size" }
+
+// formatSize writes a number of bytes so that [sizeValue] reads the same again.
+func formatSize(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// netsValue is a list of networks, given one at a time. A bare address is a network of
+// its own.
+type netsValue []netip.Prefix
+
+func (v *netsValue) Set(s string) error {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, aerr := netip.ParseAddr(s)
+		if aerr != nil || addr.Zone() != "" {
+			return errors.New("it must be a network such as 127.0.0.0/8, or an address")
+		}
+		p = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	*v = append(*v, p.Masked())
+	return nil
+}
+
+func (v *netsValue) String() string {
+	if len(*v) == 0 {
+		return ""
+	}
+	return fmt.Sprint([]netip.Prefix(*v))
+}
+func (v *netsValue) Type() string { return "CIDR" }
+
+// patternsValue is a list of regular expressions, given one at a time.
+type patternsValue []string
+
+func (v *patternsValue) Set(s string) error {
+	if _, err := regexp.Compile(s); err != nil {
+		return fmt.Errorf("it must be a regular expression (RE2): %w", err)
+	}
+	*v = append(*v, s)
+	return nil
+}
+
+func (v *patternsValue) String() string { return strings.Join(*v, " ") }
+func (v *patternsValue) Type() string   { return "regexp" }
+
+// agentValue is a User-Agent field whose first word is a product, "name/version".
+type agentValue string
+
+func (v *agentValue) Set(s string) error {
+	if productToken(s) == "" {
+		return errors.New(`it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`)
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return errors.New("it must not hold control characters")
+		}
+	}
+	*v = agentValue(s)
+	return nil
+}
+
+func (v *agentValue) String() string { return string(*v) }
+func (v *agentValue) Type() string   { return "text" }
+
+// productToken is the name by which robots.txt may address a user agent (RFC 9309
+// section 2.2.1): the product's, without its version; "" if there is none.
+func productToken(agent string) string {
+	name, _, _ := strings.Cut(agent, " ")
+	name, _, _ = strings.Cut(name, "/")
+	for i := range len(name) {
+		if c := name[i] | 0x20; (c < 'a' || c > 'z') && name[i] != '-' && name[i] != '_' {
+			return ""
+		}
+	}
+	return name
+}
+
+// boundValue is a number of at least least, or -1 for no bound.
+type boundValue struct {
+	n     int64
+	least int64
+}
+
+func (v *boundValue) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n != -1 && n < v.least {
+		return fmt.Errorf("it must be %d or more, or -1 for no bound", v.least)
+	}
+	v.n = n
+	return nil
+}
+
+func (v *boundValue) String() string { return strconv.FormatInt(v.n, 10) }
+func (v *boundValue) Type() string   { return "n" }

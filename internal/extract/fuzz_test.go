@@ -1,0 +1,133 @@
+package extract
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+func FuzzHTML(f *testing.F) {
+	pages, _ := filepath.Glob("testdata/*.html")
+	for _, name := range pages {
+		body, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body, "text/html")
+	}
+	for _, h := range hostile {
+		f.Add([]byte(h.make(300)), h.contentType)
+	}
+	f.Add([]byte(`<script>`+strings.Repeat("x", worthSkip)+`<!-- <script></script> --></script><a href=1>`), "text/html; charset=utf-8")
+	f.Add([]byte(`<title x="`+strings.Repeat("x", longTag)+`"><a href=2></title><a href=1>`), "text/html; charset=utf-8")
+	f.Add([]byte(`<noscript a="`+strings.Repeat("x", longTag)+`"><a href=2></noscript><a href=1>`), "text/html; charset=utf-8")
+	f.Add([]byte(`<template><a href=1></template><template shadowrootmode=open><a href=2></template>`), "application/xhtml+xml")
+
+	self := mustParse(f, selfURL)
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		given := bytes.Clone(body)
+		r := HTML(body, contentType, self, "orbweaver")
+		checkResult(t, r, self)
+		if !bytes.Equal(given, body) {
+			t.Error("the body was changed")
+		}
+		// What the pool brings back must not show.
+		if diff := cmp.Diff(r, HTML(body, contentType, self, "orbweaver"), cmp.Comparer(func(a, b weburl.URL) bool { return a == b })); diff != "" {
+			t.Errorf("second time (-first +second):\n%s", diff)
+		}
+		Links(body, contentType, self, "")
+
+		// Stepping over and setting down the tokenizer must not show either.
+		if len(body) < maxToken && detect(body, contentType).enc == nil && !strings.HasPrefix(contentType, "app") {
+			d := newDocument(self, "")
+			defer d.release()
+			d.open(body, false)
+			d.read()
+			var got []string
+			for _, ref := range d.refs {
+				if ref.kind == page.LinkAnchor {
+					got = append(got, ref.href)
+				}
+			}
+			if diff := cmp.Diff(anchors(body), got); diff != "" {
+				t.Errorf("hrefs (-one tokenizer +ours):\n%s", diff)
+			}
+		}
+	})
+}
+
+// checkResult checks what holds for any page.
+func checkResult(t *testing.T, r Result, self weburl.URL) {
+	t.Helper()
+	if len(r.Links) > MaxLinks {
+		t.Errorf("%d links", len(r.Links))
+	}
+	if len(r.Title) > maxTitle || !utf8.ValidString(r.Title) || strings.TrimSpace(r.Title) != r.Title {
+		t.Errorf("title %q", r.Title)
+	}
+	seen := make(map[weburl.URL]bool)
+	for _, l := range r.Links {
+		again, err := weburl.Parse(l.URL.String())
+		if err != nil || again != l.URL {
+			t.Errorf("link %q is not canonical: %q, %v", l.URL, again, err)
+		}
+		if l.URL == self || seen[l.URL] {
+			t.Errorf("link %q is the page itself or there twice", l.URL)
+		}
+		seen[l.URL] = true
+		if len(l.Anchor) > maxAnchor || !utf8.ValidString(l.Anchor) || strings.TrimSpace(l.Anchor) != l.Anchor {
+			t.Errorf("anchor %q", l.Anchor)
+		}
+		if r.NoFollow && !l.NoFollow {
+			t.Errorf("link %q may be followed from a page that says nofollow", l.URL)
+		}
+	}
+}
+
+// anchors finds the hrefs of a and area as plainly as can be: the oracle.
+func anchors(body []byte) []string {
+	var hrefs []string
+	templates := 0
+	for z := html.NewTokenizer(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))); ; {
+		tt := z.Next()
+		if tt == html.ErrorToken {
+			return hrefs
+		}
+		tok := z.Token()
+		attr := func(key string) (string, bool) {
+			i := slices.IndexFunc(tok.Attr, func(a html.Attribute) bool { return a.Key == key })
+			if i < 0 {
+				return "", false
+			}
+			return tok.Attr[i].Val, true
+		}
+		switch {
+		case tt == html.EndTagToken && tok.Data == "template":
+			templates = max(0, templates-1)
+		case tt != html.StartTagToken && tt != html.SelfClosingTagToken:
+		case tok.Data == "noscript":
+			z.NextIsNotRawText()
+		case tok.Data == "template":
+			if _, shadow := attr("shadowrootmode"); !shadow || templates > 0 {
+				templates++
+			}
+		case (tok.Data == "a" || tok.Data == "area") && templates == 0:
+			if href, ok := attr("href"); ok {
+				h := string(withoutFragment(trim([]byte(href))))
+				if !otherScheme([]byte(h)) && len(h) <= maxHref && !slices.Contains(hrefs, h) {
+					hrefs = append(hrefs, h)
+				}
+			}
+		}
+	}
+}

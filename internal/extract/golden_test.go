@@ -1,0 +1,46 @@
+package extract
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestGolden reads the pages of testdata, each in the charset it is named after.
+func TestGolden(t *testing.T) {
+	pages, err := filepath.Glob("testdata/*.html")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no pages", err)
+	}
+	for _, name := range pages {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := HTML(body, "text/html", mustParse(t, "https://gazette.example/2024/loom/today"), "orbweaver")
+			got := fmt.Sprintf("title %s\ncharset %s\nbase %s\nnoindex %v, nofollow %v, dropped %d\n%s\n",
+				r.Title, r.Charset, r.Base, r.NoIndex, r.NoFollow, r.Dropped, strings.Join(showAll(r.Links), "\n"))
+			golden := strings.TrimSuffix(name, ".html") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// learnPace takes note of what a robots.txt asks of us, once its answer is here.
+func (w *world) learnPace(host string, body []byte) {
+	if d, ok := polite.ParseRobots(body, agent).CrawlDelay(); ok {
+		w.pace[host] = max(w.pace[host], min(d, polite.MaxCrawlDelay))
+	}
+}
+
+// check compares the end of a run with the ground truth.
+func (w *world) check() error {
+	got, err := w.visible()
+	if err != nil {
+		return err
+	}
+	w.result.Pages = len(got)
+	if w.cfg.MaxPages > 0 {
+		return w.checkLimit(got)
+	}
+	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
+	if w.cfg.Scope == blobschema.ScopeHost {
+		scope.Within = w.seedHosts()
+	}
+	if d := simweb.Diff(w.web.Truth(scope), got); d != "" {
+		return fmt.Errorf("the result differs from the ground truth:\n%s%s", d, w.heads())
+	}
+	return nil
+}
+
+func (w *world) seedHosts() func(string) bool {
+	var prefixes []string
+	for _, s := range w.web.Seeds() {
+		prefixes = append(prefixes, s[:strings.IndexByte(s[8:], '/')+9])
+	}
+	return func(url string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(url, p) })
+	}
+}
+
+// visible reads the page records that are reachable from the heads. A URL with two
+// records breaks I8.
+func (w *world) visible() (map[string]simweb.Got, error) {
+	got := map[string]simweb.Got{}
+	for p := range partition.ID(w.cfg.Partitions) {
+		v, _, ok := w.table.Get(blobschema.HeadKey(w.crawl.ID, p))
+		if !ok {
+			continue
+		}
+		h, err := decodeHead(v)
+		if err != nil {
+			return nil, err
+		}
+		if h.Commit == "" {
+			continue
+		}
+		if err := w.pagesOf(h.Commit, got); err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+func (w *world) pagesOf(last string, got map[string]simweb.Got) error {
+	c, err := blobschema.OpenCommit(w.blobs[last])
+	if err != nil {
+		return err
+	}
+	man, err := c.Manifest()
+	if err != nil {
+		return err
+	}
+	for name := range blobschema.CommitNames(&man) {
+		c, err := blobschema.OpenCommit(w.blobs[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		pages, err := c.Pages()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, pg := range pages {
+			if pg.Robots {
+				continue
+			}
+			if _, twice := got[pg.URL]; twice {
+				return fmt.Errorf("I8 broken: %s is visible twice", pg.URL)
+			}
+			got[pg.URL] = simweb.GotOf(pg)
+		}
+	}
+	return nil
+}
+
+// checkLimit checks a run with a page limit: exactly so many, if there are.
+func (w *world) checkLimit(got map[string]simweb.Got) error {
+	truth := w.web.Truth(simweb.Scope{Agent: agent, SkipDigests: true})
+	want := int64(0)
+	for _, e := range truth.Pages {
+		if e.Outcome == blobschema.OutcomeOK {
+			want++
+		}
+	}
+	n := int64(0)
+	for _, g := range got {
+		if g.Outcome == blobschema.OutcomeOK {
+			n++
+		}
+	}
+	if n != min(want, w.cfg.MaxPages) {
+		return fmt.Errorf("%d pages are stored of a limit of %d, where there are %d", n, w.cfg.MaxPages, want)
+	}
+	return nil
+}
+
+// Scenario makes a scenario of a seed: everything about it is drawn.
+func Scenario(seed uint64) Config {
+	r := newRand(seed)
+	pick := func(list ...int) int { return list[r.IntN(len(list))] }
+	cfg := Config{
+		Seed: seed, Web: simweb.Small(seed), Partitions: pick(1, 2, 3, 4, 8), Slots: pick(16, 64, 256, 1024),
+		Connections: pick(1, 4, 16, 64), MaxDepth: -1, Scope: blobschema.ScopeAny, Delay: time.Duration(pick(0, 200, 1000)) * time.Millisecond,
+	}
+	if r.IntN(3) == 0 {
+		cfg.MaxResident = pick(30, 100, 300)
+	}
+	if r.IntN(6) == 0 {
+		cfg.MaxPages = int64(pick(1, 10, 37, 100, 100000))
+	}
+	p := func() float64 { return []float64{0, 0.001, 0.005, 0.02}[r.IntN(4)] }
+	cfg.Faults = Faults{
+		Crash: p(), Lost: p(), Doubt: p(), Repeat: p() * 5, Drop: p(), Slow: p(), Freeze: p() / 4, Damage: p(), Stop: p() / 4,
+		MaxFaults: pick(0, 20, 100, 400),
+	}
+	return cfg
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5ce)) }
+
+func decodeHead(b []byte) (h blobschema.Head, err error) {
+	if err := json.Unmarshal(b, &h); err != nil {
+		return h, fmt.Errorf("decode head: %w", err)
+	}
+	return h, nil
+}

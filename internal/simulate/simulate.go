@@ -1,0 +1,403 @@
+// Package simulate runs whole crawls in one deterministic event loop: the real step,
+// tick and frontier of package crawl, the real semantics of the embedded queue and
+// table, blobs that are created once, and the generated web, on a virtual clock.
+//
+// One seed is one run, bit for bit, whatever GOMAXPROCS: there is one goroutine at
+// work at any time, one random source, and one heap of events. Every effect is split
+// into issue, apply and reply, and between them the world may fail: steps and ticks
+// crash, effects are lost or done without a reply, messages are repeated, lost,
+// delayed and reordered, processes freeze beyond their lease. At the end the
+// pages must equal the ground truth of the web, and package fsck must find nothing.
+package simulate
+
+import (
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Faults are probabilities, each per effect it can befall; 0 never, 1 always. The zero
+// value is a world without faults.
+type Faults struct {
+	Crash     float64 // the actor dies: before the effect, or between apply and reply
+	Lost      float64 // nothing happens, and the reply is an error
+	Doubt     float64 // it happens, and the reply is an error
+	Repeat    float64 // of a message sent: it is delivered twice
+	Drop      float64 // of a message sent: it is gone
+	Slow      float64 // the effect takes very long
+	Freeze    float64 // the process stands still for longer than its lease
+	Damage    float64 // of a message sent: a copy with a broken byte is delivered too
+	Stop      float64 // the step is told to stop
+	MaxFaults int     // after so many the world is kind, so that a run ends
+}
+
+// Config is one scenario.
+type Config struct {
+	Seed        uint64
+	Web         simweb.Config
+	Partitions  int
+	Slots       int
+	Connections int
+	MaxResident int
+	MaxPages    int64
+	MaxDepth    int // -1 for no bound
+	Scope       blobschema.Scope
+	Delay       time.Duration
+	Faults      Faults
+}
+
+// Result is what came of a run.
+type Result struct {
+	Trace   uint64         // hash of all events: equal seeds have equal traces
+	Events  int            // carried out
+	Virtual time.Duration  // time that passed in the simulated world
+	Pages   int            // page records visible at the end
+	Faults  map[string]int // that happened, by kind
+	Steps   int
+	Ticks   int
+}
+
+// Bounds that a run must end within.
+const (
+	maxEvents  = 4_000_000
+	maxVirtual = 60 * 24 * time.Hour
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+type event struct {
+	at  time.Duration
+	seq uint64
+	do  func()
+}
+
+type events []event
+
+func (h events) Len() int { return len(h) }
+func (h events) Less(i, j int) bool {
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
+	}
+	return h[i].seq < h[j].seq
+}
+func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *events) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *events) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = event{}
+	*h = old[:len(old)-1]
+	return e
+}
+
+// world is the state of one run.
+type world struct {
+	cfg     Config
+	rng     *rand.Rand
+	now     time.Duration
+	seq     uint64
+	heap    events
+	trace   hash.Hash64
+	web     *simweb.Web
+	queues  *embedded.Queues
+	table   *embedded.Table
+	blobs   map[string][]byte
+	scratch *fetch.Scratch
+	crawl   blobschema.Crawl
+	memory  *crawl.TickMemory
+	warm    map[partition.ID]*crawl.Warm
+	hits    map[string]int           // requests by URL
+	asked   map[string]time.Duration // last request, by host
+	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
+	result  Result
+	ticking bool
+	done    bool
+	err     error
+}
+
+// Run carries out a scenario and checks its end. An error says which promise was
+// broken; with the same Config it happens again.
+func Run(cfg Config) (Result, error) {
+	w, err := newWorld(cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := w.begin(); err != nil {
+		return w.result, err
+	}
+	w.at(0, w.tick)
+	w.at(0, w.pollWakes)
+	for !w.done && w.err == nil {
+		if len(w.heap) == 0 {
+			return w.result, errors.New("the crawl stands still: no event is left")
+		}
+		e := heap.Pop(&w.heap).(event)
+		w.now = e.at
+		w.result.Events++
+		if w.result.Events > maxEvents || w.now > maxVirtual {
+			return w.result, fmt.Errorf("the crawl does not end: %d events, %v: %s", w.result.Events, w.now, w.heads())
+		}
+		e.do()
+	}
+	w.result.Virtual, w.result.Trace = w.now, w.trace.Sum64()
+	if w.err != nil {
+		return w.result, w.err
+	}
+	return w.result, w.check()
+}
+
+func newWorld(cfg Config) (*world, error) {
+	web, err := simweb.New(cfg.Web)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x0b)), trace: fnv.New64a(), web: web,
+		queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), blobs: map[string][]byte{},
+		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
+		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, hits: map[string]int{},
+		asked: map[string]time.Duration{}, pace: map[string]time.Duration{},
+	}
+	w.result.Faults = map[string]int{}
+	for _, q := range append([]string{blobschema.WakesQueue}, w.mailboxes()...) {
+		if err := w.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+const agent = "orbweaver"
+
+func (w *world) mailboxes() (names []string) {
+	for p := range partition.ID(w.cfg.Partitions) {
+		names = append(names, blobschema.MailboxQueue(p))
+	}
+	return names
+}
+
+// begin creates the crawl, in a world without faults.
+func (w *world) begin() error {
+	var seeds []weburl.URL
+	for _, s := range w.web.Seeds() {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, u)
+	}
+	key := binary.BigEndian.AppendUint64(make([]byte, 8), w.cfg.Seed)
+	want := blobschema.Crawl{
+		ID: "sim", HashKey: key, Created: epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
+		Settings: blobschema.Settings{Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: w.cfg.MaxPages, Timeout: timeout, UserAgent: agent},
+	}
+	b := crawl.NewBegin(want, seeds, nil)
+	p := &proc{w: w, actor: b, kind: "begin", kindly: true}
+	p.start()
+	for {
+		if ended, err := b.Ended(); ended {
+			w.crawl, _, _ = b.Crawl()
+			return err
+		}
+		e := heap.Pop(&w.heap).(event)
+		w.now = e.at
+		e.do()
+	}
+}
+
+// at has something done after d.
+func (w *world) at(d time.Duration, do func()) {
+	w.seq++
+	heap.Push(&w.heap, event{at: w.now + d, seq: w.seq, do: do})
+}
+
+func (w *world) note(parts ...string) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(w.now))
+	w.trace.Write(b[:])
+	for _, p := range parts {
+		w.trace.Write([]byte(p))
+	}
+}
+
+// chance draws a fault of a kind.
+func (w *world) chance(kind string, p float64) bool {
+	if p <= 0 || w.faults() >= w.cfg.Faults.MaxFaults || w.rng.Float64() >= p {
+		return false
+	}
+	w.result.Faults[kind]++
+	return true
+}
+
+func (w *world) faults() (n int) {
+	for _, c := range w.result.Faults {
+		n += c
+	}
+	return n
+}
+
+func (w *world) wall() time.Time { return epoch.Add(w.now) }
+
+func (w *world) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)+1))
+}
+
+// tick runs the coordinator, every minute.
+func (w *world) tick() {
+	w.at(time.Minute, w.tick)
+	w.startTick()
+}
+
+func (w *world) startTick() {
+	if w.ticking {
+		return
+	}
+	w.ticking = true
+	w.result.Ticks++
+	cfg := crawl.TickConfig{Crawl: w.crawl.ID, Process: "tick", ResendAfter: 15 * time.Minute}
+	k := crawl.NewTick(cfg, w.memory)
+	p := &proc{w: w, actor: k, kind: "tick"}
+	p.onEnd = func(err error) {
+		w.ticking = false
+		if err != nil || p.dead {
+			w.memory = &crawl.TickMemory{} // another process runs the next one
+			return
+		}
+		if k.Report().Finished || k.Report().Limited {
+			w.done = true
+		}
+	}
+	p.start()
+}
+
+// pollWakes is the function trigger: every wake starts a step, whether or not one is
+// at work already.
+func (w *world) pollWakes() {
+	w.at(w.between(200*time.Millisecond, time.Second), w.pollWakes)
+	got, err := w.queues.Receive(w.wall(), blobschema.WakesQueue, 10)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	for _, d := range got {
+		_, part, err := blobschema.DecodeWake(d.Body)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		w.at(w.between(0, 500*time.Millisecond), func() { w.startStep(part) })
+		if err := w.queues.Ack(w.wall(), blobschema.WakesQueue, d.Receipt); err != nil {
+			w.fail(err)
+		}
+	}
+}
+
+func (w *world) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *world) startStep(part partition.ID) {
+	w.result.Steps++
+	cfg := crawl.StepConfig{
+		Crawl: w.currentCrawl(), Partition: part, Process: fmt.Sprintf("proc%d", w.result.Steps),
+		Connections: w.cfg.Connections, Lease: 2 * time.Minute, MaxResident: w.cfg.MaxResident,
+		SleepMax: 30 * time.Second, CommitEvery: 20 * time.Second, CommitPages: 40, Linger: 2 * time.Second,
+		Retry: polite.Retry{Attempts: 4, Wait: 5 * time.Second}, Token: agent, Software: agent,
+	}
+	if w.rng.IntN(4) == 0 {
+		cfg.Deadline = w.between(10*time.Second, 5*time.Minute)
+	}
+	var warm *crawl.Warm
+	if w.rng.IntN(2) == 0 {
+		warm = w.warm[part]
+	}
+	delete(w.warm, part)
+	s, err := crawl.NewStep(cfg, warm)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	p := &proc{w: w, actor: s, step: s, part: part, kind: "step"}
+	p.onEnd = func(err error) {
+		switch {
+		case p.dead:
+		case err == nil:
+			w.warm[part] = s.Warm()
+			if w.rng.IntN(2) == 0 {
+				w.at(w.between(0, time.Second), w.startTick)
+			}
+		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, crawl.ErrLeaseLost), errors.Is(err, errInjected):
+		default:
+			w.fail(fmt.Errorf("step of partition %d at %v: %w", part, w.now, err))
+		}
+	}
+	p.start()
+}
+
+func (w *world) currentCrawl() blobschema.Crawl { return w.crawl }
+
+// heads describes how far the partitions are, for a failure.
+func (w *world) heads() string {
+	var b strings.Builder
+	for p := range partition.ID(w.cfg.Partitions) {
+		v, _, _ := w.table.Get(blobschema.HeadKey(w.crawl.ID, p))
+		fmt.Fprintf(&b, "\n  %s", v)
+	}
+	return b.String()
+}
+
+// store lets package fsck read the world.
+type store struct{ w *world }
+
+// Record returns a record of the table.
+func (s store) Record(_ context.Context, key string) ([]byte, bool, error) {
+	v, _, ok := s.w.table.Get(key)
+	return v, ok, nil
+}
+
+// Object returns an object.
+func (s store) Object(_ context.Context, name string) ([]byte, error) {
+	b, ok := s.w.blobs[name]
+	if !ok {
+		return nil, crawl.ErrNotFound
+	}
+	return b, nil
+}
+
+// List returns the names of all objects with a prefix, sorted.
+func (s store) List(_ context.Context, prefix string) iter.Seq2[string, error] {
+	var names []string
+	for n := range s.w.blobs {
+		if strings.HasPrefix(n, prefix) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return func(yield func(string, error) bool) {
+		for _, n := range names {
+			if !yield(n, nil) {
+				return
+			}
+		}
+	}
+}

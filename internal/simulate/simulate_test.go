@@ -1,0 +1,42 @@
+package simulate
+
+import (
+	"flag"
+	"runtime"
+	"testing"
+)
+
+var (
+	seeds = flag.Int("seeds", 20, "number of scenarios")
+	first = flag.Uint64("first", 1, "seed of the first scenario")
+)
+
+func TestScenarios(t *testing.T) {
+	faults := map[string]int{}
+	for seed := *first; seed < *first+uint64(*seeds); seed++ {
+		res, err := Run(Scenario(seed))
+		if err != nil {
+			t.Errorf("seed %d: %v (%d events, %v)", seed, err, res.Events, res.Virtual)
+		}
+		for k, n := range res.Faults {
+			faults[k] += n
+		}
+	}
+	t.Logf("faults: %v", faults)
+}
+
+// TestSameSeedSameTrace holds whatever the scheduler does.
+func TestSameSeedSameTrace(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		a, errA := Run(Scenario(seed))
+		old := runtime.GOMAXPROCS(1)
+		b, errB := Run(Scenario(seed))
+		runtime.GOMAXPROCS(old)
+		if errA != nil || errB != nil {
+			t.Fatalf("seed %d: %v, %v", seed, errA, errB)
+		}
+		if a.Trace != b.Trace || a.Events != b.Events {
+			t.Errorf("seed %d: traces %x and %x, events %d and %d", seed, a.Trace, b.Trace, a.Events, b.Events)
+		}
+	}
+}
