@@ -57,6 +57,7 @@ const (
 	sectionOutside  = "outside"  // URLs
 	sectionHosts    = "hosts"    // CBOR sequence
 	maxListText     = maxSection // of a list's strings, expanded
+	maxSequence     = 1 << 20    // items of a CBOR sequence, which may take a byte each and be hundreds decoded
 )
 
 // EncodeCommit encodes the object of a commit that will be stored under the given
@@ -124,6 +125,9 @@ func (m *Manifest) check() error {
 }
 
 func encodeSequence[T any](list []T) ([]byte, error) {
+	if len(list) > maxSequence {
+		return nil, fmt.Errorf("%d items are above the bound of %d", len(list), maxSequence)
+	}
 	var buf bytes.Buffer
 	buf.Grow(256 * len(list))
 	for i := range list {
@@ -141,6 +145,9 @@ func decodeSequence[T any](raw []byte) ([]T, error) {
 		rest, err := cborDec.UnmarshalFirst(raw, &v)
 		if err != nil {
 			return nil, damaged("CBOR: %v", err)
+		}
+		if len(list) == maxSequence {
+			return nil, damaged("more than %d items", maxSequence)
 		}
 		list, raw = append(list, v), rest
 	}

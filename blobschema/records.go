@@ -129,6 +129,9 @@ type Wish struct {
 type Grants struct {
 	Limit   int64                  `json:"limit"`
 	Granted map[partition.ID]int64 `json:"granted"`
+	// Fences are those of the steps that changed Granted last: a step that has lost its
+	// lease cannot change it any more.
+	Fences map[partition.ID]uint64 `json:"fences,omitempty"`
 }
 
 // Manifest is what makes up a partition as of one commit: enough, with the

@@ -102,30 +102,6 @@ func (u *textUnpacker) next(c *cursor) string {
 	return u.prev
 }
 
-// appendTexts writes a list of strings.
-func appendTexts(dst []byte, list []string) []byte {
-	var p textPacker
-	for _, s := range list {
-		p.add(s)
-	}
-	return p.append(binary.AppendUvarint(dst, uint64(len(list))))
-}
-
-// texts reads a list of strings of at most each bytes, whole bytes in all.
-func (c *cursor) texts(each, whole int) []string {
-	n := c.count(1)
-	if n == 0 {
-		return nil
-	}
-	var u textUnpacker
-	u.read(c, n, each, whole)
-	list := make([]string, 0, n)
-	for i := 0; i < n && c.err == nil; i++ {
-		list = append(list, u.next(c))
-	}
-	return list
-}
-
 // appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags
 // and Rank. The caller has them sorted by URL, so that prefixes are shared.
 func appendURLs(dst []byte, urls []Queued) []byte {

@@ -1,5 +1,221 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
 
-func newCrawl() *cobra.Command { return &cobra.Command{Use: "crawl"} }
+	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/polite"
+)
+
+func newCrawl() *cobra.Command {
+	var f crawlFlags
+	cmd := &cobra.Command{
+		Use:   "crawl [flags] [URL...]",
+		Short: "Crawl the web from some URLs, or go on with a crawl",
+		Long: `Crawl follows links from the given URLs, asks each host at most once a second (or
+slower, if its robots.txt says so), and keeps every answer in WARC files.
+
+If the folder (--data) holds a crawl already, it goes on with that one, and adds the
+URLs that are new. Stop it with Ctrl-C at any time: nothing that was answered is lost
+or asked for again. A second Ctrl-C quits at once, which loses some seconds of work.
+
+Fixed when a crawl begins: --scope, --include, --exclude, --max-depth, --max-body,
+--slots, --partitions. Kept, but changed by giving them again: --delay, --user-agent,
+--timeout, --max-pages. Of one run only: --connections, --allow-net, --max-time.
+
+Progress goes to standard error, the summary to standard output.`,
+		Example: `  # one site, and what it redirects to
+  orbweaver crawl https://example.org/
+
+  # stop it with Ctrl-C, and go on with it
+  orbweaver crawl
+
+  # a thousand pages of two domains, pictures left out
+  orbweaver crawl --data two --scope domain --max-pages 1000 \
+      --exclude '\.(png|jpe?g|gif)$' https://example.org/ https://example.net/
+
+  # the limit was too low: go on with a higher one
+  orbweaver crawl --data two --max-pages 5000
+
+  # many seeds, from a file or a pipe; for ten minutes
+  orbweaver crawl --data many --seeds urls.txt --max-time 10m
+  grep -h ^http urls/* | orbweaver crawl --data many --seeds -
+
+  # a server on this machine
+  orbweaver crawl --data mine --allow-net 127.0.0.1 --delay 0s http://127.0.0.1:8080/
+
+  # for a program: one JSON object a line
+  orbweaver crawl --json https://example.org/ | jq 'select(.event == "progress").pages'`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runCrawl(cmd, &f, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
+	rep := newReporter(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	defer func() {
+		if fl := (*failure)(nil); err != nil && !(errors.As(err, &fl) && fl.err == nil) {
+			rep.failed(err)
+		}
+	}()
+	if err := f.check(); err != nil {
+		return err
+	}
+	seeds, err := readSeeds(args, f.seeds, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	if err := checkFolder(f.data, len(seeds)); err != nil {
+		return err
+	}
+	s := &session{
+		dir: f.data, seeds: seeds, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
+	}
+	if s.fresh, err = identify(f.fresh()); err != nil {
+		return err
+	}
+	ctx, release := interruptible(cmd.Context(), rep)
+	defer release()
+	sum, err := s.run(ctx, s.conclude)
+	if err != nil {
+		return err
+	}
+	rep.ended(sum)
+	if sum.Status == exitNothing {
+		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds)))
+	}
+	return stopped(sum.Status)
+}
+
+// perRun lists the flags of this run only that going on needs again.
+func (f *crawlFlags) perRun() []string {
+	var args []string
+	for _, p := range f.allowNet {
+		args = append(args, "--allow-net="+p.String())
+	}
+	if f.set.Changed("connections") {
+		args = append(args, "--connections="+strconv.Itoa(f.connections))
+	}
+	return args
+}
+
+// identify gives a new crawl its name and its key, which nobody can guess: a site must
+// not be able to choose URLs that collide with another's.
+func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
+	now := time.Now()
+	c.ID, c.Created, c.HashKey = crawl.CrawlID(now), now.UTC().Truncate(time.Second), make([]byte, 16)
+	_, err := rand.Read(c.HashKey)
+	return c, err
+}
+
+// interruptible returns a context that ends with the first signal to stop; the second
+// ends the process at once. release takes the signals back.
+func interruptible(parent context.Context, w io.Writer) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it ignored
+		signals = append(signals, syscall.SIGHUP)
+	}
+	got, done, ended := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(got, signals...)
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-got:
+			}
+			if n > 0 {
+				os.Exit(int(exitStopped)) // what is not committed will be asked for again
+			}
+			fmt.Fprintln(w, "stopping; once more quits at once")
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(got)
+		close(done)
+		<-ended
+		cancel()
+	}
+}
+
+// conclude does what the end of a crawl asks for while its folder is still open.
+func (s *session) conclude(ctx context.Context, sum *summary) error {
+	if sum.Status == exitNothing {
+		var err error
+		if sum.Seeds, err = s.seedOutcomes(ctx); err != nil {
+			return err
+		}
+	}
+	if sum.End == engine.Stopped || sum.idle {
+		return nil
+	}
+	return nil
+}
+
+// seedOutcomes says what came of each seed.
+func (s *session) seedOutcomes(ctx context.Context) ([]seedOutcome, error) {
+	var out []seedOutcome
+	for p, err := range pages(ctx, s.platform, &s.crawl) {
+		if err != nil {
+			return nil, err
+		}
+		if p.Depth == 0 && !p.Robots && len(out) < maxSeedsTold {
+			out = append(out, seedOutcome{URL: p.URL, Outcome: p.Outcome, Status: p.Status, Detail: p.Detail})
+		}
+	}
+	return out, nil
+}
+
+const maxSeedsTold = 20
+
+// seedsFailed says why a crawl found nothing.
+func seedsFailed(seeds []seedOutcome) string {
+	var b strings.Builder
+	b.WriteString("nothing could be fetched:")
+	for i := range seeds {
+		b.WriteString("\n  " + seeds[i].String())
+		if h := hint(&seeds[i]); h != "" {
+			b.WriteString("\n    " + h)
+		}
+	}
+	if len(seeds) == maxSeedsTold {
+		b.WriteString("\n  ... and perhaps more")
+	}
+	return b.String()
+}
+
+// hint says what may help against an outcome.
+func hint(s *seedOutcome) string {
+	switch s.Outcome {
+	case blobschema.OutcomeForbidden:
+		return "the address is not public; if you mean it, allow its network with --allow-net"
+	case blobschema.OutcomeDNS:
+		return "check the name, and this machine's connection"
+	case blobschema.OutcomeConnect, blobschema.OutcomeTimeout:
+		return "check the address and the port, and that the server is up"
+	case blobschema.OutcomeRobots:
+		return "the site does not want to be crawled"
+	case blobschema.OutcomeRobotsGone:
+		return "while a robots.txt cannot be had, a site may not be crawled; try again later"
+	}
+	return ""
+}

@@ -25,7 +25,7 @@ const (
 var exitMeanings = [...]string{
 	exitOK:          "finished, or stopped by --max-pages",
 	exitError:       "an error; what was committed is kept",
-	exitUsage:       "wrong use: a flag, a URL, a folder that does not fit",
+	exitUsage:       "wrong use: a flag or a URL is wrong, or contradicts the crawl",
 	exitStopped:     "stopped before the end, by a signal or --max-time",
 	exitDeadLetters: "finished, but some messages could not be read",
 	exitInUse:       "another process works on the folder",

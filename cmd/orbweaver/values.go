@@ -33,20 +33,33 @@ func (v *scopeValue) Type() string   { return "host|domain|any" }
 // sizeValue is a number of bytes, such as 1048576, 16MiB or 1GB.
 type sizeValue int64
 
-// sizeUnits are the units that a size may have, without regard to case: a plain letter
-// and iB are powers of 1024, B alone those of 1000.
-var sizeUnits = map[string]int64{
-	"": 1, "b": 1,
-	"k": 1 << 10, "kib": 1 << 10, "kb": 1e3,
-	"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
-	"g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
+// sizeUnit is the number of bytes in a unit, 0 if there is no such one: iB and plain
+// letters are powers of 1024, B alone those of 1000, without regard to case.
+func sizeUnit(name string) int64 {
+	switch strings.ToLower(name) {
+	case "", "b":
+		return 1
+	case "k", "kib":
+		return 1 << 10
+	case "kb":
+		return 1e3
+	case "m", "mib":
+		return 1 << 20
+	case "mb":
+		return 1e6
+	case "g", "gib":
+		return 1 << 30
+	case "gb":
+		return 1e9
+	}
+	return 0
 }
 
 func (v *sizeValue) Set(s string) error {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-	unit, known := sizeUnits[strings.ToLower(strings.TrimSpace(s[len(digits):]))]
+	unit := sizeUnit(strings.TrimSpace(s[len(digits):]))
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !known || n < 0 || n > math.MaxInt64/unit {
+	if err != nil || unit == 0 || n < 0 || n > math.MaxInt64/unit {
 		return errors.New("it must be a number of bytes such as 1048576, 16MiB or 1GB")
 	}
 	*v = sizeValue(n * unit)

@@ -105,7 +105,8 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 		man.Applied[p] = m.stored()
 	}
 	if s.suspect != nil {
-		man.Suspects = []string{s.suspect.Request.URL.String()}
+		u := s.suspect.Request.URL.String()
+		man.Suspects = slices.Repeat([]string{u}, s.suspects[u]+1)
 	}
 	run, hosts := s.st.f.Delta()
 	man.Slots = s.st.f.Summaries()
@@ -344,7 +345,7 @@ func (s *Step) finish(t *task) error {
 		return err
 	}
 	h := s.head
-	h.Owner = ""
+	h.Owner, h.Crashes = "", 0
 	h.Published = s.st.man.Seq
 	if len(s.unsent) > 0 {
 		h.Published = slices.Min(s.unsent) - 1

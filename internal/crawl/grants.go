@@ -70,7 +70,14 @@ func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error
 		if g.Granted == nil {
 			g.Granted = map[partition.ID]int64{}
 		}
-		if change(&g) {
+		if g.Fences[s.cfg.Partition] > s.head.Fence {
+			return ErrLeaseLost
+		}
+		if change(&g) || g.Fences[s.cfg.Partition] < s.head.Fence {
+			if g.Fences == nil {
+				g.Fences = map[partition.ID]uint64{}
+			}
+			g.Fences[s.cfg.Partition] = s.head.Fence
 			_, err := t.do(WriteRecord{Key: key, Value: encodeJSON(g), Revision: rec.Revision})
 			if err != nil {
 				if !errors.Is(err, ErrConflict) {

@@ -35,7 +35,7 @@ func (s *Step) take(t *task) error {
 		s.floor = s.clock()
 		head.Crashes++
 	}
-	s.careful = head.Crashes > 2
+	s.careful = head.Crashes > s.cfg.CrashesAllowed
 	warm := s.head.Commit
 	s.head, s.rev = head, rec.Revision
 	next := head
@@ -64,7 +64,7 @@ func (s *Step) load(t *task) error {
 	}
 	for _, u := range s.st.man.Suspects {
 		if s.head.Crashes > 0 {
-			s.suspects[u] = true
+			s.suspects[u]++
 		}
 	}
 	if err := s.loadSeedScope(t); err != nil {
@@ -322,7 +322,7 @@ func (s *Step) rescan(t *task) error {
 
 // loadWanted loads the slots that are due and not in memory.
 func (s *Step) loadWanted(now time.Time) {
-	if s.loading > 0 {
+	if s.loading > 0 || s.stopping || s.rescanning {
 		return
 	}
 	slots := s.st.f.Wanted(now)

@@ -154,7 +154,7 @@ func (s *Step) badMail(m Message, mail blobschema.Mail, err error) {
 		return
 	}
 	s.dead[key] = true
-	body := encodeJSON(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Time: s.now.Wall.UTC(), Reason: reason, Body: m.Body})
+	body := encodeJSON(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Reason: reason, Body: m.Body})
 	b := s.batch
 	b.puts++
 	s.issue(PutObject{Name: blobschema.DeadName(s.cfg.Crawl.ID, m.Body), Data: body}, func(r Reply) {
@@ -172,7 +172,6 @@ func (s *Step) badMail(m Message, mail blobschema.Mail, err error) {
 type DeadLetter struct {
 	Crawl     string       `json:"crawl"`
 	Partition partition.ID `json:"partition"`
-	Time      time.Time    `json:"time"`
 	Reason    string       `json:"reason"`
 	Body      []byte       `json:"body"`
 }

@@ -33,10 +33,13 @@ type StepConfig struct {
 	Deadline    time.Duration // of the whole step, from its start; 0 for none
 	MaxResident int           // see frontier.Config
 	Retry       polite.Retry
-	Policy      frontier.Policy
-	Token       string // product token for robots.txt
-	Software    string // for warcinfo
-	Compressed  bool   // WARC records are gzip members
+	// CrashesAllowed is how many steps in a row may crash without a commit before the next
+	// one is careful: it asks for one URL at a time, and names it in a commit first. Default 2.
+	CrashesAllowed int
+	Policy         frontier.Policy
+	Token          string // product token for robots.txt
+	Software       string // for warcinfo
+	Compressed     bool   // WARC records are gzip members
 }
 
 func (c StepConfig) withDefaults() StepConfig {
@@ -55,11 +58,17 @@ func (c StepConfig) withDefaults() StepConfig {
 	if c.Connections == 0 {
 		c.Connections = 64
 	}
+	if c.CrashesAllowed == 0 {
+		c.CrashesAllowed = 2
+	}
 	if c.CommitPages == 0 {
 		c.CommitPages = 4000
 	}
 	return c
 }
+
+// suspectCrashes is how often a URL may crash a careful step before it is refused.
+const suspectCrashes = 2
 
 // Errors that end a step early. Both are normal: another step goes on.
 var (
@@ -104,12 +113,13 @@ type Step struct {
 	batch *batch
 
 	leaseEnd    Now
-	careful     bool            // after crashes: commit what is about to be asked for
-	suspects    map[string]bool // refused, for they crashed steps
-	suspect     *frontier.Task  // waits for the commit that names it
-	floor       time.Time       // hosts may not be asked before this plus their pace
+	careful     bool           // after crashes: commit what is about to be asked for
+	suspects    map[string]int // how often a step crashed over a URL while asking for nothing else
+	suspect     *frontier.Task // waits for the commit that names it
+	floor       time.Time      // hosts may not be asked before this plus their pace
 	warcs       int
 	running     bool
+	busy        bool // the main task commits, renews or ends
 	stopping    bool
 	paused      bool
 	inflight    int // fetches
@@ -143,7 +153,7 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
 	}
-	s := &Step{cfg: cfg, hash: h, pmap: pmap, suspects: map[string]bool{}, dead: map[string]bool{}, batch: &batch{}}
+	s := &Step{cfg: cfg, hash: h, pmap: pmap, suspects: map[string]int{}, dead: map[string]bool{}, batch: &batch{}}
 	s.head.Partition = cfg.Partition
 	if warm != nil {
 		s.st = warm.st
@@ -258,6 +268,7 @@ func (s *Step) main(t *task) error {
 	for {
 		t.await(func() bool { return s.decide() != wait })
 		var err error
+		s.busy = true
 		switch s.decide() {
 		case commitNow:
 			err = s.commit(t)
@@ -266,6 +277,7 @@ func (s *Step) main(t *task) error {
 		case endNow:
 			return s.finish(t)
 		}
+		s.busy = false
 		if err != nil {
 			return err
 		}
@@ -333,14 +345,16 @@ func (s *Step) stop() {
 // is idle.
 func (s *Step) kick() {
 	now := s.clock()
-	for s.mayFetch() {
-		t, ok := s.st.f.Next(now)
-		s.refusals()
-		if !ok {
-			s.loadWanted(now)
-			break
+	more := true
+	for more && s.mayFetch() {
+		var t frontier.Task
+		if t, more = s.st.f.Next(now); more {
+			s.begun(t)
 		}
-		s.begun(t)
+		s.refusals()
+	}
+	if !more || s.inflight == 0 {
+		s.loadWanted(now)
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.loading == 0 && !s.stopping && s.nothingWithin(now, time.Second)
 	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping &&
@@ -380,7 +394,7 @@ func (s *Step) mayFetch() bool {
 func (s *Step) begun(t frontier.Task) {
 	u := t.Request.URL.String()
 	switch {
-	case s.suspects[u]:
+	case s.suspects[u] >= suspectCrashes:
 		o := &page.Outcome{Page: blobschema.Page{URL: u, Outcome: blobschema.OutcomeSuspect, Depth: t.Request.Depth, Generation: t.Request.Generation, Time: s.now.Wall, Detail: "asking for it crashed the crawler more than once"}}
 		s.done(t, o)
 	case s.careful:
@@ -419,31 +433,31 @@ func (s *Step) setAlarm() {
 	now := s.clock()
 	var at time.Time
 	sooner := func(t time.Time) {
-		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+		if t.After(now) && (at.IsZero() || t.Before(at)) { // what is past was looked at just now
 			at = t
 		}
 	}
 	if s.mayFetch() {
 		sooner(s.st.f.NextAt())
 	}
-	if s.dirty() {
-		sooner(s.lastCommit.Add(s.cfg.CommitEvery))
+	if !s.busy { // else what the main task does next is decided when it is done
+		if s.dirty() {
+			sooner(s.lastCommit.Add(s.cfg.CommitEvery))
+		}
+		if after := s.feedAfter(); after < never {
+			sooner(s.lastCommit.Add(after))
+		}
+		if !s.idleSince.IsZero() {
+			sooner(s.lastCommit.Add(s.cfg.CommitMin))
+			sooner(s.idleSince.Add(s.cfg.Linger))
+		}
+		sooner(now.Add(s.leaseLeft() - s.cfg.Lease*2/3))
 	}
-	if after := s.feedAfter(); after < never {
-		sooner(s.lastCommit.Add(after))
-	}
-	if !s.idleSince.IsZero() && s.dirty() {
-		sooner(s.lastCommit.Add(s.cfg.CommitMin))
-	}
-	if !s.idleSince.IsZero() {
-		sooner(s.idleSince.Add(s.cfg.Linger))
-	}
-	if s.cfg.Deadline > 0 {
+	if s.cfg.Deadline > 0 && !s.stopping {
 		sooner(now.Add(s.cfg.Deadline - (s.now.Mono - s.start.Mono)))
 	}
-	sooner(now.Add(s.leaseLeft() - s.cfg.Lease*2/3))
-	if !at.After(now) {
-		at = now.Add(time.Millisecond)
+	if at.IsZero() {
+		return
 	}
 	if !s.alarm.IsZero() && !s.alarm.After(at) {
 		return

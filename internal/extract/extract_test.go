@@ -172,7 +172,7 @@ func TestPastMaxToken(t *testing.T) {
 		{"end tag", `</p ` + fill + `><a href=1>`},
 		{"tag name", `<` + fill + `><a href=1>`},
 		{"text", fill + `<a href=1>`},
-		{"comment", `<!--` + fill + `<a href=2>` + fill + `--><a href=1>`},
+		{"comment", `<!--` + fill + `><a href=2>` + fill + `--><a href=1>`},
 		{"comment that ends at the bound", `<!--` + fill[:maxToken-6] + `--><a href=1>`},
 		{"comment that ends behind the bound", `<!--` + fill[:maxToken-5] + `--><a href=1>`},
 		{"declaration", `<!x` + fill + `><a href=1>`},

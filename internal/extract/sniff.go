@@ -38,12 +38,9 @@ func looksHTML(body []byte) bool {
 	b := body[:min(len(body), 512)]
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	b = bytes.TrimLeft(b, "\t\n\f\r ")
-	if bytes.HasPrefix(b, []byte("<!--")) {
-		return true
-	}
 	for _, tag := range [...]string{
 		"<!doctype html", "<html", "<head", "<script", "<iframe", "<h1", "<div", "<font",
-		"<table", "<a", "<style", "<title", "<b", "<body", "<br", "<p",
+		"<table", "<a", "<style", "<title", "<b", "<body", "<br", "<p", "<!--",
 	} {
 		if len(b) > len(tag) && (b[len(tag)] == ' ' || b[len(tag)] == '>') && equalFold(b[:len(tag)], tag) {
 			return true

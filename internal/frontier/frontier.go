@@ -37,6 +37,7 @@ type Frontier struct {
 	dirtyItems []*item
 	settled    []blobschema.Seen
 	dirtyHosts []*host
+	examined   bool   // a slot with unexamined entries was loaded: its summary changes
 	delta      uint64 // counts deltas
 	committed  uint64 // the last delta known to be committed
 
@@ -204,7 +205,7 @@ func (f *Frontier) Counts() Counts { return f.counts }
 
 // Dirty reports whether a delta would hold anything.
 func (f *Frontier) Dirty() bool {
-	if len(f.dirtyItems)+len(f.settled)+len(f.dirtyHosts) > 0 {
+	if f.examined || len(f.dirtyItems)+len(f.settled)+len(f.dirtyHosts) > 0 {
 		return true
 	}
 	if f.unloaded > 0 {
@@ -222,6 +223,7 @@ func (f *Frontier) Dirty() bool {
 // the whole frontier.
 func (f *Frontier) Delta() (*blobschema.Run, []blobschema.HostObservation) {
 	f.delta++
+	f.examined = false
 	run := &blobschema.Run{Seen: f.settled}
 	var observed []blobschema.HostObservation
 	f.settled = nil

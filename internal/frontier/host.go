@@ -53,6 +53,7 @@ type host struct {
 	pace               polite.Pace
 	robots             [2]robots // for http and https
 	requests, failures uint64
+	silent             int    // different URLs in a row that got no answer
 	version            uint64 // of the stored state; grows with every delta that holds it
 	dirty              bool
 

@@ -90,6 +90,7 @@ func (f *Frontier) Load(now time.Time, id partition.Slot, run *blobschema.Run) e
 	f.counts.Pending -= int64(s.npending)
 	f.counts.Unexamined -= int64(s.unexamined)
 	f.unloaded--
+	f.examined = f.examined || s.unexamined > 0
 	taken, fresh := s.taken, s.fresh
 	f.resident -= len(taken) + len(fresh)
 	*s = slot{
@@ -213,6 +214,7 @@ type stored struct {
 	Robots   [2]storedRobots `cbor:"2,keyasint"`
 	Requests uint64          `cbor:"3,keyasint,omitempty"`
 	Failures uint64          `cbor:"4,keyasint,omitempty"`
+	Silent   int             `cbor:"5,keyasint,omitempty"`
 }
 
 type storedRobots struct {
@@ -226,7 +228,7 @@ type storedRobots struct {
 }
 
 func (h *host) encode() []byte {
-	st := stored{Pace: h.pace, Requests: h.requests, Failures: h.failures}
+	st := stored{Pace: h.pace, Requests: h.requests, Failures: h.failures, Silent: h.silent}
 	for i, r := range h.robots {
 		sr := storedRobots{Next: r.next.String(), Hops: r.hops, Attempts: r.attempts}
 		if r.rules != nil {
@@ -249,7 +251,7 @@ func (h *host) decode(b []byte) error {
 	if err := cbor.Unmarshal(b, &st); err != nil {
 		return err
 	}
-	h.pace, h.requests, h.failures = st.Pace, st.Requests, st.Failures
+	h.pace, h.requests, h.failures, h.silent = st.Pace, st.Requests, st.Failures, st.Silent
 	for i, sr := range st.Robots {
 		r := robots{hops: sr.Hops, attempts: sr.Attempts}
 		if sr.Next != "" {

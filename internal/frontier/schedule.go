@@ -210,8 +210,13 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 		// just have asked for a slower pace.
 		h.pace.Floor(o.Started, f.delay(h, t.scheme))
 	}
-	if f.cfg.Retry.GivenUp(&h.pace) {
-		f.giveUp(h, o)
+	switch {
+	case o.Page.Outcome.Answered():
+		h.silent = 0
+	case t.item != nil && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome):
+		if h.silent++; f.cfg.Retry.GivenUp(h.silent) {
+			f.giveUp(h, o)
+		}
 	}
 	f.touchHost(h)
 	f.settleHost(h, now)
@@ -306,5 +311,5 @@ func (f *Frontier) giveUp(h *host, o *page.Outcome) {
 		}
 		*q = nil
 	}
-	h.pace.Failures = 0
+	h.silent = 0
 }

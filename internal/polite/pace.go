@@ -17,6 +17,10 @@ const (
 	// time be before it takes it for a wall clock set back.
 	ClockSlack = 2 * time.Minute
 
+	// MaxSilentBackoff is the longest pause for a host that does not answer at all: it costs
+	// nothing to ask it, and a few dead URLs at the end of its queue should not hold up a crawl.
+	MaxSilentBackoff = 5 * time.Minute
+
 	minBackoffUnit  = time.Second      // of a host that does not answer
 	overloadBackoff = 10 * time.Second // of one that says it has too much to do
 )
@@ -119,8 +123,10 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 //	                                        2^failures times the larger of its delay and 10 s,
 //	                                        at most MaxBackoff, or for retryAfter if that is longer
 //	other OK, redirect, 4xx, 5xx            it answers (a 500 is as a rule the page's fault): no failures
-//	DNS, connect, TLS, timeout, cut,        it does not: one failure more; no request for 2^failures times
-//	protocol                                the larger of its delay and 1 s, at most MaxBackoff
+//	cut, protocol                           it answers badly: no request for twice the larger of its
+//	                                        delay and 1 s; failures stay as they are
+//	DNS, connect, TLS, timeout              it does not: one failure more; no request for 2^failures times
+//	                                        the larger of its delay and 1 s, at most MaxSilentBackoff
 //	all others                              nothing: it was not asked, or we broke off
 //
 // A back-off already running is never shortened, for another connection may have brought
@@ -130,15 +136,17 @@ func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, re
 	switch c := classOf(outcome, status); c {
 	case answered:
 		p.Failures = 0
+	case broken:
+		pause = max(pause, 2*max(minBackoffUnit, p.Delay))
 	case failed, overloaded:
 		if p.Failures < math.MaxUint8 {
 			p.Failures++
 		}
-		unit := minBackoffUnit
+		unit, limit := minBackoffUnit, MaxSilentBackoff
 		if c == overloaded {
-			unit = overloadBackoff
+			unit, limit = overloadBackoff, MaxBackoff
 		}
-		pause = max(pause, backoff(max(unit, p.Delay), p.Failures))
+		pause = max(pause, min(limit, backoff(max(unit, p.Delay), p.Failures)))
 	default:
 		return
 	}
@@ -155,6 +163,7 @@ type class uint8
 const (
 	unknown class = iota
 	answered
+	broken
 	failed
 	overloaded
 )
@@ -168,9 +177,10 @@ func classOf(outcome blobschema.Outcome, status uint16) class {
 			return overloaded
 		}
 		return answered
-	case blobschema.OutcomeDNS, blobschema.OutcomeConnect, blobschema.OutcomeTLS,
-		blobschema.OutcomeTimeout, blobschema.OutcomeProtocol, blobschema.OutcomeCut:
+	case blobschema.OutcomeDNS, blobschema.OutcomeConnect, blobschema.OutcomeTLS, blobschema.OutcomeTimeout:
 		return failed
+	case blobschema.OutcomeProtocol, blobschema.OutcomeCut:
+		return broken
 	}
 	return unknown
 }

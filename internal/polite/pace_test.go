@@ -119,8 +119,8 @@ func TestDone(t *testing.T) {
 		{connect, 0, 0, 1, 6 * time.Second},
 		{blobschema.OutcomeTLS, 0, 0, 1, 6 * time.Second},
 		{blobschema.OutcomeTimeout, 429, 0, 1, 6 * time.Second},
-		{blobschema.OutcomeProtocol, 0, 0, 1, 6 * time.Second},
-		{blobschema.OutcomeCut, 200, 0, 1, 6 * time.Second},
+		{blobschema.OutcomeProtocol, 0, 0, 0, 6 * time.Second},
+		{blobschema.OutcomeCut, 200, 0, 0, 6 * time.Second},
 		{blobschema.OutcomeNone, 503, time.Hour, 0, 0},
 		{blobschema.OutcomeAborted, 0, 0, 0, 0},
 		{blobschema.OutcomeForbidden, 0, 0, 0, 0},
@@ -151,11 +151,11 @@ func TestBackoff(t *testing.T) {
 		waits = append(waits, p.BackoffUntil.Sub(now).String())
 		now = p.ReadyAt()
 	}
-	want := "2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 17m4s 34m8s 1h0m0s 1h0m0s"
+	want := "2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 5m0s 5m0s"
 	if got := strings.Join(waits[:13], " "); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if p.Failures != math.MaxUint8 || waits[299] != "1h0m0s" {
+	if p.Failures != math.MaxUint8 || waits[299] != "5m0s" {
 		t.Errorf("after 300: %d failures, %s", p.Failures, waits[299])
 	}
 	p.Done(now, answer, 200, 0)

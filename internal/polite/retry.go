@@ -11,7 +11,7 @@ import (
 type Retry struct {
 	Attempts     uint8         // of a URL whose failure may pass soon; default 3
 	FewAttempts  uint8         // of one whose failure seldom passes: no such name, TLS, not HTTP; default 2
-	HostFailures uint8         // in a row before a host is given up; default 10
+	HostFailures uint8         // URLs in a row without an answer before a host is given up; default 10
 	Wait         time.Duration // before the second attempt, four times longer before each further one; default 30 s
 }
 
@@ -80,7 +80,12 @@ func (r Retry) Next(outcome blobschema.Outcome, status uint16, attempt uint8) (a
 	return true, min(after, MaxRetryWait)
 }
 
-// GivenUp says whether a host has failed so often in a row that what waits for it is to
-// be refused rather than to wait for longer and longer back-offs: without it a dead host
-// with many URLs would keep a crawl from ever ending. One answer takes it back.
-func (r Retry) GivenUp(p *Pace) bool { return p.Failures >= r.withDefaults().HostFailures }
+// GivenUp says whether a host has been silent so often that what waits for it is to be
+// refused rather than to wait for longer and longer back-offs: without it a dead host with
+// many URLs would keep a crawl from ever ending. silent counts different URLs, asked for
+// the first time, in a row: a few that never answer, tried again and again, do not make a
+// dead host.
+func (r Retry) GivenUp(silent int) bool { return silent >= int(r.withDefaults().HostFailures) }
+
+// Silent reports whether an outcome means that the host gave no answer at all.
+func Silent(o blobschema.Outcome) bool { return classOf(o, 0) == failed }

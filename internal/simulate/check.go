@@ -14,10 +14,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// learnPace takes note of what a robots.txt asks of us, once its answer is here.
-func (w *world) learnPace(host string, body []byte) {
+// learnPace takes note of what a robots.txt asks of us, once its answer is here. It
+// binds the step at once, and others from the step's clean end on: what a crashed step
+// had only just learnt, nobody knows.
+func (p *proc) learnPace(host string, body []byte) {
 	if d, ok := polite.ParseRobots(body, agent).CrawlDelay(); ok {
-		w.pace[host] = max(w.pace[host], min(d, polite.MaxCrawlDelay))
+		p.learnt[host] = max(p.learnt[host], min(d, polite.MaxCrawlDelay))
 	}
 }
 

@@ -27,19 +27,23 @@ type proc struct {
 	step     *crawl.Step // if the actor is one
 	part     partition.ID
 	kind     string
+	id       int
 	kindly   bool // no faults befall it
 	dead     bool
 	ended    bool
 	frozen   time.Duration // until then
 	fetching map[uint64]page.Request
 	onEnd    func(error)
+	learnt   map[string]time.Duration // pace that robots.txt files asked for, by host
 }
 
 func (p *proc) now() crawl.Now { return crawl.Now{Wall: p.w.wall(), Mono: p.w.now} }
 
 func (p *proc) start() {
-	p.fetching = map[uint64]page.Request{}
-	p.w.note(p.kind, "start", fmt.Sprint(p.part))
+	p.fetching, p.learnt = map[uint64]page.Request{}, map[string]time.Duration{}
+	p.w.procs++
+	p.id = p.w.procs
+	p.w.note(p.name(), "start")
 	p.took(p.actor.Start(p.now()))
 }
 
@@ -50,7 +54,7 @@ func (p *proc) took(issues []crawl.Issue) {
 	}
 	if ended, err := p.actor.Ended(); ended && !p.ended {
 		p.ended = true
-		p.w.note(p.kind, "end", fmt.Sprint(p.part, err))
+		p.w.note(p.name(), "end", fmt.Sprint(err))
 		if p.onEnd != nil {
 			p.onEnd(err)
 		}
@@ -60,7 +64,7 @@ func (p *proc) took(issues []crawl.Issue) {
 // crash ends the process between two instructions: nothing of it runs again.
 func (p *proc) crash() {
 	p.dead, p.ended = true, true
-	p.w.note(p.kind, "crash", fmt.Sprint(p.part))
+	p.w.note(p.name(), "crash")
 	if p.onEnd != nil {
 		p.onEnd(nil)
 	}
@@ -92,10 +96,12 @@ func (p *proc) reply(r crawl.Reply) {
 	p.took(p.actor.Handle(p.now(), r))
 }
 
+func (p *proc) name() string { return fmt.Sprintf("%s %d/%d", p.kind, p.part, p.id) }
+
 // issue splits an effect into apply and reply, and lets it fail in between.
 func (p *proc) issue(is crawl.Issue) {
 	w, f := p.w, &p.w.cfg.Faults
-	w.note(p.kind, effectName(is.Effect))
+	w.note(p.name(), effectName(is.Effect))
 	switch e := is.Effect.(type) {
 	case crawl.Sleep:
 		w.at(max(0, e.For), func() { p.reply(crawl.Reply{ID: is.ID}) })
@@ -291,8 +297,9 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 	}
 	url := req.URL.String()
 	host := req.Host
-	if last, ok := w.asked[host]; ok && w.now-last < max(w.cfg.Delay, w.pace[host]) {
-		w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", host, w.now-last, max(w.cfg.Delay, w.pace[host]), p.part))
+	pace := max(w.cfg.Delay, w.pace[host], p.learnt[host])
+	if last, ok := w.asked[host]; ok && w.now-last < pace {
+		w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", host, w.now-last, pace, p.part))
 	}
 	w.asked[host] = w.now
 	if req.Deadline.Before(w.wall()) {
@@ -308,8 +315,9 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 		}
 		delete(p.fetching, id)
 		if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
-			w.learnPace(host, o.Body)
+			p.learnPace(host, o.Body)
 		}
+		w.note(p.name(), "answer", url, o.Page.Outcome.String())
 		p.reply(crawl.Reply{ID: id, Value: o})
 	})
 }

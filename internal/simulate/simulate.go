@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"io"
 	"iter"
 	"math/rand/v2"
 	"slices"
@@ -62,6 +63,7 @@ type Config struct {
 	Scope       blobschema.Scope
 	Delay       time.Duration
 	Faults      Faults
+	Trace       io.Writer // every event as a line of text; nil for none
 }
 
 // Result is what came of a run.
@@ -77,7 +79,7 @@ type Result struct {
 
 // Bounds that a run must end within.
 const (
-	maxEvents  = 4_000_000
+	maxEvents  = 400_000
 	maxVirtual = 60 * 24 * time.Hour
 )
 
@@ -129,6 +131,7 @@ type world struct {
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	result  Result
 	ticking bool
+	procs   int
 	done    bool
 	err     error
 }
@@ -236,6 +239,9 @@ func (w *world) note(parts ...string) {
 	for _, p := range parts {
 		w.trace.Write([]byte(p))
 	}
+	if w.cfg.Trace != nil {
+		fmt.Fprintln(w.cfg.Trace, w.now, strings.Join(parts, " "))
+	}
 }
 
 // chance draws a fault of a kind.
@@ -244,6 +250,7 @@ func (w *world) chance(kind string, p float64) bool {
 		return false
 	}
 	w.result.Faults[kind]++
+	w.note("fault", kind)
 	return true
 }
 
@@ -322,7 +329,8 @@ func (w *world) startStep(part partition.ID) {
 		Crawl: w.currentCrawl(), Partition: part, Process: fmt.Sprintf("proc%d", w.result.Steps),
 		Connections: w.cfg.Connections, Lease: 2 * time.Minute, MaxResident: w.cfg.MaxResident,
 		SleepMax: 30 * time.Second, CommitEvery: 20 * time.Second, CommitPages: 40, Linger: 2 * time.Second,
-		Retry: polite.Retry{Attempts: 4, Wait: 5 * time.Second}, Token: agent, Software: agent,
+		CrashesAllowed: 1 << 30, // injected crashes are nobody's fault
+		Retry:          polite.Retry{Attempts: 4, Wait: 5 * time.Second}, Token: agent, Software: agent,
 	}
 	if w.rng.IntN(4) == 0 {
 		cfg.Deadline = w.between(10*time.Second, 5*time.Minute)
@@ -343,6 +351,9 @@ func (w *world) startStep(part partition.ID) {
 		case p.dead:
 		case err == nil:
 			w.warm[part] = s.Warm()
+			for host, d := range p.learnt {
+				w.pace[host] = max(w.pace[host], d)
+			}
 			if w.rng.IntN(2) == 0 {
 				w.at(w.between(0, time.Second), w.startTick)
 			}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"flag"
+	"os"
 	"runtime"
 	"testing"
 )
@@ -11,10 +12,16 @@ var (
 	first = flag.Uint64("first", 1, "seed of the first scenario")
 )
 
+var traced = flag.Bool("events", false, "print every event")
+
 func TestScenarios(t *testing.T) {
 	faults := map[string]int{}
 	for seed := *first; seed < *first+uint64(*seeds); seed++ {
-		res, err := Run(Scenario(seed))
+		cfg := Scenario(seed)
+		if *traced {
+			cfg.Trace = os.Stdout
+		}
+		res, err := Run(cfg)
 		if err != nil {
 			t.Errorf("seed %d: %v (%d events, %v)", seed, err, res.Events, res.Virtual)
 		}

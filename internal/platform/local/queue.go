@@ -120,9 +120,10 @@ func Receives(m *pubsub.Message) (int, bool) {
 // Topic returns the sending side of a queue. Concurrent sends share calls of up
 // to ten messages. The caller shuts it down.
 func (s *Store) Topic(name string) *pubsub.Topic {
-	return pubsub.NewTopic(&topic{s, name}, &batcher.Options{
-		MaxHandlers: 1, MaxBatchSize: maxBatch, MaxBatchByteSize: MaxMessageBytes,
-	})
+	// No MaxBatchByteSize: with it the batcher spins for ever when it is shut down
+	// while a batch is under way (seen in gocloud.dev v0.47.0: nextBatch never
+	// returns nil then).
+	return pubsub.NewTopic(&topic{s, name}, &batcher.Options{MaxHandlers: 1, MaxBatchSize: maxBatch})
 }
 
 type topic struct {
@@ -132,6 +133,9 @@ type topic struct {
 
 // SendBatch implements driver.Topic: all messages are durable on return.
 func (t *topic) SendBatch(ctx context.Context, ms []*driver.Message) error {
+	if len(ms) == 0 { // as the batcher may do when it is shut down
+		return nil
+	}
 	delays := make([]time.Duration, len(ms))
 	for i, m := range ms {
 		var err error

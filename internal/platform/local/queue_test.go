@@ -288,6 +288,33 @@ func TestCallsArePacked(t *testing.T) {
 	})
 }
 
+// TestShutdownWhileSending: a topic that is shut down sends what it has, and ends.
+func TestShutdownWhileSending(t *testing.T) {
+	inQueue(t, embedded.QueueConfig{}, func(q *queueTest) {
+		topic := q.store.Topic("q")
+		release := make(chan struct{})
+		q.calls.hold = func(op string) {
+			if op == OpSend {
+				<-release
+			}
+		}
+		var wg sync.WaitGroup
+		for range 11 {
+			wg.Go(func() { must(q, topic.Send(q.Context(), &pubsub.Message{})) })
+		}
+		synctest.Wait()
+		wg.Go(func() { must(q, topic.Shutdown(q.Context())) })
+		synctest.Wait()
+		close(release)
+		wg.Wait()
+		visible, _, _, err := q.store.Depth("q")
+		must(q, err)
+		if n := q.calls.count(OpSend); visible != 11 || n != 2 {
+			q.Fatalf("%d messages in %d calls, want 11 in 2", visible, n)
+		}
+	})
+}
+
 // TestShutdownGivesBack: what a subscription holds is free when it ends.
 func TestShutdownGivesBack(t *testing.T) {
 	inQueue(t, embedded.QueueConfig{Visibility: time.Hour}, func(q *queueTest) {

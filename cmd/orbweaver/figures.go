@@ -1,0 +1,78 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/engine"
+)
+
+// figures are what is shown of a running crawl: totals since it began, rates of this
+// run.
+type figures struct {
+	Seconds        float64          `json:"seconds"` // since this run began
+	Pages          int64            `json:"pages"`
+	PagesPerSecond float64          `json:"pages_per_second"` // smoothed
+	HostsActive    int              `json:"hosts_active"`     // being asked now
+	HostsKnown     int64            `json:"hosts_known"`
+	Queue          int64            `json:"queue"` // URLs known and not settled
+	Bytes          int64            `json:"bytes"` // received
+	Outcomes       map[string]int64 `json:"outcomes,omitempty"`
+	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
+	SecondsLeft    float64          `json:"seconds_left,omitempty"`
+}
+
+// rateMemory is how long ago a page has lost most of its weight in the rate.
+const rateMemory = 5 * time.Second
+
+// meter makes figures of snapshots. It belongs to one goroutine.
+type meter struct {
+	start    time.Time
+	deadline time.Time // of --max-time; zero for none
+
+	last         time.Time
+	pages        int64   // at last
+	done, passed float64 // pages and seconds, the older the less they weigh
+}
+
+func newMeter(start time.Time, maxTime time.Duration, pages int64) *meter {
+	m := &meter{start: start, last: start, pages: pages}
+	if maxTime > 0 {
+		m.deadline = start.Add(maxTime)
+	}
+	return m
+}
+
+// read takes a snapshot's figures. Both sums of the rate decay alike, so that it is
+// right from the first second on.
+func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
+	if dt := now.Sub(m.last).Seconds(); dt > 0 {
+		w := math.Exp(-dt / rateMemory.Seconds())
+		m.done = m.done*w + float64(max(s.Totals.Pages-m.pages, 0))
+		m.passed = m.passed*w + dt
+		m.last, m.pages = now, s.Totals.Pages
+	}
+	f := figures{
+		Seconds: now.Sub(m.start).Seconds(), Pages: s.Totals.Pages,
+		HostsActive: s.Active, HostsKnown: s.Totals.Hosts,
+		Queue: s.Totals.Pending + s.Totals.Unexamined, Bytes: s.Totals.Bytes, Outcomes: s.Totals.Outcomes,
+	}
+	if m.passed > 0 {
+		f.PagesPerSecond = m.done / m.passed
+	}
+	m.limit(&f, now, s.Crawl.Settings.MaxPages)
+	return f
+}
+
+// limit finds the limit that will be reached first.
+func (m *meter) limit(f *figures, now time.Time, maxPages int64) {
+	if !m.deadline.IsZero() {
+		f.Limit, f.SecondsLeft = "max-time", max(m.deadline.Sub(now).Seconds(), 0)
+	}
+	if maxPages > 0 && f.PagesPerSecond > 0 {
+		left := float64(max(maxPages-f.Pages, 0)) / f.PagesPerSecond
+		if f.Limit == "" || left < f.SecondsLeft {
+			f.Limit, f.SecondsLeft = "max-pages", left
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// reporter tells what a crawl does. All its methods but Write are called by one
+// goroutine at a time; progress several times a second.
+type reporter interface {
+	io.Writer // warnings, one line each
+	started(*beginning)
+	progress(*figures)
+	ended(*summary)
+	failed(err error)
+}
+
+// beginning is what is told when a crawl begins or goes on.
+type beginning struct {
+	Crawl   string              `json:"crawl"`
+	Data    string              `json:"data"`
+	Resumed bool                `json:"resumed"`
+	Seeds   int                 `json:"seeds_added"`
+	Pages   int64               `json:"pages"` // of earlier runs
+	Set     blobschema.Settings `json:"settings"`
+}
+
+func (b *beginning) String() string {
+	if !b.Resumed {
+		return fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, b.Data, plural(int64(b.Seeds), "URL"))
+	}
+	s := fmt.Sprintf("crawl %s in %s goes on after %s", b.Crawl, b.Data, plural(b.Pages, "page"))
+	if b.Seeds > 0 {
+		s += fmt.Sprintf(", with %s more", plural(int64(b.Seeds), "URL"))
+	}
+	return s
+}
+
+// newReporter chooses how to tell: as JSON on out, nothing, or for people, live where
+// errOut is a terminal that can, in lines otherwise.
+func newReporter(f *crawlFlags, out, errOut io.Writer) reporter {
+	switch tty, live := terminal(errOut); {
+	case f.json:
+		return &events{Writer: errOut, enc: json.NewEncoder(out), quiet: f.quiet}
+	case f.quiet:
+		return silent{errOut}
+	case live:
+		return &liveView{screen: screen{out: errOut, size: tty}, out: out}
+	}
+	return &lineView{Writer: errOut, out: out}
+}
+
+// terminal tells whether w is a terminal that understands the usual sequences.
+func terminal(w io.Writer) (size func() (width, height int), ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil, false
+	}
+	return func() (int, int) {
+		width, height, err := term.GetSize(int(f.Fd()))
+		if err != nil || width < 1 {
+			return 80, 24
+		}
+		return width, height
+	}, true
+}
+
+// liveView shows a block that keeps changing.
+type liveView struct {
+	screen
+	out   io.Writer
+	title string
+}
+
+func (v *liveView) started(b *beginning) {
+	fmt.Fprintln(v, b)
+	v.title = "orbweaver " + b.Crawl
+}
+
+func (v *liveView) progress(f *figures) { v.show(frame(v.title, f)) }
+func (v *liveView) failed(error)        { v.show(nil) }
+
+func (v *liveView) ended(s *summary) {
+	v.show(nil)
+	io.WriteString(v.out, s.text())
+}
+
+// lineView writes a line every few seconds.
+type lineView struct {
+	io.Writer
+	out  io.Writer
+	last float64
+}
+
+const lineSeconds = 5
+
+func (v *lineView) started(b *beginning) { fmt.Fprintln(v, b) }
+func (v *lineView) failed(error)         {}
+func (v *lineView) ended(s *summary)     { io.WriteString(v.out, s.text()) }
+
+func (v *lineView) progress(f *figures) {
+	if f.Seconds-v.last >= lineSeconds {
+		v.last = f.Seconds
+		fmt.Fprintln(v, line(f))
+	}
+}
+
+// silent tells nothing but warnings.
+type silent struct{ io.Writer }
+
+func (silent) started(*beginning) {}
+func (silent) progress(*figures)  {}
+func (silent) ended(*summary)     {}
+func (silent) failed(error)       {}
+
+// events writes one JSON object a line.
+type events struct {
+	io.Writer
+	enc   *json.Encoder
+	quiet bool // no progress
+	last  float64
+}
+
+// stamp begins every event.
+type stamp struct {
+	Event string    `json:"event"` // started, progress, finished, stopped or error
+	Time  time.Time `json:"time"`
+}
+
+func stamped(event string) stamp { return stamp{event, time.Now().UTC()} }
+
+func (v *events) started(b *beginning) {
+	v.enc.Encode(struct {
+		stamp
+		*beginning
+	}{stamped("started"), b})
+}
+
+func (v *events) progress(f *figures) {
+	if v.quiet || f.Seconds-v.last < 1 {
+		return
+	}
+	v.last = f.Seconds
+	v.enc.Encode(struct {
+		stamp
+		*figures
+	}{stamped("progress"), f})
+}
+
+func (v *events) ended(s *summary) {
+	event := "finished"
+	if s.Status == exitStopped {
+		event = "stopped"
+	}
+	v.enc.Encode(struct {
+		stamp
+		Summary *summary `json:"summary"`
+	}{stamped(event), s})
+}
+
+func (v *events) failed(err error) {
+	v.enc.Encode(struct {
+		stamp
+		Error  string `json:"error"`
+		Status exit   `json:"status"`
+	}{stamped("error"), err.Error(), statusOf(err)})
+}

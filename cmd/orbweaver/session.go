@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// refresh is how often the display is brought up to date.
+const refresh = 200 * time.Millisecond
+
+// session is one run of a crawl in a folder: what the crawl and demo commands have in
+// common. Its fields are set before run.
+type session struct {
+	dir   string
+	seeds []weburl.URL
+	fresh blobschema.Crawl // the record of a new crawl, its identity apart
+	// resume makes the record of a crawl that goes on from the stored one.
+	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
+	connections int
+	allowNet    []netip.Prefix
+	maxTime     time.Duration
+	retry       polite.Retry
+	perRun      []string // flags of this run that going on needs again
+	reporter    reporter
+
+	ledger   ledger.Ledger
+	platform *platform.Platform
+	engine   *engine.Engine
+	crawl    blobschema.Crawl
+	created  bool
+	added    int   // seeds
+	before   int64 // pages of earlier runs
+	began    time.Time
+	cpu      time.Duration // used before the run
+}
+
+// errMaxTime is why a run ends that took --max-time.
+var errMaxTime = errors.New("--max-time is over")
+
+// run opens the folder, crawls until the end or the end of ctx, and returns what came
+// of it. after is called with the platform still open. The folder is closed when run
+// returns.
+func (s *session) run(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
+	s.began, s.cpu = time.Now(), cpuTime()
+	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
+		return nil, explain(s.dir, err)
+	}
+	defer func() {
+		if cerr := s.platform.Close(); cerr != nil {
+			err = errors.Join(err, explain(s.dir, cerr))
+		}
+	}()
+	if err := s.open(ctx); err != nil {
+		return nil, explain(s.dir, err)
+	}
+	if s.maxTime > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, s.began.Add(s.maxTime), errMaxTime)
+		defer cancel()
+	}
+	s.reporter.started(&beginning{
+		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before, Set: s.crawl.Settings,
+	})
+	end, err := s.watch(ctx)
+	if err != nil {
+		return nil, explain(s.dir, err)
+	}
+	// What follows reads and writes a little more; ctx may have ended.
+	if sum, err = s.summarize(end, context.Cause(ctx)); err != nil {
+		return nil, err
+	}
+	if err := after(context.WithoutCancel(ctx), sum); err != nil {
+		return nil, explain(s.dir, err)
+	}
+	return sum, nil
+}
+
+// open creates the crawl or goes on with the one there is, and makes an engine for it.
+func (s *session) open(ctx context.Context) error {
+	// How to fetch stands in the record, which only an engine can read: hence two.
+	opener, err := engine.New(s.platform, engine.Config{Ledger: &s.ledger})
+	if err != nil {
+		return err
+	}
+	check := func(c *blobschema.Crawl) error {
+		resumed, err := s.resume(*c)
+		if err == nil {
+			*c = resumed
+		}
+		return err
+	}
+	if s.crawl, s.created, s.added, err = opener.Begin(s.fresh, s.seeds, check); err != nil {
+		return err
+	}
+	if s.before, err = s.pagesBefore(ctx); err != nil {
+		return err
+	}
+	set := &s.crawl.Settings
+	cfg := engine.Config{
+		Step: crawl.StepConfig{
+			Token: productToken(set.UserAgent), Software: "orbweaver/" + version, Compressed: true, Retry: s.retry,
+		},
+		Fetch: fetch.Config{
+			UserAgent: set.UserAgent, Token: productToken(set.UserAgent), AllowNet: s.allowNet,
+			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections,
+		},
+		Connections: s.connections, Ledger: &s.ledger,
+		Log: slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if err := cfg.Fetch.Validate(); err != nil {
+		return err
+	}
+	if s.engine, err = engine.New(s.platform, cfg); err != nil {
+		return err
+	}
+	_, _, _, err = s.engine.Begin(blobschema.Crawl{}, nil, nil)
+	return err
+}
+
+// pagesBefore is how many pages the crawl has already.
+func (s *session) pagesBefore(ctx context.Context) (int64, error) {
+	heads, err := readHeads(ctx, s.platform, &s.crawl)
+	if err != nil {
+		return 0, err
+	}
+	pages := int64(0)
+	for i := range heads {
+		pages += heads[i].Totals.Pages
+	}
+	return pages, nil
+}
+
+// readHeads reads the heads of the partitions that have one.
+func readHeads(ctx context.Context, p *platform.Platform, c *blobschema.Crawl) ([]blobschema.Head, error) {
+	keys := make([]string, c.Partitions)
+	for i := range keys {
+		keys[i] = blobschema.HeadKey(c.ID, partition.ID(i))
+	}
+	recs, err := engine.ReadRecords(ctx, p, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read heads: %w", err)
+	}
+	var heads []blobschema.Head
+	for i, rec := range recs {
+		if !rec.Found {
+			continue
+		}
+		var h blobschema.Head
+		if err := json.Unmarshal(rec.Value, &h); err != nil {
+			return nil, fmt.Errorf("read head of partition %d: %w: %w", i, blobschema.ErrDamaged, err)
+		}
+		heads = append(heads, h)
+	}
+	return heads, nil
+}
+
+// watch runs the engine and tells of its progress.
+func (s *session) watch(ctx context.Context) (end engine.End, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		end, err = s.engine.Run(ctx)
+	}()
+	m := newMeter(s.began, s.maxTime, s.before)
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return end, err
+		case now := <-tick.C:
+			snap := s.engine.Snapshot()
+			f := m.read(now, &snap)
+			s.reporter.progress(&f)
+		}
+	}
+}
+
+// summarize says how the run ended. cause is why ctx did, if it has.
+func (s *session) summarize(end engine.End, cause error) (*summary, error) {
+	snap := s.engine.Snapshot()
+	t := snap.Totals
+	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: archiveOf(s.dir, s.crawl.ID), End: end, Totals: t}
+	sum.idle = !s.created && s.added == 0 && snap.Calls.Functions == 0 && end != engine.Stopped
+	pages := plural(t.Pages, "page")
+	sum.Resume = resumeCommand(s.dir, s.perRun...)
+	switch {
+	case end == engine.Stopped && errors.Is(cause, errMaxTime):
+		sum.Status = exitStopped
+		sum.Reason = fmt.Sprintf("Stopped after --max-time %s, with %s.", s.maxTime, pages)
+	case end == engine.Stopped:
+		sum.Status = exitStopped
+		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
+	case end == engine.Limited:
+		sum.Reason = fmt.Sprintf("The limit of --max-pages %d is reached: %s.", s.crawl.Settings.MaxPages, pages)
+		more := fmt.Sprintf("--max-pages=%d", 2*s.crawl.Settings.MaxPages)
+		sum.Resume = resumeCommand(s.dir, append([]string{more}, s.perRun...)...)
+	case sum.idle:
+		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
+		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)
+	case t.DeadMail > 0:
+		sum.Status, sum.Resume = exitDeadLetters, ""
+		sum.Reason = fmt.Sprintf("Finished, but %s between partitions could not be read: %s.", plural(t.DeadMail, "message"), pages)
+	case t.Pages == 0:
+		sum.Status, sum.Resume = exitNothing, ""
+		sum.Reason = "Finished: nothing could be fetched."
+	default:
+		sum.Resume = ""
+		sum.Reason = fmt.Sprintf("Finished: nothing is left to do, %s.", pages)
+	}
+	return sum, sum.measure(snap.Calls, t.Pages-s.before, time.Since(s.began), cpuTime()-s.cpu)
+}
+
+// stopped is what ends a command whose summary says it all: nil for status 0.
+func stopped(status exit) error {
+	if status == exitOK {
+		return nil
+	}
+	return fail(status, nil)
+}
+
+var _ io.Writer = reporter(nil)

@@ -1,0 +1,64 @@
+//go:build unix
+
+package extract
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// cpuTime is what this process has used so far: unlike the clock it does not
+// count the time that other processes had.
+func cpuTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func TestHostile(t *testing.T) {
+	self := mustParse(t, selfURL)
+	for _, tt := range hostile {
+		t.Run(tt.name, func(t *testing.T) {
+			body := []byte(tt.make(*hostileBytes))
+			contentType := tt.contentType
+			if contentType == "" {
+				contentType = "text/html; charset=utf-8"
+			}
+			start := cpuTime(t)
+			r := HTML(body, contentType, self, "")
+			took := cpuTime(t) - start
+			t.Logf("%v of CPU for %d bytes, %d links, %d dropped", took, len(body), len(r.Links), r.Dropped)
+			if took > 2*time.Second {
+				t.Error("too slow")
+			}
+			if len(r.Links) > MaxLinks || len(r.Title) > maxTitle {
+				t.Errorf("%d links, title of %d bytes", len(r.Links), len(r.Title))
+			}
+		})
+	}
+}
+
+// TestAfterManyAttributes: small tags are as fast behind a tag of many attributes
+// as by themselves.
+func TestAfterManyAttributes(t *testing.T) {
+	self := mustParse(t, selfURL)
+	small := strings.Repeat("<b a>", 400_000)
+	fastest := func(body string) time.Duration {
+		best := time.Hour
+		for range 3 {
+			start := cpuTime(t)
+			HTML([]byte(body), "text/html; charset=utf-8", self, "")
+			best = min(best, cpuTime(t)-start)
+		}
+		return best
+	}
+	alone, behind := fastest(small), fastest("<b "+attributeBomb(maxToken-5)+">"+small)
+	t.Logf("alone %v, behind %v", alone, behind)
+	if behind > 2*alone {
+		t.Errorf("%v behind many attributes, %v alone", behind, alone)
+	}
+}

@@ -1,0 +1,170 @@
+package fsck_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// memory is a store in memory, as a crawl left it.
+type memory struct {
+	records map[string]string
+	objects map[string][]byte
+}
+
+func (m *memory) Record(_ context.Context, key string) ([]byte, bool, error) {
+	v, ok := m.records[key]
+	return []byte(v), ok, nil
+}
+
+func (m *memory) Object(_ context.Context, name string) ([]byte, error) {
+	b, ok := m.objects[name]
+	if !ok {
+		return nil, fmt.Errorf("no object %s", name)
+	}
+	return b, nil
+}
+
+func (m *memory) List(_ context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, n := range slices.Sorted(maps.Keys(m.objects)) {
+			if strings.HasPrefix(n, prefix) && !yield(n, nil) {
+				return
+			}
+		}
+	}
+}
+
+// clone copies the maps; objects are replaced by tests, never changed in place.
+func (m *memory) clone() *memory {
+	return &memory{records: maps.Clone(m.records), objects: maps.Clone(m.objects)}
+}
+
+const (
+	crawlID    = "test"
+	partitions = 4
+)
+
+// smallWeb has hosts that refuse, redirect and forbid, and none that takes long.
+var smallWeb = simweb.Config{
+	Seed: 7, Hosts: 8, Pages: simweb.Pages{Min: 8, Max: 20}, PageBytes: 2 << 10, LinksPerPage: 10,
+	Connection: simweb.Connection{Gzip: 0.5, Chunked: 0.3},
+	Robots:     simweb.RobotsShares{AllowAll: 0.2, Sections: 0.3, Forbidden: 0.15},
+	Kinds:      simweb.PageShares{Redirect: 0.1, Gone: 0.1, Media: 0.05, Duplicate: 0.05, NoFollow: 0.05},
+	Links:      simweb.LinkShares{NoFollow: 0.05, Odd: 0.1},
+}
+
+// crawled is one crawl of the generated web, whole; made once for all tests.
+var crawled = sync.OnceValues(func() (*memory, error) {
+	return crawlOnce(crawl.StepConfig{CommitEvery: 200 * time.Millisecond, CommitMin: 20 * time.Millisecond, CommitPages: 25}, 0, 60*time.Second)
+})
+
+// cut is a crawl that was stopped early: with URLs pending, and mail not applied.
+var cut = sync.OnceValues(func() (*memory, error) {
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, 60, 60*time.Second)
+})
+
+func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*memory, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	web, err := simweb.New(smallWeb)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer srv.Close()
+	p, err := platform.Memory(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	step.Token, step.Software, step.Compressed = "orbweaver", "orbweaver", true
+	e, err := engine.New(p, engine.Config{
+		Step:  step,
+		Fetch: fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var seeds []weburl.URL
+	for _, s := range srv.Web().Seeds() {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		seeds = append(seeds, u)
+	}
+	want := blobschema.Crawl{
+		ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: 64, Partitions: partitions,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, Delay: 2 * time.Millisecond, MaxPages: maxPages},
+	}
+	if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
+		return nil, err
+	}
+	if _, err := e.Run(ctx); err != nil {
+		return nil, err
+	}
+	return copyOf(ctx, p)
+}
+
+// copyOf copies what a platform holds.
+func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
+	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
+	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID)}
+	for q := range partition.ID(partitions) {
+		keys = append(keys, blobschema.HeadKey(crawlID, q))
+	}
+	recs, err := engine.ReadRecords(ctx, p, keys)
+	if err != nil {
+		return nil, err
+	}
+	for i, rec := range recs {
+		if rec.Found {
+			m.records[keys[i]] = string(rec.Value)
+		}
+	}
+	objects := p.Bucket.List(nil)
+	for {
+		o, err := objects.Next(ctx)
+		if err == io.EOF {
+			return m, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m.objects[o.Key], err = p.Bucket.ReadAll(ctx, o.Key); err != nil {
+			return nil, err
+		}
+		m.objects[o.Key] = bytes.Clone(m.objects[o.Key])
+	}
+}
+
+func mustCrawl(t testing.TB, once func() (*memory, error)) *memory {
+	t.Helper()
+	m, err := once()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.clone()
+}

@@ -1,0 +1,426 @@
+package fsck
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Store is what is checked. One goroutine calls it.
+type Store interface {
+	// Record reads a record of the key-value table; found is false if there is none.
+	Record(ctx context.Context, key string) (value []byte, found bool, err error)
+	// Object reads a whole object. The checker does not change the bytes.
+	Object(ctx context.Context, name string) ([]byte, error)
+	// List yields the names of all objects that begin with prefix.
+	List(ctx context.Context, prefix string) iter.Seq2[string, error]
+}
+
+// WARCs says how much of the WARC objects is read: nearly all the bytes of a crawl.
+type WARCs uint8
+
+// The extents.
+const (
+	AllWARCs  WARCs = iota
+	SomeWARCs       // one in 32 of each partition, the first included; of the others only that they exist
+)
+
+const sampleEvery = 32
+
+// Options configure a check. The zero value checks all of the active crawl.
+type Options struct {
+	Crawl string // id; "" for the one that the record of the active crawl names
+	WARCs WARCs
+	// Delay is the least time between two answers of a host (I9); 0 stands for the
+	// one in the crawl's settings, which is wrong for a crawl that was slowed down later.
+	Delay time.Duration
+	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
+	MaxViolations int
+	// Progress, if not nil, is called now and then by the goroutine that runs Check.
+	Progress func(Progress)
+}
+
+// Progress is how far a check is.
+type Progress struct {
+	Phase       string // "state", "links"
+	Done, Total int    // partitions
+	Pages       int64  // read so far
+}
+
+// Violation is one broken promise.
+type Violation struct {
+	Invariant string `json:"invariant"` // "I1" to "I9", or "limit"
+	What      string `json:"what"`
+	Where     string `json:"where"` // object or key
+}
+
+// String is the violation on one line.
+func (v Violation) String() string { return v.Invariant + " " + v.Where + ": " + v.What }
+
+// Report is what a check found. The same store gives the same report.
+type Report struct {
+	Crawl      string `json:"crawl"`
+	Partitions int    `json:"partitions"`
+	Commits    int    `json:"commits"` // visible
+	Objects    int    `json:"objects"` // of the crawl, named or not
+	WARCs      int    `json:"warcs"`   // named
+	WARCsRead  int    `json:"warcs_read"`
+	Orphans    int    `json:"orphans"` // objects that nothing names: what crashes and merges leave
+	Dead       int    `json:"dead_letters"`
+	Pages      int64  `json:"pages"`     // page records, robots.txt included
+	URLs       int64  `json:"urls"`      // known
+	Pending    int64  `json:"pending"`   // of them
+	InFlight   int64  `json:"in_flight"` // URLs in mail not applied yet, or held for it, repeats included
+	Links      int64  `json:"links"`     // followed
+
+	Violations []Violation `json:"violations"` // the first of each invariant
+	Found      int         `json:"found"`      // violations, also those not kept
+}
+
+// Clean reports whether nothing is damaged.
+func (r *Report) Clean() bool { return r.Found == 0 }
+
+// ErrNoCrawl says that the store holds no crawl.
+var ErrNoCrawl = errors.New("there is no crawl")
+
+// Check checks a crawl. Its error says why it could not be done: a record could not
+// be read, ctx ended, or there is no crawl. All that is wrong with what is stored is
+// in the report, an object that cannot be read too.
+func Check(ctx context.Context, s Store, opt Options) (Report, error) {
+	if opt.MaxViolations <= 0 {
+		opt.MaxViolations = 100
+	}
+	c := &checker{ctx: ctx, store: s, opt: opt, listed: map[string]bool{}, named: map[string]string{}, kept: map[string]int{}, said: map[Violation]bool{}}
+	if err := c.check(); err != nil {
+		return c.report, fmt.Errorf("check crawl: %w", err)
+	}
+	return c.report, nil
+}
+
+// errUnusable ends a check early: what was found is all that can be.
+var errUnusable = errors.New("the rest cannot be checked")
+
+// checker is one run of Check.
+type checker struct {
+	ctx    context.Context
+	store  Store
+	opt    Options
+	report Report
+	kept   map[string]int // violations by invariant
+	said   map[Violation]bool
+	phase  string
+
+	id     string
+	crawl  blobschema.Crawl
+	hash   partition.Hash
+	pmap   *partition.Map
+	parts  []*part         // by ID
+	listed map[string]bool // all objects of the crawl
+	named  map[string]string
+	seeds  []seed
+	asked  []asked         // for I9
+	hops   map[uint64]bool // what a robots.txt redirected to
+}
+
+// part is what is kept of a partition from one phase to the next.
+type part struct {
+	id      partition.ID
+	head    blobschema.Head
+	man     *blobschema.Manifest // that the head names; nil before the first commit
+	broken  bool                 // a commit or run cannot be read: known is not whole
+	known   []uint64             // fingerprints of all known URLs, sorted
+	flights []uint64             // of URLs on their way to this partition, sorted
+}
+
+func (c *checker) check() error {
+	if err := c.open(); err != nil {
+		if errors.Is(err, errUnusable) {
+			return nil
+		}
+		return err
+	}
+	if err := c.readSeeds(); err != nil {
+		return err
+	}
+	for i, p := range c.parts {
+		c.progress("state", i)
+		if err := c.checkPartition(p); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.parts {
+		slices.Sort(p.flights)
+		c.report.InFlight += int64(len(p.flights))
+	}
+	c.checkSeeds()
+	for i, p := range c.parts {
+		c.progress("links", i)
+		if err := c.checkReferences(p); err != nil {
+			return err
+		}
+	}
+	c.checkPace()
+	if err := c.checkGrants(); err != nil {
+		return err
+	}
+	c.countOrphans()
+	return c.ctx.Err()
+}
+
+func (c *checker) progress(phase string, done int) {
+	c.phase = phase
+	if c.opt.Progress != nil {
+		c.opt.Progress(Progress{Phase: phase, Done: done, Total: len(c.parts), Pages: c.report.Pages})
+	}
+}
+
+func (c *checker) violate(invariant, where, format string, args ...any) {
+	c.add(Violation{Invariant: invariant, Where: where, What: fmt.Sprintf(format, args...)})
+}
+
+// add reports a violation, once: an object that two things name is missing once.
+func (c *checker) add(v Violation) {
+	if c.said[v] {
+		return
+	}
+	c.report.Found++
+	if c.kept[v.Invariant]++; c.kept[v.Invariant] <= c.opt.MaxViolations {
+		c.report.Violations = append(c.report.Violations, v)
+		c.said[v] = true
+	}
+}
+
+// record reads and decodes a JSON record. What cannot be decoded is damage.
+func record[T any](c *checker, key string) (v T, found bool, err error) {
+	b, found, err := c.store.Record(c.ctx, key)
+	if err != nil {
+		return v, false, fmt.Errorf("read record %s: %w", key, err)
+	}
+	if !found {
+		return v, false, nil
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		c.violate("I6", key, "the record cannot be decoded: %v", err)
+		return v, true, errUnusable
+	}
+	return v, true, nil
+}
+
+// object reads an object that where names. It returns nil, and the violation is
+// reported, if that cannot be done; the error is that of ctx.
+func (c *checker) object(name, where string) ([]byte, error) {
+	b, err := c.store.Object(c.ctx, name)
+	if err == nil {
+		return b, nil
+	}
+	if ctxErr := c.ctx.Err(); ctxErr != nil {
+		return nil, ctxErr
+	}
+	if !c.listed[name] {
+		c.violate("I6", name, "the object does not exist; %s names it", where)
+	} else {
+		c.violate("I6", name, "the object cannot be read: %v", err)
+	}
+	return nil, nil
+}
+
+// open reads the records of one moment, and lists the objects after it: whatever
+// the heads name is then listed.
+func (c *checker) open() error {
+	c.id = c.opt.Crawl
+	if c.id == "" {
+		act, found, err := record[struct {
+			Crawl string `json:"crawl"`
+		}](c, blobschema.ActiveKey)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return ErrNoCrawl
+		}
+		c.id = act.Crawl
+	}
+	c.report.Crawl = c.id
+	key := blobschema.CrawlKey(c.id)
+	var found bool
+	var err error
+	if c.crawl, found, err = record[blobschema.Crawl](c, key); err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%w with id %q", ErrNoCrawl, c.id)
+	}
+	if c.crawl.Version != blobschema.Version {
+		return fmt.Errorf("crawl %s: %w: %d", c.id, blobschema.ErrVersion, c.crawl.Version)
+	}
+	if err := c.frozen(); err != nil {
+		c.violate("I6", key, "%v", err)
+		return errUnusable
+	}
+	if err := c.heads(); err != nil {
+		return err
+	}
+	// Seeds are added to the record before their mail is sent, so this one has all
+	// that the heads may know of.
+	if c.crawl, _, err = record[blobschema.Crawl](c, key); err != nil {
+		return err
+	}
+	for name, err := range c.store.List(c.ctx, c.id+"/") {
+		if err != nil {
+			return fmt.Errorf("list objects: %w", err)
+		}
+		c.listed[name] = true
+	}
+	c.report.Objects = len(c.listed)
+	for _, p := range c.parts {
+		if err := c.openPartition(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frozen checks what of the crawl record everything else relies on.
+func (c *checker) frozen() (err error) {
+	if c.crawl.ID != c.id {
+		return fmt.Errorf("the record is of crawl %q", c.crawl.ID)
+	}
+	if err := blobschema.CheckCrawlID(c.id); err != nil {
+		return err
+	}
+	if len(c.crawl.HashKey) != 16 {
+		return fmt.Errorf("the hash key has %d bytes, not 16", len(c.crawl.HashKey))
+	}
+	if c.hash, err = partition.NewHash([16]byte(c.crawl.HashKey), c.crawl.Slots); err != nil {
+		return err
+	}
+	if c.pmap, err = partition.NewMap(c.crawl.Slots, c.crawl.Partitions); err != nil {
+		return err
+	}
+	c.report.Partitions = c.crawl.Partitions
+	c.hops = map[uint64]bool{}
+	for p := range partition.ID(c.crawl.Partitions) {
+		c.parts = append(c.parts, &part{id: p})
+	}
+	return nil
+}
+
+// heads reads all heads until they are those of one moment: until two readings
+// name the same commits. Between them, then, all named these at once.
+func (c *checker) heads() error {
+	const tries = 100
+	var last []string
+	for range tries {
+		commits := make([]string, len(c.parts))
+		for i, p := range c.parts {
+			h, found, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
+			if err != nil {
+				return err
+			}
+			if !found {
+				h = blobschema.Head{Partition: p.id}
+			}
+			p.head, commits[i] = h, h.Commit
+		}
+		if last != nil && slices.Equal(commits, last) {
+			return nil
+		}
+		last = commits
+	}
+	return fmt.Errorf("read heads: they changed between any two of %d readings", tries)
+}
+
+// canonical parses a stored URL, and reports one that is not canonical. It returns
+// false for that.
+func (c *checker) canonical(url, where string) (weburl.URL, bool) {
+	u, err := weburl.Parse(url)
+	if err != nil {
+		c.violate("I1", where, "stored URL %q is none: %v", url, err)
+		return u, false
+	}
+	if u.String() != url {
+		c.violate("I1", where, "stored URL %q is not canonical: it would be %q", url, u.String())
+		return u, false
+	}
+	return u, true
+}
+
+func (c *checker) slotOf(u weburl.URL) partition.Slot { return c.hash.Slot(string(u.Host())) }
+
+// owner returns the partition of a stored slot, false if there is no such slot.
+func (c *checker) owner(s partition.Slot) (partition.ID, bool) {
+	if int(s) >= c.pmap.Slots() {
+		return 0, false
+	}
+	return c.pmap.Owner(s), true
+}
+
+// knows reports whether a URL is known to a partition, or on its way to it. One that
+// cannot be read whole is taken to know it.
+func (p *part) knows(fp uint64) bool { return p.broken || has(p.known, fp) || has(p.flights, fp) }
+
+func has(sorted []uint64, fp uint64) bool {
+	_, ok := slices.BinarySearchFunc(sorted, fp, cmp.Compare[uint64])
+	return ok
+}
+
+// checkGrants checks the limit of pages: no partition stores more than it was
+// granted, and no more is granted than the limit.
+func (c *checker) checkGrants() error {
+	if c.crawl.Settings.MaxPages <= 0 {
+		return nil
+	}
+	key := blobschema.GrantsKey(c.id)
+	// A grant is made before its pages are asked for, and what is given back was never
+	// used: so a later look at the record than at the heads is harmless.
+	g, found, err := record[blobschema.Grants](c, key)
+	if errors.Is(err, errUnusable) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !found {
+		c.violate("limit", key, "there is no record, but a limit of %d pages", c.crawl.Settings.MaxPages)
+		return nil
+	}
+	var granted int64
+	unused := false
+	for _, p := range c.parts {
+		n := g.Granted[p.id]
+		granted += n
+		if pages := p.head.Totals.Pages; pages > n {
+			c.violate("limit", key, "partition %d has %d pages and was granted %d", p.id, pages, n)
+		} else if pages < n {
+			unused = true
+		}
+	}
+	if granted > g.Limit && unused { // a limit may be lowered below what is there
+		c.violate("limit", key, "%d pages are granted of a limit of %d", granted, g.Limit)
+	}
+	return nil
+}
+
+// countOrphans counts the objects that nothing names.
+func (c *checker) countOrphans() {
+	dead, index := c.id+"/dead/", c.id+"/cdxj/"
+	for name := range c.listed {
+		switch {
+		case c.named[name] != "":
+		case len(name) > len(dead) && name[:len(dead)] == dead:
+			c.report.Dead++
+		case len(name) > len(index) && name[:len(index)] == index: // made from the rest
+		default:
+			c.report.Orphans++
+		}
+	}
+}

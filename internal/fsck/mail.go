@@ -1,0 +1,265 @@
+package fsck
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// checkMarks checks that no mail is applied that was not sent.
+func (c *checker) checkMarks(p *part) {
+	where := p.head.Commit
+	for _, from := range slices.Sorted(maps.Keys(p.man.Applied)) {
+		m := p.man.Applied[from]
+		if !slices.IsSorted(m.Above) || len(m.Above) > 0 && m.Above[0] <= m.Low+1 {
+			c.violate("I5", where, "its marks of mail from %s are %v", sender(from), m)
+		}
+		sent := uint64(0)
+		switch {
+		case from == partition.Intake:
+			sent = uint64(len(c.crawl.SeedBatches))
+		case int(from) < len(c.parts) && from != p.id:
+			if man := c.parts[from].man; man != nil {
+				sent = man.Sent[p.id]
+			} else if c.parts[from].broken {
+				continue
+			}
+		}
+		if last := max(m.Low, slices.Max(append(m.Above, 0))); last > sent {
+			c.violate("I5", where, "mail %d from %s is applied, of which %d were sent", last, sender(from), sent)
+		}
+	}
+}
+
+// checkOutbox checks the mail of a commit: numbered on from the commit before, and
+// readable. What its receiver has not applied is on its way.
+func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReader, prev, m *blobschema.Manifest) {
+	outbox, err := r.Outbox()
+	if err != nil {
+		h.broken = true
+		c.violate("I6", name, "%v", err)
+		return
+	}
+	sent := maps.Clone(prev.Sent)
+	if sent == nil {
+		sent = map[partition.ID]uint64{}
+	}
+	for _, out := range outbox {
+		sent[out.To]++
+		mail, ok := c.mail(h.part, name, out)
+		if !ok {
+			continue
+		}
+		if out.Number != sent[out.To] && m.Seq == prev.Seq+1 {
+			c.violate("I5", name, "mail %d to partition %d follows mail %d", out.Number, out.To, sent[out.To]-1)
+		}
+		sent[out.To] = out.Number
+		to := c.parts[out.To]
+		for i := range mail.URLs {
+			if u, ok := c.canonical(mail.URLs[i].URL, name); ok {
+				if owner := c.pmap.Owner(c.slotOf(u)); owner != out.To {
+					c.violate("I3", name, "mail to partition %d has %s, which is partition %d's", out.To, u, owner)
+				}
+			}
+			if !to.isApplied(h.id, out.Number) {
+				to.flights = append(to.flights, c.hash.Fingerprint(mail.URLs[i].URL))
+			}
+		}
+	}
+	if m.Seq == prev.Seq+1 && !maps.Equal(sent, m.Sent) {
+		c.violate("I5", name, "its mail ends with the numbers %v, and its manifest says %v", sent, m.Sent)
+	}
+	if len(outbox) > 0 && !slices.Contains(m.Unsent, m.Seq) {
+		c.violate("I5", name, "it has mail that its manifest does not name as unsent")
+	}
+}
+
+// mail decodes mail of a commit's outbox, and checks its head.
+func (c *checker) mail(p *part, name string, out blobschema.OutMail) (blobschema.Mail, bool) {
+	mail, err := blobschema.DecodeMail(out.Body)
+	if err != nil {
+		c.violate("I6", name, "mail %d to partition %d: %v", out.Number, out.To, err)
+		return mail, false
+	}
+	if mail.Crawl != c.id || mail.From != p.id || mail.To != out.To || mail.Number != out.Number || int(out.To) >= len(c.parts) || out.To == p.id {
+		c.violate("I5", name, "mail %d to partition %d says it is mail %d of crawl %s from %d to %d", out.Number, out.To, mail.Number, mail.Crawl, mail.From, mail.To)
+		return mail, false
+	}
+	return mail, true
+}
+
+// checkHeld collects the links that are in commits but in no mail yet.
+func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader, m *blobschema.Manifest) {
+	held, err := r.Held()
+	if err != nil {
+		h.broken = true
+		c.violate("I6", name, "%v", err)
+		return
+	}
+	for _, to := range slices.Sorted(maps.Keys(held)) {
+		if int(to) >= len(c.parts) || to == h.id {
+			c.violate("I6", name, "it holds links for partition %d", to)
+			continue
+		}
+		first, waiting := h.man.HeldFrom[to]
+		for _, q := range held[to] {
+			if u, ok := c.canonical(q.URL, name); ok {
+				if owner := c.pmap.Owner(c.slotOf(u)); owner != to {
+					c.violate("I3", name, "it holds %s for partition %d, which is partition %d's", u, to, owner)
+				}
+			}
+			if waiting && m.Seq >= first {
+				h.totals.Held++
+				c.parts[to].flights = append(c.parts[to].flights, c.hash.Fingerprint(q.URL))
+			}
+		}
+	}
+	outside, err := r.Outside()
+	if err != nil {
+		h.broken = true
+		c.violate("I6", name, "%v", err)
+		return
+	}
+	for i := range outside {
+		c.canonical(outside[i].URL, name)
+	}
+}
+
+// seed is a URL that was given from outside.
+type seed struct {
+	fp    uint64
+	owner partition.ID
+	batch uint32 // index in Crawl.SeedBatches
+}
+
+// readSeeds reads the batches of seeds. Those whose mail is not applied are on
+// their way.
+func (c *checker) readSeeds() error {
+	key := blobschema.CrawlKey(c.id)
+	if n := len(c.crawl.SeedBatches); c.crawl.Published > n {
+		c.violate("I5", key, "%d batches of seeds are published, of %d", c.crawl.Published, n)
+	}
+	for i, name := range c.crawl.SeedBatches {
+		c.name(name, key)
+		data, err := c.object(name, key)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			continue
+		}
+		b, err := blobschema.DecodeSeeds(data)
+		if err != nil {
+			c.violate("I6", name, "%v", err)
+			continue
+		}
+		if b.Number != uint64(i+1) || blobschema.SeedsName(c.id, data) != name {
+			c.violate("I6", name, "it holds batch %d of seeds, and is named as batch %d", b.Number, i+1)
+		}
+		for _, q := range b.URLs {
+			u, ok := c.canonical(q.URL, name)
+			if !ok {
+				continue
+			}
+			owner := c.parts[c.pmap.Owner(c.slotOf(u))]
+			s := seed{fp: c.hash.Fingerprint(q.URL), owner: owner.id, batch: uint32(i)}
+			c.seeds = append(c.seeds, s)
+			if !owner.isApplied(partition.Intake, uint64(i+1)) {
+				owner.flights = append(owner.flights, s.fp)
+			}
+		}
+	}
+	return nil
+}
+
+// checkSeeds checks that every seed is known or on its way.
+func (c *checker) checkSeeds() {
+	for _, s := range c.seeds {
+		if !c.parts[s.owner].knows(s.fp) {
+			c.violate("I7", c.crawl.SeedBatches[s.batch], "a seed with fingerprint %016x is not known to partition %d, nor on its way", s.fp, s.owner)
+		}
+	}
+}
+
+// checkReferences checks that every URL that a partition's commits made known to
+// another, or to itself, is known there or on its way. What cannot be read was
+// reported when the commits were read first.
+func (c *checker) checkReferences(p *part) error {
+	if p.man == nil {
+		return nil
+	}
+	missing := 0
+	for name := range blobschema.CommitNames(p.man) {
+		data, err := c.store.Object(c.ctx, name)
+		if ctxErr := c.ctx.Err(); ctxErr != nil {
+			return ctxErr
+		}
+		if err != nil {
+			if missing++; missing == maxMissing {
+				return nil
+			}
+			continue
+		}
+		missing = 0
+		if r, err := blobschema.OpenCommit(data); err == nil {
+			c.checkLinks(name, r)
+			c.checkArrivals(name, r)
+		}
+	}
+	return nil
+}
+
+// checkLinks checks the links followed from a commit's pages.
+func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
+	links, err := r.Links()
+	if err != nil {
+		return // reported already
+	}
+	for i := range links {
+		for _, t := range links[i].Targets {
+			owner, ok := c.owner(t.Slot)
+			if !ok {
+				c.violate("I2", name, "a link goes to slot %d, of %d", t.Slot, c.pmap.Slots())
+				continue
+			}
+			if !t.Followed {
+				continue
+			}
+			c.report.Links++
+			if !c.parts[owner].knows(t.Fingerprint) {
+				c.violate("I7", name, "a link from %016x to %016x (%q) was followed, and partition %d does not know it", links[i].Source, t.Fingerprint, t.Anchor, owner)
+			}
+		}
+	}
+}
+
+// checkArrivals checks what a commit mailed, or holds, for others.
+func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
+	lost := func(to partition.ID, url, how string) {
+		if int(to) < len(c.parts) && !c.parts[to].knows(c.hash.Fingerprint(url)) {
+			c.violate("I7", name, "%s was %s partition %d, which does not know it", url, how, to)
+		}
+	}
+	outbox, err := r.Outbox()
+	if err != nil {
+		return
+	}
+	for _, out := range outbox {
+		if mail, err := blobschema.DecodeMail(out.Body); err == nil {
+			for i := range mail.URLs {
+				lost(out.To, mail.URLs[i].URL, "mailed to")
+			}
+		}
+	}
+	held, err := r.Held()
+	if err != nil {
+		return
+	}
+	for _, to := range slices.Sorted(maps.Keys(held)) {
+		for _, q := range held[to] {
+			lost(to, q.URL, "held for")
+		}
+	}
+}

@@ -1,0 +1,514 @@
+package fsck
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// openPartition reads the manifest that a head names, and checks that they agree.
+func (c *checker) openPartition(p *part) error {
+	key := blobschema.HeadKey(c.id, p.id)
+	h := &p.head
+	if h.Partition != p.id {
+		c.violate("I4", key, "it is the head of partition %d", h.Partition)
+	}
+	if h.Commit == "" {
+		if h.Seq != 0 {
+			c.violate("I4", key, "it names no commit, but says it is the %d-th", h.Seq)
+		}
+		return nil
+	}
+	r, err := c.commit(h.Commit, key)
+	if r == nil {
+		p.broken = true
+		return err
+	}
+	m, err := r.Manifest()
+	if err != nil {
+		p.broken = true
+		c.violate("I6", h.Commit, "%v", err)
+		return nil
+	}
+	p.man = &m
+	if name := blobschema.CommitName(c.id, p.id, m.Seq, m.Fence); name != h.Commit || h.Seq != m.Seq {
+		c.violate("I4", key, "it names %s, the %d-th, whose manifest says it is %s", h.Commit, h.Seq, name)
+	}
+	if m.Fence > h.Fence {
+		c.violate("I4", key, "its fence is %d, that of its commit %d", h.Fence, m.Fence)
+	}
+	c.checkHead(p, key)
+	return nil
+}
+
+// checkHead compares what a head copies from its manifest.
+func (c *checker) checkHead(p *part, key string) {
+	h, m := &p.head, p.man
+	if a, b := figures(h.Totals), figures(m.Totals); a != b {
+		c.violate("I7", key, "its totals are %s, those of the manifest %s", a, b)
+	}
+	if n := applied(m); h.Applied != n {
+		c.violate("I5", key, "it says %d mails are applied, the manifest's marks say %d", h.Applied, n)
+	}
+	for to := range c.parts {
+		n := uint64(0)
+		if to < len(h.Sent) {
+			n = h.Sent[to]
+		}
+		if s := m.Sent[partition.ID(to)]; n != s {
+			c.violate("I5", key, "it says %d mails were sent to partition %d, the manifest %d", n, to, s)
+		}
+	}
+	if h.Epoch != m.Epoch || h.Wish != m.Wish || !slices.Equal(h.Scope, m.NewScope) {
+		c.violate("I6", key, "epoch %d, wish %d and new hosts %q are not the manifest's %d, %d and %q", h.Epoch, h.Wish, h.Scope, m.Epoch, m.Wish, m.NewScope)
+	}
+	if h.Published > h.Seq {
+		c.violate("I5", key, "it says the mail of commit %d is sent, and its last commit is %d", h.Published, h.Seq)
+	}
+	if h.Totals.Pending+h.Totals.Unexamined > 0 && h.Due.IsZero() {
+		c.violate("I7", key, "%d URLs are pending and no time is set to ask for them", h.Totals.Pending+h.Totals.Unexamined)
+	}
+}
+
+// figures are totals in a form to compare and to show.
+func figures(t blobschema.Totals) string {
+	if len(t.Outcomes) == 0 {
+		t.Outcomes = nil
+	}
+	b, err := json.Marshal(t)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func applied(m *blobschema.Manifest) (n uint64) {
+	for _, marks := range m.Applied {
+		n += marks.Low + uint64(len(marks.Above))
+	}
+	return n
+}
+
+// isApplied reports whether a partition has applied a mail.
+func (p *part) isApplied(from partition.ID, number uint64) bool {
+	if p.man == nil {
+		return false
+	}
+	m := p.man.Applied[from]
+	return number <= m.Low || slices.Contains(m.Above, number)
+}
+
+// commit opens a commit object. It returns nil, and the violation is reported, if
+// that cannot be done.
+func (c *checker) commit(name, where string) (*blobschema.CommitReader, error) {
+	data, err := c.object(name, where)
+	if data == nil {
+		return nil, err
+	}
+	r, err := blobschema.OpenCommit(data)
+	if err != nil {
+		c.violate("I6", name, "%v", err)
+		return nil, nil
+	}
+	return r, nil
+}
+
+// name takes note that something names an object, and reports whether it is the
+// only one.
+func (c *checker) name(object, by string) bool {
+	if c.named[object] != "" {
+		return false
+	}
+	c.named[object] = by
+	return true
+}
+
+// history is what the commits of a partition add up to.
+type history struct {
+	*part
+	records []settled
+	totals  blobschema.Totals
+	held    map[partition.ID]int64 // links in commits since HeldFrom
+	state   []entry                // of the runs the manifest names
+	slots   map[partition.Slot]*slotCount
+}
+
+// settled is a page record of a URL.
+type settled struct {
+	fp    uint64
+	slot  partition.Slot
+	gen   uint32
+	state blobschema.State
+	seq   uint64 // of its commit
+}
+
+func (c *checker) checkPartition(p *part) error {
+	if p.man == nil {
+		return nil
+	}
+	h := &history{part: p, held: map[partition.ID]int64{}}
+	if err := c.checkState(h); err != nil {
+		return err
+	}
+	if err := c.walk(h); err != nil {
+		return err
+	}
+	c.checkMarks(p)
+	if p.broken {
+		return nil // counts and comparisons would only repeat it
+	}
+	c.checkSettled(h)
+	c.checkTotals(h)
+	return nil
+}
+
+// maxMissing is how many commits may be missing in a row before the others are given
+// up: the ranges that name them may be wrong.
+const maxMissing = 10
+
+// walk reads all commits of a partition in order.
+func (c *checker) walk(h *history) error {
+	c.checkRanges(h.man, h.head.Commit)
+	prev, missing := &blobschema.Manifest{}, 0
+	for name := range blobschema.CommitNames(h.man) {
+		c.name(name, h.head.Commit)
+		r, err := c.commit(name, h.head.Commit)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			h.broken = true
+			if missing++; missing == maxMissing {
+				return nil
+			}
+			continue
+		}
+		missing = 0
+		m, err := c.readCommit(h, name, r, prev)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			prev = m
+		}
+	}
+	return nil
+}
+
+// readCommit checks one commit and collects what it holds. It returns its manifest,
+// nil if that cannot be read.
+func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader, prev *blobschema.Manifest) (*blobschema.Manifest, error) {
+	c.report.Commits++
+	m, err := r.Manifest()
+	if err != nil {
+		h.broken = true
+		c.violate("I6", name, "%v", err)
+		return nil, nil
+	}
+	c.checkManifest(h.part, name, prev, &m)
+	pages, err := r.Pages()
+	if err != nil {
+		h.broken = true
+		c.violate("I6", name, "%v", err)
+	}
+	if err := c.checkWARCs(h, name, &m, pages); err != nil {
+		return nil, err
+	}
+	before := len(h.records)
+	c.checkPages(h, name, &m, pages)
+	c.checkLinkSources(h, name, r, h.records[before:])
+	c.checkOutbox(h, name, r, prev, &m)
+	c.checkHeld(h, name, r, &m)
+	c.checkDelta(h, name, r, &m)
+	return &m, nil
+}
+
+// checkRanges checks that the ranges of a manifest name all commits before it.
+func (c *checker) checkRanges(m *blobschema.Manifest, name string) {
+	next, fence := uint64(1), uint64(0)
+	for _, r := range m.Commits {
+		if r.From != next {
+			c.violate("I4", name, "its commits go from %d to %d: some are left out", next-1, r.From)
+		}
+		if r.Fence < fence {
+			c.violate("I4", name, "commit %d has fence %d, the one before %d", r.From, r.Fence, fence)
+		}
+		next, fence = r.To+1, r.Fence
+	}
+	if m.Seq != next {
+		c.violate("I4", name, "its commits end with %d, and it is the %d-th", next-1, m.Seq)
+	}
+	if m.Fence < fence {
+		c.violate("I4", name, "its fence is %d, that of the commit before %d", m.Fence, fence)
+	}
+}
+
+// checkManifest checks a commit's manifest against its name and its predecessor.
+func (c *checker) checkManifest(p *part, name string, prev, m *blobschema.Manifest) {
+	if m.Crawl != c.id || m.Partition != p.id || blobschema.CommitName(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
+		c.violate("I4", name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
+	}
+	if m.Epoch < prev.Epoch || m.Epoch < 1 {
+		c.violate("I3", name, "its epoch is %d, that of the commit before %d", m.Epoch, prev.Epoch)
+	}
+	if m.Seq == prev.Seq+1 && !slices.Equal(m.Commits, follow(prev)) {
+		c.violate("I4", name, "the commits before it are %v, and it says %v", follow(prev), m.Commits)
+	}
+	for _, from := range slices.Sorted(maps.Keys(prev.Applied)) {
+		was, is := prev.Applied[from], m.Applied[from]
+		shrunk := is.Low < was.Low
+		for _, n := range was.Above {
+			shrunk = shrunk || n > is.Low && !slices.Contains(is.Above, n)
+		}
+		if shrunk {
+			c.violate("I5", name, "mail from %s was applied up to %v before, and is up to %v", sender(from), was, is)
+		}
+	}
+	for _, to := range slices.Sorted(maps.Keys(prev.Sent)) {
+		if m.Sent[to] < prev.Sent[to] {
+			c.violate("I5", name, "%d mails to partition %d were sent before, and are %d", prev.Sent[to], to, m.Sent[to])
+		}
+	}
+	for _, seq := range m.Unsent {
+		if seq < 1 || seq > m.Seq {
+			c.violate("I5", name, "it names the outbox of commit %d", seq)
+		}
+	}
+}
+
+// follow is what the commit after m says of the commits before it.
+func follow(m *blobschema.Manifest) []blobschema.CommitRange {
+	if m.Seq == 0 {
+		return nil
+	}
+	out := slices.Clone(m.Commits)
+	if n := len(out); n > 0 && out[n-1].Fence == m.Fence && out[n-1].To+1 == m.Seq {
+		out[n-1].To = m.Seq
+		return out
+	}
+	return append(out, blobschema.CommitRange{Fence: m.Fence, From: m.Seq, To: m.Seq})
+}
+
+func sender(p partition.ID) string {
+	if p == partition.Intake {
+		return "intake"
+	}
+	return fmt.Sprintf("partition %d", p)
+}
+
+// checkPages checks page records by themselves, and collects them.
+func (c *checker) checkPages(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page) {
+	for i := range pages {
+		pg := &pages[i]
+		c.report.Pages++
+		u, ok := c.canonical(pg.URL, name)
+		if !ok {
+			continue
+		}
+		host := string(u.Host())
+		slot := c.hash.Slot(host)
+		c.observe(pg, host)
+		switch {
+		case pg.Outcome == blobschema.OutcomeNone || pg.Outcome == blobschema.OutcomeAborted || strings.HasPrefix(pg.Outcome.String(), "outcome-"):
+			c.violate("I7", name, "the outcome of %s is %s: no answer, and no reason for none", pg.URL, pg.Outcome)
+		case pg.Outcome.Answered() != (pg.WARC != ""):
+			c.violate("I6", name, "the outcome of %s is %s, its WARC object %q", pg.URL, pg.Outcome, pg.WARC)
+		}
+		if pg.Robots {
+			h.totals.Robots++ // asked for by the crawler itself: no URL of the frontier
+			continue
+		}
+		if owner := c.pmap.Owner(slot); owner != h.id {
+			c.violate("I3", name, "the page record of %s is partition %d's", pg.URL, owner)
+		}
+		h.totals.Outcomes = tally(h.totals.Outcomes, pg.Outcome.String())
+		if pg.Outcome == blobschema.OutcomeOK {
+			h.totals.Pages++
+		}
+		s := settled{fp: c.hash.Fingerprint(pg.URL), slot: slot, gen: pg.Generation, state: blobschema.Refused, seq: m.Seq}
+		if pg.Outcome.Answered() {
+			s.state = blobschema.Fetched
+		}
+		h.records = append(h.records, s)
+	}
+}
+
+func tally(m map[string]int64, key string) map[string]int64 {
+	if m == nil {
+		m = map[string]int64{}
+	}
+	m[key]++
+	return m
+}
+
+// checkLinkSources checks that the links of a commit are those of its pages.
+func (c *checker) checkLinkSources(h *history, name string, r *blobschema.CommitReader, pages []settled) {
+	links, err := r.Links()
+	if err != nil {
+		h.broken = true
+		c.violate("I6", name, "%v", err)
+		return
+	}
+	slots := make(map[uint64]partition.Slot, len(pages))
+	for _, s := range pages {
+		slots[s.fp] = s.slot
+	}
+	for i := range links {
+		if slot, ok := slots[links[i].Source]; !ok || slot != links[i].Slot {
+			c.violate("I6", name, "links of a page %016x of slot %d, of which it has no record", links[i].Source, links[i].Slot)
+		}
+	}
+}
+
+// checkSettled compares page records with the state: what is settled was asked for,
+// and what was asked for is settled, once.
+func (c *checker) checkSettled(h *history) {
+	slices.SortFunc(h.records, func(a, b settled) int {
+		return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
+	})
+	rest := h.records
+	for i := range rest {
+		if i > 0 && rest[i-1].slot == rest[i].slot && rest[i-1].fp == rest[i].fp && rest[i-1].gen == rest[i].gen {
+			c.violate("I8", c.commitAt(h.part, rest[i].seq), "%s has another page record of generation %d, in commit %d", c.urlOf(h.part, rest[i]), rest[i].gen, rest[i-1].seq)
+		}
+	}
+	for _, e := range h.state {
+		for len(rest) > 0 && (rest[0].slot < e.slot || rest[0].slot == e.slot && rest[0].fp < e.fp) {
+			c.violate("I7", c.commitAt(h.part, rest[0].seq), "%s has a page record, and no run knows it", c.urlOf(h.part, rest[0]))
+			rest = rest[1:]
+		}
+		var of []settled
+		for len(rest) > 0 && rest[0].slot == e.slot && rest[0].fp == e.fp {
+			of, rest = append(of, rest[0]), rest[1:]
+		}
+		c.compare(h, e, of)
+	}
+	for _, s := range rest {
+		c.violate("I7", c.commitAt(h.part, s.seq), "%s has a page record, and no run knows it", c.urlOf(h.part, s))
+	}
+}
+
+// compare compares what the state says of a URL with its page records.
+func (c *checker) compare(h *history, e entry, of []settled) {
+	found := false
+	for _, s := range of {
+		at := c.commitAt(h.part, s.seq)
+		switch {
+		case s.gen > e.gen:
+			c.violate("I7", at, "%s has a page record of generation %d, and the state is of %d", c.urlOf(h.part, s), s.gen, e.gen)
+		case s.gen < e.gen:
+		case e.state == blobschema.Pending:
+			c.violate("I8", at, "%s has a page record and is pending still: it will be asked for again", c.urlOf(h.part, s))
+		case s.state != e.state:
+			c.violate("I7", at, "%s is %s by its page record, and %s by the state", c.urlOf(h.part, s), s.state, e.state)
+		}
+		found = found || s.gen == e.gen
+	}
+	if !found && e.state != blobschema.Pending {
+		c.violate("I7", h.head.Commit, "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
+	}
+}
+
+func (c *checker) commitAt(p *part, seq uint64) string {
+	for _, r := range p.man.Commits {
+		if r.From <= seq && seq <= r.To {
+			return blobschema.CommitName(c.id, p.id, seq, r.Fence)
+		}
+	}
+	return p.head.Commit
+}
+
+// urlOf finds the URL of a page record again, for a message.
+func (c *checker) urlOf(p *part, s settled) string {
+	if c.kept["I7"]+c.kept["I8"] > 2*c.opt.MaxViolations {
+		return fmt.Sprintf("%016x", s.fp) // it would not be kept
+	}
+	data, err := c.store.Object(c.ctx, c.commitAt(p, s.seq))
+	if err == nil {
+		if r, err := blobschema.OpenCommit(data); err == nil {
+			pages, _ := r.Pages()
+			for i := range pages {
+				if c.hash.Fingerprint(pages[i].URL) == s.fp {
+					return pages[i].URL
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("%016x", s.fp)
+}
+
+// checkTotals counts again what the manifest counts.
+func (c *checker) checkTotals(h *history) {
+	where, want, got := h.head.Commit, &h.man.Totals, &h.totals
+	for _, n := range []struct {
+		what      string
+		want, got int64
+	}{
+		{"pages", want.Pages, got.Pages},
+		{"answers of robots.txt", want.Robots, got.Robots},
+		{"held links", want.Held, got.Held},
+	} {
+		if n.want != n.got {
+			c.violate("I7", where, "its total of %s is %d, and there are %d", n.what, n.want, n.got)
+		}
+	}
+	if c.opt.WARCs == AllWARCs && want.Stored != got.Stored {
+		c.violate("I7", where, "its total of bytes in WARC objects is %d, and there are %d", want.Stored, got.Stored)
+	}
+	if !maps.Equal(want.Outcomes, got.Outcomes) {
+		c.violate("I7", where, "its totals of outcomes are %v, and there are %v", want.Outcomes, got.Outcomes)
+	}
+	c.checkSlots(h)
+}
+
+// asked is an answer of a host, for I9.
+type asked struct {
+	host uint64 // hash of its name
+	url  uint64 // 0 but for a robots.txt
+	time int64  // microseconds
+}
+
+// observe takes note of an answer. Refusals are left out: not every one is of a
+// request, and requests that brought nothing are in no record anyway.
+func (c *checker) observe(pg *blobschema.Page, host string) {
+	if !pg.Outcome.Answered() || c.delay() <= 0 {
+		return
+	}
+	a := asked{host: c.hash.Fingerprint(host), time: pg.Time.UnixMicro()}
+	if pg.Robots {
+		a.url = c.hash.Fingerprint(pg.URL)
+		if pg.Outcome == blobschema.OutcomeRedirect {
+			c.hops[c.hash.Fingerprint(pg.Redirect)] = true
+		}
+	}
+	c.asked = append(c.asked, a)
+}
+
+func (c *checker) delay() time.Duration { return cmp.Or(c.opt.Delay, c.crawl.Settings.Delay) }
+
+// checkPace checks the times between answers of one host. What a robots.txt
+// redirects to counts for the host that redirects, and is left out.
+func (c *checker) checkPace() {
+	const tolerance = 5 * time.Millisecond
+	slices.SortFunc(c.asked, func(a, b asked) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.time, b.time))
+	})
+	least := c.delay() - tolerance
+	var last asked
+	for _, a := range c.asked {
+		if a.url != 0 && c.hops[a.url] {
+			continue
+		}
+		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && a.host == last.host && gap < least {
+			c.violate("I9", c.id, "the host with hash %016x was asked at %s, %v after the request before", a.host, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
+		}
+		last = a
+	}
+}

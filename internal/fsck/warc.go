@@ -1,0 +1,163 @@
+package fsck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// checkWARCs checks the WARC objects of one commit, and that they hold what its page
+// records say. Objects are read one after another and verified side by side, which
+// is nearly all the work of a check; what is found is reported in their order.
+func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page) error {
+	in := map[string][]*blobschema.Page{}
+	for i := range pages {
+		if w := pages[i].WARC; w != "" {
+			in[w] = append(in[w], &pages[i])
+			if !slices.Contains(m.WARCs, w) {
+				c.violate("I4", name, "%s is in %s, which is no object of this commit", pages[i].URL, w)
+			}
+		}
+	}
+	found := make([][]string, len(m.WARCs))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, w := range m.WARCs {
+		c.report.WARCs++
+		if p, fence, _, err := blobschema.ParseWARCName(w); err != nil || p != h.id || fence != m.Fence || !strings.HasPrefix(w, blobschema.WARCPrefix(c.id)) {
+			c.violate("I4", name, "it names %s, which is not of its partition and fence", w)
+		}
+		if !c.name(w, name) {
+			c.violate("I4", name, "it names %s, as %s does", w, c.named[w])
+		}
+		if c.opt.WARCs == SomeWARCs && (c.report.WARCs-1)%sampleEvery != 0 {
+			if !c.listed[w] {
+				c.violate("I6", w, "the object does not exist; %s names it", name)
+			}
+			continue
+		}
+		data, err := c.object(w, name)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			continue
+		}
+		c.report.WARCsRead++
+		h.totals.Stored += int64(len(data))
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			found[i] = verify(w, data, in[w])
+		})
+	}
+	wg.Wait()
+	for i, w := range m.WARCs {
+		for _, what := range found[i] {
+			c.violate("I6", w, "%s", what)
+		}
+	}
+	c.progressPages(len(pages))
+	return nil
+}
+
+// maxPerWARC bounds what is said of one object.
+const maxPerWARC = 20
+
+// verify checks one WARC object: every record's digests, and that its responses are
+// those that pages names.
+func verify(name string, data []byte, pages []*blobschema.Page) (found []string) {
+	say := func(format string, args ...any) {
+		if len(found) < maxPerWARC {
+			found = append(found, fmt.Sprintf(format, args...))
+		}
+	}
+	byOffset := make(map[int64]*blobschema.Page, len(pages))
+	for _, pg := range pages {
+		if byOffset[pg.Offset] != nil {
+			say("two page records name the record at %d: %s and %s", pg.Offset, byOffset[pg.Offset].URL, pg.URL)
+		}
+		byOffset[pg.Offset] = pg
+	}
+	r := blobschema.NewWARCReader(bytes.NewReader(data))
+	for first := true; ; first = false {
+		rec, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			say("%v", err)
+			return found // the rest cannot be read, and that is one damage, not many
+		}
+		if first && (rec.Type != blobschema.WARCTypeInfo || path.Base(rec.Filename) != path.Base(name)) {
+			say("it begins with a %s record of file %q", rec.Type, rec.Filename)
+		}
+		if err := rec.Verify(); err != nil {
+			say("record at %d: %v", rec.Offset, err)
+		}
+		if rec.Type != blobschema.WARCTypeResponse {
+			continue
+		}
+		pg := byOffset[rec.Offset]
+		if pg == nil {
+			say("the response at %d, of %s, has no page record", rec.Offset, rec.TargetURI)
+			continue
+		}
+		delete(byOffset, rec.Offset)
+		if what := differs(rec, pg); what != "" {
+			say("record at %d: %s", rec.Offset, what)
+		}
+	}
+	for _, pg := range pages {
+		if byOffset[pg.Offset] == pg {
+			say("no response begins at %d, where %s should be", pg.Offset, pg.URL)
+		}
+	}
+	return found
+}
+
+// differs says what of a response is not what its page record says.
+func differs(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
+	status := uint16(0)
+	if m, err := rec.HTTP(); err == nil {
+		status = uint16(m.Status)
+	}
+	switch {
+	case rec.TargetURI != pg.URL:
+		return fmt.Sprintf("it is of %s, its page record of %s", rec.TargetURI, pg.URL)
+	case rec.Length != pg.Length:
+		return fmt.Sprintf("it has %d bytes, by the page record of %s %d", rec.Length, pg.URL, pg.Length)
+	case status != pg.Status:
+		return fmt.Sprintf("its status is %d, by the page record of %s %d", status, pg.URL, pg.Status)
+	case rec.PayloadDigest != pg.Digest:
+		return fmt.Sprintf("its digest is %s, by the page record of %s %s", rec.PayloadDigest, pg.URL, pg.Digest)
+	case int64(len(rec.Body)) != pg.BodyBytes:
+		return fmt.Sprintf("its body has %d bytes, by the page record of %s %d", len(rec.Body), pg.URL, pg.BodyBytes)
+	case !rec.Date.Equal(pg.Time.Truncate(time.Microsecond)):
+		return fmt.Sprintf("its date is %s, by the page record of %s %s", rec.Date, pg.URL, pg.Time)
+	}
+	return ""
+}
+
+// progressPages tells how many pages were read, now and then.
+func (c *checker) progressPages(n int) {
+	if c.opt.Progress != nil && n > 0 {
+		done := 0
+		for _, p := range c.parts {
+			if p.known != nil || p.man == nil {
+				done++
+			}
+		}
+		c.opt.Progress(Progress{Phase: c.phase, Done: done, Total: len(c.parts), Pages: c.report.Pages})
+	}
+}
