@@ -122,9 +122,9 @@ func TestRunSizes(t *testing.T) {
 		run   *Run
 		bound float64 // bytes per entry in blocks and index
 	}{
-		{"seen, one partition of a large crawl", w.run(200_000, 0, 0), 7.3},
+		{"seen, one partition of a large crawl", w.run(100_000, 0, 0), 7.4},
 		{"seen, as a commit adds them", w.run(2_000, 0, 0), 8.2},
-		{"queued, one partition of a large crawl", w.run(0, 100_000, 0), 17},
+		{"queued, one partition of a large crawl", w.run(0, 50_000, 0), 17},
 		{"queued, as a commit adds them", w.run(0, 28_000, 0), 18},
 	} {
 		data, ref := EncodeRun(tt.run, h)
@@ -199,7 +199,7 @@ func TestRunGiantHost(t *testing.T) {
 
 func TestRunFilter(t *testing.T) {
 	h, w := testHash(t), newWeb(t, 4)
-	run := w.run(20_000, 20_000, 0)
+	run := w.run(10_000, 10_000, 0)
 	data, ref := EncodeRun(run, h)
 	x, err := OpenRun(data[ref.Index:], ref)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 type summary struct {
 	Crawl   string            `json:"crawl"`
 	Data    string            `json:"data"`
-	Archive string            `json:"archive"`         // folder of WARC files
-	Index   string            `json:"index,omitempty"` // CDXJ file of all pages
+	Archive string            `json:"archive,omitempty"` // folder of WARC files; empty if it is not kept
+	Index   string            `json:"index,omitempty"`   // CDXJ file of all pages
 	End     engine.End        `json:"end"`
 	Reason  string            `json:"reason"` // in words
 	Status  exit              `json:"status"`
@@ -76,7 +76,9 @@ const fewPages = 1000
 // text is the summary for people.
 func (s *summary) text() string {
 	var b strings.Builder
-	row := func(name, format string, args ...any) { fmt.Fprintf(&b, "  %-11s%s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-11s%s\n", name, fmt.Sprintf(format, args...))
+	}
 	t := &s.Totals
 	fmt.Fprintf(&b, "%s\n", s.Reason)
 	if s.idle {
@@ -96,11 +98,13 @@ func (s *summary) text() string {
 	row("calls", "queue %s · KV %s read and %s write units · blob %s puts and %s gets",
 		count(c.QueueRequests), count(c.KVReadUnits), count(c.KVWriteUnits), count(c.BlobPuts), count(c.BlobGets))
 	s.cost(row)
-	row("archive", "%s", s.Archive)
+	if s.Archive != "" {
+		row("archive", "%s", s.Archive)
+		row("read it", "%s", exportCommand(s.Data))
+	}
 	if s.Index != "" {
 		row("index", "%s", s.Index)
 	}
-	row("read it", "%s", exportCommand(s.Data))
 	if s.Resume != "" {
 		row("go on", "%s", s.Resume)
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -14,8 +15,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 func TestCrawlsDemo(t *testing.T) {
@@ -38,7 +41,7 @@ func TestCrawlsDemo(t *testing.T) {
 	e, err := engine.New(p, engine.Config{
 		Ledger: led,
 		Log:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Step:   crawl.StepConfig{Token: "orbweaver", Software: "orbweaver", Compressed: true},
+		Step:   crawl.StepConfig{Retry: polite.Retry{Wait: 200 * time.Millisecond, Backoff: 100 * time.Millisecond}, Token: "orbweaver", Software: "orbweaver", Compressed: true},
 		Fetch:  fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	if err != nil {
@@ -62,5 +65,55 @@ func TestCrawlsDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := pages(t, p, web)
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
+		t.Error(d)
+	}
 	t.Logf("%s %+v %+v", end, e.Snapshot().Totals, e.Snapshot().Calls)
+}
+
+// pages reads the visible page records.
+func pages(t *testing.T, p *platform.Platform, web *simweb.Web) map[string]simweb.Got {
+	t.Helper()
+	got := map[string]simweb.Got{}
+	for part := range 4 {
+		recs, err := engine.ReadRecords(t.Context(), p, []string{blobschema.HeadKey("test", partition.ID(part))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h blobschema.Head
+		if err := json.Unmarshal(recs[0].Value, &h); err != nil {
+			t.Fatal(err)
+		}
+		c := commit(t, p, h.Commit)
+		man, err := c.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range blobschema.CommitNames(&man) {
+			list, err := commit(t, p, name).Pages()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pg := range list {
+				if !pg.Robots {
+					got[pg.URL] = simweb.GotOf(pg)
+				}
+			}
+		}
+	}
+	return got
+}
+
+func commit(t *testing.T, p *platform.Platform, name string) *blobschema.CommitReader {
+	t.Helper()
+	data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: name, Length: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := blobschema.OpenCommit(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -224,7 +224,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 }
 
 func (f *Frontier) observe(h *host, t Task, o *page.Outcome, now time.Time) {
-	h.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter)
+	h.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter, f.cfg.Retry.Backoff)
 	h.requests++
 	if !o.Page.Outcome.Answered() {
 		h.failures++

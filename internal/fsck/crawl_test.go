@@ -74,7 +74,7 @@ var smallWeb = simweb.Config{
 
 // crawled is one crawl of the generated web, whole; made once for all tests.
 var crawled = sync.OnceValues(func() (*memory, error) {
-	return crawlOnce(crawl.StepConfig{CommitEvery: 200 * time.Millisecond, CommitMin: 20 * time.Millisecond, CommitPages: 25}, 0, 60*time.Second)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, 0, 60*time.Second)
 })
 
 // cut is a crawl that was stopped early: with URLs pending, and mail not applied.
@@ -99,6 +99,7 @@ func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*mem
 		return nil, err
 	}
 	defer p.Close()
+	defer p.Table.Close()
 	step.Token, step.Software, step.Compressed = "orbweaver", "orbweaver", true
 	e, err := engine.New(p, engine.Config{
 		Step:  step,
@@ -117,7 +118,7 @@ func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*mem
 	}
 	want := blobschema.Crawl{
 		ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: 64, Partitions: partitions,
-		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, Delay: 2 * time.Millisecond, MaxPages: maxPages},
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, Delay: 12 * time.Millisecond, MaxPages: maxPages},
 	}
 	if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
 		return nil, err

@@ -1,12 +1,20 @@
 package fsck_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 )
 
-func check(t testing.TB, m *memory, opt fsck.Options) fsck.Report {
+func check(t testing.TB, m fsck.Store, opt fsck.Options) fsck.Report {
 	t.Helper()
 	rep, err := fsck.Check(t.Context(), m, opt)
 	if err != nil {
@@ -18,11 +26,170 @@ func check(t testing.TB, m *memory, opt fsck.Options) fsck.Report {
 func TestCleanCrawls(t *testing.T) {
 	for name, once := range map[string]func() (*memory, error){"whole": crawled, "limited": cut} {
 		t.Run(name, func(t *testing.T) {
-			rep := check(t, mustCrawl(t, once), fsck.Options{})
+			m := mustCrawl(t, once)
+			rep := check(t, m, fsck.Options{})
 			for _, v := range rep.Violations {
 				t.Error(v)
 			}
-			t.Logf("%+v", rep)
+			if rep.Pages < 50 || rep.Commits < partitions || rep.Links < 100 || rep.WARCsRead != rep.WARCs || rep.Objects != len(m.objects) {
+				t.Errorf("little was checked: %+v", rep)
+			}
+			if again := check(t, m, fsck.Options{}); cmp.Diff(rep, again) != "" {
+				t.Errorf("a second check differs:\n%s", cmp.Diff(rep, again))
+			}
 		})
 	}
+}
+
+// TestOrphansAreNoDamage leaves what crashed steps leave.
+func TestOrphansAreNoDamage(t *testing.T) {
+	m := mustCrawl(t, crawled)
+	before := check(t, m, fsck.Options{})
+	for _, name := range []string{
+		blobschema.CommitName(crawlID, 1, 7, 90), blobschema.RunName(crawlID, 1, 7, 90, 1),
+		blobschema.WARCName(crawlID, 1, 90, 1, blobschema.GzipFast),
+	} {
+		m.objects[name] = []byte("half a")
+	}
+	m.objects[blobschema.DeadName(crawlID, []byte("x"))] = []byte("x")
+	m.objects[blobschema.CDXJIndexName(crawlID)] = nil
+	rep := check(t, m, fsck.Options{})
+	want := before
+	want.Objects, want.Orphans, want.Dead = before.Objects+5, before.Orphans+3, 1
+	if d := cmp.Diff(want, rep); d != "" {
+		t.Errorf("report (-want +got):\n%s", d)
+	}
+}
+
+// TestSomeWARCs looks into few objects, and at all of them.
+func TestSomeWARCs(t *testing.T) {
+	m := mustCrawl(t, crawled)
+	rep := check(t, m, fsck.Options{WARCs: fsck.SomeWARCs})
+	if !rep.Clean() || rep.WARCsRead == 0 || rep.WARCsRead >= rep.WARCs {
+		t.Errorf("%d of %d objects were read, and found %v", rep.WARCsRead, rep.WARCs, rep.Violations)
+	}
+	h := newHand(t, m)
+	for _, name := range slices.Backward(h.commits()) {
+		if warcs := h.commit(name).Manifest.WARCs; len(warcs) > 0 {
+			delete(m.objects, warcs[len(warcs)-1])
+			break
+		}
+	}
+	if rep := check(t, m, fsck.Options{WARCs: fsck.SomeWARCs}); rep.Found != 1 || rep.Violations[0].Invariant != "I6" {
+		t.Errorf("a missing object is found as %v", rep.Violations)
+	}
+}
+
+// TestBound keeps few violations of each invariant, and counts them all.
+func TestBound(t *testing.T) {
+	m := mustCrawl(t, crawled)
+	h := newHand(t, m)
+	for _, name := range h.commits() {
+		h.rewrite(name, func(c *blobschema.Commit) {
+			for i := range c.Pages {
+				c.Pages[i].Status++
+			}
+		})
+	}
+	edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Fence = 0 })
+	rep := check(t, m, fsck.Options{MaxViolations: 3})
+	kept := map[string]int{}
+	for _, v := range rep.Violations {
+		kept[v.Invariant]++
+	}
+	if d := cmp.Diff(map[string]int{"I4": 1, "I6": 3}, kept); d != "" || rep.Found < 20 {
+		t.Errorf("found %d, kept (-want +got):\n%s", rep.Found, d)
+	}
+}
+
+// moving is a store whose crawl goes on while it is read.
+type moving struct {
+	*memory
+	reads, still int
+}
+
+func (m *moving) Record(ctx context.Context, key string) ([]byte, bool, error) {
+	m.reads++
+	if key == blobschema.HeadKey(crawlID, 0) && m.reads < m.still {
+		return fmt.Appendf(nil, `{"commit": "%d"}`, m.reads), true, nil
+	}
+	return m.memory.Record(ctx, key)
+}
+
+// TestOneMoment reads heads again until they stand still.
+func TestOneMoment(t *testing.T) {
+	m := mustCrawl(t, crawled)
+	if rep := check(t, &moving{memory: m, still: 60}, fsck.Options{}); !rep.Clean() {
+		t.Errorf("found %v", rep.Violations)
+	}
+	if _, err := fsck.Check(t.Context(), &moving{memory: m, still: 1 << 30}, fsck.Options{}); err == nil {
+		t.Error("heads that never stand still are no error")
+	}
+}
+
+// broken is a store whose table cannot be read.
+type broken struct{ *memory }
+
+var errBroken = errors.New("broken")
+
+func (broken) Record(context.Context, string) ([]byte, bool, error) { return nil, false, errBroken }
+
+func TestErrors(t *testing.T) {
+	m := mustCrawl(t, crawled)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	other := m.clone()
+	edit(newHand(t, other), blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Version = 99 })
+	for _, tt := range []struct {
+		name  string
+		ctx   context.Context
+		store fsck.Store
+		opt   fsck.Options
+		want  error
+	}{
+		{"no crawl", t.Context(), &memory{}, fsck.Options{}, fsck.ErrNoCrawl},
+		{"another crawl", t.Context(), m, fsck.Options{Crawl: "other"}, fsck.ErrNoCrawl},
+		{"stopped", stopped, m, fsck.Options{}, context.Canceled},
+		{"table", t.Context(), broken{m}, fsck.Options{}, errBroken},
+		{"version", t.Context(), other, fsck.Options{}, blobschema.ErrVersion},
+	} {
+		if _, err := fsck.Check(tt.ctx, tt.store, tt.opt); !errors.Is(err, tt.want) {
+			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var last fsck.Progress
+	phases := map[string]bool{}
+	rep := check(t, mustCrawl(t, crawled), fsck.Options{Progress: func(p fsck.Progress) {
+		if p.Pages < last.Pages || p.Done > p.Total {
+			t.Errorf("%+v after %+v", p, last)
+		}
+		last, phases[p.Phase] = p, true
+	}})
+	if last.Pages != rep.Pages || len(phases) != 2 {
+		t.Errorf("last %+v of %v, report %+v", last, phases, rep)
+	}
+}
+
+// TestDelay holds the answers to a pace that was not kept.
+func TestDelay(t *testing.T) {
+	rep := check(t, mustCrawl(t, crawled), fsck.Options{Delay: time.Minute})
+	if rep.Clean() || rep.Violations[0].Invariant != "I9" {
+		t.Errorf("found %v", rep.Violations)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	m := mustCrawl(b, crawled)
+	pages := int64(0)
+	for b.Loop() {
+		rep, err := fsck.Check(b.Context(), m, fsck.Options{})
+		if err != nil || !rep.Clean() {
+			b.Fatal(err, rep.Found)
+		}
+		pages += rep.Pages
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(pages), "µs/page")
 }

@@ -227,6 +227,9 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	c.checkOutbox(h, name, r, prev, &m)
 	c.checkHeld(h, name, r, &m)
 	c.checkDelta(h, name, r, &m)
+	if _, err := r.Hosts(); err != nil {
+		c.violate("I6", name, "%v", err)
+	}
 	return &m, nil
 }
 

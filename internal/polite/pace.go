@@ -21,8 +21,9 @@ const (
 	// nothing to ask it, and a few dead URLs at the end of its queue should not hold up a crawl.
 	MaxSilentBackoff = 5 * time.Minute
 
-	minBackoffUnit  = time.Second      // of a host that does not answer
-	overloadBackoff = 10 * time.Second // of one that says it has too much to do
+	// DefaultBackoff is the unit of the pauses for a host that says it has too much to do; that
+	// for one that does not answer is a tenth of it.
+	DefaultBackoff = 10 * time.Second
 )
 
 // The estimators (PAPERS C: Cao, Jiang, Singh, "crawl capability").
@@ -129,22 +130,26 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 //	                                        the larger of its delay and 1 s, at most MaxSilentBackoff
 //	all others                              nothing: it was not asked, or we broke off
 //
+// The 10 s and 1 s are for a unit of DefaultBackoff, which 0 stands for, and scale with it.
 // A back-off already running is never shortened, for another connection may have brought
 // it.
-func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, retryAfter time.Duration) {
+func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, retryAfter, unit time.Duration) {
+	if unit <= 0 {
+		unit = DefaultBackoff
+	}
 	pause := min(max(retryAfter, 0), MaxRetryAfter)
 	switch c := classOf(outcome, status); c {
 	case answered:
 		p.Failures = 0
 	case broken:
-		pause = max(pause, 2*max(minBackoffUnit, p.Delay))
+		pause = max(pause, 2*max(unit/10, p.Delay))
 	case failed, overloaded:
 		if p.Failures < math.MaxUint8 {
 			p.Failures++
 		}
-		unit, limit := minBackoffUnit, MaxSilentBackoff
-		if c == overloaded {
-			unit, limit = overloadBackoff, MaxBackoff
+		limit := MaxBackoff
+		if c == failed {
+			unit, limit = unit/10, MaxSilentBackoff
 		}
 		pause = max(pause, min(limit, backoff(max(unit, p.Delay), p.Failures)))
 	default:

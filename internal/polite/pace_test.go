@@ -131,7 +131,7 @@ func TestDone(t *testing.T) {
 	} {
 		p := NewPace()
 		p.Start(epoch, 3*time.Second)
-		p.Done(epoch, c.outcome, c.status, c.after)
+		p.Done(epoch, c.outcome, c.status, c.after, 0)
 		want := Pace{Next: epoch.Add(3 * time.Second), Delay: 3 * time.Second, Failures: c.failures, PerConnection: NewPerConnection}
 		if c.backoff > 0 {
 			want.BackoffUntil, want.Backoff = epoch.Add(c.backoff), c.backoff
@@ -147,7 +147,7 @@ func TestBackoff(t *testing.T) {
 	now := epoch
 	var waits []string
 	for range 300 {
-		p.Done(now, connect, 0, 0)
+		p.Done(now, connect, 0, 0, 0)
 		waits = append(waits, p.BackoffUntil.Sub(now).String())
 		now = p.ReadyAt()
 	}
@@ -158,16 +158,16 @@ func TestBackoff(t *testing.T) {
 	if p.Failures != math.MaxUint8 || waits[299] != "5m0s" {
 		t.Errorf("after 300: %d failures, %s", p.Failures, waits[299])
 	}
-	p.Done(now, answer, 200, 0)
+	p.Done(now, answer, 200, 0, 0)
 	if p.Failures != 0 || !p.Ready(now) || !p.BackoffUntil.IsZero() || p.Backoff != 0 {
 		t.Errorf("an answer does not end it: %+v", p)
 	}
-	p.Done(now, connect, 0, 0)
+	p.Done(now, connect, 0, 0, 0)
 	if got := p.BackoffUntil.Sub(now); got != 2*time.Second {
 		t.Errorf("it does not begin anew: %v", got)
 	}
 	p.Start(now, 2*time.Hour)
-	p.Done(now, connect, 0, 0)
+	p.Done(now, connect, 0, 0, 0)
 	if got := p.ReadyAt().Sub(now); got != 2*time.Hour {
 		t.Errorf("shorter than the delay: %v", got)
 	}
@@ -176,9 +176,9 @@ func TestBackoff(t *testing.T) {
 // TestBackoffStays: another connection's answer does not end what Retry-After asked for.
 func TestBackoffStays(t *testing.T) {
 	p := NewPace()
-	p.Done(epoch, serverErr, 503, time.Hour)
-	p.Done(epoch.Add(time.Second), answer, 200, 0)
-	p.Done(epoch.Add(2*time.Second), connect, 0, 0)
+	p.Done(epoch, serverErr, 503, time.Hour, 0)
+	p.Done(epoch.Add(time.Second), answer, 200, 0, 0)
+	p.Done(epoch.Add(2*time.Second), connect, 0, 0, 0)
 	if got := p.ReadyAt().Sub(epoch); got != time.Hour || p.Backoff != time.Hour {
 		t.Errorf("ready after %v", got)
 	}
@@ -187,7 +187,7 @@ func TestBackoffStays(t *testing.T) {
 func TestClamp(t *testing.T) {
 	p := NewPace()
 	p.Start(epoch, time.Second)
-	p.Done(epoch, serverErr, 503, time.Hour)
+	p.Done(epoch, serverErr, 503, time.Hour, 0)
 	for _, c := range []struct {
 		back          time.Duration // how far the clock was set back
 		next, backoff time.Duration // from the new now
@@ -270,7 +270,7 @@ func TestPaceHolds(t *testing.T) {
 			if rng.IntN(4) == 0 && out.o != blobschema.OutcomeAborted {
 				after = duration(10 * time.Minute)
 			}
-			p.Done(wall(), out.o, out.s, after)
+			p.Done(wall(), out.o, out.s, after, 0)
 			floor = later(floor, actual.Add(after))
 		}
 		if starts < 10 {
@@ -408,7 +408,7 @@ func FuzzPaceCBOR(f *testing.F) {
 		if limit := epoch.Add(max(p.Delay, p.Backoff) + ClockSlack); p.ReadyAt().After(limit) {
 			t.Fatalf("ready at %v", p.ReadyAt())
 		}
-		p.Done(epoch, connect, 0, 0)
+		p.Done(epoch, connect, 0, 0, 0)
 		p.Connection(3)
 	})
 }

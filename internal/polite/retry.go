@@ -12,6 +12,7 @@ type Retry struct {
 	Attempts     uint8         // of a URL whose failure may pass soon; default 3
 	FewAttempts  uint8         // of one whose failure seldom passes: no such name, TLS, not HTTP; default 2
 	HostFailures uint8         // URLs in a row without an answer before a host is given up; default 10
+	Backoff      time.Duration // unit of a host's back-off, see [Pace.Done]; default DefaultBackoff
 	Wait         time.Duration // before the second attempt, four times longer before each further one; default 30 s
 }
 

@@ -351,16 +351,7 @@ func runQueueModel(t *testing.T, seed uint64) {
 	model := map[uint64]*modelMessage{}
 	var receipts []Receipt
 	now := epoch
-	settle := func() { // the model's version of time passing
-		for _, m := range model {
-			if !m.dead && !m.until.After(now) {
-				m.inFlight = false
-				if c.MaxReceives > 0 && m.receives >= c.MaxReceives {
-					m.dead = true
-				}
-			}
-		}
-	}
+	settle := func() { settleModel(model, now, c.MaxReceives) }
 	for range 400 {
 		settle()
 		switch rng.IntN(8) {
@@ -422,23 +413,39 @@ func runQueueModel(t *testing.T, seed uint64) {
 			receipts = nil
 		}
 		settle()
-		var visible, flying, delayed, dead int
-		for _, m := range model {
-			switch {
-			case m.dead:
-				dead++
-			case !m.until.After(now):
-				visible++
-			case m.inFlight:
-				flying++
-			default:
-				delayed++
-			}
+		wantModel(t, q, model, now, c.MaxReceives > 0)
+	}
+}
+
+// settleModel is the model's version of time passing.
+func settleModel(model map[uint64]*modelMessage, now time.Time, limit int) {
+	for _, m := range model {
+		if !m.dead && !m.until.After(now) {
+			m.inFlight = false
+			m.dead = limit > 0 && m.receives >= limit
 		}
-		wantDepth(t, q, now, "q", visible, flying, delayed)
-		if c.MaxReceives > 0 {
-			wantDepth(t, q, now, "dead", dead, 0, 0)
+	}
+}
+
+// wantModel checks that every message is where the model has it.
+func wantModel(t *testing.T, q *Queues, model map[uint64]*modelMessage, now time.Time, bounded bool) {
+	t.Helper()
+	var visible, flying, delayed, dead int
+	for _, m := range model {
+		switch {
+		case m.dead:
+			dead++
+		case !m.until.After(now):
+			visible++
+		case m.inFlight:
+			flying++
+		default:
+			delayed++
 		}
+	}
+	wantDepth(t, q, now, "q", visible, flying, delayed)
+	if bounded {
+		wantDepth(t, q, now, "dead", dead, 0, 0)
 	}
 }
 
