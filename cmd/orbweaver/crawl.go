@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strconv"
@@ -18,7 +19,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 func newCrawl() *cobra.Command {
@@ -98,7 +101,7 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	}
 	rep.ended(sum)
 	if sum.Status == exitNothing {
-		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds)))
+		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, f.allowNet)))
 	}
 	return stopped(sum.Status)
 }
@@ -188,12 +191,12 @@ func (s *session) seedOutcomes(ctx context.Context) ([]seedOutcome, error) {
 const maxSeedsTold = 20
 
 // seedsFailed says why a crawl found nothing.
-func seedsFailed(seeds []seedOutcome) string {
+func seedsFailed(seeds []seedOutcome, allow []netip.Prefix) string {
 	var b strings.Builder
 	b.WriteString("nothing could be fetched:")
 	for i := range seeds {
 		b.WriteString("\n  " + seeds[i].String())
-		if h := hint(&seeds[i]); h != "" {
+		if h := hint(&seeds[i], allow); h != "" {
 			b.WriteString("\n    " + h)
 		}
 	}
@@ -204,7 +207,10 @@ func seedsFailed(seeds []seedOutcome) string {
 }
 
 // hint says what may help against an outcome.
-func hint(s *seedOutcome) string {
+func hint(s *seedOutcome, allow []netip.Prefix) string {
+	if addr, ok := addressOf(s.URL); ok && !fetch.Allowed(addr, allow) {
+		return fmt.Sprintf("the address is not public; if you mean it, allow it with --allow-net %s", addr)
+	}
 	switch s.Outcome {
 	case blobschema.OutcomeForbidden:
 		return "the address is not public; if you mean it, allow its network with --allow-net"
@@ -215,7 +221,17 @@ func hint(s *seedOutcome) string {
 	case blobschema.OutcomeRobots:
 		return "the site does not want to be crawled"
 	case blobschema.OutcomeRobotsGone:
-		return "while a robots.txt cannot be had, a site may not be crawled; try again later"
+		return "its robots.txt could not be had, and until it can a site must not be crawled: check that the server is up"
 	}
 	return ""
+}
+
+// addressOf is the IP address that a URL names its host by, if it does.
+func addressOf(raw string) (netip.Addr, bool) {
+	u, err := weburl.Parse(raw)
+	if err != nil || !u.Host().IsIP() {
+		return netip.Addr{}, false
+	}
+	addr, err := netip.ParseAddr(u.Host().Name())
+	return addr, err == nil
 }

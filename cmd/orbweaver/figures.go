@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
@@ -18,6 +19,7 @@ type figures struct {
 	Queue          int64            `json:"queue"` // URLs known and not settled
 	Bytes          int64            `json:"bytes"` // received
 	Outcomes       map[string]int64 `json:"outcomes,omitempty"`
+	Retries        int64            `json:"retries"`         // requests that failed and were put off
 	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
 	SecondsLeft    float64          `json:"seconds_left,omitempty"`
 }
@@ -29,14 +31,16 @@ const rateMemory = 5 * time.Second
 type meter struct {
 	start    time.Time
 	deadline time.Time // of --max-time; zero for none
+	before   blobschema.Totals
 
 	last         time.Time
 	pages        int64   // at last
 	done, passed float64 // pages and seconds, the older the less they weigh
 }
 
-func newMeter(start time.Time, maxTime time.Duration, pages int64) *meter {
-	m := &meter{start: start, last: start, pages: pages}
+// newMeter returns a meter for a run that begins with the totals of earlier ones.
+func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) *meter {
+	m := &meter{start: start, last: start, before: before, pages: before.Pages}
 	if maxTime > 0 {
 		m.deadline = start.Add(maxTime)
 	}
@@ -46,16 +50,19 @@ func newMeter(start time.Time, maxTime time.Duration, pages int64) *meter {
 // read takes a snapshot's figures. Both sums of the rate decay alike, so that it is
 // right from the first second on.
 func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
+	t := &s.Totals
+	if t.Pages < m.before.Pages {
+		t = &m.before // steps that are still reading their state know of nothing
+	}
 	if dt := now.Sub(m.last).Seconds(); dt > 0 {
 		w := math.Exp(-dt / rateMemory.Seconds())
-		m.done = m.done*w + float64(max(s.Totals.Pages-m.pages, 0))
+		m.done = m.done*w + float64(max(t.Pages-m.pages, 0))
 		m.passed = m.passed*w + dt
-		m.last, m.pages = now, s.Totals.Pages
+		m.last, m.pages = now, t.Pages
 	}
 	f := figures{
-		Seconds: now.Sub(m.start).Seconds(), Pages: s.Totals.Pages,
-		HostsActive: s.Active, HostsKnown: s.Totals.Hosts,
-		Queue: s.Totals.Pending + s.Totals.Unexamined, Bytes: s.Totals.Bytes, Outcomes: s.Totals.Outcomes,
+		Seconds: now.Sub(m.start).Seconds(), Pages: t.Pages, HostsActive: s.Active, HostsKnown: t.Hosts,
+		Queue: t.Pending + t.Unexamined, Bytes: t.Bytes, Outcomes: t.Outcomes, Retries: t.Retries,
 	}
 	if m.passed > 0 {
 		f.PagesPerSecond = m.done / m.passed

@@ -61,7 +61,7 @@ func checkFolder(dir string, seeds int) error {
 }
 
 func errNoCrawl(dir string) error {
-	return usagef("there is no crawl in %s yet; give a URL to begin one, as in 'orbweaver crawl --data %[1]s https://example.org/'", dir)
+	return usagef("there is no crawl in %s yet; give a URL to begin one, as in '%s'", dir, resumeCommand(dir, "https://example.org/"))
 }
 
 // explain turns an error of opening or working on a folder into one that says what to
@@ -81,7 +81,7 @@ func explain(dir string, err error) error {
 		return fmt.Errorf("the folder %s is damaged: %w.\n"+
 			"Restore it from a copy, or begin another crawl in another folder (--data); WARC files in %s can be read all the same",
 			dir, err, filepath.Join(dir, "blobs"))
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EFBIG), errors.Is(err, syscall.EDQUOT):
+	case noRoom(err):
 		return fmt.Errorf("no room in %s: %w.\nMake room and go on with '%s': what was committed is kept", dir, err, resumeCommand(dir))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("the folder %s cannot be written: %w.\nChange its permissions, or give another folder with --data", dir, err)
@@ -89,6 +89,17 @@ func explain(dir string, err error) error {
 		return errNoCrawl(dir)
 	}
 	return err
+}
+
+// noRoom reports whether an error comes of a full disk or an exhausted quota. Some on the
+// way keep the text of an error only.
+func noRoom(err error) bool {
+	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EFBIG, syscall.EDQUOT} {
+		if errors.Is(err, e) || strings.Contains(err.Error(), e.Error()) {
+			return true
+		}
+	}
+	return false
 }
 
 // resumeCommand is the command that goes on with the crawl in dir. flags are those of

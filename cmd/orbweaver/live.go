@@ -83,7 +83,7 @@ func frame(title string, f *figures) []string {
 		fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
 		fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), count(int64(f.HostsActive))+" active", size(f.Bytes)),
 	}
-	if e := failures(f.Outcomes); e != "" {
+	if e := f.errors(); e != "" {
 		lines = append(lines, "  errors "+e)
 	}
 	if f.Limit != "" {
@@ -96,7 +96,7 @@ func frame(title string, f *figures) []string {
 func line(f *figures) string {
 	s := fmt.Sprintf("%s: %s (%.1f/s), %d of %s, queue %s, %s received",
 		span(f.Seconds), plural(f.Pages, "page"), f.PagesPerSecond, f.HostsActive, plural(f.HostsKnown, "host"), count(f.Queue), size(f.Bytes))
-	if e := failures(f.Outcomes); e != "" {
+	if e := f.errors(); e != "" {
 		s += ", errors: " + e
 	}
 	if f.Limit != "" {

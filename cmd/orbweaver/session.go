@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -44,8 +43,8 @@ type session struct {
 	engine   *engine.Engine
 	crawl    blobschema.Crawl
 	created  bool
-	added    int   // seeds
-	before   int64 // pages of earlier runs
+	added    int               // seeds
+	before   blobschema.Totals // of earlier runs
 	began    time.Time
 	cpu      time.Duration // used before the run
 }
@@ -62,8 +61,8 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 		return nil, explain(s.dir, err)
 	}
 	defer func() {
-		if cerr := s.platform.Close(); cerr != nil {
-			err = errors.Join(err, explain(s.dir, cerr))
+		if cerr := s.platform.Close(); cerr != nil && err == nil {
+			err = explain(s.dir, cerr) // of a run that failed it says the same again
 		}
 	}()
 	if err := s.open(ctx); err != nil {
@@ -75,7 +74,7 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 		defer cancel()
 	}
 	s.reporter.started(&beginning{
-		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before, Set: s.crawl.Settings,
+		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings,
 	})
 	end, err := s.watch(ctx)
 	if err != nil {
@@ -108,8 +107,12 @@ func (s *session) open(ctx context.Context) error {
 	if s.crawl, s.created, s.added, err = opener.Begin(s.fresh, s.seeds, check); err != nil {
 		return err
 	}
-	if s.before, err = s.pagesBefore(ctx); err != nil {
+	heads, err := readHeads(ctx, s.platform, &s.crawl)
+	if err != nil {
 		return err
+	}
+	for i := range heads {
+		s.before.Add(&heads[i].Totals)
 	}
 	set := &s.crawl.Settings
 	cfg := engine.Config{
@@ -131,19 +134,6 @@ func (s *session) open(ctx context.Context) error {
 	}
 	_, _, _, err = s.engine.Begin(blobschema.Crawl{}, nil, nil)
 	return err
-}
-
-// pagesBefore is how many pages the crawl has already.
-func (s *session) pagesBefore(ctx context.Context) (int64, error) {
-	heads, err := readHeads(ctx, s.platform, &s.crawl)
-	if err != nil {
-		return 0, err
-	}
-	pages := int64(0)
-	for i := range heads {
-		pages += heads[i].Totals.Pages
-	}
-	return pages, nil
 }
 
 // readHeads reads the heads of the partitions that have one.
@@ -170,13 +160,20 @@ func readHeads(ctx context.Context, p *platform.Platform, c *blobschema.Crawl) (
 	return heads, nil
 }
 
-// watch runs the engine and tells of its progress.
-func (s *session) watch(ctx context.Context) (end engine.End, err error) {
-	done := make(chan struct{})
+// watch runs the engine and tells of its progress. A store that cannot be written any
+// more ends it at once, the engine left behind: it would go on trying for minutes, and
+// nothing but the end of the process can help.
+func (s *session) watch(ctx context.Context) (engine.End, error) {
+	var end engine.End
+	var err error
+	done, broken := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(done)
 		end, err = s.engine.Run(ctx)
 	}()
+	guard, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() { broken <- s.guard(guard) }()
 	m := newMeter(s.began, s.maxTime, s.before)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -184,10 +181,29 @@ func (s *session) watch(ctx context.Context) (end engine.End, err error) {
 		select {
 		case <-done:
 			return end, err
+		case err := <-broken:
+			return engine.Stopped, err
 		case now := <-tick.C:
 			snap := s.engine.Snapshot()
 			f := m.read(now, &snap)
 			s.reporter.progress(&f)
+		}
+	}
+}
+
+// guard returns once the store fails, or ctx ends. A store that has failed once answers
+// every call with its error.
+func (s *session) guard(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if _, err := engine.ReadRecords(ctx, s.platform, []string{blobschema.ActiveKey}); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -224,7 +240,7 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 		sum.Resume = ""
 		sum.Reason = fmt.Sprintf("Finished: nothing is left to do, %s.", pages)
 	}
-	return sum, sum.measure(snap.Calls, t.Pages-s.before, time.Since(s.began), cpuTime()-s.cpu)
+	return sum, sum.measure(snap.Calls, t.Pages-s.before.Pages, time.Since(s.began), cpuTime()-s.cpu)
 }
 
 // stopped is what ends a command whose summary says it all: nil for status 0.
@@ -234,5 +250,3 @@ func stopped(status exit) error {
 	}
 	return fail(status, nil)
 }
-
-var _ io.Writer = reporter(nil)

@@ -88,8 +88,8 @@ func (s *summary) text() string {
 	}
 	row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
 	row("outcomes", "%s", or(kinds(t.Outcomes), "none"))
-	row("hosts", "%s, which were waited for %s in all for politeness", count(t.Hosts), span(float64(t.WaitMillis)/1000))
-	row("links", "%s to URLs known already, %s out of scope", count(t.Duplicates), count(t.OutOfScope))
+	row("hosts", "%s; together they were left alone for %s out of politeness", count(t.Hosts), span(float64(t.WaitMillis)/1000))
+	row("duplicates", "%s to URLs known already; %s out of scope", plural(t.Duplicates, "link"), count(t.OutOfScope))
 	row("bytes", "%s received, %s stored; %s", size(t.Bytes), size(t.Stored), plural(t.Retries, "retried request"))
 	if waiting := t.Pending + t.Unexamined + t.Held; waiting > 0 {
 		row("left", "%s", plural(waiting, "URL"))

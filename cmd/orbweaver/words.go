@@ -76,7 +76,14 @@ func kinds(outcomes map[string]int64, without ...string) string {
 	return strings.Join(names, " · ")
 }
 
-// failures lists the outcomes that are neither pages nor redirects.
-func failures(outcomes map[string]int64) string {
-	return kinds(outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeRedirect.String())
+// errors lists what is neither a page nor a redirect.
+func (f *figures) errors() string {
+	list := kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeRedirect.String())
+	if f.Retries > 0 {
+		if list != "" {
+			list += " · "
+		}
+		list += count(f.Retries) + " retried"
+	}
+	return list
 }

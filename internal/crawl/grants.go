@@ -38,9 +38,10 @@ func (s *Step) refill(t *task) error {
 	})
 }
 
-// giveBack returns what this step was granted and did not use.
+// giveBack returns what this partition was granted, to this step or to one that
+// crashed, and did not use.
 func (s *Step) giveBack(t *task) error {
-	if s.granted <= s.st.totals.Pages {
+	if s.cfg.Crawl.Settings.MaxPages == 0 {
 		return nil
 	}
 	return s.changeGrants(t, func(g *blobschema.Grants) bool {

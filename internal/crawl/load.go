@@ -94,6 +94,7 @@ func (s *Step) loadState(t *task) error {
 		}),
 	}
 	s.st = st
+	st.f.Floor(s.floor)
 	if s.head.Commit == "" {
 		return nil
 	}
@@ -343,9 +344,6 @@ func (s *Step) loadWanted(now time.Time) {
 			}
 			if err := s.st.f.Load(s.clock(), id, run); err != nil {
 				return err
-			}
-			if !s.floor.IsZero() {
-				s.st.f.FloorSlot(s.clock(), s.floor, id)
 			}
 		}
 		return nil

@@ -264,6 +264,7 @@ func (s *Step) main(t *task) error {
 	}
 	s.running = true
 	s.lastCommit = s.clock()
+	s.lastMail = s.lastCommit
 	s.spawn(s.receive)
 	for {
 		t.await(func() bool { return s.decide() != wait })

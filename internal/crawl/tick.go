@@ -348,6 +348,9 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	if mail || behind {
 		return true
 	}
+	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
+		return true // it was granted what others may need, and will use it or give it back
+	}
 	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall.Add(k.cfg.Soon)) || h.Totals.Unexamined > 0
 	return due && !k.report.Wish.Pause && k.free() != 0
 }

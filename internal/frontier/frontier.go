@@ -38,6 +38,7 @@ type Frontier struct {
 	settled    []blobschema.Seen
 	dirtyHosts []*host
 	examined   bool   // a slot with unexamined entries was loaded: its summary changes
+	floor      time.Time
 	delta      uint64 // counts deltas
 	committed  uint64 // the last delta known to be committed
 
@@ -193,6 +194,9 @@ func (f *Frontier) host(s *slot, name string) *host {
 	h := f.hosts[name]
 	if h == nil {
 		h = &host{name: name, slot: s, pace: polite.NewPace()}
+		if !f.floor.IsZero() {
+			h.pace.Floor(f.floor, f.cfg.Delay)
+		}
 		f.hosts[name] = h
 		s.hosts = append(s.hosts, h)
 		f.counts.Hosts++

@@ -105,6 +105,9 @@ func (f *Frontier) Load(now time.Time, id partition.Slot, run *blobschema.Run) e
 			return fmt.Errorf("load slot %d: host %s: %w", id, hs.Host, err)
 		}
 		h.pace.Clamp(now)
+		if !f.floor.IsZero() {
+			h.pace.Floor(f.floor, max(f.delay(h, 0), f.delay(h, 1)))
+		}
 	}
 	for _, e := range run.Seen {
 		s.settled[e.Fingerprint] = newMark(e.Generation, e.State)
@@ -132,29 +135,10 @@ func (f *Frontier) Load(now time.Time, id partition.Slot, run *blobschema.Run) e
 	return nil
 }
 
-// Floor forbids any request to a loaded host before at plus the host's pace; the
-// step calls it after taking over from one that crashed. Slots loaded later are
-// given the same floor by the step.
-func (f *Frontier) Floor(now, at time.Time) {
-	for _, id := range f.sortedSlots() {
-		f.FloorSlot(now, at, id)
-	}
-}
-
-// FloorSlot is Floor for one slot.
-func (f *Frontier) FloorSlot(now, at time.Time, id partition.Slot) {
-	s := f.slots[id]
-	for _, h := range s.hosts {
-		d := max(f.delay(h, 0), f.delay(h, 1))
-		h.pace.Floor(at, d)
-		f.settleHost(h, now)
-		if h.place == ready && h.pace.ReadyAt().After(now) {
-			heap.Remove(&f.ready, h.index)
-			h.place = idle
-			f.settleHost(h, now)
-		}
-	}
-}
+// Floor forbids any request to any host before at plus the host's pace. A step that
+// takes over from one that crashed calls it on its empty frontier, for it cannot know
+// what its predecessor asked for last (I9).
+func (f *Frontier) Floor(at time.Time) { f.floor = at }
 
 // shed unloads slots that need not be in memory until at most keep entries are
 // resident: those with nothing under way and nothing uncommitted, latest due first.

@@ -139,7 +139,9 @@ func (h *hand) page(change func(*blobschema.Page)) {
 }
 
 // last rewrites the commit that a head names.
-func (h *hand) last(p partition.ID, change func(*blobschema.Commit)) { h.rewrite(h.head(p).Commit, change) }
+func (h *hand) last(p partition.ID, change func(*blobschema.Commit)) {
+	h.rewrite(h.head(p).Commit, change)
+}
 
 // owned returns a slot of a partition.
 func (h *hand) owned(p partition.ID) partition.Slot { return h.pmap.Owned(p)[0] }
@@ -188,7 +190,9 @@ var corruptions = []struct {
 	}},
 	{"link to a slot that is none", "I2", "a link goes to slot", func(h *hand) {
 		name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Links) > 0 })
-		h.rewrite(name, func(c *blobschema.Commit) { c.Links[0].Targets = append(c.Links[0].Targets, blobschema.Target{Slot: 64}) })
+		h.rewrite(name, func(c *blobschema.Commit) {
+			c.Links[0].Targets = append(c.Links[0].Targets, blobschema.Target{Slot: 64})
+		})
 	}},
 	{"state of another's slot", "I3", "not partition 0's", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {

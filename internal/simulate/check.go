@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
@@ -35,7 +36,7 @@ func (w *world) check() error {
 	}
 	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
 	if w.cfg.Scope == blobschema.ScopeHost {
-		scope.Within = w.seedHosts()
+		scope.Seeds, scope.Within = w.cfg.Seeds, w.inScope()
 	}
 	if d := simweb.Diff(w.web.Truth(scope), got); d != "" {
 		return fmt.Errorf("the result differs from the ground truth:\n%s%s", d, w.heads())
@@ -43,14 +44,73 @@ func (w *world) check() error {
 	return nil
 }
 
-func (w *world) seedHosts() func(string) bool {
-	var prefixes []string
-	for _, s := range w.web.Seeds() {
-		prefixes = append(prefixes, s[:strings.IndexByte(s[8:], '/')+9])
+// scopeSeeds draws seeds for a crawl of their hosts: a root, and some URL that may
+// redirect elsewhere.
+func scopeSeeds(cfg simweb.Config, r *rand.Rand) []string {
+	web, err := simweb.New(cfg)
+	if err != nil {
+		return nil
 	}
-	return func(url string) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(url, p) })
+	seeds := web.Seeds()
+	for _, u := range web.Truth(simweb.Scope{Agent: agent, SkipDigests: true}).Reachable() {
+		if strings.Contains(u, "/go/") && r.IntN(4) == 0 {
+			seeds = append(seeds, u)
+		}
 	}
+	return seeds
+}
+
+// inScope says which URLs a crawl of the seeds' hosts should fetch: those of the
+// hosts of seeds, and of what a seed redirects to.
+func (w *world) inScope() func(string) bool {
+	hosts := map[string]bool{}
+	truth := w.web.Truth(simweb.Scope{Agent: agent, Seeds: w.cfg.Seeds, SkipDigests: true})
+	for _, s := range w.cfg.Seeds {
+		for hop := 0; s != "" && hop <= 5; hop++ {
+			hosts[hostOf(s)] = true
+			e := truth.Pages[s]
+			if s = ""; e.Kind == simweb.KindRedirect {
+				s = e.Redirect
+			}
+		}
+	}
+	return func(url string) bool { return hosts[hostOf(url)] }
+}
+
+func hostOf(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
+// mayAcknowledge checks I5: the head names a commit that holds the mail's effect.
+func (p *proc) mayAcknowledge(r embedded.Receipt) error {
+	w := p.w
+	m, err := blobschema.DecodeMail(w.bodies[r])
+	if err != nil {
+		return nil // put aside, not applied
+	}
+	v, _, ok := w.table.Get(blobschema.HeadKey(w.crawl.ID, p.part))
+	if !ok {
+		return fmt.Errorf("I5 broken: mail %d from %d to %d is acknowledged before any commit", m.Number, m.From, m.To)
+	}
+	h, err := decodeHead(v)
+	if err != nil {
+		return err
+	}
+	c, err := blobschema.OpenCommit(w.blobs[h.Commit])
+	if err != nil {
+		return fmt.Errorf("I5 broken: mail %d from %d is acknowledged: %w", m.Number, m.From, err)
+	}
+	man, err := c.Manifest()
+	if err != nil {
+		return err
+	}
+	marks := man.Applied[m.From]
+	if m.Number > marks.Low && !slices.Contains(marks.Above, m.Number) {
+		return fmt.Errorf("I5 broken: mail %d from %d to %d is acknowledged and not committed", m.Number, m.From, m.To)
+	}
+	return nil
 }
 
 // visible reads the page records that are reachable from the heads. A URL with two
@@ -109,7 +169,11 @@ func (w *world) pagesOf(last string, got map[string]simweb.Got) error {
 
 // checkLimit checks a run with a page limit: exactly so many, if there are.
 func (w *world) checkLimit(got map[string]simweb.Got) error {
-	truth := w.web.Truth(simweb.Scope{Agent: agent, SkipDigests: true})
+	scope := simweb.Scope{Agent: agent, SkipDigests: true}
+	if w.cfg.Scope == blobschema.ScopeHost {
+		scope.Seeds, scope.Within = w.cfg.Seeds, w.inScope()
+	}
+	truth := w.web.Truth(scope)
 	want := int64(0)
 	for _, e := range truth.Pages {
 		if e.Outcome == blobschema.OutcomeOK {
@@ -139,6 +203,8 @@ func Scenario(seed uint64) Config {
 	if r.IntN(3) == 0 {
 		cfg.MaxResident = pick(30, 100, 300)
 	}
+	cfg.MailEvery = time.Duration(pick(20, 120, 600)) * time.Second
+	cfg.Local = r.IntN(3) == 0
 	if r.IntN(6) == 0 {
 		cfg.MaxPages = int64(pick(1, 10, 37, 100, 100000))
 	}
@@ -146,6 +212,12 @@ func Scenario(seed uint64) Config {
 	cfg.Faults = Faults{
 		Crash: p(), Lost: p(), Doubt: p(), Repeat: p() * 5, Drop: p(), Slow: p(), Freeze: p() / 4, Damage: p(), Stop: p() / 4,
 		MaxFaults: pick(0, 20, 100, 400),
+	}
+	if cfg.Faults.Drop+cfg.Faults.Damage > 0 || r.IntN(2) == 0 {
+		cfg.Resend = 15 * time.Minute // else what is lost is lost
+	}
+	if r.IntN(4) == 0 {
+		cfg.Scope, cfg.Seeds = blobschema.ScopeHost, scopeSeeds(cfg.Web, r)
 	}
 	return cfg
 }

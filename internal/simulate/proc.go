@@ -43,6 +43,7 @@ func (p *proc) start() {
 	p.fetching, p.learnt = map[uint64]page.Request{}, map[string]time.Duration{}
 	p.w.procs++
 	p.id = p.w.procs
+	p.w.live = append(p.w.live, p)
 	p.w.note(p.name(), "start")
 	p.took(p.actor.Start(p.now()))
 }
@@ -54,6 +55,7 @@ func (p *proc) took(issues []crawl.Issue) {
 	}
 	if ended, err := p.actor.Ended(); ended && !p.ended {
 		p.ended = true
+		p.w.left(p)
 		p.w.note(p.name(), "end", fmt.Sprint(err))
 		if p.onEnd != nil {
 			p.onEnd(err)
@@ -63,11 +65,32 @@ func (p *proc) took(issues []crawl.Issue) {
 
 // crash ends the process between two instructions: nothing of it runs again.
 func (p *proc) crash() {
+	w := p.w
+	if !w.cfg.Local {
+		p.die()
+		return
+	}
+	for _, q := range slices.Clone(w.live) {
+		q.die()
+	}
+	w.process++
+	w.memory = &crawl.TickMemory{}
+	clear(w.warm)
+	w.queues.EndVisibility() // whoever opens the folder next finds all mail visible
+	w.at(w.between(0, 300*time.Millisecond), w.startTick)
+}
+
+func (p *proc) die() {
 	p.dead, p.ended = true, true
+	p.w.left(p)
 	p.w.note(p.name(), "crash")
 	if p.onEnd != nil {
 		p.onEnd(nil)
 	}
+}
+
+func (w *world) left(p *proc) {
+	w.live = slices.DeleteFunc(w.live, func(q *proc) bool { return q == p })
 }
 
 // reply delivers a reply, now or when the process thaws.
@@ -210,6 +233,9 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 		return nil, p.send(e)
 	case crawl.Acknowledge:
 		for _, r := range e.Receipts {
+			if err := p.mayAcknowledge(r.(embedded.Receipt)); err != nil {
+				w.fail(err)
+			}
 			if err := w.queues.Ack(w.wall(), e.Queue, r.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
 				return nil, err
 			}
@@ -277,6 +303,7 @@ func (p *proc) receive(id uint64, e crawl.Receive, until time.Duration) {
 	w.rng.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
 	msgs := make([]crawl.Message, len(got))
 	for i, d := range got {
+		w.bodies[d.Receipt] = d.Body
 		msgs[i] = crawl.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	if len(msgs) > 0 && w.chance("crash", w.cfg.Faults.Crash) {

@@ -61,9 +61,16 @@ type Config struct {
 	MaxPages    int64
 	MaxDepth    int // -1 for no bound
 	Scope       blobschema.Scope
-	Delay       time.Duration
-	Faults      Faults
-	Trace       io.Writer // every event as a line of text; nil for none
+	Seeds       []string // nil: the web's own
+	MailEvery   time.Duration
+	// Local is the embedded platform: all steps are one process, which owns the queues; when
+	// it dies all die, and the next one takes over at once.
+	Local bool
+	// Resend is how long unapplied mail waits before the tick sends it again; 0 for never.
+	Resend time.Duration
+	Delay  time.Duration
+	Faults Faults
+	Trace  io.Writer // every event as a line of text; nil for none
 }
 
 // Result is what came of a run.
@@ -132,6 +139,9 @@ type world struct {
 	result  Result
 	ticking bool
 	procs   int
+	live    []*proc
+	process int                         // counts the processes of a local platform
+	bodies  map[embedded.Receipt][]byte // of mail delivered
 	done    bool
 	err     error
 }
@@ -178,6 +188,7 @@ func newWorld(cfg Config) (*world, error) {
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, hits: map[string]int{},
 		asked: map[string]time.Duration{}, pace: map[string]time.Duration{},
+		bodies: map[embedded.Receipt][]byte{},
 	}
 	w.result.Faults = map[string]int{}
 	for _, q := range append([]string{blobschema.WakesQueue}, w.mailboxes()...) {
@@ -200,7 +211,7 @@ func (w *world) mailboxes() (names []string) {
 // begin creates the crawl, in a world without faults.
 func (w *world) begin() error {
 	var seeds []weburl.URL
-	for _, s := range w.web.Seeds() {
+	for _, s := range w.seeds() {
 		u, err := weburl.Parse(s)
 		if err != nil {
 			return err
@@ -279,7 +290,10 @@ func (w *world) startTick() {
 	}
 	w.ticking = true
 	w.result.Ticks++
-	cfg := crawl.TickConfig{Crawl: w.crawl.ID, Process: "tick", ResendAfter: 15 * time.Minute}
+	cfg := crawl.TickConfig{Crawl: w.crawl.ID, Process: w.processName("tick"), Exclusive: w.cfg.Local, ResendAfter: w.cfg.Resend}
+	if cfg.ResendAfter == 0 {
+		cfg.ResendAfter = 10000 * time.Hour
+	}
 	k := crawl.NewTick(cfg, w.memory)
 	p := &proc{w: w, actor: k, kind: "tick"}
 	p.onEnd = func(err error) {
@@ -298,7 +312,11 @@ func (w *world) startTick() {
 // pollWakes is the function trigger: every wake starts a step, whether or not one is
 // at work already.
 func (w *world) pollWakes() {
-	w.at(w.between(200*time.Millisecond, time.Second), w.pollWakes)
+	pause := w.between(200*time.Millisecond, time.Second)
+	if w.cfg.Local {
+		pause /= 20
+	}
+	w.at(pause, w.pollWakes)
 	got, err := w.queues.Receive(w.wall(), blobschema.WakesQueue, 10)
 	if err != nil {
 		w.fail(err)
@@ -323,12 +341,30 @@ func (w *world) fail(err error) {
 	}
 }
 
+// processName names the process of a new actor.
+func (w *world) processName(kind string) string {
+	if w.cfg.Local {
+		return fmt.Sprintf("local%d", w.process)
+	}
+	return fmt.Sprintf("%s%d", kind, w.procs)
+}
+
+func (w *world) seeds() []string {
+	if w.cfg.Seeds != nil {
+		return w.cfg.Seeds
+	}
+	return w.web.Seeds()
+}
+
 func (w *world) startStep(part partition.ID) {
+	if w.cfg.Local && slices.ContainsFunc(w.live, func(p *proc) bool { return p.step != nil && p.part == part }) {
+		return
+	}
 	w.result.Steps++
 	cfg := crawl.StepConfig{
-		Crawl: w.currentCrawl(), Partition: part, Process: fmt.Sprintf("proc%d", w.result.Steps),
+		Crawl: w.currentCrawl(), Partition: part, Process: w.processName("proc"), Exclusive: w.cfg.Local,
 		Connections: w.cfg.Connections, Lease: 2 * time.Minute, MaxResident: w.cfg.MaxResident,
-		SleepMax: 30 * time.Second, CommitEvery: 20 * time.Second, CommitPages: 40, Linger: 2 * time.Second,
+		SleepMax: 30 * time.Second, CommitEvery: 20 * time.Second, CommitPages: 40, MailEvery: w.cfg.MailEvery, Linger: 2 * time.Second,
 		CrashesAllowed: 1 << 30, // injected crashes are nobody's fault
 		Retry:          polite.Retry{Attempts: 4, Wait: 5 * time.Second}, Token: agent, Software: agent,
 	}

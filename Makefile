@@ -1,0 +1,52 @@
+# What one can do here. Go, git and make are all it takes.
+URL ?=
+ARGS ?=
+SEEDS ?= 200
+FUZZTIME ?= 10s
+lint = go tool -modfile=tools/go.mod golangci-lint
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 14
+
+build: ## build bin/orbweaver
+	go build -o bin/orbweaver ./cmd/orbweaver
+
+crawl: build ## crawl URL=https://example.org, or go on with the crawl; ARGS='--max-pages 100'
+	bin/orbweaver crawl $(ARGS) $(URL)
+
+demo: build ## crawl a made-up web on this machine and compare with the truth
+	bin/orbweaver demo $(ARGS)
+
+test: ## vet, and run all tests
+	go vet ./... && go test ./...
+
+race: ## run all tests with the race detector
+	go test -race ./...
+
+lint: ## run the linters of .golangci.yml (the first time they are built, for minutes)
+	$(lint) run ./...
+
+check: ## all that must be green: gofmt, vet, tests, linters, race detector
+	test -z "$$(gofmt -l .)" && $(MAKE) test lint race
+
+simulate: ## simulate crawls with faults, SEEDS=200 of them
+	go test ./internal/simulate -count=1 -timeout=60m -v -run=TestScenarios -seeds=$(SEEDS)
+
+fuzz: ## run each fuzz test for FUZZTIME=10s
+	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
+	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
+
+bench: ## measure against a loader that knows all URLs; ARGS='-json'
+	go run ./internal/bench $(ARGS)
+
+bench-quick: ## the same with few pages, to see that it works
+	go run ./internal/bench -quick $(ARGS)
+
+cover: ## print the coverage by function
+	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
+
+clean: ## remove what was built here
+	rm -rf bin .cache
+
+.DEFAULT_GOAL := help
+.PHONY: help build crawl demo test race lint check simulate fuzz bench bench-quick cover clean

@@ -1,0 +1,329 @@
+// Package internal_test executes the picture of who may import whom, and the rule
+// that the core does no I/O. It reads the sources as they are, for every system and
+// build tag, so that nothing depends on where it runs.
+package internal_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/orbweaver/orbweaver"
+
+// picture lists all packages from the bottom up, each with the packages of this module
+// that it may import. A package may only name those above it here, so imports point one
+// way; "..." stands for all of them. Tests are free.
+const picture = `
+partition:
+internal/weburl:
+internal/ledger:
+internal/platform/embedded:
+internal/platform/local:  internal/platform/embedded
+blobschema:               partition
+internal/page:            blobschema internal/weburl
+internal/polite:          blobschema
+internal/extract:         internal/page internal/polite internal/weburl
+internal/fetch:           blobschema internal/extract internal/page internal/polite internal/weburl
+internal/frontier:        blobschema internal/page internal/polite internal/weburl partition
+internal/crawl:           blobschema internal/frontier internal/page internal/polite internal/weburl partition
+internal/platform:        blobschema internal/platform/embedded internal/platform/local partition
+internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
+internal/fsck:            blobschema internal/weburl partition
+internal/simweb:          blobschema
+internal/simulate:        blobschema internal/crawl internal/fetch internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
+cmd/orbweaver:            ...
+`
+
+// modules lists who may import from which other module: the direct dependencies of
+// what is shipped, each with the packages that are bound to it.
+const modules = `
+github.com/bits-and-blooms/bloom/v3: blobschema
+github.com/dchest/siphash:           partition
+github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
+github.com/klauspost/compress:       blobschema internal/fetch
+github.com/spf13/cobra:              cmd/orbweaver
+github.com/spf13/pflag:              cmd/orbweaver
+go.etcd.io/bbolt:                    internal/platform/local
+gocloud.dev:                         internal/engine internal/platform internal/platform/local
+golang.org/x/net:                    internal/extract internal/fetch internal/simweb internal/weburl
+golang.org/x/sync:                   internal/engine
+golang.org/x/term:                   cmd/orbweaver
+golang.org/x/text:                   internal/extract
+`
+
+// core are the packages that do no I/O, start no goroutine and read no clock, so that
+// the simulation can run them as they are.
+var core = []string{
+	"blobschema", "internal/crawl", "internal/extract", "internal/frontier", "internal/page",
+	"internal/platform/embedded", "internal/polite", "internal/weburl", "partition",
+}
+
+// pools are those of them that may keep scratch memory in a sync.Pool: what is in a
+// pool never shows in a result.
+var pools = []string{"blobschema", "internal/extract"}
+
+// impure are the standard packages that the core may not import. One that ends in a
+// slash stands for all below it.
+var impure = []string{
+	"context", "crypto/rand", "crypto/tls", "hash/maphash", "log", "log/", "math/rand", "math/rand/", "net", "net/http",
+	"net/http/", "os", "os/", "runtime", "runtime/", "sync/atomic", "syscall", "testing", "testing/",
+}
+
+// clock are the functions of package time that read a clock or wait for one.
+var clock = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
+
+func TestImportsPointOneWay(t *testing.T) {
+	allowed := parse(t, picture)
+	for pkg, files := range sources(t) {
+		may, ok := allowed[pkg]
+		if !ok {
+			t.Errorf("%s is not in the picture: say there what it may import", pkg)
+			continue
+		}
+		for _, own := range own(files) {
+			if !slices.Contains(may, own) {
+				t.Errorf("%s imports %s, which the picture does not allow", pkg, own)
+			}
+		}
+	}
+}
+
+func TestModulesStayWhereTheyAre(t *testing.T) {
+	users := map[string][]string{}
+	for mod, list := range lines(modules) {
+		users[mod] = strings.Fields(list)
+	}
+	used := map[string]bool{}
+	for pkg, files := range sources(t) {
+		for _, imp := range imports(files) {
+			first, _, _ := strings.Cut(imp, "/")
+			if !strings.Contains(first, ".") || within(imp, module) {
+				continue
+			}
+			mod := ""
+			for m := range users {
+				if within(imp, m) {
+					mod = m
+				}
+			}
+			used[mod+" "+pkg] = true
+			if !slices.Contains(users[mod], pkg) {
+				t.Errorf("%s imports %s: is the dependency worth it? Then list it", pkg, imp)
+			}
+		}
+	}
+	for mod, pkgs := range users {
+		for _, pkg := range pkgs {
+			if !used[mod+" "+pkg] {
+				t.Errorf("%s no longer imports %s: take it off the list", pkg, mod)
+			}
+		}
+	}
+}
+
+func TestCoreDoesNoIO(t *testing.T) {
+	all := sources(t)
+	for _, pkg := range core {
+		files := all[pkg]
+		if len(files) == 0 {
+			t.Errorf("there is no package %s", pkg)
+		}
+		for _, imp := range own(files) {
+			if !slices.Contains(core, imp) {
+				t.Errorf("%s is core and imports %s, which is not", pkg, imp)
+			}
+		}
+		for _, f := range files {
+			for _, o := range offences(f.ast, slices.Contains(pools, pkg)) {
+				t.Errorf("%s: %s", f.name, o)
+			}
+		}
+	}
+}
+
+// TestOffencesAreFound keeps the checks above from passing because they see nothing.
+func TestOffencesAreFound(t *testing.T) {
+	for _, c := range []struct{ src, want string }{
+		{`import "time"; var t = time.Now()`, "time.Now"},
+		{`import clock "time"; func f() { clock.Sleep(1) }`, "time.Sleep"},
+		{`import . "time"`, "imports all of time"},
+		{`import "os"`, "imports os"},
+		{`import "net/http/httptest"`, "imports net/http/httptest"},
+		{`import "sync"; var mu sync.Mutex`, "sync.Mutex"},
+		{`func f() { go f() }`, "starts a goroutine"},
+		{`var c chan int`, "uses a channel"},
+		{`func init() {}`, "has an init"},
+		{`import "time"; var d = 3 * time.Second; var t = time.Unix(0, 0)`, ""},
+		{`import "sync"; var p sync.Pool`, ""},
+		{`import ("net/netip"; "net/url")`, ""},
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "f.go", "package p; "+c.src, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(offences(f, true), "; ")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: found %q, want %q", c.src, got, c.want)
+		}
+	}
+}
+
+// source is a parsed file that is not a test.
+type source struct {
+	name string // from the root, with slashes
+	ast  *ast.File
+}
+
+// sources parses the whole module, by package path within it.
+func sources(t *testing.T) map[string][]source {
+	t.Helper()
+	out := map[string][]source{}
+	root := os.DirFS("..")
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := path.Base(name)
+		if d.IsDir() {
+			_, nested := fs.Stat(root, path.Join(name, "go.mod"))
+			if name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || nested == nil) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(base) != ".go" || strings.HasSuffix(base, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		out[path.Dir(name)] = append(out[path.Dir(name)], source{name, f})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// imports are the paths that files import, sorted.
+func imports(files []source) []string {
+	set := map[string]bool{}
+	for _, f := range files {
+		for _, imp := range f.ast.Imports {
+			set[importPath(imp)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// own are those of this module, by their path within it.
+func own(files []source) (out []string) {
+	for _, imp := range imports(files) {
+		if within(imp, module) {
+			out = append(out, strings.TrimPrefix(imp, module+"/"))
+		}
+	}
+	return out
+}
+
+func importPath(imp *ast.ImportSpec) string {
+	p, err := strconv.Unquote(imp.Path.Value)
+	if err != nil {
+		panic(err) // the parser has unquoted it before
+	}
+	return p
+}
+
+func within(imp, mod string) bool { return imp == mod || strings.HasPrefix(imp, mod+"/") }
+
+// parse reads the picture and holds it to its own rule.
+func parse(t *testing.T, picture string) map[string][]string {
+	t.Helper()
+	allowed := map[string][]string{}
+	var above []string
+	for pkg, list := range lines(picture) {
+		may := strings.Fields(list)
+		if slices.Equal(may, []string{"..."}) {
+			may = slices.Clone(above)
+		}
+		for _, p := range may {
+			if !slices.Contains(above, p) {
+				t.Errorf("the picture lets %s import %s, which is not above it", pkg, p)
+			}
+		}
+		allowed[pkg] = may
+		above = append(above, pkg)
+	}
+	return allowed
+}
+
+// lines yields the lines of a table: what is before the colon, and what follows it.
+func lines(table string) func(yield func(string, string) bool) {
+	return func(yield func(string, string) bool) {
+		for line := range strings.Lines(strings.TrimSpace(table)) {
+			name, list, _ := strings.Cut(line, ":")
+			if !yield(name, list) {
+				return
+			}
+		}
+	}
+}
+
+// offences says what a file of the core does that it may not.
+func offences(f *ast.File, pool bool) (out []string) {
+	names := map[string]string{} // of packages, by the name they have in the file
+	for _, imp := range f.Imports {
+		p := importPath(imp)
+		name := path.Base(p)
+		if imp.Name != nil {
+			name = imp.Name.Name
+		}
+		names[name] = p
+		for _, bad := range impure {
+			if p == bad || strings.HasSuffix(bad, "/") && strings.HasPrefix(p, bad) {
+				out = append(out, "imports "+p)
+			}
+		}
+		if name == "." {
+			out = append(out, "imports all of "+p)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			out = append(out, "starts a goroutine")
+		case *ast.ChanType, *ast.SelectStmt:
+			out = append(out, "uses a channel")
+		case *ast.FuncDecl:
+			if n.Recv == nil && n.Name.Name == "init" {
+				out = append(out, "has an init")
+			}
+		case *ast.SelectorExpr:
+			x, ok := n.X.(*ast.Ident)
+			if !ok {
+				break
+			}
+			switch p, sel := names[x.Name], n.Sel.Name; {
+			case p == "time" && slices.Contains(clock, sel):
+				out = append(out, fmt.Sprintf("calls time.%s: the time is an argument", sel))
+			case p == "sync" && !(pool && sel == "Pool"):
+				out = append(out, fmt.Sprintf("uses sync.%s: an actor's state needs no locks", sel))
+			}
+		}
+		return true
+	})
+	return slices.Compact(out)
+}

@@ -1,0 +1,423 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// View is a crawl, looked at. Each method that takes a context reads anew: of a
+// crawl that runs, two calls may show two moments. It is safe for concurrent use.
+type View struct {
+	store Store
+	id    string
+	hash  partition.Hash
+	pmap  *partition.Map
+	close func() error
+}
+
+// ErrNoCrawl says that the store, or folder, holds no crawl.
+var ErrNoCrawl = errors.New("there is no crawl")
+
+// Open opens the crawl in a folder for reading; see the package documentation. The
+// errors are [ErrNoFolder], [ErrNoCrawl], those of opening a folder (package local:
+// ErrInUse if its owner does not answer) and blobschema.ErrVersion.
+func Open(ctx context.Context, dir string) (*View, error) {
+	s, err := openFolder(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	v, err := New(ctx, s)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	v.close = s.close
+	return v, nil
+}
+
+// New returns a view of the active crawl in a store, which stays the caller's.
+func New(ctx context.Context, s Store) (*View, error) {
+	v := &View{store: s, close: func() error { return nil }}
+	var active struct {
+		Crawl string `json:"crawl"`
+	}
+	if found, err := v.record(ctx, blobschema.ActiveKey, &active); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, ErrNoCrawl
+	}
+	return v, v.of(ctx, active.Crawl)
+}
+
+// of makes v one of the crawl with the given id.
+func (v *View) of(ctx context.Context, id string) error {
+	v.id = id
+	c, err := v.Crawl(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Version != blobschema.Version {
+		return fmt.Errorf("crawl %s: %w: %d", id, blobschema.ErrVersion, c.Version)
+	}
+	if v.hash, err = crawl.NewHash(&c); err != nil {
+		return err
+	}
+	v.pmap, err = partition.NewMap(c.Slots, c.Partitions)
+	return err
+}
+
+// Close gives back what Open took.
+func (v *View) Close() error { return v.close() }
+
+// Store is what the view reads.
+func (v *View) Store() Store { return v.store }
+
+// Live is what the process at work on the folder says of itself; nil if there is none.
+func (v *View) Live(ctx context.Context) *Live {
+	if s, ok := v.store.(*folderStore); ok {
+		return s.live(ctx)
+	}
+	return nil
+}
+
+// record reads a JSON record into to, and reports whether there is one.
+func (v *View) record(ctx context.Context, key string, to any) (bool, error) {
+	b, found, err := v.store.Record(ctx, key)
+	if err != nil || !found {
+		return false, err
+	}
+	if err := json.Unmarshal(b, to); err != nil {
+		return true, fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
+	}
+	return true, nil
+}
+
+// ID is the crawl's.
+func (v *View) ID() string { return v.id }
+
+// Crawl reads the crawl's record.
+func (v *View) Crawl(ctx context.Context) (c blobschema.Crawl, err error) {
+	found, err := v.record(ctx, blobschema.CrawlKey(v.id), &c)
+	if err == nil && !found {
+		err = fmt.Errorf("%w with id %q", ErrNoCrawl, v.id)
+	}
+	return c, err
+}
+
+// Wish reads what the operator wants of the crawl.
+func (v *View) Wish(ctx context.Context) (w blobschema.Wish, err error) {
+	_, err = v.record(ctx, blobschema.WishKey(v.id), &w)
+	return w, err
+}
+
+// Heads reads the heads of the partitions that have one, by partition.
+func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
+	var heads []blobschema.Head
+	for _, p := range v.pmap.Partitions() {
+		h, found, err := v.head(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			heads = append(heads, h)
+		}
+	}
+	return heads, nil
+}
+
+func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, found bool, err error) {
+	found, err = v.record(ctx, blobschema.HeadKey(v.id, p), &h)
+	return h, found, err
+}
+
+// Manifest reads a partition's manifest; nil if it has not committed yet.
+func (v *View) Manifest(ctx context.Context, p partition.ID) (*blobschema.Manifest, error) {
+	h, found, err := v.head(ctx, p)
+	if err != nil || !found || h.Commit == "" {
+		return nil, err
+	}
+	r, err := v.openCommit(ctx, h.Commit)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("manifest of %s: %w", h.Commit, err)
+	}
+	return &m, nil
+}
+
+func (v *View) openCommit(ctx context.Context, name string) (*blobschema.CommitReader, error) {
+	data, err := v.store.Object(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := blobschema.OpenCommit(data)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Commit is a visible commit.
+type Commit struct {
+	Name      string
+	Partition partition.ID
+	*blobschema.CommitReader
+}
+
+// Commits yields all visible commits: by partition, each one's oldest first. An
+// error ends it.
+func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
+	return v.commits(ctx, v.pmap.Partitions())
+}
+
+func (v *View) commits(ctx context.Context, partitions []partition.ID) iter.Seq2[Commit, error] {
+	return func(yield func(Commit, error) bool) {
+		for _, p := range partitions {
+			m, err := v.Manifest(ctx, p)
+			if err != nil {
+				yield(Commit{}, err)
+				return
+			}
+			if m == nil {
+				continue
+			}
+			for name := range blobschema.CommitNames(m) {
+				r, err := v.openCommit(ctx, name)
+				if !yield(Commit{name, p, r}, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Records says which page records are wanted of a URL that was asked for again.
+type Records uint8
+
+// The choices.
+const (
+	EveryRecord  Records = iota
+	LatestRecord         // the one of the highest generation, and of those the latest
+)
+
+// Pages yields the visible page records, robots.txt included: by partition, in the
+// order of commits. An error ends it. For LatestRecord everything is read twice.
+func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Page, error] {
+	every := v.pages(ctx, v.pmap.Partitions())
+	if which == EveryRecord {
+		return every
+	}
+	return func(yield func(blobschema.Page, error) bool) {
+		best := map[uint64]blobschema.Page{} // of URLs that may have several: few
+		for pg, err := range every {
+			if err != nil {
+				yield(pg, err)
+				return
+			}
+			if fp := v.hash.Fingerprint(pg.URL); (pg.Generation > 0 || pg.Robots) && newer(pg, best[fp]) {
+				best[fp] = blobschema.Page{URL: pg.URL, Generation: pg.Generation, Time: pg.Time, Robots: pg.Robots}
+			}
+		}
+		for pg, err := range every {
+			if b, ok := best[v.hash.Fingerprint(pg.URL)]; err == nil && ok && b.Robots == pg.Robots && newer(b, pg) {
+				continue
+			}
+			if !yield(pg, err) {
+				return
+			}
+		}
+	}
+}
+
+// newer reports whether a is a later record of a URL than b.
+func newer(a, b blobschema.Page) bool {
+	return a.Generation > b.Generation || a.Generation == b.Generation && a.Time.After(b.Time)
+}
+
+func (v *View) pages(ctx context.Context, partitions []partition.ID) iter.Seq2[blobschema.Page, error] {
+	return func(yield func(blobschema.Page, error) bool) {
+		for c, err := range v.commits(ctx, partitions) {
+			if err != nil {
+				yield(blobschema.Page{}, err)
+				return
+			}
+			list, err := c.Pages()
+			if err != nil {
+				yield(blobschema.Page{}, fmt.Errorf("pages of %s: %w", c.Name, err))
+				return
+			}
+			for _, pg := range list {
+				if !yield(pg, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// WARCs yields the names of the WARC objects of all visible commits.
+func (v *View) WARCs(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for c, err := range v.Commits(ctx) {
+			var m blobschema.Manifest
+			if err == nil {
+				m, err = c.Manifest()
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, w := range m.WARCs {
+				if !yield(w, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Page finds the latest page record of a URL. It reads the commits of one partition.
+func (v *View) Page(ctx context.Context, u weburl.URL) (pg blobschema.Page, found bool, err error) {
+	// A robots.txt is kept by whoever asked for it, which may be another host's partition.
+	partitions := []partition.ID{v.Owner(u.Host())}
+	if u.Path() == "/robots.txt" {
+		partitions = v.pmap.Partitions()
+	}
+	for p, err := range v.pages(ctx, partitions) {
+		if err != nil {
+			return pg, false, err
+		}
+		if p.URL == u.String() && (!found || newer(p, pg)) {
+			pg, found = p, true
+		}
+	}
+	return pg, found, nil
+}
+
+// Slot is the slot of a host.
+func (v *View) Slot(h weburl.Host) partition.Slot { return v.hash.Slot(string(h)) }
+
+// Owner is the partition that owns a host.
+func (v *View) Owner(h weburl.Host) partition.ID { return v.pmap.Owner(v.Slot(h)) }
+
+// Member reads the bytes of a page's response record as they are stored.
+func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
+	if pg.WARC == "" {
+		return nil, fmt.Errorf("no answer of %s is kept: %s", pg.URL, pg.Outcome)
+	}
+	if pg.Length <= 0 || pg.Length > blobschema.MaxWARCBlock {
+		return nil, fmt.Errorf("read record of %s: %w: %d bytes", pg.URL, blobschema.ErrDamaged, pg.Length)
+	}
+	return v.store.ObjectRange(ctx, pg.WARC, pg.Offset, pg.Length)
+}
+
+// Response reads and verifies a page's response record.
+func (v *View) Response(ctx context.Context, pg blobschema.Page) (*blobschema.WARCRecord, error) {
+	data, err := v.Member(ctx, pg)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := blobschema.ReadWARCAt(bytes.NewReader(data), 0, int64(len(data)))
+	if err == nil {
+		err = rec.Verify()
+	}
+	if err == nil && (rec.TargetURI != pg.URL || rec.Type != blobschema.WARCTypeResponse) {
+		err = fmt.Errorf("%w: it is a %s of %s", blobschema.ErrDamaged, rec.Type, rec.TargetURI)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read record of %s in %s at %d: %w", pg.URL, pg.WARC, pg.Offset, err)
+	}
+	return rec, nil
+}
+
+// File returns the path of an object's file; "" where objects are not files.
+func (v *View) File(ctx context.Context, name string) (string, error) {
+	switch s := v.store.(type) {
+	case *folderStore:
+		return s.file(ctx, name)
+	case platformStore:
+		return s.file(ctx, name)
+	}
+	return "", nil
+}
+
+// State is how a crawl is.
+type State string
+
+// The states.
+const (
+	Running  State = "running"
+	Finished State = "finished" // nothing is left to do
+	Limited  State = "limit"    // the page limit is reached
+	Stopped  State = "stopped"  // there is more to do, and nobody at work
+)
+
+// Status is a crawl as a whole.
+type Status struct {
+	Crawl  blobschema.Crawl
+	State  State
+	Live   *Live             // nil unless Running
+	Totals blobschema.Totals // as of the last commits
+	Heads  []blobschema.Head
+	Wish   blobschema.Wish
+	Unread int64 // mail sent and not applied
+}
+
+// Status reads records only.
+func (v *View) Status(ctx context.Context) (s Status, err error) {
+	s.Live = v.Live(ctx)
+	if s.Crawl, err = v.Crawl(ctx); err != nil {
+		return s, err
+	}
+	if s.Wish, err = v.Wish(ctx); err != nil {
+		return s, err
+	}
+	if s.Heads, err = v.Heads(ctx); err != nil {
+		return s, err
+	}
+	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
+	for i := range s.Heads {
+		h := &s.Heads[i]
+		s.Totals.Add(&h.Totals)
+		applied += h.Applied
+		for _, n := range h.Sent {
+			sent += n
+		}
+	}
+	s.Unread = int64(sent) - int64(applied)
+	left := s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held + s.Unread
+	limit := s.Crawl.Settings.MaxPages
+	switch {
+	case s.Live != nil:
+		s.State = Running
+	case left == 0 && s.Crawl.Published == len(s.Crawl.SeedBatches):
+		s.State = Finished
+	case limit > 0 && s.Totals.Pages >= limit:
+		s.State = Limited
+	default:
+		s.State = Stopped
+	}
+	return s, nil
+}
+
+// hosts in the order in which they are shown.
+func byRequests(a, b Host) int {
+	if a.Info.Requests != b.Info.Requests {
+		return int(min(1, max(-1, int64(b.Info.Requests)-int64(a.Info.Requests))))
+	}
+	if a.Pending != b.Pending {
+		return int(min(1, max(-1, b.Pending-a.Pending)))
+	}
+	return slices.Compare([]byte(a.Name), []byte(b.Name))
+}
