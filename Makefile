@@ -27,7 +27,7 @@ lint: ## run the linters of .golangci.yml (the first time they are built, for mi
 	$(lint) run ./...
 
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
-	test -z "$$(gofmt -l .)" && $(MAKE) test lint race
+	! gofmt -l . | grep . && $(MAKE) test lint race
 
 simulate: ## simulate crawls with faults, SEEDS=200 of them
 	go test ./internal/simulate -count=1 -timeout=60m -v -run=TestScenarios -seeds=$(SEEDS)

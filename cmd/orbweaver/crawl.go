@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -171,13 +172,17 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 	if sum.End == engine.Stopped || sum.idle {
 		return nil
 	}
+	if err := view.WriteCDXJ(ctx, s.platform, s.crawl.ID); err != nil {
+		return fmt.Errorf("the crawl is done, but its index is not: %w", err)
+	}
+	sum.Index = objectFile(s.dir, blobschema.CDXJIndexName(s.crawl.ID))
 	return nil
 }
 
 // seedOutcomes says what came of each seed.
 func (s *session) seedOutcomes(ctx context.Context) ([]seedOutcome, error) {
 	var out []seedOutcome
-	for p, err := range pages(ctx, s.platform, &s.crawl) {
+	for p, err := range s.view.Pages(ctx, view.EveryRecord) {
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -64,7 +65,7 @@ func runDemo(cmd *cobra.Command, f *crawlFlags) (err error) {
 	rep := newReporter(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
-	web, stop, err := serveDemo()
+	web, stop, err := serveWeb(demoConfig())
 	if err != nil {
 		return err
 	}
@@ -107,9 +108,9 @@ func demoConfig() simweb.Config {
 	return c
 }
 
-// serveDemo serves the made-up web until stop is called.
-func serveDemo() (web *simweb.Web, stop func(), err error) {
-	if web, err = simweb.New(demoConfig()); err != nil {
+// serveWeb serves a made-up web until stop is called.
+func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
+	if web, err = simweb.New(cfg); err != nil {
 		return nil, nil, err
 	}
 	srv, err := simweb.Serve(context.Background(), web, simweb.ListenOptions{})
@@ -151,7 +152,7 @@ func demoTruth(web *simweb.Web) simweb.Truth { return web.Truth(simweb.Scope{Att
 // compare says in words where the crawl differs from the truth; "" if nowhere.
 func (s *session) compare(ctx context.Context, web *simweb.Web) (string, error) {
 	got := map[string]simweb.Got{}
-	for p, err := range pages(ctx, s.platform, &s.crawl) {
+	for p, err := range s.view.Pages(ctx, view.EveryRecord) {
 		if err != nil {
 			return "", err
 		}

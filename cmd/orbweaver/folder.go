@@ -33,7 +33,7 @@ func lookAt(dir string) (folder, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return folderEmpty, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return folderForeign, usagef("--data %s is a file, not a folder; give another one", dir)
+		return folderForeign, usagef("--data %s is no folder, but a file or below one; give another", dir)
 	case err != nil:
 		return folderForeign, explain(dir, err)
 	case len(entries) == 0:

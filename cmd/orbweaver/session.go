@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // refresh is how often the display is brought up to date.
@@ -41,10 +40,12 @@ type session struct {
 	ledger   ledger.Ledger
 	platform *platform.Platform
 	engine   *engine.Engine
+	view     *view.View
 	crawl    blobschema.Crawl
 	created  bool
 	added    int               // seeds
 	before   blobschema.Totals // of earlier runs
+	log      *slog.Logger
 	began    time.Time
 	cpu      time.Duration // used before the run
 }
@@ -57,6 +58,7 @@ var errMaxTime = errors.New("--max-time is over")
 // returns.
 func (s *session) run(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
 	s.began, s.cpu = time.Now(), cpuTime()
+	s.log = slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
 		return nil, explain(s.dir, err)
 	}
@@ -76,6 +78,7 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 	s.reporter.started(&beginning{
 		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings,
 	})
+	defer s.answer(ctx)()
 	end, err := s.watch(ctx)
 	if err != nil {
 		return nil, explain(s.dir, err)
@@ -107,7 +110,10 @@ func (s *session) open(ctx context.Context) error {
 	if s.crawl, s.created, s.added, err = opener.Begin(s.fresh, s.seeds, check); err != nil {
 		return err
 	}
-	heads, err := readHeads(ctx, s.platform, &s.crawl)
+	if s.view, err = view.New(ctx, view.OfPlatform(s.platform)); err != nil {
+		return err
+	}
+	heads, err := s.view.Heads(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +130,7 @@ func (s *session) open(ctx context.Context) error {
 			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections,
 		},
 		Connections: s.connections, Ledger: &s.ledger,
-		Log: slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log: s.log,
 	}
 	if err := cfg.Fetch.Validate(); err != nil {
 		return err
@@ -136,28 +142,20 @@ func (s *session) open(ctx context.Context) error {
 	return err
 }
 
-// readHeads reads the heads of the partitions that have one.
-func readHeads(ctx context.Context, p *platform.Platform, c *blobschema.Crawl) ([]blobschema.Head, error) {
-	keys := make([]string, c.Partitions)
-	for i := range keys {
-		keys[i] = blobschema.HeadKey(c.ID, partition.ID(i))
-	}
-	recs, err := engine.ReadRecords(ctx, p, keys)
+// answer lets other commands look at the crawl while it runs, until the returned
+// function is called. Without a socket they have to wait, which is no reason not to
+// crawl.
+func (s *session) answer(ctx context.Context) (stop func()) {
+	end, err := view.Serve(ctx, s.dir, s.platform, func() any { return s.engine.Snapshot() })
 	if err != nil {
-		return nil, fmt.Errorf("read heads: %w", err)
+		s.log.Warn("other commands cannot look at this crawl while it runs", "error", err)
+		return func() {}
 	}
-	var heads []blobschema.Head
-	for i, rec := range recs {
-		if !rec.Found {
-			continue
+	return func() {
+		if err := end(); err != nil {
+			s.log.Warn("end answering", "error", err)
 		}
-		var h blobschema.Head
-		if err := json.Unmarshal(rec.Value, &h); err != nil {
-			return nil, fmt.Errorf("read head of partition %d: %w: %w", i, blobschema.ErrDamaged, err)
-		}
-		heads = append(heads, h)
 	}
-	return heads, nil
 }
 
 // watch runs the engine and tells of its progress. A store that cannot be written any
@@ -208,12 +206,18 @@ func (s *session) guard(ctx context.Context) error {
 	}
 }
 
-// summarize says how the run ended. cause is why ctx did, if it has.
+// summarize says how the run ended, and measures it. cause is why ctx did end, if it has.
 func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 	snap := s.engine.Snapshot()
-	t := snap.Totals
-	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: archiveOf(s.dir, s.crawl.ID), End: end, Totals: t}
-	sum.idle = !s.created && s.added == 0 && snap.Calls.Functions == 0 && end != engine.Stopped
+	sum := s.ended(end, cause, snap.Totals)
+	return sum, sum.measure(snap.Calls, snap.Totals.Pages-s.before.Pages, time.Since(s.began), cpuTime()-s.cpu)
+}
+
+// ended says how the run ended.
+func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
+	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: objectFile(s.dir, blobschema.WARCPrefix(s.crawl.ID)), End: end, Totals: t}
+	// Where there is nothing to do, no step runs.
+	sum.idle = !s.created && s.added == 0 && end != engine.Stopped && s.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
 	sum.Resume = resumeCommand(s.dir, s.perRun...)
 	switch {
@@ -240,7 +244,7 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 		sum.Resume = ""
 		sum.Reason = fmt.Sprintf("Finished: nothing is left to do, %s.", pages)
 	}
-	return sum, sum.measure(snap.Calls, t.Pages-s.before.Pages, time.Since(s.began), cpuTime()-s.cpu)
+	return sum
 }
 
 // stopped is what ends a command whose summary says it all: nil for status 0.

@@ -149,8 +149,7 @@ func exportCommand(dir string) string {
 	return cmd
 }
 
-// archiveOf is the folder of a crawl's WARC files: the bucket keeps each object as a
-// file of its name.
-func archiveOf(dir, crawl string) string {
-	return filepath.Join(dir, "blobs", filepath.FromSlash(blobschema.WARCPrefix(crawl)))
+// objectFile is where an object is: the bucket keeps each as a file of its name.
+func objectFile(dir, name string) string {
+	return filepath.Join(dir, "blobs", filepath.FromSlash(name))
 }

@@ -132,7 +132,7 @@ type world struct {
 	scratch *fetch.Scratch
 	crawl   blobschema.Crawl
 	memory  *crawl.TickMemory
-	warm    map[partition.ID]*crawl.Warm
+	warm    map[warmKey]*crawl.Warm
 	hits    map[string]int           // requests by URL
 	asked   map[string]time.Duration // last request, by host
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
@@ -144,6 +144,11 @@ type world struct {
 	bodies  map[embedded.Receipt][]byte // of mail delivered
 	done    bool
 	err     error
+}
+
+type warmKey struct {
+	process int
+	part    partition.ID
 }
 
 // Run carries out a scenario and checks its end. An error says which promise was
@@ -186,7 +191,7 @@ func newWorld(cfg Config) (*world, error) {
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x0b)), trace: fnv.New64a(), web: web,
 		queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), blobs: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
-		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, hits: map[string]int{},
+		memory:  &crawl.TickMemory{}, warm: map[warmKey]*crawl.Warm{}, hits: map[string]int{},
 		asked: map[string]time.Duration{}, pace: map[string]time.Duration{},
 		bodies: map[embedded.Receipt][]byte{},
 	}
@@ -371,11 +376,13 @@ func (w *world) startStep(part partition.ID) {
 	if w.rng.IntN(4) == 0 {
 		cfg.Deadline = w.between(10*time.Second, 5*time.Minute)
 	}
-	var warm *crawl.Warm
-	if w.rng.IntN(2) == 0 {
-		warm = w.warm[part]
+	// Several processes may serve a partition in turn, each with what it kept of it.
+	at := warmKey{part: part}
+	if !w.cfg.Local {
+		at.process = w.rng.IntN(3)
 	}
-	delete(w.warm, part)
+	warm := w.warm[at]
+	delete(w.warm, at)
 	s, err := crawl.NewStep(cfg, warm)
 	if err != nil {
 		w.fail(err)
@@ -386,7 +393,7 @@ func (w *world) startStep(part partition.ID) {
 		switch {
 		case p.dead:
 		case err == nil:
-			w.warm[part] = s.Warm()
+			w.warm[at] = s.Warm()
 			for host, d := range p.learnt {
 				w.pace[host] = max(w.pace[host], d)
 			}

@@ -49,7 +49,12 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func(
 	store, started := OfPlatform(p), time.Now().UTC()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /records", func(w http.ResponseWriter, r *http.Request) {
-		v, found, err := store.Record(r.Context(), r.URL.Query().Get("key"))
+		key := r.URL.Query().Get("key")
+		if key == "" {
+			http.Error(w, "which key?", http.StatusBadRequest)
+			return
+		}
+		v, found, err := store.Record(r.Context(), key)
 		switch {
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -180,7 +180,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 }
 
 func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
-	defer func() { err = errors.Join(err, p.Close()) }()
+	defer func() { err = errors.Join(err, p.Table.Close(), p.Close()) }()
 	records := map[string]string{}
 	docs := p.Table.Query().Get(ctx)
 	defer docs.Stop()

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -411,13 +412,23 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	return s, nil
 }
 
-// hosts in the order in which they are shown.
+// TopHosts returns the n hosts with the most requests, and of those with none the ones
+// with the most pending URLs.
+func (v *View) TopHosts(ctx context.Context, n int) ([]Host, error) {
+	var top []Host
+	for h, err := range v.Hosts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if top = append(top, h); len(top) > 2*n+100 {
+			slices.SortFunc(top, byRequests)
+			top = top[:n]
+		}
+	}
+	slices.SortFunc(top, byRequests)
+	return top[:min(n, len(top))], nil
+}
+
 func byRequests(a, b Host) int {
-	if a.Info.Requests != b.Info.Requests {
-		return int(min(1, max(-1, int64(b.Info.Requests)-int64(a.Info.Requests))))
-	}
-	if a.Pending != b.Pending {
-		return int(min(1, max(-1, b.Pending-a.Pending)))
-	}
-	return slices.Compare([]byte(a.Name), []byte(b.Name))
+	return cmp.Or(cmp.Compare(b.Info.Requests, a.Info.Requests), cmp.Compare(b.Pending, a.Pending), cmp.Compare(a.Name, b.Name))
 }

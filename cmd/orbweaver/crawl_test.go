@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// The promises about time. A machine that is busy with other things gets a second and a
+// third try.
+const (
+	firstPageWithin = time.Second
+	stopWithin      = 2 * time.Second
+	tries           = 3
+)
+
+// command is the program under test with its output collected.
+func command(t *testing.T, args ...string) (_ *exec.Cmd, out, errOut *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command("orbweaver", args...) // TestMain has put it there
+	out, errOut = new(bytes.Buffer), new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = out, errOut
+	return cmd, out, errOut
+}
+
+func TestFirstPageSoon(t *testing.T) {
+	var took time.Duration
+	for range tries {
+		s := newSite()
+		defer s.close()
+		// robots.txt comes first, and the page a delay after it.
+		cmd, _, errOut := command(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", "--delay", "100ms", "--max-pages", "1", s.url+"/0")
+		began := time.Now()
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v\n%s", err, errOut)
+		}
+		if took = s.first().Sub(began); took < firstPageWithin {
+			t.Logf("first page asked for after %v, %v of which are the delay after robots.txt", took, 100*time.Millisecond)
+			return
+		}
+	}
+	t.Errorf("first page asked for after %v, more than %v", took, firstPageWithin)
+}
+
+func TestStopsAtASignal(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		signal os.Signal
+	}{{"interrupt", os.Interrupt}, {"terminate", syscall.SIGTERM}} {
+		t.Run(c.name, func(t *testing.T) {
+			var took time.Duration
+			for range tries {
+				if took = stopOnce(t, c.signal); took < stopWithin {
+					t.Logf("stopped after %v", took)
+					return
+				}
+			}
+			t.Errorf("stopped after %v, more than %v", took, stopWithin)
+		})
+	}
+}
+
+// stopOnce stops a crawl in its midst and goes on with it: in the end every page was
+// asked for once.
+func stopOnce(t *testing.T, sig os.Signal) time.Duration {
+	s := newSite()
+	defer s.close()
+	args := []string{"crawl", "--data", filepath.Join(t.TempDir(), "it's"), "--allow-net", "127.0.0.1", "--delay", "20ms"}
+	cmd, out, errOut := command(t, append(args, s.url+"/0")...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !s.wait(5) {
+		t.Error("no five pages were asked for")
+	}
+	began := time.Now()
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	took := time.Since(began)
+	if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != int(exitStopped) {
+		t.Fatalf("ended with %v, want status %d\n%s", err, exitStopped, errOut)
+	}
+	_, resume, ok := strings.Cut(out.String(), "go on      ")
+	if !ok {
+		t.Fatalf("no command to go on with in\n%s", out)
+	}
+	resume, _, _ = strings.Cut(resume, "\n")
+	again := exec.Command("sh", "-c", resume+" --delay 0s --quiet")
+	if text, err := again.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", resume, err, text)
+	}
+	// 40 pages, one that moved and one that is missing; the request that was broken off
+	// may have been made twice.
+	if n := s.count(); n < sitePages+2 || n > sitePages+3 {
+		t.Errorf("%d pages were asked for, want %d or one more", n, sitePages+2)
+	}
+	return took
+}
+
+func TestSecondSignalQuitsAtOnce(t *testing.T) {
+	// That a clean stop is under way cannot be held up from outside, so both signals are
+	// sent at once: what counts is that it ends with the status of a stop.
+	s := newSite()
+	defer s.close()
+	cmd, _, _ := command(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", s.url+"/slow/1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(1)
+	for range 2 {
+		_ = cmd.Process.Signal(os.Interrupt) // the second may come too late
+	}
+	err := cmd.Wait()
+	if e := (*exec.ExitError)(nil); !errors.As(err, &e) || e.ExitCode() != int(exitStopped) {
+		t.Errorf("ended with %v, want status %d", err, exitStopped)
+	}
+}
+
+// TestEvents reads the events as a program would.
+func TestEvents(t *testing.T) {
+	s := newSite()
+	defer s.close()
+	cmd, out, errOut := command(t, "crawl", "--json", "--data", t.TempDir(), "--allow-net", "127.0.0.1", "--delay", "0s", s.url+"/0")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, errOut)
+	}
+	var last struct {
+		Event   string
+		Time    time.Time
+		Summary summary
+	}
+	var names []string
+	for sc := bufio.NewScanner(out); sc.Scan(); {
+		if err := json.Unmarshal(sc.Bytes(), &last); err != nil {
+			t.Fatalf("%v: %s", err, sc.Bytes())
+		}
+		names = append(names, last.Event)
+		if time.Since(last.Time) > time.Minute {
+			t.Errorf("event at %v", last.Time)
+		}
+	}
+	if names[0] != "started" || names[len(names)-1] != "finished" {
+		t.Errorf("events %v", names)
+	}
+	if s := &last.Summary; s.Totals.Pages != sitePages || s.Pages != sitePages || s.Calls.BlobPuts == 0 || s.Cost.Total <= 0 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// testSession is a session in a new folder that asks as fast as it can.
+func testSession(t *testing.T, seeds ...string) (*session, *bytes.Buffer) {
+	t.Helper()
+	web, err := simweb.New(simweb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(bytes.Buffer)
+	s, err := demoSession(t.TempDir(), web, silent{log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.seeds = nil
+	for _, raw := range seeds {
+		u, err := weburl.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.seeds = append(s.seeds, u)
+	}
+	return s, log
+}
+
+func TestUnreachableSeed(t *testing.T) {
+	s, _ := testSession(t, "http://127.0.0.1:1/")
+	s.retry = polite.Retry{Attempts: 1, Wait: time.Millisecond}
+	sum, err := s.run(t.Context(), s.conclude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Status != exitNothing || len(sum.Seeds) != 1 {
+		t.Fatalf("summary %+v", sum)
+	}
+	text := seedsFailed(sum.Seeds, s.allowNet)
+	for _, want := range []string{"http://127.0.0.1:1/: ", "check", "server is up"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// TestComparesWithTheTruth runs the demo's session on a small web without faults, which
+// takes no time, and then compares with another web's truth.
+func TestComparesWithTheTruth(t *testing.T) {
+	web, stop, err := serveWeb(simweb.Config{Hosts: 3, Pages: simweb.Pages{Min: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var log bytes.Buffer
+	s, err := demoSession(t.TempDir(), web, silent{&log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := web.Config()
+	cfg.Seed++
+	other, err := simweb.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff, wrong := "", ""
+	sum, err := s.run(t.Context(), func(ctx context.Context, sum *summary) (err error) {
+		if diff, err = s.compare(ctx, web); err != nil {
+			return err
+		}
+		wrong, err = s.compare(ctx, other)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff != "" {
+		t.Error(diff)
+	}
+	if wrong == "" {
+		t.Error("equal to the truth of another web")
+	}
+	if sum.Totals.Pages != 15 || sum.Status != exitOK || log.Len() > 0 {
+		t.Errorf("%d pages, status %d, warnings %s", sum.Totals.Pages, sum.Status, &log)
+	}
+}
+
+// TestDemo is the demo as it is. It takes half a minute.
+func TestDemo(t *testing.T) {
+	if os.Getenv("ORBWEAVER_SLOW_TESTS") == "" {
+		t.Skip("set ORBWEAVER_SLOW_TESTS to run it")
+	}
+	cmd, out, errOut := command(t, "demo", "--quiet")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, errOut)
+	}
+	if !strings.Contains(out.String(), "equal to the ground truth") {
+		t.Error(out)
+	}
+}
+
+func TestStatusOfEnds(t *testing.T) {
+	for _, c := range []struct {
+		totals blobschema.Totals
+		want   exit
+	}{
+		{blobschema.Totals{Pages: 1}, exitOK},
+		{blobschema.Totals{Pages: 1, DeadMail: 1}, exitDeadLetters},
+		{blobschema.Totals{}, exitNothing},
+	} {
+		s := &session{dir: "d", created: true, crawl: blobschema.Crawl{ID: "c"}}
+		sum := s.ended("finished", nil, c.totals)
+		if sum.Status != c.want {
+			t.Errorf("%+v: status %d, want %d", c.totals, sum.Status, c.want)
+		}
+	}
+}

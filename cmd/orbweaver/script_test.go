@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/bbolt"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"orbweaver": main})
+}
+
+// TestScripts runs testdata/*.txtar, in each of which the environment has SITE, the URL
+// of a site of its own without its final slash. Beside the usual commands there are
+//
+//	ends STATUS COMMAND...  run a command that must end with that exit status
+//	asked N                 wait until the site was asked for N pages
+//	store FILE FORMAT       write a store's file, of another format
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			s := newSite()
+			env.Defer(s.close)
+			env.Setenv("SITE", s.url)
+			env.Values[siteKey{}] = s
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ends": ends, "asked": asked, "store": writeStore,
+		},
+	})
+}
+
+type siteKey struct{}
+
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: ends STATUS COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+		got = e.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: asked N")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if s := ts.Value(siteKey{}).(*site); !s.wait(n) {
+		ts.Fatalf("the site was asked for fewer than %d pages", n)
+	}
+}
+
+// writeStore makes a file as package local would, were it of another version.
+func writeStore(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: store FILE FORMAT")
+	}
+	path := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+	db, err := bbolt.Open(path, 0o600, nil)
+	ts.Check(err)
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket([]byte("about"))
+		if err != nil {
+			return fmt.Errorf("create bucket: %w", err)
+		}
+		return b.Put([]byte("format"), []byte(args[1]))
+	})
+	ts.Check(errors.Join(err, db.Close()))
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const sitePages = 40
+
+// site is a small site: page n, at /n, links to 2n+1 and 2n+2, so that all of 0 to 39 are
+// found from /0; /0 also links to /missing, /moved, which redirects to /1, and another
+// host. There is no robots.txt. Everything below /slow/ waits for the site's end.
+type site struct {
+	url    string
+	server *httptest.Server
+	gone   chan struct{}
+
+	mu    sync.Mutex
+	more  *sync.Cond // broadcast when asked grows, or time is up
+	asked []time.Time
+	late  bool
+}
+
+func newSite() *site {
+	s := &site{gone: make(chan struct{})}
+	s.more = sync.NewCond(&s.mu)
+	s.server = httptest.NewServer(s)
+	s.url = s.server.URL
+	return s
+}
+
+func (s *site) close() {
+	close(s.gone)
+	s.server.CloseClientConnections()
+	s.server.Close()
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" {
+		http.NotFound(w, r)
+		return
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, time.Now())
+	s.more.Broadcast()
+	s.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, "/slow/") {
+		select {
+		case <-s.gone:
+		case <-r.Context().Done():
+		}
+		return
+	}
+	n, err := strconv.Atoi(r.URL.Path[1:])
+	switch {
+	case r.URL.Path == "/moved":
+		http.Redirect(w, r, "/1", http.StatusFound)
+	case err != nil || n < 0 || n >= sitePages:
+		http.NotFound(w, r)
+	default:
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<title>page %d</title>", n)
+		if n == 0 {
+			fmt.Fprint(w, `<a href="/missing">a</a> <a href="/moved">b</a> <a href="http://elsewhere.example/">c</a>`)
+		}
+		for _, to := range []int{2*n + 1, 2*n + 2} {
+			if to < sitePages {
+				fmt.Fprintf(w, `<a href="/%d">page %d</a>`, to, to)
+			}
+		}
+	}
+}
+
+// wait waits until the site was asked for n pages, and reports whether it was in time.
+func (s *site) wait(n int) bool {
+	stop := time.AfterFunc(20*time.Second, func() {
+		s.mu.Lock()
+		s.late = true
+		s.more.Broadcast()
+		s.mu.Unlock()
+	})
+	defer stop.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.asked) < n && !s.late {
+		s.more.Wait()
+	}
+	return len(s.asked) >= n
+}
+
+// first is when the first page was asked for.
+func (s *site) first() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[0]
+}
+
+// count is how many pages were asked for.
+func (s *site) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// role is what a process started by this program does.
+type role string
+
+const (
+	roleServer role = "server"
+	roleLoader role = "loader"
+	roleCrawl  role = "crawl"
+)
+
+// job is what such a process is told, as JSON on its standard input.
+type job struct {
+	Role       role          `json:"role"`
+	Web        simweb.Config `json:"web"` // for all but the server with the port it is served at
+	Dir        string        `json:"dir"` // for what is stored; it does not exist yet
+	Partitions int           `json:"partitions,omitempty"`
+	Profiles   string        `json:"profiles,omitempty"` // folder; "" for none
+}
+
+func (j job) name() string {
+	if j.Role == roleCrawl {
+		return fmt.Sprintf("crawl@%d", j.Partitions)
+	}
+	return string(j.Role)
+}
+
+// figures are what one measurement gave, as JSON on the process's standard output.
+type figures struct {
+	Pages          int           `json:"pages"`
+	Seconds        float64       `json:"seconds"` // wall clock, to the end of the last commit
+	PagesPerSecond float64       `json:"pages_per_second"`
+	CPUSeconds     float64       `json:"cpu_seconds"` // of the measuring process, user and system
+	CPUPer1000     float64       `json:"cpu_seconds_per_1000_pages"`
+	PeakBytes      int64         `json:"peak_rss_bytes"`
+	WARCBytes      int64         `json:"warc_bytes"`
+	StoredBytes    int64         `json:"stored_bytes"` // everything on disk
+	Tail           float64       `json:"tail_seconds"` // from the last request to the end; crawls only
+	Commits        int           `json:"commits,omitempty"`
+	Calls          ledger.Counts `json:"calls"`
+
+	Server served `json:"server"`
+}
+
+// served is what the server saw of a measurement.
+type served struct {
+	Pages      int     `json:"pages"`     // asked for at least once
+	Repeats    int     `json:"repeats"`   // requests for a page asked for before
+	Robots     int     `json:"robots"`    // requests for robots.txt files
+	Elsewhere  int     `json:"elsewhere"` // requests for what is no page
+	CPUSeconds float64 `json:"cpu_seconds"`
+}
+
+// runChild is the main function of a process started by this program.
+func runChild(ctx context.Context, what role, stdin io.Reader, stdout io.Writer) error {
+	in := bufio.NewReader(stdin)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read job: %w", err)
+	}
+	var j job
+	if err := json.Unmarshal(line, &j); err != nil {
+		return fmt.Errorf("read job: %w", err)
+	}
+	out := json.NewEncoder(stdout)
+	if what == roleServer {
+		return serve(ctx, j, in, out)
+	}
+	web, err := simweb.New(j.Web)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(j.Dir, 0o755); err != nil {
+		return err
+	}
+	var f *figures
+	switch what {
+	case roleLoader:
+		f, err = loadAll(ctx, j, web)
+	case roleCrawl:
+		f, err = crawlAll(ctx, j, web)
+	default:
+		err = fmt.Errorf("unknown role %q", what)
+	}
+	if err != nil {
+		return err
+	}
+	return out.Encode(f)
+}
+
+// measure makes one measurement: a server and beside it the process that j is for. The
+// folder j.Dir is gone afterwards.
+func measure(ctx context.Context, j job) (f figures, err error) {
+	defer func() { err = errors.Join(err, os.RemoveAll(j.Dir)) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	srv, err := startServer(ctx, j.Web)
+	if err != nil {
+		return f, err
+	}
+	j.Web.Port = srv.port
+	cmd, err := child(ctx, j.Role)
+	if err != nil {
+		return f, err
+	}
+	data, err := json.Marshal(j)
+	if err != nil {
+		return f, err
+	}
+	cmd.Stdin = bytes.NewReader(append(data, '\n'))
+	out, err := cmd.Output()
+	if err != nil {
+		cancel() // the server has nothing to tell either
+		return f, errors.Join(fmt.Errorf("measure: %w", err), srv.cmd.Wait())
+	}
+	if err := json.Unmarshal(out, &f); err != nil {
+		return f, fmt.Errorf("read figures: %w", err)
+	}
+	if f.Server, err = srv.end(); err != nil {
+		return f, err
+	}
+	return f, f.check(j.Web.Hosts)
+}
+
+// check holds a measurement to what it was to do.
+func (f *figures) check(hosts int) error {
+	s := &f.Server
+	if s.Pages != f.Pages || s.Repeats != 0 || s.Elsewhere != 0 || s.Robots > hosts {
+		return fmt.Errorf("of %d pages the server saw %d, %d repeated requests, %d for robots.txt of %d hosts, %d others",
+			f.Pages, s.Pages, s.Repeats, s.Robots, hosts, s.Elsewhere)
+	}
+	return nil
+}
+
+// child makes a command that runs this program again in a role. It is killed when ctx ends.
+func child(ctx context.Context, what role) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, childFlag, string(what))
+	cmd.Stderr = os.Stderr
+	return cmd, nil
+}
+
+// stopwatch takes the figures of this process that depend on when they are taken.
+type stopwatch struct {
+	job   job
+	began time.Time
+	cpu   time.Duration
+	file  *os.File // of the CPU profile, if there is one
+}
+
+// start begins a measurement; all that was prepared before is not part of it, but for
+// memory, whose peak only the system knows.
+func start(j job) (*stopwatch, error) {
+	w := &stopwatch{job: j}
+	runtime.GC()
+	if j.Profiles != "" {
+		var err error
+		if w.file, err = os.Create(filepath.Join(j.Profiles, j.name()+".cpu.pprof")); err != nil {
+			return nil, err
+		}
+		if err := pprof.StartCPUProfile(w.file); err != nil {
+			return nil, err
+		}
+	}
+	w.began, w.cpu = time.Now(), cpuTime()
+	return w, nil
+}
+
+// stop ends it, with that many pages had.
+func (w *stopwatch) stop(pages int) (*figures, error) {
+	took, cpu := time.Since(w.began), cpuTime()-w.cpu
+	f := &figures{Pages: pages, Seconds: took.Seconds(), CPUSeconds: cpu.Seconds(), PeakBytes: peakMemory()}
+	if pages > 0 {
+		f.PagesPerSecond = float64(pages) / f.Seconds
+		f.CPUPer1000 = f.CPUSeconds * 1000 / float64(pages)
+	}
+	if w.file != nil {
+		pprof.StopCPUProfile()
+		if err := errors.Join(w.file.Close(), writeAllocs(w.job)); err != nil {
+			return nil, fmt.Errorf("write profile: %w", err)
+		}
+	}
+	return f, nil
+}
+
+func writeAllocs(j job) error {
+	file, err := os.Create(filepath.Join(j.Profiles, j.name()+".allocs.pprof"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
+}
+
+// peakMemory is the most memory that this process had resident, in bytes; 0 if that is not
+// known. Linux alone: what getrusage says there is inherited from the process that started
+// this one.
+func peakMemory() int64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if err != nil {
+				return 0
+			}
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// weigh fills in how much a measurement stored.
+func (f *figures) weigh(dir string) error {
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		f.StoredBytes += info.Size()
+		if strings.HasSuffix(name, ".warc.gz") {
+			f.WARCBytes += info.Size()
+		}
+		return nil
+	})
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const (
+	crawlID     = "bench"
+	connections = 256
+)
+
+// crawlAll measures a crawl of a web from its seed, and checks afterwards, untimed, that
+// what its commits make visible is the web.
+func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err error) {
+	want := blobschema.Crawl{
+		ID: crawlID, HashKey: make([]byte, 16), Slots: partition.DefaultSlots, Partitions: j.Partitions,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: userAgent},
+	}
+	seed, err := weburl.Parse(web.Seeds()[0])
+	if err != nil {
+		return nil, err
+	}
+	watch, err := start(j)
+	if err != nil {
+		return nil, err
+	}
+	led := &ledger.Ledger{}
+	p, err := platform.Local(j.Dir, led)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	e, err := newEngine(p, led)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, _, err := e.Begin(want, []weburl.URL{seed}, nil); err != nil {
+		return nil, err
+	}
+	end, err := e.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if end != engine.Finished {
+		return nil, fmt.Errorf("the crawl ended for another reason than that it is done: %s", end)
+	}
+	f, err := watch.stop(int(e.Snapshot().Totals.Pages))
+	if err != nil {
+		return nil, err
+	}
+	ended := watch.began.Add(time.Duration(f.Seconds * float64(time.Second)))
+	f.Calls = led.Counts()
+	v := visible{pages: map[string]simweb.Got{}}
+	if err := v.read(ctx, p, j.Partitions); err != nil {
+		return nil, err
+	}
+	if err := v.compare(web, f.Pages); err != nil {
+		return nil, err
+	}
+	f.Tail, f.Commits = ended.Sub(v.last).Seconds(), v.commits
+	return f, f.weigh(j.Dir)
+}
+
+func newEngine(p *platform.Platform, led *ledger.Ledger) (*engine.Engine, error) {
+	cfg := engine.Config{
+		Ledger: led, Connections: connections,
+		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: true},
+		Fetch: fetch.Config{
+			UserAgent: userAgent, Token: token, MaxIdle: connections,
+			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		},
+	}
+	if err := cfg.Fetch.Validate(); err != nil {
+		return nil, err
+	}
+	return engine.New(p, cfg)
+}
+
+// visible is what a crawl's commits show.
+type visible struct {
+	pages   map[string]simweb.Got // robots.txt files apart
+	twice   []string              // URLs of more than one page record
+	commits int
+	last    time.Time // when the last page was asked for
+}
+
+func (v *visible) read(ctx context.Context, p *platform.Platform, partitions int) error {
+	keys := make([]string, partitions)
+	for i := range keys {
+		keys[i] = blobschema.HeadKey(crawlID, partition.ID(i))
+	}
+	recs, err := engine.ReadRecords(ctx, p, keys)
+	if err != nil {
+		return err
+	}
+	for i, rec := range recs {
+		if !rec.Found {
+			continue // no host is the partition's
+		}
+		var h blobschema.Head
+		if err := json.Unmarshal(rec.Value, &h); err != nil {
+			return fmt.Errorf("read head %d: %w", i, err)
+		}
+		head, err := openCommit(ctx, p, h.Commit)
+		if err != nil {
+			return err
+		}
+		man, err := head.Manifest()
+		if err != nil {
+			return err
+		}
+		for name := range blobschema.CommitNames(&man) {
+			if err := v.add(ctx, p, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *visible) add(ctx context.Context, p *platform.Platform, name string) error {
+	c, err := openCommit(ctx, p, name)
+	if err != nil {
+		return err
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	v.commits++
+	for i := range pages {
+		pg := &pages[i]
+		if pg.Time.After(v.last) {
+			v.last = pg.Time
+		}
+		if pg.Robots {
+			continue
+		}
+		if _, ok := v.pages[pg.URL]; ok {
+			v.twice = append(v.twice, pg.URL)
+		}
+		got := simweb.GotOf(*pg)
+		got.Digest = "" // making all bodies again would take longer than the crawl
+		v.pages[pg.URL] = got
+	}
+	return nil
+}
+
+func openCommit(ctx context.Context, p *platform.Platform, name string) (*blobschema.CommitReader, error) {
+	data, err := engine.GetObject(ctx, p, crawl.GetObject{Name: name, Length: -1})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return blobschema.OpenCommit(data)
+}
+
+// compare holds the visible pages to the web, and to what the crawl says it has.
+func (v *visible) compare(web *simweb.Web, pages int) error {
+	if len(v.twice) > 0 {
+		return fmt.Errorf("%d pages are visible more than once, %s for one", len(v.twice), v.twice[0])
+	}
+	truth := web.Truth(simweb.Scope{SkipDigests: true})
+	if d := simweb.Diff(truth, v.pages); d != "" {
+		return fmt.Errorf("the crawl differs from the web:\n%s", d)
+	}
+	if pages != len(truth.Pages) || pages != web.Pages() {
+		return fmt.Errorf("the crawl counts %d pages, the truth %d, the web %d", pages, len(truth.Pages), web.Pages())
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Host is a host as its partition's state has it.
+type Host struct {
+	Name      string
+	Slot      partition.Slot
+	Partition partition.ID
+	Pending   int64
+	Info      frontier.HostInfo // zero for a host never asked
+}
+
+// Hosts yields all hosts that were asked or are to be, in no order. It holds the
+// state of one partition in memory at a time. An error ends it.
+func (v *View) Hosts(ctx context.Context) iter.Seq2[Host, error] {
+	return func(yield func(Host, error) bool) {
+		for _, p := range v.pmap.Partitions() {
+			m, err := v.Manifest(ctx, p)
+			if err != nil {
+				yield(Host{}, err)
+				return
+			}
+			if m == nil {
+				continue
+			}
+			run, err := v.state(ctx, m, 0, partition.MaxSlots-1)
+			if err != nil {
+				yield(Host{}, err)
+				return
+			}
+			hosts, err := hostsIn(run, p)
+			if err != nil {
+				yield(Host{}, err)
+				return
+			}
+			for _, h := range hosts {
+				if !yield(*h, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hostsIn gathers the hosts of a joined run.
+func hostsIn(run *blobschema.Run, p partition.ID) (map[string]*Host, error) {
+	hosts := map[string]*Host{}
+	for i := range run.Hosts {
+		s := &run.Hosts[i]
+		info, err := frontier.DecodeHost(s.Data)
+		if err != nil {
+			return nil, fmt.Errorf("host %s: %w", s.Host, err)
+		}
+		hosts[s.Host] = &Host{Name: s.Host, Slot: s.Slot, Partition: p, Info: info}
+	}
+	for i := range run.Queued {
+		q := &run.Queued[i]
+		h := hosts[q.Host]
+		if h == nil {
+			h = &Host{Name: q.Host, Slot: q.Slot, Partition: p}
+			hosts[q.Host] = h
+		}
+		h.Pending++
+	}
+	return hosts, nil
+}
+
+// state reads what a manifest's runs say of the slots first to last, joined.
+func (v *View) state(ctx context.Context, m *blobschema.Manifest, first, last partition.Slot) (*blobschema.Run, error) {
+	run := &blobschema.Run{}
+	for _, ref := range m.Runs {
+		if ref.Last < first || ref.First > last {
+			continue
+		}
+		if err := v.readRun(ctx, ref, first, last, run); err != nil {
+			return nil, fmt.Errorf("run of %s: %w", ref.Object, err)
+		}
+	}
+	blobschema.Join(v.hash, run)
+	return run, nil
+}
+
+// readRun appends what a run says of some slots: its index, and one range of blocks.
+func (v *View) readRun(ctx context.Context, ref blobschema.RunRef, first, last partition.Slot, into *blobschema.Run) error {
+	data, err := v.store.ObjectRange(ctx, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	if err != nil {
+		return err
+	}
+	ix, err := blobschema.OpenRun(data, ref)
+	if err != nil {
+		return err
+	}
+	at, length := ix.Range(first, last)
+	if length == 0 {
+		return nil
+	}
+	if data, err = v.store.ObjectRange(ctx, ref.Object, ref.Offset+at, length); err != nil {
+		return err
+	}
+	for _, b := range ix.Blocks(first, last) {
+		if err := blobschema.DecodeBlock(data[b.Offset-at:][:b.Length], b, into, first, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}

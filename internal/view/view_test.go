@@ -1,0 +1,501 @@
+package view_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+var _ fsck.Store = view.Store(nil) // a view's store is one that can be checked
+
+func open(t testing.TB, dir string) *view.View {
+	t.Helper()
+	v, err := view.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+func all(t testing.TB, v *view.View, which view.Records) (pages []blobschema.Page) {
+	t.Helper()
+	for pg, err := range v.Pages(t.Context(), which) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, pg)
+	}
+	return pages
+}
+
+func mustParse(t testing.TB, s string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TestWhole reads a finished crawl from its folder.
+func TestWhole(t *testing.T) {
+	dir, web := folder(t, 0)
+	v := open(t, dir)
+	pages := all(t, v, view.EveryRecord)
+
+	t.Run("pages", func(t *testing.T) {
+		got := map[string]simweb.Got{}
+		for _, pg := range pages {
+			if !pg.Robots {
+				got[pg.URL] = simweb.GotOf(pg)
+			}
+		}
+		if d := simweb.Diff(web.Truth(simweb.Scope{Agent: "orbweaver"}), got); d != "" {
+			t.Error(d)
+		}
+	})
+	t.Run("status", func(t *testing.T) {
+		s, err := v.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok := int64(0)
+		for _, pg := range pages {
+			if pg.Outcome == blobschema.OutcomeOK && !pg.Robots {
+				ok++
+			}
+		}
+		if s.State != view.Finished || s.Live != nil || s.Totals.Pages != ok || s.Unread != 0 || len(s.Heads) != 4 {
+			t.Errorf("status %+v, %d pages are there", s, ok)
+		}
+	})
+	t.Run("page", func(t *testing.T) { testPages(t, v, pages) })
+	t.Run("explain", func(t *testing.T) { testExplain(t, v, pages) })
+	t.Run("hosts", func(t *testing.T) {
+		top, err := v.TopHosts(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(top) != 3 || top[0].Info.Requests < top[1].Info.Requests || top[2].Info.Requests == 0 || top[0].Pending != 0 {
+			t.Errorf("top hosts %+v", top)
+		}
+	})
+	t.Run("index", func(t *testing.T) { testIndex(t, v, pages) })
+	t.Run("check", func(t *testing.T) {
+		rep, err := fsck.Check(t.Context(), v.Store(), fsck.Options{})
+		if err != nil || !rep.Clean() || rep.Pages != int64(len(pages)) {
+			t.Errorf("check: %v, %+v", err, rep)
+		}
+	})
+}
+
+// testPages reads every answer back.
+func testPages(t *testing.T, v *view.View, pages []blobschema.Page) {
+	bodies := 0
+	for _, want := range pages {
+		pg, found, err := v.Page(t.Context(), mustParse(t, want.URL))
+		if err != nil || !found || pg.URL != want.URL {
+			t.Fatalf("page %s: %v, %v, %v", want.URL, pg, found, err)
+		}
+		rec, err := v.Response(t.Context(), pg)
+		if (err == nil) != (pg.WARC != "") {
+			t.Errorf("response of %s (%s): %v", pg.URL, pg.Outcome, err)
+		}
+		if err == nil && int64(len(rec.Body)) == pg.BodyBytes {
+			bodies++
+		}
+	}
+	if bodies < 50 {
+		t.Errorf("%d bodies were read", bodies)
+	}
+	if _, found, err := v.Page(t.Context(), mustParse(t, "http://nobody.example/")); found || err != nil {
+		t.Errorf("a page that is not there: %v, %v", found, err)
+	}
+}
+
+// testExplain asks about a URL in every state.
+func testExplain(t *testing.T, v *view.View, pages []blobschema.Page) {
+	first := func(is func(blobschema.Page) bool) blobschema.Page {
+		i := slices.IndexFunc(pages, is)
+		if i < 0 {
+			t.Fatal("no such page")
+		}
+		return pages[i]
+	}
+	ok := first(func(p blobschema.Page) bool { return p.Outcome == blobschema.OutcomeOK && !p.Robots })
+	forbidden := first(func(p blobschema.Page) bool { return p.Outcome == blobschema.OutcomeRobots })
+	redirect := first(func(p blobschema.Page) bool { return p.Outcome == blobschema.OutcomeRedirect && !p.Robots })
+	robots := first(func(p blobschema.Page) bool { return p.Robots && p.Outcome == blobschema.OutcomeOK })
+	host := mustParse(t, ok.URL).Host()
+	root := "http://" + string(host)
+	for _, tt := range []struct{ url, state, why string }{
+		{ok.URL, "fetched", "status 200"},
+		{redirect.URL, "fetched", redirect.Redirect},
+		{forbidden.URL, "refused", "robots.txt forbids it"},
+		{robots.URL, "ok", "by the crawler itself"},
+		{root + "/not/linked/to", view.Unknown, "no page that was fetched links to it"},
+		{root + "/never", view.Unknown, "--exclude"},
+		{"http://other.example/", view.Unknown, "no page"},
+	} {
+		r, err := v.ExplainURL(t.Context(), mustParse(t, tt.url))
+		if err != nil {
+			t.Errorf("%s: %v", tt.url, err)
+			continue
+		}
+		if r.State != tt.state || !strings.Contains(strings.Join(r.Why, "\n"), tt.why) {
+			t.Errorf("%s is %s: %q, want %s: %q", tt.url, r.State, r.Why, tt.state, tt.why)
+		}
+	}
+	r, err := v.ExplainURL(t.Context(), mustParse(t, forbidden.URL))
+	if err != nil || r.Robots.Allowed || r.Robots.Line == 0 || !strings.HasPrefix(r.Robots.Rule, "Disallow: ") {
+		t.Errorf("the rule that forbids %s: %+v, %v", forbidden.URL, r.Robots, err)
+	}
+	h, err := v.ExplainHost(t.Context(), host)
+	if err != nil || !h.Known || h.Outcomes["ok"] == 0 || h.Requests == 0 || !h.RobotsHTTP.Read || h.Pending != 0 {
+		t.Errorf("host %s: %+v, %v", host, h, err)
+	}
+	h, err = v.ExplainHost(t.Context(), "other.example")
+	if err != nil || h.Known || len(h.Why) != 1 {
+		t.Errorf("a host that is not known: %+v, %v", h, err)
+	}
+}
+
+// testIndex compares the index with the page records, and reads by it.
+func testIndex(t *testing.T, v *view.View, pages []blobschema.Page) {
+	var out bytes.Buffer
+	n, err := v.CDXJ(t.Context(), &out, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
+	if !slices.IsSortedFunc(lines, blobschema.CompareCDXJ) || int64(len(lines)) != n {
+		t.Errorf("%d lines, sorted: %v", n, slices.IsSortedFunc(lines, blobschema.CompareCDXJ))
+	}
+	var got, want []string
+	for _, line := range lines {
+		c, err := blobschema.ParseCDXJ(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, c.URL+" "+c.Filename)
+		if k := mustParse(t, c.URL).Key(); c.Key != k {
+			t.Errorf("key %s of %s, want %s", c.Key, c.URL, k)
+		}
+	}
+	for _, pg := range pages {
+		if pg.WARC != "" {
+			want = append(want, pg.URL+" "+path.Base(pg.WARC))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("captures (-want +got):\n%s", d)
+	}
+}
+
+// TestWriteCDXJ stores the index, twice.
+func TestWriteCDXJ(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 0)
+	for range 2 {
+		if err := view.WriteCDXJ(t.Context(), p, crawlID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := p.Bucket.ReadAll(t.Context(), blobschema.CDXJIndexName(crawlID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := view.New(t.Context(), view.OfPlatform(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, err := v.CDXJ(t.Context(), &out, ""); err != nil || !bytes.Equal(out.Bytes(), stored) || out.Len() == 0 {
+		t.Errorf("%d bytes are stored, want %d: %v", len(stored), out.Len(), err)
+	}
+	if err := view.WriteCDXJ(t.Context(), p, "another"); !errors.Is(err, view.ErrNoCrawl) {
+		t.Errorf("index of no crawl: %v", err)
+	}
+}
+
+// TestPartly looks at a crawl that stopped at its limit.
+func TestPartly(t *testing.T) {
+	dir, _ := folder(t, 30)
+	v := open(t, dir)
+	s, err := v.Status(t.Context())
+	if err != nil || s.State != view.Limited || s.Totals.Pages != 30 || s.Totals.Pending == 0 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	top, err := v.TopHosts(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending := int64(0)
+	for _, h := range top {
+		pending += h.Pending
+	}
+	if pending != s.Totals.Pending {
+		t.Errorf("%d URLs are pending by host, %d in all", pending, s.Totals.Pending)
+	}
+	for _, h := range top {
+		if h.Pending == 0 {
+			continue
+		}
+		name, err := weburl.ParseHost(h.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := v.ExplainHost(t.Context(), name)
+		if err != nil || r.Pending != h.Pending || r.Left == "" {
+			t.Errorf("host %+v: %+v, %v", h, r, err)
+		}
+	}
+	testPending(t, v)
+}
+
+// testPending explains what is pending, found by the links to it.
+func testPending(t *testing.T, v *view.View) {
+	done := map[string]bool{}
+	var ok []blobschema.Page
+	for _, pg := range all(t, v, view.EveryRecord) {
+		done[pg.URL] = true
+		if pg.Outcome == blobschema.OutcomeRedirect && !pg.Robots {
+			ok = append(ok, pg)
+		}
+	}
+	for _, pg := range ok {
+		r, err := v.ExplainURL(t.Context(), mustParse(t, pg.Redirect))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !done[pg.Redirect] && r.State == "pending" && len(r.Why) > 0 {
+			return
+		}
+	}
+	t.Skip("no redirect leads to a URL that is pending")
+}
+
+// TestOwned looks at a folder that another process works on: it is asked over the
+// socket, and when it ends the folder is read.
+func TestOwned(t *testing.T) {
+	for name, dir := range map[string]string{
+		"short": t.TempDir(),
+		"long":  filepath.Join(t.TempDir(), strings.Repeat("long/", 30)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p, err := platform.Local(dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			crawlInto(t, p, 20)
+			stale(t, dir)
+			stop, err := view.Serve(t.Context(), dir, p, func() any { return map[string]int{"pages": 42} })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(filepath.Join(dir, "orbweaver.sock")); err != nil || info.Mode() != os.ModeSocket|0o600 {
+				t.Errorf("socket: %v, %v", info.Mode(), err)
+			}
+			v := open(t, dir)
+			s, err := v.Status(t.Context())
+			if err != nil || s.State != view.Running || s.Live.PID != os.Getpid() || string(s.Live.Snapshot) != `{"pages":42}` {
+				t.Fatalf("status %+v, %v", s, err)
+			}
+			owned := all(t, v, view.LatestRecord)
+			if _, found, err := v.Store().Record(t.Context(), "nothing"); found || err != nil {
+				t.Errorf("a record that is not there: %v, %v", found, err)
+			}
+			if err := errors.Join(stop(), p.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(owned, all(t, v, view.LatestRecord)); d != "" || len(owned) < 20 {
+				t.Errorf("%d pages; once the owner has ended (-owned +read):\n%s", len(owned), d)
+			}
+			if v.Live(t.Context()) != nil {
+				t.Error("an owner that has ended is live")
+			}
+			if list, err := os.ReadDir(dir); err != nil || len(list) != 2 {
+				t.Errorf("the folder holds %v, %v", list, err)
+			}
+		})
+	}
+}
+
+// stale leaves a socket as a process that was killed does.
+func stale(t *testing.T, dir string) {
+	t.Helper()
+	t.Chdir(dir)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "orbweaver.sock", Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOnlyReads makes sure that the socket takes no other request.
+func TestOnlyReads(t *testing.T) {
+	dir := t.TempDir()
+	p, err := platform.Local(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	stop, err := view.Serve(t.Context(), dir, p, func() any { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, tt := range []struct{ request, want string }{
+		{"PUT /records?key=active", "405"}, {"POST /live", "405"}, {"GET /", "404"}, {"GET /records", "400"}, {"GET /live", "200"},
+	} {
+		c, err := net.Dial("unix", filepath.Join(dir, "orbweaver.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, tt.request+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		status, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil || !strings.HasPrefix(status, "HTTP/1.1 "+tt.want) {
+			t.Errorf("%s: %q, %v, want %s", tt.request, status, err, tt.want)
+		}
+		c.Close()
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	empty := t.TempDir()
+	if _, err := view.Open(t.Context(), empty); !errors.Is(err, view.ErrNoFolder) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := view.Open(t.Context(), filepath.Join(empty, "none")); !errors.Is(err, view.ErrNoFolder) {
+		t.Errorf("no folder: %v", err)
+	}
+	if list, err := os.ReadDir(empty); err != nil || len(list) > 0 {
+		t.Errorf("looking made %v, %v", list, err)
+	}
+	fresh := t.TempDir()
+	p, err := platform.Local(fresh, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := view.Open(t.Context(), fresh); !errors.Is(err, view.ErrNoCrawl) {
+		t.Errorf("a folder without a crawl: %v", err)
+	}
+}
+
+// TestScope tells why nothing of a host is followed.
+func TestScope(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	web := crawlInto(t, p, 10)
+	s := overlay{view.OfPlatform(p), map[string]any{}}
+	v, err := view.New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := v.Crawl(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := string(mustParse(t, web.Seeds()[0]).Host())
+	set := func(change func(*blobschema.Settings)) {
+		c := c
+		change(&c.Settings)
+		s.records[blobschema.CrawlKey(crawlID)] = c
+	}
+	s.records[blobschema.WishKey(crawlID)] = blobschema.Wish{Scope: []string{"www.added.example"}}
+	for _, tt := range []struct {
+		scope     blobschema.Scope
+		url, says string
+	}{
+		{blobschema.ScopeHost, "http://other.example/x", "--scope host the crawl keeps to " + seed},
+		{blobschema.ScopeHost, "http://added.example/x", "--scope host"},
+		{blobschema.ScopeHost, "http://www.added.example/x", "no page"},
+		{blobschema.ScopeDomain, "http://added.example/x", "no page"},
+		{blobschema.ScopeDomain, "http://other.example/x", "--scope domain"},
+		{blobschema.ScopeAny, "http://other.example/y", "no --include matches it"},
+		{blobschema.ScopeAny, "http://other.example/x", "no page"},
+		{blobschema.ScopeAny, "http://other.example/x.png", "--exclude"},
+	} {
+		set(func(s *blobschema.Settings) {
+			s.Scope, s.Include, s.Exclude = tt.scope, []string{"/x"}, []string{"png$"}
+		})
+		r, err := v.ExplainURL(t.Context(), mustParse(t, tt.url))
+		if err != nil || r.State != view.Unknown || !strings.Contains(r.Why[0], tt.says) {
+			t.Errorf("%s, --scope %s: %q, %v, want %q", tt.url, tt.scope, r.Why, err, tt.says)
+		}
+	}
+}
+
+// overlay is a store with some records of its own.
+type overlay struct {
+	view.Store
+	records map[string]any
+}
+
+func (o overlay) Record(ctx context.Context, key string) ([]byte, bool, error) {
+	if v, ok := o.records[key]; ok {
+		b, err := json.Marshal(v)
+		return b, true, err
+	}
+	return o.Store.Record(ctx, key)
+}
+
+// TestVersion refuses what another version wrote.
+func TestVersion(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := overlay{view.OfPlatform(p), map[string]any{
+		blobschema.ActiveKey: map[string]string{"crawl": "x"}, blobschema.CrawlKey("x"): blobschema.Crawl{ID: "x", Version: 99},
+	}}
+	if _, err := view.New(t.Context(), s); !errors.Is(err, blobschema.ErrVersion) {
+		t.Errorf("error %v", err)
+	}
+}
