@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -31,6 +33,9 @@ func (w *world) check() error {
 		return err
 	}
 	w.result.Pages = len(got)
+	if err := w.fsck(); err != nil {
+		return err
+	}
 	if w.cfg.MaxPages > 0 {
 		return w.checkLimit(got)
 	}
@@ -40,6 +45,22 @@ func (w *world) check() error {
 	}
 	if d := simweb.Diff(w.web.Truth(scope), got); d != "" {
 		return fmt.Errorf("the result differs from the ground truth:\n%s%s", d, w.heads())
+	}
+	return nil
+}
+
+// fsck has the independent checker look at everything that is stored.
+func (w *world) fsck() error {
+	rep, err := fsck.Check(context.Background(), store{w}, fsck.Options{Crawl: w.crawl.ID})
+	if err != nil {
+		return err
+	}
+	if len(rep.Violations) > 0 {
+		var b strings.Builder
+		for _, v := range rep.Violations[:min(10, len(rep.Violations))] {
+			fmt.Fprintf(&b, "\n  %+v", v)
+		}
+		return fmt.Errorf("fsck found %d violations:%s", len(rep.Violations), b.String())
 	}
 	return nil
 }
