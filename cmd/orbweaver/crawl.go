@@ -172,7 +172,10 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 	if sum.End == engine.Stopped || sum.idle {
 		return nil
 	}
-	if err := view.WriteCDXJ(ctx, s.platform, s.crawl.ID); err != nil {
+	switch err := view.WriteCDXJ(ctx, s.platform, s.crawl.ID); {
+	case ctx.Err() != nil:
+		return nil // somebody has no time for it; export makes another
+	case err != nil:
 		return fmt.Errorf("the crawl is done, but its index is not: %w", err)
 	}
 	sum.Index = objectFile(s.dir, blobschema.CDXJIndexName(s.crawl.ID))

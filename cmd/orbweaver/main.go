@@ -70,7 +70,7 @@ All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newDemo, newVersion,
+		newCrawl, newDemo, newStatus, newExplain, newExport, newGet, newFsck, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}

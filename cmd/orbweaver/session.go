@@ -70,24 +70,23 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 	if err := s.open(ctx); err != nil {
 		return nil, explain(s.dir, err)
 	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
 	if s.maxTime > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, s.began.Add(s.maxTime), errMaxTime)
-		defer cancel()
+		limited, cancel = context.WithDeadlineCause(ctx, s.began.Add(s.maxTime), errMaxTime)
 	}
+	defer cancel()
 	s.reporter.started(&beginning{
 		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings,
 	})
 	defer s.answer(ctx)()
-	end, err := s.watch(ctx)
+	end, err := s.watch(limited)
 	if err != nil {
 		return nil, explain(s.dir, err)
 	}
-	// What follows reads and writes a little more; ctx may have ended.
-	if sum, err = s.summarize(end, context.Cause(ctx)); err != nil {
+	if sum, err = s.summarize(end, context.Cause(limited)); err != nil {
 		return nil, err
 	}
-	if err := after(context.WithoutCancel(ctx), sum); err != nil {
+	if err := after(ctx, sum); err != nil {
 		return nil, explain(s.dir, err)
 	}
 	return sum, nil

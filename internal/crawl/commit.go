@@ -61,7 +61,7 @@ func (s *Step) commit(t *task) error {
 	}
 	enc := v.(*encoded)
 	stored := false
-	s.put(PutObject{Name: object, Data: enc.data}, func() { stored = true })
+	s.put(PutObject{Name: object, Parts: [][]byte{enc.data}}, func() { stored = true })
 	t.await(func() bool { return stored })
 
 	head := s.nextHead(object, &enc.manifest)

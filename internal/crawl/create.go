@@ -130,7 +130,7 @@ func putSeeds(t *task, c *blobschema.Crawl, seeds []weburl.URL) error {
 			return err
 		}
 		name := blobschema.SeedsName(c.ID, data)
-		if _, err := t.do(PutObject{Name: name, Data: data}); err != nil {
+		if _, err := t.do(PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
 			return fmt.Errorf("put %s: %w", name, err)
 		}
 		c.SeedBatches = append(c.SeedBatches, name)

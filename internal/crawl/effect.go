@@ -41,11 +41,11 @@ type (
 		Name           string
 		Offset, Length int64
 	}
-	// PutObject stores an object durably. Putting the same bytes again under one name is
-	// harmless. Reply: nil.
+	// PutObject stores an object durably, the parts one after another. Putting the same
+	// bytes again under one name is harmless. Reply: nil.
 	PutObject struct {
-		Name string
-		Data []byte
+		Name  string
+		Parts [][]byte
 	}
 )
 

@@ -91,7 +91,7 @@ func (s *Step) compact() {
 		res.ref.Tier = uint8(tier) + 1
 		res.ref.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, res.ref.Tier)
 		stored := false
-		s.put(PutObject{Name: res.ref.Object, Data: res.data}, func() { stored = true })
+		s.put(PutObject{Name: res.ref.Object, Parts: [][]byte{res.data}}, func() { stored = true })
 		t.await(func() bool { return stored })
 		s.st.merged = &merged{from: from, to: res.ref}
 		return nil

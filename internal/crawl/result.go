@@ -33,7 +33,8 @@ func (b *batch) empty() bool {
 // warcFile is the WARC object being filled.
 type warcFile struct {
 	name  string
-	data  []byte
+	parts [][]byte // records, as the fetches brought them
+	size  int
 	pages int
 }
 
@@ -96,7 +97,7 @@ func (s *Step) refusals() {
 // once, while fetching goes on; a page enters a commit only after its WARC was put.
 func (s *Step) store(p *blobschema.Page, o *page.Outcome) {
 	w := s.batch.warc
-	if w != nil && (len(w.data)+len(o.Record) > maxWARCBytes || w.pages >= maxWARCPages) {
+	if w != nil && (w.size+len(o.Record) > maxWARCBytes || w.pages >= maxWARCPages) {
 		s.seal()
 		w = nil
 	}
@@ -105,8 +106,8 @@ func (s *Step) store(p *blobschema.Page, o *page.Outcome) {
 		s.batch.warc = w
 	}
 	p.WARC = w.name
-	p.Offset = int64(len(w.data) + o.ResponseAt)
-	w.data = append(w.data, o.Record...)
+	p.Offset = int64(w.size + o.ResponseAt)
+	w.parts, w.size = append(w.parts, o.Record), w.size+len(o.Record)
 	w.pages++
 	s.st.totals.Stored += int64(len(o.Record))
 }
@@ -125,7 +126,7 @@ func (s *Step) newWARC() *warcFile {
 	if err != nil {
 		s.end(err)
 	}
-	w.data = data
+	w.parts, w.size = [][]byte{data}, len(data)
 	s.st.totals.Stored += int64(len(data))
 	return w
 }
@@ -139,7 +140,7 @@ func (s *Step) seal() {
 	b.warc = nil
 	b.warcs = append(b.warcs, w.name)
 	b.puts++
-	s.put(PutObject{Name: w.name, Data: w.data}, func() { b.puts-- })
+	s.put(PutObject{Name: w.name, Parts: w.parts}, func() { b.puts-- })
 }
 
 // follow takes an answer's links to their owners and keeps the link graph.

@@ -67,6 +67,10 @@ func (c StepConfig) withDefaults() StepConfig {
 	return c
 }
 
+// enoughPending is how many pending URLs make a step that has few hosts at work wait
+// for mail until it comes by itself.
+const enoughPending = 256
+
 // suspectCrashes is how often a URL may crash a careful step before it is refused.
 const suspectCrashes = 2
 
@@ -357,7 +361,7 @@ func (s *Step) kick() {
 	if !more || s.inflight == 0 {
 		s.loadWanted(now)
 	}
-	s.hungry = s.inflight <= s.cfg.Connections/8 && s.loading == 0 && !s.stopping && s.nothingWithin(now, time.Second)
+	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
 	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping &&
 		(s.paused || s.exhausted || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {

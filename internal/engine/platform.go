@@ -92,8 +92,24 @@ func notFound(err error) error {
 
 // PutObject stores an object durably.
 func PutObject(ctx context.Context, p *platform.Platform, o crawl.PutObject) error {
-	opts := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: len(o.Data) + 1}
-	if err := p.Bucket.WriteAll(ctx, o.Name, o.Data, opts); err != nil {
+	size := 1
+	for _, part := range o.Parts {
+		size += len(part)
+	}
+	// One put whatever the size: the buffer holds it all. Not WriteAll, which hashes first.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := p.Bucket.NewWriter(ctx, o.Name, &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: size})
+	if err != nil {
+		return err
+	}
+	for _, part := range o.Parts {
+		if _, err := w.Write(part); err != nil {
+			cancel() // before Close, or what was written would be stored
+			return errors.Join(err, w.Close())
+		}
+	}
+	if err := w.Close(); err != nil {
 		return err
 	}
 	if p.Sync == nil {

@@ -115,7 +115,11 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 		r.e.ledger.BlobGet(len(data))
 		return data, err
 	case crawl.PutObject:
-		r.e.ledger.BlobPut(len(e.Data))
+		size := 0
+		for _, part := range e.Parts {
+			size += len(part)
+		}
+		r.e.ledger.BlobPut(size)
 		return nil, PutObject(r.ctx, p, e)
 	case crawl.ReadRecords:
 		return ReadRecords(r.ctx, p, e.Keys)

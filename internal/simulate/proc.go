@@ -214,10 +214,11 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 		}
 		return b[e.Offset:][:e.Length], nil
 	case crawl.PutObject:
-		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, e.Data) {
+		data := bytes.Join(e.Parts, nil)
+		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
 			w.fail(fmt.Errorf("I6 broken: object %s would change", e.Name))
 		}
-		w.blobs[e.Name] = e.Data
+		w.blobs[e.Name] = data
 		return nil, nil
 	case crawl.ReadRecords:
 		recs := make([]crawl.Record, len(e.Keys))

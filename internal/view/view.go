@@ -23,6 +23,7 @@ type View struct {
 	id    string
 	hash  partition.Hash
 	pmap  *partition.Map
+	still map[partition.ID]blobschema.Head // the heads of a frozen view, else nil
 	close func() error
 }
 
@@ -135,7 +136,26 @@ func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
 	return heads, nil
 }
 
+// Freeze returns a view of the commits that are visible now: whatever is read
+// through it, in however many passes, is of this moment. Closing it does nothing.
+func (v *View) Freeze(ctx context.Context) (*View, error) {
+	heads, err := v.Heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	frozen := *v
+	frozen.still, frozen.close = make(map[partition.ID]blobschema.Head, len(heads)), func() error { return nil }
+	for _, h := range heads {
+		frozen.still[h.Partition] = h
+	}
+	return &frozen, nil
+}
+
 func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, found bool, err error) {
+	if v.still != nil {
+		h, found = v.still[p]
+		return h, found, nil
+	}
 	found, err = v.record(ctx, blobschema.HeadKey(v.id, p), &h)
 	return h, found, err
 }
@@ -213,7 +233,8 @@ const (
 )
 
 // Pages yields the visible page records, robots.txt included: by partition, in the
-// order of commits. An error ends it. For LatestRecord everything is read twice.
+// order of commits. An error ends it. For LatestRecord everything is read twice, of a
+// crawl that runs through a frozen view.
 func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Page, error] {
 	every := v.pages(ctx, v.pmap.Partitions())
 	if which == EveryRecord {

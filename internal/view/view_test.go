@@ -23,6 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 var _ fsck.Store = view.Store(nil) // a view's store is one that can be checked
@@ -335,7 +336,11 @@ func TestOwned(t *testing.T) {
 			if err != nil || s.State != view.Running || s.Live.PID != os.Getpid() || string(s.Live.Snapshot) != `{"pages":42}` {
 				t.Fatalf("status %+v, %v", s, err)
 			}
-			owned := all(t, v, view.LatestRecord)
+			frozen, err := v.Freeze(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			owned := all(t, frozen, view.LatestRecord)
 			if _, found, err := v.Store().Record(t.Context(), "nothing"); found || err != nil {
 				t.Errorf("a record that is not there: %v, %v", found, err)
 			}
@@ -366,6 +371,35 @@ func stale(t *testing.T, dir string) {
 	l.SetUnlinkOnClose(false)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFrozen goes on seeing what it saw.
+func TestFrozen(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 10)
+	s := overlay{view.OfPlatform(p), map[string]any{}}
+	v, err := view.New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := v.Freeze(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := all(t, frozen, view.EveryRecord)
+	for q := range partition.ID(4) {
+		s.records[blobschema.HeadKey(crawlID, q)] = blobschema.Head{Partition: q}
+	}
+	if n := len(all(t, v, view.EveryRecord)); n != 0 {
+		t.Errorf("%d pages of no commits", n)
+	}
+	if d := cmp.Diff(before, all(t, frozen, view.EveryRecord)); d != "" || len(before) < 10 {
+		t.Errorf("%d pages, then (-before +after):\n%s", len(before), d)
 	}
 }
 

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// The names of what export makes.
+const (
+	indexFile = "index.cdxj"
+	pagesFile = "pages.jsonl"
+	urlsFile  = "urls.txt"
+)
+
+type exportFlags struct {
+	data     string
+	format   string
+	out      string
+	outcomes []string
+	history  bool
+	force    bool
+	copy     bool
+}
+
+func newExport() *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export --format warc|cdxj|jsonl|urls --out DIR",
+		Short: "Write a crawl's pages for other programs",
+		Long: `Export writes what is visible of a crawl into a folder, also while it runs. What a crash
+left behind is never part of it.
+
+  warc    the WARC files and index.cdxj, as pywb, ReplayWeb.page and warcio read them
+  cdxj    index.cdxj alone
+  jsonl   pages.jsonl: the page records, one JSON object a line, refused URLs included
+  urls    urls.txt: the URLs of the page records, one a line
+
+WARC files never change once they are complete, so they are linked, not copied, where
+the file system can: do not write into them, or give --copy. With --out - the last
+three go to standard output.`,
+		Example: `  # look at the crawl in a browser
+  orbweaver export --format warc --out site
+  wb-manager init site && wb-manager add site site/*.warc.gz && wayback
+
+  # what was not found
+  orbweaver export --format jsonl --outcome client-error --out - | jq -r 'select(.status == 404).url'
+
+  # all pages, as seeds for another crawl
+  orbweaver export --format urls --outcome ok --out - | orbweaver crawl --data again --seeds -`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			l := looking{data: f.data}
+			return l.look(cmd.Context(), func(v *view.View) error {
+				frozen, err := v.Freeze(cmd.Context()) // files and index are of one moment
+				if err != nil {
+					return err
+				}
+				e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
+				return e.run(cmd.Context())
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.data, "data", defaultData, "folder that holds the crawl")
+	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into; - for standard output")
+	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")
+	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not the latest one only")
+	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite files")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "warc: copy the files, link none")
+	return cmd
+}
+
+func (f *exportFlags) check() error {
+	if !slices.Contains([]string{"warc", "cdxj", "jsonl", "urls"}, f.format) {
+		return usagef("--format must be warc, cdxj, jsonl or urls, not %q", f.format)
+	}
+	if f.out == "" {
+		return usagef("give the folder to write into with --out, or - for standard output")
+	}
+	if f.out == "-" && f.format == "warc" {
+		return usagef("--format warc writes several files; give a folder with --out")
+	}
+	if len(f.outcomes) > 0 && f.format != "jsonl" && f.format != "urls" {
+		return usagef("--outcome is for --format jsonl and urls")
+	}
+	for _, o := range f.outcomes {
+		if _, err := blobschema.ParseOutcome(o); err != nil {
+			return usagef("--outcome: %w", err)
+		}
+	}
+	return nil
+}
+
+// exporter writes one export.
+type exporter struct {
+	*exportFlags
+	view   *view.View
+	stdout io.Writer
+	stderr io.Writer
+	last   time.Time // that progress was told
+}
+
+func (e *exporter) run(ctx context.Context) error {
+	if e.toStdout() {
+		w := bufio.NewWriterSize(e.stdout, 64<<10)
+		_, err := e.list(ctx, w)
+		return errors.Join(err, w.Flush())
+	}
+	if err := os.MkdirAll(e.out, 0o755); err != nil {
+		return err
+	}
+	if e.format == "warc" {
+		return e.warcs(ctx)
+	}
+	name := map[string]string{"cdxj": indexFile, "jsonl": pagesFile, "urls": urlsFile}[e.format]
+	n, err := e.write(ctx, name)
+	if err != nil {
+		return err
+	}
+	return e.done(fmt.Sprintf("%s in %s", plural(n, "line"), filepath.Join(e.out, name)))
+}
+
+// toStdout reports whether the export goes to standard output.
+func (e *exporter) toStdout() bool { return e.out == "-" }
+
+// done says what was written.
+func (e *exporter) done(what string) error {
+	_, err := fmt.Fprintln(e.stdout, what)
+	return err
+}
+
+// progress says every few seconds how far the export is.
+func (e *exporter) progress(n int64, noun string) {
+	if now := time.Now(); now.Sub(e.last) > 3*time.Second {
+		e.last = now
+		fmt.Fprintf(e.stderr, "export: %s\n", plural(n, noun))
+	}
+}
+
+// target is where a file goes. It refuses one that is there, unless told otherwise.
+func (e *exporter) target(name string) (string, error) {
+	to := filepath.Join(e.out, name)
+	if _, err := os.Lstat(to); err == nil && !e.force {
+		return "", usagef("%s exists already; give another folder with --out, or overwrite it with --force", to)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return to, nil
+}
+
+// write writes a list into a file, which gets its name when it is whole.
+func (e *exporter) write(ctx context.Context, name string) (lines int64, err error) {
+	to, err := e.target(name)
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.CreateTemp(e.out, ".export-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	w := bufio.NewWriterSize(f, 256<<10)
+	lines, err = e.list(ctx, w)
+	if err = errors.Join(err, w.Flush(), f.Chmod(0o644), f.Close()); err != nil {
+		return 0, err
+	}
+	return lines, os.Rename(f.Name(), to)
+}
+
+// list writes what the format asks for, line by line.
+func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err error) {
+	if e.format == "cdxj" || e.format == "warc" {
+		tmp := e.out
+		if e.toStdout() {
+			tmp = ""
+		}
+		return e.view.CDXJ(ctx, w, tmp)
+	}
+	which := view.LatestRecord
+	if e.history {
+		which = view.EveryRecord
+	}
+	records := json.NewEncoder(w)
+	records.SetEscapeHTML(false)
+	for pg, err := range e.view.Pages(ctx, which) {
+		if err != nil {
+			return lines, err
+		}
+		if len(e.outcomes) > 0 && !slices.Contains(e.outcomes, pg.Outcome.String()) {
+			continue
+		}
+		if e.format == "urls" {
+			if pg.Robots { // asked for by the crawler itself
+				continue
+			}
+			_, err = io.WriteString(w, pg.URL+"\n")
+		} else {
+			err = records.Encode(pg)
+		}
+		if err != nil {
+			return lines, err
+		}
+		lines++
+		e.progress(lines, "line")
+	}
+	return lines, nil
+}
+
+// warcs links or copies the WARC files of all visible commits, and then writes their
+// index: an export with an index is whole.
+func (e *exporter) warcs(ctx context.Context) error {
+	var names []string
+	for name, err := range e.view.WARCs(ctx) {
+		if err != nil {
+			return err
+		}
+		if _, err := e.target(path.Base(name)); err != nil {
+			return err
+		}
+		names = append(names, name)
+	}
+	if _, err := e.target(indexFile); err != nil {
+		return err
+	}
+	var bytes int64
+	for i, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := e.warc(ctx, name)
+		if err != nil {
+			return fmt.Errorf("export %s: %w", name, err)
+		}
+		bytes += n
+		e.progress(int64(i+1), "WARC file")
+	}
+	lines, err := e.write(ctx, indexFile)
+	if err != nil {
+		return err
+	}
+	return e.done(fmt.Sprintf("%s (%s) and %s with %s in %s", plural(int64(len(names)), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
+}
+
+// warc brings one file to its place, and returns its size.
+func (e *exporter) warc(ctx context.Context, name string) (int64, error) {
+	to := filepath.Join(e.out, path.Base(name))
+	if !strings.HasPrefix(path.Base(name), "orbweaver-") {
+		return 0, fmt.Errorf("%w: no name of a WARC file", blobschema.ErrDamaged)
+	}
+	from, err := e.view.File(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if e.force {
+		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	if from != "" && !e.copy && os.Link(from, to) == nil {
+		info, err := os.Stat(to)
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	}
+	data, err := e.view.Store().Object(ctx, name) // at most some 32 MiB
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(data)), os.WriteFile(to, data, 0o644)
+}

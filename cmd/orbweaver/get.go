@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+type getFlags struct {
+	looking
+	headers, warc, raw bool
+}
+
+func newGet() *cobra.Command {
+	var f getFlags
+	cmd := &cobra.Command{
+		Use:   "get URL",
+		Short: "Write the stored answer of a URL to standard output",
+		Long: `Get writes the body of the latest stored answer of a URL to standard output, without
+the compression it was sent with.
+
+What was stored is verified by its digests on the way.`,
+		Example: `  orbweaver get https://example.org/ > index.html
+  orbweaver get --headers https://example.org/old
+  orbweaver get --warc https://example.org/ > one.warc.gz
+  orbweaver get --json https://example.org/ | jq .status`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := oneURL(cmd, args)
+			if err != nil {
+				return err
+			}
+			return f.look(cmd.Context(), func(v *view.View) error {
+				pg, found, err := v.Page(cmd.Context(), u)
+				if err == nil && !found {
+					err = fmt.Errorf("nothing is stored of %s; see 'orbweaver explain %[1]s'", u)
+				}
+				if err != nil {
+					return err
+				}
+				return runGet(cmd, &f, v, pg)
+			})
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&f.headers, "headers", false, "write the status line and header instead of the body")
+	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")
+	cmd.MarkFlagsMutuallyExclusive("headers", "warc", "raw", "json")
+	cmd.Flags().Lookup("json").Usage = "write the page record instead of the body"
+	return cmd
+}
+
+func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) error {
+	out := cmd.OutOrStdout()
+	if f.json {
+		return writeJSON(out, pg)
+	}
+	if pg.WARC == "" {
+		return fmt.Errorf("no answer of %s is stored: %s; see 'orbweaver explain %[1]s'", pg.URL, pg.Outcome)
+	}
+	rec, err := v.Response(cmd.Context(), pg) // verified, whatever is written
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.warc:
+		data, err := v.Member(cmd.Context(), pg)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(data)
+		return err
+	case f.headers:
+		_, err := out.Write(rec.Header)
+		return err
+	}
+	if pg.Outcome != blobschema.OutcomeOK {
+		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: the answer has status %d\n", pg.Status)
+	}
+	if pg.Redirect != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: it redirects to %s\n", pg.Redirect)
+	}
+	if pg.Truncated != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: the body was cut when it was stored (%s)\n", pg.Truncated)
+	}
+	if f.raw {
+		_, err := out.Write(rec.Body)
+		return err
+	}
+	return writeDecoded(out, rec, pg.Truncated != "")
+}
+
+// writeDecoded writes a body without its content coding. A body that was cut when it
+// was stored ends where it ends.
+func writeDecoded(out io.Writer, rec *blobschema.WARCRecord, wasCut bool) error {
+	m, err := rec.HTTP()
+	if err != nil {
+		return err
+	}
+	coding := ""
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, "Content-Encoding") {
+			coding += "," + strings.ToLower(strings.TrimSpace(f.Value))
+		}
+	}
+	var body io.Reader = bytes.NewReader(rec.Body)
+	switch coding {
+	case "", ",identity", ",":
+	case ",gzip", ",x-gzip":
+		// What says gzip and is not is taken as it is, as browsers do.
+		if z, err := gzip.NewReader(bytes.NewReader(rec.Body)); err == nil {
+			body = z
+		}
+	case ",deflate":
+		if z, err := zlib.NewReader(bytes.NewReader(rec.Body)); err == nil {
+			body = z
+		} else {
+			body = flate.NewReader(bytes.NewReader(rec.Body))
+		}
+	default:
+		return fmt.Errorf("the body is compressed in a way this program cannot undo (%s); use --raw", coding[1:])
+	}
+	_, err = io.Copy(out, body)
+	if errors.Is(err, io.ErrUnexpectedEOF) && wasCut {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/engine"
+)
+
+// paper is a terminal that understands what the live view writes, and nothing else.
+type paper struct {
+	t      *testing.T
+	width  int
+	rows   [][]rune
+	row    int
+	col    int
+	writes int
+}
+
+var sequence = regexp.MustCompile(`^\x1b\[(\d*)([AKJ])`)
+
+func (p *paper) Write(b []byte) (int, error) {
+	p.writes++
+	for s := string(b); s != ""; {
+		if m := sequence.FindStringSubmatch(s); m != nil {
+			p.control(m[2], m[1])
+			s = s[len(m[0]):]
+			continue
+		}
+		r := []rune(s)[0]
+		s = s[len(string(r)):]
+		switch r {
+		case '\r':
+			p.col = 0
+		case '\n':
+			p.row, p.col = p.row+1, 0
+		case '\x1b':
+			p.t.Fatalf("unknown sequence %q", s)
+		default:
+			p.put(r)
+		}
+	}
+	return len(b), nil
+}
+
+func (p *paper) put(r rune) {
+	if p.col == p.width {
+		p.row, p.col = p.row+1, 0
+	}
+	for len(p.rows) <= p.row {
+		p.rows = append(p.rows, nil)
+	}
+	for len(p.rows[p.row]) <= p.col {
+		p.rows[p.row] = append(p.rows[p.row], ' ')
+	}
+	p.rows[p.row][p.col] = r
+	p.col++
+}
+
+func (p *paper) control(op, arg string) {
+	switch op {
+	case "A":
+		n, err := strconv.Atoi(arg)
+		if err != nil || n > p.row {
+			p.t.Fatalf("up by %q from row %d", arg, p.row)
+		}
+		p.row -= n
+	case "K", "J":
+		if p.row < len(p.rows) {
+			p.rows[p.row] = p.rows[p.row][:min(p.col, len(p.rows[p.row]))]
+		}
+		if op == "J" && p.row+1 < len(p.rows) {
+			p.rows = p.rows[:p.row+1]
+		}
+	}
+}
+
+// resize breaks long rows as terminals do.
+func (p *paper) resize(width int) {
+	var rows [][]rune
+	at := p.row
+	for i, r := range p.rows {
+		if i == p.row {
+			at = len(rows)
+		}
+		for len(r) > width {
+			rows, r = append(rows, r[:width]), r[width:]
+		}
+		rows = append(rows, r)
+	}
+	if p.row >= len(p.rows) {
+		at = len(rows) + p.row - len(p.rows)
+	}
+	p.width, p.rows, p.row = width, rows, at
+}
+
+func (p *paper) text() []string {
+	var out []string
+	for _, r := range p.rows {
+		out = append(out, strings.TrimRight(string(r), " "))
+	}
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	return out
+}
+
+func TestScreen(t *testing.T) {
+	p := &paper{t: t, width: 20}
+	height := 10
+	s := &screen{out: p, size: func() (int, int) { return p.width, height }}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if d := cmp.Diff(want, p.text()); d != "" {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	fmt.Fprintln(s, "begins")
+	s.show([]string{"one", "two", "three"})
+	expect("first", "begins", "one", "two", "three")
+	s.show([]string{"1", "two, which is far too long for it"})
+	expect("shorter and cut", "begins", "1", "two, which is far …")
+	fmt.Fprintln(s, "warning")
+	expect("warned", "begins", "warning")
+	s.show([]string{"aaaaaaaaaaaaaaaaaaa", "b"})
+	expect("back", "begins", "warning", "aaaaaaaaaaaaaaaaaaa", "b")
+	p.resize(8)
+	s.show([]string{"aaaaaaaaaaaaaaaaaaa", "b"})
+	expect("narrower", "begins", "warning", "aaaaaa…", "b")
+	height = 2
+	s.show([]string{"x", "y", "z"})
+	expect("low", "begins", "warning", "x")
+	writes := p.writes
+	s.show(nil)
+	expect("gone", "begins", "warning")
+	if p.writes != writes+1 {
+		t.Errorf("%d writes for one change: it flickers", p.writes-writes)
+	}
+}
+
+func TestFrame(t *testing.T) {
+	f := &figures{
+		Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
+		Outcomes: map[string]int64{"ok": 12345, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
+	}
+	want := []string{
+		"orbweaver c · 75 s",
+		"  pages  12,345          100.0/s     queue     1,234,567",
+		"  hosts  130          12 active       received  3.0 GiB",
+		"  errors robots 30 · timeout 2 · 4 retried",
+		"  left   61 min 40 s to --max-pages",
+	}
+	if d := cmp.Diff(want, frame("orbweaver c", f)); d != "" {
+		t.Error(d)
+	}
+	if got, want := line(f), "75 s: 12,345 pages (100.0/s), 12 of 130 hosts, queue 1,234,567, 3.0 GiB received, "+
+		"errors: robots 30 · timeout 2 · 4 retried, 61 min 40 s left to --max-pages"; got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	if got := frame("t", &figures{}); len(got) != 3 {
+		t.Errorf("a frame of nothing: %q", got)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMeter(at, time.Minute, blobschema.Totals{Pages: 100, Hosts: 7})
+	snap := &engine.Snapshot{}
+	f := m.read(at.Add(time.Second), snap)
+	if f.Pages != 100 || f.HostsKnown != 7 || f.PagesPerSecond != 0 || f.Limit != "max-time" || f.SecondsLeft != 59 {
+		t.Errorf("while nothing is known: %+v", f)
+	}
+	// A steady rate is shown as it is, whatever the intervals, and at once.
+	m = newMeter(at, 0, blobschema.Totals{Pages: 100})
+	snap.Crawl.Settings.MaxPages = 1100
+	for _, s := range []int64{1, 2, 4, 5, 10, 60} {
+		snap.Totals.Pages = 100 + 10*s
+		f = m.read(at.Add(time.Duration(s)*time.Second), snap)
+		if f.PagesPerSecond < 9.999 || f.PagesPerSecond > 10.001 {
+			t.Errorf("after %d s: %v pages/s", s, f.PagesPerSecond)
+		}
+	}
+	if f.Limit != "max-pages" || f.SecondsLeft < 39.9 || f.SecondsLeft > 40.1 {
+		t.Errorf("%s in %v s", f.Limit, f.SecondsLeft)
+	}
+	// Once nothing more comes, it falls to about a third in rateMemory.
+	for now := at.Add(60 * time.Second); now.Before(at.Add(120 * time.Second)); now = now.Add(refresh) {
+		snap.Totals.Pages += 2
+		m.read(now, snap)
+	}
+	pause := at.Add(120 * time.Second)
+	for ; pause.Before(at.Add(120*time.Second + rateMemory)); pause = pause.Add(refresh) {
+		f = m.read(pause, snap)
+	}
+	if f.PagesPerSecond < 3 || f.PagesPerSecond > 4.5 {
+		t.Errorf("after a pause: %v pages/s", f.PagesPerSecond)
+	}
+	// The same moment twice changes nothing, and of two limits the first counts.
+	m.deadline = m.last.Add(time.Second)
+	snap.Crawl.Settings.MaxPages = 1e6
+	if g := m.read(m.last, snap); g.PagesPerSecond != f.PagesPerSecond || g.Limit != "max-time" || g.SecondsLeft != 1 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": count(0), "999": count(999), "1,000": count(1000), "-1,234,567": count(-1234567), "-123": count(-123),
+		"1 page": plural(1, "page"), "0 pages": plural(0, "page"),
+		"1023 B": size(1023), "1.0 KiB": size(1024), "10 KiB": size(10 << 10), "1.5 MiB": size(3 << 19), "2048 TiB": size(1 << 51),
+		"0.1 s": span(0.14), "12 s": span(12.3), "2 min 05 s": span(125), "3 h 25 min": span(12300), "50 days": span(50 * 86400),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

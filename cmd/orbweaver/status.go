@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// looking is what the commands that only look have in common.
+type looking struct {
+	data string
+	json bool
+}
+
+func (l *looking) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.data, "data", defaultData, "folder that holds the crawl")
+	cmd.Flags().BoolVar(&l.json, "json", false, "write JSON, for a program")
+}
+
+// open opens the crawl for reading.
+func (l *looking) open(ctx context.Context) (*view.View, error) {
+	v, err := view.Open(ctx, l.data)
+	if errors.Is(err, view.ErrNoFolder) || errors.Is(err, view.ErrNoCrawl) {
+		return nil, errNoCrawl(l.data)
+	}
+	return v, explain(l.data, err)
+}
+
+// look opens the crawl, calls f, and closes it again.
+func (l *looking) look(ctx context.Context, f func(v *view.View) error) (err error) {
+	v, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	return explain(l.data, f(v))
+}
+
+// writeJSON writes a value for a program, and for people who look at it.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// oneURL parses the only argument of a command as a URL.
+func oneURL(cmd *cobra.Command, args []string) (u weburl.URL, err error) {
+	if len(args) != 1 {
+		return u, usagef("'%s' takes one URL\nSee '%[1]s --help'", cmd.CommandPath())
+	}
+	if u, err = weburl.Parse(args[0]); err != nil {
+		return u, usagef("cannot use URL %.200q: %w%s", args[0], err, suggestion(args[0]))
+	}
+	return u, nil
+}
+
+type statusFlags struct {
+	looking
+	partitions bool
+	hosts      int
+}
+
+func newStatus() *cobra.Command {
+	var f statusFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say how far a crawl is",
+		Long: `Status says how far the crawl in a folder is, also while it runs: the figures are then
+those of the process that crawls, else those of the last commits.
+
+  running    a process works on it
+  finished   nothing is left to do
+  limit      --max-pages is reached
+  stopped    there is more to do: 'orbweaver crawl' goes on with it`,
+		Example: `  orbweaver status
+  orbweaver status --partitions --hosts 10
+  watch orbweaver status
+  orbweaver status --json | jq .totals.pages`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.hosts < 0 {
+				return usagef("--hosts must be 0 or more")
+			}
+			return f.look(cmd.Context(), func(v *view.View) error { return runStatus(cmd, &f, v) })
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&f.partitions, "partitions", false, "show every partition")
+	cmd.Flags().IntVar(&f.hosts, "hosts", 0, "show this many hosts, those asked most first")
+	return cmd
+}
+
+// statusReport is what status says, as JSON.
+type statusReport struct {
+	Crawl      string              `json:"crawl"`
+	Data       string              `json:"data"`
+	State      view.State          `json:"state"`
+	PID        int                 `json:"pid,omitempty"`
+	Running    time.Time           `json:"running_since,omitzero"`
+	Created    time.Time           `json:"created,omitzero"`
+	Totals     blobschema.Totals   `json:"totals"`
+	Active     int                 `json:"active,omitempty"` // requests under way
+	Steps      int                 `json:"steps,omitempty"`  // at work
+	Unread     int64               `json:"mail_unread"`
+	Seeds      int                 `json:"seed_batches"`
+	Paused     bool                `json:"paused,omitempty"`
+	Settings   blobschema.Settings `json:"settings"`
+	Partitions []blobschema.Head   `json:"partitions,omitempty"`
+	Hosts      []hostLine          `json:"hosts,omitempty"`
+}
+
+type hostLine struct {
+	Host      string       `json:"host"`
+	Partition partition.ID `json:"partition"`
+	Requests  uint64       `json:"requests"`
+	Failures  uint64       `json:"failures"`
+	Pending   int64        `json:"pending"`
+	Response  float64      `json:"response_seconds,omitempty"`
+	Next      time.Time    `json:"next,omitzero"`
+}
+
+func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
+	s, err := v.Status(cmd.Context())
+	if err != nil {
+		return err
+	}
+	r := statusReport{
+		Crawl: v.ID(), Data: f.data, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
+		Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Settings: s.Crawl.Settings,
+	}
+	if s.Live != nil {
+		r.PID, r.Running = s.Live.PID, s.Live.Started
+		var snap engine.Snapshot
+		// A process that has just begun knows less than its last commits say.
+		if err := json.Unmarshal(s.Live.Snapshot, &snap); err == nil && snap.Totals.Known >= s.Totals.Known {
+			r.Totals, r.Active, r.Steps = snap.Totals, snap.Active, snap.Steps
+		}
+	}
+	if f.partitions {
+		r.Partitions = s.Heads
+	}
+	if f.hosts > 0 {
+		hosts, err := v.TopHosts(cmd.Context(), f.hosts)
+		if err != nil {
+			return err
+		}
+		for _, h := range hosts {
+			r.Hosts = append(r.Hosts, hostLine{
+				Host: h.Name, Partition: h.Partition, Requests: h.Info.Requests, Failures: h.Info.Failures, Pending: h.Pending,
+				Response: h.Info.Pace.RespTime.Seconds(), Next: h.Info.Pace.ReadyAt(),
+			})
+		}
+	}
+	if f.json {
+		return writeJSON(cmd.OutOrStdout(), r)
+	}
+	return r.print(cmd.OutOrStdout())
+}
+
+// print writes the report for people, in one write.
+func (r *statusReport) print(out io.Writer) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	t := &r.Totals
+	row("crawl", "%s in %s", r.Crawl, r.Data)
+	switch {
+	case r.State == view.Running:
+		row("state", "running for %s, process %d", span(time.Since(r.Running).Seconds()), r.PID)
+		if r.Paused {
+			row("", "paused")
+		}
+	case r.State == view.Stopped:
+		row("state", "stopped; go on with '%s'", resumeCommand(r.Data))
+	case r.State == view.Limited:
+		row("state", "the limit of --max-pages %d is reached", r.Settings.MaxPages)
+	default:
+		row("state", "%s", r.State)
+	}
+	row("pages", "%s", count(t.Pages))
+	if k := kinds(t.Outcomes, blobschema.OutcomeOK.String()); k != "" {
+		row("others", "%s", k)
+	}
+	row("queue", "%s of %s known", count(t.Pending+t.Unexamined), plural(t.Known+t.Unexamined, "URL"))
+	if r.State == view.Running {
+		row("at work", "%s, %s", plural(int64(r.Active), "request"), plural(int64(r.Steps), "step"))
+	}
+	row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
+	row("robots.txt", "%s kept", plural(t.Robots, "answer"))
+	if t.Retries > 0 {
+		row("retried", "%s", plural(t.Retries, "request"))
+	}
+	if r.Unread+t.Held > 0 {
+		row("mail", "%s on the way, %s held back", plural(r.Unread, "message"), plural(t.Held, "link"))
+	}
+	if t.DeadMail > 0 {
+		row("dead mail", "%s could not be read", plural(t.DeadMail, "message"))
+	}
+	if t.OutOfScope > 0 {
+		row("left out", "%s out of scope", plural(t.OutOfScope, "link"))
+	}
+	w.Flush() // into memory: it cannot fail
+	r.tables(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func (r *statusReport) tables(b *strings.Builder) {
+	w := tabwriter.NewWriter(b, 0, 8, 2, ' ', tabwriter.AlignRight)
+	if len(r.Partitions) > 0 {
+		fmt.Fprint(w, "\npartition\tcommits\tpages\tknown\tpending\theld\tfence\tlease\tdue\t\n")
+		for i := range r.Partitions {
+			h := &r.Partitions[i]
+			lease := "-"
+			if h.Owner != "" {
+				lease = when(h.LeaseUntil)
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", h.Partition, count(int64(h.Seq)), count(h.Totals.Pages),
+				count(h.Totals.Known+h.Totals.Unexamined), count(h.Totals.Pending+h.Totals.Unexamined), count(h.Totals.Held), h.Fence, lease, when(h.Due))
+		}
+	}
+	if len(r.Hosts) > 0 {
+		fmt.Fprint(w, "\nrequests\tfailures\tpending\tresponse\tpartition\thost\t\n")
+		for _, h := range r.Hosts {
+			fmt.Fprintf(w, "%d\t%d\t%s\t%.0f ms\t%d\t%s\t\n", h.Requests, h.Failures, count(h.Pending), 1000*h.Response, h.Partition, h.Host)
+		}
+	}
+	w.Flush() // into memory: it cannot fail
+}
+
+// when writes a time relative to now.
+func when(t time.Time) string {
+	switch d := time.Until(t); {
+	case t.IsZero():
+		return "-"
+	case d <= 0:
+		return "now"
+	default:
+		return "in " + span(d.Seconds())
+	}
+}

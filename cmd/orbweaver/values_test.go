@@ -1,0 +1,121 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want int64 // -1: refused
+	}{
+		{"0", 0}, {"1048576", 1 << 20}, {"7b", 7}, {"16MiB", 16 << 20}, {"16 mib", 16 << 20}, {"1GB", 1e9}, {"3k", 3 << 10},
+		{"3KB", 3000}, {"2g", 2 << 30}, {"2GiB", 2 << 30}, {"5mb", 5e6}, {"1M", 1 << 20},
+		{"", -1}, {"MiB", -1}, {"-1", -1}, {"1.5MiB", -1}, {"1XB", -1}, {"9223372036854775807", 9223372036854775807},
+		{"9223372036854775807k", -1}, {"9223372036854775808", -1}, {"1MiB2", -1},
+	} {
+		var v sizeValue = -1
+		if err := v.Set(c.text); (err != nil) != (c.want < 0) || int64(v) != c.want {
+			t.Errorf("%q: %d, %v; want %d", c.text, v, err, c.want)
+		}
+		var again sizeValue
+		if c.want < 0 {
+			continue
+		}
+		if err := again.Set(v.String()); err != nil || again != v {
+			t.Errorf("%q is written %q and read as %d, %v", c.text, v.String(), again, err)
+		}
+	}
+}
+
+func TestProductTokens(t *testing.T) {
+	for agent, want := range map[string]string{
+		defaultAgent: "orbweaver", "my-bot_x/2 (+http://x.example/)": "my-bot_x", "bot": "bot", "bot (x)": "bot",
+		"": "", "9bot/1": "", "/1": "", " bot/1": "", "bot.x/1": "", "böt/1": "",
+	} {
+		if got := productToken(agent); got != want {
+			t.Errorf("%q: %q, want %q", agent, got, want)
+		}
+	}
+	var v agentValue
+	if v.Set("bot/1\r\nHost: x") == nil {
+		t.Error("a line end is accepted")
+	}
+}
+
+func TestNets(t *testing.T) {
+	var v netsValue
+	for _, s := range []string{"127.0.0.1", "10.1.2.3/8", "::1", "fd00::/8"} {
+		if err := v.Set(s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	want := []string{"127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"}
+	var got []string
+	for _, p := range v {
+		got = append(got, p.String())
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, s := range []string{"", "localhost", "127.0.0.1/33", "fe80::1%eth0", "1.2.3"} {
+		if v.Set(s) == nil {
+			t.Errorf("%q is accepted", s)
+		}
+	}
+	if len(v) != 4 {
+		t.Errorf("%d networks", len(v))
+	}
+}
+
+func TestShellQuote(t *testing.T) {
+	for word, want := range map[string]string{
+		"a/b-c_d.e:f": "a/b-c_d.e:f", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "*": "'*'",
+	} {
+		if got := shellQuote(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
+
+func TestSeedHints(t *testing.T) {
+	allow := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	s := &seedOutcome{URL: "http://127.0.0.1/", Outcome: 11}
+	if h := hint(s, nil); !strings.Contains(h, "--allow-net 127.0.0.1") {
+		t.Error(h)
+	}
+	if h := hint(s, allow); strings.Contains(h, "allow-net") {
+		t.Error(h)
+	}
+}
+
+func FuzzReadSeeds(f *testing.F) {
+	f.Add("http://x.example/\n# c\n\n  https://y.example/a b # c\r\nnonsense")
+	f.Add("#\n::")
+	f.Fuzz(func(t *testing.T, list string) {
+		urls, err := readSeeds(nil, "-", strings.NewReader(list))
+		if (err == nil) != (len(urls) > 0) {
+			t.Fatalf("%d URLs, %v", len(urls), err)
+		}
+		known := map[weburl.URL]bool{}
+		for _, u := range urls {
+			if again, err := weburl.Parse(u.String()); err != nil || again != u || known[u] {
+				t.Errorf("%s: %v, known %v", u, err, known[u])
+			}
+			known[u] = true
+		}
+	})
+}
+
+func TestSeedErrorsAreBounded(t *testing.T) {
+	_, err := readSeeds(nil, "-", strings.NewReader(strings.Repeat("nonsense\n", 1000)))
+	if err == nil || strings.Count(err.Error(), "\n") != maxSeedErrors-1 {
+		t.Errorf("%v", err)
+	}
+}
