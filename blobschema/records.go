@@ -160,8 +160,12 @@ type Manifest struct {
 	Wish     uint64                  `cbor:"17,keyasint,omitempty"`
 	Scope    []string                `cbor:"18,keyasint,omitempty"` // hosts added to the scope, as far as obeyed
 	NewScope []string                `cbor:"19,keyasint,omitempty"` // hosts found here that the wish should add
-	Suspects []string                `cbor:"20,keyasint,omitempty"` // URLs about to be asked for, after crashes
-	WARCs    []string                `cbor:"21,keyasint,omitempty"` // objects put for this commit
+	// Suspects names the URL about to be asked for by a careful step, as often as it is
+	// under suspicion.
+	Suspects []string `cbor:"20,keyasint,omitempty"`
+	WARCs    []string `cbor:"21,keyasint,omitempty"` // objects put for this commit
+	Careful  int      `cbor:"22,keyasint,omitempty"` // requests still to be made one at a time
+	Alarms   int      `cbor:"23,keyasint,omitempty"` // how often crashes have made steps careful
 }
 
 // CommitRange names the commits From to To that were made under one fence.

@@ -1,6 +1,7 @@
 package internal_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -71,4 +72,26 @@ func resolve(file, name string) string {
 		return ""
 	}
 	return "there is no such function or type"
+}
+
+// TestReadmeHasTheExitStatuses compares the README's table with the one in the code.
+func TestReadmeHasTheExitStatuses(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("../cmd/orbweaver/exit.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(readme), "`", "")
+	meanings := regexp.MustCompile(`(?m)^\texit[A-Za-z]+: +"(.*)",$`).FindAllStringSubmatch(string(code), -1)
+	if len(meanings) < 8 {
+		t.Fatalf("only %d exit statuses found", len(meanings))
+	}
+	for status, m := range meanings {
+		if row := fmt.Sprintf("| %d | %s |", status, m[1]); !strings.Contains(text, row) {
+			t.Errorf("the README lacks %q", row)
+		}
+	}
 }

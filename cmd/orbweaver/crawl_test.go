@@ -28,8 +28,8 @@ const (
 	tries           = 3
 )
 
-// command is the program under test with its output collected.
-func command(t *testing.T, args ...string) (_ *exec.Cmd, out, errOut *bytes.Buffer) {
+// program is the program under test with its output collected.
+func program(t *testing.T, args ...string) (_ *exec.Cmd, out, errOut *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.Command("orbweaver", args...) // TestMain has put it there
 	out, errOut = new(bytes.Buffer), new(bytes.Buffer)
@@ -43,7 +43,7 @@ func TestFirstPageSoon(t *testing.T) {
 		s := newSite()
 		defer s.close()
 		// robots.txt comes first, and the page a delay after it.
-		cmd, _, errOut := command(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", "--delay", "100ms", "--max-pages", "1", s.url+"/0")
+		cmd, _, errOut := program(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", "--delay", "100ms", "--max-pages", "1", s.url+"/0")
 		began := time.Now()
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%v\n%s", err, errOut)
@@ -80,7 +80,7 @@ func stopOnce(t *testing.T, sig os.Signal) time.Duration {
 	s := newSite()
 	defer s.close()
 	args := []string{"crawl", "--data", filepath.Join(t.TempDir(), "it's"), "--allow-net", "127.0.0.1", "--delay", "20ms"}
-	cmd, out, errOut := command(t, append(args, s.url+"/0")...)
+	cmd, out, errOut := program(t, append(args, s.url+"/0")...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestSecondSignalQuitsAtOnce(t *testing.T) {
 	// sent at once: what counts is that it ends with the status of a stop.
 	s := newSite()
 	defer s.close()
-	cmd, _, _ := command(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", s.url+"/slow/1")
+	cmd, _, _ := program(t, "crawl", "--data", t.TempDir(), "--allow-net", "127.0.0.1", s.url+"/slow/1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestSecondSignalQuitsAtOnce(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := newSite()
 	defer s.close()
-	cmd, out, errOut := command(t, "crawl", "--json", "--data", t.TempDir(), "--allow-net", "127.0.0.1", "--delay", "0s", s.url+"/0")
+	cmd, out, errOut := program(t, "crawl", "--json", "--data", t.TempDir(), "--allow-net", "127.0.0.1", "--delay", "0s", s.url+"/0")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, errOut)
 	}
@@ -250,7 +250,7 @@ func TestDemo(t *testing.T) {
 	if os.Getenv("ORBWEAVER_SLOW_TESTS") == "" {
 		t.Skip("set ORBWEAVER_SLOW_TESTS to run it")
 	}
-	cmd, out, errOut := command(t, "demo", "--quiet")
+	cmd, out, errOut := program(t, "demo", "--quiet")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, errOut)
 	}

@@ -124,7 +124,7 @@ func demoSession(dir string, web *simweb.Web, rep reporter) (*session, error) {
 	s := &session{
 		dir: dir, connections: 256, reporter: rep,
 		allowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		retry:    polite.Retry{Wait: demoWait, Attempts: demoAttempts},
+		retry:    polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
 		resume: func(c blobschema.Crawl) (blobschema.Crawl, error) {
 			return c, errors.New("the demo does not go on with a crawl")
 		},

@@ -9,10 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,14 +70,20 @@ three go to standard output.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer release() // half a file is not left behind
 			l := looking{data: f.data}
-			return l.look(cmd.Context(), func(v *view.View) error {
-				frozen, err := v.Freeze(cmd.Context()) // files and index are of one moment
+			return l.look(ctx, func(v *view.View) error {
+				frozen, err := v.Freeze(ctx) // files and index are of one moment
 				if err != nil {
 					return err
 				}
 				e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
-				return e.run(cmd.Context())
+				err = e.run(ctx)
+				if err != nil && ctx.Err() != nil {
+					return fail(exitStopped, errors.New("stopped; the export is not whole"))
+				}
+				return err
 			})
 		},
 	}

@@ -102,7 +102,7 @@ func printCheck(out io.Writer, r *fsck.Report) error {
 	_, err := fmt.Fprintf(out, "%s: %s, %s (%s pending), %s, %s in %s; %s\n", verdict, plural(r.Pages, "page record"), plural(r.URLs, "known URL"), count(r.Pending),
 		plural(r.Links, "followed link"), plural(int64(r.Commits), "commit"), plural(int64(r.Objects), "object"), warcsRead(r))
 	if err == nil && r.Orphans+r.Dead > 0 {
-		_, err = fmt.Fprintf(out, "%s left by crashes or merges, %s\n", plural(int64(r.Orphans), "object"), plural(int64(r.Dead), "dead letter"))
+		_, err = fmt.Fprintf(out, "%s that nothing names (left by crashes and merges, or just being written), %s\n", plural(int64(r.Orphans), "object"), plural(int64(r.Dead), "dead letter"))
 	}
 	return err
 }

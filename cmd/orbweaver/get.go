@@ -36,6 +36,9 @@ What was stored is verified by its digests on the way.`,
   orbweaver get --json https://example.org/ | jq .status`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := oneURL(cmd, args)
+			if err == nil {
+				err = f.check()
+			}
 			if err != nil {
 				return err
 			}
@@ -55,9 +58,22 @@ What was stored is verified by its digests on the way.`,
 	cmd.Flags().BoolVar(&f.headers, "headers", false, "write the status line and header instead of the body")
 	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")
-	cmd.MarkFlagsMutuallyExclusive("headers", "warc", "raw", "json")
 	cmd.Flags().Lookup("json").Usage = "write the page record instead of the body"
 	return cmd
+}
+
+// check refuses two answers to what is to be written.
+func (f *getFlags) check() error {
+	n := 0
+	for _, set := range []bool{f.headers, f.warc, f.raw, f.json} {
+		if set {
+			n++
+		}
+	}
+	if n > 1 {
+		return usagef("give only one of --headers, --warc, --raw and --json")
+	}
+	return nil
 }
 
 func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) error {

@@ -50,6 +50,7 @@ func (s *Step) commit(t *task) error {
 	s.seal()
 	b := s.batch
 	s.batch = &batch{}
+	s.clearing = false
 	c := s.nextCommit(b, now)
 	object := blobschema.CommitName(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
@@ -104,10 +105,13 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 	for p, m := range s.st.marks {
 		man.Applied[p] = m.stored()
 	}
-	if s.suspect != nil {
-		u := s.suspect.Request.URL.String()
-		man.Suspects = slices.Repeat([]string{u}, s.suspects[u]+1)
+	for _, u := range slices.Sorted(maps.Keys(s.suspects)) {
+		man.Suspects = append(man.Suspects, slices.Repeat([]string{u}, s.suspects[u])...)
 	}
+	if s.suspect != nil { // if nothing is heard of it any more, this counts against it
+		man.Suspects = append(man.Suspects, s.suspect.Request.URL.String())
+	}
+	man.Careful, man.Alarms = s.careful, s.alarms
 	run, hosts := s.st.f.Delta()
 	man.Slots = s.st.f.Summaries()
 	man.Totals = s.snapshotTotals()
@@ -202,9 +206,6 @@ func (s *Step) snapshotTotals() blobschema.Totals {
 func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head {
 	h := s.head
 	h.Commit, h.Seq, h.Epoch, h.Crashes = object, man.Seq, man.Epoch, 0
-	if s.careful {
-		h.Crashes = s.head.Crashes // until something got through
-	}
 	h.Wish, h.Scope = man.Wish, man.NewScope
 	h.Totals = man.Totals
 	h.Applied = s.appliedIn(man)

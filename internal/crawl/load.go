@@ -35,7 +35,6 @@ func (s *Step) take(t *task) error {
 		s.floor = s.clock()
 		head.Crashes++
 	}
-	s.careful = head.Crashes > s.cfg.CrashesAllowed
 	warm := s.head.Commit
 	s.head, s.rev = head, rec.Revision
 	next := head
@@ -62,10 +61,13 @@ func (s *Step) load(t *task) error {
 			return err
 		}
 	}
+	s.careful, s.alarms = s.st.man.Careful, s.st.man.Alarms
+	if s.careful == 0 && s.head.Crashes > s.cfg.CrashesAllowed {
+		s.careful = carefulRequests << (2 * min(s.alarms, maxAlarms))
+		s.alarms++
+	}
 	for _, u := range s.st.man.Suspects {
-		if s.head.Crashes > 0 {
-			s.suspects[u]++
-		}
+		s.suspects[u]++
 	}
 	if err := s.loadSeedScope(t); err != nil {
 		return err

@@ -43,13 +43,16 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 	verdict := s.st.f.Done(s.clock(), t, o)
 	s.refusals()
 	s.st.totals.Bytes += o.Wire
+	if s.careful > 0 {
+		s.careful, s.clearing = s.careful-1, true
+	}
+	delete(s.suspects, t.Request.URL.String())
 	if verdict == frontier.Again {
 		if o.Page.Outcome != blobschema.OutcomeAborted {
 			s.st.totals.Retries++
 		}
 		return
 	}
-	s.careful = false // it got through
 	p := &o.Page
 	p.Robots = t.Request.Robots
 	if len(o.Record) > 0 {

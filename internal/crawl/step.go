@@ -34,7 +34,8 @@ type StepConfig struct {
 	MaxResident int           // see frontier.Config
 	Retry       polite.Retry
 	// CrashesAllowed is how many steps in a row may crash without a commit before the next
-	// one is careful: it asks for one URL at a time, and names it in a commit first. Default 2.
+	// are careful for a while: they ask for one URL at a time, and name it in a commit first.
+	// Default 2.
 	CrashesAllowed int
 	Policy         frontier.Policy
 	Token          string // product token for robots.txt
@@ -67,12 +68,20 @@ func (c StepConfig) withDefaults() StepConfig {
 	return c
 }
 
+// carefulRequests is how long the first alarm makes steps careful; each further one
+// four times longer, so that a URL that crashes steps is found among any number.
+const (
+	carefulRequests = 32
+	maxAlarms       = 8
+)
+
 // enoughPending is how many pending URLs make a step that has few hosts at work wait
 // for mail until it comes by itself.
 const enoughPending = 256
 
-// suspectCrashes is how often a URL may crash a careful step before it is refused.
-const suspectCrashes = 2
+// suspectCrashes is how often a URL may crash a careful step before it is refused. One
+// or two may be chance: a process that somebody kills again and again.
+const suspectCrashes = 3
 
 // Errors that end a step early. Both are normal: another step goes on.
 var (
@@ -117,7 +126,9 @@ type Step struct {
 	batch *batch
 
 	leaseEnd    Now
-	careful     bool           // after crashes: commit what is about to be asked for
+	careful     int // requests still to be made one at a time, named by a commit first
+	alarms      int
+	clearing    bool           // the suspect did no harm: commit that before going on
 	suspects    map[string]int // how often a step crashed over a URL while asking for nothing else
 	suspect     *frontier.Task // waits for the commit that names it
 	floor       time.Time      // hosts may not be asked before this plus their pace
@@ -308,7 +319,7 @@ func (s *Step) decide() decision {
 	switch {
 	case s.stopping && s.inflight == 0 && s.loading == 0 && !s.merging && !s.rescanning && !s.refilling:
 		return endNow
-	case s.suspect != nil:
+	case s.suspect != nil || s.clearing:
 		return commitNow
 	case s.sinceCommit >= s.cfg.CommitPages:
 		return commitNow
@@ -379,7 +390,7 @@ func (s *Step) nothingWithin(now time.Time, d time.Duration) bool {
 }
 
 func (s *Step) mayFetch() bool {
-	if s.stopping || s.paused || s.rescanning || s.suspect != nil || s.inflight >= s.cfg.Connections || s.careful && s.inflight > 0 {
+	if s.stopping || s.paused || s.rescanning || s.suspect != nil || s.clearing || s.inflight >= s.cfg.Connections || s.careful > 0 && s.inflight > 0 {
 		return false
 	}
 	if s.leaseLeft() <= s.cfg.Margin {
@@ -402,7 +413,7 @@ func (s *Step) begun(t frontier.Task) {
 	case s.suspects[u] >= suspectCrashes:
 		o := &page.Outcome{Page: blobschema.Page{URL: u, Outcome: blobschema.OutcomeSuspect, Depth: t.Request.Depth, Generation: t.Request.Generation, Time: s.now.Wall, Detail: "asking for it crashed the crawler more than once"}}
 		s.done(t, o)
-	case s.careful:
+	case s.careful > 0:
 		s.suspect = &t
 	default:
 		s.fetch(t)

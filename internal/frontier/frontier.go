@@ -37,7 +37,7 @@ type Frontier struct {
 	dirtyItems []*item
 	settled    []blobschema.Seen
 	dirtyHosts []*host
-	examined   bool   // a slot with unexamined entries was loaded: its summary changes
+	examined   bool // a slot with unexamined entries was loaded: its summary changes
 	floor      time.Time
 	delta      uint64 // counts deltas
 	committed  uint64 // the last delta known to be committed

@@ -36,7 +36,10 @@ func (w *world) check() error {
 	if err := w.fsck(); err != nil {
 		return err
 	}
-	if w.cfg.MaxPages > 0 {
+	switch {
+	case w.cfg.Killer != "":
+		return w.checkKiller(got)
+	case w.cfg.MaxPages > 0:
 		return w.checkLimit(got)
 	}
 	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
@@ -183,6 +186,19 @@ func (w *world) pagesOf(last string, got map[string]simweb.Got) error {
 				return fmt.Errorf("I8 broken: %s is visible twice", pg.URL)
 			}
 			got[pg.URL] = simweb.GotOf(pg)
+		}
+	}
+	return nil
+}
+
+// checkKiller checks that the URL which crashes steps is refused, and no other is.
+func (w *world) checkKiller(got map[string]simweb.Got) error {
+	if o := got[w.cfg.Killer].Outcome; o != blobschema.OutcomeSuspect {
+		return fmt.Errorf("%s crashes every step, its outcome is %v", w.cfg.Killer, o)
+	}
+	for url, g := range got {
+		if g.Outcome == blobschema.OutcomeSuspect && url != w.cfg.Killer {
+			return fmt.Errorf("%s is refused as a suspect, but crashed nothing", url)
 		}
 	}
 	return nil

@@ -324,6 +324,10 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 		return
 	}
 	url := req.URL.String()
+	if url == w.cfg.Killer {
+		p.crash()
+		return
+	}
 	host := req.Host
 	pace := max(w.cfg.Delay, w.pace[host], p.learnt[host])
 	if last, ok := w.asked[host]; ok && w.now-last < pace {

@@ -70,6 +70,7 @@ type Config struct {
 	Resend time.Duration
 	Delay  time.Duration
 	Faults Faults
+	Killer string    // a URL that crashes every step that asks for it
 	Trace  io.Writer // every event as a line of text; nil for none
 }
 
@@ -370,7 +371,7 @@ func (w *world) startStep(part partition.ID) {
 		Crawl: w.currentCrawl(), Partition: part, Process: w.processName("proc"), Exclusive: w.cfg.Local,
 		Connections: w.cfg.Connections, Lease: 2 * time.Minute, MaxResident: w.cfg.MaxResident,
 		SleepMax: 30 * time.Second, CommitEvery: 20 * time.Second, CommitPages: 40, MailEvery: w.cfg.MailEvery, Linger: 2 * time.Second,
-		CrashesAllowed: 1 << 30, // injected crashes are nobody's fault
+		CrashesAllowed: w.crashesAllowed(),
 		Retry:          polite.Retry{Attempts: 4, Wait: 5 * time.Second}, Token: agent, Software: agent,
 	}
 	if w.rng.IntN(4) == 0 {
@@ -418,6 +419,14 @@ func (w *world) heads() string {
 		fmt.Fprintf(&b, "\n  %s", v)
 	}
 	return b.String()
+}
+
+// crashesAllowed keeps steps from blaming a URL for crashes that are injected.
+func (w *world) crashesAllowed() int {
+	if w.cfg.Killer != "" {
+		return 0
+	}
+	return 1 << 30
 }
 
 // store lets package fsck read the world.

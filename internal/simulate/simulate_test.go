@@ -5,6 +5,9 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
 var (
@@ -44,6 +47,27 @@ func TestSameSeedSameTrace(t *testing.T) {
 		}
 		if a.Trace != b.Trace || a.Events != b.Events {
 			t.Errorf("seed %d: traces %x and %x, events %d and %d", seed, a.Trace, b.Trace, a.Events, b.Events)
+		}
+	}
+}
+
+// TestKiller has a page that crashes every step that asks for it: it is refused, and
+// nothing else suffers.
+func TestKiller(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		cfg := Scenario(seed)
+		cfg.Faults, cfg.MaxPages, cfg.Scope, cfg.Seeds = Faults{}, 0, blobschema.ScopeAny, nil
+		web, err := simweb.New(cfg.Web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for url, e := range web.Truth(simweb.Scope{Agent: agent, SkipDigests: true}).Pages {
+			if e.Outcome == blobschema.OutcomeOK && e.Depth > 0 && (cfg.Killer == "" || url < cfg.Killer) {
+				cfg.Killer = url
+			}
+		}
+		if res, err := Run(cfg); err != nil {
+			t.Errorf("seed %d: %v (%d events, %v)", seed, err, res.Events, res.Virtual)
 		}
 	}
 }

@@ -214,6 +214,10 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID) iter.Seq2
 				continue
 			}
 			for name := range blobschema.CommitNames(m) {
+				if err := ctx.Err(); err != nil { // files do not look at it
+					yield(Commit{}, err)
+					return
+				}
 				r, err := v.openCommit(ctx, name)
 				if !yield(Commit{name, p, r}, err) || err != nil {
 					return

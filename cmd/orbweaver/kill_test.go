@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// orbweaver is the command itself: the test binary under its name (see TestMain).
+func orbweaver(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self, args...)
+	c.Args[0] = "orbweaver"
+	return c
+}
+
+// TestKilledTenTimes kills a crawl with SIGKILL at ten moments of its life, goes on
+// with it each time, and wants the same pages as if nothing had happened.
+func TestKilledTenTimes(t *testing.T) {
+	web, err := simweb.New(simweb.Config{
+		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 80}, PageBytes: 4 << 10, LinksPerPage: 12,
+		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},
+		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	web = srv.Web()
+	data := filepath.Join(t.TempDir(), "data")
+	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "20ms", "--allow-net", "127.0.0.0/8", "--quiet"}
+	rng := rand.New(rand.NewPCG(1, 2))
+	kills := 0
+	for kills < 10 {
+		c := orbweaver(t, append(args, web.Seeds()...)...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- c.Wait() }()
+		select {
+		case <-time.After(time.Duration(100+rng.IntN(400)) * time.Millisecond):
+			if err := c.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			kills++
+		case err := <-done:
+			t.Fatalf("the crawl ended after %d kills: %v", kills, err)
+		}
+	}
+	if out, err := orbweaver(t, args...).CombinedOutput(); err != nil {
+		t.Fatalf("the last run: %v\n%s", err, out)
+	}
+	if out, err := orbweaver(t, "fsck", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("fsck: %v\n%s", err, out)
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), exported(t, data)); d != "" {
+		t.Error(d)
+	}
+}
+
+// exported reads the page records that `export --format jsonl` writes.
+func exported(t *testing.T, data string) map[string]simweb.Got {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "export")
+	if msg, err := orbweaver(t, "export", "--data", data, "--format", "jsonl", "--out", out).CombinedOutput(); err != nil {
+		t.Fatalf("export: %v\n%s", err, msg)
+	}
+	files, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("export wrote no JSON lines: %v", err)
+	}
+	got := map[string]simweb.Got{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var p struct {
+				URL    string
+				Robots bool
+				simweb.Got
+			}
+			if err := json.Unmarshal([]byte(line), &p); err != nil {
+				t.Fatal(err)
+			}
+			if !p.Robots {
+				got[p.URL] = p.Got
+			}
+		}
+	}
+	if len(got) == 0 {
+		t.Fatal("no pages were exported")
+	}
+	return got
+}
