@@ -347,7 +347,7 @@ func FuzzBlock(f *testing.F) {
 				f.Fatal(err)
 			}
 		}
-		f.Add(raw, byte(b.Kind), int64(b.Entries), uint32(b.First), uint32(b.Last))
+		f.Add(raw, byte(b.Kind), b.Entries, uint32(b.First), uint32(b.Last))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, kind byte, entries int64, first, last uint32) {
 		ref := BlockRef{Kind: BlockKind(kind), First: partition.Slot(first), Last: partition.Slot(last), Entries: entries,

@@ -33,7 +33,7 @@ func (s *screen) show(lines []string) {
 		fmt.Fprintf(&b, "%s\x1b[K\n", l)
 	}
 	b.WriteString("\x1b[J")
-	s.out.Write(b.Bytes()) // a terminal that is gone is no reason to stop crawling
+	_, _ = s.out.Write(b.Bytes()) // a terminal that is gone is no reason to stop crawling
 }
 
 // home moves to the beginning of the block. A terminal that became narrower than a line

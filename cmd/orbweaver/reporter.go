@@ -89,7 +89,7 @@ func (v *liveView) failed(error)        { v.show(nil) }
 
 func (v *liveView) ended(s *summary) {
 	v.show(nil)
-	io.WriteString(v.out, s.text())
+	_, _ = io.WriteString(v.out, s.text())
 }
 
 // lineView writes a line every few seconds.
@@ -103,7 +103,7 @@ const lineSeconds = 5
 
 func (v *lineView) started(b *beginning) { fmt.Fprintln(v, b) }
 func (v *lineView) failed(error)         {}
-func (v *lineView) ended(s *summary)     { io.WriteString(v.out, s.text()) }
+func (v *lineView) ended(s *summary)     { _, _ = io.WriteString(v.out, s.text()) }
 
 func (v *lineView) progress(f *figures) {
 	if f.Seconds-v.last >= lineSeconds {
@@ -137,7 +137,7 @@ type stamp struct {
 func stamped(event string) stamp { return stamp{event, time.Now().UTC()} }
 
 func (v *events) started(b *beginning) {
-	v.enc.Encode(struct {
+	_ = v.enc.Encode(struct {
 		stamp
 		*beginning
 	}{stamped("started"), b})
@@ -148,7 +148,7 @@ func (v *events) progress(f *figures) {
 		return
 	}
 	v.last = f.Seconds
-	v.enc.Encode(struct {
+	_ = v.enc.Encode(struct {
 		stamp
 		*figures
 	}{stamped("progress"), f})
@@ -159,14 +159,14 @@ func (v *events) ended(s *summary) {
 	if s.Status == exitStopped {
 		event = "stopped"
 	}
-	v.enc.Encode(struct {
+	_ = v.enc.Encode(struct {
 		stamp
 		Summary *summary `json:"summary"`
 	}{stamped(event), s})
 }
 
 func (v *events) failed(err error) {
-	v.enc.Encode(struct {
+	_ = v.enc.Encode(struct {
 		stamp
 		Error  string `json:"error"`
 		Status exit   `json:"status"`

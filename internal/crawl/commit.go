@@ -50,7 +50,7 @@ func (s *Step) commit(t *task) error {
 	s.seal()
 	b := s.batch
 	s.batch = &batch{}
-	s.clearing = false
+	clears := s.clearing
 	c := s.nextCommit(b, now)
 	object := blobschema.CommitName(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
@@ -71,6 +71,9 @@ func (s *Step) commit(t *task) error {
 	}
 	s.st.man = enc.manifest
 	s.st.f.Committed()
+	if clears {
+		s.clearing = false
+	}
 	s.unsent = append(s.unsent, c.Manifest.Seq)
 	s.publish(c.Manifest.Seq, enc.outbox)
 	s.acknowledge(b.receipts)

@@ -186,11 +186,27 @@ func (b *Begin) open(t *task, id string) error {
 
 // tell makes what changed known to steps and ticks: the limit, and the seeds' hosts.
 func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
-	err := update(t, blobschema.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
+	keys := make([]string, c.Partitions)
+	for p := range keys {
+		keys[p] = blobschema.HeadKey(c.ID, partition.ID(p))
+	}
+	heads, err := readRecords(t, keys)
+	if err != nil {
+		return err
+	}
+	err = update(t, blobschema.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
 		if g.Limit == c.Settings.MaxPages {
 			return false
 		}
 		g.Limit = c.Settings.MaxPages
+		if g.Granted == nil {
+			g.Granted = map[partition.ID]int64{}
+		}
+		for p, rec := range heads { // what is stored already counts, limited or not
+			if h, err := decodeJSON[blobschema.Head](rec, "head"); rec.Found && err == nil {
+				g.Granted[partition.ID(p)] = max(g.Granted[partition.ID(p)], h.Totals.Pages)
+			}
+		}
 		return true
 	})
 	if err != nil || !seeds {

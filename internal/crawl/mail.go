@@ -26,7 +26,6 @@ type outgoing struct {
 	links  []blobschema.Queued
 	stored int    // of them, how many are in commits already
 	since  uint64 // the first commit that has some, if stored > 0
-	urls   int
 }
 
 // marks are the mail numbers applied from one sender.

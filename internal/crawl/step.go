@@ -249,12 +249,12 @@ type Progress struct {
 	Active int // requests under way
 }
 
-// Progress returns the live figures.
-func (s *Step) Progress() Progress {
-	if s.st == nil {
-		return Progress{}
+// Progress returns the live figures; false before the state is loaded.
+func (s *Step) Progress() (Progress, bool) {
+	if !s.running {
+		return Progress{}, false
 	}
-	return Progress{Totals: s.snapshotTotals(), Active: s.inflight}
+	return Progress{Totals: s.snapshotTotals(), Active: s.inflight}, true
 }
 
 // after runs what follows from an event, and sets the alarm for what follows from

@@ -259,7 +259,9 @@ func (e *Engine) startStep(p partition.ID) {
 		e.watch(p, s)
 		if now := time.Now(); now.Sub(lastLook) > 100*time.Millisecond {
 			lastLook = now
-			e.setLive(p, s.Progress())
+			if pr, ok := s.Progress(); ok {
+				e.setLive(p, pr)
+			}
 		}
 	}
 	e.steps.Go(func() { e.runStep(p, s, r) })
@@ -275,12 +277,12 @@ func (e *Engine) currentCrawl() blobschema.Crawl {
 
 func (e *Engine) runStep(p partition.ID, s *crawl.Step, r *runner) {
 	err := r.run()
-	pr := s.Progress()
+	pr, loaded := s.Progress()
 	pr.Active = 0
 	e.mu.Lock()
 	delete(e.runners, p)
 	delete(e.appetite, p)
-	if err == nil {
+	if err == nil && loaded {
 		e.warm[p] = s.Warm()
 		e.live[p] = pr
 		e.failures = 0

@@ -207,7 +207,7 @@ func nameEnds(c byte) bool { return c == '>' || space(c) || c == '/' }
 
 // elements are the names that matter, by their first letter.
 var elements = [...][]string{
-	'a' - 'a': {"a", "area"},
+	0:         {"a", "area"},
 	'b' - 'a': {"base"},
 	'f' - 'a': {"frame"},
 	'i' - 'a': {"iframe"},

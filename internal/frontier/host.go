@@ -62,6 +62,7 @@ type host struct {
 	at        time.Time
 	rank      float64
 	turn      uint64 // order of arrival in the ready queue
+	free      bool   // a robots.txt was had just now, and does not count
 	connected bool   // its connection is open and may serve more
 	served    int    // requests on that connection
 	since     time.Time

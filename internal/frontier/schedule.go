@@ -2,6 +2,8 @@ package frontier
 
 import (
 	"container/heap"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -131,8 +133,8 @@ func (f *Frontier) take(h *host, now time.Time) (Task, bool) {
 			return f.robotsTask(h, it.url, scheme, now)
 		}
 		heap.Pop(&h.queue)
-		if ok, _ := rb.rules.Allowed(it.url.RequestURI()); !ok {
-			f.refuse(it, refusalFor(rb.rules), "")
+		if ok, rule := rb.rules.Allowed(it.url.RequestURI()); !ok {
+			f.refuse(it, refusalFor(rb.rules), reason(rb.rules, rule))
 			continue
 		}
 		it.asked = true
@@ -144,6 +146,14 @@ func (f *Frontier) take(h *host, now time.Time) (Task, bool) {
 		}, true
 	}
 	return Task{}, false
+}
+
+// reason says in words why robots.txt refuses a URL.
+func reason(r *polite.Robots, rule polite.Rule) string {
+	if rule.Line > 0 {
+		return fmt.Sprintf("robots.txt line %d: %s", rule.Line, rule.Text)
+	}
+	return r.Reason()
 }
 
 func refusalFor(r *polite.Robots) blobschema.Outcome {
@@ -199,13 +209,15 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	h.slot.asked--
 	f.counts.Asked--
 	f.observe(h, t, o, now)
-	v := Final
+	var v Verdict
 	if t.item == nil {
 		v = f.robotsDone(now, t, o)
 	} else {
 		v = f.urlDone(now, t.item, o)
 	}
-	if !o.Started.IsZero() {
+	free := h.free
+	h.free = false
+	if !o.Started.IsZero() && !free {
 		// The executor may have begun later than it was asked to, and a robots.txt may
 		// just have asked for a slower pace.
 		h.pace.Floor(o.Started, f.delay(h, t.scheme))
@@ -290,7 +302,7 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) Verdict {
 	case out.Answered():
 		rules = polite.ForStatus(status, o.Body, f.cfg.Token)
 	default:
-		rules = polite.DenyAll(out.String())
+		rules = polite.DenyAll(strings.TrimSuffix("robots.txt: "+out.String()+": "+o.Page.Detail, ": "))
 	}
 	if rules.Unreachable() && o.Temporary {
 		rb.attempts++
@@ -300,16 +312,39 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) Verdict {
 		}
 	}
 	*rb = robots{rules: rules, until: now.Add(robotsLifetime)}
+	h := t.host
+	if rules.Unreachable() {
+		f.refuseAll(h, blobschema.OutcomeRobotsGone, rules.Reason(), func(it *item) bool { return schemeIndex(it.url) == t.scheme })
+	}
+	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() {
+		// Once a day a host is asked for two things at once: its rules, and a page. A host that
+		// asks for a pace has it from its robots.txt on.
+		h.pace.Next = o.Started
+		t.host.free = true
+	}
 	return Final
 }
 
 // giveUp refuses all that is pending of a host that has stopped answering.
 func (f *Frontier) giveUp(h *host, o *page.Outcome) {
-	for _, q := range []*itemHeap{&h.queue, &h.later} {
-		for _, it := range *q {
-			f.refuse(it, o.Page.Outcome, "the host stopped answering")
-		}
-		*q = nil
-	}
+	f.refuseAll(h, o.Page.Outcome, "the host stopped answering", func(*item) bool { return true })
 	h.silent = 0
+}
+
+// refuseAll refuses those of a host's waiting URLs that a test picks.
+func (f *Frontier) refuseAll(h *host, o blobschema.Outcome, detail string, picks func(*item) bool) {
+	for _, q := range []*itemHeap{&h.queue, &h.later} {
+		kept := (*q)[:0]
+		for _, it := range *q {
+			if picks(it) {
+				f.refuse(it, o, detail)
+			} else {
+				kept = append(kept, it)
+			}
+		}
+		clear((*q)[len(kept):])
+		*q = kept
+	}
+	heap.Init(&h.queue)
+	heap.Init(laterView{&h.later})
 }

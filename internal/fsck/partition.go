@@ -497,7 +497,8 @@ func (c *checker) observe(pg *blobschema.Page, host string) {
 func (c *checker) delay() time.Duration { return cmp.Or(c.opt.Delay, c.crawl.Settings.Delay) }
 
 // checkPace checks the times between answers of one host. What a robots.txt
-// redirects to counts for the host that redirects, and is left out.
+// redirects to counts for the host that redirects, and is left out; the first page
+// may be asked for together with the robots.txt.
 func (c *checker) checkPace() {
 	const tolerance = 5 * time.Millisecond
 	slices.SortFunc(c.asked, func(a, b asked) int {
@@ -509,7 +510,7 @@ func (c *checker) checkPace() {
 		if a.url != 0 && c.hops[a.url] {
 			continue
 		}
-		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && a.host == last.host && gap < least {
+		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && last.url == 0 && a.host == last.host && gap < least {
 			c.violate("I9", c.id, "the host with hash %016x was asked at %s, %v after the request before", a.host, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
 		}
 		last = a

@@ -515,3 +515,23 @@ func TestFindsBitRot(t *testing.T) {
 		h.flip(name, at)
 	}
 }
+
+// FuzzDamage changes bytes of any object: whatever a disk brings, the check ends.
+func FuzzDamage(f *testing.F) {
+	whole := mustCrawl(f, crawled)
+	names := slices.Sorted(maps.Keys(whole.objects))
+	f.Add(uint(0), uint(10), byte(1), uint(0))
+	f.Add(uint(7), uint(200), byte(0x80), uint(50))
+	f.Fuzz(func(t *testing.T, object, at uint, change byte, cut uint) {
+		m := whole.clone()
+		name := names[object%uint(len(names))]
+		b := slices.Clone(m.objects[name])
+		b[at%uint(len(b))] ^= change
+		b = b[:len(b)-int(cut%uint(len(b)))]
+		m.objects[name] = b
+		rep := check(t, m, fsck.Options{WARCs: fsck.SomeWARCs, MaxViolations: 5})
+		if len(b) == len(whole.objects[name]) && change == 0 != rep.Clean() && !strings.Contains(name, "/warc/") && !strings.Contains(name, "/cdxj/") {
+			t.Errorf("%s changed by %x at %d: %v", name, change, at, rep.Violations)
+		}
+	})
+}

@@ -51,6 +51,9 @@ func (p *proc) start() {
 // took carries out what the actor asked for and sees whether it has ended.
 func (p *proc) took(issues []crawl.Issue) {
 	for _, is := range issues {
+		if p.dead {
+			return
+		}
 		p.issue(is)
 	}
 	if ended, err := p.actor.Ended(); ended && !p.ended {
@@ -329,11 +332,14 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 		return
 	}
 	host := req.Host
-	pace := max(w.cfg.Delay, w.pace[host], p.learnt[host])
-	if last, ok := w.asked[host]; ok && w.now-last < pace {
-		w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", host, w.now-last, pace, p.part))
+	pace := max(w.pace[host], p.learnt[host])
+	if !w.asked[host].robots {
+		pace = max(pace, w.cfg.Delay)
 	}
-	w.asked[host] = w.now
+	if last, ok := w.asked[host]; ok && w.now-last.at < pace {
+		w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", host, w.now-last.at, pace, p.part))
+	}
+	w.asked[host] = asked{at: w.now, robots: req.Robots}
 	if req.Deadline.Before(w.wall()) {
 		w.fail(fmt.Errorf("a request for %s begins after its deadline", url))
 	}

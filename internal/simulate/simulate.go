@@ -135,7 +135,7 @@ type world struct {
 	memory  *crawl.TickMemory
 	warm    map[warmKey]*crawl.Warm
 	hits    map[string]int           // requests by URL
-	asked   map[string]time.Duration // last request, by host
+	asked   map[string]asked         // last request, by host
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	result  Result
 	ticking bool
@@ -145,6 +145,13 @@ type world struct {
 	bodies  map[embedded.Receipt][]byte // of mail delivered
 	done    bool
 	err     error
+}
+
+// asked is a host's last request. One for a robots.txt does not count for the pace
+// that the operator set, only for one that the host asks for.
+type asked struct {
+	at     time.Duration
+	robots bool
 }
 
 type warmKey struct {
@@ -193,7 +200,7 @@ func newWorld(cfg Config) (*world, error) {
 		queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), blobs: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[warmKey]*crawl.Warm{}, hits: map[string]int{},
-		asked: map[string]time.Duration{}, pace: map[string]time.Duration{},
+		asked: map[string]asked{}, pace: map[string]time.Duration{},
 		bodies: map[embedded.Receipt][]byte{},
 	}
 	w.result.Faults = map[string]int{}

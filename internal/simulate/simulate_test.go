@@ -54,7 +54,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 // TestKiller has a page that crashes every step that asks for it: it is refused, and
 // nothing else suffers.
 func TestKiller(t *testing.T) {
-	for seed := uint64(1); seed <= 20; seed++ {
+	for seed := *first; seed < *first+20; seed++ {
 		cfg := Scenario(seed)
 		cfg.Faults, cfg.MaxPages, cfg.Scope, cfg.Seeds = Faults{}, 0, blobschema.ScopeAny, nil
 		web, err := simweb.New(cfg.Web)
@@ -65,6 +65,9 @@ func TestKiller(t *testing.T) {
 			if e.Outcome == blobschema.OutcomeOK && e.Depth > 0 && (cfg.Killer == "" || url < cfg.Killer) {
 				cfg.Killer = url
 			}
+		}
+		if *traced {
+			cfg.Trace = os.Stdout
 		}
 		if res, err := Run(cfg); err != nil {
 			t.Errorf("seed %d: %v (%d events, %v)", seed, err, res.Events, res.Virtual)

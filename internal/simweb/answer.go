@@ -300,7 +300,7 @@ func (w *Web) compressed(h, p int, buf []byte) []byte {
 func zip(b []byte) []byte {
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, 6) // fails on bad levels only
-	z.Write(b)                           // a bytes.Buffer does not fail
+	_, _ = z.Write(b)                    // a bytes.Buffer does not fail
 	z.Close()
 	return out.Bytes()
 }

@@ -31,13 +31,13 @@ func (s *Server) serveConn(c *net.TCPConn) {
 		hd, err := readHead(in)
 		if err != nil {
 			if errors.Is(err, errHead) || errors.Is(err, bufio.ErrBufferFull) {
-				c.Write([]byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
+				_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
 			}
 			return
 		}
 		h, uri, ok := s.route(hd)
 		if !ok || hd.length > 0 || hd.method != "GET" && hd.method != "HEAD" {
-			c.Write([]byte("HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
+			_, _ = c.Write([]byte("HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
 			return
 		}
 		now := time.Now()
@@ -134,12 +134,12 @@ func (a *answering) send(out []byte) []byte {
 	switch r.Fault {
 	case FaultDNS, FaultRefused, FaultReset:
 		a.rec.end()
-		a.c.SetLinger(0) // closing sends RST
+		_ = a.c.SetLinger(0) // closing sends RST
 		a.failed = true
 		return out
 	case FaultSilent:
 		a.rec.end()
-		io.Copy(io.Discard, a.c) // until the client gives up, or Close
+		_, _ = io.Copy(io.Discard, a.c) // until the client gives up, or Close
 		a.failed = true
 		return out
 	case FaultGarbage:

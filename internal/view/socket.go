@@ -62,7 +62,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func(
 			http.NotFound(w, r)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			w.Write(v) // whoever asked may be gone
+			_, _ = w.Write(v) // whoever asked may be gone
 		}
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func(
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(figures)
+		_, _ = w.Write(figures)
 	})
 	srv := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
