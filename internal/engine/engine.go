@@ -37,6 +37,7 @@ type Config struct {
 	Step        crawl.StepConfig
 	Fetch       fetch.Config
 	Connections int // requests under way at once in the process; default 256
+	MaxResident int // URLs held in memory by all steps together; default 4 million
 	TickEvery   time.Duration
 	Ledger      *ledger.Ledger
 	Log         *slog.Logger
@@ -75,6 +76,9 @@ type Engine struct {
 func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	if cfg.Connections == 0 {
 		cfg.Connections = 256
+	}
+	if cfg.MaxResident == 0 {
+		cfg.MaxResident = 4_000_000
 	}
 	if cfg.TickEvery == 0 {
 		cfg.TickEvery = 5 * time.Second
@@ -243,6 +247,9 @@ func (e *Engine) startStep(p partition.ID) {
 	cfg.Crawl, cfg.Partition, cfg.Process, cfg.Exclusive = e.currentCrawl(), p, e.process, e.platform.Exclusive
 	if cfg.Connections == 0 {
 		cfg.Connections = e.cfg.Connections
+	}
+	if cfg.MaxResident == 0 {
+		cfg.MaxResident = max(1, e.cfg.MaxResident/e.crawl.Partitions)
 	}
 	s, err := crawl.NewStep(cfg, e.warm[p])
 	if err != nil {

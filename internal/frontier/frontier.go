@@ -2,8 +2,11 @@ package frontier
 
 import (
 	"container/heap"
+	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/bits-and-blooms/bloom/v3"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -86,14 +89,47 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 	q.Slot, q.Host, q.URL = s.id, name, u.String()
 	q.Rank = f.cfg.Policy.URLRank(q)
 	if !s.loaded {
-		s.fresh = append(s.fresh, q)
-		s.unexamined++
-		f.counts.Unexamined++
-		f.resident++
-		return Deferred
+		return f.append(s, fp, q)
 	}
 	return f.add(now, s, u, fp, q, true)
 }
+
+// append is Add for a slot that is not loaded. Where the slot's filter says that the
+// URL is surely not there, it is new; else it may be known, and is left to be
+// examined when the slot is loaded. The filter never makes anybody drop a URL.
+func (f *Frontier) append(s *slot, fp uint64, q blobschema.Queued) Added {
+	s.fresh = append(s.fresh, q)
+	f.resident++
+	if s.filter != nil && !s.filter.TestOrAdd(filterKey(fp)) {
+		s.known++
+		s.npending++
+		f.counts.Known++
+		f.counts.Pending++
+		if s.due == 0 || s.due > 1 {
+			s.due = 1
+		}
+		return Fresh
+	}
+	s.unexamined++
+	f.counts.Unexamined++
+	return Deferred
+}
+
+// newFilter returns a filter of all URLs of a loaded slot, with room for as many more:
+// about 20 bits a URL, where keeping it loaded takes some hundred bytes.
+func newFilter(s *slot) *bloom.BloomFilter {
+	n := len(s.pending) + len(s.settled)
+	b := bloom.NewWithEstimates(uint(2*n+64), 0.01)
+	for fp := range s.pending {
+		b.Add(filterKey(fp))
+	}
+	for fp := range s.settled {
+		b.Add(filterKey(fp))
+	}
+	return b
+}
+
+func filterKey(fp uint64) []byte { return binary.LittleEndian.AppendUint64(nil, fp) }
 
 // add is Add for a loaded slot; clean entries come from stored state.
 func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q blobschema.Queued, dirty bool) Added {

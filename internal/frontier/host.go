@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"time"
 
+	"github.com/bits-and-blooms/bloom/v3"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -162,6 +164,7 @@ type slot struct {
 	npending   uint32
 	due        int64
 	unexamined uint32
+	filter     *bloom.BloomFilter  // of all URLs, if the slot was unloaded by this frontier
 	fresh      []blobschema.Queued // in no delta yet
 	taken      []blobschema.Queued // in a delta whose commit is under way
 }

@@ -188,7 +188,7 @@ func (f *Frontier) unload(s *slot) {
 	f.unloaded++
 	*s = slot{
 		id: s.id, touched: s.touched, due: s.due,
-		known: uint32(len(s.pending) + len(s.settled)), npending: uint32(len(s.pending)),
+		known: uint32(len(s.pending) + len(s.settled)), npending: uint32(len(s.pending)), filter: newFilter(s),
 	}
 }
 
