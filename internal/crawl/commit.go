@@ -18,16 +18,22 @@ func (s *Step) leaseLeft() time.Duration {
 	return min(s.leaseEnd.Wall.Sub(s.now.Wall), s.leaseEnd.Mono-s.now.Mono)
 }
 
-// put stores an object, trying again for as long as the lease lasts.
-func (s *Step) put(e PutObject, then func()) {
+// maxTries is how often a step tries to store something before it gives up: its
+// successor will fetch again what was not committed.
+const maxTries = 10
+
+// put stores an object, trying a few times, or once if the step is to end anyway.
+func (s *Step) put(e PutObject, then func()) { s.tryPut(e, 1, then) }
+
+func (s *Step) tryPut(e PutObject, try int, then func()) {
 	s.issue(e, func(r Reply) {
 		switch {
 		case r.Err == nil:
 			then()
-		case s.leaseLeft() < s.cfg.Margin:
+		case s.leaseLeft() < s.cfg.Margin || s.stopping || try >= maxTries:
 			s.end(fmt.Errorf("put %s: %w", e.Name, r.Err))
 		default:
-			s.issue(Sleep{For: time.Second}, func(Reply) { s.put(e, then) })
+			s.issue(Sleep{For: time.Second}, func(Reply) { s.tryPut(e, try+1, then) })
 		}
 	})
 }
@@ -273,7 +279,7 @@ func (s *Step) writeHead(t *task, h blobschema.Head) error {
 			s.rev, s.head, s.leaseEnd = v, h, end
 			return nil
 		}
-		if s.leaseLeft() <= 0 && s.head.Fence > 0 || try > 20 {
+		if s.leaseLeft() <= 0 && s.head.Fence > 0 || try > 2*maxTries || s.stopping && try > 3 {
 			return fmt.Errorf("write head of partition %d: %w", s.cfg.Partition, err)
 		}
 		t.sleep(min(5*time.Second, 50*time.Millisecond<<min(try, 7)))

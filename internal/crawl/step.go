@@ -79,9 +79,9 @@ const (
 // for mail until it comes by itself.
 const enoughPending = 256
 
-// suspectCrashes is how often a URL may crash a careful step before it is refused. One
-// or two may be chance: a process that somebody kills again and again.
-const suspectCrashes = 3
+// suspectCrashes is how often a URL may crash a careful step before it is refused. A
+// few may be chance: a process that somebody kills again and again.
+const suspectCrashes = 5
 
 // Errors that end a step early. Both are normal: another step goes on.
 var (

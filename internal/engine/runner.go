@@ -3,11 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"gocloud.dev/pubsub"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
@@ -26,10 +29,13 @@ type runner struct {
 	cancelFetch context.CancelFunc
 	wg          sync.WaitGroup
 	after       func() // called on the loop, after each event
+
+	mu       sync.Mutex
+	received map[*pubsub.Message]bool // and not acknowledged yet
 }
 
 func (e *Engine) newRunner(a crawl.Actor) *runner {
-	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16)}
+	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16), received: map[*pubsub.Message]bool{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
 	return r
@@ -42,6 +48,7 @@ func (e *Engine) now() crawl.Now {
 
 // run carries the actor to its end. Nothing it started outlives the call.
 func (r *runner) run() error {
+	defer r.giveBack()
 	defer r.wg.Wait()
 	defer r.cancel()
 	issues := r.actor.Start(r.e.now())
@@ -62,6 +69,19 @@ func (r *runner) run() error {
 			issues = r.actor.(*crawl.Step).Signal(r.e.now(), sig)
 		}
 	}
+}
+
+// giveBack makes the messages visible again that the actor did not acknowledge: else
+// nobody could work on them until their visibility ends.
+func (r *runner) giveBack() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for m := range r.received {
+		if m.Nackable() {
+			m.Nack()
+		}
+	}
+	clear(r.received)
 }
 
 // signal delivers a signal unless the actor has ended.
@@ -132,8 +152,19 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 		r.e.written("")
 		return nil, err
 	case crawl.Receive:
-		return r.e.queues.receive(r.ctx, e)
+		msgs, err := r.e.queues.receive(r.ctx, e)
+		r.mu.Lock()
+		for _, m := range msgs {
+			r.received[m.Receipt.(*pubsub.Message)] = true
+		}
+		r.mu.Unlock()
+		return msgs, err
 	case crawl.Acknowledge:
+		r.mu.Lock()
+		for _, receipt := range e.Receipts {
+			delete(r.received, receipt.(*pubsub.Message))
+		}
+		r.mu.Unlock()
 		for _, receipt := range e.Receipts {
 			receipt.(*pubsub.Message).Ack()
 		}
@@ -142,8 +173,17 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// fetch waits for one of the process's connections and asks.
-func (r *runner) fetch(req page.Request) *page.Outcome {
+// fetch waits for one of the process's connections and asks. A page that makes our own
+// code panic is refused with that for a reason; it does not take the crawl with it.
+func (r *runner) fetch(req page.Request) (out *page.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.e.log.Error("a page crashed its fetch", "url", req.URL.String(), "panic", p, "stack", string(debug.Stack()))
+			o := page.Aborted(req, time.Now())
+			o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
+			out = &o
+		}
+	}()
 	if err := r.e.connections.Acquire(r.fetches, 1); err != nil {
 		o := page.Aborted(req, time.Now())
 		return &o
