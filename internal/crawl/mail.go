@@ -213,10 +213,12 @@ func (s *Step) held() (n int64) {
 }
 
 // feedAfter is how long after the last commit the next one is due so that others
-// get what is held for them: soon for a partition with nothing to do; for one with
-// little to do, at times that grow further apart as the step goes on.
+// get what is held for them: sooner for a partition with nothing to do than for one
+// with little, and at times that grow further apart as the step goes on. A crawl
+// spreads fast that way, and near its end, when partitions run dry one after another,
+// it does not commit for the sake of links that most likely are known.
 func (s *Step) feedAfter() time.Duration {
-	after := never
+	after, age := never, s.lastCommit.Sub(s.start.Wall)
 	for p, a := range s.appetites {
 		o := s.st.out[p]
 		if o == nil || len(o.links) == 0 {
@@ -224,9 +226,9 @@ func (s *Step) feedAfter() time.Duration {
 		}
 		switch a {
 		case Starved:
-			after = min(after, s.cfg.CommitMin)
+			after = min(after, max(s.cfg.CommitMin, age/8))
 		case Hungry:
-			after = min(after, max(s.cfg.CommitMin, s.lastCommit.Sub(s.start.Wall)/2))
+			after = min(after, max(s.cfg.CommitMin, age/2))
 		}
 	}
 	return after

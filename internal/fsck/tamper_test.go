@@ -23,11 +23,15 @@ type hand struct {
 }
 
 func newHand(t testing.TB, m *memory) *hand {
-	h, err := partition.NewHash([16]byte([]byte("0123456789abcdef")), 64)
+	var c blobschema.Crawl
+	if err := json.Unmarshal([]byte(m.records[blobschema.CrawlKey(crawlID)]), &c); err != nil {
+		t.Fatal(err)
+	}
+	h, err := partition.NewHash([16]byte(c.HashKey), slots)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pm, err := partition.NewMap(64, partitions)
+	pm, err := partition.NewMap(slots, partitions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +150,15 @@ func (h *hand) last(p partition.ID, change func(*blobschema.Commit)) {
 // owned returns a slot of a partition.
 func (h *hand) owned(p partition.ID) partition.Slot { return h.pmap.Owned(p)[0] }
 
+// wrong returns a slot of a partition that is not a host's.
+func (h *hand) wrong(p partition.ID, host string) partition.Slot {
+	owned := h.pmap.Owned(p)
+	if owned[0] == h.hash.Slot(host) {
+		return owned[1]
+	}
+	return owned[0]
+}
+
 // object returns the name of an object that contains some text.
 func (h *hand) object(part string) string {
 	for _, name := range slices.Sorted(maps.Keys(h.objects)) {
@@ -179,19 +192,19 @@ var corruptions = []struct {
 	}},
 	{"host state in another slot", "I2", "belongs to", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
-			c.State = &blobschema.Run{Hosts: []blobschema.HostState{{Slot: h.owned(0) + partitions, Host: elsewhere(h, 0)}}}
+			c.State = &blobschema.Run{Hosts: []blobschema.HostState{{Slot: h.wrong(0, elsewhere(h, 0)), Host: elsewhere(h, 0)}}}
 		})
 	}},
 	{"pending URL in another slot", "I2", "belongs to", func(h *hand) {
 		host := elsewhere(h, 0)
 		h.last(0, func(c *blobschema.Commit) {
-			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.owned(0) + partitions, Host: host, URL: "http://" + host + "/"}}}
+			c.State = &blobschema.Run{Queued: []blobschema.Queued{{Slot: h.wrong(0, host), Host: host, URL: "http://" + host + "/"}}}
 		})
 	}},
 	{"link to a slot that is none", "I2", "a link goes to slot", func(h *hand) {
 		name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Links) > 0 })
 		h.rewrite(name, func(c *blobschema.Commit) {
-			c.Links[0].Targets = append(c.Links[0].Targets, blobschema.Target{Slot: 64})
+			c.Links[0].Targets = append(c.Links[0].Targets, blobschema.Target{Slot: slots})
 		})
 	}},
 	{"state of another's slot", "I3", "not partition 0's", func(h *hand) {
@@ -520,6 +533,9 @@ func TestFindsBitRot(t *testing.T) {
 func FuzzDamage(f *testing.F) {
 	whole := mustCrawl(f, crawled)
 	names := slices.Sorted(maps.Keys(whole.objects))
+	if rep := check(f, whole, fsck.Options{}); !rep.Clean() {
+		f.Fatalf("the crawl itself: %v", rep.Violations)
+	}
 	f.Add(uint(0), uint(10), byte(1), uint(0))
 	f.Add(uint(7), uint(200), byte(0x80), uint(50))
 	f.Fuzz(func(t *testing.T, object, at uint, change byte, cut uint) {
