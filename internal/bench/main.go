@@ -76,7 +76,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.IntVar(&s.rounds, "rounds", 3, "`times` that each side is measured")
-	quick := fs.Bool("quick", false, "one round on a web of 16 hosts × 100 pages, to see that all works")
+	quick := fs.Bool("quick", false, "one round on a web of 16 hosts × 100 small pages, to see that all works")
 	partitions := fs.String("partitions", "4", "`numbers` of partitions to crawl with, separated by commas")
 	fs.BoolVar(&s.json, "json", false, "print one JSON object, with all rounds, instead of the table")
 	fs.StringVar(&s.profiles, "cpuprofile", "", "`folder` for CPU and allocation profiles of the last round")
@@ -97,7 +97,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		s.partitions = append(s.partitions, n)
 	}
 	if *quick {
-		s.web.Hosts, s.web.Pages.Min, s.rounds, s.name = 16, 100, 1, "a cut of W1, too small for the targets"
+		s.rounds, s.name = 1, "a cut of W1, too small for the targets"
+		s.web.Hosts, s.web.Pages.Min, s.web.PageBytes = 16, 100, 8<<10
 	}
 	if s.profiles != "" {
 		var err error

@@ -182,7 +182,7 @@ func (r *report) writeJSON(w io.Writer) error {
 
 // writeText prints a table with a column per side.
 func (r *report) writeText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d hosts, %d pages; medians of %d rounds, %d CPUs shared with the server\n\n", r.Web, r.Hosts, r.Pages, r.Rounds, r.CPUs)
+	fmt.Fprintf(w, "%s: %d hosts, %d pages; medians over rounds: %d; CPUs, shared with the server: %d\n\n", r.Web, r.Hosts, r.Pages, r.Rounds, r.CPUs)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name string, cell func(*side) string) {
 		cells := []string{name}

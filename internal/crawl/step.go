@@ -352,7 +352,11 @@ func (s *Step) over(now time.Time) bool {
 func (s *Step) stop() {
 	if !s.stopping {
 		s.stopping = true
-		s.suspect = nil
+		if t := s.suspect; t != nil {
+			s.suspect = nil
+			o := page.Aborted(t.Request, s.now.Wall)
+			s.done(*t, &o)
+		}
 		s.issue(CancelFetches{}, func(Reply) {})
 	}
 }
@@ -411,8 +415,9 @@ func (s *Step) begun(t frontier.Task) {
 	u := t.Request.URL.String()
 	switch {
 	case s.suspects[u] >= suspectCrashes:
-		o := &page.Outcome{Page: blobschema.Page{URL: u, Outcome: blobschema.OutcomeSuspect, Depth: t.Request.Depth, Generation: t.Request.Generation, Time: s.now.Wall, Detail: "asking for it crashed the crawler more than once"}}
-		s.done(t, o)
+		o := page.Aborted(t.Request, s.now.Wall)
+		o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, "asking for it crashed the crawler again and again", false
+		s.done(t, &o)
 	case s.careful > 0:
 		s.suspect = &t
 	default:
@@ -437,7 +442,8 @@ func (s *Step) fetch(t frontier.Task) {
 		}
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
-			o = &page.Outcome{Page: blobschema.Page{URL: t.Request.URL.String(), Outcome: blobschema.OutcomeAborted, Time: s.now.Wall}, Temporary: true}
+			aborted := page.Aborted(t.Request, s.now.Wall)
+			o = &aborted
 		}
 		s.done(t, o)
 	})

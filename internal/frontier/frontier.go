@@ -46,6 +46,7 @@ type Frontier struct {
 	committed  uint64 // the last delta known to be committed
 
 	unloaded int // slots that are not loaded and hold something
+	fresh    int // entries appended to them that are in no delta yet
 	resident int
 	counts   Counts
 	refusals []Refusal
@@ -99,6 +100,7 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 // examined when the slot is loaded. The filter never makes anybody drop a URL.
 func (f *Frontier) append(s *slot, fp uint64, q blobschema.Queued) Added {
 	s.fresh = append(s.fresh, q)
+	f.fresh++
 	f.resident++
 	if s.filter != nil && !s.filter.TestOrAdd(filterKey(fp)) {
 		s.known++
@@ -245,17 +247,7 @@ func (f *Frontier) Counts() Counts { return f.counts }
 
 // Dirty reports whether a delta would hold anything.
 func (f *Frontier) Dirty() bool {
-	if f.examined || len(f.dirtyItems)+len(f.settled)+len(f.dirtyHosts) > 0 {
-		return true
-	}
-	if f.unloaded > 0 {
-		for _, s := range f.slots {
-			if len(s.fresh) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return f.examined || f.fresh+len(f.dirtyItems)+len(f.settled)+len(f.dirtyHosts) > 0
 }
 
 // Delta returns what changed since the last delta, as a run to be committed, with
@@ -281,7 +273,8 @@ func (f *Frontier) Delta() (*blobschema.Run, []blobschema.HostObservation) {
 		observed = append(observed, h.observation())
 	}
 	f.dirtyHosts = f.dirtyHosts[:0]
-	if f.unloaded > 0 {
+	if f.fresh > 0 {
+		f.fresh = 0
 		for _, id := range f.sortedSlots() {
 			s := f.slots[id]
 			run.Queued = append(run.Queued, s.fresh...)

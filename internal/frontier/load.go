@@ -93,6 +93,7 @@ func (f *Frontier) Load(now time.Time, id partition.Slot, run *blobschema.Run) e
 	f.examined = f.examined || s.unexamined > 0
 	taken, fresh := s.taken, s.fresh
 	f.resident -= len(taken) + len(fresh)
+	f.fresh -= len(fresh)
 	*s = slot{
 		id: id, loaded: true,
 		pending: make(map[uint64]*item, len(run.Queued)), settled: make(map[uint64]mark, len(run.Seen)),
