@@ -162,10 +162,11 @@ type Manifest struct {
 	NewScope []string                `cbor:"19,keyasint,omitempty"` // hosts found here that the wish should add
 	// Suspects names the URL about to be asked for by a careful step, as often as it is
 	// under suspicion.
-	Suspects []string `cbor:"20,keyasint,omitempty"`
-	WARCs    []string `cbor:"21,keyasint,omitempty"` // objects put for this commit
-	Careful  int      `cbor:"22,keyasint,omitempty"` // requests still to be made one at a time
-	Alarms   int      `cbor:"23,keyasint,omitempty"` // how often crashes have made steps careful
+	Suspects []string      `cbor:"20,keyasint,omitempty"`
+	WARCs    []string      `cbor:"21,keyasint,omitempty"` // objects put for this commit
+	Careful  int           `cbor:"22,keyasint,omitempty"` // requests still to be made one at a time
+	Alarms   int           `cbor:"23,keyasint,omitempty"` // how often crashes have made steps careful
+	Delay    time.Duration `cbor:"24,keyasint,omitempty"` // the pace that the operator set for hosts
 }
 
 // CommitRange names the commits From to To that were made under one fence.

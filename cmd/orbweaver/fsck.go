@@ -34,7 +34,7 @@ object, and what is wrong. Objects that nothing names are what crashes leave; th
 counted, and are no damage.`,
 		Example: `  orbweaver fsck
   orbweaver fsck --quick                # reads few of the WARC files
-  orbweaver fsck --delay 1s             # if --delay was raised since the crawl began
+  orbweaver fsck --delay 1s             # hold all answers to this pace
   orbweaver fsck --json | jq .violations`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ counted, and are no damage.`,
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "read one in 32 of the WARC files only")
-	cmd.Flags().DurationVar(&f.delay, "delay", 0, "least time between two answers of a host (default: the crawl's --delay)")
+	cmd.Flags().DurationVar(&f.delay, "delay", 0, "least time between two answers of a host (default: the --delay that was in force)")
 	cmd.Flags().IntVar(&f.max, "max", 100, "how many violations of each invariant to show")
 	return cmd
 }

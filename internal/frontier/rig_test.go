@@ -99,8 +99,8 @@ type answer struct {
 // answer is for all that follow.
 type answers map[string][]answer
 
-// outcome makes of an answer what the fetcher would.
-func (a answer) outcome(task Task, started time.Time, took time.Duration) *page.Outcome {
+// reply makes of an answer what the fetcher would.
+func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Outcome {
 	req := task.Request
 	o := page.Aborted(req, started)
 	o.Started, o.Ended, o.RetryAfter = started, started.Add(took), a.retryAfter
@@ -168,7 +168,7 @@ func (r *rig) run(web answers) []string {
 		if len(r.log) > 10_000 {
 			r.t.Fatal("no end of requests")
 		}
-		o := r.hit(web, task.Request).outcome(task, r.now, r.took)
+		o := r.hit(web, task.Request).reply(task, r.now, r.took)
 		r.now = r.now.Add(r.took)
 		r.f.Done(r.now, task, o)
 		r.check()

@@ -76,24 +76,13 @@ var smallWeb = simweb.Config{
 
 // crawled is one crawl of the generated web, whole; made once for all tests.
 var crawled = sync.OnceValues(func() (*memory, error) {
-	return crawlAgain(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, 0)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, 0, time.Minute)
 })
 
 // cut is a crawl that was stopped early: with URLs pending, and mail not applied.
 var cut = sync.OnceValues(func() (*memory, error) {
-	return crawlAgain(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, 60)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, 60, time.Minute)
 })
-
-// crawlAgain crawls until that ends in time: a message that is delivered to a step as
-// it ends is hidden for minutes, and the end of the crawl waits for it.
-func crawlAgain(step crawl.StepConfig, maxPages int64) (m *memory, err error) {
-	for range 4 {
-		if m, err = crawlOnce(step, maxPages, 15*time.Second); err == nil {
-			return m, nil
-		}
-	}
-	return nil, err
-}
 
 // balanced is a hash key with which each partition owns at least two of the web's
 // hosts, whose names have ports that nobody knows before.

@@ -40,8 +40,8 @@ const sampleEvery = 32
 type Options struct {
 	Crawl string // id; "" for the one that the record of the active crawl names
 	WARCs WARCs
-	// Delay is the least time between two answers of a host (I9); 0 stands for the
-	// one in the crawl's settings, which is wrong for a crawl that was slowed down later.
+	// Delay is the least time between two answers of a host (I9); 0 stands for the one that
+	// each commit was made under.
 	Delay time.Duration
 	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
 	MaxViolations int

@@ -317,7 +317,7 @@ func (c *checker) checkPages(h *history, name string, m *blobschema.Manifest, pa
 		}
 		host := string(u.Host())
 		slot := c.hash.Slot(host)
-		c.observe(pg, host)
+		c.observe(pg, host, cmp.Or(c.opt.Delay, m.Delay))
 		switch {
 		case pg.Outcome == blobschema.OutcomeNone || pg.Outcome == blobschema.OutcomeAborted || strings.HasPrefix(pg.Outcome.String(), "outcome-"):
 			c.violate("I7", name, "the outcome of %s is %s: no answer, and no reason for none", pg.URL, pg.Outcome)
@@ -476,15 +476,17 @@ type asked struct {
 	host uint64 // hash of its name
 	url  uint64 // 0 but for a robots.txt
 	time int64  // microseconds
+	// delay is the pace that was kept when the answer was committed.
+	delay time.Duration
 }
 
 // observe takes note of an answer. Refusals are left out: not every one is of a
 // request, and requests that brought nothing are in no record anyway.
-func (c *checker) observe(pg *blobschema.Page, host string) {
-	if !pg.Outcome.Answered() || c.delay() <= 0 {
+func (c *checker) observe(pg *blobschema.Page, host string, delay time.Duration) {
+	if !pg.Outcome.Answered() || delay <= 0 {
 		return
 	}
-	a := asked{host: c.hash.Fingerprint(host), time: pg.Time.UnixMicro()}
+	a := asked{host: c.hash.Fingerprint(host), time: pg.Time.UnixMicro(), delay: delay}
 	if pg.Robots {
 		a.url = c.hash.Fingerprint(pg.URL)
 		if pg.Outcome == blobschema.OutcomeRedirect {
@@ -494,8 +496,6 @@ func (c *checker) observe(pg *blobschema.Page, host string) {
 	c.asked = append(c.asked, a)
 }
 
-func (c *checker) delay() time.Duration { return cmp.Or(c.opt.Delay, c.crawl.Settings.Delay) }
-
 // checkPace checks the times between answers of one host. What a robots.txt
 // redirects to counts for the host that redirects, and is left out; the first page
 // may be asked for together with the robots.txt.
@@ -504,13 +504,12 @@ func (c *checker) checkPace() {
 	slices.SortFunc(c.asked, func(a, b asked) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.time, b.time))
 	})
-	least := c.delay() - tolerance
 	var last asked
 	for _, a := range c.asked {
 		if a.url != 0 && c.hops[a.url] {
 			continue
 		}
-		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && last.url == 0 && a.host == last.host && gap < least {
+		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && last.url == 0 && a.host == last.host && gap < min(a.delay, last.delay)-tolerance {
 			c.violate("I9", c.id, "the host with hash %016x was asked at %s, %v after the request before", a.host, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
 		}
 		last = a

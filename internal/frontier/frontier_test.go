@@ -1,0 +1,345 @@
+package frontier
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TestAdd: each case adds one URL again and again and says what came of it every time, and
+// what the next commit would say of the URL.
+func TestAdd(t *testing.T) {
+	const url = "https://a.example/x"
+	type q = blobschema.Queued
+	for _, c := range []struct {
+		name string
+		adds []q
+		want []Added
+		end  q
+	}{
+		{"again", []q{{Depth: 2}, {Depth: 2}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 2}},
+		{"farther", []q{{Depth: 2}, {Depth: 3}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 2}},
+		{"nearer", []q{{Depth: 2}, {Depth: 1}, {Depth: 2}, {Depth: 1}, {Depth: 0}}, []Added{Fresh, Lowered, Known, Known, Lowered}, q{}},
+		{"a seed", []q{{Depth: 1}, {Depth: 1, Flags: blobschema.FlagSeed}}, []Added{Fresh, Lowered}, q{Depth: 1, Rank: 1, Flags: blobschema.FlagSeed}},
+		{"asked for again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 4, Generation: 1}},
+		{"older", []q{{Depth: 4, Generation: 2}, {Depth: 0, Generation: 1}, {Depth: 0}}, []Added{Fresh, Known, Known}, q{Depth: 4, Rank: 4, Generation: 2}},
+		{"rank is the policy's", []q{{Depth: 3, Rank: 1}}, []Added{Fresh}, q{Depth: 3, Rank: 3}},
+		{"slot and host are the URL's", []q{{Slot: 9999, Host: "evil.example"}}, []Added{Fresh}, q{}},
+	} {
+		r := newRig(t, Config{})
+		var got []Added
+		for _, add := range c.adds {
+			got = append(got, r.queue(url, add))
+			r.check()
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		c.end.URL, c.end.Host, c.end.Slot = url, "a.example", r.hash.Slot("a.example")
+		run, _ := r.f.Delta()
+		if d := cmp.Diff(&blobschema.Run{Queued: []q{c.end}}, run); d != "" {
+			t.Errorf("%s: delta (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
+// TestAddSettled: what is settled stays so, but for a higher generation.
+func TestAddSettled(t *testing.T) {
+	r := newRig(t, Config{})
+	const url = "https://a.example/x"
+	r.add(3, url)
+	r.run(nil)
+	for _, c := range []struct {
+		q    blobschema.Queued
+		want Added
+	}{
+		{blobschema.Queued{Depth: 3}, Known}, {blobschema.Queued{}, Known},
+		{blobschema.Queued{Generation: 2}, Fresh}, {blobschema.Queued{Generation: 1}, Known},
+	} {
+		if got := r.queue(url, c.q); got != c.want {
+			t.Errorf("%+v: got %d, want %d", c.q, got, c.want)
+		}
+	}
+	r.check()
+	r.mustNext(url)
+	if n := r.f.Counts(); n.Known != 1 || n.Pending != 1 {
+		t.Errorf("counts are %+v", n)
+	}
+	run, _ := r.f.Delta()
+	all := blobschema.MergeRuns(r.hash, []*blobschema.Run{run})
+	if len(all.Queued) != 1 || all.Queued[0].Generation != 2 || len(all.Seen) != 0 {
+		t.Errorf("the join holds %+v and %+v", all.Queued, all.Seen)
+	}
+}
+
+// TestDelta: each delta holds what changed since the one before, and nothing else.
+func TestDelta(t *testing.T) {
+	r := newRig(t, Config{})
+	if r.f.Dirty() {
+		t.Error("an empty frontier is dirty")
+	}
+	r.add(1, "https://a.example/1", "https://a.example/2")
+	expect := func(name string, seen, queued int, hosts ...string) (observed []blobschema.HostObservation) {
+		t.Helper()
+		if !r.f.Dirty() && seen+queued+len(hosts) > 0 {
+			t.Errorf("%s: not dirty", name)
+		}
+		run, observed := r.f.Delta()
+		var got []string
+		for _, h := range run.Hosts {
+			got = append(got, fmt.Sprintf("%s %d", h.Host, h.Version))
+		}
+		if len(run.Seen) != seen || len(run.Queued) != queued || !slices.Equal(got, hosts) || len(observed) != len(hosts) {
+			t.Errorf("%s: %d settled, %d pending, hosts %v", name, len(run.Seen), len(run.Queued), got)
+		}
+		if r.f.Dirty() {
+			t.Errorf("%s: dirty after all", name)
+		}
+		r.f.Committed()
+		return observed
+	}
+	expect("two URLs", 0, 2)
+	expect("nothing", 0, 0)
+	robots := r.mustNext("https://a.example/robots.txt")
+	expect("a request that began", 0, 0, "a.example 1") // its host's pace has changed
+	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, time.Second))
+	one := r.mustNext("https://a.example/1")
+	r.f.Done(r.now, one, answer{keep: true}.reply(one, r.now, time.Second))
+	r.add(0, "https://b.example/")
+	observed := expect("a page, a link", 1, 1, "a.example 2")
+	want := []blobschema.HostObservation{{
+		Host: "a.example", Slot: r.hash.Slot("a.example"), Resp: time.Second, PerConnection: polite.NewPerConnection, Requests: 2,
+	}}
+	if d := cmp.Diff(want, observed); d != "" {
+		t.Errorf("observed (-want +got):\n%s", d)
+	}
+	r.add(0, "https://a.example/2") // nearer: changed, then settled within one delta
+	r.run(nil)
+	expect("the rest", 2, 0, "a.example 3", "b.example 1")
+	r.check()
+}
+
+// stored commits everything and returns a new frontier that has it from the runs.
+func (p *process) stored() *process {
+	p.beginCommit()
+	p.endCommit()
+	q := newProcess(p.t, p.cfg)
+	q.now, q.runs, q.slots, q.took = p.now, p.runs, p.slots, p.took
+	q.hits = maps.Clone(p.hits)
+	q.f.Restore(p.slots)
+	for id := range q.f.slots {
+		q.f.slots[id].loading = true
+		q.loads = append(q.loads, loading{id, q.runs})
+	}
+	slices.SortFunc(q.loads, func(a, b loading) int { return int(a.slot) - int(b.slot) })
+	for len(q.loads) > 0 {
+		q.load(0)
+	}
+	q.check()
+	return q
+}
+
+// TestStoredStateGoesOn: a frontier that was stored and loaded again goes on as it would
+// have: paces, back-offs, rules, redirects of rules and attempts are all there.
+func TestStoredStateGoesOn(t *testing.T) {
+	web := answers{
+		"https://a.example/robots.txt": {{body: "User-agent: *\nCrawl-delay: 7\nDisallow: /no\n"}},
+		"https://b.example/robots.txt": {{status: 301, location: "https://elsewhere.example/r"}},
+		"https://elsewhere.example/r":  {{status: 503}, {body: "User-agent: *\nDisallow: /4\n"}},
+		"https://c.example/1":          {{status: 500}, {status: 500}, {status: 500}},
+		"https://d.example/1":          {{status: 429, retryAfter: 5 * time.Minute}, {}},
+		"https://e.example/robots.txt": {{status: 500}},
+		"http://e.example/1":           {{outcome: blobschema.OutcomeTimeout}},
+	}
+	cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: 10 * time.Second}}
+	for _, after := range []time.Duration{0, time.Second, 4 * time.Second, 12 * time.Second, time.Minute} {
+		p := newProcess(t, cfg)
+		p.took = 0
+		for _, h := range "abcde" {
+			for i := range 5 {
+				p.rig.add(uint16(7*i%5), fmt.Sprintf("https://%c.example/%d", h, i)) // each has a depth of its own: the order of arrival is not stored
+			}
+			p.rig.add(5, fmt.Sprintf("https://%c.example/no", h))
+			p.rig.add(6, fmt.Sprintf("http://%c.example/1", h))
+		}
+		for end := epoch.Add(after); p.now.Before(end); p.now = p.now.Add(100 * time.Millisecond) {
+			for task, ok := p.f.Next(p.now); ok; task, ok = p.f.Next(p.now) {
+				p.f.Done(p.now, task, p.hit(web, task.Request).reply(task, p.now, 0))
+			}
+		}
+		p.refused()
+		q := p.stored()
+		if d := cmp.Diff(slices.Sorted(slices.Values(p.run(web))), slices.Sorted(slices.Values(q.run(web)))); d != "" {
+			t.Errorf("stored after %v: requests (-kept +stored):\n%s", after, d)
+		}
+		if d := cmp.Diff(slices.Sorted(slices.Values(p.refused())), slices.Sorted(slices.Values(q.refused()))); d != "" {
+			t.Errorf("stored after %v: refused (-kept +stored):\n%s", after, d)
+		}
+		if a, b := p.f.Counts(), q.f.Counts(); a.Known != b.Known || a.Pending != b.Pending || a.Hosts != b.Hosts {
+			t.Errorf("stored after %v: counts are %+v and %+v", after, a, b)
+		}
+	}
+}
+
+// TestSilentAcrossLoads: ten URLs in a row without an answer are as many if there was a
+// commit, and another process, between them.
+func TestSilentAcrossLoads(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 9, Wait: time.Hour}})
+	web := answers{}
+	for i := range 12 {
+		u := fmt.Sprintf("https://a.example/%d", i)
+		p.rig.add(0, u)
+		web[u] = []answer{{outcome: blobschema.OutcomeTimeout}}
+	}
+	asked := func(p *process) {
+		for len(p.hits) < 6 { // the robots.txt and five pages
+			if task, ok := p.f.Next(p.now); ok {
+				p.f.Done(p.now, task, p.hit(web, task.Request).reply(task, p.now, 0))
+			}
+			p.now = p.now.Add(time.Second)
+		}
+	}
+	asked(p)
+	q := p.stored()
+	q.run(web)
+	if n := len(q.refused()); n != 12 || len(q.hits) != 11 {
+		t.Errorf("%d URLs refused, %d asked for", n, len(q.hits)-1)
+	}
+}
+
+// TestDeferred: what is found for a slot that is not in memory is kept unexamined, goes
+// into the next delta, and is examined when the slot is loaded.
+func TestDeferred(t *testing.T) {
+	p := newProcess(t, Config{})
+	p.rig.add(2, "https://a.example/old", "https://a.example/done")
+	p.restart(false)
+	id := p.hash.Slot("a.example")
+	for i, u := range []string{"https://a.example/new", "https://a.example/new", "https://a.example/old"} {
+		if got := p.queue(u, blobschema.Queued{Depth: 1}); got != Deferred {
+			t.Errorf("%d: %s is %d", i, u, got)
+		}
+	}
+	if n := p.f.Counts(); n.Unexamined != 3 || n.Known != 2 || !p.f.Dirty() {
+		t.Errorf("counts are %+v, dirty %v", n, p.f.Dirty())
+	}
+	p.mustIdle()
+	p.check()
+	p.beginCommit()
+	if n := len(p.under.run.Queued); n != 3 || p.f.Dirty() {
+		t.Errorf("%d URLs in the delta", n)
+	}
+	want := []blobschema.SlotSummary{{Slot: id, Known: 2, Pending: 2, Unexamined: 3, Due: 1}}
+	if d := cmp.Diff(want, p.under.slots, cmp.AllowUnexported(blobschema.SlotSummary{})); d != "" {
+		t.Errorf("summary (-want +got):\n%s", d)
+	}
+	p.endCommit()
+	p.check()
+	if got := p.f.Wanted(p.now); !slices.Equal(got, []partition.Slot{id}) {
+		t.Fatalf("slots %v are wanted", got)
+	}
+	if got := p.f.Wanted(p.now); got != nil {
+		t.Errorf("slots %v are wanted twice", got)
+	}
+	p.loads = []loading{{id, p.runs}}
+	p.load(0)
+	if n := p.f.Counts(); n.Unexamined != 0 || n.Known != 3 || n.Pending != 3 || !p.f.Dirty() { // the summary is other now
+		t.Errorf("counts are %+v, dirty %v", n, p.f.Dirty())
+	}
+	p.run(nil)
+	wantLog(t, p.urls(), "https://a.example/robots.txt", "https://a.example/new", "https://a.example/old", "https://a.example/done")
+}
+
+// TestWantedOrder: of slots that do not fit all at once the one due first comes first, and
+// those with nothing due not at all.
+func TestWantedOrder(t *testing.T) {
+	r := newRig(t, Config{MaxResident: 25})
+	at := func(s int) int64 { return epoch.Add(time.Duration(s) * time.Second).UnixMilli() }
+	r.f.Restore([]blobschema.SlotSummary{
+		{Slot: 1, Known: 10, Pending: 5, Due: at(-1)},
+		{Slot: 2, Known: 10, Pending: 5, Due: at(-3)},
+		{Slot: 3, Known: 10, Pending: 5, Due: at(-2)},
+		{Slot: 4, Known: 10},
+		{Slot: 5, Known: 10, Pending: 5, Due: at(60)},
+	})
+	r.check()
+	if got := r.f.Wanted(r.now); !slices.Equal(got, []partition.Slot{2, 3}) {
+		t.Errorf("slots %v are wanted", got)
+	}
+	big := newRig(t, Config{MaxResident: 25})
+	big.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: at(-1)}, {Slot: 2, Known: 1, Pending: 1, Due: at(0)}})
+	if got := big.f.Wanted(big.now); !slices.Equal(got, []partition.Slot{1}) { // alone
+		t.Errorf("slots %v are wanted", got)
+	}
+	none := newRig(t, Config{})
+	none.f.Restore([]blobschema.SlotSummary{{Slot: 4, Known: 10}, {Slot: 5, Known: 10, Pending: 5, Due: at(60)}})
+	if got := none.f.Wanted(none.now); got != nil {
+		t.Errorf("slots %v are wanted, though nothing is due", got)
+	}
+	if got := none.f.Wanted(none.now.Add(time.Minute)); !slices.Equal(got, []partition.Slot{5}) {
+		t.Errorf("slots %v are wanted a minute later", got)
+	}
+}
+
+// TestLoadRefuses: state that cannot be is an error, and no panic.
+func TestLoadRefuses(t *testing.T) {
+	good := storedHost(t).encode()
+	for name, c := range map[string]struct {
+		slot partition.Slot
+		run  blobschema.Run
+		ok   bool
+	}{
+		"nothing":       {slot: 1, ok: true},
+		"a host":        {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example", Data: good}}}, ok: true},
+		"no such slot":  {slot: 2},
+		"loaded slot":   {slot: slotInMemory(t)},
+		"not a URL":     {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Host: "a.example", URL: "ftp://a.example/"}}}},
+		"damaged host":  {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example", Data: good[:len(good)-1]}}}},
+		"no host state": {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example"}}}},
+	} {
+		r := newRig(t, Config{})
+		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 1}})
+		r.add(0, loadedURL)
+		if err := r.f.Load(r.now, c.slot, &c.run); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+const loadedURL = "https://a.example/"
+
+// slotInMemory is the slot of loadedURL.
+func slotInMemory(t *testing.T) partition.Slot {
+	s := newRig(t, Config{}).hash.Slot("a.example")
+	if s == 1 || s == 2 {
+		t.Fatal("the test needs another slot")
+	}
+	return s
+}
+
+func BenchmarkAddNextDone(b *testing.B) {
+	r := newRig(b, Config{})
+	r.add(0, "https://a.example/0")
+	r.run(nil)
+	b.ReportAllocs()
+	for i := 1; b.Loop(); i++ {
+		u := mustParse(b, fmt.Sprintf("https://a.example/%d", i))
+		r.f.Add(r.now, u, uint64(i), blobschema.Queued{Depth: 1})
+		task, ok := r.f.Next(r.now)
+		if !ok {
+			b.Fatal("nothing to ask for")
+		}
+		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
+		if i%1000 == 0 {
+			r.f.Delta()
+			r.f.Committed()
+		}
+	}
+}

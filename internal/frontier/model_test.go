@@ -1,0 +1,499 @@
+package frontier
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// process is a frontier with all that a step and its partition's commits add to it:
+// requests under way, loads under way, a commit under way, and what is committed. It
+// checks the pace of every host as the host sees it, whatever is restarted.
+type process struct {
+	*rig
+	cfg     Config
+	flights []flight
+	loads   []loading
+	asked   map[string]flight // the last request, by host
+
+	runs  []*blobschema.Run // committed
+	slots []blobschema.SlotSummary
+	under *commit // a commit under way
+	next  commit  // what the one after it will hold
+
+	settled map[string]string // URL to outcome, as committed
+	unloads int
+}
+
+type flight struct {
+	task    Task
+	started time.Time
+}
+
+// loading is a slot on its way into memory, with the runs that were named when its
+// loading began.
+type loading struct {
+	slot partition.Slot
+	runs []*blobschema.Run
+}
+
+type commit struct {
+	run     *blobschema.Run
+	slots   []blobschema.SlotSummary
+	added   []blobschema.Queued // to be told of again if this is lost, as mail would be
+	settled []string            // URL and outcome
+}
+
+func newProcess(t testing.TB, cfg Config) *process {
+	return &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}}
+}
+
+func (p *process) add(q blobschema.Queued) {
+	p.t.Helper()
+	p.next.added = append(p.next.added, q)
+	p.queue(q.URL, q)
+}
+
+// start makes the next request, some time after the frontier was asked for it.
+func (p *process) start(late time.Duration) bool {
+	p.t.Helper()
+	task, ok := p.f.Next(p.now)
+	p.refusals()
+	if !ok {
+		return false
+	}
+	fl := flight{task: task, started: p.now.Add(late)}
+	for _, other := range p.flights {
+		if other.task.Host() == task.Host() {
+			p.t.Fatalf("%s and %s at once", other.task.Request.URL, task.Request.URL)
+		}
+	}
+	host := task.Host()
+	if last, ok := p.asked[host]; ok && !last.task.Request.Robots && fl.started.Sub(last.started) < p.cfg.Delay {
+		p.t.Fatalf("%s was asked for %s %v after %s", host, task.Request.URL, fl.started.Sub(last.started), last.task.Request.URL)
+	}
+	p.asked[host] = fl
+	p.flights = append(p.flights, fl)
+	return true
+}
+
+// finish ends the i-th request. What comes of it depends on the URL and the number of
+// the attempt alone.
+func (p *process) finish(i int) {
+	p.t.Helper()
+	fl := p.flights[i]
+	p.flights = append(p.flights[:i], p.flights[i+1:]...)
+	if fl.started.After(p.now) {
+		p.now = fl.started
+	}
+	req := fl.task.Request
+	a := answer{}
+	switch url := req.URL.String(); {
+	case req.Robots:
+		a.body = "User-agent: *\nDisallow: /robots-says-no\n"
+	case strings.Contains(url, "/never"):
+		a.outcome = blobschema.OutcomeCut
+	case strings.Contains(url, "/second") && req.Attempt == 0:
+		a.status = 500
+	}
+	o := a.reply(fl.task, fl.started, p.now.Sub(fl.started))
+	if p.f.Done(p.now, fl.task, o) == Final && !req.Robots {
+		p.next.settled = append(p.next.settled, req.URL.String()+" "+o.Page.Outcome.String())
+	}
+	p.refusals()
+}
+
+func (p *process) refusals() {
+	for _, x := range p.f.Refusals() {
+		p.next.settled = append(p.next.settled, x.URL.String()+" "+x.Outcome.String())
+	}
+}
+
+// beginCommit and endCommit are the two ends of a commit: in between the world goes on.
+func (p *process) beginCommit() {
+	if p.under != nil {
+		return
+	}
+	c := p.next
+	p.next = commit{}
+	c.run, _ = p.f.Delta()
+	c.slots = p.f.Summaries()
+	if err := c.run.Check(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.under = &c
+}
+
+func (p *process) endCommit() {
+	p.t.Helper()
+	c := p.under
+	if c == nil {
+		return
+	}
+	p.under = nil
+	p.runs, p.slots = append(p.runs[:len(p.runs):len(p.runs)], c.run), c.slots
+	if len(p.runs) > 6 {
+		p.runs = []*blobschema.Run{blobschema.MergeRuns(p.hash, p.runs)}
+	}
+	for _, s := range c.settled {
+		url, outcome, _ := strings.Cut(s, " ")
+		if old, ok := p.settled[url]; ok {
+			p.t.Fatalf("%s came to %s after it came to %s", url, outcome, old)
+		}
+		p.settled[url] = outcome
+	}
+	p.f.Committed()
+}
+
+// want begins to load what the frontier wants.
+func (p *process) want() {
+	for _, id := range p.f.Wanted(p.now) {
+		p.loads = append(p.loads, loading{id, p.runs})
+	}
+}
+
+// load ends the i-th loading.
+func (p *process) load(i int) {
+	p.t.Helper()
+	l := p.loads[i]
+	p.loads = append(p.loads[:i], p.loads[i+1:]...)
+	if err := p.f.Load(p.now, l.slot, p.restricted(l)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// restricted is the join of the runs, of one slot only.
+func (p *process) restricted(l loading) *blobschema.Run {
+	all, out := blobschema.MergeRuns(p.hash, l.runs), &blobschema.Run{}
+	for _, e := range all.Seen {
+		if e.Slot == l.slot {
+			out.Seen = append(out.Seen, e)
+		}
+	}
+	for _, e := range all.Queued {
+		if e.Slot == l.slot {
+			out.Queued = append(out.Queued, e)
+		}
+	}
+	for _, e := range all.Hosts {
+		if e.Slot == l.slot {
+			out.Hosts = append(out.Hosts, e)
+		}
+	}
+	return out
+}
+
+// restart goes on in a new process, with what is committed and nothing else. A process
+// that crashed may have asked anything since its last commit.
+func (p *process) restart(crashed bool) {
+	p.t.Helper()
+	if !crashed {
+		for len(p.flights) > 0 {
+			p.finish(0)
+		}
+		p.endCommit()
+		p.beginCommit()
+		p.endCommit()
+	}
+	var lost []blobschema.Queued
+	if p.under != nil {
+		lost = p.under.added
+	}
+	lost = append(lost, p.next.added...)
+	p.flights, p.loads, p.under, p.next = nil, nil, nil, commit{}
+	p.f = New(p.f.cfg)
+	if crashed {
+		for _, last := range p.asked { // nothing is known of what began later than now
+			if last.started.After(p.now) {
+				p.now = last.started
+			}
+		}
+		p.f.Floor(p.now)
+	}
+	p.f.Restore(p.slots)
+	for _, q := range lost {
+		p.add(q)
+	}
+}
+
+// drain goes on without chance until nothing is pending.
+func (p *process) drain() {
+	p.t.Helper()
+	for turn := 0; ; turn++ {
+		if turn > 20_000 {
+			p.t.Fatalf("the frontier stands still: %+v, %d resident, next at %v", p.f.Counts(), p.f.resident, p.f.NextAt().Sub(p.now))
+		}
+		for p.start(0) {
+		}
+		for len(p.flights) > 0 {
+			p.finish(0)
+		}
+		p.endCommit()
+		p.beginCommit()
+		p.endCommit()
+		p.check()
+		p.want()
+		for len(p.loads) > 0 {
+			p.load(0)
+		}
+		if n := p.f.Counts(); n.Pending+n.Unexamined == 0 && !p.f.Dirty() {
+			return
+		}
+		p.now = p.now.Add(500 * time.Millisecond)
+	}
+}
+
+// someURL is one of a few hundred, of some forty hosts.
+func someURL(rng *rand.Rand) blobschema.Queued {
+	kind := []string{"page", "page", "page", "page", "second", "never", "robots-says-no"}[rng.IntN(7)]
+	scheme := []string{"https", "https", "http"}[rng.IntN(3)]
+	return blobschema.Queued{URL: fmt.Sprintf("%s://h%d.example/%s/%d", scheme, rng.IntN(40), kind, rng.IntN(4)), Depth: uint16(rng.IntN(5))}
+}
+
+// expected is what a URL comes to.
+func expected(url string) string {
+	switch {
+	case strings.Contains(url, "/never"):
+		return blobschema.OutcomeCut.String()
+	case strings.Contains(url, "/robots-says-no"):
+		return blobschema.OutcomeRobots.String()
+	}
+	return blobschema.OutcomeOK.String()
+}
+
+// TestBoundedAsUnbounded: a frontier that holds 30 URLs in memory, and is restarted now
+// and then, asks for the same URLs as one that holds them all, each of them once as far
+// as commits show (I7, I8), and never sooner than its host's pace allows (I9).
+func TestBoundedAsUnbounded(t *testing.T) {
+	unloads := 0
+	for seed := range uint64(6) {
+		cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second, Backoff: time.Second}}
+		whole := newProcess(t, cfg)
+		cfg.MaxResident = 30
+		bounded := newProcess(t, cfg)
+		rng := rand.New(rand.NewPCG(seed, 7))
+		added := map[string]string{}
+		for range 1500 {
+			if rng.IntN(3) == 0 {
+				q := someURL(rng)
+				added[q.URL] = expected(q.URL)
+				whole.add(q)
+				bounded.add(q)
+			}
+			whole.act(rng, false)
+			bounded.act(rng, true)
+		}
+		whole.drain()
+		bounded.drain()
+		for name, p := range map[string]*process{"unbounded": whole, "bounded": bounded} {
+			if d := cmp.Diff(added, p.settled); d != "" {
+				t.Errorf("seed %d, %s: what URLs came to (-want +got):\n%s", seed, name, d)
+			}
+			all := blobschema.MergeRuns(p.hash, p.runs)
+			if len(all.Queued) != 0 || len(all.Seen) != len(added) {
+				t.Errorf("seed %d, %s: runs hold %d settled URLs and %d pending ones", seed, name, len(all.Seen), len(all.Queued))
+			}
+		}
+		unloads += bounded.unloads
+	}
+	if unloads < 100 {
+		t.Errorf("slots were unloaded %d times: the bound was not put to the test", unloads)
+	}
+}
+
+// act does one thing, drawn by lot.
+func (p *process) act(rng *rand.Rand, restarts bool) {
+	p.t.Helper()
+	switch n := rng.IntN(100); {
+	case n < 25:
+		p.start(time.Duration(rng.IntN(300)) * time.Millisecond)
+	case n < 50:
+		if len(p.flights) > 0 {
+			p.finish(rng.IntN(len(p.flights)))
+		}
+	case n < 60:
+		p.beginCommit()
+	case n < 70:
+		p.endCommit()
+	case n < 80:
+		before := p.f.unloaded
+		p.want()
+		p.unloads += max(0, p.f.unloaded-before)
+	case n < 88:
+		if len(p.loads) > 0 {
+			p.load(rng.IntN(len(p.loads)))
+		}
+	case n < 98:
+		p.now = p.now.Add(time.Duration(rng.IntN(1000)) * time.Millisecond)
+	case restarts && rng.IntN(4) == 0:
+		p.restart(rng.IntN(2) == 0)
+	}
+	p.check()
+}
+
+// TestWantedRespectsBound: what is loaded for being due never makes more resident than
+// the bound, unless one slot alone is larger.
+func TestWantedRespectsBound(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second})
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 400 {
+		p.add(someURL(rng))
+	}
+	p.beginCommit()
+	p.endCommit()
+	for _, bound := range []int{10, 60, 200} {
+		p.f.cfg.MaxResident = bound
+		p.restart(false)
+		largest := 0
+		for _, s := range p.slots {
+			largest = max(largest, int(s.Known))
+		}
+		first := p.f.Wanted(p.now)
+		p.loads = nil
+		for _, id := range first {
+			p.loads = append(p.loads, loading{id, p.runs})
+		}
+		for len(p.loads) > 0 {
+			p.load(0)
+		}
+		p.check()
+		if len(first) == 0 || p.f.resident > max(bound, largest) || p.f.resident > bound && len(first) > 1 {
+			t.Errorf("bound %d: slots %v were loaded, %d URLs are resident, the largest slot has %d", bound, first, p.f.resident, largest)
+		}
+		if more := p.f.Wanted(p.now); len(more) > 0 && p.f.resident+int(p.f.slots[more[0]].known) > bound {
+			t.Errorf("bound %d: %v is wanted on top of %d", bound, more, p.f.resident)
+		}
+	}
+}
+
+// TestPace draws requests, lengths, delays and failures by lot; hosts ask for paces of
+// their own. No two requests to a host start closer than its pace, but for the first
+// page behind a robots.txt, and the pace is not longer than need be.
+func TestPace(t *testing.T) {
+	const configured = time.Second
+	delays := []time.Duration{-1, 0, 500 * time.Millisecond, 3 * time.Second} // asked for by robots.txt; -1 for none
+	exact := 0
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		r := newRig(t, Config{Delay: configured, Retry: polite.Retry{Wait: 100 * time.Millisecond, Backoff: time.Second}})
+		last, until := map[string]flight{}, map[string]time.Time{}
+		rules := map[string]time.Duration{} // by host, once its robots.txt was read
+		var flights []flight
+		for i := range 120 {
+			r.add(uint16(rng.IntN(3)), fmt.Sprintf("https://h%d.example/%d", i%6, i))
+		}
+		for step := 0; r.f.Counts().Pending > 0; step++ {
+			if step > 20_000 {
+				t.Fatalf("seed %d: no end: %+v", seed, r.f.Counts())
+			}
+			r.now = r.now.Add(time.Duration(rng.IntN(200)) * time.Millisecond)
+			if len(flights) > 0 && rng.IntN(2) == 0 {
+				fl := flights[0]
+				flights = flights[1:]
+				if r.now.Before(fl.started) {
+					r.now = fl.started
+				}
+				host, a := fl.task.Host(), someAnswer(rng)
+				if fl.task.Request.Robots {
+					a = answer{}
+					rules[host] = delays[int(host[1]-'0')%len(delays)]
+					if d := rules[host]; d >= 0 {
+						a.body = fmt.Sprintf("User-agent: *\nCrawl-delay: %g\n", d.Seconds())
+					}
+				}
+				until[host] = r.now.Add(a.retryAfter)
+				r.f.Done(r.now, fl.task, a.reply(fl.task, fl.started, r.now.Sub(fl.started)))
+				r.check()
+			}
+			task, ok := r.f.Next(r.now)
+			if !ok {
+				continue
+			}
+			host := task.Host()
+			fl := flight{task, r.now.Add(time.Duration(rng.IntN(2)*rng.IntN(900)) * time.Millisecond)}
+			pace := max(configured, rules[host])
+			if last[host].task.Request.Robots && rules[host] < 0 {
+				pace = 0
+			}
+			if before, ok := last[host]; ok {
+				if gap := fl.started.Sub(before.started); gap < pace || fl.started.Before(until[host]) {
+					t.Fatalf("seed %d: %s was asked for %s %v after the request before, its pace is %v", seed, host, task.Request.URL, gap, pace)
+				} else if gap < pace+200*time.Millisecond {
+					exact++
+				}
+			}
+			last[host] = fl
+			flights = append(flights, fl)
+		}
+	}
+	if exact < 200 {
+		t.Errorf("only %d requests came as soon as they might", exact)
+	}
+}
+
+func someAnswer(rng *rand.Rand) answer {
+	switch rng.IntN(12) {
+	case 0:
+		return answer{status: 503, retryAfter: time.Duration(rng.IntN(20)) * time.Second}
+	case 1:
+		return answer{outcome: blobschema.OutcomeCut}
+	case 2:
+		return answer{outcome: blobschema.OutcomeAborted}
+	case 3:
+		return answer{status: 200, retryAfter: 5 * time.Second}
+	case 4, 5, 6:
+		return answer{keep: true}
+	}
+	return answer{}
+}
+
+// TestSummariesAgree: what the summaries of a commit say of a slot is what loading it
+// from the runs finds.
+func TestSummariesAgree(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second}})
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 300 {
+		p.add(someURL(rng))
+		p.act(rng, false)
+	}
+	p.restart(false)
+	want := maps.Collect(bySlot(p.slots))
+	if d := cmp.Diff(p.slots, p.f.Summaries(), cmp.AllowUnexported(blobschema.SlotSummary{})); d != "" {
+		t.Errorf("summaries after Restore (-want +got):\n%s", d)
+	}
+	p.now = p.now.Add(time.Hour)
+	for _, id := range p.f.Wanted(p.now) {
+		p.loads = append(p.loads, loading{id, p.runs})
+	}
+	loaded := 0
+	for ; len(p.loads) > 0; loaded++ {
+		p.load(0)
+	}
+	p.check()
+	got := maps.Collect(bySlot(p.f.Summaries()))
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(blobschema.SlotSummary{})); d != "" {
+		t.Errorf("summaries of loaded slots (-want +got):\n%s", d)
+	}
+	if loaded < 10 {
+		t.Errorf("%d slots were loaded", loaded)
+	}
+}
+
+func bySlot(list []blobschema.SlotSummary) func(func(partition.Slot, blobschema.SlotSummary) bool) {
+	return func(yield func(partition.Slot, blobschema.SlotSummary) bool) {
+		for _, s := range list {
+			if !yield(s.Slot, s) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,503 @@
+package frontier
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/polite"
+)
+
+const noRobots = "0s https://a.example/robots.txt"
+
+func wantLog(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+}
+
+// TestBreadthFirst: robots.txt comes first and the first page right behind it; then one
+// page per pace, by depth, then by arrival.
+func TestBreadthFirst(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(2, "https://a.example/2")
+	r.add(1, "https://a.example/1", "https://a.example/1b")
+	r.add(0, "https://a.example/")
+	r.add(1, "https://a.example/1a")
+	wantLog(t, r.run(nil), noRobots, "100ms https://a.example/", "1.1s https://a.example/1", "2.1s https://a.example/1b",
+		"3.1s https://a.example/1a", "4.1s https://a.example/2")
+	r.mustIdle()
+}
+
+// TestPolicyRanks: a policy of one's own orders the URLs of a host and the hosts.
+func TestPolicyRanks(t *testing.T) {
+	r := newRig(t, Config{Policy: deepFirst{}})
+	r.add(1, "https://a.example/1")
+	r.add(3, "https://a.example/3")
+	r.add(9, "https://b.example/9")
+	r.run(nil)
+	want := []string{"https://b.example/robots.txt", "https://b.example/9", "https://a.example/robots.txt", "https://a.example/3", "https://a.example/1"}
+	wantLog(t, r.urls(), want...)
+}
+
+type deepFirst struct{}
+
+func (deepFirst) URLRank(q blobschema.Queued) uint32 { return 1000 - uint32(q.Depth) }
+func (deepFirst) HostRank(h HostView) float64        { return -float64(h.Best) }
+
+// TestHostsTakeTurns: a host that was asked stands behind those that were not.
+func TestHostsTakeTurns(t *testing.T) {
+	r := newRig(t, Config{})
+	for _, h := range []string{"c", "a", "b"} {
+		r.add(0, "https://"+h+".example/1", "https://"+h+".example/2")
+	}
+	var want []string
+	for _, path := range []string{"robots.txt", "1", "2"} {
+		for _, h := range []string{"c", "a", "b"} {
+			want = append(want, "https://"+h+".example/"+path)
+		}
+	}
+	r.run(nil)
+	wantLog(t, r.urls(), want...)
+}
+
+// TestOneRequestPerHost: however many URLs wait and however short the pace, a host has
+// one request at a time; the ports and the names of a machine are hosts apart.
+func TestOneRequestPerHost(t *testing.T) {
+	r := newRig(t, Config{})
+	r.add(0, "https://a.example/1", "https://a.example/2", "http://a.example/3", "https://a.example:8443/")
+	first := r.mustNext("https://a.example/robots.txt")
+	r.mustNext("https://a.example:8443/robots.txt")
+	r.mustIdle()
+	r.now = r.now.Add(time.Hour)
+	r.mustIdle()
+	r.add(0, "https://a.example/0")
+	r.mustIdle()
+	r.f.Done(r.now, first, answer{status: 404}.reply(first, epoch, time.Hour))
+	r.mustNext("https://a.example/1")
+	r.mustIdle()
+}
+
+// TestConnectedHostKeepsItsTurn: requests go over a connection that is open, until the
+// host has had as many as one connection is taken to serve; then the next host is asked.
+func TestConnectedHostKeepsItsTurn(t *testing.T) {
+	r := newRig(t, Config{})
+	web := answers{}
+	for _, h := range []string{"a", "b"} {
+		web["https://"+h+".example/robots.txt"] = []answer{{status: 404, keep: true}}
+		for i := range 2 * polite.NewPerConnection {
+			u := fmt.Sprintf("https://%s.example/%d", h, i)
+			r.add(0, u)
+			web[u] = []answer{{keep: true}}
+		}
+	}
+	r.run(web)
+	const visit = polite.NewPerConnection
+	want := []string{"a 50", "b 50", "a 50", "b 50", "a 1", "b 1"} // the robots.txt files are in the first ones
+	if d := cmp.Diff(want, visits(r.urls())); d != "" {
+		t.Errorf("visits of %d (-want +got):\n%s", visit, d)
+	}
+}
+
+// TestClosedConnectionEndsVisit: a server that serves three requests on a connection has
+// visits of three.
+func TestClosedConnectionEndsVisit(t *testing.T) {
+	r := newRig(t, Config{})
+	web := answers{}
+	for _, h := range []string{"a", "b"} {
+		web["https://"+h+".example/robots.txt"] = []answer{{status: 404, keep: true}}
+		for i := range 8 {
+			u := fmt.Sprintf("https://%s.example/%d", h, i)
+			r.add(0, u)
+			web[u] = []answer{{keep: i != 1, closed: i == 1}} // once; then it would serve on
+		}
+	}
+	r.run(web)
+	if d := cmp.Diff([]string{"a 3", "b 3", "a 3", "b 3", "a 3", "b 3"}, visits(r.urls())); d != "" {
+		t.Errorf("visits (-want +got):\n%s", d)
+	}
+}
+
+// visits counts the requests to one host in a row.
+func visits(urls []string) (out []string) {
+	n := 0
+	for i, u := range urls {
+		n++
+		host := u[len("https://"):][:1]
+		if i+1 == len(urls) || urls[i+1][len("https://"):][:1] != host {
+			out, n = append(out, fmt.Sprintf("%s %d", host, n)), 0
+		}
+	}
+	return out
+}
+
+// TestDepthLoweredInQueue: a page found again nearer to a seed goes forward.
+func TestDepthLoweredInQueue(t *testing.T) {
+	r := newRig(t, Config{})
+	r.add(3, "https://a.example/x", "https://a.example/y", "https://a.example/z")
+	r.add(2, "https://a.example/z")
+	r.add(1, "https://a.example/y")
+	r.run(nil)
+	wantLog(t, r.urls(), "https://a.example/robots.txt", "https://a.example/y", "https://a.example/z", "https://a.example/x")
+}
+
+// TestCrawlDelay: of the configured pace and the host's own the longer one counts, the
+// host's from its robots.txt on.
+func TestCrawlDelay(t *testing.T) {
+	for _, c := range []struct {
+		lines      string
+		configured time.Duration
+		want       []time.Duration // of the two pages
+	}{
+		{"", time.Second, []time.Duration{100, 1100}},
+		{"Crawl-delay: 5", time.Second, []time.Duration{5000, 10000}},
+		{"Crawl-delay: 0.5", time.Second, []time.Duration{1000, 2000}},
+		{"Crawl-delay: 5", 7 * time.Second, []time.Duration{7000, 14000}},
+		{"Crawl-delay: 2", 0, []time.Duration{2000, 4000}},
+		{"Crawl-delay: 99999", time.Second, []time.Duration{120_000, 240_000}},
+	} {
+		r := newRig(t, Config{Delay: c.configured})
+		r.add(0, "https://a.example/1", "https://a.example/2")
+		web := answers{"https://a.example/robots.txt": {{body: "User-agent: *\n" + c.lines + "\n"}}}
+		want := []string{noRobots}
+		for i, ms := range c.want {
+			want = append(want, fmt.Sprintf("%v https://a.example/%d", ms*time.Millisecond, i+1))
+		}
+		if d := cmp.Diff(want, r.run(web)); d != "" {
+			t.Errorf("%q, configured %v (-want +got):\n%s", c.lines, c.configured, d)
+		}
+	}
+}
+
+// TestLateStart: the pace counts from when the executor began, if that was later than it
+// was asked to.
+func TestLateStart(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/1", "https://a.example/2")
+	robots := r.mustNext("https://a.example/robots.txt")
+	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, 0))
+	one := r.mustNext("https://a.example/1")
+	began := r.now.Add(700 * time.Millisecond)
+	r.now = began.Add(100 * time.Millisecond)
+	r.f.Done(r.now, one, answer{}.reply(one, began, 0))
+	r.now = began.Add(time.Second - 1)
+	r.mustIdle()
+	r.now = began.Add(time.Second)
+	r.mustNext("https://a.example/2")
+}
+
+// TestRetryAfter: a host that says so is left alone, and the page asked for again.
+func TestRetryAfter(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second}})
+	r.add(0, "https://a.example/1", "https://a.example/2")
+	r.run(answers{"https://a.example/1": {{status: 429, retryAfter: time.Minute}, {}}})
+	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "1m0.2s https://a.example/1", "1m1.2s https://a.example/2")
+}
+
+// TestRobotsRefuses: what robots.txt forbids is never asked for, and refused with the line
+// that says so.
+func TestRobotsRefuses(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/private/1", "https://a.example/", "https://a.example/private/2?q", "https://a.example/x.pdf", "https://b.example/private/")
+	web := answers{"https://a.example/robots.txt": {{body: "User-agent: other\nDisallow: /\n\nUser-agent: bot\nDisallow: /private/\nDisallow: /*.pdf$\n"}}}
+	r.run(web)
+	wantLog(t, r.log, noRobots, "100ms https://b.example/robots.txt", "200ms https://a.example/", "300ms https://b.example/private/")
+	want := []string{
+		"https://a.example/private/1 robots: robots.txt line 5: Disallow: /private/",
+		"https://a.example/private/2?q robots: robots.txt line 5: Disallow: /private/",
+		"https://a.example/x.pdf robots: robots.txt line 6: Disallow: /*.pdf$",
+	}
+	if d := cmp.Diff(want, r.refused()); d != "" {
+		t.Errorf("refused (-want +got):\n%s", d)
+	}
+	if got := r.queue("https://a.example/private/1", blobschema.Queued{}); got != Known {
+		t.Errorf("a refused URL is %v", got)
+	}
+	if n := r.f.Counts(); n.Pending != 0 || n.Known != 5 {
+		t.Errorf("counts are %+v", n)
+	}
+}
+
+// TestRobotsPerScheme: http and https have a robots.txt each (RFC 9309 section 2.3).
+func TestRobotsPerScheme(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "http://a.example/x")
+	r.add(1, "https://a.example/x", "http://a.example/y")
+	web := answers{
+		"http://a.example/robots.txt":  {{body: "User-agent: *\nDisallow: /y\n"}},
+		"https://a.example/robots.txt": {{body: "User-agent: *\nDisallow: /x\n"}},
+	}
+	r.run(web)
+	wantLog(t, r.urls(), "http://a.example/robots.txt", "http://a.example/x", "https://a.example/robots.txt")
+	want := []string{
+		"https://a.example/x robots: robots.txt line 2: Disallow: /x",
+		"http://a.example/y robots: robots.txt line 2: Disallow: /y",
+	}
+	if d := cmp.Diff(want, r.refused()); d != "" {
+		t.Errorf("refused (-want +got):\n%s", d)
+	}
+}
+
+// TestRobotsRedirects: up to five hops are followed, to other hosts too, at the pace of
+// the host whose rules they are; one more, or one that leads nowhere, and there are none
+// (RFC 9309 section 2.3.1.2).
+func TestRobotsRedirects(t *testing.T) {
+	hop := func(n int) string {
+		if n == 0 {
+			return "https://a.example/robots.txt"
+		}
+		return fmt.Sprintf("https://h%d.example/r", n)
+	}
+	const rules = "User-agent: *\nDisallow: /no\n"
+	for hops := range 8 {
+		web := answers{}
+		for i := range hops {
+			web[hop(i)] = []answer{{status: 301, location: hop(i + 1)}}
+		}
+		web[hop(hops)] = []answer{{body: rules}}
+		r := newRig(t, Config{Delay: time.Second})
+		r.add(0, "https://a.example/no")
+		r.run(web)
+		var want []string
+		asked := min(hops, robotsHops)
+		for i := range asked + 1 {
+			want = append(want, fmt.Sprintf("%v %s", time.Duration(i)*time.Second, hop(i)))
+		}
+		if hops > robotsHops {
+			want = append(want, fmt.Sprintf("%v https://a.example/no", time.Duration(asked)*time.Second+100*time.Millisecond))
+		}
+		if d := cmp.Diff(want, r.log); d != "" {
+			t.Errorf("%d hops (-want +got):\n%s", hops, d)
+		}
+		if n := len(r.refused()); n != 1 && hops <= robotsHops || n != 0 && hops > robotsHops {
+			t.Errorf("%d hops: %d URLs refused", hops, n)
+		}
+	}
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/no")
+	wantLog(t, r.run(answers{hop(0): {{status: 302, location: "ftp://a.example/robots.txt"}}}), noRobots, "100ms https://a.example/no")
+}
+
+// TestRobotsHopsCountToHost: the request for a redirected robots.txt is booked to the host
+// whose rules it is.
+func TestRobotsHopsCountToHost(t *testing.T) {
+	r := newRig(t, Config{})
+	r.add(0, "https://a.example/")
+	first := r.mustNext("https://a.example/robots.txt")
+	r.f.Done(r.now, first, answer{status: 301, location: "https://b.example/r"}.reply(first, r.now, 0))
+	second := r.mustNext("https://b.example/r")
+	if !second.Request.Robots || second.Request.Host != "a.example" || second.Host() != "a.example" || second.Fingerprint() != 0 {
+		t.Errorf("the request is %+v", second.Request)
+	}
+}
+
+// TestRobotsUnreachable: while robots.txt cannot be had, nothing may be asked for (RFC 9309
+// section 2.3.1.4). It has attempts of its own; then all is refused, with the reason.
+func TestRobotsUnreachable(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		answer   answer
+		attempts int
+		reason   string
+	}{
+		{"server error", answer{status: 500}, 3, "robots.txt: status 500"},
+		{"too many requests", answer{status: 429}, 3, "robots.txt: status 429"},
+		{"not implemented", answer{status: 501}, 1, "robots.txt: status 501"},
+		{"no connection", answer{outcome: blobschema.OutcomeConnect}, 3, "robots.txt: connect: as the test wants"},
+		{"no such name", answer{outcome: blobschema.OutcomeDNS}, 2, "robots.txt: dns: as the test wants"},
+		{"no such name, for sure", answer{outcome: blobschema.OutcomeDNS, final: true}, 1, "robots.txt: dns: as the test wants"},
+		{"own network", answer{outcome: blobschema.OutcomeForbidden, final: true}, 1, "robots.txt: forbidden: as the test wants"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Config{Delay: time.Second})
+			r.add(0, "https://a.example/1", "https://a.example/2", "http://a.example/3")
+			web := answers{"https://a.example/robots.txt": {c.answer}}
+			r.run(web)
+			if got := r.hits["https://a.example/robots.txt"]; got != c.attempts {
+				t.Errorf("robots.txt was asked for %d times, not %d", got, c.attempts)
+			}
+			if r.hits["http://a.example/3"] != 1 || r.hits["https://a.example/1"]+r.hits["https://a.example/2"] > 0 {
+				t.Errorf("requests were %v", r.hits)
+			}
+			want := []string{"https://a.example/1 robots-gone: " + c.reason, "https://a.example/2 robots-gone: " + c.reason}
+			if d := cmp.Diff(want, r.refused()); d != "" {
+				t.Errorf("refused (-want +got):\n%s", d)
+			}
+			r.add(0, "https://a.example/4") // the same holds for what is found later
+			r.run(web)
+			if d := cmp.Diff([]string{"https://a.example/4 robots-gone: " + c.reason}, r.refused()); d != "" {
+				t.Errorf("refused later (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestRobotsComesBack: a failure that passes costs time and no URL.
+func TestRobotsComesBack(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: 30 * time.Second}})
+	r.add(0, "https://a.example/")
+	r.run(answers{"https://a.example/robots.txt": {{outcome: blobschema.OutcomeConnect}, {outcome: blobschema.OutcomeAborted}, {}}})
+	wantLog(t, r.log, noRobots, "30.1s https://a.example/robots.txt", "31.1s https://a.example/robots.txt", "31.2s https://a.example/")
+	if x := r.refused(); x != nil {
+		t.Errorf("refused %v", x)
+	}
+}
+
+// TestRobotsAgainNextDay: rules are good for a day (RFC 9309 section 2.4).
+func TestRobotsAgainNextDay(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/1")
+	r.run(nil)
+	r.now = epoch.Add(24 * time.Hour)
+	r.add(0, "https://a.example/2")
+	r.run(nil)
+	r.now = epoch.Add(25 * time.Hour)
+	r.add(0, "https://a.example/3")
+	web := answers{"https://a.example/robots.txt": {{body: "User-agent: *\nDisallow: /\n"}}}
+	r.run(web)
+	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "24h0m0s https://a.example/2", "25h0m0s https://a.example/robots.txt")
+	if d := cmp.Diff([]string{"https://a.example/3 robots: robots.txt line 2: Disallow: /"}, r.refused()); d != "" {
+		t.Errorf("refused (-want +got):\n%s", d)
+	}
+}
+
+// TestRetries: a page whose failure may pass has a bounded number of attempts, further and
+// further apart; what we broke off ourselves is none.
+func TestRetries(t *testing.T) {
+	abort, cut := answer{outcome: blobschema.OutcomeAborted}, answer{outcome: blobschema.OutcomeCut}
+	for _, c := range []struct {
+		name     string
+		answers  []answer
+		want     string // verdicts
+		attempts uint8
+		state    blobschema.State
+	}{
+		{"at once", []answer{{}}, "final", 0, blobschema.Fetched},
+		{"not found", []answer{{status: 404}}, "final", 0, blobschema.Fetched},
+		{"never", []answer{cut}, "again again final", 3, blobschema.Refused},
+		{"the third time", []answer{cut, cut, {}}, "again again final", 2, blobschema.Fetched},
+		{"server error", []answer{{status: 500}}, "again again final", 3, blobschema.Fetched},
+		{"not worth it", []answer{{outcome: blobschema.OutcomeCut, final: true}}, "final", 0, blobschema.Refused},
+		{"no such name", []answer{{outcome: blobschema.OutcomeDNS}}, "again final", 2, blobschema.Refused},
+		{"aborted", []answer{abort, abort, abort, abort, abort, cut, abort, cut, abort, cut}, "again again again again again again again again again final", 3, blobschema.Refused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Config{Retry: polite.Retry{Wait: time.Second}})
+			const url = "https://a.example/1"
+			r.add(0, url)
+			robots := r.mustNext("https://a.example/robots.txt")
+			r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, 0))
+			var got []string
+			var o *page.Outcome
+			for len(got) == 0 || got[len(got)-1] == "again" {
+				if at := r.f.NextAt(); at.After(r.now) {
+					r.now = at
+				}
+				task := r.mustNext(url)
+				o = r.hit(answers{url: c.answers}, task.Request).reply(task, r.now, 0)
+				got = append(got, map[Verdict]string{Final: "final", Again: "again"}[r.f.Done(r.now, task, o)])
+				r.check()
+			}
+			if s := strings.Join(got, " "); s != c.want {
+				t.Errorf("verdicts are %q, want %q", s, c.want)
+			}
+			if o.Page.Attempts != c.attempts {
+				t.Errorf("%d attempts in the page record, want %d", o.Page.Attempts, c.attempts)
+			}
+			run, _ := r.f.Delta()
+			if len(run.Seen) != 1 || run.Seen[0].State != c.state || len(run.Queued) != 0 {
+				t.Errorf("the delta holds %+v %+v", run.Seen, run.Queued)
+			}
+			if r.queue(url, blobschema.Queued{}) != Known {
+				t.Error("a settled URL is news")
+			}
+		})
+	}
+}
+
+// TestRetryWaits: while one page waits for its next attempt the others are asked for.
+func TestRetryWaits(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: 10 * time.Second}})
+	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
+	r.run(answers{"https://a.example/1": {{status: 500}}})
+	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "1.1s https://a.example/2", "2.1s https://a.example/3",
+		"10.2s https://a.example/1", "50.3s https://a.example/1")
+}
+
+// TestGivenUp: a host is given up when ten different URLs in a row, asked for the first
+// time, brought no answer; then all that waits for it is refused.
+func TestGivenUp(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		pages  int
+		good   int  // this one answers, -1 for none
+		silent bool // the host is given up
+	}{
+		{"nine", 9, -1, false},
+		{"ten", 10, -1, true},
+		{"many", 40, -1, true},
+		{"one of ten answers", 10, 4, false},
+		{"few", 3, -1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 6, Wait: time.Hour}})
+			web := answers{}
+			for i := range c.pages {
+				u := fmt.Sprintf("https://a.example/%d", i)
+				r.add(0, u)
+				if i != c.good {
+					web[u] = []answer{{outcome: blobschema.OutcomeTimeout}}
+				}
+			}
+			r.add(0, "https://b.example/") // another host is not concerned
+			r.run(web)
+			if r.hits["https://b.example/"] != 1 {
+				t.Error("another host was not asked")
+			}
+			given := 0
+			seen := map[string]bool{}
+			for _, x := range r.f.Refusals() {
+				if seen[x.URL.String()] || x.Detail != "the host stopped answering" || x.Outcome != blobschema.OutcomeTimeout {
+					t.Errorf("refused %+v", x)
+				}
+				seen[x.URL.String()] = true
+				given++
+			}
+			switch {
+			case c.silent && (given != c.pages || r.f.Counts().Pending != 0):
+				t.Errorf("%d of %d URLs were refused, %d are pending", given, c.pages, r.f.Counts().Pending)
+			case !c.silent && given > 0:
+				t.Errorf("%d URLs were refused", given)
+			}
+			others := 3 // both robots.txt, and the page of the other host
+			if asked := len(r.hits) - others; c.silent && asked != 10 {
+				t.Errorf("%d URLs were asked for before the host was given up", asked)
+			}
+			if c.silent { // what is found later is tried like the URLs of a new host
+				r.add(0, "https://a.example/later")
+				r.run(nil)
+				if r.hits["https://a.example/later"] != 1 {
+					t.Error("a host given up is never asked again")
+				}
+			}
+		})
+	}
+}
+
+// TestFloor: after a takeover every host is left alone for its pace, those too that become
+// known later (I9).
+func TestFloor(t *testing.T) {
+	r := newRig(t, Config{Delay: 2 * time.Second})
+	r.f.Floor(epoch)
+	r.add(0, "https://a.example/1", "https://a.example/2", "https://b.example/1")
+	r.mustIdle()
+	r.run(nil)
+	wantLog(t, r.log, "2s https://a.example/robots.txt", "2.1s https://b.example/robots.txt", "2.2s https://a.example/1",
+		"2.3s https://b.example/1", "4.2s https://a.example/2")
+}
