@@ -297,12 +297,13 @@ func (s *Step) rescan(t *task) error {
 			if err != nil || !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
 				continue
 			}
-			if owner := s.pmap.Owner(s.hash.Slot(string(u.Host()))); owner != s.cfg.Partition {
-				q.Slot, q.Host = s.hash.Slot(string(u.Host())), string(u.Host())
+			slot := s.hash.Slot(string(u.Host()))
+			if owner := s.pmap.Owner(slot); owner != s.cfg.Partition {
+				q.Slot, q.Host = slot, string(u.Host())
 				s.hold(owner, q) // past the filter of sent links: it knows this one
 				continue
 			}
-			s.found(u, q)
+			s.found(u, slot, s.hash.Fingerprint(u.String()), q)
 		}
 	}
 	again(s.batch.outside)

@@ -124,7 +124,8 @@ func (s *Step) applyMail(m Message) {
 		if err != nil {
 			continue // the sender made it canonical; a URL that is not one is nobody's page
 		}
-		s.found(u, q)
+		slot := s.hash.Slot(string(u.Host()))
+		s.found(u, slot, s.hash.Fingerprint(u.String()), q)
 	}
 	mk.add(mail.Number)
 	s.st.applied++
@@ -177,9 +178,8 @@ type DeadLetter struct {
 
 // found takes a URL that is in scope to its owner: into the frontier if that is this
 // partition, else to what is held for the owner. It reports whether it was news.
-func (s *Step) found(u weburl.URL, q blobschema.Queued) bool {
-	slot := s.hash.Slot(string(u.Host()))
-	fp := s.hash.Fingerprint(u.String())
+func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
+	q.URL, q.Slot, q.Host = u.String(), slot, string(u.Host())
 	owner := s.pmap.Owner(slot)
 	if owner == s.cfg.Partition {
 		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
@@ -190,7 +190,6 @@ func (s *Step) found(u weburl.URL, q blobschema.Queued) bool {
 	if !s.st.sent.first(fp, q.Depth) {
 		return false
 	}
-	q.URL, q.Slot, q.Host = u.String(), slot, string(u.Host())
 	s.hold(owner, q)
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // Sizes of a WARC object.
@@ -152,12 +151,16 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 		return
 	}
 	host := t.Host()
-	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(host), Targets: make([]blobschema.Target, 0, len(o.Links))}
+	slot := s.hash.Slot(host)
+	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: slot, Targets: make([]blobschema.Target, 0, len(o.Links))}
 	for i := range o.Links {
 		l := &o.Links[i]
-		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: s.hash.Slot(string(l.URL.Host())), NoFollow: l.NoFollow, Anchor: l.Anchor}
+		if h := string(l.URL.Host()); h != host || i == 0 { // neighbours are of one host more often than not
+			host, slot = h, s.hash.Slot(h)
+		}
+		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: slot, NoFollow: l.NoFollow, Anchor: l.Anchor}
 		if !l.NoFollow {
-			target.Followed = s.followLink(t, l.URL, l.Kind)
+			target.Followed = s.followLink(t, l, &target)
 		}
 		pl.Targets = append(pl.Targets, target)
 	}
@@ -165,9 +168,10 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 }
 
 // followLink reports whether a link is in scope; if so its URL is known from now on.
-func (s *Step) followLink(t frontier.Task, u weburl.URL, kind page.LinkKind) bool {
+func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target) bool {
+	u := l.URL
 	q := blobschema.Queued{Depth: t.Request.Depth, Generation: 0}
-	if kind != page.LinkRedirect {
+	if l.Kind != page.LinkRedirect {
 		q.Depth++
 	} else if t.Flags&blobschema.FlagSeed != 0 {
 		q.Flags = t.Flags.NextHop()
@@ -177,7 +181,7 @@ func (s *Step) followLink(t frontier.Task, u weburl.URL, kind page.LinkKind) boo
 	}
 	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(u.Host()) {
 		s.st.totals.OutOfScope++
-		if s.st.sent.first(s.hash.Fingerprint(u.String()), q.Depth) {
+		if s.st.sent.first(target.Fingerprint, q.Depth) {
 			q.URL = u.String()
 			s.batch.outside = append(s.batch.outside, q)
 		}
@@ -187,7 +191,7 @@ func (s *Step) followLink(t frontier.Task, u weburl.URL, kind page.LinkKind) boo
 		s.st.totals.OutOfScope++
 		return false
 	}
-	if !s.found(u, q) {
+	if !s.found(u, target.Slot, target.Fingerprint, q) {
 		s.st.totals.Duplicates++
 	}
 	return true

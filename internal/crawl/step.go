@@ -327,7 +327,7 @@ func (s *Step) decide() decision {
 		return commitNow
 	case since >= s.feedAfter():
 		return commitNow
-	case !s.idleSince.IsZero() && since >= s.cfg.CommitMin && (s.dirty() || s.held() > 0):
+	case !s.idleSince.IsZero() && since >= s.idleAfter() && (s.dirty() || s.held() > 0):
 		return commitNow // nothing else will come of waiting, and others may wait for this
 	case s.leaseLeft() < s.cfg.Lease*2/3:
 		return renewNow
@@ -335,6 +335,13 @@ func (s *Step) decide() decision {
 		return endNow
 	}
 	return wait
+}
+
+// idleAfter is how long after the last commit an idle step commits what came in since:
+// at once in a young crawl, later in an old one, where it is mostly mail that brings
+// nothing new.
+func (s *Step) idleAfter() time.Duration {
+	return max(s.cfg.CommitMin, min(2*time.Second, s.lastCommit.Sub(s.start.Wall)/8))
 }
 
 // over reports whether an idle step should end rather than wait on.
@@ -470,7 +477,7 @@ func (s *Step) setAlarm() {
 			sooner(s.lastCommit.Add(after))
 		}
 		if !s.idleSince.IsZero() {
-			sooner(s.lastCommit.Add(s.cfg.CommitMin))
+			sooner(s.lastCommit.Add(s.idleAfter()))
 			sooner(s.idleSince.Add(s.cfg.Linger))
 		}
 		sooner(now.Add(s.leaseLeft() - s.cfg.Lease*2/3))

@@ -63,6 +63,7 @@ type Engine struct {
 	runners  map[partition.ID]*runner
 	warm     map[partition.ID]*crawl.Warm
 	appetite map[partition.ID]crawl.Appetite
+	rewake   map[partition.ID]bool           // partitions woken while their step was at work
 	live     map[partition.ID]crawl.Progress // of running steps, and of the last that ended
 	stopping bool
 	failures int
@@ -97,7 +98,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 		cfg: cfg, platform: p, ledger: cfg.Ledger, log: cfg.Log, queues: newQueues(p), started: time.Now(),
 		connections: semaphore.NewWeighted(int64(cfg.Connections)), process: hex.EncodeToString(id[:]),
 		tickNow: make(chan struct{}, 1), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
-		appetite: map[partition.ID]crawl.Appetite{}, live: map[partition.ID]crawl.Progress{},
+		appetite: map[partition.ID]crawl.Appetite{}, rewake: map[partition.ID]bool{}, live: map[partition.ID]crawl.Progress{},
 	}, nil
 }
 
@@ -240,7 +241,11 @@ func (e *Engine) serveWakes(ctx context.Context) {
 func (e *Engine) startStep(p partition.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopping || e.runners[p] != nil {
+	if e.runners[p] != nil {
+		e.rewake[p] = true // it may be past the point where it would see what this wake is for
+		return
+	}
+	if e.stopping {
 		return
 	}
 	cfg := e.cfg.Step
@@ -306,7 +311,12 @@ func (e *Engine) runStep(p partition.ID, s *crawl.Step, r *runner) {
 			e.fatal = fmt.Errorf("partition %d: %w", p, err)
 		}
 	}
+	again := e.rewake[p] && err == nil
+	delete(e.rewake, p)
 	e.mu.Unlock()
+	if again {
+		e.startStep(p)
+	}
 	e.tellAppetites()
 	e.askTick()
 }
