@@ -81,15 +81,13 @@ const (
 	Deferred              // its slot is not loaded: appended unexamined
 )
 
-// Add records a URL found at q.Depth; fp is its fingerprint. If q.Host is empty, q.URL,
-// q.Slot and q.Host are taken from u; q.Rank is always the policy's. Adding a URL again changes nothing but a lower depth of
+// Add records a URL found at q.Depth; fp is its fingerprint. q.URL, q.Slot and q.Host
+// are taken from u, whatever the caller says, and q.Rank from the policy. Adding a URL again changes nothing but a lower depth of
 // one that is pending, or a higher generation.
 func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
-	if q.Host == "" {
-		q.URL, q.Host = u.String(), string(u.Host())
-		q.Slot = f.cfg.Hash.Slot(q.Host)
-	}
-	s := f.slot(q.Slot)
+	q.URL, q.Host = u.String(), string(u.Host())
+	s := f.slot(f.cfg.Hash.Slot(q.Host))
+	q.Slot = s.id
 	q.Rank = f.cfg.Policy.URLRank(q)
 	if !s.loaded {
 		return f.append(s, fp, q)
