@@ -138,7 +138,7 @@ func demoSession(dir string, web *simweb.Web, rep reporter) (*session, error) {
 	}
 	var err error
 	s.fresh, err = identify(blobschema.Crawl{
-		Slots: partition.DefaultSlots, Partitions: defaultPartitions,
+		Slots: partition.DefaultSlots, Partitions: 4, // so that there is mail to see
 		Settings: blobschema.Settings{
 			Scope: blobschema.ScopeAny, MaxDepth: -1, MaxBody: 16 << 20, UserAgent: defaultAgent, Timeout: 10 * time.Second,
 		},

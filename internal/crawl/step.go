@@ -341,7 +341,7 @@ func (s *Step) decide() decision {
 // at once in a young crawl, later in an old one, where it is mostly mail that brings
 // nothing new.
 func (s *Step) idleAfter() time.Duration {
-	return max(s.cfg.CommitMin, min(2*time.Second, s.lastCommit.Sub(s.start.Wall)/8))
+	return max(s.cfg.CommitMin, min(400*time.Millisecond, s.lastCommit.Sub(s.start.Wall)/8))
 }
 
 // over reports whether an idle step should end rather than wait on.

@@ -31,6 +31,7 @@ func TestAdd(t *testing.T) {
 		{"a seed", []q{{Depth: 1}, {Depth: 1, Flags: blobschema.FlagSeed}}, []Added{Fresh, Lowered}, q{Depth: 1, Rank: 1, Flags: blobschema.FlagSeed}},
 		{"asked for again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 4, Generation: 1}},
 		{"older", []q{{Depth: 4, Generation: 2}, {Depth: 0, Generation: 1}, {Depth: 0}}, []Added{Fresh, Known, Known}, q{Depth: 4, Rank: 4, Generation: 2}},
+		{"attempts", []q{{}, {Attempts: 2}, {Attempts: 1}}, []Added{Fresh, Lowered, Known}, q{Attempts: 2}},
 		{"rank is the policy's", []q{{Depth: 3, Rank: 1}}, []Added{Fresh}, q{Depth: 3, Rank: 3}},
 		{"slot and host are the URL's", []q{{Slot: 9999, Host: "evil.example"}}, []Added{Fresh}, q{}},
 	} {
@@ -112,9 +113,13 @@ func TestDelta(t *testing.T) {
 	expect("a request that began", 0, 0, "a.example 1") // its host's pace has changed
 	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, time.Second))
 	one := r.mustNext("https://a.example/1")
+	expect("a page that was asked for", 0, 0, "a.example 2")
+	if sum := r.f.Summaries(); len(sum) != 1 || sum[0].Due != 1 {
+		t.Errorf("a slot with a request under way is due: %+v", sum)
+	}
 	r.f.Done(r.now, one, answer{keep: true}.reply(one, r.now, time.Second))
 	r.add(0, "https://b.example/")
-	observed := expect("a page, a link", 1, 1, "a.example 2")
+	observed := expect("a page, a link", 1, 1, "a.example 3")
 	want := []blobschema.HostObservation{{
 		Host: "a.example", Slot: r.hash.Slot("a.example"), Resp: time.Second, PerConnection: polite.NewPerConnection, Requests: 2,
 	}}
@@ -123,7 +128,7 @@ func TestDelta(t *testing.T) {
 	}
 	r.add(0, "https://a.example/2") // nearer: changed, then settled within one delta
 	r.run(nil)
-	expect("the rest", 2, 0, "a.example 3", "b.example 1")
+	expect("the rest", 2, 0, "a.example 4", "b.example 1")
 	r.check()
 }
 
@@ -158,12 +163,13 @@ func TestStoredStateGoesOn(t *testing.T) {
 		"https://d.example/1":          {{status: 429, retryAfter: 5 * time.Minute}, {}},
 		"https://e.example/robots.txt": {{status: 500}},
 		"http://e.example/1":           {{outcome: blobschema.OutcomeTimeout}},
+		"https://f.example/robots.txt": {{status: 302, location: "https://f.example/robots.txt"}}, // for ever
 	}
 	cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: 10 * time.Second}}
 	for _, after := range []time.Duration{0, time.Second, 4 * time.Second, 12 * time.Second, time.Minute} {
 		p := newProcess(t, cfg)
 		p.took = 0
-		for _, h := range "abcde" {
+		for _, h := range "abcdef" {
 			for i := range 5 {
 				p.rig.add(uint16(7*i%5), fmt.Sprintf("https://%c.example/%d", h, i)) // each has a depth of its own: the order of arrival is not stored
 			}
@@ -255,6 +261,72 @@ func TestDeferred(t *testing.T) {
 	}
 	p.run(nil)
 	wantLog(t, p.urls(), "https://a.example/robots.txt", "https://a.example/new", "https://a.example/old", "https://a.example/done")
+}
+
+// TestUnloadsLatestDue: above the bound those slots leave memory that nothing will be asked
+// of for longest; one with a request under way, or with what no commit holds, stays.
+func TestUnloadsLatestDue(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second})
+	hosts := map[partition.Slot]string{} // one of each slot
+	for i := 0; len(hosts) < 8; i++ {
+		h := fmt.Sprintf("h%d.example", i)
+		hosts[p.hash.Slot(h)] = h
+	}
+	ids := slices.Sorted(maps.Keys(hosts))
+	due := map[partition.Slot]int64{}
+	for i, id := range ids {
+		at := epoch.Add(time.Duration(i) * 10 * time.Second).UnixMilli()
+		for n := range 5 {
+			p.queue(fmt.Sprintf("https://%s/%d", hosts[id], n), blobschema.Queued{NotBefore: at})
+		}
+		due[id] = at
+	}
+	if !p.start(0) { // of the first slot, the only one due now
+		t.Fatal("nothing to ask for")
+	}
+	p.beginCommit()
+	p.endCommit()
+	p.queue(fmt.Sprintf("https://%s/new", hosts[ids[7]]), blobschema.Queued{})
+	for _, c := range []struct {
+		keep int
+		want []partition.Slot
+	}{
+		{100, ids}, {20, []partition.Slot{ids[0], ids[1], ids[7]}}, {0, []partition.Slot{ids[0], ids[7]}},
+	} {
+		p.f.shed(c.keep)
+		p.check()
+		var got []partition.Slot
+		for _, sum := range p.f.Summaries() {
+			if p.f.slots[sum.Slot].loaded {
+				got = append(got, sum.Slot)
+			} else if sum.Due != due[sum.Slot] || sum.Known != 5 || sum.Pending != 5 {
+				t.Errorf("an unloaded slot is %+v", sum)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("down to %d: slots %v are loaded, want %v", c.keep, got, c.want)
+		}
+	}
+}
+
+// TestClockSetBack: times stored by a clock that was ahead hold a host up for one pace, no
+// longer.
+func TestClockSetBack(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second})
+	p.now = epoch.Add(48 * time.Hour)
+	p.rig.add(0, "https://a.example/1", "https://a.example/2")
+	for range 2 { // the robots.txt and a page
+		p.start(0)
+		p.finish(0)
+	}
+	p.beginCommit()
+	p.endCommit()
+	p.now = epoch
+	q := p.stored()
+	q.now = epoch.Add(time.Second - 1)
+	q.mustIdle()
+	q.now = epoch.Add(time.Second)
+	q.mustNext("https://a.example/2")
 }
 
 // TestWantedOrder: of slots that do not fit all at once the one due first comes first, and

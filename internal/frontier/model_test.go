@@ -275,22 +275,25 @@ func expected(url string) string {
 // as commits show (I7, I8), and never sooner than its host's pace allows (I9).
 func TestBoundedAsUnbounded(t *testing.T) {
 	unloads := 0
-	for seed := range uint64(6) {
+	for seed := range uint64(12) {
 		cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second, Backoff: time.Second}}
 		whole := newProcess(t, cfg)
 		cfg.MaxResident = 30
 		bounded := newProcess(t, cfg)
 		rng := rand.New(rand.NewPCG(seed, 7))
 		added := map[string]string{}
-		for range 1500 {
-			if rng.IntN(3) == 0 {
+		w := someWeights(rng)
+		steady := w
+		steady.stop, steady.crash = 0, 0
+		for range 800 {
+			if rng.IntN(100) < w.add {
 				q := someURL(rng)
 				added[q.URL] = expected(q.URL)
 				whole.add(q)
 				bounded.add(q)
 			}
-			whole.act(rng, false)
-			bounded.act(rng, true)
+			whole.act(rng, steady)
+			bounded.act(rng, w)
 		}
 		whole.drain()
 		bounded.drain()
@@ -310,32 +313,49 @@ func TestBoundedAsUnbounded(t *testing.T) {
 	}
 }
 
+// weights say how likely each thing is that may happen to a process.
+type weights struct{ add, start, finish, begin, end, want, load, wait, stop, crash int }
+
+// someWeights are other ones each time, so that some worlds see few commits, others many
+// crashes, and so on.
+func someWeights(rng *rand.Rand) weights {
+	w := func(most int) int { return 1 + rng.IntN(most) }
+	return weights{add: w(40), start: w(30), finish: w(30), begin: w(15), end: w(15), want: w(20), load: w(30), wait: w(15), stop: rng.IntN(2), crash: rng.IntN(3)}
+}
+
 // act does one thing, drawn by lot.
-func (p *process) act(rng *rand.Rand, restarts bool) {
+func (p *process) act(rng *rand.Rand, w weights) {
 	p.t.Helper()
-	switch n := rng.IntN(100); {
-	case n < 25:
+	n := rng.IntN(w.start + w.finish + w.begin + w.end + w.want + w.load + w.wait + w.stop + w.crash)
+	drawn := func(weight int) bool {
+		n -= weight
+		return n < 0
+	}
+	switch {
+	case drawn(w.start):
 		p.start(time.Duration(rng.IntN(300)) * time.Millisecond)
-	case n < 50:
+	case drawn(w.finish):
 		if len(p.flights) > 0 {
 			p.finish(rng.IntN(len(p.flights)))
 		}
-	case n < 60:
+	case drawn(w.begin):
 		p.beginCommit()
-	case n < 70:
+	case drawn(w.end):
 		p.endCommit()
-	case n < 80:
+	case drawn(w.want):
 		before := p.f.unloaded
 		p.want()
 		p.unloads += max(0, p.f.unloaded-before)
-	case n < 88:
+	case drawn(w.load):
 		if len(p.loads) > 0 {
 			p.load(rng.IntN(len(p.loads)))
 		}
-	case n < 98:
+	case drawn(w.wait):
 		p.now = p.now.Add(time.Duration(rng.IntN(1000)) * time.Millisecond)
-	case restarts && rng.IntN(4) == 0:
-		p.restart(rng.IntN(2) == 0)
+	case drawn(w.stop):
+		p.restart(false)
+	case drawn(w.crash):
+		p.restart(true)
 	}
 	p.check()
 }
@@ -463,7 +483,7 @@ func TestSummariesAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 300 {
 		p.add(someURL(rng))
-		p.act(rng, false)
+		p.act(rng, weights{start: 25, finish: 25, begin: 5, end: 5, want: 5, load: 5, wait: 5})
 	}
 	p.restart(false)
 	want := maps.Collect(bySlot(p.slots))

@@ -192,6 +192,32 @@ func TestLateStart(t *testing.T) {
 	r.mustNext("https://a.example/2")
 }
 
+// TestNotStarted: a request that never began counts from when it was handed out.
+func TestNotStarted(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/1")
+	robots := r.mustNext("https://a.example/robots.txt")
+	r.f.Done(r.now, robots, answer{body: "User-agent: *\nCrawl-delay: 3\n"}.reply(robots, r.now, 0))
+	r.now = epoch.Add(3 * time.Second)
+	page1 := r.mustNext("https://a.example/1")
+	o := page.Aborted(page1.Request, r.now)
+	r.f.Done(r.now, page1, &o)
+	r.now = epoch.Add(6*time.Second - 1)
+	r.mustIdle()
+	r.now = epoch.Add(6 * time.Second)
+	r.mustNext("https://a.example/1")
+}
+
+// TestWaitIsCounted: the time that hosts stood ready but for their pace is a figure.
+func TestWaitIsCounted(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
+	r.run(nil) // pages at 0.1 s, 1.1 s and 2.1 s, each takes 0.1 s
+	if got, want := r.f.Counts().WaitMillis, int64(900+900); got != want {
+		t.Errorf("hosts waited for %d ms, want %d", got, want)
+	}
+}
+
 // TestRetryAfter: a host that says so is left alone, and the page asked for again.
 func TestRetryAfter(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second}})
@@ -255,6 +281,7 @@ func TestRobotsRedirects(t *testing.T) {
 		return fmt.Sprintf("https://h%d.example/r", n)
 	}
 	const rules = "User-agent: *\nDisallow: /no\n"
+	const most = 5
 	for hops := range 8 {
 		web := answers{}
 		for i := range hops {
@@ -265,17 +292,17 @@ func TestRobotsRedirects(t *testing.T) {
 		r.add(0, "https://a.example/no")
 		r.run(web)
 		var want []string
-		asked := min(hops, robotsHops)
+		asked := min(hops, most)
 		for i := range asked + 1 {
 			want = append(want, fmt.Sprintf("%v %s", time.Duration(i)*time.Second, hop(i)))
 		}
-		if hops > robotsHops {
+		if hops > most {
 			want = append(want, fmt.Sprintf("%v https://a.example/no", time.Duration(asked)*time.Second+100*time.Millisecond))
 		}
 		if d := cmp.Diff(want, r.log); d != "" {
 			t.Errorf("%d hops (-want +got):\n%s", hops, d)
 		}
-		if n := len(r.refused()); n != 1 && hops <= robotsHops || n != 0 && hops > robotsHops {
+		if n := len(r.refused()); n != 1 && hops <= most || n != 0 && hops > most {
 			t.Errorf("%d hops: %d URLs refused", hops, n)
 		}
 	}
@@ -335,6 +362,24 @@ func TestRobotsUnreachable(t *testing.T) {
 				t.Errorf("refused later (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestRefusalKeepsOrder: what is left when some of a host's URLs are refused is asked for
+// in its order.
+func TestRefusalKeepsOrder(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	want := []string{"https://a.example/robots.txt", "http://a.example/robots.txt"}
+	for depth := range 20 {
+		d := (depth * 7) % 20
+		r.add(uint16(d), fmt.Sprintf("https://a.example/%d", d))
+		r.add(uint16(d), fmt.Sprintf("http://a.example/%d", d))
+		want = append(want, fmt.Sprintf("http://a.example/%d", depth))
+	}
+	r.run(answers{"https://a.example/robots.txt": {{status: 501}}})
+	wantLog(t, r.urls(), want...)
+	if n := len(r.refused()); n != 20 {
+		t.Errorf("%d URLs were refused", n)
 	}
 }
 
@@ -442,7 +487,7 @@ func TestGivenUp(t *testing.T) {
 		{"nine", 9, -1, false},
 		{"ten", 10, -1, true},
 		{"many", 40, -1, true},
-		{"one of ten answers", 10, 4, false},
+		{"one of many answers", 14, 7, false},
 		{"few", 3, -1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
