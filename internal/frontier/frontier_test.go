@@ -350,6 +350,12 @@ func TestWantedOrder(t *testing.T) {
 	if got := big.f.Wanted(big.now); !slices.Equal(got, []partition.Slot{1}) { // alone
 		t.Errorf("slots %v are wanted", got)
 	}
+	working := newRig(t, Config{MaxResident: 25})
+	working.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: at(-1)}})
+	working.add(0, loadedURL)
+	if got := working.f.Wanted(working.now); got != nil { // not while there is something to do
+		t.Errorf("slots %v are wanted", got)
+	}
 	none := newRig(t, Config{})
 	none.f.Restore([]blobschema.SlotSummary{{Slot: 4, Known: 10}, {Slot: 5, Known: 10, Pending: 5, Due: at(60)}})
 	if got := none.f.Wanted(none.now); got != nil {

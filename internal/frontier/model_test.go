@@ -24,6 +24,7 @@ type process struct {
 	flights []flight
 	loads   []loading
 	asked   map[string]flight // the last request, by host
+	calm    time.Time         // a process that took over lasts until then at least
 
 	runs  []*blobschema.Run // committed
 	slots []blobschema.SlotSummary
@@ -197,6 +198,9 @@ func (p *process) restricted(l loading) *blobschema.Run {
 func (p *process) restart(crashed bool) {
 	p.t.Helper()
 	if !crashed {
+		if p.now.Before(p.calm) {
+			p.now = p.calm
+		}
 		for len(p.flights) > 0 {
 			p.finish(0)
 		}
@@ -218,6 +222,7 @@ func (p *process) restart(crashed bool) {
 			}
 		}
 		p.f.Floor(p.now)
+		p.calm = p.now.Add(p.cfg.Delay)
 	}
 	p.f.Restore(p.slots)
 	for _, q := range lost {
@@ -275,7 +280,7 @@ func expected(url string) string {
 // as commits show (I7, I8), and never sooner than its host's pace allows (I9).
 func TestBoundedAsUnbounded(t *testing.T) {
 	unloads := 0
-	for seed := range uint64(12) {
+	for seed := range uint64(20) {
 		cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second, Backoff: time.Second}}
 		whole := newProcess(t, cfg)
 		cfg.MaxResident = 30
@@ -285,7 +290,7 @@ func TestBoundedAsUnbounded(t *testing.T) {
 		w := someWeights(rng)
 		steady := w
 		steady.stop, steady.crash = 0, 0
-		for range 800 {
+		for i := range 600 {
 			if rng.IntN(100) < w.add {
 				q := someURL(rng)
 				added[q.URL] = expected(q.URL)
@@ -294,6 +299,10 @@ func TestBoundedAsUnbounded(t *testing.T) {
 			}
 			whole.act(rng, steady)
 			bounded.act(rng, w)
+			if i%5 == 0 {
+				whole.check()
+				bounded.check()
+			}
 		}
 		whole.drain()
 		bounded.drain()
@@ -357,7 +366,6 @@ func (p *process) act(rng *rand.Rand, w weights) {
 	case drawn(w.crash):
 		p.restart(true)
 	}
-	p.check()
 }
 
 // TestWantedRespectsBound: what is loaded for being due never makes more resident than
@@ -484,6 +492,7 @@ func TestSummariesAgree(t *testing.T) {
 	for range 300 {
 		p.add(someURL(rng))
 		p.act(rng, weights{start: 25, finish: 25, begin: 5, end: 5, want: 5, load: 5, wait: 5})
+		p.check()
 	}
 	p.restart(false)
 	want := maps.Collect(bySlot(p.slots))

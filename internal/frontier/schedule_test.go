@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -368,18 +369,23 @@ func TestRobotsUnreachable(t *testing.T) {
 // TestRefusalKeepsOrder: what is left when some of a host's URLs are refused is asked for
 // in its order.
 func TestRefusalKeepsOrder(t *testing.T) {
-	r := newRig(t, Config{Delay: time.Second})
-	want := []string{"https://a.example/robots.txt", "http://a.example/robots.txt"}
-	for depth := range 20 {
-		d := (depth * 7) % 20
-		r.add(uint16(d), fmt.Sprintf("https://a.example/%d", d))
-		r.add(uint16(d), fmt.Sprintf("http://a.example/%d", d))
-		want = append(want, fmt.Sprintf("http://a.example/%d", depth))
-	}
-	r.run(answers{"https://a.example/robots.txt": {{status: 501}}})
-	wantLog(t, r.urls(), want...)
-	if n := len(r.refused()); n != 20 {
-		t.Errorf("%d URLs were refused", n)
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 10 {
+		r := newRig(t, Config{Delay: time.Second})
+		want := []string{"https://a.example/robots.txt", "http://a.example/robots.txt"}
+		for i := range 20 {
+			want = append(want, fmt.Sprintf("http://a.example/%d", i+1))
+		}
+		r.add(0, "https://a.example/0")
+		for _, n := range rng.Perm(40) {
+			scheme := []string{"http", "https"}[n%2]
+			r.add(uint16(n/2+1), fmt.Sprintf("%s://a.example/%d", scheme, n/2+1))
+		}
+		r.run(answers{"https://a.example/robots.txt": {{status: 501}}})
+		wantLog(t, r.urls(), want...)
+		if n := len(r.refused()); n != 21 {
+			t.Errorf("%d URLs were refused", n)
+		}
 	}
 }
 

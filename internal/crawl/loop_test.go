@@ -1,0 +1,222 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+// call is an effect of these tests; what it asks for is its name.
+type call string
+
+func (call) effect() {}
+
+// names are the effects issued since the last flush, and byName their numbers.
+func names(issues []Issue) (out []string) {
+	for _, is := range issues {
+		out = append(out, string(is.Effect.(call)))
+	}
+	return out
+}
+
+type numbers map[string]uint64
+
+func (n numbers) take(t *testing.T, issues []Issue, want ...string) {
+	t.Helper()
+	if got := names(issues); !slices.Equal(got, want) {
+		t.Fatalf("issued %v, want %v", got, want)
+	}
+	for _, is := range issues {
+		n[string(is.Effect.(call))] = is.ID
+	}
+}
+
+// deliver is what every actor does with a reply.
+func deliver(l *loop, r Reply) []Issue {
+	l.handle(r)
+	l.turn()
+	return l.flush()
+}
+
+func newLoop() *loop {
+	l := &loop{}
+	l.begin(Now{})
+	return l
+}
+
+// TestTasksTakeTurns: each task gets the replies to its own effects, whatever their order.
+func TestTasksTakeTurns(t *testing.T) {
+	l, n := newLoop(), numbers{}
+	var log []string
+	for _, name := range []string{"a", "b"} {
+		l.spawn(func(t *task) error {
+			for i := range 2 {
+				v, err := t.do(call(fmt.Sprint(name, i)))
+				log = append(log, fmt.Sprint(name, i, " ", v, " ", err))
+			}
+			return nil
+		})
+	}
+	n.take(t, l.flush(), "a0", "b0")
+	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 1}), "b1")
+	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 2})) // again: nobody waits for it any more
+	n.take(t, deliver(l, Reply{ID: 12345, Value: 3}))
+	n.take(t, deliver(l, Reply{ID: n["b1"], Err: ErrConflict}))
+	n.take(t, deliver(l, Reply{ID: n["a0"], Value: 4}), "a1")
+	n.take(t, deliver(l, Reply{ID: n["a1"], Value: 5}))
+	want := []string{"b0 1 <nil>", "b1 <nil> " + ErrConflict.Error(), "a0 4 <nil>", "a1 5 <nil>"}
+	if !slices.Equal(log, want) {
+		t.Errorf("got %q, want %q", log, want)
+	}
+	if len(l.tasks) != 0 {
+		t.Errorf("%d tasks are left", len(l.tasks))
+	}
+	if ended, err := l.Ended(); ended {
+		t.Errorf("tasks that are done end no actor: %v", err)
+	}
+}
+
+// TestAwait: a task goes on when its condition holds, also if it is another task that has
+// made it hold, in whichever order they began.
+func TestAwait(t *testing.T) {
+	l, n := newLoop(), numbers{}
+	stage := 0
+	for _, wait := range []int{3, 2, 1, 0} {
+		l.spawn(func(t *task) error {
+			t.await(func() bool { return stage == wait })
+			stage++
+			_, err := t.do(call(fmt.Sprint(wait)))
+			return err
+		})
+	}
+	n.take(t, l.flush(), "0") // a condition that holds already is not waited for
+	l.turn()
+	n.take(t, l.flush(), "1", "2", "3")
+	if stage != 4 {
+		t.Errorf("stage %d", stage)
+	}
+}
+
+// TestErrorEndsActor: the first error is the actor's; all other tasks are unwound, with
+// what they deferred, and nothing is issued and nothing runs any more.
+func TestErrorEndsActor(t *testing.T) {
+	l, n := newLoop(), numbers{}
+	broken := errors.New("broken")
+	var unwound, ran []string
+	work := func(name string, end error) {
+		l.spawn(func(t *task) error {
+			defer func() { unwound = append(unwound, name) }()
+			_, err := t.do(call(name))
+			ran = append(ran, name)
+			l.issue(call("after "+name), func(Reply) { ran = append(ran, "reply after "+name) })
+			return errors.Join(err, end)
+		})
+	}
+	work("a", nil)
+	work("b", broken)
+	l.spawn(func(t *task) error {
+		defer func() { unwound = append(unwound, "c") }()
+		t.await(func() bool { return len(ran) == 2 })
+		return errors.New("never")
+	})
+	n.take(t, l.flush(), "a", "b")
+	n.take(t, deliver(l, Reply{ID: n["b"]}))
+	if ended, err := l.Ended(); !ended || !errors.Is(err, broken) {
+		t.Errorf("ended %v with %v", ended, err)
+	}
+	n.take(t, deliver(l, Reply{ID: n["a"]}))
+	n.take(t, l.flush())
+	l.end(errors.New("another"))
+	if _, err := l.Ended(); !errors.Is(err, broken) {
+		t.Errorf("the error became %v", err)
+	}
+	if want := []string{"b"}; !slices.Equal(ran, want) {
+		t.Errorf("%v ran, want %v", ran, want)
+	}
+	if want := []string{"b", "a", "c"}; !slices.Equal(unwound, want) {
+		t.Errorf("%v were unwound, want %v", unwound, want)
+	}
+}
+
+// TestEndWell: an actor ends without an error too, and then no callback is called.
+func TestEndWell(t *testing.T) {
+	l, n := newLoop(), numbers{}
+	l.issue(call("x"), func(Reply) { t.Error("a callback after the end") })
+	l.issue(call("y"), func(Reply) { l.end(nil) })
+	n.take(t, l.flush(), "x", "y")
+	n.take(t, deliver(l, Reply{ID: n["y"]}))
+	n.take(t, deliver(l, Reply{ID: n["x"]}))
+	if ended, err := l.Ended(); !ended || err != nil {
+		t.Errorf("ended %v with %v", ended, err)
+	}
+}
+
+// TestPanicIsNotSwallowed: unwinding a task uses a panic of its own; others go through.
+func TestPanicIsNotSwallowed(t *testing.T) {
+	l, n := newLoop(), numbers{}
+	l.spawn(func(t *task) error {
+		_, _ = t.do(call("x"))
+		panic("a bug")
+	})
+	n.take(t, l.flush(), "x")
+	defer func() {
+		if r := recover(); r != "a bug" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	deliver(l, Reply{ID: n["x"]})
+	t.Error("went on after a panic")
+}
+
+// TestNoCoroutineIsLeft: tasks that wait when their actor ends, those begun by others too,
+// leave nothing behind.
+func TestNoCoroutineIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	const tasks = 50
+	l := newLoop()
+	for i := range tasks {
+		l.spawn(func(t *task) error {
+			l.spawn(func(t *task) error {
+				t.await(func() bool { return false })
+				return nil
+			})
+			if i%2 == 0 {
+				t.sleep(time.Hour)
+			}
+			t.await(func() bool { return false })
+			return nil
+		})
+	}
+	l.turn()
+	if n := len(l.flush()); n != tasks/2 {
+		t.Fatalf("%d effects", n)
+	}
+	if n := runtime.NumGoroutine() - before; n < 2*tasks {
+		t.Fatalf("%d coroutines wait: this test cannot tell whether they are left", n)
+	}
+	l.end(nil)
+	l.flush()
+	for range 1000 { // one that has ended may be counted for a moment
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("%d coroutines are left", runtime.NumGoroutine()-before)
+}
+
+// TestClock: the wall clock counts once, at the start; from then on only the monotonic one.
+func TestClock(t *testing.T) {
+	l := &loop{}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	l.begin(Now{Wall: start, Mono: 5 * time.Hour})
+	for _, jump := range []time.Duration{0, time.Hour, -time.Hour} {
+		l.now = Now{Wall: start.Add(jump), Mono: 5*time.Hour + 3*time.Second}
+		if got := l.clock().Sub(start); got != 3*time.Second {
+			t.Errorf("wall clock off by %v: %v since the start", jump, got)
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package crawl
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TestMarks: numbers come in any order, and again; what is kept is all of them, with no
+// more of them singly than have a gap below.
+func TestMarks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		n := 1 + rng.IntN(30)
+		var m marks
+		have := map[uint64]bool{0: true} // there is no number 0
+		for range rng.IntN(60) {
+			k := uint64(1 + rng.IntN(n))
+			if m.has(k) != have[k] {
+				t.Fatalf("has(%d) is %v of %v", k, m.has(k), have)
+			}
+			m.add(k)
+			have[k] = true
+		}
+		want := blobschema.Marks{}
+		for have[want.Low+1] {
+			want.Low++
+		}
+		for k := want.Low + 1; k <= uint64(n); k++ {
+			if have[k] {
+				want.Above = append(want.Above, k)
+			}
+		}
+		if d := cmp.Diff(want, m.stored()); d != "" {
+			t.Fatalf("%v (-want +got):\n%s", have, d)
+		}
+		if uint64(len(want.Above))+want.Low != uint64(len(have)-1) {
+			t.Fatalf("%d numbers became %+v", len(have)-1, want)
+		}
+		for k := range uint64(n + 2) {
+			if missing(m.stored(), k) == have[k] {
+				t.Fatalf("missing(%d) is %v of %v", k, have[k], have)
+			}
+		}
+	}
+	var m marks
+	for _, n := range []uint64{0, 3, 2, 3, 1, 1<<64 - 1} {
+		m.add(n)
+	}
+	if d := cmp.Diff(blobschema.Marks{Low: 3, Above: []uint64{1<<64 - 1}}, m.stored()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestSentFilter: while no more links are known than half the limit the filter is exact, as
+// a plain map is; a lower depth always goes through.
+func TestSentFilter(t *testing.T) {
+	const limit = 200
+	rng := rand.New(rand.NewPCG(2, 2))
+	f, model := newSentFilter(limit), map[uint64]uint16{}
+	for range 5000 {
+		fp, depth := uint64(rng.IntN(limit/2)), uint16(rng.IntN(10))
+		old, known := model[fp]
+		want := !known || depth < old
+		if want {
+			model[fp] = depth
+		}
+		if got := f.first(fp, depth); got != want {
+			t.Fatalf("%d at depth %d: got %v, want %v (it was sent at %d: %v)", fp, depth, got, want, old, known)
+		}
+	}
+}
+
+// TestSentFilterIsBounded: however many links come the filter never holds more than its
+// limit, always knows the last half of it, and never says "sent" of one that was not.
+func TestSentFilterIsBounded(t *testing.T) {
+	const limit = 100
+	rng := rand.New(rand.NewPCG(3, 3))
+	f, sent := newSentFilter(limit), map[uint64]uint16{}
+	for i := range uint64(10_000) {
+		fp, depth := i, uint16(0)
+		if rng.IntN(2) == 0 {
+			fp, depth = uint64(rng.IntN(2000)), uint16(rng.IntN(4))
+		}
+		old, known := sent[fp]
+		if f.first(fp, depth) {
+			sent[fp] = depth
+		} else if !known || depth < old {
+			t.Fatalf("%d was taken for sent at depth %d", fp, depth)
+		}
+		if n := len(f.young) + len(f.old); n > limit {
+			t.Fatalf("%d links are held, the limit is %d", n, limit)
+		}
+	}
+	for i := range uint64(limit / 2) {
+		f.first(1_000_000+i, 5)
+	}
+	for i := range uint64(limit / 2) {
+		if f.first(1_000_000+i, 5) {
+			t.Fatalf("link %d of the last %d is forgotten", i, limit/2)
+		}
+	}
+	zero := newSentFilter(0) // holds next to nothing, and does no harm
+	if !zero.first(1, 1) || !zero.first(2, 1) || !zero.first(1, 0) || len(zero.young)+len(zero.old) > 2 {
+		t.Error("a filter without room")
+	}
+}
+
+func parseURL(t testing.TB, raw string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TestScopeHosts: seeds are https://www.example.co.uk/ and http://192.0.2.1:8080/.
+func TestScopeHosts(t *testing.T) {
+	urls := []string{
+		"https://www.example.co.uk/x", "http://www.example.co.uk/", "https://www.example.co.uk:8443/", "https://example.co.uk/",
+		"https://a.b.example.co.uk/", "https://other.co.uk/", "https://notexample.co.uk/", "https://example.co.uk.evil.example/",
+		"http://192.0.2.1:8080/", "http://192.0.2.1/", "http://192.0.2.2:8080/",
+	}
+	for kind, want := range map[blobschema.Scope]string{
+		blobschema.ScopeHost:   "++------+--",
+		blobschema.ScopeDomain: "+++++---++-",
+		blobschema.ScopeAny:    "+++++++++++",
+	} {
+		sc, err := newScope(blobschema.Settings{Scope: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, seed := range []string{"https://www.example.co.uk/", "http://192.0.2.1:8080/"} {
+			h := parseURL(t, seed).Host()
+			if news := sc.add(h); news != (kind != blobschema.ScopeAny) {
+				t.Errorf("%s: adding %s is news: %v", kind, h, news)
+			}
+			if sc.add(h) {
+				t.Errorf("%s: adding %s again is news", kind, h)
+			}
+		}
+		got := ""
+		for _, u := range urls {
+			if sc.host(parseURL(t, u).Host()) {
+				got += "+"
+			} else {
+				got += "-"
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s of %v", kind, got, want, urls)
+		}
+	}
+}
+
+func TestScopePatterns(t *testing.T) {
+	for _, c := range []struct {
+		include, exclude []string
+		url              string
+		want             bool
+	}{
+		{nil, nil, "https://a.example/x", true},
+		{[]string{"/docs/"}, nil, "https://a.example/docs/1", true},
+		{[]string{"/docs/"}, nil, "https://a.example/blog/1", false},
+		{[]string{"/docs/", "/blog/"}, nil, "https://a.example/blog/1", true},
+		{nil, []string{`\.pdf$`}, "https://a.example/x.pdf", false},
+		{nil, []string{`\.pdf$`}, "https://a.example/x.pdf?1", true},
+		{[]string{"/docs/"}, []string{`\.pdf$`}, "https://a.example/docs/x.pdf", false}, // both match
+		{nil, []string{"a", "^https://b"}, "https://b.example/", false},
+		{nil, []string{"^b.example"}, "https://b.example/", true}, // the whole URL is matched
+	} {
+		sc, err := newScope(blobschema.Settings{Include: c.include, Exclude: c.exclude})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sc.patterns(parseURL(t, c.url)); got != c.want {
+			t.Errorf("%s with %q without %q: got %v", c.url, c.include, c.exclude, got)
+		}
+	}
+	for _, s := range []blobschema.Settings{{Include: []string{"("}}, {Exclude: []string{"x", "[z-a]"}}} {
+		if _, err := newScope(s); err == nil {
+			t.Errorf("%+v is a scope", s)
+		}
+	}
+}
+
+func TestScopeDepth(t *testing.T) {
+	for _, c := range []struct {
+		most, depth int
+		want        bool
+	}{{-1, 0, true}, {-1, 1 << 16, true}, {0, 0, true}, {0, 1, false}, {3, 3, true}, {3, 4, false}} {
+		sc, err := newScope(blobschema.Settings{MaxDepth: c.most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sc.depth(c.depth); got != c.want {
+			t.Errorf("depth %d of %d: got %v", c.depth, c.most, got)
+		}
+	}
+}
+
+// TestAppendCommit: the ranges name exactly the commits before the next one, each with its
+// fence, and there are as many ranges as fences.
+func TestAppendCommit(t *testing.T) {
+	type seqFence struct{ seq, fence uint64 }
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 100 {
+		var ranges []blobschema.CommitRange
+		var want, got []seqFence
+		fences := 0
+		fence, last := uint64(1), uint64(0) // last is the fence of the commit before, seq-1
+		for seq := uint64(1); seq <= 30; seq++ {
+			before := slices.Clone(ranges)
+			next := appendCommit(ranges, last, seq-1)
+			if !slices.Equal(before, ranges) {
+				t.Fatal("the ranges of an older manifest changed")
+			}
+			ranges = next
+			if seq > 1 {
+				want = append(want, seqFence{seq - 1, last})
+			}
+			if rng.IntN(4) == 0 {
+				fence += uint64(1 + rng.IntN(3)) // another step
+			}
+			if fence != last {
+				fences++
+			}
+			last = fence
+		}
+		for _, r := range ranges {
+			for seq := r.From; seq <= r.To; seq++ {
+				got = append(got, seqFence{seq, r.Fence})
+			}
+		}
+		if !slices.Equal(got, want) || len(ranges) > fences {
+			t.Fatalf("ranges %v (%d fences) name %v, want %v", ranges, fences, got, want)
+		}
+	}
+	if got := appendCommit(nil, 0, 0); got != nil {
+		t.Errorf("before the first commit there is %v", got)
+	}
+}
+
+// TestHostPacks: a power of two, so that a host moves to one of two packs when they double,
+// and no more hosts in a pack than a table item has room for.
+func TestHostPacks(t *testing.T) {
+	for hosts, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 1000: 1, 1001: 2, 2000: 2, 2001: 4, 4000: 4, 4001: 8, 1_000_000: 1024} {
+		if got := HostPacks(hosts); got != want {
+			t.Errorf("%d hosts: %d packs, want %d", hosts, got, want)
+		}
+	}
+}
+
+// TestMergedReplace: the new run takes the place of the first it was made of; others, those
+// that came since too, stay in their order. Only objects that are nothing but runs are
+// dropped.
+func TestMergedReplace(t *testing.T) {
+	runs := func(spec ...string) (out []blobschema.RunRef) {
+		for _, s := range spec {
+			ref := blobschema.RunRef{}
+			if _, err := fmt.Sscanf(s, "%1s%d", &ref.Object, &ref.Tier); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, ref)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name             string
+		runs, from, want []blobschema.RunRef
+		to               string
+		dropped          []string
+	}{
+		{"commits", runs("a0", "b0", "c0"), runs("a0", "b0"), runs("m1", "c0"), "m1", nil},
+		{"runs", runs("a1", "b1", "c0"), runs("a1", "b1"), runs("m2", "c0"), "m2", []string{"a", "b"}},
+		{"among others", runs("x2", "a0", "y1", "b0", "z0"), runs("a0", "b0"), runs("x2", "m1", "y1", "z0"), "m1", nil},
+		{"all", runs("a0"), runs("a0"), runs("m1"), "m1", nil},
+	} {
+		m := &merged{from: c.from, to: runs(c.to)[0]}
+		before := slices.Clone(c.runs)
+		got, dropped := m.replace(c.runs)
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		if d := cmp.Diff(c.dropped, dropped); d != "" {
+			t.Errorf("%s: dropped (-want +got):\n%s", c.name, d)
+		}
+		if d := cmp.Diff(before, c.runs); d != "" {
+			t.Errorf("%s: the runs of the last manifest changed:\n%s", c.name, d)
+		}
+	}
+}
+
+// TestWantedParts: of a run, the blocks of the wanted slots are read and no others, and
+// neighbours in one go.
+func TestWantedParts(t *testing.T) {
+	h, err := partition.NewHash([16]byte{}, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(5, 5))
+	run := &blobschema.Run{}
+	for slot := range partition.Slot(64) {
+		for n := range 2000 {
+			url := fmt.Sprintf("https://h%d.example/%x/%x/%d", slot, rng.Uint64(), rng.Uint64(), n)
+			run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Host: fmt.Sprintf("h%d.example", slot), URL: url})
+		}
+	}
+	data, ref := blobschema.EncodeRun(run, h)
+	ix, err := blobschema.OpenRun(data[ref.Index:], ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slots := range [][]partition.Slot{{0}, {63}, {3, 4, 5}, {0, 63}, {1, 20, 21, 40}} {
+		parts := wantedParts(ix, slots)
+		var read int64
+		for i := range parts {
+			parts[i].data = data[parts[i].at:][:parts[i].length]
+			read += parts[i].length
+		}
+		got, err := joinSlots(h, slots, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range slots {
+			if got[s] == nil || len(got[s].Queued) != 2000 {
+				t.Errorf("slots %v: slot %d is not whole", slots, s)
+			}
+		}
+		if most := int64(len(data)) * int64(len(slots)+2) / 32; read > most {
+			t.Errorf("slots %v: %d of %d bytes are read", slots, read, len(data))
+		}
+		if len(slots) == 3 && len(parts) != 1 {
+			t.Errorf("slots %v: %d reads", slots, len(parts))
+		}
+	}
+	short := wantedParts(ix, []partition.Slot{5})
+	short[0].data = data[short[0].at:][:short[0].length-1]
+	if _, err := joinSlots(h, []partition.Slot{5}, short); err == nil {
+		t.Error("a part that is cut short is taken")
+	}
+}
