@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestSlotsAreEven(t *testing.T) {
 		const perSlot = 12
 		counts := make([]int, m)
 		for i := range perSlot * m {
-			s := h.Slot(fmt.Sprintf("host%d.example.org", i))
+			s := h.Slot("host" + strconv.Itoa(i) + ".example.org")
 			if int(s) >= m {
 				t.Fatalf("slot %d of %d", s, m)
 			}

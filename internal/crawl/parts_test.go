@@ -302,14 +302,15 @@ func TestMergedReplace(t *testing.T) {
 // TestWantedParts: of a run, the blocks of the wanted slots are read and no others, and
 // neighbours in one go.
 func TestWantedParts(t *testing.T) {
-	h, err := partition.NewHash([16]byte{}, 64)
+	const slots, each = 20, 2000
+	h, err := partition.NewHash([16]byte{}, slots)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 5))
 	run := &blobschema.Run{}
-	for slot := range partition.Slot(64) {
-		for n := range 2000 {
+	for slot := range partition.Slot(slots) {
+		for n := range each {
 			url := fmt.Sprintf("https://h%d.example/%x/%x/%d", slot, rng.Uint64(), rng.Uint64(), n)
 			run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Host: fmt.Sprintf("h%d.example", slot), URL: url})
 		}
@@ -319,27 +320,27 @@ func TestWantedParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, slots := range [][]partition.Slot{{0}, {63}, {3, 4, 5}, {0, 63}, {1, 20, 21, 40}} {
-		parts := wantedParts(ix, slots)
+	for _, wanted := range [][]partition.Slot{{0}, {slots - 1}, {3, 4, 5}, {0, slots - 1}, {1, 9, 10, 15}} {
+		parts := wantedParts(ix, wanted)
 		var read int64
 		for i := range parts {
 			parts[i].data = data[parts[i].at:][:parts[i].length]
 			read += parts[i].length
 		}
-		got, err := joinSlots(h, slots, parts)
+		got, err := joinSlots(h, wanted, parts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range slots {
-			if got[s] == nil || len(got[s].Queued) != 2000 {
-				t.Errorf("slots %v: slot %d is not whole", slots, s)
+		for _, s := range wanted {
+			if got[s] == nil || len(got[s].Queued) != each {
+				t.Errorf("slots %v: slot %d is not whole", wanted, s)
 			}
 		}
-		if most := int64(len(data)) * int64(len(slots)+2) / 32; read > most {
-			t.Errorf("slots %v: %d of %d bytes are read", slots, read, len(data))
+		if most := int64(len(data)) * int64(2*len(wanted)+1) / slots; read > most {
+			t.Errorf("slots %v: %d of %d bytes are read", wanted, read, len(data))
 		}
-		if len(slots) == 3 && len(parts) != 1 {
-			t.Errorf("slots %v: %d reads", slots, len(parts))
+		if len(wanted) == 3 && len(parts) != 1 {
+			t.Errorf("slots %v: %d reads", wanted, len(parts))
 		}
 	}
 	short := wantedParts(ix, []partition.Slot{5})

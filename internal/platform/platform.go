@@ -61,8 +61,13 @@ func fromStore(s *local.Store, sync func([]string) error) (*Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
+	table := s.Collection("records", KeyField)
 	return &Platform{
-		Table: s.Collection("records", KeyField), Bucket: b, Sync: sync, Exclusive: true, Close: s.Close,
+		Table: table, Bucket: b, Sync: sync, Exclusive: true,
+		Close: func() error {
+			_ = table.Close() // fails only if it was closed already
+			return s.Close()
+		},
 		Topic: func(q string) (*pubsub.Topic, error) { return s.Topic(q), nil },
 		Subscription: func(q string) (*pubsub.Subscription, error) {
 			return s.Subscription(q, local.SubscriptionOptions{}), nil

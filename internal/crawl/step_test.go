@@ -1,0 +1,359 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+func urls(t testing.TB, raw ...string) (out []weburl.URL) {
+	t.Helper()
+	for _, r := range raw {
+		out = append(out, parseURL(t, r))
+	}
+	return out
+}
+
+func newCrawl(partitions int) blobschema.Crawl {
+	return blobschema.Crawl{
+		ID: "test", HashKey: make([]byte, 16), Created: epoch, Slots: 64, Partitions: partitions,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, Delay: time.Second, UserAgent: "test"},
+	}
+}
+
+// ofPartition is a host that belongs to a partition.
+func ofPartition(t testing.TB, c blobschema.Crawl, p partition.ID) string {
+	t.Helper()
+	h, err := NewHash(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := partition.NewMap(c.Slots, c.Partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		if host := fmt.Sprintf("h%d.example", i); m.Owner(h.Slot(host)) == p {
+			return host
+		}
+	}
+}
+
+const pages = 50
+
+// all are the addresses of a site's pages.
+func all(host string) (out []string) {
+	for i := range pages {
+		out = append(out, fmt.Sprintf("https://%s/%d", host, i))
+	}
+	return out
+}
+
+// TestStepCost pins what a small crawl costs: 50 pages of one host, a second apart, are
+// two commits, one half a minute after the begin, one at the end. Whoever changes a number
+// here changes the bill: put up a good reason, or the number back.
+func TestStepCost(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(int) []string { return all(host) })
+
+	b := NewBegin(c, urls(t, all(host)[0]), nil)
+	counts, err := w.run(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{
+		"ReadRecords": 1, // which crawl is active
+		"PutObject":   1, // the seeds
+		"WriteRecord": 2, // the crawl, and that it is the active one
+	}
+	if d := cmp.Diff(want, counts); d != "" {
+		t.Errorf("to begin (-want +got):\n%s", d)
+	}
+	c, _, _ = b.Crawl()
+
+	report, counts := w.tick(c.ID)
+	want = map[string]int{
+		"ReadRecords": 3, // the crawl, its wish and its grants in one; all heads; the crawl to change it
+		"GetObject":   1, // the seeds
+		"Send":        2, // their mail, a wake
+		"WriteRecord": 1, // that they were sent
+	}
+	if d := cmp.Diff(want, counts); d != "" || len(report.Woken) != 1 {
+		t.Errorf("first tick wakes %v (-want +got):\n%s", report.Woken, d)
+	}
+
+	s, counts := w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	delete(counts, "Sleep") // costs nothing
+	want = map[string]int{
+		"Fetch":       1 + pages, // robots.txt
+		"ReadRecords": 4,         // the head; and at the begin and with each commit the wish
+		"WriteRecord": 4,         // the lease, two commits, the lease's end
+		"PutObject":   4,         // a WARC and a commit, twice
+		"Work":        2,         // to encode the commits
+		"Receive":     4,         // the seeds; then every 20 s
+		"Acknowledge": 1,
+	}
+	if d := cmp.Diff(want, counts); d != "" {
+		t.Errorf("the step (-want +got):\n%s", d)
+	}
+	head := blobschema.HeadKey(c.ID, 0)
+	if d := cmp.Diff([]string{head, head, head, head}, w.written); d != "" {
+		t.Errorf("records written (-want +got):\n%s", d)
+	}
+	wantPut := []string{
+		"test/warc/orbweaver-test-p00000-f00000001-000001.warc", "test/p00000/c0000000001-f00000001",
+		"test/warc/orbweaver-test-p00000-f00000001-000002.warc", "test/p00000/c0000000002-f00000001",
+	}
+	if d := cmp.Diff(wantPut, w.put); d != "" {
+		t.Errorf("objects put (-want +got):\n%s", d)
+	}
+	checkPages(t, w, c.ID, 0, all(host))
+	h := w.head(c.ID, 0)
+	if h.Owner != "" || h.Fence != 1 || h.Seq != 2 || h.Published != 2 || h.Applied != 1 || h.Totals.Pages != pages || h.Totals.Pending != 0 || !h.Due.IsZero() {
+		t.Errorf("the head is %+v", h)
+	}
+	if len(w.mail) != 1 { // the wake, which is the trigger's to acknowledge
+		t.Errorf("%d messages are left", len(w.mail))
+	}
+	checkIdleSteps(t, w, c, s.Warm())
+}
+
+// checkIdleSteps: steps that were woken for nothing.
+func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
+	t.Helper()
+	for _, k := range []struct {
+		name string
+		warm *Warm
+		gets int
+	}{{"warm", warm, 0}, {"cold", nil, 1}} { // the commit that the head names
+		_, counts := w.step(StepConfig{Crawl: c, Process: "p"}, k.warm)
+		delete(counts, "Sleep")
+		want := map[string]int{"ReadRecords": 2, "WriteRecord": 2, "Receive": 1}
+		if k.gets > 0 {
+			want["GetObject"] = k.gets
+		}
+		if d := cmp.Diff(want, counts); d != "" {
+			t.Errorf("a %s step with nothing to do (-want +got):\n%s", k.name, d)
+		}
+	}
+	report, counts := w.tick(c.ID)
+	want := map[string]int{
+		"ReadRecords": 3, // the crawl, its wish and its grants; the heads; a pack of hosts
+		"GetObject":   3, // the manifest, and the two commits, for their hosts
+		"WriteRecord": 1, // the pack
+	}
+	if d := cmp.Diff(want, counts); d != "" || !report.Quiet || report.Finished {
+		t.Errorf("the tick that copies hosts: %+v (-want +got):\n%s", report, d)
+	}
+	report, counts = w.tick(c.ID)
+	if d := cmp.Diff(map[string]int{"ReadRecords": 2}, counts); d != "" || !report.Finished {
+		t.Errorf("an idle tick: %+v (-want +got):\n%s", report, d)
+	}
+	var pack HostPack
+	w.record(blobschema.HostsKey(c.ID, 0, 0), &pack)
+	if got := pack.Hosts["www.example"]; got.Commit != 2 || got.Requests != 1+pages || got.Response != fetchTime {
+		t.Errorf("the pack of hosts is %+v", pack)
+	}
+}
+
+// checkPages fails unless a partition shows exactly these pages, each once (I8).
+func checkPages(t *testing.T, w *world, crawl string, p partition.ID, want []string) {
+	t.Helper()
+	once := map[string]int{}
+	for _, u := range want {
+		once[u] = 1
+	}
+	if d := cmp.Diff(once, w.visible(crawl, p)); d != "" {
+		t.Errorf("pages of partition %d (-want +got):\n%s", p, d)
+	}
+}
+
+// TestMailCost: links to another partition that are found one by one wait, and go into one
+// message.
+func TestMailCost(t *testing.T) {
+	c := newCrawl(2)
+	here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
+	w := newWorld(t)
+	w.web = site(t, here, pages, func(i int) []string { return append(all(here), all(there)[i]) })
+	c = w.begin(c, all(here)[0])
+	w.queues = map[string][]Message{blobschema.MailboxQueue(0): w.queues[blobschema.MailboxQueue(0)]}
+
+	_, counts := w.step(StepConfig{Crawl: c, Process: "p", MailEvery: time.Hour}, nil)
+	delete(counts, "Sleep")
+	want := map[string]int{
+		"Fetch": 1 + pages, "ReadRecords": 4, "WriteRecord": 4, "PutObject": 4, "Work": 2, "Receive": 4, "Acknowledge": 1,
+		"Send": 1,
+	}
+	if d := cmp.Diff(want, counts); d != "" {
+		t.Errorf("the step (-want +got):\n%s", d)
+	}
+	checkPages(t, w, c.ID, 0, all(here))
+	sent := w.queues[blobschema.MailboxQueue(1)]
+	if len(sent) != 1 {
+		t.Fatalf("%d messages", len(sent))
+	}
+	m, err := blobschema.DecodeMail(sent[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range m.URLs {
+		got = append(got, q.URL)
+		if want := uint16(2); q.Depth != want && q.URL != all(there)[0] {
+			t.Errorf("%s has depth %d, not %d", q.URL, q.Depth, want)
+		}
+	}
+	slices.Sort(got)
+	if d := cmp.Diff(slices.Sorted(slices.Values(all(there))), got); d != "" || m.From != 0 || m.To != 1 || m.Number != 1 {
+		t.Errorf("mail %d from %d to %d (-want +got):\n%s", m.Number, m.From, m.To, d)
+	}
+	if d := cmp.Diff([]uint64{0, 1}, w.head(c.ID, 0).Sent); d != "" {
+		t.Errorf("mail sent as the head says (-want +got):\n%s", d)
+	}
+}
+
+// TestRepeatedMail: mail that is delivered again is known by its number: it is acknowledged
+// with the next commit and changes nothing.
+func TestRepeatedMail(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(int) []string { return nil })
+	c = w.begin(c, all(host)...)
+	box := blobschema.MailboxQueue(0)
+	mail := w.queues[box][0].Body
+	for range 3 {
+		if _, err := w.apply(Send{Queue: box, Bodies: [][]byte{mail}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	checkPages(t, w, c.ID, 0, all(host))
+	if _, err := w.apply(Send{Queue: box, Bodies: [][]byte{mail}}); err != nil {
+		t.Fatal(err)
+	}
+	_, counts := w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if counts["Fetch"] != 0 || counts["Acknowledge"] != 1 || len(w.queues[box]) != 0 || len(w.mail) != 1 {
+		t.Errorf("%v, %d messages are left", counts, len(w.mail))
+	}
+	if h := w.head(c.ID, 0); h.Applied != 1 || h.Totals.Known != pages {
+		t.Errorf("the head is %+v", h)
+	}
+}
+
+// TestLease: of a lease that is held, expired, released, or another process's where there
+// can be none.
+func TestLease(t *testing.T) {
+	c := newCrawl(1)
+	for _, k := range []struct {
+		name      string
+		owner     string
+		until     time.Duration
+		exclusive bool
+		err       error
+		crashed   bool // hosts are left alone for a pace, as nobody knows what was asked last
+	}{
+		{"held", "q/1", time.Second, false, ErrLeaseTaken, false},
+		{"held by a step of this process", "p/1", time.Second, true, ErrLeaseTaken, false},
+		{"held by another process that is gone", "q/1", time.Second, true, nil, true},
+		{"of a process whose name begins alike", "pp/1", time.Second, true, nil, true},
+		{"expired", "q/1", 0, false, nil, true},
+		{"released", "", 0, false, nil, false},
+	} {
+		w := newWorld(t)
+		c := w.begin(c, "https://www.example/0")
+		w.web = site(t, "www.example", 1, func(int) []string { return nil })
+		old := blobschema.Head{Fence: 7, Owner: k.owner, LeaseUntil: epoch.Add(w.now + k.until)}
+		if _, err := w.apply(WriteRecord{Key: blobschema.HeadKey(c.ID, 0), Value: encodeJSON(old)}); err != nil {
+			t.Fatal(err)
+		}
+		began, first := w.now, time.Duration(0)
+		serve := w.web
+		w.web = func(req page.Request) *page.Outcome {
+			if first == 0 {
+				first = w.now - fetchTime - began
+			}
+			return serve(req)
+		}
+		s, err := NewStep(StepConfig{Crawl: c, Process: "p", Exclusive: k.exclusive}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts, err := w.run(s)
+		if !errors.Is(err, k.err) || k.err != nil && (counts["WriteRecord"] != 0 || s.Warm() != nil) {
+			t.Errorf("%s: %v, %v", k.name, err, counts)
+		}
+		if k.err != nil {
+			continue
+		}
+		if h := w.head(c.ID, 0); h.Fence != 8 || h.Owner != "" || h.Totals.Pages != 1 {
+			t.Errorf("%s: the head is %+v", k.name, h)
+		}
+		if k.crashed != (first >= c.Settings.Delay) {
+			t.Errorf("%s: the first request began after %v, the pace is %v", k.name, first, c.Settings.Delay)
+		}
+	}
+}
+
+// TestLeaseLost: a step whose head was replaced by another's writes nothing any more.
+func TestLeaseLost(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	c = w.begin(c, all(host)...)
+	serve := site(t, host, pages, func(int) []string { return nil })
+	key, asked := blobschema.HeadKey(c.ID, 0), 0
+	w.web = nil
+	s, err := NewStep(StepConfig{Crawl: c, Process: "p"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := encodeJSON(blobschema.Head{Fence: 9, Owner: "q/9"})
+	w.web = func(req page.Request) *page.Outcome {
+		if asked++; asked == 10 {
+			if _, err := w.apply(WriteRecord{Key: key, Value: theirs, Revision: w.table[key].Revision}); err != nil {
+				t.Error(err)
+			}
+		}
+		return serve(req)
+	}
+	if _, err := w.run(s); !errors.Is(err, ErrLeaseLost) || s.Warm() != nil {
+		t.Errorf("the step ended with %v", err)
+	}
+	if got := w.table[key].Value; string(got) != string(theirs) {
+		t.Errorf("the head is %s", got)
+	}
+	if w.counts["Acknowledge"] != 0 {
+		t.Error("mail was acknowledged without a commit")
+	}
+}
+
+// TestStop: a step that is told to stop aborts what is under way, commits what is done,
+// and lets the lease go.
+func TestStop(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(int) []string { return nil })
+	c = w.begin(c, all(host)...)
+	before := runtime.NumGoroutine()
+	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 10 * time.Second}, nil)
+	noneLeft(t, before)
+	h := w.head(c.ID, 0)
+	if h.Owner != "" || h.Seq != 1 || h.Totals.Pages != 10 || h.Totals.Pending != pages-10 || h.Due.IsZero() {
+		t.Errorf("the head is %+v", h)
+	}
+	if n := len(w.visible(c.ID, 0)); n != 10 {
+		t.Errorf("%d pages are visible", n)
+	}
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil) // the next one does the rest
+	checkPages(t, w, c.ID, 0, all(host))
+}
