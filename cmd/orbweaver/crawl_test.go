@@ -245,11 +245,8 @@ func TestComparesWithTheTruth(t *testing.T) {
 	}
 }
 
-// TestDemo is the demo as it is. It takes half a minute.
+// TestDemo is the demo as it is.
 func TestDemo(t *testing.T) {
-	if os.Getenv("ORBWEAVER_SLOW_TESTS") == "" {
-		t.Skip("set ORBWEAVER_SLOW_TESTS to run it")
-	}
 	cmd, out, errOut := program(t, "demo", "--quiet")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, errOut)

@@ -21,7 +21,7 @@ import (
 // How the demo asks: often enough to be had in seconds, few enough times that what
 // never answers is given up soon.
 const (
-	demoWait     = 200 * time.Millisecond // before a second attempt
+	demoWait     = 200 * time.Millisecond // before a second attempt, and the unit of back-off
 	demoAttempts = 2
 )
 
@@ -65,7 +65,7 @@ func runDemo(cmd *cobra.Command, f *crawlFlags) (err error) {
 	rep := newReporter(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
-	web, stop, err := serveWeb(demoConfig())
+	web, stop, err := serveWeb(simweb.Demo())
 	if err != nil {
 		return err
 	}
@@ -97,15 +97,6 @@ func runDemo(cmd *cobra.Command, f *crawlFlags) (err error) {
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "equal to the ground truth: %s\n", plural(int64(len(demoTruth(web).Pages)), "URL"))
 	return err
-}
-
-// demoConfig is the demo web, but for what takes minutes however fast the rest is: hosts
-// that say they are overloaded are left alone for 20 seconds or more. No robots.txt says
-// so, and of the seeds this one has the fewest pages that do, on different hosts.
-func demoConfig() simweb.Config {
-	c := simweb.Demo()
-	c.Seed, c.Robots.Error = 1452, 0
-	return c
 }
 
 // serveWeb serves a made-up web until stop is called.

@@ -61,7 +61,7 @@ func all(host string) (out []string) {
 
 // TestStepCost pins what a small crawl costs: 50 pages of one host, a second apart, are
 // two commits, one half a minute after the begin, one at the end. Whoever changes a number
-// here changes the bill: put up a good reason, or the number back.
+// here changes the bill, and needs a good reason.
 func TestStepCost(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
