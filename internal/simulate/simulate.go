@@ -87,7 +87,7 @@ type Result struct {
 
 // Bounds that a run must end within.
 const (
-	maxEvents  = 400_000
+	maxEvents  = 4_000_000 // a local platform looks for wakes 30 times a second
 	maxVirtual = 60 * 24 * time.Hour
 )
 
