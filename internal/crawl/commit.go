@@ -215,7 +215,10 @@ func (s *Step) snapshotTotals() blobschema.Totals {
 // nextHead is the head that names a commit. It renews the lease.
 func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head {
 	h := s.head
-	h.Commit, h.Seq, h.Epoch, h.Crashes = object, man.Seq, man.Epoch, 0
+	h.Commit, h.Seq, h.Epoch = object, man.Seq, man.Epoch
+	if settled(&man.Totals) > settled(&s.head.Totals) {
+		h.Crashes = 0 // only progress ends a loop of crashes, not a commit by itself
+	}
 	h.Wish, h.Scope = man.Wish, man.NewScope
 	h.Totals = man.Totals
 	h.Applied = s.appliedIn(man)
@@ -225,6 +228,14 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	}
 	h.Due = s.due(man.Slots)
 	return h
+}
+
+// settled is the number of URLs that have their outcome.
+func settled(t *blobschema.Totals) (n int64) {
+	for _, c := range t.Outcomes {
+		n += c
+	}
+	return n
 }
 
 // appliedIn counts the mail that a manifest says is applied.
@@ -356,7 +367,7 @@ func (s *Step) finish(t *task) error {
 		return err
 	}
 	h := s.head
-	h.Owner, h.Crashes = "", 0
+	h.Owner = ""
 	h.Published = s.st.man.Seq
 	if len(s.unsent) > 0 {
 		h.Published = slices.Min(s.unsent) - 1

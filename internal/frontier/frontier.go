@@ -289,6 +289,7 @@ func (f *Frontier) Delta() (*blobschema.Run, []blobschema.HostObservation) {
 // unloaded, and appended entries need no copy in memory.
 func (f *Frontier) Committed() {
 	f.committed = f.delta
+	defer f.room() // now slots can be unloaded: keep to the memory bound also while all is busy
 	if f.unloaded == 0 {
 		return
 	}

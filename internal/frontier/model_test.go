@@ -526,3 +526,21 @@ func bySlot(list []blobschema.SlotSummary) func(func(partition.Slot, blobschema.
 		}
 	}
 }
+
+// TestFreshFrontierIsBounded: the memory bound holds from the first commit on, also
+// where nothing was ever unloaded before.
+func TestFreshFrontierIsBounded(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second, MaxResident: 30})
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 400 {
+		p.add(someURL(rng))
+	}
+	p.beginCommit()
+	p.endCommit()
+	for range 10 {
+		p.want()
+	}
+	if p.f.resident > 30 || p.f.unloaded == 0 {
+		t.Errorf("%d resident, %d slots unloaded", p.f.resident, p.f.unloaded)
+	}
+}
