@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func (m *Map) Plan(partitions []ID) ([]Move, error) {
 	want := slices.Clone(partitions)
 	slices.Sort(want)
 	want = slices.Compact(want)
-	if len(want) == 0 || len(want) > len(m.owners) {
+	if len(want) == 0 || len(want) > len(m.owners) || want[len(want)-1] >= MaxPartitions {
 		return nil, fmt.Errorf("cannot deal %d slots to %d partitions", len(m.owners), len(want))
 	}
 	have := make(map[ID]int, len(want))
@@ -143,6 +144,7 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 	if len(b) == 0 || b[0] != 1 {
 		return fmt.Errorf("%w: unknown version", errMap)
 	}
+	whole := b
 	b = b[1:]
 	next := func() (uint64, bool) {
 		v, n := binary.Uvarint(b)
@@ -167,6 +169,10 @@ func (m *Map) UnmarshalBinary(b []byte) error {
 	}
 	if len(b) != 0 {
 		return errMap
+	}
+	got := &Map{epoch: Epoch(epoch), owners: owners}
+	if again, err := got.MarshalBinary(); err != nil || !bytes.Equal(again, whole) {
+		return errMap // another spelling of a number: not what MarshalBinary wrote
 	}
 	m.epoch, m.owners = Epoch(epoch), owners
 	return nil

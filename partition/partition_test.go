@@ -511,3 +511,19 @@ func BenchmarkPlan(b *testing.B) {
 		}
 	}
 }
+
+func TestMapOneSpelling(t *testing.T) {
+	if new(partition.Map).UnmarshalBinary([]byte{1, 0x81, 0x00, 1, 0}) == nil {
+		t.Error("epoch 1 in two bytes was taken")
+	}
+}
+
+func TestPlanRefusesWhatCannotBeStored(t *testing.T) {
+	m, err := partition.NewMap(4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Plan([]partition.ID{0, partition.MaxPartitions}); err == nil {
+		t.Error("a partition beyond the last was planned")
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -27,13 +28,17 @@ func (s *Step) take(t *task) error {
 			return err
 		}
 	}
-	if head.Owner != "" {
+	crashed := head.Owner != ""
+	if crashed {
 		void := s.cfg.Exclusive && !ownedBy(head.Owner, s.cfg.Process)
 		if s.now.Wall.Before(head.LeaseUntil) && !void {
 			return ErrLeaseTaken
 		}
-		s.floor = s.clock()
+		head.Floor = s.clock().UTC()
 		head.Crashes++
+	}
+	if s.clock().Sub(head.Floor) < polite.MaxCrawlDelay { // also for the steps after this one
+		s.floor = head.Floor
 	}
 	warm := s.head.Commit
 	s.head, s.rev = head, rec.Revision
@@ -43,7 +48,7 @@ func (s *Step) take(t *task) error {
 	if err := s.writeHead(t, next); err != nil {
 		return err
 	}
-	if s.st != nil && (warm != head.Commit || !s.floor.IsZero()) {
+	if s.st != nil && (warm != head.Commit || crashed) {
 		s.st = nil // another step has committed since, or crashed: start afresh
 	}
 	return nil
