@@ -357,3 +357,28 @@ func TestStop(t *testing.T) {
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil) // the next one does the rest
 	checkPages(t, w, c.ID, 0, all(host))
 }
+
+// TestFloorOutlivesStep: after a takeover from a crash hosts rest for a pace, also if
+// the step that took over has ended meanwhile (I9).
+func TestFloorOutlivesStep(t *testing.T) {
+	c, host, w := newCrawl(1), "www.example", newWorld(t)
+	serve := site(t, host, pages, func(int) []string { return nil })
+	var takeover time.Duration
+	w.web = func(r page.Request) *page.Outcome {
+		if began := w.now - fetchTime; takeover > 0 && began < takeover+c.Settings.Delay {
+			t.Errorf("%s %v after a takeover", r.URL, began-takeover)
+		}
+		return serve(r)
+	}
+	c = w.begin(c, all(host)...)
+	w.step(StepConfig{Crawl: c, Process: "p1", Exclusive: true, Deadline: 10 * time.Second}, nil)
+	w.now += 5 * time.Second
+	key, h := blobschema.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, asked, crashed
+	h.Fence, h.Owner, h.LeaseUntil = h.Fence+1, "p2/2", epoch.Add(w.now+time.Minute)
+	if _, err := w.apply(WriteRecord{Key: key, Value: encodeJSON(h), Revision: w.table[key].Revision}); err != nil {
+		t.Fatal(err)
+	}
+	takeover = w.now
+	w.step(StepConfig{Crawl: c, Process: "p3", Exclusive: true, Deadline: 100 * time.Millisecond}, nil)
+	w.step(StepConfig{Crawl: c, Process: "p4", Exclusive: true, Deadline: 10 * time.Second}, nil)
+}
