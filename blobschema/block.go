@@ -31,7 +31,7 @@ func (e *runEncoder) add(b BlockRef) {
 }
 
 // seen makes blocks of settled URLs: how many there are of each slot, then the
-// differences of fingerprints, then generations and states. The differences are
+// differences of fingerprints, then generations, states and origins. The differences are
 // turned round, first the high byte of each, then the next: where a slot holds
 // many, the high bytes are zeros, and fingerprints have nothing else to save.
 func (e *runEncoder) seen(all []Seen) {
@@ -54,9 +54,21 @@ func (e *runEncoder) seen(all []Seen) {
 		}
 		raw = appendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].Generation) })
 		raw = appendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].State) })
-		e.raw = raw
+		e.raw = appendOrigins(raw, len(s), func(i int) Origin { return s[i].Origin })
 		e.add(BlockRef{Kind: SeenBlock, First: s[0].Slot, Last: s[len(s)-1].Slot, Entries: int64(len(s))})
 	}
+}
+
+// appendOrigins writes two columns.
+func appendOrigins(dst []byte, n int, at func(i int) Origin) []byte {
+	dst = appendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Partition) })
+	return appendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Seq) })
+}
+
+// origins reads what appendOrigins wrote.
+func (c *cursor) origins(n int, at func(i int) *Origin) {
+	c.column(n, partition.MaxPartitions-1, func(i int, v uint64) { at(i).Partition = partition.ID(v) })
+	c.column(n, 1<<32-1, func(i int, v uint64) { at(i).Seq = uint32(v) })
 }
 
 // appendSlots writes a sorted column of slots as runs: difference and count.
@@ -122,6 +134,7 @@ func (e *runEncoder) queued(all []Queued) {
 		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Attempts) })
 		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Flags) })
 		raw = appendColumn(raw, len(q), func(i int) uint64 { return zigzag(q[i].NotBefore) })
+		raw = appendOrigins(raw, len(q), func(i int) Origin { return q[i].Former })
 		e.raw = e.texts.append(raw)
 		e.add(BlockRef{Kind: QueuedBlock, First: q[0].Slot, Last: q[len(q)-1].Slot, Entries: int64(len(q)),
 			Host: q[0].Host, Rank: q[0].Rank})
@@ -259,11 +272,12 @@ func (d *blockDecoder) seen(c *cursor, n int, ref BlockRef, into *Run) {
 		s[i].Fingerprint = fp
 	}
 	c.column(n, 1<<32-1, func(i int, v uint64) { s[i].Generation = uint32(v) })
-	c.column(n, uint64(Refused), func(i int, v uint64) {
+	c.column(n, uint64(Forwarded), func(i int, v uint64) {
 		if s[i].State = State(v); s[i].State == Pending {
 			c.fail("settled URL that is pending")
 		}
 	})
+	c.origins(n, func(i int) *Origin { return &s[i].Origin })
 }
 
 func (d *blockDecoder) queued(c *cursor, n int, ref BlockRef, into *Run) {
@@ -296,6 +310,7 @@ func (d *blockDecoder) queued(c *cursor, n int, ref BlockRef, into *Run) {
 	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Attempts = uint8(v) })
 	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
 	c.column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
+	c.origins(n, func(i int) *Origin { return &q[i].Former })
 	d.texts.read(c, n, maxURL, maxBlockText)
 	for i := 0; i < n && c.err == nil; i++ {
 		if startsHost(q, i) {

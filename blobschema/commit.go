@@ -44,6 +44,9 @@ type HostObservation struct {
 	Requests      uint64         `cbor:"6,keyasint,omitempty"`
 	Failures      uint64         `cbor:"7,keyasint,omitempty"`
 	Score         float64        `cbor:"8,keyasint,omitempty"`
+	Known         uint64         `cbor:"9,keyasint,omitempty"`  // URLs, as far as examined
+	Pending       uint64         `cbor:"10,keyasint,omitempty"` // of them not settled
+	Capped        uint64         `cbor:"11,keyasint,omitempty"` // links left out for the cap on Known
 }
 
 // The sections of a commit object. All are there but the run of an empty state.
@@ -162,6 +165,11 @@ func encodePages(c *Commit) ([]byte, error) {
 		p.Time = storedTime(p.Time)
 		for _, s := range []*string{&p.URL, &p.MIME, &p.Truncated, &p.Redirect, &p.ETag, &p.Modified, &p.Detail} {
 			*s = strings.ToValidUTF8(*s, "\uFFFD")
+		}
+		if p.Original != nil {
+			o := *p.Original
+			o.Time = storedTime(o.Time)
+			p.Original = &o
 		}
 	}
 	return encodeSequence(pages)

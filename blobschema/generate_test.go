@@ -77,7 +77,7 @@ func (w *web) queued(n int) []Queued {
 func (w *web) seen(n int) []Seen {
 	out := make([]Seen, n)
 	for i := range out {
-		out[i] = Seen{Slot: w.slot(w.host()), Fingerprint: w.r.Uint64(), State: Fetched}
+		out[i] = Seen{Slot: w.slot(w.host()), Fingerprint: w.r.Uint64(), State: Fetched, Origin: Origin{Partition: 3, Seq: 1 + w.r.Uint32N(250)}}
 		if w.r.IntN(20) == 0 {
 			out[i].State = Refused
 		}

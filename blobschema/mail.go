@@ -11,15 +11,18 @@ import (
 )
 
 // Mail is a batch of URLs for one partition. Of each URL only URL, Depth,
-// Generation, Flags and Rank travel: slot and host are what the receiver makes of
-// them, attempts are its own.
+// Generation, Flags and Rank travel, and Host if FlagPlaced says that it is not what
+// the receiver makes of the URL: the slot and attempts are its own.
 type Mail struct {
 	Crawl  string
 	From   partition.ID // partition.Intake for what comes from outside
 	To     partition.ID
 	Number uint64          // counts the mail from From to To, from 1
 	Epoch  partition.Epoch // of the map by which the sender chose To
-	URLs   []Queued
+	// Request is a number made of the id of a request from outside, 0 for none: URLs with
+	// FlagAgain take effect once per request.
+	Request uint64
+	URLs    []Queued
 }
 
 // Bounds of one message, kept by writer and reader alike.
@@ -46,7 +49,7 @@ const (
 	letterSum   = 4
 
 	// mailHead is the most that mail takes besides its packed URLs.
-	mailHead = letterKind + 1 + MaxCrawlID + 4*binary.MaxVarintLen64 + letterSum
+	mailHead = letterKind + 1 + MaxCrawlID + 5*binary.MaxVarintLen64 + letterSum
 	// maxPacked is the most that URLs may inflate to: their texts with nothing shared,
 	// and what else each has.
 	maxPacked = MaxMailText + MaxMailURLs*24
@@ -102,6 +105,9 @@ func checkLengths(urls []Queued) error {
 		if n := len(urls[i].URL); n > maxURL {
 			return fmt.Errorf("URL of %d bytes is above the bound of %d", n, maxURL)
 		}
+		if n := len(urls[i].Host); urls[i].Flags&FlagPlaced != 0 && n > maxHost {
+			return fmt.Errorf("host of %d bytes is above the bound of %d", n, maxHost)
+		}
 	}
 	return nil
 }
@@ -148,6 +154,7 @@ func EncodeMail(m Mail) ([]byte, error) {
 	head = binary.AppendUvarint(head, uint64(m.To))
 	head = binary.AppendUvarint(head, m.Number)
 	head = binary.AppendUvarint(head, uint64(m.Epoch))
+	head = binary.AppendUvarint(head, m.Request)
 	b := sealLetter(letterMail, head, sortedByURL(m.URLs))
 	if len(b) > MaxMailBytes {
 		return nil, fmt.Errorf("encode mail: %d bytes are above the bound of %d", len(b), MaxMailBytes)
@@ -170,6 +177,7 @@ func DecodeMail(b []byte) (Mail, error) {
 	m.To = partition.ID(c.uvarint(1<<32 - 1))
 	m.Number = c.uvarint(1<<64 - 1)
 	m.Epoch = partition.Epoch(c.uvarint(1<<64 - 1))
+	m.Request = c.uvarint(1<<64 - 1)
 	if m.URLs, err = c.packedURLs(); err != nil {
 		return Mail{}, fmt.Errorf("decode mail: %w", err)
 	}

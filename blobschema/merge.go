@@ -19,7 +19,10 @@ func compareSeen(a, b Seen) int {
 	if a.Generation != b.Generation {
 		return cmp.Compare(a.Generation, b.Generation)
 	}
-	return cmp.Compare(a.State, b.State)
+	if a.State != b.State {
+		return cmp.Compare(a.State, b.State)
+	}
+	return a.Origin.Compare(b.Origin)
 }
 
 func compareQueued(a, b Queued) int {
@@ -70,8 +73,8 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 //     Pending. A URL asked for again is thus pending, and only that: what settled
 //     its lower generation is in the page records.
 //   - Queued entries of the same generation become one: the lowest Rank and Depth,
-//     all Flags, the most Attempts and, among entries with those, the latest
-//     NotBefore (an attempt that failed knows better when to try again).
+//     all Flags, the last Former, the most Attempts and, among entries with those, the
+//     latest NotBefore (an attempt that failed knows better when to try again).
 //   - of a host's states the higher Version wins, then the greater Data.
 //
 // Every rule takes the greater by some order, field by field or whole. So joining
@@ -199,6 +202,9 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	}
 	j.Rank, j.Depth, j.Flags = min(j.Rank, o.Rank), min(j.Depth, o.Depth), j.Flags|o.Flags
 	j.Host, j.URL = min(j.Host, o.Host), min(j.URL, o.URL)
+	if o.Former.Compare(j.Former) > 0 {
+		j.Former = o.Former
+	}
 	moved = compareQueued(j, q[winner]) != 0
 	q[winner] = j
 	return winner, loser, moved

@@ -62,11 +62,11 @@ func smallRun(r *rand.Rand, h partition.Hash) *Run {
 	run := &Run{}
 	for range r.IntN(6) {
 		run.Seen = append(run.Seen, Seen{Slot: partition.Slot(r.IntN(2)), Fingerprint: h.Fingerprint(urls[r.IntN(len(urls))]),
-			Generation: uint32(r.IntN(3)), State: State(1 + r.IntN(2))})
+			Generation: uint32(r.IntN(3)), State: State(1 + r.IntN(3)), Origin: someOrigin(r)})
 	}
 	for range r.IntN(8) {
 		q := Queued{Slot: partition.Slot(r.IntN(2)), Rank: uint32(r.IntN(3)), URL: urls[r.IntN(len(urls))], Generation: uint32(r.IntN(3)),
-			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3))}
+			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3)), Former: someOrigin(r)}
 		q.Host = q.URL[8:17]
 		if r.IntN(10) == 0 {
 			q.Host = "other.example"
@@ -80,6 +80,10 @@ func smallRun(r *rand.Rand, h partition.Hash) *Run {
 	return run
 }
 
+func someOrigin(r *rand.Rand) Origin {
+	return Origin{Partition: partition.ID(r.IntN(2)), Seq: uint32(r.IntN(3))}
+}
+
 // mergeSlowly is what merging means, entry by entry.
 func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	type key struct {
@@ -89,6 +93,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	type entry struct {
 		generation uint32
 		state      State
+		origin     Origin
 		queued     Queued
 	}
 	type hostKey struct {
@@ -99,7 +104,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 	hosts := make(map[hostKey]HostState)
 	put := func(k key, e entry) {
 		old, known := urls[k]
-		switch c := cmp.Or(cmp.Compare(e.generation, old.generation), cmp.Compare(e.state, old.state)); {
+		switch c := cmp.Or(cmp.Compare(e.generation, old.generation), cmp.Compare(e.state, old.state), e.origin.Compare(old.origin)); {
 		case !known || c > 0:
 			urls[k] = e
 		case c == 0 && e.state == Pending:
@@ -109,15 +114,18 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 			}
 			q.Rank, q.Depth, q.Flags = min(q.Rank, o.Rank), min(q.Depth, o.Depth), q.Flags|o.Flags
 			q.Host, q.URL = min(q.Host, o.Host), min(q.URL, o.URL)
-			urls[k] = entry{e.generation, Pending, q}
+			if o.Former.Compare(q.Former) > 0 {
+				q.Former = o.Former
+			}
+			urls[k] = entry{generation: e.generation, queued: q}
 		}
 	}
 	for _, r := range runs {
 		for _, s := range r.Seen {
-			put(key{s.Slot, s.Fingerprint}, entry{generation: s.Generation, state: s.State})
+			put(key{s.Slot, s.Fingerprint}, entry{generation: s.Generation, state: s.State, origin: s.Origin})
 		}
 		for _, q := range r.Queued {
-			put(key{q.Slot, h.Fingerprint(q.URL)}, entry{q.Generation, Pending, q})
+			put(key{q.Slot, h.Fingerprint(q.URL)}, entry{generation: q.Generation, queued: q})
 		}
 		for _, s := range r.Hosts {
 			k := hostKey{s.Slot, s.Host}
@@ -131,7 +139,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 		if e.state == Pending {
 			out.Queued = append(out.Queued, e.queued)
 		} else {
-			out.Seen = append(out.Seen, Seen{k.slot, k.fp, e.generation, e.state})
+			out.Seen = append(out.Seen, Seen{k.slot, k.fp, e.generation, e.state, e.origin})
 		}
 	}
 	for _, s := range hosts {

@@ -24,6 +24,8 @@ var outcomeNames = [...]string{
 	OutcomeCut:         "cut",
 	OutcomeSuspect:     "suspect",
 	OutcomeAborted:     "aborted",
+	OutcomeScope:       "out-of-scope",
+	OutcomeUnchanged:   "unchanged",
 }
 
 // String returns the outcome's name, such as "client-error", or its number if it
@@ -58,7 +60,7 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns "pending", "fetched" or "refused".
+// String returns "pending", "fetched", "refused" or "forwarded".
 func (s State) String() string {
 	switch s {
 	case Pending:
@@ -67,6 +69,8 @@ func (s State) String() string {
 		return "fetched"
 	case Refused:
 		return "refused"
+	case Forwarded:
+		return "forwarded"
 	}
 	return "state-" + strconv.Itoa(int(s))
 }

@@ -11,6 +11,7 @@ var outcomes = map[Outcome]string{
 	OutcomeServerError: "server-error", OutcomeRobots: "robots", OutcomeRobotsGone: "robots-gone", OutcomeDNS: "dns",
 	OutcomeForbidden: "forbidden", OutcomeConnect: "connect", OutcomeTLS: "tls", OutcomeTimeout: "timeout",
 	OutcomeProtocol: "protocol", OutcomeCut: "cut", OutcomeSuspect: "suspect", OutcomeAborted: "aborted",
+	OutcomeScope: "out-of-scope", OutcomeUnchanged: "unchanged",
 }
 
 func TestOutcome(t *testing.T) {
@@ -32,7 +33,7 @@ func TestOutcome(t *testing.T) {
 			t.Errorf("ParseOutcome(%q) = %s", name, o)
 		}
 	}
-	if got := Pending.String() + Fetched.String() + Refused.String() + State(9).String(); got != "pendingfetchedrefusedstate-9" {
+	if got := Pending.String() + Fetched.String() + Refused.String() + Forwarded.String() + State(9).String(); got != "pendingfetchedrefusedforwardedstate-9" {
 		t.Errorf("states are called %s", got)
 	}
 }

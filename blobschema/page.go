@@ -25,10 +25,14 @@ const (
 	OutcomeCut         Outcome = 18 // the connection ended within the answer
 	OutcomeSuspect     Outcome = 19 // asking for it crashed the step more than once
 	OutcomeAborted     Outcome = 20 // stopped by us (deadline, shutdown): not an answer, never final
+	OutcomeScope       Outcome = 21 // asked for on purpose, but out of the crawl's scope
+	OutcomeUnchanged   Outcome = 22 // 304 to a conditional request: the payload is the former one
 )
 
 // Answered reports whether o is an HTTP answer that is kept in the archive.
-func (o Outcome) Answered() bool { return o >= OutcomeOK && o <= OutcomeServerError }
+func (o Outcome) Answered() bool {
+	return o >= OutcomeOK && o <= OutcomeServerError || o == OutcomeUnchanged
+}
 
 // Page is what is kept of a URL that was asked for: one per URL and generation.
 type Page struct {
@@ -53,4 +57,25 @@ type Page struct {
 	Detail     string    `cbor:"19,keyasint,omitempty" json:"detail,omitempty"` // short reason in words, for refusals
 	Robots     bool      `cbor:"20,keyasint,omitempty" json:"robots,omitempty"` // this is a robots.txt, asked for by the crawler itself
 	Attempts   uint8     `cbor:"21,keyasint,omitempty" json:"attempts,omitempty"`
+	// Original is where the payload is, if the record is a revisit: of an earlier capture,
+	// of this URL or another. Digest, BodyBytes and MIME are then the original's too.
+	Original *Original `cbor:"22,keyasint,omitempty" json:"original,omitempty"`
+}
+
+// Original names the response record that holds the payload of a revisit.
+type Original struct {
+	URL    string    `cbor:"1,keyasint" json:"url"`
+	Time   time.Time `cbor:"2,keyasint" json:"time"`
+	WARC   string    `cbor:"3,keyasint" json:"warc"`
+	Offset int64     `cbor:"4,keyasint,omitempty" json:"offset,omitempty"`
+	Length int64     `cbor:"5,keyasint,omitempty" json:"length,omitempty"`
+}
+
+// Payload returns where the payload of p's answer is: its own response record, or the
+// original of a revisit.
+func (p *Page) Payload() Original {
+	if p.Original != nil {
+		return *p.Original
+	}
+	return Original{URL: p.URL, Time: p.Time, WARC: p.WARC, Offset: p.Offset, Length: p.Length}
 }

@@ -1,6 +1,7 @@
 package blobschema
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/orbweaver/orbweaver/partition"
@@ -8,7 +9,7 @@ import (
 
 // Version is the version of every format in this package. A folder or table
 // written by another version is refused at the start, never guessed at.
-const Version = 1
+const Version = 2
 
 // Crawl is the record that begins a crawl: one conditional create in the KV
 // table. Everything but Settings.Limits, SeedBatches and Published is frozen.
@@ -37,6 +38,16 @@ const (
 	ScopeAny    Scope = "any"
 )
 
+// PartitionBy says what the unit of pacing is: what has one slot, and one pace.
+type PartitionBy string
+
+// The units.
+const (
+	ByHost   PartitionBy = "host"   // the authority of a URL
+	ByDomain PartitionBy = "domain" // its registrable domain
+	ByIP     PartitionBy = "ip"     // the address that its name had when it was first resolved
+)
+
 // Settings are what a crawl was asked to do. The first group is frozen; the
 // second may change when the crawl is resumed.
 type Settings struct {
@@ -45,6 +56,19 @@ type Settings struct {
 	Exclude  []string `json:"exclude,omitempty"` // RE2; a link must match none
 	MaxDepth int      `json:"max_depth"`         // links from a seed, -1 for no bound
 	MaxBody  int64    `json:"max_body"`          // bytes of a body that are kept
+
+	// What is told apart, and in which order it is asked for.
+	PartitionBy PartitionBy `json:"partition_by,omitempty"` // empty: by host
+	Policy      string      `json:"policy,omitempty"`       // name of a frontier policy; empty: breadth-first
+	Sitemaps    bool        `json:"sitemaps,omitempty"`     // follow the sitemaps that robots.txt names
+	Srcset      bool        `json:"srcset,omitempty"`       // follow the images of img and source elements
+	Plain       bool        `json:"plain,omitempty"`        // WARC files are not compressed
+
+	// Caps against traps; 0 is none.
+	MaxHostURLs   int64 `json:"max_host_urls,omitempty"`   // known URLs of one host
+	MaxDomainURLs int64 `json:"max_domain_urls,omitempty"` // known URLs of one registrable domain, within what a tick lets pass
+	MaxSegments   int   `json:"max_segments,omitempty"`    // of a path
+	MaxRepeats    int   `json:"max_repeats,omitempty"`     // of one segment in a path
 
 	Delay     time.Duration `json:"delay"` // between the starts of two requests to a host
 	UserAgent string        `json:"user_agent"`
@@ -72,6 +96,8 @@ type Head struct {
 	// Published is the last commit whose outbox, and all before, is known to be sent.
 	Published uint64   `json:"published,omitempty"`
 	Scope     []string `json:"scope,omitempty"` // hosts that seeds redirected to, for the wish
+	// Domains are the registrable domains of which most URLs are known here, for the cap.
+	Domains map[string]int64 `json:"domains,omitempty"`
 }
 
 // Totals are a partition's figures since the crawl began.
@@ -90,7 +116,12 @@ type Totals struct {
 	OutOfScope int64            `json:"out_of_scope,omitempty" cbor:"12,keyasint,omitempty"`
 	WaitMillis int64            `json:"wait_ms,omitempty" cbor:"13,keyasint,omitempty"` // politeness: host-time between ready URL and permission
 	Retries    int64            `json:"retries,omitempty" cbor:"14,keyasint,omitempty"`
-	Robots     int64            `json:"robots,omitempty" cbor:"15,keyasint,omitempty"` // robots.txt answers stored
+	Robots     int64            `json:"robots,omitempty" cbor:"15,keyasint,omitempty"`    // robots.txt answers stored
+	Urgent     int64            `json:"urgent,omitempty" cbor:"16,keyasint,omitempty"`    // of Pending: asked for on purpose
+	Capped     int64            `json:"capped,omitempty" cbor:"17,keyasint,omitempty"`    // links left out: their host or domain has too many URLs
+	Trapped    int64            `json:"trapped,omitempty" cbor:"18,keyasint,omitempty"`   // links left out: their path looks like a trap
+	Revisits   int64            `json:"revisits,omitempty" cbor:"19,keyasint,omitempty"`  // answers stored as a reference to an earlier payload
+	Forwarded  int64            `json:"forwarded,omitempty" cbor:"20,keyasint,omitempty"` // URLs sent on to the slot of their address
 }
 
 // Add adds another partition's figures.
@@ -109,6 +140,11 @@ func (t *Totals) Add(o *Totals) {
 	t.WaitMillis += o.WaitMillis
 	t.Retries += o.Retries
 	t.Robots += o.Robots
+	t.Urgent += o.Urgent
+	t.Capped += o.Capped
+	t.Trapped += o.Trapped
+	t.Revisits += o.Revisits
+	t.Forwarded += o.Forwarded
 	for k, n := range o.Outcomes {
 		if t.Outcomes == nil {
 			t.Outcomes = map[string]int64{}
@@ -123,6 +159,8 @@ type Wish struct {
 	Stop    bool     `json:"stop,omitempty"`
 	Pause   bool     `json:"pause,omitempty"`
 	Scope   []string `json:"scope,omitempty"` // hosts added to the scope by redirects of seeds
+	// Capped are registrable domains that have reached the cap on known URLs.
+	Capped []string `json:"capped,omitempty"`
 }
 
 // Grants is the one record that deals out --max-pages: the sum of Granted never
@@ -168,6 +206,8 @@ type Manifest struct {
 	Careful  int           `cbor:"22,keyasint,omitempty"` // requests still to be made one at a time
 	Alarms   int           `cbor:"23,keyasint,omitempty"` // how often crashes have made steps careful
 	Delay    time.Duration `cbor:"24,keyasint,omitempty"` // the pace that the operator set for hosts
+	// Domains counts the known URLs of the registrable domains that have most.
+	Domains map[string]int64 `cbor:"25,keyasint,omitempty"`
 }
 
 // CommitRange names the commits From to To that were made under one fence.
@@ -210,10 +250,23 @@ type State uint8
 
 // The states.
 const (
-	Pending State = 0 // to be asked for
-	Fetched State = 1 // an answer is kept
-	Refused State = 2 // no answer will be kept; the page record says why
+	Pending   State = 0 // to be asked for
+	Fetched   State = 1 // an answer is kept
+	Refused   State = 2 // no answer will be kept; the page record says why
+	Forwarded State = 3 // sent on to the slot of its address, which has it now; no page record here
 )
+
+// Origin names the commit that holds a page record: with the ranges of the partition's
+// manifest, its object. The zero value is none.
+type Origin struct {
+	Partition partition.ID
+	Seq       uint32
+}
+
+// Compare orders origins, for joins.
+func (o Origin) Compare(p Origin) int {
+	return cmp.Or(cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Seq, p.Seq))
+}
 
 // Seen is a settled URL in a run.
 type Seen struct {
@@ -221,26 +274,33 @@ type Seen struct {
 	Fingerprint uint64
 	Generation  uint32
 	State       State
+	Origin      Origin // of its page record
 }
 
 // Queued is a pending URL in a run, or a URL in mail.
 type Queued struct {
 	Slot       partition.Slot
-	Host       string
-	Rank       uint32 // the policy's order within the host, lower first
+	Host       string // the unit of pacing that the URL belongs to: see [PartitionBy]
+	Rank       uint32 // the order within the unit, lower first; 0 for what was asked for on purpose
 	URL        string
 	Generation uint32
 	Depth      uint16
 	Attempts   uint8
 	Flags      QueuedFlags
-	NotBefore  int64 // Unix milliseconds, 0 for at once
+	NotBefore  int64  // Unix milliseconds, 0 for at once
+	Former     Origin // where the generation before has its page record; not mailed
 }
 
 // QueuedFlags mark a pending URL.
 type QueuedFlags uint8
 
-// FlagSeed marks a seed, and what a seed redirects to (at most five hops).
-const FlagSeed QueuedFlags = 1
+// The flags. The upper four bits count hops, see NextHop.
+const (
+	FlagSeed    QueuedFlags = 1 << iota // a seed, or what a seed redirects to (at most five hops)
+	FlagSitemap                         // a sitemap, whatever its media type says
+	FlagAgain                           // asked for on purpose, in mail only: the owner gives the generation
+	FlagPlaced                          // Host is the address that the URL's name was pinned to, and travels in mail
+)
 
 // HostState is what is remembered of a host between loads, in a run. The higher
 // Version wins. Data is the frontier's own encoding.
@@ -251,14 +311,16 @@ type HostState struct {
 	Data    []byte
 }
 
-// maxSeedHops bounds how far a chain of redirects from a seed widens the scope.
-const maxSeedHops = 5
+// maxHops bounds how far a chain of redirects from a seed widens the scope, and how
+// deep sitemaps may be nested.
+const maxHops = 5
 
-// NextHop returns the flags of what a URL with flags f redirects to: a seed's
-// redirects are seeds, up to five hops, counted above the flag bits.
+// NextHop returns the flags of what a URL with flags f leads to when that inherits
+// them: a seed's redirects are seeds, and a sitemap's sitemaps are sitemaps, up to five
+// hops, counted above the flag bits.
 func (f QueuedFlags) NextHop() QueuedFlags {
-	if f&FlagSeed == 0 || f>>4 >= maxSeedHops {
+	if f&(FlagSeed|FlagSitemap) == 0 || f>>4 >= maxHops {
 		return 0
 	}
-	return f + 1<<4
+	return f&^(FlagAgain|FlagPlaced) + 1<<4
 }

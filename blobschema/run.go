@@ -35,12 +35,12 @@ func (r *Run) Sort() {
 // pass, as every decoded one does.
 func (r *Run) Check() error {
 	for i := range r.Seen {
-		if s := &r.Seen[i]; s.Slot >= partition.MaxSlots || (s.State != Fetched && s.State != Refused) {
-			return fmt.Errorf("check run: seen entry of slot %d is %s", s.Slot, s.State)
+		if s := &r.Seen[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Origin.Partition >= partition.MaxPartitions {
+			return fmt.Errorf("check run: seen entry of slot %d is %s, of partition %d", s.Slot, s.State, s.Origin.Partition)
 		}
 	}
 	for i := range r.Queued {
-		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > maxURL || len(q.Host) > maxHost {
+		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > maxURL || len(q.Host) > maxHost || q.Former.Partition >= partition.MaxPartitions {
 			return fmt.Errorf("check run: slot %d, URL of %d bytes or host of %d", q.Slot, len(q.URL), len(q.Host))
 		}
 	}

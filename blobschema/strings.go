@@ -103,7 +103,8 @@ func (u *textUnpacker) next(c *cursor) string {
 }
 
 // appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags
-// and Rank. The caller has them sorted by URL, so that prefixes are shared.
+// and Rank, and Host of those that are placed. The caller has them sorted by URL, so
+// that prefixes are shared.
 func appendURLs(dst []byte, urls []Queued) []byte {
 	n := len(urls)
 	dst = binary.AppendUvarint(dst, uint64(n))
@@ -115,7 +116,13 @@ func appendURLs(dst []byte, urls []Queued) []byte {
 	for i := range urls {
 		p.add(urls[i].URL)
 	}
-	return p.append(dst)
+	dst = p.append(dst)
+	for i := range urls {
+		if urls[i].Flags&FlagPlaced != 0 {
+			dst = appendPrefixed(dst, urls[i].Host)
+		}
+	}
+	return dst
 }
 
 // urls reads what appendURLs wrote, at most most URLs of whole bytes in all.
@@ -136,6 +143,11 @@ func (c *cursor) urls(most, whole int) []Queued {
 	u.read(c, n, maxURL, whole)
 	for i := 0; i < n && c.err == nil; i++ {
 		urls[i].URL = u.next(c)
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		if urls[i].Flags&FlagPlaced != 0 {
+			urls[i].Host = string(c.prefixed(maxHost))
+		}
 	}
 	return urls
 }

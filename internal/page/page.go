@@ -3,6 +3,7 @@
 package page
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -12,9 +13,13 @@ import (
 // Request asks for one URL, once. Redirects are never followed by the fetcher.
 type Request struct {
 	URL        weburl.URL
-	Host       string    // whose pace the request counts to; another than URL's when a robots.txt redirects
-	Robots     bool      // a robots.txt: its body comes back in Outcome.Body
-	Deadline   time.Time // the request may not last past this
+	Host       string           // whose pace the request counts to; another than URL's when a robots.txt redirects
+	Addr       netip.Addr       // connect to this address and no other; zero: to what the name resolves to
+	Resolve    bool             // only resolve the name of URL's host: Outcome.Addr
+	Sitemap    bool             // a sitemap: its links are read even if it is plain text
+	Former     *blobschema.Page // the last answer, of which a copy is not wanted: ask conditionally; nil for none
+	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
+	Deadline   time.Time        // the request may not last past this
 	Depth      uint16
 	Generation uint32
 	Attempt    uint8
@@ -30,6 +35,11 @@ const (
 	LinkRefresh                  // meta http-equiv=refresh
 	LinkRedirect                 // Location header
 	LinkFeed                     // link rel=alternate of a feed type
+	LinkHeader                   // Link header
+	LinkImage                    // img, source: only if the crawl wants them
+	LinkSitemap                  // a sitemap, named by robots.txt or by another sitemap
+	LinkListed                   // listed in a sitemap
+	LinkEntry                    // listed in a feed
 )
 
 // Link is one outgoing link of a page, canonical and free of duplicates.
@@ -38,6 +48,8 @@ type Link struct {
 	Kind     LinkKind
 	NoFollow bool
 	Anchor   string // visible text, at most 100 bytes of valid UTF-8; may be empty
+	Priority int8   // what a sitemap says, in tenths from its default of 0.5: -5 to 5
+	Modified int64  // when a sitemap says that it changed last, Unix seconds; 0 for unknown
 }
 
 // Outcome is what came of one Request.
@@ -60,6 +72,8 @@ type Outcome struct {
 	Wire       int64         // bytes received, headers included, before decoding
 	Closed     bool          // the server ends the connection after this answer
 	Temporary  bool          // worth another attempt later
+	Head       []byte        // start line and fields of the answer, for a revisit record
+	Addr       netip.Addr    // what a Request with Resolve was for
 }
 
 // Aborted is the outcome of a request that we broke off ourselves: no attempt.
