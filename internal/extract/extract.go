@@ -34,10 +34,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// MaxLinks is the largest number of links one page gives.
+// MaxLinks is the largest number of links that one page or feed gives.
 const MaxLinks = 10_000
 
-// Further bounds on one page, in bytes.
+// MaxListed is the largest number of links that one sitemap gives: as many as one
+// may list (https://www.sitemaps.org/protocol.html).
+const MaxListed = 50_000
+
+// Further bounds on one document, in bytes.
 const (
 	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
 	maxHrefs     = 1 << 20           // all distinct hrefs together
@@ -47,6 +51,11 @@ const (
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
 	maxToken     = 64 << 10          // one tag; longer ones are passed over
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
+	maxValue     = 2 * maxHref       // source text of one element or attribute of XML
+	maxListed    = 16 << 20          // all URLs of a sitemap or feed together
+	maxUnzipped  = 64 << 20          // a sitemap that was gzip
+	maxRatio     = 128               // bytes of one per byte of gzip; only bombs reach more
+	alwaysFine   = 1 << 20           // bytes of one, whatever the ratio
 	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
 )
 
@@ -78,10 +87,35 @@ type Options struct {
 // word, see [Wanted]. What is no page, sitemap or feed gives an empty Result.
 // contentType is the value of the header and may be empty; self is the document's
 // own URL.
+//
+// A sitemap (https://www.sitemaps.org/protocol.html) gives page.LinkListed or, an
+// index, page.LinkSitemap, with Priority and Modified; and the translations of its
+// pages as page.LinkRel. It may be gzip if its URL is known to be one or ends in
+// .xml.gz. What it lists is given whatever its host: whom to believe is the crawl's
+// to say.
+//
+// A feed of RSS or Atom gives its items as page.LinkEntry with their titles as
+// anchors, what else it links to (its site, next and previous pages) as
+// page.LinkRel, other feeds as page.LinkFeed. Its Title is the Result's.
 func Links(body []byte, contentType string, self weburl.URL, opt Options) Result {
-	switch sniff(contentType, body) {
+	body, contentType = unzip(body, contentType, self, opt.Sitemap)
+	mime := sniff(contentType, body)
+	if opt.Sitemap || mime == typeXML {
+		l := newListing(body, contentType, self)
+		switch f := rootForm(xmlRoot(l.rest)); {
+		case f == formSitemap:
+			return readSitemap(l)
+		case f == formFeed:
+			return readFeed(l)
+		case f == formXHTML && mime == typeXML:
+			mime = typeXHTML
+		case f == noForm && opt.Sitemap && (mime == typeText || absolute(trimSpace(l.rest))):
+			return readLines(l)
+		}
+	}
+	switch mime {
 	case typeHTML, typeXHTML:
-		return HTML(body, contentType, self, opt)
+		return readHTML(body, contentType, self, opt, mime == typeXHTML)
 	}
 	return Result{Base: self}
 }
@@ -100,6 +134,10 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 // is followed if any of them may be. rel=nofollow stops following; rel=ugc and
 // rel=sponsored qualify a link and do not.
 func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result {
+	return readHTML(body, contentType, self, opt, strings.EqualFold(essence(contentType), typeXHTML))
+}
+
+func readHTML(body []byte, contentType string, self weburl.URL, opt Options, xml bool) Result {
 	d := newDocument(self, opt)
 	defer d.release()
 
@@ -112,7 +150,7 @@ func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result 
 		body = d.decode(body)
 		d.decoder = decoder{}
 	}
-	d.open(body, strings.EqualFold(essence(contentType), typeXHTML))
+	d.open(body, xml)
 	d.read()
 
 	r := d.result()

@@ -17,6 +17,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
+var compareURLs = cmp.Comparer(func(a, b weburl.URL) bool { return a == b })
+
 func FuzzHTML(f *testing.F) {
 	pages, _ := filepath.Glob("testdata/*.html")
 	for _, name := range pages {
@@ -43,7 +45,7 @@ func FuzzHTML(f *testing.F) {
 			t.Error("the body was changed")
 		}
 		// What the pool brings back must not show.
-		if diff := cmp.Diff(r, HTML(body, contentType, self, Options{Token: "orbweaver"}), cmp.Comparer(func(a, b weburl.URL) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(r, HTML(body, contentType, self, Options{Token: "orbweaver"}), compareURLs); diff != "" {
 			t.Errorf("second time (-first +second):\n%s", diff)
 		}
 		Links(body, contentType, self, Options{})
