@@ -127,7 +127,7 @@ func (f *feed) found(kind page.LinkKind, base weburl.URL, href []byte) {
 		kind = page.LinkEntry
 	}
 	at, _ := f.add(kind, base, href)
-	if at == none || !f.item || f.at != none {
+	if at == none || kind != page.LinkEntry || f.at != none {
 		return
 	}
 	f.at = at
