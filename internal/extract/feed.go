@@ -126,7 +126,7 @@ func (f *feed) found(kind page.LinkKind, base weburl.URL, href []byte) {
 	if f.item && kind == page.LinkRel {
 		kind = page.LinkEntry
 	}
-	at, _ := f.add(kind, base, href)
+	at := f.add(kind, base, href)
 	if at == none || kind != page.LinkEntry || f.at != none {
 		return
 	}

@@ -20,7 +20,7 @@ type listing struct {
 	links []page.Link
 	seen  map[string]int32 // canonical URL -> index in links
 	limit int              // of links
-	bytes int              // of all URLs
+	size  int              // of all URLs
 
 	charset string
 	dropped int
@@ -57,40 +57,40 @@ func newListing(body []byte, contentType string, self weburl.URL) listing {
 	return l
 }
 
-// add takes one reference and returns the index of its link and whether that is
-// new; the index is none if it leads nowhere or a bound is reached.
-func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) (at int, fresh bool) {
+// add takes one reference and returns the index of its link, or none if it leads
+// nowhere or a bound is reached.
+func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
 	href = trim(href)
 	if len(href) == 0 || otherScheme(href) {
-		return none, false
+		return none
 	}
 	href = withoutFragment(href)
 	if len(href) > maxHref {
 		l.dropped++
-		return none, false
+		return none
 	}
 	u, err := base.Resolve(string(href))
 	if err != nil || u == l.self {
 		if errors.Is(err, weburl.ErrTooLong) {
 			l.dropped++
 		}
-		return none, false
+		return none
 	}
 	if i, ok := l.seen[u.String()]; ok {
-		return int(i), false
+		return int(i)
 	}
-	if len(l.links) == l.limit || l.bytes+len(u.String()) > maxListed {
+	if len(l.links) == l.limit || l.size+len(u.String()) > maxListed {
 		l.dropped++
-		return none, false
+		return none
 	}
 	if l.seen == nil {
 		l.seen = make(map[string]int32)
 	}
-	at = len(l.links)
+	at := len(l.links)
 	l.seen[u.String()] = int32(at)
-	l.bytes += len(u.String())
+	l.size += len(u.String())
 	l.links = append(l.links, page.Link{URL: u, Kind: kind})
-	return at, true
+	return at
 }
 
 // result is what was found so far.

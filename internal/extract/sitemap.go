@@ -80,7 +80,7 @@ func (s *sitemap) beginEntry(kind page.LinkKind) {
 func (s *sitemap) finishField() {
 	switch f, value := s.take(); {
 	case f == fieldURL && s.at == none:
-		s.at, _ = s.add(s.kind, s.base, value)
+		s.at = s.add(s.kind, s.base, value)
 	case f == fieldModified:
 		s.modified = parseDatetime(string(trim(value)))
 	case f == fieldPriority:
