@@ -64,7 +64,7 @@ func BenchmarkHTML(b *testing.B) {
 				b.SetBytes(int64(len(p.body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if r := HTML(p.body, contentType, self, "orbweaver"); len(r.Links) != 48 {
+					if r := HTML(p.body, contentType, self, Options{Token: "orbweaver"}); len(r.Links) != 48 {
 						b.Fatalf("%d links", len(r.Links))
 					}
 				}

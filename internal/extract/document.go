@@ -16,8 +16,8 @@ type document struct {
 	decoder
 	collector
 
-	self  weburl.URL
-	token string
+	self weburl.URL
+	opt  Options
 
 	// Where the reading stands.
 	raw      string // the raw text element the next token may be the text of
@@ -36,9 +36,9 @@ type document struct {
 // documents keeps the maps and buffers of finished documents.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-func newDocument(self weburl.URL, token string) *document {
+func newDocument(self weburl.URL, opt Options) *document {
 	d := documents.Get().(*document)
-	*d = document{collector: d.collector, self: self, token: token, anchor: none, title: d.title[:0]}
+	*d = document{collector: d.collector, self: self, opt: opt, anchor: none, title: d.title[:0]}
 	return d
 }
 

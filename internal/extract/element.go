@@ -135,7 +135,7 @@ func (d *document) meta(a attributes) {
 			d.reference(page.LinkRefresh, target, nil)
 		}
 	}
-	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.token)) {
+	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.opt.Token)) {
 		d.robots = d.robots.Or(polite.ParseMeta(string(a.content)))
 	}
 }

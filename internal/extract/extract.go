@@ -61,13 +61,27 @@ type Result struct {
 	Dropped  int        // references left out because a bound was reached
 }
 
-// Links extracts from a body of any content type. Only HTML and XHTML carry links
-// today; anything else gives an empty Result. The arguments are those of [HTML];
-// the content type may be empty, see [Sniff].
-func Links(body []byte, contentType string, self weburl.URL, token string) Result {
-	switch Sniff(contentType, body) {
+// Options are what a crawl wants of its documents. The zero value reads pages, and
+// sitemaps and feeds that say they are.
+type Options struct {
+	// Token is the crawler's product token: <meta name=token> is obeyed beside
+	// <meta name=robots>, and where they differ the stricter wins. Empty names nobody.
+	Token string
+	// Srcset takes the images of a page too, by src and srcset of img and source.
+	Srcset bool
+	// Sitemap says that the URL is known to be a sitemap: robots.txt or another
+	// sitemap named it. Then it may be gzip or plain text, and of any content type.
+	Sitemap bool
+}
+
+// Links extracts from a body of any content type, of which the bytes have the last
+// word, see [Wanted]. What is no page, sitemap or feed gives an empty Result.
+// contentType is the value of the header and may be empty; self is the document's
+// own URL.
+func Links(body []byte, contentType string, self weburl.URL, opt Options) Result {
+	switch sniff(contentType, body) {
 	case typeHTML, typeXHTML:
-		return HTML(body, contentType, self, token)
+		return HTML(body, contentType, self, opt)
 	}
 	return Result{Base: self}
 }
@@ -75,19 +89,18 @@ func Links(body []byte, contentType string, self weburl.URL, token string) Resul
 // HTML extracts from an HTML or XHTML body, whole or cut off anywhere.
 //
 // contentType is the value of the header, of which the charset counts and whether
-// it says XHTML. self is the page's own URL. token is the crawler's product token:
-// <meta name=token> is obeyed beside <meta name=robots>, and where they differ the
-// stricter wins; an empty token names nobody.
+// it says XHTML. self is the page's own URL.
 //
 // Links come from a and area (href), frame and iframe (src), link (rel canonical,
-// next, prev; alternate if it has no type or one of HTML or of a feed) and meta
-// refresh. All are resolved against the first base element with an href, also
-// those before it (HTML Living Standard, 2.4.3 document base URLs). Where several
-// references lead to one URL, the link has the kind of the first, the first anchor
-// text that is not empty, and is followed if any of them may be. rel=nofollow
-// stops following; rel=ugc and rel=sponsored qualify a link and do not.
-func HTML(body []byte, contentType string, self weburl.URL, token string) Result {
-	d := newDocument(self, token)
+// next, prev; alternate if it has no type or one of HTML or of a feed), meta
+// refresh, and with Options.Srcset img and source (src, srcset). All are resolved
+// against the first base element with an href, also those before it (HTML Living
+// Standard, 2.4.3 document base URLs). Where several references lead to one URL,
+// the link has the kind of the first, the first anchor text that is not empty, and
+// is followed if any of them may be. rel=nofollow stops following; rel=ugc and
+// rel=sponsored qualify a link and do not.
+func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result {
+	d := newDocument(self, opt)
 	defer d.release()
 
 	cs := detect(body, contentType)

@@ -37,20 +37,20 @@ func FuzzHTML(f *testing.F) {
 	self := mustParse(f, selfURL)
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		given := bytes.Clone(body)
-		r := HTML(body, contentType, self, "orbweaver")
+		r := HTML(body, contentType, self, Options{Token: "orbweaver"})
 		checkResult(t, r, self)
 		if !bytes.Equal(given, body) {
 			t.Error("the body was changed")
 		}
 		// What the pool brings back must not show.
-		if diff := cmp.Diff(r, HTML(body, contentType, self, "orbweaver"), cmp.Comparer(func(a, b weburl.URL) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(r, HTML(body, contentType, self, Options{Token: "orbweaver"}), cmp.Comparer(func(a, b weburl.URL) bool { return a == b })); diff != "" {
 			t.Errorf("second time (-first +second):\n%s", diff)
 		}
-		Links(body, contentType, self, "")
+		Links(body, contentType, self, Options{})
 
 		// Stepping over and setting down the tokenizer must not show either.
 		if len(body) < maxToken && detect(body, contentType).enc == nil && !strings.HasPrefix(contentType, "app") {
-			d := newDocument(self, "")
+			d := newDocument(self, Options{})
 			defer d.release()
 			d.open(body, false)
 			d.read()

@@ -25,7 +25,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := HTML(body, "text/html", mustParse(t, "https://gazette.example/2024/loom/today"), "orbweaver")
+			r := HTML(body, "text/html", mustParse(t, "https://gazette.example/2024/loom/today"), Options{Token: "orbweaver"})
 			got := fmt.Sprintf("title %s\ncharset %s\nbase %s\nnoindex %v, nofollow %v, dropped %d\n%s\n",
 				r.Title, r.Charset, r.Base, r.NoIndex, r.NoFollow, r.Dropped, strings.Join(showAll(r.Links), "\n"))
 			golden := strings.TrimSuffix(name, ".html") + ".golden"

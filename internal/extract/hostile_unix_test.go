@@ -29,7 +29,7 @@ func TestHostile(t *testing.T) {
 				contentType = "text/html; charset=utf-8"
 			}
 			start := cpuTime(t)
-			r := HTML(body, contentType, self, "")
+			r := HTML(body, contentType, self, Options{})
 			took := cpuTime(t) - start
 			t.Logf("%v of CPU for %d bytes, %d links, %d dropped", took, len(body), len(r.Links), r.Dropped)
 			if took > 2*time.Second {
@@ -51,7 +51,7 @@ func TestAfterManyAttributes(t *testing.T) {
 		best := time.Hour
 		for range 3 {
 			start := cpuTime(t)
-			HTML([]byte(body), "text/html; charset=utf-8", self, "")
+			HTML([]byte(body), "text/html; charset=utf-8", self, Options{})
 			best = min(best, cpuTime(t)-start)
 		}
 		return best

@@ -10,12 +10,23 @@ const (
 	typeXHTML = "application/xhtml+xml"
 )
 
-// Sniff returns the media type to treat a body as: the type and subtype of the
+// Wanted reports whether a body is worth having whole because [Links] may find
+// something in it. head is how it begins, decoded: 512 bytes tell, and none will do
+// where the content type does. sitemap is Options.Sitemap.
+func Wanted(contentType string, head []byte, sitemap bool) bool {
+	switch sniff(contentType, head) {
+	case typeHTML, typeXHTML:
+		return true
+	}
+	return sitemap
+}
+
+// sniff returns the media type to treat a body as: the type and subtype of the
 // Content-Type header in lower case, without parameters. If the header is missing
 // or says nothing (application/octet-stream and the unknown types of the MIME
 // Sniffing Standard), text/html is returned for a body that begins as HTML does,
 // and what the header says, perhaps the empty string, for any other.
-func Sniff(contentType string, body []byte) string {
+func sniff(contentType string, body []byte) string {
 	mime := strings.ToLower(essence(contentType))
 	switch mime {
 	case "", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*":

@@ -193,8 +193,8 @@ func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) 
 	}
 	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
-	if s.isHTML(resp, contentType) {
-		found := extract.Links(s.decode(resp, s.decodedLimit(len(resp.Body))), contentType, req.URL, s.token)
+	if s.wanted(resp, contentType, req.Sitemap) {
+		found := extract.Links(s.decode(resp, s.decodedLimit(len(resp.Body))), contentType, req.URL, extract.Options{Token: s.token, Sitemap: req.Sitemap})
 		out.Links = found.Links
 		says.NoIndex = says.NoIndex || found.NoIndex
 	}
@@ -207,16 +207,10 @@ func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) 
 	out.Page.Links = uint32(len(out.Links))
 }
 
-// isHTML reports whether the body is worth inflating whole. A type that says nothing is
+// wanted reports whether the body is worth inflating whole. A type that says nothing is
 // decided by the first bytes.
-func (s *Scratch) isHTML(resp *Response, contentType string) bool {
-	for _, head := range [...]int{0, sniffed} {
-		switch extract.Sniff(contentType, s.decode(resp, head)) {
-		case "text/html", "application/xhtml+xml":
-			return true
-		}
-	}
-	return false
+func (s *Scratch) wanted(resp *Response, contentType string, sitemap bool) bool {
+	return extract.Wanted(contentType, nil, sitemap) || extract.Wanted(contentType, s.decode(resp, sniffed), sitemap)
 }
 
 // mediaType returns the type and subtype of a Content-Type in lower case, or "" if it has not
