@@ -231,8 +231,8 @@ func TestAssembleContent(t *testing.T) {
 			if out.Page.Digest != blobschema.PayloadDigest([]byte(tt.body)) || out.Page.BodyBytes != int64(len(tt.body)) {
 				t.Errorf("digest %s of %d bytes", out.Page.Digest, out.Page.BodyBytes)
 			}
-			if cap(s.decoded) > keptBuffer {
-				t.Errorf("buffer of %d bytes kept", cap(s.decoded))
+			if cap(s.body.out) > keptBuffer {
+				t.Errorf("buffer of %d bytes kept", cap(s.body.out))
 			}
 		})
 	}
