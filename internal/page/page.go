@@ -14,6 +14,7 @@ import (
 type Request struct {
 	URL        weburl.URL
 	Host       string           // whose pace the request counts to; another than URL's when a robots.txt redirects
+	Site       string           // of a robots.txt: the authority that it is for
 	Addr       netip.Addr       // connect to this address and no other; zero: to what the name resolves to
 	Resolve    bool             // only resolve the name of URL's host: Outcome.Addr
 	Sitemap    bool             // a sitemap: its links are read even if it is plain text
