@@ -137,7 +137,7 @@ func (f *Frontier) leaveOut(st *site, u weburl.URL, fp uint64, q *blobschema.Que
 			URL: u, Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts,
 			Outcome: blobschema.OutcomeScope, Detail: "over the cap on URLs of one host or domain",
 		})
-		f.addSettled(st, fp, q.Generation, blobschema.Refused)
+		f.addSettled(st, fp, q.Generation, blobschema.Refused, q.Former)
 	}
 	return Capped
 }

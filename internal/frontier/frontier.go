@@ -181,6 +181,15 @@ func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobs
 		return f.leaveOut(nil, u, fp, q, from)
 	}
 	un := f.unit(s, q.Host)
+	settler := un
+	if un.pinned() {
+		if near := f.near(un); near != nil {
+			un = near
+			placed := *q
+			placed.Flags |= blobschema.FlagPlaced
+			q = &placed
+		}
+	}
 	st := f.site(un, u)
 	if k == absent && from != fromState && (f.siteCapped(st, q) || len(s.text) > maxText) {
 		return f.leaveOut(st, u, fp, q, from)
@@ -191,7 +200,10 @@ func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobs
 	}
 	i := f.insert(now, st, u, fp, q)
 	if k == inMarks {
-		f.unsettle(st, place, i)
+		if st.settled > 0 { // else it was refused before its name was pinned to what is near
+			settler = un
+		}
+		f.unsettle(f.site(settler, u), place, i)
 	} else {
 		f.counts.Known++
 		f.resident++
@@ -231,9 +243,7 @@ func (f *Frontier) unsettle(st *site, place, i uint32) {
 	s := st.unit.slot
 	origin := s.marks[place].origin()
 	s.dropMark(place)
-	st.settled--
-	st.unit.settled--
-	f.touchSite(st)
+	f.countSettled(st, -1)
 	s.setRare(i, func(r *rare) {
 		if origin.Compare(r.former) > 0 {
 			r.former = origin
@@ -366,7 +376,7 @@ func (f *Frontier) settle(s *slot, i uint32, state blobschema.State) {
 	f.counts.Pending--
 	st.pending--
 	st.unit.pending--
-	f.addSettled(st, it.fp, it.gen, state)
+	f.addSettled(st, it.fp, it.gen, state, s.rareOf(i).former)
 	s.dropItem(i)
 	if it.bits&isAsked != 0 {
 		delete(s.wishes, i)
@@ -374,14 +384,21 @@ func (f *Frontier) settle(s *slot, i uint32, state blobschema.State) {
 }
 
 // addSettled notes a settled URL. Its origin is known when the commit that holds it is
-// begun.
-func (f *Frontier) addSettled(st *site, fp uint64, gen uint32, state blobschema.State) {
+// begun; until then its former one must do.
+func (f *Frontier) addSettled(st *site, fp uint64, gen uint32, state blobschema.State, former blobschema.Origin) {
 	s := st.unit.slot
-	s.addMark(mark{fp: fp, gen: gen, state: state})
-	st.settled++
-	st.unit.settled++
-	f.touchSite(st)
+	s.addMark(newMark(&blobschema.Seen{Fingerprint: fp, Generation: gen, State: state, Origin: former}))
+	f.countSettled(st, 1)
 	f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: fp, Generation: gen, State: state})
+}
+
+func (f *Frontier) countSettled(st *site, n int) {
+	if n < 0 && (st.settled == 0 || st.unit.settled == 0) {
+		return // its stored state is not true
+	}
+	st.settled += uint64(n)
+	st.unit.settled += uint64(n)
+	f.touchSite(st)
 }
 
 // slotOf returns the slot of a unit.

@@ -153,6 +153,7 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 			return err
 		}
 	}
+	f.recount(s)
 	for _, list := range [][]blobschema.Queued{old.taken, old.fresh} {
 		for i := range list {
 			if err := f.loadQueued(now, s, &list[i], appended); err != nil {
@@ -161,6 +162,24 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 		}
 	}
 	return nil
+}
+
+// recount makes up for URLs that were settled when a higher generation of them was
+// appended: the join has dropped what settled them, and no site knows.
+func (f *Frontier) recount(s *slot) {
+	excess := -len(s.marks)
+	for _, u := range s.units {
+		excess += int(u.settled)
+	}
+	for i := range s.items {
+		if excess <= 0 {
+			return
+		}
+		if st := s.lanes[s.items[i].lane].site; s.items[i].gen > 0 && st.settled > 0 {
+			f.countSettled(st, -1)
+			excess--
+		}
+	}
 }
 
 func (f *Frontier) loadQueued(now time.Time, s *slot, q *blobschema.Queued, from source) error {

@@ -181,8 +181,7 @@ func TestCapsAreStored(t *testing.T) {
 	if n := p.f.Counts(); n.Known != 6 || n.Pending != 1 || n.Capped != 2 {
 		t.Errorf("counts are %+v", n)
 	}
-	got := p.refused()
-	if len(got) != 2 || got[0] != "https://a.example/6 out-of-scope: over the cap on URLs of one host or domain" {
+	if got := p.next.settled; len(got) != 2 || got[0].url != "https://a.example/6" || got[0].outcome != blobschema.OutcomeScope {
 		t.Errorf("refused %v", got)
 	}
 	if got := p.queue("https://a.example/8", blobschema.Queued{}); got != Capped {
