@@ -113,11 +113,12 @@ const (
 // settles the generation that it was made for, and the higher one is pending after it.
 func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
 	q.Flags &^= blobschema.FlagAgain
-	s := f.slotOf(q.Host)
+	un := f.units[q.Host]
+	s := f.slotOf(un, q.Host)
 	if s.loaded {
-		return f.add(now, s, u, fp, &q, fromOutside)
+		return f.add(now, s, un, u, fp, &q, fromOutside)
 	}
-	if f.domainCapped(q.Host, &q) {
+	if f.domainCapped(nil, &q) {
 		f.counts.Capped++
 		return Capped
 	}
@@ -137,14 +138,17 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 // that this is part of: its repeats do nothing for 15 days. 0 is a request that is never
 // repeated.
 func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued, request uint64) Added {
-	s := f.slotOf(q.Host)
+	un := f.units[q.Host]
+	s := f.slotOf(un, q.Host)
 	if !s.loaded {
 		return Deferred
 	}
 	s.want = false
 	q.Rank, q.Generation, q.Flags = 0, 0, q.Flags&^blobschema.FlagAgain
-	if request != 0 && !f.firstAsk(f.unit(s, q.Host), request, fp, now) {
-		return Known
+	if request != 0 {
+		if un = f.unit(s, q.Host); !f.firstAsk(un, request, fp, now) {
+			return Known
+		}
 	}
 	switch i, k := s.find(fp); k {
 	case inMarks:
@@ -156,7 +160,7 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		}
 		q.Generation, q.Depth, q.Attempts = it.gen, it.depth, it.attempts
 	}
-	return f.add(now, s, u, fp, &q, fromOutside)
+	return f.add(now, s, un, u, fp, &q, fromOutside)
 }
 
 // source says where an entry comes from.
@@ -169,18 +173,20 @@ const (
 	appended           // what was appended to the slot, and may be in no run
 )
 
-// add is Add for a loaded slot.
-func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+// add is Add for a loaded slot. un is the URL's unit, nil if there is none yet.
+func (f *Frontier) add(now time.Time, s *slot, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
 	place, k := s.find(fp)
 	switch {
 	case k == inMarks && q.Generation <= s.marks[place].gen:
 		return Known
 	case k == inItems:
 		return f.rejoin(now, s, place, q, from != fromState)
-	case k == absent && from != fromState && f.domainCapped(q.Host, q):
-		return f.leaveOut(nil, u, fp, q, from)
+	case k == absent && from != fromState && f.domainCapped(un, q):
+		return f.leaveOut(s, nil, u, fp, q, from)
 	}
-	un := f.unit(s, q.Host)
+	if un == nil {
+		un = f.unit(s, q.Host)
+	}
 	settler := un
 	if un.pinned() {
 		if near := f.near(un); near != nil {
@@ -192,7 +198,7 @@ func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobs
 	}
 	st := f.site(un, u)
 	if k == absent && from != fromState && (f.siteCapped(st, q) || len(s.text) > maxText) {
-		return f.leaveOut(st, u, fp, q, from)
+		return f.leaveOut(s, st, u, fp, q, from)
 	}
 	if un.pinned() {
 		f.forward(un, st, u, fp, q)
@@ -401,9 +407,9 @@ func (f *Frontier) countSettled(st *site, n int) {
 	f.touchSite(st)
 }
 
-// slotOf returns the slot of a unit.
-func (f *Frontier) slotOf(host string) *slot {
-	if u := f.units[host]; u != nil {
+// slotOf returns the slot of a unit, which is nil if it is not in memory.
+func (f *Frontier) slotOf(u *unit, host string) *slot {
+	if u != nil {
 		return u.slot
 	}
 	return f.slot(f.cfg.Hash.Slot(host))
