@@ -221,7 +221,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	}
 	h.Wish, h.Scope = man.Wish, man.NewScope
 	h.Totals = man.Totals
-	h.Applied = s.appliedIn(man)
+	h.Applied, h.Requests = s.appliedIn(man), man.Applied[partition.Requests].Low
 	h.Sent = make([]uint64, s.cfg.Crawl.Partitions)
 	for p, n := range man.Sent {
 		h.Sent[p] = n
