@@ -152,14 +152,20 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 	if old.unexamined > 0 {
 		from = unexamined
 	}
+	var un *unit
 	for i := range run.Queued {
-		if err := f.loadQueued(now, s, &run.Queued[i], from); err != nil {
+		q := &run.Queued[i]
+		if un == nil || un.key != q.Host { // they come unit by unit
+			un = f.unit(s, q.Host)
+		}
+		if err := f.loadQueued(now, s, un, q, from); err != nil {
 			return err
 		}
 	}
+	f.recount(s)
 	for _, list := range [][]blobschema.Queued{old.taken, old.fresh} {
 		for i := range list {
-			if err := f.loadQueued(now, s, &list[i], appended); err != nil {
+			if err := f.loadQueued(now, s, nil, &list[i], appended); err != nil {
 				return err
 			}
 		}
@@ -167,12 +173,30 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 	return nil
 }
 
-func (f *Frontier) loadQueued(now time.Time, s *slot, q *blobschema.Queued, from source) error {
+// recount makes up for URLs that were settled when a higher generation of them was
+// appended: the join has dropped what settled them, and no site knows.
+func (f *Frontier) recount(s *slot) {
+	excess := -len(s.marks)
+	for _, u := range s.units {
+		excess += int(u.settled)
+	}
+	for i := range s.items {
+		if excess <= 0 {
+			return
+		}
+		if st := s.lanes[s.items[i].lane].site; s.items[i].gen > 0 && st.settled > 0 {
+			f.countSettled(st, -1)
+			excess--
+		}
+	}
+}
+
+func (f *Frontier) loadQueued(now time.Time, s *slot, un *unit, q *blobschema.Queued, from source) error {
 	u, ok := weburl.Canonical(q.URL)
 	if !ok {
 		return fmt.Errorf("%q is not a canonical URL", q.URL)
 	}
-	f.add(now, s, u, f.cfg.Hash.Fingerprint(q.URL), q, from)
+	f.add(now, s, un, u, f.cfg.Hash.Fingerprint(q.URL), q, from)
 	return nil
 }
 

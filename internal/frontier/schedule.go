@@ -272,7 +272,7 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 	f.settle(s, t.item, state)
 	if wished {
 		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags}
-		f.add(now, s, t.Request.URL, t.fp, &q, fromOutside)
+		f.add(now, s, u, t.Request.URL, t.fp, &q, fromOutside)
 	}
 	return Final
 }
