@@ -86,7 +86,7 @@ type Report struct {
 
 	Generations int64 `json:"generations"`  // page records of a generation above 0
 	Revisits    int64 `json:"revisits"`     // page records whose payload is an earlier one's
-	OutOfScope  int64 `json:"out_of_scope"` // page records of URLs that were asked for on purpose and refused for that
+	OutOfScope  int64 `json:"out_of_scope"` // page records of URLs that were asked for although out of scope, or left out late for a cap
 	Requests    int64 `json:"requests"`     // mails that were made of requests from outside
 	Forwarded   int64 `json:"forwarded"`    // URLs whose name's slot sent them on to that of its address; not in URLs
 	Capped      int64 `json:"capped"`       // links that were left out for a cap on known URLs
@@ -160,7 +160,7 @@ type part struct {
 	// Fingerprints, sorted.
 	known     []uint64 // of all known URLs but those that were forwarded
 	forwarded []uint64
-	outside   []uint64 // of URLs that were asked for on purpose and are out of scope
+	outside   []uint64 // of URLs that have a page record for being out of scope
 	flights   []uint64 // of URLs on their way to this partition
 	leftOut   []uint64 // of URLs that a cap explains, see leaveOut
 

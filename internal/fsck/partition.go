@@ -225,9 +225,7 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	c.checkOutbox(h, name, r, prev, &m)
 	c.checkHeld(h, name, r, &m)
 	c.checkDelta(h, name, r, &m)
-	if _, err := r.Hosts(); err != nil {
-		c.violate("I6", name, "%v", err)
-	}
+	c.checkObserved(name, r)
 	return &m, nil
 }
 
@@ -375,17 +373,17 @@ func (c *checker) count(h *history, name string, m *blobschema.Manifest, pg *blo
 		h.again = true
 		c.report.Generations++
 	}
-	if pg.Outcome == blobschema.OutcomeScope { // of no URL in the state, and as often as it is asked for
+	s := settled{fp: fp, gen: pg.Generation, state: blobschema.Refused, seq: uint32(m.Seq)}
+	switch {
+	case pg.Outcome.Answered():
+		s.state = blobschema.Fetched
+	case pg.Outcome == blobschema.OutcomeScope:
+		s.scope = true
 		c.report.OutOfScope++
 		h.outside = append(h.outside, fp)
 		if pg.Generation != 0 {
 			c.violate("I7", name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
 		}
-		return
-	}
-	s := settled{fp: fp, gen: pg.Generation, state: blobschema.Refused, seq: uint32(m.Seq)}
-	if pg.Outcome.Answered() {
-		s.state = blobschema.Fetched
 	}
 	h.records = append(h.records, s)
 }
@@ -409,6 +407,23 @@ func (c *checker) checkLinkSources(h *history, name string, r *blobschema.Commit
 	for i := range links {
 		if slot, ok := slots[links[i].Source]; !ok || slot != links[i].Slot {
 			c.violate("I6", name, "links of a page %016x of slot %d, of which it has no record", links[i].Source, links[i].Slot)
+		}
+	}
+}
+
+// checkObserved checks what a commit says that it observed of units.
+func (c *checker) checkObserved(name string, r *blobschema.CommitReader) {
+	hosts, err := r.Hosts()
+	if err != nil {
+		c.violate("I6", name, "%v", err)
+	}
+	for i := range hosts {
+		h := &hosts[i]
+		if err := c.checkUnit(h.Host); err != nil {
+			c.violate("I1", name, "observed host %q: %v", h.Host, err)
+		}
+		if slot := c.hash.Slot(h.Host); slot != h.Slot {
+			c.violate("I2", name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
 	}
 }

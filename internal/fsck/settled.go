@@ -15,21 +15,27 @@ type settled struct {
 	gen   uint32
 	seq   uint32 // of its commit
 	state blobschema.State
+	// scope says that it is about a URL out of scope, or over a cap. It may settle a URL, but
+	// mostly is of none in the state, and there is one as often as that is asked for.
+	scope bool
 }
 
 // checkSettled compares page records with the state: what is settled was asked for,
 // and what was asked for is settled, once per generation.
 func (c *checker) checkSettled(h *history) {
 	slices.SortFunc(h.records, func(a, b settled) int {
-		return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), compareBool(a.scope, b.scope), cmp.Compare(a.seq, b.seq))
 	})
 	rest := h.records
 	for i := range rest {
-		if i > 0 && rest[i-1].fp == rest[i].fp && rest[i-1].gen == rest[i].gen {
+		if i > 0 && rest[i-1].fp == rest[i].fp && rest[i-1].gen == rest[i].gen && !rest[i-1].scope && !rest[i].scope {
 			c.violate("I8", c.commitOf(h, rest[i]), "%s has another page record of generation %d, in commit %d", c.urlOf(h.part, rest[i]), rest[i].gen, rest[i-1].seq)
 		}
 	}
 	unknown := func(s settled) {
+		if s.scope {
+			return
+		}
 		c.violate("I7", c.commitOf(h, s), "%s has a page record, and no run knows it", c.urlOf(h.part, s))
 	}
 	for state := h.state; len(state) > 0; {
@@ -63,7 +69,9 @@ func (c *checker) compareURL(h *history, entries []entry, of []settled) {
 		switch {
 		case e.state == blobschema.Forwarded:
 			sent = e
-			c.checkOrigin(h, e)
+			if o := e.origin; o != (blobschema.Origin{}) {
+				c.violate("I7", h.head.Commit, "the origin of %016x is commit %d of partition %d, and it was forwarded", e.fp, o.Seq, o.Partition)
+			}
 		case home != nil:
 			c.violate("I8", h.head.Commit, "the URL %016x is in slot %d and in slot %d", e.fp, home.slot, e.slot)
 		default:
@@ -75,17 +83,9 @@ func (c *checker) compareURL(h *history, entries []entry, of []settled) {
 		return
 	}
 	for _, s := range of { // of an earlier generation, when its name had no address yet
-		if s.gen >= sent.gen {
+		if s.gen >= sent.gen && !s.scope {
 			c.violate("I7", c.commitOf(h, s), "%s has a page record of generation %d, and was forwarded in generation %d", c.urlOf(h.part, s), s.gen, sent.gen)
 		}
-	}
-}
-
-// checkOrigin checks that a forwarded URL, which has no page record, was settled by a
-// commit of the partition.
-func (c *checker) checkOrigin(h *history, e *entry) {
-	if o := e.origin; o.Partition != h.id || o.Seq == 0 || uint64(o.Seq) > h.man.Seq {
-		c.violate("I7", h.head.Commit, "the origin of %016x, which was forwarded, is commit %d of partition %d", e.fp, o.Seq, o.Partition)
 	}
 }
 
@@ -93,33 +93,37 @@ func (c *checker) checkOrigin(h *history, e *entry) {
 // sorted by generation. Some generations may have none: what a crash undid while the
 // URL was asked for again is not repeated.
 func (c *checker) compare(h *history, e entry, of []settled) {
-	found, origin := false, blobschema.Origin{}
+	settles, named := false, e.origin == (blobschema.Origin{}) && e.state == blobschema.Pending
 	for _, s := range of {
-		at := c.commitOf(h, s)
 		switch {
+		case s.scope && s.gen == e.gen && s.state == e.state:
+			settles = true
+			named = named || s.origin(h) == e.origin
+		case s.scope && s.gen == e.gen:
 		case s.gen > e.gen:
-			c.violate("I7", at, "%s has a page record of generation %d, and the state is of %d", c.urlOf(h.part, s), s.gen, e.gen)
+			c.violate("I7", c.commitOf(h, s), "%s has a page record of generation %d, and the state is of %d", c.urlOf(h.part, s), s.gen, e.gen)
 		case s.gen < e.gen:
-			if e.state == blobschema.Pending && e.origin == s.origin(h) {
-				origin = e.origin
-			}
+			named = named || e.state == blobschema.Pending && s.origin(h) == e.origin
 		case e.state == blobschema.Pending:
-			c.violate("I8", at, "%s has a page record and is pending still: it will be asked for again", c.urlOf(h.part, s))
-		case s.state != e.state:
-			c.violate("I7", at, "%s is %s by its page record, and %s by the state", c.urlOf(h.part, s), s.state, e.state)
-		case e.origin == s.origin(h):
-			origin = e.origin
+			c.violate("I8", c.commitOf(h, s), "%s has a page record and is pending still: it will be asked for again", c.urlOf(h.part, s))
+		default:
+			settles = true
+			named = named || s.origin(h) == e.origin
+			if s.state != e.state {
+				c.violate("I7", c.commitOf(h, s), "%s is %s by its page record, and %s by the state", c.urlOf(h.part, s), s.state, e.state)
+			}
 		}
-		found = found || s.gen == e.gen
 	}
 	switch {
-	case e.state != blobschema.Pending && !found:
+	case e.state != blobschema.Pending && !settles:
 		c.violate("I7", h.head.Commit, "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
-	case e.state != blobschema.Pending && origin == blobschema.Origin{}:
-		c.violate("I7", h.head.Commit, "the origin of %s, commit %d of partition %d, is not the commit with its record of generation %d", c.urlOf(h.part, of[0]), e.origin.Seq, e.origin.Partition, e.gen)
-	case e.state == blobschema.Pending && e.origin != origin: // it may have none
+	case named:
+	case e.state == blobschema.Pending: // it may name none, if that is not known
 		c.violate("I7", h.head.Commit, "the URL %016x of slot %d is pending in generation %d, and its former record is in commit %d of partition %d, where there is none",
 			e.fp, e.slot, e.gen, e.origin.Seq, e.origin.Partition)
+	default:
+		c.violate("I7", h.head.Commit, "the origin of %s, commit %d of partition %d, is not the commit with its record of generation %d",
+			c.urlOf(h.part, of[0]), e.origin.Seq, e.origin.Partition, e.gen)
 	}
 }
 
@@ -244,4 +248,14 @@ func (c *checker) checkPages() {
 			c.violate("I7", p.head.Commit, "its total of pages is %d, and there are %d", n, p.pages)
 		}
 	}
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
