@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -122,11 +123,7 @@ func verify(name string, data []byte, pages []capture) (found []string) {
 			continue
 		}
 		delete(byOffset, rec.Offset)
-		what := differs(rec, pg.Page)
-		if what == "" {
-			what = differsRevisit(rec, pg.Page)
-		}
-		if what != "" {
+		if what := cmp.Or(differsRevisit(rec, pg.Page), differs(rec, pg.Page)); what != "" {
 			say("record at %d: %s", rec.Offset, what)
 		}
 		if a, err := netip.ParseAddr(rec.IPAddress); err == nil {
