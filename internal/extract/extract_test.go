@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,10 +26,11 @@ func mustParse(tb testing.TB, s string) weburl.URL {
 var kindNames = [...]string{
 	page.LinkAnchor: "anchor", page.LinkFrame: "frame", page.LinkRel: "rel",
 	page.LinkRefresh: "refresh", page.LinkRedirect: "redirect", page.LinkFeed: "feed",
+	page.LinkHeader: "header", page.LinkImage: "image", page.LinkSitemap: "sitemap", page.LinkListed: "listed", page.LinkEntry: "entry",
 }
 
 // show writes a link as "kind URL", then "!" if it is not to be followed, then
-// the anchor text in quotes if there is any.
+// the anchor text in quotes, then what a sitemap says, if there is any.
 func show(l page.Link) string {
 	s := kindNames[l.Kind] + " " + l.URL.String()
 	if l.NoFollow {
@@ -36,6 +38,12 @@ func show(l page.Link) string {
 	}
 	if l.Anchor != "" {
 		s += fmt.Sprintf(" %q", l.Anchor)
+	}
+	if l.Priority != 0 {
+		s += fmt.Sprintf(" %+d", l.Priority)
+	}
+	if l.Modified != 0 {
+		s += time.Unix(l.Modified, 0).UTC().Format(" 2006-01-02T15:04:05")
 	}
 	return s
 }

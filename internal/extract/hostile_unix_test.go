@@ -42,6 +42,20 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+func TestHostileXML(t *testing.T) {
+	self := mustParse(t, selfURL)
+	for _, h := range append(hostileSitemaps, hostileFeeds...) {
+		body := []byte(h.make(*hostileBytes))
+		start := cpuTime(t)
+		r := Links(body, "text/xml; charset=utf-8", self, Options{})
+		took := cpuTime(t) - start
+		t.Logf("%s: %v of CPU for %d bytes, %d links, %d dropped", h.name, took, len(body), len(r.Links), r.Dropped)
+		if took > time.Second {
+			t.Errorf("%s: too slow", h.name)
+		}
+	}
+}
+
 // TestAfterManyAttributes: small tags are as fast behind a tag of many attributes
 // as by themselves.
 func TestAfterManyAttributes(t *testing.T) {
