@@ -135,6 +135,24 @@ func TestDecodeWindows(t *testing.T) {
 	}
 }
 
+// TestDecodeLongBrotli has more than is worth decoding: what is within the bound comes out.
+func TestDecodeLongBrotli(t *testing.T) {
+	noise := make([]byte, maxBrotli+1<<20)
+	for i, n := 0, uint32(1); i < len(noise); i++ {
+		n = n*1664525 + 1013904223
+		noise[i] = byte(n >> 24)
+	}
+	var b bytes.Buffer
+	w := brotli.NewWriterLevel(&b, 0)
+	w.Write(noise)
+	w.Close()
+	var d decoder
+	d.open(b.Bytes(), "br")
+	if got := d.upTo(len(noise)); !bytes.HasPrefix(noise, got) || len(got) < maxBrotli/2 || len(got) > maxBrotli {
+		t.Errorf("%d bytes of %d", len(got), len(noise))
+	}
+}
+
 func TestPacked(t *testing.T) {
 	for _, tt := range []struct {
 		coding, body string
