@@ -527,7 +527,9 @@ func BenchmarkAssemble(b *testing.B) {
 	}{
 		{"plain30KB", made(200, fields("Content-Type", "text/html; charset=utf-8"), html)},
 		{"gzip30KB", made(200, fields("Content-Encoding", "gzip", "Content-Type", "text/html; charset=utf-8"), string(gzipped(html)))},
-		{"image30KB", made(200, fields("Content-Type", "image/png"), html)},
+		{"br30KB", made(200, fields("Content-Encoding", "br", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "br", html)))},
+		{"zstd30KB", made(200, fields("Content-Encoding", "zstd", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "zstd", html)))},
+		{"image30KB", made(200, fields("Content-Type", "image/png"), "\x89PNG"+html)},
 		{"notfound", made(404, fields("Content-Type", "text/html"), html[:500])},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
