@@ -122,7 +122,7 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 		man.Suspects = append(man.Suspects, s.suspect.Request.URL.String())
 	}
 	man.Careful, man.Alarms = s.careful, s.alarms
-	run, hosts := s.st.f.Delta()
+	run, hosts := s.st.f.Delta(man.Seq)
 	man.Slots = s.st.f.Summaries()
 	man.Totals = s.snapshotTotals()
 	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}
@@ -221,7 +221,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	}
 	h.Wish, h.Scope = man.Wish, man.NewScope
 	h.Totals = man.Totals
-	h.Applied = s.appliedIn(man)
+	h.Applied, h.Requests = s.appliedIn(man), man.Applied[partition.Requests].Low
 	h.Sent = make([]uint64, s.cfg.Crawl.Partitions)
 	for p, n := range man.Sent {
 		h.Sent[p] = n
