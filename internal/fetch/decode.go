@@ -143,7 +143,7 @@ func (d *decoder) upTo(limit int) []byte {
 // close lets go of the body, and of a buffer that only a large one needed.
 func (d *decoder) close() {
 	if d.zstd != nil {
-		d.zstd.Reset(nil) // it fails for there being nothing to read
+		_ = d.zstd.Reset(nil) // fails for there being nothing to read, and lets go of the body
 	}
 	d.source.Reset(nil)
 	d.stream, d.plain, d.out = nil, nil, d.out[:0]

@@ -187,6 +187,49 @@ func TestPacked(t *testing.T) {
 	}
 }
 
+// TestAssemblePacked looks for bodies within the stored bytes.
+func TestAssemblePacked(t *testing.T) {
+	for _, tt := range []struct {
+		coding, body string
+		want         bool
+	}{
+		{"", formerBody, false},
+		{"gzip", formerBody, false},
+		{"gzip", string(gzipped(formerBody)), true},
+		{"br", string(encode(t, "br", formerBody)), true},
+		{"", "\x89PNG\r\n\x1a\n and so on and so on and so on", true},
+	} {
+		out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Content-Encoding", tt.coding), tt.body))
+		if got := bytes.Contains(out.Record[out.ResponseAt:], []byte(tt.body)); got != tt.want {
+			t.Errorf("%q %q: stored as received %v", tt.coding, tt.body, got)
+		}
+		if _, response := records(t, out); payload(t, response) != tt.body {
+			t.Errorf("%q %q: read back\n%s", tt.coding, tt.body, response)
+		}
+	}
+}
+
+// FuzzDecode gives any body in any coding, to one decoder that goes on and to a fresh one.
+func FuzzDecode(f *testing.F) {
+	for i, coding := range codings {
+		f.Add(byte(i), encode(f, coding, formerBody), uint16(100))
+	}
+	f.Add(byte(2), []byte("\x0d\x00\x80"), uint16(1))
+	var used decoder
+	f.Fuzz(func(t *testing.T, which byte, body []byte, step uint16) {
+		coding := codings[int(which)%len(codings)]
+		const limit = 1 << 20
+		used.open(body, coding)
+		first := bytes.Clone(used.upTo(int(step)))
+		all := used.upTo(limit)
+		var fresh decoder
+		fresh.open(body, coding)
+		if want := fresh.upTo(limit); !bytes.Equal(all, want) || !bytes.Equal(first, want[:min(len(want), int(step))]) || len(all) > limit {
+			t.Errorf("%q: %d bytes, then %d; at once %d", coding, len(first), len(all), len(want))
+		}
+	})
+}
+
 func BenchmarkDecode(b *testing.B) {
 	html := somePage(30 << 10)
 	for _, coding := range codings[1:] {
