@@ -18,7 +18,7 @@ type Request struct {
 	Addr       netip.Addr       // connect to this address and no other; zero: to what the name resolves to
 	Resolve    bool             // only resolve the name of URL's host: Outcome.Addr
 	Sitemap    bool             // a sitemap: its links are read even if it is plain text
-	Former     *blobschema.Page // the last answer, of which a copy is not wanted: ask conditionally; nil for none
+	Former     *blobschema.Page // the last answer whose payload is stored: ask conditionally, unless Robots, and keep an equal one as a revisit; nil for none
 	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
 	Deadline   time.Time        // the request may not last past this
 	Depth      uint16
