@@ -3,7 +3,9 @@ package simweb
 import (
 	"bytes"
 	"compress/gzip"
+	"math"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -288,21 +290,59 @@ func (w *Web) mediaBody(h, p int, m mediaType) []byte {
 // compressed returns the HTML of a page in gzip. Compressing costs a hundred times what
 // writing the page costs, so it is kept.
 func (w *Web) compressed(h, p int, buf []byte) []byte {
-	key := uint64(h)<<32 | uint64(uint32(p))
+	key := zipKey(h, p)
 	if b, ok := w.zipped.get(key); ok {
 		return b
 	}
-	b := zip(w.appendHTML(buf, h, p)[len(buf):])
+	b := zip(newZipper(), w.appendHTML(buf, h, p)[len(buf):])
 	w.zipped.put(key, b)
 	return b
 }
 
-func zip(b []byte) []byte {
-	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, 6) // fails on bad levels only
-	_, _ = z.Write(b)                    // a bytes.Buffer does not fail
+// Precompress compresses every page that is sent compressed, on all processors, and keeps
+// them all from then on: serving them no longer costs more than a look-up. It takes about
+// a second and 8 MiB per 1,000 pages of 30 KB, on one processor. Compress the web that
+// [Server.Web] returns: bodies depend on the port. Answers may be asked for meanwhile.
+func (w *Web) Precompress() {
+	w.zipped.unlimit()
+	hosts := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			z := newZipper()
+			var page []byte
+			for h := range hosts {
+				for p := range w.hosts[h].pages {
+					if w.hosts[h].kinds[p].html() {
+						page = w.appendHTML(page[:0], h, p)
+						w.zipped.put(zipKey(h, p), zip(z, page))
+					}
+				}
+			}
+		})
+	}
+	for h := range w.hosts {
+		if w.hosts[h].gzip {
+			hosts <- h
+		}
+	}
+	close(hosts)
+	wg.Wait()
+}
+
+func zipKey(h, p int) uint64 { return uint64(h)<<32 | uint64(uint32(p)) }
+
+func newZipper() *gzip.Writer {
+	z, _ := gzip.NewWriterLevel(nil, 6) // fails on bad levels only
+	return z
+}
+
+func zip(z *gzip.Writer, b []byte) []byte {
+	out := bytes.NewBuffer(make([]byte, 0, len(b)/2))
+	z.Reset(out)
+	_, _ = z.Write(b) // a bytes.Buffer does not fail
 	z.Close()
-	return out.Bytes()
+	return bytes.Clone(out.Bytes()) // what is kept has no room to spare
 }
 
 const cacheBytes = 64 << 20
@@ -317,6 +357,13 @@ type cache struct {
 }
 
 func newCache(limit int) *cache { return &cache{limit: limit, m: make(map[uint64][]byte)} }
+
+// unlimit makes it keep everything.
+func (c *cache) unlimit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = math.MaxInt
+}
 
 func (c *cache) get(k uint64) ([]byte, bool) {
 	c.mu.Lock()
