@@ -38,6 +38,13 @@ func everything() Config {
 	return c
 }
 
+// mapped is everything with sitemaps.
+func mapped() Config {
+	c := everything()
+	c.Sitemaps = Sitemaps{Hosts: 0.7, Index: 0.4, Unlinked: 0.1}
+	return c
+}
+
 func TestGolden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg  Config
@@ -225,7 +232,7 @@ func TestBodiesAreRealistic(t *testing.T) {
 	w := mustNew(t, W1())
 	var size, zipped, links, pages int
 	for p := range 80 {
-		b := w.appendHTML(nil, 3, p)
+		b := w.appendHTML(nil, 3, p, 0)
 		size += len(b)
 		zipped += len(zip(newZipper(), b))
 		links += strings.Count(string(b), "<a ")
@@ -263,7 +270,7 @@ func TestDemoShowsEverything(t *testing.T) {
 		}
 	}
 	for k := plain; k <= trap; k++ {
-		if k != silent && k != hidden && kinds[k] == 0 {
+		if k != silent && k != hidden && k != unlinked && kinds[k] == 0 {
 			t.Errorf("no page of kind %d", k)
 		}
 	}
@@ -312,6 +319,8 @@ func TestBadConfigs(t *testing.T) {
 		"port":       {Port: 70000},
 		"latency":    {Connection: Connection{LatencyMin: -1}},
 		"links":      {LinksPerPage: 1 << 20},
+		"unlinked":   {Sitemaps: Sitemaps{Unlinked: 1.1}},
+		"validators": {Validators: -1},
 	} {
 		if _, err := New(c); !errors.Is(err, errConfig) {
 			t.Errorf("%s: error %v", name, err)
