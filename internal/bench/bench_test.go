@@ -85,7 +85,7 @@ func TestQuick(t *testing.T) {
 	}
 	for _, want := range []string{
 		"W1: ", "W1G: ", "plain: ", "W2: ", "pages/s", "peak RSS", "$ per million pages", "queue requests per page", "at most  0.005",
-		"at least 0.85", "at least 1.5", "by latency no faster than", "targets: ",
+		"at least 0.85", "at least 1.5", "by latency no faster than", "too small for the targets", "targets: ",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &text)

@@ -16,6 +16,7 @@ import (
 type report struct {
 	CPUs   int           `json:"cpus"`
 	Rounds int           `json:"rounds"`
+	Quick  bool          `json:"quick"` // the webs are too small for the targets
 	Prices string        `json:"price_list"`
 	Trials []trialReport `json:"trials"`
 }
@@ -69,7 +70,7 @@ func newReport(s *settings, all []trial, made measured) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &report{CPUs: runtime.GOMAXPROCS(0), Rounds: s.rounds, Prices: prices.Name + ", " + prices.Date}
+	r := &report{CPUs: runtime.GOMAXPROCS(0), Rounds: s.rounds, Quick: s.quick, Prices: prices.Name + ", " + prices.Date}
 	for _, t := range all {
 		one := trialReport{
 			Web: t.name, About: t.about, Hosts: t.web.Hosts, Pages: made[t.sides[0].Name][0].Pages,
@@ -173,6 +174,9 @@ func (r *report) writeJSON(w io.Writer) error {
 // writeText prints a table for each trial and how many targets were reached.
 func (r *report) writeText(w io.Writer) error {
 	fmt.Fprintf(w, "medians over rounds: %d; CPUs, shared with the server: %d; prices: %s\n", r.Rounds, r.CPUs, r.Prices)
+	if r.Quick {
+		fmt.Fprintln(w, "quick: the webs are too small for the targets")
+	}
 	reached, all := 0, 0
 	for i := range r.Trials {
 		t := &r.Trials[i]
