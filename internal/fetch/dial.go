@@ -48,9 +48,10 @@ type dialer struct {
 	connecting func(netip.AddrPort) error
 }
 
-// maxUnasked is how many bytes may come over a connection while it carries no request: a
-// handshake, and over HTTP/2 what was under way when a body was cut, at most a window. A server that
-// sends more would be read for as long as the connection may idle, since HTTP/2 reads on.
+// maxUnasked is how many bytes may come over a connection while no answer does: a handshake, and
+// over HTTP/2 frames of its own, and what was under way when a body was cut, at most a window.
+// A server that sends more would be read, and answered, for as long as the connection may idle
+// or the header may take.
 const maxUnasked = 4 << 20
 
 var errUnasked = errors.New("server sends what nobody asked for")
@@ -59,7 +60,7 @@ var errUnasked = errors.New("server sends what nobody asked for")
 type conn struct {
 	net.Conn
 	served   atomic.Bool  // has carried a request
-	requests atomic.Int32 // that it carries
+	answers  atomic.Int32 // that are coming over it
 	received atomic.Int64 // bytes
 	told     atomic.Int64 // of these, attributed to a request already
 	reading  atomic.Bool  // all that came was taken, and more is waited for
@@ -96,7 +97,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.reading.Store(false)
 	c.received.Add(int64(n))
-	if c.requests.Load() == 0 && c.received.Load()-c.told.Load() > maxUnasked {
+	if c.answers.Load() == 0 && c.received.Load()-c.told.Load() > maxUnasked {
 		c.Close()
 		return 0, errUnasked
 	}

@@ -28,6 +28,7 @@ type flight struct {
 	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
 	reused bool
 	closed bool
+	coming bool // the answer has begun, over conn
 	over   bool // nothing is observed any more
 }
 
@@ -65,8 +66,13 @@ func (f *flight) trace() *httptrace.ClientTrace {
 			f.leave()
 			f.got, f.conn = time.Now(), c
 			f.reused = f.conn != nil && f.conn.served.Swap(true)
-			if f.conn != nil && !f.over {
-				f.conn.requests.Add(1)
+		},
+		GotFirstResponseByte: func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.conn != nil && !f.coming && !f.over {
+				f.coming = true
+				f.conn.answers.Add(1)
 			}
 		},
 		WroteRequest: func(httptrace.WroteRequestInfo) {
@@ -96,10 +102,11 @@ func (f *flight) broken() {
 	}
 }
 
-// leave notes that the connection no longer carries the request. With mu held.
+// leave notes that no answer comes over the connection any more. With mu held.
 func (f *flight) leave() {
-	if f.conn != nil && !f.over {
-		f.conn.requests.Add(-1)
+	if f.coming {
+		f.coming = false
+		f.conn.answers.Add(-1)
 	}
 }
 
@@ -128,7 +135,7 @@ func (f *flight) address() string {
 func (f *flight) observe(out *page.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer func() { f.over = true }()
+	f.over = true
 	defer f.leave()
 	if f.conn == nil {
 		return

@@ -254,13 +254,15 @@ func TestHostileBeside(t *testing.T) {
 			get := func(when string) {
 				req := ask(t, good)
 				out := quick.Fetch(context.Background(), req)
+				if out.Temporary { // once more, as a crawler would: net/http may notice late that a connection has ended
+					out = quick.Fetch(context.Background(), req)
+				}
 				if out.Page.Outcome != blobschema.OutcomeOK || out.Page.Digest != blobschema.PayloadDigest(want.Body) {
 					t.Errorf("%s: the page %s it: %v, status %d, %d bytes, %q", c.Name, when, out.Page.Outcome, out.Page.Status, out.Page.BodyBytes, out.Page.Detail)
 				}
 			}
 			get("before")
 			client.Fetch(context.Background(), hostileRequest(t, s, i))
-			time.Sleep(20 * time.Millisecond) // net/http notices an end a little later, and no host is asked at once
 			get("after")
 			get("long after")
 		})

@@ -53,6 +53,7 @@ type Case struct {
 	Whole  bool // also robots.txt cannot be had from the host, nor any page
 	Follow bool // the answer leads to where nobody may go
 	Alone  bool // the answer keeps a polite crawler from asking the host again
+	Day    bool // the answer makes a polite crawler wait for a day before it tries again: Index leaves it out
 
 	path   string // asked for; "" stands for "/x"
 	secure func(*authority) *tls.Config

@@ -105,15 +105,15 @@ func (s *Server) Pages() map[string]Page {
 	return all
 }
 
-// Index returns the URL of a page that links to all cases and all good pages, but those of
-// cases that ask for robots.txt: a crawler asks for that by itself.
+// Index returns the URL of a page that links to all cases and all good pages, but not to a
+// robots.txt, which a crawler asks for by itself, nor to what would keep it for a day.
 func (s *Server) Index() string { return "http://" + s.normal[0].l.Addr().String() + "/" }
 
 func (s *Server) index() []byte {
 	var b bytes.Buffer
 	b.WriteString("<!doctype html><title>Index</title>\n")
 	for i := range s.cases {
-		if !s.cases[i].Robots {
+		if !s.cases[i].Robots && !s.cases[i].Day {
 			fmt.Fprintf(&b, "<a href=%q>%s</a>\n", s.URL(i), s.cases[i].Name)
 		}
 	}
