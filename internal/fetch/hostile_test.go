@@ -96,11 +96,14 @@ func TestHostile(t *testing.T) {
 			if c.Slow {
 				most = 3 * time.Second
 			}
+			checkRecords(t, out)
+			if raced { // only the times would fail
+				return
+			}
 			if results[i].took > most {
 				t.Errorf("took %v", results[i].took)
 			}
 			checkWant(t, c, out)
-			checkRecords(t, out)
 			wire := c.Want.Wire
 			if wire == 0 {
 				wire = 256 << 10
@@ -233,6 +236,9 @@ func checkRecord(t testing.TB, r *blobschema.WARCReader, kind blobschema.WARCTyp
 
 // TestHostileBeside asks for a good page before and after each case, over connections that are kept.
 func TestHostileBeside(t *testing.T) {
+	if raced {
+		t.Skip("its bounds are of time")
+	}
 	s := hostileWeb(t)
 	slow, quick := hostileClient(t, s, shortTimes), hostileClient(t, s, nil)
 	pages := s.Pages()
@@ -326,6 +332,9 @@ func TestSettle(t *testing.T) {
 // TestFloodAfterAnswer has a server that goes on after its answer, on a connection that is kept
 // for the next request.
 func TestFloodAfterAnswer(t *testing.T) {
+	if raced {
+		t.Skip("its bounds are of time")
+	}
 	s := hostileWeb(t)
 	c := hostileClient(t, s, nil)
 	for i, cs := range s.Cases() {
@@ -347,7 +356,7 @@ func TestFloodAfterAnswer(t *testing.T) {
 // TestHostileMemory fetches all that is large with default bounds, eight at a time, and looks at the
 // heap meanwhile.
 func TestHostileMemory(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raced {
 		t.Skip("moves hundreds of megabytes")
 	}
 	s := hostileWeb(t)
