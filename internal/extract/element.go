@@ -36,6 +36,7 @@ func (d *document) attributes() attributes {
 		}
 	}
 	if z == nil {
+		d.irregular++
 		z = html.NewTokenizer(bytes.NewReader(src))
 		z.Next()
 	}
