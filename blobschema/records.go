@@ -91,8 +91,9 @@ type Head struct {
 	Wish       uint64          `json:"wish"` // version of the wish the commit obeyed
 	Due        time.Time       `json:"due,omitzero"`
 	Totals     Totals          `json:"totals"`
-	Sent       []uint64        `json:"sent,omitempty"`    // mail sent, by receiving partition
-	Applied    uint64          `json:"applied,omitempty"` // mail applied, from all senders
+	Sent       []uint64        `json:"sent,omitempty"`     // mail sent, by receiving partition
+	Applied    uint64          `json:"applied,omitempty"`  // mail applied, from all senders
+	Requests   uint64          `json:"requests,omitempty"` // of it from intake's requests: all up to this number
 	// Published is the last commit whose outbox, and all before, is known to be sent.
 	Published uint64   `json:"published,omitempty"`
 	Scope     []string `json:"scope,omitempty"` // hosts that seeds redirected to, for the wish
@@ -231,6 +232,7 @@ type SlotSummary struct {
 	Pending    uint32
 	Unexamined uint32 // entries appended since the slot was last loaded
 	Due        int64  // Unix milliseconds of the first URL that may be asked for; 0 for none
+	Urgent     uint32 // of Pending, those asked for on purpose
 }
 
 // RunRef names a run of state and says what a reader must fetch of it.

@@ -26,6 +26,9 @@ type ID uint32
 // requests. It owns no slots and has no step.
 const Intake ID = 1<<32 - 1
 
+// Requests is the sender of mail that the intake function makes of messages.
+const Requests ID = 1<<32 - 2
+
 // Epoch is the version of a [Map]. It only grows.
 type Epoch uint64
 

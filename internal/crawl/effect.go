@@ -99,6 +99,7 @@ type Receipt any
 
 // Message is one delivery.
 type Message struct {
+	ID       string // the queue's own, the same each time it is delivered
 	Body     []byte
 	Receipt  Receipt
 	Receives int // how often it was delivered, this time included

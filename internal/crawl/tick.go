@@ -3,6 +3,7 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,19 +19,16 @@ type TickConfig struct {
 	Exclusive   bool          // as in StepConfig
 	Soon        time.Duration // partitions due within this are woken; default 0
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
-	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 30 s
+	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
 }
 
 // TickMemory is what one process's ticks remember from one to the next. Losing it
 // costs a few wakes and nothing else. The zero value is ready for use.
 type TickMemory struct {
-	seqs     map[partition.ID]uint64
-	fences   map[partition.ID]uint64
-	quiet    bool
-	woken    map[partition.ID]time.Time
-	copied   map[partition.ID]uint64
-	copiedAt time.Time
-	resent   time.Time
+	seqs   map[partition.ID]uint64
+	fences map[partition.ID]uint64
+	quiet  bool
+	woken  map[partition.ID]time.Time
 }
 
 // Report is what a tick found.
@@ -44,6 +42,7 @@ type Report struct {
 	Finished bool // nothing is left to do
 	Quiet    bool // it would be finished if the next tick finds the same
 	Limited  bool // the page limit is reached
+	Requests blobschema.Requests
 }
 
 // Tick is one run of the coordinator: it reads the heads and does what follows from
@@ -56,8 +55,8 @@ type Tick struct {
 	report Report
 	pmap   *partition.Map
 	grants blobschema.Grants
-	wishRv Revision
 	heads  map[partition.ID]*blobschema.Head
+	record blobschema.TickRecord
 }
 
 // NewTick returns a tick. mem is shared by the ticks of a process, one at a time.
@@ -66,7 +65,7 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 		cfg.ResendAfter = 10 * time.Minute
 	}
 	if cfg.HostsEvery == 0 {
-		cfg.HostsEvery = 30 * time.Second
+		cfg.HostsEvery = time.Minute
 	}
 	return &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
 }
@@ -101,7 +100,7 @@ func (k *Tick) run(t *task) error {
 	if err := k.publishSeeds(t); err != nil {
 		return err
 	}
-	if err := k.widenScope(t); err != nil {
+	if err := k.changeWish(t); err != nil {
 		return err
 	}
 	if err := k.wake(t); err != nil {
@@ -111,12 +110,17 @@ func (k *Tick) run(t *task) error {
 	if err := k.copyHosts(t); err != nil {
 		return err
 	}
+	if err := k.pruneRequests(t); err != nil {
+		return err
+	}
 	return k.resend(t)
 }
 
 func (k *Tick) readAll(t *task) error {
 	id := k.cfg.Crawl
-	recs, err := readRecords(t, []string{blobschema.CrawlKey(id), blobschema.WishKey(id), blobschema.GrantsKey(id)})
+	recs, err := readRecords(t, []string{
+		blobschema.CrawlKey(id), blobschema.WishKey(id), blobschema.GrantsKey(id), blobschema.RequestsKey(id), blobschema.TickKey(id),
+	})
 	if err != nil {
 		return err
 	}
@@ -130,10 +134,19 @@ func (k *Tick) readAll(t *task) error {
 		if k.report.Wish, err = decodeJSON[blobschema.Wish](recs[1], "wish"); err != nil {
 			return err
 		}
-		k.wishRv = recs[1].Revision
 	}
 	if recs[2].Found {
 		if k.grants, err = decodeJSON[blobschema.Grants](recs[2], "grants"); err != nil {
+			return err
+		}
+	}
+	if recs[3].Found {
+		if k.report.Requests, err = decodeJSON[blobschema.Requests](recs[3], "requests"); err != nil {
+			return err
+		}
+	}
+	if recs[4].Found {
+		if k.record, err = decodeJSON[blobschema.TickRecord](recs[4], "tick"); err != nil {
 			return err
 		}
 	}
@@ -227,7 +240,7 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 			continue
 		}
 		q.Flags |= blobschema.FlagSeed
-		p := pmap.Owner(h.Slot(string(u.Host())))
+		p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))
 		shares[p] = append(shares[p], q)
 	}
 	mails := make([][]byte, c.Partitions)
@@ -240,42 +253,90 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 	return mails, nil
 }
 
-// widenScope adds the hosts that seeds redirected to, found by any partition, to the
-// wish, which all of them read.
-func (k *Tick) widenScope(t *task) error {
-	missing := func(w *blobschema.Wish) (out []string) {
-		for _, h := range k.report.Heads {
-			for _, host := range h.Scope {
-				if !slices.Contains(w.Scope, host) && !slices.Contains(out, host) {
-					out = append(out, host)
-				}
-			}
+// changeWish adds to the wish, which all partitions read, what any of them has found:
+// hosts that seeds redirected to, and domains that have too many URLs.
+func (k *Tick) changeWish(t *task) error {
+	change := func(w *blobschema.Wish) bool {
+		hosts := missingIn(w.Scope, k.foundHosts())
+		full := missingIn(w.Capped, k.fullDomains())
+		if len(hosts)+len(full) == 0 {
+			return false
 		}
-		return out
+		w.Version++
+		w.Scope, w.Capped = append(w.Scope, hosts...), append(w.Capped, full...)
+		return true
 	}
-	if len(missing(&k.report.Wish)) == 0 {
+	if w := k.report.Wish; !change(&w) {
 		return nil
 	}
 	return update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
-		add := missing(w)
-		if len(add) > 0 {
-			w.Version++
-			w.Scope = append(w.Scope, add...)
-		}
+		changed := change(w)
 		k.report.Wish = *w
-		return len(add) > 0
+		return changed
 	})
 }
 
+// missingIn returns what of names is not in have, each once.
+func missingIn(have, names []string) (out []string) {
+	for _, n := range names {
+		if !slices.Contains(have, n) && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (k *Tick) foundHosts() (out []string) {
+	for i := range k.report.Heads {
+		out = append(out, k.report.Heads[i].Scope...)
+	}
+	return out
+}
+
+// fullDomains are the registrable domains of which the partitions together know as
+// many URLs as the cap allows.
+func (k *Tick) fullDomains() (out []string) {
+	limit := k.report.Crawl.Settings.MaxDomainURLs
+	if limit <= 0 {
+		return nil
+	}
+	sums := map[string]int64{}
+	for i := range k.report.Heads {
+		for d, n := range k.report.Heads[i].Domains {
+			sums[d] += n
+		}
+	}
+	for _, d := range slices.Sorted(maps.Keys(sums)) {
+		if sums[d] >= limit && len(k.report.Wish.Capped)+len(out) < maxCapped {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// maxCapped bounds the domains that a wish names: what one partition knows too many URLs
+// of it leaves out by itself.
+const maxCapped = 1000
+
 // expected is the mail that a partition should apply in the end.
 func (k *Tick) expected(p partition.ID) uint64 {
-	n := uint64(len(k.report.Crawl.SeedBatches))
+	n := uint64(len(k.report.Crawl.SeedBatches)) + k.report.Requests.Sent[p]
 	for i := range k.report.Heads {
 		if sent := k.report.Heads[i].Sent; int(p) < len(sent) {
 			n += sent[p]
 		}
 	}
 	return n
+}
+
+// applies reports whether all requests from outside are applied.
+func (k *Tick) applies() bool {
+	for p, n := range k.report.Requests.Sent {
+		if h := k.heads[p]; h == nil || h.Requests < n {
+			return false
+		}
+	}
+	return true
 }
 
 func (k *Tick) applied(p partition.ID) uint64 {
@@ -352,7 +413,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return true // it was granted what others may need, and will use it or give it back
 	}
 	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall.Add(k.cfg.Soon)) || h.Totals.Unexamined > 0
-	return due && !k.report.Wish.Pause && k.free() != 0
+	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0)
 }
 
 // finished applies the rule for the end: every seed applied, nothing pending, all
@@ -382,7 +443,7 @@ func (k *Tick) finished() {
 	k.report.Quiet = quiet
 	k.report.Finished = quiet && same
 	k.mem.quiet, k.mem.seqs = quiet, seqs
-	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages
+	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages && k.report.Totals.Urgent == 0 && k.applies()
 }
 
 // update changes a JSON record by compare-and-set until the change holds; change

@@ -2,6 +2,8 @@ package crawl
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -24,6 +26,9 @@ type HostRecord struct {
 	Requests      uint64        `json:"requests,omitempty"`
 	Failures      uint64        `json:"failures,omitempty"`
 	Score         float64       `json:"score,omitempty"`
+	Known         uint64        `json:"known,omitempty"`
+	Pending       uint64        `json:"pending,omitempty"`
+	Capped        uint64        `json:"capped,omitempty"`
 }
 
 // hostsPerPack keeps a record far below the 400 KB a table item may have.
@@ -41,26 +46,49 @@ func HostPacks(hosts int64) int {
 // copyHosts copies the owners' host estimates into the hosts table, by commit number:
 // doing it twice changes nothing.
 func (k *Tick) copyHosts(t *task) error {
-	if k.mem.copied == nil {
-		k.mem.copied = map[partition.ID]uint64{}
-	}
-	if !k.report.Finished && k.now.Wall.Sub(k.mem.copiedAt) < k.cfg.HostsEvery {
-		if k.mem.copiedAt.IsZero() {
-			k.mem.copiedAt = k.now.Wall
-		}
-		return nil
-	}
-	k.mem.copiedAt = k.now.Wall
+	copied := map[partition.ID]uint64{}
 	for i := range k.report.Heads {
 		h := &k.report.Heads[i]
-		if h.Seq > k.mem.copied[h.Partition] {
-			if err := k.copyPartition(t, h); err != nil {
-				return fmt.Errorf("copy host estimates of partition %d: %w", h.Partition, err)
-			}
-			k.mem.copied[h.Partition] = h.Seq
+		if h.Seq > k.record.Copied[h.Partition] {
+			copied[h.Partition] = h.Seq
 		}
 	}
-	return nil
+	if len(copied) == 0 || !k.report.Finished && !k.passed(k.record.CopiedAt, k.cfg.HostsEvery) {
+		return nil
+	}
+	for _, p := range slices.Sorted(maps.Keys(copied)) {
+		if err := k.copyPartition(t, k.heads[p]); err != nil {
+			return fmt.Errorf("copy host estimates of partition %d: %w", p, err)
+		}
+	}
+	return k.remember(t, func(r *blobschema.TickRecord) {
+		r.CopiedAt = k.now.Wall.UTC()
+		if r.Copied == nil {
+			r.Copied = map[partition.ID]uint64{}
+		}
+		for p, seq := range copied {
+			r.Copied[p] = max(r.Copied[p], seq)
+		}
+	})
+}
+
+// passed reports whether d has passed since a time, or since the crawl began. A clock
+// set back passes too.
+func (k *Tick) passed(since time.Time, d time.Duration) bool {
+	if c := k.report.Crawl.Created; since.Before(c) {
+		since = c
+	}
+	past := k.now.Wall.Sub(since)
+	return past < 0 || past >= d
+}
+
+// remember changes the record that the next tick begins with, in whatever process.
+func (k *Tick) remember(t *task, change func(*blobschema.TickRecord)) error {
+	return update(t, blobschema.TickKey(k.report.Crawl.ID), func(r *blobschema.TickRecord) bool {
+		change(r)
+		k.record = *r
+		return true
+	})
 }
 
 func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
@@ -72,7 +100,7 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
 	fresh := make([]map[string]HostRecord, packs)
 	for name := range blobschema.CommitNames(man) {
 		_, seq, _, err := blobschema.ParseCommitName(name)
-		if err != nil || seq <= k.mem.copied[h.Partition] {
+		if err != nil || seq <= k.record.Copied[h.Partition] {
 			continue
 		}
 		c, err := readCommit(t, name)
@@ -88,7 +116,10 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
 			if fresh[n] == nil {
 				fresh[n] = map[string]HostRecord{}
 			}
-			fresh[n][o.Host] = HostRecord{Commit: seq, Connect: o.Conn, Response: o.Resp, PerConnection: o.PerConnection, Requests: o.Requests, Failures: o.Failures, Score: o.Score}
+			fresh[n][o.Host] = HostRecord{
+				Commit: seq, Connect: o.Conn, Response: o.Resp, PerConnection: o.PerConnection, Requests: o.Requests,
+				Failures: o.Failures, Score: o.Score, Known: o.Known, Pending: o.Pending, Capped: o.Capped,
+			}
 		}
 	}
 	for n, hosts := range fresh {
@@ -143,14 +174,6 @@ func readManifest(t *task, name string) (*blobschema.Manifest, error) {
 // may lose messages, or give up on those it delivered too often. Numbers and
 // content are the same, so the receiver can tell.
 func (k *Tick) resend(t *task) error {
-	now := k.now.Wall
-	if now.Sub(k.mem.resent) < k.cfg.ResendAfter {
-		if k.mem.resent.IsZero() {
-			k.mem.resent = now
-		}
-		return nil
-	}
-	k.mem.resent = now
 	var short []partition.ID
 	for p := range partition.ID(k.report.Crawl.Partitions) {
 		if k.expected(p) > k.applied(p) {
@@ -159,6 +182,12 @@ func (k *Tick) resend(t *task) error {
 	}
 	if len(short) == 0 {
 		return nil
+	}
+	if !k.passed(k.record.ResentAt, k.cfg.ResendAfter) {
+		return nil
+	}
+	if err := k.remember(t, func(r *blobschema.TickRecord) { r.ResentAt = k.now.Wall.UTC() }); err != nil {
+		return err
 	}
 	for _, p := range short {
 		applied := map[partition.ID]blobschema.Marks{}
@@ -207,6 +236,18 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 			return err
 		}
 	}
+	for _, m := range k.report.Requests.Outbox {
+		if m.To != p || !missing(applied[partition.Requests], m.Number) {
+			continue
+		}
+		body, err := k.requestMail(t, m)
+		if err != nil {
+			return err
+		}
+		if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{body}}); err != nil {
+			return err
+		}
+	}
 	for i := range k.report.Heads {
 		from := &k.report.Heads[i]
 		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {
@@ -236,6 +277,34 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		}
 	}
 	return nil
+}
+
+func (k *Tick) requestMail(t *task, m blobschema.RequestMail) ([]byte, error) {
+	data, err := getObject(t, m.Object, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := blobschema.DecodeSeeds(data)
+	if err != nil {
+		return nil, fmt.Errorf("requests %s: %w", m.Object, err)
+	}
+	return blobschema.EncodeMail(requestMail(&k.report.Crawl, k.pmap, m.To, m.Number, m.Request, b.URLs))
+}
+
+// pruneRequests forgets the requests that their receivers have applied.
+func (k *Tick) pruneRequests(t *task) error {
+	applied := func(m blobschema.RequestMail) bool {
+		h := k.heads[m.To]
+		return h != nil && m.Number <= h.Requests
+	}
+	if !slices.ContainsFunc(k.report.Requests.Outbox, applied) {
+		return nil
+	}
+	return update(t, blobschema.RequestsKey(k.report.Crawl.ID), func(r *blobschema.Requests) bool {
+		n := len(r.Outbox)
+		r.Outbox = slices.DeleteFunc(r.Outbox, applied)
+		return len(r.Outbox) < n
+	})
 }
 
 func anyMissing(m blobschema.Marks, sent uint64) bool {

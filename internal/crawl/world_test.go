@@ -48,7 +48,6 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, table: map[string]Record{}, blobs: map[string][]byte{}, queues: map[string][]Message{},
 		mail: map[Receipt][]byte{}, counts: map[string]int{},
-		memory: TickMemory{copiedAt: epoch, resent: epoch}, // there have been ticks before
 	}
 }
 

@@ -57,6 +57,7 @@ type Engine struct {
 	crawl       blobschema.Crawl
 
 	tickNow chan struct{}
+	intake  chan []crawl.Message
 	memory  crawl.TickMemory
 
 	mu       sync.Mutex
@@ -97,7 +98,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	return &Engine{
 		cfg: cfg, platform: p, ledger: cfg.Ledger, log: cfg.Log, queues: newQueues(p), started: time.Now(),
 		connections: semaphore.NewWeighted(int64(cfg.Connections)), process: hex.EncodeToString(id[:]),
-		tickNow: make(chan struct{}, 1), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
+		tickNow: make(chan struct{}, 1), intake: make(chan []crawl.Message), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
 		appetite: map[partition.ID]crawl.Appetite{}, rewake: map[partition.ID]bool{}, live: map[partition.ID]crawl.Progress{},
 	}, nil
 }
@@ -135,6 +136,7 @@ func (e *Engine) Run(ctx context.Context) (End, error) {
 	run, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { e.serveWakes(run) })
+	wg.Go(func() { e.watchIntake(run) })
 	end, err := e.tickLoop(ctx)
 	e.stopSteps()
 	e.steps.Wait()
@@ -159,11 +161,15 @@ func (e *Engine) tickLoop(ctx context.Context) (End, error) {
 			return Stopped, nil
 		case <-e.tickNow:
 		case <-timer.C:
+		case msgs := <-e.intake:
+			e.take(msgs)
 		}
 		rep, err := e.tick()
 		switch {
 		case err != nil:
 			return Stopped, err
+		case (rep.Finished || rep.Limited) && e.takeLate():
+			// a request came just in time
 		case rep.Finished:
 			return Finished, nil
 		case rep.Limited:
@@ -223,10 +229,7 @@ func (e *Engine) serveWakes(ctx context.Context) {
 		msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.WakesQueue, Max: 10, Wait: time.Minute})
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive wakes", "error", err)
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
+			e.pause(ctx)
 		}
 		for _, m := range msgs {
 			id, p, err := blobschema.DecodeWake(m.Body)

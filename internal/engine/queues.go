@@ -90,7 +90,7 @@ func (q *queues) receive(ctx context.Context, e crawl.Receive) ([]crawl.Message,
 			q.drop(e.Queue, s)
 			return out, err
 		}
-		out = append(out, crawl.Message{Body: m.Body, Receipt: m, Receives: q.platform.Receives(m)})
+		out = append(out, crawl.Message{ID: m.LoggableID, Body: m.Body, Receipt: m, Receives: q.platform.Receives(m)})
 		wait = 2 * time.Millisecond
 	}
 	return out, nil

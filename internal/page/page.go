@@ -14,10 +14,11 @@ import (
 type Request struct {
 	URL        weburl.URL
 	Host       string           // whose pace the request counts to; another than URL's when a robots.txt redirects
+	Site       string           // of a robots.txt: the authority that it is for
 	Addr       netip.Addr       // connect to this address and no other; zero: to what the name resolves to
 	Resolve    bool             // only resolve the name of URL's host: Outcome.Addr
 	Sitemap    bool             // a sitemap: its links are read even if it is plain text
-	Former     *blobschema.Page // the last answer, of which a copy is not wanted: ask conditionally; nil for none
+	Former     *blobschema.Page // the last answer whose payload is stored: ask conditionally, unless Robots, and keep an equal one as a revisit; nil for none
 	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
 	Deadline   time.Time        // the request may not last past this
 	Depth      uint16
@@ -72,8 +73,13 @@ type Outcome struct {
 	Wire       int64         // bytes received, headers included, before decoding
 	Closed     bool          // the server ends the connection after this answer
 	Temporary  bool          // worth another attempt later
-	Head       []byte        // start line and fields of the answer, for a revisit record
 	Addr       netip.Addr    // what a Request with Resolve was for
+
+	// What blobschema.RevisitRecord needs to stand in for the response member of Record, if
+	// the payload turns out to be stored already.
+	Head      []byte // start line and fields of the answer, at most 64 KiB; nil: nothing to gain, or a revisit already
+	IP        string // address that was asked; may be empty
+	RequestID string // id of the request member, for ConcurrentTo
 }
 
 // Aborted is the outcome of a request that we broke off ourselves: no attempt.

@@ -1,0 +1,118 @@
+package blobschema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Request is a message from outside on the intake queue, as JSON that can be written by
+// hand:
+//
+//	{"recrawl": ["https://example.org/news"], "id": "cms-4711"}
+type Request struct {
+	Version int    `json:"version,omitempty"` // of this message: 0 or 1
+	Crawl   string `json:"crawl,omitempty"`   // empty: the active crawl
+	// ID makes a repeated request do nothing, for 15 days; empty: every message counts.
+	ID      string   `json:"id,omitempty"`
+	Recrawl []string `json:"recrawl,omitempty"` // URLs to ask for again, or for the first time
+	Seeds   []string `json:"seeds,omitempty"`   // URLs to crawl from
+}
+
+// Bounds of a [Request].
+const (
+	MaxRequestBytes = 256 << 10 // what every cloud's queue takes
+	MaxRequestURLs  = 10_000
+	MaxRequestID    = 200 // bytes
+)
+
+// ErrRequest is wrapped by the errors of DecodeRequest.
+var ErrRequest = errors.New("unfit request")
+
+// EncodeRequest encodes a request.
+func EncodeRequest(r Request) ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err == nil {
+		_, err = DecodeRequest(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return b, nil
+}
+
+// DecodeRequest decodes a request and checks its bounds, but not its URLs. A field
+// that it does not know is an error: it is most likely a misspelt one.
+func DecodeRequest(b []byte) (Request, error) {
+	var r Request
+	unfit := func(format string, args ...any) (Request, error) {
+		return Request{}, fmt.Errorf("%w: "+format, append([]any{ErrRequest}, args...)...)
+	}
+	if len(b) > MaxRequestBytes {
+		return unfit("%d bytes are above the bound of %d", len(b), MaxRequestBytes)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return unfit("%v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return unfit("there is more than one JSON value")
+	}
+	switch n := len(r.Recrawl) + len(r.Seeds); {
+	case r.Version > 1:
+		return unfit("version %d is not known", r.Version)
+	case n == 0:
+		return unfit(`it asks for nothing: give "recrawl" or "seeds" a list of URLs`)
+	case n > MaxRequestURLs:
+		return unfit("%d URLs are above the bound of %d", n, MaxRequestURLs)
+	case len(r.ID) > MaxRequestID:
+		return unfit("the id has %d bytes, more than %d", len(r.ID), MaxRequestID)
+	}
+	if r.Crawl != "" {
+		if err := CheckCrawlID(r.Crawl); err != nil {
+			return unfit("%v", err)
+		}
+	}
+	return r, nil
+}
+
+// Requests is the KV record by which intake numbers its mail to the partitions, as
+// partitions number theirs. It is changed by compare-and-set.
+type Requests struct {
+	Sent map[partition.ID]uint64 `json:"sent,omitempty"` // last number, by receiver
+	// Outbox is the mail that is not known to be applied, oldest first.
+	Outbox []RequestMail `json:"outbox,omitempty"`
+	Dead   int64         `json:"dead,omitempty"` // messages, or URLs of them, put aside as unreadable
+}
+
+// RequestMail is one mail of [Requests]. Object holds its URLs, as a [SeedBatch].
+type RequestMail struct {
+	To      partition.ID `json:"to"`
+	Number  uint64       `json:"number"`
+	Request uint64       `json:"request"` // see Mail.Request
+	Object  string       `json:"object"`
+}
+
+// TickRecord is what ticks remember from one process to the next, in the KV table.
+type TickRecord struct {
+	Copied   map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
+	CopiedAt time.Time               `json:"copied_at,omitzero"`
+	ResentAt time.Time               `json:"resent_at,omitzero"` // when unapplied mail was last looked for
+}
+
+// RequestsKey is the KV key of the [Requests].
+func RequestsKey(crawl string) string { return crawl + "/requests" }
+
+// TickKey is the KV key of the [TickRecord].
+func TickKey(crawl string) string { return crawl + "/tick" }
+
+// RequestName names the URLs of one mail of a request by their content.
+func RequestName(crawl string, content []byte) string {
+	return crawl + "/requests/" + contentHash(content)[:24]
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"gocloud.dev/pubsub"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// Submit puts a request on the intake queue, where this engine or another process that
+// crawls will find it. It needs no crawl to be under way.
+func (e *Engine) Submit(ctx context.Context, r blobschema.Request) error {
+	body, err := blobschema.EncodeRequest(r)
+	if err != nil {
+		return err
+	}
+	return e.queues.send(ctx, crawl.Send{Queue: blobschema.IntakeQueue, Bodies: [][]byte{body}})
+}
+
+// lastCall is how long an engine with nothing left to do waits for a request that is in
+// the queue already.
+const lastCall = 200 * time.Millisecond
+
+// watchIntake hands requests from outside to the tick loop.
+func (e *Engine) watchIntake(ctx context.Context) {
+	for ctx.Err() == nil {
+		msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.IntakeQueue, Max: 10, Wait: time.Minute})
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("receive requests", "error", err)
+			e.pause(ctx)
+		}
+		if len(msgs) == 0 {
+			continue
+		}
+		select {
+		case e.intake <- msgs:
+		case <-ctx.Done():
+			giveBack(msgs)
+		}
+	}
+}
+
+func (e *Engine) pause(ctx context.Context) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+}
+
+// take turns requests into mail. If that fails they stay in the queue.
+func (e *Engine) take(msgs []crawl.Message) {
+	if err := e.newRunner(crawl.NewIntake(e.crawl.ID, msgs)).run(); err != nil {
+		e.log.Error("take requests", "error", err)
+		giveBack(msgs)
+		return
+	}
+	for _, m := range msgs {
+		m.Receipt.(*pubsub.Message).Ack()
+	}
+}
+
+func giveBack(msgs []crawl.Message) {
+	for _, m := range msgs {
+		if pm := m.Receipt.(*pubsub.Message); pm.Nackable() {
+			pm.Nack()
+		}
+	}
+}
+
+// takeLate takes requests that came while the last work was done, and reports whether
+// there were any.
+func (e *Engine) takeLate() bool {
+	select {
+	case msgs := <-e.intake:
+		e.take(msgs)
+		return true
+	case <-time.After(lastCall):
+		return false
+	}
+}
