@@ -34,9 +34,9 @@ func (d *document) attributes() attributes {
 		if a, ok := regularAttributes(src); ok {
 			return a
 		}
+		d.irregular++
 	}
 	if z == nil {
-		d.irregular++
 		z = html.NewTokenizer(bytes.NewReader(src))
 		z.Next()
 	}
