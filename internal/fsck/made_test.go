@@ -222,6 +222,9 @@ var madeCorruptions = []struct {
 	{"former elsewhere", recrawled, "I7", "its former record", func(m *maker) {
 		m.rewrite(blobschema.CommitName(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
+	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
+		m.state(0, func(r *blobschema.Run) { r.Seen = append(r.Seen, r.Seen[0]) })
+	}},
 	{"record of a generation lost", recrawled, "I7", "has no page record", func(m *maker) {
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Generation = 1 })
 	}},
@@ -526,6 +529,18 @@ func TestDomainCap(t *testing.T) {
 	m.put(blobschema.WishKey(crawlID), blobschema.Wish{Version: 1, Capped: []string{m.host(0, 0)}})
 	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() {
 		t.Errorf("found %v", rep.Violations)
+	}
+}
+
+// TestSettledTwice: a URL may be settled in two generations between two commits.
+func TestSettledTwice(t *testing.T) {
+	m := recrawled(t)
+	a := "http://" + m.host(0, 0) + "/"
+	m.answer(0, a, 3, body+"new", nil)
+	m.answer(0, a, 4, body+"newer", nil)
+	m.commit(0, blobschema.Commit{})
+	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() || rep.Generations != 4 {
+		t.Errorf("found %v in %+v", rep.Violations, rep)
 	}
 }
 
