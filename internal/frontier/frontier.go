@@ -71,7 +71,7 @@ type Frontier struct {
 type Counts struct {
 	Known      int64 // URLs, as far as examined
 	Pending    int64 // of them not settled
-	Urgent     int64 // of them asked for on purpose, as far as loaded by this frontier
+	Urgent     int64 // of them asked for on purpose
 	Unexamined int64 // appended to unloaded slots, perhaps known
 	Hosts      int64 // units in loaded slots
 	Asked      int64 // requests under way

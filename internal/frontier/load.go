@@ -17,8 +17,9 @@ import (
 func (f *Frontier) Restore(slots []blobschema.SlotSummary) {
 	for _, sum := range slots {
 		f.slots[sum.Slot] = &slot{
-			id: sum.Slot, known: sum.Known, npending: sum.Pending, unexamined: sum.Unexamined, due: sum.Due,
+			id: sum.Slot, known: sum.Known, npending: sum.Pending, unexamined: sum.Unexamined, due: sum.Due, urgent: int(sum.Urgent),
 		}
+		f.counts.Urgent += int64(sum.Urgent)
 		f.unloaded++
 		f.counts.Known += int64(sum.Known)
 		f.counts.Pending += int64(sum.Pending)
@@ -41,8 +42,11 @@ func (f *Frontier) Want(id partition.Slot) {
 	}
 }
 
-// Wanted returns the unloaded slots that should be loaded now, those of Want first, then
-// the one due first, as far as the memory bound has room for them. It marks them as
+// pressing reports whether an unloaded slot that is due goes before others.
+func (s *slot) pressing() bool { return s.want || s.urgent > 0 }
+
+// Wanted returns the unloaded slots that should be loaded now: those of Want and those
+// with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
 // loading: each must be given to Load.
 func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 	if f.unloaded == 0 {
@@ -58,8 +62,8 @@ func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 		}
 	}
 	slices.SortFunc(due, func(a, b *slot) int {
-		if a.want != b.want {
-			if a.want {
+		if x, y := a.pressing(), b.pressing(); x != y {
+			if x {
 				return -1
 			}
 			return 1
@@ -72,7 +76,7 @@ func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 		size := int(s.known + s.unexamined)
 		// A slot larger than the bound is loaded alone: when nothing else runs, or when
 		// somebody waits for it.
-		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !s.want) {
+		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !s.pressing()) {
 			break
 		}
 		room -= size
@@ -208,17 +212,30 @@ func (f *Frontier) loadState(now time.Time, s *slot, hs *blobschema.HostState) e
 	if name != "" {
 		st := f.namedSite(u, name)
 		st.version = hs.Version
-		return st.decode(hs.Data)
+		if err := st.decode(hs.Data); err != nil {
+			return err
+		}
+		f.rest(st)
+		return nil
 	}
 	u.version = hs.Version
 	if err := u.decode(hs.Data); err != nil {
 		return err
 	}
 	u.pace.Clamp(now)
-	if !f.floor.IsZero() {
-		u.pace.Floor(f.floor, max(f.delay(&u.own.lanes[0]), f.delay(&u.own.lanes[1])))
-	}
+	f.rest(&u.own)
 	return nil
+}
+
+// rest keeps the unit of a site from being asked for the site's pace after a takeover:
+// the site may be what the step before asked last.
+func (f *Frontier) rest(st *site) {
+	if f.floor.IsZero() {
+		return
+	}
+	for i := range st.lanes {
+		st.unit.pace.Floor(f.floor, f.delay(&st.lanes[i]))
+	}
 }
 
 // countNews spreads the URLs that a slot turned out to have more than was known over the
