@@ -59,7 +59,12 @@ func (w *world) check() error {
 	}
 	scope := simweb.Scope{Agent: agent, MaxDepth: max(0, w.cfg.MaxDepth), Attempts: 0}
 	if w.cfg.Scope == blobschema.ScopeHost {
-		scope.Seeds, scope.Within = w.cfg.Seeds, w.inScope()
+		scope.Seeds, scope.Within = slices.Clone(w.cfg.Seeds), w.inScope()
+		for _, wi := range w.wishes { // what is asked for on purpose is crawled from, in scope
+			if _, fetched := got[wi.url]; fetched && scope.Within(wi.url) {
+				scope.Seeds = append(scope.Seeds, wi.url)
+			}
+		}
 	}
 	if d := simweb.Diff(w.web.Truth(scope), got); d != "" {
 		return fmt.Errorf("the result differs from the ground truth:\n%s%s", d, w.heads())
