@@ -69,6 +69,7 @@ func (p *proc) took(issues []crawl.Issue) {
 // crash ends the process between two instructions: nothing of it runs again.
 func (p *proc) crash() {
 	w := p.w
+	w.crashes++
 	if !w.cfg.Local {
 		p.die()
 		return
