@@ -124,6 +124,26 @@ func TestTurnsByDomain(t *testing.T) {
 	}
 }
 
+// TestNoCreditForWaiting: a domain that comes late has no more turns than the others.
+func TestNoCreditForWaiting(t *testing.T) {
+	r := newRig(t, Config{})
+	add := func(host string, n int) {
+		for i := range n {
+			r.add(0, fmt.Sprintf("https://%s/%d", host, i))
+		}
+	}
+	add("a.com", 100)
+	for r.f.Counts().Pending > 50 {
+		task, _ := r.f.Next(r.now, false)
+		r.f.Done(r.now, task, r.hit(nil, task.Request).reply(task, r.now, 0))
+	}
+	add("b.com", 100)
+	r.run(nil)
+	if n := strings.Count(strings.Join(r.urls()[:40], " "), "b.com"); n < 19 || n > 21 {
+		t.Errorf("%d of the next 40 requests go to the domain that came late", n)
+	}
+}
+
 // TestCaps: what is over a cap is counted and not kept, but for seeds and what is asked for
 // on purpose.
 func TestCaps(t *testing.T) {
