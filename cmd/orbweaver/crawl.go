@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -71,16 +70,12 @@ Progress goes to standard error, the summary to standard output.`,
 }
 
 func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
-	rep := newReporter(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
-	defer func() {
-		if fl := (*failure)(nil); err != nil && !(errors.As(err, &fl) && fl.err == nil) {
-			rep.failed(err)
-		}
-	}()
+	rep := newReporter(&f.runFlags, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	defer func() { tellFailure(rep, err) }()
 	if err := f.check(); err != nil {
 		return err
 	}
-	seeds, err := readSeeds(args, f.seeds, cmd.InOrStdin())
+	seeds, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -107,16 +102,11 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	return stopped(sum.Status)
 }
 
-// perRun lists the flags of this run only that going on needs again.
-func (f *crawlFlags) perRun() []string {
-	var args []string
-	for _, p := range f.allowNet {
-		args = append(args, "--allow-net="+p.String())
+// tellFailure reports an error, unless all has been said.
+func tellFailure(rep reporter, err error) {
+	if f := (*failure)(nil); err != nil && !(errors.As(err, &f) && f.err == nil) {
+		rep.failed(err)
 	}
-	if f.set.Changed("connections") {
-		args = append(args, "--connections="+strconv.Itoa(f.connections))
-	}
-	return args
 }
 
 // identify gives a new crawl its name and its key, which nobody can guess: a site must
@@ -169,6 +159,11 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 			return err
 		}
 	}
+	return s.index(ctx, sum)
+}
+
+// index makes the capture index, at the end of a run that did all it could.
+func (s *session) index(ctx context.Context, sum *summary) error {
 	if sum.End == engine.Stopped || sum.idle {
 		return nil
 	}
@@ -226,6 +221,8 @@ func hint(s *seedOutcome, allow []netip.Prefix) string {
 		return "check the name, and this machine's connection"
 	case blobschema.OutcomeConnect, blobschema.OutcomeTimeout:
 		return "check the address and the port, and that the server is up"
+	case blobschema.OutcomeScope:
+		return "to widen the scope, give it to 'orbweaver crawl'"
 	case blobschema.OutcomeRobots:
 		return "the site does not want to be crawled"
 	case blobschema.OutcomeRobotsGone:

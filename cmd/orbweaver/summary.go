@@ -32,8 +32,9 @@ type summary struct {
 	Cost           ledger.Bill   `json:"cost_per_million_pages"` // dollars, at the price list's prices
 	Prices         string        `json:"price_list"`
 
-	Seeds []seedOutcome `json:"seeds,omitempty"` // what came of them, where nothing could be fetched
-	idle  bool          // there was nothing to do
+	Seeds     []seedOutcome    `json:"seeds,omitempty"`     // what came of them, where nothing could be fetched
+	Requested []requestOutcome `json:"requested,omitempty"` // what came of what recrawl was given
+	idle      bool             // there was nothing to do
 }
 
 // seedOutcome is what came of a seed.
@@ -81,6 +82,7 @@ func (s *summary) text() string {
 	}
 	t := &s.Totals
 	fmt.Fprintf(&b, "%s\n", s.Reason)
+	s.requested(&b)
 	if s.idle {
 		row("go on", "%s", s.Resume)
 		row("read it", "%s", exportCommand(s.Data))

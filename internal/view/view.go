@@ -199,10 +199,11 @@ type Commit struct {
 // Commits yields all visible commits: by partition, each one's oldest first. An
 // error ends it.
 func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
-	return v.commits(ctx, v.pmap.Partitions())
+	return v.commits(ctx, v.pmap.Partitions(), nil)
 }
 
-func (v *View) commits(ctx context.Context, partitions []partition.ID) iter.Seq2[Commit, error] {
+// commits yields those of some partitions that come after a number; nil for all.
+func (v *View) commits(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
 		for _, p := range partitions {
 			m, err := v.Manifest(ctx, p)
@@ -214,6 +215,11 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID) iter.Seq2
 				continue
 			}
 			for name := range blobschema.CommitNames(m) {
+				if after != nil {
+					if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
+						continue
+					}
+				}
 				if err := ctx.Err(); err != nil { // files do not look at it
 					yield(Commit{}, err)
 					return
@@ -272,8 +278,12 @@ func newer(a, b blobschema.Page) bool {
 }
 
 func (v *View) pages(ctx context.Context, partitions []partition.ID) iter.Seq2[blobschema.Page, error] {
+	return v.readPages(ctx, partitions, nil)
+}
+
+func (v *View) readPages(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[blobschema.Page, error] {
 	return func(yield func(blobschema.Page, error) bool) {
-		for c, err := range v.commits(ctx, partitions) {
+		for c, err := range v.commits(ctx, partitions, after) {
 			if err != nil {
 				yield(blobschema.Page{}, err)
 				return
@@ -290,6 +300,12 @@ func (v *View) pages(ctx context.Context, partitions []partition.ID) iter.Seq2[b
 			}
 		}
 	}
+}
+
+// PagesSince yields the page records of the commits that are visible in v and were not
+// in before, a frozen view: by partition, in the order of commits. An error ends it.
+func (v *View) PagesSince(ctx context.Context, before *View) iter.Seq2[blobschema.Page, error] {
+	return v.readPages(ctx, v.pmap.Partitions(), func(p partition.ID) uint64 { return before.still[p].Seq })
 }
 
 // WARCs yields the names of the WARC objects of all visible commits.
@@ -398,6 +414,8 @@ type Status struct {
 	Heads  []blobschema.Head
 	Wish   blobschema.Wish
 	Unread int64 // mail sent and not applied
+	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
+	DeadRequests int64
 }
 
 // Status reads records only.
@@ -412,7 +430,15 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	if s.Heads, err = v.Heads(ctx); err != nil {
 		return s, err
 	}
+	var requests blobschema.Requests
+	if _, err := v.record(ctx, blobschema.RequestsKey(v.id), &requests); err != nil {
+		return s, err
+	}
 	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
+	for _, n := range requests.Sent {
+		sent += n
+	}
+	s.DeadRequests = requests.Dead
 	for i := range s.Heads {
 		h := &s.Heads[i]
 		s.Totals.Add(&h.Totals)
