@@ -3,6 +3,7 @@ module github.com/orbweaver/orbweaver
 go 1.26.0
 
 require (
+	github.com/andybalholm/brotli v1.2.8
 	github.com/bits-and-blooms/bloom/v3 v3.7.1
 	github.com/dchest/siphash v1.2.3
 	github.com/fxamacker/cbor/v2 v2.9.6

@@ -3,17 +3,20 @@ package blobschema
 import (
 	"crypto/sha1"
 	"encoding/base32"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/flate"
 )
 
 // Bounds of one record, kept by writer and reader alike, so that nothing is
@@ -76,6 +79,7 @@ type WARCRecord struct {
 
 	Header []byte // HTTP start line and fields with the blank line that ends them, or nil
 	Body   []byte
+	Packed bool // Body is compressed already: store it as it is, see Append; not set by the reader
 
 	// The rest is set by the reader. Append ignores it.
 	ID          string // 5.2
@@ -103,14 +107,14 @@ var ErrWARCField = errors.New("unfit WARC field")
 // buffers, whatever it encodes, and starts no goroutine. It may be used again
 // and again, but by one goroutine at a time.
 type WARCEncoder struct {
-	gz    *gzip.Writer // nil: plain
-	sink  warcSink
-	block hash.Hash
-	sum   [sha1.Size]byte
-	head  []byte
+	deflate *flate.Writer // nil: plain
+	sink    warcSink
+	block   hash.Hash
+	sum     [sha1.Size]byte
+	head    []byte
 }
 
-// warcSink collects what gzip writes, straight into the caller's slice.
+// warcSink collects what the compressor writes, straight into the caller's slice.
 type warcSink struct{ b []byte }
 
 func (s *warcSink) Write(p []byte) (int, error) {
@@ -121,7 +125,7 @@ func (s *warcSink) Write(p []byte) (int, error) {
 // NewWARCEncoder returns an encoder. An unknown compression means GzipFast.
 func NewWARCEncoder(c Compression) *WARCEncoder {
 	e := &WARCEncoder{block: sha1.New()}
-	level := gzip.BestSpeed
+	level := flate.BestSpeed
 	switch c {
 	case None:
 		return e
@@ -132,7 +136,7 @@ func NewWARCEncoder(c Compression) *WARCEncoder {
 	// records, and for a request of 700 bytes neither Huffman-only (9 µs, 574
 	// bytes) nor the stateless coder (13 µs, 475 bytes) is a clear win over its
 	// 12 µs and 494 bytes: the time goes into building Huffman tables.
-	e.gz, _ = gzip.NewWriterLevel(nil, level) // fails only for levels out of range
+	e.deflate, _ = flate.NewWriter(&e.sink, level) // fails only for levels out of range
 	return e
 }
 
@@ -141,11 +145,21 @@ var (
 	warcDigestText  = base32.StdEncoding
 	warcHTTPRequest = "application/http;msgtype=request"
 	warcHTTPAnswer  = "application/http;msgtype=response"
+
+	// The header of a gzip member (RFC 1952 section 2.3): deflate, no flags, no time, of
+	// the system "unknown", so that it says nothing of when or where it was made.
+	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 )
+
+const maxStored = 1<<16 - 1 // bytes of a stored DEFLATE block (RFC 1951 section 3.2.4)
 
 // Append appends r as one record (one gzip member, unless plain) to dst, and
 // returns the extended slice and the record's id, "urn:uuid:…". The bytes added
 // are the record's stored length; r is not kept or changed.
+//
+// The Body of a Packed record is stored within the member as it is, at no more cost than
+// its checksum: deflating what is compressed takes as long as deflating text and gains
+// nothing. All readers of gzip read it; no digest or id depends on it.
 //
 // The id is derived from type, date, target and block, so that encoding a capture
 // again gives the same bytes. A request written first hands its id to the
@@ -165,25 +179,62 @@ func (e *WARCEncoder) Append(dst []byte, r *WARCRecord) (out []byte, id string, 
 	if len(e.head) > MaxWARCHeader {
 		return dst, "", fmt.Errorf("encode %q record: %w: header of %d bytes", string(r.Type), ErrWARCField, len(e.head))
 	}
-	if e.gz == nil {
+	if e.deflate == nil {
 		dst = append(dst, e.head...)
 		dst = append(dst, r.Header...)
 		dst = append(dst, r.Body...)
 		return append(dst, warcEnd...), id, nil
 	}
-	e.sink.b = dst
-	e.gz.Reset(&e.sink)
-	e.gz.ModTime = time.Unix(0, 0) // "no time" (RFC 1952); this library writes the zero Time as one in 2042
-	for _, part := range [...][]byte{e.head, r.Header, r.Body, warcEnd} {
-		if _, err := e.gz.Write(part); err != nil {
-			return dst, "", fmt.Errorf("encode %q record: %w", string(r.Type), err)
-		}
-	}
-	if err := e.gz.Close(); err != nil {
+	out, err = e.appendMember(dst, r)
+	if err != nil {
 		return dst, "", fmt.Errorf("encode %q record: %w", string(r.Type), err)
 	}
-	dst, e.sink.b = e.sink.b, nil // keep no reference to the caller's memory
-	return dst, id, nil
+	return out, id, nil
+}
+
+// appendMember appends e.head and r's block as one gzip member. The framing is written
+// here, since a gzip writer offers no way to store a part.
+func (e *WARCEncoder) appendMember(dst []byte, r *WARCRecord) (out []byte, err error) {
+	e.sink.b = append(dst, gzipHeader...)
+	e.deflate.Reset(&e.sink)
+	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
+	parts := [...][]byte{e.head, r.Header, r.Body, warcEnd}
+	deflated := len(parts)
+	if r.Packed && len(r.Body) > 0 {
+		deflated = 2
+	}
+	var sum, size uint32 // CRC-32 and length modulo 2^32 of what is packed
+	for i, part := range parts {
+		sum = crc32.Update(sum, crc32.IEEETable, part)
+		size += uint32(len(part))
+		if i < deflated {
+			if _, err := e.deflate.Write(part); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if deflated == len(parts) {
+		err = e.deflate.Close()
+		out = e.sink.b
+	} else {
+		err = e.deflate.Flush() // ends on a whole byte
+		out = slices.Grow(e.sink.b, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(warcEnd)+8)
+		out = appendStored(out, r.Body, 0)
+		out = appendStored(out, warcEnd, 1)
+	}
+	out = binary.LittleEndian.AppendUint32(out, sum)
+	return binary.LittleEndian.AppendUint32(out, size), err
+}
+
+// appendStored appends b as stored DEFLATE blocks. Final is 1 if the stream ends with b,
+// which is then one block, else 0.
+func appendStored(dst, b []byte, final byte) []byte {
+	for block := range slices.Chunk(b, maxStored) {
+		n := uint16(len(block))
+		dst = append(dst, final, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))
+		dst = append(dst, block...)
+	}
+	return dst
 }
 
 // id derives a version 8 UUID (RFC 9562 section 5.8) from what identifies a
@@ -622,4 +673,25 @@ func WARCInfo(date time.Time, filename string, f WARCInfoFields) *WARCRecord {
 		}
 	}
 	return &WARCRecord{Type: WARCTypeInfo, Date: date, Filename: filename, ContentType: "application/warc-fields", Body: b}
+}
+
+// RevisitRecord returns the record of a capture whose payload is that of an earlier one,
+// of, and is not stored again (section 6.7). Profile is ProfileNotModified for an answer
+// that says so itself, or ProfileIdenticalPayload for one whose payload has the same
+// digest. Digest is that of the payload; ip is the server's address or empty; head is the
+// answer's start line and fields, with the blank line that ends them. The caller may set
+// ConcurrentTo.
+//
+// An identical payload that is left out is marked as truncated, which section 6.7.2
+// demands. Refers-To is not given: it would need the original's block, and target and date
+// name the original as well.
+func RevisitRecord(date time.Time, target, ip, profile, digest string, of Original, head []byte) WARCRecord {
+	r := WARCRecord{
+		Type: WARCTypeRevisit, Date: date, TargetURI: target, IPAddress: ip, Profile: profile, PayloadDigest: digest,
+		RefersToTargetURI: of.URL, RefersToDate: of.Time, Header: head,
+	}
+	if profile == ProfileIdenticalPayload {
+		r.Truncated = TruncatedLength
+	}
+	return r
 }

@@ -95,9 +95,15 @@ func TestWARCReaderMixedFile(t *testing.T) {
 // says that it is damaged, naming the record's offset, or returns the record as it
 // was written (some bits of a gzip header mean nothing).
 func TestWARCReaderDamage(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "deflated", true: "packed"}[packed], func(t *testing.T) { testDamage(t, packed) })
+	}
+}
+
+func testDamage(t *testing.T, packed bool) {
 	records := warcSample(t)
 	small := *records[2]
-	small.Body = small.Body[:200]
+	small.Body, small.Packed = small.Body[:200], packed
 	file, starts := warcPack(t, GzipFast, []*WARCRecord{records[1], &small})
 	second := starts[1]
 	read := func(file []byte) (*WARCRecord, error) {

@@ -257,6 +257,89 @@ func TestWARCEncoderRepeats(t *testing.T) {
 	}
 }
 
+// The body of a packed record is in the member byte for byte, and the standard library
+// and our reader find the record that is also found deflated.
+func TestWARCEncoderPacked(t *testing.T) {
+	noise := make([]byte, 3*maxStored)
+	for i, n := 0, uint32(1); i < len(noise); i++ {
+		n = n*1664525 + 1013904223
+		noise[i] = byte(n >> 24)
+	}
+	head := AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", []HeaderField{{"Content-Encoding", "gzip"}})
+	for _, n := range []int{0, 1, 100, maxStored - 1, maxStored, maxStored + 1, 2 * maxStored, 3 * maxStored} {
+		for _, c := range []Compression{GzipFast, Gzip6, None} {
+			r := &WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/", Header: head, Body: noise[:n]}
+			deflated, id, err := NewWARCEncoder(c).Append(nil, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Packed = true
+			e := NewWARCEncoder(c)
+			for range 2 { // what was encoded before leaves no trace
+				packed, id2, err := e.Append([]byte("before"), r)
+				if err != nil || id2 != id || string(packed[:6]) != "before" {
+					t.Fatalf("%d bytes, %d: id %s, want %s, %v", n, c, id2, id, err)
+				}
+				packed = packed[6:]
+				if c != None && n > 0 && !bytes.Contains(packed, noise[:min(n, maxStored)]) {
+					t.Errorf("%d bytes, %d: not stored as they are", n, c)
+				}
+				if len(packed) > len(deflated)+64 {
+					t.Errorf("%d bytes, %d: %d packed, %d deflated", n, c, len(packed), len(deflated))
+				}
+				plain, want := warcReadMember(t, c, packed), warcReadMember(t, c, deflated)
+				if diff := cmp.Diff(want.fields, plain.fields); diff != "" || !bytes.Equal(want.block, plain.block) {
+					t.Errorf("%d bytes, %d: another record %s", n, c, diff)
+				}
+				got, err := ReadWARCAt(bytes.NewReader(packed), 0, int64(len(packed)))
+				if err != nil || got.Verify() != nil || !bytes.Equal(got.Body, r.Body) || got.ID != id {
+					t.Errorf("%d bytes, %d: read %v", n, c, err)
+				}
+			}
+		}
+	}
+	r := warcBenchRecords()[0]
+	r.Packed = true
+	e := NewWARCEncoder(GzipFast)
+	dst, _, _ := e.Append(nil, r)
+	if n := testing.AllocsPerRun(100, func() { dst, _, _ = e.Append(dst[:0], r) }); n > 1 { // the id
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestRevisitRecord(t *testing.T) {
+	head := AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", []HeaderField{{"Content-Type", "text/html"}})
+	digest := PayloadDigest([]byte("body"))
+	of := Original{URL: "http://e.example/first", Time: warcDay.AddDate(-1, 0, 0), WARC: "w", Offset: 1, Length: 2}
+	for _, tt := range []struct {
+		profile, truncated string
+	}{
+		{ProfileNotModified, ""},
+		{ProfileIdenticalPayload, TruncatedLength},
+	} {
+		r := RevisitRecord(warcDay, "http://e.example/", "192.0.2.1", tt.profile, digest, of, head)
+		r.ConcurrentTo = "urn:uuid:92283950-ef2f-8d72-b224-f54c6ec90bb0"
+		member, _, err := NewWARCEncoder(GzipFast).Append(nil, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := warcReadMember(t, GzipFast, member)
+		for name, want := range map[string]string{
+			"WARC-Type": "revisit", "WARC-Date": "2024-02-29T23:59:58.123456Z", "WARC-Target-URI": "http://e.example/",
+			"WARC-IP-Address": "192.0.2.1", "WARC-Profile": tt.profile, "WARC-Payload-Digest": digest, "WARC-Truncated": tt.truncated,
+			"WARC-Refers-To-Target-URI": "http://e.example/first", "WARC-Refers-To-Date": "2023-03-01T23:59:58.123456Z",
+			"WARC-Refers-To": "", "WARC-Concurrent-To": "<" + r.ConcurrentTo + ">", "Content-Type": warcHTTPAnswer,
+		} {
+			if got := p.fields.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", tt.profile, name, got, want)
+			}
+		}
+		if !bytes.Equal(p.block, head) {
+			t.Errorf("%s: block %q", tt.profile, p.block)
+		}
+	}
+}
+
 func TestWARCEncoderRefuses(t *testing.T) {
 	head := []byte("HTTP/1.1 200 OK\r\n\r\n")
 	response := WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/", Header: head, Body: []byte("x")}
@@ -383,6 +466,9 @@ func TestWARCIO(t *testing.T) {
 		t.Skip("WARCIO does not name the warcio executable (pip install warcio)")
 	}
 	records := warcSample(t)
+	packed := *records[2]
+	packed.Packed = true
+	records = append(records, &packed)
 	for c, name := range map[Compression]string{GzipFast: "fast.warc.gz", Gzip6: "six.warc.gz", None: "plain.warc"} {
 		file, starts := warcPack(t, c, records)
 		path := filepath.Join(t.TempDir(), name)
@@ -448,6 +534,28 @@ func warcBenchRecords() []*WARCRecord {
 	}
 }
 
+// BenchmarkWARCPacked encodes a page that came as gzip, stored as it came and deflated again.
+func BenchmarkWARCPacked(b *testing.B) {
+	var body bytes.Buffer
+	z := stdgzip.NewWriter(&body)
+	z.Write(warcBenchRecords()[0].Body)
+	z.Close()
+	for _, packed := range []bool{true, false} {
+		b.Run(map[bool]string{true: "stored", false: "deflated"}[packed], func(b *testing.B) {
+			r := *warcBenchRecords()[0]
+			r.Body, r.Packed = body.Bytes(), packed
+			e := NewWARCEncoder(GzipFast)
+			dst, _, _ := e.Append(nil, &r)
+			b.SetBytes(int64(len(r.Header) + len(r.Body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				dst, _, _ = e.Append(dst[:0], &r)
+			}
+			b.ReportMetric(float64(len(dst)), "stored-B")
+		})
+	}
+}
+
 func BenchmarkWARCEncoder(b *testing.B) {
 	for c, name := range []string{"gzip1", "gzip6", "plain"} {
 		for _, r := range warcBenchRecords() {
@@ -471,12 +579,12 @@ func BenchmarkWARCEncoder(b *testing.B) {
 // FuzzWARCEncoder: whatever values a record has, it is refused or an independent
 // reader finds exactly them.
 func FuzzWARCEncoder(f *testing.F) {
-	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "text/html", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"))
-	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", "\xff", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"))
+	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "text/html", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"), true)
+	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", "\xff", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"), false)
 	e := NewWARCEncoder(GzipFast)
-	f.Fuzz(func(t *testing.T, target, contentType, ip, concurrent, truncated, payloadType, digest string, head, body []byte) {
+	f.Fuzz(func(t *testing.T, target, contentType, ip, concurrent, truncated, payloadType, digest string, head, body []byte, packed bool) {
 		r := &WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: EscapeURI(target), ContentType: contentType, IPAddress: ip,
-			ConcurrentTo: concurrent, Truncated: truncated, PayloadType: payloadType, PayloadDigest: digest, Header: head, Body: body}
+			ConcurrentTo: concurrent, Truncated: truncated, PayloadType: payloadType, PayloadDigest: digest, Header: head, Body: body, Packed: packed}
 		out, _, err := e.Append(nil, r)
 		if err != nil {
 			if !errors.Is(err, ErrWARCField) || len(out) != 0 {

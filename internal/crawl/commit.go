@@ -122,7 +122,7 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 		man.Suspects = append(man.Suspects, s.suspect.Request.URL.String())
 	}
 	man.Careful, man.Alarms = s.careful, s.alarms
-	run, hosts := s.st.f.Delta()
+	run, hosts := s.st.f.Delta(man.Seq)
 	man.Slots = s.st.f.Summaries()
 	man.Totals = s.snapshotTotals()
 	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}

@@ -96,7 +96,7 @@ func (s *Step) loadState(t *task) error {
 		scope: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1 << 20), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
-			Hash: s.hash, Policy: s.cfg.Policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
+			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.cfg.Policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident,
 		}),
 	}

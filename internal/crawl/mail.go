@@ -185,7 +185,12 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
 			s.batch.newScope = append(s.batch.newScope, string(u.Host()))
 		}
-		return s.st.f.Add(s.clock(), u, fp, q) != frontier.Known
+		q.Rank = s.cfg.Policy.URLRank(frontier.Candidate{Depth: q.Depth})
+		switch s.st.f.Add(s.clock(), u, fp, q) {
+		case frontier.Known, frontier.Capped:
+			return false
+		}
+		return true
 	}
 	if !s.st.sent.first(fp, q.Depth) {
 		return false

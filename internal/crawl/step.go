@@ -59,6 +59,9 @@ func (c StepConfig) withDefaults() StepConfig {
 	if c.Connections == 0 {
 		c.Connections = 64
 	}
+	if c.Policy == nil {
+		c.Policy = frontier.BreadthFirst{}
+	}
 	if c.CrashesAllowed == 0 {
 		c.CrashesAllowed = 2
 	}
@@ -375,7 +378,7 @@ func (s *Step) kick() {
 	more := true
 	for more && s.mayFetch() {
 		var t frontier.Task
-		if t, more = s.st.f.Next(now); more {
+		if t, more = s.st.f.Next(now, false); more {
 			s.begun(t)
 		}
 		s.refusals()

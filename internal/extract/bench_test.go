@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func BenchmarkHTML(b *testing.B) {
 				b.SetBytes(int64(len(p.body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if r := HTML(p.body, contentType, self, "orbweaver"); len(r.Links) != 48 {
+					if r := HTML(p.body, contentType, self, Options{Token: "orbweaver"}); len(r.Links) != 48 {
 						b.Fatalf("%d links", len(r.Links))
 					}
 				}
@@ -85,4 +86,58 @@ func BenchmarkTokenizerOnly(b *testing.B) {
 			}
 		})
 	}
+}
+
+// fullSitemap lists as much as a sitemap may, about 9 MB of it.
+func fullSitemap() []byte {
+	var b strings.Builder
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+`)
+	for i := range MaxListed {
+		fmt.Fprintf(&b, `<url>
+  <loc>https://gazette.example.org/%d/%02d/on-knots-part-%d.html?from=map&amp;n=%d</loc>
+  <lastmod>20%02d-%02d-%02dT10:00:00+02:00</lastmod>
+  <changefreq>weekly</changefreq>
+  <priority>0.%d</priority>
+</url>
+`, 1990+i%30, i%12, i, i, i%24, 1+i%12, 1+i%28, i%10)
+	}
+	b.WriteString("</urlset>\n")
+	return []byte(b.String())
+}
+
+func BenchmarkSitemap(b *testing.B) {
+	self := mustParse(b, "https://gazette.example.org/sitemap.xml")
+	body := fullSitemap()
+	b.Run("links", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if r := Links(body, "application/xml", self, Options{}); len(r.Links) != MaxListed {
+				b.Fatalf("%d links", len(r.Links))
+			}
+		}
+	})
+	b.Run("scanner only", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			for s := (xmlScanner{rest: body}); s.next(); {
+			}
+		}
+	})
+	b.Run("encoding/xml only", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			d := xml.NewDecoder(bytes.NewReader(body))
+			d.Strict = false
+			for {
+				if _, err := d.RawToken(); err != nil {
+					break
+				}
+			}
+		}
+	})
 }

@@ -24,16 +24,7 @@ type detected struct {
 // windows-1252 would be the default or is claimed by a meta element only; a page
 // that the rule misreads was mojibake in every browser.
 func detect(body []byte, contentType string) detected {
-	switch {
-	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
-		return detected{name: "utf-8", bom: 3}
-	case bytes.HasPrefix(body, []byte("\xff\xfe")):
-		d, _ := lookup("utf-16le")
-		d.bom = 2
-		return d
-	case bytes.HasPrefix(body, []byte("\xfe\xff")):
-		d, _ := lookup("utf-16be")
-		d.bom = 2
+	if d, ok := byteOrderMark(body); ok {
 		return d
 	}
 	if label := charsetParam(contentType); label != "" {
@@ -50,6 +41,61 @@ func detect(body []byte, contentType string) detected {
 		return detected{name: "utf-8"}
 	}
 	return d
+}
+
+// detectXML finds the charset of XML or plain text: byte order mark, two-byte
+// brackets, Content-Type, the encoding of the XML declaration (RFC 7303 section 3),
+// then a guess as for HTML. Markup that can be read as ASCII is not UTF-16, whatever
+// is said: programs that write UTF-16 in the declaration and UTF-8 in the file are
+// common.
+func detectXML(body []byte, contentType string) detected {
+	if d, ok := byteOrderMark(body); ok {
+		return d
+	}
+	for _, wide := range [...]struct{ bracket, label string }{{"<\x00", "utf-16le"}, {"\x00<", "utf-16be"}} {
+		if bytes.HasPrefix(body, []byte(wide.bracket)) {
+			d, _ := lookup(wide.label)
+			return d
+		}
+	}
+	if label := charsetParam(contentType); label != "" {
+		if d, ok := lookup(label); ok && !strings.HasPrefix(d.name, "utf-16") {
+			return d
+		}
+	}
+	d, ok := lookup(declaredEncoding(body))
+	if !ok || strings.HasPrefix(d.name, "utf-16") {
+		d, _ = lookup("windows-1252")
+	}
+	if d.name == "windows-1252" && validPrefix(body) {
+		return detected{name: "utf-8"}
+	}
+	return d
+}
+
+// declaredEncoding returns the encoding that an XML declaration names, or "".
+func declaredEncoding(body []byte) string {
+	s := xmlScanner{attrs: trimSpace(body[:min(len(body), 1024)])}
+	var ok bool
+	if s.attrs, ok = bytes.CutPrefix(s.attrs, []byte("<?xml")); !ok {
+		return ""
+	}
+	s.attrs, _, _ = bytes.Cut(s.attrs, []byte("?>"))
+	return string(s.attr("encoding"))
+}
+
+// byteOrderMark finds the charset of a body that begins with a byte order mark.
+func byteOrderMark(body []byte) (detected, bool) {
+	for _, m := range [...]struct{ mark, label string }{
+		{"\xef\xbb\xbf", "utf-8"}, {"\xff\xfe", "utf-16le"}, {"\xfe\xff", "utf-16be"},
+	} {
+		if bytes.HasPrefix(body, []byte(m.mark)) {
+			d, _ := lookup(m.label)
+			d.bom = len(m.mark)
+			return d, true
+		}
+	}
+	return detected{}, false
 }
 
 // lookup resolves a label of the Encoding Standard.

@@ -27,7 +27,7 @@ func TestCharset(t *testing.T) {
 		{"unsafe charsets are not read", "text/html; charset=hz-gb-2312", "<title>x\x80</title>", "replacement", "\ufffd"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := HTML([]byte(tt.body), tt.contentType, mustParse(t, selfURL), "")
+			r := HTML([]byte(tt.body), tt.contentType, mustParse(t, selfURL), Options{})
 			if r.Charset != tt.want || r.Title != tt.title {
 				t.Errorf("charset %s, title %q; want %s, %q", r.Charset, r.Title, tt.want, tt.title)
 			}
@@ -52,7 +52,7 @@ func TestQueryCharset(t *testing.T) {
 		{"charset=big5", "/a?\xb3\x5c\x5c", "/a?%B3%5C%5C"},
 		{"charset=utf-16le", "<\x00", ""},
 	} {
-		r := HTML([]byte("<a href='"+tt.href+"'>"), "text/html;"+tt.contentType, mustParse(t, selfURL), "")
+		r := HTML([]byte("<a href='"+tt.href+"'>"), "text/html;"+tt.contentType, mustParse(t, selfURL), Options{})
 		if tt.want == "" {
 			if len(r.Links) != 0 {
 				t.Errorf("%s: %v", tt.contentType, showAll(r.Links))
@@ -68,7 +68,7 @@ func TestQueryCharset(t *testing.T) {
 // TestConvertedBound: converting tags is dear, so there is an end to it.
 func TestConvertedBound(t *testing.T) {
 	body := strings.Repeat("<a href=\xe9>", maxConverted+3) + "<a href=1>"
-	r := HTML([]byte(body), "text/html; charset=windows-1252", mustParse(t, selfURL), "")
+	r := HTML([]byte(body), "text/html; charset=windows-1252", mustParse(t, selfURL), Options{})
 	if len(r.Links) != 2 || r.Dropped != 3 {
 		t.Errorf("%d links, %d dropped; want 2 and 3", len(r.Links), r.Dropped)
 	}

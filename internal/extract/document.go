@@ -16,8 +16,8 @@ type document struct {
 	decoder
 	collector
 
-	self  weburl.URL
-	token string
+	self weburl.URL
+	opt  Options
 
 	// Where the reading stands.
 	raw      string // the raw text element the next token may be the text of
@@ -36,9 +36,9 @@ type document struct {
 // documents keeps the maps and buffers of finished documents.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-func newDocument(self weburl.URL, token string) *document {
+func newDocument(self weburl.URL, opt Options) *document {
 	d := documents.Get().(*document)
-	*d = document{collector: d.collector, self: self, token: token, anchor: none, title: d.title[:0]}
+	*d = document{collector: d.collector, self: self, opt: opt, anchor: none, title: d.title[:0]}
 	return d
 }
 
@@ -134,7 +134,11 @@ func (d *document) startTag(tt html.TokenType) {
 	d.raw = ""
 	src := d.z.Raw()
 	long := len(src) > longTag
-	if name := elementName(src[1:]); name != "" {
+	name := elementName(src[1:])
+	if name == "" && d.opt.Srcset {
+		name = nameAmong(imageElements, src[1:])
+	}
+	if name != "" {
 		if d.template == 0 {
 			d.element(name)
 		}
@@ -194,7 +198,12 @@ func elementName(tag []byte) string {
 	if letter < 0 || letter >= len(elements) {
 		return ""
 	}
-	for _, name := range elements[letter] {
+	return nameAmong(elements[letter], tag)
+}
+
+// nameAmong returns the name that a tag, given from its name on, has among some.
+func nameAmong(names []string, tag []byte) string {
+	for _, name := range names {
 		if n := len(name); n < len(tag) && nameEnds(tag[n]) && equalFold(tag[:n], name) {
 			return name
 		}
@@ -219,3 +228,6 @@ var elements = [...][]string{
 	't' - 'a': {"template", "textarea", "title"},
 	'x' - 'a': {"xmp"},
 }
+
+// imageElements are those that matter with Options.Srcset.
+var imageElements = []string{"img", "source"}

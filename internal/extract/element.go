@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"iter"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -12,7 +13,7 @@ import (
 
 // attributes are those of one tag that matter, in UTF-8; nil if absent.
 type attributes struct {
-	content, href, httpEquiv, name, rel, shadowRoot, src, typ []byte
+	content, href, httpEquiv, name, rel, shadowRoot, src, srcset, typ []byte
 }
 
 // attributes reads those of the current tag, once. The tokenizer resolves
@@ -52,6 +53,8 @@ func (d *document) attributes() attributes {
 			a.shadowRoot = val
 		case "src":
 			a.src = val
+		case "srcset":
+			a.srcset = val
 		case "type":
 			a.typ = val
 		}
@@ -86,6 +89,14 @@ func (d *document) element(name string) {
 		}
 	case "frame", "iframe":
 		d.reference(page.LinkFrame, d.attributes().src, nil)
+	case "img", "source":
+		a := d.attributes()
+		if len(trim(a.src)) > 0 { // an empty one is no image
+			d.reference(page.LinkImage, a.src, nil)
+		}
+		for image := range images(a.srcset) {
+			d.reference(page.LinkImage, image, nil)
+		}
 	case "link":
 		a := d.attributes()
 		if kind, ok := relation(a.rel, a.typ); ok {
@@ -135,7 +146,7 @@ func (d *document) meta(a attributes) {
 			d.reference(page.LinkRefresh, target, nil)
 		}
 	}
-	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.token)) {
+	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.opt.Token)) {
 		d.robots = d.robots.Or(polite.ParseMeta(string(a.content)))
 	}
 }
@@ -164,4 +175,48 @@ func refresh(content []byte) []byte {
 		s, _, _ = bytes.Cut(s[1:], s[:1])
 	}
 	return s
+}
+
+// images yields the URLs of a srcset (HTML Living Standard, 4.8.4.3.10 parsing a
+// srcset attribute). What the descriptors behind them say is of no matter, only
+// where they end: at a comma outside parentheses.
+func images(srcset []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for s := srcset; ; {
+			for len(s) > 0 && (space(s[0]) || s[0] == ',') {
+				s = s[1:]
+			}
+			if len(s) == 0 {
+				return
+			}
+			n := 0
+			for n < len(s) && !space(s[n]) {
+				n++
+			}
+			url := bytes.TrimRight(s[:n], ",")
+			bare := len(url) < n // a comma right behind it: there are no descriptors
+			if s = s[n:]; !bare {
+				s = afterDescriptors(s)
+			}
+			if !yield(url) {
+				return
+			}
+		}
+	}
+}
+
+// afterDescriptors returns what follows the descriptors of an image.
+func afterDescriptors(s []byte) []byte {
+	parens := false
+	for i, c := range s {
+		switch {
+		case c == '(':
+			parens = true
+		case c == ')':
+			parens = false
+		case c == ',' && !parens:
+			return s[i:]
+		}
+	}
+	return nil
 }

@@ -1,30 +1,39 @@
-// Package extract turns the bytes of a page into its links and the little that
+// Package extract turns the bytes of a document into its links and the little that
 // is kept of it besides: title, charset, base, robots directives. It sits inside
 // the fetch effect, after the body was read and before the record is packed;
 // what it returns goes to the step as page.Link.
 //
-// [HTML] is the one way from bytes to links; [Links] calls it for the content
-// types that carry any. Both are pure functions of their arguments, may be called
-// from several goroutines at once and keep no reference to the body.
+// [Links] is the one way from bytes to links: it tells pages from sitemaps and
+// feeds and reads each as what it is. [HTML] is its part for pages, [Wanted] says
+// whether a body is worth its while, and [LinkHeader] reads the links beside the
+// body. All are pure functions of their arguments, may be called from several
+// goroutines at once and keep no reference to the body.
 //
 // Invariants:
 //
 //  1. Total: any bytes give a Result. There are no errors and no panics.
 //  2. Links are canonical (I1), free of duplicates, in order of first appearance,
-//     at most [MaxLinks], and never the page itself.
-//  3. Time is linear in the body. Memory is bounded by [MaxLinks] and the bounds
-//     beside it, plus one converted copy of the body if its charset does not
-//     contain ASCII (UTF-16, ISO-2022-JP).
+//     at most [MaxLinks] or, of a sitemap, [MaxListed], and never the document itself.
+//  3. Time is linear in the body. Memory is bounded by the number of links and the
+//     bounds beside it, plus one converted copy of the body if its charset does not
+//     contain ASCII (UTF-16, ISO-2022-JP), plus one inflated copy if it is a sitemap
+//     that was gzip. Nesting costs nothing: no tree and no stack is kept.
 //  4. What the bounds leave out is counted in Result.Dropped (I7).
 //
-// The page is read as a browser with scripting disabled reads it: the content of
+// A page is read as a browser with scripting disabled reads it: the content of
 // noscript counts, that of script, style, textarea, title, comments and inert
-// templates does not. No tree is built, so nesting costs nothing; the price is
-// that rules which need a tree (foster parenting, foreign content) are not
-// applied.
+// templates does not. The price of having no tree is that rules which need one
+// (foster parenting, foreign content) are not applied.
 //
-// It does not decide what to follow, does not read headers other than
-// Content-Type, and looks neither into scripts nor into forms.
+// Sitemaps and feeds are read by a scanner of our own that does not ask for
+// well-formed XML, since many are not. It is equal to encoding/xml on what that
+// accepts (FuzzXML) and eight times as fast. Elements are known by their local
+// names, since namespaces are often wrong. Entities that a document declares are
+// never expanded.
+//
+// It does not decide what to follow, does not read headers other than Content-Type
+// and Link, and looks neither into scripts nor into forms, nor into the markup that
+// feeds quote.
 package extract
 
 import (
@@ -34,10 +43,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// MaxLinks is the largest number of links one page gives.
+// MaxLinks is the largest number of links that one page or feed gives.
 const MaxLinks = 10_000
 
-// Further bounds on one page, in bytes.
+// MaxListed is the largest number of links that one sitemap gives: as many as one
+// may list (https://www.sitemaps.org/protocol.html).
+const MaxListed = 50_000
+
+// Further bounds on one document, in bytes.
 const (
 	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
 	maxHrefs     = 1 << 20           // all distinct hrefs together
@@ -47,6 +60,11 @@ const (
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
 	maxToken     = 64 << 10          // one tag; longer ones are passed over
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
+	maxValue     = 2 * maxHref       // source text of one element or attribute of XML
+	maxListed    = 16 << 20          // all URLs of a sitemap or feed together
+	maxUnzipped  = 64 << 20          // a sitemap that was gzip
+	maxRatio     = 128               // bytes of one per byte of gzip; only bombs reach more
+	alwaysFine   = 1 << 20           // bytes of one, whatever the ratio
 	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
 )
 
@@ -61,13 +79,52 @@ type Result struct {
 	Dropped  int        // references left out because a bound was reached
 }
 
-// Links extracts from a body of any content type. Only HTML and XHTML carry links
-// today; anything else gives an empty Result. The arguments are those of [HTML];
-// the content type may be empty, see [Sniff].
-func Links(body []byte, contentType string, self weburl.URL, token string) Result {
-	switch Sniff(contentType, body) {
+// Options are what a crawl wants of its documents. The zero value reads pages, and
+// sitemaps and feeds that say they are.
+type Options struct {
+	// Token is the crawler's product token: <meta name=token> is obeyed beside
+	// <meta name=robots>, and where they differ the stricter wins. Empty names nobody.
+	Token string
+	// Srcset takes the images of a page too, by src and srcset of img and source.
+	Srcset bool
+	// Sitemap says that the URL is known to be a sitemap: robots.txt or another
+	// sitemap named it. Then it may be gzip or plain text, and of any content type.
+	Sitemap bool
+}
+
+// Links extracts from a body of any content type, of which the bytes have the last
+// word, see [Wanted]. What is no page, sitemap or feed gives an empty Result.
+// contentType is the value of the header and may be empty; self is the document's
+// own URL.
+//
+// A sitemap (https://www.sitemaps.org/protocol.html) gives page.LinkListed or, an
+// index, page.LinkSitemap, with Priority and Modified; and the translations of its
+// pages as page.LinkRel. It may be gzip if its URL is known to be one or ends in
+// .xml.gz. What it lists is given whatever its host: whom to believe is the crawl's
+// to say.
+//
+// A feed of RSS or Atom gives its items as page.LinkEntry with their titles as
+// anchors, what else it links to (its site, next and previous pages) as
+// page.LinkRel, other feeds as page.LinkFeed. Its Title is the Result's.
+func Links(body []byte, contentType string, self weburl.URL, opt Options) Result {
+	body, contentType = unzip(body, contentType, self, opt.Sitemap)
+	mime := sniff(contentType, body)
+	if opt.Sitemap || mime == typeXML {
+		l := newListing(body, contentType, self)
+		switch f := rootForm(xmlRoot(l.rest)); {
+		case f == formSitemap:
+			return readSitemap(l)
+		case f == formFeed:
+			return readFeed(l)
+		case f == formXHTML && mime == typeXML:
+			mime = typeXHTML
+		case f == noForm && opt.Sitemap && (mime == typeText || absolute(trimSpace(l.rest))):
+			return readLines(l)
+		}
+	}
+	switch mime {
 	case typeHTML, typeXHTML:
-		return HTML(body, contentType, self, token)
+		return readHTML(body, contentType, self, opt, mime == typeXHTML)
 	}
 	return Result{Base: self}
 }
@@ -75,19 +132,22 @@ func Links(body []byte, contentType string, self weburl.URL, token string) Resul
 // HTML extracts from an HTML or XHTML body, whole or cut off anywhere.
 //
 // contentType is the value of the header, of which the charset counts and whether
-// it says XHTML. self is the page's own URL. token is the crawler's product token:
-// <meta name=token> is obeyed beside <meta name=robots>, and where they differ the
-// stricter wins; an empty token names nobody.
+// it says XHTML. self is the page's own URL.
 //
 // Links come from a and area (href), frame and iframe (src), link (rel canonical,
-// next, prev; alternate if it has no type or one of HTML or of a feed) and meta
-// refresh. All are resolved against the first base element with an href, also
-// those before it (HTML Living Standard, 2.4.3 document base URLs). Where several
-// references lead to one URL, the link has the kind of the first, the first anchor
-// text that is not empty, and is followed if any of them may be. rel=nofollow
-// stops following; rel=ugc and rel=sponsored qualify a link and do not.
-func HTML(body []byte, contentType string, self weburl.URL, token string) Result {
-	d := newDocument(self, token)
+// next, prev; alternate if it has no type or one of HTML or of a feed), meta
+// refresh, and with Options.Srcset img and source (src, srcset). All are resolved
+// against the first base element with an href, also those before it (HTML Living
+// Standard, 2.4.3 document base URLs). Where several references lead to one URL,
+// the link has the kind of the first, the first anchor text that is not empty, and
+// is followed if any of them may be. rel=nofollow stops following; rel=ugc and
+// rel=sponsored qualify a link and do not.
+func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result {
+	return readHTML(body, contentType, self, opt, strings.EqualFold(essence(contentType), typeXHTML))
+}
+
+func readHTML(body []byte, contentType string, self weburl.URL, opt Options, xml bool) Result {
+	d := newDocument(self, opt)
 	defer d.release()
 
 	cs := detect(body, contentType)
@@ -99,7 +159,7 @@ func HTML(body []byte, contentType string, self weburl.URL, token string) Result
 		body = d.decode(body)
 		d.decoder = decoder{}
 	}
-	d.open(body, strings.EqualFold(essence(contentType), typeXHTML))
+	d.open(body, xml)
 	d.read()
 
 	r := d.result()

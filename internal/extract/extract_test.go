@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,10 +26,11 @@ func mustParse(tb testing.TB, s string) weburl.URL {
 var kindNames = [...]string{
 	page.LinkAnchor: "anchor", page.LinkFrame: "frame", page.LinkRel: "rel",
 	page.LinkRefresh: "refresh", page.LinkRedirect: "redirect", page.LinkFeed: "feed",
+	page.LinkHeader: "header", page.LinkImage: "image", page.LinkSitemap: "sitemap", page.LinkListed: "listed", page.LinkEntry: "entry",
 }
 
 // show writes a link as "kind URL", then "!" if it is not to be followed, then
-// the anchor text in quotes if there is any.
+// the anchor text in quotes, then what a sitemap says, if there is any.
 func show(l page.Link) string {
 	s := kindNames[l.Kind] + " " + l.URL.String()
 	if l.NoFollow {
@@ -36,6 +38,12 @@ func show(l page.Link) string {
 	}
 	if l.Anchor != "" {
 		s += fmt.Sprintf(" %q", l.Anchor)
+	}
+	if l.Priority != 0 {
+		s += fmt.Sprintf(" %+d", l.Priority)
+	}
+	if l.Modified != 0 {
+		s += time.Unix(l.Modified, 0).UTC().Format(" 2006-01-02T15:04:05")
 	}
 	return s
 }
@@ -152,7 +160,7 @@ func TestLinks(t *testing.T) {
 		{"long tag of a link", `<a data-x="` + strings.Repeat("x", 600) + `" href=1>One</a>`, []string{`anchor http://example.com/dir/1 "One"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := HTML([]byte(tt.body), "text/html", mustParse(t, selfURL), "")
+			r := HTML([]byte(tt.body), "text/html", mustParse(t, selfURL), Options{})
 			if diff := cmp.Diff(tt.want, showAll(r.Links)); diff != "" {
 				t.Errorf("links (-want +got):\n%s", diff)
 			}
@@ -183,7 +191,7 @@ func TestPastMaxToken(t *testing.T) {
 		{"title", `<title>` + fill + `<a href=2>` + fill + `</title><a href=1>`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := HTML([]byte(tt.body), "text/html", mustParse(t, selfURL), "")
+			r := HTML([]byte(tt.body), "text/html", mustParse(t, selfURL), Options{})
 			if diff := cmp.Diff([]string{"anchor http://example.com/dir/1"}, showAll(r.Links)); diff != "" {
 				t.Errorf("links (-want +got):\n%s", diff)
 			}
@@ -196,7 +204,7 @@ func TestPastMaxToken(t *testing.T) {
 			`<textarea>` + fill[:n] + `</textarea><a href=1>`,
 			`<!--` + fill[:n] + `--><a href=1>`,
 		} {
-			r := HTML([]byte(body), "text/html", mustParse(t, selfURL), "")
+			r := HTML([]byte(body), "text/html", mustParse(t, selfURL), Options{})
 			if len(r.Links) != 1 {
 				t.Errorf("%.12s…, %d bytes: links %v", body, n, showAll(r.Links))
 			}
@@ -227,7 +235,7 @@ func TestBounds(t *testing.T) {
 		{"too many bytes of hrefs", many(1100, "<a href=%01024d>"), maxHrefs / 1024, 1100 - maxHrefs/1024},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := HTML(tt.body, "text/html", self, "")
+			r := HTML(tt.body, "text/html", self, Options{})
 			if len(r.Links) != tt.links || r.Dropped != tt.dropped {
 				t.Errorf("%d links, %d dropped; want %d and %d", len(r.Links), r.Dropped, tt.links, tt.dropped)
 			}
@@ -257,13 +265,13 @@ func TestMetadata(t *testing.T) {
 		{"in the body", "<body><p><meta name=robots content=noindex>", "", true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := HTML([]byte(tt.body), "text/html", mustParse(t, selfURL), "Orbweaver")
+			r := HTML([]byte(tt.body), "text/html", mustParse(t, selfURL), Options{Token: "Orbweaver"})
 			if r.Title != tt.title || r.NoIndex != tt.noIndex || r.NoFollow != tt.noFollow {
 				t.Errorf("title %q, noindex %v, nofollow %v; want %q, %v, %v", r.Title, r.NoIndex, r.NoFollow, tt.title, tt.noIndex, tt.noFollow)
 			}
 		})
 	}
-	if r := HTML([]byte("<meta name='' content=none>"), "", mustParse(t, selfURL), ""); r.NoIndex || r.NoFollow {
+	if r := HTML([]byte("<meta name='' content=none>"), "", mustParse(t, selfURL), Options{}); r.NoIndex || r.NoFollow {
 		t.Error("an empty token names somebody")
 	}
 }
@@ -272,10 +280,10 @@ func TestXHTML(t *testing.T) {
 	const body = `<title/><script src="s"/><iframe src="f"/><a href="1">One</a><template/><svg/><![CDATA[<a href="2">]]><a href="3">`
 	self := mustParse(t, selfURL)
 	want := []string{"frame http://example.com/dir/f", `anchor http://example.com/dir/1 "One"`, "anchor http://example.com/dir/3"}
-	if diff := cmp.Diff(want, showAll(HTML([]byte(body), "Application/XHTML+XML; charset=utf-8", self, "").Links)); diff != "" {
+	if diff := cmp.Diff(want, showAll(HTML([]byte(body), "Application/XHTML+XML; charset=utf-8", self, Options{}).Links)); diff != "" {
 		t.Errorf("as XHTML (-want +got):\n%s", diff)
 	}
-	if r := HTML([]byte(body), "text/html", self, ""); len(r.Links) != 0 {
+	if r := HTML([]byte(body), "text/html", self, Options{}); len(r.Links) != 0 {
 		t.Errorf("as HTML, where the title never ends: %v", showAll(r.Links))
 	}
 }
@@ -330,10 +338,10 @@ func TestByContentType(t *testing.T) {
 		{"text/plain", body, "text/plain", 0},
 		{"application/pdf", body, "application/pdf", 0},
 	} {
-		if got := Sniff(tt.contentType, []byte(tt.body)); got != tt.sniffed {
-			t.Errorf("Sniff(%q, %.20q) = %q, want %q", tt.contentType, tt.body, got, tt.sniffed)
+		if got := sniff(tt.contentType, []byte(tt.body)); got != tt.sniffed {
+			t.Errorf("sniff(%q, %.20q) = %q, want %q", tt.contentType, tt.body, got, tt.sniffed)
 		}
-		if r := Links([]byte(tt.body), tt.contentType, self, ""); len(r.Links) != tt.links || r.Base != self {
+		if r := Links([]byte(tt.body), tt.contentType, self, Options{}); len(r.Links) != tt.links || r.Base != self {
 			t.Errorf("Links(%.20q, %q) = %v, base %q", tt.body, tt.contentType, showAll(r.Links), r.Base)
 		}
 	}
@@ -341,11 +349,11 @@ func TestByContentType(t *testing.T) {
 
 // TestNothing: the zero URL and no bytes are input as any other.
 func TestNothing(t *testing.T) {
-	r := HTML(nil, "", weburl.URL{}, "")
+	r := HTML(nil, "", weburl.URL{}, Options{})
 	if diff := cmp.Diff([]string(nil), showAll(r.Links)); diff != "" || r.Title != "" {
 		t.Error(diff, r.Title)
 	}
-	r = HTML([]byte("<base href=x><a href=1><a href=http://example.com>"), "", weburl.URL{}, "")
+	r = HTML([]byte("<base href=x><a href=1><a href=http://example.com>"), "", weburl.URL{}, Options{})
 	if diff := cmp.Diff([]string{"anchor http://example.com/"}, showAll(r.Links)); diff != "" {
 		t.Error(diff)
 	}

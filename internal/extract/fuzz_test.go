@@ -17,6 +17,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
+var compareURLs = cmp.Comparer(func(a, b weburl.URL) bool { return a == b })
+
 func FuzzHTML(f *testing.F) {
 	pages, _ := filepath.Glob("testdata/*.html")
 	for _, name := range pages {
@@ -37,20 +39,20 @@ func FuzzHTML(f *testing.F) {
 	self := mustParse(f, selfURL)
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		given := bytes.Clone(body)
-		r := HTML(body, contentType, self, "orbweaver")
-		checkResult(t, r, self)
+		r := HTML(body, contentType, self, Options{Token: "orbweaver"})
+		checkResult(t, r, self, MaxLinks)
 		if !bytes.Equal(given, body) {
 			t.Error("the body was changed")
 		}
 		// What the pool brings back must not show.
-		if diff := cmp.Diff(r, HTML(body, contentType, self, "orbweaver"), cmp.Comparer(func(a, b weburl.URL) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(r, HTML(body, contentType, self, Options{Token: "orbweaver"}), compareURLs); diff != "" {
 			t.Errorf("second time (-first +second):\n%s", diff)
 		}
-		Links(body, contentType, self, "")
+		Links(body, contentType, self, Options{})
 
 		// Stepping over and setting down the tokenizer must not show either.
 		if len(body) < maxToken && detect(body, contentType).enc == nil && !strings.HasPrefix(contentType, "app") {
-			d := newDocument(self, "")
+			d := newDocument(self, Options{})
 			defer d.release()
 			d.open(body, false)
 			d.read()
@@ -71,10 +73,10 @@ func FuzzHTML(f *testing.F) {
 	})
 }
 
-// checkResult checks what holds for any page.
-func checkResult(t *testing.T, r Result, self weburl.URL) {
+// checkResult checks what holds for any document.
+func checkResult(t *testing.T, r Result, self weburl.URL, limit int) {
 	t.Helper()
-	if len(r.Links) > MaxLinks {
+	if len(r.Links) > limit {
 		t.Errorf("%d links", len(r.Links))
 	}
 	if len(r.Title) > maxTitle || !utf8.ValidString(r.Title) || strings.TrimSpace(r.Title) != r.Title {
@@ -90,6 +92,9 @@ func checkResult(t *testing.T, r Result, self weburl.URL) {
 			t.Errorf("link %q is the page itself or there twice", l.URL)
 		}
 		seen[l.URL] = true
+		if l.Priority < -5 || l.Priority > 5 || l.Modified < 0 {
+			t.Errorf("link %q: priority %d, modified %d", l.URL, l.Priority, l.Modified)
+		}
 		if len(l.Anchor) > maxAnchor || !utf8.ValidString(l.Anchor) || strings.TrimSpace(l.Anchor) != l.Anchor {
 			t.Errorf("anchor %q", l.Anchor)
 		}

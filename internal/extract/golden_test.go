@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // TestGolden reads the pages of testdata, each in the charset it is named after.
 func TestGolden(t *testing.T) {
-	pages, err := filepath.Glob("testdata/*.html")
+	pages, err := filepath.Glob("testdata/*.*ml")
 	if err != nil || len(pages) == 0 {
 		t.Fatal("no pages", err)
 	}
@@ -25,10 +25,14 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := HTML(body, "text/html", mustParse(t, "https://gazette.example/2024/loom/today"), "orbweaver")
+			contentType := "text/html"
+			if filepath.Ext(name) == ".xml" {
+				contentType = "application/xml"
+			}
+			r := Links(body, contentType, mustParse(t, "https://gazette.example/2024/loom/today"), Options{Token: "orbweaver"})
 			got := fmt.Sprintf("title %s\ncharset %s\nbase %s\nnoindex %v, nofollow %v, dropped %d\n%s\n",
 				r.Title, r.Charset, r.Base, r.NoIndex, r.NoFollow, r.Dropped, strings.Join(showAll(r.Links), "\n"))
-			golden := strings.TrimSuffix(name, ".html") + ".golden"
+			golden := strings.TrimSuffix(name, filepath.Ext(name)) + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

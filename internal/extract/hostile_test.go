@@ -98,7 +98,7 @@ func TestMemory(t *testing.T) {
 		body := []byte(head + fill)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		HTML(body, "text/html; charset=utf-8", self, "")
+		HTML(body, "text/html; charset=utf-8", self, Options{})
 		runtime.ReadMemStats(&after)
 		// Text in the open is read piece by piece, so count per piece.
 		pieces := uint64(len(body)/maxToken + 1)

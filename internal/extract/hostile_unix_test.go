@@ -29,7 +29,7 @@ func TestHostile(t *testing.T) {
 				contentType = "text/html; charset=utf-8"
 			}
 			start := cpuTime(t)
-			r := HTML(body, contentType, self, "")
+			r := HTML(body, contentType, self, Options{})
 			took := cpuTime(t) - start
 			t.Logf("%v of CPU for %d bytes, %d links, %d dropped", took, len(body), len(r.Links), r.Dropped)
 			if took > 2*time.Second {
@@ -42,6 +42,20 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+func TestHostileXML(t *testing.T) {
+	self := mustParse(t, selfURL)
+	for _, h := range append(hostileSitemaps, hostileFeeds...) {
+		body := []byte(h.make(*hostileBytes))
+		start := cpuTime(t)
+		r := Links(body, "text/xml; charset=utf-8", self, Options{})
+		took := cpuTime(t) - start
+		t.Logf("%s: %v of CPU for %d bytes, %d links, %d dropped", h.name, took, len(body), len(r.Links), r.Dropped)
+		if took > time.Second {
+			t.Errorf("%s: too slow", h.name)
+		}
+	}
+}
+
 // TestAfterManyAttributes: small tags are as fast behind a tag of many attributes
 // as by themselves.
 func TestAfterManyAttributes(t *testing.T) {
@@ -51,7 +65,7 @@ func TestAfterManyAttributes(t *testing.T) {
 		best := time.Hour
 		for range 3 {
 			start := cpuTime(t)
-			HTML([]byte(body), "text/html; charset=utf-8", self, "")
+			HTML([]byte(body), "text/html; charset=utf-8", self, Options{})
 			best = min(best, cpuTime(t)-start)
 		}
 		return best

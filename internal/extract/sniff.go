@@ -5,25 +5,74 @@ import (
 	"strings"
 )
 
+// sniffed is how many bytes tell what a body is.
+const sniffed = 512
+
 const (
 	typeHTML  = "text/html"
 	typeXHTML = "application/xhtml+xml"
+	typeXML   = "application/xml"
+	typeText  = "text/plain"
 )
 
-// Sniff returns the media type to treat a body as: the type and subtype of the
-// Content-Type header in lower case, without parameters. If the header is missing
-// or says nothing (application/octet-stream and the unknown types of the MIME
-// Sniffing Standard), text/html is returned for a body that begins as HTML does,
-// and what the header says, perhaps the empty string, for any other.
-func Sniff(contentType string, body []byte) string {
+// Wanted reports whether a body is worth having whole because [Links] may find
+// something in it. head is how it begins, without its content coding: 512 bytes
+// tell, and none will do where the content type does. sitemap is Options.Sitemap.
+// What is wanted without a head is wanted with any.
+func Wanted(contentType string, head []byte, sitemap bool) bool {
+	if sitemap {
+		return true
+	}
+	switch mime := sniff(contentType, head); mime {
+	case typeHTML, typeXHTML, typeXML:
+		return true
+	default:
+		// The URL decides whether it may be a sitemap, and inflating is up to Links.
+		return (gzipType(mime) || saysNothing(mime)) && gzipped(head) || gzipType(mime) && sniff("", head) == typeXML
+	}
+}
+
+// sniff returns the media type to treat a body as: in most cases the type and
+// subtype of the Content-Type header in lower case, without parameters. All types of
+// XML but XHTML are application/xml. If the header is missing or says nothing,
+// a body that begins as HTML does is text/html, and one that begins as XML does is
+// application/xml. So is a sitemap or feed that claims to be text/html (for feeds,
+// MIME Sniffing Standard, section 7.3).
+func sniff(contentType string, body []byte) string {
 	mime := strings.ToLower(essence(contentType))
-	switch mime {
-	case "", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*":
-		if looksHTML(body) {
-			return typeHTML
+	head := body[:min(len(body), sniffed)]
+	switch {
+	case mime == "text/xml" || mime == "application/rss+xml" || mime == "application/atom+xml" || mime == "application/rdf+xml":
+		return typeXML
+	case mime == typeHTML || saysNothing(mime):
+		if f := rootForm(xmlRoot(head)); f == formSitemap || f == formFeed {
+			return typeXML
 		}
 	}
+	switch {
+	case !saysNothing(mime):
+		return mime
+	case looksXML(head):
+		return typeXML
+	case looksHTML(head):
+		return typeHTML
+	}
 	return mime
+}
+
+// saysNothing reports whether a media type, in lower case, is that of bytes, or one
+// of the unknown types of the MIME Sniffing Standard.
+func saysNothing(mime string) bool {
+	switch mime {
+	case "", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*":
+		return true
+	}
+	return false
+}
+
+// gzipType reports whether a media type, in lower case, is that of gzip.
+func gzipType(mime string) bool {
+	return mime == "application/gzip" || mime == "application/x-gzip"
 }
 
 // essence cuts the parameters off a media type.
@@ -35,8 +84,7 @@ func essence(contentType string) string {
 // looksHTML matches the HTML patterns of the MIME Sniffing Standard, section 7.1:
 // one of these, followed by a space or a closing bracket, after white space.
 func looksHTML(body []byte) bool {
-	b := body[:min(len(body), 512)]
-	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	b := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	b = bytes.TrimLeft(b, "\t\n\f\r ")
 	for _, tag := range [...]string{
 		"<!doctype html", "<html", "<head", "<script", "<iframe", "<h1", "<div", "<font",
@@ -47,4 +95,43 @@ func looksHTML(body []byte) bool {
 		}
 	}
 	return false
+}
+
+// looksXML reports whether a body begins with an XML declaration.
+func looksXML(body []byte) bool {
+	b := trimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
+	return bytes.HasPrefix(b, []byte("<?xml")) && len(b) > len("<?xml") && space(b[len("<?xml")])
+}
+
+// absolute reports whether a reference is an absolute web URL.
+func absolute(ref []byte) bool {
+	const http, https = "http://", "https://"
+	return len(ref) > len(http) && equalFold(ref[:len(http)], http) || len(ref) > len(https) && equalFold(ref[:len(https)], https)
+}
+
+// A form is what XML is to be read as.
+type form uint8
+
+const (
+	noForm form = iota
+	formSitemap
+	formFeed
+	formXHTML
+)
+
+// rootForm tells by the local name of the first element.
+func rootForm(root []byte) form {
+	for _, r := range [...]struct {
+		name string
+		form form
+	}{
+		{"urlset", formSitemap}, {"sitemapindex", formSitemap},
+		{"rss", formFeed}, {"rdf", formFeed}, {"feed", formFeed},
+		{"html", formXHTML},
+	} {
+		if equalFold(root, r.name) {
+			return r.form
+		}
+	}
+	return noForm
 }

@@ -2,17 +2,19 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -21,7 +23,11 @@ const (
 	maxETag     = 256
 	maxModified = 64
 	maxMIME     = 128
+	maxHead     = 64 << 10 // of page.Outcome.Head
 )
+
+// maxSitemaps bounds the sitemaps that one robots.txt gives.
+const maxSitemaps = 100
 
 // maxRetryAfter bounds how long a server may send us away; page.Outcome promises it.
 const maxRetryAfter = 24 * time.Hour
@@ -62,22 +68,24 @@ func (r *Response) fields(name string) []string {
 }
 
 // Scratch is what assembling needs besides its input: about 1 MiB of tables and buffers that
-// are worth keeping from one answer to the next. One goroutine at a time.
+// are worth keeping from one answer to the next, and up to 8 MiB for each of brotli and zstd
+// once they occur. One goroutine at a time.
 type Scratch struct {
 	token   string
+	srcset  bool
 	maxBody int64
 	encoder *blobschema.WARCEncoder
-	gzip    gzip.Reader
-	source  bytes.Reader // of gzip
-	decoded []byte
+	body    decoder
 	record  []byte
 	head    []byte
 }
 
-// NewScratch returns a Scratch; of cfg only Token, MaxBody and Compression count.
+// NewScratch returns a Scratch; of cfg only Token, Srcset, MaxBody and Compression count.
 func NewScratch(cfg Config) *Scratch {
 	cfg = cfg.withDefaults()
-	return &Scratch{token: cfg.Token, maxBody: cfg.MaxBody, encoder: blobschema.NewWARCEncoder(cfg.Compression)}
+	return &Scratch{
+		token: cfg.Token, srcset: cfg.Srcset, maxBody: cfg.MaxBody, encoder: blobschema.NewWARCEncoder(cfg.Compression),
+	}
 }
 
 // Assemble makes of an answer to req what is kept of it: the page, its records, its links, or
@@ -87,6 +95,10 @@ func NewScratch(cfg Config) *Scratch {
 // A body cut by our own bound (TruncatedLength) is an answer like any other. One cut by time or
 // by the connection is none: nothing is kept, since another attempt may bring the whole, and
 // where it broke off says nothing about the page.
+//
+// An answer whose payload is that of req.Former is kept as a revisit record, with
+// Page.Original: a 304 to a conditional request (OutcomeUnchanged, without links), and a page
+// with the same digest (OutcomeOK, with links).
 //
 // Deterministic: the same arguments give the same outcome.
 func Assemble(s *Scratch, req page.Request, resp Response) page.Outcome {
@@ -107,8 +119,9 @@ func Assemble(s *Scratch, req page.Request, resp Response) page.Outcome {
 	p.ETag = shortText(resp.field("ETag"), maxETag)
 	p.Modified = shortText(resp.field("Last-Modified"), maxModified)
 	p.Outcome, out.Temporary = judge(resp.Status)
+	profile := revisit(p, req.Former, &resp, len(conditions(req)) > 0)
 	defer s.shrink()
-	if err := s.pack(&out, &resp); err != nil {
+	if err := s.pack(&out, &resp, profile); err != nil {
 		return refuse(blank(req, resp.Started, resp.Ended), verdict{blobschema.OutcomeProtocol, false, err.Error()})
 	}
 	switch p.Outcome {
@@ -160,8 +173,56 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 	return blobschema.OutcomeClientError, false // 304 to a request without condition, 305, 306
 }
 
-// pack encodes the request and the response as WARC records into out.
-func (s *Scratch) pack(out *page.Outcome, resp *Response) (err error) {
+// conditions lists the fields that make a request conditional (RFC 9110 section 13.1): the
+// validators of the former answer, as they came. A robots.txt is always asked for whole,
+// since what it says is needed.
+func conditions(req page.Request) []blobschema.HeaderField {
+	if req.Robots || !hasPayload(req.Former) {
+		return nil
+	}
+	var fields []blobschema.HeaderField
+	for _, f := range [...]blobschema.HeaderField{ // by name, as net/http sends them
+		{Name: "If-Modified-Since", Value: req.Former.Modified},
+		{Name: "If-None-Match", Value: req.Former.ETag},
+	} {
+		if f.Value != "" && httpguts.ValidHeaderFieldValue(f.Value) && strings.Trim(f.Value, " \t") == f.Value {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// hasPayload reports whether a payload is stored that a revisit of former can name.
+func hasPayload(former *blobschema.Page) bool {
+	return former != nil && former.Digest != "" && former.Payload().WARC != ""
+}
+
+// revisit completes p if its payload is the one of the former answer, and returns the profile
+// of the record to write for it, or "". Asked tells that the request was conditional: a 304
+// to another one means nothing.
+func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile string) {
+	switch {
+	case !hasPayload(former):
+		return ""
+	case resp.Status == http.StatusNotModified && asked:
+		profile = blobschema.ProfileNotModified
+		p.Outcome = blobschema.OutcomeUnchanged
+		p.Digest, p.BodyBytes, p.Truncated, p.MIME, p.NoIndex = former.Digest, former.BodyBytes, former.Truncated, former.MIME, former.NoIndex
+		p.ETag, p.Modified = cmp.Or(p.ETag, former.ETag), cmp.Or(p.Modified, former.Modified)
+	case p.Outcome == blobschema.OutcomeOK && p.Digest == former.Digest && p.BodyBytes == former.BodyBytes &&
+		p.BodyBytes > 0 && p.Truncated == "" && former.Truncated == "":
+		profile = blobschema.ProfileIdenticalPayload
+	default:
+		return ""
+	}
+	original := former.Payload()
+	p.Original = &original
+	return profile
+}
+
+// pack encodes the request and the response as WARC records into out, the latter as a
+// revisit if there is a profile.
+func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err error) {
 	s.head = blobschema.AppendHTTPResponseHead(s.head[:0], resp.Proto, resp.Status, resp.Reason, resp.Header)
 	request := blobschema.WARCRecord{
 		Type: blobschema.WARCTypeRequest, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr, Header: resp.RequestHead,
@@ -169,11 +230,16 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response) (err error) {
 	response := blobschema.WARCRecord{
 		Type: blobschema.WARCTypeResponse, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr,
 		Truncated: resp.Truncated, PayloadDigest: out.Page.Digest, Header: s.head, Body: resp.Body,
+		Packed: packed(resp.Body, resp.coding()),
 	}
-	s.record, response.ConcurrentTo, err = s.encoder.Append(s.record[:0], &request)
+	if profile != "" {
+		response = blobschema.RevisitRecord(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, s.head)
+	}
+	s.record, out.RequestID, err = s.encoder.Append(s.record[:0], &request)
 	if err != nil {
 		return err
 	}
+	response.ConcurrentTo = out.RequestID
 	at := len(s.record)
 	s.record, _, err = s.encoder.Append(s.record, &response)
 	if err != nil {
@@ -182,21 +248,34 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response) (err error) {
 	out.ResponseAt, out.Page.Length = at, int64(len(s.record)-at)
 	out.Record = make([]byte, len(s.record)) // exactly: the step holds it until its WARC is put
 	copy(out.Record, s.record)
+	out.IP = resp.Addr
+	if profile == "" && len(resp.Body) > 0 && len(s.head) <= maxHead {
+		out.Head = bytes.Clone(s.head)
+	}
 	return nil
 }
 
 // readBody looks into the body of a page for its links, or keeps that of a robots.txt.
 func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) {
+	s.body.open(resp.Body, resp.coding())
 	if req.Robots {
-		out.Body = append([]byte{}, s.decode(resp, MaxRobots)...)
+		out.Body = append([]byte{}, s.body.upTo(MaxRobots)...)
+		out.Links = sitemaps(out.Body, s.token, req.URL)
+		out.Page.Links = uint32(len(out.Links))
 		return
 	}
 	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
-	if s.isHTML(resp, contentType) {
-		found := extract.Links(s.decode(resp, s.decodedLimit(len(resp.Body))), contentType, req.URL, s.token)
+	// A type that says nothing is decided by the first bytes.
+	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.upTo(sniffed), req.Sitemap) {
+		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
+		found := extract.Links(s.body.upTo(s.decodedLimit(len(resp.Body))), contentType, req.URL, opt)
 		out.Links = found.Links
 		says.NoIndex = says.NoIndex || found.NoIndex
+		says.NoFollow = says.NoFollow || found.NoFollow // of the links in the header too
+	}
+	if values := resp.fields("Link"); len(values) > 0 {
+		out.Links = joined(out.Links, extract.LinkHeader(values, req.URL))
 	}
 	if says.NoFollow {
 		for i := range out.Links {
@@ -207,16 +286,52 @@ func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) 
 	out.Page.Links = uint32(len(out.Links))
 }
 
-// isHTML reports whether the body is worth inflating whole. A type that says nothing is
-// decided by the first bytes.
-func (s *Scratch) isHTML(resp *Response, contentType string) bool {
-	for _, head := range [...]int{0, sniffed} {
-		switch extract.Sniff(contentType, s.decode(resp, head)) {
-		case "text/html", "application/xhtml+xml":
-			return true
+// joined appends to the links of a page those of its header, without duplicates and up to
+// extract.MaxLinks. A link that is in both is followed if either may be.
+func joined(links, header []page.Link) []page.Link {
+	at := make(map[weburl.URL]int, len(header))
+	for i, h := range header {
+		at[h.URL] = i
+	}
+	for i := range links {
+		if j, ok := at[links[i].URL]; ok {
+			links[i].NoFollow = links[i].NoFollow && header[j].NoFollow
+			delete(at, links[i].URL)
 		}
 	}
-	return false
+	for _, h := range header {
+		if _, ok := at[h.URL]; ok && len(links) < extract.MaxLinks {
+			links = append(links, h)
+		}
+	}
+	return links
+}
+
+// sitemaps returns what the Sitemap lines of the robots.txt at self name, in order, without
+// duplicates and at most maxSitemaps. They may be on any host, as the protocol allows.
+func sitemaps(body []byte, token string, self weburl.URL) []page.Link {
+	var links []page.Link
+	for _, line := range polite.ParseRobots(body, token).Sitemaps() {
+		u, err := self.Resolve(line)
+		if err != nil || u == self || slices.ContainsFunc(links, func(l page.Link) bool { return l.URL == u }) {
+			continue
+		}
+		if links = append(links, page.Link{URL: u, Kind: page.LinkSitemap}); len(links) == maxSitemaps {
+			break
+		}
+	}
+	return links
+}
+
+// shrink lets go of what a single large answer needed, and of all references to it.
+func (s *Scratch) shrink() {
+	s.body.close()
+	if cap(s.record) > keptBuffer {
+		s.record = nil
+	}
+	if cap(s.head) > maxHead {
+		s.head = nil
+	}
 }
 
 // mediaType returns the type and subtype of a Content-Type in lower case, or "" if it has not

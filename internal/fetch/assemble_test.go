@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -214,7 +215,10 @@ func TestAssembleContent(t *testing.T) {
 		{"gzip cut off", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), cut[:len(cut)-20], 1},
 		{"gzip damaged", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), "\x1f\x8b\x08\x00 nothing", 0},
 		{"gzip twice", fields("Content-Encoding", "gzip", "Content-Encoding", "gzip", "Content-Type", "text/html"), string(gzipped(html)), 0},
-		{"brotli", fields("Content-Encoding", "br", "Content-Type", "text/html"), html, 0},
+		{"brotli", fields("Content-Encoding", "br", "Content-Type", "text/html"), string(encode(t, "br", html)), 1},
+		{"brotli that is plain", fields("Content-Encoding", "br", "Content-Type", "text/html"), html, 0},
+		{"no type, zstd", fields("Content-Encoding", "zstd"), string(encode(t, "zstd", html)), 1},
+		{"gzip, then brotli", fields("Content-Encoding", "gzip, br", "Content-Type", "text/html"), string(encode(t, "br", string(gzipped(html)))), 0},
 		{"bomb", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), bomb, 1},
 		{"empty", fields("Content-Type", "text/html"), "", 0},
 	} {
@@ -231,8 +235,8 @@ func TestAssembleContent(t *testing.T) {
 			if out.Page.Digest != blobschema.PayloadDigest([]byte(tt.body)) || out.Page.BodyBytes != int64(len(tt.body)) {
 				t.Errorf("digest %s of %d bytes", out.Page.Digest, out.Page.BodyBytes)
 			}
-			if cap(s.decoded) > keptBuffer {
-				t.Errorf("buffer of %d bytes kept", cap(s.decoded))
+			if cap(s.body.out) > keptBuffer {
+				t.Errorf("buffer of %d bytes kept", cap(s.body.out))
 			}
 		})
 	}
@@ -397,16 +401,22 @@ func TestAssembleUnfit(t *testing.T) {
 	}
 }
 
-// FuzzAssemble gives any answer. The header is split into lines of name and value.
+// FuzzAssemble gives any answer, and if there is an ETag a former one of the same digest. The
+// header is split into lines of name and value.
 func FuzzAssemble(f *testing.F) {
-	f.Add(200, "Content-Type: text/html\nEtag: x", []byte(`<a href="/x">x</a>`), false, "")
-	f.Add(301, "Location: //example.net/%zz", []byte{}, false, "length")
-	f.Add(200, "Content-Encoding: gzip\nContent-Type: text/html", gzipped(`<a href="/x">`), false, "")
-	f.Add(200, "Content-Encoding: gzip", gzipped("User-agent: *"), true, "")
-	f.Add(429, "Retry-After: 99999999999\nX: \x00\xff", []byte("\xff"), false, "time")
-	f.Add(200, "X-Robots-Tag: none\n: \nTransfer-Encoding: a", []byte("<html>"), false, "")
+	f.Add(200, "Content-Type: text/html\nEtag: x", []byte(`<a href="/x">x</a>`), false, "", "")
+	f.Add(301, "Location: //example.net/%zz", []byte{}, false, "length", "")
+	f.Add(200, "Content-Encoding: gzip\nContent-Type: text/html", gzipped(`<a href="/x">`), false, "", "")
+	f.Add(200, "Content-Encoding: gzip", gzipped("User-agent: *"), true, "", "")
+	f.Add(429, "Retry-After: 99999999999\nX: \x00\xff", []byte("\xff"), false, "time", "")
+	f.Add(200, "X-Robots-Tag: none\n: \nTransfer-Encoding: a\nLink: </b>; rel=next", []byte("<html>"), false, "", "")
+	f.Add(200, "Content-Encoding: br", encode(f, "br", formerBody), false, "", "")
+	f.Add(200, "Content-Encoding: zstd", encode(f, "zstd", formerBody), true, "", "")
+	f.Add(200, "Content-Type: text/html", []byte(formerBody), false, "", `"v1"`)
+	f.Add(304, "Etag: x", []byte{}, false, "", `"v1"`)
+	f.Add(304, "", []byte("body"), false, "length", "\xff\n")
 	s := testScratch()
-	f.Fuzz(func(t *testing.T, status int, header string, body []byte, robots bool, truncated string) {
+	f.Fuzz(func(t *testing.T, status int, header string, body []byte, robots bool, truncated, etag string) {
 		var h []blobschema.HeaderField
 		for line := range strings.Lines(header) {
 			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -416,6 +426,14 @@ func FuzzAssemble(f *testing.F) {
 		resp.Truncated = truncated
 		req := ask(t, "http://example.org/dir/")
 		req.Robots = robots
+		if etag != "" {
+			req.Former = changed(func(p *blobschema.Page) {
+				p.ETag, p.Modified = shortText(etag, maxETag), ""
+				if len(etag)%2 == 0 { // the body is the one before
+					p.Digest, p.BodyBytes = blobschema.PayloadDigest(body), int64(len(body))
+				}
+			})
+		}
 		out := Assemble(s, req, resp)
 
 		if again := Assemble(testScratch(), req, resp); !reflect.DeepEqual(out, again) {
@@ -434,11 +452,21 @@ func FuzzAssemble(f *testing.F) {
 			t.Errorf("unfit outcome %+v", out)
 		}
 		if len(out.Record) > 0 {
-			if _, response := records(t, out); !strings.HasSuffix(response, string(body)+"\r\n\r\n") {
+			stored := body
+			if p.Original != nil {
+				stored = nil
+				if p.Digest != req.Former.Digest || p.BodyBytes != req.Former.BodyBytes || p.Outcome != blobschema.OutcomeUnchanged && p.Outcome != blobschema.OutcomeOK {
+					t.Errorf("a revisit of another payload: %+v", p)
+				}
+			}
+			if _, response := records(t, out); !strings.HasSuffix(response, "\r\n\r\n"+string(stored)+"\r\n\r\n") || len(out.Head) > 0 && !strings.Contains(response, string(out.Head)) {
 				t.Error("the stored body is not the one received")
 			}
 		} else if p.Outcome < blobschema.OutcomeRobots {
 			t.Error("an answer without record")
+		}
+		if len(out.Links) > extract.MaxLinks || p.Outcome == blobschema.OutcomeUnchanged && (p.Original == nil || len(out.Links) > 0) {
+			t.Errorf("unfit outcome %+v", out)
 		}
 	})
 }

@@ -3,11 +3,15 @@ package fetch
 import (
 	"context"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -36,6 +40,32 @@ func (e *dialError) Unwrap() error { return e.err }
 type forbiddenError struct{ addr netip.Addr }
 
 func (e forbiddenError) Error() string { return "address " + e.addr.String() + " may not be asked" }
+
+// pinned returns what net/http is to take for the host of a request that goes to addr only:
+// the address as 32 hexadecimal digits, '|', and the host. net/http keeps connections by this
+// name, so one made for an address serves no request for another, or for none, whenever it
+// is dialled or becomes idle. The real host is in the Host field. No canonical host contains
+// '|'. A host that spells its address stays as it is.
+func pinned(addr netip.Addr, host string) string {
+	if _, err := netip.ParseAddr((&url.URL{Host: host}).Hostname()); err == nil || !addr.IsValid() {
+		return host
+	}
+	b := addr.As16()
+	return hex.EncodeToString(b[:]) + "|" + host
+}
+
+// unpinned undoes pinned; addr is zero for a host that is not pinned.
+func unpinned(host string) (addr netip.Addr, name string, err error) {
+	digits, name, ok := strings.Cut(host, "|")
+	if !ok {
+		return netip.Addr{}, host, nil
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil || len(b) != 16 {
+		return netip.Addr{}, "", fmt.Errorf("pinned host %q", host)
+	}
+	return netip.AddrFrom16([16]byte(b)).Unmap(), name, nil
+}
 
 // dialer opens connections to allowed addresses only. Safe for concurrent use.
 type dialer struct {
@@ -96,7 +126,8 @@ func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, erro
 		return nil, err
 	}
 	cfg := d.tls.Clone()
-	cfg.ServerName, _, _ = net.SplitHostPort(address)
+	host, _, _ := net.SplitHostPort(address)
+	_, cfg.ServerName, _ = unpinned(host) // connect has looked at both errors
 	tc := tls.Client(c, cfg)
 	shake, cancelShake := context.WithTimeout(ctx, d.timeout)
 	defer cancelShake()
@@ -111,8 +142,8 @@ func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, erro
 	return tc, nil
 }
 
-// connect resolves the host of address and opens a TCP connection to it. The error is a
-// *dialError, or the cause of ctx's end.
+// connect resolves the host of address, unless it is pinned, and opens a TCP connection to
+// it. The error is a *dialError, or the cause of ctx's end.
 func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -122,9 +153,16 @@ func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 	if err != nil {
 		return nil, &dialError{blobschema.OutcomeConnect, false, fmt.Errorf("parse port: %w", err)}
 	}
+	pin, host, err := unpinned(host)
+	if err != nil {
+		return nil, &dialError{blobschema.OutcomeConnect, false, err}
+	}
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	addrs, err := d.addresses(limited, host)
+	addrs := []netip.Addr{pin} // control looks at it
+	if !pin.IsValid() {
+		addrs, err = d.addresses(limited, host)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -136,15 +174,31 @@ func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		d.names.forget(host)
+		if !pin.IsValid() {
+			d.names.forget(host)
+		}
 		var forbidden forbiddenError
 		if errors.As(err, &forbidden) {
 			return nil, &dialError{blobschema.OutcomeForbidden, false, forbidden}
 		}
 		return nil, &dialError{blobschema.OutcomeConnect, true, err}
 	}
-	d.names.prefer(host, addr)
+	if !pin.IsValid() {
+		d.names.prefer(host, addr)
+	}
 	return &conn{Conn: nc}, nil
+}
+
+// pin returns the address of host that all who know the same addresses choose: the lowest
+// that is allowed, IPv4 before IPv6. The error is a *dialError.
+func (d *dialer) pin(ctx context.Context, host string) (netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	addrs, err := d.addresses(ctx, host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return slices.MinFunc(addrs, netip.Addr.Compare).Unmap(), nil
 }
 
 // addresses returns those addresses of host, or the one that it spells, that are allowed.

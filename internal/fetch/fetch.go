@@ -8,8 +8,9 @@
 // that the simulation runs the same code on made-up answers.
 //
 // Kept here:
-//   - No connection is made to an address that [Allowed] refuses, whatever name or redirect
-//     leads to it: the address is looked at when the socket connects.
+//   - No connection is made to an address that [Allowed] refuses, whatever name, redirect or
+//     Request.Addr leads to it: the address is looked at when the socket connects. Nor, if
+//     there is a Request.Addr, to any other.
 //   - Every byte that a server makes us hold is bounded: header, body, inflated body,
 //     addresses per name, names. So is the time, by the request's deadline above all (I9).
 //   - What the world does wrong is an outcome of the closed list in blobschema, never an error.
@@ -51,6 +52,7 @@ type Config struct {
 	Token          string           // product token that robots directives name us by; no default
 	From           string           // mail address for the From field (RFC 9110 section 10.1.2); none
 	AcceptLanguage string           // none: what the server thinks best
+	Srcset         bool             // take the images of pages as links too
 	AllowNet       []netip.Prefix   // nets that may be asked although they are not public
 	Roots          *x509.CertPool   // whose certificates are trusted; the system's
 	Lookup         LookupFunc       // resolves names; the system's resolver
@@ -116,21 +118,22 @@ func or[T int | int64 | time.Duration](v, def T) T {
 	return v
 }
 
-// RequestHead returns the request for u as it is sent over HTTP/1.1, and as it is stored
-// whatever the protocol: start line, fields, blank line.
-func (c Config) RequestHead(u weburl.URL) []byte {
-	fields := append([]blobschema.HeaderField{{Name: "Host", Value: string(u.Host())}}, c.requestFields()...)
-	return blobschema.AppendHTTPRequestHead(make([]byte, 0, 512), http.MethodGet, u.RequestURI(), fields)
+// RequestHead returns the request for req.URL as it is sent over HTTP/1.1, and as it is
+// stored whatever the protocol: start line, fields, blank line.
+func (c Config) RequestHead(req page.Request) []byte {
+	fields := append([]blobschema.HeaderField{{Name: "Host", Value: string(req.URL.Host())}}, c.requestFields()...)
+	fields = append(fields, conditions(req)...)
+	return blobschema.AppendHTTPRequestHead(make([]byte, 0, 512), http.MethodGet, req.URL.RequestURI(), fields)
 }
 
 // requestFields lists the fields of every request after Host, in the order in which net/http
-// sends them. Bodies are wanted as gzip or plain, which is what Assemble can read and every
-// WARC reader replays; other codings would save the server little.
+// sends them: by name, after the first. Bodies are wanted in every coding that Assemble can
+// undo, and stored as they come: what the server has compressed is not compressed again.
 func (c Config) requestFields() []blobschema.HeaderField {
 	fields := []blobschema.HeaderField{
 		{Name: "User-Agent", Value: c.UserAgent},
 		{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
-		{Name: "Accept-Encoding", Value: "gzip"},
+		{Name: "Accept-Encoding", Value: acceptEncoding},
 		{Name: "Accept-Language", Value: c.AcceptLanguage},
 		{Name: "From", Value: c.From},
 	}
@@ -139,11 +142,13 @@ func (c Config) requestFields() []blobschema.HeaderField {
 
 // Client fetches. It may be used by any number of goroutines, each with its own host: a host
 // that is asked twice at a time gets two connections, or two streams whose bytes are not told
-// apart in Outcome.Wire. It holds at most one idle connection per host.
+// apart in Outcome.Wire. It holds at most one idle connection per host, and one more for each
+// address that Request.Addr named for it: those are never used for one another.
 type Client struct {
 	cfg       Config
 	header    http.Header // of every request; read only
 	names     *names
+	dialer    *dialer
 	transport *http.Transport
 	buffers   sync.Pool     // of *buffers
 	scratch   chan *Scratch // the workers; a nil one is not made yet
@@ -167,7 +172,7 @@ func New(cfg Config) *Client {
 	for _, f := range cfg.requestFields() {
 		c.header[f.Name] = []string{f.Value}
 	}
-	d := &dialer{
+	c.dialer = &dialer{
 		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout,
 		tls: &tls.Config{
 			RootCAs:            cfg.Roots,
@@ -177,8 +182,8 @@ func New(cfg Config) *Client {
 	}
 	c.transport = &http.Transport{
 		Proxy:                  nil, // nothing from the environment may redirect a crawl
-		DialContext:            d.dial,
-		DialTLSContext:         d.dialTLS,
+		DialContext:            c.dialer.dial,
+		DialTLSContext:         c.dialer.dialTLS,
 		DisableCompression:     true, // bodies are stored as received
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           cfg.MaxIdle,
@@ -215,6 +220,14 @@ var (
 // Fetch asks for req.URL once and returns what came of it; it never fails otherwise. It ends by
 // req.Deadline (if set) and soon after ctx ends, both with OutcomeAborted. Safe for
 // concurrent use.
+//
+// With req.Resolve it only resolves the name: OutcomeOK with Outcome.Addr and nothing else, or
+// OutcomeDNS, or OutcomeForbidden if no address may be asked. Of several the lowest allowed
+// one is given, IPv4 before IPv6, so that all who are told the same addresses choose alike.
+//
+// With req.Addr it connects there, whatever the name resolves to, and without resolving it;
+// the certificate is still checked for the name. A host that spells its address can be asked
+// at no other: OutcomeForbidden.
 func (c *Client) Fetch(ctx context.Context, req page.Request) page.Outcome {
 	started := c.cfg.Clock()
 	limit, cause := c.cfg.Timeout, errTimeout
@@ -226,14 +239,36 @@ func (c *Client) Fetch(ctx context.Context, req page.Request) page.Outcome {
 	f := &flight{}
 	f.ctx = httptrace.WithClientTrace(context.WithValue(ctx, flightKey{}, f), f.trace())
 
-	out := c.ask(f, req, started)
+	var out page.Outcome
+	if req.Resolve {
+		out = c.resolve(f, req, started)
+	} else {
+		out = c.ask(f, req, started)
+	}
 	f.observe(&out)
 	return out
 }
 
+// resolve is Fetch for a request with Resolve.
+func (c *Client) resolve(f *flight, req page.Request, started time.Time) page.Outcome {
+	addr, err := c.dialer.pin(f.ctx, requestURL(req.URL).Hostname())
+	out := blank(req, started, c.cfg.Clock())
+	switch {
+	case err == nil:
+		out.Page.Outcome, out.Addr = blobschema.OutcomeOK, addr
+		return out
+	case context.Cause(f.ctx) == errTimeout: // all the time that there was went into the name
+		return refuse(out, verdict{blobschema.OutcomeDNS, true, errTimeout.Error()})
+	}
+	return c.failed(f, req, started, 0, err)
+}
+
 // ask is Fetch without what is observed about the connection.
 func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcome {
-	answer, err := c.transport.RoundTrip(request(f.ctx, req.URL, c.header))
+	if literal, err := netip.ParseAddr(requestURL(req.URL).Hostname()); err == nil && req.Addr.IsValid() && req.Addr.Unmap() != literal.Unmap() {
+		return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
+	}
+	answer, err := c.transport.RoundTrip(request(f.ctx, req, c.header))
 	if err != nil {
 		return c.failed(f, req, started, 0, err)
 	}
@@ -256,7 +291,7 @@ func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcom
 	_, reason, _ := strings.Cut(answer.Status, " ")
 	resp := Response{
 		Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, Header: b.fields, Body: b.body,
-		RequestHead: c.cfg.RequestHead(req.URL), Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
+		RequestHead: c.cfg.RequestHead(req), Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
 	}
 	if !whole {
 		resp.Truncated = blobschema.TruncatedLength
@@ -273,10 +308,18 @@ func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcom
 	}
 }
 
-// request makes the HTTP request for u. The header is shared between requests.
-func request(ctx context.Context, u weburl.URL, header http.Header) *http.Request {
+// request makes the HTTP request for req. Header is what all have in common, and is shared.
+func request(ctx context.Context, req page.Request, header http.Header) *http.Request {
+	if fields := conditions(req); len(fields) > 0 {
+		header = header.Clone()
+		for _, f := range fields {
+			header[f.Name] = []string{f.Value}
+		}
+	}
+	target := requestURL(req.URL)
+	target.Host = pinned(req.Addr, target.Host)
 	r := http.Request{
-		Method: http.MethodGet, URL: requestURL(u), Host: string(u.Host()), Header: header,
+		Method: http.MethodGet, URL: target, Host: string(req.URL.Host()), Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	return r.WithContext(ctx)

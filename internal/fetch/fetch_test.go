@@ -45,7 +45,7 @@ func TestFetchPage(t *testing.T) {
 	wantHeader := http.Header{
 		"User-Agent":      {"orbtest/1.0 (+http://example.org/bot)"},
 		"Accept":          {"text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
-		"Accept-Encoding": {"gzip"},
+		"Accept-Encoding": {"gzip, br, zstd"},
 		"Accept-Language": {"en"},
 		"From":            {"bot@example.org"},
 	}
@@ -100,7 +100,7 @@ func TestRequestHead(t *testing.T) {
 		u := parse(t, "http://"+host+path)
 		out := c.Fetch(context.Background(), page.Request{URL: u})
 		wantOutcome(t, out, blobschema.OutcomeOK)
-		if diff := cmp.Diff(string(c.cfg.RequestHead(u)), sent.String()); diff != "" {
+		if diff := cmp.Diff(string(c.cfg.RequestHead(page.Request{URL: u})), sent.String()); diff != "" {
 			t.Errorf("%s: request stored and sent differ (-stored +sent)\n%s", path, diff)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -152,7 +153,8 @@ func (n *names) forget(host string) {
 }
 
 // interleave puts the two address families in turns, beginning with that of the first address
-// (RFC 8305 section 4), and keeps at most addressesKept.
+// (RFC 8305 section 4), and keeps at most addressesKept: of more the lowest, so that name
+// servers that turn their answers leave all processes with the same ones.
 func interleave(addrs []netip.Addr) []netip.Addr {
 	if len(addrs) == 0 {
 		return nil
@@ -165,6 +167,10 @@ func interleave(addrs []netip.Addr) []netip.Addr {
 		} else {
 			other = append(other, a)
 		}
+	}
+	if len(addrs) > addressesKept {
+		slices.SortFunc(same, netip.Addr.Compare)
+		slices.SortFunc(other, netip.Addr.Compare)
 	}
 	out := make([]netip.Addr, 0, addressesKept)
 	for i := 0; len(out) < addressesKept && (i < len(same) || i < len(other)); i++ {

@@ -1,20 +1,27 @@
 // Package frontier holds what a partition knows: which URLs it has seen, which
-// are still to be asked for, and of which host something may be asked next.
+// are still to be asked for, and of what something may be asked next.
 //
 // It sits between mail and fetches: the step adds URLs, takes the next [Task]
 // when a connection is free, and says how the task ended. The main type is
-// [Frontier]. Scheduling has two levels (Cao, Jiang, Singh): ready hosts stand in
-// one queue, the URLs of each host in a queue of its own, and a [Policy] ranks
-// both. Pace and robots.txt decide when a host is ready (invariant I9).
+// [Frontier]. What has one slot and one pace is a unit ([blobschema.Queued].Host: an
+// authority, a registrable domain, or an address); a site is an authority within a
+// unit and has a robots.txt per scheme. Scheduling has two levels (Cao, Jiang, Singh):
+// ready units stand in one queue, the URLs of each in a queue of its own, and a
+// [Policy] ranks both. Units of equal rank share by registrable domain (start-time
+// fair queueing: Goyal, Vin, Cheng), so that a domain with 100,000 names has one turn
+// at a time. Pace and robots.txt decide when a unit is ready (invariant I9).
 //
 // State is kept by slot. A slot is loaded, with its URLs in memory, or unloaded,
 // with only a summary; URLs for an unloaded slot are appended unexamined and
 // de-duplicated when it is loaded, so that memory stays bounded however long the
 // frontier grows. What changed since the last commit comes out as a run
 // ([Frontier.Delta]); merging runs is a join, so nothing depends on their order.
+// A loaded slot is a few large arrays without pointers: an entry of forty bytes and
+// its text for a pending URL, one of 24 bytes for a settled one, and an index of
+// fingerprints.
 //
-// De-duplication is exact (I7, I8): the settled and pending fingerprints of a
-// loaded slot are all in memory, and a Bloom filter only ever says "surely new".
+// De-duplication is exact (I7, I8): the fingerprints of all URLs of a loaded slot are
+// in memory.
 //
 // The package is pure: no I/O, no clock, no goroutines, no locks. A Frontier
 // belongs to one step and is not safe for concurrent use.

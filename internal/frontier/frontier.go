@@ -2,11 +2,8 @@ package frontier
 
 import (
 	"container/heap"
-	"encoding/binary"
-	"slices"
+	"net/netip"
 	"time"
-
-	"github.com/bits-and-blooms/bloom/v3"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -16,50 +13,70 @@ import (
 
 // Config is fixed for the life of a Frontier.
 type Config struct {
-	Hash   partition.Hash
-	Policy Policy
-	Token  string        // product token that robots.txt groups are matched with
-	Delay  time.Duration // least time between the starts of two requests to a host
-	Retry  polite.Retry  // how often a URL is tried, and when a host is given up
+	Hash      partition.Hash
+	Partition partition.ID  // whose commits the settled URLs have their page records in
+	Policy    Policy        // default BreadthFirst
+	Token     string        // product token that robots.txt groups are matched with
+	Delay     time.Duration // least time between the starts of two requests to a unit
+	Retry     polite.Retry  // how often a URL is tried, and when a site is given up
 	// MaxResident bounds the URLs held in loaded slots, pending and settled; above it
 	// slots with nothing due are unloaded. 0 is no bound.
 	MaxResident int
+	// MaxHostURLs and MaxDomainURLs bound the known URLs of one site, and of one registrable
+	// domain as far as this partition sees. What comes on top is counted, not kept, but
+	// for seeds and what is asked for on purpose. 0 is no bound.
+	MaxHostURLs   int64
+	MaxDomainURLs int64
+	// Resolve is for units that are addresses: the URLs of a name wait until its address is
+	// known, to which they are sent on for ever. See Placements.
+	Resolve bool
 }
 
 // Frontier is the state of one partition. See the package documentation.
 type Frontier struct {
-	cfg    Config
-	slots  map[partition.Slot]*slot
-	hosts  map[string]*host
-	ready  readyHeap
-	timers timerHeap
-	seq    uint32
-	turn   uint64
+	cfg     Config
+	quality func(Waiting) float64 // for the score of a unit
+	slots   map[partition.Slot]*slot
+	units   map[string]*unit // of loaded slots
+	sites   map[siteKey]*site
+	domains map[string]*domain
+	ready   readyHeap
+	timers  timerHeap
+	seq     uint32
+	turn    uint64
+	virtual uint64 // time of fair queueing: the turn of the unit taken last
+
+	sizes       domainSizes
+	domainsFull map[string]bool
 
 	// Since the last delta.
-	dirtyItems []*item
+	dirtySlots []*slot // with items in their dirty lists
 	settled    []blobschema.Seen
-	dirtyHosts []*host
+	dirtyUnits []*unit
+	dirtySites []*site
 	examined   bool // a slot with unexamined entries was loaded: its summary changes
 	floor      time.Time
 	delta      uint64 // counts deltas
 	committed  uint64 // the last delta known to be committed
 
-	unloaded int // slots that are not loaded and hold something
-	fresh    int // entries appended to them that are in no delta yet
-	resident int
-	counts   Counts
-	refusals []Refusal
+	unloaded   int // slots that are not loaded and hold something
+	fresh      int // entries appended to them that are in no delta yet
+	resident   int
+	counts     Counts
+	refusals   []Refusal
+	placements []Placement
 }
 
 // Counts are figures of the whole frontier, loaded or not.
 type Counts struct {
 	Known      int64 // URLs, as far as examined
 	Pending    int64 // of them not settled
+	Urgent     int64 // of them asked for on purpose, as far as loaded by this frontier
 	Unexamined int64 // appended to unloaded slots, perhaps known
-	Hosts      int64 // in loaded slots
+	Hosts      int64 // units in loaded slots
 	Asked      int64 // requests under way
-	WaitMillis int64 // time hosts stood ready but for their pace
+	WaitMillis int64 // time units stood ready but for their pace, since New
+	Capped     int64 // URLs left out for a cap, since New
 }
 
 // New returns an empty frontier, all of whose slots count as loaded.
@@ -67,106 +84,170 @@ func New(cfg Config) *Frontier {
 	if cfg.Policy == nil {
 		cfg.Policy = BreadthFirst{}
 	}
-	return &Frontier{cfg: cfg, slots: map[partition.Slot]*slot{}, hosts: map[string]*host{}}
+	f := &Frontier{
+		cfg: cfg, quality: qualityOfDepth, slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
+		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
+	}
+	if _, ok := cfg.Policy.(Capability); ok {
+		f.quality = qualityOfRank
+	}
+	return f
 }
 
 // Added says what became of a URL.
 type Added uint8
 
-// The results of Add.
+// The results of Add and Again.
 const (
 	Known    Added = iota // nothing changed
-	Fresh                 // not known before: pending now
-	Lowered               // known already; its depth or generation changed
+	Fresh                 // pending now: not known before, or settled in a lower generation
+	Lowered               // pending already; its depth, rank or generation changed
 	Deferred              // its slot is not loaded: appended unexamined
+	Capped                // its site or domain has too many: counted, not kept
 )
 
-// Add records a URL found at q.Depth; fp is its fingerprint. q.URL, q.Slot and q.Host
-// are taken from u, whatever the caller says, and q.Rank from the policy. Adding a URL again changes nothing but a lower depth of
-// one that is pending, or a higher generation.
+// Add records a URL; fp is its fingerprint. q.Host is its unit, q.Rank the policy's (or
+// 0, if it is asked for on purpose), q.URL and q.Slot are taken from u and q.Host. Adding a URL
+// again changes nothing but a lower depth or rank of one that is pending, or a higher
+// generation. If that comes while a request for the URL is under way, the request
+// settles the generation that it was made for, and the higher one is pending after it.
 func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
-	q.URL, q.Host = u.String(), string(u.Host())
-	s := f.slot(f.cfg.Hash.Slot(q.Host))
-	q.Slot = s.id
-	q.Rank = f.cfg.Policy.URLRank(q)
-	if !s.loaded {
-		return f.append(s, fp, q)
+	q.Flags &^= blobschema.FlagAgain
+	s := f.slotOf(q.Host)
+	if s.loaded {
+		return f.add(now, s, u, fp, &q, fromOutside)
 	}
-	return f.add(now, s, u, fp, q, true)
-}
-
-// append is Add for a slot that is not loaded. Where the slot's filter says that the
-// URL is surely not there, it is new; else it may be known, and is left to be
-// examined when the slot is loaded. The filter never makes anybody drop a URL.
-func (f *Frontier) append(s *slot, fp uint64, q blobschema.Queued) Added {
+	if f.domainCapped(q.Host, &q) {
+		f.counts.Capped++
+		return Capped
+	}
+	q.URL, q.Slot = u.String(), s.id
 	s.fresh = append(s.fresh, q)
+	s.unexamined++
 	f.fresh++
 	f.resident++
-	if s.filter != nil && !s.filter.TestOrAdd(filterKey(fp)) {
-		s.known++
-		s.npending++
-		f.counts.Known++
-		f.counts.Pending++
-		if s.due == 0 || s.due > 1 {
-			s.due = 1
-		}
-		return Fresh
-	}
-	s.unexamined++
 	f.counts.Unexamined++
 	return Deferred
 }
 
-// newFilter returns a filter of all URLs of a loaded slot, with room for as many more:
-// about 20 bits a URL, where keeping it loaded takes some hundred bytes.
-func newFilter(s *slot) *bloom.BloomFilter {
-	n := len(s.pending) + len(s.settled)
-	b := bloom.NewWithEstimates(uint(2*n+64), 0.01)
-	for fp := range s.pending {
-		b.Add(filterKey(fp))
+// Again asks for a URL on purpose: it comes before all that is found, and if it was
+// settled it is pending once more, in the next generation. Its slot must be loaded
+// ([Frontier.Want]); else nothing happens and the result is Deferred. q is as for Add, its
+// rank and generation apart, which come from here. request names the request from outside
+// that this is part of: its repeats do nothing for 15 days. 0 is a request that is never
+// repeated.
+func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued, request uint64) Added {
+	s := f.slotOf(q.Host)
+	if !s.loaded {
+		return Deferred
 	}
-	for fp := range s.settled {
-		b.Add(filterKey(fp))
+	s.want = false
+	q.Rank, q.Generation, q.Flags = 0, 0, q.Flags&^blobschema.FlagAgain
+	if request != 0 && !f.firstAsk(f.unit(s, q.Host), request, fp, now) {
+		return Known
 	}
-	return b
+	switch i, k := s.find(fp); k {
+	case inMarks:
+		q.Generation = s.marks[i].gen + 1
+	case inItems:
+		it := &s.items[i]
+		if it.bits&isAsked != 0 {
+			return f.wish(s, i, &q, false)
+		}
+		q.Generation, q.Depth, q.Attempts = it.gen, it.depth, it.attempts
+	}
+	return f.add(now, s, u, fp, &q, fromOutside)
 }
 
-func filterKey(fp uint64) []byte { return binary.LittleEndian.AppendUint64(nil, fp) }
+// source says where an entry comes from.
+type source uint8
 
-// add is Add for a loaded slot; clean entries come from stored state.
-func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q blobschema.Queued, dirty bool) Added {
-	if m, ok := s.settled[fp]; ok {
-		if q.Generation <= m.generation() {
-			return Known
+const (
+	fromOutside source = iota
+	fromState          // a run
+	unexamined         // a run, perhaps never looked at before
+	appended           // what was appended to the slot, and may be in no run
+)
+
+// add is Add for a loaded slot.
+func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+	place, k := s.find(fp)
+	switch {
+	case k == inMarks && q.Generation <= s.marks[place].gen:
+		return Known
+	case k == inItems:
+		return f.rejoin(now, s, place, q, from != fromState)
+	case k == absent && from != fromState && f.domainCapped(q.Host, q):
+		return f.leaveOut(nil, u, fp, q, from)
+	}
+	un := f.unit(s, q.Host)
+	st := f.site(un, u)
+	if k == absent && from != fromState && (f.siteCapped(st, q) || len(s.text) > maxText) {
+		return f.leaveOut(st, u, fp, q, from)
+	}
+	if un.pinned() {
+		f.forward(un, st, u, fp, q)
+		return Fresh
+	}
+	i := f.insert(now, st, u, fp, q)
+	if k == inMarks {
+		f.unsettle(st, place, i)
+	} else {
+		f.counts.Known++
+		f.resident++
+		if from == fromOutside && !un.placed {
+			f.sizes.add(un.domain.name, 1)
 		}
-		delete(s.settled, fp) // asked for again on purpose
-		f.counts.Known--
-		f.resident--
 	}
-	if it, ok := s.pending[fp]; ok {
-		return f.rejoin(it, q, dirty)
+	if from != fromState {
+		f.touch(s, i)
 	}
-	h := f.host(s, q.Host)
-	f.seq++
-	it := &item{
-		url: u, fp: fp, host: h, notBefore: q.NotBefore, seq: f.seq, rank: q.Rank,
-		gen: q.Generation, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
-	}
-	s.pending[fp] = it
-	f.counts.Known++
-	f.counts.Pending++
-	f.resident++
-	h.push(it, now)
-	if dirty {
-		f.touch(it)
-	}
-	f.settleHost(h, now)
 	return Fresh
+}
+
+// insert makes a pending item of a URL that is not one.
+func (f *Frontier) insert(now time.Time, st *site, u weburl.URL, fp uint64, q *blobschema.Queued) uint32 {
+	un, s := st.unit, st.unit.slot
+	l := f.lane(st, u)
+	f.seq++
+	i := s.newItem(item{
+		fp: fp, seq: f.seq, rank: q.Rank, gen: q.Generation, lane: l.number, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
+	}, u.RequestURI())
+	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) {
+		s.setRare(i, func(r *rare) { r.notBefore, r.former = q.NotBefore, q.Former })
+	}
+	f.counts.Pending++
+	un.pending++
+	st.pending++
+	f.countUrgent(s, q.Rank, 1)
+	un.add(i, now)
+	f.settleUnit(un, now)
+	return i
+}
+
+// unsettle takes back that a URL is settled: it is item i now. What settled it is where
+// its former answer is.
+func (f *Frontier) unsettle(st *site, place, i uint32) {
+	s := st.unit.slot
+	origin := s.marks[place].origin()
+	s.dropMark(place)
+	st.settled--
+	st.unit.settled--
+	f.touchSite(st)
+	s.setRare(i, func(r *rare) {
+		if origin.Compare(r.former) > 0 {
+			r.former = origin
+		}
+	})
 }
 
 // rejoin joins another entry of a pending URL into it, part by part, as merging
 // runs does.
-func (f *Frontier) rejoin(it *item, q blobschema.Queued, dirty bool) Added {
+func (f *Frontier) rejoin(now time.Time, s *slot, i uint32, q *blobschema.Queued, dirty bool) Added {
+	it := &s.items[i]
+	if it.bits&isAsked != 0 && q.Generation > it.gen {
+		return f.wish(s, i, q, true)
+	}
 	old := *it
 	switch {
 	case q.Generation > it.gen:
@@ -179,170 +260,247 @@ func (f *Frontier) rejoin(it *item, q blobschema.Queued, dirty bool) Added {
 		it.attempts = max(it.attempts, q.Attempts)
 		it.flags |= q.Flags
 	}
-	if it.gen == old.gen && it.depth == old.depth && it.rank == old.rank && it.attempts == old.attempts && it.flags == old.flags {
+	former := s.rareOf(i).former
+	if later := q.Former.Compare(former) > 0; later {
+		s.setRare(i, func(r *rare) { r.former = q.Former })
+	} else if it.gen == old.gen && it.depth == old.depth && it.rank == old.rank && it.attempts == old.attempts && it.flags == old.flags {
 		return Known
 	}
-	if !it.asked && it.rank != old.rank {
-		heap.Init(&it.host.queue)
-	}
+	f.moved(now, s, i, old.rank)
 	if dirty {
-		f.touch(it)
+		f.touch(s, i)
 	}
 	return Lowered
 }
 
+// moved puts a pending item whose rank has changed where it belongs now.
+func (f *Frontier) moved(now time.Time, s *slot, i, oldRank uint32) {
+	it := &s.items[i]
+	if it.rank == oldRank {
+		return
+	}
+	f.countUrgent(s, oldRank, -1)
+	f.countUrgent(s, it.rank, 1)
+	if it.bits&isAsked != 0 || s.rareOf(i).notBefore != 0 {
+		return // in no queue that goes by rank
+	}
+	l := s.lanes[it.lane]
+	l.up(int(it.pos))
+	l.down(int(it.pos))
+	un := l.site.unit
+	un.enlist(l, now)
+	f.settleUnit(un, now)
+}
+
+// wish notes that an item whose request is under way is to be asked for once more.
+func (f *Frontier) wish(s *slot, i uint32, q *blobschema.Queued, firm bool) Added {
+	it := &s.items[i]
+	w, ok := s.wishes[i]
+	old := w
+	switch {
+	case !ok && !firm:
+		w = wish{gen: it.gen + 1, rank: q.Rank, depth: q.Depth, flags: q.Flags}
+	case !ok || firm && q.Generation > w.gen:
+		w = wish{gen: q.Generation, rank: q.Rank, depth: q.Depth, flags: q.Flags, firm: true}
+	case firm && q.Generation < w.gen:
+		return Known
+	default:
+		w.rank, w.depth, w.flags, w.firm = min(w.rank, q.Rank), min(w.depth, q.Depth), w.flags|q.Flags, w.firm || firm
+	}
+	if ok && w == old {
+		return Known
+	}
+	if s.wishes == nil {
+		s.wishes = map[uint32]wish{}
+	}
+	s.wishes[i] = w
+	f.touch(s, i)
+	return Lowered
+}
+
+func (f *Frontier) countUrgent(s *slot, rank uint32, n int) {
+	if rank == 0 {
+		s.urgent += n
+		f.counts.Urgent += int64(n)
+	}
+}
+
 // touch marks an item for the next delta.
-func (f *Frontier) touch(it *item) {
-	it.host.slot.touched = f.delta + 1
-	if !it.dirty {
-		it.dirty = true
-		f.dirtyItems = append(f.dirtyItems, it)
-	}
-}
-
-func (f *Frontier) touchHost(h *host) {
-	h.slot.touched = f.delta + 1
-	if !h.dirty {
-		h.dirty = true
-		f.dirtyHosts = append(f.dirtyHosts, h)
-	}
-}
-
-// settle ends an item: it will not be asked for again in this generation.
-func (f *Frontier) settle(it *item, state blobschema.State) {
-	s := it.host.slot
-	it.settled = true
-	delete(s.pending, it.fp)
-	s.settled[it.fp] = newMark(it.gen, state)
+func (f *Frontier) touch(s *slot, i uint32) {
 	s.touched = f.delta + 1
+	if it := &s.items[i]; it.bits&isDirty == 0 {
+		it.bits |= isDirty
+		if len(s.dirty) == 0 {
+			f.dirtySlots = append(f.dirtySlots, s)
+		}
+		s.dirty = append(s.dirty, i)
+	}
+}
+
+func (f *Frontier) touchUnit(u *unit) {
+	u.slot.touched = f.delta + 1
+	if !u.dirty {
+		u.dirty = true
+		f.dirtyUnits = append(f.dirtyUnits, u)
+	}
+}
+
+func (f *Frontier) touchSite(st *site) {
+	if !st.further() {
+		f.touchUnit(st.unit)
+		return
+	}
+	st.unit.slot.touched = f.delta + 1
+	if !st.dirty {
+		st.dirty = true
+		f.dirtySites = append(f.dirtySites, st)
+	}
+}
+
+// settle ends an item that is in no queue: it will not be asked for again in this
+// generation. Its place in items is free then.
+func (f *Frontier) settle(s *slot, i uint32, state blobschema.State) {
+	it := s.items[i]
+	st := s.lanes[it.lane].site
+	f.countUrgent(s, it.rank, -1)
 	f.counts.Pending--
-	f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: it.fp, Generation: it.gen, State: state})
+	st.pending--
+	st.unit.pending--
+	f.addSettled(st, it.fp, it.gen, state)
+	s.dropItem(i)
+	if it.bits&isAsked != 0 {
+		delete(s.wishes, i)
+	}
+}
+
+// addSettled notes a settled URL. Its origin is known when the commit that holds it is
+// begun.
+func (f *Frontier) addSettled(st *site, fp uint64, gen uint32, state blobschema.State) {
+	s := st.unit.slot
+	s.addMark(mark{fp: fp, gen: gen, state: state})
+	st.settled++
+	st.unit.settled++
+	f.touchSite(st)
+	f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: fp, Generation: gen, State: state})
+}
+
+// slotOf returns the slot of a unit.
+func (f *Frontier) slotOf(host string) *slot {
+	if u := f.units[host]; u != nil {
+		return u.slot
+	}
+	return f.slot(f.cfg.Hash.Slot(host))
 }
 
 func (f *Frontier) slot(id partition.Slot) *slot {
 	s := f.slots[id]
 	if s == nil {
-		s = &slot{id: id, loaded: true, pending: map[uint64]*item{}, settled: map[uint64]mark{}}
+		s = &slot{id: id, loaded: true}
 		f.slots[id] = s
 	}
 	return s
 }
 
-func (f *Frontier) host(s *slot, name string) *host {
-	h := f.hosts[name]
-	if h == nil {
-		h = &host{name: name, slot: s, pace: polite.NewPace()}
-		if !f.floor.IsZero() {
-			h.pace.Floor(f.floor, f.cfg.Delay)
+func (f *Frontier) unit(s *slot, key string) *unit {
+	u := f.units[key]
+	if u == nil {
+		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace()}
+		f.initSite(&u.own, u, key)
+		if f.cfg.Resolve {
+			u.addr, u.placed = address(key)
 		}
-		f.hosts[name] = h
-		s.hosts = append(s.hosts, h)
+		if !f.floor.IsZero() {
+			u.pace.Floor(f.floor, f.cfg.Delay)
+		}
+		f.units[key] = u
+		s.units = append(s.units, u)
 		f.counts.Hosts++
 	}
-	return h
+	return u
+}
+
+// address reads a key of the form "[address]".
+func address(key string) (netip.Addr, bool) {
+	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
+		return netip.Addr{}, false
+	}
+	a, err := netip.ParseAddr(key[1 : len(key)-1])
+	return a, err == nil
+}
+
+func (f *Frontier) initSite(st *site, u *unit, name string) {
+	*st = site{name: name, unit: u}
+	for i := range st.lanes {
+		st.lanes[i].site, st.lanes[i].https = st, i == 1
+	}
+}
+
+// site returns the site of a URL.
+func (f *Frontier) site(u *unit, url weburl.URL) *site { return f.namedSite(u, string(url.Host())) }
+
+func (f *Frontier) namedSite(u *unit, name string) *site {
+	if name == u.key {
+		return &u.own
+	}
+	key := siteKey{u, name}
+	st := f.sites[key]
+	if st == nil {
+		st = &site{}
+		key.name = string(append([]byte(nil), name...)) // not a part of a URL's text
+		f.initSite(st, u, key.name)
+		f.sites[key] = st
+		u.slot.further = append(u.slot.further, st)
+	}
+	return st
+}
+
+// lane returns the lane of a URL.
+func (f *Frontier) lane(st *site, url weburl.URL) *lane {
+	l, s := &st.lanes[schemeIndex(url)], st.unit.slot
+	if !l.listed {
+		l.listed, l.number = true, uint32(len(s.lanes))
+		s.lanes = append(s.lanes, l)
+	}
+	return l
 }
 
 // Counts returns the present figures.
 func (f *Frontier) Counts() Counts { return f.counts }
 
-// Dirty reports whether a delta would hold anything.
-func (f *Frontier) Dirty() bool {
-	return f.examined || f.fresh+len(f.dirtyItems)+len(f.settled)+len(f.dirtyHosts) > 0
-}
-
-// Delta returns what changed since the last delta, as a run to be committed, with
-// what was observed of the hosts that were asked, and marks it as under way. It ends with Committed; a step whose commit fails drops
-// the whole frontier.
-func (f *Frontier) Delta() (*blobschema.Run, []blobschema.HostObservation) {
-	f.delta++
-	f.examined = false
-	run := &blobschema.Run{Seen: f.settled}
-	var observed []blobschema.HostObservation
-	f.settled = nil
-	for _, it := range f.dirtyItems {
-		it.dirty = false
-		if !it.settled {
-			run.Queued = append(run.Queued, it.queued())
-		}
-	}
-	f.dirtyItems = f.dirtyItems[:0]
-	for _, h := range f.dirtyHosts {
-		h.dirty = false
-		h.version++
-		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: h.slot.id, Host: h.name, Version: h.version, Data: h.encode()})
-		observed = append(observed, h.observation())
-	}
-	f.dirtyHosts = f.dirtyHosts[:0]
-	if f.fresh > 0 {
-		f.fresh = 0
-		for _, id := range f.sortedSlots() {
-			s := f.slots[id]
-			run.Queued = append(run.Queued, s.fresh...)
-			s.taken = append(s.taken, s.fresh...)
-			s.fresh = nil
-		}
-	}
-	return run, observed
-}
-
-// Committed says that the last delta is committed: slots untouched since may be
-// unloaded, and appended entries need no copy in memory.
-func (f *Frontier) Committed() {
-	f.committed = f.delta
-	defer f.room() // now slots can be unloaded: keep to the memory bound also while all is busy
-	if f.unloaded == 0 {
+// settleUnit puts a unit that is not busy into the queue it belongs in.
+func (f *Frontier) settleUnit(u *unit, now time.Time) {
+	if u.place == busy || u.slot.loading { // all units of a slot are settled when it is loaded
 		return
 	}
-	for _, s := range f.slots {
-		if !s.loading {
-			f.resident -= len(s.taken)
-			s.taken = nil
+	u.promote(now)
+	switch u.place {
+	case ready: // it keeps its turn
+		if urgent := u.hasUrgent(); urgent != u.urgent {
+			u.urgent = urgent
+			heap.Fix(&f.ready, u.index)
 		}
+		return
+	case waiting:
+		if u.waits() && u.at.Equal(u.readyAt()) && u.at.After(now) {
+			return
+		}
+		heap.Remove(&f.timers, u.index)
+		u.place = idle
 	}
-}
-
-func (f *Frontier) sortedSlots() []partition.Slot {
-	ids := make([]partition.Slot, 0, len(f.slots))
-	for id := range f.slots {
-		ids = append(ids, id)
+	if !u.waits() {
+		return
 	}
-	slices.Sort(ids)
-	return ids
-}
-
-// Summaries describes every slot that holds anything, by slot.
-func (f *Frontier) Summaries() []blobschema.SlotSummary {
-	out := make([]blobschema.SlotSummary, 0, len(f.slots))
-	for _, id := range f.sortedSlots() {
-		s := f.slots[id]
-		sum := blobschema.SlotSummary{Slot: id, Known: s.known, Pending: s.npending, Unexamined: s.unexamined, Due: s.due}
-		if s.loaded {
-			sum.Known = uint32(len(s.pending) + len(s.settled))
-			sum.Pending = uint32(len(s.pending))
-			sum.Due = s.firstDue()
-		}
-		if sum != (blobschema.SlotSummary{Slot: id}) {
-			out = append(out, sum)
-		}
+	f.turn++
+	u.turn = f.turn
+	if at := u.readyAt(); at.After(now) {
+		u.place, u.at, u.since = waiting, at, now
+		heap.Push(&f.timers, u)
+		return
 	}
-	return out
-}
-
-// firstDue is when the first of the slot's pending URLs may be asked for, in Unix
-// milliseconds; 1 for at once, 0 for never.
-func (s *slot) firstDue() int64 {
-	due := int64(0)
-	for _, h := range s.hosts {
-		t := int64(0)
-		switch {
-		case h.place == busy:
-			t = 1
-		case h.pending() > 0:
-			t = max(1, h.readyAt().UnixMilli())
-		}
-		if t > 0 && (due == 0 || t < due) {
-			due = t
-		}
+	u.place, u.urgent = ready, u.hasUrgent()
+	if !u.connected { // else its visit goes on: the turn is the same
+		u.start = u.domain.nextTurn(f.virtual)
+		u.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Pace: &u.pace, unit: u})
 	}
-	return due
+	heap.Push(&f.ready, u)
 }

@@ -25,15 +25,17 @@ func TestAdd(t *testing.T) {
 		want []Added
 		end  q
 	}{
-		{"again", []q{{Depth: 2}, {Depth: 2}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 2}},
-		{"farther", []q{{Depth: 2}, {Depth: 3}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 2}},
-		{"nearer", []q{{Depth: 2}, {Depth: 1}, {Depth: 2}, {Depth: 1}, {Depth: 0}}, []Added{Fresh, Lowered, Known, Known, Lowered}, q{}},
-		{"a seed", []q{{Depth: 1}, {Depth: 1, Flags: blobschema.FlagSeed}}, []Added{Fresh, Lowered}, q{Depth: 1, Rank: 1, Flags: blobschema.FlagSeed}},
-		{"asked for again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 4, Generation: 1}},
-		{"older", []q{{Depth: 4, Generation: 2}, {Depth: 0, Generation: 1}, {Depth: 0}}, []Added{Fresh, Known, Known}, q{Depth: 4, Rank: 4, Generation: 2}},
-		{"attempts", []q{{}, {Attempts: 2}, {Attempts: 1}}, []Added{Fresh, Lowered, Known}, q{Attempts: 2}},
-		{"rank is the policy's", []q{{Depth: 3, Rank: 1}}, []Added{Fresh}, q{Depth: 3, Rank: 3}},
-		{"slot and host are the URL's", []q{{Slot: 9999, Host: "evil.example"}}, []Added{Fresh}, q{}},
+		{"again", []q{{Depth: 2}, {Depth: 2}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 3}},
+		{"farther", []q{{Depth: 2}, {Depth: 3}}, []Added{Fresh, Known}, q{Depth: 2, Rank: 3}},
+		{"nearer", []q{{Depth: 2}, {Depth: 1}, {Depth: 2}, {Depth: 1}, {Depth: 0}}, []Added{Fresh, Lowered, Known, Known, Lowered}, q{Rank: 1}},
+		{"a seed", []q{{Depth: 1}, {Depth: 1, Flags: blobschema.FlagSeed}}, []Added{Fresh, Lowered}, q{Depth: 1, Rank: 2, Flags: blobschema.FlagSeed}},
+		{"asked for again", []q{{Depth: 1}, {Depth: 4, Generation: 1}}, []Added{Fresh, Lowered}, q{Depth: 4, Rank: 5, Generation: 1}},
+		{"older", []q{{Depth: 4, Generation: 2}, {Depth: 0, Generation: 1}, {Depth: 0}}, []Added{Fresh, Known, Known}, q{Depth: 4, Rank: 5, Generation: 2}},
+		{"rank is the caller's", []q{{Depth: 3, Rank: 9}, {Depth: 3, Rank: 2}, {Depth: 3, Rank: 5}}, []Added{Fresh, Lowered, Known}, q{Depth: 3, Rank: 2}},
+		{"unit is the caller's", []q{{Slot: 9999, Host: "example"}, {Host: "example", Depth: 1}}, []Added{Fresh, Known}, q{Host: "example", Rank: 1}},
+		{"where it was", []q{{Depth: 1}, {Depth: 1, Former: blobschema.Origin{Seq: 7}}, {Depth: 1, Former: blobschema.Origin{Seq: 6}}}, []Added{Fresh, Lowered, Known}, q{Depth: 1, Rank: 2, Former: blobschema.Origin{Seq: 7}}},
+		{"attempts", []q{{}, {Attempts: 2}, {Attempts: 1}}, []Added{Fresh, Lowered, Known}, q{Attempts: 2, Rank: 1}},
+		{"rank is the policy's", []q{{Depth: 3, Rank: 4}}, []Added{Fresh}, q{Depth: 3, Rank: 4}},
 	} {
 		r := newRig(t, Config{})
 		var got []Added
@@ -44,8 +46,11 @@ func TestAdd(t *testing.T) {
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
-		c.end.URL, c.end.Host, c.end.Slot = url, "a.example", r.hash.Slot("a.example")
-		run, _ := r.f.Delta()
+		if c.end.Host == "" {
+			c.end.Host = "a.example"
+		}
+		c.end.URL, c.end.Slot = url, r.hash.Slot(c.end.Host)
+		run, _ := r.f.Delta(1)
 		if d := cmp.Diff(&blobschema.Run{Queued: []q{c.end}}, run); d != "" {
 			t.Errorf("%s: delta (-want +got):\n%s", c.name, d)
 		}
@@ -74,7 +79,7 @@ func TestAddSettled(t *testing.T) {
 	if n := r.f.Counts(); n.Known != 1 || n.Pending != 1 {
 		t.Errorf("counts are %+v", n)
 	}
-	run, _ := r.f.Delta()
+	run, _ := r.f.Delta(1)
 	all := blobschema.MergeRuns(r.hash, []*blobschema.Run{run})
 	if len(all.Queued) != 1 || all.Queued[0].Generation != 2 || len(all.Seen) != 0 {
 		t.Errorf("the join holds %+v and %+v", all.Queued, all.Seen)
@@ -93,12 +98,12 @@ func TestDelta(t *testing.T) {
 		if !r.f.Dirty() && seen+queued+len(hosts) > 0 {
 			t.Errorf("%s: not dirty", name)
 		}
-		run, observed := r.f.Delta()
+		run, observed := r.f.Delta(1)
 		var got []string
 		for _, h := range run.Hosts {
 			got = append(got, fmt.Sprintf("%s %d", h.Host, h.Version))
 		}
-		if len(run.Seen) != seen || len(run.Queued) != queued || !slices.Equal(got, hosts) || len(observed) != len(hosts) {
+		if len(run.Seen) != seen || len(run.Queued) != queued || !slices.Equal(got, hosts) {
 			t.Errorf("%s: %d settled, %d pending, hosts %v", name, len(run.Seen), len(run.Queued), got)
 		}
 		if r.f.Dirty() {
@@ -110,7 +115,9 @@ func TestDelta(t *testing.T) {
 	expect("two URLs", 0, 2)
 	expect("nothing", 0, 0)
 	robots := r.mustNext("https://a.example/robots.txt")
-	expect("a request that began", 0, 0, "a.example 1") // its host's pace has changed
+	if seen := expect("a request that began", 0, 0, "a.example 1"); len(seen) > 0 { // its host's pace has changed
+		t.Errorf("observed of a host that was not asked: %+v", seen)
+	}
 	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, time.Second))
 	one := r.mustNext("https://a.example/1")
 	expect("a page that was asked for", 0, 0, "a.example 2")
@@ -122,6 +129,7 @@ func TestDelta(t *testing.T) {
 	observed := expect("a page, a link", 1, 1, "a.example 3")
 	want := []blobschema.HostObservation{{
 		Host: "a.example", Slot: r.hash.Slot("a.example"), Resp: time.Second, PerConnection: polite.NewPerConnection, Requests: 2,
+		Score: 3.0 / 11 / 1.4, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 200 ms
 	}}
 	if d := cmp.Diff(want, observed); d != "" {
 		t.Errorf("observed (-want +got):\n%s", d)
@@ -177,7 +185,7 @@ func TestStoredStateGoesOn(t *testing.T) {
 			p.rig.add(6, fmt.Sprintf("http://%c.example/1", h))
 		}
 		for end := epoch.Add(after); p.now.Before(end); p.now = p.now.Add(100 * time.Millisecond) {
-			for task, ok := p.f.Next(p.now); ok; task, ok = p.f.Next(p.now) {
+			for task, ok := p.f.Next(p.now, false); ok; task, ok = p.f.Next(p.now, false) {
 				p.f.Done(p.now, task, p.hit(web, task.Request).reply(task, p.now, 0))
 			}
 		}
@@ -207,7 +215,7 @@ func TestSilentAcrossLoads(t *testing.T) {
 	}
 	asked := func(p *process) {
 		for len(p.hits) < 6 { // the robots.txt and five pages
-			if task, ok := p.f.Next(p.now); ok {
+			if task, ok := p.f.Next(p.now, false); ok {
 				p.f.Done(p.now, task, p.hit(web, task.Request).reply(task, p.now, 0))
 			}
 			p.now = p.now.Add(time.Second)
@@ -368,7 +376,7 @@ func TestWantedOrder(t *testing.T) {
 
 // TestLoadRefuses: state that cannot be is an error, and no panic.
 func TestLoadRefuses(t *testing.T) {
-	good := storedHost(t).encode()
+	good := storedUnit(t).encode()
 	for name, c := range map[string]struct {
 		slot partition.Slot
 		run  blobschema.Run
@@ -410,13 +418,13 @@ func BenchmarkAddNextDone(b *testing.B) {
 	for i := 1; b.Loop(); i++ {
 		u := mustParse(b, fmt.Sprintf("https://a.example/%d", i))
 		r.f.Add(r.now, u, uint64(i), blobschema.Queued{Depth: 1})
-		task, ok := r.f.Next(r.now)
+		task, ok := r.f.Next(r.now, false)
 		if !ok {
 			b.Fatal("nothing to ask for")
 		}
 		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
 		if i%1000 == 0 {
-			r.f.Delta()
+			r.f.Delta(1)
 			r.f.Committed()
 		}
 	}

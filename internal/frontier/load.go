@@ -1,15 +1,13 @@
 package frontier
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -28,9 +26,24 @@ func (f *Frontier) Restore(slots []blobschema.SlotSummary) {
 	}
 }
 
-// Wanted returns the unloaded slots that should be loaded now, the one due first
-// first, as far as the memory bound has room for them. It marks them as loading:
-// each must be given to Load.
+// Loaded reports whether a slot is in memory, as one that holds nothing is.
+func (f *Frontier) Loaded(id partition.Slot) bool {
+	s := f.slots[id]
+	return s == nil || s.loaded
+}
+
+// Want makes the next Wanted return a slot that is not loaded, whatever is due. Once
+// loaded it stays so long enough to call Again, if that is done before more is
+// asked of the frontier than its loads.
+func (f *Frontier) Want(id partition.Slot) {
+	if s := f.slots[id]; s != nil {
+		s.want = true
+	}
+}
+
+// Wanted returns the unloaded slots that should be loaded now, those of Want first, then
+// the one due first, as far as the memory bound has room for them. It marks them as
+// loading: each must be given to Load.
 func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 	if f.unloaded == 0 {
 		return nil
@@ -40,22 +53,27 @@ func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 		if s.loaded || s.loading {
 			continue
 		}
-		if s.unexamined > 0 || s.npending > 0 && s.due <= now.UnixMilli() {
+		if s.want || s.unexamined > 0 || s.npending > 0 && s.due <= now.UnixMilli() {
 			due = append(due, s)
 		}
 	}
 	slices.SortFunc(due, func(a, b *slot) int {
-		if a.due != b.due {
-			return int(min(1, max(-1, a.due-b.due)))
+		if a.want != b.want {
+			if a.want {
+				return -1
+			}
+			return 1
 		}
-		return int(a.id) - int(b.id)
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
 	})
 	room := f.room()
 	var ids []partition.Slot
 	for _, s := range due {
 		size := int(s.known + s.unexamined)
-		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active()) {
-			break // a slot larger than the bound is loaded alone, when nothing else runs
+		// A slot larger than the bound is loaded alone: when nothing else runs, or when
+		// somebody waits for it.
+		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !s.want) {
+			break
 		}
 		room -= size
 		s.loading = true
@@ -79,64 +97,115 @@ func (f *Frontier) room() int {
 	return f.cfg.MaxResident - f.resident
 }
 
-// Load gives a slot its state: the join of all runs, restricted to the slot. URLs
-// that were appended while it was unloaded are joined too.
+// Load gives a slot its state: the join of all runs, restricted to the slot, sorted as
+// runs are. URLs that were appended while it was unloaded are joined too. It keeps
+// nothing of run. After an error the frontier is of no use any more.
 func (f *Frontier) Load(now time.Time, id partition.Slot, run *blobschema.Run) error {
 	s := f.slots[id]
 	if s == nil || s.loaded {
 		return fmt.Errorf("load slot %d: not an unloaded slot", id)
 	}
+	old := *s
 	f.counts.Known -= int64(s.known)
 	f.counts.Pending -= int64(s.npending)
 	f.counts.Unexamined -= int64(s.unexamined)
+	f.counts.Urgent -= int64(s.urgent)
 	f.unloaded--
 	f.examined = f.examined || s.unexamined > 0
-	taken, fresh := s.taken, s.fresh
-	f.resident -= len(taken) + len(fresh)
-	f.fresh -= len(fresh)
-	*s = slot{
-		id: id, loaded: true,
-		pending: make(map[uint64]*item, len(run.Queued)), settled: make(map[uint64]mark, len(run.Seen)),
-		touched: s.touched,
+	f.resident -= len(s.taken) + len(s.fresh)
+	f.fresh -= len(s.fresh)
+	*s = slot{id: id, loaded: true, loading: true, want: s.want, touched: s.touched}
+	if err := f.fill(now, s, &old, run); err != nil {
+		return fmt.Errorf("load slot %d: %w", id, err)
 	}
-	for _, hs := range run.Hosts {
-		h := f.host(s, hs.Host)
-		h.version = hs.Version
-		if err := h.decode(hs.Data); err != nil {
-			return fmt.Errorf("load slot %d: host %s: %w", id, hs.Host, err)
+	s.loading = false
+	for _, u := range s.units {
+		f.settleUnit(u, now)
+	}
+	f.countNews(s, int64(s.resident())-int64(old.known))
+	return nil
+}
+
+// fill puts what is stored of a slot into memory, and what was appended to it.
+func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error {
+	for i := range run.Hosts {
+		if err := f.loadState(now, s, &run.Hosts[i]); err != nil {
+			return fmt.Errorf("host %s: %w", run.Hosts[i].Host, err)
 		}
-		h.pace.Clamp(now)
-		if !f.floor.IsZero() {
-			h.pace.Floor(f.floor, max(f.delay(h, 0), f.delay(h, 1)))
-		}
 	}
-	for _, e := range run.Seen {
-		s.settled[e.Fingerprint] = newMark(e.Generation, e.State)
-		f.counts.Known++
-		f.resident++
+	text := 0
+	for i := range run.Queued {
+		text += max(0, len(run.Queued[i].URL)-len(run.Queued[i].Host)-len("http://"))
 	}
-	add := func(q blobschema.Queued, dirty bool) error {
-		u, err := weburl.Parse(q.URL)
-		if err != nil {
-			return fmt.Errorf("load slot %d: %q: %w", id, q.URL, err)
-		}
-		f.add(now, s, u, f.cfg.Hash.Fingerprint(q.URL), q, dirty)
-		return nil
+	more := len(old.taken) + len(old.fresh)
+	s.grow(len(run.Queued)+more, len(run.Seen), text)
+	for i := range run.Seen {
+		s.addMark(newMark(&run.Seen[i]))
 	}
-	for _, q := range run.Queued {
-		if err := add(q, false); err != nil {
+	f.counts.Known += int64(len(run.Seen))
+	f.resident += len(run.Seen)
+	from := fromState
+	if old.unexamined > 0 {
+		from = unexamined
+	}
+	for i := range run.Queued {
+		if err := f.loadQueued(now, s, &run.Queued[i], from); err != nil {
 			return err
 		}
 	}
-	for _, q := range slices.Concat(taken, fresh) {
-		if err := add(q, true); err != nil {
-			return err
+	for _, list := range [][]blobschema.Queued{old.taken, old.fresh} {
+		for i := range list {
+			if err := f.loadQueued(now, s, &list[i], appended); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// Floor forbids any request to any host before at plus the host's pace. A step that
+func (f *Frontier) loadQueued(now time.Time, s *slot, q *blobschema.Queued, from source) error {
+	u, ok := weburl.Canonical(q.URL)
+	if !ok {
+		return fmt.Errorf("%q is not a canonical URL", q.URL)
+	}
+	f.add(now, s, u, f.cfg.Hash.Fingerprint(q.URL), q, from)
+	return nil
+}
+
+// loadState restores a unit, or a further site of one.
+func (f *Frontier) loadState(now time.Time, s *slot, hs *blobschema.HostState) error {
+	key, name := SplitSite(hs.Host)
+	u := f.unit(s, key)
+	if name != "" {
+		st := f.namedSite(u, name)
+		st.version = hs.Version
+		return st.decode(hs.Data)
+	}
+	u.version = hs.Version
+	if err := u.decode(hs.Data); err != nil {
+		return err
+	}
+	u.pace.Clamp(now)
+	if !f.floor.IsZero() {
+		u.pace.Floor(f.floor, max(f.delay(&u.own.lanes[0]), f.delay(&u.own.lanes[1])))
+	}
+	return nil
+}
+
+// countNews spreads the URLs that a slot turned out to have more than was known over the
+// registrable domains of its pending ones: which are new is not to be told any more.
+func (f *Frontier) countNews(s *slot, n int64) {
+	if n <= 0 || s.npend == 0 {
+		return
+	}
+	for _, u := range s.units {
+		if share := n * int64(u.pending) / int64(s.npend); share > 0 && !u.placed {
+			f.sizes.add(u.domain.name, share)
+		}
+	}
+}
+
+// Floor forbids any request to any unit before at plus the unit's pace. A step that
 // takes over from one that crashed calls it on its empty frontier, for it cannot know
 // what its predecessor asked for last (I9).
 func (f *Frontier) Floor(at time.Time) { f.floor = at }
@@ -146,7 +215,11 @@ func (f *Frontier) Floor(at time.Time) { f.floor = at }
 func (f *Frontier) shed(keep int) {
 	var idle []*slot
 	for _, s := range f.slots {
-		if s.loaded && s.asked == 0 && s.touched <= f.committed && len(s.pending)+len(s.settled) > 0 {
+		if s.loaded && s.want {
+			s.want = false // it stays this time, and was to be looked at before the next
+			continue
+		}
+		if s.loaded && s.asked == 0 && s.touched <= f.committed && s.resident() > 0 {
 			s.due = s.firstDue()
 			idle = append(idle, s)
 		}
@@ -158,13 +231,7 @@ func (f *Frontier) shed(keep int) {
 		return s.due
 	}
 	slices.SortFunc(idle, func(a, b *slot) int {
-		if ra, rb := rank(a), rank(b); ra != rb {
-			if ra > rb {
-				return -1
-			}
-			return 1
-		}
-		return int(a.id) - int(b.id)
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.id, b.id))
 	})
 	for _, s := range idle {
 		if f.resident <= keep {
@@ -175,88 +242,24 @@ func (f *Frontier) shed(keep int) {
 }
 
 func (f *Frontier) unload(s *slot) {
-	for _, h := range s.hosts {
-		switch h.place {
+	for _, u := range s.units {
+		switch u.place {
 		case waiting:
-			heap.Remove(&f.timers, h.index)
+			heap.Remove(&f.timers, u.index)
 		case ready:
-			heap.Remove(&f.ready, h.index)
+			heap.Remove(&f.ready, u.index)
 		}
-		delete(f.hosts, h.name)
+		delete(f.units, u.key)
+		f.dropDomain(u.domain)
 		f.counts.Hosts--
 	}
-	f.resident -= len(s.pending) + len(s.settled)
+	for _, st := range s.further {
+		delete(f.sites, siteKey{st.unit, st.name})
+	}
+	f.resident -= s.resident()
 	f.unloaded++
 	*s = slot{
-		id: s.id, touched: s.touched, due: s.due,
-		known: uint32(len(s.pending) + len(s.settled)), npending: uint32(len(s.pending)), filter: newFilter(s),
+		id: s.id, touched: s.touched, due: s.due, urgent: s.urgent,
+		known: uint32(s.resident()), npending: uint32(s.npend),
 	}
-}
-
-// stored is how a host is kept in a run.
-type stored struct {
-	Pace     polite.Pace     `cbor:"1,keyasint"`
-	Robots   [2]storedRobots `cbor:"2,keyasint"`
-	Requests uint64          `cbor:"3,keyasint,omitempty"`
-	Failures uint64          `cbor:"4,keyasint,omitempty"`
-	Silent   int             `cbor:"5,keyasint,omitempty"`
-}
-
-type storedRobots struct {
-	_        struct{} `cbor:",toarray"`
-	Rules    []byte
-	Until    int64
-	Next     string
-	Hops     uint8
-	Attempts uint8
-	Retry    int64
-}
-
-func (h *host) encode() []byte {
-	st := stored{Pace: h.pace, Requests: h.requests, Failures: h.failures, Silent: h.silent}
-	for i, r := range h.robots {
-		sr := storedRobots{Next: r.next.String(), Hops: r.hops, Attempts: r.attempts}
-		if r.rules != nil {
-			sr.Rules, sr.Until = r.rules.Encode(), r.until.UnixMilli()
-		}
-		if !r.retry.IsZero() {
-			sr.Retry = r.retry.UnixMilli()
-		}
-		st.Robots[i] = sr
-	}
-	b, err := cbor.Marshal(st)
-	if err != nil {
-		panic("frontier: host state cannot be encoded: " + err.Error()) // a fixed type: unreachable
-	}
-	return b
-}
-
-func (h *host) decode(b []byte) error {
-	var st stored
-	if err := cbor.Unmarshal(b, &st); err != nil {
-		return err
-	}
-	h.pace, h.requests, h.failures, h.silent = st.Pace, st.Requests, st.Failures, st.Silent
-	for i, sr := range st.Robots {
-		r := robots{hops: sr.Hops, attempts: sr.Attempts}
-		if sr.Next != "" {
-			u, err := weburl.Parse(sr.Next)
-			if err != nil {
-				return err
-			}
-			r.next = u
-		}
-		if sr.Retry != 0 {
-			r.retry = time.UnixMilli(sr.Retry)
-		}
-		if len(sr.Rules) > 0 {
-			rules, err := polite.DecodeRobots(sr.Rules)
-			if err != nil {
-				return err
-			}
-			r.rules, r.until = rules, time.UnixMilli(sr.Until)
-		}
-		h.robots[i] = r
-	}
-	return nil
 }

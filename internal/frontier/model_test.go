@@ -33,6 +33,12 @@ type process struct {
 
 	settled map[string]string // URL to outcome, as committed
 	unloads int
+	deltas  uint64
+}
+
+func (p *process) seq() uint64 {
+	p.deltas++
+	return p.deltas
 }
 
 type flight struct {
@@ -67,7 +73,7 @@ func (p *process) add(q blobschema.Queued) {
 // start makes the next request, some time after the frontier was asked for it.
 func (p *process) start(late time.Duration) bool {
 	p.t.Helper()
-	task, ok := p.f.Next(p.now)
+	task, ok := p.f.Next(p.now, false)
 	p.refusals()
 	if !ok {
 		return false
@@ -126,7 +132,7 @@ func (p *process) beginCommit() {
 	}
 	c := p.next
 	p.next = commit{}
-	c.run, _ = p.f.Delta()
+	c.run, _ = p.f.Delta(p.seq())
 	c.slots = p.f.Summaries()
 	if err := c.run.Check(); err != nil {
 		p.t.Fatal(err)
@@ -442,7 +448,7 @@ func TestPace(t *testing.T) {
 				r.f.Done(r.now, fl.task, a.reply(fl.task, fl.started, r.now.Sub(fl.started)))
 				r.check()
 			}
-			task, ok := r.f.Next(r.now)
+			task, ok := r.f.Next(r.now, false)
 			if !ok {
 				continue
 			}

@@ -3,6 +3,7 @@ package frontier
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,13 +61,19 @@ func (r *rig) add(depth uint16, urls ...string) {
 func (r *rig) queue(raw string, q blobschema.Queued) Added {
 	r.t.Helper()
 	u := mustParse(r.t, raw)
+	if q.Host == "" {
+		q.Host = string(u.Host())
+	}
+	if q.Rank == 0 {
+		q.Rank = r.f.cfg.Policy.URLRank(Candidate{Depth: q.Depth})
+	}
 	return r.f.Add(r.now, u, r.hash.Fingerprint(u.String()), q)
 }
 
 // mustNext returns the next task, which must ask for a URL.
 func (r *rig) mustNext(url string) Task {
 	r.t.Helper()
-	task, ok := r.f.Next(r.now)
+	task, ok := r.f.Next(r.now, false)
 	if !ok {
 		r.t.Fatalf("nothing to ask for, expected %s", url)
 	}
@@ -78,7 +85,7 @@ func (r *rig) mustNext(url string) Task {
 
 func (r *rig) mustIdle() {
 	r.t.Helper()
-	if task, ok := r.f.Next(r.now); ok {
+	if task, ok := r.f.Next(r.now, false); ok {
 		r.t.Fatalf("asked for %s at %v", task.Request.URL, r.now.Sub(epoch))
 	}
 }
@@ -152,7 +159,7 @@ func (r *rig) hit(web answers, req page.Request) answer {
 func (r *rig) run(web answers) []string {
 	r.t.Helper()
 	for end := r.now.Add(20 * time.Hour); ; {
-		task, ok := r.f.Next(r.now)
+		task, ok := r.f.Next(r.now, false)
 		if !ok {
 			next := r.f.NextAt()
 			if next.IsZero() || next.After(end) {
@@ -201,11 +208,12 @@ func (r *rig) check() {
 	r.t.Helper()
 	f := r.f
 	var want Counts
-	resident, unloaded := 0, 0
+	resident, unloaded, units, further := 0, 0, 0, 0
 	for id, s := range f.slots {
 		if s.id != id {
 			r.t.Errorf("slot %d is called %d", id, s.id)
 		}
+		want.Urgent += int64(s.urgent)
 		if !s.loaded {
 			unloaded++
 			resident += len(s.fresh) + len(s.taken)
@@ -214,34 +222,39 @@ func (r *rig) check() {
 			want.Unexamined += int64(s.unexamined)
 			continue
 		}
-		resident += len(s.pending) + len(s.settled)
-		want.Known += int64(len(s.pending) + len(s.settled))
-		want.Pending += int64(len(s.pending))
-		want.Hosts += int64(len(s.hosts))
+		r.checkIndex(s)
+		resident += s.resident()
+		want.Known += int64(s.resident())
+		want.Pending += int64(s.npend)
+		want.Hosts += int64(len(s.units))
+		further += len(s.further)
 		asked := r.checkSlot(s)
 		if asked != s.asked {
 			r.t.Errorf("slot %d has %d requests under way, and counts %d", id, asked, s.asked)
 		}
 		want.Asked += int64(asked)
 	}
-	want.WaitMillis = f.counts.WaitMillis
+	want.WaitMillis, want.Capped = f.counts.WaitMillis, f.counts.Capped
 	if want != f.counts {
 		r.t.Errorf("counts are %+v, should be %+v", f.counts, want)
 	}
 	if resident != f.resident || unloaded != f.unloaded {
 		r.t.Errorf("%d entries resident, %d slots unloaded; counted %d, %d", resident, unloaded, f.resident, f.unloaded)
 	}
-	if len(f.hosts) != int(want.Hosts) {
-		r.t.Errorf("%d hosts, %d of them in slots", len(f.hosts), want.Hosts)
+	for _, d := range f.domains {
+		units += d.units
 	}
-	for i, h := range f.ready {
-		if h.place != ready || h.index != i || f.hosts[h.name] != h {
-			r.t.Errorf("ready host %d (%s) stands in %d at %d", i, h.name, h.place, h.index)
+	if len(f.units) != int(want.Hosts) || units != len(f.units) || further != len(f.sites) {
+		r.t.Errorf("%d units, %d of them in slots, %d in domains; %d further sites, %d in slots", len(f.units), want.Hosts, units, len(f.sites), further)
+	}
+	for i, u := range f.ready {
+		if u.place != ready || u.index != i || f.units[u.key] != u || u.urgent != u.hasUrgent() || u.readyAt().After(r.now) {
+			r.t.Errorf("ready unit %d (%s) stands in %d at %d", i, u.key, u.place, u.index)
 		}
 	}
-	for i, h := range f.timers {
-		if h.place != waiting || h.index != i || f.hosts[h.name] != h {
-			r.t.Errorf("waiting host %d (%s) stands in %d at %d", i, h.name, h.place, h.index)
+	for i, u := range f.timers {
+		if u.place != waiting || u.index != i || f.units[u.key] != u || !u.at.Equal(u.readyAt()) {
+			r.t.Errorf("waiting unit %d (%s) stands in %d at %d", i, u.key, u.place, u.index)
 		}
 	}
 	if r.t.Failed() {
@@ -249,34 +262,115 @@ func (r *rig) check() {
 	}
 }
 
-// checkSlot looks at the hosts of a loaded slot and returns how many are busy.
-func (r *rig) checkSlot(s *slot) (busyHosts int) {
+// checkIndex looks for each URL of a slot.
+func (r *rig) checkIndex(s *slot) {
 	r.t.Helper()
-	waits, asked := 0, 0
-	for _, h := range s.hosts {
-		if h.slot != s || r.f.hosts[h.name] != h {
-			r.t.Errorf("host %s is not the one of slot %d", h.name, s.id)
+	spare, text := 0, 0
+	for i := s.spare; i > 0; i = s.items[i-1].pos {
+		spare++
+	}
+	for i := range s.items {
+		it := &s.items[i]
+		if text += int(it.length); it.length == 0 {
+			continue
 		}
-		for _, it := range append(h.queue[:len(h.queue):len(h.queue)], h.later...) {
-			waits++
-			if it.asked || it.settled || s.pending[it.fp] != it || s.settled[it.fp] != 0 {
-				r.t.Errorf("%s waits, but should not", it.url)
+		u := s.url(it)
+		if at, k := s.find(it.fp); k != inItems || at != uint32(i) || it.fp != r.hash.Fingerprint(u.String()) {
+			r.t.Errorf("%s is item %d, but found at %d (%d)", u, i, at, k)
+		}
+		if _, ok := s.rare[uint32(i)]; ok != (it.bits&isRare != 0) {
+			r.t.Errorf("%s is rare: %v", u, ok)
+		}
+		if _, ok := s.wishes[uint32(i)]; ok && it.bits&isAsked == 0 {
+			r.t.Errorf("%s is not asked for, but wished for again", u)
+		}
+	}
+	for i := range s.marks {
+		if at, k := s.find(s.marks[i].fp); k != inMarks || at != uint32(i) {
+			r.t.Errorf("mark %d is found at %d (%d)", i, at, k)
+		}
+	}
+	if len(s.items)-spare != s.npend || s.resident() != s.index.n || text != len(s.text)-s.dead {
+		r.t.Errorf("slot %d: %d items, %d of them spare, %d pending, %d in the index of %d; %d bytes of text", s.id, len(s.items), spare, s.npend, s.index.n, s.resident(), text)
+	}
+}
+
+// checkSlot looks at the units of a loaded slot and returns how many are busy.
+func (r *rig) checkSlot(s *slot) (busyUnits int) {
+	r.t.Helper()
+	waits, asked, urgent := 0, 0, 0
+	pending := map[*site]int{}
+	for i := range s.items {
+		if it := &s.items[i]; it.length > 0 {
+			pending[s.lanes[it.lane].site]++
+			if it.bits&isAsked != 0 {
+				asked++
+			}
+			if it.rank == 0 {
+				urgent++
 			}
 		}
-		if h.place == busy {
-			busyHosts++
+	}
+	sites := slices.Clone(s.further)
+	for _, u := range s.units {
+		sites = append(sites, &u.own)
+		if u.slot != s || r.f.units[u.key] != u || r.f.domains[u.domain.name] != u.domain {
+			r.t.Errorf("unit %s is not the one of slot %d", u.key, s.id)
 		}
-		if h.place == idle && h.pending() > 0 {
-			r.t.Errorf("host %s has URLs and stands nowhere", h.name)
+		if u.place == busy {
+			busyUnits++
+		}
+		if u.place == idle && u.waits() {
+			r.t.Errorf("unit %s has URLs and stands nowhere", u.key)
+		}
+		for i, l := range u.lanes {
+			if l.where != open || l.index != i || l.site.unit != u || len(l.queue) == 0 || i > 0 && u.lanes.Less(i, (i-1)/2) {
+				r.t.Errorf("lane %d of %s is out of place", i, u.key)
+			}
+		}
+		for i, l := range u.blocked {
+			if l.where != held || l.index != i || l.site.unit != u || len(l.queue) == 0 {
+				r.t.Errorf("blocked lane %d of %s is out of place", i, u.key)
+			}
+		}
+		for _, d := range u.later {
+			if s.rareOf(d.item).notBefore != d.at || s.items[d.item].bits&isAsked != 0 {
+				r.t.Errorf("%s waits for %d", s.url(&s.items[d.item]), d.at)
+			}
+		}
+		waits += len(u.later)
+	}
+	settled := 0
+	known := map[*unit][2]uint64{}
+	for _, st := range sites {
+		settled += int(st.settled)
+		k := known[st.unit]
+		known[st.unit] = [2]uint64{k[0] + st.settled, k[1] + uint64(st.pending)}
+		if st.pending != pending[st] {
+			r.t.Errorf("%s has %d pending URLs, and counts %d", st.name, pending[st], st.pending)
+		}
+		for i := range st.lanes {
+			l := &st.lanes[i]
+			if l.where == nowhere && len(l.queue) > 0 {
+				r.t.Errorf("a lane of %s has URLs and is nowhere", st.name)
+			}
+			for pos, i := range l.queue {
+				waits++
+				it := &s.items[i]
+				if it.bits&isAsked != 0 || int(it.pos) != pos || s.lanes[it.lane] != l || pos > 0 && s.less(i, l.queue[(pos-1)/2]) {
+					r.t.Errorf("%s waits, but should not, or elsewhere", s.url(it))
+				}
+			}
 		}
 	}
-	for _, it := range s.pending {
-		if it.asked {
-			asked++
+	for u, k := range known {
+		if k != [2]uint64{u.settled, uint64(u.pending)} {
+			r.t.Errorf("%s counts %d settled and %d pending URLs, its sites %d", u.key, u.settled, u.pending, k)
 		}
 	}
-	if waits+asked != len(s.pending) {
-		r.t.Errorf("slot %d: %d URLs wait, %d are under way, %d are pending", s.id, waits, asked, len(s.pending))
+	if waits+asked != s.npend || urgent != s.urgent || settled != len(s.marks) {
+		r.t.Errorf("slot %d: %d URLs wait, %d are under way, %d are pending; %d urgent ones, %d counted; %d settled, %d counted",
+			s.id, waits, asked, s.npend, urgent, s.urgent, len(s.marks), settled)
 	}
-	return busyHosts
+	return busyUnits
 }

@@ -3,7 +3,7 @@ package frontier
 import (
 	"container/heap"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -12,36 +12,30 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Bounds on robots.txt (RFC 9309).
-const (
-	robotsLifetime = 24 * time.Hour // section 2.4
-	robotsHops     = 5              // section 2.3.1.2
-)
-
 // Task is one request to make. It ends with Done.
 type Task struct {
 	Request page.Request
 	Flags   blobschema.QueuedFlags
-	host    *host
-	item    *item // nil for a robots.txt
-	scheme  int
+	former  blobschema.Origin
+	lane    *lane
+	item    uint32
+	fp      uint64 // 0: not for an item
+	page    bool   // for an item
 }
 
 // IsZero reports whether t is no task.
-func (t Task) IsZero() bool { return t.host == nil }
+func (t Task) IsZero() bool { return t.lane == nil }
 
-// Host is the politeness key the task belongs to.
-func (t Task) Host() string { return t.host.name }
+// Host is the unit the task belongs to.
+func (t Task) Host() string { return t.lane.site.unit.key }
 
-// Fingerprint is that of the URL, 0 for a robots.txt.
-func (t Task) Fingerprint() uint64 {
-	if t.item == nil {
-		return 0
-	}
-	return t.item.fp
-}
+// Fingerprint is that of the URL, 0 for a robots.txt or a name to be resolved.
+func (t Task) Fingerprint() uint64 { return t.fp }
 
-// Refusal is a URL that was settled without a request, or given up with its host.
+// Former is where the page record of the URL's generation before is; zero for none.
+func (t Task) Former() blobschema.Origin { return t.former }
+
+// Refusal is a URL that was settled without a request, or given up with its site.
 type Refusal struct {
 	URL        weburl.URL
 	Generation uint32
@@ -49,6 +43,7 @@ type Refusal struct {
 	Attempts   uint8
 	Outcome    blobschema.Outcome
 	Detail     string
+	Former     blobschema.Origin // as Task.Former
 }
 
 // Refusals returns what was refused since the last call.
@@ -58,25 +53,26 @@ func (f *Frontier) Refusals() []Refusal {
 	return r
 }
 
-// Next returns the best request that may be made now, if there is one. The host is
-// busy until Done.
-func (f *Frontier) Next(now time.Time) (Task, bool) {
+// Next returns the best request that may be made now, if there is one. The unit is
+// busy until Done. With urgentOnly it is one that a URL asked for on purpose needs.
+func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	for len(f.timers) > 0 && !f.timers[0].at.After(now) {
-		h := heap.Pop(&f.timers).(*host)
-		f.counts.WaitMillis += now.Sub(h.since).Milliseconds()
-		h.place = idle
-		f.settleHost(h, now)
+		u := heap.Pop(&f.timers).(*unit)
+		f.counts.WaitMillis += now.Sub(u.since).Milliseconds()
+		u.place = idle
+		f.settleUnit(u, now)
 	}
-	for len(f.ready) > 0 {
-		h := heap.Pop(&f.ready).(*host)
-		h.place = idle
-		if t, ok := f.take(h, now); ok {
-			h.place = busy
-			h.slot.asked++
+	for len(f.ready) > 0 && (f.ready[0].urgent || !urgentOnly) {
+		u := heap.Pop(&f.ready).(*unit)
+		u.place = idle
+		if t, ok := f.take(u, now, urgentOnly); ok {
+			u.place = busy
+			f.virtual = max(f.virtual, u.start)
+			u.slot.asked++
 			f.counts.Asked++
 			return t, true
 		}
-		f.settleHost(h, now)
+		f.settleUnit(u, now)
 	}
 	return Task{}, false
 }
@@ -90,59 +86,43 @@ func (f *Frontier) NextAt() time.Time {
 	return f.timers[0].at
 }
 
-// settleHost puts a host that is not busy into the queue it belongs in.
-func (f *Frontier) settleHost(h *host, now time.Time) {
-	switch h.place {
-	case busy, ready:
-		return // ready hosts keep their turn
-	case waiting:
-		heap.Remove(&f.timers, h.index)
-		h.place = idle
-	}
-	h.promote(now)
-	if h.pending() == 0 {
-		return
-	}
-	f.turn++
-	h.turn = f.turn
-	if at := h.readyAt(); at.After(now) {
-		h.place, h.at, h.since = waiting, at, now
-		heap.Push(&f.timers, h)
-		return
-	}
-	h.place = ready
-	h.rank = f.cfg.Policy.HostRank(h.view())
-	heap.Push(&f.ready, h)
-}
-
-// take makes the next task of a host that stands ready. URLs that robots.txt
+// take makes the next task of a unit that stood ready. URLs that robots.txt
 // forbids are settled on the way; false means nothing is left to ask now.
-func (f *Frontier) take(h *host, now time.Time) (Task, bool) {
-	h.promote(now)
-	if h.pace.ReadyAt().After(now) {
+func (f *Frontier) take(u *unit, now time.Time, urgentOnly bool) (Task, bool) {
+	u.promote(now)
+	if u.readyAt().After(now) {
 		return Task{}, false
 	}
-	for len(h.queue) > 0 {
-		it := h.queue[0]
-		scheme := schemeIndex(it.url)
-		rb := &h.robots[scheme]
-		if rb.retry.After(now) {
+	s := u.slot
+	for len(u.lanes) > 0 {
+		l := u.lanes[0]
+		i := l.queue[0]
+		it := &s.items[i]
+		if urgentOnly && it.rank != 0 {
 			return Task{}, false
 		}
-		if rb.rules == nil || !rb.until.After(now) {
-			return f.robotsTask(h, it.url, scheme, now)
+		url := s.url(it)
+		if f.cfg.Resolve && !u.placed {
+			return f.resolveTask(u, l, url), true
 		}
-		heap.Pop(&h.queue)
-		if ok, rule := rb.rules.Allowed(it.url.RequestURI()); !ok {
-			f.refuse(it, refusalFor(rb.rules), reason(rb.rules, rule))
+		if l.rules == nil || !l.until.After(now) {
+			return f.robotsTask(l, url, now)
+		}
+		l.pop()
+		u.enlist(l, now)
+		if ok, rule := l.rules.Allowed(url.RequestURI()); !ok {
+			f.refuse(s, i, url, refusalFor(l.rules), reason(l.rules, rule))
 			continue
 		}
-		it.asked = true
-		h.pace.Start(now, f.delay(h, scheme))
-		f.touchHost(h)
+		it.bits |= isAsked
+		u.pace.Start(now, f.delay(l))
+		f.touchUnit(u)
 		return Task{
-			Request: page.Request{URL: it.url, Host: h.name, Depth: it.depth, Generation: it.gen, Attempt: it.attempts},
-			Flags:   it.flags, host: h, item: it, scheme: scheme,
+			Request: page.Request{
+				URL: url, Host: u.key, Addr: u.addr, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
+				Sitemap: it.flags&blobschema.FlagSitemap != 0,
+			},
+			Flags: it.flags, former: s.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true,
 		}, true
 	}
 	return Task{}, false
@@ -163,34 +143,18 @@ func refusalFor(r *polite.Robots) blobschema.Outcome {
 	return blobschema.OutcomeRobots
 }
 
-func (f *Frontier) refuse(it *item, o blobschema.Outcome, detail string) {
-	f.refusals = append(f.refusals, Refusal{URL: it.url, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Outcome: o, Detail: detail})
-	f.settle(it, blobschema.Refused)
+// refuse settles an item that is in no queue any more.
+func (f *Frontier) refuse(s *slot, i uint32, url weburl.URL, o blobschema.Outcome, detail string) {
+	it := &s.items[i]
+	f.refusals = append(f.refusals, Refusal{
+		URL: url, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Outcome: o, Detail: detail, Former: s.rareOf(i).former,
+	})
+	f.settle(s, i, blobschema.Refused)
 }
 
-// delay is the pace of a host: the larger of what is configured and what its
-// robots.txt asks for.
-func (f *Frontier) delay(h *host, scheme int) time.Duration {
-	return polite.EffectiveDelay(f.cfg.Delay, h.robots[scheme].rules)
-}
-
-func (f *Frontier) robotsTask(h *host, u weburl.URL, scheme int, now time.Time) (Task, bool) {
-	rb := &h.robots[scheme]
-	target := rb.next
-	if target.IsZero() {
-		var err error
-		if target, err = u.Resolve("/robots.txt"); err != nil { // cannot be: u is canonical
-			rb.rules, rb.until = polite.DenyAll("robots.txt has no URL"), now.Add(robotsLifetime)
-			return Task{}, false
-		}
-	}
-	h.pace.Start(now, f.delay(h, scheme))
-	f.touchHost(h)
-	return Task{
-		Request: page.Request{URL: target, Host: h.name, Robots: true, Attempt: rb.attempts},
-		host:    h, scheme: scheme,
-	}, true
-}
+// delay is the pace behind a request to a site: the larger of what is configured and
+// what its robots.txt asks for.
+func (f *Frontier) delay(l *lane) time.Duration { return polite.EffectiveDelay(f.cfg.Delay, l.rules) }
 
 // Verdict says what Done made of an outcome.
 type Verdict uint8
@@ -202,64 +166,75 @@ const (
 )
 
 // Done ends a task with its outcome. A URL is settled, or queued again when the
-// failure may pass and attempts are left.
+// failure may pass and attempts are left. There is no page record of a name that was
+// to be resolved, whatever the verdict: see Placements and Refusals.
 func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
-	h := t.host
-	h.place = idle
-	h.slot.asked--
+	l := t.lane
+	st, u := l.site, l.site.unit
+	u.slot.asked--
 	f.counts.Asked--
-	f.observe(h, t, o, now)
-	var v Verdict
-	if t.item == nil {
-		v = f.robotsDone(now, t, o)
-	} else {
-		v = f.urlDone(now, t.item, o)
+	defer func() {
+		u.place = idle // not before: what is added meanwhile must not give it a turn
+		f.settleUnit(u, now)
+	}()
+	if t.Request.Resolve {
+		return f.resolved(now, t, o)
 	}
-	free := h.free
-	h.free = false
+	f.observe(u, o, now)
+	var v Verdict
+	if t.page {
+		v = f.urlDone(now, t, o)
+	} else {
+		v = f.robotsDone(now, t, o)
+	}
+	free := u.free
+	u.free = false
 	if !o.Started.IsZero() && !free {
 		// The executor may have begun later than it was asked to, and a robots.txt may
 		// just have asked for a slower pace.
-		h.pace.Floor(o.Started, f.delay(h, t.scheme))
+		u.pace.Floor(o.Started, f.delay(l))
 	}
 	switch {
 	case o.Page.Outcome.Answered():
-		h.silent = 0
-	case t.item != nil && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome):
-		if h.silent++; f.cfg.Retry.GivenUp(h.silent) {
-			f.giveUp(h, o)
+		st.silent = 0
+	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome):
+		if st.silent++; f.cfg.Retry.GivenUp(st.silent) {
+			f.giveUp(st, o)
 		}
+		f.touchSite(st)
 	}
-	f.touchHost(h)
-	f.settleHost(h, now)
+	f.touchUnit(u)
 	return v
 }
 
-func (f *Frontier) observe(h *host, t Task, o *page.Outcome, now time.Time) {
-	h.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter, f.cfg.Retry.Backoff)
-	h.requests++
+func (f *Frontier) observe(u *unit, o *page.Outcome, now time.Time) {
+	u.observed = true
+	u.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter, f.cfg.Retry.Backoff)
+	u.requests++
 	if !o.Page.Outcome.Answered() {
-		h.failures++
+		u.failures++
 	}
 	if o.Response > 0 {
-		h.pace.ObserveResponse(o.Response)
+		u.pace.ObserveResponse(o.Response)
 	}
 	if !o.Reused && o.Connect > 0 {
-		h.pace.ObserveConnection(o.Connect)
-		h.served = 0
+		u.pace.ObserveConnection(o.Connect)
+		u.served = 0
 	}
-	h.served++
-	h.connected = o.Response > 0 && !o.Closed
+	u.served++
+	u.connected = o.Response > 0 && !o.Closed
 	if o.Closed {
-		h.pace.ObserveClosed(h.served)
+		u.pace.ObserveClosed(u.served)
 	}
-	if !h.connected || float64(h.served) >= h.visit() {
-		h.served, h.connected = 0, false // its visit is over: the next host's turn
+	if !u.connected || float64(u.served) >= u.visit() {
+		u.served, u.connected = 0, false // its visit is over: the next unit's turn
 	}
 }
 
-func (f *Frontier) urlDone(now time.Time, it *item, o *page.Outcome) Verdict {
-	it.asked = false
+func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
+	st := t.lane.site
+	u, s := st.unit, st.unit.slot
+	it := &s.items[t.item]
 	again, after := false, time.Duration(0)
 	switch {
 	case o.Page.Outcome == blobschema.OutcomeAborted:
@@ -268,12 +243,21 @@ func (f *Frontier) urlDone(now time.Time, it *item, o *page.Outcome) Verdict {
 		it.attempts++
 		again, after = f.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, it.attempts)
 	}
+	w, wished := s.wishes[t.item]
 	if again {
-		if after > 0 {
-			it.notBefore = now.Add(after).UnixMilli()
+		it.bits &^= isAsked
+		delete(s.wishes, t.item)
+		if wished {
+			f.grant(s, t.item, w)
 		}
-		f.touch(it)
-		it.host.push(it, now)
+		s.setRare(t.item, func(r *rare) {
+			r.notBefore = 0
+			if after > 0 {
+				r.notBefore = now.Add(after).UnixMilli()
+			}
+		})
+		f.touch(s, t.item)
+		u.add(t.item, now)
 		return Again
 	}
 	o.Page.Attempts = it.attempts
@@ -281,70 +265,67 @@ func (f *Frontier) urlDone(now time.Time, it *item, o *page.Outcome) Verdict {
 	if o.Page.Outcome.Answered() {
 		state = blobschema.Fetched
 	}
-	f.settle(it, state)
-	return Final
-}
-
-func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) Verdict {
-	rb := &t.host.robots[t.scheme]
-	out, status := o.Page.Outcome, int(o.Page.Status)
-	if out == blobschema.OutcomeAborted {
-		return Again
-	}
-	if out == blobschema.OutcomeRedirect && rb.hops < robotsHops {
-		if next, err := weburl.Parse(o.Page.Redirect); err == nil {
-			rb.next, rb.hops = next, rb.hops+1
-			return Final
-		}
-	}
-	var rules *polite.Robots
-	switch {
-	case out.Answered():
-		rules = polite.ForStatus(status, o.Body, f.cfg.Token)
-	default:
-		rules = polite.DenyAll(strings.TrimSuffix("robots.txt: "+out.String()+": "+o.Page.Detail, ": "))
-	}
-	if rules.Unreachable() && o.Temporary {
-		rb.attempts++
-		if again, after := f.cfg.Retry.Next(out, o.Page.Status, rb.attempts); again {
-			rb.retry = now.Add(after)
-			return Again
-		}
-	}
-	*rb = robots{rules: rules, until: now.Add(robotsLifetime)}
-	h := t.host
-	if rules.Unreachable() {
-		f.refuseAll(h, blobschema.OutcomeRobotsGone, rules.Reason(), func(it *item) bool { return schemeIndex(it.url) == t.scheme })
-	}
-	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() {
-		// Once a day a host is asked for two things at once: its rules, and a page. A host that
-		// asks for a pace has it from its robots.txt on.
-		h.pace.Next = o.Started
-		t.host.free = true
+	f.settle(s, t.item, state)
+	if wished {
+		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags}
+		f.add(now, s, t.Request.URL, t.fp, &q, fromOutside)
 	}
 	return Final
 }
 
-// giveUp refuses all that is pending of a host that has stopped answering.
-func (f *Frontier) giveUp(h *host, o *page.Outcome) {
-	f.refuseAll(h, o.Page.Outcome, "the host stopped answering", func(*item) bool { return true })
-	h.silent = 0
+// grant gives an item whose request brought nothing what is wished for it. The next
+// generation need not be another one if nobody knows of it yet: there is nothing to
+// tell from.
+func (f *Frontier) grant(s *slot, i uint32, w wish) {
+	it := &s.items[i]
+	f.countUrgent(s, it.rank, -1)
+	if w.firm {
+		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
+	} else {
+		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
+	}
+	f.countUrgent(s, it.rank, 1)
 }
 
-// refuseAll refuses those of a host's waiting URLs that a test picks.
-func (f *Frontier) refuseAll(h *host, o blobschema.Outcome, detail string, picks func(*item) bool) {
-	for _, q := range []*itemHeap{&h.queue, &h.later} {
-		kept := (*q)[:0]
-		for _, it := range *q {
-			if picks(it) {
-				f.refuse(it, o, detail)
-			} else {
-				kept = append(kept, it)
-			}
-		}
-		clear((*q)[len(kept):])
-		*q = kept
+// giveUp refuses all that is pending of a site that has stopped answering.
+func (f *Frontier) giveUp(st *site, o *page.Outcome) {
+	for i := range st.lanes {
+		f.refuseAll(&st.lanes[i], o.Page.Outcome, "the host stopped answering")
 	}
-	heap.Init(&h.queue)
-	heap.Init(laterView{&h.later})
+	st.silent = 0
+}
+
+// refuseAll refuses all that waits in a lane, or belongs there later.
+func (f *Frontier) refuseAll(l *lane, o blobschema.Outcome, detail string) {
+	s := l.site.unit.slot
+	for _, i := range f.empty(l) {
+		f.refuse(s, i, s.url(&s.items[i]), o, detail)
+	}
+}
+
+// empty takes all items of a lane out of their queues, best first.
+func (f *Frontier) empty(l *lane) []uint32 {
+	if !l.listed {
+		return nil
+	}
+	u := l.site.unit
+	s := u.slot
+	u.delist(l)
+	items := l.queue
+	l.queue = nil
+	u.later = slices.DeleteFunc(u.later, func(d delayed) bool {
+		if s.items[d.item].lane != l.number {
+			return false
+		}
+		items = append(items, d.item)
+		return true
+	})
+	heap.Init(&u.later)
+	slices.SortFunc(items, func(a, b uint32) int {
+		if s.less(a, b) {
+			return -1
+		}
+		return 1
+	})
+	return items
 }

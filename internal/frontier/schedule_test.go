@@ -49,8 +49,9 @@ func TestPolicyRanks(t *testing.T) {
 
 type deepFirst struct{}
 
-func (deepFirst) URLRank(q blobschema.Queued) uint32 { return 1000 - uint32(q.Depth) }
-func (deepFirst) HostRank(h HostView) float64        { return -float64(h.Best) }
+func (deepFirst) Name() string                 { return "deep-first" }
+func (deepFirst) URLRank(c Candidate) uint32   { return 1000 - uint32(c.Depth) }
+func (deepFirst) HostRank(h *HostView) float64 { return -float64(h.Best(1)[0].Rank) }
 
 // TestHostsTakeTurns: a host that was asked stands behind those that were not.
 func TestHostsTakeTurns(t *testing.T) {
@@ -461,7 +462,7 @@ func TestRetries(t *testing.T) {
 			if o.Page.Attempts != c.attempts {
 				t.Errorf("%d attempts in the page record, want %d", o.Page.Attempts, c.attempts)
 			}
-			run, _ := r.f.Delta()
+			run, _ := r.f.Delta(1)
 			if len(run.Seen) != 1 || run.Seen[0].State != c.state || len(run.Queued) != 0 {
 				t.Errorf("the delta holds %+v %+v", run.Seen, run.Queued)
 			}

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -10,23 +11,25 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-func storedHost(t testing.TB) *host {
+func storedUnit(t testing.TB) *unit {
 	t.Helper()
 	next, err := weburl.Parse("https://www.example.org/robots.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := time.UnixMilli(1_700_000_000_000)
-	h := &host{pace: polite.NewPace(), requests: 7, failures: 2}
-	h.pace.Start(at, time.Second)
-	h.robots[0] = robots{rules: polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), until: at.Add(time.Hour)}
-	h.robots[1] = robots{next: next, hops: 1, attempts: 3, retry: at.Add(time.Minute)}
-	return h
+	u := &unit{pace: polite.NewPace(), requests: 7, failures: 2, addr: netip.MustParseAddr("192.0.2.1"), hold: at}
+	u.own = site{unit: u, settled: 5, capped: 3}
+	u.pace.Start(at, time.Second)
+	l := &u.own.lanes
+	l[0].rules, l[0].until = polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), at.Add(time.Hour)
+	l[1].next, l[1].hops, l[1].attempts, l[1].retry = next, 1, 3, at.Add(time.Minute)
+	return u
 }
 
 // TestDecodeHost reads what a run stores of a host.
 func TestDecodeHost(t *testing.T) {
-	h := storedHost(t)
+	h := storedUnit(t)
 	got, err := DecodeHost(h.encode())
 	if err != nil {
 		t.Fatal(err)
@@ -36,10 +39,11 @@ func TestDecodeHost(t *testing.T) {
 	}
 	got.HTTP.Rules = nil
 	want := HostInfo{
-		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.robots[0].until},
-		HTTPS: RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.robots[1].retry},
+		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.lanes[0].until},
+		HTTPS:   RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.own.lanes[1].retry},
+		Settled: 5, Capped: 3, Addr: h.addr, Hold: h.hold,
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if _, err := DecodeHost([]byte("nothing")); err == nil {
@@ -48,7 +52,7 @@ func TestDecodeHost(t *testing.T) {
 }
 
 func FuzzDecodeHost(f *testing.F) {
-	f.Add(storedHost(f).encode())
+	f.Add(storedUnit(f).encode())
 	f.Add([]byte{0xa0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		info, err := DecodeHost(data)

@@ -72,8 +72,13 @@ type Outcome struct {
 	Wire       int64         // bytes received, headers included, before decoding
 	Closed     bool          // the server ends the connection after this answer
 	Temporary  bool          // worth another attempt later
-	Head       []byte        // start line and fields of the answer, for a revisit record
 	Addr       netip.Addr    // what a Request with Resolve was for
+
+	// What blobschema.RevisitRecord needs to stand in for the response member of Record, if
+	// the payload turns out to be stored already.
+	Head      []byte // start line and fields of the answer, at most 64 KiB; nil: nothing to gain, or a revisit already
+	IP        string // address that was asked; may be empty
+	RequestID string // id of the request member, for ConcurrentTo
 }
 
 // Aborted is the outcome of a request that we broke off ourselves: no attempt.

@@ -1,0 +1,131 @@
+package extract
+
+import (
+	"bytes"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// maxHeaderLinks is the largest number of links one answer's header gives.
+const maxHeaderLinks = 100
+
+// LinkHeader extracts from the values of the Link fields of an answer (RFC 8288)
+// the links that a link element of HTML would give: rel canonical, next, prev, and
+// alternate if it has no type or one of HTML (page.LinkHeader) or of a feed
+// (page.LinkFeed). rel=nofollow stops following. They are canonical, free of
+// duplicates, never self, at most 100. A link whose anchor parameter says that it
+// is of another document is none. A value that breaks the grammar gives the links
+// before that place.
+func LinkHeader(values []string, self weburl.URL) []page.Link {
+	var links []page.Link
+	for _, v := range values {
+		for rest := []byte(v); len(links) < maxHeaderLinks; {
+			var l headerLink
+			var ok bool
+			if l, rest, ok = nextHeaderLink(rest); !ok {
+				break
+			}
+			kind, ok := relation(l.rel, l.typ)
+			if !ok || len(l.target) > maxHref {
+				continue
+			}
+			if l.anchor != nil {
+				if u, err := self.Resolve(string(l.anchor)); err != nil || u != self {
+					continue
+				}
+			}
+			u, err := self.Resolve(string(l.target))
+			if err != nil || u == self {
+				continue
+			}
+			if kind == page.LinkRel {
+				kind = page.LinkHeader
+			}
+			links = mergeLink(links, page.Link{URL: u, Kind: kind, NoFollow: hasToken(l.rel, "nofollow")})
+		}
+	}
+	return links
+}
+
+// mergeLink adds a link to a short list unless its URL is there; then it is
+// followed if either may be.
+func mergeLink(links []page.Link, l page.Link) []page.Link {
+	for i := range links {
+		if links[i].URL == l.URL {
+			links[i].NoFollow = links[i].NoFollow && l.NoFollow
+			return links
+		}
+	}
+	return append(links, l)
+}
+
+// A headerLink is one link of a Link field: its target and those parameters that
+// matter, nil if absent. Of a repeated one the first counts (RFC 8288 section 3.3).
+type headerLink struct {
+	target, rel, typ, anchor []byte
+}
+
+// nextHeaderLink cuts the first link off a value (RFC 8288 appendix B.2). It
+// reports false if there is none.
+func nextHeaderLink(s []byte) (l headerLink, rest []byte, ok bool) {
+	s = bytes.TrimLeft(s, " \t,")
+	if len(s) == 0 || s[0] != '<' {
+		return l, nil, false
+	}
+	target, s, ok := bytes.Cut(s[1:], []byte(">"))
+	if !ok {
+		return l, nil, false
+	}
+	l.target = target
+	for {
+		s = bytes.TrimLeft(s, " \t")
+		if len(s) == 0 || s[0] != ';' {
+			break
+		}
+		s = bytes.TrimLeft(s[1:], " \t")
+		n := tokenLength(s)
+		name, value := s[:n], []byte{}
+		s = bytes.TrimLeft(s[n:], " \t")
+		if len(s) > 0 && s[0] == '=' {
+			value, s = parameterValue(bytes.TrimLeft(s[1:], " \t"))
+		}
+		for _, p := range [...]struct {
+			name string
+			to   *[]byte
+		}{{"rel", &l.rel}, {"type", &l.typ}, {"anchor", &l.anchor}} {
+			if *p.to == nil && equalFold(name, p.name) {
+				*p.to = value
+			}
+		}
+	}
+	if len(s) > 0 && s[0] != ',' {
+		return l, nil, false // the parameters of this link cannot be told from what follows
+	}
+	return l, s, true
+}
+
+// tokenLength counts the bytes before a delimiter of parameters.
+func tokenLength(s []byte) int {
+	if n := bytes.IndexAny(s, " \t=;,"); n >= 0 {
+		return n
+	}
+	return len(s)
+}
+
+// parameterValue cuts a token or a quoted string (RFC 9110 section 5.6.4) off s.
+// The value is not nil.
+func parameterValue(s []byte) (value, rest []byte) {
+	if len(s) == 0 || s[0] != '"' {
+		n := tokenLength(s)
+		return s[:n:n], s[n:]
+	}
+	value = []byte{}
+	for s = s[1:]; len(s) > 0 && s[0] != '"'; s = s[1:] {
+		if s[0] == '\\' && len(s) > 1 {
+			s = s[1:]
+		}
+		value = append(value, s[0])
+	}
+	return value, s[min(1, len(s)):]
+}

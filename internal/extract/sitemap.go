@@ -1,0 +1,222 @@
+package extract
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// A sitemap is a list of URLs, or of other sitemaps, being read
+// (https://www.sitemaps.org/protocol.html). Elements are known by their local
+// names, in any namespace; those within an entry must have its prefix, or the loc of
+// an image would be taken for that of its page.
+type sitemap struct {
+	listing
+
+	// The entry being read.
+	entry    bool
+	kind     page.LinkKind
+	scope    []byte // the prefix of its tag
+	at       int    // its link, or none
+	priority int8
+	modified int64
+}
+
+// readSitemap reads a urlset or a sitemapindex.
+func readSitemap(l listing) Result {
+	s := sitemap{listing: l}
+	s.limit = MaxListed
+	for s.next() {
+		switch s.xmlScanner.kind {
+		case xmlStart:
+			s.startTag()
+		case xmlEnd:
+			if s.ends() {
+				s.finishField()
+			} else if s.is("url") || s.is("sitemap") {
+				s.finishEntry()
+			}
+		default:
+			s.addText()
+		}
+	}
+	s.finishEntry()
+	return s.result()
+}
+
+func (s *sitemap) startTag() {
+	switch {
+	case s.is("url"):
+		s.beginEntry(page.LinkListed)
+	case s.is("sitemap"):
+		s.beginEntry(page.LinkSitemap)
+	case !s.entry:
+	case s.is("link"):
+		// The same page in another language: xhtml:link, whatever the prefix.
+		if kind, ok := relation(s.attribute("rel"), s.attribute("type")); ok {
+			s.add(kind, s.base, s.attribute("href"))
+		}
+	case !bytes.Equal(s.prefix, s.scope):
+	case s.is("loc"):
+		s.begin(fieldURL)
+	case s.is("lastmod"):
+		s.begin(fieldModified)
+	case s.is("priority"):
+		s.begin(fieldPriority)
+	}
+}
+
+func (s *sitemap) beginEntry(kind page.LinkKind) {
+	s.finishEntry()
+	s.entry, s.kind, s.scope, s.at = true, kind, s.prefix, none
+	s.priority, s.modified = 0, 0
+}
+
+// finishField takes the text of an element of an entry. The first loc counts.
+func (s *sitemap) finishField() {
+	switch f, value := s.take(); {
+	case f == fieldURL && s.at == none:
+		s.at = s.add(s.kind, s.base, value)
+	case f == fieldModified:
+		s.modified = parseDatetime(string(trim(value)))
+	case f == fieldPriority:
+		s.priority = parsePriority(string(trim(value)))
+	}
+}
+
+// finishEntry gives the link what the entry says of it. A page that was met as the
+// translation of another is listed all the same.
+func (s *sitemap) finishEntry() {
+	s.take()
+	if !s.entry {
+		return
+	}
+	s.entry = false
+	if s.at == none {
+		return
+	}
+	l := &s.links[s.at]
+	if l.Kind == page.LinkRel {
+		l.Kind = s.kind
+	}
+	if l.Priority == 0 {
+		l.Priority = s.priority
+	}
+	if l.Modified == 0 {
+		l.Modified = s.modified
+	}
+}
+
+// readLines reads a sitemap that is plain text: one absolute URL a line.
+func readLines(l listing) Result {
+	l.limit = MaxListed
+	for body := l.rest; len(body) > 0; {
+		n := bytes.IndexAny(body[:min(len(body), maxValue)], "\r\n")
+		if n < 0 { // a long line is looked for once
+			if n = bytes.IndexByte(body, '\n'); n < 0 {
+				n = len(body)
+			}
+		}
+		line := trim(body[:n])
+		body = body[min(n+1, len(body)):]
+		if absolute(line) {
+			if line = line[:min(len(line), maxValue)]; l.foreign(line) {
+				line = l.decode(line)
+			}
+			l.add(page.LinkListed, l.base, line)
+		}
+	}
+	return l.result()
+}
+
+// parsePriority reads a priority between 0 and 1 as tenths from the default 0.5. One
+// that is out of bounds is clamped; what is no number is the default.
+func parsePriority(s string) int8 {
+	if len(s) > maxNumber {
+		return 0
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) {
+		return 0
+	}
+	return int8(math.Round(10*min(max(f, 0), 1))) - 5
+}
+
+// maxNumber is more than any priority or date needs, in bytes.
+const maxNumber = 64
+
+// parseDatetime reads the W3C profile of ISO 8601
+// (https://www.w3.org/TR/NOTE-datetime) as Unix seconds: a year, and each further
+// part only behind the one before it. Fractions of seconds are dropped, missing
+// parts are the first, a missing zone is UTC. What is malformed, or not after 1970
+// began, is 0.
+func parseDatetime(s string) int64 {
+	if len(s) > maxNumber {
+		return 0
+	}
+	parts := [...]int{0, 1, 1, 0, 0, 0}
+	widths := [...]int{4, 2, 2, 2, 2, 2}
+	const before = "\x00--T::"
+	n := 0
+	for n < len(parts) {
+		if n > 0 {
+			if len(s) == 0 || s[0] != before[n] && (n != 3 || s[0] != ' ' && s[0] != 't') {
+				break
+			}
+			s = s[1:]
+		}
+		w := widths[n]
+		if len(s) < w {
+			return 0
+		}
+		v, err := strconv.ParseUint(s[:w], 10, 16)
+		if err != nil {
+			return 0
+		}
+		parts[n], s = int(v), s[w:]
+		n++
+	}
+	if n == 4 || n < 3 && s != "" {
+		return 0 // hours without minutes; only a whole date may have a zone
+	}
+	if n == 6 && strings.HasPrefix(s, ".") {
+		s = strings.TrimLeft(s[1:], "0123456789")
+	}
+	zone, ok := parseZone(s)
+	if !ok {
+		return 0
+	}
+	t := time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], 0, time.UTC)
+	if int(t.Month()) != parts[1] || t.Day() != parts[2] || parts[3] > 23 || parts[4] > 59 || parts[5] > 60 {
+		return 0 // 31 February, 25 o'clock
+	}
+	return max(0, t.Add(-zone).Unix())
+}
+
+// parseZone reads Z, +hh:mm or -hh:mm, also without the colon; nothing is UTC.
+func parseZone(s string) (time.Duration, bool) {
+	switch {
+	case s == "" || s == "Z" || s == "z":
+		return 0, true
+	case len(s) == len("+hh:mm") && s[3] == ':':
+		s = s[:3] + s[4:]
+	case len(s) != len("+hhmm"):
+		return 0, false
+	}
+	v, err := strconv.ParseUint(s[1:], 10, 16)
+	if err != nil || v/100 > 23 || v%100 > 59 {
+		return 0, false
+	}
+	zone := time.Duration(v/100)*time.Hour + time.Duration(v%100)*time.Minute
+	switch s[0] {
+	case '+':
+		return zone, true
+	case '-':
+		return -zone, true
+	}
+	return 0, false
+}

@@ -1,0 +1,116 @@
+package frontier
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Placement is a URL that was sent on to the address of its name. Its Host and Slot are
+// the address's; the owner of that slot adds it as it is.
+type Placement struct {
+	URL         weburl.URL
+	Fingerprint uint64
+	blobschema.Queued
+}
+
+// Placements returns what was sent on since the last call: the URLs of names whose address
+// became known, those that are found first, first. The commit that holds the next delta
+// must hold them too, for from that on they are settled here, as Forwarded.
+func (f *Frontier) Placements() []Placement {
+	p := f.placements
+	f.placements = nil
+	return p
+}
+
+// pinned reports whether a unit is a name whose address is known.
+func (u *unit) pinned() bool { return !u.placed && u.addr.IsValid() }
+
+// resolveTask asks for the address of a name. Its URLs stay in their queues.
+func (f *Frontier) resolveTask(u *unit, l *lane, url weburl.URL) Task {
+	return Task{Request: page.Request{URL: url, Host: u.key, Resolve: true, Attempt: u.resolves}, lane: l}
+}
+
+// resolved takes the address of a name, or refuses its URLs if it has none. Their
+// successors are tried again, within the unit's back-off. Asking for an address is
+// not asking the host: the pace is as before.
+func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
+	u := t.lane.site.unit
+	if o.Addr.IsValid() {
+		f.pin(u, o.Addr.Unmap().WithZone(""))
+		return Final
+	}
+	if o.Page.Outcome == blobschema.OutcomeAborted {
+		return Again
+	}
+	f.touchUnit(u)
+	u.failures++
+	u.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter, f.cfg.Retry.Backoff)
+	if o.Temporary {
+		u.resolves++
+		if again, after := f.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, u.resolves); again {
+			u.hold = now.Add(after)
+			return Again
+		}
+	}
+	u.resolves, u.hold = 0, time.Time{}
+	for _, l := range u.slot.lanes {
+		if l.site.unit == u {
+			f.refuseAll(l, o.Page.Outcome, o.Page.Detail)
+		}
+	}
+	return Final
+}
+
+// pin gives a name its address for good, and sends on what waits for it.
+func (f *Frontier) pin(u *unit, addr netip.Addr) {
+	u.addr, u.resolves, u.hold = addr, 0, time.Time{}
+	f.touchUnit(u)
+	s := u.slot
+	var items []uint32
+	for _, l := range s.lanes {
+		if l.site.unit == u {
+			items = append(items, f.empty(l)...)
+		}
+	}
+	slices.SortFunc(items, func(a, b uint32) int {
+		x, y := &s.items[a], &s.items[b]
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.seq, y.seq))
+	})
+	for _, i := range items {
+		it := &s.items[i]
+		f.sendOn(u, s.url(it), it.fp, &blobschema.Queued{Rank: it.rank, Generation: it.gen, Depth: it.depth, Flags: it.flags})
+		f.settle(s, i, blobschema.Forwarded)
+	}
+}
+
+// forward settles a URL of a name whose address is known.
+func (f *Frontier) forward(u *unit, st *site, url weburl.URL, fp uint64, q *blobschema.Queued) {
+	f.sendOn(u, url, fp, q)
+	s := u.slot
+	if i, k := s.find(fp); k == inMarks { // in a lower generation
+		s.marks[i].gen, s.marks[i].state, s.marks[i].seq, s.marks[i].part = q.Generation, blobschema.Forwarded, 0, 0
+		f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: fp, Generation: q.Generation, State: blobschema.Forwarded})
+		s.touched = f.delta + 1
+		return
+	}
+	f.counts.Known++
+	f.resident++
+	f.sizes.add(u.domain.name, 1)
+	f.addSettled(st, fp, q.Generation, blobschema.Forwarded)
+}
+
+// sendOn makes a placement.
+func (f *Frontier) sendOn(u *unit, url weburl.URL, fp uint64, q *blobschema.Queued) {
+	p := Placement{URL: url, Fingerprint: fp, Queued: blobschema.Queued{
+		Host: "[" + u.addr.String() + "]", URL: url.String(), Rank: q.Rank, Generation: q.Generation, Depth: q.Depth,
+		Flags: q.Flags | blobschema.FlagPlaced,
+	}}
+	p.Slot = f.cfg.Hash.Slot(p.Host)
+	f.placements = append(f.placements, p)
+}
