@@ -138,7 +138,7 @@ func (s *session) open(ctx context.Context) error {
 		},
 		Fetch: fetch.Config{
 			UserAgent: set.UserAgent, Token: productToken(set.UserAgent), AllowNet: s.allowNet,
-			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections, Compression: compression,
+			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections, Compression: compression, Srcset: set.Srcset,
 		},
 		Connections: s.connections, Ledger: &s.ledger,
 		Log: s.log,

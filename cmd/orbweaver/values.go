@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
 // The values of flags that are more than a number or a text. Each is a pflag.Value:
@@ -52,7 +53,7 @@ func (v *policyValue) Set(s string) error {
 	if s == "" {
 		return errors.New("it must be the name of a policy")
 	}
-	if _, err := policyByName(s); err != nil {
+	if _, err := frontier.PolicyByName(s); err != nil {
 		return err
 	}
 	*v = policyValue(s)
