@@ -92,6 +92,12 @@ func (s *summary) text() string {
 	row("outcomes", "%s", or(kinds(t.Outcomes), "none"))
 	row("hosts", "%s; together they were left alone for %s out of politeness", count(t.Hosts), span(float64(t.WaitMillis)/1000))
 	row("duplicates", "%s to URLs known already; %s out of scope", plural(t.Duplicates, "link"), count(t.OutOfScope))
+	if left := leftOut(&blobschema.Totals{Trapped: t.Trapped, Capped: t.Capped}); left != "" {
+		row("left out", "%s", left)
+	}
+	if t.Revisits > 0 {
+		row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
+	}
 	row("bytes", "%s received, %s stored; %s", size(t.Bytes), size(t.Stored), plural(t.Retries, "retried request"))
 	if waiting := t.Pending + t.Unexamined + t.Held; waiting > 0 {
 		row("left", "%s", plural(waiting, "URL"))
