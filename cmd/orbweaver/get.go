@@ -127,6 +127,8 @@ func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) e
 		}
 		_, err = out.Write(data)
 		return err
+	case f.headers && len(rec.Header) == 0:
+		return fmt.Errorf("no header is stored: the server said that nothing has changed since %s", at(pg.Payload().Time))
 	case f.headers:
 		_, err := out.Write(rec.Header)
 		return err
