@@ -36,9 +36,20 @@ If the folder (--data) holds a crawl already, it goes on with that one, and adds
 URLs that are new. Stop it with Ctrl-C at any time: nothing that was answered is lost
 or asked for again. A second Ctrl-C quits at once, which loses some seconds of work.
 
-Fixed when a crawl begins: --scope, --include, --exclude, --max-depth, --max-body,
---slots, --partitions. Kept, but changed by giving them again: --delay, --user-agent,
---timeout, --max-pages. Of one run only: --connections, --allow-net, --max-time.
+Fixed when a crawl begins:
+  what is followed   --scope, --include, --exclude, --max-depth, --sitemaps, --srcset
+  what is kept       --max-body
+  in which order     --policy: breadth-first, or capability: first where the best pages
+                     are to be had per second of connection time
+  at which pace      --partition-by: what --delay is between two requests to
+  how it is divided  --partitions, --slots
+
+Kept, but changed by giving them again:
+  --max-pages, --delay, --timeout, --user-agent, --compress
+  against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
+                     --max-repeats: what is beyond is counted, not asked for
+
+Of one run only: --connections, --allow-net, --max-time.
 
 Progress goes to standard error, the summary to standard output.`,
 		Example: `  # one site, and what it redirects to
