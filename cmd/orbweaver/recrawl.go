@@ -43,13 +43,13 @@ With --later it only leaves a message, for the next 'orbweaver crawl'.
 
 URLs out of the crawl's scope are not asked for: give them to 'orbweaver crawl'. The
 limit of --max-pages does not count what is asked for here. With --id a repeat of the
-same request does nothing, for 15 days.
+same request does nothing, for 15 days, and as far as the last 1,000 URLs of each host.
 
 The exit status is 0 if one of the URLs was answered, or if nothing was left to ask.`,
 		Example: `  orbweaver recrawl https://example.org/ https://example.org/news
 
   # everything that was found, from time to time
-  orbweaver export --format urls --outcome ok --out - | orbweaver recrawl --urls -
+  orbweaver export --format urls --outcome ok,unchanged --out - | orbweaver recrawl --urls -
 
   # what came of each URL
   orbweaver recrawl --json --urls changed.txt | jq '.summary.requested[]?'

@@ -60,6 +60,9 @@ func (s *session) submitRequest(ctx context.Context) (err error) {
 	if s.asked, err = s.view.Freeze(ctx); err != nil {
 		return err
 	}
+	if s.earlier, err = s.view.Status(ctx); err != nil {
+		return err
+	}
 	return s.request.submit(ctx, s.crawl.ID, s.engine.Submit)
 }
 
@@ -77,7 +80,13 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 			latest[pg.URL] = &pg
 		}
 	}
-	answered, refused, waiting := 0, 0, 0
+	now, err := s.view.Status(ctx)
+	if err != nil {
+		return err
+	}
+	// A request that is in the queue still has made no mail.
+	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
+	answered, refused, waiting := int64(0), int64(0), int64(0)
 	for _, u := range s.request.urls {
 		r := requestOutcome{URL: u.String()}
 		switch pg := latest[r.URL]; {
@@ -88,7 +97,7 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 			} else {
 				refused++
 			}
-		case sum.End == engine.Stopped || sum.Totals.Urgent > 0:
+		case waits:
 			r.Result = resultWaits
 			waiting++
 		default:
@@ -101,10 +110,11 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 	case answered == 0 && refused > 0:
 		sum.Status, sum.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", plural(int64(len(latest)), "URL"))
 	default:
-		sum.Status, sum.Reason = exitOK, fmt.Sprintf("Finished: %d of %s answered.", answered, plural(int64(len(latest)), "URL"))
+		sum.Status, sum.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered.", count(answered), plural(int64(len(latest)), "URL"))
 	}
 	if waiting > 0 && sum.Status != exitStopped {
-		sum.Reason += fmt.Sprintf(" %s wait.", plural(int64(waiting), "URL"))
+		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(waiting))
+		sum.Resume = resumeCommand(s.dir, s.perRun...)
 	}
 	return s.index(ctx, sum)
 }

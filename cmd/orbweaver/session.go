@@ -43,7 +43,8 @@ type session struct {
 	platform *platform.Platform
 	engine   *engine.Engine
 	view     *view.View
-	asked    *view.View // as it was before the request was submitted
+	asked    *view.View  // as it was before the request was submitted
+	earlier  view.Status // the same
 	over     atomic.Bool
 	crawl    blobschema.Crawl
 	created  bool

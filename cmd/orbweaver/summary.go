@@ -88,7 +88,11 @@ func (s *summary) text() string {
 		row("read it", "%s", exportCommand(s.Data))
 		return b.String()
 	}
-	row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
+	if s.Requested != nil { // what was asked for on purpose does not count as pages of the run
+		row("pages", "%s; this run took %s", count(t.Pages), span(s.Seconds))
+	} else {
+		row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
+	}
 	row("outcomes", "%s", or(kinds(t.Outcomes), "none"))
 	row("hosts", "%s; together they were left alone for %s out of politeness", count(t.Hosts), span(float64(t.WaitMillis)/1000))
 	row("duplicates", "%s to URLs known already; %s out of scope", plural(t.Duplicates, "link"), count(t.OutOfScope))

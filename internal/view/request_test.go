@@ -230,7 +230,7 @@ func TestRequested(t *testing.T) {
 		t.Error("a request that waits is not told, or of another URL")
 	}
 	after, err := v.Status(t.Context())
-	if err != nil || after.Unread != before.Unread+1 || after.DeadRequests != 2 {
+	if err != nil || after.Unread != before.Unread+1 || after.Requests != 1 || after.DeadRequests != 2 {
 		t.Errorf("%d messages unread, %d before; %d dead, %v", after.Unread, before.Unread, after.DeadRequests, err)
 	}
 	head := before.Heads[slices.IndexFunc(before.Heads, func(h blobschema.Head) bool { return h.Partition == 1 })]

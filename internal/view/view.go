@@ -427,6 +427,8 @@ type Status struct {
 	Heads  []blobschema.Head
 	Wish   blobschema.Wish
 	Unread int64 // mail sent and not applied
+	// Requests is the mail made of requests from outside, sent so far.
+	Requests uint64
 	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
 	DeadRequests int64
 }
@@ -449,8 +451,9 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	}
 	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
 	for _, n := range requests.Sent {
-		sent += n
+		s.Requests += n
 	}
+	sent += s.Requests
 	s.DeadRequests = requests.Dead
 	for i := range s.Heads {
 		h := &s.Heads[i]
