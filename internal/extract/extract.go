@@ -149,20 +149,5 @@ func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result 
 func readHTML(body []byte, contentType string, self weburl.URL, opt Options, xml bool) Result {
 	d := newDocument(self, opt)
 	defer d.release()
-
-	cs := detect(body, contentType)
-	if cs.bom > 0 {
-		body = body[cs.bom:]
-	}
-	d.decoder = decoder{enc: cs.enc}
-	if cs.wide {
-		body = d.decode(body)
-		d.decoder = decoder{}
-	}
-	d.open(body, xml)
-	d.read()
-
-	r := d.result()
-	r.Charset = cs.name
-	return r
+	return d.html(body, contentType, xml)
 }

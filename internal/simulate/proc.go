@@ -434,6 +434,9 @@ func (w *world) outcome(req page.Request, resp *simweb.Response) (*page.Outcome,
 		Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: started.Add(took),
 		RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
 	}
+	if req.Addr.IsValid() {
+		r.Addr = req.Addr.String()
+	}
 	for _, h := range resp.Header {
 		r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})
 	}
