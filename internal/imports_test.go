@@ -52,7 +52,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch
-github.com/bits-and-blooms/bloom/v3: blobschema internal/frontier
+github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
 github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
