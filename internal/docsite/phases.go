@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// changes is how many pages are changed, and how many get a new time only.
+const changes = 5
+
+// A bench is a site, its server and a crawler, and what they have come to.
+type bench struct {
+	settings *settings
+	dir      string
+	site     site
+	server   *server
+	crawler  crawler
+	stderr   io.Writer
+	report   report
+
+	truth   map[string]answer // by key
+	urls    map[string]string // by key: the crawler's spelling of the pages with status 200
+	records int               // page records, without those of robots.txt
+	stored  int64             // bytes of WARC files
+	totals  blobschema.Totals // of the crawler
+}
+
+// crawlAndCheck makes the phases in dir, one after another as long as nothing is wrong.
+func crawlAndCheck(ctx context.Context, s *settings, nginx, dir string, stderr io.Writer) (*report, error) {
+	b := &bench{
+		settings: s, dir: dir, stderr: stderr, report: report{Docs: s.docs},
+		crawler: crawler{binary: s.binary, data: filepath.Join(dir, "crawl"), partitions: s.partitions, progress: stderr},
+	}
+	www := filepath.Join(dir, webDir)
+	var err error
+	if b.report.Files, err = copyTree(www, s.docs); err != nil {
+		return nil, fmt.Errorf("copy %s: %w", s.docs, err)
+	}
+	if b.server, err = startServer(ctx, nginx, dir); err != nil {
+		return nil, err
+	}
+	defer b.server.stop()
+	b.site = site{root: www, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", b.server.port), Path: "/index.html"}}
+	if b.truth, err = b.site.walk(); err != nil {
+		return nil, err
+	}
+	b.report.URLs = len(b.truth)
+	fmt.Fprintf(stderr, "%s: %s; links lead to %s\n", s.docs, plural(b.report.Files, "file"), plural(len(b.truth), "URL"))
+
+	for generation, make := range []func(context.Context, uint32) (*phase, error){b.crawl, b.recrawl, b.change} {
+		p, err := make(ctx, uint32(generation))
+		if err != nil {
+			return nil, err
+		}
+		b.report.Phases = append(b.report.Phases, p)
+		if p.wrong() > 0 {
+			return &b.report, nil // all that follows would be wrong too
+		}
+	}
+	b.report.OK = true
+	return &b.report, nil
+}
+
+// crawl crawls everything that links lead to.
+func (b *bench) crawl(ctx context.Context, generation uint32) (*phase, error) {
+	wants := map[string]want{}
+	for k, a := range b.truth {
+		wants[k] = want{status: a.status, file: a.file}
+	}
+	return b.phase(ctx, "crawl", generation, wants, func() (*summary, error) {
+		return b.crawler.crawl(ctx, b.site.home.String())
+	})
+}
+
+// recrawl asks for all pages again.
+func (b *bench) recrawl(ctx context.Context, generation uint32) (*phase, error) {
+	return b.again(ctx, "recrawl", generation, b.unchanged())
+}
+
+// unchanged is what a recrawl must bring if nothing has changed.
+func (b *bench) unchanged() map[string]want {
+	wants := map[string]want{}
+	for k, a := range b.truth {
+		if a.status == http.StatusOK {
+			wants[k] = want{status: http.StatusNotModified, file: a.file, storing: revisit}
+		}
+	}
+	return wants
+}
+
+// change changes some pages, and the times only of some others, and asks for all pages
+// again.
+func (b *bench) change(ctx context.Context, generation uint32) (*phase, error) {
+	picked, err := b.pick(2 * changes)
+	if err != nil {
+		return nil, err
+	}
+	wants := b.unchanged()
+	for i, k := range picked {
+		w := want{status: http.StatusOK, file: b.truth[k].file, storing: revisit}
+		if i < changes {
+			w.storing = anew
+		}
+		if err := alter(w.file, w.storing == anew); err != nil {
+			return nil, err
+		}
+		wants[k] = w
+	}
+	return b.again(ctx, "changes", generation, wants)
+}
+
+// pick chooses documents that are far apart, each of which is the file of one URL only.
+func (b *bench) pick(n int) ([]string, error) {
+	users := map[string]int{}
+	for _, a := range b.truth {
+		users[a.file]++
+	}
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(b.truth)) {
+		if a := b.truth[k]; isDocument(a.file) && users[a.file] == 1 {
+			all = append(all, k)
+		}
+	}
+	if len(all) < n {
+		return nil, wrongUse(fmt.Sprintf("there are %s, too few to change some", plural(len(all), "HTML page")))
+	}
+	picked := make([]string, n)
+	for i := range picked {
+		picked[i] = all[i*len(all)/n]
+	}
+	return picked, nil
+}
+
+// alter gives a file another time, and if content is set another content.
+func alter(file string, content bool) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if content {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, append(data, "\n<!-- changed -->\n"...), 0o644); err != nil {
+			return err
+		}
+	}
+	later := info.ModTime().Add(time.Hour)
+	return os.Chtimes(file, later, later)
+}
+
+// again asks for all pages once more.
+func (b *bench) again(ctx context.Context, name string, generation uint32, wants map[string]want) (*phase, error) {
+	return b.phase(ctx, name, generation, wants, func() (*summary, error) {
+		return b.crawler.recrawl(ctx, slices.Sorted(maps.Values(b.urls)))
+	})
+}
+
+// phase runs the crawler, and checks and tells what came of it.
+func (b *bench) phase(ctx context.Context, name string, generation uint32, wants map[string]want, work func() (*summary, error)) (*phase, error) {
+	fmt.Fprintf(b.stderr, "%s:\n", name)
+	began := time.Now()
+	sum, err := work()
+	if err != nil {
+		return nil, err
+	}
+	p := &phase{Name: name, Pages: len(wants), Seconds: time.Since(began).Seconds(), Statuses: map[int]int{}}
+	p.PagesPerSecond = float64(p.Pages) / p.Seconds
+	asked, err := b.server.requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := b.crawler.pages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := filepath.Join(b.dir, "warc-"+name)
+	if err := b.crawler.export(ctx, files); err != nil {
+		return nil, err
+	}
+	a, err := readArchive(files)
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := checkBytes(a, pages, generation, wants)
+	if err != nil {
+		return nil, err
+	}
+	fsck, err := checkFsck(ctx, &b.crawler)
+	if err != nil {
+		return nil, err
+	}
+	given := wants
+	if generation == 0 {
+		given = nil
+	}
+	p.Checks = []check{
+		checkPages(pages, generation, b.records, wants), bytes, checkRequests(asked, wants, generation > 0), checkSummary(sum, a, pages, given), fsck,
+	}
+	if b.settings.warcio != "" {
+		p.Checks = append(p.Checks, checkWarcio(ctx, b.settings.warcio, a))
+	}
+	p.Requests = len(asked)
+	for i := range asked {
+		p.Statuses[asked[i].Status]++
+		p.Sent += asked[i].Bytes
+	}
+	p.Received, p.Stored = sum.Totals.Bytes-b.totals.Bytes, a.bytes-b.stored
+	p.write(b.stderr)
+	b.remember(sum, a, pages)
+	return p, nil
+}
+
+// remember keeps what the next phase is compared with.
+func (b *bench) remember(sum *summary, a *archive, pages []blobschema.Page) {
+	b.totals, b.stored, b.records, b.urls = sum.Totals, a.bytes, 0, map[string]string{}
+	for i := range pages {
+		p := &pages[i]
+		if p.Robots {
+			continue
+		}
+		b.records++
+		if u, err := url.Parse(p.URL); err == nil && b.truth[key(u)].status == http.StatusOK {
+			b.urls[key(u)] = p.URL
+		}
+	}
+}
