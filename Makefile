@@ -46,6 +46,9 @@ bench: ## measure against a loader that knows all URLs; ARGS='-json'
 bench-quick: ## the same with few pages, to see that it works
 	go run ./internal/bench -quick $(ARGS)
 
+bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
+	go test ./internal/frontier -count=1 -run='^TestFigures$$' -figures
+
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
 
@@ -53,4 +56,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite test race lint check simulate fuzz bench bench-quick cover clean
+.PHONY: help build crawl demo docsite test race lint check simulate fuzz bench bench-quick bench-frontier cover clean

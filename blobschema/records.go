@@ -232,6 +232,7 @@ type SlotSummary struct {
 	Pending    uint32
 	Unexamined uint32 // entries appended since the slot was last loaded
 	Due        int64  // Unix milliseconds of the first URL that may be asked for; 0 for none
+	Urgent     uint32 // of Pending, those asked for on purpose
 }
 
 // RunRef names a run of state and says what a reader must fetch of it.

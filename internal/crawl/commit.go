@@ -94,6 +94,7 @@ func (s *Step) commit(t *task) error {
 
 // nextCommit is the commit of a batch, but for the mail.
 func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
+	s.placements() // what is forwarded in this commit is with its new owner in this commit
 	old := &s.st.man
 	man := blobschema.Manifest{
 		Version: blobschema.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
@@ -124,6 +125,10 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 	man.Careful, man.Alarms = s.careful, s.alarms
 	run, hosts := s.st.f.Delta(man.Seq)
 	man.Slots = s.st.f.Summaries()
+	if limit := s.cfg.Crawl.Settings.MaxDomainURLs; limit > 0 {
+		// Shares too small to matter for the sum are not worth telling.
+		man.Domains = s.st.f.Domains(max(1, limit/int64(4*s.cfg.Crawl.Partitions)))
+	}
 	man.Totals = s.snapshotTotals()
 	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}
 }
@@ -206,8 +211,9 @@ func (s *Step) snapshotTotals() blobschema.Totals {
 	t := s.st.totals
 	t.Outcomes = maps.Clone(t.Outcomes)
 	n := s.st.f.Counts()
-	t.Known, t.Pending, t.Unexamined, t.Hosts = n.Known, n.Pending, n.Unexamined, n.Hosts
+	t.Known, t.Pending, t.Unexamined, t.Hosts, t.Urgent = n.Known, n.Pending, n.Unexamined, n.Hosts, n.Urgent
 	t.WaitMillis += n.WaitMillis
+	t.Capped += n.Capped
 	t.Held = s.held()
 	return t
 }
@@ -219,7 +225,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	if settled(&man.Totals) > settled(&s.head.Totals) {
 		h.Crashes = 0 // only progress ends a loop of crashes, not a commit by itself
 	}
-	h.Wish, h.Scope = man.Wish, man.NewScope
+	h.Wish, h.Scope, h.Domains = man.Wish, man.NewScope, man.Domains
 	h.Totals = man.Totals
 	h.Applied, h.Requests = s.appliedIn(man), man.Applied[partition.Requests].Low
 	h.Sent = make([]uint64, s.cfg.Crawl.Partitions)

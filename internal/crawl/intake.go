@@ -21,9 +21,9 @@ const maxOutbox = 2000
 //
 //	put URLs → record numbers the mail → mail sent → wakes sent → messages acknowledged
 //
-// A crash on the way leaves the messages in the queue: they are numbered and sent once
-// more, and the owners tell by the request's id that it is the same. Mail that is
-// numbered but not sent is sent by the tick.
+// A crash on the way leaves the messages in the queue. Delivered again they are sent
+// again, under the same numbers, or if they were applied meanwhile under new ones, and
+// the owners tell by the request's id that it is the same.
 type Intake struct {
 	loop
 	crawl string
@@ -185,13 +185,21 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 		if r.Sent == nil {
 			r.Sent = map[partition.ID]uint64{}
 		}
+		old := len(r.Outbox)
 		for _, m := range mails {
-			r.Sent[m.to]++
-			numbers = append(numbers, r.Sent[m.to])
-			r.Outbox = append(r.Outbox, blobschema.RequestMail{To: m.to, Number: r.Sent[m.to], Request: m.request, Object: m.object})
+			entry := blobschema.RequestMail{To: m.to, Request: m.request, Object: m.object}
+			i := slices.IndexFunc(r.Outbox, func(e blobschema.RequestMail) bool {
+				return e.To == entry.To && e.Request == entry.Request && e.Object == entry.Object
+			})
+			if i < 0 {
+				r.Sent[m.to]++
+				entry.Number, i = r.Sent[m.to], len(r.Outbox)
+				r.Outbox = append(r.Outbox, entry)
+			} // else an intake that crashed has numbered it
+			numbers = append(numbers, r.Outbox[i].Number)
 		}
 		r.Dead += in.dead
-		return true
+		return len(r.Outbox) > old || in.dead > 0
 	})
 	if full {
 		return nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)

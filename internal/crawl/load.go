@@ -96,8 +96,9 @@ func (s *Step) loadState(t *task) error {
 		scope: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1 << 20), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
-			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.cfg.Policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
-			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident,
+			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
+			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, Resolve: s.cfg.Crawl.Settings.PartitionBy == blobschema.ByIP,
+			MaxHostURLs: s.cfg.Crawl.Settings.MaxHostURLs, MaxDomainURLs: s.cfg.Crawl.Settings.MaxDomainURLs,
 		}),
 	}
 	s.st = st
@@ -113,9 +114,8 @@ func (s *Step) loadState(t *task) error {
 		return fmt.Errorf("manifest of %s: %w", s.head.Commit, err)
 	}
 	st.f.Restore(st.man.Slots)
+	st.f.RestoreDomains(st.man.Domains)
 	st.totals = st.man.Totals
-	base := st.f.Counts()
-	st.totals.WaitMillis -= base.WaitMillis
 	for p, m := range st.man.Applied {
 		mk := &marks{low: m.Low}
 		for _, n := range m.Above {
@@ -128,7 +128,7 @@ func (s *Step) loadState(t *task) error {
 			st.scope.add(host)
 		}
 	}
-	st.wish.Version, st.wish.Scope = st.man.Wish, st.man.Scope
+	st.wish.Version, st.wish.Scope, st.wish.Capped = st.man.Wish, st.man.Scope, nil
 	return s.loadHeld(t)
 }
 
@@ -250,6 +250,10 @@ func (s *Step) obeyWish(t *task) error {
 		if w.Stop {
 			s.stop()
 		}
+		if len(w.Capped) != len(s.st.wish.Capped) { // it only grows
+			s.st.wish.Capped = w.Capped
+			s.st.f.CapDomains(w.Capped)
+		}
 		if w.Version != s.st.wish.Version {
 			if err := s.obeyScope(t, w, recs[1]); err != nil {
 				return err
@@ -302,9 +306,10 @@ func (s *Step) rescan(t *task) error {
 			if err != nil || !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
 				continue
 			}
-			slot := s.hash.Slot(string(u.Host()))
+			slot := s.hash.Slot(place(&s.cfg.Crawl.Settings, u, &q))
+			q.Rank = s.rank(q.Depth, 0)
 			if owner := s.pmap.Owner(slot); owner != s.cfg.Partition {
-				q.Slot, q.Host = slot, string(u.Host())
+				q.Slot = slot
 				s.hold(owner, q) // past the filter of sent links: it knows this one
 				continue
 			}

@@ -119,18 +119,40 @@ func (s *Step) applyMail(m Message) {
 		s.batch.receipts = append(s.batch.receipts, m.Receipt)
 		return
 	}
+	var again []request
 	for _, q := range mail.URLs {
 		u, err := weburl.Parse(q.URL)
 		if err != nil {
 			continue // the sender made it canonical; a URL that is not one is nobody's page
 		}
-		slot := s.hash.Slot(string(u.Host()))
-		s.found(u, slot, s.hash.Fingerprint(u.String()), q)
+		if q.Flags&blobschema.FlagPlaced == 0 {
+			place(&s.cfg.Crawl.Settings, u, &q)
+		}
+		if q.Flags&blobschema.FlagAgain != 0 {
+			again = append(again, request{u, q})
+			continue
+		}
+		if q.Rank == 0 { // of a seed, say: it comes from outside
+			q.Rank = s.rank(q.Depth, 0)
+		}
+		s.found(u, s.hash.Slot(q.Host), s.hash.Fingerprint(u.String()), q)
 	}
-	mk.add(mail.Number)
-	s.st.applied++
-	s.batch.applied = true
-	s.batch.receipts = append(s.batch.receipts, m.Receipt)
+	applied := func() {
+		mk.add(mail.Number)
+		s.st.applied++
+		s.batch.applied = true
+		s.batch.receipts = append(s.batch.receipts, m.Receipt)
+	}
+	if len(again) > 0 {
+		s.askAgain(mail, again, applied)
+		return
+	}
+	applied()
+}
+
+// rank is the place of a URL in the order within its unit, by the crawl's policy.
+func (s *Step) rank(depth uint16, priority int8) uint32 {
+	return s.policy.URLRank(frontier.Candidate{Depth: depth, Priority: priority})
 }
 
 // badMail deals with a message that is not ours or cannot be read. What may be read
@@ -177,15 +199,15 @@ type DeadLetter struct {
 }
 
 // found takes a URL that is in scope to its owner: into the frontier if that is this
-// partition, else to what is held for the owner. It reports whether it was news.
+// partition, else to what is held for the owner. q has its unit, rank and flags. It
+// reports whether it was news.
 func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
-	q.URL, q.Slot, q.Host = u.String(), slot, string(u.Host())
+	q.URL, q.Slot = u.String(), slot
 	owner := s.pmap.Owner(slot)
 	if owner == s.cfg.Partition {
 		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
 			s.batch.newScope = append(s.batch.newScope, string(u.Host()))
 		}
-		q.Rank = s.cfg.Policy.URLRank(frontier.Candidate{Depth: q.Depth})
 		switch s.st.f.Add(s.clock(), u, fp, q) {
 		case frontier.Known, frontier.Capped:
 			return false
@@ -197,6 +219,20 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 	}
 	s.hold(owner, q)
 	return true
+}
+
+// placements sends the URLs of names whose address is pinned on to the slots of these.
+func (s *Step) placements() {
+	for _, p := range s.st.f.Placements() {
+		q := p.Queued
+		q.URL, q.Slot = p.URL.String(), s.hash.Slot(q.Host)
+		s.st.totals.Forwarded++
+		if owner := s.pmap.Owner(q.Slot); owner != s.cfg.Partition {
+			s.hold(owner, q) // past the filter of sent links: the name's slot has sent it once
+		} else {
+			s.st.f.Add(s.clock(), p.URL, p.Fingerprint, q)
+		}
+	}
 }
 
 func (s *Step) hold(owner partition.ID, q blobschema.Queued) {

@@ -1,9 +1,12 @@
 package crawl
 
 import (
+	"time"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // Sizes of a WARC object.
@@ -52,8 +55,12 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 		}
 		return
 	}
+	if t.Request.Resolve {
+		return
+	}
 	p := &o.Page
 	p.Robots = t.Request.Robots
+	s.refer(p, o)
 	if len(o.Record) > 0 {
 		s.store(p, o)
 	}
@@ -63,18 +70,25 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 			s.batch.pages = append(s.batch.pages, *p)
 			s.sinceCommit++
 		}
+		if s.cfg.Crawl.Settings.Sitemaps {
+			s.follow(t, o)
+		}
 		return
 	}
-	s.count(p)
+	s.count(p, t.Urgent())
 	s.follow(t, o)
 	s.batch.pages = append(s.batch.pages, *p)
 	s.sinceCommit++
 }
 
-// count adds a settled URL to the totals.
-func (s *Step) count(p *blobschema.Page) {
-	if p.Outcome == blobschema.OutcomeOK {
+// count adds a settled URL to the totals. What was asked for on purpose does not count
+// against the limit on pages.
+func (s *Step) count(p *blobschema.Page, urgent bool) {
+	if p.Outcome == blobschema.OutcomeOK && !urgent {
 		s.st.totals.Pages++
+	}
+	if p.Original != nil {
+		s.st.totals.Revisits++
 	}
 	if s.st.totals.Outcomes == nil {
 		s.st.totals.Outcomes = map[string]int64{}
@@ -89,10 +103,42 @@ func (s *Step) refusals() {
 			URL: r.URL.String(), Generation: r.Generation, Depth: r.Depth, Outcome: r.Outcome,
 			Time: s.now.Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts,
 		}
-		s.count(&p)
+		s.count(&p, false)
 		s.batch.pages = append(s.batch.pages, p)
 		s.sinceCommit++
 	}
+}
+
+// refer makes the record of an answer a revisit if this partition has stored the same
+// payload before, of this URL or another.
+func (s *Step) refer(p *blobschema.Page, o *page.Outcome) {
+	if len(o.Head) == 0 || p.Original != nil || p.BodyBytes < minRevisit || p.Truncated != "" {
+		return
+	}
+	of, known := s.st.payloads.find(p.Digest)
+	if !known {
+		return
+	}
+	rec := blobschema.RevisitRecord(p.Time, p.URL, o.IP, blobschema.ProfileIdenticalPayload, p.Digest, of, o.Head)
+	rec.ConcurrentTo = o.RequestID
+	data, _, err := s.encoder().Append(o.Record[:o.ResponseAt:o.ResponseAt], &rec)
+	if err != nil {
+		return // whole, then
+	}
+	p.Original, p.Length = &of, int64(len(data)-o.ResponseAt)
+	o.Record = data
+}
+
+// encoder makes the records that the step writes itself.
+func (s *Step) encoder() *blobschema.WARCEncoder {
+	if s.st.encoder == nil {
+		kind := blobschema.None
+		if s.cfg.Compressed {
+			kind = blobschema.GzipFast
+		}
+		s.st.encoder = blobschema.NewWARCEncoder(kind)
+	}
+	return s.st.encoder
 }
 
 // store appends an answer's records to the WARC being filled. A full one is put at
@@ -112,6 +158,9 @@ func (s *Step) store(p *blobschema.Page, o *page.Outcome) {
 	w.parts, w.size = append(w.parts, o.Record), w.size+len(o.Record)
 	w.pages++
 	s.st.totals.Stored += int64(len(o.Record))
+	if len(o.Head) > 0 && p.Original == nil && p.BodyBytes >= minRevisit && p.Truncated == "" {
+		s.st.payloads.add(p.Digest, p.Payload())
+	}
 }
 
 func (s *Step) newWARC() *warcFile {
@@ -124,7 +173,7 @@ func (s *Step) newWARC() *warcFile {
 	info := blobschema.WARCInfo(s.now.Wall.UTC(), w.name, blobschema.WARCInfoFields{
 		Software: s.cfg.Software, Robots: blobschema.RobotsObey, UserAgent: s.cfg.Crawl.Settings.UserAgent, IsPartOf: s.cfg.Crawl.ID,
 	})
-	data, _, err := blobschema.NewWARCEncoder(kind).Append(nil, info)
+	data, _, err := s.encoder().Append(nil, info)
 	if err != nil {
 		s.end(err)
 	}
@@ -150,32 +199,51 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 	if len(o.Links) == 0 {
 		return
 	}
-	host := t.Host()
-	slot := s.hash.Slot(host)
-	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: slot, Targets: make([]blobschema.Target, 0, len(o.Links))}
+	var host weburl.Host
+	var at blobschema.Queued // what the links of one host have in common
+	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(t.Host()), Targets: make([]blobschema.Target, 0, len(o.Links))}
 	for i := range o.Links {
 		l := &o.Links[i]
-		if h := string(l.URL.Host()); h != host || i == 0 { // neighbours are of one host more often than not
-			host, slot = h, s.hash.Slot(h)
+		if h := l.URL.Host(); h != host { // neighbours are of one host more often than not
+			host, at = h, blobschema.Queued{}
+			at.Slot = s.hash.Slot(place(&s.cfg.Crawl.Settings, l.URL, &at))
 		}
-		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: slot, NoFollow: l.NoFollow, Anchor: l.Anchor}
+		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: at.Slot, NoFollow: l.NoFollow, Anchor: l.Anchor}
 		if !l.NoFollow {
-			target.Followed = s.followLink(t, l, &target)
+			target.Followed = s.followLink(t, l, &target, at)
 		}
 		pl.Targets = append(pl.Targets, target)
 	}
-	s.batch.links = append(s.batch.links, pl)
+	if !t.Request.Robots {
+		s.batch.links = append(s.batch.links, pl)
+	}
+}
+
+// changedSince reports whether a sitemap that was read again lists a URL as changed
+// since it was read before. A day is the least that many sitemaps tell apart.
+func changedSince(t frontier.Task, l *page.Link) bool {
+	f := t.Request.Former
+	return f != nil && l.Kind == page.LinkListed && l.Modified >= f.Time.Add(-24*time.Hour).Unix()
 }
 
 // followLink reports whether a link is in scope; if so its URL is known from now on.
-func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target) bool {
+func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued) bool {
 	u := l.URL
-	q := blobschema.Queued{Depth: t.Request.Depth, Generation: 0}
-	if l.Kind != page.LinkRedirect {
+	q.Depth = t.Request.Depth
+	switch {
+	case l.Kind == page.LinkRedirect:
+		q.Flags |= t.Flags.NextHop()
+	case l.Kind != page.LinkSitemap:
 		q.Depth++
-	} else if t.Flags&blobschema.FlagSeed != 0 {
-		q.Flags = t.Flags.NextHop()
+	case t.Request.Robots:
+		q.Flags |= blobschema.FlagSitemap
+	default:
+		q.Flags |= t.Flags.NextHop() &^ blobschema.FlagSeed
+		if q.Flags&blobschema.FlagSitemap == 0 { // nested too deep, or known by its looks alone
+			q.Depth++
+		}
 	}
+	q.Rank = s.rank(q.Depth, l.Priority)
 	if !s.st.scope.depth(int(q.Depth)) {
 		return false
 	}
@@ -190,6 +258,15 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 	if !s.st.scope.patterns(u) {
 		s.st.totals.OutOfScope++
 		return false
+	}
+	if q.Flags&blobschema.FlagSeed == 0 && Trap(&s.cfg.Crawl.Settings, u) != "" {
+		s.st.totals.Trapped++
+		return false
+	}
+	if changedSince(t, l) {
+		q.URL, q.Flags = u.String(), q.Flags|blobschema.FlagAgain
+		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is not lost
+		return true
 	}
 	if !s.found(u, target.Slot, target.Fingerprint, q) {
 		s.st.totals.Duplicates++

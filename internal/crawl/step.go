@@ -37,7 +37,6 @@ type StepConfig struct {
 	// are careful for a while: they ask for one URL at a time, and name it in a commit first.
 	// Default 2.
 	CrashesAllowed int
-	Policy         frontier.Policy
 	Token          string // product token for robots.txt
 	Software       string // for warcinfo
 	Compressed     bool   // WARC records are gzip members
@@ -58,9 +57,6 @@ func (c StepConfig) withDefaults() StepConfig {
 	def(&c.SleepMax, 1<<62)
 	if c.Connections == 0 {
 		c.Connections = 64
-	}
-	if c.Policy == nil {
-		c.Policy = frontier.BreadthFirst{}
 	}
 	if c.CrashesAllowed == 0 {
 		c.CrashesAllowed = 2
@@ -113,6 +109,10 @@ type state struct {
 	wish    blobschema.Wish
 	indexes map[string]*blobschema.RunIndex
 	merged  *merged // a finished merge, for the next commit
+
+	payloads payloads
+	formers  formers
+	encoder  *blobschema.WARCEncoder
 }
 
 // Step is one invocation's work on one partition: it takes the lease, loads the
@@ -120,13 +120,14 @@ type state struct {
 // releases the lease. It is an [Actor].
 type Step struct {
 	loop
-	cfg   StepConfig
-	hash  partition.Hash
-	pmap  *partition.Map
-	head  blobschema.Head
-	rev   Revision
-	st    *state
-	batch *batch
+	cfg    StepConfig
+	hash   partition.Hash
+	policy frontier.Policy
+	pmap   *partition.Map
+	head   blobschema.Head
+	rev    Revision
+	st     *state
+	batch  *batch
 
 	leaseEnd    Now
 	careful     int // requests still to be made one at a time, named by a commit first
@@ -155,6 +156,7 @@ type Step struct {
 	lastCommit  time.Time
 	lastMail    time.Time
 	dead        map[string]bool // messages put aside by this step
+	asking      map[string]bool // mail with requests that is being looked at
 	idleSince   time.Time       // zero while there is something to do
 	alarm       time.Time       // of the earliest Sleep under way
 	sinceCommit int             // pages
@@ -171,7 +173,14 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
 	}
-	s := &Step{cfg: cfg, hash: h, pmap: pmap, suspects: map[string]int{}, dead: map[string]bool{}, batch: &batch{}}
+	policy, err := frontier.PolicyByName(cfg.Crawl.Settings.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
+	}
+	s := &Step{
+		cfg: cfg, hash: h, policy: policy, pmap: pmap, batch: &batch{},
+		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{},
+	}
 	s.head.Partition = cfg.Partition
 	if warm != nil {
 		s.st = warm.st
@@ -352,7 +361,7 @@ func (s *Step) over(now time.Time) bool {
 	if s.idleSince.IsZero() || s.publishing > 0 || s.dirty() || now.Sub(s.idleSince) < s.cfg.Linger {
 		return false
 	}
-	if s.paused || s.exhausted {
+	if s.paused || s.exhausted && s.st.f.Counts().Urgent == 0 {
 		return true
 	}
 	next := s.st.f.NextAt()
@@ -378,17 +387,18 @@ func (s *Step) kick() {
 	more := true
 	for more && s.mayFetch() {
 		var t frontier.Task
-		if t, more = s.st.f.Next(now, false); more {
+		if t, more = s.st.f.Next(now, s.limited()); more {
 			s.begun(t)
 		}
 		s.refusals()
+		s.placements()
 	}
 	if !more || s.inflight == 0 {
 		s.loadWanted(now)
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
-	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping &&
-		(s.paused || s.exhausted || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
+	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == 0 &&
+		(s.paused || s.exhausted && s.st.f.Counts().Urgent == 0 || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {
 	case !idle:
 		s.idleSince = time.Time{}
@@ -410,14 +420,21 @@ func (s *Step) mayFetch() bool {
 	if s.leaseLeft() <= s.cfg.Margin {
 		return false
 	}
-	if s.cfg.Crawl.Settings.MaxPages > 0 && s.granted-s.st.totals.Pages-s.reserved <= 0 {
-		if !s.refilling && !s.exhausted && s.st.f.Counts().Pending > 0 {
+	if s.limited() {
+		n := s.st.f.Counts()
+		if !s.refilling && !s.exhausted && n.Pending > n.Urgent {
 			s.refilling = true
 			s.spawn(s.refill)
 		}
-		return false
+		return n.Urgent > 0
 	}
 	return true
+}
+
+// limited reports whether the limit on pages leaves nothing to ask for but what is asked
+// for on purpose.
+func (s *Step) limited() bool {
+	return s.cfg.Crawl.Settings.MaxPages > 0 && s.granted-s.st.totals.Pages-s.reserved <= 0
 }
 
 // begun starts the request of a task, or sets it aside until a commit names it.
@@ -436,27 +453,52 @@ func (s *Step) begun(t frontier.Task) {
 }
 
 func (s *Step) fetch(t frontier.Task) {
+	s.inflight++
+	if counted(t) {
+		s.reserved++
+	}
+	if t.Former() == (blobschema.Origin{}) {
+		s.ask(t)
+		return
+	}
+	s.spawn(func(tk *task) error {
+		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
+		if s.stopping {
+			o := page.Aborted(t.Request, s.now.Wall)
+			s.answered(t, &o)
+			return nil
+		}
+		s.ask(t)
+		return nil
+	})
+}
+
+// counted reports whether a task's page counts against the limit on pages.
+func counted(t frontier.Task) bool { return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() }
+
+// ask issues the request of a task.
+func (s *Step) ask(t frontier.Task) {
 	timeout := s.cfg.Crawl.Settings.Timeout
 	if timeout <= 0 {
 		timeout = time.Minute
 	}
 	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
-	s.inflight++
-	if !t.Request.Robots {
-		s.reserved++
-	}
 	s.issue(Fetch{Request: t.Request}, func(r Reply) {
-		s.inflight--
-		if !t.Request.Robots {
-			s.reserved--
-		}
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
 			aborted := page.Aborted(t.Request, s.now.Wall)
 			o = &aborted
 		}
-		s.done(t, o)
+		s.answered(t, o)
 	})
+}
+
+func (s *Step) answered(t frontier.Task, o *page.Outcome) {
+	s.inflight--
+	if counted(t) {
+		s.reserved--
+	}
+	s.done(t, o)
 }
 
 // setAlarm makes sure that the step is called again when time alone changes what it

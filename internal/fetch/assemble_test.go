@@ -242,6 +242,39 @@ func TestAssembleContent(t *testing.T) {
 	}
 }
 
+// TestAssembleOptions passes on to extract what only the request or the configuration knows.
+func TestAssembleOptions(t *testing.T) {
+	const html = `<img srcset="/a.png 1x, /b.png 2x"><a href="/x">`
+	for srcset, want := range map[bool]int{false: 1, true: 3} {
+		s := NewScratch(Config{Token: "orbtest", Srcset: srcset})
+		out := Assemble(s, ask(t, "http://example.org/"), made(200, fields("Content-Type", "text/html"), html))
+		if len(out.Links) != want {
+			t.Errorf("srcset %v: links %v", srcset, out.Links)
+		}
+	}
+	const list = "http://example.org/1\nhttp://example.org/2\n"
+	for sitemap, want := range map[bool]int{false: 0, true: 2} {
+		for _, coding := range codings {
+			req := ask(t, "http://example.org/sitemap.txt")
+			req.Sitemap = sitemap
+			h := fields("Content-Type", "text/plain", "Content-Encoding", coding)
+			out := Assemble(testScratch(), req, made(200, h, string(encode(t, coding, list))))
+			if len(out.Links) != want {
+				t.Errorf("sitemap %v, %q: links %v", sitemap, coding, out.Links)
+			}
+		}
+	}
+	xml := `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://example.org/1</loc></url></urlset>`
+	for _, body := range []string{xml, string(gzipped(xml))} { // as a file, without a coding
+		req := ask(t, "http://example.org/sitemap.xml.gz")
+		req.Sitemap = true
+		out := Assemble(testScratch(), req, made(200, fields("Content-Type", "application/octet-stream"), body))
+		if len(out.Links) != 1 || out.Links[0].Kind != page.LinkListed {
+			t.Errorf("links %+v", out.Links)
+		}
+	}
+}
+
 func TestDecodedLimit(t *testing.T) {
 	for _, tt := range []struct {
 		maxBody int64
@@ -465,7 +498,7 @@ func FuzzAssemble(f *testing.F) {
 		} else if p.Outcome < blobschema.OutcomeRobots {
 			t.Error("an answer without record")
 		}
-		if len(out.Links) > extract.MaxLinks || p.Outcome == blobschema.OutcomeUnchanged && (p.Original == nil || len(out.Links) > 0) {
+		if len(out.Links) > extract.MaxListed || p.Outcome == blobschema.OutcomeUnchanged && (p.Original == nil || len(out.Links) > 0) {
 			t.Errorf("unfit outcome %+v", out)
 		}
 	})
@@ -494,7 +527,9 @@ func BenchmarkAssemble(b *testing.B) {
 	}{
 		{"plain30KB", made(200, fields("Content-Type", "text/html; charset=utf-8"), html)},
 		{"gzip30KB", made(200, fields("Content-Encoding", "gzip", "Content-Type", "text/html; charset=utf-8"), string(gzipped(html)))},
-		{"image30KB", made(200, fields("Content-Type", "image/png"), html)},
+		{"br30KB", made(200, fields("Content-Encoding", "br", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "br", html)))},
+		{"zstd30KB", made(200, fields("Content-Encoding", "zstd", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "zstd", html)))},
+		{"image30KB", made(200, fields("Content-Type", "image/png"), "\x89PNG"+html)},
 		{"notfound", made(404, fields("Content-Type", "text/html"), html[:500])},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

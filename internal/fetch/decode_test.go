@@ -108,7 +108,7 @@ func TestDecodeWindows(t *testing.T) {
 	text := strings.Repeat("some text and more ", 1<<20) // more than a window of 8 MiB
 	frame := func(window int) []byte {
 		var b bytes.Buffer
-		w, err := zstd.NewWriter(&b, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
+		w, err := zstd.NewWriter(&b, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,15 +123,34 @@ func TestDecodeWindows(t *testing.T) {
 			t.Errorf("zstd window of %d: %d bytes", window, n)
 		}
 	}
+	text = text[:1<<20]
 	for bits, kept := range map[int]bool{10: true, 16: true, 17: true, 22: true, 23: false, 24: false} {
 		var b bytes.Buffer
-		w := brotli.NewWriterOptions(&b, brotli.WriterOptions{Quality: 5, LGWin: bits})
+		w := brotli.NewWriterOptions(&b, brotli.WriterOptions{Quality: 1, LGWin: bits})
 		io.WriteString(w, text)
 		w.Close()
 		d.open(b.Bytes(), "br")
 		if got := d.upTo(len(text)); string(got) != text || (d.brotli != nil) != kept {
 			t.Errorf("brotli window of %d bits: %d bytes, reader kept %v", bits, len(got), d.brotli != nil)
 		}
+	}
+}
+
+// TestDecodeLongBrotli has more than is worth decoding: what is within the bound comes out.
+func TestDecodeLongBrotli(t *testing.T) {
+	noise := make([]byte, maxBrotli+1<<20)
+	for i, n := 0, uint32(1); i < len(noise); i++ {
+		n = n*1664525 + 1013904223
+		noise[i] = byte(n >> 24)
+	}
+	var b bytes.Buffer
+	w := brotli.NewWriterLevel(&b, 0)
+	w.Write(noise)
+	w.Close()
+	var d decoder
+	d.open(b.Bytes(), "br")
+	if got := d.upTo(len(noise)); !bytes.HasPrefix(noise, got) || len(got) < maxBrotli/2 || len(got) > maxBrotli {
+		t.Errorf("%d bytes of %d", len(got), len(noise))
 	}
 }
 
@@ -166,6 +185,49 @@ func TestPacked(t *testing.T) {
 			t.Errorf("packed(%q, %q) = %v", tt.body, tt.coding, got)
 		}
 	}
+}
+
+// TestAssemblePacked looks for bodies within the stored bytes.
+func TestAssemblePacked(t *testing.T) {
+	for _, tt := range []struct {
+		coding, body string
+		want         bool
+	}{
+		{"", formerBody, false},
+		{"gzip", formerBody, false},
+		{"gzip", string(gzipped(formerBody)), true},
+		{"br", string(encode(t, "br", formerBody)), true},
+		{"", "\x89PNG\r\n\x1a\n and so on and so on and so on", true},
+	} {
+		out := Assemble(testScratch(), ask(t, "http://example.org/"), made(200, fields("Content-Encoding", tt.coding), tt.body))
+		if got := bytes.Contains(out.Record[out.ResponseAt:], []byte(tt.body)); got != tt.want {
+			t.Errorf("%q %q: stored as received %v", tt.coding, tt.body, got)
+		}
+		if _, response := records(t, out); payload(t, response) != tt.body {
+			t.Errorf("%q %q: read back\n%s", tt.coding, tt.body, response)
+		}
+	}
+}
+
+// FuzzDecode gives any body in any coding, to one decoder that goes on and to a fresh one.
+func FuzzDecode(f *testing.F) {
+	for i, coding := range codings {
+		f.Add(byte(i), encode(f, coding, formerBody), uint16(100))
+	}
+	f.Add(byte(2), []byte("\x0d\x00\x80"), uint16(1))
+	var used decoder
+	f.Fuzz(func(t *testing.T, which byte, body []byte, step uint16) {
+		coding := codings[int(which)%len(codings)]
+		const limit = 1 << 20
+		used.open(body, coding)
+		first := bytes.Clone(used.upTo(int(step)))
+		all := used.upTo(limit)
+		var fresh decoder
+		fresh.open(body, coding)
+		if want := fresh.upTo(limit); !bytes.Equal(all, want) || !bytes.Equal(first, want[:min(len(want), int(step))]) || len(all) > limit {
+			t.Errorf("%q: %d bytes, then %d; at once %d", coding, len(first), len(all), len(want))
+		}
+	})
 }
 
 func BenchmarkDecode(b *testing.B) {

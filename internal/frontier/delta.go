@@ -138,7 +138,7 @@ func (f *Frontier) Summaries() []blobschema.SlotSummary {
 	out := make([]blobschema.SlotSummary, 0, len(f.slots))
 	for _, id := range f.sortedSlots() {
 		s := f.slots[id]
-		sum := blobschema.SlotSummary{Slot: id, Known: s.known, Pending: s.npending, Unexamined: s.unexamined, Due: s.due}
+		sum := blobschema.SlotSummary{Slot: id, Known: s.known, Pending: s.npending, Unexamined: s.unexamined, Due: s.due, Urgent: uint32(s.urgent)}
 		if s.loaded {
 			sum.Known = uint32(s.resident())
 			sum.Pending = uint32(s.npend)

@@ -99,15 +99,15 @@ func exempt(q *blobschema.Queued) bool {
 
 // domainCapped reports whether a URL is too much for its unit's registrable domain. A
 // placed one has passed where its name is.
-func (f *Frontier) domainCapped(host string, q *blobschema.Queued) bool {
+func (f *Frontier) domainCapped(u *unit, q *blobschema.Queued) bool {
 	if f.cfg.MaxDomainURLs <= 0 && len(f.domainsFull) == 0 || exempt(q) || q.Flags&blobschema.FlagPlaced != 0 {
 		return false
 	}
 	name := ""
-	if u := f.units[host]; u != nil {
+	if u != nil {
 		name = u.domain.name
 	} else {
-		name = weburl.Host(host).RegistrableDomain()
+		name = weburl.Host(q.Host).RegistrableDomain()
 	}
 	return f.domainsFull[name] || f.cfg.MaxDomainURLs > 0 && f.sizes[name] >= f.cfg.MaxDomainURLs
 }
@@ -119,7 +119,7 @@ func (f *Frontier) siteCapped(st *site, q *blobschema.Queued) bool {
 
 // leaveOut deals with a URL that is over a cap; st is nil if its domain is full. What is in
 // a run already cannot be forgotten: it is refused, so that it stays known (I7).
-func (f *Frontier) leaveOut(st *site, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+func (f *Frontier) leaveOut(s *slot, st *site, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
 	f.counts.Capped++
 	if st != nil {
 		st.capped++
@@ -128,7 +128,6 @@ func (f *Frontier) leaveOut(st *site, u weburl.URL, fp uint64, q *blobschema.Que
 	}
 	if from != fromOutside {
 		if st == nil {
-			s := f.slotOf(q.Host)
 			st = f.site(f.unit(s, q.Host), u)
 		}
 		f.counts.Known++
@@ -137,7 +136,7 @@ func (f *Frontier) leaveOut(st *site, u weburl.URL, fp uint64, q *blobschema.Que
 			URL: u, Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts,
 			Outcome: blobschema.OutcomeScope, Detail: "over the cap on URLs of one host or domain",
 		})
-		f.addSettled(st, fp, q.Generation, blobschema.Refused)
+		f.addSettled(st, fp, q.Generation, blobschema.Refused, q.Former)
 	}
 	return Capped
 }

@@ -71,7 +71,7 @@ type Frontier struct {
 type Counts struct {
 	Known      int64 // URLs, as far as examined
 	Pending    int64 // of them not settled
-	Urgent     int64 // of them asked for on purpose, as far as loaded by this frontier
+	Urgent     int64 // of them asked for on purpose
 	Unexamined int64 // appended to unloaded slots, perhaps known
 	Hosts      int64 // units in loaded slots
 	Asked      int64 // requests under way
@@ -113,11 +113,12 @@ const (
 // settles the generation that it was made for, and the higher one is pending after it.
 func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
 	q.Flags &^= blobschema.FlagAgain
-	s := f.slotOf(q.Host)
+	un := f.units[q.Host]
+	s := f.slotOf(un, q.Host)
 	if s.loaded {
-		return f.add(now, s, u, fp, &q, fromOutside)
+		return f.add(now, s, un, u, fp, &q, fromOutside)
 	}
-	if f.domainCapped(q.Host, &q) {
+	if f.domainCapped(nil, &q) {
 		f.counts.Capped++
 		return Capped
 	}
@@ -137,14 +138,17 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 // that this is part of: its repeats do nothing for 15 days. 0 is a request that is never
 // repeated.
 func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued, request uint64) Added {
-	s := f.slotOf(q.Host)
+	un := f.units[q.Host]
+	s := f.slotOf(un, q.Host)
 	if !s.loaded {
 		return Deferred
 	}
 	s.want = false
 	q.Rank, q.Generation, q.Flags = 0, 0, q.Flags&^blobschema.FlagAgain
-	if request != 0 && !f.firstAsk(f.unit(s, q.Host), request, fp, now) {
-		return Known
+	if request != 0 {
+		if un = f.unit(s, q.Host); !f.firstAsk(un, request, fp, now) {
+			return Known
+		}
 	}
 	switch i, k := s.find(fp); k {
 	case inMarks:
@@ -156,7 +160,7 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		}
 		q.Generation, q.Depth, q.Attempts = it.gen, it.depth, it.attempts
 	}
-	return f.add(now, s, u, fp, &q, fromOutside)
+	return f.add(now, s, un, u, fp, &q, fromOutside)
 }
 
 // source says where an entry comes from.
@@ -169,21 +173,32 @@ const (
 	appended           // what was appended to the slot, and may be in no run
 )
 
-// add is Add for a loaded slot.
-func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+// add is Add for a loaded slot. un is the URL's unit, nil if there is none yet.
+func (f *Frontier) add(now time.Time, s *slot, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
 	place, k := s.find(fp)
 	switch {
 	case k == inMarks && q.Generation <= s.marks[place].gen:
 		return Known
 	case k == inItems:
 		return f.rejoin(now, s, place, q, from != fromState)
-	case k == absent && from != fromState && f.domainCapped(q.Host, q):
-		return f.leaveOut(nil, u, fp, q, from)
+	case k == absent && from != fromState && f.domainCapped(un, q):
+		return f.leaveOut(s, nil, u, fp, q, from)
 	}
-	un := f.unit(s, q.Host)
+	if un == nil {
+		un = f.unit(s, q.Host)
+	}
+	settler := un
+	if un.pinned() {
+		if near := f.near(un); near != nil {
+			un = near
+			placed := *q
+			placed.Flags |= blobschema.FlagPlaced
+			q = &placed
+		}
+	}
 	st := f.site(un, u)
 	if k == absent && from != fromState && (f.siteCapped(st, q) || len(s.text) > maxText) {
-		return f.leaveOut(st, u, fp, q, from)
+		return f.leaveOut(s, st, u, fp, q, from)
 	}
 	if un.pinned() {
 		f.forward(un, st, u, fp, q)
@@ -191,7 +206,10 @@ func (f *Frontier) add(now time.Time, s *slot, u weburl.URL, fp uint64, q *blobs
 	}
 	i := f.insert(now, st, u, fp, q)
 	if k == inMarks {
-		f.unsettle(st, place, i)
+		if st.settled > 0 { // else it was refused before its name was pinned to what is near
+			settler = un
+		}
+		f.unsettle(f.site(settler, u), place, i)
 	} else {
 		f.counts.Known++
 		f.resident++
@@ -231,9 +249,7 @@ func (f *Frontier) unsettle(st *site, place, i uint32) {
 	s := st.unit.slot
 	origin := s.marks[place].origin()
 	s.dropMark(place)
-	st.settled--
-	st.unit.settled--
-	f.touchSite(st)
+	f.countSettled(st, -1)
 	s.setRare(i, func(r *rare) {
 		if origin.Compare(r.former) > 0 {
 			r.former = origin
@@ -366,7 +382,7 @@ func (f *Frontier) settle(s *slot, i uint32, state blobschema.State) {
 	f.counts.Pending--
 	st.pending--
 	st.unit.pending--
-	f.addSettled(st, it.fp, it.gen, state)
+	f.addSettled(st, it.fp, it.gen, state, s.rareOf(i).former)
 	s.dropItem(i)
 	if it.bits&isAsked != 0 {
 		delete(s.wishes, i)
@@ -374,19 +390,26 @@ func (f *Frontier) settle(s *slot, i uint32, state blobschema.State) {
 }
 
 // addSettled notes a settled URL. Its origin is known when the commit that holds it is
-// begun.
-func (f *Frontier) addSettled(st *site, fp uint64, gen uint32, state blobschema.State) {
+// begun; until then its former one must do.
+func (f *Frontier) addSettled(st *site, fp uint64, gen uint32, state blobschema.State, former blobschema.Origin) {
 	s := st.unit.slot
-	s.addMark(mark{fp: fp, gen: gen, state: state})
-	st.settled++
-	st.unit.settled++
-	f.touchSite(st)
+	s.addMark(newMark(&blobschema.Seen{Fingerprint: fp, Generation: gen, State: state, Origin: former}))
+	f.countSettled(st, 1)
 	f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: fp, Generation: gen, State: state})
 }
 
-// slotOf returns the slot of a unit.
-func (f *Frontier) slotOf(host string) *slot {
-	if u := f.units[host]; u != nil {
+func (f *Frontier) countSettled(st *site, n int) {
+	if n < 0 && (st.settled == 0 || st.unit.settled == 0) {
+		return // its stored state is not true
+	}
+	st.settled += uint64(n)
+	st.unit.settled += uint64(n)
+	f.touchSite(st)
+}
+
+// slotOf returns the slot of a unit, which is nil if it is not in memory.
+func (f *Frontier) slotOf(u *unit, host string) *slot {
+	if u != nil {
 		return u.slot
 	}
 	return f.slot(f.cfg.Hash.Slot(host))

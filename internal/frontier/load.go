@@ -17,8 +17,9 @@ import (
 func (f *Frontier) Restore(slots []blobschema.SlotSummary) {
 	for _, sum := range slots {
 		f.slots[sum.Slot] = &slot{
-			id: sum.Slot, known: sum.Known, npending: sum.Pending, unexamined: sum.Unexamined, due: sum.Due,
+			id: sum.Slot, known: sum.Known, npending: sum.Pending, unexamined: sum.Unexamined, due: sum.Due, urgent: int(sum.Urgent),
 		}
+		f.counts.Urgent += int64(sum.Urgent)
 		f.unloaded++
 		f.counts.Known += int64(sum.Known)
 		f.counts.Pending += int64(sum.Pending)
@@ -41,8 +42,11 @@ func (f *Frontier) Want(id partition.Slot) {
 	}
 }
 
-// Wanted returns the unloaded slots that should be loaded now, those of Want first, then
-// the one due first, as far as the memory bound has room for them. It marks them as
+// pressing reports whether an unloaded slot that is due goes before others.
+func (s *slot) pressing() bool { return s.want || s.urgent > 0 }
+
+// Wanted returns the unloaded slots that should be loaded now: those of Want and those
+// with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
 // loading: each must be given to Load.
 func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 	if f.unloaded == 0 {
@@ -58,8 +62,8 @@ func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 		}
 	}
 	slices.SortFunc(due, func(a, b *slot) int {
-		if a.want != b.want {
-			if a.want {
+		if x, y := a.pressing(), b.pressing(); x != y {
+			if x {
 				return -1
 			}
 			return 1
@@ -72,7 +76,7 @@ func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 		size := int(s.known + s.unexamined)
 		// A slot larger than the bound is loaded alone: when nothing else runs, or when
 		// somebody waits for it.
-		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !s.want) {
+		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !s.pressing()) {
 			break
 		}
 		room -= size
@@ -148,14 +152,20 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 	if old.unexamined > 0 {
 		from = unexamined
 	}
+	var un *unit
 	for i := range run.Queued {
-		if err := f.loadQueued(now, s, &run.Queued[i], from); err != nil {
+		q := &run.Queued[i]
+		if un == nil || un.key != q.Host { // they come unit by unit
+			un = f.unit(s, q.Host)
+		}
+		if err := f.loadQueued(now, s, un, q, from); err != nil {
 			return err
 		}
 	}
+	f.recount(s)
 	for _, list := range [][]blobschema.Queued{old.taken, old.fresh} {
 		for i := range list {
-			if err := f.loadQueued(now, s, &list[i], appended); err != nil {
+			if err := f.loadQueued(now, s, nil, &list[i], appended); err != nil {
 				return err
 			}
 		}
@@ -163,12 +173,30 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 	return nil
 }
 
-func (f *Frontier) loadQueued(now time.Time, s *slot, q *blobschema.Queued, from source) error {
+// recount makes up for URLs that were settled when a higher generation of them was
+// appended: the join has dropped what settled them, and no site knows.
+func (f *Frontier) recount(s *slot) {
+	excess := -len(s.marks)
+	for _, u := range s.units {
+		excess += int(u.settled)
+	}
+	for i := range s.items {
+		if excess <= 0 {
+			return
+		}
+		if st := s.lanes[s.items[i].lane].site; s.items[i].gen > 0 && st.settled > 0 {
+			f.countSettled(st, -1)
+			excess--
+		}
+	}
+}
+
+func (f *Frontier) loadQueued(now time.Time, s *slot, un *unit, q *blobschema.Queued, from source) error {
 	u, ok := weburl.Canonical(q.URL)
 	if !ok {
 		return fmt.Errorf("%q is not a canonical URL", q.URL)
 	}
-	f.add(now, s, u, f.cfg.Hash.Fingerprint(q.URL), q, from)
+	f.add(now, s, un, u, f.cfg.Hash.Fingerprint(q.URL), q, from)
 	return nil
 }
 
@@ -179,17 +207,30 @@ func (f *Frontier) loadState(now time.Time, s *slot, hs *blobschema.HostState) e
 	if name != "" {
 		st := f.namedSite(u, name)
 		st.version = hs.Version
-		return st.decode(hs.Data)
+		if err := st.decode(hs.Data); err != nil {
+			return err
+		}
+		f.rest(st)
+		return nil
 	}
 	u.version = hs.Version
 	if err := u.decode(hs.Data); err != nil {
 		return err
 	}
 	u.pace.Clamp(now)
-	if !f.floor.IsZero() {
-		u.pace.Floor(f.floor, max(f.delay(&u.own.lanes[0]), f.delay(&u.own.lanes[1])))
-	}
+	f.rest(&u.own)
 	return nil
+}
+
+// rest keeps the unit of a site from being asked for the site's pace after a takeover:
+// the site may be what the step before asked last.
+func (f *Frontier) rest(st *site) {
+	if f.floor.IsZero() {
+		return
+	}
+	for i := range st.lanes {
+		st.unit.pace.Floor(f.floor, f.delay(&st.lanes[i]))
+	}
 }
 
 // countNews spreads the URLs that a slot turned out to have more than was known over the

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -31,9 +34,40 @@ type process struct {
 	under *commit // a commit under way
 	next  commit  // what the one after it will hold
 
-	settled map[string]string // URL to outcome, as committed
+	settled map[string]string // URL, and generation if not 0, to outcome, as committed
 	unloads int
 	deltas  uint64
+	ops     int // things that happened
+
+	unitOf  func(weburl.URL) string // nil: the authority
+	todo    []asking                // requests from outside that were not made yet
+	heard   map[string]int          // URL to when it was last asked for on purpose
+	visible map[string][]record     // URL to its page records, as committed
+	pinned  map[string]string       // name to its address, as committed
+	seqs    map[uint32]bool         // of commits
+	capped  int64                   // as counted by former processes
+}
+
+// asking is a request from outside for one URL.
+type asking struct {
+	url     string
+	request uint64
+}
+
+// record is a page record.
+type record struct {
+	url     string
+	gen     uint32
+	outcome blobschema.Outcome
+	began   int // when its request, or its refusal, did
+	seq     uint32
+}
+
+func (r record) key() string {
+	if r.gen == 0 {
+		return r.url
+	}
+	return fmt.Sprintf("%s#%d", r.url, r.gen)
 }
 
 func (p *process) seq() uint64 {
@@ -44,6 +78,7 @@ func (p *process) seq() uint64 {
 type flight struct {
 	task    Task
 	started time.Time
+	began   int
 }
 
 // loading is a slot on its way into memory, with the runs that were named when its
@@ -55,19 +90,68 @@ type loading struct {
 
 type commit struct {
 	run     *blobschema.Run
+	seq     uint32
 	slots   []blobschema.SlotSummary
 	added   []blobschema.Queued // to be told of again if this is lost, as mail would be
-	settled []string            // URL and outcome
+	asked   []asking            // likewise
+	settled []record
+	placed  []Placement
 }
 
 func newProcess(t testing.TB, cfg Config) *process {
-	return &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}}
+	return &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}, heard: map[string]int{},
+		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}}
 }
 
 func (p *process) add(q blobschema.Queued) {
 	p.t.Helper()
 	p.next.added = append(p.next.added, q)
+	if p.unitOf != nil && q.Host == "" {
+		q.Host = p.unitOf(mustParse(p.t, q.URL))
+	}
 	p.queue(q.URL, q)
+	p.placements()
+}
+
+// ask makes the requests from outside whose slots are loaded, and wants the others.
+func (p *process) ask() {
+	p.t.Helper()
+	todo := p.todo
+	p.todo = nil
+	for _, a := range todo {
+		u := mustParse(p.t, a.url)
+		unit := string(u.Host())
+		if p.unitOf != nil {
+			unit = p.unitOf(u)
+		}
+		slot := p.hash.Slot(unit)
+		if !p.f.Loaded(slot) {
+			p.f.Want(slot)
+			p.todo = append(p.todo, a)
+			continue
+		}
+		p.ops++
+		switch got := p.f.Again(p.now, u, p.hash.Fingerprint(a.url), blobschema.Queued{Host: unit}, a.request); got {
+		case Fresh, Lowered:
+			p.heard[a.url] = p.ops
+		case Known:
+		default:
+			p.t.Fatalf("%s was asked for again: %d", a.url, got)
+		}
+		p.next.asked = append(p.next.asked, a)
+		p.placements()
+	}
+}
+
+// placements takes what was sent on to its address, in this very frontier.
+func (p *process) placements() {
+	for _, x := range p.f.Placements() {
+		p.next.placed = append(p.next.placed, x)
+		if x.Rank == 0 { // what was wished for the name is to be had from the address
+			p.heard[x.URL.String()] = p.ops
+		}
+		p.f.Add(p.now, x.URL, x.Fingerprint, x.Queued)
+	}
 }
 
 // start makes the next request, some time after the frontier was asked for it.
@@ -78,19 +162,47 @@ func (p *process) start(late time.Duration) bool {
 	if !ok {
 		return false
 	}
-	fl := flight{task: task, started: p.now.Add(late)}
+	p.ops++
+	fl := flight{task: task, started: p.now.Add(late), began: p.ops}
+	p.checkFormer(task)
 	for _, other := range p.flights {
 		if other.task.Host() == task.Host() {
 			p.t.Fatalf("%s and %s at once", other.task.Request.URL, task.Request.URL)
 		}
 	}
 	host := task.Host()
+	if task.Request.Resolve {
+		p.flights = append(p.flights, fl)
+		return true
+	}
 	if last, ok := p.asked[host]; ok && !last.task.Request.Robots && fl.started.Sub(last.started) < p.cfg.Delay {
 		p.t.Fatalf("%s was asked for %s %v after %s", host, task.Request.URL, fl.started.Sub(last.started), last.task.Request.URL)
 	}
 	p.asked[host] = fl
 	p.flights = append(p.flights, fl)
 	return true
+}
+
+// checkFormer: a task knows the last page record that is visible, or about to be.
+func (p *process) checkFormer(task Task) {
+	p.t.Helper()
+	former, url := task.Former(), task.Request.URL.String()
+	if former != (blobschema.Origin{}) && !p.seqs[former.Seq] && (p.under == nil || p.under.seq != former.Seq) {
+		p.t.Fatalf("the former of %s is in commit %d, which there is not", url, former.Seq)
+	}
+	if task.Request.Robots || task.Request.Resolve {
+		return
+	}
+	for _, r := range p.visible[url] {
+		if r.gen >= task.Request.Generation {
+			p.t.Fatalf("%s is asked for in generation %d after %d", url, task.Request.Generation, r.gen)
+		}
+		// What is sent on to an address may meet its former answer in the runs only, whose join
+		// does not keep where that is.
+		if former.Seq < r.seq && (former.Seq > 0 || !p.cfg.Resolve) {
+			p.t.Fatalf("the former of %s in generation %d is in %d, though there is %+v", url, task.Request.Generation, former.Seq, r)
+		}
+	}
 }
 
 // finish ends the i-th request. What comes of it depends on the URL and the number of
@@ -105,6 +217,9 @@ func (p *process) finish(i int) {
 	req := fl.task.Request
 	a := answer{}
 	switch url := req.URL.String(); {
+	case req.Resolve && strings.Contains(url, "//h9"):
+		a.outcome = blobschema.OutcomeDNS
+	case req.Resolve:
 	case req.Robots:
 		a.body = "User-agent: *\nDisallow: /robots-says-no\n"
 	case strings.Contains(url, "/never"):
@@ -113,15 +228,20 @@ func (p *process) finish(i int) {
 		a.status = 500
 	}
 	o := a.reply(fl.task, fl.started, p.now.Sub(fl.started))
-	if p.f.Done(p.now, fl.task, o) == Final && !req.Robots {
-		p.next.settled = append(p.next.settled, req.URL.String()+" "+o.Page.Outcome.String())
+	if req.Resolve && a.outcome == 0 { // other ones each time
+		o.Addr = netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + p.ops%3)})
+	}
+	if p.f.Done(p.now, fl.task, o) == Final && !req.Robots && !req.Resolve {
+		p.next.settled = append(p.next.settled, record{url: req.URL.String(), gen: req.Generation, outcome: o.Page.Outcome, began: fl.began})
 	}
 	p.refusals()
+	p.placements()
 }
 
 func (p *process) refusals() {
+	p.ops++
 	for _, x := range p.f.Refusals() {
-		p.next.settled = append(p.next.settled, x.URL.String()+" "+x.Outcome.String())
+		p.next.settled = append(p.next.settled, record{url: x.URL.String(), gen: x.Generation, outcome: x.Outcome, began: p.ops})
 	}
 }
 
@@ -132,7 +252,8 @@ func (p *process) beginCommit() {
 	}
 	c := p.next
 	p.next = commit{}
-	c.run, _ = p.f.Delta(p.seq())
+	c.seq = uint32(p.seq())
+	c.run, _ = p.f.Delta(uint64(c.seq))
 	c.slots = p.f.Summaries()
 	if err := c.run.Check(); err != nil {
 		p.t.Fatal(err)
@@ -151,12 +272,21 @@ func (p *process) endCommit() {
 	if len(p.runs) > 6 {
 		p.runs = []*blobschema.Run{blobschema.MergeRuns(p.hash, p.runs)}
 	}
-	for _, s := range c.settled {
-		url, outcome, _ := strings.Cut(s, " ")
-		if old, ok := p.settled[url]; ok {
-			p.t.Fatalf("%s came to %s after it came to %s", url, outcome, old)
+	p.seqs[c.seq] = true
+	for _, r := range c.settled {
+		r.seq = c.seq
+		if old, ok := p.settled[r.key()]; ok {
+			p.t.Fatalf("%s came to %s after it came to %s", r.key(), r.outcome, old)
 		}
-		p.settled[url] = outcome
+		p.settled[r.key()] = r.outcome.String()
+		p.visible[r.url] = append(p.visible[r.url], r)
+	}
+	for _, x := range c.placed {
+		name := string(x.URL.Host())
+		if old, ok := p.pinned[name]; ok && old != x.Host {
+			p.t.Fatalf("%s was sent on to %s, its name to %s", x.URL, x.Host, old)
+		}
+		p.pinned[name] = x.Host
 	}
 	p.f.Committed()
 }
@@ -176,6 +306,9 @@ func (p *process) load(i int) {
 	if err := p.f.Load(p.now, l.slot, p.restricted(l)); err != nil {
 		p.t.Fatal(err)
 	}
+	p.refusals()
+	p.placements()
+	p.ask()
 }
 
 // restricted is the join of the runs, of one slot only.
@@ -214,11 +347,16 @@ func (p *process) restart(crashed bool) {
 		p.beginCommit()
 		p.endCommit()
 	}
+	p.capped += p.f.Counts().Capped
 	var lost []blobschema.Queued
 	if p.under != nil {
 		lost = p.under.added
 	}
 	lost = append(lost, p.next.added...)
+	if p.under != nil {
+		p.todo = append(p.todo, p.under.asked...)
+	}
+	p.todo = append(p.todo, p.next.asked...)
 	p.flights, p.loads, p.under, p.next = nil, nil, nil, commit{}
 	p.f = New(p.f.cfg)
 	if crashed {
@@ -252,11 +390,12 @@ func (p *process) drain() {
 		p.beginCommit()
 		p.endCommit()
 		p.check()
+		p.ask()
 		p.want()
 		for len(p.loads) > 0 {
 			p.load(0)
 		}
-		if n := p.f.Counts(); n.Pending+n.Unexamined == 0 && !p.f.Dirty() {
+		if n := p.f.Counts(); n.Pending+n.Unexamined == 0 && !p.f.Dirty() && len(p.todo) == 0 {
 			return
 		}
 		p.now = p.now.Add(500 * time.Millisecond)
@@ -341,6 +480,7 @@ func someWeights(rng *rand.Rand) weights {
 // act does one thing, drawn by lot.
 func (p *process) act(rng *rand.Rand, w weights) {
 	p.t.Helper()
+	p.ops++
 	n := rng.IntN(w.start + w.finish + w.begin + w.end + w.want + w.load + w.wait + w.stop + w.crash)
 	drawn := func(weight int) bool {
 		n -= weight
@@ -371,6 +511,107 @@ func (p *process) act(rng *rand.Rand, w weights) {
 		p.restart(false)
 	case drawn(w.crash):
 		p.restart(true)
+	}
+}
+
+// TestWorlds: whatever is found, asked for on purpose, capped, pinned, unloaded, stopped and
+// crashed: each URL is visible once per generation (I8); none is lost but what is over a
+// cap, which is counted (I7); what is asked for on purpose is asked for after that, and its
+// request knows where the former answer is; a name has one address.
+func TestWorlds(t *testing.T) {
+	byDomain := func(u weburl.URL) string { return u.Host().RegistrableDomain() }
+	for name, c := range map[string]struct {
+		cfg    Config
+		unitOf func(weburl.URL) string
+	}{
+		"hosts":          {},
+		"bounded":        {cfg: Config{MaxResident: 30}},
+		"domains":        {cfg: Config{MaxResident: 40}, unitOf: byDomain},
+		"capability":     {cfg: Config{MaxResident: 40, Policy: Capability{}}, unitOf: byDomain},
+		"addresses":      {cfg: Config{Resolve: true}},
+		"addresses, too": {cfg: Config{Resolve: true, MaxResident: 30}},
+		"caps":           {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12}},
+		"caps, too":      {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxResident: 30}, unitOf: byDomain},
+	} {
+		c.cfg.Delay, c.cfg.Retry = time.Second, polite.Retry{Wait: time.Second, Backoff: time.Second}
+		for seed := range uint64(12) {
+			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
+				p := newProcess(t, c.cfg)
+				p.unitOf = c.unitOf
+				world(t, p, rand.New(rand.NewPCG(seed, 11)))
+			})
+		}
+	}
+}
+
+func world(t *testing.T, p *process, rng *rand.Rand) {
+	added := map[string]bool{}
+	w := someWeights(rng)
+	draw := func() blobschema.Queued {
+		q := someURL(rng)
+		q.URL = strings.Replace(q.URL, ".example", []string{".a.example", ".b.example", ".example"}[rng.IntN(3)], 1)
+		return q
+	}
+	asks := rng.IntN(20)
+	for i := range 500 {
+		if rng.IntN(100) < w.add {
+			q := draw()
+			added[q.URL] = true
+			p.add(q)
+		}
+		if rng.IntN(100) < asks {
+			q := draw()
+			if known := slices.Sorted(maps.Keys(p.visible)); len(known) > 0 && rng.IntN(3) > 0 {
+				q.URL = known[rng.IntN(len(known))] // one that is settled
+			}
+			added[q.URL] = true
+			p.todo = append(p.todo, asking{q.URL, 1 + uint64(rng.IntN(300))})
+			p.ask()
+		}
+		p.act(rng, w)
+		if i%5 == 0 {
+			p.check()
+		}
+	}
+	p.drain()
+	all := blobschema.MergeRuns(p.hash, p.runs)
+	final := map[uint64]blobschema.Seen{}
+	for _, e := range all.Seen {
+		if e.State != blobschema.Forwarded {
+			final[e.Fingerprint] = e
+		}
+	}
+	if len(all.Queued) > 0 {
+		t.Fatalf("%d URLs are pending in the runs", len(all.Queued))
+	}
+	capped := 0
+	for url := range added {
+		records := p.visible[url]
+		if len(records) == 0 {
+			capped++
+			if p.cfg.MaxHostURLs == 0 {
+				for _, e := range all.Seen {
+					if e.Fingerprint == p.hash.Fingerprint(url) {
+						t.Errorf("nothing came of %s: %+v", url, e)
+					}
+				}
+			}
+			continue
+		}
+		last := slices.MaxFunc(records, func(a, b record) int { return int(a.gen) - int(b.gen) })
+		if e := final[p.hash.Fingerprint(url)]; e.Generation != last.gen || e.Origin.Seq != last.seq {
+			t.Fatalf("%s is settled as %+v, its last record is %+v", url, e, last)
+		}
+		if heard, ok := p.heard[url]; ok && last.began <= heard {
+			t.Fatalf("%s was asked for on purpose at %d, its last record is %+v", url, heard, last)
+		}
+	}
+	caps := p.cfg.MaxHostURLs > 0
+	if capped > 0 && !caps || len(final) != len(p.visible) {
+		t.Fatalf("%d URLs are nowhere; %d are settled, %d have records", capped, len(final), len(p.visible))
+	}
+	if n := p.capped + p.f.Counts().Capped; n < int64(capped) || !caps && n > 0 {
+		t.Fatalf("%d URLs are left out, %d counted", capped, n)
 	}
 }
 
@@ -453,7 +694,7 @@ func TestPace(t *testing.T) {
 				continue
 			}
 			host := task.Host()
-			fl := flight{task, r.now.Add(time.Duration(rng.IntN(2)*rng.IntN(900)) * time.Millisecond)}
+			fl := flight{task: task, started: r.now.Add(time.Duration(rng.IntN(2)*rng.IntN(900)) * time.Millisecond)}
 			pace := max(configured, rules[host])
 			if last[host].task.Request.Robots && rules[host] < 0 {
 				pace = 0

@@ -19,7 +19,7 @@ type Placement struct {
 	blobschema.Queued
 }
 
-// Placements returns what was sent on since the last call: the URLs of names whose address
+// Placements returns what was sent on to another slot since the last call: the URLs of names whose address
 // became known, those that are found first, first. The commit that holds the next delta
 // must hold them too, for from that on they are settled here, as Forwarded.
 func (f *Frontier) Placements() []Placement {
@@ -30,6 +30,16 @@ func (f *Frontier) Placements() []Placement {
 
 // pinned reports whether a unit is a name whose address is known.
 func (u *unit) pinned() bool { return !u.placed && u.addr.IsValid() }
+
+// near returns the unit of a pinned name's address if that is in the same slot, else nil. A
+// slot has one entry for a URL, so what is near is not sent on: it changes its unit.
+func (f *Frontier) near(u *unit) *unit {
+	key := "[" + u.addr.String() + "]"
+	if f.cfg.Hash.Slot(key) != u.slot.id {
+		return nil
+	}
+	return f.unit(u.slot, key)
+}
 
 // resolveTask asks for the address of a name. Its URLs stay in their queues.
 func (f *Frontier) resolveTask(u *unit, l *lane, url weburl.URL) Task {
@@ -42,7 +52,7 @@ func (f *Frontier) resolveTask(u *unit, l *lane, url weburl.URL) Task {
 func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 	u := t.lane.site.unit
 	if o.Addr.IsValid() {
-		f.pin(u, o.Addr.Unmap().WithZone(""))
+		f.pin(u, o.Addr.Unmap().WithZone(""), now)
 		return Final
 	}
 	if o.Page.Outcome == blobschema.OutcomeAborted {
@@ -68,7 +78,7 @@ func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 }
 
 // pin gives a name its address for good, and sends on what waits for it.
-func (f *Frontier) pin(u *unit, addr netip.Addr) {
+func (f *Frontier) pin(u *unit, addr netip.Addr, now time.Time) {
 	u.addr, u.resolves, u.hold = addr, 0, time.Time{}
 	f.touchUnit(u)
 	s := u.slot
@@ -82,11 +92,32 @@ func (f *Frontier) pin(u *unit, addr netip.Addr) {
 		x, y := &s.items[a], &s.items[b]
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.seq, y.seq))
 	})
+	near := f.near(u)
 	for _, i := range items {
 		it := &s.items[i]
+		if near != nil {
+			f.move(s, i, near, now)
+			continue
+		}
 		f.sendOn(u, s.url(it), it.fp, &blobschema.Queued{Rank: it.rank, Generation: it.gen, Depth: it.depth, Flags: it.flags})
 		f.settle(s, i, blobschema.Forwarded)
 	}
+}
+
+// move gives an item that is in no queue to another unit of its slot.
+func (f *Frontier) move(s *slot, i uint32, to *unit, now time.Time) {
+	it := &s.items[i]
+	st := s.lanes[it.lane].site
+	st.pending--
+	st.unit.pending--
+	url := s.url(it)
+	st = f.site(to, url)
+	st.pending++
+	to.pending++
+	it.lane, it.flags = f.lane(st, url).number, it.flags|blobschema.FlagPlaced
+	f.touch(s, i)
+	to.add(i, now)
+	f.settleUnit(to, now)
 }
 
 // forward settles a URL of a name whose address is known.
@@ -102,7 +133,7 @@ func (f *Frontier) forward(u *unit, st *site, url weburl.URL, fp uint64, q *blob
 	f.counts.Known++
 	f.resident++
 	f.sizes.add(u.domain.name, 1)
-	f.addSettled(st, fp, q.Generation, blobschema.Forwarded)
+	f.addSettled(st, fp, q.Generation, blobschema.Forwarded, blobschema.Origin{})
 }
 
 // sendOn makes a placement.

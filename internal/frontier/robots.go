@@ -34,7 +34,7 @@ func (f *Frontier) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 	u.pace.Start(now, f.delay(l))
 	f.touchUnit(u)
 	return Task{
-		Request: page.Request{URL: target, Host: u.key, Addr: addr, Robots: true, Attempt: l.attempts},
+		Request: page.Request{URL: target, Host: u.key, Site: l.site.name, Addr: addr, Robots: true, Attempt: l.attempts},
 		lane:    l,
 	}, true
 }

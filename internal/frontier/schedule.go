@@ -21,6 +21,7 @@ type Task struct {
 	item    uint32
 	fp      uint64 // 0: not for an item
 	page    bool   // for an item
+	urgent  bool   // asked for on purpose
 }
 
 // IsZero reports whether t is no task.
@@ -34,6 +35,9 @@ func (t Task) Fingerprint() uint64 { return t.fp }
 
 // Former is where the page record of the URL's generation before is; zero for none.
 func (t Task) Former() blobschema.Origin { return t.former }
+
+// Urgent reports whether the task is for a URL that was asked for on purpose.
+func (t Task) Urgent() bool { return t.urgent }
 
 // Refusal is a URL that was settled without a request, or given up with its site.
 type Refusal struct {
@@ -122,7 +126,7 @@ func (f *Frontier) take(u *unit, now time.Time, urgentOnly bool) (Task, bool) {
 				URL: url, Host: u.key, Addr: u.addr, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
-			Flags: it.flags, former: s.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true,
+			Flags: it.flags, former: s.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0,
 		}, true
 	}
 	return Task{}, false
@@ -268,7 +272,7 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 	f.settle(s, t.item, state)
 	if wished {
 		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags}
-		f.add(now, s, t.Request.URL, t.fp, &q, fromOutside)
+		f.add(now, s, u, t.Request.URL, t.fp, &q, fromOutside)
 	}
 	return Final
 }

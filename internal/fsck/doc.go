@@ -9,25 +9,38 @@
 //
 // What it finds of each invariant:
 //
-//	I1  every stored URL canonicalises to itself
-//	I2  the slot stored with a host or URL is the host's
+//	I1  every stored URL canonicalises to itself, and so does every unit and site
+//	I2  the slot stored with a unit or URL is its unit's: its host, registrable domain or
+//	    address; a name has one address
 //	I3  a partition's state, pages and mail are of slots it owns; epochs never go back
 //	I4  each commit is where and what its name says, fences never go back, commits
 //	    follow one another without a gap, and nobody else names their WARC objects
-//	I5  no more mail is applied than was sent, and marks never shrink
+//	I5  no more mail is applied than was sent, requests included, and marks never shrink
 //	I6  every object that is named exists and reads back whole: checksums, order
-//	    of runs, digests of all WARC records, and page records that agree with them
-//	I7  every seed, every link followed and every URL in mail that was applied is
-//	    known to its owner, or is on its way to it; what is settled has a page
-//	    record that says how, and the other way round; no merge of runs lost
-//	    anything; all counts are right
+//	    of runs, digests of all WARC records, and page records that agree with them;
+//	    the original of every revisit is a response that an earlier page record, or one of
+//	    the same commit, is about
+//	I7  every seed, every link followed, every request and every URL in mail that was applied
+//	    is known to its owner, is on its way to it, or was left out for a cap; what is
+//	    settled has a page record that says how, in the commit that its origin names, and
+//	    the other way round; what was forwarded is known at an address; no merge of runs
+//	    lost anything; all counts are right
 //	I8  of each URL and generation there is one visible page record at most, and none
-//	    while it is pending
-//	I9  no two answers of a host are closer than the delay
+//	    while that is pending; no URL has two addresses
+//	I9  no two answers of a unit are closer than the delay
 //
 // I5 and I9 it can only refute: mail in queues is not looked at, and requests
 // that brought no answer leave no record. I10 compares crawls, which is the
 // simulation's to do. A violation of "limit" is about the page limit.
+//
+// Some things are not stored, so that less can be checked of them. A link that a cap
+// left out has neither URL nor reason: what is checked is that its slot, or partition, has
+// as many URLs as the cap allows, and that no more links are missing than the
+// partition counted. Which pages were asked for on purpose, and so do not count against
+// the limit, no record says: with requests or recrawls the total of pages is an upper
+// bound. In a crawl by IP the address of a name is known from mail, from pending URLs, and
+// from the WARC objects that are read; the pace of names whose address is not known
+// is checked name by name, and the slot of their pages not at all.
 //
 // Objects that nothing names are what crashed steps and merges left: they are
 // counted, and are no damage.

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -82,6 +84,13 @@ type Report struct {
 	InFlight   int64  `json:"in_flight"` // URLs in mail not applied yet, or held for it, repeats included
 	Links      int64  `json:"links"`     // followed
 
+	Generations int64 `json:"generations"`  // page records of a generation above 0
+	Revisits    int64 `json:"revisits"`     // page records whose payload is an earlier one's
+	OutOfScope  int64 `json:"out_of_scope"` // page records of URLs that were asked for although out of scope, or left out late for a cap
+	Requests    int64 `json:"requests"`     // mails that were made of requests from outside
+	Forwarded   int64 `json:"forwarded"`    // URLs whose name's slot sent them on to that of its address; not in URLs
+	Capped      int64 `json:"capped"`       // links that were left out for a cap on known URLs
+
 	Violations []Violation `json:"violations"` // the first of each invariant
 	Found      int         `json:"found"`      // violations, also those not kept
 }
@@ -99,7 +108,10 @@ func Check(ctx context.Context, s Store, opt Options) (Report, error) {
 	if opt.MaxViolations <= 0 {
 		opt.MaxViolations = 100
 	}
-	c := &checker{ctx: ctx, store: s, opt: opt, listed: map[string]bool{}, named: map[string]string{}, kept: map[string]int{}, said: map[Violation]bool{}}
+	c := &checker{
+		ctx: ctx, store: s, opt: opt, listed: map[string]bool{}, named: map[string]string{}, kept: map[string]int{}, said: map[Violation]bool{},
+		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{},
+	}
 	if err := c.check(); err != nil {
 		return c.report, fmt.Errorf("check crawl: %w", err)
 	}
@@ -126,19 +138,35 @@ type checker struct {
 	parts  []*part         // by ID
 	listed map[string]bool // all objects of the crawl
 	named  map[string]string
-	seeds  []seed
-	asked  []asked         // for I9
-	hops   map[uint64]bool // what a robots.txt redirected to
+	given  []string              // objects of seeds and requests
+	seeds  []seed                // what is in them
+	asked  []asked               // for I9
+	hops   map[uint64]bool       // what a robots.txt redirected to
+	pins   map[uint64]netip.Addr // of names, by hash, in a crawl by IP
+
+	requests      blobschema.Requests
+	numbered      map[partition.ID]uint64 // requests at a time before that of the heads
+	domainsCapped bool                    // some domain has reached its cap
+	onPurpose     bool                    // something may have been asked for on purpose
 }
 
 // part is what is kept of a partition from one phase to the next.
 type part struct {
-	id      partition.ID
-	head    blobschema.Head
-	man     *blobschema.Manifest // that the head names; nil before the first commit
-	broken  bool                 // a commit or run cannot be read: known is not whole
-	known   []uint64             // fingerprints of all known URLs, sorted
-	flights []uint64             // of URLs on their way to this partition, sorted
+	id     partition.ID
+	head   blobschema.Head
+	man    *blobschema.Manifest // that the head names; nil before the first commit
+	broken bool                 // a commit or run cannot be read: known is not whole
+
+	// Fingerprints, sorted.
+	known     []uint64 // of all known URLs but those that were forwarded
+	forwarded []uint64
+	outside   []uint64 // of URLs that have a page record for being out of scope
+	flights   []uint64 // of URLs on their way to this partition
+	leftOut   []uint64 // of URLs that a cap explains, see leaveOut
+
+	pages  int64 // with OutcomeOK
+	again  bool  // there are page records of a generation above 0
+	claims []claim
 }
 
 func (c *checker) check() error {
@@ -151,6 +179,9 @@ func (c *checker) check() error {
 	if err := c.readSeeds(); err != nil {
 		return err
 	}
+	if err := c.readRequests(); err != nil {
+		return err
+	}
 	for i, p := range c.parts {
 		c.progress("state", i)
 		if err := c.checkPartition(p); err != nil {
@@ -161,13 +192,16 @@ func (c *checker) check() error {
 		slices.Sort(p.flights)
 		c.report.InFlight += int64(len(p.flights))
 	}
+	c.checkPages()
 	c.checkSeeds()
+	c.checkForwarded()
 	for i, p := range c.parts {
 		c.progress("links", i)
 		if err := c.checkReferences(p); err != nil {
 			return err
 		}
 	}
+	c.checkLeftOut()
 	c.checkPace()
 	if err := c.checkGrants(); err != nil {
 		return err
@@ -266,7 +300,10 @@ func (c *checker) open() error {
 		c.violate("I6", key, "%v", err)
 		return errUnusable
 	}
-	if err := c.heads(); err != nil {
+	if err := c.openRequests(c.heads); err != nil {
+		return err
+	}
+	if err := c.openWish(); err != nil {
 		return err
 	}
 	// Seeds are added to the record before their mail is sent, so this one has all
@@ -306,8 +343,12 @@ func (c *checker) frozen() (err error) {
 	if c.pmap, err = partition.NewMap(c.crawl.Slots, c.crawl.Partitions); err != nil {
 		return err
 	}
+	switch by := c.crawl.Settings.PartitionBy; by {
+	case "", blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP:
+	default:
+		return fmt.Errorf("the crawl is partitioned by %q", by)
+	}
 	c.report.Partitions = c.crawl.Partitions
-	c.hops = map[uint64]bool{}
 	for p := range partition.ID(c.crawl.Partitions) {
 		c.parts = append(c.parts, &part{id: p})
 	}
@@ -354,8 +395,6 @@ func (c *checker) canonical(url, where string) (weburl.URL, bool) {
 	return u, true
 }
 
-func (c *checker) slotOf(u weburl.URL) partition.Slot { return c.hash.Slot(string(u.Host())) }
-
 // owner returns the partition of a stored slot, false if there is no such slot.
 func (c *checker) owner(s partition.Slot) (partition.ID, bool) {
 	if int(s) >= c.pmap.Slots() {
@@ -364,9 +403,11 @@ func (c *checker) owner(s partition.Slot) (partition.ID, bool) {
 	return c.pmap.Owner(s), true
 }
 
-// knows reports whether a URL is known to a partition, or on its way to it. One that
-// cannot be read whole is taken to know it.
-func (p *part) knows(fp uint64) bool { return p.broken || has(p.known, fp) || has(p.flights, fp) }
+// knows reports whether a URL is known to a partition, on its way to it, or refused by
+// it as out of scope. One that cannot be read whole is taken to know it.
+func (p *part) knows(fp uint64) bool {
+	return p.broken || has(p.known, fp) || has(p.forwarded, fp) || has(p.flights, fp) || has(p.outside, fp)
+}
 
 func has(sorted []uint64, fp uint64) bool {
 	_, ok := slices.BinarySearchFunc(sorted, fp, cmp.Compare[uint64])
@@ -412,13 +453,13 @@ func (c *checker) checkGrants() error {
 
 // countOrphans counts the objects that nothing names.
 func (c *checker) countOrphans() {
-	dead, index := c.id+"/dead/", c.id+"/cdxj/"
 	for name := range c.listed {
 		switch {
 		case c.named[name] != "":
-		case len(name) > len(dead) && name[:len(dead)] == dead:
+		case strings.HasPrefix(name, c.id+"/dead/"):
 			c.report.Dead++
-		case len(name) > len(index) && name[:len(index)] == index: // made from the rest
+		case strings.HasPrefix(name, c.id+"/cdxj/"): // made from the rest
+		case strings.HasPrefix(name, c.id+"/requests/"): // applied, and named no longer
 		default:
 			c.report.Orphans++
 		}

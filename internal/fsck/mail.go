@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -20,7 +21,9 @@ func (c *checker) checkMarks(p *part) {
 		switch {
 		case from == partition.Intake:
 			sent = uint64(len(c.crawl.SeedBatches))
-		case int(from) < len(c.parts) && from != p.id:
+		case from == partition.Requests:
+			sent = c.requests.Sent[p.id]
+		case int(from) < len(c.parts):
 			if man := c.parts[from].man; man != nil {
 				sent = man.Sent[p.id]
 			} else if c.parts[from].broken {
@@ -34,7 +37,8 @@ func (c *checker) checkMarks(p *part) {
 }
 
 // checkOutbox checks the mail of a commit: numbered on from the commit before, and
-// readable. What its receiver has not applied is on its way.
+// readable. What its receiver has not applied is on its way. A partition writes to
+// itself what it asks for again, so that a crash does not lose it.
 func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReader, prev, m *blobschema.Manifest) {
 	outbox, err := r.Outbox()
 	if err != nil {
@@ -58,13 +62,15 @@ func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReade
 		sent[out.To] = out.Number
 		to := c.parts[out.To]
 		for i := range mail.URLs {
-			if u, ok := c.canonical(mail.URLs[i].URL, name); ok {
-				if owner := c.pmap.Owner(c.slotOf(u)); owner != out.To {
+			q := &mail.URLs[i]
+			if u, ok := c.canonical(q.URL, name); ok {
+				if owner := c.pmap.Owner(c.hash.Slot(c.placeOf(u, q, name))); owner != out.To {
 					c.violate("I3", name, "mail to partition %d has %s, which is partition %d's", out.To, u, owner)
 				}
 			}
+			c.onPurpose = c.onPurpose || q.Flags&blobschema.FlagAgain != 0
 			if !to.isApplied(h.id, out.Number) {
-				to.flights = append(to.flights, c.hash.Fingerprint(mail.URLs[i].URL))
+				to.flights = append(to.flights, c.hash.Fingerprint(q.URL))
 			}
 		}
 	}
@@ -83,7 +89,7 @@ func (c *checker) mail(p *part, name string, out blobschema.OutMail) (blobschema
 		c.violate("I6", name, "mail %d to partition %d: %v", out.Number, out.To, err)
 		return mail, false
 	}
-	if mail.Crawl != c.id || mail.From != p.id || mail.To != out.To || mail.Number != out.Number || int(out.To) >= len(c.parts) || out.To == p.id {
+	if mail.Crawl != c.id || mail.From != p.id || mail.To != out.To || mail.Number != out.Number || int(out.To) >= len(c.parts) {
 		c.violate("I5", name, "mail %d to partition %d says it is mail %d of crawl %s from %d to %d", out.Number, out.To, mail.Number, mail.Crawl, mail.From, mail.To)
 		return mail, false
 	}
@@ -99,14 +105,15 @@ func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader,
 		return
 	}
 	for _, to := range slices.Sorted(maps.Keys(held)) {
-		if int(to) >= len(c.parts) || to == h.id {
+		if int(to) >= len(c.parts) {
 			c.violate("I6", name, "it holds links for partition %d", to)
 			continue
 		}
 		first, waiting := h.man.HeldFrom[to]
-		for _, q := range held[to] {
+		for i := range held[to] {
+			q := &held[to][i]
 			if u, ok := c.canonical(q.URL, name); ok {
-				if owner := c.pmap.Owner(c.slotOf(u)); owner != to {
+				if owner := c.pmap.Owner(c.hash.Slot(c.placeOf(u, q, name))); owner != to {
 					c.violate("I3", name, "it holds %s for partition %d, which is partition %d's", u, to, owner)
 				}
 			}
@@ -127,11 +134,11 @@ func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader,
 	}
 }
 
-// seed is a URL that was given from outside.
+// seed is a URL that was given from outside, or asked for.
 type seed struct {
 	fp    uint64
 	owner partition.ID
-	batch uint32 // index in Crawl.SeedBatches
+	batch uint32 // index in checker.given
 }
 
 // readSeeds reads the batches of seeds. Those whose mail is not applied are on
@@ -141,7 +148,8 @@ func (c *checker) readSeeds() error {
 	if n := len(c.crawl.SeedBatches); c.crawl.Published > n {
 		c.violate("I5", key, "%d batches of seeds are published, of %d", c.crawl.Published, n)
 	}
-	for i, name := range c.crawl.SeedBatches {
+	c.given = slices.Clone(c.crawl.SeedBatches)
+	for i, name := range c.given {
 		c.name(name, key)
 		data, err := c.object(name, key)
 		if err != nil {
@@ -158,28 +166,40 @@ func (c *checker) readSeeds() error {
 		if b.Number != uint64(i+1) || blobschema.SeedsName(c.id, data) != name {
 			c.violate("I6", name, "it holds batch %d of seeds, and is named as batch %d", b.Number, i+1)
 		}
-		for _, q := range b.URLs {
-			u, ok := c.canonical(q.URL, name)
-			if !ok {
-				continue
-			}
-			owner := c.parts[c.pmap.Owner(c.slotOf(u))]
-			s := seed{fp: c.hash.Fingerprint(q.URL), owner: owner.id, batch: uint32(i)}
-			c.seeds = append(c.seeds, s)
-			if !owner.isApplied(partition.Intake, uint64(i+1)) {
-				owner.flights = append(owner.flights, s.fp)
-			}
+		for j := range b.URLs {
+			c.take(&b.URLs[j], uint32(i), partition.Intake, uint64(i+1))
 		}
 	}
 	return nil
 }
 
-// checkSeeds checks that every seed is known or on its way.
+// take takes note of a URL that a batch of seeds or requests holds: on its way to its
+// owner until that applies the mail, known there from then on.
+func (c *checker) take(q *blobschema.Queued, batch uint32, from partition.ID, number uint64) (owner partition.ID, ok bool) {
+	name := c.given[batch]
+	u, ok := c.canonical(q.URL, name)
+	if !ok {
+		return 0, false
+	}
+	s := seed{fp: c.hash.Fingerprint(q.URL), owner: c.pmap.Owner(c.hash.Slot(c.placeOf(u, q, name))), batch: batch}
+	c.seeds = append(c.seeds, s)
+	if p := c.parts[s.owner]; !p.isApplied(from, number) {
+		p.flights = append(p.flights, s.fp)
+	}
+	return s.owner, true
+}
+
+// checkSeeds checks that every URL that was given is known or on its way.
 func (c *checker) checkSeeds() {
 	for _, s := range c.seeds {
-		if !c.parts[s.owner].knows(s.fp) {
-			c.violate("I7", c.crawl.SeedBatches[s.batch], "a seed with fingerprint %016x is not known to partition %d, nor on its way", s.fp, s.owner)
+		if c.parts[s.owner].knows(s.fp) {
+			continue
 		}
+		what := "seed"
+		if int(s.batch) >= len(c.crawl.SeedBatches) {
+			what = "requested URL"
+		}
+		c.violate("I7", c.given[s.batch], "a %s with fingerprint %016x is not known to partition %d, nor on its way", what, s.fp, s.owner)
 	}
 }
 
@@ -190,6 +210,7 @@ func (c *checker) checkReferences(p *part) error {
 	if p.man == nil {
 		return nil
 	}
+	slices.SortFunc(p.claims, claim.compare)
 	missing := 0
 	for name := range blobschema.CommitNames(p.man) {
 		data, err := c.store.Object(c.ctx, name)
@@ -206,7 +227,11 @@ func (c *checker) checkReferences(p *part) error {
 		if r, err := blobschema.OpenCommit(data); err == nil {
 			c.checkLinks(name, r)
 			c.checkArrivals(name, r)
+			c.findOriginals(p, name, r)
 		}
+	}
+	if missing == 0 && !p.broken {
+		c.checkOriginals(p)
 	}
 	return nil
 }
@@ -228,7 +253,7 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 				continue
 			}
 			c.report.Links++
-			if !c.parts[owner].knows(t.Fingerprint) {
+			if p := c.parts[owner]; !p.knows(t.Fingerprint) && !c.leaveOut(p, t.Slot, t.Fingerprint) {
 				c.violate("I7", name, "a link from %016x to %016x (%q) was followed, and partition %d does not know it", links[i].Source, t.Fingerprint, t.Anchor, owner)
 			}
 		}
@@ -237,10 +262,15 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 
 // checkArrivals checks what a commit mailed, or holds, for others.
 func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
-	lost := func(to partition.ID, url, how string) {
-		if int(to) < len(c.parts) && !c.parts[to].knows(c.hash.Fingerprint(url)) {
-			c.violate("I7", name, "%s was %s partition %d, which does not know it", url, how, to)
+	lost := func(to partition.ID, q *blobschema.Queued, how string) {
+		if int(to) >= len(c.parts) || c.parts[to].knows(c.hash.Fingerprint(q.URL)) {
+			return
 		}
+		if u, err := weburl.Parse(q.URL); err == nil && q.Flags&(blobschema.FlagSeed|blobschema.FlagAgain) == 0 &&
+			c.leaveOut(c.parts[to], c.hash.Slot(c.placeOf(u, q, name)), c.hash.Fingerprint(q.URL)) {
+			return
+		}
+		c.violate("I7", name, "%s was %s partition %d, which does not know it", q.URL, how, to)
 	}
 	outbox, err := r.Outbox()
 	if err != nil {
@@ -249,7 +279,7 @@ func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
 	for _, out := range outbox {
 		if mail, err := blobschema.DecodeMail(out.Body); err == nil {
 			for i := range mail.URLs {
-				lost(out.To, mail.URLs[i].URL, "mailed to")
+				lost(out.To, &mail.URLs[i], "mailed to")
 			}
 		}
 	}
@@ -258,8 +288,8 @@ func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
 		return
 	}
 	for _, to := range slices.Sorted(maps.Keys(held)) {
-		for _, q := range held[to] {
-			lost(to, q.URL, "held for")
+		for i := range held[to] {
+			lost(to, &held[to][i], "held for")
 		}
 	}
 }

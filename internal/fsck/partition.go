@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -56,6 +57,12 @@ func (c *checker) checkHead(p *part, key string) {
 	}
 	if n := applied(m); h.Applied != n {
 		c.violate("I5", key, "it says %d mails are applied, the manifest's marks say %d", h.Applied, n)
+	}
+	if n := m.Applied[partition.Requests].Low; h.Requests != n {
+		c.violate("I5", key, "it says all requests up to %d are applied, the manifest's marks say %d", h.Requests, n)
+	}
+	if !maps.Equal(h.Domains, m.Domains) {
+		c.violate("I7", key, "its counts of domains are %v, those of the manifest %v", h.Domains, m.Domains)
 	}
 	for to := range c.parts {
 		n := uint64(0)
@@ -136,17 +143,8 @@ type history struct {
 	records []settled
 	totals  blobschema.Totals
 	held    map[partition.ID]int64 // links in commits since HeldFrom
-	state   []entry                // of the runs the manifest names
+	state   []entry                // of the runs the manifest names, by fingerprint
 	slots   map[partition.Slot]*slotCount
-}
-
-// settled is a page record of a URL.
-type settled struct {
-	fp    uint64
-	slot  partition.Slot
-	gen   uint32
-	state blobschema.State
-	seq   uint64 // of its commit
 }
 
 func (c *checker) checkPartition(p *part) error {
@@ -160,6 +158,7 @@ func (c *checker) checkPartition(p *part) error {
 	if err := c.walk(h); err != nil {
 		return err
 	}
+	slices.Sort(p.outside)
 	c.checkMarks(p)
 	if p.broken {
 		return nil // counts and comparisons would only repeat it
@@ -218,18 +217,15 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 		h.broken = true
 		c.violate("I6", name, "%v", err)
 	}
-	if err := c.checkWARCs(h, name, &m, pages); err != nil {
+	addrs, err := c.checkWARCs(h, name, &m, pages)
+	if err != nil {
 		return nil, err
 	}
-	before := len(h.records)
-	c.checkPages(h, name, &m, pages)
-	c.checkLinkSources(h, name, r, h.records[before:])
+	c.checkLinkSources(h, name, r, c.readPages(h, name, &m, pages, addrs))
 	c.checkOutbox(h, name, r, prev, &m)
 	c.checkHeld(h, name, r, &m)
 	c.checkDelta(h, name, r, &m)
-	if _, err := r.Hosts(); err != nil {
-		c.violate("I6", name, "%v", err)
-	}
+	c.checkObserved(name, r)
 	return &m, nil
 }
 
@@ -306,8 +302,11 @@ func sender(p partition.ID) string {
 	return fmt.Sprintf("partition %d", p)
 }
 
-// checkPages checks page records by themselves, and collects them.
-func (c *checker) checkPages(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page) {
+// readPages checks page records by themselves, and collects them. addrs are the
+// addresses that were asked, as far as they were read. It returns the slots of the
+// pages, by fingerprint.
+func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page, addrs []netip.Addr) map[uint64]partition.Slot {
+	slots := make(map[uint64]partition.Slot, len(pages))
 	for i := range pages {
 		pg := &pages[i]
 		c.report.Pages++
@@ -315,32 +314,78 @@ func (c *checker) checkPages(h *history, name string, m *blobschema.Manifest, pa
 		if !ok {
 			continue
 		}
-		host := string(u.Host())
-		slot := c.hash.Slot(host)
-		c.observe(pg, host, cmp.Or(c.opt.Delay, m.Delay))
+		c.observe(pg, u.Host(), cmp.Or(c.opt.Delay, m.Delay))
 		switch {
 		case pg.Outcome == blobschema.OutcomeNone || pg.Outcome == blobschema.OutcomeAborted || strings.HasPrefix(pg.Outcome.String(), "outcome-"):
 			c.violate("I7", name, "the outcome of %s is %s: no answer, and no reason for none", pg.URL, pg.Outcome)
 		case pg.Outcome.Answered() != (pg.WARC != ""):
 			c.violate("I6", name, "the outcome of %s is %s, its WARC object %q", pg.URL, pg.Outcome, pg.WARC)
 		}
+		c.claim(h, name, m.Seq, pg)
 		if pg.Robots {
 			h.totals.Robots++ // asked for by the crawler itself: no URL of the frontier
 			continue
 		}
+		fp := c.hash.Fingerprint(pg.URL)
+		slots[fp] = c.checkPlace(h, name, pg, u, fp, addrs[i])
+		c.count(h, name, m, pg, fp)
+	}
+	return slots
+}
+
+// checkPlace returns the slot of a page, and checks that it is the partition's. That of
+// a name's page in a crawl by IP is what the state says; the address that was
+// asked must have it.
+func (c *checker) checkPlace(h *history, name string, pg *blobschema.Page, u weburl.URL, fp uint64, asked netip.Addr) partition.Slot {
+	unit, literal := c.unit(u.Host())
+	slot := c.hash.Slot(unit)
+	if !c.byIP() || literal || pg.Outcome == blobschema.OutcomeScope {
 		if owner := c.pmap.Owner(slot); owner != h.id {
 			c.violate("I3", name, "the page record of %s is partition %d's", pg.URL, owner)
 		}
-		h.totals.Outcomes = tally(h.totals.Outcomes, pg.Outcome.String())
-		if pg.Outcome == blobschema.OutcomeOK {
-			h.totals.Pages++
-		}
-		s := settled{fp: c.hash.Fingerprint(pg.URL), slot: slot, gen: pg.Generation, state: blobschema.Refused, seq: m.Seq}
-		if pg.Outcome.Answered() {
-			s.state = blobschema.Fetched
-		}
-		h.records = append(h.records, s)
+		return slot
 	}
+	i, _ := slices.BinarySearchFunc(h.state, fp, func(e entry, fp uint64) int { return cmp.Compare(e.fp, fp) })
+	for ; i < len(h.state) && h.state[i].fp == fp; i++ {
+		if h.state[i].state != blobschema.Forwarded {
+			slot = h.state[i].slot
+		}
+	}
+	if asked.IsValid() {
+		c.pin(u.Host(), asked, name)
+		if of := c.hash.Slot(addressUnit(asked)); of != slot && !h.broken {
+			c.violate("I2", name, "%s was asked for at %s, of slot %d, and belongs to slot %d", pg.URL, asked, of, slot)
+		}
+	}
+	return slot
+}
+
+// count adds a page record to the figures, and keeps what is compared with the state.
+func (c *checker) count(h *history, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
+	h.totals.Outcomes = tally(h.totals.Outcomes, pg.Outcome.String())
+	if pg.Outcome == blobschema.OutcomeOK {
+		h.pages++
+	}
+	if pg.Original != nil {
+		h.totals.Revisits++
+	}
+	if pg.Generation > 0 {
+		h.again = true
+		c.report.Generations++
+	}
+	s := settled{fp: fp, gen: pg.Generation, state: blobschema.Refused, seq: uint32(m.Seq)}
+	switch {
+	case pg.Outcome.Answered():
+		s.state = blobschema.Fetched
+	case pg.Outcome == blobschema.OutcomeScope:
+		s.scope = true
+		c.report.OutOfScope++
+		h.outside = append(h.outside, fp)
+		if pg.Generation != 0 {
+			c.violate("I7", name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
+		}
+	}
+	h.records = append(h.records, s)
 }
 
 func tally(m map[string]int64, key string) map[string]int64 {
@@ -352,16 +397,12 @@ func tally(m map[string]int64, key string) map[string]int64 {
 }
 
 // checkLinkSources checks that the links of a commit are those of its pages.
-func (c *checker) checkLinkSources(h *history, name string, r *blobschema.CommitReader, pages []settled) {
+func (c *checker) checkLinkSources(h *history, name string, r *blobschema.CommitReader, slots map[uint64]partition.Slot) {
 	links, err := r.Links()
 	if err != nil {
 		h.broken = true
 		c.violate("I6", name, "%v", err)
 		return
-	}
-	slots := make(map[uint64]partition.Slot, len(pages))
-	for _, s := range pages {
-		slots[s.fp] = s.slot
 	}
 	for i := range links {
 		if slot, ok := slots[links[i].Source]; !ok || slot != links[i].Slot {
@@ -370,148 +411,19 @@ func (c *checker) checkLinkSources(h *history, name string, r *blobschema.Commit
 	}
 }
 
-// checkSettled compares page records with the state: what is settled was asked for,
-// and what was asked for is settled, once.
-func (c *checker) checkSettled(h *history) {
-	slices.SortFunc(h.records, func(a, b settled) int {
-		return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
-	})
-	rest := h.records
-	for i := range rest {
-		if i > 0 && rest[i-1].slot == rest[i].slot && rest[i-1].fp == rest[i].fp && rest[i-1].gen == rest[i].gen {
-			c.violate("I8", c.commitAt(h.part, rest[i].seq), "%s has another page record of generation %d, in commit %d", c.urlOf(h.part, rest[i]), rest[i].gen, rest[i-1].seq)
+// checkObserved checks what a commit says that it observed of units.
+func (c *checker) checkObserved(name string, r *blobschema.CommitReader) {
+	hosts, err := r.Hosts()
+	if err != nil {
+		c.violate("I6", name, "%v", err)
+	}
+	for i := range hosts {
+		h := &hosts[i]
+		if err := c.checkUnit(h.Host); err != nil {
+			c.violate("I1", name, "observed host %q: %v", h.Host, err)
 		}
-	}
-	for _, e := range h.state {
-		for len(rest) > 0 && (rest[0].slot < e.slot || rest[0].slot == e.slot && rest[0].fp < e.fp) {
-			c.violate("I7", c.commitAt(h.part, rest[0].seq), "%s has a page record, and no run knows it", c.urlOf(h.part, rest[0]))
-			rest = rest[1:]
+		if slot := c.hash.Slot(h.Host); slot != h.Slot {
+			c.violate("I2", name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
-		var of []settled
-		for len(rest) > 0 && rest[0].slot == e.slot && rest[0].fp == e.fp {
-			of, rest = append(of, rest[0]), rest[1:]
-		}
-		c.compare(h, e, of)
-	}
-	for _, s := range rest {
-		c.violate("I7", c.commitAt(h.part, s.seq), "%s has a page record, and no run knows it", c.urlOf(h.part, s))
-	}
-}
-
-// compare compares what the state says of a URL with its page records.
-func (c *checker) compare(h *history, e entry, of []settled) {
-	found := false
-	for _, s := range of {
-		at := c.commitAt(h.part, s.seq)
-		switch {
-		case s.gen > e.gen:
-			c.violate("I7", at, "%s has a page record of generation %d, and the state is of %d", c.urlOf(h.part, s), s.gen, e.gen)
-		case s.gen < e.gen:
-		case e.state == blobschema.Pending:
-			c.violate("I8", at, "%s has a page record and is pending still: it will be asked for again", c.urlOf(h.part, s))
-		case s.state != e.state:
-			c.violate("I7", at, "%s is %s by its page record, and %s by the state", c.urlOf(h.part, s), s.state, e.state)
-		}
-		found = found || s.gen == e.gen
-	}
-	if !found && e.state != blobschema.Pending {
-		c.violate("I7", h.head.Commit, "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
-	}
-}
-
-func (c *checker) commitAt(p *part, seq uint64) string {
-	for _, r := range p.man.Commits {
-		if r.From <= seq && seq <= r.To {
-			return blobschema.CommitName(c.id, p.id, seq, r.Fence)
-		}
-	}
-	return p.head.Commit
-}
-
-// urlOf finds the URL of a page record again, for a message.
-func (c *checker) urlOf(p *part, s settled) string {
-	if c.kept["I7"]+c.kept["I8"] > 2*c.opt.MaxViolations {
-		return fmt.Sprintf("%016x", s.fp) // it would not be kept
-	}
-	data, err := c.store.Object(c.ctx, c.commitAt(p, s.seq))
-	if err == nil {
-		if r, err := blobschema.OpenCommit(data); err == nil {
-			pages, _ := r.Pages()
-			for i := range pages {
-				if c.hash.Fingerprint(pages[i].URL) == s.fp {
-					return pages[i].URL
-				}
-			}
-		}
-	}
-	return fmt.Sprintf("%016x", s.fp)
-}
-
-// checkTotals counts again what the manifest counts.
-func (c *checker) checkTotals(h *history) {
-	where, want, got := h.head.Commit, &h.man.Totals, &h.totals
-	for _, n := range []struct {
-		what      string
-		want, got int64
-	}{
-		{"pages", want.Pages, got.Pages},
-		{"answers of robots.txt", want.Robots, got.Robots},
-		{"held links", want.Held, got.Held},
-	} {
-		if n.want != n.got {
-			c.violate("I7", where, "its total of %s is %d, and there are %d", n.what, n.want, n.got)
-		}
-	}
-	if c.opt.WARCs == AllWARCs && want.Stored != got.Stored {
-		c.violate("I7", where, "its total of bytes in WARC objects is %d, and there are %d", want.Stored, got.Stored)
-	}
-	if !maps.Equal(want.Outcomes, got.Outcomes) {
-		c.violate("I7", where, "its totals of outcomes are %v, and there are %v", want.Outcomes, got.Outcomes)
-	}
-	c.checkSlots(h)
-}
-
-// asked is an answer of a host, for I9.
-type asked struct {
-	host uint64 // hash of its name
-	url  uint64 // 0 but for a robots.txt
-	time int64  // microseconds
-	// delay is the pace that was kept when the answer was committed.
-	delay time.Duration
-}
-
-// observe takes note of an answer. Refusals are left out: not every one is of a
-// request, and requests that brought nothing are in no record anyway.
-func (c *checker) observe(pg *blobschema.Page, host string, delay time.Duration) {
-	if !pg.Outcome.Answered() || delay <= 0 {
-		return
-	}
-	a := asked{host: c.hash.Fingerprint(host), time: pg.Time.UnixMicro(), delay: delay}
-	if pg.Robots {
-		a.url = c.hash.Fingerprint(pg.URL)
-		if pg.Outcome == blobschema.OutcomeRedirect {
-			c.hops[c.hash.Fingerprint(pg.Redirect)] = true
-		}
-	}
-	c.asked = append(c.asked, a)
-}
-
-// checkPace checks the times between answers of one host. What a robots.txt
-// redirects to counts for the host that redirects, and is left out; the first page
-// may be asked for together with the robots.txt.
-func (c *checker) checkPace() {
-	const tolerance = 5 * time.Millisecond
-	slices.SortFunc(c.asked, func(a, b asked) int {
-		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.time, b.time))
-	})
-	var last asked
-	for _, a := range c.asked {
-		if a.url != 0 && c.hops[a.url] {
-			continue
-		}
-		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && last.url == 0 && a.host == last.host && gap < min(a.delay, last.delay)-tolerance {
-			c.violate("I9", c.id, "the host with hash %016x was asked at %s, %v after the request before", a.host, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
-		}
-		last = a
 	}
 }

@@ -6,22 +6,27 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // entry is what the state says of a URL.
 type entry struct {
-	fp    uint64
-	slot  partition.Slot
-	gen   uint32
-	state blobschema.State
+	fp     uint64
+	slot   partition.Slot
+	gen    uint32
+	origin blobschema.Origin // of its page record; of a pending URL, that of the generation before
+	state  blobschema.State
 }
 
-// beats reports whether a wins over b when runs are merged: the rule of DESIGN
-// section 4, written a second time.
+// compare orders entries by URL. A URL has more than one slot only if it was forwarded.
+func (a entry) compare(b entry) int {
+	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot))
+}
+
+// beats reports whether a wins over b when runs are merged: the rule of
+// blobschema.Join, written a second time.
 func (a entry) beats(b entry) bool {
-	return a.gen > b.gen || a.gen == b.gen && a.state > b.state
+	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.origin.Compare(b.origin)) > 0
 }
 
 // checkState reads the runs that the manifest names and joins them.
@@ -44,10 +49,15 @@ func (c *checker) checkState(h *history) error {
 		}
 	}
 	h.join()
-	h.known = make([]uint64, len(h.state))
+	h.known = make([]uint64, 0, len(h.state))
 	h.slots = map[partition.Slot]*slotCount{}
-	for i, e := range h.state {
-		h.known[i] = e.fp
+	for _, e := range h.state { // sorted already
+		if e.state == blobschema.Forwarded {
+			h.forwarded = append(h.forwarded, e.fp)
+			h.totals.Forwarded += int64(e.gen) + 1
+		} else {
+			h.known = append(h.known, e.fp)
+		}
 		n := h.slots[e.slot]
 		if n == nil {
 			n = &slotCount{}
@@ -59,18 +69,18 @@ func (c *checker) checkState(h *history) error {
 			c.report.Pending++
 		}
 	}
-	slices.Sort(h.known)
 	c.report.URLs += int64(len(h.known))
+	c.report.Forwarded += int64(len(h.forwarded))
 	return nil
 }
 
 type slotCount struct{ known, pending int64 }
 
-// join keeps the highest entry of each URL, sorted by slot and fingerprint.
+// join keeps the highest entry of each URL and slot, sorted.
 func (h *history) join() {
 	slices.SortFunc(h.state, func(a, b entry) int {
-		if c := cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp)); c != 0 {
-			return c
+		if n := a.compare(b); n != 0 {
+			return n
 		}
 		switch {
 		case a.beats(b):
@@ -80,7 +90,7 @@ func (h *history) join() {
 		}
 		return 0
 	})
-	h.state = slices.CompactFunc(h.state, func(a, b entry) bool { return a.slot == b.slot && a.fp == b.fp })
+	h.state = slices.CompactFunc(h.state, func(a, b entry) bool { return a.compare(b) == 0 })
 }
 
 // checkRunName checks that a run is in a visible commit of the partition, or a
@@ -162,8 +172,11 @@ func (rc *runChecker) seen(s blobschema.Seen) {
 		*l = s
 		rc.own(s.Slot, "a settled URL")
 		rc.filter(s.Fingerprint)
+		if s.State == blobschema.Forwarded && !rc.c.byIP() {
+			rc.c.violate("I7", rc.where, "the URL %016x of slot %d was forwarded, in a crawl that is not by IP", s.Fingerprint, s.Slot)
+		}
 	}
-	rc.each(entry{fp: s.Fingerprint, slot: s.Slot, gen: s.Generation, state: s.State})
+	rc.each(entry{fp: s.Fingerprint, slot: s.Slot, gen: s.Generation, state: s.State, origin: s.Origin})
 }
 
 func (rc *runChecker) queued(q *blobschema.Queued) {
@@ -175,13 +188,16 @@ func (rc *runChecker) queued(q *blobschema.Queued) {
 		}
 		rc.counts[1]++
 		*l = *q
-		if u, ok := rc.c.canonical(q.URL, rc.where); ok && (string(u.Host()) != q.Host || rc.c.slotOf(u) != q.Slot) {
-			rc.c.violate("I2", rc.where, "pending %s has host %s and slot %d, and belongs to slot %d", q.URL, q.Host, q.Slot, rc.c.slotOf(u))
+		if u, ok := rc.c.canonical(q.URL, rc.where); ok {
+			unit := rc.c.placeOf(u, q, rc.where)
+			if slot := rc.c.hash.Slot(unit); unit != q.Host || slot != q.Slot {
+				rc.c.violate("I2", rc.where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, unit, slot)
+			}
 		}
 		rc.own(q.Slot, q.URL)
 		rc.filter(fp)
 	}
-	rc.each(entry{fp: fp, slot: q.Slot, gen: q.Generation, state: blobschema.Pending})
+	rc.each(entry{fp: fp, slot: q.Slot, gen: q.Generation, state: blobschema.Pending, origin: q.Former})
 }
 
 func (rc *runChecker) host(s *blobschema.HostState) {
@@ -194,10 +210,11 @@ func (rc *runChecker) host(s *blobschema.HostState) {
 	}
 	rc.counts[2]++
 	*l = *s
-	if h, err := weburl.ParseHost(s.Host); err != nil || string(h) != s.Host {
-		rc.c.violate("I1", rc.where, "stored host %q is not canonical", s.Host)
+	unit, err := rc.c.checkUnitName(s.Host)
+	if err != nil {
+		rc.c.violate("I1", rc.where, "stored host %q: %v", s.Host, err)
 	}
-	if slot := rc.c.hash.Slot(s.Host); slot != s.Slot {
+	if slot := rc.c.hash.Slot(unit); slot != s.Slot {
 		rc.c.violate("I2", rc.where, "host %s has slot %d, and belongs to %d", s.Host, s.Slot, slot)
 	}
 	rc.own(s.Slot, s.Host)
@@ -238,9 +255,7 @@ func (c *checker) checkDelta(h *history, name string, r *blobschema.CommitReader
 		return // it is part of the state as it is
 	}
 	c.readRun(h, data, m.Runs[len(m.Runs)-1], false, func(e entry) {
-		i, ok := slices.BinarySearchFunc(h.state, e, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp))
-		})
+		i, ok := slices.BinarySearchFunc(h.state, e, entry.compare)
 		if !ok || e.beats(h.state[i]) {
 			c.violate("I7", name, "the URL %016x of slot %d is %s, generation %d; merging lost that", e.fp, e.slot, e.state, e.gen)
 		}

@@ -108,6 +108,9 @@ func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 // commits are the visible commits of all partitions.
 func (h *hand) commits() (names []string) {
 	for p := range partition.ID(partitions) {
+		if h.records[blobschema.HeadKey(crawlID, p)] == "" {
+			continue
+		}
 		man := h.commit(h.head(p).Commit).Manifest
 		for name := range blobschema.CommitNames(&man) {
 			names = append(names, name)

@@ -2,9 +2,11 @@ package fsck
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"path"
 	"runtime"
 	"slices"
@@ -15,14 +17,21 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
+// capture is a page record with what its WARC record adds: the address asked, if it says.
+type capture struct {
+	*blobschema.Page
+	addr *netip.Addr
+}
+
 // checkWARCs checks the WARC objects of one commit, and that they hold what its page
 // records say. Objects are read one after another and verified side by side, which
-// is nearly all the work of a check; what is found is reported in their order.
-func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page) error {
-	in := map[string][]*blobschema.Page{}
+// is nearly all the work of a check; what is found is reported in their order. It
+// returns the addresses that were asked for the pages, as far as they were read.
+func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page) ([]netip.Addr, error) {
+	in, addrs := map[string][]capture{}, make([]netip.Addr, len(pages))
 	for i := range pages {
 		if w := pages[i].WARC; w != "" {
-			in[w] = append(in[w], &pages[i])
+			in[w] = append(in[w], capture{&pages[i], &addrs[i]})
 			if !slices.Contains(m.WARCs, w) {
 				c.violate("I4", name, "%s is in %s, which is no object of this commit", pages[i].URL, w)
 			}
@@ -48,7 +57,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 		}
 		data, err := c.object(w, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if data == nil {
 			continue
@@ -68,24 +77,24 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 		}
 	}
 	c.progressPages(len(pages))
-	return nil
+	return addrs, nil
 }
 
 // maxPerWARC bounds what is said of one object.
 const maxPerWARC = 20
 
-// verify checks one WARC object: every record's digests, and that its responses are
-// those that pages names.
-func verify(name string, data []byte, pages []*blobschema.Page) (found []string) {
+// verify checks one WARC object: every record's digests, and that its responses and
+// revisits are those that pages names.
+func verify(name string, data []byte, pages []capture) (found []string) {
 	say := func(format string, args ...any) {
 		if len(found) < maxPerWARC {
 			found = append(found, fmt.Sprintf(format, args...))
 		}
 	}
-	byOffset := make(map[int64]*blobschema.Page, len(pages))
+	byOffset := make(map[int64]capture, len(pages))
 	for _, pg := range pages {
-		if byOffset[pg.Offset] != nil {
-			say("two page records name the record at %d: %s and %s", pg.Offset, byOffset[pg.Offset].URL, pg.URL)
+		if old, ok := byOffset[pg.Offset]; ok {
+			say("two page records name the record at %d: %s and %s", pg.Offset, old.URL, pg.URL)
 		}
 		byOffset[pg.Offset] = pg
 	}
@@ -105,28 +114,31 @@ func verify(name string, data []byte, pages []*blobschema.Page) (found []string)
 		if err := rec.Verify(); err != nil {
 			say("record at %d: %v", rec.Offset, err)
 		}
-		if rec.Type != blobschema.WARCTypeResponse {
+		if rec.Type != blobschema.WARCTypeResponse && rec.Type != blobschema.WARCTypeRevisit {
 			continue
 		}
-		pg := byOffset[rec.Offset]
-		if pg == nil {
-			say("the response at %d, of %s, has no page record", rec.Offset, rec.TargetURI)
+		pg, ok := byOffset[rec.Offset]
+		if !ok {
+			say("the %s at %d, of %s, has no page record", rec.Type, rec.Offset, rec.TargetURI)
 			continue
 		}
 		delete(byOffset, rec.Offset)
-		if what := differs(rec, pg); what != "" {
+		if what := cmp.Or(differsRevisit(rec, pg.Page), differs(rec, pg.Page)); what != "" {
 			say("record at %d: %s", rec.Offset, what)
+		}
+		if a, err := netip.ParseAddr(rec.IPAddress); err == nil {
+			*pg.addr = a.Unmap()
 		}
 	}
 	for _, pg := range pages {
-		if byOffset[pg.Offset] == pg {
+		if byOffset[pg.Offset].Page == pg.Page {
 			say("no response begins at %d, where %s should be", pg.Offset, pg.URL)
 		}
 	}
 	return found
 }
 
-// differs says what of a response is not what its page record says.
+// differs says what of a response or revisit is not what its page record says.
 func differs(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
 	status := uint16(0)
 	if m, err := rec.HTTP(); err == nil {
@@ -141,10 +153,36 @@ func differs(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
 		return fmt.Sprintf("its status is %d, by the page record of %s %d", status, pg.URL, pg.Status)
 	case rec.PayloadDigest != pg.Digest:
 		return fmt.Sprintf("its digest is %s, by the page record of %s %s", rec.PayloadDigest, pg.URL, pg.Digest)
-	case int64(len(rec.Body)) != pg.BodyBytes:
+	case pg.Original == nil && int64(len(rec.Body)) != pg.BodyBytes:
 		return fmt.Sprintf("its body has %d bytes, by the page record of %s %d", len(rec.Body), pg.URL, pg.BodyBytes)
 	case !rec.Date.Equal(pg.Time.Truncate(time.Microsecond)):
 		return fmt.Sprintf("its date is %s, by the page record of %s %s", rec.Date, pg.URL, pg.Time)
+	}
+	return ""
+}
+
+// differsRevisit says what of a record is not what its page record says of where the
+// payload is: in a response here, with a revisit in the original that it refers to (WARC
+// 1.1 section 6.7).
+func differsRevisit(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
+	o := pg.Original
+	if revisit := rec.Type == blobschema.WARCTypeRevisit; revisit != (o != nil) {
+		return fmt.Sprintf("it is a %s, by the page record of %s it is not", rec.Type, pg.URL)
+	}
+	if o == nil {
+		return ""
+	}
+	profile := blobschema.ProfileIdenticalPayload
+	if pg.Outcome == blobschema.OutcomeUnchanged {
+		profile = blobschema.ProfileNotModified
+	}
+	switch {
+	case rec.Profile != profile:
+		return fmt.Sprintf("its profile is %s, for a page that is %s", rec.Profile, pg.Outcome)
+	case rec.RefersToTargetURI != o.URL || !rec.RefersToDate.Equal(o.Time.Truncate(time.Microsecond)):
+		return fmt.Sprintf("it refers to %s of %s, by the page record of %s to %s of %s", rec.RefersToTargetURI, rec.RefersToDate, pg.URL, o.URL, o.Time)
+	case len(rec.Body) > 0:
+		return fmt.Sprintf("it has a body of %d bytes, and refers to another", len(rec.Body))
 	}
 	return ""
 }

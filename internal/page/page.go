@@ -14,10 +14,11 @@ import (
 type Request struct {
 	URL        weburl.URL
 	Host       string           // whose pace the request counts to; another than URL's when a robots.txt redirects
+	Site       string           // of a robots.txt: the authority that it is for
 	Addr       netip.Addr       // connect to this address and no other; zero: to what the name resolves to
 	Resolve    bool             // only resolve the name of URL's host: Outcome.Addr
 	Sitemap    bool             // a sitemap: its links are read even if it is plain text
-	Former     *blobschema.Page // the last answer, of which a copy is not wanted: ask conditionally; nil for none
+	Former     *blobschema.Page // the last answer whose payload is stored: ask conditionally, unless Robots, and keep an equal one as a revisit; nil for none
 	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
 	Deadline   time.Time        // the request may not last past this
 	Depth      uint16

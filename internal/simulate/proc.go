@@ -331,15 +331,24 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 		p.crash()
 		return
 	}
-	host := req.Host
-	pace := max(w.pace[host], p.learnt[host])
-	if !w.asked[host].robots {
-		pace = max(pace, w.cfg.Delay)
+	if req.Resolve {
+		p.resolve(id, req)
+		return
 	}
-	if last, ok := w.asked[host]; ok && w.now-last.at < pace {
-		w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", host, w.now-last.at, pace, p.part))
+	host, unit := string(req.URL.Host()), req.Host
+	if last, ok := w.asked[unit]; ok {
+		pace := max(w.pace[last.host], p.learnt[last.host])
+		if !last.robots {
+			pace = max(pace, w.cfg.Delay)
+		}
+		if w.now-last.at < pace {
+			w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", unit, w.now-last.at, pace, p.part))
+		}
 	}
-	w.asked[host] = asked{at: w.now, robots: req.Robots}
+	if w.cfg.PartitionBy == blobschema.ByIP {
+		w.checkPin(host, req.Addr)
+	}
+	w.asked[unit] = asked{at: w.now, host: paced(req), robots: req.Robots}
 	if req.Deadline.Before(w.wall()) {
 		w.fail(fmt.Errorf("a request for %s begins after its deadline", url))
 	}
@@ -353,9 +362,38 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 		}
 		delete(p.fetching, id)
 		if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
-			p.learnPace(host, o.Body)
+			p.learnPace(paced(req), o.Body)
 		}
 		w.note(p.name(), "answer", url, o.Page.Outcome.String())
+		p.reply(crawl.Reply{ID: id, Value: o})
+	})
+}
+
+// paced is the host that the pace of a request is learnt for: a robots.txt that another
+// host redirects to is that one's.
+func paced(req page.Request) string {
+	if req.Robots && req.Site != "" {
+		return req.Site
+	}
+	return string(req.URL.Host())
+}
+
+// resolve asks for a name's address.
+func (p *proc) resolve(id uint64, req page.Request) {
+	w := p.w
+	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.wall()})
+	o, took := w.outcome(req, &simweb.Response{Fault: resp.Fault, Delay: 20 * time.Millisecond})
+	if resp.Fault != simweb.FaultDNS {
+		out := page.Aborted(req, w.wall())
+		out.Page.Outcome, out.Temporary, out.Started, out.Addr = blobschema.OutcomeOK, false, w.wall(), w.resolve(string(req.URL.Host()))
+		o = &out
+	}
+	p.fetching[id] = req
+	w.at(took, func() {
+		if _, ok := p.fetching[id]; !ok {
+			return
+		}
+		delete(p.fetching, id)
 		p.reply(crawl.Reply{ID: id, Value: o})
 	})
 }

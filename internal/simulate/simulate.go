@@ -21,6 +21,7 @@ import (
 	"io"
 	"iter"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,12 @@ type Config struct {
 	Delay  time.Duration
 	Faults Faults
 	Killer string    // a URL that crashes every step that asks for it
+	// PartitionBy and Policy are the crawl's; "" for the defaults.
+	PartitionBy blobschema.PartitionBy
+	Policy      string
+	// Recrawls is how many requests for a URL come from outside, some while the crawl runs,
+	// some when it is done.
+	Recrawls int
 	Trace  io.Writer // every event as a line of text; nil for none
 }
 
@@ -135,8 +142,11 @@ type world struct {
 	memory  *crawl.TickMemory
 	warm    map[warmKey]*crawl.Warm
 	hits    map[string]int           // requests by URL
-	asked   map[string]asked         // last request, by host
+	asked   map[string]asked         // last request, by unit of pacing
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
+	pinned  map[string]netip.Addr    // the address each host was asked at
+	wishes  []wish
+	open    int // messages in the intake queue
 	result  Result
 	ticking bool
 	procs   int
@@ -151,7 +161,15 @@ type world struct {
 // that the operator set, only for one that the host asks for.
 type asked struct {
 	at     time.Duration
+	host   string
 	robots bool
+}
+
+// wish is a request from outside for one URL.
+type wish struct {
+	url string
+	id  string
+	at  time.Duration // when it was made first
 }
 
 type warmKey struct {
@@ -171,6 +189,10 @@ func Run(cfg Config) (Result, error) {
 	}
 	w.at(0, w.tick)
 	w.at(0, w.pollWakes)
+	w.at(0, w.pollIntake)
+	for range w.cfg.Recrawls / 2 {
+		w.at(w.between(0, 20*time.Minute), w.recrawl)
+	}
 	for !w.done && w.err == nil {
 		if len(w.heap) == 0 {
 			return w.result, errors.New("the crawl stands still: no event is left")
@@ -201,10 +223,10 @@ func newWorld(cfg Config) (*world, error) {
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[warmKey]*crawl.Warm{}, hits: map[string]int{},
 		asked: map[string]asked{}, pace: map[string]time.Duration{},
-		bodies: map[embedded.Receipt][]byte{},
+		bodies: map[embedded.Receipt][]byte{}, pinned: map[string]netip.Addr{},
 	}
 	w.result.Faults = map[string]int{}
-	for _, q := range append([]string{blobschema.WakesQueue}, w.mailboxes()...) {
+	for _, q := range append([]string{blobschema.WakesQueue, blobschema.IntakeQueue}, w.mailboxes()...) {
 		if err := w.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
 			return nil, err
 		}
@@ -234,7 +256,10 @@ func (w *world) begin() error {
 	key := binary.BigEndian.AppendUint64(make([]byte, 8), w.cfg.Seed)
 	want := blobschema.Crawl{
 		ID: "sim", HashKey: key, Created: epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
-		Settings: blobschema.Settings{Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: w.cfg.MaxPages, Timeout: timeout, UserAgent: agent},
+		Settings: blobschema.Settings{
+			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: w.cfg.MaxPages, Timeout: timeout, UserAgent: agent,
+			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy,
+		},
 	}
 	b := crawl.NewBegin(want, seeds, nil)
 	p := &proc{w: w, actor: b, kind: "begin", kindly: true}
@@ -316,7 +341,7 @@ func (w *world) startTick() {
 			return
 		}
 		if k.Report().Finished || k.Report().Limited {
-			w.done = true
+			w.finish()
 		}
 	}
 	p.start()

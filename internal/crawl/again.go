@@ -1,0 +1,68 @@
+package crawl
+
+import (
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// request is a URL that is asked for on purpose, with its unit.
+type request struct {
+	u weburl.URL
+	q blobschema.Queued
+}
+
+// askAgain asks for URLs once more: the owner gives each its next generation. Unlike
+// other mail it is looked at before it is applied, so the slots are loaded first, one
+// after another. Delivered again meanwhile, or sent again under another number, it
+// changes nothing: the owner remembers the request.
+func (s *Step) askAgain(mail blobschema.Mail, list []request, applied func()) {
+	key := fmt.Sprint(mail.From, "/", mail.Number)
+	if s.asking[key] {
+		return
+	}
+	s.asking[key] = true
+	id := mail.Request
+	if id == 0 { // what a sitemap said: the mail itself is the request
+		id = s.hash.Fingerprint(fmt.Sprintf("mail %s to %d", key, s.cfg.Partition))
+	}
+	s.spawn(func(t *task) error {
+		defer delete(s.asking, key)
+		for _, r := range list {
+			s.again(t, r, id)
+		}
+		applied()
+		return nil
+	})
+}
+
+func (s *Step) again(t *task, r request, id uint64) {
+	u := r.u
+	if !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
+		s.refuseOutside(u)
+		return
+	}
+	r.q.Flags &^= blobschema.FlagAgain
+	r.q.URL, r.q.Slot = u.String(), s.hash.Slot(r.q.Host)
+	if owner := s.pmap.Owner(r.q.Slot); owner != s.cfg.Partition {
+		r.q.Flags |= blobschema.FlagAgain
+		s.hold(owner, r.q)
+		return
+	}
+	s.st.f.Want(r.q.Slot)
+	t.await(func() bool { return s.st.f.Loaded(r.q.Slot) })
+	s.st.f.Again(s.clock(), u, s.hash.Fingerprint(r.q.URL), r.q, id)
+}
+
+// refuseOutside keeps a record of a URL that was asked for on purpose but is out of
+// scope: a crawl asks only where it was sent.
+func (s *Step) refuseOutside(u weburl.URL) {
+	p := blobschema.Page{
+		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: s.now.Wall.UTC(),
+		Detail: "it is outside of the crawl's scope: begin with it as a seed",
+	}
+	s.count(&p, true)
+	s.batch.pages = append(s.batch.pages, p)
+	s.sinceCommit++
+}

@@ -1,0 +1,105 @@
+package crawl
+
+import (
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// formerCommits is how many commits' page records a step keeps, of those it looked into
+// for what was asked for before: a recrawl of many URLs finds most of them in few.
+const formerCommits = 4
+
+// former reads the page record that a URL has in a commit, nil if it cannot be had: then
+// the URL is asked for without a condition, and its answer stored whole.
+func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page {
+	t.await(func() bool { return !s.st.formers.reading })
+	pages, ok := s.st.formers.get(o)
+	if !ok {
+		s.st.formers.reading = true
+		pages = s.readFormers(t, o)
+		s.st.formers.reading = false
+		s.st.formers.put(o, pages)
+	}
+	p, ok := pages[url]
+	if !ok || !p.Outcome.Answered() {
+		return nil
+	}
+	return &p
+}
+
+// readFormers reads the page records of a commit, the last of each URL.
+func (s *Step) readFormers(t *task, o blobschema.Origin) map[string]blobschema.Page {
+	pages := map[string]blobschema.Page{}
+	if o.Partition != s.cfg.Partition {
+		return pages
+	}
+	for name := range blobschema.CommitNames(&s.st.man) {
+		if _, seq, _, err := blobschema.ParseCommitName(name); err != nil || seq != uint64(o.Seq) {
+			continue
+		}
+		c, err := s.openCommit(t, name)
+		if err != nil {
+			return pages
+		}
+		list, err := c.Pages()
+		if err != nil {
+			return pages
+		}
+		for _, p := range list {
+			if old, ok := pages[p.URL]; !p.Robots && (!ok || old.Generation < p.Generation) {
+				pages[p.URL] = p
+			}
+		}
+	}
+	return pages
+}
+
+// formers are the page records of the commits looked into last.
+type formers struct {
+	reading bool
+	order   []blobschema.Origin // oldest first
+	pages   map[blobschema.Origin]map[string]blobschema.Page
+}
+
+func (f *formers) get(o blobschema.Origin) (map[string]blobschema.Page, bool) {
+	p, ok := f.pages[o]
+	return p, ok
+}
+
+func (f *formers) put(o blobschema.Origin, pages map[string]blobschema.Page) {
+	if f.pages == nil {
+		f.pages = map[blobschema.Origin]map[string]blobschema.Page{}
+	}
+	if len(f.order) == formerCommits {
+		delete(f.pages, f.order[0])
+		f.order = f.order[1:]
+	}
+	f.order, f.pages[o] = append(f.order, o), pages
+}
+
+// Payloads that are worth a reference instead of a copy, and how many are remembered.
+const (
+	minRevisit  = 1 << 10 // bytes: the record of a revisit takes half of this
+	maxPayloads = 1 << 15
+)
+
+// payloads remembers where payloads are stored, by digest: those of the pages that this
+// partition stored last. It is bounded like a sentFilter: a payload that is forgotten is
+// stored once more.
+type payloads struct {
+	young, old map[string]blobschema.Original
+}
+
+func (p *payloads) find(digest string) (blobschema.Original, bool) {
+	o, ok := p.young[digest]
+	if !ok {
+		o, ok = p.old[digest]
+	}
+	return o, ok
+}
+
+func (p *payloads) add(digest string, o blobschema.Original) {
+	if p.young == nil || len(p.young) >= maxPayloads/2 {
+		p.old, p.young = p.young, map[string]blobschema.Original{}
+	}
+	p.young[digest] = o
+}

@@ -1,0 +1,252 @@
+package crawl
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// request puts a message on the intake queue's other side: it runs the intake.
+func (w *world) request(crawl string, r blobschema.Request) map[string]int {
+	w.t.Helper()
+	body, err := blobschema.EncodeRequest(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	counts, err := w.run(NewIntake(crawl, []Message{{ID: "m", Body: body}}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return counts
+}
+
+// records are the page records of a URL, in the order of their commits.
+func (w *world) records(crawl string, p partition.ID, url string) (out []blobschema.Page) {
+	w.t.Helper()
+	for _, c := range w.commits(crawl, p) {
+		pages, err := c.Pages()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, pg := range pages {
+			if pg.URL == url {
+				out = append(out, pg)
+			}
+		}
+	}
+	return out
+}
+
+// changing is a site whose pages may be asked for again, and tells what it was asked.
+func changing(host string, asked *[]page.Request) func(page.Request) *page.Outcome {
+	return func(req page.Request) *page.Outcome {
+		*asked = append(*asked, req)
+		o := page.Aborted(req, time.Time{})
+		o.Temporary, o.Page.Outcome, o.Page.Status, o.Page.ETag = false, blobschema.OutcomeOK, 200, `"v1"`
+		o.Record, o.Page.Length = []byte("record"), 6
+		o.Page.Digest, o.Page.BodyBytes = fmt.Sprint("sha1:", req.URL.Path()), 10
+		if req.Robots {
+			o.Page.Outcome, o.Page.Status = blobschema.OutcomeClientError, 404
+		}
+		return &o
+	}
+}
+
+// TestRecrawl: a request for a page of a finished crawl gives it its next generation,
+// asked for with the record of the one before; sent twice it is one request.
+func TestRecrawl(t *testing.T) {
+	c, host := newCrawl(2), ""
+	host = ofPartition(t, c, 1)
+	w := newWorld(t)
+	var asked []page.Request
+	w.web = changing(host, &asked)
+	c = w.begin(c, all(host)[:5]...)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
+	if n := len(asked); n != 6 {
+		t.Fatalf("%d requests", n)
+	}
+	for i := range 3 { // the third under another name
+		id := "r1"
+		if i == 2 {
+			id = "r2"
+		}
+		asked = nil
+		counts := w.request(c.ID, blobschema.Request{ID: id, Recrawl: all(host)[3:4]})
+		want := map[string]int{
+			"ReadRecords": 2, "WriteRecord": 1, // the crawl; the record that numbers mail
+			"PutObject": 1, // the URLs
+			"Send":      2, // mail and a wake
+		}
+		if d := cmp.Diff(want, counts); d != "" {
+			t.Errorf("the intake (-want +got):\n%s", d)
+		}
+		if rep, _ := w.tick(c.ID); rep.Quiet {
+			t.Error("the crawl counts as finished, with a request on its way")
+		}
+		w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
+		wantAsked := []int{1, 0, 1}[i]
+		if len(asked) != wantAsked {
+			t.Fatalf("request %d: asked for %v", i, asked)
+		}
+		if wantAsked == 1 && (asked[0].Generation != uint32(1+i/2) || asked[0].Former == nil || asked[0].Former.ETag != `"v1"`) {
+			t.Errorf("request %d: asked for generation %d, former %+v", i, asked[0].Generation, asked[0].Former)
+		}
+	}
+	got := w.records(c.ID, 1, all(host)[3])
+	if len(got) != 3 || got[1].Generation != 1 || got[2].Generation != 2 {
+		t.Errorf("records: %+v", got)
+	}
+	w.tick(c.ID)
+	if rep, _ := w.tick(c.ID); !rep.Finished || len(rep.Requests.Outbox) != 0 || rep.Totals.Urgent != 0 {
+		t.Errorf("in the end: finished %v, %d urgent, requests %+v", rep.Finished, rep.Totals.Urgent, rep.Requests)
+	}
+}
+
+// TestRecrawlBesideLimit: what is asked for on purpose is fetched although the limit on
+// pages is reached, and does not count against it.
+func TestRecrawlBesideLimit(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.MaxPages = 2
+	w := newWorld(t)
+	var asked []page.Request
+	w.web = changing(host, &asked)
+	c = w.begin(c, all(host)[:5]...)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if rep, _ := w.tick(c.ID); !rep.Limited || len(asked) != 3 {
+		t.Fatalf("limited %v after %d requests", rep.Limited, len(asked))
+	}
+	first := asked[1].URL.String()
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{first, "https://" + host + "/new"}})
+	if rep, _ := w.tick(c.ID); rep.Limited {
+		t.Error("the crawl is over, with a request on its way")
+	}
+	asked = nil
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if len(asked) != 2 {
+		t.Errorf("asked for %v", asked)
+	}
+	if h := w.head(c.ID, 0); h.Totals.Pages != 2 || h.Totals.Pending != 3 || h.Totals.Known != 6 {
+		t.Errorf("totals %+v", h.Totals)
+	}
+	if rep, _ := w.tick(c.ID); !rep.Limited {
+		t.Error("the crawl goes on beyond its limit")
+	}
+}
+
+// TestRecrawlOutside: a request out of scope, or for what is no URL, has a clear outcome.
+func TestRecrawlOutside(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Scope = blobschema.ScopeHost
+	w := newWorld(t)
+	var asked []page.Request
+	w.web = changing(host, &asked)
+	c = w.begin(c, all(host)[0])
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	outside := "https://elsewhere.example/"
+	w.request(c.ID, blobschema.Request{Recrawl: []string{outside, "mailto:a@b.example", "http://"}})
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	got := w.records(c.ID, 0, outside)
+	if len(got) != 1 || got[0].Outcome != blobschema.OutcomeScope || got[0].Detail == "" {
+		t.Errorf("records: %+v", got)
+	}
+	var r blobschema.Requests
+	w.record(blobschema.RequestsKey(c.ID), &r)
+	if r.Dead != 2 {
+		t.Errorf("%d URLs put aside", r.Dead)
+	}
+	for _, body := range []string{"", "{", `{"recrawl":[]}`, `{"recrawls":["https://www.example/"]}`, `{"crawl":"other","recrawl":["https://www.example/"]}`, `{"version":2,"recrawl":["a"]}`} {
+		counts, err := w.run(NewIntake(c.ID, []Message{{ID: "x", Body: []byte(body)}}))
+		if err != nil || counts["PutObject"] != 1 || counts["Send"] != 0 {
+			t.Errorf("message %q: %v, %v", body, counts, err)
+		}
+	}
+}
+
+// TestSitemapSaysChanged: a sitemap that is read again makes requests for the pages that
+// it lists as changed since, and for no others.
+func TestSitemapSaysChanged(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	var asked []page.Request
+	plain := changing(host, &asked)
+	sitemap := "https://" + host + "/sitemap.xml"
+	changed := map[string]int64{}
+	w.web = func(req page.Request) *page.Outcome {
+		o := plain(req)
+		o.Page.Time = epoch.Add(w.now)
+		if req.URL.String() == sitemap {
+			for _, u := range urls(t, all(host)[:4]...) {
+				o.Links = append(o.Links, page.Link{URL: u, Kind: page.LinkListed, Modified: changed[u.String()]})
+			}
+		}
+		return o
+	}
+	c = w.begin(c, sitemap)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	w.now += 48 * time.Hour
+	changed[all(host)[2]] = epoch.Add(w.now - time.Hour).Unix()
+	changed[all(host)[3]] = epoch.Add(-100 * time.Hour).Unix()
+	asked = nil
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{sitemap}})
+	for range 3 { // the sitemap; what it says comes as mail
+		w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	}
+	var got []string
+	for _, r := range asked {
+		if !r.Robots {
+			got = append(got, fmt.Sprint(r.URL, " ", r.Generation))
+		}
+	}
+	if d := cmp.Diff([]string{sitemap + " 1", all(host)[2] + " 1"}, got); d != "" {
+		t.Errorf("asked for (-want +got):\n%s", d)
+	}
+}
+
+// TestTrap looks at URLs alone.
+func TestTrap(t *testing.T) {
+	s := &blobschema.Settings{MaxSegments: 6, MaxRepeats: 2}
+	for url, trapped := range map[string]bool{
+		"https://a.example/":              false,
+		"https://a.example/1/2/3/4/5/6":   false,
+		"https://a.example/1/2/3/4/5/6/7": true,
+		"https://a.example/x/y/x/y":       false,
+		"https://a.example/x/y/x/y/x":     true,
+		"https://a.example////":           true,
+		"https://a.example/a?x/x/x/x/x/x": false,
+	} {
+		if got := Trap(s, parseURL(t, url)); (got != "") != trapped {
+			t.Errorf("%s: %q", url, got)
+		}
+		if got := Trap(&blobschema.Settings{}, parseURL(t, url)); got != "" {
+			t.Errorf("%s without caps: %q", url, got)
+		}
+	}
+}
+
+func TestUnit(t *testing.T) {
+	for _, tt := range []struct {
+		by     blobschema.PartitionBy
+		url    string
+		unit   string
+		placed bool
+	}{
+		{"", "https://www.a.example:8080/", "www.a.example:8080", false},
+		{blobschema.ByHost, "https://www.a.co.uk/", "www.a.co.uk", false},
+		{blobschema.ByDomain, "https://www.a.co.uk:8080/", "a.co.uk", false},
+		{blobschema.ByDomain, "https://192.0.2.1/", "192.0.2.1", false},
+		{blobschema.ByIP, "https://www.a.example/", "www.a.example", false},
+		{blobschema.ByIP, "https://192.0.2.1:444/", "[192.0.2.1]", true},
+		{blobschema.ByIP, "https://[2001:db8::1]/", "[2001:db8::1]", true},
+	} {
+		if unit, placed := Unit(tt.by, parseURL(t, tt.url).Host()); unit != tt.unit || placed != tt.placed {
+			t.Errorf("%s by %q: %q, %v", tt.url, tt.by, unit, placed)
+		}
+	}
+}

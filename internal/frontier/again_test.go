@@ -1,0 +1,327 @@
+package frontier
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// again asks for a URL on purpose.
+func (r *rig) again(raw string, request uint64) Added {
+	r.t.Helper()
+	u := mustParse(r.t, raw)
+	return r.f.Again(r.now, u, r.hash.Fingerprint(u.String()), blobschema.Queued{Host: string(u.Host()), Rank: 77, Generation: 9, Flags: blobschema.FlagAgain}, request)
+}
+
+// done ends a task at once.
+func (r *rig) done(task Task, a answer) Verdict {
+	r.t.Helper()
+	v := r.f.Done(r.now, task, a.reply(task, r.now, 0))
+	r.check()
+	return v
+}
+
+// state is what a delta says of its URLs, one line each.
+func (r *rig) state(seq uint64) (out []string) {
+	r.t.Helper()
+	run, _ := r.f.Delta(seq)
+	for _, e := range run.Seen {
+		out = append(out, fmt.Sprintf("%s %d at %d", e.State, e.Generation, e.Origin.Seq))
+	}
+	for _, q := range run.Queued {
+		out = append(out, fmt.Sprintf("pending %d, rank %d, depth %d, former %d: %s", q.Generation, q.Rank, q.Depth, q.Former.Seq, q.URL))
+	}
+	r.f.Committed()
+	r.check()
+	return out
+}
+
+func wantState(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// begun is a rig whose host has had its robots.txt.
+func begun(t *testing.T, cfg Config, urls ...string) *rig {
+	t.Helper()
+	r := newRig(t, cfg)
+	r.add(2, urls...)
+	r.done(r.mustNext("https://a.example/robots.txt"), answer{status: 404})
+	return r
+}
+
+const urlX, urlY = "https://a.example/x", "https://a.example/y"
+
+// TestAgain: what is asked for on purpose comes first, and once more if it was settled, with
+// the word where its former answer is.
+func TestAgain(t *testing.T) {
+	r := begun(t, Config{}, urlX, urlY)
+	if got := r.again(urlY, 0); got != Lowered || r.f.Counts().Urgent != 1 {
+		t.Errorf("a pending URL: %d, counts %+v", got, r.f.Counts())
+	}
+	if got := r.again(urlY, 0); got != Known {
+		t.Errorf("the same again: %d", got)
+	}
+	task := r.mustNext(urlY)
+	if task.Request.Generation != 0 || task.Former() != (blobschema.Origin{}) {
+		t.Errorf("the task is %+v, former %v", task.Request, task.Former())
+	}
+	r.done(task, answer{})
+	wantState(t, "first commit", r.state(5), "fetched 0 at 5", "pending 0, rank 3, depth 2, former 0: "+urlX)
+	if got := r.again(urlY, 0); got != Fresh || r.f.Counts().Known != 2 {
+		t.Errorf("a settled URL: %d, counts %+v", got, r.f.Counts())
+	}
+	if got := r.again("https://a.example/z", 0); got != Fresh || r.f.Counts().Known != 3 {
+		t.Errorf("a new URL: %d, counts %+v", got, r.f.Counts())
+	}
+	r.check()
+	task = r.mustNext(urlY)
+	if task.Request.Generation != 1 || task.Former() != (blobschema.Origin{Seq: 5}) {
+		t.Errorf("the task is %+v, former %v", task.Request, task.Former())
+	}
+	r.done(task, answer{})
+	r.done(r.mustNext("https://a.example/z"), answer{})
+	r.done(r.mustNext(urlX), answer{})
+	wantState(t, "second commit", r.state(6), "fetched 1 at 6", "fetched 0 at 6", "fetched 0 at 6")
+}
+
+// TestAgainWithinACommit: a URL settled since the last delta may be asked for again before
+// the next: that delta says where its answer is.
+func TestAgainWithinACommit(t *testing.T) {
+	r := begun(t, Config{Partition: 3}, urlX)
+	r.done(r.mustNext(urlX), answer{})
+	if got := r.again(urlX, 0); got != Fresh {
+		t.Errorf("asked for again: %d", got)
+	}
+	wantState(t, "the commit", r.state(8), "fetched 0 at 8", "pending 1, rank 0, depth 0, former 8: "+urlX)
+	if got := r.mustNext(urlX).Former(); got != (blobschema.Origin{Partition: 3, Seq: 8}) {
+		t.Errorf("former is %v", got)
+	}
+}
+
+// TestAgainWhileAsked: a request under way settles its own generation, and the next one is
+// pending after it; a commit in between has the next one only.
+func TestAgainWhileAsked(t *testing.T) {
+	for _, explicit := range []bool{false, true} {
+		for _, commit := range []bool{false, true} {
+			r := begun(t, Config{}, urlX)
+			task := r.mustNext(urlX)
+			ask := func() Added {
+				if explicit {
+					return r.queue(urlX, blobschema.Queued{Depth: 4, Generation: 1})
+				}
+				return r.again(urlX, 0)
+			}
+			if got := ask(); got != Lowered {
+				t.Errorf("explicit %v: got %d", explicit, got)
+			}
+			if got := ask(); got != Known {
+				t.Errorf("explicit %v: twice: got %d", explicit, got)
+			}
+			r.check()
+			next := "pending 1, rank 0, depth 0, former %d: " + urlX
+			if explicit {
+				next = "pending 1, rank 5, depth 4, former %d: " + urlX
+			}
+			if commit {
+				wantState(t, "the commit in between", r.state(1), fmt.Sprintf(next, 0))
+			}
+			o := answer{}.reply(task, r.now, 0)
+			if v := r.f.Done(r.now, task, o); v != Final || o.Page.Generation != 0 {
+				t.Errorf("explicit %v: verdict %d, generation %d", explicit, v, o.Page.Generation)
+			}
+			r.check()
+			wantState(t, "the commit after", r.state(2), "fetched 0 at 2", fmt.Sprintf(next, 2))
+			task = r.mustNext(urlX)
+			if task.Request.Generation != 1 || task.Former().Seq != 2 {
+				t.Errorf("explicit %v: then %+v, former %v", explicit, task.Request, task.Former())
+			}
+			r.done(task, answer{})
+			wantState(t, "the end", r.state(3), "fetched 1 at 3")
+		}
+	}
+}
+
+// TestAgainWhileFailing: if the request brings nothing, its repetition is what was asked
+// for, unless a commit or somebody else knows of the next generation.
+func TestAgainWhileFailing(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		explicit, commit bool
+		gen              uint32
+		attempts         uint8
+	}{{"by itself", false, false, 0, 1}, {"committed", false, true, 1, 0}, {"with a number", true, false, 1, 0}} {
+		r := begun(t, Config{}, urlX, urlY)
+		task := r.mustNext(urlX)
+		if c.explicit {
+			r.queue(urlX, blobschema.Queued{Generation: 1, Depth: 1})
+		} else {
+			r.again(urlX, 0)
+		}
+		if c.commit {
+			r.state(1)
+		}
+		if v := r.done(task, answer{status: 500}); v != Again {
+			t.Errorf("%s: verdict %d", c.name, v)
+		}
+		r.now = r.now.Add(time.Hour)
+		r.done(r.mustNext(urlX), answer{outcome: blobschema.OutcomeAborted})
+		task = r.mustNext(urlX)
+		if task.Request.Generation != c.gen || task.Request.Attempt != c.attempts {
+			t.Errorf("%s: then %+v", c.name, task.Request)
+		}
+		r.done(task, answer{})
+		r.done(r.mustNext(urlY), answer{})
+		r.mustIdle()
+	}
+}
+
+// TestAgainRequests: a request from outside that comes twice counts once for a URL, for 15
+// days, also after its slot was stored; the oldest of too many are forgotten.
+func TestAgainRequests(t *testing.T) {
+	p := newProcess(t, Config{})
+	ask := func(p *process, path string, request uint64, want Added) {
+		t.Helper()
+		if got := p.again("https://a.example/"+path, request); got != want {
+			t.Errorf("request %d for %s: got %d, want %d", request, path, got, want)
+		}
+		p.check()
+	}
+	ask(p, "1", 7, Fresh)
+	ask(p, "2", 7, Fresh)
+	ask(p, "1", 7, Known)
+	p.run(nil)
+	ask(p, "1", 7, Known)
+	ask(p, "1", 8, Fresh)
+	p.run(nil)
+	q := p.stored()
+	ask(q, "1", 8, Known)
+	ask(q, "2", 7, Known)
+	ask(q, "2", 0, Fresh)
+	q.run(nil)
+	ask(q, "2", 0, Fresh)
+	q.run(nil)
+	for i := range uint64(maxAsks) {
+		ask(q, "3", 100+i, map[bool]Added{true: Fresh, false: Known}[i == 0])
+	}
+	if n := len(q.f.units["a.example"].asks); n != maxAsks {
+		t.Errorf("%d requests are remembered", n)
+	}
+	ask(q, "1", 8, Fresh) // forgotten
+	q.now = q.now.Add(askLifetime)
+	ask(q, "3", 500, Known) // the URL is pending and urgent already
+	if n := len(q.f.units["a.example"].asks); n != 1 {
+		t.Errorf("%d requests are remembered 15 days later", n)
+	}
+}
+
+// TestAgainNeedsItsSlot: Want brings a slot into memory that is not due, past the bound
+// if it must be, and it stays for Again.
+func TestAgainNeedsItsSlot(t *testing.T) {
+	p := newProcess(t, Config{MaxResident: 2})
+	p.rig.add(0, urlX, urlY, "https://a.example/z")
+	p.run(nil)
+	p.restart(false)
+	slot := p.hash.Slot("a.example")
+	if p.f.Loaded(slot) || p.again(urlX, 1) != Deferred || p.f.Dirty() {
+		t.Fatal("the slot should not be loaded")
+	}
+	if got := p.f.Wanted(p.now); got != nil {
+		t.Errorf("slots %v are wanted", got)
+	}
+	p.rig.add(0, "https://b.example/") // something to do
+	p.f.Want(slot)
+	p.want()
+	if len(p.loads) != 1 {
+		t.Fatalf("loads %v", p.loads)
+	}
+	p.load(0)
+	p.f.Wanted(p.now)
+	if !p.f.Loaded(slot) || p.again(urlX, 1) != Fresh {
+		t.Error("the slot is gone")
+	}
+	p.check()
+	if q := newRig(t, Config{}); !q.f.Loaded(3) {
+		t.Error("an empty slot is loaded")
+	}
+}
+
+// TestUrgentFirst: what is asked for on purpose goes before open connections and ranks, but
+// not faster than the pace; with urgentOnly there is nothing else.
+func TestUrgentFirst(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/1", "https://a.example/2", "https://b.example/1", "https://c.example/1")
+	if task, ok := r.f.Next(r.now, true); ok {
+		t.Errorf("asked for %s", task.Request.URL)
+	}
+	a := r.mustNext("https://a.example/robots.txt")
+	r.done(a, answer{status: 404, keep: true})
+	r.again("https://c.example/9", 0)
+	r.check()
+	next := func(want string) {
+		t.Helper()
+		task, ok := r.f.Next(r.now, true)
+		if !ok || task.Request.URL.String() != want {
+			t.Fatalf("asked for %v, want %s", task.Request.URL, want)
+		}
+		r.done(task, answer{keep: true})
+	}
+	next("https://c.example/robots.txt") // before a.example, which is connected
+	next("https://c.example/9")
+	if _, ok := r.f.Next(r.now, true); ok {
+		t.Error("nothing is urgent any more")
+	}
+	r.again("https://c.example/8", 0)
+	r.done(r.mustNext("https://a.example/1"), answer{keep: true})
+	r.again("https://a.example/2", 0)
+	if task, ok := r.f.Next(r.now, true); ok { // not yet
+		t.Errorf("asked for %s", task.Request.URL)
+	}
+	r.now = r.now.Add(time.Second)
+	next("https://c.example/8")
+	next("https://a.example/2")
+	if n := r.f.Counts(); n.Urgent != 0 || n.Pending != 2 {
+		t.Errorf("counts are %+v", n)
+	}
+}
+
+// TestUrgentRefused: with urgentOnly a unit whose urgent URL robots.txt refuses is asked
+// for nothing.
+func TestUrgentRefused(t *testing.T) {
+	r := newRig(t, Config{})
+	r.add(0, urlX)
+	r.again("https://a.example/no", 0)
+	task, _ := r.f.Next(r.now, true)
+	r.done(task, answer{body: "User-agent: *\nDisallow: /no\n"})
+	if task, ok := r.f.Next(r.now, true); ok {
+		t.Errorf("asked for %s", task.Request.URL)
+	}
+	r.check()
+	if got := r.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "https://a.example/no robots:") {
+		t.Errorf("refused %v", got)
+	}
+	r.mustNext(urlX)
+}
+
+// TestRefusedAgain: a refusal says of which generation it is, and where the former is.
+func TestRefusedAgain(t *testing.T) {
+	r := begun(t, Config{}, urlX)
+	r.done(r.mustNext(urlX), answer{})
+	r.state(4)
+	r.now = r.now.Add(25 * time.Hour)
+	r.again(urlX, 0)
+	r.done(r.mustNext("https://a.example/robots.txt"), answer{body: "User-agent: *\nDisallow: /\n"})
+	r.mustIdle()
+	got := r.f.Refusals()
+	if len(got) != 1 || got[0].Generation != 1 || got[0].Former.Seq != 4 {
+		t.Errorf("refused %+v", got)
+	}
+	wantState(t, "state", r.state(5), "refused 1 at 5")
+}

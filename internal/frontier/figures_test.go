@@ -1,0 +1,440 @@
+//go:build unix
+
+package frontier
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+var figures = flag.Bool("figures", false, "measure time and memory, each in a process of its own")
+
+const figureEnv, stateEnv = "FRONTIER_FIGURE", "FRONTIER_STATE"
+
+// A figure is measured in a process of its own, so that its peak of memory is its own.
+var measures = []struct {
+	name string
+	run  func(m *measured)
+}{
+	{"store half", func(m *measured) { m.store(500_000, 500_000) }},
+	{"load half", (*measured).load},
+	{"store pending", func(m *measured) { m.store(0, 1_000_000) }},
+	{"load pending", (*measured).load},
+	{"add pending", (*measured).add},
+	{"one host", (*measured).oneHost},
+	{"hosts", (*measured).hosts},
+}
+
+// measured collects lines of figures.
+type measured struct {
+	t     *testing.T
+	state string // file for what is stored
+}
+
+// say prints a figure, and beside it the most that it may be; 0 is no target.
+func (m *measured) say(what string, value, most float64, unit string) {
+	verdict := ""
+	switch {
+	case most > 0 && value <= most:
+		verdict = fmt.Sprintf("ok      %5.2f of %g", value/most, most)
+	case most > 0:
+		verdict = fmt.Sprintf("missed  %5.2f of %g", value/most, most)
+	}
+	fmt.Printf("  %-44s %10.2f %-10s %s\n", what, value, unit, verdict)
+}
+
+// cpu is the time that all of the process has worked so far: what counts where the
+// machine is shared.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+const mostRSS = 300 // MB, for 1,000,000 known URLs of 10,000 hosts
+
+// memory says what the process needs, and has needed.
+func (m *measured) memory(most float64, keep any) {
+	m.t.Helper()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	m.say("live heap", float64(s.HeapAlloc)/1e6, 0, "MB")
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		for line := range strings.Lines(string(status)) {
+			if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+				n, _ := strconv.ParseFloat(strings.Fields(kb)[0], 64)
+				m.say("peak RSS of the process", n*1024/1e6, most, "MB")
+			}
+		}
+	}
+	runtime.KeepAlive(keep)
+}
+
+// TestFigures measures; what it prints is to be read by people.
+func TestFigures(t *testing.T) {
+	if !*figures {
+		t.Skip("only with -figures")
+	}
+	if name := os.Getenv(figureEnv); name != "" {
+		for _, f := range measures {
+			if f.name == name {
+				f.run(&measured{t, os.Getenv(stateEnv)})
+			}
+		}
+		return
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	for _, f := range measures {
+		fmt.Println(f.name)
+		cmd := exec.Command(os.Args[0], "-test.run=^TestFigures$", "-figures")
+		cmd.Env = append(os.Environ(), figureEnv+"="+f.name, stateEnv+"="+state)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", f.name, err, out)
+		}
+		fmt.Print(strings.TrimSuffix(strings.TrimSuffix(string(out), "PASS\n"), "ok\n"))
+	}
+}
+
+var words = strings.Fields(`news article category product archive image video blog post tag user profile
+	forum thread topic help about contact search result list detail view item shop cart world sport science
+	health travel music culture opinion weather local market finance review guide recipe event calendar`)
+
+// urls makes URLs of 60 to 100 bytes, of 10,000 hosts, few of them large.
+type urls struct{ r *rand.Rand }
+
+func (g urls) word() string { return words[g.r.IntN(len(words))] }
+
+func (g urls) host() string {
+	x := g.r.Float64()
+	n := int(10_000 * x * x)
+	return fmt.Sprintf("www.%s-%s%d.com", words[n%len(words)], words[n*7%len(words)], n)
+}
+
+func (g urls) url(host string) string {
+	return fmt.Sprintf("https://%s/%s/%d/%02d/%s-%s-%s-%d.html", host, g.word(), 2015+g.r.IntN(11), 1+g.r.IntN(12), g.word(), g.word(), g.word(), g.r.IntN(1_000_000))
+}
+
+func (g urls) depth() uint16 { return uint16(1 + g.r.IntN(6)) }
+
+func figureHash() partition.Hash {
+	h, err := partition.NewHash([16]byte{7}, partition.DefaultSlots)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// stateFile is a stored run: its bytes follow the JSON and a newline.
+type stateFile struct {
+	Ref   blobschema.RunRef
+	Slots map[partition.Slot]blobschema.SlotSummary
+}
+
+func (m *measured) store(settled, pending int) {
+	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
+	run := &blobschema.Run{}
+	slots := map[partition.Slot]blobschema.SlotSummary{}
+	count := func(slot partition.Slot, pending uint32) {
+		s := slots[slot]
+		s.Slot, s.Known, s.Pending = slot, s.Known+1, s.Pending+pending
+		if pending > 0 {
+			s.Due = 1
+		}
+		slots[slot] = s
+	}
+	hosts, text := map[string]uint64{}, 0
+	for i := range settled + pending {
+		host := g.host()
+		slot, url, depth := h.Slot(host), g.url(host), g.depth()
+		text += len(url)
+		if i < settled {
+			hosts[host]++
+			run.Seen = append(run.Seen, blobschema.Seen{
+				Slot: slot, Fingerprint: h.Fingerprint(url), State: blobschema.Fetched, Origin: blobschema.Origin{Seq: uint32(1 + i/4000)},
+			})
+			count(slot, 0)
+			continue
+		}
+		run.Queued = append(run.Queued, blobschema.Queued{Slot: slot, Host: host, URL: url, Depth: depth, Rank: 1 + uint32(depth)})
+		count(slot, 1)
+	}
+	for host, n := range hosts {
+		u := unit{key: host, pace: polite.NewPace(), requests: n}
+		u.own = site{name: host, unit: &u, settled: n}
+		u.pace.Start(epoch, time.Second)
+		u.own.lanes[1].setRules(polite.ForStatus(200, []byte("User-agent: *\nDisallow: /search\nDisallow: /cart\n"), "bot"), epoch.Add(1e6*time.Hour))
+		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: h.Slot(host), Host: host, Version: 1, Data: u.encode()})
+	}
+	run.Sort()
+	blobschema.Join(h, run)
+	m.say("mean URL", float64(text)/float64(settled+pending), 0, "B")
+	m.say("hosts", float64(len(hosts)), 0, "")
+	data, ref := blobschema.EncodeRun(run, h)
+	m.say("stored, index and filter and hosts included", float64(len(data))/float64(settled+pending), 25, "B/URL")
+	head, err := json.Marshal(stateFile{ref, slots})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(m.state, slices.Concat(head, []byte("\n"), data), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// load decodes and joins parts of the state on all processors, as a step does, and loads
+// them meanwhile, on one.
+func (m *measured) load() {
+	all, err := os.ReadFile(m.state)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var sf stateFile
+	end := slices.Index(all, '\n')
+	if err := json.Unmarshal(all[:end], &sf); err != nil {
+		m.t.Fatal(err)
+	}
+	data := all[end+1:]
+	var slots []blobschema.SlotSummary
+	for _, s := range sf.Slots {
+		slots = append(slots, s)
+	}
+	sf.Slots = nil
+	slices.SortFunc(slots, func(a, b blobschema.SlotSummary) int { return int(a.Slot) - int(b.Slot) })
+	h := figureHash()
+	f := New(Config{Hash: h, Token: "bot", Delay: time.Second})
+	f.Restore(slots)
+
+	const parts = 32
+	type part struct {
+		run   *blobschema.Run
+		slots []blobschema.SlotSummary
+	}
+	began, worked := time.Now(), cpu()
+	index, err := blobschema.OpenRun(data[sf.Ref.Index:], sf.Ref)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	jobs, results := make(chan []blobschema.SlotSummary, parts), make(chan part, 1)
+	for i := range parts {
+		jobs <- slots[len(slots)*i/parts : len(slots)*(i+1)/parts]
+	}
+	close(jobs)
+	var work sync.WaitGroup
+	var mu sync.Mutex
+	var decoding time.Duration
+	for range runtime.GOMAXPROCS(0) {
+		work.Go(func() {
+			for list := range jobs {
+				start := time.Now()
+				first, last := list[0].Slot, list[len(list)-1].Slot
+				run := &blobschema.Run{}
+				blocks, n := index.Blocks(first, last), map[blobschema.BlockKind]int{}
+				for _, b := range blocks {
+					n[b.Kind] += int(b.Entries)
+				}
+				run.Seen, run.Queued = make([]blobschema.Seen, 0, n[blobschema.SeenBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
+				for _, b := range blocks {
+					if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, run, first, last); err != nil {
+						panic(err)
+					}
+				}
+				blobschema.Join(h, run)
+				mu.Lock()
+				decoding += time.Since(start)
+				mu.Unlock()
+				results <- part{run, list}
+			}
+		})
+	}
+	go func() { work.Wait(); close(results) }()
+	loading := time.Duration(0)
+	for p := range results {
+		start := time.Now()
+		for _, s := range p.slots {
+			if err := f.Load(epoch, s.Slot, cut(p.run, s.Slot)); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+		loading += time.Since(start)
+	}
+	m.say("decoded, joined and loaded in", time.Since(began).Seconds(), 0.5, "s")
+	m.say("CPU time of that, on all processors", (cpu() - worked).Seconds(), 0, "s")
+	m.say("of that decoding and joining, all processors", decoding.Seconds(), 0, "s")
+	m.say("of that Load, on the loop", loading.Seconds(), 0, "s")
+	n := f.Counts()
+	m.say("known", float64(n.Known), 0, "URLs")
+	m.say("pending", float64(n.Pending), 0, "URLs")
+	all, data = nil, nil
+	m.memory(mostRSS, f)
+}
+
+// cut takes the first slot from a joined run.
+func cut(run *blobschema.Run, slot partition.Slot) *blobschema.Run {
+	out := &blobschema.Run{}
+	n := 0
+	for n < len(run.Seen) && run.Seen[n].Slot == slot {
+		n++
+	}
+	out.Seen, run.Seen = run.Seen[:n], run.Seen[n:]
+	for n = 0; n < len(run.Queued) && run.Queued[n].Slot == slot; n++ {
+	}
+	out.Queued, run.Queued = run.Queued[:n], run.Queued[n:]
+	for n = 0; n < len(run.Hosts) && run.Hosts[n].Slot == slot; n++ {
+	}
+	out.Hosts, run.Hosts = run.Hosts[:n], run.Hosts[n:]
+	return out
+}
+
+// add lets 1,000,000 URLs come one after another, with a commit every 30,000.
+func (m *measured) add() {
+	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
+	f := New(Config{Hash: h, Token: "bot", Delay: time.Second})
+	adding, n, mallocs := time.Duration(0), 0, uint64(0)
+	type found struct {
+		u  weburl.URL
+		fp uint64
+		q  blobschema.Queued
+	}
+	batch := make([]found, 0, 30_000)
+	var before, after runtime.MemStats
+	pass := func() {
+		runtime.ReadMemStats(&before)
+		start := cpu()
+		for i := range batch {
+			f.Add(epoch, batch[i].u, batch[i].fp, batch[i].q)
+		}
+		adding += cpu() - start
+		runtime.ReadMemStats(&after)
+		mallocs += after.Mallocs - before.Mallocs
+		n += len(batch)
+	}
+	for f.Counts().Known < 1_000_000 {
+		batch = batch[:0]
+		for len(batch) < cap(batch) {
+			host := g.host()
+			u, err := weburl.Parse(g.url(host))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			depth := g.depth()
+			batch = append(batch, found{u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Depth: depth, Rank: uint32(depth) + 1}})
+		}
+		pass()
+		f.Delta(1)
+		f.Committed()
+	}
+	m.say("Add of a new URL", float64(adding.Nanoseconds())/float64(n), 0, "ns CPU")
+	m.say("Add of a new URL", float64(mallocs)/float64(n), 0, "allocs")
+	adding, n, mallocs = 0, 0, 0
+	for range 10 {
+		pass()
+	}
+	m.say("Add of a known URL", float64(adding.Nanoseconds())/float64(n), 0, "ns CPU")
+	m.say("Add of a known URL", float64(mallocs)/float64(n), 0, "allocs")
+	batch = nil
+	m.memory(mostRSS, f)
+}
+
+// oneHost asks one host for 500,000 URLs, and compares the order with a sorted list.
+func (m *measured) oneHost() {
+	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
+	f := New(Config{Hash: h, Token: "bot"})
+	const host = "www.large.example"
+	var ranks []uint32
+	for f.Counts().Known < 500_000 {
+		u, err := weburl.Parse(g.url(host))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		rank := 1 + g.r.Uint32N(100_000)
+		if f.Add(epoch, u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Rank: rank}) == Fresh {
+			ranks = append(ranks, rank)
+		}
+	}
+	m.memory(mostRSS, f)
+	slices.Sort(ranks)
+	s := f.units[host].slot
+	m.tasks(f, len(ranks), func(i int, t Task) {
+		if got := s.items[t.item].rank; got != ranks[i] {
+			m.t.Fatalf("URL %d has rank %d, want %d", i, got, ranks[i])
+		}
+	})
+	m.memory(mostRSS, f)
+}
+
+// hosts asks 10,000 hosts for 300,000 URLs.
+func (m *measured) hosts() {
+	for _, p := range policies() {
+		g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
+		f := New(Config{Hash: h, Token: "bot", Policy: p})
+		for f.Counts().Known < 300_000 {
+			host := g.host()
+			u, err := weburl.Parse(g.url(host))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			f.Add(epoch, u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Rank: p.URLRank(Candidate{Depth: g.depth()})})
+		}
+		fmt.Println(" ", p.Name())
+		m.tasks(f, 300_000, func(int, Task) {})
+	}
+}
+
+// tasks asks for everything.
+func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
+	now, done, asked := epoch, 0, 0
+	worked := cpu()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for {
+		t, ok := f.Next(now, false)
+		if !ok {
+			at := f.NextAt()
+			if at.IsZero() {
+				break
+			}
+			now = at
+			continue
+		}
+		o := &page.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Started: now, Response: time.Millisecond}
+		asked++
+		if !t.Request.Robots {
+			look(done, t)
+			done++
+		}
+		f.Done(now, t, o)
+		if asked%30_000 == 0 {
+			f.Delta(uint64(asked))
+			f.Committed()
+		}
+	}
+	took := cpu() - worked
+	runtime.ReadMemStats(&after)
+	if done != n {
+		m.t.Fatalf("%d of %d URLs were asked for", done, n)
+	}
+	m.say("Next and Done", float64(took.Nanoseconds())/float64(asked), 0, "ns CPU")
+	m.say("Next and Done", float64(after.Mallocs-before.Mallocs)/float64(asked), 0, "allocs")
+}

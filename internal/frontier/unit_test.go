@@ -1,0 +1,415 @@
+package frontier
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/polite"
+)
+
+// TestSitesOfAUnit: the sites of a unit have one pace and a robots.txt each; one whose
+// robots.txt cannot be had does not hold up the others.
+func TestSitesOfAUnit(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Minute}})
+	for i, u := range []string{"https://www.a.example/1", "https://dead.a.example/2", "https://a.example/3", "http://a.example/4", "https://www.a.example/5"} {
+		r.queue(u, blobschema.Queued{Host: "a.example", Depth: uint16(i)})
+	}
+	r.took = 0
+	r.run(answers{
+		"https://www.a.example/robots.txt":  {{body: "User-agent: *\nDisallow: /5\n"}},
+		"https://dead.a.example/robots.txt": {{status: 503, retryAfter: time.Second}, {}},
+		"https://a.example/robots.txt":      {{body: "User-agent: *\nCrawl-delay: 3\n"}},
+	})
+	wantLog(t, r.log,
+		"0s https://www.a.example/robots.txt", "1s https://www.a.example/1", // no page for nothing: there are more sites
+		"2s https://dead.a.example/robots.txt", "22s https://a.example/robots.txt", // the unit's back-off
+		"25s https://a.example/3",
+		"28s http://a.example/robots.txt", "28s http://a.example/4",
+		"1m2s https://dead.a.example/robots.txt", "1m3s https://dead.a.example/2")
+	if got := r.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "https://www.a.example/5 robots:") {
+		t.Errorf("refused %v", got)
+	}
+	if n := r.f.Counts(); n.Hosts != 1 || n.Pending != 0 {
+		t.Errorf("counts are %+v", n)
+	}
+}
+
+// TestGivenUpSite: one dead site of a unit takes nothing from the others.
+func TestGivenUpSite(t *testing.T) {
+	r := newRig(t, Config{Retry: polite.Retry{Attempts: 9, Wait: time.Hour}})
+	web := answers{}
+	for i := range 20 {
+		u := fmt.Sprintf("https://dead.a.example/%d", i)
+		web[u] = []answer{{outcome: blobschema.OutcomeTimeout}}
+		r.queue(u, blobschema.Queued{Host: "a.example"})
+	}
+	r.queue("https://www.a.example/", blobschema.Queued{Host: "a.example", Depth: 3})
+	r.run(web)
+	if n := len(r.refused()); n != 20 || r.hits["https://www.a.example/"] != 1 {
+		t.Errorf("%d URLs refused, requests %v", n, r.hits)
+	}
+}
+
+// TestSitesAreStored: each site has a state of its own, which is written only if it changed.
+func TestSitesAreStored(t *testing.T) {
+	p := newProcess(t, Config{Delay: time.Second})
+	add := func(u string) { p.queue(u, blobschema.Queued{Host: "a.example"}) }
+	for _, u := range []string{"https://a.example/1", "https://b.a.example/1", "https://c.a.example/1"} {
+		add(u)
+	}
+	web := answers{"https://b.a.example/robots.txt": {{body: "User-agent: *\nDisallow: /2\n"}}}
+	p.run(web)
+	q := p.stored()
+	var hosts []string
+	for _, h := range q.runs[0].Hosts {
+		hosts = append(hosts, h.Host)
+	}
+	slices.Sort(hosts)
+	if d := cmp.Diff([]string{"a.example", "a.example b.a.example", "a.example c.a.example"}, hosts); d != "" {
+		t.Errorf("states (-want +got):\n%s", d)
+	}
+	for _, u := range []string{"https://b.a.example/2", "https://b.a.example/3"} {
+		q.queue(u, blobschema.Queued{Host: "a.example"})
+	}
+	q.run(web)
+	if d := cmp.Diff([]string{"https://b.a.example/3"}, q.urls()); d != "" {
+		t.Errorf("then asked for (-want +got):\n%s", d)
+	}
+	run, _ := q.f.Delta(9)
+	for _, h := range run.Hosts {
+		info, err := DecodeHost(h.Data)
+		if err != nil || strings.Contains(h.Host, "c.a.example") || strings.Contains(h.Host, "b.a.example") && info.Settled != 3 {
+			t.Errorf("state of %s: %+v, %v", h.Host, info, err)
+		}
+	}
+	if unit, site := SplitSite(JoinSite("a.example", "b.a.example:8080")); unit != "a.example" || site != "b.a.example:8080" {
+		t.Errorf("split into %q and %q", unit, site)
+	}
+}
+
+// TestTurnsByDomain: a domain with a hundred names has as many turns as one with one.
+func TestTurnsByDomain(t *testing.T) {
+	r := newRig(t, Config{})
+	for i := range 100 {
+		r.add(0, fmt.Sprintf("https://n%d.wild.com/", i))
+	}
+	for i := range 20 {
+		r.add(0, fmt.Sprintf("https://a.com/%d", i), fmt.Sprintf("https://b.org/%d", i))
+	}
+	r.run(nil)
+	counts := map[string]int{}
+	for _, u := range r.urls()[:60] {
+		domain := u[strings.Index(u, ".")-1:]
+		if strings.Contains(u, "wild") {
+			domain = "wild"
+		}
+		counts[domain[:4]]++
+	}
+	if counts["wild"] < 18 || counts["wild"] > 22 {
+		t.Errorf("of the first requests %v", counts)
+	}
+	if len(r.log) != 2*100+2*21 {
+		t.Errorf("%d requests", len(r.log))
+	}
+	if len(r.f.domains) != 3 {
+		t.Errorf("%d domains", len(r.f.domains))
+	}
+}
+
+// TestCaps: what is over a cap is counted and not kept, but for seeds and what is asked for
+// on purpose.
+func TestCaps(t *testing.T) {
+	type q = blobschema.Queued
+	seed := q{Flags: blobschema.FlagSeed}
+	for _, c := range []struct {
+		name   string
+		cfg    Config
+		full   []string
+		urls   []string
+		q      q
+		known  int64
+		capped int64
+	}{
+		{"none", Config{}, nil, []string{"https://a.com/1", "https://a.com/2", "https://b.a.com/"}, q{}, 3, 0},
+		{"site", Config{MaxHostURLs: 2}, nil, []string{"https://a.com/1", "https://a.com/2", "https://a.com/3", "https://a.com/3", "https://a.com/1", "https://b.a.com/"}, q{}, 3, 2},
+		{"seeds", Config{MaxHostURLs: 1, MaxDomainURLs: 1}, []string{"a.com"}, []string{"https://a.com/1", "https://a.com/2"}, seed, 2, 0},
+		{"domain", Config{MaxDomainURLs: 2}, nil, []string{"https://a.com/1", "https://b.a.com/", "https://c.a.com/", "https://a.com/2", "https://b.com/"}, q{}, 3, 2},
+		{"domain that others have filled", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.a.com/", "https://b.com/"}, q{}, 1, 2},
+		{"placed", Config{MaxDomainURLs: 1, Resolve: true}, nil, []string{"https://a.com/1", "https://a.com/2"}, q{Host: "[192.0.2.1]", Flags: blobschema.FlagPlaced}, 2, 0},
+	} {
+		r := newRig(t, c.cfg)
+		r.f.CapDomains(c.full)
+		for _, u := range c.urls {
+			r.queue(u, c.q)
+			r.check()
+		}
+		if n := r.f.Counts(); n.Known != c.known || n.Capped != c.capped {
+			t.Errorf("%s: counts are %+v", c.name, n)
+		}
+		if got := r.again(c.urls[0]+"?again", 0); got != Fresh {
+			t.Errorf("%s: on purpose: %d", c.name, got)
+		}
+	}
+}
+
+// TestCapsAreStored: the number of known URLs of a site is exact after it was stored; what
+// was appended meanwhile is examined then, and stays known.
+func TestCapsAreStored(t *testing.T) {
+	p := newProcess(t, Config{MaxHostURLs: 4})
+	p.rig.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
+	p.run(nil)
+	p.rig.add(0, "https://a.example/4", "https://a.example/5") // the second is too much
+	p.restart(false)
+	for _, u := range []string{"https://a.example/6", "https://a.example/1", "https://a.example/7"} {
+		if got := p.queue(u, blobschema.Queued{}); got != Deferred {
+			t.Errorf("%s: got %d", u, got)
+		}
+	}
+	p.beginCommit()
+	p.endCommit()
+	p.want()
+	p.load(0)
+	p.check()
+	if n := p.f.Counts(); n.Known != 6 || n.Pending != 1 || n.Capped != 2 {
+		t.Errorf("counts are %+v", n)
+	}
+	if got := p.next.settled; len(got) != 2 || got[0].url != "https://a.example/6" || got[0].outcome != blobschema.OutcomeScope {
+		t.Errorf("refused %v", got)
+	}
+	if got := p.queue("https://a.example/8", blobschema.Queued{}); got != Capped {
+		t.Errorf("one more: %d", got)
+	}
+	p.run(nil)
+	if got := p.queue("https://a.example/6", blobschema.Queued{}); got != Known {
+		t.Errorf("a refused one: %d", got)
+	}
+	info := p.f.units["a.example"]
+	if info.capped != 4 {
+		t.Errorf("%d capped", info.capped)
+	}
+}
+
+// TestDomains: the known URLs of domains are counted, what was restored included; of too
+// many the smallest are forgotten.
+func TestDomains(t *testing.T) {
+	r := newRig(t, Config{MaxDomainURLs: 12})
+	r.f.RestoreDomains(map[string]int64{"a.com": 10})
+	r.add(0, "https://a.com/", "https://x.a.com/", "https://a.com/3", "https://b.com/")
+	if d := cmp.Diff(map[string]int64{"a.com": 12}, r.f.Domains(2)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	sizes := domainSizes{"large.com": 1 << 30}
+	for i := range 3 * maxDomainSizes {
+		sizes.add(fmt.Sprint(i), 1)
+	}
+	if len(sizes) > maxDomainSizes || len(sizes) < maxDomainSizes/4 || sizes["large.com"] != 1<<30 {
+		t.Errorf("%d domains are counted", len(sizes))
+	}
+}
+
+// TestPlacements: the URLs of a name wait for its address, once; then they are sent on, and
+// so is all that comes later.
+func TestPlacements(t *testing.T) {
+	p := newProcess(t, Config{Resolve: true, Delay: time.Second, Retry: polite.Retry{Wait: time.Minute}})
+	p.rig.add(2, "https://a.example/2")
+	p.rig.add(0, "http://a.example/0")
+	p.queue("https://a.example/9", blobschema.Queued{NotBefore: p.now.Add(time.Hour).UnixMilli()})
+	resolve := func(addr string) {
+		t.Helper()
+		task := p.mustNext("http://a.example/0")
+		if !task.Request.Resolve || task.Request.Host != "a.example" || task.Fingerprint() != 0 {
+			t.Fatalf("the request is %+v", task.Request)
+		}
+		p.mustIdle()
+		o := answer{outcome: blobschema.OutcomeDNS}.reply(task, p.now, 0)
+		if addr != "" {
+			o = answer{}.reply(task, p.now, 0)
+			o.Addr = netip.MustParseAddr(addr)
+		}
+		p.f.Done(p.now, task, o)
+		p.check()
+	}
+	placed := func() (out []string) {
+		for _, x := range p.f.Placements() {
+			if x.Slot != p.hash.Slot(x.Host) || x.Fingerprint != p.hash.Fingerprint(x.URL.String()) || x.Queued.URL != x.URL.String() || x.Flags&blobschema.FlagPlaced == 0 {
+				t.Errorf("a placement is %+v", x)
+			}
+			out = append(out, fmt.Sprintf("%s generation %d, rank %d: %s", x.Host, x.Generation, x.Rank, x.URL))
+		}
+		return out
+	}
+	resolve("")
+	p.mustIdle()
+	p.now = p.f.NextAt()
+	if got := p.now.Sub(epoch); got != time.Minute {
+		t.Errorf("the second attempt is after %v", got)
+	}
+	resolve("::ffff:192.0.2.1")
+	wantState(t, "placements", placed(), "[192.0.2.1] generation 0, rank 1: http://a.example/0",
+		"[192.0.2.1] generation 0, rank 1: https://a.example/9", "[192.0.2.1] generation 0, rank 3: https://a.example/2")
+	p.mustIdle()
+	if got := p.queue("https://a.example/0", blobschema.Queued{Depth: 4}); got != Fresh {
+		t.Errorf("a new URL: %d", got)
+	}
+	wantState(t, "later", placed(), "[192.0.2.1] generation 0, rank 5: https://a.example/0")
+	p = p.stored()
+	if n := p.f.Counts(); n.Known != 4 || n.Pending != 0 {
+		t.Errorf("counts are %+v", n)
+	}
+	if e := p.runs[0].Seen[0]; e.State != blobschema.Forwarded || e.Origin != (blobschema.Origin{}) {
+		t.Errorf("settled as %+v", e)
+	}
+	for _, c := range []struct {
+		got, want Added
+	}{
+		{p.queue("https://a.example/0", blobschema.Queued{}), Known},
+		{p.again("https://a.example/0", 5), Fresh},
+		{p.again("https://a.example/0", 5), Known},
+		{p.queue("https://a.example/new", blobschema.Queued{}), Fresh},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %d, want %d", c.got, c.want)
+		}
+	}
+	p.check()
+	wantState(t, "after it was stored", placed(), "[192.0.2.1] generation 1, rank 0: https://a.example/0", "[192.0.2.1] generation 0, rank 1: https://a.example/new")
+	wantState(t, "state", p.state(2), "forwarded 1 at 0", "forwarded 0 at 0")
+}
+
+// TestNoAddress: the URLs of a name that has no address are refused, and what comes later
+// is tried again.
+func TestNoAddress(t *testing.T) {
+	r := newRig(t, Config{Resolve: true, Delay: time.Second})
+	r.add(0, urlX, "http://a.example/y")
+	r.run(answers{urlX: {{outcome: blobschema.OutcomeDNS}, {outcome: blobschema.OutcomeAborted}, {outcome: blobschema.OutcomeDNS}}})
+	if r.hits[urlX] != 3 {
+		t.Errorf("requests %v", r.hits)
+	}
+	wantState(t, "refused", r.refused(), urlX+" dns: as the test wants", "http://a.example/y dns: as the test wants")
+	r.add(0, "https://a.example/z")
+	if task := r.mustLater("https://a.example/z"); !task.Request.Resolve {
+		t.Errorf("the request is %+v", task.Request)
+	}
+}
+
+// mustLater is mustNext, when the time has come.
+func (r *rig) mustLater(url string) Task {
+	if at := r.f.NextAt(); at.After(r.now) {
+		r.now = at
+	}
+	return r.mustNext(url)
+}
+
+// TestPlacedUnit: an address is asked for the sites of all names there are, at one pace,
+// and its requests go nowhere else.
+func TestPlacedUnit(t *testing.T) {
+	r := newRig(t, Config{Resolve: true, Delay: time.Second})
+	for _, u := range []string{"https://a.example/", "https://b.example/", "https://[2001:db8::1]/"} {
+		r.queue(u, blobschema.Queued{Host: "[2001:db8::1]", Flags: blobschema.FlagPlaced})
+	}
+	want := netip.MustParseAddr("2001:db8::1")
+	task := r.mustNext("https://a.example/robots.txt")
+	if task.Request.Addr != want || task.Host() != "[2001:db8::1]" {
+		t.Errorf("the request is %+v", task.Request)
+	}
+	r.mustIdle()
+	r.done(task, answer{status: 301, location: "https://b.example/r"})
+	task = r.mustLater("https://b.example/r")
+	if task.Request.Addr.IsValid() {
+		t.Errorf("a redirect is asked for at %v", task.Request.Addr)
+	}
+	r.done(task, answer{status: 404})
+	if task = r.mustLater("https://a.example/"); task.Request.Addr != want {
+		t.Errorf("the request is %+v", task.Request)
+	}
+}
+
+// TestSitemapFlag: a sitemap is asked for as one.
+func TestSitemapFlag(t *testing.T) {
+	r := begun(t, Config{}, urlY)
+	r.queue(urlX, blobschema.Queued{Flags: blobschema.FlagSitemap})
+	if task := r.mustNext(urlX); !task.Request.Sitemap || task.Flags != blobschema.FlagSitemap {
+		t.Errorf("the task is %+v", task)
+	}
+}
+
+// TestPolicyByName finds all policies, and says which there are.
+func TestPolicyByName(t *testing.T) {
+	for name, want := range map[string]Policy{"": BreadthFirst{}, "breadth-first": BreadthFirst{}, "capability": Capability{}} {
+		if got, err := PolicyByName(name); got != want || err != nil {
+			t.Errorf("%q: %v, %v", name, got, err)
+		}
+	}
+	if _, err := PolicyByName("depth-first"); err == nil || !strings.Contains(err.Error(), `"capability"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestRanks: ranks begin at 1 and fall as quality rises; Capability's give it back.
+func TestRanks(t *testing.T) {
+	quality := func(c Candidate) float64 { return float64(c.Priority+6) / 11 / (1 + float64(c.Depth)) }
+	var all []Candidate
+	for _, depth := range []uint16{0, 1, 2, 3, 10, 100, 65535} {
+		for p := int8(-5); p <= 5; p++ {
+			all = append(all, Candidate{depth, p})
+		}
+	}
+	for _, a := range all {
+		rank := Capability{}.URLRank(a)
+		if q := qualityOfRank(Waiting{Rank: rank}); rank < 1 || q < quality(a)*0.99 || q > quality(a)*1.01 || (BreadthFirst{}).URLRank(a) != 1+uint32(a.Depth) {
+			t.Errorf("%+v has rank %d and quality %g, should be %g", a, rank, q, quality(a))
+		}
+		for _, b := range all {
+			if quality(a) > quality(b)*1.0001 && rank > (Capability{}).URLRank(b) {
+				t.Errorf("%+v has rank %d, %+v %d", a, rank, b, Capability{}.URLRank(b))
+			}
+		}
+	}
+}
+
+// TestBest: the best of a unit's queues are what sorting them would find.
+func TestBest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	r := newRig(t, Config{})
+	var ranks []uint32
+	for i := range 500 {
+		rank := 1 + rng.Uint32N(300)
+		ranks = append(ranks, rank)
+		r.queue(fmt.Sprintf("https://h%d.a.example/%d", rng.IntN(20), i), blobschema.Queued{Host: "a.example", Rank: rank})
+	}
+	slices.Sort(ranks)
+	for _, n := range []int{0, 1, 2, 50, 499, 500, 501} {
+		var got []uint32
+		for _, w := range r.f.units["a.example"].best(n) {
+			got = append(got, w.Rank)
+		}
+		if want := ranks[:min(n, 500)]; !slices.Equal(got, want) {
+			t.Errorf("the best %d are %v, want %v", n, got, want)
+		}
+	}
+}
+
+// TestCapabilityOrder: of two ready hosts the one that brings more quality per second is
+// asked first, with all of its visit.
+func TestCapabilityOrder(t *testing.T) {
+	r := newRig(t, Config{Policy: Capability{}})
+	r.add(5, "https://far.example/1", "https://far.example/2")
+	r.add(1, "https://near.example/1", "https://near.example/2", "https://near.example/3")
+	web := answers{}
+	for _, u := range []string{"robots.txt", "1", "2", "3"} {
+		web["https://near.example/"+u] = []answer{{keep: true}}
+		web["https://far.example/"+u] = []answer{{keep: true}}
+	}
+	r.run(web)
+	if d := cmp.Diff([]string{"n 4", "f 3"}, visits(r.urls())); d != "" {
+		t.Errorf("visits (-want +got):\n%s", d)
+	}
+}

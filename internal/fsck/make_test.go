@@ -1,0 +1,302 @@
+package fsck_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// maker makes a crawl by hand: commits of any content, in which all that follows from
+// the content agrees with it.
+type maker struct {
+	*hand
+	crawl blobschema.Crawl
+	parts [partitions]*made
+	pins  map[string]netip.Addr // addresses of names, by IP
+	now   time.Time
+}
+
+// made is one partition of it, with the pages of the next commit.
+type made struct {
+	man   blobschema.Manifest
+	state blobschema.Run // all of it
+	pages []blobschema.Page
+	warc  []byte
+}
+
+func newMaker(t testing.TB, settings blobschema.Settings) *maker {
+	settings.Scope, settings.Delay = blobschema.ScopeHost, 100*time.Millisecond
+	c := blobschema.Crawl{Version: blobschema.Version, ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: slots, Partitions: partitions, Settings: settings}
+	m := &maker{crawl: c, pins: map[string]netip.Addr{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	mem := &memory{records: map[string]string{}, objects: map[string][]byte{}}
+	mem.records[blobschema.ActiveKey] = `{"crawl":"` + crawlID + `"}`
+	m.hand = &hand{TB: t, memory: mem}
+	m.put(blobschema.CrawlKey(crawlID), c)
+	m.hand = newHand(t, mem)
+	for p := range m.parts {
+		m.parts[p] = &made{man: blobschema.Manifest{Crawl: crawlID, Partition: partition.ID(p), Fence: 1, Epoch: 1, Delay: settings.Delay}}
+	}
+	return m
+}
+
+func (m *maker) put(key string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.records[key] = string(b)
+}
+
+// host is the n-th name whose slot a partition owns.
+func (m *maker) host(p partition.ID, n int) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("h%d.example", i)
+		if m.pmap.Owner(m.hash.Slot(name)) != p {
+			continue
+		}
+		if n--; n < 0 {
+			return name
+		}
+	}
+}
+
+// addr is the n-th address whose slot a partition owns.
+func (m *maker) addr(p partition.ID, n int) netip.Addr {
+	for a := netip.MustParseAddr("192.0.2.1"); ; a = a.Next() {
+		if m.pmap.Owner(m.hash.Slot("["+a.String()+"]")) != p {
+			continue
+		}
+		if n--; n < 0 {
+			return a
+		}
+	}
+}
+
+// queued is a URL in its slot: that of the address, if its name has one.
+func (m *maker) queued(url string, gen uint32) blobschema.Queued {
+	u, err := weburl.Parse(url)
+	if err != nil {
+		m.Fatal(err)
+	}
+	q := blobschema.Queued{URL: url, Host: string(u.Host()), Rank: 1, Generation: gen}
+	switch m.crawl.Settings.PartitionBy {
+	case blobschema.ByDomain:
+		q.Host = u.Host().RegistrableDomain()
+	case blobschema.ByIP:
+		a, pinned := m.pins[q.Host]
+		if !pinned {
+			a, _ = netip.ParseAddr(q.Host)
+		}
+		if a.IsValid() {
+			q.Host, q.Flags = "["+a.String()+"]", blobschema.FlagPlaced
+		}
+	}
+	q.Slot = m.hash.Slot(q.Host)
+	return q
+}
+
+// answer stores a response to the next commit of a partition, or a revisit of an earlier
+// page, a second after the last one.
+func (m *maker) answer(p partition.ID, url string, gen uint32, body string, of *blobschema.Page) blobschema.Page {
+	mp := m.parts[p]
+	m.now = m.now.Add(time.Second)
+	pg := blobschema.Page{
+		URL: url, Generation: gen, Outcome: blobschema.OutcomeOK, Status: 200, Time: m.now, BodyBytes: int64(len(body)),
+		Digest: blobschema.PayloadDigest([]byte(body)), WARC: blobschema.WARCName(crawlID, p, 1, mp.man.Seq+1, blobschema.GzipFast),
+	}
+	e := blobschema.NewWARCEncoder(blobschema.GzipFast)
+	add := func(r blobschema.WARCRecord) {
+		var err error
+		if mp.warc, _, err = e.Append(mp.warc, &r); err != nil {
+			m.Fatal(err)
+		}
+	}
+	if len(mp.warc) == 0 {
+		add(*blobschema.WARCInfo(m.now, pg.WARC, blobschema.WARCInfoFields{Software: "test"}))
+	}
+	pg.Offset = int64(len(mp.warc))
+	q := m.queued(url, gen)
+	ip := netip.AddrFrom4([4]byte{192, 0, 2, 200}).String()
+	if q.Flags&blobschema.FlagPlaced != 0 {
+		ip = q.Host[1 : len(q.Host)-1]
+	}
+	r := blobschema.WARCRecord{
+		Type: blobschema.WARCTypeResponse, Date: m.now, TargetURI: url, IPAddress: ip, Header: []byte("HTTP/1.1 200 OK\r\n\r\n"),
+		Body: []byte(body), Packed: gen%2 == 0,
+	}
+	if of != nil {
+		o, profile, status := of.Payload(), blobschema.ProfileIdenticalPayload, "200 OK"
+		if body == "" {
+			pg.Outcome, pg.Status, pg.Digest, pg.BodyBytes = blobschema.OutcomeUnchanged, 304, of.Digest, of.BodyBytes
+			profile, status = blobschema.ProfileNotModified, "304 Not Modified"
+		}
+		pg.Original = &o
+		r = blobschema.RevisitRecord(m.now, url, ip, profile, pg.Digest, o, []byte("HTTP/1.1 "+status+"\r\n\r\n"))
+	}
+	add(r)
+	pg.Length = int64(len(mp.warc)) - pg.Offset
+	mp.pages = append(mp.pages, pg)
+	return pg
+}
+
+// refuse adds a page record without an answer.
+func (m *maker) refuse(p partition.ID, url string, o blobschema.Outcome) {
+	m.parts[p].pages = append(m.parts[p].pages, blobschema.Page{URL: url, Outcome: o, Time: m.now})
+}
+
+// mail is mail from a partition, numbered on.
+func (m *maker) mail(from, to partition.ID, urls ...blobschema.Queued) blobschema.OutMail {
+	man := &m.parts[from].man
+	man.Sent = maps.Clone(man.Sent)
+	if man.Sent == nil {
+		man.Sent = map[partition.ID]uint64{}
+	}
+	man.Sent[to]++
+	body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: crawlID, From: from, To: to, Number: man.Sent[to], Epoch: 1, URLs: urls})
+	if err != nil {
+		m.Fatal(err)
+	}
+	return blobschema.OutMail{To: to, Number: man.Sent[to], Body: body}
+}
+
+// apply marks mail as applied, all up to a number.
+func (m *maker) apply(p, from partition.ID, number uint64) {
+	man := &m.parts[p].man
+	man.Applied = maps.Clone(man.Applied)
+	if man.Applied == nil {
+		man.Applied = map[partition.ID]blobschema.Marks{}
+	}
+	man.Applied[from] = blobschema.Marks{Low: number}
+}
+
+// seeds gives a batch of seeds.
+func (m *maker) seeds(urls ...string) {
+	b := blobschema.SeedBatch{Number: uint64(len(m.crawl.SeedBatches) + 1)}
+	for _, u := range urls {
+		b.URLs = append(b.URLs, blobschema.Queued{URL: u, Flags: blobschema.FlagSeed})
+	}
+	data, err := blobschema.EncodeSeeds(b)
+	if err != nil {
+		m.Fatal(err)
+	}
+	name := blobschema.SeedsName(crawlID, data)
+	m.objects[name] = data
+	m.crawl.SeedBatches = append(m.crawl.SeedBatches, name)
+	m.put(blobschema.CrawlKey(crawlID), m.crawl)
+}
+
+// request is mail made of a request, and its object.
+func (h *hand) request(to partition.ID, number, request uint64, urls ...blobschema.Queued) blobschema.RequestMail {
+	data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: request, URLs: urls})
+	if err != nil {
+		h.Fatal(err)
+	}
+	name := blobschema.RequestName(crawlID, data)
+	h.objects[name] = data
+	return blobschema.RequestMail{To: to, Number: number, Request: request, Object: name}
+}
+
+// commit stores what was answered and refused since the last commit, and c besides. Of
+// the state it makes the settled entries of these pages.
+func (m *maker) commit(p partition.ID, c blobschema.Commit) {
+	mp := m.parts[p]
+	man, t := &mp.man, &mp.man.Totals
+	man.Seq++
+	man.Time, man.WARCs = m.now, nil
+	if c.State == nil {
+		c.State = &blobschema.Run{}
+	}
+	t.Outcomes = maps.Clone(t.Outcomes)
+	if t.Outcomes == nil {
+		t.Outcomes = map[string]int64{}
+	}
+	for _, pg := range mp.pages {
+		t.Outcomes[pg.Outcome.String()]++
+		if pg.Outcome == blobschema.OutcomeOK && pg.Generation == 0 {
+			t.Pages++
+		}
+		if pg.Original != nil {
+			t.Revisits++
+		}
+		s := blobschema.Seen{
+			Slot: m.queued(pg.URL, 0).Slot, Fingerprint: m.hash.Fingerprint(pg.URL), Generation: pg.Generation, State: blobschema.Refused,
+			Origin: blobschema.Origin{Partition: p, Seq: uint32(man.Seq)},
+		}
+		if pg.Outcome.Answered() {
+			s.State = blobschema.Fetched
+		}
+		if pg.Outcome != blobschema.OutcomeScope {
+			c.State.Seen = append(c.State.Seen, s)
+		}
+	}
+	for _, s := range c.State.Seen {
+		if s.State == blobschema.Forwarded {
+			t.Forwarded++
+		}
+	}
+	if len(mp.warc) > 0 {
+		man.WARCs = []string{blobschema.WARCName(crawlID, p, 1, man.Seq, blobschema.GzipFast)}
+		m.objects[man.WARCs[0]] = mp.warc
+		t.Stored += int64(len(mp.warc))
+	}
+	c.Pages, mp.pages, mp.warc = mp.pages, nil, nil
+	if len(c.Outbox) > 0 {
+		man.Unsent = append(slices.Clone(man.Unsent), man.Seq)
+	}
+	mp.state = *blobschema.MergeRuns(m.hash, []*blobschema.Run{&mp.state, c.State})
+	man.Slots, t.Known, t.Pending = summaries(&mp.state), int64(len(mp.state.Seen)+len(mp.state.Queued)), int64(len(mp.state.Queued))
+	c.Manifest = *man
+	name := blobschema.CommitName(crawlID, p, man.Seq, 1)
+	data, stored, err := blobschema.EncodeCommit(&c, name, m.hash)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.objects[name] = data
+	mp.man = stored
+	mp.man.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: man.Seq}}
+	head := blobschema.Head{
+		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: 1, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
+		Sent: make([]uint64, partitions), Due: m.now, Domains: stored.Domains,
+	}
+	for to, n := range stored.Sent {
+		head.Sent[to] = n
+	}
+	for _, marks := range stored.Applied {
+		head.Applied += marks.Low
+	}
+	m.put(blobschema.HeadKey(crawlID, p), head)
+}
+
+func summaries(state *blobschema.Run) (out []blobschema.SlotSummary) {
+	sums := map[partition.Slot]blobschema.SlotSummary{}
+	count := func(slot partition.Slot, pending uint32) {
+		s := sums[slot]
+		s.Slot, s.Known, s.Pending = slot, s.Known+1, s.Pending+pending
+		if pending > 0 {
+			s.Due = 1
+		}
+		sums[slot] = s
+	}
+	for _, s := range state.Seen {
+		count(s.Slot, 0)
+	}
+	for _, q := range state.Queued {
+		count(q.Slot, 1)
+	}
+	for _, slot := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, sums[slot])
+	}
+	return out
+}
+
+func (m *maker) pending(qs ...blobschema.Queued) *blobschema.Run {
+	return &blobschema.Run{Queued: qs}
+}
