@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -108,10 +109,12 @@ func (b *bench) change(ctx context.Context, generation uint32) (*phase, error) {
 	wants := b.unchanged()
 	for i, k := range picked {
 		w := want{status: http.StatusOK, file: b.truth[k].file, storing: revisit}
+		addition := ""
 		if i < changes {
 			w.storing = anew
+			addition = fmt.Sprintf("\n<!-- change %d -->\n", i) // equal files become different ones
 		}
-		if err := alter(w.file, w.storing == anew); err != nil {
+		if err := alter(w.file, addition); err != nil {
 			return nil, err
 		}
 		wants[k] = w
@@ -141,20 +144,19 @@ func (b *bench) pick(n int) ([]string, error) {
 	return picked, nil
 }
 
-// alter gives a file another time, and if content is set another content.
-func alter(file string, content bool) error {
+// alter appends to a file, perhaps nothing, and gives it another time.
+func alter(file, addition string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
-	if content {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, append(data, "\n<!-- changed -->\n"...), 0o644); err != nil {
-			return err
-		}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(addition)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
 	}
 	later := info.ModTime().Add(time.Hour)
 	return os.Chtimes(file, later, later)
