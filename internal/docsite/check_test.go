@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -233,5 +234,25 @@ func TestParse(t *testing.T) {
 		if _, isUse := err.(wrongUse); (err == nil) != (c.want == "") || err != nil && (!isUse || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
+	}
+}
+
+// TestCheckWarcio tells a program that finds something from one that cannot be run.
+func TestCheckWarcio(t *testing.T) {
+	fake := filepath.Join(t.TempDir(), "warcio")
+	if err := os.WriteFile(fake, []byte("#!/bin/sh\ntest \"$*\" = 'check good.warc.gz' || { echo digest failed; exit 1; }\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs a shell")
+	}
+	if c, err := checkWarcio(t.Context(), fake, &archive{files: []string{"good.warc.gz"}}); err != nil || wrong(c) != "" {
+		t.Errorf("%v, %v", c, err)
+	}
+	if c, err := checkWarcio(t.Context(), fake, &archive{files: []string{"bad.warc.gz"}}); err != nil || !strings.Contains(wrong(c), "digest failed") {
+		t.Errorf("%v, %v", c, err)
+	}
+	if c, err := checkWarcio(t.Context(), fake+"x", &archive{}); err == nil {
+		t.Errorf("a program that is not there gives %v", c)
 	}
 }

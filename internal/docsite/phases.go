@@ -211,7 +211,11 @@ func (b *bench) phase(ctx context.Context, name string, generation uint32, wants
 		checkPages(pages, generation, b.records, wants), bytes, checkRequests(asked, wants, generation > 0), checkSummary(sum, a, pages, given), fsck,
 	}
 	if b.settings.warcio != "" {
-		p.Checks = append(p.Checks, checkWarcio(ctx, b.settings.warcio, a))
+		warcio, err := checkWarcio(ctx, b.settings.warcio, a)
+		if err != nil {
+			return nil, err
+		}
+		p.Checks = append(p.Checks, warcio)
 	}
 	p.Requests = len(asked)
 	for i := range asked {
