@@ -40,10 +40,10 @@ fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
 
-bench: ## measure against a loader that knows all URLs; ARGS='-json'
+bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -json'
 	go run ./internal/bench $(ARGS)
 
-bench-quick: ## the same with few pages, to see that it works
+bench-quick: ## the same on small webs, to see that it works
 	go run ./internal/bench -quick $(ARGS)
 
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs

@@ -41,6 +41,7 @@ internal/platform:        blobschema internal/platform/embedded internal/platfor
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
+internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
@@ -52,7 +53,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch
-github.com/bits-and-blooms/bloom/v3: blobschema internal/frontier
+github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
 github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
@@ -60,7 +61,7 @@ github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
 gocloud.dev:                         internal/engine internal/platform internal/platform/local internal/view
-golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/simweb internal/weburl
+golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract

@@ -7,8 +7,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,27 +40,33 @@ func TestQuick(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	const hosts, pages = 16, 1600
-	if r.Hosts != hosts || r.Pages != pages || r.Rounds != 1 {
-		t.Errorf("%d hosts, %d pages, %d rounds", r.Hosts, r.Pages, r.Rounds)
-	}
 	var names []string
-	for i := range r.Sides {
-		s := &r.Sides[i]
-		names = append(names, s.Name)
-		f := s.Rounds[0]
-		if f.Pages != pages || f.Server.Pages != pages || f.Server.Repeats != 0 || f.Server.Elsewhere != 0 {
-			t.Errorf("%s: %d pages; the server saw %+v", s.Name, f.Pages, f.Server)
+	for i := range r.Trials {
+		tr := &r.Trials[i]
+		if tr.Hosts != 16 || r.Rounds != 1 || (tr.LeastByWait > 0) != (tr.Web == "W2") {
+			t.Errorf("%+v", tr)
 		}
-		if f.PagesPerSecond <= 0 || f.CPUPer1000 <= 0 || f.WARCBytes < pages*1000 || f.StoredBytes < f.WARCBytes || f.Server.CPUSeconds <= 0 {
-			t.Errorf("%s: %+v", s.Name, f)
+		for i := range tr.Sides {
+			names = append(names, tr.Sides[i].Name)
+			checkSide(t, &tr.Sides[i], tr.Pages)
 		}
-		checkCrawl(t, s)
 	}
-	if d := cmp.Diff([]string{"loader", "crawl@4"}, names); d != "" {
-		t.Error(d)
+	if d := cmp.Diff([]string{
+		"W1-loader", "W1-crawl@4", "W1-crawl@4", "W1G-crawl@4", "plain-loader", "plain-crawl@4", "W2-oracle", "W2-crawl@4",
+	}, names); d != "" {
+		t.Fatal(d)
 	}
-	for _, name := range []string{"loader", "crawl@4"} {
+	first := func(trial, side int) figures { return r.Trials[trial].Sides[side].Rounds[0] }
+	if d := cmp.Diff(first(0, 1), first(1, 0)); d != "" {
+		t.Errorf("the crawl of W1 was measured twice: %s", d)
+	}
+	// The pages are random words, which gzip makes three times smaller.
+	for i, side := range []string{"loader", "crawl"} {
+		if plain, zipped := first(2, i).WARCBytes, first(0, i).WARCBytes; plain < 2*zipped || plain < 1600*8<<10 {
+			t.Errorf("%s: %d bytes of plain WARCs, %d compressed", side, plain, zipped)
+		}
+	}
+	for _, name := range names {
 		for _, kind := range []string{".cpu.pprof", ".allocs.pprof"} {
 			if info, err := os.Stat(filepath.Join(profiles, name+kind)); err != nil || info.Size() == 0 {
 				t.Errorf("profile %s%s: %v", name, kind, err)
@@ -68,40 +76,46 @@ func TestQuick(t *testing.T) {
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if !strings.Contains(progress.String(), "round 1/1  crawl@4") {
+	if !strings.Contains(progress.String(), "round 1/1  W1-crawl@4") {
 		t.Errorf("progress: %s", &progress)
 	}
 	var text strings.Builder
 	if err := r.writeText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"pages/s", "peak RSS", "$ per million pages", "queue requests per page", "at most  0.005"} {
+	for _, want := range []string{
+		"W1: ", "W1G: ", "plain: ", "W2: ", "pages/s", "peak RSS", "$ per million pages", "queue requests per page", "at most  0.005",
+		"at least 0.85", "at least 1.5", "by latency no faster than", "too small for the targets", "targets: ",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &text)
 		}
 	}
 }
 
-// checkCrawl looks at what only crawls have.
-func checkCrawl(t *testing.T, s *side) {
+// checkSide looks at the one round of a side.
+func checkSide(t *testing.T, s *sideReport, pages int) {
 	t.Helper()
-	if s.Partitions == 0 {
-		if s.PerPage != nil || s.Results != nil {
-			t.Errorf("the loader has %+v, %+v", s.PerPage, s.Results)
-		}
-		return
-	}
 	f := s.Rounds[0]
-	if f.Server.Robots != 16 || f.Commits < s.Partitions || f.Calls.BlobPuts < int64(f.Commits) || f.Calls.KVWriteUnits == 0 || f.Calls.QueueRequests == 0 {
-		t.Errorf("%s: %+v", s.Name, f)
+	if f.Pages != pages || f.Server.Pages != pages || f.Server.Repeats != 0 || f.Server.Elsewhere != 0 {
+		t.Errorf("%s: %d pages of %d; the server saw %+v", s.Name, f.Pages, pages, f.Server)
 	}
-	if s.Cost.Total <= 0 || len(s.Results) != 5 {
-		t.Errorf("%s: %+v, %+v", s.Name, s.Cost, s.Results)
+	if f.PagesPerSecond <= 0 || f.CPUPer1000 <= 0 || f.WARCBytes < int64(pages)*1000 || f.StoredBytes < f.WARCBytes || f.Server.CPUSeconds <= 0 {
+		t.Errorf("%s: %+v", s.Name, f)
 	}
 	for _, r := range s.Results {
 		if r.Value <= 0 || math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
 			t.Errorf("%s: %+v", s.Name, r)
 		}
+	}
+	if s.Partitions == 0 {
+		if s.PerPage != nil || s.Cost != nil {
+			t.Errorf("%s has %+v, %+v", s.Name, s.PerPage, s.Cost)
+		}
+		return
+	}
+	if f.Server.Robots != 16 || f.Commits < 1 || f.Calls.BlobPuts < int64(f.Commits) || f.Calls.KVWriteUnits == 0 || f.Calls.QueueRequests == 0 || s.Cost.Total <= 0 {
+		t.Errorf("%s: %+v, %+v", s.Name, f, s.Cost)
 	}
 }
 
@@ -178,8 +192,12 @@ func TestParse(t *testing.T) {
 		want settings
 		ok   bool
 	}{
-		{"", settings{web: simweb.W1(), name: "W1", rounds: 3, partitions: []int{4}}, true},
-		{"-rounds 1 -json -partitions 1,2", settings{web: simweb.W1(), name: "W1", rounds: 1, partitions: []int{1, 2}, json: true}, true},
+		{"", settings{webs: webNames, rounds: 3, partitions: []int{4}}, true},
+		{"-rounds 1 -json -partitions 1,2", settings{webs: webNames, rounds: 1, partitions: []int{1, 2}, json: true}, true},
+		{"-web W2,plain -quick", settings{webs: []string{"W2", "plain"}, quick: true, rounds: 1, partitions: []int{4}}, true},
+		{"-web W3", settings{}, false},
+		{"-web W1,", settings{}, false},
+		{"-partitions 2,2", settings{}, false},
 		{"-rounds 0", settings{}, false},
 		{"-partitions 1,,2", settings{}, false},
 		{"-partitions 0", settings{}, false},
@@ -212,36 +230,81 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestJudge pins what the ratios are of: rounds side by side, not medians by themselves.
-func TestJudge(t *testing.T) {
+// TestReport pins what the ratios are of: rounds side by side, not medians by themselves,
+// and each crawl beside its own base.
+func TestReport(t *testing.T) {
 	round := func(speed, cpu float64) figures {
-		return figures{Pages: 100, PagesPerSecond: speed, CPUSeconds: cpu}
+		return figures{Pages: 100, PagesPerSecond: speed, CPUSeconds: cpu, Seconds: 100 / speed}
 	}
-	loader := []figures{round(10, 1), round(100, 1), round(20, 1)}
-	s := side{Rounds: []figures{round(9, 2), round(50, 1), round(14, 1.3)}}
-	r, err := newReport(&settings{}, []job{{Role: roleLoader}, {Role: roleCrawl, Partitions: 4}}, [][]figures{loader, s.Rounds})
+	s := settings{webs: []string{"W1", "W1G"}, rounds: 3, partitions: []int{2, 4}}
+	r, err := newReport(&s, trials(&s), measured{
+		"W1-loader":   {round(10, 1), round(100, 1), round(20, 1)},
+		"W1-crawl@2":  {round(9, 2), round(50, 1), round(14, 1.3)},
+		"W1-crawl@4":  {round(2, 2), round(2, 2), round(2, 2)},
+		"W1G-crawl@2": {round(18, 1), round(50, 1), round(21, 1)},
+		"W1G-crawl@4": {round(2.9, 1), round(2.9, 1), round(2.9, 1)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := r.Sides[1].Results[:2]
+	got := slices.Concat(r.Trials[0].Sides[1].Results[:2], r.Trials[1].Sides[1].Results, r.Trials[1].Sides[3].Results)
 	want := []result{
-		{Name: got[0].Name, Value: 0.7, Bound: atLeast, Target: 0.7, OK: true},
-		{Name: got[1].Name, Value: 1.3, Bound: atMost, Target: 1.4, OK: true},
+		{Name: "pages/s, of the loader's", Value: 0.7, Bound: atLeast, Target: 0.7, OK: true},
+		{Name: "CPU per page, of the loader's", Value: 1.3, Bound: atMost, Target: 1.4, OK: true},
+		{Name: "pages/s, of W1's", Value: 1.5, Bound: atLeast, Target: 1.5, OK: true},
+		{Name: "pages/s, of W1's", Value: 1.45, Bound: atLeast, Target: 1.5},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+}
+
+func TestJudge(t *testing.T) {
 	for _, c := range []struct {
-		r  result
-		ok bool
+		value float64
+		bound bound
+		ok    bool
 	}{
-		{target("", 0.69, atLeast, 0.7), false},
-		{target("", 0.7, atLeast, 0.7), true},
-		{target("", 0.7, atMost, 0.7), true},
-		{target("", 0.71, atMost, 0.7), false},
+		{0.69, atLeast, false},
+		{0.7, atLeast, true},
+		{0.7, atMost, true},
+		{0.71, atMost, false},
 	} {
-		if c.r.OK != c.ok {
-			t.Errorf("%+v", c.r)
+		x := target{of: func(*figures, *figures) float64 { return c.value }, bound: c.bound, value: 0.7}
+		if got := x.judge(make([]figures, 2), make([]figures, 2)); got.OK != c.ok {
+			t.Errorf("%+v", got)
 		}
+	}
+}
+
+// TestTrials pins what is compared with what, and that W2 is a matter of waiting.
+func TestTrials(t *testing.T) {
+	s, err := parse(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, tr := range trials(&s) {
+		for _, side := range tr.sides {
+			base := tr.sides[side.base].Name
+			if side.Web.Hosts != tr.web.Hosts || len(side.targets) == 0 && side.Role == roleCrawl && side.Name != base {
+				t.Errorf("%s: %+v", tr.name, side)
+			}
+			got = append(got, side.Name+" by "+base)
+		}
+	}
+	if d := cmp.Diff([]string{
+		"W1-loader by W1-loader", "W1-crawl@4 by W1-loader",
+		"W1-crawl@4 by W1-crawl@4", "W1G-crawl@4 by W1-crawl@4",
+		"plain-loader by plain-loader", "plain-crawl@4 by plain-loader",
+		"W2-oracle by W2-oracle", "W2-crawl@4 by W2-oracle",
+	}, got); d != "" {
+		t.Error(d)
+	}
+	if least := leastTime(simweb.W2()); least < 11*time.Second || least > 12*time.Second {
+		t.Errorf("the latencies of W2 leave %v", least)
+	}
+	if least := leastTime(simweb.W1()); least != 0 {
+		t.Errorf("the latencies of W1 leave %v", least)
 	}
 }

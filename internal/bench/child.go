@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
@@ -33,18 +34,13 @@ const (
 
 // job is what such a process is told, as JSON on its standard input.
 type job struct {
-	Role       role          `json:"role"`
-	Web        simweb.Config `json:"web"` // for all but the server with the port it is served at
-	Dir        string        `json:"dir"` // for what is stored; it does not exist yet
-	Partitions int           `json:"partitions,omitempty"`
-	Profiles   string        `json:"profiles,omitempty"` // folder; "" for none
-}
-
-func (j job) name() string {
-	if j.Role == roleCrawl {
-		return fmt.Sprintf("crawl@%d", j.Partitions)
-	}
-	return string(j.Role)
+	Name        string                 `json:"name"` // unlike all others'
+	Role        role                   `json:"role"`
+	Web         simweb.Config          `json:"web"` // for all but the server with the port it is served at
+	Dir         string                 `json:"dir"` // for what is stored; it does not exist yet
+	Partitions  int                    `json:"partitions,omitempty"`
+	Compression blobschema.Compression `json:"compression,omitempty"` // of WARC records
+	Profiles    string                 `json:"profiles,omitempty"`    // folder; "" for none
 }
 
 // figures are what one measurement gave, as JSON on the process's standard output.
@@ -180,7 +176,7 @@ func start(j job) (*stopwatch, error) {
 	runtime.GC()
 	if j.Profiles != "" {
 		var err error
-		if w.file, err = os.Create(filepath.Join(j.Profiles, j.name()+".cpu.pprof")); err != nil {
+		if w.file, err = os.Create(filepath.Join(j.Profiles, j.Name+".cpu.pprof")); err != nil {
 			return nil, err
 		}
 		if err := pprof.StartCPUProfile(w.file); err != nil {
@@ -209,7 +205,7 @@ func (w *stopwatch) stop(pages int) (*figures, error) {
 }
 
 func writeAllocs(j job) error {
-	file, err := os.Create(filepath.Join(j.Profiles, j.name()+".allocs.pprof"))
+	file, err := os.Create(filepath.Join(j.Profiles, j.Name+".allocs.pprof"))
 	if err != nil {
 		return err
 	}
@@ -247,7 +243,7 @@ func (f *figures) weigh(dir string) error {
 			return err
 		}
 		f.StoredBytes += info.Size()
-		if strings.HasSuffix(name, ".warc.gz") {
+		if strings.HasSuffix(name, ".warc.gz") || strings.HasSuffix(name, ".warc") {
 			f.WARCBytes += info.Size()
 		}
 		return nil

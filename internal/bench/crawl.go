@@ -23,7 +23,7 @@ import (
 
 const (
 	crawlID     = "bench"
-	connections = 256
+	connections = 512 // more than any web has hosts
 )
 
 // crawlAll measures a crawl of a web from its seed, and checks afterwards, untimed, that
@@ -47,7 +47,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	e, err := newEngine(p, led)
+	e, err := newEngine(p, led, j.Compression)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +78,13 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	return f, f.weigh(j.Dir)
 }
 
-func newEngine(p *platform.Platform, led *ledger.Ledger) (*engine.Engine, error) {
+func newEngine(p *platform.Platform, led *ledger.Ledger, c blobschema.Compression) (*engine.Engine, error) {
 	cfg := engine.Config{
 		Ledger: led, Connections: connections,
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: true},
+		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: c != blobschema.None},
 		Fetch: fetch.Config{
-			UserAgent: userAgent, Token: token, MaxIdle: connections,
+			UserAgent: userAgent, Token: token, MaxIdle: connections, Compression: c,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 	}

@@ -32,6 +32,7 @@ const (
 // in the caches however many hosts are asked.
 type loader struct {
 	dir     string
+	ending  string // of file names
 	client  *http.Client
 	header  http.Header
 	fields  []blobschema.HeaderField // header, for the record
@@ -64,7 +65,7 @@ func loadAll(ctx context.Context, j job, web *simweb.Web) (*figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := newLoader(j.Dir).load(ctx, urls); err != nil {
+	if err := newLoader(j.Dir, j.Compression).load(ctx, urls); err != nil {
 		return nil, err
 	}
 	f, err := watch.stop(pages)
@@ -74,9 +75,9 @@ func loadAll(ctx context.Context, j job, web *simweb.Web) (*figures, error) {
 	return f, f.weigh(j.Dir)
 }
 
-func newLoader(dir string) *loader {
+func newLoader(dir string, c blobschema.Compression) *loader {
 	l := &loader{
-		dir: dir,
+		dir: dir, ending: "warc.gz",
 		client: &http.Client{Transport: &http.Transport{
 			MaxIdleConnsPerHost: 1, DisableCompression: true,
 			DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1}).DialContext,
@@ -92,8 +93,11 @@ func newLoader(dir string) *loader {
 	for _, f := range l.fields {
 		l.header.Set(f.Name, f.Value)
 	}
+	if c == blobschema.None {
+		l.ending = "warc"
+	}
 	for i := range cap(l.workers) {
-		l.workers <- &worker{id: i, encoder: blobschema.NewWARCEncoder(blobschema.GzipFast)}
+		l.workers <- &worker{id: i, encoder: blobschema.NewWARCEncoder(c)}
 	}
 	return l
 }
@@ -118,7 +122,7 @@ func (l *loader) load(ctx context.Context, hosts [][]string) error {
 		return err
 	}
 	for range cap(l.workers) {
-		if err := (<-l.workers).flush(l.dir); err != nil {
+		if err := (<-l.workers).flush(l); err != nil {
 			return err
 		}
 	}
@@ -155,7 +159,7 @@ func (l *loader) page(ctx context.Context, raw string, body *bytes.Buffer) error
 	if w.pages++; w.pages < pagesPerFile {
 		return nil
 	}
-	return w.flush(l.dir)
+	return w.flush(l)
 }
 
 // tokens cuts a page into its tokens and looks no further.
@@ -199,11 +203,11 @@ func (w *worker) record(l *loader, req *http.Request, resp *http.Response, began
 }
 
 // flush writes the file being filled, if it has pages.
-func (w *worker) flush(dir string) error {
+func (w *worker) flush(l *loader) error {
 	if w.pages == 0 {
 		return nil
 	}
-	name := filepath.Join(dir, fmt.Sprintf("%02d-%05d.warc.gz", w.id, w.files))
+	name := filepath.Join(l.dir, fmt.Sprintf("%02d-%05d.%s", w.id, w.files, l.ending))
 	err := os.WriteFile(name, w.data, 0o644)
 	w.data, w.pages = w.data[:0], 0
 	w.files++

@@ -1,14 +1,25 @@
-// Bench measures the crawler against a loader that already knows every URL, in one run
-// on one machine, so that their ratio means something where absolute figures do not.
+// Bench measures the crawler against loaders that already know every URL, in one run on
+// one machine, so that their ratio means something where absolute figures do not.
 //
-//	go run ./internal/bench                      the web W1, 3 rounds
+//	go run ./internal/bench                      all webs, 3 rounds: some five minutes
+//	go run ./internal/bench -web W1,W2           two of them
 //	go run ./internal/bench -quick               a smoke test of some seconds
 //	go run ./internal/bench -partitions 1,2,4,8  which number is best
 //	go run ./internal/bench -cpuprofile DIR      where the time goes
 //
-// The web is generated and served over loopback by a process of its own, and so is each
+// What is measured (trial.go has the targets):
+//
+//   - W1, where the processors are the limit: 32,000 pages of 30 KB at once. The crawl is
+//     held to the loader.
+//   - W1G: the same pages, sent in gzip. The crawl is held to itself on W1.
+//   - plain: W1 with WARCs that are not compressed, by both.
+//   - W2, where waiting is the limit: 500 hosts that take 5 to 200 ms to answer. The crawl,
+//     which has to find the hosts first, is held to an oracle that keeps one connection to
+//     each of them busy from the start.
+//
+// The webs are generated and served over loopback by a process of its own, and so is each
 // measurement made in a fresh one: this program starts itself again, see child.go. The
-// sides take turns (loader, crawl, loader, crawl, …) and each round gives one ratio, of
+// sides take turns (loader, crawl, …, loader, crawl, …) and each round gives one ratio, of
 // two measurements next to each other in time; the medians over the rounds are printed.
 //
 //   - The loader (loader.go) is what a crawl cannot do without: one connection per host,
@@ -21,7 +32,7 @@
 // check ends the program with an error; a target missed does not.
 //
 // Files go below the system's folder for temporary ones (TMPDIR), which should be on a
-// disk: the crawl makes what it commits durable.
+// disk: the crawl makes what it commits durable. They need 1 GB at a time.
 package main
 
 import (
@@ -33,11 +44,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
 // childFlag is the first argument of a process that measures or serves.
@@ -63,22 +73,23 @@ func main() {
 
 // settings are what the flags say.
 type settings struct {
-	web        simweb.Config
-	name       string // of the web
+	webs       []string // of webNames
+	quick      bool
 	rounds     int
-	partitions []int // of one crawl each per round
+	partitions []int // of one crawl each per web and round
 	json       bool
 	profiles   string // folder; "" for none
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
-	s := settings{web: simweb.W1(), name: "W1"}
+	var s settings
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
+	webs := fs.String("web", strings.Join(webNames, ","), "`webs` to measure on, separated by commas")
 	fs.IntVar(&s.rounds, "rounds", 3, "`times` that each side is measured")
-	quick := fs.Bool("quick", false, "one round on a web of 16 hosts × 100 small pages, to see that all works")
+	fs.BoolVar(&s.quick, "quick", false, "one round on small webs, to see that all works; they are too small for the targets")
 	partitions := fs.String("partitions", "4", "`numbers` of partitions to crawl with, separated by commas")
-	fs.BoolVar(&s.json, "json", false, "print one JSON object, with all rounds, instead of the table")
+	fs.BoolVar(&s.json, "json", false, "print one JSON object, with all rounds, instead of the tables")
 	fs.StringVar(&s.profiles, "cpuprofile", "", "`folder` for CPU and allocation profiles of the last round")
 	if err := fs.Parse(args); err != nil {
 		return s, err
@@ -89,16 +100,21 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	if s.rounds < 1 {
 		return s, fmt.Errorf("-rounds is %d", s.rounds)
 	}
-	for _, text := range strings.Split(*partitions, ",") {
+	for name := range strings.SplitSeq(*webs, ",") {
+		if !slices.Contains(webNames, name) {
+			return s, fmt.Errorf("-web: %q is none of %s", name, strings.Join(webNames, ", "))
+		}
+		s.webs = append(s.webs, name)
+	}
+	for text := range strings.SplitSeq(*partitions, ",") {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return s, fmt.Errorf("-partitions: %q is not a number above 0", text)
+		if err != nil || n < 1 || slices.Contains(s.partitions, n) {
+			return s, fmt.Errorf("-partitions: %q is not another number above 0", text)
 		}
 		s.partitions = append(s.partitions, n)
 	}
-	if *quick {
-		s.rounds, s.name = 1, "a cut of W1, too small for the targets"
-		s.web.Hosts, s.web.Pages.Min, s.web.PageBytes = 16, 100, 8<<10
+	if s.quick {
+		s.rounds = 1
 	}
 	if s.profiles != "" {
 		var err error
@@ -122,24 +138,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	sides := []job{{Role: roleLoader}}
-	for _, n := range s.partitions {
-		sides = append(sides, job{Role: roleCrawl, Partitions: n})
-	}
-	rounds := make([][]figures, len(sides))
+	all := trials(&s)
+	made := measured{}
 	for round := range s.rounds {
-		for i, side := range sides {
-			side.Web, side.Dir, side.Profiles = s.web, filepath.Join(dir, side.name()), s.profiles
-			f, err := measure(ctx, side)
-			if err != nil {
-				return fmt.Errorf("round %d, %s: %w", round+1, side.name(), err)
+		for _, t := range all {
+			for _, side := range t.sides {
+				if len(made[side.Name]) > round {
+					continue // for a trial before
+				}
+				j := side.job
+				j.Dir, j.Profiles = filepath.Join(dir, j.Name), s.profiles
+				f, err := measure(ctx, j)
+				if err != nil {
+					return fmt.Errorf("round %d, %s: %w", round+1, j.Name, err)
+				}
+				made[j.Name] = append(made[j.Name], f)
+				fmt.Fprintf(stderr, "round %d/%d  %-13s %7.0f pages/s  %6.2f CPU s per 1,000 pages  %5.1f s\n",
+					round+1, s.rounds, j.Name, f.PagesPerSecond, f.CPUPer1000, f.Seconds)
 			}
-			rounds[i] = append(rounds[i], f)
-			fmt.Fprintf(stderr, "round %d/%d  %-10s %7.0f pages/s  %6.2f CPU s per 1,000 pages  %5.1f s\n",
-				round+1, s.rounds, side.name(), f.PagesPerSecond, f.CPUPer1000, f.Seconds)
 		}
 	}
-	rep, err := newReport(&s, sides, rounds)
+	rep, err := newReport(&s, all, made)
 	if err != nil {
 		return err
 	}

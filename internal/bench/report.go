@@ -14,29 +14,37 @@ import (
 
 // report is what a run of this program gives.
 type report struct {
-	Web    string `json:"web"`
-	Hosts  int    `json:"hosts"`
-	Pages  int    `json:"pages"`
-	CPUs   int    `json:"cpus"`
-	Rounds int    `json:"rounds"`
-	Prices string `json:"price_list"`
-	Sides  []side `json:"sides"` // the loader, then the crawls
+	CPUs   int           `json:"cpus"`
+	Rounds int           `json:"rounds"`
+	Quick  bool          `json:"quick"` // the webs are too small for the targets
+	Prices string        `json:"price_list"`
+	Trials []trialReport `json:"trials"`
 }
 
-// side is one of the programs measured. Crawls alone have what is below Rounds.
-type side struct {
-	Name   string    `json:"name"`
-	Median figures   `json:"median"` // of each figure by itself
-	Rounds []figures `json:"rounds"`
+// trialReport is what came of a trial.
+type trialReport struct {
+	Web         string       `json:"web"`
+	About       string       `json:"about"`
+	Hosts       int          `json:"hosts"`
+	Pages       int          `json:"pages"`
+	LeastByWait float64      `json:"least_seconds_by_latency,omitempty"` // over one connection per host
+	Sides       []sideReport `json:"sides"`
+}
+
+// sideReport is what came of one side. Crawls alone have what is below Results.
+type sideReport struct {
+	Name    string    `json:"name"`
+	Median  figures   `json:"median"` // of each figure by itself
+	Rounds  []figures `json:"rounds"`
+	Results []result  `json:"results,omitempty"`
 
 	Partitions int          `json:"partitions,omitempty"`
-	PerPage    *perPage     `json:"per_page,omitempty"`
+	PerPage    *calls       `json:"per_page,omitempty"`
 	Cost       *ledger.Bill `json:"dollars_per_million_pages,omitempty"`
-	Results    []result     `json:"results,omitempty"`
 }
 
-// perPage are the calls that cost money, per page.
-type perPage struct {
+// calls are those that cost money, per page.
+type calls struct {
 	Queue    float64 `json:"queue_requests"`
 	Puts     float64 `json:"blob_puts"`
 	Gets     float64 `json:"blob_gets"`
@@ -44,86 +52,69 @@ type perPage struct {
 	KVReads  float64 `json:"kv_read_units"`
 }
 
-// result is a figure of a crawl, with its target if it has one.
+// result is a figure with its target.
 type result struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
-	Bound  bound   `json:"bound,omitempty"`
-	Target float64 `json:"target,omitempty"`
+	Bound  bound   `json:"bound"`
+	Target float64 `json:"target"`
 	OK     bool    `json:"ok"`
 }
 
-// bound says on which side of its target a figure is to be.
-type bound string
+// measured are the measurements by name, in order of rounds.
+type measured map[string][]figures
 
-const (
-	atLeast bound = "at least"
-	atMost  bound = "at most"
-)
-
-// The targets.
-const (
-	targetSpeed    = 0.7   // pages per second, of the loader's
-	targetCPU      = 1.4   // CPU per page, of the loader's
-	targetQueue    = 0.005 // per page, as are the next
-	targetPuts     = 0.003
-	targetKVWrites = 0.005
-)
-
-// newReport sums up rounds[i], the measurements of sides[i]; the loader is the first side.
-func newReport(s *settings, sides []job, rounds [][]figures) (*report, error) {
+// newReport sums up what was measured for all trials.
+func newReport(s *settings, all []trial, made measured) (*report, error) {
 	prices, err := ledger.DefaultPrices()
 	if err != nil {
 		return nil, err
 	}
-	r := &report{
-		Web: s.name, Hosts: s.web.Hosts, Pages: rounds[0][0].Pages, CPUs: runtime.GOMAXPROCS(0), Rounds: s.rounds,
-		Prices: prices.Name + ", " + prices.Date,
-	}
-	for i, j := range sides {
-		one := side{Name: j.name(), Partitions: j.Partitions, Rounds: rounds[i], Median: medians(rounds[i])}
-		if j.Role == roleCrawl {
-			one.judge(rounds[0], &prices)
+	r := &report{CPUs: runtime.GOMAXPROCS(0), Rounds: s.rounds, Quick: s.quick, Prices: prices.Name + ", " + prices.Date}
+	for _, t := range all {
+		one := trialReport{
+			Web: t.name, About: t.about, Hosts: t.web.Hosts, Pages: made[t.sides[0].Name][0].Pages,
+			LeastByWait: leastTime(t.web).Seconds(),
 		}
-		r.Sides = append(r.Sides, one)
+		for _, side := range t.sides {
+			one.Sides = append(one.Sides, side.report(made[side.Name], made[t.sides[side.base].Name], &prices))
+		}
+		r.Trials = append(r.Trials, one)
 	}
 	return r, nil
 }
 
-// judge fills in what a crawl's figures come to beside the loader's of the same rounds.
-func (s *side) judge(loader []figures, prices *ledger.Prices) {
-	m := &s.Median
-	n := float64(m.Pages)
-	c := &m.Calls
-	s.PerPage = &perPage{
-		Queue: float64(c.QueueRequests) / n, Puts: float64(c.BlobPuts) / n, Gets: float64(c.BlobGets) / n,
-		KVWrites: float64(c.KVWriteUnits) / n, KVReads: float64(c.KVReadUnits) / n,
+// report sums up the rounds of a side beside those of its base.
+func (s *side) report(rounds, base []figures, prices *ledger.Prices) sideReport {
+	r := sideReport{Name: s.Name, Median: medians(rounds), Rounds: rounds, Partitions: s.Partitions}
+	for _, t := range s.targets {
+		r.Results = append(r.Results, t.judge(rounds, base))
 	}
-	bill := prices.PerMillion(*c, int64(m.Pages), m.CPUSeconds)
-	s.Cost = &bill
-	ratio := func(of func(*figures) float64) float64 {
-		var all []float64
-		for i := range s.Rounds {
-			all = append(all, of(&s.Rounds[i])/of(&loader[i]))
+	if s.Role == roleCrawl {
+		m := &r.Median
+		n, c := float64(m.Pages), &m.Calls
+		r.PerPage = &calls{
+			Queue: float64(c.QueueRequests) / n, Puts: float64(c.BlobPuts) / n, Gets: float64(c.BlobGets) / n,
+			KVWrites: float64(c.KVWriteUnits) / n, KVReads: float64(c.KVReadUnits) / n,
 		}
-		return median(all)
+		bill := prices.PerMillion(*c, int64(m.Pages), m.CPUSeconds)
+		r.Cost = &bill
 	}
-	s.Results = []result{
-		target("pages/s, of the loader's", ratio(func(f *figures) float64 { return f.PagesPerSecond }), atLeast, targetSpeed),
-		target("CPU per page, of the loader's", ratio(func(f *figures) float64 { return f.CPUSeconds }), atMost, targetCPU),
-		target("queue requests per page", s.PerPage.Queue, atMost, targetQueue),
-		target("blob puts per page", s.PerPage.Puts, atMost, targetPuts),
-		target("KV write units per page", s.PerPage.KVWrites, atMost, targetKVWrites),
-	}
+	return r
 }
 
-func target(name string, value float64, b bound, t float64) result {
-	r := result{Name: name, Value: value, Bound: b, Target: t}
-	switch b {
+// judge holds the rounds of a side, beside those of its base, to the target.
+func (t *target) judge(rounds, base []figures) result {
+	var all []float64
+	for i := range rounds {
+		all = append(all, t.of(&rounds[i], &base[i]))
+	}
+	r := result{Name: t.name, Value: median(all), Bound: t.bound, Target: t.value}
+	switch t.bound {
 	case atLeast:
-		r.OK = value >= t
+		r.OK = r.Value >= t.value
 	case atMost:
-		r.OK = value <= t
+		r.OK = r.Value <= t.value
 	}
 	return r
 }
@@ -180,69 +171,94 @@ func (r *report) writeJSON(w io.Writer) error {
 	return out.Encode(r)
 }
 
-// writeText prints a table with a column per side.
+// writeText prints a table for each trial and how many targets were reached.
 func (r *report) writeText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d hosts, %d pages; medians over rounds: %d; CPUs, shared with the server: %d\n\n", r.Web, r.Hosts, r.Pages, r.Rounds, r.CPUs)
+	fmt.Fprintf(w, "medians over rounds: %d; CPUs, shared with the server: %d; prices: %s\n", r.Rounds, r.CPUs, r.Prices)
+	if r.Quick {
+		fmt.Fprintln(w, "quick: the webs are too small for the targets")
+	}
+	reached, all := 0, 0
+	for i := range r.Trials {
+		t := &r.Trials[i]
+		fmt.Fprintf(w, "\n%s: %s; %d hosts, %d pages", t.Web, t.About, t.Hosts, t.Pages)
+		if t.LeastByWait > 0 {
+			fmt.Fprintf(w, "; by latency no faster than in %.1f s", t.LeastByWait)
+		}
+		fmt.Fprint(w, "\n\n")
+		if err := t.writeTable(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+		ok, n := t.writeResults(w)
+		reached, all = reached+ok, all+n
+	}
+	_, err := fmt.Fprintf(w, "\ntargets: %d ok, %d missed\n", reached, all-reached)
+	return err
+}
+
+// writeTable prints a column per side.
+func (t *trialReport) writeTable(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(name string, cell func(*side) string) {
+	row := func(name string, cell func(*sideReport) string) {
 		cells := []string{name}
-		for i := range r.Sides {
-			cells = append(cells, cell(&r.Sides[i]))
+		for i := range t.Sides {
+			cells = append(cells, cell(&t.Sides[i]))
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
 	}
-	row("", func(s *side) string { return s.Name })
-	row("pages/s", func(s *side) string { return fmt.Sprintf("%.0f", s.Median.PagesPerSecond) })
-	row("least to most", func(s *side) string { return s.spread() })
-	row("CPU s per 1,000 pages", func(s *side) string { return fmt.Sprintf("%.2f", s.Median.CPUPer1000) })
-	row("the server's", func(s *side) string {
-		return fmt.Sprintf("%.2f", s.Median.Server.CPUSeconds*1000/float64(r.Pages))
+	row("", func(s *sideReport) string { return s.Name })
+	row("pages/s", func(s *sideReport) string { return fmt.Sprintf("%.0f", s.Median.PagesPerSecond) })
+	row("least to most", func(s *sideReport) string { return s.spread() })
+	row("seconds", func(s *sideReport) string { return fmt.Sprintf("%.1f", s.Median.Seconds) })
+	row("CPU s per 1,000 pages", func(s *sideReport) string { return fmt.Sprintf("%.2f", s.Median.CPUPer1000) })
+	row("the server's", func(s *sideReport) string {
+		return fmt.Sprintf("%.2f", s.Median.Server.CPUSeconds*1000/float64(t.Pages))
 	})
-	row("peak RSS MiB", func(s *side) string { return mebibytes(s.Median.PeakBytes) })
-	row("WARC MiB", func(s *side) string { return mebibytes(s.Median.WARCBytes) })
-	row("all stored MiB", func(s *side) string { return mebibytes(s.Median.StoredBytes) })
-	crawls := func(name, format string, value func(*side) float64) {
-		row(name, func(s *side) string {
+	row("peak RSS MiB", func(s *sideReport) string { return mebibytes(s.Median.PeakBytes) })
+	row("WARC MiB", func(s *sideReport) string { return mebibytes(s.Median.WARCBytes) })
+	row("all stored MiB", func(s *sideReport) string { return mebibytes(s.Median.StoredBytes) })
+	crawls := func(name, format string, value func(*sideReport) float64) {
+		row(name, func(s *sideReport) string {
 			if s.Partitions == 0 {
 				return ""
 			}
 			return fmt.Sprintf(format, value(s))
 		})
 	}
-	crawls("s from last request to end", "%.2f", func(s *side) float64 { return s.Median.Tail })
-	crawls("commits", "%.0f", func(s *side) float64 { return float64(s.Median.Commits) })
-	crawls("blob gets per page", "%.4f", func(s *side) float64 { return s.PerPage.Gets })
-	crawls("KV read units per page", "%.4f", func(s *side) float64 { return s.PerPage.KVReads })
-	crawls("$ per million pages", "%.3f", func(s *side) float64 { return s.Cost.Total })
-	crawls("queue", "%.4f", func(s *side) float64 { return s.Cost.Queue })
-	crawls("KV", "%.4f", func(s *side) float64 { return s.Cost.KV })
-	crawls("blob", "%.4f", func(s *side) float64 { return s.Cost.Blob })
-	crawls("CPU and calls", "%.3f", func(s *side) float64 { return s.Cost.Functions })
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	r.writeResults(w)
-	_, err := fmt.Fprintf(w, "\nprices: %s\n", r.Prices)
-	return err
+	crawls("s from last request to end", "%.2f", func(s *sideReport) float64 { return s.Median.Tail })
+	crawls("commits", "%.0f", func(s *sideReport) float64 { return float64(s.Median.Commits) })
+	crawls("queue requests per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.Queue })
+	crawls("blob puts per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.Puts })
+	crawls("blob gets per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.Gets })
+	crawls("KV write units per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.KVWrites })
+	crawls("KV read units per page", "%.4f", func(s *sideReport) float64 { return s.PerPage.KVReads })
+	crawls("$ per million pages", "%.3f", func(s *sideReport) float64 { return s.Cost.Total })
+	crawls("queue", "%.4f", func(s *sideReport) float64 { return s.Cost.Queue })
+	crawls("KV", "%.4f", func(s *sideReport) float64 { return s.Cost.KV })
+	crawls("blob", "%.4f", func(s *sideReport) float64 { return s.Cost.Blob })
+	crawls("CPU and calls", "%.3f", func(s *sideReport) float64 { return s.Cost.Functions })
+	return tw.Flush()
 }
 
-// writeResults prints each crawl's figures beside their targets.
-func (r *report) writeResults(w io.Writer) {
-	for i := range r.Sides {
-		s := &r.Sides[i]
+// writeResults prints each figure that has a target, and counts them.
+func (t *trialReport) writeResults(w io.Writer) (reached, all int) {
+	for i := range t.Sides {
+		s := &t.Sides[i]
 		for _, x := range s.Results {
-			word := "MISS"
+			word := "missed"
 			if x.OK {
 				word = "ok"
+				reached++
 			}
-			fmt.Fprintf(w, "%-9s %-30s %.4f  %-8s %-6g %s\n", s.Name, x.Name, x.Value, x.Bound, x.Target, word)
+			all++
+			fmt.Fprintf(w, "%-13s %-34s %.4f  %-8s %-6g %s\n", s.Name, x.Name, x.Value, x.Bound, x.Target, word)
 		}
 	}
+	return reached, all
 }
 
 // spread says how far apart the rounds are.
-func (s *side) spread() string {
+func (s *sideReport) spread() string {
 	least, most := s.Rounds[0].PagesPerSecond, s.Rounds[0].PagesPerSecond
 	for _, f := range s.Rounds {
 		least, most = min(least, f.PagesPerSecond), max(most, f.PagesPerSecond)

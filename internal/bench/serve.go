@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"strings"
 
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -30,6 +31,8 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	web = srv.Web()
+	web.Precompress()
+	runtime.GC()
 	cpu := cpuTime()
 	if err := out.Encode(ready{Port: web.Config().Port}); err != nil {
 		return err

@@ -84,11 +84,16 @@ func TestRecrawl(t *testing.T) {
 			"PutObject": 1, // the URLs
 			"Send":      2, // mail and a wake
 		}
+		if i == 1 { // it has its number already
+			delete(want, "WriteRecord")
+		}
 		if d := cmp.Diff(want, counts); d != "" {
 			t.Errorf("the intake (-want +got):\n%s", d)
 		}
-		if rep, _ := w.tick(c.ID); rep.Quiet {
-			t.Error("the crawl counts as finished, with a request on its way")
+		if i != 1 {
+			if rep, _ := w.tick(c.ID); rep.Quiet {
+				t.Error("the crawl counts as finished, with a request on its way")
+			}
 		}
 		w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
 		wantAsked := []int{1, 0, 1}[i]

@@ -74,6 +74,25 @@ func BenchmarkHTML(b *testing.B) {
 	}
 }
 
+// BenchmarkIrregular has the tokenizer read all.
+func BenchmarkIrregular(b *testing.B) {
+	self := mustParse(b, "https://gazette.example.org/2024/loom/")
+	for _, p := range benchmarkPages {
+		b.Run(p.name, func(b *testing.B) {
+			b.SetBytes(int64(len(p.body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				d := newDocument(self, Options{Token: "orbweaver"})
+				d.irregular = maxIrregular + 1
+				if r := d.html(p.body, "text/html", false); len(r.Links) != 48 {
+					b.Fatalf("%d links", len(r.Links))
+				}
+				d.release()
+			}
+		})
+	}
+}
+
 func BenchmarkTokenizerOnly(b *testing.B) {
 	for _, p := range benchmarkPages {
 		b.Run(p.name, func(b *testing.B) {

@@ -49,10 +49,27 @@ func (d *document) release() {
 	documents.Put(d)
 }
 
+// html reads a page.
+func (d *document) html(body []byte, contentType string, xml bool) Result {
+	cs := detect(body, contentType)
+	body = body[cs.bom:]
+	d.decoder = decoder{enc: cs.enc}
+	if cs.wide {
+		body = d.decode(body)
+		d.decoder = decoder{}
+	}
+	d.open(body, xml)
+	d.read()
+
+	r := d.result()
+	r.Charset = cs.name
+	return r
+}
+
 // read goes over the body, once.
 func (d *document) read() {
 	for {
-		switch tt := d.z.Next(); tt {
+		switch tt := d.token(d.raw); tt {
 		case html.ErrorToken:
 			if !d.resume() {
 				return
@@ -101,9 +118,9 @@ func (d *document) text() {
 	switch {
 	case raw == "title" && !d.titled && d.svg == 0 && d.template == 0:
 		d.titled = true
-		d.title, _ = fold(d.title, 0, d.plain(d.z.Raw()), maxTitle)
+		d.title, _ = fold(d.title, 0, d.plain(d.src), maxTitle)
 	case raw == "" && d.anchor != none:
-		if full := d.addText(d.anchor, d.plain(d.z.Raw())); full {
+		if full := d.addText(d.anchor, d.plain(d.src)); full {
 			d.anchor = none
 		}
 	}
@@ -132,8 +149,7 @@ func (d *document) plain(src []byte) []byte {
 // startTag handles a start tag. Most are done with at the first byte of the name.
 func (d *document) startTag(tt html.TokenType) {
 	d.raw = ""
-	src := d.z.Raw()
-	long := len(src) > longTag
+	src := d.src
 	name := elementName(src[1:])
 	if name == "" && d.opt.Srcset {
 		name = nameAmong(imageElements, src[1:])
@@ -144,8 +160,8 @@ func (d *document) startTag(tt html.TokenType) {
 		}
 		d.enter(name, tt)
 	}
-	if long {
-		d.seek(d.pos(), d.raw)
+	if len(src) > longTag {
+		d.seek(d.pos())
 	}
 }
 
@@ -154,7 +170,7 @@ func (d *document) enter(name string, tt html.TokenType) {
 	closed := tt == html.SelfClosingTagToken
 	switch name {
 	case "noscript":
-		d.z.NextIsNotRawText()
+		d.notRaw()
 	case "svg":
 		if !closed {
 			d.svg++
@@ -170,7 +186,7 @@ func (d *document) enter(name string, tt html.TokenType) {
 	case "iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp":
 		switch {
 		case d.xml && closed:
-			d.z.NextIsNotRawText()
+			d.notRaw()
 		case (name == "script" || name == "style") && d.skipRaw(name):
 		default:
 			d.raw = name
@@ -181,7 +197,7 @@ func (d *document) enter(name string, tt html.TokenType) {
 // endTag handles an end tag.
 func (d *document) endTag() {
 	d.raw = ""
-	switch elementName(d.z.Raw()[2:]) {
+	switch elementName(d.src[2:]) {
 	case "a":
 		d.anchor = none
 	case "svg":

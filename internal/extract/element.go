@@ -21,45 +21,85 @@ type attributes struct {
 // charset and the tag is not all ASCII, it has to be converted before that, so a
 // second tokenizer reads the converted tag. That is dear enough to be bounded.
 func (d *document) attributes() attributes {
-	z := d.z
-	if src := z.Raw(); d.foreign(src) {
+	z, src := d.z, d.src
+	switch {
+	case d.foreign(src):
 		if d.converted == maxConverted {
 			d.dropped++
 			return attributes{}
 		}
 		d.converted++
-		z = html.NewTokenizer(bytes.NewReader(d.decode(src)))
+		src, z = d.decode(src), nil
+	case z == nil:
+		if a, ok := regularAttributes(src); ok {
+			return a
+		}
+		d.irregular++
+	}
+	if z == nil {
+		z = html.NewTokenizer(bytes.NewReader(src))
 		z.Next()
 	}
 	var a attributes
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = z.TagAttr()
-		if val == nil {
-			val = []byte{} // there, but empty
-		}
-		switch string(key) {
-		case "content":
-			a.content = val
-		case "href":
-			a.href = val
-		case "http-equiv":
-			a.httpEquiv = val
-		case "name":
-			a.name = val
-		case "rel":
-			a.rel = val
-		case "shadowrootmode":
-			a.shadowRoot = val
-		case "src":
-			a.src = val
-		case "srcset":
-			a.srcset = val
-		case "type":
-			a.typ = val
+		if to := a.named(key); to != nil {
+			*to = val
+			if val == nil {
+				*to = []byte{} // there, but empty
+			}
 		}
 	}
 	return a
+}
+
+// regularAttributes reads those of a tag without a tokenizer. It reports false if
+// one is needed to tell what a value stands for.
+func regularAttributes(tag []byte) (a attributes, ok bool) {
+	for n := spaceEnd(tag, nameEnd(tag, 1)); tag[n] != '>'; {
+		name, value, end := attribute(tag, n)
+		if to := a.named(tag[name.from:name.to]); to != nil && *to == nil { // the first counts
+			if *to, ok = regularValue(tag[value.from:value.to:value.to]); !ok {
+				return a, false
+			}
+		}
+		n = spaceEnd(tag, end)
+	}
+	return a, true
+}
+
+// named returns the place for the value of an attribute, nil if it does not matter.
+func (a *attributes) named(key []byte) *[]byte {
+	var name string
+	var to *[]byte
+	switch len(key) {
+	case 3:
+		if name, to = "rel", &a.rel; key[0]|0x20 == 's' {
+			name, to = "src", &a.src
+		}
+	case 4:
+		switch key[0] | 0x20 {
+		case 'h':
+			name, to = "href", &a.href
+		case 'n':
+			name, to = "name", &a.name
+		case 't':
+			name, to = "type", &a.typ
+		}
+	case 6:
+		name, to = "srcset", &a.srcset
+	case 7:
+		name, to = "content", &a.content
+	case 10:
+		name, to = "http-equiv", &a.httpEquiv
+	case 14:
+		name, to = "shadowrootmode", &a.shadowRoot
+	}
+	if to == nil || !equalFold(key, name) {
+		return nil
+	}
+	return to
 }
 
 // reference takes a link as written.

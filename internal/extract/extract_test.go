@@ -157,6 +157,8 @@ func TestLinks(t *testing.T) {
 			[]string{`anchor http://example.com/dir/2/ "<1><><"`, `anchor http://example.com/dir/3 "<"`, "anchor http://example.com/dir/4"}},
 		{"long tag, then raw text", `<title data-x="` + strings.Repeat("x", 600) + `"><a href=1></title><textarea x="` + strings.Repeat("x", 600) + `"><a href=2></textarea><a href=3>`,
 			[]string{"anchor http://example.com/dir/3"}},
+		{"long tag, then short raw text", `<style x="` + strings.Repeat("x", longTag) + `">a</style><iframe srcdoc="` + strings.Repeat("x", longTag) + `"></iframe>` +
+			`<script x="` + strings.Repeat("x", longTag) + `"><!-- <script></script><a href=2>--></script><a href=1>`, []string{"anchor http://example.com/dir/1"}},
 		{"long tag of a link", `<a data-x="` + strings.Repeat("x", 600) + `" href=1>One</a>`, []string{`anchor http://example.com/dir/1 "One"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

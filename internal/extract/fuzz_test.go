@@ -50,6 +50,14 @@ func FuzzHTML(f *testing.F) {
 		}
 		Links(body, contentType, self, Options{})
 
+		// What the tokenizer makes of all of it is the same.
+		d := newDocument(self, Options{Token: "orbweaver"})
+		defer d.release()
+		d.irregular = maxIrregular + 1
+		if diff := cmp.Diff(r, d.html(body, contentType, strings.EqualFold(essence(contentType), typeXHTML)), compareURLs); diff != "" {
+			t.Errorf("result (-ours +the tokenizer's):\n%s", diff)
+		}
+
 		// Stepping over and setting down the tokenizer must not show either.
 		if len(body) < maxToken && detect(body, contentType).enc == nil && !strings.HasPrefix(contentType, "app") {
 			d := newDocument(self, Options{})

@@ -4,24 +4,29 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"golang.org/x/net/html"
 )
 
-// A scanner runs a tokenizer over a body in memory and can put it down at another
-// place of it. That serves three ends. A token over maxToken is the tokenizer's
-// last: the next tokenizer goes on behind it. Long raw text (scripts, mostly) is
-// stepped over by a search, which is many times faster. And a tokenizer keeps a
-// table of attribute names that is wiped at each tag and never shrinks: were it
-// not replaced after a long tag, one tag of many attributes would make the small
-// tags behind it take three times as long.
+// A scanner goes over a body in memory. It reads most tokens itself, see regular,
+// and has a tokenizer read the others, which it can put down at any place of the
+// body. That serves two ends besides. A token over maxToken is the tokenizer's last:
+// the next tokenizer goes on behind it. And a tokenizer keeps a table of attribute
+// names that is wiped at each tag and never shrinks: were it not replaced after a
+// long tag, one tag of many attributes would make the small tags behind it take
+// three times as long. Long raw text (scripts, mostly) is stepped over by a search.
 type scanner struct {
-	z    *html.Tokenizer
-	body []byte
-	next int  // body[next:] was not handed to the tokenizer
-	from int  // where this tokenizer began
-	cut  bool // the current token was longer than maxToken
-	xml  bool
+	body      []byte
+	src       []byte // the current token
+	at        int    // where the next token begins, if there is no tokenizer
+	irregular int    // tokens that were left to a tokenizer
+	xml       bool
+
+	z    *html.Tokenizer // nil while none is needed
+	next int             // body[next:] was not handed to the tokenizer
+	from int             // where this tokenizer began
+	cut  bool            // the current token was longer than maxToken
 }
 
 // errCut ends a tokenizer whose token is too long.
@@ -29,7 +34,64 @@ var errCut = errors.New("token too long")
 
 func (s *scanner) open(body []byte, xml bool) {
 	s.body, s.xml = body, xml
-	s.seek(0, "")
+	s.seek(0)
+}
+
+// token goes to the next token. raw names the raw text element that has begun, if
+// any: its text is next.
+func (s *scanner) token(raw string) html.TokenType {
+	if s.z != nil && !s.xml && s.irregular <= maxIrregular {
+		s.seek(s.pos())
+	}
+	if s.z == nil {
+		n, nested := s.rawText(raw)
+		if n > 0 {
+			s.src = s.body[s.at : s.at+n]
+			s.at += n
+			return html.TextToken
+		}
+		if !nested {
+			if tt, ok := s.regular(); ok {
+				return tt
+			}
+		}
+		s.tokenizer(nested)
+	}
+	tt := s.z.Next()
+	s.src = s.z.Raw()
+	return tt
+}
+
+// rawText returns the length of the text of a raw text element, none if name is
+// empty, unless the text is of a script that may have another in a comment: where
+// that ends, the tokenizer knows.
+func (s *scanner) rawText(name string) (n int, nested bool) {
+	b := s.body[s.at:]
+	switch name {
+	case "":
+		return 0, false
+	case "plaintext":
+		return len(b), false
+	}
+	n = indexEndTag(b, name)
+	if name == "script" && bytes.Contains(b[:n], []byte("<!--")) {
+		return 0, true
+	}
+	return n, false
+}
+
+// tokenizer has a tokenizer go on, within a script or outside of any raw text.
+// NewTokenizerFragment is of no use: to it, scripts have no end.
+func (s *scanner) tokenizer(script bool) {
+	s.irregular++
+	s.next, s.from = s.at, s.at
+	if script {
+		s.z = html.NewTokenizer(io.MultiReader(strings.NewReader("<script>"), s))
+		s.z.Next()
+	} else {
+		s.z = html.NewTokenizer(s)
+	}
+	s.z.AllowCDATA(s.xml)
 }
 
 // Read implements io.Reader for the tokenizer. It is asked for more when the
@@ -50,15 +112,23 @@ func (s *scanner) Read(p []byte) (int, error) {
 }
 
 // pos is the offset behind the current token.
-func (s *scanner) pos() int { return s.next - len(s.z.Buffered()) }
+func (s *scanner) pos() int {
+	if s.z == nil {
+		return s.at
+	}
+	return s.next - len(s.z.Buffered())
+}
 
-// seek goes on at an offset, inside the named raw text element or, if raw is
-// empty, outside any.
-func (s *scanner) seek(at int, raw string) {
-	at = max(0, min(at, len(s.body)))
-	s.next, s.from, s.cut = at, at, false
-	s.z = html.NewTokenizerFragment(s, raw)
-	s.z.AllowCDATA(s.xml)
+// notRaw has the content of the element that has begun read as markup.
+func (s *scanner) notRaw() {
+	if s.z != nil {
+		s.z.NextIsNotRawText()
+	}
+}
+
+// seek goes on at an offset.
+func (s *scanner) seek(at int) {
+	s.z, s.at, s.cut = nil, max(0, min(at, len(s.body))), false
 }
 
 // resume goes on behind a tag that was too long, as if the rest of it were text.
@@ -68,7 +138,7 @@ func (s *scanner) resume() bool {
 	if !s.cut || at <= s.from {
 		return false
 	}
-	s.seek(at, "")
+	s.seek(at)
 	return true
 }
 
@@ -79,29 +149,29 @@ func (s *scanner) resumeText() {
 	if i := bytes.LastIndexByte(s.body[max(at-2, 0):at], '<'); i >= 0 {
 		at = max(at-2, 0) + i
 	}
-	s.seek(at, "")
+	s.seek(at)
 }
 
 // resumeComment goes on behind a comment, declaration or processing instruction
 // that was too long.
 func (s *scanner) resumeComment() {
 	end := ">"
-	if bytes.HasPrefix(s.z.Raw(), []byte("<!--")) {
+	if bytes.HasPrefix(s.src, []byte("<!--")) {
 		end = "-->"
 	}
 	at := s.pos() - len(end)
 	i := bytes.Index(s.body[at:], []byte(end))
 	if i < 0 {
-		s.seek(len(s.body), "")
+		s.seek(len(s.body))
 		return
 	}
-	s.seek(at+i+len(end), "")
+	s.seek(at + i + len(end))
 }
 
 // resumeRaw goes on at the end tag of a raw text element whose text was too long.
 func (s *scanner) resumeRaw(name string) {
 	at := s.pos() - len("</") - len(name) - len(">")
-	s.seek(at+indexEndTag(s.body[at:], name), "")
+	s.seek(at + indexEndTag(s.body[at:], name))
 }
 
 // skipRaw steps over the text of the raw text element whose start tag is the
@@ -113,7 +183,7 @@ func (s *scanner) skipRaw(name string) bool {
 	if n < worthSkip || name == "script" && bytes.Contains(rest[:n], []byte("<!--")) {
 		return false
 	}
-	s.seek(len(s.body)-len(rest)+n, "")
+	s.seek(len(s.body) - len(rest) + n)
 	return true
 }
 

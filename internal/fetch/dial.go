@@ -73,19 +73,64 @@ type dialer struct {
 	allow   []netip.Prefix
 	timeout time.Duration // of names and TCP together; of TLS once more
 	tls     *tls.Config
+	// connecting, if not nil, is told of each address that a socket is about to connect to, and
+	// may refuse it. For tests.
+	connecting func(netip.AddrPort) error
 }
+
+// maxUnasked is how many bytes may come over a connection while no answer does: a handshake, and
+// over HTTP/2 frames of its own, and what was under way when a body was cut, at most a window.
+// A server that sends more would be read, and answered, for as long as the connection may idle
+// or the header may take.
+const maxUnasked = 4 << 20
+
+var errUnasked = errors.New("server sends what nobody asked for")
 
 // conn counts what is received over one connection, TLS included.
 type conn struct {
 	net.Conn
 	served   atomic.Bool  // has carried a request
+	answers  atomic.Int32 // that are coming over it
 	received atomic.Int64 // bytes
 	told     atomic.Int64 // of these, attributed to a request already
+	reading  atomic.Bool  // all that came was taken, and more is waited for
+	closed   atomic.Bool
 }
 
+func (c *conn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// settle waits until all that came over c was looked at. net/http closes a connection over which
+// something comes that nobody asked for, but it puts it back for the next request before it
+// looks: a request that is quicker would get as its answer what stood behind the one before.
+// For HTTP/1, before the request; the connection may turn out closed.
+func (c *conn) settle() {
+	for range maxSettle {
+		if c.reading.Load() || c.closed.Load() {
+			return
+		}
+		time.Sleep(settleStep)
+	}
+	c.Close()
+}
+
+// How often settle looks, and how many times: 100 ms in all, where microseconds will do.
+const (
+	settleStep = 50 * time.Microsecond
+	maxSettle  = 2000
+)
+
 func (c *conn) Read(p []byte) (int, error) {
+	c.reading.Store(true)
 	n, err := c.Conn.Read(p)
+	c.reading.Store(false)
 	c.received.Add(int64(n))
+	if c.answers.Load() == 0 && c.received.Load()-c.told.Load() > maxUnasked {
+		c.Close()
+		return 0, errUnasked
+	}
 	return n, err
 }
 
@@ -93,6 +138,12 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) take() int64 {
 	n := c.received.Load()
 	return n - c.told.Swap(n)
+}
+
+// isHTTP2 reports whether what net/http holds speaks HTTP/2.
+func isHTTP2(nc net.Conn) bool {
+	t, ok := nc.(*tls.Conn)
+	return ok && t.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // counted finds the conn beneath what net/http holds.
@@ -259,6 +310,9 @@ func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn
 	}
 	if !Allowed(ap.Addr(), d.allow) {
 		return forbiddenError{ap.Addr()}
+	}
+	if d.connecting != nil {
+		return d.connecting(ap)
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type flight struct {
 	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
 	reused bool
 	closed bool
+	coming bool // the answer has begun, over conn
+	over   bool // nothing is observed any more
 }
 
 type flightKey struct{}
@@ -55,10 +57,23 @@ func (f *flight) trace() *httptrace.ClientTrace {
 			f.asked = time.Now()
 		},
 		GotConn: func(info httptrace.GotConnInfo) {
+			c := counted(info.Conn)
+			if c != nil && info.Reused && !isHTTP2(info.Conn) {
+				c.settle()
+			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.got, f.conn = time.Now(), counted(info.Conn)
+			f.leave()
+			f.got, f.conn = time.Now(), c
 			f.reused = f.conn != nil && f.conn.served.Swap(true)
+		},
+		GotFirstResponseByte: func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.conn != nil && !f.coming && !f.over {
+				f.coming = true
+				f.conn.answers.Add(1)
+			}
 		},
 		WroteRequest: func(httptrace.WroteRequestInfo) {
 			f.mu.Lock()
@@ -75,11 +90,24 @@ func (f *flight) received(closed bool) {
 	f.done, f.closed = time.Now(), closed
 }
 
-// broken notes that the connection is of no more use.
+// broken ends the connection. Over HTTP/2 net/http would keep it: then the next request would
+// wait in vain on a server that is stuck, and one that floods would be read for as long as the
+// connection may idle.
 func (f *flight) broken() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done, f.closed = time.Time{}, true
+	if f.conn != nil {
+		f.conn.Close()
+	}
+}
+
+// leave notes that no answer comes over the connection any more. With mu held.
+func (f *flight) leave() {
+	if f.coming {
+		f.coming = false
+		f.conn.answers.Add(-1)
+	}
 }
 
 // connected reports whether there was a connection to ask over.
@@ -107,6 +135,8 @@ func (f *flight) address() string {
 func (f *flight) observe(out *page.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.over = true
+	defer f.leave()
 	if f.conn == nil {
 		return
 	}

@@ -66,6 +66,9 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 		u.place = idle
 		f.settleUnit(u, now)
 	}
+	if urgentOnly {
+		f.awaitUrgent(now)
+	}
 	for len(f.ready) > 0 && (f.ready[0].urgent || !urgentOnly) {
 		u := heap.Pop(&f.ready).(*unit)
 		u.place = idle
@@ -79,6 +82,31 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 		f.settleUnit(u, now)
 	}
 	return Task{}, false
+}
+
+// awaitUrgent looks at the ready units that have no urgent URL to ask for now, but perhaps
+// one to be tried again: nobody takes them while only urgent ones are taken. Until the
+// first is due such a unit waits.
+func (f *Frontier) awaitUrgent(now time.Time) {
+	if f.counts.Urgent == 0 {
+		return
+	}
+	var hidden []*unit
+	for _, u := range f.ready {
+		if !u.urgent && u.slot.urgent > 0 && len(u.blocked)+len(u.later) > 0 {
+			hidden = append(hidden, u)
+		}
+	}
+	for _, u := range hidden {
+		if f.settleUnit(u, now); u.urgent {
+			continue
+		}
+		if at := u.nextTry(); !at.IsZero() {
+			heap.Remove(&f.ready, u.index)
+			u.place, u.at, u.since = waiting, at, now
+			heap.Push(&f.timers, u)
+		}
+	}
 }
 
 // NextAt is when Next may have something that it has not now; zero when only a

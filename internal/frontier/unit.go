@@ -208,16 +208,21 @@ func (u *unit) readyAt() time.Time {
 	if len(u.lanes) > 0 {
 		return at
 	}
-	var first time.Time
+	later(u.nextTry())
+	return at
+}
+
+// nextTry is when the first of the URLs and lanes that wait for another attempt is due;
+// zero if none does.
+func (u *unit) nextTry() (at time.Time) {
 	if len(u.blocked) > 0 {
-		first = u.blocked[0].retry
+		at = u.blocked[0].retry
 	}
 	if len(u.later) > 0 {
-		if t := time.UnixMilli(u.later[0].at); first.IsZero() || t.Before(first) {
-			first = t
+		if t := time.UnixMilli(u.later[0].at); at.IsZero() || t.Before(at) {
+			at = t
 		}
 	}
-	later(first)
 	return at
 }
 

@@ -69,6 +69,7 @@ func (p *proc) took(issues []crawl.Issue) {
 // crash ends the process between two instructions: nothing of it runs again.
 func (p *proc) crash() {
 	w := p.w
+	w.crashes++
 	if !w.cfg.Local {
 		p.die()
 		return
@@ -433,6 +434,9 @@ func (w *world) outcome(req page.Request, resp *simweb.Response) (*page.Outcome,
 	r := fetch.Response{
 		Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: started.Add(took),
 		RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
+	}
+	if req.Addr.IsValid() {
+		r.Addr = req.Addr.String()
 	}
 	for _, h := range resp.Header {
 		r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})

@@ -71,14 +71,14 @@ type Config struct {
 	Resend time.Duration
 	Delay  time.Duration
 	Faults Faults
-	Killer string    // a URL that crashes every step that asks for it
+	Killer string // a URL that crashes every step that asks for it
 	// PartitionBy and Policy are the crawl's; "" for the defaults.
 	PartitionBy blobschema.PartitionBy
 	Policy      string
 	// Recrawls is how many requests for a URL come from outside, some while the crawl runs,
 	// some when it is done.
 	Recrawls int
-	Trace  io.Writer // every event as a line of text; nil for none
+	Trace    io.Writer // every event as a line of text; nil for none
 }
 
 // Result is what came of a run.
@@ -147,6 +147,7 @@ type world struct {
 	pinned  map[string]netip.Addr    // the address each host was asked at
 	wishes  []wish
 	open    int // messages in the intake queue
+	crashes int // of processes, by fault or by a page
 	result  Result
 	ticking bool
 	procs   int

@@ -24,7 +24,7 @@ func BenchmarkPage(b *testing.B) {
 	bytes := 0
 	i := 0
 	for b.Loop() {
-		buf = w.appendHTML(buf[:0], i%64, i%500)
+		buf = w.appendHTML(buf[:0], i%64, i%500, 0)
 		bytes += len(buf)
 		i++
 	}

@@ -32,6 +32,10 @@ type Config struct {
 	Kinds      PageShares
 	Links      LinkShares
 	Trap       Trap
+	Sitemaps   Sitemaps
+	// Validators is the share of hosts that answer 304 to those who have the page already.
+	// The others send ETag and Last-Modified, and send the page again all the same.
+	Validators float64
 
 	FlakyMax   int           // most failures before a flaky page is had; 0: 2
 	RetryAfter time.Duration // whole seconds, sent with 429 and 503; 0: one second
@@ -114,6 +118,19 @@ type Trap struct {
 	Days int
 }
 
+// Sitemaps says which hosts have a sitemap at /sitemap.xml that their robots.txt names. It
+// lists some of their pages.
+type Sitemaps struct {
+	// Hosts is the share of hosts that have one; of them those stay without whose
+	// robots.txt has no place to name it: RobotsShares.Forbidden, Error and Soft404.
+	Hosts float64
+	// Index is the share of these whose sitemap is an index of two, the second a gzip file.
+	Index float64
+	// Unlinked is the share of their ordinary pages that nothing links: only the sitemap
+	// leads there.
+	Unlinked float64
+}
+
 // Limits of a Config, so that a mistyped one fails at once.
 const (
 	maxHosts     = 1 << 16
@@ -194,7 +211,8 @@ func (c Config) check() error {
 	}
 	k, r, d, l := c.Kinds, c.Robots, c.Down, c.Links
 	groups := [][]float64{
-		{c.Connection.OneRequest}, {c.Connection.Gzip}, {c.Connection.Chunked}, {c.Trap.Hosts}, {l.Odd},
+		{c.Connection.OneRequest}, {c.Connection.Gzip}, {c.Connection.Chunked}, {c.Trap.Hosts}, {l.Odd}, {c.Validators},
+		{c.Sitemaps.Hosts}, {c.Sitemaps.Index}, {c.Sitemaps.Unlinked},
 		{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404},
 		{d.DNS, d.Refused, d.Silent},
 		{l.NoFollow, l.Frame},

@@ -17,6 +17,7 @@ type head struct {
 	method, target, host string
 	gzip, last           bool // last: the client ends the connection after it
 	length               int  // of a body, which no client has reason to send
+	match, since         string
 }
 
 const maxHeadLines = 200 // of at most 4 KiB each
@@ -44,7 +45,10 @@ func (s *Server) serveConn(c *net.TCPConn) {
 		rec := &s.records[h]
 		attempt := rec.begin(uri, now, s.recording)
 		buf := s.buffers.Get().(*[]byte)
-		resp := s.web.answer(h, uri, Request{Attempt: attempt, Answered: answered, AcceptGzip: hd.gzip, Now: now}, (*buf)[:0])
+		resp := s.web.answer(h, uri, Request{
+			Attempt: attempt, Answered: answered, AcceptGzip: hd.gzip, Now: now,
+			IfNoneMatch: hd.match, IfModifiedSince: hd.since,
+		}, (*buf)[:0])
 		a := answering{s: s, c: c, rec: rec, resp: &resp, bodiless: hd.method == "HEAD"}
 		out = a.send(out[:0])
 		s.buffers.Put(buf)
@@ -103,6 +107,10 @@ func readHead(in *bufio.Reader) (head, error) {
 			hd.gzip = bytes.Contains(value, []byte("gzip")) && !bytes.Contains(value, []byte("gzip;q=0"))
 		case is(name, "Connection"):
 			hd.last = hd.last || is(value, "close")
+		case is(name, "If-None-Match"):
+			hd.match = string(value)
+		case is(name, "If-Modified-Since"):
+			hd.since = string(value)
 		case is(name, "Content-Length"):
 			hd.length, _ = strconv.Atoi(string(value))
 		case is(name, "Transfer-Encoding"):

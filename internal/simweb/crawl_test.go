@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/xml"
 	"errors"
 	"io"
 	"net"
@@ -40,6 +41,7 @@ type crawler struct {
 	agent    string
 	follow   Follow
 	attempts int
+	sitemaps bool                             // reads them
 	robots   map[string]*robotstxt.RobotsData // nil: could not be had
 }
 
@@ -72,16 +74,53 @@ func (c *crawler) visit(t *testing.T, url string) (Got, []string) {
 		t.Fatal(err)
 	}
 	robots, ok := c.robots[u.Host]
+	var listed []string
 	if !ok {
 		robots = c.robotsOf(url)
 		c.robots[u.Host] = robots
+		if c.sitemaps && robots != nil {
+			listed = c.listed(t, url, robots.Sitemaps)
+		}
 	}
 	if robots == nil {
 		return Got{Outcome: blobschema.OutcomeRobotsGone}, nil
 	}
 	if !robots.TestAgent(u.RequestURI(), c.agent) {
-		return Got{Outcome: blobschema.OutcomeRobots}, nil
+		return Got{Outcome: blobschema.OutcomeRobots}, listed
 	}
+	g, links := c.page(t, url)
+	return g, append(links, listed...)
+}
+
+// listed returns what the sitemaps say of the host they are on, those of an index included.
+func (c *crawler) listed(t *testing.T, url string, sitemaps []string) (urls []string) {
+	for i := 0; i < len(sitemaps); i++ {
+		f := c.fetch(sitemaps[i], 0)
+		if f.outcome != 0 || f.status != 200 {
+			continue
+		}
+		body := f.body
+		if strings.HasSuffix(sitemaps[i], ".gz") {
+			body = unzip(body)
+		}
+		var x struct {
+			Sitemaps []string `xml:"sitemap>loc"`
+			URLs     []string `xml:"url>loc"`
+		}
+		if err := xml.Unmarshal(body, &x); err != nil {
+			t.Errorf("%s: %v", sitemaps[i], err)
+		}
+		sitemaps = append(sitemaps, x.Sitemaps...)
+		for _, u := range x.URLs {
+			if strings.HasPrefix(u, resolve(url, "/")) {
+				urls = append(urls, u)
+			}
+		}
+	}
+	return urls
+}
+
+func (c *crawler) page(t *testing.T, url string) (Got, []string) {
 	var f fetched
 	for attempt := range c.attempts {
 		f = c.fetch(url, attempt)
@@ -277,6 +316,8 @@ func TestTruthByFunction(t *testing.T) {
 		"follow all":   {everything(), Scope{Follow: FollowAll}},
 		"other agent":  {everything(), Scope{Agent: "stranger"}},
 		"bad agent":    {everything(), Scope{Agent: "BadBot"}},
+		"sitemaps":     {mapped(), Scope{}},
+		"no sitemaps":  {mapped(), Scope{SkipSitemaps: true}},
 		"one attempt":  {everything(), Scope{Attempts: 1}},
 		"two attempts": {everything(), Scope{Attempts: 2}},
 	}
@@ -292,7 +333,7 @@ func checkByFunction(t *testing.T, w *Web, s Scope) {
 	t.Helper()
 	c := crawler{
 		fetch: byFunction(w, w.cfg.Seed%2 == 0), agent: s.Agent, follow: s.Follow,
-		attempts: s.Attempts, robots: make(map[string]*robotstxt.RobotsData),
+		attempts: s.Attempts, sitemaps: !s.SkipSitemaps, robots: make(map[string]*robotstxt.RobotsData),
 	}
 	if c.agent == "" {
 		c.agent = "orbweaver"
@@ -321,7 +362,7 @@ func TestCanonicaliserAgrees(t *testing.T) {
 		}
 		h, uri, _ := w.split(url)
 		p, _ := w.lookup(h, uri)
-		doc, err := html.Parse(bytes.NewReader(w.appendHTML(nil, h, p)))
+		doc, err := html.Parse(bytes.NewReader(w.appendHTML(nil, h, p, 0)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,6 +396,7 @@ func TestTruthOverHTTP(t *testing.T) {
 	named.SlowBody = 8 * time.Millisecond
 	named.Kinds.Silent, named.Down.Silent = 0, 0 // these cost timeouts
 	for name, cfg := range map[string]Config{"addresses": quick, "names": named} {
+		cfg.Sitemaps = mapped().Sitemaps
 		t.Run(name, func(t *testing.T) {
 			s, err := Serve(t.Context(), mustNew(t, cfg), ListenOptions{})
 			if err != nil {
@@ -362,7 +404,7 @@ func TestTruthOverHTTP(t *testing.T) {
 			}
 			defer s.Close()
 			c := crawler{
-				fetch: overHTTP(t, s), agent: "orbweaver", attempts: 10, robots: make(map[string]*robotstxt.RobotsData),
+				fetch: overHTTP(t, s), agent: "orbweaver", attempts: 10, sitemaps: true, robots: make(map[string]*robotstxt.RobotsData),
 			}
 			got := c.crawl(t, s.Web().Seeds())
 			if d := Diff(s.Web().Truth(Scope{}), got); d != "" {

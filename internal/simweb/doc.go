@@ -21,14 +21,15 @@
 //     page q < p of the same host that is ordinary, allowed by every robots.txt group but
 //     that of "badbot", and whose links count. The root of host h > 0 is linked from such a
 //     page of a host g < h that can be crawled. So all is reachable from host 0's root, but
-//     for pages that exist to be missed ([PageShares].Hidden) and the inner pages of hosts
-//     that cannot be crawled.
+//     for pages that exist to be missed ([PageShares].Hidden), those that only a sitemap has
+//     ([Sitemaps].Unlinked) and the inner pages of hosts that cannot be crawled.
 //   - A URL this package calls canonical is so under the URL standard and under RFC 3986
 //     section 6.2.2: lower-case host, no default port, no dot segments, only needful escapes,
 //     in upper case.
-//   - An answer depends only on the [Request]: what fails and then succeeds does so by
-//     Request.Attempt, which the caller counts (the [Server] counts for itself).
+//   - An answer depends only on the [Request] and on how often the page was changed with
+//     [Web.Touch]: what fails and then succeeds does so by Request.Attempt, which the caller
+//     counts (the [Server] counts for itself). Nothing changes by time.
 //
 // It is for tests, the demo and the benchmarks: it speaks plain HTTP/1.1 to clients that
-// mean well, and has no HTTPS, no HTTP/2 and no pages that change with time.
+// mean well, and has no HTTPS and no HTTP/2.
 package simweb

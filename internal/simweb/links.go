@@ -24,7 +24,7 @@ type link struct {
 
 // appendLinks appends the links of a page's HTML in the order of the document, each target
 // once. It is the one source of both the HTML and the truth.
-func (w *Web) appendLinks(dst []link, h, p int) []link {
+func (w *Web) appendLinks(dst []link, h, p, version int) []link {
 	x := &w.hosts[h]
 	k, ok := w.kind(h, p)
 	if !ok {
@@ -34,11 +34,11 @@ func (w *Web) appendLinks(dst []link, h, p int) []link {
 	case redirect, loop, gone, broken, cut, reset, silent, garbage, surplus, media:
 		return dst
 	case duplicate:
-		return w.appendLinks(dst, h, w.original(h, p))
+		return w.appendLinks(dst, h, w.original(h, p), version)
 	case trap:
 		return w.appendDays(dst, h, p)
 	}
-	r := draw(w.cfg.Seed, h, p, streamLinks)
+	r := draw(w.seed(version), h, p, streamLinks)
 	n := len(dst) + r.about(w.cfg.LinksPerPage)
 	if k == refresh {
 		dst = w.add(dst, h, p, w.someLink(&r, h, h, byRefresh))
@@ -104,9 +104,9 @@ func (w *Web) someLink(r *rng, from, to int, m manner) link {
 	return link{int32(to), int32(w.visible(to, r.early(w.hosts[to].pages))), m}
 }
 
-// visible returns the last page from p downwards that is not hidden.
+// visible returns the last page from p downwards that is not hidden or unlinked.
 func (w *Web) visible(h, p int) int {
-	for w.hosts[h].kinds[p] == hidden {
+	for w.hosts[h].kinds[p] == hidden || w.hosts[h].kinds[p] == unlinked {
 		p--
 	}
 	return p
@@ -156,23 +156,19 @@ func after(list []int32, v, otherwise int32) int32 {
 // once: those that count for a crawler which obeys nofollow, or the one target of a
 // redirect. It is nil for a URL without links. With it a graph can be made of the web.
 func (w *Web) Links(url string) []string {
-	h, uri, ok := w.split(url)
-	if !ok {
-		return nil
-	}
-	p, ok := w.lookup(h, uri)
+	h, p, ok := w.find(url)
 	if !ok {
 		return nil
 	}
 	var urls []string
-	for _, l := range w.targets(nil, h, p, FollowObey) {
+	for _, l := range w.targets(nil, h, p, w.version(h, p), FollowObey) {
 		urls = append(urls, w.URL(int(l.host), int(l.page)))
 	}
 	return urls
 }
 
 // targets appends the links that a crawler learns from a page when it is had.
-func (w *Web) targets(dst []link, h, p int, f Follow) []link {
+func (w *Web) targets(dst []link, h, p, version int, f Follow) []link {
 	k, _ := w.kind(h, p)
 	switch k {
 	case redirect, loop:
@@ -184,7 +180,7 @@ func (w *Web) targets(dst []link, h, p int, f Follow) []link {
 		}
 	}
 	start := len(dst)
-	dst = w.appendLinks(dst, h, p)
+	dst = w.appendLinks(dst, h, p, version)
 	kept := dst[:start]
 	for _, l := range dst[start:] {
 		if l.manner.followed() || l.manner == byNoFollow && f == FollowAll {

@@ -15,20 +15,20 @@ type page struct {
 }
 
 // appendHTML appends the HTML of a page that has some.
-func (w *Web) appendHTML(dst []byte, h, p int) []byte {
+func (w *Web) appendHTML(dst []byte, h, p, version int) []byte {
 	k, _ := w.kind(h, p)
 	if k == duplicate {
 		p = w.original(h, p)
 		k, _ = w.kind(h, p)
 	}
 	start := len(dst)
-	r := draw(w.cfg.Seed, h, p, streamBody)
+	r := draw(w.seed(version), h, p, streamBody)
 	size := r.about(w.cfg.PageBytes)
 	if k == trap {
 		size = min(size, 1<<10)
 	}
 	var scratch [96]link
-	links := w.appendLinks(scratch[:0], h, p)
+	links := w.appendLinks(scratch[:0], h, p, version)
 	var dirBuf [64]byte
 	pg := page{w: w, host: h, dir: directory(w.appendPath(dirBuf[:0], h, p)), rng: r}
 

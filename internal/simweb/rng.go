@@ -26,6 +26,9 @@ const (
 	streamShareTrap
 	streamShareRobots
 	streamShareDown
+	streamShareSitemap
+	streamShareValidators
+	streamUnlinked
 )
 
 func draw(seed uint64, host, page int, stream uint64) rng {

@@ -67,11 +67,16 @@ func (w *Web) robotsText(h int) []byte {
 		fmt.Fprintf(&b, "User-Agent: %s\nAllow: /private/open/\nDisallow: /private/\nDisallow: /calendar/\n%s\n",
 			strings.ToUpper(w.cfg.Agent), delay)
 	}
-	fmt.Fprintf(&b, "Sitemap: http://%s/sitemap.xml\n", w.authority[h])
+	b.WriteString(w.sitemapLine(h))
 	if w.hosts[h].robots == robotsHuge {
 		fill(&b, 1<<20)
 	}
 	return b.Bytes()
+}
+
+// sitemapLine is there even on hosts without a sitemap: it leads to a 404 then.
+func (w *Web) sitemapLine(h int) string {
+	return "Sitemap: http://" + w.authority[h] + sitemapURI + "\n"
 }
 
 // fill writes comments up to a size.
@@ -111,7 +116,11 @@ func (w *Web) robotsAnswer(h int, uri string) (Response, bool) {
 	const plainText = "text/plain; charset=utf-8"
 	switch w.hosts[h].robots {
 	case robotsAllowAll:
-		return textResponse(200, plainText, []byte("User-agent: *\nDisallow:\n")), true
+		text := "User-agent: *\nDisallow:\n"
+		if w.hosts[h].sitemap != sitemapNone {
+			text += w.sitemapLine(h)
+		}
+		return textResponse(200, plainText, []byte(text)), true
 	case robotsForbidden:
 		return errorResponse(403), true
 	case robotsError:
@@ -119,6 +128,9 @@ func (w *Web) robotsAnswer(h int, uri string) (Response, bool) {
 	case robotsSoft404:
 		return textResponse(200, "text/html; charset=utf-8", []byte("<!DOCTYPE html>\n<title>Not here</title>\n<p>User-agents find nothing.</p>\n")), true
 	case robotsNone:
+		if w.hosts[h].sitemap != sitemapNone {
+			return textResponse(200, plainText, []byte(w.sitemapLine(h))), true
+		}
 		return errorResponse(404), true
 	default:
 		return textResponse(200, plainText, w.robotsText(h)), true

@@ -27,6 +27,8 @@ type Scope struct {
 	MaxDepth int // pages deeper are not asked for, a redirect being a step like a link; 0: no limit
 	// Within, if set, says of canonical URLs whether they are asked for.
 	Within func(url string) bool
+	// SkipSitemaps leaves sitemaps unread.
+	SkipSitemaps bool
 	// SkipDigests leaves digests out: bodies need not be made then.
 	SkipDigests bool
 }
@@ -92,7 +94,7 @@ func (w *Web) Truth(s Scope) Truth {
 		s.Agent = w.cfg.Agent
 	}
 	t := Truth{Pages: make(map[string]Expect)}
-	k := walk{w: w, scope: s, truth: &t, seen: make(map[uint64]struct{})}
+	k := walk{w: w, scope: s, truth: &t, seen: make(map[uint64]struct{}), met: make([]bool, len(w.hosts))}
 	for _, url := range s.Seeds {
 		k.seed(url)
 	}
@@ -111,6 +113,7 @@ type walk struct {
 	scope Scope
 	truth *Truth
 	seen  map[uint64]struct{} // pages in the queue or visited
+	met   []bool              // hosts of which something was visited
 	queue []visit
 	links []link // scratch
 	body  []byte // scratch
@@ -154,7 +157,7 @@ func (k *walk) push(h, p, depth int) {
 	if k.scope.Within != nil && !k.scope.Within(k.w.URL(h, p)) {
 		return
 	}
-	key := uint64(h)<<32 | uint64(uint32(p))
+	key := pageKey(h, p)
 	if _, ok := k.seen[key]; ok {
 		return
 	}
@@ -162,17 +165,32 @@ func (k *walk) push(h, p, depth int) {
 	k.queue = append(k.queue, visit{h, p, depth})
 }
 
+// visit reads a host's sitemap with the first of its pages, and counts it a step from
+// that.
 func (k *walk) visit(v visit) {
+	if !k.met[v.host] {
+		k.met[v.host] = true
+		k.sitemap(v.host, v.depth+1)
+	}
 	e := k.expect(v.host, v.page)
 	e.Depth = v.depth
 	if e.Outcome == blobschema.OutcomeOK || e.Outcome == blobschema.OutcomeRedirect {
-		k.links = k.w.targets(k.links[:0], v.host, v.page, k.scope.Follow)
+		k.links = k.w.targets(k.links[:0], v.host, v.page, k.w.version(v.host, v.page), k.scope.Follow)
 		e.Links = len(k.links)
 		for _, l := range k.links {
 			k.push(int(l.host), int(l.page), v.depth+1)
 		}
 	}
 	k.truth.Pages[k.w.URL(v.host, v.page)] = e
+}
+
+func (k *walk) sitemap(h, depth int) {
+	if k.scope.SkipSitemaps || !k.w.hosts[h].crawlable() {
+		return
+	}
+	for _, p := range k.w.listed(h) {
+		k.push(h, int(p), depth)
+	}
 }
 
 // expect says what comes of one page, its place in the walk apart.
@@ -216,17 +234,18 @@ func (k *walk) expect(h, p int) Expect {
 		return fail(blobschema.OutcomeProtocol, 0)
 	case media:
 		if !k.scope.SkipDigests {
-			k.digest(&e, w.mediaBody(h, p, w.mediaType(h, p)))
+			k.digest(&e, w.mediaBody(h, p, w.version(h, p), w.mediaType(h, p)))
 		}
 		return e
 	case noIndex:
 		e.NoIndex = true
 	}
 	if !k.scope.SkipDigests {
-		k.body = w.appendHTML(k.body[:0], h, p)
+		v := w.version(h, p)
+		k.body = w.appendHTML(k.body[:0], h, p, v)
 		k.digest(&e, k.body)
 		if x.gzip {
-			e.Encoded = digestOf(w.compressed(h, p, nil))
+			e.Encoded = digestOf(w.compressed(h, p, v, nil))
 		}
 	}
 	return e

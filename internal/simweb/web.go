@@ -13,7 +13,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Web is a generated web. It never changes and may be used by many goroutines at once.
+// Web is a generated web. It may be used by many goroutines at once, and never changes but
+// by [Web.Touch].
 type Web struct {
 	cfg         Config // with defaults
 	hosts       []host
@@ -21,9 +22,11 @@ type Web struct {
 	byAuthority map[string]int // to the host's number
 	text        *text
 	zipped      *cache // compressed bodies, which depend on the authorities
+	versions    *versions
 }
 
-// kind says what is special about a page. The order is that of PageShares.list.
+// kind says what is special about a page. The order up to hidden is that of
+// PageShares.list.
 type kind uint8
 
 const (
@@ -46,8 +49,19 @@ const (
 	based
 	refresh
 	hidden
-	trap // a day of the calendar: a page numbered from host.pages up
+	unlinked // of PageShares' kinds none: see Sitemaps
+	trap     // a day of the calendar: a page numbered from host.pages up
 )
+
+// html says whether a 200 with HTML may come of such a page.
+func (k kind) html() bool {
+	switch k {
+	case redirect, loop, gone, broken, reset, silent, garbage, media:
+		return false
+	default:
+		return true
+	}
+}
 
 // section is the part of a host that a page lies in, as far as robots.txt knows it.
 type section uint8
@@ -83,6 +97,8 @@ type host struct {
 	gzip        bool
 	chunked     bool
 	down        Fault
+	sitemap     sitemap
+	validates   bool // answers 304
 }
 
 const endless = 1 << 30 // days of a calendar that does not end
@@ -93,7 +109,8 @@ func New(cfg Config) (*Web, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes)}
+	w := &Web{cfg: cfg, hosts: make([]host, cfg.Hosts), text: newText(cfg.Seed, cfg.PageBytes),
+		versions: &versions{of: make(map[uint64]int)}}
 	total := 0
 	for i := range w.hosts {
 		w.hosts[i].pages = w.drawPages(i)
@@ -166,6 +183,8 @@ func (w *Web) drawHosts() {
 	traps := w.deal(streamShareTrap, 0, c.Trap.Hosts)
 	rs := c.Robots
 	robots := w.deal(streamShareRobots, 1, rs.AllowAll, rs.Sections, rs.Forbidden, rs.Error, rs.Redirect, rs.Huge, rs.Soft404)
+	maps := w.deal(streamShareSitemap, 0, c.Sitemaps.Hosts*(1-c.Sitemaps.Index), c.Sitemaps.Hosts*c.Sitemaps.Index)
+	validate := w.deal(streamShareValidators, 0, c.Validators)
 	downs := w.deal(streamShareDown, 1, c.Down.DNS, c.Down.Refused, c.Down.Silent)
 	for i := range w.hosts {
 		h := &w.hosts[i]
@@ -180,6 +199,10 @@ func (w *Web) drawHosts() {
 		h.ownGroup = r.below(2) == 0
 		h.gzip = zip[i] == 1
 		h.chunked = chunk[i] == 1
+		h.validates = validate[i] == 1
+		if h.robots.names() {
+			h.sitemap = sitemap(maps[i])
+		}
 		h.down = [...]Fault{FaultNone, FaultDNS, FaultRefused, FaultSilent}[downs[i]]
 		if h.down == FaultDNS && !c.Names {
 			h.down = FaultRefused
@@ -234,6 +257,12 @@ func (w *Web) plant(i int) {
 				break
 			}
 		}
+		if h.kinds[p] == plain && h.sitemap != sitemapNone {
+			r := draw(w.cfg.Seed, i, p, streamUnlinked)
+			if r.unit() < w.cfg.Sitemaps.Unlinked {
+				h.kinds[p] = unlinked
+			}
+		}
 		switch h.kinds[p] {
 		case redirect:
 			h.redirects = append(h.redirects, int32(p))
@@ -244,6 +273,9 @@ func (w *Web) plant(i int) {
 	parent := make([]int32, h.pages)
 	h.childAt = make([]int32, h.pages+1)
 	for p := 1; p < h.pages; p++ {
+		if h.kinds[p] == unlinked {
+			continue
+		}
 		r := draw(w.cfg.Seed, i, p, streamParent)
 		parent[p] = int32(w.bearer(i, r.below(p)))
 		h.childAt[parent[p]+1]++
@@ -254,6 +286,9 @@ func (w *Web) plant(i int) {
 	h.children = make([]int32, h.childAt[h.pages])
 	next := slices.Clone(h.childAt)
 	for p := 1; p < h.pages; p++ {
+		if h.kinds[p] == unlinked {
+			continue
+		}
 		q := parent[p]
 		h.children[next[q]] = int32(p)
 		next[q]++
@@ -324,6 +359,8 @@ type HostFacts struct {
 	CrawlDelay            time.Duration // by its robots.txt; 0: none
 	Robots                string        // none, allow all, sections, forbidden, error, redirect, huge, soft 404
 	Gzip                  bool
+	Sitemap               bool
+	Validators            bool  // it answers 304
 	Down                  Fault // FaultNone: it answers
 }
 
@@ -336,6 +373,7 @@ func (w *Web) Host(i int) HostFacts {
 	f := HostFacts{
 		Authority: w.authority[i], Pages: h.pages, Latency: h.latency, RequestsPerConnection: h.maxRequests,
 		Robots: h.robots.String(), Gzip: h.gzip, Down: h.down,
+		Sitemap: h.sitemap != sitemapNone, Validators: h.validates,
 	}
 	if h.robots.rules() {
 		f.CrawlDelay = w.cfg.Robots.Delay
@@ -380,4 +418,14 @@ func (w *Web) split(url string) (h int, uri string, ok bool) {
 	}
 	h, ok = w.byAuthority[rest[:end]]
 	return h, rest[end:], ok
+}
+
+// find returns the page at a canonical URL.
+func (w *Web) find(url string) (h, p int, ok bool) {
+	h, uri, ok := w.split(url)
+	if !ok {
+		return 0, 0, false
+	}
+	p, ok = w.lookup(h, uri)
+	return h, p, ok
 }

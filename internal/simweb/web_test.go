@@ -1,6 +1,7 @@
 package simweb
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,6 +35,13 @@ func everything() Config {
 	c.Hosts = 24
 	c.Pages = Pages{Min: 20, Max: 60}
 	c.Robots.Huge = 0.05
+	return c
+}
+
+// mapped is everything with sitemaps.
+func mapped() Config {
+	c := everything()
+	c.Sitemaps = Sitemaps{Hosts: 0.7, Index: 0.4, Unlinked: 0.1}
 	return c
 }
 
@@ -224,9 +232,9 @@ func TestBodiesAreRealistic(t *testing.T) {
 	w := mustNew(t, W1())
 	var size, zipped, links, pages int
 	for p := range 80 {
-		b := w.appendHTML(nil, 3, p)
+		b := w.appendHTML(nil, 3, p, 0)
 		size += len(b)
-		zipped += len(zip(b))
+		zipped += len(zip(newZipper(), b))
 		links += strings.Count(string(b), "<a ")
 		pages++
 	}
@@ -262,7 +270,7 @@ func TestDemoShowsEverything(t *testing.T) {
 		}
 	}
 	for k := plain; k <= trap; k++ {
-		if k != silent && k != hidden && kinds[k] == 0 {
+		if k != silent && k != hidden && k != unlinked && kinds[k] == 0 {
 			t.Errorf("no page of kind %d", k)
 		}
 	}
@@ -275,7 +283,7 @@ func TestLoadWebsAreFaultless(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg   Config
 		pages int
-	}{"W1": {W1(), 32000}, "W2": {W2(), 30000}} {
+	}{"W1": {W1(), 32000}, "W1G": {W1G(), 32000}, "W2": {W2(), 30000}} {
 		truth := mustNew(t, tc.cfg).Truth(Scope{SkipDigests: true})
 		if len(truth.Pages) != tc.pages || truth.Count(KindPage) != tc.pages {
 			t.Errorf("%s: %d URLs, %d pages, want %d", name, len(truth.Pages), truth.Count(KindPage), tc.pages)
@@ -311,10 +319,59 @@ func TestBadConfigs(t *testing.T) {
 		"port":       {Port: 70000},
 		"latency":    {Connection: Connection{LatencyMin: -1}},
 		"links":      {LinksPerPage: 1 << 20},
+		"unlinked":   {Sitemaps: Sitemaps{Unlinked: 1.1}},
+		"validators": {Validators: -1},
 	} {
 		if _, err := New(c); !errors.Is(err, errConfig) {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// W1G is W1 but for the encoding, so that what is measured on both can be compared.
+func TestW1GIsW1Compressed(t *testing.T) {
+	plain, zipped := mustNew(t, W1()), mustNew(t, W1G())
+	for h := range plain.Hosts() {
+		url := plain.URL(h, 7*h)
+		want := plain.Answer(Request{URL: url, AcceptGzip: true})
+		got := zipped.Answer(Request{URL: url, AcceptGzip: true})
+		if got.Get("Content-Encoding") != "gzip" || want.Get("Content-Encoding") != "" || len(got.Body) > len(want.Body)/2 {
+			t.Fatalf("%s: %d bytes, encoding %q, of %d bytes", url, len(got.Body), got.Get("Content-Encoding"), len(want.Body))
+		}
+		if !bytes.Equal(unzip(got.Body), want.Body) {
+			t.Fatalf("%s: another page", url)
+		}
+		if got = zipped.Answer(Request{URL: url}); !bytes.Equal(got.Body, want.Body) {
+			t.Fatalf("%s: another page for clients that do not take gzip", url)
+		}
+	}
+}
+
+func TestPrecompress(t *testing.T) {
+	cfg := everything()
+	cfg.Connection.Gzip = 0.5
+	ahead, lazy := mustNew(t, cfg), mustNew(t, cfg)
+	ahead.zipped.limit = 1 // as a large web has it: nothing would be kept
+	ahead.Precompress()
+	kept := 0
+	for h := range ahead.Hosts() {
+		for p := range ahead.Host(h).Pages {
+			url := ahead.URL(h, p)
+			before := len(ahead.zipped.m)
+			got, want := ahead.Answer(Request{URL: url, AcceptGzip: true}), lazy.Answer(Request{URL: url, AcceptGzip: true})
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: the answer is another one than without Precompress", url)
+			}
+			if len(ahead.zipped.m) != before {
+				t.Errorf("%s of kind %d was not compressed ahead", url, ahead.hosts[h].kinds[p])
+			}
+			if got.Get("Content-Encoding") == "gzip" {
+				kept++
+			}
+		}
+	}
+	if kept == 0 || len(ahead.zipped.m) < kept {
+		t.Errorf("%d answers were compressed, %d are kept", kept, len(ahead.zipped.m))
 	}
 }
 

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// trial is what is measured on one web, and a table of the report.
+type trial struct {
+	name  string // as -web has it
+	about string
+	web   simweb.Config
+	sides []side
+}
+
+// side is a measurement, and what it is to reach beside another one of the same trial. Two
+// sides of one name, in two trials, are one measurement.
+type side struct {
+	job
+	base    int // index of the other one
+	targets []target
+}
+
+// target is a bound to a figure. Its value is the median over the rounds of what of says
+// of a measurement and of its base in the same round: of two runs next to each other in
+// time.
+type target struct {
+	name  string
+	of    func(f, base *figures) float64
+	bound bound
+	value float64
+}
+
+// bound says on which side of its target a figure is to be.
+type bound string
+
+const (
+	atLeast bound = "at least"
+	atMost  bound = "at most"
+)
+
+// The targets.
+const (
+	targetSpeed    = 0.7 // pages per second, of the loader's
+	targetGzip     = 1.5 // pages per second on W1G, of the same crawl's on W1
+	targetOracle   = 0.85
+	targetCPU      = 1.4   // CPU per page, of the loader's
+	targetQueue    = 0.005 // per page, as are the next
+	targetPuts     = 0.003
+	targetKVWrites = 0.005
+	// targetLeast is for the oracle: below it, processors are what W2 measures.
+	targetLeast = 0.9
+)
+
+// webNames are the names of all trials, in the order of measuring.
+var webNames = []string{"W1", "W1G", "plain", "W2"}
+
+// trials returns those that s asks for, with a crawl for each number of partitions.
+func trials(s *settings) []trial {
+	all := []trial{trialW1(s), trialW1G(s), trialPlain(s), trialW2(s)}
+	return slices.DeleteFunc(all, func(t trial) bool { return !slices.Contains(s.webs, t.name) })
+}
+
+func trialW1(s *settings) trial {
+	t := trial{name: "W1", about: "the pages at once, WARCs in gzip", web: s.cut(simweb.W1())}
+	t.sides = []side{{job: job{Name: "W1-loader", Role: roleLoader, Web: t.web}}}
+	for _, j := range crawls(s, "W1", t.web) {
+		t.sides = append(t.sides, side{job: j, targets: []target{
+			speed("the loader's", targetSpeed),
+			{"CPU per page, of the loader's", func(f, base *figures) float64 { return f.CPUSeconds / base.CPUSeconds }, atMost, targetCPU},
+			perPage("queue requests per page", func(f *figures) int64 { return f.Calls.QueueRequests }, targetQueue),
+			perPage("blob puts per page", func(f *figures) int64 { return f.Calls.BlobPuts }, targetPuts),
+			perPage("KV write units per page", func(f *figures) int64 { return f.Calls.KVWriteUnits }, targetKVWrites),
+		}})
+	}
+	return t
+}
+
+// trialW1G holds each crawl to the same one of W1.
+func trialW1G(s *settings) trial {
+	t := trial{name: "W1G", about: "the pages of W1, sent in gzip", web: s.cut(simweb.W1G())}
+	bases := crawls(s, "W1", s.cut(simweb.W1()))
+	for i, j := range crawls(s, "W1G", t.web) {
+		base := len(t.sides)
+		t.sides = append(t.sides, side{job: bases[i], base: base}, side{job: j, base: base, targets: []target{speed("W1's", targetGzip)}})
+	}
+	return t
+}
+
+func trialPlain(s *settings) trial {
+	t := trial{name: "plain", about: "W1 again, WARCs without compression", web: s.cut(simweb.W1())}
+	t.sides = []side{{job: job{Name: "plain-loader", Role: roleLoader, Web: t.web, Compression: blobschema.None}}}
+	for _, j := range crawls(s, "plain", t.web) {
+		j.Compression = blobschema.None
+		t.sides = append(t.sides, side{job: j, targets: []target{speed("the loader's", targetSpeed)}})
+	}
+	return t
+}
+
+// trialW2 has the loader as its oracle: all it does between an answer and the next request
+// to the host takes less than a hundredth of the latencies that decide.
+func trialW2(s *settings) trial {
+	t := trial{name: "W2", about: "small pages that are waited for", web: s.cut(simweb.W2())}
+	least := leastTime(t.web)
+	t.sides = []side{{job: job{Name: "W2-oracle", Role: roleLoader, Web: t.web}, targets: []target{
+		{"least time by latency, of its own", func(f, _ *figures) float64 { return least.Seconds() / f.Seconds }, atLeast, targetLeast},
+	}}}
+	for _, j := range crawls(s, "W2", t.web) {
+		t.sides = append(t.sides, side{job: j, targets: []target{speed("the oracle's", targetOracle)}})
+	}
+	return t
+}
+
+func crawls(s *settings, name string, web simweb.Config) []job {
+	var jobs []job
+	for _, n := range s.partitions {
+		jobs = append(jobs, job{Name: fmt.Sprintf("%s-crawl@%d", name, n), Role: roleCrawl, Web: web, Partitions: n})
+	}
+	return jobs
+}
+
+// cut makes a web small if the run is to be quick.
+func (s *settings) cut(c simweb.Config) simweb.Config {
+	if !s.quick {
+		return c
+	}
+	c.Hosts, c.Pages.Min, c.PageBytes = 16, min(c.Pages.Min, 100), min(c.PageBytes, 8<<10)
+	c.Connection.LatencyMin /= 20
+	c.Connection.LatencyMax /= 20
+	return c
+}
+
+// leastTime is what waiting takes a client that has one connection per host: that for its
+// slowest host. It is 0 for a configuration that is none.
+func leastTime(c simweb.Config) time.Duration {
+	web, err := simweb.New(c)
+	if err != nil {
+		return 0
+	}
+	var least time.Duration
+	for h := range web.Hosts() {
+		f := web.Host(h)
+		least = max(least, time.Duration(f.Pages)*f.Latency)
+	}
+	return least
+}
+
+func speed(whose string, bound float64) target {
+	of := func(f, base *figures) float64 { return f.PagesPerSecond / base.PagesPerSecond }
+	return target{"pages/s, of " + whose, of, atLeast, bound}
+}
+
+func perPage(name string, calls func(*figures) int64, bound float64) target {
+	of := func(f, _ *figures) float64 { return float64(calls(f)) / float64(f.Pages) }
+	return target{name, of, atMost, bound}
+}

@@ -1,0 +1,274 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"log"
+	"net/netip"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/hostile"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const (
+	hostileLife   = 40 * time.Second // of the whole crawl; half of it on an idle machine
+	hostileHeap   = 256 << 20        // bytes that the heap may grow by, servers and store included
+	hostileParts  = 2
+	hostileDelay  = 2 * time.Millisecond
+	hostileAnswer = 3 * time.Second // time-outs of a request
+)
+
+// TestCrawlsHostileWeb crawls all that misbehaves together with what does not. It must end in time
+// and within memory; every good page is stored byte for byte, also beside the worst on the same
+// host; every bad URL has an outcome and a reason; and what is stored passes the check of
+// invariants.
+func TestCrawlsHostileWeb(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time-outs, and moves much")
+	}
+	log.SetOutput(io.Discard) // net/http reports bytes after an answer
+	web, err := hostile.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	defer p.Table.Close()
+	e, err := engine.New(p, engine.Config{
+		Step: crawl.StepConfig{
+			Retry: polite.Retry{Attempts: 3, FewAttempts: 1, Wait: 50 * time.Millisecond, Backoff: 10 * time.Millisecond},
+			Token: "orbweaver", Software: "orbweaver", Compressed: true, Connections: 128, Linger: 100 * time.Millisecond,
+		},
+		Fetch: fetch.Config{
+			UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{hostile.Net()}, Lookup: web.Lookup, Roots: web.Roots(),
+			MaxBody: 2 << 20, ConnectTimeout: hostileAnswer, HeaderTimeout: hostileAnswer, Timeout: hostileAnswer + time.Second,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := weburl.Parse(web.Index())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := blobschema.Crawl{
+		ID: "test", HashKey: make([]byte, 16), Slots: 1024, Partitions: hostileParts,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: 4, Delay: hostileDelay},
+	}
+	if _, _, _, err := e.Begin(want, []weburl.URL{seed}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*hostileLife)
+	defer cancel()
+	stop := watchHeap()
+	begun := time.Now()
+	end, err := e.Run(ctx)
+	took, before, peak := time.Since(begun), uint64(0), uint64(0)
+	before, peak = stop()
+	if err != nil || end != engine.Finished {
+		t.Fatalf("the crawl %s after %v: %v", end, took, err)
+	}
+	t.Logf("%v, heap %d MB before, %d MB at most, %+v", took, before>>20, peak>>20, e.Snapshot().Totals)
+	if took > hostileLife && !raced {
+		t.Errorf("the crawl took %v", took)
+	}
+	if peak > before+hostileHeap && !raced {
+		t.Errorf("the heap grew from %d MB to %d MB", before>>20, peak>>20)
+	}
+	if n := web.Reached(); n != 0 {
+		t.Errorf("%d connections to the inside", n)
+	}
+
+	stored := records(t, p)
+	goodPages(t, p, web, stored)
+	badPages(t, web, stored)
+	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range rep.Violations {
+		t.Error(v)
+	}
+	if rep.Pages < int64(len(stored)) || rep.Pending != 0 {
+		t.Errorf("checked %+v", rep)
+	}
+}
+
+// goodPages holds what is stored of the good pages against what was served.
+func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored map[string]blobschema.Page) {
+	t.Helper()
+	objects := map[string][]byte{}
+	pages := web.Pages()
+	for u, want := range pages {
+		got, ok := stored[u]
+		if !ok || got.Outcome != blobschema.OutcomeOK {
+			t.Errorf("good page %s: %v, %q", u, got.Outcome, got.Detail)
+			continue
+		}
+		if objects[got.WARC] == nil {
+			data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: got.WARC, Length: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects[got.WARC] = data
+		}
+		rec, err := blobschema.ReadWARCAt(bytes.NewReader(objects[got.WARC]), got.Offset, got.Length)
+		if err != nil {
+			t.Errorf("good page %s: %v", u, err)
+			continue
+		}
+		if rec.TargetURI != u || !bytes.Equal(rec.Body, want.Body) || got.Truncated != "" {
+			t.Errorf("good page %s: %d bytes stored of %s, want %d", u, len(rec.Body), rec.TargetURI, len(want.Body))
+		}
+	}
+	if len(pages) < 300 {
+		t.Errorf("only %d good pages", len(pages))
+	}
+}
+
+// badPages checks that every case has a record that says what came of it.
+func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Page) {
+	t.Helper()
+	others, followed := 0, 0
+	for i, c := range web.Cases() {
+		if c.Robots || c.Day { // not linked; the first is asked for with the pages of its host, which are good
+			continue
+		}
+		got, ok := stored[web.URL(i)]
+		if !ok {
+			t.Errorf("%s: no record", c.Name)
+			continue
+		}
+		if (got.Detail == "") == !got.Outcome.Answered() {
+			t.Errorf("%s: outcome %v with reason %q", c.Name, got.Outcome, got.Detail)
+		}
+		if got.Outcome != c.Want.Outcome && got.Outcome != c.Want.Or {
+			others++ // its robots.txt, or the time of a busy machine; the test of fetch knows better
+		}
+		if !c.Follow || got.Redirect == "" {
+			continue
+		}
+		followed++
+		if to := stored[got.Redirect]; to.Outcome != blobschema.OutcomeForbidden && to.Outcome != blobschema.OutcomeRobotsGone || !strings.Contains(to.Detail, "may not be asked") {
+			t.Errorf("%s: its target %s has the outcome %v, %q", c.Name, got.Redirect, to.Outcome, to.Detail)
+		}
+	}
+	if n := len(web.Cases()); others > n/3 || followed < 10 {
+		t.Errorf("%d of %d outcomes are others than wanted, %d redirects inside", others, n, followed)
+	}
+}
+
+// watchHeap looks at the heap until the function that it returns is called, which returns what
+// there was at first and at most, in bytes.
+func watchHeap() (stop func() (before, peak uint64)) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	heap := func() uint64 {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	before, peak := heap(), uint64(0)
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Millisecond):
+				peak = max(peak, heap())
+			}
+		}
+	}()
+	return func() (uint64, uint64) {
+		close(done)
+		<-watched
+		return before, peak
+	}
+}
+
+// records reads the visible page records by URL, but for those of robots.txt.
+func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
+	t.Helper()
+	all := map[string]blobschema.Page{}
+	for part := range partition.ID(hostileParts) {
+		recs, err := engine.ReadRecords(t.Context(), p, []string{blobschema.HeadKey("test", part)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h blobschema.Head
+		if err := json.Unmarshal(recs[0].Value, &h); err != nil {
+			t.Fatal(err)
+		}
+		man, err := commit(t, p, h.Commit).Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range blobschema.CommitNames(&man) {
+			list, err := commit(t, p, name).Pages()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pg := range list {
+				if !pg.Robots {
+					all[pg.URL] = pg
+				}
+			}
+		}
+	}
+	return all
+}
+
+// store is a platform as fsck sees it.
+type store struct{ p *platform.Platform }
+
+func (s store) Record(ctx context.Context, key string) ([]byte, bool, error) {
+	recs, err := engine.ReadRecords(ctx, s.p, []string{key})
+	if err != nil {
+		return nil, false, err
+	}
+	return recs[0].Value, recs[0].Found, nil
+}
+
+func (s store) Object(ctx context.Context, name string) ([]byte, error) {
+	return s.p.Bucket.ReadAll(ctx, name)
+}
+
+func (s store) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		list := s.p.Bucket.List(&blob.ListOptions{Prefix: prefix})
+		for {
+			o, err := list.Next(ctx)
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(o.Key, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package extract
+
+import (
+	"bytes"
+
+	"golang.org/x/net/html"
+)
+
+// maxIrregular is how many irregular tokens a document may have before all is left
+// to the tokenizer: going over to it costs more than it takes.
+const maxIrregular = 100
+
+// regular reads the next token without the tokenizer, which allocates for each
+// attribute and copies the body, if the token is written as nearly all are. Then it
+// is what the tokenizer would make of it (FuzzHTML).
+func (s *scanner) regular() (html.TokenType, bool) {
+	if s.xml || s.irregular > maxIrregular {
+		return 0, false
+	}
+	b := s.body[s.at:]
+	if len(b) == 0 {
+		s.src = nil
+		return html.ErrorToken, true
+	}
+	if n := textLength(b); n > 0 {
+		return s.take(html.TextToken, n)
+	}
+	b = b[:min(len(b), maxToken)]
+	switch {
+	case len(b) < len("<a>"):
+		return 0, false
+	case letter(b[1]):
+		n, closed, ok := tagLength(b, 1)
+		if !ok {
+			return 0, false
+		}
+		if closed {
+			return s.take(html.SelfClosingTagToken, n)
+		}
+		return s.take(html.StartTagToken, n)
+	case b[1] == '/' && letter(b[2]):
+		n, _, ok := tagLength(b, 2)
+		if !ok {
+			return 0, false
+		}
+		return s.take(html.EndTagToken, n)
+	case bytes.HasPrefix(b, []byte("<!--")):
+		return s.take(html.CommentToken, commentLength(b))
+	case b[1] == '?' || b[1] == '!' && letter(b[2]):
+		return s.take(html.CommentToken, bytes.IndexByte(b, '>')+1)
+	}
+	return 0, false
+}
+
+// take makes the next n bytes the current token unless they are none, or more than
+// the tokenizer surely takes for one.
+func (s *scanner) take(tt html.TokenType, n int) (html.TokenType, bool) {
+	if n == 0 || n >= maxToken {
+		return 0, false
+	}
+	s.src = s.body[s.at : s.at+n]
+	s.at += n
+	return tt, true
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// textLength returns the length of the text that b begins with.
+func textLength(b []byte) int {
+	for n := 0; ; n++ {
+		i := bytes.IndexByte(b[n:], '<')
+		if i < 0 || n+i+1 == len(b) {
+			return len(b)
+		}
+		n += i
+		if c := b[n+1]; letter(c) || c == '/' || c == '!' || c == '?' {
+			return n
+		}
+	}
+}
+
+// commentLength returns the length of the comment that b begins with, 0 if it does
+// not end, or ends in one of the ways that are errors.
+func commentLength(b []byte) int {
+	n := len("<!--")
+	if rest := b[n:]; len(rest) == 0 || rest[0] == '>' || bytes.HasPrefix(rest, []byte("->")) {
+		return 0
+	}
+	for {
+		i := bytes.Index(b[n:], []byte("--"))
+		if i < 0 || n+i+2 == len(b) {
+			return 0
+		}
+		n += i
+		switch b[n+2] {
+		case '>':
+			return n + len("-->")
+		case '!':
+			return 0
+		}
+		n++
+	}
+}
+
+// tagLength returns the length of the tag that b begins with, of which the name is
+// at an offset, and whether it closes itself. It reports false if the tag does not
+// end, or ends in a slash that may be of an attribute.
+func tagLength(b []byte, name int) (n int, closed, ok bool) {
+	n = nameEnd(b, name)
+	last := 0 // the end of the last value
+	for {
+		n = spaceEnd(b, n)
+		if n == len(b) {
+			return 0, false, false
+		}
+		if b[n] == '>' {
+			closed = b[n-1] == '/'
+			return n + 1, closed, !closed || last != n
+		}
+		_, value, end := attribute(b, n)
+		last, n = value.to, end
+	}
+}
+
+// nameEnd returns the offset behind the name of a tag that is at an offset.
+func nameEnd(b []byte, n int) int {
+	for n < len(b) && !nameEnds(b[n]) {
+		n++
+	}
+	return n
+}
+
+func spaceEnd(b []byte, n int) int {
+	for n < len(b) && space(b[n]) {
+		n++
+	}
+	return n
+}
+
+// A span is a part of a tag.
+type span struct{ from, to int }
+
+// attribute returns where the name and the value of the attribute at an offset are,
+// and the offset behind it (HTML Living Standard, 13.2.5.32 and following). A slash
+// that separates attributes is one without a name. What does not end goes on to the
+// end of b.
+func attribute(b []byte, n int) (name, value span, end int) {
+	name.from = n
+	if n < len(b) && b[n] == '=' {
+		n++ // of the name
+	}
+	for n < len(b) && b[n] != '=' && !nameEnds(b[n]) {
+		n++
+	}
+	name.to = n
+	value = span{n, n}
+	n = spaceEnd(b, n)
+	switch {
+	case n == len(b):
+		return name, value, n
+	case b[n] == '/':
+		return name, value, n + 1
+	case b[n] != '=':
+		return name, value, n
+	}
+	n = spaceEnd(b, n+1)
+	switch {
+	case n == len(b) || b[n] == '>':
+	case b[n] == '"' || b[n] == '\'':
+		value.from, value.to = n+1, len(b)
+		i := bytes.IndexByte(b[n+1:], b[n])
+		if i < 0 {
+			return name, value, len(b)
+		}
+		value.to = n + 1 + i
+		n = value.to + 1
+	default:
+		value.from = n
+		for n < len(b) && b[n] != '>' && !space(b[n]) {
+			n++
+		}
+		value.to = n
+	}
+	return name, value, n
+}
+
+// regularValue returns what the value of an attribute stands for. It reports false
+// if only the tokenizer knows: character references without a semicolon have rules
+// of their own there.
+func regularValue(v []byte) ([]byte, bool) {
+	if bytes.IndexByte(v, '\r') >= 0 || bytes.IndexByte(v, 0) >= 0 {
+		return nil, false
+	}
+	if bytes.IndexByte(v, '&') < 0 {
+		return v, true
+	}
+	for rest := v; ; {
+		i := bytes.IndexByte(rest, '&')
+		if i < 0 {
+			return appendCharacters(make([]byte, 0, len(v)+8), v), true
+		}
+		rest = rest[i+1:]
+		n := 0
+		for n < len(rest) && (letter(rest[n]) || '0' <= rest[n] && rest[n] <= '9') {
+			n++
+		}
+		if n == len(rest) && n > 0 || n < len(rest) && (rest[n] == '#' || n+len("&;") > maxReference) {
+			return nil, false
+		}
+		if n > 0 && rest[n] != ';' && rest[n] != '=' {
+			return nil, false
+		}
+	}
+}

@@ -1,0 +1,412 @@
+// Package hostile is the web at its worst, on loopback: servers that each misbehave in one way,
+// names that resolve to what they should not, and beside them pages that are as pages should be.
+// A crawler that is let loose on it must get every good page byte for byte, give every bad URL
+// an outcome with a reason, and stay within its bounds of bytes, time and memory.
+//
+// [Cases] lists what there is to endure, [Start] opens a [Server] that does it all. Each case has a
+// host of its own, an address in [Net] with a port, so that one cannot spoil another. What is
+// written to a connection is raw bytes: net/http could not be made to lie so.
+//
+// One listener, the inside, is outside Net: it stands for what redirects and names must never lead
+// to, and counts who comes.
+//
+// Everything ends by itself: a connection is closed after [MaxLife] or [MaxSent], whichever comes
+// first, so that a client that never gives up costs no more than that.
+package hostile
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Bounds of one connection.
+const (
+	MaxLife = 10 * time.Second
+	MaxSent = 200 << 20 // bytes
+)
+
+// Net holds the addresses of all hosts but the inside, which is at 127.0.0.1.
+func Net() netip.Prefix { return netip.MustParsePrefix("127.77.0.0/16") }
+
+// Case is one way to misbehave.
+type Case struct {
+	Name  string // words joined by "-"; unique
+	Does  string // what the server does
+	Bound string // what the crawler makes of it, and where it stops
+	Want  Want
+
+	Robots bool // the URL is a robots.txt, to be asked for as such
+	Slow   bool // only a time-out ends it
+	Whole  bool // also robots.txt cannot be had from the host, nor any page
+	Follow bool // the answer leads to where nobody may go
+	Alone  bool // the answer keeps a polite crawler from asking the host again
+	Day    bool // the answer makes a polite crawler wait for a day before it tries again: Index leaves it out
+
+	path   string // asked for; "" stands for "/x"
+	secure func(*authority) *tls.Config
+	serve  func(*conn)
+	serve2 func(*stream)                                      // the same over HTTP/2
+	lookup func(n int, good netip.Addr) ([]netip.Addr, error) // the answer to the n-th query, from 0
+}
+
+// Want is what a crawler should make of a case.
+type Want struct {
+	Outcome   blobschema.Outcome
+	Or        blobschema.Outcome // as good, where it is chance which end is noticed; 0 for none
+	Status    uint16
+	Detail    string // part of the reason
+	Body      string // stored, if not ""
+	Truncated bool   // the body is cut at the crawler's own bound
+	Wire      int64  // at most so many bytes are read; 0 stands for 256 KiB
+	Links     int    // found, at least
+}
+
+// Server is all the hosts. Its methods may be called from any goroutine.
+type Server struct {
+	cases     []Case
+	hosts     []*host // of cases, in their order; nil for those that are only names
+	normal    []*host
+	inside    net.Listener
+	authority *authority
+
+	reached atomic.Int64 // connections to the inside
+	life    time.Duration
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	conns   map[net.Conn]bool // nil once closed
+	queries map[string]int    // by name
+}
+
+// host is one listener.
+type host struct {
+	l    net.Listener
+	c    *Case // nil for a host that is as it should be
+	sent atomic.Int64
+	open atomic.Int64
+}
+
+// Start opens the servers of all cases.
+func Start() (*Server, error) { return startFor(MaxLife) }
+
+// startFor is Start with another bound than MaxLife.
+func startFor(life time.Duration) (*Server, error) {
+	a, err := newAuthority()
+	if err != nil {
+		return nil, fmt.Errorf("start hostile web: %w", err)
+	}
+	s := &Server{cases: Cases(), authority: a, life: life, conns: map[net.Conn]bool{}, queries: map[string]int{}}
+	if err := s.listen(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start hostile web: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) listen() (err error) {
+	if s.inside, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	s.running.Go(func() {
+		for {
+			c, err := s.inside.Accept()
+			if err != nil {
+				return
+			}
+			s.reached.Add(1)
+			c.Close()
+		}
+	})
+	for i := range normalHosts {
+		h, err := s.open(fmt.Sprintf("127.77.0.%d:0", i+1), nil)
+		if err != nil {
+			return err
+		}
+		s.normal = append(s.normal, h)
+	}
+	for i := range s.cases {
+		c := &s.cases[i]
+		if c.lookup != nil {
+			s.hosts = append(s.hosts, nil)
+			continue
+		}
+		h, err := s.open(fmt.Sprintf("127.77.%d.%d:0", 1+i/200, 1+i%200), c)
+		if err != nil {
+			return err
+		}
+		s.hosts = append(s.hosts, h)
+	}
+	return nil
+}
+
+func (s *Server) open(address string, c *Case) (*host, error) {
+	l, err := net.Listen("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{l: l, c: c}
+	s.running.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // a client that left, or no file descriptors
+				time.Sleep(5 * time.Millisecond)
+				continue
+			}
+			if !s.keep(nc) {
+				nc.Close()
+				return
+			}
+			h.open.Add(1)
+			s.running.Go(func() {
+				defer h.open.Add(-1)
+				defer s.drop(nc)
+				s.handle(h, nc)
+			})
+		}
+	})
+	return h, nil
+}
+
+func (s *Server) keep(nc net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		return false
+	}
+	s.conns[nc] = true
+	return true
+}
+
+func (s *Server) drop(nc net.Conn) {
+	nc.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, nc)
+}
+
+// Close ends all connections and waits until nothing of the server runs any more.
+func (s *Server) Close() {
+	if s.inside != nil {
+		s.inside.Close()
+	}
+	for _, h := range append(append([]*host{}, s.hosts...), s.normal...) {
+		if h != nil {
+			h.l.Close()
+		}
+	}
+	s.mu.Lock()
+	for nc := range s.conns {
+		nc.Close()
+	}
+	s.conns = nil
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// Cases returns the cases that s serves.
+func (s *Server) Cases() []Case { return s.cases }
+
+// URL returns the URL of the i-th case.
+func (s *Server) URL(i int) string {
+	c := &s.cases[i]
+	path := c.path
+	if path == "" {
+		path = "/x"
+	}
+	switch {
+	case c.lookup != nil:
+		_, port, _ := net.SplitHostPort(s.normal[0].l.Addr().String())
+		return "http://" + c.Name + nameSuffix + ":" + port + pagePath(0)
+	case c.secure != nil || strings.HasPrefix(c.Name, "tls-"):
+		return "https://" + s.hosts[i].l.Addr().String() + path
+	}
+	return "http://" + s.hosts[i].l.Addr().String() + path
+}
+
+// Sent returns how many bytes were written for the i-th case, TLS included. Some may still be
+// in the kernel's hands.
+func (s *Server) Sent(i int) int64 {
+	if s.hosts[i] == nil {
+		return 0
+	}
+	return s.hosts[i].sent.Load()
+}
+
+// Open returns how many connections to the i-th case's host are open.
+func (s *Server) Open(i int) int64 {
+	if s.hosts[i] == nil {
+		return 0
+	}
+	return s.hosts[i].open.Load()
+}
+
+// Inside returns the address and port that nobody should connect to.
+func (s *Server) Inside() netip.AddrPort {
+	return s.inside.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// Reached returns how many connections were made to the inside.
+func (s *Server) Reached() int64 { return s.reached.Load() }
+
+// Roots returns the authority whose certificates the hosts with good TLS have.
+func (s *Server) Roots() *x509.CertPool { return s.authority.roots }
+
+// conn is a connection on which a case is served.
+type conn struct {
+	net.Conn
+	s    *Server
+	in   *bufio.Reader
+	path string // of the request that was read, with its query
+	keep bool   // the connection stays open after what was served
+}
+
+// metered counts and bounds what is written.
+type metered struct {
+	net.Conn
+	h    *host
+	left int64
+}
+
+var errSpent = errors.New("sent enough")
+
+func (m *metered) Write(p []byte) (int, error) {
+	if int64(len(p)) > m.left {
+		return 0, errSpent
+	}
+	n, err := m.Conn.Write(p)
+	m.left -= int64(n)
+	m.h.sent.Add(int64(n))
+	return n, err
+}
+
+// handle serves one connection.
+func (s *Server) handle(h *host, nc net.Conn) {
+	nc.SetDeadline(time.Now().Add(s.life))
+	x := &conn{Conn: &metered{Conn: nc, h: h, left: MaxSent}, s: s}
+	if h.c != nil && h.c.Whole && h.c.secure == nil {
+		h.c.serve(x)
+		return
+	}
+	if h.c != nil && h.c.secure != nil {
+		tc := tls.Server(x.Conn, h.c.secure(s.authority))
+		if tc.Handshake() != nil {
+			return
+		}
+		x.Conn = tc
+		if tc.ConnectionState().NegotiatedProtocol == "h2" {
+			s.handle2(h, x)
+			return
+		}
+	}
+	x.in = bufio.NewReader(x.Conn)
+	for {
+		req, err := http.ReadRequest(x.in)
+		if err != nil {
+			return
+		}
+		x.path = req.RequestURI
+		if h.c != nil && h.c.is(x.path) {
+			h.c.serve(x)
+			if !x.keep {
+				return
+			}
+			continue
+		}
+		if _, err := x.Write(s.answer(x.path).encode()); err != nil {
+			return
+		}
+	}
+}
+
+// is reports whether a request is for the case itself.
+func (c *Case) is(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	return path == c.path || c.path == "" && (path == "/x" || strings.HasPrefix(path, "/x/"))
+}
+
+// send writes s.
+func (x *conn) send(s string) { io.WriteString(x, s) }
+
+// leave waits until the client has gone.
+func (x *conn) leave() { io.Copy(io.Discard, x.Conn) }
+
+// reset makes the end of the connection an RST in place of a FIN.
+func (x *conn) reset() {
+	nc := x.Conn
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	if m, ok := nc.(*metered); ok {
+		if t, ok := m.Conn.(*net.TCPConn); ok {
+			t.SetLinger(0)
+		}
+	}
+}
+
+// text sends s and closes.
+func text(s string) func(*conn) { return func(x *conn) { x.send(s) } }
+
+// stall sends s and then nothing more.
+func stall(s string) func(*conn) {
+	return func(x *conn) {
+		x.send(s)
+		x.leave()
+	}
+}
+
+// endless sends start, and then piece for ever.
+func endless(start, piece string) func(*conn) {
+	block := strings.Repeat(piece, 1+(32<<10)/len(piece))
+	return func(x *conn) {
+		x.send(start)
+		for {
+			if _, err := io.WriteString(x, block); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// drip sends start, and then piece again and again, slowly.
+func drip(start, piece string) func(*conn) {
+	return func(x *conn) {
+		x.send(start)
+		for {
+			if _, err := io.WriteString(x, piece); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// long sends start, n times piece, and end.
+func long(start, piece string, n int, end string) func(*conn) {
+	return func(x *conn) {
+		w := bufio.NewWriterSize(x, 64<<10)
+		w.WriteString(start)
+		for range n {
+			if _, err := w.WriteString(piece); err != nil {
+				return
+			}
+		}
+		w.WriteString(end)
+		w.Flush()
+	}
+}
