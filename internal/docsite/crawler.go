@@ -44,10 +44,9 @@ type event struct {
 	Summary *summary `json:"summary"`
 
 	// of progress
-	Seconds        float64 `json:"seconds"`
-	Pages          int64   `json:"pages"`
-	PagesPerSecond float64 `json:"pages_per_second"`
-	Queue          int64   `json:"queue"`
+	Seconds float64 `json:"seconds"`
+	Pages   int64   `json:"pages"`
+	Queue   int64   `json:"queue"`
 }
 
 // allowed is the network that the server is in.
@@ -84,7 +83,7 @@ func (c *crawler) work(ctx context.Context, args []string, stdin io.Reader) (*su
 				sum = e.Summary
 			case e.Event == "progress" && e.Seconds-last >= 5:
 				last = e.Seconds
-				fmt.Fprintf(c.progress, "  %3.0f s: %d pages, %.0f/s, %d URLs waiting\n", e.Seconds, e.Pages, e.PagesPerSecond, e.Queue)
+				fmt.Fprintf(c.progress, "  %3.0f s: %d pages, %d URLs waiting\n", e.Seconds, e.Pages, e.Queue)
 			}
 		}
 	})

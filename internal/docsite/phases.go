@@ -19,8 +19,8 @@ import (
 // changes is how many pages are changed, and how many get a new time only.
 const changes = 5
 
-// A bench is a site, its server and a crawler, and what they have come to.
-type bench struct {
+// A trial is a site, its server and a crawler, and what they have come to.
+type trial struct {
 	settings *settings
 	dir      string
 	site     site
@@ -38,60 +38,60 @@ type bench struct {
 
 // crawlAndCheck makes the phases in dir, one after another as long as nothing is wrong.
 func crawlAndCheck(ctx context.Context, s *settings, nginx, dir string, stderr io.Writer) (*report, error) {
-	b := &bench{
+	t := &trial{
 		settings: s, dir: dir, stderr: stderr, report: report{Docs: s.docs},
 		crawler: crawler{binary: s.binary, data: filepath.Join(dir, "crawl"), partitions: s.partitions, progress: stderr},
 	}
 	www := filepath.Join(dir, webDir)
 	var err error
-	if b.report.Files, err = copyTree(www, s.docs); err != nil {
+	if t.report.Files, err = copyTree(www, s.docs); err != nil {
 		return nil, fmt.Errorf("copy %s: %w", s.docs, err)
 	}
-	if b.server, err = startServer(ctx, nginx, dir); err != nil {
+	if t.server, err = startServer(ctx, nginx, dir); err != nil {
 		return nil, err
 	}
-	defer b.server.stop()
-	b.site = site{root: www, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", b.server.port), Path: "/index.html"}}
-	if b.truth, err = b.site.walk(); err != nil {
+	defer t.server.stop()
+	t.site = site{root: www, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", t.server.port), Path: "/index.html"}}
+	if t.truth, err = t.site.walk(); err != nil {
 		return nil, err
 	}
-	b.report.URLs = len(b.truth)
-	fmt.Fprintf(stderr, "%s: %s; links lead to %s\n", s.docs, plural(b.report.Files, "file"), plural(len(b.truth), "URL"))
+	t.report.URLs = len(t.truth)
+	fmt.Fprintf(stderr, "%s: %s; links lead to %s\n", s.docs, plural(t.report.Files, "file"), plural(len(t.truth), "URL"))
 
-	for generation, make := range []func(context.Context, uint32) (*phase, error){b.crawl, b.recrawl, b.change} {
-		p, err := make(ctx, uint32(generation))
+	for generation, run := range []func(context.Context, uint32) (*phase, error){t.crawl, t.recrawl, t.change} {
+		p, err := run(ctx, uint32(generation))
 		if err != nil {
 			return nil, err
 		}
-		b.report.Phases = append(b.report.Phases, p)
+		t.report.Phases = append(t.report.Phases, p)
 		if p.wrong() > 0 {
-			return &b.report, nil // all that follows would be wrong too
+			return &t.report, nil // all that follows would be wrong too
 		}
 	}
-	b.report.OK = true
-	return &b.report, nil
+	t.report.OK = true
+	return &t.report, nil
 }
 
 // crawl crawls everything that links lead to.
-func (b *bench) crawl(ctx context.Context, generation uint32) (*phase, error) {
+func (t *trial) crawl(ctx context.Context, generation uint32) (*phase, error) {
 	wants := map[string]want{}
-	for k, a := range b.truth {
+	for k, a := range t.truth {
 		wants[k] = want{status: a.status, file: a.file}
 	}
-	return b.phase(ctx, "crawl", generation, wants, func() (*summary, error) {
-		return b.crawler.crawl(ctx, b.site.home.String())
+	return t.phase(ctx, "crawl", generation, wants, func() (*summary, error) {
+		return t.crawler.crawl(ctx, t.site.home.String())
 	})
 }
 
 // recrawl asks for all pages again.
-func (b *bench) recrawl(ctx context.Context, generation uint32) (*phase, error) {
-	return b.again(ctx, "recrawl", generation, b.unchanged())
+func (t *trial) recrawl(ctx context.Context, generation uint32) (*phase, error) {
+	return t.again(ctx, "recrawl", generation, t.unchanged())
 }
 
 // unchanged is what a recrawl must bring if nothing has changed.
-func (b *bench) unchanged() map[string]want {
+func (t *trial) unchanged() map[string]want {
 	wants := map[string]want{}
-	for k, a := range b.truth {
+	for k, a := range t.truth {
 		if a.status == http.StatusOK {
 			wants[k] = want{status: http.StatusNotModified, file: a.file, storing: revisit}
 		}
@@ -101,14 +101,14 @@ func (b *bench) unchanged() map[string]want {
 
 // change changes some pages, and the times only of some others, and asks for all pages
 // again.
-func (b *bench) change(ctx context.Context, generation uint32) (*phase, error) {
-	picked, err := b.pick(2 * changes)
+func (t *trial) change(ctx context.Context, generation uint32) (*phase, error) {
+	picked, err := t.pick(2 * changes)
 	if err != nil {
 		return nil, err
 	}
-	wants := b.unchanged()
+	wants := t.unchanged()
 	for i, k := range picked {
-		w := want{status: http.StatusOK, file: b.truth[k].file, storing: revisit}
+		w := want{status: http.StatusOK, file: t.truth[k].file, storing: revisit}
 		addition := ""
 		if i < changes {
 			w.storing = anew
@@ -119,18 +119,18 @@ func (b *bench) change(ctx context.Context, generation uint32) (*phase, error) {
 		}
 		wants[k] = w
 	}
-	return b.again(ctx, "changes", generation, wants)
+	return t.again(ctx, "changes", generation, wants)
 }
 
 // pick chooses documents that are far apart, each of which is the file of one URL only.
-func (b *bench) pick(n int) ([]string, error) {
+func (t *trial) pick(n int) ([]string, error) {
 	users := map[string]int{}
-	for _, a := range b.truth {
+	for _, a := range t.truth {
 		users[a.file]++
 	}
 	var all []string
-	for _, k := range slices.Sorted(maps.Keys(b.truth)) {
-		if a := b.truth[k]; isDocument(a.file) && users[a.file] == 1 {
+	for _, k := range slices.Sorted(maps.Keys(t.truth)) {
+		if a := t.truth[k]; isDocument(a.file) && users[a.file] == 1 {
 			all = append(all, k)
 		}
 	}
@@ -163,15 +163,15 @@ func alter(file, addition string) error {
 }
 
 // again asks for all pages once more.
-func (b *bench) again(ctx context.Context, name string, generation uint32, wants map[string]want) (*phase, error) {
-	return b.phase(ctx, name, generation, wants, func() (*summary, error) {
-		return b.crawler.recrawl(ctx, slices.Sorted(maps.Values(b.urls)))
+func (t *trial) again(ctx context.Context, name string, generation uint32, wants map[string]want) (*phase, error) {
+	return t.phase(ctx, name, generation, wants, func() (*summary, error) {
+		return t.crawler.recrawl(ctx, slices.Sorted(maps.Values(t.urls)))
 	})
 }
 
 // phase runs the crawler, and checks and tells what came of it.
-func (b *bench) phase(ctx context.Context, name string, generation uint32, wants map[string]want, work func() (*summary, error)) (*phase, error) {
-	fmt.Fprintf(b.stderr, "%s:\n", name)
+func (t *trial) phase(ctx context.Context, name string, generation uint32, wants map[string]want, work func() (*summary, error)) (*phase, error) {
+	fmt.Fprintf(t.stderr, "%s:\n", name)
 	began := time.Now()
 	sum, err := work()
 	if err != nil {
@@ -179,16 +179,16 @@ func (b *bench) phase(ctx context.Context, name string, generation uint32, wants
 	}
 	p := &phase{Name: name, Pages: len(wants), Seconds: time.Since(began).Seconds(), Statuses: map[int]int{}}
 	p.PagesPerSecond = float64(p.Pages) / p.Seconds
-	asked, err := b.server.requests(ctx)
+	asked, err := t.server.requests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := b.crawler.pages(ctx)
+	pages, err := t.crawler.pages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	files := filepath.Join(b.dir, "warc-"+name)
-	if err := b.crawler.export(ctx, files); err != nil {
+	files := filepath.Join(t.dir, "warc-"+name)
+	if err := t.crawler.export(ctx, files); err != nil {
 		return nil, err
 	}
 	a, err := readArchive(files)
@@ -199,7 +199,7 @@ func (b *bench) phase(ctx context.Context, name string, generation uint32, wants
 	if err != nil {
 		return nil, err
 	}
-	fsck, err := checkFsck(ctx, &b.crawler)
+	fsck, err := checkFsck(ctx, &t.crawler)
 	if err != nil {
 		return nil, err
 	}
@@ -208,10 +208,10 @@ func (b *bench) phase(ctx context.Context, name string, generation uint32, wants
 		given = nil
 	}
 	p.Checks = []check{
-		checkPages(pages, generation, b.records, wants), bytes, checkRequests(asked, wants, generation > 0), checkSummary(sum, a, pages, given), fsck,
+		checkPages(pages, generation, t.records, wants), bytes, checkRequests(asked, wants, generation > 0), checkSummary(sum, a, pages, given), fsck,
 	}
-	if b.settings.warcio != "" {
-		warcio, err := checkWarcio(ctx, b.settings.warcio, a)
+	if t.settings.warcio != "" {
+		warcio, err := checkWarcio(ctx, t.settings.warcio, a)
 		if err != nil {
 			return nil, err
 		}
@@ -222,23 +222,23 @@ func (b *bench) phase(ctx context.Context, name string, generation uint32, wants
 		p.Statuses[asked[i].Status]++
 		p.Sent += asked[i].Bytes
 	}
-	p.Received, p.Stored = sum.Totals.Bytes-b.totals.Bytes, a.bytes-b.stored
-	p.write(b.stderr)
-	b.remember(sum, a, pages)
+	p.Received, p.Stored = sum.Totals.Bytes-t.totals.Bytes, a.bytes-t.stored
+	p.write(t.stderr)
+	t.remember(sum, a, pages)
 	return p, nil
 }
 
 // remember keeps what the next phase is compared with.
-func (b *bench) remember(sum *summary, a *archive, pages []blobschema.Page) {
-	b.totals, b.stored, b.records, b.urls = sum.Totals, a.bytes, 0, map[string]string{}
+func (t *trial) remember(sum *summary, a *archive, pages []blobschema.Page) {
+	t.totals, t.stored, t.records, t.urls = sum.Totals, a.bytes, 0, map[string]string{}
 	for i := range pages {
 		p := &pages[i]
 		if p.Robots {
 			continue
 		}
-		b.records++
-		if u, err := url.Parse(p.URL); err == nil && b.truth[key(u)].status == http.StatusOK {
-			b.urls[key(u)] = p.URL
+		t.records++
+		if u, err := url.Parse(p.URL); err == nil && t.truth[key(u)].status == http.StatusOK {
+			t.urls[key(u)] = p.URL
 		}
 	}
 }

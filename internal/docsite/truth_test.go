@@ -149,17 +149,17 @@ func TestCopyTree(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	b := bench{truth: map[string]answer{}}
+	tr := trial{truth: map[string]answer{}}
 	for _, k := range strings.Split("abcdefghijkl", "") {
-		b.truth["/"+k] = answer{status: 200, file: k + ".html"}
+		tr.truth["/"+k] = answer{status: 200, file: k + ".html"}
 	}
-	b.truth["/a?again"] = answer{status: 200, file: "a.html"}
-	b.truth["/style"] = answer{status: 200, file: "style.css"}
-	got, err := b.pick(10)
+	tr.truth["/a?again"] = answer{status: 200, file: "a.html"}
+	tr.truth["/style"] = answer{status: 200, file: "style.css"}
+	got, err := tr.pick(10)
 	if err != nil || len(slices.Compact(slices.Sorted(slices.Values(got)))) != 10 || slices.Contains(got, "/a") || slices.Contains(got, "/style") {
-		t.Errorf("%q, %v; of %q", got, err, slices.Sorted(maps.Keys(b.truth)))
+		t.Errorf("%q, %v; of %q", got, err, slices.Sorted(maps.Keys(tr.truth)))
 	}
-	if _, err := b.pick(12); err == nil {
+	if _, err := tr.pick(12); err == nil {
 		t.Error("eleven pages are twelve")
 	}
 }
