@@ -192,9 +192,9 @@ func checkRequests(asked []request, wants map[string]want, conditional bool) che
 	return c
 }
 
-// checkSummary compares what the crawler says at its end with what is there. wants are
-// those of what recrawl was given, nil for a crawl.
-func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[string]want) check {
+// checkSummary compares what the crawler says at its end with what is there, and with what
+// the server sent it in phase p. wants are those of what recrawl was given, nil for a crawl.
+func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[string]want, p *phase) check {
 	c := check{Name: "summary"}
 	records := 0
 	for i := range pages {
@@ -214,6 +214,9 @@ func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[s
 	case t.Stored != a.bytes:
 		c.wrongf("the summary says that %d bytes are stored, the WARC files have %d", t.Stored, a.bytes)
 	}
+	if p.Received != p.Sent {
+		c.wrongf("%d bytes were received, by the server's log %d were sent", p.Received, p.Sent)
+	}
 	if len(sum.Requested) != len(wants) {
 		c.wrongf("it tells of %d URLs, but was given %d", len(sum.Requested), len(wants))
 	}
@@ -222,7 +225,7 @@ func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[s
 			c.wrongf("of %s it says %q", r.URL, r.Result)
 		}
 	}
-	c.Fact = fmt.Sprintf("%s, and %s in WARC files, by the crawler's own figures too", plural(records, "page record"), size(a.bytes))
+	c.Fact = fmt.Sprintf("%s, %s received and %s in all WARC files, by the crawler's own figures too", plural(records, "page record"), size(p.Sent), size(a.bytes))
 	return c
 }
 
