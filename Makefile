@@ -47,7 +47,7 @@ bench-quick: ## the same on small webs, to see that it works
 	go run ./internal/bench -quick $(ARGS)
 
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
-	go test ./internal/frontier -count=1 -run='^TestFigures$$' -figures
+	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
 
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -37,9 +36,20 @@ If the folder (--data) holds a crawl already, it goes on with that one, and adds
 URLs that are new. Stop it with Ctrl-C at any time: nothing that was answered is lost
 or asked for again. A second Ctrl-C quits at once, which loses some seconds of work.
 
-Fixed when a crawl begins: --scope, --include, --exclude, --max-depth, --max-body,
---slots, --partitions. Kept, but changed by giving them again: --delay, --user-agent,
---timeout, --max-pages. Of one run only: --connections, --allow-net, --max-time.
+Fixed when a crawl begins:
+  what is followed   --scope, --include, --exclude, --max-depth, --sitemaps, --srcset
+  what is kept       --max-body
+  in which order     --policy: breadth-first, or capability: first where the best pages
+                     are to be had per second of connection time
+  at which pace      --partition-by: what --delay is between two requests to
+  how it is divided  --partitions, --slots
+
+Kept, but changed by giving them again:
+  --max-pages, --delay, --timeout, --user-agent, --compress
+  against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
+                     --max-repeats: what is beyond is counted, not asked for
+
+Of one run only: --connections, --allow-net, --max-time.
 
 Progress goes to standard error, the summary to standard output.`,
 		Example: `  # one site, and what it redirects to
@@ -71,16 +81,12 @@ Progress goes to standard error, the summary to standard output.`,
 }
 
 func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
-	rep := newReporter(f, cmd.OutOrStdout(), cmd.ErrOrStderr())
-	defer func() {
-		if fl := (*failure)(nil); err != nil && !(errors.As(err, &fl) && fl.err == nil) {
-			rep.failed(err)
-		}
-	}()
+	rep := newReporter(&f.runFlags, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	defer func() { tellFailure(rep, err) }()
 	if err := f.check(); err != nil {
 		return err
 	}
-	seeds, err := readSeeds(args, f.seeds, cmd.InOrStdin())
+	seeds, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -107,16 +113,11 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	return stopped(sum.Status)
 }
 
-// perRun lists the flags of this run only that going on needs again.
-func (f *crawlFlags) perRun() []string {
-	var args []string
-	for _, p := range f.allowNet {
-		args = append(args, "--allow-net="+p.String())
+// tellFailure reports an error, unless all has been said.
+func tellFailure(rep reporter, err error) {
+	if f := (*failure)(nil); err != nil && !(errors.As(err, &f) && f.err == nil) {
+		rep.failed(err)
 	}
-	if f.set.Changed("connections") {
-		args = append(args, "--connections="+strconv.Itoa(f.connections))
-	}
-	return args
 }
 
 // identify gives a new crawl its name and its key, which nobody can guess: a site must
@@ -169,6 +170,11 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 			return err
 		}
 	}
+	return s.index(ctx, sum)
+}
+
+// index makes the capture index, at the end of a run that did all it could.
+func (s *session) index(ctx context.Context, sum *summary) error {
 	if sum.End == engine.Stopped || sum.idle {
 		return nil
 	}
@@ -226,6 +232,8 @@ func hint(s *seedOutcome, allow []netip.Prefix) string {
 		return "check the name, and this machine's connection"
 	case blobschema.OutcomeConnect, blobschema.OutcomeTimeout:
 		return "check the address and the port, and that the server is up"
+	case blobschema.OutcomeScope:
+		return "to widen the scope, give it to 'orbweaver crawl'"
 	case blobschema.OutcomeRobots:
 		return "the site does not want to be crawled"
 	case blobschema.OutcomeRobotsGone:

@@ -26,7 +26,7 @@ const (
 )
 
 func newDemo() *cobra.Command {
-	var f crawlFlags
+	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Crawl a made-up web on this machine, and check the result",
@@ -48,7 +48,7 @@ names a folder to keep the crawl in.`,
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, f *crawlFlags) (err error) {
+func runDemo(cmd *cobra.Command, f *runFlags) (err error) {
 	dir := f.data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "orbweaver-demo-"); err != nil {

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 func newExplain() *cobra.Command {
@@ -23,10 +25,12 @@ func newExplain() *cobra.Command {
   fetched   an answer is kept: its status, and where in which WARC file
   refused   no answer will be kept: for what reason, and after how many attempts
   pending   it will be asked for: when at the earliest, and what comes first
-  unknown   it was never found, or is out of scope, or only found with nofollow
+  unknown   it was never found, or is out of scope, looks like a trap, is over a cap, or
+            was only found with nofollow
 
-and which line of the host's robots.txt decides about it. Of a host it says how it is
-asked: its pace, robots.txt, failures, and what came of its URLs.
+and which line of the host's robots.txt decides about it, and what came of it each time
+it was asked for. Of a host it says how it is asked: its pace, robots.txt, failures, and
+what came of its URLs.
 
 For a URL that is unknown, and for a host, many commits are read.`,
 		Example: `  orbweaver explain https://example.org/private/
@@ -106,6 +110,9 @@ func printURL(out io.Writer, r *view.URLReport) error {
 	}
 	if r.State != view.Unknown {
 		w.add("depth", "%d", r.Depth)
+		if r.Generation > 0 {
+			w.add("generation", "%d", r.Generation)
+		}
 		if r.Attempts > 0 {
 			w.add("attempts", "%d", r.Attempts)
 		}
@@ -117,15 +124,56 @@ func printURL(out io.Writer, r *view.URLReport) error {
 			w.add("asked", "%s", at(pg.Time))
 			w.add("answer", "%d %s, %s%s", pg.Status, pg.MIME, size(pg.BodyBytes), cutNote(pg.Truncated))
 			w.add("stored", "%s at %d, %d bytes", pg.WARC, pg.Offset, pg.Length)
+			if o := pg.Original; o != nil {
+				w.add("payload", "%s at %d, %d bytes", o.WARC, o.Offset, o.Length)
+			}
 			w.add("digest", "%s", pg.Digest)
 		}
 		if pg.Links > 0 {
 			w.add("links", "%d", pg.Links)
 		}
 	}
+	name := "earlier"
+	for i := range r.Earlier {
+		if i == maxEarlier {
+			w.add("", "and %s more; --json lists all", count(int64(len(r.Earlier)-i)))
+			break
+		}
+		w.add(name, "%s", earlier(&r.Earlier[i]))
+		name = ""
+	}
 	printRobots(w, "robots.txt", &r.Robots, allowed(r.Robots.Allowed))
-	w.add("host", "%s, slot %d, partition %d", r.Host, r.Slot, r.Partition)
+	printPlace(w, r.Host, r.Unit, r.Slot, r.Partition)
 	return w.w.Flush()
+}
+
+// maxEarlier is how many earlier records of a URL people are told of.
+const maxEarlier = 10
+
+// earlier writes a page record in a line.
+func earlier(pg *blobschema.Page) string {
+	s := fmt.Sprintf("generation %d, %s: %s", pg.Generation, at(pg.Time), pg.Outcome)
+	if pg.Status != 0 {
+		s += fmt.Sprintf(" %d", pg.Status)
+	}
+	if pg.Original != nil {
+		s += ", a revisit of " + at(pg.Original.Time)
+		if pg.Original.URL != pg.URL {
+			s += " of " + pg.Original.URL
+		}
+	}
+	if pg.Detail != "" {
+		s += " (" + pg.Detail + ")"
+	}
+	return s
+}
+
+// printPlace says where a host belongs.
+func printPlace(w rows, host, unit string, slot partition.Slot, p partition.ID) {
+	w.add("host", "%s, slot %d, partition %d", host, slot, p)
+	if unit != host {
+		w.add("unit", "%s: its hosts share one pace", unit)
+	}
 }
 
 func cutNote(reason string) string {
@@ -189,7 +237,10 @@ func ahead(t time.Time) string {
 
 func printHost(out io.Writer, r *view.HostReport) error {
 	w := newRows(out)
-	w.add("host", "%s, slot %d, partition %d", r.Host, r.Slot, r.Partition)
+	printPlace(w, r.Host, r.Unit, r.Slot, r.Partition)
+	if len(r.With) > 0 {
+		w.add("", "with %s", strings.Join(r.With, ", "))
+	}
 	if !r.Known {
 		w.add("state", "unknown")
 		for _, why := range r.Why {
@@ -198,6 +249,10 @@ func printHost(out io.Writer, r *view.HostReport) error {
 		return w.w.Flush()
 	}
 	w.add("urls", "%s", kinds(r.Outcomes))
+	w.add("known", "%s", plural(r.URLs, "URL"))
+	if r.Capped > 0 {
+		w.add("", "%s left out: it has too many", plural(int64(r.Capped), "link"))
+	}
 	w.add("pending", "%s", count(r.Pending))
 	if r.Left != "" {
 		w.add("", "at least %s at its pace", r.Left)

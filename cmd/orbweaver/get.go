@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -14,11 +15,13 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 type getFlags struct {
 	looking
 	headers, warc, raw bool
+	generation         int
 }
 
 func newGet() *cobra.Command {
@@ -27,12 +30,14 @@ func newGet() *cobra.Command {
 		Use:   "get URL",
 		Short: "Write the stored answer of a URL to standard output",
 		Long: `Get writes the body of the latest stored answer of a URL to standard output, without
-the compression it was sent with.
+the compression it was sent with. Where that says only that nothing has changed, or its
+payload was stored before, it is the payload that was stored then.
 
 What was stored is verified by its digests on the way.`,
 		Example: `  orbweaver get https://example.org/ > index.html
   orbweaver get --headers https://example.org/old
   orbweaver get --warc https://example.org/ > one.warc.gz
+  orbweaver get --generation 0 https://example.org/     # as it was the first time
   orbweaver get --json https://example.org/ | jq .status`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := oneURL(cmd, args)
@@ -43,12 +48,16 @@ What was stored is verified by its digests on the way.`,
 				return err
 			}
 			return f.look(cmd.Context(), func(v *view.View) error {
-				pg, found, err := v.Page(cmd.Context(), u)
-				if err == nil && !found {
-					err = fmt.Errorf("nothing is stored of %s; see 'orbweaver explain %[1]s'", u)
-				}
+				history, err := v.History(cmd.Context(), u)
 				if err != nil {
 					return err
+				}
+				pg, note, err := f.choose(u, history)
+				if err != nil {
+					return err
+				}
+				if note != "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), "orbweaver: "+note)
 				}
 				return runGet(cmd, &f, v, pg)
 			})
@@ -58,6 +67,7 @@ What was stored is verified by its digests on the way.`,
 	cmd.Flags().BoolVar(&f.headers, "headers", false, "write the status line and header instead of the body")
 	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")
+	cmd.Flags().IntVar(&f.generation, "generation", -1, "the answer of that generation: 0 the first time, 1 when it was asked for once more; -1 for the latest")
 	cmd.Flags().Lookup("json").Usage = "write the page record instead of the body"
 	return cmd
 }
@@ -76,6 +86,24 @@ func (f *getFlags) check() error {
 	return nil
 }
 
+// choose chooses a record of a URL's, which come the latest first: that of the
+// generation asked for, or else the latest with an answer, noting that there is a later
+// one without. The page record itself is asked for by --json, whatever it says.
+func (f *getFlags) choose(u weburl.URL, history []blobschema.Page) (pg blobschema.Page, note string, err error) {
+	if f.generation >= 0 {
+		history = slices.DeleteFunc(slices.Clone(history), func(p blobschema.Page) bool { return int64(p.Generation) != int64(f.generation) })
+	}
+	if len(history) == 0 {
+		return pg, "", fmt.Errorf("nothing is stored of %s; see 'orbweaver explain %[1]s'", u)
+	}
+	answered := slices.IndexFunc(history, func(p blobschema.Page) bool { return p.WARC != "" })
+	if answered <= 0 || f.json {
+		return history[0], "", nil
+	}
+	note = fmt.Sprintf("this is of %s; asked for again at %s it brought none: %s", at(history[answered].Time), at(history[0].Time), history[0].Outcome)
+	return history[answered], note, nil
+}
+
 func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) error {
 	out := cmd.OutOrStdout()
 	if f.json {
@@ -85,6 +113,9 @@ func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) e
 		return fmt.Errorf("no answer of %s is stored: %s; see 'orbweaver explain %[1]s'", pg.URL, pg.Outcome)
 	}
 	rec, err := v.Response(cmd.Context(), pg) // verified, whatever is written
+	if err == nil && !f.warc && !f.headers {
+		rec, err = v.Payload(cmd.Context(), pg)
+	}
 	if err != nil {
 		return err
 	}
@@ -96,11 +127,13 @@ func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) e
 		}
 		_, err = out.Write(data)
 		return err
+	case f.headers && len(rec.Header) == 0:
+		return fmt.Errorf("no header is stored: the server said that nothing has changed since %s", at(pg.Payload().Time))
 	case f.headers:
 		_, err := out.Write(rec.Header)
 		return err
 	}
-	if pg.Outcome != blobschema.OutcomeOK {
+	if pg.Outcome != blobschema.OutcomeOK && pg.Original == nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: the answer has status %d\n", pg.Status)
 	}
 	if pg.Redirect != "" {

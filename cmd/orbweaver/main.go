@@ -55,6 +55,7 @@ All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
 		Example: `  orbweaver demo                                  # a made-up web on this machine, checked
   orbweaver crawl https://example.org/            # one site
   orbweaver crawl                                 # go on with it
+  orbweaver recrawl https://example.org/          # ask once more for what may have changed
   orbweaver crawl --max-pages 1000 --scope domain https://example.org/`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -70,7 +71,7 @@ All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newDemo, newStatus, newExplain, newExport, newGet, newFsck, newVersion,
+		newCrawl, newRecrawl, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}

@@ -18,8 +18,26 @@ type reporter interface {
 	io.Writer // warnings, one line each
 	started(*beginning)
 	progress(*figures)
+	handed(*handed)
 	ended(*summary)
 	failed(err error)
+}
+
+// handed is told when a request was left to a process that crawls, or will.
+type handed struct {
+	Crawl  string `json:"crawl"`
+	Data   string `json:"data"`
+	PID    int    `json:"pid,omitempty"` // of the process; 0 for the next one
+	URLs   int    `json:"urls"`
+	ID     string `json:"id"`
+	Resume string `json:"resume,omitempty"` // the command that takes the request
+}
+
+func (h *handed) String() string {
+	if h.PID == 0 {
+		return fmt.Sprintf("%s wait in %s for the next crawl: '%s'", plural(int64(h.URLs), "URL"), h.Data, h.Resume)
+	}
+	return fmt.Sprintf("process %d, which crawls in %s, was given %s to ask for next; see 'orbweaver explain'", h.PID, h.Data, plural(int64(h.URLs), "URL"))
 }
 
 // beginning is what is told when a crawl begins or goes on.
@@ -45,7 +63,7 @@ func (b *beginning) String() string {
 
 // newReporter chooses how to tell: as JSON on out, nothing, or for people, live where
 // errOut is a terminal that can, in lines otherwise.
-func newReporter(f *crawlFlags, out, errOut io.Writer) reporter {
+func newReporter(f *runFlags, out, errOut io.Writer) reporter {
 	switch tty, live := terminal(errOut); {
 	case f.json:
 		return &events{Writer: errOut, enc: json.NewEncoder(out), quiet: f.quiet}
@@ -85,6 +103,7 @@ func (v *liveView) started(b *beginning) {
 }
 
 func (v *liveView) progress(f *figures) { v.show(frame(v.title, f)) }
+func (v *liveView) handed(h *handed)    { fmt.Fprintln(v.out, h) }
 func (v *liveView) failed(error)        { v.show(nil) }
 
 func (v *liveView) ended(s *summary) {
@@ -102,6 +121,7 @@ type lineView struct {
 const lineSeconds = 5
 
 func (v *lineView) started(b *beginning) { fmt.Fprintln(v, b) }
+func (v *lineView) handed(h *handed)     { fmt.Fprintln(v.out, h) }
 func (v *lineView) failed(error)         {}
 func (v *lineView) ended(s *summary)     { _, _ = io.WriteString(v.out, s.text()) }
 
@@ -117,6 +137,7 @@ type silent struct{ io.Writer }
 
 func (silent) started(*beginning) {}
 func (silent) progress(*figures)  {}
+func (silent) handed(*handed)     {}
 func (silent) ended(*summary)     {}
 func (silent) failed(error)       {}
 
@@ -130,7 +151,7 @@ type events struct {
 
 // stamp begins every event.
 type stamp struct {
-	Event string    `json:"event"` // started, progress, finished, stopped or error
+	Event string    `json:"event"` // started, progress, handed, finished, stopped or error
 	Time  time.Time `json:"time"`
 }
 
@@ -152,6 +173,13 @@ func (v *events) progress(f *figures) {
 		stamp
 		*figures
 	}{stamped("progress"), f})
+}
+
+func (v *events) handed(h *handed) {
+	_ = v.enc.Encode(struct {
+		stamp
+		*handed
+	}{stamped("handed"), h})
 }
 
 func (v *events) ended(s *summary) {

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/*.txtar, in each of which the environment has SITE, the URL
-// of a site of its own without its final slash. Beside the usual commands there are
+// of a site of its own without its final slash; OTHER, the same at another port; and MAPPED,
+// the same with a sitemap. Beside the usual commands there are
 //
 //	ends STATUS COMMAND...  run a command that must end with that exit status
 //	asked N                 wait until the site was asked for N pages
@@ -32,6 +33,8 @@ func TestScripts(t *testing.T) {
 			s := newSite()
 			env.Defer(s.close)
 			env.Setenv("SITE", s.url)
+			env.Setenv("OTHER", s.other)
+			env.Setenv("MAPPED", s.mapped)
 			env.Values[siteKey{}] = s
 			return nil
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -22,8 +23,8 @@ import (
 // refresh is how often the display is brought up to date.
 const refresh = 200 * time.Millisecond
 
-// session is one run of a crawl in a folder: what the crawl and demo commands have in
-// common. Its fields are set before run.
+// session is one run of a crawl in a folder: what the crawl, recrawl and demo commands
+// have in common. Its fields are set before run.
 type session struct {
 	dir   string
 	seeds []weburl.URL
@@ -36,11 +37,15 @@ type session struct {
 	retry       polite.Retry
 	perRun      []string // flags of this run that going on needs again
 	reporter    reporter
+	request     *request // to be asked for before all else; nil for none
 
 	ledger   ledger.Ledger
 	platform *platform.Platform
 	engine   *engine.Engine
 	view     *view.View
+	asked    *view.View  // as it was before the request was submitted
+	earlier  view.Status // the same
+	over     atomic.Bool
 	crawl    blobschema.Crawl
 	created  bool
 	added    int               // seeds
@@ -79,7 +84,11 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings,
 	})
 	defer s.answer(ctx)()
+	if err := s.submitRequest(ctx); err != nil {
+		return nil, explain(s.dir, err)
+	}
 	end, err := s.watch(limited)
+	s.over.Store(true)
 	if err != nil {
 		return nil, explain(s.dir, err)
 	}
@@ -120,13 +129,17 @@ func (s *session) open(ctx context.Context) error {
 		s.before.Add(&heads[i].Totals)
 	}
 	set := &s.crawl.Settings
+	compression := blobschema.GzipFast
+	if set.Plain {
+		compression = blobschema.None
+	}
 	cfg := engine.Config{
 		Step: crawl.StepConfig{
-			Token: productToken(set.UserAgent), Software: "orbweaver/" + version, Compressed: true, Retry: s.retry,
+			Token: productToken(set.UserAgent), Software: "orbweaver/" + version, Compressed: !set.Plain, Retry: s.retry,
 		},
 		Fetch: fetch.Config{
 			UserAgent: set.UserAgent, Token: productToken(set.UserAgent), AllowNet: s.allowNet,
-			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections,
+			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections, Compression: compression, Srcset: set.Srcset,
 		},
 		Connections: s.connections, Ledger: &s.ledger,
 		Log: s.log,
@@ -145,7 +158,15 @@ func (s *session) open(ctx context.Context) error {
 // function is called. Without a socket they have to wait, which is no reason not to
 // crawl.
 func (s *session) answer(ctx context.Context) (stop func()) {
-	end, err := view.Serve(ctx, s.dir, s.platform, func() any { return s.engine.Snapshot() })
+	end, err := view.Serve(ctx, s.dir, s.platform, view.Owner{
+		Snapshot: func() any { return s.engine.Snapshot() },
+		Submit: func(ctx context.Context, r blobschema.Request) error {
+			if s.over.Load() {
+				return errors.New("this run is at its end")
+			}
+			return s.engine.Submit(ctx, r)
+		},
+	})
 	if err != nil {
 		s.log.Warn("other commands cannot look at this crawl while it runs", "error", err)
 		return func() {}
@@ -216,7 +237,7 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
 	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: objectFile(s.dir, blobschema.WARCPrefix(s.crawl.ID)), End: end, Totals: t}
 	// Where there is nothing to do, no step runs.
-	sum.idle = !s.created && s.added == 0 && end != engine.Stopped && s.ledger.Counts().Functions == 0
+	sum.idle = !s.created && s.added == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
 	sum.Resume = resumeCommand(s.dir, s.perRun...)
 	switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,27 +21,14 @@ const (
 	// cheaper than more (go run ./internal/bench -partitions 1,2,4,8).
 	defaultPartitions = 2
 	defaultAgent      = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
+	defaultPolicy     = "breadth-first"
 	// maxMaxBody leaves room for the HTTP header in a WARC record.
 	maxMaxBody = blobschema.MaxWARCBlock - 1<<20
 )
 
-// crawlFlags is what the crawl command can be told.
-type crawlFlags struct {
-	data  string
-	seeds string
-
-	scope      scopeValue
-	include    patternsValue
-	exclude    patternsValue
-	maxDepth   boundValue
-	maxBody    sizeValue
-	slots      int
-	partitions int
-
-	delay    time.Duration
-	agent    agentValue
-	timeout  time.Duration
-	maxPages boundValue
+// runFlags are those of every command that crawls: of one run only.
+type runFlags struct {
+	data string
 
 	connections int
 	allowNet    netsValue
@@ -52,59 +40,131 @@ type crawlFlags struct {
 	set *pflag.FlagSet // tells which were given
 }
 
-func (f *crawlFlags) register(cmd *cobra.Command) {
-	*f = crawlFlags{
-		scope: scopeValue(blobschema.ScopeHost), maxDepth: boundValue{n: -1}, maxBody: 16 << 20,
-		agent: defaultAgent, maxPages: boundValue{n: -1, least: 1}, set: cmd.Flags(),
-	}
-	fs := f.set
+func (f *runFlags) register(fs *pflag.FlagSet) {
+	f.set = fs
 	fs.SortFlags = false
 	fs.StringVar(&f.data, "data", defaultData, "folder that holds the crawl")
-	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
-	fs.Var(&f.scope, "scope", "which links are followed: to the hosts of the seeds and of what these redirect to, to their registrable domains, or any")
-	fs.Var(&f.include, "include", "follow only links that match this expression (RE2), or another --include")
-	fs.Var(&f.exclude, "exclude", "follow no links that match this expression (RE2); wins over --include")
-	fs.Var(&f.maxPages, "max-pages", "stop after so many pages (answers with status 2xx); -1 for no bound")
-	fs.Var(&f.maxDepth, "max-depth", "follow links up to so many steps from a seed; -1 for no bound")
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after so long; 0 for never")
-	fs.DurationVar(&f.delay, "delay", time.Second, "least time between two requests to a host; robots.txt may ask for more")
-	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into")
-	fs.IntVar(&f.slots, "slots", partition.DefaultSlots, "slots that hosts are dealt to")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
-	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")
 	fs.Var(&f.allowNet, "allow-net", "network that may be asked although it is not public; repeatable")
-	fs.Var(&f.maxBody, "max-body", "bytes of an answer's body that are kept, such as 16MiB; at most "+formatSize(maxMaxBody))
-	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take")
 	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
 	fs.BoolVar(&f.quiet, "quiet", false, "say nothing but warnings and errors")
 }
 
 // check refuses what no single flag's parser can.
-func (f *crawlFlags) check() error {
-	for _, c := range []struct {
-		wrong bool
-		flag  string
-		want  string
-	}{
-		{f.delay < 0, "delay", "0s or longer"},
-		{f.timeout <= 0, "timeout", "longer than 0s"},
+func (f *runFlags) check() error {
+	return f.refuse([]wrong{
 		{f.maxTime < 0, "max-time", "longer than 0s, or 0 for no bound"},
 		{f.connections < 1, "connections", "1 or more"},
-		{f.slots < 1 || f.slots > partition.MaxSlots, "slots", fmt.Sprintf("1 to %d", partition.MaxSlots)},
-		{f.partitions < 1 || f.partitions > min(partition.MaxPartitions, f.slots), "partitions",
-			fmt.Sprintf("1 to %d, and not more than --slots", partition.MaxPartitions)},
-		{f.maxBody < 1 || f.maxBody > maxMaxBody, "max-body", "1 to " + formatSize(maxMaxBody)},
-		{f.maxDepth.n >= 1<<16, "max-depth", "0 to 65535, or -1 for no bound"},
-	} {
-		if c.wrong {
+	})
+}
+
+// wrong says whether the value of a flag is wrong, and what it must be.
+type wrong struct {
+	is   bool
+	flag string
+	want string
+}
+
+// refuse tells the first of the values that are wrong.
+func (f *runFlags) refuse(checks []wrong) error {
+	for _, c := range checks {
+		if c.is {
 			return usagef("invalid argument %q for --%s: it must be %s", f.set.Lookup(c.flag).Value, c.flag, c.want)
 		}
 	}
 	return nil
 }
 
-// limit is --max-pages as the record has it: 0 for none.
-func (f *crawlFlags) limit() int64 { return max(f.maxPages.n, 0) }
+// perRun lists the flags of this run only that going on needs again.
+func (f *runFlags) perRun() []string {
+	var args []string
+	for _, p := range f.allowNet {
+		args = append(args, "--allow-net="+p.String())
+	}
+	if f.set.Changed("connections") {
+		args = append(args, "--connections="+strconv.Itoa(f.connections))
+	}
+	return args
+}
+
+// crawlFlags is what the crawl command can be told.
+type crawlFlags struct {
+	runFlags
+	seeds string
+
+	scope       scopeValue
+	include     patternsValue
+	exclude     patternsValue
+	maxDepth    boundValue
+	maxBody     sizeValue
+	slots       int
+	partitions  int
+	partitionBy partitionByValue
+	policy      policyValue
+	sitemaps    bool
+	srcset      bool
+
+	delay    time.Duration
+	agent    agentValue
+	timeout  time.Duration
+	maxPages boundValue
+	compress compressValue
+
+	maxHostURLs, maxDomainURLs, maxSegments, maxRepeats boundValue
+}
+
+func (f *crawlFlags) register(cmd *cobra.Command) {
+	*f = crawlFlags{
+		scope: scopeValue(blobschema.ScopeHost), maxDepth: boundValue{n: -1}, maxBody: 16 << 20,
+		agent: defaultAgent, maxPages: boundValue{n: -1, least: 1},
+		partitionBy: partitionByValue(blobschema.ByHost), policy: defaultPolicy,
+		maxHostURLs: boundValue{n: 1_000_000}, maxDomainURLs: boundValue{n: 5_000_000},
+		maxSegments: boundValue{n: 32}, maxRepeats: boundValue{n: 5},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
+	fs.Var(&f.scope, "scope", "which links are followed: to the hosts of the seeds and of what these redirect to, to their registrable domains, or any")
+	fs.Var(&f.include, "include", "follow only links that match this expression (RE2), or another --include")
+	fs.Var(&f.exclude, "exclude", "follow no links that match this expression (RE2); wins over --include")
+	fs.Var(&f.maxDepth, "max-depth", "follow links up to so many steps from a seed; -1 for no bound")
+	fs.BoolVar(&f.sitemaps, "sitemaps", true, "follow the sitemaps that robots.txt names")
+	fs.BoolVar(&f.srcset, "srcset", false, "follow the images of img and source elements too")
+	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, or where most good pages are to be had per second of connection time")
+	fs.Var(&f.partitionBy, "partition-by", "what --delay is between two requests to: a host, its registrable domain, or its IP address")
+	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into")
+	fs.IntVar(&f.slots, "slots", partition.DefaultSlots, "slots that hosts are dealt to")
+	fs.Var(&f.maxBody, "max-body", "bytes of an answer's body that are kept, such as 16MiB; at most "+formatSize(maxMaxBody))
+	fs.Var(&f.maxPages, "max-pages", "stop after so many pages (answers with status 2xx); -1 for no bound")
+	fs.DurationVar(&f.delay, "delay", time.Second, "least time between two requests to a host; robots.txt may ask for more")
+	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take")
+	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")
+	fs.Var(&f.compress, "compress", "how WARC files are compressed")
+	fs.Var(&f.maxHostURLs, "max-host-urls", "know at most so many URLs of a host; 0 or -1 for no bound, here and below")
+	fs.Var(&f.maxDomainURLs, "max-domain-urls", "know at most about so many URLs of a registrable domain")
+	fs.Var(&f.maxSegments, "max-path-segments", "follow no links whose path has more segments")
+	fs.Var(&f.maxRepeats, "max-repeats", "follow no links whose path has one segment more often")
+	f.runFlags.register(fs)
+}
+
+// check refuses what no single flag's parser can.
+func (f *crawlFlags) check() error {
+	if err := f.runFlags.check(); err != nil {
+		return err
+	}
+	return f.refuse([]wrong{
+		{f.delay < 0, "delay", "0s or longer"},
+		{f.timeout <= 0, "timeout", "longer than 0s"},
+		{f.slots < 1 || f.slots > partition.MaxSlots, "slots", fmt.Sprintf("1 to %d", partition.MaxSlots)},
+		{f.partitions < 1 || f.partitions > min(partition.MaxPartitions, f.slots), "partitions",
+			fmt.Sprintf("1 to %d, and not more than --slots", partition.MaxPartitions)},
+		{f.maxBody < 1 || f.maxBody > maxMaxBody, "max-body", "1 to " + formatSize(maxMaxBody)},
+		{f.maxDepth.n >= 1<<16, "max-depth", "0 to 65535, or -1 for no bound"},
+		{f.maxSegments.n >= 1<<31, "max-path-segments", "less than 2147483648"},
+		{f.maxRepeats.n >= 1<<31, "max-repeats", "less than 2147483648"},
+	})
+}
 
 // fresh is the record of a new crawl, its identity apart.
 func (f *crawlFlags) fresh() blobschema.Crawl {
@@ -113,7 +173,11 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 		Settings: blobschema.Settings{
 			Scope: blobschema.Scope(f.scope), Include: f.include, Exclude: f.exclude,
 			MaxDepth: int(f.maxDepth.n), MaxBody: int64(f.maxBody),
-			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.limit(),
+			PartitionBy: blobschema.PartitionBy(f.partitionBy), Policy: string(f.policy),
+			Sitemaps: f.sitemaps, Srcset: f.srcset, Plain: bool(f.compress),
+			MaxHostURLs: f.maxHostURLs.orNone(), MaxDomainURLs: f.maxDomainURLs.orNone(),
+			MaxSegments: int(f.maxSegments.orNone()), MaxRepeats: int(f.maxRepeats.orNone()),
+			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.maxPages.orNone(),
 		},
 	}
 }
@@ -121,37 +185,65 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 // resume is the record of a crawl that goes on: as it was, but for the flags given that
 // may change. Flags given that contradict what the crawl froze are refused.
 func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
-	was, now := &stored, f.fresh()
+	fresh := f.fresh()
+	was, now := &stored.Settings, &fresh.Settings
+	policy, by := policyOf(was), partitionBy(was)
 	for _, c := range []struct {
 		flag string
 		same bool
 		was  string
 	}{
-		{"scope", was.Settings.Scope == now.Settings.Scope, string(was.Settings.Scope)},
-		{"include", slices.Equal(was.Settings.Include, now.Settings.Include), quoted(was.Settings.Include)},
-		{"exclude", slices.Equal(was.Settings.Exclude, now.Settings.Exclude), quoted(was.Settings.Exclude)},
-		{"max-depth", was.Settings.MaxDepth == now.Settings.MaxDepth, strconv.Itoa(was.Settings.MaxDepth)},
-		{"max-body", was.Settings.MaxBody == now.Settings.MaxBody, formatSize(was.Settings.MaxBody)},
-		{"slots", was.Slots == now.Slots, strconv.Itoa(was.Slots)},
-		{"partitions", was.Partitions == now.Partitions, strconv.Itoa(was.Partitions)},
+		{"scope", was.Scope == now.Scope, string(was.Scope)},
+		{"include", slices.Equal(was.Include, now.Include), quoted(was.Include)},
+		{"exclude", slices.Equal(was.Exclude, now.Exclude), quoted(was.Exclude)},
+		{"max-depth", was.MaxDepth == now.MaxDepth, strconv.Itoa(was.MaxDepth)},
+		{"max-body", was.MaxBody == now.MaxBody, formatSize(was.MaxBody)},
+		{"policy", policy == now.Policy, policy},
+		{"partition-by", by == now.PartitionBy, string(by)},
+		{"sitemaps", was.Sitemaps == now.Sitemaps, strconv.FormatBool(was.Sitemaps)},
+		{"srcset", was.Srcset == now.Srcset, strconv.FormatBool(was.Srcset)},
+		{"slots", stored.Slots == fresh.Slots, strconv.Itoa(stored.Slots)},
+		{"partitions", stored.Partitions == fresh.Partitions, strconv.Itoa(stored.Partitions)},
 	} {
 		if f.set.Changed(c.flag) && !c.same {
-			return blobschema.Crawl{}, usagef("--%[1]s %[2]s contradicts the crawl in %[3]s, which was begun with --%[1]s %[4]s and keeps it.\n"+
-				"Leave --%[1]s out to go on with that crawl, or begin another one in another folder (--data)",
-				c.flag, f.set.Lookup(c.flag).Value, f.data, c.was)
+			flag := f.set.Lookup(c.flag)
+			return blobschema.Crawl{}, usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
+				"Leave --%s out to go on with that crawl, or begin another one in another folder (--data)",
+				spelt(flag, flag.Value.String()), f.data, spelt(flag, c.was), c.flag)
 		}
 	}
 	for flag, take := range map[string]func(){
-		"delay":      func() { was.Settings.Delay = now.Settings.Delay },
-		"user-agent": func() { was.Settings.UserAgent = now.Settings.UserAgent },
-		"timeout":    func() { was.Settings.Timeout = now.Settings.Timeout },
-		"max-pages":  func() { was.Settings.MaxPages = now.Settings.MaxPages },
+		"delay":             func() { was.Delay = now.Delay },
+		"user-agent":        func() { was.UserAgent = now.UserAgent },
+		"timeout":           func() { was.Timeout = now.Timeout },
+		"max-pages":         func() { was.MaxPages = now.MaxPages },
+		"compress":          func() { was.Plain = now.Plain },
+		"max-host-urls":     func() { was.MaxHostURLs = now.MaxHostURLs },
+		"max-domain-urls":   func() { was.MaxDomainURLs = now.MaxDomainURLs },
+		"max-path-segments": func() { was.MaxSegments = now.MaxSegments },
+		"max-repeats":       func() { was.MaxRepeats = now.MaxRepeats },
 	} {
 		if f.set.Changed(flag) {
 			take()
 		}
 	}
 	return stored, nil
+}
+
+// policyOf is the name of a crawl's policy.
+func policyOf(s *blobschema.Settings) string { return cmp.Or(s.Policy, defaultPolicy) }
+
+// partitionBy is a crawl's unit of pacing.
+func partitionBy(s *blobschema.Settings) blobschema.PartitionBy {
+	return cmp.Or(s.PartitionBy, blobschema.ByHost)
+}
+
+// spelt writes a flag with a value as a command line has it.
+func spelt(flag *pflag.Flag, value string) string {
+	if flag.NoOptDefVal != "" { // --flag alone would be a value too
+		return "--" + flag.Name + "=" + value
+	}
+	return "--" + flag.Name + " " + value
 }
 
 // quoted lists patterns for a message.

@@ -14,11 +14,17 @@ const sitePages = 40
 
 // site is a small site: page n, at /n, links to 2n+1 and 2n+2, so that all of 0 to 39 are
 // found from /0; /0 also links to /missing, /moved, which redirects to /1, and another
-// host. There is no robots.txt. Everything below /slow/ waits for the site's end.
+// host. There is no robots.txt, but on one of its hosts, where it names a sitemap that
+// lists /20. Everything below /slow/ waits for the site's end.
+// Nothing links to /fixed, which answers that it has not changed when asked so; /same,
+// which is the same each time but does not know; /news, which never is; and /pictures,
+// which shows two.
 type site struct {
-	url    string
-	server *httptest.Server
-	gone   chan struct{}
+	url     string
+	other   string // the same site as another host
+	mapped  string // and as one with a sitemap
+	servers []*httptest.Server
+	gone    chan struct{}
 
 	mu    sync.Mutex
 	more  *sync.Cond // broadcast when asked grows, or time is up
@@ -29,18 +35,24 @@ type site struct {
 func newSite() *site {
 	s := &site{gone: make(chan struct{})}
 	s.more = sync.NewCond(&s.mu)
-	s.server = httptest.NewServer(s)
-	s.url = s.server.URL
+	s.servers = []*httptest.Server{httptest.NewServer(s), httptest.NewServer(s), httptest.NewServer(s)}
+	s.url, s.other, s.mapped = s.servers[0].URL, s.servers[1].URL, s.servers[2].URL
 	return s
 }
 
 func (s *site) close() {
 	close(s.gone)
-	s.server.CloseClientConnections()
-	s.server.Close()
+	for _, server := range s.servers {
+		server.CloseClientConnections()
+		server.Close()
+	}
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" && "http://"+r.Host == s.mapped {
+		fmt.Fprintf(w, "Sitemap: %s/sitemap.xml\n", s.mapped)
+		return
+	}
 	if r.URL.Path == "/robots.txt" {
 		http.NotFound(w, r)
 		return
@@ -58,6 +70,21 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	n, err := strconv.Atoi(r.URL.Path[1:])
 	switch {
+	case r.URL.Path == "/fixed" && r.Header.Get("If-None-Match") == `"v1"`:
+		w.WriteHeader(http.StatusNotModified)
+	case r.URL.Path == "/fixed":
+		w.Header().Set("ETag", `"v1"`)
+		fmt.Fprint(w, "fixed ", strings.Repeat("and fixed ", 200))
+	case r.URL.Path == "/sitemap.xml":
+		w.Header().Set("Content-Type", "application/xml")
+		fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>%s/20</loc></url></urlset>`, s.mapped)
+	case r.URL.Path == "/pictures":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<img src="/picture" srcset="/picture-large 2x">`)
+	case r.URL.Path == "/same":
+		fmt.Fprint(w, "same ", strings.Repeat("and same ", 200))
+	case r.URL.Path == "/news":
+		fmt.Fprintf(w, "news %d %s", s.count(), strings.Repeat("and news ", 200))
 	case r.URL.Path == "/moved":
 		http.Redirect(w, r, "/1", http.StatusFound)
 	case err != nil || n < 0 || n >= sitePages:

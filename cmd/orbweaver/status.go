@@ -106,21 +106,23 @@ those of the process that crawls, else those of the last commits.
 
 // statusReport is what status says, as JSON.
 type statusReport struct {
-	Crawl      string              `json:"crawl"`
-	Data       string              `json:"data"`
-	State      view.State          `json:"state"`
-	PID        int                 `json:"pid,omitempty"`
-	Running    time.Time           `json:"running_since,omitzero"`
-	Created    time.Time           `json:"created,omitzero"`
-	Totals     blobschema.Totals   `json:"totals"`
-	Active     int                 `json:"active,omitempty"` // requests under way
-	Steps      int                 `json:"steps,omitempty"`  // at work
-	Unread     int64               `json:"mail_unread"`
-	Seeds      int                 `json:"seed_batches"`
-	Paused     bool                `json:"paused,omitempty"`
-	Settings   blobschema.Settings `json:"settings"`
-	Partitions []blobschema.Head   `json:"partitions,omitempty"`
-	Hosts      []hostLine          `json:"hosts,omitempty"`
+	Crawl   string            `json:"crawl"`
+	Data    string            `json:"data"`
+	State   view.State        `json:"state"`
+	PID     int               `json:"pid,omitempty"`
+	Running time.Time         `json:"running_since,omitzero"`
+	Created time.Time         `json:"created,omitzero"`
+	Totals  blobschema.Totals `json:"totals"`
+	Active  int               `json:"active,omitempty"` // requests under way
+	Steps   int               `json:"steps,omitempty"`  // at work
+	Unread  int64             `json:"mail_unread"`
+	// DeadRequests are requests from outside, or URLs of them, that could not be read.
+	DeadRequests int64               `json:"requests_dead,omitempty"`
+	Seeds        int                 `json:"seed_batches"`
+	Paused       bool                `json:"paused,omitempty"`
+	Settings     blobschema.Settings `json:"settings"`
+	Partitions   []blobschema.Head   `json:"partitions,omitempty"`
+	Hosts        []hostLine          `json:"hosts,omitempty"`
 }
 
 type hostLine struct {
@@ -140,7 +142,7 @@ func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
 	}
 	r := statusReport{
 		Crawl: v.ID(), Data: f.data, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
-		Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Settings: s.Crawl.Settings,
+		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Settings: s.Crawl.Settings,
 	}
 	if s.Live != nil {
 		r.PID, r.Running = s.Live.PID, s.Live.Started
@@ -191,15 +193,24 @@ func (r *statusReport) print(out io.Writer) error {
 	default:
 		row("state", "%s", r.State)
 	}
+	if p, by := policyOf(&r.Settings), partitionBy(&r.Settings); p != defaultPolicy || by != blobschema.ByHost {
+		row("policy", "%s, paced by %s", p, by)
+	}
 	row("pages", "%s", count(t.Pages))
 	if k := kinds(t.Outcomes, blobschema.OutcomeOK.String()); k != "" {
 		row("others", "%s", k)
 	}
 	row("queue", "%s of %s known", count(t.Pending+t.Unexamined), plural(t.Known+t.Unexamined, "URL"))
+	if t.Urgent > 0 {
+		row("", "%s asked for on purpose, and first", plural(t.Urgent, "URL"))
+	}
 	if r.State == view.Running {
 		row("at work", "%s, %s", plural(int64(r.Active), "request"), plural(int64(r.Steps), "step"))
 	}
 	row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
+	if t.Revisits > 0 {
+		row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
+	}
 	row("robots.txt", "%s kept", plural(t.Robots, "answer"))
 	if t.Retries > 0 {
 		row("retried", "%s", plural(t.Retries, "request"))
@@ -210,13 +221,34 @@ func (r *statusReport) print(out io.Writer) error {
 	if t.DeadMail > 0 {
 		row("dead mail", "%s could not be read", plural(t.DeadMail, "message"))
 	}
-	if t.OutOfScope > 0 {
-		row("left out", "%s out of scope", plural(t.OutOfScope, "link"))
+	if r.DeadRequests > 0 {
+		row("requests", "%s could not be read", plural(r.DeadRequests, "request"))
+	}
+	if left := leftOut(t); left != "" {
+		row("left out", "%s", left)
 	}
 	w.Flush() // into memory: it cannot fail
 	r.tables(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// leftOut says which links were not followed.
+func leftOut(t *blobschema.Totals) string {
+	var parts []string
+	for _, p := range []struct {
+		n   int64
+		why string
+	}{
+		{t.OutOfScope, "out of scope"},
+		{t.Trapped, "into what looks like a trap"},
+		{t.Capped, "to hosts or domains with too many URLs"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, plural(p.n, "link")+" "+p.why)
+		}
+	}
+	return strings.Join(parts, " · ")
 }
 
 func (r *statusReport) tables(b *strings.Builder) {

@@ -32,8 +32,9 @@ type summary struct {
 	Cost           ledger.Bill   `json:"cost_per_million_pages"` // dollars, at the price list's prices
 	Prices         string        `json:"price_list"`
 
-	Seeds []seedOutcome `json:"seeds,omitempty"` // what came of them, where nothing could be fetched
-	idle  bool          // there was nothing to do
+	Seeds     []seedOutcome    `json:"seeds,omitempty"`     // what came of them, where nothing could be fetched
+	Requested []requestOutcome `json:"requested,omitempty"` // what came of what recrawl was given
+	idle      bool             // there was nothing to do
 }
 
 // seedOutcome is what came of a seed.
@@ -81,15 +82,26 @@ func (s *summary) text() string {
 	}
 	t := &s.Totals
 	fmt.Fprintf(&b, "%s\n", s.Reason)
+	s.requested(&b)
 	if s.idle {
 		row("go on", "%s", s.Resume)
 		row("read it", "%s", exportCommand(s.Data))
 		return b.String()
 	}
-	row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
+	if s.Requested != nil { // what was asked for on purpose does not count as pages of the run
+		row("pages", "%s; this run took %s", count(t.Pages), span(s.Seconds))
+	} else {
+		row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
+	}
 	row("outcomes", "%s", or(kinds(t.Outcomes), "none"))
 	row("hosts", "%s; together they were left alone for %s out of politeness", count(t.Hosts), span(float64(t.WaitMillis)/1000))
 	row("duplicates", "%s to URLs known already; %s out of scope", plural(t.Duplicates, "link"), count(t.OutOfScope))
+	if left := leftOut(&blobschema.Totals{Trapped: t.Trapped, Capped: t.Capped}); left != "" {
+		row("left out", "%s", left)
+	}
+	if t.Revisits > 0 {
+		row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
+	}
 	row("bytes", "%s received, %s stored; %s", size(t.Bytes), size(t.Stored), plural(t.Retries, "retried request"))
 	if waiting := t.Pending + t.Unexamined + t.Held; waiting > 0 {
 		row("left", "%s", plural(waiting, "URL"))

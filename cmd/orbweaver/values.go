@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
 // The values of flags that are more than a number or a text. Each is a pflag.Value:
@@ -29,6 +30,57 @@ func (v *scopeValue) Set(s string) error {
 
 func (v *scopeValue) String() string { return string(*v) }
 func (v *scopeValue) Type() string   { return "host|domain|any" }
+
+// partitionByValue is --partition-by.
+type partitionByValue blobschema.PartitionBy
+
+func (v *partitionByValue) Set(s string) error {
+	switch blobschema.PartitionBy(s) {
+	case blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP:
+		*v = partitionByValue(s)
+		return nil
+	}
+	return errors.New("it must be host, domain or ip")
+}
+
+func (v *partitionByValue) String() string { return string(*v) }
+func (v *partitionByValue) Type() string   { return "host|domain|ip" }
+
+// policyValue is --policy.
+type policyValue string
+
+func (v *policyValue) Set(s string) error {
+	if s == "" {
+		return errors.New("it must be the name of a policy")
+	}
+	if _, err := frontier.PolicyByName(s); err != nil {
+		return err
+	}
+	*v = policyValue(s)
+	return nil
+}
+
+func (v *policyValue) String() string { return string(*v) }
+func (v *policyValue) Type() string   { return "breadth-first|capability" }
+
+// compressValue is --compress, as the record has it: whether WARC files are plain.
+type compressValue bool
+
+func (v *compressValue) Set(s string) error {
+	if s != "gzip" && s != "none" {
+		return errors.New("it must be gzip or none")
+	}
+	*v = s == "none"
+	return nil
+}
+
+func (v *compressValue) String() string {
+	if *v {
+		return "none"
+	}
+	return "gzip"
+}
+func (v *compressValue) Type() string { return "gzip|none" }
 
 // sizeValue is a number of bytes, such as 1048576, 16MiB or 1GB.
 type sizeValue int64
@@ -151,11 +203,15 @@ func productToken(agent string) string {
 	return name
 }
 
-// boundValue is a number of at least least, or -1 for no bound.
+// boundValue is a number of at least least, or -1 for no bound. Where nothing can be
+// bounded at 0, least is 0 and 0 is no bound either.
 type boundValue struct {
 	n     int64
 	least int64
 }
+
+// orNone is the bound as records have it, where 0 is none.
+func (v *boundValue) orNone() int64 { return max(v.n, 0) }
 
 func (v *boundValue) Set(s string) error {
 	n, err := strconv.ParseInt(s, 10, 64)

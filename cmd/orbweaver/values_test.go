@@ -95,11 +95,11 @@ func TestSeedHints(t *testing.T) {
 	}
 }
 
-func FuzzReadSeeds(f *testing.F) {
+func FuzzReadURLs(f *testing.F) {
 	f.Add("http://x.example/\n# c\n\n  https://y.example/a b # c\r\nnonsense")
 	f.Add("#\n::")
 	f.Fuzz(func(t *testing.T, list string) {
-		urls, err := readSeeds(nil, "-", strings.NewReader(list))
+		urls, err := readURLs(nil, "seeds", "-", strings.NewReader(list))
 		if (err == nil) != (len(urls) > 0) {
 			t.Fatalf("%d URLs, %v", len(urls), err)
 		}
@@ -113,9 +113,9 @@ func FuzzReadSeeds(f *testing.F) {
 	})
 }
 
-func TestSeedErrorsAreBounded(t *testing.T) {
-	_, err := readSeeds(nil, "-", strings.NewReader(strings.Repeat("nonsense\n", 1000)))
-	if err == nil || strings.Count(err.Error(), "\n") != maxSeedErrors-1 {
+func TestURLErrorsAreBounded(t *testing.T) {
+	_, err := readURLs(nil, "seeds", "-", strings.NewReader(strings.Repeat("nonsense\n", 1000)))
+	if err == nil || strings.Count(err.Error(), "\n") != maxURLErrors-1 {
 		t.Errorf("%v", err)
 	}
 }

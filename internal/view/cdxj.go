@@ -54,7 +54,8 @@ func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
 
 // CDXJ writes the capture index of all visible responses, robots.txt included,
 // sorted as replay tools search it, and returns the number of lines. Files are named
-// without folders. What does not fit into about 100 MB is sorted in files in tmp, ""
+// without folders. Revisits are lines like pywb's: without a status, and with a media
+// type that says so; the digest leads to the payload. What does not fit into about 100 MB is sorted in files in tmp, ""
 // for the usual folder.
 func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, err error) {
 	s := &sorter{tmp: tmp, memory: sortMemory}
@@ -67,6 +68,9 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 		u, err := weburl.Parse(pg.URL)
 		if err != nil {
 			return 0, fmt.Errorf("page record: %w", err)
+		}
+		if pg.Original != nil {
+			pg.MIME, pg.Status = "warc/revisit", 0
 		}
 		if line = blobschema.AppendCDXJ(line[:0], u.Key(), pg, path.Base(pg.WARC)); len(line) == 0 {
 			continue

@@ -14,5 +14,6 @@
 // head → manifest → commits, so a crashed step's leavings never appear.
 //
 // The package changes nothing but one object, the capture index, which is made
-// from the rest and may be made again ([WriteCDXJ]).
+// from the rest and may be made again ([WriteCDXJ]). What is to be asked for on
+// purpose it hands to the owner, who does with it what it likes ([View.Submit]).
 package view

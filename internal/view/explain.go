@@ -3,11 +3,11 @@ package view
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -19,7 +19,8 @@ const Unknown = "unknown"
 type URLReport struct {
 	URL       string         `json:"url"`
 	Host      string         `json:"host"`
-	Slot      partition.Slot `json:"slot"`
+	Unit      string         `json:"unit"` // of pacing: the host, its registrable domain, or its address in brackets
+	Slot      partition.Slot `json:"slot"` // of the unit
 	Partition partition.ID   `json:"partition"`
 	State     string         `json:"state"` // "fetched", "refused", "pending", or Unknown
 	Why       []string       `json:"why"`   // in words
@@ -27,11 +28,14 @@ type URLReport struct {
 	Depth      uint16 `json:"depth"`
 	Attempts   uint8  `json:"attempts"`
 	Generation uint32 `json:"generation,omitempty"`
+	Urgent     bool   `json:"urgent,omitempty"`  // pending, and asked for on purpose
+	Sitemap    bool   `json:"sitemap,omitempty"` // pending, to be read as a sitemap
 	// Next is when a pending URL may be asked for at the earliest; zero for at once.
-	Next   time.Time        `json:"next,omitzero"`
-	Ahead  int              `json:"ahead,omitempty"` // pending URLs of the host that come first
-	Page   *blobschema.Page `json:"page,omitempty"`  // the latest record
-	Robots RobotsReport     `json:"robots"`
+	Next    time.Time         `json:"next,omitzero"`
+	Ahead   int               `json:"ahead,omitempty"`   // pending URLs of the unit that come first
+	Page    *blobschema.Page  `json:"page,omitempty"`    // the latest record
+	Earlier []blobschema.Page `json:"earlier,omitempty"` // the others, the latest first
+	Robots  RobotsReport      `json:"robots"`
 }
 
 // RobotsReport is what a robots.txt says, of a URL where there is one.
@@ -46,30 +50,7 @@ type RobotsReport struct {
 	Failures uint8     `json:"failures,omitempty"`
 }
 
-// HostReport is all that is known of a host.
-type HostReport struct {
-	Host       string           `json:"host"`
-	Slot       partition.Slot   `json:"slot"`
-	Partition  partition.ID     `json:"partition"`
-	Known      bool             `json:"known"` // it was asked, or URLs of it are pending
-	Why        []string         `json:"why,omitempty"`
-	Pending    int64            `json:"pending"`
-	Outcomes   map[string]int64 `json:"outcomes,omitempty"` // of its URLs, robots.txt apart
-	Requests   uint64           `json:"requests"`
-	Failures   uint64           `json:"failures"`
-	InARow     uint8            `json:"failures_in_a_row,omitempty"`
-	Delay      string           `json:"delay"`         // between the starts of two requests
-	Next       time.Time        `json:"next,omitzero"` // when it may be asked at the earliest
-	Backoff    time.Time        `json:"backoff_until,omitzero"`
-	Connect    string           `json:"connect,omitempty"`  // estimated time to connect
-	Response   string           `json:"response,omitempty"` // estimated time of a request
-	PerConn    float64          `json:"requests_per_connection,omitempty"`
-	Left       string           `json:"left,omitempty"` // least time for what is pending, by its pace
-	RobotsHTTP RobotsReport     `json:"robots_http"`
-	RobotsTLS  RobotsReport     `json:"robots_https"`
-}
-
-func robotsReport(r frontier.RobotsInfo) RobotsReport {
+func robotsReport(r *frontier.RobotsInfo) RobotsReport {
 	out := RobotsReport{Read: r.Rules != nil, Retry: r.Retry, Failures: r.Attempts}
 	if r.Rules == nil {
 		out.Rule = "robots.txt was not read yet"
@@ -85,30 +66,17 @@ func robotsReport(r frontier.RobotsInfo) RobotsReport {
 // ExplainURL reports on a URL. Of one that is not known it reads the links of all
 // commits, to tell why.
 func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error) {
-	slot := v.Slot(u.Host())
-	r := &URLReport{URL: u.String(), Host: string(u.Host()), Slot: slot, Partition: v.pmap.Owner(slot), State: Unknown}
 	c, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, err := v.Manifest(ctx, r.Partition)
+	places, err := v.placesOf(ctx, u.Host())
 	if err != nil {
 		return nil, err
 	}
-	run := &blobschema.Run{}
-	if m != nil {
-		if run, err = v.state(ctx, m, slot, slot); err != nil {
-			return nil, err
-		}
-	}
-	host, err := oneHost(run, r.Partition, r.Host)
-	if err != nil {
-		return nil, err
-	}
-	rb := host.Info.HTTP
-	if u.Scheme() == "https" {
-		rb = host.Info.HTTPS
-	}
+	at := places[len(places)-1]
+	r := &URLReport{URL: u.String(), Host: string(u.Host()), Unit: at.unit, Slot: at.slot, Partition: at.partition, State: Unknown}
+	rb := at.robots(u)
 	r.Robots = robotsReport(rb)
 	if rb.Rules != nil {
 		allowed, rule := rb.Rules.Allowed(u.RequestURI())
@@ -117,44 +85,56 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 			r.Robots.Rule = rule.Text
 		}
 	}
-	if pg, found, err := v.Page(ctx, u); err != nil {
+	history, err := v.History(ctx, u)
+	if err != nil {
 		return nil, err
-	} else if found {
-		r.Page = &pg
-		r.Depth, r.Attempts, r.Generation = pg.Depth, pg.Attempts, pg.Generation
 	}
-	fp := v.hash.Fingerprint(r.URL)
-	for _, s := range run.Seen {
-		if s.Fingerprint == fp && s.Slot == slot {
-			r.State, r.Generation = s.State.String(), s.Generation
-			r.whySettled()
+	if len(history) > 0 {
+		r.Page, r.Earlier = &history[0], history[1:]
+		r.Depth, r.Attempts, r.Generation = r.Page.Depth, r.Page.Attempts, r.Page.Generation
+	}
+	if known := r.look(v.hash.Fingerprint(r.URL), places); !known {
+		if r.Page != nil && r.Page.Robots {
+			r.State = r.Page.Outcome.String()
+			r.Why = append(r.Why, "asked for by the crawler itself, for the rules of a host")
 			return r, nil
 		}
-	}
-	for i := range run.Queued {
-		if run.Queued[i].URL == r.URL {
-			r.pending(run, &run.Queued[i], host, rb)
-			return r, nil
+		if r.Page != nil && r.Page.Outcome == blobschema.OutcomeScope {
+			r.Why = append(r.Why, fmt.Sprintf("it was asked for on purpose at %s, and refused", r.Page.Time.UTC().Format(time.DateTime)))
+		}
+		if err := v.whyUnknown(ctx, &c, at, u, r); err != nil {
+			return nil, err
 		}
 	}
-	if r.Page != nil && r.Page.Robots {
-		r.State = r.Page.Outcome.String()
-		r.Why = append(r.Why, "asked for by the crawler itself, for the rules of a host")
-		return r, nil
-	}
-	return r, v.whyUnknown(ctx, &c, m, u, r)
+	return r, v.requested(ctx, u, r)
 }
 
-// oneHost finds a host in the joined state of its slot.
-func oneHost(run *blobschema.Run, p partition.ID, name string) (Host, error) {
-	hosts, err := hostsIn(run, p)
-	if err != nil {
-		return Host{}, err
+// look looks for a URL in the state of its places, the last first, and fills in what
+// it finds; false if it is in none.
+func (r *URLReport) look(fp uint64, places []*place) bool {
+	for i := len(places) - 1; i >= 0; i-- {
+		p := places[i]
+		for _, s := range p.run.Seen {
+			if s.Fingerprint != fp || s.Slot != p.slot {
+				continue
+			}
+			r.State, r.Generation = s.State.String(), s.Generation
+			if s.State == blobschema.Forwarded {
+				r.State = blobschema.Pending.String()
+				r.Why = append(r.Why, "the slot of its name has sent it on to that of its address, which has not taken it yet")
+				return true
+			}
+			r.whySettled()
+			return true
+		}
+		for j := range p.run.Queued {
+			if p.run.Queued[j].URL == r.URL {
+				r.pending(p, &p.run.Queued[j])
+				return true
+			}
+		}
 	}
-	if h := hosts[name]; h != nil {
-		return *h, nil
-	}
-	return Host{Name: name, Partition: p}, nil
+	return false
 }
 
 // whySettled says in words how a URL was settled.
@@ -170,6 +150,8 @@ func (r *URLReport) whySettled() {
 		why = "robots.txt forbids it"
 	case blobschema.OutcomeRobotsGone:
 		why = "robots.txt could not be had, so nothing of the host may be asked for (RFC 9309 section 2.3.1.4)"
+	case blobschema.OutcomeUnchanged:
+		why = "answered with status 304: it has not changed since it was asked for before"
 	case blobschema.OutcomeRedirect:
 		why = fmt.Sprintf("answered with status %d: it redirects to %s", pg.Status, pg.Redirect)
 	default:
@@ -184,11 +166,22 @@ func (r *URLReport) whySettled() {
 		why += fmt.Sprintf(", after %d attempts", pg.Attempts)
 	}
 	r.Why = append(r.Why, why)
+	if pg.Generation > 0 {
+		r.Why = append(r.Why, fmt.Sprintf("it was asked for once more on purpose: generation %d", pg.Generation))
+	}
+	if o := pg.Original; o != nil {
+		of := "the payload of"
+		if o.URL != pg.URL {
+			of += " " + o.URL + ","
+		}
+		r.Why = append(r.Why, fmt.Sprintf("its payload is not stored again: it is %s %s", of, o.Time.UTC().Format(time.DateTime)))
+	}
 }
 
 // pending fills in what there is to say of a pending URL.
-func (r *URLReport) pending(run *blobschema.Run, q *blobschema.Queued, h Host, rb frontier.RobotsInfo) {
+func (r *URLReport) pending(p *place, q *blobschema.Queued) {
 	r.State, r.Depth, r.Attempts, r.Generation = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation
+	r.Urgent, r.Sitemap = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0
 	later := func(t time.Time, why string) {
 		if t.After(r.Next) {
 			r.Next = t
@@ -197,10 +190,20 @@ func (r *URLReport) pending(run *blobschema.Run, q *blobschema.Queued, h Host, r
 			r.Why = append(r.Why, why)
 		}
 	}
-	for i := range run.Queued {
-		if o := &run.Queued[i]; o.Host == q.Host && o.Rank < q.Rank {
+	for i := range p.run.Queued {
+		if o := &p.run.Queued[i]; o.Host == q.Host && o.Rank < q.Rank {
 			r.Ahead++
 		}
+	}
+	if r.Urgent {
+		r.Why = append(r.Why, "it is asked for on purpose, before all that is not")
+	}
+	if r.Sitemap {
+		r.Why = append(r.Why, "it is a sitemap")
+	}
+	rb, unit := r.robotsOf(p), "host"
+	if p.unit != r.Host {
+		unit = "unit " + p.unit
 	}
 	switch {
 	case rb.Rules == nil:
@@ -209,10 +212,11 @@ func (r *URLReport) pending(run *blobschema.Run, q *blobschema.Queued, h Host, r
 		r.Why = append(r.Why, "robots.txt forbids it: it will be refused when its turn comes")
 	}
 	if r.Ahead > 0 {
-		r.Why = append(r.Why, fmt.Sprintf("%d URLs of its host come first", r.Ahead))
+		r.Why = append(r.Why, fmt.Sprintf("%d URLs of its %s come first", r.Ahead, unit))
 	}
-	later(h.Info.Pace.Next, fmt.Sprintf("its host is asked every %s", h.Info.Pace.Delay))
-	later(h.Info.Pace.BackoffUntil, "its host failed, or asked to be left alone")
+	later(p.info.Pace.Next, fmt.Sprintf("its %s is asked every %s", unit, p.info.Pace.Delay))
+	later(p.info.Pace.BackoffUntil, fmt.Sprintf("its %s failed, or asked to be left alone", unit))
+	later(p.info.Hold, "its name could not be resolved, and is tried again first")
 	later(rb.Retry, "the host's robots.txt could not be had, and is tried again first")
 	if q.NotBefore > 0 {
 		later(time.UnixMilli(q.NotBefore).UTC(), fmt.Sprintf("attempt %d failed", q.Attempts))
@@ -222,166 +226,9 @@ func (r *URLReport) pending(run *blobschema.Run, q *blobschema.Queued, h Host, r
 	}
 }
 
-// whyUnknown finds out why a URL is not known to its partition.
-func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, m *blobschema.Manifest, u weburl.URL, r *URLReport) error {
-	w, err := v.Wish(ctx)
-	if err != nil {
-		return err
+func (r *URLReport) robotsOf(p *place) *frontier.RobotsInfo {
+	if strings.HasPrefix(r.URL, "https:") {
+		return &p.site.HTTPS
 	}
-	out, err := v.outOfScope(ctx, c, &w, u)
-	if err != nil {
-		return err
-	}
-	if out != "" {
-		r.Why = append(r.Why, out)
-	}
-	if n, err := v.seedOf(ctx, c, u); err != nil {
-		return err
-	} else if n > 0 {
-		r.Why = append(r.Why, fmt.Sprintf("it is a seed, in mail %d that its partition has not applied yet", n))
-		return nil
-	}
-	links, err := v.linksTo(ctx, u, m)
-	if err != nil {
-		return err
-	}
-	switch {
-	case links.mailed:
-		r.Why = append(r.Why, "it was found, and is on its way to its partition")
-	case links.plain != "" && out == "" && c.Settings.MaxDepth >= 0:
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it, and its links are beyond --max-depth %d", links.plain, c.Settings.MaxDepth))
-	case links.plain != "":
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it", links.plain))
-	case links.nofollow != "":
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it with nofollow, and nobody else does", links.nofollow))
-	default:
-		r.Why = append(r.Why, "no page that was fetched links to it")
-	}
-	return nil
-}
-
-// seedOf returns the batch of seeds that u came in, 0 if in none.
-func (v *View) seedOf(ctx context.Context, c *blobschema.Crawl, u weburl.URL) (batch uint64, err error) {
-	err = v.eachSeed(ctx, c, func(n uint64, s weburl.URL) bool {
-		if s == u {
-			batch = n
-		}
-		return batch == 0
-	})
-	return batch, err
-}
-
-// linksTo is what the commits know of a URL that its partition does not.
-type linksTo struct {
-	mailed   bool
-	plain    string // a page with a link to it
-	nofollow string // a page with a link to it that is not to be followed
-}
-
-func (v *View) linksTo(ctx context.Context, u weburl.URL, m *blobschema.Manifest) (found linksTo, err error) {
-	fp := v.hash.Fingerprint(u.String())
-	for c, err := range v.Commits(ctx) {
-		if err != nil {
-			return found, err
-		}
-		links, err := c.Links()
-		if err != nil {
-			return found, fmt.Errorf("links of %s: %w", c.Name, err)
-		}
-		for i := range links {
-			for _, t := range links[i].Targets {
-				switch {
-				case t.Fingerprint != fp:
-				case t.Followed:
-					found.mailed = true // else its partition would know it
-					return found, nil
-				case t.NoFollow && found.nofollow == "":
-					found.nofollow = v.sourceOf(c, links[i].Source)
-				case !t.NoFollow && found.plain == "":
-					found.plain = v.sourceOf(c, links[i].Source)
-				}
-			}
-		}
-	}
-	return found, nil
-}
-
-// sourceOf names the page of a commit with the given fingerprint.
-func (v *View) sourceOf(c Commit, fp uint64) string {
-	pages, err := c.Pages()
-	if err == nil {
-		for i := range pages {
-			if v.hash.Fingerprint(pages[i].URL) == fp {
-				return pages[i].URL
-			}
-		}
-	}
-	return fmt.Sprintf("page %016x", fp)
-}
-
-// ExplainHost reports on a host. It reads the page records of its partition.
-func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, error) {
-	slot := v.Slot(name)
-	r := &HostReport{Host: string(name), Slot: slot, Partition: v.pmap.Owner(slot)}
-	c, err := v.Crawl(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m, err := v.Manifest(ctx, r.Partition)
-	if err != nil {
-		return nil, err
-	}
-	run := &blobschema.Run{}
-	if m != nil {
-		if run, err = v.state(ctx, m, slot, slot); err != nil {
-			return nil, err
-		}
-	}
-	h, err := oneHost(run, r.Partition, r.Host)
-	if err != nil {
-		return nil, err
-	}
-	i := &h.Info
-	r.Pending, r.Requests, r.Failures, r.InARow = h.Pending, i.Requests, i.Failures, i.Pace.Failures
-	r.RobotsHTTP, r.RobotsTLS = robotsReport(i.HTTP), robotsReport(i.HTTPS)
-	r.Known = h.Pending > 0 || i.Requests > 0
-	delay := max(polite.EffectiveDelay(c.Settings.Delay, i.HTTP.Rules), polite.EffectiveDelay(0, i.HTTPS.Rules))
-	r.Delay, r.Next, r.Backoff = delay.String(), i.Pace.ReadyAt(), i.Pace.BackoffUntil
-	if i.Pace.RespTime > 0 {
-		r.Connect, r.Response, r.PerConn = i.Pace.ConnTime.String(), i.Pace.RespTime.String(), i.Pace.PerConnection
-	}
-	if h.Pending > 0 {
-		r.Left = (time.Duration(h.Pending) * max(delay, i.Pace.RespTime)).Round(time.Second).String()
-	}
-	for pg, err := range v.pages(ctx, []partition.ID{r.Partition}) {
-		if err != nil {
-			return nil, err
-		}
-		if u, err := weburl.Parse(pg.URL); err == nil && u.Host() == name && !pg.Robots {
-			if r.Outcomes == nil {
-				r.Outcomes = map[string]int64{}
-			}
-			r.Outcomes[pg.Outcome.String()]++
-			r.Known = true
-		}
-	}
-	if !r.Known {
-		w, err := v.Wish(ctx)
-		if err != nil {
-			return nil, err
-		}
-		u, err := weburl.Parse("https://" + r.Host + "/")
-		if err != nil {
-			return nil, err
-		}
-		out, err := v.outOfScope(ctx, &c, &w, u)
-		if err != nil {
-			return nil, err
-		}
-		if out == "" {
-			out = "no page that was fetched links to it"
-		}
-		r.Why = append(r.Why, out)
-	}
-	return r, nil
+	return &p.site.HTTP
 }

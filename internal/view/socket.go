@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -21,8 +23,11 @@ import (
 //
 //	GET /records?key=K   a record's value; 404 if there is none
 //	GET /live            JSON: a Live
+//	POST /requests       a blobschema.Request; 204 once it is on the intake queue,
+//	                     400 if it is unfit, 503 if it was not taken
 //
-// It only reads. Whoever may write the folder may ask: the socket has mode 0600.
+// It reads, and takes requests. Whoever may write the folder may ask: the socket has
+// mode 0600.
 const (
 	socketName = "orbweaver.sock"
 	// maxSocketPath is what fits into a socket's address: 108 bytes with a final zero
@@ -38,10 +43,17 @@ type Live struct {
 	Snapshot json.RawMessage `json:"snapshot"` // the figures it gave to Serve, such as engine.Snapshot
 }
 
-// Serve answers for the records of a folder that this process owns, and with
-// snapshot's figures, until stop is called. A socket that a dead owner left is
-// replaced. snapshot is called by several goroutines.
-func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func() any) (stop func() error, err error) {
+// Owner is what the process that works on a folder answers with. Its functions are
+// called by several goroutines.
+type Owner struct {
+	Snapshot func() any // its figures, for [Live]
+	// Submit puts a request on the intake queue; nil where none are taken.
+	Submit func(context.Context, blobschema.Request) error
+}
+
+// Serve answers for the records of a folder that this process owns, and with the
+// owner's figures, until stop is called. A socket that a dead owner left is replaced.
+func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop func() error, err error) {
 	l, err := listen(dir)
 	if err != nil {
 		return nil, fmt.Errorf("serve socket in %s: %w", dir, err)
@@ -66,7 +78,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func(
 		}
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
-		figures, err := json.Marshal(snapshot())
+		figures, err := json.Marshal(o.Snapshot())
 		if err == nil {
 			figures, err = json.Marshal(Live{PID: os.Getpid(), Started: started, Snapshot: figures})
 		}
@@ -77,8 +89,9 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func(
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(figures)
 	})
+	mux.HandleFunc("POST /requests", func(w http.ResponseWriter, r *http.Request) { o.take(w, r) })
 	srv := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: mux, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	done := make(chan error, 1)
@@ -95,6 +108,28 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, snapshot func(
 		}
 		return err
 	}, nil
+}
+
+// take answers POST /requests.
+func (o *Owner) take(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, blobschema.MaxRequestBytes))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	req, err := blobschema.DecodeRequest(body)
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case o.Submit == nil:
+		http.Error(w, "requests are not taken here", http.StatusServiceUnavailable)
+	default:
+		if err := o.Submit(r.Context(), req); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
 }
 
 // listen makes the folder's socket. It is bound in a folder that only its owner may
@@ -165,7 +200,15 @@ func newClient(dir string) *client {
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 func (c *client) get(ctx context.Context, path string) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://owner"+path, nil)
+	status, body, err = c.do(ctx, http.MethodGet, path, nil)
+	if err == nil && status != http.StatusOK && status != http.StatusNotFound {
+		err = fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), body)
+	}
+	return status, body, err
+}
+
+func (c *client) do(ctx context.Context, method, path string, content []byte) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://owner"+path, bytes.NewReader(content))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -175,10 +218,37 @@ func (c *client) get(ctx context.Context, path string) (status int, body []byte,
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err == nil && resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
-		err = fmt.Errorf("ask the folder's owner: %s: %.200s", resp.Status, body)
-	}
 	return resp.StatusCode, body, err
+}
+
+// Submit gives a request to the process that works on the view's folder. The error is
+// [ErrNoOwner] if there is none, or if it is ending and takes no more.
+func (v *View) Submit(ctx context.Context, r blobschema.Request) error {
+	s, ok := v.store.(*folderStore)
+	if !ok || s.live(ctx) == nil {
+		return ErrNoOwner
+	}
+	body, err := blobschema.EncodeRequest(r)
+	if err != nil {
+		return err
+	}
+	return s.owner.submit(ctx, body)
+}
+
+// ErrNoOwner says that no process at work takes requests for a folder.
+var ErrNoOwner = errors.New("no process takes requests")
+
+func (c *client) submit(ctx context.Context, request []byte) error {
+	status, body, err := c.do(ctx, http.MethodPost, "/requests", request)
+	switch {
+	case err != nil:
+		return err
+	case status == http.StatusNoContent:
+		return nil
+	case status == http.StatusServiceUnavailable:
+		return fmt.Errorf("%w: %.200s", ErrNoOwner, bytes.TrimSpace(body))
+	}
+	return fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), bytes.TrimSpace(body))
 }
 
 func (c *client) answers(ctx context.Context) bool {

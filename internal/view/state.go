@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Host is a host as its partition's state has it.
+// Host is a host, or another unit of pacing, as its partition's state has it.
 type Host struct {
 	Name      string
 	Slot      partition.Slot
@@ -51,14 +51,17 @@ func (v *View) Hosts(ctx context.Context) iter.Seq2[Host, error] {
 	}
 }
 
-// hostsIn gathers the hosts of a joined run.
+// hostsIn gathers the units of a joined run.
 func hostsIn(run *blobschema.Run, p partition.ID) (map[string]*Host, error) {
 	hosts := map[string]*Host{}
 	for i := range run.Hosts {
 		s := &run.Hosts[i]
-		info, err := frontier.DecodeHost(s.Data)
+		if _, site := frontier.SplitSite(s.Host); site != "" {
+			continue
+		}
+		info, err := decodeHost(s)
 		if err != nil {
-			return nil, fmt.Errorf("host %s: %w", s.Host, err)
+			return nil, err
 		}
 		hosts[s.Host] = &Host{Name: s.Host, Slot: s.Slot, Partition: p, Info: info}
 	}

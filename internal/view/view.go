@@ -23,6 +23,7 @@ type View struct {
 	id    string
 	hash  partition.Hash
 	pmap  *partition.Map
+	by    blobschema.PartitionBy
 	still map[partition.ID]blobschema.Head // the heads of a frozen view, else nil
 	close func() error
 }
@@ -73,6 +74,7 @@ func (v *View) of(ctx context.Context, id string) error {
 	if v.hash, err = crawl.NewHash(&c); err != nil {
 		return err
 	}
+	v.by = c.Settings.PartitionBy
 	v.pmap, err = partition.NewMap(c.Slots, c.Partitions)
 	return err
 }
@@ -199,10 +201,11 @@ type Commit struct {
 // Commits yields all visible commits: by partition, each one's oldest first. An
 // error ends it.
 func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
-	return v.commits(ctx, v.pmap.Partitions())
+	return v.commits(ctx, v.pmap.Partitions(), nil)
 }
 
-func (v *View) commits(ctx context.Context, partitions []partition.ID) iter.Seq2[Commit, error] {
+// commits yields those of some partitions that come after a number; nil for all.
+func (v *View) commits(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
 		for _, p := range partitions {
 			m, err := v.Manifest(ctx, p)
@@ -214,6 +217,11 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID) iter.Seq2
 				continue
 			}
 			for name := range blobschema.CommitNames(m) {
+				if after != nil {
+					if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
+						continue
+					}
+				}
 				if err := ctx.Err(); err != nil { // files do not look at it
 					yield(Commit{}, err)
 					return
@@ -272,8 +280,12 @@ func newer(a, b blobschema.Page) bool {
 }
 
 func (v *View) pages(ctx context.Context, partitions []partition.ID) iter.Seq2[blobschema.Page, error] {
+	return v.readPages(ctx, partitions, nil)
+}
+
+func (v *View) readPages(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[blobschema.Page, error] {
 	return func(yield func(blobschema.Page, error) bool) {
-		for c, err := range v.commits(ctx, partitions) {
+		for c, err := range v.commits(ctx, partitions, after) {
 			if err != nil {
 				yield(blobschema.Page{}, err)
 				return
@@ -290,6 +302,12 @@ func (v *View) pages(ctx context.Context, partitions []partition.ID) iter.Seq2[b
 			}
 		}
 	}
+}
+
+// PagesSince yields the page records of the commits that are visible in v and were not
+// in before, a frozen view: by partition, in the order of commits. An error ends it.
+func (v *View) PagesSince(ctx context.Context, before *View) iter.Seq2[blobschema.Page, error] {
+	return v.readPages(ctx, v.pmap.Partitions(), func(p partition.ID) uint64 { return before.still[p].Seq })
 }
 
 // WARCs yields the names of the WARC objects of all visible commits.
@@ -313,29 +331,14 @@ func (v *View) WARCs(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// Page finds the latest page record of a URL. It reads the commits of one partition.
+// Page finds the latest page record of a URL, as [View.History] does.
 func (v *View) Page(ctx context.Context, u weburl.URL) (pg blobschema.Page, found bool, err error) {
-	// A robots.txt is kept by whoever asked for it, which may be another host's partition.
-	partitions := []partition.ID{v.Owner(u.Host())}
-	if u.Path() == "/robots.txt" {
-		partitions = v.pmap.Partitions()
+	list, err := v.History(ctx, u)
+	if err != nil || len(list) == 0 {
+		return pg, false, err
 	}
-	for p, err := range v.pages(ctx, partitions) {
-		if err != nil {
-			return pg, false, err
-		}
-		if p.URL == u.String() && (!found || newer(p, pg)) {
-			pg, found = p, true
-		}
-	}
-	return pg, found, nil
+	return list[0], true, nil
 }
-
-// Slot is the slot of a host.
-func (v *View) Slot(h weburl.Host) partition.Slot { return v.hash.Slot(string(h)) }
-
-// Owner is the partition that owns a host.
-func (v *View) Owner(h weburl.Host) partition.ID { return v.pmap.Owner(v.Slot(h)) }
 
 // Member reads the bytes of a page's response record as they are stored.
 func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
@@ -348,8 +351,34 @@ func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
 	return v.store.ObjectRange(ctx, pg.WARC, pg.Offset, pg.Length)
 }
 
-// Response reads and verifies a page's response record.
+// Response reads and verifies a page's response record; of a revisit, the record that
+// stands in for it, with the header only.
 func (v *View) Response(ctx context.Context, pg blobschema.Page) (*blobschema.WARCRecord, error) {
+	kind := blobschema.WARCTypeResponse
+	if pg.Original != nil {
+		kind = blobschema.WARCTypeRevisit
+	}
+	return v.warcRecord(ctx, pg, kind)
+}
+
+// Payload reads and verifies the response record with the payload of a page's answer:
+// its own, or the original of a revisit.
+func (v *View) Payload(ctx context.Context, pg blobschema.Page) (*blobschema.WARCRecord, error) {
+	if pg.Original == nil {
+		return v.Response(ctx, pg)
+	}
+	o := pg.Payload()
+	rec, err := v.warcRecord(ctx, blobschema.Page{URL: o.URL, WARC: o.WARC, Offset: o.Offset, Length: o.Length}, blobschema.WARCTypeResponse)
+	if err == nil && pg.Digest != "" && rec.PayloadDigest != pg.Digest {
+		err = fmt.Errorf("%w: its payload is %s, not %s", blobschema.ErrDamaged, rec.PayloadDigest, pg.Digest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("original of %s: %w", pg.URL, err)
+	}
+	return rec, nil
+}
+
+func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind blobschema.WARCType) (*blobschema.WARCRecord, error) {
 	data, err := v.Member(ctx, pg)
 	if err != nil {
 		return nil, err
@@ -358,7 +387,7 @@ func (v *View) Response(ctx context.Context, pg blobschema.Page) (*blobschema.WA
 	if err == nil {
 		err = rec.Verify()
 	}
-	if err == nil && (rec.TargetURI != pg.URL || rec.Type != blobschema.WARCTypeResponse) {
+	if err == nil && (rec.TargetURI != pg.URL || rec.Type != kind) {
 		err = fmt.Errorf("%w: it is a %s of %s", blobschema.ErrDamaged, rec.Type, rec.TargetURI)
 	}
 	if err != nil {
@@ -398,6 +427,10 @@ type Status struct {
 	Heads  []blobschema.Head
 	Wish   blobschema.Wish
 	Unread int64 // mail sent and not applied
+	// Requests is the mail made of requests from outside, sent so far.
+	Requests uint64
+	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
+	DeadRequests int64
 }
 
 // Status reads records only.
@@ -412,7 +445,16 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	if s.Heads, err = v.Heads(ctx); err != nil {
 		return s, err
 	}
+	var requests blobschema.Requests
+	if _, err := v.record(ctx, blobschema.RequestsKey(v.id), &requests); err != nil {
+		return s, err
+	}
 	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
+	for _, n := range requests.Sent {
+		s.Requests += n
+	}
+	sent += s.Requests
+	s.DeadRequests = requests.Dead
 	for i := range s.Heads {
 		h := &s.Heads[i]
 		s.Totals.Add(&h.Totals)

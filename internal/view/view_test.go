@@ -324,7 +324,7 @@ func TestOwned(t *testing.T) {
 			defer p.Close()
 			crawlInto(t, p, 20)
 			stale(t, dir)
-			stop, err := view.Serve(t.Context(), dir, p, func() any { return map[string]int{"pages": 42} })
+			stop, err := view.Serve(t.Context(), dir, p, view.Owner{Snapshot: func() any { return map[string]int{"pages": 42} }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +411,7 @@ func TestOnlyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	stop, err := view.Serve(t.Context(), dir, p, func() any { return nil })
+	stop, err := view.Serve(t.Context(), dir, p, view.Owner{Snapshot: func() any { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,21 +12,23 @@ import (
 )
 
 const (
-	maxSeedErrors = 10      // told before giving up
-	maxSeedLine   = 1 << 20 // bytes
+	maxURLErrors = 10      // told before giving up
+	maxURLLine   = 1 << 20 // bytes
 )
 
-// seedList collects URLs to begin with, each once, and what is wrong with the others.
-type seedList struct {
+// urlList collects the URLs that a command is given, each once, and what is wrong with
+// the others.
+type urlList struct {
+	flag  string // that names the file
 	urls  []weburl.URL
 	known map[weburl.URL]bool
 	errs  []error
 }
 
-// readSeeds returns the URLs given as arguments and those of a file: "" for none, "-"
-// for in. All that are wrong are told, up to a bound.
-func readSeeds(args []string, file string, in io.Reader) ([]weburl.URL, error) {
-	l := seedList{known: map[weburl.URL]bool{}}
+// readURLs returns the URLs given as arguments and those of the file that a flag names:
+// "" for none, "-" for in. All that are wrong are told, up to a bound.
+func readURLs(args []string, flag, file string, in io.Reader) ([]weburl.URL, error) {
+	l := urlList{flag: flag, known: map[weburl.URL]bool{}}
 	for _, raw := range args {
 		l.add("", raw)
 	}
@@ -39,7 +41,7 @@ func readSeeds(args []string, file string, in io.Reader) ([]weburl.URL, error) {
 		return nil, fail(exitUsage, errors.Join(l.errs...))
 	}
 	if file != "" && len(l.urls) == 0 {
-		return nil, usagef("the list of seeds %s holds no URL; it should have one a line", listName(file))
+		return nil, usagef("the list of --%s %s holds no URL; it should have one a line", flag, listName(file))
 	}
 	return l.urls, nil
 }
@@ -51,18 +53,18 @@ func listName(file string) string {
 	return file
 }
 
-func (l *seedList) readFile(file string, in io.Reader) error {
+func (l *urlList) readFile(file string, in io.Reader) error {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return usagef("read --seeds: %w", err)
+			return usagef("read --%s: %w", l.flag, err)
 		}
 		defer f.Close()
 		in = f
 	}
 	sc := bufio.NewScanner(in)
-	sc.Buffer(nil, maxSeedLine)
-	for n := 1; sc.Scan() && len(l.errs) < maxSeedErrors; n++ {
+	sc.Buffer(nil, maxURLLine)
+	for n := 1; sc.Scan() && len(l.errs) < maxURLErrors; n++ {
 		line := strings.TrimSpace(sc.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -71,12 +73,12 @@ func (l *seedList) readFile(file string, in io.Reader) error {
 		l.add(fmt.Sprintf("%s:%d: ", file, n), raw)
 	}
 	if err := sc.Err(); err != nil {
-		return usagef("read --seeds %s: %w", file, err)
+		return usagef("read --%s %s: %w", l.flag, file, err)
 	}
 	return nil
 }
 
-func (l *seedList) add(where, raw string) {
+func (l *urlList) add(where, raw string) {
 	u, err := weburl.Parse(raw)
 	if err != nil {
 		l.errs = append(l.errs, fmt.Errorf("%scannot use URL %.200q: %w%s", where, raw, err, suggestion(raw)))

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// TestRequestMessages cuts requests into messages that the queue takes, and loses none
+// of the URLs.
+func TestRequestMessages(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		urls, least int
+		url         string
+	}{
+		{"one", 1, 1, "http://x.example/%d"},
+		{"many", 2*blobschema.MaxRequestURLs + 1, 3, "http://x.example/%d"},
+		{"long", 500, 3, "http://x.example/%d/" + strings.Repeat("long/", 300)},
+		{"escaped", 2000, 6, "http://x.example/%d?" + strings.Repeat("a&", 100)},
+	} {
+		r := request{id: strings.Repeat(`"`, blobschema.MaxRequestID)}
+		var want, got []string
+		for i := range tt.urls {
+			u, err := weburl.Parse(fmt.Sprintf(tt.url, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.urls, want = append(r.urls, u), append(want, u.String())
+		}
+		list := r.messages("20261121-090719")
+		for _, m := range list {
+			if _, err := blobschema.EncodeRequest(m); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			if m.ID != r.id || m.Crawl == "" {
+				t.Errorf("%s: message of crawl %q, id %q", tt.name, m.Crawl, m.ID)
+			}
+			got = append(got, m.Recrawl...)
+		}
+		if !cmp.Equal(got, want) || len(list) < tt.least || len(list) > tt.least+2 {
+			t.Errorf("%s: %d messages with %d of %d URLs", tt.name, len(list), len(got), len(want))
+		}
+	}
+}
+
+// TestChoosesAnAnswer: get shows the latest answer, and says if there is a later record
+// without one.
+func TestChoosesAnAnswer(t *testing.T) {
+	u, err := weburl.Parse("http://x.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := blobschema.Page{URL: u.String(), Outcome: blobschema.OutcomeOK, WARC: "w"}
+	gone := blobschema.Page{URL: u.String(), Generation: 1, Outcome: blobschema.OutcomeTimeout}
+	for _, tt := range []struct {
+		name    string
+		f       getFlags
+		history []blobschema.Page
+		want    *blobschema.Page
+		note    string
+	}{
+		{"nothing", getFlags{generation: -1}, nil, nil, ""},
+		{"one", getFlags{generation: -1}, []blobschema.Page{old}, &old, ""},
+		{"no answer at all", getFlags{generation: -1}, []blobschema.Page{gone}, &gone, ""},
+		{"no answer the last time", getFlags{generation: -1}, []blobschema.Page{gone, old}, &old, "brought none: timeout"},
+		{"the record", getFlags{generation: -1, looking: looking{json: true}}, []blobschema.Page{gone, old}, &gone, ""},
+		{"generation 0", getFlags{}, []blobschema.Page{gone, old}, &old, ""},
+		{"generation 1", getFlags{generation: 1}, []blobschema.Page{gone, old}, &gone, ""},
+		{"generation 2", getFlags{generation: 2}, []blobschema.Page{gone, old}, nil, ""},
+	} {
+		pg, note, err := tt.f.choose(u, tt.history)
+		if (err == nil) != (tt.want != nil) || err == nil && !cmp.Equal(pg, *tt.want) || !strings.Contains(note, tt.note) || (note == "") != (tt.note == "") {
+			t.Errorf("%s: %+v, %q, %v", tt.name, pg, note, err)
+		}
+	}
+}
+
+func TestHostTable(t *testing.T) {
+	host := func(name string, score float64, requests uint64, response time.Duration) view.HostEstimate {
+		return view.HostEstimate{Host: name, HostRecord: crawl.HostRecord{Score: score, Requests: requests, Response: response}}
+	}
+	for _, tt := range []struct {
+		f    hostsFlags
+		want string // first letters of the hosts
+		last string
+	}{
+		{hostsFlags{sort: "score", limit: 50}, "cab", "3 hosts, as of 2026-11-21 09:07:19 UTC"},
+		{hostsFlags{sort: "host"}, "abc", "3 hosts, as of"},
+		{hostsFlags{sort: "requests", limit: 2}, "ba", "2 of 3 hosts, as of"},
+		{hostsFlags{sort: "response", host: "b."}, "b", `1 host with "b." in the name, as of`},
+		{hostsFlags{sort: "failures", host: "none"}, "", `0 hosts with "none" in the name`},
+	} {
+		e := &view.Estimates{AsOf: time.Date(2026, 11, 21, 9, 7, 19, 0, time.UTC), Hosts: []view.HostEstimate{
+			host("a.example", 1.5, 12_345, time.Minute), host("b.example", 0, 20_000, 1500*time.Millisecond), host("c.example", 1e-9, 0, 0),
+		}}
+		e.Hosts[2].Score = 2
+		var b strings.Builder
+		if err := printHosts(&b, &tt.f, e); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		got := ""
+		for _, l := range lines[:len(lines)-1] {
+			if f := strings.Fields(l); strings.HasSuffix(f[len(f)-1], ".example") {
+				got += f[len(f)-1][:1]
+			}
+		}
+		if got != tt.want || !strings.HasPrefix(lines[len(lines)-1], tt.last) {
+			t.Errorf("--sort %s: %q, want %q:\n%s", tt.f.sort, got, tt.want, b.String())
+		}
+	}
+	if s := hostsLine(0, 0, "", &view.Estimates{}); !strings.HasPrefix(s, "no figures") {
+		t.Error(s)
+	}
+	if s := hostsLine(1, 1, "", &view.Estimates{AsOf: time.Now(), Behind: true}); !strings.HasSuffix(s, "has gone on since") {
+		t.Error(s)
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/engine"
+)
+
+// requestOutcome is what came of a URL that was asked for on purpose.
+type requestOutcome struct {
+	URL        string              `json:"url"`
+	Outcome    *blobschema.Outcome `json:"outcome,omitempty"` // nil if there is no new record of it
+	Status     uint16              `json:"status,omitempty"`
+	Generation uint32              `json:"generation,omitempty"`
+	Detail     string              `json:"detail,omitempty"`
+	Redirect   string              `json:"redirect,omitempty"`
+	Result     string              `json:"result,omitempty"` // of the list below
+	Hint       string              `json:"hint,omitempty"`   // what may help
+}
+
+// What a request found of a URL.
+const (
+	resultNew       = "new payload"
+	resultSame      = "same payload" // as one that is stored already
+	resultUnchanged = "unchanged"    // so the server says
+	resultWaits     = "waits"        // not asked for yet
+	resultRepeat    = "repeat"       // the request was made before
+)
+
+func (r *requestOutcome) String() string {
+	if r.Outcome == nil {
+		return r.URL + ": " + map[string]string{
+			resultWaits: "not asked for yet", resultRepeat: "nothing new: it was asked for before, under this --id",
+		}[r.Result]
+	}
+	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
+	if r.Redirect != "" {
+		s += " to " + r.Redirect
+	}
+	if r.Generation > 0 {
+		s += fmt.Sprintf(", generation %d", r.Generation)
+	}
+	switch r.Result {
+	case resultNew, resultSame:
+		s += ", " + r.Result
+	}
+	return s
+}
+
+// submitRequest puts what recrawl was given into the queue, and takes note of what is
+// stored before it.
+func (s *session) submitRequest(ctx context.Context) (err error) {
+	if s.request == nil {
+		return nil
+	}
+	if s.asked, err = s.view.Freeze(ctx); err != nil {
+		return err
+	}
+	if s.earlier, err = s.view.Status(ctx); err != nil {
+		return err
+	}
+	return s.request.submit(ctx, s.crawl.ID, s.engine.Submit)
+}
+
+// concludeRequest says what came of the request, and how the command ends.
+func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
+	latest := map[string]*blobschema.Page{}
+	for _, u := range s.request.urls {
+		latest[u.String()] = nil
+	}
+	for pg, err := range s.view.PagesSince(ctx, s.asked) {
+		if err != nil {
+			return err
+		}
+		if old, asked := latest[pg.URL]; asked && (old == nil || pg.Generation >= old.Generation) {
+			latest[pg.URL] = &pg
+		}
+	}
+	now, err := s.view.Status(ctx)
+	if err != nil {
+		return err
+	}
+	// A request that is in the queue still has made no mail.
+	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
+	answered, refused, waiting := int64(0), int64(0), int64(0)
+	for _, u := range s.request.urls {
+		r := requestOutcome{URL: u.String()}
+		switch pg := latest[r.URL]; {
+		case pg != nil:
+			r.of(pg, s.allowNet)
+			if pg.Outcome.Answered() {
+				answered++
+			} else {
+				refused++
+			}
+		case waits:
+			r.Result = resultWaits
+			waiting++
+		default:
+			r.Result = resultRepeat
+		}
+		sum.Requested = append(sum.Requested, r)
+	}
+	switch {
+	case sum.Status == exitStopped || sum.Status == exitDeadLetters:
+	case answered == 0 && refused > 0:
+		sum.Status, sum.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", plural(int64(len(latest)), "URL"))
+	default:
+		sum.Status, sum.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered.", count(answered), plural(int64(len(latest)), "URL"))
+	}
+	if waiting > 0 && sum.Status != exitStopped {
+		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(waiting))
+		sum.Resume = resumeCommand(s.dir, s.perRun...)
+	}
+	return s.index(ctx, sum)
+}
+
+// of takes what the new record says.
+func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
+	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
+	switch {
+	case !pg.Outcome.Answered():
+		r.Hint = hint(&seedOutcome{URL: pg.URL, Outcome: pg.Outcome}, allow)
+	case pg.Outcome == blobschema.OutcomeUnchanged:
+		r.Result = resultUnchanged
+	case pg.Original != nil:
+		r.Result = resultSame
+	case pg.Outcome == blobschema.OutcomeOK:
+		r.Result = resultNew
+	}
+}
+
+// maxRequestedTold is how many URLs of a request people are told of.
+const maxRequestedTold = 20
+
+// requested lists what came of the URLs, for people.
+func (s *summary) requested(out io.Writer) {
+	for i := range s.Requested[:min(len(s.Requested), maxRequestedTold)] {
+		r := &s.Requested[i]
+		fmt.Fprintf(out, "  %s\n", r)
+		if r.Hint != "" {
+			fmt.Fprintf(out, "    %s\n", r.Hint)
+		}
+	}
+	if more := len(s.Requested) - maxRequestedTold; more > 0 {
+		fmt.Fprintf(out, "  … and %s more; --json lists all\n", count(int64(more)))
+	}
+}

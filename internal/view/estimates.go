@@ -1,0 +1,83 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Estimates is the hosts table: what the partitions observed of the hosts they asked.
+type Estimates struct {
+	Hosts []HostEstimate // each once, in no order
+	// AsOf is when a tick copied them last, zero for never: every minute, and when a
+	// crawl is finished.
+	AsOf time.Time
+	// Behind says that partitions have committed since.
+	Behind bool
+}
+
+// HostEstimate is what the hosts table says of a host, or of another unit of pacing.
+type HostEstimate struct {
+	Host      string
+	Partition partition.ID
+	crawl.HostRecord
+}
+
+// Estimates reads the hosts table. It holds all of it in memory, some 200 bytes a host.
+func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
+	heads, err := v.Heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var tick blobschema.TickRecord
+	if _, err := v.record(ctx, blobschema.TickKey(v.id), &tick); err != nil {
+		return nil, err
+	}
+	e := &Estimates{AsOf: tick.CopiedAt}
+	for i := range heads {
+		h := &heads[i]
+		e.Behind = e.Behind || h.Seq > tick.Copied[h.Partition]
+		hosts, err := v.hostRecords(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		for host, rec := range hosts {
+			e.Hosts = append(e.Hosts, HostEstimate{host, h.Partition, rec})
+		}
+	}
+	return e, nil
+}
+
+// hostRecords reads the packs of a partition. A host that stands in two, because their
+// number has changed, is taken from the one that a later commit wrote. Packs beyond the
+// present number are looked for as long as each doubling finds some.
+func (v *View) hostRecords(ctx context.Context, h *blobschema.Head) (map[string]crawl.HostRecord, error) {
+	hosts := map[string]crawl.HostRecord{}
+	now := crawl.HostPacks(h.Totals.Hosts)
+	for first, end := 0, now; ; first, end = end, 2*end {
+		found := false
+		for n := first; n < end; n++ {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			var pack crawl.HostPack
+			ok, err := v.record(ctx, blobschema.HostsKey(v.id, h.Partition, n), &pack)
+			if err != nil {
+				return nil, fmt.Errorf("host estimates of partition %d: %w", h.Partition, err)
+			}
+			found = found || ok
+			for host, rec := range pack.Hosts {
+				if old, ok := hosts[host]; !ok || rec.Commit > old.Commit {
+					hosts[host] = rec
+				}
+			}
+		}
+		if first >= now && !found {
+			return hosts, nil
+		}
+	}
+}

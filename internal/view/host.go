@@ -1,0 +1,103 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// HostReport is all that is known of a host.
+type HostReport struct {
+	Host       string           `json:"host"`
+	Unit       string           `json:"unit"` // of pacing; see URLReport
+	Slot       partition.Slot   `json:"slot"` // of the unit
+	Partition  partition.ID     `json:"partition"`
+	Known      bool             `json:"known"` // it was asked, or URLs of it are pending
+	Why        []string         `json:"why,omitempty"`
+	With       []string         `json:"with,omitempty"` // other hosts of the unit, at most 20
+	URLs       int64            `json:"known_urls"`
+	Capped     uint64           `json:"capped,omitempty"` // links left out for a cap
+	Pending    int64            `json:"pending"`
+	Outcomes   map[string]int64 `json:"outcomes,omitempty"` // of its URLs, robots.txt apart
+	Requests   uint64           `json:"requests"`           // of the unit, as all that follows but robots.txt
+	Failures   uint64           `json:"failures"`
+	InARow     uint8            `json:"failures_in_a_row,omitempty"`
+	Delay      string           `json:"delay"`         // between the starts of two requests
+	Next       time.Time        `json:"next,omitzero"` // when it may be asked at the earliest
+	Backoff    time.Time        `json:"backoff_until,omitzero"`
+	Connect    string           `json:"connect,omitempty"`  // estimated time to connect
+	Response   string           `json:"response,omitempty"` // estimated time of a request
+	PerConn    float64          `json:"requests_per_connection,omitempty"`
+	Left       string           `json:"left,omitempty"` // least time for what is pending in the unit, by its pace
+	RobotsHTTP RobotsReport     `json:"robots_http"`
+	RobotsTLS  RobotsReport     `json:"robots_https"`
+}
+
+// maxWith bounds the hosts that a report names.
+const maxWith = 20
+
+// ExplainHost reports on a host. It reads the page records of its partition.
+func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, error) {
+	places, err := v.placesOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	at := places[len(places)-1]
+	r := &HostReport{Host: string(name), Unit: at.unit, Slot: at.slot, Partition: at.partition}
+	c, err := v.Crawl(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := &at.info
+	r.With = at.sites(name)
+	r.With = r.With[:min(len(r.With), maxWith)]
+	r.Requests, r.Failures, r.InARow = i.Requests, i.Failures, i.Pace.Failures
+	r.RobotsHTTP, r.RobotsTLS = robotsReport(&at.site.HTTP), robotsReport(&at.site.HTTPS)
+	for _, p := range places {
+		r.Pending += p.pendingOf(name)
+	}
+	r.URLs, r.Capped = int64(at.site.Settled)+r.Pending, at.site.Capped
+	r.Known = r.URLs > 0 || at.unit == r.Host && i.Requests > 0
+	delay := max(polite.EffectiveDelay(c.Settings.Delay, at.site.HTTP.Rules), polite.EffectiveDelay(0, at.site.HTTPS.Rules))
+	r.Delay, r.Next, r.Backoff = delay.String(), i.Pace.ReadyAt(), i.Pace.BackoffUntil
+	if i.Pace.RespTime > 0 {
+		r.Connect, r.Response, r.PerConn = i.Pace.ConnTime.String(), i.Pace.RespTime.String(), i.Pace.PerConnection
+	}
+	if at.pending > 0 {
+		r.Left = (time.Duration(at.pending) * max(delay, i.Pace.RespTime)).Round(time.Second).String()
+	}
+	for pg, err := range v.pages(ctx, []partition.ID{r.Partition}) {
+		if err != nil {
+			return nil, err
+		}
+		if u, err := weburl.Parse(pg.URL); err == nil && u.Host() == name && !pg.Robots {
+			if r.Outcomes == nil {
+				r.Outcomes = map[string]int64{}
+			}
+			r.Outcomes[pg.Outcome.String()]++
+			r.Known = true
+		}
+	}
+	if !r.Known {
+		w, err := v.Wish(ctx)
+		if err != nil {
+			return nil, err
+		}
+		u, err := weburl.Parse("https://" + r.Host + "/")
+		if err != nil {
+			return nil, err
+		}
+		out, err := v.outOfScope(ctx, &c, &w, u)
+		if err != nil {
+			return nil, err
+		}
+		if out == "" {
+			out = "no page that was fetched links to it"
+		}
+		r.Why = append(r.Why, out)
+	}
+	return r, nil
+}

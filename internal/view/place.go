@@ -1,0 +1,162 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// place is where the URLs of a host are kept, with what is known there.
+type place struct {
+	unit      string
+	slot      partition.Slot
+	partition partition.ID
+	run       *blobschema.Run   // the slot's state
+	info      frontier.HostInfo // of the unit; zero if it was never asked
+	site      frontier.HostInfo // of the host itself, which may be all of the unit
+	pending   int64             // URLs of the unit
+}
+
+// placesOf returns the places where URLs of a host are kept, the one that asks for them
+// last. There are two where names are partitioned by their addresses: a name's own slot
+// finds its address, and sends its URLs on to the slot of that.
+func (v *View) placesOf(ctx context.Context, h weburl.Host) ([]*place, error) {
+	unit, placed := crawl.Unit(v.by, h)
+	p, err := v.place(ctx, unit, h)
+	if err != nil || v.by != blobschema.ByIP || placed || !p.info.Addr.IsValid() {
+		return []*place{p}, err
+	}
+	q, err := v.place(ctx, crawl.AddressUnit(p.info.Addr), h)
+	return []*place{p, q}, err
+}
+
+func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, error) {
+	slot := v.hash.Slot(unit)
+	p := &place{unit: unit, slot: slot, partition: v.pmap.Owner(slot), run: &blobschema.Run{}}
+	m, err := v.Manifest(ctx, p.partition)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		if p.run, err = v.state(ctx, m, slot, slot); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.run.Hosts {
+		s := &p.run.Hosts[i]
+		switch of, site := frontier.SplitSite(s.Host); {
+		case of != unit:
+		case site == "":
+			if p.info, err = decodeHost(s); err != nil {
+				return nil, err
+			}
+			if unit == string(h) {
+				p.site = p.info
+			}
+		case site == string(h):
+			if p.site, err = decodeHost(s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range p.run.Queued {
+		if p.run.Queued[i].Host == unit {
+			p.pending++
+		}
+	}
+	return p, nil
+}
+
+func decodeHost(s *blobschema.HostState) (frontier.HostInfo, error) {
+	info, err := frontier.DecodeHost(s.Data)
+	if err != nil {
+		return info, fmt.Errorf("host %s: %w", s.Host, err)
+	}
+	return info, nil
+}
+
+// pendingOf counts the pending URLs of a host.
+func (p *place) pendingOf(h weburl.Host) (n int64) {
+	for i := range p.run.Queued {
+		q := &p.run.Queued[i]
+		if q.Host != p.unit {
+			continue
+		}
+		if u, err := weburl.Parse(q.URL); err == nil && u.Host() == h {
+			n++
+		}
+	}
+	return n
+}
+
+// sites lists the hosts of the unit that were asked, but for one.
+func (p *place) sites(but weburl.Host) (names []string) {
+	for i := range p.run.Hosts {
+		unit, site := frontier.SplitSite(p.run.Hosts[i].Host)
+		if unit == p.unit && site != "" && site != string(but) {
+			names = append(names, site)
+		}
+	}
+	return names
+}
+
+// robots is what is known of the robots.txt that is asked for before a URL.
+func (p *place) robots(u weburl.URL) *frontier.RobotsInfo {
+	if u.Scheme() == "https" {
+		return &p.site.HTTPS
+	}
+	return &p.site.HTTP
+}
+
+// partitions are those whose page records may be of a URL.
+func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, error) {
+	// A robots.txt is kept by whoever asked for it, which may be another host's partition.
+	if u.Path() == "/robots.txt" {
+		return v.pmap.Partitions(), nil
+	}
+	unit, placed := crawl.Unit(v.by, u.Host())
+	if v.by != blobschema.ByIP || placed {
+		return []partition.ID{v.pmap.Owner(v.hash.Slot(unit))}, nil
+	}
+	places, err := v.placesOf(ctx, u.Host())
+	if err != nil {
+		return nil, err
+	}
+	var out []partition.ID
+	for _, p := range places {
+		if len(out) == 0 || out[0] != p.partition {
+			out = append(out, p.partition)
+		}
+	}
+	return out, nil
+}
+
+// History returns all page records of a URL, the latest first. It reads the commits of
+// one partition, or of two.
+func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, error) {
+	partitions, err := v.partitions(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	var list []blobschema.Page
+	for p, err := range v.pages(ctx, partitions) {
+		if err != nil {
+			return nil, err
+		}
+		if p.URL != u.String() {
+			continue
+		}
+		at := len(list)
+		for at > 0 && newer(p, list[at-1]) {
+			at--
+		}
+		list = slices.Insert(list, at, p)
+	}
+	return list, nil
+}

@@ -1,0 +1,277 @@
+package view_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TestSubmit gives requests to a folder's owner: those that are fit reach it, all
+// others are told why not.
+func TestSubmit(t *testing.T) {
+	dir := t.TempDir()
+	p, err := platform.Local(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 5)
+	var got []blobschema.Request
+	var refuse error
+	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
+		Snapshot: func() any { return nil },
+		Submit: func(_ context.Context, r blobschema.Request) error {
+			if refuse == nil {
+				got = append(got, r)
+			}
+			return refuse
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := open(t, dir)
+	want := blobschema.Request{Version: 1, Crawl: crawlID, ID: "x", Recrawl: []string{"http://a.example/?a&b"}}
+	if err := v.Submit(t.Context(), want); err != nil || len(got) != 1 || !cmp.Equal(got[0], want) {
+		t.Errorf("%v, the owner got %+v", err, got)
+	}
+	if err := v.Submit(t.Context(), blobschema.Request{}); !errors.Is(err, blobschema.ErrRequest) {
+		t.Errorf("a request for nothing: %v", err)
+	}
+	refuse = errors.New("too late")
+	if err := v.Submit(t.Context(), want); !errors.Is(err, view.ErrNoOwner) || !strings.Contains(err.Error(), "too late") {
+		t.Errorf("a request that was not taken: %v", err)
+	}
+	refuse = nil
+	for name, body := range map[string]string{
+		"no JSON":          "recrawl it",
+		"an unknown field": `{"recrawl": ["http://a.example/"], "urgent": true}`,
+		"nothing":          "",
+		"too much":         `{"recrawl": ["` + strings.Repeat("x", blobschema.MaxRequestBytes) + `"]}`,
+	} {
+		if status := post(t, dir, body); status != http.StatusBadRequest {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	if len(got) != 1 {
+		t.Errorf("the owner got %+v", got)
+	}
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Submit(t.Context(), want); !errors.Is(err, view.ErrNoOwner) {
+		t.Errorf("without an owner: %v", err)
+	}
+}
+
+// post posts to the socket without looking at what it posts.
+func post(t *testing.T, dir, body string) int {
+	t.Helper()
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "orbweaver.sock"))
+		},
+	}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Post("http://owner/requests", "application/json", bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestEstimates reads the hosts table, also where the number of packs has changed.
+func TestEstimates(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 0)
+	s := overlay{view.OfPlatform(p), map[string]any{}}
+	v, err := view.New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := v.Estimates(t.Context())
+	if err != nil || e.AsOf.IsZero() || e.Behind {
+		t.Fatalf("estimates as of %s, behind %v, %v", e.AsOf, e.Behind, err)
+	}
+	asked := 0
+	for h, err := range v.Hosts(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(e.Hosts, func(e view.HostEstimate) bool { return e.Host == h.Name })
+		if h.Info.Requests == 0 {
+			continue
+		}
+		asked++
+		if i < 0 || e.Hosts[i].Requests != h.Info.Requests || e.Hosts[i].Partition != h.Partition {
+			t.Errorf("host %s was asked %d times; the table has it at %d: %+v", h.Name, h.Info.Requests, i, e.Hosts)
+		}
+	}
+	if asked == 0 || len(e.Hosts) != asked {
+		t.Errorf("%d hosts in the table, %d were asked", len(e.Hosts), asked)
+	}
+	pack := func(commit, requests uint64) crawl.HostPack {
+		return crawl.HostPack{Hosts: map[string]crawl.HostRecord{"moved.example": {Commit: commit, Requests: requests}}}
+	}
+	s.records[blobschema.HostsKey(crawlID, 0, 0)] = pack(3, 30)
+	s.records[blobschema.HostsKey(crawlID, 0, 1)] = pack(7, 70)
+	s.records[blobschema.HostsKey(crawlID, 0, 3)] = pack(5, 50)
+	s.records[blobschema.HostsKey(crawlID, 0, 8)] = pack(9, 90) // after a doubling with nothing
+	s.records[blobschema.TickKey(crawlID)] = blobschema.TickRecord{CopiedAt: e.AsOf}
+	if e, err = v.Estimates(t.Context()); err != nil || !e.Behind {
+		t.Fatalf("behind %v, %v", e.Behind, err)
+	}
+	e.Hosts = slices.DeleteFunc(e.Hosts, func(h view.HostEstimate) bool { return h.Host != "moved.example" })
+	if len(e.Hosts) != 1 || e.Hosts[0].Requests != 70 {
+		t.Errorf("a host in three packs: %+v", e.Hosts)
+	}
+}
+
+// TestLeftOut asks about URLs that traps and caps keep out.
+func TestLeftOut(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	web := crawlInto(t, p, 0)
+	s := overlay{view.OfPlatform(p), map[string]any{}}
+	v, err := view.New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := v.Crawl(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := mustParse(t, web.Seeds()[0]).Host()
+	unknown := mustParse(t, "http://"+string(host)+"/a/b/a/b/a/b")
+	for _, tt := range []struct {
+		set  func(*blobschema.Settings)
+		wish blobschema.Wish
+		says string
+	}{
+		{func(s *blobschema.Settings) { s.MaxSegments = 5 }, blobschema.Wish{}, "looks like a trap: its path has 6 segments"},
+		{func(s *blobschema.Settings) { s.MaxRepeats = 2 }, blobschema.Wish{}, `looks like a trap: its path has the segment "a"`},
+		{func(s *blobschema.Settings) { s.MaxHostURLs = 2 }, blobschema.Wish{}, "cap of --max-host-urls 2: "},
+		{func(s *blobschema.Settings) { s.MaxDomainURLs = 1 << 40 }, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "--max-domain-urls"},
+		{func(s *blobschema.Settings) {}, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "no page that was fetched links to it"},
+		{func(s *blobschema.Settings) { s.MaxSegments, s.MaxHostURLs, s.MaxDomainURLs = 6, 1<<40, 1<<40 }, blobschema.Wish{}, "no page that was fetched links to it"},
+	} {
+		c := c
+		tt.set(&c.Settings)
+		s.records[blobschema.CrawlKey(crawlID)], s.records[blobschema.WishKey(crawlID)] = c, tt.wish
+		r, err := v.ExplainURL(t.Context(), unknown)
+		if err != nil || r.State != view.Unknown || !strings.Contains(r.Why[0], tt.says) {
+			t.Errorf("%q, %v, want %q", r.Why, err, tt.says)
+		}
+	}
+}
+
+// TestRequested says of a URL that a request for it waits, until that is applied.
+func TestRequested(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	web := crawlInto(t, p, 5)
+	s := overlay{view.OfPlatform(p), map[string]any{}}
+	v, err := view.New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := v.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := mustParse(t, web.Seeds()[0])
+	data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: 1, URLs: []blobschema.Queued{{URL: seed.String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := blobschema.RequestName(crawlID, data)
+	if err := p.Bucket.WriteAll(t.Context(), name, data, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.records[blobschema.RequestsKey(crawlID)] = blobschema.Requests{
+		Sent: map[partition.ID]uint64{1: 1}, Dead: 2,
+		Outbox: []blobschema.RequestMail{{To: 1, Number: 1, Request: 1, Object: name}},
+	}
+	waits := func(u weburl.URL) bool {
+		r, err := v.ExplainURL(t.Context(), u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(strings.Join(r.Why, "\n"), "asked for in request mail 1 to partition 1")
+	}
+	if !waits(seed) || waits(mustParse(t, seed.String()+"other")) {
+		t.Error("a request that waits is not told, or of another URL")
+	}
+	after, err := v.Status(t.Context())
+	if err != nil || after.Unread != before.Unread+1 || after.Requests != 1 || after.DeadRequests != 2 {
+		t.Errorf("%d messages unread, %d before; %d dead, %v", after.Unread, before.Unread, after.DeadRequests, err)
+	}
+	head := before.Heads[slices.IndexFunc(before.Heads, func(h blobschema.Head) bool { return h.Partition == 1 })]
+	head.Requests = 1
+	s.records[blobschema.HeadKey(crawlID, 1)] = head
+	if waits(seed) {
+		t.Error("a request that is applied waits")
+	}
+}
+
+// TestPayload reads the payload of a revisit, and refuses what is not the one meant.
+func TestPayload(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 5)
+	v, err := view.New(t.Context(), view.OfPlatform(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := all(t, v, view.LatestRecord)
+	i := slices.IndexFunc(pages, func(p blobschema.Page) bool { return p.Outcome == blobschema.OutcomeOK && p.BodyBytes > 0 })
+	orig := pages[i].Payload()
+	revisit := blobschema.Page{URL: "http://copy.example/", Digest: pages[i].Digest, Original: &orig}
+	rec, err := v.Payload(t.Context(), revisit)
+	if err != nil || int64(len(rec.Body)) != pages[i].BodyBytes {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	for name, change := range map[string]func(pg *blobschema.Page, o *blobschema.Original){
+		"another payload": func(pg *blobschema.Page, _ *blobschema.Original) { pg.Digest = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" },
+		"another URL":     func(_ *blobschema.Page, o *blobschema.Original) { o.URL += "x" },
+		"another place":   func(_ *blobschema.Page, o *blobschema.Original) { o.Offset++ },
+		"no length":       func(_ *blobschema.Page, o *blobschema.Original) { o.Length = -1 },
+	} {
+		pg, o := revisit, orig
+		pg.Original = &o
+		change(&pg, &o)
+		if rec, err := v.Payload(t.Context(), pg); err == nil {
+			t.Errorf("%s: %+v", name, rec)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// whyUnknown finds out why a URL is not known to its partition.
+func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u weburl.URL, r *URLReport) error {
+	w, err := v.Wish(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := v.outOfScope(ctx, c, &w, u)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		r.Why = append(r.Why, out)
+	}
+	if n, err := v.seedOf(ctx, c, u); err != nil {
+		return err
+	} else if n > 0 {
+		r.Why = append(r.Why, fmt.Sprintf("it is a seed, in mail %d that its partition has not applied yet", n))
+		return nil
+	}
+	if trap := crawl.Trap(&c.Settings, u); trap != "" {
+		r.Why = append(r.Why, "links to it are not followed, for it looks like a trap: "+trap)
+	}
+	capped, err := v.capped(ctx, c, &w, at, u.Host())
+	if err != nil {
+		return err
+	}
+	r.Why = append(r.Why, capped...)
+	links, err := v.linksTo(ctx, u)
+	if err != nil {
+		return err
+	}
+	switch {
+	case links.mailed && len(capped) > 0:
+		r.Why = append(r.Why, "a page links to it: it is left out, or on its way to its partition")
+	case links.mailed:
+		r.Why = append(r.Why, "it was found, and is on its way to its partition")
+	case links.plain != "" && out == "" && c.Settings.MaxDepth >= 0:
+		r.Why = append(r.Why, fmt.Sprintf("%s links to it, and its links are beyond --max-depth %d", links.plain, c.Settings.MaxDepth))
+	case links.plain != "":
+		r.Why = append(r.Why, fmt.Sprintf("%s links to it", links.plain))
+	case links.nofollow != "":
+		r.Why = append(r.Why, fmt.Sprintf("%s links to it with nofollow, and nobody else does", links.nofollow))
+	default:
+		r.Why = append(r.Why, "no page that was fetched links to it")
+	}
+	return nil
+}
+
+// capped says which caps keep URLs of a host out that are not known yet.
+func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wish, at *place, h weburl.Host) (why []string, err error) {
+	s := &c.Settings
+	if known := int64(at.site.Settled) + at.pendingOf(h); s.MaxHostURLs > 0 && known >= s.MaxHostURLs {
+		why = append(why, fmt.Sprintf("its host has reached the cap of --max-host-urls %d: %d URLs of it are known, %d links were left out",
+			s.MaxHostURLs, known, at.site.Capped))
+	}
+	if s.MaxDomainURLs == 0 {
+		return why, nil
+	}
+	domain := h.RegistrableDomain()
+	heads, err := v.Heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var known int64
+	for i := range heads {
+		known += heads[i].Domains[domain]
+	}
+	if known >= s.MaxDomainURLs || slices.Contains(w.Capped, domain) {
+		why = append(why, fmt.Sprintf("its registrable domain %s has reached the cap of --max-domain-urls %d", domain, s.MaxDomainURLs))
+	}
+	return why, nil
+}
+
+// requested adds whether a request for the URL from outside waits to be applied.
+func (v *View) requested(ctx context.Context, u weburl.URL, r *URLReport) error {
+	var reqs blobschema.Requests
+	if found, err := v.record(ctx, blobschema.RequestsKey(v.id), &reqs); err != nil || !found {
+		return err
+	}
+	for _, m := range reqs.Outbox {
+		h, _, err := v.head(ctx, m.To)
+		if err != nil {
+			return err
+		}
+		if m.Number <= h.Requests {
+			continue
+		}
+		data, err := v.store.Object(ctx, m.Object)
+		if err != nil {
+			return err
+		}
+		b, err := blobschema.DecodeSeeds(data)
+		if err != nil {
+			return fmt.Errorf("requests %s: %w", m.Object, err)
+		}
+		if slices.ContainsFunc(b.URLs, func(q blobschema.Queued) bool { return q.URL == r.URL }) {
+			r.Why = append(r.Why, fmt.Sprintf("it is asked for in request mail %d to partition %d, which is not known to be applied yet", m.Number, m.To))
+			return nil
+		}
+	}
+	return nil
+}
+
+// seedOf returns the batch of seeds that u came in, 0 if in none.
+func (v *View) seedOf(ctx context.Context, c *blobschema.Crawl, u weburl.URL) (batch uint64, err error) {
+	err = v.eachSeed(ctx, c, func(n uint64, s weburl.URL) bool {
+		if s == u {
+			batch = n
+		}
+		return batch == 0
+	})
+	return batch, err
+}
+
+// linksTo is what the commits know of a URL that its partition does not.
+type linksTo struct {
+	mailed   bool
+	plain    string // a page with a link to it
+	nofollow string // a page with a link to it that is not to be followed
+}
+
+func (v *View) linksTo(ctx context.Context, u weburl.URL) (found linksTo, err error) {
+	fp := v.hash.Fingerprint(u.String())
+	for c, err := range v.Commits(ctx) {
+		if err != nil {
+			return found, err
+		}
+		links, err := c.Links()
+		if err != nil {
+			return found, fmt.Errorf("links of %s: %w", c.Name, err)
+		}
+		for i := range links {
+			for _, t := range links[i].Targets {
+				switch {
+				case t.Fingerprint != fp:
+				case t.Followed:
+					found.mailed = true // else its partition would know it
+					return found, nil
+				case t.NoFollow && found.nofollow == "":
+					found.nofollow = v.sourceOf(c, links[i].Source)
+				case !t.NoFollow && found.plain == "":
+					found.plain = v.sourceOf(c, links[i].Source)
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// sourceOf names the page of a commit with the given fingerprint.
+func (v *View) sourceOf(c Commit, fp uint64) string {
+	pages, err := c.Pages()
+	if err == nil {
+		for i := range pages {
+			if v.hash.Fingerprint(pages[i].URL) == fp {
+				return pages[i].URL
+			}
+		}
+	}
+	return fmt.Sprintf("page %016x", fp)
+}
