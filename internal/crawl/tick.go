@@ -335,14 +335,18 @@ func (k *Tick) expected(p partition.ID) uint64 {
 	return n
 }
 
-// applies reports whether all requests from outside are applied.
-func (k *Tick) applies() bool {
-	for p, n := range k.report.Requests.Sent {
-		if h := k.heads[p]; h == nil || h.Requests < n {
+// answered reports whether nothing is left of requests from outside: none is pending, or on
+// its way. While there were none, what mail is under way does not matter.
+func (k *Tick) answered() bool {
+	if len(k.report.Requests.Sent) == 0 {
+		return true
+	}
+	for p := range partition.ID(k.report.Crawl.Partitions) {
+		if k.expected(p) != k.applied(p) {
 			return false
 		}
 	}
-	return true
+	return k.report.Totals.Urgent+k.report.Totals.Held == 0
 }
 
 func (k *Tick) applied(p partition.ID) uint64 {
@@ -449,7 +453,7 @@ func (k *Tick) finished() {
 	k.report.Quiet = quiet
 	k.report.Finished = quiet && same
 	k.mem.quiet, k.mem.seqs = quiet, seqs
-	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages && k.report.Totals.Urgent == 0 && k.applies()
+	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages && k.answered()
 }
 
 // update changes a JSON record by compare-and-set until the change holds; change
