@@ -3,6 +3,7 @@ URL ?=
 ARGS ?=
 SEEDS ?= 200
 FUZZTIME ?= 10s
+DOCS ?= /usr/share/doc/linux-doc/html
 lint = go tool -modfile=tools/go.mod golangci-lint
 
 help: ## list the targets
@@ -16,6 +17,9 @@ crawl: build ## crawl URL=https://example.org, or go on with the crawl; ARGS='--
 
 demo: build ## crawl a made-up web on this machine and compare with the truth
 	bin/orbweaver demo $(ARGS)
+
+docsite: build ## crawl real documentation served by nginx, check and recrawl it; DOCS=FOLDER
+	go run ./internal/docsite -docs $(DOCS) $(ARGS)
 
 test: ## vet, and run all tests
 	go vet ./... && go test ./...
@@ -43,7 +47,7 @@ bench-quick: ## the same on small webs, to see that it works
 	go run ./internal/bench -quick $(ARGS)
 
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
-	go test ./internal/frontier -count=1 -run='^TestFigures$$' -figures
+	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
 
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
@@ -52,4 +56,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
+.PHONY: help build crawl demo docsite test race lint check simulate fuzz bench bench-quick bench-frontier cover clean

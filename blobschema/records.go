@@ -317,12 +317,17 @@ type HostState struct {
 // deep sitemaps may be nested.
 const maxHops = 5
 
-// NextHop returns the flags of what a URL with flags f leads to when that inherits
-// them: a seed's redirects are seeds, and a sitemap's sitemaps are sitemaps, up to five
-// hops, counted above the flag bits.
+// Hops is the number of redirects, or of sitemaps, that led to a URL: counted above the
+// flag bits, up to 15.
+func (f QueuedFlags) Hops() int { return int(f >> 4) }
+
+// NextHop returns the flags of what a URL with flags f redirects to, or names as a sitemap
+// if it is one: a hop more, and up to five hops a seed or a sitemap as well.
 func (f QueuedFlags) NextHop() QueuedFlags {
-	if f&(FlagSeed|FlagSitemap) == 0 || f>>4 >= maxHops {
-		return 0
+	hops := min(f.Hops()+1, 15)
+	next := QueuedFlags(hops << 4)
+	if hops <= maxHops {
+		next |= f & (FlagSeed | FlagSitemap)
 	}
-	return f&^(FlagAgain|FlagPlaced) + 1<<4
+	return next
 }

@@ -45,6 +45,7 @@ internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
+internal/docsite:         blobschema
 cmd/orbweaver:            ...
 `
 
@@ -60,7 +61,7 @@ github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
 gocloud.dev:                         internal/engine internal/platform internal/platform/local internal/view
-golang.org/x/net:                    internal/bench internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
+golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract

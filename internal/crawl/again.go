@@ -32,13 +32,18 @@ func (s *Step) askAgain(mail blobschema.Mail, list []request, applied func()) {
 		for _, r := range list {
 			s.again(t, r, id)
 		}
-		applied()
+		if !s.closed {
+			applied()
+		}
 		return nil
 	})
 }
 
 func (s *Step) again(t *task, r request, id uint64) {
 	u := r.u
+	if s.closed {
+		return
+	}
 	if !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
 		s.refuseOutside(u)
 		return
@@ -51,7 +56,7 @@ func (s *Step) again(t *task, r request, id uint64) {
 		return
 	}
 	s.st.f.Want(r.q.Slot)
-	t.await(func() bool { return s.st.f.Loaded(r.q.Slot) })
+	t.await(func() bool { return s.closed || s.st.f.Loaded(r.q.Slot) })
 	s.st.f.Again(s.clock(), u, s.hash.Fingerprint(r.q.URL), r.q, id)
 }
 

@@ -362,7 +362,7 @@ func (s *Step) acknowledge(receipts []Receipt) {
 // finish ends the step: a last commit that flushes all mail, grants given back, and
 // the lease released.
 func (s *Step) finish(t *task) error {
-	s.stopping = true
+	s.stopping, s.closed = true, true
 	if s.dirty() || s.held() > 0 {
 		if err := s.commit(t); err != nil {
 			return err

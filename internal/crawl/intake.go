@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -112,6 +113,10 @@ func (in *Intake) read(t *task, m Message) ([]outMail, error) {
 	case r.Crawl != "" && r.Crawl != in.crawl:
 		return nil, in.putAside(t, m.Body, fmt.Sprintf("it is for crawl %s, the active one is %s", r.Crawl, in.crawl))
 	}
+	policy, err := frontier.PolicyByName(in.rec.Settings.Policy)
+	if err != nil {
+		return nil, err
+	}
 	request := in.hash.Fingerprint("request " + cmp.Or(r.ID, m.ID))
 	shares := map[partition.ID][]blobschema.Queued{}
 	for i, list := range [][]string{r.Recrawl, r.Seeds} {
@@ -125,6 +130,9 @@ func (in *Intake) read(t *task, m Message) ([]outMail, error) {
 				continue
 			}
 			q := blobschema.Queued{URL: u.String(), Flags: flag}
+			if flag == blobschema.FlagSeed {
+				q.Rank = policy.URLRank(frontier.Candidate{})
+			}
 			unit := place(&in.rec.Settings, u, &q)
 			p := in.pmap.Owner(in.hash.Slot(unit))
 			shares[p] = append(shares[p], q)

@@ -105,6 +105,9 @@ func (s *Step) receive(t *task) error {
 // applyMail merges one mail into the frontier. It is acknowledged after the commit
 // that holds its effect (I5); a repeat of what is committed already, at once.
 func (s *Step) applyMail(m Message) {
+	if s.closed {
+		return // it comes again, to the next step
+	}
 	mail, err := blobschema.DecodeMail(m.Body)
 	if err != nil || mail.Crawl != s.cfg.Crawl.ID || mail.To != s.cfg.Partition {
 		s.badMail(m, mail, err)
@@ -131,9 +134,6 @@ func (s *Step) applyMail(m Message) {
 		if q.Flags&blobschema.FlagAgain != 0 {
 			again = append(again, request{u, q})
 			continue
-		}
-		if q.Rank == 0 { // of a seed, say: it comes from outside
-			q.Rank = s.rank(q.Depth, 0)
 		}
 		s.found(u, s.hash.Slot(q.Host), s.hash.Fingerprint(u.String()), q)
 	}

@@ -226,12 +226,19 @@ func changedSince(t frontier.Task, l *page.Link) bool {
 	return f != nil && l.Kind == page.LinkListed && l.Modified >= f.Time.Add(-24*time.Hour).Unix()
 }
 
+// maxRedirects is how long a chain of redirects is followed: it adds nothing to the depth.
+const maxRedirects = 10
+
 // followLink reports whether a link is in scope; if so its URL is known from now on.
 func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued) bool {
 	u := l.URL
 	q.Depth = t.Request.Depth
 	switch {
 	case l.Kind == page.LinkRedirect:
+		if t.Flags.Hops() >= maxRedirects {
+			s.st.totals.Trapped++
+			return false
+		}
 		q.Flags |= t.Flags.NextHop()
 	case l.Kind != page.LinkSitemap:
 		q.Depth++

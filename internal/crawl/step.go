@@ -140,6 +140,7 @@ type Step struct {
 	running     bool
 	busy        bool // the main task commits, renews or ends
 	stopping    bool
+	closed      bool // its last commit is under way: no more mail is applied
 	paused      bool
 	inflight    int // fetches
 	reserved    int64

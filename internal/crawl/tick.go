@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -233,6 +234,10 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 	if err != nil {
 		return nil, fmt.Errorf("seeds %s: %w", c.SeedBatches[i], err)
 	}
+	policy, err := frontier.PolicyByName(c.Settings.Policy)
+	if err != nil {
+		return nil, err
+	}
 	shares := make([][]blobschema.Queued, c.Partitions)
 	for _, q := range b.URLs {
 		u, err := weburl.Parse(q.URL)
@@ -240,6 +245,7 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 			continue
 		}
 		q.Flags |= blobschema.FlagSeed
+		q.Rank = policy.URLRank(frontier.Candidate{})
 		p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))
 		shares[p] = append(shares[p], q)
 	}

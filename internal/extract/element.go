@@ -34,6 +34,7 @@ func (d *document) attributes() attributes {
 		if a, ok := regularAttributes(src); ok {
 			return a
 		}
+		d.irregular++
 	}
 	if z == nil {
 		z = html.NewTokenizer(bytes.NewReader(src))

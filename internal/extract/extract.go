@@ -23,7 +23,9 @@
 // A page is read as a browser with scripting disabled reads it: the content of
 // noscript counts, that of script, style, textarea, title, comments and inert
 // templates does not. The price of having no tree is that rules which need one
-// (foster parenting, foreign content) are not applied.
+// (foster parenting, foreign content) are not applied. Tokens are those of
+// golang.org/x/net/html; all but the odd ones are read without it, with the same
+// outcome (FuzzHTML, TestRegular) in a third of the time.
 //
 // Sitemaps and feeds are read by a scanner of our own that does not ask for
 // well-formed XML, since many are not. It is equal to encoding/xml on what that

@@ -45,6 +45,8 @@ var hostile = []struct {
 	{"scripts stepped over", "", func(n int) string {
 		return strings.Repeat("<script>"+strings.Repeat("x", worthSkip)+"</script>", n/(worthSkip+17))
 	}},
+	{"irregular tokens", "", func(n int) string { return strings.Repeat("</><!----!>", n/11) }},
+	{"irregular attributes", "", func(n int) string { return strings.Repeat("<a href=&x>", n/11) }},
 	{"open titles", "", func(n int) string { return strings.Repeat("<title>", n/7) }},
 	{"text", "", func(n int) string { return "<a href=1>" + strings.Repeat(" ", n) }},
 	{"brackets in text", "", func(n int) string { return strings.Repeat("<1", n/2) }},

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var mixes = flag.Int("mixes", 20_000, "number of mixed pages")
+var mixes = flag.Int("mixes", 5_000, "number of mixed pages")
 
 // TestRegular compares pages mixed of all that may matter with what the tokenizer
 // makes of them.

@@ -157,13 +157,12 @@ func TestAgainWhileFailing(t *testing.T) {
 		explicit, commit bool
 		gen              uint32
 		attempts         uint8
-	}{{"by itself", false, false, 0, 1}, {"committed", false, true, 1, 0}, {"with a number", true, false, 1, 0}} {
+	}{{"by itself", false, false, 0, 1}, {"committed", false, true, 1, 0}, {"with a number, too", true, false, 1, 0}} {
 		r := begun(t, Config{}, urlX, urlY)
 		task := r.mustNext(urlX)
+		r.again(urlX, 0)
 		if c.explicit {
 			r.queue(urlX, blobschema.Queued{Generation: 1, Depth: 1})
-		} else {
-			r.again(urlX, 0)
 		}
 		if c.commit {
 			r.state(1)
@@ -243,7 +242,7 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 		t.Fatalf("loads %v", p.loads)
 	}
 	p.load(0)
-	p.f.Wanted(p.now)
+	p.f.Committed() // which unloads what it can
 	if !p.f.Loaded(slot) || p.again(urlX, 1) != Fresh {
 		t.Error("the slot is gone")
 	}

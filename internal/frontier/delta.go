@@ -21,7 +21,7 @@ func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservat
 	f.examined = false
 	run := &blobschema.Run{Seen: f.settled}
 	f.settled = nil
-	f.giveOrigins(run.Seen, blobschema.Origin{Partition: f.cfg.Partition, Seq: uint32(seq)})
+	run.Seen = f.giveOrigins(run.Seen, blobschema.Origin{Partition: f.cfg.Partition, Seq: uint32(seq)})
 	f.takeDirty(run)
 	observed := f.takeStates(run)
 	if f.fresh > 0 {
@@ -37,22 +37,26 @@ func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservat
 }
 
 // giveOrigins says of all that was settled since the last delta where its page records
-// are: in the run, in memory, and with what is to be asked for again already.
-func (f *Frontier) giveOrigins(settled []blobschema.Seen, o blobschema.Origin) {
-	for i := range settled {
-		e := &settled[i]
-		if e.State == blobschema.Forwarded {
-			continue // no page record here
+// are: in the run, in memory, and with what is to be asked for again already. It returns
+// what is still so: a URL may have been settled in one generation after another.
+func (f *Frontier) giveOrigins(settled []blobschema.Seen, o blobschema.Origin) []blobschema.Seen {
+	kept := settled[:0]
+	for _, e := range settled {
+		if e.State != blobschema.Forwarded { // which has no page record here
+			e.Origin = o
 		}
-		e.Origin = o
 		s := f.slots[e.Slot]
 		switch at, k := s.find(e.Fingerprint); {
+		case k == inMarks && s.marks[at].gen > e.Generation:
+			continue
 		case k == inMarks && s.marks[at].gen == e.Generation:
-			s.marks[at].part, s.marks[at].seq = uint16(o.Partition), o.Seq
-		case k == inItems && s.items[at].gen > e.Generation:
+			s.marks[at].part, s.marks[at].seq = uint16(e.Origin.Partition), e.Origin.Seq
+		case k == inItems && s.items[at].gen > e.Generation && e.Origin == o:
 			s.setRare(at, func(r *rare) { r.former = o })
 		}
+		kept = append(kept, e)
 	}
+	return kept
 }
 
 // takeDirty puts the pending URLs that changed into a run.

@@ -125,6 +125,7 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 	q.URL, q.Slot = u.String(), s.id
 	s.fresh = append(s.fresh, q)
 	s.unexamined++
+	f.countUrgent(s, q.Rank, 1) // perhaps one too many, until the slot is loaded
 	f.fresh++
 	f.resident++
 	f.counts.Unexamined++

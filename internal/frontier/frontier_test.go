@@ -382,13 +382,15 @@ func TestLoadRefuses(t *testing.T) {
 		run  blobschema.Run
 		ok   bool
 	}{
-		"nothing":       {slot: 1, ok: true},
-		"a host":        {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example", Data: good}}}, ok: true},
-		"no such slot":  {slot: 2},
-		"loaded slot":   {slot: slotInMemory(t)},
-		"not a URL":     {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Host: "a.example", URL: "ftp://a.example/"}}}},
-		"damaged host":  {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example", Data: good[:len(good)-1]}}}},
-		"no host state": {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example"}}}},
+		"nothing":        {slot: 1, ok: true},
+		"a host":         {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "b.example", Data: good}}}, ok: true},
+		"no such slot":   {slot: 2},
+		"loaded slot":    {slot: slotInMemory(t)},
+		"not a URL":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Host: "a.example", URL: "ftp://a.example/"}}}},
+		"damaged host":   {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example", Data: good[:len(good)-1]}}}},
+		"elsewhere":      {slot: 1, run: blobschema.Run{Queued: []blobschema.Queued{{Slot: 1, Host: "a.example", URL: loadedURL}}}},
+		"host elsewhere": {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example x.a.example", Data: good}}}},
+		"no host state":  {slot: 1, run: blobschema.Run{Hosts: []blobschema.HostState{{Slot: 1, Host: "a.example"}}}},
 	} {
 		r := newRig(t, Config{})
 		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 1}})

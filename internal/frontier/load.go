@@ -156,7 +156,9 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 	for i := range run.Queued {
 		q := &run.Queued[i]
 		if un == nil || un.key != q.Host { // they come unit by unit
-			un = f.unit(s, q.Host)
+			if un = f.unit(s, q.Host); un.slot != s {
+				return fmt.Errorf("host %s is of slot %d", q.Host, un.slot.id)
+			}
 		}
 		if err := f.loadQueued(now, s, un, q, from); err != nil {
 			return err
@@ -204,6 +206,9 @@ func (f *Frontier) loadQueued(now time.Time, s *slot, un *unit, q *blobschema.Qu
 func (f *Frontier) loadState(now time.Time, s *slot, hs *blobschema.HostState) error {
 	key, name := SplitSite(hs.Host)
 	u := f.unit(s, key)
+	if u.slot != s {
+		return fmt.Errorf("it is of slot %d", u.slot.id)
+	}
 	if name != "" {
 		st := f.namedSite(u, name)
 		st.version = hs.Version

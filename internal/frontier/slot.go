@@ -120,20 +120,21 @@ const (
 // can make them collide. Entries are never removed, for a known URL stays known.
 type index struct {
 	cells []uint32 // place<<1 | settled, plus 1; 0 is empty
+	tags  []uint8  // the low byte of the fingerprint, which saves looking at most others
 	n     int
 }
 
 func (x *index) home(fp uint64) int { return int((fp >> 32) * uint64(len(x.cells)) >> 32) }
 
 // cell finds the cell of a fingerprint, or the empty one where it belongs.
-func (s *slot) cell(fp uint64) *uint32 {
-	cells := s.index.cells
-	for i := s.index.home(fp); ; {
-		c := &cells[i]
-		if *c == 0 || s.fingerprint(*c) == fp {
-			return c
+func (s *slot) cell(fp uint64) int {
+	x, tag := &s.index, uint8(fp)
+	for i := x.home(fp); ; {
+		c := x.cells[i]
+		if c == 0 || x.tags[i] == tag && s.fingerprint(c) == fp {
+			return i
 		}
-		if i++; i == len(cells) {
+		if i++; i == len(x.cells) {
 			i = 0
 		}
 	}
@@ -152,7 +153,7 @@ func (s *slot) find(fp uint64) (place uint32, k kind) {
 	if s.index.n == 0 {
 		return 0, absent
 	}
-	switch c := *s.cell(fp); {
+	switch c := s.index.cells[s.cell(fp)]; {
 	case c == 0:
 		return 0, absent
 	case (c-1)&1 == 0:
@@ -167,12 +168,12 @@ func (s *slot) find(fp uint64) (place uint32, k kind) {
 func (s *slot) place(fp uint64, at uint32, k kind) {
 	s.reserve(s.index.n + 1)
 	c := s.cell(fp)
-	if *c == 0 {
+	if s.index.cells[c] == 0 {
 		s.index.n++
 	}
-	*c = at<<1 + 1
+	s.index.tags[c], s.index.cells[c] = uint8(fp), at<<1+1
 	if k == inMarks {
-		*c++
+		s.index.cells[c]++
 	}
 }
 
@@ -182,10 +183,13 @@ func (s *slot) reserve(n int) {
 	if n*5 <= len(old)*4 {
 		return
 	}
-	s.index.cells = make([]uint32, max(n*5/4+2, len(old)*3/2, 8))
+	size := max(n*5/4+2, len(old)*3/2, 8)
+	s.index.cells, s.index.tags = make([]uint32, size), make([]uint8, size)
 	for _, c := range old {
 		if c != 0 {
-			*s.cell(s.fingerprint(c)) = c
+			fp := s.fingerprint(c)
+			at := s.cell(fp)
+			s.index.cells[at], s.index.tags[at] = c, uint8(fp)
 		}
 	}
 }
@@ -259,7 +263,7 @@ func (s *slot) dropMark(i uint32) {
 		moved := s.marks[last]
 		c := s.cell(moved.fp)
 		s.marks[i] = moved
-		*c = i<<1 + 2
+		s.index.cells[c] = i<<1 + 2
 	}
 	s.marks = s.marks[:last]
 }

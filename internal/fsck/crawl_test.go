@@ -76,12 +76,25 @@ var smallWeb = simweb.Config{
 
 // crawled is one crawl of the generated web, whole; made once for all tests.
 var crawled = sync.OnceValues(func() (*memory, error) {
-	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, 0, time.Minute)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, blobschema.Settings{}, 0)
 })
 
 // cut is a crawl that was stopped early: with URLs pending, and mail not applied.
 var cut = sync.OnceValues(func() (*memory, error) {
-	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, 60, time.Minute)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, blobschema.Settings{MaxPages: 60}, 0)
+})
+
+// again is a crawl, by domain and with a cap on the URLs of a host, of which pages were
+// asked for once more: some while it ran, and some twice.
+var again = sync.OnceValues(func() (*memory, error) {
+	s := blobschema.Settings{PartitionBy: blobschema.ByDomain, MaxHostURLs: 12, MaxSegments: 3, Sitemaps: true}
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 3)
+})
+
+// addresses is a crawl by IP, of hosts without names.
+var addresses = sync.OnceValues(func() (*memory, error) {
+	s := blobschema.Settings{PartitionBy: blobschema.ByIP, MaxPages: 60}
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 1)
 })
 
 // balanced is a hash key with which each partition owns at least two of the web's
@@ -116,8 +129,10 @@ func balanced(web *simweb.Web) (string, error) {
 	return "", fmt.Errorf("no key deals %d hosts evenly", len(hosts))
 }
 
-func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*memory, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+// crawlOnce crawls the generated web, and then asks for the seeds again, as often as
+// recrawls says.
+func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int) (*memory, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	web, err := simweb.New(smallWeb)
 	if err != nil {
@@ -135,13 +150,6 @@ func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*mem
 	defer p.Close()
 	defer p.Table.Close()
 	step.Token, step.Software, step.Compressed = "orbweaver", "orbweaver", true
-	e, err := engine.New(p, engine.Config{
-		Step:  step,
-		Fetch: fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-	})
-	if err != nil {
-		return nil, err
-	}
 	var seeds []weburl.URL
 	for _, s := range srv.Web().Seeds() {
 		u, err := weburl.Parse(s)
@@ -154,15 +162,28 @@ func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*mem
 	if err != nil {
 		return nil, err
 	}
-	want := blobschema.Crawl{
-		ID: crawlID, HashKey: []byte(key), Slots: slots, Partitions: partitions,
-		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, Delay: 12 * time.Millisecond, MaxPages: maxPages},
-	}
-	if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
-		return nil, err
-	}
-	if end, err := e.Run(ctx); err != nil || end == engine.Stopped {
-		return nil, fmt.Errorf("crawl %s: %w", end, cmp.Or(err, context.Cause(ctx)))
+	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, 12*time.Millisecond
+	want := blobschema.Crawl{ID: crawlID, HashKey: []byte(key), Slots: slots, Partitions: partitions, Settings: settings}
+	for i := range recrawls + 1 {
+		e, err := engine.New(p, engine.Config{
+			Step:  step,
+			Fetch: fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			req := blobschema.Request{ID: fmt.Sprint("again-", i/2), Recrawl: srv.Web().Seeds()}
+			if err := e.Submit(ctx, req); err != nil {
+				return nil, err
+			}
+		}
+		if end, err := e.Run(ctx); err != nil || end == engine.Stopped {
+			return nil, fmt.Errorf("crawl %s: %w", end, cmp.Or(err, context.Cause(ctx)))
+		}
 	}
 	return copyOf(ctx, p)
 }
@@ -170,7 +191,7 @@ func crawlOnce(step crawl.StepConfig, maxPages int64, limit time.Duration) (*mem
 // copyOf copies what a platform holds.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID)}
+	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID)}
 	for q := range partition.ID(partitions) {
 		keys = append(keys, blobschema.HeadKey(crawlID, q))
 	}

@@ -24,8 +24,9 @@ func check(t testing.TB, m fsck.Store, opt fsck.Options) fsck.Report {
 }
 
 func TestCleanCrawls(t *testing.T) {
-	for name, once := range map[string]func() (*memory, error){"whole": crawled, "limited": cut} {
+	for name, once := range map[string]func() (*memory, error){"whole": crawled, "limited": cut, "recrawled": again, "by IP": addresses} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // a crawl waits more than it works
 			m := mustCrawl(t, once)
 			rep := check(t, m, fsck.Options{})
 			for _, v := range rep.Violations {

@@ -222,6 +222,9 @@ var madeCorruptions = []struct {
 	{"former elsewhere", recrawled, "I7", "its former record", func(m *maker) {
 		m.rewrite(blobschema.CommitName(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
+	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
+		m.state(0, func(r *blobschema.Run) { r.Seen = append(r.Seen, r.Seen[0]) })
+	}},
 	{"record of a generation lost", recrawled, "I7", "has no page record", func(m *maker) {
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Generation = 1 })
 	}},
@@ -244,13 +247,13 @@ var madeCorruptions = []struct {
 	}},
 	{"original is a revisit", recrawled, "I6", "a response that has no page record", func(m *maker) {
 		m.pageAt(3, "/", func(p *blobschema.Page) {
-			r := m.commit_(2).Pages[0]
+			r := m.own(2).Pages[0]
 			p.Original.WARC, p.Original.Offset = r.WARC, r.Offset
 		})
 	}},
 	{"original in a later commit", recrawled, "I6", "in commit 3", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) {
-			o := m.commit_(3).Pages[1].Payload()
+			o := m.own(3).Pages[1].Payload()
 			p.Original = &o
 		})
 	}},
@@ -273,13 +276,13 @@ var madeCorruptions = []struct {
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Original = nil })
 	}},
 	{"response with an original", recrawled, "I6", "it is a response", func(m *maker) {
-		m.pageAt(3, "late", func(p *blobschema.Page) { p.Original = m.commit_(3).Pages[0].Original })
+		m.pageAt(3, "late", func(p *blobschema.Page) { p.Original = m.own(3).Pages[0].Original })
 	}},
 	{"unchanged without original", recrawled, "I6", "since what is not said", func(m *maker) {
 		m.pageAt(2, "/", func(p *blobschema.Page) { p.Original = nil })
 	}},
 	{"original of a refusal", recrawled, "I6", "no WARC object", func(m *maker) {
-		m.pageAt(2, "outside", func(p *blobschema.Page) { p.Original = m.commit_(1).Pages[1].Original })
+		m.pageAt(2, "outside", func(p *blobschema.Page) { p.Original = m.own(1).Pages[1].Original })
 	}},
 	{"total of revisits", recrawled, "I7", "total of revisits", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Revisits++ }) }},
 	{"too many pages", recrawled, "I7", "total of pages", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Pages += 10 }) }},
@@ -391,10 +394,10 @@ var madeCorruptions = []struct {
 		m.state(1, func(r *blobschema.Run) { r.Queued[0].Host = m.host(1, 3) })
 	}},
 	{"mailed to another address", byIP, "I2", "has the address", func(m *maker) {
-		m.mail_(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(1, 1).String() + "]" })
+		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(1, 1).String() + "]" })
 	}},
 	{"mailed to another's address", byIP, "I3", "mail to partition 1", func(m *maker) {
-		m.mail_(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(3, 0).String() + "]" })
+		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(3, 0).String() + "]" })
 	}},
 	{"asked at an address of another slot", byIP, "I2", "was asked for at", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
@@ -482,13 +485,13 @@ var madeCorruptions = []struct {
 	}},
 }
 
-// commit_ decodes a commit of partition 0.
-func (m *maker) commit_(seq uint64) *blobschema.Commit {
+// own decodes a commit of partition 0.
+func (m *maker) own(seq uint64) *blobschema.Commit {
 	return m.hand.commit(blobschema.CommitName(crawlID, 0, seq, 1))
 }
 
-// mail_ changes the first mail that a partition's last commit sends.
-func (m *maker) mail_(p partition.ID, change func(*blobschema.Mail)) {
+// lastMail changes the first mail that a partition's last commit sends.
+func (m *maker) lastMail(p partition.ID, change func(*blobschema.Mail)) {
 	m.last(p, func(c *blobschema.Commit) {
 		mail, err := blobschema.DecodeMail(c.Outbox[0].Body)
 		if err != nil {
@@ -526,6 +529,18 @@ func TestDomainCap(t *testing.T) {
 	m.put(blobschema.WishKey(crawlID), blobschema.Wish{Version: 1, Capped: []string{m.host(0, 0)}})
 	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() {
 		t.Errorf("found %v", rep.Violations)
+	}
+}
+
+// TestSettledTwice: a URL may be settled in two generations between two commits.
+func TestSettledTwice(t *testing.T) {
+	m := recrawled(t)
+	a := "http://" + m.host(0, 0) + "/"
+	m.answer(0, a, 3, body+"new", nil)
+	m.answer(0, a, 4, body+"newer", nil)
+	m.commit(0, blobschema.Commit{})
+	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() || rep.Generations != 4 {
+		t.Errorf("found %v in %+v", rep.Violations, rep)
 	}
 }
 

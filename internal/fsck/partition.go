@@ -142,8 +142,7 @@ type history struct {
 	*part
 	records []settled
 	totals  blobschema.Totals
-	held    map[partition.ID]int64 // links in commits since HeldFrom
-	state   []entry                // of the runs the manifest names, by fingerprint
+	state   []entry // of the runs the manifest names, by fingerprint
 	slots   map[partition.Slot]*slotCount
 }
 
@@ -151,7 +150,7 @@ func (c *checker) checkPartition(p *part) error {
 	if p.man == nil {
 		return nil
 	}
-	h := &history{part: p, held: map[partition.ID]int64{}}
+	h := &history{part: p}
 	if err := c.checkState(h); err != nil {
 		return err
 	}

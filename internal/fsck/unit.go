@@ -8,7 +8,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // unit returns the unit that a host tells: what has one slot and one pace. Partitioned
@@ -37,13 +36,6 @@ func parseAddressUnit(unit string) (a netip.Addr, ok bool) {
 	inner, bracketed := strings.CutPrefix(unit, "[")
 	a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
 	return a, bracketed && err == nil && addressUnit(a) == unit
-}
-
-// slotOf returns the slot that a URL's host tells: its own, but for the URLs of names
-// in a crawl by IP.
-func (c *checker) slotOf(u weburl.URL) partition.Slot {
-	unit, _ := c.unit(u.Host())
-	return c.hash.Slot(unit)
 }
 
 // placeOf returns the unit of a URL that travels or waits, and reports an address that

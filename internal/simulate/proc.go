@@ -69,6 +69,7 @@ func (p *proc) took(issues []crawl.Issue) {
 // crash ends the process between two instructions: nothing of it runs again.
 func (p *proc) crash() {
 	w := p.w
+	w.crashes++
 	if !w.cfg.Local {
 		p.die()
 		return
@@ -369,13 +370,13 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 	})
 }
 
-// paced is the host that the pace of a request is learnt for: a robots.txt that another
-// host redirects to is that one's.
+// paced is the host that the pace of a request is learnt for, at its unit: a robots.txt
+// that another host redirects to is that one's.
 func paced(req page.Request) string {
 	if req.Robots && req.Site != "" {
-		return req.Site
+		return req.Host + " " + req.Site
 	}
-	return string(req.URL.Host())
+	return req.Host + " " + string(req.URL.Host())
 }
 
 // resolve asks for a name's address.

@@ -146,7 +146,7 @@ type world struct {
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	pinned  map[string]netip.Addr    // the address each host was asked at
 	wishes  []wish
-	open    int // messages in the intake queue
+	crashes int // of processes, by fault or by a page
 	result  Result
 	ticking bool
 	procs   int
