@@ -73,7 +73,7 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 //     Pending. A URL asked for again is thus pending, and only that: what settled
 //     its lower generation is in the page records.
 //   - Queued entries of the same generation become one: the lowest Rank and Depth,
-//     all Flags, the last Former, the most Attempts and, among entries with those, the
+//     the joined Flags, the last Former, the most Attempts and, among entries with those, the
 //     latest NotBefore (an attempt that failed knows better when to try again).
 //   - of a host's states the higher Version wins, then the greater Data.
 //
@@ -200,7 +200,7 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	if o.Attempts > j.Attempts || o.Attempts == j.Attempts && o.NotBefore > j.NotBefore {
 		j.Attempts, j.NotBefore = o.Attempts, o.NotBefore
 	}
-	j.Rank, j.Depth, j.Flags = min(j.Rank, o.Rank), min(j.Depth, o.Depth), j.Flags|o.Flags
+	j.Rank, j.Depth, j.Flags = min(j.Rank, o.Rank), min(j.Depth, o.Depth), j.Flags.Join(o.Flags)
 	j.Host, j.URL = min(j.Host, o.Host), min(j.URL, o.URL)
 	if o.Former.Compare(j.Former) > 0 {
 		j.Former = o.Former

@@ -112,7 +112,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 			if o.Attempts > q.Attempts || o.Attempts == q.Attempts && o.NotBefore > q.NotBefore {
 				q.Attempts, q.NotBefore = o.Attempts, o.NotBefore
 			}
-			q.Rank, q.Depth, q.Flags = min(q.Rank, o.Rank), min(q.Depth, o.Depth), q.Flags|o.Flags
+			q.Rank, q.Depth, q.Flags = min(q.Rank, o.Rank), min(q.Depth, o.Depth), q.Flags.Join(o.Flags)
 			q.Host, q.URL = min(q.Host, o.Host), min(q.URL, o.URL)
 			if o.Former.Compare(q.Former) > 0 {
 				q.Former = o.Former

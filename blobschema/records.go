@@ -321,6 +321,21 @@ const maxHops = 5
 // flag bits, up to 15.
 func (f QueuedFlags) Hops() int { return int(f >> 4) }
 
+// Join returns the flags of a URL that was found with either: all marks, and the fewest
+// hops of those that have marks to hand on, or of both if neither has. It is commutative,
+// associative and idempotent, as joins must be.
+func (f QueuedFlags) Join(g QueuedFlags) QueuedFlags {
+	const hands = FlagSeed | FlagSitemap
+	hops := min(f>>4, g>>4)
+	switch {
+	case f&hands != 0 && g&hands == 0:
+		hops = f >> 4
+	case f&hands == 0 && g&hands != 0:
+		hops = g >> 4
+	}
+	return (f|g)&0xf | hops<<4
+}
+
 // NextHop returns the flags of what a URL with flags f redirects to, or names as a sitemap
 // if it is one: a hop more, and up to five hops a seed or a sitemap as well.
 func (f QueuedFlags) NextHop() QueuedFlags {

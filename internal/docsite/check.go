@@ -110,7 +110,7 @@ func checkPages(pages []blobschema.Page, generation uint32, before int, wants ma
 	if before != 0 {
 		c.wrongf("of the records of earlier generations, %d are missing (or, if negative, are new)", before)
 	}
-	c.Fact = fmt.Sprintf("%s as the files say; %s", plural(len(had), "page record"), listStatuses(statuses))
+	c.Fact = fmt.Sprintf("%s held to the files; %s", plural(len(had), "page record"), listStatuses(statuses))
 	return c
 }
 
@@ -149,7 +149,7 @@ func checkBytes(a *archive, pages []blobschema.Page, generation uint32, wants ma
 	if named != len(a.captures) {
 		c.wrongf("the archive has %d answers, the page records name %d", len(a.captures), named)
 	}
-	c.Fact = fmt.Sprintf("%s equal to their files, %d of them by reference to an earlier record", plural(compared, "payload"), revisits)
+	c.Fact = fmt.Sprintf("%s compared with their files, %d of them by reference to an earlier record", plural(compared, "payload"), revisits)
 	return c, nil
 }
 
@@ -192,9 +192,9 @@ func checkRequests(asked []request, wants map[string]want, conditional bool) che
 	return c
 }
 
-// checkSummary compares what the crawler says at its end with what is there. wants are
-// those of what recrawl was given, nil for a crawl.
-func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[string]want) check {
+// checkSummary compares what the crawler says at its end with what is there, and with what
+// the server sent it in phase p. wants are those of what recrawl was given, nil for a crawl.
+func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[string]want, p *phase) check {
 	c := check{Name: "summary"}
 	records := 0
 	for i := range pages {
@@ -214,6 +214,9 @@ func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[s
 	case t.Stored != a.bytes:
 		c.wrongf("the summary says that %d bytes are stored, the WARC files have %d", t.Stored, a.bytes)
 	}
+	if p.Received != p.Sent {
+		c.wrongf("%d bytes were received, by the server's log %d were sent", p.Received, p.Sent)
+	}
 	if len(sum.Requested) != len(wants) {
 		c.wrongf("it tells of %d URLs, but was given %d", len(sum.Requested), len(wants))
 	}
@@ -222,19 +225,19 @@ func checkSummary(sum *summary, a *archive, pages []blobschema.Page, wants map[s
 			c.wrongf("of %s it says %q", r.URL, r.Result)
 		}
 	}
-	c.Fact = fmt.Sprintf("%s, and %s in WARC files, by the crawler's own figures too", plural(records, "page record"), size(a.bytes))
+	c.Fact = fmt.Sprintf("%s, %s received and %s in all WARC files, compared with the crawler's own figures", plural(records, "page record"), size(p.Sent), size(a.bytes))
 	return c
 }
 
 // checkFsck has fsck look at everything.
 func checkFsck(ctx context.Context, cr *crawler) (check, error) {
 	wrong, err := cr.fsck(ctx)
-	return check{Name: "fsck", Fact: "it finds nothing", Wrong: wrong}, err
+	return check{Name: "fsck", Fact: "it finds " + plural(len(wrong), "violation"), Wrong: wrong}, err
 }
 
 // checkWarcio has another reader verify the WARC files.
 func checkWarcio(ctx context.Context, warcio string, a *archive) (check, error) {
-	c := check{Name: "warcio", Fact: plural(len(a.files), "file") + " verified"}
+	c := check{Name: "warcio", Fact: plural(len(a.files), "file") + " checked"}
 	out, err := exec.CommandContext(ctx, warcio, append([]string{"check"}, a.files...)...).CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		c.wrongf("%v: %s", err, strings.TrimSpace(string(out)))

@@ -193,20 +193,22 @@ func TestCheckSummary(t *testing.T) {
 		return s
 	}
 	for name, c := range map[string]struct {
-		change func(*summary)
-		want   string
+		change   func(*summary)
+		received int64
+		want     string
 	}{
-		"nothing":        {func(*summary) {}, ""},
-		"stopped":        {func(s *summary) { s.Status, s.Reason = 3, "Stopped" }, "it did not finish: Stopped"},
-		"URLs waiting":   {func(s *summary) { s.Totals.Pending = 1 }, "it did not finish"},
-		"fewer outcomes": {func(s *summary) { s.Totals.Outcomes = nil }, "counts 0 outcomes"},
-		"more bytes":     {func(s *summary) { s.Totals.Stored++ }, "11 bytes are stored"},
-		"a URL untold":   {func(s *summary) { s.Requested = nil }, "it tells of 0 URLs"},
-		"another result": {func(s *summary) { s.Requested[0].Result = "new payload" }, `it says "new payload"`},
+		"nothing":        {func(*summary) {}, 7, ""},
+		"stopped":        {func(s *summary) { s.Status, s.Reason = 3, "Stopped" }, 7, "it did not finish: Stopped"},
+		"URLs waiting":   {func(s *summary) { s.Totals.Pending = 1 }, 7, "it did not finish"},
+		"fewer outcomes": {func(s *summary) { s.Totals.Outcomes = nil }, 7, "counts 0 outcomes"},
+		"more bytes":     {func(s *summary) { s.Totals.Stored++ }, 7, "11 bytes are stored"},
+		"a URL untold":   {func(s *summary) { s.Requested = nil }, 7, "it tells of 0 URLs"},
+		"another result": {func(s *summary) { s.Requested[0].Result = "new payload" }, 7, `it says "new payload"`},
+		"fewer bytes":    {func(*summary) {}, 6, "6 bytes were received"},
 	} {
 		s := ok()
 		c.change(s)
-		got := wrong(checkSummary(s, &archive{bytes: 10}, pages, wants))
+		got := wrong(checkSummary(s, &archive{bytes: 10}, pages, wants, &phase{Received: c.received, Sent: 7}))
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)
 		}

@@ -203,12 +203,18 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 	if err != nil {
 		return nil, err
 	}
+	p.Requests = len(asked)
+	for i := range asked {
+		p.Statuses[asked[i].Status]++
+		p.Sent += asked[i].Bytes
+	}
+	p.Received, p.Stored = sum.Totals.Bytes-t.totals.Bytes, a.bytes-t.stored
 	given := wants
 	if generation == 0 {
 		given = nil
 	}
 	p.Checks = []check{
-		checkPages(pages, generation, t.records, wants), bytes, checkRequests(asked, wants, generation > 0), checkSummary(sum, a, pages, given), fsck,
+		checkPages(pages, generation, t.records, wants), bytes, checkRequests(asked, wants, generation > 0), checkSummary(sum, a, pages, given, p), fsck,
 	}
 	if t.settings.warcio != "" {
 		warcio, err := checkWarcio(ctx, t.settings.warcio, a)
@@ -217,12 +223,6 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 		}
 		p.Checks = append(p.Checks, warcio)
 	}
-	p.Requests = len(asked)
-	for i := range asked {
-		p.Statuses[asked[i].Status]++
-		p.Sent += asked[i].Bytes
-	}
-	p.Received, p.Stored = sum.Totals.Bytes-t.totals.Bytes, a.bytes-t.stored
 	p.write(t.stderr)
 	t.remember(sum, a, pages)
 	return p, nil

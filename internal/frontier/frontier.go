@@ -275,7 +275,7 @@ func (f *Frontier) rejoin(now time.Time, s *slot, i uint32, q *blobschema.Queued
 		it.depth = min(it.depth, q.Depth)
 		it.rank = min(it.rank, q.Rank)
 		it.attempts = max(it.attempts, q.Attempts)
-		it.flags |= q.Flags
+		it.flags = it.flags.Join(q.Flags)
 	}
 	former := s.rareOf(i).former
 	if later := q.Former.Compare(former) > 0; later {
