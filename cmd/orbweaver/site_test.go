@@ -35,8 +35,14 @@ type site struct {
 func newSite() *site {
 	s := &site{gone: make(chan struct{})}
 	s.more = sync.NewCond(&s.mu)
-	s.servers = []*httptest.Server{httptest.NewServer(s), httptest.NewServer(s), httptest.NewServer(s)}
-	s.url, s.other, s.mapped = s.servers[0].URL, s.servers[1].URL, s.servers[2].URL
+	for _, url := range []*string{&s.url, &s.other, &s.mapped} { // all are known before one is served
+		server := httptest.NewUnstartedServer(s)
+		*url = "http://" + server.Listener.Addr().String()
+		s.servers = append(s.servers, server)
+	}
+	for _, server := range s.servers {
+		server.Start()
+	}
 	return s
 }
 

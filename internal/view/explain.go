@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -93,7 +92,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 		r.Page, r.Earlier = &history[0], history[1:]
 		r.Depth, r.Attempts, r.Generation = r.Page.Depth, r.Page.Attempts, r.Page.Generation
 	}
-	if known := r.look(v.hash.Fingerprint(r.URL), places); !known {
+	if known := r.look(u, v.hash.Fingerprint(r.URL), places); !known {
 		if r.Page != nil && r.Page.Robots {
 			r.State = r.Page.Outcome.String()
 			r.Why = append(r.Why, "asked for by the crawler itself, for the rules of a host")
@@ -111,7 +110,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 
 // look looks for a URL in the state of its places, the last first, and fills in what
 // it finds; false if it is in none.
-func (r *URLReport) look(fp uint64, places []*place) bool {
+func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 	for i := len(places) - 1; i >= 0; i-- {
 		p := places[i]
 		for _, s := range p.run.Seen {
@@ -129,7 +128,7 @@ func (r *URLReport) look(fp uint64, places []*place) bool {
 		}
 		for j := range p.run.Queued {
 			if p.run.Queued[j].URL == r.URL {
-				r.pending(p, &p.run.Queued[j])
+				r.pending(u, p, &p.run.Queued[j])
 				return true
 			}
 		}
@@ -179,7 +178,7 @@ func (r *URLReport) whySettled() {
 }
 
 // pending fills in what there is to say of a pending URL.
-func (r *URLReport) pending(p *place, q *blobschema.Queued) {
+func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 	r.State, r.Depth, r.Attempts, r.Generation = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation
 	r.Urgent, r.Sitemap = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0
 	later := func(t time.Time, why string) {
@@ -201,7 +200,7 @@ func (r *URLReport) pending(p *place, q *blobschema.Queued) {
 	if r.Sitemap {
 		r.Why = append(r.Why, "it is a sitemap")
 	}
-	rb, unit := r.robotsOf(p), "host"
+	rb, unit := p.robots(u), "host"
 	if p.unit != r.Host {
 		unit = "unit " + p.unit
 	}
@@ -224,11 +223,4 @@ func (r *URLReport) pending(p *place, q *blobschema.Queued) {
 	if len(r.Why) == 0 {
 		r.Why = append(r.Why, "it is the host's next")
 	}
-}
-
-func (r *URLReport) robotsOf(p *place) *frontier.RobotsInfo {
-	if strings.HasPrefix(r.URL, "https:") {
-		return &p.site.HTTPS
-	}
-	return &p.site.HTTP
 }
