@@ -354,7 +354,21 @@ func (s *Step) decide() decision {
 // at once in a young crawl, later in an old one, where it is mostly mail that brings
 // nothing new.
 func (s *Step) idleAfter() time.Duration {
+	if s.allStarve() {
+		return min(s.cfg.CommitMin, 50*time.Millisecond)
+	}
 	return max(s.cfg.CommitMin, min(400*time.Millisecond, s.lastCommit.Sub(s.start.Wall)/8))
+}
+
+// allStarve reports whether no other partition has anything to do either: whatever this
+// step holds is all that can make the crawl go on.
+func (s *Step) allStarve() bool {
+	for p := range partition.ID(s.cfg.Crawl.Partitions) {
+		if p != s.cfg.Partition && s.appetites[p] != Starved {
+			return false
+		}
+	}
+	return true
 }
 
 // over reports whether an idle step should end rather than wait on.

@@ -58,7 +58,9 @@ type Engine struct {
 
 	tickNow chan struct{}
 	intake  chan []crawl.Message
-	memory  crawl.TickMemory
+
+	submitted atomic.Int64 // requests that this engine put into the queue, and has not taken
+	memory    crawl.TickMemory
 
 	mu       sync.Mutex
 	runners  map[partition.ID]*runner
