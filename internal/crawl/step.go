@@ -478,7 +478,7 @@ func (s *Step) fetch(t frontier.Task) {
 	}
 	s.spawn(func(tk *task) error {
 		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
-		if s.stopping {
+		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
 			o := page.Aborted(t.Request, s.now.Wall)
 			s.answered(t, &o)
 			return nil
