@@ -25,7 +25,7 @@ type StepConfig struct {
 	Lease       time.Duration // default 2 min
 	Margin      time.Duration // no request lasts past the lease's end less this; default 5 s
 	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
-	CommitMin   time.Duration // least time between commits made for a starving partition; default 250 ms
+	CommitMin   time.Duration // least time between commits made for a starving partition; default 100 ms
 	CommitPages int           // pages that make a commit; default 4,000
 	MailEvery   time.Duration // longest time that links for others are held; default CommitEvery
 	Linger      time.Duration // how long a step with nothing to do waits for mail; default 1 s
@@ -51,7 +51,7 @@ func (c StepConfig) withDefaults() StepConfig {
 	def(&c.Lease, 2*time.Minute)
 	def(&c.Margin, 5*time.Second)
 	def(&c.CommitEvery, 30*time.Second)
-	def(&c.CommitMin, 250*time.Millisecond)
+	def(&c.CommitMin, 100*time.Millisecond)
 	def(&c.MailEvery, c.CommitEvery)
 	def(&c.Linger, time.Second)
 	def(&c.SleepMax, 1<<62)

@@ -24,7 +24,7 @@ func (e *Engine) Submit(ctx context.Context, r blobschema.Request) error {
 // How long an engine with nothing left to do waits for a request that is in the queue
 // already: one that it does not know of, and one that it put there itself.
 const (
-	lastCall = 200 * time.Millisecond
+	lastCall = 20 * time.Millisecond
 	ownCall  = 30 * time.Second
 )
 
