@@ -11,8 +11,8 @@ import (
 // figures are what is shown of a running crawl: totals since it began, rates of this
 // run.
 type figures struct {
-	Seconds        float64          `json:"seconds"` // since this run began
-	Pages          int64            `json:"pages"`
+	Seconds        float64          `json:"seconds"`          // since this run began
+	Pages          int64            `json:"pages"`            // fetched, each time they were
 	PagesPerSecond float64          `json:"pages_per_second"` // smoothed
 	HostsActive    int              `json:"hosts_active"`     // being asked now
 	HostsKnown     int64            `json:"hosts_known"`
@@ -40,7 +40,7 @@ type meter struct {
 
 // newMeter returns a meter for a run that begins with the totals of earlier ones.
 func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) *meter {
-	m := &meter{start: start, last: start, before: before, pages: before.Pages}
+	m := &meter{start: start, last: start, before: before, pages: captures(&before)}
 	if maxTime > 0 {
 		m.deadline = start.Add(maxTime)
 	}
@@ -51,33 +51,45 @@ func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) 
 // right from the first second on.
 func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 	t := &s.Totals
-	if t.Pages < m.before.Pages {
+	if captures(t) < captures(&m.before) {
 		t = &m.before // steps that are still reading their state know of nothing
 	}
+	pages := captures(t)
 	if dt := now.Sub(m.last).Seconds(); dt > 0 {
 		w := math.Exp(-dt / rateMemory.Seconds())
-		m.done = m.done*w + float64(max(t.Pages-m.pages, 0))
+		m.done = m.done*w + float64(max(pages-m.pages, 0))
 		m.passed = m.passed*w + dt
-		m.last, m.pages = now, t.Pages
+		m.last, m.pages = now, pages
 	}
 	f := figures{
-		Seconds: now.Sub(m.start).Seconds(), Pages: t.Pages, HostsActive: s.Active, HostsKnown: t.Hosts,
+		Seconds: now.Sub(m.start).Seconds(), Pages: pages, HostsActive: s.Active, HostsKnown: t.Hosts,
 		Queue: t.Pending + t.Unexamined, Bytes: t.Bytes, Outcomes: t.Outcomes, Retries: t.Retries,
 	}
 	if m.passed > 0 {
 		f.PagesPerSecond = m.done / m.passed
 	}
-	m.limit(&f, now, s.Crawl.Settings.MaxPages)
+	more := int64(-1)
+	if limit := s.Crawl.Settings.MaxPages; limit > 0 {
+		more = max(limit-t.Pages, 0)
+	}
+	m.limit(&f, now, more)
 	return f
 }
 
-// limit finds the limit that will be reached first.
-func (m *meter) limit(f *figures, now time.Time, maxPages int64) {
+// captures counts the pages that were fetched, also those fetched again on purpose, which do
+// not count against the limit, and those found unchanged.
+func captures(t *blobschema.Totals) int64 {
+	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
+}
+
+// limit finds the limit that will be reached first. more is how many pages --max-pages
+// leaves, below 0 if there is no such limit.
+func (m *meter) limit(f *figures, now time.Time, more int64) {
 	if !m.deadline.IsZero() {
 		f.Limit, f.SecondsLeft = "max-time", max(m.deadline.Sub(now).Seconds(), 0)
 	}
-	if maxPages > 0 && f.PagesPerSecond > 0 {
-		left := float64(max(maxPages-f.Pages, 0)) / f.PagesPerSecond
+	if more >= 0 && f.PagesPerSecond > 0 {
+		left := float64(more) / f.PagesPerSecond
 		if f.Limit == "" || left < f.SecondsLeft {
 			f.Limit, f.SecondsLeft = "max-pages", left
 		}

@@ -171,17 +171,20 @@ func TestFrame(t *testing.T) {
 
 func TestMeter(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := newMeter(at, time.Minute, blobschema.Totals{Pages: 100, Hosts: 7})
+	fetched := func(n int64) blobschema.Totals {
+		return blobschema.Totals{Pages: n, Hosts: 7, Outcomes: map[string]int64{"ok": n - 30, "unchanged": 30, "redirect": 5}}
+	}
+	m := newMeter(at, time.Minute, fetched(100))
 	snap := &engine.Snapshot{}
 	f := m.read(at.Add(time.Second), snap)
 	if f.Pages != 100 || f.HostsKnown != 7 || f.PagesPerSecond != 0 || f.Limit != "max-time" || f.SecondsLeft != 59 {
 		t.Errorf("while nothing is known: %+v", f)
 	}
 	// A steady rate is shown as it is, whatever the intervals, and at once.
-	m = newMeter(at, 0, blobschema.Totals{Pages: 100})
+	m = newMeter(at, 0, fetched(100))
 	snap.Crawl.Settings.MaxPages = 1100
 	for _, s := range []int64{1, 2, 4, 5, 10, 60} {
-		snap.Totals.Pages = 100 + 10*s
+		snap.Totals = fetched(100 + 10*s)
 		f = m.read(at.Add(time.Duration(s)*time.Second), snap)
 		if f.PagesPerSecond < 9.999 || f.PagesPerSecond > 10.001 {
 			t.Errorf("after %d s: %v pages/s", s, f.PagesPerSecond)
@@ -192,7 +195,7 @@ func TestMeter(t *testing.T) {
 	}
 	// Once nothing more comes, it falls to about a third in rateMemory.
 	for now := at.Add(60 * time.Second); now.Before(at.Add(120 * time.Second)); now = now.Add(refresh) {
-		snap.Totals.Pages += 2
+		snap.Totals = fetched(snap.Totals.Pages + 2)
 		m.read(now, snap)
 	}
 	pause := at.Add(120 * time.Second)

@@ -16,7 +16,7 @@ const seedsPerBatch = 500
 // Begin creates a crawl, or opens the one there is, and gives it seeds. It is an
 // [Actor].
 type Begin struct {
-	loop
+	procedure
 	want    blobschema.Crawl // for a new crawl: all that is frozen
 	seeds   []weburl.URL
 	check   func(*blobschema.Crawl) error
@@ -29,7 +29,9 @@ type Begin struct {
 // error ends the actor, what it changes is written. An actor with no seeds and an
 // empty want.ID only opens.
 func NewBegin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.Crawl) error) *Begin {
-	return &Begin{want: want, seeds: seeds, check: check}
+	b := &Begin{want: want, seeds: seeds, check: check}
+	b.body = b.run
+	return b
 }
 
 // ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
@@ -38,26 +40,6 @@ var ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with"
 // Crawl returns the record, whether it is new, and how many seeds were added.
 func (b *Begin) Crawl() (c blobschema.Crawl, created bool, added int) {
 	return b.crawl, b.created, b.added
-}
-
-// Start begins the actor.
-func (b *Begin) Start(now Now) []Issue {
-	b.begin(now)
-	b.spawn(func(t *task) error {
-		err := b.run(t)
-		b.end(err)
-		return err
-	})
-	b.turn()
-	return b.loop.flush()
-}
-
-// Handle takes the reply to an effect.
-func (b *Begin) Handle(now Now, r Reply) []Issue {
-	b.now = now
-	b.handle(r)
-	b.turn()
-	return b.loop.flush()
 }
 
 // active is the record that names the deployment's crawl.

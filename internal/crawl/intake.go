@@ -26,7 +26,7 @@ const maxOutbox = 2000
 // again, under the same numbers, or if they were applied meanwhile under new ones, and
 // the owners tell by the request's id that it is the same.
 type Intake struct {
-	loop
+	procedure
 	crawl string
 	msgs  []Message
 	rec   blobschema.Crawl
@@ -36,26 +36,10 @@ type Intake struct {
 }
 
 // NewIntake returns the actor for some messages to the crawl of that id.
-func NewIntake(crawl string, msgs []Message) *Intake { return &Intake{crawl: crawl, msgs: msgs} }
-
-// Start begins the actor.
-func (in *Intake) Start(now Now) []Issue {
-	in.begin(now)
-	in.spawn(func(t *task) error {
-		err := in.run(t)
-		in.end(err)
-		return err
-	})
-	in.turn()
-	return in.flush()
-}
-
-// Handle takes the reply to an effect.
-func (in *Intake) Handle(now Now, r Reply) []Issue {
-	in.now = now
-	in.handle(r)
-	in.turn()
-	return in.flush()
+func NewIntake(crawl string, msgs []Message) *Intake {
+	in := &Intake{crawl: crawl, msgs: msgs}
+	in.body = in.run
+	return in
 }
 
 // outMail is one mail to be.

@@ -159,3 +159,30 @@ func (l *loop) flush() []Issue {
 	l.out = nil
 	return out
 }
+
+// procedure is an actor that is one task from beginning to end. Whoever embeds it sets
+// body.
+type procedure struct {
+	loop
+	body func(*task) error
+}
+
+// Start begins the actor.
+func (p *procedure) Start(now Now) []Issue {
+	p.begin(now)
+	p.spawn(func(t *task) error {
+		err := p.body(t)
+		p.end(err)
+		return err
+	})
+	p.turn()
+	return p.flush()
+}
+
+// Handle takes the reply to an effect.
+func (p *procedure) Handle(now Now, r Reply) []Issue {
+	p.now = now
+	p.handle(r)
+	p.turn()
+	return p.flush()
+}

@@ -255,3 +255,34 @@ func TestUnit(t *testing.T) {
 		}
 	}
 }
+
+// TestRecrawlForbidden: what robots.txt forbids meanwhile is refused in its next
+// generation, with the line that does it; what is stored stays.
+func TestRecrawlForbidden(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	var asked []page.Request
+	plain, rules := changing(host, &asked), ""
+	w.web = func(req page.Request) *page.Outcome {
+		o := plain(req)
+		if req.Robots && rules != "" {
+			o.Page.Outcome, o.Page.Status, o.Body = blobschema.OutcomeOK, 200, []byte(rules)
+		}
+		return o
+	}
+	c = w.begin(c, all(host)[:3]...)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	w.now += 25 * time.Hour // robots.txt is read again
+	rules = "User-agent: *\nDisallow: /1\n"
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:2]})
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	for i, want := range []blobschema.Outcome{blobschema.OutcomeOK, blobschema.OutcomeRobots} {
+		got := w.records(c.ID, 0, all(host)[i])
+		if len(got) != 2 || got[0].Outcome != blobschema.OutcomeOK || got[1].Outcome != want || got[1].Generation != 1 {
+			t.Errorf("records of %s: %+v", all(host)[i], got)
+		}
+	}
+	if d := w.records(c.ID, 0, all(host)[1])[1].Detail; d != "robots.txt line 2: Disallow: /1" {
+		t.Errorf("refused because %q", d)
+	}
+}

@@ -25,7 +25,7 @@ type StepConfig struct {
 	Lease       time.Duration // default 2 min
 	Margin      time.Duration // no request lasts past the lease's end less this; default 5 s
 	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
-	CommitMin   time.Duration // least time between commits made for a starving partition; default 250 ms
+	CommitMin   time.Duration // least time between commits made for a starving partition; default 100 ms
 	CommitPages int           // pages that make a commit; default 4,000
 	MailEvery   time.Duration // longest time that links for others are held; default CommitEvery
 	Linger      time.Duration // how long a step with nothing to do waits for mail; default 1 s
@@ -51,7 +51,7 @@ func (c StepConfig) withDefaults() StepConfig {
 	def(&c.Lease, 2*time.Minute)
 	def(&c.Margin, 5*time.Second)
 	def(&c.CommitEvery, 30*time.Second)
-	def(&c.CommitMin, 250*time.Millisecond)
+	def(&c.CommitMin, 100*time.Millisecond)
 	def(&c.MailEvery, c.CommitEvery)
 	def(&c.Linger, time.Second)
 	def(&c.SleepMax, 1<<62)
@@ -354,7 +354,21 @@ func (s *Step) decide() decision {
 // at once in a young crawl, later in an old one, where it is mostly mail that brings
 // nothing new.
 func (s *Step) idleAfter() time.Duration {
+	if s.allStarve() {
+		return min(s.cfg.CommitMin, 50*time.Millisecond)
+	}
 	return max(s.cfg.CommitMin, min(400*time.Millisecond, s.lastCommit.Sub(s.start.Wall)/8))
+}
+
+// allStarve reports whether no other partition has anything to do either: whatever this
+// step holds is all that can make the crawl go on.
+func (s *Step) allStarve() bool {
+	for p := range partition.ID(s.cfg.Crawl.Partitions) {
+		if p != s.cfg.Partition && s.appetites[p] != Starved {
+			return false
+		}
+	}
+	return true
 }
 
 // over reports whether an idle step should end rather than wait on.
@@ -464,7 +478,7 @@ func (s *Step) fetch(t frontier.Task) {
 	}
 	s.spawn(func(tk *task) error {
 		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
-		if s.stopping {
+		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
 			o := page.Aborted(t.Request, s.now.Wall)
 			s.answered(t, &o)
 			return nil

@@ -50,7 +50,7 @@ type Report struct {
 // them. Every action is idempotent: two ticks at once do no harm, and a tick that dies
 // is made up for by the next. It is an [Actor].
 type Tick struct {
-	loop
+	procedure
 	cfg    TickConfig
 	mem    *TickMemory
 	report Report
@@ -68,27 +68,9 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 	if cfg.HostsEvery == 0 {
 		cfg.HostsEvery = time.Minute
 	}
-	return &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
-}
-
-// Start begins the tick.
-func (k *Tick) Start(now Now) []Issue {
-	k.begin(now)
-	k.spawn(func(t *task) error {
-		err := k.run(t)
-		k.end(err)
-		return err
-	})
-	k.turn()
-	return k.flush()
-}
-
-// Handle takes the reply to an effect.
-func (k *Tick) Handle(now Now, r Reply) []Issue {
-	k.now = now
-	k.handle(r)
-	k.turn()
-	return k.flush()
+	k := &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
+	k.body = k.run
+	return k
 }
 
 // Report returns what the tick found, once it has ended well.

@@ -37,7 +37,7 @@ type Config struct {
 	Step        crawl.StepConfig
 	Fetch       fetch.Config
 	Connections int // requests under way at once in the process; default 256
-	MaxResident int // URLs held in memory by all steps together; default 4 million
+	MaxResident int // URLs held in memory by all steps together; default 2 million, some 300 MB
 	TickEvery   time.Duration
 	Ledger      *ledger.Ledger
 	Log         *slog.Logger
@@ -58,7 +58,9 @@ type Engine struct {
 
 	tickNow chan struct{}
 	intake  chan []crawl.Message
-	memory  crawl.TickMemory
+
+	submitted atomic.Int64 // requests that this engine put into the queue, and has not taken
+	memory    crawl.TickMemory
 
 	mu       sync.Mutex
 	runners  map[partition.ID]*runner
@@ -80,7 +82,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 		cfg.Connections = 256
 	}
 	if cfg.MaxResident == 0 {
-		cfg.MaxResident = 4_000_000
+		cfg.MaxResident = 2_000_000
 	}
 	if cfg.TickEvery == 0 {
 		cfg.TickEvery = 5 * time.Second

@@ -17,12 +17,16 @@ func (e *Engine) Submit(ctx context.Context, r blobschema.Request) error {
 	if err != nil {
 		return err
 	}
+	e.submitted.Add(1)
 	return e.queues.send(ctx, crawl.Send{Queue: blobschema.IntakeQueue, Bodies: [][]byte{body}})
 }
 
-// lastCall is how long an engine with nothing left to do waits for a request that is in
-// the queue already.
-const lastCall = 200 * time.Millisecond
+// How long an engine with nothing left to do waits for a request that is in the queue
+// already: one that it does not know of, and one that it put there itself.
+const (
+	lastCall = 20 * time.Millisecond
+	ownCall  = 30 * time.Second
+)
 
 // watchIntake hands requests from outside to the tick loop.
 func (e *Engine) watchIntake(ctx context.Context) {
@@ -60,6 +64,7 @@ func (e *Engine) take(msgs []crawl.Message) {
 	for _, m := range msgs {
 		m.Receipt.(*pubsub.Message).Ack()
 	}
+	e.submitted.Store(max(0, e.submitted.Load()-int64(len(msgs)))) // only the tick loop takes
 }
 
 func giveBack(msgs []crawl.Message) {
@@ -73,11 +78,15 @@ func giveBack(msgs []crawl.Message) {
 // takeLate takes requests that came while the last work was done, and reports whether
 // there were any.
 func (e *Engine) takeLate() bool {
+	wait := lastCall
+	if e.submitted.Load() > 0 {
+		wait = ownCall
+	}
 	select {
 	case msgs := <-e.intake:
 		e.take(msgs)
 		return true
-	case <-time.After(lastCall):
+	case <-time.After(wait):
 		return false
 	}
 }

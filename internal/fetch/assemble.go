@@ -233,7 +233,11 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err e
 		Packed: packed(resp.Body, resp.coding()),
 	}
 	if profile != "" {
-		response = blobschema.RevisitRecord(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, s.head)
+		head := s.head
+		if profile == blobschema.ProfileNotModified {
+			head = nil // replay takes a header for the one to show, and that of a 304 shows nothing
+		}
+		response = blobschema.RevisitRecord(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, head)
 	}
 	s.record, out.RequestID, err = s.encoder.Append(s.record[:0], &request)
 	if err != nil {

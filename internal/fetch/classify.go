@@ -48,6 +48,8 @@ func (c *Client) failed(f *flight, req page.Request, started time.Time, status i
 func classify(f *flight, status int, err error) verdict {
 	if cause := context.Cause(f.ctx); cause != nil {
 		switch {
+		case cause == errAgain:
+			return verdict{blobschema.OutcomeCut, true, cause.Error()}
 		case cause != errTimeout:
 			return verdict{blobschema.OutcomeAborted, true, cause.Error()}
 		case !f.connected():

@@ -217,6 +217,11 @@ var (
 	errDeadline = errors.New("deadline of the request")
 )
 
+// errAgain ends a request that net/http would ask once more after it has done so already: a
+// connection that idled may turn out dead, but a server that refuses stream after stream is
+// not to be asked faster than its pace.
+var errAgain = errors.New("refused again and again")
+
 // Fetch asks for req.URL once and returns what came of it; it never fails otherwise. It ends by
 // req.Deadline (if set) and soon after ctx ends, both with OutcomeAborted. Safe for
 // concurrent use.
@@ -236,7 +241,9 @@ func (c *Client) Fetch(ctx context.Context, req page.Request) page.Outcome {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
 	defer cancel()
-	f := &flight{}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	f := &flight{end: end}
 	f.ctx = httptrace.WithClientTrace(context.WithValue(ctx, flightKey{}, f), f.trace())
 
 	var out page.Outcome

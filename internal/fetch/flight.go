@@ -18,7 +18,8 @@ import (
 // flight is one request under way, and what is observed of it. net/http calls back from its
 // own goroutines, now and then after the request has ended, so a flight is never used again.
 type flight struct {
-	ctx context.Context // of the request, with its end; carries the flight
+	ctx context.Context         // of the request, with its end; carries the flight
+	end context.CancelCauseFunc // of ctx
 
 	mu     sync.Mutex
 	asked  time.Time // for a connection
@@ -26,6 +27,7 @@ type flight struct {
 	sent   time.Time // the request
 	done   time.Time // the last byte of the body was received
 	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
+	conns  int       // got
 	reused bool
 	closed bool
 	coming bool // the answer has begun, over conn
@@ -65,6 +67,9 @@ func (f *flight) trace() *httptrace.ClientTrace {
 			defer f.mu.Unlock()
 			f.leave()
 			f.got, f.conn = time.Now(), c
+			if f.conns++; f.conns > 2 {
+				f.end(errAgain)
+			}
 			f.reused = f.conn != nil && f.conn.served.Swap(true)
 		},
 		GotFirstResponseByte: func() {

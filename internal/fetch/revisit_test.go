@@ -86,7 +86,7 @@ func TestAssembleNotModified(t *testing.T) {
 			if diff := cmp.Diff(want, out.Page); diff != "" {
 				t.Errorf("page (-want +got)\n%s", diff)
 			}
-			wantRevisit(t, request, response, blobschema.ProfileNotModified, original, "HTTP/1.1 304 Reason\r\n")
+			wantRevisit(t, request, response, blobschema.ProfileNotModified, original, "")
 			if strings.Contains(response, "WARC-Truncated") {
 				t.Error("a 304 leaves nothing out")
 			}
@@ -108,8 +108,15 @@ func wantRevisit(t *testing.T, request, response, profile string, of blobschema.
 			t.Errorf("no %q in\n%s", want, response)
 		}
 	}
-	if body := payload(t, response); body != "" {
-		t.Errorf("the payload is stored: %q", body)
+	stored := "\r\nContent-Length: 0\r\n"
+	if statusLine != "" {
+		stored = statusLine
+		if body := payload(t, response); body != "" {
+			t.Errorf("the payload is stored: %q", body)
+		}
+	}
+	if !strings.Contains(response, stored) {
+		t.Errorf("no %q in\n%s", stored, response)
 	}
 }
 
@@ -255,7 +262,7 @@ func TestFetchConditional(t *testing.T) {
 		if !strings.Contains(request, "\r\nIf-Modified-Since: Thu, 29 Feb 2024 12:30:45 GMT\r\nIf-None-Match: \"v1\"\r\n\r\n") {
 			t.Errorf("stored request\n%s", request)
 		}
-		if !strings.Contains(response, "HTTP/1.1 304 Not Modified\r\n") || payload(t, response) != "" {
+		if !strings.Contains(response, "\r\nContent-Length: 0\r\n") {
 			t.Errorf("stored\n%s", response)
 		}
 		if diff := cmp.Diff(&original, out.Page.Original); diff != "" || out.Page.Digest != first.Page.Digest || out.Page.MIME != "text/html" {

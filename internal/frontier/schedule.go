@@ -181,7 +181,10 @@ func (f *Frontier) refuse(s *slot, i uint32, url weburl.URL, o blobschema.Outcom
 	f.refusals = append(f.refusals, Refusal{
 		URL: url, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Outcome: o, Detail: detail, Former: s.rareOf(i).former,
 	})
+	u := s.lanes[it.lane].site.unit
 	f.settle(s, i, blobschema.Refused)
+	u.observed = true // its figures have changed, though it was not asked
+	f.touchUnit(u)
 }
 
 // delay is the pace behind a request to a site: the larger of what is configured and

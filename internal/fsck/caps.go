@@ -52,7 +52,6 @@ func (p *part) knownIn(slot partition.Slot) int64 {
 
 // checkLeftOut checks that no more URLs are unknown than partitions say they left out.
 func (c *checker) checkLeftOut() {
-	s := &c.crawl.Settings
 	for _, p := range c.parts {
 		if p.man == nil {
 			continue
@@ -62,9 +61,6 @@ func (c *checker) checkLeftOut() {
 		c.report.Capped += t.Capped
 		if n := int64(len(p.leftOut)); n > t.Capped {
 			c.violate("I7", p.head.Commit, "%d URLs that it was told of are not known, and it has left out %d", n, t.Capped)
-		}
-		if t.Trapped != 0 && s.MaxSegments == 0 && s.MaxRepeats == 0 {
-			c.violate("I7", p.head.Commit, "it has left out %d links as traps, and no such bound is set", t.Trapped)
 		}
 	}
 }

@@ -362,7 +362,6 @@ var madeCorruptions = []struct {
 	{"partitioned by what is not known", recrawled, "I6", "is partitioned by", func(m *maker) {
 		edit(m.hand, blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.PartitionBy = "moon" })
 	}},
-	{"trapped without bound", recrawled, "I7", "as traps", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Trapped++ }) }},
 
 	{"domain asked too soon", byDomain, "I9", "after the request before", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) { c.Pages[1].Time = c.Pages[0].Time.Add(time.Millisecond) })

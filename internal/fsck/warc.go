@@ -149,7 +149,7 @@ func differs(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
 		return fmt.Sprintf("it is of %s, its page record of %s", rec.TargetURI, pg.URL)
 	case rec.Length != pg.Length:
 		return fmt.Sprintf("it has %d bytes, by the page record of %s %d", rec.Length, pg.URL, pg.Length)
-	case status != pg.Status:
+	case status != pg.Status && (len(rec.Header) > 0 || pg.Outcome != blobschema.OutcomeUnchanged): // what is unchanged has no header
 		return fmt.Sprintf("its status is %d, by the page record of %s %d", status, pg.URL, pg.Status)
 	case rec.PayloadDigest != pg.Digest:
 		return fmt.Sprintf("its digest is %s, by the page record of %s %s", rec.PayloadDigest, pg.URL, pg.Digest)

@@ -110,8 +110,8 @@ func http2Cases() []Case {
 	}{
 		{Case{Name: "h2-goaway", Does: "GOAWAY in place of an answer, and the end", Bound: "the connection's end", Want: protocol("")},
 			func(s *stream) { s.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) }},
-		{Case{Name: "h2-goaway-flood", Does: "endless GOAWAY frames", Bound: "asked again, by net/http's own rule, with longer and longer waits, within the request's time", Slow: true,
-			Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: 64 << 20}},
+		{Case{Name: "h2-goaway-flood", Does: "endless GOAWAY frames", Bound: "asked once more, no more",
+			Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Wire: 64 << 20}},
 			func(s *stream) { until(func() error { return s.WriteGoAway(0, http2.ErrCodeNo, make([]byte, 1000)) }) }},
 		{Case{Name: "h2-goaway-later", Does: "endless GOAWAY frames that promise an answer yet", Bound: "header time-out", Slow: true, Want: timeout},
 			func(s *stream) {
@@ -122,7 +122,7 @@ func http2Cases() []Case {
 			}},
 		{Case{Name: "h2-reset", Does: "RST_STREAM in place of an answer", Bound: "the first frame", Want: protocol("")},
 			func(s *stream) { s.WriteRSTStream(s.id, http2.ErrCodeInternal); s.goOn() }},
-		{Case{Name: "h2-refused", Does: "REFUSED_STREAM for every request", Bound: "tried again a few times, by the client's own rule, within its time", Slow: true, Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Detail: ""}},
+		{Case{Name: "h2-refused", Does: "REFUSED_STREAM for every request", Bound: "asked once more, no more", Slow: true, Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Detail: ""}},
 			func(s *stream) { s.WriteRSTStream(s.id, http2.ErrCodeRefusedStream); s.goOn() }},
 		{Case{Name: "h2-reset-in-body", Does: "RST_STREAM within the body", Bound: "the frame", Want: Want{Outcome: blobschema.OutcomeCut, Status: 200, Detail: "within the body"}},
 			func(s *stream) {
