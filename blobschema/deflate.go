@@ -15,7 +15,7 @@ import (
 // What comes again is found by a hash of four bytes, the latest place only. The bytes
 // written depend on the text alone.
 //
-// It holds 8 KiB, and is for one goroutine at a time.
+// It holds 11 KiB, and is for one goroutine at a time.
 type shortDeflater struct {
 	codes deflateCodes
 	start bitWriter // what a block begins with: the codes' lengths
@@ -26,7 +26,7 @@ type shortDeflater struct {
 }
 
 const (
-	shortHashBits = 10
+	shortHashBits = 11
 	shortWindow   = 4 << 10 // bytes a match lies back at most: as far as shortDistances reach
 	shortMatch    = 4       // bytes of the shortest match: those that are hashed
 	deflateMatch  = 258     // bytes of the longest match (section 3.2.5)
