@@ -94,7 +94,7 @@ type Compression uint8
 // The ways of packing. Each gzip record is a member of its own, so that it can be
 // read alone (WARC 1.1 annex D.2).
 const (
-	GzipFast Compression = iota // gzip level 1: the default
+	GzipFast Compression = iota // gzip level 1, or as small and in less time where a record is short: the default
 	Gzip6                       // gzip level 6: smaller, for what is kept long
 	None                        // plain text, readable with an editor
 )
@@ -107,7 +107,8 @@ var ErrWARCField = errors.New("unfit WARC field")
 // buffers, whatever it encodes, and starts no goroutine. It may be used again
 // and again, but by one goroutine at a time.
 type WARCEncoder struct {
-	deflate *flate.Writer // nil: plain
+	deflate *flate.Writer  // nil: plain
+	short   *shortDeflater // for what is short; nil: deflate serves that too
 	sink    warcSink
 	block   hash.Hash
 	sum     [sha1.Size]byte
@@ -132,10 +133,9 @@ func NewWARCEncoder(c Compression) *WARCEncoder {
 	case Gzip6:
 		level = 6
 	}
-	// Level 1 serves small records too: its tables are not cleared between
-	// records, and for a request of 700 bytes neither Huffman-only (9 µs, 574
-	// bytes) nor the stateless coder (13 µs, 475 bytes) is a clear win over its
-	// 12 µs and 494 bytes: the time goes into building Huffman tables.
+	if level == flate.BestSpeed {
+		e.short = newShortDeflater()
+	}
 	e.deflate, _ = flate.NewWriter(&e.sink, level) // fails only for levels out of range
 	return e
 }
@@ -151,7 +151,15 @@ var (
 	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 )
 
-const maxStored = 1<<16 - 1 // bytes of a stored DEFLATE block (RFC 1951 section 3.2.4)
+const (
+	maxStored = 1<<16 - 1 // bytes of a stored DEFLATE block (RFC 1951 section 3.2.4)
+
+	// What a shortDeflater is given at most: heads that its window spans, with bodies of
+	// such a length that it matters little which they are. It makes HTML of 2 KiB no
+	// larger than level 1 does, but Cyrillic text by a fifth; at 512 bytes by a seventh.
+	maxShort     = shortWindow
+	maxShortBody = 512
+)
 
 // Append appends r as one record (one gzip member, unless plain) to dst, and
 // returns the extended slice and the record's id, "urn:uuid:…". The bytes added
@@ -195,35 +203,56 @@ func (e *WARCEncoder) Append(dst []byte, r *WARCRecord) (out []byte, id string, 
 // appendMember appends e.head and r's block as one gzip member. The framing is written
 // here, since a gzip writer offers no way to store a part.
 func (e *WARCEncoder) appendMember(dst []byte, r *WARCRecord) (out []byte, err error) {
-	e.sink.b = append(dst, gzipHeader...)
-	e.deflate.Reset(&e.sink)
-	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
 	parts := [...][]byte{e.head, r.Header, r.Body, warcEnd}
-	deflated := len(parts)
-	if r.Packed && len(r.Body) > 0 {
-		deflated = 2
-	}
 	var sum, size uint32 // CRC-32 and length modulo 2^32 of what is packed
-	for i, part := range parts {
+	for _, part := range parts {
 		sum = crc32.Update(sum, crc32.IEEETable, part)
 		size += uint32(len(part))
-		if i < deflated {
-			if _, err := e.deflate.Write(part); err != nil {
-				return nil, err
-			}
-		}
 	}
-	if deflated == len(parts) {
-		err = e.deflate.Close()
-		out = e.sink.b
-	} else {
-		err = e.deflate.Flush() // ends on a whole byte
-		out = slices.Grow(e.sink.b, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(warcEnd)+8)
+	deflated := parts[:]
+	stored := r.Packed && len(r.Body) > 0
+	if stored {
+		deflated = parts[:2]
+	}
+	dst = append(dst, gzipHeader...)
+	if e.isShort(r, stored) {
+		for _, part := range deflated[1:] {
+			e.head = append(e.head, part...)
+		}
+		out = e.short.append(dst, e.head, !stored)
+	} else if out, err = e.appendDeflated(dst, deflated, !stored); err != nil {
+		return nil, err
+	}
+	if stored {
+		out = slices.Grow(out, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(warcEnd)+8)
 		out = appendStored(out, r.Body, 0)
 		out = appendStored(out, warcEnd, 1)
 	}
 	out = binary.LittleEndian.AppendUint32(out, sum)
-	return binary.LittleEndian.AppendUint32(out, size), err
+	return binary.LittleEndian.AppendUint32(out, size), nil
+}
+
+// isShort reports whether what of r is to be deflated is for e.short.
+func (e *WARCEncoder) isShort(r *WARCRecord, stored bool) bool {
+	return e.short != nil && len(e.head)+len(r.Header) <= maxShort && (stored || len(r.Body) <= maxShortBody)
+}
+
+// appendDeflated appends parts, deflated, as shortDeflater.append does.
+func (e *WARCEncoder) appendDeflated(dst []byte, parts [][]byte, last bool) (out []byte, err error) {
+	e.sink.b = dst
+	e.deflate.Reset(&e.sink)
+	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
+	for _, part := range parts {
+		if _, err := e.deflate.Write(part); err != nil {
+			return nil, err
+		}
+	}
+	if last {
+		err = e.deflate.Close()
+	} else {
+		err = e.deflate.Flush() // ends on a whole byte
+	}
+	return e.sink.b, err
 }
 
 // appendStored appends b as stored DEFLATE blocks. Final is 1 if the stream ends with b,

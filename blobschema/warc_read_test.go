@@ -137,7 +137,9 @@ func testDamage(t *testing.T, packed bool) {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
 	}
-	if undetected > 64 { // 6 bytes of time, flags and system in the gzip header, and padding
+	// 6 bytes of time, flags and system in the gzip header, 3 times padding, and matches
+	// that may as well lie elsewhere.
+	if undetected > 80 {
 		t.Errorf("%d turned bits went unnoticed", undetected)
 	}
 }
