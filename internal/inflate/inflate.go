@@ -380,13 +380,20 @@ func (d *Decoder) run() (over bool, err error) {
 		}
 		to := end
 		end += length
-		for back < 8 { // each time what is copied repeats once more, until it fills eight bytes
-			binary.LittleEndian.PutUint64(dst[to:], binary.LittleEndian.Uint64(dst[from:]))
-			to += back
-			back *= 2
+		if back < 8 { // each time what is copied repeats once more, until it fills eight bytes
+			for back < 8 {
+				binary.LittleEndian.PutUint64(dst[to:to+8], binary.LittleEndian.Uint64(dst[from:from+8]))
+				to += back
+				back *= 2
+			}
+		} else { // most matches have at most 16 bytes, and nothing to decide then
+			binary.LittleEndian.PutUint64(dst[to:to+8], binary.LittleEndian.Uint64(dst[from:from+8]))
+			binary.LittleEndian.PutUint64(dst[to+8:to+16], binary.LittleEndian.Uint64(dst[from+8:from+16]))
+			to += 16
+			from += 16
 		}
 		for to < end {
-			binary.LittleEndian.PutUint64(dst[to:], binary.LittleEndian.Uint64(dst[from:]))
+			binary.LittleEndian.PutUint64(dst[to:to+8], binary.LittleEndian.Uint64(dst[from:from+8]))
 			to += 8
 			from += 8
 		}
