@@ -100,6 +100,35 @@ func BenchmarkGzip(b *testing.B) {
 	}
 }
 
+// BenchmarkBlocks decodes what costs the most for its size: blocks that declare codes and hold
+// nothing.
+func BenchmarkBlocks(b *testing.B) {
+	var w bitWriter
+	for range 10000 {
+		w.put(0, 1, 2, 2, 0, 5, 0, 5, 14, 4, 0, 6, 1, 3, 0, 42, 1, 3) // codes of one bit for 18 and 1
+		w.put(1, 1, 127, 7, 1, 1, 107, 7, 0, 2, 0, 1)                 // 256 lengths of 0, and 1, 1
+	}
+	src := w.put(1, 3, 0, 7).bytes()
+	out := make([]byte, 0, 1<<10)
+	b.Run("inflate", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		var d Decoder
+		for b.Loop() {
+			if _, err := d.raw(out, src, 1<<10); err != io.ErrUnexpectedEOF {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("standard", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		for b.Loop() {
+			if _, err := decoders["deflate"].standard(src, 1<<10); err != io.ErrUnexpectedEOF {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
 // read reads into b to the end.
 func read(r io.Reader, b []byte) (n int, err error) {
 	for err == nil {
