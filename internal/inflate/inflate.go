@@ -2,8 +2,9 @@
 // of bytes into another. Bodies are received whole and wanted whole: without a stream there is
 // no window to copy out of, no call per byte, and no state to keep between two reads.
 //
-// It does what compress/gzip does and takes half the time or less: the same bytes come out,
-// before an error too, and the same input is an error. A fuzz test holds it to that.
+// It does what compress/gzip does in half the time or less: the same bytes come out, before an
+// error too, and the same input is an error. Fuzz tests hold it to that. One difference is meant:
+// of input that ends too early, the last few symbols come out as well.
 //
 // What it is given is hostile. Time is linear in input and output together, and memory is the
 // output, which is bounded, and a Decoder's tables.
@@ -288,7 +289,7 @@ func (d *Decoder) consume(e entry) (uint64, error) {
 }
 
 // slack is more than run writes beyond where it last looked: two literals, a match of 258
-// bytes, and what its copying writes too much.
+// bytes, and up to 24 that its copying writes too much.
 const slack = 320
 
 // margin is how many bytes run reads beyond where it last looked: it refills twice.
@@ -406,7 +407,7 @@ func (d *Decoder) run() (over bool, err error) {
 	return over, err
 }
 
-// room makes room for n more bytes, but not beyond the limit: it doubles what there is.
+// room makes room for n more bytes, or for all that the limit allows. It doubles what there is.
 func (d *Decoder) room(n int) {
 	if len(d.dst)-d.end >= min(n, d.limit-d.end) {
 		return

@@ -148,7 +148,7 @@ func TestTexts(t *testing.T) {
 func TestCuts(t *testing.T) {
 	var d Decoder
 	for name, text := range texts(t) {
-		text = text[:min(len(text), 700)]
+		text = text[:min(len(text), 400)]
 		for _, level := range []int{stdgzip.HuffmanOnly, 0, 1, 6} {
 			src := zipped(t, text, level)
 			for i := range src {
