@@ -22,10 +22,10 @@ func (s *scanner) regular() (html.TokenType, bool) {
 		s.src = nil
 		return html.ErrorToken, true
 	}
+	b = b[:min(len(b), maxToken)] // what is longer is left to the tokenizer: looked at once, not to its end
 	if n := textLength(b); n > 0 {
 		return s.take(html.TextToken, n)
 	}
-	b = b[:min(len(b), maxToken)]
 	switch {
 	case len(b) < len("<a>"):
 		return 0, false
