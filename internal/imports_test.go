@@ -27,14 +27,15 @@ const module = "github.com/orbweaver/orbweaver"
 const picture = `
 partition:
 internal/weburl:
+internal/inflate:
 internal/ledger:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
-internal/extract:         internal/page internal/polite internal/weburl
-internal/fetch:           blobschema internal/extract internal/page internal/polite internal/weburl
+internal/extract:         internal/inflate internal/page internal/polite internal/weburl
+internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/page internal/polite internal/weburl partition
 internal/crawl:           blobschema internal/frontier internal/page internal/polite internal/weburl partition
 internal/platform:        blobschema internal/platform/embedded internal/platform/local partition
@@ -70,7 +71,7 @@ golang.org/x/text:                   internal/extract
 // core are the packages that do no I/O, start no goroutine and read no clock, so that
 // the simulation can run them as they are.
 var core = []string{
-	"blobschema", "internal/crawl", "internal/extract", "internal/frontier", "internal/page",
+	"blobschema", "internal/crawl", "internal/extract", "internal/frontier", "internal/inflate", "internal/page",
 	"internal/platform/embedded", "internal/polite", "internal/weburl", "partition",
 }
 

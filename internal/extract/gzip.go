@@ -2,9 +2,9 @@ package extract
 
 import (
 	"bytes"
-	"compress/gzip"
 	"strings"
 
+	"github.com/orbweaver/orbweaver/internal/inflate"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -31,21 +31,8 @@ func gzipped(body []byte) bool { return bytes.HasPrefix(body, []byte("\x1f\x8b\x
 // gunzip returns what is in a gzip file: of one that is broken, or too large inside,
 // what comes before.
 func gunzip(body []byte) []byte {
-	z, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return nil
-	}
 	limit := min(maxUnzipped, max(alwaysFine, maxRatio*len(body)))
-	out := make([]byte, 0, min(limit, 8*len(body)))
-	for len(out) < limit {
-		if len(out) == cap(out) {
-			out = append(make([]byte, 0, min(limit, 2*cap(out))), out...)
-		}
-		n, err := z.Read(out[len(out):cap(out)])
-		out = out[:len(out)+n]
-		if err != nil {
-			break
-		}
-	}
+	var d inflate.Decoder
+	out, _ := d.Gzip(make([]byte, 0, min(limit, 8*len(body))), body, limit) // broken, or too large: see above
 	return out
 }

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/orbweaver/orbweaver/internal/inflate"
 )
 
 // Bounds of what a content coding may blow up to. HTML deflates to a tenth, tables of numbers to
@@ -34,16 +35,17 @@ const (
 const acceptEncoding = "gzip, br, zstd"
 
 // decoder undoes the content coding of one body after another. Its tables and windows are
-// made when a coding first occurs, and kept: for gzip 50 KiB, for the others up to 8 MiB.
+// made when a coding first occurs, and kept: for gzip 24 KiB, for the others up to 8 MiB.
 type decoder struct {
-	gzip   *gzip.Reader
+	gzip   *inflate.Decoder
 	brotli *brotli.Reader
 	zstd   *zstd.Decoder
 
-	source bytes.Reader // of what stream reads
-	stream io.Reader    // one of the above, until it ended
-	plain  []byte       // the body itself, if it has no coding
-	out    []byte       // what stream gave so far
+	source  bytes.Reader // of what stream reads
+	stream  io.Reader    // brotli or zstd, until it ended
+	deflate []byte       // the body itself if it is gzip, until all of it was decoded
+	plain   []byte       // the body itself, if it has no coding
+	out     []byte       // what was decoded so far
 }
 
 // decodedLimit returns how far a body of n bytes may be decoded.
@@ -80,12 +82,9 @@ func (d *decoder) open(body []byte, coding string) {
 			return
 		}
 		if d.gzip == nil {
-			d.gzip = new(gzip.Reader)
+			d.gzip = new(inflate.Decoder)
 		}
-		d.source.Reset(body)
-		if d.gzip.Reset(&d.source) == nil {
-			d.stream = d.gzip
-		}
+		d.deflate = body
 	case "br":
 		if d.brotli == nil {
 			d.brotli = new(brotli.Reader)
@@ -124,8 +123,14 @@ func (d *decoder) upTo(limit int) []byte {
 	if d.plain != nil {
 		return d.plain[:min(len(d.plain), limit)]
 	}
-	if d.stream != nil && d.out == nil {
+	if (d.stream != nil || d.deflate != nil) && d.out == nil {
 		d.out = make([]byte, 0, firstDecoded)
+	}
+	if d.deflate != nil && len(d.out) < limit {
+		var err error // From the beginning again: what was wanted before are a few bytes, if any.
+		if d.out, err = d.gzip.Gzip(d.out[:0], d.deflate, limit); err != inflate.ErrLimit {
+			d.deflate = nil
+		}
 	}
 	for d.stream != nil && len(d.out) < limit {
 		if len(d.out) == cap(d.out) {
@@ -146,7 +151,7 @@ func (d *decoder) close() {
 		_ = d.zstd.Reset(nil) // fails for there being nothing to read, and lets go of the body
 	}
 	d.source.Reset(nil)
-	d.stream, d.plain, d.out = nil, nil, d.out[:0]
+	d.stream, d.deflate, d.plain, d.out = nil, nil, nil, d.out[:0]
 	if cap(d.out) > keptBuffer {
 		d.out = nil
 	}

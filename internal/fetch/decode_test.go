@@ -79,7 +79,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	d.close()
-	if d.source.Len() != 0 || d.plain != nil || d.stream != nil {
+	if d.source.Len() != 0 || d.plain != nil || d.stream != nil || d.deflate != nil {
 		t.Error("the body is held on to")
 	}
 }

@@ -288,6 +288,9 @@ func Scenario(seed uint64) Config {
 	if r.IntN(3) == 0 {
 		cfg.Policy = "capability"
 	}
+	if cfg.Resend > 0 && r.IntN(3) == 0 { // also near the end, where nothing else keeps the crawl going
+		cfg.Faults.Drop = 0.3
+	}
 	switch r.IntN(4) {
 	case 0:
 		cfg.PartitionBy = blobschema.ByDomain
