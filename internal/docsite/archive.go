@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -90,6 +91,10 @@ func (a *archive) read(name string) error {
 func newCapture(rec *blobschema.WARCRecord) (*capture, error) {
 	c := &capture{WARCRecord: *rec}
 	c.Header, c.Body = nil, nil
+	if rec.Profile == blobschema.ProfileNotModified { // stored without a header
+		c.status = http.StatusNotModified
+		return c, nil
+	}
 	m, err := rec.HTTP()
 	if err != nil {
 		return nil, err
