@@ -44,6 +44,10 @@ func (s *Step) again(t *task, r request, id uint64) {
 	if s.closed {
 		return
 	}
+	if r.q.Flags&blobschema.FlagAgain == 0 {
+		s.widen(t, r)
+		return
+	}
 	if !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
 		s.refuseOutside(u)
 		return
@@ -58,6 +62,37 @@ func (s *Step) again(t *task, r request, id uint64) {
 	s.st.f.Want(r.q.Slot)
 	t.await(func() bool { return s.closed || s.st.f.Loaded(r.q.Slot) })
 	s.st.f.Again(s.clock(), u, s.hash.Fingerprint(r.q.URL), r.q, id)
+}
+
+// widen follows the redirect of a seed that was settled before it was known to be one: its
+// page record says where it leads.
+func (s *Step) widen(t *task, r request) {
+	url := r.u.String()
+	slot, fp := s.hash.Slot(r.q.Host), s.hash.Fingerprint(url)
+	s.st.f.Want(slot)
+	t.await(func() bool { return s.closed || s.st.f.Loaded(slot) })
+	// What was settled since the last commit has its record when the next is made.
+	t.await(func() bool {
+		return s.closed || s.st.f.Pending(slot, fp) || s.st.f.Origin(slot, fp).Seq > 0 || !s.dirty() && !s.busy
+	})
+	o := s.st.f.Origin(slot, fp)
+	if s.closed || o.Seq == 0 {
+		return
+	}
+	p := s.former(t, o, url)
+	if p == nil || p.Redirect == "" || s.closed {
+		return
+	}
+	to, err := weburl.Parse(p.Redirect)
+	if err != nil || !s.st.scope.patterns(to) {
+		return
+	}
+	q := blobschema.Queued{Depth: p.Depth, Rank: s.rank(p.Depth, 0), Flags: r.q.Flags.NextHop()}
+	place(&s.cfg.Crawl.Settings, to, &q)
+	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(to.Host()) {
+		return
+	}
+	s.found(to, s.hash.Slot(q.Host), s.hash.Fingerprint(to.String()), q)
 }
 
 // refuseOutside keeps a record of a URL that was asked for on purpose but is out of

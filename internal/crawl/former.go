@@ -11,6 +11,7 @@ const formerCommits = 4
 // former reads the page record that a URL has in a commit, nil if it cannot be had: then
 // the URL is asked for without a condition, and its answer stored whole.
 func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page {
+	t.await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed }) // its commit may be under way
 	t.await(func() bool { return !s.st.formers.reading })
 	pages, ok := s.st.formers.get(o)
 	if !ok {

@@ -135,7 +135,11 @@ func (s *Step) applyMail(m Message) {
 			again = append(again, request{u, q})
 			continue
 		}
-		s.found(u, s.hash.Slot(q.Host), s.hash.Fingerprint(u.String()), q)
+		slot, fp := s.hash.Slot(q.Host), s.hash.Fingerprint(u.String())
+		s.found(u, slot, fp, q)
+		if s.lateSeed(slot, fp, q.Flags) {
+			again = append(again, request{u, q})
+		}
 	}
 	applied := func() {
 		mk.add(mail.Number)
@@ -214,11 +218,18 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 		}
 		return true
 	}
-	if !s.st.sent.first(fp, q.Depth) {
+	if !s.st.sent.first(fp, q.Depth) && q.Flags&blobschema.FlagSeed == 0 {
 		return false
 	}
 	s.hold(owner, q)
 	return true
+}
+
+// lateSeed reports whether a URL turns out to be a seed, but may have been settled
+// already as one that was found: what it redirects to was not in scope then.
+func (s *Step) lateSeed(slot partition.Slot, fp uint64, f blobschema.QueuedFlags) bool {
+	return f&blobschema.FlagSeed != 0 && s.cfg.Crawl.Settings.Scope != blobschema.ScopeAny &&
+		s.pmap.Owner(slot) == s.cfg.Partition && !s.st.f.Pending(slot, fp)
 }
 
 // placements sends the URLs of names whose address is pinned on to the slots of these.

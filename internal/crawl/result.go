@@ -275,6 +275,11 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is not lost
 		return true
 	}
+	if s.lateSeed(target.Slot, target.Fingerprint, q.Flags) && s.st.f.Origin(target.Slot, target.Fingerprint) != (blobschema.Origin{}) {
+		q.URL = u.String()
+		s.hold(s.cfg.Partition, q) // as mail to itself it is looked at, and not lost
+		return true
+	}
 	if !s.found(u, target.Slot, target.Fingerprint, q) {
 		s.st.totals.Duplicates++
 	}

@@ -50,7 +50,7 @@ func traps(w http.ResponseWriter, r *http.Request) {
 			links = append(links, fmt.Sprintf("/page%d;jsessionid=%08X", i, n+uint32(i)))
 		}
 	case name == "deep.example": // a folder deeper
-		links = append(links, r.URL.Path+"d"+fmt.Sprint(n%10)+"/")
+		links = append(links, fmt.Sprintf("%sd%d/", r.URL.Path, strings.Count(r.URL.Path, "/")))
 	case name == "echo.example": // a relative link that was meant to be absolute
 		links = append(links, "docs/manual/")
 	case zone == "farm.example": // thousands of pages that link to each other

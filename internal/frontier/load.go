@@ -33,6 +33,30 @@ func (f *Frontier) Loaded(id partition.Slot) bool {
 	return s == nil || s.loaded
 }
 
+// Pending reports whether a URL of a loaded slot waits to be asked for, or is being.
+func (f *Frontier) Pending(id partition.Slot, fp uint64) bool {
+	s := f.slots[id]
+	if s == nil || !s.loaded {
+		return false
+	}
+	_, k := s.find(fp)
+	return k == inItems
+}
+
+// Origin returns where the page record of a settled URL is: zero if its slot is not
+// loaded, it is not settled, or has no record yet or here.
+func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
+	s := f.slots[id]
+	if s == nil || !s.loaded {
+		return blobschema.Origin{}
+	}
+	i, k := s.find(fp)
+	if k != inMarks {
+		return blobschema.Origin{}
+	}
+	return s.marks[i].origin()
+}
+
 // Want makes the next Wanted return a slot that is not loaded, whatever is due. Once
 // loaded it stays so long enough to call Again, if that is done before more is
 // asked of the frontier than its loads.
