@@ -53,7 +53,7 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
-github.com/andybalholm/brotli:       internal/fetch
+github.com/andybalholm/brotli:       internal/fetch internal/hostile
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
@@ -331,7 +333,25 @@ func codings() []coding {
 	return []coding{
 		{"gzip", gzipped([]byte(codingPage)), sync.OnceValue(gzipBomb)},
 		{"zstd", zstdFrame(0, []byte(codingPage)), zstdBomb},
+		{"br", brotlied([]byte(codingPage), 0), sync.OnceValue(brotliBomb)},
 	}
+}
+
+// brotlied encodes a body, and so many more MB of one byte.
+func brotlied(body []byte, more int) []byte {
+	var b bytes.Buffer
+	w := brotli.NewWriterLevel(&b, brotli.BestSpeed)
+	w.Write(body)
+	for range more {
+		w.Write(bytes.Repeat([]byte{'<'}, 1<<20))
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+// brotliBomb is some hundred bytes that decode to 256 MB.
+func brotliBomb() []byte {
+	return brotlied([]byte(codingPage), 256)
 }
 
 // gzipBomb is 800 KB that inflate to about 800 MB: as members, for making one takes long.
@@ -371,7 +391,11 @@ func codingCases() []Case {
 	const received = "what came is stored as it came; decoding ends at 128 times that, or 1 MiB"
 	var cases []Case
 	for _, c := range codings() {
-		links := func(w Want) Want {
+		links := func(w Want) Want { // of what decodes to its begin, whatever follows
+			w.Links = 1
+			return w
+		}
+		ofGzip := func(w Want) Want { // which tells what is none, and gives bytes before its end
 			if c.name == "gzip" {
 				w.Links = 1
 			}
@@ -383,11 +407,11 @@ func codingCases() []Case {
 		cases = append(cases,
 			Case{Name: c.name + "-bomb", Does: "a body that decodes to gigabytes, " + c.name, Bound: received, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20, Links: links(Want{}).Links},
 				serve: func(x *conn) { answer(c.name, c.bomb())(x) }},
-			Case{Name: c.name + "-truncated", Does: "a body that ends within the coding, " + c.name, Bound: received, serve: answer(c.name, half), Want: links(stored(half))},
+			Case{Name: c.name + "-truncated", Does: "a body that ends within the coding, " + c.name, Bound: received, serve: answer(c.name, half), Want: ofGzip(stored(half))},
 			Case{Name: c.name + "-trailing-garbage", Does: "garbage behind the coded body, " + c.name, Bound: received, serve: answer(c.name, garbage), Want: links(stored(garbage))},
 			Case{Name: c.name + "-broken", Does: "a body that breaks off in garbage, " + c.name, Bound: received, serve: answer(c.name, broken), Want: stored(broken)},
 			Case{Name: c.name + "-empty", Does: "an empty body, " + c.name, Bound: received, serve: answer(c.name, nil), Want: stored(nil)},
-			Case{Name: c.name + "-not", Does: "plain text that says " + c.name, Bound: received, serve: answer(c.name, []byte(codingPage)), Want: links(stored([]byte(codingPage)))})
+			Case{Name: c.name + "-not", Does: "plain text that says " + c.name, Bound: received, serve: answer(c.name, []byte(codingPage)), Want: ofGzip(stored([]byte(codingPage)))})
 	}
 	twice := gzipped(gzipBomb())
 	window := zstdFrame(21, []byte(codingPage))

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 )
@@ -240,6 +241,8 @@ func TestCodingsAreWhatTheySay(t *testing.T) {
 				}
 				t.Cleanup(r.Close)
 				return r
+			case "br":
+				return brotli.NewReader(bytes.NewReader(b))
 			}
 			t.Fatalf("no reader of %s", c.name)
 			return nil
