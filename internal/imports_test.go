@@ -47,6 +47,8 @@ internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
+infra/zip:
+infra/emulated:
 cmd/orbweaver:            ...
 `
 
