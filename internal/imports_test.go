@@ -29,6 +29,7 @@ partition:
 internal/weburl:
 internal/inflate:
 internal/ledger:
+internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
@@ -38,7 +39,7 @@ internal/extract:         internal/inflate internal/page internal/polite interna
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/page internal/polite internal/weburl partition
 internal/crawl:           blobschema internal/frontier internal/page internal/polite internal/weburl partition
-internal/platform:        blobschema internal/platform/embedded internal/platform/local partition
+internal/platform:        blobschema internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema

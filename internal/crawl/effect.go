@@ -66,10 +66,12 @@ type (
 
 // Effects on queues.
 type (
-	// Send sends messages to one queue, at least once each. Reply: nil.
+	// Send sends messages to one queue, at least once each. They are not delivered before
+	// Delay has passed, where the queue can delay that long. Reply: nil.
 	Send struct {
 		Queue  string
 		Bodies [][]byte
+		Delay  time.Duration
 	}
 	// Receive waits up to Wait for messages, and brings at most Max. Reply: []Message.
 	Receive struct {

@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gocloud.dev/pubsub"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -233,13 +232,27 @@ func (e *Engine) serveWakes(ctx context.Context) {
 			e.log.Warn("receive wakes", "error", err)
 			e.pause(ctx)
 		}
+		e.acknowledge(ctx, blobschema.WakesQueue, msgs)
 		for _, m := range msgs {
 			id, p, err := blobschema.DecodeWake(m.Body)
-			m.Receipt.(*pubsub.Message).Ack()
 			if err == nil && id == e.crawl.ID && int(p) < e.crawl.Partitions {
 				e.startStep(p)
 			}
 		}
+	}
+}
+
+// acknowledge deletes messages, or says in the log that it could not: they come again.
+func (e *Engine) acknowledge(ctx context.Context, queue string, msgs []crawl.Message) {
+	if len(msgs) == 0 {
+		return
+	}
+	ack := crawl.Acknowledge{Queue: queue}
+	for _, m := range msgs {
+		ack.Receipts = append(ack.Receipts, m.Receipt)
+	}
+	if err := e.queues.acknowledge(ctx, ack); err != nil {
+		e.log.Warn("acknowledge", "queue", queue, "error", err)
 	}
 }
 
