@@ -28,11 +28,11 @@ const picture = `
 partition:
 internal/weburl:
 internal/inflate:
-internal/ledger:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
+internal/ledger:          blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl

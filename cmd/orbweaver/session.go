@@ -128,22 +128,11 @@ func (s *session) open(ctx context.Context) error {
 	for i := range heads {
 		s.before.Add(&heads[i].Totals)
 	}
-	set := &s.crawl.Settings
-	compression := blobschema.GzipFast
-	if set.Plain {
-		compression = blobschema.None
-	}
 	cfg := engine.Config{
-		Step: crawl.StepConfig{
-			Token: productToken(set.UserAgent), Software: "orbweaver/" + version, Compressed: !set.Plain, Retry: s.retry,
-		},
-		Fetch: fetch.Config{
-			UserAgent: set.UserAgent, Token: productToken(set.UserAgent), AllowNet: s.allowNet,
-			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections, Compression: compression, Srcset: set.Srcset,
-		},
-		Connections: s.connections, Ledger: &s.ledger,
-		Log: s.log,
-	}
+		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: s.retry},
+		Fetch:       fetch.Config{AllowNet: s.allowNet},
+		Connections: s.connections, Ledger: &s.ledger, Log: s.log,
+	}.For(&s.crawl.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
 		return err
 	}
