@@ -46,8 +46,13 @@ internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
+internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
+functions/coordinate:     internal/function
+functions/fetch:          internal/function internal/function/event
+functions/intake:         internal/function internal/function/event
 cmd/orbweaver:            ...
 `
 
@@ -55,6 +60,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
