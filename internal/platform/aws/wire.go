@@ -99,7 +99,7 @@ const (
 	opSend    = "send"
 	opReceive = "receive"
 	opAck     = "ack"
-	opExtend  = "extend"
+	opNack    = "nack"
 	opOther   = "other"
 )
 
@@ -122,7 +122,7 @@ func (t *try) queue() (op string, bytes int) {
 	case *sqs.DeleteMessageBatchInput:
 		return opAck, 0
 	case *sqs.ChangeMessageVisibilityBatchInput:
-		return opExtend, 0
+		return opNack, 0
 	}
 	return opOther, 0
 }
