@@ -54,6 +54,9 @@ func (w *wire) try(ctx context.Context, in middleware.DeserializeInput, next mid
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	out, md, err := next.HandleDeserialize(ctx, in)
 	answer, _ := out.RawResponse.(*smithyhttp.Response)
+	if answer != nil && answer.StatusCode == 0 {
+		answer = nil // what stands for none
+	}
 	if answer == nil && !sent.Load() || answer != nil && unserved(answer.StatusCode, err) {
 		return out, md, err
 	}
