@@ -16,8 +16,10 @@ import (
 	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/platform/conformance"
 	"github.com/orbweaver/orbweaver/partition"
@@ -99,10 +101,22 @@ func deploy(t *testing.T, partitions int) string {
 	return fmt.Sprintf("aws://%s?bucket=%s&partitions=%d", name, name, partitions)
 }
 
+// TestAWS runs the suite, and then compares the ledger with what went over the wire.
 func TestAWS(t *testing.T) {
 	emulated(t)
 	location := deploy(t, conformance.Partitions)
+	wire := &tap{t: t, calls: map[string]int{}}
+	tables := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
+	if tables == "" {
+		tables = os.Getenv("AWS_ENDPOINT_URL")
+	}
+	others := wire.listen(os.Getenv("AWS_ENDPOINT_URL"))
+	tables = wire.listen(tables)
+	t.Setenv("AWS_ENDPOINT_URL", others)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", tables)
+	var led *ledger.Ledger
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
+		led, _ = m.(*ledger.Ledger)
 		start := time.Now()
 		p, err := platform.Open(t.Context(), location, m)
 		t.Logf("opened in %v", time.Since(start))
@@ -115,6 +129,12 @@ func TestAWS(t *testing.T) {
 			"LocalStack and DynamoDB Local never throttle and take any credentials: see the fault tests of package aws",
 		},
 	})
+	wire.mu.Lock()
+	defer wire.mu.Unlock()
+	if d := cmp.Diff(wire.counts, led.Counts()); d != "" {
+		t.Errorf("the ledger differs from the wire (-wire +ledger):\n%s", d)
+	}
+	t.Logf("on the wire: %v: %+v", wire.calls, wire.counts)
 }
 
 // TestAWSDeployment: what a deployment that does not fit says.
