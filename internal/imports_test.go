@@ -42,6 +42,7 @@ internal/crawl:           blobschema internal/frontier internal/page internal/po
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
+internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
@@ -71,7 +72,7 @@ github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
-gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/local internal/view
+gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine
 golang.org/x/term:                   cmd/orbweaver

@@ -244,8 +244,9 @@ func outdated(f types.BatchResultErrorEntry) bool {
 	switch aws.ToString(f.Code) {
 	case "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", "ReceiptHandleIsInvalid":
 		return true
-	case "InvalidParameterValue":
-		return strings.Contains(aws.ToString(f.Message), "expired") || strings.Contains(aws.ToString(f.Message), "not available for visibility")
+	case "InvalidParameterValue", "InvalidParameterValueException": // which parameter, only its text says
+		text := aws.ToString(f.Message)
+		return strings.Contains(text, "expired") || strings.Contains(text, "not available for visibility timeout change")
 	}
 	return false
 }
