@@ -47,6 +47,7 @@ internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
+internal/lambdalocal:
 cmd/orbweaver:            ...
 `
 
@@ -54,6 +55,8 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
+github.com/aws/aws-lambda-go:        internal/lambdalocal
+github.com/aws/aws-sdk-go-v2:        internal/lambdalocal
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
