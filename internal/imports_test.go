@@ -48,6 +48,7 @@ internal/view:            blobschema internal/crawl internal/engine internal/fro
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
 internal/lambdalocal:
+internal/wiretap:
 cmd/orbweaver:            ...
 `
 
