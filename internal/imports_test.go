@@ -49,6 +49,8 @@ internal/bench:           blobschema internal/crawl internal/engine internal/fet
 internal/docsite:         blobschema
 internal/lambdalocal:
 internal/wiretap:
+internal/emulators:
+localstack:               internal/emulators internal/lambdalocal internal/wiretap
 cmd/orbweaver:            ...
 `
 
@@ -57,7 +59,7 @@ cmd/orbweaver:            ...
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
 github.com/aws/aws-lambda-go:        internal/lambdalocal
-github.com/aws/aws-sdk-go-v2:        internal/lambdalocal
+github.com/aws/aws-sdk-go-v2:        internal/lambdalocal localstack
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
