@@ -93,7 +93,8 @@ func play(ctx context.Context, o options, set *emulators.Set, out io.Writer) err
 		w.summary.Steps = append(w.summary.Steps, sum)
 		fmt.Fprintf(out, "%-5s %6.1f s  %s", verdict, sum.Seconds, s.name)
 		if len(figures) > 0 {
-			text, _ := json.Marshal(figures) //nolint:errcheck // for the eye; the summary is checked
+			text, jsonErr := json.Marshal(figures)
+			err = errors.Join(err, jsonErr)
 			fmt.Fprintf(out, "  %s", text)
 		}
 		fmt.Fprintln(out)
