@@ -55,6 +55,10 @@ internal/docsite:         blobschema
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
+internal/lambdalocal:
+internal/wiretap:
+internal/emulators:
+localstack:               internal/emulators internal/lambdalocal internal/wiretap
 cmd/orbweaver:            ...
 `
 
@@ -65,6 +69,8 @@ github.com/andybalholm/brotli:       internal/fetch internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event
 github.com/aws/aws-sdk-go-v2:        internal/platform/aws
 github.com/aws/smithy-go:            internal/platform/aws
+github.com/aws/aws-lambda-go:        internal/lambdalocal
+github.com/aws/aws-sdk-go-v2:        internal/lambdalocal localstack
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
