@@ -58,6 +58,7 @@ functions/intake:         internal/function internal/function/event
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
+infra/zip:
 localstack:               internal/emulators internal/lambdalocal internal/wiretap
 cmd/orbweaver:            ...
 `
@@ -66,11 +67,9 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event
-github.com/aws/aws-sdk-go-v2:        internal/platform/aws
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
+github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
-github.com/aws/aws-lambda-go:        internal/lambdalocal
-github.com/aws/aws-sdk-go-v2:        internal/lambdalocal localstack
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
