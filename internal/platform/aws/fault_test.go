@@ -481,7 +481,7 @@ func TestQueueThrottled(t *testing.T) {
 		"GetQueueUrl":    always(200, queueURL),
 		"ReceiveMessage": first(1, 403, failure("RequestThrottled"), always(200, `{}`)),
 	})
-	if got, err := mailbox(t, p).Receive(t.Context(), 10, time.Second); err != nil || len(got) != 0 {
+	if got, err := mailbox(t, p).Receive(t.Context(), 10, 0); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 	if n, c := s.count("ReceiveMessage"), led.Counts(); n != 2 || c.QueueRequests != 2 {
@@ -525,5 +525,40 @@ func TestContextEnds(t *testing.T) {
 	}
 	if n := led.Counts().QueueRequests; n != 3 {
 		t.Errorf("%d requests counted, 3 went out", n)
+	}
+}
+
+// TestReceivePolls: a wait costs few requests, whatever its length, and those ask the
+// server to wait no longer than a second.
+func TestReceivePolls(t *testing.T) {
+	for _, c := range []struct {
+		wait  time.Duration
+		polls []int // how long each asks the server to wait
+	}{
+		{0, []int{0}},
+		{500 * time.Millisecond, []int{0, 0}},
+		{time.Second, []int{1}},
+		{2500 * time.Millisecond, []int{1, 0, 0}},
+	} {
+		var polls []int
+		p, _, _ := open(t, answers{"GetQueueUrl": always(200, queueURL), "ReceiveMessage": func(_ int, body []byte) (int, string) {
+			var in struct{ WaitTimeSeconds, MaxNumberOfMessages int }
+			if err := json.Unmarshal(body, &in); err != nil || in.MaxNumberOfMessages != 10 {
+				t.Errorf("%s: %v", body, err)
+			}
+			polls = append(polls, in.WaitTimeSeconds)
+			time.Sleep(time.Duration(in.WaitTimeSeconds) * time.Second)
+			return 200, `{}`
+		}})
+		start := time.Now()
+		if got, err := mailbox(t, p).Receive(t.Context(), 25, c.wait); err != nil || len(got) > 0 {
+			t.Errorf("%v, %v", got, err)
+		}
+		if d := time.Since(start); d < c.wait-100*time.Millisecond || d > c.wait+time.Second {
+			t.Errorf("a wait of %v took %v", c.wait, d)
+		}
+		if d := cmp.Diff(c.polls, polls); d != "" {
+			t.Errorf("%v (-want +got):\n%s", c.wait, d)
+		}
 	}
 }

@@ -35,12 +35,9 @@ func emulated(t *testing.T) {
 	}
 }
 
-// visibility of mailboxes under test; deployed ones have five minutes.
-const visibility = 2 * time.Second
-
 // deploy makes a table, a bucket and queues of their own for a test, and returns their
 // URL. They are deleted by its cleanup.
-func deploy(t *testing.T, partitions int) string {
+func deploy(t *testing.T, partitions int, visibility time.Duration) string {
 	t.Helper()
 	ctx := context.Background()
 	cfg, err := config.LoadDefaultConfig(ctx)
@@ -101,19 +98,25 @@ func deploy(t *testing.T, partitions int) string {
 	return fmt.Sprintf("aws://%s?bucket=%s&partitions=%d", name, name, partitions)
 }
 
-// TestAWS runs the suite, and then compares the ledger with what went over the wire.
-func TestAWS(t *testing.T) {
-	emulated(t)
-	location := deploy(t, conformance.Partitions)
-	wire := &tap{t: t, calls: map[string]int{}}
+// tapped puts a tap in front of the emulators, for what is opened afterwards.
+func tapped(t *testing.T) *tap {
+	t.Helper()
+	p := &tap{t: t, calls: map[string]int{}}
 	tables := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
 	if tables == "" {
 		tables = os.Getenv("AWS_ENDPOINT_URL")
 	}
-	others := wire.listen(os.Getenv("AWS_ENDPOINT_URL"))
-	tables = wire.listen(tables)
-	t.Setenv("AWS_ENDPOINT_URL", others)
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", tables)
+	t.Setenv("AWS_ENDPOINT_URL", p.listen(os.Getenv("AWS_ENDPOINT_URL")))
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", p.listen(tables))
+	return p
+}
+
+// TestAWS runs the suite, and then compares the ledger with what went over the wire.
+func TestAWS(t *testing.T) {
+	emulated(t)
+	const visibility = 2 * time.Second // deployed mailboxes have five minutes
+	location := deploy(t, conformance.Partitions, visibility)
+	wire := tapped(t)
 	var led *ledger.Ledger
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		led, _ = m.(*ledger.Ledger)
@@ -140,7 +143,7 @@ func TestAWS(t *testing.T) {
 // TestAWSDeployment: what a deployment that does not fit says.
 func TestAWSDeployment(t *testing.T) {
 	emulated(t)
-	location := deploy(t, 2)
+	location := deploy(t, 2, time.Second)
 	p, err := platform.Open(t.Context(), location, nil)
 	p = opened(t, p, err)
 	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "deployed for 2") {
