@@ -60,6 +60,8 @@ internal/wiretap:
 internal/emulators:
 infra/zip:
 localstack:               internal/emulators internal/lambdalocal internal/wiretap
+infra/zip:
+infra/emulated:
 cmd/orbweaver:            ...
 `
 

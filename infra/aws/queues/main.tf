@@ -68,13 +68,9 @@ resource "aws_sqs_queue" "intake" {
     deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
     maxReceiveCount     = 5
   })
-}
 
-# Who may send requests besides those to whom IAM gives the right: this bucket, and
-# rules of this account with names as module feed makes them.
-resource "aws_sqs_queue_policy" "intake" {
-  queue_url = aws_sqs_queue.intake.id
-
+  # Who may send requests besides those to whom IAM gives the right: the bucket, and
+  # rules of this account with names as module feed makes them.
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [
@@ -83,7 +79,7 @@ resource "aws_sqs_queue_policy" "intake" {
         Effect    = "Allow"
         Principal = { Service = "s3.amazonaws.com" }
         Action    = "sqs:SendMessage"
-        Resource  = aws_sqs_queue.intake.arn
+        Resource  = "${local.queues}:${var.name}-intake"
         Condition = {
           ArnEquals    = { "aws:SourceArn" = var.bucket_arn }
           StringEquals = { "aws:SourceAccount" = local.account }
@@ -94,7 +90,7 @@ resource "aws_sqs_queue_policy" "intake" {
         Effect    = "Allow"
         Principal = { Service = "events.amazonaws.com" }
         Action    = "sqs:SendMessage"
-        Resource  = aws_sqs_queue.intake.arn
+        Resource  = "${local.queues}:${var.name}-intake"
         Condition = {
           ArnLike = { "aws:SourceArn" = "${local.rules}/${var.name}-feed-*" }
         }
@@ -112,6 +108,4 @@ resource "aws_s3_bucket_notification" "lists" {
     events        = ["s3:ObjectCreated:*"]
     filter_prefix = "lists/"
   }
-
-  depends_on = [aws_sqs_queue_policy.intake] # S3 tries it at once
 }
