@@ -39,7 +39,8 @@ internal/extract:         internal/inflate internal/page internal/polite interna
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/page internal/polite internal/weburl partition
 internal/crawl:           blobschema internal/frontier internal/page internal/polite internal/weburl partition
-internal/platform:        blobschema internal/platform/driver internal/platform/embedded internal/platform/local partition
+internal/platform/aws:    internal/platform/driver partition
+internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
@@ -55,6 +56,8 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
+github.com/aws/aws-sdk-go-v2:        internal/platform/aws
+github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
@@ -62,7 +65,7 @@ github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
-gocloud.dev:                         internal/engine internal/platform internal/platform/local internal/view
+gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine
 golang.org/x/term:                   cmd/orbweaver

@@ -107,6 +107,9 @@ func PutObject(ctx context.Context, p *platform.Platform, o crawl.PutObject) err
 	if p.Meter != nil {
 		p.Meter.BlobPut(size - 1)
 	}
+	if p.Put != nil {
+		return p.Put(ctx, o.Name, o.Parts)
+	}
 	// One put whatever the size: the buffer holds it all. Not WriteAll, which hashes first.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

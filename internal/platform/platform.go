@@ -28,6 +28,8 @@ type Platform struct {
 	// CreateQueues makes sure that the queues of that many partitions exist. Where queues
 	// are deployed beforehand it fails if they are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
+	// Put stores an object as one request; nil where the bucket's own writer does.
+	Put func(ctx context.Context, name string, parts [][]byte) error
 	// Sync makes objects durable that were written before; nil where writing does.
 	Sync func(names []string) error
 	// Exclusive says that no other process works on the same platform.
