@@ -99,10 +99,43 @@ func (v *View) record(ctx context.Context, key string, to any) (bool, error) {
 	if err != nil || !found {
 		return false, err
 	}
-	if err := json.Unmarshal(b, to); err != nil {
-		return true, fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
+	return true, decode(key, b, to)
+}
+
+func decode(key string, value []byte, to any) error {
+	if err := json.Unmarshal(value, to); err != nil {
+		return fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
 	}
-	return true, nil
+	return nil
+}
+
+// records reads JSON records in as few calls as the store allows, each into the value
+// beside its key, and reports which there are.
+func (v *View) records(ctx context.Context, keys []string, to []any) (found []bool, err error) {
+	found = make([]bool, len(keys))
+	many, ok := v.store.(interface {
+		records(ctx context.Context, keys []string) ([][]byte, error)
+	})
+	if !ok {
+		for i, key := range keys {
+			if found[i], err = v.record(ctx, key, to[i]); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	}
+	values, err := many.records(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range values {
+		if found[i] = value != nil; found[i] {
+			if err := decode(keys[i], value, to[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
 }
 
 // ID is the crawl's.
@@ -126,16 +159,35 @@ func (v *View) Wish(ctx context.Context) (w blobschema.Wish, err error) {
 // Heads reads the heads of the partitions that have one, by partition.
 func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
 	var heads []blobschema.Head
-	for _, p := range v.pmap.Partitions() {
-		h, found, err := v.head(ctx, p)
-		if err != nil {
-			return nil, err
+	if v.still != nil {
+		for _, p := range v.pmap.Partitions() {
+			if h, found := v.still[p]; found {
+				heads = append(heads, h)
+			}
 		}
-		if found {
-			heads = append(heads, h)
+		return heads, nil
+	}
+	return v.headsAnd(ctx, nil, nil)
+}
+
+// headsAnd reads the heads, and with them other records as [View.records] does.
+func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobschema.Head, error) {
+	others, parts := len(keys), v.pmap.Partitions()
+	heads := make([]blobschema.Head, len(parts))
+	for i, p := range parts {
+		keys, to = append(keys, blobschema.HeadKey(v.id, p)), append(to, &heads[i])
+	}
+	found, err := v.records(ctx, keys, to)
+	if err != nil {
+		return nil, err
+	}
+	there := heads[:0]
+	for i := range parts {
+		if found[others+i] {
+			there = append(there, heads[i])
 		}
 	}
-	return heads, nil
+	return there, nil
 }
 
 // Freeze returns a view of the commits that are visible now: whatever is read
@@ -216,20 +268,32 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID, after fun
 			if m == nil {
 				continue
 			}
-			for name := range blobschema.CommitNames(m) {
-				if after != nil {
-					if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
-						continue
+			names := func(yield func(string) bool) {
+				for name := range blobschema.CommitNames(m) {
+					if after != nil {
+						if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
+							continue
+						}
+					}
+					if ctx.Err() != nil || !yield(name) { // files do not look at it
+						return
 					}
 				}
-				if err := ctx.Err(); err != nil { // files do not look at it
-					yield(Commit{}, err)
+			}
+			for o, err := range v.objects(ctx, names) {
+				var r *blobschema.CommitReader
+				if err == nil {
+					if r, err = blobschema.OpenCommit(o.data); err != nil {
+						err = fmt.Errorf("open %s: %w", o.name, err)
+					}
+				}
+				if !yield(Commit{o.name, p, r}, err) || err != nil {
 					return
 				}
-				r, err := v.openCommit(ctx, name)
-				if !yield(Commit{name, p, r}, err) || err != nil {
-					return
-				}
+			}
+			if err := ctx.Err(); err != nil {
+				yield(Commit{}, err)
+				return
 			}
 		}
 	}
@@ -405,78 +469,6 @@ func (v *View) File(ctx context.Context, name string) (string, error) {
 		return s.file(ctx, name)
 	}
 	return "", nil
-}
-
-// State is how a crawl is.
-type State string
-
-// The states.
-const (
-	Running  State = "running"
-	Finished State = "finished" // nothing is left to do
-	Limited  State = "limit"    // the page limit is reached
-	Stopped  State = "stopped"  // there is more to do, and nobody at work
-)
-
-// Status is a crawl as a whole.
-type Status struct {
-	Crawl  blobschema.Crawl
-	State  State
-	Live   *Live             // nil unless Running
-	Totals blobschema.Totals // as of the last commits
-	Heads  []blobschema.Head
-	Wish   blobschema.Wish
-	Unread int64 // mail sent and not applied
-	// Requests is the mail made of requests from outside, sent so far.
-	Requests uint64
-	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
-	DeadRequests int64
-}
-
-// Status reads records only.
-func (v *View) Status(ctx context.Context) (s Status, err error) {
-	s.Live = v.Live(ctx)
-	if s.Crawl, err = v.Crawl(ctx); err != nil {
-		return s, err
-	}
-	if s.Wish, err = v.Wish(ctx); err != nil {
-		return s, err
-	}
-	if s.Heads, err = v.Heads(ctx); err != nil {
-		return s, err
-	}
-	var requests blobschema.Requests
-	if _, err := v.record(ctx, blobschema.RequestsKey(v.id), &requests); err != nil {
-		return s, err
-	}
-	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
-	for _, n := range requests.Sent {
-		s.Requests += n
-	}
-	sent += s.Requests
-	s.DeadRequests = requests.Dead
-	for i := range s.Heads {
-		h := &s.Heads[i]
-		s.Totals.Add(&h.Totals)
-		applied += h.Applied
-		for _, n := range h.Sent {
-			sent += n
-		}
-	}
-	s.Unread = int64(sent) - int64(applied)
-	left := s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held + s.Unread
-	limit := s.Crawl.Settings.MaxPages
-	switch {
-	case s.Live != nil:
-		s.State = Running
-	case left == 0 && s.Crawl.Published == len(s.Crawl.SeedBatches):
-		s.State = Finished
-	case limit > 0 && s.Totals.Pages >= limit:
-		s.State = Limited
-	default:
-		s.State = Stopped
-	}
-	return s, nil
 }
 
 // TopHosts returns the n hosts with the most requests, and of those with none the ones
