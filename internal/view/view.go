@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -260,6 +261,11 @@ func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
 func (v *View) commits(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
 		for _, p := range partitions {
+			if after != nil {
+				if h, _, err := v.head(ctx, p); err == nil && h.Seq <= after(p) {
+					continue // not worth reading its manifest
+				}
+			}
 			m, err := v.Manifest(ctx, p)
 			if err != nil {
 				yield(Commit{}, err)
@@ -371,7 +377,26 @@ func (v *View) readPages(ctx context.Context, partitions []partition.ID, after f
 // PagesSince yields the page records of the commits that are visible in v and were not
 // in before, a frozen view: by partition, in the order of commits. An error ends it.
 func (v *View) PagesSince(ctx context.Context, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.readPages(ctx, v.pmap.Partitions(), func(p partition.ID) uint64 { return before.still[p].Seq })
+	return v.PagesOfSince(ctx, v.pmap.Partitions(), before)
+}
+
+// PagesOfSince is PagesSince for some partitions.
+func (v *View) PagesOfSince(ctx context.Context, partitions []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
+	return v.readPages(ctx, partitions, func(p partition.ID) uint64 { return before.still[p].Seq })
+}
+
+// Owners returns the partitions that may have page records of some URLs: their owners, or
+// all partitions where the addresses of their hosts decide.
+func (v *View) Owners(urls []weburl.URL) []partition.ID {
+	owners := map[partition.ID]bool{}
+	for _, u := range urls {
+		unit, placed := crawl.Unit(v.by, u.Host())
+		if v.by == blobschema.ByIP && !placed {
+			return v.pmap.Partitions()
+		}
+		owners[v.pmap.Owner(v.hash.Slot(unit))] = true
+	}
+	return slices.Sorted(maps.Keys(owners))
 }
 
 // WARCs yields the names of the WARC objects of all visible commits.
