@@ -13,7 +13,7 @@ lint = go tool -modfile=tools/go.mod golangci-lint
 export ARCH NAME REGION PARTITIONS MEMORY EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
 help: ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
 
 build: ## build bin/orbweaver
 	go build -o bin/orbweaver ./cmd/orbweaver
@@ -42,6 +42,12 @@ status: build ## how far the deployed crawl is; NAME= or PROFILE=FILE
 
 logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, FUNCTION=fetch|coordinate|intake
 	infra/cloud logs
+
+localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-fast -v'
+	go build -o bin/localstack ./localstack && bin/localstack $(ARGS)
+
+localstack-up: ## start the emulators of AWS for use by hand, until Ctrl-C
+	go build -o bin/localstack ./localstack && bin/localstack -up
 
 test: ## vet, and run all tests
 	go vet ./... && go test ./...
@@ -78,4 +84,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean

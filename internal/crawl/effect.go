@@ -66,10 +66,12 @@ type (
 
 // Effects on queues.
 type (
-	// Send sends messages to one queue, at least once each. Reply: nil.
+	// Send sends messages to one queue, at least once each. They are not delivered before
+	// Delay has passed, where the queue can delay that long. Reply: nil.
 	Send struct {
 		Queue  string
 		Bodies [][]byte
+		Delay  time.Duration
 	}
 	// Receive waits up to Wait for messages, and brings at most Max. Reply: []Message.
 	Receive struct {
@@ -142,10 +144,13 @@ type Signal interface{ signal() }
 type (
 	// Stop asks a step to end soon: fetches are aborted, what is done is committed.
 	Stop struct{}
+	// Look asks a step to read what the operator wishes now, not with its next commit.
+	Look struct{}
 	// Appetites says which other partitions have little or nothing to do, so that mail for
 	// them is sent soon. Those not named are Fed. The map may not change afterwards.
 	Appetites struct{ Of map[partition.ID]Appetite }
 )
 
 func (Stop) signal()      {}
+func (Look) signal()      {}
 func (Appetites) signal() {}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"gocloud.dev/pubsub"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
@@ -42,7 +40,7 @@ func (e *Engine) watchIntake(ctx context.Context) {
 		select {
 		case e.intake <- msgs:
 		case <-ctx.Done():
-			giveBack(msgs)
+			e.giveBack(msgs)
 		}
 	}
 }
@@ -56,22 +54,22 @@ func (e *Engine) pause(ctx context.Context) {
 
 // take turns requests into mail. If that fails they stay in the queue.
 func (e *Engine) take(msgs []crawl.Message) {
-	if err := e.newRunner(crawl.NewIntake(e.crawl.ID, msgs)).run(); err != nil {
+	if err := e.newRunner(crawl.NewIntake(crawl.IntakeConfig{Crawl: e.crawl.ID}, msgs)).run(); err != nil {
 		e.log.Error("take requests", "error", err)
-		giveBack(msgs)
+		e.giveBack(msgs)
 		return
 	}
-	for _, m := range msgs {
-		m.Receipt.(*pubsub.Message).Ack()
-	}
+	e.acknowledge(context.Background(), blobschema.IntakeQueue, msgs)
 	e.submitted.Store(max(0, e.submitted.Load()-int64(len(msgs)))) // only the tick loop takes
 }
 
-func giveBack(msgs []crawl.Message) {
-	for _, m := range msgs {
-		if pm := m.Receipt.(*pubsub.Message); pm.Nackable() {
-			pm.Nack()
-		}
+func (e *Engine) giveBack(msgs []crawl.Message) {
+	receipts := make([]crawl.Receipt, len(msgs))
+	for i, m := range msgs {
+		receipts[i] = m.Receipt
+	}
+	if err := e.queues.release(context.Background(), blobschema.IntakeQueue, receipts); err != nil {
+		e.log.Warn("give requests back", "error", err) // they come again when their visibility ends
 	}
 }
 

@@ -71,6 +71,14 @@ func WriteRecord(ctx context.Context, p *platform.Platform, w crawl.WriteRecord)
 
 // GetObject reads an object or a part of it.
 func GetObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]byte, error) {
+	b, err := getObject(ctx, p, g)
+	if p.Meter != nil {
+		p.Meter.BlobGet(len(b))
+	}
+	return b, err
+}
+
+func getObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]byte, error) {
 	if g.Offset == 0 && g.Length < 0 {
 		b, err := p.Bucket.ReadAll(ctx, g.Name)
 		return b, notFound(err)
@@ -95,6 +103,12 @@ func PutObject(ctx context.Context, p *platform.Platform, o crawl.PutObject) err
 	size := 1
 	for _, part := range o.Parts {
 		size += len(part)
+	}
+	if p.Meter != nil {
+		p.Meter.BlobPut(size - 1)
+	}
+	if p.Put != nil {
+		return p.Put(ctx, o.Name, o.Parts)
 	}
 	// One put whatever the size: the buffer holds it all. Not WriteAll, which hashes first.
 	ctx, cancel := context.WithCancel(ctx)

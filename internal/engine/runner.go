@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"gocloud.dev/pubsub"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -31,11 +29,11 @@ type runner struct {
 	after       func() // called on the loop, after each event
 
 	mu       sync.Mutex
-	received map[*pubsub.Message]bool // and not acknowledged yet
+	received map[crawl.Receipt]string // and not acknowledged yet: their queues
 }
 
 func (e *Engine) newRunner(a crawl.Actor) *runner {
-	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16), received: map[*pubsub.Message]bool{}}
+	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16), received: map[crawl.Receipt]string{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
 	return r
@@ -76,12 +74,16 @@ func (r *runner) run() error {
 func (r *runner) giveBack() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for m := range r.received {
-		if m.Nackable() {
-			m.Nack()
-		}
+	byQueue := map[string][]crawl.Receipt{}
+	for receipt, queue := range r.received {
+		byQueue[queue] = append(byQueue[queue], receipt)
 	}
 	clear(r.received)
+	for queue, receipts := range byQueue {
+		if err := r.e.queues.release(context.Background(), queue, receipts); err != nil {
+			r.e.log.Warn("give messages back", "queue", queue, "error", err) // they come again when their visibility ends
+		}
+	}
 }
 
 // signal delivers a signal unless the actor has ended.
@@ -131,15 +133,8 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 	case crawl.Work:
 		return e.Do()
 	case crawl.GetObject:
-		data, err := GetObject(r.ctx, p, e)
-		r.e.ledger.BlobGet(len(data))
-		return data, err
+		return GetObject(r.ctx, p, e)
 	case crawl.PutObject:
-		size := 0
-		for _, part := range e.Parts {
-			size += len(part)
-		}
-		r.e.ledger.BlobPut(size)
 		return nil, PutObject(r.ctx, p, e)
 	case crawl.ReadRecords:
 		return ReadRecords(r.ctx, p, e.Keys)
@@ -155,20 +150,17 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 		msgs, err := r.e.queues.receive(r.ctx, e)
 		r.mu.Lock()
 		for _, m := range msgs {
-			r.received[m.Receipt.(*pubsub.Message)] = true
+			r.received[m.Receipt] = e.Queue
 		}
 		r.mu.Unlock()
 		return msgs, err
 	case crawl.Acknowledge:
 		r.mu.Lock()
 		for _, receipt := range e.Receipts {
-			delete(r.received, receipt.(*pubsub.Message))
+			delete(r.received, receipt)
 		}
 		r.mu.Unlock()
-		for _, receipt := range e.Receipts {
-			receipt.(*pubsub.Message).Ack()
-		}
-		return nil, nil
+		return nil, r.e.queues.acknowledge(r.ctx, e)
 	}
 	return nil, errors.ErrUnsupported
 }

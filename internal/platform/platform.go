@@ -13,6 +13,7 @@ import (
 	"gocloud.dev/pubsub"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/platform/driver"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/platform/local"
 	"github.com/orbweaver/orbweaver/partition"
@@ -20,20 +21,45 @@ import (
 
 // Platform is what engines and commands work on.
 type Platform struct {
-	Table        *docstore.Collection // of documents with a string field KeyField
-	Bucket       *blob.Bucket
-	Topic        func(queue string) (*pubsub.Topic, error)
-	Subscription func(queue string) (*pubsub.Subscription, error)
-	// CreateQueues makes sure that the queues of that many partitions exist.
+	Table  *docstore.Collection // of documents with a string field KeyField
+	Bucket *blob.Bucket
+	// BucketName is the bucket's in the cloud; "" where objects are not put by others.
+	BucketName string
+	// Queue opens a queue, which the caller closes.
+	Queue func(name string) (Queue, error)
+	// CreateQueues makes sure that the queues of that many partitions exist. Where queues
+	// are deployed beforehand it fails if they are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
+	// Partitions is how many partitions a crawl may have here; 0 for any number.
+	Partitions int
+	// Put stores an object as one request; nil where the bucket's own writer does.
+	Put func(ctx context.Context, name string, parts [][]byte) error
 	// Sync makes objects durable that were written before; nil where writing does.
 	Sync func(names []string) error
-	// Receives tells how often a message was delivered, this time included.
-	Receives func(*pubsub.Message) int
 	// Exclusive says that no other process works on the same platform.
 	Exclusive bool
-	Close     func() error
+	// Meter is told of the calls of the bucket by who makes them; nil where the platform
+	// tells its meter itself.
+	Meter Meter
+	Close func() error
 }
+
+// What drivers give; see package driver.
+type (
+	Queue    = driver.Queue
+	Delivery = driver.Delivery
+	Receipt  = driver.Receipt
+	Meter    = driver.Meter
+)
+
+// NoMeter counts nothing.
+type NoMeter struct{}
+
+func (NoMeter) QueueRequest(string, int) {}
+func (NoMeter) KVRead(int)               {}
+func (NoMeter) KVWrite(int)              {}
+func (NoMeter) BlobPut(int)              {}
+func (NoMeter) BlobGet(int)              {}
 
 // KeyField is the field of a table's document that holds its key.
 const KeyField = "key"
@@ -43,34 +69,46 @@ const KeyField = "key"
 const visibility = 5 * time.Minute
 
 // Local opens the embedded platform in a folder, which this process owns until Close.
-func Local(dir string, meter local.Meter) (*Platform, error) {
+// meter may be nil.
+func Local(dir string, meter Meter) (*Platform, error) {
+	meter = orNone(meter)
 	s, err := local.Open(dir, local.Options{Meter: meter})
 	if err != nil {
 		return nil, err
 	}
-	return fromStore(s, s.SyncBlobs)
+	return fromStore(s, meter, s.SyncBlobs)
 }
 
-// Memory opens an embedded platform that is gone when it is closed.
-func Memory(meter local.Meter) (*Platform, error) {
-	return fromStore(local.OpenMemory(local.Options{Meter: meter}), nil)
+// Memory opens an embedded platform that is gone when it is closed. meter may be nil.
+func Memory(meter Meter) (*Platform, error) {
+	meter = orNone(meter)
+	return fromStore(local.OpenMemory(local.Options{Meter: meter}), meter, nil)
 }
 
-func fromStore(s *local.Store, sync func([]string) error) (*Platform, error) {
+func orNone(m Meter) Meter {
+	if m == nil {
+		return NoMeter{}
+	}
+	return m
+}
+
+func fromStore(s *local.Store, meter Meter, sync func([]string) error) (*Platform, error) {
 	b, err := s.Bucket()
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
 	table := s.Collection("records", KeyField)
 	return &Platform{
-		Table: table, Bucket: b, Sync: sync, Exclusive: true,
+		Table: table, Bucket: b, Sync: sync, Exclusive: true, Meter: meter,
 		Close: func() error {
 			_ = table.Close() // fails only if it was closed already
 			return s.Close()
 		},
-		Topic: func(q string) (*pubsub.Topic, error) { return s.Topic(q), nil },
-		Subscription: func(q string) (*pubsub.Subscription, error) {
-			return s.Subscription(q, local.SubscriptionOptions{}), nil
+		Queue: func(name string) (Queue, error) {
+			return &portable{
+				name: name, topic: s.Topic(name),
+				open: func() *pubsub.Subscription { return s.Subscription(name, local.SubscriptionOptions{}) },
+			}, nil
 		},
 		CreateQueues: func(ctx context.Context, partitions int) error {
 			names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
@@ -85,13 +123,6 @@ func fromStore(s *local.Store, sync func([]string) error) (*Platform, error) {
 				}
 			}
 			return nil
-		},
-		Receives: func(m *pubsub.Message) int {
-			n, ok := local.Receives(m)
-			if !ok {
-				return 1
-			}
-			return n
 		},
 	}, nil
 }

@@ -1,0 +1,105 @@
+package aws
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Scheme begins the URL of a deployment.
+const Scheme = "aws"
+
+// Bounds of a deployment's name: room for what is put behind it.
+const (
+	minName = 3
+	maxName = 48
+)
+
+// Location names a deployment.
+type Location struct {
+	Name       string // of the table, and the beginning of all other names
+	Bucket     string
+	Partitions int    // how many mailboxes were deployed
+	Region     string // "" is the one of the SDK's environment
+}
+
+// Parse reads aws://NAME?bucket=BUCKET&partitions=N&region=REGION. Only region may be
+// left out; what it does not know is an error.
+func Parse(location string) (Location, error) {
+	l, err := parse(location)
+	if err != nil {
+		return Location{}, fmt.Errorf("platform %q: %w (want aws://NAME?bucket=BUCKET&partitions=N&region=REGION)", location, err)
+	}
+	return l, nil
+}
+
+func parse(location string) (l Location, err error) {
+	u, err := url.Parse(location)
+	switch {
+	case err != nil:
+		return l, err
+	case u.Scheme != Scheme:
+		return l, fmt.Errorf("the scheme is not %s", Scheme)
+	case u.User != nil || u.Path != "" && u.Path != "/" || u.Fragment != "" || u.Opaque != "":
+		return l, fmt.Errorf("only a name and parameters are known")
+	}
+	l.Name = u.Host
+	if err := checkName(l.Name); err != nil {
+		return l, err
+	}
+	params, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return l, err
+	}
+	for k, v := range params {
+		if len(v) != 1 || v[0] == "" {
+			return l, fmt.Errorf("parameter %s needs one value", k)
+		}
+		switch k {
+		case "bucket":
+			l.Bucket = v[0]
+		case "region":
+			l.Region = v[0]
+		case "partitions":
+			l.Partitions, err = strconv.Atoi(v[0])
+			if err != nil || l.Partitions < 1 || l.Partitions > partition.MaxPartitions {
+				return l, fmt.Errorf("partitions is %q, not a number from 1 to %d", v[0], partition.MaxPartitions)
+			}
+		default:
+			return l, fmt.Errorf("parameter %s is unknown", k)
+		}
+	}
+	if l.Bucket == "" {
+		return l, fmt.Errorf("parameter bucket is missing")
+	}
+	if l.Partitions == 0 {
+		return l, fmt.Errorf("parameter partitions is missing")
+	}
+	return l, nil
+}
+
+func checkName(name string) error {
+	if len(name) < minName || len(name) > maxName {
+		return fmt.Errorf("the name %.100q has not %d to %d characters", name, minName, maxName)
+	}
+	for i := range len(name) {
+		if c := name[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+			return fmt.Errorf("the name %q has characters other than letters, digits and the hyphen", name)
+		}
+	}
+	return nil
+}
+
+// String is the URL.
+func (l Location) String() string {
+	q := url.Values{"bucket": {l.Bucket}, "partitions": {strconv.Itoa(l.Partitions)}}
+	if l.Region != "" {
+		q.Set("region", l.Region)
+	}
+	return Scheme + "://" + l.Name + "?" + q.Encode()
+}
+
+// queue is the deployed name of a queue.
+func (l Location) queue(name string) string { return l.Name + "-" + name }
