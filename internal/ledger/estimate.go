@@ -29,10 +29,11 @@ func DefaultDeployment() Deployment {
 	}
 }
 
-// What the estimate takes as given. The steps' figures are their defaults (internal/crawl).
+// What the estimate takes as given. The figures of steps are those of internal/function
+// and internal/crawl.
 const (
-	reserveS      = 30.0 // of the timeout that a step does not use, to commit in time
-	commitS       = 30.0 // between commits
+	minTimeoutS   = 60.0
+	commitS       = 60.0 // between commits
 	commitPages   = 4000.0
 	mailS         = 300.0 // between mails to the same partition
 	linkBytes     = 190.0 // of a page's links, compressed
@@ -56,6 +57,9 @@ const (
 	million       = 1e6
 	gb            = 1 << 30
 )
+
+// stepS is how long a step works at most, in seconds: it leaves time for its last commit.
+func (d *Deployment) stepS() float64 { return d.TimeoutS - min(30, max(3, d.TimeoutS/6)) }
 
 // Item is a line of an estimate.
 type Item struct {
@@ -103,7 +107,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 	}{
 		{"partitions", float64(d.Partitions), 1, 1000},
 		{"MB of memory", float64(d.MemoryMB), 128, 10240},
-		{"seconds of timeout", d.TimeoutS, 2 * reserveS, 900},
+		{"seconds of timeout", d.TimeoutS, minTimeoutS, 900},
 		{"ready hosts", float64(d.ReadyHosts), 1, 1e6},
 		{"seconds of delay", d.DelayS, 0, 86400},
 		{"ms of CPU", d.CPUMillis, 0.01, 10_000},
@@ -118,7 +122,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 	}
 	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, Idle: p.idle(d), Assumptions: d.assumptions()}
 	for _, w := range []way{p.through(d), p.woken(d)} {
-		if w.billedS > d.TimeoutS-reserveS {
+		if w.billedS > d.stepS() {
 			continue // it has so many hosts that it never ends
 		}
 		items := p.perMillion(d, w)
@@ -156,7 +160,7 @@ func (p Prices) through(d Deployment) way {
 	if byHosts := float64(d.ReadyHosts) / d.DelayS; byHosts < rate { // a delay of 0 gives infinity
 		rate, bound = byHosts, "hosts"
 	}
-	run := d.TimeoutS - reserveS
+	run := d.stepS()
 	return way{bound: bound, pages: rate * run, billedS: run, elapsedS: million / rate / float64(d.Partitions)}
 }
 
@@ -219,7 +223,7 @@ func (d Deployment) assumptions() []string {
 	return []string{
 		fmt.Sprintf("each partition has %d hosts ready at any time, each asked every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
 		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), on %d MB a share of %.2f CPUs", d.CPUMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
-		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, reserveS, commitS, commitPages),
+		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, d.TimeoutS-d.stepS(), commitS, commitPages),
 		fmt.Sprintf("where it is cheaper than to wait for hosts, a step asks each ready host once, in %g s, ends, and is woken after %g s", wokenS, wakeS),
 		fmt.Sprintf("a commit is a put and a record of %g write units, and every fourth merges a run; beginning a step reads %g units and %g objects", headUnits, stepReads, stepGets),
 		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it, and asked for with %g, TLS included", d.PagesPerWARC, d.StoredBytes, d.SentBytes),

@@ -50,11 +50,11 @@ func TestEstimateByHand(t *testing.T) {
 	if e.PagesPerStep != 8100 || e.BoundBy != "hosts" {
 		t.Errorf("bound by %s, %g pages a step", e.BoundBy, e.PagesPerStep)
 	}
-	const steps = 1e6 / 8100 // 123.5, each with 9 commits
+	const steps = 1e6 / 8100 // 123.5, each with 5 commits
 	about(t, "GB-seconds", line(t, e.PerMillion, "function time").Quantity, 1e6/30*0.5)
 	about(t, "function time", line(t, e.PerMillion, "function time").Dollars, 0.222)
-	about(t, "puts", line(t, e.PerMillion, "objects put").Quantity, 1000+steps*9*1.25)
-	about(t, "write units", line(t, e.PerMillion, "records written").Quantity, steps*(9+2)*2)
+	about(t, "puts", line(t, e.PerMillion, "objects put").Quantity, 1000+steps*5*1.25)
+	about(t, "write units", line(t, e.PerMillion, "records written").Quantity, steps*(5+2)*2)
 	// 15 others every 300 s: 1,667 mails, but their 190 MB are billed as 2,899 times 64 KB, sent and received.
 	about(t, "queue", line(t, e.PerMillion, "mail").Quantity, 2*2899+1e6/30/20+166.7)
 	about(t, "retention", e.Retention, 40e9/(1<<30)*0.023)
