@@ -7,6 +7,7 @@
 //	ORBWEAVER_PLATFORM    where the deployment is; see platform.Open
 //	ORBWEAVER_ALLOW_NET   networks that may be asked although they are not public
 //	ORBWEAVER_RETRY_WAIT  least wait before anything is tried again, for tests; 5s
+//	ORBWEAVER_LEASE       how long a partition is a step's that no longer lives, for tests; 2m
 //	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds what is held in memory
 //
 // A function does nothing between its invocations, and what an invocation began has
@@ -53,6 +54,7 @@ type environment struct {
 	memoryMB int
 	allowNet []netip.Prefix
 	retry    polite.Retry
+	lease    time.Duration // 0 for the step's own default
 }
 
 const defaultMemoryMB = 512
@@ -73,6 +75,11 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 			return env, fmt.Errorf("ORBWEAVER_RETRY_WAIT is %q, not a duration such as 5s", s)
 		}
 		env.retry.Backoff = env.retry.Wait
+	}
+	if s := get("ORBWEAVER_LEASE"); s != "" {
+		if env.lease, err = time.ParseDuration(s); err != nil || env.lease < 4*time.Second {
+			return env, fmt.Errorf("ORBWEAVER_LEASE is %q, not a duration of 4s or more", s)
+		}
 	}
 	for s := range strings.SplitSeq(get("ORBWEAVER_ALLOW_NET"), ",") {
 		if s = strings.TrimSpace(s); s == "" {
@@ -126,7 +133,7 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 	return engine.Config{
 		Step: crawl.StepConfig{
 			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
-			Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
+			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
 		},
 		Tick:        crawl.TickConfig{HostsEvery: hostsEvery},
 		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/64)},
