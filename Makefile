@@ -1,5 +1,6 @@
 # What one can do here. Go, git and make are all it takes.
 URL ?=
+ARCH ?= arm64
 ARGS ?=
 SEEDS ?= 200
 FUZZTIME ?= 10s
@@ -11,6 +12,12 @@ help: ## list the targets
 
 build: ## build bin/orbweaver
 	go build -o bin/orbweaver ./cmd/orbweaver
+
+functions: ## build the functions' zips in bin/functions; ARCH=arm64 or amd64
+	@for f in fetch coordinate intake; do \
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -buildvcs=false -tags=lambda.norpc -ldflags='-s -w' \
+	-o bin/functions/$(ARCH)/$$f/bootstrap ./functions/$$f && \
+	go run ./infra/zip bin/functions/$$f.zip bin/functions/$(ARCH)/$$f/bootstrap || exit 1; done
 
 crawl: build ## crawl URL=https://example.org, or go on with the crawl; ARGS='--max-pages 100'
 	bin/orbweaver crawl $(ARGS) $(URL)
@@ -62,4 +69,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
+.PHONY: help build functions crawl demo docsite localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
