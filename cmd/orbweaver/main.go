@@ -73,7 +73,7 @@ All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newRecrawl, newPause, newResume, newStop, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck, newVersion,
+		newCrawl, newRecrawl, newPause, newResume, newStop, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}

@@ -11,7 +11,7 @@ locals {
   # What a program needs to find all the rest.
   platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&region=${local.region}"
 
-  intake_timeout_s = 60
+  intake_timeout_s = 120
 }
 
 module "storage" {
