@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -46,6 +47,9 @@ type world struct {
 	stop      context.CancelFunc // of pollers and schedules
 	working   sync.WaitGroup
 
+	deployed deployment
+	served   []func() // that end the generated webs
+
 	summary summary
 }
 
@@ -55,6 +59,7 @@ type summary struct {
 	Wire      wiretap.Counts                      `json:"wire"` // of the functions
 	Functions map[string]lambdalocal.Totals       `json:"functions"`
 	Pollers   map[string]lambdalocal.PollerCounts `json:"pollers"`
+	Skipped   []string                            `json:"skipped,omitempty"` // what this machine could not show
 }
 
 type stepSummary struct {
@@ -78,7 +83,7 @@ func play(ctx context.Context, o options, set *emulators.Set, out io.Writer) err
 		return err
 	}
 	defer w.close()
-	for _, s := range scenario() {
+	for _, s := range scenario(o) {
 		begin := time.Now()
 		var figures map[string]any
 		if figures, err = s.run(ctx, w); ctx.Err() != nil {
@@ -140,19 +145,18 @@ func newWorld(o options, set *emulators.Set, out io.Writer) (w *world, err error
 	return w, nil
 }
 
-// deploy opens a function that reaches the emulators through the taps.
-func (w *world) deploy(c lambdalocal.Config) (*lambdalocal.Function, error) {
+// open opens a function that reaches the emulators through the taps.
+func (w *world) open(c lambdalocal.Config) (*lambdalocal.Function, error) {
 	env := map[string]string{"AWS_ENDPOINT_URL": w.tap.URL(), "AWS_ENDPOINT_URL_DYNAMODB": w.tableTap.URL()}
 	maps.Copy(env, c.Env)
 	c.Env, c.Region = env, region
+	log, err := os.Create(w.logFile(c.Name))
+	if err != nil {
+		return nil, err
+	}
+	c.Log = log
 	if w.verbose {
-		c.Log = w.out
-	} else {
-		log, err := os.Create(filepath.Join(w.dir, c.Name+".log"))
-		if err != nil {
-			return nil, err
-		}
-		c.Log = log
+		c.Log = io.MultiWriter(log, w.out)
 	}
 	f, err := lambdalocal.Open(c)
 	if err != nil {
@@ -161,6 +165,9 @@ func (w *world) deploy(c lambdalocal.Config) (*lambdalocal.Function, error) {
 	w.functions[c.Name] = f
 	return f, nil
 }
+
+// logFile is what a function has printed.
+func (w *world) logFile(function string) string { return filepath.Join(w.dir, function+".log") }
 
 // begin has mappings and schedules drive the functions until the scenario ends or halt is
 // called.
@@ -190,6 +197,8 @@ func (w *world) halt() {
 	}
 	w.working.Wait()
 }
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // finish fills in the summary.
 func (w *world) finish() {
@@ -226,11 +235,21 @@ func (w *world) show() {
 	t.Flush()
 }
 
+// skip notes what cannot be shown on this machine.
+func (w *world) skip(format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	w.summary.Skipped = append(w.summary.Skipped, what)
+	fmt.Fprintln(w.out, "SKIPPED:", what)
+}
+
 // close ends everything that the world started, but not the emulators.
 func (w *world) close() {
 	w.halt()
 	for _, f := range w.functions {
 		f.Close()
+	}
+	for _, end := range w.served {
+		end()
 	}
 	for _, t := range []*wiretap.Tap{w.tap, w.tableTap} {
 		if t != nil {

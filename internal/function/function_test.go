@@ -300,6 +300,7 @@ func TestReadEnvironment(t *testing.T) {
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "much"}, "not a number"},
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_ALLOW_NET": "everything"}, "ORBWEAVER_ALLOW_NET"},
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_RETRY_WAIT": "soon"}, "ORBWEAVER_RETRY_WAIT"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_LEASE": "1s"}, "ORBWEAVER_LEASE"},
 		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_ALLOW_NET": "127.0.0.0/8, ::1/128", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256"}, ""},
 	} {
 		env, err := readEnvironment(func(k string) string { return c.env[k] })
@@ -327,6 +328,9 @@ func TestNothingToDo(t *testing.T) {
 	}
 	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
 		t.Error("a request was taken, by no crawl")
+	}
+	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
+		t.Error("S3's own test of the queue is refused:", err)
 	}
 	for _, l := range c.log.lines() {
 		if !json.Valid([]byte(l)) {

@@ -28,9 +28,12 @@ module "storage" {
 module "queues" {
   source = "../../aws/queues"
 
-  name             = var.name
-  partitions       = var.partitions
-  fetch_timeout_s  = var.timeout_s
+  name            = var.name
+  partitions      = var.partitions
+  fetch_timeout_s = var.timeout_s
+
+  mailbox_visibility_s = var.mailbox_visibility_s
+
   intake_timeout_s = local.intake_timeout_s
   bucket           = module.storage.bucket
   bucket_arn       = module.storage.bucket_arn
