@@ -84,8 +84,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help build crawl demo docsite localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
-=======
 .PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
->>>>>>> wt-infra

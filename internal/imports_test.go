@@ -59,7 +59,7 @@ internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
 infra/zip:
-localstack:               internal/emulators internal/lambdalocal internal/wiretap
+localstack:               blobschema internal/emulators internal/lambdalocal internal/ledger internal/platform internal/simweb internal/view internal/weburl internal/wiretap
 infra/zip:
 infra/emulated:
 cmd/orbweaver:            ...
