@@ -110,6 +110,9 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 		BatcherOptions:     batcher.Options{MaxHandlers: 1, MinBatchSize: len(bodies), MaxBatchSize: len(bodies)},
 	})
 	seconds := int32(min(delay, maxDelay).Round(time.Second) / time.Second)
+	// gocloud makes the request under a context of its own, which a shutdown ends.
+	stop := context.AfterFunc(ctx, func() { _ = topic.Shutdown(ctx) })
+	sending := context.WithoutCancel(ctx) // so that nothing is under way when this returns
 	errs := make([]error, len(bodies))
 	var wg sync.WaitGroup
 	for i, body := range bodies {
@@ -120,12 +123,13 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 			}
 			return nil
 		}}
-		wg.Go(func() { errs[i] = topic.Send(ctx, m) })
+		wg.Go(func() { errs[i] = topic.Send(sending, m) })
 	}
 	wg.Wait()
-	// With ctx at its end this cancels the request, which gocloud runs under its own.
-	if err := topic.Shutdown(ctx); err != nil {
-		return err
+	if stop() {
+		if err := topic.Shutdown(sending); err != nil {
+			return err
+		}
 	}
 	for _, err := range errs { // the same for all of a batch
 		if err != nil {
