@@ -89,6 +89,7 @@ type Requests struct {
 	// Outbox is the mail that is not known to be applied, oldest first.
 	Outbox []RequestMail `json:"outbox,omitempty"`
 	Dead   int64         `json:"dead,omitempty"` // messages, or URLs of them, put aside as unreadable
+	Calls  Calls         `json:"calls,omitzero"` // of intake, as far as it wrote this record
 }
 
 // RequestMail is one mail of [Requests]. Object holds its URLs, as a [SeedBatch].
@@ -104,6 +105,73 @@ type TickRecord struct {
 	Copied   map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
 	CopiedAt time.Time               `json:"copied_at,omitzero"`
 	ResentAt time.Time               `json:"resent_at,omitzero"` // when unapplied mail was last looked for
+	TickNotes
+	// Idle is what a tick saw when it found that nothing is to do: while it holds there is
+	// no need to look at the partitions.
+	Idle  *Idle `json:"idle,omitempty"`
+	Calls Calls `json:"calls,omitzero"` // of ticks, as far as they wrote this record
+}
+
+// TickNotes are what one tick leaves to the next: in the record where each may run in
+// another process, else in memory.
+type TickNotes struct {
+	Woken map[partition.ID]Waking `json:"woken,omitempty"` // wakes that no step has answered yet, as far as known
+	// Quiet are the partitions' commits when nothing was left to do; nil if that was never so.
+	Quiet map[partition.ID]uint64 `json:"quiet,omitempty"`
+}
+
+// Waking is a wake sent by a tick: for a partition of that fence.
+type Waking struct {
+	Fence uint64    `json:"fence"`
+	At    time.Time `json:"at"`
+}
+
+// Idle is all that can make an idle crawl go on, and how it was found.
+type Idle struct {
+	Finished bool   `json:"finished,omitempty"`
+	Limited  bool   `json:"limited,omitempty"`
+	Batches  int    `json:"batches"`  // of seeds
+	Requests uint64 `json:"requests"` // mail made of requests
+	Limit    int64  `json:"limit"`    // on pages
+	Wish     uint64 `json:"wish"`
+	Orders   uint64 `json:"orders"` // see Wish.Orders
+}
+
+// Calls are calls as clouds bill them; see package ledger.
+type Calls struct {
+	QueueRequests int64 `json:"queue_requests"`
+	KVReadUnits   int64 `json:"kv_read_units"`
+	KVWriteUnits  int64 `json:"kv_write_units"`
+	BlobPuts      int64 `json:"blob_puts"`
+	BlobGets      int64 `json:"blob_gets"`
+	BlobPutBytes  int64 `json:"blob_put_bytes"`
+	BlobGetBytes  int64 `json:"blob_get_bytes"`
+	Functions     int64 `json:"function_calls"`
+	// FunctionMBMillis is the time that functions took, in milliseconds, each times its
+	// memory in MB.
+	FunctionMBMillis int64 `json:"function_mb_ms,omitempty"`
+}
+
+// Add adds other calls.
+func (c *Calls) Add(o Calls) {
+	c.QueueRequests += o.QueueRequests
+	c.KVReadUnits += o.KVReadUnits
+	c.KVWriteUnits += o.KVWriteUnits
+	c.BlobPuts += o.BlobPuts
+	c.BlobGets += o.BlobGets
+	c.BlobPutBytes += o.BlobPutBytes
+	c.BlobGetBytes += o.BlobGetBytes
+	c.Functions += o.Functions
+	c.FunctionMBMillis += o.FunctionMBMillis
+}
+
+// Minus returns the calls made since an earlier count.
+func (c Calls) Minus(o Calls) Calls {
+	return Calls{
+		c.QueueRequests - o.QueueRequests, c.KVReadUnits - o.KVReadUnits, c.KVWriteUnits - o.KVWriteUnits,
+		c.BlobPuts - o.BlobPuts, c.BlobGets - o.BlobGets, c.BlobPutBytes - o.BlobPutBytes, c.BlobGetBytes - o.BlobGetBytes,
+		c.Functions - o.Functions, c.FunctionMBMillis - o.FunctionMBMillis,
+	}
 }
 
 // RequestsKey is the KV key of the [Requests].

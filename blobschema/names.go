@@ -107,7 +107,7 @@ func SeedsName(crawl string, content []byte) string {
 
 // DeadName names a dead letter by its content.
 func DeadName(crawl string, content []byte) string {
-	return crawl + "/dead/" + contentHash(content)[:32]
+	return DeadPrefix(crawl) + contentHash(content)[:32]
 }
 
 func contentHash(content []byte) string {

@@ -24,6 +24,7 @@ func TestNames(t *testing.T) {
 		WARCName("web-1", 3, 2, 17, None):                 "web-1/warc/orbweaver-web-1-p00003-f00000002-000017.warc",
 		SeedsName("web-1", seeds):                         "web-1/seeds/8198d1bac40a",
 		DeadName("web-1", seeds):                          "web-1/dead/8198d1bac40a1033653a78e48800cefc",
+		ReplayedName(DeadName("web-1", seeds)):            "web-1/dead/8198d1bac40a1033653a78e48800cefc.replayed",
 		CDXJName("web-1", 3, 17):                          "web-1/cdxj/p00003-c0000000017.cdxj",
 		CDXJIndexName("web-1"):                            "web-1/cdxj/index.cdxj",
 		ActiveKey:                                         "active",

@@ -99,6 +99,12 @@ type Head struct {
 	Scope     []string `json:"scope,omitempty"` // hosts that seeds redirected to, for the wish
 	// Domains are the registrable domains of which most URLs are known here, for the cap.
 	Domains map[string]int64 `json:"domains,omitempty"`
+	// WakeAt is when the wake arrives that a step sent for its partition's later work: as
+	// long as it is to come, no step needs to send another.
+	WakeAt time.Time `json:"wake_at,omitzero"`
+	// Calls are those of the partition's steps, but for what was not told yet when the last
+	// of them ended, and what crashed steps did since their last commit.
+	Calls Calls `json:"calls,omitzero"`
 }
 
 // Totals are a partition's figures since the crawl began.
@@ -159,7 +165,8 @@ type Wish struct {
 	Version uint64   `json:"version"`
 	Stop    bool     `json:"stop,omitempty"`
 	Pause   bool     `json:"pause,omitempty"`
-	Scope   []string `json:"scope,omitempty"` // hosts added to the scope by redirects of seeds
+	Orders  uint64   `json:"orders,omitempty"` // how often Stop or Pause was changed
+	Scope   []string `json:"scope,omitempty"`  // hosts added to the scope by redirects of seeds
 	// Capped are registrable domains that have reached the cap on known URLs.
 	Capped []string `json:"capped,omitempty"`
 }

@@ -28,11 +28,11 @@ const picture = `
 partition:
 internal/weburl:
 internal/inflate:
-internal/ledger:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
+internal/ledger:          blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
@@ -48,8 +48,20 @@ internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
+internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
+functions/coordinate:     internal/function
+functions/fetch:          internal/function internal/function/event
+functions/intake:         internal/function internal/function/event
+internal/lambdalocal:
+internal/wiretap:
+internal/emulators:
+infra/zip:
+localstack:               internal/emulators internal/lambdalocal internal/wiretap
+infra/zip:
+infra/emulated:
 cmd/orbweaver:            ...
 `
 
@@ -57,7 +69,8 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
-github.com/aws/aws-sdk-go-v2:        internal/platform/aws
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
+github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition

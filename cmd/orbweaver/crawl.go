@@ -86,15 +86,24 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := f.refuseOthers(); err != nil {
+		return err
+	}
 	seeds, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
 	if err != nil {
 		return err
+	}
+	if f.another && len(seeds) == 0 {
+		return usagef("--new begins another crawl; give it a URL to begin with")
+	}
+	if f.inCloud() {
+		return f.crawlInCloud(cmd.Context(), rep, seeds)
 	}
 	if err := checkFolder(f.data, len(seeds)); err != nil {
 		return err
 	}
 	s := &session{
-		dir: f.data, seeds: seeds, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
 	}
 	if s.fresh, err = identify(f.fresh()); err != nil {
@@ -127,6 +136,19 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 	c.ID, c.Created, c.HashKey = crawl.CrawlID(now), now.UTC().Truncate(time.Second), make([]byte, 16)
 	_, err := rand.Read(c.HashKey)
 	return c, err
+}
+
+// beginAnother begins a crawl in place of the last one. Ids are by the second: one that is
+// taken is another's a second later, and so is a crawl that somebody else has just begun.
+func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []weburl.URL) (blobschema.Crawl, error) {
+	c, err := e.BeginAnother(ctx, want, seeds)
+	if !errors.Is(err, crawl.ErrConflict) || !wait(ctx, time.Second) {
+		return c, err
+	}
+	if want, err = identify(want); err != nil {
+		return c, err
+	}
+	return e.BeginAnother(ctx, want, seeds)
 }
 
 // interruptible returns a context that ends with the first signal to stop; the second
@@ -166,7 +188,7 @@ func interruptible(parent context.Context, w io.Writer) (_ context.Context, rele
 func (s *session) conclude(ctx context.Context, sum *summary) error {
 	if sum.Status == exitNothing {
 		var err error
-		if sum.Seeds, err = s.seedOutcomes(ctx); err != nil {
+		if sum.Seeds, err = seedOutcomes(ctx, s.view); err != nil {
 			return err
 		}
 	}
@@ -175,7 +197,7 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 
 // index makes the capture index, at the end of a run that did all it could.
 func (s *session) index(ctx context.Context, sum *summary) error {
-	if sum.End == engine.Stopped || sum.idle {
+	if sum.End == engine.Stopped || sum.End == engine.Halted || sum.idle {
 		return nil
 	}
 	switch err := view.WriteCDXJ(ctx, s.platform, s.crawl.ID); {
@@ -189,9 +211,9 @@ func (s *session) index(ctx context.Context, sum *summary) error {
 }
 
 // seedOutcomes says what came of each seed.
-func (s *session) seedOutcomes(ctx context.Context) ([]seedOutcome, error) {
+func seedOutcomes(ctx context.Context, v *view.View) ([]seedOutcome, error) {
 	var out []seedOutcome
-	for p, err := range s.view.Pages(ctx, view.EveryRecord) {
+	for p, err := range v.Pages(ctx, view.EveryRecord) {
 		if err != nil {
 			return nil, err
 		}

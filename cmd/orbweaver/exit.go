@@ -26,9 +26,9 @@ var exitMeanings = [...]string{
 	exitOK:          "finished, or stopped by --max-pages",
 	exitError:       "an error; what was committed is kept",
 	exitUsage:       "wrong use: a flag or a URL is wrong, or contradicts the crawl",
-	exitStopped:     "stopped before the end, by a signal or --max-time",
+	exitStopped:     "stopped before the end, by a signal, --max-time or 'orbweaver stop'",
 	exitDeadLetters: "finished, but some messages could not be read",
-	exitInUse:       "another process works on the folder",
+	exitInUse:       "another process works on the folder, or steps on the crawl that --new is to replace",
 	exitDamaged:     "fsck found damage",
 	exitNothing:     "nothing could be fetched",
 }

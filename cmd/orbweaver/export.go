@@ -31,7 +31,7 @@ const (
 )
 
 type exportFlags struct {
-	data     string
+	place
 	format   string
 	out      string
 	outcomes []string
@@ -72,8 +72,7 @@ three go to standard output.`,
 			}
 			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release() // half a file is not left behind
-			l := looking{data: f.data}
-			return l.look(ctx, func(v *view.View) error {
+			return f.look(ctx, func(v *view.View) error {
 				frozen, err := v.Freeze(ctx) // files and index are of one moment
 				if err != nil {
 					return err
@@ -87,7 +86,7 @@ three go to standard output.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.data, "data", defaultData, "folder that holds the crawl")
+	f.place.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")

@@ -14,7 +14,11 @@ type figures struct {
 	Seconds        float64          `json:"seconds"`          // since this run began
 	Pages          int64            `json:"pages"`            // fetched, each time they were
 	PagesPerSecond float64          `json:"pages_per_second"` // smoothed
-	HostsActive    int              `json:"hosts_active"`     // being asked now
+	HostsActive    int              `json:"hosts_active"`     // being asked now; not known of a cloud
+	Paused         bool             `json:"paused,omitempty"`
+	AtWork         *int             `json:"partitions_at_work,omitempty"` // in a cloud
+	Asked          int              `json:"asked,omitempty"`              // URLs that recrawl waits for, and how many have an outcome
+	Answered       int              `json:"answered,omitempty"`
 	HostsKnown     int64            `json:"hosts_known"`
 	Queue          int64            `json:"queue"` // URLs known and not settled
 	Bytes          int64            `json:"bytes"` // received
@@ -24,14 +28,19 @@ type figures struct {
 	SecondsLeft    float64          `json:"seconds_left,omitempty"`
 }
 
-// rateMemory is how long ago a page has lost most of its weight in the rate.
-const rateMemory = 5 * time.Second
+// How long ago a page has lost most of its weight in the rate. In a cloud pages are only
+// seen once they are committed, many at a time.
+const (
+	rateMemory      = 5 * time.Second
+	cloudRateMemory = 90 * time.Second
+)
 
 // meter makes figures of snapshots. It belongs to one goroutine.
 type meter struct {
 	start    time.Time
 	deadline time.Time // of --max-time; zero for none
 	before   blobschema.Totals
+	memory   time.Duration
 
 	last         time.Time
 	pages        int64   // at last
@@ -40,7 +49,7 @@ type meter struct {
 
 // newMeter returns a meter for a run that begins with the totals of earlier ones.
 func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) *meter {
-	m := &meter{start: start, last: start, before: before, pages: captures(&before)}
+	m := &meter{start: start, last: start, before: before, memory: rateMemory, pages: captures(&before)}
 	if maxTime > 0 {
 		m.deadline = start.Add(maxTime)
 	}
@@ -56,7 +65,7 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 	}
 	pages := captures(t)
 	if dt := now.Sub(m.last).Seconds(); dt > 0 {
-		w := math.Exp(-dt / rateMemory.Seconds())
+		w := math.Exp(-dt / m.memory.Seconds())
 		m.done = m.done*w + float64(max(pages-m.pages, 0))
 		m.passed = m.passed*w + dt
 		m.last, m.pages = now, pages

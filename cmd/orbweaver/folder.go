@@ -60,9 +60,7 @@ func checkFolder(dir string, seeds int) error {
 	return nil
 }
 
-func errNoCrawl(dir string) error {
-	return usagef("there is no crawl in %s yet; give a URL to begin one, as in '%s'", dir, resumeCommand(dir, "https://example.org/"))
-}
+func errNoCrawl(dir string) error { return folderPlace(dir).noCrawl() }
 
 // explain turns an error of opening or working on a folder into one that says what to
 // do, with the status to end with.
@@ -105,15 +103,16 @@ func noRoom(err error) bool {
 // resumeCommand is the command that goes on with the crawl in dir. flags are those of
 // this run that the record does not keep.
 func resumeCommand(dir string, flags ...string) string {
-	args := []string{"orbweaver", "crawl"}
-	if dir != defaultData {
-		args = append(args, "--data", dir)
+	return folderPlace(dir).command("crawl", flags...)
+}
+
+// quotedWords writes a command line for a shell.
+func quotedWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = shellQuote(w)
 	}
-	args = append(args, flags...)
-	for i, a := range args {
-		args[i] = shellQuote(a)
-	}
-	return strings.Join(args, " ")
+	return strings.Join(quoted, " ")
 }
 
 // shellQuote writes a word so that a shell reads it as one.

@@ -59,7 +59,7 @@ func runFsck(cmd *cobra.Command, f *fsckFlags, v *view.View) error {
 	r, err := fsck.Check(cmd.Context(), v.Store(), opt)
 	if err != nil {
 		if errors.Is(err, fsck.ErrNoCrawl) {
-			return errNoCrawl(f.data)
+			return f.noCrawl()
 		}
 		return err
 	}

@@ -83,6 +83,16 @@ func frame(title string, f *figures) []string {
 		fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
 		fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), count(int64(f.HostsActive))+" active", size(f.Bytes)),
 	}
+	if f.AtWork != nil {
+		lines[2] = fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), "", size(f.Bytes))
+		lines = append(lines, "  work   "+plural(int64(*f.AtWork), "partition"))
+	}
+	if f.Paused {
+		lines = append(lines, "  paused: nothing is asked for; 'orbweaver resume' goes on")
+	}
+	if f.Asked > 0 {
+		lines = append(lines, fmt.Sprintf("  asked  %d of %s have an outcome", f.Answered, plural(int64(f.Asked), "URL")))
+	}
 	if e := f.errors(); e != "" {
 		lines = append(lines, "  errors "+e)
 	}
@@ -94,8 +104,18 @@ func frame(title string, f *figures) []string {
 
 // line is the same in one line, for a log.
 func line(f *figures) string {
-	s := fmt.Sprintf("%s: %s (%.1f/s), %d of %s, queue %s, %s received",
-		span(f.Seconds), plural(f.Pages, "page"), f.PagesPerSecond, f.HostsActive, plural(f.HostsKnown, "host"), count(f.Queue), size(f.Bytes))
+	hosts := fmt.Sprintf("%d of %s", f.HostsActive, plural(f.HostsKnown, "host"))
+	if f.AtWork != nil {
+		hosts = fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(int64(*f.AtWork), "partition"))
+	}
+	s := fmt.Sprintf("%s: %s (%.1f/s), %s, queue %s, %s received",
+		span(f.Seconds), plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes))
+	if f.Asked > 0 {
+		s += fmt.Sprintf(", %d of %s answered", f.Answered, plural(int64(f.Asked), "URL"))
+	}
+	if f.Paused {
+		s += ", paused"
+	}
 	if e := f.errors(); e != "" {
 		s += ", errors: " + e
 	}

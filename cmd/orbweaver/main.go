@@ -16,10 +16,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
 // version is that of the program: in WARC files and in the default user agent.
-const version = "0.1"
+const version = engine.Version
 
 // defaultData is the folder that commands work on unless --data names another.
 const defaultData = "orbweaver-data"
@@ -71,7 +73,7 @@ All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newRecrawl, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck, newVersion,
+		newCrawl, newRecrawl, newPause, newResume, newStop, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}

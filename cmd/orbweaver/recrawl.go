@@ -12,9 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -73,6 +70,9 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := f.refuseOthers("max-time"); err != nil {
+		return err
+	}
 	if len(f.id) > blobschema.MaxRequestID {
 		return usagef("--id must have at most %d bytes", blobschema.MaxRequestID)
 	}
@@ -83,15 +83,18 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 	if len(urls) == 0 {
 		return usagef("which URLs? Give them as arguments, or a file of them with --urls\nSee '%s --help'", cmd.CommandPath())
 	}
+	r := request{urls: urls, id: f.id}
+	if r.id == "" {
+		r.id = "recrawl-" + strings.ToLower(rand.Text())
+	}
+	if f.inCloud() {
+		return f.recrawlInCloud(cmd.Context(), rep, &r)
+	}
 	if err := checkFolder(f.data, 0); err != nil {
 		return err
 	}
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
-	r := request{urls: urls, id: f.id}
-	if r.id == "" {
-		r.id = "recrawl-" + strings.ToLower(rand.Text())
-	}
 	done, err := f.hand(ctx, &r, rep)
 	if err != nil || done {
 		return err
@@ -117,9 +120,8 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 // waited for, for some seconds.
 func (f *recrawlFlags) hand(ctx context.Context, r *request, rep reporter) (done bool, err error) {
 	for try := 0; ; try++ {
-		l := looking{data: f.data}
 		told := handed{Data: f.data, URLs: len(r.urls), ID: r.id}
-		err := l.look(ctx, func(v *view.View) error {
+		err := f.look(ctx, func(v *view.View) error {
 			told.Crawl = v.ID()
 			if live := v.Live(ctx); live != nil {
 				told.PID = live.PID
@@ -140,7 +142,7 @@ func (f *recrawlFlags) hand(ctx context.Context, r *request, rep reporter) (done
 				told.Resume = resumeCommand(f.data)
 				rep.handed(&told)
 			}
-			return true, explain(f.data, err)
+			return true, f.explain(err)
 		case try == 10:
 			return false, fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and takes no more requests; try again soon", f.data))
 		}
@@ -153,17 +155,8 @@ func (f *recrawlFlags) hand(ctx context.Context, r *request, rep reporter) (done
 }
 
 // leave puts the request into the queue of a folder that nobody works on.
-func (f *recrawlFlags) leave(ctx context.Context, crawl string, r *request) (err error) {
-	p, err := platform.Local(f.data, &ledger.Ledger{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	e, err := engine.New(p, engine.Config{})
-	if err != nil {
-		return err
-	}
-	return r.submit(ctx, crawl, e.Submit)
+func (f *recrawlFlags) leave(ctx context.Context, crawl string, r *request) error {
+	return f.enter(ctx, func(v *visit) error { return r.submit(ctx, crawl, v.engine.Submit) })
 }
 
 // request is what recrawl was asked for.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
 // reporter tells what a crawl does. All its methods but Write are called by one
@@ -19,6 +20,7 @@ type reporter interface {
 	started(*beginning)
 	progress(*figures)
 	handed(*handed)
+	left(*departure)
 	ended(*summary)
 	failed(err error)
 }
@@ -26,7 +28,8 @@ type reporter interface {
 // handed is told when a request was left to a process that crawls, or will.
 type handed struct {
 	Crawl  string `json:"crawl"`
-	Data   string `json:"data"`
+	Data   string `json:"data,omitempty"`
+	Cloud  string `json:"platform,omitempty"`
 	PID    int    `json:"pid,omitempty"` // of the process; 0 for the next one
 	URLs   int    `json:"urls"`
 	ID     string `json:"id"`
@@ -34,6 +37,9 @@ type handed struct {
 }
 
 func (h *handed) String() string {
+	if h.Cloud != "" {
+		return fmt.Sprintf("%s wait in the intake queue of %s; see 'orbweaver explain'", plural(int64(h.URLs), "URL"), platform.ShortName(h.Cloud))
+	}
 	if h.PID == 0 {
 		return fmt.Sprintf("%s wait in %s for the next crawl: '%s'", plural(int64(h.URLs), "URL"), h.Data, h.Resume)
 	}
@@ -43,22 +49,43 @@ func (h *handed) String() string {
 // beginning is what is told when a crawl begins or goes on.
 type beginning struct {
 	Crawl   string              `json:"crawl"`
-	Data    string              `json:"data"`
+	Data    string              `json:"data,omitempty"`
+	Cloud   string              `json:"platform,omitempty"`
 	Resumed bool                `json:"resumed"`
+	Ordered bool                `json:"ordered,omitempty"` // it was stopped or paused by an order
 	Seeds   int                 `json:"seeds_added"`
 	Pages   int64               `json:"pages"` // of earlier runs
 	Set     blobschema.Settings `json:"settings"`
 }
 
 func (b *beginning) String() string {
-	if !b.Resumed {
-		return fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, b.Data, plural(int64(b.Seeds), "URL"))
+	where := b.Data
+	if b.Cloud != "" {
+		where = platform.ShortName(b.Cloud)
 	}
-	s := fmt.Sprintf("crawl %s in %s goes on after %s", b.Crawl, b.Data, plural(b.Pages, "page"))
+	if !b.Resumed {
+		return fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, where, plural(int64(b.Seeds), "URL"))
+	}
+	s := fmt.Sprintf("crawl %s in %s goes on after %s", b.Crawl, where, plural(b.Pages, "page"))
+	if b.Ordered {
+		s += ", no longer stopped or paused"
+	}
 	if b.Seeds > 0 {
 		s += fmt.Sprintf(", with %s more", plural(int64(b.Seeds), "URL"))
 	}
 	return s
+}
+
+// departure is told when a command leaves a crawl in a cloud to itself.
+type departure struct {
+	Crawl string `json:"crawl"`
+	Cloud string `json:"platform"`
+	Pages int64  `json:"pages"`
+	Look  string `json:"look"` // the command that looks again
+}
+
+func (d *departure) String() string {
+	return fmt.Sprintf("crawl %s goes on in %s; look again with '%s'", d.Crawl, platform.ShortName(d.Cloud), d.Look)
 }
 
 // newReporter chooses how to tell: as JSON on out, nothing, or for people, live where
@@ -106,6 +133,11 @@ func (v *liveView) progress(f *figures) { v.show(frame(v.title, f)) }
 func (v *liveView) handed(h *handed)    { fmt.Fprintln(v.out, h) }
 func (v *liveView) failed(error)        { v.show(nil) }
 
+func (v *liveView) left(d *departure) {
+	v.show(nil)
+	fmt.Fprintln(v.out, d)
+}
+
 func (v *liveView) ended(s *summary) {
 	v.show(nil)
 	_, _ = io.WriteString(v.out, s.text())
@@ -122,6 +154,7 @@ const lineSeconds = 5
 
 func (v *lineView) started(b *beginning) { fmt.Fprintln(v, b) }
 func (v *lineView) handed(h *handed)     { fmt.Fprintln(v.out, h) }
+func (v *lineView) left(d *departure)    { fmt.Fprintln(v.out, d) }
 func (v *lineView) failed(error)         {}
 func (v *lineView) ended(s *summary)     { _, _ = io.WriteString(v.out, s.text()) }
 
@@ -138,6 +171,7 @@ type silent struct{ io.Writer }
 func (silent) started(*beginning) {}
 func (silent) progress(*figures)  {}
 func (silent) handed(*handed)     {}
+func (silent) left(*departure)    {}
 func (silent) ended(*summary)     {}
 func (silent) failed(error)       {}
 
@@ -151,7 +185,7 @@ type events struct {
 
 // stamp begins every event.
 type stamp struct {
-	Event string    `json:"event"` // started, progress, handed, finished, stopped or error
+	Event string    `json:"event"` // started, progress, handed, left, finished, stopped or error
 	Time  time.Time `json:"time"`
 }
 
@@ -180,6 +214,13 @@ func (v *events) handed(h *handed) {
 		stamp
 		*handed
 	}{stamped("handed"), h})
+}
+
+func (v *events) left(d *departure) {
+	_ = v.enc.Encode(struct {
+		stamp
+		*departure
+	}{stamped("left"), d})
 }
 
 func (v *events) ended(s *summary) {

@@ -86,37 +86,51 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 	}
 	// A request that is in the queue still has made no mail.
 	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
-	answered, refused, waiting := int64(0), int64(0), int64(0)
-	for _, u := range s.request.urls {
-		r := requestOutcome{URL: u.String()}
-		switch pg := latest[r.URL]; {
-		case pg != nil:
-			r.of(pg, s.allowNet)
-			if pg.Outcome.Answered() {
-				answered++
-			} else {
-				refused++
-			}
-		case waits:
-			r.Result = resultWaits
-			waiting++
-		default:
-			r.Result = resultRepeat
-		}
-		sum.Requested = append(sum.Requested, r)
+	n := sum.requestOutcomes(s.request, latest, waits, s.allowNet)
+	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
+		n.conclude(sum, plural(int64(len(latest)), "URL"))
 	}
-	switch {
-	case sum.Status == exitStopped || sum.Status == exitDeadLetters:
-	case answered == 0 && refused > 0:
-		sum.Status, sum.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", plural(int64(len(latest)), "URL"))
-	default:
-		sum.Status, sum.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered.", count(answered), plural(int64(len(latest)), "URL"))
-	}
-	if waiting > 0 && sum.Status != exitStopped {
-		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(waiting))
+	if n.waiting > 0 && sum.Status != exitStopped {
+		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
 		sum.Resume = resumeCommand(s.dir, s.perRun...)
 	}
 	return s.index(ctx, sum)
+}
+
+// tally counts what came of the URLs of a request.
+type tally struct{ answered, refused, waiting int64 }
+
+// requestOutcomes says what came of the URLs of a request, by their new records. waits says
+// that those without one may still be asked for.
+func (s *summary) requestOutcomes(req *request, latest map[string]*blobschema.Page, waits bool, allow []netip.Prefix) (n tally) {
+	for _, u := range req.urls {
+		r := requestOutcome{URL: u.String()}
+		switch pg := latest[r.URL]; {
+		case pg != nil:
+			r.of(pg, allow)
+			if pg.Outcome.Answered() {
+				n.answered++
+			} else {
+				n.refused++
+			}
+		case waits:
+			r.Result = resultWaits
+			n.waiting++
+		default:
+			r.Result = resultRepeat
+		}
+		s.Requested = append(s.Requested, r)
+	}
+	return n
+}
+
+// conclude says how a request ended whose URLs all could be asked for.
+func (n *tally) conclude(s *summary, all string) {
+	if n.answered == 0 && n.refused > 0 {
+		s.Status, s.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", all)
+		return
+	}
+	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered.", count(n.answered), all)
 }
 
 // of takes what the new record says.

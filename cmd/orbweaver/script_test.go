@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/bbolt"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 //
 //	ends STATUS COMMAND...  run a command that must end with that exit status
 //	asked N                 wait until the site was asked for N pages
+//	held                    check that the site is asked for nothing more for some time
 //	store FILE FORMAT       write a store's file, of another format
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -39,7 +41,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ends": ends, "asked": asked, "store": writeStore,
+			"ends": ends, "asked": asked, "held": held, "store": writeStore,
 		},
 	})
 }
@@ -72,6 +74,20 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if s := ts.Value(siteKey{}).(*site); !s.wait(n) {
 		ts.Fatalf("the site was asked for fewer than %d pages", n)
+	}
+}
+
+// held leaves requests under way half a second to end, and then allows none for one.
+func held(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: held")
+	}
+	s := ts.Value(siteKey{}).(*site)
+	time.Sleep(500 * time.Millisecond)
+	before := s.count()
+	time.Sleep(time.Second)
+	if n := s.count() - before; n > 0 {
+		ts.Fatalf("the site was asked for %d pages more", n)
 	}
 }
 

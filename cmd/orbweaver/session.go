@@ -28,7 +28,9 @@ const refresh = 200 * time.Millisecond
 type session struct {
 	dir   string
 	seeds []weburl.URL
-	fresh blobschema.Crawl // the record of a new crawl, its identity apart
+	fresh blobschema.Crawl // the record of a new crawl
+	// another says that it takes the place of the one that there may be.
+	another bool
 	// resume makes the record of a crawl that goes on from the stored one.
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
 	connections int
@@ -48,6 +50,7 @@ type session struct {
 	over     atomic.Bool
 	crawl    blobschema.Crawl
 	created  bool
+	resumed  bool              // from an order to stop or to pause
 	added    int               // seeds
 	before   blobschema.Totals // of earlier runs
 	log      *slog.Logger
@@ -65,15 +68,15 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 	s.began, s.cpu = time.Now(), cpuTime()
 	s.log = slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
-		return nil, explain(s.dir, err)
+		return nil, s.explain(err)
 	}
 	defer func() {
 		if cerr := s.platform.Close(); cerr != nil && err == nil {
-			err = explain(s.dir, cerr) // of a run that failed it says the same again
+			err = s.explain(cerr) // of a run that failed it says the same again
 		}
 	}()
 	if err := s.open(ctx); err != nil {
-		return nil, explain(s.dir, err)
+		return nil, s.explain(err)
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if s.maxTime > 0 {
@@ -81,25 +84,27 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 	}
 	defer cancel()
 	s.reporter.started(&beginning{
-		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings,
+		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings, Ordered: s.resumed,
 	})
 	defer s.answer(ctx)()
 	if err := s.submitRequest(ctx); err != nil {
-		return nil, explain(s.dir, err)
+		return nil, s.explain(err)
 	}
 	end, err := s.watch(limited)
 	s.over.Store(true)
 	if err != nil {
-		return nil, explain(s.dir, err)
+		return nil, s.explain(err)
 	}
 	if sum, err = s.summarize(end, context.Cause(limited)); err != nil {
 		return nil, err
 	}
 	if err := after(ctx, sum); err != nil {
-		return nil, explain(s.dir, err)
+		return nil, s.explain(err)
 	}
 	return sum, nil
 }
+
+func (s *session) explain(err error) error { return folderPlace(s.dir).explain(err) }
 
 // open creates the crawl or goes on with the one there is, and makes an engine for it.
 func (s *session) open(ctx context.Context) error {
@@ -115,7 +120,13 @@ func (s *session) open(ctx context.Context) error {
 		}
 		return err
 	}
-	if s.crawl, s.created, s.added, err = opener.Begin(s.fresh, s.seeds, check); err != nil {
+	if s.another {
+		s.created, s.added = true, len(s.seeds)
+		s.crawl, err = beginAnother(ctx, opener, s.fresh, s.seeds)
+	} else {
+		s.crawl, s.created, s.added, err = opener.Begin(s.fresh, s.seeds, check)
+	}
+	if err != nil {
 		return err
 	}
 	if s.view, err = view.New(ctx, view.OfPlatform(s.platform)); err != nil {
@@ -128,29 +139,34 @@ func (s *session) open(ctx context.Context) error {
 	for i := range heads {
 		s.before.Add(&heads[i].Totals)
 	}
-	set := &s.crawl.Settings
-	compression := blobschema.GzipFast
-	if set.Plain {
-		compression = blobschema.None
-	}
 	cfg := engine.Config{
-		Step: crawl.StepConfig{
-			Token: productToken(set.UserAgent), Software: "orbweaver/" + version, Compressed: !set.Plain, Retry: s.retry,
-		},
-		Fetch: fetch.Config{
-			UserAgent: set.UserAgent, Token: productToken(set.UserAgent), AllowNet: s.allowNet,
-			MaxBody: set.MaxBody, Timeout: set.Timeout, MaxIdle: s.connections, Compression: compression, Srcset: set.Srcset,
-		},
-		Connections: s.connections, Ledger: &s.ledger,
-		Log: s.log,
-	}
+		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: s.retry},
+		Fetch:       fetch.Config{AllowNet: s.allowNet},
+		Connections: s.connections, Ledger: &s.ledger, Log: s.log,
+	}.For(&s.crawl.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
 		return err
 	}
 	if s.engine, err = engine.New(s.platform, cfg); err != nil {
 		return err
 	}
-	_, _, _, err = s.engine.Begin(blobschema.Crawl{}, nil, nil)
+	if _, _, _, err = s.engine.Begin(blobschema.Crawl{}, nil, nil); err != nil {
+		return err
+	}
+	return s.goOn(ctx)
+}
+
+// goOn takes back that the crawl was stopped or paused by an order. What was asked for on
+// purpose alone is no reason to.
+func (s *session) goOn(ctx context.Context) error {
+	w, err := s.view.Wish(ctx)
+	if err != nil || !w.Stop && !w.Pause {
+		return err
+	}
+	if s.request != nil {
+		return heldBack(folderPlace(s.dir), &w)
+	}
+	s.resumed, err = s.engine.Command(crawl.OrderResume)
 	return err
 }
 
@@ -165,6 +181,12 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 				return errors.New("this run is at its end")
 			}
 			return s.engine.Submit(ctx, r)
+		},
+		Order: func(_ context.Context, o crawl.Order) (bool, error) {
+			if s.over.Load() {
+				return false, errors.New("this run is at its end")
+			}
+			return s.engine.Command(o)
 		},
 	})
 	if err != nil {
@@ -204,6 +226,9 @@ func (s *session) watch(ctx context.Context) (engine.End, error) {
 		case now := <-tick.C:
 			snap := s.engine.Snapshot()
 			f := m.read(now, &snap)
+			if rep := s.engine.Report(); rep != nil {
+				f.Paused = rep.Wish.Pause
+			}
 			s.reporter.progress(&f)
 		}
 	}
@@ -247,22 +272,11 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 	case end == engine.Stopped:
 		sum.Status = exitStopped
 		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
-	case end == engine.Limited:
-		sum.Reason = fmt.Sprintf("The limit of --max-pages %d is reached: %s.", s.crawl.Settings.MaxPages, pages)
-		more := fmt.Sprintf("--max-pages=%d", 2*s.crawl.Settings.MaxPages)
-		sum.Resume = resumeCommand(s.dir, append([]string{more}, s.perRun...)...)
-	case sum.idle:
+	case sum.idle && end == engine.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)
-	case t.DeadMail > 0:
-		sum.Status, sum.Resume = exitDeadLetters, ""
-		sum.Reason = fmt.Sprintf("Finished, but %s between partitions could not be read: %s.", plural(t.DeadMail, "message"), pages)
-	case t.Pages == 0:
-		sum.Status, sum.Resume = exitNothing, ""
-		sum.Reason = "Finished: nothing could be fetched."
 	default:
-		sum.Resume = ""
-		sum.Reason = fmt.Sprintf("Finished: nothing is left to do, %s.", pages)
+		sum.conclude(s.crawl.Settings.MaxPages, s.perRun)
 	}
 	return sum
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,32 +29,64 @@ const (
 
 // runFlags are those of every command that crawls: of one run only.
 type runFlags struct {
-	data string
+	place
 
 	connections int
 	allowNet    netsValue
 	maxTime     time.Duration
 
+	every time.Duration // how often to look, in the cloud
+
 	json  bool
 	quiet bool
+}
 
-	set *pflag.FlagSet // tells which were given
+// Flags that only make sense where the crawl runs in this process, with what decides in a
+// cloud instead; and the other way round.
+var (
+	folderFlags = map[string]string{
+		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
+		"allow-net":   "which networks functions may ask is a matter of their environment: see the variables of 'make deploy'",
+		"max-time":    "the crawl runs by itself there: 'orbweaver stop' ends it, --max-pages bounds it",
+	}
+	cloudFlags = map[string]string{
+		"every":  "a crawl in a folder runs in this process",
+		"detach": "a crawl in a folder runs in this process, and ends with it",
+	}
+)
+
+// refuseOthers tells the first flag given that makes no sense at the place, but for some.
+func (f *runFlags) refuseOthers(but ...string) error {
+	flags, where := cloudFlags, "a folder"
+	if f.inCloud() {
+		flags, where = folderFlags, "a cloud"
+	}
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if f.set.Changed(name) && !slices.Contains(but, name) {
+			return usagef("--%s makes no sense in %s: %s", name, where, flags[name])
+		}
+	}
+	return nil
 }
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
-	f.set = fs
 	fs.SortFlags = false
-	fs.StringVar(&f.data, "data", defaultData, "folder that holds the crawl")
+	f.place.register(fs)
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after so long; 0 for never")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
 	fs.Var(&f.allowNet, "allow-net", "network that may be asked although it is not public; repeatable")
+	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: how often to look how far it is")
 	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
 	fs.BoolVar(&f.quiet, "quiet", false, "say nothing but warnings and errors")
 }
 
 // check refuses what no single flag's parser can.
 func (f *runFlags) check() error {
+	if err := f.settle(); err != nil {
+		return err
+	}
 	return f.refuse([]wrong{
+		{f.every <= 0, "every", "longer than 0s"},
 		{f.maxTime < 0, "max-time", "longer than 0s, or 0 for no bound"},
 		{f.connections < 1, "connections", "1 or more"},
 	})
@@ -91,7 +124,9 @@ func (f *runFlags) perRun() []string {
 // crawlFlags is what the crawl command can be told.
 type crawlFlags struct {
 	runFlags
-	seeds string
+	seeds   string
+	another bool
+	detach  bool
 
 	scope       scopeValue
 	include     patternsValue
@@ -125,6 +160,8 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
+	fs.BoolVar(&f.another, "new", false, "begin another crawl where the last one is finished, at its limit or stopped; only 'export' made before leads to the pages of that")
+	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
 	fs.Var(&f.scope, "scope", "which links are followed: to the hosts of the seeds and of what these redirect to, to their registrable domains, or any")
 	fs.Var(&f.include, "include", "follow only links that match this expression (RE2), or another --include")
 	fs.Var(&f.exclude, "exclude", "follow no links that match this expression (RE2); wins over --include")
@@ -208,8 +245,8 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		if f.set.Changed(c.flag) && !c.same {
 			flag := f.set.Lookup(c.flag)
 			return blobschema.Crawl{}, usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
-				"Leave --%s out to go on with that crawl, or begin another one in another folder (--data)",
-				spelt(flag, flag.Value.String()), f.data, spelt(flag, c.was), c.flag)
+				"Leave --%s out to go on with that crawl, or begin another one "+f.elsewhere(),
+				spelt(flag, flag.Value.String()), f.place.String(), spelt(flag, c.was), c.flag)
 		}
 	}
 	for flag, take := range map[string]func(){
@@ -228,6 +265,14 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		}
 	}
 	return stored, nil
+}
+
+// elsewhere says how another crawl can be had beside the one there is.
+func (f *crawlFlags) elsewhere() string {
+	if f.inCloud() {
+		return "with --new once that one is finished or stopped"
+	}
+	return "in another folder (--data), or with --new once that one is finished or stopped"
 }
 
 // policyOf is the name of a crawl's policy.

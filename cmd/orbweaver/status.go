@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -21,32 +20,13 @@ import (
 
 // looking is what the commands that only look have in common.
 type looking struct {
-	data string
+	place
 	json bool
 }
 
 func (l *looking) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.data, "data", defaultData, "folder that holds the crawl")
+	l.place.register(cmd.Flags())
 	cmd.Flags().BoolVar(&l.json, "json", false, "write JSON, for a program")
-}
-
-// open opens the crawl for reading.
-func (l *looking) open(ctx context.Context) (*view.View, error) {
-	v, err := view.Open(ctx, l.data)
-	if errors.Is(err, view.ErrNoFolder) || errors.Is(err, view.ErrNoCrawl) {
-		return nil, errNoCrawl(l.data)
-	}
-	return v, explain(l.data, err)
-}
-
-// look opens the crawl, calls f, and closes it again.
-func (l *looking) look(ctx context.Context, f func(v *view.View) error) (err error) {
-	v, err := l.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	return explain(l.data, f(v))
 }
 
 // writeJSON writes a value for a program, and for people who look at it.
@@ -79,14 +59,20 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say how far a crawl is",
-		Long: `Status says how far the crawl in a folder is, also while it runs: the figures are then
-those of the process that crawls, else those of the last commits.
+		Long: `Status says how far a crawl is, also while it runs. In a folder the figures are then those
+of the process that crawls; else, and in a cloud, those of the last commits.
 
-  running    a process works on it
+  running    a process works on it; in a cloud: steps do, or will in a minute
+  idle       in a cloud: there is more to do, but the hosts want to be left alone
   finished   nothing is left to do
   limit      --max-pages is reached
-  stopped    there is more to do: 'orbweaver crawl' goes on with it`,
+  paused     there is more to do: 'orbweaver resume' goes on with it
+  stopped    there is more to do: 'orbweaver crawl' goes on with it
+
+In a cloud it also says what functions did, and what that cost so far, as the crawl's
+records tell it.`,
 		Example: `  orbweaver status
+  orbweaver status --platform aws.json
   orbweaver status --partitions --hosts 10
   watch orbweaver status
   orbweaver status --json | jq .totals.pages`,
@@ -107,7 +93,8 @@ those of the process that crawls, else those of the last commits.
 // statusReport is what status says, as JSON.
 type statusReport struct {
 	Crawl   string            `json:"crawl"`
-	Data    string            `json:"data"`
+	Data    string            `json:"data,omitempty"`
+	Cloud   string            `json:"platform,omitempty"`
 	State   view.State        `json:"state"`
 	PID     int               `json:"pid,omitempty"`
 	Running time.Time         `json:"running_since,omitzero"`
@@ -120,9 +107,46 @@ type statusReport struct {
 	DeadRequests int64               `json:"requests_dead,omitempty"`
 	Seeds        int                 `json:"seed_batches"`
 	Paused       bool                `json:"paused,omitempty"`
+	Stopping     bool                `json:"stopping,omitempty"` // told to stop, and not there yet
+	InCloud      *cloudReport        `json:"cloud,omitempty"`
 	Settings     blobschema.Settings `json:"settings"`
 	Partitions   []blobschema.Head   `json:"partitions,omitempty"`
 	Hosts        []hostLine          `json:"hosts,omitempty"`
+	place        *place
+}
+
+// cloudReport is what there is to say of a crawl that functions work on.
+type cloudReport struct {
+	Partitions int              `json:"partitions"`
+	AtWork     int              `json:"partitions_at_work"` // whose lease a step holds
+	Woken      int              `json:"partitions_woken"`   // by a tick, and not at work yet
+	Due        time.Time        `json:"due,omitzero"`       // when the first partition has a URL to ask for
+	Calls      blobschema.Calls `json:"calls"`
+	Cost       float64          `json:"dollars"` // of the calls, at the price list's prices
+	PerMillion ledger.Bill      `json:"cost_per_million_pages"`
+	Prices     string           `json:"price_list"`
+}
+
+func newCloudReport(s *view.Status) (*cloudReport, error) {
+	prices, err := ledger.DefaultPrices()
+	if err != nil {
+		return nil, err
+	}
+	r := &cloudReport{
+		Partitions: s.Crawl.Partitions, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
+		Cost: prices.PerMillion(s.Calls, 1e6, 0).Total, PerMillion: prices.PerMillion(s.Calls, s.Totals.Pages, 0),
+		Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
+	}
+	fences := map[partition.ID]uint64{}
+	for i := range s.Heads {
+		fences[s.Heads[i].Partition] = s.Heads[i].Fence
+	}
+	for p, w := range s.Tick.Woken {
+		if fences[p] == w.Fence {
+			r.Woken++
+		}
+	}
+	return r, nil
 }
 
 type hostLine struct {
@@ -141,8 +165,16 @@ func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
 		return err
 	}
 	r := statusReport{
-		Crawl: v.ID(), Data: f.data, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
+		Crawl: v.ID(), Cloud: f.cloud, place: &f.place, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
 		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Settings: s.Crawl.Settings,
+	}
+	r.Stopping = s.Wish.Stop && s.State == view.Running
+	if f.inCloud() {
+		if r.InCloud, err = newCloudReport(&s); err != nil {
+			return err
+		}
+	} else {
+		r.Data = f.data
 	}
 	if s.Live != nil {
 		r.PID, r.Running = s.Live.PID, s.Live.Started
@@ -179,19 +211,13 @@ func (r *statusReport) print(out io.Writer) error {
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	t := &r.Totals
-	row("crawl", "%s in %s", r.Crawl, r.Data)
+	row("crawl", "%s in %s", r.Crawl, r.place)
+	row("state", "%s", r.state())
 	switch {
-	case r.State == view.Running:
-		row("state", "running for %s, process %d", span(time.Since(r.Running).Seconds()), r.PID)
-		if r.Paused {
-			row("", "paused")
-		}
-	case r.State == view.Stopped:
-		row("state", "stopped; go on with '%s'", resumeCommand(r.Data))
-	case r.State == view.Limited:
-		row("state", "the limit of --max-pages %d is reached", r.Settings.MaxPages)
-	default:
-		row("state", "%s", r.State)
+	case r.Stopping:
+		row("", "told to stop")
+	case r.Paused && r.State != view.Paused:
+		row("", "paused")
 	}
 	if p, by := policyOf(&r.Settings), partitionBy(&r.Settings); p != defaultPolicy || by != blobschema.ByHost {
 		row("policy", "%s, paced by %s", p, by)
@@ -204,7 +230,13 @@ func (r *statusReport) print(out io.Writer) error {
 	if t.Urgent > 0 {
 		row("", "%s asked for on purpose, and first", plural(t.Urgent, "URL"))
 	}
-	if r.State == view.Running {
+	switch c := r.InCloud; {
+	case c != nil:
+		row("at work", "%d of %s", c.AtWork, plural(int64(c.Partitions), "partition"))
+		if c.Woken > 0 {
+			row("", "%s woken, and not at work yet", count(int64(c.Woken)))
+		}
+	case r.State == view.Running:
 		row("at work", "%s, %s", plural(int64(r.Active), "request"), plural(int64(r.Steps), "step"))
 	}
 	row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
@@ -219,18 +251,44 @@ func (r *statusReport) print(out io.Writer) error {
 		row("mail", "%s on the way, %s held back", plural(r.Unread, "message"), plural(t.Held, "link"))
 	}
 	if t.DeadMail > 0 {
-		row("dead mail", "%s could not be read", plural(t.DeadMail, "message"))
+		row("dead mail", "%s could not be read; see '%s'", plural(t.DeadMail, "message"), r.place.command("dlq list"))
 	}
 	if r.DeadRequests > 0 {
-		row("requests", "%s could not be read", plural(r.DeadRequests, "request"))
+		row("requests", "%s could not be read; see '%s'", plural(r.DeadRequests, "request"), r.place.command("dlq list"))
 	}
 	if left := leftOut(t); left != "" {
 		row("left out", "%s", left)
+	}
+	if c := r.InCloud; c != nil {
+		row("calls", "%s of functions, %.4g GB-seconds", count(c.Calls.Functions), gbSeconds(&c.Calls))
+		row("", "queue %s · KV %s read and %s write units · blob %s puts and %s gets", count(c.Calls.QueueRequests),
+			count(c.Calls.KVReadUnits), count(c.Calls.KVWriteUnits), count(c.Calls.BlobPuts), count(c.Calls.BlobGets))
+		row("cost", "$%.4g so far, %s per million pages at %s", c.Cost, dollars(c.PerMillion.Total), c.Prices)
+		row("", "%s", notInCalls)
 	}
 	w.Flush() // into memory: it cannot fail
 	r.tables(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// state says how the crawl is, and what to do about it.
+func (r *statusReport) state() string {
+	switch {
+	case r.State == view.Running && r.InCloud != nil:
+		return "running"
+	case r.State == view.Running:
+		return fmt.Sprintf("running for %s, process %d", span(time.Since(r.Running).Seconds()), r.PID)
+	case r.State == view.Idle:
+		return "idle until the next URL is due, " + when(r.InCloud.Due)
+	case r.State == view.Paused:
+		return fmt.Sprintf("paused; go on with '%s'", r.place.command("crawl"))
+	case r.State == view.Stopped:
+		return fmt.Sprintf("stopped; go on with '%s'", r.place.command("crawl"))
+	case r.State == view.Limited:
+		return fmt.Sprintf("the limit of --max-pages %d is reached", r.Settings.MaxPages)
+	}
+	return string(r.State)
 }
 
 // leftOut says which links were not followed.

@@ -15,7 +15,8 @@ import (
 // second group of this run.
 type summary struct {
 	Crawl   string            `json:"crawl"`
-	Data    string            `json:"data"`
+	Data    string            `json:"data,omitempty"`
+	Cloud   string            `json:"platform,omitempty"`
 	Archive string            `json:"archive,omitempty"` // folder of WARC files; empty if it is not kept
 	Index   string            `json:"index,omitempty"`   // CDXJ file of all pages
 	End     engine.End        `json:"end"`
@@ -34,7 +35,43 @@ type summary struct {
 
 	Seeds     []seedOutcome    `json:"seeds,omitempty"`     // what came of them, where nothing could be fetched
 	Requested []requestOutcome `json:"requested,omitempty"` // what came of what recrawl was given
+	Latency   *latency         `json:"latency,omitempty"`   // of what was requested, in a cloud
 	idle      bool             // there was nothing to do
+	place     *place           // nil for the folder Data
+}
+
+// at is where the crawl is.
+func (s *summary) at() *place {
+	if s.place != nil {
+		return s.place
+	}
+	return folderPlace(s.Data)
+}
+
+// conclude says how a crawl ended that was not interrupted. perRun are the flags that
+// going on needs again.
+func (s *summary) conclude(limit int64, perRun []string) {
+	t, pages := &s.Totals, plural(s.Totals.Pages, "page")
+	s.Resume = s.at().command("crawl", perRun...)
+	switch {
+	case s.End == engine.Halted:
+		s.Status = exitStopped
+		s.Reason = fmt.Sprintf("Stopped by 'orbweaver stop', with %s.", pages)
+	case s.End == engine.Limited:
+		s.Reason = fmt.Sprintf("The limit of --max-pages %d is reached: %s.", limit, pages)
+		more := fmt.Sprintf("--max-pages=%d", 2*limit)
+		s.Resume = s.at().command("crawl", append([]string{more}, perRun...)...)
+	case t.DeadMail > 0:
+		s.Status, s.Resume = exitDeadLetters, ""
+		s.Reason = fmt.Sprintf("Finished, but %s between partitions could not be read: %s. See '%s'.",
+			plural(t.DeadMail, "message"), pages, s.at().command("dlq list"))
+	case t.Pages == 0:
+		s.Status, s.Resume = exitNothing, ""
+		s.Reason = "Finished: nothing could be fetched."
+	default:
+		s.Resume = ""
+		s.Reason = fmt.Sprintf("Finished: nothing is left to do, %s.", pages)
+	}
 }
 
 // seedOutcome is what came of a seed.
@@ -85,10 +122,12 @@ func (s *summary) text() string {
 	s.requested(&b)
 	if s.idle {
 		row("go on", "%s", s.Resume)
-		row("read it", "%s", exportCommand(s.Data))
+		row("read it", "%s", exportCommand(s.at()))
 		return b.String()
 	}
-	if s.Requested != nil { // what was asked for on purpose does not count as pages of the run
+	if s.place != nil && s.Requested == nil {
+		row("pages", "%s; %s of them in the %s that it was followed", count(t.Pages), count(s.Pages), span(s.Seconds))
+	} else if s.Requested != nil { // what was asked for on purpose does not count as pages of the run
 		row("pages", "%s; this run took %s", count(t.Pages), span(s.Seconds))
 	} else {
 		row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
@@ -107,12 +146,15 @@ func (s *summary) text() string {
 		row("left", "%s", plural(waiting, "URL"))
 	}
 	c := &s.Calls
+	if s.Latency != nil {
+		row("latency", "%s", s.Latency)
+	}
 	row("calls", "queue %s · KV %s read and %s write units · blob %s puts and %s gets",
 		count(c.QueueRequests), count(c.KVReadUnits), count(c.KVWriteUnits), count(c.BlobPuts), count(c.BlobGets))
 	s.cost(row)
 	if s.Archive != "" {
 		row("archive", "%s", s.Archive)
-		row("read it", "%s", exportCommand(s.Data))
+		row("read it", "%s", exportCommand(s.at()))
 	}
 	if s.Index != "" {
 		row("index", "%s", s.Index)
@@ -124,18 +166,38 @@ func (s *summary) text() string {
 }
 
 func (s *summary) cost(row func(name, format string, args ...any)) {
-	if s.Pages == 0 {
+	c, pages := &s.Cost, s.Pages
+	if s.place != nil {
+		pages = s.Totals.Pages
+	}
+	if pages == 0 {
 		return
 	}
-	c := &s.Cost
 	row("cost", "%s per million pages at %s", dollars(c.Total), s.Prices)
-	row("", "queue %s · KV %s · blob %s · functions %s (%.3g ms of this machine's CPU a page)",
-		dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), s.CPUSeconds*1000/float64(s.Pages))
+	if s.place != nil {
+		row("", "queue %s · KV %s · blob %s · functions %s (%s, %.4g GB-seconds)",
+			dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), plural(s.Calls.Functions, "call"), gbSeconds(&s.Calls))
+		row("", "%s", notInCalls)
+	} else {
+		s.costHere(row)
+	}
 	note := ""
-	if s.Pages < fewPages {
+	if pages < fewPages {
 		note = "; of few pages, so mostly the price of beginning"
 	}
 	row("", "keeping them: %s a month on top%s", dollars(c.Retention), note)
+}
+
+// notInCalls says what the calls that records tell of leave out.
+const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, and what commands read"
+
+func gbSeconds(c *ledger.Counts) float64 { return float64(c.FunctionMBMillis) / 1024 / 1000 }
+
+// costHere says what the functions would cost that this process was instead.
+func (s *summary) costHere(row func(name, format string, args ...any)) {
+	c := &s.Cost
+	row("", "queue %s · KV %s · blob %s · functions %s (%.3g ms of this machine's CPU a page)",
+		dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), s.CPUSeconds*1000/float64(s.Pages))
 }
 
 func dollars(v float64) string {
@@ -152,13 +214,9 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// exportCommand is how to read the archive of a folder.
-func exportCommand(dir string) string {
-	cmd := "orbweaver export --format warc --out DIR"
-	if dir != defaultData {
-		cmd += " --data " + shellQuote(dir)
-	}
-	return cmd
+// exportCommand is how to read the archive at a place.
+func exportCommand(p *place) string {
+	return quotedWords(append([]string{"orbweaver", "export", "--format", "warc", "--out", "DIR"}, p.flags()...))
 }
 
 // objectFile is where an object is: the bucket keeps each as a file of its name.

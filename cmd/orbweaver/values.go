@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
@@ -175,7 +176,7 @@ func (v *patternsValue) Type() string   { return "regexp" }
 type agentValue string
 
 func (v *agentValue) Set(s string) error {
-	if productToken(s) == "" {
+	if fetch.ProductToken(s) == "" {
 		return errors.New(`it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`)
 	}
 	for i := range len(s) {
@@ -189,19 +190,6 @@ func (v *agentValue) Set(s string) error {
 
 func (v *agentValue) String() string { return string(*v) }
 func (v *agentValue) Type() string   { return "text" }
-
-// productToken is the name by which robots.txt may address a user agent (RFC 9309
-// section 2.2.1): the product's, without its version; "" if there is none.
-func productToken(agent string) string {
-	name, _, _ := strings.Cut(agent, " ")
-	name, _, _ = strings.Cut(name, "/")
-	for i := range len(name) {
-		if c := name[i] | 0x20; (c < 'a' || c > 'z') && name[i] != '-' && name[i] != '_' {
-			return ""
-		}
-	}
-	return name
-}
 
 // boundValue is a number of at least least, or -1 for no bound. Where nothing can be
 // bounded at 0, least is 0 and 0 is no bound either.

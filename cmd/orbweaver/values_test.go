@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -39,7 +40,7 @@ func TestProductTokens(t *testing.T) {
 		defaultAgent: "orbweaver", "my-bot_x/2 (+http://x.example/)": "my-bot_x", "bot": "bot", "bot (x)": "bot",
 		"": "", "9bot/1": "", "/1": "", " bot/1": "", "bot.x/1": "", "böt/1": "",
 	} {
-		if got := productToken(agent); got != want {
+		if got := fetch.ProductToken(agent); got != want {
 			t.Errorf("%q: %q, want %q", agent, got, want)
 		}
 	}

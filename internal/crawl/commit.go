@@ -60,6 +60,9 @@ func (s *Step) commit(t *task) error {
 	c := s.nextCommit(b, now)
 	object := blobschema.CommitName(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
+	for p, l := range links {
+		s.mailed[p] += len(l)
+	}
 	t.await(func() bool { return b.puts == 0 })
 
 	v, err := t.do(Work{Do: func() (any, error) { return encodeCommit(c, links, object, h) }})
@@ -233,7 +236,16 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 		h.Sent[p] = n
 	}
 	h.Due = s.due(man.Slots)
+	s.tell(&h)
 	return h
+}
+
+// tell says in a head what the partition's steps have cost so far.
+func (s *Step) tell(h *blobschema.Head) {
+	if s.cfg.Spent != nil {
+		h.Calls = s.earlier
+		h.Calls.Add(s.cfg.Spent())
+	}
 }
 
 // settled is the number of URLs that have their outcome.
@@ -360,7 +372,7 @@ func (s *Step) acknowledge(receipts []Receipt) {
 }
 
 // finish ends the step: a last commit that flushes all mail, grants given back, and
-// the lease released.
+// the lease released; where nobody else does, a wake for later work is sent.
 func (s *Step) finish(t *task) error {
 	s.stopping, s.closed = true, true
 	if s.dirty() || s.held() > 0 {
@@ -372,14 +384,12 @@ func (s *Step) finish(t *task) error {
 	if err := s.giveBack(t); err != nil {
 		return err
 	}
-	h := s.head
-	h.Owner = ""
-	h.Published = s.st.man.Seq
-	if len(s.unsent) > 0 {
-		h.Published = slices.Min(s.unsent) - 1
-	}
+	h, wake := s.lastHead()
 	if err := s.writeHead(t, h); err != nil {
 		return err
+	}
+	if wake {
+		s.sendWake(t, max(0, h.WakeAt.Sub(s.now.Wall)), s.cfg.Partition)
 	}
 	s.end(nil)
 	return nil

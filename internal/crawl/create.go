@@ -34,6 +34,23 @@ func NewBegin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.
 	return b
 }
 
+// NewAnother returns an actor that creates a crawl although there is one, if that is at
+// its end: finished, its limit reached or stopped by an order, and no step at work on it.
+// The errors are [ErrUnfinished], [ErrAtWork] and, if another one began at the same time,
+// [ErrConflict]. exclusive is as in StepConfig: no lease of before holds. What the last
+// crawl has stored stays as it is, but nothing leads to it any more.
+func NewAnother(want blobschema.Crawl, seeds []weburl.URL, exclusive bool) *Begin {
+	b := &Begin{want: want, seeds: seeds}
+	b.body = func(t *task) error { return b.another(t, exclusive) }
+	return b
+}
+
+// Why no other crawl can begin yet.
+var (
+	ErrUnfinished = errors.New("the last crawl is neither finished nor stopped")
+	ErrAtWork     = errors.New("steps of the last crawl are still at work")
+)
+
 // ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
 var ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
 
@@ -48,21 +65,63 @@ type active struct {
 }
 
 func (b *Begin) run(t *task) error {
-	recs, err := readRecords(t, []string{blobschema.ActiveKey})
-	if err != nil {
+	id, revision, err := readActive(t)
+	switch {
+	case err != nil:
 		return err
+	case revision == nil:
+		return b.create(t, nil)
 	}
-	if !recs[0].Found {
-		return b.create(t)
-	}
-	act, err := decodeJSON[active](recs[0], "the active crawl")
-	if err != nil {
-		return err
-	}
-	return b.open(t, act.Crawl)
+	return b.open(t, id)
 }
 
-func (b *Begin) create(t *task) error {
+// readActive reads the id of the active crawl. The revision of its record is nil if there
+// is none.
+func readActive(t *task) (id string, revision Revision, err error) {
+	recs, err := readRecords(t, []string{blobschema.ActiveKey})
+	if err != nil || !recs[0].Found {
+		return "", nil, err
+	}
+	act, err := decodeJSON[active](recs[0], "the active crawl")
+	return act.Crawl, recs[0].Revision, err
+}
+
+func (b *Begin) another(t *task, exclusive bool) error {
+	id, revision, err := readActive(t)
+	if err != nil {
+		return err
+	}
+	if revision != nil {
+		if err := b.over(t, id, exclusive); err != nil {
+			return err
+		}
+	}
+	return b.create(t, revision)
+}
+
+// over checks that a crawl is at its end, as a tick would find it.
+func (b *Begin) over(t *task, id string, exclusive bool) error {
+	if _, _, err := readCrawl(t, id); err != nil {
+		return err
+	}
+	k := NewTick(TickConfig{Crawl: id, Exclusive: exclusive}, &TickMemory{})
+	k.now = b.now
+	if err := k.readAll(t); err != nil {
+		return err
+	}
+	k.finished()
+	switch r := &k.report; {
+	case r.Leased > 0:
+		return fmt.Errorf("crawl %s: %w: %d", id, ErrAtWork, r.Leased)
+	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one look is enough: nobody is at work
+		return fmt.Errorf("crawl %s: %w", id, ErrUnfinished)
+	}
+	return nil
+}
+
+// create creates a crawl and makes it the active one, in place of that which the record of
+// that revision names.
+func (b *Begin) create(t *task, revision Revision) error {
 	if len(b.seeds) == 0 {
 		return ErrNoCrawl
 	}
@@ -80,13 +139,14 @@ func (b *Begin) create(t *task) error {
 			return err
 		}
 	}
-	// The crawl begins with this one write; until the next one names it as active,
+	// The crawl begins with the second of these writes; until it is named as active,
 	// nobody works on it, and beginning again makes another.
 	if err := b.write(t, blobschema.CrawlKey(c.ID), c); err != nil {
 		return err
 	}
-	if err := b.write(t, blobschema.ActiveKey, active{Crawl: c.ID}); err != nil {
-		return err
+	named := WriteRecord{Key: blobschema.ActiveKey, Value: encodeJSON(active{Crawl: c.ID}), Revision: revision}
+	if _, err := t.do(named); err != nil {
+		return fmt.Errorf("write %s: %w", blobschema.ActiveKey, err)
 	}
 	b.crawl, b.created, b.added = c, true, len(b.seeds)
 	return nil
@@ -124,19 +184,9 @@ func putSeeds(t *task, c *blobschema.Crawl, seeds []weburl.URL) error {
 // open goes on with an existing crawl and adds the seeds that are new.
 func (b *Begin) open(t *task, id string) error {
 	for {
-		recs, err := readRecords(t, []string{blobschema.CrawlKey(id)})
+		c, revision, err := readCrawl(t, id)
 		if err != nil {
 			return err
-		}
-		if !recs[0].Found {
-			return fmt.Errorf("crawl %s is named as active but has no record", id)
-		}
-		c, err := decodeJSON[blobschema.Crawl](recs[0], "crawl")
-		if err != nil {
-			return err
-		}
-		if c.Version != blobschema.Version {
-			return fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, blobschema.ErrVersion, c.Version, blobschema.Version)
 		}
 		old := string(encodeJSON(c))
 		if b.check != nil {
@@ -155,7 +205,7 @@ func (b *Begin) open(t *task, id string) error {
 		if string(encodeJSON(c)) == old {
 			return nil
 		}
-		_, err = t.do(WriteRecord{Key: blobschema.CrawlKey(id), Value: encodeJSON(c), Revision: recs[0].Revision})
+		_, err = t.do(WriteRecord{Key: blobschema.CrawlKey(id), Value: encodeJSON(c), Revision: revision})
 		if err != nil {
 			if !errors.Is(err, ErrConflict) {
 				t.sleep(shortRetry)
@@ -164,6 +214,24 @@ func (b *Begin) open(t *task, id string) error {
 		}
 		return b.tell(t, &c, len(fresh) > 0)
 	}
+}
+
+// readCrawl reads the record of a crawl, if it is of this version.
+func readCrawl(t *task, id string) (c blobschema.Crawl, revision Revision, err error) {
+	recs, err := readRecords(t, []string{blobschema.CrawlKey(id)})
+	if err != nil {
+		return c, nil, err
+	}
+	if !recs[0].Found {
+		return c, nil, fmt.Errorf("crawl %s is named as active but has no record", id)
+	}
+	if c, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
+		return c, nil, err
+	}
+	if c.Version != blobschema.Version {
+		return c, nil, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, blobschema.ErrVersion, c.Version, blobschema.Version)
+	}
+	return c, recs[0].Revision, nil
 }
 
 // tell makes what changed known to steps and ticks: the limit, and the seeds' hosts.

@@ -2,9 +2,11 @@ package crawl
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
@@ -27,6 +29,7 @@ const maxOutbox = 2000
 // the owners tell by the request's id that it is the same.
 type Intake struct {
 	procedure
+	cfg   IntakeConfig
 	crawl string
 	msgs  []Message
 	rec   blobschema.Crawl
@@ -35,9 +38,17 @@ type Intake struct {
 	dead  int64
 }
 
-// NewIntake returns the actor for some messages to the crawl of that id.
-func NewIntake(crawl string, msgs []Message) *Intake {
-	in := &Intake{crawl: crawl, msgs: msgs}
+// IntakeConfig says what intake works for.
+type IntakeConfig struct {
+	Crawl  string // id
+	Bucket string // whose notifications name lists of URLs; "": none are taken
+	// Spent is what the process was billed for since intake began; nil: that is not counted.
+	Spent func() blobschema.Calls
+}
+
+// NewIntake returns the actor for some messages.
+func NewIntake(cfg IntakeConfig, msgs []Message) *Intake {
+	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs}
 	in.body = in.run
 	return in
 }
@@ -90,6 +101,17 @@ func (in *Intake) run(t *task) error {
 // read makes mail of one message. What of it cannot be read is put aside, with its
 // reason: it will not be better the next time.
 func (in *Intake) read(t *task, m Message) ([]outMail, error) {
+	if uploads, ok := blobschema.DecodeNotification(m.Body); ok && in.cfg.Bucket != "" {
+		var out []outMail
+		for _, u := range uploads {
+			more, err := in.readList(t, u)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, more...)
+		}
+		return out, nil
+	}
 	r, err := blobschema.DecodeRequest(m.Body)
 	switch {
 	case err != nil:
@@ -97,11 +119,58 @@ func (in *Intake) read(t *task, m Message) ([]outMail, error) {
 	case r.Crawl != "" && r.Crawl != in.crawl:
 		return nil, in.putAside(t, m.Body, fmt.Sprintf("it is for crawl %s, the active one is %s", r.Crawl, in.crawl))
 	}
+	r.ID = cmp.Or(r.ID, m.ID)
+	return in.mails(t, r)
+}
+
+// readList makes mail of a list of URLs that was put into the bucket.
+func (in *Intake) readList(t *task, u blobschema.Upload) ([]outMail, error) {
+	aside := func(reason string) ([]outMail, error) {
+		return nil, in.putAside(t, []byte(u.Name), reason)
+	}
+	seeds := strings.HasPrefix(u.Name, blobschema.SeedLists)
+	switch {
+	case u.Bucket != in.cfg.Bucket:
+		return aside(fmt.Sprintf("it is in bucket %.100q, not in %s", u.Bucket, in.cfg.Bucket))
+	case !seeds && !strings.HasPrefix(u.Name, blobschema.RecrawlLists):
+		return aside("it is in none of the folders for lists of URLs")
+	case u.Size > blobschema.MaxListBytes:
+		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", u.Size, blobschema.MaxListBytes))
+	case strings.HasSuffix(u.Name, "/"):
+		return nil, nil // a folder
+	}
+	data, err := getObject(t, u.Name, 0, -1)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return aside("the list was removed before it was read")
+	case err != nil:
+		return nil, err
+	case len(data) > blobschema.MaxListBytes:
+		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", len(data), blobschema.MaxListBytes))
+	}
+	var urls []string
+	for line := range strings.Lines(string(data)) {
+		if line, _, _ = strings.Cut(strings.TrimSpace(line), " "); line != "" && line[0] != '#' {
+			urls = append(urls, line)
+		}
+	}
+	if len(urls) > blobschema.MaxListURLs {
+		return aside(fmt.Sprintf("the list has %d URLs, more than %d: cut it into several", len(urls), blobschema.MaxListURLs))
+	}
+	r := blobschema.Request{ID: u.ID, Recrawl: urls}
+	if seeds {
+		r.Recrawl, r.Seeds = nil, urls
+	}
+	return in.mails(t, r)
+}
+
+// mails makes mail of a request, which has an id.
+func (in *Intake) mails(t *task, r blobschema.Request) ([]outMail, error) {
 	policy, err := frontier.PolicyByName(in.rec.Settings.Policy)
 	if err != nil {
 		return nil, err
 	}
-	request := in.hash.Fingerprint("request " + cmp.Or(r.ID, m.ID))
+	request := in.hash.Fingerprint("request " + r.ID)
 	shares := map[partition.ID][]blobschema.Queued{}
 	for i, list := range [][]string{r.Recrawl, r.Seeds} {
 		flag := []blobschema.QueuedFlags{blobschema.FlagAgain, blobschema.FlagSeed}[i]
@@ -168,7 +237,10 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 	if len(mails) == 0 && in.dead == 0 {
 		return nil, nil
 	}
-	full := false
+	full, spent := false, blobschema.Calls{}
+	if in.cfg.Spent != nil {
+		spent = in.cfg.Spent() // but for the mail itself, which is sent after this
+	}
 	err = update(t, blobschema.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
 		numbers = numbers[:0]
 		if full = len(mails) > 0 && len(r.Outbox) >= maxOutbox; full {
@@ -191,6 +263,7 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 			numbers = append(numbers, r.Outbox[i].Number)
 		}
 		r.Dead += in.dead
+		r.Calls.Add(spent)
 		return len(r.Outbox) > old || in.dead > 0
 	})
 	if full {

@@ -41,6 +41,7 @@ func (s *Step) take(t *task) error {
 		s.floor = head.Floor
 	}
 	warm := s.head.Commit
+	s.earlier, s.before = head.Calls, head.Totals.Pages
 	s.head, s.rev = head, rec.Revision
 	next := head
 	next.Fence++
@@ -237,6 +238,7 @@ func (s *Step) republish(t *task, seq uint64) error {
 // obeyWish reads what the operator wishes, and the hosts that redirects of seeds have
 // brought into the scope anywhere.
 func (s *Step) obeyWish(t *task) error {
+	s.look = false
 	recs, err := s.read(t, blobschema.WishKey(s.cfg.Crawl.ID), blobschema.CrawlKey(s.cfg.Crawl.ID))
 	if err != nil {
 		return err
@@ -247,7 +249,7 @@ func (s *Step) obeyWish(t *task) error {
 			return err
 		}
 		s.paused = w.Pause
-		if w.Stop {
+		if s.halted = w.Stop; w.Stop {
 			s.stop()
 		}
 		if len(w.Capped) != len(s.st.wish.Capped) { // it only grows

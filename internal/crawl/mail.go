@@ -288,7 +288,7 @@ func (s *Step) feedAfter() time.Duration {
 // flushes reports whether what is held for p should go into mail with this commit.
 func (s *Step) flushes(p partition.ID, o *outgoing, now time.Time) bool {
 	return s.stopping || !s.idleSince.IsZero() || s.appetites[p] != Fed || len(o.links) >= flushURLs ||
-		now.Sub(s.lastMail) >= s.cfg.MailEvery
+		now.Sub(s.lastMail) >= s.mailEvery(now)
 }
 
 // publish sends the mail of a commit. If it fails for good the manifest still names
@@ -324,6 +324,7 @@ func (s *Step) publish(seq uint64, outbox []blobschema.OutMail) {
 			outbox = outbox[n:]
 		}
 		s.sentAll(seq)
+		s.wakeMailed(t)
 		return nil
 	})
 }

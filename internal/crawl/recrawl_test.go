@@ -19,7 +19,7 @@ func (w *world) request(crawl string, r blobschema.Request) map[string]int {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	counts, err := w.run(NewIntake(crawl, []Message{{ID: "m", Body: body}}))
+	counts, err := w.run(NewIntake(IntakeConfig{Crawl: crawl}, []Message{{ID: "m", Body: body}}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestRecrawlOutside(t *testing.T) {
 		t.Errorf("%d URLs put aside", r.Dead)
 	}
 	for _, body := range []string{"", "{", `{"recrawl":[]}`, `{"recrawls":["https://www.example/"]}`, `{"crawl":"other","recrawl":["https://www.example/"]}`, `{"version":2,"recrawl":["a"]}`} {
-		counts, err := w.run(NewIntake(c.ID, []Message{{ID: "x", Body: []byte(body)}}))
+		counts, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []Message{{ID: "x", Body: []byte(body)}}))
 		if err != nil || counts["PutObject"] != 1 || counts["Send"] != 0 {
 			t.Errorf("message %q: %v, %v", body, counts, err)
 		}

@@ -37,9 +37,15 @@ type StepConfig struct {
 	// are careful for a while: they ask for one URL at a time, and name it in a commit first.
 	// Default 2.
 	CrashesAllowed int
-	Token          string // product token for robots.txt
-	Software       string // for warcinfo
-	Compressed     bool   // WARC records are gzip members
+	// SendsWakes says that ticks are minutes apart, so that the step sends the wakes itself
+	// that cannot wait so long: for its partition's later work, and to partitions it mails
+	// much to.
+	SendsWakes bool
+	// Spent is what the process was billed for since the step began; nil: that is not counted.
+	Spent      func() blobschema.Calls
+	Token      string // product token for robots.txt
+	Software   string // for warcinfo
+	Compressed bool   // WARC records are gzip members
 }
 
 func (c StepConfig) withDefaults() StepConfig {
@@ -141,8 +147,11 @@ type Step struct {
 	busy        bool // the main task commits, renews or ends
 	stopping    bool
 	closed      bool // its last commit is under way: no more mail is applied
+	timeUp      bool // its deadline has come
+	halted      bool // the operator wants no more of it
 	paused      bool
-	inflight    int // fetches
+	look        bool // the wish is to be read now
+	inflight    int  // fetches
 	reserved    int64
 	loading     int
 	merging     bool
@@ -152,7 +161,11 @@ type Step struct {
 	exhausted   bool // no grant is to be had
 	publishing  int
 	unsent      []uint64
-	appetites   map[partition.ID]Appetite // of the other partitions, where not Fed
+	mailed      map[partition.ID]int       // links mailed to partitions since they were last looked after
+	awake       map[partition.ID]time.Time // partitions with a step at work, until then at least
+	earlier     blobschema.Calls           // of the partition's steps before this one
+	before      int64                      // pages they stored
+	appetites   map[partition.ID]Appetite  // of the other partitions, where not Fed
 	hungry      bool
 	lastCommit  time.Time
 	lastMail    time.Time
@@ -181,6 +194,7 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	s := &Step{
 		cfg: cfg, hash: h, policy: policy, pmap: pmap, batch: &batch{},
 		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{},
+		mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{},
 	}
 	s.head.Partition = cfg.Partition
 	if warm != nil {
@@ -218,6 +232,8 @@ func (s *Step) Signal(now Now, sig Signal) []Issue {
 	switch sig := sig.(type) {
 	case Stop:
 		s.stop()
+	case Look:
+		s.look = true
 	case Appetites:
 		s.appetites = sig.Of
 	}
@@ -254,6 +270,14 @@ func (s *Step) Warm() *Warm {
 		return nil
 	}
 	return &Warm{commit: s.head.Commit, st: s.st}
+}
+
+// Pages is the number of pages that the step has stored so far.
+func (s *Step) Pages() int64 {
+	if s.st == nil {
+		return 0
+	}
+	return s.st.totals.Pages - s.before
 }
 
 // Progress is a step's figures as they are now, for a display.
@@ -303,6 +327,8 @@ func (s *Step) main(t *task) error {
 			err = s.commit(t)
 		case renewNow:
 			err = s.renew(t)
+		case lookNow:
+			err = s.obeyWish(t)
 		case endNow:
 			return s.finish(t)
 		}
@@ -319,6 +345,7 @@ const (
 	wait decision = iota
 	commitNow
 	renewNow
+	lookNow
 	endNow
 )
 
@@ -326,6 +353,7 @@ const (
 func (s *Step) decide() decision {
 	now := s.clock()
 	if s.cfg.Deadline > 0 && s.now.Mono-s.start.Mono >= s.cfg.Deadline {
+		s.timeUp = true
 		s.stop()
 	}
 	since := now.Sub(s.lastCommit)
@@ -344,6 +372,8 @@ func (s *Step) decide() decision {
 		return commitNow // nothing else will come of waiting, and others may wait for this
 	case s.leaseLeft() < s.cfg.Lease*2/3:
 		return renewNow
+	case s.look:
+		return lookNow
 	case s.over(now):
 		return endNow
 	}

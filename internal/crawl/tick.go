@@ -18,19 +18,16 @@ type TickConfig struct {
 	Crawl       string        // id
 	Process     string        // as in StepConfig
 	Exclusive   bool          // as in StepConfig
-	Soon        time.Duration // partitions due within this are woken; default 0
+	WakeAgain   time.Duration // a wake that no step has answered is sent again after this; default 5 min, 3 s with a TickMemory
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
 	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
+	// Spent is what the process was billed for since the tick began; nil: that is not counted.
+	Spent func() blobschema.Calls
 }
 
 // TickMemory is what one process's ticks remember from one to the next. Losing it
 // costs a few wakes and nothing else. The zero value is ready for use.
-type TickMemory struct {
-	seqs   map[partition.ID]uint64
-	fences map[partition.ID]uint64
-	quiet  bool
-	woken  map[partition.ID]time.Time
-}
+type TickMemory struct{ notes blobschema.TickNotes }
 
 // Report is what a tick found.
 type Report struct {
@@ -43,6 +40,9 @@ type Report struct {
 	Finished bool // nothing is left to do
 	Quiet    bool // it would be finished if the next tick finds the same
 	Limited  bool // the page limit is reached
+	// Idle says that nothing was left to do at an earlier tick, and that nothing has come
+	// since that could change it: the partitions were not looked at, and Heads is empty.
+	Idle     bool
 	Requests blobschema.Requests
 }
 
@@ -58,10 +58,21 @@ type Tick struct {
 	grants blobschema.Grants
 	heads  map[partition.ID]*blobschema.Head
 	record blobschema.TickRecord
+	notes  *blobschema.TickNotes          // in mem, or in record
+	learnt []func(*blobschema.TickRecord) // changes of the record, made at the end
+	told   blobschema.Calls               // of cfg.Spent, what the record has
 }
 
-// NewTick returns a tick. mem is shared by the ticks of a process, one at a time.
+// NewTick returns a tick. mem is shared by the ticks of a process, one at a time. It is
+// nil where each tick may run in another process: then what it would hold is in the
+// table, and a tick of an idle crawl reads a few records only.
 func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
+	if cfg.WakeAgain == 0 {
+		cfg.WakeAgain = 5 * time.Minute
+		if mem != nil {
+			cfg.WakeAgain = 3 * time.Second
+		}
+	}
 	if cfg.ResendAfter == 0 {
 		cfg.ResendAfter = 10 * time.Minute
 	}
@@ -77,7 +88,7 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 func (k *Tick) Report() Report { return k.report }
 
 func (k *Tick) run(t *task) error {
-	if err := k.readAll(t); err != nil {
+	if err := k.readAll(t); err != nil || k.report.Idle {
 		return err
 	}
 	if err := k.publishSeeds(t); err != nil {
@@ -96,7 +107,11 @@ func (k *Tick) run(t *task) error {
 	if err := k.pruneRequests(t); err != nil {
 		return err
 	}
-	return k.resend(t)
+	if err := k.resend(t); err != nil {
+		return err
+	}
+	k.idle()
+	return k.remember(t)
 }
 
 func (k *Tick) readAll(t *task) error {
@@ -131,6 +146,15 @@ func (k *Tick) readAll(t *task) error {
 	if recs[4].Found {
 		if k.record, err = decodeJSON[blobschema.TickRecord](recs[4], "tick"); err != nil {
 			return err
+		}
+	}
+	if k.notes = &k.record.TickNotes; k.mem != nil {
+		k.notes = &k.mem.notes
+	} else if was := k.record.Idle; was != nil {
+		now := k.whatMatters()
+		if now.Finished, now.Limited = was.Finished, was.Limited; now == *was {
+			k.report.Idle, k.report.Finished, k.report.Limited = true, was.Finished, was.Limited
+			return nil
 		}
 	}
 	c := &k.report.Crawl
@@ -353,9 +377,7 @@ func (k *Tick) free() int64 {
 // wake sends a wake to every partition that has something to do and no step.
 func (k *Tick) wake(t *task) error {
 	now := k.now.Wall
-	if k.mem.woken == nil {
-		k.mem.woken = map[partition.ID]time.Time{}
-	}
+	woken := map[partition.ID]blobschema.Waking{}
 	var bodies [][]byte
 	for p := range partition.ID(k.report.Crawl.Partitions) {
 		if !k.needsStep(p) {
@@ -365,16 +387,15 @@ func (k *Tick) wake(t *task) error {
 		if h := k.heads[p]; h != nil {
 			fence = h.Fence
 		}
-		if last, ok := k.mem.woken[p]; ok && k.mem.fences[p] == fence && now.Sub(last) < 3*time.Second && !now.Before(last) {
+		if last, ok := k.notes.Woken[p]; ok && last.Fence == fence && now.Sub(last.At) < k.cfg.WakeAgain && !now.Before(last.At) {
+			woken[p] = last
 			continue // the wake is on its way
 		}
-		if k.mem.fences == nil {
-			k.mem.fences = map[partition.ID]uint64{}
-		}
-		k.mem.woken[p], k.mem.fences[p] = now, fence
+		woken[p] = blobschema.Waking{Fence: fence, At: now.UTC()}
 		k.report.Woken = append(k.report.Woken, p)
 		bodies = append(bodies, blobschema.EncodeWake(k.report.Crawl.ID, p))
 	}
+	sent := len(bodies) > 0
 	for len(bodies) > 0 {
 		n := min(10, len(bodies))
 		if _, err := t.do(Send{Queue: blobschema.WakesQueue, Bodies: bodies[:n]}); err != nil {
@@ -382,12 +403,23 @@ func (k *Tick) wake(t *task) error {
 		}
 		bodies = bodies[n:]
 	}
+	if sent {
+		k.note(func(n *blobschema.TickNotes) { n.Woken = woken })
+	}
 	return nil
+}
+
+// note changes what the next tick remembers.
+func (k *Tick) note(change func(*blobschema.TickNotes)) {
+	change(k.notes)
+	if k.mem == nil {
+		k.learn(func(r *blobschema.TickRecord) { change(&r.TickNotes) })
+	}
 }
 
 func (k *Tick) needsStep(p partition.ID) bool {
 	h := k.heads[p]
-	if h != nil && k.leased(h) {
+	if h != nil && k.leased(h) || k.report.Wish.Stop {
 		return false
 	}
 	mail := k.expected(p) > k.applied(p)
@@ -395,16 +427,13 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return mail
 	}
 	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
-	if k.report.Wish.Stop {
-		return false
-	}
 	if mail || behind {
 		return true
 	}
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
 		return true // it was granted what others may need, and will use it or give it back
 	}
-	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall.Add(k.cfg.Soon)) || h.Totals.Unexamined > 0
+	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0
 	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0)
 }
 
@@ -428,14 +457,38 @@ func (k *Tick) finished() {
 			quiet = false
 		}
 	}
-	same := k.mem.quiet && len(seqs) == len(k.mem.seqs)
-	for p, seq := range seqs {
-		same = same && k.mem.seqs[p] == seq
-	}
 	k.report.Quiet = quiet
-	k.report.Finished = quiet && same
-	k.mem.quiet, k.mem.seqs = quiet, seqs
+	k.report.Finished = quiet && k.notes.Quiet != nil && maps.Equal(k.notes.Quiet, seqs)
+	if quiet && !k.report.Finished {
+		k.note(func(n *blobschema.TickNotes) { n.Quiet = seqs })
+	}
 	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages && k.answered()
+}
+
+// whatMatters is all that can make an idle crawl go on, as it is now.
+func (k *Tick) whatMatters() blobschema.Idle {
+	w := &k.report.Wish
+	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders}
+	for _, n := range k.report.Requests.Sent {
+		now.Requests += n
+	}
+	return now
+}
+
+// idle takes note of it if nothing is to do, so that the next ticks need not look.
+func (k *Tick) idle() {
+	over := k.report.Finished || k.report.Limited || k.report.Wish.Stop || k.report.Wish.Pause
+	if k.mem != nil || !over || k.report.Leased > 0 {
+		return
+	}
+	for p := range partition.ID(k.report.Crawl.Partitions) {
+		if k.needsStep(p) {
+			return
+		}
+	}
+	now := k.whatMatters()
+	now.Finished, now.Limited = k.report.Finished, k.report.Limited
+	k.learn(func(r *blobschema.TickRecord) { r.Idle = &now })
 }
 
 // update changes a JSON record by compare-and-set until the change holds; change

@@ -61,8 +61,9 @@ func (k *Tick) copyHosts(t *task) error {
 			return fmt.Errorf("copy host estimates of partition %d: %w", p, err)
 		}
 	}
-	return k.remember(t, func(r *blobschema.TickRecord) {
-		r.CopiedAt = k.now.Wall.UTC()
+	now := k.now.Wall.UTC()
+	k.learn(func(r *blobschema.TickRecord) {
+		r.CopiedAt = now
 		if r.Copied == nil {
 			r.Copied = map[partition.ID]uint64{}
 		}
@@ -70,6 +71,7 @@ func (k *Tick) copyHosts(t *task) error {
 			r.Copied[p] = max(r.Copied[p], seq)
 		}
 	})
+	return nil
 }
 
 // passed reports whether d has passed since a time, or since the crawl began. A clock
@@ -82,13 +84,29 @@ func (k *Tick) passed(since time.Time, d time.Duration) bool {
 	return past < 0 || past >= d
 }
 
-// remember changes the record that the next tick begins with, in whatever process.
-func (k *Tick) remember(t *task, change func(*blobschema.TickRecord)) error {
-	return update(t, blobschema.TickKey(k.report.Crawl.ID), func(r *blobschema.TickRecord) bool {
-		change(r)
-		k.record = *r
+// learn keeps a change of the record for its end.
+func (k *Tick) learn(change func(*blobschema.TickRecord)) { k.learnt = append(k.learnt, change) }
+
+// remember changes the record that the next tick begins with, in whatever process, if
+// there is anything new.
+func (k *Tick) remember(t *task) error {
+	if len(k.learnt) == 0 {
+		return nil
+	}
+	spent := blobschema.Calls{}
+	if k.cfg.Spent != nil {
+		spent = k.cfg.Spent().Minus(k.told)
+	}
+	err := update(t, blobschema.TickKey(k.report.Crawl.ID), func(r *blobschema.TickRecord) bool {
+		for _, change := range k.learnt {
+			change(r)
+		}
+		r.Calls.Add(spent)
 		return true
 	})
+	k.learnt = nil
+	k.told.Add(spent)
+	return err
 }
 
 func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
@@ -186,7 +204,9 @@ func (k *Tick) resend(t *task) error {
 	if !k.passed(k.record.ResentAt, k.cfg.ResendAfter) {
 		return nil
 	}
-	if err := k.remember(t, func(r *blobschema.TickRecord) { r.ResentAt = k.now.Wall.UTC() }); err != nil {
+	now := k.now.Wall.UTC()
+	k.learn(func(r *blobschema.TickRecord) { r.ResentAt = now })
+	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
 		return err
 	}
 	for _, p := range short {

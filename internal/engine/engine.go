@@ -30,14 +30,20 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// Version is that of the program: in WARC files, and in the default user agent.
+const Version = "0.1"
+
 // Config says how a process crawls. Step holds what every step is given; its Crawl,
 // Partition, Process and Exclusive are filled in.
 type Config struct {
 	Step        crawl.StepConfig
+	Tick        crawl.TickConfig // Crawl, Process and Exclusive are filled in
 	Fetch       fetch.Config
-	Connections int // requests under way at once in the process; default 256
-	MaxResident int // URLs held in memory by all steps together; default 2 million, some 300 MB
+	Bucket      string // name of the bucket, for lists of URLs that are put into it; "" where none are
+	Connections int    // requests under way at once in the process; default 256
+	MaxResident int    // URLs held in memory by all steps together; default 2 million, some 300 MB
 	TickEvery   time.Duration
+	MemoryMB    int // of the function that the engine runs in, which is billed for it; 0 for none
 	Ledger      *ledger.Ledger
 	Log         *slog.Logger
 }
@@ -75,6 +81,19 @@ type Engine struct {
 	steps  sync.WaitGroup
 }
 
+// For fills in what the settings of a crawl say.
+func (c Config) For(set *blobschema.Settings) Config {
+	c.Step.Token, c.Step.Compressed = fetch.ProductToken(set.UserAgent), !set.Plain
+	c.Fetch.UserAgent, c.Fetch.Token = set.UserAgent, c.Step.Token
+	c.Fetch.MaxBody, c.Fetch.Timeout, c.Fetch.Srcset = set.MaxBody, set.Timeout, set.Srcset
+	c.Fetch.MaxIdle = c.Connections
+	c.Fetch.Compression = blobschema.GzipFast
+	if set.Plain {
+		c.Fetch.Compression = blobschema.None
+	}
+	return c
+}
+
 // New returns an engine on an open platform.
 func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	if cfg.Connections == 0 {
@@ -97,7 +116,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		cfg: cfg, platform: p, ledger: cfg.Ledger, log: cfg.Log, queues: newQueues(p), started: time.Now(),
+		cfg: cfg, platform: p, client: fetch.New(cfg.Fetch), ledger: cfg.Ledger, log: cfg.Log, queues: newQueues(p), started: time.Now(),
 		connections: semaphore.NewWeighted(int64(cfg.Connections)), process: hex.EncodeToString(id[:]),
 		tickNow: make(chan struct{}, 1), intake: make(chan []crawl.Message), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
 		appetite: map[partition.ID]crawl.Appetite{}, rewake: map[partition.ID]bool{}, live: map[partition.ID]crawl.Progress{},
@@ -126,13 +145,13 @@ const (
 	Finished End = "finished" // nothing is left to do
 	Limited  End = "limit"    // the page limit is reached
 	Stopped  End = "stopped"  // by the context
+	Halted   End = "halted"   // by an order; see crawl.OrderStop
 )
 
-// Run crawls until there is nothing left to do, the page limit is reached, or ctx
-// ends. Begin comes first. Every step has committed and released its lease when it
+// Run crawls until there is nothing left to do, the page limit is reached, an operator
+// has it stopped, or ctx ends. Begin comes first. Every step has committed and released its lease when it
 // returns, unless the error says otherwise.
 func (e *Engine) Run(ctx context.Context) (End, error) {
-	e.client = fetch.New(e.cfg.Fetch)
 	defer e.client.Close()
 	run, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -175,6 +194,8 @@ func (e *Engine) tickLoop(ctx context.Context) (End, error) {
 			return Finished, nil
 		case rep.Limited:
 			return Limited, nil
+		case rep.Wish.Stop && rep.Leased == 0:
+			return Halted, nil
 		case rep.Quiet:
 			e.askTick() // seen once; the second look decides
 		}
@@ -186,7 +207,9 @@ func (e *Engine) tick() (crawl.Report, error) {
 	if err := e.fatalError(); err != nil {
 		return crawl.Report{}, err
 	}
-	k := crawl.NewTick(crawl.TickConfig{Crawl: e.crawl.ID, Process: e.process, Exclusive: e.platform.Exclusive}, &e.memory)
+	cfg := e.cfg.Tick
+	cfg.Crawl, cfg.Process, cfg.Exclusive = e.crawl.ID, e.process, e.platform.Exclusive
+	k := crawl.NewTick(cfg, &e.memory)
 	if err := e.newRunner(k).run(); err != nil {
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
 	}

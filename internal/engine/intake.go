@@ -54,7 +54,7 @@ func (e *Engine) pause(ctx context.Context) {
 
 // take turns requests into mail. If that fails they stay in the queue.
 func (e *Engine) take(msgs []crawl.Message) {
-	if err := e.newRunner(crawl.NewIntake(e.crawl.ID, msgs)).run(); err != nil {
+	if err := e.newRunner(crawl.NewIntake(crawl.IntakeConfig{Crawl: e.crawl.ID}, msgs)).run(); err != nil {
 		e.log.Error("take requests", "error", err)
 		e.giveBack(msgs)
 		return

@@ -71,6 +71,19 @@ type Config struct {
 	Compression blobschema.Compression // of the records; gzip level 1
 }
 
+// ProductToken is the name by which robots.txt may address a user agent (RFC 9309
+// section 2.2.1): the product's, without its version; "" if there is none.
+func ProductToken(agent string) string {
+	name, _, _ := strings.Cut(agent, " ")
+	name, _, _ = strings.Cut(name, "/")
+	for i := range len(name) {
+		if c := name[i] | 0x20; (c < 'a' || c > 'z') && name[i] != '-' && name[i] != '_' {
+			return ""
+		}
+	}
+	return name
+}
+
 // Validate says what about c would make every request fail.
 func (c Config) Validate() error {
 	c = c.withDefaults()

@@ -456,8 +456,10 @@ func (c *checker) countOrphans() {
 	for name := range c.listed {
 		switch {
 		case c.named[name] != "":
-		case strings.HasPrefix(name, c.id+"/dead/"):
-			c.report.Dead++
+		case strings.HasPrefix(name, blobschema.DeadPrefix(c.id)):
+			if !blobschema.IsReplayedName(name) {
+				c.report.Dead++
+			}
 		case strings.HasPrefix(name, c.id+"/cdxj/"): // made from the rest
 		case strings.HasPrefix(name, c.id+"/requests/"): // applied, and named no longer
 		default:

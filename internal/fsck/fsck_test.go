@@ -53,10 +53,11 @@ func TestOrphansAreNoDamage(t *testing.T) {
 		m.objects[name] = []byte("half a")
 	}
 	m.objects[blobschema.DeadName(crawlID, []byte("x"))] = []byte("x")
+	m.objects[blobschema.ReplayedName(blobschema.DeadName(crawlID, []byte("x")))] = nil
 	m.objects[blobschema.CDXJIndexName(crawlID)] = nil
 	rep := check(t, m, fsck.Options{})
 	want := before
-	want.Objects, want.Orphans, want.Dead = before.Objects+5, before.Orphans+3, 1
+	want.Objects, want.Orphans, want.Dead = before.Objects+6, before.Orphans+3, 1
 	if d := cmp.Diff(want, rep); d != "" {
 		t.Errorf("report (-want +got):\n%s", d)
 	}

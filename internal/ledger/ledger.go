@@ -11,6 +11,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync/atomic"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 //go:embed prices.json
@@ -19,7 +22,7 @@ var priceList []byte
 // Ledger counts calls. The zero value is empty and ready; it is safe for concurrent
 // use. It is a Meter of package platform/local.
 type Ledger struct {
-	queue, reads, writes, puts, gets, putBytes, getBytes, functions atomic.Int64
+	queue, reads, writes, puts, gets, putBytes, getBytes, functions, mbMillis atomic.Int64
 }
 
 // QueueRequest counts one call of a queue with a payload of that many bytes.
@@ -46,26 +49,22 @@ func (l *Ledger) BlobGet(bytes int) {
 // Invoked counts one function call.
 func (l *Ledger) Invoked() { l.functions.Add(1) }
 
+// Ran counts the time that a function with that much memory took.
+func (l *Ledger) Ran(took time.Duration, memoryMB int) {
+	l.mbMillis.Add((took.Milliseconds() + 1) * int64(memoryMB)) // billed by started milliseconds
+}
+
 func units(n, size int) int64 { return int64(max(1, (n+size-1)/size)) }
 
 // Counts are the figures of a ledger at one time.
-type Counts struct {
-	QueueRequests int64 `json:"queue_requests"`
-	KVReadUnits   int64 `json:"kv_read_units"`
-	KVWriteUnits  int64 `json:"kv_write_units"`
-	BlobPuts      int64 `json:"blob_puts"`
-	BlobGets      int64 `json:"blob_gets"`
-	BlobPutBytes  int64 `json:"blob_put_bytes"`
-	BlobGetBytes  int64 `json:"blob_get_bytes"`
-	Functions     int64 `json:"function_calls"`
-}
+type Counts = blobschema.Calls
 
 // Counts returns the present figures.
 func (l *Ledger) Counts() Counts {
 	return Counts{
 		QueueRequests: l.queue.Load(), KVReadUnits: l.reads.Load(), KVWriteUnits: l.writes.Load(),
 		BlobPuts: l.puts.Load(), BlobGets: l.gets.Load(), BlobPutBytes: l.putBytes.Load(),
-		BlobGetBytes: l.getBytes.Load(), Functions: l.functions.Load(),
+		BlobGetBytes: l.getBytes.Load(), Functions: l.functions.Load(), FunctionMBMillis: l.mbMillis.Load(),
 	}
 }
 
@@ -84,6 +83,24 @@ type Prices struct {
 	FunctionGBSecond float64  `json:"function_gb_second"`
 	GBPerVCPU        float64  `json:"function_gb_per_vcpu"`
 	BlobGBMonth      float64  `json:"blob_gb_month"`
+	Schedule         float64  `json:"schedule_per_million"`
+	AlarmMonth       float64  `json:"alarm_month"`
+	LogGB            float64  `json:"log_gb"`
+	LogGBMonth       float64  `json:"log_gb_month"`
+	TrafficOutGB     float64  `json:"traffic_out_gb"`
+	Free             Free     `json:"free_per_month"`
+}
+
+// Free is what an account has free of charge each month, whoever uses it. What a new
+// account gets for its first months is not in it.
+type Free struct {
+	QueueRequests     float64 `json:"queue_requests"`
+	FunctionRequests  float64 `json:"function_requests"`
+	FunctionGBSeconds float64 `json:"function_gb_seconds"`
+	Schedules         float64 `json:"schedules"`
+	Alarms            float64 `json:"alarms"`
+	LogGB             float64 `json:"log_gb"` // received or stored, together
+	TrafficOutGB      float64 `json:"traffic_out_gb"`
 }
 
 // DefaultPrices is the built-in price list.
@@ -100,22 +117,27 @@ type Bill struct {
 	Queue     float64 `json:"queue"`
 	KV        float64 `json:"kv"`
 	Blob      float64 `json:"blob"`
-	Functions float64 `json:"functions"` // CPU seconds at the price of a fully used function
+	Functions float64 `json:"functions"` // their time, or CPU seconds at the price of a fully used function
 	Total     float64 `json:"total"`     // without retention
 	Retention float64 `json:"retention_per_month"`
 }
 
-// PerMillion prices counts for a crawl of that many pages that took cpuSeconds.
+// PerMillion prices counts for a crawl of that many pages. cpuSeconds stand in for the
+// time of functions where none ran.
 func (p Prices) PerMillion(c Counts, pages int64, cpuSeconds float64) Bill {
 	if pages <= 0 {
 		return Bill{}
 	}
 	n := float64(pages)
+	gbSeconds := cpuSeconds * p.GBPerVCPU
+	if c.FunctionMBMillis > 0 { // functions ran, and are billed for their time
+		gbSeconds = float64(c.FunctionMBMillis) / 1024 / 1000
+	}
 	b := Bill{
 		Queue:     float64(c.QueueRequests) * p.QueueRequest / n,
 		KV:        (float64(c.KVWriteUnits)*p.KVWriteUnit + float64(c.KVReadUnits)*p.KVReadUnit) / n,
 		Blob:      (float64(c.BlobPuts)*p.BlobPut + float64(c.BlobGets)*p.BlobGet) / n,
-		Functions: (cpuSeconds*p.GBPerVCPU*p.FunctionGBSecond*1e6 + float64(c.Functions)*p.FunctionRequest) / n,
+		Functions: (gbSeconds*p.FunctionGBSecond*1e6 + float64(c.Functions)*p.FunctionRequest) / n,
 		Retention: float64(c.BlobPutBytes) / (1 << 30) * p.BlobGBMonth * 1e6 / n,
 	}
 	b.Total = b.Queue + b.KV + b.Blob + b.Functions

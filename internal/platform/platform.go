@@ -23,11 +23,15 @@ import (
 type Platform struct {
 	Table  *docstore.Collection // of documents with a string field KeyField
 	Bucket *blob.Bucket
+	// BucketName is the bucket's in the cloud; "" where objects are not put by others.
+	BucketName string
 	// Queue opens a queue, which the caller closes.
 	Queue func(name string) (Queue, error)
 	// CreateQueues makes sure that the queues of that many partitions exist. Where queues
 	// are deployed beforehand it fails if they are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
+	// Partitions is how many partitions a crawl may have here; 0 for any number.
+	Partitions int
 	// Put stores an object as one request; nil where the bucket's own writer does.
 	Put func(ctx context.Context, name string, parts [][]byte) error
 	// Sync makes objects durable that were written before; nil where writing does.

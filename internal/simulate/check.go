@@ -245,7 +245,11 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 			n++
 		}
 	}
-	if n < min(want, w.cfg.MaxPages) || n > min(want, w.cfg.MaxPages)+int64(w.cfg.Recrawls) {
+	most := min(want, w.cfg.MaxPages)
+	if w.cfg.Recrawls > 0 { // what is requested may link to what the seeds do not lead to
+		most = w.cfg.MaxPages + int64(w.cfg.Recrawls)
+	}
+	if n < min(want, w.cfg.MaxPages) || n > most {
 		return fmt.Errorf("%d pages are stored of a limit of %d, where there are %d", n, w.cfg.MaxPages, want)
 	}
 	return nil
@@ -296,6 +300,10 @@ func Scenario(seed uint64) Config {
 		cfg.PartitionBy = blobschema.ByDomain
 	case 1:
 		cfg.PartitionBy = blobschema.ByIP
+	}
+	r = rand.New(rand.NewPCG(seed, 0xc01d))
+	if cfg.Cold = !cfg.Local && r.IntN(2) == 0; cfg.Cold {
+		cfg.Concurrency = r.IntN(2 * cfg.Partitions)
 	}
 	return cfg
 }

@@ -282,9 +282,9 @@ func (p *proc) send(e crawl.Send) error {
 			}
 		}
 		for range n {
-			delay := time.Duration(0)
+			delay := e.Delay
 			if w.rng.IntN(4) == 0 {
-				delay = w.between(0, 20*time.Second)
+				delay += w.between(0, 20*time.Second)
 			}
 			if _, err := w.queues.Send(w.wall(), e.Queue, body, nil, delay); err != nil {
 				return err

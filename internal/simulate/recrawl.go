@@ -67,7 +67,7 @@ func (w *world) pollIntake() {
 	for i, d := range got {
 		msgs[i] = crawl.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
-	in := crawl.NewIntake(w.crawl.ID, msgs)
+	in := crawl.NewIntake(crawl.IntakeConfig{Crawl: w.crawl.ID}, msgs)
 	p := &proc{w: w, actor: in, kind: "intake"}
 	p.onEnd = func(err error) {
 		switch {

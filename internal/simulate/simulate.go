@@ -67,6 +67,11 @@ type Config struct {
 	// Local is the embedded platform: all steps are one process, which owns the queues; when
 	// it dies all die, and the next one takes over at once.
 	Local bool
+	// Cold is a platform of functions: ticks are a minute apart and each in another process,
+	// steps send wakes, at most Concurrency of them are at work (0: any number), and the
+	// operator gives an order now and then.
+	Cold        bool
+	Concurrency int
 	// Resend is how long unapplied mail waits before the tick sends it again; 0 for never.
 	Resend time.Duration
 	Delay  time.Duration
@@ -190,6 +195,9 @@ func Run(cfg Config) (Result, error) {
 	w.at(0, w.tick)
 	w.at(0, w.pollWakes)
 	w.at(0, w.pollIntake)
+	if cfg.Cold {
+		w.at(w.between(0, 20*time.Minute), w.command)
+	}
 	for range w.cfg.Recrawls / 2 {
 		w.at(w.between(0, 20*time.Minute), w.recrawl)
 	}
@@ -332,7 +340,11 @@ func (w *world) startTick() {
 	if cfg.ResendAfter == 0 {
 		cfg.ResendAfter = 10000 * time.Hour
 	}
-	k := crawl.NewTick(cfg, w.memory)
+	memory := w.memory
+	if w.cfg.Cold {
+		memory = nil
+	}
+	k := crawl.NewTick(cfg, memory)
 	p := &proc{w: w, actor: k, kind: "tick"}
 	p.onEnd = func(err error) {
 		w.ticking = false
@@ -355,7 +367,14 @@ func (w *world) pollWakes() {
 		pause /= 20
 	}
 	w.at(pause, w.pollWakes)
-	got, err := w.queues.Receive(w.wall(), blobschema.WakesQueue, 10)
+	free := 10
+	if w.cfg.Concurrency > 0 {
+		free = min(free, w.cfg.Concurrency-w.working())
+	}
+	if free <= 0 {
+		return
+	}
+	got, err := w.queues.Receive(w.wall(), blobschema.WakesQueue, free)
 	if err != nil {
 		w.fail(err)
 		return
@@ -371,6 +390,27 @@ func (w *world) pollWakes() {
 			w.fail(err)
 		}
 	}
+}
+
+// working is the number of steps at work.
+func (w *world) working() (n int) {
+	for _, p := range w.live {
+		if p.step != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// command is the operator, who halts the crawl and has it go on some minutes later.
+func (w *world) command() {
+	w.order([]crawl.Order{crawl.OrderPause, crawl.OrderStop}[w.rng.IntN(2)])
+	w.at(w.between(time.Minute, 30*time.Minute), func() { w.order(crawl.OrderResume) })
+}
+
+func (w *world) order(o crawl.Order) {
+	p := &proc{w: w, actor: crawl.NewCommand(w.crawl.ID, o), kind: string(o), kindly: true}
+	p.start()
 }
 
 func (w *world) fail(err error) {
@@ -409,6 +449,9 @@ func (w *world) startStep(part partition.ID) {
 	if w.rng.IntN(4) == 0 {
 		cfg.Deadline = w.between(10*time.Second, 5*time.Minute)
 	}
+	if w.cfg.Cold {
+		cfg.SendsWakes, cfg.SleepMax, cfg.Linger = true, 2*time.Second, 200*time.Millisecond
+	}
 	// Several processes may serve a partition in turn, each with what it kept of it.
 	at := warmKey{part: part}
 	if !w.cfg.Local {
@@ -430,7 +473,7 @@ func (w *world) startStep(part partition.ID) {
 			for host, d := range p.learnt {
 				w.pace[host] = max(w.pace[host], d)
 			}
-			if w.rng.IntN(2) == 0 {
+			if !w.cfg.Cold && w.rng.IntN(2) == 0 {
 				w.at(w.between(0, time.Second), w.startTick)
 			}
 		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, crawl.ErrLeaseLost), errors.Is(err, errInjected):

@@ -83,13 +83,18 @@ func TestSubmit(t *testing.T) {
 // post posts to the socket without looking at what it posts.
 func post(t *testing.T, dir, body string) int {
 	t.Helper()
+	return postTo(t, dir, "/requests", body)
+}
+
+func postTo(t *testing.T, dir, path, body string) int {
+	t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "orbweaver.sock"))
 		},
 	}}
 	defer client.CloseIdleConnections()
-	resp, err := client.Post("http://owner/requests", "application/json", bytes.NewReader([]byte(body)))
+	resp, err := client.Post("http://owner"+path, "application/json", bytes.NewReader([]byte(body)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -25,8 +26,11 @@ import (
 //	GET /live            JSON: a Live
 //	POST /requests       a blobschema.Request; 204 once it is on the intake queue,
 //	                     400 if it is unfit, 503 if it was not taken
+//	POST /orders         JSON {"order": "pause"}, or "resume" or "stop": JSON
+//	                     {"changed": true} once it is given, false if it was no news;
+//	                     400 if it is no order, 503 if it was not taken
 //
-// It reads, and takes requests. Whoever may write the folder may ask: the socket has
+// It reads, and takes requests and orders. Whoever may write the folder may ask: the socket has
 // mode 0600.
 const (
 	socketName = "orbweaver.sock"
@@ -34,6 +38,7 @@ const (
 	// on Linux, 104 elsewhere.
 	maxSocketPath = 103
 	maxAnswer     = 64 << 20
+	maxOrder      = 1 << 10
 )
 
 // Live is what the process that works on a folder says of itself.
@@ -49,6 +54,9 @@ type Owner struct {
 	Snapshot func() any // its figures, for [Live]
 	// Submit puts a request on the intake queue; nil where none are taken.
 	Submit func(context.Context, blobschema.Request) error
+	// Order gives the crawl an order, and reports whether it was news; nil where none are
+	// taken.
+	Order func(context.Context, crawl.Order) (changed bool, err error)
 }
 
 // Serve answers for the records of a folder that this process owns, and with the
@@ -90,6 +98,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 		_, _ = w.Write(figures)
 	})
 	mux.HandleFunc("POST /requests", func(w http.ResponseWriter, r *http.Request) { o.take(w, r) })
+	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) { o.obey(w, r) })
 	srv := &http.Server{
 		Handler: mux, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
@@ -130,6 +139,42 @@ func (o *Owner) take(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// The bodies of POST /orders.
+type (
+	order struct {
+		Order crawl.Order `json:"order"`
+	}
+	obeyed struct {
+		Changed bool `json:"changed"`
+	}
+)
+
+// obey answers POST /orders.
+func (o *Owner) obey(w http.ResponseWriter, r *http.Request) {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+	d.DisallowUnknownFields()
+	var what order
+	err := d.Decode(&what)
+	switch known := what.Order == crawl.OrderPause || what.Order == crawl.OrderResume || what.Order == crawl.OrderStop; {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	case !known:
+		http.Error(w, fmt.Sprintf("there is no order %.20q", what.Order), http.StatusBadRequest)
+		return
+	case o.Order == nil:
+		http.Error(w, "orders are not taken here", http.StatusServiceUnavailable)
+		return
+	}
+	changed, err := o.Order(r.Context(), what.Order)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(obeyed{changed}) // whoever asked may be gone
 }
 
 // listen makes the folder's socket. It is bound in a folder that only its owner may
@@ -232,23 +277,45 @@ func (v *View) Submit(ctx context.Context, r blobschema.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.owner.submit(ctx, body)
+	_, err = s.owner.post(ctx, "/requests", body)
+	return err
 }
 
-// ErrNoOwner says that no process at work takes requests for a folder.
-var ErrNoOwner = errors.New("no process takes requests")
+// Order gives an order to the process that works on the view's folder, and reports
+// whether it was news. The error is [ErrNoOwner] if there is none, or if it is ending.
+func (v *View) Order(ctx context.Context, o crawl.Order) (changed bool, err error) {
+	s, ok := v.store.(*folderStore)
+	if !ok || s.live(ctx) == nil {
+		return false, ErrNoOwner
+	}
+	body, err := json.Marshal(order{o})
+	if err != nil {
+		return false, err
+	}
+	if body, err = s.owner.post(ctx, "/orders", body); err != nil {
+		return false, err
+	}
+	var was obeyed
+	if err := json.Unmarshal(body, &was); err != nil {
+		return false, fmt.Errorf("ask the folder's owner: %w", err)
+	}
+	return was.Changed, nil
+}
 
-func (c *client) submit(ctx context.Context, request []byte) error {
-	status, body, err := c.do(ctx, http.MethodPost, "/requests", request)
+// ErrNoOwner says that no process at work takes requests and orders for a folder.
+var ErrNoOwner = errors.New("no process takes requests or orders")
+
+func (c *client) post(ctx context.Context, path string, content []byte) (answer []byte, err error) {
+	status, body, err := c.do(ctx, http.MethodPost, path, content)
 	switch {
 	case err != nil:
-		return err
-	case status == http.StatusNoContent:
-		return nil
+		return nil, err
+	case status == http.StatusNoContent || status == http.StatusOK:
+		return body, nil
 	case status == http.StatusServiceUnavailable:
-		return fmt.Errorf("%w: %.200s", ErrNoOwner, bytes.TrimSpace(body))
+		return nil, fmt.Errorf("%w: %.200s", ErrNoOwner, bytes.TrimSpace(body))
 	}
-	return fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), bytes.TrimSpace(body))
+	return nil, fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), bytes.TrimSpace(body))
 }
 
 func (c *client) answers(ctx context.Context) bool {

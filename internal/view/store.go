@@ -74,12 +74,15 @@ func (s bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error
 				yield("", fmt.Errorf("list objects: %w", err))
 				return
 			}
-			if !strings.HasSuffix(o.Key, ".tmp") && !yield(o.Key, nil) {
+			if !unfinished(o.Key) && !yield(o.Key, nil) {
 				return
 			}
 		}
 	}
 }
+
+// unfinished reports whether a name is that of an object being written.
+func unfinished(name string) bool { return strings.HasSuffix(name, ".tmp") }
 
 // file returns the path of an object's file, if the bucket is of files.
 func (s bucket) file(ctx context.Context, name string) (path string, err error) {
@@ -106,6 +109,21 @@ type platformStore struct {
 
 // OfPlatform returns the store of a platform that the caller keeps open.
 func OfPlatform(p *platform.Platform) Store { return platformStore{bucket{p.Bucket}, p} }
+
+// records reads records in one call; a value is nil where there is none.
+func (s platformStore) records(ctx context.Context, keys []string) ([][]byte, error) {
+	recs, err := engine.ReadRecords(ctx, s.p, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read %d records: %w", len(keys), err)
+	}
+	values := make([][]byte, len(recs))
+	for i := range recs {
+		if recs[i].Found {
+			values[i] = recs[i].Value
+		}
+	}
+	return values, nil
+}
 
 func (s platformStore) Record(ctx context.Context, key string) ([]byte, bool, error) {
 	recs, err := engine.ReadRecords(ctx, s.p, []string{key})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -99,10 +100,43 @@ func (v *View) record(ctx context.Context, key string, to any) (bool, error) {
 	if err != nil || !found {
 		return false, err
 	}
-	if err := json.Unmarshal(b, to); err != nil {
-		return true, fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
+	return true, decode(key, b, to)
+}
+
+func decode(key string, value []byte, to any) error {
+	if err := json.Unmarshal(value, to); err != nil {
+		return fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
 	}
-	return true, nil
+	return nil
+}
+
+// records reads JSON records in as few calls as the store allows, each into the value
+// beside its key, and reports which there are.
+func (v *View) records(ctx context.Context, keys []string, to []any) (found []bool, err error) {
+	found = make([]bool, len(keys))
+	many, ok := v.store.(interface {
+		records(ctx context.Context, keys []string) ([][]byte, error)
+	})
+	if !ok {
+		for i, key := range keys {
+			if found[i], err = v.record(ctx, key, to[i]); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	}
+	values, err := many.records(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range values {
+		if found[i] = value != nil; found[i] {
+			if err := decode(keys[i], value, to[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
 }
 
 // ID is the crawl's.
@@ -126,16 +160,35 @@ func (v *View) Wish(ctx context.Context) (w blobschema.Wish, err error) {
 // Heads reads the heads of the partitions that have one, by partition.
 func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
 	var heads []blobschema.Head
-	for _, p := range v.pmap.Partitions() {
-		h, found, err := v.head(ctx, p)
-		if err != nil {
-			return nil, err
+	if v.still != nil {
+		for _, p := range v.pmap.Partitions() {
+			if h, found := v.still[p]; found {
+				heads = append(heads, h)
+			}
 		}
-		if found {
-			heads = append(heads, h)
+		return heads, nil
+	}
+	return v.headsAnd(ctx, nil, nil)
+}
+
+// headsAnd reads the heads, and with them other records as [View.records] does.
+func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobschema.Head, error) {
+	others, parts := len(keys), v.pmap.Partitions()
+	heads := make([]blobschema.Head, len(parts))
+	for i, p := range parts {
+		keys, to = append(keys, blobschema.HeadKey(v.id, p)), append(to, &heads[i])
+	}
+	found, err := v.records(ctx, keys, to)
+	if err != nil {
+		return nil, err
+	}
+	there := heads[:0]
+	for i := range parts {
+		if found[others+i] {
+			there = append(there, heads[i])
 		}
 	}
-	return heads, nil
+	return there, nil
 }
 
 // Freeze returns a view of the commits that are visible now: whatever is read
@@ -208,6 +261,11 @@ func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
 func (v *View) commits(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
 		for _, p := range partitions {
+			if after != nil {
+				if h, _, err := v.head(ctx, p); err == nil && h.Seq <= after(p) {
+					continue // not worth reading its manifest
+				}
+			}
 			m, err := v.Manifest(ctx, p)
 			if err != nil {
 				yield(Commit{}, err)
@@ -216,20 +274,32 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID, after fun
 			if m == nil {
 				continue
 			}
-			for name := range blobschema.CommitNames(m) {
-				if after != nil {
-					if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
-						continue
+			names := func(yield func(string) bool) {
+				for name := range blobschema.CommitNames(m) {
+					if after != nil {
+						if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
+							continue
+						}
+					}
+					if ctx.Err() != nil || !yield(name) { // files do not look at it
+						return
 					}
 				}
-				if err := ctx.Err(); err != nil { // files do not look at it
-					yield(Commit{}, err)
+			}
+			for o, err := range v.objects(ctx, names) {
+				var r *blobschema.CommitReader
+				if err == nil {
+					if r, err = blobschema.OpenCommit(o.data); err != nil {
+						err = fmt.Errorf("open %s: %w", o.name, err)
+					}
+				}
+				if !yield(Commit{o.name, p, r}, err) || err != nil {
 					return
 				}
-				r, err := v.openCommit(ctx, name)
-				if !yield(Commit{name, p, r}, err) || err != nil {
-					return
-				}
+			}
+			if err := ctx.Err(); err != nil {
+				yield(Commit{}, err)
+				return
 			}
 		}
 	}
@@ -307,7 +377,26 @@ func (v *View) readPages(ctx context.Context, partitions []partition.ID, after f
 // PagesSince yields the page records of the commits that are visible in v and were not
 // in before, a frozen view: by partition, in the order of commits. An error ends it.
 func (v *View) PagesSince(ctx context.Context, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.readPages(ctx, v.pmap.Partitions(), func(p partition.ID) uint64 { return before.still[p].Seq })
+	return v.PagesOfSince(ctx, v.pmap.Partitions(), before)
+}
+
+// PagesOfSince is PagesSince for some partitions.
+func (v *View) PagesOfSince(ctx context.Context, partitions []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
+	return v.readPages(ctx, partitions, func(p partition.ID) uint64 { return before.still[p].Seq })
+}
+
+// Owners returns the partitions that may have page records of some URLs: their owners, or
+// all partitions where the addresses of their hosts decide.
+func (v *View) Owners(urls []weburl.URL) []partition.ID {
+	owners := map[partition.ID]bool{}
+	for _, u := range urls {
+		unit, placed := crawl.Unit(v.by, u.Host())
+		if v.by == blobschema.ByIP && !placed {
+			return v.pmap.Partitions()
+		}
+		owners[v.pmap.Owner(v.hash.Slot(unit))] = true
+	}
+	return slices.Sorted(maps.Keys(owners))
 }
 
 // WARCs yields the names of the WARC objects of all visible commits.
@@ -405,78 +494,6 @@ func (v *View) File(ctx context.Context, name string) (string, error) {
 		return s.file(ctx, name)
 	}
 	return "", nil
-}
-
-// State is how a crawl is.
-type State string
-
-// The states.
-const (
-	Running  State = "running"
-	Finished State = "finished" // nothing is left to do
-	Limited  State = "limit"    // the page limit is reached
-	Stopped  State = "stopped"  // there is more to do, and nobody at work
-)
-
-// Status is a crawl as a whole.
-type Status struct {
-	Crawl  blobschema.Crawl
-	State  State
-	Live   *Live             // nil unless Running
-	Totals blobschema.Totals // as of the last commits
-	Heads  []blobschema.Head
-	Wish   blobschema.Wish
-	Unread int64 // mail sent and not applied
-	// Requests is the mail made of requests from outside, sent so far.
-	Requests uint64
-	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
-	DeadRequests int64
-}
-
-// Status reads records only.
-func (v *View) Status(ctx context.Context) (s Status, err error) {
-	s.Live = v.Live(ctx)
-	if s.Crawl, err = v.Crawl(ctx); err != nil {
-		return s, err
-	}
-	if s.Wish, err = v.Wish(ctx); err != nil {
-		return s, err
-	}
-	if s.Heads, err = v.Heads(ctx); err != nil {
-		return s, err
-	}
-	var requests blobschema.Requests
-	if _, err := v.record(ctx, blobschema.RequestsKey(v.id), &requests); err != nil {
-		return s, err
-	}
-	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
-	for _, n := range requests.Sent {
-		s.Requests += n
-	}
-	sent += s.Requests
-	s.DeadRequests = requests.Dead
-	for i := range s.Heads {
-		h := &s.Heads[i]
-		s.Totals.Add(&h.Totals)
-		applied += h.Applied
-		for _, n := range h.Sent {
-			sent += n
-		}
-	}
-	s.Unread = int64(sent) - int64(applied)
-	left := s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held + s.Unread
-	limit := s.Crawl.Settings.MaxPages
-	switch {
-	case s.Live != nil:
-		s.State = Running
-	case left == 0 && s.Crawl.Published == len(s.Crawl.SeedBatches):
-		s.State = Finished
-	case limit > 0 && s.Totals.Pages >= limit:
-		s.State = Limited
-	default:
-		s.State = Stopped
-	}
-	return s, nil
 }
 
 // TopHosts returns the n hosts with the most requests, and of those with none the ones

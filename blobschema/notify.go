@@ -1,0 +1,93 @@
+package blobschema
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+)
+
+// Folders of a bucket that a list of URLs can be put into: one URL a line, # begins a
+// comment. The cloud's notification of the new object, on the intake queue, makes a
+// request of it.
+const (
+	RecrawlLists = "lists/recrawl/"
+	SeedLists    = "lists/seeds/"
+)
+
+// Bounds of a list.
+const (
+	MaxListBytes = 16 << 20
+	MaxListURLs  = 100_000
+)
+
+// Upload is an object that a notification says was put into a bucket.
+type Upload struct {
+	Bucket string
+	Name   string
+	Size   int64
+	// ID is the same in all deliveries of one notification, and in no other's.
+	ID string
+}
+
+// DecodeNotification decodes a notification of S3, as S3 itself sends it to a queue or
+// as EventBridge does. ok is false if it is something else. A notification that S3 sends
+// to try a new target names no object, nor does one of a removal.
+//
+// Sources: Amazon S3 User Guide, "Event message structure" and "EventBridge event
+// message structure".
+func DecodeNotification(b []byte) (uploads []Upload, ok bool) {
+	type object struct {
+		Key       string `json:"key"`
+		Size      int64  `json:"size"`
+		Sequencer string `json:"sequencer"`
+	}
+	type bucket struct {
+		Name string `json:"name"`
+	}
+	var m struct {
+		Records []struct {
+			Source string `json:"eventSource"`
+			Name   string `json:"eventName"`
+			S3     struct {
+				Bucket bucket `json:"bucket"`
+				Object object `json:"object"`
+			} `json:"s3"`
+		} `json:"Records"`
+		Event      string `json:"Event"`
+		Source     string `json:"source"`
+		DetailType string `json:"detail-type"`
+		Detail     struct {
+			Bucket bucket `json:"bucket"`
+			Object object `json:"object"`
+		} `json:"detail"`
+	}
+	if len(b) > MaxRequestBytes || json.Unmarshal(b, &m) != nil {
+		return nil, false
+	}
+	add := func(b bucket, o object) {
+		uploads = append(uploads, Upload{Bucket: b.Name, Name: o.Key, Size: o.Size, ID: "upload " + o.Sequencer + " " + o.Key})
+	}
+	switch {
+	case m.Event == "s3:TestEvent":
+		return nil, true
+	case m.Source == "aws.s3":
+		if m.DetailType == "Object Created" {
+			add(m.Detail.Bucket, m.Detail.Object)
+		}
+		return uploads, true
+	}
+	for _, r := range m.Records {
+		if r.Source != "aws:s3" {
+			return nil, false
+		}
+		if !strings.HasPrefix(r.Name, "ObjectCreated:") {
+			continue
+		}
+		o := r.S3.Object
+		if name, err := url.QueryUnescape(o.Key); err == nil { // as S3 writes names here
+			o.Key = name
+		}
+		add(r.S3.Bucket, o)
+	}
+	return uploads, len(m.Records) > 0
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// visit is what a command has open to work on a crawl that it does not run itself: on a
+// platform in a cloud, or in a folder that nobody works on.
+type visit struct {
+	place    *place
+	ledger   *ledger.Ledger
+	platform *platform.Platform
+	engine   *engine.Engine
+	view     *view.View // nil before there is a crawl
+}
+
+// newVisit begins a visit of an open platform, which stays the caller's.
+func newVisit(p *place, pl *platform.Platform, led *ledger.Ledger) (*visit, error) {
+	e, err := engine.New(pl, engine.Config{Ledger: led})
+	if err != nil {
+		return nil, err
+	}
+	return &visit{place: p, ledger: led, platform: pl, engine: e}, nil
+}
+
+// see opens the view of the active crawl.
+func (v *visit) see(ctx context.Context) (err error) {
+	v.view, err = view.New(ctx, view.OfPlatform(v.platform))
+	return err
+}
+
+// close ends what the visit has under way: what was sent is out.
+func (v *visit) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return v.engine.Close(ctx)
+}
+
+// enter opens the place's platform, calls f and closes it again.
+func (p *place) enter(ctx context.Context, f func(v *visit) error) (err error) {
+	led := &ledger.Ledger{}
+	var pl *platform.Platform
+	if p.inCloud() {
+		pl, err = p.open(ctx, led)
+	} else {
+		pl, err = platform.Local(p.data, led)
+	}
+	if err != nil {
+		return p.explain(err)
+	}
+	defer func() { err = errors.Join(err, pl.Close()) }()
+	v, err := newVisit(p, pl, led)
+	if err != nil {
+		return p.explain(err)
+	}
+	defer func() { err = errors.Join(err, v.close()) }()
+	return p.explain(f(v))
+}
+
+// visit is enter for the crawl that there is.
+func (p *place) visit(ctx context.Context, f func(v *visit) error) error {
+	return p.enter(ctx, func(v *visit) error {
+		if err := v.see(ctx); err != nil {
+			return err
+		}
+		return f(v)
+	})
+}
+
+// work is visit for a command that gives the crawl something to do: the engine has it
+// open too.
+func (p *place) work(ctx context.Context, f func(v *visit) error) error {
+	return p.visit(ctx, func(v *visit) error {
+		if _, _, _, err := v.engine.Begin(blobschema.Crawl{}, nil, nil); err != nil {
+			return err
+		}
+		return f(v)
+	})
+}

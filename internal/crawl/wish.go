@@ -1,0 +1,53 @@
+package crawl
+
+import (
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Order is what an operator can tell a crawl to do.
+type Order string
+
+// The orders. A stopped crawl does nothing until it is resumed. A paused one fetches
+// nothing but still merges its mail, which queues would forget after some days.
+const (
+	OrderPause  Order = "pause"
+	OrderStop   Order = "stop"
+	OrderResume Order = "resume"
+)
+
+// Command gives a crawl an order: it changes the wish that steps read at each commit, and
+// ticks each time. It is an [Actor].
+type Command struct {
+	procedure
+	changed bool
+}
+
+// NewCommand returns the actor.
+func NewCommand(crawl string, o Order) *Command {
+	c := &Command{}
+	c.body = func(t *task) error {
+		recs, err := readRecords(t, []string{blobschema.CrawlKey(crawl)})
+		if err != nil {
+			return err
+		}
+		if !recs[0].Found {
+			return fmt.Errorf("crawl %s has no record", crawl)
+		}
+		return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
+			stop, pause := o == OrderStop, o == OrderPause
+			if w.Stop == stop && w.Pause == pause {
+				return false
+			}
+			w.Stop, w.Pause = stop, pause
+			w.Orders++
+			c.changed = true
+			return true
+		})
+	}
+	return c
+}
+
+// Changed reports whether the order was news.
+func (c *Command) Changed() bool { return c.changed }

@@ -1,0 +1,90 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// DeadLetter is a message that was put aside because it could not be read.
+type DeadLetter struct {
+	ID   string // the last part of the name
+	Name string // of the object
+	At   time.Time
+	// Replayed is when its body was sent again; zero if it was not, or has come back since.
+	Replayed time.Time
+	crawl.DeadLetter
+}
+
+// DeadLetters reads the crawl's dead letters, oldest first. One that is no JSON is there
+// with a reason that says so.
+func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
+	store, ok := v.store.(interface {
+		changed(ctx context.Context, prefix string) (map[string]time.Time, error)
+	})
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	at, err := store.changed(ctx, blobschema.DeadPrefix(v.id))
+	if err != nil {
+		return nil, err
+	}
+	var out []DeadLetter
+	for name, t := range at {
+		if blobschema.IsReplayedName(name) {
+			continue
+		}
+		l := DeadLetter{ID: path.Base(name), Name: name, At: t.UTC()}
+		if again, ok := at[blobschema.ReplayedName(name)]; ok && !again.Before(t) {
+			l.Replayed = again.UTC()
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b DeadLetter) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Name, b.Name)) })
+	i := 0
+	for o, err := range v.objects(ctx, func(yield func(string) bool) {
+		for _, l := range out {
+			if !yield(l.Name) {
+				return
+			}
+		}
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(o.data, &out[i].DeadLetter); err != nil {
+			out[i].DeadLetter = crawl.DeadLetter{Crawl: v.id, Reason: "this dead letter cannot be read itself: " + err.Error(), Body: o.data}
+		}
+		i++
+	}
+	return out, nil
+}
+
+// changed lists objects with the times of their last put.
+func (s bucket) changed(ctx context.Context, prefix string) (map[string]time.Time, error) {
+	at := map[string]time.Time{}
+	for objects := s.b.List(&blob.ListOptions{Prefix: prefix}); ; {
+		o, err := objects.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return at, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list objects: %w", err)
+		}
+		if !unfinished(o.Key) {
+			at[o.Key] = o.ModTime
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// State is how a crawl is.
+type State string
+
+// The states.
+const (
+	Running  State = "running"
+	Finished State = "finished" // nothing is left to do
+	Limited  State = "limit"    // the page limit is reached
+	Paused   State = "paused"   // by an order, with more to do, and nobody at work
+	Stopped  State = "stopped"  // there is more to do, and nobody at work
+	Idle     State = "idle"     // of a shared platform: there is more to do, but not now
+)
+
+// Status is a crawl as a whole.
+type Status struct {
+	Crawl  blobschema.Crawl
+	State  State
+	Live   *Live             // the process that works on the folder; nil if there is none
+	Totals blobschema.Totals // as of the last commits
+	Heads  []blobschema.Head
+	Wish   blobschema.Wish
+	Unread int64 // mail sent and not applied
+	// Requests is the mail made of requests from outside, sent so far, Unasked that of it
+	// which is not applied yet.
+	Requests, Unasked uint64
+	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
+	DeadRequests int64
+
+	// Of a platform that processes share:
+
+	Leased int                   // partitions that a step holds the lease of
+	Due    time.Time             // when the first partition has a URL to ask for; zero if none has
+	Tick   blobschema.TickRecord // what ticks remember
+	// Calls are those of steps, ticks and intake as far as the records have them; see
+	// Calls of Head, TickRecord and Requests.
+	Calls blobschema.Calls
+}
+
+// Status reads records only, those of a platform in one call.
+func (v *View) Status(ctx context.Context) (s Status, err error) {
+	s.Live = v.Live(ctx)
+	var requests blobschema.Requests
+	s.Heads, err = v.headsAnd(ctx,
+		[]string{blobschema.CrawlKey(v.id), blobschema.WishKey(v.id), blobschema.RequestsKey(v.id), blobschema.TickKey(v.id)},
+		[]any{&s.Crawl, &s.Wish, &requests, &s.Tick})
+	if err != nil {
+		return s, err
+	}
+	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
+	for _, n := range requests.Sent {
+		s.Requests += n
+	}
+	s.Unasked = s.Requests
+	sent += s.Requests
+	s.DeadRequests = requests.Dead
+	s.Calls.Add(requests.Calls)
+	s.Calls.Add(s.Tick.Calls)
+	for i := range s.Heads {
+		h := &s.Heads[i]
+		s.Totals.Add(&h.Totals)
+		s.Calls.Add(h.Calls)
+		applied += h.Applied
+		s.Unasked -= min(s.Unasked, h.Requests)
+		for _, n := range h.Sent {
+			sent += n
+		}
+		if !h.Due.IsZero() && (s.Due.IsZero() || h.Due.Before(s.Due)) {
+			s.Due = h.Due
+		}
+	}
+	s.Unread = int64(sent) - int64(applied)
+	now := time.Now()
+	if v.shared() {
+		for i := range s.Heads {
+			if h := &s.Heads[i]; h.Owner != "" && now.Before(h.LeaseUntil) {
+				s.Leased++
+			}
+		}
+	}
+	s.State = s.state(v.shared(), now)
+	return s, nil
+}
+
+func (s *Status) state(shared bool, now time.Time) State {
+	left := s.Totals.Pending + s.Totals.Unexamined + s.Totals.Held + s.Unread
+	limit := s.Crawl.Settings.MaxPages
+	switch {
+	case s.Live != nil || s.Leased > 0:
+		return Running
+	case left == 0 && s.Crawl.Published == len(s.Crawl.SeedBatches):
+		return Finished
+	case limit > 0 && s.Totals.Pages >= limit && (!shared || s.Totals.Urgent == 0 && s.Unasked == 0):
+		return Limited
+	case s.Wish.Stop:
+		return Stopped
+	case s.Wish.Pause:
+		return Paused
+	case !shared:
+		return Stopped
+	case s.work(now):
+		return Running
+	}
+	return Idle
+}
+
+// work reports whether there is something to do now, for a step that begins soon.
+func (s *Status) work(now time.Time) bool {
+	if s.Unread != 0 || s.Crawl.Published < len(s.Crawl.SeedBatches) || !s.Due.IsZero() && !s.Due.After(now) {
+		return true
+	}
+	for i := range s.Heads {
+		if h := &s.Heads[i]; h.Owner != "" || h.Published < h.Seq || h.Totals.Held+h.Totals.Unexamined > 0 || h.Wish != s.Wish.Version {
+			return true
+		}
+	}
+	return false
+}
+
+// shared reports whether other processes may work on what the view reads, and only its
+// records tell.
+func (v *View) shared() bool {
+	s, ok := v.store.(platformStore)
+	return ok && !s.p.Exclusive
+}

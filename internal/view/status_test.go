@@ -1,0 +1,236 @@
+package view_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// shared is a platform in memory that others may work on too, as in a cloud.
+func shared(t *testing.T) *platform.Platform {
+	t.Helper()
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	p.Exclusive = false
+	return p
+}
+
+func write(t *testing.T, p *platform.Platform, key string, v any) {
+	t.Helper()
+	recs, err := engine.ReadRecords(t.Context(), p, []string{key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.WriteRecord(t.Context(), p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStateOfShared: what a crawl on a shared platform does is told by its records alone.
+func TestStateOfShared(t *testing.T) {
+	type head = blobschema.Head
+	later, earlier := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	pending := blobschema.Totals{Pages: 5, Pending: 3, Known: 8}
+	done := blobschema.Totals{Pages: 5, Known: 5}
+	for _, tt := range []struct {
+		name  string
+		limit int64
+		wish  blobschema.Wish
+		reqs  blobschema.Requests
+		head  *head
+		want  view.State
+	}{
+		{"nothing yet", 0, blobschema.Wish{}, blobschema.Requests{}, nil, view.Running},
+		{"nothing yet, stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, nil, view.Stopped},
+		{"at work", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: later, Applied: 1, Totals: done}, view.Running},
+		{"at work, to be stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: later, Applied: 1, Totals: pending}, view.Running},
+		{"crashed", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Owner: "a", LeaseUntil: earlier, Applied: 1, Totals: pending}, view.Running},
+		{"due", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Running},
+		{"due later", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Due: later, Applied: 1, Totals: pending}, view.Idle},
+		{"paused", 0, blobschema.Wish{Pause: true}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Paused},
+		{"stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Stopped},
+		{"finished", 0, blobschema.Wish{}, blobschema.Requests{}, &head{Applied: 1, Totals: done}, view.Finished},
+		{"finished, and stopped", 0, blobschema.Wish{Stop: true}, blobschema.Requests{}, &head{Applied: 1, Totals: done}, view.Finished},
+		{"the limit", 5, blobschema.Wish{}, blobschema.Requests{}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Limited},
+		{"the limit, and a request", 5, blobschema.Wish{}, blobschema.Requests{Sent: map[partition.ID]uint64{0: 1}}, &head{Due: earlier, Applied: 1, Totals: pending}, view.Running},
+		{"the limit, and an old request", 5, blobschema.Wish{}, blobschema.Requests{Sent: map[partition.ID]uint64{0: 1}}, &head{Due: earlier, Applied: 2, Requests: 1, Totals: pending}, view.Limited},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := shared(t)
+			write(t, p, blobschema.ActiveKey, map[string]string{"crawl": "x"})
+			write(t, p, blobschema.CrawlKey("x"), blobschema.Crawl{
+				Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
+				SeedBatches: []string{"s"}, Published: 1,
+			})
+			write(t, p, blobschema.WishKey("x"), tt.wish)
+			tt.reqs.Calls.BlobGets = 100
+			write(t, p, blobschema.RequestsKey("x"), tt.reqs)
+			write(t, p, blobschema.TickKey("x"), blobschema.TickRecord{Calls: blobschema.Calls{BlobGets: 20}})
+			if tt.head != nil {
+				tt.head.Calls.BlobGets = 3
+				write(t, p, blobschema.HeadKey("x", 0), tt.head)
+			}
+			v, err := view.New(t.Context(), view.OfPlatform(p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := v.Status(t.Context())
+			if err != nil || s.State != tt.want {
+				t.Errorf("%s, %v, want %s", s.State, err, tt.want)
+			}
+			if want := int64(120 + 3*len(s.Heads)); s.Calls.BlobGets != want {
+				t.Errorf("%d gets, want %d", s.Calls.BlobGets, want)
+			}
+		})
+	}
+}
+
+// TestReadsAhead: pages read several objects at a time are those read one by one.
+func TestReadsAhead(t *testing.T) {
+	p := shared(t)
+	p.Exclusive = true
+	crawlInto(t, p, 0)
+	slow, err := view.New(t.Context(), view.OfPlatform(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud := *p
+	cloud.Exclusive = false
+	fast, err := view.New(t.Context(), view.OfPlatform(&cloud))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := all(t, slow, view.EveryRecord)
+	if d := cmp.Diff(want, all(t, fast, view.EveryRecord)); d != "" || len(want) < 50 {
+		t.Errorf("%d pages (-want +got):\n%s", len(want), d)
+	}
+	n := 0
+	for range fast.Pages(t.Context(), view.EveryRecord) { // whoever stops early leaves nothing behind
+		if n++; n == 7 {
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range fast.Pages(ctx, view.EveryRecord) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v after the end", err)
+		}
+	}
+}
+
+// TestDeadLetters lists what was put aside, and what was sent again of it.
+func TestDeadLetters(t *testing.T) {
+	p := shared(t)
+	p.Exclusive = true
+	crawlInto(t, p, 5)
+	v, err := view.New(t.Context(), view.OfPlatform(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, data []byte) {
+		t.Helper()
+		if err := engine.PutObject(t.Context(), p, crawl.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond) // times of puts differ
+	}
+	letter := func(body string) string {
+		b, err := json.Marshal(crawl.DeadLetter{Crawl: crawlID, Partition: 3, Reason: "why " + body, Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := blobschema.DeadName(crawlID, []byte(body))
+		put(name, b)
+		return name
+	}
+	a, b, c := letter("a"), letter("b"), letter("c")
+	put(blobschema.ReplayedName(b), nil)
+	put(blobschema.ReplayedName(c), nil)
+	letter("c") // it came back
+	put(blobschema.DeadName(crawlID, []byte("d")), []byte("{"))
+	got, err := v.DeadLetters(t.Context())
+	if err != nil || len(got) != 4 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, want := range []struct {
+		name, reason string
+		replayed     bool
+	}{{a, "why a", false}, {b, "why b", true}, {c, "why c", false}} {
+		if l := got[i]; l.Name != want.name || l.Reason != want.reason || l.Replayed.IsZero() == want.replayed || l.Partition != 3 || l.At.IsZero() {
+			t.Errorf("letter %d: %+v, want %+v", i, l, want)
+		}
+	}
+	if l := got[3]; l.Reason == "" || string(l.Body) != "{" {
+		t.Errorf("a letter that is none: %+v", l)
+	}
+	rep, err := fsck.Check(t.Context(), v.Store(), fsck.Options{})
+	if err != nil || rep.Dead != 4 || rep.Orphans != 0 || !rep.Clean() {
+		t.Errorf("check: %+v, %v", rep, err)
+	}
+}
+
+// TestOrder gives orders to a folder's owner.
+func TestOrder(t *testing.T) {
+	dir := t.TempDir()
+	p, err := platform.Local(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 5)
+	var got []crawl.Order
+	var refuse error
+	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
+		Snapshot: func() any { return nil },
+		Order: func(_ context.Context, o crawl.Order) (bool, error) {
+			got = append(got, o)
+			return len(got) == 1, refuse
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := open(t, dir)
+	for i, want := range []bool{true, false} {
+		if changed, err := v.Order(t.Context(), crawl.OrderPause); changed != want || err != nil || len(got) != i+1 || got[i] != crawl.OrderPause {
+			t.Errorf("order %d: %v, %v, %v", i, changed, err, got)
+		}
+	}
+	refuse = errors.New("too late")
+	if _, err := v.Order(t.Context(), crawl.OrderStop); !errors.Is(err, view.ErrNoOwner) {
+		t.Errorf("an order that was not taken: %v", err)
+	}
+	for _, body := range []string{"", "stop", `{"order":"halt"}`, `{"order":"stop","now":true}`, fmt.Sprintf(`{"order":%q}`, make([]byte, 2000))} {
+		if status := postTo(t, dir, "/orders", body); status != http.StatusBadRequest {
+			t.Errorf("%.20q: status %d", body, status)
+		}
+	}
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Order(t.Context(), crawl.OrderStop); !errors.Is(err, view.ErrNoOwner) {
+		t.Errorf("without an owner: %v", err)
+	}
+}
