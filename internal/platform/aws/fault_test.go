@@ -296,6 +296,13 @@ func TestLeftOutKeys(t *testing.T) {
 			t.Errorf("%v, %v", recs, err)
 		}
 	})
+	t.Run("half an answer", func(t *testing.T) {
+		p, _, led := openTrying(t, 1, answers{"BatchGetItem": always(200, `{"Responses":{"na`)})
+		recs, err := engine.ReadRecords(t.Context(), p, keys)
+		if c := led.Counts(); err == nil || c.KVReadUnits != 4 {
+			t.Errorf("%v, %v, %+v", recs, err, c)
+		}
+	})
 	t.Run("table gone", func(t *testing.T) {
 		p, _, _ := open(t, answers{"BatchGetItem": always(400, failure("ResourceNotFoundException"))})
 		if recs, err := engine.ReadRecords(t.Context(), p, keys); err == nil {
