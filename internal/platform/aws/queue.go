@@ -27,10 +27,10 @@ const (
 	maxDelay = 15 * time.Minute
 )
 
-// Times of a receive. A poll is never given up half way: what SQS hands over after its
-// caller went away stays hidden until its visibility ends, and the next such poll hides
+// Times of a receive. A poll is never given up half way: what a queue hands over after
+// its caller went away stays hidden until its visibility ends, and the next such poll hides
 // it again. So polls are short, the wait between them is ours, and what comes too late is
-// released. A step that waits all the time makes a request every four seconds.
+// released. A step that waits all the time makes six requests in 20 seconds.
 const (
 	pollTime  = time.Second     // on the server, which asks all of its machines then
 	pollGrace = 3 * time.Second // for the answer, once the context has ended
