@@ -296,6 +296,13 @@ func TestLeftOutKeys(t *testing.T) {
 			t.Errorf("%v, %v", recs, err)
 		}
 	})
+	t.Run("half an answer", func(t *testing.T) {
+		p, _, led := openTrying(t, 1, answers{"BatchGetItem": always(200, `{"Responses":{"na`)})
+		recs, err := engine.ReadRecords(t.Context(), p, keys)
+		if c := led.Counts(); err == nil || c.KVReadUnits != 4 {
+			t.Errorf("%v, %v, %+v", recs, err, c)
+		}
+	})
 	t.Run("table gone", func(t *testing.T) {
 		p, _, _ := open(t, answers{"BatchGetItem": always(400, failure("ResourceNotFoundException"))})
 		if recs, err := engine.ReadRecords(t.Context(), p, keys); err == nil {
@@ -364,7 +371,8 @@ func mailbox(t *testing.T, p *platform.Platform) platform.Queue {
 }
 
 type entries struct {
-	Entries []struct {
+	QueueURL string `json:"QueueUrl"`
+	Entries  []struct {
 		ID                string `json:"Id"`
 		MessageBody       string
 		DelaySeconds      int
@@ -489,76 +497,114 @@ func TestQueueThrottled(t *testing.T) {
 	}
 }
 
-// TestContextEnds: the end of a context ends a call under way; for a receive that is no
-// error.
-func TestContextEnds(t *testing.T) {
-	over := make(chan struct{})
-	hang := func(int, []byte) (int, string) {
+// TestSendEnds: the end of its context ends a send.
+func TestSendEnds(t *testing.T) {
+	over, asked := make(chan struct{}), make(chan struct{})
+	p, _, led := open(t, answers{"GetQueueUrl": always(200, queueURL), "SendMessageBatch": func(int, []byte) (int, string) {
+		close(asked)
 		<-over
 		return 200, `{}`
+	}})
+	t.Cleanup(func() { close(over) }) // before the server's, which waits for it
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	start := time.Now()
+	if err := mailbox(t, p).Send(ctx, [][]byte{[]byte("x"), []byte("y")}, 0); err == nil || time.Since(start) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(start))
 	}
-	p, s, led := open(t, answers{"GetQueueUrl": always(200, queueURL), "SendMessageBatch": hang, "ReceiveMessage": hang})
-	t.Cleanup(func() { close(over) }) // before the server's, which waits for them
-	q := mailbox(t, p)
-	for _, c := range []struct {
-		op    string
-		do    func(ctx context.Context) error
-		fails bool
-	}{
-		{"SendMessageBatch", func(ctx context.Context) error { return q.Send(ctx, [][]byte{[]byte("x"), []byte("y")}, 0) }, true},
-		{"ReceiveMessage", func(ctx context.Context) error {
-			_, err := q.Receive(ctx, 10, 20*time.Second)
-			return err
-		}, false},
-	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			for s.count(c.op) == 0 {
-				time.Sleep(time.Millisecond)
-			}
-			cancel()
-		}()
-		start := time.Now()
-		if err := c.do(ctx); (err != nil) != c.fails || time.Since(start) > 5*time.Second {
-			t.Errorf("%s: %v after %v", c.op, err, time.Since(start))
-		}
-	}
-	if n := led.Counts().QueueRequests; n != 3 {
-		t.Errorf("%d requests counted, 3 went out", n)
+	if n := led.Counts().QueueRequests; n != 2 {
+		t.Errorf("%d requests counted, 2 went out", n)
 	}
 }
 
-// TestReceivePolls: a wait costs few requests, whatever its length, and those ask the
-// server to wait no longer than a second.
-func TestReceivePolls(t *testing.T) {
-	for _, c := range []struct {
-		wait  time.Duration
-		polls []int // how long each asks the server to wait
-	}{
-		{0, []int{0}},
-		{500 * time.Millisecond, []int{0, 0}},
-		{time.Second, []int{1}},
-		{2500 * time.Millisecond, []int{1, 0, 0}},
-	} {
-		var polls []int
-		p, _, _ := open(t, answers{"GetQueueUrl": always(200, queueURL), "ReceiveMessage": func(_ int, body []byte) (int, string) {
-			var in struct{ WaitTimeSeconds, MaxNumberOfMessages int }
+// TestReceiveWaits: a wait costs few requests, which ask the server to wait a second at
+// most. It ends with its context, but for a poll under way, and what that brings is given
+// back; only a poll without an answer is given up.
+func TestReceiveWaits(t *testing.T) {
+	var mu sync.Mutex
+	polls, released := map[string][]int{}, map[string]int{}
+	over := make(chan struct{})
+	p, _, _ := open(t, answers{
+		"GetQueueUrl": func(_ int, body []byte) (int, string) {
+			var in struct{ QueueName string }
+			if err := json.Unmarshal(body, &in); err != nil {
+				t.Error(err)
+			}
+			return 200, fmt.Sprintf(`{"QueueUrl":"http://127.0.0.1/queue/%s"}`, in.QueueName)
+		},
+		"ReceiveMessage": func(_ int, body []byte) (int, string) {
+			var in struct {
+				QueueURL                             string `json:"QueueUrl"`
+				WaitTimeSeconds, MaxNumberOfMessages int
+			}
 			if err := json.Unmarshal(body, &in); err != nil || in.MaxNumberOfMessages != 10 {
 				t.Errorf("%s: %v", body, err)
 			}
-			polls = append(polls, in.WaitTimeSeconds)
+			mu.Lock()
+			name := in.QueueURL[strings.LastIndexByte(in.QueueURL, '/')+1:]
+			polls[name] = append(polls[name], in.WaitTimeSeconds)
+			mu.Unlock()
+			if name == "name-silent" {
+				<-over
+			}
 			time.Sleep(time.Duration(in.WaitTimeSeconds) * time.Second)
+			if name == "name-late" {
+				return 200, `{"Messages":[{"MessageId":"m","ReceiptHandle":"h","Body":"late"}]}`
+			}
 			return 200, `{}`
-		}})
-		start := time.Now()
-		if got, err := mailbox(t, p).Receive(t.Context(), 25, c.wait); err != nil || len(got) > 0 {
-			t.Errorf("%v, %v", got, err)
-		}
-		if d := time.Since(start); d < c.wait-100*time.Millisecond || d > c.wait+time.Second {
-			t.Errorf("a wait of %v took %v", c.wait, d)
-		}
-		if d := cmp.Diff(c.polls, polls); d != "" {
-			t.Errorf("%v (-want +got):\n%s", c.wait, d)
-		}
+		},
+		"ChangeMessageVisibilityBatch": func(_ int, body []byte) (int, string) {
+			var in entries
+			in.decode(t, body)
+			mu.Lock()
+			released[in.QueueURL[strings.LastIndexByte(in.QueueURL, '/')+1:]] += len(in.Entries)
+			mu.Unlock()
+			return 200, `{"Successful":[{"Id":"0"}],"Failed":[]}`
+		},
+	})
+	t.Cleanup(func() { close(over) }) // before the server's, which waits for it
+	var wg sync.WaitGroup
+	for _, c := range []struct {
+		queue          string
+		wait, ends     time.Duration
+		polls          []int // how long each asks the server to wait
+		atLeast, below time.Duration
+	}{
+		{"none", 0, time.Minute, []int{0}, 0, 500 * time.Millisecond},
+		{"half", 500 * time.Millisecond, time.Minute, []int{0, 0}, 400 * time.Millisecond, time.Second},
+		{"one", time.Second, time.Minute, []int{1}, 900 * time.Millisecond, 1500 * time.Millisecond},
+		{"more", 2500 * time.Millisecond, time.Minute, []int{1, 0, 0}, 2400 * time.Millisecond, 3 * time.Second},
+		{"ends", 20 * time.Second, 1200 * time.Millisecond, []int{1}, 1100 * time.Millisecond, 1700 * time.Millisecond}, // in the pause
+		{"late", 20 * time.Second, 300 * time.Millisecond, []int{1}, 900 * time.Millisecond, 1500 * time.Millisecond},   // in the poll
+		{"silent", 20 * time.Second, 100 * time.Millisecond, []int{1}, 3 * time.Second, 5 * time.Second},
+	} {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), c.ends)
+			defer cancel()
+			q, err := p.Queue(c.queue)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			start := time.Now()
+			if got, err := q.Receive(ctx, 25, c.wait); err != nil || len(got) > 0 {
+				t.Errorf("%s: %v, %v", c.queue, got, err)
+			}
+			if d := time.Since(start); d < c.atLeast || d > c.below {
+				t.Errorf("%s: took %v", c.queue, d)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if d := cmp.Diff(c.polls, polls["name-"+c.queue]); d != "" {
+				t.Errorf("%s (-want +got):\n%s", c.queue, d)
+			}
+		})
+	}
+	wg.Wait()
+	if d := cmp.Diff(map[string]int{"name-late": 1}, released); d != "" {
+		t.Errorf("released (-want +got):\n%s", d)
 	}
 }

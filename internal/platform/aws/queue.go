@@ -27,10 +27,10 @@ const (
 	maxDelay = 15 * time.Minute
 )
 
-// Times of a receive. A poll is never given up half way: what SQS hands over after its
-// caller went away stays hidden until its visibility ends, and the next such poll hides
+// Times of a receive. A poll is never given up half way: what a queue hands over after
+// its caller went away stays hidden until its visibility ends, and the next such poll hides
 // it again. So polls are short, the wait between them is ours, and what comes too late is
-// released. A step that waits all the time makes a request every four seconds.
+// released. A step that waits all the time makes six requests in 20 seconds.
 const (
 	pollTime  = time.Second     // on the server, which asks all of its machines then
 	pollGrace = 3 * time.Second // for the answer, once the context has ended
@@ -110,6 +110,9 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 		BatcherOptions:     batcher.Options{MaxHandlers: 1, MinBatchSize: len(bodies), MaxBatchSize: len(bodies)},
 	})
 	seconds := int32(min(delay, maxDelay).Round(time.Second) / time.Second)
+	// gocloud makes the request under a context of its own, which a shutdown ends.
+	stop := context.AfterFunc(ctx, func() { _ = topic.Shutdown(ctx) })
+	sending := context.WithoutCancel(ctx) // so that nothing is under way when this returns
 	errs := make([]error, len(bodies))
 	var wg sync.WaitGroup
 	for i, body := range bodies {
@@ -120,12 +123,13 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 			}
 			return nil
 		}}
-		wg.Go(func() { errs[i] = topic.Send(ctx, m) })
+		wg.Go(func() { errs[i] = topic.Send(sending, m) })
 	}
 	wg.Wait()
-	// With ctx at its end this cancels the request, which gocloud runs under its own.
-	if err := topic.Shutdown(ctx); err != nil {
-		return err
+	if stop() {
+		if err := topic.Shutdown(sending); err != nil {
+			return err
+		}
 	}
 	for _, err := range errs { // the same for all of a batch
 		if err != nil {

@@ -154,8 +154,8 @@ const (
 )
 
 // table tells what a request to DynamoDB consumed, by its own answer. A condition that
-// does not hold is billed like the write, and one whose answer was lost may have been:
-// those answers name no units.
+// does not hold is billed like the write, and what has lost its answer, or a part of it,
+// may have been: those answers name no units.
 func (t *try) table(m driver.Meter) {
 	if t.err == nil {
 		switch r := t.result.(type) {
@@ -172,16 +172,12 @@ func (t *try) table(m driver.Meter) {
 		case *dynamodb.ScanOutput:
 			m.KVRead(capacity(readUnit, r.ConsumedCapacity))
 		case *dynamodb.BatchGetItemOutput:
-			for _, c := range r.ConsumedCapacity {
-				if n := capacity(readUnit, &c); n > 0 { // an emulator may say so; the meter would make it one
-					m.KVRead(n)
-				}
-			}
+			m.KVRead(t.batch(r))
 		}
 		return
 	}
 	var condition *dynamodbtypes.ConditionalCheckFailedException
-	if t.answer != nil && !errors.As(t.err, &condition) {
+	if t.answer != nil && t.answer.StatusCode >= http.StatusBadRequest && !errors.As(t.err, &condition) {
 		return
 	}
 	switch p := t.input.(type) {
@@ -194,6 +190,28 @@ func (t *try) table(m driver.Meter) {
 	case *dynamodb.GetItemInput, *dynamodb.QueryInput, *dynamodb.ScanInput:
 		m.KVRead(1)
 	}
+}
+
+// batch is what a batch of reads consumed, in bytes of whole units: what its answer says,
+// or what follows from the answer by DynamoDB's rules if that is more. DynamoDB Local
+// forgets the unit of a record that is missing.
+func (t *try) batch(r *dynamodb.BatchGetItemOutput) int {
+	said := 0
+	for _, c := range r.ConsumedCapacity {
+		said += capacity(readUnit, &c)
+	}
+	rule := 0
+	if in, ok := t.input.(*dynamodb.BatchGetItemInput); ok {
+		missing := countKeys(in.RequestItems) - countKeys(r.UnprocessedKeys)
+		for _, items := range r.Responses {
+			for _, item := range items {
+				rule += (itemSize(item) + readUnit - 1) / readUnit * readUnit
+				missing--
+			}
+		}
+		rule += max(0, missing) * readUnit
+	}
+	return max(said, rule)
 }
 
 // capacity is consumed capacity in bytes, which the meter makes the same units of.

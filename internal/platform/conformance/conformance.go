@@ -31,8 +31,6 @@ type Traits struct {
 	// SilentMissing says that a receive from a queue that does not exist brings nothing,
 	// where it should be an error.
 	SilentMissing bool
-	// FreeMissing says that reading a record that is missing is not counted; clouds bill it.
-	FreeMissing bool
 	// MaxRecord is the largest record, in bytes; 0 for no bound below a megabyte.
 	MaxRecord int
 	// Unfaithful are sentences on where an emulator differs from what it stands for; the

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -76,17 +74,10 @@ func TestAWSCrawl(t *testing.T) {
 	}
 	t.Logf("%s in %v: %+v", end, time.Since(start), e.Snapshot().Totals)
 
-	counted := led.Counts()
-	counted.Functions = 0 // not on this wire
-	wire.mu.Lock()
-	if d := cmp.Diff(wire.counts, counted); d != "" {
-		t.Errorf("the ledger differs from the wire (-wire +ledger):\n%s", d)
-	}
-	t.Logf("on the wire: %v: %+v", wire.calls, wire.counts)
-	wire.mu.Unlock()
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), pages(t, p, 4)); d != "" {
 		t.Error(d)
 	}
+	wire.check(t, led)
 }
 
 // pages are the visible page records of a crawl.
