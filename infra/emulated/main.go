@@ -286,7 +286,7 @@ func (d *deployment) output(ctx context.Context, args ...string) ([]byte, error)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", d.terraform, args[0], errors.Join(err, ctx.Err()), tail(stderr.String()+stdout.String(), 60))
+		return nil, fmt.Errorf("%s %s: %w\n%s", d.terraform, args[0], errors.Join(err, ctx.Err()), tail(stdout.String()+stderr.String(), 60))
 	}
 	return []byte(stdout.String()), nil
 }

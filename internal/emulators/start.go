@@ -147,7 +147,7 @@ func (k *Kit) localstack(dir string, port int) spec {
 			"GATEWAY_LISTEN":  address,
 			"LOCALSTACK_HOST": address,
 			// With others, queue URLs have names that only a DNS server of theirs knows.
-			"SQS_ENDPOINT_STRATEGY":  "path",
+			"SQS_ENDPOINT_STRATEGY":  "off",
 			"DISABLE_EVENTS":         "1", // that is their statistics
 			"SKIP_SSL_CERT_DOWNLOAD": "1",
 			"FILESYSTEM_ROOT":        filepath.Join(dir, "root"),
