@@ -41,6 +41,7 @@ type cloud struct {
 func memoryCloud(t *testing.T) *cloud {
 	t.Helper()
 	t.Parallel()
+	os.Unsetenv(platformVariable) // else it would be where commands are led to that name no place
 	p, err := platform.Memory(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Unsetenv(platformVariable) // else it would be where commands go
 	testscript.Main(m, map[string]func(){"orbweaver": main})
 }
 
