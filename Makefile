@@ -7,7 +7,7 @@ DOCS ?= /usr/share/doc/linux-doc/html
 lint = go tool -modfile=tools/go.mod golangci-lint
 
 help: ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
 
 build: ## build bin/orbweaver
 	go build -o bin/orbweaver ./cmd/orbweaver
@@ -20,6 +20,12 @@ demo: build ## crawl a made-up web on this machine and compare with the truth
 
 docsite: build ## crawl real documentation served by nginx, check and recrawl it; DOCS=FOLDER
 	go run ./internal/docsite -docs $(DOCS) $(ARGS)
+
+localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-fast -v'
+	go build -o bin/localstack ./localstack && bin/localstack $(ARGS)
+
+localstack-up: ## start the emulators of AWS for use by hand, until Ctrl-C
+	go build -o bin/localstack ./localstack && bin/localstack -up
 
 test: ## vet, and run all tests
 	go vet ./... && go test ./...
@@ -56,4 +62,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
+.PHONY: help build crawl demo docsite localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean

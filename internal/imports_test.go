@@ -42,13 +42,26 @@ internal/crawl:           blobschema internal/frontier internal/page internal/po
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
+internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
+internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
+functions/coordinate:     internal/function
+functions/fetch:          internal/function internal/function/event
+functions/intake:         internal/function internal/function/event
+internal/lambdalocal:
+internal/wiretap:
+internal/emulators:
+infra/zip:
+localstack:               internal/emulators internal/lambdalocal internal/wiretap
+infra/zip:
+infra/emulated:
 cmd/orbweaver:            ...
 `
 
@@ -56,7 +69,8 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
-github.com/aws/aws-sdk-go-v2:        internal/platform/aws
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
+github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
@@ -65,7 +79,7 @@ github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
-gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/local internal/view
+gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine
 golang.org/x/term:                   cmd/orbweaver

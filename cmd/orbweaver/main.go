@@ -17,10 +17,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
 // version is that of the program: in WARC files and in the default user agent.
-const version = "0.1"
+const version = engine.Version
 
 // defaultData is the folder that commands work on unless --data names another.
 const defaultData = "orbweaver-data"

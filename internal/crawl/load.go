@@ -41,7 +41,7 @@ func (s *Step) take(t *task) error {
 		s.floor = head.Floor
 	}
 	warm := s.head.Commit
-	s.earlier = head.Calls
+	s.earlier, s.before = head.Calls, head.Totals.Pages
 	s.head, s.rev = head, rec.Revision
 	next := head
 	next.Fence++

@@ -164,6 +164,7 @@ type Step struct {
 	mailed      map[partition.ID]int       // links mailed to partitions since they were last looked after
 	awake       map[partition.ID]time.Time // partitions with a step at work, until then at least
 	earlier     blobschema.Calls           // of the partition's steps before this one
+	before      int64                      // pages they stored
 	appetites   map[partition.ID]Appetite  // of the other partitions, where not Fed
 	hungry      bool
 	lastCommit  time.Time
@@ -269,6 +270,14 @@ func (s *Step) Warm() *Warm {
 		return nil
 	}
 	return &Warm{commit: s.head.Commit, st: s.st}
+}
+
+// Pages is the number of pages that the step has stored so far.
+func (s *Step) Pages() int64 {
+	if s.st == nil {
+		return 0
+	}
+	return s.st.totals.Pages - s.before
 }
 
 // Progress is a step's figures as they are now, for a display.

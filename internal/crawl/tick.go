@@ -419,7 +419,7 @@ func (k *Tick) note(change func(*blobschema.TickNotes)) {
 
 func (k *Tick) needsStep(p partition.ID) bool {
 	h := k.heads[p]
-	if h != nil && k.leased(h) {
+	if h != nil && k.leased(h) || k.report.Wish.Stop {
 		return false
 	}
 	mail := k.expected(p) > k.applied(p)
@@ -427,9 +427,6 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return mail
 	}
 	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
-	if k.report.Wish.Stop {
-		return false
-	}
 	if mail || behind {
 		return true
 	}

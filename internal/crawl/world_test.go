@@ -42,6 +42,12 @@ type world struct {
 	counts   map[string]int // effects, by kind
 	written  []string       // keys of records, in order
 	put      []string       // names of objects, in order
+	wakes    []wakeSent     // by steps, ticks and intake
+}
+
+type wakeSent struct {
+	p     partition.ID
+	delay time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -143,6 +149,15 @@ func (w *world) apply(effect Effect) (any, error) {
 	case WriteRecord:
 		return w.write(e)
 	case Send:
+		if e.Queue == blobschema.WakesQueue {
+			for _, body := range e.Bodies {
+				_, p, err := blobschema.DecodeWake(body)
+				if err != nil {
+					return nil, err
+				}
+				w.wakes = append(w.wakes, wakeSent{p, e.Delay})
+			}
+		}
 		for _, body := range e.Bodies {
 			w.receipts++
 			w.queues[e.Queue] = append(w.queues[e.Queue], Message{Body: body, Receipt: w.receipts, Receives: 1})

@@ -30,6 +30,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// Version is that of the program: in WARC files, and in the default user agent.
+const Version = "0.1"
+
 // Config says how a process crawls. Step holds what every step is given; its Crawl,
 // Partition, Process and Exclusive are filled in.
 type Config struct {
@@ -37,8 +40,8 @@ type Config struct {
 	Tick        crawl.TickConfig // Crawl, Process and Exclusive are filled in
 	Fetch       fetch.Config
 	Bucket      string // name of the bucket, for lists of URLs that are put into it; "" where none are
-	Connections int // requests under way at once in the process; default 256
-	MaxResident int // URLs held in memory by all steps together; default 2 million, some 300 MB
+	Connections int    // requests under way at once in the process; default 256
+	MaxResident int    // URLs held in memory by all steps together; default 2 million, some 300 MB
 	TickEvery   time.Duration
 	MemoryMB    int // of the function that the engine runs in, which is billed for it; 0 for none
 	Ledger      *ledger.Ledger

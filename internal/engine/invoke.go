@@ -16,13 +16,36 @@ import (
 // Nothing that these methods start outlives the call. They must not be called at the
 // same time.
 
+// Open makes the engine work for the active crawl, and returns its record as it is now.
+// crawl.ErrNoCrawl if there is none.
+func (e *Engine) Open() (blobschema.Crawl, error) {
+	b := crawl.NewBegin(blobschema.Crawl{}, nil, nil)
+	if err := e.newRunner(b).run(); err != nil {
+		return blobschema.Crawl{}, err
+	}
+	e.crawl, _, _ = b.Crawl()
+	return e.crawl, nil
+}
+
+// Use makes the engine work for a crawl whose record was read just now.
+func (e *Engine) Use(c blobschema.Crawl) { e.crawl = c }
+
+// Crawl is the record of the crawl that the engine works for, as it was read last.
+func (e *Engine) Crawl() blobschema.Crawl { return e.crawl }
+
+// StepReport is what a step did.
+type StepReport struct {
+	Worked bool  // false: another step held the lease, or took it
+	Pages  int64 // stored
+	Totals blobschema.Totals
+}
+
 // Step runs one step of a partition, from lease to release, of at most that length; 0
-// is without bound. It reports false, and no error, if another step holds the lease, or
-// has taken it from this one. What the step knew at its end is kept for the next one of
-// the same partition.
-func (e *Engine) Step(p partition.ID, atMost time.Duration) (worked bool, err error) {
+// is without bound. It is no error if another step holds the lease, or has taken it from
+// this one. What the step knew at its end is kept for the next one of the same partition.
+func (e *Engine) Step(p partition.ID, atMost time.Duration) (did StepReport, err error) {
 	if int(p) >= e.crawl.Partitions {
-		return false, fmt.Errorf("there is no partition %d: crawl %s has %d", p, e.crawl.ID, e.crawl.Partitions)
+		return did, fmt.Errorf("there is no partition %d: crawl %s has %d", p, e.crawl.ID, e.crawl.Partitions)
 	}
 	spent, done := e.meter()
 	defer done()
@@ -34,20 +57,24 @@ func (e *Engine) Step(p partition.ID, atMost time.Duration) (worked bool, err er
 	clear(e.warm) // another partition's would be memory for nothing, most likely
 	s, err := crawl.NewStep(cfg, warm)
 	if err != nil {
-		return false, err
+		return did, err
 	}
 	switch err := e.newRunner(s).run(); {
 	case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, crawl.ErrLeaseLost):
-		return false, nil
+		return did, nil
 	case err != nil:
-		return true, fmt.Errorf("step of partition %d: %w", p, err)
+		return did, fmt.Errorf("step of partition %d: %w", p, err)
 	}
 	e.warm[p] = s.Warm()
+	did.Worked, did.Pages = true, s.Pages()
 	if pr, ok := s.Progress(); ok {
-		e.setLive(p, pr)
+		did.Totals = pr.Totals
 	}
-	return true, nil
+	return did, nil
 }
+
+// CloseIdle closes the connections to web servers that nothing is asked over.
+func (e *Engine) CloseIdle() { e.client.CloseIdle() }
 
 // Tick runs the coordinator once, as one of many processes that do.
 func (e *Engine) Tick() (crawl.Report, error) {

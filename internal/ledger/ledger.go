@@ -83,6 +83,24 @@ type Prices struct {
 	FunctionGBSecond float64  `json:"function_gb_second"`
 	GBPerVCPU        float64  `json:"function_gb_per_vcpu"`
 	BlobGBMonth      float64  `json:"blob_gb_month"`
+	Schedule         float64  `json:"schedule_per_million"`
+	AlarmMonth       float64  `json:"alarm_month"`
+	LogGB            float64  `json:"log_gb"`
+	LogGBMonth       float64  `json:"log_gb_month"`
+	TrafficOutGB     float64  `json:"traffic_out_gb"`
+	Free             Free     `json:"free_per_month"`
+}
+
+// Free is what an account has free of charge each month, whoever uses it. What a new
+// account gets for its first months is not in it.
+type Free struct {
+	QueueRequests     float64 `json:"queue_requests"`
+	FunctionRequests  float64 `json:"function_requests"`
+	FunctionGBSeconds float64 `json:"function_gb_seconds"`
+	Schedules         float64 `json:"schedules"`
+	Alarms            float64 `json:"alarms"`
+	LogGB             float64 `json:"log_gb"` // received or stored, together
+	TrafficOutGB      float64 `json:"traffic_out_gb"`
 }
 
 // DefaultPrices is the built-in price list.

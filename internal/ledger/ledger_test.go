@@ -95,6 +95,7 @@ func TestDefaultPrices(t *testing.T) {
 	for name, price := range map[string]float64{
 		"queue request": p.QueueRequest, "write unit": p.KVWriteUnit, "read unit": p.KVReadUnit, "put": p.BlobPut,
 		"get": p.BlobGet, "function request": p.FunctionRequest, "GB second": p.FunctionGBSecond, "GB per vCPU": p.GBPerVCPU, "GB month": p.BlobGBMonth,
+		"schedule": p.Schedule, "alarm": p.AlarmMonth, "GB of logs": p.LogGB, "GB month of logs": p.LogGBMonth, "GB sent": p.TrafficOutGB,
 	} {
 		if price <= 0 || price > 100 {
 			t.Errorf("price of a %s: %g", name, price)

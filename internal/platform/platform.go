@@ -23,6 +23,8 @@ import (
 type Platform struct {
 	Table  *docstore.Collection // of documents with a string field KeyField
 	Bucket *blob.Bucket
+	// BucketName is the bucket's in the cloud; "" where objects are not put by others.
+	BucketName string
 	// Queue opens a queue, which the caller closes.
 	Queue func(name string) (Queue, error)
 	// CreateQueues makes sure that the queues of that many partitions exist. Where queues

@@ -14,6 +14,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob"
 	"gocloud.dev/docstore"
 
@@ -60,7 +61,10 @@ func load(ctx context.Context, l Location) (aws.Config, error) {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = answerTimeout
 	})
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
+	options := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client),
+		config.WithLogger(logging.Nop{}), // it would log a line per call that has no checksum; errors say enough
+	}
 	if l.Region != "" {
 		options = append(options, config.WithRegion(l.Region))
 	}

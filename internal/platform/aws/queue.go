@@ -27,10 +27,16 @@ const (
 	maxDelay = 15 * time.Minute
 )
 
-// longestPoll is how long a receive waits on the server. SQS takes 20 s, but what a poll
-// takes after its caller went away stays hidden until its visibility ends: the shorter,
-// the less. At a poll every five seconds of a step a million pages pay for about 3,000.
-const longestPoll = 5 * time.Second
+// Times of a receive. A poll is never given up half way: what SQS hands over after its
+// caller went away stays hidden until its visibility ends, and the next such poll hides
+// it again. So polls are short, the wait between them is ours, and what comes too late is
+// released. A step that waits all the time makes a request every four seconds.
+const (
+	pollTime  = time.Second     // on the server, which asks all of its machines then
+	pollGrace = 3 * time.Second // for the answer, once the context has ended
+	maxPause  = 4 * time.Second
+	slack     = 50 * time.Millisecond // a wait that is shorter is over
+)
 
 // encodedAttribute marks a body in base64, as gocloud does.
 const encodedAttribute = "base64encoded"
@@ -129,13 +135,61 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 	return nil
 }
 
+// Receive polls, with pauses that grow, until something comes. It ends up to a second
+// after its context.
 func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]driver.Delivery, error) {
-	r, err := q.poll(ctx, limit, wait)
-	if ctx.Err() != nil && err != nil {
+	url, err := q.address(ctx)
+	if err != nil {
+		return nil, q.receiveError(ctx, err)
+	}
+	end := time.Now().Add(wait)
+	for pause := time.Second; ; pause = min(2*pause, maxPause) {
+		got, err := q.poll(ctx, url, limit, min(pollTime, time.Until(end)+slack))
+		if err != nil {
+			return nil, q.receiveError(ctx, err)
+		}
+		if len(got) > 0 && ctx.Err() != nil {
+			return nil, q.release(ctx, got)
+		}
+		left := time.Until(end)
+		if len(got) > 0 || left < slack {
+			return got, nil
+		}
+		select {
+		case <-time.After(min(pause, left)):
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+func (q *queue) receiveError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("receive from %s: %w", q.name, err)
+}
+
+// poll asks once. The end of ctx does not end it before its answer is overdue.
+func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Duration) ([]driver.Delivery, error) {
+	if ctx.Err() != nil {
 		return nil, nil
 	}
+	seconds := int32(max(0, wait) / time.Second) // below a second: an answer at once
+	polling, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(time.Duration(seconds)*time.Second+pollGrace, cancel)
+	})()
+	r, err := q.client.ReceiveMessage(polling, &sqs.ReceiveMessageInput{
+		QueueUrl:                    &url,
+		MaxNumberOfMessages:         int32(max(1, min(limit, maxBatch))),
+		WaitTimeSeconds:             seconds,
+		MessageAttributeNames:       []string{encodedAttribute},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
+	})
 	if err != nil {
-		return nil, fmt.Errorf("receive from %s: %w", q.name, err)
+		return nil, err
 	}
 	out := make([]driver.Delivery, 0, len(r.Messages))
 	for _, m := range r.Messages {
@@ -144,18 +198,15 @@ func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]d
 	return out, nil
 }
 
-func (q *queue) poll(ctx context.Context, limit int, wait time.Duration) (*sqs.ReceiveMessageOutput, error) {
-	url, err := q.address(ctx)
-	if err != nil {
-		return nil, err
+// release gives back what came after ctx had ended.
+func (q *queue) release(ctx context.Context, late []driver.Delivery) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollGrace)
+	defer cancel()
+	receipts := make([]driver.Receipt, len(late))
+	for i, d := range late {
+		receipts[i] = d.Receipt
 	}
-	return q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl:                    &url,
-		MaxNumberOfMessages:         int32(max(1, min(limit, maxBatch))),
-		WaitTimeSeconds:             int32(min(wait, longestPoll) / time.Second), // below a second: a short poll
-		MessageAttributeNames:       []string{encodedAttribute},
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
-	})
+	return q.Release(ctx, receipts)
 }
 
 // delivery reads a message. What claims base64 and is none is handed over as it is:
@@ -244,8 +295,9 @@ func outdated(f types.BatchResultErrorEntry) bool {
 	switch aws.ToString(f.Code) {
 	case "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", "ReceiptHandleIsInvalid":
 		return true
-	case "InvalidParameterValue":
-		return strings.Contains(aws.ToString(f.Message), "expired") || strings.Contains(aws.ToString(f.Message), "not available for visibility")
+	case "InvalidParameterValue", "InvalidParameterValueException": // which parameter, only its text says
+		text := aws.ToString(f.Message)
+		return strings.Contains(text, "expired") || strings.Contains(text, "not available for visibility timeout change")
 	}
 	return false
 }

@@ -54,6 +54,9 @@ func (w *wire) try(ctx context.Context, in middleware.DeserializeInput, next mid
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	out, md, err := next.HandleDeserialize(ctx, in)
 	answer, _ := out.RawResponse.(*smithyhttp.Response)
+	if answer != nil && answer.StatusCode == 0 {
+		answer = nil // what stands for none
+	}
 	if answer == nil && !sent.Load() || answer != nil && unserved(answer.StatusCode, err) {
 		return out, md, err
 	}
@@ -99,7 +102,7 @@ const (
 	opSend    = "send"
 	opReceive = "receive"
 	opAck     = "ack"
-	opExtend  = "extend"
+	opNack    = "nack"
 	opOther   = "other"
 )
 
@@ -122,7 +125,7 @@ func (t *try) queue() (op string, bytes int) {
 	case *sqs.DeleteMessageBatchInput:
 		return opAck, 0
 	case *sqs.ChangeMessageVisibilityBatchInput:
-		return opExtend, 0
+		return opNack, 0
 	}
 	return opOther, 0
 }
@@ -170,7 +173,9 @@ func (t *try) table(m driver.Meter) {
 			m.KVRead(capacity(readUnit, r.ConsumedCapacity))
 		case *dynamodb.BatchGetItemOutput:
 			for _, c := range r.ConsumedCapacity {
-				m.KVRead(capacity(readUnit, &c))
+				if n := capacity(readUnit, &c); n > 0 { // an emulator may say so; the meter would make it one
+					m.KVRead(n)
+				}
 			}
 		}
 		return

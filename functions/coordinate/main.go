@@ -1,0 +1,21 @@
+// Command coordinate is the function that a schedule starts every minute: it runs one
+// tick of the coordinator.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/orbweaver/orbweaver/internal/function"
+)
+
+func main() {
+	f, err := function.New(os.Stderr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(func(ctx context.Context) error { return f.Coordinate(ctx) })
+}

@@ -1,0 +1,30 @@
+// Command fetch is the function that a wake starts: it runs a step of the partition
+// that the wake names. Its trigger hands over one message a time.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/orbweaver/orbweaver/internal/function"
+	"github.com/orbweaver/orbweaver/internal/function/event"
+)
+
+func main() {
+	f, err := function.New(os.Stderr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(func(ctx context.Context, e events.SQSEvent) error {
+		for _, m := range event.Messages(e) {
+			if err := f.Fetch(ctx, m.Body); err != nil {
+				return err // the queue has the wake again
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,30 @@
+// Command intake is the function that requests from outside start: it makes mail of
+// them for the partitions that own their URLs.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/orbweaver/orbweaver/internal/function"
+	"github.com/orbweaver/orbweaver/internal/function/event"
+)
+
+func main() {
+	f, err := function.New(os.Stderr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		failed, err := f.Intake(ctx, event.Messages(e))
+		var out events.SQSEventResponse
+		for _, id := range failed {
+			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
+		}
+		return out, err
+	})
+}

@@ -1,0 +1,210 @@
+# The three functions, what starts each, and what each may do.
+
+data "aws_caller_identity" "current" {}
+data "aws_partition" "current" {}
+data "aws_region" "current" {}
+
+locals {
+  account = data.aws_caller_identity.current.account_id
+  region  = data.aws_region.current.id
+
+  # One pattern for all mailboxes, because a thousand names do not fit into a policy:
+  # exactly the five characters of a partition's number.
+  mailboxes = "arn:${data.aws_partition.current.partition}:sqs:${local.region}:${local.account}:${var.name}-mailbox-?????"
+
+  send    = ["sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:SendMessage"]
+  consume = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"]
+  table   = ["dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"]
+  objects = "${var.bucket_arn}/*"
+
+  # With ListBucket a missing object is "not found", without it "forbidden".
+  functions = {
+    fetch = {
+      memory_mb = var.memory_mb
+      timeout_s = var.fetch_timeout_s
+      rights = [
+        { Sid = "Mailboxes", Action = distinct(concat(local.send, local.consume)), Resource = local.mailboxes },
+        { Sid = "Wakes", Action = distinct(concat(local.send, local.consume)), Resource = var.wakes_arn },
+        { Sid = "Records", Action = local.table, Resource = var.table_arn },
+        { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject"], Resource = local.objects },
+        { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
+      ]
+    }
+    coordinate = {
+      memory_mb = 256
+      timeout_s = 60
+      rights = [
+        { Sid = "Send", Action = local.send, Resource = [local.mailboxes, var.wakes_arn] },
+        { Sid = "Records", Action = local.table, Resource = var.table_arn },
+        { Sid = "Objects", Action = ["s3:GetObject"], Resource = local.objects },
+        { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
+      ]
+    }
+    intake = {
+      memory_mb = 256
+      timeout_s = var.intake_timeout_s
+      rights = [
+        { Sid = "Requests", Action = concat(local.consume, ["sqs:GetQueueUrl"]), Resource = var.intake_arn },
+        { Sid = "Send", Action = local.send, Resource = [local.mailboxes, var.wakes_arn] },
+        { Sid = "Records", Action = local.table, Resource = var.table_arn },
+        { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject"], Resource = local.objects },
+        { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
+      ]
+    }
+  }
+}
+
+resource "aws_cloudwatch_log_group" "function" {
+  for_each = local.functions
+
+  name              = "/aws/lambda/${var.name}-${each.key}"
+  retention_in_days = var.log_retention_days
+}
+
+# Roles belong to the account, not to the region, so the region is in their names.
+resource "aws_iam_role" "function" {
+  for_each = local.functions
+
+  name = "${var.name}-${local.region}-${each.key}"
+
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Service = "lambda.amazonaws.com" }
+      Action    = "sts:AssumeRole"
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "function" {
+  for_each = local.functions
+
+  name = "work"
+  role = aws_iam_role.function[each.key].id
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [for s in concat(each.value.rights, [{
+      Sid    = "Logs"
+      Action = ["logs:CreateLogStream", "logs:PutLogEvents"]
+      # The streams of the group have no names before they are there.
+      Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"
+    }]) : merge(s, { Effect = "Allow" })]
+  })
+}
+
+resource "aws_lambda_function" "function" {
+  for_each = local.functions
+
+  function_name    = "${var.name}-${each.key}"
+  role             = aws_iam_role.function[each.key].arn
+  runtime          = "provided.al2023"
+  handler          = "bootstrap"
+  architectures    = [var.architecture]
+  filename         = "${var.zips}/${each.key}.zip"
+  source_code_hash = filebase64sha256("${var.zips}/${each.key}.zip")
+  memory_size      = each.value.memory_mb
+  timeout          = each.value.timeout_s
+
+  environment {
+    variables = merge(
+      { ORBWEAVER_PLATFORM = var.platform },
+      length(var.allow_net) > 0 ? { ORBWEAVER_ALLOW_NET = join(",", var.allow_net) } : {},
+    )
+  }
+
+  # A function without its group makes one that is kept for ever, and one without its
+  # rights fails its first events.
+  depends_on = [aws_cloudwatch_log_group.function, aws_iam_role_policy.function]
+}
+
+resource "aws_lambda_event_source_mapping" "wakes" {
+  event_source_arn        = var.wakes_arn
+  function_name           = aws_lambda_function.function["fetch"].arn
+  batch_size              = 1
+  function_response_types = ["ReportBatchItemFailures"]
+
+  scaling_config {
+    maximum_concurrency = var.max_concurrency
+  }
+}
+
+resource "aws_lambda_event_source_mapping" "intake" {
+  event_source_arn        = var.intake_arn
+  function_name           = aws_lambda_function.function["intake"].arn
+  batch_size              = 10
+  function_response_types = ["ReportBatchItemFailures"]
+
+  scaling_config {
+    maximum_concurrency = 2 # the fewest; more would only race for the same records
+  }
+}
+
+# The tick. One that fails is not tried again: the next comes within a minute.
+resource "aws_lambda_function_event_invoke_config" "coordinate" {
+  function_name                = aws_lambda_function.function["coordinate"].function_name
+  maximum_event_age_in_seconds = 60
+  maximum_retry_attempts       = 0
+}
+
+# A group of its own, because only groups have tags and can be trusted by name.
+resource "aws_scheduler_schedule_group" "tick" {
+  name = var.name
+}
+
+resource "aws_iam_role" "tick" {
+  name = "${var.name}-${local.region}-tick"
+
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Service = "scheduler.amazonaws.com" }
+      Action    = "sts:AssumeRole"
+      Condition = {
+        StringEquals = {
+          "aws:SourceAccount" = local.account
+          "aws:SourceArn"     = aws_scheduler_schedule_group.tick.arn
+        }
+      }
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "tick" {
+  name = "invoke"
+  role = aws_iam_role.tick.id
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Sid      = "Tick"
+      Effect   = "Allow"
+      Action   = "lambda:InvokeFunction"
+      Resource = aws_lambda_function.function["coordinate"].arn
+    }]
+  })
+}
+
+resource "aws_scheduler_schedule" "tick" {
+  name                = "${var.name}-tick"
+  group_name          = aws_scheduler_schedule_group.tick.name
+  schedule_expression = "rate(1 minute)"
+
+  flexible_time_window {
+    mode = "OFF"
+  }
+
+  target {
+    arn      = aws_lambda_function.function["coordinate"].arn
+    role_arn = aws_iam_role.tick.arn
+
+    retry_policy {
+      maximum_event_age_in_seconds = 60
+      maximum_retry_attempts       = 0
+    }
+  }
+
+  depends_on = [aws_iam_role_policy.tick]
+}

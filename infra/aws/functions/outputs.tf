@@ -1,0 +1,14 @@
+output "names" {
+  description = "Names of the functions by role: fetch, coordinate, intake."
+  value       = { for k, f in aws_lambda_function.function : k => f.function_name }
+}
+
+output "log_groups" {
+  description = "Names of their log groups, by the same."
+  value       = { for k, g in aws_cloudwatch_log_group.function : k => g.name }
+}
+
+output "schedule" {
+  description = "Group and name of the schedule of the tick."
+  value       = "${aws_scheduler_schedule.tick.group_name}/${aws_scheduler_schedule.tick.name}"
+}

@@ -1,0 +1,69 @@
+variable "name" {
+  description = "Name of the deployment, with which the names of its functions begin."
+  type        = string
+}
+
+variable "platform" {
+  description = "URL by which a program finds the deployment."
+  type        = string
+}
+
+variable "zips" {
+  description = "Folder of fetch.zip, coordinate.zip and intake.zip."
+  type        = string
+}
+
+variable "architecture" {
+  description = "What the zips were built for: arm64 or x86_64."
+  type        = string
+}
+
+variable "memory_mb" {
+  description = "Memory of the fetch function, which is also its share of a CPU (1,769 MB are one)."
+  type        = number
+}
+
+variable "fetch_timeout_s" {
+  description = "Longest run of the fetch function, in seconds."
+  type        = number
+}
+
+variable "intake_timeout_s" {
+  description = "Longest run of the intake function, in seconds."
+  type        = number
+}
+
+variable "max_concurrency" {
+  description = "Most steps that run at a time."
+  type        = number
+}
+
+variable "log_retention_days" {
+  description = "How long logs are kept, in days."
+  type        = number
+}
+
+variable "allow_net" {
+  description = "Networks that may be fetched from though they are not public."
+  type        = list(string)
+}
+
+variable "table_arn" {
+  description = "ARN of the table."
+  type        = string
+}
+
+variable "bucket_arn" {
+  description = "ARN of the bucket."
+  type        = string
+}
+
+variable "wakes_arn" {
+  description = "ARN of the wakes queue."
+  type        = string
+}
+
+variable "intake_arn" {
+  description = "ARN of the intake queue."
+  type        = string
+}

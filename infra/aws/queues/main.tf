@@ -1,0 +1,111 @@
+# The queues: all of them plain ones, at least once and in any order.
+
+data "aws_caller_identity" "current" {}
+data "aws_partition" "current" {}
+data "aws_region" "current" {}
+
+locals {
+  retention_s = 14 * 24 * 3600 # the longest there is
+  # Mail and requests are bounded to this, encoded. It is stated because the default
+  # differs: the service allows 1 MiB, providers before 6.8 ask for 256 KiB.
+  max_message_bytes = 256 * 1024
+
+  account = data.aws_caller_identity.current.account_id
+  aws     = "arn:${data.aws_partition.current.partition}"
+  region  = data.aws_region.current.id
+  queues  = "${local.aws}:sqs:${local.region}:${local.account}"
+  rules   = "${local.aws}:events:${local.region}:${local.account}:rule"
+}
+
+# The mail to each partition. There is no redrive: its step puts aside what it cannot
+# read, and no other mail is ever given up, however often a step dies.
+resource "aws_sqs_queue" "mailbox" {
+  count = var.partitions
+
+  name                       = format("%s-mailbox-%05d", var.name, count.index)
+  visibility_timeout_seconds = 300
+  message_retention_seconds  = local.retention_s
+  max_message_size           = local.max_message_bytes
+  sqs_managed_sse_enabled    = true
+}
+
+resource "aws_sqs_queue" "dead_letters" {
+  name                      = "${var.name}-dead-letters"
+  message_retention_seconds = local.retention_s
+  max_message_size          = local.max_message_bytes
+  sqs_managed_sse_enabled   = true
+
+  # By name, since those two refer to this queue themselves.
+  redrive_allow_policy = jsonencode({
+    redrivePermission = "byQueue"
+    sourceQueueArns   = [for role in ["intake", "wakes"] : "${local.queues}:${var.name}-${role}"]
+  })
+}
+
+# Hints to run a step; a delay lets them wait until there is something to do.
+resource "aws_sqs_queue" "wakes" {
+  name                       = "${var.name}-wakes"
+  visibility_timeout_seconds = 6 * var.fetch_timeout_s # as Lambda asks for
+  message_retention_seconds  = local.retention_s
+  max_message_size           = local.max_message_bytes
+  sqs_managed_sse_enabled    = true
+
+  redrive_policy = jsonencode({
+    deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
+    maxReceiveCount     = 5
+  })
+}
+
+# Requests from outside.
+resource "aws_sqs_queue" "intake" {
+  name                       = "${var.name}-intake"
+  visibility_timeout_seconds = 6 * var.intake_timeout_s
+  message_retention_seconds  = local.retention_s
+  max_message_size           = local.max_message_bytes
+  sqs_managed_sse_enabled    = true
+
+  redrive_policy = jsonencode({
+    deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
+    maxReceiveCount     = 5
+  })
+
+  # Who may send requests besides those to whom IAM gives the right: the bucket, and
+  # rules of this account with names as module feed makes them.
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [
+      {
+        Sid       = "Lists"
+        Effect    = "Allow"
+        Principal = { Service = "s3.amazonaws.com" }
+        Action    = "sqs:SendMessage"
+        Resource  = "${local.queues}:${var.name}-intake"
+        Condition = {
+          ArnEquals    = { "aws:SourceArn" = var.bucket_arn }
+          StringEquals = { "aws:SourceAccount" = local.account }
+        }
+      },
+      {
+        Sid       = "Feeds"
+        Effect    = "Allow"
+        Principal = { Service = "events.amazonaws.com" }
+        Action    = "sqs:SendMessage"
+        Resource  = "${local.queues}:${var.name}-intake"
+        Condition = {
+          ArnLike = { "aws:SourceArn" = "${local.rules}/${var.name}-feed-*" }
+        }
+      },
+    ]
+  })
+}
+
+resource "aws_s3_bucket_notification" "lists" {
+  bucket = var.bucket
+
+  queue {
+    id            = "lists"
+    queue_arn     = aws_sqs_queue.intake.arn
+    events        = ["s3:ObjectCreated:*"]
+    filter_prefix = "lists/"
+  }
+}

@@ -1,0 +1,91 @@
+# All that a crawl keeps: the table of its records and the bucket of its objects.
+
+resource "aws_dynamodb_table" "records" {
+  name                        = var.name
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "key"
+  deletion_protection_enabled = var.deletion_protection
+
+  attribute {
+    name = "key"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+}
+
+resource "aws_s3_bucket" "objects" {
+  bucket        = var.bucket
+  force_destroy = var.force_destroy
+}
+
+resource "aws_s3_bucket_public_access_block" "objects" {
+  bucket                  = aws_s3_bucket.objects.id
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}
+
+resource "aws_s3_bucket_server_side_encryption_configuration" "objects" {
+  bucket = aws_s3_bucket.objects.id
+
+  rule {
+    apply_server_side_encryption_by_default {
+      sse_algorithm = "AES256" # keys of the service: no price and no right per request
+    }
+  }
+}
+
+resource "aws_s3_bucket_lifecycle_configuration" "objects" {
+  bucket = aws_s3_bucket.objects.id
+
+  # Orbweaver puts each object whole. A part is left by somebody else's upload, and
+  # would be billed for ever without being seen.
+  rule {
+    id     = "abort-uploads"
+    status = "Enabled"
+
+    filter {
+      prefix = ""
+    }
+
+    abort_incomplete_multipart_upload {
+      days_after_initiation = 1
+    }
+  }
+
+  # A rule per crawl, since a filter is a prefix and names begin with the crawl's. Only
+  # WARC files: without its commits and runs a crawl cannot go on.
+  dynamic "rule" {
+    for_each = var.warc_lifecycle
+
+    content {
+      id     = "warc-${rule.key}"
+      status = "Enabled"
+
+      filter {
+        prefix = "${rule.key}/warc/"
+      }
+
+      dynamic "transition" {
+        for_each = rule.value.transition_days[*]
+
+        content {
+          days          = transition.value
+          storage_class = rule.value.storage_class
+        }
+      }
+
+      dynamic "expiration" {
+        for_each = rule.value.expire_days[*]
+
+        content {
+          days = expiration.value
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+# One deployment of Orbweaver on AWS. Each module is usable alone; this puts them
+# together and is what 'make deploy' applies.
+
+data "aws_caller_identity" "current" {}
+data "aws_region" "current" {}
+
+locals {
+  region = data.aws_region.current.id
+  bucket = coalesce(var.bucket, "${var.name}-${data.aws_caller_identity.current.account_id}-${local.region}")
+
+  # What a program needs to find all the rest.
+  platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&region=${local.region}"
+
+  intake_timeout_s = 60
+}
+
+module "storage" {
+  source = "../../aws/storage"
+
+  name                   = var.name
+  bucket                 = local.bucket
+  force_destroy          = var.force_destroy
+  deletion_protection    = var.deletion_protection
+  point_in_time_recovery = var.point_in_time_recovery
+  warc_lifecycle         = var.warc_lifecycle
+}
+
+module "queues" {
+  source = "../../aws/queues"
+
+  name             = var.name
+  partitions       = var.partitions
+  fetch_timeout_s  = var.timeout_s
+  intake_timeout_s = local.intake_timeout_s
+  bucket           = module.storage.bucket
+  bucket_arn       = module.storage.bucket_arn
+}
+
+module "functions" {
+  source = "../../aws/functions"
+
+  name               = var.name
+  platform           = local.platform
+  zips               = coalesce(var.zips, "${path.module}/../../../bin/functions")
+  architecture       = var.architecture
+  memory_mb          = var.memory_mb
+  fetch_timeout_s    = var.timeout_s
+  intake_timeout_s   = local.intake_timeout_s
+  max_concurrency    = var.max_concurrency
+  log_retention_days = var.log_retention_days
+  allow_net          = var.allow_net
+  table_arn          = module.storage.table_arn
+  bucket_arn         = module.storage.bucket_arn
+  wakes_arn          = module.queues.wakes_arn
+  intake_arn         = module.queues.intake_arn
+}
+
+module "watch" {
+  source = "../../aws/watch"
+
+  name               = var.name
+  alarms             = var.alarms
+  alarm_email        = var.alarm_email
+  monthly_budget_usd = var.monthly_budget_usd
+  budget_by_tag      = var.budget_by_tag
+}

@@ -1,0 +1,64 @@
+output "platform" {
+  description = "URL by which 'orbweaver --platform' and the functions find the deployment."
+  value       = local.platform
+
+  precondition {
+    condition     = var.emulated || length(var.allow_net) == 0
+    error_message = "allow_net is for tests with emulators: a deployed crawler must not reach networks that are not public."
+  }
+}
+
+output "region" {
+  description = "Region of the deployment."
+  value       = local.region
+}
+
+output "bucket" {
+  description = "Name of the bucket."
+  value       = module.storage.bucket
+}
+
+output "table" {
+  description = "Name of the table."
+  value       = module.storage.table
+}
+
+output "queues" {
+  description = "URLs of the queues; mailboxes in the order of their partitions."
+  value       = module.queues.urls
+}
+
+output "functions" {
+  description = "Names of the functions."
+  value       = module.functions.names
+}
+
+output "log_groups" {
+  description = "Names of the functions' log groups."
+  value       = module.functions.log_groups
+}
+
+output "schedule" {
+  description = "Group and name of the schedule of the tick."
+  value       = module.functions.schedule
+}
+
+output "alarm_topic" {
+  description = "ARN of the topic that alarms and the budget write to."
+  value       = module.watch.topic_arn
+}
+
+output "profile" {
+  description = "All of it, as the profile file has it."
+  value = {
+    platform    = local.platform
+    name        = var.name
+    region      = local.region
+    bucket      = module.storage.bucket
+    table       = module.storage.table
+    queues      = module.queues.urls
+    functions   = module.functions.names
+    log_groups  = module.functions.log_groups
+    alarm_topic = module.watch.topic_arn
+  }
+}

@@ -1,0 +1,192 @@
+variable "name" {
+  description = "Name of the deployment: of its table, and the beginning of all other names."
+  type        = string
+  default     = "orbweaver"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,28}[a-z0-9]$", var.name))
+    error_message = "The name must be 3 to 30 of a-z, 0-9 and the hyphen, begin with a letter and not end with a hyphen."
+  }
+}
+
+variable "region" {
+  description = "AWS region; without it that of the environment or profile."
+  type        = string
+  default     = null
+}
+
+variable "tags" {
+  description = "Tags of everything that can have them, besides orbweaver = NAME."
+  type        = map(string)
+  default     = {}
+}
+
+variable "bucket" {
+  description = "Name of the bucket; without it NAME-ACCOUNT-REGION."
+  type        = string
+  default     = null
+}
+
+variable "partitions" {
+  description = "Number of mailboxes, which is the most partitions a crawl may have. More cost nothing; fewer delete mailboxes with what is in them."
+  type        = number
+  default     = 16
+
+  validation {
+    condition     = var.partitions >= 1 && var.partitions <= 1000 && floor(var.partitions) == var.partitions
+    error_message = "There must be 1 to 1000 partitions."
+  }
+}
+
+variable "memory_mb" {
+  description = "Memory of the fetch function, which is also its share of a CPU (1,769 MB are one)."
+  type        = number
+  default     = 512
+
+  validation {
+    condition     = var.memory_mb >= 256 && var.memory_mb <= 10240 && floor(var.memory_mb) == var.memory_mb
+    error_message = "The memory must be 256 to 10240 MB."
+  }
+}
+
+variable "timeout_s" {
+  description = "Longest run of a step, in seconds. Longer steps spread the price of beginning one over more pages."
+  type        = number
+  default     = 300
+
+  validation {
+    condition     = var.timeout_s >= 60 && var.timeout_s <= 900 && floor(var.timeout_s) == var.timeout_s
+    error_message = "The timeout must be 60 to 900 s."
+  }
+}
+
+variable "max_concurrency" {
+  description = "Most steps at a time; more than partitions are of no use. A new account may run only 10 functions at a time, and the tick needs one."
+  type        = number
+  default     = 8
+
+  validation {
+    condition     = var.max_concurrency >= 2 && var.max_concurrency <= 1000 && floor(var.max_concurrency) == var.max_concurrency
+    error_message = "The concurrency of an event source mapping must be 2 to 1000."
+  }
+}
+
+variable "architecture" {
+  description = "What the functions were built for: arm64, which is a fifth cheaper, or x86_64."
+  type        = string
+  default     = "arm64"
+
+  validation {
+    condition     = contains(["arm64", "x86_64"], var.architecture)
+    error_message = "The architecture must be arm64 or x86_64."
+  }
+}
+
+variable "zips" {
+  description = "Folder of the functions' zips; without it bin/functions, where 'make functions' puts them."
+  type        = string
+  default     = null
+}
+
+variable "log_retention_days" {
+  description = "How long logs are kept, in days."
+  type        = number
+  default     = 14
+
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.log_retention_days)
+    error_message = "CloudWatch keeps logs for 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731 days, or for 3, 5 to 10 years (1096, 1827, 2192, 2557, 2922, 3288, 3653)."
+  }
+}
+
+variable "point_in_time_recovery" {
+  description = "Keep continuous backups of the table, 35 days back; they are billed by size."
+  type        = bool
+  default     = false
+}
+
+variable "deletion_protection" {
+  description = "Refuse to delete the table until this is false."
+  type        = bool
+  default     = true
+}
+
+variable "force_destroy" {
+  description = "Delete the bucket with all pages in it when the deployment is destroyed. Without it a bucket that is not empty stays."
+  type        = bool
+  default     = false
+}
+
+variable "warc_lifecycle" {
+  description = "What becomes of WARC files, by crawl id: days after which they go to another storage class (of those read at once) or are deleted. Without an entry they stay."
+  type = map(object({
+    transition_days = optional(number)
+    storage_class   = optional(string, "GLACIER_IR")
+    expire_days     = optional(number)
+  }))
+  default = {}
+
+  validation {
+    condition     = alltrue([for k, _ in var.warc_lifecycle : can(regex("^[a-z0-9-]{1,32}$", k))])
+    error_message = "A crawl id is 1 to 32 of a-z, 0-9 and the hyphen."
+  }
+  validation {
+    condition     = alltrue([for _, v in var.warc_lifecycle : contains(["STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR"], v.storage_class)])
+    error_message = "The class must be STANDARD_IA, ONEZONE_IA, INTELLIGENT_TIERING or GLACIER_IR: others cannot be read at once."
+  }
+  validation {
+    condition     = alltrue([for _, v in var.warc_lifecycle : v.transition_days != null || v.expire_days != null])
+    error_message = "An entry needs transition_days, expire_days or both."
+  }
+}
+
+variable "alarms" {
+  description = "Whether there are alarms: eight, of which an account's first ten are free."
+  type        = bool
+  default     = true
+}
+
+variable "alarm_email" {
+  description = "Address that alarms and the budget write to, once it has confirmed; empty for none."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([^@ ]+@[^@ ]+)?$", var.alarm_email))
+    error_message = "This is no e-mail address."
+  }
+}
+
+variable "monthly_budget_usd" {
+  description = "Monthly spend in dollars of which 80 % spent, or 100 % foreseen, are reported; 0 for no budget. It reports, it does not stop anything."
+  type        = number
+  default     = 0
+
+  validation {
+    condition     = var.monthly_budget_usd >= 0
+    error_message = "The budget must be 0 or more dollars."
+  }
+}
+
+variable "budget_by_tag" {
+  description = "Let the budget count only what is tagged orbweaver = NAME, instead of the whole account. The tag must be activated for cost allocation first."
+  type        = bool
+  default     = false
+}
+
+variable "emulated" {
+  description = "Talk to emulators: no check of credentials, buckets as paths. Their addresses come from AWS_ENDPOINT_URL and its kin."
+  type        = bool
+  default     = false
+}
+
+variable "allow_net" {
+  description = "Networks (CIDR) that are fetched from though they are not public. For tests with emulators only."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for n in var.allow_net : can(cidrhost(n, 0))])
+    error_message = "Networks must be written as ADDRESS/BITS."
+  }
+}

@@ -1,0 +1,359 @@
+package crawl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// inCloud is how steps work where ticks are minutes apart.
+func inCloud(c blobschema.Crawl, p partition.ID) StepConfig {
+	return StepConfig{Crawl: c, Partition: p, Process: "p", SendsWakes: true, SleepMax: 2 * time.Second, Linger: 200 * time.Millisecond}
+}
+
+// coldTick is one of a process of its own.
+func (w *world) coldTick(crawl string) (Report, map[string]int) {
+	w.t.Helper()
+	k := NewTick(TickConfig{Crawl: crawl}, nil)
+	counts, err := w.run(k)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return k.Report(), counts
+}
+
+func TestWorthwhile(t *testing.T) {
+	now := epoch
+	slots := func(secs ...int) (out []blobschema.SlotSummary) {
+		for i, s := range secs {
+			out = append(out, blobschema.SlotSummary{Slot: partition.Slot(i), Pending: 1, Due: now.Add(time.Duration(s) * time.Second).UnixMilli()})
+		}
+		return out
+	}
+	many := func(n, from int) (secs []int) {
+		for i := range n {
+			secs = append(secs, from+i%10)
+		}
+		return secs
+	}
+	unexamined, urgent := slots(8, 20), slots(-1, 20)
+	unexamined[1].Unexamined, urgent[0].Urgent = 3, 1
+	for _, c := range []struct {
+		name  string
+		slots []blobschema.SlotSummary
+		want  int // seconds
+	}{
+		{"one host", slots(10), 10},
+		{"few hosts, all soon", slots(8, 9, 10), 10},
+		{"one far off", slots(8, 9, 1500), 9},
+		{"some later than a minute", slots(5, 64, 66), 64},
+		{"due already", slots(-30, -20), 0},
+		{"due already, others soon", slots(-30, 40), 40},
+		{"enough are due soon", slots(append(many(250, 5), 50)...), 12},
+		{"not known what waits", unexamined, 8},
+		{"somebody waits", urgent, 0},
+	} {
+		first := time.UnixMilli(c.slots[0].Due).UTC()
+		if got := worthwhile(c.slots, now, first).Sub(now).Seconds(); int(got) != c.want {
+			t.Errorf("%s: in %v s, not %d", c.name, got, c.want)
+		}
+	}
+	if !worthwhile(nil, now, time.Time{}).IsZero() {
+		t.Error("nothing is due, but a step is wanted")
+	}
+}
+
+// TestWakesItself: a step that would have to wait long ends, and has its partition woken
+// when its host may be asked again. A wake that is on its way is not sent twice, however
+// many steps run meanwhile.
+func TestWakesItself(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Delay = 10 * time.Second
+	w := newWorld(t)
+	w.web = site(t, host, 3, func(int) []string { return all(host)[:3] })
+	c = w.begin(c, all(host)[0])
+	for i := range 3 {
+		w.wakes = nil
+		_, counts := w.step(inCloud(c, 0), nil)
+		wantFetch := 1
+		if i == 0 {
+			wantFetch = 2 // robots.txt
+		}
+		if counts["Fetch"] != wantFetch {
+			t.Fatalf("step %d asks for %d URLs", i, counts["Fetch"])
+		}
+		h := w.head(c.ID, 0)
+		if i == 2 {
+			if len(w.wakes) != 0 || !h.Due.IsZero() {
+				t.Errorf("wakes %v after the last page, due %v", w.wakes, h.Due)
+			}
+			break
+		}
+		if len(w.wakes) != 1 || w.wakes[0].delay < 8*time.Second || w.wakes[0].delay > 10*time.Second {
+			t.Fatalf("step %d sends wakes %v", i, w.wakes)
+		}
+		if in := h.WakeAt.Sub(epoch.Add(w.now)); in < 8*time.Second || in > 10*time.Second {
+			t.Errorf("step %d: the wake comes in %v", i, in)
+		}
+		// Somebody wakes it for nothing.
+		w.wakes = nil
+		if _, counts := w.step(inCloud(c, 0), nil); counts["Fetch"] != 0 || len(w.wakes) != 0 {
+			t.Errorf("a step too early: %v, wakes %v", counts, w.wakes)
+		}
+		w.now += 10 * time.Second
+	}
+}
+
+// TestWakeCost pins what a step in the cloud costs that finds one page: a wake more than
+// elsewhere.
+func TestWakeCost(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Delay = 10 * time.Second
+	w := newWorld(t)
+	w.web = site(t, host, 5, func(int) []string { return all(host)[:5] })
+	c = w.begin(c, all(host)[0])
+	s, _ := w.step(inCloud(c, 0), nil)
+	w.now += 10 * time.Second
+	cfg, spent := inCloud(c, 0), blobschema.Calls{KVWriteUnits: 3}
+	cfg.Spent = func() blobschema.Calls { return spent }
+	_, counts := w.step(cfg, s.Warm())
+	delete(counts, "Sleep")
+	want := map[string]int{
+		"Fetch": 1, "ReadRecords": 3, // the head; the wish at the begin and with the commit
+		"WriteRecord": 3, // the lease, the commit, the lease's end
+		"PutObject":   2, "Work": 1, "Receive": 1, "Send": 1,
+	}
+	if d := cmp.Diff(want, counts); d != "" {
+		t.Errorf("the step (-want +got):\n%s", d)
+	}
+	if got := w.head(c.ID, 0).Calls; got != spent {
+		t.Errorf("the head says that the steps cost %+v", got)
+	}
+}
+
+// TestDeadlineGoesOn: a step that its deadline ends has its partition woken at once.
+func TestDeadlineGoesOn(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(int) []string { return all(host) })
+	c = w.begin(c, all(host)[0])
+	w.wakes = nil
+	cfg := inCloud(c, 0)
+	cfg.Deadline = 20 * time.Second
+	s, _ := w.step(cfg, nil)
+	if len(w.wakes) != 1 || w.wakes[0].delay > time.Second || s.Pages() < 15 {
+		t.Errorf("wakes %v after %d pages", w.wakes, s.Pages())
+	}
+}
+
+// TestWakesMailed: a partition that is mailed much is woken, unless it has a step at work.
+func TestWakesMailed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		links int // of each page to the other partition
+		lease time.Duration
+		want  int
+	}{
+		{"asleep", 10, 0, 1},
+		{"at work", 10, time.Hour, 0},
+		{"a lease that ran out", 10, -time.Second, 1},
+		{"little mail", 2, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cr := newCrawl(2)
+			here, there := ofPartition(t, cr, 0), ofPartition(t, cr, 1)
+			w := newWorld(t)
+			w.web = site(t, here, pages, func(i int) []string {
+				links := all(here)
+				for n := range c.links {
+					links = append(links, fmt.Sprintf("https://%s/%d-%d", there, i, n))
+				}
+				return links
+			})
+			cr = w.begin(cr, all(here)[0])
+			w.queues = map[string][]Message{blobschema.MailboxQueue(0): w.queues[blobschema.MailboxQueue(0)]}
+			if c.lease != 0 {
+				head := blobschema.Head{Partition: 1, Fence: 1, Owner: "other/1", LeaseUntil: epoch.Add(w.now + c.lease)}
+				w.table[blobschema.HeadKey(cr.ID, 1)] = Record{Value: encodeJSON(head), Revision: -1, Found: true}
+			}
+			w.wakes = nil
+			w.step(inCloud(cr, 0), nil)
+			got := 0
+			for _, k := range w.wakes {
+				if k.p == 1 {
+					got++
+				}
+			}
+			if got != c.want {
+				t.Errorf("%d wakes, not %d: %v", got, c.want, w.wakes)
+			}
+		})
+	}
+}
+
+// TestColdTicks: ticks of processes that know nothing of each other wake a partition once,
+// and again when a step has answered or the wake seems lost; they see the end, and then
+// look at a few records only, until something new comes.
+func TestColdTicks(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Delay = 30 * time.Second
+	w := newWorld(t)
+	var asked []page.Request
+	w.web = changing(host, &asked)
+	b := NewBegin(c, urls(t, all(host)[:2]...), nil)
+	if _, err := w.run(b); err != nil {
+		t.Fatal(err)
+	}
+	c, _, _ = b.Crawl()
+	for i, want := range []int{1, 0, 0} {
+		if rep, _ := w.coldTick(c.ID); len(rep.Woken) != want {
+			t.Errorf("tick %d wakes %v", i, rep.Woken)
+		}
+		w.now += time.Minute
+	}
+	w.now += 5 * time.Minute
+	if rep, _ := w.coldTick(c.ID); len(rep.Woken) != 1 {
+		t.Error("a wake that was lost is not sent again")
+	}
+	w.step(inCloud(c, 0), nil)
+	w.now += time.Minute
+	if rep, _ := w.coldTick(c.ID); len(rep.Woken) != 1 {
+		t.Error("a partition that is due is not woken")
+	}
+	w.step(inCloud(c, 0), nil)
+	if rep, _ := w.coldTick(c.ID); !rep.Quiet || rep.Finished {
+		t.Errorf("after the last page: %+v", rep)
+	}
+	if rep, _ := w.coldTick(c.ID); !rep.Finished || rep.Idle {
+		t.Errorf("the second look: %+v", rep)
+	}
+	idle := map[string]int{"ReadRecords": 1}
+	if rep, counts := w.coldTick(c.ID); !rep.Idle || !rep.Finished || cmp.Diff(idle, counts) != "" {
+		t.Errorf("an idle tick: idle %v, finished %v, %v", rep.Idle, rep.Finished, counts)
+	}
+	w.now += time.Minute
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:1]})
+	if rep, _ := w.coldTick(c.ID); rep.Idle || len(rep.Woken) != 1 {
+		t.Errorf("with a request on its way: %+v", rep)
+	}
+	w.step(inCloud(c, 0), nil)
+	w.coldTick(c.ID)
+	w.coldTick(c.ID)
+	if rep, _ := w.coldTick(c.ID); !rep.Idle {
+		t.Errorf("when it is answered: %+v", rep)
+	}
+}
+
+// TestCommand: a stopped crawl does nothing, a paused one merges its mail, and both go on
+// where they were.
+func TestCommand(t *testing.T) {
+	order := func(w *world, crawl string, o Order) bool {
+		t.Helper()
+		c := NewCommand(crawl, o)
+		if _, err := w.run(c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Changed()
+	}
+	for _, o := range []Order{OrderPause, OrderStop} {
+		t.Run(string(o), func(t *testing.T) {
+			c, host := newCrawl(1), "www.example"
+			w := newWorld(t)
+			w.web = site(t, host, 5, func(int) []string { return all(host)[:5] })
+			b := NewBegin(c, urls(t, all(host)[0]), nil)
+			if _, err := w.run(b); err != nil {
+				t.Fatal(err)
+			}
+			c, _, _ = b.Crawl()
+			if !order(w, c.ID, o) || order(w, c.ID, o) {
+				t.Error("an order is news once")
+			}
+			rep, _ := w.coldTick(c.ID)
+			if merges := len(rep.Woken) == 1; merges != (o == OrderPause) {
+				t.Errorf("wakes %v", rep.Woken)
+			}
+			if o == OrderPause {
+				if _, counts := w.step(inCloud(c, 0), nil); counts["Fetch"] != 0 || w.head(c.ID, 0).Totals.Pending != 1 {
+					t.Errorf("asks for %d URLs; %+v", counts["Fetch"], w.head(c.ID, 0).Totals)
+				}
+			}
+			w.coldTick(c.ID)
+			if rep, _ := w.coldTick(c.ID); !rep.Idle {
+				t.Errorf("it is not idle: %+v", rep)
+			}
+			if !order(w, c.ID, OrderResume) {
+				t.Error("to resume is no news")
+			}
+			if rep, _ := w.coldTick(c.ID); len(rep.Woken) != 1 {
+				t.Errorf("wakes %v when it goes on", rep.Woken)
+			}
+			w.step(inCloud(c, 0), nil)
+			checkPages(t, w, c.ID, 0, all(host)[:5])
+		})
+	}
+	w := newWorld(t)
+	if _, err := w.run(NewCommand("none", OrderStop)); err == nil {
+		t.Error("an order to no crawl")
+	}
+}
+
+// TestLists: a list of URLs that is put into the bucket is a request; what is wrong with
+// one is put aside.
+func TestLists(t *testing.T) {
+	notify := func(bucket, name string, size int) []byte {
+		return fmt.Appendf(nil, `{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"sequencer":"1"}}}]}`, bucket, name, size)
+	}
+	for _, c := range []struct {
+		name  string
+		body  []byte
+		list  string // what lies in lists/...
+		asked int
+		dead  int64
+	}{
+		{"to recrawl", notify("b", "lists/recrawl/a", 10), "https://www.example/0\r\n# not this\n\n https://www.example/1 or so\n", 2, 0},
+		{"seeds", notify("b", "lists/seeds/a", 10), "https://www.example/7", 1, 0},
+		{"of one bad URL", notify("b", "lists/seeds/a", 10), "https://www.example/7\n:", 1, 1},
+		{"empty", notify("b", "lists/seeds/a", 0), "", 0, 0},
+		{"of another bucket", notify("c", "lists/seeds/a", 10), "https://www.example/7", 0, 1},
+		{"in another folder", notify("b", "test/seeds/a", 10), "", 0, 1},
+		{"gone", notify("b", "lists/seeds/gone", 10), "", 0, 1},
+		{"too large", notify("b", "lists/seeds/a", 1<<30), "", 0, 1},
+		{"too long", notify("b", "lists/seeds/a", 10), strings.Repeat("https://www.example/7\n", blobschema.MaxListURLs+1), 0, 1},
+		{"a folder", notify("b", "lists/seeds/", 0), "", 0, 0},
+		{"to try", []byte(`{"Event":"s3:TestEvent"}`), "", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cr, host := newCrawl(1), "www.example"
+			w := newWorld(t)
+			var asked []page.Request
+			w.web = changing(host, &asked)
+			cr = w.begin(cr, all(host)[0])
+			w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
+			asked = nil
+			w.blobs["lists/recrawl/a"], w.blobs["lists/seeds/a"] = []byte(c.list), []byte(c.list)
+			for range 2 { // delivered again it is no more
+				if _, err := w.run(NewIntake(IntakeConfig{Crawl: cr.ID, Bucket: "b"}, []Message{{ID: "m", Body: c.body}})); err != nil {
+					t.Fatal(err)
+				}
+				w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
+			}
+			if len(asked) != c.asked {
+				t.Errorf("asked for %d URLs, not %d", len(asked), c.asked)
+			}
+			var r blobschema.Requests
+			if len(w.table[blobschema.RequestsKey(cr.ID)].Value) > 0 {
+				w.record(blobschema.RequestsKey(cr.ID), &r)
+			}
+			if r.Dead != 2*c.dead {
+				t.Errorf("%d put aside, not %d", r.Dead, 2*c.dead)
+			}
+		})
+	}
+}

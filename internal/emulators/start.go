@@ -1,0 +1,299 @@
+package emulators
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	startTime  = 2 * time.Minute // on a busy machine; alone it takes five seconds
+	startTries = 3               // ports that are tried
+	region     = "us-east-1"
+)
+
+// Set is emulators that run: base URLs, without a slash at the end.
+type Set struct {
+	AWS      string // all but what follows
+	DynamoDB string
+	Moto     string
+
+	dir     string
+	running []*process
+}
+
+// Running are the emulators that the environment names, as the SDK reads it:
+// AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, and ORBWEAVER_MOTO_URL for moto. It is nil
+// if the first two are not both on loopback, so that nobody's account is touched by a
+// test. Closing it does nothing.
+func Running() *Set {
+	s := &Set{AWS: os.Getenv("AWS_ENDPOINT_URL"), DynamoDB: os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), Moto: os.Getenv("ORBWEAVER_MOTO_URL")}
+	if !onLoopback(s.AWS) || !onLoopback(s.DynamoDB) {
+		return nil
+	}
+	s.AWS, s.DynamoDB, s.Moto = strings.TrimSuffix(s.AWS, "/"), strings.TrimSuffix(s.DynamoDB, "/"), strings.TrimSuffix(s.Moto, "/")
+	return s
+}
+
+func onLoopback(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// Obtain is what tests want: the emulators that run already ([Running]), or those that
+// were fetched before, started ([Open], [Kit.Start]). A [Missing] is a reason to skip.
+func Obtain(ctx context.Context, logs string) (*Set, error) {
+	if s := Running(); s != nil {
+		return s, nil
+	}
+	k, err := Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return k.Start(ctx, logs)
+}
+
+// Environment is what the SDK needs to find the emulators.
+func (s *Set) Environment() map[string]string {
+	return map[string]string{
+		"AWS_ENDPOINT_URL": s.AWS, "AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDB, "ORBWEAVER_MOTO_URL": s.Moto,
+		"AWS_REGION": region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+	}
+}
+
+// Start starts all emulators on free ports of the loopback interface, empty, and waits
+// until they answer. Their logs are files in the folder logs. They end by Close, and also
+// when this process dies, however it does.
+func (k *Kit) Start(ctx context.Context, logs string) (*Set, error) {
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(k.dir, "run-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{dir: dir}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var errs []error
+	for _, e := range []struct {
+		name string
+		url  *string
+		of   func(dir string, port int) spec
+	}{
+		{"localstack", &s.AWS, k.localstack}, {"dynamodb", &s.DynamoDB, k.dynamodb}, {"moto", &s.Moto, k.moto},
+	} {
+		all.Go(func() {
+			p, url, err := start(ctx, e.name, filepath.Join(dir, e.name), logs, e.of)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			*e.url = url
+			s.running = append(s.running, p)
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the emulators. What they held is gone.
+func (s *Set) Close() error {
+	for _, p := range s.running {
+		p.end()
+	}
+	s.running = nil
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// spec is how an emulator is started.
+type spec struct {
+	args []string
+	env  map[string]string
+	// ready is a path that is answered, with whatever status below 500, when it works.
+	ready string
+}
+
+func (k *Kit) localstack(dir string, port int) spec {
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	return spec{
+		args: []string{filepath.Join(k.dir, "localstack", "bin", "python"), "-m", "localstack.runtime.main"},
+		env: map[string]string{
+			"GATEWAY_LISTEN":  address,
+			"LOCALSTACK_HOST": address,
+			// With others, queue URLs have names that only a DNS server of theirs knows.
+			"SQS_ENDPOINT_STRATEGY":  "path",
+			"DISABLE_EVENTS":         "1", // that is their statistics
+			"SKIP_SSL_CERT_DOWNLOAD": "1",
+			"FILESYSTEM_ROOT":        filepath.Join(dir, "root"),
+			"LOCALSTACK_VOLUME_DIR":  filepath.Join(dir, "volume"),
+		},
+		ready: "/_localstack/health",
+	}
+}
+
+func (k *Kit) dynamodb(dir string, port int) spec {
+	lib := filepath.Join(k.dir, "dynamodb", "lib")
+	return spec{
+		args: []string{k.java, "-Djava.library.path=" + lib, "-cp", filepath.Join(lib, "*"),
+			"com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
+			"-inMemory", "-sharedDb", "-disableTelemetry", "-port", fmt.Sprint(port)},
+		ready: "/",
+	}
+}
+
+func (k *Kit) moto(dir string, port int) spec {
+	return spec{
+		args:  []string{filepath.Join(k.dir, "moto", "bin", "moto_server"), "-H", "127.0.0.1", "-p", fmt.Sprint(port)},
+		ready: "/moto-api/data.json",
+	}
+}
+
+// start tries some ports: another program may take one before the emulator does.
+func start(ctx context.Context, name, dir, logs string, of func(dir string, port int) spec) (p *process, base string, err error) {
+	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o755); err != nil {
+		return nil, "", err
+	}
+	log := filepath.Join(logs, name+".log")
+	for range startTries {
+		var port int
+		if port, err = freePort(); err != nil {
+			return nil, "", err
+		}
+		s := of(dir, port)
+		if p, err = launch(s, dir, log); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", name, err)
+		}
+		base = fmt.Sprintf("http://127.0.0.1:%d", port)
+		if err = p.await(ctx, base+s.ready); err == nil {
+			return p, base, nil
+		}
+		p.end()
+		err = fmt.Errorf("%s: %w; the end of %s:\n%s", name, err, log, tail(log))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, "", err
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// process is a group of processes that ends as one.
+type process struct {
+	cmd    *exec.Cmd
+	keeper io.WriteCloser // the group ends when this is closed, so also when we die
+	gone   chan struct{}
+}
+
+// keep runs a command in the group, and ends the group when the command or its standard
+// input ends.
+const keep = `{ "$@" </dev/null; kill -9 0; } & cat >/dev/null; kill -9 0`
+
+func launch(s spec, dir, log string) (*process, error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command("sh", append([]string{"-c", keep, "sh"}, s.args...)...)
+	cmd.Dir = dir
+	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": dir, "TMPDIR": filepath.Join(dir, "tmp"), "LANG": "C.UTF-8"}
+	maps.Copy(env, s.env)
+	for name, v := range env {
+		cmd.Env = append(cmd.Env, name+"="+v)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	ownGroup(cmd)
+	p := &process{cmd: cmd, gone: make(chan struct{})}
+	if p.keeper, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		cmd.Wait() //nolint:errcheck // it is killed, always
+		close(p.gone)
+	}()
+	return p, nil
+}
+
+// end kills the group and waits for its leader.
+func (p *process) end() {
+	p.keeper.Close()
+	killGroup(p.cmd)
+	<-p.gone
+}
+
+// await waits until a URL is answered.
+func (p *process) await(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	client := &http.Client{Timeout: 5 * time.Second}
+	for {
+		select {
+		case <-p.gone:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer: %w", ctx.Err())
+		case <-again.C:
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		res, err := client.Do(r)
+		if err != nil {
+			continue
+		}
+		res.Body.Close()
+		if res.StatusCode < http.StatusInternalServerError {
+			return nil
+		}
+	}
+}
+
+// tail is the end of a log.
+func tail(name string) []byte {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	return bytes.Join(lines[max(0, len(lines)-15):], []byte("\n"))
+}

@@ -1,0 +1,334 @@
+// Package function is what the deployable functions have in common: it opens the
+// platform that the environment names, keeps an engine for the active crawl from one
+// invocation to the next, and does one piece of work a time.
+//
+// The environment:
+//
+//	ORBWEAVER_PLATFORM    where the deployment is; see platform.Open
+//	ORBWEAVER_ALLOW_NET   networks that may be asked although they are not public
+//	ORBWEAVER_RETRY_WAIT  least wait before anything is tried again, for tests; 5s
+//	ORBWEAVER_LEASE       how long a partition is a step's that no longer lives, for tests; 2m
+//	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds what is held in memory
+//
+// A function does nothing between its invocations, and what an invocation began has
+// ended when it returns. Each writes one line to its log.
+package function
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/polite"
+)
+
+// Function does the work of one deployed function. Its methods may not be called at
+// the same time.
+type Function struct {
+	env      environment
+	platform *platform.Platform // nil until it could be opened
+	ledger   ledger.Ledger
+	log      *slog.Logger
+	engine   *engine.Engine // of the active crawl; nil for none
+	settings string         // of that crawl, that the engine was made for
+	cold     bool           // nothing was done yet
+}
+
+type environment struct {
+	location string
+	memoryMB int
+	allowNet []netip.Prefix
+	retry    polite.Retry
+	lease    time.Duration // 0 for the step's own default
+}
+
+const defaultMemoryMB = 512
+
+func readEnvironment(get func(string) string) (env environment, err error) {
+	if env.location = get("ORBWEAVER_PLATFORM"); env.location == "" {
+		return env, errors.New("ORBWEAVER_PLATFORM is not set: it names the deployment, as aws://NAME?bucket=BUCKET&partitions=N")
+	}
+	env.memoryMB = defaultMemoryMB
+	if s := get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"); s != "" {
+		if env.memoryMB, err = strconv.Atoi(s); err != nil || env.memoryMB < 1 {
+			return env, fmt.Errorf("AWS_LAMBDA_FUNCTION_MEMORY_SIZE is %q, not a number of MB", s)
+		}
+	}
+	env.retry.Wait = 5 * time.Second
+	if s := get("ORBWEAVER_RETRY_WAIT"); s != "" {
+		if env.retry.Wait, err = time.ParseDuration(s); err != nil || env.retry.Wait <= 0 {
+			return env, fmt.Errorf("ORBWEAVER_RETRY_WAIT is %q, not a duration such as 5s", s)
+		}
+		env.retry.Backoff = env.retry.Wait
+	}
+	if s := get("ORBWEAVER_LEASE"); s != "" {
+		if env.lease, err = time.ParseDuration(s); err != nil || env.lease < 4*time.Second {
+			return env, fmt.Errorf("ORBWEAVER_LEASE is %q, not a duration of 4s or more", s)
+		}
+	}
+	for s := range strings.SplitSeq(get("ORBWEAVER_ALLOW_NET"), ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return env, fmt.Errorf("ORBWEAVER_ALLOW_NET: %w", err)
+		}
+		env.allowNet = append(env.allowNet, p)
+	}
+	return env, nil
+}
+
+// New returns a function that works by the process's environment, and logs JSON lines.
+// It opens nothing yet: what is wrong with the platform is an error of each invocation,
+// which clouds show, and which may go away.
+func New(log io.Writer) (*Function, error) {
+	env, err := readEnvironment(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	// The garbage collector works harder before the function would be killed.
+	debug.SetMemoryLimit(int64(env.memoryMB) << 20 * 8 / 10)
+	return newFunction(env, nil, log), nil
+}
+
+func newFunction(env environment, p *platform.Platform, log io.Writer) *Function {
+	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(log, nil)), cold: true}
+}
+
+// What bounds a step in the cloud.
+const (
+	// A step sleeps only while that is cheaper than ending and being woken: what its objects,
+	// records and messages cost buys two seconds of half a gigabyte.
+	sleepMax = 2 * time.Second
+	linger   = 200 * time.Millisecond
+	// Commits and mail are money; work lost with a function that is killed is money too.
+	commitEvery = time.Minute
+	mailEvery   = 5 * time.Minute
+	hostsEvery  = 15 * time.Minute
+
+	urlsPerMB        = 500 // of the frontier, at some 150 bytes: most of the memory is for pages
+	connectionsPerMB = 8   // MB per connection, rather
+	maxConnections   = 256
+	minConnections   = 8
+)
+
+// config is how an engine works here.
+func (f *Function) config(set *blobschema.Settings) engine.Config {
+	return engine.Config{
+		Step: crawl.StepConfig{
+			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
+			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
+		},
+		Tick:        crawl.TickConfig{HostsEvery: hostsEvery},
+		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/64)},
+		Bucket:      f.platform.BucketName,
+		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/connectionsPerMB)),
+		MaxResident: f.env.memoryMB * urlsPerMB,
+		MemoryMB:    f.env.memoryMB,
+		Ledger:      &f.ledger,
+		Log:         f.log,
+	}.For(set)
+}
+
+// open opens the platform, once, and an engine for the active crawl: it is nil if there
+// is none.
+func (f *Function) open(ctx context.Context) error {
+	if f.platform == nil {
+		p, err := platform.Open(ctx, f.env.location, &f.ledger)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", f.env.location, err)
+		}
+		f.platform = p
+	}
+	if f.engine != nil {
+		same, err := f.refresh()
+		if err != nil || same {
+			return err
+		}
+		// Another crawl, or other settings: connections and state of the old one are of no use.
+		if err := f.engine.Close(ctx); err != nil {
+			f.log.Warn("close the engine of an older crawl", "error", err)
+		}
+		f.engine = nil
+	}
+	opener, err := engine.New(f.platform, engine.Config{Ledger: &f.ledger})
+	if err != nil {
+		return err
+	}
+	c, err := opener.Open()
+	if errors.Is(err, crawl.ErrNoCrawl) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	cfg := f.config(&c.Settings)
+	if err := cfg.Fetch.Validate(); err != nil {
+		return fmt.Errorf("crawl %s: %w", c.ID, err)
+	}
+	if f.engine, err = engine.New(f.platform, cfg); err != nil {
+		return err
+	}
+	f.settings = settingsOf(c)
+	f.engine.Use(c)
+	return nil
+}
+
+// refresh reads the active crawl's record, which may have more seeds or another limit
+// by now, and reports whether the engine still fits it.
+func (f *Function) refresh() (bool, error) {
+	c, err := f.engine.Open()
+	if errors.Is(err, crawl.ErrNoCrawl) {
+		return false, nil
+	}
+	return err == nil && settingsOf(c) == f.settings, err
+}
+
+// settingsOf tells crawls and settings apart.
+func settingsOf(c blobschema.Crawl) string {
+	c.SeedBatches, c.Published = nil, 0
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("function: a crawl record cannot be encoded: " + err.Error()) // fixed types: unreachable
+	}
+	return string(b)
+}
+
+// reserve is what of an invocation's time a step leaves for its last commit.
+func reserve(left time.Duration) time.Duration {
+	return min(30*time.Second, max(3*time.Second, left/6))
+}
+
+// Fetch runs the step that a wake asks for, and has ended, with its work committed,
+// before ctx does. A wake that cannot be read, or is of another crawl, asks for nothing.
+func (f *Function) Fetch(ctx context.Context, wake []byte) error {
+	return f.invoke(ctx, "step", func(line *[]any) error {
+		id, p, err := blobschema.DecodeWake(wake)
+		if err != nil {
+			f.log.Error("a wake that cannot be read is dropped", "error", err)
+			return nil
+		}
+		*line = append(*line, "crawl", id, "partition", p)
+		if f.engine == nil || f.engine.Crawl().ID != id || int(p) >= f.engine.Crawl().Partitions {
+			*line = append(*line, "outcome", "not the active crawl")
+			return nil
+		}
+		atMost := time.Duration(0)
+		if end, ok := ctx.Deadline(); ok {
+			left := time.Until(end)
+			atMost = left - reserve(left)
+		}
+		did, err := f.engine.Step(p, atMost)
+		f.engine.CloseIdle() // servers need not wait for a function that may never run again
+		if err != nil {
+			return err
+		}
+		if !did.Worked {
+			*line = append(*line, "outcome", "another step holds the lease")
+			return nil
+		}
+		*line = append(*line, "outcome", "committed", "pages", did.Pages, "pending", did.Totals.Pending)
+		return nil
+	})
+}
+
+// Coordinate runs one tick.
+func (f *Function) Coordinate(ctx context.Context) error {
+	return f.invoke(ctx, "tick", func(line *[]any) error {
+		if f.engine == nil {
+			*line = append(*line, "outcome", "no crawl has begun")
+			return nil
+		}
+		rep, err := f.engine.Tick()
+		if err != nil {
+			return err
+		}
+		*line = append(*line, "crawl", rep.Crawl.ID, "outcome", outcome(&rep))
+		if !rep.Idle {
+			*line = append(*line, "woken", len(rep.Woken), "leased", rep.Leased, "pages", rep.Totals.Pages, "pending", rep.Totals.Pending+rep.Totals.Unexamined)
+		}
+		return nil
+	})
+}
+
+func outcome(rep *crawl.Report) string {
+	switch {
+	case rep.Wish.Stop:
+		return "stopped"
+	case rep.Wish.Pause:
+		return "paused"
+	case rep.Finished:
+		return "finished"
+	case rep.Limited:
+		return "limit"
+	}
+	return "running"
+}
+
+// Intake takes messages of the intake queue, and returns the ids of those that it
+// could not take: they stay in the queue. An error means all of them.
+func (f *Function) Intake(ctx context.Context, msgs []crawl.Message) (failed []string, err error) {
+	err = f.invoke(ctx, "intake", func(line *[]any) error {
+		*line = append(*line, "messages", len(msgs))
+		if f.engine == nil {
+			return errors.New("no crawl has begun: the messages wait for one in their queue")
+		}
+		all := f.engine.Take(msgs)
+		if all == nil || len(msgs) == 1 {
+			return all
+		}
+		for _, m := range msgs { // one of them may be what the others suffer from
+			if err := f.engine.Take([]crawl.Message{m}); err != nil {
+				failed = append(failed, m.ID)
+			}
+		}
+		*line = append(*line, "failed", len(failed), "error", all)
+		return nil
+	})
+	return failed, err
+}
+
+// invoke does one piece of work on the open platform, and writes the line about it.
+func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]any) error) error {
+	began, before := time.Now(), f.ledger.Counts()
+	line := []any{"cold", f.cold}
+	f.cold = false
+	err := f.open(ctx)
+	if err == nil {
+		err = work(&line)
+	}
+	line = append(line, "took_ms", time.Since(began).Milliseconds(), "calls", f.ledger.Counts().Minus(before))
+	if err != nil {
+		f.log.Error(kind, append(line, "error", err)...)
+		return err
+	}
+	f.log.Info(kind, line...)
+	return nil
+}
+
+// Close gives back what is open.
+func (f *Function) Close(ctx context.Context) error {
+	var err error
+	if f.engine != nil {
+		err = f.engine.Close(ctx)
+	}
+	if f.platform != nil {
+		err = errors.Join(err, f.platform.Close())
+	}
+	return err
+}

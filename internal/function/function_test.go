@@ -1,0 +1,337 @@
+package function
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// cloud is a deployment on one platform: instances of each function, and the triggers
+// that call them.
+type cloud struct {
+	t        *testing.T
+	platform *platform.Platform
+	env      environment
+	log      *syncBuffer
+	idle     chan *Function // warm instances of fetch
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Split(strings.TrimSpace(s.b.String()), "\n")
+}
+
+func newCloud(t *testing.T, instances int) *cloud {
+	t.Helper()
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	p.Exclusive = false // every instance is a process of its own
+	c := &cloud{t: t, platform: p, log: &syncBuffer{}, idle: make(chan *Function, instances)}
+	c.env = environment{location: "memory", memoryMB: 512, allowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	c.env.retry = polite.Retry{Wait: 100 * time.Millisecond, Backoff: 100 * time.Millisecond}
+	for range instances {
+		c.idle <- newFunction(c.env, p, c.log)
+	}
+	return c
+}
+
+// begin is what the command line does: it creates the crawl and runs a first tick.
+func (c *cloud) begin(want blobschema.Crawl, seeds ...string) {
+	c.t.Helper()
+	e, err := engine.New(c.platform, engine.Config{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var urls []weburl.URL
+	for _, s := range seeds {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		urls = append(urls, u)
+	}
+	if _, _, _, err := e.Begin(want, urls, nil); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := e.Tick(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// serve plays the triggers until the test ends or stop is called: wakes and requests
+// start functions, and a schedule the coordinator.
+func (c *cloud) serve(every time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := newFunction(c.env, c.platform, c.log)
+		for ctx.Err() == nil {
+			if err := f.Coordinate(ctx); err != nil && ctx.Err() == nil {
+				c.t.Error(err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(every):
+			}
+		}
+	})
+	wg.Go(func() {
+		q, err := c.platform.Queue(blobschema.WakesQueue)
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		for ctx.Err() == nil {
+			f := <-c.idle
+			got, err := q.Receive(ctx, 1, 100*time.Millisecond)
+			if err != nil && ctx.Err() == nil {
+				c.t.Error(err)
+			}
+			if len(got) == 0 {
+				c.idle <- f
+				continue
+			}
+			wg.Go(func() {
+				call, done := context.WithTimeout(context.Background(), 20*time.Second)
+				defer done()
+				if err := f.Fetch(call, got[0].Body); err != nil {
+					c.t.Error(err)
+				}
+				if err := q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt}); err != nil {
+					c.t.Error(err)
+				}
+				c.idle <- f
+			})
+		}
+	})
+	wg.Go(func() {
+		f := newFunction(c.env, c.platform, c.log)
+		q, err := c.platform.Queue(blobschema.IntakeQueue)
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		for ctx.Err() == nil {
+			got, err := q.Receive(ctx, 10, 100*time.Millisecond)
+			if err != nil && ctx.Err() == nil {
+				c.t.Error(err)
+			}
+			if len(got) == 0 {
+				continue
+			}
+			var msgs []crawl.Message
+			var receipts []platform.Receipt
+			for _, d := range got {
+				msgs = append(msgs, crawl.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
+			}
+			failed, err := f.Intake(ctx, msgs)
+			if err != nil {
+				c.t.Error(err)
+			}
+			for i, d := range got {
+				if !slices.Contains(failed, d.ID) {
+					receipts = append(receipts, got[i].Receipt)
+				}
+			}
+			if err := q.Acknowledge(ctx, receipts); err != nil {
+				c.t.Error(err)
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// finished waits until the crawl is, and says how long that took.
+func (c *cloud) finished(v *view.View, atMost time.Duration) time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	for time.Since(began) < atMost {
+		s, err := v.Status(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if s.State == view.Finished {
+			return time.Since(began)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.t.Fatalf("not finished after %v:\n%s", atMost, strings.Join(c.log.lines(), "\n"))
+	return 0
+}
+
+// TestCrawl: functions that share nothing but the platform crawl a web to its end, take a
+// request, and are idle then.
+func TestCrawl(t *testing.T) {
+	web, err := simweb.New(simweb.Demo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	web = srv.Web()
+	c := newCloud(t, 3)
+	want := blobschema.Crawl{
+		Version: blobschema.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 256, Partitions: 4,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second},
+	}
+	c.begin(want, web.Seeds()...)
+	v, err := view.New(t.Context(), view.OfPlatform(c.platform))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := c.serve(300 * time.Millisecond)
+	defer stop()
+	took := c.finished(v, time.Minute)
+	got := map[string]simweb.Got{}
+	for pg, err := range v.Pages(t.Context(), view.EveryRecord) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !pg.Robots {
+			got[pg.URL] = simweb.GotOf(pg)
+		}
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
+		t.Error(d)
+	}
+
+	// A request, written by hand.
+	url := web.Seeds()[0]
+	q, err := c.platform.Queue(blobschema.IntakeQueue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := time.Now()
+	body := []byte(`{"id": "cms-1", "recrawl": ["` + url + `"]}`)
+	for range 2 { // delivered twice it is one
+		if err := q.Send(t.Context(), [][]byte{body}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := weburl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		list, err := v.History(t.Context(), u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) > 1 {
+			break
+		}
+		if time.Since(asked) > 20*time.Second {
+			t.Fatalf("the request is not answered:\n%s", strings.Join(c.log.lines(), "\n"))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("crawled in %v, recrawled in %v", took, time.Since(asked))
+	c.finished(v, 20*time.Second)
+	idle := func() bool {
+		lines := c.log.lines()
+		return strings.Contains(lines[len(lines)-1], `"msg":"tick"`) && !strings.Contains(lines[len(lines)-1], `"woken"`)
+	}
+	for deadline := time.Now().Add(20 * time.Second); !idle(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not idle:\n%s", strings.Join(c.log.lines(), "\n"))
+		}
+	}
+	if list, err := v.History(t.Context(), u); err != nil || len(list) != 2 {
+		t.Errorf("%d records after a request that came twice, %v", len(list), err)
+	}
+	stop()
+	r, err := fsck.Check(t.Context(), v.Store(), fsck.Options{Crawl: "test"})
+	if err != nil || !r.Clean() {
+		t.Errorf("fsck: %v %v", err, r.Violations)
+	}
+	heads, err := v.Heads(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls blobschema.Calls
+	for i := range heads {
+		calls.Add(heads[i].Calls)
+	}
+	if calls.Functions == 0 || calls.FunctionMBMillis == 0 {
+		t.Errorf("the heads know of calls %+v", calls)
+	}
+}
+
+func TestReadEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want string // part of the error
+	}{
+		{map[string]string{}, "ORBWEAVER_PLATFORM"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "much"}, "not a number"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_ALLOW_NET": "everything"}, "ORBWEAVER_ALLOW_NET"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_RETRY_WAIT": "soon"}, "ORBWEAVER_RETRY_WAIT"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_LEASE": "1s"}, "ORBWEAVER_LEASE"},
+		{map[string]string{"ORBWEAVER_PLATFORM": "x", "ORBWEAVER_ALLOW_NET": "127.0.0.0/8, ::1/128", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256"}, ""},
+	} {
+		env, err := readEnvironment(func(k string) string { return c.env[k] })
+		switch {
+		case c.want == "" && (err != nil || env.memoryMB != 256 || len(env.allowNet) != 2):
+			t.Errorf("%v: %+v, %v", c.env, env, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%v: error %v", c.env, err)
+		}
+	}
+}
+
+// TestNothingToDo: without a crawl, or with a wake of another one, a function says so and
+// does nothing; requests wait.
+func TestNothingToDo(t *testing.T) {
+	c := newCloud(t, 1)
+	f := <-c.idle
+	if err := f.Coordinate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, wake := range [][]byte{blobschema.EncodeWake("20200101-000000", 0), []byte("?")} {
+		if err := f.Fetch(t.Context(), wake); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
+		t.Error("a request was taken, by no crawl")
+	}
+	for _, l := range c.log.lines() {
+		if !json.Valid([]byte(l)) {
+			t.Errorf("not a JSON line: %s", l)
+		}
+	}
+}

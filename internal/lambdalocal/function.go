@@ -1,0 +1,329 @@
+// Package lambdalocal runs functions as AWS Lambda does, on one machine: the shipped
+// bootstrap binaries, each in processes of their own, driven through the Runtime API.
+//
+// A [Function] keeps instances: a process of the bootstrap and a Runtime API server on
+// loopback for it. An instance does one invocation at a time, is frozen between two
+// (SIGSTOP), so that whatever outlives an invocation stands still and shows, and is
+// killed without warning when its time or memory is used up. A [Poller] feeds a function
+// from an SQS queue as an event source mapping does, a [Schedule] calls it every so
+// often.
+//
+// What differs from Lambda: the processor is not rationed by memory, instances share the
+// machine's file system and clock, idle ones are kept until [Function.Recycle], and a
+// failed invocation of a schedule is not tried again. Memory is that of the bootstrap's
+// own process and is only watched where there is a /proc.
+//
+// Sources: the Lambda developer guide, chapters "Building a custom runtime",
+// "Understanding the Lambda execution environment lifecycle" and "Defined runtime
+// environment variables".
+package lambdalocal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// What AWS allows. [Open] refuses what it would refuse.
+const (
+	MinMemoryMB = 128
+	MaxMemoryMB = 10240
+	MaxTimeout  = 15 * time.Minute
+	MaxPayload  = 6 << 20 // bytes of a request, and of a response
+	MaxInit     = 10 * time.Second
+
+	defaultConcurrency = 1000
+)
+
+// Errors of calls that were no invocation: nothing ran, and nothing is billed.
+var (
+	ErrThrottled = errors.New("too many invocations at once")
+	ErrClosed    = errors.New("the function is closed")
+	ErrTooLarge  = errors.New("the payload is larger than 6 MB")
+)
+
+// Config describes a function.
+type Config struct {
+	Name      string
+	Bootstrap string            // path of the executable; its folder is the task root
+	Env       map[string]string // added to what Lambda sets, and before it
+	MemoryMB  int               // 128 to 10,240
+	Timeout   time.Duration     // of an invocation: above zero, at most 15 minutes
+
+	Region  string // "us-east-1" if empty
+	Account string // "000000000000" if empty
+
+	// Concurrency is how many invocations may run at once; more are throttled. 0 is
+	// what a whole account may have, 1,000.
+	Concurrency int
+
+	// Log gets what instances print and what Lambda itself would log, line by line, each
+	// after the instance's id. Nil is nowhere.
+	Log io.Writer
+
+	// Record is told of every invocation when it has ended, one after another. It may
+	// be nil, and must not call the function.
+	Record func(Invocation)
+}
+
+// Function is a deployed function. Its methods may be called concurrently.
+type Function struct {
+	config Config
+	arn    string
+	task   string // absolute path of the bootstrap's folder
+	dir    string // of the instances' temporary folders
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*instance // the one that was used last is used next
+	all    map[*instance]bool
+	busy   int // invocations, those that wait for their instance's start included
+	totals Totals
+
+	logMu    sync.Mutex
+	recordMu sync.Mutex
+	started  sync.WaitGroup // processes not yet reaped
+}
+
+// Open prepares a function; instances start when they are needed. Close it.
+func Open(c Config) (*Function, error) {
+	if c.Region == "" {
+		c.Region = "us-east-1"
+	}
+	if c.Account == "" {
+		c.Account = "000000000000"
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = defaultConcurrency
+	}
+	switch {
+	case c.Name == "":
+		return nil, errors.New("a function without a name")
+	case c.MemoryMB < MinMemoryMB || c.MemoryMB > MaxMemoryMB:
+		return nil, fmt.Errorf("function %s: %d MB of memory, allowed are %d to %d", c.Name, c.MemoryMB, MinMemoryMB, MaxMemoryMB)
+	case c.Timeout <= 0 || c.Timeout > MaxTimeout:
+		return nil, fmt.Errorf("function %s: a time-out of %v, allowed are up to %v", c.Name, c.Timeout, MaxTimeout)
+	case c.Concurrency < 0:
+		return nil, fmt.Errorf("function %s: concurrency %d", c.Name, c.Concurrency)
+	}
+	bootstrap, err := filepath.Abs(c.Bootstrap)
+	if err != nil {
+		return nil, fmt.Errorf("function %s: %w", c.Name, err)
+	}
+	if info, err := os.Stat(bootstrap); err != nil {
+		return nil, fmt.Errorf("function %s: %w", c.Name, err)
+	} else if info.IsDir() || info.Mode().Perm()&0o111 == 0 {
+		return nil, fmt.Errorf("function %s: %s is no executable", c.Name, bootstrap)
+	}
+	c.Bootstrap = bootstrap
+	dir, err := os.MkdirTemp("", "lambda-"+c.Name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("function %s: %w", c.Name, err)
+	}
+	return &Function{
+		config: c,
+		arn:    fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", c.Region, c.Account, c.Name),
+		task:   filepath.Dir(bootstrap),
+		dir:    dir,
+		all:    map[*instance]bool{},
+	}, nil
+}
+
+// ARN is the name under which the function is invoked.
+func (f *Function) ARN() string { return f.arn }
+
+// Config is what the function was opened with, defaults filled in.
+func (f *Function) Config() Config { return f.config }
+
+// Invoke runs the function on a payload, a JSON text, and returns when the instance has
+// asked for more work or is dead. An error means that nothing ran. What went wrong in
+// the function is an outcome, not an error.
+func (f *Function) Invoke(payload []byte) (Invocation, error) {
+	if len(payload) > MaxPayload {
+		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, ErrTooLarge)
+	}
+	if err := f.enter(); err != nil {
+		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, err)
+	}
+	inv := f.run(payload)
+	f.leave(inv)
+	return inv, nil
+}
+
+func (f *Function) enter() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return ErrClosed
+	case f.busy >= f.config.Concurrency:
+		f.totals.Throttled++
+		return ErrThrottled
+	}
+	f.busy++
+	f.totals.MostAtOnce = max(f.totals.MostAtOnce, f.busy)
+	return nil
+}
+
+func (f *Function) leave(inv Invocation) {
+	f.report(inv)
+	f.mu.Lock()
+	f.busy--
+	f.totals.add(inv, f.config.MemoryMB)
+	f.mu.Unlock()
+	if f.config.Record != nil {
+		f.recordMu.Lock()
+		defer f.recordMu.Unlock()
+		f.config.Record(inv)
+	}
+}
+
+// run finds an instance for the payload and has it do the work.
+func (f *Function) run(payload []byte) Invocation {
+	inv := Invocation{Function: f.config.Name, RequestID: newID(), Start: time.Now()}
+	for {
+		i := f.warm()
+		if i == nil {
+			break
+		}
+		if i.invoke(&inv, payload) {
+			f.settle(i, inv.Outcome)
+			return inv
+		}
+		// It died while it was idle, which nobody notices on Lambda either.
+	}
+	inv.Cold = true
+	i, err := f.start()
+	if err != nil {
+		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Exited, "Runtime.InvalidEntrypoint", err.Error()
+		return inv
+	}
+	if i.init(&inv) && !i.invoke(&inv, payload) {
+		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Exited, "Runtime.ExitError", i.exitStatus()
+	}
+	f.settle(i, inv.Outcome)
+	return inv
+}
+
+// warm takes an idle instance, nil if there is none.
+func (f *Function) warm() *instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.idle) == 0 {
+		return nil
+	}
+	i := f.idle[len(f.idle)-1]
+	f.idle = f.idle[:len(f.idle)-1]
+	return i
+}
+
+// start begins a new instance.
+func (f *Function) start() (*instance, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, ErrClosed
+	}
+	i, err := newInstance(f)
+	if err != nil {
+		return nil, err
+	}
+	f.all[i] = true
+	f.started.Go(i.reap)
+	return i, nil
+}
+
+// forget takes an instance that is gone off the lists.
+func (f *Function) forget(i *instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.all, i)
+	f.idle = slices.DeleteFunc(f.idle, func(other *instance) bool { return other == i })
+}
+
+// settle keeps an instance for the next invocation, or ends it.
+func (f *Function) settle(i *instance, o Outcome) {
+	if o != Succeeded && o != Failed { // a function may report an error and go on
+		i.end()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all[i] {
+		f.idle = append(f.idle, i)
+	}
+}
+
+// Instance is a process of the bootstrap at one time.
+type Instance struct {
+	ID        string
+	PID       int
+	Started   time.Time
+	RequestID string // of the invocation that it works on, "" if it is frozen
+	Since     time.Time
+}
+
+// Instances are those that live now, the oldest first.
+func (f *Function) Instances() []Instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]Instance, 0, len(f.all))
+	for i := range f.all {
+		out = append(out, i.snapshot())
+	}
+	slices.SortFunc(out, func(a, b Instance) int { return a.Started.Compare(b.Started) })
+	return out
+}
+
+// Kill ends an instance at once, with SIGKILL, whatever it is doing, and says whether it
+// lived. When it returns the instance is gone. Its invocation ends as [Exited].
+func (f *Function) Kill(id string) bool {
+	f.mu.Lock()
+	var victim *instance
+	for i := range f.all {
+		if i.id == id {
+			victim = i
+		}
+	}
+	f.mu.Unlock()
+	if victim == nil {
+		return false
+	}
+	victim.end()
+	return true
+}
+
+// Recycle ends all idle instances, so that the next invocations are cold.
+func (f *Function) Recycle() {
+	f.mu.Lock()
+	idle := f.idle
+	f.idle = nil
+	f.mu.Unlock()
+	for _, i := range idle {
+		i.end()
+	}
+}
+
+// Totals are the sums over all invocations so far.
+func (f *Function) Totals() Totals {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.totals.clone()
+}
+
+// Close kills all instances, those at work too, and waits until they are gone.
+func (f *Function) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	for i := range f.all {
+		i.kill()
+	}
+	f.mu.Unlock()
+	f.started.Wait()
+	return os.RemoveAll(f.dir)
+}

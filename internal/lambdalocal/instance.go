@@ -1,0 +1,263 @@
+package lambdalocal
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	memoryInterval = 10 * time.Millisecond
+	reapTime       = time.Second // for output that children hold open
+)
+
+// instance is a process of the bootstrap and its Runtime API.
+type instance struct {
+	id      string
+	f       *Function
+	started time.Time
+	dir     string // its temporary folder
+	cmd     *exec.Cmd
+	out     *lineWriter
+	api     *http.Server
+
+	ready chan struct{} // the runtime asks for work, and waits
+	work  chan job      // for it
+	gone  chan struct{} // closed when the process is reaped
+
+	mu      sync.Mutex
+	reaped  bool
+	current string // request id of the job at work
+	since   time.Time
+	reply   *reply // to it
+	initErr *reply
+	peakMB  int
+}
+
+// job is what the runtime gets for asking.
+type job struct {
+	id       string
+	payload  []byte
+	deadline time.Time
+}
+
+// reply is what the runtime posted about a job.
+type reply struct {
+	failed       bool
+	body         []byte
+	errorType    string
+	errorMessage string
+}
+
+// newInstance starts a process and its API. Whoever starts it calls reap.
+func newInstance(f *Function) (*instance, error) {
+	i := &instance{
+		id: newID(), f: f, started: time.Now(),
+		ready: make(chan struct{}), work: make(chan job), gone: make(chan struct{}),
+	}
+	i.dir = filepath.Join(f.dir, i.id)
+	if err := os.Mkdir(i.dir, 0o700); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	i.out = &lineWriter{f: f, prefix: i.id[:8]}
+	i.cmd = exec.Command(f.config.Bootstrap)
+	i.cmd.Dir = f.task
+	i.cmd.Env = i.environ(listener.Addr().String())
+	i.cmd.Stdout, i.cmd.Stderr = i.out, i.out
+	i.cmd.WaitDelay = reapTime
+	if err := ownGroup(i.cmd); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	i.api = &http.Server{Handler: i.routes(), ReadHeaderTimeout: 10 * time.Second}
+	if err := i.cmd.Start(); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	go i.api.Serve(listener) //nolint:errcheck // it ends by Close, in reap
+	return i, nil
+}
+
+// reap waits for the process to end, and clears up after it.
+func (i *instance) reap() {
+	i.cmd.Wait() //nolint:errcheck // how it ended is in its state
+	i.mu.Lock()
+	i.reaped = true
+	i.mu.Unlock()
+	killGroup(i.cmd.Process.Pid) // what it started itself
+	i.f.forget(i)
+	close(i.gone)
+	i.api.Close()
+	i.out.flush()
+	os.RemoveAll(i.dir)
+}
+
+func (i *instance) kill() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.reaped {
+		killGroup(i.cmd.Process.Pid)
+	}
+}
+
+// end kills the process and waits until it is gone.
+func (i *instance) end() {
+	i.kill()
+	<-i.gone
+}
+
+// exitStatus says how the process ended; it must be gone.
+func (i *instance) exitStatus() string {
+	return "the bootstrap ended: " + i.cmd.ProcessState.String()
+}
+
+func (i *instance) snapshot() Instance {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return Instance{ID: i.id, PID: i.cmd.Process.Pid, Started: i.started, RequestID: i.current, Since: i.since}
+}
+
+// init waits until the runtime is ready for its first job, and says whether it is.
+func (i *instance) init(inv *Invocation) bool {
+	inv.Instance = i.id
+	ended := i.await(inv, MaxInit)
+	inv.Init = time.Since(i.started)
+	inv.Billed = roundUp(inv.Init)
+	inv.MaxMemoryMB = i.memory()
+	i.mu.Lock()
+	initErr := i.initErr
+	i.mu.Unlock()
+	switch ended {
+	case "":
+		return true
+	case TimedOut:
+		inv.ErrorType, inv.ErrorMessage = "Sandbox.Timedout", fmt.Sprintf("not ready after %v", MaxInit)
+	case Exited:
+		inv.ErrorType, inv.ErrorMessage = "Runtime.ExitError", i.exitStatus()
+		if initErr != nil {
+			inv.ErrorType, inv.ErrorMessage = initErr.errorType, initErr.errorMessage
+		}
+	}
+	inv.Outcome = ended
+	return false
+}
+
+// invoke hands over a payload and waits until it is dealt with, and says false if the
+// instance was dead already. The instance is frozen before and, if it lives, after.
+func (i *instance) invoke(inv *Invocation, payload []byte) bool {
+	timeout := i.f.config.Timeout
+	begin := time.Now()
+	i.mu.Lock()
+	i.current, i.since, i.reply = inv.RequestID, begin, nil
+	i.mu.Unlock()
+	i.thaw()
+	select {
+	case i.work <- job{inv.RequestID, payload, begin.Add(timeout)}:
+	case <-i.gone:
+		return false
+	}
+	inv.Instance = i.id
+	ended := i.await(inv, timeout)
+	inv.Duration = time.Since(begin)
+	inv.Billed = roundUp(inv.Init + inv.Duration)
+	inv.MaxMemoryMB = i.memory()
+
+	i.mu.Lock()
+	i.current, i.since = "", time.Now()
+	r := i.reply
+	i.mu.Unlock()
+	switch {
+	case ended == TimedOut:
+		inv.Outcome, inv.ErrorType = TimedOut, "Sandbox.Timedout"
+		inv.ErrorMessage = fmt.Sprintf("Task timed out after %.2f seconds", timeout.Seconds())
+	case ended == OutOfMemory:
+		inv.Outcome = OutOfMemory
+	case ended == Exited:
+		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Exited, "Runtime.ExitError", i.exitStatus()
+		if r != nil && r.failed { // a panic is reported, then the process ends
+			inv.ErrorType, inv.ErrorMessage = r.errorType, r.errorMessage
+		}
+	case r == nil:
+		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Failed, "Runtime.NoReply", "the runtime asked for more work without a reply"
+	case r.failed:
+		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Failed, r.errorType, r.errorMessage
+	default:
+		inv.Outcome, inv.Response = Succeeded, r.body
+	}
+	return true
+}
+
+// await waits until the runtime asks for work, freezes it and returns "". Otherwise it
+// says how the instance ended; then it is gone.
+func (i *instance) await(inv *Invocation, limit time.Duration) Outcome {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	look := time.NewTicker(memoryInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-i.ready:
+			i.freeze()
+			if i.overMemory(inv) {
+				i.end()
+				return OutOfMemory
+			}
+			return ""
+		case <-timeout.C:
+			i.end()
+			return TimedOut
+		case <-look.C:
+			if i.overMemory(inv) {
+				i.end()
+				return OutOfMemory
+			}
+		case <-i.gone:
+			return Exited
+		}
+	}
+}
+
+// overMemory looks at the peak, not at what is used now, so that nothing between two
+// looks is missed.
+func (i *instance) overMemory(inv *Invocation) bool {
+	mb := i.memory()
+	if mb <= i.f.config.MemoryMB {
+		return false
+	}
+	inv.ErrorType = "Runtime.OutOfMemory"
+	inv.ErrorMessage = fmt.Sprintf("the instance has had %d MB of %d", mb, i.f.config.MemoryMB)
+	return true
+}
+
+// memory is the most that the process has had resident, in MB, as last seen.
+func (i *instance) memory() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.reaped {
+		i.peakMB = max(i.peakMB, peakMemoryMB(i.cmd.Process.Pid))
+	}
+	return i.peakMB
+}
+
+func (i *instance) freeze() { i.signal(stopGroup) }
+
+func (i *instance) thaw() { i.signal(continueGroup) }
+
+// signal sends to the process's group unless the process was reaped, after which the
+// number may be another's.
+func (i *instance) signal(send func(pid int)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.reaped {
+		send(i.cmd.Process.Pid)
+	}
+}

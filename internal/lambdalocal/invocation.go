@@ -1,0 +1,86 @@
+package lambdalocal
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Outcome is how an invocation ended.
+type Outcome string
+
+// The outcomes. After the last three the instance is gone.
+const (
+	Succeeded   Outcome = "succeeded"
+	Failed      Outcome = "failed"        // the function reported an error
+	TimedOut    Outcome = "timed out"     // killed at its time-out
+	Exited      Outcome = "exited"        // the process ended by itself, was killed, or never got ready
+	OutOfMemory Outcome = "out of memory" // killed for its memory
+)
+
+// Invocation is one run of a function.
+type Invocation struct {
+	Function  string
+	Instance  string
+	RequestID string
+	Start     time.Time
+
+	Cold     bool
+	Init     time.Duration // from the process's start until it first asked for work, 0 if warm
+	Duration time.Duration // from handing over the payload until it asked for more
+	// Billed is Init and Duration, rounded up to a millisecond.
+	Billed      time.Duration
+	MaxMemoryMB int // the most that the instance has had so far, rounded up
+
+	Outcome      Outcome
+	ErrorType    string
+	ErrorMessage string
+	Response     []byte // a JSON text, if it succeeded
+}
+
+// Totals are sums over invocations.
+type Totals struct {
+	Invocations int64             `json:"invocations"`
+	Cold        int64             `json:"cold"`
+	Throttled   int64             `json:"throttled"` // not counted as invocations
+	Outcomes    map[Outcome]int64 `json:"outcomes"`
+	Billed      time.Duration     `json:"billed_ns"`
+	GBSeconds   float64           `json:"gb_seconds"` // Billed, times the memory configured
+	MaxMemoryMB int               `json:"max_memory_mb"`
+	MostAtOnce  int               `json:"most_at_once"`
+	LogBytes    int64             `json:"log_bytes"` // Lambda's own lines included
+}
+
+func (t *Totals) add(inv Invocation, memoryMB int) {
+	if t.Outcomes == nil {
+		t.Outcomes = map[Outcome]int64{}
+	}
+	t.Invocations++
+	if inv.Cold {
+		t.Cold++
+	}
+	t.Outcomes[inv.Outcome]++
+	t.Billed += inv.Billed
+	t.GBSeconds += inv.Billed.Seconds() * float64(memoryMB) / 1024
+	t.MaxMemoryMB = max(t.MaxMemoryMB, inv.MaxMemoryMB)
+}
+
+func (t Totals) clone() Totals {
+	t.Outcomes = maps.Clone(t.Outcomes)
+	return t
+}
+
+// roundUp is d in whole milliseconds, as it is billed.
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// newID is a random UUID, version 4 (RFC 9562, 5.4).
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,353 @@
+package lambdalocal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// What an event source mapping does by itself.
+const (
+	MaxBatch       = 10 // messages; AWS allows more with a batching window
+	defaultPollers = 5
+	defaultWait    = 20 * time.Second
+	firstPause     = 100 * time.Millisecond // after an error, doubled up to
+	longestPause   = 10 * time.Second
+	callTime       = 10 * time.Second // for a call that does not wait for messages
+)
+
+// Mapping describes an event source mapping from a standard queue to a function.
+type Mapping struct {
+	Client   *sqs.Client
+	QueueURL string
+	Function *Function
+
+	BatchSize int // messages in one event: 1 to 10
+	// MaximumConcurrency is how many invocations the mapping may have at once: 2 or
+	// more on AWS, any here. 0 is as many as the function.
+	MaximumConcurrency int
+	// ReportBatchItemFailures has the function's response say which messages failed.
+	// Otherwise it is ignored.
+	ReportBatchItemFailures bool
+
+	Pollers int           // calls that wait for messages at once; 0 is 5, as on AWS
+	Wait    time.Duration // of such a call; 0 is 20 s, as on AWS
+	Log     *slog.Logger  // of calls that fail; nil is nowhere
+}
+
+// PollerCounts are the calls that a mapping makes. AWS bills them to the queue's owner.
+type PollerCounts struct {
+	Receives int64 `json:"receives"`
+	Empty    int64 `json:"empty"` // receives that brought nothing
+	Messages int64 `json:"messages"`
+	Deletes  int64 `json:"deletes"`  // calls, of up to ten messages
+	Deleted  int64 `json:"deleted"`  // messages
+	Returned int64 `json:"returned"` // messages left to their visibility time-out
+	Errors   int64 `json:"errors"`   // calls that failed
+	Requests int64 `json:"requests"` // what is billed: calls, in units of 64 KB
+	Throttle int64 `json:"throttled"`
+}
+
+// Poller takes messages from a queue, has a function work on them and deletes what
+// succeeded. What failed is left alone and comes back after its visibility time-out.
+// Lambda also takes fewer messages while a function keeps failing; this does not.
+type Poller struct {
+	m          Mapping
+	arn        string
+	visibility time.Duration
+
+	mu     sync.Mutex
+	counts PollerCounts
+}
+
+// NewPoller reads the queue's attributes and checks the mapping as AWS does when it is
+// created.
+func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
+	if m.Pollers == 0 {
+		m.Pollers = defaultPollers
+	}
+	if m.Wait == 0 {
+		m.Wait = defaultWait
+	}
+	if m.Log == nil {
+		m.Log = slog.New(slog.DiscardHandler)
+	}
+	limit := m.Function.config.Concurrency
+	if m.MaximumConcurrency == 0 {
+		m.MaximumConcurrency = limit
+	}
+	switch {
+	case m.BatchSize < 1 || m.BatchSize > MaxBatch:
+		return nil, fmt.Errorf("mapping of %s: batch size %d, allowed are 1 to %d", m.QueueURL, m.BatchSize, MaxBatch)
+	case m.MaximumConcurrency < 0 || m.Pollers < 0:
+		return nil, fmt.Errorf("mapping of %s: concurrency %d, pollers %d", m.QueueURL, m.MaximumConcurrency, m.Pollers)
+	case m.Wait < 0 || m.Wait > defaultWait:
+		return nil, fmt.Errorf("mapping of %s: calls that wait %v, allowed are up to %v", m.QueueURL, m.Wait, defaultWait)
+	}
+	got, err := m.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       &m.QueueURL,
+		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn, types.QueueAttributeNameVisibilityTimeout},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mapping of %s: %w", m.QueueURL, err)
+	}
+	seconds, err := strconv.Atoi(got.Attributes["VisibilityTimeout"])
+	if err != nil {
+		return nil, fmt.Errorf("mapping of %s: visibility time-out: %w", m.QueueURL, err)
+	}
+	p := &Poller{m: m, arn: got.Attributes["QueueArn"], visibility: time.Duration(seconds) * time.Second}
+	if t := m.Function.config.Timeout; p.visibility < t {
+		return nil, fmt.Errorf("mapping of %s: the queue's visibility time-out, %v, is shorter than the function's time-out, %v", m.QueueURL, p.visibility, t)
+	}
+	return p, nil
+}
+
+// Counts are the calls made so far.
+func (p *Poller) Counts() PollerCounts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counts
+}
+
+func (p *Poller) count(f func(c *PollerCounts)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.counts)
+}
+
+// Run polls until ctx ends, then waits for the invocations that run. A message that is on
+// its way at that moment comes back after its visibility time-out.
+func (p *Poller) Run(ctx context.Context) {
+	slots := make(chan struct{}, p.m.MaximumConcurrency)
+	var all sync.WaitGroup
+	for range min(p.m.Pollers, p.m.MaximumConcurrency) {
+		all.Go(func() { p.poll(ctx, slots, &all) })
+	}
+	all.Wait()
+}
+
+// poll takes messages whenever there is a slot to work on them.
+func (p *Poller) poll(ctx context.Context, slots chan struct{}, all *sync.WaitGroup) {
+	pause := firstPause
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		batch, err := p.receive(ctx)
+		if len(batch) > 0 {
+			pause = firstPause
+			all.Go(func() {
+				defer func() { <-slots }()
+				p.work(ctx, batch)
+			})
+			continue
+		}
+		<-slots
+		if err == nil {
+			pause = firstPause
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		p.failed("receive", err)
+		sleep(ctx, pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func (p *Poller) receive(ctx context.Context) ([]types.Message, error) {
+	out, err := p.m.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl:                    &p.m.QueueURL,
+		MaxNumberOfMessages:         int32(p.m.BatchSize),
+		WaitTimeSeconds:             int32(p.m.Wait / time.Second),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, m := range out.Messages {
+		size += messageSize(m)
+	}
+	p.count(func(c *PollerCounts) {
+		c.Receives++
+		c.Messages += int64(len(out.Messages))
+		c.Requests += int64(max(1, (size+64<<10-1)/(64<<10)))
+		if len(out.Messages) == 0 {
+			c.Empty++
+		}
+	})
+	return out.Messages, nil
+}
+
+// messageSize is what SQS counts of a message: its body and its attributes.
+func messageSize(m types.Message) int {
+	n := len(aws.ToString(m.Body))
+	for name, a := range m.MessageAttributes {
+		n += len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
+	}
+	return n
+}
+
+// work has the function deal with a batch, and deletes what it dealt with.
+func (p *Poller) work(ctx context.Context, batch []types.Message) {
+	payload, err := json.Marshal(p.event(batch))
+	if err != nil { // strings only: it cannot be
+		p.failed("event", err)
+		return
+	}
+	inv, err := p.invoke(ctx, payload)
+	if err != nil {
+		p.m.Log.Warn("messages not worked on", "function", p.m.Function.config.Name, "messages", len(batch), "error", err)
+		p.count(func(c *PollerCounts) { c.Returned += int64(len(batch)) })
+		return
+	}
+	done := batch
+	switch {
+	case inv.Outcome != Succeeded:
+		done = nil
+	case p.m.ReportBatchItemFailures:
+		done = succeeded(inv.Response, batch)
+	}
+	p.count(func(c *PollerCounts) { c.Returned += int64(len(batch) - len(done)) })
+	if len(done) > 0 {
+		p.delete(done)
+	}
+}
+
+// invoke tries again while the function is throttled, as long as nobody else can get the
+// messages.
+func (p *Poller) invoke(ctx context.Context, payload []byte) (Invocation, error) {
+	last := time.Now().Add(p.visibility - p.m.Function.config.Timeout)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		inv, err := p.m.Function.Invoke(payload)
+		if !errors.Is(err, ErrThrottled) {
+			return inv, err
+		}
+		p.count(func(c *PollerCounts) { c.Throttle++ })
+		if time.Now().Add(pause).After(last) || !sleep(ctx, pause) {
+			return inv, err
+		}
+	}
+}
+
+// delete removes messages from the queue, also when the poller is being stopped. What
+// cannot be deleted comes again.
+func (p *Poller) delete(batch []types.Message) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	in := &sqs.DeleteMessageBatchInput{QueueUrl: &p.m.QueueURL}
+	for n, m := range batch {
+		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(n)), ReceiptHandle: m.ReceiptHandle})
+	}
+	out, err := p.m.Client.DeleteMessageBatch(ctx, in)
+	if err != nil {
+		p.failed("delete", err)
+		return
+	}
+	p.count(func(c *PollerCounts) {
+		c.Deletes++
+		c.Requests++
+		c.Deleted += int64(len(out.Successful))
+	})
+	for _, f := range out.Failed {
+		p.failed("delete", fmt.Errorf("%s: %s", aws.ToString(f.Code), aws.ToString(f.Message)))
+	}
+}
+
+func (p *Poller) failed(call string, err error) {
+	p.count(func(c *PollerCounts) { c.Errors++ })
+	p.m.Log.Warn("poller", "call", call, "queue", p.m.QueueURL, "error", err)
+}
+
+// event is what the function gets for messages.
+func (p *Poller) event(batch []types.Message) events.SQSEvent {
+	var e events.SQSEvent
+	for _, m := range batch {
+		attributes := map[string]events.SQSMessageAttribute{}
+		for name, a := range m.MessageAttributes {
+			attributes[name] = events.SQSMessageAttribute{
+				StringValue: a.StringValue, BinaryValue: a.BinaryValue, DataType: aws.ToString(a.DataType),
+				StringListValues: []string{}, BinaryListValues: [][]byte{},
+			}
+		}
+		e.Records = append(e.Records, events.SQSMessage{
+			MessageId:              aws.ToString(m.MessageId),
+			ReceiptHandle:          aws.ToString(m.ReceiptHandle),
+			Body:                   aws.ToString(m.Body),
+			Md5OfBody:              aws.ToString(m.MD5OfBody),
+			Md5OfMessageAttributes: aws.ToString(m.MD5OfMessageAttributes),
+			Attributes:             m.Attributes,
+			MessageAttributes:      attributes,
+			EventSourceARN:         p.arn,
+			EventSource:            "aws:sqs",
+			AWSRegion:              p.m.Function.config.Region,
+		})
+	}
+	return e
+}
+
+// succeeded are the messages that a response does not report as failed. A response that
+// cannot be understood fails the whole batch, and so does an identifier that is empty,
+// null or of no message of the batch; no response, or one that reports nothing, is
+// success. Names count to the letter, so that a misspelt report is none, as on AWS.
+// (Lambda developer guide, "Handling errors for an SQS event source", success and
+// failure conditions.)
+func succeeded(response []byte, batch []types.Message) []types.Message {
+	if len(response) == 0 {
+		return batch
+	}
+	var report map[string]json.RawMessage
+	if json.Unmarshal(response, &report) != nil {
+		return nil
+	}
+	var items []map[string]json.RawMessage
+	if list, ok := report["batchItemFailures"]; ok && json.Unmarshal(list, &items) != nil {
+		return nil
+	}
+	good := map[string]bool{}
+	for _, m := range batch {
+		good[aws.ToString(m.MessageId)] = true
+	}
+	failed := map[string]bool{}
+	for _, item := range items {
+		var id string
+		if json.Unmarshal(item["itemIdentifier"], &id) != nil || !good[id] {
+			return nil
+		}
+		failed[id] = true
+	}
+	var out []types.Message
+	for _, m := range batch {
+		if !failed[aws.ToString(m.MessageId)] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// sleep waits, and says whether ctx lasted.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

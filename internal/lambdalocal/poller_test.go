@@ -1,0 +1,394 @@
+//go:build unix
+
+package lambdalocal
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// queue is a queue that speaks as much of SQS's JSON protocol as a poller needs. What it
+// is worth is shown by the end-to-end run, on an emulator of the whole service.
+type queue struct {
+	visibility time.Duration
+
+	mu       sync.Mutex
+	messages []*message
+	waiting  int // receives that wait
+	failing  int // receives to fail
+}
+
+type message struct {
+	id, body   string
+	receives   int
+	visible    time.Time
+	attributes map[string]any
+}
+
+func (q *queue) send(bodies ...string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, b := range bodies {
+		q.messages = append(q.messages, &message{id: fmt.Sprintf("m%d-%s", len(q.messages), b), body: b})
+	}
+}
+
+func (q *queue) left() (bodies []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.messages {
+		bodies = append(bodies, m.body)
+	}
+	return bodies
+}
+
+func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		MaxNumberOfMessages, WaitTimeSeconds int
+		Entries                              []struct{ ID, ReceiptHandle string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		panic(err)
+	}
+	var out any
+	switch action := strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "AmazonSQS."); action {
+	case "GetQueueAttributes":
+		out = map[string]any{"Attributes": map[string]string{
+			"QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "VisibilityTimeout": strconv.Itoa(int(q.visibility / time.Second)),
+		}}
+	case "ReceiveMessage":
+		q.mu.Lock()
+		fail := q.failing > 0
+		q.failing--
+		q.mu.Unlock()
+		if fail {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		out = map[string]any{"Messages": q.receive(r.Context(), in.MaxNumberOfMessages, time.Duration(in.WaitTimeSeconds)*time.Second)}
+	case "DeleteMessageBatch":
+		var done []map[string]string
+		for _, e := range in.Entries {
+			q.delete(e.ReceiptHandle)
+			done = append(done, map[string]string{"Id": e.ID})
+		}
+		out = map[string]any{"Successful": done}
+	default:
+		panic(action)
+	}
+	json.NewEncoder(w).Encode(out)
+}
+
+func (q *queue) receive(ctx context.Context, most int, wait time.Duration) (out []map[string]any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting++
+	defer func() { q.waiting-- }()
+	for end := time.Now().Add(wait); ; {
+		now := time.Now()
+		for _, m := range q.messages {
+			if len(out) < most && !m.visible.After(now) {
+				m.receives++
+				m.visible = now.Add(q.visibility)
+				sum := md5.Sum([]byte(m.body))
+				out = append(out, map[string]any{
+					"MessageId": m.id, "ReceiptHandle": m.id, "Body": m.body, "MD5OfBody": hex.EncodeToString(sum[:]),
+					"Attributes":        map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives), "SentTimestamp": "1700000000000"},
+					"MessageAttributes": m.attributes,
+				})
+			}
+		}
+		if len(out) > 0 || now.After(end) || ctx.Err() != nil {
+			return out
+		}
+		q.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		q.mu.Lock()
+	}
+}
+
+func (q *queue) delete(handle string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool { return m.id == handle })
+}
+
+// serve returns a client and URL of the queue.
+func (q *queue) serve(t *testing.T) (*sqs.Client, string) {
+	server := httptest.NewServer(q)
+	t.Cleanup(server.Close)
+	return sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	}), server.URL + "/000000000000/q"
+}
+
+// poll runs a mapping until the queue holds only what is to stay.
+func poll(t *testing.T, q *queue, m Mapping, stay ...string) *Poller {
+	t.Helper()
+	m.Client, m.QueueURL = q.serve(t)
+	if m.Wait == 0 {
+		m.Wait = time.Second
+	}
+	p, err := NewPoller(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	for end := time.Now().Add(10 * time.Second); !slices.Equal(q.left(), stay); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("left in the queue: %q, want %q", q.left(), stay)
+			break
+		}
+	}
+	stop()
+	<-done
+	return p
+}
+
+func TestPollerDeletesWhatSucceeded(t *testing.T) {
+	t.Parallel()
+	f, log := open(t, func(c *Config) { c.Timeout = time.Second })
+	q := &queue{visibility: time.Minute}
+	q.send("a", "b", "c")
+	q.messages[0].attributes = map[string]any{"k": map[string]string{"StringValue": "v", "DataType": "String"}}
+	p := poll(t, q, Mapping{Function: f, BatchSize: 2, Pollers: 1, ReportBatchItemFailures: true})
+	c := p.Counts()
+	if c.Messages != 3 || c.Deleted != 3 || c.Deletes != 2 || c.Returned != 0 || c.Errors != 0 || c.Requests != c.Receives+c.Deletes || c.Receives < 2 {
+		t.Errorf("%+v", c)
+	}
+	for _, want := range []string{
+		`"messageId":"m0-a"`, `"receiptHandle":"m0-a"`, `"body":"a"`, `"md5OfBody":"0cc175b9c0f1b6a831c399e269772661"`,
+		`"ApproximateReceiveCount":"1"`, `"SentTimestamp":"1700000000000"`,
+		`"messageAttributes":{"k":{"stringValue":"v","stringListValues":[],"binaryListValues":[],"dataType":"String"}}`,
+		`"eventSourceARN":"arn:aws:sqs:us-east-1:000000000000:q"`, `"eventSource":"aws:sqs"`, `"awsRegion":"us-east-1"`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in the record", want)
+		}
+	}
+}
+
+func TestPollerLeavesFailures(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, func(c *Config) { c.Timeout = time.Second })
+	for _, c := range []struct {
+		name   string
+		report bool
+		bodies []string
+		stay   []string
+	}{
+		{"one of three", true, []string{"a", "fail", "b"}, []string{"fail"}},
+		{"reports that nobody reads", false, []string{"a", "fail"}, nil},
+		{"an error", true, []string{"a", "fail all"}, []string{"a", "fail all"}},
+		{"a crash", true, []string{"a", "exit"}, []string{"a", "exit"}},
+	} {
+		q := &queue{visibility: time.Minute}
+		q.send(c.bodies...)
+		ended := f.Totals().Invocations + 1
+		m := Mapping{Function: f, BatchSize: 10, ReportBatchItemFailures: c.report}
+		if slices.Equal(c.bodies, c.stay) { // nothing changes: wait for the invocation
+			m.Client, m.QueueURL = q.serve(t)
+			m.Wait = time.Second
+			p, err := NewPoller(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			go func() {
+				for f.Totals().Invocations < ended {
+					time.Sleep(time.Millisecond)
+				}
+				stop()
+			}()
+			p.Run(ctx)
+			if got := p.Counts(); got.Returned != int64(len(c.stay)) || got.Deletes != 0 {
+				t.Errorf("%s: %+v", c.name, got)
+			}
+			if !slices.Equal(q.left(), c.stay) {
+				t.Errorf("%s: left %q", c.name, q.left())
+			}
+			continue
+		}
+		if got := poll(t, q, m, c.stay...).Counts(); got.Returned != int64(len(c.stay)) {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestPollerRedelivers(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, func(c *Config) { c.Timeout = time.Second })
+	q := &queue{visibility: time.Second, failing: 2}
+	q.send("fail once", "good")
+	p := poll(t, q, Mapping{Function: f, BatchSize: 10, ReportBatchItemFailures: true})
+	if c := p.Counts(); c.Messages != 3 || c.Returned != 1 || c.Deleted != 2 || c.Errors != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestPollerTakesWhatItCanStart has slow messages: no more may be taken from the queue
+// than are worked on.
+func TestPollerTakesWhatItCanStart(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, func(c *Config) { c.Timeout = 5 * time.Second })
+	q := &queue{visibility: time.Minute}
+	for range 8 {
+		q.send("slow")
+	}
+	most := 0
+	watch := make(chan struct{})
+	go func() {
+		defer close(watch)
+		for len(q.left()) > 0 {
+			q.mu.Lock()
+			out := 0
+			for _, m := range q.messages {
+				if m.receives > 0 {
+					out++
+				}
+			}
+			q.mu.Unlock()
+			most = max(most, out)
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	poll(t, q, Mapping{Function: f, BatchSize: 1, MaximumConcurrency: 2})
+	<-watch
+	if total := f.Totals(); most != 2 || total.MostAtOnce != 2 || total.Invocations != 8 || total.Throttled != 0 {
+		t.Errorf("%d in flight at most, %+v", most, total)
+	}
+}
+
+func TestPollerWaitsForAThrottledFunction(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, func(c *Config) { c.Timeout, c.Concurrency = 2*time.Second, 1 })
+	q := &queue{visibility: time.Minute}
+	q.send("slow", "slow", "slow")
+	p := poll(t, q, Mapping{Function: f, BatchSize: 1, MaximumConcurrency: 3})
+	if c := p.Counts(); c.Messages != 3 || c.Deleted != 3 || c.Throttle == 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestMappingIsChecked(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, func(c *Config) { c.Timeout = 20 * time.Second })
+	q := &queue{visibility: 10 * time.Second}
+	client, url := q.serve(t)
+	for want, m := range map[string]Mapping{
+		"shorter than the function's": {BatchSize: 1},
+		"batch size 11":               {BatchSize: 11},
+		"batch size 0":                {},
+		"concurrency -1":              {BatchSize: 1, MaximumConcurrency: -1},
+		"wait 21s":                    {BatchSize: 1, Wait: 21 * time.Second},
+	} {
+		m.Client, m.QueueURL, m.Function = client, url, f
+		if _, err := NewPoller(t.Context(), m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestSucceeded(t *testing.T) {
+	batch := []types.Message{{MessageId: aws.String("a")}, {MessageId: aws.String("b")}}
+	for response, want := range map[string]string{
+		``:                           "ab",
+		`null`:                       "ab",
+		`{}`:                         "ab",
+		`{"batchItemFailures":null}`: "ab",
+		`{"batchItemFailures":[]}`:   "ab",
+		`{"batchItemFailures":[{"itemIdentifier":"a"}]}`:                        "b",
+		`{"batchItemFailures":[{"itemIdentifier":"b"},{"itemIdentifier":"b"}]}`: "a",
+		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"}]}`: "",
+		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"c"}]}`: "",
+		`{"batchItemFailures":[{"itemIdentifier":""}]}`:                         "",
+		`{"batchItemFailures":[{"itemIdentifier":null}]}`:                       "",
+		`{"batchItemFailures":[{"itemIdentifier":7}]}`:                          "",
+		`{"batchItemFailures":[{"itemidentifier":"a"}]}`:                        "",
+		`{"batchItemFailures":[null]}`:                                          "",
+		`{"batchItemFailures":["a"]}`:                                           "",
+		`{"batchItemFailures":"a"}`:                                             "",
+		`{"BatchItemFailures":[{"itemIdentifier":"a"}]}`:                        "ab", // a trap: AWS does not see it
+		`[]`:          "",
+		`"text"`:      "",
+		`{"batchItem`: "",
+	} {
+		got := ""
+		for _, m := range succeeded([]byte(response), batch) {
+			got += *m.MessageId
+		}
+		if got != want {
+			t.Errorf("%s: %q succeeded, want %q", response, got, want)
+		}
+	}
+}
+
+func FuzzSucceeded(f *testing.F) {
+	f.Add([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, response []byte) {
+		batch := []types.Message{{MessageId: aws.String("a")}, {MessageId: aws.String("b")}}
+		if got := succeeded(response, batch); len(got) > len(batch) {
+			t.Errorf("%d of 2 succeeded", len(got))
+		}
+	})
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		overlap bool
+		want    int64 // invocations that begin while the first one runs
+	}{{"one at a time", false, 1}, {"overlapping", true, 3}} {
+		var mu sync.Mutex
+		var begun []time.Time
+		f, _ := open(t, func(c *Config) {
+			c.Record = func(inv Invocation) {
+				mu.Lock()
+				defer mu.Unlock()
+				begun = append(begun, inv.Start)
+			}
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, stop)
+		s := Schedule{Function: f, Every: 200 * time.Millisecond, Payload: []byte(`{"Do":"sleep","N":600}`), Overlap: c.overlap}
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if total := f.Totals(); total.Invocations != c.want || total.Outcomes[Succeeded] != c.want {
+			t.Errorf("%s: %+v", c.name, total)
+		}
+		if gap := slices.MaxFunc(begun, time.Time.Compare).Sub(slices.MinFunc(begun, time.Time.Compare)); c.overlap && gap < 350*time.Millisecond {
+			t.Errorf("%s: within %v", c.name, gap)
+		}
+	}
+	f, _ := open(t, nil)
+	if err := (Schedule{Function: f}).Run(t.Context()); err == nil {
+		t.Error("a schedule of every 0 s runs")
+	}
+	var e map[string]any
+	if err := json.Unmarshal(Schedule{Function: f}.event(time.Unix(0, 0)), &e); err != nil || e["source"] != "aws.scheduler" || e["time"] != "1970-01-01T00:00:00Z" {
+		t.Errorf("%v %v", e, err)
+	}
+}

@@ -1,0 +1,111 @@
+// Bootstrap is a function that does what its payload says, for tests.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+)
+
+type order struct {
+	Do      string
+	N       int
+	Records []events.SQSMessage
+}
+
+type answer struct {
+	N        int64
+	Text     string
+	Env      []string
+	Deadline time.Time
+	ARN      string
+}
+
+var (
+	calls, beats atomic.Int64
+	kept         []byte
+)
+
+func main() {
+	if os.Getenv("BROKEN") != "" {
+		fmt.Println("cannot start")
+		os.Exit(7)
+	}
+	lambda.Start(handle)
+}
+
+func handle(ctx context.Context, o order) (any, error) {
+	n := calls.Add(1)
+	if o.Records != nil {
+		return batch(o.Records)
+	}
+	switch o.Do {
+	case "count":
+		return answer{N: n}, nil
+	case "env":
+		lc, _ := lambdacontext.FromContext(ctx)
+		deadline, _ := ctx.Deadline()
+		return answer{Env: os.Environ(), Deadline: deadline, ARN: lc.InvokedFunctionArn}, nil
+	case "error":
+		return nil, errors.New("no luck")
+	case "panic":
+		panic("oh no")
+	case "exit":
+		os.Exit(o.N)
+	case "sleep":
+		fmt.Println("sleeping")
+		time.Sleep(time.Duration(o.N) * time.Millisecond)
+		return answer{N: n}, nil
+	case "child": // something that would outlive us
+		return nil, exec.Command("sleep", "600").Run()
+	case "beat": // something that outlives the invocation
+		if beats.Load() == 0 {
+			go func() {
+				for ; ; time.Sleep(time.Millisecond) {
+					beats.Add(1)
+				}
+			}()
+		}
+		return answer{N: beats.Load()}, nil
+	case "hold":
+		kept = make([]byte, o.N<<20)
+		for i := range kept {
+			kept[i] = 1
+		}
+		return answer{N: n}, nil
+	case "long":
+		return answer{Text: strings.Repeat("x", o.N)}, nil
+	}
+	return nil, fmt.Errorf("cannot %q", o.Do)
+}
+
+// batch fails the messages that say so, and all if one wants that.
+func batch(records []events.SQSMessage) (any, error) {
+	var out events.SQSEventResponse
+	for _, r := range records {
+		b, _ := json.Marshal(r)
+		fmt.Printf("record %s\n", b)
+		switch {
+		case strings.HasPrefix(r.Body, "slow"):
+			time.Sleep(300 * time.Millisecond)
+		case strings.HasPrefix(r.Body, "exit"):
+			os.Exit(1)
+		case r.Body == "fail all":
+			return nil, errors.New("all failed")
+		case strings.HasPrefix(r.Body, "fail once") && r.Attributes["ApproximateReceiveCount"] != "1":
+		case strings.HasPrefix(r.Body, "fail"):
+			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,194 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+)
+
+// Deployment says what an [Estimate] is for: how a deployment is laid out, and what it
+// is expected to crawl. [DefaultDeployment] has the defaults.
+type Deployment struct {
+	Partitions   int     `json:"partitions"`
+	MemoryMB     int     `json:"memory_mb"`      // of the fetch function
+	TimeoutS     float64 `json:"timeout_s"`      // of the fetch function, in seconds
+	ReadyHosts   int     `json:"ready_hosts"`    // that each partition has to ask at any time
+	DelayS       float64 `json:"delay_s"`        // between two requests to a host, in seconds
+	CPUMillis    float64 `json:"cpu_ms"`         // of a page
+	PagesPerWARC int     `json:"pages_per_warc"` //
+	StoredBytes  float64 `json:"stored_bytes"`   // of a page, compressed
+	SentBytes    float64 `json:"sent_bytes"`     // to get a page
+	Alarms       int     `json:"alarms"`
+}
+
+// DefaultDeployment is what infra/live/aws deploys unless told otherwise, and a crawl of
+// many hosts.
+func DefaultDeployment() Deployment {
+	return Deployment{
+		Partitions: 16, MemoryMB: 512, TimeoutS: 300, ReadyHosts: 30, DelayS: 1, CPUMillis: 4,
+		PagesPerWARC: 1000, StoredBytes: 40_000, SentBytes: 600, Alarms: 8,
+	}
+}
+
+// What the estimate takes as given. The steps' figures are their defaults (internal/crawl).
+const (
+	reserveS      = 30.0 // of the timeout that a step does not use, to commit in time
+	commitS       = 30.0 // between commits
+	commitPages   = 4000.0
+	mailS         = 300.0 // between mails to the same partition
+	linkBytes     = 190.0 // of a page's links, compressed
+	drainS        = 20.0  // of a long poll of the mailbox
+	headUnits     = 2.0   // write units of a head
+	stepReads     = 10.0  // read units to begin a step
+	commitReads   = 2.0
+	stepGets      = 10.0  // objects read to begin a step whose state is not in memory
+	runsPerCommit = 0.25  // merged
+	tickS         = 60.0  // between ticks
+	tickReads     = 5.0   // read units of an idle tick
+	tickRunS      = 0.1   // that an idle tick takes
+	tickGB        = 0.25  // memory of the coordinator
+	logBytes      = 600.0 // of an invocation
+	logMonths     = 14 / 30.4375
+	pollers       = 2 * 5 // two event source mappings, which keep five each with a maximum concurrency
+	pollS         = 20.0
+	monthS        = 30.4375 * 24 * 3600
+	million       = 1e6
+	gb            = 1 << 30
+)
+
+// Item is a line of an estimate.
+type Item struct {
+	What     string  `json:"what"`
+	Quantity float64 `json:"quantity"`
+	Unit     string  `json:"unit"`
+	Free     float64 `json:"free_per_month,omitempty"` // of the same unit, for the account
+	Dollars  float64 `json:"dollars"`                  // free or not
+	rest     float64 // dollars beyond what is free
+}
+
+func item(what string, quantity float64, unit string, price, free float64) Item {
+	return Item{
+		What: what, Quantity: quantity, Unit: unit, Free: free,
+		Dollars: quantity * price, rest: max(0, quantity-free) * price,
+	}
+}
+
+// Estimate is what a deployment is expected to cost, in dollars.
+type Estimate struct {
+	Prices       string     `json:"price_list"`
+	Deployment   Deployment `json:"deployment"`
+	PagesPerStep float64    `json:"pages_per_step"`
+	StepRate     float64    `json:"pages_per_second"` // of one step
+	BoundBy      string     `json:"bound_by"`         // "hosts" or "CPU": what keeps a step from being faster
+
+	PerMillion      []Item   `json:"per_million_pages"`
+	PerMillionTotal float64  `json:"per_million_pages_total"` // without retention
+	Retention       float64  `json:"retention_per_month"`     // of a million pages
+	Idle            []Item   `json:"idle_month"`              // on top, whether it crawls or not
+	IdleTotal       float64  `json:"idle_month_total"`        // nothing taken off
+	IdleRest        float64  `json:"idle_month_beyond_free"`  // if nothing else in the account uses what is free
+	Assumptions     []string `json:"assumptions"`
+}
+
+// Estimate estimates what a deployment costs at these prices. It is an error if a figure
+// of the deployment makes no sense.
+func (p Prices) Estimate(d Deployment) (Estimate, error) {
+	for _, c := range []struct {
+		what        string
+		n, min, max float64
+	}{
+		{"partitions", float64(d.Partitions), 1, 1000},
+		{"MB of memory", float64(d.MemoryMB), 128, 10240},
+		{"seconds of timeout", d.TimeoutS, 2 * reserveS, 900},
+		{"ready hosts", float64(d.ReadyHosts), 1, 1e6},
+		{"seconds of delay", d.DelayS, 0, 86400},
+		{"ms of CPU", d.CPUMillis, 0.01, 10_000},
+		{"pages per WARC", float64(d.PagesPerWARC), 1, 1e6},
+		{"bytes stored", d.StoredBytes, 0, 1e9},
+		{"bytes sent", d.SentBytes, 0, 1e9},
+		{"alarms", float64(d.Alarms), 0, 1e6},
+	} {
+		if !(c.n >= c.min && c.n <= c.max) { // NaN is neither
+			return Estimate{}, fmt.Errorf("%s: %g is not from %g to %g", c.what, c.n, c.min, c.max)
+		}
+	}
+	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, BoundBy: "CPU"}
+	memory := float64(d.MemoryMB) / 1024
+	e.StepRate = memory / p.GBPerVCPU / (d.CPUMillis / 1000)
+	if byHosts := float64(d.ReadyHosts) / d.DelayS; byHosts < e.StepRate { // a delay of 0 gives infinity
+		e.StepRate, e.BoundBy = byHosts, "hosts"
+	}
+	stepS := d.TimeoutS - reserveS
+	e.PagesPerStep = e.StepRate * stepS
+	e.PerMillion = p.perMillion(&e, memory, stepS)
+	e.Retention = million * d.StoredBytes / gb * p.BlobGBMonth
+	e.Idle = p.idle(d)
+	for _, i := range e.PerMillion {
+		e.PerMillionTotal += i.Dollars
+	}
+	for _, i := range e.Idle {
+		e.IdleTotal += i.Dollars
+		e.IdleRest += i.rest
+	}
+	e.Assumptions = d.assumptions()
+	return e, nil
+}
+
+// perMillion prices a million pages.
+func (p Prices) perMillion(e *Estimate, memory, stepS float64) []Item {
+	d := &e.Deployment
+	steps := million / e.PagesPerStep
+	commits := steps * math.Ceil(max(stepS/commitS, e.PagesPerStep/commitPages))
+	seconds := million / e.StepRate                    // of all steps together
+	ticks := seconds / float64(d.Partitions) / tickS   // while they run side by side
+	mails := seconds / mailS * float64(d.Partitions-1) // each step mails all others
+	batches := mails / 10                              // calls to send, and to delete
+	chunks := max(batches, million*linkBytes/(64<<10)) // what is billed of them
+	drains := seconds/drainS + chunks                  // calls to receive: the empty ones and the others
+	wakes := 3 * steps                                 // sent, received, deleted
+	moved := func(perMillion float64) float64 { return perMillion / million }
+	if d.Partitions == 1 {
+		batches, chunks, drains = 0, 0, seconds/drainS
+	}
+	return []Item{
+		item("function time", seconds*memory, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+		item("function calls", steps+ticks, "calls", moved(p.FunctionRequest), p.Free.FunctionRequests),
+		item("mail and wakes", chunks+drains+batches+wakes, "requests", moved(p.QueueRequest), p.Free.QueueRequests),
+		item("records written", (commits+2*steps)*headUnits, "units", moved(p.KVWriteUnit), 0),
+		item("records read", steps*stepReads+commits*commitReads+ticks*(tickReads+float64(d.Partitions)), "units", moved(p.KVReadUnit), 0),
+		item("objects put", million/float64(d.PagesPerWARC)+commits*(1+runsPerCommit), "puts", moved(p.BlobPut), 0),
+		item("objects got", steps*stepGets+commits, "gets", moved(p.BlobGet), 0),
+		item("sent to hosts", million*d.SentBytes/gb, "GB", p.TrafficOutGB, p.Free.TrafficOutGB),
+		item("logs", (steps+ticks)*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
+	}
+}
+
+// idle prices a month in which nothing is crawled.
+func (p Prices) idle(d Deployment) []Item {
+	ticks := math.Round(monthS / tickS)
+	logs := ticks * logBytes / gb
+	return []Item{
+		item("schedule", ticks, "ticks", p.Schedule/million, p.Free.Schedules),
+		item("function calls", ticks, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
+		item("function time", ticks*tickRunS*tickGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+		item("records read", ticks*tickReads, "units", p.KVReadUnit/million, 0),
+		item("polls of queues", pollers*monthS/pollS, "requests", p.QueueRequest/million, p.Free.QueueRequests),
+		item("alarms", float64(d.Alarms), "alarms", p.AlarmMonth, p.Free.Alarms),
+		item("logs received", logs, "GB", p.LogGB, p.Free.LogGB),
+		item("logs stored", logs*logMonths, "GB-months", p.LogGBMonth, p.Free.LogGB),
+	}
+}
+
+// assumptions are what the figures rest on, in words.
+func (d Deployment) assumptions() []string {
+	return []string{
+		fmt.Sprintf("each partition has %d hosts ready at any time, each asked every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
+		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), on %d MB a share of %.2f CPUs", d.CPUMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
+		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, reserveS, commitS, commitPages),
+		fmt.Sprintf("a commit is a put and a record of %g write units, and every fourth merges a run; beginning a step reads %g units and %g objects", headUnits, stepReads, stepGets),
+		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it, and asked for with %g, TLS included", d.PagesPerWARC, d.StoredBytes, d.SentBytes),
+		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %g s", linkBytes, mailS, drainS),
+		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of two event source mappings poll for %g s", tickReads, tickRunS*1000, pollers, pollS),
+		"traffic from the hosts, and between functions, queues, table and bucket of one region, is free",
+		"no taxes, no support plan; backups of the table and storage of its records (cents) are left out",
+	}
+}

@@ -1,0 +1,40 @@
+package conformance_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/platform/conformance"
+)
+
+// embedded is what both embedded platforms have in common; what comes of the end of a
+// visibility is tested in package local.
+var embedded = conformance.Traits{Visibility: 5 * time.Minute, Batches: true, SilentMissing: true}
+
+func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestMemory(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
+		p, err := platform.Memory(m)
+		return opened(t, p, err)
+	}, embedded)
+}
+
+func TestFolder(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
+		p, err := platform.Open(t.Context(), t.TempDir(), m)
+		return opened(t, p, err)
+	}, embedded)
+}

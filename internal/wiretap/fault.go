@@ -1,0 +1,224 @@
+package wiretap
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Kind is what happens to a request.
+type Kind int
+
+// The kinds of fault.
+const (
+	None     Kind = iota // it is passed on
+	Refuse               // the connection is closed, nothing is carried out
+	Throttle             // the service says that it is asked too often, nothing is carried out
+	Fail                 // the service says that it has an error inside, nothing is carried out
+	Lose                 // it is carried out, but the connection is closed instead of a reply
+	Partial              // of a batch only the first Keep entries are carried out
+)
+
+// Fault is what a rule does to one request.
+type Fault struct {
+	Kind  Kind
+	Delay time.Duration // before that
+	// Keep is for [Partial]. For DynamoDB's BatchGetItem the other keys come back as
+	// unprocessed, for SQS's batches the other entries as failed. Other requests are
+	// passed on whole.
+	Keep int
+}
+
+// Request is what a rule decides by.
+type Request struct {
+	Op     Op
+	N      int64 // requests of the kind before
+	Method string
+	URL    *url.URL
+	Header http.Header
+	Body   []byte // of SQS and DynamoDB; nil for S3
+}
+
+// Rule chooses the fault of each request. It is called concurrently and must not change
+// the request.
+type Rule func(Request) Fault
+
+// refuse answers in the service's place, in the words that its SDK understands.
+func (x *exchange) refuse() {
+	status, code := http.StatusInternalServerError, "InternalServerError"
+	throttled := x.fault.Kind == Throttle
+	h := x.Header()
+	switch x.op.Service {
+	case "s3":
+		code = "InternalError"
+		if throttled {
+			status, code = http.StatusServiceUnavailable, "SlowDown"
+		}
+		h.Set("Content-Type", "application/xml")
+		x.WriteHeader(status)
+		fmt.Fprintf(x, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>%s</Code><Message>by the wiretap</Message></Error>", code)
+		return
+	case "dynamodb":
+		if throttled {
+			status, code = http.StatusBadRequest, "ProvisionedThroughputExceededException"
+		}
+		code = "com.amazonaws.dynamodb.v20120810#" + code
+	case "sqs":
+		if throttled {
+			status, code = http.StatusBadRequest, "RequestThrottled"
+			h.Set("X-Amzn-Query-Error", "RequestThrottled;Sender")
+		}
+		code = "com.amazonaws.sqs#" + code
+	default:
+		if throttled {
+			status, code = http.StatusBadRequest, "ThrottlingException"
+		}
+	}
+	h.Set("Content-Type", "application/x-amz-json-1.0")
+	x.WriteHeader(status)
+	fmt.Fprintf(x, `{"__type":%q,"message":"by the wiretap"}`, code)
+}
+
+// servePartial carries out the first part of a batch and reports the rest as left over,
+// as the service does when it is busy.
+func (t *Tap) servePartial(x *exchange, r *http.Request) {
+	var some, rest []byte
+	switch {
+	case x.op == Op{"dynamodb", "BatchGetItem"}:
+		some, rest = splitKeys(x.body, x.fault.Keep)
+	case x.op.Service == "sqs":
+		some, rest = splitEntries(x.body, x.fault.Keep)
+	}
+	if rest == nil {
+		t.proxy.ServeHTTP(x, r)
+		return
+	}
+	x.body = some // that is what is billed
+	reply := &held{header: http.Header{}, status: http.StatusOK}
+	if some == nil {
+		reply.header.Set("Content-Type", r.Header.Get("Content-Type"))
+		reply.body.WriteString(`{}`)
+	} else {
+		setBody(r, some)
+		r.Header.Set("Content-Length", strconv.Itoa(len(some)))
+		t.proxy.ServeHTTP(reply, r)
+	}
+	body := reply.body.Bytes()
+	if reply.status == http.StatusOK {
+		body = merge(body, rest)
+	}
+	h := x.Header()
+	for name, values := range reply.header {
+		if name != "Content-Length" && name != "X-Amz-Crc32" { // of the body as it was
+			h[name] = values
+		}
+	}
+	x.WriteHeader(reply.status)
+	x.Write(body) //nolint:errcheck // the client may be gone
+}
+
+// splitKeys divides a BatchGetItem: a request for the first keys, nil if keep is 0, and
+// what is to be added to its reply, nil if nothing is left over.
+func splitKeys(body []byte, keep int) (some, rest []byte) {
+	type table map[string]json.RawMessage // Keys, and how to read them
+	var in map[string]json.RawMessage
+	var asked map[string]table
+	if json.Unmarshal(body, &in) != nil || json.Unmarshal(in["RequestItems"], &asked) != nil {
+		return nil, nil
+	}
+	now, later := map[string]table{}, map[string]table{}
+	for name, t := range asked {
+		var keys []json.RawMessage
+		if json.Unmarshal(t["Keys"], &keys) != nil {
+			return nil, nil
+		}
+		n := min(max(keep, 0), len(keys))
+		keep -= n
+		with := func(keys []json.RawMessage) table {
+			c := table{}
+			for k, v := range t {
+				c[k] = v
+			}
+			c["Keys"] = encode(keys)
+			return c
+		}
+		if n > 0 {
+			now[name] = with(keys[:n])
+		}
+		if n < len(keys) {
+			later[name] = with(keys[n:])
+		}
+	}
+	if len(later) == 0 {
+		return nil, nil
+	}
+	rest = encode(map[string]any{"UnprocessedKeys": later})
+	if len(now) == 0 {
+		return nil, encode(map[string]any{"UnprocessedKeys": later, "Responses": map[string]any{}})
+	}
+	in["RequestItems"] = encode(now)
+	return encode(in), rest
+}
+
+// splitEntries is the same for the batches of SQS.
+func splitEntries(body []byte, keep int) (some, rest []byte) {
+	var in map[string]json.RawMessage
+	var entries []map[string]json.RawMessage
+	if json.Unmarshal(body, &in) != nil || json.Unmarshal(in["Entries"], &entries) != nil || keep >= len(entries) {
+		return nil, nil
+	}
+	keep = max(keep, 0)
+	var failed []map[string]any
+	for _, e := range entries[keep:] {
+		failed = append(failed, map[string]any{"Id": e["Id"], "Code": "InternalError", "Message": "by the wiretap", "SenderFault": false})
+	}
+	rest = encode(map[string]any{"Failed": failed})
+	if keep == 0 {
+		return nil, rest
+	}
+	in["Entries"] = encode(entries[:keep])
+	return encode(in), rest
+}
+
+// merge adds members to a JSON object, before those that it has by the same name.
+func merge(object, more []byte) []byte {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(object, &a) != nil || json.Unmarshal(more, &b) != nil {
+		return object
+	}
+	if a == nil {
+		a = map[string]json.RawMessage{}
+	}
+	for name, v := range b {
+		a[name] = v
+	}
+	return encode(a)
+}
+
+// encode writes what was read from JSON, which cannot fail.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// held is a reply that is kept to be changed.
+type held struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *held) Header() http.Header         { return h.header }
+func (h *held) Write(p []byte) (int, error) { return h.body.Write(p) }
+func (h *held) WriteHeader(status int) {
+	if status >= 200 {
+		h.status = status
+	}
+}

@@ -1,0 +1,493 @@
+package wiretap
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// tap starts a tap in front of a handler.
+func tap(t *testing.T, h http.HandlerFunc) *Tap {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	w, err := Listen(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// impatient tries often and waits for little.
+func impatient(attempts int) aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts, o.MaxBackoff, o.RateLimiter = attempts, time.Millisecond, ratelimit.None
+	})
+}
+
+var credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
+})
+
+// settled waits until n requests are counted: a client may have its reply before.
+func settled(t *testing.T, w *Tap, n int64) Counts {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		c, sum := w.Counts(), int64(0)
+		for _, one := range c {
+			sum += one.Requests
+		}
+		if sum >= n || time.Now().After(end) {
+			return c
+		}
+	}
+}
+
+func TestRequestsArriveAsTheyWere(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	w := tap(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Etag", `"x"`)
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, "reply")
+	})
+	req, err := http.NewRequest("PUT", w.URL()+"//bucket/a%2Fb//c+d%20e?x=1;2&versionId=%2f", strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "bucket.s3.example:1234"
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=1")
+	req.Header.Set("Expect", "100-continue")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, _ := io.ReadAll(res.Body)
+	res.Body.Close()
+	if got.Host != req.Host || got.RequestURI != "//bucket/a%2Fb//c+d%20e?x=1;2&versionId=%2f" || got.Header.Get("Authorization") != req.Header.Get("Authorization") {
+		t.Errorf("arrived: %s %s %v", got.Host, got.RequestURI, got.Header)
+	}
+	for _, h := range []string{"X-Forwarded-For", "X-Forwarded-Host", "Expect"} {
+		if v := got.Header.Get(h); v != "" {
+			t.Errorf("%s: %s arrived", h, v)
+		}
+	}
+	if string(body) != "body" || got.ContentLength != 4 || string(reply) != "reply" || res.StatusCode != http.StatusCreated || res.Header.Get("Etag") != `"x"` {
+		t.Errorf("body %q, reply %q %v", body, reply, res)
+	}
+	if c := settled(t, w, 1).Sum("s3"); c != (Count{Requests: 1, In: 4, Out: 5, Units: 1, Status2xx: 1}) {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestBodiesAreStreamed has each side wait until the other has the first bytes before it
+// sends more.
+func TestBodiesAreStreamed(t *testing.T) {
+	arrived, read := make(chan struct{}), make(chan struct{})
+	w := tap(t, func(w http.ResponseWriter, r *http.Request) {
+		first := make([]byte, 5)
+		io.ReadFull(r.Body, first)
+		close(arrived)
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, "first")
+		http.NewResponseController(w).Flush()
+		<-read
+		io.WriteString(w, "after")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	body, in := io.Pipe()
+	go func() {
+		io.WriteString(in, "first")
+		<-arrived
+		io.WriteString(in, "after")
+		in.Close()
+	}()
+	r, err := http.NewRequestWithContext(ctx, "PUT", w.URL()+"/b/k", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	first := make([]byte, 5)
+	if _, err := io.ReadFull(res.Body, first); err != nil {
+		t.Fatal(err)
+	}
+	close(read)
+	if after, err := io.ReadAll(res.Body); string(after) != "after" || err != nil {
+		t.Errorf("%q %v", after, err)
+	}
+}
+
+func TestActions(t *testing.T) {
+	signed := func(service string) string {
+		return "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/" + service + "/aws4_request, SignedHeaders=host, Signature=1"
+	}
+	for _, c := range []struct{ method, path, target, auth, form, want string }{
+		{"PUT", "/b/k", "", signed("s3"), "", "s3.PutObject"},
+		{"PUT", "/b/k/l", "", "", "", "s3.PutObject"},
+		{"PUT", "/b/k?partNumber=1&uploadId=x", "", "", "", "s3.UploadPart"},
+		{"POST", "/b/k?uploads", "", "", "", "s3.CreateMultipartUpload"},
+		{"POST", "/b/k?uploads=", "", "", "", "s3.CreateMultipartUpload"},
+		{"POST", "/b/k?uploadId=x", "", "", "", "s3.CompleteMultipartUpload"},
+		{"DELETE", "/b/k?uploadId=x", "", "", "", "s3.AbortMultipartUpload"},
+		{"DELETE", "/b/k", "", "", "", "s3.DeleteObject"},
+		{"GET", "/b/k", "", "", "", "s3.GetObject"},
+		{"HEAD", "/b/k", "", "", "", "s3.HeadObject"},
+		{"GET", "/b?list-type=2&prefix=x", "", "", "", "s3.ListObjectsV2"},
+		{"GET", "/b/?prefix=x", "", "", "", "s3.ListObjects"},
+		{"GET", "/b?lifecycle", "", "", "", "s3.GET-lifecycle"},
+		{"HEAD", "/b", "", "", "", "s3.HeadBucket"},
+		{"PUT", "/b", "", "", "", "s3.CreateBucket"},
+		{"POST", "/b?delete", "", "", "", "s3.DeleteObjects"},
+		{"GET", "/", "", "", "", "s3.ListBuckets"},
+		{"GET", "/b/k?X-Amz-Credential=k%2F20260101%2Fus-east-1%2Fs3%2Faws4_request", "", "", "", "s3.GetObject"},
+		{"POST", "/", "AmazonSQS.SendMessageBatch", signed("sqs"), "", "sqs.SendMessageBatch"},
+		{"POST", "/", "AmazonSQS.SendMessage", "", "", "sqs.SendMessage"},
+		{"POST", "/000000000000/q", "", signed("sqs"), "Action=ReceiveMessage&Version=2012-11-05", "sqs.ReceiveMessage"},
+		{"POST", "/", "DynamoDB_20120810.BatchGetItem", signed("dynamodb"), "", "dynamodb.BatchGetItem"},
+		{"POST", "/", "", signed("sts"), "Action=GetCallerIdentity", "sts.GetCallerIdentity"},
+		{"POST", "/", "AWSEvents.PutRule", signed("events"), "", "events.PutRule"},
+		{"GET", "/_localstack/health", "", "", "", "other.GET"},
+		{"GET", "/b/k", "", "AWS4-HMAC-SHA256 Credential=a/b", "", "s3.GetObject"},
+	} {
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.form))
+		r.Header.Set("X-Amz-Target", c.target)
+		r.Header.Set("Authorization", c.auth)
+		if c.form != "" {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+		}
+		s := service(r)
+		if got := (Op{s, action(s, r, []byte(c.form))}).String(); got != c.want {
+			t.Errorf("%s %s %s: %s, want %s", c.method, c.path, c.target, got, c.want)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	kb := func(n int) string { return strings.Repeat("x", n<<10) }
+	for _, c := range []struct {
+		op             Op
+		request, reply string
+		status         int
+		want           float64
+	}{
+		{Op{"sqs", "SendMessage"}, `{"MessageBody":"x"}`, ``, 200, 1},
+		{Op{"sqs", "SendMessage"}, `{"MessageBody":"` + kb(64) + `"}`, ``, 200, 1},
+		{Op{"sqs", "SendMessage"}, `{"MessageBody":"` + kb(64) + `y"}`, ``, 200, 2},
+		{Op{"sqs", "SendMessageBatch"}, `{"Entries":[{"MessageBody":"` + kb(64) + `"},{"MessageBody":"` + kb(65) + `"}]}`, ``, 200, 3},
+		{Op{"sqs", "ReceiveMessage"}, `{}`, `{}`, 200, 1},
+		{Op{"sqs", "ReceiveMessage"}, `{}`, `{"Messages":[{"Body":"` + kb(100) + `","ReceiptHandle":"` + kb(100) + `"}]}`, 200, 2},
+		{Op{"sqs", "DeleteMessageBatch"}, `{"Entries":[{"ReceiptHandle":"` + kb(100) + `"}]}`, `{}`, 200, 1},
+		{Op{"s3", "PutObject"}, ``, ``, 200, 1},
+		{Op{"dynamodb", "PutItem"}, `{"Item":{"key":{"S":"` + kb(1) + `"}}}`, `{}`, 200, 2},
+		{Op{"dynamodb", "PutItem"}, `{"Item":{"key":{"S":"k"}}}`, `{"__type":"x#ConditionalCheckFailedException"}`, 400, 1},
+		{Op{"dynamodb", "PutItem"}, `{"Item":{"key":{"S":"k"}}}`, `{"__type":"x#ThrottlingException"}`, 400, 0},
+		{Op{"dynamodb", "GetItem"}, `{"ConsistentRead":true}`, `{"Item":{"k":{"S":"` + kb(4) + `"}}}`, 200, 2},
+		{Op{"dynamodb", "GetItem"}, `{}`, `{}`, 200, 0.5},
+		{Op{"dynamodb", "BatchGetItem"},
+			`{"RequestItems":{"t":{"ConsistentRead":true,"Keys":[{},{},{},{}]}}}`,
+			`{"Responses":{"t":[{"k":{"S":"` + kb(4) + `"}},{"k":{"S":"v"}}]},"UnprocessedKeys":{"t":{"Keys":[{}]}}}`, 200, 4},
+		{Op{"dynamodb", "BatchWriteItem"}, `{"RequestItems":{"t":[{"PutRequest":{"Item":{"k":{"S":"` + kb(1) + `"}}}},{"DeleteRequest":{}}]}}`, `{}`, 200, 3},
+		{Op{"dynamodb", "DescribeTable"}, `{}`, `{}`, 200, 0},
+	} {
+		if got := units(c.op, []byte(c.request), c.status, []byte(c.reply)); got != c.want {
+			t.Errorf("%v %.60s: %v units, want %v", c.op, c.request, got, c.want)
+		}
+	}
+}
+
+func TestItemSize(t *testing.T) {
+	for text, want := range map[string]int{
+		`{}`:                              0,
+		`{"ab":{"S":"xyz"}}`:              5,
+		`{"a":{"B":"AAAA"}}`:              4,
+		`{"a":{"N":"-12.50"}}`:            1 + 2 + 1 + 1,
+		`{"a":{"N":"100"}}`:               1 + 1 + 1,
+		`{"a":{"BOOL":true}}`:             2,
+		`{"a":{"NULL":true}}`:             2,
+		`{"a":{"L":[{"S":"x"}]}}`:         1 + 3 + 1 + 1,
+		`{"a":{"M":{"b":{"S":"x"}}}}`:     1 + 3 + 1 + 2,
+		`{"a":{"SS":["x","yz"]}}`:         4,
+		`{"a":{"S":7}}`:                   1,
+		`{"a":{"L":{}},"b":{"M":[]}}`:     2,
+		`{"a":{"B":"%"},"b":{"SS":null}}`: 2,
+	} {
+		var it item
+		if err := json.Unmarshal([]byte(text), &it); err != nil {
+			t.Fatal(err)
+		}
+		if got := it.size(0); got != want {
+			t.Errorf("%s: %d bytes, want %d", text, got, want)
+		}
+	}
+}
+
+// TestFaultsOnSQS drives the SDK into each fault.
+func TestFaultsOnSQS(t *testing.T) {
+	var mu sync.Mutex
+	carriedOut := 0
+	w := tap(t, func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Entries []struct{ ID string } }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		out := struct{ Successful []map[string]string }{}
+		for _, e := range in.Entries {
+			out.Successful = append(out.Successful, map[string]string{"Id": e.ID, "MessageId": "m"})
+		}
+		mu.Lock()
+		carriedOut += len(in.Entries)
+		mu.Unlock()
+		json.NewEncoder(w).Encode(out)
+	})
+	client := sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(w.URL()), Credentials: credentials, Retryer: impatient(3),
+		DisableMessageChecksumValidation: true,
+	})
+	send := func() (*sqs.SendMessageBatchOutput, error) {
+		return client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: aws.String(w.URL() + "/0/q"), Entries: []sqstypes.SendMessageBatchRequestEntry{
+			{Id: aws.String("0"), MessageBody: aws.String("a")}, {Id: aws.String("1"), MessageBody: aws.String("b")}, {Id: aws.String("2"), MessageBody: aws.String("c")},
+		}})
+	}
+	want := Count{}
+	for _, c := range []struct {
+		name       string
+		fault      Fault
+		carriedOut int
+		failed     int
+		count      Count
+	}{
+		{"throttled", Fault{Kind: Throttle}, 3, 0, Count{Requests: 2, Status2xx: 1, Status4xx: 1, Units: 1, Faults: 1}},
+		{"failed", Fault{Kind: Fail}, 3, 0, Count{Requests: 2, Status2xx: 1, Status5xx: 1, Units: 1, Faults: 1}},
+		{"refused", Fault{Kind: Refuse}, 3, 0, Count{Requests: 2, Status2xx: 1, NoReply: 1, Units: 1, Faults: 1}},
+		{"lost", Fault{Kind: Lose}, 6, 0, Count{Requests: 2, Status2xx: 1, NoReply: 1, Units: 2, Faults: 1}},
+		{"partial", Fault{Kind: Partial, Keep: 1}, 1, 2, Count{Requests: 1, Status2xx: 1, Units: 1, Faults: 1}},
+		{"none", Fault{Kind: Partial, Keep: 0}, 0, 3, Count{Requests: 1, Status2xx: 1, Units: 1, Faults: 1}},
+		{"whole", Fault{Kind: Partial, Keep: 3}, 3, 0, Count{Requests: 1, Status2xx: 1, Units: 1, Faults: 1}},
+		{"late", Fault{Delay: 20 * time.Millisecond}, 3, 0, Count{Requests: 1, Status2xx: 1, Units: 1, Faults: 1}},
+	} {
+		first := want.Requests
+		w.SetRule(func(r Request) Fault {
+			if r.Op != (Op{"sqs", "SendMessageBatch"}) || !bytes.Contains(r.Body, []byte("Entries")) {
+				t.Errorf("the rule is asked about %+v", r)
+			}
+			if r.N == first {
+				return c.fault
+			}
+			return Fault{}
+		})
+		mu.Lock()
+		carriedOut = 0
+		mu.Unlock()
+		begin := time.Now()
+		out, err := send()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if carriedOut != c.carriedOut || len(out.Failed) != c.failed || len(out.Successful) != 3-c.failed {
+			t.Errorf("%s: %d carried out, %d failed, %d succeeded", c.name, carriedOut, len(out.Failed), len(out.Successful))
+		}
+		if time.Since(begin) < c.fault.Delay {
+			t.Errorf("%s: too early", c.name)
+		}
+		before := want
+		want.add(c.count)
+		got := settled(t, w, want.Requests).Sum("sqs")
+		got.In, got.Out = 0, 0
+		if got != want {
+			got.combine(before, -1)
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.count)
+		}
+	}
+	w.SetRule(func(Request) Fault { return Fault{Kind: Throttle} })
+	if _, err := send(); err == nil || !strings.Contains(err.Error(), "RequestThrottled") {
+		t.Errorf("throttled for good: %v", err)
+	}
+}
+
+func TestPartialBatchGet(t *testing.T) {
+	w := tap(t, func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			RequestItems map[string]struct {
+				ConsistentRead bool
+				Keys           []json.RawMessage
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || !in.RequestItems["t"].ConsistentRead {
+			t.Errorf("%+v %v", in, err)
+		}
+		json.NewEncoder(w).Encode(map[string]any{"Responses": map[string]any{"t": in.RequestItems["t"].Keys}, "UnprocessedKeys": map[string]any{}})
+	})
+	client := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: aws.String(w.URL()), Credentials: credentials, Retryer: impatient(2)})
+	keys := []map[string]dynamotypes.AttributeValue{}
+	for _, k := range []string{"a", "b", "c"} {
+		keys = append(keys, map[string]dynamotypes.AttributeValue{"key": &dynamotypes.AttributeValueMemberS{Value: k}})
+	}
+	for keep := range 4 {
+		w.SetRule(func(r Request) Fault { return Fault{Kind: Partial, Keep: keep} })
+		out, err := client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]dynamotypes.KeysAndAttributes{
+			"t": {Keys: keys, ConsistentRead: aws.Bool(true)},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := out.UnprocessedKeys["t"]
+		if len(out.Responses["t"]) != keep || len(left.Keys) != 3-keep || keep < 3 && !aws.ToBool(left.ConsistentRead) {
+			t.Errorf("keep %d: %+v", keep, out)
+		}
+	}
+	w.SetRule(func(r Request) Fault { return Fault{Kind: Throttle} })
+	_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("t"), Key: keys[0]})
+	if err == nil || !strings.Contains(err.Error(), "ProvisionedThroughputExceeded") {
+		t.Errorf("throttled: %v", err)
+	}
+}
+
+// TestS3 sends an object as the SDK does, in chunks with a checksum after them.
+func TestS3(t *testing.T) {
+	size := 3 << 20
+	w := tap(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil || n < int64(size) {
+			t.Errorf("%d bytes arrived, %v", n, err)
+		}
+	})
+	client := s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: aws.String(w.URL()), Credentials: credentials, UsePathStyle: true, Retryer: impatient(3)})
+	put := func() error {
+		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: aws.String("a/b c"), Body: bytes.NewReader(make([]byte, size))})
+		return err
+	}
+	w.SetRule(func(r Request) Fault {
+		if r.N == 0 {
+			return Fault{Kind: Throttle}
+		}
+		return Fault{}
+	})
+	if err := put(); err != nil {
+		t.Fatal(err)
+	}
+	c := settled(t, w, 2)
+	want := Count{Requests: 2, In: int64(2 * size), Units: 1, Status2xx: 1, Status5xx: 1, Faults: 1}
+	got := c.Sum("s3", "PutObject")
+	got.Out = 0
+	if got != want || len(c) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	a := Counts{{"s3", "GetObject"}: {Requests: 2, In: 5}, {"sqs", "SendMessage"}: {Requests: 1, Units: 0.5}}
+	b := a.Plus(Counts{{"s3", "GetObject"}: {Requests: 1}, {"s3", "PutObject"}: {Requests: 4}})
+	if got := fmt.Sprint(b.Ops()); got != "[s3.GetObject s3.PutObject sqs.SendMessage]" {
+		t.Error(got)
+	}
+	if got := b.Since(a); len(got) != 2 || got.Sum("s3").Requests != 5 || a.Sum("s3").Requests != 2 {
+		t.Errorf("%+v", got)
+	}
+	text, err := json.Marshal(b)
+	if err != nil || !strings.Contains(string(text), `"s3.PutObject":{"requests":4`) {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+func TestKindsAreBounded(t *testing.T) {
+	w := tap(t, func(http.ResponseWriter, *http.Request) {})
+	for n := range maxOps + 20 {
+		r, err := http.NewRequest("POST", w.URL(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Amz-Target", fmt.Sprintf("AmazonSQS.Nonsense%d", n))
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	c := settled(t, w, maxOps+20)
+	if len(c) != maxOps+1 || c[Op{"sqs", "other"}].Requests != 20 {
+		t.Errorf("%d kinds, %+v", len(c), c[Op{"sqs", "other"}])
+	}
+}
+
+func TestTargetIsGone(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	w, err := Listen(gone.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	res, err := http.Get(w.URL() + "/b/k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if c := settled(t, w, 1).Sum("s3"); res.StatusCode != http.StatusBadGateway || c.Status5xx != 1 || c.Units != 0 {
+		t.Errorf("%d %+v", res.StatusCode, c)
+	}
+	for _, bad := range []string{"", "127.0.0.1:80", "ftp://h", "http://h/path", "http://%"} {
+		if _, err := New(bad); err == nil {
+			t.Errorf("%q is a target", bad)
+		}
+	}
+}
+
+// FuzzHeld feeds requests and replies that are no better than what a broken client sends.
+func FuzzHeld(f *testing.F) {
+	f.Add("BatchGetItem", []byte(`{"RequestItems":{"t":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`), []byte(`{"Responses":{"t":[{"key":{"S":"a"}}]}}`), 1)
+	f.Add("SendMessageBatch", []byte(`{"Entries":[{"Id":"0","MessageBody":"x"},{"Id":"1"}]}`), []byte(`{}`), 1)
+	f.Add("PutItem", []byte(`{"Item":{"a":{"L":[{"M":{"b":{"NS":["1","-2e5"]}}}]}}}`), []byte(`{}`), 0)
+	f.Fuzz(func(t *testing.T, name string, request, reply []byte, keep int) {
+		for _, service := range []string{"sqs", "dynamodb"} {
+			if n := units(Op{service, name}, request, 200, reply); n < 0 {
+				t.Errorf("%v units", n)
+			}
+		}
+		for _, split := range []func([]byte, int) ([]byte, []byte){splitKeys, splitEntries} {
+			some, rest := split(request, keep)
+			if some != nil && !json.Valid(some) || rest != nil && !json.Valid(merge(reply, rest)) && json.Valid(reply) {
+				t.Errorf("%s and %s", some, rest)
+			}
+		}
+		if r, err := http.NewRequest("GET", "http://h/", nil); err == nil {
+			if u, err := url.Parse("http://h/" + name); err == nil {
+				r.URL = u
+			}
+			r.Header.Set("Authorization", string(request))
+			s := service(r)
+			if o := (Op{s, action(s, r, reply)}); len(o.String()) > 200 {
+				t.Errorf("%s", o)
+			}
+		}
+	})
+}

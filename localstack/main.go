@@ -1,0 +1,133 @@
+// Localstack runs the whole of Orbweaver's AWS path on this machine, end to end:
+//
+//	go run ./localstack
+//
+// It fetches and starts emulators of AWS (package internal/emulators), puts a counting
+// proxy in front of them (internal/wiretap), runs functions as Lambda does
+// (internal/lambdalocal), and goes through the steps of a scenario, each in a file of its
+// own. The exit status is 0 only if every step finds what it expects, 3 if this machine
+// lacks a program that is needed.
+//
+//	-fetch  only fetch the emulators
+//	-up     only start the emulators and print the environment that leads to them
+//	-fast   the shortest scenario that still has every step
+//	-keep   leave the emulators running after the scenario, until interrupted
+//	-v      show what the functions print
+//	-json   write the summary to a file
+//
+// Emulators that the environment names on loopback (AWS_ENDPOINT_URL,
+// AWS_ENDPOINT_URL_DYNAMODB) are used as they are, such as those of compose.yaml.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/emulators"
+)
+
+// Exit statuses.
+const (
+	statusWrong   = 1 // a step found something else than it expected
+	statusUse     = 2
+	statusMissing = 3 // something has to be installed first
+)
+
+func main() {
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	release()
+	os.Exit(status(err, os.Stderr))
+}
+
+// status tells what went wrong, and with which exit status.
+func status(err error, stderr io.Writer) int {
+	var missing emulators.Missing
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp) || errors.Is(err, errUse):
+		return statusUse // the flag package has said why
+	case errors.As(err, &missing):
+		fmt.Fprintln(stderr, "localstack:", missing)
+		return statusMissing
+	}
+	fmt.Fprintln(stderr, "localstack:", err)
+	return statusWrong
+}
+
+var errUse = errors.New("wrong use")
+
+// options are the flags.
+type options struct {
+	fetch, up, fast, keep, verbose bool
+	json                           string
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("localstack", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&o.fetch, "fetch", false, "only fetch the emulators")
+	flags.BoolVar(&o.up, "up", false, "only start the emulators, and print the environment that leads to them")
+	flags.BoolVar(&o.fast, "fast", false, "the shortest scenario")
+	flags.BoolVar(&o.keep, "keep", false, "leave the emulators running until interrupted")
+	flags.BoolVar(&o.verbose, "v", false, "show what the functions print")
+	flags.StringVar(&o.json, "json", "", "write the summary to this `file`")
+	if err := flags.Parse(args); err != nil {
+		return errors.Join(errUse, err)
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(stderr, "localstack: what is %q?\n", flags.Arg(0))
+		return errUse
+	}
+	set := emulators.Running()
+	if set == nil {
+		kit, err := emulators.Fetch(ctx, stdout)
+		if err != nil || o.fetch {
+			return err
+		}
+		root, err := emulators.Root()
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		if set, err = kit.Start(ctx, filepath.Join(root, ".cache", "localstack", "logs")); err != nil {
+			return err
+		}
+		defer set.Close()
+		fmt.Fprintf(stdout, "emulators started in %.1f s\n", time.Since(begin).Seconds())
+	}
+	if o.up {
+		return up(ctx, set, stdout)
+	}
+	err := play(ctx, o, set, stdout)
+	if o.keep && ctx.Err() == nil {
+		if err != nil {
+			fmt.Fprintln(stderr, "localstack:", err)
+		}
+		err = errors.Join(err, up(ctx, set, stdout))
+	}
+	return err
+}
+
+// up shows how to reach the emulators and waits to be interrupted.
+func up(ctx context.Context, set *emulators.Set, stdout io.Writer) error {
+	env := set.Environment()
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		fmt.Fprintf(stdout, "export %s=%s\n", name, env[name])
+	}
+	fmt.Fprintln(stdout, "# they run until you press Ctrl-C; paste the lines above into another shell")
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/internal/emulators"
+)
+
+// scenario is the steps in order.
+func scenario(o options) []step {
+	steps := []step{
+		{"build the command and the functions, as they ship", build},
+		{"deploy", deploy},
+		{"crawl a made-up web, while functions are killed and calls fail", disturbed},
+		{"recrawl by a message written by hand", recrawl},
+		{"recrawl by a list that is put into the bucket", upload},
+		{"poisonous messages", poison},
+		{"another crawl, every call counted twice", counted},
+		{"an idle minute", idle},
+	}
+	if o.few {
+		steps = append(steps, step{"few hosts with long delays", few})
+	}
+	return append(steps, step{"fsck of what is stored, and a second plan", check}, step{"destroy", destroy})
+}
+
+// command runs a program of this repository and returns what it wrote to standard output.
+func (w *world) command(ctx context.Context, env map[string]string, name string, args ...string) (string, error) {
+	root, err := emulators.Root()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = root
+	cmd.Env = os.Environ()
+	for k, v := range env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		tail := stdout.String() + stderr.String()
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, tail[max(0, len(tail)-4000):])
+	}
+	return stdout.String(), nil
+}
+
+// orbweaver runs the command line against the deployment, as a user would. It does not
+// go through the taps, which count what the functions do.
+func (w *world) orbweaver(ctx context.Context, args ...string) (string, error) {
+	root, err := emulators.Root()
+	if err != nil {
+		return "", err
+	}
+	env := maps.Clone(w.set.Environment())
+	env["ORBWEAVER_PLATFORM"] = w.deployed.platform
+	return w.command(ctx, env, filepath.Join(root, "bin", "orbweaver"), args...)
+}
+
+// exitCode is the status that a command ended with.
+func exitCode(err error) int {
+	var e *exec.ExitError
+	if errors.As(err, &e) {
+		return e.ExitCode()
+	}
+	return 0
+}
+
+// invocationLine is what a function writes to its log about an invocation.
+type invocationLine struct {
+	Msg   string `json:"msg"`
+	Pages int64  `json:"pages"`
+	Calls calls  `json:"calls"`
+	Took  int64  `json:"took_ms"`
+	Err   string `json:"error"`
+}
+
+// lines are the lines of a function's log from a position on, and the next position.
+func (w *world) lines(function string, from int64) (out []invocationLine, next int64, err error) {
+	f, err := os.Open(w.logFile(function))
+	if err != nil {
+		return nil, from, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, 0); err != nil {
+		return nil, from, err
+	}
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for next = from; s.Scan(); {
+		next += int64(len(s.Bytes())) + 1
+		_, text, ok := strings.Cut(s.Text(), "{")
+		var l invocationLine
+		if ok && json.Unmarshal([]byte("{"+text), &l) == nil && l.Msg != "" {
+			out = append(out, l)
+		}
+	}
+	return out, next, s.Err()
+}
