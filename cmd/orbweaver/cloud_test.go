@@ -170,10 +170,10 @@ func (c *cloud) functions() (off func()) {
 			}
 			if err == nil && v.ID() != active {
 				active = v.ID()
-				e, err = c.function(ctx, p, v)
+				e, err = newFunction(ctx, p, v)
 			}
 			if err == nil {
-				err = c.turn(ctx, e, active)
+				err = turn(ctx, p, e, active)
 			}
 			if err != nil && ctx.Err() == nil {
 				c.t.Error(err)
@@ -184,7 +184,7 @@ func (c *cloud) functions() (off func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func (c *cloud) function(ctx context.Context, p *platform.Platform, v *view.View) (*engine.Engine, error) {
+func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*engine.Engine, error) {
 	rec, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
@@ -202,15 +202,11 @@ func (c *cloud) function(ctx context.Context, p *platform.Platform, v *view.View
 }
 
 // turn is one tick, and what queues have at hand for the functions.
-func (c *cloud) turn(ctx context.Context, e *engine.Engine, active string) error {
+func turn(ctx context.Context, p *platform.Platform, e *engine.Engine, active string) error {
 	if _, _, _, err := e.Begin(blobschema.Crawl{}, nil, nil); err != nil { // the crawl's limits may have changed
 		return err
 	}
 	if _, err := e.Tick(); err != nil {
-		return err
-	}
-	p, err := c.open(ctx, c.url, nil)
-	if err != nil {
 		return err
 	}
 	for _, name := range []string{blobschema.IntakeQueue, blobschema.WakesQueue} {
@@ -250,7 +246,7 @@ func (c *cloud) turn(ctx context.Context, e *engine.Engine, active string) error
 
 // result is what a command line came to.
 type result struct {
-	t           *testing.T
+	*cloud
 	args        string
 	status      exit
 	out, errOut string
@@ -272,7 +268,7 @@ func (c *cloud) runFor(ctx context.Context, args ...string) *result {
 	cmd.SetErr(&errOut)
 	args = append(args, "--platform", c.url)
 	status := execute(withOpener(ctx, c.open), cmd, args)
-	return &result{c.t, strings.Join(args, " "), status, out.String(), errOut.String()}
+	return &result{c, strings.Join(args, " "), status, out.String(), errOut.String()}
 }
 
 // ends checks the exit status, and what output and errors together must match, line by line.
@@ -283,6 +279,7 @@ func (r *result) ends(status exit, lines ...string) *result {
 		r.t.Fatalf("%s: exit status %d, want %d\n%s", r.args, r.status, status, all)
 	}
 	for _, l := range lines {
+		l = strings.ReplaceAll(l, "aws://test", platform.ShortName(r.url))
 		if !regexp.MustCompile("(?m)" + l).MatchString(all) {
 			r.t.Errorf("%s: nothing matches %q in\n%s", r.args, l, all)
 		}
@@ -358,15 +355,13 @@ func testCloudOrders(c *cloud) {
 	defer off()
 	c.run("crawl", "--delay", "30ms", "--detach", url+"/0").ends(exitOK)
 	c.site.wait(3)
-	if r := c.run("crawl", "--new", url+"/1"); r.status != exitInUse { // steps come and go
-		r.ends(exitUsage, `neither finished nor stopped`)
-	}
+	c.notYet()
 	c.run("pause").ends(exitOK, `^crawl .* in aws://test is paused: nothing is asked for until 'orbweaver resume --platform .*'; `)
 	c.run("pause").ends(exitOK, `it was paused already`)
 	c.settled("paused")
 	before := c.site.count()
 	c.run("recrawl", url+"/1").ends(exitUsage, `the crawl in aws://test is paused`, `--later`)
-	c.run("crawl", "--new", url+"/1").ends(exitUsage, `neither finished nor stopped`, `'orbweaver stop --platform`)
+	c.notYet()
 	time.Sleep(300 * time.Millisecond)
 	if n := c.site.count(); n != before {
 		c.t.Errorf("%d pages were asked for while it was paused", n-before)
@@ -381,6 +376,16 @@ func testCloudOrders(c *cloud) {
 	c.run("stop").ends(exitOK)
 	c.run("crawl", "--max-pages=-1", "--every", "50ms").ends(exitOK, `no longer stopped or paused`, `^Finished: nothing is left to do, 40 pages\.$`)
 	c.run("fsck").ends(exitOK, `^clean: `)
+}
+
+// notYet checks that no other crawl can begin. Steps come and go, also while it is paused.
+func (c *cloud) notYet() {
+	c.t.Helper()
+	if r := c.run("crawl", "--new", c.site.url+"/1"); r.status == exitInUse {
+		r.ends(exitInUse, `steps of the last crawl are still at work: [1-3]\.$`, `try again then`)
+	} else {
+		r.ends(exitUsage, `neither finished nor stopped\.$`, `'orbweaver stop --platform .*, and then this again`)
+	}
 }
 
 // settled waits until the crawl is in a state.
