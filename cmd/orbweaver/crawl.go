@@ -153,17 +153,18 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 	return c, err
 }
 
-// beginAnother begins a crawl in place of the last one. Ids are by the second: one that is
-// taken is another's a second later, and so is a crawl that somebody else has just begun.
+// beginAnother begins a crawl in place of the last one. Some seconds help where the id,
+// which is made of the second, is taken, and where a step is just ending.
 func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []weburl.URL) (blobschema.Crawl, error) {
-	c, err := e.BeginAnother(ctx, want, seeds)
-	if !errors.Is(err, crawl.ErrConflict) || !wait(ctx, time.Second) {
-		return c, err
+	for try := 0; ; try++ {
+		c, err := e.BeginAnother(ctx, want, seeds)
+		if !errors.Is(err, crawl.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
+			return c, err
+		}
+		if want, err = identify(want); err != nil {
+			return c, err
+		}
 	}
-	if want, err = identify(want); err != nil {
-		return c, err
-	}
-	return e.BeginAnother(ctx, want, seeds)
 }
 
 // interruptible returns a context that ends with the first signal to stop; the second
