@@ -4,7 +4,13 @@ ARGS ?=
 SEEDS ?= 200
 FUZZTIME ?= 10s
 DOCS ?= /usr/share/doc/linux-doc/html
+ARCH ?= arm64
+# Not from the environment, where some systems have the name of the host.
+NAME = orbweaver
+PROFILE ?= infra/live/aws/$(NAME).json
 lint = go tool -modfile=tools/go.mod golangci-lint
+
+export ARCH NAME REGION PARTITIONS MEMORY EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
@@ -20,6 +26,22 @@ demo: build ## crawl a made-up web on this machine and compare with the truth
 
 docsite: build ## crawl real documentation served by nginx, check and recrawl it; DOCS=FOLDER
 	go run ./internal/docsite -docs $(DOCS) $(ARGS)
+
+functions: ## build the cloud functions' zips, the same bytes each time; ARCH=arm64|amd64
+	for f in fetch coordinate intake; do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
+	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
+
+deploy: build functions ## put it on AWS: shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MEMORY=, EMAIL=, TF_ARGS=, YES=1
+	infra/cloud deploy
+
+destroy: ## delete what was deployed, pages too; NAME=, FORCE=1
+	infra/cloud destroy
+
+status: build ## how far the deployed crawl is; NAME= or PROFILE=FILE
+	bin/orbweaver status --platform $(PROFILE)
+
+logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, FUNCTION=fetch|coordinate|intake
+	infra/cloud logs
 
 localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-fast -v'
 	go build -o bin/localstack ./localstack && bin/localstack $(ARGS)
@@ -62,4 +84,8 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help build crawl demo docsite localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
+=======
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier cover clean
+>>>>>>> wt-infra

@@ -70,7 +70,7 @@ var errUse = errors.New("wrong use")
 
 // options are the flags.
 type options struct {
-	fetch, up, fast, keep, verbose bool
+	fetch, up, fast, few, keep, verbose bool
 	json                           string
 }
 
@@ -81,6 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&o.fetch, "fetch", false, "only fetch the emulators")
 	flags.BoolVar(&o.up, "up", false, "only start the emulators, and print the environment that leads to them")
 	flags.BoolVar(&o.fast, "fast", false, "the shortest scenario")
+	flags.BoolVar(&o.few, "few", false, "crawl few hosts with long delays too, for two minutes")
 	flags.BoolVar(&o.keep, "keep", false, "leave the emulators running until interrupted")
 	flags.BoolVar(&o.verbose, "v", false, "show what the functions print")
 	flags.StringVar(&o.json, "json", "", "write the summary to this `file`")

@@ -19,7 +19,8 @@ var services = []string{
 }
 
 // environment is that of Terraform: as it is, without whatever could lead to an account.
-// It is an error if a service has no endpoint on loopback.
+// ORBWEAVER_MOTO_URL is the endpoint of all that only moto holds. It is an error if a
+// service has no endpoint on loopback.
 func environment(env []string) ([]string, error) {
 	drop := []string{
 		"AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -29,6 +30,13 @@ func environment(env []string) ([]string, error) {
 		key, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(drop, key)
 	})
+	if moto := get(env, "ORBWEAVER_MOTO_URL"); moto != "" {
+		for _, s := range []string{"BUDGETS", "CLOUDWATCH", "LAMBDA", "SCHEDULER", "SNS"} {
+			if get(env, "AWS_ENDPOINT_URL_"+s) == "" {
+				env = append(env, "AWS_ENDPOINT_URL_"+s+"="+moto)
+			}
+		}
+	}
 	for _, s := range services {
 		e := endpoint(env, s)
 		if e == "" {

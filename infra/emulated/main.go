@@ -128,6 +128,20 @@ func (d *deployment) prepare() (err error) {
 	return nil
 }
 
+// plugins is a folder of this machine that has the AWS provider, laid out as a mirror:
+// one of those that Terraform looks into by itself, or what somebody put below /opt. ""
+// if there is none, and it has to be downloaded.
+func plugins() string {
+	const provider = "registry.terraform.io/hashicorp/aws"
+	for _, pattern := range []string{"/opt/*", "/usr/local/share/terraform/plugins", "/usr/share/terraform/plugins"} {
+		found, _ := filepath.Glob(filepath.Join(pattern, provider)) // the patterns are good
+		if len(found) > 0 {
+			return strings.TrimSuffix(found[0], provider)
+		}
+	}
+	return ""
+}
+
 // live is the folder that Terraform works in.
 func (d *deployment) live() string { return filepath.Join(d.work, "live", "aws") }
 
@@ -175,7 +189,11 @@ func (d *deployment) apply(ctx context.Context) error {
 	if err := d.shadow(ctx); err != nil {
 		return err
 	}
-	if err := d.tf(ctx, "init", "-input=false", "-no-color"); err != nil {
+	args := []string{"init", "-input=false", "-no-color"}
+	if dir := plugins(); dir != "" && get(d.env, "TF_CLI_ARGS_init") == "" {
+		args = append(args, "-plugin-dir="+dir)
+	}
+	if err := d.tf(ctx, args...); err != nil {
 		if strings.Contains(err.Error(), "query available provider packages") {
 			return fmt.Errorf("the AWS provider is %w, and cannot be had from here: TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it", errMissing)
 		}

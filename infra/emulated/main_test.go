@@ -28,6 +28,21 @@ func TestOnlyLoopback(t *testing.T) {
 	}
 }
 
+// TestMotoURL: one variable is enough for moto, and those that say more go first.
+func TestMotoURL(t *testing.T) {
+	env, err := environment([]string{
+		"AWS_ENDPOINT_URL=http://127.0.0.1:1", "ORBWEAVER_MOTO_URL=http://127.0.0.1:2", "AWS_ENDPOINT_URL_SNS=http://127.0.0.1:3",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for service, want := range map[string]string{"SQS": "1", "LAMBDA": "2", "SCHEDULER": "2", "SNS": "3"} {
+		if got := endpoint(env, service); got != "http://127.0.0.1:"+want {
+			t.Errorf("%s is at %s", service, got)
+		}
+	}
+}
+
 // TestNoWayToAnAccount: what could lead to credentials or past the endpoints is gone.
 func TestNoWayToAnAccount(t *testing.T) {
 	env, err := environment([]string{

@@ -170,6 +170,7 @@ func (k *Kit) dynamodb(dir string, port int) spec {
 func (k *Kit) moto(dir string, port int) spec {
 	return spec{
 		args:  []string{filepath.Join(k.dir, "moto", "bin", "moto_server"), "-H", "127.0.0.1", "-p", fmt.Sprint(port)},
+		env:   map[string]string{"MOTO_ACCOUNT_ID": "000000000000"}, // LocalStack's
 		ready: "/moto-api/data.json",
 	}
 }

@@ -329,6 +329,9 @@ func TestNothingToDo(t *testing.T) {
 	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
 		t.Error("a request was taken, by no crawl")
 	}
+	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
+		t.Error("S3's own test of the queue is refused:", err)
+	}
 	for _, l := range c.log.lines() {
 		if !json.Valid([]byte(l)) {
 			t.Errorf("not a JSON line: %s", l)

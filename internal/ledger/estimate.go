@@ -9,14 +9,14 @@ import (
 // is expected to crawl. [DefaultDeployment] has the defaults.
 type Deployment struct {
 	Partitions   int     `json:"partitions"`
-	MemoryMB     int     `json:"memory_mb"`      // of the fetch function
-	TimeoutS     float64 `json:"timeout_s"`      // of the fetch function, in seconds
-	ReadyHosts   int     `json:"ready_hosts"`    // that each partition has to ask at any time
-	DelayS       float64 `json:"delay_s"`        // between two requests to a host, in seconds
-	CPUMillis    float64 `json:"cpu_ms"`         // of a page
-	PagesPerWARC int     `json:"pages_per_warc"` //
-	StoredBytes  float64 `json:"stored_bytes"`   // of a page, compressed
-	SentBytes    float64 `json:"sent_bytes"`     // to get a page
+	MemoryMB     int     `json:"memory_mb"`   // of the fetch function
+	TimeoutS     float64 `json:"timeout_s"`   // of the fetch function, in seconds
+	ReadyHosts   int     `json:"ready_hosts"` // that each partition has to ask at any time
+	DelayS       float64 `json:"delay_s"`     // between two requests to a host, in seconds
+	CPUMillis    float64 `json:"cpu_ms"`      // of a page
+	PagesPerWARC int     `json:"pages_per_warc"`
+	StoredBytes  float64 `json:"stored_bytes"` // of a page, compressed
+	SentBytes    float64 `json:"sent_bytes"`   // to get a page
 	Alarms       int     `json:"alarms"`
 }
 
@@ -29,13 +29,16 @@ func DefaultDeployment() Deployment {
 	}
 }
 
-// What the estimate takes as given. The steps' figures are their defaults (internal/crawl).
+// What the estimate takes as given. The figures of steps are those of internal/function
+// and internal/crawl.
 const (
-	reserveS      = 30.0 // of the timeout that a step does not use, to commit in time
-	commitS       = 30.0 // between commits
+	minTimeoutS   = 60.0
+	commitS       = 60.0 // between commits
 	commitPages   = 4000.0
 	mailS         = 300.0 // between mails to the same partition
 	linkBytes     = 190.0 // of a page's links, compressed
+	wakeS         = 60.0  // that a wake waits for pages to be due
+	wokenS        = 2.0   // that a step runs which asks each host once
 	drainS        = 20.0  // of a long poll of the mailbox
 	headUnits     = 2.0   // write units of a head
 	stepReads     = 10.0  // read units to begin a step
@@ -54,6 +57,9 @@ const (
 	million       = 1e6
 	gb            = 1 << 30
 )
+
+// stepS is how long a step works at most, in seconds: it leaves time for its last commit.
+func (d *Deployment) stepS() float64 { return d.TimeoutS - min(30, max(3, d.TimeoutS/6)) }
 
 // Item is a line of an estimate.
 type Item struct {
@@ -74,11 +80,14 @@ func item(what string, quantity float64, unit string, price, free float64) Item 
 
 // Estimate is what a deployment is expected to cost, in dollars.
 type Estimate struct {
-	Prices       string     `json:"price_list"`
-	Deployment   Deployment `json:"deployment"`
-	PagesPerStep float64    `json:"pages_per_step"`
-	StepRate     float64    `json:"pages_per_second"` // of one step
-	BoundBy      string     `json:"bound_by"`         // "hosts" or "CPU": what keeps a step from being faster
+	Prices     string     `json:"price_list"`
+	Deployment Deployment `json:"deployment"`
+	// BoundBy is what keeps the crawl from being faster: "CPU"; "hosts", for which steps
+	// wait; or "wakes", where it is cheaper to end and be woken than to wait.
+	BoundBy      string  `json:"bound_by"`
+	Rate         float64 `json:"pages_per_second"` // of all partitions
+	PagesPerStep float64 `json:"pages_per_step"`
+	StepS        float64 `json:"step_s"` // how long a step runs, in seconds
 
 	PerMillion      []Item   `json:"per_million_pages"`
 	PerMillionTotal float64  `json:"per_million_pages_total"` // without retention
@@ -98,7 +107,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 	}{
 		{"partitions", float64(d.Partitions), 1, 1000},
 		{"MB of memory", float64(d.MemoryMB), 128, 10240},
-		{"seconds of timeout", d.TimeoutS, 2 * reserveS, 900},
+		{"seconds of timeout", d.TimeoutS, minTimeoutS, 900},
 		{"ready hosts", float64(d.ReadyHosts), 1, 1e6},
 		{"seconds of delay", d.DelayS, 0, 86400},
 		{"ms of CPU", d.CPUMillis, 0.01, 10_000},
@@ -111,54 +120,85 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 			return Estimate{}, fmt.Errorf("%s: %g is not from %g to %g", c.what, c.n, c.min, c.max)
 		}
 	}
-	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, BoundBy: "CPU"}
-	memory := float64(d.MemoryMB) / 1024
-	e.StepRate = memory / p.GBPerVCPU / (d.CPUMillis / 1000)
-	if byHosts := float64(d.ReadyHosts) / d.DelayS; byHosts < e.StepRate { // a delay of 0 gives infinity
-		e.StepRate, e.BoundBy = byHosts, "hosts"
+	e := Estimate{Prices: p.Name + ", " + p.Date, Deployment: d, Idle: p.idle(d), Assumptions: d.assumptions()}
+	for _, w := range []way{p.through(d), p.woken(d)} {
+		if w.billedS > d.stepS() {
+			continue // it has so many hosts that it never ends
+		}
+		items := p.perMillion(d, w)
+		if total := sum(items); e.PerMillion == nil || total < e.PerMillionTotal {
+			e.PerMillion, e.PerMillionTotal = items, total
+			e.BoundBy, e.PagesPerStep, e.StepS, e.Rate = w.bound, w.pages, w.billedS, million/w.elapsedS
+		}
 	}
-	stepS := d.TimeoutS - reserveS
-	e.PagesPerStep = e.StepRate * stepS
-	e.PerMillion = p.perMillion(&e, memory, stepS)
 	e.Retention = million * d.StoredBytes / gb * p.BlobGBMonth
-	e.Idle = p.idle(d)
-	for _, i := range e.PerMillion {
-		e.PerMillionTotal += i.Dollars
-	}
+	e.IdleTotal = sum(e.Idle)
 	for _, i := range e.Idle {
-		e.IdleTotal += i.Dollars
 		e.IdleRest += i.rest
 	}
-	e.Assumptions = d.assumptions()
 	return e, nil
 }
 
-// perMillion prices a million pages.
-func (p Prices) perMillion(e *Estimate, memory, stepS float64) []Item {
-	d := &e.Deployment
-	steps := million / e.PagesPerStep
-	commits := steps * math.Ceil(max(stepS/commitS, e.PagesPerStep/commitPages))
-	seconds := million / e.StepRate                    // of all steps together
-	ticks := seconds / float64(d.Partitions) / tickS   // while they run side by side
-	mails := seconds / mailS * float64(d.Partitions-1) // each step mails all others
-	batches := mails / 10                              // calls to send, and to delete
-	chunks := max(batches, million*linkBytes/(64<<10)) // what is billed of them
-	drains := seconds/drainS + chunks                  // calls to receive: the empty ones and the others
-	wakes := 3 * steps                                 // sent, received, deleted
-	moved := func(perMillion float64) float64 { return perMillion / million }
-	if d.Partitions == 1 {
-		batches, chunks, drains = 0, 0, seconds/drainS
+func sum(items []Item) (total float64) {
+	for _, i := range items {
+		total += i.Dollars
 	}
+	return total
+}
+
+// way is a way to work: what a step gets done, how long it runs, and how long all
+// partitions take for a million pages.
+type way struct {
+	bound                    string
+	pages, billedS, elapsedS float64
+}
+
+// through is that of steps that always have something to do, or wait for it.
+func (p Prices) through(d Deployment) way {
+	rate := float64(d.MemoryMB) / 1024 / p.GBPerVCPU / (d.CPUMillis / 1000)
+	bound := "CPU"
+	if byHosts := float64(d.ReadyHosts) / d.DelayS; byHosts < rate { // a delay of 0 gives infinity
+		rate, bound = byHosts, "hosts"
+	}
+	run := d.stepS()
+	return way{bound: bound, pages: rate * run, billedS: run, elapsedS: million / rate / float64(d.Partitions)}
+}
+
+// woken is that of steps that ask each ready host once, end, and are woken again.
+func (p Prices) woken(d Deployment) way {
+	pages := float64(d.ReadyHosts)
+	return way{
+		bound:    "wakes",
+		pages:    pages,
+		billedS:  max(wokenS, pages*d.CPUMillis/1000*p.GBPerVCPU/(float64(d.MemoryMB)/1024)),
+		elapsedS: million / pages / float64(d.Partitions) * max(wakeS, d.DelayS),
+	}
+}
+
+// perMillion prices a million pages. Ticks are in the idle month, but for the heads that
+// they read while partitions are at work.
+func (p Prices) perMillion(d Deployment, w way) []Item {
+	partitions := float64(d.Partitions)
+	steps := million / w.pages
+	commits := steps * max(math.Ceil(w.billedS/commitS), math.Ceil(w.pages/commitPages))
+	mails := partitions * (partitions - 1) * w.elapsedS / mailS // each partition to all others
+	batches := mails / 10                                       // calls to send, and to delete
+	chunks := 0.0                                               // what is billed of calls with mail in them
+	if d.Partitions > 1 {
+		chunks = max(batches, million*linkBytes/(64<<10))
+	}
+	drains := steps * max(1, w.billedS/drainS)
 	return []Item{
-		item("function time", seconds*memory, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
-		item("function calls", steps+ticks, "calls", moved(p.FunctionRequest), p.Free.FunctionRequests),
-		item("mail and wakes", chunks+drains+batches+wakes, "requests", moved(p.QueueRequest), p.Free.QueueRequests),
-		item("records written", (commits+2*steps)*headUnits, "units", moved(p.KVWriteUnit), 0),
-		item("records read", steps*stepReads+commits*commitReads+ticks*(tickReads+float64(d.Partitions)), "units", moved(p.KVReadUnit), 0),
-		item("objects put", million/float64(d.PagesPerWARC)+commits*(1+runsPerCommit), "puts", moved(p.BlobPut), 0),
-		item("objects got", steps*stepGets+commits, "gets", moved(p.BlobGet), 0),
+		item("function time", steps*w.billedS*float64(d.MemoryMB)/1024, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+		item("function calls", steps, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
+		item("mail", 2*chunks+batches+drains, "requests", p.QueueRequest/million, p.Free.QueueRequests),
+		item("wakes", 3*steps, "requests", p.QueueRequest/million, p.Free.QueueRequests),
+		item("records written", (commits+2*steps)*headUnits, "units", p.KVWriteUnit/million, 0),
+		item("records read", steps*stepReads+commits*commitReads+w.elapsedS/tickS*partitions, "units", p.KVReadUnit/million, 0),
+		item("objects put", max(million/float64(d.PagesPerWARC), steps)+commits*(1+runsPerCommit), "puts", p.BlobPut/million, 0),
+		item("objects got", steps*stepGets+commits, "gets", p.BlobGet/million, 0),
 		item("sent to hosts", million*d.SentBytes/gb, "GB", p.TrafficOutGB, p.Free.TrafficOutGB),
-		item("logs", (steps+ticks)*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
+		item("logs", steps*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
 	}
 }
 
@@ -183,7 +223,8 @@ func (d Deployment) assumptions() []string {
 	return []string{
 		fmt.Sprintf("each partition has %d hosts ready at any time, each asked every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
 		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), on %d MB a share of %.2f CPUs", d.CPUMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
-		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, reserveS, commitS, commitPages),
+		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, d.TimeoutS-d.stepS(), commitS, commitPages),
+		fmt.Sprintf("where it is cheaper than to wait for hosts, a step asks each ready host once, in %g s, ends, and is woken after %g s", wokenS, wakeS),
 		fmt.Sprintf("a commit is a put and a record of %g write units, and every fourth merges a run; beginning a step reads %g units and %g objects", headUnits, stepReads, stepGets),
 		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it, and asked for with %g, TLS included", d.PagesPerWARC, d.StoredBytes, d.SentBytes),
 		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %g s", linkBytes, mailS, drainS),

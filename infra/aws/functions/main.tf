@@ -41,7 +41,7 @@ locals {
       ]
     }
     intake = {
-      memory_mb = 256
+      memory_mb = 512 # lists of URLs come whole
       timeout_s = var.intake_timeout_s
       rights = [
         { Sid = "Requests", Action = concat(local.consume, ["sqs:GetQueueUrl"]), Resource = var.intake_arn },

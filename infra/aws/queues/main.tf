@@ -23,7 +23,7 @@ resource "aws_sqs_queue" "mailbox" {
   count = var.partitions
 
   name                       = format("%s-mailbox-%05d", var.name, count.index)
-  visibility_timeout_seconds = 300
+  visibility_timeout_seconds = var.mailbox_visibility_s
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
   sqs_managed_sse_enabled    = true

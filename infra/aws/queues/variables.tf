@@ -27,3 +27,9 @@ variable "bucket_arn" {
   description = "ARN of that bucket."
   type        = string
 }
+
+variable "mailbox_visibility_s" {
+  description = "How long mail that a step has received stays hidden, in seconds: longer than from one commit to the next, or it is delivered again for nothing; the mail of a step that was killed waits so long."
+  type        = number
+  default     = 120
+}

@@ -11,7 +11,7 @@ locals {
   # What a program needs to find all the rest.
   platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&region=${local.region}"
 
-  intake_timeout_s = 60
+  intake_timeout_s = 120
 }
 
 module "storage" {
@@ -28,9 +28,12 @@ module "storage" {
 module "queues" {
   source = "../../aws/queues"
 
-  name             = var.name
-  partitions       = var.partitions
-  fetch_timeout_s  = var.timeout_s
+  name            = var.name
+  partitions      = var.partitions
+  fetch_timeout_s = var.timeout_s
+
+  mailbox_visibility_s = var.mailbox_visibility_s
+
   intake_timeout_s = local.intake_timeout_s
   bucket           = module.storage.bucket
   bucket_arn       = module.storage.bucket_arn

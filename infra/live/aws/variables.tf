@@ -71,6 +71,17 @@ variable "max_concurrency" {
   }
 }
 
+variable "mailbox_visibility_s" {
+  description = "How long mail that a step has received stays hidden, in seconds; steps commit once a minute."
+  type        = number
+  default     = 120
+
+  validation {
+    condition     = var.mailbox_visibility_s >= 1 && var.mailbox_visibility_s <= 43200 && floor(var.mailbox_visibility_s) == var.mailbox_visibility_s
+    error_message = "The visibility must be 1 to 43200 s."
+  }
+}
+
 variable "architecture" {
   description = "What the functions were built for: arm64, which is a fifth cheaper, or x86_64."
   type        = string

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
+)
+
+func newEstimate() *cobra.Command {
+	d := ledger.DefaultDeployment()
+	var asJSON bool
+	timeout := time.Duration(d.TimeoutS) * time.Second
+	delay := time.Duration(d.DelayS) * time.Second
+	cmd := &cobra.Command{
+		Use:   "estimate",
+		Short: "Estimate what a deployment on AWS costs",
+		Long: `Estimate works out what a million pages and an idle month cost on AWS, at the price
+list that is built in. It asks nobody, and says all that it assumes. What is free for
+an account each month is named and not taken off.
+
+What a crawl really called is counted while it runs, and priced in its summary.`,
+		Example: `  orbweaver estimate
+  orbweaver estimate --partitions 200 --memory 1024 --hosts 100
+  orbweaver estimate --partitions 1 --hosts 5 --delay 10s     # few hosts, long delays
+  orbweaver estimate --json | jq .idle_month_total`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d.TimeoutS, d.DelayS = timeout.Seconds(), delay.Seconds()
+			prices, err := ledger.DefaultPrices()
+			if err != nil {
+				return err
+			}
+			e, err := prices.Estimate(d)
+			if err != nil {
+				return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), e)
+			}
+			return printEstimate(cmd.OutOrStdout(), &e)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&d.Partitions, "partitions", d.Partitions, "partitions of the crawl, each with a step at work")
+	f.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "MB of memory of the fetch function")
+	f.DurationVar(&timeout, "timeout", timeout, "timeout of the fetch function")
+	f.IntVar(&d.ReadyHosts, "hosts", d.ReadyHosts, "hosts that each partition has ready at any time")
+	f.DurationVar(&delay, "delay", delay, "time between two requests to a host")
+	f.Float64Var(&d.CPUMillis, "cpu-ms", d.CPUMillis, "ms of CPU for a page")
+	f.IntVar(&d.PagesPerWARC, "pages-per-warc", d.PagesPerWARC, "pages in a WARC file")
+	f.Float64Var(&d.StoredBytes, "stored-bytes", d.StoredBytes, "bytes stored for a page")
+	f.Float64Var(&d.SentBytes, "sent-bytes", d.SentBytes, "bytes sent for a page")
+	f.IntVar(&d.Alarms, "alarms", d.Alarms, "number of alarms")
+	f.BoolVar(&asJSON, "json", false, "write JSON, for a program")
+	return cmd
+}
+
+func printEstimate(w io.Writer, e *ledger.Estimate) error {
+	fmt.Fprintf(w, "An estimate at %s.\n", e.Prices)
+	fmt.Fprintf(w, "%s pages/s of %s, bound by %s; %s pages in a step of %s.\n\n", figure(e.Rate),
+		plural(int64(e.Deployment.Partitions), "partition"), e.BoundBy, figure(e.PagesPerStep), span(e.StepS))
+	table := func(title string, items []ledger.Item, total float64) {
+		fmt.Fprintf(w, "%-37s%21s%15s\n", title, "$", "free a month")
+		for _, i := range items {
+			free := ""
+			if i.Free > 0 {
+				free = figure(i.Free)
+			}
+			line := fmt.Sprintf("  %-18s%14s %-13s%10.4f%15s", i.What, figure(i.Quantity), i.Unit, i.Dollars, free)
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+		}
+		fmt.Fprintf(w, "  %-46s%10.4f\n\n", "total", total)
+	}
+	table("A million pages", e.PerMillion, e.PerMillionTotal)
+	table("An idle month, on top of pages too", e.Idle, e.IdleTotal)
+	fmt.Fprintf(w, "Keeping a million pages: %s a month.\n", dollars(e.Retention))
+	fmt.Fprintf(w, "An idle month is %s if nothing else in the account uses what is free.\n\nAssumed:\n", dollars(e.IdleRest))
+	_, err := fmt.Fprintln(w, "- "+strings.Join(e.Assumptions, "\n- "))
+	return err
+}
+
+// figure is a number with as many digits as tell something.
+func figure(v float64) string {
+	if v >= 100 || v == math.Trunc(v) {
+		return count(int64(v + 0.5))
+	}
+	return fmt.Sprintf("%.3g", v)
+}

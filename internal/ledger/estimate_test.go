@@ -1,0 +1,148 @@
+package ledger_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
+)
+
+func estimate(t *testing.T, change func(*ledger.Deployment)) ledger.Estimate {
+	t.Helper()
+	p, err := ledger.DefaultPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := ledger.DefaultDeployment()
+	if change != nil {
+		change(&d)
+	}
+	e, err := p.Estimate(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func line(t *testing.T, items []ledger.Item, what string) ledger.Item {
+	t.Helper()
+	for _, i := range items {
+		if i.What == what {
+			return i
+		}
+	}
+	t.Fatalf("there is no %q", what)
+	return ledger.Item{}
+}
+
+func about(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 0.01*math.Abs(want) {
+		t.Errorf("%s: %g, not about %g", what, got, want)
+	}
+}
+
+// TestEstimateByHand works the default out: 30 pages a second, 270 s a step.
+func TestEstimateByHand(t *testing.T) {
+	e := estimate(t, nil)
+	about(t, "pages/s", e.Rate, 16*30)
+	if e.PagesPerStep != 8100 || e.BoundBy != "hosts" {
+		t.Errorf("bound by %s, %g pages a step", e.BoundBy, e.PagesPerStep)
+	}
+	const steps = 1e6 / 8100 // 123.5, each with 5 commits
+	about(t, "GB-seconds", line(t, e.PerMillion, "function time").Quantity, 1e6/30*0.5)
+	about(t, "function time", line(t, e.PerMillion, "function time").Dollars, 0.222)
+	about(t, "puts", line(t, e.PerMillion, "objects put").Quantity, 1000+steps*5*1.25)
+	about(t, "write units", line(t, e.PerMillion, "records written").Quantity, steps*(5+2)*2)
+	// 15 others every 300 s: 1,667 mails, but their 190 MB are billed as 2,899 times 64 KB, sent and received.
+	about(t, "queue", line(t, e.PerMillion, "mail").Quantity, 2*2899+1e6/30/20+166.7)
+	about(t, "retention", e.Retention, 40e9/(1<<30)*0.023)
+
+	about(t, "ticks", line(t, e.Idle, "schedule").Quantity, 43830)
+	about(t, "polls", line(t, e.Idle, "polls of queues").Dollars, 0.526)
+	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 0.80)
+	for _, sum := range []struct {
+		items []ledger.Item
+		total float64
+	}{{e.PerMillion, e.PerMillionTotal}, {e.Idle, e.IdleTotal}} {
+		all := 0.0
+		for _, i := range sum.items {
+			all += i.Dollars
+		}
+		about(t, "total", sum.total, all)
+	}
+	if e.IdleTotal > 2 || e.IdleRest <= 0 || e.IdleRest > e.IdleTotal/2 {
+		t.Errorf("an idle month: $%.2f, $%.2f beyond what is free", e.IdleTotal, e.IdleRest)
+	}
+}
+
+// TestEstimateKeepsTheTargets: with thirty ready hosts a partition, all but retention and
+// traffic is within the cost rule, and so are the requests.
+func TestEstimateKeepsTheTargets(t *testing.T) {
+	for _, partitions := range []int{1, 16, 200} {
+		e := estimate(t, func(d *ledger.Deployment) { d.Partitions = partitions })
+		requests := 0.0
+		for _, what := range []string{"mail", "wakes", "records written", "records read", "objects put", "objects got"} {
+			requests += line(t, e.PerMillion, what).Dollars
+		}
+		if all := e.PerMillionTotal - line(t, e.PerMillion, "sent to hosts").Dollars; all > 0.25 || requests > 0.03 {
+			t.Errorf("%d partitions: $%.3f, requests $%.3f", partitions, all, requests)
+		}
+	}
+}
+
+// TestEstimateMoves: what should cost more does, and CPU binds where hosts do not.
+func TestEstimateMoves(t *testing.T) {
+	base := estimate(t, nil)
+	// Five hosts asked every 10 s: to wait for them costs more than to be woken 200,000
+	// times, each time with two puts.
+	few := estimate(t, func(d *ledger.Deployment) { d.ReadyHosts, d.DelayS = 5, 10 })
+	if few.BoundBy != "wakes" || few.PagesPerStep != 5 || few.PerMillionTotal < 4 || few.PerMillionTotal > 12 {
+		t.Errorf("5 hosts asked every 10 s: $%.2f, bound by %s", few.PerMillionTotal, few.BoundBy)
+	}
+	free := estimate(t, func(d *ledger.Deployment) { d.DelayS = 0 })
+	if free.BoundBy != "CPU" {
+		t.Errorf("without delay: bound by %s", free.BoundBy)
+	}
+	about(t, "pages/s of 512 MB at 4 ms", free.Rate, 16*72.3)
+	if more := estimate(t, func(d *ledger.Deployment) { d.PagesPerWARC = 1 }); more.PerMillionTotal < base.PerMillionTotal+4.9 {
+		t.Errorf("an object a page: $%.2f", more.PerMillionTotal)
+	}
+	if none := estimate(t, func(d *ledger.Deployment) { d.Alarms = 0 }); none.IdleTotal > base.IdleTotal-0.79 {
+		t.Errorf("an idle month without alarms: $%.2f", none.IdleTotal)
+	}
+	// The design's figures for mail between 200 and 1,000 partitions at 60 pages/s.
+	for partitions, dollars := range map[int]float64{200: 0.003, 1000: 0.010} {
+		e := estimate(t, func(d *ledger.Deployment) { d.Partitions, d.ReadyHosts = partitions, 60 })
+		if got := line(t, e.PerMillion, "mail").Dollars; got > 1.5*dollars {
+			t.Errorf("mail of %d partitions: $%.4f", partitions, got)
+		}
+	}
+}
+
+// TestEstimateRefuses figures that make no sense, and never gives one that does not.
+func TestEstimateRefuses(t *testing.T) {
+	p, err := ledger.DefaultPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*ledger.Deployment){
+		"partitions": func(d *ledger.Deployment) { d.Partitions = 0 },
+		"memory":     func(d *ledger.Deployment) { d.MemoryMB = 64 },
+		"timeout":    func(d *ledger.Deployment) { d.TimeoutS = 30 },
+		"hosts":      func(d *ledger.Deployment) { d.ReadyHosts = 0 },
+		"delay":      func(d *ledger.Deployment) { d.DelayS = -1 },
+		"CPU":        func(d *ledger.Deployment) { d.CPUMillis = math.NaN() },
+		"WARC":       func(d *ledger.Deployment) { d.PagesPerWARC = 0 },
+		"stored":     func(d *ledger.Deployment) { d.StoredBytes = math.Inf(1) },
+		"sent":       func(d *ledger.Deployment) { d.SentBytes = -1 },
+		"alarms":     func(d *ledger.Deployment) { d.Alarms = -1 },
+	} {
+		d := ledger.DefaultDeployment()
+		change(&d)
+		if _, err := p.Estimate(d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/wiretap"
+)
+
+type calls = blobschema.Calls
+
+// watch counts the same calls twice: as functions say in their logs, and on the wire.
+type watch struct {
+	w      *world
+	wire   wiretap.Counts
+	logged map[string]int64 // where the logs ended
+	polls  int64
+	begin  time.Time
+}
+
+func (w *world) watch() (*watch, error) {
+	k := &watch{w: w, logged: map[string]int64{}, begin: time.Now()}
+	k.wire = w.tap.Counts().Plus(w.tableTap.Counts())
+	for name := range w.functions {
+		_, at, err := w.lines(name, 0)
+		if err != nil {
+			return nil, err
+		}
+		k.logged[name] = at
+	}
+	for _, p := range w.pollers {
+		k.polls += p.Counts().Requests
+	}
+	return k, nil
+}
+
+// told is what the functions' logs say of the time since the watch began.
+func (k *watch) told() (sum calls, pages int64, err error) {
+	for name, at := range k.logged {
+		lines, _, err := k.w.lines(name, at)
+		if err != nil {
+			return sum, pages, err
+		}
+		for _, l := range lines {
+			sum.Add(l.Calls)
+			pages += l.Pages
+		}
+	}
+	return sum, pages, nil
+}
+
+// seen is what went over the wire since then, in the same units.
+func (k *watch) seen() calls {
+	c := k.w.tap.Counts().Plus(k.w.tableTap.Counts()).Since(k.wire)
+	return calls{
+		QueueRequests: int64(c.Sum("sqs").Units),
+		KVReadUnits:   int64(c.Sum("dynamodb", "GetItem", "BatchGetItem").Units),
+		KVWriteUnits:  int64(c.Sum("dynamodb", "PutItem", "UpdateItem", "DeleteItem").Units),
+		BlobPuts:      c.Sum("s3", "PutObject", "UploadPart").Requests,
+		BlobGets:      c.Sum("s3").Requests - c.Sum("s3", "PutObject", "UploadPart").Requests,
+	}
+}
+
+// equal says where the two counts differ.
+func equal(told, seen calls) error {
+	var errs []error
+	for _, c := range []struct {
+		what       string
+		told, seen int64
+	}{
+		{"queue requests", told.QueueRequests, seen.QueueRequests},
+		{"KV read units", told.KVReadUnits, seen.KVReadUnits},
+		{"KV write units", told.KVWriteUnits, seen.KVWriteUnits},
+		{"blob puts", told.BlobPuts, seen.BlobPuts},
+		{"blob gets", told.BlobGets, seen.BlobGets},
+	} {
+		if c.told != c.seen {
+			errs = append(errs, fmt.Errorf("%s: the ledger has %d, on the wire were %d", c.what, c.told, c.seen))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// quiet waits until no function is at work and the ticks find nothing to do.
+func (w *world) quiet(ctx context.Context) error {
+	for begin := time.Now(); time.Since(begin) < time.Minute; {
+		before := w.functions["fetch"].Totals().Invocations
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2*tickEvery + time.Second):
+		}
+		busy := false
+		for _, i := range w.functions["fetch"].Instances() {
+			busy = busy || i.RequestID != ""
+		}
+		if !busy && w.functions["fetch"].Totals().Invocations == before {
+			return nil
+		}
+	}
+	return errors.New("steps go on and on")
+}
+
+// large is the web whose crawl is counted and priced: W1, or less of it.
+func (w *world) large() simweb.Config {
+	cfg := simweb.W1()
+	if w.fast {
+		cfg.Pages.Min, cfg.PageBytes = 60, 4<<10
+	}
+	return cfg
+}
+
+// counted crawls a large web, and compares what the functions' ledgers say with what
+// went over the wire.
+func counted(ctx context.Context, w *world) (map[string]any, error) {
+	if err := w.quiet(ctx); err != nil {
+		return nil, err
+	}
+	srv, err := w.serve(ctx, w.large())
+	if err != nil {
+		return nil, err
+	}
+	web := srv.Web()
+	k, err := w.watch()
+	if err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "0s"}, web.Seeds()...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	took := time.Since(k.begin)
+	n, err := w.compare(ctx, web)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.quiet(ctx); err != nil {
+		return nil, err
+	}
+	figures, err := k.price(int64(n), took)
+	if err != nil {
+		return figures, err
+	}
+	figures["reported"], err = reported(out)
+	return figures, err
+}
+
+// price compares both counts, and says what a million pages would cost.
+func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
+	told, logged, err := k.told()
+	if err != nil {
+		return nil, err
+	}
+	seen := k.seen()
+	polls := -k.polls
+	for _, p := range k.w.pollers {
+		polls += p.Counts().Requests
+	}
+	prices, err := ledger.DefaultPrices()
+	if err != nil {
+		return nil, err
+	}
+	bill := prices.PerMillion(told, pages, 0)
+	figures := map[string]any{
+		"pages": pages, "pages_per_second": float64(pages) / took.Seconds(), "pages_in_logs": logged,
+		"ledger": told, "wire": seen, "pollers_requests": polls,
+		"dollars_per_million": map[string]float64{
+			"queue": bill.Queue, "kv": bill.KV, "blob": bill.Blob, "queue+kv+blob": bill.Queue + bill.KV + bill.Blob,
+			"functions": bill.Functions, "pollers": float64(polls) * prices.QueueRequest / float64(pages),
+		},
+	}
+	return figures, equal(told, seen)
+}
+
+// reported is the cost that the command printed at the end of the crawl.
+func reported(out string) (map[string]any, error) {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var last struct {
+		Summary struct {
+			Calls calls           `json:"run_calls"`
+			Cost  json.RawMessage `json:"cost_per_million_pages"`
+		} `json:"summary"`
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		return nil, fmt.Errorf("the summary of the crawl: %w", err)
+	}
+	return map[string]any{"calls": last.Summary.Calls, "cost": last.Summary.Cost}, nil
+}
+
+// idle counts the calls of a deployment with nothing to do.
+func idle(ctx context.Context, w *world) (map[string]any, error) {
+	if err := w.quiet(ctx); err != nil {
+		return nil, err
+	}
+	k, err := w.watch()
+	if err != nil {
+		return nil, err
+	}
+	before := w.functions["coordinate"].Totals()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(10 * tickEvery):
+	}
+	after := w.functions["coordinate"].Totals()
+	ticks := after.Invocations - before.Invocations
+	told, _, err := k.told()
+	if err != nil || ticks == 0 {
+		return nil, fmt.Errorf("%d ticks, %w", ticks, err)
+	}
+	per := func(n int64) float64 { return float64(n) / float64(ticks) }
+	figures := map[string]any{
+		"ticks": ticks, "kv_reads_per_tick": per(told.KVReadUnits), "kv_writes_per_tick": per(told.KVWriteUnits),
+		"queue_per_tick": per(told.QueueRequests), "blob_per_tick": per(told.BlobPuts + told.BlobGets),
+		"billed_ms_per_tick": float64((after.Billed - before.Billed).Milliseconds()) / float64(ticks),
+	}
+	if told.KVWriteUnits+told.QueueRequests+told.BlobPuts+told.BlobGets > 0 {
+		return figures, errors.New("ticks of an idle crawl should only read records")
+	}
+	return figures, equal(told, k.seen())
+}
+
+// few crawls five hosts that want ten seconds between two requests: the worst case for
+// functions, which would rather wait for nothing.
+func few(ctx context.Context, w *world) (map[string]any, error) {
+	srv, err := w.serve(ctx, simweb.Config{Seed: 5, Hosts: 5, Pages: simweb.Pages{Min: 8}, CrossHost: 0.3})
+	if err != nil {
+		return nil, err
+	}
+	web := srv.Web()
+	k, err := w.watch()
+	if err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	steps := w.functions["fetch"].Totals()
+	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "10s", "--partitions", "1"}, web.Seeds()...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	took := time.Since(k.begin)
+	n, err := w.compare(ctx, web)
+	if err != nil {
+		return nil, err
+	}
+	figures, err := k.price(int64(n), took)
+	if figures != nil {
+		after := w.functions["fetch"].Totals()
+		figures["steps"] = after.Invocations - steps.Invocations
+		figures["billed_s"] = (after.Billed - steps.Billed).Seconds()
+	}
+	return figures, err
+}

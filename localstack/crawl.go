@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/lambdalocal"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/internal/wiretap"
+)
+
+// serve serves a made-up web until the scenario ends.
+func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, error) {
+	web, err := simweb.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	w.served = append(w.served, func() { _ = srv.Close() })
+	return srv, nil
+}
+
+// look opens what is stored, as the command line does.
+func (w *world) look(ctx context.Context) (*view.View, func(), error) {
+	for k, v := range w.set.Environment() {
+		if err := os.Setenv(k, v); err != nil {
+			return nil, nil, err
+		}
+	}
+	p, err := platform.Open(ctx, w.deployed.platform, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := view.New(ctx, view.OfPlatform(p))
+	if err != nil {
+		return nil, nil, errors.Join(err, p.Close())
+	}
+	return v, func() { _ = p.Close() }, nil
+}
+
+// compare compares the pages that are stored with the truth about the web.
+func (w *world) compare(ctx context.Context, web *simweb.Web) (pages int, err error) {
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	got := map[string]simweb.Got{}
+	for pg, err := range v.Pages(ctx, view.EveryRecord) {
+		if err != nil {
+			return 0, err
+		}
+		if pg.Robots || pg.Generation > 0 {
+			continue
+		}
+		if _, twice := got[pg.URL]; twice {
+			return 0, fmt.Errorf("%s is visible twice", pg.URL)
+		}
+		got[pg.URL] = simweb.GotOf(pg)
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
+		return len(got), errors.New(d)
+	}
+	return len(got), nil
+}
+
+// disturbances are the faults of services that a crawl has to live with: throttling,
+// errors, lost replies, and batches done by half, each now and then.
+func disturbances(done *atomic.Int64) wiretap.Rule {
+	return func(r wiretap.Request) wiretap.Fault {
+		p := rand.Float64()
+		f := wiretap.Fault{}
+		switch {
+		case p < 0.02:
+			f.Kind = wiretap.Throttle
+		case p < 0.03:
+			f.Kind = wiretap.Fail
+		case p < 0.04:
+			f.Kind = wiretap.Lose
+		case p < 0.07 && (r.Op.Action == "BatchGetItem" || strings.HasSuffix(r.Op.Action, "Batch")):
+			f.Kind = wiretap.Partial
+		default:
+			return f
+		}
+		done.Add(1)
+		return f
+	}
+}
+
+// disturbed crawls a web with every kind of host and page, while functions are killed in
+// the middle of their work and services refuse calls. Nothing may be lost or repeated.
+func disturbed(ctx context.Context, w *world) (map[string]any, error) {
+	srv, err := w.serve(ctx, simweb.Demo())
+	if err != nil {
+		return nil, err
+	}
+	web := srv.Web()
+	var faults atomic.Int64
+	w.tap.SetRule(disturbances(&faults))
+	w.tableTap.SetRule(disturbances(&faults))
+	quiet, stop := context.WithCancel(ctx)
+	defer stop()
+	kills := make(chan int, 1)
+	most := 12
+	if w.fast {
+		most = 4
+	}
+	go func() { kills <- w.killSteps(quiet, most) }()
+	begin := time.Now()
+	args := append([]string{"crawl", "--json", "--scope", "any", "--delay", "0s", "--timeout", "8s"}, web.Seeds()...)
+	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	out, err := w.orbweaver(limit, args...)
+	took := time.Since(begin)
+	stop()
+	killed := <-kills
+	w.tap.SetRule(nil)
+	w.tableTap.SetRule(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	n, err := w.compare(ctx, web)
+	if err != nil {
+		return nil, err
+	}
+	if killed == 0 || faults.Load() == 0 {
+		return nil, fmt.Errorf("%d functions killed and %d calls disturbed show nothing", killed, faults.Load())
+	}
+	return map[string]any{"records": n, "seconds": took.Seconds(), "killed": killed, "disturbed_calls": faults.Load()}, nil
+}
+
+func tail(s string) string { return s[max(0, len(s)-2000):] }
+
+// killSteps kills fetch functions in the middle of their work, until it is told to stop or
+// has killed so many.
+func (w *world) killSteps(ctx context.Context, most int) (killed int) {
+	f := w.functions["fetch"]
+	for killed < most {
+		select {
+		case <-ctx.Done():
+			return killed
+		case <-time.After(300*time.Millisecond + rand.N(700*time.Millisecond)):
+		}
+		var busy []string
+		for _, i := range f.Instances() {
+			if i.RequestID != "" && time.Since(i.Since) > 50*time.Millisecond {
+				busy = append(busy, i.ID)
+			}
+		}
+		if len(busy) > 0 && f.Kill(busy[rand.IntN(len(busy))]) {
+			killed++
+		}
+	}
+	return killed
+}
+
+// answered waits until a URL has so many records, and says how long that took.
+func (w *world) answered(ctx context.Context, raw string, records int) (time.Duration, error) {
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	u, err := weburl.Parse(raw)
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	for time.Since(begin) < time.Minute {
+		list, err := v.History(ctx, u)
+		if err != nil {
+			return 0, err
+		}
+		if len(list) >= records {
+			return time.Since(begin), nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return 0, fmt.Errorf("%s is not answered after a minute", raw)
+}
+
+// seed is the first seed of the active crawl: its record is there, once.
+func (w *world) seed(ctx context.Context) (string, error) {
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	for pg, err := range v.Pages(ctx, view.EveryRecord) {
+		if err != nil {
+			return "", err
+		}
+		if pg.Outcome == blobschema.OutcomeOK && !pg.Robots && pg.Depth == 0 {
+			return pg.URL, nil
+		}
+	}
+	return "", errors.New("there is no page")
+}
+
+// recrawl sends what somebody could write by hand, twice. It is answered once, soon.
+func recrawl(ctx context.Context, w *world) (map[string]any, error) {
+	url, err := w.seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body := fmt.Sprintf(`{"recrawl": [%q], "id": "by-hand-1"}`, url)
+	times := map[string]any{}
+	for i := range 2 {
+		if _, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL("intake")), MessageBody: &body}); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			took, err := w.answered(ctx, url, 2)
+			if err != nil {
+				return nil, err
+			}
+			times["message_to_stored_page_s"] = took.Seconds()
+		}
+	}
+	time.Sleep(2 * tickEvery)
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	u, err := weburl.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if list, err := v.History(ctx, u); err != nil || len(list) != 2 {
+		return nil, fmt.Errorf("a message that came twice made %d records, %w", len(list), err)
+	}
+	// By the command, which waits for the answer.
+	begin := time.Now()
+	if out, err := w.orbweaver(ctx, "recrawl", "--json", url); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	times["by_command_s"] = time.Since(begin).Seconds()
+	return times, nil
+}
+
+// upload puts a list of URLs into the bucket.
+func upload(ctx context.Context, w *world) (map[string]any, error) {
+	url, err := w.seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := "# what has changed\n" + url + "\n"
+	if _, err := w.bucket.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &w.deployed.bucket, Key: aws.String("lists/recrawl/today.txt"), Body: strings.NewReader(list),
+	}); err != nil {
+		return nil, err
+	}
+	took, err := w.answered(ctx, url, 4)
+	return map[string]any{"upload_to_stored_page_s": took.Seconds()}, err
+}
+
+// poison sends what nobody can read: it is put aside, counted, shown, and harms nothing.
+func poison(ctx context.Context, w *world) (map[string]any, error) {
+	for q, body := range map[string]string{"intake": `{"recrawl": "not a list"}`, "mailbox-00001": "not mail", "wakes": "not a wake"} {
+		if _, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL(q)), MessageBody: &body}); err != nil {
+			return nil, err
+		}
+	}
+	// The mailbox is read by the next step; a request makes one.
+	url, err := w.seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if out, err := w.orbweaver(ctx, "recrawl", "--json", url); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	for begin := time.Now(); ; time.Sleep(500 * time.Millisecond) {
+		out, err := w.orbweaver(ctx, "dlq", "list")
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(out, "unfit request") {
+			return map[string]any{"put_aside_after_s": time.Since(begin).Seconds()}, nil
+		}
+		if time.Since(begin) > time.Minute {
+			return nil, fmt.Errorf("the request is not among the dead letters:\n%s", out)
+		}
+	}
+}
+
+// check has fsck look at everything, and Terraform at the deployment.
+func check(ctx context.Context, w *world) (map[string]any, error) {
+	out, err := w.orbweaver(ctx, "fsck")
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	first, _, _ := strings.Cut(out, "\n")
+	figures := map[string]any{"fsck": first}
+	if !w.deployed.terraform {
+		w.skip("a second plan: it was not deployed by Terraform")
+		return figures, nil
+	}
+	_, err = w.emulated(ctx, "plan-again")
+	return figures, err
+}
+
+// outcomes are how invocations of a function ended.
+func (w *world) outcomes(function string) map[lambdalocal.Outcome]int64 {
+	return maps.Clone(w.functions[function].Totals().Outcomes)
+}

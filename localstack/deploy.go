@@ -1,0 +1,299 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/orbweaver/orbweaver/internal/emulators"
+	"github.com/orbweaver/orbweaver/internal/lambdalocal"
+)
+
+// deployment is what was deployed, and how.
+type deployment struct {
+	name, bucket, platform string
+	terraform              bool
+	work                   string // folder of its state
+}
+
+const (
+	partitions  = 4
+	concurrency = 3 // fewer than partitions: some wait for a free function
+	tickEvery   = 2 * time.Second
+	visibility  = "15" // of mail: that of a step that is killed waits so long
+)
+
+// forTests are variables of the functions that make the scenario short.
+var forTests = map[string]string{"ORBWEAVER_RETRY_WAIT": "200ms", "ORBWEAVER_LEASE": "12s"}
+
+// build makes bin/orbweaver and the functions' zips by the targets that users call.
+func build(ctx context.Context, w *world) (map[string]any, error) {
+	if _, err := w.command(ctx, nil, "make", "build", "functions", "ARCH="+runtime.GOARCH); err != nil {
+		return nil, err
+	}
+	figures := map[string]any{}
+	for _, f := range []string{"fetch", "coordinate", "intake"} {
+		size, err := w.unpack(f)
+		if err != nil {
+			return nil, err
+		}
+		figures[f+"_zip_mb"] = float64(size>>10) / 1024
+	}
+	return figures, nil
+}
+
+// unpack takes the bootstrap out of a function's zip, as Lambda does, and returns the
+// size of the zip.
+func (w *world) unpack(function string) (int64, error) {
+	root, err := emulators.Root()
+	if err != nil {
+		return 0, err
+	}
+	name := filepath.Join(root, "bin", "functions", function+".zip")
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		return 0, err
+	}
+	defer z.Close()
+	in, err := z.Open("bootstrap")
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	defer in.Close()
+	to := w.bootstrap(function)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return 0, err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return 0, err
+	}
+	defer out.Close()
+	if _, err := io.Copy(out, in); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), out.Close()
+}
+
+func (w *world) bootstrap(function string) string {
+	return filepath.Join(w.dir, "task", function, "bootstrap")
+}
+
+// function is how one is configured.
+type function struct {
+	timeout time.Duration
+	memory  int
+	env     map[string]string
+}
+
+// deploy has Terraform deploy into the emulators, or does it by the SDK where there is
+// no Terraform, and has the deployed functions driven.
+func deploy(ctx context.Context, w *world) (map[string]any, error) {
+	w.deployed = deployment{name: fmt.Sprintf("e2e-%x", time.Now().Unix()), work: filepath.Join(w.dir, "terraform")}
+	d := &w.deployed
+	var functions map[string]function
+	var err error
+	switch _, lookErr := exec.LookPath(terraform()); {
+	case w.set.Moto == "":
+		w.skip("Terraform: no moto runs, which holds the functions")
+	case lookErr != nil:
+		w.skip("Terraform: %s is not installed", terraform())
+	default:
+		d.terraform = true
+	}
+	if d.terraform {
+		functions, err = w.apply(ctx)
+		if exitCode(err) == 3 {
+			w.skip("Terraform: %v", err)
+			d.terraform = false
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if !d.terraform {
+		if functions, err = w.create(ctx); err != nil {
+			return nil, err
+		}
+	}
+	opened := map[string]*lambdalocal.Function{}
+	for name, f := range functions {
+		maps.Copy(f.env, forTests)
+		opened[name], err = w.open(lambdalocal.Config{
+			Name: name, Bootstrap: w.bootstrap(name), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	// The mappings' settings are those of the Terraform files; the schedule is faster.
+	err = w.begin(ctx, map[string]lambdalocal.Mapping{
+		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
+		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
+	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
+	how := "by the SDK"
+	if d.terraform {
+		how = "by Terraform"
+	}
+	return map[string]any{"how": how, "platform": d.platform}, err
+}
+
+func terraform() string {
+	if t := os.Getenv("TERRAFORM"); t != "" {
+		return t
+	}
+	return "terraform"
+}
+
+func (w *world) queueURL(queue string) string {
+	return w.set.AWS + "/000000000000/" + w.deployed.name + "-" + queue
+}
+
+// emulated runs the program that applies the Terraform files to emulators.
+func (w *world) emulated(ctx context.Context, verb string) (string, error) {
+	env := maps.Clone(w.set.Environment())
+	for _, s := range []string{"LAMBDA", "SCHEDULER", "CLOUDWATCH", "SNS", "BUDGETS"} {
+		env["AWS_ENDPOINT_URL_"+s] = w.set.Moto
+	}
+	program := filepath.Join(w.dir, "emulated")
+	if _, err := w.command(ctx, nil, "go", "build", "-o", program, "./infra/emulated"); err != nil {
+		return "", err
+	}
+	return w.command(ctx, env, program, "-name", w.deployed.name, "-work", w.deployed.work,
+		"-var", fmt.Sprintf("partitions=%d", partitions), "-var", fmt.Sprintf("max_concurrency=%d", concurrency),
+		"-var", `allow_net=["127.0.0.0/8"]`, "-var", "timeout_s=60", "-var", "mailbox_visibility_s="+visibility, verb)
+}
+
+// apply deploys by Terraform, and reads back how the functions are deployed.
+func (w *world) apply(ctx context.Context) (map[string]function, error) {
+	if _, err := w.emulated(ctx, "apply"); err != nil {
+		return nil, err
+	}
+	d := &w.deployed
+	text, err := os.ReadFile(filepath.Join(d.work, d.name+".json"))
+	if err != nil {
+		return nil, err
+	}
+	var profile struct{ Platform, Bucket string }
+	if err := json.Unmarshal(text, &profile); err != nil {
+		return nil, err
+	}
+	d.platform, d.bucket = profile.Platform, profile.Bucket
+	out := map[string]function{}
+	for _, name := range []string{"fetch", "coordinate", "intake"} {
+		var got struct {
+			Timeout     int
+			MemorySize  int
+			Environment struct{ Variables map[string]string }
+		}
+		if err := w.askMoto(ctx, "/2015-03-31/functions/"+d.name+"-"+name+"/configuration", &got); err != nil {
+			return nil, err
+		}
+		out[name] = function{time.Duration(got.Timeout) * time.Second, got.MemorySize, got.Environment.Variables}
+	}
+	return out, nil
+}
+
+// askMoto reads from the emulator of Lambda, which tells services apart by the scope of
+// the signature and checks no more of it.
+func (w *world) askMoto(ctx context.Context, path string, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.set.Moto+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+region+"/lambda/aws4_request, SignedHeaders=host, Signature=none")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(to)
+}
+
+// create deploys what the functions need by the SDK.
+func (w *world) create(ctx context.Context) (map[string]function, error) {
+	d := &w.deployed
+	d.bucket = d.name + "-bucket"
+	d.platform = fmt.Sprintf("aws://%s?bucket=%s&partitions=%d&region=%s", d.name, d.bucket, partitions, region)
+	queues := map[string]string{"wakes": "360", "intake": "360", "dead-letters": "30"}
+	for p := range partitions {
+		queues[fmt.Sprintf("mailbox-%05d", p)] = visibility
+	}
+	for q, seconds := range queues {
+		if _, err := w.queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(d.name + "-" + q), Attributes: map[string]string{
+			"VisibilityTimeout": seconds,
+		}}); err != nil {
+			return nil, err
+		}
+	}
+	arn := "arn:aws:sqs:" + region + ":000000000000:" + d.name + "-"
+	for _, q := range []string{"wakes", "intake"} {
+		if _, err := w.queues.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.queueURL(q)), Attributes: map[string]string{
+			"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%sdead-letters","maxReceiveCount":"5"}`, arn),
+		}}); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.bucket.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &d.bucket}); err != nil {
+		return nil, err
+	}
+	if _, err := w.bucket.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
+		Bucket: &d.bucket,
+		NotificationConfiguration: &s3types.NotificationConfiguration{QueueConfigurations: []s3types.QueueConfiguration{{
+			QueueArn: aws.String(arn + "intake"), Events: []s3types.Event{"s3:ObjectCreated:*"},
+			Filter: &s3types.NotificationConfigurationFilter{Key: &s3types.S3KeyFilter{FilterRules: []s3types.FilterRule{{
+				Name: s3types.FilterRuleNamePrefix, Value: aws.String("lists/"),
+			}}}},
+		}}},
+	}); err != nil {
+		return nil, err
+	}
+	_, err := w.table.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: &d.name, BillingMode: dynamotypes.BillingModePayPerRequest,
+		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: dynamotypes.ScalarAttributeTypeS}},
+		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: dynamotypes.KeyTypeHash}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]function{}
+	for name, seconds := range map[string]int{"fetch": 60, "coordinate": 60, "intake": 60} {
+		out[name] = function{time.Duration(seconds) * time.Second, 512, map[string]string{
+			"ORBWEAVER_PLATFORM": d.platform, "ORBWEAVER_ALLOW_NET": "127.0.0.0/8",
+		}}
+	}
+	return out, nil
+}
+
+// destroy takes the deployment away again.
+func destroy(ctx context.Context, w *world) (map[string]any, error) {
+	w.halt()
+	if !w.deployed.terraform {
+		w.skip("terraform destroy: it was not deployed by Terraform")
+		return nil, nil
+	}
+	_, err := w.emulated(ctx, "destroy")
+	return nil, err
+}
