@@ -36,6 +36,13 @@ If the folder (--data) holds a crawl already, it goes on with that one, and adds
 URLs that are new. Stop it with Ctrl-C at any time: nothing that was answered is lost
 or asked for again. A second Ctrl-C quits at once, which loses some seconds of work.
 
+In a cloud (--platform) it begins the crawl, or goes on with it, and shows how far it is:
+functions crawl, and go on doing so when this command ends. Ctrl-C leaves the crawl
+running, --detach does not even look, 'orbweaver stop' ends it.
+
+A crawl that was stopped or paused by an order is resumed. With --new another crawl
+takes the place of the last one, where that is finished, at its limit or stopped.
+
 Fixed when a crawl begins:
   what is followed   --scope, --include, --exclude, --max-depth, --sitemaps, --srcset
   what is kept       --max-body
@@ -49,7 +56,9 @@ Kept, but changed by giving them again:
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
-Of one run only: --connections, --allow-net, --max-time.
+Of one run in a folder only: --connections, --allow-net, --max-time. In a cloud these are
+variables of the deployment; --partitions is as many as were deployed unless fewer are
+asked for, and calls and cost in the summary are those of the whole crawl.
 
 Progress goes to standard error, the summary to standard output.`,
 		Example: `  # one site, and what it redirects to
@@ -71,6 +80,12 @@ Progress goes to standard error, the summary to standard output.`,
 
   # a server on this machine
   orbweaver crawl --data mine --allow-net 127.0.0.1 --delay 0s http://127.0.0.1:8080/
+
+  # in a cloud: the profile is what 'make deploy' wrote
+  orbweaver crawl --platform aws.json --max-pages 100000 --seeds urls.txt
+  export ORBWEAVER_PLATFORM=aws.json
+  orbweaver crawl --detach --new https://example.org/
+  orbweaver status
 
   # for a program: one JSON object a line
   orbweaver crawl --json https://example.org/ | jq 'select(.event == "progress").pages'`,
@@ -138,17 +153,18 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 	return c, err
 }
 
-// beginAnother begins a crawl in place of the last one. Ids are by the second: one that is
-// taken is another's a second later, and so is a crawl that somebody else has just begun.
+// beginAnother begins a crawl in place of the last one. Some seconds help where the id,
+// which is made of the second, is taken, and where a step is just ending.
 func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []weburl.URL) (blobschema.Crawl, error) {
-	c, err := e.BeginAnother(ctx, want, seeds)
-	if !errors.Is(err, crawl.ErrConflict) || !wait(ctx, time.Second) {
-		return c, err
+	for try := 0; ; try++ {
+		c, err := e.BeginAnother(ctx, want, seeds)
+		if !errors.Is(err, crawl.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
+			return c, err
+		}
+		if want, err = identify(want); err != nil {
+			return c, err
+		}
 	}
-	if want, err = identify(want); err != nil {
-		return c, err
-	}
-	return e.BeginAnother(ctx, want, seeds)
 }
 
 // interruptible returns a context that ends with the first signal to stop; the second

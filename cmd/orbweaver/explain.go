@@ -36,6 +36,7 @@ For a URL that is unknown, and for a host, many commits are read.`,
 		Example: `  orbweaver explain https://example.org/private/
   orbweaver explain example.org
   orbweaver explain example.org:8080
+  orbweaver explain --platform aws.json example.org
   orbweaver explain --json https://example.org/ | jq -r .page.warc`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

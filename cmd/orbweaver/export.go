@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,14 +55,17 @@ left behind is never part of it.
   urls    urls.txt: the URLs of the page records, one a line
 
 WARC files never change once they are complete, so they are linked, not copied, where
-the file system can: do not write into them, or give --copy. With --out - the last
-three go to standard output.`,
+the file system can: do not write into them, or give --copy. From a cloud they are
+loaded. With --out - the last three go to standard output.`,
 		Example: `  # look at the crawl in a browser
   orbweaver export --format warc --out site
   wb-manager init site && wb-manager add site site/*.warc.gz && wayback
 
   # what was not found
   orbweaver export --format jsonl --outcome client-error --out - | jq -r 'select(.status == 404).url'
+
+  # from a cloud
+  orbweaver export --platform aws.json --format warc --out site
 
   # all pages, as seeds for another crawl
   orbweaver export --format urls --outcome ok --out - | orbweaver crawl --data again --seeds -`,
@@ -252,23 +256,52 @@ func (e *exporter) warcs(ctx context.Context) error {
 	if _, err := e.target(indexFile); err != nil {
 		return err
 	}
-	var bytes int64
-	for i, name := range names {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := e.warc(ctx, name)
-		if err != nil {
-			return fmt.Errorf("export %s: %w", name, err)
-		}
-		bytes += n
-		e.progress(int64(i+1), "WARC file")
+	bytes, err := e.bring(ctx, names)
+	if err != nil {
+		return err
 	}
 	lines, err := e.write(ctx, indexFile)
 	if err != nil {
 		return err
 	}
 	return e.done(fmt.Sprintf("%s (%s) and %s with %s in %s", plural(int64(len(names)), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
+}
+
+// loads is how many WARC files are loaded from a cloud at once, each of some 32 MiB.
+const loads = 4
+
+// bring brings files to their places, and returns the sum of their sizes.
+func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := make(chan struct{}, 1)
+	if e.inCloud() {
+		limit = make(chan struct{}, loads)
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	done := int64(0)
+	for _, name := range names {
+		limit <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			n, err := e.warc(ctx, name)
+			if err != nil {
+				cancel(fmt.Errorf("export %s: %w", name, err)) // the first is the reason
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			bytes += n
+			done++
+			e.progress(done, "WARC file")
+		})
+	}
+	wg.Wait()
+	return bytes, context.Cause(ctx)
 }
 
 // warc brings one file to its place, and returns its size.

@@ -35,6 +35,7 @@ counted, and are no damage.`,
 		Example: `  orbweaver fsck
   orbweaver fsck --quick                # reads few of the WARC files
   orbweaver fsck --delay 1s             # hold all answers to this pace
+  orbweaver fsck --platform aws.json    # reads all objects: that costs gets, and traffic
   orbweaver fsck --json | jq .violations`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

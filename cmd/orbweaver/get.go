@@ -38,6 +38,7 @@ What was stored is verified by its digests on the way.`,
   orbweaver get --headers https://example.org/old
   orbweaver get --warc https://example.org/ > one.warc.gz
   orbweaver get --generation 0 https://example.org/     # as it was the first time
+  orbweaver get --platform aws.json https://example.org/
   orbweaver get --json https://example.org/ | jq .status`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := oneURL(cmd, args)

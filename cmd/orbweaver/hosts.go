@@ -44,6 +44,7 @@ figures are copied from the partitions every minute, and when a crawl is finishe
 		Example: `  orbweaver hosts
   orbweaver hosts --sort pending --limit 10
   orbweaver hosts --host example.org
+  orbweaver hosts --platform aws.json
   orbweaver hosts --limit 0 --json | jq -r 'select(.failures > 9).host'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

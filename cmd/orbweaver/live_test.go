@@ -225,3 +225,24 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// TestTellsOfACloud: the figures of a crawl in a cloud are told without what only the
+// process that crawls can know.
+func TestTellsOfACloud(t *testing.T) {
+	n := 3
+	f := &figures{Seconds: 7, Pages: 1200, HostsKnown: 40, Queue: 5, AtWork: &n, Paused: true, Asked: 4, Answered: 1}
+	for name, text := range map[string]string{"frame": strings.Join(frame("t", f), "\n"), "line": line(f)} {
+		for _, want := range []string{"1,200", "40", "3 partitions", "paused", "1 of 4 URLs"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		if strings.Contains(text, "0 active") || strings.Contains(text, "0 of 40") {
+			t.Errorf("%s tells of hosts being asked:\n%s", name, text)
+		}
+	}
+	here := &figures{Pages: 1, HostsKnown: 2}
+	if text := line(here) + strings.Join(frame("t", here), ""); strings.Contains(text, "partition") || strings.Contains(text, "paused") {
+		t.Error(text)
+	}
+}

@@ -1,8 +1,9 @@
 // Command orbweaver crawls the web from one machine: queues, table, blob storage and
 // the functions that work on them in one process, and all that is stored in one folder.
+// Or it tells a deployment in a cloud to, and looks at what comes of it.
 //
-// Each subcommand is a file: it parses its flags, opens the folder, calls the packages
-// that do the work, and says what came of it. Machine-readable output and summaries go
+// Each subcommand is a file: it parses its flags, opens the folder or the platform, calls
+// the packages that do the work, and says what came of it. Machine-readable output and summaries go
 // to standard output, everything else to standard error.
 package main
 
@@ -32,8 +33,9 @@ func main() {
 }
 
 // run runs a command line and says on standard error what went wrong.
-func run(ctx context.Context, args []string) exit {
-	cmd := root()
+func run(ctx context.Context, args []string) exit { return execute(ctx, root(), args) }
+
+func execute(ctx context.Context, cmd *cobra.Command, args []string) exit {
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
@@ -53,12 +55,15 @@ func root() *cobra.Command {
 		Long: `Orbweaver crawls the web politely, keeps every answer in WARC files, and can be
 stopped and started again at any time without losing or repeating anything.
 
-All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
+All it keeps is in one folder (--data, by default ./` + defaultData + `). The same
+commands work on a deployment in a cloud (--platform, or $` + platformVariable + `),
+where functions crawl, and this program only begins and looks.`,
 		Example: `  orbweaver demo                                  # a made-up web on this machine, checked
   orbweaver crawl https://example.org/            # one site
   orbweaver crawl                                 # go on with it
   orbweaver recrawl https://example.org/          # ask once more for what may have changed
-  orbweaver crawl --max-pages 1000 --scope domain https://example.org/`,
+  orbweaver crawl --max-pages 1000 --scope domain https://example.org/
+  orbweaver crawl --platform aws.json https://example.org/   # in a cloud`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       versionLine(),
@@ -73,7 +78,8 @@ All it keeps is in one folder (--data, by default ./` + defaultData + `).`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newRecrawl, newPause, newResume, newStop, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newVersion,
+		newCrawl, newRecrawl, newPause, newResume, newStop, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck,
+		newEstimate, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}

@@ -38,6 +38,10 @@ Otherwise recrawl goes on with the crawl until nothing is left to do: with one t
 stopped early, that means everything that was still to be asked for, after these URLs.
 With --later it only leaves a message, for the next 'orbweaver crawl'.
 
+In a cloud (--platform) the request goes to the intake queue, and recrawl waits until each
+URL has an outcome, for ten minutes unless --max-time says otherwise; with --later it
+does not wait. Ctrl-C ends the waiting, not the request.
+
 URLs out of the crawl's scope are not asked for: give them to 'orbweaver crawl'. The
 limit of --max-pages does not count what is asked for here. With --id a repeat of the
 same request does nothing, for 15 days, and as far as the last 1,000 URLs of each host.
@@ -50,6 +54,9 @@ The exit status is 0 if one of the URLs was answered, or if nothing was left to 
 
   # what came of each URL
   orbweaver recrawl --json --urls changed.txt | jq '.summary.requested[]?'
+
+  # in a cloud
+  orbweaver recrawl --platform aws.json --max-time 2m https://example.org/news
 
   # from a publishing system, which may say it twice
   orbweaver recrawl --later --id article-4711 https://example.org/articles/4711`,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/bbolt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 func TestMain(m *testing.M) {
@@ -26,6 +31,8 @@ func TestMain(m *testing.M) {
 //	asked N                 wait until the site was asked for N pages
 //	held                    check that the site is asked for nothing more for some time
 //	store FILE FORMAT       write a store's file, of another format
+//	deadletter DIR REASON PARTITION BODY
+//	                        put a dead letter into a folder, and set LETTER to its id
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -41,7 +48,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ends": ends, "asked": asked, "held": held, "store": writeStore,
+			"ends": ends, "asked": asked, "held": held, "store": writeStore, "deadletter": writeDeadLetter,
 		},
 	})
 }
@@ -89,6 +96,24 @@ func held(ts *testscript.TestScript, neg bool, args []string) {
 	if n := s.count() - before; n > 0 {
 		ts.Fatalf("the site was asked for %d pages more", n)
 	}
+}
+
+// writeDeadLetter puts a message aside as a step or an intake would.
+func writeDeadLetter(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: deadletter DIR REASON PARTITION BODY")
+	}
+	p, err := strconv.ParseUint(args[2], 10, 32)
+	ts.Check(err)
+	crawls, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "blobs", "2*"))
+	ts.Check(err)
+	id := filepath.Base(crawls[0])
+	letter, err := json.Marshal(crawl.DeadLetter{Crawl: id, Partition: partition.ID(p), Reason: args[1], Body: []byte(args[3])})
+	ts.Check(err)
+	name := filepath.Join(filepath.Dir(crawls[0]), filepath.FromSlash(blobschema.DeadName(id, []byte(args[3]))))
+	ts.Check(os.MkdirAll(filepath.Dir(name), 0o755))
+	ts.Check(os.WriteFile(name, letter, 0o600))
+	ts.Setenv("LETTER", filepath.Base(name))
 }
 
 // writeStore makes a file as package local would, were it of another version.

@@ -24,9 +24,9 @@ type looking struct {
 	json bool
 }
 
-func (l *looking) register(cmd *cobra.Command) {
-	l.place.register(cmd.Flags())
-	cmd.Flags().BoolVar(&l.json, "json", false, "write JSON, for a program")
+func (f *looking) register(cmd *cobra.Command) {
+	f.place.register(cmd.Flags())
+	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON, for a program")
 }
 
 // writeJSON writes a value for a program, and for people who look at it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -79,7 +78,7 @@ func (p *place) visit(ctx context.Context, f func(v *visit) error) error {
 // open too.
 func (p *place) work(ctx context.Context, f func(v *visit) error) error {
 	return p.visit(ctx, func(v *visit) error {
-		if _, _, _, err := v.engine.Begin(blobschema.Crawl{}, nil, nil); err != nil {
+		if _, err := v.engine.Open(); err != nil {
 			return err
 		}
 		return f(v)

@@ -16,9 +16,9 @@ import (
 // defaultPatience is how long recrawl waits for answers in a cloud unless told otherwise.
 const defaultPatience = 10 * time.Minute
 
-// settleTime is how long nothing of a request may be under way before URLs without a new
-// record count as repeats: until then a part of it may still be in the intake queue.
-const settleTime = 15 * time.Second
+// settledLooks is how many looks in a row must find nothing of a request under way before
+// URLs without a new record count as repeats: a part of it may still be in the intake queue.
+const settledLooks = 6
 
 // latency is how long answers took to come since the message was sent.
 type latency struct {
@@ -109,13 +109,12 @@ const (
 
 // wait reads the records of new commits until all URLs have one.
 func (w *waiting) wait(ctx context.Context) (waitEnd, error) {
-	var deadline, quiet time.Time
+	var deadline time.Time
 	if w.patience > 0 {
 		deadline = w.sent.Add(w.patience)
 	}
-	for failed := 0; ; {
+	for failed, quiet := 0, 0; ; {
 		err := w.read(ctx)
-		now := time.Now()
 		switch {
 		case ctx.Err() != nil:
 			return interrupted, nil
@@ -128,17 +127,14 @@ func (w *waiting) wait(ctx context.Context) (waitEnd, error) {
 			return allSettled, nil
 		default:
 			failed = 0
-			if w.now.Requests == w.earlier.Requests || w.now.Unasked > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
-				quiet = now
+			if quiet++; w.now.Requests == w.earlier.Requests || w.now.Unasked > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
+				quiet = 0
 			}
-			if quiet.IsZero() {
-				quiet = now
-			}
-			if now.Sub(quiet) > max(settleTime, 2*w.every) {
+			if quiet == settledLooks {
 				return allSettled, nil
 			}
 		}
-		if !deadline.IsZero() && now.After(deadline) {
+		if !deadline.IsZero() && time.Now().After(deadline) {
 			return outOfTime, nil
 		}
 		if !wait(ctx, w.every) {

@@ -111,10 +111,10 @@ func (b *Begin) over(t *task, id string, exclusive bool) error {
 	}
 	k.finished()
 	switch r := &k.report; {
+	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one look is enough where nobody is at work
+		return fmt.Errorf("crawl %s: %w", id, ErrUnfinished)
 	case r.Leased > 0:
 		return fmt.Errorf("crawl %s: %w: %d", id, ErrAtWork, r.Leased)
-	case !r.Quiet && !r.Limited && !r.Wish.Stop: // one look is enough: nobody is at work
-		return fmt.Errorf("crawl %s: %w", id, ErrUnfinished)
 	}
 	return nil
 }

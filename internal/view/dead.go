@@ -47,7 +47,7 @@ func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 			continue
 		}
 		l := DeadLetter{ID: path.Base(name), Name: name, At: t.UTC()}
-		if again, ok := at[blobschema.ReplayedName(name)]; ok && !again.Before(t) {
+		if again, ok := at[blobschema.ReplayedName(name)]; ok && again.After(t) { // in doubt it came back: some stores know seconds only
 			l.Replayed = again.UTC()
 		}
 		out = append(out, l)

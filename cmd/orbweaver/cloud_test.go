@@ -1,0 +1,476 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// cloudURL is the platform of these tests, in memory unless they are told to use
+// emulators; see TestCloudAWS.
+const cloudURL = "aws://test?bucket=test&partitions=3"
+
+// cloud is a platform with functions that work on it, as long as they are on.
+type cloud struct {
+	t    *testing.T
+	url  string
+	open opener
+	site *site
+}
+
+// memoryCloud is a platform in memory that knows of no owner, as a cloud's.
+func memoryCloud(t *testing.T) *cloud {
+	t.Helper()
+	t.Parallel()
+	os.Unsetenv(platformVariable) // else it would be where commands are led to that name no place
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	var mu sync.Mutex
+	queues := map[string]*plainQueue{}
+	c := &cloud{t: t, url: cloudURL, site: newSite()}
+	t.Cleanup(c.site.close)
+	c.open = func(_ context.Context, location string, _ platform.Meter) (*platform.Platform, error) {
+		if location != cloudURL {
+			return nil, errors.New("there is no such table")
+		}
+		shared := *p
+		shared.Exclusive, shared.Partitions = false, 3
+		shared.Close = func() error { return nil }
+		shared.CreateQueues = func(context.Context, int) error { return nil }
+		shared.Queue = func(name string) (platform.Queue, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if queues[name] == nil {
+				queues[name] = &plainQueue{}
+			}
+			return queues[name], nil
+		}
+		return &shared, nil
+	}
+	return c
+}
+
+// plainQueue delivers each message to one receiver, which has some seconds to acknowledge
+// it, and fetches none ahead: as a cloud's.
+type plainQueue struct {
+	mu     sync.Mutex
+	next   int
+	bodies map[int]*plainMessage
+}
+
+type plainMessage struct {
+	body     []byte
+	receives int
+	hidden   time.Time
+}
+
+func (q *plainQueue) Send(_ context.Context, bodies [][]byte, _ time.Duration) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.bodies == nil {
+		q.bodies = map[int]*plainMessage{}
+	}
+	for _, b := range bodies {
+		q.next++
+		q.bodies[q.next] = &plainMessage{body: b}
+	}
+	return nil
+}
+
+func (q *plainQueue) Receive(ctx context.Context, limit int, patience time.Duration) (out []platform.Delivery, _ error) {
+	for end := time.Now().Add(patience); ; {
+		if out = q.take(limit); len(out) > 0 || time.Now().After(end) || !wait(ctx, 2*time.Millisecond) {
+			return out, nil
+		}
+	}
+}
+
+func (q *plainQueue) take(limit int) (out []platform.Delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	for id, m := range q.bodies {
+		if len(out) < limit && now.After(m.hidden) {
+			m.receives++
+			m.hidden = now.Add(5 * time.Second)
+			out = append(out, platform.Delivery{ID: strconv.Itoa(id), Body: m.body, Receives: m.receives, Receipt: id})
+		}
+	}
+	return out
+}
+
+func (q *plainQueue) each(receipts []platform.Receipt, do func(id int)) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range receipts {
+		do(r.(int))
+	}
+	return nil
+}
+
+func (q *plainQueue) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
+	return q.each(receipts, func(id int) { delete(q.bodies, id) })
+}
+
+func (q *plainQueue) Release(_ context.Context, receipts []platform.Receipt) error {
+	return q.each(receipts, func(id int) {
+		if m := q.bodies[id]; m != nil {
+			m.hidden = time.Time{}
+		}
+	})
+}
+
+func (q *plainQueue) Close(context.Context) error { return nil }
+
+func (c *cloud) platform() *platform.Platform {
+	c.t.Helper()
+	p, err := c.open(c.t.Context(), c.url, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// functions plays the functions until off is called.
+func (c *cloud) functions() (off func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	p := c.platform()
+	wg.Go(func() {
+		var e *engine.Engine
+		active := ""
+		for ctx.Err() == nil {
+			v, err := view.New(ctx, view.OfPlatform(p))
+			if errors.Is(err, view.ErrNoCrawl) {
+				wait(ctx, 20*time.Millisecond)
+				continue
+			}
+			if err == nil && v.ID() != active {
+				active = v.ID()
+				e, err = newFunction(ctx, p, v)
+			}
+			if err == nil {
+				err = turn(ctx, p, e, active)
+			}
+			if err != nil && ctx.Err() == nil {
+				c.t.Error(err)
+				return
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*engine.Engine, error) {
+	rec, err := v.Crawl(ctx)
+	if err != nil {
+		return nil, err
+	}
+	led := &ledger.Ledger{}
+	return engine.New(p, engine.Config{
+		Ledger: led, MemoryMB: 512,
+		Step: crawl.StepConfig{
+			Software: "test", Retry: polite.Retry{Wait: 50 * time.Millisecond, Backoff: 20 * time.Millisecond},
+			CommitEvery: 100 * time.Millisecond, CommitMin: 20 * time.Millisecond, SendsWakes: true,
+		},
+		Tick:  crawl.TickConfig{WakeAgain: time.Second},
+		Fetch: fetch.Config{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}.For(&rec.Settings))
+}
+
+// turn is one tick, and what queues have at hand for the functions.
+func turn(ctx context.Context, p *platform.Platform, e *engine.Engine, active string) error {
+	if _, err := e.Open(); err != nil { // the crawl's limits may have changed
+		return err
+	}
+	if _, err := e.Tick(); err != nil {
+		return err
+	}
+	for _, name := range []string{blobschema.IntakeQueue, blobschema.WakesQueue} {
+		q, err := p.Queue(name)
+		if err != nil {
+			return err
+		}
+		got, err := q.Receive(ctx, 10, 20*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		var msgs []crawl.Message
+		var receipts []platform.Receipt
+		for _, d := range got {
+			msgs, receipts = append(msgs, crawl.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}), append(receipts, d.Receipt)
+		}
+		if name == blobschema.IntakeQueue && len(msgs) > 0 {
+			if err := e.Take(msgs); err != nil {
+				return err
+			}
+		}
+		if name == blobschema.WakesQueue {
+			for _, m := range msgs {
+				if id, part, err := blobschema.DecodeWake(m.Body); err == nil && id == active {
+					if _, err := e.Step(part, time.Second); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if err := errors.Join(q.Acknowledge(ctx, receipts), q.Close(context.WithoutCancel(ctx))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result is what a command line came to.
+type result struct {
+	*cloud
+	args        string
+	status      exit
+	out, errOut string
+}
+
+// run runs a command line on the platform.
+func (c *cloud) run(args ...string) *result {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	return c.runFor(ctx, args...)
+}
+
+func (c *cloud) runFor(ctx context.Context, args ...string) *result {
+	c.t.Helper()
+	var out, errOut bytes.Buffer
+	cmd := root()
+	cmd.SetOut(&out)
+	cmd.SetErr(&errOut)
+	args = append(args, "--platform", c.url)
+	status := execute(withOpener(ctx, c.open), cmd, args)
+	return &result{c, strings.Join(args, " "), status, out.String(), errOut.String()}
+}
+
+// ends checks the exit status, and what output and errors together must match, line by line.
+func (r *result) ends(status exit, lines ...string) *result {
+	r.t.Helper()
+	all := r.out + r.errOut
+	if r.status != status {
+		r.t.Fatalf("%s: exit status %d, want %d\n%s", r.args, r.status, status, all)
+	}
+	for _, l := range lines {
+		l = strings.ReplaceAll(l, "aws://test", platform.ShortName(r.url))
+		if !regexp.MustCompile("(?m)" + l).MatchString(all) {
+			r.t.Errorf("%s: nothing matches %q in\n%s", r.args, l, all)
+		}
+	}
+	return r
+}
+
+func TestCloudCrawl(t *testing.T) { testCloudCrawl(memoryCloud(t)) }
+
+// testCloudCrawl crawls a site, and looks at it with all commands.
+func testCloudCrawl(c *cloud) {
+	url := c.site.url
+	c.run("status").ends(exitUsage, `there is no crawl in aws://test yet; give a URL to begin one, as in 'orbweaver crawl --platform '?aws:`)
+	c.run("pause").ends(exitUsage, `there is no crawl in aws://test yet`)
+	c.run("crawl").ends(exitUsage, `there is no crawl in aws://test yet`)
+	c.run("crawl", "--partitions", "4", url+"/0").ends(exitUsage, `--partitions 4 is too many: aws://test was deployed with 3`)
+	for _, flag := range []string{"--connections=1", "--allow-net=127.0.0.1", "--max-time=1m"} {
+		c.run("crawl", flag, url+"/0").ends(exitUsage, `makes no sense in a cloud: `)
+	}
+	c.run("crawl", "--delay", "0s", "--detach", url+"/0", url+"/fixed").ends(exitOK,
+		`^crawl .* begins in aws://test with 2 URLs$`, `^crawl .* goes on in aws://test; look again with 'orbweaver status --platform `)
+	c.run("status").ends(exitOK, `^state +running$`, `^at work +0 of 3 partitions$`, `^ +[1-3] woken, and not at work yet$`)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 300*time.Millisecond)
+	defer cancel()
+	c.runFor(ctx, "crawl", "--every", "50ms").ends(exitOK, `goes on in aws://test; look again with`)
+
+	off := c.functions()
+	defer off()
+	c.run("crawl", "--every", "50ms").ends(exitOK,
+		`^crawl .* in aws://test goes on after \d+ pages?$`, `^Finished: nothing is left to do, 41 pages\.$`,
+		`^  calls +queue \d+`, `^  cost +\$[\d,.]+ per million pages`, `functions \$.*GB-seconds`, `without crashed steps`,
+		`orbweaver export --format warc --out DIR --platform`)
+	c.run("status").ends(exitOK, `^state +finished$`, `^calls +\d+ of functions`, `^cost +\$`)
+	var s statusReport
+	if err := json.Unmarshal([]byte(c.run("status", "--json").ends(exitOK).out), &s); err != nil || s.InCloud == nil || s.InCloud.Partitions != 3 ||
+		s.InCloud.Calls.Functions == 0 || s.InCloud.Calls.FunctionMBMillis == 0 || s.InCloud.Cost <= 0 || s.Totals.Pages != 41 || s.Cloud != c.url {
+		c.t.Errorf("%v, %+v", err, s.InCloud)
+	}
+	c.run("explain", url+"/1").ends(exitOK, `^state +fetched$`)
+	c.run("get", url+"/1").ends(exitOK, `<title>page 1</title>`)
+	c.run("hosts").ends(exitOK, `1 host`)
+	if r := c.run("export", "--format", "urls", "--outcome", "ok", "--out", "-").ends(exitOK); strings.Count(r.out, "\n") != 41 {
+		c.t.Errorf("exported\n%s", r.out)
+	}
+	dir := filepath.Join(c.t.TempDir(), "warcs")
+	c.run("export", "--format", "warc", "--out", dir).ends(exitOK, `WARC files? .* and index.cdxj with 4\d lines`)
+	if files, err := os.ReadDir(dir); err != nil || len(files) < 2 {
+		c.t.Errorf("%v, %v", files, err)
+	}
+	c.run("fsck").ends(exitOK, `^clean: `)
+	c.run("crawl", "--every", "50ms", "--slots", "7").ends(exitUsage, `--slots 7 contradicts the crawl in aws://test, .*`, `or begin another one with --new once`)
+
+	// What was asked for is asked for once more.
+	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed", url+"/1", "http://elsewhere.example/").ends(exitOK,
+		`^Finished: 2 of 3 URLs answered\.$`, `/fixed: unchanged 304, generation 1$`, `/1: ok 200, generation 1, same payload$`,
+		`out-of-scope`, `^  latency +from the message until a URL was asked for: [\d.]+ s, at most`)
+	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed").ends(exitOK, `/fixed: nothing new: it was asked for before`)
+	c.run("recrawl", "--later", url+"/2").ends(exitOK, `^1 URL wait in the intake queue of aws://test`)
+	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished`)
+	off()
+	c.run("recrawl", "--every", "50ms", "--max-time", "200ms", url+"/3").ends(exitStopped,
+		`^0 of 1 URL answered so far after --max-time 200ms; the request stands`, `/3: not asked for yet`)
+	c.run("recrawl", "--connections", "3", url+"/3").ends(exitUsage, `makes no sense in a cloud`)
+	c.run("fsck").ends(exitOK, `^clean: `)
+}
+
+func TestCloudOrders(t *testing.T) { testCloudOrders(memoryCloud(t)) }
+
+// testCloudOrders pauses, resumes and stops a crawl, and replaces it.
+func testCloudOrders(c *cloud) {
+	url := c.site.url
+	off := c.functions()
+	defer off()
+	c.run("crawl", "--delay", "30ms", "--detach", url+"/0").ends(exitOK)
+	c.site.wait(3)
+	c.notYet()
+	c.run("pause").ends(exitOK, `^crawl .* in aws://test is paused: nothing is asked for until 'orbweaver resume --platform .*'; `)
+	c.run("pause").ends(exitOK, `it was paused already`)
+	c.settled("paused")
+	before := c.site.count()
+	c.run("recrawl", url+"/1").ends(exitUsage, `the crawl in aws://test is paused`, `--later`)
+	c.notYet()
+	time.Sleep(300 * time.Millisecond)
+	if n := c.site.count(); n != before {
+		c.t.Errorf("%d pages were asked for while it was paused", n-before)
+	}
+	c.run("resume").ends(exitOK, `^crawl .* goes on$`)
+	c.run("resume").ends(exitOK, `it was neither paused nor stopped`)
+	c.site.wait(before + 3)
+	c.run("stop").ends(exitOK, `is stopped: 'orbweaver crawl --platform`)
+	c.settled("stopped")
+	c.run("crawl", "--new", "--delay", "0s", "--max-pages", "5", "--every", "50ms", url+"/0").ends(exitOK,
+		`begins in aws://test with 1 URL`, `The limit of --max-pages 5 is reached: 5 pages`)
+	c.run("stop").ends(exitOK)
+	c.run("crawl", "--max-pages=-1", "--every", "50ms").ends(exitOK, `no longer stopped or paused`, `^Finished: nothing is left to do, 40 pages\.$`)
+	c.run("fsck").ends(exitOK, `^clean: `)
+}
+
+// notYet checks that no other crawl can begin.
+func (c *cloud) notYet() {
+	c.t.Helper()
+	c.run("crawl", "--new", c.site.url+"/1").ends(exitUsage, `neither finished nor stopped\.$`, `'orbweaver stop --platform .*, and then this again`)
+}
+
+// settled waits until the crawl is in a state.
+func (c *cloud) settled(state string) {
+	c.t.Helper()
+	for range 200 {
+		var s statusReport
+		if err := json.Unmarshal([]byte(c.run("status", "--json").ends(exitOK).out), &s); err != nil {
+			c.t.Fatal(err)
+		}
+		if string(s.State) == state {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.t.Fatalf("the crawl is not %s", state)
+}
+
+func TestCloudDeadLetters(t *testing.T) { testCloudDeadLetters(memoryCloud(t)) }
+
+// testCloudDeadLetters puts what nobody can read into queues, and looks at what becomes of it.
+func testCloudDeadLetters(c *cloud) {
+	url := c.site.url
+	off := c.functions()
+	c.run("crawl", "--delay", "0s", "--every", "50ms", url+"/0").ends(exitOK)
+	c.run("dlq", "list").ends(exitOK, `^no dead letters`)
+	c.send(blobschema.IntakeQueue, `recrawl it, please`)
+	c.eventually("dlq list", `recrawl it|unfit request`)
+	off()
+	request := `{"recrawl": ["` + url + `/1"], "id": "dead"}`
+	c.send(blobschema.DeadLettersQueue, request, string([]byte{'M', 0xff, 0xfe}))
+	c.run("dlq", "list").ends(exitOK,
+		`^id +put aside +kind +from +bytes +reason$`, `unknown +intake +18 +unfit request`, `request +intake +\d+ +given up by its queue`,
+		`unknown +intake +3 +given up`, `^3 dead letters, 0 replayed$`)
+	c.run("dlq", "list").ends(exitOK, `^3 dead letters, 0 replayed$`) // they are in the store now
+	var list []letter
+	if err := json.Unmarshal([]byte(c.run("dlq", "list", "--json").ends(exitOK).out), &list); err != nil || len(list) != 3 {
+		c.t.Fatalf("%v, %+v", err, list)
+	}
+	id := map[int]string{}
+	for _, l := range list {
+		id[l.Bytes] = l.ID
+	}
+	c.run("dlq", "show", id[len(request)][:8]).ends(exitOK, `^kind +request`, `^urls +`+url+`/1$`, `"id": "dead"`)
+	c.run("dlq", "show", id[3]).ends(exitOK, `^kind +unknown, 3 bytes$`, `4d ff fe`)
+	c.run("dlq", "show", id[18]).ends(exitOK, `^recrawl it, please$`)
+	c.run("dlq", "show", "").ends(exitUsage, `there is no dead letter ""`)
+	c.run("dlq", "show", "zzz").ends(exitUsage, `there is no dead letter "zzz"`)
+	c.run("dlq", "replay").ends(exitUsage, `give ids of letters, or --all`)
+	asked := c.site.count()
+	c.run("dlq", "replay", "--all").ends(exitOK, `^1 message sent again; 2 left out, which cannot be read by this version either$`)
+	c.run("dlq", "list").ends(exitOK, `request .* replayed 20.*; given up`, `^3 dead letters, 1 replayed$`)
+	c.run("dlq", "replay", "--all").ends(exitOK, `^0 messages sent again; 2 left out`)
+	c.run("dlq", "replay", id[18]).ends(exitOK, `^1 message sent again$`)
+	defer c.functions()()
+	if !c.site.wait(asked + 1) {
+		c.t.Error("the request that was sent again was not taken")
+	}
+	c.eventually("dlq list", `unknown +intake +18 +unfit`) // it came back
+	c.run("crawl", "--every", "50ms").ends(exitOK)
+	c.run("explain", url+"/1").ends(exitOK, `generation 1`)
+	c.run("fsck").ends(exitOK, `^clean: `, `3 dead letters$`)
+}
+
+// eventually waits until what a command says matches.
+func (c *cloud) eventually(command, want string) {
+	c.t.Helper()
+	var r *result
+	for range 100 {
+		if r = c.run(strings.Fields(command)...); regexp.MustCompile(want).MatchString(r.out) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.t.Fatalf("nothing matches %q in\n%s%s", want, r.out, r.errOut)
+}
+
+func (c *cloud) send(queue string, bodies ...string) {
+	c.t.Helper()
+	q, err := c.platform().Queue(queue)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, b := range bodies {
+		if err := q.Send(c.t.Context(), [][]byte{[]byte(b)}, 0); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if err := q.Close(context.WithoutCancel(c.t.Context())); err != nil {
+		c.t.Fatal(err)
+	}
+}
