@@ -120,10 +120,11 @@ type TickNotes struct {
 	Quiet map[partition.ID]uint64 `json:"quiet,omitempty"`
 }
 
-// Waking is a wake sent by a tick: for a partition of that fence.
+// Waking is a wake sent by a tick: for a partition of that fence, the so manieth.
 type Waking struct {
 	Fence uint64    `json:"fence"`
 	At    time.Time `json:"at"`
+	Times int       `json:"times"`
 }
 
 // Idle is all that can make an idle crawl go on, and how it was found.

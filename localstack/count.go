@@ -134,7 +134,7 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "0s"}, web.Seeds()...)...)
+	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, web.Seeds()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, tail(out))
 	}
@@ -244,7 +244,7 @@ func few(ctx context.Context, w *world) (map[string]any, error) {
 	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	steps := w.functions["fetch"].Totals()
-	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "10s", "--partitions", "1"}, web.Seeds()...)...)
+	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "10s", "--partitions", "1", "--sitemaps=false"}, web.Seeds()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, tail(out))
 	}

@@ -15,10 +15,13 @@ import (
 
 // TickConfig says what a tick looks after.
 type TickConfig struct {
-	Crawl       string        // id
-	Process     string        // as in StepConfig
-	Exclusive   bool          // as in StepConfig
-	WakeAgain   time.Duration // a wake that no step has answered is sent again after this; default 5 min, 3 s with a TickMemory
+	Crawl     string // id
+	Process   string // as in StepConfig
+	Exclusive bool   // as in StepConfig
+	// WakeAgain is after how long a wake that no step has answered is sent again, and twice as
+	// long each further time, up to 15 minutes: it may be lost, or wait for a free function.
+	// Default 1 min, 3 s with a TickMemory.
+	WakeAgain   time.Duration
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
 	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
 	// Spent is what the process was billed for since the tick began; nil: that is not counted.
@@ -68,7 +71,7 @@ type Tick struct {
 // table, and a tick of an idle crawl reads a few records only.
 func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 	if cfg.WakeAgain == 0 {
-		cfg.WakeAgain = 5 * time.Minute
+		cfg.WakeAgain = time.Minute
 		if mem != nil {
 			cfg.WakeAgain = 3 * time.Second
 		}
@@ -387,11 +390,16 @@ func (k *Tick) wake(t *task) error {
 		if h := k.heads[p]; h != nil {
 			fence = h.Fence
 		}
-		if last, ok := k.notes.Woken[p]; ok && last.Fence == fence && now.Sub(last.At) < k.cfg.WakeAgain && !now.Before(last.At) {
-			woken[p] = last
-			continue // the wake is on its way
+		times := 0
+		if last, ok := k.notes.Woken[p]; ok && last.Fence == fence {
+			wait := min(maxDelay, k.cfg.WakeAgain<<min(max(last.Times, 1)-1, 10))
+			if now.Sub(last.At) < wait && !now.Before(last.At) {
+				woken[p] = last
+				continue // the wake is on its way
+			}
+			times = last.Times
 		}
-		woken[p] = blobschema.Waking{Fence: fence, At: now.UTC()}
+		woken[p] = blobschema.Waking{Fence: fence, At: now.UTC(), Times: times + 1}
 		k.report.Woken = append(k.report.Woken, p)
 		bodies = append(bodies, blobschema.EncodeWake(k.report.Crawl.ID, p))
 	}

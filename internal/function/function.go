@@ -136,7 +136,7 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
 			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
 		},
-		Tick:        crawl.TickConfig{HostsEvery: hostsEvery},
+		Tick:        crawl.TickConfig{HostsEvery: hostsEvery, WakeAgain: f.env.lease / 2},
 		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/64)},
 		Bucket:      f.platform.BucketName,
 		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/connectionsPerMB)),
