@@ -50,7 +50,9 @@ func (k *watch) told() (sum calls, pages int64, err error) {
 		}
 		for _, l := range lines {
 			sum.Add(l.Calls)
-			pages += l.Pages
+			if l.Msg == "step" { // ticks tell of all pages
+				pages += l.Pages
+			}
 		}
 	}
 	return sum, pages, nil

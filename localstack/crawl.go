@@ -302,20 +302,25 @@ func poison(ctx context.Context, w *world) (map[string]any, error) {
 	}
 }
 
-// check has fsck look at everything, and Terraform at the deployment.
+// check has fsck look at everything that is stored.
 func check(ctx context.Context, w *world) (map[string]any, error) {
 	out, err := w.orbweaver(ctx, "fsck")
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, tail(out))
 	}
 	first, _, _ := strings.Cut(out, "\n")
-	figures := map[string]any{"fsck": first}
+	return map[string]any{"fsck": first}, nil
+}
+
+// plan has Terraform look for what a second apply would change.
+func plan(ctx context.Context, w *world) (map[string]any, error) {
 	if !w.deployed.terraform {
 		w.skip("a second plan: it was not deployed by Terraform")
-		return figures, nil
+		return nil, nil
 	}
-	_, err = w.emulated(ctx, "plan-again")
-	return figures, err
+	out, err := w.emulated(ctx, "plan-again")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return map[string]any{"plan": lines[len(lines)-1]}, err
 }
 
 // outcomes are how invocations of a function ended.

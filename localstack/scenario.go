@@ -25,13 +25,14 @@ func scenario(o options) []step {
 		{"recrawl by a message written by hand", recrawl},
 		{"recrawl by a list that is put into the bucket", upload},
 		{"poisonous messages", poison},
+		{"fsck of what is stored", check},
 		{"another crawl, every call counted twice", counted},
 		{"an idle minute", idle},
 	}
 	if o.few {
 		steps = append(steps, step{"few hosts with long delays", few})
 	}
-	return append(steps, step{"fsck of what is stored, and a second plan", check}, step{"destroy", destroy})
+	return append(steps, step{"fsck once more", check}, step{"a second plan of Terraform", plan}, step{"destroy", destroy})
 }
 
 // command runs a program of this repository and returns what it wrote to standard output.

@@ -51,9 +51,10 @@ func (q *portable) Receive(ctx context.Context, limit int, wait time.Duration) (
 	for len(out) < limit {
 		wctx, cancel := context.WithTimeout(ctx, wait)
 		m, err := s.Receive(wctx)
+		over := wctx.Err() != nil // before it is so anyway
 		cancel()
 		if err != nil {
-			if wctx.Err() != nil {
+			if over {
 				return out, nil
 			}
 			q.drop(s)

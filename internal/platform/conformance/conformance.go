@@ -28,9 +28,6 @@ type Traits struct {
 	// sends and acknowledges when it likes, so that requests to queues cannot be counted one
 	// by one.
 	Batches bool
-	// SilentMissing says that a receive from a queue that does not exist brings nothing,
-	// where it should be an error.
-	SilentMissing bool
 	// MaxRecord is the largest record, in bytes; 0 for no bound below a megabyte.
 	MaxRecord int
 	// Unfaithful are sentences on where an emulator differs from what it stands for; the
