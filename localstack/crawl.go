@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/lambdalocal"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -273,33 +271,132 @@ func upload(ctx context.Context, w *world) (map[string]any, error) {
 	return map[string]any{"upload_to_stored_page_s": took.Seconds()}, err
 }
 
-// poison sends what nobody can read: it is put aside, counted, shown, and harms nothing.
-func poison(ctx context.Context, w *world) (map[string]any, error) {
-	for q, body := range map[string]string{"intake": `{"recrawl": "not a list"}`, "mailbox-00001": "not mail", "wakes": "not a wake"} {
-		if _, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL(q)), MessageBody: &body}); err != nil {
-			return nil, err
-		}
-	}
-	// The mailbox is read by the next step; a request makes one.
-	url, err := w.seed(ctx)
+// busy begins a long crawl, and asks for a page while it goes on: that goes before all
+// else. Then the crawl is stopped, and goes on.
+func busy(ctx context.Context, w *world) (map[string]any, error) {
+	srv, err := w.serve(ctx, simweb.Config{Seed: 9, Hosts: 16, Pages: simweb.Pages{Min: 100}, CrossHost: 0.3})
 	if err != nil {
 		return nil, err
 	}
-	if out, err := w.orbweaver(ctx, "recrawl", "--json", url); err != nil {
+	requests := func() (n int) {
+		for _, c := range srv.Requests() {
+			n += c
+		}
+		return n
+	}
+	until := func(what string, holds func() (bool, error)) error {
+		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(200 * time.Millisecond) {
+			if ok, err := holds(); ok || err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("after a minute still not: %s", what)
+	}
+	more := func(n int) error {
+		until := requests() + n
+		for begin := time.Now(); requests() < until; time.Sleep(100 * time.Millisecond) {
+			if time.Since(begin) > time.Minute {
+				return fmt.Errorf("%d requests in a minute, not %d", requests()-until+n, n)
+			}
+		}
+		return nil
+	}
+	seed := srv.Web().Seeds()[0]
+	if out, err := w.orbweaver(ctx, "crawl", "--new", "--detach", "--scope", "any", "--sitemaps=false", "--delay", "300ms", seed); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, tail(out))
 	}
-	for begin := time.Now(); ; time.Sleep(500 * time.Millisecond) {
-		out, err := w.orbweaver(ctx, "dlq", "list")
+	if err := more(100); err != nil {
+		return nil, err
+	}
+	figures := map[string]any{}
+	body := fmt.Sprintf(`{"recrawl": [%q]}`, seed)
+	if _, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL("intake")), MessageBody: &body}); err != nil {
+		return nil, err
+	}
+	took, err := w.answered(ctx, seed, 2)
+	if err != nil {
+		return nil, err
+	}
+	figures["message_to_stored_page_s"] = took.Seconds()
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	begin := time.Now()
+	if _, err := w.orbweaver(ctx, "stop"); err != nil {
+		return nil, err
+	}
+	if err := until("no step is at work", func() (bool, error) {
+		s, err := v.Status(ctx)
+		return s.State == view.Stopped && s.Leased == 0, err
+	}); err != nil {
+		return nil, err
+	}
+	figures["stopped_after_s"] = time.Since(begin).Seconds()
+	before := requests()
+	time.Sleep(2 * tickEvery)
+	if n := requests() - before; n > 0 {
+		return nil, fmt.Errorf("%d requests by a crawl that is stopped", n)
+	}
+	if _, err := w.orbweaver(ctx, "resume"); err != nil {
+		return nil, err
+	}
+	if err := more(50); err != nil {
+		return nil, err
+	}
+	if _, err := w.orbweaver(ctx, "stop"); err != nil {
+		return nil, err
+	}
+	return figures, until("no step is at work", func() (bool, error) {
+		s, err := v.Status(ctx)
+		return s.Leased == 0, err
+	})
+}
+
+// poison sends what nobody can read: it is put aside, counted, shown, and harms nothing.
+func poison(ctx context.Context, w *world) (map[string]any, error) {
+	send := func(queue, body string) error {
+		_, err := w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(w.queueURL(queue)), MessageBody: &body})
+		return err
+	}
+	begin := time.Now()
+	for q, body := range map[string]string{"intake": `{"recrawl": "not a list"}`, "mailbox-00001": "not mail", "wakes": "not a wake"} {
+		if err := send(q, body); err != nil {
+			return nil, err
+		}
+	}
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	for {
+		// Mail is put aside when it could not be read twice, by two steps here.
+		if err := send("wakes", string(blobschema.EncodeWake(v.ID(), 1))); err != nil {
+			return nil, err
+		}
+		time.Sleep(tickEvery)
+		s, err := v.Status(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if strings.Contains(out, "unfit request") {
-			return map[string]any{"put_aside_after_s": time.Since(begin).Seconds()}, nil
+		if s.Totals.DeadMail == 1 && s.DeadRequests == 1 {
+			break
 		}
 		if time.Since(begin) > time.Minute {
-			return nil, fmt.Errorf("the request is not among the dead letters:\n%s", out)
+			return nil, fmt.Errorf("%d mails and %d requests are put aside", s.Totals.DeadMail, s.DeadRequests)
 		}
 	}
+	took := time.Since(begin)
+	out, err := w.orbweaver(ctx, "dlq", "list", "--json")
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(out, "unfit request") || !strings.Contains(out, "damaged") {
+		return nil, fmt.Errorf("the dead letters are not what was sent:\n%s", out)
+	}
+	return map[string]any{"put_aside_after_s": took.Seconds()}, nil
 }
 
 // check has fsck look at everything that is stored.
@@ -321,9 +418,4 @@ func plan(ctx context.Context, w *world) (map[string]any, error) {
 	out, err := w.emulated(ctx, "plan-again")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	return map[string]any{"plan": lines[len(lines)-1]}, err
-}
-
-// outcomes are how invocations of a function ended.
-func (w *world) outcomes(function string) map[lambdalocal.Outcome]int64 {
-	return maps.Clone(w.functions[function].Totals().Outcomes)
 }

@@ -37,7 +37,7 @@ const (
 	concurrency = 3 // fewer than partitions: some wait for a free function
 	tickEvery   = 2 * time.Second
 	stepTime    = 15 * time.Second // less than deployed, so that steps end because their time is up
-	visibility  = "15" // of mail: that of a step that is killed waits so long
+	visibility  = "15"             // of mail: that of a step that is killed waits so long
 )
 
 // forTests are variables of the functions that make the scenario short.

@@ -71,7 +71,7 @@ var errUse = errors.New("wrong use")
 // options are the flags.
 type options struct {
 	fetch, up, fast, few, keep, verbose bool
-	json                           string
+	json                                string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -20,12 +20,14 @@ import (
 func scenario(o options) []step {
 	steps := []step{
 		{"build the command and the functions, as they ship", build},
+		{"one conformance suite, over the emulators", conformance},
 		{"deploy", deploy},
 		{"crawl a made-up web, while functions are killed and calls fail", disturbed},
 		{"recrawl by a message written by hand", recrawl},
 		{"recrawl by a list that is put into the bucket", upload},
 		{"poisonous messages", poison},
 		{"fsck of what is stored", check},
+		{"recrawl in the middle of a long crawl; stop, resume", busy},
 		{"another crawl, every call counted twice", counted},
 		{"an idle minute", idle},
 	}
@@ -66,6 +68,20 @@ func (w *world) orbweaver(ctx context.Context, args ...string) (string, error) {
 	env := maps.Clone(w.set.Environment())
 	env["ORBWEAVER_PLATFORM"] = w.deployed.platform
 	return w.command(ctx, env, filepath.Join(root, "bin", "orbweaver"), args...)
+}
+
+// conformance runs the tests that ask of every platform the same, against the emulators.
+func conformance(ctx context.Context, w *world) (map[string]any, error) {
+	env := maps.Clone(w.set.Environment())
+	env["ORBWEAVER_TEST_AWS"], env["AWS_EC2_METADATA_DISABLED"] = "1", "true"
+	out, err := w.command(ctx, env, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/platform/conformance")
+	if err != nil {
+		return nil, err
+	}
+	if strings.Contains(out, "--- SKIP: TestAWS") {
+		return nil, errors.New("the suite was skipped")
+	}
+	return map[string]any{"passed": strings.Count(out, "--- PASS")}, nil
 }
 
 // exitCode is the status that a command ended with.

@@ -52,7 +52,7 @@ func (s *Step) commit(t *task) error {
 	}
 	now := s.clock()
 	s.lastCommit = now
-	s.sinceCommit = 0
+	s.sinceCommit, s.requested = 0, false
 	s.seal()
 	b := s.batch
 	s.batch = &batch{}

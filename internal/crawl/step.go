@@ -174,6 +174,7 @@ type Step struct {
 	idleSince   time.Time       // zero while there is something to do
 	alarm       time.Time       // of the earliest Sleep under way
 	sinceCommit int             // pages
+	requested   bool            // an answer that somebody asked for is not committed yet
 }
 
 // NewStep returns a step for one partition. warm may be nil.
@@ -364,7 +365,7 @@ func (s *Step) decide() decision {
 		return commitNow
 	case s.sinceCommit >= s.cfg.CommitPages:
 		return commitNow
-	case since >= s.cfg.CommitEvery && s.dirty():
+	case since >= s.cfg.CommitEvery && s.dirty(), s.requested && since >= s.requestedAfter():
 		return commitNow
 	case since >= s.feedAfter():
 		return commitNow
@@ -378,6 +379,12 @@ func (s *Step) decide() decision {
 		return endNow
 	}
 	return wait
+}
+
+// requestedAfter is how long after the last commit an answer that somebody asked for is
+// committed: the one who asked waits for it.
+func (s *Step) requestedAfter() time.Duration {
+	return max(s.cfg.CommitMin, min(s.cfg.CommitEvery, 5*time.Second))
 }
 
 // idleAfter is how long after the last commit an idle step commits what came in since:
@@ -543,6 +550,9 @@ func (s *Step) answered(t frontier.Task, o *page.Outcome) {
 	if counted(t) {
 		s.reserved--
 	}
+	if t.Urgent() && !t.Request.Robots && !t.Request.Resolve {
+		s.requested = true
+	}
 	s.done(t, o)
 }
 
@@ -562,6 +572,9 @@ func (s *Step) setAlarm() {
 	if !s.busy { // else what the main task does next is decided when it is done
 		if s.dirty() {
 			sooner(s.lastCommit.Add(s.cfg.CommitEvery))
+		}
+		if s.requested {
+			sooner(s.lastCommit.Add(s.requestedAfter()))
 		}
 		if after := s.feedAfter(); after < never {
 			sooner(s.lastCommit.Add(after))

@@ -353,3 +353,46 @@ func TestLists(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestedSoon: an answer that somebody asked for is not left uncommitted as long as
+// others are, in the middle of a step that has much to do.
+func TestRequestedSoon(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	w := newWorld(t)
+	var asked []page.Request
+	w.web = changing(host, &asked)
+	c = w.begin(c, all(host)[0])
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	var seeds []string
+	for i := 1; i < pages; i++ {
+		seeds = append(seeds, all(host)[i])
+	}
+	w.request(c.ID, blobschema.Request{ID: "s", Seeds: seeds})
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:1]})
+	asked = nil
+	began := w.now
+	cfg := StepConfig{Crawl: c, Process: "p", CommitEvery: time.Minute}
+	w.step(cfg, nil)
+	if len(asked) == 0 || asked[0].URL.String() != all(host)[0] {
+		t.Fatalf("asks for %v first", asked[0].URL)
+	}
+	for _, com := range w.commits(c.ID, 0) {
+		list, err := com.Pages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		man, err := com.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pg := range list {
+			if pg.Generation == 1 {
+				if late := man.Time.Sub(epoch.Add(began)); late > 6*time.Second {
+					t.Errorf("it is committed after %v", late)
+				}
+				return
+			}
+		}
+	}
+	t.Error("it is not stored")
+}
