@@ -46,7 +46,7 @@ logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, FUNCTION=fetch
 localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-fast -v'
 	go build -o bin/localstack ./localstack && bin/localstack $(ARGS)
 
-localstack-up: ## start the emulators of AWS for use by hand, until Ctrl-C
+localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 	go build -o bin/localstack ./localstack && bin/localstack -up
 
 test: ## vet, and run all tests

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/lambdalocal"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/wiretap"
@@ -260,6 +261,33 @@ func few(ctx context.Context, w *world) (map[string]any, error) {
 		after := w.functions["fetch"].Totals()
 		figures["steps"] = after.Invocations - steps.Invocations
 		figures["billed_s"] = (after.Billed - steps.Billed).Seconds()
+	}
+	return figures, err
+}
+
+// heavy crawls pages as large as pages may be, from many hosts at a time.
+func heavy(ctx context.Context, w *world) (map[string]any, error) {
+	srv, err := w.serve(ctx, simweb.Config{Seed: 6, Hosts: 24, Pages: simweb.Pages{Min: 4}, PageBytes: 10 << 20, LinksPerPage: 10})
+	if err != nil {
+		return nil, err
+	}
+	f := w.functions["fetch"]
+	before := f.Totals()
+	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, srv.Web().Seeds()...)...)
+	after := f.Totals()
+	figures := map[string]any{
+		"max_memory_mb": after.MaxMemoryMB, "of_mb": f.Config().MemoryMB,
+		"out_of_memory": after.Outcomes[lambdalocal.OutOfMemory] - before.Outcomes[lambdalocal.OutOfMemory],
+	}
+	if err != nil {
+		return figures, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	n, err := w.compare(ctx, srv.Web())
+	figures["pages"] = n
+	if after.Outcomes[lambdalocal.OutOfMemory] > 0 {
+		err = errors.Join(err, errors.New("a function took more memory than it has"))
 	}
 	return figures, err
 }

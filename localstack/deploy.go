@@ -136,29 +136,36 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	opened := map[string]*lambdalocal.Function{}
 	for name, f := range functions {
 		maps.Copy(f.env, forTests)
 		if name == "fetch" {
 			f.timeout = stepTime
-		}
-		opened[name], err = w.open(lambdalocal.Config{
-			Name: name, Bootstrap: w.bootstrap(name), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20,
-		})
-		if err != nil {
-			return nil, err
+			functions[name] = f
 		}
 	}
-	// The mappings' settings are those of the Terraform files; the schedule is faster.
-	err = w.begin(ctx, map[string]lambdalocal.Mapping{
-		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
-		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
-	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
 	how := "by the SDK"
 	if d.terraform {
 		how = "by Terraform"
 	}
-	return map[string]any{"how": how, "platform": d.platform}, err
+	return map[string]any{"how": how, "platform": d.platform}, w.drive(ctx, functions)
+}
+
+// drive has the functions called as they are in the cloud, but for the schedule, which
+// is faster. The mappings' settings are those of the Terraform files.
+func (w *world) drive(ctx context.Context, functions map[string]function) (err error) {
+	opened := map[string]*lambdalocal.Function{}
+	for name, f := range functions {
+		opened[name], err = w.open(lambdalocal.Config{
+			Name: name, Bootstrap: w.bootstrap(name), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return w.begin(ctx, map[string]lambdalocal.Mapping{
+		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
+		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
+	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
 }
 
 func terraform() string {

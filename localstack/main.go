@@ -9,7 +9,10 @@
 // lacks a program that is needed.
 //
 //	-fetch  only fetch the emulators
-//	-up     only start the emulators and print the environment that leads to them
+//	-up     deploy, have the functions called, and print the environment that leads there,
+//	        for use by hand
+//	-bare   only start the emulators and print the environment that leads to them
+//	-few    crawl few hosts with long delays too
 //	-fast   the shortest scenario that still has every step
 //	-keep   leave the emulators running after the scenario, until interrupted
 //	-v      show what the functions print
@@ -70,8 +73,8 @@ var errUse = errors.New("wrong use")
 
 // options are the flags.
 type options struct {
-	fetch, up, fast, few, keep, verbose bool
-	json                                string
+	fetch, up, bare, fast, few, keep, verbose bool
+	json                                      string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -79,7 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("localstack", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.fetch, "fetch", false, "only fetch the emulators")
-	flags.BoolVar(&o.up, "up", false, "only start the emulators, and print the environment that leads to them")
+	flags.BoolVar(&o.up, "up", false, "deploy for use by hand, and print the environment that leads there")
+	flags.BoolVar(&o.bare, "bare", false, "only start the emulators, and print the environment that leads to them")
 	flags.BoolVar(&o.fast, "fast", false, "the shortest scenario")
 	flags.BoolVar(&o.few, "few", false, "crawl few hosts with long delays too, for two minutes")
 	flags.BoolVar(&o.keep, "keep", false, "leave the emulators running until interrupted")
@@ -109,8 +113,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		defer set.Close()
 		fmt.Fprintf(stdout, "emulators started in %.1f s\n", time.Since(begin).Seconds())
 	}
-	if o.up {
+	switch {
+	case o.bare:
 		return up(ctx, set, stdout)
+	case o.up:
+		return serve(ctx, o, set, stdout)
 	}
 	err := play(ctx, o, set, stdout)
 	if o.keep && ctx.Err() == nil {
@@ -119,6 +126,32 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		err = errors.Join(err, up(ctx, set, stdout))
 	}
+	return err
+}
+
+// serve deploys and drives the functions for use by hand, until it is interrupted.
+func serve(ctx context.Context, o options, set *emulators.Set, stdout io.Writer) error {
+	w, err := newWorld(o, set, stdout)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if _, err := build(ctx, w); err != nil {
+		return err
+	}
+	w.deployed.name = "orbweaver"
+	functions, err := w.create(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.drive(ctx, functions); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "# the functions run; what they print is in %s\n", w.dir)
+	fmt.Fprintf(stdout, "export ORBWEAVER_PLATFORM='%s'\n", w.deployed.platform)
+	err = up(ctx, set, stdout)
+	w.finish()
+	w.show()
 	return err
 }
 

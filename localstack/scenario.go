@@ -31,6 +31,9 @@ func scenario(o options) []step {
 		{"another crawl, every call counted twice", counted},
 		{"an idle minute", idle},
 	}
+	if !o.fast {
+		steps = append(steps, step{"pages of many megabytes, within the functions' memory", heavy})
+	}
 	if o.few {
 		steps = append(steps, step{"few hosts with long delays", few})
 	}

@@ -123,10 +123,11 @@ const (
 	mailEvery   = 5 * time.Minute
 	hostsEvery  = 15 * time.Minute
 
-	urlsPerMB        = 500 // of the frontier, at some 150 bytes: most of the memory is for pages
-	connectionsPerMB = 8   // MB per connection, rather
-	maxConnections   = 256
-	minConnections   = 8
+	urlsPerMB       = 500 // of the frontier, at some 150 bytes: most of the memory is for pages
+	mbPerConnection = 8
+	mbPerLarge      = 128 // per body above 1 MiB: each may have 16 MiB, and as much again as a record
+	maxConnections  = 256
+	minConnections  = 8
 )
 
 // config is how an engine works here.
@@ -137,9 +138,9 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
 		},
 		Tick:        crawl.TickConfig{HostsEvery: hostsEvery, WakeAgain: f.env.lease / 2},
-		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/64)},
+		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/mbPerLarge)},
 		Bucket:      f.platform.BucketName,
-		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/connectionsPerMB)),
+		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/mbPerConnection)),
 		MaxResident: f.env.memoryMB * urlsPerMB,
 		MemoryMB:    f.env.memoryMB,
 		Ledger:      &f.ledger,
