@@ -153,9 +153,17 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return figures, err
 	}
-	figures["reported"], err = reported(out)
-	return figures, err
+	if figures["reported"], err = reported(out); err != nil {
+		return figures, err
+	}
+	if got := figures["dollars_per_million"].(map[string]float64)["queue+kv+blob"]; !w.fast && got > target {
+		return figures, fmt.Errorf("the calls cost $%.4f per million pages, more than $%.2f", got, target)
+	}
+	return figures, nil
 }
+
+// target is what the calls to queue, KV and blob may cost, in dollars per million pages.
+const target = 0.03
 
 // price compares both counts, and says what a million pages would cost.
 func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
