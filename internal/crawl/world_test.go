@@ -148,7 +148,8 @@ func (w *world) apply(effect Effect) (any, error) {
 		if e.Length < 0 {
 			return b[e.Offset:], nil
 		}
-		return b[e.Offset:][:e.Length], nil
+		b = b[min(e.Offset, int64(len(b))):]
+		return b[:min(e.Length, int64(len(b)))], nil
 	case PutObject:
 		data := bytes.Join(e.Parts, nil)
 		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
