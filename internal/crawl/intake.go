@@ -179,11 +179,6 @@ func (in *Intake) take(t *task, r blobschema.Request) error {
 	if err != nil {
 		return err
 	}
-	if n := len(r.Recrawl) + len(r.Seeds); in.urls > 0 && in.urls+n > maxAtOnce {
-		if err := in.flush(t); err != nil {
-			return err
-		}
-	}
 	request := in.hash.Fingerprint("request " + r.ID)
 	shares := map[partition.ID][]blobschema.Queued{}
 	var none notURLs
@@ -204,16 +199,26 @@ func (in *Intake) take(t *task, r blobschema.Request) error {
 			shares[p] = append(shares[p], q)
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(shares)) {
-		in.urls += len(shares[p])
-		for _, urls := range blobschema.SplitMail(shares[p], mailRaw) {
-			in.mails = append(in.mails, outMail{to: p, request: request, urls: urls})
+	if none.n > 0 {
+		if err := in.putAside(t, none.kept, none.n, none.reason()); err != nil {
+			return err
 		}
 	}
-	if none.n == 0 {
-		return nil
+	var mails []outMail
+	n := 0
+	for _, p := range slices.Sorted(maps.Keys(shares)) {
+		n += len(shares[p])
+		for _, urls := range blobschema.SplitMail(shares[p], mailRaw) {
+			mails = append(mails, outMail{to: p, request: request, urls: urls})
+		}
 	}
-	return in.putAside(t, none.kept, none.n, none.reason())
+	if in.urls > 0 && (in.urls+n > maxAtOnce || len(in.mails)+len(mails) > maxOutbox) {
+		if err := in.flush(t); err != nil {
+			return err
+		}
+	}
+	in.mails, in.urls = append(in.mails, mails...), in.urls+n
+	return nil
 }
 
 // notURLs are the URLs of a request that are none: they make one dead letter, however
