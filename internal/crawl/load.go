@@ -78,6 +78,12 @@ func (s *Step) load(t *task) error {
 	if err := s.loadSeedScope(t); err != nil {
 		return err
 	}
+	if s.st.seeds > s.st.man.Seeds { // given since the last commit
+		if err := s.rescan(t); err != nil {
+			return err
+		}
+		s.batch.applied = true
+	}
 	for _, seq := range s.st.man.Unsent {
 		if seq > s.head.Published {
 			if err := s.republish(t, seq); err != nil {
