@@ -342,9 +342,11 @@ func (s *Step) rescan(t *task) error {
 	return nil
 }
 
-// loadWanted loads the slots that are due and not in memory.
+// loadWanted loads the slots that are due and not in memory. Where nothing of them may be
+// asked for, and no request waits for one, it loads none: those that do not fit into memory
+// together would take turns for ever.
 func (s *Step) loadWanted(now time.Time) {
-	if s.loading > 0 || s.stopping || s.rescanning {
+	if s.loading > 0 || s.stopping || s.rescanning || s.asksNothing() && len(s.asking) == 0 {
 		return
 	}
 	slots := s.st.f.Wanted(now)
