@@ -74,7 +74,7 @@ func Obtain(ctx context.Context, logs string) (*Set, error) {
 func (s *Set) Environment() map[string]string {
 	return map[string]string{
 		"AWS_ENDPOINT_URL": s.AWS, "AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDB, "ORBWEAVER_MOTO_URL": s.Moto,
-		"AWS_REGION": region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_REGION": region, "AWS_DEFAULT_REGION": region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
 	}
 }
 
