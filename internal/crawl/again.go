@@ -71,6 +71,13 @@ func (s *Step) widen(t *task, r request) {
 	slot, fp := s.hash.Slot(r.q.Host), s.hash.Fingerprint(url)
 	s.st.f.Want(slot)
 	t.await(func() bool { return s.closed || s.st.f.Loaded(slot) })
+	if address, ok := s.st.f.SentOn(r.q.Host, slot, fp); ok && !s.closed { // its page is there
+		q := r.q
+		q.URL, q.Host, q.Flags = url, address, q.Flags|blobschema.FlagPlaced
+		q.Slot = s.hash.Slot(address)
+		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is looked at
+		return
+	}
 	// What was settled since the last commit has its record when the next is made.
 	t.await(func() bool {
 		return s.closed || s.st.f.Pending(slot, fp) || s.st.f.Origin(slot, fp).Seq > 0 || !s.dirty() && !s.busy

@@ -7,6 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Sizes of a WARC object.
@@ -275,7 +276,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is not lost
 		return true
 	}
-	if s.lateSeed(target.Slot, target.Fingerprint, q.Flags) && s.st.f.Origin(target.Slot, target.Fingerprint) != (blobschema.Origin{}) {
+	if s.lateSeed(target.Slot, target.Fingerprint, q.Flags) && s.mayBeSettled(target.Slot, target.Fingerprint, q.Host) {
 		q.URL = u.String()
 		s.hold(s.cfg.Partition, q) // as mail to itself it is looked at, and not lost
 		return true
@@ -284,4 +285,14 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		s.st.totals.Duplicates++
 	}
 	return true
+}
+
+// mayBeSettled reports whether a URL that is not pending may be settled: its record is here,
+// at its address, or in a slot that is not loaded.
+func (s *Step) mayBeSettled(slot partition.Slot, fp uint64, unit string) bool {
+	if !s.st.f.Loaded(slot) || s.st.f.Origin(slot, fp) != (blobschema.Origin{}) {
+		return true
+	}
+	_, sent := s.st.f.SentOn(unit, slot, fp)
+	return sent
 }

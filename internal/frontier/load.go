@@ -57,6 +57,20 @@ func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
 	return s.marks[i].origin()
 }
 
+// SentOn returns the address that a URL of a name was sent on to, as the host of URLs
+// placed there. ok is false if it was not, or its slot is not loaded.
+func (f *Frontier) SentOn(name string, id partition.Slot, fp uint64) (address string, ok bool) {
+	s, u := f.slots[id], f.units[name]
+	if s == nil || !s.loaded || u == nil || !u.pinned() {
+		return "", false
+	}
+	i, k := s.find(fp)
+	if k != inMarks || s.marks[i].state != blobschema.Forwarded {
+		return "", false
+	}
+	return u.address(), true
+}
+
 // Want makes the next Wanted return a slot that is not loaded, whatever is due. Once
 // loaded it stays so long enough to call Again, if that is done before more is
 // asked of the frontier than its loads.

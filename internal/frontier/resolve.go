@@ -31,10 +31,13 @@ func (f *Frontier) Placements() []Placement {
 // pinned reports whether a unit is a name whose address is known.
 func (u *unit) pinned() bool { return !u.placed && u.addr.IsValid() }
 
+// address is the host of URLs that are placed at the unit's address.
+func (u *unit) address() string { return "[" + u.addr.String() + "]" }
+
 // near returns the unit of a pinned name's address if that is in the same slot, else nil. A
 // slot has one entry for a URL, so what is near is not sent on: it changes its unit.
 func (f *Frontier) near(u *unit) *unit {
-	key := "[" + u.addr.String() + "]"
+	key := u.address()
 	if f.cfg.Hash.Slot(key) != u.slot.id {
 		return nil
 	}
@@ -139,7 +142,7 @@ func (f *Frontier) forward(u *unit, st *site, url weburl.URL, fp uint64, q *blob
 // sendOn makes a placement.
 func (f *Frontier) sendOn(u *unit, url weburl.URL, fp uint64, q *blobschema.Queued) {
 	p := Placement{URL: url, Fingerprint: fp, Queued: blobschema.Queued{
-		Host: "[" + u.addr.String() + "]", URL: url.String(), Rank: q.Rank, Generation: q.Generation, Depth: q.Depth,
+		Host: u.address(), URL: url.String(), Rank: q.Rank, Generation: q.Generation, Depth: q.Depth,
 		Flags: q.Flags | blobschema.FlagPlaced,
 	}}
 	p.Slot = f.cfg.Hash.Slot(p.Host)
