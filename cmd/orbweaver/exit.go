@@ -23,7 +23,7 @@ const (
 
 // exitMeanings is the one table of what they mean, by number.
 var exitMeanings = [...]string{
-	exitOK:          "finished, or stopped by --max-pages",
+	exitOK:          "finished, or stopped by --max-pages; in a cloud also: left running",
 	exitError:       "an error; what was committed is kept",
 	exitUsage:       "wrong use: a flag or a URL is wrong, or contradicts the crawl",
 	exitStopped:     "stopped before the end, by a signal, --max-time or 'orbweaver stop'",
