@@ -331,15 +331,3 @@ func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]an
 	f.log.Info(kind, line...)
 	return nil
 }
-
-// Close gives back what is open.
-func (f *Function) Close(ctx context.Context) error {
-	var err error
-	if f.engine != nil {
-		err = f.engine.Close(ctx)
-	}
-	if f.platform != nil {
-		err = errors.Join(err, f.platform.Close())
-	}
-	return err
-}

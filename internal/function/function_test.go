@@ -193,7 +193,9 @@ func (c *cloud) finished(v *view.View, atMost time.Duration) time.Duration {
 // TestCrawl: functions that share nothing but the platform crawl a web to its end, take a
 // request, and are idle then.
 func TestCrawl(t *testing.T) {
-	web, err := simweb.New(simweb.Demo())
+	small := simweb.Demo()
+	small.Pages = simweb.Pages{Min: 8, Max: 16}
+	web, err := simweb.New(small)
 	if err != nil {
 		t.Fatal(err)
 	}
