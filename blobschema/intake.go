@@ -26,7 +26,7 @@ type Request struct {
 
 // Bounds of a [Request].
 const (
-	MaxRequestBytes = 256 << 10 // what every cloud's queue takes
+	MaxRequestBytes = 256 << 10 // of text put into the queue by others; what we encode has MaxMailBytes
 	MaxRequestURLs  = 10_000
 	MaxRequestID    = 200 // bytes
 )
@@ -39,6 +39,9 @@ func EncodeRequest(r Request) ([]byte, error) {
 	b, err := json.Marshal(r)
 	if err == nil {
 		_, err = DecodeRequest(b)
+	}
+	if err == nil && len(b) > MaxMailBytes {
+		err = fmt.Errorf("%w: %d bytes are above the bound of %d", ErrRequest, len(b), MaxMailBytes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)

@@ -27,8 +27,10 @@ type Mail struct {
 
 // Bounds of one message, kept by writer and reader alike.
 const (
-	MaxMailBytes = 256 << 10 // encoded: what every cloud's queue takes
-	MaxMailText  = 4 << 20   // of URLs, expanded
+	// MaxMailBytes of an encoded message are what every cloud's queue takes: in base64, with
+	// the attribute that says so, they are a little less than 256 KiB of text.
+	MaxMailBytes = 191 << 10
+	MaxMailText  = 4 << 20 // of URLs, expanded
 	MaxMailURLs  = 100_000
 
 	// MailTarget is the size to split mail for. Queues take text and bill by 64 KiB:

@@ -216,6 +216,8 @@ type Manifest struct {
 	Delay    time.Duration `cbor:"24,keyasint,omitempty"` // the pace that the operator set for hosts
 	// Domains counts the known URLs of the registrable domains that have most.
 	Domains map[string]int64 `cbor:"25,keyasint,omitempty"`
+	// Seeds is how many batches of seeds had their hosts in the scope.
+	Seeds int `cbor:"26,keyasint,omitempty"`
 }
 
 // CommitRange names the commits From to To that were made under one fence.

@@ -192,7 +192,7 @@ func (r *request) messages(crawl string) []blobschema.Request {
 		raw := u.String()
 		text, _ := json.Marshal(raw) // a string: it cannot fail
 		need := len(text) + 1
-		if n := len(out); n == 0 || len(out[n-1].Recrawl) == blobschema.MaxRequestURLs || bytes+need > blobschema.MaxRequestBytes-rest {
+		if n := len(out); n == 0 || len(out[n-1].Recrawl) == blobschema.MaxRequestURLs || bytes+need > blobschema.MaxMailBytes-rest {
 			out = append(out, blobschema.Request{Version: 1, Crawl: crawl, ID: r.id})
 			bytes = 0
 		}

@@ -107,7 +107,7 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 		Unsent:  slices.Clone(s.unsent), HeldFrom: map[partition.ID]uint64{}, Sent: maps.Clone(old.Sent),
 		Applied: map[partition.ID]blobschema.Marks{}, Wish: s.st.wish.Version,
 		Scope: slices.Clone(s.st.wish.Scope), NewScope: slices.Concat(old.NewScope, b.newScope), WARCs: b.warcs,
-		Delay: s.cfg.Crawl.Settings.Delay,
+		Delay: s.cfg.Crawl.Settings.Delay, Seeds: s.st.seeds,
 	}
 	if m := s.st.merged; m != nil {
 		man.Runs, man.Dropped = m.replace(man.Runs)

@@ -3,6 +3,7 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -10,7 +11,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// seedsPerBatch keeps the mail that a batch becomes below one message.
+// seedsPerBatch is how many seeds are in a batch at most; long ones are fewer, so that a
+// batch makes one message.
 const seedsPerBatch = 500
 
 // Begin creates a crawl, or opens the one there is, and gives it seeds. It is an
@@ -135,55 +137,72 @@ func (b *Begin) create(t *task, revision Revision) error {
 	}
 	if c.Settings.MaxPages > 0 {
 		g := blobschema.Grants{Limit: c.Settings.MaxPages}
-		if err := b.write(t, blobschema.GrantsKey(c.ID), g); err != nil {
+		if err := write(t, blobschema.GrantsKey(c.ID), g, nil); err != nil {
 			return err
 		}
 	}
 	// The crawl begins with the second of these writes; until it is named as active,
 	// nobody works on it, and beginning again makes another.
-	if err := b.write(t, blobschema.CrawlKey(c.ID), c); err != nil {
+	if err := write(t, blobschema.CrawlKey(c.ID), c, nil); err != nil {
 		return err
 	}
-	named := WriteRecord{Key: blobschema.ActiveKey, Value: encodeJSON(active{Crawl: c.ID}), Revision: revision}
-	if _, err := t.do(named); err != nil {
-		return fmt.Errorf("write %s: %w", blobschema.ActiveKey, err)
+	if err := write(t, blobschema.ActiveKey, active{Crawl: c.ID}, revision); err != nil {
+		return err
 	}
 	b.crawl, b.created, b.added = c, true, len(b.seeds)
 	return nil
 }
 
-func (b *Begin) write(t *task, key string, v any) error {
-	if _, err := t.do(WriteRecord{Key: key, Value: encodeJSON(v)}); err != nil {
-		return fmt.Errorf("write %s: %w", key, err)
+// write creates a record, or replaces the one of that revision. After an error the record
+// may hold what was written all the same: also after a conflict, where a cloud's client
+// has tried again by itself.
+func write(t *task, key string, v any, revision Revision) error {
+	value := encodeJSON(v)
+	for fails := 0; ; {
+		_, err := t.do(WriteRecord{Key: key, Value: value, Revision: revision})
+		if err == nil {
+			return nil
+		}
+		recs, rerr := readRecords(t, []string{key})
+		switch {
+		case rerr != nil:
+			return rerr
+		case recs[0].Found && string(recs[0].Value) == string(value):
+			return nil
+		case errors.Is(err, ErrConflict):
+			return fmt.Errorf("write %s: %w", key, err)
+		}
+		if fails, err = t.failed(key, fails, err); err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
 // putSeeds stores seeds as batches, to be named by the record.
 func putSeeds(t *task, c *blobschema.Crawl, seeds []weburl.URL) error {
-	for len(seeds) > 0 {
-		n := min(seedsPerBatch, len(seeds))
-		batch := blobschema.SeedBatch{Number: uint64(len(c.SeedBatches) + 1)}
-		for _, u := range seeds[:n] {
-			batch.URLs = append(batch.URLs, blobschema.Queued{URL: u.String(), Flags: blobschema.FlagSeed})
+	for some := range slices.Chunk(seeds, seedsPerBatch) {
+		var urls []blobschema.Queued
+		for _, u := range some {
+			urls = append(urls, blobschema.Queued{URL: u.String(), Flags: blobschema.FlagSeed})
 		}
-		data, err := blobschema.EncodeSeeds(batch)
-		if err != nil {
-			return err
+		for _, part := range blobschema.SplitMail(urls, mailRaw) {
+			data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: uint64(len(c.SeedBatches) + 1), URLs: part})
+			if err != nil {
+				return err
+			}
+			name := blobschema.SeedsName(c.ID, data)
+			if _, err := t.do(PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
+				return fmt.Errorf("put %s: %w", name, err)
+			}
+			c.SeedBatches = append(c.SeedBatches, name)
 		}
-		name := blobschema.SeedsName(c.ID, data)
-		if _, err := t.do(PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
-			return fmt.Errorf("put %s: %w", name, err)
-		}
-		c.SeedBatches = append(c.SeedBatches, name)
-		seeds = seeds[n:]
 	}
 	return nil
 }
 
 // open goes on with an existing crawl and adds the seeds that are new.
 func (b *Begin) open(t *task, id string) error {
-	for {
+	for fails := 0; ; {
 		c, revision, err := readCrawl(t, id)
 		if err != nil {
 			return err
@@ -201,18 +220,19 @@ func (b *Begin) open(t *task, id string) error {
 		if err := putSeeds(t, &c, fresh); err != nil {
 			return err
 		}
-		b.crawl, b.added = c, len(fresh)
-		if string(encodeJSON(c)) == old {
-			return nil
-		}
-		_, err = t.do(WriteRecord{Key: blobschema.CrawlKey(id), Value: encodeJSON(c), Revision: revision})
-		if err != nil {
-			if !errors.Is(err, ErrConflict) {
-				t.sleep(shortRetry)
+		b.crawl, b.added = c, max(b.added, len(fresh)) // none are fresh after a write in doubt that did succeed
+		if string(encodeJSON(c)) != old {
+			_, err = t.do(WriteRecord{Key: blobschema.CrawlKey(id), Value: encodeJSON(c), Revision: revision})
+			if err != nil {
+				if fails, err = t.failed(blobschema.CrawlKey(id), fails, err); err != nil {
+					return err
+				}
+				continue
 			}
-			continue
+		} else if b.check == nil && len(b.seeds) == 0 {
+			return nil // nothing could have changed
 		}
-		return b.tell(t, &c, len(fresh) > 0)
+		return b.tell(t, &c, b.added > 0)
 	}
 }
 
@@ -234,8 +254,32 @@ func readCrawl(t *task, id string) (c blobschema.Crawl, revision Revision, err e
 	return c, recs[0].Revision, nil
 }
 
-// tell makes what changed known to steps and ticks: the limit, and the seeds' hosts.
+// tell makes what changed known to steps and ticks: the limit, and the seeds' hosts. It
+// looks even where the record did not change: who changed it may have died over this.
 func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
+	if err := tellLimit(t, c); err != nil || !seeds {
+		return err
+	}
+	return update(t, blobschema.WishKey(c.ID), func(w *blobschema.Wish) bool {
+		w.Version++
+		return true
+	})
+}
+
+func tellLimit(t *task, c *blobschema.Crawl) error {
+	recs, err := readRecords(t, []string{blobschema.GrantsKey(c.ID)})
+	if err != nil {
+		return err
+	}
+	now := blobschema.Grants{}
+	if recs[0].Found {
+		if now, err = decodeJSON[blobschema.Grants](recs[0], "grants"); err != nil {
+			return err
+		}
+	}
+	if now.Limit == c.Settings.MaxPages {
+		return nil
+	}
 	keys := make([]string, c.Partitions)
 	for p := range keys {
 		keys[p] = blobschema.HeadKey(c.ID, partition.ID(p))
@@ -244,7 +288,7 @@ func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
 	if err != nil {
 		return err
 	}
-	err = update(t, blobschema.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
+	return update(t, blobschema.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
 		if g.Limit == c.Settings.MaxPages {
 			return false
 		}
@@ -257,13 +301,6 @@ func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
 				g.Granted[partition.ID(p)] = max(g.Granted[partition.ID(p)], h.Totals.Pages)
 			}
 		}
-		return true
-	})
-	if err != nil || !seeds {
-		return err
-	}
-	return update(t, blobschema.WishKey(c.ID), func(w *blobschema.Wish) bool {
-		w.Version++
 		return true
 	})
 }

@@ -35,7 +35,8 @@ type (
 
 // Effects on blob storage. Objects are created once and never change (I6).
 type (
-	// GetObject reads Length bytes from Offset; Length -1 reads to the end. Reply: []byte.
+	// GetObject reads Length bytes from Offset, or as many as there are; Length -1 reads to
+	// the end. Reply: []byte.
 	// ErrNotFound if there is no such object.
 	GetObject struct {
 		Name           string

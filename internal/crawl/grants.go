@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"errors"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -57,7 +56,7 @@ func (s *Step) giveBack(t *task) error {
 // then grants.
 func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error {
 	key := blobschema.GrantsKey(s.cfg.Crawl.ID)
-	for {
+	for fails := 0; ; {
 		rec, err := s.readOne(t, key)
 		if err != nil {
 			return err
@@ -81,8 +80,8 @@ func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error
 			g.Fences[s.cfg.Partition] = s.head.Fence
 			_, err := t.do(WriteRecord{Key: key, Value: encodeJSON(g), Revision: rec.Revision})
 			if err != nil {
-				if !errors.Is(err, ErrConflict) {
-					t.sleep(shortRetry)
+				if fails, err = t.failed(key, fails, err); err != nil {
+					return err
 				}
 				continue // lost the race, or in doubt: what the record says now decides
 			}

@@ -14,9 +14,15 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// maxOutbox is how much mail may be on its way from intake before messages wait in
-// their queue: the record that lists it has a bound.
-const maxOutbox = 2000
+const (
+	// maxOutbox is how much mail may be on its way from intake before messages wait in
+	// their queue: the record that lists it has a bound.
+	maxOutbox = 2000
+	// maxAtOnce is how many URLs of messages are held in memory before they are sent.
+	maxAtOnce = blobschema.MaxListURLs
+	// maxAside is how many bytes are kept of a message's URLs that are none.
+	maxAside = 64 << 10
+)
 
 // Intake turns messages from the intake queue into mail for the owners of their URLs.
 // It is an [Actor]; when it has ended without an error, the messages may be
@@ -35,7 +41,11 @@ type Intake struct {
 	rec   blobschema.Crawl
 	pmap  *partition.Map
 	hash  partition.Hash
-	dead  int64
+
+	mails []outMail // read, and not sent yet
+	urls  int       // in them
+	dead  int64     // put aside, and not counted in the record yet
+	told  blobschema.Calls
 }
 
 // IntakeConfig says what intake works for.
@@ -78,14 +88,18 @@ func (in *Intake) run(t *task) error {
 	if in.hash, err = NewHash(&in.rec); err != nil {
 		return err
 	}
-	var mails []outMail
 	for _, m := range in.msgs {
-		more, err := in.read(t, m)
-		if err != nil {
+		if err := in.read(t, m); err != nil {
 			return err
 		}
-		mails = append(mails, more...)
 	}
+	return in.flush(t)
+}
+
+// flush sends the mail that was made so far.
+func (in *Intake) flush(t *task) error {
+	mails := in.mails
+	in.mails, in.urls = nil, 0
 	for i := range mails {
 		if err := in.put(t, &mails[i]); err != nil {
 			return err
@@ -100,34 +114,29 @@ func (in *Intake) run(t *task) error {
 
 // read makes mail of one message. What of it cannot be read is put aside, with its
 // reason: it will not be better the next time.
-func (in *Intake) read(t *task, m Message) ([]outMail, error) {
+func (in *Intake) read(t *task, m Message) error {
 	if uploads, ok := blobschema.DecodeNotification(m.Body); ok && in.cfg.Bucket != "" {
-		var out []outMail
 		for _, u := range uploads {
-			more, err := in.readList(t, u)
-			if err != nil {
-				return nil, err
+			if err := in.readList(t, u); err != nil {
+				return err
 			}
-			out = append(out, more...)
 		}
-		return out, nil
+		return nil
 	}
 	r, err := blobschema.DecodeRequest(m.Body)
 	switch {
 	case err != nil:
-		return nil, in.putAside(t, m.Body, err.Error())
+		return in.putAside(t, m.Body, 1, err.Error())
 	case r.Crawl != "" && r.Crawl != in.crawl:
-		return nil, in.putAside(t, m.Body, fmt.Sprintf("it is for crawl %s, the active one is %s", r.Crawl, in.crawl))
+		return in.putAside(t, m.Body, 1, fmt.Sprintf("it is for crawl %s, the active one is %s", r.Crawl, in.crawl))
 	}
 	r.ID = cmp.Or(r.ID, m.ID)
-	return in.mails(t, r)
+	return in.take(t, r)
 }
 
 // readList makes mail of a list of URLs that was put into the bucket.
-func (in *Intake) readList(t *task, u blobschema.Upload) ([]outMail, error) {
-	aside := func(reason string) ([]outMail, error) {
-		return nil, in.putAside(t, []byte(u.Name), reason)
-	}
+func (in *Intake) readList(t *task, u blobschema.Upload) error {
+	aside := func(reason string) error { return in.putAside(t, []byte(u.Name), 1, reason) }
 	seeds := strings.HasPrefix(u.Name, blobschema.SeedLists)
 	switch {
 	case u.Bucket != in.cfg.Bucket:
@@ -136,15 +145,15 @@ func (in *Intake) readList(t *task, u blobschema.Upload) ([]outMail, error) {
 		return aside("it is in none of the folders for lists of URLs")
 	case u.Size > blobschema.MaxListBytes:
 		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", u.Size, blobschema.MaxListBytes))
-	case strings.HasSuffix(u.Name, "/"):
-		return nil, nil // a folder
+	case u.Size <= 0 || strings.HasSuffix(u.Name, "/"):
+		return nil // nothing, or a folder
 	}
-	data, err := getObject(t, u.Name, 0, -1)
+	data, err := getObject(t, u.Name, 0, blobschema.MaxListBytes+1) // it may have grown
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return aside("the list was removed before it was read")
 	case err != nil:
-		return nil, err
+		return err
 	case len(data) > blobschema.MaxListBytes:
 		return aside(fmt.Sprintf("the list has %d bytes, more than %d: cut it into several", len(data), blobschema.MaxListBytes))
 	}
@@ -161,25 +170,24 @@ func (in *Intake) readList(t *task, u blobschema.Upload) ([]outMail, error) {
 	if seeds {
 		r.Recrawl, r.Seeds = nil, urls
 	}
-	return in.mails(t, r)
+	return in.take(t, r)
 }
 
-// mails makes mail of a request, which has an id.
-func (in *Intake) mails(t *task, r blobschema.Request) ([]outMail, error) {
+// take makes mail of a request, which has an id.
+func (in *Intake) take(t *task, r blobschema.Request) error {
 	policy, err := frontier.PolicyByName(in.rec.Settings.Policy)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	request := in.hash.Fingerprint("request " + r.ID)
 	shares := map[partition.ID][]blobschema.Queued{}
+	var none notURLs
 	for i, list := range [][]string{r.Recrawl, r.Seeds} {
 		flag := []blobschema.QueuedFlags{blobschema.FlagAgain, blobschema.FlagSeed}[i]
 		for _, raw := range list {
 			u, err := weburl.Parse(raw)
 			if err != nil {
-				if err := in.putAside(t, fmt.Appendf(nil, "%.4096s", raw), "not a URL: "+err.Error()); err != nil {
-					return nil, err
-				}
+				none.add(raw, err)
 				continue
 			}
 			q := blobschema.Queued{URL: u.String(), Flags: flag}
@@ -191,13 +199,54 @@ func (in *Intake) mails(t *task, r blobschema.Request) ([]outMail, error) {
 			shares[p] = append(shares[p], q)
 		}
 	}
-	var out []outMail
-	for _, p := range slices.Sorted(maps.Keys(shares)) {
-		for _, urls := range blobschema.SplitMail(shares[p], mailRaw) {
-			out = append(out, outMail{to: p, request: request, urls: urls})
+	if none.n > 0 {
+		if err := in.putAside(t, none.kept, none.n, none.reason()); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	var mails []outMail
+	n := 0
+	for _, p := range slices.Sorted(maps.Keys(shares)) {
+		n += len(shares[p])
+		for _, urls := range blobschema.SplitMail(shares[p], mailRaw) {
+			mails = append(mails, outMail{to: p, request: request, urls: urls})
+		}
+	}
+	if in.urls > 0 && (in.urls+n > maxAtOnce || len(in.mails)+len(mails) > maxOutbox) {
+		if err := in.flush(t); err != nil {
+			return err
+		}
+	}
+	in.mails, in.urls = append(in.mails, mails...), in.urls+n
+	return nil
+}
+
+// notURLs are the URLs of a request that are none: they make one dead letter, however
+// many there are.
+type notURLs struct {
+	n     int64
+	kept  []byte // one a line, as much as there is room for
+	first error
+}
+
+func (l *notURLs) add(raw string, why error) {
+	if l.n++; l.n == 1 {
+		l.first = why
+	}
+	line := fmt.Appendf(nil, "%.4096s", raw)
+	if l.n > 1 {
+		line = append([]byte{'\n'}, line...)
+	}
+	if len(l.kept)+len(line) <= maxAside {
+		l.kept = append(l.kept, line...)
+	}
+}
+
+func (l *notURLs) reason() string {
+	if l.n == 1 {
+		return "not a URL: " + l.first.Error()
+	}
+	return fmt.Sprintf("%d are not URLs; the first: %v", l.n, l.first)
 }
 
 // place sets the unit of a URL and whether it is one of an address.
@@ -210,8 +259,9 @@ func place(s *blobschema.Settings, u weburl.URL, q *blobschema.Queued) string {
 	return unit
 }
 
-func (in *Intake) putAside(t *task, body []byte, reason string) error {
-	in.dead++
+// putAside makes a dead letter of what cannot be read, of n messages or URLs.
+func (in *Intake) putAside(t *task, body []byte, n int64, reason string) error {
+	in.dead += n
 	letter := encodeJSON(DeadLetter{Crawl: in.crawl, Partition: partition.Requests, Reason: reason, Body: body})
 	name := blobschema.DeadName(in.crawl, body)
 	if _, err := t.do(PutObject{Name: name, Parts: [][]byte{letter}}); err != nil {
@@ -239,13 +289,11 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 	}
 	full, spent := false, blobschema.Calls{}
 	if in.cfg.Spent != nil {
-		spent = in.cfg.Spent() // but for the mail itself, which is sent after this
+		spent = in.cfg.Spent().Minus(in.told) // but for the mail itself, which is sent after this
 	}
+	fresh := 0
 	err = update(t, blobschema.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
 		numbers = numbers[:0]
-		if full = len(mails) > 0 && len(r.Outbox) >= maxOutbox; full {
-			return false
-		}
 		if r.Sent == nil {
 			r.Sent = map[partition.ID]uint64{}
 		}
@@ -262,14 +310,24 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 			} // else an intake that crashed has numbered it
 			numbers = append(numbers, r.Outbox[i].Number)
 		}
+		fresh = len(r.Outbox) - old
+		if full = fresh > 0 && old > 0 && len(r.Outbox) > maxOutbox; full {
+			return false
+		}
 		r.Dead += in.dead
 		r.Calls.Add(spent)
-		return len(r.Outbox) > old || in.dead > 0
+		return fresh > 0 || in.dead > 0
 	})
-	if full {
+	switch {
+	case err != nil:
+		return nil, err
+	case full:
 		return nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
+	case fresh > 0 || in.dead > 0:
+		in.told.Add(spent)
 	}
-	return numbers, err
+	in.dead = 0
+	return numbers, nil
 }
 
 func (in *Intake) send(t *task, mails []outMail, numbers []uint64) error {

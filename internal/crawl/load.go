@@ -78,6 +78,12 @@ func (s *Step) load(t *task) error {
 	if err := s.loadSeedScope(t); err != nil {
 		return err
 	}
+	if s.st.seeds > s.st.man.Seeds { // given since the last commit
+		if err := s.rescan(t); err != nil {
+			return err
+		}
+		s.batch.applied = true
+	}
 	for _, seq := range s.st.man.Unsent {
 		if seq > s.head.Published {
 			if err := s.republish(t, seq); err != nil {
@@ -336,9 +342,11 @@ func (s *Step) rescan(t *task) error {
 	return nil
 }
 
-// loadWanted loads the slots that are due and not in memory.
+// loadWanted loads the slots that are due and not in memory. Where nothing of them may be
+// asked for, and no request waits for one, it loads none: those that do not fit into memory
+// together would take turns for ever.
 func (s *Step) loadWanted(now time.Time) {
-	if s.loading > 0 || s.stopping || s.rescanning {
+	if s.loading > 0 || s.stopping || s.rescanning || s.asksNothing() && len(s.asking) == 0 {
 		return
 	}
 	slots := s.st.f.Wanted(now)

@@ -413,7 +413,7 @@ func (s *Step) over(now time.Time) bool {
 	if s.idleSince.IsZero() || s.publishing > 0 || s.dirty() || now.Sub(s.idleSince) < s.cfg.Linger {
 		return false
 	}
-	if s.paused || s.exhausted && s.st.f.Counts().Urgent == 0 {
+	if s.asksNothing() {
 		return true
 	}
 	next := s.st.f.NextAt()
@@ -450,7 +450,7 @@ func (s *Step) kick() {
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
 	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == 0 &&
-		(s.paused || s.exhausted && s.st.f.Counts().Urgent == 0 || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
+		(s.asksNothing() || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {
 	case !idle:
 		s.idleSince = time.Time{}
@@ -487,6 +487,12 @@ func (s *Step) mayFetch() bool {
 // for on purpose.
 func (s *Step) limited() bool {
 	return s.cfg.Crawl.Settings.MaxPages > 0 && s.granted-s.st.totals.Pages-s.reserved <= 0
+}
+
+// asksNothing reports whether the step may not ask for anything that it knows, whatever is
+// due: it is paused, or the limit on pages is reached and nothing is asked for on purpose.
+func (s *Step) asksNothing() bool {
+	return s.paused || s.exhausted && s.st.f.Counts().Urgent == 0
 }
 
 // begun starts the request of a task, or sets it aside until a commit names it.

@@ -104,17 +104,18 @@ func (k *Tick) run(t *task) error {
 		return err
 	}
 	k.finished()
-	if err := k.copyHosts(t); err != nil {
-		return err
-	}
 	if err := k.pruneRequests(t); err != nil {
 		return err
 	}
 	if err := k.resend(t); err != nil {
 		return err
 	}
-	k.idle()
-	return k.remember(t)
+	// Last, since nothing waits for it. What went before is kept even if it fails.
+	all, err := k.copyHosts(t)
+	if all {
+		k.idle()
+	}
+	return errors.Join(err, k.remember(t))
 }
 
 func (k *Tick) readAll(t *task) error {
@@ -200,6 +201,10 @@ func (k *Tick) leased(h *blobschema.Head) bool {
 	return k.now.Wall.Before(h.LeaseUntil)
 }
 
+// batchesAtOnce is how many batches of seeds are sent before the record says so: as many
+// as fit one request to a queue, and few enough that a function has time for it.
+const batchesAtOnce = 10
+
 // publishSeeds turns batches of seeds into mail: batch i is number i+1 from Intake to
 // every partition, so that sending it again is harmless.
 func (k *Tick) publishSeeds(t *task) error {
@@ -211,26 +216,36 @@ func (k *Tick) publishSeeds(t *task) error {
 	if err != nil {
 		return err
 	}
-	for i := c.Published; i < len(c.SeedBatches); i++ {
-		mails, err := seedMail(t, c, k.pmap, h, i)
-		if err != nil {
-			return err
+	for c.Published < len(c.SeedBatches) {
+		upTo := min(len(c.SeedBatches), c.Published+batchesAtOnce)
+		mails := make([][][]byte, c.Partitions)
+		for i := c.Published; i < upTo; i++ {
+			batch, err := seedMail(t, c, k.pmap, h, i)
+			if err != nil {
+				return err
+			}
+			for p, body := range batch {
+				mails[p] = append(mails[p], body)
+			}
 		}
-		for p, body := range mails {
-			if _, err := t.do(Send{Queue: blobschema.MailboxQueue(partition.ID(p)), Bodies: [][]byte{body}}); err != nil {
+		for p, bodies := range mails {
+			if _, err := t.do(Send{Queue: blobschema.MailboxQueue(partition.ID(p)), Bodies: bodies}); err != nil {
 				return fmt.Errorf("send seeds: %w", err)
 			}
 		}
-	}
-	upTo := len(c.SeedBatches)
-	return update(t, blobschema.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
-		if rec.Published >= upTo {
-			return false
+		err := update(t, blobschema.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
+			if rec.Published >= upTo {
+				return false
+			}
+			rec.Published = upTo
+			return true
+		})
+		if err != nil {
+			return err
 		}
-		rec.Published = upTo
 		c.Published = upTo
-		return true
-	})
+	}
+	return nil
 }
 
 // seedMail makes the mail of one batch, by partition.
@@ -483,10 +498,15 @@ func (k *Tick) whatMatters() blobschema.Idle {
 	return now
 }
 
+// over reports whether no step is at work, nor will be for its own sake.
+func (k *Tick) over() bool {
+	r := &k.report
+	return r.Leased == 0 && (r.Finished || r.Limited || r.Wish.Stop || r.Wish.Pause)
+}
+
 // idle takes note of it if nothing is to do, so that the next ticks need not look.
 func (k *Tick) idle() {
-	over := k.report.Finished || k.report.Limited || k.report.Wish.Stop || k.report.Wish.Pause
-	if k.mem != nil || !over || k.report.Leased > 0 {
+	if k.mem != nil || !k.over() {
 		return
 	}
 	for p := range partition.ID(k.report.Crawl.Partitions) {
@@ -500,12 +520,17 @@ func (k *Tick) idle() {
 }
 
 // update changes a JSON record by compare-and-set until the change holds; change
-// returns false if nothing needs changing.
+// returns false if nothing needs changing. A record that is just what was written before an
+// error is our own, so that nothing is counted twice. What fails again and again is an error.
 func update[T any](t *task, key string, change func(*T) bool) error {
-	for {
+	var written []byte
+	for fails := 0; ; {
 		recs, err := readRecords(t, []string{key})
 		if err != nil {
 			return err
+		}
+		if written != nil && recs[0].Found && string(recs[0].Value) == string(written) {
+			return nil
 		}
 		var v T
 		if recs[0].Found {
@@ -516,11 +541,25 @@ func update[T any](t *task, key string, change func(*T) bool) error {
 		if !change(&v) {
 			return nil
 		}
-		if _, err = t.do(WriteRecord{Key: key, Value: encodeJSON(v), Revision: recs[0].Revision}); err == nil {
+		written = encodeJSON(v)
+		if _, err = t.do(WriteRecord{Key: key, Value: written, Revision: recs[0].Revision}); err == nil {
 			return nil
 		}
-		if !errors.Is(err, ErrConflict) {
-			t.sleep(shortRetry) // in doubt: what the record says now decides
+		if fails, err = t.failed(key, fails, err); err != nil {
+			return err
 		}
 	}
+}
+
+// failed waits after a write that did not succeed, before what the record says now decides.
+// A race that was lost counts for nothing: somebody else got on.
+func (t *task) failed(key string, fails int, err error) (int, error) {
+	if errors.Is(err, ErrConflict) {
+		return fails, nil
+	}
+	if fails++; fails >= maxTries {
+		return fails, fmt.Errorf("write %s: %w", key, err)
+	}
+	t.sleep(shortRetry << min(fails-1, 6))
+	return fails, nil
 }

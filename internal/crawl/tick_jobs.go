@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -43,27 +42,44 @@ func HostPacks(hosts int64) int {
 	return n
 }
 
+// copyFor is how long one tick copies host estimates: each commit is a read, and a
+// function has a minute.
+const copyFor = 20 * time.Second
+
 // copyHosts copies the owners' host estimates into the hosts table, by commit number:
-// doing it twice changes nothing.
-func (k *Tick) copyHosts(t *task) error {
-	copied := map[partition.ID]uint64{}
+// doing it twice changes nothing. all says that the table has those of all commits: else
+// a later tick goes on.
+func (k *Tick) copyHosts(t *task) (all bool, err error) {
+	var behind []*blobschema.Head
 	for i := range k.report.Heads {
-		h := &k.report.Heads[i]
-		if h.Seq > k.record.Copied[h.Partition] {
-			copied[h.Partition] = h.Seq
+		if h := &k.report.Heads[i]; h.Seq > k.record.Copied[h.Partition] {
+			behind = append(behind, h)
 		}
 	}
-	if len(copied) == 0 || !k.report.Finished && !k.passed(k.record.CopiedAt, k.cfg.HostsEvery) {
-		return nil
+	if len(behind) == 0 {
+		return true, nil
 	}
-	for _, p := range slices.Sorted(maps.Keys(copied)) {
-		if err := k.copyPartition(t, k.heads[p]); err != nil {
-			return fmt.Errorf("copy host estimates of partition %d: %w", p, err)
+	if !k.over() && !k.passed(k.record.CopiedAt, k.cfg.HostsEvery) {
+		return false, nil
+	}
+	until := k.now.Mono + copyFor
+	copied := map[partition.ID]uint64{}
+	all = true
+	for _, h := range behind {
+		upTo, err := k.copyPartition(t, h, until)
+		if err != nil {
+			return false, fmt.Errorf("copy host estimates of partition %d: %w", h.Partition, err)
+		}
+		copied[h.Partition] = upTo
+		if all = all && upTo == h.Seq; !all {
+			break
 		}
 	}
 	now := k.now.Wall.UTC()
 	k.learn(func(r *blobschema.TickRecord) {
-		r.CopiedAt = now
+		if all {
+			r.CopiedAt = now
+		}
 		if r.Copied == nil {
 			r.Copied = map[partition.ID]uint64{}
 		}
@@ -71,7 +87,7 @@ func (k *Tick) copyHosts(t *task) error {
 			r.Copied[p] = max(r.Copied[p], seq)
 		}
 	})
-	return nil
+	return all, nil
 }
 
 // passed reports whether d has passed since a time, or since the crawl began. A clock
@@ -109,10 +125,12 @@ func (k *Tick) remember(t *task) error {
 	return err
 }
 
-func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
+// copyPartition copies the estimates of a partition's commits, oldest first, until a time
+// on the monotonic clock, one commit at least. upTo is the last of them.
+func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (upTo uint64, err error) {
 	man, err := readManifest(t, h.Commit)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	packs := HostPacks(h.Totals.Hosts)
 	fresh := make([]map[string]HostRecord, packs)
@@ -121,13 +139,17 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
 		if err != nil || seq <= k.record.Copied[h.Partition] {
 			continue
 		}
+		if upTo > 0 && k.now.Mono >= until {
+			break
+		}
+		upTo = seq
 		c, err := readCommit(t, name)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		hosts, err := c.Hosts()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, o := range hosts {
 			n := int(o.Slot) / k.report.Crawl.Partitions % packs
@@ -158,10 +180,10 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head) error {
 			return changed
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return upTo, nil
 }
 
 func readCommit(t *task, name string) (*blobschema.CommitReader, error) {
@@ -190,11 +212,12 @@ func readManifest(t *task, name string) (*blobschema.Manifest, error) {
 
 // resend sends mail again that was committed long ago and is not applied: a queue
 // may lose messages, or give up on those it delivered too often. Numbers and
-// content are the same, so the receiver can tell.
+// content are the same, so the receiver can tell. A partition with a step at work is
+// taking its mail: finding out what it lacks would read commits for nothing.
 func (k *Tick) resend(t *task) error {
 	var short []partition.ID
 	for p := range partition.ID(k.report.Crawl.Partitions) {
-		if k.expected(p) > k.applied(p) {
+		if h := k.heads[p]; k.expected(p) > k.applied(p) && (h == nil || !k.leased(h)) {
 			short = append(short, p)
 		}
 	}

@@ -41,7 +41,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 		at = now
 	}
 	switch {
-	case h.Due.IsZero() || s.halted || s.paused || s.exhausted && s.st.f.Counts().Urgent == 0:
+	case h.Due.IsZero() || s.halted || s.asksNothing():
 		return h, false
 	case at.Sub(now) > maxDelay:
 		return h, false // the tick wakes it

@@ -43,6 +43,8 @@ type world struct {
 	written  []string       // keys of records, in order
 	put      []string       // names of objects, in order
 	wakes    []wakeSent     // by steps, ticks and intake
+	// fault has an effect fail, before it took place or after; nil: none does.
+	fault func(Effect) (before, after error)
 }
 
 type wakeSent struct {
@@ -93,7 +95,7 @@ func (w *world) run(a Actor) (map[string]int, error) {
 		p := due[next]
 		due = slices.Delete(due, next, next+1)
 		w.now = p.at
-		v, err := w.apply(p.issue.Effect)
+		v, err := w.try(p.issue.Effect)
 		add(a.Handle(w.clocks(), Reply{ID: p.issue.ID, Value: v, Err: err}))
 	}
 }
@@ -111,6 +113,21 @@ func (w *world) takes(e Effect) time.Duration {
 		}
 	}
 	return callTime
+}
+
+func (w *world) try(effect Effect) (any, error) {
+	var before, after error
+	if w.fault != nil {
+		before, after = w.fault(effect)
+	}
+	if before != nil {
+		return nil, before
+	}
+	v, err := w.apply(effect)
+	if err == nil && after != nil {
+		return nil, after
+	}
+	return v, err
 }
 
 func (w *world) apply(effect Effect) (any, error) {
@@ -131,7 +148,8 @@ func (w *world) apply(effect Effect) (any, error) {
 		if e.Length < 0 {
 			return b[e.Offset:], nil
 		}
-		return b[e.Offset:][:e.Length], nil
+		b = b[min(e.Offset, int64(len(b))):]
+		return b[:min(e.Length, int64(len(b)))], nil
 	case PutObject:
 		data := bytes.Join(e.Parts, nil)
 		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {

@@ -304,6 +304,7 @@ func Scenario(seed uint64) Config {
 	r = rand.New(rand.NewPCG(seed, 0xc01d))
 	if cfg.Cold = !cfg.Local && r.IntN(2) == 0; cfg.Cold {
 		cfg.Concurrency = r.IntN(2 * cfg.Partitions)
+		cfg.Late = r.IntN(2) == 0
 	}
 	return cfg
 }

@@ -216,7 +216,8 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 		if e.Length < 0 {
 			return b[min(e.Offset, int64(len(b))):], nil
 		}
-		return b[e.Offset:][:e.Length], nil
+		b = b[min(e.Offset, int64(len(b))):]
+		return b[:min(e.Length, int64(len(b)))], nil
 	case crawl.PutObject:
 		data := bytes.Join(e.Parts, nil)
 		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {

@@ -13,9 +13,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// finish ends the run, unless there are requests left that come when a crawl is done.
+// finish ends the run, unless there is something left that comes when a crawl is done.
 func (w *world) finish() {
 	switch {
+	case w.late != givenAll:
+		w.giveRest()
 	case len(w.wishes) < w.cfg.Recrawls:
 		w.recrawl()
 	case w.settledWishes():

@@ -72,6 +72,9 @@ type Config struct {
 	// operator gives an order now and then.
 	Cold        bool
 	Concurrency int
+	// Late has the operator begin the crawl with half of the seeds and half of MaxPages, and
+	// give the rest some time later, or when it is done.
+	Late bool
 	// Resend is how long unapplied mail waits before the tick sends it again; 0 for never.
 	Resend time.Duration
 	Delay  time.Duration
@@ -151,6 +154,7 @@ type world struct {
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	pinned  map[string]netip.Addr    // the address each host was asked at
 	wishes  []wish
+	late    lateness
 	crashes int // of processes, by fault or by a page
 	result  Result
 	ticking bool
@@ -161,6 +165,15 @@ type world struct {
 	done    bool
 	err     error
 }
+
+// lateness is how far the operator is with what the crawl was not begun with.
+type lateness uint8
+
+const (
+	givenAll lateness = iota
+	toGive
+	giving
+)
 
 // asked is a host's last request. One for a robots.txt does not count for the pace
 // that the operator set, only for one that the host asks for.
@@ -197,6 +210,10 @@ func Run(cfg Config) (Result, error) {
 	w.at(0, w.pollIntake)
 	if cfg.Cold {
 		w.at(w.between(0, 20*time.Minute), w.command)
+	}
+	if cfg.Late {
+		w.late = toGive
+		w.at(w.between(0, 40*time.Minute), w.giveRest)
 	}
 	for range w.cfg.Recrawls / 2 {
 		w.at(w.between(0, 20*time.Minute), w.recrawl)
@@ -253,19 +270,19 @@ func (w *world) mailboxes() (names []string) {
 
 // begin creates the crawl, in a world without faults.
 func (w *world) begin() error {
-	var seeds []weburl.URL
-	for _, s := range w.seeds() {
-		u, err := weburl.Parse(s)
-		if err != nil {
-			return err
-		}
-		seeds = append(seeds, u)
+	seeds, err := w.seedURLs()
+	if err != nil {
+		return err
+	}
+	limit := w.cfg.MaxPages
+	if w.cfg.Late {
+		seeds, limit = seeds[:(len(seeds)+1)/2], (limit+1)/2
 	}
 	key := binary.BigEndian.AppendUint64(make([]byte, 8), w.cfg.Seed)
 	want := blobschema.Crawl{
 		ID: "sim", HashKey: key, Created: epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
 		Settings: blobschema.Settings{
-			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: w.cfg.MaxPages, Timeout: timeout, UserAgent: agent,
+			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy,
 		},
 	}
@@ -281,6 +298,46 @@ func (w *world) begin() error {
 		w.now = e.at
 		e.do()
 	}
+}
+
+func (w *world) seedURLs() (seeds []weburl.URL, err error) {
+	for _, s := range w.seeds() {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		seeds = append(seeds, u)
+	}
+	return seeds, nil
+}
+
+// giveRest gives the crawl the seeds and the limit that it was not begun with, as often as
+// it takes.
+func (w *world) giveRest() {
+	if w.late != toGive {
+		return
+	}
+	w.late = giving
+	seeds, err := w.seedURLs()
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	b := crawl.NewBegin(blobschema.Crawl{}, seeds, func(c *blobschema.Crawl) error {
+		c.Settings.MaxPages = w.cfg.MaxPages
+		return nil
+	})
+	p := &proc{w: w, actor: b, kind: "give"}
+	p.onEnd = func(err error) {
+		if err != nil || p.dead {
+			w.late = toGive
+			w.at(w.between(0, time.Minute), w.giveRest)
+			return
+		}
+		w.late = givenAll
+		w.crawl, _, _ = b.Crawl()
+	}
+	p.start()
 }
 
 // at has something done after d.
@@ -402,14 +459,24 @@ func (w *world) working() (n int) {
 	return n
 }
 
-// command is the operator, who halts the crawl and has it go on some minutes later.
+// command is the operator, who halts the crawl and has it go on some minutes later, now
+// and then once more.
 func (w *world) command() {
 	w.order([]crawl.Order{crawl.OrderPause, crawl.OrderStop}[w.rng.IntN(2)])
-	w.at(w.between(time.Minute, 30*time.Minute), func() { w.order(crawl.OrderResume) })
+	w.at(w.between(time.Second, 30*time.Minute), func() { w.order(crawl.OrderResume) })
+	if w.rng.IntN(2) == 0 {
+		w.at(w.between(30*time.Minute, 2*time.Hour), w.command)
+	}
 }
 
+// order gives an order, until the crawl goes on if that is what it says.
 func (w *world) order(o crawl.Order) {
-	p := &proc{w: w, actor: crawl.NewCommand(w.crawl.ID, o), kind: string(o), kindly: true}
+	p := &proc{w: w, actor: crawl.NewCommand(w.crawl.ID, o), kind: string(o)}
+	p.onEnd = func(err error) {
+		if o == crawl.OrderResume && (err != nil || p.dead) {
+			w.at(w.between(0, time.Minute), func() { w.order(o) })
+		}
+	}
 	p.start()
 }
 

@@ -131,6 +131,9 @@ func (t *table) readRest(ctx context.Context, in *dynamodb.BatchGetItemInput, r 
 	if err != nil {
 		return err
 	}
+	if r.Responses == nil { // nothing of what was read is there
+		r.Responses = map[string][]map[string]types.AttributeValue{}
+	}
 	for name, items := range rest.Responses {
 		r.Responses[name] = append(r.Responses[name], items...)
 	}

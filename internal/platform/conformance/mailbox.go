@@ -82,7 +82,7 @@ func (s *suite) delivers(t *testing.T) {
 		all[i] = byte(i)
 		bodies = append(bodies, []byte{byte(i)})
 	}
-	bodies = append(bodies[:40:40], all, []byte("{\"Message\":\"as from elsewhere\"}"), bytes.Repeat(all, 190<<10/256), bytes.Repeat(all[:251], 700))
+	bodies = append(bodies[:40:40], all, []byte("{\"Message\":\"as from elsewhere\"}"), bytes.Repeat(all, blobschema.MaxMailBytes/256), bytes.Repeat(all[:251], 700))
 	send(t, q, 0, bodies...)
 	got := collect(t, q, len(bodies))
 	var have [][]byte

@@ -1,0 +1,295 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+var errLost = errors.New("the answer was lost")
+
+// once has the first write of a record take place and fail all the same.
+func once(key string, with error) func(Effect) (before, after error) {
+	done := false
+	return func(e Effect) (before, after error) {
+		if wr, ok := e.(WriteRecord); ok && wr.Key == key && !done {
+			done = true
+			return nil, with
+		}
+		return nil, nil
+	}
+}
+
+// TestInDoubt: a write that took place although an error came back is known for one's own,
+// also where it is a conflict: clouds' clients try again by themselves.
+func TestInDoubt(t *testing.T) {
+	const host = "www.example"
+	limited := func(pages int64) func(*blobschema.Crawl) error {
+		return func(c *blobschema.Crawl) error { c.Settings.MaxPages = pages; return nil }
+	}
+	for _, with := range []error{errLost, ErrConflict} {
+		for _, key := range []string{blobschema.GrantsKey("test"), blobschema.CrawlKey("test"), blobschema.ActiveKey} {
+			t.Run(fmt.Sprintf("begin/%s/%v", key, with), func(t *testing.T) {
+				w := newWorld(t)
+				c := newCrawl(2)
+				c.Settings.MaxPages = 100
+				w.fault = once(key, with)
+				b := NewBegin(c, urls(t, all(host)...), nil)
+				if _, err := w.run(b); err != nil {
+					t.Fatal(err)
+				}
+				var now active
+				w.record(blobschema.ActiveKey, &now)
+				if _, created, added := b.Crawl(); !created || added != pages || now.Crawl != c.ID {
+					t.Errorf("created %v, %d seeds, active %q", created, added, now.Crawl)
+				}
+			})
+		}
+		for _, key := range []string{blobschema.GrantsKey("test"), blobschema.CrawlKey("test"), blobschema.WishKey("test")} {
+			t.Run(fmt.Sprintf("change/%s/%v", key, with), func(t *testing.T) {
+				w := newWorld(t)
+				c := newCrawl(2)
+				c.Settings.MaxPages = 100
+				w.begin(c, all(host)[0])
+				w.fault = once(key, with)
+				b := NewBegin(blobschema.Crawl{}, urls(t, all(host)[:3]...), limited(200))
+				if _, err := w.run(b); err != nil {
+					t.Fatal(err)
+				}
+				var g blobschema.Grants
+				var wish blobschema.Wish
+				w.record(blobschema.GrantsKey("test"), &g)
+				w.record(blobschema.WishKey("test"), &wish)
+				if _, _, added := b.Crawl(); added != 2 || g.Limit != 200 || wish.Version != 1 {
+					t.Errorf("%d seeds are new, the limit is %d, the wish %+v", added, g.Limit, wish)
+				}
+			})
+		}
+		t.Run(fmt.Sprintf("requests/%v", with), func(t *testing.T) {
+			w := newWorld(t)
+			c := w.begin(newCrawl(2), all(host)[0])
+			w.fault = once(blobschema.RequestsKey("test"), with)
+			spent := func() blobschema.Calls { return blobschema.Calls{BlobPuts: 1} }
+			in := NewIntake(IntakeConfig{Crawl: c.ID, Spent: spent}, []Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1","no","nor this"]}`)}})
+			if _, err := w.run(in); err != nil {
+				t.Fatal(err)
+			}
+			var r blobschema.Requests
+			w.record(blobschema.RequestsKey("test"), &r)
+			if len(r.Outbox) != 1 || r.Dead != 2 || r.Calls.BlobPuts != 1 {
+				t.Errorf("%+v", r)
+			}
+		})
+		t.Run(fmt.Sprintf("tick/%v", with), func(t *testing.T) {
+			w := newWorld(t)
+			c := w.begin(newCrawl(1), all(host)[0])
+			w.fault = once(blobschema.TickKey("test"), with)
+			k := NewTick(TickConfig{Crawl: c.ID, Spent: func() blobschema.Calls { return blobschema.Calls{Functions: 1} }}, nil)
+			if _, err := w.run(k); err != nil {
+				t.Fatal(err)
+			}
+			var r blobschema.TickRecord
+			w.record(blobschema.TickKey("test"), &r)
+			if len(r.Woken) != 1 || r.Calls.Functions != 1 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestChangeGoesOn: who dies between the crawl's record and the limit leaves a limit that
+// beginning again tells.
+func TestChangeGoesOn(t *testing.T) {
+	w := newWorld(t)
+	c := newCrawl(1)
+	c.Settings.MaxPages = 1
+	w.begin(c, "https://www.example/0")
+	c.Version, c.Settings.MaxPages = blobschema.Version, 2
+	w.table[blobschema.CrawlKey("test")] = Record{Found: true, Value: encodeJSON(c), Revision: -1}
+	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	var g blobschema.Grants
+	w.record(blobschema.GrantsKey("test"), &g)
+	if g.Limit != 2 {
+		t.Errorf("the limit is %d", g.Limit)
+	}
+}
+
+// TestGivesUp: a record that cannot be written, such as one too large for its table, ends
+// whoever writes it.
+func TestGivesUp(t *testing.T) {
+	const host = "www.example"
+	for key, actor := range map[string]func(*world) Actor{
+		blobschema.TickKey("test"):  func(*world) Actor { return NewTick(TickConfig{Crawl: "test"}, nil) },
+		blobschema.CrawlKey("test"): func(*world) Actor { return NewBegin(blobschema.Crawl{}, urls(t, all(host)[:3]...), nil) },
+		blobschema.WishKey("test"):  func(*world) Actor { return NewCommand("test", OrderStop) },
+		blobschema.ActiveKey: func(*world) Actor {
+			return NewAnother(blobschema.Crawl{ID: "next", Slots: 1, Partitions: 1}, urls(t, all(host)[0]), false)
+		},
+		blobschema.RequestsKey("test"): func(*world) Actor {
+			return NewIntake(IntakeConfig{Crawl: "test"}, []Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1"]}`)}})
+		},
+	} {
+		t.Run(key, func(t *testing.T) {
+			w := newWorld(t)
+			w.begin(newCrawl(1), all(host)[0])
+			if key == blobschema.ActiveKey {
+				if _, err := w.run(NewCommand("test", OrderStop)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.fault = func(e Effect) (before, after error) {
+				if wr, ok := e.(WriteRecord); ok && wr.Key == key {
+					return errLost, nil
+				}
+				return nil, nil
+			}
+			began := w.now
+			if _, err := w.run(actor(w)); !errors.Is(err, errLost) {
+				t.Fatalf("%v", err)
+			}
+			if took := w.now - began; took < time.Second || took > time.Minute {
+				t.Errorf("it gave up after %v", took)
+			}
+		})
+	}
+}
+
+// TestLongSeeds: seeds that do not compress still make messages that every queue takes.
+func TestLongSeeds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var seeds []string
+	for range 2 * seedsPerBatch {
+		var b strings.Builder
+		for b.Len() < 1500 {
+			fmt.Fprintf(&b, "%016x", rng.Uint64())
+		}
+		seeds = append(seeds, "https://www.example/"+b.String())
+	}
+	w := newWorld(t)
+	sent := 0
+	w.fault = func(e Effect) (before, after error) {
+		if s, ok := e.(Send); ok && s.Queue == blobschema.MailboxQueue(0) {
+			for _, b := range s.Bodies {
+				if len(b) > blobschema.MaxMailBytes {
+					t.Errorf("a mail of %d bytes", len(b))
+				}
+				m, err := blobschema.DecodeMail(b)
+				if err != nil {
+					t.Error(err)
+				}
+				sent += len(m.URLs)
+			}
+		}
+		return nil, nil
+	}
+	c := w.begin(newCrawl(1), seeds...)
+	if sent != len(seeds) || len(c.SeedBatches) < 3 {
+		t.Errorf("%d of %d seeds in %d batches", sent, len(seeds), len(c.SeedBatches))
+	}
+}
+
+// TestSeedsInParts: a tick that has no time for all seeds leaves the rest to the next.
+func TestSeedsInParts(t *testing.T) {
+	w := newWorld(t)
+	var seeds []string
+	for i := range 25*seedsPerBatch + 1 {
+		seeds = append(seeds, fmt.Sprintf("https://www%d.example/", i))
+	}
+	if _, err := w.run(NewBegin(newCrawl(2), urls(t, seeds...), nil)); err != nil {
+		t.Fatal(err)
+	}
+	var published []int
+	for len(published) < 4 {
+		n := 0
+		w.fault = func(e Effect) (before, after error) {
+			if s, ok := e.(Send); ok && s.Queue != blobschema.WakesQueue {
+				if n++; n > 2 {
+					return errLost, nil
+				}
+			}
+			return nil, nil
+		}
+		_, err := w.run(NewTick(TickConfig{Crawl: "test"}, nil))
+		var c blobschema.Crawl
+		w.record(blobschema.CrawlKey("test"), &c)
+		published = append(published, c.Published)
+		if err == nil {
+			break
+		}
+	}
+	if want := []int{10, 20, 26}; !slices.Equal(published, want) {
+		t.Errorf("published %v, want %v", published, want)
+	}
+	got := 0
+	for p := range 2 {
+		got += len(w.queues[blobschema.MailboxQueue(partition.ID(p))])
+	}
+	if got != 2*26 {
+		t.Errorf("%d mails", got)
+	}
+}
+
+// TestHostsInParts: copying the estimates of many commits takes several ticks, and an idle
+// crawl is left alone only when that is done.
+func TestHostsInParts(t *testing.T) {
+	const host = "www.example"
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(int) []string { return all(host) })
+	c := w.begin(newCrawl(1), all(host)[0])
+	cfg := inCloud(c, 0)
+	cfg.SleepMax, cfg.CommitPages = time.Minute, 2
+	w.step(cfg, nil)
+	if seq := w.head("test", 0).Seq; seq < 15 {
+		t.Fatalf("only %d commits", seq)
+	}
+	w.fault = func(e Effect) (before, after error) {
+		if _, ok := e.(GetObject); ok {
+			w.now += 3 * time.Second
+		}
+		return nil, nil
+	}
+	var copied []uint64
+	for range 20 {
+		began := w.now
+		rep, _ := w.coldTick(c.ID)
+		if rep.Idle {
+			break
+		}
+		if took := w.now - began; took > copyFor+10*time.Second {
+			t.Errorf("a tick took %v", took)
+		}
+		var r blobschema.TickRecord
+		w.record(blobschema.TickKey("test"), &r)
+		copied = append(copied, r.Copied[0])
+		w.now += time.Minute
+	}
+	if n := len(copied); n < 3 || n > 10 || copied[n-1] != w.head("test", 0).Seq {
+		t.Errorf("copied up to %v of %d", copied, w.head("test", 0).Seq)
+	}
+}
+
+// TestResendWaits: nothing is read to find lost mail of a partition that a step works on.
+func TestResendWaits(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin(newCrawl(1), "https://www.example/0")
+	w.queues = map[string][]Message{}
+	head := blobschema.Head{Owner: "p/1", LeaseUntil: w.clocks().Wall.Add(time.Hour)}
+	for _, leased := range []bool{true, false} {
+		w.table[blobschema.HeadKey("test", 0)] = Record{Found: true, Value: encodeJSON(head), Revision: -1}
+		w.now += time.Hour / 2
+		w.coldTick(c.ID)
+		if got := len(w.queues[blobschema.MailboxQueue(0)]); got > 0 == leased {
+			t.Errorf("leased %v: %d mails sent again", leased, got)
+		}
+		head = blobschema.Head{}
+	}
+}

@@ -1,0 +1,141 @@
+package crawl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// lists puts lists of n URLs of as many hosts into the bucket, and returns notifications.
+func (w *world) lists(count, n int, line string) (msgs []Message) {
+	for i := range count {
+		var list strings.Builder
+		for j := range n {
+			fmt.Fprintf(&list, line+"\n", j, i)
+		}
+		name := fmt.Sprintf("lists/recrawl/%d", i)
+		w.blobs[name] = []byte(list.String())
+		body := fmt.Sprintf(`{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":"b"},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, name, list.Len())
+		msgs = append(msgs, Message{ID: fmt.Sprint(i), Body: []byte(body)})
+	}
+	return msgs
+}
+
+func (w *world) requests() (r blobschema.Requests) {
+	if w.table[blobschema.RequestsKey("test")].Found {
+		w.record(blobschema.RequestsKey("test"), &r)
+	}
+	return r
+}
+
+// TestIntakeOfMuch: large lists are sent one after another, so that no more of them is in
+// memory than of one.
+func TestIntakeOfMuch(t *testing.T) {
+	w := newWorld(t)
+	w.begin(newCrawl(4), "https://www.example/")
+	msgs := w.lists(3, maxAtOnce/2, "https://www%d.example/%d")
+	most, held := 0, 0
+	w.fault = func(e Effect) (before, after error) {
+		switch e := e.(type) {
+		case PutObject: // what is held is put first
+			b, err := blobschema.DecodeSeeds(e.Parts[0])
+			if err != nil {
+				t.Error(err)
+			}
+			held += len(b.URLs)
+			most = max(most, held)
+		case Send:
+			held = 0
+		}
+		return nil, nil
+	}
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err != nil {
+		t.Fatal(err)
+	}
+	if most != maxAtOnce {
+		t.Errorf("%d URLs at once", most)
+	}
+	got := 0
+	for p := range partition.ID(4) {
+		for _, m := range w.queues[blobschema.MailboxQueue(p)] {
+			mail, err := blobschema.DecodeMail(m.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mail.Request != 0 {
+				got += len(mail.URLs)
+			}
+		}
+	}
+	if got != 3*(maxAtOnce/2) {
+		t.Errorf("%d URLs were mailed", got)
+	}
+}
+
+// TestIntakeWaits: the record that lists the mail of requests keeps its bound; what there
+// is no room for stays in the queue, and is taken once there is.
+func TestIntakeWaits(t *testing.T) {
+	w := newWorld(t)
+	c := newCrawl(400)
+	c.Slots = 4096
+	w.begin(c, "https://www.example/")
+	msgs := w.lists(8, 8000, "https://www%d.example/%d")
+	taken := 0
+	for _, m := range append([]Message{}, msgs...) {
+		_, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, []Message{m}))
+		if err == nil {
+			taken++
+		} else if !strings.Contains(err.Error(), "stay in the queue") {
+			t.Fatal(err)
+		}
+	}
+	if r := w.requests(); taken != maxOutbox/400 || len(r.Outbox) != maxOutbox {
+		t.Errorf("%d of 8 lists were taken, %d mails listed", taken, len(r.Outbox))
+	}
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs[:1])); err != nil {
+		t.Errorf("what is listed already: %v", err)
+	}
+	if size := len(w.table[blobschema.RequestsKey("test")].Value); size > 350<<10 {
+		t.Errorf("the record has %d bytes", size)
+	}
+	w.table[blobschema.RequestsKey("test")] = Record{}
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil || len(w.requests().Outbox) != maxOutbox {
+		t.Errorf("all at once: %v, %d mails listed", err, len(w.requests().Outbox))
+	}
+}
+
+// TestNoURLs: a file that is no list makes one dead letter, not one a line.
+func TestNoURLs(t *testing.T) {
+	w := newWorld(t)
+	w.begin(newCrawl(1), "https://www.example/")
+	msgs := w.lists(1, 50_000, "\x1b[2Jno %d %d")
+	counts, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs))
+	if err != nil || counts["PutObject"] != 1 || w.requests().Dead != 50_000 {
+		t.Errorf("%v, %v, %d put aside", err, counts, w.requests().Dead)
+	}
+	for name, b := range w.blobs {
+		if strings.HasPrefix(name, blobschema.DeadPrefix("test")) && len(b) > 2*maxAside {
+			t.Errorf("it has %d bytes", len(b))
+		}
+	}
+}
+
+// TestListHasGrown: no more is read of a list than its bound, whatever a notification says.
+func TestListHasGrown(t *testing.T) {
+	w := newWorld(t)
+	w.begin(newCrawl(1), "https://www.example/")
+	msgs := w.lists(1, 1, "https://www.example/%d/%d")
+	w.blobs["lists/recrawl/0"] = make([]byte, blobschema.MaxListBytes+2)
+	w.fault = func(e Effect) (before, after error) {
+		if g, ok := e.(GetObject); ok && (g.Length < 0 || g.Length > blobschema.MaxListBytes+1) {
+			t.Errorf("it reads %d bytes", g.Length)
+		}
+		return nil, nil
+	}
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err != nil || w.requests().Dead != 1 {
+		t.Errorf("%v, %d put aside", err, w.requests().Dead)
+	}
+}
