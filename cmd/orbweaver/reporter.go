@@ -38,10 +38,10 @@ type handed struct {
 
 func (h *handed) String() string {
 	if h.Cloud != "" {
-		return fmt.Sprintf("%s wait in the intake queue of %s; see 'orbweaver explain'", plural(int64(h.URLs), "URL"), platform.ShortName(h.Cloud))
+		return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", plural(int64(h.URLs), "URL"), platform.ShortName(h.Cloud))
 	}
 	if h.PID == 0 {
-		return fmt.Sprintf("%s wait in %s for the next crawl: '%s'", plural(int64(h.URLs), "URL"), h.Data, h.Resume)
+		return fmt.Sprintf("%s in %s, for the next crawl: '%s'", plural(int64(h.URLs), "URL"), h.Data, h.Resume)
 	}
 	return fmt.Sprintf("process %d, which crawls in %s, was given %s to ask for next; see 'orbweaver explain'", h.PID, h.Data, plural(int64(h.URLs), "URL"))
 }

@@ -365,7 +365,7 @@ func (s *Step) decide() decision {
 		return commitNow
 	case s.sinceCommit >= s.cfg.CommitPages:
 		return commitNow
-	case since >= s.cfg.CommitEvery && s.dirty(), s.requested && since >= s.requestedAfter():
+	case since >= s.commitEvery(now) && s.dirty(), s.requested && since >= s.requestedAfter():
 		return commitNow
 	case since >= s.feedAfter():
 		return commitNow
@@ -577,7 +577,7 @@ func (s *Step) setAlarm() {
 	}
 	if !s.busy { // else what the main task does next is decided when it is done
 		if s.dirty() {
-			sooner(s.lastCommit.Add(s.cfg.CommitEvery))
+			sooner(s.lastCommit.Add(s.commitEvery(now)))
 		}
 		if s.requested {
 			sooner(s.lastCommit.Add(s.requestedAfter()))

@@ -13,10 +13,11 @@ import (
 // until it has waited long enough. Seeds and requests are woken for at once: by the
 // tick, and by intake.
 const (
-	wakeURLs = 200              // due URLs, or URLs mailed, that are worth a wake
-	wakeWait = time.Minute      // how long the first of fewer waits for others
-	maxDelay = 15 * time.Minute // what queues can delay; beyond, the tick wakes
-	wakeSlip = 5 * time.Second  // a wake this near is as good as another one now
+	wakeURLs    = 200              // due URLs, or URLs mailed, that are worth a wake
+	wakeWait    = time.Minute      // how long the first of fewer waits for others
+	maxDelay    = 15 * time.Minute // what queues can delay; beyond, the tick wakes
+	youngCommit = 5 * time.Second  // between two commits, and two mails, of a young crawl
+	wakeSlip    = 5 * time.Second  // a wake this near is as good as another one now
 )
 
 // lastHead is the head that releases the lease. wake says that a wake is to be sent for
@@ -139,11 +140,20 @@ func (s *Step) wakeMailed(t *task) {
 	s.sendWake(t, 0, asleep...)
 }
 
+// commitEvery is the longest time that work stays uncommitted. A young crawl commits more
+// often where nobody tells which partitions starve, so that it spreads, and shows.
+func (s *Step) commitEvery(now time.Time) time.Duration {
+	if !s.cfg.SendsWakes {
+		return s.cfg.CommitEvery
+	}
+	return min(s.cfg.CommitEvery, max(youngCommit, now.Sub(s.cfg.Crawl.Created)/4))
+}
+
 // mailEvery is how long links for others are held. Where nobody tells which partitions
 // starve, a young crawl mails more often, so that it spreads.
 func (s *Step) mailEvery(now time.Time) time.Duration {
 	if !s.cfg.SendsWakes {
 		return s.cfg.MailEvery
 	}
-	return min(s.cfg.MailEvery, max(s.cfg.CommitEvery, now.Sub(s.cfg.Crawl.Created)/4))
+	return min(s.cfg.MailEvery, max(youngCommit, now.Sub(s.cfg.Crawl.Created)/4))
 }

@@ -46,7 +46,7 @@ const (
 	stepGets      = 10.0  // objects read to begin a step whose state is not in memory
 	runsPerCommit = 0.25  // merged
 	tickS         = 60.0  // between ticks
-	tickReads     = 5.0   // read units of an idle tick
+	tickReads     = 7.0   // read units of an idle tick
 	tickRunS      = 0.1   // that an idle tick takes
 	tickGB        = 0.25  // memory of the coordinator
 	logBytes      = 600.0 // of an invocation

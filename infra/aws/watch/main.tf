@@ -16,13 +16,13 @@ locals {
       above      = 0
     }
     wakes-age = {
-      says       = "The oldest wake waits for more than half an hour: there are too few steps at a time, or they fail."
+      says       = "The oldest wake waits for more than two hours, longer than that of a step that was killed: there are too few steps at a time, or they fail."
       namespace  = "AWS/SQS"
       metric     = "ApproximateAgeOfOldestMessage"
       dimensions = { QueueName = "${var.name}-wakes" }
       statistic  = "Maximum"
       minutes    = 5
-      above      = 1800
+      above      = 7200
     }
     intake-age = {
       says       = "The oldest request waits for more than half an hour: the intake function fails."
