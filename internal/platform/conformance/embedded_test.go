@@ -26,6 +26,7 @@ func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
 }
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := platform.Memory(m)
 		return opened(t, p, err)
@@ -33,6 +34,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestFolder(t *testing.T) {
+	t.Parallel()
 	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := platform.Open(t.Context(), t.TempDir(), m)
 		return opened(t, p, err)
