@@ -246,8 +246,8 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 		}
 	}
 	most := min(want, w.cfg.MaxPages)
-	if w.cfg.Recrawls > 0 { // what is requested may link to what the seeds do not lead to
-		most = w.cfg.MaxPages + int64(w.cfg.Recrawls)
+	if len(w.wishes) > 0 { // what is requested may link to what the seeds do not lead to
+		most = w.cfg.MaxPages + int64(len(w.wishes))
 	}
 	if n < min(want, w.cfg.MaxPages) || n > most {
 		return fmt.Errorf("%d pages are stored of a limit of %d, where there are %d", n, w.cfg.MaxPages, want)

@@ -13,14 +13,15 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// finish ends the run, unless there is something left that comes when a crawl is done.
-func (w *world) finish() {
+// finish ends the run, unless there is something left that comes when a crawl is done. A
+// tick that began then has found the crawl at its end.
+func (w *world) finish(began time.Duration) {
 	switch {
 	case w.late != givenAll:
 		w.giveRest()
 	case len(w.wishes) < w.cfg.Recrawls:
 		w.recrawl()
-	case w.settledWishes():
+	case w.settledWishes() && w.taken <= began: // else it looked before the last request was taken
 		w.done = true
 	}
 }
@@ -79,6 +80,7 @@ func (w *world) pollIntake() {
 			w.fail(fmt.Errorf("intake: %w", err))
 			return
 		}
+		w.taken = w.now
 		for _, m := range msgs {
 			if err := w.queues.Ack(w.wall(), blobschema.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
 				w.fail(err)

@@ -154,6 +154,7 @@ type world struct {
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	pinned  map[string]netip.Addr    // the address each host was asked at
 	wishes  []wish
+	taken   time.Duration // when the last request was taken
 	late    lateness
 	crashes int // of processes, by fault or by a page
 	result  Result
@@ -403,6 +404,7 @@ func (w *world) startTick() {
 	}
 	k := crawl.NewTick(cfg, memory)
 	p := &proc{w: w, actor: k, kind: "tick"}
+	began := w.now
 	p.onEnd = func(err error) {
 		w.ticking = false
 		if err != nil || p.dead {
@@ -410,7 +412,7 @@ func (w *world) startTick() {
 			return
 		}
 		if k.Report().Finished || k.Report().Limited {
-			w.finish()
+			w.finish(began)
 		}
 	}
 	p.start()
