@@ -99,7 +99,10 @@ func (s *Step) widen(t *task, r request) {
 	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(to.Host()) {
 		return
 	}
-	s.found(to, s.hash.Slot(q.Host), s.hash.Fingerprint(to.String()), q)
+	next, nextFP := s.hash.Slot(q.Host), s.hash.Fingerprint(to.String())
+	if !s.heldLate(to, next, nextFP, q) {
+		s.found(to, next, nextFP, q)
+	}
 }
 
 // refuseOutside keeps a record of a URL that was asked for on purpose but is out of

@@ -276,9 +276,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is not lost
 		return true
 	}
-	if s.lateSeed(target.Slot, target.Fingerprint, q.Flags) && s.mayBeSettled(target.Slot, target.Fingerprint, q.Host) {
-		q.URL = u.String()
-		s.hold(s.cfg.Partition, q) // as mail to itself it is looked at, and not lost
+	if s.heldLate(u, target.Slot, target.Fingerprint, q) {
 		return true
 	}
 	if !s.found(u, target.Slot, target.Fingerprint, q) {
@@ -287,12 +285,19 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 	return true
 }
 
-// mayBeSettled reports whether a URL that is not pending may be settled: its record is here,
-// at its address, or in a slot that is not loaded.
-func (s *Step) mayBeSettled(slot partition.Slot, fp uint64, unit string) bool {
-	if !s.st.f.Loaded(slot) || s.st.f.Origin(slot, fp) != (blobschema.Origin{}) {
-		return true
+// heldLate holds a URL that turns out to be a seed but may be settled already: as mail to
+// its own partition it is looked at, and not lost. It reports whether that is so.
+func (s *Step) heldLate(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
+	if !s.lateSeed(slot, fp, q.Flags) || !s.mayBeSettled(slot, fp) {
+		return false
 	}
-	_, sent := s.st.f.SentOn(unit, slot, fp)
-	return sent
+	q.URL, q.Slot = u.String(), slot
+	s.hold(s.cfg.Partition, q)
+	return true
+}
+
+// mayBeSettled reports whether a URL that is not pending may be settled: here, just now
+// too, or sent on to its address, or in a slot that is not loaded.
+func (s *Step) mayBeSettled(slot partition.Slot, fp uint64) bool {
+	return !s.st.f.Loaded(slot) || s.st.f.Settled(slot, fp)
 }

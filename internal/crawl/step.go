@@ -541,11 +541,15 @@ func (s *Step) ask(t frontier.Task) {
 		timeout = time.Minute
 	}
 	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
+	asked := s.clock()
 	s.issue(Fetch{Request: t.Request}, func(r Reply) {
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
 			aborted := page.Aborted(t.Request, s.now.Wall)
 			o = &aborted
+		}
+		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
+			o.Started = asked
 		}
 		s.answered(t, o)
 	})

@@ -43,6 +43,16 @@ func (f *Frontier) Pending(id partition.Slot, fp uint64) bool {
 	return k == inItems
 }
 
+// Settled reports whether a URL of a loaded slot is settled, committed or not.
+func (f *Frontier) Settled(id partition.Slot, fp uint64) bool {
+	s := f.slots[id]
+	if s == nil || !s.loaded {
+		return false
+	}
+	_, k := s.find(fp)
+	return k == inMarks
+}
+
 // Origin returns where the page record of a settled URL is: zero if its slot is not
 // loaded, it is not settled, or has no record yet or here.
 func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {

@@ -154,7 +154,7 @@ type world struct {
 	pace    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	pinned  map[string]netip.Addr    // the address each host was asked at
 	wishes  []wish
-	taken   time.Duration // when the last request was taken
+	taken   time.Duration // when the last request was taken, or the rest of the seeds was given
 	late    lateness
 	crashes int // of processes, by fault or by a page
 	result  Result
@@ -335,7 +335,7 @@ func (w *world) giveRest() {
 			w.at(w.between(0, time.Minute), w.giveRest)
 			return
 		}
-		w.late = givenAll
+		w.late, w.taken = givenAll, w.now
 		w.crawl, _, _ = b.Crawl()
 	}
 	p.start()
