@@ -57,19 +57,6 @@ func onLoopback(text string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Obtain is what tests want: the emulators that run already ([Running]), or those that
-// were fetched before, started ([Open], [Kit.Start]). A [Missing] is a reason to skip.
-func Obtain(ctx context.Context, logs string) (*Set, error) {
-	if s := Running(); s != nil {
-		return s, nil
-	}
-	k, err := Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return k.Start(ctx, logs)
-}
-
 // Environment is what the SDK needs to find the emulators.
 func (s *Set) Environment() map[string]string {
 	return map[string]string{
