@@ -71,6 +71,20 @@ func (k *watch) seen() calls {
 	}
 }
 
+// both are the two counts at a moment when no tick is between its calls and its line in the
+// log: if they differ, they are looked at again a few times.
+func (k *watch) both() (told, seen calls, pages int64, err error) {
+	for try := 0; ; try++ {
+		if told, pages, err = k.told(); err != nil {
+			return told, seen, pages, err
+		}
+		if seen = k.seen(); equal(told, seen) == nil || try == 10 {
+			return told, seen, pages, nil
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
 // equal says where the two counts differ.
 func equal(told, seen calls) error {
 	var errs []error
@@ -167,11 +181,10 @@ const target = 0.03
 
 // price compares both counts, and says what a million pages would cost.
 func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
-	told, logged, err := k.told()
+	told, seen, logged, err := k.both()
 	if err != nil {
 		return nil, err
 	}
-	seen := k.seen()
 	polls := -k.polls
 	for _, p := range k.w.pollers {
 		polls += p.Counts().Requests
@@ -224,7 +237,7 @@ func idle(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	after := w.functions["coordinate"].Totals()
 	ticks := after.Invocations - before.Invocations
-	told, _, err := k.told()
+	told, seen, _, err := k.both()
 	if err != nil || ticks == 0 {
 		return nil, fmt.Errorf("%d ticks, %w", ticks, err)
 	}
@@ -237,7 +250,7 @@ func idle(ctx context.Context, w *world) (map[string]any, error) {
 	if told.KVWriteUnits+told.QueueRequests+told.BlobPuts+told.BlobGets > 0 {
 		return figures, errors.New("ticks of an idle crawl should only read records")
 	}
-	return figures, equal(told, k.seen())
+	return figures, equal(told, seen)
 }
 
 // few crawls five hosts that want ten seconds between two requests: the worst case for
