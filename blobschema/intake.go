@@ -101,6 +101,7 @@ type RequestMail struct {
 	Number  uint64       `json:"number"`
 	Request uint64       `json:"request"` // see Mail.Request
 	Object  string       `json:"object"`
+	Map     string       `json:"map,omitempty"` // object of the map that says which of the URLs are To's; "" for that of epoch 1
 }
 
 // TickRecord is what ticks remember from one process to the next, in the KV table.
@@ -139,6 +140,7 @@ type Idle struct {
 	Limit    int64  `json:"limit"`    // on pages
 	Wish     uint64 `json:"wish"`
 	Orders   uint64 `json:"orders"` // see Wish.Orders
+	Map      uint64 `json:"map,omitempty"`
 }
 
 // Calls are calls as clouds bill them; see package ledger.

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of every format in this package. A folder or table
 // written by another version is refused at the start, never guessed at.
-const Version = 2
+const Version = 3
 
 // Crawl is the record that begins a crawl: one conditional create in the KV
 // table. Everything but Settings.Limits, SeedBatches and Published is frozen.
@@ -102,6 +102,14 @@ type Head struct {
 	// WakeAt is when the wake arrives that a step sent for its partition's later work: as
 	// long as it is to come, no step needs to send another.
 	WakeAt time.Time `json:"wake_at,omitzero"`
+	// Owes counts the slots that are still held but go to others by the map of Epoch.
+	Owes int `json:"owes,omitempty"`
+	// Gives are the hand-overs in the manifest, not known to be confirmed: by receiver, the
+	// newest epoch.
+	Gives map[partition.ID]partition.Epoch `json:"gives,omitempty"`
+	// Awaits is the oldest epoch by which slots should come that are not here yet; 0 for none.
+	// So moves to this partition of an epoch up to Epoch, and before Awaits, are confirmed.
+	Awaits partition.Epoch `json:"awaits,omitempty"`
 	// Calls are those of the partition's steps, but for what was not told yet when the last
 	// of them ended, and what crashed steps did since their last commit.
 	Calls Calls `json:"calls,omitzero"`
@@ -169,6 +177,8 @@ type Wish struct {
 	Scope   []string `json:"scope,omitempty"`  // hosts added to the scope by redirects of seeds
 	// Capped are registrable domains that have reached the cap on known URLs.
 	Capped []string `json:"capped,omitempty"`
+	// Map is the version of the [MapRecord], as far as it was told.
+	Map uint64 `json:"map,omitempty"`
 }
 
 // Grants is the one record that deals out --max-pages: the sum of Granted never
@@ -218,6 +228,11 @@ type Manifest struct {
 	Domains map[string]int64 `cbor:"25,keyasint,omitempty"`
 	// Seeds is how many batches of seeds had their hosts in the scope.
 	Seeds int `cbor:"26,keyasint,omitempty"`
+	// Moved are the slots that were given away or taken, each with the newest hand-over; see
+	// [Holding].
+	Moved []Moved `cbor:"27,keyasint,omitempty"`
+	// Given are the hand-overs that are not known to be confirmed.
+	Given []Handover `cbor:"28,keyasint,omitempty"`
 }
 
 // CommitRange names the commits From to To that were made under one fence.

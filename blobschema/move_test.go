@@ -1,0 +1,55 @@
+package blobschema
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TestHandoverRoundTrip: what a manifest says of moves comes back as it was.
+func TestHandoverRoundTrip(t *testing.T) {
+	want := Manifest{Version: Version, Crawl: "web", Seq: 1, Fence: 1, Time: time.Unix(0, 0).UTC(),
+		Moved: []Moved{{Epoch: 2, Slots: partition.Slots{1, 5, 9, 13}}, {Epoch: 3, Held: true, Slots: partition.Slots{7}}},
+		Given: []Handover{{Epoch: 2, To: 4, Slots: partition.Slots{1, 5, 9, 13}, Runs: []RunRef{{Object: "o", Length: 9}},
+			State: []SlotSummary{{Slot: 5, Known: 2, Pending: 1, Due: 7}}, Floor: time.UnixMicro(12345).UTC()}}}
+	b, err := cborEnc.Marshal(&want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Manifest
+	if err := cborDec.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(SlotSummary{})); d != "" {
+		t.Errorf("manifest differs (-want +got):\n%s", d)
+	}
+}
+
+// TestHolding: the newest hand-over of a slot decides, in whatever order they are seen.
+func TestHolding(t *testing.T) {
+	first, err := partition.NewMap(6, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHolding(1, first, nil)
+	if got := h.Slots().String(); got != "1-5/2" {
+		t.Errorf("partition 1 of 2 begins with %s", got)
+	}
+	h.Add(Moved{Epoch: 4, Held: false, Slots: partition.Slots{1, 3}})
+	h.Add(Moved{Epoch: 2, Held: true, Slots: partition.Slots{0, 1}}) // 1 is older than what was seen
+	h.Add(Moved{Epoch: 5, Held: true, Slots: partition.Slots{3}})
+	if got := h.Slots().String(); got != "0,3,5" {
+		t.Errorf("it holds %s", got)
+	}
+	if d := cmp.Diff(h.Moved(), NewHolding(1, first, h.Moved()).Moved()); d != "" {
+		t.Errorf("as stored it differs (-want +got):\n%s", d)
+	}
+	for s, want := range map[partition.Slot]partition.Epoch{0: 2, 1: 4, 2: 1, 3: 5} {
+		if got := h.Seen(s); got != want {
+			t.Errorf("slot %d was seen last at epoch %d, want %d", s, got, want)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package partition
+
+import (
+	"fmt"
+	"slices"
+)
+
+// WithOwners is m at the next epoch, but with other owners: those that a plan wants.
+func (m *Map) WithOwners(owners []ID) (*Map, error) {
+	if len(owners) != len(m.owners) {
+		return nil, fmt.Errorf("owners of %d slots, where there are %d", len(owners), len(m.owners))
+	}
+	for s, o := range owners {
+		if o >= MaxPartitions {
+			return nil, fmt.Errorf("slot %d: there can be no partition %d", s, o)
+		}
+	}
+	return &Map{epoch: m.epoch + 1, owners: slices.Clone(owners)}, nil
+}
+
+// Owners returns the owner of each slot.
+func (m *Map) Owners() []ID { return slices.Clone(m.owners) }
+
+// Toward returns the moves that make m's owners those of the target, ascending by slot, but
+// for the slots that skip names: they follow later.
+func (m *Map) Toward(target *Map, skip func(Slot) bool) (moves []Move) {
+	for s, o := range m.owners {
+		if to := target.owners[s]; to != o && !skip(Slot(s)) {
+			moves = append(moves, Move{Slot: Slot(s), From: o, To: to})
+		}
+	}
+	return moves
+}

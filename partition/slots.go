@@ -1,0 +1,122 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Slots is a set of slots: ascending, each once. As text it is a list of slots and of
+// ranges with their step, "3,8-15,100-400/4": short where slots were dealt in turn, and
+// easy to write by hand.
+type Slots []Slot
+
+// minRange is how many slots in equal steps are written as a range.
+const minRange = 3
+
+// SlotsOf is the set of some slots in any order.
+func SlotsOf(list []Slot) Slots {
+	out := slices.Clone(list)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Has reports whether s is in the set.
+func (l Slots) Has(s Slot) bool {
+	_, ok := slices.BinarySearch(l, s)
+	return ok
+}
+
+// String is the set as text, the same for the same set.
+func (l Slots) String() string {
+	var b strings.Builder
+	for i := 0; i < len(l); {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		n, step := 1, Slot(0)
+		if i+1 < len(l) {
+			step = l[i+1] - l[i]
+			for i+n < len(l) && l[i+n]-l[i+n-1] == step {
+				n++
+			}
+		}
+		if n < minRange {
+			n = 1
+		}
+		b.WriteString(strconv.FormatUint(uint64(l[i]), 10))
+		if n > 1 {
+			fmt.Fprintf(&b, "-%d", l[i+n-1])
+			if step > 1 {
+				fmt.Fprintf(&b, "/%d", step)
+			}
+		}
+		i += n
+	}
+	return b.String()
+}
+
+var errSlots = errors.New("not a list of slots like 3,8-15,100-400/4")
+
+// ParseSlots reads a set of slots. Slots and ranges may come in any order, and overlap.
+func ParseSlots(text string) (Slots, error) {
+	var out Slots
+	if text == "" {
+		return nil, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		first, rest, ranged := strings.Cut(strings.TrimSpace(item), "-")
+		a, err := parseSlot(first)
+		if err != nil {
+			return nil, err
+		}
+		if !ranged {
+			out = append(out, a)
+			continue
+		}
+		last, by, stepped := strings.Cut(rest, "/")
+		b, err := parseSlot(last)
+		if err != nil {
+			return nil, err
+		}
+		step := Slot(1)
+		if stepped {
+			if step, err = parseSlot(by); err != nil {
+				return nil, err
+			}
+		}
+		if step == 0 || b < a || (b-a)%step != 0 {
+			return nil, fmt.Errorf("%w: %.40q", errSlots, item)
+		}
+		for s := a; s <= b; s += step {
+			out = append(out, s)
+		}
+		if len(out) > 4*MaxSlots { // overlapping on purpose: there are no more than MaxSlots
+			out = SlotsOf(out)
+		}
+	}
+	return SlotsOf(out), nil
+}
+
+func parseSlot(s string) (Slot, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n >= MaxSlots {
+		return 0, fmt.Errorf("%w: %.40q", errSlots, s)
+	}
+	return Slot(n), nil
+}
+
+// MarshalText is String.
+func (l Slots) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText is ParseSlots.
+func (l *Slots) UnmarshalText(b []byte) error {
+	got, err := ParseSlots(string(b))
+	if err != nil {
+		return err
+	}
+	*l = got
+	return nil
+}
