@@ -32,12 +32,14 @@ func (t *trial) variances() (out []float64) {
 	return out
 }
 
+// rate is in pages a second.
+func (t *trial) rate() float64 { return float64(t.Pages) / t.Virtual.Seconds() }
+
 // balanceSection is about Table 2.
 func balanceSection(s scale, trials []*trial, latency, polite setting) Section {
 	sec := Section{
 		Title: "Balance",
-		Text: fmt.Sprintf(balanceText, s.connections, s.duration(), polite.delay, starts[0], max(30, int(s.duration().Seconds()/plansPerRun)),
-			starts[1]),
+		Text:  fmt.Sprintf(balanceText, s.connections, 100*crawledPart, polite.delay, (&trial{setting: polite}).time(s), starts[0], starts[1], plansPerRun, plansPerRun/hours),
 	}
 	ends := Table{
 		Name: "balance", Caption: "Variance of the shares of an hour's pages",
@@ -90,31 +92,32 @@ func balanceSection(s scale, trials []*trial, latency, polite setting) Section {
 	return sec
 }
 
-const balanceText = `Two crawls of the same web, for %[2]v each. In the first one each partition has %[1]d connections and no host
-is spared: what bounds a partition is latency, as in the paper. In the second one connections are plenty, and each host is left alone for
-%[3]v between two requests: what bounds a partition is how many hosts it has that are not done. That is the
-harder case for balance, and the usual one for a polite crawler.
+const balanceText = `In the first of two crawls of the same web each partition has %[1]d connections and no host is spared: what
+bounds a partition is latency, as in the paper. It goes on until about %[2]g%% of the web are there, so with half the partitions it lasts twice as long.
+In the second one connections are plenty, and each host is left alone for %[3]v between two requests: what bounds a partition is how many
+hosts it has that are not done, which is the harder case for balance, and the usual one for a polite crawler. It lasts %[4]v.
+An "hour" is a tenth of a crawl.
 
-Planning by load counts the pages of each slot, and moves slots when the fullest partition has more than %[4]g times the mean: the
-planner's default; it looks every %[5]d s. An eager planner begins at %[6]g.`
+Planning by load counts the pages of each slot, and moves slots when the fullest partition has more than %[5]g times the mean, the
+planner's default; an eager planner begins at %[6]g. It looks %[7]d times in a crawl: %[8]d times an "hour", as every ten minutes.`
 
 // speedSection is about Table 3.
 func speedSection(trials []*trial, latency setting) Section {
 	sec := Section{
 		Title: "Speed-up",
-		Text: `Pages after the whole time, over those of one partition, where latency is the bound: each partition has as many
-connections, however many there are.`,
+		Text: `Pages a second, over those of one partition, where latency is the bound: each partition has as many connections, however
+many there are. All crawl the same web, as far as in the first crawl above.`,
 	}
-	tab := Table{Name: "speedup", Caption: "Speed-up over one partition", Columns: []string{"partitions", "pages", "speed-up", "by partition", "paper", "by controller"}}
+	tab := Table{Name: "speedup", Caption: "Speed-up over one partition", Columns: []string{"partitions", "pages", "virtual time", "pages a second", "speed-up", "by partition", "paper", "by controller"}}
 	ours, ideal := map[int]float64{}, map[int]float64{}
 	one := find(trials, latency, 1, 0)
 	for _, n := range numbersOf(trials, 1) {
 		t := find(trials, latency, n, 0)
-		up := float64(t.Pages) / float64(one.Pages)
+		up := t.rate() / one.rate()
 		ours[n], ideal[n] = up, float64(n)
-		row := []any{n, t.Pages, up, up / float64(n), nil, nil}
+		row := []any{n, t.Pages, t.Virtual.String(), t.rate(), up, up / float64(n), nil, nil}
 		if p, ok := paperSpeedUp[n]; ok {
-			row[4], row[5] = p, p/float64(n)
+			row[6], row[7] = p, p/float64(n)
 		}
 		tab.Rows = append(tab.Rows, row)
 		if n > 1 {

@@ -43,12 +43,11 @@ func scaleOf(o Options) scale {
 		s.pages = paperPages
 	}
 	if o.Quick {
-		s.pages, s.slots, s.numbers, s.most, s.livePages = 12_000, 1024, []int{1, 2, 4}, 4, 12_000
+		s.pages, s.slots, s.numbers, s.most, s.livePages = 12_000, 1024, []int{1, 2, 4}, 2, 6_000
 		if o.Pages != 0 {
 			s.pages = o.Pages
 		}
 	}
-	s.livePages = min(s.livePages, s.pages)
 	s.hosts = hostsFor(s.pages)
 	return s
 }
@@ -62,7 +61,7 @@ const (
 	zipf        = 0.8 // exponent of the hosts' sizes
 	latencyMin  = 200 * time.Millisecond
 	latencyMax  = 500 * time.Millisecond
-	crawledPart = 0.7 // of the web that the most partitions would have had at the end
+	crawledPart = 0.5 // of the web, in a crawl bound by latency
 	hours       = 10  // stretches of time in which shares are counted
 	plansPerRun = 60  // six an hour, as every ten minutes
 )
@@ -118,7 +117,7 @@ func (t *trial) String() string {
 
 // run carries out the trial.
 func (t *trial) run(s scale, web *simweb.Web) (err error) {
-	d := s.duration()
+	d := t.time(s)
 	lab := simulate.Lab{
 		Seed: s.seed, Web: web, Partitions: t.n, Slots: s.slots, Connections: t.connections, Delay: t.delay, Duration: d,
 		Watch: d / hours, Look: func(at simulate.Sight) { t.hours = append(t.hours, at.Pages) },
@@ -141,12 +140,15 @@ func (t *trial) run(s scale, web *simweb.Web) (err error) {
 	return nil
 }
 
-// duration is how long crawls take: in it the most partitions, each with all its connections
-// busy, have the greater part of the web.
-func (s scale) duration() time.Duration {
+// time is how long the trial takes. Where latency is the bound, it is long enough for the
+// greater part of the web, with all connections busy; else it is the shortest of these.
+func (t *trial) time(s scale) time.Duration {
+	n := t.n
+	if t.delay > 0 {
+		n = slices.Max(s.numbers)
+	}
 	perConnection := float64((latencyMin + latencyMax) / 2)
-	perPartition := crawledPart * float64(s.pages) / float64(slices.Max(s.numbers))
-	d := time.Duration(perPartition / float64(s.connections) * perConnection)
+	d := time.Duration(crawledPart * float64(s.pages) / float64(n*s.connections) * perConnection)
 	return d.Round(10 * time.Second)
 }
 
@@ -217,7 +219,7 @@ func webgather(o Options) (*Report, error) {
 
 // starts are the loads, relative to the mean, from which on planning moves slots: that of
 // [partition.BalanceOptions] and an eager one.
-var starts = []float64{1.25, 1.05}
+var starts = []float64{1.25, 1.01}
 
 // parallel does jobs, as many at once as there are processors, and returns the first error in
 // their order.
@@ -253,5 +255,4 @@ between them, and partitions that come and go without fetching anything twice?
 world that takes the time that clouds take for a table's read (5 ms), a message (10 ms) and an object (40 ms), and has no
 faults: those are the subject of the simulation. The web is generated: %s pages on %s hosts, whose sizes follow Zipf's law with the
 exponent %g; each host answers after its own latency of %d to %d ms. A crawl has %s slots and
-knows the root of every host from the beginning. The paper's web had 761,129 pages, its crawls took ten hours; here an "hour"
-is a tenth of a crawl.`
+knows the root of every host from the beginning. The paper's web had 761,129 pages.`
