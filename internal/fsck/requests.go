@@ -99,9 +99,13 @@ func (c *checker) readRequest(m blobschema.RequestMail) error {
 	if b.Number != m.Request || blobschema.RequestName(c.id, data) != m.Object {
 		c.violate("I6", m.Object, "it holds request %016x and is named as %016x", b.Number, m.Request)
 	}
+	by, err := c.mapInForce(m.Map, blobschema.RequestsKey(c.id))
+	if by == nil {
+		return err
+	}
 	c.given = append(c.given, m.Object)
 	for i := range b.URLs {
-		if owner, ok := c.take(&b.URLs[i], uint32(len(c.given)-1), partition.Requests, m.Number); ok && owner != m.To {
+		if owner, ok := c.take(&b.URLs[i], uint32(len(c.given)-1), by, partition.Requests, m.Number); ok && owner != m.To {
 			c.violate("I3", m.Object, "a request to partition %d has %s, which is partition %d's", m.To, b.URLs[i].URL, owner)
 		}
 	}
