@@ -213,6 +213,7 @@ func (c *checker) check() error {
 		slices.Sort(p.flights)
 		c.report.InFlight += int64(len(p.flights))
 	}
+	c.checkHistory()
 	c.checkPages()
 	c.checkSeeds()
 	c.checkForwarded()

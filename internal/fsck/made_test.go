@@ -400,7 +400,7 @@ var madeCorruptions = []corruption{
 	{"mailed to another address", byIP, "I2", "has the address", func(m *maker) {
 		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(1, 1).String() + "]" })
 	}},
-	{"mailed to another's address", byIP, "I3", "mail to partition 1", func(m *maker) {
+	{"mailed to another's address", byIP, "I3", "was mailed to partition 1", func(m *maker) {
 		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(3, 0).String() + "]" })
 	}},
 	{"asked at an address of another slot", byIP, "I2", "was asked for at", func(m *maker) {

@@ -74,9 +74,6 @@ func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReade
 			q := &mail.URLs[i]
 			c.onPurpose = c.onPurpose || q.Flags&blobschema.FlagAgain != 0
 			slot, ok := c.slotOf(q, name)
-			if ok && !c.mayMail(h.id, out.To, slot, mail.Epoch) {
-				c.violate("I3", name, "mail to partition %d has %s, which is partition %d's", out.To, q.URL, c.atlas.home[slot])
-			}
 			if home := c.homeOf(slot); ok && !to.isApplied(h.id, out.Number) {
 				home.flights = append(home.flights, c.hash.Fingerprint(q.URL))
 			}
@@ -129,10 +126,7 @@ func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader,
 		first, waiting := h.man.HeldFrom[to]
 		for i := range held[to] {
 			q := &held[to][i]
-			slot, ok := c.slotOf(q, name)
-			if ok && !c.mayMail(h.id, to, slot, m.Epoch) {
-				c.violate("I3", name, "it holds %s for partition %d, which is partition %d's", q.URL, to, c.atlas.home[slot])
-			}
+			slot, _ := c.slotOf(q, name)
 			if waiting && m.Seq >= first {
 				h.totals.Held++
 				home := c.homeOf(slot)
@@ -156,6 +150,8 @@ type seed struct {
 	fp    uint64
 	slot  partition.Slot
 	batch uint32 // index in checker.given
+	to    partition.ID
+	epoch partition.Epoch // of the map by which it was dealt
 }
 
 // readSeeds reads the batches of seeds. Those whose mail is not applied are on
@@ -184,32 +180,36 @@ func (c *checker) readSeeds() error {
 			c.violate("I6", name, "it holds batch %d of seeds, and is named as batch %d", b.Number, i+1)
 		}
 		for j := range b.URLs {
-			c.take(&b.URLs[j], uint32(i), c.pmap, partition.Intake, uint64(i+1))
+			c.takeSeed(&b.URLs[j], uint32(i), uint64(i+1))
 		}
 	}
 	return nil
 }
 
-// take takes note of a URL that a batch of seeds or requests holds, dealt by a map: on its
-// way until the owner by that map applies the mail, known or sent on from then on.
-func (c *checker) take(q *blobschema.Queued, batch uint32, by *partition.Map, from partition.ID, number uint64) (owner partition.ID, ok bool) {
-	slot, ok := c.slotOf(q, c.given[batch])
-	if !ok {
-		return 0, false
+// takeSeed takes note of a URL of a batch of seeds, which the first map deals.
+func (c *checker) takeSeed(q *blobschema.Queued, batch uint32, number uint64) {
+	if slot, ok := c.slotOf(q, c.given[batch]); ok {
+		c.take(seed{fp: c.hash.Fingerprint(q.URL), slot: slot, batch: batch, to: c.pmap.Owner(slot), epoch: 1}, partition.Intake, number)
 	}
-	s := seed{fp: c.hash.Fingerprint(q.URL), slot: slot, batch: batch}
-	c.seeds = append(c.seeds, s)
-	owner = by.Owner(slot)
-	if int(owner) >= len(c.parts) || !c.parts[owner].isApplied(from, number) {
-		home := c.homeOf(slot)
-		home.flights = append(home.flights, s.fp)
-	}
-	return owner, true
 }
 
-// checkSeeds checks that every URL that was given is known or on its way.
+// take takes note of a URL that a batch of seeds or requests holds: on its way until the
+// mail is applied, known or sent on from then on.
+func (c *checker) take(s seed, from partition.ID, number uint64) {
+	c.seeds = append(c.seeds, s)
+	if !c.parts[s.to].isApplied(from, number) {
+		home := c.homeOf(s.slot)
+		home.flights = append(home.flights, s.fp)
+	}
+}
+
+// checkSeeds checks that every URL that was given is known or on its way, and was sent to
+// who owned its slot.
 func (c *checker) checkSeeds() {
 	for _, s := range c.seeds {
+		if owner := c.ownerBy(s.slot, s.epoch); owner != s.to && !c.atlas.unknown {
+			c.violate("I3", c.given[s.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d", s.to, s.slot, owner, s.epoch)
+		}
 		home := c.homeOf(s.slot)
 		if home.knows(s.fp) {
 			continue
@@ -244,7 +244,7 @@ func (c *checker) checkReferences(p *part) error {
 		missing = 0
 		if r, err := blobschema.OpenCommit(data); err == nil {
 			c.checkLinks(name, r)
-			c.checkArrivals(name, r)
+			c.checkArrivals(p, name, r)
 			c.findOriginals(p, name, r)
 		}
 	}
@@ -275,11 +275,14 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 }
 
 // checkArrivals checks what a commit mailed, or holds, for others.
-func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
-	lost := func(to partition.ID, q *blobschema.Queued, how string) {
+func (c *checker) checkArrivals(p *part, name string, r *blobschema.CommitReader) {
+	lost := func(to partition.ID, q *blobschema.Queued, by partition.Epoch, how string) {
 		slot, ok := c.slotOf(q, name)
 		if !ok {
 			return
+		}
+		if !c.mayMail(p.id, to, slot, by) {
+			c.violate("I3", name, "%s was %s partition %d, and is partition %d's", q.URL, how, to, c.ownerBy(slot, by))
 		}
 		home, fp := c.homeOf(slot), c.hash.Fingerprint(q.URL)
 		if home.knows(fp) || q.Flags&(blobschema.FlagSeed|blobschema.FlagAgain) == 0 && c.leaveOut(home, slot, fp) {
@@ -294,7 +297,7 @@ func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
 	for _, out := range outbox {
 		if mail, err := blobschema.DecodeMail(out.Body); err == nil {
 			for i := range mail.URLs {
-				lost(out.To, &mail.URLs[i], "mailed to")
+				lost(out.To, &mail.URLs[i], mail.Epoch, "mailed to")
 			}
 		}
 	}
@@ -304,7 +307,7 @@ func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
 	}
 	for _, to := range slices.Sorted(maps.Keys(held)) {
 		for i := range held[to] {
-			lost(to, &held[to][i], "held for")
+			lost(to, &held[to][i], c.atlas.record.Epoch, "held for")
 		}
 	}
 }

@@ -81,7 +81,7 @@ func moved(t testing.TB) *maker {
 		Sent:   map[partition.ID]uint64{4: 1},
 		Outbox: []blobschema.RequestMail{m.request(4, 1, 7, blobschema.Queued{URL: a + "asked", Flags: blobschema.FlagAgain})},
 	})
-	m.requests(func(r *blobschema.Requests) { r.Outbox[0].Map = m.moves.Former[1] })
+	m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 2 })
 	return m
 }
 
@@ -116,20 +116,30 @@ var movedCorruptions = []corruption{
 	{"slot held and handed over", moved, "I3", "are held more than once", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Moved = nil })
 	}},
-	{"taken by another", moved, "I3", "it has taken slot", func(m *maker) {
+	{"taken by another", moved, "I3", "and no commit gave it then", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Slots = append(man.Moved[0].Slots, m.owned(3)) })
 	}},
 	{"taken of no epoch", moved, "I3", "move by epoch 9", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Epoch = 9 })
 	}},
-	{"taken of another epoch", moved, "I3", "by epoch 3", func(m *maker) {
-		m.manifest(4, func(man *blobschema.Manifest) { man.Epoch, man.Moved[0].Epoch = 3, 3 })
+	{"taken of another epoch", moved, "I3", "by epoch 3, and no commit gave it", func(m *maker) {
+		for _, seq := range []uint64{2, 3} {
+			m.at(4, seq, func(c *blobschema.Commit) { c.Manifest.Epoch, c.Manifest.Moved[0].Epoch = 3, 3 })
+		}
 	}},
 	{"taken beyond all slots", moved, "I3", "of 64", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Slots = append(man.Moved[0].Slots, 64) })
 	}},
-	{"given to another", moved, "I3", "which goes from partition 1 to 0", func(m *maker) {
+	{"given to another", moved, "I3", "and handed from", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].To = 3 })
+	}},
+	{"given to another than took it", moved, "I3", "which partition 0 gave to partition 3", func(m *maker) {
+		m.at(0, 2, func(c *blobschema.Commit) { c.Manifest.Given[0].To = 3 })
+	}},
+	{"given and not held", moved, "I3", "is given that was not held", func(m *maker) {
+		m.manifest(2, func(man *blobschema.Manifest) {
+			man.Moved = []blobschema.Moved{{Epoch: 4, Slots: partition.Slots{m.slotBut(3)}}}
+		})
 	}},
 	{"given to nobody", moved, "I3", "to partition 99", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].To = 99 })
@@ -148,7 +158,7 @@ var movedCorruptions = []corruption{
 	{"moved back in time", moved, "I3", "had moved by epoch 2 before", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved = nil })
 	}},
-	{"held again by the same epoch", moved, "I3", "by the same epoch", func(m *maker) {
+	{"held again by the same epoch", moved, "I3", "way round, by the same epoch", func(m *maker) {
 		m.manifest(4, func(man *blobschema.Manifest) { man.Moved[0].Held = false })
 	}},
 	{"epoch above that of the map", moved, "I3", "the map is of epoch 4", func(m *maker) {
@@ -156,7 +166,7 @@ var movedCorruptions = []corruption{
 		m.headOf(0, func(h *blobschema.Head) { h.Epoch = 5 })
 	}},
 	{"hand-over without runs", moved, "I7", "known URLs", func(m *maker) {
-		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].Runs = nil })
+		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].Runs = []blobschema.RunRef{} })
 	}},
 	{"run of a hand-over missing", moved, "I6", "does not exist", func(m *maker) {
 		delete(m.objects, blobschema.CommitName(crawlID, 1, 2, 1))
@@ -233,13 +243,13 @@ var movedCorruptions = []corruption{
 			})
 		}
 	}},
-	{"mail to one that never had the slot", moved, "I3", "mail to partition", func(m *maker) {
+	{"mail to one that never had the slot", moved, "I3", "was mailed to partition", func(m *maker) {
 		m.lastMail(2, func(mail *blobschema.Mail) { mail.URLs[0].URL = "http://" + m.host(3, 0) + "/" })
 	}},
 	{"mail of an epoch to come", moved, "I3", "is of epoch 9", func(m *maker) {
 		m.lastMail(2, func(mail *blobschema.Mail) { mail.Epoch = 9 })
 	}},
-	{"mail by a map that is too old", moved, "I3", "mail to partition", func(m *maker) {
+	{"mail by a map that is too old", moved, "I3", "was mailed to partition", func(m *maker) {
 		m.at(1, 1, func(c *blobschema.Commit) {
 			mail, err := blobschema.DecodeMail(c.Outbox[0].Body)
 			if err != nil {
@@ -252,7 +262,10 @@ var movedCorruptions = []corruption{
 		})
 	}},
 	{"request by another map", moved, "I3", "a request to partition 4", func(m *maker) {
-		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Map = "" })
+		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 1 })
+	}},
+	{"request by a map to come", moved, "I3", "by a map of epoch 9", func(m *maker) {
+		m.requests(func(r *blobschema.Requests) { r.Outbox[0].Epoch = 9 })
 	}},
 	{"run of one that gave nothing", moved, "I4", "none of it", func(m *maker) {
 		runs := m.hand.commit(m.head(0).Commit).Manifest.Runs
@@ -287,8 +300,8 @@ var movedCorruptions = []corruption{
 	{"map of another epoch", moved, "I3", "that of its map", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Object = r.Former[0] })
 	}},
-	{"former maps in disorder", moved, "I3", "among the maps before", func(m *maker) {
-		m.record(func(r *blobschema.MapRecord) { r.Former[0], r.Former[1] = r.Former[1], r.Former[0] })
+	{"target missing", moved, "I6", "does not exist", func(m *maker) {
+		m.record(func(r *blobschema.MapRecord) { r.Target = crawlID + "/maps/e00000009-0" })
 	}},
 	{"map record garbage", moved, "I6", "cannot be decoded", func(m *maker) { m.records[blobschema.MapKey(crawlID)] = "{" }},
 	{"map record without an epoch", moved, "I6", "its epoch is 0", func(m *maker) {

@@ -2,269 +2,18 @@ package fsck
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-// atlas is what is stored of the map, and where the slots are. What a slot holds is
-// known to its home: the partition that holds it, or, while a hand-over is under
-// way, the one that is to take it.
-type atlas struct {
-	record   blobschema.MapRecord                  // of epoch 1 where there is none
-	byEpoch  map[partition.Epoch]*partition.Map    // as far as they are kept, and can be read
-	byName   map[string]*partition.Map             // nil for what cannot be read
-	home     []partition.ID                        // by slot
-	moving   map[partition.Slot]*blobschema.Moving // by slot, of the record
-	handed   map[partition.Slot]*handed            // hand-overs that nobody has taken
-	anyMoved bool                                  // some slot was given or taken, or is to be
-}
-
-// handed is a hand-over of a slot, with the partition that gives it.
-type handed struct {
-	*blobschema.Handover
-	from partition.ID
-}
-
-// opened is a manifest, or why it cannot be had.
-type opened struct {
-	man *blobschema.Manifest
-	err error
-}
-
-// moment reads the record of the map and all heads, so that they can be compared.
-//
-// Steps go on committing meanwhile, and a large crawl never stands still; so heads are not
-// of one moment, and need not be. A commit that is read early tells too little, which
-// looks like mail on its way. Only where a slot is must agree: a giver read before its
-// commit and a taker read after its own would both hold it. Then all is read again. What
-// still disagrees when two readings are the same did so at one moment: it is damage.
-func (c *checker) moment() error {
-	const tries = 50
-	var last []string
-	for i := range tries {
-		if i > 1 { // the second look is for what stands still
-			if err := c.sleep(min(time.Duration(i)*time.Millisecond, 50*time.Millisecond)); err != nil {
-				return err
-			}
-		}
-		before, err := c.mapRecord()
-		if err != nil {
-			return err
-		}
-		seen, err := c.heads()
-		if err != nil {
-			return err
-		}
-		after, err := c.mapRecord()
-		if err != nil {
-			return err
-		}
-		if before.Version != after.Version {
-			last = nil
-			continue
-		}
-		c.atlas.record = before
-		if len(c.placeSlots()) == 0 || last != nil && slices.Equal(last, seen) {
-			return nil
-		}
-		last = seen
-	}
-	return fmt.Errorf("read heads: slots were on the move in each of %d readings", tries)
-}
-
-func (c *checker) sleep(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// mapRecord reads the record of the map, and makes room for all partitions it tells of.
-func (c *checker) mapRecord() (blobschema.MapRecord, error) {
-	key := blobschema.MapKey(c.id)
-	r, found, err := record[blobschema.MapRecord](c, key)
-	if err != nil {
-		return r, err
-	}
-	if !found {
-		r = blobschema.MapRecord{Epoch: 1, Partitions: c.crawl.Partitions}
-	}
-	if r.Epoch < 1 || r.Partitions < 0 || r.Partitions > partition.MaxPartitions {
-		c.violate("I6", key, "its epoch is %d, with %d partitions", r.Epoch, r.Partitions)
-		return r, errUnusable
-	}
-	for p := len(c.parts); p < max(c.crawl.Partitions, r.Partitions); p++ {
-		c.parts = append(c.parts, &part{id: partition.ID(p)})
-	}
-	return r, nil
-}
-
-// heads reads all heads, and the manifests that they name, and returns the names of the
-// commits.
-func (c *checker) heads() (commits []string, err error) {
-	for _, p := range c.parts {
-		h, found, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			h = blobschema.Head{Partition: p.id}
-		}
-		o, err := c.manifest(h.Commit)
-		if err != nil {
-			return nil, err
-		}
-		p.head, p.man, p.broken = h, o.man, o.err != nil
-		var moved []blobschema.Moved
-		if p.man != nil {
-			moved = p.man.Moved
-		}
-		p.holding = blobschema.NewHolding(p.id, c.pmap, moved)
-		commits = append(commits, h.Commit)
-	}
-	return commits, nil
-}
-
-// manifest reads the manifest of a commit that a head names, once: commits do not change.
-// What is wrong with it is reported when it is known that this is the one to check.
-func (c *checker) manifest(commit string) (opened, error) {
-	if commit == "" {
-		return opened{}, nil
-	}
-	if o, ok := c.manifests[commit]; ok {
-		return o, nil
-	}
-	var o opened
-	data, err := c.store.Object(c.ctx, commit)
-	if ctxErr := c.ctx.Err(); ctxErr != nil {
-		return o, ctxErr
-	}
-	var r *blobschema.CommitReader
-	if err == nil {
-		r, err = blobschema.OpenCommit(data)
-	}
-	if err == nil {
-		var m blobschema.Manifest
-		if m, err = r.Manifest(); err == nil {
-			o.man = &m
-		}
-	}
-	o.err = err
-	c.manifests[commit] = o
-	return o, nil
-}
-
-// placeSlots finds the home of each slot, and says which slots have none, or several.
-func (c *checker) placeSlots() (problems []string) {
-	a := &c.atlas
-	n := c.pmap.Slots()
-	a.home, a.handed, a.anyMoved = c.pmap.Owners(), map[partition.Slot]*handed{}, false
-	a.moving = map[partition.Slot]*blobschema.Moving{}
-	owners := make([]int, n)
-	for s := range owners {
-		owners[s] = 1
-	}
-	unreadable := false
-	for _, p := range c.parts {
-		unreadable = unreadable || p.broken
-		for _, m := range p.holding.Moved() {
-			a.anyMoved = true
-			for _, s := range m.Slots {
-				if c.pmap.Owner(s) == p.id {
-					owners[s]--
-				}
-				if m.Held {
-					owners[s]++
-					a.home[s] = p.id
-				}
-			}
-		}
-	}
-	for _, p := range c.parts {
-		if p.man == nil {
-			continue
-		}
-		for i := range p.man.Given {
-			g := &p.man.Given[i]
-			a.anyMoved = true
-			if int(g.To) >= len(c.parts) {
-				continue // reported with the manifest
-			}
-			for _, s := range g.Slots {
-				if int(s) < n && g.Epoch > c.parts[g.To].holding.Seen(s) {
-					owners[s]++
-					a.home[s], a.handed[s] = g.To, &handed{g, p.id}
-				}
-			}
-		}
-	}
-	for i := range a.record.Moving {
-		m := &a.record.Moving[i]
-		a.anyMoved = true
-		for _, s := range m.Slots {
-			a.moving[s] = m
-		}
-	}
-	var none, several partition.Slots
-	for s, n := range owners {
-		switch {
-		case n < 1 && !unreadable:
-			none = append(none, partition.Slot(s))
-		case n > 1:
-			several = append(several, partition.Slot(s))
-		}
-	}
-	if len(none) > 0 {
-		problems = append(problems, fmt.Sprintf("no partition holds the slots %.200s, and no hand-over has them", none))
-	}
-	if len(several) > 0 {
-		problems = append(problems, fmt.Sprintf("the slots %.200s are held more than once, hand-overs included", several))
-	}
-	return problems
-}
-
-// homeOf is the partition that knows what there is of a slot.
-func (c *checker) homeOf(s partition.Slot) *part { return c.parts[c.atlas.home[s]] }
-
-// awaits reports whether a slot is to come to a partition, as far as its last commit knew.
-func (c *checker) awaits(p *part, s partition.Slot) bool {
-	m, ok := c.atlas.moving[s]
-	return ok && int(s) < c.pmap.Slots() && m.To == p.id && p.man != nil && m.Epoch <= p.man.Epoch && !p.holding.Holds(s)
-}
-
-// owes reports whether a partition holds a slot that is to go elsewhere, and knew it.
-func (c *checker) owes(p *part, s partition.Slot) bool {
-	m, ok := c.atlas.moving[s]
-	return ok && int(s) < c.pmap.Slots() && m.From == p.id && p.man != nil && m.Epoch <= p.man.Epoch && p.holding.Holds(s)
-}
-
-// had reports whether a partition may have stored anything of a slot: it holds, held or
-// awaits it. Runs keep such entries until they are merged.
-func (c *checker) had(p partition.ID, s partition.Slot) bool {
-	if int(s) >= c.pmap.Slots() || int(p) >= len(c.parts) {
-		return false
-	}
-	q := c.parts[p]
-	return c.pmap.Owner(s) == p || q.holding.Seen(s) > 1 || c.awaits(q, s)
-}
 
 // mapNamed reads the map that an object holds; "" is that of epoch 1. It returns nil, and
 // the violation is reported, if that cannot be done.
 func (c *checker) mapNamed(name, where string) (*partition.Map, error) {
 	if name == "" {
 		return c.pmap, nil
-	}
-	if m, ok := c.atlas.byName[name]; ok {
-		return m, nil
 	}
 	c.name(name, where)
 	data, err := c.object(name, where)
@@ -274,55 +23,32 @@ func (c *checker) mapNamed(name, where string) (*partition.Map, error) {
 	m := &partition.Map{}
 	if err := m.UnmarshalBinary(data); err != nil {
 		c.violate("I6", name, "%v", err)
-		m = nil
-	} else if of, _, err := blobschema.MapObjectName(c.id, m); err != nil || of != name || m.Slots() != c.pmap.Slots() {
+		return nil, nil
+	}
+	if of, _, err := blobschema.MapObjectName(c.id, m); err != nil || of != name || m.Slots() != c.pmap.Slots() {
 		c.violate("I6", name, "it holds a map of epoch %d and %d slots, which is %s", m.Epoch(), m.Slots(), of)
-		m = nil
+		return nil, nil
 	}
-	c.atlas.byName[name] = m
 	return m, nil
-}
-
-// mapInForce is mapNamed for a map that is in force, or was.
-func (c *checker) mapInForce(name, where string) (*partition.Map, error) {
-	m, err := c.mapNamed(name, where)
-	if m != nil {
-		c.atlas.byEpoch[m.Epoch()] = m
-	}
-	return m, err
 }
 
 // checkMap checks the record of the map, and that every slot is where it says, or on its
 // way there.
 func (c *checker) checkMap() error {
 	a, key := &c.atlas, blobschema.MapKey(c.id)
-	a.byEpoch, a.byName = map[partition.Epoch]*partition.Map{1: c.pmap}, map[string]*partition.Map{}
+	a.gifts, a.takes = map[slotAt]gift{}, map[slotAt]partition.ID{}
 	c.report.Epoch, c.report.Moving = a.record.Epoch, len(a.moving)
 	for _, what := range c.placeSlots() {
 		c.violate("I3", key, "%s", what)
 	}
-	now, err := c.mapInForce(a.record.Object, key)
+	now, err := c.mapNamed(a.record.Object, key)
 	if err != nil {
 		return err
 	}
-	if a.record.Target != "" {
-		if _, err := c.mapNamed(a.record.Target, key); err != nil {
+	for _, name := range append([]string{a.record.Target}, a.record.Former...) {
+		if _, err := c.mapNamed(name, key); err != nil {
 			return err
 		}
-	}
-	last := a.record.Epoch
-	for _, name := range a.record.Former {
-		m, err := c.mapInForce(name, key)
-		if err != nil {
-			return err
-		}
-		if m == nil {
-			continue
-		}
-		if m.Epoch() >= last {
-			c.violate("I3", key, "among the maps before, that of epoch %d comes after that of epoch %d", m.Epoch(), last)
-		}
-		last = m.Epoch()
 	}
 	if now != nil {
 		c.checkPlaces(now)
@@ -397,33 +123,13 @@ func (c *checker) checkMoved(p *part) {
 		if mv.Epoch < 2 || mv.Epoch > m.Epoch {
 			c.violate("I3", where, "at epoch %d it has seen slots %.100s move by epoch %d", m.Epoch, mv.Slots, mv.Epoch)
 		}
-		for _, s := range mv.Slots {
-			if int(s) >= c.pmap.Slots() {
-				c.violate("I3", where, "it has seen slot %d move, of %d", s, c.pmap.Slots())
-				continue
-			}
-			from, to, known := c.moveOf(s, mv.Epoch)
-			if known && (from == to || mv.Held && to != p.id || !mv.Held && from != p.id) {
-				did := "given"
-				if mv.Held {
-					did = "taken"
-				}
-				c.violate("I3", where, "it has %s slot %d by epoch %d, which goes from partition %d to %d then", did, s, mv.Epoch, from, to)
-			}
+		if n := len(mv.Slots); n > 0 && int(mv.Slots[n-1]) >= c.pmap.Slots() {
+			c.violate("I3", where, "it has seen slot %d move, of %d", mv.Slots[n-1], c.pmap.Slots())
 		}
 	}
 	for i := range m.Given {
 		c.checkGiven(p, &m.Given[i])
 	}
-}
-
-// moveOf says from where to where a slot goes by an epoch, if both maps are known.
-func (c *checker) moveOf(s partition.Slot, e partition.Epoch) (from, to partition.ID, known bool) {
-	before, after := c.atlas.byEpoch[e-1], c.atlas.byEpoch[e]
-	if before == nil || after == nil {
-		return 0, 0, false
-	}
-	return before.Owner(s), after.Owner(s), true
 }
 
 // checkGiven checks a hand-over. One that was taken stays until the giver knows.
@@ -440,9 +146,6 @@ func (c *checker) checkGiven(p *part, g *blobschema.Handover) {
 		if seen := p.holding.Seen(s); seen < g.Epoch || seen == g.Epoch && p.holding.Holds(s) {
 			c.violate("I3", where, "it hands slot %d over by epoch %d, and has not given it", s, g.Epoch)
 		}
-		if from, to, known := c.moveOf(s, g.Epoch); known && (from != p.id || to != g.To) {
-			c.violate("I3", where, "it hands slot %d to partition %d by epoch %d, which goes from partition %d to %d then", s, g.To, g.Epoch, from, to)
-		}
 	}
 	for _, s := range g.State {
 		if !g.Slots.Has(s.Slot) {
@@ -452,35 +155,108 @@ func (c *checker) checkGiven(p *part, g *blobschema.Handover) {
 }
 
 // checkMoves checks what a commit says of slots that moved against the commit before. It
-// returns what the partition held then.
+// returns what the partition held before it and since.
 func (c *checker) checkMoves(h *history, name string, prev, m *blobschema.Manifest) (was, is *blobschema.Holding) {
-	same := slices.EqualFunc(prev.Moved, m.Moved, func(a, b blobschema.Moved) bool {
-		return a.Epoch == b.Epoch && a.Held == b.Held && slices.Equal(a.Slots, b.Slots)
-	})
-	was = h.then
-	if was == nil {
+	if was = h.then; was == nil {
 		was = blobschema.NewHolding(h.id, c.pmap, nil)
 	}
-	if is = was; same {
-		h.then = is
-		return was, is
+	if slices.EqualFunc(prev.Moved, m.Moved, func(a, b blobschema.Moved) bool {
+		return a.Epoch == b.Epoch && a.Held == b.Held && slices.Equal(a.Slots, b.Slots)
+	}) {
+		h.then = was
+		return was, was
 	}
 	is = blobschema.NewHolding(h.id, c.pmap, m.Moved)
 	h.then = is
+	if m.Seq != prev.Seq+1 {
+		return was, is // what happened between them cannot be read
+	}
 	for s := range partition.Slot(c.pmap.Slots()) {
-		before, now := was.Seen(s), is.Seen(s)
-		switch {
-		case now < before:
-			c.violate("I3", name, "slot %d had moved by epoch %d before, and has by epoch %d", s, before, now)
-		case now == before && was.Holds(s) != is.Holds(s):
-			c.violate("I3", name, "slot %d is held or not by the same epoch %d", s, now)
-		case now > before && !is.Holds(s) && m.Seq == prev.Seq+1 && !slices.ContainsFunc(m.Given, func(g blobschema.Handover) bool {
-			return g.Epoch == now && g.Slots.Has(s)
-		}):
-			c.violate("I3", name, "slot %d is given by epoch %d, and no hand-over has it", s, now)
+		at := slotAt{s, is.Seen(s)}
+		switch before := was.Seen(s); {
+		case at.epoch < before:
+			c.violate("I3", name, "slot %d had moved by epoch %d before, and has by epoch %d", s, before, at.epoch)
+		case at.epoch == before && was.Holds(s) != is.Holds(s):
+			c.violate("I3", name, "slot %d was held and is not, or the other way round, by the same epoch %d", s, at.epoch)
+		case at.epoch == before:
+		case was.Holds(s) == is.Holds(s):
+			c.violate("I3", name, "slot %d is given that was not held, or taken that was, by epoch %d", s, at.epoch)
+		case is.Holds(s):
+			if by, twice := c.atlas.takes[at]; twice {
+				c.violate("I3", name, "slot %d is taken by epoch %d, and partition %d took it then", s, at.epoch, by)
+			}
+			c.atlas.takes[at] = h.id
+		default:
+			c.give(h, name, at, m)
 		}
 	}
 	return was, is
+}
+
+// give takes note that a commit gives a slot away.
+func (c *checker) give(h *history, name string, at slotAt, m *blobschema.Manifest) {
+	i := slices.IndexFunc(m.Given, func(g blobschema.Handover) bool { return g.Epoch == at.epoch && g.Slots.Has(at.slot) })
+	if i < 0 {
+		c.violate("I3", name, "slot %d is given by epoch %d, and no hand-over has it", at.slot, at.epoch)
+		return
+	}
+	if by, twice := c.atlas.gifts[at]; twice {
+		c.violate("I3", name, "slot %d is given by epoch %d, and partition %d gave it then", at.slot, at.epoch, by.from)
+	}
+	c.atlas.gifts[at] = gift{h.id, m.Given[i].To}
+}
+
+// checkHistory checks that all slots that were taken were given, to the same partition, and
+// puts together who owned them.
+func (c *checker) checkHistory() {
+	a := &c.atlas
+	a.unknown = slices.ContainsFunc(c.parts, func(p *part) bool { return p.broken })
+	a.owners = map[partition.Slot][]owned{}
+	for at, g := range a.gifts {
+		a.owners[at.slot] = append(a.owners[at.slot], owned{at.epoch, g.to})
+	}
+	for s, m := range a.moving {
+		if _, given := a.gifts[slotAt{s, m.Epoch}]; !given {
+			a.owners[s] = append(a.owners[s], owned{m.Epoch, m.To})
+		}
+	}
+	for _, list := range a.owners {
+		slices.SortFunc(list, func(a, b owned) int { return cmp.Compare(a.epoch, b.epoch) })
+	}
+	if a.unknown {
+		return
+	}
+	ats := slices.SortedFunc(maps.Keys(a.takes), func(a, b slotAt) int {
+		return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.epoch, b.epoch))
+	})
+	for _, at := range ats {
+		by := a.takes[at]
+		where := c.where(c.parts[by])
+		switch g, given := a.gifts[at]; {
+		case !given:
+			c.violate("I3", where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
+		case g.to != by:
+			c.violate("I3", where, "it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
+		}
+	}
+}
+
+// ownerBy is the owner of a slot by the map of an epoch.
+func (c *checker) ownerBy(s partition.Slot, e partition.Epoch) partition.ID {
+	owner := c.pmap.Owner(s)
+	for _, o := range c.atlas.owners[s] {
+		if o.epoch <= e {
+			owner = o.to
+		}
+	}
+	return owner
+}
+
+// mayMail reports whether a partition may send another a URL of a slot, by a map of an epoch
+// or, as links may wait, by one before. To itself it sends what it asks for again.
+func (c *checker) mayMail(from, to partition.ID, s partition.Slot, e partition.Epoch) bool {
+	return c.pmap.Owner(s) == to || from == to && c.had(to, s) || c.atlas.unknown ||
+		slices.ContainsFunc(c.atlas.owners[s], func(o owned) bool { return o.to == to && o.epoch <= e })
 }
 
 // checkMovesOfHead compares what a head says of moves with its manifest and the map.
@@ -508,20 +284,4 @@ func (c *checker) checkMovesOfHead(p *part, key string) {
 	if awaits != h.Awaits {
 		c.violate("I3", key, "it awaits slots since epoch %d, and by the map since epoch %d (0: none)", h.Awaits, awaits)
 	}
-}
-
-// mayMail reports whether mail of an epoch may go to a partition with a URL of a slot: the
-// slot was the partition's by a map up to that epoch, as far as maps are kept.
-func (c *checker) mayMail(from, to partition.ID, s partition.Slot, e partition.Epoch) bool {
-	e = min(e, c.atlas.record.Epoch)
-	known := partition.Epoch(0)
-	for n, m := range c.atlas.byEpoch {
-		if n > e {
-			continue
-		}
-		if known++; m.Owner(s) == to {
-			return true
-		}
-	}
-	return known < e || from == to && c.had(to, s)
 }

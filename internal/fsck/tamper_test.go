@@ -220,7 +220,7 @@ var corruptions = []struct {
 			c.Pages = append(c.Pages, blobschema.Page{URL: "http://" + elsewhere(h, 1) + "/", Outcome: blobschema.OutcomeDNS})
 		})
 	}},
-	{"mail for another", "I3", "mail to partition", func(h *hand) {
+	{"mail for another", "I3", "was mailed to partition", func(h *hand) {
 		h.mail(func(m *blobschema.Mail) { m.URLs[0].URL = "http://" + elsewhere(h, (m.To+1)%partitions) + "/" })
 	}},
 	{"epoch goes back", "I3", "its epoch is", func(h *hand) {
