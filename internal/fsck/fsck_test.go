@@ -24,7 +24,7 @@ func check(t testing.TB, m fsck.Store, opt fsck.Options) fsck.Report {
 }
 
 func TestCleanCrawls(t *testing.T) {
-	for name, once := range map[string]func() (*memory, error){"whole": crawled, "limited": cut, "recrawled": again, "by IP": addresses} {
+	for name, once := range map[string]func() (*memory, error){"whole": crawled, "limited": cut, "recrawled": again, "by IP": addresses, "repartitioned": repartitioned} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // a crawl waits more than it works
 			m := mustCrawl(t, once)
