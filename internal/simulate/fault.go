@@ -46,6 +46,11 @@ const (
 	Halt      // the crawl is paused or stopped, and resumed
 	LateSeeds // seeds are given while the crawl runs, or after it
 	Recrawl   // a URL is asked for once more
+	ScaleUp   // partitions are added
+	ScaleDown // partitions are left without slots
+	MoveSlots // a few slots go to other partitions, perhaps to new ones
+	RollBack  // the map becomes what it was before the last change
+	TwoMaps   // a second change comes before the first is carried out
 
 	kinds
 )
@@ -55,6 +60,7 @@ var kindNames = [kinds]string{
 	"mail dropped", "mail repeated", "mail late", "mail reordered", "mail damaged", "mail version", "mail foreign",
 	"mail misled", "mail huge", "mail empty", "wake dropped", "freeze", "stop", "skew", "jump", "two ticks",
 	"host down", "host slow", "host changed", "request junk", "halt", "late seeds", "recrawl",
+	"scale up", "scale down", "move slots", "roll back", "two maps",
 }
 
 // String is the kind in words.

@@ -171,16 +171,42 @@ func (w *world) moved(id partition.ID, s *part) error {
 	return nil
 }
 
-// partitions is one more than the highest partition that ever owned a slot.
-func (w *world) partitions() int {
-	n := w.cfg.Partitions
-	if v, _, ok := w.table.Get(blobschema.MapKey(w.crawl.ID)); ok {
-		if rec, err := decodeJSON[blobschema.MapRecord](v); err == nil {
-			n = max(n, rec.Partitions)
+// wroteMap checks a map record that was just written: I3.
+func (w *world) wroteMap(value []byte) error {
+	rec, err := decodeJSON[blobschema.MapRecord](value)
+	if err != nil {
+		return err
+	}
+	old := w.mapRecord
+	w.mapRecord = rec
+	m, err := w.openMap(rec.Object)
+	switch {
+	case err != nil:
+		return broken("I6", "map %s: %v", rec.Object, err)
+	case rec.Version != old.Version+1 || rec.Epoch < old.Epoch || rec.Partitions < old.Partitions:
+		return broken("I3", "map record %d of epoch %d comes after %d of %d", rec.Version, rec.Epoch, old.Version, old.Epoch)
+	case m.Epoch() != rec.Epoch:
+		return broken("I3", "the map of epoch %d is of %d", rec.Epoch, m.Epoch())
+	}
+	moving := map[partition.Slot]bool{}
+	for _, mv := range rec.Moving {
+		for _, slot := range mv.Slots {
+			if moving[slot] || m.Owner(slot) != mv.To {
+				return broken("I3", "slot %d is on the move to %d, and not only there (epoch %d)", slot, mv.To, rec.Epoch)
+			}
+			moving[slot] = true
 		}
 	}
-	return n
+	for slot := range partition.Slot(w.cfg.Slots) { // what is not on the move is where it belongs
+		if owner := m.Owner(slot); !moving[slot] && !w.part(owner).holding.Holds(slot) {
+			return broken("I3", "slot %d has arrived at %d, which does not hold it (epoch %d)", slot, owner, rec.Epoch)
+		}
+	}
+	return nil
 }
+
+// partitions is one more than the highest partition that ever owned a slot.
+func (w *world) partitions() int { return max(w.cfg.Partitions, w.mapRecord.Partitions) }
 
 // pageKey is what is visible once.
 type pageKey struct {

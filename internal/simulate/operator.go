@@ -71,9 +71,10 @@ func (w *world) finish(began time.Duration) {
 	switch {
 	case w.late != givenAll:
 		w.giveRest()
+	case w.repartitionAtEnd():
 	case len(w.wishes) < w.cfg.Recrawls:
 		w.recrawl()
-	case w.settledWishes() && w.taken <= began: // else it looked before the last request was taken
+	case w.settledWishes() && w.settledMap() && w.taken <= began: // else it looked before the last request was taken
 		w.done = true
 	}
 }

@@ -55,7 +55,19 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 			w.memory = &crawl.TickMemory{} // another process runs the next one
 			return
 		}
-		if k.Report().Finished || k.Report().Limited {
+		rep := k.Report()
+		if w.cfg.Local && rep.Map.Version != w.looked { // as the engine does
+			w.looked = rep.Map.Version
+			for _, q := range slices.Clone(w.live) {
+				if q.step != nil && !q.ended {
+					q.took(q.step.Signal(q.now(), crawl.Look{}))
+				}
+			}
+		}
+		if !rep.Idle && len(rep.Heads) > 0 {
+			w.repartitionWhen(rep.Totals.Pending + rep.Totals.Unexamined)
+		}
+		if rep.Finished || rep.Limited {
 			w.finish(began)
 		}
 	}

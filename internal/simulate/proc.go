@@ -319,10 +319,14 @@ func (p *proc) write(e crawl.WriteRecord) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", crawl.ErrConflict, err)
 	}
-	if p.step != nil && e.Key == blobschema.HeadKey(p.w.crawl.ID, p.part) {
-		if err := p.wroteHead(e.Value); err != nil {
-			p.w.fail(err)
-		}
+	switch {
+	case p.step != nil && e.Key == blobschema.HeadKey(p.w.crawl.ID, p.part):
+		err = p.wroteHead(e.Value)
+	case e.Key == blobschema.MapKey(p.w.crawl.ID):
+		err = p.w.wroteMap(e.Value)
+	}
+	if err != nil {
+		p.w.fail(err)
 	}
 	return rev, nil
 }

@@ -45,6 +45,18 @@ func Scenario(seed uint64) Config {
 	cfg.CommitEvery = seconds(0, 0, 5, 60, 300)
 	cfg.SleepMax = seconds(0, 0, 2, 600)
 	cfg.Late = cfg.Late || r.IntN(4) == 0
+	if r.IntN(2) == 0 {
+		for range 1 + r.IntN(4) {
+			o := MapOrder{Kind: []Kind{ScaleUp, ScaleUp, ScaleDown, MoveSlots, MoveSlots, RollBack, TwoMaps}[r.IntN(7)]}
+			switch r.IntN(4) {
+			case 0, 1:
+				o.After = time.Duration(1 + r.Int64N(int64(20*time.Minute)))
+			case 2:
+				o.Pending = 1 + r.Int64N(30)
+			}
+			cfg.Maps = append(cfg.Maps, o)
+		}
+	}
 	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
 	return cfg
 }

@@ -115,6 +115,9 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return less(&c.Faults.Max, 0) },
 	func(c *Config) bool { return set(&c.Killer, "") },
 	func(c *Config) bool { return less(&c.Recrawls, 0) },
+	func(c *Config) bool { return withoutMap(c, 0) },
+	func(c *Config) bool { return withoutMap(c, 1) },
+	func(c *Config) bool { return withoutMap(c, 2) },
 	func(c *Config) bool { return set(&c.Late, false) },
 	func(c *Config) bool { return set(&c.Looks, 0) },
 	func(c *Config) bool { return set(&c.MaxPages, 0) },
@@ -156,6 +159,15 @@ func less(v *int, least int) bool {
 		return false
 	}
 	*v = least + (*v-least)/2
+	return true
+}
+
+// withoutMap leaves out an order.
+func withoutMap(c *Config, i int) bool {
+	if i >= len(c.Maps) {
+		return false
+	}
+	c.Maps = slices.Delete(slices.Clone(c.Maps), i, i+1)
 	return true
 }
 

@@ -70,6 +70,8 @@ type Config struct {
 	// Recrawls is how many requests for a URL come from outside, some while the crawl runs,
 	// some when it is done.
 	Recrawls int
+	// Maps are the operator's orders to move slots between partitions.
+	Maps []MapOrder
 	// CommitEvery and SleepMax are those of steps, 0 for 20 s and 30 s.
 	CommitEvery, SleepMax time.Duration
 	// Attempts is how often a URL is tried, 0 for 4: more often than it fails, so that the
@@ -137,6 +139,10 @@ type world struct {
 	pinned                  map[string]netip.Addr    // the address each host was asked at
 	urls                    []string                 // see reachable
 	wishes                  []wish
+	orders                  []*mapOrder
+	ordering                int // of these under way
+	mapRecord               blobschema.MapRecord
+	looked                  uint64        // version of the map that steps were told of
 	taken                   time.Duration // when the last request was taken, or the rest of the seeds was given
 	late                    lateness
 	crashes                 int // of processes, by fault or by a page
@@ -186,6 +192,7 @@ func Run(cfg Config) (Result, error) {
 		w.late = toGive
 		w.at(w.outside.between(0, 40*time.Minute), w.giveRest)
 	}
+	w.repartitionOnTime()
 	for range w.cfg.Recrawls / 2 {
 		w.at(w.outside.between(0, 20*time.Minute), w.recrawl)
 	}
@@ -242,7 +249,7 @@ func newWorld(cfg Config) (*world, error) {
 const agent = "orbweaver"
 
 func (w *world) mailboxes() (names []string) {
-	for p := range partition.ID(w.partitions()) {
+	for p := range partition.ID(w.most()) {
 		names = append(names, blobschema.MailboxQueue(p))
 	}
 	return names
@@ -289,6 +296,7 @@ func (w *world) begun(b *crawl.Begin) (err error) {
 		return err
 	}
 	w.first, err = partition.NewMap(w.crawl.Slots, w.crawl.Partitions)
+	w.mapRecord = blobschema.MapRecord{Epoch: 1, Partitions: w.crawl.Partitions}
 	return err
 }
 
