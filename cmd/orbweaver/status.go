@@ -133,7 +133,7 @@ func newCloudReport(s *view.Status) (*cloudReport, error) {
 		return nil, err
 	}
 	r := &cloudReport{
-		Partitions: s.Crawl.Partitions, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
+		Partitions: s.Owners, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
 		Cost: prices.PerMillion(s.Calls, 1e6, 0).Total, PerMillion: prices.PerMillion(s.Calls, s.Totals.Pages, 0),
 		Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
 	}
