@@ -72,7 +72,7 @@ type outMail struct {
 }
 
 func (in *Intake) run(t *task) error {
-	recs, err := readRecords(t, []string{blobschema.CrawlKey(in.crawl)})
+	recs, err := readRecords(t, []string{blobschema.CrawlKey(in.crawl), blobschema.MapKey(in.crawl)})
 	if err != nil {
 		return err
 	}
@@ -82,9 +82,11 @@ func (in *Intake) run(t *task) error {
 	if in.rec, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
-	if in.pmap, err = partition.NewMap(in.rec.Slots, in.rec.Partitions); err != nil {
+	p, err := openPartitioning(t, &in.rec, recs[1])
+	if err != nil {
 		return err
 	}
+	in.pmap = p.Map
 	if in.hash, err = NewHash(&in.rec); err != nil {
 		return err
 	}
@@ -283,7 +285,7 @@ func (in *Intake) put(t *task, m *outMail) error {
 }
 
 // number gives the mail its numbers, in the record that will be asked for them.
-func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error) {
+func (in *Intake) number(t *task, mails []outMail) (numbers []blobschema.RequestMail, err error) {
 	if len(mails) == 0 && in.dead == 0 {
 		return nil, nil
 	}
@@ -299,7 +301,7 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 		}
 		old := len(r.Outbox)
 		for _, m := range mails {
-			entry := blobschema.RequestMail{To: m.to, Request: m.request, Object: m.object}
+			entry := blobschema.RequestMail{To: m.to, Request: m.request, Object: m.object, Epoch: in.pmap.Epoch()}
 			i := slices.IndexFunc(r.Outbox, func(e blobschema.RequestMail) bool {
 				return e.To == entry.To && e.Request == entry.Request && e.Object == entry.Object
 			})
@@ -308,7 +310,7 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 				entry.Number, i = r.Sent[m.to], len(r.Outbox)
 				r.Outbox = append(r.Outbox, entry)
 			} // else an intake that crashed has numbered it
-			numbers = append(numbers, r.Outbox[i].Number)
+			numbers = append(numbers, r.Outbox[i])
 		}
 		fresh = len(r.Outbox) - old
 		if full = fresh > 0 && old > 0 && len(r.Outbox) > maxOutbox; full {
@@ -330,11 +332,11 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 	return numbers, nil
 }
 
-func (in *Intake) send(t *task, mails []outMail, numbers []uint64) error {
+func (in *Intake) send(t *task, mails []outMail, numbers []blobschema.RequestMail) error {
 	var wakes [][]byte
 	woken := map[partition.ID]bool{}
 	for i, m := range mails {
-		body, err := blobschema.EncodeMail(requestMail(&in.rec, in.pmap, m.to, numbers[i], m.request, m.urls))
+		body, err := blobschema.EncodeMail(requestMail(in.crawl, numbers[i], m.urls))
 		if err != nil {
 			return err
 		}
@@ -355,6 +357,6 @@ func (in *Intake) send(t *task, mails []outMail, numbers []uint64) error {
 }
 
 // requestMail is mail of a request, the same however often it is made.
-func requestMail(c *blobschema.Crawl, pmap *partition.Map, to partition.ID, number, request uint64, urls []blobschema.Queued) blobschema.Mail {
-	return blobschema.Mail{Crawl: c.ID, From: partition.Requests, To: to, Number: number, Epoch: pmap.Epoch(), Request: request, URLs: urls}
+func requestMail(crawl string, m blobschema.RequestMail, urls []blobschema.Queued) blobschema.Mail {
+	return blobschema.Mail{Crawl: crawl, From: partition.Requests, To: m.To, Number: m.Number, Epoch: m.Epoch, Request: m.Request, URLs: urls}
 }
