@@ -119,7 +119,8 @@ func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head)
 	return nil
 }
 
-// mapTimes says when the maps were made that are objects, if the store can tell.
+// mapTimes says when the maps were made that are objects, if the store can tell. A map that
+// was only wanted at an epoch is older than the one that was made then.
 func (v *View) mapTimes(ctx context.Context) (map[partition.Epoch]time.Time, error) {
 	store, ok := v.store.(interface {
 		changed(ctx context.Context, prefix string) (map[string]time.Time, error)
@@ -134,7 +135,7 @@ func (v *View) mapTimes(ctx context.Context) (map[partition.Epoch]time.Time, err
 	since := map[partition.Epoch]time.Time{}
 	for name, t := range at {
 		var epoch partition.Epoch
-		if _, err := fmt.Sscanf(name, v.id+"/maps/e%d-", &epoch); err == nil {
+		if _, err := fmt.Sscanf(name, v.id+"/maps/e%d-", &epoch); err == nil && t.After(since[epoch]) {
 			since[epoch] = t.UTC()
 		}
 	}
