@@ -140,6 +140,11 @@ func (s *Step) applyMail(m Message, late bool) {
 			continue
 		}
 		slot, fp := s.hash.Slot(q.Host), s.hash.Fingerprint(u.String())
+		if owner := s.owner(slot); owner != s.cfg.Partition {
+			q.URL, q.Slot = u.String(), slot
+			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name
+			continue
+		}
 		s.found(u, slot, fp, q)
 		if s.lateSeed(slot, fp, q.Flags) {
 			again = append(again, request{u, q})
