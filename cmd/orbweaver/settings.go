@@ -244,6 +244,10 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	} {
 		if f.set.Changed(c.flag) && !c.same {
 			flag := f.set.Lookup(c.flag)
+			if c.flag == "partitions" {
+				return blobschema.Crawl{}, usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
+					"Leave --partitions out to go on with it", f.place.String(), spelt(flag, c.was), f.command("partitions scale", flag.Value.String()))
+			}
 			return blobschema.Crawl{}, usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
 				"Leave --%s out to go on with that crawl, or begin another one "+f.elsewhere(),
 				spelt(flag, flag.Value.String()), f.place.String(), spelt(flag, c.was), c.flag)

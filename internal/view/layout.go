@@ -45,6 +45,15 @@ type Moves struct {
 	Since time.Time // when the map was changed; zero where the store cannot tell
 }
 
+// Left counts the slots that have not arrived where they are to be: those on the move, and
+// those that follow later.
+func (l *Layout) Left() (moving, later int) {
+	for i := range l.Parts {
+		moving += l.Parts[i].Awaits
+	}
+	return moving, len(l.Map.Toward(l.Target, func(partition.Slot) bool { return false }))
+}
+
 // Layout reads the map record, the maps, the heads, and the manifests of partitions that
 // take part in a move.
 func (v *View) Layout(ctx context.Context) (*Layout, error) {
