@@ -330,11 +330,7 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 	if !f.wait {
 		return nil
 	}
-	every := 3 * time.Second
-	if !f.inCloud() {
-		every = 200 * time.Millisecond
-	}
-	told := time.Now()
+	told, every := time.Now(), 50*time.Millisecond
 	for failed := 0; ; {
 		l, err := v.Layout(ctx)
 		switch {
@@ -357,10 +353,13 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 			}
 			if time.Since(told) > 3*time.Second {
 				told = time.Now()
-				warn(cmd.ErrOrStderr(), "%s to arrive, %s", plural(int64(moving), "slot"), follow(later))
+				warn(cmd.ErrOrStderr(), "%s to arrive, and %s", plural(int64(moving), "slot"), follow(later))
 			}
 		}
-		if !wait(ctx, every) {
+		if every *= 2; !f.inCloud() {
+			every = 200 * time.Millisecond
+		}
+		if !wait(ctx, min(every, 3*time.Second)) {
 			return fail(exitStopped, fmt.Errorf("stopped waiting; the change stands: see '%s'", f.command("partitions")))
 		}
 	}
