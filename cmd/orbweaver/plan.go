@@ -46,12 +46,14 @@ type planLoad struct {
 type planMove struct {
 	From  partition.ID    `json:"from"`
 	To    partition.ID    `json:"to"`
-	Slots partition.Slots `json:"slots"`
+	Text  string          `json:"slots"`
+	slots partition.Slots // that Text says
 }
 
 const (
 	planVersion = 1
-	maxPlan     = 8 << 20 // bytes: all slots one by one, indented
+	maxPlan     = 8 << 20                // bytes: all slots one by one, indented
+	maxSlotText = 6 * partition.MaxSlots // bytes of one move: all slots, with a comma each
 )
 
 type planFlags struct {
@@ -174,7 +176,7 @@ func (p *plan) print(out io.Writer, file string) error {
 		w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprint(w, "from\tto\tslots\t\n")
 		for _, m := range p.Moves {
-			fmt.Fprintf(w, "%d\t%d\t%s\t\n", m.From, m.To, count(int64(len(m.Slots))))
+			fmt.Fprintf(w, "%d\t%d\t%s\t\n", m.From, m.To, count(int64(len(m.slots))))
 		}
 		w.Flush() // into memory: it cannot fail
 		to := plural(int64(p.Owners), "partition")
@@ -259,17 +261,36 @@ func decodePlan(data []byte) (*plan, error) {
 	if err := blobschema.CheckCrawlID(p.Crawl); err != nil {
 		return nil, err
 	}
-	for _, m := range p.Moves {
-		switch {
-		case len(m.Slots) == 0:
-			return nil, fmt.Errorf("the move from partition %d to %d names no slots", m.From, m.To)
-		case m.From == m.To:
-			return nil, fmt.Errorf("it moves %s from partition %d to itself", slotNames(m.Slots), m.From)
-		case m.To >= partition.MaxPartitions:
-			return nil, fmt.Errorf("there can be no partition %d", m.To)
+	all := 0
+	for i := range p.Moves {
+		m := &p.Moves[i]
+		if err := m.parse(); err != nil {
+			return nil, fmt.Errorf("the move from partition %d to %d: %w", m.From, m.To, err)
+		}
+		if all += len(m.slots); all > partition.MaxSlots {
+			return nil, fmt.Errorf("it moves more than %d slots", partition.MaxSlots)
 		}
 	}
 	return p, nil
+}
+
+// parse reads the slots of a move and checks its bounds.
+func (m *planMove) parse() (err error) {
+	if len(m.Text) > maxSlotText {
+		return fmt.Errorf("its list of slots has more than %s", size(maxSlotText))
+	}
+	if m.slots, err = partition.ParseSlots(m.Text); err != nil {
+		return err
+	}
+	switch {
+	case len(m.slots) == 0:
+		return errors.New("it names no slots")
+	case m.From == m.To:
+		return fmt.Errorf("%s would be moved to where it is", slotNames(m.slots))
+	case m.To >= partition.MaxPartitions:
+		return errors.New("there can be no such partition")
+	}
+	return nil
 }
 
 // apply is the map that a plan makes of the one that is wanted now.
@@ -289,7 +310,7 @@ func (p *plan) apply(at *place, crawl string, l *view.Layout, most int) (*partit
 		if int(m.To) >= l.Record.Partitions {
 			fresh[m.To] = true
 		}
-		for _, s := range m.Slots {
+		for _, s := range m.slots {
 			list = append(list, partition.Move{Slot: s, From: m.From, To: m.To})
 		}
 	}

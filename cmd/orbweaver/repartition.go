@@ -447,7 +447,10 @@ func grouped(moves []partition.Move) (out []planMove) {
 			i = len(out)
 			out = append(out, planMove{From: m.From, To: m.To})
 		}
-		out[i].Slots = append(out[i].Slots, m.Slot)
+		out[i].slots = append(out[i].slots, m.Slot)
+	}
+	for i := range out {
+		out[i].Text = out[i].slots.String()
 	}
 	return out
 }

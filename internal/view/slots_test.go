@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -625,5 +627,101 @@ func TestNowhere(t *testing.T) {
 	var out bytes.Buffer
 	if _, err := v.CDXJ(t.Context(), &out, ""); err != nil {
 		t.Errorf("the pages are there all the same: %v", err)
+	}
+}
+
+// TestLoads: what there is to do in each slot is counted once, wherever it is.
+func TestLoads(t *testing.T) {
+	m := newMoves(t)
+	for _, ph := range m.phases() {
+		ph.do()
+		v, err := view.New(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load, err := v.Loads(t.Context())
+		if err != nil || len(load) != handSlots {
+			t.Fatalf("%s: %v, %v", ph.name, load, err)
+		}
+		want := make([]float64, handSlots)
+		want[0], want[movedSlot] = 1, float64(ph.want.pending-1)
+		if d := cmp.Diff(want, load); d != "" {
+			t.Errorf("%s (-want +got):\n%s", ph.name, d)
+		}
+	}
+	// Where nothing is to do what is known counts.
+	m.commit(0, func(c *blobschema.Commit) {
+		c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 7}, {Slot: movedSlot, Known: 3}}
+	})
+	v, err := view.New(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if load, err := v.Loads(t.Context()); err != nil || load[0] != 7 || load[movedSlot] != 3 {
+		t.Errorf("%v, %v", load, err)
+	}
+}
+
+// TestRepartition gives changes of the map to a folder's owner: those of the record that
+// there is reach it, all others are told why not.
+func TestRepartition(t *testing.T) {
+	dir := t.TempDir()
+	p, err := platform.Local(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 5)
+	var got []view.Change
+	var refuse error
+	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
+		Snapshot: func() any { return nil },
+		Repartition: func(_ context.Context, c view.Change) error {
+			if refuse == nil {
+				got = append(got, c)
+			}
+			return refuse
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := open(t, dir)
+	wanted, err := partition.NewMap(partition.MaxSlots, 1000) // as large as there is
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := view.Change{Version: 7, Map: wanted}
+	if err := v.Repartition(t.Context(), change); err != nil || len(got) != 1 || got[0].Version != 7 || !slices.Equal(got[0].Map.Owners(), wanted.Owners()) {
+		t.Errorf("%v, the owner got %d changes", err, len(got))
+	}
+	if refuse = view.ErrChanged; !errors.Is(v.Repartition(t.Context(), change), view.ErrChanged) {
+		t.Error("a change of what is not there any more was taken")
+	}
+	if refuse = errors.New("too late"); !errors.Is(v.Repartition(t.Context(), change), view.ErrNoOwner) {
+		t.Error("a change that was not taken")
+	}
+	refuse = nil
+	for name, body := range map[string]string{
+		"no JSON":          "scale to 5",
+		"nothing":          "",
+		"no map":           `{"version": 1}`,
+		"garbage":          `{"version": 1, "map": "Z2FyYmFnZQ=="}`,
+		"an unknown field": `{"version": 1, "map": "AQEFAAECAAE=", "now": true}`,
+		"two of them":      `{"version": 1, "map": "AQEFAAECAAE="}{}`,
+		"too much":         `{"version": 1, "map": "` + strings.Repeat("A", 2<<20) + `"}`,
+	} {
+		if status := postTo(t, dir, "/partitions", body); status != http.StatusBadRequest {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	if status := postTo(t, dir, "/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
+		t.Errorf("a map by hand: status %d", status)
+	}
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Repartition(t.Context(), change); !errors.Is(err, view.ErrNoOwner) {
+		t.Errorf("without an owner: %v", err)
 	}
 }
