@@ -77,8 +77,23 @@ func (s *Step) awaitSlot(t *task, slot partition.Slot) bool {
 	if here() {
 		s.st.f.Want(slot)
 	}
+	s.waited[slot]++
 	t.await(func() bool { return s.closed || !here() || s.st.f.Loaded(slot) })
+	if s.waited[slot]--; s.waited[slot] == 0 {
+		delete(s.waited, slot)
+	}
 	return !s.closed && here()
+}
+
+// stuck is the number of mails with requests that wait for slots that others have to give
+// first. The step does not stay for them: they come again.
+func (s *Step) stuck() (n int) {
+	for slot, asks := range s.waited {
+		if s.st.ter.awaited[slot] != 0 {
+			n += asks
+		}
+	}
+	return n
 }
 
 // widen follows the redirect of a seed that was settled before it was known to be one: its

@@ -46,6 +46,13 @@ type Intake struct {
 	urls  int       // in them
 	dead  int64     // put aside, and not counted in the record yet
 	told  blobschema.Calls
+	own   map[mailID]bool // numbered by this intake
+}
+
+// mailID names a mail of requests.
+type mailID struct {
+	to     partition.ID
+	number uint64
 }
 
 // IntakeConfig says what intake works for.
@@ -58,7 +65,7 @@ type IntakeConfig struct {
 
 // NewIntake returns the actor for some messages.
 func NewIntake(cfg IntakeConfig, msgs []Message) *Intake {
-	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs}
+	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs, own: map[mailID]bool{}}
 	in.body = in.run
 	return in
 }
@@ -107,9 +114,16 @@ func (in *Intake) flush(t *task) error {
 			return err
 		}
 	}
-	numbers, err := in.number(t, mails)
+	numbers, before, err := in.number(t, mails)
 	if err != nil || len(mails) == 0 {
 		return err
+	}
+	for _, m := range before {
+		urls, err := requestURLs(t, m)
+		if err != nil {
+			return err
+		}
+		mails, numbers = append(mails, outMail{to: m.To, request: m.Request, urls: urls}), append(numbers, m)
 	}
 	return in.send(t, mails, numbers)
 }
@@ -284,10 +298,12 @@ func (in *Intake) put(t *task, m *outMail) error {
 	return nil
 }
 
-// number gives the mail its numbers, in the record that will be asked for them.
-func (in *Intake) number(t *task, mails []outMail) (numbers []blobschema.RequestMail, err error) {
+// number gives the mail its numbers, in the record that will be asked for them. before are
+// others of the same requests: an intake that crashed has numbered them by a map that has
+// changed since, and perhaps did not send them.
+func (in *Intake) number(t *task, mails []outMail) (numbers, before []blobschema.RequestMail, err error) {
 	if len(mails) == 0 && in.dead == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	full, spent := false, blobschema.Calls{}
 	if in.cfg.Spent != nil {
@@ -295,7 +311,7 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []blobschema.Request
 	}
 	fresh := 0
 	err = update(t, blobschema.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
-		numbers = numbers[:0]
+		numbers, before = numbers[:0], before[:0]
 		if r.Sent == nil {
 			r.Sent = map[partition.ID]uint64{}
 		}
@@ -313,6 +329,12 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []blobschema.Request
 			numbers = append(numbers, r.Outbox[i])
 		}
 		fresh = len(r.Outbox) - old
+		for _, e := range r.Outbox[:old] {
+			ours := slices.ContainsFunc(mails, func(m outMail) bool { return m.request == e.Request })
+			if ours && !in.own[mailID{e.To, e.Number}] && !slices.Contains(numbers, e) {
+				before = append(before, e)
+			}
+		}
 		if full = fresh > 0 && old > 0 && len(r.Outbox) > maxOutbox; full {
 			return false
 		}
@@ -322,14 +344,17 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []blobschema.Request
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case full:
-		return nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
+		return nil, nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
 	case fresh > 0 || in.dead > 0:
 		in.told.Add(spent)
 	}
 	in.dead = 0
-	return numbers, nil
+	for _, m := range numbers {
+		in.own[mailID{m.To, m.Number}] = true
+	}
+	return numbers, before, nil
 }
 
 func (in *Intake) send(t *task, mails []outMail, numbers []blobschema.RequestMail) error {

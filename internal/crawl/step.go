@@ -169,15 +169,16 @@ type Step struct {
 	hungry      bool
 	lastCommit  time.Time
 	lastMail    time.Time
-	dead        map[string]bool // messages put aside by this step
-	asking      map[string]bool // mail with requests that is being looked at
-	idleSince   time.Time       // zero while there is something to do
-	alarm       time.Time       // of the earliest Sleep under way
-	sinceCommit int             // pages
-	later       []Message       // mail from senders with a newer map
-	pulling     bool            // looks for slots that are to come
-	gaveTo      []partition.ID  // since the last commit
-	requested   bool            // an answer that somebody asked for is not committed yet
+	dead        map[string]bool        // messages put aside by this step
+	asking      map[string]bool        // mail with requests that is being looked at
+	waited      map[partition.Slot]int // of it, what waits for a slot
+	idleSince   time.Time              // zero while there is something to do
+	alarm       time.Time              // of the earliest Sleep under way
+	sinceCommit int                    // pages
+	later       []Message              // mail from senders with a newer map
+	pulling     bool                   // looks for slots that are to come
+	gaveTo      []partition.ID         // since the last commit
+	requested   bool                   // an answer that somebody asked for is not committed yet
 }
 
 // NewStep returns a step for one partition. warm may be nil.
@@ -193,7 +194,7 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	}
 	s := &Step{
 		cfg: cfg, hash: h, policy: policy, batch: &batch{},
-		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{},
+		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{}, waited: map[partition.Slot]int{},
 		mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{},
 	}
 	s.head.Partition = cfg.Partition
@@ -449,7 +450,7 @@ func (s *Step) kick() {
 		s.loadWanted(now)
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
-	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == 0 &&
+	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == s.stuck() &&
 		(s.asksNothing() || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {
 	case !idle:

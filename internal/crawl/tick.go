@@ -129,6 +129,7 @@ func (k *Tick) readAll(t *task) error {
 	id := k.cfg.Crawl
 	recs, err := readRecords(t, []string{
 		blobschema.CrawlKey(id), blobschema.WishKey(id), blobschema.GrantsKey(id), blobschema.RequestsKey(id), blobschema.TickKey(id),
+		blobschema.MapKey(id), // before the heads: what it says of moves is true of them
 	})
 	if err != nil {
 		return err
@@ -159,6 +160,10 @@ func (k *Tick) readAll(t *task) error {
 			return err
 		}
 	}
+	c := &k.report.Crawl
+	if k.report.Map, err = mapRecord(c, recs[5]); err != nil {
+		return err
+	}
 	if k.notes = &k.record.TickNotes; k.mem != nil {
 		k.notes = &k.mem.notes
 	} else if was := k.record.Idle; was != nil {
@@ -168,18 +173,8 @@ func (k *Tick) readAll(t *task) error {
 			return nil
 		}
 	}
-	c := &k.report.Crawl
 	if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
 		return err
-	}
-	k.report.Map, _ = mapRecord(c, Record{})
-	if k.report.Wish.Map > 0 { // before the heads: what it says of moves is true of them
-		if recs, err = readRecords(t, []string{blobschema.MapKey(id)}); err != nil {
-			return err
-		}
-		if k.report.Map, err = mapRecord(c, recs[0]); err != nil {
-			return err
-		}
 	}
 	keys := make([]string, k.report.Partitions())
 	for p := range keys {
@@ -511,7 +506,7 @@ func (k *Tick) finished() {
 // whatMatters is all that can make an idle crawl go on, as it is now.
 func (k *Tick) whatMatters() blobschema.Idle {
 	w := &k.report.Wish
-	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: w.Map}
+	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: k.report.Map.Version}
 	for _, n := range k.report.Requests.Sent {
 		now.Requests += n
 	}

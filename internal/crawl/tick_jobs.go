@@ -283,7 +283,11 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		if m.To != p || !missing(applied[partition.Requests], m.Number) {
 			continue
 		}
-		body, err := k.requestMail(t, m)
+		urls, err := requestURLs(t, m)
+		if err != nil {
+			return err
+		}
+		body, err := blobschema.EncodeMail(requestMail(c.ID, m, urls))
 		if err != nil {
 			return err
 		}
@@ -322,7 +326,8 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 	return nil
 }
 
-func (k *Tick) requestMail(t *task, m blobschema.RequestMail) ([]byte, error) {
+// requestURLs reads the URLs of a mail of requests.
+func requestURLs(t *task, m blobschema.RequestMail) ([]blobschema.Queued, error) {
 	data, err := getObject(t, m.Object, 0, -1)
 	if err != nil {
 		return nil, err
@@ -331,7 +336,7 @@ func (k *Tick) requestMail(t *task, m blobschema.RequestMail) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("requests %s: %w", m.Object, err)
 	}
-	return blobschema.EncodeMail(requestMail(k.report.Crawl.ID, m, b.URLs))
+	return b.URLs, nil
 }
 
 // pruneRequests forgets the requests that their receivers have applied.

@@ -11,7 +11,8 @@ import (
 // the target asks for.
 func (k *Tick) moves(t *task) error {
 	r := &k.report.Map
-	if !slices.ContainsFunc(r.Moving, k.confirmed) && r.Target == "" {
+	untold := r.Version > k.report.Wish.Map // who changed it died over this
+	if !slices.ContainsFunc(r.Moving, k.confirmed) && r.Target == "" && !untold {
 		return nil
 	}
 	_, after, err := changePartitioning(t, &k.report.Crawl, func(p *Partitioning) (bool, error) {
