@@ -85,6 +85,9 @@ func TestScaledWhileItRuns(t *testing.T) {
 			t.Errorf("the crawl: %v\n%s", err, &out)
 		}
 	}
+	if out, err := orbweaver(t, "fsck", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("fsck: %v\n%s", err, out)
+	}
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), exported(t, data)); d != "" {
 		t.Error(d)
 	}
@@ -258,4 +261,5 @@ func testCloudPartitions(c *cloud) {
 	if r := c.run("export", "--format", "urls", "--outcome", "ok", "--out", "-").ends(exitOK); strings.Count(r.out, "\n") != 40 {
 		c.t.Errorf("exported\n%s", r.out)
 	}
+	c.run("fsck").ends(exitOK, `^clean: `)
 }
