@@ -90,7 +90,8 @@ const moveText = `One partition is added, again and again, and then taken away a
 other ways to assign them: the hash modulo the number of partitions, jump hash (Lamping, Veach, 2014), and a table of all hosts that every partition has.
 The first two are functions of the host and the number alone: nothing is handed over, so what the new owner was not
 the owner of before, it fetches again. (State could be handed over with jump hash too; but then each host is to be looked at, and only the last partition can leave.)
-The table can move as few as the map does, and has an entry for every host; the map has %s entries, however many hosts there are (here %s).`
+The table can move as few as the map does, and has an entry for every host; the map has %s entries, however many hosts there are (here %s).
+Where state is handed over nothing is fetched again: of the map that is measured, in a crawl whose partitions come and go while it runs.`
 
 // compareWays fills in what each way to assign hosts moves.
 func compareWays(s scale, web *simweb.Web, sec *Section) error {

@@ -67,6 +67,9 @@ func balanceSection(s scale, trials []*trial, latency, polite setting) Section {
 			{polite, "politeness", fmt.Sprintf("above %g", starts[1]), starts[1]},
 		} {
 			t := find(trials, c.setting, n, c.start)
+			if t == nil {
+				continue
+			}
 			v := t.variances()
 			worst := slices.Max(v)
 			ends.Rows = append(ends.Rows, []any{n, c.by, c.planning, v[0], paper[0], v[len(v)-1], paper[1], worst, t.moves})
@@ -99,7 +102,8 @@ hosts it has that are not done, which is the harder case for balance, and the us
 An "hour" is a tenth of a crawl.
 
 Planning by load counts the pages of each slot, and moves slots when the fullest partition has more than %[5]g times the mean, the
-planner's default; an eager planner begins at %[6]g. It looks %[7]d times in a crawl: %[8]d times an "hour", as every ten minutes.`
+planner's default; an eager planner begins at %[6]g. It looks %[7]d times in a crawl: %[8]d times an "hour", as every ten minutes.
+Where latency is the bound only the most partitions are planned for: fewer have nothing to gain before the end of a crawl.`
 
 // speedSection is about Table 3.
 func speedSection(trials []*trial, latency setting) Section {

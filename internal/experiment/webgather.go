@@ -183,7 +183,10 @@ func webgather(o Options) (*Report, error) {
 		if n == 1 {
 			continue
 		}
-		trials = append(trials, &trial{setting: latency, n: n, start: starts[0]}, &trial{setting: polite, n: n})
+		if n == slices.Max(s.numbers) { // with fewer there is hardly anything to move
+			trials = append(trials, &trial{setting: latency, n: n, start: starts[0]})
+		}
+		trials = append(trials, &trial{setting: polite, n: n})
 		for _, start := range starts {
 			trials = append(trials, &trial{setting: polite, n: n, start: start})
 		}

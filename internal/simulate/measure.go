@@ -31,10 +31,10 @@ type Lab struct {
 	Partitions  int // that own the slots at first
 	Most        int // that may ever own any; 0: Partitions
 	Slots       int
-	Connections int           // of each partition
-	Delay       time.Duration // between two requests to a host
-	Duration    time.Duration // 0: until the crawl is finished
-	Settings    blobschema.Settings
+	Connections int                 // of each partition
+	Delay       time.Duration       // between two requests to a host
+	Duration    time.Duration       // 0: until the crawl is finished
+	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
 	// Watch, if it is not 0, is how often Look is called, with what happened since.
 	Watch time.Duration
 	Look  func(Sight)
@@ -219,8 +219,11 @@ func (l *lab) begin() error {
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
 	}, seeds, nil)
 	a := l.start(b, 0, nil)
-	for !a.ended {
+	for !a.ended && l.err == nil {
 		l.next()
+	}
+	if l.err != nil {
+		return l.err
 	}
 	if _, err := b.Ended(); err != nil {
 		return err
