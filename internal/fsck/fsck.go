@@ -47,6 +47,9 @@ type Options struct {
 	Delay time.Duration
 	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
 	MaxViolations int
+	// Software and Time are put into the report, which is to say who found what when.
+	Software string
+	Time     time.Time
 	// Progress, if not nil, is called now and then by the goroutine that runs Check.
 	Progress func(Progress)
 }
@@ -68,8 +71,25 @@ type Violation struct {
 // String is the violation on one line.
 func (v Violation) String() string { return v.Invariant + " " + v.Where + ": " + v.What }
 
+// Tally says how much was checked of an invariant, and how often it was broken.
+type Tally struct {
+	Invariant  string `json:"invariant"`
+	Checked    int64  `json:"checked"` // facts: URLs, slots, commits, mails, answers, as the invariant is about
+	Violations int    `json:"violations"`
+}
+
+// Reads are the calls that a check made, and the bytes of objects that came.
+type Reads struct {
+	Records int64 `json:"records"`
+	Objects int64 `json:"objects"` // of which some are read twice
+	Bytes   int64 `json:"bytes"`
+}
+
 // Report is what a check found. The same store gives the same report.
 type Report struct {
+	Software string    `json:"software,omitempty"`
+	Time     time.Time `json:"time,omitzero"`
+
 	Crawl      string `json:"crawl"`
 	Partitions int    `json:"partitions"` // that own slots, or ever did
 
@@ -95,6 +115,9 @@ type Report struct {
 	Forwarded   int64 `json:"forwarded"`    // URLs whose name's slot sent them on to that of its address; not in URLs
 	Capped      int64 `json:"capped"`       // links that were left out for a cap on known URLs
 
+	Read       Reads       `json:"read"`
+	Looks      int         `json:"looks"` // 2 where the crawl went on, and what looked broken at first was looked at again
+	Invariants []Tally     `json:"invariants"`
 	Violations []Violation `json:"violations"` // the first of each invariant
 	Found      int         `json:"found"`      // violations, also those not kept
 }
@@ -112,14 +135,78 @@ func Check(ctx context.Context, s Store, opt Options) (Report, error) {
 	if opt.MaxViolations <= 0 {
 		opt.MaxViolations = 100
 	}
+	read := &Reads{}
+	for looks := 1; ; looks++ {
+		c := newChecker(ctx, s, opt, read)
+		err := c.check()
+		c.tally(looks)
+		if err != nil {
+			return c.report, fmt.Errorf("check crawl: %w", err)
+		}
+		// What an object was when its name was read it may not be any more: a crawl drops runs
+		// as it merges them. What is broken indeed is so when one looks again.
+		if c.report.Clean() || looks == maxLooks || !c.wentOn() {
+			return c.report, nil
+		}
+	}
+}
+
+const maxLooks = 2
+
+func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker {
 	c := &checker{
-		ctx: ctx, store: s, opt: opt, listed: map[string]bool{}, named: map[string]string{}, kept: map[string]int{}, said: map[Violation]bool{},
+		ctx: ctx, store: &meter{s, read}, read: read, opt: opt, listed: map[string]bool{}, named: map[string]string{},
+		checked: map[string]int64{}, found: map[string]int{}, kept: map[string]int{}, said: map[Violation]bool{},
 		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{}, manifests: map[string]opened{}, decoded: map[runAt]bool{},
 	}
-	if err := c.check(); err != nil {
-		return c.report, fmt.Errorf("check crawl: %w", err)
+	c.report.Software, c.report.Time = opt.Software, opt.Time
+	return c
+}
+
+// meter counts what is read.
+type meter struct {
+	Store
+	*Reads
+}
+
+func (m *meter) Record(ctx context.Context, key string) ([]byte, bool, error) {
+	m.Reads.Records++
+	return m.Store.Record(ctx, key)
+}
+
+func (m *meter) Object(ctx context.Context, name string) ([]byte, error) {
+	b, err := m.Store.Object(ctx, name)
+	m.Reads.Objects++
+	m.Reads.Bytes += int64(len(b))
+	return b, err
+}
+
+// invariants are what violations are of, in the order of reports.
+var invariants = [...]string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "limit"}
+
+// tally completes the report.
+func (c *checker) tally(looks int) {
+	c.report.Read, c.report.Looks = *c.read, looks
+	for _, i := range invariants {
+		c.report.Invariants = append(c.report.Invariants, Tally{i, c.checked[i], c.found[i]})
 	}
-	return c.report, nil
+}
+
+// wentOn reports whether the crawl is further than when the check began.
+func (c *checker) wentOn() bool {
+	if r, found, err := record[blobschema.MapRecord](c, blobschema.MapKey(c.id)); err != nil || found && r.Version != c.atlas.record.Version {
+		return err == nil
+	}
+	for _, p := range c.parts {
+		h, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
+		if err != nil {
+			return false
+		}
+		if h.Commit != p.head.Commit {
+			return true
+		}
+	}
+	return false
 }
 
 // errUnusable ends a check early: what was found is all that can be.
@@ -131,9 +218,15 @@ type checker struct {
 	store  Store
 	opt    Options
 	report Report
-	kept   map[string]int // violations by invariant
-	said   map[Violation]bool
-	phase  string
+	read   *Reads
+
+	// By invariant: facts that were checked, violations, and those of them that are kept.
+	checked map[string]int64
+	found   map[string]int
+	kept    map[string]int
+
+	said  map[Violation]bool
+	phase string
 
 	id     string
 	crawl  blobschema.Crawl
@@ -251,6 +344,7 @@ func (c *checker) add(v Violation) {
 		return
 	}
 	c.report.Found++
+	c.found[v.Invariant]++
 	if c.kept[v.Invariant]++; c.kept[v.Invariant] <= c.opt.MaxViolations {
 		c.report.Violations = append(c.report.Violations, v)
 		c.said[v] = true
@@ -276,6 +370,7 @@ func record[T any](c *checker, key string) (v T, found bool, err error) {
 // object reads an object that where names. It returns nil, and the violation is
 // reported, if that cannot be done; the error is that of ctx.
 func (c *checker) object(name, where string) ([]byte, error) {
+	c.checked["I6"]++
 	b, err := c.store.Object(c.ctx, name)
 	if err == nil {
 		return b, nil
@@ -381,6 +476,7 @@ func (c *checker) frozen() (err error) {
 // canonical parses a stored URL, and reports one that is not canonical. It returns
 // false for that.
 func (c *checker) canonical(url, where string) (weburl.URL, bool) {
+	c.checked["I1"]++
 	u, err := weburl.Parse(url)
 	if err != nil {
 		c.violate("I1", where, "stored URL %q is none: %v", url, err)
@@ -427,6 +523,7 @@ func (c *checker) checkGrants() error {
 	var granted int64
 	unused := false
 	for _, p := range c.parts {
+		c.checked["limit"]++
 		n := g.Granted[p.id]
 		granted += n
 		if pages := p.head.Totals.Pages; pages > n {

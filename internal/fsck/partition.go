@@ -297,6 +297,8 @@ func (c *checker) checkRanges(m *blobschema.Manifest, name string) {
 
 // checkManifest checks a commit's manifest against its name and its predecessor.
 func (c *checker) checkManifest(p *part, name string, prev, m *blobschema.Manifest) {
+	c.checked["I4"]++
+	c.checked["I5"] += int64(len(prev.Applied))
 	if m.Crawl != c.id || m.Partition != p.id || blobschema.CommitName(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
 		c.violate("I4", name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
 	}
@@ -374,6 +376,8 @@ func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pag
 		}
 		fp := c.hash.Fingerprint(pg.URL)
 		slot := c.checkPlace(h, name, pg, u, fp, addrs[i])
+		c.checked["I2"]++
+		c.checked["I3"]++
 		if home := c.atlas.home[slot]; !holds(slot) && (pg.Outcome != blobschema.OutcomeScope || !c.had(h.id, slot)) {
 			c.violate("I3", name, "the page record of %s, of slot %d, is partition %d's", pg.URL, slot, home)
 		}
@@ -481,6 +485,8 @@ func (c *checker) checkObserved(name string, r *blobschema.CommitReader) {
 	}
 	for i := range hosts {
 		h := &hosts[i]
+		c.checked["I1"]++
+		c.checked["I2"]++
 		if err := c.checkUnit(h.Host); err != nil {
 			c.violate("I1", name, "observed host %q: %v", h.Host, err)
 		}

@@ -27,6 +27,8 @@ func (c *checker) checkSettled(p *part) {
 		return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), compareBool(a.scope, b.scope), a.origin.Compare(b.origin))
 	})
 	rest := p.records
+	c.checked["I7"] += int64(len(p.state))
+	c.checked["I8"] += int64(len(rest))
 	for i := range rest {
 		if i > 0 && rest[i-1].fp == rest[i].fp && rest[i-1].gen == rest[i].gen && !rest[i-1].scope && !rest[i].scope {
 			c.violate("I8", c.commitOf(rest[i]), "%s has another page record of generation %d, in commit %d of partition %d",

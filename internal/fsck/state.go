@@ -181,6 +181,7 @@ func join(state []entry) []entry {
 // before the manifest: of the partition itself, or of one that slots may have come from.
 // again says that the manifest has named it already.
 func (c *checker) checkRunName(h *history, ref blobschema.RunRef, again bool) {
+	c.checked["I4"]++
 	of, seq, fence, ok := c.makerOf(h, ref)
 	isCommit := ok && ref.Object == blobschema.CommitName(c.id, of.id, seq, fence)
 	switch {
@@ -296,6 +297,7 @@ func (rc *runChecker) queued(q *blobschema.Queued) {
 		rc.counts[1]++
 		*l = *q
 		if u, ok := rc.c.canonical(q.URL, rc.where); ok {
+			rc.c.checked["I2"]++
 			unit := rc.c.placeOf(u, q, rc.where)
 			if slot := rc.c.hash.Slot(unit); unit != q.Host || slot != q.Slot {
 				rc.c.violate("I2", rc.where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, unit, slot)
@@ -317,6 +319,8 @@ func (rc *runChecker) host(s *blobschema.HostState) {
 	}
 	rc.counts[2]++
 	*l = *s
+	rc.c.checked["I1"]++
+	rc.c.checked["I2"]++
 	unit, err := rc.c.checkUnitName(s.Host)
 	if err != nil {
 		rc.c.violate("I1", rc.where, "stored host %q: %v", s.Host, err)
@@ -329,6 +333,7 @@ func (rc *runChecker) host(s *blobschema.HostState) {
 
 // own checks that a slot is one of the partition's, or was.
 func (rc *runChecker) own(s partition.Slot, what string) {
+	rc.c.checked["I3"]++
 	if !rc.c.had(rc.of, s) {
 		rc.c.violate("I3", rc.where, "%s is of slot %d, which is not partition %d's", what, s, rc.of)
 	}

@@ -43,6 +43,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, w := range m.WARCs {
 		c.report.WARCs++
+		c.checked["I4"]++
 		if p, fence, _, err := blobschema.ParseWARCName(w); err != nil || p != h.id || fence != m.Fence || !strings.HasPrefix(w, blobschema.WARCPrefix(c.id)) {
 			c.violate("I4", name, "it names %s, which is not of its partition and fence", w)
 		}
@@ -63,6 +64,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 			continue
 		}
 		c.report.WARCsRead++
+		c.checked["I6"] += int64(len(in[w]))
 		h.totals.Stored += int64(len(data))
 		free <- struct{}{}
 		wg.Go(func() {
