@@ -47,6 +47,9 @@ type Options struct {
 	Delay time.Duration
 	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
 	MaxViolations int
+	// State is what the check before left: its WARC objects are not all read again. An empty
+	// one asks for a state to be made; nil for none.
+	State *State
 	// Software and Time are put into the report, which is to say who found what when.
 	Software string
 	Time     time.Time
@@ -100,7 +103,8 @@ type Report struct {
 	Objects   int   `json:"objects"` // of the crawl, named or not
 	WARCs     int   `json:"warcs"`   // named
 	WARCsRead int   `json:"warcs_read"`
-	Orphans   int   `json:"orphans"` // objects that nothing names: what crashes and merges leave
+	TakenOver int   `json:"warcs_taken_over"` // not read, because a check before did
+	Orphans   int   `json:"orphans"`          // objects that nothing names: what crashes and merges leave
 	Dead      int   `json:"dead_letters"`
 	Pages     int64 `json:"pages"`     // page records, robots.txt included
 	URLs      int64 `json:"urls"`      // known
@@ -120,6 +124,8 @@ type Report struct {
 	Invariants []Tally     `json:"invariants"`
 	Violations []Violation `json:"violations"` // the first of each invariant
 	Found      int         `json:"found"`      // violations, also those not kept
+
+	State *State `json:"-"` // for the next check, if one was asked for
 }
 
 // Clean reports whether nothing is damaged.
@@ -132,6 +138,12 @@ var ErrNoCrawl = errors.New("there is no crawl")
 // be read, ctx ended, or there is no crawl. All that is wrong with what is stored is
 // in the report, an object that cannot be read too.
 func Check(ctx context.Context, s Store, opt Options) (Report, error) {
+	c, err := look(ctx, s, opt)
+	return c.report, err
+}
+
+// look is Check, with all that it learnt.
+func look(ctx context.Context, s Store, opt Options) (*checker, error) {
 	if opt.MaxViolations <= 0 {
 		opt.MaxViolations = 100
 	}
@@ -141,12 +153,12 @@ func Check(ctx context.Context, s Store, opt Options) (Report, error) {
 		err := c.check()
 		c.tally(looks)
 		if err != nil {
-			return c.report, fmt.Errorf("check crawl: %w", err)
+			return c, fmt.Errorf("check crawl: %w", err)
 		}
 		// What an object was when its name was read it may not be any more: a crawl drops runs
 		// as it merges them. What is broken indeed is so when one looks again.
 		if c.report.Clean() || looks == maxLooks || !c.wentOn() {
-			return c.report, nil
+			return c, nil
 		}
 	}
 }
@@ -157,7 +169,7 @@ func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker
 	c := &checker{
 		ctx: ctx, store: &meter{s, read}, read: read, opt: opt, listed: map[string]bool{}, named: map[string]string{},
 		checked: map[string]int64{}, found: map[string]int{}, kept: map[string]int{}, said: map[Violation]bool{},
-		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{}, manifests: map[string]opened{}, decoded: map[runAt]bool{},
+		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{}, orphans: map[string]orphan{}, dropped: map[string]time.Time{}, manifests: map[string]opened{}, decoded: map[runAt]bool{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
 	return c
@@ -247,6 +259,13 @@ type checker struct {
 	hops   map[uint64]bool       // what a robots.txt redirected to
 	pins   map[uint64]netip.Addr // of names, by hash, in a crawl by IP
 
+	next    *State
+	orphans map[string]orphan
+	dropped map[string]time.Time // merged runs that are named no longer, and since when
+
+	granted    map[partition.ID]int64
+	allGranted bool // no page of the limit is left
+
 	requests      blobschema.Requests
 	numbered      map[partition.ID]uint64 // requests at a time before that of the heads
 	domainsCapped bool                    // some domain has reached its cap
@@ -324,6 +343,7 @@ func (c *checker) check() error {
 		return err
 	}
 	c.countOrphans()
+	c.settleState()
 	return c.ctx.Err()
 }
 
@@ -442,7 +462,7 @@ func (c *checker) open() error {
 			return err
 		}
 	}
-	return nil
+	return c.openState()
 }
 
 // frozen checks what of the crawl record everything else relies on.
@@ -532,6 +552,7 @@ func (c *checker) checkGrants() error {
 			unused = true
 		}
 	}
+	c.granted, c.allGranted = g.Granted, granted >= g.Limit
 	if granted > g.Limit && unused { // a limit may be lowered below what is there
 		c.violate("limit", key, "%d pages are granted of a limit of %d", granted, g.Limit)
 	}
@@ -551,6 +572,7 @@ func (c *checker) countOrphans() {
 		case strings.HasPrefix(name, c.id+"/requests/"): // applied, and named no longer
 		default:
 			c.report.Orphans++
+			c.orphans[name] = c.orphaned(name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -126,15 +127,20 @@ func (p *part) isApplied(from partition.ID, number uint64) bool {
 // that cannot be done.
 func (c *checker) commit(name, where string) (*blobschema.CommitReader, error) {
 	data, err := c.object(name, where)
+	return c.opened(name, data), err
+}
+
+// opened opens a commit object that was read; nil data was not, which is reported.
+func (c *checker) opened(name string, data []byte) *blobschema.CommitReader {
 	if data == nil {
-		return nil, err
+		return nil
 	}
 	r, err := blobschema.OpenCommit(data)
 	if err != nil {
 		c.violate("I6", name, "%v", err)
-		return nil, nil
+		return nil
 	}
-	return r, nil
+	return r
 }
 
 // name takes note that something names an object, and reports whether it is the
@@ -153,6 +159,7 @@ type history struct {
 	totals blobschema.Totals
 	slots  map[partition.Slot]*slotCount // in the runs its manifest names
 	then   *blobschema.Holding           // of the commit read last
+	lineage
 }
 
 // checkPartitions reads the state and the commits of all partitions, and compares them.
@@ -219,14 +226,19 @@ const maxMissing = 10
 
 // walk reads all commits of a partition in order.
 func (c *checker) walk(h *history) error {
+	if c.next != nil {
+		h.lineage.was = c.opt.State.Partitions[h.id]
+	}
 	c.checkRanges(h.man, h.head.Commit)
 	prev, missing := &blobschema.Manifest{}, 0
 	for name := range blobschema.CommitNames(h.man) {
 		c.name(name, h.head.Commit)
-		r, err := c.commit(name, h.head.Commit)
+		data, err := c.object(name, h.head.Commit)
 		if err != nil {
 			return err
 		}
+		c.follow(h, name, data)
+		r := c.opened(name, data)
 		if r == nil {
 			h.broken = true
 			if missing++; missing == maxMissing {
@@ -243,6 +255,9 @@ func (c *checker) walk(h *history) error {
 			prev = m
 		}
 	}
+	if c.next != nil {
+		c.next.Partitions[h.id] = Progressed{Seq: h.seq, Lineage: hex.EncodeToString(h.hash[:]), Stored: h.was.Stored + h.read}
+	}
 	return nil
 }
 
@@ -258,6 +273,9 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	}
 	c.checkManifest(h.part, name, prev, &m)
 	was, is := c.checkMoves(h, name, prev, &m)
+	for _, run := range m.Dropped {
+		c.dropped[run] = m.Time
+	}
 	pages, err := r.Pages()
 	if err != nil {
 		h.broken = true
