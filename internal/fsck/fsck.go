@@ -47,6 +47,10 @@ type Options struct {
 	Delay time.Duration
 	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
 	MaxViolations int
+	// Slots and Partition ask for a check of some slots, and of all that is at home in one
+	// partition; nil for all. Not together with State.
+	Slots     partition.Slots
+	Partition *partition.ID
 	// State is what the check before left: its WARC objects are not all read again. An empty
 	// one asks for a state to be made; nil for none.
 	State *State
@@ -119,6 +123,9 @@ type Report struct {
 	Forwarded   int64 `json:"forwarded"`    // URLs whose name's slot sent them on to that of its address; not in URLs
 	Capped      int64 `json:"capped"`       // links that were left out for a cap on known URLs
 
+	// NotChecked says what a check of some slots, or of one partition, cannot know.
+	NotChecked []string `json:"not_checked,omitempty"`
+
 	Read       Reads       `json:"read"`
 	Looks      int         `json:"looks"` // 2 where the crawl went on, and what looked broken at first was looked at again
 	Invariants []Tally     `json:"invariants"`
@@ -130,6 +137,9 @@ type Report struct {
 
 // Clean reports whether nothing is damaged.
 func (r *Report) Clean() bool { return r.Found == 0 }
+
+// ErrScope says that what a check was asked for is not there.
+var ErrScope = errors.New("there is nothing like that to check")
 
 // ErrNoCrawl says that the store holds no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
@@ -227,7 +237,7 @@ var errUnusable = errors.New("the rest cannot be checked")
 // checker is one run of Check.
 type checker struct {
 	ctx    context.Context
-	store  Store
+	store  *meter
 	opt    Options
 	report Report
 	read   *Reads
@@ -259,6 +269,7 @@ type checker struct {
 	hops   map[uint64]bool       // what a robots.txt redirected to
 	pins   map[uint64]netip.Addr // of names, by hash, in a crawl by IP
 
+	only    []bool // slots that are asked for; nil for all
 	next    *State
 	orphans map[string]orphan
 	dropped map[string]time.Time // merged runs that are named no longer, and since when
@@ -317,6 +328,12 @@ func (c *checker) check() error {
 	}
 	if err := c.readRequests(); err != nil {
 		return err
+	}
+	if c.only != nil {
+		if err := c.checkSome(); err != nil {
+			return err
+		}
+		return c.ctx.Err()
 	}
 	if err := c.checkPartitions(); err != nil {
 		return err
@@ -461,6 +478,9 @@ func (c *checker) open() error {
 		if err := c.openPartition(p); err != nil {
 			return err
 		}
+	}
+	if err := c.openScope(); err != nil {
+		return err
 	}
 	return c.openState()
 }

@@ -209,6 +209,9 @@ func (c *checker) take(s seed, from partition.ID, number uint64) {
 // who owned its slot.
 func (c *checker) checkSeeds() {
 	for _, s := range c.seeds {
+		if !c.inScope(s.slot) {
+			continue
+		}
 		if owner := c.ownerBy(s.slot, s.epoch); owner != s.to && !c.atlas.unknown {
 			c.violate("I3", c.given[s.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d", s.to, s.slot, owner, s.epoch)
 		}
@@ -255,6 +258,19 @@ func (c *checker) checkReferences(p *part) error {
 	return nil
 }
 
+// checkReferencesOf is checkReferences for one commit, without originals.
+func (c *checker) checkReferencesOf(p *part, name string) error {
+	data, err := c.store.Object(c.ctx, name)
+	if err != nil {
+		return c.ctx.Err() // reported already
+	}
+	if r, err := blobschema.OpenCommit(data); err == nil {
+		c.checkLinks(name, r)
+		c.checkArrivals(p, name, r)
+	}
+	return nil
+}
+
 // checkLinks checks the links followed from a commit's pages.
 func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 	links, err := r.Links()
@@ -267,7 +283,7 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 				c.violate("I2", name, "a link goes to slot %d, of %d", t.Slot, c.pmap.Slots())
 				continue
 			}
-			if !t.Followed {
+			if !t.Followed || !c.inScope(t.Slot) {
 				continue
 			}
 			c.report.Links++
@@ -283,7 +299,7 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 func (c *checker) checkArrivals(p *part, name string, r *blobschema.CommitReader) {
 	lost := func(to partition.ID, q *blobschema.Queued, by partition.Epoch, how string) {
 		slot, ok := c.slotOf(q, name)
-		if !ok {
+		if !ok || !c.inScope(slot) {
 			return
 		}
 		c.checked["I3"]++

@@ -159,6 +159,7 @@ type history struct {
 	totals blobschema.Totals
 	slots  map[partition.Slot]*slotCount // in the runs its manifest names
 	then   *blobschema.Holding           // of the commit read last
+	some   []string                      // commits that are read, where not all are
 	lineage
 }
 
@@ -400,7 +401,9 @@ func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pag
 			c.violate("I3", name, "the page record of %s, of slot %d, is partition %d's", pg.URL, slot, home)
 		}
 		slots[fp] = slot
-		c.count(h, c.homeOf(slot), name, m, pg, fp)
+		if c.inScope(slot) || c.walks(h.part) {
+			c.count(h, slot, name, m, pg, fp)
+		}
 	}
 	return slots
 }
@@ -445,7 +448,8 @@ func (p *part) slotOf(fp uint64) (slot partition.Slot, found bool) {
 
 // count adds a page record to the figures, and keeps what is compared with the state: with
 // the home of its slot.
-func (c *checker) count(h *history, home *part, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
+func (c *checker) count(h *history, slot partition.Slot, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
+	home := c.homeOf(slot)
 	h.totals.Outcomes = tally(h.totals.Outcomes, pg.Outcome.String())
 	if pg.Outcome == blobschema.OutcomeOK {
 		h.pages++
@@ -469,7 +473,9 @@ func (c *checker) count(h *history, home *part, name string, m *blobschema.Manif
 			c.violate("I7", name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
 		}
 	}
-	home.records = append(home.records, s)
+	if c.inScope(slot) {
+		home.records = append(home.records, s)
+	}
 }
 
 func tally(m map[string]int64, key string) map[string]int64 {

@@ -198,15 +198,7 @@ func (c *checker) lostWake(p *part, paused bool, now time.Time) string {
 	if h.Owner != "" && now.Before(h.LeaseUntil) {
 		return ""
 	}
-	sent := c.requests.Sent[p.id]
-	if int(p.id) < c.crawl.Partitions {
-		sent += uint64(len(c.crawl.SeedBatches))
-	}
-	for _, q := range c.parts {
-		if int(p.id) < len(q.head.Sent) {
-			sent += q.head.Sent[p.id]
-		}
-	}
+	sent := expected(c, p)
 	for _, m := range c.atlas.record.Moving {
 		switch {
 		case m.From == p.id && (h.Epoch < m.Epoch || h.Owes > 0):
