@@ -107,9 +107,10 @@ type RequestMail struct {
 
 // TickRecord is what ticks remember from one process to the next, in the KV table.
 type TickRecord struct {
-	Copied   map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
-	CopiedAt time.Time               `json:"copied_at,omitzero"`
-	ResentAt time.Time               `json:"resent_at,omitzero"` // when unapplied mail was last looked for
+	Copied    map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
+	CopiedAt  time.Time               `json:"copied_at,omitzero"`
+	ResentAt  time.Time               `json:"resent_at,omitzero"`  // when unapplied mail was last looked for
+	PlannedAt time.Time               `json:"planned_at,omitzero"` // when the loads of slots were last looked at
 	TickNotes
 	// Idle is what a tick saw when it found that nothing is to do: while it holds there is
 	// no need to look at the partitions.

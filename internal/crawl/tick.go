@@ -24,6 +24,12 @@ type TickConfig struct {
 	WakeAgain   time.Duration
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
 	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
+	// Where the crawl's settings let ticks change the number of partitions: how often they look,
+	// default 2 min; how many pages one partition may fetch in ten minutes, default 20,000; and
+	// how many mailboxes there are, 0 for as many as it takes.
+	PlanEvery time.Duration
+	Capacity  float64
+	Mailboxes int
 	// Spent is what the process was billed for since the tick began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }
@@ -86,6 +92,12 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 	if cfg.HostsEvery == 0 {
 		cfg.HostsEvery = time.Minute
 	}
+	if cfg.PlanEvery == 0 {
+		cfg.PlanEvery = 2 * time.Minute
+	}
+	if cfg.Capacity == 0 {
+		cfg.Capacity = 20_000
+	}
 	k := &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
 	k.body = k.run
 	return k
@@ -105,6 +117,9 @@ func (k *Tick) run(t *task) error {
 		return err
 	}
 	if err := k.moves(t); err != nil {
+		return err
+	}
+	if err := k.planElastic(t); err != nil {
 		return err
 	}
 	if err := k.wake(t); err != nil {
