@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"bytes"
-	"container/heap"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -203,14 +202,14 @@ func (l *lab) begin() error {
 }
 
 func (l *lab) next() {
-	e := heap.Pop(&l.heap).(event)
+	e := l.heap.pop()
 	l.now = e.at
 	e.do()
 }
 
 func (l *lab) at(d time.Duration, do func()) {
 	l.seq++
-	heap.Push(&l.heap, event{at: l.now + d, seq: l.seq, do: do})
+	l.heap.push(event{at: l.now + d, seq: l.seq, do: do})
 }
 
 func (l *lab) wall() time.Time  { return epoch.Add(l.now) }

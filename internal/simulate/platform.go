@@ -17,6 +17,7 @@ import (
 // tick runs the coordinator, every minute.
 func (w *world) tick() {
 	w.at(time.Minute, w.tick)
+	w.resume()
 	w.startTick()
 	if !w.cfg.Local && w.fault(&w.outside, TwoTicks) {
 		w.newTick(nil)

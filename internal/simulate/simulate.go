@@ -140,7 +140,8 @@ type world struct {
 	urls                    []string                 // see reachable
 	wishes                  []wish
 	orders                  []*mapOrder
-	ordering                int // of these under way
+	ordering                int           // of these under way
+	resumeAt                time.Duration // after the last order to halt
 	mapRecord               blobschema.MapRecord
 	looked                  uint64        // version of the map that steps were told of
 	taken                   time.Duration // when the last request was taken, or the rest of the seeds was given
