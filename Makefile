@@ -10,7 +10,7 @@ NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
 lint = go tool -modfile=tools/go.mod golangci-lint
 
-export ARCH NAME REGION PARTITIONS MEMORY EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
+export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
@@ -31,7 +31,7 @@ functions: ## build the cloud functions' zips, the same bytes each time; ARCH=ar
 	for f in fetch coordinate intake; do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
 	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
 
-deploy: build functions ## put it on AWS: shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MEMORY=, EMAIL=, TF_ARGS=, YES=1
+deploy: build functions ## put it on AWS: shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, EMAIL=, TF_ARGS=, YES=1
 	infra/cloud deploy
 
 destroy: ## delete what was deployed, pages too; NAME=, FORCE=1

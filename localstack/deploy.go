@@ -34,6 +34,7 @@ type deployment struct {
 
 const (
 	partitions  = 4
+	mailboxes   = 8 // room to grow
 	concurrency = 3 // fewer than partitions: some wait for a free function
 	tickEvery   = 2 * time.Second
 	stepTime    = 15 * time.Second // less than deployed, so that steps end because their time is up
@@ -190,7 +191,7 @@ func (w *world) emulated(ctx context.Context, verb string) (string, error) {
 		return "", err
 	}
 	return w.command(ctx, env, program, "-name", w.deployed.name, "-work", w.deployed.work,
-		"-var", fmt.Sprintf("partitions=%d", partitions), "-var", fmt.Sprintf("max_concurrency=%d", concurrency),
+		"-var", fmt.Sprintf("partitions=%d", partitions), "-var", fmt.Sprintf("mailboxes=%d", mailboxes), "-var", fmt.Sprintf("max_concurrency=%d", concurrency),
 		"-var", `allow_net=["127.0.0.0/8"]`, "-var", "timeout_s=60", "-var", "mailbox_visibility_s="+visibility, verb)
 }
 
@@ -247,9 +248,9 @@ func (w *world) askMoto(ctx context.Context, path string, to any) error {
 func (w *world) create(ctx context.Context) (map[string]function, error) {
 	d := &w.deployed
 	d.bucket = d.name + "-bucket"
-	d.platform = fmt.Sprintf("aws://%s?bucket=%s&partitions=%d&region=%s", d.name, d.bucket, partitions, region)
+	d.platform = fmt.Sprintf("aws://%s?bucket=%s&partitions=%d&mailboxes=%d&region=%s", d.name, d.bucket, partitions, mailboxes, region)
 	queues := map[string]string{"wakes": "360", "intake": "360", "dead-letters": "30"}
-	for p := range partitions {
+	for p := range mailboxes {
 		queues[fmt.Sprintf("mailbox-%05d", p)] = visibility
 	}
 	for q, seconds := range queues {

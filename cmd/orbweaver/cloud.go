@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,10 +66,11 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []web
 func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []weburl.URL) (*beginning, error) {
 	if most := v.platform.Partitions; most > 0 {
 		if !f.set.Changed("partitions") {
-			f.partitions = min(most, f.slots)
+			f.partitions = min(cmp.Or(v.platform.BeginWith, most), f.slots)
 		}
 		if f.partitions > most {
-			return nil, usagef("--partitions %d is too many: %s was deployed with %d", f.partitions, f.place.String(), most)
+			return nil, usagef("--partitions %d is too many: %s was deployed with %s (make deploy, variable mailboxes)",
+				f.partitions, f.place.String(), mailboxes(most))
 		}
 	}
 	want, err := identify(f.fresh())
@@ -110,6 +112,13 @@ func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []weburl.URL) (*
 	}
 	_, err = v.engine.Tick()
 	return b, err
+}
+
+func mailboxes(n int) string {
+	if n == 1 {
+		return "1 mailbox"
+	}
+	return count(int64(n)) + " mailboxes"
 }
 
 // departure tells of a crawl that is left to itself.

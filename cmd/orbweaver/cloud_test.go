@@ -296,7 +296,7 @@ func testCloudCrawl(c *cloud) {
 	c.run("status").ends(exitUsage, `there is no crawl in aws://test yet; give a URL to begin one, as in 'orbweaver crawl --platform '?aws:`)
 	c.run("pause").ends(exitUsage, `there is no crawl in aws://test yet`)
 	c.run("crawl").ends(exitUsage, `there is no crawl in aws://test yet`)
-	c.run("crawl", "--partitions", "4", url+"/0").ends(exitUsage, `--partitions 4 is too many: aws://test was deployed with 3`)
+	c.run("crawl", "--partitions", "4", url+"/0").ends(exitUsage, `--partitions 4 is too many: aws://test was deployed with 3 mailboxes`)
 	for _, flag := range []string{"--connections=1", "--allow-net=127.0.0.1", "--max-time=1m"} {
 		c.run("crawl", flag, url+"/0").ends(exitUsage, `makes no sense in a cloud: `)
 	}

@@ -57,8 +57,7 @@ Kept, but changed by giving them again:
                      --max-repeats: what is beyond is counted, not asked for
 
 Of one run in a folder only: --connections, --allow-net, --max-time. In a cloud these are
-variables of the deployment; --partitions is as many as were deployed unless fewer are
-asked for, and calls and cost in the summary are those of the whole crawl.
+variables of the deployment; so is --partitions, unless others are asked for, and calls and cost in the summary are those of the whole crawl.
 
 Progress goes to standard error, the summary to standard output.`,
 		Example: `  # one site, and what it redirects to

@@ -23,6 +23,10 @@ type reporter interface {
 	left(*departure)
 	ended(*summary)
 	failed(err error)
+
+	joined(*joining) // of a worker
+	works(*workFigures)
+	went(*leaving)
 }
 
 // handed is told when a request was left to a process that crawls, or will.
@@ -146,8 +150,10 @@ func (v *liveView) ended(s *summary) {
 // lineView writes a line every few seconds.
 type lineView struct {
 	io.Writer
-	out  io.Writer
-	last float64
+	out   io.Writer
+	last  float64
+	pages int64 // of a worker, and its crawl's state, when told last
+	state string
 }
 
 const lineSeconds = 5
@@ -185,7 +191,7 @@ type events struct {
 
 // stamp begins every event.
 type stamp struct {
-	Event string    `json:"event"` // started, progress, handed, left, finished, stopped or error
+	Event string    `json:"event"` // started, joined, progress, handed, left, finished, stopped or error
 	Time  time.Time `json:"time"`
 }
 

@@ -59,6 +59,7 @@ type Engine struct {
 	connections *semaphore.Weighted
 	started     time.Time
 	process     string
+	shared      bool // other processes may be at work on the same crawl; see Worker
 	crawl       blobschema.Crawl
 
 	tickNow chan struct{}
@@ -419,6 +420,7 @@ func (e *Engine) tellAppetites() {
 		for q := range partition.ID(e.partitions()) {
 			switch {
 			case q == p:
+			case e.runners[q] == nil && e.shared: // another process knows
 			case e.runners[q] == nil:
 				of[q] = crawl.Starved // mail is what would start it
 			case e.appetite[q] != crawl.Fed:

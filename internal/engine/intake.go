@@ -40,7 +40,7 @@ func (e *Engine) watchIntake(ctx context.Context) {
 		select {
 		case e.intake <- msgs:
 		case <-ctx.Done():
-			e.giveBack(msgs)
+			e.giveBack(blobschema.IntakeQueue, msgs)
 		}
 	}
 }
@@ -56,20 +56,20 @@ func (e *Engine) pause(ctx context.Context) {
 func (e *Engine) take(msgs []crawl.Message) {
 	if err := e.newRunner(crawl.NewIntake(crawl.IntakeConfig{Crawl: e.crawl.ID}, msgs)).run(); err != nil {
 		e.log.Error("take requests", "error", err)
-		e.giveBack(msgs)
+		e.giveBack(blobschema.IntakeQueue, msgs)
 		return
 	}
 	e.acknowledge(context.Background(), blobschema.IntakeQueue, msgs)
 	e.submitted.Store(max(0, e.submitted.Load()-int64(len(msgs)))) // only the tick loop takes
 }
 
-func (e *Engine) giveBack(msgs []crawl.Message) {
+func (e *Engine) giveBack(queue string, msgs []crawl.Message) {
 	receipts := make([]crawl.Receipt, len(msgs))
 	for i, m := range msgs {
 		receipts[i] = m.Receipt
 	}
-	if err := e.queues.release(context.Background(), blobschema.IntakeQueue, receipts); err != nil {
-		e.log.Warn("give requests back", "error", err) // they come again when their visibility ends
+	if err := e.queues.release(context.Background(), queue, receipts); err != nil {
+		e.log.Warn("give messages back", "queue", queue, "error", err) // they come again when their visibility ends
 	}
 }
 

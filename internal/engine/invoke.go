@@ -19,12 +19,21 @@ import (
 // Open makes the engine work for the active crawl, and returns its record as it is now.
 // crawl.ErrNoCrawl if there is none.
 func (e *Engine) Open() (blobschema.Crawl, error) {
+	c, err := e.active()
+	if err == nil {
+		e.crawl = c
+	}
+	return c, err
+}
+
+// active reads the record of the active crawl.
+func (e *Engine) active() (blobschema.Crawl, error) {
 	b := crawl.NewBegin(blobschema.Crawl{}, nil, nil)
 	if err := e.newRunner(b).run(); err != nil {
 		return blobschema.Crawl{}, err
 	}
-	e.crawl, _, _ = b.Crawl()
-	return e.crawl, nil
+	c, _, _ := b.Crawl()
+	return c, nil
 }
 
 // Use makes the engine work for a crawl whose record was read just now.
@@ -80,6 +89,11 @@ func (e *Engine) CloseIdle() { e.client.CloseIdle() }
 func (e *Engine) Tick() (crawl.Report, error) {
 	spent, done := e.meter()
 	defer done()
+	return e.tickAmongMany(spent)
+}
+
+// tickAmongMany runs a tick that tells other processes' ticks, by the table, what it knows.
+func (e *Engine) tickAmongMany(spent func() blobschema.Calls) (crawl.Report, error) {
 	cfg := e.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = e.crawl.ID, e.process, e.platform.Exclusive, spent
 	k := crawl.NewTick(cfg, nil)

@@ -44,7 +44,7 @@ func openAWS(ctx context.Context, location string, meter Meter) (*Platform, erro
 		return nil, err
 	}
 	return &Platform{
-		Table: d.Table, Bucket: d.Bucket, BucketName: l.Bucket, Partitions: l.Partitions, Put: d.Put, Close: d.Close,
+		Table: d.Table, Bucket: d.Bucket, BucketName: l.Bucket, Partitions: l.Mailboxes, BeginWith: l.Partitions, Put: d.Put, Close: d.Close,
 		Queue:        func(name string) (Queue, error) { return d.Queue(name), nil },
 		CreateQueues: func(_ context.Context, partitions int) error { return d.CheckQueues(partitions) },
 	}, nil

@@ -30,8 +30,12 @@ type Platform struct {
 	// CreateQueues makes sure that the queues of that many partitions exist. Where queues
 	// are deployed beforehand it fails if they are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
-	// Partitions is how many partitions a crawl may have here; 0 for any number.
+	// Partitions is how many partitions a crawl may have here, because there are so many
+	// mailboxes; 0 for any number.
 	Partitions int
+	// BeginWith is how many a crawl begins with here unless it is told; 0 where that is left
+	// to whoever begins it.
+	BeginWith int
 	// Put stores an object as one request; nil where the bucket's own writer does.
 	Put func(ctx context.Context, name string, parts [][]byte) error
 	// Sync makes objects durable that were written before; nil where writing does.

@@ -20,7 +20,7 @@ locals {
 # The mail to each partition. There is no redrive: its step puts aside what it cannot
 # read, and no other mail is ever given up, however often a step dies.
 resource "aws_sqs_queue" "mailbox" {
-  count = var.partitions
+  count = var.mailboxes
 
   name                       = format("%s-mailbox-%05d", var.name, count.index)
   visibility_timeout_seconds = var.mailbox_visibility_s

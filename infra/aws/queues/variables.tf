@@ -3,7 +3,7 @@ variable "name" {
   type        = string
 }
 
-variable "partitions" {
+variable "mailboxes" {
   description = "How many mailboxes there are: the most partitions that a crawl may have."
   type        = number
 }

@@ -8,8 +8,11 @@ locals {
   region = data.aws_region.current.id
   bucket = coalesce(var.bucket, "${var.name}-${data.aws_caller_identity.current.account_id}-${local.region}")
 
+  # Room to grow: slots can move to partitions that a crawl did not begin with.
+  mailboxes = coalesce(var.mailboxes, max(2 * var.partitions, 32))
+
   # What a program needs to find all the rest.
-  platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&region=${local.region}"
+  platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&mailboxes=${local.mailboxes}&region=${local.region}"
 
   intake_timeout_s = 120
 }
@@ -29,7 +32,7 @@ module "queues" {
   source = "../../aws/queues"
 
   name            = var.name
-  partitions      = var.partitions
+  mailboxes       = local.mailboxes
   fetch_timeout_s = var.timeout_s
 
   mailbox_visibility_s = var.mailbox_visibility_s

@@ -6,6 +6,11 @@ output "platform" {
     condition     = var.emulated || length(var.allow_net) == 0
     error_message = "allow_net is for tests with emulators: a deployed crawler must not reach networks that are not public."
   }
+
+  precondition {
+    condition     = local.mailboxes >= var.partitions
+    error_message = "A crawl cannot begin with more partitions than there are mailboxes."
+  }
 }
 
 output "region" {

@@ -28,13 +28,24 @@ variable "bucket" {
 }
 
 variable "partitions" {
-  description = "Number of mailboxes, which is the most partitions a crawl may have. More cost nothing; fewer delete mailboxes with what is in them."
+  description = "Number of partitions that a crawl begins with unless it is told."
   type        = number
   default     = 16
 
   validation {
     condition     = var.partitions >= 1 && var.partitions <= 1000 && floor(var.partitions) == var.partitions
     error_message = "There must be 1 to 1000 partitions."
+  }
+}
+
+variable "mailboxes" {
+  description = "Number of mailboxes, which is the most partitions a crawl may ever have; without it twice as many as partitions, and 32 at least. More cost nothing; fewer delete mailboxes with what is in them."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.mailboxes == null ? true : var.mailboxes >= 1 && var.mailboxes <= 4096 && floor(var.mailboxes) == var.mailboxes
+    error_message = "There must be 1 to 4096 mailboxes."
   }
 }
 

@@ -59,8 +59,8 @@ func (w *wire) explain(service string, input any, err error) error {
 	case code == "ResourceNotFoundException" && service == dynamodb.ServiceID:
 		return explained("there is no table %s in region %s of this account: is it another region or account, or not deployed yet (make deploy)?", l.Name, l.Region)
 	case slices.Contains(noQueueCodes, code):
-		return explained("there is no queue %s in region %s: deploy %s with as many partitions as the crawl has (make deploy, variable partitions; it says %d now)",
-			queueOf(input), l.Region, l.Name, l.Partitions)
+		return explained("there is no queue %s in region %s: deploy %s with as many mailboxes as the crawl has partitions (make deploy, variable mailboxes; it says %d now)",
+			queueOf(input), l.Region, l.Name, l.Mailboxes)
 	case code == "NoSuchBucket":
 		return explained("there is no bucket %s: is its name right, is it deployed yet (make deploy)?", l.Bucket)
 	case slices.Contains(regionCodes, code), service == s3.ServiceID && status(err) == http.StatusMovedPermanently:

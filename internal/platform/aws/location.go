@@ -21,12 +21,14 @@ const (
 type Location struct {
 	Name       string // of the table, and the beginning of all other names
 	Bucket     string
-	Partitions int    // how many mailboxes were deployed
+	Partitions int    // that a crawl begins with unless it is told how many
+	Mailboxes  int    // that were deployed: the most partitions a crawl may have
 	Region     string // "" is the one of the SDK's environment
 }
 
-// Parse reads aws://NAME?bucket=BUCKET&partitions=N&region=REGION. Only region may be
-// left out; what it does not know is an error.
+// Parse reads aws://NAME?bucket=BUCKET&partitions=N&mailboxes=M&region=REGION. Only region
+// and mailboxes, which are as many as partitions then, may be left out; what it does not
+// know is an error.
 func Parse(location string) (Location, error) {
 	l, err := parse(location)
 	if err != nil {
@@ -63,9 +65,12 @@ func parse(location string) (l Location, err error) {
 		case "region":
 			l.Region = v[0]
 		case "partitions":
-			l.Partitions, err = strconv.Atoi(v[0])
-			if err != nil || l.Partitions < 1 || l.Partitions > partition.MaxPartitions {
-				return l, fmt.Errorf("partitions is %q, not a number from 1 to %d", v[0], partition.MaxPartitions)
+			if l.Partitions, err = number(k, v[0]); err != nil {
+				return l, err
+			}
+		case "mailboxes":
+			if l.Mailboxes, err = number(k, v[0]); err != nil {
+				return l, err
 			}
 		default:
 			return l, fmt.Errorf("parameter %s is unknown", k)
@@ -77,7 +82,22 @@ func parse(location string) (l Location, err error) {
 	if l.Partitions == 0 {
 		return l, fmt.Errorf("parameter partitions is missing")
 	}
+	if l.Mailboxes == 0 {
+		l.Mailboxes = l.Partitions
+	}
+	if l.Mailboxes < l.Partitions {
+		return l, fmt.Errorf("%d mailboxes are too few for %d partitions", l.Mailboxes, l.Partitions)
+	}
 	return l, nil
+}
+
+// number reads a parameter that counts partitions.
+func number(param, value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > partition.MaxPartitions {
+		return 0, fmt.Errorf("%s is %q, not a number from 1 to %d", param, value, partition.MaxPartitions)
+	}
+	return n, nil
 }
 
 func checkName(name string) error {
@@ -95,6 +115,9 @@ func checkName(name string) error {
 // String is the URL.
 func (l Location) String() string {
 	q := url.Values{"bucket": {l.Bucket}, "partitions": {strconv.Itoa(l.Partitions)}}
+	if l.Mailboxes != l.Partitions {
+		q.Set("mailboxes", strconv.Itoa(l.Mailboxes))
+	}
 	if l.Region != "" {
 		q.Set("region", l.Region)
 	}

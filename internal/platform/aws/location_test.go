@@ -11,9 +11,14 @@ func TestParse(t *testing.T) {
 		want Location
 		err  string
 	}{
-		{"aws://crawl?bucket=b.c&partitions=16&region=eu-west-1", Location{"crawl", "b.c", 16, "eu-west-1"}, ""},
-		{"aws://My-2?partitions=4096&bucket=b", Location{"My-2", "b", 4096, ""}, ""},
-		{"aws://abc/?partitions=1&bucket=b", Location{"abc", "b", 1, ""}, ""},
+		{"aws://crawl?bucket=b.c&partitions=16&region=eu-west-1", Location{"crawl", "b.c", 16, 16, "eu-west-1"}, ""},
+		{"aws://My-2?partitions=4096&bucket=b", Location{"My-2", "b", 4096, 4096, ""}, ""},
+		{"aws://abc/?partitions=1&bucket=b", Location{"abc", "b", 1, 1, ""}, ""},
+		{"aws://abc?partitions=4&bucket=b&mailboxes=16", Location{"abc", "b", 4, 16, ""}, ""},
+		{"aws://abc?mailboxes=4&bucket=b&partitions=4", Location{"abc", "b", 4, 4, ""}, ""},
+		{"aws://abc?bucket=b&mailboxes=4", Location{}, "partitions is missing"},
+		{"aws://abc?bucket=b&partitions=5&mailboxes=4", Location{}, "4 mailboxes are too few for 5 partitions"},
+		{"aws://abc?bucket=b&partitions=5&mailboxes=4097", Location{}, `mailboxes is "4097", not a number from 1 to 4096`},
 		{"aws://abc?partitions=1", Location{}, "bucket is missing"},
 		{"aws://abc?bucket=b", Location{}, "partitions is missing"},
 		{"aws://abc?bucket=&partitions=1", Location{}, "bucket needs one value"},

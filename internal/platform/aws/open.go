@@ -96,11 +96,11 @@ func (d *Deployment) Close() error {
 
 // CheckQueues says whether the queues of that many partitions were deployed.
 func (d *Deployment) CheckQueues(partitions int) error {
-	if partitions <= d.Partitions {
+	if partitions <= d.Mailboxes {
 		return nil
 	}
-	return fmt.Errorf("%d partitions are asked for, and %s is deployed for %d: ask for fewer, or deploy it with more (make deploy, variable partitions)",
-		partitions, d.Name, d.Partitions)
+	return fmt.Errorf("%d partitions are asked for, and %s has %d mailboxes: ask for fewer, or deploy it with more (make deploy, variable mailboxes)",
+		partitions, d.Name, d.Mailboxes)
 }
 
 // localEndpoint says whether an endpoint is on an address or this machine, where no bucket has

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+func TestCloudWork(t *testing.T) { testCloudWork(memoryCloud(t)) }
+
+// testCloudWork has workers come and go during a crawl: one is there before it begins, and
+// is sent away in the middle of it, when two others join. Nothing is lost, and nothing asked for twice.
+func testCloudWork(c *cloud) {
+	web, err := simweb.New(simweb.Config{
+		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12, CrossHost: 0.2,
+		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 10 * time.Millisecond},
+		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	srv, err := simweb.Serve(c.t.Context(), web, simweb.ListenOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer srv.Close()
+	web = srv.Web()
+	first := c.worker("--json")
+	c.run(append([]string{"crawl", "--detach", "--scope", "any", "--delay", "20ms", "--sitemaps=false"}, web.Seeds()...)...).ends(exitOK)
+	requests := func() (n int) {
+		for _, of := range srv.Requests() {
+			n += of
+		}
+		return n
+	}
+	for begin := time.Now(); requests() < 100; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			c.t.Fatalf("%d requests", requests())
+		}
+	}
+	second, third := c.worker(), c.worker("--idle-exit", "--steps", "1")
+	first.leave()
+	first.ends(exitOK)
+	third.ends(exitOK, `^works in aws://test, on 1 partition at once$`, `^left aws://test after .* pages? \(.*/s\) in \d+ steps?$`)
+	second.leave()
+	second.ends(exitOK, `^works in aws://test, on \d+ partitions at once$`, `^left aws://test after `)
+
+	p := c.platform()
+	v, err := view.New(c.t.Context(), view.OfPlatform(p))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	got := map[string]simweb.Got{}
+	for pg, err := range v.Pages(c.t.Context(), view.EveryRecord) {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if !pg.Robots {
+			got[pg.URL] = simweb.GotOf(pg)
+		}
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
+		c.t.Error(d)
+	}
+	c.run("fsck").ends(exitOK, `^clean: `)
+	c.run("status").ends(exitOK, `^state +finished$`)
+	events := first.events()
+	if k := []string{events[0].Event, events[len(events)-1].Event}; !slices.Equal(k, []string{"joined", "left"}) {
+		c.t.Errorf("events %v", k)
+	}
+	var pages int64
+	for _, e := range events {
+		pages = max(pages, e.Pages)
+	}
+	if last := events[len(events)-1]; pages == 0 || last.Pages != pages || last.Steps == 0 || last.Platform != c.url {
+		c.t.Errorf("%d pages, and in the end %+v", pages, last)
+	}
+}
+
+func TestCloudWorkRequests(t *testing.T) { testCloudWorkRequests(memoryCloud(t)) }
+
+// testCloudWorkRequests has one worker take orders and requests, and go over to another crawl.
+func testCloudWorkRequests(c *cloud) {
+	url := c.site.url
+	w := c.worker()
+	c.run("crawl", "--delay", "0s", "--every", "50ms", url+"/0", url+"/fixed").ends(exitOK, `^Finished: nothing is left to do, 41 pages\.$`)
+	c.run("recrawl", "--every", "50ms", url+"/1").ends(exitOK, `/1: ok 200, generation 1`)
+	c.run("crawl", "--new", "--detach", "--delay", "3s", url+"/0").ends(exitOK)
+	before := c.site.count()
+	if !c.site.wait(before + 1) {
+		c.t.Fatal("nobody works on the other crawl")
+	}
+	c.run("crawl", "--every", "50ms", "--delay", "0s").ends(exitOK, `^Finished: nothing is left to do, 40 pages\.$`) // the settings change in the middle
+	c.run("fsck").ends(exitOK, `^clean: `)
+	w.leave()
+	w.ends(exitOK)
+	c.run("work", "--idle-exit").ends(exitOK, `^left aws://test after .*: 0 pages`) // there is nothing to do
+	c.run("work", "--for", "100ms", "--no-tick", "--quiet").ends(exitOK)
+}
+
+// worker is a worker that runs, and what it came to.
+type worker struct {
+	t     *testing.T
+	leave func()
+	done  sync.WaitGroup
+	*result
+}
+
+// worker starts a worker, which leaves when it is told to, as by Ctrl-C, or with the test.
+func (c *cloud) worker(flags ...string) *worker {
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	w := &worker{t: c.t}
+	w.leave = cancel
+	c.t.Cleanup(func() { cancel(); w.done.Wait() })
+	args := append([]string{"work", "--tick", "200ms", "--allow-net", "127.0.0.0/8"}, flags...)
+	w.done.Go(func() { w.result = c.runFor(ctx, args...) })
+	return w
+}
+
+// ends waits for the worker's end, and checks what it came to.
+func (w *worker) ends(status exit, lines ...string) *worker {
+	w.t.Helper()
+	w.done.Wait()
+	w.result.ends(status, lines...)
+	return w
+}
+
+type workEvent struct {
+	Event    string `json:"event"`
+	Platform string `json:"platform"`
+	Pages    int64  `json:"pages"`
+	Steps    int64  `json:"steps_ended"`
+}
+
+func (w *worker) events() (out []workEvent) {
+	w.t.Helper()
+	for line := range strings.Lines(w.out) {
+		var e workEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			w.t.Fatalf("%q: %v", line, err)
+		}
+		out = append(out, e)
+	}
+	if len(out) < 2 {
+		w.t.Fatalf("only these events:\n%s", w.out)
+	}
+	return out
+}

@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// WorkConfig says how a worker works.
+type WorkConfig struct {
+	Config // of the engine; the settings of each crawl complete it
+	// Steps is how many partitions it works on at once, each by a step. Default: four for
+	// every processor. A partition of thirty ready hosts, each asked once a second, keeps an
+	// eighth of a processor busy, one whose hosts allow more a whole one.
+	Steps int
+	// StepTime is how long a step may last, give or take a fifth; default 5 min. A step that
+	// ends hands its partition to whoever takes the wake, so that a worker that joins has its
+	// share after that time at the latest.
+	StepTime time.Duration
+	// TickEvery is how often all workers together run the coordinator, about; default 5 s.
+	TickEvery time.Duration
+	// StepsOnly leaves ticks, and requests from outside, to others.
+	StepsOnly bool
+	// UntilOver ends the worker once the crawl is finished, at its limit or stopped, and no
+	// partition is leased. Else it waits for requests, or for another crawl. It needs ticks.
+	UntilOver bool
+}
+
+// What a worker does differs from what a function does in one thing: its waiting costs
+// nothing. So steps wait longer, for mail and for hosts; calls are dear all the same.
+const (
+	workSteps       = 4 // for every processor
+	workStepTime    = 5 * time.Minute
+	workTickEvery   = 5 * time.Second
+	workSleepMax    = 15 * time.Second
+	workLinger      = 2 * time.Second
+	workCommitEvery = time.Minute
+	workMailEvery   = 5 * time.Minute
+	workHostsEvery  = 15 * time.Minute
+	workWakeAgain   = 10 * time.Second
+
+	tickApart    = time.Second // least time from one tick of a worker to its next
+	maxTickWait  = time.Minute
+	idleTicks    = 20 * time.Second
+	pollWait     = time.Second // for a wake: an idle worker asks all the time
+	requestWait  = time.Minute
+	pollYield    = 100 * time.Millisecond
+	maxYield     = time.Second
+	crawlEvery   = 3 * time.Second // how often to look for a crawl where there is none
+	maxErrorWait = 30 * time.Second
+)
+
+// Worker is one of any number of processes that work on what a shared platform holds: it
+// takes wakes from their queue, runs the steps they ask for, several at once, and runs
+// ticks and takes requests beside them. Workers come and go as they like, also beside
+// functions: what keeps two steps from one partition is its lease, and what a worker
+// that was killed had in hand goes on, elsewhere, when its leases are over.
+//
+// A wake is acknowledged before its step, not after it as functions do. A killed worker
+// loses wakes that way; but those would come again only when their visibility ends, half
+// an hour in a deployment, and the tick, which looks at leases, has sent another long
+// before. After five such deaths they would be among the dead letters for no fault of
+// theirs.
+type Worker struct {
+	cfg      WorkConfig
+	platform *platform.Platform
+	opener   *Engine // reads the record of the active crawl
+	looked   bool    // it could be read, or is known not to be there
+	share    *share
+
+	mu    sync.Mutex
+	shift *shift // nil while there is no crawl
+	done  Worked // by steps that have ended
+}
+
+// NewWorker returns a worker on an open platform that several processes share.
+func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
+	if p.Exclusive {
+		return nil, errors.New("this platform has one owner, and workers share theirs")
+	}
+	if cfg.UntilOver && cfg.StepsOnly {
+		return nil, errors.New("a worker without ticks does not learn that the crawl is over")
+	}
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&cfg.StepTime, workStepTime)
+	def(&cfg.TickEvery, workTickEvery)
+	def(&cfg.Step.SleepMax, workSleepMax)
+	def(&cfg.Step.Linger, workLinger)
+	def(&cfg.Step.CommitEvery, workCommitEvery)
+	def(&cfg.Step.MailEvery, workMailEvery)
+	def(&cfg.Tick.HostsEvery, workHostsEvery)
+	def(&cfg.Tick.WakeAgain, workWakeAgain)
+	cfg.Step.SendsWakes = true // ticks are seconds apart, but nobody tells which partitions starve
+	if cfg.Steps == 0 {
+		cfg.Steps = workSteps * runtime.GOMAXPROCS(0)
+	}
+	if cfg.Ledger == nil {
+		cfg.Ledger = &ledger.Ledger{}
+	}
+	opener, err := New(p, Config{Ledger: cfg.Ledger, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Log = opener.log
+	return &Worker{cfg: cfg, platform: p, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
+}
+
+// Why a shift ends besides its context.
+var (
+	errOver    = errors.New("the crawl is over")
+	errChanged = errors.New("another crawl is active, or other settings")
+)
+
+// Run works until ctx ends, or, with UntilOver, until the crawl is over. Each step has
+// committed then and released its lease, the wakes that were not begun are back in their
+// queue, and partitions that were left with work are woken, for others. What goes wrong on
+// the way is logged and tried again; an error means that it makes no sense to.
+func (w *Worker) Run(ctx context.Context) error {
+	defer func() { _ = w.opener.Close(context.WithoutCancel(ctx)) }()
+	for {
+		c, err := w.await(ctx)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		s, err := w.newShift(c)
+		if err != nil {
+			return err
+		}
+		w.set(s)
+		err = s.run(ctx)
+		w.set(nil)
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+}
+
+func (w *Worker) set(s *shift) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shift = s
+}
+
+// await waits until there is a crawl. A first look that fails says that something is wrong
+// with the platform or the crawl, and ends the worker; later ones may fail now and then.
+func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
+	for ; ctx.Err() == nil; sleep(ctx, jitter(crawlEvery)) {
+		c, err = w.opener.active()
+		switch {
+		case err == nil:
+			w.looked = true
+			return c, nil
+		case errors.Is(err, crawl.ErrNoCrawl):
+			w.looked = true
+		case !w.looked || errors.Is(err, blobschema.ErrVersion):
+			return c, err
+		default:
+			w.cfg.Log.Warn("look for a crawl", "error", err)
+		}
+	}
+	return c, nil
+}
+
+// jitter is about d: many workers that began at once should not stay in step.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
+
+// sleep waits, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// share tells the calls of a process to those who keep accounts of it, each once: which of
+// several steps made a call nobody knows.
+type share struct {
+	ledger *ledger.Ledger
+	mu     sync.Mutex
+	told   ledger.Counts
+}
+
+// spent returns a function for the Spent of one step or tick.
+func (s *share) spent() func() blobschema.Calls {
+	var mine blobschema.Calls
+	return func() blobschema.Calls {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		now := s.ledger.Counts()
+		mine.Add(now.Minus(s.told))
+		s.told = now
+		return mine
+	}
+}
+
+// Worked is what a worker has done.
+type Worked struct {
+	Pages  int64 // stored, or found unchanged
+	Bytes  int64 // received
+	Steps  int64 // that have ended
+	Failed int64 // of them, by an error
+}
+
+func (a *Worked) add(b Worked) {
+	a.Pages, a.Bytes, a.Steps, a.Failed = a.Pages+b.Pages, a.Bytes+b.Bytes, a.Steps+b.Steps, a.Failed+b.Failed
+}
+
+func (w *Worker) add(did Worked) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done.add(did)
+}
+
+// WorkSnapshot is what a display shows of a worker.
+type WorkSnapshot struct {
+	Worked                   // since it began, steps under way included
+	Active    int            // requests under way
+	AtWork    []partition.ID // that it runs a step of
+	MostSteps int            // that it may run at once
+	Crawl     string         // id; "" while there is none
+	Report    *crawl.Report  // of its last tick of that crawl; nil before the first
+	Calls     ledger.Counts
+}
+
+// Snapshot returns the figures as they are now.
+func (w *Worker) Snapshot() WorkSnapshot {
+	snap := WorkSnapshot{MostSteps: w.cfg.Steps, Calls: w.cfg.Ledger.Counts()}
+	w.mu.Lock()
+	s, done := w.shift, w.done
+	w.mu.Unlock()
+	if s == nil {
+		snap.Worked = done
+		return snap
+	}
+	snap.Crawl, snap.Report = s.e.Crawl().ID, s.e.Report()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.mu.Lock()
+	snap.Worked = w.done // as long as no step can end: each is counted once
+	w.mu.Unlock()
+	for p, t := range s.stints {
+		did, active := t.worked()
+		snap.add(did)
+		snap.Active += active
+		snap.AtWork = append(snap.AtWork, p)
+	}
+	slices.Sort(snap.AtWork)
+	return snap
+}
