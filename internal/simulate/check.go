@@ -39,7 +39,7 @@ func (w *world) check() error {
 			got[url] = g
 		}
 	}
-	w.result.Pages = len(got)
+	w.got, w.result.Pages = got, len(got)
 	if err := w.fsck(); err != nil {
 		return err
 	}
