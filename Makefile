@@ -61,8 +61,8 @@ lint: ## run the linters of .golangci.yml (the first time they are built, for mi
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
 	! gofmt -l . | grep . && $(MAKE) test lint race
 
-simulate: ## simulate crawls with faults, SEEDS=200 of them
-	go test ./internal/simulate -count=1 -timeout=60m -v -run=TestScenarios -seeds=$(SEEDS)
+simulate: build ## simulate crawls with faults, SEEDS=200 of them; ARGS='--first 201 --shrink'
+	bin/orbweaver simulate --seeds $(SEEDS) $(ARGS)
 
 fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \

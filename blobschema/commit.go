@@ -65,8 +65,8 @@ const (
 
 // EncodeCommit encodes the object of a commit that will be stored under the given
 // name. The manifest it returns is the one it stored: c's, with Version set, times
-// cut to microseconds in UTC, and the run of c.State, if any, appended to Runs. It
-// sorts c.State in place and leaves all else of c as it is.
+// cut to microseconds in UTC, the run of c.State, if any, appended to Runs, and of
+// hand-overs without runs those of the manifest. It sorts c.State in place and leaves all else of c as it is.
 //
 // Every error is a bound that c breaks, so that no commit is ever written that
 // could not be read.
@@ -83,6 +83,12 @@ func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, mani
 		ref.Object, ref.Offset = object, int64(packHeader)
 		manifest.Runs = append(slices.Clip(manifest.Runs), ref)
 		sections = append(sections, Section{sectionRun, run})
+	}
+	manifest.Given = slices.Clone(manifest.Given)
+	for i := range manifest.Given {
+		if h := &manifest.Given[i]; h.Runs == nil {
+			h.Runs = runsOf(manifest.Runs, h.Slots)
+		}
 	}
 	if err := manifest.check(); err != nil {
 		return nil, Manifest{}, fmt.Errorf("encode commit: manifest: %w", err)
@@ -109,6 +115,17 @@ func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, mani
 	}
 	sections = append(sections, Section{sectionOutbox, encodeOutbox(c.Outbox)})
 	return AppendPack(nil, sections), manifest, nil
+}
+
+// runsOf are the runs that may hold anything of some slots. It is not nil.
+func runsOf(runs []RunRef, slots partition.Slots) []RunRef {
+	out := []RunRef{}
+	for _, r := range runs {
+		if len(slots) > 0 && r.First <= slots[len(slots)-1] && r.Last >= slots[0] {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // storedTime is t as precise as it is stored.

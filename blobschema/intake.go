@@ -101,7 +101,8 @@ type RequestMail struct {
 	Number  uint64       `json:"number"`
 	Request uint64       `json:"request"` // see Mail.Request
 	Object  string       `json:"object"`
-	Map     string       `json:"map,omitempty"` // object of the map that says which of the URLs are To's; "" for that of epoch 1
+	// Epoch is that of the map by which the URLs are To's.
+	Epoch partition.Epoch `json:"epoch"`
 }
 
 // TickRecord is what ticks remember from one process to the next, in the KV table.

@@ -74,6 +74,11 @@ type Settings struct {
 	UserAgent string        `json:"user_agent"`
 	Timeout   time.Duration `json:"timeout"` // of one request, whole
 	MaxPages  int64         `json:"max_pages,omitempty"`
+
+	// Between these the tick chooses the number of partitions, and evens their load; 0, 0:
+	// slots are moved by hand only.
+	LeastPartitions int `json:"least_partitions,omitempty"`
+	MostPartitions  int `json:"most_partitions,omitempty"`
 }
 
 // Head is the KV record that names a partition's last commit and holds its
@@ -315,6 +320,9 @@ type Queued struct {
 	Flags      QueuedFlags
 	NotBefore  int64  // Unix milliseconds, 0 for at once
 	Former     Origin // where the generation before has its page record; not mailed
+	// Ask is, with FlagAgain, the request from outside that this is part of, where it was sent on:
+	// 0 for that of the mail.
+	Ask uint64
 }
 
 // QueuedFlags mark a pending URL.

@@ -30,6 +30,16 @@ func (r *Run) Sort() {
 	sortPieces(r.Hosts, compareHosts)
 }
 
+// Only leaves out, in place, what is of other slots than those wanted; nil wants all.
+func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
+	if wanted != nil {
+		r.Seen = slices.DeleteFunc(r.Seen, func(e Seen) bool { return !wanted(e.Slot) })
+		r.Queued = slices.DeleteFunc(r.Queued, func(e Queued) bool { return !wanted(e.Slot) })
+		r.Hosts = slices.DeleteFunc(r.Hosts, func(e HostState) bool { return !wanted(e.Slot) })
+	}
+	return r
+}
+
 // Check says what of a run could not be stored: a slot, URL, host or host state
 // out of bounds, or a settled URL that is not settled. EncodeRun is for runs that
 // pass, as every decoded one does.

@@ -103,7 +103,7 @@ func (u *textUnpacker) next(c *cursor) string {
 }
 
 // appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags
-// and Rank, and Host of those that are placed. The caller has them sorted by URL, so
+// and Rank, Host of those that are placed, and Ask of those with FlagAgain. The caller has them sorted by URL, so
 // that prefixes are shared.
 func appendURLs(dst []byte, urls []Queued) []byte {
 	n := len(urls)
@@ -120,6 +120,9 @@ func appendURLs(dst []byte, urls []Queued) []byte {
 	for i := range urls {
 		if urls[i].Flags&FlagPlaced != 0 {
 			dst = appendPrefixed(dst, urls[i].Host)
+		}
+		if urls[i].Flags&FlagAgain != 0 {
+			dst = binary.AppendUvarint(dst, urls[i].Ask)
 		}
 	}
 	return dst
@@ -147,6 +150,9 @@ func (c *cursor) urls(most, whole int) []Queued {
 	for i := 0; i < n && c.err == nil; i++ {
 		if urls[i].Flags&FlagPlaced != 0 {
 			urls[i].Host = string(c.prefixed(maxHost))
+		}
+		if urls[i].Flags&FlagAgain != 0 {
+			urls[i].Ask = c.uvarint(1<<64 - 1)
 		}
 	}
 	return urls

@@ -65,8 +65,12 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []web
 // begin begins a crawl or goes on with the one there is, and starts work on it.
 func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []weburl.URL) (*beginning, error) {
 	if most := v.platform.Partitions; most > 0 {
-		if !f.set.Changed("partitions") {
+		if !f.set.Changed("partitions") && f.elastic.most == 0 {
 			f.partitions = min(cmp.Or(v.platform.BeginWith, most), f.slots)
+		}
+		if f.elastic.most > most {
+			return nil, usagef("--elastic %s is too many: %s was deployed with %s (make deploy, variable mailboxes)",
+				&f.elastic, f.place.String(), mailboxes(most))
 		}
 		if f.partitions > most {
 			return nil, usagef("--partitions %d is too many: %s was deployed with %s (make deploy, variable mailboxes)",

@@ -25,7 +25,9 @@ func TestCloudAWS(t *testing.T) {
 		t.Skip("not run: set ORBWEAVER_TEST_AWS=1, and AWS_ENDPOINT_URL (LocalStack) and AWS_ENDPOINT_URL_DYNAMODB (DynamoDB Local) to " +
 			"emulators on this machine, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any)")
 	}
-	for name, test := range map[string]func(*cloud){"crawl": testCloudCrawl, "orders": testCloudOrders, "dead letters": testCloudDeadLetters} {
+	for name, test := range map[string]func(*cloud){
+		"crawl": testCloudCrawl, "orders": testCloudOrders, "dead letters": testCloudDeadLetters, "partitions": testCloudPartitions,
+	} {
 		t.Run(name, func(t *testing.T) { test(awsCloud(t)) })
 	}
 }

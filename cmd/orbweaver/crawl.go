@@ -49,10 +49,11 @@ Fixed when a crawl begins:
   in which order     --policy: breadth-first, or capability: first where the best pages
                      are to be had per second of connection time
   at which pace      --partition-by: what --delay is between two requests to
-  how it is divided  --partitions, --slots
+  how it is divided  --slots; --partitions begins it with so many, 'orbweaver partitions'
+                     changes that, while it runs too
 
 Kept, but changed by giving them again:
-  --max-pages, --delay, --timeout, --user-agent, --compress
+  --max-pages, --delay, --timeout, --user-agent, --compress, --elastic
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 

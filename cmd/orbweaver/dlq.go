@@ -408,7 +408,11 @@ func (v *visit) replay(ctx context.Context, l *letter) (err error) {
 	if err != nil {
 		return err
 	}
-	name, err := l.destination(&c)
+	r, err := v.view.MapRecord(ctx)
+	if err != nil {
+		return err
+	}
+	name, err := l.destination(&c, r.Partitions)
 	if err != nil {
 		return err
 	}
@@ -423,23 +427,23 @@ func (v *visit) replay(ctx context.Context, l *letter) (err error) {
 }
 
 // destination is the queue that a letter belongs into.
-func (l *letter) destination(c *blobschema.Crawl) (queue string, err error) {
+func (l *letter) destination(c *blobschema.Crawl, partitions int) (queue string, err error) {
 	switch {
 	case l.mail != nil && l.mail.Crawl != c.ID:
 		return "", fmt.Errorf("it is mail of crawl %s, the active one is %s", l.mail.Crawl, c.ID)
 	case l.mail != nil:
-		return mailbox(c, l.mail.To)
+		return mailbox(partitions, l.mail.To)
 	case l.Kind == kindWake:
 		return blobschema.WakesQueue, nil
 	case l.Kind == kindUnknown && l.partition != partition.Requests:
-		return mailbox(c, l.partition)
+		return mailbox(partitions, l.partition)
 	}
 	return blobschema.IntakeQueue, nil
 }
 
-func mailbox(c *blobschema.Crawl, p partition.ID) (string, error) {
-	if int(p) >= c.Partitions {
-		return "", fmt.Errorf("it is for partition %d, and there are %d", p, c.Partitions)
+func mailbox(partitions int, p partition.ID) (string, error) {
+	if int(p) >= partitions {
+		return "", fmt.Errorf("it is for partition %d, and there are %d", p, partitions)
 	}
 	return blobschema.MailboxQueue(p), nil
 }

@@ -144,7 +144,7 @@ func printURL(out io.Writer, r *view.URLReport) error {
 		name = ""
 	}
 	printRobots(w, "robots.txt", &r.Robots, allowed(r.Robots.Allowed))
-	printPlace(w, r.Host, r.Unit, r.Slot, r.Partition)
+	printPlace(w, r.Host, r.Unit, r.Slot, r.Partition, r.Move)
 	return w.w.Flush()
 }
 
@@ -170,8 +170,15 @@ func earlier(pg *blobschema.Page) string {
 }
 
 // printPlace says where a host belongs.
-func printPlace(w rows, host, unit string, slot partition.Slot, p partition.ID) {
+func printPlace(w rows, host, unit string, slot partition.Slot, p partition.ID, m *view.Move) {
 	w.add("host", "%s, slot %d, partition %d", host, slot, p)
+	switch {
+	case m == nil:
+	case m.Given:
+		w.add("", "its slot is on its way from partition %d to %d, and nothing of it is asked for", m.From, m.To)
+	default:
+		w.add("", "its slot is to go from partition %d to %d", m.From, m.To)
+	}
 	if unit != host {
 		w.add("unit", "%s: its hosts share one pace", unit)
 	}
@@ -238,7 +245,7 @@ func ahead(t time.Time) string {
 
 func printHost(out io.Writer, r *view.HostReport) error {
 	w := newRows(out)
-	printPlace(w, r.Host, r.Unit, r.Slot, r.Partition)
+	printPlace(w, r.Host, r.Unit, r.Slot, r.Partition, r.Move)
 	if len(r.With) > 0 {
 		w.add("", "with %s", strings.Join(r.With, ", "))
 	}

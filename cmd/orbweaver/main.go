@@ -78,8 +78,8 @@ where functions crawl, and this program only begins and looks.`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newWork, newRecrawl, newPause, newResume, newStop, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport, newFsck,
-		newEstimate, newVersion,
+		newCrawl, newWork, newRecrawl, newPause, newResume, newStop, newPartitions, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport,
+		newFsck, newEstimate, newSimulate, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}

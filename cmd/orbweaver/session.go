@@ -188,6 +188,13 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 			}
 			return s.engine.Command(o)
 		},
+		Repartition: func(_ context.Context, c view.Change) error {
+			if s.over.Load() {
+				return errors.New("this run is at its end")
+			}
+			_, _, err := s.engine.Repartition(c.Want)
+			return err
+		},
 	})
 	if err != nil {
 		s.log.Warn("other commands cannot look at this crawl while it runs", "error", err)

@@ -135,6 +135,7 @@ type crawlFlags struct {
 	maxBody     sizeValue
 	slots       int
 	partitions  int
+	elastic     elasticValue
 	partitionBy partitionByValue
 	policy      policyValue
 	sitemaps    bool
@@ -170,7 +171,8 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.srcset, "srcset", false, "follow the images of img and source elements too")
 	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, or where most good pages are to be had per second of connection time")
 	fs.Var(&f.partitionBy, "partition-by", "what --delay is between two requests to: a host, its registrable domain, or its IP address")
-	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into")
+	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into when it begins; 'orbweaver partitions' changes that")
+	fs.Var(&f.elastic, "elastic", "let the crawl choose its partitions between these, by what there is to do, and even it out; off for as many as it is told")
 	fs.IntVar(&f.slots, "slots", partition.DefaultSlots, "slots that hosts are dealt to")
 	fs.Var(&f.maxBody, "max-body", "bytes of an answer's body that are kept, such as 16MiB; at most "+formatSize(maxMaxBody))
 	fs.Var(&f.maxPages, "max-pages", "stop after so many pages (answers with status 2xx); -1 for no bound")
@@ -190,12 +192,16 @@ func (f *crawlFlags) check() error {
 	if err := f.runFlags.check(); err != nil {
 		return err
 	}
+	if f.elastic.most > 0 && !f.set.Changed("partitions") {
+		f.partitions = f.elastic.least
+	}
 	return f.refuse([]wrong{
 		{f.delay < 0, "delay", "0s or longer"},
 		{f.timeout <= 0, "timeout", "longer than 0s"},
 		{f.slots < 1 || f.slots > partition.MaxSlots, "slots", fmt.Sprintf("1 to %d", partition.MaxSlots)},
 		{f.partitions < 1 || f.partitions > min(partition.MaxPartitions, f.slots), "partitions",
 			fmt.Sprintf("1 to %d, and not more than --slots", partition.MaxPartitions)},
+		{f.elastic.most > f.slots, "elastic", "not more than --slots"},
 		{f.maxBody < 1 || f.maxBody > maxMaxBody, "max-body", "1 to " + formatSize(maxMaxBody)},
 		{f.maxDepth.n >= 1<<16, "max-depth", "0 to 65535, or -1 for no bound"},
 		{f.maxSegments.n >= 1<<31, "max-path-segments", "less than 2147483648"},
@@ -215,6 +221,7 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 			MaxHostURLs: f.maxHostURLs.orNone(), MaxDomainURLs: f.maxDomainURLs.orNone(),
 			MaxSegments: int(f.maxSegments.orNone()), MaxRepeats: int(f.maxRepeats.orNone()),
 			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.maxPages.orNone(),
+			LeastPartitions: f.elastic.least, MostPartitions: f.elastic.most,
 		},
 	}
 }
@@ -244,10 +251,17 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	} {
 		if f.set.Changed(c.flag) && !c.same {
 			flag := f.set.Lookup(c.flag)
+			if c.flag == "partitions" {
+				return blobschema.Crawl{}, usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
+					"Leave --partitions out to go on with it", f.place.String(), spelt(flag, c.was), f.command("partitions scale", flag.Value.String()))
+			}
 			return blobschema.Crawl{}, usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
 				"Leave --%s out to go on with that crawl, or begin another one "+f.elsewhere(),
 				spelt(flag, flag.Value.String()), f.place.String(), spelt(flag, c.was), c.flag)
 		}
+	}
+	if f.set.Changed("elastic") && f.elastic.most > stored.Slots {
+		return blobschema.Crawl{}, usagef("--elastic %s is too many: the crawl in %s has %s, for good", &f.elastic, f.place.String(), plural(int64(stored.Slots), "slot"))
 	}
 	for flag, take := range map[string]func(){
 		"delay":             func() { was.Delay = now.Delay },
@@ -259,6 +273,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		"max-domain-urls":   func() { was.MaxDomainURLs = now.MaxDomainURLs },
 		"max-path-segments": func() { was.MaxSegments = now.MaxSegments },
 		"max-repeats":       func() { was.MaxRepeats = now.MaxRepeats },
+		"elastic":           func() { was.LeastPartitions, was.MostPartitions = now.LeastPartitions, now.MostPartitions },
 	} {
 		if f.set.Changed(flag) {
 			take()

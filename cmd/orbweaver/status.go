@@ -107,7 +107,8 @@ type statusReport struct {
 	DeadRequests int64               `json:"requests_dead,omitempty"`
 	Seeds        int                 `json:"seed_batches"`
 	Paused       bool                `json:"paused,omitempty"`
-	Stopping     bool                `json:"stopping,omitempty"` // told to stop, and not there yet
+	Stopping     bool                `json:"stopping,omitempty"`     // told to stop, and not there yet
+	Moving       int                 `json:"slots_moving,omitempty"` // between partitions
 	InCloud      *cloudReport        `json:"cloud,omitempty"`
 	Settings     blobschema.Settings `json:"settings"`
 	Partitions   []blobschema.Head   `json:"partitions,omitempty"`
@@ -133,7 +134,7 @@ func newCloudReport(s *view.Status) (*cloudReport, error) {
 		return nil, err
 	}
 	r := &cloudReport{
-		Partitions: s.Crawl.Partitions, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
+		Partitions: s.Owners, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
 		Cost: prices.PerMillion(s.Calls, 1e6, 0).Total, PerMillion: prices.PerMillion(s.Calls, s.Totals.Pages, 0),
 		Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
 	}
@@ -167,6 +168,9 @@ func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
 	r := statusReport{
 		Crawl: v.ID(), Cloud: f.cloud, place: &f.place, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
 		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Settings: s.Crawl.Settings,
+	}
+	for _, m := range s.Map.Moving {
+		r.Moving += len(m.Slots)
 	}
 	r.Stopping = s.Wish.Stop && s.State == view.Running
 	if f.inCloud() {
@@ -238,6 +242,9 @@ func (r *statusReport) print(out io.Writer) error {
 		}
 	case r.State == view.Running:
 		row("at work", "%s, %s", plural(int64(r.Active), "request"), plural(int64(r.Steps), "step"))
+	}
+	if r.Moving > 0 {
+		row("moving", "%s between partitions; see '%s'", plural(int64(r.Moving), "slot"), r.place.command("partitions"))
 	}
 	row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
 	if t.Revisits > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // The values of flags that are more than a number or a text. Each is a pflag.Value:
@@ -212,3 +213,30 @@ func (v *boundValue) Set(s string) error {
 
 func (v *boundValue) String() string { return strconv.FormatInt(v.n, 10) }
 func (v *boundValue) Type() string   { return "n" }
+
+// elasticValue is --elastic: between how many partitions a crawl may be divided; 0, 0 for
+// as many as it was told.
+type elasticValue struct{ least, most int }
+
+func (v *elasticValue) Set(s string) error {
+	if s == "off" {
+		*v = elasticValue{}
+		return nil
+	}
+	a, b, ok := strings.Cut(s, "..")
+	least, aerr := strconv.Atoi(a)
+	most, berr := strconv.Atoi(b)
+	if !ok || aerr != nil || berr != nil || least < 1 || most < least || most > partition.MaxPartitions {
+		return fmt.Errorf("it must be LEAST..MOST, such as 2..16, with 1 to %d partitions, or off", partition.MaxPartitions)
+	}
+	*v = elasticValue{least, most}
+	return nil
+}
+
+func (v *elasticValue) String() string {
+	if *v == (elasticValue{}) {
+		return "off"
+	}
+	return fmt.Sprintf("%d..%d", v.least, v.most)
+}
+func (v *elasticValue) Type() string { return "LEAST..MOST" }

@@ -120,3 +120,17 @@ func TestURLErrorsAreBounded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestElastic(t *testing.T) {
+	for text, want := range map[string]elasticValue{"off": {}, "1..1": {1, 1}, "2..16": {2, 16}, "1..4096": {1, 4096}} {
+		v := elasticValue{7, 7}
+		if err := v.Set(text); err != nil || v != want || v.String() != text {
+			t.Errorf("%q: %v, %v", text, v, err)
+		}
+	}
+	for _, text := range []string{"", "3", "0..4", "4..2", "1..4097", "1-4", "..", "1..x", "-1..2", "1..2..3", "on"} {
+		if v := (elasticValue{}); v.Set(text) == nil {
+			t.Errorf("%q was taken for %v", text, v)
+		}
+	}
+}

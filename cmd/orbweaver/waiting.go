@@ -78,7 +78,8 @@ type waiting struct {
 	sent    time.Time
 	earlier view.Status // as it was before
 	now     view.Status
-	seen    *view.View // frozen: whose records are taken into account
+	asked   *view.View // as it was before, frozen
+	seen    *view.View // frozen: whose records of the owners are taken into account
 	owners  []partition.ID
 	latest  map[string]*blobschema.Page // by URL; nil without a new record
 	open    int                         // URLs without one
@@ -86,11 +87,11 @@ type waiting struct {
 
 // look takes note of what is stored before the request.
 func (w *waiting) look(ctx context.Context) (err error) {
-	if w.seen, err = w.view.Freeze(ctx); err != nil {
+	if w.asked, err = w.view.Freeze(ctx); err != nil {
 		return err
 	}
+	w.seen, w.latest = w.asked, map[string]*blobschema.Page{}
 	w.earlier, err = w.view.Status(ctx)
-	w.owners, w.latest = w.view.Owners(w.request.urls), map[string]*blobschema.Page{}
 	for _, u := range w.request.urls {
 		w.latest[u.String()] = nil
 	}
@@ -152,14 +153,28 @@ func (w *waiting) read(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for pg, err := range next.PagesOfSince(ctx, w.owners, w.seen) {
-		if err != nil {
-			return err // what was taken already is taken again: the same
+	owners, err := next.Owners(ctx, w.request.urls)
+	if err != nil {
+		return err
+	}
+	owners = slices.DeleteFunc(owners, func(p partition.ID) bool { return slices.Contains(w.owners, p) })
+	for _, from := range []struct {
+		owners []partition.ID
+		before *view.View
+	}{{w.owners, w.seen}, {owners, w.asked}} { // of those that the URLs have moved to: all since
+		if len(from.owners) == 0 {
+			continue
 		}
-		if old, asked := w.latest[pg.URL]; asked && !pg.Robots && (old == nil || pg.Generation >= old.Generation) {
-			w.latest[pg.URL] = &pg
+		for pg, err := range next.PagesOfSince(ctx, from.owners, from.before) {
+			if err != nil {
+				return err // what was taken already is taken again: the same
+			}
+			if old, asked := w.latest[pg.URL]; asked && !pg.Robots && (old == nil || pg.Generation >= old.Generation) {
+				w.latest[pg.URL] = &pg
+			}
 		}
 	}
+	w.owners = append(w.owners, owners...)
 	w.seen, w.open = next, 0
 	for _, pg := range w.latest {
 		if pg == nil {

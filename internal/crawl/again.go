@@ -5,6 +5,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // request is a URL that is asked for on purpose, with its unit.
@@ -30,7 +31,10 @@ func (s *Step) askAgain(mail blobschema.Mail, list []request, applied func()) {
 	s.spawn(func(t *task) error {
 		defer delete(s.asking, key)
 		for _, r := range list {
-			s.again(t, r, id)
+			if r.q.Ask == 0 {
+				r.q.Ask = id
+			}
+			s.again(t, r)
 		}
 		if !s.closed {
 			applied()
@@ -39,7 +43,7 @@ func (s *Step) askAgain(mail blobschema.Mail, list []request, applied func()) {
 	})
 }
 
-func (s *Step) again(t *task, r request, id uint64) {
+func (s *Step) again(t *task, r request) {
 	u := r.u
 	if s.closed {
 		return
@@ -54,14 +58,42 @@ func (s *Step) again(t *task, r request, id uint64) {
 	}
 	r.q.Flags &^= blobschema.FlagAgain
 	r.q.URL, r.q.Slot = u.String(), s.hash.Slot(r.q.Host)
-	if owner := s.pmap.Owner(r.q.Slot); owner != s.cfg.Partition {
-		r.q.Flags |= blobschema.FlagAgain
-		s.hold(owner, r.q)
+	if !s.awaitSlot(t, r.q.Slot) {
+		if !s.closed {
+			r.q.Flags |= blobschema.FlagAgain
+			s.hold(s.owner(r.q.Slot), r.q)
+		}
 		return
 	}
-	s.st.f.Want(r.q.Slot)
-	t.await(func() bool { return s.closed || s.st.f.Loaded(r.q.Slot) })
+	id := r.q.Ask
+	r.q.Ask = 0
 	s.st.f.Again(s.clock(), u, s.hash.Fingerprint(r.q.URL), r.q, id)
+}
+
+// awaitSlot waits until a slot is loaded. It is not if the step ends first, or the slot is
+// another partition's.
+func (s *Step) awaitSlot(t *task, slot partition.Slot) bool {
+	here := func() bool { return s.owner(slot) == s.cfg.Partition }
+	if here() {
+		s.st.f.Want(slot)
+	}
+	s.waited[slot]++
+	t.await(func() bool { return s.closed || !here() || s.st.f.Loaded(slot) })
+	if s.waited[slot]--; s.waited[slot] == 0 {
+		delete(s.waited, slot)
+	}
+	return !s.closed && here()
+}
+
+// stuck is the number of mails with requests that wait for slots that others have to give
+// first. The step does not stay for them: they come again.
+func (s *Step) stuck() (n int) {
+	for slot, asks := range s.waited {
+		if s.st.ter.awaited[slot] != 0 {
+			n += asks
+		}
+	}
+	return n
 }
 
 // widen follows the redirect of a seed that was settled before it was known to be one: its
@@ -69,13 +101,26 @@ func (s *Step) again(t *task, r request, id uint64) {
 func (s *Step) widen(t *task, r request) {
 	url := r.u.String()
 	slot, fp := s.hash.Slot(r.q.Host), s.hash.Fingerprint(url)
-	s.st.f.Want(slot)
-	t.await(func() bool { return s.closed || s.st.f.Loaded(slot) })
+	elsewhere := func() bool { // who has the slot now looks at it again
+		if s.owner(slot) == s.cfg.Partition {
+			return false
+		}
+		q := r.q
+		q.URL, q.Slot = url, slot
+		s.hold(s.owner(slot), q)
+		return true
+	}
+	if !s.awaitSlot(t, slot) {
+		if !s.closed {
+			elsewhere()
+		}
+		return
+	}
 	if address, ok := s.st.f.SentOn(r.q.Host, slot, fp); ok && !s.closed { // its page is there
 		q := r.q
 		q.URL, q.Host, q.Flags = url, address, q.Flags|blobschema.FlagPlaced
 		q.Slot = s.hash.Slot(address)
-		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is looked at
+		s.hold(s.owner(q.Slot), q) // also to this partition itself: as mail it is looked at
 		return
 	}
 	// What was settled since the last commit has its record when the next is made.
@@ -83,7 +128,7 @@ func (s *Step) widen(t *task, r request) {
 		return s.closed || s.st.f.Pending(slot, fp) || s.st.f.Origin(slot, fp).Seq > 0 || !s.dirty() && !s.busy
 	})
 	o := s.st.f.Origin(slot, fp)
-	if s.closed || o.Seq == 0 {
+	if s.closed || elsewhere() || o.Seq == 0 {
 		return
 	}
 	p := s.former(t, o, url)

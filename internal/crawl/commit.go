@@ -12,7 +12,9 @@ import (
 )
 
 // dirty reports whether a commit would hold anything new.
-func (s *Step) dirty() bool { return !s.batch.empty() || s.st.f.Dirty() }
+func (s *Step) dirty() bool {
+	return !s.batch.empty() || s.st.f.Dirty() || len(s.st.ter.owed)+len(s.st.ter.arrived) > 0
+}
 
 func (s *Step) leaseLeft() time.Duration {
 	return min(s.leaseEnd.Wall.Sub(s.now.Wall), s.leaseEnd.Mono-s.now.Mono)
@@ -54,10 +56,11 @@ func (s *Step) commit(t *task) error {
 	s.lastCommit = now
 	s.sinceCommit, s.requested = 0, false
 	s.seal()
+	s.refusals() // the records of all that is settled are in this commit
 	b := s.batch
 	s.batch = &batch{}
 	clears := s.clearing
-	c := s.nextCommit(b, now)
+	c, opened := s.nextCommit(b, now)
 	object := blobschema.CommitName(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
 	for p, l := range links {
@@ -80,12 +83,15 @@ func (s *Step) commit(t *task) error {
 	}
 	s.st.man = enc.manifest
 	s.st.f.Committed()
+	s.st.f.Open(opened)
+	s.st.ter.given = slices.Clone(s.st.man.Given)
 	if clears {
 		s.clearing = false
 	}
 	s.unsent = append(s.unsent, c.Manifest.Seq)
 	s.publish(c.Manifest.Seq, enc.outbox)
 	s.acknowledge(b.receipts)
+	s.wakeReceivers(t)
 	s.compact()
 	if s.suspect != nil {
 		tk := *s.suspect
@@ -95,13 +101,14 @@ func (s *Step) commit(t *task) error {
 	return nil
 }
 
-// nextCommit is the commit of a batch, but for the mail.
-func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
+// nextCommit is the commit of a batch, but for the mail. The slots that it takes over are
+// to be opened when it is made.
+func (s *Step) nextCommit(b *batch, now time.Time) (c *blobschema.Commit, opened partition.Slots) {
 	s.placements() // what is forwarded in this commit is with its new owner in this commit
 	old := &s.st.man
 	man := blobschema.Manifest{
 		Version: blobschema.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
-		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.pmap.Epoch(), Time: s.now.Wall.UTC(),
+		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.st.ter.pmap.Epoch(), Time: s.now.Wall.UTC(),
 		Commits: appendCommit(old.Commits, old.Fence, old.Seq),
 		Runs:    slices.Clone(old.Runs),
 		Unsent:  slices.Clone(s.unsent), HeldFrom: map[partition.ID]uint64{}, Sent: maps.Clone(old.Sent),
@@ -127,13 +134,20 @@ func (s *Step) nextCommit(b *batch, now time.Time) *blobschema.Commit {
 	}
 	man.Careful, man.Alarms = s.careful, s.alarms
 	run, hosts := s.st.f.Delta(man.Seq)
+	s.give(&man)
+	var floor time.Time
+	if opened, floor = s.takeArrived(&man); floor.After(s.head.Floor) {
+		s.head.Floor, s.floor = floor, floor
+		s.st.f.Floor(floor)
+	}
+	man.Moved = s.st.ter.holding.Moved()
 	man.Slots = s.st.f.Summaries()
 	if limit := s.cfg.Crawl.Settings.MaxDomainURLs; limit > 0 {
 		// Shares too small to matter for the sum are not worth telling.
-		man.Domains = s.st.f.Domains(max(1, limit/int64(4*s.cfg.Crawl.Partitions)))
+		man.Domains = s.st.f.Domains(max(1, limit/int64(4*s.partitions())))
 	}
 	man.Totals = s.snapshotTotals()
-	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}
+	return &blobschema.Commit{Manifest: man, Pages: b.pages, Links: b.links, Outside: b.outside, Hosts: hosts, State: run}, opened
 }
 
 // appendCommit adds a commit to the ranges; seq 0 is none.
@@ -231,11 +245,12 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	h.Wish, h.Scope, h.Domains = man.Wish, man.NewScope, man.Domains
 	h.Totals = man.Totals
 	h.Applied, h.Requests = s.appliedIn(man), man.Applied[partition.Requests].Low
-	h.Sent = make([]uint64, s.cfg.Crawl.Partitions)
+	h.Sent = make([]uint64, s.partitions())
 	for p, n := range man.Sent {
 		h.Sent[p] = n
 	}
 	h.Due = s.due(man.Slots)
+	s.tellMoves(&h, man)
 	s.tell(&h)
 	return h
 }

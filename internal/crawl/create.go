@@ -267,7 +267,11 @@ func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
 }
 
 func tellLimit(t *task, c *blobschema.Crawl) error {
-	recs, err := readRecords(t, []string{blobschema.GrantsKey(c.ID)})
+	recs, err := readRecords(t, []string{blobschema.GrantsKey(c.ID), blobschema.MapKey(c.ID)})
+	if err != nil {
+		return err
+	}
+	m, err := mapRecord(c, recs[1])
 	if err != nil {
 		return err
 	}
@@ -280,7 +284,7 @@ func tellLimit(t *task, c *blobschema.Crawl) error {
 	if now.Limit == c.Settings.MaxPages {
 		return nil
 	}
-	keys := make([]string, c.Partitions)
+	keys := make([]string, m.Partitions)
 	for p := range keys {
 		keys[p] = blobschema.HeadKey(c.ID, partition.ID(p))
 	}

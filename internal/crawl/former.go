@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // formerCommits is how many commits' page records a step keeps, of those it looked into
@@ -11,7 +12,9 @@ const formerCommits = 4
 // former reads the page record that a URL has in a commit, nil if it cannot be had: then
 // the URL is asked for without a condition, and its answer stored whole.
 func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page {
-	t.await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed }) // its commit may be under way
+	if o.Partition == s.cfg.Partition { // its commit may be under way
+		t.await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed })
+	}
 	t.await(func() bool { return !s.st.formers.reading })
 	pages, ok := s.st.formers.get(o)
 	if !ok {
@@ -30,10 +33,11 @@ func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page
 // readFormers reads the page records of a commit, the last of each URL.
 func (s *Step) readFormers(t *task, o blobschema.Origin) map[string]blobschema.Page {
 	pages := map[string]blobschema.Page{}
-	if o.Partition != s.cfg.Partition {
+	man, err := s.manifestWith(t, o)
+	if err != nil {
 		return pages
 	}
-	for name := range blobschema.CommitNames(&s.st.man) {
+	for name := range blobschema.CommitNames(man) {
 		if _, seq, _, err := blobschema.ParseCommitName(name); err != nil || seq != uint64(o.Seq) {
 			continue
 		}
@@ -54,11 +58,40 @@ func (s *Step) readFormers(t *task, o blobschema.Origin) map[string]blobschema.P
 	return pages
 }
 
+// manifestWith is a manifest that names the commit of an origin: this partition's, or that
+// of another which held the slot before.
+func (s *Step) manifestWith(t *task, o blobschema.Origin) (*blobschema.Manifest, error) {
+	if o.Partition == s.cfg.Partition {
+		return &s.st.man, nil
+	}
+	if man := s.st.formers.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
+		return man, nil
+	}
+	rec, err := s.readOne(t, blobschema.HeadKey(s.cfg.Crawl.ID, o.Partition))
+	if err != nil {
+		return nil, err
+	}
+	h, err := decodeJSON[blobschema.Head](rec, "head")
+	if err != nil {
+		return nil, err
+	}
+	man, err := readManifest(t, h.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if s.st.formers.others == nil {
+		s.st.formers.others = map[partition.ID]*blobschema.Manifest{}
+	}
+	s.st.formers.others[o.Partition] = man
+	return man, nil
+}
+
 // formers are the page records of the commits looked into last.
 type formers struct {
 	reading bool
 	order   []blobschema.Origin // oldest first
 	pages   map[blobschema.Origin]map[string]blobschema.Page
+	others  map[partition.ID]*blobschema.Manifest // of partitions that held slots before
 }
 
 func (f *formers) get(o blobschema.Origin) (map[string]blobschema.Page, bool) {

@@ -31,7 +31,7 @@ func (s *Step) refill(t *task) error {
 		if s.exhausted {
 			return false
 		}
-		more := min(maxGrant, max(1, free/int64(2*s.cfg.Crawl.Partitions)))
+		more := min(maxGrant, max(1, free/int64(2*s.partitions())))
 		g.Granted[s.cfg.Partition] = used + more
 		return true
 	})

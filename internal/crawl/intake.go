@@ -46,6 +46,13 @@ type Intake struct {
 	urls  int       // in them
 	dead  int64     // put aside, and not counted in the record yet
 	told  blobschema.Calls
+	own   map[mailID]bool // numbered by this intake
+}
+
+// mailID names a mail of requests.
+type mailID struct {
+	to     partition.ID
+	number uint64
 }
 
 // IntakeConfig says what intake works for.
@@ -58,7 +65,7 @@ type IntakeConfig struct {
 
 // NewIntake returns the actor for some messages.
 func NewIntake(cfg IntakeConfig, msgs []Message) *Intake {
-	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs}
+	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs, own: map[mailID]bool{}}
 	in.body = in.run
 	return in
 }
@@ -72,7 +79,7 @@ type outMail struct {
 }
 
 func (in *Intake) run(t *task) error {
-	recs, err := readRecords(t, []string{blobschema.CrawlKey(in.crawl)})
+	recs, err := readRecords(t, []string{blobschema.CrawlKey(in.crawl), blobschema.MapKey(in.crawl)})
 	if err != nil {
 		return err
 	}
@@ -82,9 +89,11 @@ func (in *Intake) run(t *task) error {
 	if in.rec, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
-	if in.pmap, err = partition.NewMap(in.rec.Slots, in.rec.Partitions); err != nil {
+	p, err := openPartitioning(t, &in.rec, recs[1])
+	if err != nil {
 		return err
 	}
+	in.pmap = p.Map
 	if in.hash, err = NewHash(&in.rec); err != nil {
 		return err
 	}
@@ -105,9 +114,16 @@ func (in *Intake) flush(t *task) error {
 			return err
 		}
 	}
-	numbers, err := in.number(t, mails)
+	numbers, before, err := in.number(t, mails)
 	if err != nil || len(mails) == 0 {
 		return err
+	}
+	for _, m := range before {
+		urls, err := requestURLs(t, m)
+		if err != nil {
+			return err
+		}
+		mails, numbers = append(mails, outMail{to: m.To, request: m.Request, urls: urls}), append(numbers, m)
 	}
 	return in.send(t, mails, numbers)
 }
@@ -282,10 +298,12 @@ func (in *Intake) put(t *task, m *outMail) error {
 	return nil
 }
 
-// number gives the mail its numbers, in the record that will be asked for them.
-func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error) {
+// number gives the mail its numbers, in the record that will be asked for them. before are
+// others of the same requests: an intake that crashed has numbered them by a map that has
+// changed since, and perhaps did not send them.
+func (in *Intake) number(t *task, mails []outMail) (numbers, before []blobschema.RequestMail, err error) {
 	if len(mails) == 0 && in.dead == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	full, spent := false, blobschema.Calls{}
 	if in.cfg.Spent != nil {
@@ -293,13 +311,13 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 	}
 	fresh := 0
 	err = update(t, blobschema.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
-		numbers = numbers[:0]
+		numbers, before = numbers[:0], before[:0]
 		if r.Sent == nil {
 			r.Sent = map[partition.ID]uint64{}
 		}
 		old := len(r.Outbox)
 		for _, m := range mails {
-			entry := blobschema.RequestMail{To: m.to, Request: m.request, Object: m.object}
+			entry := blobschema.RequestMail{To: m.to, Request: m.request, Object: m.object, Epoch: in.pmap.Epoch()}
 			i := slices.IndexFunc(r.Outbox, func(e blobschema.RequestMail) bool {
 				return e.To == entry.To && e.Request == entry.Request && e.Object == entry.Object
 			})
@@ -308,9 +326,15 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 				entry.Number, i = r.Sent[m.to], len(r.Outbox)
 				r.Outbox = append(r.Outbox, entry)
 			} // else an intake that crashed has numbered it
-			numbers = append(numbers, r.Outbox[i].Number)
+			numbers = append(numbers, r.Outbox[i])
 		}
 		fresh = len(r.Outbox) - old
+		for _, e := range r.Outbox[:old] {
+			ours := slices.ContainsFunc(mails, func(m outMail) bool { return m.request == e.Request })
+			if ours && !in.own[mailID{e.To, e.Number}] && !slices.Contains(numbers, e) {
+				before = append(before, e)
+			}
+		}
 		if full = fresh > 0 && old > 0 && len(r.Outbox) > maxOutbox; full {
 			return false
 		}
@@ -320,21 +344,24 @@ func (in *Intake) number(t *task, mails []outMail) (numbers []uint64, err error)
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case full:
-		return nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
+		return nil, nil, fmt.Errorf("%d requests wait to be applied; messages stay in the queue until some are", maxOutbox)
 	case fresh > 0 || in.dead > 0:
 		in.told.Add(spent)
 	}
 	in.dead = 0
-	return numbers, nil
+	for _, m := range numbers {
+		in.own[mailID{m.To, m.Number}] = true
+	}
+	return numbers, before, nil
 }
 
-func (in *Intake) send(t *task, mails []outMail, numbers []uint64) error {
+func (in *Intake) send(t *task, mails []outMail, numbers []blobschema.RequestMail) error {
 	var wakes [][]byte
 	woken := map[partition.ID]bool{}
 	for i, m := range mails {
-		body, err := blobschema.EncodeMail(requestMail(&in.rec, in.pmap, m.to, numbers[i], m.request, m.urls))
+		body, err := blobschema.EncodeMail(requestMail(in.crawl, numbers[i], m.urls))
 		if err != nil {
 			return err
 		}
@@ -355,6 +382,6 @@ func (in *Intake) send(t *task, mails []outMail, numbers []uint64) error {
 }
 
 // requestMail is mail of a request, the same however often it is made.
-func requestMail(c *blobschema.Crawl, pmap *partition.Map, to partition.ID, number, request uint64, urls []blobschema.Queued) blobschema.Mail {
-	return blobschema.Mail{Crawl: c.ID, From: partition.Requests, To: to, Number: number, Epoch: pmap.Epoch(), Request: request, URLs: urls}
+func requestMail(crawl string, m blobschema.RequestMail, urls []blobschema.Queued) blobschema.Mail {
+	return blobschema.Mail{Crawl: crawl, From: partition.Requests, To: m.To, Number: m.Number, Epoch: m.Epoch, Request: m.Request, URLs: urls}
 }

@@ -67,6 +67,11 @@ func (s *Step) load(t *task) error {
 			return err
 		}
 	}
+	if s.st.man.Epoch > s.st.ter.pmap.Epoch() || s.head.Epoch > s.st.ter.pmap.Epoch() {
+		if err := s.learnMap(t); err != nil {
+			return err
+		}
+	}
 	s.careful, s.alarms = s.st.man.Careful, s.st.man.Alarms
 	if s.careful == 0 && s.head.Crashes > s.cfg.CrashesAllowed {
 		s.careful = carefulRequests << (2 * min(s.alarms, maxAlarms))
@@ -111,7 +116,8 @@ func (s *Step) loadState(t *task) error {
 	s.st = st
 	st.f.Floor(s.floor)
 	if s.head.Commit == "" {
-		return nil
+		st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil)
+		return err
 	}
 	c, err := s.openCommit(t, s.head.Commit)
 	if err != nil {
@@ -120,7 +126,16 @@ func (s *Step) loadState(t *task) error {
 	if st.man, err = c.Manifest(); err != nil {
 		return fmt.Errorf("manifest of %s: %w", s.head.Commit, err)
 	}
+	if st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, st.man.Moved); err != nil {
+		return err
+	}
+	st.ter.given = slices.Clone(st.man.Given)
 	st.f.Restore(st.man.Slots)
+	for _, sum := range st.man.Slots {
+		if !st.ter.holding.Holds(sum.Slot) { // it came for a slot that is to come
+			st.f.Await([]partition.Slot{sum.Slot})
+		}
+	}
 	st.f.RestoreDomains(st.man.Domains)
 	st.totals = st.man.Totals
 	for p, m := range st.man.Applied {
@@ -245,6 +260,12 @@ func (s *Step) republish(t *task, seq uint64) error {
 // brought into the scope anywhere.
 func (s *Step) obeyWish(t *task) error {
 	s.look = false
+	defer s.applyLater()
+	if len(s.later) > 0 {
+		if err := s.learnMap(t); err != nil {
+			return err
+		}
+	}
 	recs, err := s.read(t, blobschema.WishKey(s.cfg.Crawl.ID), blobschema.CrawlKey(s.cfg.Crawl.ID))
 	if err != nil {
 		return err
@@ -261,6 +282,11 @@ func (s *Step) obeyWish(t *task) error {
 		if len(w.Capped) != len(s.st.wish.Capped) { // it only grows
 			s.st.wish.Capped = w.Capped
 			s.st.f.CapDomains(w.Capped)
+		}
+		if w.Map > s.st.ter.record.Version {
+			if err := s.learnMap(t); err != nil {
+				return err
+			}
 		}
 		if w.Version != s.st.wish.Version {
 			if err := s.obeyScope(t, w, recs[1]); err != nil {
@@ -316,7 +342,7 @@ func (s *Step) rescan(t *task) error {
 			}
 			slot := s.hash.Slot(place(&s.cfg.Crawl.Settings, u, &q))
 			q.Rank = s.rank(q.Depth, 0)
-			if owner := s.pmap.Owner(slot); owner != s.cfg.Partition {
+			if owner := s.owner(slot); owner != s.cfg.Partition {
 				q.Slot = slot
 				s.hold(owner, q) // past the filter of sent links: it knows this one
 				continue

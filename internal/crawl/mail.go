@@ -97,20 +97,24 @@ func (s *Step) receive(t *task) error {
 			continue
 		}
 		for _, m := range v.([]Message) {
-			s.applyMail(m)
+			s.applyMail(m, false)
 		}
 	}
 }
 
 // applyMail merges one mail into the frontier. It is acknowledged after the commit
 // that holds its effect (I5); a repeat of what is committed already, at once.
-func (s *Step) applyMail(m Message) {
+func (s *Step) applyMail(m Message, late bool) {
 	if s.closed {
 		return // it comes again, to the next step
 	}
 	mail, err := blobschema.DecodeMail(m.Body)
 	if err != nil || mail.Crawl != s.cfg.Crawl.ID || mail.To != s.cfg.Partition {
 		s.badMail(m, mail, err)
+		return
+	}
+	if mail.Epoch > s.st.ter.pmap.Epoch() && !late { // what it holds may be ours by a map not read yet
+		s.later, s.look = append(s.later, m), true
 		return
 	}
 	mk := s.st.marks[mail.From]
@@ -136,6 +140,11 @@ func (s *Step) applyMail(m Message) {
 			continue
 		}
 		slot, fp := s.hash.Slot(q.Host), s.hash.Fingerprint(u.String())
+		if owner := s.owner(slot); owner != s.cfg.Partition {
+			q.URL, q.Slot = u.String(), slot
+			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name
+			continue
+		}
 		s.found(u, slot, fp, q)
 		if s.lateSeed(slot, fp, q.Flags) {
 			again = append(again, request{u, q})
@@ -152,6 +161,15 @@ func (s *Step) applyMail(m Message) {
 		return
 	}
 	applied()
+}
+
+// applyLater applies the mail that waited for the map.
+func (s *Step) applyLater() {
+	list := s.later
+	s.later = nil
+	for _, m := range list {
+		s.applyMail(m, true)
+	}
 }
 
 // rank is the place of a URL in the order within its unit, by the crawl's policy.
@@ -207,7 +225,7 @@ type DeadLetter struct {
 // reports whether it was news.
 func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
 	q.URL, q.Slot = u.String(), slot
-	owner := s.pmap.Owner(slot)
+	owner := s.owner(slot)
 	if owner == s.cfg.Partition {
 		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
 			s.batch.newScope = append(s.batch.newScope, string(u.Host()))
@@ -229,7 +247,7 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 // already as one that was found: what it redirects to was not in scope then.
 func (s *Step) lateSeed(slot partition.Slot, fp uint64, f blobschema.QueuedFlags) bool {
 	return f&blobschema.FlagSeed != 0 && s.cfg.Crawl.Settings.Scope != blobschema.ScopeAny &&
-		s.pmap.Owner(slot) == s.cfg.Partition && !s.st.f.Pending(slot, fp)
+		s.owner(slot) == s.cfg.Partition && !s.st.f.Pending(slot, fp)
 }
 
 // placements sends the URLs of names whose address is pinned on to the slots of these.
@@ -238,7 +256,7 @@ func (s *Step) placements() {
 		q := p.Queued
 		q.URL, q.Slot = p.URL.String(), s.hash.Slot(q.Host)
 		s.st.totals.Forwarded++
-		if owner := s.pmap.Owner(q.Slot); owner != s.cfg.Partition {
+		if owner := s.owner(q.Slot); owner != s.cfg.Partition {
 			s.hold(owner, q) // past the filter of sent links: the name's slot has sent it once
 		} else {
 			s.st.f.Add(s.clock(), p.URL, p.Fingerprint, q)

@@ -11,7 +11,8 @@ import (
 // again once a tier: log8 of the commits.
 const mergeFanIn = 8
 
-// merged is a run that replaces others, once a commit names it.
+// merged is a run that replaces others, once a commit names it. It has no object if nothing
+// of them is this partition's any more.
 type merged struct {
 	from []blobschema.RunRef
 	to   blobschema.RunRef
@@ -26,7 +27,7 @@ func (m *merged) replace(runs []blobschema.RunRef) (out []blobschema.RunRef, dro
 			out = append(out, r)
 			continue
 		}
-		if !placed {
+		if !placed && m.to.Object != "" {
 			out, placed = append(out, m.to), true
 		}
 		if r.Tier > 0 {
@@ -56,7 +57,7 @@ func (s *Step) compact() {
 	}
 	s.merging = true
 	from := byTier[uint8(tier)]
-	seq, fence := s.st.man.Seq, s.head.Fence
+	seq, fence, takes := s.st.man.Seq, s.head.Fence, s.st.ter.takes
 	s.spawn(func(t *task) error {
 		defer func() { s.merging = false }()
 		var datas [][]byte
@@ -67,7 +68,7 @@ func (s *Step) compact() {
 			}
 			datas = append(datas, data)
 		}
-		h := s.hash
+		h, ours := s.hash, s.ours()
 		type result struct {
 			data []byte
 			ref  blobschema.RunRef
@@ -81,13 +82,20 @@ func (s *Step) compact() {
 				}
 				runs = append(runs, run)
 			}
-			data, ref := blobschema.EncodeRun(blobschema.MergeRuns(h, runs), h)
+			data, ref := blobschema.EncodeRun(blobschema.MergeRuns(h, runs).Only(ours), h)
 			return result{data, ref}, nil
 		}})
 		if err != nil {
 			return err
 		}
 		res := v.(result)
+		if s.st.ter.takes != takes {
+			return nil // slots that came meanwhile may have their state in these runs: left out of it
+		}
+		if len(res.data) == 0 {
+			s.st.merged = &merged{from: from}
+			return nil
+		}
 		res.ref.Tier = uint8(tier) + 1
 		res.ref.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, res.ref.Tier)
 		stored := false

@@ -273,7 +273,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 	}
 	if changedSince(t, l) {
 		q.URL, q.Flags = u.String(), q.Flags|blobschema.FlagAgain
-		s.hold(s.pmap.Owner(q.Slot), q) // also to this partition itself: as mail it is not lost
+		s.hold(s.owner(q.Slot), q) // also to this partition itself: as mail it is not lost
 		return true
 	}
 	if s.heldLate(u, target.Slot, target.Fingerprint, q) {

@@ -115,6 +115,7 @@ type state struct {
 	wish    blobschema.Wish
 	indexes map[string]*blobschema.RunIndex
 	merged  *merged // a finished merge, for the next commit
+	ter     *territory
 
 	payloads payloads
 	formers  formers
@@ -129,7 +130,6 @@ type Step struct {
 	cfg    StepConfig
 	hash   partition.Hash
 	policy frontier.Policy
-	pmap   *partition.Map
 	head   blobschema.Head
 	rev    Revision
 	st     *state
@@ -169,12 +169,16 @@ type Step struct {
 	hungry      bool
 	lastCommit  time.Time
 	lastMail    time.Time
-	dead        map[string]bool // messages put aside by this step
-	asking      map[string]bool // mail with requests that is being looked at
-	idleSince   time.Time       // zero while there is something to do
-	alarm       time.Time       // of the earliest Sleep under way
-	sinceCommit int             // pages
-	requested   bool            // an answer that somebody asked for is not committed yet
+	dead        map[string]bool        // messages put aside by this step
+	asking      map[string]bool        // mail with requests that is being looked at
+	waited      map[partition.Slot]int // of it, what waits for a slot
+	idleSince   time.Time              // zero while there is something to do
+	alarm       time.Time              // of the earliest Sleep under way
+	sinceCommit int                    // pages
+	later       []Message              // mail from senders with a newer map
+	pulling     bool                   // looks for slots that are to come
+	gaveTo      []partition.ID         // since the last commit
+	requested   bool                   // an answer that somebody asked for is not committed yet
 }
 
 // NewStep returns a step for one partition. warm may be nil.
@@ -184,17 +188,13 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	pmap, err := partition.NewMap(cfg.Crawl.Slots, cfg.Crawl.Partitions)
-	if err != nil {
-		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
-	}
 	policy, err := frontier.PolicyByName(cfg.Crawl.Settings.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
 	}
 	s := &Step{
-		cfg: cfg, hash: h, policy: policy, pmap: pmap, batch: &batch{},
-		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{},
+		cfg: cfg, hash: h, policy: policy, batch: &batch{},
+		suspects: map[string]int{}, dead: map[string]bool{}, asking: map[string]bool{}, waited: map[partition.Slot]int{},
 		mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{},
 	}
 	s.head.Partition = cfg.Partition
@@ -319,6 +319,7 @@ func (s *Step) main(t *task) error {
 	s.lastCommit = s.clock()
 	s.lastMail = s.lastCommit
 	s.spawn(s.receive)
+	s.pull()
 	for {
 		t.await(func() bool { return s.decide() != wait })
 		var err error
@@ -367,7 +368,7 @@ func (s *Step) decide() decision {
 		return commitNow
 	case since >= s.commitEvery(now) && s.dirty(), s.requested && since >= s.requestedAfter():
 		return commitNow
-	case since >= s.feedAfter():
+	case since >= s.feedAfter(), s.handsOver(since):
 		return commitNow
 	case !s.idleSince.IsZero() && since >= s.idleAfter() && (s.dirty() || s.held() > 0):
 		return commitNow // nothing else will come of waiting, and others may wait for this
@@ -400,7 +401,7 @@ func (s *Step) idleAfter() time.Duration {
 // allStarve reports whether no other partition has anything to do either: whatever this
 // step holds is all that can make the crawl go on.
 func (s *Step) allStarve() bool {
-	for p := range partition.ID(s.cfg.Crawl.Partitions) {
+	for p := range partition.ID(s.partitions()) {
 		if p != s.cfg.Partition && s.appetites[p] != Starved {
 			return false
 		}
@@ -449,7 +450,7 @@ func (s *Step) kick() {
 		s.loadWanted(now)
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
-	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == 0 &&
+	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == s.stuck() &&
 		(s.asksNothing() || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {
 	case !idle:
@@ -588,6 +589,10 @@ func (s *Step) setAlarm() {
 		}
 		if after := s.feedAfter(); after < never {
 			sooner(s.lastCommit.Add(after))
+		}
+		if len(s.st.ter.owed)+len(s.st.ter.arrived) > 0 {
+			sooner(s.lastCommit.Add(s.cfg.CommitMin))
+			sooner(s.lastCommit.Add(giveRest))
 		}
 		if !s.idleSince.IsZero() {
 			sooner(s.lastCommit.Add(s.idleAfter()))

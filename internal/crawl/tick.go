@@ -47,7 +47,11 @@ type Report struct {
 	// since that could change it: the partitions were not looked at, and Heads is empty.
 	Idle     bool
 	Requests blobschema.Requests
+	Map      blobschema.MapRecord
 }
+
+// Partitions is how many partitions there are, or ever were.
+func (r *Report) Partitions() int { return max(r.Crawl.Partitions, r.Map.Partitions) }
 
 // Tick is one run of the coordinator: it reads the heads and does what follows from
 // them. Every action is idempotent: two ticks at once do no harm, and a tick that dies
@@ -57,7 +61,7 @@ type Tick struct {
 	cfg    TickConfig
 	mem    *TickMemory
 	report Report
-	pmap   *partition.Map
+	first  *partition.Map // of epoch 1
 	grants blobschema.Grants
 	heads  map[partition.ID]*blobschema.Head
 	record blobschema.TickRecord
@@ -100,6 +104,9 @@ func (k *Tick) run(t *task) error {
 	if err := k.changeWish(t); err != nil {
 		return err
 	}
+	if err := k.moves(t); err != nil {
+		return err
+	}
 	if err := k.wake(t); err != nil {
 		return err
 	}
@@ -122,6 +129,7 @@ func (k *Tick) readAll(t *task) error {
 	id := k.cfg.Crawl
 	recs, err := readRecords(t, []string{
 		blobschema.CrawlKey(id), blobschema.WishKey(id), blobschema.GrantsKey(id), blobschema.RequestsKey(id), blobschema.TickKey(id),
+		blobschema.MapKey(id), // before the heads: what it says of moves is true of them
 	})
 	if err != nil {
 		return err
@@ -152,6 +160,10 @@ func (k *Tick) readAll(t *task) error {
 			return err
 		}
 	}
+	c := &k.report.Crawl
+	if k.report.Map, err = mapRecord(c, recs[5]); err != nil {
+		return err
+	}
 	if k.notes = &k.record.TickNotes; k.mem != nil {
 		k.notes = &k.mem.notes
 	} else if was := k.record.Idle; was != nil {
@@ -161,11 +173,10 @@ func (k *Tick) readAll(t *task) error {
 			return nil
 		}
 	}
-	c := &k.report.Crawl
-	if k.pmap, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
+	if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
 		return err
 	}
-	keys := make([]string, c.Partitions)
+	keys := make([]string, k.report.Partitions())
 	for p := range keys {
 		keys[p] = blobschema.HeadKey(id, partition.ID(p))
 	}
@@ -220,7 +231,7 @@ func (k *Tick) publishSeeds(t *task) error {
 		upTo := min(len(c.SeedBatches), c.Published+batchesAtOnce)
 		mails := make([][][]byte, c.Partitions)
 		for i := c.Published; i < upTo; i++ {
-			batch, err := seedMail(t, c, k.pmap, h, i)
+			batch, err := seedMail(t, c, k.first, h, i)
 			if err != nil {
 				return err
 			}
@@ -248,7 +259,8 @@ func (k *Tick) publishSeeds(t *task) error {
 	return nil
 }
 
-// seedMail makes the mail of one batch, by partition.
+// seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
+// that its content is the same however often it is sent.
 func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int) ([][]byte, error) {
 	data, err := getObject(t, c.SeedBatches[i], 0, -1)
 	if err != nil {
@@ -350,7 +362,10 @@ const maxCapped = 1000
 
 // expected is the mail that a partition should apply in the end.
 func (k *Tick) expected(p partition.ID) uint64 {
-	n := uint64(len(k.report.Crawl.SeedBatches)) + k.report.Requests.Sent[p]
+	n := k.report.Requests.Sent[p]
+	if int(p) < k.report.Crawl.Partitions { // seeds are dealt by the map of epoch 1
+		n += uint64(len(k.report.Crawl.SeedBatches))
+	}
 	for i := range k.report.Heads {
 		if sent := k.report.Heads[i].Sent; int(p) < len(sent) {
 			n += sent[p]
@@ -365,7 +380,7 @@ func (k *Tick) answered() bool {
 	if len(k.report.Requests.Sent) == 0 {
 		return true
 	}
-	for p := range partition.ID(k.report.Crawl.Partitions) {
+	for p := range partition.ID(k.report.Partitions()) {
 		if k.expected(p) != k.applied(p) {
 			return false
 		}
@@ -397,7 +412,7 @@ func (k *Tick) wake(t *task) error {
 	now := k.now.Wall
 	woken := map[partition.ID]blobschema.Waking{}
 	var bodies [][]byte
-	for p := range partition.ID(k.report.Crawl.Partitions) {
+	for p := range partition.ID(k.report.Partitions()) {
 		if !k.needsStep(p) {
 			continue
 		}
@@ -446,8 +461,8 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return false
 	}
 	mail := k.expected(p) > k.applied(p)
-	if h == nil {
-		return mail
+	if k.hasMoves(p) || h == nil {
+		return mail || k.hasMoves(p)
 	}
 	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
 	if mail || behind {
@@ -466,8 +481,8 @@ func (k *Tick) needsStep(p partition.ID) bool {
 func (k *Tick) finished() {
 	c := &k.report.Crawl
 	seqs := map[partition.ID]uint64{}
-	quiet := c.Published == len(c.SeedBatches)
-	for p := range partition.ID(c.Partitions) {
+	quiet := c.Published == len(c.SeedBatches) && len(k.report.Map.Moving) == 0 && k.report.Map.Target == ""
+	for p := range partition.ID(k.report.Partitions()) {
 		if k.expected(p) != k.applied(p) {
 			quiet = false
 		}
@@ -491,7 +506,7 @@ func (k *Tick) finished() {
 // whatMatters is all that can make an idle crawl go on, as it is now.
 func (k *Tick) whatMatters() blobschema.Idle {
 	w := &k.report.Wish
-	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders}
+	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: k.report.Map.Version}
 	for _, n := range k.report.Requests.Sent {
 		now.Requests += n
 	}
@@ -509,7 +524,7 @@ func (k *Tick) idle() {
 	if k.mem != nil || !k.over() {
 		return
 	}
-	for p := range partition.ID(k.report.Crawl.Partitions) {
+	for p := range partition.ID(k.report.Partitions()) {
 		if k.needsStep(p) {
 			return
 		}

@@ -216,7 +216,7 @@ func readManifest(t *task, name string) (*blobschema.Manifest, error) {
 // taking its mail: finding out what it lacks would read commits for nothing.
 func (k *Tick) resend(t *task) error {
 	var short []partition.ID
-	for p := range partition.ID(k.report.Crawl.Partitions) {
+	for p := range partition.ID(k.report.Partitions()) {
 		if h := k.heads[p]; k.expected(p) > k.applied(p) && (h == nil || !k.leased(h)) {
 			short = append(short, p)
 		}
@@ -268,10 +268,10 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 	}
 	queue := blobschema.MailboxQueue(p)
 	for i := range c.SeedBatches {
-		if !missing(applied[partition.Intake], uint64(i+1)) {
+		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
 			continue
 		}
-		mails, err := seedMail(t, c, k.pmap, h, i)
+		mails, err := seedMail(t, c, k.first, h, i)
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,11 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		if m.To != p || !missing(applied[partition.Requests], m.Number) {
 			continue
 		}
-		body, err := k.requestMail(t, m)
+		urls, err := requestURLs(t, m)
+		if err != nil {
+			return err
+		}
+		body, err := blobschema.EncodeMail(requestMail(c.ID, m, urls))
 		if err != nil {
 			return err
 		}
@@ -322,7 +326,8 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 	return nil
 }
 
-func (k *Tick) requestMail(t *task, m blobschema.RequestMail) ([]byte, error) {
+// requestURLs reads the URLs of a mail of requests.
+func requestURLs(t *task, m blobschema.RequestMail) ([]blobschema.Queued, error) {
 	data, err := getObject(t, m.Object, 0, -1)
 	if err != nil {
 		return nil, err
@@ -331,7 +336,7 @@ func (k *Tick) requestMail(t *task, m blobschema.RequestMail) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("requests %s: %w", m.Object, err)
 	}
-	return blobschema.EncodeMail(requestMail(&k.report.Crawl, k.pmap, m.To, m.Number, m.Request, b.URLs))
+	return b.URLs, nil
 }
 
 // pruneRequests forgets the requests that their receivers have applied.

@@ -103,7 +103,7 @@ func (s *Step) wakeMailed(t *task) {
 	}
 	now := s.now.Wall
 	var ps []partition.ID
-	for p := range partition.ID(s.cfg.Crawl.Partitions) {
+	for p := range partition.ID(s.partitions()) {
 		if s.mailed[p] >= wakeURLs && !now.Before(s.awake[p]) {
 			ps = append(ps, p)
 			s.mailed[p] = 0
@@ -138,6 +138,16 @@ func (s *Step) wakeMailed(t *task) {
 		}
 	}
 	s.sendWake(t, 0, asleep...)
+}
+
+// wakeReceivers wakes the partitions that slots were given to, where ticks are far apart.
+func (s *Step) wakeReceivers(t *task) {
+	to := s.gaveTo
+	s.gaveTo = nil
+	if s.cfg.SendsWakes && !s.halted {
+		slices.Sort(to)
+		s.sendWake(t, 0, slices.Compact(to)...)
+	}
 }
 
 // commitEvery is the longest time that work stays uncommitted. A young crawl commits more

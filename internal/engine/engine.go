@@ -132,7 +132,11 @@ func (e *Engine) Begin(want blobschema.Crawl, seeds []weburl.URL, check func(*bl
 		return blobschema.Crawl{}, false, 0, err
 	}
 	e.crawl, created, added = b.Crawl()
-	if err := e.platform.CreateQueues(context.Background(), e.crawl.Partitions); err != nil {
+	parts, err := e.Partitioning()
+	if err == nil {
+		err = e.platform.CreateQueues(context.Background(), max(parts.Record.Partitions, e.crawl.Settings.MostPartitions))
+	}
+	if err != nil {
 		return blobschema.Crawl{}, false, 0, err
 	}
 	return e.crawl, created, added, nil
@@ -215,8 +219,35 @@ func (e *Engine) tick() (crawl.Report, error) {
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
 	}
 	rep := k.Report()
-	e.report.Store(&rep)
+	if last := e.report.Swap(&rep); last != nil && last.Map.Version != rep.Map.Version {
+		e.look()
+	}
 	return rep, nil
+}
+
+// look has the steps of this process look at what the operator wishes, and at the map.
+func (e *Engine) look() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.runners {
+		r.offer(crawl.Look{})
+	}
+}
+
+// partitions is how many partitions there are, or ever were, as far as the last tick knew.
+func (e *Engine) partitions() int {
+	if rep := e.report.Load(); rep != nil {
+		return rep.Partitions()
+	}
+	return e.crawl.Partitions
+}
+
+// mayHave reports whether a partition may exist: it may be newer than what is known here.
+func (e *Engine) mayHave(p partition.ID) bool {
+	if most := e.platform.Partitions; most > 0 {
+		return int(p) < most
+	}
+	return p < partition.MaxPartitions
 }
 
 // lastTick reads the heads once more, so that the report holds what was committed.
@@ -259,7 +290,7 @@ func (e *Engine) serveWakes(ctx context.Context) {
 		e.acknowledge(ctx, blobschema.WakesQueue, msgs)
 		for _, m := range msgs {
 			id, p, err := blobschema.DecodeWake(m.Body)
-			if err == nil && id == e.crawl.ID && int(p) < e.crawl.Partitions {
+			if err == nil && id == e.crawl.ID && e.mayHave(p) {
 				e.startStep(p)
 			}
 		}
@@ -296,7 +327,7 @@ func (e *Engine) startStep(p partition.ID) {
 		cfg.Connections = e.cfg.Connections
 	}
 	if cfg.MaxResident == 0 {
-		cfg.MaxResident = max(1, e.cfg.MaxResident/e.crawl.Partitions)
+		cfg.MaxResident = max(1, e.cfg.MaxResident/e.partitions())
 	}
 	s, err := crawl.NewStep(cfg, e.warm[p])
 	if err != nil {
@@ -386,7 +417,7 @@ func (e *Engine) tellAppetites() {
 	defer e.mu.Unlock()
 	for p, r := range e.runners {
 		of := map[partition.ID]crawl.Appetite{}
-		for q := range partition.ID(e.crawl.Partitions) {
+		for q := range partition.ID(e.partitions()) {
 			switch {
 			case q == p:
 			case e.runners[q] == nil && e.shared: // another process knows

@@ -53,8 +53,8 @@ type StepReport struct {
 // is without bound. It is no error if another step holds the lease, or has taken it from
 // this one. What the step knew at its end is kept for the next one of the same partition.
 func (e *Engine) Step(p partition.ID, atMost time.Duration) (did StepReport, err error) {
-	if int(p) >= e.crawl.Partitions {
-		return did, fmt.Errorf("there is no partition %d: crawl %s has %d", p, e.crawl.ID, e.crawl.Partitions)
+	if !e.mayHave(p) {
+		return did, fmt.Errorf("there can be no partition %d", p)
 	}
 	spent, done := e.meter()
 	defer done()
@@ -120,13 +120,38 @@ func (e *Engine) Command(o crawl.Order) (changed bool, err error) {
 	if err := e.newRunner(c).run(); err != nil {
 		return false, err
 	}
-	e.mu.Lock()
-	for _, r := range e.runners {
-		r.offer(crawl.Look{})
-	}
-	e.mu.Unlock()
+	e.look()
 	e.askTick()
 	return c.Changed(), nil
+}
+
+// Partitioning is which partitions own which slots.
+func (e *Engine) Partitioning() (crawl.Partitioning, error) {
+	r := crawl.ReadPartitioning(e.crawl.ID)
+	err := e.newRunner(r).run()
+	_, now := r.Result()
+	return now, err
+}
+
+// Repartition changes which partitions are wanted to own the slots; see
+// [crawl.NewRepartition]. It makes sure that they have queues, as far as the platform
+// makes queues. Steps of this process obey at once, those of others with their next commit.
+func (e *Engine) Repartition(want func(crawl.Partitioning) (*partition.Map, error)) (before, after crawl.Partitioning, err error) {
+	r := crawl.NewRepartition(e.crawl.ID, func(now crawl.Partitioning) (*partition.Map, error) {
+		m, err := want(now)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		owners := m.Partitions()
+		return m, e.platform.CreateQueues(context.Background(), int(owners[len(owners)-1])+1)
+	})
+	if err := e.newRunner(r).run(); err != nil {
+		return before, after, err
+	}
+	e.look()
+	e.askTick()
+	before, after = r.Result()
+	return before, after, nil
 }
 
 // Receive waits for messages of a queue.

@@ -141,18 +141,21 @@ func (f *Frontier) sortedSlots() []partition.Slot {
 func (f *Frontier) Summaries() []blobschema.SlotSummary {
 	out := make([]blobschema.SlotSummary, 0, len(f.slots))
 	for _, id := range f.sortedSlots() {
-		s := f.slots[id]
-		sum := blobschema.SlotSummary{Slot: id, Known: s.known, Pending: s.npending, Unexamined: s.unexamined, Due: s.due, Urgent: uint32(s.urgent)}
-		if s.loaded {
-			sum.Known = uint32(s.resident())
-			sum.Pending = uint32(s.npend)
-			sum.Due = s.firstDue()
-		}
-		if sum != (blobschema.SlotSummary{Slot: id}) {
+		if sum := f.slots[id].summary(); sum != (blobschema.SlotSummary{Slot: id}) {
 			out = append(out, sum)
 		}
 	}
 	return out
+}
+
+func (s *slot) summary() blobschema.SlotSummary {
+	sum := blobschema.SlotSummary{Slot: s.id, Known: s.known, Pending: s.npending, Unexamined: s.unexamined, Due: s.due, Urgent: uint32(s.urgent)}
+	if s.loaded {
+		sum.Known = uint32(s.resident())
+		sum.Pending = uint32(s.npend)
+		sum.Due = s.firstDue()
+	}
+	return sum
 }
 
 // firstDue is when the first of the slot's pending URLs may be asked for, in Unix

@@ -56,8 +56,9 @@ type Frontier struct {
 	dirtySites []*site
 	examined   bool // a slot with unexamined entries was loaded: its summary changes
 	floor      time.Time
-	delta      uint64 // counts deltas
-	committed  uint64 // the last delta known to be committed
+	frozen     map[partition.Slot]bool // see Freeze
+	delta      uint64                  // counts deltas
+	committed  uint64                  // the last delta known to be committed
 
 	unloaded   int // slots that are not loaded and hold something
 	fresh      int // entries appended to them that are in no delta yet
@@ -497,6 +498,9 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 		return
 	}
 	u.promote(now)
+	if len(f.frozen) > 0 && f.frozen[u.slot.id] {
+		return
+	}
 	switch u.place {
 	case ready: // it keeps its turn
 		if urgent := u.hasUrgent(); urgent != u.urgent {

@@ -102,7 +102,7 @@ func (f *Frontier) Wanted(now time.Time) []partition.Slot {
 	}
 	var due []*slot
 	for _, s := range f.slots {
-		if s.loaded || s.loading {
+		if s.loaded || s.loading || s.awaited || f.frozen[s.id] {
 			continue
 		}
 		if s.want || s.unexamined > 0 || s.npending > 0 && s.due <= now.UnixMilli() {

@@ -15,6 +15,7 @@ type slot struct {
 	loaded  bool
 	loading bool
 	want    bool // the caller is about to look at it: not to be unloaded before
+	awaited bool // its state is still elsewhere; never loaded
 	asked   int  // requests under way
 	urgent  int  // pending URLs of rank 0; kept when the slot is unloaded
 	touched uint64

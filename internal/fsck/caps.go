@@ -12,18 +12,22 @@ import (
 // for a frontier, which then leaves out more whatever the caps.
 const fullSlot = 1 << 20
 
-// leaveOut reports whether a cap may be why a partition does not know a URL of a slot
-// that it was told of, and takes note of it. Which host and domain the URL has nobody
+// leaveOut reports whether a cap may be why the home of a slot does not know a URL that it
+// was told of, and takes note of it. Which host and domain the URL has nobody
 // knows any more: so it takes what must hold besides, a slot or partition with as
 // many URLs as the cap allows, and a partition that has counted what it left out.
 func (c *checker) leaveOut(p *part, slot partition.Slot, fp uint64) bool {
 	s := &c.crawl.Settings
-	if p.man == nil || p.man.Totals.Capped == 0 {
-		return false
+	n := c.knownIn(p, slot)
+	inSlot := n >= fullSlot || s.MaxHostURLs > 0 && n >= s.MaxHostURLs
+	full := false
+	for _, q := range c.parts {
+		if q.man == nil || q.man.Totals.Capped == 0 || !c.had(q.id, slot) {
+			continue
+		}
+		t := &q.man.Totals
+		full = full || inSlot || s.MaxDomainURLs > 0 && (c.domainsCapped || c.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs)
 	}
-	n := p.knownIn(slot)
-	full := n >= fullSlot || s.MaxHostURLs > 0 && n >= s.MaxHostURLs ||
-		s.MaxDomainURLs > 0 && (c.domainsCapped || p.man.Totals.Known+p.man.Totals.Unexamined >= s.MaxDomainURLs)
 	if !full {
 		return false
 	}
@@ -41,26 +45,39 @@ func (p *part) compact() {
 	p.leftOut = slices.Compact(p.leftOut)
 }
 
-// knownIn is the number of URLs known in a slot, by its summary.
-func (p *part) knownIn(slot partition.Slot) int64 {
-	i, ok := slices.BinarySearchFunc(p.man.Slots, slot, func(s blobschema.SlotSummary, slot partition.Slot) int { return cmp.Compare(s.Slot, slot) })
+// knownIn is the number of URLs known in a slot, by its summary: of a slot that is handed
+// over, by that of the hand-over.
+func (c *checker) knownIn(p *part, slot partition.Slot) int64 {
+	var sums []blobschema.SlotSummary
+	if h, ok := c.atlas.handed[slot]; ok {
+		sums = h.State
+	} else if p.man != nil {
+		sums = p.man.Slots
+	}
+	i, ok := slices.BinarySearchFunc(sums, slot, func(s blobschema.SlotSummary, slot partition.Slot) int { return cmp.Compare(s.Slot, slot) })
 	if !ok {
 		return 0
 	}
-	return int64(p.man.Slots[i].Known) + int64(p.man.Slots[i].Unexamined)
+	return int64(sums[i].Known) + int64(sums[i].Unexamined)
 }
 
-// checkLeftOut checks that no more URLs are unknown than partitions say they left out.
+// checkLeftOut checks that no more URLs are unknown than partitions say they left out:
+// together, where slots have moved.
 func (c *checker) checkLeftOut() {
+	unknown := int64(0)
 	for _, p := range c.parts {
-		if p.man == nil {
-			continue
-		}
 		p.compact()
-		t := &p.man.Totals
-		c.report.Capped += t.Capped
-		if n := int64(len(p.leftOut)); n > t.Capped {
-			c.violate("I7", p.head.Commit, "%d URLs that it was told of are not known, and it has left out %d", n, t.Capped)
+		n, capped := int64(len(p.leftOut)), int64(0)
+		if p.man != nil {
+			capped = p.man.Totals.Capped
 		}
+		c.report.Capped += capped
+		unknown += n
+		if n > capped && !c.atlas.anyMoved {
+			c.violate("I7", c.where(p), "%d URLs that it was told of are not known, and it has left out %d", n, capped)
+		}
+	}
+	if c.atlas.anyMoved && unknown > c.report.Capped {
+		c.violate("I7", c.id, "%d URLs that partitions were told of are not known, and they have left out %d", unknown, c.report.Capped)
 	}
 }

@@ -63,6 +63,7 @@ const (
 	crawlID    = "test"
 	partitions = 4
 	slots      = 64
+	most       = 12 // partitions that a crawl ever has
 )
 
 // smallWeb has hosts that refuse, redirect and forbid, and none that takes long.
@@ -76,26 +77,65 @@ var smallWeb = simweb.Config{
 
 // crawled is one crawl of the generated web, whole; made once for all tests.
 var crawled = sync.OnceValues(func() (*memory, error) {
-	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, blobschema.Settings{}, 0)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 2}, blobschema.Settings{}, 0, nil)
 })
 
 // cut is a crawl that was stopped early: with URLs pending, and mail not applied.
 var cut = sync.OnceValues(func() (*memory, error) {
-	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, blobschema.Settings{MaxPages: 60}, 0)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, blobschema.Settings{MaxPages: 60}, 0, nil)
 })
 
 // again is a crawl, by domain and with a cap on the URLs of a host, of which pages were
 // asked for once more: some while it ran, and some twice.
 var again = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{PartitionBy: blobschema.ByDomain, MaxHostURLs: 12, MaxSegments: 3, Sitemaps: true}
-	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 3)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 3, nil)
 })
 
 // addresses is a crawl by IP, of hosts without names.
 var addresses = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{PartitionBy: blobschema.ByIP, MaxPages: 60}
-	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 1)
+	return crawlOnce(crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 20 * time.Millisecond}, s, 1, nil)
 })
+
+// repartitioned is a crawl whose slots moved while it went on.
+var repartitioned = sync.OnceValues(func() (*memory, error) {
+	s := blobschema.Settings{}
+	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
+		return shuffle(ctx, e, 20*time.Millisecond)
+	})
+})
+
+// quickly is a step that commits all the time.
+var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 5 * time.Millisecond}
+
+// shuffle wants other numbers of partitions again and again, but not for ever: a crawl
+// does not end while slots are on the move.
+func shuffle(ctx context.Context, e *engine.Engine, every time.Duration) error {
+	for i := range 10 {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+		n := []int{6, 3, most, 2, 5}[i%5]
+		_, _, err := e.Repartition(func(now crawl.Partitioning) (*partition.Map, error) {
+			var ids []partition.ID
+			for p := range partition.ID(n) {
+				ids = append(ids, p)
+			}
+			moves, err := now.Map.Plan(ids)
+			if err != nil {
+				return nil, err
+			}
+			return now.Map.Apply(moves)
+		})
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // balanced is a hash key with which each partition owns at least two of the web's
 // hosts, whose names have ports that nobody knows before.
@@ -130,8 +170,9 @@ func balanced(web *simweb.Web) (string, error) {
 }
 
 // crawlOnce crawls the generated web, and then asks for the seeds again, as often as
-// recrawls says.
-func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int) (*memory, error) {
+// recrawls says. meanwhile, if not nil, runs beside each of these crawls, until its context
+// ends with the crawl.
+func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *engine.Engine, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	web, err := simweb.New(smallWeb)
@@ -181,8 +222,19 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 				return nil, err
 			}
 		}
-		if end, err := e.Run(ctx); err != nil || end == engine.Stopped {
-			return nil, fmt.Errorf("crawl %s: %w", end, cmp.Or(err, context.Cause(ctx)))
+		running, ended := context.WithCancel(ctx)
+		beside := make(chan error, 1)
+		go func() {
+			if meanwhile == nil {
+				beside <- nil
+				return
+			}
+			beside <- meanwhile(running, e, p)
+		}()
+		end, err := e.Run(ctx)
+		ended()
+		if other := <-beside; err != nil || end == engine.Stopped || other != nil {
+			return nil, fmt.Errorf("crawl %s: %w", end, cmp.Or(err, other, context.Cause(ctx)))
 		}
 	}
 	return copyOf(ctx, p)
@@ -191,8 +243,8 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 // copyOf copies what a platform holds.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID)}
-	for q := range partition.ID(partitions) {
+	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID), blobschema.MapKey(crawlID)}
+	for q := range partition.ID(most) {
 		keys = append(keys, blobschema.HeadKey(crawlID, q))
 	}
 	recs, err := engine.ReadRecords(ctx, p, keys)

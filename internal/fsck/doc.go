@@ -4,15 +4,22 @@
 //
 // It stands beside everything else: operators run it as a command, and every test
 // that crawls ends with it. The main function is [Check], over any [Store]. It
-// only reads, and may run while the crawl does: it looks at one moment, at which
-// no head changed.
+// only reads, and may run while the crawl does: it looks at the commits that are visible
+// when it begins.
+//
+// Slots move between partitions, and page records stay where they were committed. So what
+// is known of a URL is looked for at the home of its slot, the one partition that holds it
+// or is to take it from a hand-over, and its page records anywhere.
 //
 // What it finds of each invariant:
 //
 //	I1  every stored URL canonicalises to itself, and so does every unit and site
 //	I2  the slot stored with a unit or URL is its unit's: its host, registrable domain or
 //	    address; a name has one address
-//	I3  a partition's state, pages and mail are of slots it owns; epochs never go back
+//	I3  each slot is held by one partition, or is in one hand-over that nobody has taken;
+//	    it is where the map says, or on the move there; a partition's state and pages
+//	    are of slots it held then, mail goes to who owned its slots; epochs never go
+//	    back, and slots move as the maps that are kept say
 //	I4  each commit is where and what its name says, fences never go back, commits
 //	    follow one another without a gap, and nobody else names their WARC objects
 //	I5  no more mail is applied than was sent, requests included, and marks never shrink
@@ -21,10 +28,10 @@
 //	    the original of every revisit is a response that an earlier page record, or one of
 //	    the same commit, is about
 //	I7  every seed, every link followed, every request and every URL in mail that was applied
-//	    is known to its owner, is on its way to it, or was left out for a cap; what is
-//	    settled has a page record that says how, in the commit that its origin names, and
-//	    the other way round; what was forwarded is known at an address; no merge of runs
-//	    lost anything; all counts are right
+//	    is known at the home of its slot, is on its way there, or was left out for a cap;
+//	    what is settled has a page record that says how, in the commit that its origin
+//	    names, and the other way round; what was forwarded is known at an address; no merge
+//	    of runs and no move of a slot lost anything; all counts are right
 //	I8  of each URL and generation there is one visible page record at most, and none
 //	    while that is pending; no URL has two addresses
 //	I9  no two answers of a unit are closer than the delay

@@ -71,18 +71,22 @@ func (v Violation) String() string { return v.Invariant + " " + v.Where + ": " +
 // Report is what a check found. The same store gives the same report.
 type Report struct {
 	Crawl      string `json:"crawl"`
-	Partitions int    `json:"partitions"`
-	Commits    int    `json:"commits"` // visible
-	Objects    int    `json:"objects"` // of the crawl, named or not
-	WARCs      int    `json:"warcs"`   // named
-	WARCsRead  int    `json:"warcs_read"`
-	Orphans    int    `json:"orphans"` // objects that nothing names: what crashes and merges leave
-	Dead       int    `json:"dead_letters"`
-	Pages      int64  `json:"pages"`     // page records, robots.txt included
-	URLs       int64  `json:"urls"`      // known
-	Pending    int64  `json:"pending"`   // of them
-	InFlight   int64  `json:"in_flight"` // URLs in mail not applied yet, or held for it, repeats included
-	Links      int64  `json:"links"`     // followed
+	Partitions int    `json:"partitions"` // that own slots, or ever did
+
+	Epoch  partition.Epoch `json:"epoch"`  // of the map
+	Moving int             `json:"moving"` // slots on the move
+
+	Commits   int   `json:"commits"` // visible
+	Objects   int   `json:"objects"` // of the crawl, named or not
+	WARCs     int   `json:"warcs"`   // named
+	WARCsRead int   `json:"warcs_read"`
+	Orphans   int   `json:"orphans"` // objects that nothing names: what crashes and merges leave
+	Dead      int   `json:"dead_letters"`
+	Pages     int64 `json:"pages"`     // page records, robots.txt included
+	URLs      int64 `json:"urls"`      // known
+	Pending   int64 `json:"pending"`   // of them
+	InFlight  int64 `json:"in_flight"` // URLs in mail not applied yet, or held for it, repeats included
+	Links     int64 `json:"links"`     // followed
 
 	Generations int64 `json:"generations"`  // page records of a generation above 0
 	Revisits    int64 `json:"revisits"`     // page records whose payload is an earlier one's
@@ -110,7 +114,7 @@ func Check(ctx context.Context, s Store, opt Options) (Report, error) {
 	}
 	c := &checker{
 		ctx: ctx, store: s, opt: opt, listed: map[string]bool{}, named: map[string]string{}, kept: map[string]int{}, said: map[Violation]bool{},
-		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{},
+		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{}, manifests: map[string]opened{}, decoded: map[runAt]bool{},
 	}
 	if err := c.check(); err != nil {
 		return c.report, fmt.Errorf("check crawl: %w", err)
@@ -134,13 +138,19 @@ type checker struct {
 	id     string
 	crawl  blobschema.Crawl
 	hash   partition.Hash
-	pmap   *partition.Map
+	pmap   *partition.Map // of epoch 1
+	atlas  atlas
 	parts  []*part         // by ID
 	listed map[string]bool // all objects of the crawl
 	named  map[string]string
+
+	manifests map[string]opened // that heads named, by commit
+	decoded   map[runAt]bool    // runs whose entries were checked
+
 	given  []string              // objects of seeds and requests
 	seeds  []seed                // what is in them
 	asked  []asked               // for I9
+	claims []claim               // of revisits
 	hops   map[uint64]bool       // what a robots.txt redirected to
 	pins   map[uint64]netip.Addr // of names, by hash, in a crawl by IP
 
@@ -150,23 +160,34 @@ type checker struct {
 	onPurpose     bool                    // something may have been asked for on purpose
 }
 
-// part is what is kept of a partition from one phase to the next.
+// part is what is kept of a partition from one phase to the next. URLs are kept with the
+// home of their slot, whoever stored them.
 type part struct {
-	id     partition.ID
-	head   blobschema.Head
-	man    *blobschema.Manifest // that the head names; nil before the first commit
-	broken bool                 // a commit or run cannot be read: known is not whole
+	id      partition.ID
+	head    blobschema.Head
+	man     *blobschema.Manifest // that the head names; nil before the first commit
+	holding *blobschema.Holding  // what that says of slots
+	broken  bool                 // a commit or run cannot be read: known is not whole
+
+	state   []entry // of the slots at home here, by fingerprint; and
+	records []settled
 
 	// Fingerprints, sorted.
 	known     []uint64 // of all known URLs but those that were forwarded
 	forwarded []uint64
+	sentOn    int64    // generations of forwarded
 	outside   []uint64 // of URLs that have a page record for being out of scope
 	flights   []uint64 // of URLs on their way to this partition
 	leftOut   []uint64 // of URLs that a cap explains, see leaveOut
 
-	pages  int64 // with OutcomeOK
-	again  bool  // there are page records of a generation above 0
-	claims []claim
+	pages int64 // with OutcomeOK
+	again bool  // there are page records of a generation above 0
+	done  bool  // its commits were read
+}
+
+// where names what says how a partition is: its last commit, or its head before that.
+func (c *checker) where(p *part) string {
+	return cmp.Or(p.head.Commit, blobschema.HeadKey(c.id, p.id))
 }
 
 func (c *checker) check() error {
@@ -176,31 +197,34 @@ func (c *checker) check() error {
 		}
 		return err
 	}
+	if err := c.checkMap(); err != nil {
+		return err
+	}
 	if err := c.readSeeds(); err != nil {
 		return err
 	}
 	if err := c.readRequests(); err != nil {
 		return err
 	}
-	for i, p := range c.parts {
-		c.progress("state", i)
-		if err := c.checkPartition(p); err != nil {
-			return err
-		}
+	if err := c.checkPartitions(); err != nil {
+		return err
 	}
 	for _, p := range c.parts {
 		slices.Sort(p.flights)
 		c.report.InFlight += int64(len(p.flights))
 	}
+	c.checkHistory()
 	c.checkPages()
 	c.checkSeeds()
 	c.checkForwarded()
+	c.sortClaims()
 	for i, p := range c.parts {
 		c.progress("links", i)
 		if err := c.checkReferences(p); err != nil {
 			return err
 		}
 	}
+	c.checkOriginals()
 	c.checkLeftOut()
 	c.checkPace()
 	if err := c.checkGrants(); err != nil {
@@ -267,8 +291,8 @@ func (c *checker) object(name, where string) ([]byte, error) {
 	return nil, nil
 }
 
-// open reads the records of one moment, and lists the objects after it: whatever
-// the heads name is then listed.
+// open reads the records, and lists the objects after them: whatever the heads name is
+// then listed.
 func (c *checker) open() error {
 	c.id = c.opt.Crawl
 	if c.id == "" {
@@ -300,7 +324,7 @@ func (c *checker) open() error {
 		c.violate("I6", key, "%v", err)
 		return errUnusable
 	}
-	if err := c.openRequests(c.heads); err != nil {
+	if err := c.openRequests(c.moment); err != nil {
 		return err
 	}
 	if err := c.openWish(); err != nil {
@@ -317,7 +341,7 @@ func (c *checker) open() error {
 		}
 		c.listed[name] = true
 	}
-	c.report.Objects = len(c.listed)
+	c.report.Objects, c.report.Partitions = len(c.listed), len(c.parts)
 	for _, p := range c.parts {
 		if err := c.openPartition(p); err != nil {
 			return err
@@ -348,36 +372,10 @@ func (c *checker) frozen() (err error) {
 	default:
 		return fmt.Errorf("the crawl is partitioned by %q", by)
 	}
-	c.report.Partitions = c.crawl.Partitions
 	for p := range partition.ID(c.crawl.Partitions) {
 		c.parts = append(c.parts, &part{id: p})
 	}
 	return nil
-}
-
-// heads reads all heads until they are those of one moment: until two readings
-// name the same commits. Between them, then, all named these at once.
-func (c *checker) heads() error {
-	const tries = 100
-	var last []string
-	for range tries {
-		commits := make([]string, len(c.parts))
-		for i, p := range c.parts {
-			h, found, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
-			if err != nil {
-				return err
-			}
-			if !found {
-				h = blobschema.Head{Partition: p.id}
-			}
-			p.head, commits[i] = h, h.Commit
-		}
-		if last != nil && slices.Equal(commits, last) {
-			return nil
-		}
-		last = commits
-	}
-	return fmt.Errorf("read heads: they changed between any two of %d readings", tries)
 }
 
 // canonical parses a stored URL, and reports one that is not canonical. It returns
@@ -395,16 +393,8 @@ func (c *checker) canonical(url, where string) (weburl.URL, bool) {
 	return u, true
 }
 
-// owner returns the partition of a stored slot, false if there is no such slot.
-func (c *checker) owner(s partition.Slot) (partition.ID, bool) {
-	if int(s) >= c.pmap.Slots() {
-		return 0, false
-	}
-	return c.pmap.Owner(s), true
-}
-
-// knows reports whether a URL is known to a partition, on its way to it, or refused by
-// it as out of scope. One that cannot be read whole is taken to know it.
+// knows reports whether a URL of a slot at home in a partition is known, on its way to it, or
+// refused as out of scope. One that cannot be read whole is taken to know it.
 func (p *part) knows(fp uint64) bool {
 	return p.broken || has(p.known, fp) || has(p.forwarded, fp) || has(p.flights, fp) || has(p.outside, fp)
 }

@@ -158,6 +158,7 @@ func TestCleanByHand(t *testing.T) {
 		{"recrawled", recrawled, fsck.Report{Pages: 9, URLs: 6, Pending: 2, InFlight: 2, Links: 2, Generations: 2, Revisits: 3, OutOfScope: 2, Requests: 3}},
 		{"by domain", byDomain, fsck.Report{Pages: 2, URLs: 3, Pending: 1}},
 		{"by IP", byIP, fsck.Report{Pages: 4, URLs: 5, Pending: 1, Forwarded: 3, Links: 1}},
+		{"moved", moved, fsck.Report{Pages: 7, URLs: 10, Pending: 4, InFlight: 3, Links: 6, Requests: 1, Generations: 1, Revisits: 1, Moving: 2}},
 		{"capped", capped, fsck.Report{Pages: 2, URLs: 3, Pending: 1, Links: 3, OutOfScope: 1, Capped: 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +167,8 @@ func TestCleanByHand(t *testing.T) {
 			for _, v := range rep.Violations {
 				t.Error(v)
 			}
-			tt.want.Crawl, tt.want.Partitions, tt.want.Objects, tt.want.Commits = crawlID, partitions, len(m.objects), len(m.commits())
+			tt.want.Crawl, tt.want.Partitions, tt.want.Objects, tt.want.Commits = crawlID, m.moves.Partitions, len(m.objects), len(m.commits())
+			tt.want.Epoch = m.moves.Epoch
 			tt.want.WARCs, tt.want.WARCsRead = rep.WARCs, rep.WARCs
 			if d := cmp.Diff(tt.want, rep); d != "" {
 				t.Errorf("report (-want +got):\n%s", d)
@@ -207,12 +209,15 @@ func (h *hand) renameHost(p partition.ID, to string) {
 	})
 }
 
-var madeCorruptions = []struct {
+// corruption is a damage to a crawl made by hand, and what must be said of it.
+type corruption struct {
 	name            string
 	make            func(testing.TB) *maker
 	invariant, says string
 	do              func(m *maker)
-}{
+}
+
+var madeCorruptions = []corruption{
 	{"origin elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) { r.Seen[0].Origin.Seq = 1 })
 	}},
@@ -395,7 +400,7 @@ var madeCorruptions = []struct {
 	{"mailed to another address", byIP, "I2", "has the address", func(m *maker) {
 		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(1, 1).String() + "]" })
 	}},
-	{"mailed to another's address", byIP, "I3", "mail to partition 1", func(m *maker) {
+	{"mailed to another's address", byIP, "I3", "was mailed to partition 1", func(m *maker) {
 		m.lastMail(0, func(mail *blobschema.Mail) { mail.URLs[0].Host = "[" + m.addr(3, 0).String() + "]" })
 	}},
 	{"asked at an address of another slot", byIP, "I2", "was asked for at", func(m *maker) {
@@ -505,7 +510,7 @@ func (m *maker) lastMail(p partition.ID, change func(*blobschema.Mail)) {
 
 // TestFindsCorruptionByHand does one damage after another to the crawls made by hand.
 func TestFindsCorruptionByHand(t *testing.T) {
-	for _, tt := range madeCorruptions {
+	for _, tt := range slices.Concat(madeCorruptions, movedCorruptions) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := tt.make(t)
 			tt.do(m)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -30,7 +29,14 @@ func (c *checker) checkMarks(p *part) {
 				continue
 			}
 		}
-		if last := max(m.Low, slices.Max(append(m.Above, 0))); last > sent {
+		last := max(m.Low, slices.Max(append(m.Above, 0)))
+		if last > sent && int(from) < len(c.parts) { // its head may have been read before it sent that
+			now, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, from))
+			if err == nil && int(p.id) < len(now.Sent) {
+				sent = max(sent, now.Sent[p.id])
+			}
+		}
+		if last > sent {
 			c.violate("I5", where, "mail %d from %s is applied, of which %d were sent", last, sender(from), sent)
 		}
 	}
@@ -60,17 +66,16 @@ func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReade
 			c.violate("I5", name, "mail %d to partition %d follows mail %d", out.Number, out.To, sent[out.To]-1)
 		}
 		sent[out.To] = out.Number
+		if mail.Epoch > m.Epoch {
+			c.violate("I3", name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", out.Number, out.To, mail.Epoch, m.Epoch)
+		}
 		to := c.parts[out.To]
 		for i := range mail.URLs {
 			q := &mail.URLs[i]
-			if u, ok := c.canonical(q.URL, name); ok {
-				if owner := c.pmap.Owner(c.hash.Slot(c.placeOf(u, q, name))); owner != out.To {
-					c.violate("I3", name, "mail to partition %d has %s, which is partition %d's", out.To, u, owner)
-				}
-			}
 			c.onPurpose = c.onPurpose || q.Flags&blobschema.FlagAgain != 0
-			if !to.isApplied(h.id, out.Number) {
-				to.flights = append(to.flights, c.hash.Fingerprint(q.URL))
+			slot, ok := c.slotOf(q, name)
+			if home := c.homeOf(slot); ok && !to.isApplied(h.id, out.Number) {
+				home.flights = append(home.flights, c.hash.Fingerprint(q.URL))
 			}
 		}
 	}
@@ -96,6 +101,15 @@ func (c *checker) mail(p *part, name string, out blobschema.OutMail) (blobschema
 	return mail, true
 }
 
+// slotOf returns the slot of a URL that travels, 0 for one that is not canonical.
+func (c *checker) slotOf(q *blobschema.Queued, where string) (slot partition.Slot, ok bool) {
+	u, ok := c.canonical(q.URL, where)
+	if !ok {
+		return 0, false
+	}
+	return c.hash.Slot(c.placeOf(u, q, where)), true
+}
+
 // checkHeld collects the links that are in commits but in no mail yet.
 func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader, m *blobschema.Manifest) {
 	held, err := r.Held()
@@ -112,14 +126,11 @@ func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader,
 		first, waiting := h.man.HeldFrom[to]
 		for i := range held[to] {
 			q := &held[to][i]
-			if u, ok := c.canonical(q.URL, name); ok {
-				if owner := c.pmap.Owner(c.hash.Slot(c.placeOf(u, q, name))); owner != to {
-					c.violate("I3", name, "it holds %s for partition %d, which is partition %d's", u, to, owner)
-				}
-			}
+			slot, _ := c.slotOf(q, name)
 			if waiting && m.Seq >= first {
 				h.totals.Held++
-				c.parts[to].flights = append(c.parts[to].flights, c.hash.Fingerprint(q.URL))
+				home := c.homeOf(slot)
+				home.flights = append(home.flights, c.hash.Fingerprint(q.URL))
 			}
 		}
 	}
@@ -137,8 +148,10 @@ func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader,
 // seed is a URL that was given from outside, or asked for.
 type seed struct {
 	fp    uint64
-	owner partition.ID
+	slot  partition.Slot
 	batch uint32 // index in checker.given
+	to    partition.ID
+	epoch partition.Epoch // of the map by which it was dealt
 }
 
 // readSeeds reads the batches of seeds. Those whose mail is not applied are on
@@ -167,39 +180,45 @@ func (c *checker) readSeeds() error {
 			c.violate("I6", name, "it holds batch %d of seeds, and is named as batch %d", b.Number, i+1)
 		}
 		for j := range b.URLs {
-			c.take(&b.URLs[j], uint32(i), partition.Intake, uint64(i+1))
+			c.takeSeed(&b.URLs[j], uint32(i), uint64(i+1))
 		}
 	}
 	return nil
 }
 
-// take takes note of a URL that a batch of seeds or requests holds: on its way to its
-// owner until that applies the mail, known there from then on.
-func (c *checker) take(q *blobschema.Queued, batch uint32, from partition.ID, number uint64) (owner partition.ID, ok bool) {
-	name := c.given[batch]
-	u, ok := c.canonical(q.URL, name)
-	if !ok {
-		return 0, false
+// takeSeed takes note of a URL of a batch of seeds, which the first map deals.
+func (c *checker) takeSeed(q *blobschema.Queued, batch uint32, number uint64) {
+	if slot, ok := c.slotOf(q, c.given[batch]); ok {
+		c.take(seed{fp: c.hash.Fingerprint(q.URL), slot: slot, batch: batch, to: c.pmap.Owner(slot), epoch: 1}, partition.Intake, number)
 	}
-	s := seed{fp: c.hash.Fingerprint(q.URL), owner: c.pmap.Owner(c.hash.Slot(c.placeOf(u, q, name))), batch: batch}
-	c.seeds = append(c.seeds, s)
-	if p := c.parts[s.owner]; !p.isApplied(from, number) {
-		p.flights = append(p.flights, s.fp)
-	}
-	return s.owner, true
 }
 
-// checkSeeds checks that every URL that was given is known or on its way.
+// take takes note of a URL that a batch of seeds or requests holds: on its way until the
+// mail is applied, known or sent on from then on.
+func (c *checker) take(s seed, from partition.ID, number uint64) {
+	c.seeds = append(c.seeds, s)
+	if !c.parts[s.to].isApplied(from, number) {
+		home := c.homeOf(s.slot)
+		home.flights = append(home.flights, s.fp)
+	}
+}
+
+// checkSeeds checks that every URL that was given is known or on its way, and was sent to
+// who owned its slot.
 func (c *checker) checkSeeds() {
 	for _, s := range c.seeds {
-		if c.parts[s.owner].knows(s.fp) {
+		if owner := c.ownerBy(s.slot, s.epoch); owner != s.to && !c.atlas.unknown {
+			c.violate("I3", c.given[s.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d", s.to, s.slot, owner, s.epoch)
+		}
+		home := c.homeOf(s.slot)
+		if home.knows(s.fp) {
 			continue
 		}
 		what := "seed"
 		if int(s.batch) >= len(c.crawl.SeedBatches) {
 			what = "requested URL"
 		}
-		c.violate("I7", c.given[s.batch], "a %s with fingerprint %016x is not known to partition %d, nor on its way", what, s.fp, s.owner)
+		c.violate("I7", c.given[s.batch], "a %s with fingerprint %016x is not known to partition %d, nor on its way", what, s.fp, home.id)
 	}
 }
 
@@ -210,7 +229,6 @@ func (c *checker) checkReferences(p *part) error {
 	if p.man == nil {
 		return nil
 	}
-	slices.SortFunc(p.claims, claim.compare)
 	missing := 0
 	for name := range blobschema.CommitNames(p.man) {
 		data, err := c.store.Object(c.ctx, name)
@@ -226,12 +244,9 @@ func (c *checker) checkReferences(p *part) error {
 		missing = 0
 		if r, err := blobschema.OpenCommit(data); err == nil {
 			c.checkLinks(name, r)
-			c.checkArrivals(name, r)
+			c.checkArrivals(p, name, r)
 			c.findOriginals(p, name, r)
 		}
-	}
-	if missing == 0 && !p.broken {
-		c.checkOriginals(p)
 	}
 	return nil
 }
@@ -244,8 +259,7 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 	}
 	for i := range links {
 		for _, t := range links[i].Targets {
-			owner, ok := c.owner(t.Slot)
-			if !ok {
+			if int(t.Slot) >= c.pmap.Slots() {
 				c.violate("I2", name, "a link goes to slot %d, of %d", t.Slot, c.pmap.Slots())
 				continue
 			}
@@ -253,24 +267,28 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 				continue
 			}
 			c.report.Links++
-			if p := c.parts[owner]; !p.knows(t.Fingerprint) && !c.leaveOut(p, t.Slot, t.Fingerprint) {
-				c.violate("I7", name, "a link from %016x to %016x (%q) was followed, and partition %d does not know it", links[i].Source, t.Fingerprint, t.Anchor, owner)
+			if p := c.homeOf(t.Slot); !p.knows(t.Fingerprint) && !c.leaveOut(p, t.Slot, t.Fingerprint) {
+				c.violate("I7", name, "a link from %016x to %016x (%q) was followed, and partition %d does not know it", links[i].Source, t.Fingerprint, t.Anchor, p.id)
 			}
 		}
 	}
 }
 
 // checkArrivals checks what a commit mailed, or holds, for others.
-func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
-	lost := func(to partition.ID, q *blobschema.Queued, how string) {
-		if int(to) >= len(c.parts) || c.parts[to].knows(c.hash.Fingerprint(q.URL)) {
+func (c *checker) checkArrivals(p *part, name string, r *blobschema.CommitReader) {
+	lost := func(to partition.ID, q *blobschema.Queued, by partition.Epoch, how string) {
+		slot, ok := c.slotOf(q, name)
+		if !ok {
 			return
 		}
-		if u, err := weburl.Parse(q.URL); err == nil && q.Flags&(blobschema.FlagSeed|blobschema.FlagAgain) == 0 &&
-			c.leaveOut(c.parts[to], c.hash.Slot(c.placeOf(u, q, name)), c.hash.Fingerprint(q.URL)) {
+		if !c.mayMail(p.id, to, slot, by) {
+			c.violate("I3", name, "%s was %s partition %d, and is partition %d's", q.URL, how, to, c.ownerBy(slot, by))
+		}
+		home, fp := c.homeOf(slot), c.hash.Fingerprint(q.URL)
+		if home.knows(fp) || q.Flags&(blobschema.FlagSeed|blobschema.FlagAgain) == 0 && c.leaveOut(home, slot, fp) {
 			return
 		}
-		c.violate("I7", name, "%s was %s partition %d, which does not know it", q.URL, how, to)
+		c.violate("I7", name, "%s was %s partition %d, and partition %d does not know it", q.URL, how, to, home.id)
 	}
 	outbox, err := r.Outbox()
 	if err != nil {
@@ -279,7 +297,7 @@ func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
 	for _, out := range outbox {
 		if mail, err := blobschema.DecodeMail(out.Body); err == nil {
 			for i := range mail.URLs {
-				lost(out.To, &mail.URLs[i], "mailed to")
+				lost(out.To, &mail.URLs[i], mail.Epoch, "mailed to")
 			}
 		}
 	}
@@ -289,7 +307,7 @@ func (c *checker) checkArrivals(name string, r *blobschema.CommitReader) {
 	}
 	for _, to := range slices.Sorted(maps.Keys(held)) {
 		for i := range held[to] {
-			lost(to, &held[to][i], "held for")
+			lost(to, &held[to][i], c.atlas.record.Epoch, "held for")
 		}
 	}
 }

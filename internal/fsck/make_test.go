@@ -19,7 +19,10 @@ import (
 type maker struct {
 	*hand
 	crawl blobschema.Crawl
-	parts [partitions]*made
+	parts [partitions + 1]*made    // the last one owns slots only once some have moved
+	heads [partitions + 1][]string // all there were
+	moves blobschema.MapRecord
+	chart *partition.Map        // of moves
 	pins  map[string]netip.Addr // addresses of names, by IP
 	now   time.Time
 }
@@ -30,6 +33,8 @@ type made struct {
 	state blobschema.Run // all of it
 	pages []blobschema.Page
 	warc  []byte
+	// unexamined counts what was appended to slots that had not come yet.
+	unexamined map[partition.Slot]uint32
 }
 
 func newMaker(t testing.TB, settings blobschema.Settings) *maker {
@@ -42,8 +47,12 @@ func newMaker(t testing.TB, settings blobschema.Settings) *maker {
 	m.put(blobschema.CrawlKey(crawlID), c)
 	m.hand = newHand(t, mem)
 	for p := range m.parts {
-		m.parts[p] = &made{man: blobschema.Manifest{Crawl: crawlID, Partition: partition.ID(p), Fence: 1, Epoch: 1, Delay: settings.Delay}}
+		m.parts[p] = &made{
+			man:        blobschema.Manifest{Crawl: crawlID, Partition: partition.ID(p), Fence: 1, Epoch: 1, Delay: settings.Delay},
+			unexamined: map[partition.Slot]uint32{},
+		}
 	}
+	m.moves, m.chart = blobschema.MapRecord{Epoch: 1, Partitions: partitions}, m.pmap
 	return m
 }
 
@@ -160,7 +169,7 @@ func (m *maker) mail(from, to partition.ID, urls ...blobschema.Queued) blobschem
 		man.Sent = map[partition.ID]uint64{}
 	}
 	man.Sent[to]++
-	body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: crawlID, From: from, To: to, Number: man.Sent[to], Epoch: 1, URLs: urls})
+	body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: crawlID, From: from, To: to, Number: man.Sent[to], Epoch: man.Epoch, URLs: urls})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -252,7 +261,10 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 		man.Unsent = append(slices.Clone(man.Unsent), man.Seq)
 	}
 	mp.state = *blobschema.MergeRuns(m.hash, []*blobschema.Run{&mp.state, c.State})
-	man.Slots, t.Known, t.Pending = summaries(&mp.state), int64(len(mp.state.Seen)+len(mp.state.Queued)), int64(len(mp.state.Queued))
+	man.Slots, t.Known, t.Pending, t.Unexamined = m.summaries(p, nil), 0, 0, 0
+	for _, s := range man.Slots {
+		t.Known, t.Pending, t.Unexamined = t.Known+int64(s.Known), t.Pending+int64(s.Pending), t.Unexamined+int64(s.Unexamined)
+	}
 	c.Manifest = *man
 	name := blobschema.CommitName(crawlID, p, man.Seq, 1)
 	data, stored, err := blobschema.EncodeCommit(&c, name, m.hash)
@@ -263,8 +275,8 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	mp.man = stored
 	mp.man.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: man.Seq}}
 	head := blobschema.Head{
-		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: 1, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
-		Sent: make([]uint64, partitions), Due: m.now, Domains: stored.Domains,
+		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: stored.Epoch, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
+		Sent: make([]uint64, len(m.parts)), Due: m.now, Domains: stored.Domains,
 	}
 	for to, n := range stored.Sent {
 		head.Sent[to] = n
@@ -272,7 +284,117 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	for _, marks := range stored.Applied {
 		head.Applied += marks.Low
 	}
+	for _, g := range stored.Given {
+		if head.Gives == nil {
+			head.Gives = map[partition.ID]partition.Epoch{}
+		}
+		head.Gives[g.To] = max(head.Gives[g.To], g.Epoch)
+	}
+	holding := m.holding(p)
+	for _, mv := range m.moves.Moving {
+		for _, s := range mv.Slots {
+			switch {
+			case mv.Epoch > man.Epoch:
+			case mv.From == p && holding.Holds(s):
+				head.Owes++
+			case mv.To == p && !holding.Holds(s) && (head.Awaits == 0 || mv.Epoch < head.Awaits):
+				head.Awaits = mv.Epoch
+			}
+		}
+	}
 	m.put(blobschema.HeadKey(crawlID, p), head)
+	m.heads[p] = append(m.heads[p], m.records[blobschema.HeadKey(crawlID, p)])
+}
+
+// move takes slots to another partition: the map has the next epoch, and nobody has heard
+// of it.
+func (m *maker) move(from, to partition.ID, moved ...partition.Slot) partition.Epoch {
+	var plan []partition.Move
+	for _, s := range moved {
+		plan = append(plan, partition.Move{Slot: s, From: from, To: to})
+	}
+	next, err := m.chart.Apply(plan)
+	if err != nil {
+		m.Fatal(err)
+	}
+	name, data, err := blobschema.MapObjectName(crawlID, next)
+	if err != nil {
+		m.Fatal(err)
+	}
+	r := &m.moves
+	m.objects[name] = data
+	m.chart = next
+	r.Version++
+	r.Epoch, r.Partitions = next.Epoch(), max(r.Partitions, int(to)+1)
+	r.Former, r.Object = append([]string{r.Object}, r.Former...), name
+	r.Moving = append(r.Moving, blobschema.Moving{Epoch: r.Epoch, From: from, To: to, Slots: partition.SlotsOf(moved)})
+	m.put(blobschema.MapKey(crawlID), r)
+	return r.Epoch
+}
+
+func (m *maker) holding(p partition.ID) *blobschema.Holding {
+	return blobschema.NewHolding(p, m.pmap, m.parts[p].man.Moved)
+}
+
+// give makes the next commit of a partition hand over what it owes.
+func (m *maker) give(p partition.ID) {
+	man := &m.parts[p].man
+	man.Epoch = m.moves.Epoch
+	holding := m.holding(p)
+	for _, mv := range m.moves.Moving {
+		if mv.From != p || !holding.Holds(mv.Slots[0]) {
+			continue
+		}
+		man.Given = append(slices.Clone(man.Given), blobschema.Handover{
+			Epoch: mv.Epoch, To: mv.To, Slots: mv.Slots, Runs: slices.Clone(man.Runs), State: m.summaries(p, mv.Slots),
+		})
+		holding.Add(blobschema.Moved{Epoch: mv.Epoch, Slots: mv.Slots})
+	}
+	man.Moved = holding.Moved()
+}
+
+// take makes the next commit of a partition take what another has handed over to it.
+func (m *maker) take(p, from partition.ID) {
+	mp := m.parts[p]
+	mp.man.Epoch = m.moves.Epoch
+	holding := m.holding(p)
+	for _, g := range m.parts[from].man.Given {
+		if g.To != p || g.Epoch <= holding.Seen(g.Slots[0]) {
+			continue
+		}
+		holding.Add(blobschema.Moved{Epoch: g.Epoch, Held: true, Slots: g.Slots})
+		mp.man.Runs = append(slices.Clone(mp.man.Runs), g.Runs...)
+		mp.state = *blobschema.MergeRuns(m.hash, []*blobschema.Run{&mp.state, &m.parts[from].state})
+	}
+	mp.man.Moved = holding.Moved()
+}
+
+// confirm takes note that moves have come to their end.
+func (m *maker) confirm(to partition.ID) {
+	m.moves.Version++
+	m.moves.Moving = slices.DeleteFunc(slices.Clone(m.moves.Moving), func(mv blobschema.Moving) bool { return mv.To == to })
+	m.put(blobschema.MapKey(crawlID), m.moves)
+}
+
+// summaries are those of the slots that a partition holds, or of some of them, and of those
+// that are to come.
+func (m *maker) summaries(p partition.ID, only partition.Slots) (out []blobschema.SlotSummary) {
+	mp, holding := m.parts[p], m.holding(p)
+	for _, s := range summaries(&mp.state) {
+		n := mp.unexamined[s.Slot]
+		switch {
+		case only != nil && !only.Has(s.Slot):
+			continue
+		case holding.Holds(s.Slot):
+			s.Known, s.Pending, s.Unexamined = s.Known-n, s.Pending-n, n
+		case n > 0:
+			s = blobschema.SlotSummary{Slot: s.Slot, Unexamined: n}
+		default:
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func summaries(state *blobschema.Run) (out []blobschema.SlotSummary) {

@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// openPartition reads the manifest that a head names, and checks that they agree.
+// openPartition checks the manifest that a head names, and that they agree.
 func (c *checker) openPartition(p *part) error {
 	key := blobschema.HeadKey(c.id, p.id)
 	h := &p.head
@@ -27,18 +27,15 @@ func (c *checker) openPartition(p *part) error {
 		}
 		return nil
 	}
-	r, err := c.commit(h.Commit, key)
-	if r == nil {
-		p.broken = true
-		return err
-	}
-	m, err := r.Manifest()
-	if err != nil {
-		p.broken = true
-		c.violate("I6", h.Commit, "%v", err)
+	if p.man == nil {
+		r, err := c.commit(h.Commit, key)
+		if r == nil {
+			return err
+		}
+		c.violate("I6", h.Commit, "%v", c.manifests[h.Commit].err)
 		return nil
 	}
-	p.man = &m
+	m := p.man
 	if name := blobschema.CommitName(c.id, p.id, m.Seq, m.Fence); name != h.Commit || h.Seq != m.Seq {
 		c.violate("I4", key, "it names %s, the %d-th, whose manifest says it is %s", h.Commit, h.Seq, name)
 	}
@@ -79,9 +76,22 @@ func (c *checker) checkHead(p *part, key string) {
 	if h.Published > h.Seq {
 		c.violate("I5", key, "it says the mail of commit %d is sent, and its last commit is %d", h.Published, h.Seq)
 	}
-	if h.Totals.Pending+h.Totals.Unexamined > 0 && h.Due.IsZero() {
-		c.violate("I7", key, "%d URLs are pending and no time is set to ask for them", h.Totals.Pending+h.Totals.Unexamined)
+	if n := c.fetchable(p); n > 0 && h.Due.IsZero() {
+		c.violate("I7", key, "%d URLs are pending and no time is set to ask for them", n)
 	}
+	c.checkMovesOfHead(p, key)
+}
+
+// fetchable counts the URLs that a partition may ask for: those of the slots that it
+// holds and need not give away.
+func (c *checker) fetchable(p *part) int64 {
+	n := p.man.Totals.Pending + p.man.Totals.Unexamined
+	for _, s := range p.man.Slots {
+		if c.awaits(p, s.Slot) || c.owes(p, s.Slot) {
+			n -= int64(s.Pending) + int64(s.Unexamined)
+		}
+	}
+	return n
 }
 
 // figures are totals in a form to compare and to show.
@@ -140,30 +150,66 @@ func (c *checker) name(object, by string) bool {
 // history is what the commits of a partition add up to.
 type history struct {
 	*part
-	records []settled
-	totals  blobschema.Totals
-	state   []entry // of the runs the manifest names, by fingerprint
-	slots   map[partition.Slot]*slotCount
+	totals blobschema.Totals
+	slots  map[partition.Slot]*slotCount // in the runs its manifest names
+	then   *blobschema.Holding           // of the commit read last
 }
 
-func (c *checker) checkPartition(p *part) error {
-	if p.man == nil {
-		return nil
+// checkPartitions reads the state and the commits of all partitions, and compares them.
+// The pages of a slot may be anywhere once slots have moved, so that all state is needed
+// at once; else one partition after another is.
+func (c *checker) checkPartitions() error {
+	if c.atlas.anyMoved {
+		return c.checkGroup(c.parts, "state", "commits")
 	}
-	h := &history{part: p}
-	if err := c.checkState(h); err != nil {
-		return err
+	for i := range c.parts {
+		if err := c.checkGroup(c.parts[i:i+1], "state", "state"); err != nil {
+			return err
+		}
 	}
-	if err := c.walk(h); err != nil {
-		return err
+	return nil
+}
+
+// checkGroup checks partitions that have no slots or pages of others.
+func (c *checker) checkGroup(group []*part, state, commits string) error {
+	all := make([]*history, len(group))
+	for i, p := range group {
+		c.progress(state, int(p.id))
+		all[i] = &history{part: p}
+		if err := c.checkState(all[i]); err != nil {
+			return err
+		}
 	}
-	slices.Sort(p.outside)
-	c.checkMarks(p)
-	if p.broken {
-		return nil // counts and comparisons would only repeat it
+	for _, p := range group {
+		c.joinState(p)
 	}
-	c.checkSettled(h)
-	c.checkTotals(h)
+	broken := false
+	for _, h := range all {
+		c.progress(commits, int(h.id))
+		if h.man != nil {
+			if err := c.walk(h); err != nil {
+				return err
+			}
+			c.checkMarks(h.part)
+		}
+		h.done, broken = true, broken || h.broken
+	}
+	for _, p := range group {
+		slices.Sort(p.outside)
+		p.broken = broken
+		if !broken { // counts and comparisons would only repeat it
+			c.checkSettled(p)
+		}
+		p.state, p.records = nil, nil
+	}
+	if !broken {
+		for _, h := range all {
+			if h.man != nil {
+				c.checkTotals(h)
+			}
+		}
+		c.checkForwardedTotals(all)
+	}
 	return nil
 }
 
@@ -211,6 +257,7 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 		return nil, nil
 	}
 	c.checkManifest(h.part, name, prev, &m)
+	was, is := c.checkMoves(h, name, prev, &m)
 	pages, err := r.Pages()
 	if err != nil {
 		h.broken = true
@@ -220,7 +267,7 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	if err != nil {
 		return nil, err
 	}
-	c.checkLinkSources(h, name, r, c.readPages(h, name, &m, pages, addrs))
+	c.checkLinkSources(h, name, r, c.readPages(h, name, &m, pages, addrs, func(s partition.Slot) bool { return was.Holds(s) || is.Holds(s) }))
 	c.checkOutbox(h, name, r, prev, &m)
 	c.checkHeld(h, name, r, &m)
 	c.checkDelta(h, name, r, &m)
@@ -302,9 +349,9 @@ func sender(p partition.ID) string {
 }
 
 // readPages checks page records by themselves, and collects them. addrs are the
-// addresses that were asked, as far as they were read. It returns the slots of the
-// pages, by fingerprint.
-func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page, addrs []netip.Addr) map[uint64]partition.Slot {
+// addresses that were asked, as far as they were read; holds says which slots the
+// partition held. It returns the slots of the pages, by fingerprint.
+func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page, addrs []netip.Addr, holds func(partition.Slot) bool) map[uint64]partition.Slot {
 	slots := make(map[uint64]partition.Slot, len(pages))
 	for i := range pages {
 		pg := &pages[i]
@@ -326,28 +373,32 @@ func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pag
 			continue
 		}
 		fp := c.hash.Fingerprint(pg.URL)
-		slots[fp] = c.checkPlace(h, name, pg, u, fp, addrs[i])
-		c.count(h, name, m, pg, fp)
+		slot := c.checkPlace(h, name, pg, u, fp, addrs[i])
+		if home := c.atlas.home[slot]; !holds(slot) && (pg.Outcome != blobschema.OutcomeScope || !c.had(h.id, slot)) {
+			c.violate("I3", name, "the page record of %s, of slot %d, is partition %d's", pg.URL, slot, home)
+		}
+		slots[fp] = slot
+		c.count(h, c.homeOf(slot), name, m, pg, fp)
 	}
 	return slots
 }
 
-// checkPlace returns the slot of a page, and checks that it is the partition's. That of
-// a name's page in a crawl by IP is what the state says; the address that was
-// asked must have it.
+// checkPlace returns the slot of a page. That of a name's page in a crawl by IP is what the
+// state says; the address that was asked must have it.
 func (c *checker) checkPlace(h *history, name string, pg *blobschema.Page, u weburl.URL, fp uint64, asked netip.Addr) partition.Slot {
 	unit, literal := c.unit(u.Host())
 	slot := c.hash.Slot(unit)
 	if !c.byIP() || literal || pg.Outcome == blobschema.OutcomeScope {
-		if owner := c.pmap.Owner(slot); owner != h.id {
-			c.violate("I3", name, "the page record of %s is partition %d's", pg.URL, owner)
-		}
 		return slot
 	}
-	i, _ := slices.BinarySearchFunc(h.state, fp, func(e entry, fp uint64) int { return cmp.Compare(e.fp, fp) })
-	for ; i < len(h.state) && h.state[i].fp == fp; i++ {
-		if h.state[i].state != blobschema.Forwarded {
-			slot = h.state[i].slot
+	if at, ok := h.slotOf(fp); ok {
+		slot = at
+	} else if c.atlas.anyMoved {
+		for _, p := range c.parts {
+			if at, ok := p.slotOf(fp); ok {
+				slot = at
+				break
+			}
 		}
 	}
 	if asked.IsValid() {
@@ -359,8 +410,20 @@ func (c *checker) checkPlace(h *history, name string, pg *blobschema.Page, u web
 	return slot
 }
 
-// count adds a page record to the figures, and keeps what is compared with the state.
-func (c *checker) count(h *history, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
+// slotOf finds the slot that a URL is at home in here, if it is.
+func (p *part) slotOf(fp uint64) (slot partition.Slot, found bool) {
+	i, _ := slices.BinarySearchFunc(p.state, fp, func(e entry, fp uint64) int { return cmp.Compare(e.fp, fp) })
+	for ; i < len(p.state) && p.state[i].fp == fp; i++ {
+		if p.state[i].state != blobschema.Forwarded {
+			slot, found = p.state[i].slot, true
+		}
+	}
+	return slot, found
+}
+
+// count adds a page record to the figures, and keeps what is compared with the state: with
+// the home of its slot.
+func (c *checker) count(h *history, home *part, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
 	h.totals.Outcomes = tally(h.totals.Outcomes, pg.Outcome.String())
 	if pg.Outcome == blobschema.OutcomeOK {
 		h.pages++
@@ -372,19 +435,19 @@ func (c *checker) count(h *history, name string, m *blobschema.Manifest, pg *blo
 		h.again = true
 		c.report.Generations++
 	}
-	s := settled{fp: fp, gen: pg.Generation, state: blobschema.Refused, seq: uint32(m.Seq)}
+	s := settled{fp: fp, gen: pg.Generation, state: blobschema.Refused, origin: blobschema.Origin{Partition: h.id, Seq: uint32(m.Seq)}}
 	switch {
 	case pg.Outcome.Answered():
 		s.state = blobschema.Fetched
 	case pg.Outcome == blobschema.OutcomeScope:
 		s.scope = true
 		c.report.OutOfScope++
-		h.outside = append(h.outside, fp)
+		home.outside = append(home.outside, fp)
 		if pg.Generation != 0 {
 			c.violate("I7", name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
 		}
 	}
-	h.records = append(h.records, s)
+	home.records = append(home.records, s)
 }
 
 func tally(m map[string]int64, key string) map[string]int64 {

@@ -57,6 +57,10 @@ func (c *checker) readRequests() error {
 	waiting := map[partition.ID]map[uint64]bool{}
 	for _, m := range c.requests.Outbox {
 		c.name(m.Object, key)
+		late := m.Number > c.numbered[m.To]
+		if late && (int(m.To) >= len(c.parts) || m.Epoch > c.atlas.record.Epoch) {
+			continue // by a map that is newer than the one to check
+		}
 		if int(m.To) >= len(c.parts) || m.Number < 1 || m.Number > c.requests.Sent[m.To] {
 			c.violate("I5", key, "request %d to partition %d, to which %d are numbered", m.Number, m.To, c.requests.Sent[m.To])
 			continue
@@ -77,7 +81,7 @@ func (c *checker) readRequests() error {
 		c.checkWaiting(c.parts[to], waiting[to])
 	}
 	for to := range maps.Keys(c.requests.Sent) {
-		if int(to) >= len(c.parts) {
+		if int(to) >= len(c.parts) && c.numbered[to] > 0 {
 			c.violate("I5", key, "requests to partition %d, of %d", to, len(c.parts))
 		}
 	}
@@ -100,9 +104,13 @@ func (c *checker) readRequest(m blobschema.RequestMail) error {
 		c.violate("I6", m.Object, "it holds request %016x and is named as %016x", b.Number, m.Request)
 	}
 	c.given = append(c.given, m.Object)
+	if m.Epoch > c.atlas.record.Epoch {
+		c.violate("I3", blobschema.RequestsKey(c.id), "request %d to partition %d was dealt by a map of epoch %d, of %d", m.Number, m.To, m.Epoch, c.atlas.record.Epoch)
+	}
 	for i := range b.URLs {
-		if owner, ok := c.take(&b.URLs[i], uint32(len(c.given)-1), partition.Requests, m.Number); ok && owner != m.To {
-			c.violate("I3", m.Object, "a request to partition %d has %s, which is partition %d's", m.To, b.URLs[i].URL, owner)
+		q := &b.URLs[i]
+		if slot, ok := c.slotOf(q, m.Object); ok {
+			c.take(seed{fp: c.hash.Fingerprint(q.URL), slot: slot, batch: uint32(len(c.given) - 1), to: m.To, epoch: max(1, m.Epoch)}, partition.Requests, m.Number)
 		}
 	}
 	return nil

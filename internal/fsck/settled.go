@@ -11,10 +11,10 @@ import (
 
 // settled is a page record of a URL.
 type settled struct {
-	fp    uint64
-	gen   uint32
-	seq   uint32 // of its commit
-	state blobschema.State
+	fp     uint64
+	gen    uint32
+	origin blobschema.Origin // its commit
+	state  blobschema.State
 	// scope says that it is about a URL out of scope, or over a cap. It may settle a URL, but
 	// mostly is of none in the state, and there is one as often as that is asked for.
 	scope bool
@@ -22,23 +22,24 @@ type settled struct {
 
 // checkSettled compares page records with the state: what is settled was asked for,
 // and what was asked for is settled, once per generation.
-func (c *checker) checkSettled(h *history) {
-	slices.SortFunc(h.records, func(a, b settled) int {
-		return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), compareBool(a.scope, b.scope), cmp.Compare(a.seq, b.seq))
+func (c *checker) checkSettled(p *part) {
+	slices.SortFunc(p.records, func(a, b settled) int {
+		return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.gen, b.gen), compareBool(a.scope, b.scope), a.origin.Compare(b.origin))
 	})
-	rest := h.records
+	rest := p.records
 	for i := range rest {
 		if i > 0 && rest[i-1].fp == rest[i].fp && rest[i-1].gen == rest[i].gen && !rest[i-1].scope && !rest[i].scope {
-			c.violate("I8", c.commitOf(h, rest[i]), "%s has another page record of generation %d, in commit %d", c.urlOf(h.part, rest[i]), rest[i].gen, rest[i-1].seq)
+			c.violate("I8", c.commitOf(rest[i]), "%s has another page record of generation %d, in commit %d of partition %d",
+				c.urlOf(rest[i]), rest[i].gen, rest[i-1].origin.Seq, rest[i-1].origin.Partition)
 		}
 	}
 	unknown := func(s settled) {
 		if s.scope {
 			return
 		}
-		c.violate("I7", c.commitOf(h, s), "%s has a page record, and no run knows it", c.urlOf(h.part, s))
+		c.violate("I7", c.commitOf(s), "%s has a page record, and no run knows it", c.urlOf(s))
 	}
-	for state := h.state; len(state) > 0; {
+	for state := p.state; len(state) > 0; {
 		fp, n := state[0].fp, 1
 		for n < len(state) && state[n].fp == fp {
 			n++
@@ -51,7 +52,7 @@ func (c *checker) checkSettled(h *history) {
 		for m < len(rest) && rest[m].fp == fp {
 			m++
 		}
-		c.compareURL(h, state[:n], rest[:m])
+		c.compareURL(p, state[:n], rest[:m])
 		state, rest = state[n:], rest[m:]
 	}
 	for _, s := range rest {
@@ -62,7 +63,7 @@ func (c *checker) checkSettled(h *history) {
 // compareURL compares all that the state says of a URL with its page records. In a
 // crawl by IP a partition may own both the slot that has it and the one that sent
 // it on.
-func (c *checker) compareURL(h *history, entries []entry, of []settled) {
+func (c *checker) compareURL(p *part, entries []entry, of []settled) {
 	var home, sent *entry
 	for i := range entries {
 		e := &entries[i]
@@ -70,21 +71,21 @@ func (c *checker) compareURL(h *history, entries []entry, of []settled) {
 		case e.state == blobschema.Forwarded:
 			sent = e
 			if o := e.origin; o != (blobschema.Origin{}) {
-				c.violate("I7", h.head.Commit, "the origin of %016x is commit %d of partition %d, and it was forwarded", e.fp, o.Seq, o.Partition)
+				c.violate("I7", c.where(p), "the origin of %016x is commit %d of partition %d, and it was forwarded", e.fp, o.Seq, o.Partition)
 			}
 		case home != nil:
-			c.violate("I8", h.head.Commit, "the URL %016x is in slot %d and in slot %d", e.fp, home.slot, e.slot)
+			c.violate("I8", c.where(p), "the URL %016x is in slot %d and in slot %d", e.fp, home.slot, e.slot)
 		default:
 			home = e
 		}
 	}
 	if home != nil {
-		c.compare(h, *home, of)
+		c.compare(p, *home, of)
 		return
 	}
 	for _, s := range of { // of an earlier generation, when its name had no address yet
 		if s.gen >= sent.gen && !s.scope {
-			c.violate("I7", c.commitOf(h, s), "%s has a page record of generation %d, and was forwarded in generation %d", c.urlOf(h.part, s), s.gen, sent.gen)
+			c.violate("I7", c.commitOf(s), "%s has a page record of generation %d, and was forwarded in generation %d", c.urlOf(s), s.gen, sent.gen)
 		}
 	}
 }
@@ -92,47 +93,44 @@ func (c *checker) compareURL(h *history, entries []entry, of []settled) {
 // compare compares what the state says of a URL with its page records, which are
 // sorted by generation. Some generations may have none: what a crash undid while the
 // URL was asked for again is not repeated.
-func (c *checker) compare(h *history, e entry, of []settled) {
+func (c *checker) compare(p *part, e entry, of []settled) {
 	settles, named := false, e.origin == (blobschema.Origin{}) && e.state == blobschema.Pending
 	for _, s := range of {
 		switch {
 		case s.scope && s.gen == e.gen && s.state == e.state:
 			settles = true
-			named = named || s.origin(h) == e.origin
+			named = named || s.origin == e.origin
 		case s.scope && s.gen == e.gen:
 		case s.gen > e.gen:
-			c.violate("I7", c.commitOf(h, s), "%s has a page record of generation %d, and the state is of %d", c.urlOf(h.part, s), s.gen, e.gen)
+			c.violate("I7", c.commitOf(s), "%s has a page record of generation %d, and the state is of %d", c.urlOf(s), s.gen, e.gen)
 		case s.gen < e.gen:
-			named = named || e.state == blobschema.Pending && s.origin(h) == e.origin
+			named = named || e.state == blobschema.Pending && s.origin == e.origin
 		case e.state == blobschema.Pending:
-			c.violate("I8", c.commitOf(h, s), "%s has a page record and is pending still: it will be asked for again", c.urlOf(h.part, s))
+			c.violate("I8", c.commitOf(s), "%s has a page record and is pending still: it will be asked for again", c.urlOf(s))
 		default:
 			settles = true
-			named = named || s.origin(h) == e.origin
+			named = named || s.origin == e.origin
 			if s.state != e.state {
-				c.violate("I7", c.commitOf(h, s), "%s is %s by its page record, and %s by the state", c.urlOf(h.part, s), s.state, e.state)
+				c.violate("I7", c.commitOf(s), "%s is %s by its page record, and %s by the state", c.urlOf(s), s.state, e.state)
 			}
 		}
 	}
 	switch {
 	case e.state != blobschema.Pending && !settles:
-		c.violate("I7", h.head.Commit, "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
+		c.violate("I7", c.where(p), "the URL %016x of slot %d is %s, generation %d, and has no page record", e.fp, e.slot, e.state, e.gen)
 	case named:
 	case e.state == blobschema.Pending: // it may name none, if that is not known
-		c.violate("I7", h.head.Commit, "the URL %016x of slot %d is pending in generation %d, and its former record is in commit %d of partition %d, where there is none",
+		c.violate("I7", c.where(p), "the URL %016x of slot %d is pending in generation %d, and its former record is in commit %d of partition %d, where there is none",
 			e.fp, e.slot, e.gen, e.origin.Seq, e.origin.Partition)
 	default:
-		c.violate("I7", h.head.Commit, "the origin of %s, commit %d of partition %d, is not the commit with its record of generation %d",
-			c.urlOf(h.part, of[0]), e.origin.Seq, e.origin.Partition, e.gen)
+		c.violate("I7", c.where(p), "the origin of %s, commit %d of partition %d, is not the commit with its record of generation %d",
+			c.urlOf(of[0]), e.origin.Seq, e.origin.Partition, e.gen)
 	}
 }
 
-// origin is how the state names the commit of a page record.
-func (s settled) origin(h *history) blobschema.Origin {
-	return blobschema.Origin{Partition: h.id, Seq: s.seq}
+func (c *checker) commitOf(s settled) string {
+	return c.commitAt(c.parts[s.origin.Partition], uint64(s.origin.Seq))
 }
-
-func (c *checker) commitOf(h *history, s settled) string { return c.commitAt(h.part, uint64(s.seq)) }
 
 func (c *checker) commitAt(p *part, seq uint64) string {
 	for _, r := range p.man.Commits {
@@ -144,12 +142,12 @@ func (c *checker) commitAt(p *part, seq uint64) string {
 }
 
 // urlOf finds the URL of a page record again, for a message.
-func (c *checker) urlOf(p *part, s settled) string {
+func (c *checker) urlOf(s settled) string {
 	url := fmt.Sprintf("%016x", s.fp)
 	if c.kept["I7"]+c.kept["I8"] > 2*c.opt.MaxViolations {
 		return url // it would not be kept
 	}
-	c.findPage(p, uint64(s.seq), func(pg *blobschema.Page) bool {
+	c.findPage(c.parts[s.origin.Partition], uint64(s.origin.Seq), func(pg *blobschema.Page) bool {
 		if c.hash.Fingerprint(pg.URL) != s.fp {
 			return false
 		}
@@ -201,7 +199,7 @@ func (c *checker) checkForwarded() {
 			known := has(all, fp) || slices.ContainsFunc(c.parts, func(q *part) bool { return has(q.flights, fp) })
 			// Only its own slot could tell which other slot a cap may have kept it from.
 			if !known && !slices.ContainsFunc(c.parts, func(q *part) bool { return q.man != nil && q.man.Totals.Capped > 0 }) {
-				c.violate("I7", p.head.Commit, "the URL %016x was forwarded, and no partition knows it at an address", fp)
+				c.violate("I7", c.where(p), "the URL %016x was forwarded, and no partition knows it at an address", fp)
 			}
 		}
 	}
@@ -222,9 +220,6 @@ func (c *checker) checkTotals(h *history) {
 			c.violate("I7", where, "its total of %s is %d, and there are %d", n.what, n.want, n.got)
 		}
 	}
-	if n := int64(len(h.forwarded)); want.Forwarded < n || want.Forwarded > h.totals.Forwarded {
-		c.violate("I7", where, "its total of forwarded URLs is %d, and there are %d, of %d generations", want.Forwarded, n, h.totals.Forwarded)
-	}
 	if c.opt.WARCs == AllWARCs && want.Stored != got.Stored {
 		c.violate("I7", where, "its total of bytes in WARC objects is %d, and there are %d", want.Stored, got.Stored)
 	}
@@ -232,6 +227,22 @@ func (c *checker) checkTotals(h *history) {
 		c.violate("I7", where, "its totals of outcomes are %v, and there are %v", want.Outcomes, got.Outcomes)
 	}
 	c.checkSlots(h)
+}
+
+// checkForwardedTotals counts what was forwarded again: over all partitions, for what one has
+// forwarded may be in a slot of another by now.
+func (c *checker) checkForwardedTotals(all []*history) {
+	var total, urls, generations int64
+	for _, h := range all {
+		if h.man != nil {
+			total += h.man.Totals.Forwarded
+		}
+		urls += int64(len(h.forwarded))
+		generations += h.sentOn
+	}
+	if total < urls || total > generations {
+		c.violate("I7", c.where(all[0].part), "its total of forwarded URLs is %d, and there are %d, of %d generations", total, urls, generations)
+	}
 }
 
 // checkPages checks the totals of pages, which limits count. What was asked for on

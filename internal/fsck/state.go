@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,13 +30,69 @@ func (a entry) beats(b entry) bool {
 	return cmp.Or(cmp.Compare(a.gen, b.gen), cmp.Compare(a.state, b.state), a.origin.Compare(b.origin)) > 0
 }
 
-// checkState reads the runs that the manifest names and joins them.
+// checkState reads the runs that the manifest names, and those of hand-overs that nobody
+// has taken, and gives what they say to the homes of the slots.
 func (c *checker) checkState(h *history) error {
-	for _, ref := range h.man.Runs {
-		c.checkRunName(h, ref)
+	h.slots = map[partition.Slot]*slotCount{}
+	if h.man == nil {
+		return nil
+	}
+	takes := make([]bool, c.pmap.Slots())
+	for s := range takes {
+		takes[s] = h.holding.Holds(partition.Slot(s)) || c.awaits(h.part, partition.Slot(s))
+	}
+	own, err := c.readRuns(h, h.man.Runs, takes)
+	if err != nil {
+		return err
+	}
+	c.settle(own, h.slots)
+	for i := range h.man.Given {
+		if err := c.readGiven(h, &h.man.Given[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readGiven reads the runs of a hand-over. What it has of slots that were taken is stale,
+// but has to be whole as long as it is named.
+func (c *checker) readGiven(h *history, g *blobschema.Handover) error {
+	takes := make([]bool, c.pmap.Slots())
+	for _, s := range g.Slots {
+		if at, ok := c.atlas.handed[s]; ok {
+			takes[s] = at.Handover == g
+		}
+	}
+	state, err := c.readRuns(h, g.Runs, takes)
+	if err != nil {
+		return err
+	}
+	slots := map[partition.Slot]*slotCount{}
+	c.settle(state, slots)
+	if h.broken {
+		return nil
+	}
+	for _, sum := range g.State {
+		if int(sum.Slot) < len(takes) && takes[sum.Slot] {
+			c.checkSummary(h.head.Commit, sum, slots[sum.Slot])
+			delete(slots, sum.Slot)
+		}
+	}
+	c.checkNoSummary(h.head.Commit, slots)
+	return nil
+}
+
+// readRuns reads runs and joins what they say of some slots. A run in which nothing is of
+// them is only checked.
+func (c *checker) readRuns(h *history, refs []blobschema.RunRef, takes []bool) (state []entry, err error) {
+	named := map[runAt]bool{}
+	for _, ref := range refs {
+		at := runAt{ref.Object, ref.Offset}
+		c.checkRunName(h, ref, named[at])
+		named[at] = true
 		data, err := c.object(ref.Object, h.head.Commit)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if data == nil || ref.Offset < 0 || ref.Length < 0 || ref.Offset > int64(len(data)) || ref.Length > int64(len(data))-ref.Offset {
 			h.broken = true
@@ -44,41 +101,68 @@ func (c *checker) checkState(h *history) error {
 			}
 			continue
 		}
-		if !c.readRun(h, data[ref.Offset:ref.Offset+ref.Length], ref, true, func(e entry) { h.state = append(h.state, e) }) {
+		deep := !c.decoded[at]
+		c.decoded[at] = true
+		if !c.readRun(data[ref.Offset:ref.Offset+ref.Length], ref, deep, func(e entry) {
+			if int(e.slot) < len(takes) && takes[e.slot] {
+				state = append(state, e)
+			}
+		}) {
 			h.broken = true
 		}
 	}
-	h.join()
-	h.known = make([]uint64, 0, len(h.state))
-	h.slots = map[partition.Slot]*slotCount{}
-	for _, e := range h.state { // sorted already
-		if e.state == blobschema.Forwarded {
-			h.forwarded = append(h.forwarded, e.fp)
-			h.totals.Forwarded += int64(e.gen) + 1
-		} else {
-			h.known = append(h.known, e.fp)
-		}
-		n := h.slots[e.slot]
+	return join(state), nil
+}
+
+// settle counts joined entries by slot, and gives them to the homes of their slots.
+func (c *checker) settle(state []entry, slots map[partition.Slot]*slotCount) {
+	for _, e := range state {
+		n := slots[e.slot]
 		if n == nil {
 			n = &slotCount{}
-			h.slots[e.slot] = n
+			slots[e.slot] = n
 		}
 		n.known++
 		if e.state == blobschema.Pending {
 			n.pending++
+		}
+		home := c.homeOf(e.slot)
+		home.state = append(home.state, e)
+	}
+}
+
+// joinState joins what several partitions told of the slots at home in one.
+func (c *checker) joinState(p *part) {
+	if c.atlas.anyMoved {
+		p.state = join(p.state)
+	}
+	p.known = make([]uint64, 0, len(p.state))
+	for _, e := range p.state { // sorted already
+		if e.state == blobschema.Forwarded {
+			p.forwarded = append(p.forwarded, e.fp)
+			p.sentOn += int64(e.gen) + 1
+		} else {
+			p.known = append(p.known, e.fp)
+		}
+		if e.state == blobschema.Pending {
 			c.report.Pending++
 		}
 	}
-	c.report.URLs += int64(len(h.known))
-	c.report.Forwarded += int64(len(h.forwarded))
-	return nil
+	c.report.URLs += int64(len(p.known))
+	c.report.Forwarded += int64(len(p.forwarded))
 }
 
 type slotCount struct{ known, pending int64 }
 
+// runAt is where a run is stored.
+type runAt struct {
+	object string
+	offset int64
+}
+
 // join keeps the highest entry of each URL and slot, sorted.
-func (h *history) join() {
-	slices.SortFunc(h.state, func(a, b entry) int {
+func join(state []entry) []entry {
+	slices.SortFunc(state, func(a, b entry) int {
 		if n := a.compare(b); n != 0 {
 			return n
 		}
@@ -90,32 +174,45 @@ func (h *history) join() {
 		}
 		return 0
 	})
-	h.state = slices.CompactFunc(h.state, func(a, b entry) bool { return a.compare(b) == 0 })
+	return slices.CompactFunc(state, func(a, b entry) bool { return a.compare(b) == 0 })
 }
 
-// checkRunName checks that a run is in a visible commit of the partition, or a
-// merged run made before the manifest.
-func (c *checker) checkRunName(h *history, ref blobschema.RunRef) {
-	m := h.man
-	if p, seq, fence, err := blobschema.ParseCommitName(ref.Object); err == nil {
-		if p != h.id || ref.Tier != 0 || seq > m.Seq || seq < m.Seq && ref.Object != c.commitAt(h.part, seq) || seq == m.Seq && fence != m.Fence ||
-			!strings.HasPrefix(ref.Object, c.id+"/") {
-			c.violate("I4", h.head.Commit, "it names a run in %s, which is no visible commit of it", ref.Object)
-		}
-		return
-	}
-	p, seq, fence, tier, err := blobschema.ParseRunName(ref.Object)
-	if err != nil || p != h.id || seq > m.Seq || fence > m.Fence || tier != ref.Tier || !strings.HasPrefix(ref.Object, c.id+"/") {
+// checkRunName checks that a run is in a visible commit of a partition, or a merged run made
+// before the manifest: of the partition itself, or of one that slots may have come from.
+// again says that the manifest has named it already.
+func (c *checker) checkRunName(h *history, ref blobschema.RunRef, again bool) {
+	of, seq, fence, ok := c.makerOf(h, ref)
+	isCommit := ok && ref.Object == blobschema.CommitName(c.id, of.id, seq, fence)
+	switch {
+	case ok && isCommit && (of.man == nil || seq > of.man.Seq || ref.Object != c.commitAt(of, seq)):
+		c.violate("I4", h.head.Commit, "it names a run in %s, which is no visible commit of it", ref.Object)
+	case !ok || of.man == nil || seq > of.man.Seq || fence > of.man.Fence:
 		c.violate("I4", h.head.Commit, "it names a run %s of tier %d, which is none of it", ref.Object, ref.Tier)
-	}
-	if !c.name(ref.Object, h.head.Commit) {
+	case !isCommit && again && len(h.man.Moved) == 0: // what comes back with a slot may be there still
 		c.violate("I4", h.head.Commit, "it names the run %s, which is named already", ref.Object)
 	}
+	if !isCommit {
+		c.name(ref.Object, h.head.Commit)
+	}
+}
+
+// makerOf returns the partition and commit that made a run; ok is false if its name is none
+// that the manifest may have.
+func (c *checker) makerOf(h *history, ref blobschema.RunRef) (of *part, seq, fence uint64, ok bool) {
+	var tier uint8
+	p, seq, fence, err := blobschema.ParseCommitName(ref.Object)
+	if err != nil {
+		p, seq, fence, tier, err = blobschema.ParseRunName(ref.Object)
+	}
+	if err != nil || tier != ref.Tier || int(p) >= len(c.parts) || p != h.id && len(h.man.Moved) == 0 || !strings.HasPrefix(ref.Object, c.id+"/") {
+		return h.part, 0, 0, false
+	}
+	return c.parts[p], seq, fence, true
 }
 
 // readRun decodes a run block by block, and reports whether all of it could be read.
 // deep says that its entries are to be checked too.
-func (c *checker) readRun(h *history, data []byte, ref blobschema.RunRef, deep bool, each func(entry)) bool {
+func (c *checker) readRun(data []byte, ref blobschema.RunRef, deep bool, each func(entry)) bool {
 	if ref.Index < 0 || ref.Index > int64(len(data)) {
 		c.violate("I6", ref.Object, "the index of a run of %d bytes is at %d", len(data), ref.Index)
 		return false
@@ -125,7 +222,11 @@ func (c *checker) readRun(h *history, data []byte, ref blobschema.RunRef, deep b
 		c.violate("I6", ref.Object, "%v", err)
 		return false
 	}
-	rc := runChecker{c: c, h: h, ix: ix, where: ref.Object, deep: deep, merged: ref.Tier > 0, each: each}
+	of, _, _, err := blobschema.ParseCommitName(ref.Object)
+	if err != nil {
+		of, _, _, _, _ = blobschema.ParseRunName(ref.Object) // what is neither was reported
+	}
+	rc := runChecker{c: c, of: of, ix: ix, where: ref.Object, deep: deep, merged: ref.Tier > 0, each: each}
 	var run blobschema.Run
 	for _, b := range ix.Blocks(0, partition.MaxSlots-1) {
 		run.Seen, run.Queued, run.Hosts = run.Seen[:0], run.Queued[:0], run.Hosts[:0]
@@ -147,10 +248,10 @@ func (c *checker) readRun(h *history, data []byte, ref blobschema.RunRef, deep b
 }
 
 // runChecker checks the entries of one run: sorted, in slots of their hosts, in
-// slots of the partition, and known to the filter.
+// slots of the partition that made it, and known to the filter.
 type runChecker struct {
 	c     *checker
-	h     *history
+	of    partition.ID
 	ix    *blobschema.RunIndex
 	where string
 	deep  bool
@@ -226,10 +327,10 @@ func (rc *runChecker) host(s *blobschema.HostState) {
 	rc.own(s.Slot, s.Host)
 }
 
-// own checks that a slot is one of the partition's.
+// own checks that a slot is one of the partition's, or was.
 func (rc *runChecker) own(s partition.Slot, what string) {
-	if owner, ok := rc.c.owner(s); !ok || owner != rc.h.id {
-		rc.c.violate("I3", rc.where, "%s is of slot %d, which is not partition %d's", what, s, rc.h.id)
+	if !rc.c.had(rc.of, s) {
+		rc.c.violate("I3", rc.where, "%s is of slot %d, which is not partition %d's", what, s, rc.of)
 	}
 }
 
@@ -241,7 +342,7 @@ func (rc *runChecker) filter(fp uint64) {
 }
 
 // checkDelta checks that what a commit added to the state is still in it, however
-// runs were merged since.
+// runs were merged and slots moved since.
 func (c *checker) checkDelta(h *history, name string, r *blobschema.CommitReader, m *blobschema.Manifest) {
 	data, err := r.Run()
 	if err != nil {
@@ -257,12 +358,16 @@ func (c *checker) checkDelta(h *history, name string, r *blobschema.CommitReader
 		return
 	}
 	named := func(ref blobschema.RunRef) bool { return ref.Object == name }
-	if h.broken || slices.ContainsFunc(h.man.Runs, named) {
+	if h.broken || !c.atlas.anyMoved && slices.ContainsFunc(h.man.Runs, named) {
 		return // it is part of the state as it is
 	}
-	c.readRun(h, data, m.Runs[len(m.Runs)-1], false, func(e entry) {
-		i, ok := slices.BinarySearchFunc(h.state, e, entry.compare)
-		if !ok || e.beats(h.state[i]) {
+	c.readRun(data, m.Runs[len(m.Runs)-1], false, func(e entry) {
+		if !c.had(h.id, e.slot) {
+			return // reported already
+		}
+		home := c.homeOf(e.slot)
+		i, ok := slices.BinarySearchFunc(home.state, e, entry.compare)
+		if !home.broken && (!ok || e.beats(home.state[i])) {
 			c.violate("I7", name, "the URL %016x of slot %d is %s, generation %d; merging lost that", e.fp, e.slot, e.state, e.gen)
 		}
 	})
@@ -280,33 +385,48 @@ func (c *checker) checkSlots(h *history) {
 			c.violate("I6", where, "the summaries of slots are not sorted: %d after %d", s.Slot, last)
 		}
 		last = int64(s.Slot)
-		if owner, ok := c.owner(s.Slot); !ok || owner != h.id {
-			c.violate("I3", where, "it has a summary of slot %d, which is not partition %d's", s.Slot, h.id)
-		}
-		n := h.slots[s.Slot]
-		if n == nil {
-			n = &slotCount{}
-		}
-		delete(h.slots, s.Slot)
 		k, p, u := int64(s.Known), int64(s.Pending), int64(s.Unexamined)
 		known, pending, unexamined = known+k, pending+p, unexamined+u
-		if n.known < k || n.known > k+u || n.pending < p || n.pending > p+u {
-			c.violate("I7", where, "slot %d has %d known URLs, %d of them pending; its summary says %d and %d, and %d to examine", s.Slot, n.known, n.pending, k, p, u)
-		}
-		if p > 0 && s.Due == 0 {
-			c.violate("I7", where, "slot %d has %d pending URLs and no time to ask for them", s.Slot, p)
+		n := h.slots[s.Slot]
+		delete(h.slots, s.Slot)
+		switch {
+		case int(s.Slot) < c.pmap.Slots() && h.holding.Holds(s.Slot):
+			c.checkSummary(where, s, n)
+		case !c.awaits(h.part, s.Slot):
+			c.violate("I3", where, "it has a summary of slot %d, which is not partition %d's", s.Slot, h.id)
+		case k > 0 || p > 0:
+			c.violate("I7", where, "slot %d is still to come, and its summary says %d known URLs, %d of them pending", s.Slot, k, p)
 		}
 	}
-	var left []partition.Slot
 	for s := range h.slots {
-		left = append(left, s)
+		if !h.holding.Holds(s) {
+			delete(h.slots, s) // what it awaits may have been its own once
+		}
 	}
-	slices.Sort(left)
-	for _, s := range left {
-		c.violate("I7", where, "slot %d has %d known URLs and no summary", s, h.slots[s].known)
-	}
+	c.checkNoSummary(where, h.slots)
 	t := &h.man.Totals
 	if t.Known != known || t.Pending != pending || t.Unexamined != unexamined {
 		c.violate("I7", where, "its totals say %d known, %d pending and %d to examine, its slots %d, %d and %d", t.Known, t.Pending, t.Unexamined, known, pending, unexamined)
+	}
+}
+
+// checkSummary compares the summary of a slot with what the runs say.
+func (c *checker) checkSummary(where string, s blobschema.SlotSummary, n *slotCount) {
+	if n == nil {
+		n = &slotCount{}
+	}
+	k, p, u := int64(s.Known), int64(s.Pending), int64(s.Unexamined)
+	if n.known < k || n.known > k+u || n.pending < p || n.pending > p+u {
+		c.violate("I7", where, "slot %d has %d known URLs, %d of them pending; its summary says %d and %d, and %d to examine", s.Slot, n.known, n.pending, k, p, u)
+	}
+	if p > 0 && s.Due == 0 {
+		c.violate("I7", where, "slot %d has %d pending URLs and no time to ask for them", s.Slot, p)
+	}
+}
+
+// checkNoSummary reports slots in runs that have no summary.
+func (c *checker) checkNoSummary(where string, slots map[partition.Slot]*slotCount) {
+	for _, s := range slices.Sorted(maps.Keys(slots)) {
+		c.violate("I7", where, "slot %d has %d known URLs and no summary", s, slots[s].known)
 	}
 }

@@ -107,7 +107,7 @@ func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 
 // commits are the visible commits of all partitions.
 func (h *hand) commits() (names []string) {
-	for p := range partition.ID(partitions) {
+	for p := range partition.ID(partitions + 1) {
 		if h.records[blobschema.HeadKey(crawlID, p)] == "" {
 			continue
 		}
@@ -220,7 +220,7 @@ var corruptions = []struct {
 			c.Pages = append(c.Pages, blobschema.Page{URL: "http://" + elsewhere(h, 1) + "/", Outcome: blobschema.OutcomeDNS})
 		})
 	}},
-	{"mail for another", "I3", "mail to partition", func(h *hand) {
+	{"mail for another", "I3", "was mailed to partition", func(h *hand) {
 		h.mail(func(m *blobschema.Mail) { m.URLs[0].URL = "http://" + elsewhere(h, (m.To+1)%partitions) + "/" })
 	}},
 	{"epoch goes back", "I3", "its epoch is", func(h *hand) {
@@ -535,7 +535,7 @@ func TestFindsBitRot(t *testing.T) {
 // FuzzDamage changes bytes of any object: whatever a disk brings, the check ends. It
 // takes a crawl by the engine, and one by hand that has what is rare.
 func FuzzDamage(f *testing.F) {
-	wholes := []*memory{mustCrawl(f, crawled), recrawled(f).memory}
+	wholes := []*memory{mustCrawl(f, crawled), recrawled(f).memory, moved(f).memory}
 	for _, whole := range wholes {
 		if rep := check(f, whole, fsck.Options{}); !rep.Clean() {
 			f.Fatalf("the crawl itself: %v", rep.Violations)
@@ -544,10 +544,10 @@ func FuzzDamage(f *testing.F) {
 	f.Add(uint(0), uint(10), byte(1), uint(0))
 	f.Add(uint(7), uint(200), byte(0x80), uint(50))
 	f.Fuzz(func(t *testing.T, object, at uint, change byte, cut uint) {
-		whole := wholes[object%2]
+		whole := wholes[object%3]
 		m := whole.clone()
 		names := slices.Sorted(maps.Keys(m.objects))
-		name := names[object/2%uint(len(names))]
+		name := names[object/3%uint(len(names))]
 		b := slices.Clone(m.objects[name])
 		if len(b) == 0 {
 			return
@@ -558,6 +558,23 @@ func FuzzDamage(f *testing.F) {
 		rep := check(t, m, fsck.Options{WARCs: fsck.SomeWARCs, MaxViolations: 5})
 		if len(b) == len(whole.objects[name]) && change == 0 != rep.Clean() && !strings.Contains(name, "/warc/") && !strings.Contains(name, "/cdxj/") {
 			t.Errorf("%s changed by %x at %d: %v", name, change, at, rep.Violations)
+		}
+	})
+}
+
+// FuzzRecords puts any text in the place of a record: the check ends.
+func FuzzRecords(f *testing.F) {
+	whole := moved(f).memory
+	keys := slices.Sorted(maps.Keys(whole.records))
+	for i, key := range keys {
+		f.Add(uint(i), whole.records[key])
+	}
+	f.Add(uint(slices.Index(keys, blobschema.MapKey(crawlID))), `{"epoch":4,"partitions":4095,"moving":[{"epoch":2,"from":77,"to":5000,"slots":"0-65535"}],"former":["",""]}`)
+	f.Fuzz(func(t *testing.T, key uint, value string) {
+		m := whole.clone()
+		m.records[keys[key%uint(len(keys))]] = value
+		if _, err := fsck.Check(t.Context(), m, fsck.Options{MaxViolations: 5}); err != nil && t.Context().Err() != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -192,7 +192,7 @@ func (c *checker) progressPages(n int) {
 	if c.opt.Progress != nil && n > 0 {
 		done := 0
 		for _, p := range c.parts {
-			if p.known != nil || p.man == nil {
+			if p.done {
 				done++
 			}
 		}

@@ -226,7 +226,7 @@ func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 			return nil
 		}
 		*line = append(*line, "crawl", id, "partition", p)
-		if f.engine == nil || f.engine.Crawl().ID != id || int(p) >= f.engine.Crawl().Partitions {
+		if f.engine == nil || f.engine.Crawl().ID != id {
 			*line = append(*line, "outcome", "not the active crawl")
 			return nil
 		}

@@ -4,31 +4,32 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
-	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-const timeout = time.Minute // of a request
 
 var errInjected = errors.New("injected fault")
 
 // proc is a process that carries one actor.
 type proc struct {
+	identity
 	w        *world
 	actor    crawl.Actor
 	step     *crawl.Step // if the actor is one
 	part     partition.ID
 	kind     string
-	id       int
-	kindly   bool // no faults befall it
+	on       machine
+	clock    *clock
+	ahead    time.Duration // of its clock when it began: what the actor goes by ever since
+	kindly   bool          // no faults befall it
 	dead     bool
 	ended    bool
 	frozen   time.Duration // until then
@@ -37,14 +38,29 @@ type proc struct {
 	learnt   map[string]time.Duration // pace that robots.txt files asked for, by host
 }
 
-func (p *proc) now() crawl.Now { return crawl.Now{Wall: p.w.wall(), Mono: p.w.now} }
+// clock is the wall clock of a machine.
+type clock struct{ ahead time.Duration } // of the true time
+
+func (p *proc) wall() time.Time { return p.w.wall().Add(p.clock.ahead) }
+
+func (p *proc) now() crawl.Now { return crawl.Now{Wall: p.wall(), Mono: p.w.now} }
 
 func (p *proc) start() {
+	w := p.w
+	if w.cfg.Local {
+		p.on = machine{}
+	}
+	if p.clock = w.clocks[p.on]; p.clock == nil {
+		p.clock = &clock{}
+		w.clocks[p.on] = p.clock
+		if !p.kindly && w.fault(&p.identity, Skew) {
+			p.clock.ahead = between(p.detail(Skew), -MaxSkew, MaxSkew)
+		}
+	}
+	p.ahead = p.clock.ahead
 	p.fetching, p.learnt = map[uint64]page.Request{}, map[string]time.Duration{}
-	p.w.procs++
-	p.id = p.w.procs
-	p.w.live = append(p.w.live, p)
-	p.w.note(p.name(), "start")
+	w.live = append(w.live, p)
+	w.note(p.name, "start")
 	p.took(p.actor.Start(p.now()))
 }
 
@@ -59,7 +75,7 @@ func (p *proc) took(issues []crawl.Issue) {
 	if ended, err := p.actor.Ended(); ended && !p.ended {
 		p.ended = true
 		p.w.left(p)
-		p.w.note(p.name(), "end", fmt.Sprint(err))
+		p.w.note(p.name, "end", fmt.Sprint(err))
 		if p.onEnd != nil {
 			p.onEnd(err)
 		}
@@ -81,13 +97,13 @@ func (p *proc) crash() {
 	w.memory = &crawl.TickMemory{}
 	clear(w.warm)
 	w.queues.EndVisibility() // whoever opens the folder next finds all mail visible
-	w.at(w.between(0, 300*time.Millisecond), w.startTick)
+	w.at(p.between(0, 300*time.Millisecond), w.startTick)
 }
 
 func (p *proc) die() {
 	p.dead, p.ended = true, true
 	p.w.left(p)
-	p.w.note(p.name(), "crash")
+	p.w.note(p.name, "crash")
 	if p.onEnd != nil {
 		p.onEnd(nil)
 	}
@@ -106,14 +122,20 @@ func (p *proc) reply(r crawl.Reply) {
 		p.w.at(p.frozen-p.w.now, func() { p.reply(r) })
 		return
 	}
-	f := &p.w.cfg.Faults
-	if !p.kindly && p.step != nil {
-		switch {
-		case p.w.chance("freeze", f.Freeze):
-			p.frozen = p.w.now + p.w.between(time.Minute, 6*time.Minute)
-			p.w.at(p.frozen-p.w.now, func() { p.reply(r) })
+	if !p.kindly {
+		w := p.w
+		if w.fault(&p.identity, Freeze) {
+			p.frozen = w.now + between(p.detail(Freeze), time.Minute, 6*time.Minute)
+			w.at(p.frozen-w.now, func() { p.reply(r) })
+			if w.ticking == p && !w.cfg.Local {
+				w.ticking = nil // nobody waits for it
+			}
 			return
-		case p.w.chance("stop", f.Stop):
+		}
+		if w.fault(&p.identity, Jump) {
+			p.clock.ahead = between(p.detail(Jump), -MaxSkew, MaxSkew)
+		}
+		if p.step != nil && w.fault(&p.identity, Stop) {
 			p.took(p.step.Signal(p.now(), crawl.Stop{}))
 		}
 		if p.ended {
@@ -123,12 +145,10 @@ func (p *proc) reply(r crawl.Reply) {
 	p.took(p.actor.Handle(p.now(), r))
 }
 
-func (p *proc) name() string { return fmt.Sprintf("%s %d/%d", p.kind, p.part, p.id) }
-
 // issue splits an effect into apply and reply, and lets it fail in between.
 func (p *proc) issue(is crawl.Issue) {
-	w, f := p.w, &p.w.cfg.Faults
-	w.note(p.name(), effectName(is.Effect))
+	w := p.w
+	w.note(p.name, effectName(is.Effect))
 	switch e := is.Effect.(type) {
 	case crawl.Sleep:
 		w.at(max(0, e.For), func() { p.reply(crawl.Reply{ID: is.ID}) })
@@ -138,43 +158,78 @@ func (p *proc) issue(is crawl.Issue) {
 		return
 	case crawl.CancelFetches:
 		for _, id := range sortedIDs(p.fetching) {
-			o := page.Aborted(p.fetching[id], w.wall())
+			o := page.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
-			w.at(w.between(0, 50*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: &o}) })
+			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: &o}) })
 		}
 		w.at(0, func() { p.reply(crawl.Reply{ID: is.ID}) })
 		return
 	case crawl.Receive:
-		w.at(w.between(time.Millisecond, 30*time.Millisecond), func() { p.receive(is.ID, e, w.now+e.Wait) })
+		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.receive(is.ID, e, w.now+e.Wait) })
 		return
 	}
-	before, after := w.between(time.Millisecond, 40*time.Millisecond), w.between(time.Millisecond, 40*time.Millisecond)
+	before, after := p.between(time.Millisecond, 40*time.Millisecond), p.between(time.Millisecond, 40*time.Millisecond)
 	_, work := is.Effect.(crawl.Work)
-	if !p.kindly && !work && w.chance("slow", f.Slow) {
-		before = w.between(time.Second, 4*time.Minute)
+	if p.suffers(Slow) && !work {
+		before = between(p.detail(Slow), time.Second, 4*time.Minute)
 	}
 	w.at(before, func() {
-		if p.dead && w.rng.IntN(2) == 0 {
+		if p.dead && p.rng.IntN(2) == 0 {
 			return // it never left the process
 		}
-		if !p.kindly && !p.dead && w.chance("crash", f.Crash) {
+		if p.suffers(CrashBefore) {
 			p.crash()
 			return
 		}
-		if !p.kindly && !work && w.chance("lost", f.Lost) {
+		if !work && (p.throttled(is.Effect) || p.suffers(Lost)) {
 			w.at(after, func() { p.reply(crawl.Reply{ID: is.ID, Err: errInjected}) })
 			return
 		}
 		v, err := p.apply(is.Effect)
-		if !p.kindly && !p.dead && w.chance("crash", f.Crash) {
+		if p.suffers(CrashAfter) {
 			p.crash()
 			return
 		}
-		if !p.kindly && !work && err == nil && w.chance("doubt", f.Doubt) {
+		if err == nil && !work && p.suffers(Doubt) {
 			v, err = nil, errInjected
 		}
 		w.at(after, func() { p.reply(crawl.Reply{ID: is.ID, Value: v, Err: err}) })
 	})
+}
+
+// suffers decides whether a fault of a kind befalls an effect of the process now.
+func (p *proc) suffers(k Kind) bool { return !p.kindly && !p.dead && p.w.fault(&p.identity, k) }
+
+// service is what effects can be throttled together.
+type service uint8
+
+const (
+	onTable service = iota
+	onQueues
+	onObjects
+	services
+)
+
+func serviceOf(e crawl.Effect) service {
+	switch e.(type) {
+	case crawl.ReadRecords, crawl.WriteRecord:
+		return onTable
+	case crawl.GetObject, crawl.PutObject:
+		return onObjects
+	}
+	return onQueues
+}
+
+// throttled reports whether an effect fails, as all of its sort do for a while.
+func (p *proc) throttled(e crawl.Effect) bool {
+	if p.kindly {
+		return false
+	}
+	w, s := p.w, serviceOf(e)
+	if w.failing[s] <= w.now && p.suffers(Throttle) {
+		w.failing[s] = w.now + between(p.detail(Throttle), time.Second, 20*time.Second)
+	}
+	return w.failing[s] > w.now
 }
 
 func sortedIDs(m map[uint64]page.Request) []uint64 {
@@ -220,8 +275,9 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 		return b[:min(e.Length, int64(len(b)))], nil
 	case crawl.PutObject:
 		data := bytes.Join(e.Parts, nil)
-		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
-			w.fail(fmt.Errorf("I6 broken: object %s would change", e.Name))
+		// What two mailboxes are sent alike has one dead letter, the last one's.
+		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) && !strings.HasPrefix(e.Name, blobschema.DeadPrefix(w.crawl.ID)) {
+			w.fail(broken("I6", "object %s would change", e.Name))
 		}
 		w.blobs[e.Name] = data
 		return nil, nil
@@ -242,6 +298,7 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 			if err := p.mayAcknowledge(r.(embedded.Receipt)); err != nil {
 				w.fail(err)
 			}
+			delete(w.bodies, r.(embedded.Receipt))
 			if err := w.queues.Ack(w.wall(), e.Queue, r.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
 				return nil, err
 			}
@@ -262,37 +319,98 @@ func (p *proc) write(e crawl.WriteRecord) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", crawl.ErrConflict, err)
 	}
+	switch {
+	case p.step != nil && e.Key == blobschema.HeadKey(p.w.crawl.ID, p.part):
+		err = p.wroteHead(e.Value)
+	case e.Key == blobschema.MapKey(p.w.crawl.ID):
+		err = p.w.wroteMap(e.Value)
+	}
+	if err != nil {
+		p.w.fail(err)
+	}
 	return rev, nil
 }
 
 func (p *proc) send(e crawl.Send) error {
-	w, f := p.w, &p.w.cfg.Faults
-	for _, body := range e.Bodies {
-		n := 1
-		switch {
-		case p.kindly:
-		case w.chance("drop", f.Drop):
-			n = 0
-		case w.chance("repeat", f.Repeat):
-			n = 2
-		case w.chance("damage", f.Damage) && e.Queue != blobschema.WakesQueue:
-			bad := bytes.Clone(body)
-			bad[w.rng.IntN(len(bad))] ^= 1 << w.rng.IntN(8)
-			if _, err := w.queues.Send(w.wall(), e.Queue, bad, nil, 0); err != nil {
-				return err
-			}
+	upTo := len(e.Bodies)
+	if upTo > 1 && p.suffers(SentInPart) {
+		upTo = p.detail(SentInPart).IntN(upTo)
+	}
+	for _, body := range e.Bodies[:upTo] {
+		if err := p.sendOne(e, body); err != nil {
+			return err
 		}
-		for range n {
-			delay := e.Delay
-			if w.rng.IntN(4) == 0 {
-				delay += w.between(0, 20*time.Second)
-			}
-			if _, err := w.queues.Send(w.wall(), e.Queue, body, nil, delay); err != nil {
-				return err
-			}
+	}
+	if upTo < len(e.Bodies) {
+		return errInjected
+	}
+	return nil
+}
+
+// sendOne sends a message, and what else faults make of it.
+func (p *proc) sendOne(e crawl.Send, body []byte) error {
+	w, n := p.w, 1
+	drop := MailDropped
+	if e.Queue == blobschema.WakesQueue {
+		drop = WakeDropped
+	}
+	switch {
+	case p.suffers(drop):
+		n = 0
+	case p.suffers(MailRepeated):
+		n = 2
+	}
+	for range n {
+		delay := e.Delay
+		if p.suffers(MailLate) {
+			delay += between(p.detail(MailLate), 0, 20*time.Second)
+		}
+		if _, err := w.queues.Send(w.wall(), e.Queue, body, nil, delay); err != nil {
+			return err
+		}
+	}
+	if e.Queue == blobschema.WakesQueue {
+		return nil
+	}
+	for _, k := range []Kind{MailDamaged, MailVersion, MailForeign, MailMisled, MailHuge, MailEmpty} {
+		if !p.suffers(k) {
+			continue
+		}
+		queue, bad, err := w.poison(k, p.detail(k), e.Queue, body)
+		if err == nil {
+			_, err = w.queues.Send(w.wall(), queue, bad, nil, 0)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// poison makes mail of other mail that its receiver can do nothing with.
+func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string, []byte, error) {
+	bad := bytes.Clone(body)
+	switch k {
+	case MailVersion:
+		bad[1]++
+	case MailForeign:
+		m, err := blobschema.DecodeMail(body)
+		if err != nil {
+			return "", nil, err
+		}
+		m.Crawl = "another"
+		bad, err = blobschema.EncodeMail(m)
+		return queue, bad, err
+	case MailMisled:
+		queue = blobschema.MailboxQueue(partition.ID(r.IntN(w.cfg.Partitions)))
+	case MailHuge:
+		bad = bytes.Repeat(body, 256<<10/len(body)+1)[:256<<10]
+	case MailEmpty:
+		bad = nil
+	default:
+		bad[r.IntN(len(bad))] ^= 1 << r.IntN(8)
+	}
+	return queue, bad, nil
 }
 
 // receive polls a queue until something is there or time is up.
@@ -301,149 +419,26 @@ func (p *proc) receive(id uint64, e crawl.Receive, until time.Duration) {
 		return
 	}
 	w := p.w
-	got, err := w.queues.Receive(w.wall(), e.Queue, 1+w.rng.IntN(e.Max))
-	if err == nil && len(got) == 0 && w.now < until {
-		w.at(w.between(100*time.Millisecond, 700*time.Millisecond), func() { p.receive(id, e, until) })
+	if p.throttled(e) || p.suffers(Lost) {
+		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Err: errInjected}) })
 		return
 	}
-	w.rng.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+	got, err := w.queues.Receive(w.wall(), e.Queue, 1+p.rng.IntN(e.Max))
+	if err == nil && len(got) == 0 && w.now < until {
+		w.at(p.between(100*time.Millisecond, 700*time.Millisecond), func() { p.receive(id, e, until) })
+		return
+	}
+	if len(got) > 1 && p.suffers(MailReordered) {
+		p.detail(MailReordered).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+	}
 	msgs := make([]crawl.Message, len(got))
 	for i, d := range got {
 		w.bodies[d.Receipt] = d.Body
-		msgs[i] = crawl.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = crawl.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
-	if len(msgs) > 0 && w.chance("crash", w.cfg.Faults.Crash) {
+	if len(msgs) > 0 && p.suffers(CrashReceived) {
 		p.crash()
 		return
 	}
-	w.at(w.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: msgs, Err: err}) })
-}
-
-// fetch asks the generated web. The request reaches the host at once, so that the
-// pace is checked as the host sees it (I9).
-func (p *proc) fetch(id uint64, e crawl.Fetch) {
-	w := p.w
-	req := e.Request
-	if !p.kindly && w.chance("crash", w.cfg.Faults.Crash) {
-		p.crash()
-		return
-	}
-	url := req.URL.String()
-	if url == w.cfg.Killer {
-		p.crash()
-		return
-	}
-	if req.Resolve {
-		p.resolve(id, req)
-		return
-	}
-	host, unit := string(req.URL.Host()), req.Host
-	if last, ok := w.asked[unit]; ok {
-		pace := max(w.pace[last.host], p.learnt[last.host])
-		if !last.robots {
-			pace = max(pace, w.cfg.Delay)
-		}
-		if w.now-last.at < pace {
-			w.fail(fmt.Errorf("I9 broken: %s was asked %v after the last request, its pace is %v (partition %d)", unit, w.now-last.at, pace, p.part))
-		}
-	}
-	if w.cfg.PartitionBy == blobschema.ByIP {
-		w.checkPin(host, req.Addr)
-	}
-	w.asked[unit] = asked{at: w.now, host: paced(req), robots: req.Robots}
-	if req.Deadline.Before(w.wall()) {
-		w.fail(fmt.Errorf("a request for %s begins after its deadline", url))
-	}
-	resp := w.web.Answer(simweb.Request{URL: url, Attempt: w.hits[url], AcceptGzip: true, Now: w.wall()})
-	w.hits[url]++
-	o, took := w.outcome(req, &resp)
-	p.fetching[id] = req
-	w.at(took, func() {
-		if _, ok := p.fetching[id]; !ok {
-			return // cancelled
-		}
-		delete(p.fetching, id)
-		if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
-			p.learnPace(paced(req), o.Body)
-		}
-		w.note(p.name(), "answer", url, o.Page.Outcome.String())
-		p.reply(crawl.Reply{ID: id, Value: o})
-	})
-}
-
-// paced is the host that the pace of a request is learnt for, at its unit: a robots.txt
-// that another host redirects to is that one's.
-func paced(req page.Request) string {
-	if req.Robots && req.Site != "" {
-		return req.Host + " " + req.Site
-	}
-	return req.Host + " " + string(req.URL.Host())
-}
-
-// resolve asks for a name's address.
-func (p *proc) resolve(id uint64, req page.Request) {
-	w := p.w
-	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.wall()})
-	o, took := w.outcome(req, &simweb.Response{Fault: resp.Fault, Delay: 20 * time.Millisecond})
-	if resp.Fault != simweb.FaultDNS {
-		out := page.Aborted(req, w.wall())
-		out.Page.Outcome, out.Temporary, out.Started, out.Addr = blobschema.OutcomeOK, false, w.wall(), w.resolve(string(req.URL.Host()))
-		o = &out
-	}
-	p.fetching[id] = req
-	w.at(took, func() {
-		if _, ok := p.fetching[id]; !ok {
-			return
-		}
-		delete(p.fetching, id)
-		p.reply(crawl.Reply{ID: id, Value: o})
-	})
-}
-
-// outcome is what the fetcher would make of a response, and how long it would take.
-func (w *world) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, time.Duration) {
-	started := w.wall()
-	took := resp.Delay + resp.BodyTime + time.Millisecond
-	limit := req.Deadline.Sub(started)
-	refuse := func(o blobschema.Outcome, temporary bool) (*page.Outcome, time.Duration) {
-		out := page.Aborted(req, started)
-		out.Page.Outcome, out.Temporary, out.Started = o, temporary, started
-		return &out, min(took, limit)
-	}
-	late := func() (*page.Outcome, time.Duration) {
-		if limit < timeout {
-			return refuse(blobschema.OutcomeAborted, true) // the lease ended it, not the host
-		}
-		return refuse(blobschema.OutcomeTimeout, true)
-	}
-	switch resp.Fault {
-	case simweb.FaultDNS:
-		return refuse(blobschema.OutcomeDNS, false)
-	case simweb.FaultRefused:
-		return refuse(blobschema.OutcomeConnect, true)
-	case simweb.FaultSilent:
-		took = limit
-		return late()
-	case simweb.FaultReset, simweb.FaultCut:
-		return refuse(blobschema.OutcomeCut, true)
-	case simweb.FaultGarbage:
-		return refuse(blobschema.OutcomeProtocol, false)
-	}
-	if took > limit {
-		return late()
-	}
-	r := fetch.Response{
-		Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: started.Add(took),
-		RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
-	}
-	if req.Addr.IsValid() {
-		r.Addr = req.Addr.String()
-	}
-	for _, h := range resp.Header {
-		r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})
-	}
-	slices.SortStableFunc(r.Header, func(a, b blobschema.HeaderField) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
-	out := fetch.Assemble(w.scratch, req, r)
-	out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
-	return &out, took
+	w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: msgs, Err: err}) })
 }

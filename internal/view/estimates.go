@@ -23,13 +23,17 @@ type Estimates struct {
 // HostEstimate is what the hosts table says of a host, or of another unit of pacing.
 type HostEstimate struct {
 	Host      string
-	Partition partition.ID
+	Partition partition.ID // that owns its slot
 	crawl.HostRecord
 }
 
 // Estimates reads the hosts table. It holds all of it in memory, some 200 bytes a host.
 func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
-	heads, err := v.Heads(ctx)
+	heads, r, err := v.headsAnd(ctx, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	m, err := v.mapOf(ctx, &r, r.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +42,7 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 		return nil, err
 	}
 	e := &Estimates{AsOf: tick.CopiedAt}
+	at := map[string]int{} // of hosts in slots that have moved, or may have
 	for i := range heads {
 		h := &heads[i]
 		e.Behind = e.Behind || h.Seq > tick.Copied[h.Partition]
@@ -46,7 +51,20 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 			return nil, err
 		}
 		for host, rec := range hosts {
-			e.Hosts = append(e.Hosts, HostEstimate{host, h.Partition, rec})
+			owner := m.Owner(v.hash.Slot(host))
+			est := HostEstimate{host, owner, rec}
+			if r.Epoch > v.division.first.Epoch() {
+				// Of a host that has moved each of its partitions has a record. The one that has
+				// it now goes on counting where the others ended.
+				if i, twice := at[host]; twice {
+					if old := &e.Hosts[i]; rec.Requests > old.Requests || rec.Requests == old.Requests && h.Partition == owner {
+						*old = est
+					}
+					continue
+				}
+				at[host] = len(e.Hosts)
+			}
+			e.Hosts = append(e.Hosts, est)
 		}
 	}
 	return e, nil

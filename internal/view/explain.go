@@ -21,8 +21,9 @@ type URLReport struct {
 	Unit      string         `json:"unit"` // of pacing: the host, its registrable domain, or its address in brackets
 	Slot      partition.Slot `json:"slot"` // of the unit
 	Partition partition.ID   `json:"partition"`
-	State     string         `json:"state"` // "fetched", "refused", "pending", or Unknown
-	Why       []string       `json:"why"`   // in words
+	Move      *Move          `json:"move,omitempty"` // of the slot, if it is on the move
+	State     string         `json:"state"`          // "fetched", "refused", "pending", or Unknown
+	Why       []string       `json:"why"`            // in words
 	// Of a pending URL, as it is queued; of a settled one, from its page record.
 	Depth      uint16 `json:"depth"`
 	Attempts   uint8  `json:"attempts"`
@@ -74,7 +75,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 		return nil, err
 	}
 	at := places[len(places)-1]
-	r := &URLReport{URL: u.String(), Host: string(u.Host()), Unit: at.unit, Slot: at.slot, Partition: at.partition, State: Unknown}
+	r := &URLReport{URL: u.String(), Host: string(u.Host()), Unit: at.unit, Slot: at.slot, Partition: at.partition, Move: at.move, State: Unknown}
 	rb := at.robots(u)
 	r.Robots = robotsReport(rb)
 	if rb.Rules != nil {

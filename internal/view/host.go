@@ -15,7 +15,8 @@ type HostReport struct {
 	Unit       string           `json:"unit"` // of pacing; see URLReport
 	Slot       partition.Slot   `json:"slot"` // of the unit
 	Partition  partition.ID     `json:"partition"`
-	Known      bool             `json:"known"` // it was asked, or URLs of it are pending
+	Move       *Move            `json:"move,omitempty"` // of the slot, if it is on the move
+	Known      bool             `json:"known"`          // it was asked, or URLs of it are pending
 	Why        []string         `json:"why,omitempty"`
 	With       []string         `json:"with,omitempty"` // other hosts of the unit, at most 20
 	URLs       int64            `json:"known_urls"`
@@ -39,14 +40,15 @@ type HostReport struct {
 // maxWith bounds the hosts that a report names.
 const maxWith = 20
 
-// ExplainHost reports on a host. It reads the page records of its partition.
+// ExplainHost reports on a host. It reads the page records of the
+// partitions that held its slot.
 func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, error) {
 	places, err := v.placesOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	at := places[len(places)-1]
-	r := &HostReport{Host: string(name), Unit: at.unit, Slot: at.slot, Partition: at.partition}
+	r := &HostReport{Host: string(name), Unit: at.unit, Slot: at.slot, Partition: at.partition, Move: at.move}
 	c, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +71,11 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 	if at.pending > 0 {
 		r.Left = (time.Duration(at.pending) * max(delay, i.Pace.RespTime)).Round(time.Second).String()
 	}
-	for pg, err := range v.pages(ctx, []partition.ID{r.Partition}) {
+	held, err := v.held(ctx, at.slot)
+	if err != nil {
+		return nil, err
+	}
+	for pg, err := range v.pages(ctx, held) {
 		if err != nil {
 			return nil, err
 		}

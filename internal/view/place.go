@@ -17,6 +17,7 @@ type place struct {
 	unit      string
 	slot      partition.Slot
 	partition partition.ID
+	move      *Move             // nil if the slot stays
 	run       *blobschema.Run   // the slot's state
 	info      frontier.HostInfo // of the unit; zero if it was never asked
 	site      frontier.HostInfo // of the host itself, which may be all of the unit
@@ -38,15 +39,13 @@ func (v *View) placesOf(ctx context.Context, h weburl.Host) ([]*place, error) {
 
 func (v *View) place(ctx context.Context, unit string, h weburl.Host) (*place, error) {
 	slot := v.hash.Slot(unit)
-	p := &place{unit: unit, slot: slot, partition: v.pmap.Owner(slot), run: &blobschema.Run{}}
-	m, err := v.Manifest(ctx, p.partition)
+	at, err := v.home(ctx, slot)
 	if err != nil {
 		return nil, err
 	}
-	if m != nil {
-		if p.run, err = v.state(ctx, m, slot, slot); err != nil {
-			return nil, err
-		}
+	p := &place{unit: unit, slot: slot, partition: at.at.id, move: at.move()}
+	if p.run, err = v.state(ctx, at.runs(), partition.Slots{slot}); err != nil {
+		return nil, err
 	}
 	for i := range p.run.Hosts {
 		s := &p.run.Hosts[i]
@@ -114,15 +113,15 @@ func (p *place) robots(u weburl.URL) *frontier.RobotsInfo {
 	return &p.site.HTTP
 }
 
-// partitions are those whose page records may be of a URL.
+// partitions are those whose page records may be of a URL; nil for all.
 func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, error) {
 	// A robots.txt is kept by whoever asked for it, which may be another host's partition.
 	if u.Path() == "/robots.txt" {
-		return v.pmap.Partitions(), nil
+		return nil, nil
 	}
 	unit, placed := crawl.Unit(v.by, u.Host())
 	if v.by != blobschema.ByIP || placed {
-		return []partition.ID{v.pmap.Owner(v.hash.Slot(unit))}, nil
+		return v.held(ctx, v.hash.Slot(unit))
 	}
 	places, err := v.placesOf(ctx, u.Host())
 	if err != nil {
@@ -130,15 +129,18 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 	}
 	var out []partition.ID
 	for _, p := range places {
-		if len(out) == 0 || out[0] != p.partition {
-			out = append(out, p.partition)
+		held, err := v.held(ctx, p.slot)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, held...)
 	}
-	return out, nil
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // History returns all page records of a URL, the latest first. It reads the commits of
-// one partition, or of two.
+// the partitions that held its slot: of one, most often.
 func (v *View) History(ctx context.Context, u weburl.URL) ([]blobschema.Page, error) {
 	partitions, err := v.partitions(ctx, u)
 	if err != nil {

@@ -29,8 +29,11 @@ import (
 //	POST /orders         JSON {"order": "pause"}, or "resume" or "stop": JSON
 //	                     {"changed": true} once it is given, false if it was no news;
 //	                     400 if it is no order, 503 if it was not taken
+//	POST /partitions     JSON {"version": 7, "map": base64 of a partition.Map}: 204 once the
+//	                     slots are to go to its owners; 409 if the map record has another
+//	                     version, 400 if it is no map, 503 if it was not taken
 //
-// It reads, and takes requests and orders. Whoever may write the folder may ask: the socket has
+// It reads, and takes requests, orders and changes of the map. Whoever may write the folder may ask: the socket has
 // mode 0600.
 const (
 	socketName = "orbweaver.sock"
@@ -57,6 +60,9 @@ type Owner struct {
 	// Order gives the crawl an order, and reports whether it was news; nil where none are
 	// taken.
 	Order func(context.Context, crawl.Order) (changed bool, err error)
+	// Repartition changes which partitions own the slots, unless the error is ErrChanged; nil
+	// where that cannot be.
+	Repartition func(context.Context, Change) error
 }
 
 // Serve answers for the records of a folder that this process owns, and with the
@@ -99,6 +105,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 	})
 	mux.HandleFunc("POST /requests", func(w http.ResponseWriter, r *http.Request) { o.take(w, r) })
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) { o.obey(w, r) })
+	mux.HandleFunc("POST /partitions", func(w http.ResponseWriter, r *http.Request) { o.repartition(w, r) })
 	srv := &http.Server{
 		Handler: mux, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
@@ -302,7 +309,7 @@ func (v *View) Order(ctx context.Context, o crawl.Order) (changed bool, err erro
 	return was.Changed, nil
 }
 
-// ErrNoOwner says that no process at work takes requests and orders for a folder.
+// ErrNoOwner says that no process at work takes requests, orders and changes for a folder.
 var ErrNoOwner = errors.New("no process takes requests or orders")
 
 func (c *client) post(ctx context.Context, path string, content []byte) (answer []byte, err error) {
@@ -312,10 +319,19 @@ func (c *client) post(ctx context.Context, path string, content []byte) (answer 
 		return nil, err
 	case status == http.StatusNoContent || status == http.StatusOK:
 		return body, nil
-	case status == http.StatusServiceUnavailable:
-		return nil, fmt.Errorf("%w: %.200s", ErrNoOwner, bytes.TrimSpace(body))
 	}
-	return nil, fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), bytes.TrimSpace(body))
+	return nil, errOwner(status, string(bytes.TrimSpace(body)))
+}
+
+// errOwner is what an owner's answer says that is no success.
+func errOwner(status int, body string) error {
+	switch status {
+	case http.StatusServiceUnavailable:
+		return fmt.Errorf("%w: %.200s", ErrNoOwner, body)
+	case http.StatusConflict:
+		return ErrChanged
+	}
+	return fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), body)
 }
 
 func (c *client) answers(ctx context.Context) bool {

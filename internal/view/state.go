@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -23,21 +22,18 @@ type Host struct {
 // state of one partition in memory at a time. An error ends it.
 func (v *View) Hosts(ctx context.Context) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
-		for _, p := range v.pmap.Partitions() {
-			m, err := v.Manifest(ctx, p)
+		regions, err := v.regions(ctx)
+		if err != nil {
+			yield(Host{}, err)
+			return
+		}
+		for _, r := range regions {
+			run, err := v.state(ctx, r.runs(), r.slots)
 			if err != nil {
 				yield(Host{}, err)
 				return
 			}
-			if m == nil {
-				continue
-			}
-			run, err := v.state(ctx, m, 0, partition.MaxSlots-1)
-			if err != nil {
-				yield(Host{}, err)
-				return
-			}
-			hosts, err := hostsIn(run, p)
+			hosts, err := hostsIn(run, r.at.id)
 			if err != nil {
 				yield(Host{}, err)
 				return
@@ -75,21 +71,6 @@ func hostsIn(run *blobschema.Run, p partition.ID) (map[string]*Host, error) {
 		h.Pending++
 	}
 	return hosts, nil
-}
-
-// state reads what a manifest's runs say of the slots first to last, joined.
-func (v *View) state(ctx context.Context, m *blobschema.Manifest, first, last partition.Slot) (*blobschema.Run, error) {
-	run := &blobschema.Run{}
-	for _, ref := range m.Runs {
-		if ref.Last < first || ref.First > last {
-			continue
-		}
-		if err := v.readRun(ctx, ref, first, last, run); err != nil {
-			return nil, fmt.Errorf("run of %s: %w", ref.Object, err)
-		}
-	}
-	blobschema.Join(v.hash, run)
-	return run, nil
 }
 
 // readRun appends what a run says of some slots: its index, and one range of blocks.

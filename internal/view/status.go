@@ -2,9 +2,12 @@ package view
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // State is how a crawl is.
@@ -22,12 +25,16 @@ const (
 
 // Status is a crawl as a whole.
 type Status struct {
-	Crawl  blobschema.Crawl
-	State  State
-	Live   *Live             // the process that works on the folder; nil if there is none
-	Totals blobschema.Totals // as of the last commits
+	Crawl blobschema.Crawl
+	State State
+	Live  *Live // the process that works on the folder; nil if there is none
+	// Totals are as of the last commits, with what is on its way from one partition to
+	// another.
+	Totals blobschema.Totals
 	Heads  []blobschema.Head
 	Wish   blobschema.Wish
+	Map    blobschema.MapRecord
+	Owners int   // partitions that own slots
 	Unread int64 // mail sent and not applied
 	// Requests is the mail made of requests from outside, sent so far, Unasked that of it
 	// which is not applied yet.
@@ -45,16 +52,22 @@ type Status struct {
 	Calls blobschema.Calls
 }
 
-// Status reads records only, those of a platform in one call.
+// Status reads records only, those of a platform in one call; a map once, and, while slots
+// are on their way between partitions, their manifests.
 func (v *View) Status(ctx context.Context) (s Status, err error) {
 	s.Live = v.Live(ctx)
 	var requests blobschema.Requests
-	s.Heads, err = v.headsAnd(ctx,
+	s.Heads, s.Map, err = v.headsAnd(ctx,
 		[]string{blobschema.CrawlKey(v.id), blobschema.WishKey(v.id), blobschema.RequestsKey(v.id), blobschema.TickKey(v.id)},
 		[]any{&s.Crawl, &s.Wish, &requests, &s.Tick})
 	if err != nil {
 		return s, err
 	}
+	m, err := v.mapOf(ctx, &s.Map, s.Map.Object)
+	if err != nil {
+		return s, err
+	}
+	s.Owners = len(m.Partitions())
 	sent, applied := uint64(len(s.Crawl.SeedBatches)*s.Crawl.Partitions), uint64(0)
 	for _, n := range requests.Sent {
 		s.Requests += n
@@ -78,6 +91,9 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 		}
 	}
 	s.Unread = int64(sent) - int64(applied)
+	if err := v.addGiven(ctx, s.Heads, &s.Totals); err != nil {
+		return s, err
+	}
 	now := time.Now()
 	if v.shared() {
 		for i := range s.Heads {
@@ -88,6 +104,62 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	}
 	s.State = s.state(v.shared(), now)
 	return s, nil
+}
+
+// addGiven adds what is known of slots that were given away and not taken yet: they are in
+// no partition's totals.
+func (v *View) addGiven(ctx context.Context, heads []blobschema.Head, t *blobschema.Totals) error {
+	var givers []blobschema.Head
+	var ids []partition.ID
+	for i := range heads {
+		for to, epoch := range heads[i].Gives {
+			if !confirmed(headOf(heads, to), epoch) {
+				givers, ids = append(givers, heads[i]), append(ids, heads[i].Partition)
+				break
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	from, err := v.partsAt(ctx, ids, givers)
+	if err != nil {
+		return err
+	}
+	takers := map[partition.ID]*part{}
+	for _, p := range from {
+		for i := range p.given {
+			takers[p.given[i].To] = nil
+		}
+	}
+	ids = slices.Sorted(maps.Keys(takers))
+	to, err := v.partsAt(ctx, ids, heads)
+	if err != nil {
+		return err
+	}
+	for i, p := range ids {
+		takers[p] = to[i]
+	}
+	for _, p := range from {
+		for i := range p.given {
+			g := &p.given[i]
+			for _, s := range g.State {
+				if g.Epoch > takers[g.To].holding.Seen(s.Slot) {
+					t.Known += int64(s.Known)
+					t.Pending += int64(s.Pending)
+					t.Unexamined += int64(s.Unexamined)
+					t.Urgent += int64(s.Urgent)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// confirmed reports whether a partition has taken all that it was to get by the maps up to
+// an epoch.
+func confirmed(h *blobschema.Head, epoch partition.Epoch) bool {
+	return h != nil && h.Epoch >= epoch && (h.Awaits == 0 || h.Awaits > epoch)
 }
 
 func (s *Status) state(shared bool, now time.Time) State {
@@ -118,7 +190,7 @@ func (s *Status) work(now time.Time) bool {
 		return true
 	}
 	for i := range s.Heads {
-		if h := &s.Heads[i]; h.Owner != "" || h.Published < h.Seq || h.Totals.Held+h.Totals.Unexamined > 0 || h.Wish != s.Wish.Version {
+		if h := &s.Heads[i]; h.Owner != "" || h.Published < h.Seq || h.Owes > 0 || h.Awaits > 0 || h.Totals.Held+h.Totals.Unexamined > 0 || h.Wish != s.Wish.Version {
 			return true
 		}
 	}

@@ -20,13 +20,19 @@ import (
 // View is a crawl, looked at. Each method that takes a context reads anew: of a
 // crawl that runs, two calls may show two moments. It is safe for concurrent use.
 type View struct {
-	store Store
-	id    string
-	hash  partition.Hash
-	pmap  *partition.Map
-	by    blobschema.PartitionBy
-	still map[partition.ID]blobschema.Head // the heads of a frozen view, else nil
-	close func() error
+	store    Store
+	id       string
+	hash     partition.Hash
+	division *division
+	by       blobschema.PartitionBy
+	still    *moment // of a frozen view, else nil
+	close    func() error
+}
+
+// moment is what a frozen view was frozen at.
+type moment struct {
+	record blobschema.MapRecord
+	heads  []blobschema.Head // by partition
 }
 
 // ErrNoCrawl says that the store, or folder, holds no crawl.
@@ -76,8 +82,12 @@ func (v *View) of(ctx context.Context, id string) error {
 		return err
 	}
 	v.by = c.Settings.PartitionBy
-	v.pmap, err = partition.NewMap(c.Slots, c.Partitions)
-	return err
+	first, err := partition.NewMap(c.Slots, c.Partitions)
+	if err != nil {
+		return err
+	}
+	v.division = newDivision(first)
+	return nil
 }
 
 // Close gives back what Open took.
@@ -159,23 +169,45 @@ func (v *View) Wish(ctx context.Context) (w blobschema.Wish, err error) {
 
 // Heads reads the heads of the partitions that have one, by partition.
 func (v *View) Heads(ctx context.Context) ([]blobschema.Head, error) {
-	var heads []blobschema.Head
-	if v.still != nil {
-		for _, p := range v.pmap.Partitions() {
-			if h, found := v.still[p]; found {
-				heads = append(heads, h)
-			}
-		}
-		return heads, nil
-	}
-	return v.headsAnd(ctx, nil, nil)
+	heads, _, err := v.headsAnd(ctx, nil, nil)
+	return heads, err
 }
 
-// headsAnd reads the heads, and with them other records as [View.records] does.
-func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobschema.Head, error) {
-	others, parts := len(keys), v.pmap.Partitions()
-	heads := make([]blobschema.Head, len(parts))
-	for i, p := range parts {
+// headsAnd reads all heads and the map record, and with them other records as
+// [View.records] does.
+func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobschema.Head, blobschema.MapRecord, error) {
+	var r blobschema.MapRecord
+	if v.still != nil && len(keys) == 0 {
+		return slices.Clone(v.still.heads), v.still.record, nil
+	}
+	n := v.division.known()
+	heads, err := v.headsWith(ctx, upTo(n), append(keys, blobschema.MapKey(v.id)), append(to, &r))
+	if err == nil {
+		err = v.division.check(&r)
+	}
+	if err != nil || r.Partitions == n {
+		return heads, r, err
+	}
+	more, err := v.headsWith(ctx, upTo(r.Partitions)[n:], nil, nil) // of partitions that are new
+	return append(heads, more...), r, err
+}
+
+// headsOf reads the heads of some partitions that have one, by partition.
+func (v *View) headsOf(ctx context.Context, ids []partition.ID) ([]blobschema.Head, error) {
+	if v.still != nil {
+		return v.still.heads, nil
+	}
+	heads, err := v.headsWith(ctx, ids, nil, nil)
+	slices.SortFunc(heads, func(a, b blobschema.Head) int { return cmp.Compare(a.Partition, b.Partition) })
+	return heads, err
+}
+
+// headsWith reads the heads of partitions that have one, in their order, and with them
+// other records.
+func (v *View) headsWith(ctx context.Context, ids []partition.ID, keys []string, to []any) ([]blobschema.Head, error) {
+	others := len(keys)
+	heads := make([]blobschema.Head, len(ids))
+	for i, p := range ids {
 		keys, to = append(keys, blobschema.HeadKey(v.id, p)), append(to, &heads[i])
 	}
 	found, err := v.records(ctx, keys, to)
@@ -183,7 +215,7 @@ func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobsch
 		return nil, err
 	}
 	there := heads[:0]
-	for i := range parts {
+	for i := range ids {
 		if found[others+i] {
 			there = append(there, heads[i])
 		}
@@ -194,22 +226,22 @@ func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobsch
 // Freeze returns a view of the commits that are visible now: whatever is read
 // through it, in however many passes, is of this moment. Closing it does nothing.
 func (v *View) Freeze(ctx context.Context) (*View, error) {
-	heads, err := v.Heads(ctx)
+	frozen := *v
+	frozen.close = func() error { return nil }
+	heads, r, err := v.headsAnd(ctx, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	frozen := *v
-	frozen.still, frozen.close = make(map[partition.ID]blobschema.Head, len(heads)), func() error { return nil }
-	for _, h := range heads {
-		frozen.still[h.Partition] = h
-	}
+	frozen.still = &moment{r, heads}
 	return &frozen, nil
 }
 
 func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, found bool, err error) {
 	if v.still != nil {
-		h, found = v.still[p]
-		return h, found, nil
+		if at := headOf(v.still.heads, p); at != nil {
+			return *at, true, nil
+		}
+		return h, false, nil
 	}
 	found, err = v.record(ctx, blobschema.HeadKey(v.id, p), &h)
 	return h, found, err
@@ -254,12 +286,20 @@ type Commit struct {
 // Commits yields all visible commits: by partition, each one's oldest first. An
 // error ends it.
 func (v *View) Commits(ctx context.Context) iter.Seq2[Commit, error] {
-	return v.commits(ctx, v.pmap.Partitions(), nil)
+	return v.commits(ctx, nil, nil)
 }
 
-// commits yields those of some partitions that come after a number; nil for all.
+// commits yields those of some partitions, nil for all, that come after a number; nil for
+// all.
 func (v *View) commits(ctx context.Context, partitions []partition.ID, after func(partition.ID) uint64) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
+		if partitions == nil {
+			var err error
+			if partitions, err = v.all(ctx); err != nil {
+				yield(Commit{}, err)
+				return
+			}
+		}
 		for _, p := range partitions {
 			if after != nil {
 				if h, _, err := v.head(ctx, p); err == nil && h.Seq <= after(p) {
@@ -318,7 +358,7 @@ const (
 // order of commits. An error ends it. For LatestRecord everything is read twice, of a
 // crawl that runs through a frozen view.
 func (v *View) Pages(ctx context.Context, which Records) iter.Seq2[blobschema.Page, error] {
-	every := v.pages(ctx, v.pmap.Partitions())
+	every := v.pages(ctx, nil)
 	if which == EveryRecord {
 		return every
 	}
@@ -377,26 +417,51 @@ func (v *View) readPages(ctx context.Context, partitions []partition.ID, after f
 // PagesSince yields the page records of the commits that are visible in v and were not
 // in before, a frozen view: by partition, in the order of commits. An error ends it.
 func (v *View) PagesSince(ctx context.Context, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.PagesOfSince(ctx, v.pmap.Partitions(), before)
+	return v.PagesOfSince(ctx, nil, before)
 }
 
-// PagesOfSince is PagesSince for some partitions.
+// PagesOfSince is PagesSince for some partitions; nil for all.
 func (v *View) PagesOfSince(ctx context.Context, partitions []partition.ID, before *View) iter.Seq2[blobschema.Page, error] {
-	return v.readPages(ctx, partitions, func(p partition.ID) uint64 { return before.still[p].Seq })
+	return v.readPages(ctx, partitions, func(p partition.ID) uint64 {
+		if h := headOf(before.still.heads, p); h != nil {
+			return h.Seq
+		}
+		return 0
+	})
 }
 
-// Owners returns the partitions that may have page records of some URLs: their owners, or
-// all partitions where the addresses of their hosts decide.
-func (v *View) Owners(urls []weburl.URL) []partition.ID {
-	owners := map[partition.ID]bool{}
+// Owners returns the partitions that may get page records of some URLs, or got some not
+// long ago: those that own their slots, or did by the former maps that the record names; or
+// all where the addresses of their hosts decide.
+func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
+	slots := map[partition.Slot]bool{}
 	for _, u := range urls {
 		unit, placed := crawl.Unit(v.by, u.Host())
 		if v.by == blobschema.ByIP && !placed {
-			return v.pmap.Partitions()
+			return v.all(ctx)
 		}
-		owners[v.pmap.Owner(v.hash.Slot(unit))] = true
+		slots[v.hash.Slot(unit)] = true
 	}
-	return slices.Sorted(maps.Keys(owners))
+	r, err := v.MapRecord(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owners := map[partition.ID]bool{}
+	for _, object := range append(r.Former, r.Object) {
+		m, err := v.mapOf(ctx, &r, object)
+		if err != nil {
+			return nil, err
+		}
+		for s := range slots {
+			owners[m.Owner(s)] = true
+		}
+	}
+	for i := range r.Moving {
+		if slices.ContainsFunc(r.Moving[i].Slots, func(s partition.Slot) bool { return slots[s] }) {
+			owners[r.Moving[i].From] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(owners)), nil
 }
 
 // WARCs yields the names of the WARC objects of all visible commits.

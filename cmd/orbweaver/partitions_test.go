@@ -1,0 +1,261 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TestScaledWhileItRuns divides a crawl anew and again while it runs, and wants the same
+// pages as if nothing had happened, each once.
+func TestScaledWhileItRuns(t *testing.T) {
+	web, err := simweb.New(simweb.Config{
+		Seed: 6, Hosts: 40, Pages: simweb.Pages{Min: 30, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12,
+		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},
+		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	web = srv.Web()
+	data := filepath.Join(t.TempDir(), "data")
+	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "80ms", "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
+	crawl := orbweaver(t, append(args, web.Seeds()...)...)
+	var out strings.Builder
+	crawl.Stdout, crawl.Stderr = &out, &out
+	if err := crawl.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- crawl.Wait() }()
+	for !fetched(t, data, 20) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	pages := int64(0)
+	for _, change := range []struct {
+		args   []string
+		owners int
+	}{
+		{[]string{"scale", "8"}, 8}, {[]string{"scale", "3"}, 3}, {[]string{"move", "0-9", "--to", "7"}, 4}, {[]string{"rollback"}, 3},
+	} {
+		var r repartitioned
+		told(t, &r, append(append([]string{"partitions"}, change.args...), "--data", data, "--wait", "--json")...)
+		if !r.Changed || !r.Arrived || r.Owners != change.owners || r.PID != crawl.Process.Pid {
+			t.Errorf("%v: %+v", change.args, r)
+		}
+		var l layoutReport
+		told(t, &l, "partitions", "--data", data, "--json")
+		held, with, stored := 0, 0, int64(0)
+		for _, p := range l.Parts {
+			held += p.Slots
+			stored += p.Pages
+			if p.Slots > 0 {
+				with++
+			}
+		}
+		if held != 64 || with != change.owners || len(l.Parts) < 4 || stored < pages {
+			t.Errorf("after %v: %+v", change.args, l)
+		}
+		pages = stored
+		u := web.Seeds()[0]
+		var e struct{ State string }
+		if told(t, &e, "explain", "--data", data, "--json", u); e.State != "fetched" {
+			t.Errorf("after %v %s is %s", change.args, u, e.State)
+		}
+	}
+	select {
+	case err := <-done:
+		t.Errorf("the crawl ended before it was changed for the last time: %v\n%s", err, &out)
+	default:
+		if err := <-done; err != nil {
+			t.Errorf("the crawl: %v\n%s", err, &out)
+		}
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), exported(t, data)); d != "" {
+		t.Error(d)
+	}
+	list, err := orbweaver(t, "export", "--data", data, "--format", "urls", "--history", "--out", "-").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for u := range strings.Lines(string(list)) {
+		if seen[u] {
+			t.Errorf("%s is visible twice", u)
+		}
+		seen[u] = true
+	}
+}
+
+// layout is that of a crawl of some slots and partitions, as it was begun.
+func layout(t testing.TB, slots, partitions int) *view.Layout {
+	t.Helper()
+	m, err := partition.NewMap(slots, partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &view.Layout{Record: blobschema.MapRecord{Epoch: 1, Partitions: partitions}, Map: m, Target: m}
+}
+
+// TestPlans: a plan that is written, read and applied makes the map it was made for.
+func TestPlans(t *testing.T) {
+	at := folderPlace("d")
+	for _, c := range []struct{ slots, from, to int }{{64, 2, 3}, {64, 3, 1}, {1000, 7, 200}, {5, 5, 5}, {16384, 200, 201}} {
+		l := layout(t, c.slots, c.from)
+		want, err := at.scaled(l, c.to, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.MarshalIndent(newPlanOf("x", l, want), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := decodePlan(text)
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		got, err := p.apply(at, "x", l, 0)
+		if err != nil || !slices.Equal(got.Owners(), want.Owners()) {
+			t.Errorf("%v: %v, not the map that was planned", c, err)
+		}
+		if p.Moved != p.Fewest {
+			t.Errorf("%v: %d slots move, %d would do", c, p.Moved, p.Fewest)
+		}
+	}
+}
+
+// TestPlansThatDoNotFit are refused, each with what is wrong.
+func TestPlansThatDoNotFit(t *testing.T) {
+	at := folderPlace("d")
+	for _, c := range []struct{ plan, want string }{
+		{`{"version":1,"crawl":"y","epoch":1,"slots":8,"moves":[]}`, "the plan is for crawl y, and the one in d is x"},
+		{`{"version":1,"crawl":"x","epoch":2,"slots":8,"moves":[]}`, "made of epoch 2 of the map, and it has epoch 1 now"},
+		{`{"version":1,"crawl":"x","epoch":1,"slots":9,"moves":[]}`, "the plan is for 9 slots, and the crawl in d has 8"},
+		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":1,"slots":"1"}]}`, "slot 1 is not partition 0's"},
+		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":1,"slots":"8"}]}`, "slot 8 is not partition 0's"},
+		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":1,"slots":"0"},{"from":0,"to":2,"slots":"0"}]}`, "slot 0 is not partition 0's"},
+		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":3,"slots":"0"}]}`, "to partition 3, and the crawl in d has partitions 0 to 1"},
+		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":2,"slots":"0"},{"from":0,"to":3,"slots":"2"},{"from":0,"to":4,"slots":"4"}]}`, "the plan needs partition 4, and d was deployed with 4"},
+	} {
+		p, err := decodePlan([]byte(c.plan))
+		if err != nil {
+			t.Fatalf("%s: %v", c.plan, err)
+		}
+		if m, err := p.apply(at, "x", layout(t, 8, 2), 4); err == nil || !strings.Contains(err.Error(), c.want) || statusOf(err) != exitUsage {
+			t.Errorf("%s: %v, %v; want %q", c.plan, m, err, c.want)
+		}
+	}
+	for _, text := range []string{
+		"", "x", "[]", "{}", `{"version":2,"crawl":"x"}`, `{"version":1,"crawl":"../x"}`, `{"version":1,"crawl":"x"}{}`, `{"version":1,"crawl":"x","more":1}`,
+		`{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":""}]}`, `{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":"5-1"}]}`,
+		`{"version":1,"crawl":"x","moves":[{"from":1,"to":1,"slots":"5"}]}`, `{"version":1,"crawl":"x","moves":[{"from":0,"to":4096,"slots":"5"}]}`,
+		`{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":"0-65535"},{"from":0,"to":2,"slots":"5"}]}`,
+		`{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":"` + strings.Repeat("0,", maxSlotText/2+1) + `0"}]}`,
+		`{"version":1,"crawl":"x","moves":[{"from":-1,"to":0,"slots":"5"}]}`, strings.Repeat(" ", maxPlan) + `{"version":1,"crawl":"x"}`,
+	} {
+		if p, err := decodePlan([]byte(text)); err == nil {
+			t.Errorf("%.100q was taken for a plan: %+v", text, p)
+		}
+	}
+}
+
+// FuzzPlan: no file makes decodePlan or apply panic, and what fits makes a map of the
+// crawl's slots and of partitions that it may have.
+func FuzzPlan(f *testing.F) {
+	l := layout(f, 64, 4)
+	for _, n := range []int{1, 3, 9} {
+		m, err := folderPlace("d").scaled(l, n, 0)
+		if err != nil {
+			f.Fatal(err)
+		}
+		text, err := json.Marshal(newPlanOf("x", l, m))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"version":1,"crawl":"x","epoch":1,"slots":64,"moves":[{"from":0,"to":4,"slots":"0-60/4"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := decodePlan(text)
+		if err != nil {
+			return
+		}
+		m, err := p.apply(folderPlace("d"), "x", l, 8)
+		if err != nil {
+			return
+		}
+		parts := m.Partitions()
+		if m.Slots() != 64 || parts[len(parts)-1] >= 8 {
+			t.Errorf("a map of %d slots and %v", m.Slots(), parts)
+		}
+	})
+}
+
+// told runs a command that writes JSON.
+func told(t *testing.T, into any, args ...string) {
+	t.Helper()
+	out, err := orbweaver(t, args...).Output()
+	if err != nil {
+		var stderr []byte
+		if e, ok := err.(*exec.ExitError); ok {
+			stderr = e.Stderr
+		}
+		t.Fatalf("%v: %v\n%s%s", args, err, out, stderr)
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+// fetched reports whether a crawl has committed so many pages.
+func fetched(t *testing.T, data string, pages int64) bool {
+	out, err := orbweaver(t, "status", "--data", data, "--json").Output()
+	var r statusReport
+	return err == nil && json.Unmarshal(out, &r) == nil && r.Totals.Pages >= pages
+}
+
+func TestCloudPartitions(t *testing.T) { testCloudPartitions(memoryCloud(t)) }
+
+// testCloudPartitions divides a crawl in a cloud anew, before functions work on it and
+// after.
+func testCloudPartitions(c *cloud) {
+	url := c.site.url
+	c.run("partitions").ends(exitUsage, `there is no crawl in aws://test yet`)
+	c.run("partitions", "scale", "2").ends(exitUsage, `there is no crawl in aws://test yet`)
+	c.run("crawl", "--elastic", "1..4", url+"/0").ends(exitUsage, `--elastic 1..4 is too many: aws://test was deployed with 3`)
+	c.run("crawl", "--delay", "0s", "--slots", "8", "--partitions", "2", "--detach", url+"/0").ends(exitOK)
+	c.run("partitions").ends(exitOK, `^map +8 slots of 2 partitions, epoch 1$`, `^ *1 +4 +0 +0 +0 +0 +0 +- +- +0 +0 *$`)
+	c.run("partitions", "scale", "4").ends(exitUsage, `4 partitions are too many: aws://test was deployed with 3`)
+	c.run("partitions", "plan", "4").ends(exitUsage, `4 partitions are too many: aws://test was deployed with 3`)
+	c.run("partitions", "move", "1", "--to", "3").ends(exitUsage, `there can be no partition 3: aws://test was deployed with 3`)
+	c.run("partitions", "scale", "3").ends(exitOK,
+		`^crawl .* in aws://test: 2 slots move of 8 \(25%\) for 3 partitions instead of 2; steps at work begin with their next commit, others are woken$`)
+	c.run("status").ends(exitOK, `^at work +\d of 3 partitions$`, `^moving +2 slots between partitions; see 'orbweaver partitions --platform `)
+	off := c.functions()
+	defer off()
+	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished: nothing is left to do, 40 pages\.$`)
+	c.eventually("partitions", `(?m)^ *all +8 +0 +0 +42 +0 +40 `)
+	c.run("partitions", "scale", "1", "--wait").ends(exitOK, `for 1 partition instead of 3; all have arrived after \d`)
+	c.run("partitions").ends(exitOK, `^map +8 slots of 1 partition, epoch \d+$`, `^ *0 +8 +0 +0 +42 +0 `)
+	c.run("recrawl", "--every", "50ms", url+"/3").ends(exitOK, `generation 1, same payload$`)
+	c.run("partitions", "rollback", "--wait", "--json").ends(exitOK, `"arrived": true`, `"owners": 3`)
+	c.run("explain", url+"/3").ends(exitOK, `^state +fetched$`, `^earlier +generation 0, `)
+	c.run("get", url+"/1").ends(exitOK, `<title>page 1</title>`)
+	if r := c.run("export", "--format", "urls", "--outcome", "ok", "--out", "-").ends(exitOK); strings.Count(r.out, "\n") != 40 {
+		c.t.Errorf("exported\n%s", r.out)
+	}
+}

@@ -1,0 +1,235 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Partitioning is which partition owns which slots, and which ones are wanted to. A
+// crawl whose slots were never moved has no record, and the map of epoch 1.
+type Partitioning struct {
+	Record blobschema.MapRecord
+	Map    *partition.Map // of Record.Epoch
+	Target *partition.Map // that is wanted; Map itself, if that is so
+}
+
+// Repartition changes which partitions are wanted to own the slots. The moves that can
+// begin do so at once; slots that are on the move already follow, by ticks, when they have
+// arrived. It is an [Actor].
+type Repartition struct {
+	procedure
+	before, after Partitioning
+}
+
+// NewRepartition returns the actor. want is called with what is; it returns the map that is
+// wanted, of whatever epoch, or nil if nothing is to change. It may be called again if
+// another change came first. Its error ends the actor.
+func NewRepartition(crawl string, want func(Partitioning) (*partition.Map, error)) *Repartition {
+	r := &Repartition{}
+	r.body = func(t *task) error {
+		c, _, err := readCrawl(t, crawl)
+		if err != nil {
+			return err
+		}
+		r.before, r.after, err = changePartitioning(t, &c, func(p *Partitioning) (bool, error) {
+			target, err := want(*p)
+			if err != nil || target == nil {
+				return false, err
+			}
+			if target.Slots() != c.Slots {
+				return false, fmt.Errorf("a map of %d slots for a crawl of %d", target.Slots(), c.Slots)
+			}
+			changed := !slices.Equal(target.Owners(), p.Target.Owners())
+			if changed {
+				p.remember()
+				p.Target = target
+			}
+			return p.plan() || changed, nil
+		})
+		return err
+	}
+	return r
+}
+
+// Result is what was before, and what is since.
+func (r *Repartition) Result() (before, after Partitioning) { return r.before, r.after }
+
+// ReadPartitioning returns an actor that reads what is. Its Result is the same before and
+// after.
+func ReadPartitioning(crawl string) *Repartition {
+	return NewRepartition(crawl, func(Partitioning) (*partition.Map, error) { return nil, nil })
+}
+
+// remember keeps the map that was wanted before, for a rollback.
+func (p *Partitioning) remember() {
+	last := p.Record.Target
+	if last == "" {
+		last = p.Record.Object
+	}
+	p.Record.Former = slices.Insert(p.Record.Former, 0, last)
+	p.Record.Former = p.Record.Former[:min(len(p.Record.Former), blobschema.MaxFormer)]
+}
+
+// plan begins the moves toward the target of all slots that are not on the move already.
+// It reports whether there are any.
+func (p *Partitioning) plan() bool {
+	var moving partition.Slots
+	for _, m := range p.Record.Moving {
+		moving = append(moving, m.Slots...)
+	}
+	moving = partition.SlotsOf(moving)
+	moves := p.Map.Toward(p.Target, moving.Has)
+	if len(moves) == 0 {
+		return false
+	}
+	next, err := p.Map.Apply(moves)
+	if err != nil {
+		panic("crawl: a plan does not fit the map it was made of: " + err.Error()) // Toward made it: unreachable
+	}
+	type pair struct{ from, to partition.ID }
+	var order []pair
+	slots := map[pair]partition.Slots{}
+	for _, m := range moves {
+		k := pair{m.From, m.To}
+		if slots[k] == nil {
+			order = append(order, k)
+		}
+		slots[k] = append(slots[k], m.Slot)
+	}
+	p.Record.Moving = slices.Clone(p.Record.Moving)
+	for _, k := range order {
+		p.Record.Moving = append(p.Record.Moving, blobschema.Moving{Epoch: next.Epoch(), From: k.from, To: k.to, Slots: slots[k]})
+		p.Record.Partitions = max(p.Record.Partitions, int(k.to)+1)
+	}
+	p.Map = next
+	return true
+}
+
+// readPartitioning reads the record, if there is one, and its maps.
+func readPartitioning(t *task, c *blobschema.Crawl) (p Partitioning, rec Record, err error) {
+	recs, err := readRecords(t, []string{blobschema.MapKey(c.ID)})
+	if err != nil {
+		return p, rec, err
+	}
+	p, err = openPartitioning(t, c, recs[0])
+	return p, recs[0], err
+}
+
+// mapRecord is what a record says, or stands for if there is none.
+func mapRecord(c *blobschema.Crawl, rec Record) (blobschema.MapRecord, error) {
+	if !rec.Found {
+		return blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}, nil
+	}
+	return decodeJSON[blobschema.MapRecord](rec, "partition map")
+}
+
+// openPartitioning reads the maps of a record.
+func openPartitioning(t *task, c *blobschema.Crawl, rec Record) (p Partitioning, err error) {
+	if p.Record, err = mapRecord(c, rec); err != nil {
+		return p, err
+	}
+	if p.Map, err = ReadMap(t, c, p.Record.Object); err != nil {
+		return p, err
+	}
+	p.Target = p.Map
+	if p.Record.Target != "" {
+		p.Target, err = ReadMap(t, c, p.Record.Target)
+	}
+	return p, err
+}
+
+// ReadMap reads a map: of epoch 1, if its object has no name.
+func ReadMap(t *task, c *blobschema.Crawl, object string) (*partition.Map, error) {
+	if object == "" {
+		return partition.NewMap(c.Slots, c.Partitions)
+	}
+	data, err := getObject(t, object, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	m := &partition.Map{}
+	if err := m.UnmarshalBinary(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", object, err)
+	}
+	if m.Slots() != c.Slots {
+		return nil, fmt.Errorf("%s: a map of %d slots for a crawl of %d", object, m.Slots(), c.Slots)
+	}
+	return m, nil
+}
+
+// changePartitioning changes the record by compare-and-set, and has steps look at it. change
+// returns false if nothing is to change.
+func changePartitioning(t *task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
+	key := blobschema.MapKey(c.ID)
+	var written []byte
+	for fails := 0; ; {
+		p, rec, err := readPartitioning(t, c)
+		if err != nil {
+			return before, after, err
+		}
+		if written != nil && rec.Found && string(rec.Value) == string(written) {
+			break // our own write, whose reply was lost
+		}
+		before, after = p, p
+		changed, err := change(&after)
+		if err != nil {
+			return before, after, err
+		}
+		if !changed {
+			break // but who made the last change may have died before it was told
+		}
+		if err := putMaps(t, c, &before, &after); err != nil {
+			return before, after, err
+		}
+		after.Record.Version++
+		written = encodeJSON(after.Record)
+		if _, err = t.do(WriteRecord{Key: key, Value: written, Revision: rec.Revision}); err == nil {
+			break
+		}
+		if fails, err = t.failed(key, fails, err); err != nil {
+			return before, after, err
+		}
+	}
+	if after.Record.Version == 0 {
+		return before, after, nil
+	}
+	return before, after, update(t, blobschema.WishKey(c.ID), func(w *blobschema.Wish) bool {
+		if w.Map >= after.Record.Version {
+			return false
+		}
+		w.Map = after.Record.Version
+		return true
+	})
+}
+
+// putMaps stores the maps that a change has made, and names them in its record.
+func putMaps(t *task, c *blobschema.Crawl, before, after *Partitioning) error {
+	put := func(m *partition.Map) (string, error) {
+		name, data, err := blobschema.MapObjectName(c.ID, m)
+		if err != nil {
+			return "", err
+		}
+		_, err = t.do(PutObject{Name: name, Parts: [][]byte{data}})
+		if err != nil {
+			err = fmt.Errorf("put %s: %w", name, err)
+		}
+		return name, err
+	}
+	var err error
+	if after.Map != before.Map {
+		if after.Record.Object, err = put(after.Map); err != nil {
+			return err
+		}
+		after.Record.Epoch = after.Map.Epoch()
+	}
+	switch {
+	case slices.Equal(after.Target.Owners(), after.Map.Owners()):
+		after.Target, after.Record.Target = after.Map, ""
+	case after.Target != before.Target:
+		after.Record.Target, err = put(after.Target)
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package crawl
+
+import (
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// moves takes note of the moves that their receivers have confirmed, and begins those that
+// the target asks for.
+func (k *Tick) moves(t *task) error {
+	r := &k.report.Map
+	untold := r.Version > k.report.Wish.Map // who changed it died over this
+	if !slices.ContainsFunc(r.Moving, k.confirmed) && r.Target == "" && !untold {
+		return nil
+	}
+	_, after, err := changePartitioning(t, &k.report.Crawl, func(p *Partitioning) (bool, error) {
+		old := len(p.Record.Moving)
+		p.Record.Moving = slices.DeleteFunc(slices.Clone(p.Record.Moving), k.confirmed)
+		arrived := len(p.Record.Moving) < old
+		return p.plan() || arrived, nil
+	})
+	if err != nil {
+		return err
+	}
+	k.report.Map = after.Record
+	k.report.Wish.Map = max(k.report.Wish.Map, after.Record.Version)
+	return nil
+}
+
+// confirmed reports whether the receiver of a move holds the slots, as its manifest says.
+// A head that said so once says so for ever.
+func (k *Tick) confirmed(m blobschema.Moving) bool {
+	h := k.heads[m.To]
+	return h != nil && h.Epoch >= m.Epoch && (h.Awaits == 0 || h.Awaits > m.Epoch)
+}
+
+// hasMoves reports whether a partition has slots to give, or to take from one that has
+// given them.
+func (k *Tick) hasMoves(p partition.ID) bool {
+	h := k.heads[p]
+	for _, m := range k.report.Map.Moving {
+		switch {
+		case m.From == p && (h == nil || h.Epoch < m.Epoch || h.Owes > 0):
+			return true
+		case m.To == p && !k.confirmed(m):
+			if from := k.heads[m.From]; from != nil && from.Gives[p] >= m.Epoch {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,295 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Broken is a promise that did not hold.
+type Broken struct {
+	Promise string // "I1" to "I10", "truth", "end", "limit", "requests", or "fsck" and what it found
+	What    string
+}
+
+// Error is the promise and how it was broken.
+func (b *Broken) Error() string { return b.Promise + " broken: " + b.What }
+
+func broken(promise, format string, args ...any) error {
+	return &Broken{Promise: promise, What: fmt.Sprintf(format, args...)}
+}
+
+// sort is what errors of the same cause have in common, as far as the error tells.
+func sortOf(err error) string {
+	if b := (*Broken)(nil); errors.As(err, &b) {
+		return b.Promise
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// part is what is known of a partition by its head.
+type part struct {
+	head    blobschema.Head
+	man     blobschema.Manifest // of the commit that the head names
+	holding *blobschema.Holding
+	holder  *proc // whose fence it is
+}
+
+func (w *world) part(id partition.ID) *part {
+	s := w.parts[id]
+	if s == nil {
+		s = &part{holding: blobschema.NewHolding(id, w.first, nil)}
+		w.parts[id] = s
+	}
+	return s
+}
+
+// wroteHead checks a head that a process has just written.
+func (p *proc) wroteHead(value []byte) error {
+	w := p.w
+	h, err := decodeHead(value)
+	if err != nil {
+		return err
+	}
+	s := w.part(p.part)
+	old := s.head
+	switch {
+	case h.Partition != p.part:
+		return broken("I4", "the head of partition %d says it is of %d", p.part, h.Partition)
+	case h.Fence == old.Fence+1:
+		if old.Owner != "" && !w.cfg.Local && p.wall().Before(old.LeaseUntil.Add(-2*MaxSkew)) {
+			return broken("I4", "%s takes a lease of partition %d that ends at %v", p.name, p.part, old.LeaseUntil.Sub(epoch))
+		}
+		s.holder = p
+	case h.Fence != old.Fence || s.holder != p:
+		return broken("I4", "%s writes the head of partition %d under fence %d, which is at %d", p.name, p.part, h.Fence, old.Fence)
+	}
+	s.head = h
+	if h.Commit == old.Commit {
+		return nil
+	}
+	if h.Seq != old.Seq+1 {
+		return broken("I4", "commit %d of partition %d comes after %d", h.Seq, p.part, old.Seq)
+	}
+	if err := w.committed(p.part, s); err != nil {
+		return err
+	}
+	for w.writes++; len(w.looks) > 0 && slices.Contains(w.looks, w.writes); {
+		w.looks = slices.DeleteFunc(w.looks, func(n int) bool { return n == w.writes })
+		w.result.Looks++
+		return w.fsck()
+	}
+	return nil
+}
+
+// committed checks a commit that a head now names.
+func (w *world) committed(id partition.ID, s *part) error {
+	name := s.head.Commit
+	c, err := blobschema.OpenCommit(w.blobs[name])
+	if err != nil {
+		return broken("I6", "head of partition %d: %s: %v", id, name, err)
+	}
+	old := s.man
+	man, err := c.Manifest()
+	if err != nil {
+		return broken("I6", "head of partition %d: %s: %v", id, name, err)
+	}
+	s.man = man
+	switch {
+	case man.Partition != id || man.Seq != s.head.Seq || man.Fence != s.head.Fence:
+		return broken("I4", "%s has manifest %d of partition %d under fence %d", name, man.Seq, man.Partition, man.Fence)
+	case man.Epoch < old.Epoch:
+		return broken("I3", "partition %d goes back to epoch %d from %d", id, man.Epoch, old.Epoch)
+	}
+	for from, m := range old.Applied {
+		if man.Applied[from].Low < m.Low {
+			return broken("I5", "partition %d forgets that it applied mail %d of %d", id, m.Low, from)
+		}
+	}
+	if !slices.EqualFunc(old.Moved, man.Moved, sameMoved) {
+		if err := w.moved(id, s); err != nil {
+			return err
+		}
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return broken("I6", "%s: %v", name, err)
+	}
+	return w.appeared(name, pages)
+}
+
+func sameMoved(a, b blobschema.Moved) bool {
+	return a.Epoch == b.Epoch && a.Held == b.Held && slices.Equal(a.Slots, b.Slots)
+}
+
+// moved checks I3 after a partition has given or taken slots: each is held by one
+// partition, or offered by one to another that has not seen that yet.
+func (w *world) moved(id partition.ID, s *part) error {
+	was := s.holding
+	s.holding = blobschema.NewHolding(id, w.first, s.man.Moved)
+	for slot := range partition.Slot(w.cfg.Slots) {
+		if s.holding.Seen(slot) < was.Seen(slot) {
+			return broken("I3", "partition %d forgets epoch %d of slot %d", id, was.Seen(slot), slot)
+		}
+		if s.holding.Holds(slot) != was.Holds(slot) && s.holding.Seen(slot) == was.Seen(slot) {
+			return broken("I3", "partition %d gives or takes slot %d at epoch %d, which it has seen", id, slot, was.Seen(slot))
+		}
+	}
+	where := make([]int, w.cfg.Slots) // of each slot: who holds it, or offers it
+	for p := range partition.ID(w.partitions()) {
+		s := w.part(p)
+		for _, slot := range s.holding.Slots() {
+			where[slot]++
+		}
+		for _, g := range s.man.Given {
+			for _, slot := range g.Slots {
+				if g.Epoch > w.part(g.To).holding.Seen(slot) {
+					where[slot]++
+				}
+			}
+		}
+	}
+	for slot, n := range where {
+		if n != 1 {
+			return broken("I3", "slot %d is in %d places after commit %d of partition %d", slot, n, s.man.Seq, id)
+		}
+	}
+	return nil
+}
+
+// wroteMap checks a map record that was just written: I3.
+func (w *world) wroteMap(value []byte) error {
+	rec, err := decodeJSON[blobschema.MapRecord](value)
+	if err != nil {
+		return err
+	}
+	old := w.mapRecord
+	w.mapRecord = rec
+	m, err := w.openMap(rec.Object)
+	switch {
+	case err != nil:
+		return broken("I6", "map %s: %v", rec.Object, err)
+	case rec.Version != old.Version+1 || rec.Epoch < old.Epoch || rec.Partitions < old.Partitions:
+		return broken("I3", "map record %d of epoch %d comes after %d of %d", rec.Version, rec.Epoch, old.Version, old.Epoch)
+	case m.Epoch() != rec.Epoch:
+		return broken("I3", "the map of epoch %d is of %d", rec.Epoch, m.Epoch())
+	}
+	moving := map[partition.Slot]bool{}
+	for _, mv := range rec.Moving {
+		for _, slot := range mv.Slots {
+			if moving[slot] || m.Owner(slot) != mv.To {
+				return broken("I3", "slot %d is on the move to %d, and not only there (epoch %d)", slot, mv.To, rec.Epoch)
+			}
+			moving[slot] = true
+		}
+	}
+	for slot := range partition.Slot(w.cfg.Slots) { // what is not on the move is where it belongs
+		if owner := m.Owner(slot); !moving[slot] && !w.part(owner).holding.Holds(slot) {
+			return broken("I3", "slot %d has arrived at %d, which does not hold it (epoch %d)", slot, owner, rec.Epoch)
+		}
+	}
+	return nil
+}
+
+// partitions is one more than the highest partition that ever owned a slot.
+func (w *world) partitions() int { return max(w.cfg.Partitions, w.mapRecord.Partitions) }
+
+// pageKey is what is visible once.
+type pageKey struct {
+	url        string
+	generation uint32
+}
+
+// appeared checks I8 for the page records of a commit.
+func (w *world) appeared(name string, pages []blobschema.Page) error {
+	for i := range pages {
+		pg := &pages[i]
+		if pg.Robots || pg.Outcome == blobschema.OutcomeScope {
+			continue
+		}
+		key := pageKey{pg.URL, pg.Generation}
+		if old, ok := w.seen[key]; ok {
+			return broken("I8", "generation %d of %s is visible in %s and %s", pg.Generation, pg.URL, old, name)
+		}
+		w.seen[key] = name
+	}
+	return nil
+}
+
+// mayAsk checks a request: the process has the lease (I4) until the request ends, its
+// partition holds the slot (I3), the URL is canonical (I1), and the pace is kept (I9).
+func (p *proc) mayAsk(req *page.Request) error {
+	w := p.w
+	url := req.URL.String()
+	if u, err := weburl.Parse(url); err != nil || u.String() != url {
+		return broken("I1", "%s is not canonical", url)
+	}
+	s := w.part(p.part)
+	switch {
+	case s.holder != p || s.head.Owner == "":
+		return broken("I4", "%s asks for %s after it has lost the lease", p.name, url)
+	case req.Deadline.After(s.head.LeaseUntil.Add(-margin)):
+		return broken("I4", "%s asks for %s until %v, the lease ends at %v", p.name, url, req.Deadline.Sub(epoch), s.head.LeaseUntil.Sub(epoch))
+	case req.Deadline.Before(p.wall()):
+		return broken("I4", "a request of %s for %s begins after its deadline", p.name, url)
+	}
+	if slot := w.hash.Slot(req.Host); !s.holding.Holds(slot) {
+		return broken("I3", "%s asks for %s of slot %d, which partition %d does not hold", p.name, url, slot, p.part)
+	}
+	if req.Resolve {
+		return nil
+	}
+	last, ok := w.asked[req.Host]
+	if !ok {
+		return nil
+	}
+	pace := max(w.pace[last.host], p.learnt[last.host])
+	if !last.robots {
+		pace = max(pace, w.cfg.Delay)
+	}
+	if last.by == p { // it goes by the clock that it began with, answers by what that shows now
+		pace -= max(0, p.ahead-last.ahead)
+	} else { // whoever it was went by another clock, which may be wrong either way
+		pace -= max(0, p.ahead+w.skew())
+	}
+	if gap := w.now - last.at; gap < pace {
+		return broken("I9", "%s was asked %v after the last request, its pace is %v (%s, then %s)", req.Host, gap, pace, last.by.name, p.name)
+	}
+	return nil
+}
+
+// skew is how far any clock may be from the true time.
+func (w *world) skew() time.Duration {
+	if w.result.Faults[Skew]+w.result.Faults[Jump] == 0 {
+		return 0
+	}
+	return MaxSkew
+}
+
+// mayAcknowledge checks I5: the head names a commit that holds the mail's effect.
+func (p *proc) mayAcknowledge(r embedded.Receipt) error {
+	w := p.w
+	m, err := blobschema.DecodeMail(w.bodies[r])
+	if err != nil || m.Crawl != w.crawl.ID || m.To != p.part {
+		return nil // put aside, not applied
+	}
+	marks := w.part(p.part).man.Applied[m.From]
+	if m.Number > marks.Low && !slices.Contains(marks.Above, m.Number) {
+		return broken("I5", "mail %d from %d to %d is acknowledged and not committed", m.Number, m.From, m.To)
+	}
+	return nil
+}

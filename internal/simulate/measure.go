@@ -1,0 +1,528 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Lab is a crawl to be measured: the real core on a virtual clock, as in [Run], but in a
+// world without faults that takes the time that clouds take, and large. It is
+// deterministic.
+type Lab struct {
+	Seed        uint64
+	Web         *simweb.Web
+	Seeds       int // as many hosts' roots; 0: all
+	Partitions  int // that own the slots at first
+	Most        int // that may ever own any; 0: Partitions
+	Slots       int
+	Connections int           // of each partition
+	Delay       time.Duration // between two requests to a host
+	Duration    time.Duration // 0: until the crawl is finished
+	Settings    blobschema.Settings
+	// Watch, if it is not 0, is how often Look is called, with all there was to see since.
+	Watch time.Duration
+	Look  func(Sight)
+}
+
+// Sight is what one partition did, by slot, in a stretch of time.
+type Sight struct {
+	At    time.Duration // its end
+	Pages []int         // answered, robots.txt apart, by partition
+	Slots []int         // likewise, by slot
+}
+
+// Measured is what came of a [Lab].
+type Measured struct {
+	Virtual  time.Duration
+	Pages    int // answered, robots.txt apart
+	Twice    int // of them, of URLs that were answered before
+	Requests int // with those for robots.txt
+	Mail     MailCount
+	Steps    int
+	Ticks    int
+	Finished bool
+}
+
+// MailCount counts what partitions send each other.
+type MailCount struct {
+	Messages int
+	URLs     int
+	Bytes    int64 // compressed, as sent
+	Text     int64 // of the URLs themselves
+}
+
+// What calls take in the world of a [Lab]: about what they take in a cloud.
+const (
+	tableTime = 5 * time.Millisecond
+	queueTime = 10 * time.Millisecond
+	getTime   = 20 * time.Millisecond
+	putTime   = 40 * time.Millisecond
+	startTime = 200 * time.Millisecond // from a wake to the step
+	tickEvery = time.Minute
+)
+
+// lab is the state of one measurement.
+type lab struct {
+	cfg     Lab
+	now     time.Duration
+	seq     uint64
+	heap    events
+	queues  *embedded.Queues
+	table   *embedded.Table
+	objects map[string][]byte
+	scratch *fetch.Scratch
+	crawl   blobschema.Crawl
+	hash    partition.Hash
+	memory  *crawl.TickMemory
+	warm    map[partition.ID]*crawl.Warm
+	steps   map[partition.ID]*labActor
+	waiting map[string]*poll // by queue: who waits for messages
+	seen    map[uint64]struct{}
+	sight   Sight
+	result  Measured
+	actors  int
+	ticking bool
+	done    bool
+	err     error
+}
+
+// poll is a receiver that waits.
+type poll struct {
+	a    *labActor
+	id   uint64
+	max  int
+	done bool
+}
+
+// labActor is an actor at work.
+type labActor struct {
+	*lab
+	crawl.Actor
+	part     partition.ID
+	ended    bool
+	fetching map[uint64]page.Request
+	onEnd    func(error)
+}
+
+// Measure crawls until the time is over, or nothing is left to do.
+func Measure(cfg Lab) (Measured, error) {
+	l, err := newLab(cfg)
+	if err != nil {
+		return Measured{}, err
+	}
+	if err := l.begin(); err != nil {
+		return Measured{}, err
+	}
+	l.at(0, l.tick)
+	if l.cfg.Watch > 0 {
+		l.at(l.cfg.Watch, l.look)
+	}
+	for !l.done && l.err == nil {
+		if len(l.heap) == 0 {
+			return l.result, errors.New("the crawl stands still: no event is left")
+		}
+		if cfg.Duration > 0 && l.heap[0].at > cfg.Duration {
+			l.now = cfg.Duration
+			break
+		}
+		l.next()
+	}
+	l.result.Virtual, l.result.Finished = l.now, l.done
+	return l.result, l.err
+}
+
+func newLab(cfg Lab) (*lab, error) {
+	cfg.Most = max(cfg.Most, cfg.Partitions)
+	l := &lab{
+		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
+		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
+		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
+		waiting: map[string]*poll{}, seen: map[uint64]struct{}{},
+	}
+	l.clearSight()
+	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
+	for p := range partition.ID(cfg.Most) {
+		names = append(names, blobschema.MailboxQueue(p))
+	}
+	for _, q := range names {
+		if err := l.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// begin creates the crawl.
+func (l *lab) begin() error {
+	n := l.cfg.Web.Hosts()
+	if l.cfg.Seeds > 0 {
+		n = min(n, l.cfg.Seeds)
+	}
+	var seeds []weburl.URL
+	for h := range n {
+		u, err := weburl.Parse(l.cfg.Web.URL(h, 0))
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, u)
+	}
+	settings := l.cfg.Settings
+	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
+	settings.Timeout, settings.UserAgent, settings.Plain = timeout, agent, true
+	b := crawl.NewBegin(blobschema.Crawl{
+		ID: "lab", HashKey: binary.BigEndian.AppendUint64(make([]byte, 8), l.cfg.Seed), Created: epoch,
+		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
+	}, seeds, nil)
+	a := l.start(b, 0, nil)
+	for !a.ended {
+		l.next()
+	}
+	if _, err := b.Ended(); err != nil {
+		return err
+	}
+	l.crawl, _, _ = b.Crawl()
+	var err error
+	l.hash, err = crawl.NewHash(&l.crawl)
+	return err
+}
+
+func (l *lab) next() {
+	e := l.heap.pop()
+	l.now = e.at
+	e.do()
+}
+
+func (l *lab) at(d time.Duration, do func()) {
+	l.seq++
+	l.heap.push(event{at: l.now + d, seq: l.seq, do: do})
+}
+
+func (l *lab) wall() time.Time  { return epoch.Add(l.now) }
+func (l *lab) clock() crawl.Now { return crawl.Now{Wall: l.wall(), Mono: l.now} }
+
+func (l *lab) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *lab) clearSight() {
+	l.sight = Sight{Pages: make([]int, l.cfg.Most), Slots: make([]int, l.cfg.Slots)}
+}
+
+// look shows what happened since the last time.
+func (l *lab) look() {
+	l.at(l.cfg.Watch, l.look)
+	l.sight.At = l.now
+	l.cfg.Look(l.sight)
+	l.clearSight()
+}
+
+// tick runs the coordinator, now and every minute.
+func (l *lab) tick() {
+	l.at(tickEvery, l.tick)
+	if l.ticking {
+		return
+	}
+	l.ticking = true
+	l.result.Ticks++
+	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute}, l.memory)
+	l.start(k, 0, func(err error) {
+		l.ticking = false
+		switch {
+		case err != nil:
+			l.fail(fmt.Errorf("tick at %v: %w", l.now, err))
+		case k.Report().Finished:
+			l.done = true
+		}
+	})
+}
+
+// wakes starts the steps that are asked for.
+func (l *lab) wakes() {
+	got, err := l.queues.Receive(l.wall(), blobschema.WakesQueue, 10)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	for _, d := range got {
+		_, p, err := blobschema.DecodeWake(d.Body)
+		if err == nil {
+			err = l.queues.Ack(l.wall(), blobschema.WakesQueue, d.Receipt)
+		}
+		if err != nil {
+			l.fail(err)
+			return
+		}
+		l.at(startTime, func() { l.startStep(p) })
+	}
+	if len(got) > 0 {
+		l.wakes()
+	}
+}
+
+func (l *lab) startStep(p partition.ID) {
+	if l.steps[p] != nil {
+		return
+	}
+	l.result.Steps++
+	s, err := crawl.NewStep(crawl.StepConfig{
+		Crawl: l.crawl, Partition: p, Process: fmt.Sprintf("step%d", l.actors), Connections: l.cfg.Connections,
+		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Token: agent, Software: agent,
+	}, l.warm[p])
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.steps[p] = &labActor{} // until it has started: it may end at once
+	l.steps[p] = l.start(s, p, func(err error) {
+		delete(l.steps, p)
+		delete(l.warm, p)
+		if err != nil {
+			l.fail(fmt.Errorf("step of partition %d at %v: %w", p, l.now, err))
+			return
+		}
+		l.warm[p] = s.Warm()
+	})
+	if l.steps[p].ended {
+		delete(l.steps, p)
+	}
+}
+
+func (l *lab) start(actor crawl.Actor, p partition.ID, onEnd func(error)) *labActor {
+	l.actors++
+	a := &labActor{lab: l, Actor: actor, part: p, fetching: map[uint64]page.Request{}, onEnd: onEnd}
+	a.took(actor.Start(l.clock()))
+	return a
+}
+
+// took carries out what the actor asked for, and sees whether it has ended.
+func (a *labActor) took(issues []crawl.Issue) {
+	for _, is := range issues {
+		a.issue(is)
+	}
+	if ended, err := a.Ended(); ended && !a.ended {
+		a.ended = true
+		if a.onEnd != nil {
+			a.onEnd(err)
+		}
+	}
+}
+
+func (a *labActor) reply(id uint64, v any, err error) {
+	if !a.ended {
+		a.took(a.Handle(a.clock(), crawl.Reply{ID: id, Value: v, Err: err}))
+	}
+}
+
+// issue has an effect happen at once, and its reply come when it would have ended.
+func (a *labActor) issue(is crawl.Issue) {
+	after := func(d time.Duration, v any, err error) { a.at(d, func() { a.reply(is.ID, v, err) }) }
+	switch e := is.Effect.(type) {
+	case crawl.Sleep:
+		after(max(0, e.For), nil, nil)
+	case crawl.Work:
+		v, err := e.Do()
+		after(0, v, err)
+	case crawl.Fetch:
+		a.fetch(is.ID, e.Request)
+	case crawl.CancelFetches:
+		for _, id := range sortedIDs(a.fetching) {
+			o := page.Aborted(a.fetching[id], a.wall())
+			delete(a.fetching, id)
+			a.at(0, func() { a.reply(id, &o, nil) })
+		}
+		after(0, nil, nil)
+	case crawl.Receive:
+		a.receive(is.ID, e)
+	case crawl.Send:
+		after(queueTime, nil, a.send(e))
+	case crawl.Acknowledge:
+		var err error
+		for _, r := range e.Receipts {
+			err = errors.Join(err, a.queues.Ack(a.wall(), e.Queue, r.(embedded.Receipt)))
+		}
+		after(queueTime, nil, err)
+	case crawl.GetObject:
+		b, ok := a.objects[e.Name]
+		if !ok {
+			after(getTime, nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name))
+			return
+		}
+		b = b[min(e.Offset, int64(len(b))):]
+		if e.Length >= 0 {
+			b = b[:min(e.Length, int64(len(b)))]
+		}
+		after(getTime, b, nil)
+	case crawl.PutObject:
+		if !strings.HasPrefix(e.Name, blobschema.WARCPrefix(a.crawl.ID)) { // nobody reads those here
+			a.objects[e.Name] = bytes.Join(e.Parts, nil)
+		}
+		after(putTime, nil, nil)
+	case crawl.ReadRecords:
+		recs := make([]crawl.Record, len(e.Keys))
+		for i, k := range e.Keys {
+			if v, rev, ok := a.table.Get(k); ok {
+				recs[i] = crawl.Record{Value: v, Revision: rev, Found: true}
+			}
+		}
+		after(tableTime, recs, nil)
+	case crawl.WriteRecord:
+		rev, err := a.write(e)
+		after(tableTime, rev, err)
+	default:
+		a.fail(fmt.Errorf("effect %T is unknown here", e))
+	}
+}
+
+func (a *labActor) write(e crawl.WriteRecord) (any, error) {
+	var rev uint64
+	var err error
+	if e.Revision == nil {
+		rev, err = a.table.Create(e.Key, e.Value)
+	} else {
+		rev, err = a.table.Replace(e.Key, e.Value, e.Revision.(uint64))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", crawl.ErrConflict, err)
+	}
+	return rev, nil
+}
+
+func (a *labActor) send(e crawl.Send) error {
+	for _, body := range e.Bodies {
+		if _, err := a.queues.Send(a.wall(), e.Queue, body, nil, e.Delay); err != nil {
+			return err
+		}
+		if strings.HasPrefix(e.Queue, mailboxPrefix) {
+			if err := a.count(body); err != nil {
+				return err
+			}
+		}
+	}
+	if e.Queue == blobschema.WakesQueue {
+		a.at(e.Delay, a.wakes)
+	}
+	if p := a.waiting[e.Queue]; p != nil {
+		a.at(queueTime, func() { a.hand(p, e.Queue) })
+	}
+	return nil
+}
+
+// mailboxPrefix begins the names of all mailboxes.
+var mailboxPrefix = strings.TrimRight(blobschema.MailboxQueue(0), "0")
+
+// count takes note of mail from one partition to another.
+func (a *labActor) count(body []byte) error {
+	m, err := blobschema.DecodeMail(body)
+	if err != nil || m.From == partition.Intake || m.From == partition.Requests {
+		return err
+	}
+	c := &a.result.Mail
+	c.Messages++
+	c.URLs += len(m.URLs)
+	c.Bytes += int64(len(body))
+	for i := range m.URLs {
+		c.Text += int64(len(m.URLs[i].URL))
+	}
+	return nil
+}
+
+// receive waits until there is mail or time is up.
+func (a *labActor) receive(id uint64, e crawl.Receive) {
+	p := &poll{a: a, id: id, max: e.Max}
+	a.waiting[e.Queue] = p
+	a.at(queueTime, func() { a.hand(p, e.Queue) })
+	a.at(queueTime+e.Wait, func() {
+		a.hand(p, e.Queue)
+		p.answer(a.waiting, e.Queue, nil, nil)
+	})
+}
+
+// hand gives a receiver what has come.
+func (l *lab) hand(p *poll, queue string) {
+	if p.done || p.a.ended {
+		return
+	}
+	got, err := l.queues.Receive(l.wall(), queue, p.max)
+	if err == nil && len(got) == 0 {
+		return
+	}
+	msgs := make([]crawl.Message, len(got))
+	for i, d := range got {
+		msgs[i] = crawl.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+	}
+	p.answer(l.waiting, queue, msgs, err)
+}
+
+func (p *poll) answer(waiting map[string]*poll, queue string, msgs []crawl.Message, err error) {
+	if p.done {
+		return
+	}
+	p.done = true
+	if waiting[queue] == p {
+		delete(waiting, queue)
+	}
+	p.a.reply(p.id, msgs, err)
+}
+
+// fetch asks the generated web, which here has neither faults nor names to resolve.
+func (a *labActor) fetch(id uint64, req page.Request) {
+	url, started := req.URL.String(), a.wall()
+	resp := a.cfg.Web.Answer(simweb.Request{URL: url, Now: started})
+	took := resp.Delay + resp.BodyTime + time.Millisecond
+	if resp.Fault != simweb.FaultNone || req.Resolve {
+		a.fail(fmt.Errorf("%s: the web of a measurement has no faults and no addresses", url))
+		return
+	}
+	a.fetching[id] = req
+	a.at(took, func() {
+		if _, ok := a.fetching[id]; !ok || a.ended {
+			return // cancelled
+		}
+		delete(a.fetching, id)
+		r := fetch.Response{
+			Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: a.wall(),
+			RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
+		}
+		for _, h := range resp.Header {
+			r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})
+		}
+		slices.SortFunc(r.Header, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+		out := fetch.Assemble(a.scratch, req, r)
+		out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
+		a.answered(&req, url)
+		a.reply(id, &out, nil)
+	})
+}
+
+// answered takes note of an answer.
+func (a *labActor) answered(req *page.Request, url string) {
+	a.result.Requests++
+	if req.Robots {
+		return
+	}
+	a.result.Pages++
+	a.sight.Pages[a.part]++
+	a.sight.Slots[a.hash.Slot(req.Host)]++
+	f := a.hash.Fingerprint(url)
+	if _, ok := a.seen[f]; ok {
+		a.result.Twice++
+	}
+	a.seen[f] = struct{}{}
+}

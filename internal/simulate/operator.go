@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// giveRest gives the crawl the seeds and the limit that it was not begun with, as often as
+// it takes.
+func (w *world) giveRest() {
+	if w.late != toGive {
+		return
+	}
+	w.late = giving
+	w.count(LateSeeds)
+	seeds, err := w.seedURLs()
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	b := crawl.NewBegin(blobschema.Crawl{}, seeds, func(c *blobschema.Crawl) error {
+		c.Settings.MaxPages = w.cfg.MaxPages
+		return nil
+	})
+	p := w.newProc("give", 0)
+	p.actor = b
+	p.onEnd = func(err error) {
+		if err != nil || p.dead {
+			w.late = toGive
+			w.at(p.between(0, time.Minute), w.giveRest)
+			return
+		}
+		w.late, w.taken = givenAll, w.now
+		w.crawl, _, _ = b.Crawl()
+	}
+	p.start()
+}
+
+// command is the operator, who halts the crawl and has it go on some minutes later, now
+// and then once more.
+func (w *world) command() {
+	r := &w.operator
+	w.count(Halt)
+	w.order([]crawl.Order{crawl.OrderPause, crawl.OrderStop}[r.rng.IntN(2)])
+	w.at(r.between(time.Second, 30*time.Minute), func() { w.order(crawl.OrderResume) })
+	if r.rng.IntN(2) == 0 {
+		w.at(r.between(30*time.Minute, 2*time.Hour), w.command)
+	}
+}
+
+// order gives an order, until the crawl goes on if that is what it says.
+func (w *world) order(o crawl.Order) {
+	p := w.newProc(string(o), 0)
+	p.actor = crawl.NewCommand(w.crawl.ID, o)
+	p.onEnd = func(err error) {
+		if o == crawl.OrderResume && (err != nil || p.dead) {
+			w.at(p.between(0, time.Minute), func() { w.order(o) })
+		}
+	}
+	p.start()
+}
+
+// finish ends the run, unless there is something left that comes when a crawl is done. A
+// tick that began then has found the crawl at its end.
+func (w *world) finish(began time.Duration) {
+	switch {
+	case w.late != givenAll:
+		w.giveRest()
+	case w.repartitionAtEnd():
+	case len(w.wishes) < w.cfg.Recrawls:
+		w.recrawl()
+	case w.settledWishes() && w.settledMap() && w.taken <= began: // else it looked before the last request was taken
+		w.done = true
+	}
+}
+
+// wish is a request from outside for one URL.
+type wish struct {
+	url string
+	id  string
+	at  time.Duration // when it was made first
+}
+
+// recrawl asks for a random URL of the web once more. Now and then it repeats an
+// earlier request, which must change nothing.
+func (w *world) recrawl() {
+	id := newIdentity(w.cfg.Seed, fmt.Sprint("recrawl ", len(w.wishes)))
+	var wi wish
+	if len(w.wishes) > 0 && id.rng.IntN(4) == 0 {
+		wi = w.wishes[id.rng.IntN(len(w.wishes))]
+	} else {
+		urls := w.reachable()
+		wi = wish{url: urls[id.rng.IntN(len(urls))], id: fmt.Sprint("r", len(w.wishes)), at: w.now}
+	}
+	w.wishes = append(w.wishes, wi)
+	w.count(Recrawl)
+	w.note("recrawl", wi.url, wi.id)
+	body, err := blobschema.EncodeRequest(blobschema.Request{ID: wi.id, Recrawl: []string{wi.url}})
+	if err == nil {
+		_, err = w.queues.Send(w.wall(), blobschema.IntakeQueue, body, nil, 0)
+	}
+	if err == nil && w.fault(&id, RequestJunk) {
+		_, err = w.queues.Send(w.wall(), blobschema.IntakeQueue, junk(id.detail(RequestJunk), body), nil, 0)
+	}
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// junk is a request that nobody can make sense of.
+func junk(r *rand.Rand, request []byte) []byte {
+	return [][]byte{
+		nil, []byte("{"), request[:len(request)/2], []byte(`{"crawl":"another","recrawl":["http://a.example/"]}`),
+		[]byte(`{"recrawl":["no URL","ftp://a.example/"]}`), make([]byte, 200<<10),
+	}[r.IntN(6)]
+}
+
+// reachable are all URLs that a crawl of the whole web finds, in order.
+func (w *world) reachable() []string {
+	if w.urls == nil {
+		w.urls = w.web.Truth(simweb.Scope{Agent: agent, SkipDigests: true}).Reachable()
+	}
+	return w.urls
+}
+
+// settledWishes reports whether no request waits in the intake queue.
+func (w *world) settledWishes() bool {
+	visible, inFlight, delayed, err := w.queues.Depth(w.wall(), blobschema.IntakeQueue)
+	if err != nil {
+		w.fail(err)
+	}
+	return visible+inFlight+delayed == 0
+}

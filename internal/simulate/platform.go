@@ -1,0 +1,248 @@
+package simulate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// tick runs the coordinator, every minute.
+func (w *world) tick() {
+	w.at(time.Minute, w.tick)
+	w.startTick()
+	if !w.cfg.Local && w.fault(&w.outside, TwoTicks) {
+		w.newTick(nil)
+	}
+}
+
+// startTick begins a tick, unless one is at work.
+func (w *world) startTick() {
+	if w.ticking != nil {
+		return
+	}
+	w.ticking = w.newTick(w.memory)
+}
+
+// newTick begins a tick with what ticks before have remembered, nil for nothing.
+func (w *world) newTick(memory *crawl.TickMemory) *proc {
+	w.result.Ticks++
+	p := w.newProc("tick", 0)
+	cfg := crawl.TickConfig{
+		Crawl: w.crawl.ID, Process: p.process(), Exclusive: w.cfg.Local, ResendAfter: cmp.Or(w.cfg.Resend, 10000*time.Hour),
+	}
+	switch {
+	case w.cfg.Cold:
+		memory = nil
+	case memory == nil:
+		memory = &crawl.TickMemory{}
+	}
+	k := crawl.NewTick(cfg, memory)
+	p.actor = k
+	began := w.now
+	p.onEnd = func(err error) {
+		if w.ticking == p {
+			w.ticking = nil
+		}
+		if err != nil || p.dead {
+			w.memory = &crawl.TickMemory{} // another process runs the next one
+			return
+		}
+		rep := k.Report()
+		if w.cfg.Local && rep.Map.Version != w.looked { // as the engine does
+			w.looked = rep.Map.Version
+			for _, q := range slices.Clone(w.live) {
+				if q.step != nil && !q.ended {
+					q.took(q.step.Signal(q.now(), crawl.Look{}))
+				}
+			}
+		}
+		if !rep.Idle && len(rep.Heads) > 0 {
+			w.repartitionWhen(rep.Totals.Pending + rep.Totals.Unexamined)
+		}
+		if rep.Finished || rep.Limited {
+			w.finish(began)
+		}
+	}
+	p.start()
+	return p
+}
+
+// pollWakes is the function trigger: every wake starts a step, whether or not one is
+// at work already.
+func (w *world) pollWakes() {
+	pause := w.poll.between(200*time.Millisecond, time.Second)
+	if w.cfg.Local {
+		pause /= 20
+	}
+	w.at(pause, w.pollWakes)
+	free := 10
+	if w.cfg.Concurrency > 0 {
+		free = min(free, w.cfg.Concurrency-w.working())
+	}
+	if free <= 0 {
+		return
+	}
+	got, err := w.queues.Receive(w.wall(), blobschema.WakesQueue, free)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	for _, d := range got {
+		_, part, err := blobschema.DecodeWake(d.Body)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		p := w.newProc("step", part)
+		w.at(p.between(0, 500*time.Millisecond), func() { w.startStep(p) })
+		if err := w.queues.Ack(w.wall(), blobschema.WakesQueue, d.Receipt); err != nil {
+			w.fail(err)
+		}
+	}
+}
+
+// working is the number of steps at work.
+func (w *world) working() (n int) {
+	for _, p := range w.live {
+		if p.step != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// machines is how many machines serve a partition in turn, each with what it kept of it.
+const machines = 3
+
+// startStep begins a step, in a process that does nothing yet.
+func (w *world) startStep(p *proc) {
+	if w.cfg.Local && slices.ContainsFunc(w.live, func(q *proc) bool { return q.step != nil && q.part == p.part }) {
+		return
+	}
+	w.result.Steps++
+	cfg := crawl.StepConfig{
+		Crawl: w.crawl, Partition: p.part, Process: p.process(), Exclusive: w.cfg.Local,
+		Connections: w.cfg.Connections, Lease: lease, Margin: margin, MaxResident: w.cfg.MaxResident,
+		SleepMax: cmp.Or(w.cfg.SleepMax, 30*time.Second), CommitEvery: cmp.Or(w.cfg.CommitEvery, 20*time.Second), CommitPages: 40,
+		MailEvery: w.cfg.MailEvery, Linger: 2 * time.Second, CrashesAllowed: w.crashesAllowed(),
+		Retry: w.retry(), Token: agent, Software: agent,
+	}
+	if p.rng.IntN(4) == 0 {
+		cfg.Deadline = p.between(10*time.Second, 5*time.Minute)
+	}
+	if w.cfg.Cold {
+		cfg.SendsWakes, cfg.SleepMax, cfg.Linger = true, cmp.Or(w.cfg.SleepMax, 2*time.Second), 200*time.Millisecond
+	}
+	p.on = machine{kind: "step", part: p.part}
+	if !w.cfg.Local {
+		p.on.n = p.rng.IntN(machines)
+	}
+	warm := w.warm[p.on]
+	delete(w.warm, p.on)
+	s, err := crawl.NewStep(cfg, warm)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	p.actor, p.step = s, s
+	p.onEnd = func(err error) {
+		switch {
+		case p.dead:
+		case err == nil:
+			w.warm[p.on] = s.Warm()
+			for host, d := range p.learnt {
+				w.pace[host] = max(w.pace[host], d)
+			}
+			if !w.cfg.Cold && p.rng.IntN(2) == 0 {
+				w.at(p.between(0, time.Second), w.startTick)
+			}
+		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, crawl.ErrLeaseLost), errors.Is(err, errInjected):
+		default:
+			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.now, err))
+		}
+	}
+	p.start()
+}
+
+const (
+	lease  = 2 * time.Minute
+	margin = 5 * time.Second
+)
+
+// retry is how often a URL is tried.
+func (w *world) retry() polite.Retry {
+	r := polite.Retry{Attempts: 4, Wait: 5 * time.Second}
+	if w.cfg.Attempts > 0 {
+		r.Attempts, r.HostFailures = w.cfg.Attempts, 255
+	}
+	return r
+}
+
+// crashesAllowed keeps steps from blaming a URL for crashes that are injected.
+func (w *world) crashesAllowed() int {
+	if w.cfg.Killer != "" {
+		return 0
+	}
+	return 1 << 30
+}
+
+// pollIntake is the trigger of the intake function.
+func (w *world) pollIntake() {
+	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), w.pollIntake)
+	got, err := w.queues.Receive(w.wall(), blobschema.IntakeQueue, 10)
+	if err != nil {
+		w.fail(err)
+	}
+	if len(got) == 0 {
+		return
+	}
+	msgs := make([]crawl.Message, len(got))
+	for i, d := range got {
+		msgs[i] = crawl.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+	}
+	p := w.newProc("intake", 0)
+	p.actor = crawl.NewIntake(crawl.IntakeConfig{Crawl: w.crawl.ID}, msgs)
+	p.onEnd = func(err error) {
+		switch {
+		case p.dead || errors.Is(err, errInjected):
+			return // they are delivered again
+		case err != nil:
+			w.fail(fmt.Errorf("the intake fails: %w", err))
+			return
+		}
+		w.taken = w.now
+		for _, m := range msgs {
+			if err := w.queues.Ack(w.wall(), blobschema.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
+				w.fail(err)
+			}
+		}
+	}
+	p.start()
+}
+
+// newProc is a process that does nothing yet.
+func (w *world) newProc(kind string, part partition.ID) *proc {
+	key := fmt.Sprint(kind, " ", part)
+	w.procs[key]++
+	n := w.procs[key]
+	return &proc{
+		w: w, kind: kind, part: part, identity: newIdentity(w.cfg.Seed, fmt.Sprintf("%s/%d", key, n)),
+		on: machine{kind: kind, part: part, n: n},
+	}
+}
+
+// process is the name of the process for the actor.
+func (p *proc) process() string {
+	if p.w.cfg.Local {
+		return fmt.Sprintf("local%d", p.w.process)
+	}
+	return fmt.Sprintf("%s%d-%d", p.kind, p.part, p.w.procs[fmt.Sprint(p.kind, " ", p.part)])
+}

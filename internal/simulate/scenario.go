@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// Scenario makes a scenario of a seed: everything about it is drawn, and the same on every
+// machine. Each group of things has a source of its own, so that one more moves no other.
+func Scenario(seed uint64) Config {
+	cfg := firstScenario(seed)
+	r := rand.New(rand.NewPCG(seed, 0xfa17))
+	often := func(k Kind, chances ...float64) { cfg.Faults.Chances[k] = chances[r.IntN(len(chances))] }
+	if cfg.Faults.Max > 0 {
+		cfg.Faults.Max += 50 * r.IntN(4)
+	}
+	often(Throttle, 0, 0, 0.001, 0.005)
+	often(SentInPart, 0, 0.05, 0.3)
+	often(CrashReceived, 0, 0.01, 0.05)
+	often(CrashAsking, 0, 0.002, 0.01)
+	for _, k := range []Kind{MailDamaged, MailVersion, MailForeign, MailMisled, MailHuge, MailEmpty} {
+		often(k, 0, 0.02, 0.1)
+	}
+	often(WakeDropped, 0, 0.05, 0.3)
+	often(Skew, 0, 1)
+	if cfg.Faults.Chances[Skew] > 0 {
+		often(Jump, 0, 0.002, 0.01)
+	}
+	often(TwoTicks, 0, 0.05, 0.3)
+	often(RequestJunk, 0, 0.3)
+	often(HostDown, 0, 0.01, 0.03)
+	often(HostSlow, 0, 0.01, 0.03)
+	if cfg.Faults.Chances[HostDown]+cfg.Faults.Chances[HostSlow] > 0 {
+		cfg.Attempts = 4 + maxSpoilt
+	}
+	if cfg.Scope == blobschema.ScopeAny {
+		often(HostChanged, 0, 0, 0.02, 0.1)
+	}
+	r = rand.New(rand.NewPCG(seed, 0x10c6))
+	seconds := func(list ...int) time.Duration { return time.Duration(list[r.IntN(len(list))]) * time.Second }
+	cfg.CommitEvery = seconds(0, 0, 5, 60, 300)
+	cfg.SleepMax = seconds(0, 0, 2, 600)
+	cfg.Late = cfg.Late || r.IntN(4) == 0
+	if r.IntN(2) == 0 {
+		for range 1 + r.IntN(4) {
+			o := MapOrder{Kind: []Kind{ScaleUp, ScaleUp, ScaleDown, MoveSlots, MoveSlots, RollBack, TwoMaps}[r.IntN(7)]}
+			switch r.IntN(4) {
+			case 0, 1:
+				o.After = time.Duration(1 + r.Int64N(int64(20*time.Minute)))
+			case 2:
+				o.Pending = 1 + r.Int64N(30)
+			}
+			cfg.Maps = append(cfg.Maps, o)
+		}
+	}
+	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
+	return cfg
+}
+
+// firstScenario is what was drawn before there were more kinds of fault. The seeds of
+// TestOnceBroken mean these.
+func firstScenario(seed uint64) Config {
+	r := newRand(seed)
+	pick := func(list ...int) int { return list[r.IntN(len(list))] }
+	cfg := Config{
+		Seed: seed, Web: simweb.Small(seed), Partitions: pick(1, 2, 3, 4, 8), Slots: pick(16, 64, 256, 1024),
+		Connections: pick(1, 4, 16, 64), MaxDepth: -1, Scope: blobschema.ScopeAny, Delay: time.Duration(pick(0, 200, 1000)) * time.Millisecond,
+	}
+	if r.IntN(3) == 0 {
+		cfg.MaxResident = pick(30, 100, 300)
+	}
+	cfg.MailEvery = time.Duration(pick(20, 120, 600)) * time.Second
+	cfg.Local = r.IntN(3) == 0
+	if r.IntN(6) == 0 {
+		cfg.MaxPages = int64(pick(1, 10, 37, 100, 100000))
+	}
+	p := func() float64 { return []float64{0, 0.001, 0.005, 0.02}[r.IntN(4)] }
+	odds := map[Kind]float64{MailLate: 0.25, MailReordered: 1}
+	odds[CrashBefore], odds[Lost], odds[Doubt], odds[MailRepeated], odds[MailDropped] = p(), p(), p(), p()*5, p()
+	odds[Slow], odds[Freeze], odds[MailDamaged], odds[Stop] = p(), p()/4, p(), p()/4
+	for _, k := range []Kind{CrashAfter, CrashReceived, CrashAsking} {
+		odds[k] = odds[CrashBefore]
+	}
+	cfg.Faults = Faults{Chances: odds, Max: pick(0, 20, 100, 400)}
+	if r.IntN(2) == 0 {
+		cfg.Resend = 15 * time.Minute
+	} else { // nothing makes up for mail that the steps themselves lose
+		odds[MailDropped], odds[MailDamaged] = 0, 0
+	}
+	if r.IntN(4) == 0 {
+		cfg.Scope, cfg.Seeds = blobschema.ScopeHost, scopeSeeds(cfg.Web, r)
+	}
+	// Drawn from a source of their own, so that the rest stays as it is.
+	r = rand.New(rand.NewPCG(seed, 0x2ec))
+	if r.IntN(2) == 0 {
+		cfg.Recrawls = 1 + r.IntN(20)
+	}
+	if r.IntN(3) == 0 {
+		cfg.Policy = "capability"
+	}
+	if cfg.Resend > 0 && r.IntN(3) == 0 { // also near the end, where nothing else keeps the crawl going
+		odds[MailDropped] = 0.3
+	}
+	switch r.IntN(4) {
+	case 0:
+		cfg.PartitionBy = blobschema.ByDomain
+	case 1:
+		cfg.PartitionBy = blobschema.ByIP
+	}
+	r = rand.New(rand.NewPCG(seed, 0xc01d))
+	if cfg.Cold = !cfg.Local && r.IntN(2) == 0; cfg.Cold {
+		cfg.Concurrency = r.IntN(2 * cfg.Partitions)
+		cfg.Late = r.IntN(2) == 0
+	}
+	return cfg
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5ce)) }
+
+// scopeSeeds draws seeds for a crawl of their hosts: a root, and some URL that may
+// redirect elsewhere.
+func scopeSeeds(cfg simweb.Config, r *rand.Rand) []string {
+	web, err := simweb.New(cfg)
+	if err != nil {
+		return nil
+	}
+	seeds := web.Seeds()
+	for _, u := range web.Truth(simweb.Scope{Agent: agent, SkipDigests: true}).Reachable() {
+		if strings.Contains(u, "/go/") && r.IntN(4) == 0 {
+			seeds = append(seeds, u)
+		}
+	}
+	return seeds
+}

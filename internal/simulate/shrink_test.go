@@ -1,0 +1,67 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// TestShrink has URLs tried too seldom for what befalls their hosts: nothing else may be
+// left of the scenario, and what is left must fail by itself.
+func TestShrink(t *testing.T) {
+	cfg := Scenario(3)
+	cfg.Scope, cfg.Seeds, cfg.MaxPages, cfg.Attempts = blobschema.ScopeAny, nil, 0, 2
+	cfg.Web.Kinds.Flaky = 0
+	cfg.Faults.Max = 200
+	for _, k := range []Kind{HostDown, CrashBefore, Lost} {
+		cfg.Faults.Chances[k] = 0.05
+	}
+	res, err := Run(cfg)
+	if err == nil || sortOf(err) != "truth" {
+		t.Fatalf("the scenario does not fail as it should: %v", err)
+	}
+	s := Shrink(t.Context(), Failure{Seed: cfg.Seed, Config: cfg, Result: res, Err: err}, 300)
+	left := s.Config.Faults.Only
+	if len(left) == 0 || len(left) > 3 || left[len(left)-1].Kind != HostDown {
+		t.Errorf("of %d faults are left: %v", len(res.Fired), left)
+	}
+	if again, err := Run(s.Config); err == nil || again.Trace != s.Result.Trace {
+		t.Errorf("what is left ends with %v", err)
+	}
+	if len(s.Last) == 0 || !strings.Contains(s.String(), "HostDown") {
+		t.Errorf("it is told as\n%s", s)
+	}
+}
+
+func TestSource(t *testing.T) {
+	cfg := Config{
+		Seed: 7, Web: simweb.Config{Hosts: 2, SlowBody: 90 * time.Second}, Scope: blobschema.ScopeAny,
+		Faults: Faults{Chances: map[Kind]float64{Lost: 0.5}, Only: []Fault{{CrashBefore, "step 1/2", 3}}},
+	}
+	const want = `Config{
+	Seed: 7,
+	Web: simweb.Config{
+		Hosts:    2,
+		SlowBody: 90 * time.Second,
+	},
+	Scope: "any",
+	Faults: Faults{
+		Chances: map[Kind]float64{
+			Lost: 0.5,
+		},
+		Only: []Fault{
+			Fault{
+				Kind: CrashBefore,
+				Who:  "step 1/2",
+				N:    3,
+			},
+		},
+	},
+}`
+	if got := cfg.Source(); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Sweeping is a number of scenarios to run.
+type Sweeping struct {
+	First    uint64 // seed
+	Seeds    int
+	Workers  int                      // scenarios at once; 0 for one on each processor
+	Scenario func(seed uint64) Config // nil for [Scenario]
+	// Done, if not nil, is called after each scenario, by one goroutine at a time.
+	Done func(*Tally)
+}
+
+// Tally is what came of many scenarios. It is the same for the same seeds, in whatever
+// order they were run, but for the order of Failures while they are.
+type Tally struct {
+	Seeds    int
+	Failures []Failure // by seed
+	Times    [kinds]int
+	In       [kinds]int // seeds in which a kind occurred
+	Events   int64
+	Pages    int64
+	Steps    int64
+	Ticks    int64
+	Virtual  time.Duration
+	Trace    uint64 // of all traces
+}
+
+// Failure is a scenario that failed.
+type Failure struct {
+	Seed   uint64
+	Config Config
+	Result Result
+	Err    error
+}
+
+// Sweep runs scenarios in parallel, each in a world of its own, until all are done or ctx
+// ends.
+func Sweep(ctx context.Context, s Sweeping) *Tally {
+	if s.Scenario == nil {
+		s.Scenario = Scenario
+	}
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		next  int
+		tally Tally
+	)
+	for range cmp.Or(s.Workers, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				seed := s.First + uint64(next)
+				if next++; next > s.Seeds || ctx.Err() != nil {
+					mu.Unlock()
+					return
+				}
+				mu.Unlock()
+				cfg := s.Scenario(seed)
+				res, err := runSafely(cfg)
+				mu.Lock()
+				tally.add(cfg, &res, err)
+				if s.Done != nil {
+					s.Done(&tally)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(tally.Failures, func(a, b Failure) int { return cmp.Compare(a.Seed, b.Seed) })
+	return &tally
+}
+
+// runSafely is Run, with a panic as an error.
+func runSafely(cfg Config) (res Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = broken("panic", "%v\n%s", r, debug.Stack())
+		}
+	}()
+	return Run(cfg)
+}
+
+func (t *Tally) add(cfg Config, res *Result, err error) {
+	t.Seeds++
+	if err != nil {
+		t.Failures = append(t.Failures, Failure{Seed: cfg.Seed, Config: cfg, Result: *res, Err: err})
+	}
+	for k, n := range res.Faults {
+		t.Times[k] += n
+		t.In[k] += min(n, 1)
+	}
+	t.Events += int64(res.Events)
+	t.Pages += int64(res.Pages)
+	t.Steps += int64(res.Steps)
+	t.Ticks += int64(res.Ticks)
+	t.Virtual += res.Virtual
+	t.Trace += mix(cfg.Seed ^ mix(res.Trace)) // in any order
+}
+
+// Table is how often what happened, and in how many scenarios.
+func (t *Tally) Table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-16s %10s %8s\n", "fault", "times", "seeds")
+	for _, k := range Kinds() {
+		fmt.Fprintf(&b, "%-16s %10d %8d\n", k, t.Times[k], t.In[k])
+	}
+	return b.String()
+}

@@ -1,0 +1,233 @@
+package simulate
+
+import (
+	"bytes"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+const timeout = time.Minute // of a request
+
+// asked is a unit's last request. One for a robots.txt does not count for the pace that
+// the operator set, only for one that the host asks for.
+type asked struct {
+	at     time.Duration
+	host   string
+	robots bool
+	by     *proc
+	ahead  time.Duration // of its clock
+}
+
+// address is what a name resolves to: one of a few addresses that many names share, and
+// another one each time it is asked for.
+func (p *proc) address(host string) netip.Addr {
+	h := fnv.New32a()
+	_, _ = h.Write(append([]byte(host), byte(p.rng.IntN(2)))) // never fails
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(h.Sum32() % 5)})
+}
+
+// checkPin fails unless a host is always asked at the same address. What was asked for
+// in vain, by a step that crashed or lost its lease, had perhaps another one.
+func (w *world) checkPin(host string, addr netip.Addr) {
+	if old, ok := w.pinned[host]; ok && old != addr && w.suffered == 0 && w.crashes == 0 {
+		w.fail(broken("pin", "%s was asked at %s, and now at %s", host, old, addr))
+	}
+	w.pinned[host] = addr
+}
+
+// fetch asks the generated web. The request reaches the host at once, so that the
+// pace is checked as the host sees it (I9).
+func (p *proc) fetch(id uint64, e crawl.Fetch) {
+	w := p.w
+	req := e.Request
+	if !p.kindly && w.fault(&p.identity, CrashAsking) {
+		p.crash()
+		return
+	}
+	url := req.URL.String()
+	if url == w.cfg.Killer {
+		p.crash()
+		return
+	}
+	if err := p.mayAsk(&req); err != nil {
+		w.fail(err)
+	}
+	if req.Resolve {
+		p.resolve(id, req)
+		return
+	}
+	if w.cfg.PartitionBy == blobschema.ByIP {
+		w.checkPin(string(req.URL.Host()), req.Addr)
+	}
+	w.asked[req.Host] = asked{at: w.now, host: paced(req), robots: req.Robots, by: p, ahead: p.clock.ahead}
+	resp := p.answer(&req, url)
+	o, took := p.outcome(req, &resp)
+	p.fetching[id] = req
+	w.at(took, func() {
+		if _, ok := p.fetching[id]; !ok {
+			return // cancelled
+		}
+		delete(p.fetching, id)
+		if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
+			p.learnPace(paced(req), o.Body)
+		}
+		w.note(p.name, "answer", url, o.Page.Outcome.String())
+		p.reply(crawl.Reply{ID: id, Value: o})
+	})
+}
+
+// trouble is what befalls a host for a while.
+type trouble struct {
+	kind  Kind
+	until time.Duration
+	fault simweb.Response // in place of answers, if it is down
+	times time.Duration   // what latency is multiplied with, if it is slow
+}
+
+// maxSpoilt is how many answers to one URL trouble may spoil: less than what attempts it has.
+const maxSpoilt = 2
+
+// answer is what the web says to a request, or what becomes of that while the host is in
+// trouble.
+func (p *proc) answer(req *page.Request, url string) simweb.Response {
+	w, host, budget := p.w, string(req.URL.Host()), url
+	if req.Robots { // all that it redirects to has the attempts of one
+		budget = paced(*req)
+	}
+	t := w.trouble[host]
+	if t == nil || t.until <= w.now {
+		if t = p.newTrouble(); t != nil {
+			w.trouble[host] = t
+		}
+	}
+	if w.fault(&p.identity, HostChanged) {
+		w.web.Touch(url)
+		w.changed[host] = true
+	}
+	spoilt := t != nil && t.until > w.now && w.spoilt[budget] < maxSpoilt && req.Attempt < maxSpoilt // the last outcome is the web's
+	if spoilt && t.kind == HostDown {
+		w.spoilt[budget]++
+		return t.fault
+	}
+	resp := w.web.Answer(simweb.Request{URL: url, Attempt: w.hits[url], AcceptGzip: true, Now: w.wall()})
+	w.hits[url]++
+	if spoilt {
+		resp.Delay, resp.BodyTime = resp.Delay*t.times, resp.BodyTime*t.times
+		if resp.Delay+resp.BodyTime >= timeout {
+			w.spoilt[budget]++
+		}
+	}
+	return resp
+}
+
+// newTrouble decides whether the host that a process asks gets into trouble now.
+func (p *proc) newTrouble() *trouble {
+	for _, k := range []Kind{HostDown, HostSlow} {
+		if !p.w.fault(&p.identity, k) {
+			continue
+		}
+		r := p.detail(k)
+		t := &trouble{kind: k, until: p.w.now + between(r, time.Second, 10*time.Minute), times: time.Duration(2 + r.IntN(99))}
+		t.fault = []simweb.Response{
+			{Fault: simweb.FaultRefused}, {Fault: simweb.FaultReset}, {Fault: simweb.FaultSilent},
+			{Status: 503, Header: []simweb.Field{{Name: "Retry-After", Value: "60"}}}, {Status: 500}, {Status: 429},
+		}[r.IntN(6)]
+		return t
+	}
+	return nil
+}
+
+// paced is the host that the pace of a request is learnt for, at its unit: a robots.txt
+// that another host redirects to is that one's.
+func paced(req page.Request) string {
+	if req.Robots && req.Site != "" {
+		return req.Host + " " + req.Site
+	}
+	return req.Host + " " + string(req.URL.Host())
+}
+
+// resolve asks for a name's address.
+func (p *proc) resolve(id uint64, req page.Request) {
+	w := p.w
+	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.wall()})
+	o, took := p.outcome(req, &simweb.Response{Fault: resp.Fault, Delay: 20 * time.Millisecond})
+	if resp.Fault != simweb.FaultDNS {
+		out := page.Aborted(req, p.wall())
+		out.Page.Outcome, out.Temporary, out.Started, out.Addr = blobschema.OutcomeOK, false, p.wall(), p.address(string(req.URL.Host()))
+		o = &out
+	}
+	p.fetching[id] = req
+	w.at(took, func() {
+		if _, ok := p.fetching[id]; !ok {
+			return
+		}
+		delete(p.fetching, id)
+		p.reply(crawl.Reply{ID: id, Value: o})
+	})
+}
+
+// outcome is what the fetcher would make of a response, and how long it would take.
+func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, time.Duration) {
+	started := p.wall()
+	took := resp.Delay + resp.BodyTime + time.Millisecond
+	limit := req.Deadline.Sub(started)
+	refuse := func(o blobschema.Outcome, temporary bool) (*page.Outcome, time.Duration) {
+		out := page.Aborted(req, started)
+		out.Page.Outcome, out.Temporary, out.Started = o, temporary, started
+		return &out, min(took, limit)
+	}
+	late := func() (*page.Outcome, time.Duration) {
+		if limit < timeout {
+			return refuse(blobschema.OutcomeAborted, true) // the lease ended it, not the host
+		}
+		return refuse(blobschema.OutcomeTimeout, true)
+	}
+	switch resp.Fault {
+	case simweb.FaultDNS:
+		return refuse(blobschema.OutcomeDNS, false)
+	case simweb.FaultRefused:
+		return refuse(blobschema.OutcomeConnect, true)
+	case simweb.FaultSilent:
+		took = limit
+		return late()
+	case simweb.FaultReset, simweb.FaultCut:
+		return refuse(blobschema.OutcomeCut, true)
+	case simweb.FaultGarbage:
+		return refuse(blobschema.OutcomeProtocol, false)
+	}
+	if took > limit {
+		return late()
+	}
+	r := fetch.Response{
+		Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: started.Add(took),
+		RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
+	}
+	if req.Addr.IsValid() {
+		r.Addr = req.Addr.String()
+	}
+	for _, h := range resp.Header {
+		r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})
+	}
+	slices.SortStableFunc(r.Header, func(a, b blobschema.HeaderField) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	out := fetch.Assemble(p.w.scratch, req, r)
+	out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
+	return &out, took
+}
+
+// learnPace takes note of what a robots.txt asks of us, once its answer is here. It
+// binds the step at once, and others from the step's clean end on: what a crashed step
+// had only just learnt, nobody knows.
+func (p *proc) learnPace(host string, body []byte) {
+	if d, ok := polite.ParseRobots(body, agent).CrawlDelay(); ok {
+		p.learnt[host] = max(p.learnt[host], min(d, polite.MaxCrawlDelay))
+	}
+}

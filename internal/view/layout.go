@@ -1,0 +1,152 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Layout is how a crawl is divided: which partitions there are, and what is on the move
+// between them.
+type Layout struct {
+	Record blobschema.MapRecord
+	Map    *partition.Map // of Record.Epoch
+	// Target is the map that is wanted: Map itself, unless slots that are on the move are to
+	// follow it later.
+	Target *partition.Map
+	Parts  []Part // by partition: all that there are
+	Moves  []Moves
+}
+
+// Part is a partition with its slots.
+type Part struct {
+	Partition partition.ID
+	Head      *blobschema.Head // nil before its first step
+	Held      int              // slots that it may ask for
+	Owned     int              // by the map
+	Wanted    int              // by the target
+	Owes      int              // of Held, on their way to others
+	Awaits    int              // of Owned, not here yet
+}
+
+// Moves are slots on their way from one partition to another, by one change of the map.
+type Moves struct {
+	Epoch partition.Epoch
+	From  partition.ID
+	To    partition.ID
+	Slots partition.Slots
+	Held  int       // of them by From still; the others are given
+	Taken int       // of them by To, whose commit confirms it
+	Since time.Time // when the map was changed; zero where the store cannot tell
+}
+
+// Left counts the slots that have not arrived where they are to be: those on the move, and
+// those that follow later.
+func (l *Layout) Left() (moving, later int) {
+	for i := range l.Parts {
+		moving += l.Parts[i].Awaits
+	}
+	return moving, len(l.Map.Toward(l.Target, func(partition.Slot) bool { return false }))
+}
+
+// Layout reads the map record, the maps, the heads, and the manifests of partitions that
+// take part in a move.
+func (v *View) Layout(ctx context.Context) (*Layout, error) {
+	heads, r, err := v.headsAnd(ctx, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	l := &Layout{Record: r}
+	if l.Map, err = v.mapOf(ctx, &r, r.Object); err != nil {
+		return nil, err
+	}
+	if l.Target = l.Map; r.Target != "" {
+		if l.Target, err = v.mapOf(ctx, &r, r.Target); err != nil {
+			return nil, err
+		}
+	}
+	l.Parts = make([]Part, r.Partitions)
+	for i := range l.Parts {
+		p := &l.Parts[i]
+		p.Partition = partition.ID(i)
+		p.Head = headOf(heads, p.Partition)
+	}
+	for s := range partition.Slot(l.Map.Slots()) {
+		owner, wanted := l.Map.Owner(s), l.Target.Owner(s)
+		l.Parts[owner].Owned++
+		l.Parts[owner].Held++
+		l.Parts[wanted].Wanted++
+	}
+	return l, v.addMoves(ctx, l, heads)
+}
+
+// addMoves tells how far the moves are that the record names.
+func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head) error {
+	moving := l.Record.Moving
+	if len(moving) == 0 {
+		return nil
+	}
+	since, err := v.mapTimes(ctx)
+	if err != nil {
+		return err
+	}
+	part := map[partition.ID]*part{}
+	for i := range moving {
+		part[moving[i].From], part[moving[i].To] = nil, nil
+	}
+	ids := slices.Sorted(maps.Keys(part))
+	list, err := v.partsAt(ctx, ids, heads)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		part[p.id] = p
+	}
+	for i := range moving {
+		mv := &moving[i]
+		m := Moves{Epoch: mv.Epoch, From: mv.From, To: mv.To, Slots: mv.Slots, Since: since[mv.Epoch]}
+		for _, s := range mv.Slots {
+			switch {
+			case part[mv.To].holding.Holds(s):
+				m.Taken++
+			case part[mv.From].holding.Holds(s):
+				m.Held++
+			}
+		}
+		from, to := &l.Parts[mv.From], &l.Parts[mv.To]
+		from.Held += m.Held
+		from.Owes += m.Held
+		to.Held -= len(m.Slots) - m.Taken
+		to.Awaits += len(m.Slots) - m.Taken
+		l.Moves = append(l.Moves, m)
+	}
+	return nil
+}
+
+// mapTimes says when the maps were made that are objects, if the store can tell. A map that
+// was only wanted at an epoch is older than the one that was made then.
+func (v *View) mapTimes(ctx context.Context) (map[partition.Epoch]time.Time, error) {
+	store, ok := v.store.(interface {
+		changed(ctx context.Context, prefix string) (map[string]time.Time, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	at, err := store.changed(ctx, v.id+"/maps/")
+	if err != nil {
+		return nil, err
+	}
+	since := map[partition.Epoch]time.Time{}
+	for name, t := range at {
+		var epoch partition.Epoch
+		if _, err := fmt.Sscanf(name, v.id+"/maps/e%d-", &epoch); err == nil && t.After(since[epoch]) {
+			since[epoch] = t.UTC()
+		}
+	}
+	return since, nil
+}

@@ -1,0 +1,727 @@
+package view_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// handmade is a store whose records and objects a test writes.
+type handmade struct {
+	t       *testing.T
+	hash    partition.Hash
+	records map[string][]byte
+	objects map[string][]byte
+	last    map[partition.ID]*blobschema.Manifest
+	heads   map[partition.ID]blobschema.Head
+	// before, if not nil, is called before each read.
+	before func()
+}
+
+const (
+	handID    = "hand"
+	handSlots = 8
+)
+
+func newHandmade(t *testing.T) *handmade {
+	t.Helper()
+	h, err := partition.NewHash([16]byte{1}, handSlots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &handmade{
+		t: t, hash: h, records: map[string][]byte{}, objects: map[string][]byte{}, last: map[partition.ID]*blobschema.Manifest{},
+		heads: map[partition.ID]blobschema.Head{},
+	}
+	key := [16]byte{1}
+	s.write(blobschema.ActiveKey, map[string]string{"crawl": handID})
+	s.write(blobschema.CrawlKey(handID), blobschema.Crawl{
+		Version: blobschema.Version, ID: handID, HashKey: key[:], Slots: handSlots, Partitions: 2,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1},
+	})
+	return s
+}
+
+// clone is the store as it is now, to go on from in another way.
+func (s *handmade) clone() *handmade {
+	c := *s
+	c.records, c.objects = map[string][]byte{}, map[string][]byte{}
+	for k, v := range s.records {
+		c.records[k] = v
+	}
+	for k, v := range s.objects {
+		c.objects[k] = v
+	}
+	return &c
+}
+
+func (s *handmade) write(key string, v any) {
+	s.t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.records[key] = b
+}
+
+// commit makes a partition's next commit from its last: change may change all of it.
+func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blobschema.Manifest {
+	s.t.Helper()
+	var c blobschema.Commit
+	if m := s.last[p]; m != nil {
+		c.Manifest = *m
+		c.Manifest.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: m.Seq}}
+	}
+	m := &c.Manifest
+	m.Crawl, m.Partition, m.Fence, m.Seq = handID, p, 1, m.Seq+1
+	change(&c)
+	m.Totals = blobschema.Totals{Pages: m.Totals.Pages + int64(len(c.Pages))}
+	for _, sum := range m.Slots {
+		m.Totals.Known += int64(sum.Known)
+		m.Totals.Pending += int64(sum.Pending)
+		m.Totals.Unexamined += int64(sum.Unexamined)
+	}
+	name := blobschema.CommitName(handID, p, m.Seq, 1)
+	data, stored, err := blobschema.EncodeCommit(&c, name, s.hash)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.objects[name] = data
+	s.last[p] = &stored
+	h := s.heads[p]
+	h.Partition, h.Fence, h.Commit, h.Seq, h.Totals = p, 1, name, stored.Seq, stored.Totals
+	h.Gives = nil
+	for _, g := range stored.Given {
+		h.Gives = map[partition.ID]partition.Epoch{g.To: g.Epoch}
+	}
+	s.head(h)
+	return stored
+}
+
+func (s *handmade) head(h blobschema.Head) {
+	s.heads[h.Partition] = h
+	s.write(blobschema.HeadKey(handID, h.Partition), h)
+}
+
+func (s *handmade) putMap(m *partition.Map) string {
+	s.t.Helper()
+	name, data, err := blobschema.MapObjectName(handID, m)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.objects[name] = data
+	return name
+}
+
+func (s *handmade) reading() {
+	if s.before != nil {
+		s.before()
+	}
+}
+
+func (s *handmade) Record(_ context.Context, key string) ([]byte, bool, error) {
+	s.reading()
+	b, ok := s.records[key]
+	return b, ok, nil
+}
+
+func (s *handmade) Object(_ context.Context, name string) ([]byte, error) {
+	s.reading()
+	b, ok := s.objects[name]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return b, nil
+}
+
+func (s *handmade) ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
+	b, err := s.Object(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return b[offset:][:length], nil
+}
+
+func (s *handmade) List(context.Context, string) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
+// hostIn is a host whose slot is the wanted one.
+func (s *handmade) hostIn(slot partition.Slot, but ...string) string {
+	for n := 0; ; n++ {
+		if h := fmt.Sprintf("h%d.example", n); s.hash.Slot(h) == slot && !slices.Contains(but, h) {
+			return h
+		}
+	}
+}
+
+func (s *handmade) queued(url string) blobschema.Queued {
+	u := mustParse(s.t, url)
+	unit, _ := crawl.Unit(blobschema.ByHost, u.Host())
+	return blobschema.Queued{Slot: s.hash.Slot(unit), Host: unit, Rank: 1, URL: url}
+}
+
+func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Seen {
+	return blobschema.Seen{
+		Slot: s.queued(url).Slot, Fingerprint: s.hash.Fingerprint(url), State: blobschema.Refused,
+		Origin: blobschema.Origin{Partition: p, Seq: seq},
+	}
+}
+
+// page is one without an answer: what is stored of it is its record alone.
+func page(url string, at int) blobschema.Page {
+	return blobschema.Page{URL: url, Time: time.Unix(1e9+int64(at), 0).UTC(), Outcome: blobschema.OutcomeRobots}
+}
+
+// The slot that moves in these tests is movedSlot: partition 0's at epoch 1, then 2's,
+// which is new, then 0's again.
+const movedSlot = partition.Slot(4)
+
+// moves is a crawl in which a slot moves.
+type moves struct {
+	*handmade
+	host               string // in the slot that moves
+	stays              string // in another slot of partition 0
+	old, waits, mailed string // URLs of host: refused, pending, and found while it moves
+	late               string // of host: refused by partition 2
+	maps               []*partition.Map
+	objects            []string // of maps
+}
+
+func newMoves(t *testing.T) *moves {
+	m := &moves{handmade: newHandmade(t)}
+	m.host = m.hostIn(movedSlot)
+	m.stays = m.hostIn(0)
+	m.old, m.waits, m.mailed = "http://"+m.host+"/old", "http://"+m.host+"/waits", "http://"+m.host+"/mailed"
+	m.late = m.waits
+	first, err := partition.NewMap(handSlots, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := first.Apply([]partition.Move{{Slot: movedSlot, From: 0, To: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := second.Apply([]partition.Move{{Slot: movedSlot, From: 2, To: 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.maps = []*partition.Map{first, second, third}
+	m.objects = []string{"", m.putMap(second), m.putMap(third)}
+	return m
+}
+
+// What a look at the moves should find.
+type want struct {
+	partition partition.ID // of the slot
+	move      *view.Move
+	underWay  bool // by the map record; move is nil once the slot was taken
+	mailed    bool // the URL found on the way is known
+	done      bool // the pending URL is settled
+	pending   int64
+	held      []int // by partition
+	owes      int   // slots, all partitions together
+	awaits    int
+}
+
+// phases changes the crawl step by step, and says each time what it looks like.
+func (m *moves) phases() []struct {
+	name string
+	do   func()
+	want want
+} {
+	slots := partition.Slots{movedSlot}
+	other := "http://" + m.stays + "/"
+	var kept blobschema.Handover
+	moving := func(epoch partition.Epoch, from, to partition.ID) []blobschema.Moving {
+		return []blobschema.Moving{{Epoch: epoch, From: from, To: to, Slots: slots}}
+	}
+	return []struct {
+		name string
+		do   func()
+		want want
+	}{
+		{"before", func() {
+			m.commit(0, func(c *blobschema.Commit) {
+				c.Pages = []blobschema.Page{page(m.old, 1)}
+				c.State = &blobschema.Run{
+					Seen:   []blobschema.Seen{m.fetched(m.old, 0, 1)},
+					Queued: []blobschema.Queued{m.queued(m.waits), m.queued(other)},
+				}
+				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 1, Pending: 1}, {Slot: movedSlot, Known: 2, Pending: 1}}
+			})
+		}, want{pending: 2, held: []int{4, 4}}},
+		{"planned", func() {
+			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+				Version: 1, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1], Moving: moving(2, 0, 2),
+			})
+		}, want{move: &view.Move{Epoch: 2, To: 2}, pending: 2, held: []int{4, 4, 0}, owes: 1, awaits: 1}},
+		{"mailed", func() {
+			m.commit(2, func(c *blobschema.Commit) {
+				c.State = &blobschema.Run{Queued: []blobschema.Queued{m.queued(m.mailed)}}
+				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: movedSlot, Unexamined: 1}}
+			})
+		}, want{move: &view.Move{Epoch: 2, To: 2}, mailed: true, pending: 3, held: []int{4, 4, 0}, owes: 1, awaits: 1}},
+		{"given", func() {
+			m.commit(0, func(c *blobschema.Commit) {
+				kept = blobschema.Handover{Epoch: 2, To: 2, Slots: slots, Runs: c.Manifest.Runs, State: c.Manifest.Slots[1:]}
+				c.Manifest.Given = []blobschema.Handover{kept}
+				c.Manifest.Moved = []blobschema.Moved{{Epoch: 2, Slots: slots}}
+				c.Manifest.Slots = c.Manifest.Slots[:1]
+			})
+		}, want{partition: 2, move: &view.Move{Epoch: 2, To: 2, Given: true}, mailed: true, pending: 3, held: []int{3, 4, 0}, awaits: 1}},
+		{"taken", func() {
+			m.commit(2, func(c *blobschema.Commit) {
+				c.Manifest.Moved = []blobschema.Moved{{Epoch: 2, Held: true, Slots: slots}}
+				c.Manifest.Runs = append(slices.Clone(c.Manifest.Runs), kept.Runs...)
+				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: movedSlot, Known: 3, Pending: 2}}
+				c.Manifest.Epoch = 2
+			})
+			h := m.heads[2]
+			h.Epoch = 2
+			m.head(h)
+		}, want{partition: 2, underWay: true, mailed: true, pending: 3, held: []int{3, 4, 1}}},
+		{"asked", func() {
+			m.commit(2, func(c *blobschema.Commit) {
+				c.Pages = []blobschema.Page{page(m.late, 2)}
+				c.State = &blobschema.Run{Seen: []blobschema.Seen{m.fetched(m.late, 2, 3)}}
+				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: movedSlot, Known: 3, Pending: 1}}
+			})
+		}, want{partition: 2, underWay: true, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
+		{"confirmed", func() {
+			m.write(blobschema.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1]})
+			m.commit(0, func(c *blobschema.Commit) { c.Manifest.Given = nil })
+		}, want{partition: 2, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
+		{"back", func() {
+			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+				Version: 3, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""}, Moving: moving(3, 2, 0),
+			})
+			m.commit(2, func(c *blobschema.Commit) {
+				kept = blobschema.Handover{Epoch: 3, To: 0, Slots: slots, Runs: c.Manifest.Runs, State: c.Manifest.Slots}
+				c.Manifest.Given = []blobschema.Handover{kept}
+				c.Manifest.Moved = []blobschema.Moved{{Epoch: 3, Slots: slots}}
+				c.Manifest.Runs, c.Manifest.Slots = nil, nil
+			})
+		}, want{move: &view.Move{Epoch: 3, From: 2, Given: true}, mailed: true, done: true, pending: 2, held: []int{3, 4, 0}, awaits: 1}},
+		{"at home", func() {
+			m.commit(0, func(c *blobschema.Commit) {
+				c.Manifest.Moved = []blobschema.Moved{{Epoch: 3, Held: true, Slots: slots}}
+				c.Manifest.Runs = append(slices.Clone(c.Manifest.Runs), kept.Runs...)
+				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 1, Pending: 1}, {Slot: movedSlot, Known: 3, Pending: 1}}
+				c.Manifest.Epoch = 3
+			})
+			h := m.heads[0]
+			h.Epoch = 3
+			m.head(h)
+			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+				Version: 4, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""},
+			})
+			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
+		}, want{mailed: true, done: true, pending: 2, held: []int{4, 4, 0}}},
+	}
+}
+
+// TestMoves: in every phase of a move what is known of the slot is found, once, and page
+// records wherever they were made.
+func TestMoves(t *testing.T) {
+	m := newMoves(t)
+	for _, ph := range m.phases() {
+		ph.do()
+		t.Run(ph.name, func(t *testing.T) {
+			v, err := view.New(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.check(t, v, ph.want)
+			m.checkWhole(t, v, ph.want)
+			frozen, err := v.Freeze(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.check(t, frozen, ph.want)
+			m.checkWhole(t, frozen, ph.want)
+		})
+	}
+}
+
+// check looks at single URLs and hosts.
+func (m *moves) check(t *testing.T, v *view.View, w want) {
+	t.Helper()
+	for _, tt := range []struct {
+		url     string
+		known   bool
+		done    bool
+		records int
+	}{{m.old, true, true, 1}, {m.waits, true, w.done, 1}, {m.mailed, w.mailed, false, 0}} {
+		r, err := v.ExplainURL(t.Context(), mustParse(t, tt.url))
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := view.Unknown
+		switch {
+		case tt.known && tt.done:
+			state = "refused"
+		case tt.known:
+			state = "pending"
+		}
+		if r.State != state || r.Partition != w.partition || r.Slot != movedSlot || (r.Page != nil) != tt.done {
+			t.Errorf("%s is %s in slot %d of partition %d with page %v, want %s in partition %d", tt.url, r.State, r.Slot, r.Partition, r.Page, state, w.partition)
+		}
+		if d := cmp.Diff(w.move, r.Move); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.url, d)
+		}
+		if pages, err := v.History(t.Context(), mustParse(t, tt.url)); err != nil || tt.done != (len(pages) == 1) {
+			t.Errorf("%s: %d records, %v", tt.url, len(pages), err)
+		}
+	}
+	h, err := v.ExplainHost(t.Context(), weburl.Host(m.host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Pending != w.pending-1 || h.Partition != w.partition || h.Outcomes["robots"] != map[bool]int64{false: 1, true: 2}[w.done] {
+		t.Errorf("host: %+v, want %+v", h, w)
+	}
+}
+
+// checkWhole looks at the crawl as a whole.
+func (m *moves) checkWhole(t *testing.T, v *view.View, w want) {
+	t.Helper()
+	var names []string
+	pending := int64(0)
+	for h, err := range v.Hosts(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+		pending += h.Pending
+		if h.Name == m.host && h.Partition != w.partition {
+			t.Errorf("%s is listed with partition %d, want %d", h.Name, h.Partition, w.partition)
+		}
+	}
+	slices.Sort(names)
+	hosts := []string{m.host, m.stays}
+	slices.Sort(hosts)
+	if d := cmp.Diff(hosts, names); d != "" || pending != w.pending {
+		t.Errorf("%d pending, want %d; hosts (-want +got):\n%s", pending, w.pending, d)
+	}
+	s, err := v.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Totals.Pending + s.Totals.Unexamined; got != w.pending {
+		t.Errorf("status: %d pending, want %d", got, w.pending)
+	}
+	pages := []string{m.old}
+	if w.done {
+		pages = append(pages, m.late)
+	}
+	var got []string
+	for _, pg := range all(t, v, view.LatestRecord) {
+		got = append(got, pg.URL)
+	}
+	if d := cmp.Diff(pages, got); d != "" {
+		t.Errorf("pages (-want +got):\n%s", d)
+	}
+	l, err := v.Layout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held []int
+	owes, awaits := 0, 0
+	for i := range l.Parts {
+		p := &l.Parts[i]
+		held = append(held, p.Held)
+		owes += p.Owes
+		awaits += p.Awaits
+	}
+	if d := cmp.Diff(w.held, held); d != "" || owes != w.owes || awaits != w.awaits {
+		t.Errorf("%d owed, %d awaited; slots held (-want +got):\n%s", owes, awaits, d)
+	}
+	if len(l.Moves) > 0 != (w.underWay || w.move != nil) {
+		t.Errorf("moves %+v, want %+v", l.Moves, w)
+	}
+}
+
+// TestMovesWhileLookedAt: a slot that is given, taken or confirmed between two reads of one
+// look is found all the same.
+func TestMovesWhileLookedAt(t *testing.T) {
+	m := newMoves(t)
+	phases := m.phases()
+	for i, ph := range phases {
+		ph.do()
+		if i == 0 || i+1 == len(phases) {
+			continue
+		}
+		for at := 0; ; at++ {
+			// What the rest of the move changes is put in place before read number at.
+			later := newMoves(t)
+			for _, p := range later.phases()[:min(i+4, len(phases))] {
+				p.do()
+			}
+			now := m.clone()
+			reads := 0
+			now.before = func() {
+				if reads == at {
+					now.records, now.objects = later.records, later.handmade.objects
+				}
+				reads++
+			}
+			v, err := view.New(t.Context(), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := v.ExplainURL(t.Context(), mustParse(t, m.old))
+			if err != nil || r.State != "refused" || r.Page == nil {
+				t.Errorf("%s, changed before read %d: %+v, %v", ph.name, at, r, err)
+			}
+			if at > reads {
+				break
+			}
+		}
+	}
+}
+
+// TestOwnersOfMoves: the partitions that may get records of a URL are those it belongs to,
+// comes from, or belonged to; of one that stays it is one.
+func TestOwnersOfMoves(t *testing.T) {
+	m := newMoves(t)
+	for _, ph := range m.phases() {
+		ph.do()
+		v, err := view.New(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []partition.ID{0, 2}
+		if ph.name == "before" {
+			want = want[:1]
+		}
+		got, err := v.Owners(t.Context(), []weburl.URL{mustParse(t, m.old)})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: owners %v, %v, want %v", ph.name, got, err, want)
+		}
+		if got, err = v.Owners(t.Context(), []weburl.URL{mustParse(t, "http://"+m.hostIn(1)+"/")}); err != nil || !slices.Equal(got, []partition.ID{1}) {
+			t.Errorf("%s: owners of what stays %v, %v", ph.name, got, err)
+		}
+	}
+}
+
+// TestEstimatesOfMoves: of a host with records of several partitions the one is taken that
+// has counted most.
+func TestEstimatesOfMoves(t *testing.T) {
+	m := newMoves(t)
+	for _, ph := range m.phases()[:7] {
+		ph.do()
+	}
+	pack := func(p partition.ID, commit, requests, pending uint64) {
+		m.write(blobschema.HostsKey(handID, p, 0), crawl.HostPack{Hosts: map[string]crawl.HostRecord{
+			m.host: {Commit: commit, Requests: requests, Pending: pending},
+		}})
+	}
+	for _, tt := range []struct {
+		name                   string
+		requests0, requests2   uint64
+		wantRequests, wantLeft uint64
+	}{
+		{"copied since", 3, 5, 5, 20},
+		{"asked for nothing since", 3, 3, 3, 20},
+		{"not copied since", 3, 0, 3, 10},
+	} {
+		pack(0, 9, tt.requests0, 10)
+		pack(2, 1, tt.requests2, 20)
+		v, err := view.New(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := v.Estimates(t.Context())
+		if err != nil || len(e.Hosts) != 1 {
+			t.Fatalf("%s: %+v, %v", tt.name, e, err)
+		}
+		if h := e.Hosts[0]; h.Partition != 2 || h.Requests != tt.wantRequests || h.Pending != tt.wantLeft {
+			t.Errorf("%s: %+v", tt.name, h)
+		}
+	}
+}
+
+// TestDamagedMaps: a map record or map that cannot be is an error, and no panic.
+func TestDamagedMaps(t *testing.T) {
+	m := newMoves(t)
+	m.phases()[0].do()
+	wrong, err := partition.NewMap(handSlots+1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.handmade.objects["hand/maps/garbage"] = []byte("garbage")
+	for name, r := range map[string]blobschema.MapRecord{
+		"too many partitions":  {Epoch: 2, Partitions: partition.MaxPartitions + 1, Object: m.objects[1]},
+		"a slot too high":      {Epoch: 2, Partitions: 3, Object: m.objects[1], Moving: []blobschema.Moving{{Epoch: 2, To: 2, Slots: partition.Slots{handSlots}}}},
+		"a partition too high": {Epoch: 2, Partitions: 3, Object: m.objects[1], Moving: []blobschema.Moving{{Epoch: 2, To: 3, Slots: partition.Slots{0}}}},
+		"a map of more slots":  {Epoch: 2, Partitions: 3, Object: m.putMap(wrong)},
+		"a damaged map":        {Epoch: 2, Partitions: 3, Object: "hand/maps/garbage"},
+		"an owner too high":    {Epoch: 2, Partitions: 2, Object: m.objects[1]},
+	} {
+		m.write(blobschema.MapKey(handID), r)
+		v, err := view.New(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = v.ExplainURL(t.Context(), mustParse(t, m.old)); !errors.Is(err, blobschema.ErrDamaged) {
+			t.Errorf("%s: explain: %v", name, err)
+		}
+		for _, err = range v.Hosts(t.Context()) {
+		}
+		if !errors.Is(err, blobschema.ErrDamaged) {
+			t.Errorf("%s: hosts: %v", name, err)
+		}
+		if _, err = v.Layout(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
+			t.Errorf("%s: layout: %v", name, err)
+		}
+	}
+	delete(m.handmade.objects, m.objects[1])
+	m.write(blobschema.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.objects[1]})
+	v, err := view.New(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Layout(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a map that is not there: %v", err)
+	}
+}
+
+// TestNowhere: a slot that no partition holds is told, after some looks.
+func TestNowhere(t *testing.T) {
+	m := newMoves(t)
+	for _, ph := range m.phases()[:4] {
+		ph.do()
+	}
+	m.commit(0, func(c *blobschema.Commit) { c.Manifest.Given = nil }) // and 2 never took it
+	v, err := view.New(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.ExplainURL(t.Context(), mustParse(t, m.old)); err == nil || !strings.Contains(err.Error(), "slot 4 is held by no partition") {
+		t.Errorf("%v", err)
+	}
+	for _, err = range v.Hosts(t.Context()) {
+	}
+	if err == nil || !strings.Contains(err.Error(), "slot 4 is held by no partition") {
+		t.Errorf("%v", err)
+	}
+	var out bytes.Buffer
+	if _, err := v.CDXJ(t.Context(), &out, ""); err != nil {
+		t.Errorf("the pages are there all the same: %v", err)
+	}
+}
+
+// TestLoads: what there is to do in each slot is counted once, wherever it is.
+func TestLoads(t *testing.T) {
+	m := newMoves(t)
+	for _, ph := range m.phases() {
+		ph.do()
+		v, err := view.New(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load, err := v.Loads(t.Context())
+		if err != nil || len(load) != handSlots {
+			t.Fatalf("%s: %v, %v", ph.name, load, err)
+		}
+		want := make([]float64, handSlots)
+		want[0], want[movedSlot] = 1, float64(ph.want.pending-1)
+		if d := cmp.Diff(want, load); d != "" {
+			t.Errorf("%s (-want +got):\n%s", ph.name, d)
+		}
+	}
+	// Where nothing is to do what is known counts.
+	m.commit(0, func(c *blobschema.Commit) {
+		c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 7}, {Slot: movedSlot, Known: 3}}
+	})
+	v, err := view.New(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if load, err := v.Loads(t.Context()); err != nil || load[0] != 7 || load[movedSlot] != 3 {
+		t.Errorf("%v, %v", load, err)
+	}
+}
+
+// TestRepartition gives changes of the map to a folder's owner: those of the record that
+// there is reach it, all others are told why not.
+func TestRepartition(t *testing.T) {
+	dir := t.TempDir()
+	p, err := platform.Local(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlInto(t, p, 5)
+	var got []view.Change
+	var refuse error
+	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
+		Snapshot: func() any { return nil },
+		Repartition: func(_ context.Context, c view.Change) error {
+			if refuse == nil {
+				got = append(got, c)
+			}
+			return refuse
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := open(t, dir)
+	wanted, err := partition.NewMap(partition.MaxSlots, 1000) // as large as there is
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := view.Change{Version: 7, Map: wanted}
+	if err := v.Repartition(t.Context(), change); err != nil || len(got) != 1 || got[0].Version != 7 || !slices.Equal(got[0].Map.Owners(), wanted.Owners()) {
+		t.Errorf("%v, the owner got %d changes", err, len(got))
+	}
+	if refuse = view.ErrChanged; !errors.Is(v.Repartition(t.Context(), change), view.ErrChanged) {
+		t.Error("a change of what is not there any more was taken")
+	}
+	if refuse = errors.New("too late"); !errors.Is(v.Repartition(t.Context(), change), view.ErrNoOwner) {
+		t.Error("a change that was not taken")
+	}
+	refuse = nil
+	for name, body := range map[string]string{
+		"no JSON":          "scale to 5",
+		"nothing":          "",
+		"no map":           `{"version": 1}`,
+		"garbage":          `{"version": 1, "map": "Z2FyYmFnZQ=="}`,
+		"an unknown field": `{"version": 1, "map": "AQEFAAECAAE=", "now": true}`,
+		"two of them":      `{"version": 1, "map": "AQEFAAECAAE="}{}`,
+		"too much":         `{"version": 1, "map": "` + strings.Repeat("A", 2<<20) + `"}`,
+	} {
+		if status := postTo(t, dir, "/partitions", body); status != http.StatusBadRequest {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	if status := postTo(t, dir, "/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
+		t.Errorf("a map by hand: status %d", status)
+	}
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Repartition(t.Context(), change); !errors.Is(err, view.ErrNoOwner) {
+		t.Errorf("without an owner: %v", err)
+	}
+}

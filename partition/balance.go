@@ -1,0 +1,421 @@
+package partition
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// BalanceOptions say how even loads should be. The zero value is useful.
+type BalanceOptions struct {
+	// Start is the load of the fullest partition, relative to the mean, from which on slots
+	// are moved; Stop is where that ends. 0 stands for 1.25 and 1.05. The distance between the two
+	// keeps slots from moving to and fro.
+	Start, Stop float64
+	// MaxMoves is how many slots may move at once. 0 stands for an eighth of all, or for
+	// as many as it takes where partitions come or go.
+	MaxMoves int
+	// Partitions are those that should own slots; nil stands for those that do. The others
+	// give all they have, and one that owns no slot yet gets its share of the load whatever
+	// Start is: nothing, where there is no load (Plan deals slots by number).
+	Partitions []ID
+}
+
+// Balance returns the moves, ascending by slot, that make the partitions' loads even enough.
+// It takes the load of each slot, by number and in any unit; one that is missing, negative or
+// not finite counts as none. The moves are few, but the fewest only where all slots are
+// equal: in general that is bin packing. What is promised:
+//
+//   - The fullest partition never gets fuller, unless another one leaves.
+//   - A slot that has more than the others could share evenly stays where it is, and the others
+//     leave its partition, whose load is from then on compared with that slot, not with the mean.
+//   - Slots without load stay, unless their partition leaves.
+//   - The same input gives the same moves. When they are applied, and MaxMoves did not cut
+//     them short, the same loads give none.
+func (m *Map) Balance(load []float64, o BalanceOptions) []Move {
+	b := newBalancer(m, load, o)
+	if len(b.bins) == 0 {
+		return nil
+	}
+	b.empty()
+	if joined := b.joining(); len(joined) > 0 || b.uneven(b.start) {
+		b.even()
+		b.fill(joined)
+	}
+	var moves []Move
+	for s, o := range m.owners {
+		if b.owners[s] != o {
+			moves = append(moves, Move{Slot: Slot(s), From: o, To: b.owners[s]})
+		}
+	}
+	return moves
+}
+
+const (
+	defaultStart, defaultStop = 1.25, 1.05
+
+	leastGain = 1e-9 // by a move, relative to the hottest slot: less may be rounding
+)
+
+// balancer works out a plan by moves one after the other, each of which lowers the larger
+// of the two loads it changes, so that there is an end to them.
+type balancer struct {
+	from        *Map
+	owners      []ID      // by slot, as planned
+	load        []float64 // by slot; the largest is 1
+	start, stop float64
+	moves, most int // slots that change their owner; how many may
+	bins        []*bin
+	left        []ID    // partitions that should own nothing
+	mean        float64 // of the partitions without the slots that are hotter than it
+}
+
+// bin is a partition that should own slots.
+type bin struct {
+	id     ID
+	slots  []Slot  // with a load, ascending by it and then by number
+	count  int     // of all slots
+	sum    float64 // always added up in the order of slots: the same for the same slots
+	lastTo *bin    // where its last slot went
+	next   Slot    // after that
+}
+
+func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
+	b := &balancer{from: m, owners: slices.Clone(m.owners), load: scaled(load, len(m.owners)), start: o.Start, stop: o.Stop, most: o.MaxMoves}
+	if !(b.stop >= 1) {
+		b.stop = defaultStop
+	}
+	if !(b.start >= 1) {
+		b.start = defaultStart
+	}
+	b.start = max(b.start, b.stop)
+	owning := m.Partitions()
+	want := slices.Clone(o.Partitions)
+	if want == nil {
+		want = owning
+	}
+	slices.Sort(want)
+	byID := map[ID]*bin{}
+	for _, p := range slices.Compact(want) {
+		if p < MaxPartitions {
+			byID[p] = &bin{id: p}
+			b.bins = append(b.bins, byID[p])
+		}
+	}
+	for s, p := range m.owners {
+		if bin := byID[p]; bin != nil {
+			bin.count++
+			if b.load[s] > 0 {
+				bin.slots = append(bin.slots, Slot(s))
+			}
+		}
+	}
+	for _, bin := range b.bins {
+		slices.SortFunc(bin.slots, b.byLoad)
+		b.addUp(bin)
+	}
+	for _, p := range owning {
+		if byID[p] == nil {
+			b.left = append(b.left, p)
+		}
+	}
+	if b.most <= 0 {
+		b.most = max(1, len(m.owners)/8)
+		if len(b.left) > 0 || len(b.joining()) > 0 {
+			b.most = len(m.owners)
+		}
+	}
+	b.level()
+	return b
+}
+
+// scaled are the loads of all slots as parts of the largest, so that no sum overflows.
+func scaled(load []float64, slots int) []float64 {
+	out := make([]float64, slots)
+	top := 0.0
+	for s := range min(slots, len(load)) {
+		if l := load[s]; l > 0 && !math.IsInf(l, 0) {
+			out[s], top = l, max(top, l)
+		}
+	}
+	for s := range out {
+		if out[s] > 0 {
+			out[s] /= top
+		}
+	}
+	return out
+}
+
+// level works out the mean that matters: a slot hotter than the mean fills a partition by
+// itself, and what is left is shared by the others.
+func (b *balancer) level() {
+	byLoad := slices.Clone(b.load)
+	slices.Sort(byLoad)
+	sums := make([]float64, len(byLoad)+1) // of the coldest 0, 1, …
+	for i, l := range byLoad {
+		sums[i+1] = sums[i] + l
+	}
+	k, n := len(byLoad), len(b.bins)
+	for n > 1 && k > 0 && byLoad[k-1] > sums[k]/float64(n) {
+		k, n = k-1, n-1
+	}
+	if n > 0 {
+		b.mean = sums[k] / float64(n)
+	}
+}
+
+func (b *balancer) byLoad(s, t Slot) int {
+	return cmp.Or(cmp.Compare(b.load[s], b.load[t]), cmp.Compare(s, t))
+}
+
+func (b *balancer) addUp(p *bin) {
+	p.sum = 0
+	for _, s := range p.slots {
+		p.sum += b.load[s]
+	}
+}
+
+// loose are the slots of p that may go: all but the one that fills p by itself.
+func (b *balancer) loose(p *bin) []Slot {
+	n := len(p.slots)
+	if n > 0 && b.load[p.slots[n-1]] > b.mean {
+		n--
+	}
+	return p.slots[:n]
+}
+
+// measure is what the load of p should be near to.
+func (b *balancer) measure(p *bin) float64 {
+	if n := len(p.slots); n > 0 {
+		return max(b.mean, b.load[p.slots[n-1]])
+	}
+	return b.mean
+}
+
+// uneven reports whether a partition has that much more than it should.
+func (b *balancer) uneven(by float64) bool {
+	return slices.ContainsFunc(b.bins, func(p *bin) bool { return p.sum > 0 && p.sum >= by*b.measure(p) })
+}
+
+func (b *balancer) joining() (out []*bin) {
+	for _, p := range b.bins {
+		if p.count == 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// coldest is the partition with the least load but for one.
+func (b *balancer) coldest(but *bin) (r *bin) {
+	for _, p := range b.bins {
+		if p != but && (r == nil || p.sum < r.sum) {
+			r = p
+		}
+	}
+	return r
+}
+
+// fullest takes the partition that is most above its measure off a list.
+func (b *balancer) fullest(list *[]*bin) *bin {
+	top, ratio := 0, -1.0
+	for i, p := range *list {
+		if r := p.sum / b.measure(p); r > ratio {
+			top, ratio = i, r
+		}
+	}
+	p := (*list)[top]
+	*list = slices.Delete(*list, top, top+1)
+	return p
+}
+
+// above are the partitions with more than a multiple of what they should have.
+func (b *balancer) above(by float64) (out []*bin) {
+	for _, p := range b.bins {
+		if p.sum > by*b.measure(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// give plans a move. From is nil for a partition that leaves.
+func (b *balancer) give(s Slot, from, to *bin) {
+	if b.owners[s] == b.from.owners[s] {
+		b.moves++
+	}
+	if b.owners[s] = to.id; to.id == b.from.owners[s] {
+		b.moves--
+	}
+	if from != nil {
+		from.next, from.lastTo = s+1, to
+		from.count--
+	}
+	to.count++
+	if b.load[s] == 0 {
+		return
+	}
+	if from != nil {
+		i, _ := slices.BinarySearchFunc(from.slots, s, b.byLoad)
+		from.slots = slices.Delete(from.slots, i, i+1)
+		b.addUp(from)
+	}
+	i, _ := slices.BinarySearchFunc(to.slots, s, b.byLoad)
+	to.slots = slices.Insert(to.slots, i, s)
+	b.addUp(to)
+}
+
+// empty deals what leaving partitions have: the heaviest slots first, each to the partition
+// that got the one before, up to the mean, so that neighbours stay together.
+func (b *balancer) empty() {
+	share := (len(b.owners) + len(b.bins) - 1) / len(b.bins)
+	for _, id := range b.left {
+		slots := b.from.Owned(id)
+		slices.SortStableFunc(slots, func(s, t Slot) int { return cmp.Compare(b.load[t], b.load[s]) })
+		var to *bin
+		for _, s := range slots {
+			if b.moves >= b.most {
+				return
+			}
+			switch l := b.load[s]; {
+			case l > 0 && (to == nil || to.sum+l > b.mean):
+				to = b.coldest(nil)
+			case l == 0 && (to == nil || to.count >= share):
+				to = slices.MinFunc(b.bins, func(p, q *bin) int { return cmp.Compare(p.count, q.count) })
+			}
+			b.give(s, nil, to)
+		}
+	}
+}
+
+// even moves slots until no partition is too full, or none can be helped.
+func (b *balancer) even() {
+	for range 2 * len(b.owners) { // each move lowers the sum of squares, so there is an end; this is a bound on the time
+		if b.moves >= b.most {
+			return
+		}
+		moved := false
+		for full := b.above(b.stop); len(full) > 0 && !moved; {
+			moved = b.shed(b.fullest(&full))
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+// shed moves one slot away from p, and reports whether there is one that helps.
+func (b *balancer) shed(p *bin) bool {
+	to := b.coldest(p)
+	if to == nil {
+		return false
+	}
+	slots := b.loose(p)
+	gap := p.sum - to.sum - leastGain // a slot below this lowers the larger of the two loads
+	slots = slots[:b.below(slots, gap)]
+	if len(slots) == 0 {
+		return false
+	}
+	i := len(slots) - 1 // one that fills a partition by itself goes first: others must leave that
+	if b.load[slots[i]] <= b.mean {
+		i = b.fitting(slots, p.sum-b.stop*b.measure(p), b.stop*b.mean-to.sum, gap)
+	}
+	s := b.neighbour(p, slots, b.load[slots[i]])
+	if last := p.lastTo; last != nil && last.sum+b.load[s] <= b.mean && b.load[s] < p.sum-last.sum-leastGain {
+		to = last
+	}
+	b.give(s, p, to)
+	return true
+}
+
+// fitting is the index of the slot to move: the smallest that is all that needs to go,
+// else the largest, of those that the receiver has room for; else what evens the two most.
+func (b *balancer) fitting(slots []Slot, need, room, gap float64) int {
+	if fit := b.below(slots, room); fit > 0 {
+		return min(b.below(slots, need), fit-1)
+	}
+	i := b.below(slots, gap/2)
+	if i == len(slots) || i > 0 && gap/2-b.load[slots[i-1]] < b.load[slots[i]]-gap/2 {
+		i--
+	}
+	return i
+}
+
+// below counts the slots with a load below l.
+func (b *balancer) below(slots []Slot, l float64) int {
+	i, _ := slices.BinarySearchFunc(slots, l, func(s Slot, l float64) int { return cmp.Compare(b.load[s], l) })
+	return i
+}
+
+// neighbour is, of the slots with a load, the one next to what p gave last: neighbours lie
+// in one range of a run.
+func (b *balancer) neighbour(p *bin, slots []Slot, l float64) Slot {
+	slots = slots[b.below(slots, l):]
+	for _, s := range slots {
+		if b.load[s] != l {
+			break
+		}
+		if s >= p.next {
+			return s
+		}
+	}
+	return slots[0]
+}
+
+// fill gives partitions that have joined their share, as far as others have more than theirs.
+func (b *balancer) fill(joined []*bin) {
+	for _, to := range joined {
+		for b.moves < b.most {
+			moved := false
+			for full := b.above(1); len(full) > 0 && !moved; {
+				p := b.fullest(&full)
+				slots := b.loose(p)
+				if n := b.below(slots, min(p.sum-to.sum, b.mean-to.sum+leastGain)-leastGain/2); p != to && n > 0 {
+					b.give(b.neighbour(p, slots[:n], b.load[slots[n-1]]), p, to)
+					moved = true
+				}
+			}
+			if !moved {
+				break
+			}
+		}
+	}
+}
+
+// Size says how many partitions a crawl should have, of now that it has, for a total load of
+// which one partition carries the given capacity: as many as are at most four fifths full
+// once they are fuller, one less when the others would be less than half full. So the
+// same load gives the same number again, whatever it was before. The result is within least and most.
+func Size(load, capacity float64, now, least, most int) int {
+	least = max(least, 1)
+	most = max(most, least)
+	now = min(max(now, least), most)
+	if !(load >= 0) || !(capacity > 0) {
+		return now
+	}
+	switch {
+	case load > 0.8*capacity*float64(now):
+		return int(min(math.Ceil(load/(0.8*capacity)), float64(most)))
+	case load < 0.5*capacity*float64(now-1):
+		return max(now-1, least)
+	}
+	return now
+}
+
+// Active returns the n partitions that should own slots, ascending: those that do, from the
+// lowest on, and then the lowest others. So the highest are the first to leave. There are
+// fewer if n is above MaxPartitions or the number of slots.
+func (m *Map) Active(n int) []ID {
+	n = max(0, min(n, MaxPartitions, len(m.owners)))
+	out := m.Partitions()
+	out = out[:min(n, len(out))]
+	for p, i := ID(0), 0; len(out) < n; p++ {
+		for i < len(out) && out[i] < p {
+			i++
+		}
+		if i == len(out) || out[i] != p {
+			out = slices.Insert(out, i, p)
+		}
+	}
+	return out
+}
