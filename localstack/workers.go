@@ -112,8 +112,9 @@ func (w *world) bare(ctx context.Context, name string) (back func(), err error) 
 }
 
 // workers crawls a web by processes that come and go: one is killed, one is sent away,
-// one joins late and ends when the crawl does. Nothing may be lost or repeated, and no
-// host asked too soon.
+// one joins late and ends when the crawl does. Meanwhile the crawl grows from four
+// partitions to six, and shrinks to three. Nothing may be lost or repeated, and no host
+// asked too soon.
 func workers(ctx context.Context, w *world) (map[string]any, error) {
 	srv, err := w.serve(ctx, simweb.Config{Seed: 21, Hosts: 24, Pages: simweb.Pages{Min: 20}, CrossHost: 0.3})
 	if err != nil {
@@ -144,6 +145,9 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if _, err := w.orbweaver(limit, "partitions", "scale", "6"); err != nil {
+		return nil, err
+	}
 	if err := list[0].cmd.Process.Kill(); err != nil {
 		return nil, err
 	}
@@ -168,6 +172,10 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	left := time.Since(asked)
+	if _, err := w.orbweaver(limit, "partitions", "scale", "3", "--wait"); err != nil {
+		return nil, err
+	}
+	scaled := time.Since(begin)
 	if err := late.ends(limit); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, tail(late.out.String()))
 	}
@@ -185,7 +193,7 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	maps.Copy(figures, map[string]any{
 		"records": n, "seconds": took.Seconds(), "requests_before_the_kill": at, "seconds_after_the_kill": time.Since(killed).Seconds(),
-		"asked_to_left_s": left.Seconds(), "pages": []int64{list[0].told().Pages, list[1].told().Pages, late.told().Pages},
+		"asked_to_left_s": left.Seconds(), "scaled_at_s": scaled.Seconds(), "pages": []int64{list[0].told().Pages, list[1].told().Pages, late.told().Pages},
 	})
 	if list[1].told().Pages == 0 || late.told().Pages == 0 {
 		return figures, errors.New("a worker has done nothing")

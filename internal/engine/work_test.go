@@ -180,7 +180,7 @@ func TestWakes(t *testing.T) {
 	for i, body := range []string{
 		"not a wake",
 		string(blobschema.EncodeWake("another", 1)),
-		string(blobschema.EncodeWake("first", 3)), // there is none
+		string(blobschema.EncodeWake("first", partition.MaxPartitions)), // there is none
 	} {
 		if next(body) || wakes.acknowledged != i+1 {
 			t.Errorf("%q: a step, or not acknowledged", body)
