@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -84,6 +85,9 @@ func TestScaledWhileItRuns(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("the crawl: %v\n%s", err, &out)
 		}
+	}
+	if out, err := orbweaver(t, "fsck", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("fsck: %v\n%s", err, out)
 	}
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), exported(t, data)); d != "" {
 		t.Error(d)
@@ -246,7 +250,7 @@ func testCloudPartitions(c *cloud) {
 		`^crawl .* in aws://test: 2 slots move of 8 \(25%\) for 3 partitions instead of 2; steps at work begin with their next commit, others are woken$`)
 	c.run("status").ends(exitOK, `^at work +\d of 3 partitions$`, `^moving +2 slots between partitions; see 'orbweaver partitions --platform `)
 	off := c.functions()
-	defer off()
+	defer func() { off() }()
 	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished: nothing is left to do, 40 pages\.$`)
 	c.eventually("partitions", `(?m)^ *all +8 +0 +0 +42 +0 +40 `)
 	c.run("partitions", "scale", "1", "--wait").ends(exitOK, `for 1 partition instead of 3; all have arrived after \d`)
@@ -258,4 +262,21 @@ func testCloudPartitions(c *cloud) {
 	if r := c.run("export", "--format", "urls", "--outcome", "ok", "--out", "-").ends(exitOK); strings.Count(r.out, "\n") != 40 {
 		c.t.Errorf("exported\n%s", r.out)
 	}
+
+	// What was asked for on purpose is waited for wherever its slot goes meanwhile.
+	off()
+	var e view.URLReport
+	if err := json.Unmarshal([]byte(c.run("explain", "--json", url+"/5").ends(exitOK).out), &e); err != nil {
+		c.t.Fatal(err)
+	}
+	answered := make(chan *result, 1)
+	go func() { answered <- c.run("recrawl", "--every", "50ms", "--max-time", "30s", url+"/5") }()
+	to := (e.Partition + 1) % 3
+	c.run("partitions", "move", fmt.Sprint(e.Slot), "--to", fmt.Sprint(to)).ends(exitOK, `1 slot moves of 8 `)
+	c.run("explain", url+"/5").ends(exitOK, fmt.Sprintf(`its slot is to go from partition %d to %d$`, e.Partition, to))
+	c.run("partitions").ends(exitOK, fmt.Sprintf(`^ *%d +[23] +1 +0 +42 `, e.Partition))
+	off = c.functions()
+	(<-answered).ends(exitOK, `1 of 1 URL answered`, `generation 1`)
+	c.run("explain", url+"/5").ends(exitOK, fmt.Sprintf(`, partition %d$`, to))
+	c.run("fsck").ends(exitOK, `^clean: `)
 }

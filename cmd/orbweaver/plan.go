@@ -71,7 +71,8 @@ func newPlan() *cobra.Command {
 		Long: `Plan says which slots would move from whom to whom if the crawl had N partitions with
 equally many slots, as 'scale' does it; or, with --balance, with about as much to do each:
 the load of a slot is the URLs that are pending there, or, where nothing is pending any
-more, those that are known. With --out the plan is written as JSON, to be looked at,
+more, those that are known. As long as no partition comes or goes, that moves at most an
+eighth of the slots at once. With --out the plan is written as JSON, to be looked at,
 changed and carried out by 'apply', as long as the map is still the same.`,
 		Example: `  orbweaver partitions plan 8
   orbweaver partitions plan --balance --out plan.json && orbweaver partitions apply plan.json

@@ -214,6 +214,7 @@ func (e *Engine) tick() (crawl.Report, error) {
 	}
 	cfg := e.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive = e.crawl.ID, e.process, e.platform.Exclusive
+	cfg.Mailboxes = e.platform.Partitions
 	k := crawl.NewTick(cfg, &e.memory)
 	if err := e.newRunner(k).run(); err != nil {
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
