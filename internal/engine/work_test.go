@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -266,5 +267,57 @@ func TestNewWorkerRefuses(t *testing.T) {
 	p.Exclusive = false
 	if _, err := NewWorker(p, WorkConfig{StepsOnly: true, UntilOver: true}); err == nil {
 		t.Error("a worker that would never learn of the end")
+	}
+}
+
+// TestFailedWorker: one that can store no objects says so and leaves all the same; its
+// partition is another's when the lease is over.
+func TestFailedWorker(t *testing.T) {
+	p, _ := shared(t)
+	start(t, p, "crawl")
+	var log bytes.Buffer
+	cfg := WorkConfig{
+		Config:    Config{Step: crawl.StepConfig{Lease: 2 * time.Second, Margin: 200 * time.Millisecond, Linger: 50 * time.Millisecond}},
+		TickEvery: 100 * time.Millisecond, UntilOver: true,
+	}
+	broken := *p
+	broken.Put = func(context.Context, string, [][]byte) error { return errors.New("the disk is full") }
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w, err := NewWorker(&broken, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { // once it has begun something
+		for len(w.Snapshot().AtWork) == 0 && sleep(ctx, time.Millisecond) {
+		}
+		sleep(ctx, 200*time.Millisecond)
+		leave()
+	}()
+	if err := w.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if did := w.Snapshot(); did.Failed == 0 || did.Pages > 0 || !strings.Contains(log.String(), "the disk is full") {
+		t.Errorf("%+v, log %s", did.Worked, &log)
+	}
+	cfg.Log = nil
+	if w, err = NewWorker(p, cfg); err != nil {
+		t.Fatal(err)
+	}
+	limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := w.Run(limit); err != nil || limit.Err() != nil {
+		t.Errorf("%v, %v", err, limit.Err())
+	}
+	e, err := New(p, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Open(); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := e.Tick()
+	if err != nil || !rep.Finished || w.Snapshot().Steps == 0 || w.Snapshot().Failed > 0 {
+		t.Errorf("%v, finished %v, %+v", err, rep.Finished, w.Snapshot().Worked)
 	}
 }
