@@ -110,11 +110,21 @@ type TickRecord struct {
 	Copied   map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
 	CopiedAt time.Time               `json:"copied_at,omitzero"`
 	ResentAt time.Time               `json:"resent_at,omitzero"` // when unapplied mail was last looked for
+	// Sweep are runs that commits have dropped, as candidates to be deleted.
+	Sweep     []Dropped `json:"sweep,omitempty"`
+	SweptAt   time.Time `json:"swept_at,omitzero"`
+	PlannedAt time.Time `json:"planned_at,omitzero"` // when the loads of slots were last looked at
 	TickNotes
 	// Idle is what a tick saw when it found that nothing is to do: while it holds there is
 	// no need to look at the partitions.
 	Idle  *Idle `json:"idle,omitempty"`
 	Calls Calls `json:"calls,omitzero"` // of ticks, as far as they wrote this record
+}
+
+// Dropped is a run that a commit has dropped, and how many sweeps have found it named nowhere.
+type Dropped struct {
+	Object  string `json:"object"`
+	Unnamed int    `json:"unnamed,omitempty"`
 }
 
 // TickNotes are what one tick leaves to the next: in the record where each may run in

@@ -67,7 +67,7 @@ func (k *watch) seen() calls {
 		KVReadUnits:   int64(c.Sum("dynamodb", "GetItem", "BatchGetItem").Units),
 		KVWriteUnits:  int64(c.Sum("dynamodb", "PutItem", "UpdateItem", "DeleteItem").Units),
 		BlobPuts:      c.Sum("s3", "PutObject", "UploadPart").Requests,
-		BlobGets:      c.Sum("s3").Requests - c.Sum("s3", "PutObject", "UploadPart").Requests,
+		BlobGets:      c.Sum("s3").Requests - c.Sum("s3", "PutObject", "UploadPart", "DeleteObject").Requests, // deleting is free
 	}
 }
 

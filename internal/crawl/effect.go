@@ -48,6 +48,9 @@ type (
 		Name  string
 		Parts [][]byte
 	}
+	// DeleteObject deletes an object that nothing names any more. It is no error if there is
+	// none. Reply: nil.
+	DeleteObject struct{ Name string }
 )
 
 // Effects on the key-value table. A record is read with a revision, and replaced
@@ -120,6 +123,7 @@ func (Sleep) effect()         {}
 func (Work) effect()          {}
 func (GetObject) effect()     {}
 func (PutObject) effect()     {}
+func (DeleteObject) effect()  {}
 func (ReadRecords) effect()   {}
 func (WriteRecord) effect()   {}
 func (Send) effect()          {}

@@ -23,7 +23,14 @@ type TickConfig struct {
 	// Default 1 min, 3 s with a TickMemory.
 	WakeAgain   time.Duration
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
+	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
 	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
+	// Where the crawl's settings let ticks change the number of partitions: how often they look,
+	// default 2 min; how many pages one partition may fetch in ten minutes, default 20,000; and
+	// how many mailboxes there are, 0 for as many as it takes.
+	PlanEvery time.Duration
+	Capacity  float64
+	Mailboxes int
 	// Spent is what the process was billed for since the tick began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }
@@ -86,6 +93,15 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 	if cfg.HostsEvery == 0 {
 		cfg.HostsEvery = time.Minute
 	}
+	if cfg.SweepEvery == 0 {
+		cfg.SweepEvery = 10 * time.Minute
+	}
+	if cfg.PlanEvery == 0 {
+		cfg.PlanEvery = 2 * time.Minute
+	}
+	if cfg.Capacity == 0 {
+		cfg.Capacity = 20_000
+	}
 	k := &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
 	k.body = k.run
 	return k
@@ -107,6 +123,9 @@ func (k *Tick) run(t *task) error {
 	if err := k.moves(t); err != nil {
 		return err
 	}
+	if err := k.planElastic(t); err != nil {
+		return err
+	}
 	if err := k.wake(t); err != nil {
 		return err
 	}
@@ -119,6 +138,9 @@ func (k *Tick) run(t *task) error {
 	}
 	// Last, since nothing waits for it. What went before is kept even if it fails.
 	all, err := k.copyHosts(t)
+	if err == nil {
+		err = k.sweep(t)
+	}
 	if all {
 		k.idle()
 	}
@@ -521,7 +543,7 @@ func (k *Tick) over() bool {
 
 // idle takes note of it if nothing is to do, so that the next ticks need not look.
 func (k *Tick) idle() {
-	if k.mem != nil || !k.over() {
+	if k.mem != nil || !k.over() || len(k.record.Sweep) > 0 {
 		return
 	}
 	for p := range partition.ID(k.report.Partitions()) {

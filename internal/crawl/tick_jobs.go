@@ -63,10 +63,11 @@ func (k *Tick) copyHosts(t *task) (all bool, err error) {
 		return false, nil
 	}
 	until := k.now.Mono + copyFor
-	copied := map[partition.ID]uint64{}
+	copied, dropped := map[partition.ID]uint64{}, []string{}
 	all = true
 	for _, h := range behind {
-		upTo, err := k.copyPartition(t, h, until)
+		upTo, unnamed, err := k.copyPartition(t, h, until)
+		dropped = append(dropped, unnamed...)
 		if err != nil {
 			return false, fmt.Errorf("copy host estimates of partition %d: %w", h.Partition, err)
 		}
@@ -86,6 +87,7 @@ func (k *Tick) copyHosts(t *task) (all bool, err error) {
 		for p, seq := range copied {
 			r.Copied[p] = max(r.Copied[p], seq)
 		}
+		candidates(r, dropped)
 	})
 	return all, nil
 }
@@ -126,11 +128,12 @@ func (k *Tick) remember(t *task) error {
 }
 
 // copyPartition copies the estimates of a partition's commits, oldest first, until a time
-// on the monotonic clock, one commit at least. upTo is the last of them.
-func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (upTo uint64, err error) {
+// on the monotonic clock, one commit at least. upTo is the last of them, dropped the runs
+// that they name no more.
+func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
 	man, err := readManifest(t, h.Commit)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	packs := HostPacks(h.Totals.Hosts)
 	fresh := make([]map[string]HostRecord, packs)
@@ -145,11 +148,16 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (
 		upTo = seq
 		c, err := readCommit(t, name)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
+		m, err := c.Manifest()
+		if err != nil {
+			return 0, nil, err
+		}
+		dropped = append(dropped, m.Dropped...)
 		hosts, err := c.Hosts()
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		for _, o := range hosts {
 			n := int(o.Slot) / k.report.Crawl.Partitions % packs
@@ -180,10 +188,10 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (
 			return changed
 		})
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	return upTo, nil
+	return upTo, dropped, nil
 }
 
 func readCommit(t *task, name string) (*blobschema.CommitReader, error) {

@@ -96,12 +96,13 @@ func (e *Engine) Tick() (crawl.Report, error) {
 func (e *Engine) tickAmongMany(spent func() blobschema.Calls) (crawl.Report, error) {
 	cfg := e.cfg.Tick
 	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = e.crawl.ID, e.process, e.platform.Exclusive, spent
+	cfg.Mailboxes = e.platform.Partitions
 	k := crawl.NewTick(cfg, nil)
 	if err := e.newRunner(k).run(); err != nil {
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
 	}
 	rep := k.Report()
-	e.report.Store(&rep)
+	e.known(&rep)
 	return rep, nil
 }
 

@@ -98,6 +98,14 @@ func notFound(err error) error {
 	return err
 }
 
+// DeleteObject deletes an object, if there is one.
+func DeleteObject(ctx context.Context, p *platform.Platform, d crawl.DeleteObject) error {
+	if err := p.Bucket.Delete(ctx, d.Name); gcerrors.Code(err) != gcerrors.NotFound {
+		return err
+	}
+	return nil
+}
+
 // PutObject stores an object durably.
 func PutObject(ctx context.Context, p *platform.Platform, o crawl.PutObject) error {
 	size := 1

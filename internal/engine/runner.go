@@ -136,6 +136,8 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 		return GetObject(r.ctx, p, e)
 	case crawl.PutObject:
 		return nil, PutObject(r.ctx, p, e)
+	case crawl.DeleteObject:
+		return nil, DeleteObject(r.ctx, p, e)
 	case crawl.ReadRecords:
 		return ReadRecords(r.ctx, p, e.Keys)
 	case crawl.WriteRecord:

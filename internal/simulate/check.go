@@ -39,7 +39,7 @@ func (w *world) check() error {
 			got[url] = g
 		}
 	}
-	w.result.Pages = len(got)
+	w.got, w.result.Pages = got, len(got)
 	if err := w.fsck(); err != nil {
 		return err
 	}
@@ -84,14 +84,8 @@ func forget(truth simweb.Truth, got map[string]simweb.Got) {
 	}
 }
 
-// fsckKnowsMoves says whether package fsck follows slots that were moved.
-const fsckKnowsMoves = false
-
 // fsck has the independent checker look at everything that is stored.
 func (w *world) fsck() error {
-	if w.mapRecord.Version > 0 && !fsckKnowsMoves {
-		return nil
-	}
 	opt := fsck.Options{Crawl: w.crawl.ID}
 	if skew := w.skew(); skew > 0 { // the times in records are wrong by as much
 		opt.Delay = max(1, w.cfg.Delay-2*skew)

@@ -52,6 +52,12 @@ const (
 	RollBack  // the map becomes what it was before the last change
 	TwoMaps   // a second change comes before the first is carried out
 
+	// What comes of it.
+	TakenOver  // a step takes the lease of one that crashed, or stood still
+	LeaseLost  // a step finds that another has taken its lease
+	SlotsGiven // a commit that gives slots away
+	SlotsTaken // a commit that takes slots over
+
 	kinds
 )
 
@@ -61,6 +67,7 @@ var kindNames = [kinds]string{
 	"mail misled", "mail huge", "mail empty", "wake dropped", "freeze", "stop", "skew", "jump", "two ticks",
 	"host down", "host slow", "host changed", "request junk", "halt", "late seeds", "recrawl",
 	"scale up", "scale down", "move slots", "roll back", "two maps",
+	"taken over", "lease lost", "slots given", "slots taken",
 }
 
 // String is the kind in words.

@@ -74,7 +74,9 @@ func (p *proc) wroteHead(value []byte) error {
 		if old.Owner != "" && !w.cfg.Local && p.wall().Before(old.LeaseUntil.Add(-2*MaxSkew)) {
 			return broken("I4", "%s takes a lease of partition %d that ends at %v", p.name, p.part, old.LeaseUntil.Sub(epoch))
 		}
-		s.holder = p
+		if s.holder = p; old.Owner != "" {
+			w.count(TakenOver)
+		}
 	case h.Fence != old.Fence || s.holder != p:
 		return broken("I4", "%s writes the head of partition %d under fence %d, which is at %d", p.name, p.part, h.Fence, old.Fence)
 	}
@@ -121,6 +123,9 @@ func (w *world) committed(id partition.ID, s *part) error {
 		}
 	}
 	if !slices.EqualFunc(old.Moved, man.Moved, sameMoved) {
+		if len(man.Given) > len(old.Given) {
+			w.count(SlotsGiven)
+		}
 		if err := w.moved(id, s); err != nil {
 			return err
 		}
@@ -139,15 +144,19 @@ func sameMoved(a, b blobschema.Moved) bool {
 // moved checks I3 after a partition has given or taken slots: each is held by one
 // partition, or offered by one to another that has not seen that yet.
 func (w *world) moved(id partition.ID, s *part) error {
-	was := s.holding
+	was, taken := s.holding, false
 	s.holding = blobschema.NewHolding(id, w.first, s.man.Moved)
 	for slot := range partition.Slot(w.cfg.Slots) {
 		if s.holding.Seen(slot) < was.Seen(slot) {
 			return broken("I3", "partition %d forgets epoch %d of slot %d", id, was.Seen(slot), slot)
 		}
+		taken = taken || s.holding.Holds(slot) && !was.Holds(slot)
 		if s.holding.Holds(slot) != was.Holds(slot) && s.holding.Seen(slot) == was.Seen(slot) {
 			return broken("I3", "partition %d gives or takes slot %d at epoch %d, which it has seen", id, slot, was.Seen(slot))
 		}
+	}
+	if taken {
+		w.count(SlotsTaken)
 	}
 	where := make([]int, w.cfg.Slots) // of each slot: who holds it, or offers it
 	for p := range partition.ID(w.partitions()) {

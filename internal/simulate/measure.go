@@ -420,6 +420,9 @@ func (a *labActor) issue(is crawl.Issue) {
 			b = b[:min(e.Length, int64(len(b)))]
 		}
 		after(getTime, b, nil)
+	case crawl.DeleteObject:
+		delete(a.objects, e.Name)
+		after(putTime, nil, nil)
 	case crawl.PutObject:
 		if !strings.HasPrefix(e.Name, blobschema.WARCPrefix(a.crawl.ID)) { // nobody reads those here
 			a.objects[e.Name] = bytes.Join(e.Parts, nil)

@@ -46,10 +46,22 @@ func (w *world) giveRest() {
 func (w *world) command() {
 	r := &w.operator
 	w.count(Halt)
+	w.resumeAt = w.now + r.between(time.Second, 30*time.Minute)
 	w.order([]crawl.Order{crawl.OrderPause, crawl.OrderStop}[r.rng.IntN(2)])
-	w.at(r.between(time.Second, 30*time.Minute), func() { w.order(crawl.OrderResume) })
+	w.at(w.resumeAt-w.now, func() { w.order(crawl.OrderResume) })
 	if r.rng.IntN(2) == 0 {
 		w.at(r.between(30*time.Minute, 2*time.Hour), w.command)
+	}
+}
+
+// resume has the crawl go on that should, but was halted by an order that came late.
+func (w *world) resume() {
+	if w.now < w.resumeAt+10*time.Minute {
+		return
+	}
+	v, _, _ := w.table.Get(blobschema.WishKey(w.crawl.ID))
+	if wish, err := decodeJSON[blobschema.Wish](v); err == nil && (wish.Stop || wish.Pause) {
+		w.order(crawl.OrderResume)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 // tick runs the coordinator, every minute.
 func (w *world) tick() {
 	w.at(time.Minute, w.tick)
+	w.resume()
 	w.startTick()
 	if !w.cfg.Local && w.fault(&w.outside, TwoTicks) {
 		w.newTick(nil)
@@ -164,7 +165,9 @@ func (w *world) startStep(p *proc) {
 			if !w.cfg.Cold && p.rng.IntN(2) == 0 {
 				w.at(p.between(0, time.Second), w.startTick)
 			}
-		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, crawl.ErrLeaseLost), errors.Is(err, errInjected):
+		case errors.Is(err, crawl.ErrLeaseLost):
+			w.count(LeaseLost)
+		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, errInjected):
 		default:
 			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.now, err))
 		}

@@ -214,7 +214,7 @@ func serviceOf(e crawl.Effect) service {
 	switch e.(type) {
 	case crawl.ReadRecords, crawl.WriteRecord:
 		return onTable
-	case crawl.GetObject, crawl.PutObject:
+	case crawl.GetObject, crawl.PutObject, crawl.DeleteObject:
 		return onObjects
 	}
 	return onQueues
@@ -249,6 +249,8 @@ func effectName(e crawl.Effect) string {
 		return "get " + e.Name
 	case crawl.PutObject:
 		return "put " + e.Name
+	case crawl.DeleteObject:
+		return "delete " + e.Name
 	case crawl.WriteRecord:
 		return "write " + e.Key
 	case crawl.Send:
@@ -263,6 +265,9 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 	switch e := effect.(type) {
 	case crawl.Work:
 		return e.Do()
+	case crawl.DeleteObject:
+		delete(w.blobs, e.Name)
+		return nil, nil
 	case crawl.GetObject:
 		b, ok := w.blobs[e.Name]
 		if !ok {

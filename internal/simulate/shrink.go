@@ -143,7 +143,6 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return set(&c.SleepMax, 0) },
 	func(c *Config) bool { return set(&c.Delay, 0) },
 	func(c *Config) bool { return set(&c.Attempts, 0) },
-	func(c *Config) bool { return set(&c.Resend, 0) },
 }
 
 // set changes a value, or reports that it is that already.

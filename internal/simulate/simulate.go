@@ -140,7 +140,8 @@ type world struct {
 	urls                    []string                 // see reachable
 	wishes                  []wish
 	orders                  []*mapOrder
-	ordering                int // of these under way
+	ordering                int           // of these under way
+	resumeAt                time.Duration // after the last order to halt
 	mapRecord               blobschema.MapRecord
 	looked                  uint64        // version of the map that steps were told of
 	taken                   time.Duration // when the last request was taken, or the rest of the seeds was given
@@ -151,6 +152,7 @@ type world struct {
 	live                    []*proc
 	process                 int                         // counts the processes of a local platform
 	bodies                  map[embedded.Receipt][]byte // of mail delivered
+	got                     map[string]simweb.Got       // what was found of each URL, at the end
 	done                    bool
 	err                     error
 }
@@ -179,16 +181,22 @@ func Run(cfg Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	err = w.run()
+	w.result.Virtual, w.result.Trace = w.now, w.trace.Sum64()
+	return w.result, err
+}
+
+func (w *world) run() error {
 	if err := w.begin(); err != nil {
-		return w.result, err
+		return err
 	}
 	w.at(0, w.tick)
 	w.at(0, w.pollWakes)
 	w.at(0, w.pollIntake)
-	if cfg.Cold {
+	if w.cfg.Cold {
 		w.at(w.outside.between(0, 20*time.Minute), w.command)
 	}
-	if cfg.Late {
+	if w.cfg.Late {
 		w.late = toGive
 		w.at(w.outside.between(0, 40*time.Minute), w.giveRest)
 	}
@@ -203,11 +211,10 @@ func Run(cfg Config) (Result, error) {
 		}
 		w.turn()
 	}
-	w.result.Virtual, w.result.Trace = w.now, w.trace.Sum64()
 	if w.err != nil {
-		return w.result, w.err
+		return w.err
 	}
-	return w.result, w.check()
+	return w.check()
 }
 
 func newWorld(cfg Config) (*world, error) {

@@ -2,10 +2,13 @@ package simulate
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -35,6 +38,64 @@ func TestScenarios(t *testing.T) {
 		t.Errorf("seed %d: %v (%d events, %v)", f.Seed, f.Err, f.Result.Events, f.Result.Virtual)
 	}
 	t.Logf("trace %016x\n%s", tally.Trace, tally.Table())
+}
+
+// TestMain gives the collector less to do: worlds are small, and many come and go.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
+// TestI10 crawls the same web with ever more partitions, in a kind world, and in one where
+// everything goes wrong and slots move: all find the same.
+func TestI10(t *testing.T) {
+	for seed := uint64(1); seed <= 2; seed++ {
+		rough := Scenario(seed)
+		for k := range rough.Faults.Chances {
+			rough.Faults.Chances[k] = 0.005
+		}
+		rough.Faults.Chances[HostChanged], rough.Faults.Max = 0, 300
+		var first map[string]simweb.Got
+		for _, n := range []int{1, 2, 4, 8, 16} {
+			for _, kind := range []bool{true, false} {
+				cfg := Config{
+					Seed: seed, Web: rough.Web, Partitions: n, Slots: 64, Connections: 16, MaxDepth: -1, Scope: blobschema.ScopeAny,
+					MailEvery: 20 * time.Second, Delay: 200 * time.Millisecond, Resend: 15 * time.Minute, Attempts: 4 + maxSpoilt,
+				}
+				if !kind {
+					cfg.Faults = rough.Faults
+					cfg.Maps = []MapOrder{{Kind: ScaleUp, After: 3 * time.Minute}, {Kind: TwoMaps, After: 5 * time.Minute}, {Kind: RollBack, Pending: 20}}
+				}
+				w, err := newWorld(cfg)
+				if err == nil {
+					err = w.run()
+				}
+				if err != nil {
+					t.Fatalf("seed %d with %d partitions: %v", seed, n, err)
+				}
+				got := plainly(w)
+				if first == nil {
+					first = got
+				}
+				if !maps.Equal(first, got) {
+					t.Errorf("seed %d: %d partitions (no faults: %v) found %d URLs, one partition %d", seed, n, kind, len(got), len(first))
+				}
+			}
+		}
+	}
+}
+
+// plainly is what a world found, where one of two outcomes is as good as the other the
+// first.
+func plainly(w *world) map[string]simweb.Got {
+	truth := w.web.Truth(simweb.Scope{Agent: agent})
+	for url, g := range w.got {
+		if e := truth.Pages[url]; g.Outcome == e.Or {
+			w.got[url] = simweb.Got{Outcome: e.Outcome}
+		}
+	}
+	return w.got
 }
 
 // TestOnceBroken runs scenarios that have found mistakes.

@@ -36,7 +36,7 @@ locals {
       rights = [
         { Sid = "Send", Action = local.send, Resource = [local.mailboxes, var.wakes_arn] },
         { Sid = "Records", Action = local.table, Resource = var.table_arn },
-        { Sid = "Objects", Action = ["s3:GetObject"], Resource = local.objects },
+        { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], Resource = local.objects },
         { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
       ]
     }

@@ -1,0 +1,92 @@
+package crawl
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// loadHorizon is how far ahead a load looks: the load of a slot is how many of its URLs may be
+// asked for in that time. A host with a million URLs is as much work as its pace allows.
+const loadHorizon = 10 * time.Minute
+
+// planElastic changes the number of partitions, and evens their load, where the operator
+// lets it: never while slots are on the move, and not for so little work that the moves
+// would be more.
+func (k *Tick) planElastic(t *task) error {
+	set := &k.report.Crawl.Settings
+	most := set.MostPartitions
+	if k.cfg.Mailboxes > 0 {
+		most = min(most, k.cfg.Mailboxes)
+	}
+	if most == 0 || len(k.report.Map.Moving) > 0 || k.report.Map.Target != "" || k.over() || !k.passed(k.record.PlannedAt, k.cfg.PlanEvery) {
+		return nil
+	}
+	least := min(max(1, set.LeastPartitions), most)
+	now := k.now.Wall.UTC()
+	k.learn(func(r *blobschema.TickRecord) { r.PlannedAt = now })
+	if k.report.Totals.Pending+k.report.Totals.Unexamined < wakeURLs*int64(least) {
+		return nil
+	}
+	load, total, err := k.loads(t)
+	if err != nil {
+		return fmt.Errorf("loads of slots: %w", err)
+	}
+	version := k.report.Map.Version
+	_, after, err := changePartitioning(t, &k.report.Crawl, func(p *Partitioning) (bool, error) {
+		if p.Record.Version != version {
+			return false, nil // another was first
+		}
+		owning := len(p.Map.Partitions())
+		var o partition.BalanceOptions
+		if n := partition.Size(total, k.cfg.Capacity, owning, least, most); n != owning {
+			o.Partitions = p.Map.Active(n)
+		}
+		moves := p.Map.Balance(load, o)
+		if len(moves) == 0 {
+			return false, nil
+		}
+		target, err := p.Map.Apply(moves)
+		if err != nil {
+			return false, err
+		}
+		p.remember()
+		p.Target = target
+		return p.plan(), nil
+	})
+	if err != nil {
+		return err
+	}
+	k.report.Map = after.Record
+	return nil
+}
+
+// loads reads the load of each slot from the manifests.
+func (k *Tick) loads(t *task) (bySlot []float64, total float64, err error) {
+	set := &k.report.Crawl.Settings
+	atMost := float64(1 << 40)
+	if set.Delay > 0 {
+		atMost = float64(loadHorizon / set.Delay)
+	}
+	bySlot = make([]float64, k.report.Crawl.Slots)
+	for i := range k.report.Heads {
+		h := &k.report.Heads[i]
+		if h.Commit == "" || h.Totals.Pending+h.Totals.Unexamined == 0 {
+			continue
+		}
+		man, err := readManifest(t, h.Commit)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, sum := range man.Slots {
+			if int(sum.Slot) < len(bySlot) {
+				l := min(float64(sum.Pending)+float64(sum.Unexamined), atMost)
+				bySlot[sum.Slot] += l
+				total += l
+			}
+		}
+	}
+	return bySlot, total, nil
+}

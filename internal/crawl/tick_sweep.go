@@ -1,0 +1,78 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Runs that were merged into others are deleted: by the tick alone, and only what no manifest
+// and no hand-over has named in two sweeps. A hand-over stays in its manifest until the
+// receiver names its runs, and a manifest that is read between the two is read again by
+// the second sweep.
+
+const (
+	sweepsUnnamed = 2    // after which a run is deleted
+	maxSwept      = 1000 // runs in one sweep
+)
+
+// candidates adds to a record what commits say they name no more.
+func candidates(r *blobschema.TickRecord, names []string) {
+	for _, name := range names {
+		known := slices.ContainsFunc(r.Sweep, func(d blobschema.Dropped) bool { return d.Object == name })
+		if !known && len(r.Sweep) < maxSwept { // what is too much stays: fsck finds it
+			r.Sweep = append(r.Sweep, blobschema.Dropped{Object: name})
+		}
+	}
+}
+
+// sweep deletes merged runs. What another manifest still names is left alone: when that one
+// drops it, its commit says so too.
+func (k *Tick) sweep(t *task) error {
+	if len(k.record.Sweep) == 0 || !k.passed(k.record.SweptAt, k.cfg.SweepEvery) {
+		return nil
+	}
+	named := map[string]bool{}
+	for i := range k.report.Heads {
+		h := &k.report.Heads[i]
+		if h.Commit == "" {
+			continue
+		}
+		man, err := readManifest(t, h.Commit)
+		if err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+		for _, r := range man.Runs {
+			named[r.Object] = true
+		}
+		for _, g := range man.Given {
+			for _, r := range g.Runs {
+				named[r.Object] = true
+			}
+		}
+	}
+	counts := map[string]int{} // sweeps that found it unnamed; -1 for gone or named
+	for _, c := range k.record.Sweep {
+		switch counts[c.Object] = c.Unnamed + 1; {
+		case named[c.Object]:
+			counts[c.Object] = -1
+		case c.Unnamed+1 >= sweepsUnnamed:
+			if _, err := t.do(DeleteObject{Name: c.Object}); err != nil {
+				return fmt.Errorf("delete %s: %w", c.Object, err)
+			}
+			counts[c.Object] = -1
+		}
+	}
+	now := k.now.Wall.UTC()
+	k.learn(func(r *blobschema.TickRecord) {
+		r.SweptAt = now
+		r.Sweep = slices.DeleteFunc(r.Sweep, func(c blobschema.Dropped) bool { return counts[c.Object] < 0 })
+		for i := range r.Sweep {
+			if n := counts[r.Sweep[i].Object]; n > 0 {
+				r.Sweep[i].Unnamed = n
+			}
+		}
+	})
+	return nil
+}
