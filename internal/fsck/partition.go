@@ -160,6 +160,7 @@ type history struct {
 	slots  map[partition.Slot]*slotCount // in the runs its manifest names
 	then   *blobschema.Holding           // of the commit read last
 	some   []string                      // commits that are read, where not all are
+	unread bool                          // a WARC object cannot be read: their bytes are not known
 	lineage
 }
 
