@@ -199,7 +199,7 @@ func (s *shift) begin(ctx context.Context, m crawl.Message) bool {
 			s.end(errChanged)
 			return false
 		}
-	case int(p) >= s.e.Crawl().Partitions:
+	case !s.e.mayHave(p):
 	default:
 		s.e.acknowledge(context.WithoutCancel(ctx), blobschema.WakesQueue, msgs)
 		return s.start(p)
