@@ -258,7 +258,7 @@ func (c *checker) walk(h *history) error {
 		}
 	}
 	if c.next != nil {
-		c.next.Partitions[h.id] = Progressed{Seq: h.seq, Lineage: hex.EncodeToString(h.hash[:]), Stored: h.was.Stored + h.read}
+		c.next.Partitions[h.id] = Whole{Seq: h.seq, Lineage: hex.EncodeToString(h.hash[:]), Stored: h.was.Stored + h.read}
 	}
 	return nil
 }
