@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 20, "number of scenarios")
+	seeds = flag.Int("seeds", 40, "number of scenarios")
 	first = flag.Uint64("first", 1, "seed of the first scenario")
 )
 
