@@ -1,19 +1,17 @@
-// Plants shows that the simulation bites: it builds the crawler with a bug planted into
-// the real core, one after another, and simulates crawls until it is seen in how many of
-// them each bug is found:
+// Plants shows that the simulation bites. One after another it plants bugs into the real
+// core, and counts the simulated crawls in which each is found:
 //
 //	go run ./internal/simulate/plants -seeds 200
 //
 // The sources are not touched, and have no switches for it: a bug is a text of the core
-// and what stands there instead, which `go build -overlay` puts in its place. A test
-// says when the code has moved under one. The first line is the core as it is, in which
-// nothing may be found.
+// and what stands there instead, which `go build -overlay` puts in its place: this program
+// is built with it, and run. A test says when the code has moved under one. The first line
+// is the core as it is, in which nothing may be found.
 //
 // The exit status is 0 if each bug is found, and nothing in the core as it is; else 1.
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -25,11 +23,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	simulation "github.com/orbweaver/orbweaver/internal/simulate"
 )
 
 func main() {
@@ -44,11 +45,12 @@ func main() {
 
 // options are the flags.
 type options struct {
-	seeds int
-	first uint64
-	most  time.Duration
-	only  string
-	json  bool
+	seeds  int
+	first  uint64
+	most   time.Duration
+	only   string
+	json   bool
+	inside bool
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -60,8 +62,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.DurationVar(&o.most, "time", 5*time.Minute, "how long the crawls of one bug may take; what is found by then counts")
 	flags.StringVar(&o.only, "only", "", "plant only bugs with this in their names")
 	flags.BoolVar(&o.json, "json", false, "write JSON, for a program")
+	flags.BoolVar(&o.inside, "inside", false, "simulate with this program as it is, and write JSON: what it calls itself with")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if o.inside {
+		return inside(ctx, o, out)
 	}
 	root, err := module(ctx)
 	if err != nil {
@@ -104,9 +110,9 @@ const row = "%-26s%-12s%12s%7s%9s  %s\n"
 
 // finding is what the simulation found of one bug.
 type finding struct {
-	Name    string         `json:"bug"`
-	Bug     string         `json:"what"`
-	Promise string         `json:"breaks"`
+	Name    string         `json:"bug,omitempty"`
+	Bug     string         `json:"what,omitempty"`
+	Promise string         `json:"breaks,omitempty"`
 	Found   int            `json:"found"` // seeds
 	Seeds   int            `json:"seeds"` // that were simulated within the time
 	First   uint64         `json:"first,omitempty"`
@@ -165,16 +171,7 @@ func module(ctx context.Context) (string, error) {
 	return filepath.Dir(name), nil
 }
 
-// report is what `orbweaver simulate --json` writes, as far as it matters here.
-type report struct {
-	Seeds    int `json:"seeds"`
-	Failures []struct {
-		Seed  uint64 `json:"seed"`
-		Error string `json:"error"`
-	} `json:"failures"`
-}
-
-// simulate builds the crawler with a bug and simulates crawls with it.
+// simulate builds this program with a bug, and has it simulate crawls.
 func simulate(ctx context.Context, root string, p *plant, o options) (f finding, err error) {
 	f = finding{Name: p.Name, Bug: p.Bug, Promise: p.Promise, Checks: map[string]int{}}
 	folder, err := os.MkdirTemp("", "orbweaver-plant-")
@@ -182,7 +179,7 @@ func simulate(ctx context.Context, root string, p *plant, o options) (f finding,
 		return f, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	program := filepath.Join(folder, "orbweaver")
+	program := filepath.Join(folder, "plants")
 	args := []string{"build", "-o", program}
 	overlay, err := p.overlay(root, folder)
 	if err != nil {
@@ -191,59 +188,56 @@ func simulate(ctx context.Context, root string, p *plant, o options) (f finding,
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./cmd/orbweaver")...)
+	build := exec.CommandContext(ctx, "go", append(args, "./internal/simulate/plants")...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return f, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	begun := time.Now()
-	rep, err := sweep(ctx, program, o)
+	ctx, cancel := context.WithTimeout(ctx, o.most+grace)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-inside", "-seeds", strconv.Itoa(o.seeds), "-first", strconv.FormatUint(o.first, 10), "-time", o.most.String())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
 	if err != nil {
 		return f, err
 	}
+	if err := json.Unmarshal(out, &f); err != nil {
+		return f, err
+	}
 	f.Seconds = time.Since(begun).Seconds()
-	f.Seeds, f.Found = rep.Seeds, len(rep.Failures)
-	for _, failure := range rep.Failures {
-		f.Checks[checkOf(failure.Error)]++
-	}
-	if f.Found > 0 {
-		f.First, f.Example = rep.Failures[0].Seed, firstLines(rep.Failures[0].Error)
-	}
 	return f, nil
 }
 
-// sweep runs the simulation until its time is up: then it is interrupted, ends the crawls
-// that are under way, and tells what it has found so far.
-func sweep(ctx context.Context, program string, o options) (report, error) {
-	var rep report
+// grace is how long the last crawls may go on when time is up: one that does not end is
+// given up after some millions of events.
+const grace = 5 * time.Minute
+
+// inside is what the program with the bug does: it writes what it has found.
+func inside(ctx context.Context, o options, out io.Writer) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // small worlds that come and go
 	ctx, cancel := context.WithTimeout(ctx, o.most)
 	defer cancel()
-	var out, problems bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, "simulate", "--json", "--seeds", strconv.Itoa(o.seeds), "--first", strconv.FormatUint(o.first, 10))
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 3 * time.Minute
-	runErr := cmd.Run() // fails if anything is found
-	if err := json.Unmarshal(out.Bytes(), &rep); err != nil {
-		return rep, fmt.Errorf("simulate: %w\n%s", cmp.Or(runErr, err), problems.Bytes())
+	t := simulation.Sweep(ctx, simulation.Sweeping{First: o.first, Seeds: o.seeds})
+	f := finding{Seeds: t.Seeds, Found: len(t.Failures), Checks: map[string]int{}}
+	for _, failure := range t.Failures {
+		f.Checks[checkOf(failure.Err)]++
 	}
-	return rep, nil
+	if f.Found > 0 {
+		f.First, f.Example = t.Failures[0].Seed, firstLines(t.Failures[0].Err.Error())
+	}
+	return json.NewEncoder(out).Encode(f)
 }
 
 // checkOf names the check that an error is of: the promise that was broken, or else its
 // first words.
-func checkOf(text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	promise, _, ok := strings.Cut(text, " broken:")
-	if !ok || strings.Contains(promise, ":") {
-		promise, _, _ = strings.Cut(text, ":")
+func checkOf(err error) string {
+	if b := (*simulation.Broken)(nil); errors.As(err, &b) {
+		return b.Promise
 	}
-	return strings.Map(func(r rune) rune {
-		if !ok && r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, promise)
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, _, _ = strings.Cut(text, ":")
+	return text
 }
 
 // firstLines shortens an error.

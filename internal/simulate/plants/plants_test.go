@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"testing"
+
+	simulation "github.com/orbweaver/orbweaver/internal/simulate"
 )
 
 const root = "../../.."
@@ -52,18 +56,29 @@ func TestApplyRefuses(t *testing.T) {
 }
 
 func TestCheckOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"I5 broken: mail 1 from 0 to 1 is acknowledged":        "I5",
-		"fsck I7 broken: 2 violations:\n  {…}":                 "fsck I7",
-		"truth broken: the result differs":                     "truth",
-		"panic broken: runtime error: x\ngoroutine":            "panic",
-		"a step fails: partition 3 at 5m1s: get x: no object":  "a step fails",
-		"sim/p00001/commits/1: no such object":                 "sim/p/commits/",
-		"something without any mark":                           "something without any mark",
-		"in two lines: the\nmark is in the first broken: here": "in two lines",
+	for want, err := range map[string]error{
+		"I5":           &simulation.Broken{Promise: "I5", What: "mail is acknowledged"},
+		"fsck I7":      fmt.Errorf("seed 1: %w", &simulation.Broken{Promise: "fsck I7"}),
+		"a step fails": errors.New("a step fails: partition 3 at 5m1s: get x: no object"),
+		"two lines":    errors.New("two lines\nof text: here"),
 	} {
-		if got := checkOf(text); got != want {
-			t.Errorf("%q: %q, not %q", text, got, want)
+		if got := checkOf(err); got != want {
+			t.Errorf("%v: %q, not %q", err, got, want)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	none, bug, missed := finding{Name: control}, finding{Name: "a", Found: 1}, finding{Name: "b"}
+	broken := finding{Name: control, Found: 1}
+	for _, c := range []struct {
+		found []finding
+		ok    bool
+	}{
+		{[]finding{none, bug}, true}, {[]finding{none, bug, missed}, false}, {[]finding{broken, bug}, false},
+	} {
+		if err := verdict(c.found); (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.found, err)
 		}
 	}
 }
