@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chosen := []plant{{Name: control, Bug: "the core as it is"}}
+	chosen := []plant{{Name: control, Bug: "the core as it is"}, {Name: control + ", merges", Bug: "the core as it is, but for how often it merges", Rare: true}}
 	for _, p := range plants {
 		if strings.Contains(p.Name, o.only) {
 			chosen = append(chosen, p)
@@ -103,8 +103,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return verdict(found)
 }
 
-// control is the name of what has no bug.
-const control = "(none)"
+// control begins the names of what has no bug.
+const control = "none"
 
 const row = "%-26s%-12s%12s%7s%9s  %s\n"
 
@@ -146,9 +146,9 @@ func verdict(found []finding) error {
 	var missed []string
 	for _, f := range found {
 		switch {
-		case f.Name == control && f.Found > 0:
+		case strings.HasPrefix(f.Name, control) && f.Found > 0:
 			return fmt.Errorf("the core as it is fails in %d of %d seeds: %s", f.Found, f.Seeds, f.Example)
-		case f.Name != control && f.Found == 0:
+		case !strings.HasPrefix(f.Name, control) && f.Found == 0:
 			missed = append(missed, f.Name)
 		}
 	}

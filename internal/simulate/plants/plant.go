@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,15 @@ type plant struct {
 	Bug     string // what is wrong with it
 	Promise string // the invariant it breaks, or "page limit"
 	Edits   []edit
+	// Rare says that the bug shows only where runs are merged, which small crawls seldom do:
+	// it is planted into a core that merges often.
+	Rare bool
+}
+
+// oftenMerged is no bug: what happens in large crawls happens in small ones too.
+var oftenMerged = []edit{
+	{"internal/crawl/merge.go", "const mergeFanIn = 8\n", "const mergeFanIn = 2\n"},
+	{"internal/crawl/tick.go", "cfg.SweepEvery = 10 * time.Minute\n", "cfg.SweepEvery = time.Minute\n"},
 }
 
 // edit replaces a text that occurs exactly once in a file.
@@ -25,7 +35,11 @@ type edit struct {
 // apply returns the plant's files as they are with the bug, by the name that edits have.
 func (p *plant) apply(root string) (map[string]string, error) {
 	files := map[string]string{}
-	for _, e := range p.Edits {
+	edits := p.Edits
+	if p.Rare {
+		edits = slices.Concat(oftenMerged, edits)
+	}
+	for _, e := range edits {
 		text, ok := files[e.File]
 		if !ok {
 			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.File)))

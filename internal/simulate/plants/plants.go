@@ -113,7 +113,7 @@ var plants = []plant{
 		},
 	},
 	{
-		Name: "sweep by its own", Promise: "I7",
+		Name: "sweep by its own", Promise: "I7", Rare: true,
 		Bug: "a merged run is deleted though another partition has been given it",
 		Edits: []edit{
 			{
@@ -125,7 +125,7 @@ var plants = []plant{
 		},
 	},
 	{
-		Name: "sweep without hand-overs", Promise: "I7",
+		Name: "sweep without hand-overs", Promise: "I7", Rare: true,
 		Bug: "a merged run is deleted at once though a hand-over names it that nobody has taken yet",
 		Edits: []edit{
 			{
@@ -176,7 +176,7 @@ var plants = []plant{
 		}},
 	},
 	{
-		Name: "merge forgets", Promise: "I7",
+		Name: "merge forgets", Promise: "I7", Rare: true,
 		Bug: "a merge leaves out slots that were taken while it was under way",
 		Edits: []edit{{
 			"internal/crawl/merge.go",
