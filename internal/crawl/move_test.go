@@ -3,6 +3,7 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +160,42 @@ func (w *world) settledIn(c blobschema.Crawl, p partition.ID, slot partition.Slo
 		}
 	}
 	return n
+}
+
+// TestAwaitedSlotsAreNotDue: what came for a slot that is not here yet gives nobody work, so
+// nothing is woken for it again and again until it is given.
+func TestAwaitedSlotsAreNotDue(t *testing.T) {
+	w, c := newWorld(t), newCrawl(2)
+	w.web = site(t, "nobody.example", 0, nil)
+	host := ofPartition(t, c, 0)
+	c = w.begin(c, "https://"+ofPartition(t, c, 1)+"/")
+	b := StepConfig{Crawl: c, Partition: 1, Process: "b", SendsWakes: true}
+	w.step(b, nil)
+	w.step(StepConfig{Crawl: c, Partition: 0, Process: "a", SendsWakes: true}, nil)
+	h, err := NewHash(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.give(c.ID, 1, h.Slot(host))
+	body, err := blobschema.EncodeRequest(blobschema.Request{ID: "x", Seeds: []string{"https://" + host + "/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []Message{{ID: "1", Body: body}})); err != nil {
+		t.Fatal(err)
+	}
+	w.wakes = nil
+	w.step(b, nil)
+	if head := w.head(c.ID, 1); head.Awaits == 0 || head.Totals.Unexamined == 0 || !head.Due.IsZero() || len(w.wakes) > 0 {
+		t.Errorf("%d URLs of a slot that is awaited by epoch %d: due at %v, wakes %v", head.Totals.Unexamined, head.Awaits, head.Due, w.wakes)
+	}
+	report, _ := w.tick(c.ID)
+	if !slices.Equal(report.Woken, []partition.ID{0}) {
+		t.Errorf("a tick wakes %v, it is for 0 to give", report.Woken)
+	}
+	w.step(StepConfig{Crawl: c, Partition: 0, Process: "a", SendsWakes: true}, nil)
+	w.step(b, nil)
+	if head := w.head(c.ID, 1); head.Awaits != 0 || head.Totals.Unexamined+head.Totals.Pending > 0 {
+		t.Errorf("once it is given it is crawled: %+v", head)
+	}
 }

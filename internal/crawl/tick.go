@@ -493,7 +493,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
 		return true // it was granted what others may need, and will use it or give it back
 	}
-	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0
+	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
 	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0)
 }
 
