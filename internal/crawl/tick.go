@@ -123,9 +123,6 @@ func (k *Tick) run(t *task) error {
 	if err := k.moves(t); err != nil {
 		return err
 	}
-	if err := k.planElastic(t); err != nil {
-		return err
-	}
 	if err := k.wake(t); err != nil {
 		return err
 	}
@@ -136,11 +133,13 @@ func (k *Tick) run(t *task) error {
 	if err := k.resend(t); err != nil {
 		return err
 	}
-	// Last, since nothing waits for it. What went before is kept even if it fails.
+	// Last, since nothing waits for it, and it reads more the more partitions there are. What
+	// went before is kept even if it fails.
 	all, err := k.copyHosts(t)
 	if err == nil {
 		err = k.sweep(t)
 	}
+	err = errors.Join(err, k.planElastic(t))
 	if all {
 		k.idle()
 	}
