@@ -82,6 +82,7 @@ func (s *Step) commit(t *task) error {
 		return err
 	}
 	s.st.man = enc.manifest
+	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
 	s.st.ter.given = slices.Clone(s.st.man.Given)
