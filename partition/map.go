@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -65,8 +66,9 @@ type Move struct {
 
 // Plan returns the moves that make exactly the given partitions owners, with
 // shares that differ by at most one slot, and no more moves than that needs:
-// from n to n+1 equal partitions it moves ⌊M/(n+1)⌋ slots. Moves are ordered by
-// slot, and the same input gives the same plan.
+// from n to n+1 equal partitions it moves ⌊M/(n+1)⌋ slots. There are fewer pairs of a
+// giver and a receiver than there are givers and receivers: a receiver reads the runs of
+// each of its givers. Moves are ordered by slot, and the same input gives the same plan.
 func (m *Map) Plan(partitions []ID) ([]Move, error) {
 	want := slices.Clone(partitions)
 	slices.Sort(want)
@@ -86,12 +88,17 @@ func (m *Map) Plan(partitions []ID) ([]Move, error) {
 			moves = append(moves, Move{Slot: Slot(s), From: o})
 		}
 	}
-	next := 0
+	byGiver := make([]*Move, len(moves))
 	for i := range moves {
+		byGiver[i] = &moves[i]
+	}
+	slices.SortStableFunc(byGiver, func(a, b *Move) int { return cmp.Compare(a.From, b.From) })
+	next := 0
+	for _, mv := range byGiver {
 		for have[want[next]] >= quota[want[next]] {
 			next++
 		}
-		moves[i].To = want[next]
+		mv.To = want[next]
 		have[want[next]]++
 	}
 	return moves, nil

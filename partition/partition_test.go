@@ -319,6 +319,13 @@ func checkPlan(t *testing.T, m *partition.Map, want []partition.ID) *partition.M
 	if len(moves) != fewest(m, want) {
 		t.Errorf("%d slots of %v to %v: %d moves, %d would do", m.Slots(), m.Partitions(), want, len(moves), fewest(m, want))
 	}
+	from, to, pairs := map[partition.ID]bool{}, map[partition.ID]bool{}, map[[2]partition.ID]bool{}
+	for _, mv := range moves {
+		from[mv.From], to[mv.To], pairs[[2]partition.ID{mv.From, mv.To}] = true, true, true
+	}
+	if len(pairs) > 0 && len(pairs) >= len(from)+len(to) {
+		t.Errorf("%d pairs of %d givers and %d receivers", len(pairs), len(from), len(to))
+	}
 	for i, mv := range moves {
 		if mv.From == mv.To || m.Owner(mv.Slot) != mv.From || i > 0 && moves[i-1].Slot >= mv.Slot {
 			t.Errorf("move %d is %+v", i, mv)

@@ -82,6 +82,7 @@ func (s *Step) commit(t *task) error {
 		return err
 	}
 	s.st.man = enc.manifest
+	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
 	s.st.ter.given = slices.Clone(s.st.man.Given)
@@ -249,7 +250,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	for p, n := range man.Sent {
 		h.Sent[p] = n
 	}
-	h.Due = s.due(man.Slots)
+	h.Due = due(s.here(man.Slots))
 	s.tellMoves(&h, man)
 	s.tell(&h)
 	return h
@@ -279,8 +280,18 @@ func (s *Step) appliedIn(man *blobschema.Manifest) (n uint64) {
 	return n
 }
 
+// here are those of some slots whose state is here, and which a step can thus do something
+// for.
+func (s *Step) here(slots []blobschema.SlotSummary) []blobschema.SlotSummary {
+	awaited := s.st.ter.awaited
+	if len(awaited) == 0 {
+		return slots
+	}
+	return slices.DeleteFunc(slices.Clone(slots), func(sum blobschema.SlotSummary) bool { return awaited[sum.Slot] != 0 })
+}
+
 // due is when the first of the slots needs a step; zero for never.
-func (s *Step) due(slots []blobschema.SlotSummary) time.Time {
+func due(slots []blobschema.SlotSummary) time.Time {
 	first := int64(0)
 	for _, sum := range slots {
 		d := sum.Due

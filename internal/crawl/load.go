@@ -489,6 +489,20 @@ func (s *Step) index(t *task, ref blobschema.RunRef) (*blobschema.RunIndex, erro
 	return ix, nil
 }
 
+// forgetIndexes forgets the indexes of runs that the manifest names no more.
+func (st *state) forgetIndexes() {
+	if len(st.indexes) <= len(st.man.Runs) {
+		return
+	}
+	named := make(map[string]*blobschema.RunIndex, len(st.man.Runs))
+	for _, r := range st.man.Runs {
+		if ix := st.indexes[r.Object]; ix != nil {
+			named[r.Object] = ix
+		}
+	}
+	st.indexes = named
+}
+
 // bySlot cuts a sorted run into its slots.
 func bySlot(run *blobschema.Run) map[partition.Slot]*blobschema.Run {
 	out := map[partition.Slot]*blobschema.Run{}

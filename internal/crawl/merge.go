@@ -89,19 +89,18 @@ func (s *Step) compact() {
 			return err
 		}
 		res := v.(result)
-		if s.st.ter.takes != takes {
-			return nil // slots that came meanwhile may have their state in these runs: left out of it
+		m := &merged{from: from}
+		if len(res.data) > 0 {
+			m.to = res.ref
+			m.to.Tier = uint8(tier) + 1
+			m.to.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, m.to.Tier)
+			stored := false
+			s.put(PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
+			t.await(func() bool { return stored })
 		}
-		if len(res.data) == 0 {
-			s.st.merged = &merged{from: from}
-			return nil
+		if s.st.ter.takes == takes { // else slots that came meanwhile may have their state in these runs: left out of it
+			s.st.merged = m
 		}
-		res.ref.Tier = uint8(tier) + 1
-		res.ref.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, res.ref.Tier)
-		stored := false
-		s.put(PutObject{Name: res.ref.Object, Parts: [][]byte{res.data}}, func() { stored = true })
-		t.await(func() bool { return stored })
-		s.st.merged = &merged{from: from, to: res.ref}
 		return nil
 	})
 }

@@ -117,8 +117,8 @@ func (s *Step) learnMap(t *task) error {
 			for _, id := range fresh {
 				ter.awaited[id] = m.Epoch
 			}
-			if _, ok := ter.from[m.From]; !ok {
-				ter.from[m.From] = ""
+			if len(fresh) > 0 {
+				ter.from[m.From] = "" // what it gives may be in a commit that was looked at before
 			}
 		default:
 			continue

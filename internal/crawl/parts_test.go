@@ -299,6 +299,26 @@ func TestMergedReplace(t *testing.T) {
 	}
 }
 
+// TestForgetIndexes: a partition that goes on for ever keeps the indexes of its runs, and not
+// those of all it ever had.
+func TestForgetIndexes(t *testing.T) {
+	st := state{indexes: map[string]*blobschema.RunIndex{}}
+	for i := range 100 {
+		st.man.Runs = append(st.man.Runs, blobschema.RunRef{Object: fmt.Sprint(i)})
+		st.indexes[fmt.Sprint(i)] = &blobschema.RunIndex{}
+		st.man.Runs = st.man.Runs[max(0, len(st.man.Runs)-5):]
+		st.forgetIndexes()
+		for _, r := range st.man.Runs {
+			if st.indexes[r.Object] == nil {
+				t.Fatalf("the index of %s is forgotten", r.Object)
+			}
+		}
+		if len(st.indexes) > 5 {
+			t.Fatalf("%d indexes of %d runs", len(st.indexes), len(st.man.Runs))
+		}
+	}
+}
+
 // TestWantedParts: of a run, the blocks of the wanted slots are read and no others, and
 // neighbours in one go.
 func TestWantedParts(t *testing.T) {

@@ -123,9 +123,6 @@ func (k *Tick) run(t *task) error {
 	if err := k.moves(t); err != nil {
 		return err
 	}
-	if err := k.planElastic(t); err != nil {
-		return err
-	}
 	if err := k.wake(t); err != nil {
 		return err
 	}
@@ -136,11 +133,13 @@ func (k *Tick) run(t *task) error {
 	if err := k.resend(t); err != nil {
 		return err
 	}
-	// Last, since nothing waits for it. What went before is kept even if it fails.
+	// Last, since nothing waits for it, and it reads more the more partitions there are. What
+	// went before is kept even if it fails.
 	all, err := k.copyHosts(t)
 	if err == nil {
 		err = k.sweep(t)
 	}
+	err = errors.Join(err, k.planElastic(t))
 	if all {
 		k.idle()
 	}
@@ -493,7 +492,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
 		return true // it was granted what others may need, and will use it or give it back
 	}
-	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0
+	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
 	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0)
 }
 

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -216,6 +217,38 @@ func readManifest(t *task, name string) (*blobschema.Manifest, error) {
 		return nil, fmt.Errorf("manifest of %s: %w", name, err)
 	}
 	return &man, nil
+}
+
+// manifestsAtOnce is how many commits a tick reads at once: they are read whole.
+const manifestsAtOnce = 8
+
+// eachManifest calls do with the manifest of each head that wanted picks, in their order.
+// There may be thousands, and a function has a minute, so some are read at once.
+func (k *Tick) eachManifest(t *task, wanted func(*blobschema.Head) bool, do func(*blobschema.Manifest)) error {
+	var names []string
+	for i := range k.report.Heads {
+		if h := &k.report.Heads[i]; h.Commit != "" && wanted(h) {
+			names = append(names, h.Commit)
+		}
+	}
+	for some := range slices.Chunk(names, manifestsAtOnce) {
+		mans, errs, left := make([]*blobschema.Manifest, len(some)), make([]error, len(some)), len(some)
+		for i, name := range some {
+			k.spawn(func(t *task) error {
+				mans[i], errs[i] = readManifest(t, name)
+				left--
+				return nil
+			})
+		}
+		t.await(func() bool { return left == 0 })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		for _, man := range mans {
+			do(man)
+		}
+	}
+	return nil
 }
 
 // resend sends mail again that was committed long ago and is not applied: a queue

@@ -30,6 +30,9 @@ func (k *Tick) planElastic(t *task) error {
 	if k.report.Totals.Pending+k.report.Totals.Unexamined < wakeURLs*int64(least) {
 		return nil
 	}
+	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
+		return err
+	}
 	load, total, err := k.loads(t)
 	if err != nil {
 		return fmt.Errorf("loads of slots: %w", err)
@@ -71,15 +74,8 @@ func (k *Tick) loads(t *task) (bySlot []float64, total float64, err error) {
 		atMost = float64(loadHorizon / set.Delay)
 	}
 	bySlot = make([]float64, k.report.Crawl.Slots)
-	for i := range k.report.Heads {
-		h := &k.report.Heads[i]
-		if h.Commit == "" || h.Totals.Pending+h.Totals.Unexamined == 0 {
-			continue
-		}
-		man, err := readManifest(t, h.Commit)
-		if err != nil {
-			return nil, 0, err
-		}
+	busy := func(h *blobschema.Head) bool { return h.Totals.Pending+h.Totals.Unexamined > 0 }
+	err = k.eachManifest(t, busy, func(man *blobschema.Manifest) {
 		for _, sum := range man.Slots {
 			if int(sum.Slot) < len(bySlot) {
 				l := min(float64(sum.Pending)+float64(sum.Unexamined), atMost)
@@ -87,6 +83,6 @@ func (k *Tick) loads(t *task) (bySlot []float64, total float64, err error) {
 				total += l
 			}
 		}
-	}
-	return bySlot, total, nil
+	})
+	return bySlot, total, err
 }

@@ -33,16 +33,12 @@ func (k *Tick) sweep(t *task) error {
 	if len(k.record.Sweep) == 0 || !k.passed(k.record.SweptAt, k.cfg.SweepEvery) {
 		return nil
 	}
+	if err := k.remember(t); err != nil { // what was copied, should the tick die over this
+		return err
+	}
 	named := map[string]bool{}
-	for i := range k.report.Heads {
-		h := &k.report.Heads[i]
-		if h.Commit == "" {
-			continue
-		}
-		man, err := readManifest(t, h.Commit)
-		if err != nil {
-			return fmt.Errorf("sweep: %w", err)
-		}
+	every := func(*blobschema.Head) bool { return true }
+	err := k.eachManifest(t, every, func(man *blobschema.Manifest) {
 		for _, r := range man.Runs {
 			named[r.Object] = true
 		}
@@ -51,6 +47,9 @@ func (k *Tick) sweep(t *task) error {
 				named[r.Object] = true
 			}
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("sweep: %w", err)
 	}
 	counts := map[string]int{} // sweeps that found it unnamed; -1 for gone or named
 	for _, c := range k.record.Sweep {

@@ -35,7 +35,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	}
 	now := s.now.Wall
 	if !s.timeUp {
-		h.Due = worthwhile(s.st.man.Slots, now, h.Due)
+		h.Due = worthwhile(s.here(s.st.man.Slots), now, h.Due)
 	}
 	at := h.Due
 	if at.Before(now) {
