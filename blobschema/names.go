@@ -105,7 +105,7 @@ func SeedsName(crawl string, content []byte) string {
 	return crawl + "/seeds/" + contentHash(content)[:12]
 }
 
-// DeadName names a dead letter by its content.
+// DeadName names a dead letter by its content, as it is stored: with its reason.
 func DeadName(crawl string, content []byte) string {
 	return DeadPrefix(crawl) + contentHash(content)[:32]
 }

@@ -245,7 +245,7 @@ func (v *visit) fetchGivenUp(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			name := blobschema.DeadName(l.Crawl, l.Body)
+			name := blobschema.DeadName(l.Crawl, data)
 			if err := engine.PutObject(ctx, v.platform, crawl.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
 				return fmt.Errorf("put %s: %w", name, err)
 			}

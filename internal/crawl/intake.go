@@ -279,7 +279,7 @@ func place(s *blobschema.Settings, u weburl.URL, q *blobschema.Queued) string {
 func (in *Intake) putAside(t *task, body []byte, n int64, reason string) error {
 	in.dead += n
 	letter := encodeJSON(DeadLetter{Crawl: in.crawl, Partition: partition.Requests, Reason: reason, Body: body})
-	name := blobschema.DeadName(in.crawl, body)
+	name := blobschema.DeadName(in.crawl, letter)
 	if _, err := t.do(PutObject{Name: name, Parts: [][]byte{letter}}); err != nil {
 		return fmt.Errorf("put %s: %w", name, err)
 	}

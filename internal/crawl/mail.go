@@ -206,7 +206,7 @@ func (s *Step) badMail(m Message, mail blobschema.Mail, err error) {
 	body := encodeJSON(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Reason: reason, Body: m.Body})
 	b := s.batch
 	b.puts++
-	s.issue(PutObject{Name: blobschema.DeadName(s.cfg.Crawl.ID, m.Body), Parts: [][]byte{body}}, func(r Reply) {
+	s.issue(PutObject{Name: blobschema.DeadName(s.cfg.Crawl.ID, body), Parts: [][]byte{body}}, func(r Reply) {
 		b.puts--
 		if r.Err != nil {
 			s.end(r.Err)

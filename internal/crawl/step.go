@@ -542,7 +542,7 @@ func (s *Step) ask(t frontier.Task) {
 		timeout = time.Minute
 	}
 	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
-	asked := s.clock()
+	asked, ahead := s.clock(), s.clock().Sub(s.now.Wall)
 	s.issue(Fetch{Request: t.Request}, func(r Reply) {
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
@@ -551,6 +551,8 @@ func (s *Step) ask(t frontier.Task) {
 		}
 		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
 			o.Started = asked
+		} else { // by the executor's wall clock, which may have been set since the step began
+			o.Started = o.Started.Add(ahead)
 		}
 		s.answered(t, o)
 	})

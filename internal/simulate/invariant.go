@@ -291,9 +291,7 @@ func (p *proc) mayAsk(req *page.Request) error {
 	if !last.robots {
 		pace = max(pace, w.cfg.Delay)
 	}
-	if last.by == p { // it goes by the clock that it began with, answers by what that shows now
-		pace -= max(0, p.ahead-last.ahead)
-	} else { // whoever it was went by another clock, which may be wrong either way
+	if last.by != p { // whoever it was went by another clock, which may be wrong either way
 		pace -= max(0, p.ahead+w.skew())
 	}
 	if gap := w.now - last.at; gap < pace {

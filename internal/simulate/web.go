@@ -24,7 +24,6 @@ type asked struct {
 	host   string
 	robots bool
 	by     *proc
-	ahead  time.Duration // of its clock
 }
 
 // address is what a name resolves to: one of a few addresses that many names share, and
@@ -68,7 +67,7 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 	if w.cfg.PartitionBy == blobschema.ByIP {
 		w.checkPin(string(req.URL.Host()), req.Addr)
 	}
-	w.asked[req.Host] = asked{at: w.now, host: paced(req), robots: req.Robots, by: p, ahead: p.clock.ahead}
+	w.asked[req.Host] = asked{at: w.now, host: paced(req), robots: req.Robots, by: p}
 	resp := p.answer(&req, url)
 	o, took := p.outcome(req, &resp)
 	p.fetching[id] = req
