@@ -64,6 +64,9 @@ check: ## all that must be green: gofmt, vet, tests, linters, race detector
 simulate: build ## simulate crawls with faults, SEEDS=200 of them; ARGS='--first 201 --shrink'
 	bin/orbweaver simulate --seeds $(SEEDS) $(ARGS)
 
+plants: ## plant bugs into the core, for minutes: the simulation must find each; SEEDS=200, ARGS='-only fence'
+	nice go run ./internal/simulate/plants -seeds $(SEEDS) $(ARGS)
+
 fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
@@ -87,4 +90,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate fuzz bench bench-quick bench-frontier experiments cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier experiments cover clean

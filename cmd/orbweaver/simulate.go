@@ -48,7 +48,9 @@ It prints how often each kind of fault happened, and the seeds that failed.`,
 			if f.seeds < 1 || f.workers < 0 {
 				return usagef("--seeds must be 1 or more, and --workers not below 0\nSee '%s --help'", cmd.CommandPath())
 			}
-			return runSimulate(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			ctx, release := following(cmd.Context())
+			defer release()
+			return runSimulate(ctx, &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()

@@ -191,7 +191,7 @@ func TestWakes(t *testing.T) {
 		t.Errorf("log: %s", &log)
 	}
 	// A wake for a partition that is at work here is sent again when that step ends.
-	s.slots <- struct{}{}
+	s.room <- struct{}{}
 	if !next(string(blobschema.EncodeWake("first", 1))) || next(string(blobschema.EncodeWake("first", 1))) || wakes.acknowledged != 5 {
 		t.Error("the second wake of a partition starts another step, or is not acknowledged")
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Plot is a diagram of lines over numbers: see docs/adr/0021-plots.md.
+// Plot is a diagram of lines over numbers: see docs/adr/0023-plots.md.
 type Plot struct {
 	Name   string // of its file, after that of the report
 	Title  string

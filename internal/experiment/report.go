@@ -59,6 +59,7 @@ func short(cell any) string {
 		if v != 0 && (v < 1e-3 && v > -1e-3) {
 			return strconv.FormatFloat(v, 'e', 1, 64)
 		}
+		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // so that 0.9999 is 1.00, not 1.000
 		digits := 0
 		for limit := 100.0; digits < 6 && v < limit && v > -limit && v != 0; limit /= 10 {
 			digits++

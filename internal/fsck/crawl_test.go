@@ -112,7 +112,7 @@ var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 
 // shuffle wants other numbers of partitions again and again, each time when all slots have
 // arrived; but not for ever, for a crawl does not end while slots are on the move.
 func shuffle(ctx context.Context, e *engine.Engine, every time.Duration) error {
-	for i := 0; i < 10; {
+	for i := 0; i < 6; {
 		select {
 		case <-ctx.Done():
 			return nil

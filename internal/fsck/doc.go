@@ -50,5 +50,15 @@
 // is checked name by name, and the slot of their pages not at all.
 //
 // Objects that nothing names are what crashed steps and merges left: they are
-// counted, and are no damage.
+// counted, and are no damage. [Repair] deletes them, and wakes partitions whose wake was
+// lost; it does nothing else, and nothing at all to a crawl with violations.
+//
+// Heads are not read at one moment, for a large crawl never stands still. A head read early
+// tells too little, which looks like mail on its way; only where slots are must agree, and
+// is read again until it does. What is broken all the same is looked at a second time if
+// the crawl has gone on.
+//
+// A check can leave a [State], with which the next one need not read WARC objects again.
+// And it can be asked for some slots or one partition: then its report says what it does
+// not know.
 package fsck

@@ -177,6 +177,43 @@ func TestHeadsMove(t *testing.T) {
 	}
 }
 
+// TestSecondLook: a run that was merged into another after its manifest was read is gone,
+// and nothing is wrong; what is gone for good is.
+func TestSecondLook(t *testing.T) {
+	m := recrawled(t)
+	warc := m.own(3).Manifest.WARCs[0]
+	man := &m.parts[0].man
+	runs := man.Runs
+	merged := blobschema.RunName(crawlID, 0, 3, 1, 1)
+	data, ref := blobschema.EncodeRun(&m.parts[0].state, m.hash)
+	ref.Object, ref.Tier = merged, 1
+	m.objects[merged] = data
+	man.Runs = []blobschema.RunRef{ref}
+	m.commit(0, blobschema.Commit{})
+	man.Runs = append(runs, man.Runs[1:]...)
+	man.Dropped = []string{merged}
+	m.commit(0, blobschema.Commit{})
+	delete(m.objects, merged)
+	before := func(times int) *moving {
+		return &moving{memory: m.memory, old: func(key string, read int) string {
+			if key == blobschema.HeadKey(crawlID, 0) && read <= times {
+				return m.heads[0][3]
+			}
+			return ""
+		}}
+	}
+	if rep := check(t, before(1), fsck.Options{}); !rep.Clean() || rep.Looks != 2 {
+		t.Errorf("found %v in %d looks", rep.Violations, rep.Looks)
+	}
+	if rep := check(t, before(100), fsck.Options{}); rep.Clean() || rep.Looks != 1 || rep.Violations[0].Where != merged {
+		t.Errorf("found %v in %d looks", rep.Violations, rep.Looks)
+	}
+	delete(m.objects, warc)
+	if rep := check(t, before(1), fsck.Options{}); rep.Found != 1 || rep.Looks != 2 || rep.Violations[0].Where != warc {
+		t.Errorf("found %v in %d looks", rep.Violations, rep.Looks)
+	}
+}
+
 // broken is a store whose table cannot be read.
 type broken struct{ *memory }
 

@@ -2,7 +2,7 @@ package fsck_test
 
 import (
 	"context"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +13,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// TestLive checks crawls again and again while they go on and their slots move.
+// TestLive checks crawls again and again while they go on and their slots move. Now and
+// then an object is gone for the time of a check.
 func TestLive(t *testing.T) {
 	for name, s := range map[string]blobschema.Settings{
 		"by host":   {Sitemaps: true},
@@ -22,32 +23,83 @@ func TestLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var checks, moving atomic.Int64
-			_, err := crawlOnce(quickly, s, 2, func(ctx context.Context, e *engine.Engine, p *platform.Platform) error {
+			l := live{T: t}
+			_, err := crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, p *platform.Platform) error {
 				shuffled := make(chan error, 1)
-				go func() { shuffled <- shuffle(ctx, e, 50*time.Millisecond) }()
-				for ctx.Err() == nil {
-					rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
-					if err != nil {
-						t.Error(err)
-						break
+				go func() { shuffled <- shuffle(ctx, e, 30*time.Millisecond) }()
+				for ctx.Err() == nil && l.checks < 25 {
+					l.check(p)
+					if l.checks%8 == 0 {
+						l.plant(p)
 					}
-					for _, v := range rep.Violations {
-						t.Error(v)
-					}
-					checks.Add(1)
-					if rep.Moving > 0 {
-						moving.Add(1)
-					}
+					time.Sleep(5 * time.Millisecond) // others want the processor too
 				}
 				return <-shuffled
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if checks.Load() < 5 || moving.Load() == 0 {
-				t.Errorf("%d checks, %d of them while slots were on the move", checks.Load(), moving.Load())
+			if l.checks < 5 || l.moving == 0 || l.planted == 0 {
+				t.Errorf("%d checks, %d of them while slots were on the move, %d damages", l.checks, l.moving, l.planted)
 			}
 		})
+	}
+}
+
+// live is what was seen of a crawl that goes on.
+type live struct {
+	*testing.T
+	checks, moving, planted int
+}
+
+func (l *live) check(p *platform.Platform) {
+	rep, err := fsck.Check(context.Background(), view.OfPlatform(p), fsck.Options{})
+	if err != nil {
+		l.Error(err)
+	}
+	for _, v := range rep.Violations {
+		l.Error(v)
+	}
+	l.checks++
+	if rep.Moving > 0 {
+		l.moving++
+	}
+}
+
+// plant takes an object away that a visible commit names.
+func (l *live) plant(p *platform.Platform) {
+	ctx, store := context.Background(), view.OfPlatform(p)
+	v, err := view.New(ctx, store)
+	if err != nil {
+		l.Error(err)
+		return
+	}
+	for c, err := range v.Commits(ctx) {
+		if err != nil {
+			l.Error(err)
+			return
+		}
+		man, err := c.Manifest()
+		if err != nil || len(man.WARCs) == 0 {
+			continue
+		}
+		name := man.WARCs[0]
+		data, err := store.Object(ctx, name)
+		if err == nil {
+			err = p.Bucket.Delete(ctx, name)
+		}
+		rep, checkErr := fsck.Check(ctx, store, fsck.Options{})
+		if err == nil {
+			err = p.Bucket.WriteAll(ctx, name, data, nil)
+		}
+		if err != nil || checkErr != nil {
+			l.Error(err, checkErr)
+			return
+		}
+		if rep.Found != 1 || rep.Violations[0].Where != name || !strings.Contains(rep.Violations[0].What, "does not exist") {
+			l.Errorf("without %s: found %v", name, rep.Violations)
+		}
+		l.planted++
+		return
 	}
 }

@@ -160,6 +160,7 @@ type history struct {
 	slots  map[partition.Slot]*slotCount // in the runs its manifest names
 	then   *blobschema.Holding           // of the commit read last
 	some   []string                      // commits that are read, where not all are
+	unread bool                          // a WARC object cannot be read: their bytes are not known
 	lineage
 }
 
@@ -257,7 +258,7 @@ func (c *checker) walk(h *history) error {
 		}
 	}
 	if c.next != nil {
-		c.next.Partitions[h.id] = Progressed{Seq: h.seq, Lineage: hex.EncodeToString(h.hash[:]), Stored: h.was.Stored + h.read}
+		c.next.Partitions[h.id] = Whole{Seq: h.seq, Lineage: hex.EncodeToString(h.hash[:]), Stored: h.was.Stored + h.read}
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ type State struct {
 	Frozen  string `json:"frozen"` // hash of what of the crawl never changes
 	Checks  int    `json:"checks"`
 	// Time is that of the check, as far as it was told.
-	Time       time.Time                   `json:"time,omitzero"`
-	Partitions map[partition.ID]Progressed `json:"partitions"`
+	Time       time.Time              `json:"time,omitzero"`
+	Partitions map[partition.ID]Whole `json:"partitions"`
 	// Orphans says since when objects are known to be named by nothing.
 	Orphans map[string]time.Time `json:"orphans,omitempty"`
 }
 
-// Progressed is how far a partition was found whole.
-type Progressed struct {
+// Whole is how far a partition was found whole.
+type Whole struct {
 	Seq     uint64 `json:"seq"`     // of the last commit
 	Lineage string `json:"lineage"` // hash of all commits up to it, names and content
 	Stored  int64  `json:"stored"`  // bytes of the WARC objects that they name
@@ -81,7 +81,7 @@ func (c *checker) openState() error {
 		return nil
 	}
 	c.next = &State{
-		Version: stateVersion, Crawl: c.id, Frozen: frozenHash(&c.crawl), Checks: s.Checks + 1, Time: c.opt.Time, Partitions: map[partition.ID]Progressed{},
+		Version: stateVersion, Crawl: c.id, Frozen: frozenHash(&c.crawl), Checks: s.Checks + 1, Time: c.opt.Time, Partitions: map[partition.ID]Whole{},
 	}
 	if s.Version == 0 { // there was none
 		return nil
@@ -99,7 +99,7 @@ func (c *checker) openState() error {
 
 // lineage follows the commits of a partition.
 type lineage struct {
-	was  Progressed // at the check before
+	was  Whole // at the check before
 	hash [sha256.Size]byte
 	seq  uint64
 	read int64 // bytes of WARC objects that the commits after was.Seq name

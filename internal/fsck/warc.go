@@ -66,6 +66,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 			return nil, err
 		}
 		if data == nil {
+			h.unread = true
 			continue
 		}
 		c.report.WARCsRead++

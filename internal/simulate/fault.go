@@ -57,6 +57,8 @@ const (
 	LeaseLost  // a step finds that another has taken its lease
 	SlotsGiven // a commit that gives slots away
 	SlotsTaken // a commit that takes slots over
+	MapMade    // a tick changes the number of partitions, or evens their load
+	RunDeleted // a tick deletes a run that was merged into another
 
 	kinds
 )
@@ -67,7 +69,7 @@ var kindNames = [kinds]string{
 	"mail misled", "mail huge", "mail empty", "wake dropped", "freeze", "stop", "skew", "jump", "two ticks",
 	"host down", "host slow", "host changed", "request junk", "halt", "late seeds", "recrawl",
 	"scale up", "scale down", "move slots", "roll back", "two maps",
-	"taken over", "lease lost", "slots given", "slots taken",
+	"taken over", "lease lost", "slots given", "slots taken", "map made", "run deleted",
 }
 
 // String is the kind in words.

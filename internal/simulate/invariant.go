@@ -181,13 +181,16 @@ func (w *world) moved(id partition.ID, s *part) error {
 }
 
 // wroteMap checks a map record that was just written: I3.
-func (w *world) wroteMap(value []byte) error {
+func (p *proc) wroteMap(value []byte) error {
+	w := p.w
 	rec, err := decodeJSON[blobschema.MapRecord](value)
 	if err != nil {
 		return err
 	}
 	old := w.mapRecord
-	w.mapRecord = rec
+	if w.mapRecord = rec; p.kind == "tick" && len(rec.Former) > len(old.Former) {
+		w.count(MapMade)
+	}
 	m, err := w.openMap(rec.Object)
 	switch {
 	case err != nil:
@@ -209,6 +212,24 @@ func (w *world) wroteMap(value []byte) error {
 	for slot := range partition.Slot(w.cfg.Slots) { // what is not on the move is where it belongs
 		if owner := m.Owner(slot); !moving[slot] && !w.part(owner).holding.Holds(slot) {
 			return broken("I3", "slot %d has arrived at %d, which does not hold it (epoch %d)", slot, owner, rec.Epoch)
+		}
+	}
+	return nil
+}
+
+// mayDelete checks that no manifest that a head names needs an object.
+func (w *world) mayDelete(name string) error {
+	w.count(RunDeleted)
+	needs := func(r blobschema.RunRef) bool { return r.Object == name }
+	for id := range partition.ID(w.partitions()) {
+		s := w.part(id)
+		if slices.ContainsFunc(s.man.Runs, needs) {
+			return broken("I6", "%s is deleted, and a run of partition %d", name, id)
+		}
+		for _, g := range s.man.Given {
+			if slices.ContainsFunc(g.Runs, needs) {
+				return broken("I6", "%s is deleted, and given by partition %d to %d", name, id, g.To)
+			}
 		}
 	}
 	return nil

@@ -38,6 +38,10 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 	p := w.newProc("tick", 0)
 	cfg := crawl.TickConfig{
 		Crawl: w.crawl.ID, Process: p.process(), Exclusive: w.cfg.Local, ResendAfter: cmp.Or(w.cfg.Resend, 10000*time.Hour),
+		SweepEvery: w.cfg.SweepEvery,
+	}
+	if w.cfg.Elastic {
+		cfg.PlanEvery, cfg.Capacity = time.Minute, 40
 	}
 	switch {
 	case w.cfg.Cold:
@@ -168,6 +172,7 @@ func (w *world) startStep(p *proc) {
 		case errors.Is(err, crawl.ErrLeaseLost):
 			w.count(LeaseLost)
 		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, errInjected):
+		case errors.Is(err, crawl.ErrNotFound) && w.part(p.part).holder != p: // deleted since another took its lease
 		default:
 			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.now, err))
 		}

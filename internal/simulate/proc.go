@@ -266,6 +266,9 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 	case crawl.Work:
 		return e.Do()
 	case crawl.DeleteObject:
+		if err := w.mayDelete(e.Name); err != nil {
+			w.fail(err)
+		}
 		delete(w.blobs, e.Name)
 		return nil, nil
 	case crawl.GetObject:
@@ -328,7 +331,7 @@ func (p *proc) write(e crawl.WriteRecord) (any, error) {
 	case p.step != nil && e.Key == blobschema.HeadKey(p.w.crawl.ID, p.part):
 		err = p.wroteHead(e.Value)
 	case e.Key == blobschema.MapKey(p.w.crawl.ID):
-		err = p.w.wroteMap(e.Value)
+		err = p.wroteMap(e.Value)
 	}
 	if err != nil {
 		p.w.fail(err)

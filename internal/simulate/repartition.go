@@ -98,7 +98,7 @@ func (w *world) wantMap(k Kind, order, part int) {
 
 // most is how many partitions there may be in the end.
 func (w *world) most() int {
-	if len(w.cfg.Maps) == 0 {
+	if len(w.cfg.Maps) == 0 && !w.cfg.Elastic {
 		return w.cfg.Partitions
 	}
 	return min(w.cfg.Slots, 2*w.cfg.Partitions+3)

@@ -57,6 +57,14 @@ func Scenario(seed uint64) Config {
 			cfg.Maps = append(cfg.Maps, o)
 		}
 	}
+	if r.IntN(4) == 0 && (!cfg.Local || r.IntN(2) == 0) { // so long that what is too early shows
+		cfg.Delay = seconds(5, 20)
+	}
+	if cfg.Elastic = !cfg.Local && cfg.Scope == blobschema.ScopeAny && r.IntN(8) == 0; cfg.Elastic { // a web that is worth it
+		cfg.Web.Hosts, cfg.Web.Pages, cfg.Web.LinksPerPage = 20, simweb.Pages{Min: 30, Max: 50}, 30
+		cfg.Delay = max(cfg.Delay, time.Second)
+	}
+	cfg.SweepEvery = seconds(0, 60, 300)
 	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
 	return cfg
 }

@@ -72,6 +72,10 @@ type Config struct {
 	Recrawls int
 	// Maps are the operator's orders to move slots between partitions.
 	Maps []MapOrder
+	// Elastic has ticks choose the number of partitions, and even their load.
+	Elastic bool
+	// SweepEvery is how often ticks look for runs to delete, 0 for their default.
+	SweepEvery time.Duration
 	// CommitEvery and SleepMax are those of steps, 0 for 20 s and 30 s.
 	CommitEvery, SleepMax time.Duration
 	// Attempts is how often a URL is tried, 0 for 4: more often than it fails, so that the
@@ -272,12 +276,16 @@ func (w *world) begin() error {
 	if w.cfg.Late {
 		seeds, limit = seeds[:(len(seeds)+1)/2], (limit+1)/2
 	}
+	most := 0
+	if w.cfg.Elastic {
+		most = w.most()
+	}
 	key := binary.BigEndian.AppendUint64(make([]byte, 8), w.cfg.Seed)
 	want := blobschema.Crawl{
 		ID: "sim", HashKey: key, Created: epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
 		Settings: blobschema.Settings{
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
-			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy,
+			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, MostPartitions: most,
 		},
 	}
 	b := crawl.NewBegin(want, seeds, nil)

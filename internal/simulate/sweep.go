@@ -87,7 +87,7 @@ func Sweep(ctx context.Context, s Sweeping) *Tally {
 func runSafely(cfg Config) (res Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = broken("panic", "%v\n%s", r, debug.Stack())
+			err = broken(fmt.Sprintf("panic: %.80v", r), "\n%s", debug.Stack())
 		}
 	}()
 	return Run(cfg)

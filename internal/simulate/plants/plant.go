@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// plant is a bug, as changes of the core's source.
+type plant struct {
+	Name    string
+	Bug     string // what is wrong with it
+	Promise string // the invariant it breaks, or "page limit"
+	Edits   []edit
+	// Rare says that the bug shows only where runs are merged, which small crawls seldom do:
+	// it is planted into a core that merges often.
+	Rare bool
+}
+
+// oftenMerged is no bug: what happens in large crawls happens in small ones too.
+var oftenMerged = []edit{
+	{"internal/crawl/merge.go", "const mergeFanIn = 8\n", "const mergeFanIn = 2\n"},
+	{"internal/crawl/tick.go", "cfg.SweepEvery = 10 * time.Minute\n", "cfg.SweepEvery = time.Minute\n"},
+}
+
+// edit replaces a text that occurs exactly once in a file.
+type edit struct {
+	File     string // below the module's folder, with slashes
+	Old, New string
+}
+
+// apply returns the plant's files as they are with the bug, by the name that edits have.
+func (p *plant) apply(root string) (map[string]string, error) {
+	files := map[string]string{}
+	edits := p.Edits
+	if p.Rare {
+		edits = slices.Concat(oftenMerged, edits)
+	}
+	for _, e := range edits {
+		text, ok := files[e.File]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.File)))
+			if err != nil {
+				return nil, fmt.Errorf("plant %q: %w", p.Name, err)
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return nil, fmt.Errorf("plant %q: %s has this %d times, not once: the code has moved, so must the plant:\n%s", p.Name, e.File, n, e.Old)
+		}
+		files[e.File] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	return files, nil
+}
+
+// overlay writes the files with the bug into a folder, and what tells `go build -overlay`
+// to take them; "" if there are none.
+func (p *plant) overlay(root, folder string) (string, error) {
+	files, err := p.apply(root)
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	replace := map[string]string{}
+	for name, text := range files {
+		to := filepath.Join(folder, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, filepath.FromSlash(name))] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(folder, "overlay.json")
+	return name, os.WriteFile(name, b, 0o600)
+}

@@ -1,0 +1,235 @@
+package main
+
+// plants are the bugs. Each is one that a crawler of this kind could well have.
+var plants = []plant{
+	{
+		Name: "early acknowledgement", Promise: "I5",
+		Bug: "mail is acknowledged when the commit is stored, before the head names it",
+		Edits: []edit{{
+			"internal/crawl/commit.go",
+			"	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n	s.st.man = enc.manifest\n",
+			"	s.acknowledge(b.receipts)\n	b.receipts = nil\n	if err := s.writeHead(t, head); err != nil {\n		return err\n	}\n	s.st.man = enc.manifest\n",
+		}},
+	},
+	{
+		Name: "no fence", Promise: "I4",
+		Bug: "a head that another step has written meanwhile is written over",
+		Edits: []edit{{
+			"internal/crawl/commit.go",
+			"				return ErrLeaseLost\n			}\n			v, err = rec.Revision, nil\n",
+			"				s.rev = rec.Revision\n				continue\n			}\n			v, err = rec.Revision, nil\n",
+		}},
+	},
+	{
+		Name: "lease outlived", Promise: "I4",
+		Bug: "a request may last until the lease ends, without the margin for clocks that differ",
+		Edits: []edit{{
+			"internal/crawl/step.go",
+			"min(timeout, s.leaseLeft()-s.cfg.Margin)", "min(timeout, s.leaseLeft())",
+		}},
+	},
+	{
+		Name: "taken too early", Promise: "I3",
+		Bug: "slots that come are asked for when the commit that takes them is begun, not when it is made",
+		Edits: []edit{{
+			"internal/crawl/commit.go",
+			"	man.Moved = s.st.ter.holding.Moved()\n", "	s.st.f.Open(opened)\n	opened = nil\n	man.Moved = s.st.ter.holding.Moved()\n",
+		}},
+	},
+	{
+		Name: "given and kept", Promise: "I3",
+		Bug: "who gives slots goes on holding them",
+		Edits: []edit{{
+			"internal/crawl/move.go",
+			"		ter.holding.Add(blobschema.Moved{Epoch: k.epoch, Slots: slots})\n", "",
+		}},
+	},
+	{
+		Name: "given while asked for", Promise: "I7, I9",
+		Bug: "slots are given while requests for them are under way",
+		Edits: []edit{{
+			"internal/frontier/move.go",
+			"return s == nil || s.asked == 0 && !s.loading", "return s == nil || !s.loading",
+		}},
+	},
+	{
+		Name: "hand-over again", Promise: "I3",
+		Bug: "a hand-over that was taken already is taken again: a comparison of epochs is off by one",
+		Edits: []edit{
+			{"internal/crawl/move.go", "return m.Epoch <= ter.holding.Seen(id) })", "return m.Epoch < ter.holding.Seen(id) })"},
+			{"internal/crawl/move.go", "h.Epoch > ter.holding.Seen(id) && !already", "h.Epoch >= ter.holding.Seen(id) && !already"},
+		},
+	},
+	{
+		Name: "confirmed too early", Promise: "I3",
+		Bug: "the tick takes a move for confirmed as soon as the receiver knows of it",
+		Edits: []edit{{
+			"internal/crawl/tick_moves.go",
+			"h.Epoch >= m.Epoch && (h.Awaits == 0 || h.Awaits > m.Epoch)", "h.Epoch >= m.Epoch",
+		}},
+	},
+	{
+		Name: "forgotten outbox", Promise: "I7",
+		Bug: "who takes over does not send the mail that was committed and perhaps not sent",
+		Edits: []edit{{
+			"internal/crawl/load.go",
+			"		if seq > s.head.Published {\n			if err := s.republish(t, seq); err != nil {\n				return err\n			}\n		}\n",
+			"		_ = seq\n",
+		}},
+	},
+	{
+		Name: "forgotten unsent", Promise: "I7",
+		Bug: "a manifest names its own outbox, but none of those before it that are not sent yet",
+		Edits: []edit{{
+			"internal/crawl/commit.go",
+			"Unsent:  slices.Clone(s.unsent), HeldFrom:", "Unsent: nil, HeldFrom:",
+		}},
+	},
+	{
+		Name: "Bloom filter alone", Promise: "I7",
+		Bug: "a URL is taken for known if a filter of 65,536 bits and one hash says so",
+		Edits: []edit{
+			{
+				"internal/frontier/frontier.go",
+				"	delta      uint64                  // counts deltas\n", "	bloom      map[uint64]bool\n	delta      uint64\n",
+			},
+			{
+				"internal/frontier/frontier.go",
+				"	if un == nil {\n		un = f.unit(s, q.Host)\n	}\n	settler := un\n",
+				`	bit := fp % (1 << 16)
+	if k == absent && from == fromOutside && f.bloom[bit] {
+		return Known
+	}
+	if f.bloom == nil {
+		f.bloom = map[uint64]bool{}
+	}
+	f.bloom[bit] = true
+	if un == nil {
+		un = f.unit(s, q.Host)
+	}
+	settler := un
+`,
+			},
+		},
+	},
+	{
+		Name: "sweep by its own", Promise: "I7", Rare: true,
+		Bug: "a merged run is deleted though another partition has been given it",
+		Edits: []edit{
+			{
+				"internal/crawl/tick_sweep.go",
+				"		for _, r := range man.Runs {\n			named[r.Object] = true\n		}\n		for _, g := range man.Given {\n			for _, r := range g.Runs {\n				named[r.Object] = true\n			}\n		}\n",
+				"		for _, r := range man.Runs {\n			if strings.Contains(r.Object, fmt.Sprintf(\"/p%05d/\", h.Partition)) {\n				named[r.Object] = true\n			}\n		}\n",
+			},
+			{"internal/crawl/tick_sweep.go", "	\"slices\"\n", "	\"slices\"\n	\"strings\"\n"},
+		},
+	},
+	{
+		Name: "sweep without hand-overs", Promise: "I7", Rare: true,
+		Bug: "a merged run is deleted at once though a hand-over names it that nobody has taken yet",
+		Edits: []edit{
+			{
+				"internal/crawl/tick_sweep.go",
+				"		for _, g := range man.Given {\n			for _, r := range g.Runs {\n				named[r.Object] = true\n			}\n		}\n", "",
+			},
+			{"internal/crawl/tick_sweep.go", "sweepsUnnamed = 2 ", "sweepsUnnamed = 1 "},
+		},
+	},
+	{
+		Name: "forgotten floor", Promise: "I9",
+		Bug: "who takes slots does not wait for the pace after the giver's takeover from a crash",
+		Edits: []edit{{
+			"internal/crawl/commit.go",
+			"floor = s.takeArrived(&man); floor.After(s.head.Floor) {", "floor = s.takeArrived(&man); false {",
+		}},
+	},
+	{
+		Name: "no floor", Promise: "I9",
+		Bug: "who takes over from a crash does not wait for the pace, though hosts may have been asked just before",
+		Edits: []edit{{
+			"internal/crawl/load.go",
+			"		s.floor = head.Floor\n", "		s.floor = time.Time{}\n",
+		}},
+	},
+	{
+		Name: "numbers from one", Promise: "I7",
+		Bug: "mail is numbered from one again after a takeover from a crash",
+		Edits: []edit{{
+			"internal/crawl/load.go",
+			"	st.ter.given = slices.Clone(st.man.Given)\n", "	if s.head.Crashes > 0 {\n		st.man.Sent = nil\n	}\n	st.ter.given = slices.Clone(st.man.Given)\n",
+		}},
+	},
+	{
+		Name: "stragglers dropped", Promise: "I7",
+		Bug: "mail for a slot that was given away is dropped, not sent on",
+		Edits: []edit{{
+			"internal/crawl/mail.go",
+			"			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name\n", "",
+		}},
+	},
+	{
+		Name: "stragglers filtered", Promise: "I7",
+		Bug: "mail that is sent on goes through the filter of links already sent",
+		Edits: []edit{{
+			"internal/crawl/mail.go",
+			"			s.hold(owner, q) // past the filter of sent links: it may have gone to the slot of its name\n", "			s.found(u, slot, fp, q)\n",
+		}},
+	},
+	{
+		Name: "merge forgets", Promise: "I7", Rare: true,
+		Bug: "a merge leaves out slots that were taken while it was under way",
+		Edits: []edit{{
+			"internal/crawl/merge.go",
+			"		if s.st.ter.takes != takes {\n			return nil // slots that came meanwhile may have their state in these runs: left out of it\n		}\n", "		_ = takes\n",
+		}},
+	},
+	{
+		Name: "finished on the move", Promise: "I7",
+		Bug: "the crawl is taken for finished while slots are on the move",
+		Edits: []edit{{
+			"internal/crawl/tick.go",
+			" && len(k.report.Map.Moving) == 0 && k.report.Map.Target == \"\"\n", "\n",
+		}},
+	},
+	{
+		Name: "record left out", Promise: "I7",
+		Bug: "what robots.txt refuses is settled without a page record",
+		Edits: []edit{{
+			"internal/crawl/result.go",
+			"		s.count(&p, false)\n		s.batch.pages = append(s.batch.pages, p)\n", "		s.count(&p, false)\n",
+		}},
+	},
+	{
+		Name: "record one commit late", Promise: "I7",
+		Bug: "the records of what was refused just before a commit come with the next one",
+		Edits: []edit{{
+			"internal/crawl/commit.go",
+			"	s.refusals() // the records of all that is settled are in this commit\n", "",
+		}},
+	},
+	{
+		Name: "grant dealt twice", Promise: "page limit",
+		Bug: "after a crash what the partition was granted counts as free",
+		Edits: []edit{{
+			"internal/crawl/grants.go",
+			"		for _, n := range g.Granted {\n			free -= n\n		}\n		s.exhausted",
+			"		for p, n := range g.Granted {\n			if p != s.cfg.Partition || s.head.Crashes == 0 {\n				free -= n\n			}\n		}\n		s.exhausted",
+		}},
+	},
+	{
+		Name: "seeds by the newest map", Promise: "I7",
+		Bug: "seeds are dealt by the map in force: sent again, a mail has the same number and other URLs",
+		Edits: []edit{
+			{"internal/crawl/tick.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = ReadMap(t, c, k.report.Map.Object); err != nil {"},
+			{"internal/crawl/tick.go", "p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))", "p := pmap.Owner(h.Slot(place(&c.Settings, u, &q))) % partition.ID(c.Partitions)"},
+		},
+	},
+	{
+		Name: "generation skipped", Promise: "I8",
+		Bug: "a page that is asked for again keeps its generation",
+		Edits: []edit{{
+			"internal/frontier/frontier.go",
+			"		q.Generation = s.marks[i].gen + 1\n", "		q.Generation = s.marks[i].gen\n		s.dropMark(i)\n",
+		}},
+	},
+}
