@@ -11,6 +11,29 @@ import (
 // again once a tier: log8 of the commits.
 const mergeFanIn = 8
 
+// mergeBytes bounds what more than that are merged at once: slots may bring the runs of many
+// partitions, and a merge holds its runs in memory.
+const mergeBytes = 32 << 20
+
+// mergeable are the runs to merge next, oldest first: of the lowest tier that is full. There
+// are none if no tier is.
+func mergeable(runs []blobschema.RunRef) (from []blobschema.RunRef) {
+	byTier := map[uint8][]blobschema.RunRef{}
+	for _, r := range runs {
+		byTier[r.Tier] = append(byTier[r.Tier], r)
+		if full := byTier[r.Tier]; len(full) >= mergeFanIn && (len(from) == 0 || r.Tier <= from[0].Tier) {
+			from = full
+		}
+	}
+	size := int64(0)
+	for i, r := range from {
+		if size += r.Length; i >= mergeFanIn && size > mergeBytes {
+			return from[:i]
+		}
+	}
+	return from
+}
+
 // merged is a run that replaces others, once a commit names it. It has no object if nothing
 // of them is this partition's any more.
 type merged struct {
@@ -44,19 +67,11 @@ func (s *Step) compact() {
 	if s.merging || s.st.merged != nil || s.stopping {
 		return
 	}
-	byTier := map[uint8][]blobschema.RunRef{}
-	tier := -1
-	for _, r := range s.st.man.Runs {
-		byTier[r.Tier] = append(byTier[r.Tier], r)
-		if len(byTier[r.Tier]) >= mergeFanIn && (tier < 0 || int(r.Tier) < tier) {
-			tier = int(r.Tier)
-		}
-	}
-	if tier < 0 {
+	from := mergeable(s.st.man.Runs)
+	if len(from) == 0 {
 		return
 	}
 	s.merging = true
-	from := byTier[uint8(tier)]
 	seq, fence, takes := s.st.man.Seq, s.head.Fence, s.st.ter.takes
 	s.spawn(func(t *task) error {
 		defer func() { s.merging = false }()
@@ -92,7 +107,7 @@ func (s *Step) compact() {
 		m := &merged{from: from}
 		if len(res.data) > 0 {
 			m.to = res.ref
-			m.to.Tier = uint8(tier) + 1
+			m.to.Tier = from[0].Tier + 1
 			m.to.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, m.to.Tier)
 			stored := false
 			s.put(PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })

@@ -299,6 +299,38 @@ func TestMergedReplace(t *testing.T) {
 	}
 }
 
+// TestMergeable: the lowest tier that is full is merged, all of it, but for what is too much
+// to be held in memory.
+func TestMergeable(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		tiers string // one digit a run
+		size  int64  // of each
+		want  string // their places
+	}{
+		{"nothing", "", 1, ""},
+		{"none is full", "1111111" + "0000000", 1, ""},
+		{"the lower of two", "11111111" + "00000000", 1, "[8 9 10 11 12 13 14 15]"},
+		{"the higher", "11111111" + "0000000", 1, "[0 1 2 3 4 5 6 7]"},
+		{"mixed", "1010101010101010", 1, "[1 3 5 7 9 11 13 15]"},
+		{"more than full", "0000000000", 1, "[0 1 2 3 4 5 6 7 8 9]"},
+		{"large ones", "0000000000", mergeBytes, "[0 1 2 3 4 5 6 7]"},
+		{"some more", "000000000000", mergeBytes / 10, "[0 1 2 3 4 5 6 7 8 9]"},
+	} {
+		var runs []blobschema.RunRef
+		for i, tier := range c.tiers {
+			runs = append(runs, blobschema.RunRef{Object: fmt.Sprint(i), Tier: uint8(tier - '0'), Length: c.size})
+		}
+		var got []string
+		for _, r := range mergeable(runs) {
+			got = append(got, r.Object)
+		}
+		if s := fmt.Sprint(got); s != c.want && (c.want != "" || len(got) > 0) {
+			t.Errorf("%s: got %s, want %s", c.name, s, c.want)
+		}
+	}
+}
+
 // TestForgetIndexes: a partition that goes on for ever keeps the indexes of its runs, and not
 // those of all it ever had.
 func TestForgetIndexes(t *testing.T) {
