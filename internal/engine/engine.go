@@ -67,6 +67,7 @@ type Engine struct {
 
 	submitted atomic.Int64 // requests that this engine put into the queue, and has not taken
 	memory    crawl.TickMemory
+	owning    atomic.Int64 // partitions that own slots, once any have moved
 
 	mu       sync.Mutex
 	runners  map[partition.ID]*runner
@@ -226,9 +227,22 @@ func (e *Engine) tick() (crawl.Report, error) {
 
 // known takes note of what a tick found; steps at work look at a map that it saw change.
 func (e *Engine) known(rep *crawl.Report) {
-	if last := e.report.Swap(rep); last != nil && last.Map.Version != rep.Map.Version {
-		e.look()
+	last := e.report.Swap(rep)
+	if rep.Map.Version == 0 || last != nil && last.Map.Version == rep.Map.Version {
+		return
 	}
+	e.look()
+	if parts, err := e.Partitioning(); err == nil { // else steps share memory as before
+		e.owning.Store(int64(len(parts.Map.Partitions())))
+	}
+}
+
+// share is how many partitions share the memory: those that own slots.
+func (e *Engine) share() int {
+	if n := e.owning.Load(); n > 0 {
+		return int(n)
+	}
+	return e.crawl.Partitions
 }
 
 // look has the steps of this process look at what the operator wishes, and at the map.
@@ -333,7 +347,7 @@ func (e *Engine) startStep(p partition.ID) {
 		cfg.Connections = e.cfg.Connections
 	}
 	if cfg.MaxResident == 0 {
-		cfg.MaxResident = max(1, e.cfg.MaxResident/e.partitions())
+		cfg.MaxResident = max(1, e.cfg.MaxResident/e.share())
 	}
 	s, err := crawl.NewStep(cfg, e.warm[p])
 	if err != nil {
