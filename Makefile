@@ -80,6 +80,9 @@ bench-quick: ## the same on small webs, to see that it works
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
 	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
 
+experiments: ## make the measurements of papers again, for minutes; ARGS='--pages 200000'
+	go run ./cmd/orbweaver experiment webgather --out docs/experiments $(ARGS)
+
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
 
@@ -87,4 +90,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier experiments cover clean

@@ -17,7 +17,7 @@ type Mail struct {
 	Crawl  string
 	From   partition.ID // partition.Intake for what comes from outside
 	To     partition.ID
-	Number uint64          // counts the mail from From to To, from 1
+	Number uint64          // counts the mail from From to To, from 1; 0 is a nudge, which may be lost
 	Epoch  partition.Epoch // of the map by which the sender chose To
 	// Request is a number made of the id of a request from outside, 0 for none: URLs with
 	// FlagAgain take effect once per request.

@@ -34,9 +34,10 @@ const MaxFormer = 16
 
 // Moving says that slots go from one partition to another.
 type Moving struct {
-	Epoch    partition.Epoch `json:"epoch"`
-	From, To partition.ID
-	Slots    partition.Slots `json:"slots"`
+	Epoch partition.Epoch `json:"epoch"`
+	From  partition.ID    `json:"from"`
+	To    partition.ID    `json:"to"`
+	Slots partition.Slots `json:"slots"`
 }
 
 // Moved says of some slots what the newest hand-over did that a partition has seen of

@@ -48,6 +48,7 @@ internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
+internal/experiment:      internal/simulate internal/simweb partition
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
 internal/function/event:  internal/crawl

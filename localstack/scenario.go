@@ -18,6 +18,9 @@ import (
 
 // scenario is the steps in order.
 func scenario(o options) []step {
+	if o.speedup {
+		return []step{{"build the command and the functions, as they ship", build}, {"crawl one web by 1, 2 and 4 workers", speedup}}
+	}
 	steps := []step{
 		{"build the command and the functions, as they ship", build},
 		{"one conformance suite, over the emulators", conformance},
@@ -30,6 +33,7 @@ func scenario(o options) []step {
 		{"recrawl in the middle of a long crawl; stop, resume", busy},
 		{"another crawl, every call counted twice", counted},
 		{"an idle minute", idle},
+		{"workers that come and go, one killed, without functions", workers},
 	}
 	if !o.fast {
 		steps = append(steps, step{"pages of many megabytes, within the functions' memory", heavy})

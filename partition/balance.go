@@ -316,10 +316,7 @@ func (b *balancer) shed(p *bin) bool {
 	if len(slots) == 0 {
 		return false
 	}
-	i := len(slots) - 1 // one that fills a partition by itself goes first: others must leave that
-	if b.load[slots[i]] <= b.mean {
-		i = b.fitting(slots, p.sum-b.stop*b.measure(p), b.stop*b.mean-to.sum, gap)
-	}
+	i := b.fitting(slots, p.sum-b.stop*b.measure(p), b.stop*b.mean-to.sum, gap)
 	s := b.neighbour(p, slots, b.load[slots[i]])
 	if last := p.lastTo; last != nil && last.sum+b.load[s] <= b.mean && b.load[s] < p.sum-last.sum-leastGain {
 		to = last

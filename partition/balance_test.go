@@ -83,7 +83,11 @@ func TestBalance(t *testing.T) {
 		{name: "loads unknown", owners: []partition.ID{0, 1}},
 		{name: "even", owners: []partition.ID{0, 1, 0, 1}, load: []float64{5, 5, 5, 5}},
 		{name: "one partition", owners: []partition.ID{0, 0}, load: []float64{5, 1}},
-		{name: "within the hysteresis", owners: []partition.ID{0, 0, 0, 1, 1, 1}, load: []float64{4, 4, 4, 4, 3, 1}},
+		{name: "within the hysteresis", owners: []partition.ID{0, 0, 0, 1, 1, 1}, load: []float64{6, 4, 2, 4, 3, 1}},
+		{
+			name: "beyond a narrower one", owners: []partition.ID{0, 0, 0, 1, 1, 1}, load: []float64{6, 4, 2, 4, 3, 1},
+			o: partition.BalanceOptions{Start: 1.2}, want: []move{{Slot: 2, From: 0, To: 1}},
+		},
 		{
 			name: "one move does it", owners: []partition.ID{0, 0, 0, 1, 1, 1}, load: []float64{6, 4, 3, 3, 3, 1},
 			want: []move{{Slot: 2, From: 0, To: 1}},
@@ -91,6 +95,19 @@ func TestBalance(t *testing.T) {
 		{
 			name: "of equal slots those that are neighbours", owners: []partition.ID{0, 1, 0, 2, 0, 1, 0, 2, 0}, load: []float64{2, 1, 2, 1, 2, 1, 2, 1, 2},
 			want: []move{{Slot: 0, From: 0, To: 1}, {Slot: 2, From: 0, To: 2}},
+		},
+		{
+			name: "after a heavy slot the next of the light ones", owners: []partition.ID{0, 0, 0, 0, 0, 0, 1, 1}, load: []float64{1, 1, 3, 1, 1, 1, 0, 0},
+			want: []move{{Slot: 2, From: 0, To: 1}, {Slot: 3, From: 0, To: 1}},
+		},
+		{
+			name: "neighbours go to one partition", owners: []partition.ID{0, 0, 0, 0, 0, 0}, load: []float64{1, 1, 1, 1, 1, 1},
+			o:    partition.BalanceOptions{Partitions: ids(3)},
+			want: []move{{Slot: 0, From: 0, To: 1}, {Slot: 1, From: 0, To: 1}, {Slot: 2, From: 0, To: 2}, {Slot: 3, From: 0, To: 2}},
+		},
+		{
+			name: "beside a hot slot the others are evened out", owners: []partition.ID{0, 1, 1, 1, 2}, load: []float64{100, 15, 16, 14, 15},
+			want: []move{{Slot: 3, From: 1, To: 2}},
 		},
 		{
 			name: "a hot slot is left alone", owners: []partition.ID{0, 0, 0, 1, 1}, load: []float64{100, 20, 20, 10, 10},

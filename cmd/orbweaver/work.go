@@ -20,7 +20,7 @@ import (
 
 // Bounds of --lease: requests must fit into it, and a crash should not last.
 const (
-	minLease = 8 * time.Second
+	minLease = 4 * time.Second
 	maxLease = time.Hour
 )
 

@@ -9,8 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 func TestCloudWork(t *testing.T) { testCloudWork(memoryCloud(t)) }
@@ -152,4 +158,49 @@ func (w *worker) events() (out []workEvent) {
 		w.t.Fatalf("only these events:\n%s", w.out)
 	}
 	return out
+}
+
+func TestWorkFigures(t *testing.T) {
+	waiting := engine.WorkSnapshot{MostSteps: 8}
+	busy := engine.WorkSnapshot{
+		Worked: engine.Worked{Pages: 1200, Bytes: 3 << 20, Steps: 2, Failed: 1}, MostSteps: 8, AtWork: []partition.ID{1, 4}, Active: 30, Crawl: "20261121-220000",
+		Report: &crawl.Report{Totals: blobschema.Totals{Pages: 5000, Pending: 70, Unexamined: 7}, Leased: 5},
+	}
+	idle := engine.WorkSnapshot{MostSteps: 1, Crawl: "20261121-220000", Report: &crawl.Report{Idle: true, Finished: true}}
+	for _, c := range []struct {
+		snap  engine.WorkSnapshot
+		line  string
+		frame []string
+	}{
+		{waiting, "10 s: no crawl yet: 'orbweaver crawl' begins one", []string{
+			"orbweaver work · no crawl yet: 'orbweaver crawl' begins one · 10 s",
+			"  pages  0                 0.0/s     received  0 B",
+			"  work   0 of 8 partitions, 0 requests under way",
+			"  left   50 s to --for",
+		}},
+		{busy, "10 s: 1,200 pages (120.0/s), 2 of 8 partitions, 30 requests under way, 3.0 MiB received, 1 step failed; " +
+			"all together: 5,000 pages, queue 77, 5 partitions at work", []string{
+			"orbweaver work · 20261121-220000 · 10 s",
+			"  pages  1,200           120.0/s     received  3.0 MiB",
+			"  work   2 of 8 partitions, 30 requests under way",
+			"  all    5,000 pages, queue 77, 5 partitions at work",
+			"  failed 1 step",
+			"  left   50 s to --for",
+		}},
+		{idle, "10 s: finished, 0 pages (0.0/s), 0 of 1 partition, 0 requests under way, 0 B received", []string{
+			"orbweaver work · 20261121-220000, finished · 10 s",
+			"  pages  0                 0.0/s     received  0 B",
+			"  work   0 of 1 partition, 0 requests under way",
+			"  left   50 s to --for",
+		}},
+	} {
+		began := time.Now()
+		f := workFiguresOf(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
+		if d := cmp.Diff(c.line, f.String()); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff(c.frame, f.frame()); d != "" {
+			t.Error(d)
+		}
+	}
 }

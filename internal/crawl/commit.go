@@ -91,7 +91,7 @@ func (s *Step) commit(t *task) error {
 	s.unsent = append(s.unsent, c.Manifest.Seq)
 	s.publish(c.Manifest.Seq, enc.outbox)
 	s.acknowledge(b.receipts)
-	s.wakeReceivers(t)
+	s.nudgeReceivers()
 	s.compact()
 	if s.suspect != nil {
 		tk := *s.suspect

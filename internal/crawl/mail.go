@@ -117,6 +117,11 @@ func (s *Step) applyMail(m Message, late bool) {
 		s.later, s.look = append(s.later, m), true
 		return
 	}
+	if mail.Number == 0 {
+		s.acknowledge([]Receipt{m.Receipt})
+		s.nudged()
+		return
+	}
 	mk := s.st.marks[mail.From]
 	if mk == nil {
 		mk = &marks{}

@@ -198,6 +198,40 @@ func (s *Step) pullOnce(t *task) error {
 	return nil
 }
 
+// nudged looks at once for what others should give: one of them has just given it.
+func (s *Step) nudged() {
+	if len(s.st.ter.awaited) > s.st.ter.arrivedSlots() {
+		s.spawn(s.pullOnce)
+	}
+}
+
+// nudgeReceivers tells those that the last commit has given slots to. A step at work looks
+// when it gets the mail, which it would not know of before its next commit; one is begun where
+// ticks are far apart. Both may be lost: then it takes longer.
+func (s *Step) nudgeReceivers() {
+	slices.Sort(s.gaveTo)
+	to := slices.Compact(s.gaveTo)
+	s.gaveTo = nil
+	if len(to) == 0 {
+		return
+	}
+	s.publishing++
+	s.spawn(func(t *task) error {
+		defer func() { s.publishing-- }()
+		for _, p := range to {
+			body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: s.cfg.Crawl.ID, From: s.cfg.Partition, To: p, Epoch: s.st.ter.pmap.Epoch()})
+			if err != nil {
+				return err
+			}
+			_, _ = t.do(Send{Queue: blobschema.MailboxQueue(p), Bodies: [][]byte{body}})
+		}
+		if s.cfg.SendsWakes && !s.halted {
+			s.sendWake(t, 0, to...)
+		}
+		return nil
+	})
+}
+
 // arrive takes of a hand-over what is awaited, and not older than what was seen before.
 func (s *Step) arrive(from partition.ID, h blobschema.Handover) {
 	ter := s.st.ter

@@ -73,6 +73,13 @@ func (p *Partitioning) remember() {
 	p.Record.Former = p.Record.Former[:min(len(p.Record.Former), blobschema.MaxFormer)]
 }
 
+// The record is one item of a table, of 400 KB at most in DynamoDB: moves beyond these bounds
+// begin when others are confirmed.
+const (
+	maxMovingPairs = 2000    // of a giver and a receiver
+	maxMovingSlots = 1 << 15 // six bytes each where they are not in equal steps
+)
+
 // plan begins the moves toward the target of all slots that are not on the move already.
 // It reports whether there are any.
 func (p *Partitioning) plan() bool {
@@ -82,6 +89,17 @@ func (p *Partitioning) plan() bool {
 	}
 	moving = partition.SlotsOf(moving)
 	moves := p.Map.Toward(p.Target, moving.Has)
+	moves = moves[:min(len(moves), max(0, maxMovingSlots-len(moving)))]
+	type pair struct{ from, to partition.ID }
+	pairs := map[pair]bool{}
+	moves = slices.DeleteFunc(moves, func(m partition.Move) bool {
+		k := pair{m.From, m.To}
+		if !pairs[k] && len(p.Record.Moving)+len(pairs) >= maxMovingPairs {
+			return true
+		}
+		pairs[k] = true
+		return false
+	})
 	if len(moves) == 0 {
 		return false
 	}
@@ -89,7 +107,6 @@ func (p *Partitioning) plan() bool {
 	if err != nil {
 		panic("crawl: a plan does not fit the map it was made of: " + err.Error()) // Toward made it: unreachable
 	}
-	type pair struct{ from, to partition.ID }
 	var order []pair
 	slots := map[pair]partition.Slots{}
 	for _, m := range moves {

@@ -140,16 +140,6 @@ func (s *Step) wakeMailed(t *task) {
 	s.sendWake(t, 0, asleep...)
 }
 
-// wakeReceivers wakes the partitions that slots were given to, where ticks are far apart.
-func (s *Step) wakeReceivers(t *task) {
-	to := s.gaveTo
-	s.gaveTo = nil
-	if s.cfg.SendsWakes && !s.halted {
-		slices.Sort(to)
-		s.sendWake(t, 0, slices.Compact(to)...)
-	}
-}
-
 // commitEvery is the longest time that work stays uncommitted. A young crawl commits more
 // often where nobody tells which partitions starve, so that it spreads, and shows.
 func (s *Step) commitEvery(now time.Time) time.Duration {

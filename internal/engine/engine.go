@@ -220,10 +220,15 @@ func (e *Engine) tick() (crawl.Report, error) {
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
 	}
 	rep := k.Report()
-	if last := e.report.Swap(&rep); last != nil && last.Map.Version != rep.Map.Version {
+	e.known(&rep)
+	return rep, nil
+}
+
+// known takes note of what a tick found; steps at work look at a map that it saw change.
+func (e *Engine) known(rep *crawl.Report) {
+	if last := e.report.Swap(rep); last != nil && last.Map.Version != rep.Map.Version {
 		e.look()
 	}
-	return rep, nil
 }
 
 // look has the steps of this process look at what the operator wishes, and at the map.

@@ -102,7 +102,7 @@ func (e *Engine) tickAmongMany(spent func() blobschema.Calls) (crawl.Report, err
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
 	}
 	rep := k.Report()
-	e.report.Store(&rep)
+	e.known(&rep)
 	return rep, nil
 }
 

@@ -21,7 +21,7 @@ type shift struct {
 	w        *Worker
 	e        *Engine
 	settings string
-	slots    chan struct{} // one for each step that may run
+	room     chan struct{} // one for each step that may run
 	soon     chan struct{} // a step has ended: a tick may find more to do
 	end      context.CancelCauseFunc
 
@@ -86,7 +86,7 @@ func (w *Worker) newShift(c blobschema.Crawl) (*shift, error) {
 	e.Use(c)
 	e.shared = true
 	return &shift{
-		w: w, e: e, settings: settingsOf(c), slots: make(chan struct{}, w.cfg.Steps), soon: make(chan struct{}, 1),
+		w: w, e: e, settings: settingsOf(c), room: make(chan struct{}, w.cfg.Steps), soon: make(chan struct{}, 1),
 		stints: map[partition.ID]*stint{},
 	}, nil
 }
@@ -136,14 +136,14 @@ func (s *shift) takeWakes(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case s.slots <- struct{}{}:
+		case s.room <- struct{}{}:
 		}
 		m, ok := s.nextWake(ctx)
 		if !ok {
 			return
 		}
 		if !s.begin(ctx, m) {
-			<-s.slots
+			<-s.room
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (s *shift) begin(ctx context.Context, m crawl.Message) bool {
 			s.end(errChanged)
 			return false
 		}
-	case int(p) >= s.e.Crawl().Partitions:
+	case !s.e.mayHave(p):
 	default:
 		s.e.acknowledge(context.WithoutCancel(ctx), blobschema.WakesQueue, msgs)
 		return s.start(p)
@@ -291,7 +291,7 @@ func (s *shift) work(p partition.ID, st *crawl.Step, r *runner, t *stint) {
 	if left || again && err == nil {
 		s.wake(p)
 	}
-	<-s.slots
+	<-s.room
 	s.e.tellAppetites()
 	select {
 	case s.soon <- struct{}{}:

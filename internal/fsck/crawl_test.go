@@ -109,10 +109,10 @@ var repartitioned = sync.OnceValues(func() (*memory, error) {
 // quickly is a step that commits all the time.
 var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 5 * time.Millisecond}
 
-// shuffle wants other numbers of partitions again and again, but not for ever: a crawl
-// does not end while slots are on the move.
+// shuffle wants other numbers of partitions again and again, each time when all slots have
+// arrived; but not for ever, for a crawl does not end while slots are on the move.
 func shuffle(ctx context.Context, e *engine.Engine, every time.Duration) error {
-	for i := range 10 {
+	for i := 0; i < 10; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -120,7 +120,11 @@ func shuffle(ctx context.Context, e *engine.Engine, every time.Duration) error {
 		}
 		n := []int{6, 3, most, 2, 5}[i%5]
 		_, _, err := e.Repartition(func(now crawl.Partitioning) (*partition.Map, error) {
+			if len(now.Record.Moving) > 0 {
+				return nil, nil
+			}
 			var ids []partition.ID
+			i++
 			for p := range partition.ID(n) {
 				ids = append(ids, p)
 			}

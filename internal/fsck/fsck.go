@@ -47,6 +47,16 @@ type Options struct {
 	Delay time.Duration
 	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
 	MaxViolations int
+	// Slots and Partition ask for a check of some slots, and of all that is at home in one
+	// partition; nil for all. Not together with State.
+	Slots     partition.Slots
+	Partition *partition.ID
+	// State is what the check before left: its WARC objects are not all read again. An empty
+	// one asks for a state to be made; nil for none.
+	State *State
+	// Software and Time are put into the report, which is to say who found what when.
+	Software string
+	Time     time.Time
 	// Progress, if not nil, is called now and then by the goroutine that runs Check.
 	Progress func(Progress)
 }
@@ -68,8 +78,25 @@ type Violation struct {
 // String is the violation on one line.
 func (v Violation) String() string { return v.Invariant + " " + v.Where + ": " + v.What }
 
+// Tally says how much was checked of an invariant, and how often it was broken.
+type Tally struct {
+	Invariant  string `json:"invariant"`
+	Checked    int64  `json:"checked"` // facts: URLs, slots, commits, mails, answers, as the invariant is about
+	Violations int    `json:"violations"`
+}
+
+// Reads are the calls that a check made, and the bytes of objects that came.
+type Reads struct {
+	Records int64 `json:"records"`
+	Objects int64 `json:"objects"` // of which some are read twice
+	Bytes   int64 `json:"bytes"`
+}
+
 // Report is what a check found. The same store gives the same report.
 type Report struct {
+	Software string    `json:"software,omitempty"`
+	Time     time.Time `json:"time,omitzero"`
+
 	Crawl      string `json:"crawl"`
 	Partitions int    `json:"partitions"` // that own slots, or ever did
 
@@ -80,7 +107,8 @@ type Report struct {
 	Objects   int   `json:"objects"` // of the crawl, named or not
 	WARCs     int   `json:"warcs"`   // named
 	WARCsRead int   `json:"warcs_read"`
-	Orphans   int   `json:"orphans"` // objects that nothing names: what crashes and merges leave
+	TakenOver int   `json:"warcs_taken_over"` // not read, because a check before did
+	Orphans   int   `json:"orphans"`          // objects that nothing names: what crashes and merges leave
 	Dead      int   `json:"dead_letters"`
 	Pages     int64 `json:"pages"`     // page records, robots.txt included
 	URLs      int64 `json:"urls"`      // known
@@ -95,12 +123,23 @@ type Report struct {
 	Forwarded   int64 `json:"forwarded"`    // URLs whose name's slot sent them on to that of its address; not in URLs
 	Capped      int64 `json:"capped"`       // links that were left out for a cap on known URLs
 
+	// NotChecked says what a check of some slots, or of one partition, cannot know.
+	NotChecked []string `json:"not_checked,omitempty"`
+
+	Read       Reads       `json:"read"`
+	Looks      int         `json:"looks"` // 2 where the crawl went on, and what looked broken at first was looked at again
+	Invariants []Tally     `json:"invariants"`
 	Violations []Violation `json:"violations"` // the first of each invariant
 	Found      int         `json:"found"`      // violations, also those not kept
+
+	State *State `json:"-"` // for the next check, if one was asked for
 }
 
 // Clean reports whether nothing is damaged.
 func (r *Report) Clean() bool { return r.Found == 0 }
+
+// ErrScope says that what a check was asked for is not there.
+var ErrScope = errors.New("there is nothing like that to check")
 
 // ErrNoCrawl says that the store holds no crawl.
 var ErrNoCrawl = errors.New("there is no crawl")
@@ -109,17 +148,87 @@ var ErrNoCrawl = errors.New("there is no crawl")
 // be read, ctx ended, or there is no crawl. All that is wrong with what is stored is
 // in the report, an object that cannot be read too.
 func Check(ctx context.Context, s Store, opt Options) (Report, error) {
+	c, err := look(ctx, s, opt)
+	return c.report, err
+}
+
+// look is Check, with all that it learnt.
+func look(ctx context.Context, s Store, opt Options) (*checker, error) {
 	if opt.MaxViolations <= 0 {
 		opt.MaxViolations = 100
 	}
+	read := &Reads{}
+	for looks := 1; ; looks++ {
+		c := newChecker(ctx, s, opt, read)
+		err := c.check()
+		c.tally(looks)
+		if err != nil {
+			return c, fmt.Errorf("check crawl: %w", err)
+		}
+		// What an object was when its name was read it may not be any more: a crawl drops runs
+		// as it merges them. What is broken indeed is so when one looks again.
+		if c.report.Clean() || looks == maxLooks || !c.wentOn() {
+			return c, nil
+		}
+	}
+}
+
+const maxLooks = 2
+
+func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker {
 	c := &checker{
-		ctx: ctx, store: s, opt: opt, listed: map[string]bool{}, named: map[string]string{}, kept: map[string]int{}, said: map[Violation]bool{},
-		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{}, manifests: map[string]opened{}, decoded: map[runAt]bool{},
+		ctx: ctx, store: &meter{s, read}, read: read, opt: opt, listed: map[string]bool{}, named: map[string]string{},
+		checked: map[string]int64{}, found: map[string]int{}, kept: map[string]int{}, said: map[Violation]bool{},
+		hops: map[uint64]bool{}, pins: map[uint64]netip.Addr{}, orphans: map[string]orphan{}, dropped: map[string]time.Time{}, manifests: map[string]opened{}, decoded: map[runAt]bool{},
 	}
-	if err := c.check(); err != nil {
-		return c.report, fmt.Errorf("check crawl: %w", err)
+	c.report.Software, c.report.Time = opt.Software, opt.Time
+	return c
+}
+
+// meter counts what is read.
+type meter struct {
+	Store
+	*Reads
+}
+
+func (m *meter) Record(ctx context.Context, key string) ([]byte, bool, error) {
+	m.Reads.Records++
+	return m.Store.Record(ctx, key)
+}
+
+func (m *meter) Object(ctx context.Context, name string) ([]byte, error) {
+	b, err := m.Store.Object(ctx, name)
+	m.Reads.Objects++
+	m.Reads.Bytes += int64(len(b))
+	return b, err
+}
+
+// invariants are what violations are of, in the order of reports.
+var invariants = [...]string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "limit"}
+
+// tally completes the report.
+func (c *checker) tally(looks int) {
+	c.report.Read, c.report.Looks = *c.read, looks
+	for _, i := range invariants {
+		c.report.Invariants = append(c.report.Invariants, Tally{i, c.checked[i], c.found[i]})
 	}
-	return c.report, nil
+}
+
+// wentOn reports whether the crawl is further than when the check began.
+func (c *checker) wentOn() bool {
+	if r, found, err := record[blobschema.MapRecord](c, blobschema.MapKey(c.id)); err != nil || found && r.Version != c.atlas.record.Version {
+		return err == nil
+	}
+	for _, p := range c.parts {
+		h, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
+		if err != nil {
+			return false
+		}
+		if h.Commit != p.head.Commit {
+			return true
+		}
+	}
+	return false
 }
 
 // errUnusable ends a check early: what was found is all that can be.
@@ -128,12 +237,18 @@ var errUnusable = errors.New("the rest cannot be checked")
 // checker is one run of Check.
 type checker struct {
 	ctx    context.Context
-	store  Store
+	store  *meter
 	opt    Options
 	report Report
-	kept   map[string]int // violations by invariant
-	said   map[Violation]bool
-	phase  string
+	read   *Reads
+
+	// By invariant: facts that were checked, violations, and those of them that are kept.
+	checked map[string]int64
+	found   map[string]int
+	kept    map[string]int
+
+	said  map[Violation]bool
+	phase string
 
 	id     string
 	crawl  blobschema.Crawl
@@ -153,6 +268,14 @@ type checker struct {
 	claims []claim               // of revisits
 	hops   map[uint64]bool       // what a robots.txt redirected to
 	pins   map[uint64]netip.Addr // of names, by hash, in a crawl by IP
+
+	only    []bool // slots that are asked for; nil for all
+	next    *State
+	orphans map[string]orphan
+	dropped map[string]time.Time // merged runs that are named no longer, and since when
+
+	granted    map[partition.ID]int64
+	allGranted bool // no page of the limit is left
 
 	requests      blobschema.Requests
 	numbered      map[partition.ID]uint64 // requests at a time before that of the heads
@@ -206,6 +329,12 @@ func (c *checker) check() error {
 	if err := c.readRequests(); err != nil {
 		return err
 	}
+	if c.only != nil {
+		if err := c.checkSome(); err != nil {
+			return err
+		}
+		return c.ctx.Err()
+	}
 	if err := c.checkPartitions(); err != nil {
 		return err
 	}
@@ -231,6 +360,7 @@ func (c *checker) check() error {
 		return err
 	}
 	c.countOrphans()
+	c.settleState()
 	return c.ctx.Err()
 }
 
@@ -251,6 +381,7 @@ func (c *checker) add(v Violation) {
 		return
 	}
 	c.report.Found++
+	c.found[v.Invariant]++
 	if c.kept[v.Invariant]++; c.kept[v.Invariant] <= c.opt.MaxViolations {
 		c.report.Violations = append(c.report.Violations, v)
 		c.said[v] = true
@@ -276,6 +407,7 @@ func record[T any](c *checker, key string) (v T, found bool, err error) {
 // object reads an object that where names. It returns nil, and the violation is
 // reported, if that cannot be done; the error is that of ctx.
 func (c *checker) object(name, where string) ([]byte, error) {
+	c.checked["I6"]++
 	b, err := c.store.Object(c.ctx, name)
 	if err == nil {
 		return b, nil
@@ -347,7 +479,10 @@ func (c *checker) open() error {
 			return err
 		}
 	}
-	return nil
+	if err := c.openScope(); err != nil {
+		return err
+	}
+	return c.openState()
 }
 
 // frozen checks what of the crawl record everything else relies on.
@@ -381,6 +516,7 @@ func (c *checker) frozen() (err error) {
 // canonical parses a stored URL, and reports one that is not canonical. It returns
 // false for that.
 func (c *checker) canonical(url, where string) (weburl.URL, bool) {
+	c.checked["I1"]++
 	u, err := weburl.Parse(url)
 	if err != nil {
 		c.violate("I1", where, "stored URL %q is none: %v", url, err)
@@ -427,6 +563,7 @@ func (c *checker) checkGrants() error {
 	var granted int64
 	unused := false
 	for _, p := range c.parts {
+		c.checked["limit"]++
 		n := g.Granted[p.id]
 		granted += n
 		if pages := p.head.Totals.Pages; pages > n {
@@ -435,6 +572,7 @@ func (c *checker) checkGrants() error {
 			unused = true
 		}
 	}
+	c.granted, c.allGranted = g.Granted, granted >= g.Limit
 	if granted > g.Limit && unused { // a limit may be lowered below what is there
 		c.violate("limit", key, "%d pages are granted of a limit of %d", granted, g.Limit)
 	}
@@ -454,6 +592,7 @@ func (c *checker) countOrphans() {
 		case strings.HasPrefix(name, c.id+"/requests/"): // applied, and named no longer
 		default:
 			c.report.Orphans++
+			c.orphans[name] = c.orphaned(name)
 		}
 	}
 }

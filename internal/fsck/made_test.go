@@ -170,6 +170,15 @@ func TestCleanByHand(t *testing.T) {
 			tt.want.Crawl, tt.want.Partitions, tt.want.Objects, tt.want.Commits = crawlID, m.moves.Partitions, len(m.objects), len(m.commits())
 			tt.want.Epoch = m.moves.Epoch
 			tt.want.WARCs, tt.want.WARCsRead = rep.WARCs, rep.WARCs
+			for _, i := range rep.Invariants {
+				if i.Checked == 0 && i.Invariant != "limit" && i.Invariant != "I9" || i.Violations != 0 {
+					t.Errorf("%+v", i)
+				}
+			}
+			if rep.Read.Objects < int64(len(m.commits())) || rep.Read.Bytes == 0 || rep.Read.Records == 0 || rep.Looks != 1 {
+				t.Errorf("read %+v in %d looks", rep.Read, rep.Looks)
+			}
+			tt.want.Read, tt.want.Looks, tt.want.Invariants = rep.Read, 1, rep.Invariants
 			if d := cmp.Diff(tt.want, rep); d != "" {
 				t.Errorf("report (-want +got):\n%s", d)
 			}

@@ -12,6 +12,7 @@ import (
 func (c *checker) checkMarks(p *part) {
 	where := p.head.Commit
 	for _, from := range slices.Sorted(maps.Keys(p.man.Applied)) {
+		c.checked["I5"]++
 		m := p.man.Applied[from]
 		if !slices.IsSorted(m.Above) || len(m.Above) > 0 && m.Above[0] <= m.Low+1 {
 			c.violate("I5", where, "its marks of mail from %s are %v", sender(from), m)
@@ -57,6 +58,7 @@ func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReade
 		sent = map[partition.ID]uint64{}
 	}
 	for _, out := range outbox {
+		c.checked["I5"]++
 		sent[out.To]++
 		mail, ok := c.mail(h.part, name, out)
 		if !ok {
@@ -207,9 +209,14 @@ func (c *checker) take(s seed, from partition.ID, number uint64) {
 // who owned its slot.
 func (c *checker) checkSeeds() {
 	for _, s := range c.seeds {
+		if !c.inScope(s.slot) {
+			continue
+		}
 		if owner := c.ownerBy(s.slot, s.epoch); owner != s.to && !c.atlas.unknown {
 			c.violate("I3", c.given[s.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d", s.to, s.slot, owner, s.epoch)
 		}
+		c.checked["I3"]++
+		c.checked["I7"]++
 		home := c.homeOf(s.slot)
 		if home.knows(s.fp) {
 			continue
@@ -251,6 +258,19 @@ func (c *checker) checkReferences(p *part) error {
 	return nil
 }
 
+// checkReferencesOf is checkReferences for one commit, without originals.
+func (c *checker) checkReferencesOf(p *part, name string) error {
+	data, err := c.store.Object(c.ctx, name)
+	if err != nil {
+		return c.ctx.Err() // reported already
+	}
+	if r, err := blobschema.OpenCommit(data); err == nil {
+		c.checkLinks(name, r)
+		c.checkArrivals(p, name, r)
+	}
+	return nil
+}
+
 // checkLinks checks the links followed from a commit's pages.
 func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 	links, err := r.Links()
@@ -263,10 +283,11 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 				c.violate("I2", name, "a link goes to slot %d, of %d", t.Slot, c.pmap.Slots())
 				continue
 			}
-			if !t.Followed {
+			if !t.Followed || !c.inScope(t.Slot) {
 				continue
 			}
 			c.report.Links++
+			c.checked["I7"]++
 			if p := c.homeOf(t.Slot); !p.knows(t.Fingerprint) && !c.leaveOut(p, t.Slot, t.Fingerprint) {
 				c.violate("I7", name, "a link from %016x to %016x (%q) was followed, and partition %d does not know it", links[i].Source, t.Fingerprint, t.Anchor, p.id)
 			}
@@ -278,9 +299,11 @@ func (c *checker) checkLinks(name string, r *blobschema.CommitReader) {
 func (c *checker) checkArrivals(p *part, name string, r *blobschema.CommitReader) {
 	lost := func(to partition.ID, q *blobschema.Queued, by partition.Epoch, how string) {
 		slot, ok := c.slotOf(q, name)
-		if !ok {
+		if !ok || !c.inScope(slot) {
 			return
 		}
+		c.checked["I3"]++
+		c.checked["I7"]++
 		if !c.mayMail(p.id, to, slot, by) {
 			c.violate("I3", name, "%s was %s partition %d, and is partition %d's", q.URL, how, to, c.ownerBy(slot, by))
 		}

@@ -94,6 +94,7 @@ func (c *checker) checkPlaces(now *partition.Map) {
 		}
 	}
 	for s := range partition.Slot(now.Slots()) {
+		c.checked["I3"]++
 		home, h := c.homeOf(s), a.handed[s]
 		m, on := a.moving[s]
 		switch {

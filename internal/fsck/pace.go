@@ -57,6 +57,7 @@ func (c *checker) checkPace() {
 		if a.url != 0 && c.hops[a.url] {
 			continue
 		}
+		c.checked["I9"]++
 		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && last.url == 0 && a.unit == last.unit && gap < min(a.delay, last.delay)-tolerance {
 			c.violate("I9", c.id, "the unit with hash %016x was asked at %s, %v after the request before", a.unit, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
 		}

@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -126,15 +127,20 @@ func (p *part) isApplied(from partition.ID, number uint64) bool {
 // that cannot be done.
 func (c *checker) commit(name, where string) (*blobschema.CommitReader, error) {
 	data, err := c.object(name, where)
+	return c.opened(name, data), err
+}
+
+// opened opens a commit object that was read; nil data was not, which is reported.
+func (c *checker) opened(name string, data []byte) *blobschema.CommitReader {
 	if data == nil {
-		return nil, err
+		return nil
 	}
 	r, err := blobschema.OpenCommit(data)
 	if err != nil {
 		c.violate("I6", name, "%v", err)
-		return nil, nil
+		return nil
 	}
-	return r, nil
+	return r
 }
 
 // name takes note that something names an object, and reports whether it is the
@@ -153,6 +159,8 @@ type history struct {
 	totals blobschema.Totals
 	slots  map[partition.Slot]*slotCount // in the runs its manifest names
 	then   *blobschema.Holding           // of the commit read last
+	some   []string                      // commits that are read, where not all are
+	lineage
 }
 
 // checkPartitions reads the state and the commits of all partitions, and compares them.
@@ -219,14 +227,19 @@ const maxMissing = 10
 
 // walk reads all commits of a partition in order.
 func (c *checker) walk(h *history) error {
+	if c.next != nil {
+		h.lineage.was = c.opt.State.Partitions[h.id]
+	}
 	c.checkRanges(h.man, h.head.Commit)
 	prev, missing := &blobschema.Manifest{}, 0
 	for name := range blobschema.CommitNames(h.man) {
 		c.name(name, h.head.Commit)
-		r, err := c.commit(name, h.head.Commit)
+		data, err := c.object(name, h.head.Commit)
 		if err != nil {
 			return err
 		}
+		c.follow(h, name, data)
+		r := c.opened(name, data)
 		if r == nil {
 			h.broken = true
 			if missing++; missing == maxMissing {
@@ -243,6 +256,9 @@ func (c *checker) walk(h *history) error {
 			prev = m
 		}
 	}
+	if c.next != nil {
+		c.next.Partitions[h.id] = Progressed{Seq: h.seq, Lineage: hex.EncodeToString(h.hash[:]), Stored: h.was.Stored + h.read}
+	}
 	return nil
 }
 
@@ -258,6 +274,9 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	}
 	c.checkManifest(h.part, name, prev, &m)
 	was, is := c.checkMoves(h, name, prev, &m)
+	for _, run := range m.Dropped {
+		c.dropped[run] = m.Time
+	}
 	pages, err := r.Pages()
 	if err != nil {
 		h.broken = true
@@ -297,6 +316,8 @@ func (c *checker) checkRanges(m *blobschema.Manifest, name string) {
 
 // checkManifest checks a commit's manifest against its name and its predecessor.
 func (c *checker) checkManifest(p *part, name string, prev, m *blobschema.Manifest) {
+	c.checked["I4"]++
+	c.checked["I5"] += int64(len(prev.Applied))
 	if m.Crawl != c.id || m.Partition != p.id || blobschema.CommitName(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
 		c.violate("I4", name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
 	}
@@ -374,11 +395,15 @@ func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pag
 		}
 		fp := c.hash.Fingerprint(pg.URL)
 		slot := c.checkPlace(h, name, pg, u, fp, addrs[i])
+		c.checked["I2"]++
+		c.checked["I3"]++
 		if home := c.atlas.home[slot]; !holds(slot) && (pg.Outcome != blobschema.OutcomeScope || !c.had(h.id, slot)) {
 			c.violate("I3", name, "the page record of %s, of slot %d, is partition %d's", pg.URL, slot, home)
 		}
 		slots[fp] = slot
-		c.count(h, c.homeOf(slot), name, m, pg, fp)
+		if c.inScope(slot) || c.walks(h.part) {
+			c.count(h, slot, name, m, pg, fp)
+		}
 	}
 	return slots
 }
@@ -423,7 +448,8 @@ func (p *part) slotOf(fp uint64) (slot partition.Slot, found bool) {
 
 // count adds a page record to the figures, and keeps what is compared with the state: with
 // the home of its slot.
-func (c *checker) count(h *history, home *part, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
+func (c *checker) count(h *history, slot partition.Slot, name string, m *blobschema.Manifest, pg *blobschema.Page, fp uint64) {
+	home := c.homeOf(slot)
 	h.totals.Outcomes = tally(h.totals.Outcomes, pg.Outcome.String())
 	if pg.Outcome == blobschema.OutcomeOK {
 		h.pages++
@@ -447,7 +473,9 @@ func (c *checker) count(h *history, home *part, name string, m *blobschema.Manif
 			c.violate("I7", name, "%s is out of scope, and its generation is %d", pg.URL, pg.Generation)
 		}
 	}
-	home.records = append(home.records, s)
+	if c.inScope(slot) {
+		home.records = append(home.records, s)
+	}
 }
 
 func tally(m map[string]int64, key string) map[string]int64 {
@@ -481,6 +509,8 @@ func (c *checker) checkObserved(name string, r *blobschema.CommitReader) {
 	}
 	for i := range hosts {
 		h := &hosts[i]
+		c.checked["I1"]++
+		c.checked["I2"]++
 		if err := c.checkUnit(h.Host); err != nil {
 			c.violate("I1", name, "observed host %q: %v", h.Host, err)
 		}

@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ func (c *checker) checkState(h *history) error {
 	}
 	takes := make([]bool, c.pmap.Slots())
 	for s := range takes {
+		if !c.inScope(partition.Slot(s)) && !c.walks(h.part) {
+			continue
+		}
 		takes[s] = h.holding.Holds(partition.Slot(s)) || c.awaits(h.part, partition.Slot(s))
 	}
 	own, err := c.readRuns(h, h.man.Runs, takes)
@@ -59,7 +63,7 @@ func (c *checker) checkState(h *history) error {
 func (c *checker) readGiven(h *history, g *blobschema.Handover) error {
 	takes := make([]bool, c.pmap.Slots())
 	for _, s := range g.Slots {
-		if at, ok := c.atlas.handed[s]; ok {
+		if at, ok := c.atlas.handed[s]; ok && (c.inScope(s) || c.walks(h.part)) {
 			takes[s] = at.Handover == g
 		}
 	}
@@ -90,20 +94,16 @@ func (c *checker) readRuns(h *history, refs []blobschema.RunRef, takes []bool) (
 		at := runAt{ref.Object, ref.Offset}
 		c.checkRunName(h, ref, named[at])
 		named[at] = true
-		data, err := c.object(ref.Object, h.head.Commit)
+		if !c.wants(ref.First, ref.Last, takes) {
+			continue
+		}
+		read, err := c.runOf(ref, h.head.Commit)
 		if err != nil {
 			return nil, err
 		}
-		if data == nil || ref.Offset < 0 || ref.Length < 0 || ref.Offset > int64(len(data)) || ref.Length > int64(len(data))-ref.Offset {
-			h.broken = true
-			if data != nil {
-				c.violate("I6", ref.Object, "the run at %d of %d bytes lies outside its %d bytes", ref.Offset, ref.Length, len(data))
-			}
-			continue
-		}
 		deep := !c.decoded[at]
 		c.decoded[at] = true
-		if !c.readRun(data[ref.Offset:ref.Offset+ref.Length], ref, deep, func(e entry) {
+		if read == nil || !c.readRun(read, ref, deep, takes, func(e entry) {
 			if int(e.slot) < len(takes) && takes[e.slot] {
 				state = append(state, e)
 			}
@@ -126,8 +126,10 @@ func (c *checker) settle(state []entry, slots map[partition.Slot]*slotCount) {
 		if e.state == blobschema.Pending {
 			n.pending++
 		}
-		home := c.homeOf(e.slot)
-		home.state = append(home.state, e)
+		if c.inScope(e.slot) {
+			home := c.homeOf(e.slot)
+			home.state = append(home.state, e)
+		}
 	}
 }
 
@@ -181,6 +183,7 @@ func join(state []entry) []entry {
 // before the manifest: of the partition itself, or of one that slots may have come from.
 // again says that the manifest has named it already.
 func (c *checker) checkRunName(h *history, ref blobschema.RunRef, again bool) {
+	c.checked["I4"]++
 	of, seq, fence, ok := c.makerOf(h, ref)
 	isCommit := ok && ref.Object == blobschema.CommitName(c.id, of.id, seq, fence)
 	switch {
@@ -210,14 +213,56 @@ func (c *checker) makerOf(h *history, ref blobschema.RunRef) (of *part, seq, fen
 	return c.parts[p], seq, fence, true
 }
 
-// readRun decodes a run block by block, and reports whether all of it could be read.
-// deep says that its entries are to be checked too.
-func (c *checker) readRun(data []byte, ref blobschema.RunRef, deep bool, each func(entry)) bool {
-	if ref.Index < 0 || ref.Index > int64(len(data)) {
-		c.violate("I6", ref.Object, "the index of a run of %d bytes is at %d", len(data), ref.Index)
+// piece reads a piece of a run.
+type piece func(offset, length int64) ([]byte, error)
+
+// runOf returns what reads a run: whole, or in pieces where little of it is needed. It
+// returns nil, and the violation is reported, if there is no such run.
+func (c *checker) runOf(ref blobschema.RunRef, where string) (piece, error) {
+	if ranges, ok := c.store.Store.(RangeStore); ok && c.only != nil {
+		if !c.listed[ref.Object] {
+			c.violate("I6", ref.Object, "the object does not exist; %s names it", where)
+			return nil, nil
+		}
+		return func(offset, length int64) ([]byte, error) {
+			if length == 0 {
+				return nil, nil
+			}
+			c.read.Objects++
+			c.read.Bytes += length
+			return ranges.ObjectRange(c.ctx, ref.Object, ref.Offset+offset, length)
+		}, nil
+	}
+	data, err := c.object(ref.Object, where)
+	if data == nil {
+		return nil, err
+	}
+	if ref.Offset < 0 || ref.Length < 0 || ref.Offset > int64(len(data)) || ref.Length > int64(len(data))-ref.Offset {
+		c.violate("I6", ref.Object, "the run at %d of %d bytes lies outside its %d bytes", ref.Offset, ref.Length, len(data))
+		return nil, nil
+	}
+	return pieceOf(data[ref.Offset : ref.Offset+ref.Length]), nil
+}
+
+// pieceOf reads a run that is in memory. OpenRun checks that what its index names is there.
+func pieceOf(run []byte) piece {
+	return func(offset, length int64) ([]byte, error) {
+		if offset < 0 || length < 0 || offset > int64(len(run)) || length > int64(len(run))-offset {
+			return nil, fmt.Errorf("%d bytes at %d of a run of %d", length, offset, len(run))
+		}
+		return run[offset : offset+length], nil
+	}
+}
+
+// readRun decodes a run block by block, as far as it is asked for, and reports whether all
+// of that could be read. deep says that its entries are to be checked too.
+func (c *checker) readRun(read piece, ref blobschema.RunRef, deep bool, takes []bool, each func(entry)) bool {
+	index, err := read(ref.Index, ref.Length-ref.Index)
+	if err != nil {
+		c.violate("I6", ref.Object, "the index of a run: %v", err)
 		return false
 	}
-	ix, err := blobschema.OpenRun(data[ref.Index:], ref)
+	ix, err := blobschema.OpenRun(index, ref)
 	if err != nil {
 		c.violate("I6", ref.Object, "%v", err)
 		return false
@@ -229,8 +274,15 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, deep bool, each fu
 	rc := runChecker{c: c, of: of, ix: ix, where: ref.Object, deep: deep, merged: ref.Tier > 0, each: each}
 	var run blobschema.Run
 	for _, b := range ix.Blocks(0, partition.MaxSlots-1) {
+		if !c.wants(b.First, b.Last, takes) {
+			continue
+		}
 		run.Seen, run.Queued, run.Hosts = run.Seen[:0], run.Queued[:0], run.Hosts[:0]
-		if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, &run, 0, partition.MaxSlots-1); err != nil {
+		data, err := read(b.Offset, b.Length)
+		if err == nil {
+			err = blobschema.DecodeBlock(data, b, &run, 0, partition.MaxSlots-1)
+		}
+		if err != nil {
 			c.violate("I6", ref.Object, "block at %d: %v", b.Offset, err)
 			return false
 		}
@@ -296,6 +348,7 @@ func (rc *runChecker) queued(q *blobschema.Queued) {
 		rc.counts[1]++
 		*l = *q
 		if u, ok := rc.c.canonical(q.URL, rc.where); ok {
+			rc.c.checked["I2"]++
 			unit := rc.c.placeOf(u, q, rc.where)
 			if slot := rc.c.hash.Slot(unit); unit != q.Host || slot != q.Slot {
 				rc.c.violate("I2", rc.where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, unit, slot)
@@ -317,6 +370,8 @@ func (rc *runChecker) host(s *blobschema.HostState) {
 	}
 	rc.counts[2]++
 	*l = *s
+	rc.c.checked["I1"]++
+	rc.c.checked["I2"]++
 	unit, err := rc.c.checkUnitName(s.Host)
 	if err != nil {
 		rc.c.violate("I1", rc.where, "stored host %q: %v", s.Host, err)
@@ -329,6 +384,7 @@ func (rc *runChecker) host(s *blobschema.HostState) {
 
 // own checks that a slot is one of the partition's, or was.
 func (rc *runChecker) own(s partition.Slot, what string) {
+	rc.c.checked["I3"]++
 	if !rc.c.had(rc.of, s) {
 		rc.c.violate("I3", rc.where, "%s is of slot %d, which is not partition %d's", what, s, rc.of)
 	}
@@ -361,9 +417,9 @@ func (c *checker) checkDelta(h *history, name string, r *blobschema.CommitReader
 	if h.broken || !c.atlas.anyMoved && slices.ContainsFunc(h.man.Runs, named) {
 		return // it is part of the state as it is
 	}
-	c.readRun(data, m.Runs[len(m.Runs)-1], false, func(e entry) {
-		if !c.had(h.id, e.slot) {
-			return // reported already
+	c.readRun(pieceOf(data), m.Runs[len(m.Runs)-1], false, nil, func(e entry) {
+		if !c.had(h.id, e.slot) || !c.inScope(e.slot) {
+			return // reported already, or not asked for
 		}
 		home := c.homeOf(e.slot)
 		i, ok := slices.BinarySearchFunc(home.state, e, entry.compare)

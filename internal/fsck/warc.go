@@ -43,13 +43,19 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, w := range m.WARCs {
 		c.report.WARCs++
+		c.checked["I4"]++
 		if p, fence, _, err := blobschema.ParseWARCName(w); err != nil || p != h.id || fence != m.Fence || !strings.HasPrefix(w, blobschema.WARCPrefix(c.id)) {
 			c.violate("I4", name, "it names %s, which is not of its partition and fence", w)
 		}
 		if !c.name(w, name) {
 			c.violate("I4", name, "it names %s, as %s does", w, c.named[w])
 		}
-		if c.opt.WARCs == SomeWARCs && (c.report.WARCs-1)%sampleEvery != 0 {
+		again, sample := h.takenOver(), c.report.WARCs-1
+		if again {
+			c.report.TakenOver++
+			sample += c.next.Checks
+		}
+		if (again || c.opt.WARCs == SomeWARCs) && sample%sampleEvery != 0 {
 			if !c.listed[w] {
 				c.violate("I6", w, "the object does not exist; %s names it", name)
 			}
@@ -63,7 +69,12 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 			continue
 		}
 		c.report.WARCsRead++
-		h.totals.Stored += int64(len(data))
+		c.checked["I6"] += int64(len(in[w]))
+		if again {
+			c.report.TakenOver--
+		} else {
+			h.read += int64(len(data))
+		}
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()

@@ -3,6 +3,7 @@ package simulate
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,20 +31,24 @@ type Lab struct {
 	Partitions  int // that own the slots at first
 	Most        int // that may ever own any; 0: Partitions
 	Slots       int
-	Connections int           // of each partition
-	Delay       time.Duration // between two requests to a host
-	Duration    time.Duration // 0: until the crawl is finished
-	Settings    blobschema.Settings
-	// Watch, if it is not 0, is how often Look is called, with all there was to see since.
+	Connections int                 // of each partition
+	Delay       time.Duration       // between two requests to a host
+	Duration    time.Duration       // 0: until the crawl is finished
+	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
+	// Watch, if it is not 0, is how often Look is called, with what happened since.
 	Watch time.Duration
 	Look  func(Sight)
+	// PlanEvery, if it is not 0, is how often Plan is asked which partitions should own the
+	// slots: given the pages that were had of each slot since it was asked last, and the map that is
+	// wanted so far. It returns nil for no change. It is not asked while slots are on the move.
+	PlanEvery time.Duration
+	Plan      func(pages []float64, m *partition.Map) (*partition.Map, error)
 }
 
-// Sight is what one partition did, by slot, in a stretch of time.
+// Sight is what happened in a stretch of time.
 type Sight struct {
-	At    time.Duration // its end
+	At    time.Duration // its end, from when the crawl was begun
 	Pages []int         // answered, robots.txt apart, by partition
-	Slots []int         // likewise, by slot
 }
 
 // Measured is what came of a [Lab].
@@ -56,6 +61,15 @@ type Measured struct {
 	Steps    int
 	Ticks    int
 	Finished bool
+	Epoch    partition.Epoch // of the map, at the end
+	Pauses   []Pause         // of slots that moved, in the order in which they came
+}
+
+// Pause is how long nothing could be asked of a slot because it moved: from when its owner's
+// step learnt of it until the new owner's head named the commit that took it over.
+type Pause struct {
+	Epoch  partition.Epoch
+	Length time.Duration
 }
 
 // MailCount counts what partitions send each other.
@@ -94,11 +108,21 @@ type lab struct {
 	waiting map[string]*poll // by queue: who waits for messages
 	seen    map[uint64]struct{}
 	sight   Sight
+	load    []float64 // pages by slot, since Plan was asked last
+	asleep  map[partition.Slot]stopped
+	began   time.Duration
 	result  Measured
 	actors  int
 	ticking bool
 	done    bool
 	err     error
+}
+
+// stopped is when a slot's owner learnt that it is to go, by the map of an epoch.
+type stopped struct {
+	epoch partition.Epoch
+	at    time.Duration
+	over  bool // it was taken over
 }
 
 // poll is a receiver that waits.
@@ -114,6 +138,8 @@ type labActor struct {
 	*lab
 	crawl.Actor
 	part     partition.ID
+	isStep   bool
+	commit   string // that the head names, if it is a step
 	ended    bool
 	fetching map[uint64]page.Request
 	onEnd    func(error)
@@ -128,21 +154,25 @@ func Measure(cfg Lab) (Measured, error) {
 	if err := l.begin(); err != nil {
 		return Measured{}, err
 	}
+	l.began = l.now
 	l.at(0, l.tick)
-	if l.cfg.Watch > 0 {
-		l.at(l.cfg.Watch, l.look)
+	if cfg.Watch > 0 {
+		l.at(cfg.Watch, l.look)
+	}
+	if cfg.PlanEvery > 0 {
+		l.at(cfg.PlanEvery, l.plan)
 	}
 	for !l.done && l.err == nil {
 		if len(l.heap) == 0 {
 			return l.result, errors.New("the crawl stands still: no event is left")
 		}
-		if cfg.Duration > 0 && l.heap[0].at > cfg.Duration {
-			l.now = cfg.Duration
+		if end := l.began + cfg.Duration; cfg.Duration > 0 && l.heap[0].at > end {
+			l.now = end
 			break
 		}
 		l.next()
 	}
-	l.result.Virtual, l.result.Finished = l.now, l.done
+	l.result.Virtual, l.result.Finished = l.now-l.began, l.done
 	return l.result, l.err
 }
 
@@ -152,9 +182,9 @@ func newLab(cfg Lab) (*lab, error) {
 		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
-		waiting: map[string]*poll{}, seen: map[uint64]struct{}{},
+		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, asleep: map[partition.Slot]stopped{},
+		sight: Sight{Pages: make([]int, cfg.Most)}, load: make([]float64, cfg.Slots),
 	}
-	l.clearSight()
 	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
 	for p := range partition.ID(cfg.Most) {
 		names = append(names, blobschema.MailboxQueue(p))
@@ -189,8 +219,11 @@ func (l *lab) begin() error {
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
 	}, seeds, nil)
 	a := l.start(b, 0, nil)
-	for !a.ended {
+	for !a.ended && l.err == nil {
 		l.next()
+	}
+	if l.err != nil {
+		return l.err
 	}
 	if _, err := b.Ended(); err != nil {
 		return err
@@ -221,16 +254,33 @@ func (l *lab) fail(err error) {
 	}
 }
 
-func (l *lab) clearSight() {
-	l.sight = Sight{Pages: make([]int, l.cfg.Most), Slots: make([]int, l.cfg.Slots)}
-}
-
 // look shows what happened since the last time.
 func (l *lab) look() {
 	l.at(l.cfg.Watch, l.look)
-	l.sight.At = l.now
+	l.sight.At = l.now - l.began
 	l.cfg.Look(l.sight)
-	l.clearSight()
+	l.sight = Sight{Pages: make([]int, l.cfg.Most)}
+}
+
+// plan asks who should own the slots, and has them moved.
+func (l *lab) plan() {
+	l.at(l.cfg.PlanEvery, l.plan)
+	load := l.load
+	l.load = make([]float64, l.cfg.Slots)
+	r := crawl.NewRepartition(l.crawl.ID, func(p crawl.Partitioning) (*partition.Map, error) {
+		if len(p.Record.Moving) > 0 || p.Record.Target != "" {
+			return nil, nil
+		}
+		return l.cfg.Plan(load, p.Map)
+	})
+	l.start(r, 0, func(err error) {
+		if err != nil {
+			l.fail(fmt.Errorf("plan at %v: %w", l.now, err))
+			return
+		}
+		_, after := r.Result()
+		l.result.Epoch = after.Record.Epoch
+	})
 }
 
 // tick runs the coordinator, now and every minute.
@@ -306,7 +356,8 @@ func (l *lab) startStep(p partition.ID) {
 
 func (l *lab) start(actor crawl.Actor, p partition.ID, onEnd func(error)) *labActor {
 	l.actors++
-	a := &labActor{lab: l, Actor: actor, part: p, fetching: map[uint64]page.Request{}, onEnd: onEnd}
+	_, step := actor.(*crawl.Step)
+	a := &labActor{lab: l, Actor: actor, part: p, isStep: step, fetching: map[uint64]page.Request{}, onEnd: onEnd}
 	a.took(actor.Start(l.clock()))
 	return a
 }
@@ -384,9 +435,13 @@ func (a *labActor) issue(is crawl.Issue) {
 				recs[i] = crawl.Record{Value: v, Revision: rev, Found: true}
 			}
 		}
+		a.learnt(e.Keys, recs)
 		after(tableTime, recs, nil)
 	case crawl.WriteRecord:
 		rev, err := a.write(e)
+		if err == nil {
+			a.taken(e)
+		}
 		after(tableTime, rev, err)
 	default:
 		a.fail(fmt.Errorf("effect %T is unknown here", e))
@@ -405,6 +460,64 @@ func (a *labActor) write(e crawl.WriteRecord) (any, error) {
 		return nil, fmt.Errorf("%w: %w", crawl.ErrConflict, err)
 	}
 	return rev, nil
+}
+
+// learnt takes note of a step that reads which slots it must give.
+func (a *labActor) learnt(keys []string, recs []crawl.Record) {
+	i := slices.Index(keys, blobschema.MapKey(a.crawl.ID))
+	if i < 0 || !recs[i].Found || !a.isStep {
+		return
+	}
+	var m blobschema.MapRecord
+	if err := json.Unmarshal(recs[i].Value, &m); err != nil {
+		a.fail(err)
+		return
+	}
+	for _, mv := range m.Moving {
+		if mv.From != a.part {
+			continue
+		}
+		for _, s := range mv.Slots {
+			if a.asleep[s].epoch < mv.Epoch {
+				a.asleep[s] = stopped{epoch: mv.Epoch, at: a.now + tableTime}
+			}
+		}
+	}
+}
+
+// taken takes note of a commit with slots that have come.
+func (a *labActor) taken(e crawl.WriteRecord) {
+	if len(a.asleep) == 0 || !a.isStep || e.Key != blobschema.HeadKey(a.crawl.ID, a.part) {
+		return
+	}
+	var h blobschema.Head
+	if err := json.Unmarshal(e.Value, &h); err != nil {
+		a.fail(err)
+		return
+	}
+	if h.Commit == "" || h.Commit == a.commit {
+		return
+	}
+	a.commit = h.Commit
+	r, err := blobschema.OpenCommit(a.objects[h.Commit])
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	man, err := r.Manifest()
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	for _, m := range man.Moved {
+		for _, s := range m.Slots {
+			if was, ok := a.asleep[s]; ok && m.Held && was.epoch == m.Epoch && !was.over {
+				a.result.Pauses = append(a.result.Pauses, Pause{m.Epoch, a.now + tableTime - was.at})
+				was.over = true
+				a.asleep[s] = was
+			}
+		}
+	}
 }
 
 func (a *labActor) send(e crawl.Send) error {
@@ -522,7 +635,7 @@ func (a *labActor) answered(req *page.Request, url string) {
 	}
 	a.result.Pages++
 	a.sight.Pages[a.part]++
-	a.sight.Slots[a.hash.Slot(req.Host)]++
+	a.load[a.hash.Slot(req.Host)]++
 	f := a.hash.Fingerprint(url)
 	if _, ok := a.seen[f]; ok {
 		a.result.Twice++

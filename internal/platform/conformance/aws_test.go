@@ -183,7 +183,7 @@ func TestAWSDeployment(t *testing.T) {
 	location := deploy(t, 2, time.Second)
 	p, err := platform.Open(t.Context(), location, nil)
 	p = opened(t, p, err)
-	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "deployed for 2") {
+	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "has 2 mailboxes") {
 		t.Errorf("more partitions than mailboxes: %v", err)
 	}
 	for what, l := range map[string]string{

@@ -1,0 +1,220 @@
+package fsck_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// mendable is a memory that can be repaired.
+type mendable struct {
+	*memory
+	modified map[string]time.Time
+	woken    []partition.ID
+	second   func() // called when a check lists the objects for the second time
+	lists    int
+}
+
+func (m *mendable) Modified(_ context.Context, name string) (time.Time, error) {
+	return m.modified[name], nil
+}
+
+func (m *mendable) Delete(_ context.Context, name string) error {
+	delete(m.objects, name)
+	return nil
+}
+
+func (m *mendable) Wake(_ context.Context, crawl string, ids []partition.ID) error {
+	if crawl != crawlID {
+		return errors.New("another crawl")
+	}
+	m.woken = append(m.woken, ids...)
+	return nil
+}
+
+func (m *mendable) Record(ctx context.Context, key string) ([]byte, bool, error) {
+	if key == blobschema.ActiveKey {
+		if m.lists++; m.lists == 2 && m.second != nil {
+			m.second()
+		}
+	}
+	return m.memory.Record(ctx, key)
+}
+
+// littered is a moved crawl with what crashes left, and the names of that.
+func littered(t *testing.T) (m *maker, s *mendable, why map[string]string, target string) {
+	var data []byte
+	m = moved(t)
+	for p := range m.heads {
+		if m.heads[p] != nil {
+			m.headOf(partition.ID(p), func(h *blobschema.Head) { h.Fence = 3 })
+		}
+	}
+	why = map[string]string{
+		blobschema.CommitName(crawlID, 1, 7, 2):                     "goes",
+		blobschema.RunName(crawlID, 1, 7, 2, 1):                     "goes",
+		blobschema.WARCName(crawlID, 1, 2, 9, blobschema.GzipFast):  "goes",
+		crawlID + "/maps/e00000009-0123456789abcdef":                "goes",
+		crawlID + "/seeds/0123456789ab":                             "goes",
+		blobschema.CommitName(crawlID, 1, 7, 3):                     "of the fence of the head",
+		blobschema.WARCName(crawlID, 1, 4, 1, blobschema.GzipFast):  "of a later fence",
+		blobschema.CommitName(crawlID, 77, 1, 1):                    "of no partition",
+		crawlID + "/something/else":                                 "unknown",
+		blobschema.WARCName(crawlID, 1, 2, 10, blobschema.GzipFast): "young",
+		blobschema.WARCName(crawlID, 1, 2, 11, blobschema.GzipFast): "of unknown age",
+	}
+	next, err := m.chart.Apply(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, data, err = blobschema.MapObjectName(crawlID, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.objects[target] = data
+	s = &mendable{memory: m.memory, modified: map[string]time.Time{}}
+	for name := range m.objects {
+		s.modified[name] = m.now.Add(-5 * time.Hour)
+	}
+	for name, what := range why {
+		m.objects[name] = []byte("half a")
+		switch what {
+		case "young":
+			s.modified[name] = m.now.Add(-59 * time.Minute)
+		case "of unknown age":
+		default:
+			s.modified[name] = m.now.Add(-2 * time.Hour)
+		}
+	}
+	return m, s, why, target
+}
+
+func TestRepair(t *testing.T) {
+	m, s, why, target := littered(t)
+	before := maps.Clone(m.objects)
+	opt := fsck.RepairOptions{Options: fsck.Options{Time: m.now}, DryRun: true}
+	plan, err := fsck.Repair(t.Context(), s, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.objects) != len(before) || len(s.woken) > 0 {
+		t.Error("a dry run does something")
+	}
+	opt.DryRun = false
+	s.lists = 0
+	s.second = func() { // somebody wants a map that was just put
+		m.record(func(r *blobschema.MapRecord) { r.Target = target })
+	}
+	did, err := fsck.Repair(t.Context(), s, opt)
+	if err != nil {
+		t.Fatal(err, did.Report.Violations)
+	}
+	var gone []string
+	for _, r := range did.Deleted {
+		gone = append(gone, r.Object)
+		if why[r.Object] != "goes" {
+			t.Errorf("deleted %s (%s), which is %q", r.Object, r.Why, why[r.Object])
+		}
+		if _, there := m.objects[r.Object]; there {
+			t.Errorf("%s is still there", r.Object)
+		}
+	}
+	for name, what := range why {
+		if what == "goes" && !slices.Contains(gone, name) {
+			t.Errorf("%s is not deleted", name)
+		}
+	}
+	if len(plan.Deleted) != len(did.Deleted)+1 || len(did.Kept) != 6 {
+		t.Errorf("planned %v, deleted %v, kept %v", plan.Deleted, did.Deleted, did.Kept)
+	}
+	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() || rep.Orphans != 6 {
+		t.Errorf("after a repair: %+v", rep)
+	}
+	// With a state the age is known in time.
+	opt.State = check(t, m.memory, fsck.Options{State: &fsck.State{}, Time: m.now.Add(-2 * time.Hour)}).State
+	if did, err = fsck.Repair(t.Context(), s, opt); err != nil || len(did.Deleted) != 1 {
+		t.Errorf("with a state %v are deleted, %v", did.Deleted, err)
+	}
+}
+
+// TestRepairDropped: a run that was merged goes when who may read it is done.
+func TestRepairDropped(t *testing.T) {
+	m := recrawled(t)
+	name := blobschema.RunName(crawlID, 0, 2, 1, 1)
+	m.objects[name] = []byte("a run")
+	m.parts[0].man.Dropped = []string{name}
+	m.commit(0, blobschema.Commit{})
+	s := &mendable{memory: m.memory, modified: map[string]time.Time{name: m.now.Add(-9 * time.Hour)}}
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{time.Minute, 0}, {2 * time.Hour, 1}} {
+		did, err := fsck.Repair(t.Context(), s, fsck.RepairOptions{Options: fsck.Options{Time: m.now.Add(tt.after)}, DryRun: true})
+		if err != nil || len(did.Deleted) != tt.want {
+			t.Errorf("%v later %v is deleted and %v kept, %v", tt.after, did.Deleted, did.Kept, err)
+		}
+	}
+}
+
+func TestRepairRefuses(t *testing.T) {
+	m, s, _, _ := littered(t)
+	m.totals(func(t *blobschema.Totals) { t.Robots++ })
+	before := maps.Clone(m.objects)
+	did, err := fsck.Repair(t.Context(), s, fsck.RepairOptions{Options: fsck.Options{Time: m.now}})
+	if !errors.Is(err, fsck.ErrViolations) || did.Report.Clean() || len(m.objects) != len(before) || len(s.woken) > 0 {
+		t.Errorf("error %v, %v", err, did)
+	}
+}
+
+func TestWakes(t *testing.T) {
+	later := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name string
+		do   func(*maker)
+		want []partition.ID
+	}{
+		{"mail, moves and what is due", func(*maker) {}, []partition.ID{0, 1, 2, 3, 4}},
+		{"paused", func(m *maker) {
+			m.put(blobschema.WishKey(crawlID), blobschema.Wish{Version: 0, Pause: true})
+			m.headOf(1, func(h *blobschema.Head) { h.Published = h.Seq })
+		}, []partition.ID{0, 2, 3, 4}},
+		{"stopped", func(m *maker) { m.put(blobschema.WishKey(crawlID), blobschema.Wish{Stop: true}) }, nil},
+		{"at work", func(m *maker) {
+			for p := range partition.ID(5) {
+				if m.heads[p] == nil {
+					m.put(blobschema.HeadKey(crawlID, p), blobschema.Head{Partition: p, Fence: 1})
+				}
+				m.headOf(p, func(h *blobschema.Head) { h.Owner, h.LeaseUntil = "x", later.Add(time.Hour) })
+			}
+		}, nil},
+		{"lease over", func(m *maker) {
+			m.headOf(1, func(h *blobschema.Head) {
+				h.Published, h.Due, h.Owner, h.LeaseUntil = h.Seq, later.Add(time.Hour), "x", later.Add(-time.Second)
+			})
+		}, []partition.ID{0, 1, 2, 3, 4}},
+		{"nothing to do", func(m *maker) {
+			m.headOf(1, func(h *blobschema.Head) { h.Published, h.Due = h.Seq, later.Add(time.Hour) })
+		}, []partition.ID{0, 2, 3, 4}},
+	} {
+		m := moved(t)
+		tt.do(m)
+		s := &mendable{memory: m.memory}
+		did, err := fsck.Repair(t.Context(), s, fsck.RepairOptions{Options: fsck.Options{Time: later}})
+		if err != nil {
+			t.Errorf("%s: %v %v", tt.name, err, did.Report.Violations)
+			continue
+		}
+		if d := cmp.Diff(tt.want, s.woken); d != "" {
+			t.Errorf("%s (-want +got):\n%s%v", tt.name, d, did.Woken)
+		}
+	}
+}

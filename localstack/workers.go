@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/emulators"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// worker is a process of 'orbweaver work'.
+type worker struct {
+	cmd  *exec.Cmd
+	done chan error
+
+	mu       sync.Mutex
+	out, err bytes.Buffer
+}
+
+// workerEvent is a line of what a worker tells.
+type workerEvent struct {
+	Event  string  `json:"event"`
+	Pages  int64   `json:"pages"`
+	AtWork int     `json:"partitions_at_work"`
+	Rate   float64 `json:"pages_per_second"`
+}
+
+// part is one of the outputs of a worker.
+type part struct {
+	w  *worker
+	to *bytes.Buffer
+}
+
+func (p part) Write(b []byte) (int, error) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	return p.to.Write(b)
+}
+
+// worker starts one on the deployment, for web servers of this machine. It is killed at the
+// end of the scenario, if not before.
+func (w *world) worker(ctx context.Context, args ...string) (*worker, error) {
+	root, err := emulators.Root()
+	if err != nil {
+		return nil, err
+	}
+	k := &worker{done: make(chan error, 1)}
+	k.cmd = exec.CommandContext(ctx, filepath.Join(root, "bin", "orbweaver"), append([]string{
+		"work", "--json", "--allow-net", "127.0.0.0/8", "--lease", workerLease.String(), "--tick", "1s",
+	}, args...)...)
+	k.cmd.Env = append(os.Environ(), "ORBWEAVER_PLATFORM="+w.deployed.platform)
+	for name, v := range w.set.Environment() {
+		k.cmd.Env = append(k.cmd.Env, name+"="+v)
+	}
+	k.cmd.Stdout, k.cmd.Stderr = part{k, &k.out}, part{k, &k.err}
+	if err := k.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { k.done <- k.cmd.Wait() }()
+	return k, nil
+}
+
+// told is the last that a worker has told.
+func (k *worker) told() (e workerEvent) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for line := range bytes.Lines(k.out.Bytes()) {
+		_ = json.Unmarshal(line, &e) // a line may not be whole yet
+	}
+	return e
+}
+
+// ends waits until the worker has left, well.
+func (k *worker) ends(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-k.done:
+		if err != nil {
+			return fmt.Errorf("a worker: %w\n%s", err, tail(k.err.String()))
+		}
+		return nil
+	}
+}
+
+const (
+	workerLease = 5 * time.Second
+	workerDelay = 200 * time.Millisecond
+)
+
+// bare makes a deployment without functions the one that is worked on, until the returned
+// function is called.
+func (w *world) bare(ctx context.Context, name string) (back func(), err error) {
+	with := w.deployed
+	back = func() { w.deployed = with }
+	w.deployed = deployment{name: fmt.Sprintf("e2e-%x-%s", time.Now().Unix(), name)}
+	if _, err := w.create(ctx); err != nil {
+		back()
+		return nil, err
+	}
+	return back, nil
+}
+
+// workers crawls a web by processes that come and go: one is killed, one is sent away,
+// one joins late and ends when the crawl does. Meanwhile the crawl grows from four
+// partitions to six, and shrinks to three. Nothing may be lost or repeated, and no host
+// asked too soon.
+func workers(ctx context.Context, w *world) (map[string]any, error) {
+	srv, err := w.serve(ctx, simweb.Config{Seed: 21, Hosts: 24, Pages: simweb.Pages{Min: 20}, CrossHost: 0.3})
+	if err != nil {
+		return nil, err
+	}
+	back, err := w.bare(ctx, "workers")
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	begin := time.Now()
+	var list []*worker
+	for range 2 { // they wait for a crawl
+		k, err := w.worker(limit, "--steps", "2")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, k)
+	}
+	args := []string{"crawl", "--detach", "--scope", "any", "--sitemaps=false", "--delay", workerDelay.String()}
+	if out, err := w.orbweaver(limit, append(args, srv.Web().Seeds()...)...); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	if err := until(limit, "both workers have pages", func() bool {
+		return list[0].told().Pages > 0 && list[1].told().Pages > 0
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := w.orbweaver(limit, "partitions", "scale", "6"); err != nil {
+		return nil, err
+	}
+	if err := list[0].cmd.Process.Kill(); err != nil {
+		return nil, err
+	}
+	if err := <-list[0].done; err == nil {
+		return nil, errors.New("the worker had ended before it was killed")
+	}
+	killed := time.Now()
+	at := count(srv)
+	late, err := w.worker(limit, "--idle-exit")
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, late)
+	if err := until(limit, "the late worker has something to do", func() bool { return late.told().AtWork > 0 }); err != nil {
+		return nil, err
+	}
+	if err := list[1].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return nil, err
+	}
+	asked := time.Now()
+	if err := list[1].ends(limit); err != nil {
+		return nil, err
+	}
+	left := time.Since(asked)
+	if _, err := w.orbweaver(limit, "partitions", "scale", "3", "--wait"); err != nil {
+		return nil, err
+	}
+	scaled := time.Since(begin)
+	if err := late.ends(limit); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(late.out.String()))
+	}
+	took := time.Since(begin)
+	n, err := w.compare(ctx, srv.Web())
+	if err != nil {
+		return nil, err
+	}
+	figures, err := check(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := paced(srv); err != nil {
+		return nil, err
+	}
+	maps.Copy(figures, map[string]any{
+		"records": n, "requests": count(srv), "seconds": took.Seconds(), "requests_before_the_kill": at, "seconds_after_the_kill": time.Since(killed).Seconds(),
+		"asked_to_left_s": left.Seconds(), "scaled_at_s": scaled.Seconds(), "pages": []int64{list[0].told().Pages, list[1].told().Pages, late.told().Pages},
+	})
+	if list[1].told().Pages == 0 || late.told().Pages == 0 {
+		return figures, errors.New("a worker has done nothing")
+	}
+	return figures, nil
+}
+
+// until waits for something that a worker tells.
+func until(ctx context.Context, what string, holds func() bool) error {
+	for begin := time.Now(); !holds(); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Since(begin) > time.Minute {
+			return fmt.Errorf("after a minute still not: %s", what)
+		}
+	}
+	return nil
+}
+
+// count is how many requests a web had to answer.
+func count(srv *simweb.Server) (n int) {
+	for _, c := range srv.Requests() {
+		n += c
+	}
+	return n
+}
+
+// paced checks the times at which hosts were asked, coarsely: from asking to being asked
+// takes a while on a busy machine, and fsck knows when they asked. A page may be asked for
+// at once after a robots.txt.
+func paced(srv *simweb.Server) error {
+	robots := 0
+	for url, n := range srv.Requests() {
+		if len(url) > 11 && url[len(url)-11:] == "/robots.txt" {
+			robots += n
+		}
+	}
+	soon := 0
+	var shortest time.Duration
+	for h := range srv.Web().Hosts() {
+		starts := srv.Starts(h)
+		for i := 1; i < len(starts); i++ {
+			if gap := starts[i].Sub(starts[i-1]); gap < workerDelay/2 {
+				soon, shortest = soon+1, gap
+			}
+		}
+	}
+	if soon > robots {
+		return fmt.Errorf("hosts were asked too soon %d times, and for %d robots.txt; once after %s", soon, robots, shortest)
+	}
+	return nil
+}
