@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -60,7 +61,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.IntVar(&o.seeds, "seeds", 200, "crawls for each bug")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed")
 	flags.DurationVar(&o.most, "time", 5*time.Minute, "how long the crawls of one bug may take; what is found by then counts")
-	flags.StringVar(&o.only, "only", "", "plant only bugs with this in their names")
+	flags.StringVar(&o.only, "only", "", "plant only bugs whose names match this regular expression")
 	flags.BoolVar(&o.json, "json", false, "write JSON, for a program")
 	flags.BoolVar(&o.inside, "inside", false, "simulate with this program as it is, and write JSON: what it calls itself with")
 	if err := flags.Parse(args); err != nil {
@@ -69,13 +70,17 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if o.inside {
 		return inside(ctx, o, out)
 	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
 	root, err := module(ctx)
 	if err != nil {
 		return err
 	}
 	chosen := []plant{{Name: control, Bug: "the core as it is"}, {Name: control + ", merges", Bug: "the core as it is, but for how often it merges", Rare: true}}
 	for _, p := range plants {
-		if strings.Contains(p.Name, o.only) {
+		if only.MatchString(p.Name) {
 			chosen = append(chosen, p)
 		}
 	}
