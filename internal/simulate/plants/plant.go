@@ -18,6 +18,8 @@ type plant struct {
 	// Rare says that the bug shows only where runs are merged, which small crawls seldom do:
 	// it is planted into a core that merges often.
 	Rare bool
+	// Escapes says why the simulation seldom or never finds it, "" if it must.
+	Escapes string
 }
 
 // oftenMerged is no bug: what happens in large crawls happens in small ones too.
