@@ -68,6 +68,9 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if !rep.Idle && len(rep.Heads) > 0 {
 			w.repartitionWhen(rep.Totals.Pending + rep.Totals.Unexamined)
 		}
+		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
+			w.fail(broken("end", "a tick takes the crawl for finished while slots are on the move"))
+		}
 		if rep.Finished || rep.Limited {
 			w.finish(began)
 		}
