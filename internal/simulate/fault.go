@@ -58,6 +58,8 @@ const (
 	SlotsGiven // a commit that gives slots away
 	SlotsTaken // a commit that takes slots over
 
+	CrashMoving // all processes die just after slots were ordered to move (last: what is drawn goes by the number)
+
 	kinds
 )
 
@@ -67,7 +69,7 @@ var kindNames = [kinds]string{
 	"mail misled", "mail huge", "mail empty", "wake dropped", "freeze", "stop", "skew", "jump", "two ticks",
 	"host down", "host slow", "host changed", "request junk", "halt", "late seeds", "recrawl",
 	"scale up", "scale down", "move slots", "roll back", "two maps",
-	"taken over", "lease lost", "slots given", "slots taken",
+	"taken over", "lease lost", "slots given", "slots taken", "crash moving",
 }
 
 // String is the kind in words.
