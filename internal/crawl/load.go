@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -383,6 +384,12 @@ func (s *Step) loadWanted(now time.Time) {
 	s.spawn(func(t *task) error {
 		defer func() { s.loading-- }()
 		bySlot, err := s.readSlots(t, slots)
+		for try := 0; errors.Is(err, ErrNotFound) && try < 3; try++ { // a run that was merged and swept meanwhile
+			bySlot, err = s.readSlots(t, slots)
+		}
+		if errors.Is(err, ErrNotFound) && s.leaseLeft() <= 0 { // it stood still, and others went on
+			return ErrLeaseLost
+		}
 		if err != nil {
 			return fmt.Errorf("load slots of partition %d: %w", s.cfg.Partition, err)
 		}

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,17 +18,17 @@ const mergeBytes = 32 << 20
 
 // mergeable are the runs to merge next, oldest first: of the lowest tier that is full. There
 // are none if no tier is.
-func mergeable(runs []blobschema.RunRef) (from []blobschema.RunRef) {
+func mergeable(runs []blobschema.RunRef, fanIn int) (from []blobschema.RunRef) {
 	byTier := map[uint8][]blobschema.RunRef{}
 	for _, r := range runs {
 		byTier[r.Tier] = append(byTier[r.Tier], r)
-		if full := byTier[r.Tier]; len(full) >= mergeFanIn && (len(from) == 0 || r.Tier <= from[0].Tier) {
+		if full := byTier[r.Tier]; len(full) >= fanIn && (len(from) == 0 || r.Tier <= from[0].Tier) {
 			from = full
 		}
 	}
 	size := int64(0)
 	for i, r := range from {
-		if size += r.Length; i >= mergeFanIn && size > mergeBytes {
+		if size += r.Length; i >= fanIn && size > mergeBytes {
 			return from[:i]
 		}
 	}
@@ -67,7 +68,7 @@ func (s *Step) compact() {
 	if s.merging || s.st.merged != nil || s.stopping {
 		return
 	}
-	from := mergeable(s.st.man.Runs)
+	from := mergeable(s.st.man.Runs, s.cfg.MergeFanIn)
 	if len(from) == 0 {
 		return
 	}
@@ -78,6 +79,9 @@ func (s *Step) compact() {
 		var datas [][]byte
 		for _, r := range from {
 			data, err := getObject(t, r.Object, r.Offset, r.Length)
+			if errors.Is(err, ErrNotFound) && s.leaseLeft() <= 0 {
+				return ErrLeaseLost
+			}
 			if err != nil {
 				return fmt.Errorf("merge runs: %w", err)
 			}

@@ -322,7 +322,7 @@ func TestMergeable(t *testing.T) {
 			runs = append(runs, blobschema.RunRef{Object: fmt.Sprint(i), Tier: uint8(tier - '0'), Length: c.size})
 		}
 		var got []string
-		for _, r := range mergeable(runs) {
+		for _, r := range mergeable(runs, mergeFanIn) {
 			got = append(got, r.Object)
 		}
 		if s := fmt.Sprint(got); s != c.want && (c.want != "" || len(got) > 0) {

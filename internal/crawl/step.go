@@ -27,6 +27,7 @@ type StepConfig struct {
 	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
 	CommitMin   time.Duration // least time between commits made for a starving partition; default 100 ms
 	CommitPages int           // pages that make a commit; default 4,000
+	MergeFanIn  int           // runs of one tier that are merged into one of the next; default 8
 	MailEvery   time.Duration // longest time that links for others are held; default CommitEvery
 	Linger      time.Duration // how long a step with nothing to do waits for mail; default 1 s
 	SleepMax    time.Duration // how long it waits for a host that is not ready yet; default for ever
@@ -66,6 +67,9 @@ func (c StepConfig) withDefaults() StepConfig {
 	}
 	if c.CrashesAllowed == 0 {
 		c.CrashesAllowed = 2
+	}
+	if c.MergeFanIn == 0 {
+		c.MergeFanIn = mergeFanIn
 	}
 	if c.CommitPages == 0 {
 		c.CommitPages = 4000

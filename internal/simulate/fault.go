@@ -60,6 +60,8 @@ const (
 	MapMade    // a tick changes the number of partitions, or evens their load
 	RunDeleted // a tick deletes a run that was merged into another
 
+	CrashMoving // all processes die just after slots were ordered to move (last: what is drawn goes by the number)
+
 	kinds
 )
 
@@ -69,7 +71,7 @@ var kindNames = [kinds]string{
 	"mail misled", "mail huge", "mail empty", "wake dropped", "freeze", "stop", "skew", "jump", "two ticks",
 	"host down", "host slow", "host changed", "request junk", "halt", "late seeds", "recrawl",
 	"scale up", "scale down", "move slots", "roll back", "two maps",
-	"taken over", "lease lost", "slots given", "slots taken", "map made", "run deleted",
+	"taken over", "lease lost", "slots given", "slots taken", "map made", "run deleted", "crash moving",
 }
 
 // String is the kind in words.

@@ -72,6 +72,9 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if !rep.Idle && len(rep.Heads) > 0 {
 			w.repartitionWhen(rep.Totals.Pending + rep.Totals.Unexamined)
 		}
+		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
+			w.fail(broken("end", "a tick takes the crawl for finished while slots are on the move"))
+		}
 		if rep.Finished || rep.Limited {
 			w.finish(began)
 		}
@@ -136,7 +139,8 @@ func (w *world) startStep(p *proc) {
 	cfg := crawl.StepConfig{
 		Crawl: w.crawl, Partition: p.part, Process: p.process(), Exclusive: w.cfg.Local,
 		Connections: w.cfg.Connections, Lease: lease, Margin: margin, MaxResident: w.cfg.MaxResident,
-		SleepMax: cmp.Or(w.cfg.SleepMax, 30*time.Second), CommitEvery: cmp.Or(w.cfg.CommitEvery, 20*time.Second), CommitPages: 40,
+		MergeFanIn: w.cfg.MergeFanIn,
+		SleepMax:   cmp.Or(w.cfg.SleepMax, 30*time.Second), CommitEvery: cmp.Or(w.cfg.CommitEvery, 20*time.Second), CommitPages: 40,
 		MailEvery: w.cfg.MailEvery, Linger: 2 * time.Second, CrashesAllowed: w.crashesAllowed(),
 		Retry: w.retry(), Token: agent, Software: agent,
 	}

@@ -74,6 +74,15 @@ func (w *world) repartition(o *mapOrder) {
 	w.at(between(r, 0, 5*time.Second), func() { w.wantMap([]Kind{ScaleUp, ScaleDown, RollBack}[r.IntN(3)], o.n, 2) })
 }
 
+// blackout has all steps die at once.
+func (w *world) blackout() {
+	for _, p := range slices.Clone(w.live) {
+		if p.step != nil && !p.ended {
+			p.crash()
+		}
+	}
+}
+
 func (w *world) mapRand(order, part int) *rand.Rand {
 	id := newIdentity(w.cfg.Seed, fmt.Sprintf("map %d/%d", order, part))
 	return id.rng
@@ -92,6 +101,9 @@ func (w *world) wantMap(k Kind, order, part int) {
 			return
 		}
 		w.taken = w.now
+		if w.fault(&p.identity, CrashMoving) {
+			w.at(between(p.detail(CrashMoving), 0, 2*time.Second), w.blackout)
+		}
 	}
 	p.start()
 }

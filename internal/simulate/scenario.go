@@ -66,6 +66,13 @@ func Scenario(seed uint64) Config {
 	}
 	cfg.SweepEvery = seconds(0, 60, 300)
 	cfg.Looks = []int{0, 0, 1, 3}[r.IntN(4)]
+	r = rand.New(rand.NewPCG(seed, 0x0f1007))
+	if often(CrashMoving, 0, 1); cfg.Faults.Chances[CrashMoving] > 0 && r.IntN(2) == 0 {
+		cfg.Delay = seconds(5, 20) // longer than a takeover takes: what was asked last must be left alone
+	}
+	if r.IntN(3) == 0 { // small crawls merge seldom
+		cfg.MergeFanIn = 2
+	}
 	return cfg
 }
 

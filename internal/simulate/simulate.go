@@ -74,6 +74,8 @@ type Config struct {
 	Maps []MapOrder
 	// Elastic has ticks choose the number of partitions, and even their load.
 	Elastic bool
+	// MergeFanIn is that of steps, 0 for their default.
+	MergeFanIn int
 	// SweepEvery is how often ticks look for runs to delete, 0 for their default.
 	SweepEvery time.Duration
 	// CommitEvery and SleepMax are those of steps, 0 for 20 s and 30 s.

@@ -8,7 +8,8 @@
 // is built with it, and run. A test says when the code has moved under one. The first line
 // is the core as it is, in which nothing may be found.
 //
-// The exit status is 0 if each bug is found, and nothing in the core as it is; else 1.
+// The exit status is 0 if each bug is found, but for those that are known to escape, and
+// nothing in the core as it is; else 1.
 package main
 
 import (
@@ -23,6 +24,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -60,7 +62,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.IntVar(&o.seeds, "seeds", 200, "crawls for each bug")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed")
 	flags.DurationVar(&o.most, "time", 5*time.Minute, "how long the crawls of one bug may take; what is found by then counts")
-	flags.StringVar(&o.only, "only", "", "plant only bugs with this in their names")
+	flags.StringVar(&o.only, "only", "", "plant only bugs whose names match this regular expression")
 	flags.BoolVar(&o.json, "json", false, "write JSON, for a program")
 	flags.BoolVar(&o.inside, "inside", false, "simulate with this program as it is, and write JSON: what it calls itself with")
 	if err := flags.Parse(args); err != nil {
@@ -69,13 +71,17 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if o.inside {
 		return inside(ctx, o, out)
 	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
 	root, err := module(ctx)
 	if err != nil {
 		return err
 	}
 	chosen := []plant{{Name: control, Bug: "the core as it is"}, {Name: control + ", merges", Bug: "the core as it is, but for how often it merges", Rare: true}}
 	for _, p := range plants {
-		if strings.Contains(p.Name, o.only) {
+		if only.MatchString(p.Name) {
 			chosen = append(chosen, p)
 		}
 	}
@@ -113,8 +119,9 @@ type finding struct {
 	Name    string         `json:"bug,omitempty"`
 	Bug     string         `json:"what,omitempty"`
 	Promise string         `json:"breaks,omitempty"`
-	Found   int            `json:"found"` // seeds
-	Seeds   int            `json:"seeds"` // that were simulated within the time
+	Escapes string         `json:"escapes,omitempty"` // why it may not be found
+	Found   int            `json:"found"`             // seeds
+	Seeds   int            `json:"seeds"`             // that were simulated within the time
 	First   uint64         `json:"first,omitempty"`
 	Checks  map[string]int `json:"by"` // seeds, by what found it
 	Example string         `json:"example,omitempty"`
@@ -130,6 +137,9 @@ func (f *finding) firstSeed() string {
 
 // by names the checks, the one that found most first.
 func (f *finding) by() string {
+	if f.Found == 0 {
+		return f.Escapes
+	}
 	var names []string
 	for name := range f.Checks {
 		names = append(names, name)
@@ -141,14 +151,14 @@ func (f *finding) by() string {
 	return strings.Join(names, ", ")
 }
 
-// verdict is an error if a bug was not found, or one where none is.
+// verdict is an error if a bug was not found that should be, or one where none is.
 func verdict(found []finding) error {
 	var missed []string
 	for _, f := range found {
 		switch {
 		case strings.HasPrefix(f.Name, control) && f.Found > 0:
 			return fmt.Errorf("the core as it is fails in %d of %d seeds: %s", f.Found, f.Seeds, f.Example)
-		case !strings.HasPrefix(f.Name, control) && f.Found == 0:
+		case !strings.HasPrefix(f.Name, control) && f.Found == 0 && f.Escapes == "":
 			missed = append(missed, f.Name)
 		}
 	}
@@ -173,7 +183,7 @@ func module(ctx context.Context) (string, error) {
 
 // simulate builds this program with a bug, and has it simulate crawls.
 func simulate(ctx context.Context, root string, p *plant, o options) (f finding, err error) {
-	f = finding{Name: p.Name, Bug: p.Bug, Promise: p.Promise, Checks: map[string]int{}}
+	f = finding{Name: p.Name, Bug: p.Bug, Promise: p.Promise, Escapes: p.Escapes, Checks: map[string]int{}}
 	folder, err := os.MkdirTemp("", "orbweaver-plant-")
 	if err != nil {
 		return f, err

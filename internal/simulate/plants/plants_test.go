@@ -70,13 +70,13 @@ func TestCheckOf(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	none, bug, missed := finding{Name: control}, finding{Name: "a", Found: 1}, finding{Name: "b"}
+	none, bug, missed, escaped := finding{Name: control}, finding{Name: "a", Found: 1}, finding{Name: "b"}, finding{Name: "c", Escapes: "why"}
 	broken := finding{Name: control, Found: 1}
 	for _, c := range []struct {
 		found []finding
 		ok    bool
 	}{
-		{[]finding{none, bug}, true}, {[]finding{none, bug, missed}, false}, {[]finding{broken, bug}, false},
+		{[]finding{none, bug, escaped}, true}, {[]finding{none, bug, missed}, false}, {[]finding{broken, bug}, false},
 	} {
 		if err := verdict(c.found); (err == nil) != c.ok {
 			t.Errorf("%v: %v", c.found, err)
