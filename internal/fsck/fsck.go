@@ -45,6 +45,9 @@ type Options struct {
 	// Delay is the least time between two answers of a host (I9); 0 stands for the one that
 	// each commit was made under.
 	Delay time.Duration
+	// Skew is how far each clock of those that crawled may have been wrong: two times that are
+	// nearer to each other than twice that may be in either order.
+	Skew time.Duration
 	// MaxViolations bounds how many violations of each invariant are kept; 0 stands for 100.
 	MaxViolations int
 	// Slots and Partition ask for a check of some slots, and of all that is at home in one

@@ -58,7 +58,9 @@ func (c *checker) checkPace() {
 			continue
 		}
 		c.checked["I9"]++
-		if gap := time.Duration(a.time-last.time) * time.Microsecond; last.time != 0 && last.url == 0 && a.unit == last.unit && gap < min(a.delay, last.delay)-tolerance {
+		gap := time.Duration(a.time-last.time)*time.Microsecond + 2*c.opt.Skew
+		before := a.url != 0 && gap < 4*c.opt.Skew // it may have been the robots.txt that came first
+		if last.time != 0 && last.url == 0 && a.unit == last.unit && !before && gap < min(a.delay, last.delay)-tolerance {
 			c.violate("I9", c.id, "the unit with hash %016x was asked at %s, %v after the request before", a.unit, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
 		}
 		last = a

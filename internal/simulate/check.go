@@ -86,10 +86,7 @@ func forget(truth simweb.Truth, got map[string]simweb.Got) {
 
 // fsck has the independent checker look at everything that is stored.
 func (w *world) fsck() error {
-	opt := fsck.Options{Crawl: w.crawl.ID}
-	if skew := w.skew(); skew > 0 { // the times in records are wrong by as much
-		opt.Delay = max(1, w.cfg.Delay-2*skew)
-	}
+	opt := fsck.Options{Crawl: w.crawl.ID, Skew: w.skew()} // the times in records are wrong by as much
 	rep, err := fsck.Check(context.Background(), store{w}, opt)
 	if err != nil {
 		return err
