@@ -14,6 +14,8 @@
 //
 // Kept here, by the numbers of docs/invariants.md:
 //
+//   - I3: a slot leaves in one commit of its holder and comes with one of its receiver, who
+//     takes only what is newer than anything it has seen of the slot (move.go).
 //   - I4: a step works under a lease and a fence; the head is replaced by
 //     compare-and-set only, so what was begun under an older fence is never named.
 //   - I5: mail is acknowledged after the commit that holds its effect, and numbered, so
@@ -28,7 +30,6 @@
 //     every host is left alone for its pace. The pace itself is package polite's.
 //
 // It does not rank, pace or de-duplicate URLs (frontier, polite), does not fetch or
-// parse (fetch, extract), and knows no format (blobschema). Slots are not moved between
-// partitions yet: the map of epoch 1 stays, and objects that nothing names any more are
-// not deleted.
+// parse (fetch, extract), and knows no format (blobschema). What crashed steps have left is
+// not deleted here: 'fsck --repair' does that.
 package crawl

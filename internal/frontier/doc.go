@@ -16,6 +16,8 @@
 // de-duplicated when it is loaded, so that memory stays bounded however long the
 // frontier grows. What changed since the last commit comes out as a run
 // ([Frontier.Delta]); merging runs is a join, so nothing depends on their order.
+// A slot that goes to another partition is frozen and then released; one that comes is
+// awaited, taken and opened ([Frontier.Freeze], [Frontier.Await]).
 // A loaded slot is a few large arrays without pointers: an entry of forty bytes and
 // its text for a pending URL, one of 24 bytes for a settled one, and an index of
 // fingerprints.
