@@ -11,6 +11,7 @@ type Actor interface {
 	Start(Now) []Issue
 	Handle(Now, Reply) []Issue
 	Ended() (ended bool, err error)
+	Drop()
 }
 
 // loop carries an actor: replies in, effects out. Sequential procedures are tasks,
@@ -113,6 +114,13 @@ func (l *loop) end(err error) {
 	if !l.ended {
 		l.ended, l.err = true, err
 	}
+}
+
+// Drop gives up an actor that is not to go on, as if its process had died: what waits in
+// it is unwound, and its memory is free. Not while Start or Handle runs.
+func (l *loop) Drop() {
+	l.end(nil)
+	l.flush()
 }
 
 // handle delivers a reply to whoever waits for it.

@@ -101,6 +101,7 @@ func (p *proc) crash() {
 
 func (p *proc) die() {
 	p.dead, p.ended = true, true
+	p.actor.Drop()
 	p.w.left(p)
 	p.w.note(p.name, "crash")
 	if p.onEnd != nil {

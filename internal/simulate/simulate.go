@@ -188,6 +188,9 @@ func Run(cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	err = w.run()
+	for _, p := range w.live {
+		p.actor.Drop()
+	}
 	w.result.Virtual, w.result.Trace = w.now, w.trace.Sum64()
 	return w.result, err
 }
