@@ -2,6 +2,7 @@ package blobschema
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/partition"
@@ -135,10 +136,23 @@ func (e *runEncoder) queued(all []Queued) {
 		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Flags) })
 		raw = appendColumn(raw, len(q), func(i int) uint64 { return zigzag(q[i].NotBefore) })
 		raw = appendOrigins(raw, len(q), func(i int) Origin { return q[i].Former })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Topic) })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Shape)) })
+		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Hours)) })
 		e.raw = e.texts.append(raw)
 		e.add(BlockRef{Kind: QueuedBlock, First: q[0].Slot, Last: q[len(q)-1].Slot, Entries: int64(len(q)),
 			Host: q[0].Host, Rank: q[0].Rank})
 	}
+}
+
+// amount is a number that is finite and not negative, given its bits.
+func (c *cursor) amount(bits uint64) float32 {
+	v := math.Float32frombits(uint32(bits))
+	if !(v >= 0 && v <= math.MaxFloat32) || bits == 1<<31 {
+		c.fail("amount %x", bits)
+		return 0
+	}
+	return v
 }
 
 // startsHost says whether q[i] begins the URLs of a host.
@@ -311,6 +325,9 @@ func (d *blockDecoder) queued(c *cursor, n int, ref BlockRef, into *Run) {
 	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
 	c.column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
 	c.origins(n, func(i int) *Origin { return &q[i].Former })
+	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Topic = uint8(v) })
+	c.column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Shape = c.amount(v) })
+	c.column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Hours = c.amount(v) })
 	d.texts.read(c, n, maxURL, maxBlockText)
 	for i := 0; i < n && c.err == nil; i++ {
 		if startsHost(q, i) {

@@ -69,6 +69,7 @@ func (w *web) queued(n int) []Queued {
 		*q = Queued{Slot: w.slot(host), Host: host, URL: w.url(host), Rank: uint32(w.r.IntN(1 << 16)), Depth: uint16(1 + w.r.IntN(6))}
 		if w.r.IntN(50) == 0 {
 			q.Attempts, q.NotBefore = 1, 1_760_000_000_000+w.r.Int64N(3_600_000)
+			q.Topic, q.Change = uint8(w.r.IntN(256)), Change{w.r.Float32(), 1000 * w.r.Float32()}
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 )
 
 // Mail is a batch of URLs for one partition. Of each URL only URL, Depth,
-// Generation, Flags and Rank travel, and Host if FlagPlaced says that it is not what
+// Generation, Flags, Rank and Topic travel, and Host if FlagPlaced says that it is not what
 // the receiver makes of the URL: the slot and attempts are its own.
 type Mail struct {
 	Crawl  string
@@ -127,8 +127,8 @@ func byURL(a, b Queued) int {
 		return c
 	}
 	return slices.Compare(
-		[]uint32{a.Generation, uint32(a.Depth), a.Rank, uint32(a.Flags)},
-		[]uint32{b.Generation, uint32(b.Depth), b.Rank, uint32(b.Flags)})
+		[]uint32{a.Generation, uint32(a.Depth), a.Rank, uint32(a.Flags), uint32(a.Topic)},
+		[]uint32{b.Generation, uint32(b.Depth), b.Rank, uint32(b.Flags), uint32(b.Topic)})
 }
 
 // sortedByURL returns urls, or a sorted copy of them.

@@ -72,8 +72,8 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 //   - the highest (Generation, State) wins, where a Queued entry has the state
 //     Pending. A URL asked for again is thus pending, and only that: what settled
 //     its lower generation is in the page records.
-//   - Queued entries of the same generation become one: the lowest Rank and Depth,
-//     the joined Flags, the last Former, the most Attempts and, among entries with those, the
+//   - Queued entries of the same generation become one: the lowest Rank, Depth and
+//     Topic, the joined Flags, the last Former and Change, the most Attempts and, among entries with those, the
 //     latest NotBefore (an attempt that failed knows better when to try again).
 //   - of a host's states the higher Version wins, then the greater Data.
 //
@@ -205,6 +205,10 @@ func joinPair(q []Queued, a, b uint32) (winner, loser uint32, moved bool) {
 	if o.Former.Compare(j.Former) > 0 {
 		j.Former = o.Former
 	}
+	if o.Change.Compare(j.Change) > 0 {
+		j.Change = o.Change
+	}
+	j.Topic = min(j.Topic, o.Topic)
 	moved = compareQueued(j, q[winner]) != 0
 	q[winner] = j
 	return winner, loser, moved

@@ -38,6 +38,8 @@ func TestMergeRules(t *testing.T) {
 		{"fields of pending", queued(Queued{Rank: 5, Depth: 1, Flags: 1, Attempts: 2, NotBefore: 10}),
 			queued(Queued{Rank: 4, Depth: 3, Flags: 2, Attempts: 1, NotBefore: 99}),
 			queued(Queued{Rank: 4, Depth: 1, Flags: 3, Attempts: 2, NotBefore: 10})},
+		{"topic and change", queued(Queued{Topic: 2, Change: Change{1, 5}}), queued(Queued{Topic: 1, Change: Change{2, 4}}),
+			queued(Queued{Topic: 1, Change: Change{1, 5}})},
 		{"not before, of equal attempts", queued(Queued{Attempts: 2, NotBefore: 10}), queued(Queued{Attempts: 2, NotBefore: 11}),
 			queued(Queued{Attempts: 2, NotBefore: 11})},
 		{"host versions", host(2, "a"), host(1, "b"), host(2, "a")},
@@ -66,7 +68,8 @@ func smallRun(r *rand.Rand, h partition.Hash) *Run {
 	}
 	for range r.IntN(8) {
 		q := Queued{Slot: partition.Slot(r.IntN(2)), Rank: uint32(r.IntN(3)), URL: urls[r.IntN(len(urls))], Generation: uint32(r.IntN(3)),
-			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3)), Former: someOrigin(r)}
+			Depth: uint16(r.IntN(3)), Attempts: uint8(r.IntN(3)), Flags: QueuedFlags(r.IntN(4)), NotBefore: int64(r.IntN(3)), Former: someOrigin(r),
+			Topic: uint8(r.IntN(3)), Change: Change{float32(r.IntN(2)), float32(r.IntN(2))}}
 		q.Host = q.URL[8:17]
 		if r.IntN(10) == 0 {
 			q.Host = "other.example"
@@ -117,6 +120,10 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 			if o.Former.Compare(q.Former) > 0 {
 				q.Former = o.Former
 			}
+			if o.Change.Compare(q.Change) > 0 {
+				q.Change = o.Change
+			}
+			q.Topic = min(q.Topic, o.Topic)
 			urls[k] = entry{generation: e.generation, queued: q}
 		}
 	}

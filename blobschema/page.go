@@ -60,6 +60,7 @@ type Page struct {
 	// Original is where the payload is, if the record is a revisit: of an earlier capture,
 	// of this URL or another. Digest, BodyBytes and MIME are then the original's too.
 	Original *Original `cbor:"22,keyasint,omitempty" json:"original,omitempty"`
+	Topic    uint8     `cbor:"23,keyasint,omitempty" json:"topic,omitempty"` // number of its topic
 }
 
 // Original names the response record that holds the payload of a revisit.

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of every format in this package. A folder or table
 // written by another version is refused at the start, never guessed at.
-const Version = 3
+const Version = 4
 
 // Crawl is the record that begins a crawl: one conditional create in the KV
 // table. Everything but Settings.Limits, SeedBatches and Published is frozen.
@@ -60,6 +60,8 @@ type Settings struct {
 	// What is told apart, and in which order it is asked for.
 	PartitionBy PartitionBy `json:"partition_by,omitempty"` // empty: by host
 	Policy      string      `json:"policy,omitempty"`       // name of a frontier policy; empty: breadth-first
+	Quality     string      `json:"quality,omitempty"`      // name of a source of quality, for policies that rank by it; empty: depth
+	Topics      []Topic     `json:"topics,omitempty"`       // number 1 and on; the crawl without any is number 0
 	Sitemaps    bool        `json:"sitemaps,omitempty"`     // follow the sitemaps that robots.txt names
 	Srcset      bool        `json:"srcset,omitempty"`       // follow the images of img and source elements
 	Plain       bool        `json:"plain,omitempty"`        // WARC files are not compressed
@@ -79,7 +81,60 @@ type Settings struct {
 	// slots are moved by hand only.
 	LeastPartitions int `json:"least_partitions,omitempty"`
 	MostPartitions  int `json:"most_partitions,omitempty"`
+
+	// What the operators of some hosts allow, and how the URLs of those that allow several
+	// connections are dealt to queues.
+	Hosts   []HostRule `json:"hosts,omitempty"`
+	QueueBy QueueBy    `json:"queue_by,omitempty"` // empty: by host
+	Queues  int        `json:"queues,omitempty"`   // of one host, unless by host
+
+	// RecrawlPerHour is how many settled URLs are asked for again in an hour, by what is known
+	// of how often they change; such a crawl never finishes. 0: none are.
+	RecrawlPerHour float64 `json:"recrawl_per_hour,omitempty"`
 }
+
+// QueueBy says which queue of its host a URL belongs to (PAPERS D). One request at a time is
+// made of each queue.
+type QueueBy string
+
+// The queue assignments.
+const (
+	QueueByHost QueueBy = "host" // one queue
+	QueueBySURT QueueBy = "surt" // all URLs of one SURT prefix, which ends with the first segment of the path, in one queue
+	QueueByBKDR QueueBy = "bkdr" // by the BKDR hash of the URL
+	QueueByELF  QueueBy = "elf"
+	QueueBySDBM QueueBy = "sdbm"
+)
+
+// HostRule is what the operator of a host allows.
+type HostRule struct {
+	Host        string         `json:"host"`                  // an authority; the unit that it belongs to has the rule
+	Connections int            `json:"connections,omitempty"` // requests under way at once; 0: 1
+	Delay       *time.Duration `json:"delay,omitempty"`       // in place of the crawl's; robots.txt may ask for more
+}
+
+// Topic is a named part of a crawl, with a scope and a share of its own (PAPERS E). Several in
+// a row with one name are one topic, whose URLs have priorities of their own: what is found on
+// a page has the page's.
+type Topic struct {
+	Name     string        `json:"name"`
+	Priority int           `json:"priority,omitempty"` // higher goes first, -100 to 100
+	Slice    time.Duration `json:"slice,omitempty"`    // length of its turn among topics of its priority; 0: DefaultSlice
+	Minimum  int64         `json:"minimum,omitempty"`  // pages that it is to have in each Period; then its slice shrinks. 0: no minimum
+	Period   time.Duration `json:"period,omitempty"`   // 0: DefaultPeriod
+	Scope    Scope         `json:"scope"`
+	Include  []string      `json:"include,omitempty"`
+	Exclude  []string      `json:"exclude,omitempty"`
+	MaxDepth int           `json:"max_depth"`       // -1 for no bound
+	Words    []string      `json:"words,omitempty"` // lower-case; links that contain one in URL or anchor go first
+}
+
+// Defaults and bounds of topics.
+const (
+	DefaultSlice  = 10 * time.Second
+	DefaultPeriod = 24 * time.Hour
+	MaxTopics     = 255
+)
 
 // Head is the KV record that names a partition's last commit and holds its
 // lease. Only steps write it, each time by compare-and-set (invariant I4).
@@ -142,6 +197,18 @@ type Totals struct {
 	Trapped    int64            `json:"trapped,omitempty" cbor:"18,keyasint,omitempty"`   // links left out: their path looks like a trap
 	Revisits   int64            `json:"revisits,omitempty" cbor:"19,keyasint,omitempty"`  // answers stored as a reference to an earlier payload
 	Forwarded  int64            `json:"forwarded,omitempty" cbor:"20,keyasint,omitempty"` // URLs sent on to the slot of their address
+	// Topics are the figures of topics by number, 0 apart.
+	Topics map[uint8]TopicTotals `json:"topics,omitempty" cbor:"21,keyasint,omitempty"`
+	Again  int64                 `json:"again,omitempty" cbor:"22,keyasint,omitempty"` // pages had once more because they may have changed
+	// Changed are, of Again, those that had.
+	Changed int64 `json:"changed,omitempty" cbor:"23,keyasint,omitempty"`
+}
+
+// TopicTotals are a topic's figures.
+type TopicTotals struct {
+	Pages   int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`
+	Pending int64 `json:"pending,omitempty" cbor:"2,keyasint,omitempty"` // as far as it is in memory
+	Bytes   int64 `json:"bytes,omitempty" cbor:"3,keyasint,omitempty"`   // received
 }
 
 // Add adds another partition's figures.
@@ -165,6 +232,15 @@ func (t *Totals) Add(o *Totals) {
 	t.Trapped += o.Trapped
 	t.Revisits += o.Revisits
 	t.Forwarded += o.Forwarded
+	t.Again += o.Again
+	t.Changed += o.Changed
+	for k, n := range o.Topics {
+		if t.Topics == nil {
+			t.Topics = map[uint8]TopicTotals{}
+		}
+		sum := t.Topics[k]
+		t.Topics[k] = TopicTotals{sum.Pages + n.Pages, sum.Pending + n.Pending, sum.Bytes + n.Bytes}
+	}
 	for k, n := range o.Outcomes {
 		if t.Outcomes == nil {
 			t.Outcomes = map[string]int64{}
@@ -184,6 +260,11 @@ type Wish struct {
 	Capped []string `json:"capped,omitempty"`
 	// Map is the version of the [MapRecord], as far as it was told.
 	Map uint64 `json:"map,omitempty"`
+	// Slices are those of topics by number, where they are other than in the settings.
+	Slices map[uint8]time.Duration `json:"slices,omitempty"`
+	// Threshold is the worth, in the unit of [Change], from which on a settled URL is asked for
+	// again; 0 before there is one.
+	Threshold float64 `json:"threshold,omitempty"`
 }
 
 // Grants is the one record that deals out --max-pages: the sum of Granted never
@@ -253,15 +334,36 @@ type Marks struct {
 	Above []uint64 `cbor:"2,keyasint,omitempty"`
 }
 
-// SlotSummary is what is known of a slot without loading it.
+// SlotSummary is what is known of a part of a slot without loading it.
 type SlotSummary struct {
 	_          struct{} `cbor:",toarray"`
 	Slot       partition.Slot
+	Part       Part
 	Known      uint32
 	Pending    uint32
 	Unexamined uint32 // entries appended since the slot was last loaded
 	Due        int64  // Unix milliseconds of the first URL that may be asked for; 0 for none
 	Urgent     uint32 // of Pending, those asked for on purpose
+}
+
+// Part is a piece of a slot's URLs: those whose fingerprints begin with the Depth bits Prefix.
+// The zero value is all of it. A part that holds too many is replaced by its two halves
+// (extendible hashing: Fagin, Nievergelt, Pippenger, Strong 1979; PAPERS E).
+type Part struct {
+	_      struct{} `cbor:",toarray"`
+	Depth  uint8
+	Prefix uint32
+}
+
+// MaxPartDepth is the most bits that parts of a slot are told apart by.
+const MaxPartDepth = 24
+
+// Has reports whether a fingerprint is of the part.
+func (p Part) Has(fp uint64) bool { return fp>>(64-p.Depth) == uint64(p.Prefix) }
+
+// Halves are the two parts that p consists of.
+func (p Part) Halves() [2]Part {
+	return [2]Part{{Depth: p.Depth + 1, Prefix: p.Prefix << 1}, {Depth: p.Depth + 1, Prefix: p.Prefix<<1 | 1}}
 }
 
 // RunRef names a run of state and says what a reader must fetch of it.
@@ -320,9 +422,22 @@ type Queued struct {
 	Flags      QueuedFlags
 	NotBefore  int64  // Unix milliseconds, 0 for at once
 	Former     Origin // where the generation before has its page record; not mailed
+	Topic      uint8  // number of its topic; 0 for none
+	Change     Change // how often its content was seen to change; not mailed
 	// Ask is, with FlagAgain, the request from outside that this is part of, where it was sent on:
 	// 0 for that of the mail.
 	Ask uint64
+}
+
+// Change is what is known of how often a URL's content changes: a gamma distribution of the
+// rate of changes, with Shape changes seen in Hours. The zero value is nothing known.
+type Change struct {
+	Shape, Hours float32
+}
+
+// Compare orders changes, for joins.
+func (c Change) Compare(d Change) int {
+	return cmp.Or(cmp.Compare(c.Hours, d.Hours), cmp.Compare(c.Shape, d.Shape))
 }
 
 // QueuedFlags mark a pending URL.

@@ -232,14 +232,14 @@ func TestRunFilter(t *testing.T) {
 }
 
 // goldenRun is a run as this version of the format is written; it must go on being read.
-const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtcGxlAQQCAAABAQIBAAEBAAEBANAPAQABAQACABIBAXh5AQUBAAcJ" +
-	"AAVhLmV4YW1wbGVzdGF0ZQMBAwIiIgJl5D4UAgUALCwCKcLExAQJYS5leGFtcGxlAwUAFhYBfODekQEHFQBUxEAVdBRkAAAAAAAAAAlirs4DT1dS"
+const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtcGxlAQQCAAABAQIBAAEBAAEBANAPAQABAQACAQAD" +
+	"AQCAgID+AwEAgICAjgQAEgEBeHkBBQEABwkABWEuZXhhbXBsZXN0YXRlAwEDAiIiAmXkPhQCBQA9PQIPn3JbBAlhLmV4YW1wbGUDBQAWFgF84N6RAQcVAFTEQBV0FHUAAAAAAAAAuqgciQRPV1I="
 
 func TestRunGolden(t *testing.T) {
 	h := testHash(t)
 	run := &Run{
 		Seen:   []Seen{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused, Origin: Origin{3, 300}}},
-		Queued: []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Former: Origin{1, 2}}},
+		Queued: []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Former: Origin{1, 2}, Topic: 3, Change: Change{Shape: 1.5, Hours: 24}}},
 		Hosts:  []HostState{{Slot: 5, Host: "a.example", Version: 7, Data: []byte("state")}},
 	}
 	data, err := base64.StdEncoding.DecodeString(goldenRun)
@@ -247,7 +247,7 @@ func TestRunGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got Run
-	if err := DecodeRun(data, RunRef{Length: 168, Index: 100, First: 3, Last: 5, Entries: 5}, &got); err != nil {
+	if err := DecodeRun(data, RunRef{Length: 185, Index: 117, First: 3, Last: 5, Entries: 5}, &got); err != nil {
 		now, ref := EncodeRun(run, h)
 		t.Fatalf("%v\nnow it is %s\n%+v", err, base64.StdEncoding.EncodeToString(now), ref)
 	}

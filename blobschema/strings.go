@@ -102,8 +102,8 @@ func (u *textUnpacker) next(c *cursor) string {
 	return u.prev
 }
 
-// appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags
-// and Rank, Host of those that are placed, and Ask of those with FlagAgain. The caller has them sorted by URL, so
+// appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags,
+// Rank and Topic, Host of those that are placed, and Ask of those with FlagAgain. The caller has them sorted by URL, so
 // that prefixes are shared.
 func appendURLs(dst []byte, urls []Queued) []byte {
 	n := len(urls)
@@ -112,6 +112,7 @@ func appendURLs(dst []byte, urls []Queued) []byte {
 	dst = appendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Generation) })
 	dst = appendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Flags) })
 	dst = appendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Rank) })
+	dst = appendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Topic) })
 	var p textPacker
 	for i := range urls {
 		p.add(urls[i].URL)
@@ -142,6 +143,7 @@ func (c *cursor) urls(most, whole int) []Queued {
 	c.column(n, 1<<32-1, func(i int, v uint64) { urls[i].Generation = uint32(v) })
 	c.column(n, 1<<8-1, func(i int, v uint64) { urls[i].Flags = QueuedFlags(v) })
 	c.column(n, 1<<32-1, func(i int, v uint64) { urls[i].Rank = uint32(v) })
+	c.column(n, 1<<8-1, func(i int, v uint64) { urls[i].Topic = uint8(v) })
 	var u textUnpacker
 	u.read(c, n, maxURL, whole)
 	for i := 0; i < n && c.err == nil; i++ {
