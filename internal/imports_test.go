@@ -33,6 +33,7 @@ internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
 internal/ledger:          blobschema
+internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
@@ -47,7 +48,7 @@ internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
-internal/experiment:      internal/simulate internal/simweb partition
+internal/experiment:      blobschema internal/fresh internal/simulate internal/simweb partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
@@ -91,7 +92,7 @@ golang.org/x/text:                   internal/extract
 // core are the packages that do no I/O, start no goroutine and read no clock, so that
 // the simulation can run them as they are.
 var core = []string{
-	"blobschema", "internal/crawl", "internal/extract", "internal/frontier", "internal/inflate", "internal/page",
+	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
 	"internal/platform/embedded", "internal/polite", "internal/weburl", "partition",
 }
 
