@@ -16,7 +16,7 @@ const (
 
 // gain is how strongly Steer answers. Halving the threshold makes looks more frequent by half as
 // a rule, but shows only after an interval; above about 1 the number of looks swings.
-const gain = 0.5
+const gain = 1
 
 // mostSteer bounds one answer, whatever was counted.
 const mostSteer = 2
