@@ -38,8 +38,8 @@ internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
-internal/frontier:        blobschema internal/page internal/polite internal/weburl partition
-internal/crawl:           blobschema internal/frontier internal/page internal/polite internal/weburl partition
+internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/weburl partition
+internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -38,6 +39,9 @@ type Config struct {
 	// Queues queues.
 	QueueBy blobschema.QueueBy
 	Queues  int
+	// Looks says that settled URLs are asked for again, when they may have changed: see
+	// SetThreshold.
+	Looks bool
 	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
 	MaxPart int
 }
@@ -83,6 +87,7 @@ type Frontier struct {
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
+	threshold  float64   // see SetThreshold
 	seen       time.Time // the latest that is known
 }
 
@@ -109,6 +114,7 @@ func New(cfg Config) *Frontier {
 	f := &Frontier{
 		cfg: cfg, quality: qualityOfDepth, slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
+		threshold: fresh.First(blobschema.Change{}, 24, 1), // a look a day
 	}
 	if _, ok := cfg.Policy.(Capability); ok {
 		f.quality = qualityOfRank
@@ -184,6 +190,10 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		if it.bits&isAsked != 0 {
 			return f.wish(p, i, &q, false)
 		}
+		if f.isLook(it) && it.attempts == 0 && p.rareOf(i).notBefore != 0 {
+			f.reschedule(now, p, i, now, 0)
+			return Lowered
+		}
 		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, p.lanes[it.lane].topic
 	}
 	return f.add(now, p, un, u, fp, &q, fromOutside)
@@ -201,6 +211,11 @@ const (
 
 // add is Add for a loaded part. un is the URL's unit, nil if there is none yet.
 func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+	if f.cfg.Looks && q.Generation == 0 && q.Rank == lookRank {
+		found := *q
+		found.Rank++
+		q = &found
+	}
 	place, k := p.find(fp)
 	switch {
 	case k == inMarks && q.Generation <= p.marks[place].gen:

@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"time"
@@ -455,7 +454,7 @@ func (f *Frontier) leave(p *part) {
 			continue
 		}
 		u.later = slices.DeleteFunc(u.later, func(d delayed) bool { return d.part == p })
-		heap.Init(&u.later)
+		u.later.init()
 		if u.place == busy || f.frozen[p.slot.id] {
 			continue
 		}

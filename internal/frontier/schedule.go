@@ -26,6 +26,8 @@ type Task struct {
 	fp      uint64 // 0: not for an item
 	page    bool   // for an item
 	urgent  bool   // asked for on purpose
+	look    bool
+	hint    hint
 }
 
 // IsZero reports whether t is no task.
@@ -42,6 +44,10 @@ func (t Task) Former() blobschema.Origin { return t.former }
 
 // Urgent reports whether the task is for a URL that was asked for on purpose.
 func (t Task) Urgent() bool { return t.urgent }
+
+// Look reports whether the task is for a URL that was settled with an answer, and may have
+// changed since.
+func (t Task) Look() bool { return t.look }
 
 // Refusal is a URL that was settled without a request, or given up with its site.
 type Refusal struct {
@@ -186,6 +192,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 			},
 			Flags: it.flags, Rank: it.rank, Topic: l.topic, Change: p.rareOf(i).change,
 			former: p.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0,
+			look: f.isLook(it), hint: p.rareOf(i).hint,
 		}, true
 	}
 	return Task{}, false
@@ -275,7 +282,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 		st.silent = 0
 	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome):
 		if st.silent++; f.cfg.Retry.GivenUp(st.silent) {
-			f.giveUp(st, o)
+			f.giveUp(now, st, o)
 		}
 		f.touchSite(st)
 	}
@@ -340,10 +347,14 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 	if o.Page.Outcome.Answered() {
 		state = blobschema.Fetched
 	}
+	was := *it
 	f.settle(p, t.item, state)
-	if wished {
-		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic}
+	switch {
+	case wished:
+		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic, Change: t.Change}
 		f.add(now, p, u, t.Request.URL, t.fp, &q, fromOutside)
+	case f.cfg.Looks:
+		f.lookAgain(now, t, o, was)
 	}
 	return Final
 }
@@ -363,9 +374,9 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 }
 
 // giveUp refuses all that is pending of a site that has stopped answering.
-func (f *Frontier) giveUp(st *site, o *page.Outcome) {
+func (f *Frontier) giveUp(now time.Time, st *site, o *page.Outcome) {
 	for i := range st.doors {
-		f.refuseAll(f.empty(&st.doors[i]), o.Page.Outcome, "the host stopped answering")
+		f.refuseAll(f.postpone(now, f.empty(&st.doors[i])), o.Page.Outcome, "the host stopped answering")
 	}
 	st.silent = 0
 }
@@ -411,7 +422,7 @@ func (f *Frontier) empty(d *door) []spot {
 		items = append(items, spot{w.part, w.item})
 		return true
 	})
-	heap.Init(&u.later)
+	u.later.init()
 	sortSpots(items)
 	return items
 }

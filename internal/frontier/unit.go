@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -39,7 +41,9 @@ type unit struct {
 	hold     time.Time  // the next of them comes no earlier
 
 	requests, failures uint64
-	settled, capped    uint64 // of all its sites
+	settled, capped    uint64            // of all its sites
+	changes            blobschema.Change // how often its pages change, as if they were one
+	trust              fresh.Trust       // in its sitemaps
 	pending            int
 	asks               []ask
 	version            uint64 // of the stored state; grows with every delta that holds it
@@ -474,9 +478,27 @@ func (q laterHeap) Less(i, j int) bool {
 	}
 	return q[i].seq < q[j].seq
 }
-func (q laterHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *laterHeap) Push(x any)   { *q = append(*q, x.(delayed)) }
+func (q laterHeap) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q.place(i)
+	q.place(j)
+}
+func (q *laterHeap) Push(x any) {
+	*q = append(*q, x.(delayed))
+	q.place(len(*q) - 1)
+}
 func (q *laterHeap) Pop() (x any) { *q, x = popLast(*q); return x }
+
+// place tells an item where it is: it is in no lane's queue.
+func (q laterHeap) place(i int) { q[i].part.items[q[i].item].pos = uint32(i) }
+
+// init orders what is left after some were taken out.
+func (q *laterHeap) init() {
+	for i := range *q {
+		q.place(i)
+	}
+	heap.Init(q)
+}
 
 // readyHeap orders the stands of one topic whose units may be asked now: those with a URL
 // asked for on purpose first, then those of units with an open connection, then by rank, then
