@@ -1,0 +1,134 @@
+package crawl
+
+import (
+	"maps"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// topics is what the scheduler knows of a crawl's topics, by number; slices are those that the
+// watcher has shrunk.
+func topics(s *blobschema.Settings, slices map[uint8]time.Duration) []frontier.Topic {
+	list := make([]frontier.Topic, 1, 1+len(s.Topics))
+	for i := range s.Topics {
+		t := frontier.Topic{Priority: s.Topics[i].Priority, Slice: s.Topics[i].Slice}
+		if shrunk, ok := slices[uint8(i+1)]; ok {
+			t.Slice = shrunk
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// hostRules is what operators allow, by unit. A unit of several hosts has the rule of the
+// first that has one.
+func hostRules(s *blobschema.Settings) map[string]frontier.HostRule {
+	rules := map[string]frontier.HostRule{}
+	for _, r := range s.Hosts {
+		h, err := weburl.ParseHost(r.Host)
+		if err != nil {
+			continue // whoever made the record has refused it
+		}
+		unit, _ := Unit(s.PartitionBy, h)
+		if _, ok := rules[unit]; ok {
+			continue
+		}
+		rule := frontier.HostRule{Connections: r.Connections, Delay: s.Delay}
+		if r.Delay != nil {
+			rule.Delay = *r.Delay
+		}
+		rules[unit] = rule
+	}
+	return rules
+}
+
+// takeTopics takes over what has changed of a crawl's topics.
+func (s *Step) takeTopics(set *blobschema.Settings, slices map[uint8]time.Duration) error {
+	s.cfg.Crawl.Settings.Topics = set.Topics
+	list, err := newScopes(&s.cfg.Crawl.Settings)
+	if err != nil {
+		return err
+	}
+	list.adopt(s.st.scopes)
+	s.st.scopes = list
+	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, slices))
+	return nil
+}
+
+// countTopic adds to the figures of a topic.
+func (s *Step) countTopic(topic uint8, pages, bytes int64) {
+	if topic == 0 {
+		return
+	}
+	if s.st.totals.Topics == nil {
+		s.st.totals.Topics = map[uint8]blobschema.TopicTotals{}
+	}
+	t := s.st.totals.Topics[topic]
+	t.Pages += pages
+	t.Bytes += bytes
+	s.st.totals.Topics[topic] = t
+}
+
+// minSlice is the shortest that the watcher makes a slice, and shrink what it divides it by.
+const (
+	minSlice = 100 * time.Millisecond
+	shrink   = 8
+)
+
+// watchTopics is the watcher of topics (PAPERS E): one that has had its minimum of pages in its
+// period has a shorter slice until the period ends, so that the others of its priority have
+// more.
+func (k *Tick) watchTopics(t *task) error {
+	set := &k.report.Crawl.Settings
+	slices := map[uint8]time.Duration{}
+	pages := map[string]int64{}
+	for i := range set.Topics {
+		pages[set.Topics[i].Name] += k.report.Totals.Topics[uint8(i+1)].Pages
+	}
+	now := k.now.Wall.UTC()
+	for i := range set.Topics {
+		tp := &set.Topics[i]
+		if tp.Minimum <= 0 {
+			continue
+		}
+		length := tp.Period
+		if length <= 0 {
+			length = blobschema.DefaultPeriod
+		}
+		period := k.record.Topics[tp.Name]
+		if past := now.Sub(period.Since); past < 0 || past >= length {
+			next := blobschema.TopicPeriod{Since: now, Pages: pages[tp.Name]}
+			if past < 2*length { // periods follow one another
+				next.Since = period.Since.Add(length)
+			}
+			period = next
+			k.learn(func(r *blobschema.TickRecord) {
+				if r.Topics == nil {
+					r.Topics = map[string]blobschema.TopicPeriod{}
+				}
+				r.Topics[tp.Name] = period
+			})
+		}
+		if pages[tp.Name]-period.Pages >= tp.Minimum {
+			whole := tp.Slice
+			if whole <= 0 {
+				whole = blobschema.DefaultSlice
+			}
+			slices[uint8(i+1)] = max(minSlice, whole/shrink)
+		}
+	}
+	if maps.Equal(slices, k.report.Wish.Slices) {
+		return nil
+	}
+	err := update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+		w.Slices = slices
+		return true
+	})
+	if err == nil {
+		k.report.Wish.Slices = slices
+	}
+	return err
+}
