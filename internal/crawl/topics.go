@@ -2,21 +2,24 @@ package crawl
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// topics is what the scheduler knows of a crawl's topics, by number; slices are those that the
-// watcher has shrunk.
-func topics(s *blobschema.Settings, slices map[uint8]time.Duration) []frontier.Topic {
+// topics is what the scheduler knows of a crawl's topics, by number; shrunk are slices that the
+// watcher has made shorter.
+func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.Topic {
 	list := make([]frontier.Topic, 1, 1+len(s.Topics))
 	for i := range s.Topics {
 		t := frontier.Topic{Priority: s.Topics[i].Priority, Slice: s.Topics[i].Slice}
-		if shrunk, ok := slices[uint8(i+1)]; ok {
-			t.Slice = shrunk
+		if shorter, ok := shrunk[uint8(i+1)]; ok {
+			t.Slice = shorter
 		}
 		list = append(list, t)
 	}
@@ -46,7 +49,7 @@ func hostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 }
 
 // takeTopics takes over what has changed of a crawl's topics.
-func (s *Step) takeTopics(set *blobschema.Settings, slices map[uint8]time.Duration) error {
+func (s *Step) takeTopics(set *blobschema.Settings, shrunk map[uint8]time.Duration) error {
 	s.cfg.Crawl.Settings.Topics = set.Topics
 	list, err := newScopes(&s.cfg.Crawl.Settings)
 	if err != nil {
@@ -54,8 +57,21 @@ func (s *Step) takeTopics(set *blobschema.Settings, slices map[uint8]time.Durati
 	}
 	list.adopt(s.st.scopes)
 	s.st.scopes = list
-	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, slices))
+	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, shrunk))
 	return nil
+}
+
+// relevant reports whether a link has a word of its topic, in its URL or its anchor.
+func (s *Step) relevant(topic uint8, l *page.Link) bool {
+	if topic == 0 || int(topic) > len(s.cfg.Crawl.Settings.Topics) {
+		return false
+	}
+	words := s.cfg.Crawl.Settings.Topics[topic-1].Words
+	if len(words) == 0 {
+		return false
+	}
+	url, anchor := strings.ToLower(l.URL.String()), strings.ToLower(l.Anchor)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(url, w) || strings.Contains(anchor, w) })
 }
 
 // countTopic adds to the figures of a topic.
@@ -83,7 +99,7 @@ const (
 // more.
 func (k *Tick) watchTopics(t *task) error {
 	set := &k.report.Crawl.Settings
-	slices := map[uint8]time.Duration{}
+	shrunk := map[uint8]time.Duration{}
 	pages := map[string]int64{}
 	for i := range set.Topics {
 		pages[set.Topics[i].Name] += k.report.Totals.Topics[uint8(i+1)].Pages
@@ -117,18 +133,18 @@ func (k *Tick) watchTopics(t *task) error {
 			if whole <= 0 {
 				whole = blobschema.DefaultSlice
 			}
-			slices[uint8(i+1)] = max(minSlice, whole/shrink)
+			shrunk[uint8(i+1)] = max(minSlice, whole/shrink)
 		}
 	}
-	if maps.Equal(slices, k.report.Wish.Slices) {
+	if maps.Equal(shrunk, k.report.Wish.Slices) {
 		return nil
 	}
 	err := update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
-		w.Slices = slices
+		w.Slices = shrunk
 		return true
 	})
 	if err == nil {
-		k.report.Wish.Slices = slices
+		k.report.Wish.Slices = shrunk
 	}
 	return err
 }
