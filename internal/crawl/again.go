@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -139,12 +140,13 @@ func (s *Step) widen(t *task, r request) {
 	if err != nil || !s.st.scope.patterns(to) {
 		return
 	}
-	q := blobschema.Queued{Depth: p.Depth, Rank: s.rank(p.Depth, 0), Flags: r.q.Flags.NextHop()}
+	q := blobschema.Queued{Depth: p.Depth, Flags: r.q.Flags.NextHop()}
 	place(&s.cfg.Crawl.Settings, to, &q)
 	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(to.Host()) {
 		return
 	}
 	next, nextFP := s.hash.Slot(q.Host), s.hash.Fingerprint(to.String())
+	q.Rank = s.rank(to, frontier.Candidate{Depth: q.Depth, Fingerprint: nextFP, Cash: 1}) // as if a seed led to it
 	if !s.heldLate(to, next, nextFP, q) {
 		s.found(to, next, nextFP, q)
 	}

@@ -107,7 +107,7 @@ func (s *Step) loadState(t *task) error {
 	}
 	st := &state{
 		scope: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
-		sent: newSentFilter(1 << 20), indexes: map[string]*blobschema.RunIndex{},
+		sent: newSentFilter(1<<20, s.policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, Resolve: s.cfg.Crawl.Settings.PartitionBy == blobschema.ByIP,
@@ -342,7 +342,6 @@ func (s *Step) rescan(t *task) error {
 				continue
 			}
 			slot := s.hash.Slot(place(&s.cfg.Crawl.Settings, u, &q))
-			q.Rank = s.rank(q.Depth, 0)
 			if owner := s.owner(slot); owner != s.cfg.Partition {
 				q.Slot = slot
 				s.hold(owner, q) // past the filter of sent links: it knows this one

@@ -59,33 +59,6 @@ func (m *marks) stored() blobschema.Marks {
 	return out
 }
 
-// sentFilter remembers links already sent, exactly, with the depth they were sent
-// at. It is bounded: when full, the older half is forgotten, and a link may be sent
-// again, which costs bytes and nothing else.
-type sentFilter struct {
-	young, old map[uint64]uint16
-	limit      int
-}
-
-func newSentFilter(limit int) *sentFilter {
-	return &sentFilter{young: map[uint64]uint16{}, limit: limit}
-}
-
-// first reports whether a link was not sent at this depth or a lower one yet, and
-// takes note of it.
-func (f *sentFilter) first(fp uint64, depth uint16) bool {
-	for _, m := range []map[uint64]uint16{f.young, f.old} {
-		if d, ok := m[fp]; ok && d <= depth {
-			return false
-		}
-	}
-	if len(f.young) >= f.limit/2 {
-		f.old, f.young = f.young, make(map[uint64]uint16, f.limit/2)
-	}
-	f.young[fp] = depth
-	return true
-}
-
 // receive is the task that drains the mailbox while the step works. Nothing waits
 // in the queue for politeness: mail goes straight into the frontier.
 func (s *Step) receive(t *task) error {
@@ -177,11 +150,6 @@ func (s *Step) applyLater() {
 	}
 }
 
-// rank is the place of a URL in the order within its unit, by the crawl's policy.
-func (s *Step) rank(depth uint16, priority int8) uint32 {
-	return s.policy.URLRank(frontier.Candidate{Depth: depth, Priority: priority})
-}
-
 // badMail deals with a message that is not ours or cannot be read. What may be read
 // next time is left in the queue once; then it is put aside with its reason, and
 // counted. Its numbers stay unapplied, so the sender's copy will be sent again.
@@ -241,8 +209,12 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 		}
 		return true
 	}
-	if !s.st.sent.first(fp, q.Depth) && q.Flags&blobschema.FlagSeed == 0 {
+	rank, news := s.st.sent.tell(fp, q.Depth, q.Rank)
+	if !news && q.Flags&blobschema.FlagSeed == 0 {
 		return false
+	}
+	if news {
+		q.Rank = rank
 	}
 	s.hold(owner, q)
 	return true

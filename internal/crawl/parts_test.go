@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -64,7 +65,7 @@ func TestMarks(t *testing.T) {
 func TestSentFilter(t *testing.T) {
 	const limit = 200
 	rng := rand.New(rand.NewPCG(2, 2))
-	f, model := newSentFilter(limit), map[uint64]uint16{}
+	f, model := newSentFilter(limit, nil), map[uint64]uint16{}
 	for range 5000 {
 		fp, depth := uint64(rng.IntN(limit/2)), uint16(rng.IntN(10))
 		old, known := model[fp]
@@ -72,7 +73,7 @@ func TestSentFilter(t *testing.T) {
 		if want {
 			model[fp] = depth
 		}
-		if got := f.first(fp, depth); got != want {
+		if got := tells(f, fp, depth); got != want {
 			t.Fatalf("%d at depth %d: got %v, want %v (it was sent at %d: %v)", fp, depth, got, want, old, known)
 		}
 	}
@@ -83,14 +84,14 @@ func TestSentFilter(t *testing.T) {
 func TestSentFilterIsBounded(t *testing.T) {
 	const limit = 100
 	rng := rand.New(rand.NewPCG(3, 3))
-	f, sent := newSentFilter(limit), map[uint64]uint16{}
+	f, sent := newSentFilter(limit, nil), map[uint64]uint16{}
 	for i := range uint64(10_000) {
 		fp, depth := i, uint16(0)
 		if rng.IntN(2) == 0 {
 			fp, depth = uint64(rng.IntN(2000)), uint16(rng.IntN(4))
 		}
 		old, known := sent[fp]
-		if f.first(fp, depth) {
+		if tells(f, fp, depth) {
 			sent[fp] = depth
 		} else if !known || depth < old {
 			t.Fatalf("%d was taken for sent at depth %d", fp, depth)
@@ -100,16 +101,59 @@ func TestSentFilterIsBounded(t *testing.T) {
 		}
 	}
 	for i := range uint64(limit / 2) {
-		f.first(1_000_000+i, 5)
+		tells(f, 1_000_000+i, 5)
 	}
 	for i := range uint64(limit / 2) {
-		if f.first(1_000_000+i, 5) {
+		if tells(f, 1_000_000+i, 5) {
 			t.Fatalf("link %d of the last %d is forgotten", i, limit/2)
 		}
 	}
-	zero := newSentFilter(0) // holds next to nothing, and does no harm
-	if !zero.first(1, 1) || !zero.first(2, 1) || !zero.first(1, 0) || len(zero.young)+len(zero.old) > 2 {
+	zero := newSentFilter(0, nil) // holds next to nothing, and does no harm
+	if !tells(zero, 1, 1) || !tells(zero, 2, 1) || !tells(zero, 1, 0) || len(zero.young)+len(zero.old) > 2 {
 		t.Error("a filter without room")
+	}
+}
+
+// tells is tell without ranks.
+func tells(f *sentFilter, fp uint64, depth uint16) bool {
+	_, news := f.tell(fp, depth, 1)
+	return news
+}
+
+// TestSentFilterAdds: where finds add up the owner of a link is told whenever there is as much
+// to tell as it knows, of all of it; so it knows half at least, and is told seldom.
+func TestSentFilterAdds(t *testing.T) {
+	for _, source := range []string{"in-links", "opic"} {
+		p, err := frontier.PolicyByName("quality", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rated := p.(frontier.Rated)
+		rng := rand.New(rand.NewPCG(4, 4))
+		f := newSentFilter(100, p)
+		found, told, tellings := 0.0, 0.0, 0
+		depth := uint16(9)
+		for i := range 1000 {
+			c := frontier.Candidate{Depth: 9, Cash: rng.Float64()}
+			if i == 500 {
+				depth--
+			}
+			rank := p.URLRank(c)
+			found += rated.Quality(rank)
+			send, news := f.tell(7, depth, rank)
+			if news {
+				tellings++
+				told += rated.Quality(send)
+			} else if i == 0 || i == 500 {
+				t.Errorf("%s: find %d is not told", source, i)
+			}
+			if told > found*1.01 || told < found*0.49 {
+				t.Fatalf("%s: %g was told of %g found", source, told, found)
+			}
+		}
+		if tellings > 14 {
+			t.Errorf("%s: told %d times of 1000", source, tellings)
+		}
 	}
 }
 

@@ -203,6 +203,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 	var host weburl.Host
 	var at blobschema.Queued // what the links of one host have in common
 	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(t.Host()), Targets: make([]blobschema.Target, 0, len(o.Links))}
+	cash := s.cash(t, o.Links)
 	for i := range o.Links {
 		l := &o.Links[i]
 		if h := l.URL.Host(); h != host { // neighbours are of one host more often than not
@@ -211,7 +212,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 		}
 		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: at.Slot, NoFollow: l.NoFollow, Anchor: l.Anchor}
 		if !l.NoFollow {
-			target.Followed = s.followLink(t, l, &target, at)
+			target.Followed = s.followLink(t, l, &target, at, cash)
 		}
 		pl.Targets = append(pl.Targets, target)
 	}
@@ -231,7 +232,7 @@ func changedSince(t frontier.Task, l *page.Link) bool {
 const maxRedirects = 10
 
 // followLink reports whether a link is in scope; if so its URL is known from now on.
-func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued) bool {
+func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued, cash float64) bool {
 	u := l.URL
 	q.Depth = t.Request.Depth
 	switch {
@@ -251,14 +252,14 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 			q.Depth++
 		}
 	}
-	q.Rank = s.rank(q.Depth, l.Priority)
+	q.Rank = s.rank(u, frontier.Candidate{Depth: q.Depth, Priority: l.Priority, Fingerprint: target.Fingerprint, Cash: cash})
 	if !s.st.scope.depth(int(q.Depth)) {
 		return false
 	}
 	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(u.Host()) {
 		s.st.totals.OutOfScope++
-		if s.st.sent.first(target.Fingerprint, q.Depth) {
-			q.URL = u.String()
+		if rank, news := s.st.sent.tell(target.Fingerprint, q.Depth, q.Rank); news {
+			q.URL, q.Rank = u.String(), rank
 			s.batch.outside = append(s.batch.outside, q)
 		}
 		return false

@@ -34,6 +34,7 @@ type StepConfig struct {
 	Deadline    time.Duration // of the whole step, from its start; 0 for none
 	MaxResident int           // see frontier.Config
 	Retry       polite.Retry
+	Policy      frontier.Policy // for experiments; nil: what the crawl's settings name
 	// CrashesAllowed is how many steps in a row may crash without a commit before the next
 	// are careful for a while: they ask for one URL at a time, and name it in a commit first.
 	// Default 2.
@@ -192,9 +193,9 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy, err := frontier.PolicyByName(cfg.Crawl.Settings.Policy)
+	policy, err := policyOf(&cfg.Crawl, cfg.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
+		return nil, err
 	}
 	s := &Step{
 		cfg: cfg, hash: h, policy: policy, batch: &batch{},

@@ -85,14 +85,10 @@ func New(cfg Config) *Frontier {
 	if cfg.Policy == nil {
 		cfg.Policy = BreadthFirst{}
 	}
-	f := &Frontier{
-		cfg: cfg, quality: qualityOfDepth, slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
+	return &Frontier{
+		cfg: cfg, quality: qualities(cfg.Policy), slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
 	}
-	if _, ok := cfg.Policy.(Capability); ok {
-		f.quality = qualityOfRank
-	}
-	return f
 }
 
 // Added says what became of a URL.

@@ -22,6 +22,7 @@ type Task struct {
 	fp      uint64 // 0: not for an item
 	page    bool   // for an item
 	urgent  bool   // asked for on purpose
+	rank    uint32 // of the item
 }
 
 // IsZero reports whether t is no task.
@@ -32,6 +33,9 @@ func (t Task) Host() string { return t.lane.site.unit.key }
 
 // Fingerprint is that of the URL, 0 for a robots.txt or a name to be resolved.
 func (t Task) Fingerprint() uint64 { return t.fp }
+
+// Rank is that of the URL, 0 for what is none.
+func (t Task) Rank() uint32 { return t.rank }
 
 // Former is where the page record of the URL's generation before is; zero for none.
 func (t Task) Former() blobschema.Origin { return t.former }
@@ -154,7 +158,7 @@ func (f *Frontier) take(u *unit, now time.Time, urgentOnly bool) (Task, bool) {
 				URL: url, Host: u.key, Addr: u.addr, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
-			Flags: it.flags, former: s.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0,
+			Flags: it.flags, former: s.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
 		}, true
 	}
 	return Task{}, false
