@@ -1,150 +1,131 @@
 package crawl
 
 import (
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// topics is what the scheduler knows of a crawl's topics, by number; shrunk are slices that the
-// watcher has made shorter.
-func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.Topic {
-	list := make([]frontier.Topic, 1, 1+len(s.Topics))
-	for i := range s.Topics {
-		t := frontier.Topic{Priority: s.Topics[i].Priority, Slice: s.Topics[i].Slice}
-		if shorter, ok := shrunk[uint8(i+1)]; ok {
-			t.Slice = shorter
-		}
-		list = append(list, t)
-	}
-	return list
-}
+// Bounds of topics.
+const (
+	MaxPriority = 100 // and -MaxPriority is the least
+	MaxSlice    = time.Hour
+	MaxPeriod   = 365 * 24 * time.Hour // of a minimum
+	MaxMinimum  = 1 << 40              // pages
+)
 
-// hostRules is what operators allow, by unit. A unit of several hosts has the rule of the
-// first that has one.
-func hostRules(s *blobschema.Settings) map[string]frontier.HostRule {
-	rules := map[string]frontier.HostRule{}
-	for _, r := range s.Hosts {
-		h, err := weburl.ParseHost(r.Host)
-		if err != nil {
-			continue // whoever made the record has refused it
-		}
-		unit, _ := Unit(s.PartitionBy, h)
-		if _, ok := rules[unit]; ok {
-			continue
-		}
-		rule := frontier.HostRule{Connections: r.Connections, Delay: s.Delay}
-		if r.Delay != nil {
-			rule.Delay = *r.Delay
-		}
-		rules[unit] = rule
+// CheckTopic refuses a priority, slice, minimum or period out of bounds.
+func CheckTopic(t *blobschema.Topic) error {
+	switch {
+	case t.Priority < -MaxPriority || t.Priority > MaxPriority:
+		return fmt.Errorf("priority %d: it must be from %d to %d", t.Priority, -MaxPriority, MaxPriority)
+	case t.Slice < 0 || t.Slice > MaxSlice: // 0: the default
+		return fmt.Errorf("slice %s: it must be longer than 0s, and at most %s", t.Slice, MaxSlice)
+	case t.Minimum < 0 || t.Minimum > MaxMinimum: // 0: none
+		return fmt.Errorf("minimum %d: it must be at least 1 page and at most %d", t.Minimum, int64(MaxMinimum))
+	case t.Period < 0 || t.Period > MaxPeriod: // 0: the default
+		return fmt.Errorf("period %s: it must be longer than 0s, and at most %s", t.Period, MaxPeriod)
 	}
-	return rules
-}
-
-// takeTopics takes over what has changed of a crawl's topics.
-func (s *Step) takeTopics(set *blobschema.Settings, shrunk map[uint8]time.Duration) error {
-	s.cfg.Crawl.Settings.Topics = set.Topics
-	list, err := newScopes(&s.cfg.Crawl.Settings)
-	if err != nil {
-		return err
-	}
-	list.adopt(s.st.scopes)
-	s.st.scopes = list
-	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, shrunk))
 	return nil
 }
 
-// relevant reports whether a link has a word of its topic, in its URL or its anchor.
-func (s *Step) relevant(topic uint8, l *page.Link) bool {
-	if topic == 0 || int(topic) > len(s.cfg.Crawl.Settings.Topics) {
-		return false
-	}
-	words := s.cfg.Crawl.Settings.Topics[topic-1].Words
-	if len(words) == 0 {
-		return false
-	}
-	url, anchor := strings.ToLower(l.URL.String()), strings.ToLower(l.Anchor)
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(url, w) || strings.Contains(anchor, w) })
+// TopicChange is what of a topic is to be other than it is; nil is as it is.
+type TopicChange struct {
+	Priority *int           `json:"priority,omitempty"`
+	Slice    *time.Duration `json:"slice,omitempty"`   // 0: the default
+	Minimum  *int64         `json:"minimum,omitempty"` // 0: none
+	Period   *time.Duration `json:"period,omitempty"`  // 0: the default
 }
 
-// countTopic adds to the figures of a topic.
-func (s *Step) countTopic(topic uint8, pages, bytes int64) {
-	if topic == 0 {
-		return
-	}
-	if s.st.totals.Topics == nil {
-		s.st.totals.Topics = map[uint8]blobschema.TopicTotals{}
-	}
-	t := s.st.totals.Topics[topic]
-	t.Pages += pages
-	t.Bytes += bytes
-	s.st.totals.Topics[topic] = t
-}
-
-// minSlice is the shortest that the watcher makes a slice, and shrink what it divides it by.
-const (
-	minSlice = 100 * time.Millisecond
-	shrink   = 8
+// Why a topic cannot be changed.
+var (
+	ErrNoTopic    = errors.New("there is no such topic")
+	ErrPriorities = errors.New("its URLs have priorities of their own")
 )
 
-// watchTopics is the watcher of topics (PAPERS E): one that has had its minimum of pages in its
-// period has a shorter slice until the period ends, so that the others of its priority have
-// more.
-func (k *Tick) watchTopics(t *task) error {
-	set := &k.report.Crawl.Settings
-	shrunk := map[uint8]time.Duration{}
-	pages := map[string]int64{}
-	for i := range set.Topics {
-		pages[set.Topics[i].Name] += k.report.Totals.Topics[uint8(i+1)].Pages
+// apply changes a topic, and reports whether that is news.
+func (c *TopicChange) apply(t *blobschema.Topic) (changed bool) {
+	set(&t.Priority, c.Priority, &changed)
+	set(&t.Slice, c.Slice, &changed)
+	set(&t.Minimum, c.Minimum, &changed)
+	set(&t.Period, c.Period, &changed)
+	return changed
+}
+
+func set[T comparable](field, value *T, changed *bool) {
+	if value != nil && *field != *value {
+		*field, *changed = *value, true
 	}
-	now := k.now.Wall.UTC()
-	for i := range set.Topics {
-		tp := &set.Topics[i]
-		if tp.Minimum <= 0 {
-			continue
-		}
-		length := tp.Period
-		if length <= 0 {
-			length = blobschema.DefaultPeriod
-		}
-		period := k.record.Topics[tp.Name]
-		if past := now.Sub(period.Since); past < 0 || past >= length {
-			next := blobschema.TopicPeriod{Since: now, Pages: pages[tp.Name]}
-			if past < 2*length { // periods follow one another
-				next.Since = period.Since.Add(length)
+}
+
+// ChangeTopic changes a topic of a crawl: in the crawl record, which steps read again with
+// their next commit. It is an [Actor].
+type ChangeTopic struct {
+	procedure
+	topic   blobschema.Topic
+	changed bool
+}
+
+// NewChangeTopic returns the actor. Its errors are [ErrNoTopic]; [ErrPriorities] for the
+// priority of a topic of several rows; and what [CheckTopic] says.
+func NewChangeTopic(crawl, name string, change TopicChange) *ChangeTopic {
+	c := &ChangeTopic{}
+	c.body = func(t *task) error { return c.run(t, crawl, name, change) }
+	return c
+}
+
+// Topic is the topic as it is since, and whether the change was news.
+func (c *ChangeTopic) Topic() (now blobschema.Topic, changed bool) { return c.topic, c.changed }
+
+func (c *ChangeTopic) run(t *task, crawl, name string, change TopicChange) error {
+	if _, _, err := readCrawl(t, crawl); err != nil {
+		return err
+	}
+	var refused error
+	var numbers []uint8
+	err := update(t, blobschema.CrawlKey(crawl), func(rec *blobschema.Crawl) bool {
+		changed := false
+		rec.Settings.Topics = slices.Clone(rec.Settings.Topics)
+		numbers, refused = numbers[:0], nil
+		for i := range rec.Settings.Topics {
+			row := &rec.Settings.Topics[i]
+			if row.Name != name {
+				continue
 			}
-			period = next
-			k.learn(func(r *blobschema.TickRecord) {
-				if r.Topics == nil {
-					r.Topics = map[string]blobschema.TopicPeriod{}
-				}
-				r.Topics[tp.Name] = period
-			})
-		}
-		if pages[tp.Name]-period.Pages >= tp.Minimum {
-			whole := tp.Slice
-			if whole <= 0 {
-				whole = blobschema.DefaultSlice
+			numbers = append(numbers, uint8(i+1))
+			changed = change.apply(row) || changed
+			if refused = CheckTopic(row); refused != nil {
+				return false
 			}
-			shrunk[uint8(i+1)] = max(minSlice, whole/shrink)
+			c.topic = *row
 		}
-	}
-	if maps.Equal(shrunk, k.report.Wish.Slices) {
-		return nil
-	}
-	err := update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
-		w.Slices = shrunk
-		return true
+		switch {
+		case len(numbers) == 0:
+			refused = fmt.Errorf("topic %q: %w", name, ErrNoTopic)
+		case len(numbers) > 1 && change.Priority != nil:
+			refused = fmt.Errorf("topic %q: %w", name, ErrPriorities)
+		}
+		changed = changed && refused == nil
+		c.changed = c.changed || changed // also where a write in doubt did succeed
+		return changed
 	})
 	if err == nil {
-		k.report.Wish.Slices = shrunk
+		err = refused
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	// Also where it was so already: who changed it may have died over this.
+	return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
+		for _, n := range numbers {
+			if change.Slice != nil {
+				delete(w.Slices, n) // what the topic was shrunk to, from the slice of before
+			}
+		}
+		w.Version++
+		return true
+	})
 }

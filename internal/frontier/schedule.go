@@ -295,6 +295,7 @@ func (f *Frontier) observe(u *unit, o *page.Outcome, now time.Time) {
 	}
 	if o.Response > 0 {
 		u.pace.ObserveResponse(o.Response)
+		u.pace.ObserveProtocol(o.HTTP2)
 	}
 	if !o.Reused && o.Connect > 0 {
 		u.pace.ObserveConnection(o.Connect)
