@@ -70,11 +70,7 @@ func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 		}
 	}
 	u.resolves, u.hold = 0, time.Time{}
-	for st := range u.sites {
-		for i := range st.doors {
-			f.refuseAll(&st.doors[i], o.Page.Outcome, o.Page.Detail)
-		}
-	}
+	f.refuseAll(f.emptyUnit(u), o.Page.Outcome, o.Page.Detail)
 	return Final
 }
 
@@ -82,15 +78,8 @@ func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 func (f *Frontier) pin(u *unit, addr netip.Addr, now time.Time) {
 	u.addr, u.resolves, u.hold = addr, 0, time.Time{}
 	f.touchUnit(u)
-	var waiting []spot
-	for st := range u.sites {
-		for i := range st.doors {
-			waiting = append(waiting, f.empty(&st.doors[i])...)
-		}
-	}
-	sortSpots(waiting)
 	near := f.near(u)
-	for _, w := range waiting {
+	for _, w := range f.emptyUnit(u) {
 		p, it := w.part, &w.part.items[w.item]
 		if near != nil {
 			f.move(p, w.item, near, now)

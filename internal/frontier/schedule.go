@@ -369,14 +369,14 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 // giveUp refuses all that is pending of a site that has stopped answering.
 func (f *Frontier) giveUp(st *site, o *page.Outcome) {
 	for i := range st.doors {
-		f.refuseAll(&st.doors[i], o.Page.Outcome, "the host stopped answering")
+		f.refuseAll(f.empty(&st.doors[i]), o.Page.Outcome, "the host stopped answering")
 	}
 	st.silent = 0
 }
 
-// refuseAll refuses all that waits behind a door, or belongs there later.
-func (f *Frontier) refuseAll(d *door, o blobschema.Outcome, detail string) {
-	for _, w := range f.empty(d) {
+// refuseAll refuses items that are in no queue any more.
+func (f *Frontier) refuseAll(items []spot, o blobschema.Outcome, detail string) {
+	for _, w := range items {
 		f.refuse(w.part, w.item, w.part.url(&w.part.items[w.item]), o, detail)
 	}
 }
@@ -416,6 +416,17 @@ func (f *Frontier) empty(d *door) []spot {
 		return true
 	})
 	heap.Init(&u.later)
+	sortSpots(items)
+	return items
+}
+
+// emptyUnit takes all items of a unit out of their queues, best first.
+func (f *Frontier) emptyUnit(u *unit) (items []spot) {
+	for st := range u.sites {
+		for i := range st.doors {
+			items = append(items, f.empty(&st.doors[i])...)
+		}
+	}
 	sortSpots(items)
 	return items
 }
