@@ -59,7 +59,7 @@ func TestLooks(t *testing.T) {
 			r.state(uint64(look))
 			gap, task := r.nextLook()
 			gaps = append(gaps, gap)
-			if !task.Look() || task.Urgent() || task.Rank != lookRank || task.Request.Generation != look {
+			if !task.Look() || task.Urgent() || task.rank != lookRank || task.Request.Generation != look {
 				t.Fatalf("the task is %+v", task)
 			}
 			if task.Former() != (blobschema.Origin{Partition: 3, Seq: look}) {
@@ -163,7 +163,7 @@ func TestLooksEndWhereRobotsForbid(t *testing.T) {
 func TestHints(t *testing.T) {
 	r := begun(t, Config{Looks: true}, urlX)
 	fp := r.hash.Fingerprint(urlX)
-	r.f.SetThreshold(fresh.First(blobschema.Change{}, 100, 1))
+	r.f.SetThreshold(4)
 	r.seen(r.mustNext(urlX), nil, "a")
 	former := r.record()
 	look := func(digest string) {
@@ -175,10 +175,10 @@ func TestHints(t *testing.T) {
 	look("a")
 	u := r.f.units["a.example"]
 	for i := range 12 { // the sitemap tells the truth
-		r.now = r.now.Add(20 * time.Hour)
+		r.now = r.now.Add(4 * time.Hour)
 		r.f.Hint(r.now, "a.example", fp, former.Time.Add(-time.Hour)) // nothing
 		r.check()
-		r.now = r.now.Add(20 * time.Hour)
+		r.now = r.now.Add(4 * time.Hour)
 		r.f.Hint(r.now, "a.example", fp, r.now.Add(-30*time.Minute))
 		r.check()
 		before := r.now
