@@ -498,7 +498,7 @@ func (f *Frontier) slot(id partition.Slot) *slot {
 func (f *Frontier) unit(s *slot, key string) *unit {
 	u := f.units[key]
 	if u == nil {
-		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay}
+		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay, looks: f.cfg.Looks}
 		if rule, ok := f.cfg.Hosts[key]; ok {
 			u.allowed, u.delay = max(1, rule.Connections), rule.Delay
 		}
@@ -622,7 +622,7 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 func (f *Frontier) stand(u *unit) {
 	for _, st := range u.stands {
 		queue := f.ready.heap(st.topic)
-		urgent := st.hasUrgent()
+		urgent := st.urgency()
 		switch {
 		case len(st.lanes) == 0:
 			f.ready.remove(st)

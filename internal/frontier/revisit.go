@@ -31,7 +31,9 @@ const goneAfter = 7 * 24 * time.Hour
 func (f *Frontier) SetThreshold(threshold float64) { f.threshold = threshold }
 
 // isLook reports whether a pending URL waits for a look, and for nothing else.
-func (f *Frontier) isLook(it *item) bool { return f.cfg.Looks && it.gen > 0 && it.rank == lookRank }
+func (f *Frontier) isLook(it *item) bool { return f.cfg.Looks && isLook(it) }
+
+func isLook(it *item) bool { return it.gen > 0 && it.rank == lookRank }
 
 // lookAgain makes a URL that was settled just now pending, if it is to be looked at again. was is
 // its item before.

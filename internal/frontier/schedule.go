@@ -73,7 +73,7 @@ func (f *Frontier) Refusals() []Refusal {
 
 // Next returns the best request that may be made now, if there is one. The unit is
 // busy until Done, or, if it allows several at once, with one request more. With urgentOnly it
-// is one that a URL asked for on purpose needs.
+// is one that a URL needs that is asked for on purpose, or waits for a look.
 func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	f.seen = now
 	for len(f.timers) > 0 && !f.timers[0].at.After(now) {
@@ -87,7 +87,7 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	}
 	for {
 		st := f.ready.best(now)
-		if st == nil || urgentOnly && !st.urgent {
+		if st == nil || urgentOnly && st.urgent == found {
 			return Task{}, false
 		}
 		u := st.unit
@@ -111,13 +111,13 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 // one to be tried again: nobody takes them while only urgent ones are taken. Until the
 // first is due such a unit waits.
 func (f *Frontier) awaitUrgent(now time.Time) {
-	if f.counts.Urgent == 0 {
+	if f.counts.Urgent == 0 && !f.cfg.Looks {
 		return
 	}
 	var hidden []*unit
 	for _, h := range f.ready.heaps {
 		for _, st := range h {
-			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && u.slot.hasUrgent() && !slices.Contains(hidden, u) {
+			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && (f.cfg.Looks || u.slot.hasUrgent()) && !slices.Contains(hidden, u) {
 				hidden = append(hidden, u)
 			}
 		}
@@ -143,8 +143,10 @@ func (s *slot) hasUrgent() bool {
 	return false
 }
 
-// hasUrgent reports whether a URL that may be asked for is asked for on purpose.
-func (u *unit) hasUrgent() bool { return slices.ContainsFunc(u.stands, (*stand).hasUrgent) }
+// hasUrgent reports whether a URL that may be asked for is asked for on purpose, or waits for a look.
+func (u *unit) hasUrgent() bool {
+	return slices.ContainsFunc(u.stands, func(st *stand) bool { return st.urgency() != found })
+}
 
 // NextAt is when Next may have something that it has not now; zero when only a
 // new URL or the end of a task can change that.
@@ -167,7 +169,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		l := st.lanes[0]
 		p, d, i := l.part, l.door, l.queue[0]
 		it := &p.items[i]
-		if urgentOnly && it.rank != 0 {
+		if urgentOnly && l.stand.urgency() == found {
 			return Task{}, false
 		}
 		url := p.url(it)

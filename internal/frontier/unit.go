@@ -34,6 +34,7 @@ type unit struct {
 	allowed int           // requests that may be under way at once
 	asked   int           // requests under way
 	delay   time.Duration // what is configured for it
+	looks   bool          // its pages are looked at again
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -69,8 +70,17 @@ type stand struct {
 	lanes  laneHeap
 	index  int // in the ready queue, -1 if it is in none
 	rank   float64
-	urgent bool // its best URL is asked for on purpose
+	urgent urgency
 }
+
+// urgency says what the best URL of a stand is.
+type urgency uint8
+
+const (
+	found     urgency = iota
+	looked            // it waits for a look
+	onPurpose         // it is asked for on purpose
+)
 
 // site is an authority within a unit.
 type site struct {
@@ -325,8 +335,18 @@ func (u *unit) nextTry() (at time.Time) {
 	return at
 }
 
-// hasUrgent reports whether the best URL that may be asked for is asked for on purpose.
-func (st *stand) hasUrgent() bool { return len(st.lanes) > 0 && st.lanes[0].best().rank == 0 }
+// urgency is that of the best URL that may be asked for.
+func (st *stand) urgency() urgency {
+	switch {
+	case len(st.lanes) == 0:
+		return found
+	case st.lanes[0].best().rank == 0:
+		return onPurpose
+	case st.unit.looks && isLook(st.lanes[0].best()):
+		return looked
+	}
+	return found
+}
 
 // visit is how many requests one visit to the unit may hold.
 func (u *unit) visit() float64 {
@@ -501,7 +521,7 @@ func (q *laterHeap) init() {
 }
 
 // readyHeap orders the stands of one topic whose units may be asked now: those with a URL
-// asked for on purpose first, then those of units with an open connection, then by rank, then
+// asked for on purpose first, then those with one to look at again, then those of units with an open connection, then by rank, then
 // by turn.
 type readyHeap []*stand
 
@@ -510,7 +530,7 @@ func (q readyHeap) Less(i, j int) bool {
 	a, b := q[i], q[j]
 	switch {
 	case a.urgent != b.urgent:
-		return a.urgent
+		return a.urgent > b.urgent
 	case a.unit.connected != b.unit.connected:
 		return a.unit.connected
 	case a.rank != b.rank:
