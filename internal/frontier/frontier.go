@@ -80,6 +80,7 @@ type Frontier struct {
 	fresh      int // entries appended to them that are in no delta yet
 	resident   int
 	counts     Counts
+	pending    [256]int64 // URLs of parts in memory that are not settled, by topic
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
@@ -258,6 +259,7 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
 	}
 	f.counts.Pending++
+	f.pending[l.topic]++
 	un.pending++
 	st.pending++
 	f.countUrgent(p, q.Rank, 1)
@@ -343,6 +345,8 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	}
 	f.countUrgent(p, oldRank, -1)
 	f.countUrgent(p, it.rank, 1)
+	f.pending[p.lanes[it.lane].topic]--
+	f.pending[p.lanes[lane].topic]++
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
 		it.lane = lane
 		return // in no queue that goes by rank
@@ -432,9 +436,11 @@ func (f *Frontier) touchSite(st *site) {
 // generation. Its place in items is free then.
 func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 	it := p.items[i]
-	st := p.lanes[it.lane].door.site
+	l := p.lanes[it.lane]
+	st := l.door.site
 	f.countUrgent(p, it.rank, -1)
 	f.counts.Pending--
+	f.pending[l.topic]--
 	st.pending--
 	st.unit.pending--
 	f.addSettled(p, st, it.fp, it.gen, state, p.rareOf(i).former)
