@@ -105,7 +105,7 @@ func (f *Frontier) takeStates(run *blobschema.Run) (observed []blobschema.HostOb
 // observation is what others may know of a unit. Its score is the capability, whatever
 // the policy.
 func (f *Frontier) observation(u *unit) blobschema.HostObservation {
-	view := HostView{Pending: u.pending, Pace: &u.pace, stands: u.stands}
+	view := HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: u.stands}
 	return blobschema.HostObservation{
 		Host: u.key, Slot: u.slot.id, Conn: u.pace.ConnTime, Resp: u.pace.RespTime,
 		PerConnection: u.pace.PerConnection, Requests: u.requests, Failures: u.failures,

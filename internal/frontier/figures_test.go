@@ -386,7 +386,7 @@ func (m *measured) oneHost() {
 
 // hosts asks 10,000 hosts for 300,000 URLs.
 func (m *measured) hosts() {
-	for _, p := range policies() {
+	for _, p := range policies(nil) {
 		g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 		f := New(Config{Hash: h, Token: "bot", Policy: p})
 		for f.Counts().Known < 300_000 {

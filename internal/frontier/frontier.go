@@ -107,11 +107,8 @@ func New(cfg Config) *Frontier {
 		cfg.Policy = BreadthFirst{}
 	}
 	f := &Frontier{
-		cfg: cfg, quality: qualityOfDepth, slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
+		cfg: cfg, quality: qualities(cfg.Policy), slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
-	}
-	if _, ok := cfg.Policy.(Capability); ok {
-		f.quality = qualityOfRank
 	}
 	f.ready.setTopics(cfg.Topics)
 	return f
@@ -605,7 +602,7 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 	if !u.connected { // else its visit goes on: the turn is the same
 		u.start = u.domain.nextTurn(f.virtual)
 		for _, st := range u.stands {
-			st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Pace: &u.pace, stands: []*stand{st}})
+			st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
 		}
 	}
 	u.place = ready

@@ -17,7 +17,6 @@ import (
 type Task struct {
 	Request page.Request
 	Flags   blobschema.QueuedFlags
-	Rank    uint32            // of the URL
 	Topic   uint8             // of the URL, or of that which a robots.txt is asked for
 	Change  blobschema.Change // what is known of how often the URL changes
 	former  blobschema.Origin
@@ -26,6 +25,7 @@ type Task struct {
 	fp      uint64 // 0: not for an item
 	page    bool   // for an item
 	urgent  bool   // asked for on purpose
+	rank    uint32 // of the item
 }
 
 // IsZero reports whether t is no task.
@@ -36,6 +36,9 @@ func (t Task) Host() string { return t.lane.door.site.unit.key }
 
 // Fingerprint is that of the URL, 0 for a robots.txt or a name to be resolved.
 func (t Task) Fingerprint() uint64 { return t.fp }
+
+// Rank is that of the URL, 0 for what is none.
+func (t Task) Rank() uint32 { return t.rank }
 
 // Former is where the page record of the URL's generation before is; zero for none.
 func (t Task) Former() blobschema.Origin { return t.former }
@@ -184,8 +187,8 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 				URL: url, Host: u.key, Addr: u.addr, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
-			Flags: it.flags, Rank: it.rank, Topic: l.topic, Change: p.rareOf(i).change,
-			former: p.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0,
+			Flags: it.flags, Topic: l.topic, Change: p.rareOf(i).change,
+			former: p.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
 		}, true
 	}
 	return Task{}, false
@@ -292,6 +295,7 @@ func (f *Frontier) observe(u *unit, o *page.Outcome, now time.Time) {
 	}
 	if o.Response > 0 {
 		u.pace.ObserveResponse(o.Response)
+		u.pace.ObserveProtocol(o.HTTP2)
 	}
 	if !o.Reused && o.Connect > 0 {
 		u.pace.ObserveConnection(o.Connect)

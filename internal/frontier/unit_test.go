@@ -361,40 +361,6 @@ func TestSitemapFlag(t *testing.T) {
 	}
 }
 
-// TestPolicyByName finds all policies, and says which there are.
-func TestPolicyByName(t *testing.T) {
-	for name, want := range map[string]Policy{"": BreadthFirst{}, "breadth-first": BreadthFirst{}, "capability": Capability{}} {
-		if got, err := PolicyByName(name); got != want || err != nil {
-			t.Errorf("%q: %v, %v", name, got, err)
-		}
-	}
-	if _, err := PolicyByName("depth-first"); err == nil || !strings.Contains(err.Error(), `"capability"`) {
-		t.Errorf("the error is %v", err)
-	}
-}
-
-// TestRanks: ranks begin at 1 and fall as quality rises; Capability's give it back.
-func TestRanks(t *testing.T) {
-	quality := func(c Candidate) float64 { return float64(c.Priority+6) / 11 / (1 + float64(c.Depth)) }
-	var all []Candidate
-	for _, depth := range []uint16{0, 1, 2, 3, 10, 100, 65535} {
-		for p := int8(-5); p <= 5; p++ {
-			all = append(all, Candidate{depth, p})
-		}
-	}
-	for _, a := range all {
-		rank := Capability{}.URLRank(a)
-		if q := qualityOfRank(Waiting{Rank: rank}); rank < 1 || q < quality(a)*0.99 || q > quality(a)*1.01 || (BreadthFirst{}).URLRank(a) != 1+uint32(a.Depth) {
-			t.Errorf("%+v has rank %d and quality %g, should be %g", a, rank, q, quality(a))
-		}
-		for _, b := range all {
-			if quality(a) > quality(b)*1.0001 && rank > (Capability{}).URLRank(b) {
-				t.Errorf("%+v has rank %d, %+v %d", a, rank, b, Capability{}.URLRank(b))
-			}
-		}
-	}
-}
-
 // TestBest: the best of a unit's queues are what sorting them would find.
 func TestBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
