@@ -205,7 +205,15 @@ func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64
 		return Known
 	case k == inItems:
 		return f.rejoin(now, p, place, q, from)
-	case k == absent && from != fromState && f.domainCapped(un, q):
+	}
+	added := f.addNew(now, p, un, u, fp, q, from, place, k)
+	f.watch(p, now)
+	return added
+}
+
+// addNew adds a URL that is not pending; place and k say where it is.
+func (f *Frontier) addNew(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source, place uint32, k kind) Added {
+	if k == absent && from != fromState && f.domainCapped(un, q) {
 		return f.leaveOut(p, nil, u, fp, q, from)
 	}
 	if un == nil {
@@ -263,7 +271,6 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 	un.pending++
 	st.pending++
 	f.countUrgent(p, q.Rank, 1)
-	f.watch(p)
 	un.add(p, i, now)
 	f.settleUnit(un, now)
 	return i
