@@ -98,27 +98,31 @@ Progress goes to standard error, the summary to standard output.`,
 func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	rep := newReporter(&f.runFlags, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	defer func() { tellFailure(rep, err) }()
+	if err := f.readFile(); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
 	if err := f.refuseOthers(); err != nil {
 		return err
 	}
-	seeds, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
+	urls, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
+	seeds := f.allSeeds(crawl.Seeds(urls))
 	if f.another && len(seeds) == 0 {
 		return usagef("--new begins another crawl; give it a URL to begin with")
 	}
 	if f.inCloud() {
-		return f.crawlInCloud(cmd.Context(), rep, crawl.Seeds(seeds))
+		return f.crawlInCloud(cmd.Context(), rep, seeds)
 	}
 	if err := checkFolder(f.data, len(seeds)); err != nil {
 		return err
 	}
 	s := &session{
-		dir: f.data, seeds: crawl.Seeds(seeds), another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
 	}
 	if s.fresh, err = identify(f.fresh()); err != nil {

@@ -187,6 +187,12 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 			}
 			return s.engine.Command(o)
 		},
+		ChangeTopic: func(_ context.Context, name string, c crawl.TopicChange) (blobschema.Topic, bool, error) {
+			if s.over.Load() {
+				return blobschema.Topic{}, false, errors.New("this run is at its end")
+			}
+			return s.engine.ChangeTopic(name, c)
+		},
 		Repartition: func(_ context.Context, c view.Change) error {
 			if s.over.Load() {
 				return errors.New("this run is at its end")
