@@ -82,6 +82,9 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 	s.follow(t, o)
 	s.batch.pages = append(s.batch.pages, *p)
 	s.sinceCommit++
+	if looks(&s.cfg.Crawl.Settings) {
+		s.st.formers.keep(p)
+	}
 }
 
 // count adds a settled URL to the totals. What was asked for on purpose, or looked at again, does not count

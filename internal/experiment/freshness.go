@@ -91,21 +91,16 @@ func (s freshScale) runModels(p *livePages, trials []*modelTrial, log func(strin
 	return parallel(jobs)
 }
 
-// learnt is the freshness in the second half.
-func (m *modelRun) learnt() float64 { return mean(m.freshness[len(m.freshness)/2:]) }
-
 // spent is the part of the budget that was used, in the second half.
-func (m *modelRun) spent() float64 {
-	return mean(m.had[len(m.had)/2:]) / m.bin / m.perHour
-}
+func (m *modelRun) spent() float64 { return m.perHour() / m.budget }
 
-// curve is the freshness over time, in looks at each page.
-func (t *modelTrial) curve(color int) Series {
-	c := Series{Name: t.rule.name, Color: color}
-	for i, f := range t.freshness {
-		c.X, c.Y = append(c.X, float64(i+1)), append(c.Y, f)
+// curve is the freshness over time, by bin.
+func (c *copies) curve(name string, color int) Series {
+	s := Series{Name: name, Color: color}
+	for i, f := range c.freshness {
+		s.X, s.Y = append(s.X, float64(i+1)), append(s.Y, f)
 	}
-	return c
+	return s
 }
 
 // level is a horizontal line.
@@ -144,7 +139,7 @@ func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 		}
 		for color, t := range trials {
 			tab.Rows = append(tab.Rows, []any{hours, t.rule.name, mean(t.freshness[:s.rounds/10]), t.learnt(), t.learnt() / best, t.learnt() / fixed, t.spent()})
-			plot.Series = append(plot.Series, t.curve(color))
+			plot.Series = append(plot.Series, t.curve(t.rule.name, color))
 		}
 		plot.Series = append(plot.Series, level("optimum, random", 6, s.rounds, best), level("optimum, fixed", 5, s.rounds, fixed))
 		sec.Plots = append(sec.Plots, plot)
@@ -197,7 +192,7 @@ func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section
 	plot := Plot{Name: "hints", Title: "Freshness by what sitemaps say", X: "looks at each page, by the budget", Y: "freshness"}
 	for color, t := range trials {
 		tab.Rows = append(tab.Rows, []any{t.rule.name, mean(t.freshness[:s.rounds/10]), t.learnt(), t.learnt() / best, t.spent()})
-		plot.Series = append(plot.Series, t.curve(color))
+		plot.Series = append(plot.Series, t.curve(t.rule.name, color))
 	}
 	plot.Series = append(plot.Series, level("optimum without", 6, s.rounds, best))
 	none := trials[len(trials)-1].learnt()

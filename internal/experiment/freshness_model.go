@@ -26,17 +26,25 @@ const (
 	weightZipf  = 0.3 // exponent of the pages' weights within a host
 )
 
-// newLivePages draws a population. Rates are bounded to one change in half an hour: what changes faster is
-// different each time that it is asked for.
+// newLivePages draws a population of about so many pages.
 func newLivePages(seed uint64, pages, hosts int) *livePages {
-	r := rand.New(rand.NewPCG(seed, 1))
-	p := &livePages{hosts: hosts}
+	sizes := make([]int, hosts)
 	total := 0.0
-	for h := range hosts {
+	for h := range sizes {
 		total += math.Pow(float64(h+1), -sizeZipf)
 	}
-	for h := range hosts {
-		n := max(1, int(math.Round(float64(pages)*math.Pow(float64(h+1), -sizeZipf)/total)))
+	for h := range sizes {
+		sizes[h] = max(1, int(math.Round(float64(pages)*math.Pow(float64(h+1), -sizeZipf)/total)))
+	}
+	return drawLivePages(seed, sizes, weightZipf)
+}
+
+// drawLivePages draws the pages of hosts of those sizes. Rates are bounded to one change in half an hour: what
+// changes faster is different each time that it is asked for.
+func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := &livePages{hosts: len(sizes)}
+	for h, n := range sizes {
 		mean := hostSigma * r.NormFloat64()
 		p.first = append(p.first, len(p.pages))
 		for i := range n {
@@ -71,25 +79,66 @@ type modelRun struct {
 	rule
 	r         *rand.Rand
 	now       float64
-	perHour   float64
+	budget    float64 // looks an hour
 	threshold float64
 	looks     int // since the threshold was steered
+	copies
 	state     []modelPage
 	hostState []modelHost
 	due       dueHeap
-	bin       float64   // hours
-	freshness []float64 // by bin: time in which copies were true, by weight
-	had       []float64 // looks by bin
-	steered   []float64 // the threshold at the end of each bin
-	weight    float64
 }
+
+// copies are what is stored of pages, and how far it was true.
+type copies struct {
+	of        []fresh.Page
+	bin       float64   // hours
+	last      []float64 // look at each page, in hours; below 0: there was none
+	changed   []float64 // first change of each after its last look
+	freshness []float64 // by bin: time in which copies were true, by weight; after finish: the share of it
+	had       []float64 // looks by bin
+}
+
+func newCopies(of []fresh.Page, hours, bin float64) copies {
+	c := copies{of: of, bin: bin, last: make([]float64, len(of)), changed: make([]float64, len(of)), freshness: make([]float64, int(math.Ceil(hours/bin)))}
+	c.had = make([]float64, len(c.freshness))
+	for i := range c.last {
+		c.last[i] = -1
+	}
+	return c
+}
+
+// tally adds up how long the copy of a page was true since the last look.
+func (c *copies) tally(i int, now float64) {
+	from, to := c.last[i], min(c.changed[i], now)
+	if from < 0 {
+		return
+	}
+	for b := int(from / c.bin); b < len(c.freshness) && float64(b)*c.bin < to; b++ {
+		c.freshness[b] += c.of[i].Weight * (min(to, float64(b+1)*c.bin) - max(from, float64(b)*c.bin))
+	}
+}
+
+func (c *copies) finish(now float64) {
+	weight := 0.0
+	for i := range c.of {
+		c.tally(i, now)
+		weight += c.of[i].Weight
+	}
+	for b := range c.freshness {
+		c.freshness[b] /= weight * c.bin
+	}
+}
+
+// learnt is the freshness in the second half.
+func (c *copies) learnt() float64 { return mean(c.freshness[len(c.freshness)/2:]) }
+
+// perHour is how many looks there were in the second half.
+func (c *copies) perHour() float64 { return mean(c.had[len(c.had)/2:]) / c.bin }
 
 type modelPage struct {
 	belief   blobschema.Change
-	last     float64 // look
 	turn     int     // of its entry in due that counts
 	late     bool    // it waits for its host
-	changed  float64 // first change after the last look
 	said     float64 // when that, or what was no change, is announced; +Inf: not
 	hinted   bool
 	silentOK bool // a sitemap was read since the last look
@@ -104,15 +153,12 @@ type modelHost struct {
 // run looks at the pages for so many hours, perHour times in each.
 func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *modelRun {
 	m := &modelRun{
-		livePages: p, rule: ru, r: rand.New(rand.NewPCG(seed, 2)), perHour: perHour,
-		state: make([]modelPage, len(p.pages)), hostState: make([]modelHost, p.hosts),
-		bin: bin, freshness: make([]float64, int(math.Ceil(hours/bin))),
+		livePages: p, rule: ru, r: rand.New(rand.NewPCG(seed, 2)), budget: perHour,
+		copies: newCopies(p.pages, hours, bin), state: make([]modelPage, len(p.pages)), hostState: make([]modelHost, p.hosts),
 	}
-	m.had, m.steered = make([]float64, len(m.freshness)), make([]float64, len(m.freshness))
 	n := float64(len(p.pages))
 	m.threshold = fresh.First(blobschema.Change{}, n, perHour)
 	for i := range m.state {
-		m.weight += p.pages[i].Weight
 		if ru.known {
 			const sure = 1 << 11
 			m.state[i].belief = blobschema.Change{Shape: sure, Hours: float32(sure / p.pages[i].Rate)}
@@ -130,7 +176,7 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 	for len(m.due) > 0 {
 		d := heap.Pop(&m.due).(due)
 		for ; nextTick <= min(d.at, hours); nextTick++ {
-			m.tick(nextTick)
+			m.tick()
 		}
 		if d.at >= hours {
 			break
@@ -142,21 +188,14 @@ func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *mode
 			m.look(d.page)
 		}
 	}
-	m.now = hours
-	for i := range m.state {
-		m.tally(i)
-	}
-	for b := range m.freshness {
-		m.freshness[b] /= m.weight * bin
-	}
+	m.finish(hours)
 	return m
 }
 
 // tick steers, once an hour.
-func (m *modelRun) tick(at float64) {
-	m.threshold = fresh.Steer(m.threshold, float64(len(m.pages)), float64(m.looks)-m.perHour)
+func (m *modelRun) tick() {
+	m.threshold = fresh.Steer(m.threshold, float64(len(m.pages)), float64(m.looks)-m.budget)
 	m.looks = 0
-	m.steered[min(len(m.steered)-1, int((at-1)/m.bin))] = m.threshold
 }
 
 // wait is how long after a look at a page the next one is.
@@ -183,8 +222,8 @@ func (m *modelRun) look(i int) {
 	}
 	h.next = m.now + m.pace
 	m.count()
-	changed := st.changed < m.now
-	l := fresh.Look{Hours: m.now - st.last, Changed: changed, Hinted: st.hinted}
+	changed := m.changed[i] < m.now
+	l := fresh.Look{Hours: m.now - m.last[i], Changed: changed, Hinted: st.hinted}
 	if !m.known && m.interval == nil {
 		if st.belief == (blobschema.Change{}) {
 			st.belief = fresh.Prior(h.seen)
@@ -195,7 +234,7 @@ func (m *modelRun) look(i int) {
 	if st.hinted || st.silentOK {
 		h.trust = h.trust.Learn(st.hinted, changed)
 	}
-	m.tally(i)
+	m.tally(i, m.now)
 	m.looked(i)
 	m.enqueue(i, m.wait(i))
 }
@@ -209,26 +248,17 @@ func (m *modelRun) count() {
 func (m *modelRun) looked(i int) {
 	st := &m.state[i]
 	rate := m.pages[i].Rate
-	st.last, st.hinted, st.late, st.silentOK = m.now, false, false, false
-	st.changed, st.said = m.now+m.r.ExpFloat64()/rate, math.Inf(1)
+	st.hinted, st.late, st.silentOK = false, false, false
+	m.last[i], m.changed[i], st.said = m.now, m.now+m.r.ExpFloat64()/rate, math.Inf(1)
 	if s := m.sitemaps; s != nil {
 		if recall := s.recall(m.host[i]); m.r.Float64() < recall {
-			st.said = st.changed
+			st.said = m.changed[i]
 		} else if recall > 0 { // the first of the later ones that is announced
-			st.said = st.changed + m.r.ExpFloat64()/(rate*recall)
+			st.said = m.changed[i] + m.r.ExpFloat64()/(rate*recall)
 		}
 		if a := s.alarms(m.host[i]); a > 0 {
 			st.said = min(st.said, m.now+m.r.ExpFloat64()/(rate*a))
 		}
-	}
-}
-
-// tally adds up how long the copy of a page was true since the last look.
-func (m *modelRun) tally(i int) {
-	st := &m.state[i]
-	from, to := st.last, min(st.changed, m.now)
-	for b := int(from / m.bin); b < len(m.freshness) && float64(b)*m.bin < to; b++ {
-		m.freshness[b] += m.pages[i].Weight * (min(to, float64(b+1)*m.bin) - max(from, float64(b)*m.bin))
 	}
 }
 
@@ -248,7 +278,7 @@ func (m *modelRun) readSitemap(host int) {
 		if belief == (blobschema.Change{}) {
 			belief = fresh.Prior(h.seen)
 		}
-		m.enqueue(i, h.trust.Next(belief, m.now-st.last, st.hinted, m.pages[i].Weight, m.threshold).Hours())
+		m.enqueue(i, h.trust.Next(belief, m.now-m.last[i], st.hinted, m.pages[i].Weight, m.threshold).Hours())
 	}
 }
 
