@@ -124,7 +124,7 @@ func (s *Step) applyMail(m Message, late bool) {
 			continue
 		}
 		s.found(u, slot, fp, q)
-		if s.lateSeed(slot, fp, q.Flags) {
+		if s.lateSeed(slot, fp, &q) {
 			again = append(again, request{u, q})
 		}
 	}
@@ -200,8 +200,8 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 	q.URL, q.Slot = u.String(), slot
 	owner := s.owner(slot)
 	if owner == s.cfg.Partition {
-		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
-			s.batch.newScope = append(s.batch.newScope, string(u.Host()))
+		if q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(q.Topic).add(u.Host()) {
+			s.batch.newScope = append(s.batch.newScope, scopeEntry(q.Topic, u.Host()))
 		}
 		switch s.st.f.Add(s.clock(), u, fp, q) {
 		case frontier.Known, frontier.Capped:
@@ -222,8 +222,8 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 
 // lateSeed reports whether a URL turns out to be a seed, but may have been settled
 // already as one that was found: what it redirects to was not in scope then.
-func (s *Step) lateSeed(slot partition.Slot, fp uint64, f blobschema.QueuedFlags) bool {
-	return f&blobschema.FlagSeed != 0 && s.cfg.Crawl.Settings.Scope != blobschema.ScopeAny &&
+func (s *Step) lateSeed(slot partition.Slot, fp uint64, q *blobschema.Queued) bool {
+	return q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(q.Topic).kind != blobschema.ScopeAny &&
 		s.owner(slot) == s.cfg.Partition && !s.st.f.Pending(slot, fp)
 }
 

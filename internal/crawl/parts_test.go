@@ -178,7 +178,7 @@ func TestScopeHosts(t *testing.T) {
 		blobschema.ScopeDomain: "+++++---++-",
 		blobschema.ScopeAny:    "+++++++++++",
 	} {
-		sc, err := newScope(blobschema.Settings{Scope: kind})
+		sc, err := newScope(kind, nil, nil, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestScopePatterns(t *testing.T) {
 		{nil, []string{"a", "^https://b"}, "https://b.example/", false},
 		{nil, []string{"^b.example"}, "https://b.example/", true}, // the whole URL is matched
 	} {
-		sc, err := newScope(blobschema.Settings{Include: c.include, Exclude: c.exclude})
+		sc, err := newScope(blobschema.ScopeAny, c.include, c.exclude, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestScopePatterns(t *testing.T) {
 		}
 	}
 	for _, s := range []blobschema.Settings{{Include: []string{"("}}, {Exclude: []string{"x", "[z-a]"}}} {
-		if _, err := newScope(s); err == nil {
+		if _, err := newScopes(&s); err == nil {
 			t.Errorf("%+v is a scope", s)
 		}
 	}
@@ -241,7 +241,7 @@ func TestScopeDepth(t *testing.T) {
 		most, depth int
 		want        bool
 	}{{-1, 0, true}, {-1, 1 << 16, true}, {0, 0, true}, {0, 1, false}, {3, 3, true}, {3, 4, false}} {
-		sc, err := newScope(blobschema.Settings{MaxDepth: c.most})
+		sc, err := newScope(blobschema.ScopeAny, nil, nil, c.most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -395,9 +395,9 @@ func TestForgetIndexes(t *testing.T) {
 	}
 }
 
-// TestWantedParts: of a run, the blocks of the wanted slots are read and no others, and
-// neighbours in one go.
-func TestWantedParts(t *testing.T) {
+// TestWantedPieces: of a run, the blocks of the wanted slots are read and no others,
+// neighbours in one go, and what is of wanted parts is told apart.
+func TestWantedPieces(t *testing.T) {
 	const slots, each = 20, 2000
 	h, err := partition.NewHash([16]byte{}, slots)
 	if err != nil {
@@ -417,31 +417,45 @@ func TestWantedParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wanted := range [][]partition.Slot{{0}, {slots - 1}, {3, 4, 5}, {0, slots - 1}, {1, 9, 10, 15}} {
-		parts := wantedParts(ix, wanted)
+		pieces := wantedPieces(ix, wanted)
 		var read int64
-		for i := range parts {
-			parts[i].data = data[parts[i].at:][:parts[i].length]
-			read += parts[i].length
+		for i := range pieces {
+			pieces[i].data = data[pieces[i].at:][:pieces[i].length]
+			read += pieces[i].length
 		}
-		got, err := joinSlots(h, wanted, parts)
+		var ids []frontier.PartID
+		for _, s := range wanted { // all of the even ones, and of the odd ones two quarters
+			if s%2 == 0 {
+				ids = append(ids, frontier.PartID{Slot: s})
+				continue
+			}
+			ids = append(ids, frontier.PartID{Slot: s, Part: blobschema.Part{Depth: 2, Prefix: 1}}, frontier.PartID{Slot: s, Part: blobschema.Part{Depth: 2, Prefix: 2}})
+		}
+		got, err := joinParts(h, ids, pieces)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range wanted {
-			if got[s] == nil || len(got[s].Queued) != each {
-				t.Errorf("slots %v: slot %d is not whole", wanted, s)
+		for _, id := range ids {
+			want := 0
+			for _, q := range run.Queued {
+				if q.Slot == id.Slot && id.Part.Has(h.Fingerprint(q.URL)) {
+					want++
+				}
+			}
+			if got[id] == nil || len(got[id].Queued) != want || want == 0 {
+				t.Errorf("slots %v: part %+v has %d URLs, want %d", wanted, id, len(got[id].Queued), want)
 			}
 		}
 		if most := int64(len(data)) * int64(2*len(wanted)+1) / slots; read > most {
 			t.Errorf("slots %v: %d of %d bytes are read", wanted, read, len(data))
 		}
-		if len(wanted) == 3 && len(parts) != 1 {
-			t.Errorf("slots %v: %d reads", wanted, len(parts))
+		if len(wanted) == 3 && len(pieces) != 1 {
+			t.Errorf("slots %v: %d reads", wanted, len(pieces))
 		}
 	}
-	short := wantedParts(ix, []partition.Slot{5})
+	short := wantedPieces(ix, []partition.Slot{5})
 	short[0].data = data[short[0].at:][:short[0].length-1]
-	if _, err := joinSlots(h, []partition.Slot{5}, short); err == nil {
-		t.Error("a part that is cut short is taken")
+	if _, err := joinParts(h, []frontier.PartID{{Slot: 5}}, short); err == nil {
+		t.Error("a piece that is cut short is taken")
 	}
 }

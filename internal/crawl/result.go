@@ -60,7 +60,8 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 		return
 	}
 	p := &o.Page
-	p.Robots = t.Request.Robots
+	p.Robots, p.Topic = t.Request.Robots, t.Topic
+	s.countTopic(t.Topic, 0, o.Wire)
 	s.refer(p, o)
 	if len(o.Record) > 0 {
 		s.store(p, o)
@@ -87,6 +88,7 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 func (s *Step) count(p *blobschema.Page, urgent bool) {
 	if p.Outcome == blobschema.OutcomeOK && !urgent {
 		s.st.totals.Pages++
+		s.countTopic(p.Topic, 1, 0)
 	}
 	if p.Original != nil {
 		s.st.totals.Revisits++
@@ -102,7 +104,7 @@ func (s *Step) refusals() {
 	for _, r := range s.st.f.Refusals() {
 		p := blobschema.Page{
 			URL: r.URL.String(), Generation: r.Generation, Depth: r.Depth, Outcome: r.Outcome,
-			Time: s.now.Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts,
+			Time: s.now.Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts, Topic: r.Topic,
 		}
 		s.count(&p, false)
 		s.batch.pages = append(s.batch.pages, p)
@@ -233,8 +235,8 @@ const maxRedirects = 10
 
 // followLink reports whether a link is in scope; if so its URL is known from now on.
 func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued, cash float64) bool {
-	u := l.URL
-	q.Depth = t.Request.Depth
+	u, sc := l.URL, s.st.scopes.of(t.Topic)
+	q.Depth, q.Topic = t.Request.Depth, t.Topic
 	switch {
 	case l.Kind == page.LinkRedirect:
 		if t.Flags.Hops() >= maxRedirects {
@@ -252,11 +254,13 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 			q.Depth++
 		}
 	}
-	q.Rank = s.rank(u, frontier.Candidate{Depth: q.Depth, Priority: l.Priority, Fingerprint: target.Fingerprint, Cash: cash})
-	if !s.st.scope.depth(int(q.Depth)) {
+	q.Rank = s.rank(u, frontier.Candidate{
+		Depth: q.Depth, Priority: l.Priority, Relevant: s.relevant(t.Topic, l), Fingerprint: target.Fingerprint, Cash: cash,
+	})
+	if !sc.depth(int(q.Depth)) {
 		return false
 	}
-	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(u.Host()) {
+	if q.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
 		s.st.totals.OutOfScope++
 		if rank, news := s.st.sent.tell(target.Fingerprint, q.Depth, q.Rank); news {
 			q.URL, q.Rank = u.String(), rank
@@ -264,7 +268,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		}
 		return false
 	}
-	if !s.st.scope.patterns(u) {
+	if !sc.patterns(u) {
 		s.st.totals.OutOfScope++
 		return false
 	}
@@ -289,7 +293,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 // heldLate holds a URL that turns out to be a seed but may be settled already: as mail to
 // its own partition it is looked at, and not lost. It reports whether that is so.
 func (s *Step) heldLate(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
-	if !s.lateSeed(slot, fp, q.Flags) || !s.mayBeSettled(slot, fp) {
+	if !s.lateSeed(slot, fp, &q) || !s.mayBeSettled(slot, fp) {
 		return false
 	}
 	q.URL, q.Slot = u.String(), slot
@@ -300,5 +304,5 @@ func (s *Step) heldLate(u weburl.URL, slot partition.Slot, fp uint64, q blobsche
 // mayBeSettled reports whether a URL that is not pending may be settled: here, just now
 // too, or sent on to its address, or in a slot that is not loaded.
 func (s *Step) mayBeSettled(slot partition.Slot, fp uint64) bool {
-	return !s.st.f.Loaded(slot) || s.st.f.Settled(slot, fp)
+	return !s.st.f.Loaded(slot, fp) || s.st.f.Settled(slot, fp)
 }

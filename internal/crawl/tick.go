@@ -121,6 +121,9 @@ func (k *Tick) run(t *task) error {
 	if err := k.changeWish(t); err != nil {
 		return err
 	}
+	if err := k.watchTopics(t); err != nil {
+		return err
+	}
 	if err := k.moves(t); err != nil {
 		return err
 	}

@@ -57,16 +57,13 @@ type HostView struct {
 	Pending int // URLs that are not settled
 	Allowed int // requests that may be under way at once; 0 is 1
 	Pace    *polite.Pace
-	unit    *unit
+	stands  []*stand
 }
 
 // Best returns the n URLs that would be asked for first, best first; fewer if fewer
 // may be asked for. It takes time in proportion to n log n, however many wait.
 func (h *HostView) Best(n int) []Waiting {
-	if h.unit == nil {
-		return nil
-	}
-	return h.unit.best(n)
+	return best(h.stands, n)
 }
 
 // policies are those that have a name, given a source of quality for those that use one.
@@ -123,28 +120,33 @@ func qualities(p Policy) func(Waiting) float64 {
 	}
 }
 
-// best walks the queues from their tops, in order.
-func (u *unit) best(n int) []Waiting {
-	if n <= 0 || len(u.lanes) == 0 {
+// best walks the queues of some stands from their tops, in order.
+func best(stands []*stand, n int) []Waiting {
+	if n <= 0 {
 		return nil
 	}
-	s := u.slot
-	// spot is a place in a lane's queue; lanes[at] is that lane.
-	type spot struct{ lane, pos int }
-	item := func(c spot) uint32 { return u.lanes[c.lane].queue[c.pos] }
-	var open []spot // a heap
-	push := func(c spot) {
+	// rung is a place in a lane's queue.
+	type rung struct {
+		st        *stand
+		lane, pos int
+	}
+	item := func(c rung) *item {
+		l := c.st.lanes[c.lane]
+		return &l.part.items[l.queue[c.pos]]
+	}
+	var open []rung // a heap
+	push := func(c rung) {
 		open = append(open, c)
 		for at := len(open) - 1; at > 0; {
 			parent := (at - 1) / 2
-			if !s.less(item(open[at]), item(open[parent])) {
+			if !item(open[at]).less(item(open[parent])) {
 				break
 			}
 			open[at], open[parent] = open[parent], open[at]
 			at = parent
 		}
 	}
-	pop := func() spot {
+	pop := func() rung {
 		c, last := open[0], len(open)-1
 		open[0] = open[last]
 		open = open[:last]
@@ -153,30 +155,34 @@ func (u *unit) best(n int) []Waiting {
 			if child >= last {
 				return c
 			}
-			if child+1 < last && s.less(item(open[child+1]), item(open[child])) {
+			if child+1 < last && item(open[child+1]).less(item(open[child])) {
 				child++
 			}
-			if !s.less(item(open[child]), item(open[at])) {
+			if !item(open[child]).less(item(open[at])) {
 				return c
 			}
 			open[at], open[child] = open[child], open[at]
 			at = child
 		}
 	}
-	push(spot{})
+	for _, st := range stands {
+		if len(st.lanes) > 0 {
+			push(rung{st: st})
+		}
+	}
 	out := make([]Waiting, 0, min(n, maxBest))
 	for len(out) < n && len(open) > 0 {
 		c := pop()
-		it := &s.items[item(c)]
+		it := item(c)
 		out = append(out, Waiting{Rank: it.rank, Depth: it.depth})
 		for child := 2*c.pos + 1; child <= 2*c.pos+2; child++ {
-			if child < len(u.lanes[c.lane].queue) {
-				push(spot{c.lane, child})
+			if child < len(c.st.lanes[c.lane].queue) {
+				push(rung{c.st, c.lane, child})
 			}
 		}
 		if c.pos == 0 { // the lanes are a heap by their tops
-			for child := 2*c.lane + 1; child <= 2*c.lane+2 && child < len(u.lanes); child++ {
-				push(spot{child, 0})
+			for child := 2*c.lane + 1; child <= 2*c.lane+2 && child < len(c.st.lanes); child++ {
+				push(rung{c.st, child, 0})
 			}
 		}
 	}

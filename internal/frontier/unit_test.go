@@ -374,7 +374,7 @@ func TestBest(t *testing.T) {
 	slices.Sort(ranks)
 	for _, n := range []int{0, 1, 2, 50, 499, 500, 501} {
 		var got []uint32
-		for _, w := range r.f.units["a.example"].best(n) {
+		for _, w := range best(r.f.units["a.example"].stands, n) {
 			got = append(got, w.Rank)
 		}
 		if want := ranks[:min(n, 500)]; !slices.Equal(got, want) {
@@ -412,7 +412,8 @@ func TestSlotShrinks(t *testing.T) {
 	for i := range n {
 		r.queue(url(i), blobschema.Queued{Rank: uint32(i + 1)})
 	}
-	s := r.f.units["a.example"].slot
+	u := r.f.units["a.example"]
+	s := u.slot.dir[0]
 	before, places := len(s.text), len(s.items)
 	for i := range n - 100 {
 		task := r.mustNext(url(i))
@@ -422,8 +423,8 @@ func TestSlotShrinks(t *testing.T) {
 		}
 	}
 	r.check()
-	if len(s.text) > before/2 || cap(s.units[0].own.lanes[1].queue) > n/2 {
-		t.Errorf("%d bytes of text of %d, a queue of %d", len(s.text), before, cap(s.units[0].own.lanes[1].queue))
+	if len(s.text) > before/2 || cap(u.own.doors[1].lanes[0].queue) > n/2 {
+		t.Errorf("%d bytes of text of %d, a queue of %d", len(s.text), before, cap(u.own.doors[1].lanes[0].queue))
 	}
 	for i := range n - 100 {
 		r.queue(url(n+i), blobschema.Queued{Rank: uint32(n + i + 1)})
