@@ -43,6 +43,7 @@ var (
 	replyMost     = 2 * time.Second
 	campusZipf    = 0.4
 	campusLeast   = 10
+	campusSkew = 11
 )
 
 // newCampus makes a web of about so many pages on so many servers.
@@ -63,7 +64,7 @@ func newCampus(seed uint64, hosts, pages, seeds int) (*campus, error) {
 	}
 	web, err := simweb.New(simweb.Config{
 		Seed: seed, Hosts: hosts, Names: true, HostsPerSite: 1, Pages: simweb.Pages{Min: campusLeast, Max: lo, Zipf: campusZipf},
-		PageBytes: 256, LinksPerPage: 10, CrossHost: 0.15,
+		PageBytes: 256, LinksPerPage: 10, CrossHost: 0.15, Skew: campusSkew,
 	})
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (c *campus) drawServers(seed uint64) {
 	for h, at := range rng.Perm(n) {
 		for {
 			rtt := max(time.Millisecond, min(connectMost, draw(connectMedian, connectSigma)))
-			s := simulate.Server{Connect: 3 * rtt, Response: rtt + max(time.Millisecond, min(replyMost, draw(replyMedian, replySigma)))}
+			s := simulate.Server{Connect: 3 * rtt, Response: rtt + max(time.Millisecond, min(replyMost, time.Duration(float64(draw(replyMedian, replySigma))*math.Pow(60/float64(sizes[h]),gamma))))}
 			switch share := (float64(at) + 0.5) / float64(n); {
 			case share < oneRequest:
 				s.PerConnection = 1
@@ -125,11 +126,12 @@ func (c *campus) drawServers(seed uint64) {
 }
 
 // longest bounds alone.
+var gamma = 0.0
 var longest = 1000*time.Second
 
 // alone is how long a server would take for so many pages, if it were never left waiting.
 func alone(s simulate.Server, pages int) time.Duration {
-	return time.Duration(pages)*s.Response + time.Duration((pages+s.PerConnection-1)/s.PerConnection)*s.Connect
+	return time.Duration(pages)*s.Response + time.Duration((pages+s.PerConnection-1)/s.PerConnection)*2*s.Connect
 }
 
 // explore finds all pages that links lead to.

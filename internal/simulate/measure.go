@@ -628,7 +628,7 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 	var over exchange
 	if a.cfg.Server != nil {
 		over = a.server(req.URL.Host()).ask(a.now, url)
-		took = over.connect + over.response
+		took = 2*over.connect + over.response
 	}
 	a.fetching[id] = req
 	a.at(took, func() {
