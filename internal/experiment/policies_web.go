@@ -1,17 +1,13 @@
 package experiment
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/simulate"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // campus is a web of servers that differ in size and speed, with what only an observer knows
@@ -19,42 +15,100 @@ import (
 type campus struct {
 	web     *simweb.Web
 	servers []simulate.Server // by host
-	urls    []weburl.URL      // of all pages, in the order in which breadth-first search from the seeds finds them
+	urls    []weburl.URL      // of all pages, in the order in which breadth-first search from the roots finds them
 	host    []int             // of each page
 	number  map[string]int    // of each page
 	links   [][]int32
-	seeds   []weburl.URL
-	rank    []float64 // PageRank; the sum is 1
-	zipf    []float64 // drawn from Zipf's law; the sum is 1
+	roots   []weburl.URL
+	pages   []float64 // what each page is worth if all are worth the same; the sum is 1, as it is of
+	rank    []float64 // PageRank, and of
+	zipf    []float64 // Zipf's law, independent of all else
+	work    time.Duration
+	longest time.Duration // that one server takes alone
 }
 
-// Properties of the campus. What servers allow per connection is the paper's; the times are
-// drawn from log-normal distributions, as measured times are.
+// Properties of the campus. The shares of the servers by what they allow per connection are
+// the paper's, which gives neither times nor sizes.
 const (
-	oneRequest    = 0.24 // share of the servers that allow 1 request per connection
-	hundred       = 0.66 // that allow 100; the rest from 2 to 99
-)
-var (
-	connectMedian = 60 * time.Millisecond
-	connectSigma  = 0.8
-	connectMost = 300*time.Millisecond
-	replyMedian   = 150 * time.Millisecond
-	replySigma    = 1.1
-	replyMost     = 2 * time.Second
-	campusZipf    = 0.4
-	campusLeast   = 10
-	campusSkew = 11
+	oneRequest = 0.24 // share of the servers that allow 1 request per connection
+	hundred    = 0.66 // that allow 100; the rest from 2 to 99
+	campusZipf = 0.5  // exponent of the sizes
+	campusSkew = 11   // of the numbers of links to pages
+
+	roundTrip      = 10 * time.Millisecond // median; three make a connection, and two close it
+	roundTripSigma = 1.0
+	roundTripMost  = 100 * time.Millisecond
+	reply          = 300 * time.Millisecond // median, on top of a round trip, of a server of mean size
+	replySigma     = 2.0
+	replyMost      = 5 * time.Second
+	replySpread    = 0.5
+	// alonePerPage bounds what a server takes alone, by the mean number of pages.
+	alonePerPage = time.Second * 2 / 3
 )
 
-// newCampus makes a web of about so many pages on so many servers.
-func newCampus(seed uint64, hosts, pages, seeds int) (*campus, error) {
+// campusOptions are what a campus may be without.
+type campusOptions struct {
+	hosts, pages int
+	even         bool // no server takes longer alone than alonePerPage has it, and large ones are faster
+}
+
+func newCampus(seed uint64, o campusOptions) (*campus, error) {
+	const least = 10
+	web, err := simweb.New(simweb.Config{
+		Seed: seed, Hosts: o.hosts, Names: true, HostsPerSite: 1,
+		Pages:     simweb.Pages{Min: least, Max: largestOf(o.hosts, o.pages, least, campusZipf), Zipf: campusZipf},
+		PageBytes: 256, LinksPerPage: 10, CrossHost: 0.15, Skew: campusSkew,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := observe(seed, web)
+	if err != nil {
+		return nil, err
+	}
+	c.drawServers(seed, o.even)
+	return c, nil
+}
+
+// observe explores a web.
+func observe(seed uint64, web *simweb.Web) (*campus, error) {
+	c := &campus{web: web, number: map[string]int{}}
+	for h := range web.Hosts() {
+		u, err := weburl.Parse(web.URL(h, 0))
+		if err != nil {
+			return nil, err
+		}
+		c.roots = append(c.roots, u)
+	}
+	if err := c.explore(); err != nil {
+		return nil, err
+	}
+	c.rank = pageRank(c.links)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for _, k := range rng.Perm(len(c.urls)) {
+		c.pages, c.zipf = append(c.pages, 1), append(c.zipf, 1/float64(k+1))
+	}
+	for _, quality := range [][]float64{c.pages, c.zipf} {
+		sum := 0.0
+		for _, q := range quality {
+			sum += q
+		}
+		for i := range quality {
+			quality[i] /= sum
+		}
+	}
+	return c, nil
+}
+
+// largestOf is how large the largest host is, so that all together have about so many pages.
+func largestOf(hosts, pages, least int, zipf float64) int {
 	total := func(largest int) (n int) {
 		for h := range hosts {
-			n += max(campusLeast, int(float64(largest)/math.Pow(float64(h+1), campusZipf)))
+			n += max(least, int(float64(largest)/math.Pow(float64(h+1), zipf)))
 		}
 		return n
 	}
-	lo, hi := campusLeast, pages
+	lo, hi := least, pages
 	for lo < hi {
 		if mid := (lo + hi + 1) / 2; total(mid) <= pages {
 			lo = mid
@@ -62,53 +116,31 @@ func newCampus(seed uint64, hosts, pages, seeds int) (*campus, error) {
 			hi = mid - 1
 		}
 	}
-	web, err := simweb.New(simweb.Config{
-		Seed: seed, Hosts: hosts, Names: true, HostsPerSite: 1, Pages: simweb.Pages{Min: campusLeast, Max: lo, Zipf: campusZipf},
-		PageBytes: 256, LinksPerPage: 10, CrossHost: 0.15, Skew: campusSkew,
-	})
-	if err != nil {
-		return nil, err
-	}
-	c := &campus{web: web, number: map[string]int{}}
-	c.drawServers(seed)
-	for h := range min(seeds, web.Hosts()) {
-		u, err := weburl.Parse(web.URL(h, 0))
-		if err != nil {
-			return nil, err
-		}
-		c.seeds = append(c.seeds, u)
-	}
-	if err := c.explore(); err != nil {
-		return nil, err
-	}
-	c.rank = pageRank(c.links)
-	c.zipf = make([]float64, len(c.urls))
-	rng := rand.New(rand.NewPCG(seed, 3))
-	sum := 0.0
-	for i, k := range rng.Perm(len(c.urls)) {
-		c.zipf[i] = 1 / float64(k+1)
-		sum += c.zipf[i]
-	}
-	for i := range c.zipf {
-		c.zipf[i] /= sum
-	}
-	return c, nil
+	return lo
 }
 
-func (c *campus) drawServers(seed uint64) {
+// drawServers draws what connections to each server take.
+func (c *campus) drawServers(seed uint64, even bool) {
 	n := c.web.Hosts()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	draw := func(median time.Duration, sigma float64) time.Duration {
-		return time.Duration(float64(median) * math.Exp(sigma*rng.NormFloat64())).Round(time.Millisecond)
+	draw := func(median, most time.Duration, sigma float64) time.Duration {
+		t := time.Duration(float64(median) * math.Exp(sigma*rng.NormFloat64()))
+		return max(time.Millisecond, min(most, t)).Round(100 * time.Microsecond)
 	}
-	sizes := make([]int, n)
-	for h := range n {
-		sizes[h] = max(campusLeast, int(float64(c.web.Config().Pages.Max)/math.Pow(float64(h+1), campusZipf)))
-	}
+	mean := float64(c.web.Pages()) / float64(n)
+	bound := time.Duration(mean * float64(alonePerPage))
 	for h, at := range rng.Perm(n) {
+		pages := c.web.Host(h).Pages
+		var s simulate.Server
 		for {
-			rtt := max(time.Millisecond, min(connectMost, draw(connectMedian, connectSigma)))
-			s := simulate.Server{Connect: 3 * rtt, Response: rtt + max(time.Millisecond, min(replyMost, time.Duration(float64(draw(replyMedian, replySigma))*math.Pow(60/float64(sizes[h]),gamma))))}
+			median := reply
+			if even {
+				median = time.Duration(float64(reply) * mean / float64(pages))
+			}
+			trip := draw(roundTrip, roundTripMost, roundTripSigma)
+			s = simulate.Server{
+				Connect: 3 * trip, Close: 2 * trip, Response: trip + draw(median, replyMost, replySigma), Spread: replySpread,
+			}
 			switch share := (float64(at) + 0.5) / float64(n); {
 			case share < oneRequest:
 				s.PerConnection = 1
@@ -117,21 +149,20 @@ func (c *campus) drawServers(seed uint64) {
 			default:
 				s.PerConnection = 2 + rng.IntN(98)
 			}
-			if alone(s, sizes[h]) <= longest {
-				c.servers = append(c.servers, s)
+			if !even || alone(s, pages) <= bound {
 				break
 			}
 		}
+		c.servers = append(c.servers, s)
+		c.work += alone(s, pages)
+		c.longest = max(c.longest, alone(s, pages))
 	}
 }
 
-// longest bounds alone.
-var gamma = 0.0
-var longest = 1000*time.Second
-
-// alone is how long a server would take for so many pages, if it were never left waiting.
+// alone is how long a server takes for so many pages, if it is never left waiting.
 func alone(s simulate.Server, pages int) time.Duration {
-	return time.Duration(pages)*s.Response + time.Duration((pages+s.PerConnection-1)/s.PerConnection)*2*s.Connect
+	connections := (pages + s.PerConnection - 1) / s.PerConnection
+	return time.Duration(pages)*s.Response + time.Duration(connections)*(s.Connect+s.Close)
 }
 
 // explore finds all pages that links lead to.
@@ -142,13 +173,12 @@ func (c *campus) explore() error {
 		if !ok {
 			i = len(c.urls)
 			c.number[text] = i
-			c.urls = append(c.urls, u)
-			h, _ := c.web.HostOf(string(u.Host()))
-			c.host = append(c.host, h)
+			h, _ := c.web.HostOf(string(u.Host())) // of its own links: there is one
+			c.urls, c.host = append(c.urls, u), append(c.host, h)
 		}
 		return int32(i)
 	}
-	for _, u := range c.seeds {
+	for _, u := range c.roots {
 		add(u)
 	}
 	for i := 0; i < len(c.urls); i++ {
@@ -165,14 +195,15 @@ func (c *campus) explore() error {
 	return nil
 }
 
-// server is what a host's connections take.
+// server is what connections to a host take.
 func (c *campus) server(host string) simulate.Server {
-	h, _ := c.web.HostOf(host)
+	h, _ := c.web.HostOf(host) // only links of the web are followed
 	return c.servers[h]
 }
 
-// pageRank is that of Page, Brin, Motwani and Winograd ("The PageRank citation ranking", 1998),
-// with a damping of 0.85, in 50 rounds; what pages without links have is spread over all.
+// pageRank is that of Page, Brin, Motwani and Winograd ("The PageRank Citation Ranking:
+// Bringing Order to the Web", 1999), with a damping of 0.85, in 50 rounds; what pages without
+// links have is spread over all. The sum is 1.
 func pageRank(links [][]int32) []float64 {
 	const damping = 0.85
 	n := float64(len(links))
@@ -192,83 +223,63 @@ func pageRank(links [][]int32) []float64 {
 			}
 		}
 		for i := range next {
-			next[i] = (1-damping)/n + damping*(next[i]+lost/n)
+			next[i] = (1-damping)/n + float64(damping*(next[i]+lost/n))
 		}
 		rank, next = next, rank
 	}
 	return rank
 }
 
-// given is a source of quality for a policy that knows all pages.
-type given struct{ of map[uint64]float64 }
-
-func (c *campus) given(lab *simulate.Lab, quality []float64) (frontier.Quality, error) {
-	hash, err := lab.Hash()
-	if err != nil {
-		return nil, err
+// omniscient is a crawl in an order that needs to know all pages with their qualities and
+// times from the beginning: whenever a connection is free, it goes to the server of which some pages
+// bring most quality a second, and for just these. (That is greedy, and so not always the best order.)
+func (c *campus) omniscient(quality []float64, connections int) *policyTrial {
+	hosts := make([]queue, len(c.servers))
+	took := make([]time.Duration, len(c.urls))
+	for p, u := range c.urls {
+		s := c.servers[c.host[p]]
+		took[p] = s.ResponseOf(u.String())
+		hosts[c.host[p]].add(p, quality[p]/took[p].Seconds())
 	}
-	return makeGiven(c, hash, quality), nil
-}
-
-func makeGiven(c *campus, hash partition.Hash, quality []float64) given {
-	g := given{of: make(map[uint64]float64, len(quality))}
-	for i, q := range quality {
-		g.of[hash.Fingerprint(c.urls[i].String())] = q
+	for h := range hosts {
+		hosts[h].sort()
+		hosts[h].plan(c.servers[h], quality, took)
 	}
-	return g
-}
-
-func (given) Name() string                       { return "given" }
-func (g given) Of(c frontier.Candidate) float64 { return g.of[c.Fingerprint] }
-func (given) Adds() bool                         { return false }
-
-// policyTrial is one crawl of a campus.
-type policyTrial struct {
-	policy, source string
-	known          bool
-	quality        []float64 // given, if source is ""
-	order          []int     // pages in the order in which they came
-	at             []time.Duration
-	end            time.Duration
-}
-
-func (t *policyTrial) run(c *campus, seed uint64, connections int) error {
-	lab := simulate.Lab{
-		Seed: seed, Web: c.web, Partitions: 1, Slots: 1024, Connections: connections, Server: c.server, Known: c.seeds,
-		Answered: func(at time.Duration, u weburl.URL) {
-			t.order, t.at = append(t.order, c.number[u.String()]), append(t.at, at)
-		},
-	}
-	if t.known {
-		lab.Known = c.urls
-	}
-	source, err := frontier.QualityByName(t.source)
-	if t.quality != nil {
-		source, err = c.given(&lab, t.quality)
-	}
-	if err == nil {
-		lab.Policy, err = frontier.NewPolicy(t.policy, source)
-	}
-	if err != nil {
-		return err
-	}
-	m, err := simulate.Measure(lab)
-	if err != nil {
-		return fmt.Errorf("%s by %s: %w", t.policy, t.source, err)
-	}
-	if !m.Finished || len(slices.Compact(slices.Sorted(slices.Values(t.order)))) != len(c.urls) {
-		return fmt.Errorf("%s by %s: %d of %d pages; finished: %v", t.policy, t.source, len(t.order), len(c.urls), m.Finished)
-	}
-	t.end = slices.Max(t.at)
-	return nil
-}
-
-// share is how much of the quality is had until a time.
-func (t *policyTrial) share(quality []float64, until time.Duration) (sum float64) {
-	for i, p := range t.order {
-		if t.at[i] <= until {
-			sum += quality[p]
+	t := &policyTrial{policy: "omniscient"}
+	now := make([]time.Duration, connections) // of each connection: when it is free
+	for {
+		at := earliest(now)
+		best := -1
+		for h := range hosts {
+			q := &hosts[h]
+			if len(q.pages) > 0 && q.free <= now[at] && (best < 0 || q.gain > hosts[best].gain) {
+				best = h
+			}
 		}
+		if best < 0 { // all that are left are connected
+			next := time.Duration(math.MaxInt64)
+			for h := range hosts {
+				if len(hosts[h].pages) > 0 {
+					next = min(next, hosts[h].free)
+				}
+			}
+			if next == math.MaxInt64 {
+				break
+			}
+			now[at] = next
+			continue
+		}
+		q, s := &hosts[best], c.servers[best]
+		end := now[at] + q.opening(s)
+		for _, p := range q.pages[:q.batch] {
+			end += took[p]
+			t.order, t.at = append(t.order, p), append(t.at, end)
+		}
+		q.served = (q.served + q.batch) % s.PerConnection
+		q.pages = q.pages[q.batch:]
+		q.free, now[at] = end, end
+		q.plan(s, quality, took)
 	}
-	return sum
+	t.finish()
+	return t
 }

@@ -628,7 +628,7 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 	var over exchange
 	if a.cfg.Server != nil {
 		over = a.server(req.URL.Host()).ask(a.now, url)
-		took = 2*over.connect + over.response
+		took = over.took
 	}
 	a.fetching[id] = req
 	a.at(took, func() {

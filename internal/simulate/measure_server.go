@@ -11,7 +11,9 @@ import (
 // Server is what it takes to be served by a host of a [Lab].
 type Server struct {
 	Connect  time.Duration // until a new connection can be asked over
-	Response time.Duration // mean; a URL takes from a half to one and a half of it, always the same
+	Close    time.Duration // of a connection; it is counted with its first request
+	Response time.Duration // mean of its URLs
+	Spread   float64       // a URL takes from 1-Spread to 1+Spread of Response, always the same; 0 to 1
 	// PerConnection is how many requests the server answers over a connection before it closes
 	// it; 0: any number. It closes one that idles for IdleTimeout; 0: 5 s.
 	PerConnection int
@@ -25,8 +27,8 @@ type Server struct {
 func (s Server) ResponseOf(url string) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(url)) // never fails
-	u := h.Sum64() * 0x9e3779b97f4a7c15
-	share := 0.5 + float64(u>>11)/(1<<53)
+	u := float64(h.Sum64()*0x9e3779b97f4a7c15>>11) / (1 << 53)
+	share := 1 + float64(s.Spread*(2*u-1))
 	return max(time.Millisecond, time.Duration(float64(s.Response)*share))
 }
 
@@ -47,6 +49,7 @@ type connection struct {
 type exchange struct {
 	conn              *connection
 	connect, response time.Duration
+	took              time.Duration // all in all
 	http2, closes     bool
 }
 
@@ -78,8 +81,10 @@ func (s *server) ask(now time.Duration, url string) exchange {
 	s.open = kept
 	if e.conn == nil {
 		e.conn, e.connect = &connection{}, max(s.Connect, time.Microsecond)
+		e.took = e.connect + s.Close
 		s.open = append(s.open, e.conn)
 	}
+	e.took += e.response
 	c := e.conn
 	c.busy++
 	if c.served++; s.PerConnection > 0 && c.served >= s.PerConnection {
