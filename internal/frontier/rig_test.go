@@ -230,6 +230,9 @@ func (r *rig) check() {
 			}
 			loaded++
 			r.checkIndex(p)
+			if f.overflows(p, p.resident()) && !p.full {
+				r.t.Errorf("part %+v of slot %d has %d URLs, and is not full", p.is, id, p.resident())
+			}
 			resident += p.resident()
 			want.Known += int64(p.resident())
 			want.Pending += int64(p.npend)
@@ -465,14 +468,11 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 func (r *rig) checkLanes(p *part, tried int, byUnit map[*unit]int) int {
 	r.t.Helper()
 	waits, asked, urgent := tried, 0, 0
-	under := map[*lane]int{}
 	for i := range p.items {
 		if it := &p.items[i]; it.length > 0 {
 			if it.bits&isAsked != 0 {
 				asked++
-				l := p.lanes[it.lane]
-				under[l]++
-				byUnit[l.door.site.unit]++
+				byUnit[p.lanes[it.lane].door.site.unit]++
 			}
 			if it.rank == 0 {
 				urgent++
