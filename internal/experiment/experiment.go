@@ -36,6 +36,7 @@ func All() []Experiment {
 	return []Experiment{
 		{"freshness", "pages asked for again by estimated change rates: freshness beside the optimum (Azar et al.)", freshness},
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
+		{"policies", "which server and URL comes first: breadth, performance, quality, capability (Cao et al.)", policies},
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 // is higher in a crawl that wants looks.
 const lookRank = 1
 
-// lookAfterFailure is the least time to wait where a look got no answer, or a host is given
-// up: its pages are not refused for that.
+// lookAfterFailure is the least time to wait where a look got no answer, or a server's error, or a host is
+// given up: its pages are not refused for that.
 const lookAfterFailure = 24 * time.Hour
 
 // goneAfter is the least time between looks at what is not there (404, 410 and others).
@@ -46,7 +46,7 @@ func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
 	change := f.learn(now, u, t, o)
 	wait := fresh.Interval(f.believed(u, change), 1, f.threshold)
 	switch {
-	case !answered:
+	case !answered, o.Page.Outcome == blobschema.OutcomeServerError:
 		wait = max(wait, lookAfterFailure)
 	case o.Page.Outcome == blobschema.OutcomeClientError:
 		wait = max(wait, goneAfter)
@@ -80,6 +80,28 @@ func (f *Frontier) lookAt(now time.Time, wait time.Duration) time.Time {
 	phase := int64(uint64(f.cfg.Partition)*0x9e3779b97f4a7c15>>32) % step
 	at := now.Add(wait).UnixMilli() - phase
 	return time.UnixMilli((at+step-1)/step*step + phase)
+}
+
+// putOff has a look that is due stand in line, and reports false if it has stood there or there is no line.
+// Looks come at half the unit's pace at most, so that what is found is asked for too.
+func (u *unit) putOff(d delayed, now time.Time) bool {
+	if it := &d.part.items[d.item]; !u.looks || !isLook(it) || it.attempts > 0 {
+		return false
+	}
+	if d.part.rareOf(d.item).inLine {
+		d.part.setRare(d.item, func(r *rare) { r.inLine = false })
+		return false
+	}
+	pause := 2 * max(u.delay, u.pace.Delay)
+	if !u.lookHold.After(now) {
+		u.lookHold = now.Add(pause)
+		return false
+	}
+	d.at = u.lookHold.UnixMilli()
+	d.part.setRare(d.item, func(r *rare) { r.notBefore, r.inLine = d.at, true })
+	heap.Push(&u.later, d)
+	u.lookHold = u.lookHold.Add(pause)
+	return true
 }
 
 // believed is what is believed of how often a URL changes.

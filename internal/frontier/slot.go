@@ -134,6 +134,7 @@ type rare struct {
 	change    blobschema.Change
 	looked    int64 // when it was looked at last, Unix milliseconds; 0 for unknown: it is not stored
 	hint      hint  // not stored
+	inLine    bool  // see putOff; not stored
 }
 
 // wish is the next generation of an item whose request is under way.

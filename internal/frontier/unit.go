@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"container/heap"
+	"math"
 	"net/netip"
 	"time"
 
@@ -36,6 +37,7 @@ type unit struct {
 	starting *lane         // of the request that was taken and has not begun
 	delay    time.Duration // what is configured for it
 	looks    bool          // its pages are looked at again
+	lookHold time.Time     // the next look that is due stands in line until then
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -71,7 +73,18 @@ type stand struct {
 	lanes  laneHeap
 	index  int // in the ready queue, -1 if it is in none
 	rank   float64
+	ranked int    // URLs of the unit when it was ranked
+	top    uint32 // rank of its best URL then
 	urgent urgency
+}
+
+// best is the rank of the best URL that may be asked for; of none, if there is none.
+func (st *stand) best() uint32 {
+	if len(st.lanes) == 0 {
+		return math.MaxUint32
+	}
+	l := st.lanes[0]
+	return l.part.items[l.queue[0]].rank
 }
 
 // urgency says what the best URL of a stand is.
@@ -229,6 +242,9 @@ func (u *unit) promote(now time.Time) {
 	ms := now.UnixMilli()
 	for len(u.later) > 0 && u.later[0].at <= ms {
 		d := heap.Pop(&u.later).(delayed)
+		if u.putOff(d, now) {
+			continue
+		}
 		d.part.setRare(d.item, func(r *rare) { r.notBefore = 0 })
 		u.push(d.part, d.item, now)
 	}

@@ -91,6 +91,13 @@ func Scenario(seed uint64) Config {
 	if r.IntN(3) == 0 { // nearly every slot is in parts
 		cfg.MaxPart = []int{3, 10, 40}[r.IntN(3)]
 	}
+	r = rand.New(rand.NewPCG(seed, 0xf4e54))
+	if r.IntN(4) == 0 && cfg.Scope == blobschema.ScopeAny {
+		cfg.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
+		if cfg.Local { // whose time is dear
+			cfg.PerHour = 1000
+		}
+	}
 	return cfg
 }
 
