@@ -15,7 +15,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // What a command does in a cloud is little: it begins the crawl, runs one tick so that
@@ -28,7 +27,7 @@ func following(parent context.Context) (ctx context.Context, release func()) {
 }
 
 // crawlInCloud is the crawl command on a platform in a cloud.
-func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []weburl.URL) error {
+func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []crawl.Seed) error {
 	ctx, release := following(ctx)
 	defer release()
 	return f.enter(ctx, func(v *visit) error {
@@ -63,7 +62,7 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []web
 }
 
 // begin begins a crawl or goes on with the one there is, and starts work on it.
-func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []weburl.URL) (*beginning, error) {
+func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*beginning, error) {
 	if most := v.platform.Partitions; most > 0 {
 		if !f.set.Changed("partitions") && f.elastic.most == 0 {
 			f.partitions = min(cmp.Or(v.platform.BeginWith, most), f.slots)

@@ -112,13 +112,13 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 		return usagef("--new begins another crawl; give it a URL to begin with")
 	}
 	if f.inCloud() {
-		return f.crawlInCloud(cmd.Context(), rep, seeds)
+		return f.crawlInCloud(cmd.Context(), rep, crawl.Seeds(seeds))
 	}
 	if err := checkFolder(f.data, len(seeds)); err != nil {
 		return err
 	}
 	s := &session{
-		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		dir: f.data, seeds: crawl.Seeds(seeds), another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
 	}
 	if s.fresh, err = identify(f.fresh()); err != nil {
@@ -155,7 +155,7 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 
 // beginAnother begins a crawl in place of the last one. Some seconds help where the id,
 // which is made of the second, is taken, and where a step is just ending.
-func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []weburl.URL) (blobschema.Crawl, error) {
+func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
 	for try := 0; ; try++ {
 		c, err := e.BeginAnother(ctx, want, seeds)
 		if !errors.Is(err, crawl.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -181,7 +182,7 @@ func testSession(t *testing.T, seeds ...string) (*session, *bytes.Buffer) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.seeds = append(s.seeds, u)
+		s.seeds = append(s.seeds, crawl.Seed{URL: u})
 	}
 	return s, log
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -125,7 +126,7 @@ func demoSession(dir string, web *simweb.Web, rep reporter) (*session, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.seeds = append(s.seeds, u)
+		s.seeds = append(s.seeds, crawl.Seed{URL: u})
 	}
 	var err error
 	s.fresh, err = identify(blobschema.Crawl{

@@ -17,7 +17,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // refresh is how often the display is brought up to date.
@@ -27,7 +26,7 @@ const refresh = 200 * time.Millisecond
 // have in common. Its fields are set before run.
 type session struct {
 	dir   string
-	seeds []weburl.URL
+	seeds []crawl.Seed
 	fresh blobschema.Crawl // the record of a new crawl
 	// another says that it takes the place of the one that there may be.
 	another bool

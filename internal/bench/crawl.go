@@ -51,7 +51,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	if err != nil {
 		return nil, err
 	}
-	if _, _, _, err := e.Begin(want, []weburl.URL{seed}, nil); err != nil {
+	if _, _, _, err := e.Begin(want, crawl.Seeds([]weburl.URL{seed}), nil); err != nil {
 		return nil, err
 	}
 	end, err := e.Run(ctx)

@@ -15,22 +15,39 @@ import (
 // batch makes one message.
 const seedsPerBatch = 500
 
+// Seed is a URL that a crawl is given.
+type Seed struct {
+	URL   weburl.URL
+	Topic uint8 // number of its topic in the settings; 0 for none
+}
+
+// Seeds are URLs that are given without a topic.
+func Seeds(urls []weburl.URL) []Seed {
+	seeds := make([]Seed, len(urls))
+	for i, u := range urls {
+		seeds[i].URL = u
+	}
+	return seeds
+}
+
 // Begin creates a crawl, or opens the one there is, and gives it seeds. It is an
 // [Actor].
 type Begin struct {
 	procedure
 	want    blobschema.Crawl // for a new crawl: all that is frozen
-	seeds   []weburl.URL
+	seeds   []Seed
 	check   func(*blobschema.Crawl) error
 	crawl   blobschema.Crawl
 	created bool
 	added   int
 }
 
-// NewBegin returns the actor. check is called with an existing crawl's record: its
-// error ends the actor, what it changes is written. An actor with no seeds and an
-// empty want.ID only opens.
-func NewBegin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.Crawl) error) *Begin {
+// NewBegin returns the actor. check is called with an existing crawl's record, perhaps
+// several times: its error ends the actor, what it changes is written, and told to steps at
+// work. It may give the seeds other topics, in the slice: their numbers are those of the
+// record as check leaves it. A seed that the crawl was given before keeps its topic. An
+// actor with no seeds and an empty want.ID only opens.
+func NewBegin(want blobschema.Crawl, seeds []Seed, check func(*blobschema.Crawl) error) *Begin {
 	b := &Begin{want: want, seeds: seeds, check: check}
 	b.body = b.run
 	return b
@@ -41,7 +58,7 @@ func NewBegin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.
 // The errors are [ErrUnfinished], [ErrAtWork] and, if another one began at the same time,
 // [ErrConflict]. exclusive is as in StepConfig: no lease of before holds. What the last
 // crawl has stored stays as it is, but nothing leads to it any more.
-func NewAnother(want blobschema.Crawl, seeds []weburl.URL, exclusive bool) *Begin {
+func NewAnother(want blobschema.Crawl, seeds []Seed, exclusive bool) *Begin {
 	b := &Begin{want: want, seeds: seeds}
 	b.body = func(t *task) error { return b.another(t, exclusive) }
 	return b
@@ -179,11 +196,14 @@ func write(t *task, key string, v any, revision Revision) error {
 }
 
 // putSeeds stores seeds as batches, to be named by the record.
-func putSeeds(t *task, c *blobschema.Crawl, seeds []weburl.URL) error {
+func putSeeds(t *task, c *blobschema.Crawl, seeds []Seed) error {
 	for some := range slices.Chunk(seeds, seedsPerBatch) {
 		var urls []blobschema.Queued
-		for _, u := range some {
-			urls = append(urls, blobschema.Queued{URL: u.String(), Flags: blobschema.FlagSeed})
+		for _, s := range some {
+			if int(s.Topic) > len(c.Settings.Topics) {
+				return fmt.Errorf("seed %s is of topic %d, and there are %d", s.URL, s.Topic, len(c.Settings.Topics))
+			}
+			urls = append(urls, blobschema.Queued{URL: s.URL.String(), Flags: blobschema.FlagSeed, Topic: s.Topic})
 		}
 		for _, part := range blobschema.SplitMail(urls, mailRaw) {
 			data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: uint64(len(c.SeedBatches) + 1), URLs: part})
@@ -207,7 +227,7 @@ func (b *Begin) open(t *task, id string) error {
 		if err != nil {
 			return err
 		}
-		old := string(encodeJSON(c))
+		old, obeyed := string(encodeJSON(c)), atOnce(&c.Settings)
 		if b.check != nil {
 			if err := b.check(&c); err != nil {
 				return err
@@ -232,8 +252,15 @@ func (b *Begin) open(t *task, id string) error {
 		} else if b.check == nil && len(b.seeds) == 0 {
 			return nil // nothing could have changed
 		}
-		return b.tell(t, &c, b.added > 0)
+		return b.tell(t, &c, b.added > 0 || atOnce(&c.Settings) != obeyed)
 	}
+}
+
+// atOnce is what of the settings steps at work take with their next commit.
+func atOnce(s *blobschema.Settings) string {
+	return string(encodeJSON(blobschema.Settings{
+		Topics: s.Topics, Hosts: s.Hosts, QueueBy: s.QueueBy, Queues: s.Queues, RecrawlPerHour: s.RecrawlPerHour,
+	}))
 }
 
 // readCrawl reads the record of a crawl, if it is of this version.
@@ -254,13 +281,20 @@ func readCrawl(t *task, id string) (c blobschema.Crawl, revision Revision, err e
 	return c, recs[0].Revision, nil
 }
 
-// tell makes what changed known to steps and ticks: the limit, and the seeds' hosts. It
-// looks even where the record did not change: who changed it may have died over this.
-func (b *Begin) tell(t *task, c *blobschema.Crawl, seeds bool) error {
-	if err := tellLimit(t, c); err != nil || !seeds {
+// tell makes what changed known to steps and ticks: the limit, and, if there is news, that
+// seeds or settings are others. It looks even where the record did not change: who changed
+// it may have died over this.
+func (b *Begin) tell(t *task, c *blobschema.Crawl, news bool) error {
+	if err := tellLimit(t, c); err != nil || !news {
 		return err
 	}
-	return update(t, blobschema.WishKey(c.ID), func(w *blobschema.Wish) bool {
+	return raiseWish(t, c.ID)
+}
+
+// raiseWish has steps read the crawl record again with their next commit. Should a crash keep
+// it from them, they read it when they begin.
+func raiseWish(t *task, crawl string) error {
+	return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
 		w.Version++
 		return true
 	})
@@ -310,7 +344,7 @@ func tellLimit(t *task, c *blobschema.Crawl) error {
 }
 
 // newSeeds are those of the wanted seeds that no batch holds.
-func (b *Begin) newSeeds(t *task, c *blobschema.Crawl) ([]weburl.URL, error) {
+func (b *Begin) newSeeds(t *task, c *blobschema.Crawl) ([]Seed, error) {
 	if len(b.seeds) == 0 {
 		return nil, nil
 	}
@@ -328,11 +362,11 @@ func (b *Begin) newSeeds(t *task, c *blobschema.Crawl) ([]weburl.URL, error) {
 			have[q.URL] = true
 		}
 	}
-	var fresh []weburl.URL
-	for _, u := range b.seeds {
-		if !have[u.String()] {
-			have[u.String()] = true
-			fresh = append(fresh, u)
+	var fresh []Seed
+	for _, s := range b.seeds {
+		if u := s.URL.String(); !have[u] {
+			have[u] = true
+			fresh = append(fresh, s)
 		}
 	}
 	return fresh, nil

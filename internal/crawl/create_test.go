@@ -50,7 +50,7 @@ func TestAnother(t *testing.T) {
 			c = w.begin(c, all(host)[:tt.seeds]...)
 			w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 			if tt.limit == 0 && tt.seeds > 1 {
-				if _, err := w.run(NewBegin(blobschema.Crawl{}, urls(t, all(host)[:tt.seeds+1]...), nil)); err != nil {
+				if _, err := w.run(NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:tt.seeds+1]...)), nil)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -59,7 +59,7 @@ func TestAnother(t *testing.T) {
 			}
 			next := newCrawl(2)
 			next.ID = "next"
-			b := NewAnother(next, urls(t, all(host)[0]), tt.exclusive)
+			b := NewAnother(next, Seeds(urls(t, all(host)[0])), tt.exclusive)
 			_, err := w.run(b)
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("%v, want %v", err, tt.want)
@@ -82,10 +82,10 @@ func TestAnotherFirst(t *testing.T) {
 	if _, err := w.run(NewAnother(newCrawl(1), nil, false)); !errors.Is(err, ErrNoCrawl) {
 		t.Errorf("without seeds: %v", err)
 	}
-	if _, err := w.run(NewAnother(newCrawl(1), urls(t, "http://a.example/"), false)); err != nil {
+	if _, err := w.run(NewAnother(newCrawl(1), Seeds(urls(t, "http://a.example/")), false)); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.run(NewAnother(newCrawl(1), urls(t, "http://a.example/"), false)); !errors.Is(err, ErrUnfinished) {
+	if _, err := w.run(NewAnother(newCrawl(1), Seeds(urls(t, "http://a.example/")), false)); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("again: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func TestInDoubt(t *testing.T) {
 				c := newCrawl(2)
 				c.Settings.MaxPages = 100
 				w.fault = once(key, with)
-				b := NewBegin(c, urls(t, all(host)...), nil)
+				b := NewBegin(c, Seeds(urls(t, all(host)...)), nil)
 				if _, err := w.run(b); err != nil {
 					t.Fatal(err)
 				}
@@ -59,7 +59,7 @@ func TestInDoubt(t *testing.T) {
 				c.Settings.MaxPages = 100
 				w.begin(c, all(host)[0])
 				w.fault = once(key, with)
-				b := NewBegin(blobschema.Crawl{}, urls(t, all(host)[:3]...), limited(200))
+				b := NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:3]...)), limited(200))
 				if _, err := w.run(b); err != nil {
 					t.Fatal(err)
 				}
@@ -129,10 +129,10 @@ func TestGivesUp(t *testing.T) {
 	const host = "www.example"
 	for key, actor := range map[string]func(*world) Actor{
 		blobschema.TickKey("test"):  func(*world) Actor { return NewTick(TickConfig{Crawl: "test"}, nil) },
-		blobschema.CrawlKey("test"): func(*world) Actor { return NewBegin(blobschema.Crawl{}, urls(t, all(host)[:3]...), nil) },
+		blobschema.CrawlKey("test"): func(*world) Actor { return NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:3]...)), nil) },
 		blobschema.WishKey("test"):  func(*world) Actor { return NewCommand("test", OrderStop) },
 		blobschema.ActiveKey: func(*world) Actor {
-			return NewAnother(blobschema.Crawl{ID: "next", Slots: 1, Partitions: 1}, urls(t, all(host)[0]), false)
+			return NewAnother(blobschema.Crawl{ID: "next", Slots: 1, Partitions: 1}, Seeds(urls(t, all(host)[0])), false)
 		},
 		blobschema.RequestsKey("test"): func(*world) Actor {
 			return NewIntake(IntakeConfig{Crawl: "test"}, []Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1"]}`)}})
@@ -204,7 +204,7 @@ func TestSeedsInParts(t *testing.T) {
 	for i := range 25*seedsPerBatch + 1 {
 		seeds = append(seeds, fmt.Sprintf("https://www%d.example/", i))
 	}
-	if _, err := w.run(NewBegin(newCrawl(2), urls(t, seeds...), nil)); err != nil {
+	if _, err := w.run(NewBegin(newCrawl(2), Seeds(urls(t, seeds...)), nil)); err != nil {
 		t.Fatal(err)
 	}
 	var published []int

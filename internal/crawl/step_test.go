@@ -67,7 +67,7 @@ func TestStepCost(t *testing.T) {
 	w := newWorld(t)
 	w.web = site(t, host, pages, func(int) []string { return all(host) })
 
-	b := NewBegin(c, urls(t, all(host)[0]), nil)
+	b := NewBegin(c, Seeds(urls(t, all(host)[0])), nil)
 	counts, err := w.run(b)
 	if err != nil {
 		t.Fatal(err)

@@ -207,7 +207,7 @@ func TestColdTicks(t *testing.T) {
 	w := newWorld(t)
 	var asked []page.Request
 	w.web = changing(host, &asked)
-	b := NewBegin(c, urls(t, all(host)[:2]...), nil)
+	b := NewBegin(c, Seeds(urls(t, all(host)[:2]...)), nil)
 	if _, err := w.run(b); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestCommand(t *testing.T) {
 			c, host := newCrawl(1), "www.example"
 			w := newWorld(t)
 			w.web = site(t, host, 5, func(int) []string { return all(host)[:5] })
-			b := NewBegin(c, urls(t, all(host)[0]), nil)
+			b := NewBegin(c, Seeds(urls(t, all(host)[0])), nil)
 			if _, err := w.run(b); err != nil {
 				t.Fatal(err)
 			}

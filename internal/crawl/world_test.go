@@ -290,7 +290,7 @@ func (w *world) visible(crawl string, p partition.ID) map[string]int {
 // begin creates a crawl and sends its seeds.
 func (w *world) begin(want blobschema.Crawl, seeds ...string) blobschema.Crawl {
 	w.t.Helper()
-	b := NewBegin(want, urls(w.t, seeds...), nil)
+	b := NewBegin(want, Seeds(urls(w.t, seeds...)), nil)
 	if _, err := w.run(b); err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,12 +5,11 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // BeginAnother creates a crawl in place of one that is at its end; see
 // [crawl.NewAnother]. Whoever works on the crawl calls Begin after it.
-func (e *Engine) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds []weburl.URL) (blobschema.Crawl, error) {
+func (e *Engine) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
 	if err := e.platform.CreateQueues(ctx, want.Partitions); err != nil { // too few of them: nothing has changed yet
 		return blobschema.Crawl{}, err
 	}

@@ -63,7 +63,7 @@ func TestCallsPerPage(t *testing.T) {
 		ID: "test", HashKey: make([]byte, 16), Slots: partition.DefaultSlots, Partitions: 4,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1},
 	}
-	if _, _, _, err := e.Begin(want, []weburl.URL{seed}, nil); err != nil {
+	if _, _, _, err := e.Begin(want, crawl.Seeds([]weburl.URL{seed}), nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the race detector is slow

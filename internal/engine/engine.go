@@ -26,7 +26,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -127,7 +126,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 
 // Begin creates a crawl or opens the one there is, and adds seeds; see
 // [crawl.NewBegin].
-func (e *Engine) Begin(want blobschema.Crawl, seeds []weburl.URL, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
+func (e *Engine) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
 	b := crawl.NewBegin(want, seeds, check)
 	if err := e.newRunner(b).run(); err != nil {
 		return blobschema.Crawl{}, false, 0, err

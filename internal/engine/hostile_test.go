@@ -76,7 +76,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 		ID: "test", HashKey: make([]byte, 16), Slots: 1024, Partitions: hostileParts,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: 4, Delay: hostileDelay},
 	}
-	if _, _, _, err := e.Begin(want, []weburl.URL{seed}, nil); err != nil {
+	if _, _, _, err := e.Begin(want, crawl.Seeds([]weburl.URL{seed}), nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*hostileLife)

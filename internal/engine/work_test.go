@@ -139,13 +139,13 @@ func start(t *testing.T, p *platform.Platform, id string) blobschema.Crawl {
 	}
 	want := blobschema.Crawl{ID: id, HashKey: make([]byte, 16), Slots: 16, Partitions: 3, Settings: blobschema.Settings{UserAgent: "test"}}
 	if _, err := e.Open(); err == nil {
-		c, err := e.BeginAnother(t.Context(), want, []weburl.URL{u})
+		c, err := e.BeginAnother(t.Context(), want, crawl.Seeds([]weburl.URL{u}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	c, _, _, err := e.Begin(want, []weburl.URL{u}, nil)
+	c, _, _, err := e.Begin(want, crawl.Seeds([]weburl.URL{u}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

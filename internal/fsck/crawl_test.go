@@ -217,7 +217,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 		if err != nil {
 			return nil, err
 		}
-		if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
+		if _, _, _, err := e.Begin(want, crawl.Seeds(seeds), nil); err != nil {
 			return nil, err
 		}
 		if i > 0 {

@@ -81,7 +81,7 @@ func (c *cloud) begin(want blobschema.Crawl, seeds ...string) {
 		}
 		urls = append(urls, u)
 	}
-	if _, _, _, err := e.Begin(want, urls, nil); err != nil {
+	if _, _, _, err := e.Begin(want, crawl.Seeds(urls), nil); err != nil {
 		c.t.Fatal(err)
 	}
 	if _, err := e.Tick(); err != nil {

@@ -293,7 +293,7 @@ func (w *world) begin() error {
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, MostPartitions: most,
 		},
 	}
-	b := crawl.NewBegin(want, seeds, nil)
+	b := crawl.NewBegin(want, crawl.Seeds(seeds), nil)
 	p := w.newProc("begin", 0)
 	p.actor, p.kindly = b, true
 	p.start()

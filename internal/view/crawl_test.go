@@ -62,7 +62,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 		ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: 64, Partitions: 4,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, Exclude: []string{"/never$"}, MaxDepth: -1, Delay: time.Millisecond, MaxPages: maxPages},
 	}
-	if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
+	if _, _, _, err := e.Begin(want, crawl.Seeds(seeds), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.Run(ctx); err != nil {

@@ -59,7 +59,7 @@ func TestAWSCrawl(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := blobschema.Crawl{ID: "test", HashKey: make([]byte, 16), Slots: 1024, Partitions: 4, Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1}}
-	if _, _, _, err := e.Begin(want, seeds, nil); err != nil {
+	if _, _, _, err := e.Begin(want, crawl.Seeds(seeds), nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,0 +1,131 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Bounds of topics.
+const (
+	MaxPriority = 100 // and -MaxPriority is the least
+	MaxSlice    = time.Hour
+	MaxPeriod   = 365 * 24 * time.Hour // of a minimum
+	MaxMinimum  = 1 << 40              // pages
+)
+
+// CheckTopic refuses a priority, slice, minimum or period out of bounds.
+func CheckTopic(t *blobschema.Topic) error {
+	switch {
+	case t.Priority < -MaxPriority || t.Priority > MaxPriority:
+		return fmt.Errorf("priority %d: it must be from %d to %d", t.Priority, -MaxPriority, MaxPriority)
+	case t.Slice < 0 || t.Slice > MaxSlice: // 0: the default
+		return fmt.Errorf("slice %s: it must be longer than 0s, and at most %s", t.Slice, MaxSlice)
+	case t.Minimum < 0 || t.Minimum > MaxMinimum: // 0: none
+		return fmt.Errorf("minimum %d: it must be at least 1 page and at most %d", t.Minimum, int64(MaxMinimum))
+	case t.Period < 0 || t.Period > MaxPeriod: // 0: the default
+		return fmt.Errorf("period %s: it must be longer than 0s, and at most %s", t.Period, MaxPeriod)
+	}
+	return nil
+}
+
+// TopicChange is what of a topic is to be other than it is; nil is as it is.
+type TopicChange struct {
+	Priority *int           `json:"priority,omitempty"`
+	Slice    *time.Duration `json:"slice,omitempty"`   // 0: the default
+	Minimum  *int64         `json:"minimum,omitempty"` // 0: none
+	Period   *time.Duration `json:"period,omitempty"`  // 0: the default
+}
+
+// Why a topic cannot be changed.
+var (
+	ErrNoTopic    = errors.New("there is no such topic")
+	ErrPriorities = errors.New("its URLs have priorities of their own")
+)
+
+// apply changes a topic, and reports whether that is news.
+func (c *TopicChange) apply(t *blobschema.Topic) (changed bool) {
+	set(&t.Priority, c.Priority, &changed)
+	set(&t.Slice, c.Slice, &changed)
+	set(&t.Minimum, c.Minimum, &changed)
+	set(&t.Period, c.Period, &changed)
+	return changed
+}
+
+func set[T comparable](field, value *T, changed *bool) {
+	if value != nil && *field != *value {
+		*field, *changed = *value, true
+	}
+}
+
+// ChangeTopic changes a topic of a crawl: in the crawl record, which steps read again with
+// their next commit. It is an [Actor].
+type ChangeTopic struct {
+	procedure
+	topic   blobschema.Topic
+	changed bool
+}
+
+// NewChangeTopic returns the actor. Its errors are [ErrNoTopic]; [ErrPriorities] for the
+// priority of a topic of several rows; and what [CheckTopic] says.
+func NewChangeTopic(crawl, name string, change TopicChange) *ChangeTopic {
+	c := &ChangeTopic{}
+	c.body = func(t *task) error { return c.run(t, crawl, name, change) }
+	return c
+}
+
+// Topic is the topic as it is since, and whether the change was news.
+func (c *ChangeTopic) Topic() (now blobschema.Topic, changed bool) { return c.topic, c.changed }
+
+func (c *ChangeTopic) run(t *task, crawl, name string, change TopicChange) error {
+	if _, _, err := readCrawl(t, crawl); err != nil {
+		return err
+	}
+	var refused error
+	var numbers []uint8
+	err := update(t, blobschema.CrawlKey(crawl), func(rec *blobschema.Crawl) bool {
+		changed := false
+		rec.Settings.Topics = slices.Clone(rec.Settings.Topics)
+		numbers, refused = numbers[:0], nil
+		for i := range rec.Settings.Topics {
+			row := &rec.Settings.Topics[i]
+			if row.Name != name {
+				continue
+			}
+			numbers = append(numbers, uint8(i+1))
+			changed = change.apply(row) || changed
+			if refused = CheckTopic(row); refused != nil {
+				return false
+			}
+			c.topic = *row
+		}
+		switch {
+		case len(numbers) == 0:
+			refused = fmt.Errorf("topic %q: %w", name, ErrNoTopic)
+		case len(numbers) > 1 && change.Priority != nil:
+			refused = fmt.Errorf("topic %q: %w", name, ErrPriorities)
+		}
+		changed = changed && refused == nil
+		c.changed = c.changed || changed // also where a write in doubt did succeed
+		return changed
+	})
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return err
+	}
+	// Also where it was so already: who changed it may have died over this.
+	return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
+		for _, n := range numbers {
+			if change.Slice != nil {
+				delete(w.Slices, n) // what the topic was shrunk to, from the slice of before
+			}
+		}
+		w.Version++
+		return true
+	})
+}
