@@ -222,7 +222,7 @@ func (l *lab) begin() error {
 	b := crawl.NewBegin(blobschema.Crawl{
 		ID: "lab", HashKey: binary.BigEndian.AppendUint64(make([]byte, 8), l.cfg.Seed), Created: epoch,
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
-	}, crawl.Seeds(seeds), nil)
+	}, seeds, nil)
 	a := l.start(b, 0, nil)
 	for !a.ended && l.err == nil {
 		l.next()

@@ -28,7 +28,7 @@ type Ask struct {
 }
 
 // seeds are those that the crawl is given after some time.
-func (l *lab) seeds(after time.Duration) (out []weburl.URL, err error) {
+func (l *lab) seeds(after time.Duration) (out []crawl.Seed, err error) {
 	for _, r := range l.cfg.Regions {
 		if r.After != after {
 			continue
@@ -42,7 +42,7 @@ func (l *lab) seeds(after time.Duration) (out []weburl.URL, err error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, u)
+			out = append(out, crawl.Seed{URL: u, Topic: r.Topic})
 		}
 	}
 	return out, nil
