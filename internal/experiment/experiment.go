@@ -36,6 +36,7 @@ func All() []Experiment {
 	return []Experiment{
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
 		{"queue-assignment", "one large host in several queues: by host, SURT prefix or string hash (Zhang, Wang)", queueAssignment},
+		{"topics", "several topics in one crawl: turns, priorities, minima (Fan, Li)", topics},
 	}
 }
 

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -36,6 +37,34 @@ func TestURLKinds(t *testing.T) {
 				t.Fatalf("%s: %s is %s (%v), seen before: %v", k.name, s, u, err, seen[s])
 			}
 			seen[s] = true
+		}
+	}
+}
+
+// TestQueueAssignment runs the experiment on a small portal: what it writes is whole, and what
+// does not depend on size holds.
+func TestQueueAssignment(t *testing.T) {
+	small(t, "queue-assignment", queueAssignment, nil)
+}
+
+// small runs an experiment so that it takes seconds. Checks of sections that are of large
+// webs may fail.
+func small(t *testing.T, name string, run func(Options) (*Report, error), large []string) {
+	t.Helper()
+	r, err := run(Options{Seed: 2, Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	checkReport(t, dir, name)
+	for _, s := range r.Sections {
+		for _, c := range s.Checks {
+			if !c.OK && !slices.Contains(large, s.Title) {
+				t.Errorf("%s: %s", s.Title, c.What)
+			}
 		}
 	}
 }
