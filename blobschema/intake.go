@@ -114,11 +114,19 @@ type TickRecord struct {
 	Sweep     []Dropped `json:"sweep,omitempty"`
 	SweptAt   time.Time `json:"swept_at,omitzero"`
 	PlannedAt time.Time `json:"planned_at,omitzero"` // when the loads of slots were last looked at
+	// Topics are the periods of topics with a minimum, by name.
+	Topics map[string]TopicPeriod `json:"topics,omitempty"`
 	TickNotes
 	// Idle is what a tick saw when it found that nothing is to do: while it holds there is
 	// no need to look at the partitions.
 	Idle  *Idle `json:"idle,omitempty"`
 	Calls Calls `json:"calls,omitzero"` // of ticks, as far as they wrote this record
+}
+
+// TopicPeriod is a stretch of time in which a topic is to have its minimum of pages.
+type TopicPeriod struct {
+	Since time.Time `json:"since"`
+	Pages int64     `json:"pages,omitempty"` // that it had before
 }
 
 // Dropped is a run that a commit has dropped, and how many sweeps have found it named nowhere.

@@ -2,6 +2,7 @@ package blobschema
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/orbweaver/orbweaver/partition"
@@ -364,6 +365,40 @@ func (p Part) Has(fp uint64) bool { return fp>>(64-p.Depth) == uint64(p.Prefix) 
 // Halves are the two parts that p consists of.
 func (p Part) Halves() [2]Part {
 	return [2]Part{{Depth: p.Depth + 1, Prefix: p.Prefix << 1}, {Depth: p.Depth + 1, Prefix: p.Prefix<<1 | 1}}
+}
+
+// WholeSlots joins the summaries of each slot's parts. An error says that the summaries are not
+// in order, or that the parts of a slot are not all of it.
+func WholeSlots(parts []SlotSummary) ([]SlotSummary, error) {
+	var out []SlotSummary
+	end := uint64(1) << MaxPartDepth // up to which the parts of the last slot reach
+	for _, s := range parts {
+		n := len(out)
+		same := n > 0 && out[n-1].Slot == s.Slot
+		if n > 0 && s.Slot < out[n-1].Slot || s.Part.Depth > MaxPartDepth {
+			return nil, fmt.Errorf("the summaries of slots are not in order: slot %d, part %+v", s.Slot, s.Part)
+		}
+		width := uint64(1) << (MaxPartDepth - s.Part.Depth)
+		start := uint64(s.Part.Prefix) * width
+		switch {
+		case same && start != end, !same && (start != 0 || end != 1<<MaxPartDepth):
+			return nil, fmt.Errorf("the parts of slot %d are not all of it, or overlap", s.Slot)
+		case !same:
+			s.Part = Part{}
+			out = append(out, s)
+		default:
+			w := &out[n-1]
+			w.Known, w.Pending, w.Unexamined, w.Urgent = w.Known+s.Known, w.Pending+s.Pending, w.Unexamined+s.Unexamined, w.Urgent+s.Urgent
+			if w.Due == 0 || s.Due != 0 && s.Due < w.Due {
+				w.Due = s.Due
+			}
+		}
+		end = start + width
+	}
+	if end != 1<<MaxPartDepth {
+		return nil, fmt.Errorf("the parts of slot %d are not all of it", out[len(out)-1].Slot)
+	}
+	return out, nil
 }
 
 // RunRef names a run of state and says what a reader must fetch of it.

@@ -40,6 +40,7 @@ internal/extract:         internal/inflate internal/page internal/polite interna
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/frontier internal/page internal/polite internal/weburl partition
+internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
@@ -82,6 +83,7 @@ github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
+go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine

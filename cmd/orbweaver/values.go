@@ -55,7 +55,7 @@ func (v *policyValue) Set(s string) error {
 	if s == "" {
 		return errors.New("it must be the name of a policy")
 	}
-	if _, err := frontier.PolicyByName(s); err != nil {
+	if _, err := frontier.PolicyByName(s, ""); err != nil {
 		return err
 	}
 	*v = policyValue(s)
@@ -63,7 +63,7 @@ func (v *policyValue) Set(s string) error {
 }
 
 func (v *policyValue) String() string { return string(*v) }
-func (v *policyValue) Type() string   { return "breadth-first|capability" }
+func (v *policyValue) Type() string   { return "breadth-first|performance|quality|capability" }
 
 // compressValue is --compress, as the record has it: whether WARC files are plain.
 type compressValue bool

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -52,13 +53,18 @@ func (s *Step) again(t *task, r request) {
 		s.widen(t, r)
 		return
 	}
-	if !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
+	topic, ok := s.st.scopes.admit(u)
+	if !ok {
 		s.refuseOutside(u)
 		return
 	}
+	if r.q.Topic == 0 {
+		r.q.Topic = topic
+	}
 	r.q.Flags &^= blobschema.FlagAgain
 	r.q.URL, r.q.Slot = u.String(), s.hash.Slot(r.q.Host)
-	if !s.awaitSlot(t, r.q.Slot) {
+	fp := s.hash.Fingerprint(r.q.URL)
+	if !s.awaitPart(t, r.q.Slot, fp) {
 		if !s.closed {
 			r.q.Flags |= blobschema.FlagAgain
 			s.hold(s.owner(r.q.Slot), r.q)
@@ -67,18 +73,18 @@ func (s *Step) again(t *task, r request) {
 	}
 	id := r.q.Ask
 	r.q.Ask = 0
-	s.st.f.Again(s.clock(), u, s.hash.Fingerprint(r.q.URL), r.q, id)
+	s.st.f.Again(s.clock(), u, fp, r.q, id)
 }
 
-// awaitSlot waits until a slot is loaded. It is not if the step ends first, or the slot is
-// another partition's.
-func (s *Step) awaitSlot(t *task, slot partition.Slot) bool {
+// awaitPart waits until the part of a slot that a URL belongs to is loaded. It is not if the
+// step ends first, or the slot is another partition's.
+func (s *Step) awaitPart(t *task, slot partition.Slot, fp uint64) bool {
 	here := func() bool { return s.owner(slot) == s.cfg.Partition }
 	if here() {
-		s.st.f.Want(slot)
+		s.st.f.Want(slot, fp)
 	}
 	s.waited[slot]++
-	t.await(func() bool { return s.closed || !here() || s.st.f.Loaded(slot) })
+	t.await(func() bool { return s.closed || !here() || s.st.f.Loaded(slot, fp) })
 	if s.waited[slot]--; s.waited[slot] == 0 {
 		delete(s.waited, slot)
 	}
@@ -110,7 +116,7 @@ func (s *Step) widen(t *task, r request) {
 		s.hold(s.owner(slot), q)
 		return true
 	}
-	if !s.awaitSlot(t, slot) {
+	if !s.awaitPart(t, slot, fp) {
 		if !s.closed {
 			elsewhere()
 		}
@@ -136,15 +142,17 @@ func (s *Step) widen(t *task, r request) {
 		return
 	}
 	to, err := weburl.Parse(p.Redirect)
-	if err != nil || !s.st.scope.patterns(to) {
+	sc := s.st.scopes.of(r.q.Topic)
+	if err != nil || !sc.patterns(to) {
 		return
 	}
-	q := blobschema.Queued{Depth: p.Depth, Rank: s.rank(p.Depth, 0), Flags: r.q.Flags.NextHop()}
+	q := blobschema.Queued{Depth: p.Depth, Flags: r.q.Flags.NextHop(), Topic: r.q.Topic}
 	place(&s.cfg.Crawl.Settings, to, &q)
-	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(to.Host()) {
+	if q.Flags&blobschema.FlagSeed == 0 && !sc.host(to.Host()) {
 		return
 	}
 	next, nextFP := s.hash.Slot(q.Host), s.hash.Fingerprint(to.String())
+	q.Rank = s.rank(to, frontier.Candidate{Depth: q.Depth, Fingerprint: nextFP, Cash: 1}) // as if a seed led to it
 	if !s.heldLate(to, next, nextFP, q) {
 		s.found(to, next, nextFP, q)
 	}

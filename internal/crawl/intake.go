@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -191,7 +190,7 @@ func (in *Intake) readList(t *task, u blobschema.Upload) error {
 
 // take makes mail of a request, which has an id.
 func (in *Intake) take(t *task, r blobschema.Request) error {
-	policy, err := frontier.PolicyByName(in.rec.Settings.Policy)
+	policy, err := policyOf(&in.rec, nil)
 	if err != nil {
 		return err
 	}
@@ -208,7 +207,7 @@ func (in *Intake) take(t *task, r blobschema.Request) error {
 			}
 			q := blobschema.Queued{URL: u.String(), Flags: flag}
 			if flag == blobschema.FlagSeed {
-				q.Rank = policy.URLRank(frontier.Candidate{})
+				q.Rank = seedRank(policy, in.hash, u)
 			}
 			unit := place(&in.rec.Settings, u, &q)
 			p := in.pmap.Owner(in.hash.Slot(unit))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -101,17 +102,19 @@ func (s *Step) load(t *task) error {
 }
 
 func (s *Step) loadState(t *task) error {
-	sc, err := newScope(s.cfg.Crawl.Settings)
+	set := &s.cfg.Crawl.Settings
+	sc, err := newScopes(set)
 	if err != nil {
 		return err
 	}
 	st := &state{
-		scope: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
-		sent: newSentFilter(1 << 20), indexes: map[string]*blobschema.RunIndex{},
+		scopes: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
+		sent: newSentFilter(1<<20, s.policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
-			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: s.cfg.Crawl.Settings.Delay,
-			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, Resolve: s.cfg.Crawl.Settings.PartitionBy == blobschema.ByIP,
-			MaxHostURLs: s.cfg.Crawl.Settings.MaxHostURLs, MaxDomainURLs: s.cfg.Crawl.Settings.MaxDomainURLs,
+			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,
+			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
+			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
+			Topics: topics(set, nil), Hosts: hostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
 		}),
 	}
 	s.st = st
@@ -146,10 +149,8 @@ func (s *Step) loadState(t *task) error {
 		}
 		st.marks[p] = mk
 	}
-	for _, h := range slices.Concat(st.man.Scope, st.man.NewScope) {
-		if host, err := weburl.ParseHost(h); err == nil {
-			st.scope.add(host)
-		}
+	for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope) {
+		st.scopes.add(entry)
 	}
 	st.wish.Version, st.wish.Scope, st.wish.Capped = st.man.Wish, st.man.Scope, nil
 	return s.loadHeld(t)
@@ -213,7 +214,7 @@ func (s *Step) loadHeld(t *task) error {
 
 // loadSeedScope takes the hosts of all seeds into the scope.
 func (s *Step) loadSeedScope(t *task) error {
-	if s.cfg.Crawl.Settings.Scope == blobschema.ScopeAny {
+	if !s.st.scopes.bounded() {
 		s.st.seeds = len(s.cfg.Crawl.SeedBatches)
 		return nil
 	}
@@ -229,7 +230,7 @@ func (s *Step) loadSeedScope(t *task) error {
 		}
 		for _, q := range b.URLs {
 			if u, err := weburl.Parse(q.URL); err == nil {
-				s.st.scope.add(u.Host())
+				s.st.scopes.of(q.Topic).add(u.Host())
 			}
 		}
 	}
@@ -289,6 +290,10 @@ func (s *Step) obeyWish(t *task) error {
 				return err
 			}
 		}
+		if !maps.Equal(w.Slices, s.st.wish.Slices) {
+			s.st.wish.Slices = w.Slices
+			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
+		}
 		if w.Version != s.st.wish.Version {
 			if err := s.obeyScope(t, w, recs[1]); err != nil {
 				return err
@@ -309,20 +314,21 @@ func (s *Step) obeyScope(t *task, w blobschema.Wish, rec Record) error {
 			return err
 		}
 		s.cfg.Crawl.SeedBatches = c.SeedBatches
+		if err := s.takeTopics(&c.Settings, w.Slices); err != nil {
+			return err
+		}
 	}
 	before := s.st.seeds
 	if err := s.loadSeedScope(t); err != nil {
 		return err
 	}
 	news := s.st.seeds != before
-	for _, h := range w.Scope {
-		if slices.Contains(s.st.wish.Scope, h) {
+	for _, entry := range w.Scope {
+		if slices.Contains(s.st.wish.Scope, entry) {
 			continue
 		}
 		news = true
-		if host, err := weburl.ParseHost(h); err == nil {
-			s.st.scope.add(host)
-		}
+		s.st.scopes.add(entry)
 	}
 	if news {
 		if err := s.rescan(t); err != nil {
@@ -338,11 +344,10 @@ func (s *Step) rescan(t *task) error {
 	again := func(links []blobschema.Queued) {
 		for _, q := range links {
 			u, err := weburl.Parse(q.URL)
-			if err != nil || !s.st.scope.host(u.Host()) || !s.st.scope.patterns(u) {
+			if sc := s.st.scopes.of(q.Topic); err != nil || !sc.host(u.Host()) || !sc.patterns(u) {
 				continue
 			}
 			slot := s.hash.Slot(place(&s.cfg.Crawl.Settings, u, &q))
-			q.Rank = s.rank(q.Depth, 0)
 			if owner := s.owner(slot); owner != s.cfg.Partition {
 				q.Slot = slot
 				s.hold(owner, q) // past the filter of sent links: it knows this one
@@ -352,7 +357,7 @@ func (s *Step) rescan(t *task) error {
 		}
 	}
 	again(s.batch.outside)
-	if s.st.man.Seq == 0 || s.cfg.Crawl.Settings.Scope == blobschema.ScopeAny {
+	if s.st.man.Seq == 0 || !s.st.scopes.bounded() {
 		return nil
 	}
 	for name := range blobschema.CommitNames(&s.st.man) {
@@ -369,23 +374,23 @@ func (s *Step) rescan(t *task) error {
 	return nil
 }
 
-// loadWanted loads the slots that are due and not in memory. Where nothing of them may be
-// asked for, and no request waits for one, it loads none: those that do not fit into memory
+// loadWanted loads the parts of slots that are due and not in memory. Where nothing of them may
+// be asked for, and no request waits for one, it loads none: those that do not fit into memory
 // together would take turns for ever.
 func (s *Step) loadWanted(now time.Time) {
 	if s.loading > 0 || s.stopping || s.rescanning || s.asksNothing() && len(s.asking) == 0 {
 		return
 	}
-	slots := s.st.f.Wanted(now)
-	if len(slots) == 0 {
+	wanted := s.st.f.Wanted(now)
+	if len(wanted) == 0 {
 		return
 	}
 	s.loading++
 	s.spawn(func(t *task) error {
 		defer func() { s.loading-- }()
-		bySlot, err := s.readSlots(t, slots)
+		states, err := s.readParts(t, wanted)
 		for try := 0; errors.Is(err, ErrNotFound) && try < 3; try++ { // a run that was merged and swept meanwhile
-			bySlot, err = s.readSlots(t, slots)
+			states, err = s.readParts(t, wanted)
 		}
 		if errors.Is(err, ErrNotFound) && s.leaseLeft() <= 0 { // it stood still, and others went on
 			return ErrLeaseLost
@@ -393,8 +398,8 @@ func (s *Step) loadWanted(now time.Time) {
 		if err != nil {
 			return fmt.Errorf("load slots of partition %d: %w", s.cfg.Partition, err)
 		}
-		for _, id := range slots {
-			run := bySlot[id]
+		for _, id := range wanted {
+			run := states[id]
 			if run == nil {
 				run = &blobschema.Run{}
 			}
@@ -406,10 +411,17 @@ func (s *Step) loadWanted(now time.Time) {
 	})
 }
 
-// readSlots reads the state of some slots from all runs that hold any of it.
-func (s *Step) readSlots(t *task, slots []partition.Slot) (map[partition.Slot]*blobschema.Run, error) {
+// readParts reads the state of some parts of slots, which are in order, from all runs that
+// hold any of it.
+func (s *Step) readParts(t *task, wanted []frontier.PartID) (map[frontier.PartID]*blobschema.Run, error) {
+	var slots []partition.Slot
+	for _, id := range wanted {
+		if n := len(slots); n == 0 || slots[n-1] != id.Slot {
+			slots = append(slots, id.Slot)
+		}
+	}
 	refs := s.st.man.Runs
-	var parts []runPart
+	var pieces []runPiece
 	for _, ref := range refs {
 		if ref.Last < slots[0] || ref.First > slots[len(slots)-1] {
 			continue
@@ -418,31 +430,31 @@ func (s *Step) readSlots(t *task, slots []partition.Slot) (map[partition.Slot]*b
 		if err != nil {
 			return nil, err
 		}
-		for _, part := range wantedParts(ix, slots) {
-			if part.data, err = getObject(t, ref.Object, ref.Offset+part.at, part.length); err != nil {
+		for _, piece := range wantedPieces(ix, slots) {
+			if piece.data, err = getObject(t, ref.Object, ref.Offset+piece.at, piece.length); err != nil {
 				return nil, err
 			}
-			parts = append(parts, part)
+			pieces = append(pieces, piece)
 		}
 	}
 	h := s.hash
-	v, err := t.do(Work{Do: func() (any, error) { return joinSlots(h, slots, parts) }})
+	v, err := t.do(Work{Do: func() (any, error) { return joinParts(h, wanted, pieces) }})
 	if err != nil {
 		return nil, err
 	}
-	return v.(map[partition.Slot]*blobschema.Run), nil
+	return v.(map[frontier.PartID]*blobschema.Run), nil
 }
 
-// runPart is a range of a run's bytes that holds whole blocks.
-type runPart struct {
+// runPiece is a range of a run's bytes that holds whole blocks.
+type runPiece struct {
 	blocks     []blobschema.BlockRef
 	at, length int64
 	data       []byte
 }
 
-// wantedParts are the ranges of a run to read for some slots, ascending. Neighbours
+// wantedPieces are the ranges of a run to read for some slots, ascending. Neighbours
 // are read in one.
-func wantedParts(ix *blobschema.RunIndex, slots []partition.Slot) []runPart {
+func wantedPieces(ix *blobschema.RunIndex, slots []partition.Slot) []runPiece {
 	const gap = 64 << 10 // bytes read in vain that cost less than another request
 	var blocks []blobschema.BlockRef
 	for _, b := range ix.Blocks(slots[0], slots[len(slots)-1]) {
@@ -451,33 +463,83 @@ func wantedParts(ix *blobschema.RunIndex, slots []partition.Slot) []runPart {
 		}
 	}
 	slices.SortFunc(blocks, func(a, b blobschema.BlockRef) int { return cmp.Compare(a.Offset, b.Offset) })
-	var parts []runPart
+	var pieces []runPiece
 	for _, b := range blocks {
-		if n := len(parts); n > 0 && b.Offset-parts[n-1].at-parts[n-1].length <= gap {
-			parts[n-1].blocks = append(parts[n-1].blocks, b)
-			parts[n-1].length = b.Offset + b.Length - parts[n-1].at
+		if n := len(pieces); n > 0 && b.Offset-pieces[n-1].at-pieces[n-1].length <= gap {
+			pieces[n-1].blocks = append(pieces[n-1].blocks, b)
+			pieces[n-1].length = b.Offset + b.Length - pieces[n-1].at
 			continue
 		}
-		parts = append(parts, runPart{blocks: []blobschema.BlockRef{b}, at: b.Offset, length: b.Length})
+		pieces = append(pieces, runPiece{blocks: []blobschema.BlockRef{b}, at: b.Offset, length: b.Length})
 	}
-	return parts
+	return pieces
 }
 
-func joinSlots(h partition.Hash, slots []partition.Slot, parts []runPart) (map[partition.Slot]*blobschema.Run, error) {
+// joinParts joins what pieces of runs hold of some parts, and tells it apart.
+func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (map[frontier.PartID]*blobschema.Run, error) {
+	bySlot := map[partition.Slot][]blobschema.Part{}
+	for _, id := range wanted {
+		bySlot[id.Slot] = append(bySlot[id.Slot], id.Part)
+	}
+	// of is the part that a URL belongs to, if it is wanted. Where it is all of its slot, no
+	// fingerprint is needed.
+	of := func(slot partition.Slot, fp func() uint64) (frontier.PartID, bool) {
+		parts := bySlot[slot]
+		for _, is := range parts {
+			if is == (blobschema.Part{}) || is.Has(fp()) {
+				return frontier.PartID{Slot: slot, Part: is}, true
+			}
+		}
+		return frontier.PartID{}, false
+	}
+	queued := func(q *blobschema.Queued) (frontier.PartID, bool) {
+		return of(q.Slot, func() uint64 { return h.Fingerprint(q.URL) })
+	}
+	seen := func(e *blobschema.Seen) (frontier.PartID, bool) {
+		return of(e.Slot, func() uint64 { return e.Fingerprint })
+	}
 	var runs []*blobschema.Run
-	for _, p := range parts {
+	for _, p := range pieces {
 		run := &blobschema.Run{}
 		for _, b := range p.blocks {
 			if int64(len(p.data)) < p.length {
 				return nil, blobschema.ErrDamaged
 			}
-			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, slots[0], slots[len(slots)-1]); err != nil {
+			s, q := len(run.Seen), len(run.Queued)
+			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, wanted[0].Slot, wanted[len(wanted)-1].Slot); err != nil {
 				return nil, err
 			}
+			run.Seen = append(run.Seen[:s], slices.DeleteFunc(run.Seen[s:], func(e blobschema.Seen) bool {
+				_, ok := seen(&e)
+				return !ok
+			})...)
+			run.Queued = append(run.Queued[:q], slices.DeleteFunc(run.Queued[q:], func(e blobschema.Queued) bool {
+				_, ok := queued(&e)
+				return !ok
+			})...)
 		}
 		runs = append(runs, run)
 	}
-	return bySlot(blobschema.MergeRuns(h, runs)), nil
+	out := make(map[frontier.PartID]*blobschema.Run, len(wanted))
+	for _, id := range wanted {
+		out[id] = &blobschema.Run{}
+	}
+	all := blobschema.MergeRuns(h, runs)
+	for i := range all.Seen {
+		id, _ := seen(&all.Seen[i])
+		out[id].Seen = append(out[id].Seen, all.Seen[i])
+	}
+	for i := range all.Queued {
+		id, _ := queued(&all.Queued[i])
+		out[id].Queued = append(out[id].Queued, all.Queued[i])
+	}
+	for i := range all.Hosts { // every part may be the first of its slot
+		for _, is := range bySlot[all.Hosts[i].Slot] {
+			run := out[frontier.PartID{Slot: all.Hosts[i].Slot, Part: is}]
+			run.Hosts = append(run.Hosts, all.Hosts[i])
+		}
+	}
+	return out, nil
 }
 
 func (s *Step) index(t *task, ref blobschema.RunRef) (*blobschema.RunIndex, error) {
@@ -508,30 +570,4 @@ func (st *state) forgetIndexes() {
 		}
 	}
 	st.indexes = named
-}
-
-// bySlot cuts a sorted run into its slots.
-func bySlot(run *blobschema.Run) map[partition.Slot]*blobschema.Run {
-	out := map[partition.Slot]*blobschema.Run{}
-	at := func(id partition.Slot) *blobschema.Run {
-		r := out[id]
-		if r == nil {
-			r = &blobschema.Run{}
-			out[id] = r
-		}
-		return r
-	}
-	for _, e := range run.Seen {
-		r := at(e.Slot)
-		r.Seen = append(r.Seen, e)
-	}
-	for _, e := range run.Queued {
-		r := at(e.Slot)
-		r.Queued = append(r.Queued, e)
-	}
-	for _, e := range run.Hosts {
-		r := at(e.Slot)
-		r.Hosts = append(r.Hosts, e)
-	}
-	return out
 }

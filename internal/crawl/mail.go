@@ -59,33 +59,6 @@ func (m *marks) stored() blobschema.Marks {
 	return out
 }
 
-// sentFilter remembers links already sent, exactly, with the depth they were sent
-// at. It is bounded: when full, the older half is forgotten, and a link may be sent
-// again, which costs bytes and nothing else.
-type sentFilter struct {
-	young, old map[uint64]uint16
-	limit      int
-}
-
-func newSentFilter(limit int) *sentFilter {
-	return &sentFilter{young: map[uint64]uint16{}, limit: limit}
-}
-
-// first reports whether a link was not sent at this depth or a lower one yet, and
-// takes note of it.
-func (f *sentFilter) first(fp uint64, depth uint16) bool {
-	for _, m := range []map[uint64]uint16{f.young, f.old} {
-		if d, ok := m[fp]; ok && d <= depth {
-			return false
-		}
-	}
-	if len(f.young) >= f.limit/2 {
-		f.old, f.young = f.young, make(map[uint64]uint16, f.limit/2)
-	}
-	f.young[fp] = depth
-	return true
-}
-
 // receive is the task that drains the mailbox while the step works. Nothing waits
 // in the queue for politeness: mail goes straight into the frontier.
 func (s *Step) receive(t *task) error {
@@ -151,7 +124,7 @@ func (s *Step) applyMail(m Message, late bool) {
 			continue
 		}
 		s.found(u, slot, fp, q)
-		if s.lateSeed(slot, fp, q.Flags) {
+		if s.lateSeed(slot, fp, &q) {
 			again = append(again, request{u, q})
 		}
 	}
@@ -175,11 +148,6 @@ func (s *Step) applyLater() {
 	for _, m := range list {
 		s.applyMail(m, true)
 	}
-}
-
-// rank is the place of a URL in the order within its unit, by the crawl's policy.
-func (s *Step) rank(depth uint16, priority int8) uint32 {
-	return s.policy.URLRank(frontier.Candidate{Depth: depth, Priority: priority})
 }
 
 // badMail deals with a message that is not ours or cannot be read. What may be read
@@ -232,8 +200,8 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 	q.URL, q.Slot = u.String(), slot
 	owner := s.owner(slot)
 	if owner == s.cfg.Partition {
-		if q.Flags&blobschema.FlagSeed != 0 && s.st.scope.add(u.Host()) {
-			s.batch.newScope = append(s.batch.newScope, string(u.Host()))
+		if q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(q.Topic).add(u.Host()) {
+			s.batch.newScope = append(s.batch.newScope, scopeEntry(q.Topic, u.Host()))
 		}
 		switch s.st.f.Add(s.clock(), u, fp, q) {
 		case frontier.Known, frontier.Capped:
@@ -241,8 +209,12 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 		}
 		return true
 	}
-	if !s.st.sent.first(fp, q.Depth) && q.Flags&blobschema.FlagSeed == 0 {
+	rank, news := s.st.sent.tell(fp, q.Depth, q.Rank)
+	if !news && q.Flags&blobschema.FlagSeed == 0 {
 		return false
+	}
+	if news {
+		q.Rank = rank
 	}
 	s.hold(owner, q)
 	return true
@@ -250,8 +222,8 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 
 // lateSeed reports whether a URL turns out to be a seed, but may have been settled
 // already as one that was found: what it redirects to was not in scope then.
-func (s *Step) lateSeed(slot partition.Slot, fp uint64, f blobschema.QueuedFlags) bool {
-	return f&blobschema.FlagSeed != 0 && s.cfg.Crawl.Settings.Scope != blobschema.ScopeAny &&
+func (s *Step) lateSeed(slot partition.Slot, fp uint64, q *blobschema.Queued) bool {
+	return q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(q.Topic).kind != blobschema.ScopeAny &&
 		s.owner(slot) == s.cfg.Partition && !s.st.f.Pending(slot, fp)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -64,7 +65,7 @@ func TestMarks(t *testing.T) {
 func TestSentFilter(t *testing.T) {
 	const limit = 200
 	rng := rand.New(rand.NewPCG(2, 2))
-	f, model := newSentFilter(limit), map[uint64]uint16{}
+	f, model := newSentFilter(limit, nil), map[uint64]uint16{}
 	for range 5000 {
 		fp, depth := uint64(rng.IntN(limit/2)), uint16(rng.IntN(10))
 		old, known := model[fp]
@@ -72,7 +73,7 @@ func TestSentFilter(t *testing.T) {
 		if want {
 			model[fp] = depth
 		}
-		if got := f.first(fp, depth); got != want {
+		if got := tells(f, fp, depth); got != want {
 			t.Fatalf("%d at depth %d: got %v, want %v (it was sent at %d: %v)", fp, depth, got, want, old, known)
 		}
 	}
@@ -83,14 +84,14 @@ func TestSentFilter(t *testing.T) {
 func TestSentFilterIsBounded(t *testing.T) {
 	const limit = 100
 	rng := rand.New(rand.NewPCG(3, 3))
-	f, sent := newSentFilter(limit), map[uint64]uint16{}
+	f, sent := newSentFilter(limit, nil), map[uint64]uint16{}
 	for i := range uint64(10_000) {
 		fp, depth := i, uint16(0)
 		if rng.IntN(2) == 0 {
 			fp, depth = uint64(rng.IntN(2000)), uint16(rng.IntN(4))
 		}
 		old, known := sent[fp]
-		if f.first(fp, depth) {
+		if tells(f, fp, depth) {
 			sent[fp] = depth
 		} else if !known || depth < old {
 			t.Fatalf("%d was taken for sent at depth %d", fp, depth)
@@ -100,16 +101,59 @@ func TestSentFilterIsBounded(t *testing.T) {
 		}
 	}
 	for i := range uint64(limit / 2) {
-		f.first(1_000_000+i, 5)
+		tells(f, 1_000_000+i, 5)
 	}
 	for i := range uint64(limit / 2) {
-		if f.first(1_000_000+i, 5) {
+		if tells(f, 1_000_000+i, 5) {
 			t.Fatalf("link %d of the last %d is forgotten", i, limit/2)
 		}
 	}
-	zero := newSentFilter(0) // holds next to nothing, and does no harm
-	if !zero.first(1, 1) || !zero.first(2, 1) || !zero.first(1, 0) || len(zero.young)+len(zero.old) > 2 {
+	zero := newSentFilter(0, nil) // holds next to nothing, and does no harm
+	if !tells(zero, 1, 1) || !tells(zero, 2, 1) || !tells(zero, 1, 0) || len(zero.young)+len(zero.old) > 2 {
 		t.Error("a filter without room")
+	}
+}
+
+// tells is tell without ranks.
+func tells(f *sentFilter, fp uint64, depth uint16) bool {
+	_, news := f.tell(fp, depth, 1)
+	return news
+}
+
+// TestSentFilterAdds: where finds add up the owner of a link is told whenever there is as much
+// to tell as it knows, of all of it; so it knows half at least, and is told seldom.
+func TestSentFilterAdds(t *testing.T) {
+	for _, source := range []string{"in-links", "opic"} {
+		p, err := frontier.PolicyByName("quality", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rated := p.(frontier.Rated)
+		rng := rand.New(rand.NewPCG(4, 4))
+		f := newSentFilter(100, p)
+		found, told, tellings := 0.0, 0.0, 0
+		depth := uint16(9)
+		for i := range 1000 {
+			c := frontier.Candidate{Depth: 9, Cash: rng.Float64()}
+			if i == 500 {
+				depth--
+			}
+			rank := p.URLRank(c)
+			found += rated.Quality(rank)
+			send, news := f.tell(7, depth, rank)
+			if news {
+				tellings++
+				told += rated.Quality(send)
+			} else if i == 0 || i == 500 {
+				t.Errorf("%s: find %d is not told", source, i)
+			}
+			if told > found*1.01 || told < found*0.49 {
+				t.Fatalf("%s: %g was told of %g found", source, told, found)
+			}
+		}
+		if tellings > 14 {
+			t.Errorf("%s: told %d times of 1000", source, tellings)
+		}
 	}
 }
 
@@ -134,7 +178,7 @@ func TestScopeHosts(t *testing.T) {
 		blobschema.ScopeDomain: "+++++---++-",
 		blobschema.ScopeAny:    "+++++++++++",
 	} {
-		sc, err := newScope(blobschema.Settings{Scope: kind})
+		sc, err := newScope(kind, nil, nil, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +221,7 @@ func TestScopePatterns(t *testing.T) {
 		{nil, []string{"a", "^https://b"}, "https://b.example/", false},
 		{nil, []string{"^b.example"}, "https://b.example/", true}, // the whole URL is matched
 	} {
-		sc, err := newScope(blobschema.Settings{Include: c.include, Exclude: c.exclude})
+		sc, err := newScope(blobschema.ScopeAny, c.include, c.exclude, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +230,7 @@ func TestScopePatterns(t *testing.T) {
 		}
 	}
 	for _, s := range []blobschema.Settings{{Include: []string{"("}}, {Exclude: []string{"x", "[z-a]"}}} {
-		if _, err := newScope(s); err == nil {
+		if _, err := newScopes(&s); err == nil {
 			t.Errorf("%+v is a scope", s)
 		}
 	}
@@ -197,7 +241,7 @@ func TestScopeDepth(t *testing.T) {
 		most, depth int
 		want        bool
 	}{{-1, 0, true}, {-1, 1 << 16, true}, {0, 0, true}, {0, 1, false}, {3, 3, true}, {3, 4, false}} {
-		sc, err := newScope(blobschema.Settings{MaxDepth: c.most})
+		sc, err := newScope(blobschema.ScopeAny, nil, nil, c.most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,9 +395,9 @@ func TestForgetIndexes(t *testing.T) {
 	}
 }
 
-// TestWantedParts: of a run, the blocks of the wanted slots are read and no others, and
-// neighbours in one go.
-func TestWantedParts(t *testing.T) {
+// TestWantedPieces: of a run, the blocks of the wanted slots are read and no others,
+// neighbours in one go, and what is of wanted parts is told apart.
+func TestWantedPieces(t *testing.T) {
 	const slots, each = 20, 2000
 	h, err := partition.NewHash([16]byte{}, slots)
 	if err != nil {
@@ -373,31 +417,45 @@ func TestWantedParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wanted := range [][]partition.Slot{{0}, {slots - 1}, {3, 4, 5}, {0, slots - 1}, {1, 9, 10, 15}} {
-		parts := wantedParts(ix, wanted)
+		pieces := wantedPieces(ix, wanted)
 		var read int64
-		for i := range parts {
-			parts[i].data = data[parts[i].at:][:parts[i].length]
-			read += parts[i].length
+		for i := range pieces {
+			pieces[i].data = data[pieces[i].at:][:pieces[i].length]
+			read += pieces[i].length
 		}
-		got, err := joinSlots(h, wanted, parts)
+		var ids []frontier.PartID
+		for _, s := range wanted { // all of the even ones, and of the odd ones two quarters
+			if s%2 == 0 {
+				ids = append(ids, frontier.PartID{Slot: s})
+				continue
+			}
+			ids = append(ids, frontier.PartID{Slot: s, Part: blobschema.Part{Depth: 2, Prefix: 1}}, frontier.PartID{Slot: s, Part: blobschema.Part{Depth: 2, Prefix: 2}})
+		}
+		got, err := joinParts(h, ids, pieces)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range wanted {
-			if got[s] == nil || len(got[s].Queued) != each {
-				t.Errorf("slots %v: slot %d is not whole", wanted, s)
+		for _, id := range ids {
+			want := 0
+			for _, q := range run.Queued {
+				if q.Slot == id.Slot && id.Part.Has(h.Fingerprint(q.URL)) {
+					want++
+				}
+			}
+			if got[id] == nil || len(got[id].Queued) != want || want == 0 {
+				t.Errorf("slots %v: part %+v has %d URLs, want %d", wanted, id, len(got[id].Queued), want)
 			}
 		}
 		if most := int64(len(data)) * int64(2*len(wanted)+1) / slots; read > most {
 			t.Errorf("slots %v: %d of %d bytes are read", wanted, read, len(data))
 		}
-		if len(wanted) == 3 && len(parts) != 1 {
-			t.Errorf("slots %v: %d reads", wanted, len(parts))
+		if len(wanted) == 3 && len(pieces) != 1 {
+			t.Errorf("slots %v: %d reads", wanted, len(pieces))
 		}
 	}
-	short := wantedParts(ix, []partition.Slot{5})
+	short := wantedPieces(ix, []partition.Slot{5})
 	short[0].data = data[short[0].at:][:short[0].length-1]
-	if _, err := joinSlots(h, []partition.Slot{5}, short); err == nil {
-		t.Error("a part that is cut short is taken")
+	if _, err := joinParts(h, []frontier.PartID{{Slot: 5}}, short); err == nil {
+		t.Error("a piece that is cut short is taken")
 	}
 }

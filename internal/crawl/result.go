@@ -60,7 +60,8 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 		return
 	}
 	p := &o.Page
-	p.Robots = t.Request.Robots
+	p.Robots, p.Topic = t.Request.Robots, t.Topic
+	s.countTopic(t.Topic, 0, o.Wire)
 	s.refer(p, o)
 	if len(o.Record) > 0 {
 		s.store(p, o)
@@ -87,6 +88,7 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 func (s *Step) count(p *blobschema.Page, urgent bool) {
 	if p.Outcome == blobschema.OutcomeOK && !urgent {
 		s.st.totals.Pages++
+		s.countTopic(p.Topic, 1, 0)
 	}
 	if p.Original != nil {
 		s.st.totals.Revisits++
@@ -102,7 +104,7 @@ func (s *Step) refusals() {
 	for _, r := range s.st.f.Refusals() {
 		p := blobschema.Page{
 			URL: r.URL.String(), Generation: r.Generation, Depth: r.Depth, Outcome: r.Outcome,
-			Time: s.now.Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts,
+			Time: s.now.Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts, Topic: r.Topic,
 		}
 		s.count(&p, false)
 		s.batch.pages = append(s.batch.pages, p)
@@ -203,6 +205,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 	var host weburl.Host
 	var at blobschema.Queued // what the links of one host have in common
 	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(t.Host()), Targets: make([]blobschema.Target, 0, len(o.Links))}
+	cash := s.cash(t, o.Links)
 	for i := range o.Links {
 		l := &o.Links[i]
 		if h := l.URL.Host(); h != host { // neighbours are of one host more often than not
@@ -211,7 +214,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 		}
 		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: at.Slot, NoFollow: l.NoFollow, Anchor: l.Anchor}
 		if !l.NoFollow {
-			target.Followed = s.followLink(t, l, &target, at)
+			target.Followed = s.followLink(t, l, &target, at, cash)
 		}
 		pl.Targets = append(pl.Targets, target)
 	}
@@ -231,9 +234,9 @@ func changedSince(t frontier.Task, l *page.Link) bool {
 const maxRedirects = 10
 
 // followLink reports whether a link is in scope; if so its URL is known from now on.
-func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued) bool {
-	u := l.URL
-	q.Depth = t.Request.Depth
+func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued, cash float64) bool {
+	u, sc := l.URL, s.st.scopes.of(t.Topic)
+	q.Depth, q.Topic = t.Request.Depth, t.Topic
 	switch {
 	case l.Kind == page.LinkRedirect:
 		if t.Flags.Hops() >= maxRedirects {
@@ -251,19 +254,21 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 			q.Depth++
 		}
 	}
-	q.Rank = s.rank(q.Depth, l.Priority)
-	if !s.st.scope.depth(int(q.Depth)) {
+	q.Rank = s.rank(u, frontier.Candidate{
+		Depth: q.Depth, Priority: l.Priority, Relevant: s.relevant(t.Topic, l), Fingerprint: target.Fingerprint, Cash: cash,
+	})
+	if !sc.depth(int(q.Depth)) {
 		return false
 	}
-	if q.Flags&blobschema.FlagSeed == 0 && !s.st.scope.host(u.Host()) {
+	if q.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
 		s.st.totals.OutOfScope++
-		if s.st.sent.first(target.Fingerprint, q.Depth) {
-			q.URL = u.String()
+		if rank, news := s.st.sent.tell(target.Fingerprint, q.Depth, q.Rank); news {
+			q.URL, q.Rank = u.String(), rank
 			s.batch.outside = append(s.batch.outside, q)
 		}
 		return false
 	}
-	if !s.st.scope.patterns(u) {
+	if !sc.patterns(u) {
 		s.st.totals.OutOfScope++
 		return false
 	}
@@ -288,7 +293,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 // heldLate holds a URL that turns out to be a seed but may be settled already: as mail to
 // its own partition it is looked at, and not lost. It reports whether that is so.
 func (s *Step) heldLate(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.Queued) bool {
-	if !s.lateSeed(slot, fp, q.Flags) || !s.mayBeSettled(slot, fp) {
+	if !s.lateSeed(slot, fp, &q) || !s.mayBeSettled(slot, fp) {
 		return false
 	}
 	q.URL, q.Slot = u.String(), slot
@@ -299,5 +304,5 @@ func (s *Step) heldLate(u weburl.URL, slot partition.Slot, fp uint64, q blobsche
 // mayBeSettled reports whether a URL that is not pending may be settled: here, just now
 // too, or sent on to its address, or in a slot that is not loaded.
 func (s *Step) mayBeSettled(slot partition.Slot, fp uint64) bool {
-	return !s.st.f.Loaded(slot) || s.st.f.Settled(slot, fp)
+	return !s.st.f.Loaded(slot, fp) || s.st.f.Settled(slot, fp)
 }

@@ -33,7 +33,9 @@ type StepConfig struct {
 	SleepMax    time.Duration // how long it waits for a host that is not ready yet; default for ever
 	Deadline    time.Duration // of the whole step, from its start; 0 for none
 	MaxResident int           // see frontier.Config
+	MaxPart     int           // see frontier.Config; default 1<<18
 	Retry       polite.Retry
+	Policy      frontier.Policy // for experiments; nil: what the crawl's settings name
 	// CrashesAllowed is how many steps in a row may crash without a commit before the next
 	// are careful for a while: they ask for one URL at a time, and name it in a commit first.
 	// Default 2.
@@ -70,6 +72,9 @@ func (c StepConfig) withDefaults() StepConfig {
 	}
 	if c.MergeFanIn == 0 {
 		c.MergeFanIn = mergeFanIn
+	}
+	if c.MaxPart == 0 {
+		c.MaxPart = 1 << 18
 	}
 	if c.CommitPages == 0 {
 		c.CommitPages = 4000
@@ -114,7 +119,7 @@ type state struct {
 	applied uint64
 	totals  blobschema.Totals // as they are now, counts of the frontier apart
 	sent    *sentFilter
-	scope   *scope
+	scopes  scopes
 	seeds   int // batches of seeds whose hosts are in the scope
 	wish    blobschema.Wish
 	indexes map[string]*blobschema.RunIndex
@@ -192,9 +197,9 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy, err := frontier.PolicyByName(cfg.Crawl.Settings.Policy)
+	policy, err := policyOf(&cfg.Crawl, cfg.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("crawl %s: %w", cfg.Crawl.ID, err)
+		return nil, err
 	}
 	s := &Step{
 		cfg: cfg, hash: h, policy: policy, batch: &batch{},

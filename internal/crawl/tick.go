@@ -31,6 +31,7 @@ type TickConfig struct {
 	PlanEvery time.Duration
 	Capacity  float64
 	Mailboxes int
+	Policy    frontier.Policy // as in StepConfig
 	// Spent is what the process was billed for since the tick began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }
@@ -118,6 +119,9 @@ func (k *Tick) run(t *task) error {
 		return err
 	}
 	if err := k.changeWish(t); err != nil {
+		return err
+	}
+	if err := k.watchTopics(t); err != nil {
 		return err
 	}
 	if err := k.moves(t); err != nil {
@@ -252,7 +256,7 @@ func (k *Tick) publishSeeds(t *task) error {
 		upTo := min(len(c.SeedBatches), c.Published+batchesAtOnce)
 		mails := make([][][]byte, c.Partitions)
 		for i := c.Published; i < upTo; i++ {
-			batch, err := seedMail(t, c, k.first, h, i)
+			batch, err := seedMail(t, c, k.first, h, i, k.cfg.Policy)
 			if err != nil {
 				return err
 			}
@@ -282,7 +286,7 @@ func (k *Tick) publishSeeds(t *task) error {
 
 // seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
 // that its content is the same however often it is sent.
-func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int) ([][]byte, error) {
+func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int, policy frontier.Policy) ([][]byte, error) {
 	data, err := getObject(t, c.SeedBatches[i], 0, -1)
 	if err != nil {
 		return nil, err
@@ -291,8 +295,7 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 	if err != nil {
 		return nil, fmt.Errorf("seeds %s: %w", c.SeedBatches[i], err)
 	}
-	policy, err := frontier.PolicyByName(c.Settings.Policy)
-	if err != nil {
+	if policy, err = policyOf(c, policy); err != nil {
 		return nil, err
 	}
 	shares := make([][]blobschema.Queued, c.Partitions)
@@ -302,7 +305,7 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 			continue
 		}
 		q.Flags |= blobschema.FlagSeed
-		q.Rank = policy.URLRank(frontier.Candidate{})
+		q.Rank = seedRank(policy, h, u)
 		p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))
 		shares[p] = append(shares[p], q)
 	}

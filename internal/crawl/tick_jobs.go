@@ -312,7 +312,7 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
 			continue
 		}
-		mails, err := seedMail(t, c, k.first, h, i)
+		mails, err := seedMail(t, c, k.first, h, i, k.cfg.Policy)
 		if err != nil {
 			return err
 		}

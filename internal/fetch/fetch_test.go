@@ -277,7 +277,7 @@ func TestFetchHTTP2(t *testing.T) {
 		if !strings.Contains(response, "\r\n\r\nHTTP/1.1 200 OK\r\n") || !strings.Contains(response, "WARC-IP-Address: 127.0.0.1") {
 			t.Errorf("stored %q", response)
 		}
-		if out.Reused != (i > 0) || (out.Connect > 0) != (i == 0) || out.Wire <= 0 || out.Response <= 0 || out.Closed {
+		if !out.HTTP2 || out.Reused != (i > 0) || (out.Connect > 0) != (i == 0) || out.Wire <= 0 || out.Response <= 0 || out.Closed {
 			t.Errorf("request %d: observed %+v", i, out)
 		}
 	}

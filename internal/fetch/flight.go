@@ -29,6 +29,7 @@ type flight struct {
 	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
 	conns  int       // got
 	reused bool
+	http2  bool
 	closed bool
 	coming bool // the answer has begun, over conn
 	over   bool // nothing is observed any more
@@ -71,6 +72,7 @@ func (f *flight) trace() *httptrace.ClientTrace {
 				f.end(errAgain)
 			}
 			f.reused = f.conn != nil && f.conn.served.Swap(true)
+			f.http2 = isHTTP2(info.Conn)
 		},
 		GotFirstResponseByte: func() {
 			f.mu.Lock()
@@ -145,7 +147,7 @@ func (f *flight) observe(out *page.Outcome) {
 	if f.conn == nil {
 		return
 	}
-	out.Reused, out.Closed, out.Wire = f.reused, f.closed, f.conn.take()
+	out.Reused, out.Closed, out.HTTP2, out.Wire = f.reused, f.closed, f.http2, f.conn.take()
 	if !f.reused {
 		out.Connect = f.got.Sub(f.asked)
 	}

@@ -228,26 +228,26 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 	p.rig.add(0, urlX, urlY, "https://a.example/z")
 	p.run(nil)
 	p.restart(false)
-	slot := p.hash.Slot("a.example")
-	if p.f.Loaded(slot) || p.again(urlX, 1) != Deferred || p.f.Dirty() {
+	slot, fp := p.hash.Slot("a.example"), p.hash.Fingerprint(urlX)
+	if p.f.Loaded(slot, fp) || p.again(urlX, 1) != Deferred || p.f.Dirty() {
 		t.Fatal("the slot should not be loaded")
 	}
 	if got := p.f.Wanted(p.now); got != nil {
 		t.Errorf("slots %v are wanted", got)
 	}
 	p.rig.add(0, "https://b.example/") // something to do
-	p.f.Want(slot)
+	p.f.Want(slot, fp)
 	p.want()
 	if len(p.loads) != 1 {
 		t.Fatalf("loads %v", p.loads)
 	}
 	p.load(0)
 	p.f.Committed() // which unloads what it can
-	if !p.f.Loaded(slot) || p.again(urlX, 1) != Fresh {
+	if !p.f.Loaded(slot, fp) || p.again(urlX, 1) != Fresh {
 		t.Error("the slot is gone")
 	}
 	p.check()
-	if q := newRig(t, Config{}); !q.f.Loaded(3) {
+	if q := newRig(t, Config{}); !q.f.Loaded(3, fp) {
 		t.Error("an empty slot is loaded")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Dirty reports whether a delta would hold anything.
 func (f *Frontier) Dirty() bool {
-	return f.examined || f.fresh+len(f.dirtySlots)+len(f.settled)+len(f.dirtyUnits)+len(f.dirtySites) > 0
+	return f.examined || len(f.full) > 0 || f.fresh+len(f.dirtyParts)+len(f.settled)+len(f.dirtyUnits)+len(f.dirtySites) > 0
 }
 
 // Delta returns what changed since the last delta, as a run to be committed, with
@@ -27,10 +27,11 @@ func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservat
 	if f.fresh > 0 {
 		f.fresh = 0
 		for _, id := range f.sortedSlots() {
-			s := f.slots[id]
-			run.Queued = append(run.Queued, s.fresh...)
-			s.taken = append(s.taken, s.fresh...)
-			s.fresh = nil
+			for p := range f.slots[id].parts {
+				run.Queued = append(run.Queued, p.fresh...)
+				p.taken = append(p.taken, p.fresh...)
+				p.fresh = nil
+			}
 		}
 	}
 	return run, observed
@@ -45,14 +46,14 @@ func (f *Frontier) giveOrigins(settled []blobschema.Seen, o blobschema.Origin) [
 		if e.State != blobschema.Forwarded { // which has no page record here
 			e.Origin = o
 		}
-		s := f.slots[e.Slot]
-		switch at, k := s.find(e.Fingerprint); {
-		case k == inMarks && s.marks[at].gen > e.Generation:
+		p := f.slots[e.Slot].of(e.Fingerprint)
+		switch at, k := p.find(e.Fingerprint); {
+		case k == inMarks && p.marks[at].gen > e.Generation:
 			continue
-		case k == inMarks && s.marks[at].gen == e.Generation:
-			s.marks[at].part, s.marks[at].seq = uint16(e.Origin.Partition), e.Origin.Seq
-		case k == inItems && s.items[at].gen > e.Generation && e.Origin == o:
-			s.setRare(at, func(r *rare) { r.former = o })
+		case k == inMarks && p.marks[at].gen == e.Generation:
+			p.marks[at].part, p.marks[at].seq = uint16(e.Origin.Partition), e.Origin.Seq
+		case k == inItems && p.items[at].gen > e.Generation && e.Origin == o:
+			p.setRare(at, func(r *rare) { r.former = o })
 		}
 		kept = append(kept, e)
 	}
@@ -62,20 +63,20 @@ func (f *Frontier) giveOrigins(settled []blobschema.Seen, o blobschema.Origin) [
 // takeDirty puts the pending URLs that changed into a run.
 func (f *Frontier) takeDirty(run *blobschema.Run) {
 	n := 0
-	for _, s := range f.dirtySlots {
-		n += len(s.dirty)
+	for _, p := range f.dirtyParts {
+		n += len(p.dirty)
 	}
 	run.Queued = make([]blobschema.Queued, 0, n+f.fresh)
-	for _, s := range f.dirtySlots {
-		for _, i := range s.dirty {
-			if it := &s.items[i]; it.bits&isDirty != 0 { // else it is not that item any more, or it is here twice
+	for _, p := range f.dirtyParts {
+		for _, i := range p.dirty {
+			if it := &p.items[i]; it.bits&isDirty != 0 { // else it is not that item any more, or it is here twice
 				it.bits &^= isDirty
-				run.Queued = append(run.Queued, s.queued(i))
+				run.Queued = append(run.Queued, p.queued(i))
 			}
 		}
-		s.dirty = nil
+		p.dirty = nil
 	}
-	f.dirtySlots = nil
+	f.dirtyParts = nil
 }
 
 // takeStates puts the states of units and sites that changed into a run.
@@ -104,7 +105,7 @@ func (f *Frontier) takeStates(run *blobschema.Run) (observed []blobschema.HostOb
 // observation is what others may know of a unit. Its score is the capability, whatever
 // the policy.
 func (f *Frontier) observation(u *unit) blobschema.HostObservation {
-	view := HostView{Pending: u.pending, Pace: &u.pace, unit: u}
+	view := HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: u.stands}
 	return blobschema.HostObservation{
 		Host: u.key, Slot: u.slot.id, Conn: u.pace.ConnTime, Resp: u.pace.RespTime,
 		PerConnection: u.pace.PerConnection, Requests: u.requests, Failures: u.failures,
@@ -112,18 +113,21 @@ func (f *Frontier) observation(u *unit) blobschema.HostObservation {
 	}
 }
 
-// Committed says that the last delta is committed: slots untouched since may be
+// Committed says that the last delta is committed: parts untouched since may be
 // unloaded, and appended entries need no copy in memory.
 func (f *Frontier) Committed() {
 	f.committed = f.delta
-	defer f.room() // now slots can be unloaded: keep to the memory bound also while all is busy
+	f.halve()
+	defer f.room() // now parts can be unloaded: keep to the memory bound also while all is busy
 	if f.unloaded == 0 {
 		return
 	}
 	for _, s := range f.slots {
-		if !s.loading {
-			f.resident -= len(s.taken)
-			s.taken = nil
+		for p := range s.parts {
+			if !p.loading {
+				f.resident -= len(p.taken)
+				p.taken = nil
+			}
 		}
 	}
 }
@@ -137,41 +141,66 @@ func (f *Frontier) sortedSlots() []partition.Slot {
 	return ids
 }
 
-// Summaries describes every slot that holds anything, by slot.
+// Summaries describes every part that holds anything, by slot and prefix. The parts of a slot
+// that is in several are all there, for they say which they are.
 func (f *Frontier) Summaries() []blobschema.SlotSummary {
 	out := make([]blobschema.SlotSummary, 0, len(f.slots))
 	for _, id := range f.sortedSlots() {
-		if sum := f.slots[id].summary(); sum != (blobschema.SlotSummary{Slot: id}) {
+		out = f.slots[id].summaries(out)
+	}
+	return out
+}
+
+func (s *slot) summaries(out []blobschema.SlotSummary) []blobschema.SlotSummary {
+	for p := range s.parts {
+		if sum := p.summary(); sum != (blobschema.SlotSummary{Slot: s.id}) {
 			out = append(out, sum)
 		}
 	}
 	return out
 }
 
-func (s *slot) summary() blobschema.SlotSummary {
-	sum := blobschema.SlotSummary{Slot: s.id, Known: s.known, Pending: s.npending, Unexamined: s.unexamined, Due: s.due, Urgent: uint32(s.urgent)}
-	if s.loaded {
-		sum.Known = uint32(s.resident())
-		sum.Pending = uint32(s.npend)
-		sum.Due = s.firstDue()
+func (p *part) summary() blobschema.SlotSummary {
+	sum := blobschema.SlotSummary{
+		Slot: p.slot.id, Part: p.is, Known: p.known, Pending: p.npending, Unexamined: p.unexamined, Due: p.due, Urgent: uint32(p.urgent),
+	}
+	if p.loaded {
+		sum.Known = uint32(p.resident())
+		sum.Pending = uint32(p.npend)
+		sum.Due = p.firstDue()
 	}
 	return sum
 }
 
-// firstDue is when the first of the slot's pending URLs may be asked for, in Unix
+// firstDue is when the first of the part's pending URLs may be asked for, in Unix
 // milliseconds; 1 for at once, 0 for never.
-func (s *slot) firstDue() int64 {
+func (p *part) firstDue() int64 {
 	due := int64(0)
-	for _, u := range s.units {
-		t := int64(0)
-		switch {
-		case u.place == busy:
-			t = 1
-		case u.waits():
-			t = max(1, u.readyAt().UnixMilli())
+	sooner := func(ms int64) {
+		if ms = max(1, ms); due == 0 || ms < due {
+			due = ms
 		}
-		if t > 0 && (due == 0 || t < due) {
-			due = t
+	}
+	for _, l := range p.lanes {
+		switch u := l.door.site.unit; {
+		case l.asked || u.place == busy && len(l.queue) > 0:
+			sooner(1)
+		case len(l.queue) > 0:
+			at := u.pausedUntil()
+			if l.where == held && l.door.retry.After(at) {
+				at = l.door.retry
+			}
+			sooner(at.UnixMilli())
+		}
+	}
+	for _, u := range p.slot.units {
+		for _, d := range u.later {
+			if d.part == p {
+				sooner(max(d.at, u.pausedUntil().UnixMilli()))
+			}
+			if len(p.slot.dir) == 1 { // the first is the first due
+				break
+			}
 		}
 	}
 	return due

@@ -119,7 +119,7 @@ func (f *Frontier) siteCapped(st *site, q *blobschema.Queued) bool {
 
 // leaveOut deals with a URL that is over a cap; st is nil if its domain is full. What is in
 // a run already cannot be forgotten: it is refused, so that it stays known (I7).
-func (f *Frontier) leaveOut(s *slot, st *site, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+func (f *Frontier) leaveOut(p *part, st *site, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
 	f.counts.Capped++
 	if st != nil {
 		st.capped++
@@ -128,7 +128,7 @@ func (f *Frontier) leaveOut(s *slot, st *site, u weburl.URL, fp uint64, q *blobs
 	}
 	if from != fromOutside {
 		if st == nil {
-			st = f.site(f.unit(s, q.Host), u)
+			st = f.site(f.unit(p.slot, q.Host), u)
 		}
 		f.counts.Known++
 		f.resident++
@@ -136,7 +136,7 @@ func (f *Frontier) leaveOut(s *slot, st *site, u weburl.URL, fp uint64, q *blobs
 			URL: u, Generation: q.Generation, Depth: q.Depth, Attempts: q.Attempts,
 			Outcome: blobschema.OutcomeScope, Detail: "over the cap on URLs of one host or domain",
 		})
-		f.addSettled(st, fp, q.Generation, blobschema.Refused, q.Former)
+		f.addSettled(p, st, fp, q.Generation, blobschema.Refused, q.Former)
 	}
 	return Capped
 }

@@ -185,7 +185,7 @@ func (m *measured) store(settled, pending int) {
 		u := unit{key: host, pace: polite.NewPace(), requests: n}
 		u.own = site{name: host, unit: &u, settled: n}
 		u.pace.Start(epoch, time.Second)
-		u.own.lanes[1].setRules(polite.ForStatus(200, []byte("User-agent: *\nDisallow: /search\nDisallow: /cart\n"), "bot"), epoch.Add(1e6*time.Hour))
+		u.own.doors[1].setRules(polite.ForStatus(200, []byte("User-agent: *\nDisallow: /search\nDisallow: /cart\n"), "bot"), epoch.Add(1e6*time.Hour))
 		run.Hosts = append(run.Hosts, blobschema.HostState{Slot: h.Slot(host), Host: host, Version: 1, Data: u.encode()})
 	}
 	run.Sort()
@@ -273,7 +273,7 @@ func (m *measured) load() {
 	for p := range results {
 		start := time.Now()
 		for _, s := range p.slots {
-			if err := f.Load(epoch, s.Slot, cut(p.run, s.Slot)); err != nil {
+			if err := f.Load(epoch, PartID{Slot: s.Slot}, cut(p.run, s.Slot)); err != nil {
 				m.t.Fatal(err)
 			}
 		}
@@ -375,9 +375,9 @@ func (m *measured) oneHost() {
 	}
 	m.memory(mostRSS, f)
 	slices.Sort(ranks)
-	s := f.units[host].slot
+	p := f.units[host].slot.dir[0]
 	m.tasks(f, len(ranks), func(i int, t Task) {
-		if got := s.items[t.item].rank; got != ranks[i] {
+		if got := p.items[t.item].rank; got != ranks[i] {
 			m.t.Fatalf("URL %d has rank %d, want %d", i, got, ranks[i])
 		}
 	})
@@ -386,7 +386,7 @@ func (m *measured) oneHost() {
 
 // hosts asks 10,000 hosts for 300,000 URLs.
 func (m *measured) hosts() {
-	for _, p := range policies() {
+	for _, p := range policies(nil) {
 		g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
 		f := New(Config{Hash: h, Token: "bot", Policy: p})
 		for f.Counts().Known < 300_000 {

@@ -30,6 +30,22 @@ type Config struct {
 	// Resolve is for units that are addresses: the URLs of a name wait until its address is
 	// known, to which they are sent on for ever. See Placements.
 	Resolve bool
+	// Topics are priorities and slices by number; see SetTopics.
+	Topics []Topic
+	// Hosts are what the operators of some units allow, by unit.
+	Hosts map[string]HostRule
+	// QueueBy says how the URLs of units that allow several requests at once are dealt to
+	// Queues queues.
+	QueueBy blobschema.QueueBy
+	Queues  int
+	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
+	MaxPart int
+}
+
+// HostRule is what the operator of a unit allows.
+type HostRule struct {
+	Connections int           // requests under way at once; less than 1 is 1
+	Delay       time.Duration // in place of Config.Delay
 }
 
 // Frontier is the state of one partition. See the package documentation.
@@ -40,7 +56,7 @@ type Frontier struct {
 	units   map[string]*unit // of loaded slots
 	sites   map[siteKey]*site
 	domains map[string]*domain
-	ready   readyHeap
+	ready   readyQueue
 	timers  timerHeap
 	seq     uint32
 	turn    uint64
@@ -50,22 +66,24 @@ type Frontier struct {
 	domainsFull map[string]bool
 
 	// Since the last delta.
-	dirtySlots []*slot // with items in their dirty lists
+	dirtyParts []*part // with items in their dirty lists
 	settled    []blobschema.Seen
 	dirtyUnits []*unit
 	dirtySites []*site
-	examined   bool // a slot with unexamined entries was loaded: its summary changes
+	examined   bool // a part with unexamined entries was loaded: its summary changes
 	floor      time.Time
 	frozen     map[partition.Slot]bool // see Freeze
 	delta      uint64                  // counts deltas
 	committed  uint64                  // the last delta known to be committed
 
-	unloaded   int // slots that are not loaded and hold something
+	unloaded   int // parts that are not loaded and hold something
 	fresh      int // entries appended to them that are in no delta yet
 	resident   int
 	counts     Counts
 	refusals   []Refusal
 	placements []Placement
+	full       []*part   // see watch
+	seen       time.Time // the latest that is known
 }
 
 // Counts are figures of the whole frontier, loaded or not.
@@ -78,6 +96,9 @@ type Counts struct {
 	Asked      int64 // requests under way
 	WaitMillis int64 // time units stood ready but for their pace, since New
 	Capped     int64 // URLs left out for a cap, since New
+	Hits       int64 // URLs that came for a part in memory, since New
+	Misses     int64 // URLs that came for a part that was not, since New
+	Halved     int64 // parts that were, since New
 }
 
 // New returns an empty frontier, all of whose slots count as loaded.
@@ -86,12 +107,10 @@ func New(cfg Config) *Frontier {
 		cfg.Policy = BreadthFirst{}
 	}
 	f := &Frontier{
-		cfg: cfg, quality: qualityOfDepth, slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
+		cfg: cfg, quality: qualities(cfg.Policy), slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
 	}
-	if _, ok := cfg.Policy.(Capability); ok {
-		f.quality = qualityOfRank
-	}
+	f.ready.setTopics(cfg.Topics)
 	return f
 }
 
@@ -115,18 +134,20 @@ const (
 func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
 	q.Flags &^= blobschema.FlagAgain
 	un := f.units[q.Host]
-	s := f.slotOf(un, q.Host)
-	if s.loaded {
-		return f.add(now, s, un, u, fp, &q, fromOutside)
+	p := f.slotOf(un, q.Host).of(fp)
+	if p.loaded && !p.full {
+		f.counts.Hits++
+		return f.add(now, p, un, u, fp, &q, fromOutside)
 	}
+	f.counts.Misses++
 	if f.domainCapped(nil, &q) {
 		f.counts.Capped++
 		return Capped
 	}
-	q.URL, q.Slot = u.String(), s.id
-	s.fresh = append(s.fresh, q)
-	s.unexamined++
-	f.countUrgent(s, q.Rank, 1) // perhaps one too many, until the slot is loaded
+	q.URL, q.Slot = u.String(), p.slot.id
+	p.fresh = append(p.fresh, q)
+	p.unexamined++
+	f.countUrgent(p, q.Rank, 1) // perhaps one too many, until the part is loaded
 	f.fresh++
 	f.resident++
 	f.counts.Unexamined++
@@ -134,35 +155,35 @@ func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queu
 }
 
 // Again asks for a URL on purpose: it comes before all that is found, and if it was
-// settled it is pending once more, in the next generation. Its slot must be loaded
+// settled it is pending once more, in the next generation. Its part must be loaded
 // ([Frontier.Want]); else nothing happens and the result is Deferred. q is as for Add, its
 // rank and generation apart, which come from here. request names the request from outside
 // that this is part of: its repeats do nothing for 15 days. 0 is a request that is never
 // repeated.
 func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued, request uint64) Added {
 	un := f.units[q.Host]
-	s := f.slotOf(un, q.Host)
-	if !s.loaded {
+	p := f.slotOf(un, q.Host).of(fp)
+	if !p.loaded {
 		return Deferred
 	}
-	s.want = false
+	p.want = false
 	q.Rank, q.Generation, q.Flags = 0, 0, q.Flags&^blobschema.FlagAgain
 	if request != 0 {
-		if un = f.unit(s, q.Host); !f.firstAsk(un, request, fp, now) {
+		if un = f.unit(p.slot, q.Host); !f.firstAsk(un, request, fp, now) {
 			return Known
 		}
 	}
-	switch i, k := s.find(fp); k {
+	switch i, k := p.find(fp); k {
 	case inMarks:
-		q.Generation = s.marks[i].gen + 1
+		q.Generation = p.marks[i].gen + 1
 	case inItems:
-		it := &s.items[i]
+		it := &p.items[i]
 		if it.bits&isAsked != 0 {
-			return f.wish(s, i, &q, false)
+			return f.wish(p, i, &q, false)
 		}
-		q.Generation, q.Depth, q.Attempts = it.gen, it.depth, it.attempts
+		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, p.lanes[it.lane].topic
 	}
-	return f.add(now, s, un, u, fp, &q, fromOutside)
+	return f.add(now, p, un, u, fp, &q, fromOutside)
 }
 
 // source says where an entry comes from.
@@ -172,22 +193,22 @@ const (
 	fromOutside source = iota
 	fromState          // a run
 	unexamined         // a run, perhaps never looked at before
-	appended           // what was appended to the slot, and may be in no run
+	appended           // what was appended to the part, and may be in no run
 )
 
-// add is Add for a loaded slot. un is the URL's unit, nil if there is none yet.
-func (f *Frontier) add(now time.Time, s *slot, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
-	place, k := s.find(fp)
+// add is Add for a loaded part. un is the URL's unit, nil if there is none yet.
+func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+	place, k := p.find(fp)
 	switch {
-	case k == inMarks && q.Generation <= s.marks[place].gen:
+	case k == inMarks && q.Generation <= p.marks[place].gen:
 		return Known
 	case k == inItems:
-		return f.rejoin(now, s, place, q, from != fromState)
+		return f.rejoin(now, p, place, q, from)
 	case k == absent && from != fromState && f.domainCapped(un, q):
-		return f.leaveOut(s, nil, u, fp, q, from)
+		return f.leaveOut(p, nil, u, fp, q, from)
 	}
 	if un == nil {
-		un = f.unit(s, q.Host)
+		un = f.unit(p.slot, q.Host)
 	}
 	settler := un
 	if un.pinned() {
@@ -199,19 +220,19 @@ func (f *Frontier) add(now time.Time, s *slot, un *unit, u weburl.URL, fp uint64
 		}
 	}
 	st := f.site(un, u)
-	if k == absent && from != fromState && (f.siteCapped(st, q) || len(s.text) > maxText) {
-		return f.leaveOut(s, st, u, fp, q, from)
+	if k == absent && from != fromState && (f.siteCapped(st, q) || len(p.text) > maxText) {
+		return f.leaveOut(p, st, u, fp, q, from)
 	}
 	if un.pinned() {
 		f.forward(un, st, u, fp, q)
 		return Fresh
 	}
-	i := f.insert(now, st, u, fp, q)
+	i := f.insert(now, p, st, u, fp, q)
 	if k == inMarks {
 		if st.settled > 0 { // else it was refused before its name was pinned to what is near
 			settler = un
 		}
-		f.unsettle(f.site(settler, u), place, i)
+		f.unsettle(p, f.site(settler, u), place, i)
 	} else {
 		f.counts.Known++
 		f.resident++
@@ -220,39 +241,39 @@ func (f *Frontier) add(now time.Time, s *slot, un *unit, u weburl.URL, fp uint64
 		}
 	}
 	if from != fromState {
-		f.touch(s, i)
+		f.touch(p, i)
 	}
 	return Fresh
 }
 
 // insert makes a pending item of a URL that is not one.
-func (f *Frontier) insert(now time.Time, st *site, u weburl.URL, fp uint64, q *blobschema.Queued) uint32 {
-	un, s := st.unit, st.unit.slot
-	l := f.lane(st, u)
+func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uint64, q *blobschema.Queued) uint32 {
+	un := st.unit
+	l := f.lane(p, st, u, q.Topic)
 	f.seq++
-	i := s.newItem(item{
+	i := p.newItem(item{
 		fp: fp, seq: f.seq, rank: q.Rank, gen: q.Generation, lane: l.number, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
 	}, u.RequestURI())
-	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) {
-		s.setRare(i, func(r *rare) { r.notBefore, r.former = q.NotBefore, q.Former })
+	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) {
+		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
 	}
 	f.counts.Pending++
 	un.pending++
 	st.pending++
-	f.countUrgent(s, q.Rank, 1)
-	un.add(i, now)
+	f.countUrgent(p, q.Rank, 1)
+	f.watch(p)
+	un.add(p, i, now)
 	f.settleUnit(un, now)
 	return i
 }
 
 // unsettle takes back that a URL is settled: it is item i now. What settled it is where
 // its former answer is.
-func (f *Frontier) unsettle(st *site, place, i uint32) {
-	s := st.unit.slot
-	origin := s.marks[place].origin()
-	s.dropMark(place)
+func (f *Frontier) unsettle(p *part, st *site, place, i uint32) {
+	origin := p.marks[place].origin()
+	p.dropMark(place)
 	f.countSettled(st, -1)
-	s.setRare(i, func(r *rare) {
+	p.setRare(i, func(r *rare) {
 		if origin.Compare(r.former) > 0 {
 			r.former = origin
 		}
@@ -261,97 +282,129 @@ func (f *Frontier) unsettle(st *site, place, i uint32) {
 
 // rejoin joins another entry of a pending URL into it, part by part, as merging
 // runs does.
-func (f *Frontier) rejoin(now time.Time, s *slot, i uint32, q *blobschema.Queued, dirty bool) Added {
-	it := &s.items[i]
+func (f *Frontier) rejoin(now time.Time, p *part, i uint32, q *blobschema.Queued, from source) Added {
+	it := &p.items[i]
 	if it.bits&isAsked != 0 && q.Generation > it.gen {
-		return f.wish(s, i, q, true)
+		return f.wish(p, i, q, true)
 	}
-	old := *it
+	old, oldMore := *it, p.rareOf(i)
+	more, topic := oldMore, p.lanes[it.lane].topic
 	switch {
 	case q.Generation > it.gen:
+		topic = q.Topic
 		it.gen, it.depth, it.rank, it.attempts, it.flags = q.Generation, q.Depth, q.Rank, q.Attempts, q.Flags
 	case q.Generation < it.gen:
 		return Known
 	default:
 		it.depth = min(it.depth, q.Depth)
-		it.rank = min(it.rank, q.Rank)
+		if from == fromOutside && it.rank > 0 && q.Rank > 0 {
+			it.rank = f.cfg.Policy.Found(it.rank, q.Rank)
+		} else {
+			it.rank = min(it.rank, q.Rank)
+		}
 		it.attempts = max(it.attempts, q.Attempts)
 		it.flags = it.flags.Join(q.Flags)
+		topic = min(topic, q.Topic)
 	}
-	former := s.rareOf(i).former
-	if later := q.Former.Compare(former) > 0; later {
-		s.setRare(i, func(r *rare) { r.former = q.Former })
-	} else if it.gen == old.gen && it.depth == old.depth && it.rank == old.rank && it.attempts == old.attempts && it.flags == old.flags {
+	if q.Former.Compare(more.former) > 0 {
+		more.former = q.Former
+	}
+	if q.Change.Compare(more.change) > 0 {
+		more.change = q.Change
+	}
+	lane := f.relaned(p, it, topic)
+	if *it == old && more == oldMore && lane == it.lane {
 		return Known
 	}
-	f.moved(now, s, i, old.rank)
-	if dirty {
-		f.touch(s, i)
+	if more != oldMore {
+		p.setRare(i, func(r *rare) { *r = more })
+	}
+	f.moved(now, p, i, old.rank, lane)
+	if from != fromState {
+		f.touch(p, i)
 	}
 	return Lowered
 }
 
-// moved puts a pending item whose rank has changed where it belongs now.
-func (f *Frontier) moved(now time.Time, s *slot, i, oldRank uint32) {
-	it := &s.items[i]
-	if it.rank == oldRank {
+// relaned is the number of the lane that an item belongs in, if it is of a topic.
+func (f *Frontier) relaned(p *part, it *item, topic uint8) uint32 {
+	l := p.lanes[it.lane]
+	if l.topic == topic {
+		return it.lane
+	}
+	return f.laneOf(p, l.door, topic, l.sub).number
+}
+
+// moved puts a pending item whose rank or lane has changed where it belongs now.
+func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
+	it := &p.items[i]
+	if it.rank == oldRank && it.lane == lane {
 		return
 	}
-	f.countUrgent(s, oldRank, -1)
-	f.countUrgent(s, it.rank, 1)
-	if it.bits&isAsked != 0 || s.rareOf(i).notBefore != 0 {
+	f.countUrgent(p, oldRank, -1)
+	f.countUrgent(p, it.rank, 1)
+	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
+		it.lane = lane
 		return // in no queue that goes by rank
 	}
-	l := s.lanes[it.lane]
-	l.up(int(it.pos))
-	l.down(int(it.pos))
-	un := l.site.unit
-	un.enlist(l, now)
+	l := p.lanes[it.lane]
+	un := l.door.site.unit
+	if it.lane != lane {
+		l.remove(int(it.pos))
+		un.enlist(l, now)
+		it.lane = lane
+		un.push(p, i, now)
+	} else {
+		l.up(int(it.pos))
+		l.down(int(it.pos))
+		un.enlist(l, now)
+	}
 	f.settleUnit(un, now)
 }
 
 // wish notes that an item whose request is under way is to be asked for once more.
-func (f *Frontier) wish(s *slot, i uint32, q *blobschema.Queued, firm bool) Added {
-	it := &s.items[i]
-	w, ok := s.wishes[i]
+func (f *Frontier) wish(p *part, i uint32, q *blobschema.Queued, firm bool) Added {
+	it := &p.items[i]
+	w, ok := p.wishes[i]
 	old := w
 	switch {
 	case !ok && !firm:
-		w = wish{gen: it.gen + 1, rank: q.Rank, depth: q.Depth, flags: q.Flags}
+		w = wish{gen: it.gen + 1, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic}
 	case !ok || firm && q.Generation > w.gen:
-		w = wish{gen: q.Generation, rank: q.Rank, depth: q.Depth, flags: q.Flags, firm: true}
+		w = wish{gen: q.Generation, rank: q.Rank, depth: q.Depth, flags: q.Flags, topic: q.Topic, firm: true}
 	case firm && q.Generation < w.gen:
 		return Known
 	default:
 		w.rank, w.depth, w.flags, w.firm = min(w.rank, q.Rank), min(w.depth, q.Depth), w.flags|q.Flags, w.firm || firm
+		w.topic = min(w.topic, q.Topic)
 	}
 	if ok && w == old {
 		return Known
 	}
-	if s.wishes == nil {
-		s.wishes = map[uint32]wish{}
+	if p.wishes == nil {
+		p.wishes = map[uint32]wish{}
 	}
-	s.wishes[i] = w
-	f.touch(s, i)
+	p.wishes[i] = w
+	f.touch(p, i)
 	return Lowered
 }
 
-func (f *Frontier) countUrgent(s *slot, rank uint32, n int) {
+func (f *Frontier) countUrgent(p *part, rank uint32, n int) {
 	if rank == 0 {
-		s.urgent += n
+		p.urgent += n
 		f.counts.Urgent += int64(n)
 	}
 }
 
 // touch marks an item for the next delta.
-func (f *Frontier) touch(s *slot, i uint32) {
-	s.touched = f.delta + 1
-	if it := &s.items[i]; it.bits&isDirty == 0 {
+func (f *Frontier) touch(p *part, i uint32) {
+	p.touched = f.delta + 1
+	if it := &p.items[i]; it.bits&isDirty == 0 {
 		it.bits |= isDirty
-		if len(s.dirty) == 0 {
-			f.dirtySlots = append(f.dirtySlots, s)
+		if len(p.dirty) == 0 {
+			f.dirtyParts = append(f.dirtyParts, p)
 		}
-		s.dirty = append(s.dirty, i)
+		p.dirty = append(p.dirty, i)
 	}
 }
 
@@ -377,27 +430,27 @@ func (f *Frontier) touchSite(st *site) {
 
 // settle ends an item that is in no queue: it will not be asked for again in this
 // generation. Its place in items is free then.
-func (f *Frontier) settle(s *slot, i uint32, state blobschema.State) {
-	it := s.items[i]
-	st := s.lanes[it.lane].site
-	f.countUrgent(s, it.rank, -1)
+func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
+	it := p.items[i]
+	st := p.lanes[it.lane].door.site
+	f.countUrgent(p, it.rank, -1)
 	f.counts.Pending--
 	st.pending--
 	st.unit.pending--
-	f.addSettled(st, it.fp, it.gen, state, s.rareOf(i).former)
-	s.dropItem(i)
+	f.addSettled(p, st, it.fp, it.gen, state, p.rareOf(i).former)
+	p.dropItem(i)
 	if it.bits&isAsked != 0 {
-		delete(s.wishes, i)
+		delete(p.wishes, i)
 	}
 }
 
 // addSettled notes a settled URL. Its origin is known when the commit that holds it is
 // begun; until then its former one must do.
-func (f *Frontier) addSettled(st *site, fp uint64, gen uint32, state blobschema.State, former blobschema.Origin) {
-	s := st.unit.slot
-	s.addMark(newMark(&blobschema.Seen{Fingerprint: fp, Generation: gen, State: state, Origin: former}))
+func (f *Frontier) addSettled(p *part, st *site, fp uint64, gen uint32, state blobschema.State, former blobschema.Origin) {
+	p.touched = f.delta + 1
+	p.addMark(newMark(&blobschema.Seen{Fingerprint: fp, Generation: gen, State: state, Origin: former}))
 	f.countSettled(st, 1)
-	f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: fp, Generation: gen, State: state})
+	f.settled = append(f.settled, blobschema.Seen{Slot: p.slot.id, Fingerprint: fp, Generation: gen, State: state})
 }
 
 func (f *Frontier) countSettled(st *site, n int) {
@@ -420,7 +473,8 @@ func (f *Frontier) slotOf(u *unit, host string) *slot {
 func (f *Frontier) slot(id partition.Slot) *slot {
 	s := f.slots[id]
 	if s == nil {
-		s = &slot{id: id, loaded: true}
+		s = newSlot(id)
+		s.dir[0].loaded, s.loaded = true, 1
 		f.slots[id] = s
 	}
 	return s
@@ -429,13 +483,18 @@ func (f *Frontier) slot(id partition.Slot) *slot {
 func (f *Frontier) unit(s *slot, key string) *unit {
 	u := f.units[key]
 	if u == nil {
-		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace()}
+		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay}
+		if rule, ok := f.cfg.Hosts[key]; ok {
+			u.allowed, u.delay = max(1, rule.Connections), rule.Delay
+		}
 		f.initSite(&u.own, u, key)
 		if f.cfg.Resolve {
-			u.addr, u.placed = address(key)
+			if u.addr, u.placed = address(key); !u.placed {
+				u.allowed = 1 // it is only resolved
+			}
 		}
 		if !f.floor.IsZero() {
-			u.pace.Floor(f.floor, f.cfg.Delay)
+			u.pace.Floor(f.floor, u.delay)
 		}
 		f.units[key] = u
 		s.units = append(s.units, u)
@@ -455,8 +514,8 @@ func address(key string) (netip.Addr, bool) {
 
 func (f *Frontier) initSite(st *site, u *unit, name string) {
 	*st = site{name: name, unit: u}
-	for i := range st.lanes {
-		st.lanes[i].site, st.lanes[i].https = st, i == 1
+	for i := range st.doors {
+		st.doors[i].site, st.doors[i].https = st, i == 1
 	}
 }
 
@@ -480,12 +539,22 @@ func (f *Frontier) namedSite(u *unit, name string) *site {
 }
 
 // lane returns the lane of a URL.
-func (f *Frontier) lane(st *site, url weburl.URL) *lane {
-	l, s := &st.lanes[schemeIndex(url)], st.unit.slot
-	if !l.listed {
-		l.listed, l.number = true, uint32(len(s.lanes))
-		s.lanes = append(s.lanes, l)
+func (f *Frontier) lane(p *part, st *site, url weburl.URL, topic uint8) *lane {
+	sub := uint8(0)
+	if st.unit.allowed > 1 {
+		sub = subQueue(f.cfg.QueueBy, f.cfg.Queues, url)
 	}
+	return f.laneOf(p, &st.doors[schemeIndex(url)], topic, sub)
+}
+
+func (f *Frontier) laneOf(p *part, d *door, topic, sub uint8) *lane {
+	for _, l := range d.lanes { // most doors have one, and those of a divided host some dozens
+		if l.part == p && l.topic == topic && l.sub == sub {
+			return l
+		}
+	}
+	l := &lane{door: d, part: p, stand: d.site.unit.stand(topic), number: uint32(len(p.lanes)), topic: topic, sub: sub}
+	d.lanes, p.lanes = append(d.lanes, l), append(p.lanes, l)
 	return l
 }
 
@@ -494,7 +563,7 @@ func (f *Frontier) Counts() Counts { return f.counts }
 
 // settleUnit puts a unit that is not busy into the queue it belongs in.
 func (f *Frontier) settleUnit(u *unit, now time.Time) {
-	if u.place == busy || u.slot.loading { // all units of a slot are settled when it is loaded
+	if u.place == busy || u.slot.filling { // all units of a slot are settled when a part of it is loaded
 		return
 	}
 	u.promote(now)
@@ -503,17 +572,16 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 	}
 	switch u.place {
 	case ready: // it keeps its turn
-		if urgent := u.hasUrgent(); urgent != u.urgent {
-			u.urgent = urgent
-			heap.Fix(&f.ready, u.index)
+		if u.open() {
+			f.stand(u)
+			return
 		}
-		return
+		f.unqueue(u)
 	case waiting:
 		if u.waits() && u.at.Equal(u.readyAt()) && u.at.After(now) {
 			return
 		}
-		heap.Remove(&f.timers, u.index)
-		u.place = idle
+		f.unqueue(u)
 	}
 	if !u.waits() {
 		return
@@ -521,14 +589,55 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 	f.turn++
 	u.turn = f.turn
 	if at := u.readyAt(); at.After(now) {
-		u.place, u.at, u.since = waiting, at, now
-		heap.Push(&f.timers, u)
+		f.await(u, at, now)
 		return
 	}
-	u.place, u.urgent = ready, u.hasUrgent()
 	if !u.connected { // else its visit goes on: the turn is the same
 		u.start = u.domain.nextTurn(f.virtual)
-		u.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Pace: &u.pace, unit: u})
+		for _, st := range u.stands {
+			st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+		}
 	}
-	heap.Push(&f.ready, u)
+	u.place = ready
+	f.stand(u)
+}
+
+// stand puts the stands of a ready unit into the queues of their topics, and takes out those
+// that have nothing to ask for.
+func (f *Frontier) stand(u *unit) {
+	for _, st := range u.stands {
+		queue := f.ready.heap(st.topic)
+		urgent := st.hasUrgent()
+		switch {
+		case len(st.lanes) == 0:
+			f.ready.remove(st)
+		case st.index < 0:
+			st.urgent = urgent
+			heap.Push(queue, st)
+		case st.urgent != urgent:
+			st.urgent = urgent
+			heap.Fix(queue, st.index)
+		}
+	}
+}
+
+// unqueue takes a unit out of the queue it is in, if any.
+func (f *Frontier) unqueue(u *unit) {
+	switch u.place {
+	case waiting:
+		heap.Remove(&f.timers, u.index)
+	case ready:
+		for _, st := range u.stands {
+			f.ready.remove(st)
+		}
+	default:
+		return
+	}
+	u.place = idle
+}
+
+// await puts an idle unit into the timers.
+func (f *Frontier) await(u *unit, at, now time.Time) {
+	u.place, u.at, u.since = waiting, at, now
+	heap.Push(&f.timers, u)
 }

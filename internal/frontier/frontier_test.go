@@ -148,11 +148,12 @@ func (p *process) stored() *process {
 	q.now, q.runs, q.slots, q.took = p.now, p.runs, p.slots, p.took
 	q.hits = maps.Clone(p.hits)
 	q.f.Restore(p.slots)
-	for id := range q.f.slots {
-		q.f.slots[id].loading = true
-		q.loads = append(q.loads, loading{id, q.runs})
+	for _, id := range q.f.sortedSlots() {
+		for part := range q.f.slots[id].parts {
+			part.loading = true
+			q.loads = append(q.loads, loading{PartID{id, part.is}, q.runs})
+		}
 	}
-	slices.SortFunc(q.loads, func(a, b loading) int { return int(a.slot) - int(b.slot) })
 	for len(q.loads) > 0 {
 		q.load(0)
 	}
@@ -256,13 +257,13 @@ func TestDeferred(t *testing.T) {
 	}
 	p.endCommit()
 	p.check()
-	if got := p.f.Wanted(p.now); !slices.Equal(got, []partition.Slot{id}) {
+	if got := p.f.Wanted(p.now); !slices.Equal(got, whole(id)) {
 		t.Fatalf("slots %v are wanted", got)
 	}
 	if got := p.f.Wanted(p.now); got != nil {
 		t.Errorf("slots %v are wanted twice", got)
 	}
-	p.loads = []loading{{id, p.runs}}
+	p.loads = []loading{{PartID{Slot: id}, p.runs}}
 	p.load(0)
 	if n := p.f.Counts(); n.Unexamined != 0 || n.Known != 3 || n.Pending != 3 || !p.f.Dirty() { // the summary is other now
 		t.Errorf("counts are %+v, dirty %v", n, p.f.Dirty())
@@ -305,7 +306,7 @@ func TestUnloadsLatestDue(t *testing.T) {
 		p.check()
 		var got []partition.Slot
 		for _, sum := range p.f.Summaries() {
-			if p.f.slots[sum.Slot].loaded {
+			if p.f.slots[sum.Slot].loaded == 1 {
 				got = append(got, sum.Slot)
 			} else if sum.Due != due[sum.Slot] || sum.Known != 5 || sum.Pending != 5 {
 				t.Errorf("an unloaded slot is %+v", sum)
@@ -350,12 +351,12 @@ func TestWantedOrder(t *testing.T) {
 		{Slot: 5, Known: 10, Pending: 5, Due: at(60)},
 	})
 	r.check()
-	if got := r.f.Wanted(r.now); !slices.Equal(got, []partition.Slot{2, 3}) {
+	if got := r.f.Wanted(r.now); !slices.Equal(got, whole(2, 3)) {
 		t.Errorf("slots %v are wanted", got)
 	}
 	big := newRig(t, Config{MaxResident: 25})
 	big.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: at(-1)}, {Slot: 2, Known: 1, Pending: 1, Due: at(0)}})
-	if got := big.f.Wanted(big.now); !slices.Equal(got, []partition.Slot{1}) { // alone
+	if got := big.f.Wanted(big.now); !slices.Equal(got, whole(1)) { // alone
 		t.Errorf("slots %v are wanted", got)
 	}
 	working := newRig(t, Config{MaxResident: 25})
@@ -369,9 +370,17 @@ func TestWantedOrder(t *testing.T) {
 	if got := none.f.Wanted(none.now); got != nil {
 		t.Errorf("slots %v are wanted, though nothing is due", got)
 	}
-	if got := none.f.Wanted(none.now.Add(time.Minute)); !slices.Equal(got, []partition.Slot{5}) {
+	if got := none.f.Wanted(none.now.Add(time.Minute)); !slices.Equal(got, whole(5)) {
 		t.Errorf("slots %v are wanted a minute later", got)
 	}
+}
+
+// whole names slots that are in one part.
+func whole(ids ...partition.Slot) (parts []PartID) {
+	for _, id := range ids {
+		parts = append(parts, PartID{Slot: id})
+	}
+	return parts
 }
 
 // TestLoadRefuses: state that cannot be is an error, and no panic.
@@ -395,7 +404,7 @@ func TestLoadRefuses(t *testing.T) {
 		r := newRig(t, Config{})
 		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 1}})
 		r.add(0, loadedURL)
-		if err := r.f.Load(r.now, c.slot, &c.run); (err == nil) != c.ok {
+		if err := r.f.Load(r.now, PartID{Slot: c.slot}, &c.run); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

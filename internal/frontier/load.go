@@ -12,131 +12,172 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Restore makes every slot of the summaries an unloaded one. It is called once, on
+// PartID names a part of a slot.
+type PartID struct {
+	Slot partition.Slot
+	Part blobschema.Part
+}
+
+// Restore makes every part of the summaries an unloaded one. It is called once, on
 // an empty frontier.
-func (f *Frontier) Restore(slots []blobschema.SlotSummary) {
-	for _, sum := range slots {
-		f.slots[sum.Slot] = &slot{
-			id: sum.Slot, known: sum.Known, npending: sum.Pending, unexamined: sum.Unexamined, due: sum.Due, urgent: int(sum.Urgent),
+func (f *Frontier) Restore(parts []blobschema.SlotSummary) {
+	for _, sum := range parts {
+		s := f.slots[sum.Slot]
+		if s == nil {
+			s = newSlot(sum.Slot)
+			f.slots[sum.Slot] = s
 		}
-		f.counts.Urgent += int64(sum.Urgent)
+		p := &part{slot: s, is: sum.Part}
+		s.put(p)
 		f.unloaded++
-		f.counts.Known += int64(sum.Known)
-		f.counts.Pending += int64(sum.Pending)
-		f.counts.Unexamined += int64(sum.Unexamined)
+		f.know(p, &sum)
 	}
 }
 
-// Loaded reports whether a slot is in memory, as one that holds nothing is.
-func (f *Frontier) Loaded(id partition.Slot) bool {
-	s := f.slots[id]
-	return s == nil || s.loaded
+// know adds what is known of a part that is not loaded.
+func (f *Frontier) know(p *part, sum *blobschema.SlotSummary) {
+	p.known += sum.Known
+	p.npending += sum.Pending
+	p.unexamined += sum.Unexamined
+	p.urgent += int(sum.Urgent)
+	p.due = sum.Due
+	f.counts.Known += int64(sum.Known)
+	f.counts.Pending += int64(sum.Pending)
+	f.counts.Unexamined += int64(sum.Unexamined)
+	f.counts.Urgent += int64(sum.Urgent)
 }
 
-// Pending reports whether a URL of a loaded slot waits to be asked for, or is being.
+// forget undoes know, for a part that is loaded or leaves.
+func (f *Frontier) forget(p *part) {
+	f.counts.Known -= int64(p.known)
+	f.counts.Pending -= int64(p.npending)
+	f.counts.Unexamined -= int64(p.unexamined)
+	f.counts.Urgent -= int64(p.urgent)
+	f.resident -= len(p.taken) + len(p.fresh)
+	f.fresh -= len(p.fresh)
+	f.unloaded--
+}
+
+// partOf returns the part of a fingerprint, nil if the slot holds nothing.
+func (f *Frontier) partOf(id partition.Slot, fp uint64) *part {
+	if s := f.slots[id]; s != nil {
+		return s.of(fp)
+	}
+	return nil
+}
+
+// Loaded reports whether the part that a URL belongs to is in memory, as one of a slot that
+// holds nothing is.
+func (f *Frontier) Loaded(id partition.Slot, fp uint64) bool {
+	p := f.partOf(id, fp)
+	return p == nil || p.loaded
+}
+
+// found says where a URL is, if its part is loaded.
+func (f *Frontier) find(id partition.Slot, fp uint64) (p *part, place uint32, k kind) {
+	if p = f.partOf(id, fp); p == nil || !p.loaded {
+		return nil, 0, absent
+	}
+	place, k = p.find(fp)
+	return p, place, k
+}
+
+// Pending reports whether a URL of a loaded part waits to be asked for, or is being.
 func (f *Frontier) Pending(id partition.Slot, fp uint64) bool {
-	s := f.slots[id]
-	if s == nil || !s.loaded {
-		return false
-	}
-	_, k := s.find(fp)
+	_, _, k := f.find(id, fp)
 	return k == inItems
 }
 
-// Settled reports whether a URL of a loaded slot is settled, committed or not.
+// Settled reports whether a URL of a loaded part is settled, committed or not.
 func (f *Frontier) Settled(id partition.Slot, fp uint64) bool {
-	s := f.slots[id]
-	if s == nil || !s.loaded {
-		return false
-	}
-	_, k := s.find(fp)
+	_, _, k := f.find(id, fp)
 	return k == inMarks
 }
 
-// Origin returns where the page record of a settled URL is: zero if its slot is not
+// Origin returns where the page record of a settled URL is: zero if its part is not
 // loaded, it is not settled, or has no record yet or here.
 func (f *Frontier) Origin(id partition.Slot, fp uint64) blobschema.Origin {
-	s := f.slots[id]
-	if s == nil || !s.loaded {
-		return blobschema.Origin{}
-	}
-	i, k := s.find(fp)
+	p, i, k := f.find(id, fp)
 	if k != inMarks {
 		return blobschema.Origin{}
 	}
-	return s.marks[i].origin()
+	return p.marks[i].origin()
 }
 
 // SentOn returns the address that a URL of a name was sent on to, as the host of URLs
-// placed there. ok is false if it was not, or its slot is not loaded.
+// placed there. ok is false if it was not, or its part is not loaded.
 func (f *Frontier) SentOn(name string, id partition.Slot, fp uint64) (address string, ok bool) {
-	s, u := f.slots[id], f.units[name]
-	if s == nil || !s.loaded || u == nil || !u.pinned() {
+	u := f.units[name]
+	if u == nil || !u.pinned() {
 		return "", false
 	}
-	i, k := s.find(fp)
-	if k != inMarks || s.marks[i].state != blobschema.Forwarded {
+	p, i, k := f.find(id, fp)
+	if k != inMarks || p.marks[i].state != blobschema.Forwarded {
 		return "", false
 	}
 	return u.address(), true
 }
 
-// Want makes the next Wanted return a slot that is not loaded, whatever is due. Once
+// Want makes the next Wanted return the part of a URL that is not loaded, whatever is due. Once
 // loaded it stays so long enough to call Again, if that is done before more is
 // asked of the frontier than its loads.
-func (f *Frontier) Want(id partition.Slot) {
-	if s := f.slots[id]; s != nil {
-		s.want = true
+func (f *Frontier) Want(id partition.Slot, fp uint64) {
+	if p := f.partOf(id, fp); p != nil {
+		p.want = true
 	}
 }
 
-// pressing reports whether an unloaded slot that is due goes before others.
-func (s *slot) pressing() bool { return s.want || s.urgent > 0 }
+// pressing reports whether an unloaded part that is due goes before others.
+func (p *part) pressing() bool { return p.want || p.urgent > 0 }
 
-// Wanted returns the unloaded slots that should be loaded now: those of Want and those
+// Wanted returns the unloaded parts that should be loaded now: those of Want and those
 // with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
-// loading: each must be given to Load.
-func (f *Frontier) Wanted(now time.Time) []partition.Slot {
+// loading: each must be given to Load. They are ordered by slot and prefix.
+func (f *Frontier) Wanted(now time.Time) []PartID {
 	if f.unloaded == 0 {
 		return nil
 	}
-	var due []*slot
+	var due []*part
 	for _, s := range f.slots {
-		if s.loaded || s.loading || s.awaited || f.frozen[s.id] {
+		if s.awaited || f.frozen[s.id] {
 			continue
 		}
-		if s.want || s.unexamined > 0 || s.npending > 0 && s.due <= now.UnixMilli() {
-			due = append(due, s)
+		for p := range s.parts {
+			if !p.loaded && !p.loading && (p.want || p.unexamined > 0 || p.npending > 0 && p.due <= now.UnixMilli()) {
+				due = append(due, p)
+			}
 		}
 	}
-	slices.SortFunc(due, func(a, b *slot) int {
+	slices.SortFunc(due, func(a, b *part) int {
 		if x, y := a.pressing(), b.pressing(); x != y {
 			if x {
 				return -1
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.Prefix, b.is.Prefix))
 	})
 	room := f.room()
-	var ids []partition.Slot
-	for _, s := range due {
-		size := int(s.known + s.unexamined)
-		// A slot larger than the bound is loaded alone: when nothing else runs, or when
+	var ids []PartID
+	for _, p := range due {
+		size := int(p.known + p.unexamined)
+		// A part larger than the bound is loaded alone: when nothing else runs, or when
 		// somebody waits for it.
-		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !s.pressing()) {
+		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !p.pressing()) {
 			break
 		}
 		room -= size
-		s.loading = true
-		ids = append(ids, s.id)
+		p.loading = true
+		ids = append(ids, PartID{p.slot.id, p.is})
 	}
-	slices.Sort(ids)
+	slices.SortFunc(ids, func(a, b PartID) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Part.Prefix, b.Part.Prefix))
+	})
 	return ids
 }
 
-// active reports whether loaded slots have work under way or ready.
-func (f *Frontier) active() bool { return f.counts.Asked > 0 || len(f.ready) > 0 }
+// active reports whether loaded parts have work under way or ready.
+func (f *Frontier) active() bool { return f.counts.Asked > 0 || !f.ready.empty() }
 
 // room is how many more entries fit; it unloads what can be spared first.
 func (f *Frontier) room() int {
@@ -149,40 +190,51 @@ func (f *Frontier) room() int {
 	return f.cfg.MaxResident - f.resident
 }
 
-// Load gives a slot its state: the join of all runs, restricted to the slot, sorted as
-// runs are. URLs that were appended while it was unloaded are joined too. It keeps
-// nothing of run. After an error the frontier is of no use any more.
-func (f *Frontier) Load(now time.Time, id partition.Slot, run *blobschema.Run) error {
-	s := f.slots[id]
-	if s == nil || s.loaded {
-		return fmt.Errorf("load slot %d: not an unloaded slot", id)
+// Load gives a part its state: the join of all runs, restricted to the part, sorted as
+// runs are. (Host states are the slot's: those of other parts' URLs may be left in.) URLs that
+// were appended while it was unloaded are joined too. It keeps nothing of run. One that
+// turns out to hold too many is halved first, and not all of it loaded. After an error the
+// frontier is of no use any more.
+func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
+	s := f.slots[id.Slot]
+	var p *part
+	if s != nil {
+		for q := range s.parts {
+			if q.is == id.Part {
+				p = q
+			}
+		}
 	}
-	old := *s
-	f.counts.Known -= int64(s.known)
-	f.counts.Pending -= int64(s.npending)
-	f.counts.Unexamined -= int64(s.unexamined)
-	f.counts.Urgent -= int64(s.urgent)
-	f.unloaded--
-	f.examined = f.examined || s.unexamined > 0
-	f.resident -= len(s.taken) + len(s.fresh)
-	f.fresh -= len(s.fresh)
-	*s = slot{id: id, loaded: true, loading: true, want: s.want, touched: s.touched}
-	if err := f.fill(now, s, &old, run); err != nil {
-		return fmt.Errorf("load slot %d: %w", id, err)
+	if p == nil || p.loaded {
+		return fmt.Errorf("load part %+v of slot %d: not an unloaded part", id.Part, id.Slot)
 	}
-	s.loading = false
+	f.seen = now
+	p, run = f.narrow(p, run)
+	old := *p
+	f.forget(p)
+	f.examined = f.examined || p.unexamined > 0
+	*p = part{slot: s, is: p.is, loaded: true, want: p.want, touched: p.touched}
+	s.filling = true
+	s.loaded++
+	if err := f.fill(now, p, &old, run); err != nil {
+		return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
+	}
+	s.filling = false
 	for _, u := range s.units {
 		f.settleUnit(u, now)
 	}
-	f.countNews(s, int64(s.resident())-int64(old.known))
+	f.countNews(p, int64(p.resident())-int64(old.known))
 	return nil
 }
 
-// fill puts what is stored of a slot into memory, and what was appended to it.
-func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error {
-	for i := range run.Hosts {
-		if err := f.loadState(now, s, &run.Hosts[i]); err != nil {
-			return fmt.Errorf("host %s: %w", run.Hosts[i].Host, err)
+// fill puts what is stored of a part into memory, and what was appended to it.
+func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error {
+	s := p.slot
+	if s.loaded == 1 {
+		for i := range run.Hosts {
+			if err := f.loadState(now, s, &run.Hosts[i]); err != nil {
+				return fmt.Errorf("host %s: %w", run.Hosts[i].Host, err)
+			}
 		}
 	}
 	text := 0
@@ -190,9 +242,9 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 		text += max(0, len(run.Queued[i].URL)-len(run.Queued[i].Host)-len("http://"))
 	}
 	more := len(old.taken) + len(old.fresh)
-	s.grow(len(run.Queued)+more, len(run.Seen), text)
+	p.grow(len(run.Queued)+more, len(run.Seen), text)
 	for i := range run.Seen {
-		s.addMark(newMark(&run.Seen[i]))
+		p.addMark(newMark(&run.Seen[i]))
 	}
 	f.counts.Known += int64(len(run.Seen))
 	f.resident += len(run.Seen)
@@ -208,14 +260,16 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 				return fmt.Errorf("host %s is of slot %d", q.Host, un.slot.id)
 			}
 		}
-		if err := f.loadQueued(now, s, un, q, from); err != nil {
+		if err := f.loadQueued(now, p, un, q, from); err != nil {
 			return err
 		}
 	}
-	f.recount(s)
+	if p.is == (blobschema.Part{}) {
+		f.recount(p)
+	}
 	for _, list := range [][]blobschema.Queued{old.taken, old.fresh} {
 		for i := range list {
-			if err := f.loadQueued(now, s, nil, &list[i], appended); err != nil {
+			if err := f.loadQueued(now, p, nil, &list[i], appended); err != nil {
 				return err
 			}
 		}
@@ -224,29 +278,33 @@ func (f *Frontier) fill(now time.Time, s, old *slot, run *blobschema.Run) error 
 }
 
 // recount makes up for URLs that were settled when a higher generation of them was
-// appended: the join has dropped what settled them, and no site knows.
-func (f *Frontier) recount(s *slot) {
-	excess := -len(s.marks)
-	for _, u := range s.units {
+// appended: the join has dropped what settled them, and no site knows. p is all of its slot.
+func (f *Frontier) recount(p *part) {
+	excess := -len(p.marks)
+	for _, u := range p.slot.units {
 		excess += int(u.settled)
 	}
-	for i := range s.items {
+	for i := range p.items {
 		if excess <= 0 {
 			return
 		}
-		if st := s.lanes[s.items[i].lane].site; s.items[i].gen > 0 && st.settled > 0 {
+		if st := p.lanes[p.items[i].lane].door.site; p.items[i].gen > 0 && st.settled > 0 {
 			f.countSettled(st, -1)
 			excess--
 		}
 	}
 }
 
-func (f *Frontier) loadQueued(now time.Time, s *slot, un *unit, q *blobschema.Queued, from source) error {
+func (f *Frontier) loadQueued(now time.Time, p *part, un *unit, q *blobschema.Queued, from source) error {
 	u, ok := weburl.Canonical(q.URL)
 	if !ok {
 		return fmt.Errorf("%q is not a canonical URL", q.URL)
 	}
-	f.add(now, s, un, u, f.cfg.Hash.Fingerprint(q.URL), q, from)
+	fp := f.cfg.Hash.Fingerprint(q.URL)
+	if !p.is.Has(fp) {
+		return fmt.Errorf("%q is of another part", q.URL)
+	}
+	f.add(now, p, un, u, fp, q, from)
 	return nil
 }
 
@@ -281,19 +339,19 @@ func (f *Frontier) rest(st *site) {
 	if f.floor.IsZero() {
 		return
 	}
-	for i := range st.lanes {
-		st.unit.pace.Floor(f.floor, f.delay(&st.lanes[i]))
+	for i := range st.doors {
+		st.unit.pace.Floor(f.floor, f.delay(&st.doors[i]))
 	}
 }
 
-// countNews spreads the URLs that a slot turned out to have more than was known over the
+// countNews spreads the URLs that a part turned out to have more than was known over the
 // registrable domains of its pending ones: which are new is not to be told any more.
-func (f *Frontier) countNews(s *slot, n int64) {
-	if n <= 0 || s.npend == 0 {
+func (f *Frontier) countNews(p *part, n int64) {
+	if n <= 0 || p.npend == 0 {
 		return
 	}
-	for _, u := range s.units {
-		if share := n * int64(u.pending) / int64(s.npend); share > 0 && !u.placed {
+	for _, u := range p.slot.units {
+		if share := n * int64(min(u.pending, p.npend)) / int64(p.npend); share > 0 && !u.placed {
 			f.sizes.add(u.domain.name, share)
 		}
 	}
@@ -304,45 +362,68 @@ func (f *Frontier) countNews(s *slot, n int64) {
 // what its predecessor asked for last (I9).
 func (f *Frontier) Floor(at time.Time) { f.floor = at }
 
-// shed unloads slots that need not be in memory until at most keep entries are
+// shed unloads parts that need not be in memory until at most keep entries are
 // resident: those with nothing under way and nothing uncommitted, latest due first.
 func (f *Frontier) shed(keep int) {
-	var idle []*slot
+	var idle []*part
 	for _, s := range f.slots {
-		if s.loaded && s.want {
-			s.want = false // it stays this time, and was to be looked at before the next
-			continue
-		}
-		if s.loaded && s.asked == 0 && s.touched <= f.committed && s.resident() > 0 {
-			s.due = s.firstDue()
-			idle = append(idle, s)
+		for p := range s.parts {
+			switch {
+			case p.loaded && p.want:
+				p.want = false // it stays this time, and was to be looked at before the next
+			case p.loaded && p.resident() > 0 && f.still(p):
+				p.due = p.firstDue()
+				idle = append(idle, p)
+			}
 		}
 	}
-	rank := func(s *slot) int64 { // nothing pending: first to go
-		if s.due == 0 {
+	rank := func(p *part) int64 { // nothing pending: first to go
+		if p.due == 0 {
 			return 1 << 62
 		}
-		return s.due
+		return p.due
 	}
-	slices.SortFunc(idle, func(a, b *slot) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.id, b.id))
+	slices.SortFunc(idle, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.Prefix, b.is.Prefix))
 	})
-	for _, s := range idle {
+	for _, p := range idle {
 		if f.resident <= keep {
 			return
 		}
-		f.unload(s)
+		if f.still(p) { // the last part of a slot takes the units along
+			f.unload(p)
+		}
 	}
 }
 
-func (f *Frontier) unload(s *slot) {
+// still reports whether a loaded part can be unloaded: nothing of it is under way or
+// uncommitted, nor of its units, if they go with it.
+func (f *Frontier) still(p *part) bool {
+	s := p.slot
+	return p.asked == 0 && p.touched <= f.committed && (s.loaded > 1 || s.touched <= f.committed)
+}
+
+// unload drops what is in memory of a part that is still, and its units if it was the last.
+func (f *Frontier) unload(p *part) {
+	s := p.slot
+	if s.loaded--; s.loaded > 0 {
+		f.leave(p)
+	} else {
+		f.dropUnits(s)
+	}
+	f.resident -= p.resident()
+	f.unloaded++
+	*p = part{
+		slot: s, is: p.is, touched: p.touched, due: p.due, urgent: p.urgent,
+		known: uint32(p.resident()), npending: uint32(p.npend),
+		unexamined: p.unexamined, fresh: p.fresh, taken: p.taken, // of one that was full
+	}
+}
+
+// dropUnits forgets all units of a slot.
+func (f *Frontier) dropUnits(s *slot) {
 	for _, u := range s.units {
-		switch u.place {
-		case waiting:
-			heap.Remove(&f.timers, u.index)
-		case ready:
-			heap.Remove(&f.ready, u.index)
-		}
+		f.unqueue(u)
 		delete(f.units, u.key)
 		f.dropDomain(u.domain)
 		f.counts.Hosts--
@@ -350,10 +431,41 @@ func (f *Frontier) unload(s *slot) {
 	for _, st := range s.further {
 		delete(f.sites, siteKey{st.unit, st.name})
 	}
-	f.resident -= s.resident()
-	f.unloaded++
-	*s = slot{
-		id: s.id, touched: s.touched, due: s.due, urgent: s.urgent,
-		known: uint32(s.resident()), npending: uint32(s.npend),
+	s.units, s.further = nil, nil
+}
+
+// leave takes all URLs of a part out of the queues of units that stay.
+func (f *Frontier) leave(p *part) {
+	touched := map[*unit]bool{}
+	for i := range p.items {
+		if it := &p.items[i]; it.length > 0 {
+			st := p.lanes[it.lane].door.site
+			st.pending--
+			st.unit.pending--
+			touched[st.unit] = true
+		}
+	}
+	for _, l := range p.lanes {
+		d := l.door
+		d.site.unit.delist(l)
+		d.lanes = slices.DeleteFunc(d.lanes, func(o *lane) bool { return o == l })
+	}
+	for _, u := range p.slot.units { // by order, not that of the map
+		if !touched[u] {
+			continue
+		}
+		u.later = slices.DeleteFunc(u.later, func(d delayed) bool { return d.part == p })
+		heap.Init(&u.later)
+		if u.place == busy || f.frozen[p.slot.id] {
+			continue
+		}
+		f.unqueue(u)
+		if u.waits() { // Next settles it
+			at := u.readyAt()
+			if at.Before(f.seen) {
+				at = f.seen
+			}
+			f.await(u, at, f.seen)
+		}
 	}
 }

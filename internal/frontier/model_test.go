@@ -81,10 +81,10 @@ type flight struct {
 	began   int
 }
 
-// loading is a slot on its way into memory, with the runs that were named when its
-// loading began.
+// loading is a part of a slot on its way into memory, with the runs that were named when
+// its loading began.
 type loading struct {
-	slot partition.Slot
+	id   PartID
 	runs []*blobschema.Run
 }
 
@@ -124,14 +124,14 @@ func (p *process) ask() {
 		if p.unitOf != nil {
 			unit = p.unitOf(u)
 		}
-		slot := p.hash.Slot(unit)
-		if !p.f.Loaded(slot) {
-			p.f.Want(slot)
+		slot, fp := p.hash.Slot(unit), p.hash.Fingerprint(a.url)
+		if !p.f.Loaded(slot, fp) {
+			p.f.Want(slot, fp)
 			p.todo = append(p.todo, a)
 			continue
 		}
 		p.ops++
-		switch got := p.f.Again(p.now, u, p.hash.Fingerprint(a.url), blobschema.Queued{Host: unit}, a.request); got {
+		switch got := p.f.Again(p.now, u, fp, blobschema.Queued{Host: unit}, a.request); got {
 		case Fresh, Lowered:
 			p.heard[a.url] = p.ops
 		case Known:
@@ -303,7 +303,7 @@ func (p *process) load(i int) {
 	p.t.Helper()
 	l := p.loads[i]
 	p.loads = append(p.loads[:i], p.loads[i+1:]...)
-	if err := p.f.Load(p.now, l.slot, p.restricted(l)); err != nil {
+	if err := p.f.Load(p.now, l.id, p.restricted(l)); err != nil {
 		p.t.Fatal(err)
 	}
 	p.refusals()
@@ -311,21 +311,21 @@ func (p *process) load(i int) {
 	p.ask()
 }
 
-// restricted is the join of the runs, of one slot only.
+// restricted is the join of the runs, of one part only; host states are those of its slot.
 func (p *process) restricted(l loading) *blobschema.Run {
 	all, out := blobschema.MergeRuns(p.hash, l.runs), &blobschema.Run{}
 	for _, e := range all.Seen {
-		if e.Slot == l.slot {
+		if e.Slot == l.id.Slot && l.id.Part.Has(e.Fingerprint) {
 			out.Seen = append(out.Seen, e)
 		}
 	}
 	for _, e := range all.Queued {
-		if e.Slot == l.slot {
+		if e.Slot == l.id.Slot && l.id.Part.Has(p.hash.Fingerprint(e.URL)) {
 			out.Queued = append(out.Queued, e)
 		}
 	}
 	for _, e := range all.Hosts {
-		if e.Slot == l.slot {
+		if e.Slot == l.id.Slot {
 			out.Hosts = append(out.Hosts, e)
 		}
 	}
@@ -644,7 +644,7 @@ func TestWantedRespectsBound(t *testing.T) {
 		if len(first) == 0 || p.f.resident > max(bound, largest) || p.f.resident > bound && len(first) > 1 {
 			t.Errorf("bound %d: slots %v were loaded, %d URLs are resident, the largest slot has %d", bound, first, p.f.resident, largest)
 		}
-		if more := p.f.Wanted(p.now); len(more) > 0 && p.f.resident+int(p.f.slots[more[0]].known) > bound {
+		if more := p.f.Wanted(p.now); len(more) > 0 && p.f.resident+int(p.f.slots[more[0].Slot].of(0).known) > bound {
 			t.Errorf("bound %d: %v is wanted on top of %d", bound, more, p.f.resident)
 		}
 	}

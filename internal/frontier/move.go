@@ -1,8 +1,6 @@
 package frontier
 
 import (
-	"container/heap"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -23,14 +21,7 @@ func (f *Frontier) Freeze(ids []partition.Slot) {
 			continue
 		}
 		for _, u := range s.units {
-			switch u.place {
-			case waiting:
-				heap.Remove(&f.timers, u.index)
-				u.place = idle
-			case ready:
-				heap.Remove(&f.ready, u.index)
-				u.place = idle
-			}
+			f.unqueue(u)
 		}
 	}
 }
@@ -38,33 +29,38 @@ func (f *Frontier) Freeze(ids []partition.Slot) {
 // Still reports whether nothing of a slot is under way: no request, and no load.
 func (f *Frontier) Still(id partition.Slot) bool {
 	s := f.slots[id]
-	return s == nil || s.asked == 0 && !s.loading
+	if s == nil {
+		return true
+	}
+	for p := range s.parts {
+		if p.asked > 0 || p.loading {
+			return false
+		}
+	}
+	return true
 }
 
 // Release forgets frozen slots, all of whose changes are in the delta of this moment, and
 // describes those that hold anything. They must be still.
 func (f *Frontier) Release(ids []partition.Slot) (state []blobschema.SlotSummary) {
 	for _, id := range ids {
-		delete(f.frozen, id)
 		s := f.slots[id]
 		if s == nil {
+			delete(f.frozen, id)
 			continue
 		}
-		if s.loaded {
-			s.due = s.firstDue()
-			f.unload(s)
+		for p := range s.parts {
+			if p.loaded {
+				p.due = p.firstDue()
+				f.unload(p)
+			}
 		}
-		if sum := s.summary(); sum != (blobschema.SlotSummary{Slot: id}) {
-			state = append(state, sum)
+		state = s.summaries(state)
+		for p := range s.parts {
+			f.forget(p)
 		}
-		f.counts.Known -= int64(s.known)
-		f.counts.Pending -= int64(s.npending)
-		f.counts.Unexamined -= int64(s.unexamined)
-		f.counts.Urgent -= int64(s.urgent)
-		f.resident -= len(s.taken) + len(s.fresh)
-		f.fresh -= len(s.fresh)
-		f.unloaded--
 		delete(f.slots, id)
+		delete(f.frozen, id)
 	}
 	return state
 }
@@ -75,7 +71,7 @@ func (f *Frontier) Await(ids []partition.Slot) {
 	for _, id := range ids {
 		s := f.slots[id]
 		if s == nil {
-			s = &slot{id: id}
+			s = newSlot(id)
 			f.slots[id] = s
 			f.unloaded++
 		}
@@ -87,15 +83,16 @@ func (f *Frontier) Await(ids []partition.Slot) {
 func (f *Frontier) Take(state []blobschema.SlotSummary) {
 	for _, sum := range state {
 		s := f.slots[sum.Slot]
-		s.known += sum.Known
-		s.npending += sum.Pending
-		s.unexamined += sum.Unexamined
-		s.urgent += int(sum.Urgent)
-		s.due = sum.Due
-		f.counts.Urgent += int64(sum.Urgent)
-		f.counts.Known += int64(sum.Known)
-		f.counts.Pending += int64(sum.Pending)
-		f.counts.Unexamined += int64(sum.Unexamined)
+		p := s.dir[int(sum.Part.Prefix)<<max(0, s.depth()-int(sum.Part.Depth))>>max(0, int(sum.Part.Depth)-s.depth())]
+		for p.is.Depth < sum.Part.Depth { // it comes in parts
+			var sums [2]blobschema.SlotSummary
+			for i, half := range p.is.Halves() {
+				sums[i].Part = half
+			}
+			halves := f.split(p, sums)
+			p = halves[sum.Part.Prefix>>(sum.Part.Depth-p.is.Depth-1)&1]
+		}
+		f.know(p, &sum)
 	}
 }
 
@@ -104,7 +101,7 @@ func (f *Frontier) Open(ids []partition.Slot) {
 	for _, id := range ids {
 		s := f.slots[id]
 		s.awaited = false
-		if s.summary() == (blobschema.SlotSummary{Slot: id}) && len(s.taken)+len(s.fresh) == 0 && !s.want {
+		if p := s.dir[0]; p.summary() == (blobschema.SlotSummary{Slot: id}) && len(p.taken)+len(p.fresh) == 0 && !p.want {
 			delete(f.slots, id) // it holds nothing: as good as loaded
 			f.unloaded--
 		}

@@ -2,27 +2,48 @@ package frontier
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
-// Policy ranks the two queues. It must be a pure function of its arguments.
+// Policy ranks the two queues. It must be a pure function of its arguments, and needs no
+// lock: one value serves all partitions.
+//
+// A new policy is one file like performance.go, a line in policies below, and a row in
+// TestPolicies. One that orders URLs by their quality embeds byQuality, and has all sources of quality.
 type Policy interface {
 	// Name is what PolicyByName finds it by.
 	Name() string
 	// URLRank orders the URLs of a unit, lower first. It is 1 or more: 0 is kept for what
 	// is asked for on purpose. Who finds a URL works it out, for [blobschema.Queued].Rank.
 	URLRank(c Candidate) uint32
+	// Found is the rank of a pending URL that is found once more, given that which it has
+	// and that which came with the new find. It is at most the lower of the two, so that runs may be
+	// merged by the lower rank.
+	Found(rank, again uint32) uint32
 	// HostRank orders the units that are ready, higher first; equals take turns. It is
 	// worked out when a visit to the unit may begin, not for each request of it.
 	HostRank(h *HostView) float64
 }
 
+// Rated is a [Policy] whose ranks carry qualities.
+type Rated interface {
+	Policy
+	// Quality is what a rank stands for. What is asked for on purpose has that of a seed.
+	Quality(rank uint32) float64
+	// Adds reports whether qualities of several finds add up, so that a find of what
+	// is known already still tells something.
+	Adds() bool
+}
+
 // Candidate is what is known of a URL when it is found.
 type Candidate struct {
-	Depth    uint16 // links from a seed
-	Priority int8   // what a sitemap says, in tenths from its default: -5 to 5
+	Depth       uint16  // links from a seed
+	Priority    int8    // what a sitemap says, in tenths from its default: -5 to 5
+	Relevant    bool    // its link has a word of its topic
+	Fingerprint uint64  // of the URL
+	Host        string  // authority of the URL
+	Cash        float64 // quality of the page that links to it, divided by the number of that page's links
 }
 
 // Waiting is a URL in the queue of a unit.
@@ -34,27 +55,27 @@ type Waiting struct {
 // HostView is what a policy may know of a unit.
 type HostView struct {
 	Pending int // URLs that are not settled
+	Allowed int // requests that may be under way at once; 0 is 1
 	Pace    *polite.Pace
-	unit    *unit
+	stands  []*stand
 }
 
 // Best returns the n URLs that would be asked for first, best first; fewer if fewer
 // may be asked for. It takes time in proportion to n log n, however many wait.
 func (h *HostView) Best(n int) []Waiting {
-	if h.unit == nil {
-		return nil
-	}
-	return h.unit.best(n)
+	return best(h.stands, n)
 }
 
-// policies are those that have a name.
-func policies() []Policy { return []Policy{BreadthFirst{}, Capability{}} }
+// policies are those that have a name, given a source of quality for those that use one.
+func policies(source Quality) []Policy {
+	return []Policy{BreadthFirst{}, Performance{}, QualityFirst{byQuality{source}}, Capability{byQuality{source}}}
+}
 
-// PolicyByName returns a policy: "breadth-first", which "" stands for too, or
-// "capability".
-func PolicyByName(name string) (Policy, error) {
+// NewPolicy returns the policy of a name, or BreadthFirst for "". source says what the quality
+// of a URL is, for policies that use it; nil is [Depth].
+func NewPolicy(name string, source Quality) (Policy, error) {
 	var names []string
-	for _, p := range policies() {
+	for _, p := range policies(source) {
 		if name == p.Name() || name == "" {
 			return p, nil
 		}
@@ -63,89 +84,69 @@ func PolicyByName(name string) (Policy, error) {
 	return nil, fmt.Errorf("no frontier policy is called %q; there are %q", name, names)
 }
 
-// BreadthFirst asks for URLs in the order of their depth and lets units take turns.
-type BreadthFirst struct{}
-
-// Name is "breadth-first".
-func (BreadthFirst) Name() string { return "breadth-first" }
-
-// URLRank is 1 for a seed, and one more for each link from there.
-func (BreadthFirst) URLRank(c Candidate) uint32 { return 1 + uint32(c.Depth) }
-
-// HostRank is the same for every unit.
-func (BreadthFirst) HostRank(*HostView) float64 { return 0 }
-
-// Capability asks first where most quality is to be had per second of connection time
-// (PAPERS C: Cao, Jiang, Singh), and there for the best URLs.
-type Capability struct{}
-
-// Name is "capability".
-func (Capability) Name() string { return "capability" }
-
-// The quality of a URL is (6 + priority) / 11 / (1 + depth): between 0 and 1, which the
-// seed of highest priority has. A rank is the inverse of a quality in units small enough
-// to tell all priorities apart.
-const (
-	bestRank = 60 // of quality 1
-	priority = 6  // added to a priority, so that it counts from 1 to 11
-)
-
-// URLRank falls as quality rises.
-func (Capability) URLRank(c Candidate) uint32 {
-	p := uint64(min(max(int(c.Priority), -5), 5) + priority)
-	return uint32((bestRank*11*(1+uint64(c.Depth)) + p/2) / p)
-}
-
-// HostRank is the unit's capability: the sum of the qualities of the URLs that one
-// connection will bring, for each second that it is expected to take.
-func (Capability) HostRank(h *HostView) float64 { return h.capability(qualityOfRank) }
-
-// qualityOfRank undoes URLRank of Capability; what is asked for on purpose is of the
-// highest.
-func qualityOfRank(w Waiting) float64 { return bestRank / float64(max(w.Rank, bestRank)) }
-
-// qualityOfDepth is that of a URL of which no priority is known.
-func qualityOfDepth(w Waiting) float64 {
-	if w.Rank == 0 {
-		return 1
+// PolicyByName is NewPolicy, with a source of quality by name too; "" is [Depth].
+func PolicyByName(policy, quality string) (Policy, error) {
+	source, err := QualityByName(quality)
+	if err != nil {
+		return nil, err
 	}
-	return priority / 11.0 / (1 + float64(w.Depth))
+	return NewPolicy(policy, source)
 }
 
 // maxBest bounds how many URLs are looked at for a capability.
 const maxBest = 100
 
+// capability is the sum of the qualities of the URLs that one connection will bring, for each
+// second that it is expected to take.
 func (h *HostView) capability(quality func(Waiting) float64) float64 {
-	pages, cost := h.Pace.Connection(min(h.Pending, maxBest))
+	pages, cost := h.Pace.Connection(min(h.Pending, maxBest), h.Allowed)
 	sum := 0.0
 	for _, w := range h.Best(pages) {
 		sum += quality(w)
 	}
-	return sum / max(cost, time.Millisecond).Seconds()
+	return sum / cost.Seconds()
 }
 
-// best walks the queues from their tops, in order.
-func (u *unit) best(n int) []Waiting {
-	if n <= 0 || len(u.lanes) == 0 {
+// qualities is how a policy's units are scored: by its own qualities, or else by depth.
+func qualities(p Policy) func(Waiting) float64 {
+	if r, ok := p.(Rated); ok {
+		return func(w Waiting) float64 { return r.Quality(w.Rank) }
+	}
+	return func(w Waiting) float64 {
+		if w.Rank == 0 {
+			return 1
+		}
+		return Depth{}.Of(Candidate{Depth: w.Depth})
+	}
+}
+
+// best walks the queues of some stands from their tops, in order.
+func best(stands []*stand, n int) []Waiting {
+	if n <= 0 {
 		return nil
 	}
-	s := u.slot
-	// spot is a place in a lane's queue; lanes[at] is that lane.
-	type spot struct{ lane, pos int }
-	item := func(c spot) uint32 { return u.lanes[c.lane].queue[c.pos] }
-	var open []spot // a heap
-	push := func(c spot) {
+	// rung is a place in a lane's queue.
+	type rung struct {
+		st        *stand
+		lane, pos int
+	}
+	item := func(c rung) *item {
+		l := c.st.lanes[c.lane]
+		return &l.part.items[l.queue[c.pos]]
+	}
+	var open []rung // a heap
+	push := func(c rung) {
 		open = append(open, c)
 		for at := len(open) - 1; at > 0; {
 			parent := (at - 1) / 2
-			if !s.less(item(open[at]), item(open[parent])) {
+			if !item(open[at]).less(item(open[parent])) {
 				break
 			}
 			open[at], open[parent] = open[parent], open[at]
 			at = parent
 		}
 	}
-	pop := func() spot {
+	pop := func() rung {
 		c, last := open[0], len(open)-1
 		open[0] = open[last]
 		open = open[:last]
@@ -154,30 +155,34 @@ func (u *unit) best(n int) []Waiting {
 			if child >= last {
 				return c
 			}
-			if child+1 < last && s.less(item(open[child+1]), item(open[child])) {
+			if child+1 < last && item(open[child+1]).less(item(open[child])) {
 				child++
 			}
-			if !s.less(item(open[child]), item(open[at])) {
+			if !item(open[child]).less(item(open[at])) {
 				return c
 			}
 			open[at], open[child] = open[child], open[at]
 			at = child
 		}
 	}
-	push(spot{})
+	for _, st := range stands {
+		if len(st.lanes) > 0 {
+			push(rung{st: st})
+		}
+	}
 	out := make([]Waiting, 0, min(n, maxBest))
 	for len(out) < n && len(open) > 0 {
 		c := pop()
-		it := &s.items[item(c)]
+		it := item(c)
 		out = append(out, Waiting{Rank: it.rank, Depth: it.depth})
 		for child := 2*c.pos + 1; child <= 2*c.pos+2; child++ {
-			if child < len(u.lanes[c.lane].queue) {
-				push(spot{c.lane, child})
+			if child < len(c.st.lanes[c.lane].queue) {
+				push(rung{c.st, c.lane, child})
 			}
 		}
 		if c.pos == 0 { // the lanes are a heap by their tops
-			for child := 2*c.lane + 1; child <= 2*c.lane+2 && child < len(u.lanes); child++ {
-				push(spot{child, 0})
+			for child := 2*c.lane + 1; child <= 2*c.lane+2 && child < len(c.st.lanes); child++ {
+				push(rung{c.st, child, 0})
 			}
 		}
 	}

@@ -1,9 +1,7 @@
 package frontier
 
 import (
-	"cmp"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -53,7 +51,7 @@ func (f *Frontier) resolveTask(u *unit, l *lane, url weburl.URL) Task {
 // successors are tried again, within the unit's back-off. Asking for an address is
 // not asking the host: the pace is as before.
 func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
-	u := t.lane.site.unit
+	u := t.lane.door.site.unit
 	if o.Addr.IsValid() {
 		f.pin(u, o.Addr.Unmap().WithZone(""), now)
 		return Final
@@ -72,11 +70,7 @@ func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 		}
 	}
 	u.resolves, u.hold = 0, time.Time{}
-	for _, l := range u.slot.lanes {
-		if l.site.unit == u {
-			f.refuseAll(l, o.Page.Outcome, o.Page.Detail)
-		}
-	}
+	f.refuseAll(f.emptyUnit(u), o.Page.Outcome, o.Page.Detail)
 	return Final
 }
 
@@ -84,66 +78,58 @@ func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 func (f *Frontier) pin(u *unit, addr netip.Addr, now time.Time) {
 	u.addr, u.resolves, u.hold = addr, 0, time.Time{}
 	f.touchUnit(u)
-	s := u.slot
-	var items []uint32
-	for _, l := range s.lanes {
-		if l.site.unit == u {
-			items = append(items, f.empty(l)...)
-		}
-	}
-	slices.SortFunc(items, func(a, b uint32) int {
-		x, y := &s.items[a], &s.items[b]
-		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.seq, y.seq))
-	})
 	near := f.near(u)
-	for _, i := range items {
-		it := &s.items[i]
+	for _, w := range f.emptyUnit(u) {
+		p, it := w.part, &w.part.items[w.item]
 		if near != nil {
-			f.move(s, i, near, now)
+			f.move(p, w.item, near, now)
 			continue
 		}
-		f.sendOn(u, s.url(it), it.fp, &blobschema.Queued{Rank: it.rank, Generation: it.gen, Depth: it.depth, Flags: it.flags})
-		f.settle(s, i, blobschema.Forwarded)
+		f.sendOn(u, p.url(it), it.fp, &blobschema.Queued{
+			Rank: it.rank, Generation: it.gen, Depth: it.depth, Flags: it.flags, Topic: p.lanes[it.lane].topic,
+		})
+		f.settle(p, w.item, blobschema.Forwarded)
 	}
 }
 
 // move gives an item that is in no queue to another unit of its slot.
-func (f *Frontier) move(s *slot, i uint32, to *unit, now time.Time) {
-	it := &s.items[i]
-	st := s.lanes[it.lane].site
-	st.pending--
-	st.unit.pending--
-	url := s.url(it)
-	st = f.site(to, url)
+func (f *Frontier) move(p *part, i uint32, to *unit, now time.Time) {
+	it := &p.items[i]
+	l := p.lanes[it.lane]
+	l.door.site.pending--
+	l.door.site.unit.pending--
+	url := p.url(it)
+	st := f.site(to, url)
 	st.pending++
 	to.pending++
-	it.lane, it.flags = f.lane(st, url).number, it.flags|blobschema.FlagPlaced
-	f.touch(s, i)
-	to.add(i, now)
+	it.lane, it.flags = f.lane(p, st, url, l.topic).number, it.flags|blobschema.FlagPlaced
+	f.touch(p, i)
+	to.add(p, i, now)
 	f.settleUnit(to, now)
 }
 
 // forward settles a URL of a name whose address is known.
 func (f *Frontier) forward(u *unit, st *site, url weburl.URL, fp uint64, q *blobschema.Queued) {
 	f.sendOn(u, url, fp, q)
-	s := u.slot
-	if i, k := s.find(fp); k == inMarks { // in a lower generation
-		s.marks[i].gen, s.marks[i].state, s.marks[i].seq, s.marks[i].part = q.Generation, blobschema.Forwarded, 0, 0
-		f.settled = append(f.settled, blobschema.Seen{Slot: s.id, Fingerprint: fp, Generation: q.Generation, State: blobschema.Forwarded})
-		s.touched = f.delta + 1
+	p := u.slot.of(fp)
+	if i, k := p.find(fp); k == inMarks { // in a lower generation
+		m := &p.marks[i]
+		m.gen, m.state, m.seq, m.part = q.Generation, blobschema.Forwarded, 0, 0
+		f.settled = append(f.settled, blobschema.Seen{Slot: u.slot.id, Fingerprint: fp, Generation: q.Generation, State: blobschema.Forwarded})
+		p.touched = f.delta + 1
 		return
 	}
 	f.counts.Known++
 	f.resident++
 	f.sizes.add(u.domain.name, 1)
-	f.addSettled(st, fp, q.Generation, blobschema.Forwarded, blobschema.Origin{})
+	f.addSettled(p, st, fp, q.Generation, blobschema.Forwarded, blobschema.Origin{})
 }
 
 // sendOn makes a placement.
 func (f *Frontier) sendOn(u *unit, url weburl.URL, fp uint64, q *blobschema.Queued) {
 	p := Placement{URL: url, Fingerprint: fp, Queued: blobschema.Queued{
 		Host: u.address(), URL: url.String(), Rank: q.Rank, Generation: q.Generation, Depth: q.Depth,
-		Flags: q.Flags | blobschema.FlagPlaced,
+		Flags: q.Flags | blobschema.FlagPlaced, Topic: q.Topic,
 	}}
 	p.Slot = f.cfg.Hash.Slot(p.Host)
 	f.placements = append(f.placements, p)

@@ -208,38 +208,44 @@ func (r *rig) check() {
 	r.t.Helper()
 	f := r.f
 	var want Counts
-	resident, unloaded, units, further := 0, 0, 0, 0
+	resident, unloaded, fresh, units, further := 0, 0, 0, 0, 0
 	for id, s := range f.slots {
 		if s.id != id {
 			r.t.Errorf("slot %d is called %d", id, s.id)
 		}
-		want.Urgent += int64(s.urgent)
-		if !s.loaded {
-			unloaded++
-			resident += len(s.fresh) + len(s.taken)
-			want.Known += int64(s.known)
-			want.Pending += int64(s.npending)
-			want.Unexamined += int64(s.unexamined)
-			continue
-		}
-		r.checkIndex(s)
-		resident += s.resident()
-		want.Known += int64(s.resident())
-		want.Pending += int64(s.npend)
+		r.checkDirectory(s)
 		want.Hosts += int64(len(s.units))
 		further += len(s.further)
-		asked := r.checkSlot(s)
-		if asked != s.asked {
-			r.t.Errorf("slot %d has %d requests under way, and counts %d", id, asked, s.asked)
+		loaded := 0
+		for p := range s.parts {
+			want.Urgent += int64(p.urgent)
+			want.Unexamined += int64(p.unexamined)
+			resident += len(p.fresh) + len(p.taken)
+			fresh += len(p.fresh)
+			if !p.loaded {
+				unloaded++
+				want.Known += int64(p.known)
+				want.Pending += int64(p.npending)
+				continue
+			}
+			loaded++
+			r.checkIndex(p)
+			resident += p.resident()
+			want.Known += int64(p.resident())
+			want.Pending += int64(p.npend)
 		}
-		want.Asked += int64(asked)
+		if loaded != s.loaded || loaded == 0 && len(s.units)+len(s.further) > 0 {
+			r.t.Errorf("slot %d has %d loaded parts, counts %d, and has %d units", id, loaded, s.loaded, len(s.units))
+		}
+		want.Asked += int64(r.checkSlot(s))
 	}
 	want.WaitMillis, want.Capped = f.counts.WaitMillis, f.counts.Capped
+	want.Hits, want.Misses, want.Halved = f.counts.Hits, f.counts.Misses, f.counts.Halved
 	if want != f.counts {
 		r.t.Errorf("counts are %+v, should be %+v", f.counts, want)
 	}
-	if resident != f.resident || unloaded != f.unloaded {
-		r.t.Errorf("%d entries resident, %d slots unloaded; counted %d, %d", resident, unloaded, f.resident, f.unloaded)
+	if resident != f.resident || unloaded != f.unloaded || fresh != f.fresh {
+		r.t.Errorf("%d entries resident, %d parts unloaded, %d entries fresh; counted %d, %d, %d", resident, unloaded, fresh, f.resident, f.unloaded, f.fresh)
 	}
 	for _, d := range f.domains {
 		units += d.units
@@ -247,14 +253,23 @@ func (r *rig) check() {
 	if len(f.units) != int(want.Hosts) || units != len(f.units) || further != len(f.sites) {
 		r.t.Errorf("%d units, %d of them in slots, %d in domains; %d further sites, %d in slots", len(f.units), want.Hosts, units, len(f.sites), further)
 	}
-	for i, u := range f.ready {
-		if u.place != ready || u.index != i || f.units[u.key] != u || u.urgent != u.hasUrgent() || u.readyAt().After(r.now) {
-			r.t.Errorf("ready unit %d (%s) stands in %d at %d", i, u.key, u.place, u.index)
+	for topic, h := range f.ready.heaps {
+		for i, st := range h {
+			u := st.unit
+			if u.place != ready || st.index != i || int(st.topic) != topic || f.units[u.key] != u || st.urgent != st.hasUrgent() || u.readyAt().After(r.now) ||
+				len(st.lanes) == 0 || i > 0 && h.Less(i, (i-1)/2) {
+				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, u.key, u.place, st.index)
+			}
 		}
 	}
 	for i, u := range f.timers {
-		if u.place != waiting || u.index != i || f.units[u.key] != u || !u.at.Equal(u.readyAt()) {
+		if u.place != waiting || u.index != i || f.units[u.key] != u || !u.at.Equal(u.readyAt()) || i > 0 && f.timers.Less(i, (i-1)/2) {
 			r.t.Errorf("waiting unit %d (%s) stands in %d at %d", i, u.key, u.place, u.index)
+		}
+	}
+	for _, p := range f.full {
+		if !p.full && p.loaded {
+			r.t.Errorf("part %+v of slot %d is to be halved, and is not full", p.is, p.slot.id)
 		}
 	}
 	if r.t.Failed() {
@@ -262,52 +277,84 @@ func (r *rig) check() {
 	}
 }
 
-// checkIndex looks for each URL of a slot.
-func (r *rig) checkIndex(s *slot) {
+// checkDirectory: every fingerprint reaches the one part that it belongs to.
+func (r *rig) checkDirectory(s *slot) {
 	r.t.Helper()
-	spare, text := 0, 0
-	for i := s.spare; i > 0; i = s.items[i-1].pos {
-		spare++
+	if len(s.dir) != 1<<s.depth() {
+		r.t.Fatalf("the directory of slot %d has %d entries", s.id, len(s.dir))
 	}
-	for i := range s.items {
-		it := &s.items[i]
-		if text += int(it.length); it.length == 0 {
-			continue
+	for i, p := range s.dir {
+		if p == nil || p.slot != s || int(p.is.Depth) > s.depth() {
+			r.t.Fatalf("entry %d in the directory of slot %d (depth %d) is wrong: %+v", i, s.id, s.depth(), p)
 		}
-		u := s.url(it)
-		if at, k := s.find(it.fp); k != inItems || at != uint32(i) || it.fp != r.hash.Fingerprint(u.String()) {
-			r.t.Errorf("%s is item %d, but found at %d (%d)", u, i, at, k)
+		first := uint64(0)
+		if s.depth() > 0 {
+			first = uint64(i) << (64 - s.depth())
 		}
-		if _, ok := s.rare[uint32(i)]; ok != (it.bits&isRare != 0) {
-			r.t.Errorf("%s is rare: %v", u, ok)
-		}
-		if _, ok := s.wishes[uint32(i)]; ok && it.bits&isAsked == 0 {
-			r.t.Errorf("%s is not asked for, but wished for again", u)
+		if last := first + ^uint64(0)>>s.depth(); s.of(first) != p || s.of(last) != p || !p.is.Has(first) || !p.is.Has(last) {
+			r.t.Fatalf("entry %d in the directory of slot %d (depth %d) names part %+v", i, s.id, s.depth(), p.is)
 		}
 	}
-	for i := range s.marks {
-		if at, k := s.find(s.marks[i].fp); k != inMarks || at != uint32(i) {
-			r.t.Errorf("mark %d is found at %d (%d)", i, at, k)
+	next := uint64(0)
+	for p := range s.parts {
+		if uint64(p.is.Prefix)<<(uint(s.depth())-uint(p.is.Depth)) != next {
+			r.t.Fatalf("slot %d has part %+v where %b should begin", s.id, p.is, next)
 		}
+		next += 1 << (s.depth() - int(p.is.Depth))
 	}
-	if len(s.items)-spare != s.npend || s.resident() != s.index.n || text != len(s.text)-s.dead {
-		r.t.Errorf("slot %d: %d items, %d of them spare, %d pending, %d in the index of %d; %d bytes of text", s.id, len(s.items), spare, s.npend, s.index.n, s.resident(), text)
+	if next != uint64(len(s.dir)) {
+		r.t.Fatalf("the parts of slot %d end at %d of %d", s.id, next, len(s.dir))
 	}
 }
 
-// checkSlot looks at the units of a loaded slot and returns how many are busy.
-func (r *rig) checkSlot(s *slot) (busyUnits int) {
+// checkIndex looks for each URL of a part.
+func (r *rig) checkIndex(p *part) {
 	r.t.Helper()
-	waits, asked, urgent := 0, 0, 0
+	spare, text := 0, 0
+	for i := p.spare; i > 0; i = p.items[i-1].pos {
+		spare++
+	}
+	for i := range p.items {
+		it := &p.items[i]
+		if text += int(it.length); it.length == 0 {
+			continue
+		}
+		u := p.url(it)
+		if at, k := p.find(it.fp); k != inItems || at != uint32(i) || it.fp != r.hash.Fingerprint(u.String()) || !p.is.Has(it.fp) {
+			r.t.Errorf("%s is item %d, but found at %d (%d)", u, i, at, k)
+		}
+		if _, ok := p.rare[uint32(i)]; ok != (it.bits&isRare != 0) {
+			r.t.Errorf("%s is rare: %v", u, ok)
+		}
+		if _, ok := p.wishes[uint32(i)]; ok && it.bits&isAsked == 0 {
+			r.t.Errorf("%s is not asked for, but wished for again", u)
+		}
+	}
+	for i := range p.marks {
+		if at, k := p.find(p.marks[i].fp); k != inMarks || at != uint32(i) || !p.is.Has(p.marks[i].fp) {
+			r.t.Errorf("mark %d is found at %d (%d)", i, at, k)
+		}
+	}
+	if len(p.items)-spare != p.npend || p.resident() != p.index.n || text != len(p.text)-p.dead {
+		r.t.Errorf("slot %d: %d items, %d of them spare, %d pending, %d in the index of %d; %d bytes of text", p.slot.id, len(p.items), spare, p.npend, p.index.n, p.resident(), text)
+	}
+}
+
+// checkSlot looks at the units of a slot and returns how many requests are under way.
+func (r *rig) checkSlot(s *slot) (requests int) {
+	r.t.Helper()
 	pending := map[*site]int{}
-	for i := range s.items {
-		if it := &s.items[i]; it.length > 0 {
-			pending[s.lanes[it.lane].site]++
-			if it.bits&isAsked != 0 {
-				asked++
-			}
-			if it.rank == 0 {
-				urgent++
+	tried := map[*part]int{} // URLs that wait to be tried again
+	settled := 0             // of parts
+	for p := range s.parts {
+		if !p.loaded {
+			settled += int(p.known) - int(p.npending)
+			continue
+		}
+		settled += len(p.marks)
+		for i := range p.items {
+			if it := &p.items[i]; it.length > 0 {
+				pending[p.lanes[it.lane].door.site]++
 			}
 		}
 	}
@@ -317,60 +364,149 @@ func (r *rig) checkSlot(s *slot) (busyUnits int) {
 		if u.slot != s || r.f.units[u.key] != u || r.f.domains[u.domain.name] != u.domain {
 			r.t.Errorf("unit %s is not the one of slot %d", u.key, s.id)
 		}
-		if u.place == busy {
-			busyUnits++
+		requests += u.asked
+		if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed) {
+			r.t.Errorf("unit %s has %d of %d requests under way, and stands in %d", u.key, u.asked, u.allowed, u.place)
 		}
-		if u.place == idle && u.waits() {
+		if u.place == idle && u.waits() && !r.f.frozen[s.id] {
 			r.t.Errorf("unit %s has URLs and stands nowhere", u.key)
 		}
-		for i, l := range u.lanes {
-			if l.where != open || l.index != i || l.site.unit != u || len(l.queue) == 0 || i > 0 && u.lanes.Less(i, (i-1)/2) {
-				r.t.Errorf("lane %d of %s is out of place", i, u.key)
+		topics := map[uint8]bool{}
+		for _, st := range u.stands {
+			if st.unit != u || topics[st.topic] {
+				r.t.Errorf("a stand of %s is not its own, or there twice", u.key)
+			}
+			topics[st.topic] = true
+			if queued := u.place == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
+				r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", u.key, st.topic, st.index, len(st.lanes))
+			}
+			for i, l := range st.lanes {
+				if l.where != open || l.index != i || l.stand != st || l.topic != st.topic || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && st.lanes.Less(i, (i-1)/2) {
+					r.t.Errorf("lane %d of %s is out of place", i, u.key)
+				}
 			}
 		}
 		for i, l := range u.blocked {
-			if l.where != held || l.index != i || l.site.unit != u || len(l.queue) == 0 {
+			if l.where != held || l.index != i || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && u.blocked.Less(i, (i-1)/2) {
 				r.t.Errorf("blocked lane %d of %s is out of place", i, u.key)
 			}
 		}
-		for _, d := range u.later {
-			if s.rareOf(d.item).notBefore != d.at || s.items[d.item].bits&isAsked != 0 {
-				r.t.Errorf("%s waits for %d", s.url(&s.items[d.item]), d.at)
+		for i, d := range u.later {
+			tried[d.part]++
+			if it := &d.part.items[d.item]; !d.part.loaded || d.part.rareOf(d.item).notBefore != d.at || it.bits&isAsked != 0 || i > 0 && u.later.Less(i, (i-1)/2) {
+				r.t.Errorf("%s waits for %d", d.part.url(it), d.at)
 			}
 		}
-		waits += len(u.later)
 	}
-	settled := 0
+	byUnit, bySite, asking, byPart := map[*unit]int{}, 0, map[*unit]int{}, map[*part]int{}
 	known := map[*unit][2]uint64{}
 	for _, st := range sites {
-		settled += int(st.settled)
+		bySite += int(st.settled)
 		k := known[st.unit]
 		known[st.unit] = [2]uint64{k[0] + st.settled, k[1] + uint64(st.pending)}
 		if st.pending != pending[st] {
 			r.t.Errorf("%s has %d pending URLs, and counts %d", st.name, pending[st], st.pending)
 		}
-		for i := range st.lanes {
-			l := &st.lanes[i]
-			if l.where == nowhere && len(l.queue) > 0 {
-				r.t.Errorf("a lane of %s has URLs and is nowhere", st.name)
+		for i := range st.doors {
+			d := &st.doors[i]
+			if d.site != st || d.https != (i == 1) {
+				r.t.Errorf("a door of %s is another's", st.name)
 			}
-			for pos, i := range l.queue {
-				waits++
-				it := &s.items[i]
-				if it.bits&isAsked != 0 || int(it.pos) != pos || s.lanes[it.lane] != l || pos > 0 && s.less(i, l.queue[(pos-1)/2]) {
-					r.t.Errorf("%s waits, but should not, or elsewhere", s.url(it))
+			if d.asking {
+				asking[st.unit]++
+			}
+			for _, l := range d.lanes {
+				if l.door != d || !l.part.loaded || l.part.slot != s || l.part.lanes[l.number] != l || l.stand.unit != st.unit {
+					r.t.Errorf("a lane of %s is another's", st.name)
+				}
+				closed := len(l.queue) == 0 || l.asked || d.asking || l.part.full
+				if (l.where == nowhere) != closed {
+					r.t.Errorf("a lane of %s has %d URLs and is in %d", st.name, len(l.queue), l.where)
 				}
 			}
+		}
+	}
+	for p := range s.parts {
+		if p.loaded {
+			byPart[p] += r.checkLanes(p, tried[p], byUnit)
+		} else if len(p.items)+len(p.marks)+len(p.lanes)+p.asked > 0 || p.full {
+			r.t.Errorf("part %+v of slot %d is not loaded, and not empty", p.is, s.id)
 		}
 	}
 	for u, k := range known {
 		if k != [2]uint64{u.settled, uint64(u.pending)} {
 			r.t.Errorf("%s counts %d settled and %d pending URLs, its sites %d", u.key, u.settled, u.pending, k)
 		}
+		resolving := 0 // a name that is resolved has no URL under way, and asks for no robots.txt
+		if r.f.cfg.Resolve && !u.placed {
+			resolving = u.asked
+		}
+		if byUnit[u]+asking[u]+resolving != u.asked {
+			r.t.Errorf("%s has %d URLs and %d robots.txt files under way, and counts %d", u.key, byUnit[u], asking[u], u.asked)
+		}
 	}
-	if waits+asked != s.npend || urgent != s.urgent || settled != len(s.marks) {
-		r.t.Errorf("slot %d: %d URLs wait, %d are under way, %d are pending; %d urgent ones, %d counted; %d settled, %d counted",
-			s.id, waits, asked, s.npend, urgent, s.urgent, len(s.marks), settled)
+	byParts := 0
+	for p := range s.parts {
+		byParts += p.asked
+		if p.asked < byPart[p] {
+			r.t.Errorf("part %+v of slot %d has %d URLs under way, and counts %d", p.is, s.id, byPart[p], p.asked)
+		}
 	}
-	return busyUnits
+	if byParts != requests {
+		r.t.Errorf("slot %d: the units have %d requests under way, the parts %d", s.id, requests, byParts)
+	}
+	if len(s.units) > 0 && settled != bySite {
+		r.t.Errorf("slot %d: %d settled, %d counted", s.id, settled, bySite)
+	}
+	return requests
+}
+
+// checkLanes looks at the queues of a loaded part and returns how many of its URLs are under way.
+func (r *rig) checkLanes(p *part, tried int, byUnit map[*unit]int) int {
+	r.t.Helper()
+	waits, asked, urgent := tried, 0, 0
+	under := map[*lane]int{}
+	for i := range p.items {
+		if it := &p.items[i]; it.length > 0 {
+			if it.bits&isAsked != 0 {
+				asked++
+				l := p.lanes[it.lane]
+				under[l]++
+				byUnit[l.door.site.unit]++
+			}
+			if it.rank == 0 {
+				urgent++
+			}
+		}
+	}
+	for _, q := range slices.Concat(p.fresh, p.taken) {
+		if q.Rank == 0 {
+			urgent++
+		}
+	}
+	busyLanes := 0
+	for n, l := range p.lanes {
+		if l.part != p || int(l.number) != n || !slices.Contains(l.door.lanes, l) {
+			r.t.Errorf("lane %d of part %+v of slot %d is another's", n, p.is, p.slot.id)
+		}
+		if l.asked {
+			busyLanes++
+		}
+		for pos, i := range l.queue {
+			waits++
+			it := &p.items[i]
+			if it.bits&isAsked != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
+				r.t.Errorf("%s waits, but should not, or elsewhere", p.url(it))
+			}
+		}
+	}
+	if busyLanes != asked {
+		r.t.Errorf("slot %d: %d URLs are under way, of %d lanes", p.slot.id, asked, busyLanes)
+	}
+	// What was appended to a full part and is committed is not in memory any more.
+	if gone := int(p.unexamined) - len(p.fresh) - len(p.taken); waits+asked != p.npend || urgent > p.urgent || p.urgent-urgent > max(0, gone) || gone < 0 {
+		r.t.Errorf("part %+v of slot %d: %d URLs wait, %d are under way, %d are pending; %d urgent ones, %d counted, %d not in memory",
+			p.is, p.slot.id, waits, asked, p.npend, urgent, p.urgent, gone)
+	}
+	return asked
 }

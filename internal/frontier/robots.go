@@ -17,39 +17,67 @@ const (
 	robotsHops     = 5              // section 2.3.1.2
 )
 
-// robotsTask asks for the robots.txt of a lane; url is one that it is about.
+// robotsTask asks for the robots.txt of a lane's door; url is one that it is about.
 func (f *Frontier) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, bool) {
-	u := l.site.unit
-	target, addr := l.next, netip.Addr{}
+	d := l.door
+	u := d.site.unit
+	target, addr := d.next, netip.Addr{}
 	if target.IsZero() {
 		var err error
 		if target, err = url.Resolve("/robots.txt"); err != nil { // cannot be: url is canonical
-			l.setRules(polite.DenyAll("robots.txt has no URL"), now.Add(robotsLifetime))
+			d.setRules(polite.DenyAll("robots.txt has no URL"), now.Add(robotsLifetime))
 			return Task{}, false
 		}
 	}
-	if string(target.Host()) == l.site.name { // a redirect may lead to another address
+	if string(target.Host()) == d.site.name { // a redirect may lead to another address
 		addr = u.addr
 	}
-	u.pace.Start(now, f.delay(l))
+	u.pace.Start(now, f.delay(d))
 	f.touchUnit(u)
+	d.relist(now, func() { d.asking = true })
 	return Task{
-		Request: page.Request{URL: target, Host: u.key, Site: l.site.name, Addr: addr, Robots: true, Attempt: l.attempts},
+		Request: page.Request{URL: target, Host: u.key, Site: d.site.name, Addr: addr, Robots: true, Attempt: d.attempts},
+		Topic:   l.topic,
 		lane:    l,
 	}, true
 }
 
-func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) Verdict {
-	l := t.lane
-	u := l.site.unit
-	out, status := o.Page.Outcome, int(o.Page.Status)
-	if out == blobschema.OutcomeAborted {
-		return Again
+func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) (v Verdict) {
+	d := t.lane.door
+	u := d.site.unit
+	v = Final
+	d.relist(now, func() {
+		d.asking = false
+		if o.Page.Outcome != blobschema.OutcomeAborted {
+			v = f.readRobots(now, d, o)
+		} else {
+			v = Again
+		}
+	})
+	rules := d.rules
+	if v != Final || rules == nil || !d.until.After(now) {
+		return v
 	}
-	f.touchSite(l.site)
-	if out == blobschema.OutcomeRedirect && l.hops < robotsHops {
+	if rules.Unreachable() {
+		f.refuseAll(f.empty(d), blobschema.OutcomeRobotsGone, rules.Reason())
+	}
+	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && u.asked == 0 {
+		// Once a day a host is asked for two things at once: its rules, and a page. A host that
+		// asks for a pace has it from its robots.txt on, and so has a unit of many sites: two
+		// things at once for each of them would be twice its pace for as long as there are more.
+		u.pace.Next = o.Started
+		u.free = true
+	}
+	return v
+}
+
+// readRobots takes what an answer says about a door.
+func (f *Frontier) readRobots(now time.Time, d *door, o *page.Outcome) Verdict {
+	out, status := o.Page.Outcome, int(o.Page.Status)
+	f.touchSite(d.site)
+	if out == blobschema.OutcomeRedirect && d.hops < robotsHops {
 		if next, err := weburl.Parse(o.Page.Redirect); err == nil {
-			l.next, l.hops = next, l.hops+1
+			d.next, d.hops = next, d.hops+1
 			return Final
 		}
 	}
@@ -61,26 +89,12 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) Verdict {
 		rules = polite.DenyAll(strings.TrimSuffix("robots.txt: "+out.String()+": "+o.Page.Detail, ": "))
 	}
 	if rules.Unreachable() && o.Temporary {
-		l.attempts++
-		if again, after := f.cfg.Retry.Next(out, o.Page.Status, l.attempts); again {
-			u.delist(l)
-			l.retry = now.Add(after) // until then the unit's other lanes have their turns
-			u.enlist(l, now)
+		d.attempts++
+		if again, after := f.cfg.Retry.Next(out, o.Page.Status, d.attempts); again {
+			d.retry = now.Add(after) // until then the unit's other doors have their turns
 			return Again
 		}
 	}
-	u.delist(l)
-	l.setRules(rules, now.Add(robotsLifetime))
-	u.enlist(l, now)
-	if rules.Unreachable() {
-		f.refuseAll(l, blobschema.OutcomeRobotsGone, rules.Reason())
-	}
-	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !l.site.further() {
-		// Once a day a host is asked for two things at once: its rules, and a page. A host that
-		// asks for a pace has it from its robots.txt on, and so has a unit of many sites: two
-		// things at once for each of them would be twice its pace for as long as there are more.
-		u.pace.Next = o.Started
-		u.free = true
-	}
+	d.setRules(rules, now.Add(robotsLifetime))
 	return Final
 }

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -16,22 +17,28 @@ import (
 type Task struct {
 	Request page.Request
 	Flags   blobschema.QueuedFlags
+	Topic   uint8             // of the URL, or of that which a robots.txt is asked for
+	Change  blobschema.Change // what is known of how often the URL changes
 	former  blobschema.Origin
 	lane    *lane
 	item    uint32
 	fp      uint64 // 0: not for an item
 	page    bool   // for an item
 	urgent  bool   // asked for on purpose
+	rank    uint32 // of the item
 }
 
 // IsZero reports whether t is no task.
 func (t Task) IsZero() bool { return t.lane == nil }
 
 // Host is the unit the task belongs to.
-func (t Task) Host() string { return t.lane.site.unit.key }
+func (t Task) Host() string { return t.lane.door.site.unit.key }
 
 // Fingerprint is that of the URL, 0 for a robots.txt or a name to be resolved.
 func (t Task) Fingerprint() uint64 { return t.fp }
+
+// Rank is that of the URL, 0 for what is none.
+func (t Task) Rank() uint32 { return t.rank }
 
 // Former is where the page record of the URL's generation before is; zero for none.
 func (t Task) Former() blobschema.Origin { return t.former }
@@ -48,6 +55,7 @@ type Refusal struct {
 	Outcome    blobschema.Outcome
 	Detail     string
 	Former     blobschema.Origin // as Task.Former
+	Topic      uint8
 }
 
 // Refusals returns what was refused since the last call.
@@ -58,8 +66,10 @@ func (f *Frontier) Refusals() []Refusal {
 }
 
 // Next returns the best request that may be made now, if there is one. The unit is
-// busy until Done. With urgentOnly it is one that a URL asked for on purpose needs.
+// busy until Done, or, if it allows several at once, with one request more. With urgentOnly it
+// is one that a URL asked for on purpose needs.
 func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
+	f.seen = now
 	for len(f.timers) > 0 && !f.timers[0].at.After(now) {
 		u := heap.Pop(&f.timers).(*unit)
 		f.counts.WaitMillis += now.Sub(u.since).Milliseconds()
@@ -69,19 +79,26 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	if urgentOnly {
 		f.awaitUrgent(now)
 	}
-	for len(f.ready) > 0 && (f.ready[0].urgent || !urgentOnly) {
-		u := heap.Pop(&f.ready).(*unit)
-		u.place = idle
-		if t, ok := f.take(u, now, urgentOnly); ok {
-			u.place = busy
+	for {
+		st := f.ready.best(now)
+		if st == nil || urgentOnly && !st.urgent {
+			return Task{}, false
+		}
+		u := st.unit
+		f.unqueue(u)
+		if t, ok := f.take(st, now, urgentOnly); ok {
 			f.virtual = max(f.virtual, u.start)
-			u.slot.asked++
+			t.lane.part.asked++
 			f.counts.Asked++
+			if u.asked++; u.asked >= u.allowed {
+				u.place = busy
+			} else {
+				f.settleUnit(u, now)
+			}
 			return t, true
 		}
 		f.settleUnit(u, now)
 	}
-	return Task{}, false
 }
 
 // awaitUrgent looks at the ready units that have no urgent URL to ask for now, but perhaps
@@ -92,22 +109,36 @@ func (f *Frontier) awaitUrgent(now time.Time) {
 		return
 	}
 	var hidden []*unit
-	for _, u := range f.ready {
-		if !u.urgent && u.slot.urgent > 0 && len(u.blocked)+len(u.later) > 0 {
-			hidden = append(hidden, u)
+	for _, h := range f.ready.heaps {
+		for _, st := range h {
+			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && u.slot.hasUrgent() && !slices.Contains(hidden, u) {
+				hidden = append(hidden, u)
+			}
 		}
 	}
 	for _, u := range hidden {
-		if f.settleUnit(u, now); u.urgent {
+		if f.settleUnit(u, now); u.hasUrgent() || u.place != ready {
 			continue
 		}
 		if at := u.nextTry(); !at.IsZero() {
-			heap.Remove(&f.ready, u.index)
-			u.place, u.at, u.since = waiting, at, now
-			heap.Push(&f.timers, u)
+			f.unqueue(u)
+			f.await(u, at, now)
 		}
 	}
 }
+
+// hasUrgent reports whether any part of the slot has URLs that are asked for on purpose.
+func (s *slot) hasUrgent() bool {
+	for p := range s.parts {
+		if p.urgent > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hasUrgent reports whether a URL that may be asked for is asked for on purpose.
+func (u *unit) hasUrgent() bool { return slices.ContainsFunc(u.stands, (*stand).hasUrgent) }
 
 // NextAt is when Next may have something that it has not now; zero when only a
 // new URL or the end of a task can change that.
@@ -118,43 +149,46 @@ func (f *Frontier) NextAt() time.Time {
 	return f.timers[0].at
 }
 
-// take makes the next task of a unit that stood ready. URLs that robots.txt
+// take makes the next task of a stand that stood ready. URLs that robots.txt
 // forbids are settled on the way; false means nothing is left to ask now.
-func (f *Frontier) take(u *unit, now time.Time, urgentOnly bool) (Task, bool) {
+func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) {
+	u := st.unit
 	u.promote(now)
 	if u.readyAt().After(now) {
 		return Task{}, false
 	}
-	s := u.slot
-	for len(u.lanes) > 0 {
-		l := u.lanes[0]
-		i := l.queue[0]
-		it := &s.items[i]
+	for len(st.lanes) > 0 {
+		l := st.lanes[0]
+		p, d, i := l.part, l.door, l.queue[0]
+		it := &p.items[i]
 		if urgentOnly && it.rank != 0 {
 			return Task{}, false
 		}
-		url := s.url(it)
+		url := p.url(it)
 		if f.cfg.Resolve && !u.placed {
 			return f.resolveTask(u, l, url), true
 		}
-		if l.rules == nil || !l.until.After(now) {
+		if d.rules == nil || !d.until.After(now) {
 			return f.robotsTask(l, url, now)
 		}
 		l.pop()
-		u.enlist(l, now)
-		if ok, rule := l.rules.Allowed(url.RequestURI()); !ok {
-			f.refuse(s, i, url, refusalFor(l.rules), reason(l.rules, rule))
+		if ok, rule := d.rules.Allowed(url.RequestURI()); !ok {
+			u.enlist(l, now)
+			f.refuse(p, i, url, refusalFor(d.rules), reason(d.rules, rule))
 			continue
 		}
+		l.asked = true
+		u.delist(l)
 		it.bits |= isAsked
-		u.pace.Start(now, f.delay(l))
+		u.pace.Start(now, f.delay(d))
 		f.touchUnit(u)
 		return Task{
 			Request: page.Request{
 				URL: url, Host: u.key, Addr: u.addr, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
-			Flags: it.flags, former: s.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0,
+			Flags: it.flags, Topic: l.topic, Change: p.rareOf(i).change,
+			former: p.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
 		}, true
 	}
 	return Task{}, false
@@ -176,20 +210,24 @@ func refusalFor(r *polite.Robots) blobschema.Outcome {
 }
 
 // refuse settles an item that is in no queue any more.
-func (f *Frontier) refuse(s *slot, i uint32, url weburl.URL, o blobschema.Outcome, detail string) {
-	it := &s.items[i]
+func (f *Frontier) refuse(p *part, i uint32, url weburl.URL, o blobschema.Outcome, detail string) {
+	it := &p.items[i]
+	l := p.lanes[it.lane]
 	f.refusals = append(f.refusals, Refusal{
-		URL: url, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Outcome: o, Detail: detail, Former: s.rareOf(i).former,
+		URL: url, Generation: it.gen, Depth: it.depth, Attempts: it.attempts, Outcome: o, Detail: detail, Former: p.rareOf(i).former,
+		Topic: l.topic,
 	})
-	u := s.lanes[it.lane].site.unit
-	f.settle(s, i, blobschema.Refused)
+	u := l.door.site.unit
+	f.settle(p, i, blobschema.Refused)
 	u.observed = true // its figures have changed, though it was not asked
 	f.touchUnit(u)
 }
 
 // delay is the pace behind a request to a site: the larger of what is configured and
 // what its robots.txt asks for.
-func (f *Frontier) delay(l *lane) time.Duration { return polite.EffectiveDelay(f.cfg.Delay, l.rules) }
+func (f *Frontier) delay(d *door) time.Duration {
+	return polite.EffectiveDelay(d.site.unit.delay, d.rules)
+}
 
 // Verdict says what Done made of an outcome.
 type Verdict uint8
@@ -204,12 +242,16 @@ const (
 // failure may pass and attempts are left. There is no page record of a name that was
 // to be resolved, whatever the verdict: see Placements and Refusals.
 func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
-	l := t.lane
-	st, u := l.site, l.site.unit
-	u.slot.asked--
+	l, d := t.lane, t.lane.door
+	st, u := d.site, d.site.unit
+	f.seen = now
+	l.part.asked--
+	u.asked--
 	f.counts.Asked--
+	f.unqueue(u)
+	u.place = busy // not before the end: what is added meanwhile must not give it a turn
 	defer func() {
-		u.place = idle // not before: what is added meanwhile must not give it a turn
+		u.place = idle
 		f.settleUnit(u, now)
 	}()
 	if t.Request.Resolve {
@@ -218,6 +260,8 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	f.observe(u, o, now)
 	var v Verdict
 	if t.page {
+		l.asked = false
+		u.enlist(l, now)
 		v = f.urlDone(now, t, o)
 	} else {
 		v = f.robotsDone(now, t, o)
@@ -227,7 +271,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	if !o.Started.IsZero() && !free {
 		// The executor may have begun later than it was asked to, and a robots.txt may
 		// just have asked for a slower pace.
-		u.pace.Floor(o.Started, f.delay(l))
+		u.pace.Floor(o.Started, f.delay(d))
 	}
 	switch {
 	case o.Page.Outcome.Answered():
@@ -251,6 +295,7 @@ func (f *Frontier) observe(u *unit, o *page.Outcome, now time.Time) {
 	}
 	if o.Response > 0 {
 		u.pace.ObserveResponse(o.Response)
+		u.pace.ObserveProtocol(o.HTTP2)
 	}
 	if !o.Reused && o.Connect > 0 {
 		u.pace.ObserveConnection(o.Connect)
@@ -261,15 +306,14 @@ func (f *Frontier) observe(u *unit, o *page.Outcome, now time.Time) {
 	if o.Closed {
 		u.pace.ObserveClosed(u.served)
 	}
-	if !u.connected || float64(u.served) >= u.visit() {
+	if !u.connected || float64(u.served) >= u.visit()*float64(u.allowed) {
 		u.served, u.connected = 0, false // its visit is over: the next unit's turn
 	}
 }
 
 func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
-	st := t.lane.site
-	u, s := st.unit, st.unit.slot
-	it := &s.items[t.item]
+	u, p := t.lane.door.site.unit, t.lane.part
+	it := &p.items[t.item]
 	again, after := false, time.Duration(0)
 	switch {
 	case o.Page.Outcome == blobschema.OutcomeAborted:
@@ -278,21 +322,21 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 		it.attempts++
 		again, after = f.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, it.attempts)
 	}
-	w, wished := s.wishes[t.item]
+	w, wished := p.wishes[t.item]
 	if again {
 		it.bits &^= isAsked
-		delete(s.wishes, t.item)
+		delete(p.wishes, t.item)
 		if wished {
-			f.grant(s, t.item, w)
+			f.grant(p, t.item, w)
 		}
-		s.setRare(t.item, func(r *rare) {
+		p.setRare(t.item, func(r *rare) {
 			r.notBefore = 0
 			if after > 0 {
 				r.notBefore = now.Add(after).UnixMilli()
 			}
 		})
-		f.touch(s, t.item)
-		u.add(t.item, now)
+		f.touch(p, t.item)
+		u.add(p, t.item, now)
 		return Again
 	}
 	o.Page.Attempts = it.attempts
@@ -300,10 +344,10 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 	if o.Page.Outcome.Answered() {
 		state = blobschema.Fetched
 	}
-	f.settle(s, t.item, state)
+	f.settle(p, t.item, state)
 	if wished {
-		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags}
-		f.add(now, s, u, t.Request.URL, t.fp, &q, fromOutside)
+		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic}
+		f.add(now, p, u, t.Request.URL, t.fp, &q, fromOutside)
 	}
 	return Final
 }
@@ -311,56 +355,78 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 // grant gives an item whose request brought nothing what is wished for it. The next
 // generation need not be another one if nobody knows of it yet: there is nothing to
 // tell from.
-func (f *Frontier) grant(s *slot, i uint32, w wish) {
-	it := &s.items[i]
-	f.countUrgent(s, it.rank, -1)
+func (f *Frontier) grant(p *part, i uint32, w wish) {
+	it := &p.items[i]
+	f.countUrgent(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
 	} else {
 		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
 	}
-	f.countUrgent(s, it.rank, 1)
+	f.countUrgent(p, it.rank, 1)
 }
 
 // giveUp refuses all that is pending of a site that has stopped answering.
 func (f *Frontier) giveUp(st *site, o *page.Outcome) {
-	for i := range st.lanes {
-		f.refuseAll(&st.lanes[i], o.Page.Outcome, "the host stopped answering")
+	for i := range st.doors {
+		f.refuseAll(f.empty(&st.doors[i]), o.Page.Outcome, "the host stopped answering")
 	}
 	st.silent = 0
 }
 
-// refuseAll refuses all that waits in a lane, or belongs there later.
-func (f *Frontier) refuseAll(l *lane, o blobschema.Outcome, detail string) {
-	s := l.site.unit.slot
-	for _, i := range f.empty(l) {
-		f.refuse(s, i, s.url(&s.items[i]), o, detail)
+// refuseAll refuses items that are in no queue any more.
+func (f *Frontier) refuseAll(items []spot, o blobschema.Outcome, detail string) {
+	for _, w := range items {
+		f.refuse(w.part, w.item, w.part.url(&w.part.items[w.item]), o, detail)
 	}
 }
 
-// empty takes all items of a lane out of their queues, best first.
-func (f *Frontier) empty(l *lane) []uint32 {
-	if !l.listed {
+// spot is where an item is.
+type spot struct {
+	part *part
+	item uint32
+}
+
+func sortSpots(list []spot) {
+	slices.SortFunc(list, func(a, b spot) int {
+		x, y := &a.part.items[a.item], &b.part.items[b.item]
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.seq, y.seq))
+	})
+}
+
+// empty takes all items behind a door out of their queues, best first.
+func (f *Frontier) empty(d *door) []spot {
+	if len(d.lanes) == 0 {
 		return nil
 	}
-	u := l.site.unit
-	s := u.slot
-	u.delist(l)
-	items := l.queue
-	l.queue = nil
-	u.later = slices.DeleteFunc(u.later, func(d delayed) bool {
-		if s.items[d.item].lane != l.number {
+	u := d.site.unit
+	var items []spot
+	for _, l := range d.lanes {
+		u.delist(l)
+		for _, i := range l.queue {
+			items = append(items, spot{l.part, i})
+		}
+		l.queue = nil
+	}
+	u.later = slices.DeleteFunc(u.later, func(w delayed) bool {
+		if w.part.lanes[w.part.items[w.item].lane].door != d {
 			return false
 		}
-		items = append(items, d.item)
+		items = append(items, spot{w.part, w.item})
 		return true
 	})
 	heap.Init(&u.later)
-	slices.SortFunc(items, func(a, b uint32) int {
-		if s.less(a, b) {
-			return -1
+	sortSpots(items)
+	return items
+}
+
+// emptyUnit takes all items of a unit out of their queues, best first.
+func (f *Frontier) emptyUnit(u *unit) (items []spot) {
+	for st := range u.sites {
+		for i := range st.doors {
+			items = append(items, f.empty(&st.doors[i])...)
 		}
-		return 1
-	})
+	}
+	sortSpots(items)
 	return items
 }

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -8,31 +9,80 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// slot is a bucket of units. Loaded, it has all their URLs: the pending ones in items,
-// the settled ones in marks, and where each is in index.
+// slot is a bucket of units. Its URLs are in parts.
 type slot struct {
 	id      partition.Slot
+	awaited bool   // its state is still elsewhere; never loaded
+	touched uint64 // the delta that the last change of a unit or site was before
+	loaded  int    // parts that are: the units are in memory as long as any is
+	filling bool   // one of them is being filled: units are settled when that is done
+	units   []*unit
+	further []*site // sites that are not the own of their unit
+	// dir has a pointer for each value of the first bits of a fingerprint: the part whose URLs
+	// have them. A part is named by all that its depth leaves open.
+	dir []*part
+}
+
+func newSlot(id partition.Slot) *slot {
+	s := &slot{id: id}
+	s.dir = []*part{{slot: s}}
+	return s
+}
+
+// depth is the global depth: of how many bits dir is indexed by.
+func (s *slot) depth() int { return bits.Len(uint(len(s.dir))) - 1 }
+
+// of returns the part that a fingerprint belongs to.
+func (s *slot) of(fp uint64) *part { return s.dir[fp>>(64-s.depth())] }
+
+// parts goes over the parts, by prefix.
+func (s *slot) parts(yield func(*part) bool) {
+	for i := 0; i < len(s.dir); i += 1 << (s.depth() - int(s.dir[i].is.Depth)) {
+		if !yield(s.dir[i]) {
+			return
+		}
+	}
+}
+
+// put makes a part that of all fingerprints it has; dir grows if it must.
+func (s *slot) put(p *part) {
+	for s.depth() < int(p.is.Depth) {
+		dir := make([]*part, 0, 2*len(s.dir))
+		for _, q := range s.dir {
+			dir = append(dir, q, q)
+		}
+		s.dir = dir
+	}
+	width := 1 << (s.depth() - int(p.is.Depth))
+	for i := range width {
+		s.dir[int(p.is.Prefix)*width+i] = p
+	}
+}
+
+// part is a piece of a slot. Loaded, it has all its URLs: the pending ones in items, the
+// settled ones in marks, and where each is in index.
+type part struct {
+	slot    *slot
+	is      blobschema.Part
 	loaded  bool
 	loading bool
 	want    bool // the caller is about to look at it: not to be unloaded before
-	awaited bool // its state is still elsewhere; never loaded
+	full    bool // nothing more is asked for, so that it can be unloaded and halved
 	asked   int  // requests under way
-	urgent  int  // pending URLs of rank 0; kept when the slot is unloaded
+	urgent  int  // pending URLs of rank 0; kept when the part is unloaded
 	touched uint64
 
-	items   []item
-	spare   uint32 // list of items not in use, linked by pos: place + 1 of the first
-	npend   int    // items in use
-	marks   []mark
-	index   index
-	text    []byte // path and query of each item
-	dead    int    // bytes of text that belong to no item
-	lanes   []*lane
-	units   []*unit
-	further []*site         // sites that are not the own of their unit
-	rare    map[uint32]rare // of the items that have any of it
-	wishes  map[uint32]wish // of items under way
-	dirty   []uint32        // items changed since the last delta, and stale places
+	items  []item
+	spare  uint32 // list of items not in use, linked by pos: place + 1 of the first
+	npend  int    // items in use
+	marks  []mark
+	index  index
+	text   []byte // path and query of each item
+	dead   int    // bytes of text that belong to no item
+	lanes  []*lane
+	rare   map[uint32]rare // of the items that have any of it
+	wishes map[uint32]wish // of items under way
+	dirty  []uint32        // items changed since the last delta, and stale places
 
 	// When unloaded: what the last commit said, and what came since.
 	known      uint32
@@ -49,7 +99,7 @@ type item struct {
 	seq      uint32 // order of arrival
 	rank     uint32
 	gen      uint32
-	text     uint32 // where its path and query begin in the slot's text
+	text     uint32 // where its path and query begin in the part's text
 	lane     uint32
 	pos      uint32 // in the queue of its lane
 	length   uint16 // of its text
@@ -64,13 +114,14 @@ type itemBits uint8
 const (
 	isDirty itemBits = 1 << iota // changed since the last delta
 	isAsked                      // a request for it is under way
-	isRare                       // the slot's map has more of it
+	isRare                       // the part's map has more of it
 )
 
 // rare is what few items have.
 type rare struct {
 	notBefore int64 // Unix milliseconds
 	former    blobschema.Origin
+	change    blobschema.Change
 }
 
 // wish is the next generation of an item whose request is under way.
@@ -79,6 +130,7 @@ type wish struct {
 	rank  uint32
 	depth uint16
 	flags blobschema.QueuedFlags
+	topic uint8
 	// firm: this generation is to come even if the request brings nothing, because
 	// somebody gave its number or a commit has it.
 	firm bool
@@ -101,11 +153,11 @@ func (m *mark) origin() blobschema.Origin {
 	return blobschema.Origin{Partition: partition.ID(m.part), Seq: m.seq}
 }
 
-// maxText bounds the text of a slot, so that offsets fit and memory has an end.
+// maxText bounds the text of a part, so that offsets fit and memory has an end.
 const maxText = 3 << 30
 
-// resident is how many entries a loaded slot holds.
-func (s *slot) resident() int { return s.npend + len(s.marks) }
+// resident is how many entries a loaded part holds.
+func (p *part) resident() int { return p.npend + len(p.marks) }
 
 // kind is where a fingerprint is found.
 type kind uint8
@@ -117,7 +169,7 @@ const (
 )
 
 // index maps fingerprints to places in items and marks: open addressing with linear
-// probing, by the high half of the fingerprint. Fingerprints are keyed hashes, so nobody
+// probing, by the middle of the fingerprint. Fingerprints are keyed hashes, so nobody
 // can make them collide. Entries are never removed, for a known URL stays known.
 type index struct {
 	cells []uint32 // place<<1 | settled, plus 1; 0 is empty
@@ -125,14 +177,15 @@ type index struct {
 	n     int
 }
 
-func (x *index) home(fp uint64) int { return int((fp >> 32) * uint64(len(x.cells)) >> 32) }
+// home goes by bits that neither a part nor a tag is made of.
+func (x *index) home(fp uint64) int { return int(uint64(uint32(fp>>8)) * uint64(len(x.cells)) >> 32) }
 
 // cell finds the cell of a fingerprint, or the empty one where it belongs.
-func (s *slot) cell(fp uint64) int {
-	x, tag := &s.index, uint8(fp)
+func (p *part) cell(fp uint64) int {
+	x, tag := &p.index, uint8(fp)
 	for i := x.home(fp); ; {
 		c := x.cells[i]
-		if c == 0 || x.tags[i] == tag && s.fingerprint(c) == fp {
+		if c == 0 || x.tags[i] == tag && p.fingerprint(c) == fp {
 			return i
 		}
 		if i++; i == len(x.cells) {
@@ -141,20 +194,20 @@ func (s *slot) cell(fp uint64) int {
 	}
 }
 
-func (s *slot) fingerprint(cell uint32) uint64 {
+func (p *part) fingerprint(cell uint32) uint64 {
 	if v := cell - 1; v&1 == 0 {
-		return s.items[v>>1].fp
+		return p.items[v>>1].fp
 	} else {
-		return s.marks[v>>1].fp
+		return p.marks[v>>1].fp
 	}
 }
 
 // find says where a URL is.
-func (s *slot) find(fp uint64) (place uint32, k kind) {
-	if s.index.n == 0 {
+func (p *part) find(fp uint64) (place uint32, k kind) {
+	if p.index.n == 0 {
 		return 0, absent
 	}
-	switch c := s.index.cells[s.cell(fp)]; {
+	switch c := p.index.cells[p.cell(fp)]; {
 	case c == 0:
 		return 0, absent
 	case (c-1)&1 == 0:
@@ -166,117 +219,117 @@ func (s *slot) find(fp uint64) (place uint32, k kind) {
 
 // place notes where a URL is. Its item or mark must be there already, or its cell not
 // be empty.
-func (s *slot) place(fp uint64, at uint32, k kind) {
-	s.reserve(s.index.n + 1)
-	c := s.cell(fp)
-	if s.index.cells[c] == 0 {
-		s.index.n++
+func (p *part) place(fp uint64, at uint32, k kind) {
+	p.reserve(p.index.n + 1)
+	c := p.cell(fp)
+	if p.index.cells[c] == 0 {
+		p.index.n++
 	}
-	s.index.tags[c], s.index.cells[c] = uint8(fp), at<<1+1
+	p.index.tags[c], p.index.cells[c] = uint8(fp), at<<1+1
 	if k == inMarks {
-		s.index.cells[c]++
+		p.index.cells[c]++
 	}
 }
 
 // reserve makes room for n URLs in the index: at most four fifths of it are in use.
-func (s *slot) reserve(n int) {
-	old := s.index.cells
+func (p *part) reserve(n int) {
+	old := p.index.cells
 	if n*5 <= len(old)*4 {
 		return
 	}
 	size := max(n*5/4+2, len(old)*3/2, 8)
-	s.index.cells, s.index.tags = make([]uint32, size), make([]uint8, size)
+	p.index.cells, p.index.tags = make([]uint32, size), make([]uint8, size)
 	for _, c := range old {
 		if c != 0 {
-			fp := s.fingerprint(c)
-			at := s.cell(fp)
-			s.index.cells[at], s.index.tags[at] = c, uint8(fp)
+			fp := p.fingerprint(c)
+			at := p.cell(fp)
+			p.index.cells[at], p.index.tags[at] = c, uint8(fp)
 		}
 	}
 }
 
 // grow makes room for URLs that are about to come, so that arrays need not move.
-func (s *slot) grow(pending, settled, text int) {
-	s.items = slices.Grow(s.items, pending)
-	s.marks = slices.Grow(s.marks, settled)
-	s.text = slices.Grow(s.text, text)
-	s.reserve(s.index.n + pending + settled)
+func (p *part) grow(pending, settled, text int) {
+	p.items = slices.Grow(p.items, pending)
+	p.marks = slices.Grow(p.marks, settled)
+	p.text = slices.Grow(p.text, text)
+	p.reserve(p.index.n + pending + settled)
 }
 
 // newItem stores an item, all but its text, and its place in a queue.
-func (s *slot) newItem(it item, uri string) uint32 {
-	it.text, it.length = uint32(len(s.text)), uint16(len(uri))
-	s.text = append(s.text, uri...)
-	s.npend++
+func (p *part) newItem(it item, uri string) uint32 {
+	it.text, it.length = uint32(len(p.text)), uint16(len(uri))
+	p.text = append(p.text, uri...)
+	p.npend++
 	var i uint32
-	if s.spare > 0 {
-		i = s.spare - 1
-		s.spare = s.items[i].pos
-		s.items[i] = it
+	if p.spare > 0 {
+		i = p.spare - 1
+		p.spare = p.items[i].pos
+		p.items[i] = it
 	} else {
-		i = uint32(len(s.items))
-		s.items = append(s.items, it)
+		i = uint32(len(p.items))
+		p.items = append(p.items, it)
 	}
-	s.place(it.fp, i, inItems)
+	p.place(it.fp, i, inItems)
 	return i
 }
 
 // dropItem gives an item's memory back. What it leaves in dirty is stale, which its bits
 // tell.
-func (s *slot) dropItem(i uint32) {
-	it := &s.items[i]
+func (p *part) dropItem(i uint32) {
+	it := &p.items[i]
 	if it.bits&isRare != 0 {
-		delete(s.rare, i)
+		delete(p.rare, i)
 	}
-	s.dead += int(it.length)
-	*it = item{pos: s.spare}
-	s.spare = i + 1
-	s.npend--
-	if s.dead > 1<<14 && s.dead > len(s.text)/2 {
-		s.compact()
+	p.dead += int(it.length)
+	*it = item{pos: p.spare}
+	p.spare = i + 1
+	p.npend--
+	if p.dead > 1<<14 && p.dead > len(p.text)/2 {
+		p.compact()
 	}
 }
 
 // compact moves the texts of the items together.
-func (s *slot) compact() {
-	text := make([]byte, 0, (len(s.text)-s.dead)*5/4)
-	for i := range s.items {
-		it := &s.items[i]
+func (p *part) compact() {
+	text := make([]byte, 0, (len(p.text)-p.dead)*5/4)
+	for i := range p.items {
+		it := &p.items[i]
 		if it.length > 0 { // the empty text is no item's: a path begins with a slash
 			at := uint32(len(text))
-			text = append(text, s.text[it.text:it.text+uint32(it.length)]...)
+			text = append(text, p.text[it.text:it.text+uint32(it.length)]...)
 			it.text = at
 		}
 	}
-	s.text, s.dead = text, 0
+	p.text, p.dead = text, 0
 }
 
 // addMark stores a settled URL, which may be that of an item that is dropped next.
-func (s *slot) addMark(m mark) {
-	s.marks = append(s.marks, m)
-	s.place(m.fp, uint32(len(s.marks)-1), inMarks)
+func (p *part) addMark(m mark) {
+	p.marks = append(p.marks, m)
+	p.place(m.fp, uint32(len(p.marks)-1), inMarks)
 }
 
 // dropMark removes the mark of a URL that was put into items just now.
-func (s *slot) dropMark(i uint32) {
-	last := uint32(len(s.marks) - 1)
+func (p *part) dropMark(i uint32) {
+	last := uint32(len(p.marks) - 1)
 	if i != last {
-		moved := s.marks[last]
-		c := s.cell(moved.fp)
-		s.marks[i] = moved
-		s.index.cells[c] = i<<1 + 2
+		moved := p.marks[last]
+		c := p.cell(moved.fp)
+		p.marks[i] = moved
+		p.index.cells[c] = i<<1 + 2
 	}
-	s.marks = s.marks[:last]
+	p.marks = p.marks[:last]
 }
 
-func (s *slot) uri(it *item) []byte { return s.text[it.text : it.text+uint32(it.length)] }
+func (p *part) uri(it *item) []byte { return p.text[it.text : it.text+uint32(it.length)] }
 
 // url makes an item's URL again.
-func (s *slot) url(it *item) weburl.URL {
-	l := s.lanes[it.lane]
-	uri := s.uri(it)
+func (p *part) url(it *item) weburl.URL {
+	l := p.lanes[it.lane]
+	uri := p.uri(it)
 	b := make([]byte, 0, 2048)
-	b = append(append(append(b, l.prefix()...), l.site.name...), uri...)
+	b = append(append(append(b, l.door.prefix()...), l.door.site.name...), uri...)
 	u, ok := weburl.Canonical(string(b))
 	if !ok {
 		panic("frontier: the text of a URL is damaged") // it was a URL's: unreachable
@@ -285,45 +338,46 @@ func (s *slot) url(it *item) weburl.URL {
 }
 
 // setRare changes what few items have.
-func (s *slot) setRare(i uint32, change func(r *rare)) {
-	r := s.rare[i]
+func (p *part) setRare(i uint32, change func(r *rare)) {
+	r := p.rare[i]
 	change(&r)
-	it := &s.items[i]
+	it := &p.items[i]
 	if r == (rare{}) {
-		delete(s.rare, i)
+		delete(p.rare, i)
 		it.bits &^= isRare
 		return
 	}
-	if s.rare == nil {
-		s.rare = map[uint32]rare{}
+	if p.rare == nil {
+		p.rare = map[uint32]rare{}
 	}
-	s.rare[i] = r
+	p.rare[i] = r
 	it.bits |= isRare
 }
 
-func (s *slot) rareOf(i uint32) (r rare) {
-	if s.items[i].bits&isRare != 0 {
-		r = s.rare[i]
+func (p *part) rareOf(i uint32) (r rare) {
+	if p.items[i].bits&isRare != 0 {
+		r = p.rare[i]
 	}
 	return r
 }
 
 // queued is an item as it is stored: the one that is wished for, if its request is under
 // way, for what comes of that is in no commit yet.
-func (s *slot) queued(i uint32) blobschema.Queued {
-	it := &s.items[i]
-	r := s.rareOf(i)
+func (p *part) queued(i uint32) blobschema.Queued {
+	it := &p.items[i]
+	r, l := p.rareOf(i), p.lanes[it.lane]
 	q := blobschema.Queued{
-		Slot: s.id, Host: s.lanes[it.lane].site.unit.key, Rank: it.rank, URL: s.url(it).String(), Generation: it.gen,
+		Slot: p.slot.id, Host: l.door.site.unit.key, Rank: it.rank, URL: p.url(it).String(), Generation: it.gen,
 		Depth: it.depth, Attempts: it.attempts, Flags: it.flags, NotBefore: r.notBefore, Former: r.former,
+		Topic: l.topic, Change: r.change,
 	}
 	if it.bits&isAsked == 0 {
 		return q
 	}
-	if w, ok := s.wishes[i]; ok {
+	if w, ok := p.wishes[i]; ok {
 		w.firm = true // from now on a commit has it
-		s.wishes[i] = w
-		q.Generation, q.Rank, q.Depth, q.Flags, q.Attempts, q.NotBefore = w.gen, w.rank, w.depth, w.flags, 0, 0
+		p.wishes[i] = w
+		q.Generation, q.Rank, q.Depth, q.Flags, q.Attempts, q.NotBefore, q.Topic = w.gen, w.rank, w.depth, w.flags, 0, 0, w.topic
 	}
 	return q
 }

@@ -74,12 +74,12 @@ func (st *site) encode() []byte {
 
 func (st *site) stored() stored {
 	out := stored{Silent: st.silent, Settled: st.settled, Capped: st.capped}
-	for i := range st.lanes {
-		l := &st.lanes[i]
-		sr := storedRobots{Next: l.next.String(), Hops: l.hops, Attempts: l.attempts, Retry: storeTime(l.retry)}
-		if l.rules != nil {
-			if rules := l.rules.Encode(); len(rules) <= maxStoredRules {
-				sr.Rules, sr.Until = rules, l.until.UnixMilli()
+	for i := range st.doors {
+		d := &st.doors[i]
+		sr := storedRobots{Next: d.next.String(), Hops: d.hops, Attempts: d.attempts, Retry: storeTime(d.retry)}
+		if d.rules != nil {
+			if rules := d.rules.Encode(); len(rules) <= maxStoredRules {
+				sr.Rules, sr.Until = rules, d.until.UnixMilli()
 			}
 		}
 		out.Robots[i] = sr
@@ -131,21 +131,21 @@ func (st *site) restore(from *stored) error {
 	st.unit.settled += from.Settled
 	st.unit.capped += from.Capped
 	for i, sr := range from.Robots {
-		l := &st.lanes[i]
-		l.hops, l.attempts, l.retry = sr.Hops, sr.Attempts, loadTime(sr.Retry)
+		d := &st.doors[i]
+		d.hops, d.attempts, d.retry = sr.Hops, sr.Attempts, loadTime(sr.Retry)
 		if sr.Next != "" {
 			u, err := weburl.Parse(sr.Next)
 			if err != nil {
 				return err
 			}
-			l.next = u
+			d.next = u
 		}
 		if len(sr.Rules) > 0 {
 			rules, err := polite.DecodeRobots(sr.Rules)
 			if err != nil {
 				return err
 			}
-			l.rules, l.until = rules, time.UnixMilli(sr.Until)
+			d.rules, d.until = rules, time.UnixMilli(sr.Until)
 		}
 	}
 	return nil
@@ -199,8 +199,8 @@ func DecodeHost(data []byte) (HostInfo, error) {
 		Pace: u.pace, Requests: u.requests, Failures: u.failures, Settled: u.own.settled, Capped: u.own.capped, Addr: u.addr, Hold: u.hold,
 	}
 	for i, to := range []*RobotsInfo{&info.HTTP, &info.HTTPS} {
-		l := &u.own.lanes[i]
-		*to = RobotsInfo{Rules: l.rules, Until: l.until, Next: l.next.String(), Attempts: l.attempts, Retry: l.retry}
+		d := &u.own.doors[i]
+		*to = RobotsInfo{Rules: d.rules, Until: d.until, Next: d.next.String(), Attempts: d.attempts, Retry: d.retry}
 	}
 	return info, nil
 }

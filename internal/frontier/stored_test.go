@@ -21,9 +21,9 @@ func storedUnit(t testing.TB) *unit {
 	u := &unit{pace: polite.NewPace(), requests: 7, failures: 2, addr: netip.MustParseAddr("192.0.2.1"), hold: at}
 	u.own = site{unit: u, settled: 5, capped: 3}
 	u.pace.Start(at, time.Second)
-	l := &u.own.lanes
-	l[0].rules, l[0].until = polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), at.Add(time.Hour)
-	l[1].next, l[1].hops, l[1].attempts, l[1].retry = next, 1, 3, at.Add(time.Minute)
+	d := &u.own.doors
+	d[0].rules, d[0].until = polite.ParseRobots([]byte("User-agent: *\nDisallow: /private/\n"), "bot"), at.Add(time.Hour)
+	d[1].next, d[1].hops, d[1].attempts, d[1].retry = next, 1, 3, at.Add(time.Minute)
 	return u
 }
 
@@ -39,8 +39,8 @@ func TestDecodeHost(t *testing.T) {
 	}
 	got.HTTP.Rules = nil
 	want := HostInfo{
-		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.lanes[0].until},
-		HTTPS:   RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.own.lanes[1].retry},
+		Pace: h.pace, Requests: 7, Failures: 2, HTTP: RobotsInfo{Until: h.own.doors[0].until},
+		HTTPS:   RobotsInfo{Next: "https://www.example.org/robots.txt", Attempts: 3, Retry: h.own.doors[1].retry},
 		Settled: 5, Capped: 3, Addr: h.addr, Hold: h.hold,
 	}
 	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {

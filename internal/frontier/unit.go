@@ -25,10 +25,13 @@ type unit struct {
 	slot    *slot
 	domain  *domain
 	own     site        // whose authority is the key, if there is such a one
-	lanes   laneHeap    // with URLs that may be asked for, by the best of each
+	stands  []*stand    // of the topics that it has, or had, URLs of
 	blocked blockedHeap // lanes with URLs whose robots.txt may not be asked for yet
 	later   laterHeap   // URLs to be tried again
 	pace    polite.Pace
+	allowed int           // requests that may be under way at once
+	asked   int           // requests under way
+	delay   time.Duration // what is configured for it
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -44,23 +47,32 @@ type unit struct {
 	observed           bool // asked since the last delta
 
 	place     place
-	index     int // in its heap
+	index     int // in the timers
 	at        time.Time
 	since     time.Time
-	rank      float64
 	start     uint64 // virtual time of its turn
 	turn      uint64 // order of arrival in the ready queue
-	urgent    bool   // its best URL is asked for on purpose
 	free      bool   // a robots.txt was had just now, and does not count
 	connected bool   // its connection is open and may serve more
 	served    int    // requests on that connection
+}
+
+// stand is where the URLs of one unit and topic wait: the lanes with some that may be asked
+// for, by the best of each. A ready unit has each of its stands in the queue of its topic.
+type stand struct {
+	unit   *unit
+	topic  uint8
+	lanes  laneHeap
+	index  int // in the ready queue, -1 if it is in none
+	rank   float64
+	urgent bool // its best URL is asked for on purpose
 }
 
 // site is an authority within a unit.
 type site struct {
 	name    string
 	unit    *unit
-	lanes   [2]lane // for http and https
+	doors   [2]door // for http and https
 	settled uint64
 	capped  uint64
 	pending int
@@ -69,15 +81,12 @@ type site struct {
 	dirty   bool
 }
 
-// lane is the URLs of one site under one scheme: what one robots.txt is about.
-type lane struct {
+// door is a site under one scheme: what one robots.txt is about.
+type door struct {
 	site   *site
-	number uint32 // in the slot's list, if listed
 	https  bool
-	listed bool
-	where  laneWhere
-	index  int      // in its heap
-	queue  []uint32 // items that may be asked for now: a heap, best first
+	asking bool // a request for the robots.txt is under way
+	lanes  []*lane
 
 	rules    *polite.Robots
 	until    time.Time  // rules are good until then
@@ -87,11 +96,26 @@ type lane struct {
 	attempts uint8
 }
 
+// lane is a queue of URLs behind one door: those of one part, topic and sub-queue. At most one
+// request for them is under way.
+type lane struct {
+	door   *door
+	part   *part
+	stand  *stand
+	number uint32 // in the part's list
+	topic  uint8
+	sub    uint8
+	asked  bool // a request is under way
+	where  laneWhere
+	index  int      // in its heap
+	queue  []uint32 // items that may be asked for now: a heap, best first
+}
+
 type laneWhere uint8
 
 const (
-	nowhere laneWhere = iota // empty
-	open                     // in unit.lanes
+	nowhere laneWhere = iota // empty, or not to be asked for while a request is under way
+	open                     // in stand.lanes
 	held                     // in unit.blocked
 )
 
@@ -101,8 +125,8 @@ type siteKey struct {
 	name string
 }
 
-func (l *lane) prefix() string {
-	if l.https {
+func (d *door) prefix() string {
+	if d.https {
 		return "https://"
 	}
 	return "http://"
@@ -116,99 +140,170 @@ func schemeIndex(u weburl.URL) int {
 }
 
 // setRules ends the asking for robots.txt.
-func (l *lane) setRules(rules *polite.Robots, until time.Time) {
-	l.rules, l.until = rules, until
-	l.next, l.retry, l.hops, l.attempts = weburl.URL{}, time.Time{}, 0, 0
+func (d *door) setRules(rules *polite.Robots, until time.Time) {
+	d.rules, d.until = rules, until
+	d.next, d.retry, d.hops, d.attempts = weburl.URL{}, time.Time{}, 0, 0
 }
+
+// closed reports whether the lanes must wait for a robots.txt that may not be asked for yet.
+func (d *door) closed(now time.Time) bool { return d.retry.After(now) }
 
 func (st *site) known() uint64 { return st.settled + uint64(st.pending) }
 
 // further reports whether a site has a stored state of its own.
 func (st *site) further() bool { return st != &st.unit.own }
 
+// open reports whether any URL may be asked for as far as robots.txt goes.
+func (u *unit) open() bool {
+	for _, st := range u.stands {
+		if len(st.lanes) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // waits reports whether any URL waits, for whatever.
-func (u *unit) waits() bool { return len(u.lanes)+len(u.blocked)+len(u.later) > 0 }
+func (u *unit) waits() bool { return len(u.blocked)+len(u.later) > 0 || u.open() }
+
+// stand returns the stand of a topic.
+func (u *unit) stand(topic uint8) *stand {
+	for _, st := range u.stands {
+		if st.topic == topic {
+			return st
+		}
+	}
+	st := &stand{unit: u, topic: topic, index: -1}
+	u.stands = append(u.stands, st)
+	return st
+}
+
+// sites goes over all sites of the unit.
+func (u *unit) sites(yield func(*site) bool) {
+	if !yield(&u.own) {
+		return
+	}
+	for _, st := range u.slot.further {
+		if st.unit == u && !yield(st) {
+			return
+		}
+	}
+}
+
+// lanes goes over all lanes of the unit.
+func (u *unit) lanes(yield func(*lane) bool) {
+	for st := range u.sites {
+		for i := range st.doors {
+			for _, l := range st.doors[i].lanes {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // promote moves what the time has come for: URLs to be tried again, and lanes whose
 // robots.txt may be asked for.
 func (u *unit) promote(now time.Time) {
-	for len(u.blocked) > 0 && !u.blocked[0].retry.After(now) {
+	for len(u.blocked) > 0 && !u.blocked[0].door.closed(now) {
 		l := heap.Pop(&u.blocked).(*lane)
 		l.where = nowhere
 		u.enlist(l, now)
 	}
 	ms := now.UnixMilli()
 	for len(u.later) > 0 && u.later[0].at <= ms {
-		i := heap.Pop(&u.later).(delayed).item
-		u.slot.setRare(i, func(r *rare) { r.notBefore = 0 })
-		u.push(i, now)
+		d := heap.Pop(&u.later).(delayed)
+		d.part.setRare(d.item, func(r *rare) { r.notBefore = 0 })
+		u.push(d.part, d.item, now)
 	}
 }
 
 // add puts an item into the queue it belongs in.
-func (u *unit) add(i uint32, now time.Time) {
-	s := u.slot
-	switch at := s.rareOf(i).notBefore; {
+func (u *unit) add(p *part, i uint32, now time.Time) {
+	switch at := p.rareOf(i).notBefore; {
 	case at > now.UnixMilli():
-		heap.Push(&u.later, delayed{at: at, seq: s.items[i].seq, item: i})
+		heap.Push(&u.later, delayed{at: at, seq: p.items[i].seq, item: i, part: p})
 		return
 	case at != 0:
-		s.setRare(i, func(r *rare) { r.notBefore = 0 })
+		p.setRare(i, func(r *rare) { r.notBefore = 0 })
 	}
-	u.push(i, now)
+	u.push(p, i, now)
 }
 
-func (u *unit) push(i uint32, now time.Time) {
-	l := u.slot.lanes[u.slot.items[i].lane]
+func (u *unit) push(p *part, i uint32, now time.Time) {
+	l := p.lanes[p.items[i].lane]
 	l.push(i)
 	u.enlist(l, now)
 }
 
-// enlist puts a lane where it belongs now that its queue has changed.
+// enlist puts a lane where it belongs now that its queue, or what keeps it from being asked
+// for, has changed.
 func (u *unit) enlist(l *lane, now time.Time) {
+	where := open
 	switch {
-	case l.where == open && len(l.queue) == 0:
-		heap.Remove(&u.lanes, l.index)
-		l.where = nowhere
-	case l.where == open:
-		heap.Fix(&u.lanes, l.index)
-	case l.where == held && len(l.queue) == 0:
-		heap.Remove(&u.blocked, l.index)
-		l.where = nowhere
-	case l.where == held || len(l.queue) == 0:
-	case l.retry.After(now):
-		l.where = held
+	case len(l.queue) == 0 || l.asked || l.door.asking || l.part.full:
+		where = nowhere
+	case l.door.closed(now):
+		where = held
+	}
+	switch {
+	case where == open && l.where == open:
+		heap.Fix(&l.stand.lanes, l.index)
+		return
+	case where == l.where: // the time it is held to does not change but through delist
+		return
+	}
+	u.delist(l)
+	switch l.where = where; where {
+	case open:
+		heap.Push(&l.stand.lanes, l)
+	case held:
 		heap.Push(&u.blocked, l)
-	default:
-		l.where = open
-		heap.Push(&u.lanes, l)
 	}
 }
 
-// delist takes a lane out of its heap: its retry, or all of its queue, is about to change.
+// delist takes a lane out of its heap.
 func (u *unit) delist(l *lane) {
 	switch l.where {
 	case open:
-		heap.Remove(&u.lanes, l.index)
+		heap.Remove(&l.stand.lanes, l.index)
 	case held:
 		heap.Remove(&u.blocked, l.index)
 	}
 	l.where = nowhere
 }
 
+// relist puts all lanes behind a door where they belong after a change of it.
+func (d *door) relist(now time.Time, change func()) {
+	u := d.site.unit
+	for _, l := range d.lanes {
+		u.delist(l)
+	}
+	change()
+	for _, l := range d.lanes {
+		u.enlist(l, now)
+	}
+}
+
+// pausedUntil is the earliest time that the unit's pace allows a request.
+func (u *unit) pausedUntil() time.Time {
+	at := u.pace.ReadyAt()
+	if u.hold.After(at) {
+		at = u.hold
+	}
+	return at
+}
+
 // readyAt is when the unit may be asked for something, given that a URL waits.
 func (u *unit) readyAt() time.Time {
-	at := u.pace.ReadyAt()
-	later := func(t time.Time) {
-		if t.After(at) {
-			at = t
-		}
-	}
-	later(u.hold)
-	if len(u.lanes) > 0 {
+	at := u.pausedUntil()
+	if u.open() {
 		return at
 	}
-	later(u.nextTry())
+	if next := u.nextTry(); next.After(at) {
+		return next
+	}
 	return at
 }
 
@@ -216,7 +311,7 @@ func (u *unit) readyAt() time.Time {
 // zero if none does.
 func (u *unit) nextTry() (at time.Time) {
 	if len(u.blocked) > 0 {
-		at = u.blocked[0].retry
+		at = u.blocked[0].door.retry
 	}
 	if len(u.later) > 0 {
 		if t := time.UnixMilli(u.later[0].at); at.IsZero() || t.Before(at) {
@@ -227,9 +322,7 @@ func (u *unit) nextTry() (at time.Time) {
 }
 
 // hasUrgent reports whether the best URL that may be asked for is asked for on purpose.
-func (u *unit) hasUrgent() bool {
-	return len(u.lanes) > 0 && u.slot.items[u.lanes[0].queue[0]].rank == 0
-}
+func (st *stand) hasUrgent() bool { return len(st.lanes) > 0 && st.lanes[0].best().rank == 0 }
 
 // visit is how many requests one visit to the unit may hold.
 func (u *unit) visit() float64 {
@@ -240,13 +333,17 @@ func (u *unit) visit() float64 {
 }
 
 // less orders items by rank, then by arrival.
-func (s *slot) less(a, b uint32) bool {
-	x, y := &s.items[a], &s.items[b]
+func (p *part) less(a, b uint32) bool { return p.items[a].less(&p.items[b]) }
+
+func (x *item) less(y *item) bool {
 	if x.rank != y.rank {
 		return x.rank < y.rank
 	}
 	return x.seq < y.seq
 }
+
+// best is the item at the top of the queue.
+func (l *lane) best() *item { return &l.part.items[l.queue[0]] }
 
 func (l *lane) push(i uint32) {
 	l.queue = append(l.queue, i)
@@ -254,41 +351,41 @@ func (l *lane) push(i uint32) {
 }
 
 func (l *lane) up(at int) {
-	s, q := l.site.unit.slot, l.queue
+	p, q := l.part, l.queue
 	i := q[at]
 	for at > 0 {
 		parent := (at - 1) / 2
-		if !s.less(i, q[parent]) {
+		if !p.less(i, q[parent]) {
 			break
 		}
 		q[at] = q[parent]
-		s.items[q[at]].pos = uint32(at)
+		p.items[q[at]].pos = uint32(at)
 		at = parent
 	}
 	q[at] = i
-	s.items[i].pos = uint32(at)
+	p.items[i].pos = uint32(at)
 }
 
 func (l *lane) down(at int) {
-	s, q := l.site.unit.slot, l.queue
+	p, q := l.part, l.queue
 	i := q[at]
 	for {
 		child := 2*at + 1
 		if child >= len(q) {
 			break
 		}
-		if child+1 < len(q) && s.less(q[child+1], q[child]) {
+		if child+1 < len(q) && p.less(q[child+1], q[child]) {
 			child++
 		}
-		if !s.less(q[child], i) {
+		if !p.less(q[child], i) {
 			break
 		}
 		q[at] = q[child]
-		s.items[q[at]].pos = uint32(at)
+		p.items[q[at]].pos = uint32(at)
 		at = child
 	}
 	q[at] = i
-	s.items[i].pos = uint32(at)
+	p.items[i].pos = uint32(at)
 }
 
 // pop takes the best item out of the queue.
@@ -308,12 +405,24 @@ func (l *lane) pop() uint32 {
 	return i
 }
 
+// remove takes an item out of the middle of the queue.
+func (l *lane) remove(at int) {
+	last := len(l.queue) - 1
+	l.queue[at] = l.queue[last]
+	l.queue = l.queue[:last]
+	if at < last {
+		l.part.items[l.queue[at]].pos = uint32(at)
+		l.up(at)
+		l.down(int(l.part.items[l.queue[at]].pos))
+	}
+}
+
 // laneHeap orders lanes by the best item of each.
 type laneHeap []*lane
 
 func (q laneHeap) Len() int { return len(q) }
 func (q laneHeap) Less(i, j int) bool {
-	return q[i].site.unit.slot.less(q[i].queue[0], q[j].queue[0])
+	return q[i].best().less(q[j].best())
 }
 func (q laneHeap) Swap(i, j int) { swapLanes(q, i, j) }
 func (q *laneHeap) Push(x any)   { *q = pushLane(*q, x) }
@@ -323,7 +432,7 @@ func (q *laneHeap) Pop() (x any) { *q, x = popLast(*q); return x }
 type blockedHeap []*lane
 
 func (q blockedHeap) Len() int           { return len(q) }
-func (q blockedHeap) Less(i, j int) bool { return q[i].retry.Before(q[j].retry) }
+func (q blockedHeap) Less(i, j int) bool { return q[i].door.retry.Before(q[j].door.retry) }
 func (q blockedHeap) Swap(i, j int)      { swapLanes(q, i, j) }
 func (q *blockedHeap) Push(x any)        { *q = pushLane(*q, x) }
 func (q *blockedHeap) Pop() (x any)      { *q, x = popLast(*q); return x }
@@ -352,6 +461,7 @@ type delayed struct {
 	at   int64 // Unix milliseconds
 	seq  uint32
 	item uint32
+	part *part
 }
 
 // laterHeap orders items by when they may be tried again.
@@ -368,9 +478,10 @@ func (q laterHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *laterHeap) Push(x any)   { *q = append(*q, x.(delayed)) }
 func (q *laterHeap) Pop() (x any) { *q, x = popLast(*q); return x }
 
-// readyHeap orders the units that may be asked now: those with a URL asked for on
-// purpose first, then those with an open connection, then by rank, then by turn.
-type readyHeap []*unit
+// readyHeap orders the stands of one topic whose units may be asked now: those with a URL
+// asked for on purpose first, then those of units with an open connection, then by rank, then
+// by turn.
+type readyHeap []*stand
 
 func (q readyHeap) Len() int { return len(q) }
 func (q readyHeap) Less(i, j int) bool {
@@ -378,18 +489,29 @@ func (q readyHeap) Less(i, j int) bool {
 	switch {
 	case a.urgent != b.urgent:
 		return a.urgent
-	case a.connected != b.connected:
-		return a.connected
+	case a.unit.connected != b.unit.connected:
+		return a.unit.connected
 	case a.rank != b.rank:
 		return a.rank > b.rank
-	case a.start != b.start:
-		return a.start < b.start
+	case a.unit.start != b.unit.start:
+		return a.unit.start < b.unit.start
 	}
-	return a.turn < b.turn
+	return a.unit.turn < b.unit.turn
 }
-func (q readyHeap) Swap(i, j int) { swapUnits(q, i, j) }
-func (q *readyHeap) Push(x any)   { *q = pushUnit(*q, x) }
-func (q *readyHeap) Pop() (x any) { *q, x = popLast(*q); return x }
+func (q readyHeap) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+func (q *readyHeap) Push(x any) {
+	st := x.(*stand)
+	st.index = len(*q)
+	*q = append(*q, st)
+}
+func (q *readyHeap) Pop() (x any) {
+	*q, x = popLast(*q)
+	x.(*stand).index = -1
+	return x
+}
 
 // timerHeap orders the units that wait by when they are ready.
 type timerHeap []*unit

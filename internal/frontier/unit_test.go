@@ -361,40 +361,6 @@ func TestSitemapFlag(t *testing.T) {
 	}
 }
 
-// TestPolicyByName finds all policies, and says which there are.
-func TestPolicyByName(t *testing.T) {
-	for name, want := range map[string]Policy{"": BreadthFirst{}, "breadth-first": BreadthFirst{}, "capability": Capability{}} {
-		if got, err := PolicyByName(name); got != want || err != nil {
-			t.Errorf("%q: %v, %v", name, got, err)
-		}
-	}
-	if _, err := PolicyByName("depth-first"); err == nil || !strings.Contains(err.Error(), `"capability"`) {
-		t.Errorf("the error is %v", err)
-	}
-}
-
-// TestRanks: ranks begin at 1 and fall as quality rises; Capability's give it back.
-func TestRanks(t *testing.T) {
-	quality := func(c Candidate) float64 { return float64(c.Priority+6) / 11 / (1 + float64(c.Depth)) }
-	var all []Candidate
-	for _, depth := range []uint16{0, 1, 2, 3, 10, 100, 65535} {
-		for p := int8(-5); p <= 5; p++ {
-			all = append(all, Candidate{depth, p})
-		}
-	}
-	for _, a := range all {
-		rank := Capability{}.URLRank(a)
-		if q := qualityOfRank(Waiting{Rank: rank}); rank < 1 || q < quality(a)*0.99 || q > quality(a)*1.01 || (BreadthFirst{}).URLRank(a) != 1+uint32(a.Depth) {
-			t.Errorf("%+v has rank %d and quality %g, should be %g", a, rank, q, quality(a))
-		}
-		for _, b := range all {
-			if quality(a) > quality(b)*1.0001 && rank > (Capability{}).URLRank(b) {
-				t.Errorf("%+v has rank %d, %+v %d", a, rank, b, Capability{}.URLRank(b))
-			}
-		}
-	}
-}
-
 // TestBest: the best of a unit's queues are what sorting them would find.
 func TestBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -408,7 +374,7 @@ func TestBest(t *testing.T) {
 	slices.Sort(ranks)
 	for _, n := range []int{0, 1, 2, 50, 499, 500, 501} {
 		var got []uint32
-		for _, w := range r.f.units["a.example"].best(n) {
+		for _, w := range best(r.f.units["a.example"].stands, n) {
 			got = append(got, w.Rank)
 		}
 		if want := ranks[:min(n, 500)]; !slices.Equal(got, want) {
@@ -446,7 +412,8 @@ func TestSlotShrinks(t *testing.T) {
 	for i := range n {
 		r.queue(url(i), blobschema.Queued{Rank: uint32(i + 1)})
 	}
-	s := r.f.units["a.example"].slot
+	u := r.f.units["a.example"]
+	s := u.slot.dir[0]
 	before, places := len(s.text), len(s.items)
 	for i := range n - 100 {
 		task := r.mustNext(url(i))
@@ -456,8 +423,8 @@ func TestSlotShrinks(t *testing.T) {
 		}
 	}
 	r.check()
-	if len(s.text) > before/2 || cap(s.units[0].own.lanes[1].queue) > n/2 {
-		t.Errorf("%d bytes of text of %d, a queue of %d", len(s.text), before, cap(s.units[0].own.lanes[1].queue))
+	if len(s.text) > before/2 || cap(u.own.doors[1].lanes[0].queue) > n/2 {
+		t.Errorf("%d bytes of text of %d, a queue of %d", len(s.text), before, cap(u.own.doors[1].lanes[0].queue))
 	}
 	for i := range n - 100 {
 		r.queue(url(n+i), blobschema.Queued{Rank: uint32(n + i + 1)})

@@ -54,11 +54,12 @@ func (c *checker) knownIn(p *part, slot partition.Slot) int64 {
 	} else if p.man != nil {
 		sums = p.man.Slots
 	}
-	i, ok := slices.BinarySearchFunc(sums, slot, func(s blobschema.SlotSummary, slot partition.Slot) int { return cmp.Compare(s.Slot, slot) })
-	if !ok {
-		return 0
+	first, _ := slices.BinarySearchFunc(sums, slot, func(s blobschema.SlotSummary, slot partition.Slot) int { return cmp.Compare(s.Slot, slot) })
+	n := int64(0)
+	for ; first < len(sums) && sums[first].Slot == slot; first++ {
+		n += int64(sums[first].Known) + int64(sums[first].Unexamined)
 	}
-	return int64(sums[i].Known) + int64(sums[i].Unexamined)
+	return n
 }
 
 // checkLeftOut checks that no more URLs are unknown than partitions say they left out:

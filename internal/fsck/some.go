@@ -133,7 +133,7 @@ func (c *checker) checkSome() error {
 		case c.walks(p):
 			c.checkTotals(all[i])
 		default:
-			for _, s := range p.man.Slots {
+			for _, s := range c.whole(p.head.Commit, p.man.Slots) {
 				if c.inScope(s.Slot) && p.holding.Holds(s.Slot) {
 					c.checkSummary(p.head.Commit, s, all[i].slots[s.Slot])
 				}

@@ -76,7 +76,7 @@ func (c *checker) readGiven(h *history, g *blobschema.Handover) error {
 	if h.broken {
 		return nil
 	}
-	for _, sum := range g.State {
+	for _, sum := range c.whole(h.head.Commit, g.State) {
 		if int(sum.Slot) < len(takes) && takes[sum.Slot] {
 			c.checkSummary(h.head.Commit, sum, slots[sum.Slot])
 			delete(slots, sum.Slot)
@@ -435,12 +435,7 @@ func (c *checker) checkDelta(h *history, name string, r *blobschema.CommitReader
 func (c *checker) checkSlots(h *history) {
 	where := h.head.Commit
 	var known, pending, unexamined int64
-	last := int64(-1)
-	for _, s := range h.man.Slots {
-		if int64(s.Slot) <= last {
-			c.violate("I6", where, "the summaries of slots are not sorted: %d after %d", s.Slot, last)
-		}
-		last = int64(s.Slot)
+	for _, s := range c.whole(where, h.man.Slots) {
 		k, p, u := int64(s.Known), int64(s.Pending), int64(s.Unexamined)
 		known, pending, unexamined = known+k, pending+p, unexamined+u
 		n := h.slots[s.Slot]
@@ -464,6 +459,15 @@ func (c *checker) checkSlots(h *history) {
 	if t.Known != known || t.Pending != pending || t.Unexamined != unexamined {
 		c.violate("I7", where, "its totals say %d known, %d pending and %d to examine, its slots %d, %d and %d", t.Known, t.Pending, t.Unexamined, known, pending, unexamined)
 	}
+}
+
+// whole are the summaries of slots that may be in parts.
+func (c *checker) whole(where string, parts []blobschema.SlotSummary) []blobschema.SlotSummary {
+	slots, err := blobschema.WholeSlots(parts)
+	if err != nil {
+		c.violate("I6", where, "%v", err)
+	}
+	return slots
 }
 
 // checkSummary compares the summary of a slot with what the runs say.

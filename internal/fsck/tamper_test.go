@@ -98,11 +98,29 @@ func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 	h.Helper()
 	c := h.commit(name)
 	change(c)
-	data, _, err := blobschema.EncodeCommit(c, name, h.hash)
+	data, man, err := blobschema.EncodeCommit(c, name, h.hash)
 	if err != nil {
 		h.Fatal(err)
 	}
 	h.objects[name] = data
+	if c.State == nil {
+		return
+	}
+	ref := man.Runs[len(man.Runs)-1]
+	for _, later := range h.commits() { // the run may be longer or shorter now
+		if later == name {
+			continue
+		}
+		c := h.commit(later)
+		i := slices.IndexFunc(c.Manifest.Runs, func(r blobschema.RunRef) bool { return r.Object == name && r.Length != ref.Length })
+		if i < 0 {
+			continue
+		}
+		c.Manifest.Runs[i].Length, c.Manifest.Runs[i].Index = ref.Length, ref.Index
+		if h.objects[later], _, err = blobschema.EncodeCommit(c, later, h.hash); err != nil {
+			h.Fatal(err)
+		}
+	}
 }
 
 // commits are the visible commits of all partitions.

@@ -70,6 +70,7 @@ type Outcome struct {
 	Connect    time.Duration // time to connect, 0 on a reused connection
 	Response   time.Duration // request written to last byte of the body
 	Reused     bool          // went over a connection that had served before
+	HTTP2      bool          // went over HTTP/2
 	Wire       int64         // bytes received, headers included, before decoding
 	Closed     bool          // the server ends the connection after this answer
 	Temporary  bool          // worth another attempt later

@@ -57,6 +57,7 @@ type Pace struct {
 	ConnTime      time.Duration // estimated time to connect; zero: never measured
 	RespTime      time.Duration // estimated time from request to end of answer; zero: never measured
 	PerConnection float64       // estimated requests a connection serves; NewPerConnection until one was seen to end
+	HTTP2         bool          // its last answer came over HTTP/2: a connection carries several requests at once
 }
 
 // NewPace is the state of a host never asked: it is ready at once.
@@ -205,6 +206,9 @@ func (p *Pace) ObserveConnection(d time.Duration) { p.ConnTime = smoothTime(p.Co
 // ObserveResponse takes note of the time from a request to the end of its answer.
 func (p *Pace) ObserveResponse(d time.Duration) { p.RespTime = smoothTime(p.RespTime, d) }
 
+// ObserveProtocol takes note of whether an answer came over HTTP/2.
+func (p *Pace) ObserveProtocol(http2 bool) { p.HTTP2 = http2 }
+
 // ObserveClosed takes note that the server closed a connection after so many requests.
 // What we closed ourselves tells nothing about the server, unless it had served more than
 // estimated.
@@ -245,12 +249,13 @@ func smoothTime(old, measured time.Duration) time.Duration {
 // queued URLs wait for it:
 //
 //	pages P = min(requests per connection, queued)
-//	cost  T = 2 * time to connect + P * time to respond
+//	cost  T = 2 * time to connect + P * time to respond / p
 //
 // P / T is the host's rank under the performance policy, and the sum of the qualities of
-// its best P URLs / T its capability (PAPERS C). cost is never zero. The paper's divisor
-// for pipelining is left out, as pipelining is.
-func (p *Pace) Connection(queued int) (pages int, cost time.Duration) {
+// its best P URLs / T its capability (PAPERS C). p is the paper's gain by pipelining, in whose
+// place HTTP/2 is today: as many requests as are allowed to be under way at once (less than 1 counts
+// as 1), but no more than there are, share one connection; over HTTP/1.1 it is 1. cost is never zero.
+func (p *Pace) Connection(queued, allowed int) (pages int, cost time.Duration) {
 	per, conn, resp := p.PerConnection, p.ConnTime, p.RespTime
 	if per <= 0 {
 		per = NewPerConnection
@@ -262,7 +267,11 @@ func (p *Pace) Connection(queued int) (pages int, cost time.Duration) {
 		resp = NewRespTime
 	}
 	pages = max(min(int(math.Round(per)), queued), 0)
-	return pages, 2*conn + time.Duration(pages)*resp
+	at := 1
+	if p.HTTP2 {
+		at = max(min(allowed, pages), 1)
+	}
+	return pages, 2*conn + time.Duration(pages)*resp/time.Duration(at)
 }
 
 func later(a, b time.Time) time.Time {

@@ -287,7 +287,7 @@ func TestObserve(t *testing.T) {
 	if diff := cmp.Diff(NewPace(), p); diff != "" {
 		t.Errorf("nothing was measured (-want +got):\n%s", diff)
 	}
-	if pages, cost := p.Connection(1000); pages != 50 || cost != 2*NewConnTime+50*NewRespTime {
+	if pages, cost := p.Connection(1000, 8); pages != 50 || cost != 2*NewConnTime+50*NewRespTime {
 		t.Errorf("new host: %d pages, %v", pages, cost)
 	}
 	p.ObserveConnection(100 * time.Millisecond)
@@ -309,9 +309,28 @@ func TestObserve(t *testing.T) {
 		{0, 0, 240 * time.Millisecond},
 		{-1, 0, 240 * time.Millisecond},
 	} {
-		if pages, cost := p.Connection(c.queued); pages != c.pages || cost != c.cost {
+		if pages, cost := p.Connection(c.queued, 8); pages != c.pages || cost != c.cost {
 			t.Errorf("%d queued: %d pages, %v; want %d, %v", c.queued, pages, cost, c.pages, c.cost)
 		}
+	}
+	p.ObserveProtocol(true)
+	for _, c := range []struct {
+		queued, allowed int
+		cost            time.Duration
+	}{
+		{100, 8, 240*time.Millisecond + 12*900*time.Millisecond/8},
+		{3, 8, 240*time.Millisecond + 900*time.Millisecond}, // at most as many as there are
+		{100, 0, 240*time.Millisecond + 12*900*time.Millisecond},
+		{100, -1, 240*time.Millisecond + 12*900*time.Millisecond},
+		{0, 8, 240 * time.Millisecond},
+	} {
+		if _, cost := p.Connection(c.queued, c.allowed); cost != c.cost {
+			t.Errorf("HTTP/2, %d queued, %d at once: %v; want %v", c.queued, c.allowed, cost, c.cost)
+		}
+	}
+	p.ObserveProtocol(false)
+	if _, cost := p.Connection(3, 8); cost != 240*time.Millisecond+3*900*time.Millisecond {
+		t.Errorf("HTTP/1.1 again: %v", cost)
 	}
 	p.ObserveConnection(math.MaxInt64)
 	p.ObserveClosed(math.MaxInt)
@@ -319,7 +338,7 @@ func TestObserve(t *testing.T) {
 		t.Errorf("unbounded: %+v", p)
 	}
 	p = Pace{}
-	if pages, cost := p.Connection(1000); pages != 50 || cost <= 0 {
+	if pages, cost := p.Connection(1000, 8); pages != 50 || cost <= 0 {
 		t.Errorf("zero value: %d pages, %v", pages, cost)
 	}
 	p.ObserveClosed(1)
@@ -333,13 +352,13 @@ func TestPaceCBOR(t *testing.T) {
 	p := Pace{
 		Next: epoch.Add(1), Delay: 1500*time.Millisecond + 1, Failures: 3,
 		BackoffUntil: epoch.Add(time.Minute), Backoff: time.Minute,
-		ConnTime: 120 * time.Millisecond, RespTime: 345678 * time.Microsecond, PerConnection: 12.3456,
+		ConnTime: 120 * time.Millisecond, RespTime: 345678 * time.Microsecond, PerConnection: 12.3456, HTTP2: true,
 	}
 	b, err := cbor.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "a8011b0000019424f8632f021905dd0303041b0000019424f94d8f0519ea60061a0001d4c0071a0005464e0819303a"
+	const golden = "a9011b0000019424f8632f021905dd0303041b0000019424f94d8f0519ea60061a0001d4c0071a0005464e0819303a09f5"
 	if got := fmt.Sprintf("%x", b); got != golden {
 		t.Errorf("got %s\nwant %s", got, golden)
 	}
@@ -409,6 +428,6 @@ func FuzzPaceCBOR(f *testing.F) {
 			t.Fatalf("ready at %v", p.ReadyAt())
 		}
 		p.Done(epoch, connect, 0, 0, 0)
-		p.Connection(3)
+		p.Connection(3, 2)
 	})
 }

@@ -19,6 +19,7 @@ type storedPace struct {
 	ConnTime     uint32 `cbor:"6,keyasint,omitempty"` // microseconds, as RespTime
 	RespTime     uint32 `cbor:"7,keyasint,omitempty"`
 	PerConn      uint32 `cbor:"8,keyasint,omitempty"` // thousandths; left out: NewPerConnection
+	HTTP2        bool   `cbor:"9,keyasint,omitempty"`
 }
 
 // maxPause bounds stored pauses, far above any that is made.
@@ -36,7 +37,7 @@ func (p Pace) MarshalCBOR() ([]byte, error) {
 		BackoffUntil: storeTime(p.BackoffUntil), Backoff: ceilDiv(min(p.Backoff, maxPause), time.Millisecond),
 		ConnTime: uint32(ceilDiv(min(p.ConnTime, maxObserved), time.Microsecond)),
 		RespTime: uint32(ceilDiv(min(p.RespTime, maxObserved), time.Microsecond)),
-		PerConn:  perConn,
+		PerConn:  perConn, HTTP2: p.HTTP2,
 	})
 }
 
@@ -54,6 +55,7 @@ func (p *Pace) UnmarshalCBOR(b []byte) error {
 		ConnTime:      min(time.Duration(s.ConnTime)*time.Microsecond, maxObserved),
 		RespTime:      min(time.Duration(s.RespTime)*time.Microsecond, maxObserved),
 		PerConnection: min(float64(s.PerConn)/1000, maxPerConnection),
+		HTTP2:         s.HTTP2,
 	}
 	if s.PerConn == 0 {
 		p.PerConnection = NewPerConnection

@@ -1,0 +1,58 @@
+package crawl
+
+import (
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// policyOf is the policy that a crawl's settings name, unless another one is given.
+func policyOf(c *blobschema.Crawl, given frontier.Policy) (frontier.Policy, error) {
+	if given != nil {
+		return given, nil
+	}
+	p, err := frontier.PolicyByName(c.Settings.Policy, c.Settings.Quality)
+	if err != nil {
+		return nil, fmt.Errorf("crawl %s: %w", c.ID, err)
+	}
+	return p, nil
+}
+
+// seedRank is the rank of a seed.
+func seedRank(p frontier.Policy, h partition.Hash, u weburl.URL) uint32 {
+	return p.URLRank(frontier.Candidate{Fingerprint: h.Fingerprint(u.String()), Host: string(u.Host())})
+}
+
+// rank is the place of a URL in the order within its unit, by the crawl's policy.
+func (s *Step) rank(u weburl.URL, c frontier.Candidate) uint32 {
+	c.Host = string(u.Host())
+	return s.policy.URLRank(c)
+}
+
+// summing is the policy, if what several finds of a URL tell adds up; else nil.
+func summing(p frontier.Policy) frontier.Rated {
+	if r, ok := p.(frontier.Rated); ok && r.Adds() {
+		return r
+	}
+	return nil
+}
+
+// cash is what each link of an answer brings: the page's quality, in equal parts. That
+// of a robots.txt is a seed's.
+func (s *Step) cash(t frontier.Task, links []page.Link) float64 {
+	r := summing(s.policy)
+	if r == nil {
+		return 0
+	}
+	n := 0
+	for i := range links {
+		if !links[i].NoFollow {
+			n++
+		}
+	}
+	return r.Quality(t.Rank()) / float64(max(n, 1))
+}

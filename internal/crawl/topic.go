@@ -1,0 +1,88 @@
+package crawl
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// topics is what the scheduler knows of a crawl's topics, by number; shrunk are slices that the
+// watcher has made shorter.
+func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.Topic {
+	list := make([]frontier.Topic, 1, 1+len(s.Topics))
+	for i := range s.Topics {
+		t := frontier.Topic{Priority: s.Topics[i].Priority, Slice: s.Topics[i].Slice}
+		if shorter, ok := shrunk[uint8(i+1)]; ok {
+			t.Slice = shorter
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// hostRules is what operators allow, by unit. A unit of several hosts has the rule of the
+// first that has one.
+func hostRules(s *blobschema.Settings) map[string]frontier.HostRule {
+	rules := map[string]frontier.HostRule{}
+	for _, r := range s.Hosts {
+		h, err := weburl.ParseHost(r.Host)
+		if err != nil {
+			continue // whoever made the record has refused it
+		}
+		unit, _ := Unit(s.PartitionBy, h)
+		if _, ok := rules[unit]; ok {
+			continue
+		}
+		rule := frontier.HostRule{Connections: r.Connections, Delay: s.Delay}
+		if r.Delay != nil {
+			rule.Delay = *r.Delay
+		}
+		rules[unit] = rule
+	}
+	return rules
+}
+
+// takeTopics takes over what has changed of a crawl's topics.
+func (s *Step) takeTopics(set *blobschema.Settings, shrunk map[uint8]time.Duration) error {
+	s.cfg.Crawl.Settings.Topics = set.Topics
+	list, err := newScopes(&s.cfg.Crawl.Settings)
+	if err != nil {
+		return err
+	}
+	list.adopt(s.st.scopes)
+	s.st.scopes = list
+	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, shrunk))
+	return nil
+}
+
+// relevant reports whether a link has a word of its topic, in its URL or its anchor.
+func (s *Step) relevant(topic uint8, l *page.Link) bool {
+	if topic == 0 || int(topic) > len(s.cfg.Crawl.Settings.Topics) {
+		return false
+	}
+	words := s.cfg.Crawl.Settings.Topics[topic-1].Words
+	if len(words) == 0 {
+		return false
+	}
+	url, anchor := strings.ToLower(l.URL.String()), strings.ToLower(l.Anchor)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(url, w) || strings.Contains(anchor, w) })
+}
+
+// countTopic adds to the figures of a topic.
+func (s *Step) countTopic(topic uint8, pages, bytes int64) {
+	if topic == 0 {
+		return
+	}
+	if s.st.totals.Topics == nil {
+		s.st.totals.Topics = map[uint8]blobschema.TopicTotals{}
+	}
+	t := s.st.totals.Topics[topic]
+	t.Pages += pages
+	t.Bytes += bytes
+	s.st.totals.Topics[topic] = t
+}

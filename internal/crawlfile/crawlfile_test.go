@@ -1,0 +1,461 @@
+package crawlfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// options are some keys of a crawl.
+type options struct {
+	set   blobschema.Settings
+	given map[string][]string
+	wrong map[string]error
+}
+
+func newOptions() *options {
+	return &options{set: blobschema.Settings{Scope: blobschema.ScopeHost, MaxDepth: -1}, given: map[string][]string{}, wrong: map[string]error{}}
+}
+
+func (o *options) Names() []string {
+	return []string{"delay", "exclude", "max-pages", "policy", "scope"}
+}
+
+func (o *options) Set(name string, values []string) (err error) {
+	o.given[name] = values
+	switch name {
+	case "exclude":
+		o.set.Exclude = values
+	case "scope":
+		o.set.Scope, err = ParseScope(values[0])
+	case "delay":
+		if o.set.Delay, err = time.ParseDuration(values[0]); o.set.Delay < 0 {
+			o.wrong[name] = errors.New("it must be 0s or longer")
+		}
+	case "policy":
+		if values[0] == "depth-first" {
+			err = errors.New("there is no such policy")
+		}
+	}
+	return err
+}
+
+func (o *options) Done() (blobschema.Settings, map[string]error) { return o.set, o.wrong }
+
+// lists are the files that crawl files name.
+func lists(name string) (io.ReadCloser, error) {
+	text, ok := map[string]string{
+		"list.txt":  "# of a.example\nhttps://a.example/1\n\nhttps://a.example/2 # the second\n",
+		"empty.txt": "# none\n", "bad.txt": "https://a.example/\nhttps:// x/\nb.example\n",
+		"long.txt": strings.Repeat("x", maxListLine+1),
+	}[name]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+func parse(text string) (*File, *options, error) {
+	o := newOptions()
+	f, err := Parse("c.yaml", []byte(text), o, lists)
+	return f, o, err
+}
+
+const whole = `# everything
+policy: capability
+delay: 1s
+exclude: ['\.png$', /private/]
+max-pages: 10000
+hosts:
+  - host: PORTAL.example
+    connections: 8
+    delay: 100ms
+  - {host: 'b.example:8080', delay: 0s}
+seeds: https://home.example/
+topics:
+  - name: news
+    priority: 10
+    slice: 20s
+    minimum: 1000/h
+    granularity: url
+    scope: domain
+    include: [/live, /story]
+    exclude: []
+    max-depth: 5
+    words: [Election, vote]
+    seeds:
+      - https://news.example/
+      - {url: https://news.example/live, priority: 50}
+      - url: https://other.example/live
+        priority: -3
+  - seeds-file: list.txt
+    name: Ελλάδα 2
+    minimum: 5/10m
+    seeds: &more [https://c.example/]
+`
+
+func TestWhole(t *testing.T) {
+	f, o, err := parse(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"policy": {"capability"}, "delay": {"1s"}, "exclude": {`\.png$`, "/private/"}, "max-pages": {"10000"}}
+	if d := cmp.Diff(want, o.given); d != "" {
+		t.Error(d)
+	}
+	fast, none := 100*time.Millisecond, time.Duration(0)
+	if d := cmp.Diff([]blobschema.HostRule{{Host: "portal.example", Connections: 8, Delay: &fast}, {Host: "b.example:8080", Delay: &none}}, f.Hosts); d != "" {
+		t.Error(d)
+	}
+	topics, seeds, problems := f.Join(&o.set)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	news := blobschema.Topic{
+		Name: "news", Priority: 50, Slice: 20 * time.Second, Minimum: 1000, Period: time.Hour, Scope: blobschema.ScopeDomain,
+		Include: []string{"/live", "/story"}, Exclude: []string{}, MaxDepth: 5, Words: []string{"election", "vote"},
+	}
+	middle, low := news, news
+	middle.Priority, low.Priority = 10, -3
+	if d := cmp.Diff([]blobschema.Topic{news, middle, low, {
+		Name: "Ελλάδα 2", Minimum: 5, Period: 10 * time.Minute, Scope: blobschema.ScopeHost, Exclude: []string{`\.png$`, "/private/"}, MaxDepth: -1,
+	}}, topics); d != "" {
+		t.Error(d)
+	}
+	var got []string
+	for _, s := range seeds {
+		got = append(got, fmt.Sprintf("%s %d", s.URL, s.Topic))
+	}
+	if d := cmp.Diff([]string{
+		"https://home.example/ 0", "https://news.example/ 2", "https://news.example/live 1", "https://other.example/live 3",
+		"https://a.example/1 4", "https://a.example/2 4", "https://c.example/ 4",
+	}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestProblems: each thing that is wrong is told, with its line; all at once.
+func TestProblems(t *testing.T) {
+	topic := "topics:\n  - name: a\n    seeds: [https://a.example/]\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty", "", "c.yaml: there is nothing in the file"},
+		{"comments only", "# no\n", "c.yaml: there is nothing in the file"},
+		{"null", "~\n", `c.yaml:1: a crawl file must have keys, such as "hosts:", but here is nothing`},
+		{"a list", "- a\n", `c.yaml:1: a crawl file must have keys, such as "hosts:", but here is a list`},
+		{"a word", "crawl\n", `c.yaml:1: a crawl file must have keys, such as "hosts:", but here is "crawl"`},
+		{"no YAML", "delay: 1s\npolicy: [a\n", "c.yaml:3: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence"},
+		{"a tab", "topics:\n\t- name: a\n", "c.yaml:2: lines are indented by spaces, not by tabs"},
+		{"no UTF-8", "delay: \xff\n", "c.yaml: this is not YAML: invalid leading UTF-8 octet (value: 255)"},
+		{"documents", "delay: 1s\n---\ndelay: 2s\n", `c.yaml: there is more than one document: leave out the line "---"`},
+		{"too long", strings.Repeat("#", MaxBytes+1), "c.yaml: the file is longer than 1048576 bytes; long lists of seeds have a file of their own: seeds-file"},
+		{"unknown", "dealy: 1s\n", "c.yaml:1: a crawl file has no key \"dealy\" (did you mean delay?)"},
+		{"underscore", "max_pages: 1\n", "c.yaml:1: a crawl file has no key \"max_pages\" (did you mean max-pages?)"},
+		{"unknown and unlike", "colour: red\n", `c.yaml:1: a crawl file has no key "colour"`},
+		{"twice", "delay: 1s\npolicy: x\ndelay: 2s\n", "c.yaml:3: delay is said twice: in line 1 already"},
+		{"a key of keys", "? [a]\n: b\n", "c.yaml:1: a key of a crawl file must be a word, but here is a list"},
+		{"merged", "<<: {delay: 1s}\n", "c.yaml:1: keys are not merged here (<<); what a topic does not say is as the crawl says, and a list can be an alias"},
+		{"an alias of nothing", "delay: *x\n", "c.yaml:1: this is not YAML: unknown anchor 'x' referenced"},
+		{"no value", "delay:\n", "c.yaml:1: delay must be a list, but here is nothing"},
+		{"keys for a value", "delay: {a: b}\n", "c.yaml:1: delay must be a list, but here is keys and values"},
+		{"an empty list", "exclude: []\n", "c.yaml:1: exclude has an empty list"},
+		{"a wrong value", "\npolicy: depth-first\n", `c.yaml:2: policy "depth-first": there is no such policy`},
+		{"a value wrong with all known", "\ndelay: -1s\n", `c.yaml:2: delay: it must be 0s or longer`},
+
+		{"no host", "hosts:\n  - connections: 2\n", "c.yaml:2: a rule for hosts must say for which: host"},
+		{"a host twice", "hosts:\n  - {host: a.example, connections: 2}\n  - {host: A.example, delay: 2s}\n", "c.yaml:3: host a.example has two rules: see line 2"},
+		{"a rule that says nothing", "hosts:\n  - host: a.example\n", "c.yaml:2: the rule for host a.example says nothing: give it connections, delay or both"},
+		{"no connections", "hosts:\n  - {host: a.example, connections: 0}\n", `c.yaml:2: connections "0": it must be a number from 1 to 64`},
+		{"connections", "hosts:\n  - {host: a.example, connections: 65}\n", `c.yaml:2: connections "65": it must be a number from 1 to 64`},
+		{"a host's delay", "hosts:\n  - {host: a.example, delay: -1s}\n", `c.yaml:2: delay "-1s": it must be a time such as 100ms or 2s, or 0s`},
+		{"a key of a host", "hosts:\n  - {host: a.example, connection: 3}\n", `c.yaml:2: a host has no key "connection" (did you mean connections?)`},
+		{"a host that is a word", "hosts: [a.example]\n", `c.yaml:1: a host must have keys, such as "host:", but here is "a.example"`},
+		{"hosts by name", "hosts:\n  a.example: 3\n", `c.yaml:1: hosts must be a list, but here is keys and values`},
+
+		{"no name", "topics:\n  - seeds: [https://a.example/]\n", "c.yaml:2: a topic must have a name"},
+		{"a name", "topics:\n  - name: -a\n    seeds: [https://a.example/]\n", `c.yaml:2: name "-a": it must begin with a letter or a digit, and have only these, "-", "_", "." and spaces; at most 64 bytes`},
+		{"a name twice", topic + "  - name: a\n    seeds: [https://b.example/]\n", `c.yaml:4: topic "a" is there twice: see line 2`},
+		{"no seeds", "topics:\n  - name: a\n", `c.yaml:2: topic "a" has no seeds`},
+		{"an empty list of seeds", "topics:\n  - name: a\n    seeds: []\n", `c.yaml:2: topic "a" has no seeds`},
+		{"priority", topic + "    priority: 101\n", `c.yaml:4: priority "101": it must be a whole number from -100 to 100`},
+		{"priority in words", topic + "    priority: high\n", `c.yaml:4: priority "high": it must be a whole number from -100 to 100`},
+		{"slice of nothing", topic + "    slice: 0s\n", `c.yaml:4: slice "0s": it must be a time longer than 0s and at most 1h, such as 20s`},
+		{"slice", topic + "    slice: 61m\n", `c.yaml:4: slice "61m": it must be a time longer than 0s and at most 1h, such as 20s`},
+		{"no minimum", topic + "    minimum: 0/h\n", `c.yaml:4: minimum "0/h": it must be pages in a time, 1 or more, such as 1000/h, 20000/d or 100/10m`},
+		{"minimum without a time", topic + "    minimum: 1000\n", `c.yaml:4: minimum "1000": it must be pages in a time, 1 or more, such as 1000/h, 20000/d or 100/10m`},
+		{"granularity", topic + "    granularity: page\n", `c.yaml:4: granularity "page": it must be topic or url`},
+		{"scope", topic + "    scope: hosts\n", `c.yaml:4: scope "hosts": it must be host, domain or any`},
+		{"depth", topic + "    max-depth: 65536\n", `c.yaml:4: max-depth "65536": it must be 0 to 65535, or -1 for no bound`},
+		{"a pattern", topic + "    include: ['a(']\n", "c.yaml:4: include \"a(\": it must be a regular expression (RE2): error parsing regexp: missing closing ): `a(`"},
+		{"words", topic + "    words: [two words]\n", `c.yaml:4: words "two words": it must be one word, of at most 100 bytes`},
+		{"a list for a value", topic + "    scope: [host]\n", `c.yaml:4: scope must have one value, but here is a list`},
+		{"a key of a topic", topic + "    prio: 4\n", `c.yaml:4: a topic has no key "prio"`},
+
+		{"a seed", "seeds: ['https:// x/']\n", `c.yaml:1: seed "https:// x/": ` + parseError("https:// x/")},
+		{"a seed without a scheme", "seeds:\n  - a.example\n", `c.yaml:2: seed "a.example": ` + parseError("a.example") + " (did you mean https://a.example/ ?)"},
+		{"a seed without a URL", "topics:\n  - name: a\n    granularity: url\n    seeds:\n      - priority: 3\n", `c.yaml:5: seed "": ` + parseError("")},
+		{"a seed of its own priority", "topics:\n  - name: a\n    seeds:\n      - {url: https://a.example/, priority: 3}\n", "c.yaml:4: seeds have priorities of their own only in a topic with granularity: url"},
+		{"a seed of no topic with a priority", "seeds:\n  - {url: https://a.example/, priority: 3}\n", "c.yaml:2: seeds have priorities of their own only in a topic with granularity: url"},
+		{"a seed of two topics", topic + "  - name: b\n    seeds:\n      - https://a.example/\n      - https://b.example/\n", `c.yaml:6: seed https://a.example/ is of topic "a" already: see line 3`},
+		{"a seed of a topic and of none", "seeds: https://a.example/\n" + topic, `c.yaml:4: seed https://a.example/ is of no topic already: see line 1`},
+		{"a seed of two priorities", "topics:\n  - name: a\n    granularity: url\n    seeds:\n      - https://a.example/\n      - {url: https://a.example/, priority: 3}\n", "c.yaml:6: seed https://a.example/ has priority 0 already: see line 5"},
+		{"a seed that is excluded", topic + "    exclude: [a.ex]\n", `c.yaml:3: seed https://a.example/ is excluded by "a.ex": leave out one of them`},
+		{"a seed that the crawl excludes", "exclude: a.ex\n" + topic, `c.yaml:4: seed https://a.example/ is excluded by "a.ex": leave out one of them`},
+		{"a list of seeds that is not there", "seeds-file: no.txt\n", `c.yaml:1: seeds-file "no.txt": file does not exist`},
+		{"an empty list of seeds", "\nseeds-file: empty.txt\n", `c.yaml:2: seeds-file "empty.txt": it holds no URL; it should have one a line`},
+		{"a list with a long line", "\nseeds-file: long.txt\n", `c.yaml:2: seeds-file "long.txt": bufio.Scanner: token too long`},
+		{"a list that is wrong", "topics:\n  - name: a\n    seeds-file: bad.txt\n", "bad.txt:2: seed \"https:// x/\": " + parseError("https:// x/") +
+			"\nbad.txt:3: seed \"b.example\": " + parseError("b.example") + " (did you mean https://b.example/ ?)"},
+
+		{"all at once", "topics:\n  - name: a\n    slice: -1s\n    scope: none\n    seeds: [x]\n  - nam: b\npolicy: depth-first\ndelay: -1s\n", strings.Join([]string{
+			`c.yaml:3: slice "-1s": it must be a time longer than 0s and at most 1h, such as 20s`,
+			`c.yaml:4: scope "none": it must be host, domain or any`,
+			`c.yaml:5: seed "x": ` + parseError("x"),
+			`c.yaml:6: a topic has no key "nam" (did you mean name?)`,
+			`c.yaml:7: policy "depth-first": there is no such policy`,
+			`c.yaml:8: delay: it must be 0s or longer`,
+		}, "\n")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := parse(tt.text)
+			if err == nil {
+				t.Fatalf("nothing is wrong, want\n%s", tt.want)
+			}
+			if d := cmp.Diff(tt.want, err.Error()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// parseError is what is wrong with a URL.
+func parseError(raw string) string {
+	_, err := weburl.Parse(raw)
+	return err.Error()
+}
+
+// TestBombs: a file makes no more of itself by aliases than its bounds, and problems are told
+// only so many times.
+func TestBombs(t *testing.T) {
+	bomb := "a: &a [https://a.example/, https://a.example/]\n"
+	for c := 'b'; c <= 'z'; c++ {
+		bomb += fmt.Sprintf("%c: &%[1]c [%s]\n", c, strings.Repeat("*"+string(c-1)+", ", 9))
+	}
+	many := "exclude: &x [" + strings.Repeat("x,\n", 20_000) + "]\ntopics:\n"
+	for i := range 80 {
+		many += fmt.Sprintf("  - {name: t%d, include: *x}\n", i)
+	}
+	topics := "topics:\n"
+	for i := range 300 {
+		topics += fmt.Sprintf("  - {name: t%d, seeds: ['https://h%[1]d.example/']}\n", i)
+	}
+	priorities := "topics:\n"
+	for i := range 2 {
+		priorities += fmt.Sprintf("  - name: t%d\n    granularity: url\n    seeds:\n", i)
+		for p := -100; p <= 100; p++ {
+			priorities += fmt.Sprintf("      - {url: 'https://h%d.example/%d', priority: %[2]d}\n", i, p)
+		}
+	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"aliases", bomb + "seeds: *z\n", ""},
+		{"deep", strings.Repeat("[", 100_000), "exceeded max depth"},
+		{"itself", "seeds: &x [*x]\n", "a seed must have keys"},
+		{"one list many times", many, "there is too much of this: more than 1048576 values"},
+		{"topics", topics, "c.yaml:257: these are more than 255 topics"},
+		{"priorities", priorities, "c.yaml:1: topics and their priorities are 402, and there can be 255"},
+		{"problems", strings.Repeat("- a\n", 100_000), ""},
+		{"wrong seeds", "seeds: [" + strings.Repeat("x,", 100_000) + "]", "and perhaps more"},
+		{"wrong keys", strings.Repeat("x: y\n", 100_000), "and perhaps more"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			began := time.Now()
+			_, _, err := parse(tt.text)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%.2000v", err)
+			}
+			if err != nil && len(err.Error()) > 1<<17 {
+				t.Errorf("%d bytes of problems", len(err.Error()))
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// TestJoin: what a changed file does to the topics of a crawl.
+func TestJoin(t *testing.T) {
+	const a, b = "topics:\n  - name: a\n    seeds: [https://a.example/]\n", "  - name: b\n    seeds: [https://b.example/]\n"
+	const own = "  - name: u\n    granularity: url\n    priority: 5\n    seeds:\n      - https://u.example/\n      - {url: 'https://u.example/1', priority: 7}\n"
+	plain := func(name string, priority int) blobschema.Topic {
+		return blobschema.Topic{Name: name, Priority: priority, Scope: blobschema.ScopeHost, MaxDepth: -1}
+	}
+	for _, tt := range []struct {
+		name   string
+		have   []blobschema.Topic
+		text   string
+		want   []blobschema.Topic
+		seeds  string // numbers of their topics
+		refuse string
+	}{
+		{"a new crawl", nil, a + b, []blobschema.Topic{plain("a", 0), plain("b", 0)}, "1 2", ""},
+		{"as it is", []blobschema.Topic{plain("a", 0), plain("b", 0)}, a + b, []blobschema.Topic{plain("a", 0), plain("b", 0)}, "1 2", ""},
+		{"a topic more", []blobschema.Topic{plain("a", 3)}, a + b, []blobschema.Topic{plain("a", 0), plain("b", 0)}, "1 2", ""},
+		{"another share", []blobschema.Topic{plain("a", 3)}, a + "    priority: 9\n    slice: 3s\n    minimum: 2/d\n    words: [x]\n", []blobschema.Topic{{
+			Name: "a", Priority: 9, Slice: 3 * time.Second, Minimum: 2, Period: 24 * time.Hour, Words: []string{"x"}, Scope: blobschema.ScopeHost, MaxDepth: -1}}, "1", ""},
+		{"nothing of topics", []blobschema.Topic{plain("a", 3)}, "seeds: https://x.example/\n", []blobschema.Topic{plain("a", 3)}, "0", ""},
+		{"no topics", nil, "seeds: https://x.example/\n", nil, "0", ""},
+		{"a topic less", []blobschema.Topic{plain("a", 0), plain("b", 0)}, a, nil, "", `c.yaml:1: topic "b" of the crawl is missing: topics stay as long as their crawl`},
+		{"another order", []blobschema.Topic{plain("b", 0), plain("a", 0)}, a + b, nil, "", `c.yaml:4: topic "b" is number 2 here and 1 in the crawl: topics keep their order, and new ones come after them
+c.yaml:2: topic "a" is number 1 here and 2 in the crawl: topics keep their order, and new ones come after them`},
+		{"another scope", []blobschema.Topic{plain("a", 0)}, a + "    scope: any\n    max-depth: 3\n", nil, "", `c.yaml:4: scope of topic "a" contradicts the crawl, which was begun with host and keeps it
+c.yaml:5: max-depth of topic "a" contradicts the crawl, which was begun with -1 and keeps it`},
+		{"another pattern", []blobschema.Topic{plain("a", 0)}, a + "    exclude: x$\n", nil, "", `c.yaml:4: exclude of topic "a" contradicts the crawl, which was begun with none and keeps it`},
+		{"own priorities", nil, a + own, []blobschema.Topic{plain("a", 0), plain("u", 7), plain("u", 5)}, "1 3 2", ""},
+		{"own priorities as they were", []blobschema.Topic{plain("a", 0), plain("u", 5), plain("u", 7), plain("u", 9), plain("b", 0)}, a + own + b,
+			[]blobschema.Topic{plain("a", 0), plain("u", 5), plain("u", 7), plain("u", 9), plain("b", 0)}, "1 2 3 5", ""},
+		{"another priority at the end", []blobschema.Topic{plain("a", 0), plain("u", 5)}, a + own, []blobschema.Topic{plain("a", 0), plain("u", 5), plain("u", 7)}, "1 2 3", ""},
+		{"another priority before a new topic", []blobschema.Topic{plain("a", 0), plain("u", 5)}, a + own + b,
+			[]blobschema.Topic{plain("a", 0), plain("u", 5), plain("u", 7), plain("b", 0)}, "1 2 3 4", ""},
+		{"another priority before a topic of the crawl", []blobschema.Topic{plain("a", 0), plain("u", 5), plain("b", 0)}, a + own + b, nil, "",
+			`c.yaml:9: priority 7 is new in topic "u": a topic that others follow in the crawl keeps the priorities it has: 5`},
+		{"no own priorities any more", []blobschema.Topic{plain("a", 0), plain("a", 1)}, a, nil, "", `c.yaml:2: topic "a" was begun with granularity: url, and keeps it`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, o, err := parse(tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.set.Topics = slices.Clone(tt.have)
+			topics, seeds, problems := f.Join(&o.set)
+			if tt.refuse != "" || problems != nil {
+				if d := cmp.Diff(tt.refuse, problems.Error()); d != "" {
+					t.Error(d)
+				}
+				return
+			}
+			if d := cmp.Diff(tt.want, topics); d != "" {
+				t.Error(d)
+			}
+			var numbers []string
+			for _, s := range seeds {
+				numbers = append(numbers, fmt.Sprint(s.Topic))
+			}
+			if got := strings.Join(numbers, " "); got != tt.seeds {
+				t.Errorf("seeds are of topics %s, want %s", got, tt.seeds)
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	fast := 100 * time.Millisecond
+	for text, want := range map[string]blobschema.HostRule{
+		"a.example=8": {Host: "a.example", Connections: 8}, "A.example:8080=100ms": {Host: "a.example:8080", Delay: &fast},
+		"[::1]=64,100ms": {Host: "[::1]", Connections: 64, Delay: &fast}, "[::1]=100ms,64": {Host: "[::1]", Connections: 64, Delay: &fast},
+	} {
+		got, err := ParseHostRule(text)
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%s: %v %s", text, err, d)
+		}
+		if again, err := ParseHostRule(FormatHostRule(&got)); err != nil || !cmp.Equal(again, got) {
+			t.Errorf("%s: %s does not read the same: %v", text, FormatHostRule(&got), err)
+		}
+	}
+	for _, text := range []string{"", "a.example", "a.example=", "=8", "a.example=0", "a.example=65", "a.example=-1s", "a.example=8,9", "a.example=1s,2s", "a b=1", "a.example=8,1s,"} {
+		if r, err := ParseHostRule(text); err == nil {
+			t.Errorf("rule %q: %+v", text, r)
+		}
+	}
+	for text, want := range map[string]string{"host": "host", "bkdr 8": "bkdr:8", "surt:1": "surt:1", "elf 1024": "elf:1024", "sdbm  3": "sdbm:3"} {
+		by, n, err := ParseQueues(text)
+		if got := FormatQueues(by, n); got != want || err != nil {
+			t.Errorf("queues %q: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "host 3", "bkdr", "bkdr 0", "bkdr 1025", "md5 3", "bkdr x"} {
+		if by, n, err := ParseQueues(text); err == nil {
+			t.Errorf("queues %q: %s %d", text, by, n)
+		}
+	}
+	for text, want := range map[string]string{"500/h": "500/h", "24/d": "1/h", "10000/d": "10000/d", "off": "off", "0.5/h": "12/d"} {
+		rate, err := ParseRate(text)
+		if got := FormatRate(rate); got != want || err != nil {
+			t.Errorf("rate %q: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "5", "5/m", "0/h", "-1/h", "NaN/h", "Inf/d", "/h"} {
+		if rate, err := ParseRate(text); err == nil {
+			t.Errorf("rate %q: %v", text, rate)
+		}
+	}
+	for text, want := range map[string]string{"1/h": "1/h", "9/d": "9/d", "5/10m": "5/10m", "5/24h": "5/d", "5/90m": "5/1h30m", "5/90s": "5/1m30s", "5/10h": "5/10h"} {
+		n, period, err := ParseMinimum(text)
+		if got := FormatMinimum(n, period); got != want || err != nil {
+			t.Errorf("minimum %q: %s, %v", text, got, err)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"delay", "delay", 0}, {"dealy", "delay", 2}, {"seed", "seeds", 1}, {"xseeds", "seeds", 1}, {"slise", "slice", 1}} {
+		if got := distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("from %q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// FuzzParse: whatever the file, it is refused or makes settings that hold to their bounds,
+// and joining it to what it made changes nothing.
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Add("seeds: &x [*x]\ntopics: *x\n")
+	f.Add("topics:\n  - {name: a, seeds: &s [{url: 'https://a.example/', priority: 3}], granularity: url}\n  - &t {name: b, seeds-file: list.txt, seeds: ['https://b.example']}\n")
+	f.Add("hosts:\n- host: a\n  connections: 1\nhosts: []\n<<: {}\n? {}\n: []\n")
+	f.Add("delay: !!null x\npolicy: !!binary aGk=\nexclude: |\n  a\n  b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		file, o, err := parse(text)
+		if err != nil {
+			p := Problems{}
+			if !errors.As(err, &p) || len(p) == 0 || err.Error() == "" {
+				t.Fatalf("refused without a reason: %v", err)
+			}
+			return
+		}
+		topics, seeds, problems := file.Join(&o.set)
+		if problems != nil {
+			t.Fatalf("accepted, then refused: %v", problems)
+		}
+		if len(topics) > blobschema.MaxTopics || len(seeds) > MaxSeeds {
+			t.Fatalf("%d topics, %d seeds", len(topics), len(seeds))
+		}
+		for i := range topics {
+			if err := crawl.CheckTopic(&topics[i]); err != nil || topics[i].Name == "" {
+				t.Errorf("topic %q: %v", topics[i].Name, err)
+			}
+		}
+		for _, s := range seeds {
+			if int(s.Topic) > len(topics) {
+				t.Errorf("seed %s is of topic %d of %d", s.URL, s.Topic, len(topics))
+			}
+		}
+		o.set.Topics = topics
+		again, same, problems := file.Join(&o.set)
+		if problems != nil || !cmp.Equal(topics, again) || len(same) != len(seeds) {
+			t.Errorf("joined again: %v\n%s", problems, cmp.Diff(topics, again))
+		}
+	})
+}

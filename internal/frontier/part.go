@@ -1,0 +1,146 @@
+package frontier
+
+import (
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Parts of slots are halved by extendible hashing (PAPERS E): the directory of a slot maps the
+// first bits of a fingerprint to parts, and a part that holds too many URLs gives way to two of
+// one bit more. What is stored stays as it is, for runs are ordered by slot and fingerprint,
+// and a part is only which of their entries it takes; so is every other part.
+
+// overflows reports whether so many URLs are too many for a part.
+func (f *Frontier) overflows(p *part, n int) bool {
+	return f.cfg.MaxPart > 0 && n > f.cfg.MaxPart && p.is.Depth < blobschema.MaxPartDepth
+}
+
+// watch stops asking for the URLs of a part that holds too many, so that it
+// can be halved once all that is under way is committed. What is found of it meanwhile is
+// appended to it unexamined.
+func (f *Frontier) watch(p *part) {
+	if p.full || !f.overflows(p, p.resident()) {
+		return
+	}
+	p.full = true
+	f.full = append(f.full, p)
+	for _, l := range p.lanes {
+		l.door.site.unit.delist(l)
+	}
+}
+
+// halve unloads the parts that hold too many and are still, as two each.
+func (f *Frontier) halve() {
+	f.full = slices.DeleteFunc(f.full, func(p *part) bool {
+		if !p.loaded {
+			return true
+		}
+		if !f.still(p) {
+			return false
+		}
+		sums := f.halves(p)
+		f.unload(p)
+		f.split(p, sums)
+		return true
+	})
+}
+
+// halves describes what becomes of a loaded part.
+func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
+	due := p.firstDue()
+	for i, half := range p.is.Halves() {
+		sum := &sums[i]
+		sum.Part = half
+		for j := range p.items {
+			if it := &p.items[j]; it.length > 0 && half.Has(it.fp) {
+				sum.Known++
+				sum.Pending++
+				if it.rank == 0 {
+					sum.Urgent++
+				}
+				sum.Due = due
+			}
+		}
+		for j := range p.marks {
+			if half.Has(p.marks[j].fp) {
+				sum.Known++
+			}
+		}
+	}
+	return sums
+}
+
+// split puts two parts, not loaded, in the place of one that is not. What was appended to it
+// goes with its fingerprint; how much was before, in runs, is not to be told, so both are to be
+// examined.
+func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*part) {
+	f.counts.Halved++
+	f.forget(p)
+	f.resident += len(p.taken) + len(p.fresh) // they stay
+	f.fresh += len(p.fresh)
+	fresh, taken := p.fresh, p.taken
+	stored := int(p.unexamined) - len(fresh) - len(taken)
+	for i := range sums {
+		h := &part{slot: p.slot, is: sums[i].Part, touched: p.touched, want: p.want}
+		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
+		for _, q := range fresh {
+			if of(q) {
+				h.fresh = append(h.fresh, q)
+			}
+		}
+		for _, q := range taken {
+			if of(q) {
+				h.taken = append(h.taken, q)
+			}
+		}
+		sums[i].Unexamined = uint32(len(h.fresh) + len(h.taken) + max(0, stored))
+		for _, q := range append(slices.Clone(h.fresh), h.taken...) {
+			if q.Rank == 0 {
+				sums[i].Urgent++
+			}
+		}
+		p.slot.put(h)
+		f.unloaded++
+		f.know(h, &sums[i])
+		halves[i] = h
+	}
+	return halves
+}
+
+// narrow halves a part that is about to be loaded until one half does not hold too many, and
+// returns that with its state.
+func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run) {
+	for f.overflows(p, len(run.Seen)+len(run.Queued)) {
+		var runs [2]*blobschema.Run
+		var sums [2]blobschema.SlotSummary
+		for i, half := range p.is.Halves() {
+			runs[i] = &blobschema.Run{Hosts: run.Hosts}
+			sum := &sums[i]
+			sum.Part = half
+			for _, e := range run.Seen {
+				if half.Has(e.Fingerprint) {
+					runs[i].Seen = append(runs[i].Seen, e)
+				}
+			}
+			for _, q := range run.Queued {
+				if half.Has(f.cfg.Hash.Fingerprint(q.URL)) {
+					runs[i].Queued = append(runs[i].Queued, q)
+					if q.Rank == 0 {
+						sum.Urgent++
+					}
+					sum.Due = max(1, p.due)
+				}
+			}
+			sum.Known, sum.Pending = uint32(len(runs[i].Seen)+len(runs[i].Queued)), uint32(len(runs[i].Queued))
+		}
+		halves := f.split(p, sums)
+		i := 0
+		if sums[1].Urgent > sums[0].Urgent || sums[0].Pending == 0 {
+			i = 1
+		}
+		p, run = halves[i], runs[i]
+		f.examined = true // the summaries of both
+	}
+	return p, run
+}
