@@ -249,13 +249,14 @@ answers after %v and closes no connection; its operator allows k requests under 
 of which one request is made at a time. Crawls begin with its root, last %v, and are looked at every %v; "when the queues are long" is the
 mean of the last %d of these.`
 
-const portalText = `By host there is one queue, whatever the host allows, as in Heritrix's default. By BKDR the speed is that of one connection times their number. By SURT
-prefix, that is by the first segment of the path, there are no more queues than sections, of which the generated portal has eight: more
-connections than that are never busy, and sections that share a queue wait for each other, so fewer are than that. It keeps the order in which a section's URLs were
-found, and BKDR does not; what is asked first of a queue is ranked as ever in both.`
+const portalText = `By host there is one queue, whatever the host allows, as by Heritrix's default. By BKDR the speed is that of one connection times their number. By SURT
+prefix, that is by the first segment of the path, there are no more queues than a site has sections. The generated portal has eight, numbered in a row, which
+share no queue from eight queues on; sections with other names meet in a queue by chance, and one that is larger than the others is the last to be
+done. What is best in a queue comes first in all of them, but nothing orders the queues of a host among each other.`
 
 const paceText = `The same with %v between two requests to the host. Pace counts per host, not per queue: more queues never make a
 host be asked more often than once in that time, which is %g pages a second, and from there on more connections only wait.`
 
 const mixedText = `The portal with %d other hosts of %d pages each, which are asked every %v, as hosts are that nobody gave a rule; the crawl
-has %d connections. The other hosts are done early, and then the portal's queues are all there is: with one of them, the crawl has one connection busy.`
+has %d connections. The other hosts are done after two minutes, and then the portal is all there is: with one queue, the crawl has one of its connections busy. This is the case of the
+paper: a few huge hosts, and most threads waiting.`

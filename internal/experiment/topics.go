@@ -169,7 +169,7 @@ func equal() []blobschema.Topic { return sliced(10*time.Second, 10*time.Second, 
 // sliced are the topics with slices.
 func sliced(slices ...time.Duration) (out []blobschema.Topic) {
 	for i, s := range slices {
-		out = append(out, blobschema.Topic{Name: topicWebs[i].name, Slice: s, Scope: blobschema.ScopeAny, MaxDepth: -1})
+		out = append(out, blobschema.Topic{Name: topicWebs[i].name, Slice: s, Scope: blobschema.ScopeHost, MaxDepth: -1})
 	}
 	return out
 }
@@ -192,7 +192,7 @@ func topics(o Options) (*Report, error) {
 	day := time.Duration(s.hours) * time.Hour
 	capacity := float64(topicConnections) / topicPageTime.Seconds() // pages a second
 	unequal := func() []blobschema.Topic { return sliced(30*time.Second, 10*time.Second, 5*time.Second) }
-	late := append(equal(), blobschema.Topic{Name: lateTopic.name, Priority: 10, Scope: blobschema.ScopeAny, MaxDepth: -1})
+	late := append(equal(), blobschema.Topic{Name: lateTopic.name, Priority: 10, Scope: blobschema.ScopeHost, MaxDepth: -1})
 	without := &topicTrial{name: "without topics", partitions: 1}
 	even := &topicTrial{name: "turns of 10 s", topics: equal(), partitions: 1}
 	divided := &topicTrial{name: "turns of 10 s, four partitions", topics: equal(), partitions: topicConnections}
