@@ -79,7 +79,7 @@ func (r ranked) rank(t *testing.T, p Policy) float64 {
 		rig.add(d, "https://a.example/"+string(rune('a'+i)))
 	}
 	pace := polite.Pace{ConnTime: r.conn, RespTime: r.resp, PerConnection: r.per}
-	return p.HostRank(&HostView{Pending: len(r.depths), Pace: &pace, unit: rig.f.units["a.example"]})
+	return p.HostRank(&HostView{Pending: len(r.depths), Pace: &pace, stands: rig.f.units["a.example"].stands})
 }
 
 // TestConnectionsOfAHost: over HTTP/2 several requests share a connection.

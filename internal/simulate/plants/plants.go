@@ -49,7 +49,7 @@ var plants = []plant{
 		Bug: "slots are given while requests for them are under way",
 		Edits: []edit{{
 			"internal/frontier/move.go",
-			"return s == nil || s.asked == 0 && !s.loading", "return s == nil || !s.loading",
+			"		if p.asked > 0 || p.loading {\n", "		if p.loading {\n",
 		}},
 	},
 	{
@@ -95,7 +95,7 @@ var plants = []plant{
 			},
 			{
 				"internal/frontier/frontier.go",
-				"	if un == nil {\n		un = f.unit(s, q.Host)\n	}\n	settler := un\n",
+				"	if un == nil {\n		un = f.unit(p.slot, q.Host)\n	}\n	settler := un\n",
 				`	bit := fp % (1 << 16)
 	if k == absent && from == fromOutside && f.bloom[bit] {
 		return Known
@@ -105,7 +105,7 @@ var plants = []plant{
 	}
 	f.bloom[bit] = true
 	if un == nil {
-		un = f.unit(s, q.Host)
+		un = f.unit(p.slot, q.Host)
 	}
 	settler := un
 `,
@@ -224,7 +224,7 @@ var plants = []plant{
 		Bug: "a page that is asked for again keeps its generation",
 		Edits: []edit{{
 			"internal/frontier/frontier.go",
-			"		q.Generation = s.marks[i].gen + 1\n", "		q.Generation = s.marks[i].gen\n		s.dropMark(i)\n",
+			"		q.Generation = p.marks[i].gen + 1\n", "		q.Generation = p.marks[i].gen\n		p.dropMark(i)\n",
 		}},
 	},
 }
