@@ -552,6 +552,7 @@ func (s *Step) ask(t frontier.Task) {
 	}
 	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
 	asked, ahead := s.clock(), s.clock().Sub(s.now.Wall)
+	s.st.f.Begun(asked, t)
 	s.issue(Fetch{Request: t.Request}, func(r Reply) {
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
