@@ -32,6 +32,7 @@ type session struct {
 	another bool
 	// resume makes the record of a crawl that goes on from the stored one.
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
+	ranks       []byte // of hosts, for a new crawl
 	connections int
 	allowNet    []netip.Prefix
 	maxTime     time.Duration
@@ -117,6 +118,9 @@ func (s *session) open(ctx context.Context) error {
 		if err == nil {
 			*c = resumed
 		}
+		return err
+	}
+	if err := putRanks(ctx, s.platform.Bucket, &s.fresh, s.ranks); err != nil {
 		return err
 	}
 	if s.another {

@@ -143,6 +143,8 @@ type crawlFlags struct {
 	partitionBy partitionByValue
 	policy      policyValue
 	quality     qualityValue
+	hostRanks   string
+	ranks       []byte // what is in that file
 	sitemaps    bool
 	srcset      bool
 
@@ -183,6 +185,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.sitemaps, "sitemaps", true, "follow the sitemaps that robots.txt names")
 	fs.BoolVar(&f.srcset, "srcset", false, "follow the images of img and source elements too")
 	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, most pages in a second of connection time, the best pages, or most quality in a second")
+	fs.StringVar(&f.hostRanks, "host-ranks", "", "file of what hosts are worth, one a line: host, tab, a number (1 is as much as one that is not there); for --quality host-rank, which it stands for")
 	fs.Var(&f.quality, "quality", "what makes a page good, for the last two: how near it is to a seed, how many links lead to it, how much these are worth, or chance")
 	fs.Var(&f.partitionBy, "partition-by", "what --delay is between two requests to: a host, its registrable domain, or its IP address")
 	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into when it begins; 'orbweaver partitions' changes that")
@@ -275,6 +278,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		{"max-depth", was.MaxDepth == now.MaxDepth, strconv.Itoa(was.MaxDepth)},
 		{"max-body", was.MaxBody == now.MaxBody, formatSize(was.MaxBody)},
 		{"policy", policy == now.Policy, policy},
+		{"host-ranks", f.hostRanks == "" || was.HostRanks == blobschema.RanksName(stored.ID, f.ranks), "another file, or none"},
 		{"quality", quality == now.Quality, quality},
 		{"partition-by", by == now.PartitionBy, string(by)},
 		{"sitemaps", was.Sitemaps == now.Sitemaps, strconv.FormatBool(was.Sitemaps)},

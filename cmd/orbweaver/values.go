@@ -80,7 +80,7 @@ func (v *qualityValue) Set(s string) error {
 }
 
 func (v *qualityValue) String() string { return string(*v) }
-func (v *qualityValue) Type() string   { return "depth|in-links|opic|zipf" }
+func (v *qualityValue) Type() string   { return "depth|in-links|opic|host-rank|zipf" }
 
 // compressValue is --compress, as the record has it: whether WARC files are plain.
 type compressValue bool

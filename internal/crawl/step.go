@@ -119,6 +119,7 @@ type state struct {
 	applied uint64
 	totals  blobschema.Totals // as they are now, counts of the frontier apart
 	sent    *sentFilter
+	policy  frontier.Policy
 	scopes  scopes
 	seeds   int // batches of seeds whose hosts are in the scope
 	wish    blobschema.Wish

@@ -605,14 +605,37 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 		f.await(u, at, now)
 		return
 	}
+	if u.connected && u.requests == 1 && f.outranked(u) {
+		u.served, u.connected = 0, false
+	}
 	if !u.connected { // else its visit goes on: the turn is the same
 		u.start = u.domain.nextTurn(f.virtual)
 		for _, st := range u.stands {
-			st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+			f.rank(st)
 		}
 	}
 	u.place = ready
 	f.stand(u)
+}
+
+// rank asks the policy what a visit to a stand is worth now.
+func (f *Frontier) rank(st *stand) {
+	u := st.unit
+	st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+	st.ranked, st.top = u.pending, st.best()
+}
+
+// outranked reports whether a unit whose first answer is here is worth less than another one
+// that is ready. Only that answer tells how long it takes; later ones change little, and
+// are no reason to leave an open connection.
+func (f *Frontier) outranked(u *unit) bool {
+	for _, st := range u.stands {
+		f.rank(st)
+		if q := *f.ready.heap(st.topic); len(q) > 0 && q[0].rank > st.rank {
+			return true
+		}
+	}
+	return false
 }
 
 // stand puts the stands of a ready unit into the queues of their topics, and takes out those
@@ -629,6 +652,9 @@ func (f *Frontier) stand(u *unit) {
 			heap.Push(queue, st)
 		case st.urgent != urgent:
 			st.urgent = urgent
+			heap.Fix(queue, st.index)
+		case u.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
+			f.rank(st)
 			heap.Fix(queue, st.index)
 		}
 	}

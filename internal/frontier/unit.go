@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"container/heap"
+	"math"
 	"net/netip"
 	"time"
 
@@ -66,7 +67,18 @@ type stand struct {
 	lanes  laneHeap
 	index  int // in the ready queue, -1 if it is in none
 	rank   float64
-	urgent bool // its best URL is asked for on purpose
+	ranked int    // URLs of the unit when it was ranked
+	top    uint32 // rank of its best URL then
+	urgent bool   // its best URL is asked for on purpose
+}
+
+// best is the rank of the best URL that may be asked for; of none, if there is none.
+func (st *stand) best() uint32 {
+	if len(st.lanes) == 0 {
+		return math.MaxUint32
+	}
+	l := st.lanes[0]
+	return l.part.items[l.queue[0]].rank
 }
 
 // site is an authority within a unit.
