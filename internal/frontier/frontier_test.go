@@ -428,7 +428,7 @@ func BenchmarkAddNextDone(b *testing.B) {
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
 		u := mustParse(b, fmt.Sprintf("https://a.example/%d", i))
-		r.f.Add(r.now, u, uint64(i), blobschema.Queued{Depth: 1})
+		r.f.Add(r.now, u, r.hash.Fingerprint(u.String()), blobschema.Queued{Host: "a.example", Depth: 1, Rank: 2})
 		task, ok := r.f.Next(r.now, false)
 		if !ok {
 			b.Fatal("nothing to ask for")
