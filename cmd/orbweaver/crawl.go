@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -98,32 +100,40 @@ Progress goes to standard error, the summary to standard output.`,
 func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	rep := newReporter(&f.runFlags, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	defer func() { tellFailure(rep, err) }()
+	if err := f.readFile(); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
 	if err := f.refuseOthers(); err != nil {
 		return err
 	}
-	seeds, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
+	urls, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
+	if err := f.readRanks(); err != nil {
+		return err
+	}
+	seeds := f.allSeeds(crawl.Seeds(urls))
 	if f.another && len(seeds) == 0 {
 		return usagef("--new begins another crawl; give it a URL to begin with")
 	}
 	if f.inCloud() {
-		return f.crawlInCloud(cmd.Context(), rep, crawl.Seeds(seeds))
+		return f.crawlInCloud(cmd.Context(), rep, seeds)
 	}
 	if err := checkFolder(f.data, len(seeds)); err != nil {
 		return err
 	}
 	s := &session{
-		dir: f.data, seeds: crawl.Seeds(seeds), another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
 	}
 	if s.fresh, err = identify(f.fresh()); err != nil {
 		return err
 	}
+	s.ranks = f.ranks
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
 	sum, err := s.run(ctx, s.conclude)
@@ -135,6 +145,37 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, f.allowNet)))
 	}
 	return stopped(sum.Status)
+}
+
+// readRanks reads the file of --host-ranks.
+func (f *crawlFlags) readRanks() error {
+	if f.hostRanks == "" {
+		if f.quality == "host-rank" {
+			return usagef("--quality host-rank needs the ranks: give them with --host-ranks FILE")
+		}
+		return nil
+	}
+	if f.set.Changed("quality") && f.quality != "host-rank" {
+		return usagef("--host-ranks contradicts --quality %s", &f.quality)
+	}
+	data, err := os.ReadFile(f.hostRanks)
+	if err != nil {
+		return usagef("--host-ranks: %v", err)
+	}
+	if _, err := frontier.ParseHostRanks(data); err != nil {
+		return usagef("--host-ranks %s: %v", f.hostRanks, err)
+	}
+	f.ranks, f.quality = data, "host-rank"
+	return nil
+}
+
+// putRanks stores the ranks of hosts for a new crawl, whose record names them.
+func putRanks(ctx context.Context, b *blob.Bucket, c *blobschema.Crawl, ranks []byte) error {
+	if ranks == nil {
+		return nil
+	}
+	c.Settings.HostRanks = blobschema.RanksName(c.ID, ranks)
+	return b.WriteAll(ctx, c.Settings.HostRanks, ranks, nil)
 }
 
 // tellFailure reports an error, unless all has been said.

@@ -35,6 +35,7 @@ type Experiment struct {
 func All() []Experiment {
 	return []Experiment{
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
+		{"policies", "which server and URL comes first: breadth, performance, quality, capability (Cao et al.)", policies},
 	}
 }
 

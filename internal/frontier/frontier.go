@@ -80,6 +80,7 @@ type Frontier struct {
 	fresh      int // entries appended to them that are in no delta yet
 	resident   int
 	counts     Counts
+	pending    [256]int64 // URLs of parts in memory that are not settled, by topic
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
@@ -266,6 +267,7 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
 	}
 	f.counts.Pending++
+	f.pending[l.topic]++
 	un.pending++
 	st.pending++
 	f.countUrgent(p, q.Rank, 1)
@@ -350,6 +352,8 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	}
 	f.countUrgent(p, oldRank, -1)
 	f.countUrgent(p, it.rank, 1)
+	f.pending[p.lanes[it.lane].topic]--
+	f.pending[p.lanes[lane].topic]++
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
 		it.lane = lane
 		return // in no queue that goes by rank
@@ -439,9 +443,11 @@ func (f *Frontier) touchSite(st *site) {
 // generation. Its place in items is free then.
 func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 	it := p.items[i]
-	st := p.lanes[it.lane].door.site
+	l := p.lanes[it.lane]
+	st := l.door.site
 	f.countUrgent(p, it.rank, -1)
 	f.counts.Pending--
+	f.pending[l.topic]--
 	st.pending--
 	st.unit.pending--
 	f.addSettled(p, st, it.fp, it.gen, state, p.rareOf(i).former)
@@ -599,14 +605,37 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 		f.await(u, at, now)
 		return
 	}
+	if u.connected && u.requests == 1 && f.outranked(u) {
+		u.served, u.connected = 0, false
+	}
 	if !u.connected { // else its visit goes on: the turn is the same
 		u.start = u.domain.nextTurn(f.virtual)
 		for _, st := range u.stands {
-			st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+			f.rank(st)
 		}
 	}
 	u.place = ready
 	f.stand(u)
+}
+
+// rank asks the policy what a visit to a stand is worth now.
+func (f *Frontier) rank(st *stand) {
+	u := st.unit
+	st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+	st.ranked, st.top = u.pending, st.best()
+}
+
+// outranked reports whether a unit whose first answer is here is worth less than another one
+// that is ready. Only that answer tells how long it takes; later ones change little, and
+// are no reason to leave an open connection.
+func (f *Frontier) outranked(u *unit) bool {
+	for _, st := range u.stands {
+		f.rank(st)
+		if q := *f.ready.heap(st.topic); len(q) > 0 && q[0].rank > st.rank {
+			return true
+		}
+	}
+	return false
 }
 
 // stand puts the stands of a ready unit into the queues of their topics, and takes out those
@@ -623,6 +652,9 @@ func (f *Frontier) stand(u *unit) {
 			heap.Push(queue, st)
 		case st.urgent != urgent:
 			st.urgent = urgent
+			heap.Fix(queue, st.index)
+		case u.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
+			f.rank(st)
 			heap.Fix(queue, st.index)
 		}
 	}

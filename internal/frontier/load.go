@@ -428,6 +428,11 @@ func (f *Frontier) unload(p *part) {
 	} else {
 		f.dropUnits(s)
 	}
+	for i := range p.items {
+		if it := &p.items[i]; it.length > 0 {
+			f.pending[p.lanes[it.lane].topic]--
+		}
+	}
 	f.resident -= p.resident()
 	f.unloaded++
 	*p = part{

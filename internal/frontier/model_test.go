@@ -91,6 +91,7 @@ type flight struct {
 	task    Task
 	started time.Time
 	began   int
+	told    bool // the frontier knows that it has begun
 }
 
 // loading is a part of a slot on its way into memory, with the runs that were named when
@@ -174,6 +175,7 @@ func (p *process) placements() {
 // start makes the next request, some time after the frontier was asked for it.
 func (p *process) start(late time.Duration) bool {
 	p.t.Helper()
+	p.tell()
 	task, ok := p.f.Next(p.now, false)
 	p.refusals()
 	if !ok {
@@ -183,7 +185,6 @@ func (p *process) start(late time.Duration) bool {
 	host, allowed, delay := task.Host(), 1, p.cfg.Delay
 	if rule, ok := p.cfg.Hosts[host]; ok {
 		allowed, delay = rule.Connections, rule.Delay
-		late = 0 // else the next request, which does not wait for the end of this one, may follow it too soon
 	}
 	fl := flight{task: task, started: p.now.Add(late), began: p.ops}
 	p.checkFormer(task)
@@ -209,6 +210,16 @@ func (p *process) start(late time.Duration) bool {
 	p.asked[host] = fl
 	p.flights = append(p.flights, fl)
 	return true
+}
+
+// tell says of all requests that have begun since that they have.
+func (p *process) tell() {
+	for i := range p.flights {
+		if fl := &p.flights[i]; !fl.told && !fl.started.After(p.now) {
+			fl.told = true
+			p.f.Begun(fl.started, fl.task)
+		}
+	}
 }
 
 // checkFormer: a task knows the last page record that is visible, or about to be.
@@ -241,6 +252,9 @@ func (p *process) finish(i int) {
 	p.flights = append(p.flights[:i], p.flights[i+1:]...)
 	if fl.started.After(p.now) {
 		p.now = fl.started
+	}
+	if !fl.told && fl.began%2 == 0 { // the end of a request says that it has begun, too
+		p.f.Begun(fl.started, fl.task)
 	}
 	req := fl.task.Request
 	a := answer{}

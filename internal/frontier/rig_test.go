@@ -368,7 +368,7 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 			r.t.Errorf("unit %s is not the one of slot %d", u.key, s.id)
 		}
 		requests += u.asked
-		if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed) {
+		if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed || u.starting != nil) || u.starting != nil && u.asked == 0 {
 			r.t.Errorf("unit %s has %d of %d requests under way, and stands in %d", u.key, u.asked, u.allowed, u.place)
 		}
 		if u.place == idle && u.waits() && !r.f.frozen[s.id] {

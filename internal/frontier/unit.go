@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"container/heap"
+	"math"
 	"net/netip"
 	"time"
 
@@ -21,17 +22,18 @@ const (
 
 // unit is what has one pace, of a loaded slot.
 type unit struct {
-	key     string
-	slot    *slot
-	domain  *domain
-	own     site        // whose authority is the key, if there is such a one
-	stands  []*stand    // of the topics that it has, or had, URLs of
-	blocked blockedHeap // lanes with URLs whose robots.txt may not be asked for yet
-	later   laterHeap   // URLs to be tried again
-	pace    polite.Pace
-	allowed int           // requests that may be under way at once
-	asked   int           // requests under way
-	delay   time.Duration // what is configured for it
+	key      string
+	slot     *slot
+	domain   *domain
+	own      site        // whose authority is the key, if there is such a one
+	stands   []*stand    // of the topics that it has, or had, URLs of
+	blocked  blockedHeap // lanes with URLs whose robots.txt may not be asked for yet
+	later    laterHeap   // URLs to be tried again
+	pace     polite.Pace
+	allowed  int           // requests that may be under way at once
+	asked    int           // requests under way
+	starting *lane         // of the request that was taken and has not begun
+	delay    time.Duration // what is configured for it
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -65,7 +67,18 @@ type stand struct {
 	lanes  laneHeap
 	index  int // in the ready queue, -1 if it is in none
 	rank   float64
-	urgent bool // its best URL is asked for on purpose
+	ranked int    // URLs of the unit when it was ranked
+	top    uint32 // rank of its best URL then
+	urgent bool   // its best URL is asked for on purpose
+}
+
+// best is the rank of the best URL that may be asked for; of none, if there is none.
+func (st *stand) best() uint32 {
+	if len(st.lanes) == 0 {
+		return math.MaxUint32
+	}
+	l := st.lanes[0]
+	return l.part.items[l.queue[0]].rank
 }
 
 // site is an authority within a unit.

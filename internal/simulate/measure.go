@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -35,6 +36,13 @@ type Lab struct {
 	Delay       time.Duration       // between two requests to a host
 	Duration    time.Duration       // 0: until the crawl is finished
 	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
+	Policy      frontier.Policy     // nil: what Settings names
+	Known       []weburl.URL        // what the crawl is begun with; nil: roots, as Seeds has it
+	// Server says what connections to a host take; nil: none takes any time, and answers take what
+	// Web says. It is asked once for each host.
+	Server func(host string) Server
+	// Answered, if it is not nil, is told of each answer, robots.txt apart, when it is here.
+	Answered func(at time.Duration, url weburl.URL)
 	// Watch, if it is not 0, is how often Look is called, with what happened since.
 	Watch time.Duration
 	Look  func(Sight)
@@ -107,6 +115,7 @@ type lab struct {
 	steps   map[partition.ID]*labActor
 	waiting map[string]*poll // by queue: who waits for messages
 	seen    map[uint64]struct{}
+	servers map[weburl.Host]*server
 	sight   Sight
 	load    []float64 // pages by slot, since Plan was asked last
 	asleep  map[partition.Slot]stopped
@@ -182,7 +191,7 @@ func newLab(cfg Lab) (*lab, error) {
 		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
-		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, asleep: map[partition.Slot]stopped{},
+		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
 		sight: Sight{Pages: make([]int, cfg.Most)}, load: make([]float64, cfg.Slots),
 	}
 	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
@@ -203,7 +212,10 @@ func (l *lab) begin() error {
 	if l.cfg.Seeds > 0 {
 		n = min(n, l.cfg.Seeds)
 	}
-	var seeds []weburl.URL
+	seeds := l.cfg.Known
+	if len(seeds) > 0 {
+		n = 0
+	}
 	for h := range n {
 		u, err := weburl.Parse(l.cfg.Web.URL(h, 0))
 		if err != nil {
@@ -215,7 +227,7 @@ func (l *lab) begin() error {
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
 	settings.Timeout, settings.UserAgent, settings.Plain = timeout, agent, true
 	b := crawl.NewBegin(blobschema.Crawl{
-		ID: "lab", HashKey: binary.BigEndian.AppendUint64(make([]byte, 8), l.cfg.Seed), Created: epoch,
+		ID: "lab", HashKey: l.cfg.hashKey(), Created: epoch,
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
 	}, crawl.Seeds(seeds), nil)
 	a := l.start(b, 0, nil)
@@ -232,6 +244,13 @@ func (l *lab) begin() error {
 	var err error
 	l.hash, err = crawl.NewHash(&l.crawl)
 	return err
+}
+
+func (cfg *Lab) hashKey() []byte { return binary.BigEndian.AppendUint64(make([]byte, 8), cfg.Seed) }
+
+// Hash is that of the crawl: what its fingerprints are made with.
+func (cfg *Lab) Hash() (partition.Hash, error) {
+	return partition.NewHash([16]byte(cfg.hashKey()), cfg.Slots)
 }
 
 func (l *lab) next() {
@@ -291,7 +310,7 @@ func (l *lab) tick() {
 	}
 	l.ticking = true
 	l.result.Ticks++
-	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute}, l.memory)
+	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy}, l.memory)
 	l.start(k, 0, func(err error) {
 		l.ticking = false
 		switch {
@@ -333,7 +352,7 @@ func (l *lab) startStep(p partition.ID) {
 	l.result.Steps++
 	s, err := crawl.NewStep(crawl.StepConfig{
 		Crawl: l.crawl, Partition: p, Process: fmt.Sprintf("step%d", l.actors), Connections: l.cfg.Connections,
-		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Token: agent, Software: agent,
+		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Policy: l.cfg.Policy, Token: agent, Software: agent,
 	}, l.warm[p])
 	if err != nil {
 		l.fail(err)
@@ -606,8 +625,14 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 		a.fail(fmt.Errorf("%s: the web of a measurement has no faults and no addresses", url))
 		return
 	}
+	var over exchange
+	if a.cfg.Server != nil {
+		over = a.server(req.URL.Host()).ask(a.now, url)
+		took = over.took
+	}
 	a.fetching[id] = req
 	a.at(took, func() {
+		over.end(a.now)
 		if _, ok := a.fetching[id]; !ok || a.ended {
 			return // cancelled
 		}
@@ -622,6 +647,9 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 		slices.SortFunc(r.Header, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
 		out := fetch.Assemble(a.scratch, req, r)
 		out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
+		if a.cfg.Server != nil {
+			over.observe(&out)
+		}
 		a.answered(&req, url)
 		a.reply(id, &out, nil)
 	})
@@ -634,6 +662,9 @@ func (a *labActor) answered(req *page.Request, url string) {
 		return
 	}
 	a.result.Pages++
+	if a.cfg.Answered != nil {
+		a.cfg.Answered(a.now-a.began, req.URL)
+	}
 	a.sight.Pages[a.part]++
 	a.load[a.hash.Slot(req.Host)]++
 	f := a.hash.Fingerprint(url)
