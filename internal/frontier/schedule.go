@@ -378,10 +378,10 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 	f.countUrgent(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
-		it.lane = f.relaned(p, it, w.topic)
+		f.setLane(p, it, f.relaned(p, it, w.topic))
 	} else {
 		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
-		it.lane = f.relaned(p, it, min(p.lanes[it.lane].topic, w.topic))
+		f.setLane(p, it, f.relaned(p, it, min(it.topic, w.topic)))
 	}
 	f.countUrgent(p, it.rank, 1)
 }
