@@ -45,17 +45,27 @@ running, --detach does not even look, 'orbweaver stop' ends it.
 A crawl that was stopped or paused by an order is resumed. With --new another crawl
 takes the place of the last one, where that is finished, at its limit or stopped.
 
+A crawl of several topics is described by a crawl file, --file: each topic has seeds, a
+scope, a priority and a share. All flags of the two lists below may stand in it too;
+those given beside it win. It can be changed, and given again: what may change does, and
+what the crawl keeps is refused with its line. 'orbweaver help crawl-file' prints one to
+begin with, 'orbweaver topics' shows how far each topic is.
+
 Fixed when a crawl begins:
   what is followed   --scope, --include, --exclude, --max-depth, --sitemaps, --srcset
   what is kept       --max-body
-  in which order     --policy: breadth-first, or capability: first where the best pages
-                     are to be had per second of connection time
+  in which order     --policy: breadth-first; performance: most pages per second of
+                     connection time; quality: the best pages; capability: most quality
+                     per second. --quality says what is good
   at which pace      --partition-by: what --delay is between two requests to
   how it is divided  --slots; --partitions begins it with so many, 'orbweaver partitions'
                      changes that, while it runs too
 
 Kept, but changed by giving them again:
   --max-pages, --delay, --timeout, --user-agent, --compress, --elastic
+  per host           --host-rule: what its operator allows, several connections or another
+                     delay; --queues: how its URLs are dealt to these
+  once more          --recrawl: what is likely to have changed, so many pages an hour
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
@@ -79,6 +89,10 @@ Progress goes to standard error, the summary to standard output.`,
   # many seeds, from a file or a pipe; for ten minutes
   orbweaver crawl --data many --seeds urls.txt --max-time 10m
   grep -h ^http urls/* | orbweaver crawl --data many --seeds -
+
+  # two topics, from a file
+  orbweaver help crawl-file > crawl.yaml
+  orbweaver crawl --data topics --file crawl.yaml
 
   # a server on this machine
   orbweaver crawl --data mine --allow-net 127.0.0.1 --delay 0s http://127.0.0.1:8080/

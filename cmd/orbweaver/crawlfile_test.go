@@ -190,3 +190,30 @@ func TestNamesOfPolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentedKeys: docs/crawl-file.md lists the keys that there are, and no flag of one run.
+func TestDocumentedKeys(t *testing.T) {
+	text, err := os.ReadFile("../../docs/crawl-file.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	top, _, ok := strings.Cut(string(text), "\n## Hosts\n")
+	if !ok {
+		t.Fatal("the keys at the top have no section of their own")
+	}
+	for line := range strings.Lines(top) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for name := range strings.SplitSeq(cells[1], ",") {
+				rows[strings.Trim(name, " `")] = true
+			}
+		}
+	}
+	o := &fileOptions{}
+	o.alone.register(&cobra.Command{})
+	for _, name := range o.Names() {
+		if of := o.alone.ofCrawl(o.alone.set.Lookup(name)); rows[name] != of {
+			t.Errorf("key %s is documented: %v, want %v", name, rows[name], of)
+		}
+	}
+}

@@ -63,6 +63,7 @@ where functions crawl, and this program only begins and looks.`,
   orbweaver crawl                                 # go on with it
   orbweaver recrawl https://example.org/          # ask once more for what may have changed
   orbweaver crawl --max-pages 1000 --scope domain https://example.org/
+  orbweaver crawl --file crawl.yaml               # as a file describes: 'orbweaver help crawl-file'
   orbweaver crawl --platform aws.json https://example.org/   # in a cloud`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -29,9 +29,10 @@ has, whether or not the crawl runs. Topics are given by a crawl file: see 'orbwe
 crawl-file'.
 
   priority  higher goes first; several where seeds have priorities of their own
-  slice     length of its turn among topics of its priority; "now" if it has been shrunk
-            for another topic to reach its minimum
-  minimum   pages that it is to have in an hour, a day or another time
+  slice     length of its turn among topics of its priority
+  minimum   pages that it is to have in an hour, a day or another time, and how many of
+            them it has had; once it has had all, its slice is shorter ("now") until
+            that time is over, so that the others of its priority have more
   pages     answers kept with status 2xx; share: of all pages; bytes: received
   pending   URLs not asked for yet, as far as they are in memory
 
@@ -62,23 +63,25 @@ type topicsReport struct {
 }
 
 type topicReport struct {
-	Name       string  `json:"name,omitempty"`
-	Priorities []int   `json:"priorities,omitempty"`
-	Slice      float64 `json:"slice_seconds,omitempty"`
-	SliceNow   float64 `json:"slice_now_seconds,omitempty"`
-	Minimum    int64   `json:"minimum,omitempty"`
-	Period     float64 `json:"period_seconds,omitempty"`
-	Pages      int64   `json:"pages"`
-	Share      float64 `json:"share"` // of all pages, 0 to 1
-	Pending    int64   `json:"pending"`
-	Bytes      int64   `json:"bytes"`
+	Name       string    `json:"name,omitempty"`
+	Priorities []int     `json:"priorities,omitempty"`
+	Slice      float64   `json:"slice_seconds,omitempty"`
+	SliceNow   float64   `json:"slice_now_seconds,omitempty"`
+	Minimum    int64     `json:"minimum,omitempty"`
+	Period     float64   `json:"period_seconds,omitempty"`
+	Had        int64     `json:"had,omitempty"` // of the minimum, in the period that is
+	Until      time.Time `json:"period_ends,omitzero"`
+	Pages      int64     `json:"pages"`
+	Share      float64   `json:"share"` // of all pages, 0 to 1
+	Pending    int64     `json:"pending"`
+	Bytes      int64     `json:"bytes"`
 	of         view.TopicStatus
 }
 
 func newTopicReport(t view.TopicStatus, all int64) topicReport {
 	r := topicReport{
 		Name: t.Name, Priorities: t.Priorities, Slice: t.Slice.Seconds(), SliceNow: t.Slice.Seconds(), Minimum: t.Minimum, Period: t.Period.Seconds(),
-		Pages: t.Totals.Pages, Pending: t.Totals.Pending, Bytes: t.Totals.Bytes, of: t,
+		Had: t.Had, Until: t.Until, Pages: t.Totals.Pages, Pending: t.Totals.Pending, Bytes: t.Totals.Bytes, of: t,
 	}
 	if t.Shrunk > 0 {
 		r.SliceNow = t.Shrunk.Seconds()
@@ -131,6 +134,9 @@ func (r *topicsReport) print(out io.Writer, p *place) error {
 		}
 		if t.Minimum > 0 {
 			minimum = crawlfile.FormatMinimum(t.Minimum, t.of.Period)
+		}
+		if !t.Until.IsZero() {
+			minimum = count(t.Had) + " of " + minimum
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1f%%\t%s\t%s\t  %s\n", priority, slice, minimum, count(t.Pages), 100*t.Share, count(t.Pending), size(t.Bytes), name)
 	}

@@ -20,21 +20,19 @@ type TopicStatus struct {
 	// Priorities are those of its rows: one, or several where URLs have their own.
 	Priorities []int
 	Slice      time.Duration // of its turns, as it was given
-	Shrunk     time.Duration // what the slice is now, for others to reach their minimum; 0 for Slice
+	Shrunk     time.Duration // what the slice is now, since the topic has had its minimum; 0 for Slice
 	Minimum    int64         // pages that it is to have in each Period; 0 for none
 	Period     time.Duration
+	Had        int64     // of its minimum, in the period that is
+	Until      time.Time // when that ends; zero if none is, or no tick has begun it
 	Totals     blobschema.TopicTotals
 }
 
 // Topics are the crawl's topics in their order, and, last, what belongs to none.
 func (s *Status) Topics() (out []TopicStatus) {
-	sum := func(t *TopicStatus, number uint8) {
-		t.Numbers = append(t.Numbers, number)
-		n := s.Totals.Topics[number]
-		t.Totals.Pages += n.Pages
-		t.Totals.Pending += n.Pending
-		t.Totals.Bytes += n.Bytes
-	}
+	none := TopicStatus{Numbers: []uint8{0}, Totals: blobschema.TopicTotals{
+		Pages: s.Totals.Pages, Pending: s.Totals.Pending + s.Totals.Unexamined, Bytes: s.Totals.Bytes,
+	}}
 	for i := range s.Crawl.Settings.Topics {
 		row := &s.Crawl.Settings.Topics[i]
 		if i == 0 || row.Name != s.Crawl.Settings.Topics[i-1].Name {
@@ -46,12 +44,17 @@ func (s *Status) Topics() (out []TopicStatus) {
 			t.Shrunk = d
 		}
 		t.Fill()
-		sum(t, uint8(i+1))
+		t.Numbers = append(t.Numbers, uint8(i+1))
+		n := s.Totals.Topics[uint8(i+1)]
+		t.Totals = blobschema.TopicTotals{Pages: t.Totals.Pages + n.Pages, Pending: t.Totals.Pending + n.Pending, Bytes: t.Totals.Bytes + n.Bytes}
+		none.Totals.Pages -= n.Pages
+		none.Totals.Pending = max(0, none.Totals.Pending-n.Pending) // those of topics are not of the same moment
+		none.Totals.Bytes -= n.Bytes
 	}
-	var none TopicStatus
-	sum(&none, 0)
-	if len(out) == 0 { // nothing tells the topics apart: steps may not count
-		none.Totals = blobschema.TopicTotals{Pages: s.Totals.Pages, Pending: s.Totals.Pending + s.Totals.Unexamined, Bytes: s.Totals.Bytes}
+	for i := range out {
+		if t, p := &out[i], s.Tick.Topics[out[i].Name]; t.Minimum > 0 && time.Since(p.Since) < t.Period {
+			t.Had, t.Until = max(0, t.Totals.Pages-p.Pages), p.Since.Add(t.Period)
+		}
 	}
 	return append(out, none)
 }
