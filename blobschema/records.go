@@ -265,8 +265,16 @@ type Wish struct {
 	// Slices are those of topics by number, where they are other than in the settings.
 	Slices map[uint8]time.Duration `json:"slices,omitempty"`
 	// Threshold is the worth, in the unit of [Change], from which on a settled URL is asked for
-	// again; 0 before there is one.
+	// again; 0 before there is one. It was steered by what Looks says.
 	Threshold float64 `json:"threshold,omitempty"`
+	Looks     Looks   `json:"looks,omitzero"`
+}
+
+// Looks are a crawl's figures when its threshold was steered last.
+type Looks struct {
+	At    time.Time `json:"at"`
+	Again int64     `json:"again,omitempty"` // as in Totals
+	Pages int64     `json:"pages,omitempty"`
 }
 
 // Grants is the one record that deals out --max-pages: the sum of Granted never

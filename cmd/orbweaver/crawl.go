@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
@@ -181,15 +180,6 @@ func (f *crawlFlags) readRanks() error {
 	}
 	f.ranks, f.quality = data, "host-rank"
 	return nil
-}
-
-// putRanks stores the ranks of hosts for a new crawl, whose record names them.
-func putRanks(ctx context.Context, b *blob.Bucket, c *blobschema.Crawl, ranks []byte) error {
-	if ranks == nil {
-		return nil
-	}
-	c.Settings.HostRanks = blobschema.RanksName(c.ID, ranks)
-	return b.WriteAll(ctx, c.Settings.HostRanks, ranks, nil)
 }
 
 // tellFailure reports an error, unless all has been said.

@@ -119,6 +119,7 @@ func (s *Step) loadState(t *task) error {
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
 			Topics: topics(set, nil), Hosts: hostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
+			Looks: looks(set),
 		}),
 	}
 	s.st = st
@@ -298,6 +299,7 @@ func (s *Step) obeyWish(t *task) error {
 			s.st.wish.Slices = w.Slices
 			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
 		}
+		s.obeyThreshold(w.Threshold)
 		if w.Version != s.st.wish.Version {
 			if err := s.obeyScope(t, w, recs[1]); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -38,6 +39,9 @@ type Config struct {
 	// Queues queues.
 	QueueBy blobschema.QueueBy
 	Queues  int
+	// Looks says that settled URLs are asked for again, when they may have changed: see
+	// SetThreshold.
+	Looks bool
 	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
 	MaxPart int
 }
@@ -84,6 +88,7 @@ type Frontier struct {
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
+	threshold  float64   // see SetThreshold
 	seen       time.Time // the latest that is known
 }
 
@@ -110,6 +115,7 @@ func New(cfg Config) *Frontier {
 	f := &Frontier{
 		cfg: cfg, quality: qualities(cfg.Policy), slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
+		threshold: fresh.First(blobschema.Change{}, 24, 1), // a look a day
 	}
 	f.ready.setTopics(cfg.Topics)
 	return f
@@ -182,6 +188,10 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		if it.bits&isAsked != 0 {
 			return f.wish(p, i, &q, false)
 		}
+		if f.isLook(it) && it.attempts == 0 && p.rareOf(i).notBefore != 0 {
+			f.reschedule(now, p, i, now, 0)
+			return Lowered
+		}
 		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, it.topic
 	}
 	return f.add(now, p, un, u, fp, &q, fromOutside)
@@ -199,6 +209,11 @@ const (
 
 // add is Add for a loaded part. un is the URL's unit, nil if there is none yet.
 func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+	if f.cfg.Looks && q.Generation == 0 && q.Rank == lookRank {
+		found := *q
+		found.Rank++
+		q = &found
+	}
 	place, k := p.find(fp)
 	switch {
 	case k == inMarks && q.Generation <= p.marks[place].gen:
@@ -501,7 +516,7 @@ func (f *Frontier) slot(id partition.Slot) *slot {
 func (f *Frontier) unit(s *slot, key string) *unit {
 	u := f.units[key]
 	if u == nil {
-		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay}
+		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay, looks: f.cfg.Looks}
 		if rule, ok := f.cfg.Hosts[key]; ok {
 			u.allowed, u.delay = max(1, rule.Connections), rule.Delay
 		}
@@ -648,7 +663,7 @@ func (f *Frontier) outranked(u *unit) bool {
 func (f *Frontier) stand(u *unit) {
 	for _, st := range u.stands {
 		queue := f.ready.heap(st.topic)
-		urgent := st.hasUrgent()
+		urgent := st.urgency()
 		switch {
 		case len(st.lanes) == 0:
 			f.ready.remove(st)

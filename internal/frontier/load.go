@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"time"
@@ -476,7 +475,7 @@ func (f *Frontier) leave(p *part) {
 			continue
 		}
 		u.later = slices.DeleteFunc(u.later, func(d delayed) bool { return d.part == p })
-		heap.Init(&u.later)
+		u.later.init()
 		f.settleUnit(u, f.seen)
 	}
 }

@@ -268,7 +268,7 @@ func (r *rig) check() {
 	for topic, h := range f.ready.heaps {
 		for i, st := range h {
 			u := st.unit
-			if u.place != ready || st.index != i || int(st.topic) != topic || f.units[u.key] != u || st.urgent != st.hasUrgent() || u.readyAt().After(r.now) ||
+			if u.place != ready || st.index != i || int(st.topic) != topic || f.units[u.key] != u || st.urgent != st.urgency() || u.readyAt().After(r.now) ||
 				len(st.lanes) == 0 || i > 0 && h.Less(i, (i-1)/2) {
 				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, u.key, u.place, st.index)
 			}

@@ -59,7 +59,7 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) (v Verdict
 		return v
 	}
 	if rules.Unreachable() {
-		f.refuseAll(f.empty(d), blobschema.OutcomeRobotsGone, rules.Reason())
+		f.refuseAll(f.postpone(now, f.empty(d)), blobschema.OutcomeRobotsGone, rules.Reason())
 	}
 	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && u.allowed == 1 {
 		// Once a day a host is asked for two things at once: its rules, and a page. A host that

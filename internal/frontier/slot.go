@@ -145,6 +145,8 @@ type rare struct {
 	notBefore int64 // Unix milliseconds
 	former    blobschema.Origin
 	change    blobschema.Change
+	looked    int64 // when it was looked at last, Unix milliseconds; 0 for unknown: it is not stored
+	hint      hint  // not stored
 }
 
 // wish is the next generation of an item whose request is under way.

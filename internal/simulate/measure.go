@@ -47,6 +47,9 @@ type Lab struct {
 	// Watch, if it is not 0, is how often Look is called, with what happened since.
 	Watch time.Duration
 	Look  func(Sight)
+	// Asked, if it is not nil, is told of every request for a page before the web answers it: it
+	// may change the web.
+	Asked func(url string, at time.Duration)
 	// PlanEvery, if it is not 0, is how often Plan is asked which partitions should own the
 	// slots: given the pages that were had of each slot since it was asked last, and the map that is
 	// wanted so far. It returns nil for no change. It is not asked while slots are on the move.
@@ -72,6 +75,8 @@ type Measured struct {
 	Mail     MailCount
 	Steps    int
 	Ticks    int
+	Puts     int // of objects: commits, runs and WARCs
+	Gets     int // of objects
 	Finished bool
 	Epoch    partition.Epoch // of the map, at the end
 	Pauses   []Pause         // of slots that moved, in the order in which they came
@@ -435,6 +440,7 @@ func (a *labActor) issue(is crawl.Issue) {
 		}
 		after(queueTime, nil, err)
 	case crawl.GetObject:
+		a.result.Gets++
 		b, ok := a.objects[e.Name]
 		if !ok {
 			after(getTime, nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name))
@@ -449,6 +455,7 @@ func (a *labActor) issue(is crawl.Issue) {
 		delete(a.objects, e.Name)
 		after(putTime, nil, nil)
 	case crawl.PutObject:
+		a.result.Puts++
 		if !strings.HasPrefix(e.Name, blobschema.WARCPrefix(a.crawl.ID)) { // nobody reads those here
 			a.objects[e.Name] = bytes.Join(e.Parts, nil)
 		}
@@ -625,6 +632,9 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []crawl.Messa
 // fetch asks the generated web, which here has neither faults nor names to resolve.
 func (a *labActor) fetch(id uint64, req page.Request) {
 	url, started := req.URL.String(), a.wall()
+	if a.cfg.Asked != nil && !req.Robots {
+		a.cfg.Asked(url, a.now-a.began)
+	}
 	resp := a.regionOf(req.URL).Web.Answer(simweb.Request{URL: url, Now: started})
 	took := resp.Delay + resp.BodyTime + time.Millisecond
 	if resp.Fault != simweb.FaultNone || req.Resolve {
