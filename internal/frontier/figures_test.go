@@ -375,7 +375,7 @@ func (m *measured) oneHost() {
 	}
 	m.memory(mostRSS, f)
 	slices.Sort(ranks)
-	p := f.units[host].slot.dir[0]
+	p := f.units[host].slot.of(0)
 	m.tasks(f, len(ranks), func(i int, t Task) {
 		if got := p.items[t.item].rank; got != ranks[i] {
 			m.t.Fatalf("URL %d has rank %d, want %d", i, got, ranks[i])
