@@ -20,9 +20,9 @@ type campus struct {
 	number  map[string]int    // of each page
 	links   [][]int32
 	roots   []weburl.URL
-	pages   []float64 // what each page is worth if all are worth the same; the sum is 1, as it is of
-	rank    []float64 // PageRank, and of
-	zipf    []float64 // Zipf's law, independent of all else
+	pages   []float64   // what each page is worth if all are worth the same; the sum is 1, as it is of
+	rank    []float64   // PageRank, and of
+	zipfs   [][]float64 // some draws from Zipf's law, independent of all else
 	work    time.Duration
 	longest time.Duration // that one server takes alone
 }
@@ -42,6 +42,7 @@ const (
 	replySigma     = 2.0
 	replyMost      = 5 * time.Second
 	replySpread    = 0.5
+	zipfDraws      = 5 // of qualities: the ten best pages have a quarter of it all, so that chance has a say
 	// alonePerPage bounds what a server takes alone, by the mean number of pages.
 	alonePerPage = time.Second * 2 / 3
 )
@@ -84,18 +85,20 @@ func observe(seed uint64, web *simweb.Web) (*campus, error) {
 		return nil, err
 	}
 	c.rank = pageRank(c.links)
-	rng := rand.New(rand.NewPCG(seed, 2))
-	for _, k := range rng.Perm(len(c.urls)) {
-		c.pages, c.zipf = append(c.pages, 1), append(c.zipf, 1/float64(k+1))
+	for range c.urls {
+		c.pages = append(c.pages, 1/float64(len(c.urls)))
 	}
-	for _, quality := range [][]float64{c.pages, c.zipf} {
-		sum := 0.0
-		for _, q := range quality {
-			sum += q
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range zipfDraws {
+		zipf, sum := make([]float64, len(c.urls)), 0.0
+		for i, k := range rng.Perm(len(c.urls)) {
+			zipf[i] = 1 / float64(k+1)
+			sum += zipf[i]
 		}
-		for i := range quality {
-			quality[i] /= sum
+		for i := range zipf {
+			zipf[i] /= sum
 		}
+		c.zipfs = append(c.zipfs, zipf)
 	}
 	return c, nil
 }
