@@ -62,6 +62,7 @@ type Settings struct {
 	PartitionBy PartitionBy `json:"partition_by,omitempty"` // empty: by host
 	Policy      string      `json:"policy,omitempty"`       // name of a frontier policy; empty: breadth-first
 	Quality     string      `json:"quality,omitempty"`      // name of a source of quality, for policies that rank by it; empty: depth
+	HostRanks   string      `json:"host_ranks,omitempty"`   // object with what hosts are worth, for the quality "host-rank"
 	Topics      []Topic     `json:"topics,omitempty"`       // number 1 and on; the crawl without any is number 0
 	Sitemaps    bool        `json:"sitemaps,omitempty"`     // follow the sitemaps that robots.txt names
 	Srcset      bool        `json:"srcset,omitempty"`       // follow the images of img and source elements

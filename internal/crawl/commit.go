@@ -233,6 +233,7 @@ func (s *Step) snapshotTotals() blobschema.Totals {
 	t.WaitMillis += n.WaitMillis
 	t.Capped += n.Capped
 	t.Held = s.held()
+	t.Topics = s.topicTotals()
 	return t
 }
 

@@ -69,6 +69,7 @@ func (s *Step) load(t *task) error {
 			return err
 		}
 	}
+	s.policy = s.st.policy
 	if s.st.man.Epoch > s.st.ter.pmap.Epoch() || s.head.Epoch > s.st.ter.pmap.Epoch() {
 		if err := s.learnMap(t); err != nil {
 			return err
@@ -103,12 +104,15 @@ func (s *Step) load(t *task) error {
 
 func (s *Step) loadState(t *task) error {
 	set := &s.cfg.Crawl.Settings
+	if err := s.readRanks(t); err != nil {
+		return err
+	}
 	sc, err := newScopes(set)
 	if err != nil {
 		return err
 	}
 	st := &state{
-		scopes: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
+		policy: s.policy, scopes: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1<<20, s.policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,

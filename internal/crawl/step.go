@@ -119,6 +119,7 @@ type state struct {
 	applied uint64
 	totals  blobschema.Totals // as they are now, counts of the frontier apart
 	sent    *sentFilter
+	policy  frontier.Policy
 	scopes  scopes
 	seeds   int // batches of seeds whose hosts are in the scope
 	wish    blobschema.Wish
@@ -552,6 +553,7 @@ func (s *Step) ask(t frontier.Task) {
 	}
 	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
 	asked, ahead := s.clock(), s.clock().Sub(s.now.Wall)
+	s.st.f.Begun(asked, t)
 	s.issue(Fetch{Request: t.Request}, func(r Reply) {
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {

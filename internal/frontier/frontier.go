@@ -80,6 +80,7 @@ type Frontier struct {
 	fresh      int // entries appended to them that are in no delta yet
 	resident   int
 	counts     Counts
+	pending    [256]int64 // URLs of parts in memory that are not settled, by topic
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
@@ -204,7 +205,15 @@ func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64
 		return Known
 	case k == inItems:
 		return f.rejoin(now, p, place, q, from)
-	case k == absent && from != fromState && f.domainCapped(un, q):
+	}
+	added := f.addNew(now, p, un, u, fp, q, from, place, k)
+	f.watch(p, now)
+	return added
+}
+
+// addNew adds a URL that is not pending; place and k say where it is.
+func (f *Frontier) addNew(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source, place uint32, k kind) Added {
+	if k == absent && from != fromState && f.domainCapped(un, q) {
 		return f.leaveOut(p, nil, u, fp, q, from)
 	}
 	if un == nil {
@@ -258,10 +267,10 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
 	}
 	f.counts.Pending++
+	f.pending[l.topic]++
 	un.pending++
 	st.pending++
 	f.countUrgent(p, q.Rank, 1)
-	f.watch(p)
 	un.add(p, i, now)
 	f.settleUnit(un, now)
 	return i
@@ -343,6 +352,8 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	}
 	f.countUrgent(p, oldRank, -1)
 	f.countUrgent(p, it.rank, 1)
+	f.pending[p.lanes[it.lane].topic]--
+	f.pending[p.lanes[lane].topic]++
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
 		it.lane = lane
 		return // in no queue that goes by rank
@@ -432,9 +443,11 @@ func (f *Frontier) touchSite(st *site) {
 // generation. Its place in items is free then.
 func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 	it := p.items[i]
-	st := p.lanes[it.lane].door.site
+	l := p.lanes[it.lane]
+	st := l.door.site
 	f.countUrgent(p, it.rank, -1)
 	f.counts.Pending--
+	f.pending[l.topic]--
 	st.pending--
 	st.unit.pending--
 	f.addSettled(p, st, it.fp, it.gen, state, p.rareOf(i).former)

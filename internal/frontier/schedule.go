@@ -66,8 +66,8 @@ func (f *Frontier) Refusals() []Refusal {
 }
 
 // Next returns the best request that may be made now, if there is one. The unit is
-// busy until Done, or, if it allows several at once, with one request more. With urgentOnly it
-// is one that a URL asked for on purpose needs.
+// busy until Done, or, if it allows several requests at once, until Begun. With urgentOnly it is
+// one that a URL asked for on purpose needs.
 func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	f.seen = now
 	for len(f.timers) > 0 && !f.timers[0].at.After(now) {
@@ -90,13 +90,26 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 			f.virtual = max(f.virtual, u.start)
 			t.lane.part.asked++
 			f.counts.Asked++
-			if u.asked++; u.asked >= u.allowed {
-				u.place = busy
-			} else {
-				f.settleUnit(u, now)
-			}
+			u.asked++
+			u.place, u.starting = busy, t.lane
 			return t, true
 		}
+		f.settleUnit(u, now)
+	}
+}
+
+// Begun says that the request of a task starts now: from now on its unit may be asked for
+// something else too, if it allows that. Before, nobody could say when its pace would.
+func (f *Frontier) Begun(now time.Time, t Task) {
+	d := t.lane.door
+	u := d.site.unit
+	if u.starting != t.lane || u.allowed == 1 {
+		return
+	}
+	u.starting = nil
+	u.pace.Floor(now, f.delay(d))
+	if u.asked < u.allowed {
+		u.place = idle
 		f.settleUnit(u, now)
 	}
 }
@@ -248,11 +261,16 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	l.part.asked--
 	u.asked--
 	f.counts.Asked--
+	if u.starting == l {
+		u.starting = nil
+	}
 	f.unqueue(u)
 	u.place = busy // not before the end: what is added meanwhile must not give it a turn
 	defer func() {
-		u.place = idle
-		f.settleUnit(u, now)
+		if u.starting == nil {
+			u.place = idle
+			f.settleUnit(u, now)
+		}
 	}()
 	if t.Request.Resolve {
 		return f.resolved(now, t, o)
@@ -360,8 +378,10 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 	f.countUrgent(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
+		it.lane = f.relaned(p, it, w.topic)
 	} else {
 		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
+		it.lane = f.relaned(p, it, min(p.lanes[it.lane].topic, w.topic))
 	}
 	f.countUrgent(p, it.rank, 1)
 }

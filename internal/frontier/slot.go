@@ -44,6 +44,16 @@ func (s *slot) parts(yield func(*part) bool) {
 	}
 }
 
+// loading reports whether any part is.
+func (s *slot) loading() bool {
+	for p := range s.parts {
+		if p.loading {
+			return true
+		}
+	}
+	return false
+}
+
 // put makes a part that of all fingerprints it has; dir grows if it must.
 func (s *slot) put(p *part) {
 	for s.depth() < int(p.is.Depth) {

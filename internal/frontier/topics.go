@@ -139,6 +139,10 @@ func (q *readyQueue) after(topic, priority int) int {
 	return 0 // cannot be: one of them has
 }
 
+// PendingOf returns the number of URLs of a topic that are not settled, as far as they are in
+// memory.
+func (f *Frontier) PendingOf(topic uint8) int64 { return f.pending[topic] }
+
 // SetTopics changes what the scheduler knows of the topics, by number; 0 is that of URLs
 // that belong to none.
 func (f *Frontier) SetTopics(topics []Topic) { f.ready.setTopics(topics) }

@@ -22,17 +22,18 @@ const (
 
 // unit is what has one pace, of a loaded slot.
 type unit struct {
-	key     string
-	slot    *slot
-	domain  *domain
-	own     site        // whose authority is the key, if there is such a one
-	stands  []*stand    // of the topics that it has, or had, URLs of
-	blocked blockedHeap // lanes with URLs whose robots.txt may not be asked for yet
-	later   laterHeap   // URLs to be tried again
-	pace    polite.Pace
-	allowed int           // requests that may be under way at once
-	asked   int           // requests under way
-	delay   time.Duration // what is configured for it
+	key      string
+	slot     *slot
+	domain   *domain
+	own      site        // whose authority is the key, if there is such a one
+	stands   []*stand    // of the topics that it has, or had, URLs of
+	blocked  blockedHeap // lanes with URLs whose robots.txt may not be asked for yet
+	later    laterHeap   // URLs to be tried again
+	pace     polite.Pace
+	allowed  int           // requests that may be under way at once
+	asked    int           // requests under way
+	starting *lane         // of the request that was taken and has not begun
+	delay    time.Duration // what is configured for it
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address

@@ -283,6 +283,15 @@ func (p *proc) mayAsk(req *page.Request) error {
 	if req.Resolve {
 		return nil
 	}
+	at := 1
+	for _, other := range p.fetching {
+		if other.Host == req.Host && !other.Resolve {
+			at++
+		}
+	}
+	if at > max(1, w.cfg.Allowed) {
+		return broken("I9", "%s is asked for %d things at once by %s", req.Host, at, p.name)
+	}
 	last, ok := w.asked[req.Host]
 	if !ok {
 		return nil

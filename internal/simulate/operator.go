@@ -23,7 +23,7 @@ func (w *world) giveRest() {
 		w.fail(err)
 		return
 	}
-	b := crawl.NewBegin(blobschema.Crawl{}, crawl.Seeds(seeds), func(c *blobschema.Crawl) error {
+	b := crawl.NewBegin(blobschema.Crawl{}, w.cfg.dealt(seeds), func(c *blobschema.Crawl) error {
 		c.Settings.MaxPages = w.cfg.MaxPages
 		return nil
 	})

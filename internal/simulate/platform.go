@@ -138,7 +138,7 @@ func (w *world) startStep(p *proc) {
 	w.result.Steps++
 	cfg := crawl.StepConfig{
 		Crawl: w.crawl, Partition: p.part, Process: p.process(), Exclusive: w.cfg.Local,
-		Connections: w.cfg.Connections, Lease: lease, Margin: margin, MaxResident: w.cfg.MaxResident,
+		Connections: w.cfg.Connections, Lease: lease, Margin: margin, MaxResident: w.cfg.MaxResident, MaxPart: w.cfg.MaxPart,
 		MergeFanIn: w.cfg.MergeFanIn,
 		SleepMax:   cmp.Or(w.cfg.SleepMax, 30*time.Second), CommitEvery: cmp.Or(w.cfg.CommitEvery, 20*time.Second), CommitPages: 40,
 		MailEvery: w.cfg.MailEvery, Linger: 2 * time.Second, CrashesAllowed: w.crashesAllowed(),

@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // Scenario makes a scenario of a seed: everything about it is drawn, and the same on every
@@ -73,7 +76,58 @@ func Scenario(seed uint64) Config {
 	if r.IntN(3) == 0 { // small crawls merge seldom
 		cfg.MergeFanIn = 2
 	}
+	r = rand.New(rand.NewPCG(seed, 0x70b1c5))
+	if r.IntN(2) == 0 {
+		cfg.Policy = []string{"performance", "quality", "capability"}[r.IntN(3)]
+		cfg.Quality = []string{"", "in-links", "opic", "zipf"}[r.IntN(4)]
+	}
+	if cfg.Scope == blobschema.ScopeAny && r.IntN(3) == 0 { // else their pages are not those of a crawl without
+		cfg.Topics = 1 + r.IntN(5)
+	}
+	if r.IntN(3) == 0 {
+		cfg.Allowed = 2 + r.IntN(3)
+		cfg.QueueBy = []blobschema.QueueBy{"", blobschema.QueueByBKDR, blobschema.QueueBySURT}[r.IntN(3)]
+	}
+	if r.IntN(3) == 0 { // nearly every slot is in parts
+		cfg.MaxPart = []int{3, 10, 40}[r.IntN(3)]
+	}
 	return cfg
+}
+
+// topics are those of a crawl, whose seeds are dealt to them.
+func (c *Config) topics() (list []blobschema.Topic) {
+	r := rand.New(rand.NewPCG(c.Seed, 0x70b1c6))
+	for i := range c.Topics {
+		t := blobschema.Topic{
+			Name: fmt.Sprint("t", i), Scope: c.Scope, MaxDepth: c.MaxDepth,
+			Priority: r.IntN(3), Slice: time.Duration(1+r.IntN(20)) * time.Second,
+		}
+		if r.IntN(2) == 0 {
+			t.Minimum, t.Period = 1+r.Int64N(30), time.Duration(1+r.IntN(10))*time.Minute
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// dealt gives seeds to topics, in turn; the first of every round has none.
+func (c *Config) dealt(seeds []weburl.URL) []crawl.Seed {
+	list := crawl.Seeds(seeds)
+	for i := range list {
+		list[i].Topic = uint8(i % (c.Topics + 1))
+	}
+	return list
+}
+
+// hostRules are what all hosts allow.
+func (w *world) hostRules() (rules []blobschema.HostRule) {
+	if w.cfg.Allowed == 0 {
+		return nil
+	}
+	for i := range w.web.Hosts() {
+		rules = append(rules, blobschema.HostRule{Host: w.web.Host(i).Authority, Connections: w.cfg.Allowed})
+	}
+	return rules
 }
 
 // firstScenario is what was drawn before there were more kinds of fault. The seeds of

@@ -67,6 +67,16 @@ type Config struct {
 	// PartitionBy and Policy are the crawl's; "" for the defaults.
 	PartitionBy blobschema.PartitionBy
 	Policy      string
+	Quality     string // the source of it, for the policies that rank by it
+	// Topics is how many topics the seeds are dealt to, 0 for a crawl without: of different
+	// priorities, slices and minimums.
+	Topics int
+	// Allowed is how many requests each host allows at once, 0 for 1; QueueBy says how its URLs
+	// are dealt to that many queues.
+	Allowed int
+	QueueBy blobschema.QueueBy
+	// MaxPart is that of steps, 0 for their default.
+	MaxPart int
 	// Recrawls is how many requests for a URL come from outside, some while the crawl runs,
 	// some when it is done.
 	Recrawls int
@@ -290,10 +300,11 @@ func (w *world) begin() error {
 		ID: "sim", HashKey: key, Created: epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
 		Settings: blobschema.Settings{
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
-			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, MostPartitions: most,
+			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, Quality: w.cfg.Quality, MostPartitions: most,
+			Topics: w.cfg.topics(), Hosts: w.hostRules(), QueueBy: w.cfg.QueueBy, Queues: w.cfg.Allowed,
 		},
 	}
-	b := crawl.NewBegin(want, crawl.Seeds(seeds), nil)
+	b := crawl.NewBegin(want, w.cfg.dealt(seeds), nil)
 	p := w.newProc("begin", 0)
 	p.actor, p.kindly = b, true
 	p.start()
