@@ -150,15 +150,16 @@ func (t *policyTrial) curve(quality []float64, whole time.Duration) (x, y []floa
 // policyScale is how large the measurements are.
 type policyScale struct {
 	seed               uint64
+	draws              int
 	hosts, pages       int
 	connections        int
 	liveHosts, livePer int
 }
 
 func policyScaleOf(o Options) policyScale {
-	s := policyScale{seed: o.Seed, hosts: 500, pages: 30_000, connections: 64, liveHosts: 32, livePer: 16}
+	s := policyScale{seed: o.Seed, draws: 5, hosts: 500, pages: 30_000, connections: 64, liveHosts: 32, livePer: 16}
 	if o.Quick {
-		s.hosts, s.pages, s.connections = 80, 2_400, 10
+		s.draws, s.hosts, s.pages, s.connections = 2, 80, 2_400, 10
 	}
 	if o.Pages > 0 {
 		s.hosts = max(16, s.hosts*o.Pages/s.pages)
@@ -271,11 +272,11 @@ func meanTrial(sets []*policySet, of func(*policySet) *policyTrial) *policyTrial
 // policies measures the experiment of Cao, Jiang and Singh.
 func policies(o Options) (*Report, error) {
 	s, log := policyScaleOf(o), o.logger()
-	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, even: true})
+	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, even: true})
 	if err != nil {
 		return nil, err
 	}
-	tail, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages})
+	tail, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws})
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +323,7 @@ func policies(o Options) (*Report, error) {
 		Intro: fmt.Sprintf(policiesIntro, grouped(len(c.urls)), grouped(s.hosts), grouped(c.web.Host(s.hosts-1).Pages), grouped(c.web.Host(0).Pages), s.connections,
 			c.work.Seconds()/float64(s.connections), c.longest.Seconds()),
 		Sections: []Section{
-			pagesSection(c, found.rank, fastest), rankSection(found.rank), zipfSection(found.zipf, known.zipf),
+			pagesSection(c, found.rank, fastest), rankSection(found.rank), zipfSection(found.zipf, known.zipf, s.draws),
 			knownSection(known), onlineSection(found.rank, online), tailSection(tail, uneven, s.connections), live.section(),
 		},
 	}, nil

@@ -105,12 +105,12 @@ quality has %.0f%%: the best page of all is on some server, and it is asked for 
 	return sec
 }
 
-func zipfSection(s, known *policySet) Section {
+func zipfSection(s, known *policySet, draws int) Section {
 	third, half := s.find("capability").share(s.quality, s.at(1./3)), s.find("capability").share(s.quality, s.at(0.5))
 	sec := s.section("zipf", fmt.Sprintf(`Qualities are drawn from Zipf's law (exponent 1), each independent of its server and of links; all figures are means over %d draws. The paper:
 capability has 60%% of the total at a third of the time and 80%% at half of it, and is the best of the four. Here it has %.0f%% and %.0f%%. If all URLs are known from the beginning
 it has %.0f%% and %.0f%%: a page cannot be chosen for its quality before a link to it was read, and if quality has nothing to do with links, whoever reads most pages finds
-most good ones. So performance is close to capability here, or ahead of it.`, zipfDraws, 100*third, 100*half,
+most good ones. So performance is close to capability here.`, draws, 100*third, 100*half,
 		100*known.find("capability").share(known.quality, known.at(1./3)), 100*known.find("capability").share(known.quality, known.at(0.5))))
 	sec.Checks = []Check{
 		{What: "capability has 60% of the quality in a third of the time", OK: third >= 0.6},

@@ -42,7 +42,6 @@ const (
 	replySigma     = 2.0
 	replyMost      = 5 * time.Second
 	replySpread    = 0.5
-	zipfDraws      = 5 // of qualities: the ten best pages have a quarter of it all, so that chance has a say
 	// alonePerPage bounds what a server takes alone, by the mean number of pages.
 	alonePerPage = time.Second * 2 / 3
 )
@@ -50,6 +49,7 @@ const (
 // campusOptions are what a campus may be without.
 type campusOptions struct {
 	hosts, pages int
+	draws        int  // of qualities by Zipf's law: the ten best pages have a quarter of it all, so that chance has a say
 	even         bool // no server takes longer alone than alonePerPage has it, and large ones are faster
 }
 
@@ -63,7 +63,7 @@ func newCampus(seed uint64, o campusOptions) (*campus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := observe(seed, web)
+	c, err := observe(seed, web, o.draws)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func newCampus(seed uint64, o campusOptions) (*campus, error) {
 }
 
 // observe explores a web.
-func observe(seed uint64, web *simweb.Web) (*campus, error) {
+func observe(seed uint64, web *simweb.Web, draws int) (*campus, error) {
 	c := &campus{web: web, number: map[string]int{}}
 	for h := range web.Hosts() {
 		u, err := weburl.Parse(web.URL(h, 0))
@@ -89,7 +89,7 @@ func observe(seed uint64, web *simweb.Web) (*campus, error) {
 		c.pages = append(c.pages, 1/float64(len(c.urls)))
 	}
 	rng := rand.New(rand.NewPCG(seed, 2))
-	for range zipfDraws {
+	for range draws {
 		zipf, sum := make([]float64, len(c.urls)), 0.0
 		for i, k := range rng.Perm(len(c.urls)) {
 			zipf[i] = 1 / float64(k+1)
