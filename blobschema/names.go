@@ -105,6 +105,11 @@ func SeedsName(crawl string, content []byte) string {
 	return crawl + "/seeds/" + contentHash(content)[:12]
 }
 
+// RanksName names a table of what hosts are worth, by its content.
+func RanksName(crawl string, content []byte) string {
+	return crawl + "/ranks/" + contentHash(content)[:16]
+}
+
 // DeadName names a dead letter by its content, as it is stored: with its reason.
 func DeadName(crawl string, content []byte) string {
 	return DeadPrefix(crawl) + contentHash(content)[:32]

@@ -62,6 +62,7 @@ type Settings struct {
 	PartitionBy PartitionBy `json:"partition_by,omitempty"` // empty: by host
 	Policy      string      `json:"policy,omitempty"`       // name of a frontier policy; empty: breadth-first
 	Quality     string      `json:"quality,omitempty"`      // name of a source of quality, for policies that rank by it; empty: depth
+	HostRanks   string      `json:"host_ranks,omitempty"`   // object with what hosts are worth, for the quality "host-rank"
 	Topics      []Topic     `json:"topics,omitempty"`       // number 1 and on; the crawl without any is number 0
 	Sitemaps    bool        `json:"sitemaps,omitempty"`     // follow the sitemaps that robots.txt names
 	Srcset      bool        `json:"srcset,omitempty"`       // follow the images of img and source elements
@@ -264,8 +265,16 @@ type Wish struct {
 	// Slices are those of topics by number, where they are other than in the settings.
 	Slices map[uint8]time.Duration `json:"slices,omitempty"`
 	// Threshold is the worth, in the unit of [Change], from which on a settled URL is asked for
-	// again; 0 before there is one.
+	// again; 0 before there is one. It was steered by what Looks says.
 	Threshold float64 `json:"threshold,omitempty"`
+	Looks     Looks   `json:"looks,omitzero"`
+}
+
+// Looks are a crawl's figures when its threshold was steered last.
+type Looks struct {
+	At    time.Time `json:"at"`
+	Again int64     `json:"again,omitempty"` // as in Totals
+	Pages int64     `json:"pages,omitempty"`
 }
 
 // Grants is the one record that deals out --max-pages: the sum of Granted never

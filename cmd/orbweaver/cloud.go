@@ -80,6 +80,9 @@ func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := v.engine.PutRanks(ctx, &want, f.ranks); err != nil {
+		return nil, err
+	}
 	b := &beginning{Cloud: f.cloud}
 	var c blobschema.Crawl
 	if f.another {

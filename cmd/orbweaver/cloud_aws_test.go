@@ -26,7 +26,7 @@ func TestCloudAWS(t *testing.T) {
 			"emulators on this machine, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any)")
 	}
 	for name, test := range map[string]func(*cloud){
-		"crawl": testCloudCrawl, "orders": testCloudOrders, "dead letters": testCloudDeadLetters, "partitions": testCloudPartitions,
+		"crawl": testCloudCrawl, "orders": testCloudOrders, "dead letters": testCloudDeadLetters, "partitions": testCloudPartitions, "topics": testCloudTopics,
 	} {
 		t.Run(name, func(t *testing.T) { test(awsCloud(t)) })
 	}

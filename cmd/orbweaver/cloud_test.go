@@ -379,6 +379,39 @@ func testCloudOrders(c *cloud) {
 	c.run("fsck").ends(exitOK, `^clean: `)
 }
 
+func TestCloudTopics(t *testing.T) { testCloudTopics(memoryCloud(t)) }
+
+// testCloudTopics crawls two topics that a file describes, and changes them.
+func testCloudTopics(c *cloud) {
+	file := filepath.Join(c.t.TempDir(), "crawl.yaml")
+	write := func(text string) {
+		text = strings.NewReplacer("SITE", c.site.url, "OTHER", c.site.other).Replace(text)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	const first = "delay: 0s\ntopics:\n  - name: a\n    priority: 5\n    minimum: 30/h\n    seeds: SITE/0\n"
+	write(first + "hosts: [{host: x.example, connection: 2}]\n")
+	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:7: a host has no key "connection" \(did you mean connections\?\)`)
+	write(first)
+	c.run("crawl", "--file", file, "--detach").ends(exitOK, `begins in aws://test with 1 URL$`)
+	c.run("topics").ends(exitOK, `^ +5 +10s +0 of 30/h +0 +0.0% .* a$`)
+	c.run("topics", "set", "b", "--priority", "3").ends(exitUsage, `the crawl in aws://test has no topic "b"; 'orbweaver topics --platform`)
+	c.run("topics", "set", "a", "--priority", "3", "--slice", "8s").ends(exitOK, `^topic a of crawl .* in aws://test: priority 3, slice 8s, minimum 30/h`)
+	write("policy: quality\n" + first)
+	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:1: policy quality contradicts the crawl in aws://test, which was begun with breadth-first and keeps it$`)
+	off := c.functions()
+	defer off()
+	write(first + "  - name: b\n    max-depth: 1\n    slice: 4s\n    seeds: OTHER/1\n")
+	c.run("crawl", "--file", file, "--every", "50ms").ends(exitOK, `goes on after \d+ pages?, with 1 URL more$`, `^Finished: nothing is left to do, 43 pages\.$`)
+	c.run("topics").ends(exitOK, `^ +5 +10s \(now 1.25s\) +40 of 30/h +40 +93.0% .* a$`, `^ +0 +4s +- +3 +7.0% .* b$`, `^ +- +- +- +0 +0.0% .* \(none\)$`)
+	var r topicsReport
+	if err := json.Unmarshal([]byte(c.run("topics", "--json").ends(exitOK).out), &r); err != nil || len(r.Topics) != 2 || r.Topics[1].Pages != 3 || r.Cloud != c.url || r.Topics[0].Had != 40 {
+		c.t.Errorf("%v, %+v", err, r)
+	}
+	c.run("fsck").ends(exitOK, `^clean: `)
+}
+
 // notYet checks that no other crawl can begin.
 func (c *cloud) notYet() {
 	c.t.Helper()

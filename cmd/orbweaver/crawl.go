@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -43,17 +44,27 @@ running, --detach does not even look, 'orbweaver stop' ends it.
 A crawl that was stopped or paused by an order is resumed. With --new another crawl
 takes the place of the last one, where that is finished, at its limit or stopped.
 
+A crawl of several topics is described by a crawl file, --file: each topic has seeds, a
+scope, a priority and a share. All flags of the two lists below may stand in it too;
+those given beside it win. It can be changed, and given again: what may change does, and
+what the crawl keeps is refused with its line. 'orbweaver help crawl-file' prints one to
+begin with, 'orbweaver topics' shows how far each topic is.
+
 Fixed when a crawl begins:
   what is followed   --scope, --include, --exclude, --max-depth, --sitemaps, --srcset
   what is kept       --max-body
-  in which order     --policy: breadth-first, or capability: first where the best pages
-                     are to be had per second of connection time
+  in which order     --policy: breadth-first; performance: most pages per second of
+                     connection time; quality: the best pages; capability: most quality
+                     per second. --quality says what is good
   at which pace      --partition-by: what --delay is between two requests to
   how it is divided  --slots; --partitions begins it with so many, 'orbweaver partitions'
                      changes that, while it runs too
 
 Kept, but changed by giving them again:
   --max-pages, --delay, --timeout, --user-agent, --compress, --elastic
+  per host           --host-rule: what its operator allows, several connections or another
+                     delay; --queues: how its URLs are dealt to these
+  once more          --recrawl: what is likely to have changed, so many pages an hour
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
@@ -78,6 +89,10 @@ Progress goes to standard error, the summary to standard output.`,
   orbweaver crawl --data many --seeds urls.txt --max-time 10m
   grep -h ^http urls/* | orbweaver crawl --data many --seeds -
 
+  # two topics, from a file
+  orbweaver help crawl-file > crawl.yaml
+  orbweaver crawl --data topics --file crawl.yaml
+
   # a server on this machine
   orbweaver crawl --data mine --allow-net 127.0.0.1 --delay 0s http://127.0.0.1:8080/
 
@@ -98,32 +113,40 @@ Progress goes to standard error, the summary to standard output.`,
 func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	rep := newReporter(&f.runFlags, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	defer func() { tellFailure(rep, err) }()
+	if err := f.readFile(); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
 	if err := f.refuseOthers(); err != nil {
 		return err
 	}
-	seeds, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
+	urls, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
+	if err := f.readRanks(); err != nil {
+		return err
+	}
+	seeds := f.allSeeds(crawl.Seeds(urls))
 	if f.another && len(seeds) == 0 {
 		return usagef("--new begins another crawl; give it a URL to begin with")
 	}
 	if f.inCloud() {
-		return f.crawlInCloud(cmd.Context(), rep, crawl.Seeds(seeds))
+		return f.crawlInCloud(cmd.Context(), rep, seeds)
 	}
 	if err := checkFolder(f.data, len(seeds)); err != nil {
 		return err
 	}
 	s := &session{
-		dir: f.data, seeds: crawl.Seeds(seeds), another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
 	}
 	if s.fresh, err = identify(f.fresh()); err != nil {
 		return err
 	}
+	s.ranks = f.ranks
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
 	sum, err := s.run(ctx, s.conclude)
@@ -135,6 +158,28 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, f.allowNet)))
 	}
 	return stopped(sum.Status)
+}
+
+// readRanks reads the file of --host-ranks.
+func (f *crawlFlags) readRanks() error {
+	if f.hostRanks == "" {
+		if f.quality == "host-rank" {
+			return usagef("--quality host-rank needs the ranks: give them with --host-ranks FILE")
+		}
+		return nil
+	}
+	if f.set.Changed("quality") && f.quality != "host-rank" {
+		return usagef("--host-ranks contradicts --quality %s", &f.quality)
+	}
+	data, err := os.ReadFile(f.hostRanks)
+	if err != nil {
+		return usagef("--host-ranks: %v", err)
+	}
+	if _, err := frontier.ParseHostRanks(data); err != nil {
+		return usagef("--host-ranks %s: %v", f.hostRanks, err)
+	}
+	f.ranks, f.quality = data, "host-rank"
+	return nil
 }
 
 // tellFailure reports an error, unless all has been said.

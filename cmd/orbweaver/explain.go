@@ -118,6 +118,9 @@ func printURL(out io.Writer, r *view.URLReport) error {
 			w.add("attempts", "%d", r.Attempts)
 		}
 	}
+	if r.Topic != "" {
+		w.add("topic", "%s", r.Topic)
+	}
 	if pg := r.Page; pg != nil {
 		if pg.WARC == "" {
 			w.add("since", "%s", at(pg.Time))

@@ -36,6 +36,8 @@ type exportFlags struct {
 	format   string
 	out      string
 	outcomes []string
+	topic    string
+	topics   []uint8 // of that name; set once the crawl is open
 	history  bool
 	force    bool
 	copy     bool
@@ -81,6 +83,9 @@ loaded. With --out - the last three go to standard output.`,
 				if err != nil {
 					return err
 				}
+				if err := f.findTopic(ctx, frozen); err != nil {
+					return err
+				}
 				e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
 				err = e.run(ctx)
 				if err != nil && ctx.Err() != nil {
@@ -94,6 +99,7 @@ loaded. With --out - the last three go to standard output.`,
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")
+	cmd.Flags().StringVar(&f.topic, "topic", "", "jsonl and urls: only this topic")
 	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not the latest one only")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite files")
 	cmd.Flags().BoolVar(&f.copy, "copy", false, "warc: copy the files, link none")
@@ -113,10 +119,28 @@ func (f *exportFlags) check() error {
 	if len(f.outcomes) > 0 && f.format != "jsonl" && f.format != "urls" {
 		return usagef("--outcome is for --format jsonl and urls")
 	}
+	if f.topic != "" && f.format != "jsonl" && f.format != "urls" {
+		return usagef("--topic is for --format jsonl and urls")
+	}
 	for _, o := range f.outcomes {
 		if _, err := blobschema.ParseOutcome(o); err != nil {
 			return usagef("--outcome: %w", err)
 		}
+	}
+	return nil
+}
+
+// findTopic finds the numbers of --topic.
+func (f *exportFlags) findTopic(ctx context.Context, v *view.View) error {
+	if f.topic == "" {
+		return nil
+	}
+	c, err := v.Crawl(ctx)
+	if err != nil {
+		return err
+	}
+	if f.topics = view.TopicNumbers(&c.Settings, f.topic); len(f.topics) == 0 {
+		return usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &f.place, f.topic, f.command("topics"))
 	}
 	return nil
 }
@@ -201,6 +225,12 @@ func (e *exporter) write(ctx context.Context, name string) (lines int64, err err
 	return lines, os.Rename(f.Name(), to)
 }
 
+// pageLine is a page record with what its numbers mean.
+type pageLine struct {
+	*blobschema.Page
+	TopicName string `json:"topic_name,omitempty"`
+}
+
 // list writes what the format asks for, line by line.
 func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err error) {
 	if e.format == "cdxj" || e.format == "warc" {
@@ -214,6 +244,11 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 	if e.history {
 		which = view.EveryRecord
 	}
+	c, err := e.view.Crawl(ctx)
+	if err != nil {
+		return 0, err
+	}
+	set := c.Settings
 	records := json.NewEncoder(w)
 	records.SetEscapeHTML(false)
 	for pg, err := range e.view.Pages(ctx, which) {
@@ -223,13 +258,16 @@ func (e *exporter) list(ctx context.Context, w io.Writer) (lines int64, err erro
 		if len(e.outcomes) > 0 && !slices.Contains(e.outcomes, pg.Outcome.String()) {
 			continue
 		}
+		if e.topic != "" && !slices.Contains(e.topics, pg.Topic) {
+			continue
+		}
 		if e.format == "urls" {
 			if pg.Robots { // asked for by the crawler itself
 				continue
 			}
 			_, err = io.WriteString(w, pg.URL+"\n")
 		} else {
-			err = records.Encode(pg)
+			err = records.Encode(pageLine{&pg, view.TopicName(&set, pg.Topic)})
 		}
 		if err != nil {
 			return lines, err

@@ -63,6 +63,7 @@ where functions crawl, and this program only begins and looks.`,
   orbweaver crawl                                 # go on with it
   orbweaver recrawl https://example.org/          # ask once more for what may have changed
   orbweaver crawl --max-pages 1000 --scope domain https://example.org/
+  orbweaver crawl --file crawl.yaml               # as a file describes: 'orbweaver help crawl-file'
   orbweaver crawl --platform aws.json https://example.org/   # in a cloud`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -78,8 +79,8 @@ where functions crawl, and this program only begins and looks.`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newWork, newRecrawl, newPause, newResume, newStop, newPartitions, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport,
-		newFsck, newEstimate, newExperiment, newSimulate, newVersion,
+		newCrawl, newWork, newRecrawl, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport,
+		newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile,
 	} {
 		cmd.AddCommand(sub())
 	}

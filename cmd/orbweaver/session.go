@@ -32,6 +32,7 @@ type session struct {
 	another bool
 	// resume makes the record of a crawl that goes on from the stored one.
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
+	ranks       []byte // of hosts, for a new crawl
 	connections int
 	allowNet    []netip.Prefix
 	maxTime     time.Duration
@@ -119,6 +120,9 @@ func (s *session) open(ctx context.Context) error {
 		}
 		return err
 	}
+	if err := opener.PutRanks(ctx, &s.fresh, s.ranks); err != nil {
+		return err
+	}
 	if s.another {
 		s.created, s.added = true, len(s.seeds)
 		s.crawl, err = beginAnother(ctx, opener, s.fresh, s.seeds)
@@ -186,6 +190,12 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 				return false, errors.New("this run is at its end")
 			}
 			return s.engine.Command(o)
+		},
+		ChangeTopic: func(_ context.Context, name string, c crawl.TopicChange) (blobschema.Topic, bool, error) {
+			if s.over.Load() {
+				return blobschema.Topic{}, false, errors.New("this run is at its end")
+			}
+			return s.engine.ChangeTopic(name, c)
 		},
 		Repartition: func(_ context.Context, c view.Change) error {
 			if s.over.Load() {

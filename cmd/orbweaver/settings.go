@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -23,6 +25,7 @@ const (
 	defaultPartitions = 2
 	defaultAgent      = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
 	defaultPolicy     = "breadth-first"
+	defaultQuality    = "depth"
 	// maxMaxBody leaves room for the HTTP header in a WARC record.
 	maxMaxBody = blobschema.MaxWARCBlock - 1<<20
 )
@@ -124,6 +127,7 @@ func (f *runFlags) perRun() []string {
 // crawlFlags is what the crawl command can be told.
 type crawlFlags struct {
 	runFlags
+	file    string
 	seeds   string
 	another bool
 	detach  bool
@@ -138,6 +142,9 @@ type crawlFlags struct {
 	elastic     elasticValue
 	partitionBy partitionByValue
 	policy      policyValue
+	quality     qualityValue
+	hostRanks   string
+	ranks       []byte // what is in that file
 	sitemaps    bool
 	srcset      bool
 
@@ -148,18 +155,26 @@ type crawlFlags struct {
 	compress compressValue
 
 	maxHostURLs, maxDomainURLs, maxSegments, maxRepeats boundValue
+
+	hosts   hostRulesValue
+	queues  queuesValue
+	recrawl rateValue
+
+	described *described   // by the file; nil without one
+	begun     []crawl.Seed // what it is begun with, or given more
 }
 
 func (f *crawlFlags) register(cmd *cobra.Command) {
 	*f = crawlFlags{
 		scope: scopeValue(blobschema.ScopeHost), maxDepth: boundValue{n: -1}, maxBody: 16 << 20,
 		agent: defaultAgent, maxPages: boundValue{n: -1, least: 1},
-		partitionBy: partitionByValue(blobschema.ByHost), policy: defaultPolicy,
+		partitionBy: partitionByValue(blobschema.ByHost), policy: defaultPolicy, quality: defaultQuality,
 		maxHostURLs: boundValue{n: 1_000_000}, maxDomainURLs: boundValue{n: 5_000_000},
 		maxSegments: boundValue{n: 32}, maxRepeats: boundValue{n: 5},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
+	fs.StringVar(&f.file, "file", "", "crawl file (YAML) that describes the crawl: see 'orbweaver help crawl-file'; flags beside it win")
 	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
 	fs.BoolVar(&f.another, "new", false, "begin another crawl where the last one is finished, at its limit or stopped; only 'export' made before leads to the pages of that")
 	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
@@ -169,7 +184,9 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.Var(&f.maxDepth, "max-depth", "follow links up to so many steps from a seed; -1 for no bound")
 	fs.BoolVar(&f.sitemaps, "sitemaps", true, "follow the sitemaps that robots.txt names")
 	fs.BoolVar(&f.srcset, "srcset", false, "follow the images of img and source elements too")
-	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, or where most good pages are to be had per second of connection time")
+	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, most pages in a second of connection time, the best pages, or most quality in a second")
+	fs.StringVar(&f.hostRanks, "host-ranks", "", "file of what hosts are worth, one a line: host, tab, a number (1 is as much as one that is not there); for --quality host-rank, which it stands for")
+	fs.Var(&f.quality, "quality", "what makes a page good, for the last two: how near it is to a seed, how many links lead to it, how much these are worth, or chance")
 	fs.Var(&f.partitionBy, "partition-by", "what --delay is between two requests to: a host, its registrable domain, or its IP address")
 	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into when it begins; 'orbweaver partitions' changes that")
 	fs.Var(&f.elastic, "elastic", "let the crawl choose its partitions between these, by what there is to do, and even it out; off for as many as it is told")
@@ -177,6 +194,10 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.Var(&f.maxBody, "max-body", "bytes of an answer's body that are kept, such as 16MiB; at most "+formatSize(maxMaxBody))
 	fs.Var(&f.maxPages, "max-pages", "stop after so many pages (answers with status 2xx); -1 for no bound")
 	fs.DurationVar(&f.delay, "delay", time.Second, "least time between two requests to a host; robots.txt may ask for more")
+	fs.Var(&f.hosts, "host-rule", "what the operator of a host allows: connections at once, another --delay, or both, as in example.org=8,100ms; repeatable")
+	fs.Var(&f.queues, "queues", "how the URLs of a host with several connections are dealt to queues, and to how many: host (to one), surt, bkdr, elf or sdbm, as in bkdr:8")
+	fs.Var(&f.recrawl, "recrawl", "ask again for so many pages in an hour or a day, those first that are likely to have changed; such a crawl does not end; off for none")
+	fs.Lookup("recrawl").NoOptDefVal = defaultRate
 	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take")
 	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")
 	fs.Var(&f.compress, "compress", "how WARC files are compressed")
@@ -195,7 +216,12 @@ func (f *crawlFlags) check() error {
 	if f.elastic.most > 0 && !f.set.Changed("partitions") {
 		f.partitions = f.elastic.least
 	}
-	return f.refuse([]wrong{
+	return f.refuse(f.wrongs())
+}
+
+// wrongs are values that no single flag's parser can refuse.
+func (f *crawlFlags) wrongs() []wrong {
+	return []wrong{
 		{f.delay < 0, "delay", "0s or longer"},
 		{f.timeout <= 0, "timeout", "longer than 0s"},
 		{f.slots < 1 || f.slots > partition.MaxSlots, "slots", fmt.Sprintf("1 to %d", partition.MaxSlots)},
@@ -206,24 +232,32 @@ func (f *crawlFlags) check() error {
 		{f.maxDepth.n >= 1<<16, "max-depth", "0 to 65535, or -1 for no bound"},
 		{f.maxSegments.n >= 1<<31, "max-path-segments", "less than 2147483648"},
 		{f.maxRepeats.n >= 1<<31, "max-repeats", "less than 2147483648"},
-	})
+	}
 }
 
 // fresh is the record of a new crawl, its identity apart.
 func (f *crawlFlags) fresh() blobschema.Crawl {
-	return blobschema.Crawl{
+	c := blobschema.Crawl{
 		Slots: f.slots, Partitions: f.partitions,
 		Settings: blobschema.Settings{
 			Scope: blobschema.Scope(f.scope), Include: f.include, Exclude: f.exclude,
 			MaxDepth: int(f.maxDepth.n), MaxBody: int64(f.maxBody),
-			PartitionBy: blobschema.PartitionBy(f.partitionBy), Policy: string(f.policy),
+			PartitionBy: blobschema.PartitionBy(f.partitionBy), Policy: string(f.policy), Quality: string(f.quality),
 			Sitemaps: f.sitemaps, Srcset: f.srcset, Plain: bool(f.compress),
 			MaxHostURLs: f.maxHostURLs.orNone(), MaxDomainURLs: f.maxDomainURLs.orNone(),
 			MaxSegments: int(f.maxSegments.orNone()), MaxRepeats: int(f.maxRepeats.orNone()),
 			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.maxPages.orNone(),
 			LeastPartitions: f.elastic.least, MostPartitions: f.elastic.most,
+			Hosts: f.hosts, QueueBy: f.queues.by, Queues: f.queues.n, RecrawlPerHour: float64(f.recrawl),
 		},
 	}
+	if d := f.described; d != nil {
+		if !d.given["host-rule"] {
+			c.Settings.Hosts = d.Hosts
+		}
+		c.Settings.Topics, _, _ = d.Join(&c.Settings) // Parse has told what is wrong
+	}
+	return c
 }
 
 // resume is the record of a crawl that goes on: as it was, but for the flags given that
@@ -231,7 +265,8 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	fresh := f.fresh()
 	was, now := &stored.Settings, &fresh.Settings
-	policy, by := policyOf(was), partitionBy(was)
+	policy, quality, by := policyOf(was), cmp.Or(was.Quality, defaultQuality), partitionBy(was)
+	var problems crawlfile.Problems // of the file
 	for _, c := range []struct {
 		flag string
 		same bool
@@ -243,6 +278,8 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		{"max-depth", was.MaxDepth == now.MaxDepth, strconv.Itoa(was.MaxDepth)},
 		{"max-body", was.MaxBody == now.MaxBody, formatSize(was.MaxBody)},
 		{"policy", policy == now.Policy, policy},
+		{"host-ranks", f.hostRanks == "" || was.HostRanks == blobschema.RanksName(stored.ID, f.ranks), "another file, or none"},
+		{"quality", quality == now.Quality, quality},
 		{"partition-by", by == now.PartitionBy, string(by)},
 		{"sitemaps", was.Sitemaps == now.Sitemaps, strconv.FormatBool(was.Sitemaps)},
 		{"srcset", was.Srcset == now.Srcset, strconv.FormatBool(was.Srcset)},
@@ -251,6 +288,11 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	} {
 		if f.set.Changed(c.flag) && !c.same {
 			flag := f.set.Lookup(c.flag)
+			if f.described.has(c.flag) {
+				problems = append(problems, f.described.Problem(c.flag, fmt.Sprintf("%s %s contradicts the crawl in %s, which was begun with %s and keeps it",
+					c.flag, flag.Value, f.place.String(), c.was)))
+				continue
+			}
 			if c.flag == "partitions" {
 				return blobschema.Crawl{}, usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
 					"Leave --partitions out to go on with it", f.place.String(), spelt(flag, c.was), f.command("partitions scale", flag.Value.String()))
@@ -263,6 +305,9 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	if f.set.Changed("elastic") && f.elastic.most > stored.Slots {
 		return blobschema.Crawl{}, usagef("--elastic %s is too many: the crawl in %s has %s, for good", &f.elastic, f.place.String(), plural(int64(stored.Slots), "slot"))
 	}
+	if problems = append(problems, f.resumeFile(was)...); problems != nil {
+		return blobschema.Crawl{}, fail(exitUsage, problems.Err())
+	}
 	for flag, take := range map[string]func(){
 		"delay":             func() { was.Delay = now.Delay },
 		"user-agent":        func() { was.UserAgent = now.UserAgent },
@@ -273,6 +318,9 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		"max-domain-urls":   func() { was.MaxDomainURLs = now.MaxDomainURLs },
 		"max-path-segments": func() { was.MaxSegments = now.MaxSegments },
 		"max-repeats":       func() { was.MaxRepeats = now.MaxRepeats },
+		"host-rule":         func() { was.Hosts = now.Hosts },
+		"queues":            func() { was.QueueBy, was.Queues = now.QueueBy, now.Queues },
+		"recrawl":           func() { was.RecrawlPerHour = now.RecrawlPerHour },
 		"elastic":           func() { was.LeastPartitions, was.MostPartitions = now.LeastPartitions, now.MostPartitions },
 	} {
 		if f.set.Changed(flag) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -43,7 +44,7 @@ func oneURL(cmd *cobra.Command, args []string) (u weburl.URL, err error) {
 		return u, usagef("'%s' takes one URL\nSee '%[1]s --help'", cmd.CommandPath())
 	}
 	if u, err = weburl.Parse(args[0]); err != nil {
-		return u, usagef("cannot use URL %.200q: %w%s", args[0], err, suggestion(args[0]))
+		return u, usagef("cannot use URL %.200q: %w%s", args[0], err, crawlfile.Suggestion(args[0]))
 	}
 	return u, nil
 }

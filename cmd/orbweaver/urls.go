@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-const (
-	maxURLErrors = 10      // told before giving up
-	maxURLLine   = 1 << 20 // bytes
-)
+// maxURLErrors is how many are told before giving up.
+const maxURLErrors = 10
 
 // urlList collects the URLs that a command is given, each once, and what is wrong with
 // the others.
@@ -62,17 +59,11 @@ func (l *urlList) readFile(file string, in io.Reader) error {
 		defer f.Close()
 		in = f
 	}
-	sc := bufio.NewScanner(in)
-	sc.Buffer(nil, maxURLLine)
-	for n := 1; sc.Scan() && len(l.errs) < maxURLErrors; n++ {
-		line := strings.TrimSpace(sc.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		raw, _, _ := strings.Cut(line, " #") // no URL holds a space
-		l.add(fmt.Sprintf("%s:%d: ", file, n), raw)
-	}
-	if err := sc.Err(); err != nil {
+	err := crawlfile.ReadList(in, func(line int, raw string) bool {
+		l.add(fmt.Sprintf("%s:%d: ", file, line), raw)
+		return len(l.errs) < maxURLErrors
+	})
+	if err != nil {
 		return usagef("read --%s %s: %w", l.flag, file, err)
 	}
 	return nil
@@ -81,23 +72,11 @@ func (l *urlList) readFile(file string, in io.Reader) error {
 func (l *urlList) add(where, raw string) {
 	u, err := weburl.Parse(raw)
 	if err != nil {
-		l.errs = append(l.errs, fmt.Errorf("%scannot use URL %.200q: %w%s", where, raw, err, suggestion(raw)))
+		l.errs = append(l.errs, fmt.Errorf("%scannot use URL %.200q: %w%s", where, raw, err, crawlfile.Suggestion(raw)))
 		return
 	}
 	if !l.known[u] {
 		l.known[u] = true
 		l.urls = append(l.urls, u)
 	}
-}
-
-// suggestion guesses what was meant by a URL without a scheme.
-func suggestion(raw string) string {
-	if strings.Contains(raw, "://") {
-		return ""
-	}
-	u, err := weburl.Parse("https://" + raw)
-	if err != nil || !strings.Contains(u.Host().Name(), ".") {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s ?)", u)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
@@ -22,12 +23,11 @@ import (
 type scopeValue blobschema.Scope
 
 func (v *scopeValue) Set(s string) error {
-	switch blobschema.Scope(s) {
-	case blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny:
-		*v = scopeValue(s)
-		return nil
+	scope, err := crawlfile.ParseScope(s)
+	if err == nil {
+		*v = scopeValue(scope)
 	}
-	return errors.New("it must be host, domain or any")
+	return err
 }
 
 func (v *scopeValue) String() string { return string(*v) }
@@ -64,6 +64,23 @@ func (v *policyValue) Set(s string) error {
 
 func (v *policyValue) String() string { return string(*v) }
 func (v *policyValue) Type() string   { return "breadth-first|performance|quality|capability" }
+
+// qualityValue is --quality.
+type qualityValue string
+
+func (v *qualityValue) Set(s string) error {
+	if s == "" {
+		return errors.New("it must be the name of a source of quality")
+	}
+	if _, err := frontier.QualityByName(s); err != nil {
+		return err
+	}
+	*v = qualityValue(s)
+	return nil
+}
+
+func (v *qualityValue) String() string { return string(*v) }
+func (v *qualityValue) Type() string   { return "depth|in-links|opic|host-rank|zipf" }
 
 // compressValue is --compress, as the record has it: whether WARC files are plain.
 type compressValue bool

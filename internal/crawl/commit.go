@@ -85,6 +85,9 @@ func (s *Step) commit(t *task) error {
 	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
+	if len(opened) > 0 { // others may have had answers since
+		s.st.formers.young, s.st.formers.old = nil, nil
+	}
 	s.st.ter.given = slices.Clone(s.st.man.Given)
 	if clears {
 		s.clearing = false
@@ -233,6 +236,7 @@ func (s *Step) snapshotTotals() blobschema.Totals {
 	t.WaitMillis += n.WaitMillis
 	t.Capped += n.Capped
 	t.Held = s.held()
+	t.Topics = s.topicTotals()
 	return t
 }
 

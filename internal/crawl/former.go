@@ -9,9 +9,13 @@ import (
 // for what was asked for before: a recrawl of many URLs finds most of them in few.
 const formerCommits = 4
 
-// former reads the page record that a URL has in a commit, nil if it cannot be had: then
-// the URL is asked for without a condition, and its answer stored whole.
+// former returns the page record that a URL has in a commit, nil if it cannot be had: then
+// the URL is asked for without a condition, and its answer stored whole. It is read unless it
+// was kept.
 func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page {
+	if p, ok := s.st.formers.kept(url); ok {
+		return &p
+	}
 	if o.Partition == s.cfg.Partition { // its commit may be under way
 		t.await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed })
 	}
@@ -86,12 +90,39 @@ func (s *Step) manifestWith(t *task, o blobschema.Origin) (*blobschema.Manifest,
 	return man, nil
 }
 
-// formers are the page records of the commits looked into last.
+// formers are the page records of the commits looked into last, and, where pages are looked at again,
+// of the answers that came last.
 type formers struct {
+	young, old map[string]blobschema.Page // by URL
+
 	reading bool
 	order   []blobschema.Origin // oldest first
 	pages   map[blobschema.Origin]map[string]blobschema.Page
 	others  map[partition.ID]*blobschema.Manifest // of partitions that held slots before
+}
+
+// maxFormers is how many answers are kept: a look at one of them costs no read of a commit.
+const maxFormers = 1 << 15
+
+// keep takes the newest page record of a URL.
+func (f *formers) keep(p *blobschema.Page) {
+	if !p.Outcome.Answered() { // then there is none to compare with
+		delete(f.young, p.URL)
+		delete(f.old, p.URL)
+		return
+	}
+	if f.young == nil || len(f.young) >= maxFormers/2 {
+		f.old, f.young = f.young, map[string]blobschema.Page{}
+	}
+	f.young[p.URL] = *p
+}
+
+func (f *formers) kept(url string) (blobschema.Page, bool) {
+	p, ok := f.young[url]
+	if !ok {
+		p, ok = f.old[url]
+	}
+	return p, ok
 }
 
 func (f *formers) get(o blobschema.Origin) (map[string]blobschema.Page, bool) {

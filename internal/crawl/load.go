@@ -69,6 +69,7 @@ func (s *Step) load(t *task) error {
 			return err
 		}
 	}
+	s.policy = s.st.policy
 	if s.st.man.Epoch > s.st.ter.pmap.Epoch() || s.head.Epoch > s.st.ter.pmap.Epoch() {
 		if err := s.learnMap(t); err != nil {
 			return err
@@ -103,18 +104,22 @@ func (s *Step) load(t *task) error {
 
 func (s *Step) loadState(t *task) error {
 	set := &s.cfg.Crawl.Settings
+	if err := s.readRanks(t); err != nil {
+		return err
+	}
 	sc, err := newScopes(set)
 	if err != nil {
 		return err
 	}
 	st := &state{
-		scopes: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
+		policy: s.policy, scopes: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1<<20, s.policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
 			Topics: topics(set, nil), Hosts: hostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
+			Looks: looks(set),
 		}),
 	}
 	s.st = st
@@ -294,6 +299,7 @@ func (s *Step) obeyWish(t *task) error {
 			s.st.wish.Slices = w.Slices
 			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
 		}
+		s.obeyThreshold(w.Threshold)
 		if w.Version != s.st.wish.Version {
 			if err := s.obeyScope(t, w, recs[1]); err != nil {
 				return err

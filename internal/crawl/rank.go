@@ -22,7 +22,26 @@ func policyOf(c *blobschema.Crawl, given frontier.Policy) (frontier.Policy, erro
 	return p, nil
 }
 
-// seedRank is the rank of a seed.
+// readRanks completes the policy of a crawl that goes by the ranks of hosts: its table is an
+// object.
+func (s *Step) readRanks(t *task) error {
+	name := s.cfg.Crawl.Settings.HostRanks
+	if name == "" || s.cfg.Policy != nil {
+		return nil
+	}
+	data, err := getObject(t, name, 0, frontier.MaxHostRankBytes+1)
+	if err != nil {
+		return err
+	}
+	v, err := t.do(Work{Do: func() (any, error) { return frontier.ParseHostRanks(data) }})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	s.policy, err = frontier.NewPolicy(s.cfg.Crawl.Settings.Policy, v.(frontier.HostRanks))
+	return err
+}
+
+// seedRank is the rank of a seed. Where hosts have ranks, it is as if none had.
 func seedRank(p frontier.Policy, h partition.Hash, u weburl.URL) uint32 {
 	return p.URLRank(frontier.Candidate{Fingerprint: h.Fingerprint(u.String()), Host: string(u.Host())})
 }

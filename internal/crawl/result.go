@@ -77,16 +77,20 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 		}
 		return
 	}
-	s.count(p, t.Urgent())
+	s.count(p, t.Urgent() || t.Look())
+	s.countLook(t, p)
 	s.follow(t, o)
 	s.batch.pages = append(s.batch.pages, *p)
 	s.sinceCommit++
+	if looks(&s.cfg.Crawl.Settings) {
+		s.st.formers.keep(p)
+	}
 }
 
-// count adds a settled URL to the totals. What was asked for on purpose does not count
+// count adds a settled URL to the totals. What was asked for on purpose, or looked at again, does not count
 // against the limit on pages.
-func (s *Step) count(p *blobschema.Page, urgent bool) {
-	if p.Outcome == blobschema.OutcomeOK && !urgent {
+func (s *Step) count(p *blobschema.Page, again bool) {
+	if p.Outcome == blobschema.OutcomeOK && !again {
 		s.st.totals.Pages++
 		s.countTopic(p.Topic, 1, 0)
 	}
@@ -224,7 +228,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 }
 
 // changedSince reports whether a sitemap that was read again lists a URL as changed
-// since it was read before. A day is the least that many sitemaps tell apart.
+// since it was read before, so that it is asked for at once. Where pages are looked at again, the look comes sooner instead. A day is the least that many sitemaps tell apart.
 func changedSince(t frontier.Task, l *page.Link) bool {
 	f := t.Request.Former
 	return f != nil && l.Kind == page.LinkListed && l.Modified >= f.Time.Add(-24*time.Hour).Unix()
@@ -276,7 +280,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		s.st.totals.Trapped++
 		return false
 	}
-	if changedSince(t, l) {
+	if !s.hint(l, target, &q) && changedSince(t, l) {
 		q.URL, q.Flags = u.String(), q.Flags|blobschema.FlagAgain
 		s.hold(s.owner(q.Slot), q) // also to this partition itself: as mail it is not lost
 		return true

@@ -119,6 +119,7 @@ type state struct {
 	applied uint64
 	totals  blobschema.Totals // as they are now, counts of the frontier apart
 	sent    *sentFilter
+	policy  frontier.Policy
 	scopes  scopes
 	seeds   int // batches of seeds whose hosts are in the scope
 	wish    blobschema.Wish
@@ -488,21 +489,22 @@ func (s *Step) mayFetch() bool {
 			s.refilling = true
 			s.spawn(s.refill)
 		}
-		return n.Urgent > 0
+		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings)
 	}
 	return true
 }
 
 // limited reports whether the limit on pages leaves nothing to ask for but what is asked
-// for on purpose.
+// for on purpose, or looked at again.
 func (s *Step) limited() bool {
 	return s.cfg.Crawl.Settings.MaxPages > 0 && s.granted-s.st.totals.Pages-s.reserved <= 0
 }
 
 // asksNothing reports whether the step may not ask for anything that it knows, whatever is
-// due: it is paused, or the limit on pages is reached and nothing is asked for on purpose.
+// due: it is paused, or the limit on pages is reached, nothing is asked for on purpose, and nothing
+// is looked at again.
 func (s *Step) asksNothing() bool {
-	return s.paused || s.exhausted && s.st.f.Counts().Urgent == 0
+	return s.paused || s.exhausted && s.st.f.Counts().Urgent == 0 && !looks(&s.cfg.Crawl.Settings)
 }
 
 // begun starts the request of a task, or sets it aside until a commit names it.
@@ -542,7 +544,9 @@ func (s *Step) fetch(t frontier.Task) {
 }
 
 // counted reports whether a task's page counts against the limit on pages.
-func counted(t frontier.Task) bool { return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() }
+func counted(t frontier.Task) bool {
+	return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() && !t.Look()
+}
 
 // ask issues the request of a task.
 func (s *Step) ask(t frontier.Task) {

@@ -124,6 +124,9 @@ func (k *Tick) run(t *task) error {
 	if err := k.watchTopics(t); err != nil {
 		return err
 	}
+	if err := k.steerLooks(t); err != nil {
+		return err
+	}
 	if err := k.moves(t); err != nil {
 		return err
 	}
@@ -496,7 +499,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return true // it was granted what others may need, and will use it or give it back
 	}
 	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
-	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0)
+	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0 || looks(&k.report.Crawl.Settings))
 }
 
 // finished applies the rule for the end: every seed applied, nothing pending, all
@@ -524,7 +527,7 @@ func (k *Tick) finished() {
 	if quiet && !k.report.Finished {
 		k.note(func(n *blobschema.TickNotes) { n.Quiet = seqs })
 	}
-	k.report.Limited = c.Settings.MaxPages > 0 && k.report.Totals.Pages >= c.Settings.MaxPages && k.answered()
+	k.report.Limited = c.Settings.MaxPages > 0 && !looks(&c.Settings) && k.report.Totals.Pages >= c.Settings.MaxPages && k.answered()
 }
 
 // whatMatters is all that can make an idle crawl go on, as it is now.

@@ -345,7 +345,18 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		if err != nil {
 			return err
 		}
-		for name := range blobschema.CommitNames(man) {
+		// Newest first: what is missing is young as a rule, and a crawl may be years old.
+		marks := applied[from.Partition]
+		left := 0
+		for n := marks.Low + 1; n <= from.Sent[p]; n++ {
+			if missing(marks, n) {
+				left++
+			}
+		}
+		for _, name := range slices.Backward(slices.Collect(blobschema.CommitNames(man))) {
+			if left == 0 {
+				break
+			}
 			r, err := readCommit(t, name)
 			if err != nil {
 				return err
@@ -355,9 +366,10 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 				return err
 			}
 			for _, m := range outbox {
-				if m.To != p || !missing(applied[from.Partition], m.Number) {
+				if m.To != p || !missing(marks, m.Number) {
 					continue
 				}
+				left--
 				if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{m.Body}}); err != nil {
 					return err
 				}

@@ -73,6 +73,23 @@ func (s *Step) relevant(topic uint8, l *page.Link) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(url, w) || strings.Contains(anchor, w) })
 }
 
+// topicTotals are the figures of topics as of now.
+func (s *Step) topicTotals() map[uint8]blobschema.TopicTotals {
+	n := len(s.cfg.Crawl.Settings.Topics)
+	if n == 0 {
+		return nil
+	}
+	out := make(map[uint8]blobschema.TopicTotals, n)
+	for i := range n {
+		topic := uint8(i + 1)
+		t := s.st.totals.Topics[topic]
+		if t.Pending = s.st.f.PendingOf(topic); t != (blobschema.TopicTotals{}) {
+			out[topic] = t
+		}
+	}
+	return out
+}
+
 // countTopic adds to the figures of a topic.
 func (s *Step) countTopic(topic uint8, pages, bytes int64) {
 	if topic == 0 {

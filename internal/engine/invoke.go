@@ -126,6 +126,20 @@ func (e *Engine) Command(o crawl.Order) (changed bool, err error) {
 	return c.Changed(), nil
 }
 
+// ChangeTopic changes a topic, and returns it as it is since, and whether that was news; see
+// [crawl.NewChangeTopic]. Steps of this process obey at once, those of others with their next
+// commit.
+func (e *Engine) ChangeTopic(name string, change crawl.TopicChange) (now blobschema.Topic, changed bool, err error) {
+	c := crawl.NewChangeTopic(e.crawl.ID, name, change)
+	if err := e.newRunner(c).run(); err != nil {
+		return now, false, err
+	}
+	e.look()
+	e.askTick()
+	now, changed = c.Topic()
+	return now, changed, nil
+}
+
 // Partitioning is which partitions own which slots.
 func (e *Engine) Partitioning() (crawl.Partitioning, error) {
 	r := crawl.ReadPartitioning(e.crawl.ID)

@@ -119,7 +119,7 @@ func (f *Frontier) Committed() {
 	f.committed = f.delta
 	f.halve()
 	defer f.room() // now parts can be unloaded: keep to the memory bound also while all is busy
-	if f.unloaded == 0 {
+	if f.unloaded+len(f.full) == 0 {
 		return
 	}
 	for _, s := range f.slots {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -38,6 +39,9 @@ type Config struct {
 	// Queues queues.
 	QueueBy blobschema.QueueBy
 	Queues  int
+	// Looks says that settled URLs are asked for again, when they may have changed: see
+	// SetThreshold.
+	Looks bool
 	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
 	MaxPart int
 }
@@ -80,9 +84,11 @@ type Frontier struct {
 	fresh      int // entries appended to them that are in no delta yet
 	resident   int
 	counts     Counts
+	pending    [256]int64 // URLs of parts in memory that are not settled, by topic
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
+	threshold  float64   // see SetThreshold
 	seen       time.Time // the latest that is known
 }
 
@@ -109,6 +115,7 @@ func New(cfg Config) *Frontier {
 	f := &Frontier{
 		cfg: cfg, quality: qualities(cfg.Policy), slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
+		threshold: fresh.First(blobschema.Change{}, 24, 1), // a look a day
 	}
 	f.ready.setTopics(cfg.Topics)
 	return f
@@ -181,6 +188,10 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		if it.bits&isAsked != 0 {
 			return f.wish(p, i, &q, false)
 		}
+		if f.isLook(it) && it.attempts == 0 && p.rareOf(i).notBefore != 0 {
+			f.reschedule(now, p, i, now, 0)
+			return Lowered
+		}
 		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, p.lanes[it.lane].topic
 	}
 	return f.add(now, p, un, u, fp, &q, fromOutside)
@@ -198,13 +209,26 @@ const (
 
 // add is Add for a loaded part. un is the URL's unit, nil if there is none yet.
 func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source) Added {
+	if f.cfg.Looks && q.Generation == 0 && q.Rank == lookRank {
+		found := *q
+		found.Rank++
+		q = &found
+	}
 	place, k := p.find(fp)
 	switch {
 	case k == inMarks && q.Generation <= p.marks[place].gen:
 		return Known
 	case k == inItems:
 		return f.rejoin(now, p, place, q, from)
-	case k == absent && from != fromState && f.domainCapped(un, q):
+	}
+	added := f.addNew(now, p, un, u, fp, q, from, place, k)
+	f.watch(p, now)
+	return added
+}
+
+// addNew adds a URL that is not pending; place and k say where it is.
+func (f *Frontier) addNew(now time.Time, p *part, un *unit, u weburl.URL, fp uint64, q *blobschema.Queued, from source, place uint32, k kind) Added {
+	if k == absent && from != fromState && f.domainCapped(un, q) {
 		return f.leaveOut(p, nil, u, fp, q, from)
 	}
 	if un == nil {
@@ -258,10 +282,10 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
 	}
 	f.counts.Pending++
+	f.pending[l.topic]++
 	un.pending++
 	st.pending++
 	f.countUrgent(p, q.Rank, 1)
-	f.watch(p)
 	un.add(p, i, now)
 	f.settleUnit(un, now)
 	return i
@@ -343,6 +367,8 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	}
 	f.countUrgent(p, oldRank, -1)
 	f.countUrgent(p, it.rank, 1)
+	f.pending[p.lanes[it.lane].topic]--
+	f.pending[p.lanes[lane].topic]++
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
 		it.lane = lane
 		return // in no queue that goes by rank
@@ -432,9 +458,11 @@ func (f *Frontier) touchSite(st *site) {
 // generation. Its place in items is free then.
 func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 	it := p.items[i]
-	st := p.lanes[it.lane].door.site
+	l := p.lanes[it.lane]
+	st := l.door.site
 	f.countUrgent(p, it.rank, -1)
 	f.counts.Pending--
+	f.pending[l.topic]--
 	st.pending--
 	st.unit.pending--
 	f.addSettled(p, st, it.fp, it.gen, state, p.rareOf(i).former)
@@ -483,7 +511,7 @@ func (f *Frontier) slot(id partition.Slot) *slot {
 func (f *Frontier) unit(s *slot, key string) *unit {
 	u := f.units[key]
 	if u == nil {
-		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay}
+		u = &unit{key: key, slot: s, domain: f.domain(key), pace: polite.NewPace(), allowed: 1, delay: f.cfg.Delay, looks: f.cfg.Looks}
 		if rule, ok := f.cfg.Hosts[key]; ok {
 			u.allowed, u.delay = max(1, rule.Connections), rule.Delay
 		}
@@ -592,14 +620,37 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 		f.await(u, at, now)
 		return
 	}
+	if u.connected && u.requests == 1 && f.outranked(u) {
+		u.served, u.connected = 0, false
+	}
 	if !u.connected { // else its visit goes on: the turn is the same
 		u.start = u.domain.nextTurn(f.virtual)
 		for _, st := range u.stands {
-			st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+			f.rank(st)
 		}
 	}
 	u.place = ready
 	f.stand(u)
+}
+
+// rank asks the policy what a visit to a stand is worth now.
+func (f *Frontier) rank(st *stand) {
+	u := st.unit
+	st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+	st.ranked, st.top = u.pending, st.best()
+}
+
+// outranked reports whether a unit whose first answer is here is worth less than another one
+// that is ready. Only that answer tells how long it takes; later ones change little, and
+// are no reason to leave an open connection.
+func (f *Frontier) outranked(u *unit) bool {
+	for _, st := range u.stands {
+		f.rank(st)
+		if q := *f.ready.heap(st.topic); len(q) > 0 && q[0].rank > st.rank {
+			return true
+		}
+	}
+	return false
 }
 
 // stand puts the stands of a ready unit into the queues of their topics, and takes out those
@@ -607,7 +658,7 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 func (f *Frontier) stand(u *unit) {
 	for _, st := range u.stands {
 		queue := f.ready.heap(st.topic)
-		urgent := st.hasUrgent()
+		urgent := st.urgency()
 		switch {
 		case len(st.lanes) == 0:
 			f.ready.remove(st)
@@ -616,6 +667,9 @@ func (f *Frontier) stand(u *unit) {
 			heap.Push(queue, st)
 		case st.urgent != urgent:
 			st.urgent = urgent
+			heap.Fix(queue, st.index)
+		case u.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
+			f.rank(st)
 			heap.Fix(queue, st.index)
 		}
 	}

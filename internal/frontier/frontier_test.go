@@ -129,7 +129,7 @@ func TestDelta(t *testing.T) {
 	observed := expect("a page, a link", 1, 1, "a.example 3")
 	want := []blobschema.HostObservation{{
 		Host: "a.example", Slot: r.hash.Slot("a.example"), Resp: time.Second, PerConnection: polite.NewPerConnection, Requests: 2,
-		Score: 3.0 / 11 / 1.4, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 200 ms
+		Score: Depth{}.Of(Candidate{Depth: 1}) / 1.1, Known: 2, Pending: 1, // a URL one link from a seed, 1 s after two times 50 ms
 	}}
 	if d := cmp.Diff(want, observed); d != "" {
 		t.Errorf("observed (-want +got):\n%s", d)

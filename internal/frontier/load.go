@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"time"
@@ -209,6 +208,7 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 		return fmt.Errorf("load part %+v of slot %d: not an unloaded part", id.Part, id.Slot)
 	}
 	f.seen = now
+	queued, excess := run.Queued, int(p.known)-int(p.npending)-len(run.Seen)
 	p, run = f.narrow(p, run)
 	old := *p
 	f.forget(p)
@@ -219,6 +219,10 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	if err := f.fill(now, p, &old, run); err != nil {
 		return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
 	}
+	f.recount(queued, excess)
+	if err := f.join(now, p, old.taken, old.fresh); err != nil {
+		return fmt.Errorf("load part %+v of slot %d: %w", p.is, s.id, err)
+	}
 	s.filling = false
 	for _, u := range s.units {
 		f.settleUnit(u, now)
@@ -227,7 +231,7 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	return nil
 }
 
-// fill puts what is stored of a part into memory, and what was appended to it.
+// fill puts what is stored of a part into memory.
 func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error {
 	s := p.slot
 	if s.loaded == 1 {
@@ -264,10 +268,12 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 			return err
 		}
 	}
-	if p.is == (blobschema.Part{}) {
-		f.recount(p)
-	}
-	for _, list := range [][]blobschema.Queued{old.taken, old.fresh} {
+	return nil
+}
+
+// join adds what was appended to a part.
+func (f *Frontier) join(now time.Time, p *part, lists ...[]blobschema.Queued) error {
+	for _, list := range lists {
 		for i := range list {
 			if err := f.loadQueued(now, p, nil, &list[i], appended); err != nil {
 				return err
@@ -278,17 +284,26 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 }
 
 // recount makes up for URLs that were settled when a higher generation of them was
-// appended: the join has dropped what settled them, and no site knows. p is all of its slot.
-func (f *Frontier) recount(p *part) {
-	excess := -len(p.marks)
-	for _, u := range p.slot.units {
-		excess += int(u.settled)
-	}
-	for i := range p.items {
+// appended: the join has dropped what settled them, and no site knows. They are among those
+// that are queued; excess is how many they are.
+func (f *Frontier) recount(queued []blobschema.Queued, excess int) {
+	for i := range queued {
 		if excess <= 0 {
 			return
 		}
-		if st := p.lanes[p.items[i].lane].door.site; p.items[i].gen > 0 && st.settled > 0 {
+		q := &queued[i]
+		un := f.units[q.Host]
+		u, ok := weburl.Canonical(q.URL)
+		if q.Generation == 0 || un == nil || !ok {
+			continue
+		}
+		st := f.site(un, u)
+		if un.pinned() {
+			if near := f.near(un); near != nil && f.site(near, u).settled > 0 {
+				st = f.site(near, u)
+			}
+		}
+		if st.settled > 0 {
 			f.countSettled(st, -1)
 			excess--
 		}
@@ -397,10 +412,11 @@ func (f *Frontier) shed(keep int) {
 }
 
 // still reports whether a loaded part can be unloaded: nothing of it is under way or
-// uncommitted, nor of its units, if they go with it.
+// uncommitted, nor of its units, if they go with it. These must stay while another part is
+// loading, which may come with older states of them.
 func (f *Frontier) still(p *part) bool {
 	s := p.slot
-	return p.asked == 0 && p.touched <= f.committed && (s.loaded > 1 || s.touched <= f.committed)
+	return p.asked == 0 && p.touched <= f.committed && (s.loaded > 1 || s.touched <= f.committed && !s.loading())
 }
 
 // unload drops what is in memory of a part that is still, and its units if it was the last.
@@ -410,6 +426,11 @@ func (f *Frontier) unload(p *part) {
 		f.leave(p)
 	} else {
 		f.dropUnits(s)
+	}
+	for i := range p.items {
+		if it := &p.items[i]; it.length > 0 {
+			f.pending[p.lanes[it.lane].topic]--
+		}
 	}
 	f.resident -= p.resident()
 	f.unloaded++
@@ -455,17 +476,7 @@ func (f *Frontier) leave(p *part) {
 			continue
 		}
 		u.later = slices.DeleteFunc(u.later, func(d delayed) bool { return d.part == p })
-		heap.Init(&u.later)
-		if u.place == busy || f.frozen[p.slot.id] {
-			continue
-		}
-		f.unqueue(u)
-		if u.waits() { // Next settles it
-			at := u.readyAt()
-			if at.Before(f.seen) {
-				at = f.seen
-			}
-			f.await(u, at, f.seen)
-		}
+		u.later.init()
+		f.settleUnit(u, f.seen)
 	}
 }

@@ -46,6 +46,18 @@ type process struct {
 	pinned  map[string]string       // name to its address, as committed
 	seqs    map[uint32]bool         // of commits
 	capped  int64                   // as counted by former processes
+	topics  map[string]uint64       // URL to the topics that it was found in, as bits
+	away    *away                   // slots on the move
+	hurry   bool                    // moves take no longer than they must
+	halved  int64                   // parts, by former processes
+	both    int                     // times that a unit had several requests under way
+}
+
+// away are slots that go to another partition and come back.
+type away struct {
+	slots []partition.Slot
+	given bool                     // in a commit
+	state []blobschema.SlotSummary // of what was given
 }
 
 // asking is a request from outside for one URL.
@@ -79,6 +91,7 @@ type flight struct {
 	task    Task
 	started time.Time
 	began   int
+	told    bool // the frontier knows that it has begun
 }
 
 // loading is a part of a slot on its way into memory, with the runs that were named when
@@ -96,16 +109,20 @@ type commit struct {
 	asked   []asking            // likewise
 	settled []record
 	placed  []Placement
+	gives   bool // slots away go with it
+	state   []blobschema.SlotSummary
+	takes   bool // they come with it
 }
 
 func newProcess(t testing.TB, cfg Config) *process {
 	return &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}, heard: map[string]int{},
-		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}}
+		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}, topics: map[string]uint64{}}
 }
 
 func (p *process) add(q blobschema.Queued) {
 	p.t.Helper()
 	p.next.added = append(p.next.added, q)
+	p.topics[q.URL] |= 1 << q.Topic
 	if p.unitOf != nil && q.Host == "" {
 		q.Host = p.unitOf(mustParse(p.t, q.URL))
 	}
@@ -131,6 +148,7 @@ func (p *process) ask() {
 			continue
 		}
 		p.ops++
+		p.topics[a.url] |= 1
 		switch got := p.f.Again(p.now, u, fp, blobschema.Queued{Host: unit}, a.request); got {
 		case Fresh, Lowered:
 			p.heard[a.url] = p.ops
@@ -157,30 +175,51 @@ func (p *process) placements() {
 // start makes the next request, some time after the frontier was asked for it.
 func (p *process) start(late time.Duration) bool {
 	p.t.Helper()
+	p.tell()
 	task, ok := p.f.Next(p.now, false)
 	p.refusals()
 	if !ok {
 		return false
 	}
 	p.ops++
+	host, allowed, delay := task.Host(), 1, p.cfg.Delay
+	if rule, ok := p.cfg.Hosts[host]; ok {
+		allowed, delay = rule.Connections, rule.Delay
+	}
 	fl := flight{task: task, started: p.now.Add(late), began: p.ops}
 	p.checkFormer(task)
+	if found := p.topics[task.Request.URL.String()]; found>>task.Topic&1 == 0 && found > 0 {
+		p.t.Fatalf("%s is asked for in topic %d, and was found in %b", task.Request.URL, task.Topic, found)
+	}
 	for _, other := range p.flights {
-		if other.task.Host() == task.Host() {
+		if other.task.Host() != host {
+			continue
+		}
+		p.both++
+		if allowed--; allowed < 1 || other.task.lane == task.lane {
 			p.t.Fatalf("%s and %s at once", other.task.Request.URL, task.Request.URL)
 		}
 	}
-	host := task.Host()
 	if task.Request.Resolve {
 		p.flights = append(p.flights, fl)
 		return true
 	}
-	if last, ok := p.asked[host]; ok && !last.task.Request.Robots && fl.started.Sub(last.started) < p.cfg.Delay {
+	if last, ok := p.asked[host]; ok && !last.task.Request.Robots && fl.started.Sub(last.started) < delay {
 		p.t.Fatalf("%s was asked for %s %v after %s", host, task.Request.URL, fl.started.Sub(last.started), last.task.Request.URL)
 	}
 	p.asked[host] = fl
 	p.flights = append(p.flights, fl)
 	return true
+}
+
+// tell says of all requests that have begun since that they have.
+func (p *process) tell() {
+	for i := range p.flights {
+		if fl := &p.flights[i]; !fl.told && !fl.started.After(p.now) {
+			fl.told = true
+			p.f.Begun(fl.started, fl.task)
+		}
+	}
 }
 
 // checkFormer: a task knows the last page record that is visible, or about to be.
@@ -213,6 +252,9 @@ func (p *process) finish(i int) {
 	p.flights = append(p.flights[:i], p.flights[i+1:]...)
 	if fl.started.After(p.now) {
 		p.now = fl.started
+	}
+	if !fl.told && fl.began%2 == 0 { // the end of a request says that it has begun, too
+		p.f.Begun(fl.started, fl.task)
 	}
 	req := fl.task.Request
 	a := answer{}
@@ -254,11 +296,31 @@ func (p *process) beginCommit() {
 	p.next = commit{}
 	c.seq = uint32(p.seq())
 	c.run, _ = p.f.Delta(uint64(c.seq))
+	p.move(&c)
 	c.slots = p.f.Summaries()
 	if err := c.run.Check(); err != nil {
 		p.t.Fatal(err)
 	}
 	p.under = &c
+}
+
+// move lets slots that are away go or come with a commit, as far as it is time for that.
+func (p *process) move(c *commit) {
+	a := p.away
+	switch {
+	case a == nil || !p.hurry && p.ops%3 > 0:
+	case !a.given:
+		for _, id := range a.slots {
+			if !p.f.Still(id) {
+				return
+			}
+		}
+		c.gives, c.state = true, p.f.Release(a.slots)
+		p.f.Await(a.slots)
+	default:
+		p.f.Take(a.state)
+		c.takes = true
+	}
 }
 
 func (p *process) endCommit() {
@@ -289,6 +351,28 @@ func (p *process) endCommit() {
 		p.pinned[name] = x.Host
 	}
 	p.f.Committed()
+	switch {
+	case c.gives:
+		p.away.given, p.away.state = true, c.state
+	case c.takes:
+		p.f.Open(p.away.slots)
+		p.away = nil
+	}
+}
+
+// freeze begins to move some slots.
+func (p *process) freeze(rng *rand.Rand) {
+	if p.away != nil || p.under != nil {
+		return
+	}
+	p.away = &away{}
+	for range 1 + rng.IntN(4) {
+		id := partition.Slot(rng.IntN(testSlots))
+		if !slices.Contains(p.away.slots, id) {
+			p.away.slots = append(p.away.slots, id)
+		}
+	}
+	p.f.Freeze(p.away.slots)
 }
 
 // want begins to load what the frontier wants.
@@ -348,6 +432,7 @@ func (p *process) restart(crashed bool) {
 		p.endCommit()
 	}
 	p.capped += p.f.Counts().Capped
+	p.halved += p.f.Counts().Halved
 	var lost []blobschema.Queued
 	if p.under != nil {
 		lost = p.under.added
@@ -369,6 +454,11 @@ func (p *process) restart(crashed bool) {
 		p.calm = p.now.Add(p.cfg.Delay)
 	}
 	p.f.Restore(p.slots)
+	if p.away != nil && !p.away.given {
+		p.away = nil
+	} else if p.away != nil {
+		p.f.Await(p.away.slots)
+	}
 	for _, q := range lost {
 		p.add(q)
 	}
@@ -377,6 +467,7 @@ func (p *process) restart(crashed bool) {
 // drain goes on without chance until nothing is pending.
 func (p *process) drain() {
 	p.t.Helper()
+	p.hurry = true
 	for turn := 0; ; turn++ {
 		if turn > 20_000 {
 			p.t.Fatalf("the frontier stands still: %+v, %d resident, next at %v", p.f.Counts(), p.f.resident, p.f.NextAt().Sub(p.now))
@@ -390,12 +481,15 @@ func (p *process) drain() {
 		p.beginCommit()
 		p.endCommit()
 		p.check()
+		if p.f.Dirty() && len(p.loads) == 0 {
+			p.t.Fatalf("something is left to be committed: %d full parts", len(p.f.full))
+		}
 		p.ask()
 		p.want()
 		for len(p.loads) > 0 {
 			p.load(0)
 		}
-		if n := p.f.Counts(); n.Pending+n.Unexamined == 0 && !p.f.Dirty() && len(p.todo) == 0 {
+		if n := p.f.Counts(); n.Pending+n.Unexamined == 0 && !p.f.Dirty() && len(p.todo) == 0 && p.away == nil {
 			return
 		}
 		p.now = p.now.Add(500 * time.Millisecond)
@@ -424,17 +518,17 @@ func expected(url string) string {
 // and then, asks for the same URLs as one that holds them all, each of them once as far
 // as commits show (I7, I8), and never sooner than its host's pace allows (I9).
 func TestBoundedAsUnbounded(t *testing.T) {
-	unloads := 0
+	unloads, halved := 0, 0
 	for seed := range uint64(20) {
 		cfg := Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second, Backoff: time.Second}}
 		whole := newProcess(t, cfg)
-		cfg.MaxResident = 30
-		bounded := newProcess(t, cfg)
 		rng := rand.New(rand.NewPCG(seed, 7))
+		cfg.MaxResident, cfg.MaxPart = []int{30, 12, 20}[rng.IntN(3)], []int{0, 5, 10}[seed%3]
+		bounded := newProcess(t, cfg)
 		added := map[string]string{}
 		w := someWeights(rng)
 		steady := w
-		steady.stop, steady.crash = 0, 0
+		steady.stop, steady.crash, steady.move = 0, 0, 0
 		for i := range 600 {
 			if rng.IntN(100) < w.add {
 				q := someURL(rng)
@@ -461,6 +555,10 @@ func TestBoundedAsUnbounded(t *testing.T) {
 			}
 		}
 		unloads += bounded.unloads
+		halved += int(bounded.halved + bounded.f.Counts().Halved)
+	}
+	if halved < 100 {
+		t.Errorf("%d parts were halved", halved)
 	}
 	if unloads < 100 {
 		t.Errorf("slots were unloaded %d times: the bound was not put to the test", unloads)
@@ -468,20 +566,20 @@ func TestBoundedAsUnbounded(t *testing.T) {
 }
 
 // weights say how likely each thing is that may happen to a process.
-type weights struct{ add, start, finish, begin, end, want, load, wait, stop, crash int }
+type weights struct{ add, start, finish, begin, end, want, load, wait, stop, crash, move int }
 
 // someWeights are other ones each time, so that some worlds see few commits, others many
 // crashes, and so on.
 func someWeights(rng *rand.Rand) weights {
 	w := func(most int) int { return 1 + rng.IntN(most) }
-	return weights{add: w(40), start: w(30), finish: w(30), begin: w(15), end: w(15), want: w(20), load: w(30), wait: w(15), stop: rng.IntN(2), crash: rng.IntN(3)}
+	return weights{add: w(40), start: w(30), finish: w(30), begin: w(15), end: w(15), want: w(20), load: w(30), wait: w(15), stop: rng.IntN(2), crash: rng.IntN(3), move: rng.IntN(3)}
 }
 
 // act does one thing, drawn by lot.
 func (p *process) act(rng *rand.Rand, w weights) {
 	p.t.Helper()
 	p.ops++
-	n := rng.IntN(w.start + w.finish + w.begin + w.end + w.want + w.load + w.wait + w.stop + w.crash)
+	n := rng.IntN(w.start + w.finish + w.begin + w.end + w.want + w.load + w.wait + w.stop + w.crash + w.move)
 	drawn := func(weight int) bool {
 		n -= weight
 		return n < 0
@@ -511,6 +609,8 @@ func (p *process) act(rng *rand.Rand, w weights) {
 		p.restart(false)
 	case drawn(w.crash):
 		p.restart(true)
+	case drawn(w.move):
+		p.freeze(rng)
 	}
 }
 
@@ -526,6 +626,15 @@ func TestWorlds(t *testing.T) {
 	}{
 		"hosts":          {},
 		"bounded":        {cfg: Config{MaxResident: 30}},
+		"parts":          {cfg: Config{MaxPart: 5}},
+		"parts, bounded": {cfg: Config{MaxPart: 5, MaxResident: 30}},
+		"few parts":      {cfg: Config{MaxPart: 20, MaxResident: 40}, unitOf: byDomain},
+		"connections":    {cfg: Config{Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
+		"all":            {cfg: Config{MaxPart: 5, MaxResident: 30, Topics: threeTopics, Hosts: severalOf("h%d.example", 20), QueueBy: blobschema.QueueByBKDR, Queues: 4}},
+		"topics":         {cfg: Config{Topics: threeTopics}},
+		"topics, too":    {cfg: Config{Topics: threeTopics, MaxPart: 20, MaxResident: 40, Policy: Capability{}, Hosts: map[string]HostRule{"a.example": {3, 500 * time.Millisecond}}}, unitOf: byDomain},
+		"parts of names": {cfg: Config{Resolve: true, MaxPart: 5, MaxResident: 30, Hosts: severalOf("[192.0.2.%d]", 4)}},
+		"parts and caps": {cfg: Config{MaxHostURLs: 5, MaxDomainURLs: 12, MaxPart: 5, MaxResident: 30}, unitOf: byDomain},
 		"domains":        {cfg: Config{MaxResident: 40}, unitOf: byDomain},
 		"capability":     {cfg: Config{MaxResident: 40, Policy: Capability{}}, unitOf: byDomain},
 		"addresses":      {cfg: Config{Resolve: true}},
@@ -544,11 +653,25 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
+// severalOf are rules for some units that allow three requests at once.
+func severalOf(format string, n int) map[string]HostRule {
+	rules := map[string]HostRule{}
+	for i := range n {
+		rules[fmt.Sprintf(format, i)] = HostRule{Connections: 3, Delay: 500 * time.Millisecond}
+	}
+	return rules
+}
+
+var threeTopics = []Topic{{}, {Priority: 1, Slice: time.Second}, {Priority: 1}}
+
 func world(t *testing.T, p *process, rng *rand.Rand) {
 	added := map[string]bool{}
 	w := someWeights(rng)
 	draw := func() blobschema.Queued {
 		q := someURL(rng)
+		if len(p.cfg.Topics) > 0 {
+			q.Topic = uint8(rng.IntN(4)) // one more than is known
+		}
 		q.URL = strings.Replace(q.URL, ".example", []string{".a.example", ".b.example", ".example"}[rng.IntN(3)], 1)
 		return q
 	}

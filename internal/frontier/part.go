@@ -2,14 +2,14 @@ package frontier
 
 import (
 	"slices"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 // Parts of slots are halved by extendible hashing (PAPERS E): the directory of a slot maps the
 // first bits of a fingerprint to parts, and a part that holds too many URLs gives way to two of
-// one bit more. What is stored stays as it is, for runs are ordered by slot and fingerprint,
-// and a part is only which of their entries it takes; so is every other part.
+// one bit more. What is stored stays as it is: a part is only which entries of the runs it takes.
 
 // overflows reports whether so many URLs are too many for a part.
 func (f *Frontier) overflows(p *part, n int) bool {
@@ -19,7 +19,7 @@ func (f *Frontier) overflows(p *part, n int) bool {
 // watch stops asking for the URLs of a part that holds too many, so that it
 // can be halved once all that is under way is committed. What is found of it meanwhile is
 // appended to it unexamined.
-func (f *Frontier) watch(p *part) {
+func (f *Frontier) watch(p *part, now time.Time) {
 	if p.full || !f.overflows(p, p.resident()) {
 		return
 	}
@@ -28,27 +28,37 @@ func (f *Frontier) watch(p *part) {
 	for _, l := range p.lanes {
 		l.door.site.unit.delist(l)
 	}
+	for _, l := range p.lanes {
+		f.settleUnit(l.door.site.unit, now)
+	}
 }
 
 // halve unloads the parts that hold too many and are still, as two each.
 func (f *Frontier) halve() {
 	f.full = slices.DeleteFunc(f.full, func(p *part) bool {
-		if !p.loaded {
+		if !p.full { // it was unloaded
 			return true
 		}
 		if !f.still(p) {
 			return false
 		}
-		sums := f.halves(p)
+		sums, want := f.halves(p), p.want
 		f.unload(p)
+		p.want = want
 		f.split(p, sums)
 		return true
 	})
 }
 
-// halves describes what becomes of a loaded part.
+// halves describes what becomes of a loaded part. Of URLs asked for on purpose that were appended
+// to it and are in runs only nobody knows which half they are of, so both count them.
 func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
-	due := p.firstDue()
+	due, gone := p.firstDue(), p.urgent
+	for _, q := range slices.Concat(p.fresh, p.taken) {
+		if q.Rank == 0 {
+			gone--
+		}
+	}
 	for i, half := range p.is.Halves() {
 		sum := &sums[i]
 		sum.Part = half
@@ -58,6 +68,7 @@ func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 				sum.Pending++
 				if it.rank == 0 {
 					sum.Urgent++
+					gone--
 				}
 				sum.Due = due
 			}
@@ -67,6 +78,9 @@ func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 				sum.Known++
 			}
 		}
+	}
+	for i := range sums {
+		sums[i].Urgent += uint32(gone)
 	}
 	return sums
 }
@@ -95,7 +109,7 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 			}
 		}
 		sums[i].Unexamined = uint32(len(h.fresh) + len(h.taken) + max(0, stored))
-		for _, q := range append(slices.Clone(h.fresh), h.taken...) {
+		for _, q := range slices.Concat(h.fresh, h.taken) {
 			if q.Rank == 0 {
 				sums[i].Urgent++
 			}

@@ -256,3 +256,48 @@ func FuzzParseHostRanks(f *testing.F) {
 		}
 	})
 }
+
+// TestRanksOfReadyUnits: a unit that is ready is worth more when more of its URLs are known, or a
+// better one.
+func TestRanksOfReadyUnits(t *testing.T) {
+	r := newRig(t, Config{Policy: Performance{}})
+	r.add(1, "https://a.example/1")
+	r.add(1, "https://b.example/1", "https://b.example/2")
+	r.add(1, "https://a.example/2", "https://a.example/3", "https://a.example/4")
+	r.mustNext("https://a.example/robots.txt")
+	r.check()
+
+	r = newRig(t, Config{Policy: QualityFirst{}})
+	r.add(3, "https://a.example/1")
+	r.add(2, "https://b.example/1")
+	r.add(3, "https://c.example/1")
+	r.add(1, "https://c.example/2")
+	r.mustNext("https://c.example/robots.txt")
+	r.mustNext("https://b.example/robots.txt")
+	r.check()
+}
+
+// TestFirstAnswer: the first answer of a unit, which shows that others are worth more, ends the visit;
+// it goes on if the others are worth no more, and whenever units only take turns.
+func TestFirstAnswer(t *testing.T) {
+	robots := func(host string) string { return "https://" + host + ".example/robots.txt" }
+	for _, c := range []struct {
+		name   string
+		policy Policy
+		took   time.Duration
+		want   string
+	}{
+		{"slow", Performance{}, time.Second, robots("b")},
+		{"fast", Performance{}, 10 * time.Millisecond, "https://a.example/1"},
+		{"turns", BreadthFirst{}, time.Second, "https://a.example/1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Config{Policy: c.policy})
+			r.add(1, "https://a.example/1", "https://b.example/1")
+			task := r.mustNext(robots("a"))
+			r.now = r.now.Add(c.took)
+			r.f.Done(r.now, task, answer{keep: true}.reply(task, r.now.Add(-c.took), c.took))
+			r.mustNext(c.want)
+		})
+	}
+}

@@ -230,6 +230,9 @@ func (r *rig) check() {
 			}
 			loaded++
 			r.checkIndex(p)
+			if f.overflows(p, p.resident()) && !p.full {
+				r.t.Errorf("part %+v of slot %d has %d URLs, and is not full", p.is, id, p.resident())
+			}
 			resident += p.resident()
 			want.Known += int64(p.resident())
 			want.Pending += int64(p.npend)
@@ -256,7 +259,7 @@ func (r *rig) check() {
 	for topic, h := range f.ready.heaps {
 		for i, st := range h {
 			u := st.unit
-			if u.place != ready || st.index != i || int(st.topic) != topic || f.units[u.key] != u || st.urgent != st.hasUrgent() || u.readyAt().After(r.now) ||
+			if u.place != ready || st.index != i || int(st.topic) != topic || f.units[u.key] != u || st.urgent != st.urgency() || u.readyAt().After(r.now) ||
 				len(st.lanes) == 0 || i > 0 && h.Less(i, (i-1)/2) {
 				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, u.key, u.place, st.index)
 			}
@@ -365,7 +368,7 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 			r.t.Errorf("unit %s is not the one of slot %d", u.key, s.id)
 		}
 		requests += u.asked
-		if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed) {
+		if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed || u.starting != nil) || u.starting != nil && u.asked == 0 {
 			r.t.Errorf("unit %s has %d of %d requests under way, and stands in %d", u.key, u.asked, u.allowed, u.place)
 		}
 		if u.place == idle && u.waits() && !r.f.frozen[s.id] {
@@ -465,14 +468,11 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 func (r *rig) checkLanes(p *part, tried int, byUnit map[*unit]int) int {
 	r.t.Helper()
 	waits, asked, urgent := tried, 0, 0
-	under := map[*lane]int{}
 	for i := range p.items {
 		if it := &p.items[i]; it.length > 0 {
 			if it.bits&isAsked != 0 {
 				asked++
-				l := p.lanes[it.lane]
-				under[l]++
-				byUnit[l.door.site.unit]++
+				byUnit[p.lanes[it.lane].door.site.unit]++
 			}
 			if it.rank == 0 {
 				urgent++

@@ -59,12 +59,13 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) (v Verdict
 		return v
 	}
 	if rules.Unreachable() {
-		f.refuseAll(f.empty(d), blobschema.OutcomeRobotsGone, rules.Reason())
+		f.refuseAll(f.postpone(now, f.empty(d)), blobschema.OutcomeRobotsGone, rules.Reason())
 	}
-	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && u.asked == 0 {
+	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && u.allowed == 1 {
 		// Once a day a host is asked for two things at once: its rules, and a page. A host that
 		// asks for a pace has it from its robots.txt on, and so has a unit of many sites: two
-		// things at once for each of them would be twice its pace for as long as there are more.
+		// things at once for each of them would be twice its pace for as long as there are more. One
+		// that allows several requests at once may have been asked for something else meanwhile.
 		u.pace.Next = o.Started
 		u.free = true
 	}

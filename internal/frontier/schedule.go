@@ -26,6 +26,8 @@ type Task struct {
 	page    bool   // for an item
 	urgent  bool   // asked for on purpose
 	rank    uint32 // of the item
+	look    bool
+	hint    hint
 }
 
 // IsZero reports whether t is no task.
@@ -45,6 +47,10 @@ func (t Task) Former() blobschema.Origin { return t.former }
 
 // Urgent reports whether the task is for a URL that was asked for on purpose.
 func (t Task) Urgent() bool { return t.urgent }
+
+// Look reports whether the task is for a URL that was settled with an answer, and may have
+// changed since.
+func (t Task) Look() bool { return t.look }
 
 // Refusal is a URL that was settled without a request, or given up with its site.
 type Refusal struct {
@@ -67,7 +73,7 @@ func (f *Frontier) Refusals() []Refusal {
 
 // Next returns the best request that may be made now, if there is one. The unit is
 // busy until Done, or, if it allows several requests at once, until Begun. With urgentOnly it is
-// one that a URL asked for on purpose needs.
+// one that a URL needs that is asked for on purpose, or waits for a look.
 func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	f.seen = now
 	for len(f.timers) > 0 && !f.timers[0].at.After(now) {
@@ -81,7 +87,7 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 	}
 	for {
 		st := f.ready.best(now)
-		if st == nil || urgentOnly && !st.urgent {
+		if st == nil || urgentOnly && st.urgent == found {
 			return Task{}, false
 		}
 		u := st.unit
@@ -118,13 +124,13 @@ func (f *Frontier) Begun(now time.Time, t Task) {
 // one to be tried again: nobody takes them while only urgent ones are taken. Until the
 // first is due such a unit waits.
 func (f *Frontier) awaitUrgent(now time.Time) {
-	if f.counts.Urgent == 0 {
+	if f.counts.Urgent == 0 && !f.cfg.Looks {
 		return
 	}
 	var hidden []*unit
 	for _, h := range f.ready.heaps {
 		for _, st := range h {
-			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && u.slot.hasUrgent() && !slices.Contains(hidden, u) {
+			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && (f.cfg.Looks || u.slot.hasUrgent()) && !slices.Contains(hidden, u) {
 				hidden = append(hidden, u)
 			}
 		}
@@ -150,8 +156,10 @@ func (s *slot) hasUrgent() bool {
 	return false
 }
 
-// hasUrgent reports whether a URL that may be asked for is asked for on purpose.
-func (u *unit) hasUrgent() bool { return slices.ContainsFunc(u.stands, (*stand).hasUrgent) }
+// hasUrgent reports whether a URL that may be asked for is asked for on purpose, or waits for a look.
+func (u *unit) hasUrgent() bool {
+	return slices.ContainsFunc(u.stands, func(st *stand) bool { return st.urgency() != found })
+}
 
 // NextAt is when Next may have something that it has not now; zero when only a
 // new URL or the end of a task can change that.
@@ -174,7 +182,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		l := st.lanes[0]
 		p, d, i := l.part, l.door, l.queue[0]
 		it := &p.items[i]
-		if urgentOnly && it.rank != 0 {
+		if urgentOnly && l.stand.urgency() == found {
 			return Task{}, false
 		}
 		url := p.url(it)
@@ -202,6 +210,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 			},
 			Flags: it.flags, Topic: l.topic, Change: p.rareOf(i).change,
 			former: p.rareOf(i).former, lane: l, item: i, fp: it.fp, page: true, urgent: it.rank == 0, rank: it.rank,
+			look: f.isLook(it), hint: p.rareOf(i).hint,
 		}, true
 	}
 	return Task{}, false
@@ -296,7 +305,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 		st.silent = 0
 	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome):
 		if st.silent++; f.cfg.Retry.GivenUp(st.silent) {
-			f.giveUp(st, o)
+			f.giveUp(now, st, o)
 		}
 		f.touchSite(st)
 	}
@@ -362,10 +371,14 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 	if o.Page.Outcome.Answered() {
 		state = blobschema.Fetched
 	}
+	was := *it
 	f.settle(p, t.item, state)
-	if wished {
-		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic}
+	switch {
+	case wished:
+		q := blobschema.Queued{Host: u.key, Rank: w.rank, Generation: w.gen, Depth: w.depth, Flags: w.flags, Topic: w.topic, Change: t.Change}
 		f.add(now, p, u, t.Request.URL, t.fp, &q, fromOutside)
+	case f.cfg.Looks:
+		f.lookAgain(now, t, o, was)
 	}
 	return Final
 }
@@ -378,16 +391,18 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 	f.countUrgent(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
+		it.lane = f.relaned(p, it, w.topic)
 	} else {
 		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
+		it.lane = f.relaned(p, it, min(p.lanes[it.lane].topic, w.topic))
 	}
 	f.countUrgent(p, it.rank, 1)
 }
 
 // giveUp refuses all that is pending of a site that has stopped answering.
-func (f *Frontier) giveUp(st *site, o *page.Outcome) {
+func (f *Frontier) giveUp(now time.Time, st *site, o *page.Outcome) {
 	for i := range st.doors {
-		f.refuseAll(f.empty(&st.doors[i]), o.Page.Outcome, "the host stopped answering")
+		f.refuseAll(f.postpone(now, f.empty(&st.doors[i])), o.Page.Outcome, "the host stopped answering")
 	}
 	st.silent = 0
 }
@@ -433,7 +448,7 @@ func (f *Frontier) empty(d *door) []spot {
 		items = append(items, spot{w.part, w.item})
 		return true
 	})
-	heap.Init(&u.later)
+	u.later.init()
 	sortSpots(items)
 	return items
 }

@@ -44,6 +44,16 @@ func (s *slot) parts(yield func(*part) bool) {
 	}
 }
 
+// loading reports whether any part is.
+func (s *slot) loading() bool {
+	for p := range s.parts {
+		if p.loading {
+			return true
+		}
+	}
+	return false
+}
+
 // put makes a part that of all fingerprints it has; dir grows if it must.
 func (s *slot) put(p *part) {
 	for s.depth() < int(p.is.Depth) {
@@ -122,6 +132,8 @@ type rare struct {
 	notBefore int64 // Unix milliseconds
 	former    blobschema.Origin
 	change    blobschema.Change
+	looked    int64 // when it was looked at last, Unix milliseconds; 0 for unknown: it is not stored
+	hint      hint  // not stored
 }
 
 // wish is the next generation of an item whose request is under way.

@@ -15,7 +15,7 @@ type Quality interface {
 }
 
 // sources are those that have a name.
-func sources() []Quality { return []Quality{Depth{}, InLinks{}, OPIC{}, Zipf{}} }
+func sources() []Quality { return []Quality{Depth{}, InLinks{}, OPIC{}, HostRanks{}, Zipf{}} }
 
 // QualityByName returns a source of quality; "" is [Depth].
 func QualityByName(name string) (Quality, error) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -41,6 +43,9 @@ type stored struct {
 	Resolves uint8           `cbor:"9,keyasint,omitempty"`
 	Hold     int64           `cbor:"10,keyasint,omitempty"` // Unix milliseconds
 	Asks     []byte          `cbor:"11,keyasint,omitempty"` // askBytes each
+
+	Changes *blobschema.Change `cbor:"12,keyasint,omitempty"`
+	Trust   *fresh.Trust       `cbor:"13,keyasint,omitempty"`
 }
 
 type storedRobots struct {
@@ -61,6 +66,12 @@ func (u *unit) encode() []byte {
 	st := u.own.stored()
 	st.Pace, st.Requests, st.Failures = &u.pace, u.requests, u.failures
 	st.Resolves, st.Hold, st.Asks = u.resolves, storeTime(u.hold), encodeAsks(u.asks)
+	if u.changes != (blobschema.Change{}) {
+		st.Changes = &u.changes
+	}
+	if u.trust != (fresh.Trust{}) {
+		st.Trust = &u.trust
+	}
 	if u.pinned() {
 		st.Addr = u.addr.AsSlice()
 	}
@@ -104,6 +115,12 @@ func (u *unit) decode(b []byte) error {
 		u.pace = *st.Pace
 	}
 	u.requests, u.failures, u.resolves, u.hold = st.Requests, st.Failures, st.Resolves, loadTime(st.Hold)
+	if st.Changes != nil {
+		u.changes = *st.Changes
+	}
+	if st.Trust != nil {
+		u.trust = *st.Trust
+	}
 	var err error
 	if u.asks, err = decodeAsks(st.Asks); err != nil {
 		return err

@@ -71,7 +71,7 @@ func (q *readyQueue) empty() bool {
 }
 
 // best returns the stand that is to be asked next, nil for none. What is asked for on purpose
-// goes before all topics.
+// goes before all topics, and then what is to be looked at again.
 func (q *readyQueue) best(now time.Time) *stand {
 	if len(q.heaps) == 1 {
 		if len(q.heaps[0]) == 0 {
@@ -86,8 +86,9 @@ func (q *readyQueue) best(now time.Time) *stand {
 			continue
 		}
 		p := q.rule(i).Priority
-		if h[0].urgent && (urgent == nil || p > q.rule(int(urgent.topic)).Priority) {
-			urgent = h[0]
+		if st := h[0]; st.urgent != found && (urgent == nil || st.urgent > urgent.urgent ||
+			st.urgent == urgent.urgent && p > q.rule(int(urgent.topic)).Priority) {
+			urgent = st
 		}
 		if !any || p > highest {
 			highest, any = p, true
@@ -138,6 +139,10 @@ func (q *readyQueue) after(topic, priority int) int {
 	}
 	return 0 // cannot be: one of them has
 }
+
+// PendingOf returns the number of URLs of a topic that are not settled, as far as they are in
+// memory.
+func (f *Frontier) PendingOf(topic uint8) int64 { return f.pending[topic] }
 
 // SetTopics changes what the scheduler knows of the topics, by number; 0 is that of URLs
 // that belong to none.

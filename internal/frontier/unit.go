@@ -2,9 +2,12 @@ package frontier
 
 import (
 	"container/heap"
+	"math"
 	"net/netip"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -33,6 +36,7 @@ type unit struct {
 	asked    int           // requests under way
 	starting *lane         // of the request that was taken and has not begun
 	delay    time.Duration // what is configured for it
+	looks    bool          // its pages are looked at again
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -40,7 +44,9 @@ type unit struct {
 	hold     time.Time  // the next of them comes no earlier
 
 	requests, failures uint64
-	settled, capped    uint64 // of all its sites
+	settled, capped    uint64            // of all its sites
+	changes            blobschema.Change // how often its pages change, as if they were one
+	trust              fresh.Trust       // in its sitemaps
 	pending            int
 	asks               []ask
 	version            uint64 // of the stored state; grows with every delta that holds it
@@ -66,8 +72,27 @@ type stand struct {
 	lanes  laneHeap
 	index  int // in the ready queue, -1 if it is in none
 	rank   float64
-	urgent bool // its best URL is asked for on purpose
+	ranked int    // URLs of the unit when it was ranked
+	top    uint32 // rank of its best URL then
+	urgent urgency
 }
+
+// best is the rank of the best URL that may be asked for; of none, if there is none.
+func (st *stand) best() uint32 {
+	if len(st.lanes) == 0 {
+		return math.MaxUint32
+	}
+	return st.lanes[0].best().rank
+}
+
+// urgency says what the best URL of a stand is.
+type urgency uint8
+
+const (
+	found     urgency = iota
+	looked            // it waits for a look
+	onPurpose         // it is asked for on purpose
+)
 
 // site is an authority within a unit.
 type site struct {
@@ -322,8 +347,18 @@ func (u *unit) nextTry() (at time.Time) {
 	return at
 }
 
-// hasUrgent reports whether the best URL that may be asked for is asked for on purpose.
-func (st *stand) hasUrgent() bool { return len(st.lanes) > 0 && st.lanes[0].best().rank == 0 }
+// urgency is that of the best URL that may be asked for.
+func (st *stand) urgency() urgency {
+	switch {
+	case len(st.lanes) == 0:
+		return found
+	case st.lanes[0].best().rank == 0:
+		return onPurpose
+	case st.unit.looks && isLook(st.lanes[0].best()):
+		return looked
+	}
+	return found
+}
 
 // visit is how many requests one visit to the unit may hold.
 func (u *unit) visit() float64 {
@@ -475,12 +510,30 @@ func (q laterHeap) Less(i, j int) bool {
 	}
 	return q[i].seq < q[j].seq
 }
-func (q laterHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *laterHeap) Push(x any)   { *q = append(*q, x.(delayed)) }
+func (q laterHeap) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q.place(i)
+	q.place(j)
+}
+func (q *laterHeap) Push(x any) {
+	*q = append(*q, x.(delayed))
+	q.place(len(*q) - 1)
+}
 func (q *laterHeap) Pop() (x any) { *q, x = popLast(*q); return x }
 
+// place tells an item where it is: it is in no lane's queue.
+func (q laterHeap) place(i int) { q[i].part.items[q[i].item].pos = uint32(i) }
+
+// init orders what is left after some were taken out.
+func (q *laterHeap) init() {
+	for i := range *q {
+		q.place(i)
+	}
+	heap.Init(q)
+}
+
 // readyHeap orders the stands of one topic whose units may be asked now: those with a URL
-// asked for on purpose first, then those of units with an open connection, then by rank, then
+// asked for on purpose first, then those with one to look at again, then those of units with an open connection, then by rank, then
 // by turn.
 type readyHeap []*stand
 
@@ -489,7 +542,7 @@ func (q readyHeap) Less(i, j int) bool {
 	a, b := q[i], q[j]
 	switch {
 	case a.urgent != b.urgent:
-		return a.urgent
+		return a.urgent > b.urgent
 	case a.unit.connected != b.unit.connected:
 		return a.unit.connected
 	case a.rank != b.rank:

@@ -164,6 +164,11 @@ func (c *checker) orphaned(name string) orphan {
 	switch rest, _ := strings.CutPrefix(name, c.id+"/"); {
 	case strings.HasPrefix(rest, "maps/"):
 		return orphan{why: "a map that is not in force, and that no record names"}
+	case strings.HasPrefix(rest, "ranks/"):
+		if name == c.crawl.Settings.HostRanks {
+			return orphan{}
+		}
+		return orphan{why: "ranks of hosts that the crawl does not name"}
 	case strings.HasPrefix(rest, "seeds/"):
 		return orphan{why: "a batch of seeds that the crawl does not name"}
 	}

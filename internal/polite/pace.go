@@ -34,8 +34,8 @@ const (
 	NewPerConnection = 50
 	// NewConnTime and NewRespTime are what a new host is taken to need; the first
 	// measurement replaces them.
-	NewConnTime = 200 * time.Millisecond
-	NewRespTime = 500 * time.Millisecond
+	NewConnTime = 50 * time.Millisecond
+	NewRespTime = 50 * time.Millisecond
 
 	maxPerConnection = 10_000
 	maxObserved      = 10 * time.Minute

@@ -13,10 +13,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -35,9 +37,19 @@ type Lab struct {
 	Delay       time.Duration       // between two requests to a host
 	Duration    time.Duration       // 0: until the crawl is finished
 	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
+	Policy      frontier.Policy     // nil: what Settings names
+	Known       []weburl.URL        // what the crawl is begun with; nil: roots, as Seeds has it
+	// Server says what connections to a host take; nil: none takes any time, and answers take what
+	// Web says. It is asked once for each host.
+	Server func(host string) Server
+	// Answered, if it is not nil, is told of each answer, robots.txt apart, when it is here.
+	Answered func(at time.Duration, url weburl.URL)
 	// Watch, if it is not 0, is how often Look is called, with what happened since.
 	Watch time.Duration
 	Look  func(Sight)
+	// Asked, if it is not nil, is told of every request for a page before the web answers it: it
+	// may change the web.
+	Asked func(url string, at time.Duration)
 	// PlanEvery, if it is not 0, is how often Plan is asked which partitions should own the
 	// slots: given the pages that were had of each slot since it was asked last, and the map that is
 	// wanted so far. It returns nil for no change. It is not asked while slots are on the move.
@@ -63,6 +75,8 @@ type Measured struct {
 	Mail     MailCount
 	Steps    int
 	Ticks    int
+	Puts     int // of objects: commits, runs and WARCs
+	Gets     int // of objects
 	Finished bool
 	Epoch    partition.Epoch // of the map, at the end
 	Pauses   []Pause         // of slots that moved, in the order in which they came
@@ -113,6 +127,7 @@ type lab struct {
 	steps   map[partition.ID]*labActor
 	waiting map[string]*poll // by queue: who waits for messages
 	seen    map[uint64]struct{}
+	servers map[weburl.Host]*server
 	sight   Sight
 	load    []float64 // pages by slot, since Plan was asked last
 	asleep  map[partition.Slot]stopped
@@ -193,7 +208,7 @@ func newLab(cfg Lab) (*lab, error) {
 		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
-		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, asleep: map[partition.Slot]stopped{},
+		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
 		load: make([]float64, cfg.Slots), asked: map[string][]int{},
 	}
 	l.sight = l.nothing()
@@ -220,7 +235,7 @@ func (l *lab) begin() error {
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
 	settings.Timeout, settings.UserAgent, settings.Plain = timeout, agent, true
 	b := crawl.NewBegin(blobschema.Crawl{
-		ID: "lab", HashKey: binary.BigEndian.AppendUint64(make([]byte, 8), l.cfg.Seed), Created: epoch,
+		ID: "lab", HashKey: l.cfg.hashKey(), Created: epoch,
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
 	}, seeds, nil)
 	a := l.start(b, 0, nil)
@@ -236,6 +251,13 @@ func (l *lab) begin() error {
 	l.crawl, _, _ = b.Crawl()
 	l.hash, err = crawl.NewHash(&l.crawl)
 	return err
+}
+
+func (cfg *Lab) hashKey() []byte { return binary.BigEndian.AppendUint64(make([]byte, 8), cfg.Seed) }
+
+// Hash is that of the crawl: what its fingerprints are made with.
+func (cfg *Lab) Hash() (partition.Hash, error) {
+	return partition.NewHash([16]byte(cfg.hashKey()), cfg.Slots)
 }
 
 func (l *lab) next() {
@@ -299,7 +321,7 @@ func (l *lab) tickNow() {
 	}
 	l.ticking = true
 	l.result.Ticks++
-	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute}, l.memory)
+	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy}, l.memory)
 	l.start(k, 0, func(err error) {
 		l.ticking = false
 		switch {
@@ -341,7 +363,7 @@ func (l *lab) startStep(p partition.ID) {
 	l.result.Steps++
 	s, err := crawl.NewStep(crawl.StepConfig{
 		Crawl: l.crawl, Partition: p, Process: fmt.Sprintf("step%d", l.actors), Connections: l.cfg.Connections,
-		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Token: agent, Software: agent,
+		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Policy: l.cfg.Policy, Token: agent, Software: agent,
 	}, l.warm[p])
 	if err != nil {
 		l.fail(err)
@@ -418,6 +440,7 @@ func (a *labActor) issue(is crawl.Issue) {
 		}
 		after(queueTime, nil, err)
 	case crawl.GetObject:
+		a.result.Gets++
 		b, ok := a.objects[e.Name]
 		if !ok {
 			after(getTime, nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name))
@@ -432,6 +455,7 @@ func (a *labActor) issue(is crawl.Issue) {
 		delete(a.objects, e.Name)
 		after(putTime, nil, nil)
 	case crawl.PutObject:
+		a.result.Puts++
 		if !strings.HasPrefix(e.Name, blobschema.WARCPrefix(a.crawl.ID)) { // nobody reads those here
 			a.objects[e.Name] = bytes.Join(e.Parts, nil)
 		}
@@ -608,14 +632,23 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []crawl.Messa
 // fetch asks the generated web, which here has neither faults nor names to resolve.
 func (a *labActor) fetch(id uint64, req page.Request) {
 	url, started := req.URL.String(), a.wall()
+	if a.cfg.Asked != nil && !req.Robots {
+		a.cfg.Asked(url, a.now-a.began)
+	}
 	resp := a.regionOf(req.URL).Web.Answer(simweb.Request{URL: url, Now: started})
 	took := resp.Delay + resp.BodyTime + time.Millisecond
 	if resp.Fault != simweb.FaultNone || req.Resolve {
 		a.fail(fmt.Errorf("%s: the web of a measurement has no faults and no addresses", url))
 		return
 	}
+	var over exchange
+	if a.cfg.Server != nil {
+		over = a.server(req.URL.Host()).ask(a.now, url)
+		took = over.took
+	}
 	a.fetching[id] = req
 	a.at(took, func() {
+		over.end(a.now)
 		if _, ok := a.fetching[id]; !ok || a.ended {
 			return // cancelled
 		}
@@ -630,6 +663,9 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 		slices.SortFunc(r.Header, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
 		out := fetch.Assemble(a.scratch, req, r)
 		out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
+		if a.cfg.Server != nil {
+			over.observe(&out)
+		}
 		a.answered(&req, url)
 		a.reply(id, &out, nil)
 	})
@@ -642,6 +678,9 @@ func (a *labActor) answered(req *page.Request, url string) {
 		return
 	}
 	a.result.Pages++
+	if a.cfg.Answered != nil {
+		a.cfg.Answered(a.now-a.began, req.URL)
+	}
 	a.sight.Pages[a.part]++
 	a.sight.Regions[a.region(req.URL)]++
 	a.served(url)

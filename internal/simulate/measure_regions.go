@@ -29,6 +29,9 @@ type Ask struct {
 
 // seeds are those that the crawl is given after some time.
 func (l *lab) seeds(after time.Duration) (out []crawl.Seed, err error) {
+	if after == 0 && len(l.cfg.Known) > 0 {
+		return crawl.Seeds(l.cfg.Known), nil
+	}
 	for _, r := range l.cfg.Regions {
 		if r.After != after {
 			continue

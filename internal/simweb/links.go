@@ -91,7 +91,7 @@ func (w *Web) randomLink(r *rng, h int) link {
 	}
 	to := h
 	if r.unit() < w.cfg.CrossHost {
-		to = r.early(len(w.hosts))
+		to = r.skewed(len(w.hosts), w.cfg.Skew)
 	}
 	return w.someLink(r, h, to, m)
 }
@@ -101,7 +101,7 @@ func (w *Web) someLink(r *rng, from, to int, m manner) link {
 	if from != to && r.below(2) == 0 {
 		return link{int32(to), 0, m}
 	}
-	return link{int32(to), int32(w.visible(to, r.early(w.hosts[to].pages))), m}
+	return link{int32(to), int32(w.visible(to, r.skewed(w.hosts[to].pages, w.cfg.Skew))), m}
 }
 
 // visible returns the last page from p downwards that is not hidden or unlinked.

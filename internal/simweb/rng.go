@@ -66,5 +66,15 @@ func (r *rng) early(n int) int {
 	return int(float64(u*u) * float64(n))
 }
 
+// skewed returns a number in [0, n) that is u^skew*n for a uniform u: early has a skew of 2.
+func (r *rng) skewed(n, skew int) int {
+	u := r.unit()
+	p := u
+	for range skew - 1 {
+		p = float64(p * u)
+	}
+	return int(float64(p) * float64(n))
+}
+
 // about returns a number from half of mean to one and a half of it.
 func (r *rng) about(mean int) int { return mean/2 + r.below(mean+1) }

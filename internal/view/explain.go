@@ -28,6 +28,7 @@ type URLReport struct {
 	Depth      uint16 `json:"depth"`
 	Attempts   uint8  `json:"attempts"`
 	Generation uint32 `json:"generation,omitempty"`
+	Topic      string `json:"topic,omitempty"`   // name; none if it is of no topic
 	Urgent     bool   `json:"urgent,omitempty"`  // pending, and asked for on purpose
 	Sitemap    bool   `json:"sitemap,omitempty"` // pending, to be read as a sitemap
 	// Next is when a pending URL may be asked for at the earliest; zero for at once.
@@ -36,6 +37,8 @@ type URLReport struct {
 	Page    *blobschema.Page  `json:"page,omitempty"`    // the latest record
 	Earlier []blobschema.Page `json:"earlier,omitempty"` // the others, the latest first
 	Robots  RobotsReport      `json:"robots"`
+
+	topic uint8 // its number
 }
 
 // RobotsReport is what a robots.txt says, of a URL where there is one.
@@ -91,9 +94,11 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 	}
 	if len(history) > 0 {
 		r.Page, r.Earlier = &history[0], history[1:]
-		r.Depth, r.Attempts, r.Generation = r.Page.Depth, r.Page.Attempts, r.Page.Generation
+		r.Depth, r.Attempts, r.Generation, r.topic = r.Page.Depth, r.Page.Attempts, r.Page.Generation, r.Page.Topic
 	}
-	if known := r.look(u, v.hash.Fingerprint(r.URL), places); !known {
+	known := r.look(u, v.hash.Fingerprint(r.URL), places)
+	r.Topic = TopicName(&c.Settings, r.topic)
+	if !known {
 		if r.Page != nil && r.Page.Robots {
 			r.State = r.Page.Outcome.String()
 			r.Why = append(r.Why, "asked for by the crawler itself, for the rules of a host")
@@ -180,7 +185,7 @@ func (r *URLReport) whySettled() {
 
 // pending fills in what there is to say of a pending URL.
 func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
-	r.State, r.Depth, r.Attempts, r.Generation = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation
+	r.State, r.Depth, r.Attempts, r.Generation, r.topic = blobschema.Pending.String(), q.Depth, q.Attempts, q.Generation, q.Topic
 	r.Urgent, r.Sitemap = q.Rank == 0, q.Flags&blobschema.FlagSitemap != 0
 	later := func(t time.Time, why string) {
 		if t.After(r.Next) {

@@ -32,8 +32,12 @@ import (
 //	POST /partitions     JSON {"version": 7, "map": base64 of a partition.Map}: 204 once the
 //	                     slots are to go to its owners; 409 if the map record has another
 //	                     version, 400 if it is no map, 503 if it was not taken
+//	POST /topics         JSON {"topic": "news", "priority": 5}, or "slice", "minimum" or
+//	                     "period": JSON {"topic": {...}, "changed": true} once it is so; 404 if
+//	                     there is no such topic, 422 if it has no one priority, 400 if it is no
+//	                     change, 503 if it was not taken
 //
-// It reads, and takes requests, orders and changes of the map. Whoever may write the folder may ask: the socket has
+// It reads, and takes requests, orders and changes of the map and of topics. Whoever may write the folder may ask: the socket has
 // mode 0600.
 const (
 	socketName = "orbweaver.sock"
@@ -60,6 +64,8 @@ type Owner struct {
 	// Order gives the crawl an order, and reports whether it was news; nil where none are
 	// taken.
 	Order func(context.Context, crawl.Order) (changed bool, err error)
+	// ChangeTopic changes a topic; nil where that cannot be.
+	ChangeTopic func(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error)
 	// Repartition changes which partitions own the slots, unless the error is ErrChanged; nil
 	// where that cannot be.
 	Repartition func(context.Context, Change) error
@@ -106,6 +112,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 	mux.HandleFunc("POST /requests", func(w http.ResponseWriter, r *http.Request) { o.take(w, r) })
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) { o.obey(w, r) })
 	mux.HandleFunc("POST /partitions", func(w http.ResponseWriter, r *http.Request) { o.repartition(w, r) })
+	mux.HandleFunc("POST /topics", func(w http.ResponseWriter, r *http.Request) { o.topic(w, r) })
 	srv := &http.Server{
 		Handler: mux, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },

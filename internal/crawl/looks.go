@@ -1,0 +1,95 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// looks reports whether settled URLs are looked at again, so that the crawl never finishes.
+func looks(set *blobschema.Settings) bool { return set.RecrawlPerHour > 0 }
+
+// obeyThreshold tells the frontier from which worth on a look is taken. Before the first tick has
+// said so the partition supposes that the others have as many pages.
+func (s *Step) obeyThreshold(threshold float64) {
+	set := &s.cfg.Crawl.Settings
+	if !looks(set) {
+		return
+	}
+	if threshold <= 0 {
+		pages := float64((s.st.totals.Pages + 1) * int64(s.partitions()))
+		threshold = fresh.First(blobschema.Change{}, pages, set.RecrawlPerHour)
+	}
+	s.st.wish.Threshold = threshold
+	s.st.f.SetThreshold(threshold)
+}
+
+// countLook takes note of how a look ended.
+func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
+	if !t.Look() {
+		return
+	}
+	s.st.totals.Again++
+	if f := t.Request.Former; f != nil && p.Outcome.Answered() && frontier.Changed(f, p) {
+		s.st.totals.Changed++
+	}
+}
+
+// hint hands on what a sitemap says of a page that waits for a look. It reports false where
+// the crawl wants none.
+func (s *Step) hint(l *page.Link, target *blobschema.Target, q *blobschema.Queued) bool {
+	if !looks(&s.cfg.Crawl.Settings) {
+		return false
+	}
+	if l.Kind == page.LinkListed && l.Modified > 0 && s.owner(q.Slot) == s.cfg.Partition {
+		s.st.f.Hint(s.clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
+	}
+	return true
+}
+
+// Times of steering.
+const (
+	steerEvery = time.Minute
+	// mostUnseen is how long ticks may have been away for what was counted meanwhile to count.
+	mostUnseen = time.Hour
+)
+
+// steerLooks changes the threshold of looks so that there are as many an hour as the crawl is to
+// have. What it begins with is in the wish itself: two ticks at once count nothing twice.
+func (k *Tick) steerLooks(t *task) error {
+	set := &k.report.Crawl.Settings
+	pages := k.report.Totals.Pages
+	if !looks(set) || pages == 0 {
+		return nil
+	}
+	now, again := k.now.Wall.UTC(), k.report.Totals.Again
+	change := func(w *blobschema.Wish) bool {
+		was, since := w.Looks, now.Sub(w.Looks.At)
+		if w.Threshold > 0 && since >= 0 && since < steerEvery {
+			return false
+		}
+		w.Looks = blobschema.Looks{At: now, Again: again, Pages: pages}
+		first := fresh.First(blobschema.Change{}, float64(pages), set.RecrawlPerHour)
+		switch {
+		case w.Threshold <= 0:
+			w.Threshold = first
+		case since < 0 || since > mostUnseen || w.Pause || w.Stop:
+		default:
+			w.Threshold *= first / fresh.First(blobschema.Change{}, float64(was.Pages), set.RecrawlPerHour)
+			excess := float64(again-was.Again) - float64(set.RecrawlPerHour*since.Hours())
+			w.Threshold = fresh.Steer(w.Threshold, float64(pages), excess)
+		}
+		return true
+	}
+	if w := k.report.Wish; !change(&w) {
+		return nil
+	}
+	return update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+		changed := change(w)
+		k.report.Wish = *w
+		return changed
+	})
+}

@@ -1,0 +1,259 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/orbweaver/orbweaver/internal/fresh"
+)
+
+// freshScale is how large the measurements of freshness are.
+type freshScale struct {
+	seed    uint64
+	pages   int
+	hosts   int
+	rounds  int       // how often each page could be looked at, by the budget
+	budgets []float64 // hours between two looks at each page
+}
+
+func freshScaleOf(o Options) freshScale {
+	s := freshScale{seed: o.Seed, pages: o.Pages, rounds: 50, budgets: []float64{48, 336}}
+	if s.pages == 0 {
+		s.pages = 10_000
+	}
+	if o.Quick {
+		s.rounds = 24
+		if o.Pages == 0 {
+			s.pages = 2_000
+		}
+	}
+	s.hosts = max(20, s.pages/66)
+	return s
+}
+
+// enough is the share of the optimum that is to be reached.
+const enough = 0.97
+
+// freshness measures how far copies are as the pages are, if pages are asked for again by
+// internal/fresh.
+func freshness(o Options) (*Report, error) {
+	s, log := freshScaleOf(o), o.logger()
+	p := newLivePages(s.seed, s.pages, s.hosts)
+	rates, err := ratesSection(s, p, log)
+	if err != nil {
+		return nil, err
+	}
+	hints, err := hintsSection(s, p, log)
+	if err != nil {
+		return nil, err
+	}
+	slow, err := slowSection(s, p, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Report{
+		Name: "freshness", Title: "How fresh copies are that are looked at again", Seed: s.seed, Pages: s.pages, Quick: o.Quick,
+		Intro:    fmt.Sprintf(freshIntro, grouped(len(p.pages)), grouped(p.hosts), medianHours, hostSigma, pageSigma, weightZipf),
+		Sections: []Section{rates, hints, slow},
+	}, nil
+}
+
+const freshIntro = `**Question.** A crawl may ask for so many pages an hour once more. Which ones keep the copies as fresh as can be,
+where nobody says beforehand how often a page changes?
+
+**How.** Freshness is the share of time in which the copy that is stored is the page as it is, the mean over pages by how much they matter. Pages change
+as Poisson processes do. Azar, Horvitz, Lubetzky, Peres and Shahaf ("Tractable near-optimal policies for crawling", PNAS 2018) give the
+best that looks at random times can do where all rates are known; at fixed intervals somewhat more can be done (Cho and Garcia-Molina,
+"Effective Page Refresh Policies for Web Crawlers", TODS 2003). Here rates are believed, not known: a gamma distribution for each page, that each look sharpens;
+a page is looked at when the worth of a look, over what is believed, reaches a threshold that all pages share and that is steered by the number of looks alone.
+
+The model: %s pages on %s hosts. The logarithms of rates are normal: around one change in %g hours the hosts with a deviation of %g, and the pages around
+their hosts with %g; none changes more often than twice an hour. The i-th page of a host matters i^-%g times as much as the first. All copies are
+fresh at first, and nothing is known of any page. "Learnt" is the second half of the time.`
+
+// modelTrial is one run of the model.
+type modelTrial struct {
+	rule
+	perPage float64 // hours between two looks at each page, by the budget
+	*modelRun
+}
+
+// runModels runs trials, several at once.
+func (s freshScale) runModels(p *livePages, trials []*modelTrial, log func(string, ...any)) error {
+	var jobs []func() error
+	for _, t := range trials {
+		jobs = append(jobs, func() error {
+			t.modelRun = p.run(s.seed, t.rule, float64(len(p.pages))/t.perPage, t.perPage*float64(s.rounds), t.perPage)
+			log("%s, each page every %g h by the budget: freshness %.3f", t.rule.name, t.perPage, t.learnt())
+			return nil
+		})
+	}
+	return parallel(jobs)
+}
+
+// spent is the part of the budget that was used, in the second half.
+func (m *modelRun) spent() float64 { return m.perHour() / m.budget }
+
+// curve is the freshness over time, by bin.
+func (c *copies) curve(name string, color int) Series {
+	s := Series{Name: name, Color: color}
+	for i, f := range c.freshness {
+		s.X, s.Y = append(s.X, float64(i+1)), append(s.Y, f)
+	}
+	return s
+}
+
+// level is a horizontal line.
+func level(name string, color, until int, y float64) Series {
+	return Series{Name: name, Color: color, Dashed: true, X: []float64{1, float64(until)}, Y: []float64{y, y}}
+}
+
+func ratesSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
+	sec := Section{Title: "With rates known, believed, and not asked for", Text: ratesText}
+	tab := Table{
+		Name: "rates", Caption: "Freshness by rule",
+		Columns: []string{"hours a look", "rule", "first tenth", "learnt", "of the optimum", "of fixed intervals", "of the budget"},
+	}
+	sum := 0.0
+	for _, page := range p.pages {
+		sum += page.Rate
+	}
+	for _, hours := range s.budgets {
+		perHour := float64(len(p.pages)) / hours
+		trials := []*modelTrial{
+			{rule: rule{name: "by worth, believed"}, perPage: hours},
+			{rule: rule{name: "by worth, known", known: true}, perPage: hours},
+			{rule: rule{name: "alike", interval: func(int) float64 { return hours }}, perPage: hours},
+			{rule: rule{name: "by rate, known", interval: func(i int) float64 { return sum / p.pages[i].Rate / perHour }}, perPage: hours},
+		}
+		if err := s.runModels(p, trials, log); err != nil {
+			return sec, err
+		}
+		_, best := fresh.Optimum(p.pages, perHour)
+		_, fixed := fresh.FixedOptimum(p.pages, perHour)
+		tab.Rows = append(tab.Rows, []any{hours, "optimum, looks at random times", nil, best, 1.0, best / fixed, nil})
+		tab.Rows = append(tab.Rows, []any{hours, "optimum, fixed intervals", nil, fixed, fixed / best, 1.0, nil})
+		plot := Plot{
+			Name: fmt.Sprintf("rates-%g", hours), Title: fmt.Sprintf("Freshness, with a look at each page every %g hours by the budget", hours),
+			X: "looks at each page, by the budget", Y: "freshness",
+		}
+		for color, t := range trials {
+			tab.Rows = append(tab.Rows, []any{hours, t.rule.name, mean(t.freshness[:s.rounds/10]), t.learnt(), t.learnt() / best, t.learnt() / fixed, t.spent()})
+			plot.Series = append(plot.Series, t.curve(t.rule.name, color))
+		}
+		plot.Series = append(plot.Series, level("optimum, random", 6, s.rounds, best), level("optimum, fixed", 5, s.rounds, fixed))
+		sec.Plots = append(sec.Plots, plot)
+		ours := trials[0]
+		sec.Checks = append(sec.Checks,
+			Check{fmt.Sprintf("%g hours a look: rates only believed, at least %g of the optimum at known rates", hours, enough), ours.learnt() >= enough*best},
+			Check{fmt.Sprintf("%g hours a look: also of that at fixed intervals", hours), ours.learnt() >= enough*fixed},
+			Check{fmt.Sprintf("%g hours a look: more than with equal intervals, and than with looks in proportion to changes", hours),
+				ours.learnt() > max(trials[2].learnt(), trials[3].learnt())},
+			Check{fmt.Sprintf("%g hours a look: within 2%% of the budget", hours), math.Abs(ours.spent()-1) <= 0.02},
+		)
+	}
+	sec.Tables = []Table{tab}
+	return sec, nil
+}
+
+const ratesText = `Looks at all pages alike are a good rule, and looks in proportion to changes a bad one, as Cho and Garcia-Molina found: they are wasted on pages that
+have changed again before anybody asks. The rule by worth leaves the fastest pages alone. Its intervals are fixed, so it is
+above the optimum of Azar and others, who draw times at random; the stricter measure is the optimum at fixed intervals, which may be as long as they will (ours are 90 days at most, so that
+no page is forgotten, which costs a little where looks are few). What it costs to learn the rates is the difference
+between the curves of believed and known ones. Freshness falls at first because all copies are new when the time begins.`
+
+func hintsSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
+	hours := s.budgets[0]
+	perHour := float64(len(p.pages)) / hours
+	sec := Section{Title: "What sitemaps say", Text: fmt.Sprintf(hintsText, hours, grouped(p.hosts), hours/2)}
+	maps := func(recall, alarms float64) *sitemaps {
+		return &sitemaps{every: hours / 2, recall: func(int) float64 { return recall }, alarms: func(int) float64 { return alarms }}
+	}
+	trials := []*modelTrial{
+		{rule: rule{name: "all true", sitemaps: maps(1, 0)}},
+		{rule: rule{name: "mostly true", sitemaps: maps(0.8, 0.25)}},
+		{rule: rule{name: "half false", sitemaps: maps(0.5, 1)}},
+		{rule: rule{name: "only false", sitemaps: maps(0, 10)}},
+		{rule: rule{name: "mixed", sitemaps: &sitemaps{
+			every:  hours / 2,
+			recall: func(h int) float64 { return []float64{0.95, 0.5, 0}[h%3] },
+			alarms: func(h int) float64 { return []float64{0.05, 1, 10}[h%3] },
+		}}},
+		{rule: rule{name: "not read"}},
+	}
+	for _, t := range trials {
+		t.perPage = hours
+	}
+	if err := s.runModels(p, trials, log); err != nil {
+		return sec, err
+	}
+	_, best := fresh.Optimum(p.pages, perHour)
+	tab := Table{Name: "hints", Caption: "Freshness by what sitemaps say", Columns: []string{"sitemaps", "first tenth", "learnt", "of the optimum without", "of the budget"}}
+	plot := Plot{Name: "hints", Title: "Freshness by what sitemaps say", X: "looks at each page, by the budget", Y: "freshness"}
+	for color, t := range trials {
+		tab.Rows = append(tab.Rows, []any{t.rule.name, mean(t.freshness[:s.rounds/10]), t.learnt(), t.learnt() / best, t.spent()})
+		plot.Series = append(plot.Series, t.curve(t.rule.name, color))
+	}
+	plot.Series = append(plot.Series, level("optimum without", 6, s.rounds, best))
+	none := trials[len(trials)-1].learnt()
+	sec.Checks = []Check{
+		{"true sitemaps: a third less of the time in which copies are stale", 1-trials[0].learnt() <= (1-none)*2/3},
+		{"mostly true sitemaps: better than without", trials[1].learnt() > none},
+		{"sitemaps that only lie: not more than 0.03 worse than without, the looks at them counted", trials[3].learnt() >= none-0.03},
+		{"mixed: better than without", trials[4].learnt() > none},
+	}
+	sec.Tables, sec.Plots = []Table{tab}, []Plot{plot}
+	return sec, nil
+}
+
+const hintsText = `The same with a look at each page every %g hours by the budget, where each of the %s hosts has a sitemap that says when its pages changed. It is
+read every %g hours, which counts as a look. Of the changes a part is announced; besides, changes are announced that were none. Nothing is known
+beforehand of how far a host tells the truth: each look shows whether what was said is so. What is said then counts as time that has passed, more or
+less than has really, until a look is as likely to find a change (Busa-Fekete and others, "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals", WWW
+2025). "Mixed" is a third of the hosts each with mostly true, half false and only false ones.`
+
+func slowSection(s freshScale, p *livePages, log func(string, ...any)) (Section, error) {
+	hours := s.budgets[0]
+	perHour := float64(len(p.pages)) / hours
+	largest := float64(p.first[1]) / hours // looks an hour at the largest host, if all pages are alike
+	_, best := fresh.Optimum(p.pages, perHour)
+	tab := Table{
+		Name: "pace", Caption: "Freshness by pace",
+		Columns: []string{"looks an hour a host allows", "hosts that have more", "learnt", "of the optimum without pace", "of the budget"},
+	}
+	var trials []*modelTrial
+	for _, share := range []float64{0, 1, 0.5, 0.2} { // of what the largest host would have
+		t := &modelTrial{perPage: hours}
+		if share > 0 {
+			t.pace = 1 / (share * largest)
+		}
+		t.rule.name = fmt.Sprintf("a host every %.2g h", t.pace)
+		trials = append(trials, t)
+	}
+	if err := s.runModels(p, trials, log); err != nil {
+		return Section{}, err
+	}
+	for _, t := range trials {
+		row := []any{"any number", 0, t.learnt(), t.learnt() / best, t.spent()}
+		if t.pace > 0 {
+			bound := 0
+			for h := range p.hosts {
+				if float64(p.first[h+1]-p.first[h])/hours >= 1/t.pace {
+					bound++
+				}
+			}
+			row[0], row[1] = 1/t.pace, bound
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	return Section{
+		Title: "Hosts that allow few looks",
+		Text: fmt.Sprintf(`The same without sitemaps, where hosts allow only so many looks an hour. By the budget the largest host would have %.3g. What a host does not allow, the
+others get: the threshold falls until the budget is used.`, largest),
+		Tables: []Table{tab},
+		Checks: []Check{
+			{"a pace as of the budget's share of the largest host: at least 0.97 of the optimum without one", trials[1].learnt() >= enough*best},
+			{"a fifth of that: the budget is still used, within 3%", math.Abs(trials[3].spent()-1) <= 0.03},
+		},
+	}, nil
+}

@@ -1,0 +1,310 @@
+package experiment
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+)
+
+// livePages is a population of pages that change, at rates that are known to who made it.
+type livePages struct {
+	pages []fresh.Page
+	host  []int // of each page; those of a host are together
+	first []int // page of each host, and one more
+	hosts int
+}
+
+// Of the rates: logarithms are normal, with a mean of each host.
+const (
+	medianHours = 300.0 // between two changes
+	hostSigma   = 1.2
+	pageSigma   = 1.6
+	sizeZipf    = 0.8 // exponent of the hosts' sizes
+	weightZipf  = 0.3 // exponent of the pages' weights within a host
+)
+
+// newLivePages draws a population of about so many pages.
+func newLivePages(seed uint64, pages, hosts int) *livePages {
+	sizes := make([]int, hosts)
+	total := 0.0
+	for h := range sizes {
+		total += math.Pow(float64(h+1), -sizeZipf)
+	}
+	for h := range sizes {
+		sizes[h] = max(1, int(math.Round(float64(pages)*math.Pow(float64(h+1), -sizeZipf)/total)))
+	}
+	return drawLivePages(seed, sizes, weightZipf)
+}
+
+// drawLivePages draws the pages of hosts of those sizes. Rates are bounded to one change in half an hour: what
+// changes faster is different each time that it is asked for.
+func drawLivePages(seed uint64, sizes []int, weightZipf float64) *livePages {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := &livePages{hosts: len(sizes)}
+	for h, n := range sizes {
+		mean := hostSigma * r.NormFloat64()
+		p.first = append(p.first, len(p.pages))
+		for i := range n {
+			rate := math.Exp(mean+pageSigma*r.NormFloat64()) / medianHours
+			p.pages = append(p.pages, fresh.Page{Rate: min(rate, 2), Weight: math.Pow(float64(i+1), -weightZipf)})
+			p.host = append(p.host, h)
+		}
+	}
+	p.first = append(p.first, len(p.pages))
+	return p
+}
+
+// sitemaps say how far the hosts' sitemaps tell the truth.
+type sitemaps struct {
+	every  float64 // hours between two looks at one, which count as looks
+	recall func(host int) float64
+	alarms func(host int) float64 // false ones, for each change
+}
+
+// rule says when the pages of a model are looked at.
+type rule struct {
+	name     string
+	interval func(i int) float64 // in hours, always the same; nil: by worth
+	known    bool                // by worth: the rates are known beforehand
+	sitemaps *sitemaps
+	pace     float64 // hours between two looks at a host
+}
+
+// modelRun is a simulated time of looks at a population.
+type modelRun struct {
+	*livePages
+	rule
+	r         *rand.Rand
+	now       float64
+	budget    float64 // looks an hour
+	threshold float64
+	looks     int // since the threshold was steered
+	copies
+	state     []modelPage
+	hostState []modelHost
+	due       dueHeap
+}
+
+// copies are what is stored of pages, and how far it was true.
+type copies struct {
+	of        []fresh.Page
+	bin       float64   // hours
+	last      []float64 // look at each page, in hours; below 0: there was none
+	changed   []float64 // first change of each after its last look
+	freshness []float64 // by bin: time in which copies were true, by weight; after finish: the share of it
+	had       []float64 // looks by bin
+}
+
+func newCopies(of []fresh.Page, hours, bin float64) copies {
+	c := copies{of: of, bin: bin, last: make([]float64, len(of)), changed: make([]float64, len(of)), freshness: make([]float64, int(math.Ceil(hours/bin)))}
+	c.had = make([]float64, len(c.freshness))
+	for i := range c.last {
+		c.last[i] = -1
+	}
+	return c
+}
+
+// tally adds up how long the copy of a page was true since the last look.
+func (c *copies) tally(i int, now float64) {
+	from, to := c.last[i], min(c.changed[i], now)
+	if from < 0 {
+		return
+	}
+	for b := int(from / c.bin); b < len(c.freshness) && float64(b)*c.bin < to; b++ {
+		c.freshness[b] += c.of[i].Weight * (min(to, float64(b+1)*c.bin) - max(from, float64(b)*c.bin))
+	}
+}
+
+func (c *copies) finish(now float64) {
+	weight := 0.0
+	for i := range c.of {
+		c.tally(i, now)
+		weight += c.of[i].Weight
+	}
+	for b := range c.freshness {
+		c.freshness[b] /= weight * c.bin
+	}
+}
+
+// learnt is the freshness in the second half.
+func (c *copies) learnt() float64 { return mean(c.freshness[len(c.freshness)/2:]) }
+
+// perHour is how many looks there were in the second half.
+func (c *copies) perHour() float64 { return mean(c.had[len(c.had)/2:]) / c.bin }
+
+type modelPage struct {
+	belief   blobschema.Change
+	turn     int     // of its entry in due that counts
+	late     bool    // it waits for its host
+	said     float64 // when that, or what was no change, is announced; +Inf: not
+	hinted   bool
+	silentOK bool // a sitemap was read since the last look
+}
+
+type modelHost struct {
+	next  float64
+	trust fresh.Trust
+	seen  blobschema.Change // of all its pages
+}
+
+// run looks at the pages for so many hours, perHour times in each.
+func (p *livePages) run(seed uint64, ru rule, perHour, hours, bin float64) *modelRun {
+	m := &modelRun{
+		livePages: p, rule: ru, r: rand.New(rand.NewPCG(seed, 2)), budget: perHour,
+		copies: newCopies(p.pages, hours, bin), state: make([]modelPage, len(p.pages)), hostState: make([]modelHost, p.hosts),
+	}
+	n := float64(len(p.pages))
+	m.threshold = fresh.First(blobschema.Change{}, n, perHour)
+	for i := range m.state {
+		if ru.known {
+			const sure = 1 << 11
+			m.state[i].belief = blobschema.Change{Shape: sure, Hours: float32(sure / p.pages[i].Rate)}
+		}
+		m.looked(i)
+		// As if the looks before had been at these intervals too: else all come at once.
+		m.enqueue(i, m.wait(i)*m.r.Float64())
+	}
+	if ru.sitemaps != nil {
+		for h := range p.hosts {
+			heap.Push(&m.due, due{at: ru.sitemaps.every * m.r.Float64(), page: -1 - h})
+		}
+	}
+	nextTick := 1.0
+	for len(m.due) > 0 {
+		d := heap.Pop(&m.due).(due)
+		for ; nextTick <= min(d.at, hours); nextTick++ {
+			m.tick()
+		}
+		if d.at >= hours {
+			break
+		}
+		m.now = d.at
+		if d.page < 0 {
+			m.readSitemap(-1 - d.page)
+		} else if m.state[d.page].turn == d.turn {
+			m.look(d.page)
+		}
+	}
+	m.finish(hours)
+	return m
+}
+
+// tick steers, once an hour.
+func (m *modelRun) tick() {
+	m.threshold = fresh.Steer(m.threshold, float64(len(m.pages)), float64(m.looks)-m.budget)
+	m.looks = 0
+}
+
+// wait is how long after a look at a page the next one is.
+func (m *modelRun) wait(i int) float64 {
+	if m.interval != nil {
+		return m.interval(i)
+	}
+	return fresh.Interval(m.state[i].belief, m.pages[i].Weight, m.threshold).Hours()
+}
+
+func (m *modelRun) enqueue(i int, after float64) {
+	st := &m.state[i]
+	st.turn++
+	heap.Push(&m.due, due{at: m.now + after, page: i, turn: st.turn})
+}
+
+// look asks for a page, as soon as its host may be asked.
+func (m *modelRun) look(i int) {
+	st, h := &m.state[i], &m.hostState[m.host[i]]
+	if h.next > m.now {
+		st.late = true
+		m.enqueue(i, h.next-m.now)
+		return
+	}
+	h.next = m.now + m.pace
+	m.count()
+	changed := m.changed[i] < m.now
+	l := fresh.Look{Hours: m.now - m.last[i], Changed: changed, Hinted: st.hinted}
+	if !m.known && m.interval == nil {
+		if st.belief == (blobschema.Change{}) {
+			st.belief = fresh.Prior(h.seen)
+		}
+		st.belief = fresh.Learn(st.belief, l)
+		h.seen = fresh.Learn(h.seen, l)
+	}
+	if st.hinted || st.silentOK {
+		h.trust = h.trust.Learn(st.hinted, changed)
+	}
+	m.tally(i, m.now)
+	m.looked(i)
+	m.enqueue(i, m.wait(i))
+}
+
+func (m *modelRun) count() {
+	m.looks++
+	m.had[int(m.now/m.bin)]++
+}
+
+// looked draws what happens to a page after a look.
+func (m *modelRun) looked(i int) {
+	st := &m.state[i]
+	rate := m.pages[i].Rate
+	st.hinted, st.late, st.silentOK = false, false, false
+	m.last[i], m.changed[i], st.said = m.now, m.now+m.r.ExpFloat64()/rate, math.Inf(1)
+	if s := m.sitemaps; s != nil {
+		if recall := s.recall(m.host[i]); m.r.Float64() < recall {
+			st.said = m.changed[i]
+		} else if recall > 0 { // the first of the later ones that is announced
+			st.said = m.changed[i] + m.r.ExpFloat64()/(rate*recall)
+		}
+		if a := s.alarms(m.host[i]); a > 0 {
+			st.said = min(st.said, m.now+m.r.ExpFloat64()/(rate*a))
+		}
+	}
+}
+
+// readSitemap takes what a host says of its pages.
+func (m *modelRun) readSitemap(host int) {
+	m.count()
+	heap.Push(&m.due, due{at: m.now + m.sitemaps.every, page: -1 - host})
+	h := &m.hostState[host]
+	for i := m.first[host]; i < m.first[host+1]; i++ {
+		st := &m.state[i]
+		if st.late || st.hinted {
+			continue
+		}
+		st.silentOK = true
+		st.hinted = st.said < m.now
+		belief := st.belief
+		if belief == (blobschema.Change{}) {
+			belief = fresh.Prior(h.seen)
+		}
+		m.enqueue(i, h.trust.Next(belief, m.now-m.last[i], st.hinted, m.pages[i].Weight, m.threshold).Hours())
+	}
+}
+
+func mean(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// due is when a page is to be looked at; below 0, the sitemap of host -1-page.
+type due struct {
+	at   float64
+	page int
+	turn int
+}
+
+type dueHeap []due
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(x any)        { *h = append(*h, x.(due)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	d := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return d
+}

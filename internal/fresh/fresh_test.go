@@ -1,0 +1,400 @@
+package fresh
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+func near(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= within*max(math.Abs(want), 1e-300)) {
+		t.Errorf("%s: %v, want %v within %g", what, got, want, within)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for x := -745.0; x < 701; x += 0.37 {
+		if x > -700 && x < 700 {
+			near(t, "exp", exp(x), math.Exp(x), 1e-14)
+		}
+		near(t, "expm1", expm1(x/100), math.Expm1(x/100), 1e-14)
+	}
+	for x := 1e-12; x < 1e300; x *= 1.7 {
+		near(t, "log1p", log1p(x), math.Log1p(x), 1e-14)
+		near(t, "expm1", expm1(-x), math.Expm1(-x), 1e-14)
+	}
+	for what, got := range map[string]float64{"exp": exp(-1e300), "expm1": expm1(0), "log1p": log1p(0), "series": series(0)} {
+		if got != 0 {
+			t.Errorf("%s is %v, want 0", what, got)
+		}
+	}
+	if v := exp(1e300); math.IsInf(v, 0) || v < 1e300 {
+		t.Errorf("exp of much is %v", v)
+	}
+}
+
+// grid is Bayes' rule on many rates, without the family of distributions.
+func grid(b belief, likelihood func(rate float64) float64) (mean, variance float64) {
+	var sum, first, second float64
+	for x := -40.0; x < 12; x += 0.001 { // of the logarithm of rate times hours
+		r := math.Exp(x) / b.hours
+		w := likelihood(r) * math.Exp(b.shape*x-math.Exp(x))
+		sum, first, second = sum+w, first+w*r, second+w*r*r
+	}
+	mean = first / sum
+	return mean, second/sum - mean*mean
+}
+
+// TestLearnIsBayes: one look, against the rule on a grid.
+func TestLearnIsBayes(t *testing.T) {
+	for _, b := range []belief{{0.5, 120}, {1, 1}, {7.5, 3}, {40, 4000}} {
+		for _, gap := range []float64{0.02, 1, 24, 700} {
+			for _, l := range []struct {
+				Look
+				likelihood func(r float64) float64
+			}{
+				{Look{Hours: gap}, func(r float64) float64 { return math.Exp(-r * gap) }},
+				{Look{Hours: gap, Changed: true}, func(r float64) float64 { return -math.Expm1(-r * gap) }},
+				{Look{Hours: gap, Changed: true, Hinted: true}, func(r float64) float64 { return r * math.Exp(-r*gap) }},
+			} {
+				got := b.learn(l.Look)
+				mean, variance := grid(b, l.likelihood)
+				near(t, "mean", got.shape/got.hours, mean, 1e-4)
+				near(t, "variance", got.shape/got.hours/got.hours, variance, 1e-3)
+			}
+		}
+	}
+}
+
+// TestLearnFindsRates: many looks at pages of known rates.
+func TestLearnFindsRates(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, rate := range []float64{1.0 / 2000, 1.0 / 100, 1, 20} {
+		for _, times := range []float64{0.3, 1, 2} { // changes between two looks
+			sum := 0.0
+			const pages = 60
+			for range pages {
+				var c blobschema.Change
+				for range 150 {
+					gap := times / rate * (0.5 + r.Float64())
+					c = Learn(c, Look{Hours: gap, Changed: r.Float64() < -math.Expm1(-rate*gap)})
+				}
+				sum += Rate(c)
+			}
+			near(t, "rate", sum/pages, rate, 0.2)
+		}
+	}
+}
+
+// TestHintedLooksAreNotBiased: looks that come right after each change.
+func TestHintedLooksAreNotBiased(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	sum := 0.0
+	for range 100 {
+		var c blobschema.Change
+		for range 200 {
+			c = Learn(c, Look{Hours: r.ExpFloat64() * 10, Changed: true, Hinted: true})
+		}
+		sum += Rate(c)
+	}
+	near(t, "rate", sum/100, 0.1, 0.05)
+}
+
+// TestBeliefsFollow: a page that was still for years, and one that was not.
+func TestBeliefsFollow(t *testing.T) {
+	var c blobschema.Change
+	for range 200 {
+		c = Learn(c, Look{Hours: 500})
+	}
+	if r := Rate(c); r > 1.0/20_000 {
+		t.Errorf("after 11 years without a change its rate is %v", r)
+	}
+	for range 12 {
+		c = Learn(c, Look{Hours: 24, Changed: true})
+	}
+	if r := Rate(c); r < 1.0/5000 {
+		t.Errorf("after twelve changes its rate is %v", r)
+	}
+	for range 400 {
+		c = Learn(c, Look{Hours: 24, Changed: true})
+	}
+	if r := Rate(c); r < 1.0/48 {
+		t.Errorf("after a year of changes its rate is %v", r)
+	}
+	for range 200 {
+		c = Learn(c, Look{Hours: 500})
+	}
+	if r := Rate(c); r > 1.0/10_000 {
+		t.Errorf("after 11 more years without a change its rate is %v", r)
+	}
+}
+
+// worthOn is Worth by integration.
+func worthOn(b belief, gap float64) float64 {
+	var sum, all float64
+	for x := -60.0; x < 12; x += 0.001 {
+		r := math.Exp(x) / b.hours
+		w := math.Exp(b.shape*x - math.Exp(x))
+		all += w
+		sum += w * (-math.Expm1(-r*gap) - r*gap*math.Exp(-r*gap)) / r
+	}
+	return sum / all
+}
+
+func TestWorth(t *testing.T) {
+	for _, b := range []belief{{0.5, 120}, {1, 100}, {1.000001, 100}, {3, 2}, {64, 640}} {
+		last := 0.0
+		for _, gap := range []float64{0.05, 1, 30, 2000} {
+			got := Worth(b.change(), gap, 2)
+			near(t, "worth", got, 2*worthOn(of(b.change()), gap), 1e-4)
+			if !(got > last) {
+				t.Errorf("%+v: the worth after %v h is %v, before it was %v", b, gap, got, last)
+			}
+			last = got
+		}
+	}
+	// Of a rate that is known it is the formula.
+	for _, gap := range []float64{0.1, 1, 10} {
+		near(t, "worth at a known rate", Worth(blobschema.Change{Shape: 4000, Hours: 8000}, gap, 1), 2*(1-(1+gap/2)*math.Exp(-gap/2)), 2e-3)
+	}
+}
+
+func TestInterval(t *testing.T) {
+	for _, c := range []blobschema.Change{{}, {Shape: 0.25, Hours: 1}, {Shape: 3, Hours: 500}, {Shape: 100, Hours: 1e5}} {
+		last := Longest
+		for threshold := 1e5; threshold > 1e-8; threshold /= 3 {
+			got := Interval(c, 1, threshold)
+			if got > last || got < Shortest {
+				t.Errorf("%+v: the interval at %v is %v, at more it is %v", c, threshold, got, last)
+			}
+			if last = got; got > Shortest && got < Longest {
+				near(t, "worth after the interval", Worth(c, got.Hours(), 1), threshold, 0.01)
+			}
+		}
+		if last != Shortest {
+			t.Errorf("%+v: the interval at a threshold of nearly 0 is %v", c, last)
+		}
+	}
+	still, often := blobschema.Change{Shape: 1, Hours: 1e5}, blobschema.Change{Shape: 3000, Hours: 300}
+	if got := Interval(often, 1, 5); got != Longest {
+		t.Errorf("a page that changes every six minutes is looked at after %v", got)
+	}
+	if a, b := Interval(still, 1, 5), Interval(still, 9, 5); b >= a {
+		t.Errorf("what matters more is looked at after %v, other pages after %v", b, a)
+	}
+}
+
+// TestHostile: whatever is stored or counted, results are within bounds.
+func TestHostile(t *testing.T) {
+	odd := []float64{0, math.Copysign(0, -1), 1e-320, 1e-30, 1, 1e30, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), -1}
+	for _, a := range odd {
+		for _, b := range odd {
+			c := blobschema.Change{Shape: float32(a), Hours: float32(b)}
+			for _, x := range odd {
+				checkAll(t, c, x, 1, 1)
+				checkAll(t, c, 1, x, 1)
+				checkAll(t, c, 1, 1, x)
+			}
+		}
+	}
+}
+
+func FuzzFresh(f *testing.F) {
+	f.Add(float32(0), float32(0), 1.0, 1.0, 1.0)
+	f.Add(float32(1), float32(1e-30), 1e30, 1e-3, 1e-9)
+	f.Fuzz(func(t *testing.T, shape, hours float32, gap, weight, threshold float64) {
+		checkAll(t, blobschema.Change{Shape: shape, Hours: hours}, gap, weight, threshold)
+	})
+}
+
+func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64) {
+	t.Helper()
+	for _, l := range []Look{{gap, false, false}, {gap, true, false}, {gap, true, true}, {gap, false, true}} {
+		got := Learn(c, l)
+		if !(got.Shape >= leastShape && got.Shape <= mostShape && got.Hours >= leastHours && got.Hours <= mostHours) {
+			t.Fatalf("%+v after %+v is %+v", c, l, got)
+		}
+		if p := Prior(got); !(p.Shape >= leastShape && p.Hours >= leastHours && p.Hours <= mostHours) {
+			t.Fatalf("%+v lets expect %+v", got, p)
+		}
+		if i := Interval(got, weight, threshold); i < Shortest || i > Longest {
+			t.Fatalf("interval %v", i)
+		}
+		if w := Worth(got, gap, 1); !(w >= 0) || math.IsInf(w, 0) {
+			t.Fatalf("%+v is worth %v after %v h", got, w, gap)
+		}
+	}
+	trust := Trust{SaidChanged: float32(threshold), SilentSame: float32(weight)}
+	for _, said := range []bool{false, true} {
+		if n := (Trust{SaidSame: 3}).Next(c, gap, said, weight, threshold); n < 0 || n > Longest {
+			t.Fatalf("the next look is after %v", n)
+		}
+		if g := trust.Gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
+			t.Fatalf("%+v: gap %v", trust, g)
+		}
+	}
+	for _, v := range []float64{Steer(threshold, gap, weight), Steer(gap, weight, threshold), First(c, gap, weight)} {
+		if !(v >= LeastThreshold && v <= MostThreshold) {
+			t.Fatalf("threshold %v", v)
+		}
+	}
+}
+
+// TestSteer: a population whose rates are not known to it is looked at as often as wanted, from
+// any first threshold on, and does not swing.
+func TestSteer(t *testing.T) {
+	for _, factor := range []float64{1, 10, 0.1} {
+		r := rand.New(rand.NewPCG(3, 4))
+		const pages, perHour = 2000, 40 // so one look at each in 50 hours
+		beliefs := make([]blobschema.Change, pages)
+		due := make([]float64, pages)
+		threshold := factor * First(blobschema.Change{}, pages, perHour)
+		for i := range beliefs {
+			beliefs[i] = blobschema.Change{Shape: 8, Hours: float32(8 * 240 * math.Exp(1.5*r.NormFloat64()))}
+			due[i] = r.Float64() * Interval(beliefs[i], 1, threshold).Hours()
+		}
+		var byWeek []float64
+		week := 0.0
+		for hour := 1; hour <= 20*168; hour++ {
+			looks := 0.0
+			for i := range due {
+				for due[i] < float64(hour) {
+					due[i] += Interval(beliefs[i], 1, threshold).Hours()
+					looks++
+				}
+			}
+			threshold = Steer(threshold, pages, looks-perHour)
+			if week += looks / perHour / 168; hour%168 == 0 {
+				byWeek, week = append(byWeek, week), 0
+			}
+		}
+		for i, w := range byWeek[6:] {
+			if math.Abs(w-1) > 0.05 {
+				t.Errorf("first threshold times %g: in week %d there are %.2f of the looks wanted: %.2f", factor, i+7, w, byWeek)
+				break
+			}
+		}
+	}
+	a := Steer(Steer(3, 1000, 20), 1000, -50)
+	near(t, "two answers", Steer(3, 1000, -30), a, 1e-12)
+}
+
+func TestFirst(t *testing.T) {
+	threshold := First(blobschema.Change{}, 10_000, 100)
+	if got := Interval(blobschema.Change{}, 1, threshold); got < 99*time.Hour || got > 101*time.Hour {
+		t.Errorf("10,000 pages at 100 an hour: each after %v", got)
+	}
+}
+
+func TestTrust(t *testing.T) {
+	learn := func(t Trust, n int, said, changed bool) Trust {
+		for range n {
+			t = t.Learn(said, changed)
+		}
+		return t
+	}
+	truth := learn(learn(Trust{}, 50, true, true), 50, false, false)
+	lies := learn(learn(Trust{}, 50, true, false), 50, false, true)
+	noise := learn(learn(learn(learn(Trust{}, 30, true, false), 30, false, false), 30, true, true), 30, false, true)
+	c, threshold := blobschema.Change{Shape: 4, Hours: 400}, 5.0
+	plain := Interval(c, 1, threshold)
+	for _, x := range []struct {
+		what     string
+		trust    Trust
+		said     bool
+		least    time.Duration
+		most     time.Duration
+		gapLeast float64
+		gapMost  float64
+	}{
+		{"true: changed", truth, true, 0, 0, 200, mostGap},
+		{"true: nothing", truth, false, plain - time.Hour, plain, 0, 1},
+		{"new host: changed", Trust{}, true, 0, 0, 20, mostGap},
+		{"of no use: changed", noise, true, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
+		{"of no use: nothing", noise, false, plain - 11*time.Hour, plain - 9*time.Hour, 9, 11},
+		{"lies: changed", lies, true, plain - 2*time.Hour, plain, 0, 2},
+	} {
+		if got := x.trust.Next(c, 10, x.said, 1, threshold); got < x.least || got > x.most {
+			t.Errorf("%s: the next look is after %v, want %v to %v (%v without)", x.what, got, x.least, x.most, plain)
+		}
+		if got := x.trust.Gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
+			t.Errorf("%s: gap %v, want %v to %v", x.what, got, x.gapLeast, x.gapMost)
+		}
+	}
+	often := blobschema.Change{Shape: 3000, Hours: 300}
+	if got := truth.Next(often, 10, true, 1, 5); got < Longest-11*time.Hour {
+		t.Errorf("a page that no look is worth is looked at %v after a hint", got)
+	}
+	if old := learn(truth, 2000, true, false); old.alarm() < 0.5 {
+		t.Errorf("after 2,000 false alarms %.2f of unchanged pages are thought to be announced", old.alarm())
+	}
+}
+
+func TestOptimum(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	pages := make([]Page, 300)
+	for i := range pages {
+		pages[i] = Page{Rate: math.Exp(2 * r.NormFloat64()), Weight: 0.5 + r.Float64()}
+	}
+	sum := func(rates []float64) (s float64) {
+		for _, x := range rates {
+			s += x
+		}
+		return s
+	}
+	poisson, best := Optimum(pages, 150)
+	fixed, bestFixed := FixedOptimum(pages, 150)
+	near(t, "budget", sum(poisson), 150, 1e-9)
+	near(t, "budget of fixed intervals", sum(fixed), 150, 1e-9)
+	if !(bestFixed > best && best > 0.2) {
+		t.Errorf("freshness %v, at fixed intervals %v", best, bestFixed)
+	}
+	// Nothing near is better.
+	value := func(rates []float64) (v float64) {
+		for i, p := range pages {
+			v += p.Weight * rates[i] / (rates[i] + p.Rate)
+		}
+		return v
+	}
+	top := value(poisson)
+	for range 2000 {
+		a, b := r.IntN(len(pages)), r.IntN(len(pages))
+		if a == b {
+			continue
+		}
+		by := min(poisson[a], 0.01)
+		poisson[a], poisson[b] = poisson[a]-by, poisson[b]+by
+		if v := value(poisson); v > top+1e-9 {
+			t.Fatalf("moving %v of page %d to %d makes %v of %v", by, a, b, v, top)
+		}
+		poisson[a], poisson[b] = poisson[a]+by, poisson[b]-by
+	}
+	// By hand: of two pages with equal rates each has half.
+	rates, f := Optimum([]Page{{1, 1}, {1, 1}}, 2)
+	near(t, "half", rates[0], 1, 1e-9)
+	near(t, "freshness", f, 0.5, 1e-9)
+	if _, f := FixedOptimum([]Page{{1, 1}, {1, 1}}, 2); math.Abs(f-(1-math.Exp(-1))) > 1e-9 {
+		t.Errorf("freshness at fixed intervals %v", f)
+	}
+	if rates, f := Optimum(nil, 1); len(rates) != 0 || f != 0 {
+		t.Error("no pages")
+	}
+}
+
+func BenchmarkInterval(b *testing.B) {
+	c := blobschema.Change{Shape: 3, Hours: 500}
+	for b.Loop() {
+		Interval(c, 1, 5)
+	}
+}
+
+func BenchmarkLearn(b *testing.B) {
+	c := blobschema.Change{Shape: 3, Hours: 500}
+	for b.Loop() {
+		Learn(c, Look{Hours: 20, Changed: true})
+	}
+}

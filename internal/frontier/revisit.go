@@ -1,0 +1,219 @@
+package frontier
+
+import (
+	"container/heap"
+	"math/bits"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// A look is a request for a URL that was settled with an answer, because the page may have
+// changed. Where the crawl wants looks (Config.Looks) such a URL is pending again at once, in its next
+// generation, but not before the look is worth the threshold: see package fresh.
+
+// lookRank is the rank of looks: after what is asked for on purpose, before what is found, whose rank
+// is higher in a crawl that wants looks.
+const lookRank = 1
+
+// lookAfterFailure is the least time to wait where a look got no answer, or a host is given
+// up: its pages are not refused for that.
+const lookAfterFailure = 24 * time.Hour
+
+// goneAfter is the least time between looks at what is not there (404, 410 and others).
+const goneAfter = 7 * 24 * time.Hour
+
+// SetThreshold says from which worth on a settled URL is looked at again, in the unit of
+// [fresh.Worth]; before the first call it is that of a look a day at a page of which nothing is known.
+// Looks that are planned already stay as they are.
+func (f *Frontier) SetThreshold(threshold float64) { f.threshold = threshold }
+
+// isLook reports whether a pending URL waits for a look, and for nothing else.
+func (f *Frontier) isLook(it *item) bool { return f.cfg.Looks && isLook(it) }
+
+func isLook(it *item) bool { return it.gen > 0 && it.rank == lookRank }
+
+// lookAgain makes a URL that was settled just now pending, if it is to be looked at again. was is
+// its item before.
+func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
+	answered := o.Page.Outcome.Answered()
+	if !answered && !t.look {
+		return // refused, as where no looks are wanted
+	}
+	p, u := t.lane.part, t.lane.door.site.unit
+	change := f.learn(now, u, t, o)
+	wait := fresh.Interval(f.believed(u, change), 1, f.threshold)
+	switch {
+	case !answered:
+		wait = max(wait, lookAfterFailure)
+	case o.Page.Outcome == blobschema.OutcomeClientError:
+		wait = max(wait, goneAfter)
+	case t.former == (blobschema.Origin{}):
+		// The first of its looks comes somewhere in the first interval: else what was found
+		// together is looked at together for ever, and nothing before.
+		wait = time.Duration(float64(wait) * float64(uint32(t.fp)) / (1 << 32))
+	}
+	q := blobschema.Queued{
+		Host: u.key, Rank: lookRank, Generation: was.gen + 1, Depth: was.depth, Flags: was.flags, Topic: t.lane.topic,
+		NotBefore: f.lookAt(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
+	}
+	f.add(now, p, u, t.Request.URL, t.fp, &q, fromOutside)
+	if i, k := p.find(t.fp); k == inItems {
+		p.setRare(i, func(r *rare) { r.looked = now.UnixMilli() })
+	}
+}
+
+// grid is how many times in an interval looks begin.
+const grid = 16
+
+// lookAt is when a look comes that is to be after wait. A partition's looks come together at whole minutes, a power of two
+// of them, so that many of them are one step, one commit, and few reads of
+// commits with former answers. Other partitions have other minutes.
+func (f *Frontier) lookAt(now time.Time, wait time.Duration) time.Time {
+	minutes := int64(wait / (grid * time.Minute))
+	if minutes == 0 {
+		return now.Add(wait)
+	}
+	step := int64(time.Minute/time.Millisecond) << (bits.Len64(uint64(minutes)) - 1)
+	phase := int64(uint64(f.cfg.Partition)*0x9e3779b97f4a7c15>>32) % step
+	at := now.Add(wait).UnixMilli() - phase
+	return time.UnixMilli((at+step-1)/step*step + phase)
+}
+
+// believed is what is believed of how often a URL changes.
+func (f *Frontier) believed(u *unit, change blobschema.Change) blobschema.Change {
+	if change == (blobschema.Change{}) {
+		return fresh.Prior(u.changes)
+	}
+	return change
+}
+
+// learn takes what a look has shown of a URL, and of its unit.
+func (f *Frontier) learn(now time.Time, u *unit, t Task, o *page.Outcome) blobschema.Change {
+	former := t.Request.Former
+	if former == nil || !o.Page.Outcome.Answered() {
+		return t.Change
+	}
+	l := fresh.Look{Hours: o.Page.Time.Sub(former.Time).Hours(), Changed: Changed(former, &o.Page), Hinted: t.hint == hintChanged}
+	if t.hint != hintNone {
+		u.trust = u.trust.Learn(l.Hinted, l.Changed)
+	}
+	u.changes = fresh.Learn(u.changes, l)
+	f.touchUnit(u)
+	return fresh.Learn(f.believed(u, t.Change), l)
+}
+
+// Changed reports whether two answers of a URL, the earlier one first, are of a page that has changed in
+// between.
+func Changed(was, is *blobschema.Page) bool {
+	kind := func(p *blobschema.Page) blobschema.Outcome {
+		if p.Outcome == blobschema.OutcomeUnchanged {
+			return blobschema.OutcomeOK
+		}
+		return p.Outcome
+	}
+	switch {
+	case is.Outcome == blobschema.OutcomeUnchanged:
+		return false
+	case kind(was) != kind(is):
+		return true
+	case is.Outcome == blobschema.OutcomeRedirect:
+		return was.Redirect != is.Redirect
+	case is.Outcome == blobschema.OutcomeOK:
+		return was.Digest != is.Digest
+	}
+	return was.Status != is.Status
+}
+
+// hint is what a sitemap said of a page since it was looked at last.
+type hint uint8
+
+const (
+	hintNone    hint = iota // it was not read
+	hintSame                // listed, as not changed
+	hintChanged             // listed, as changed since then
+)
+
+// Hint takes what a sitemap of a URL's own host says that was read just now: when its page was last modified. The next look
+// comes sooner or later for that, as far as the host's word has turned out true. A URL that does not wait for a look, or
+// whose part is not loaded, is left as it is.
+func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Time) {
+	u := f.units[host]
+	if u == nil || !f.cfg.Looks {
+		return
+	}
+	p := u.slot.of(fp)
+	if !p.loaded || p.full {
+		return
+	}
+	i, k := p.find(fp)
+	if k != inItems {
+		return
+	}
+	it, r := &p.items[i], p.rareOf(i)
+	if !f.isLook(it) || it.attempts > 0 || it.bits&isAsked != 0 || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
+		return
+	}
+	change := f.believed(u, r.change)
+	looked := time.UnixMilli(r.looked)
+	if r.looked == 0 { // it is not stored
+		looked = time.UnixMilli(r.notBefore).Add(-fresh.Interval(change, 1, f.threshold))
+	}
+	r.hint = hintSame
+	if modified.After(looked) {
+		r.hint = hintChanged
+	}
+	p.setRare(i, func(x *rare) { x.hint = r.hint })
+	wait := u.trust.Next(change, now.Sub(looked).Hours(), r.hint == hintChanged, 1, f.threshold)
+	at := now.Add(wait)
+	if wait > 0 {
+		at = f.lookAt(now, wait)
+	}
+	f.reschedule(now, p, i, at, lookRank)
+}
+
+// soon is how much sooner a look must be for a change of plan.
+const soon = time.Minute
+
+// reschedule has a look that waits come at another time. Of two entries of a generation the one that waits longer is
+// joined (see [blobschema.Join]), so a sooner time is that of another generation.
+func (f *Frontier) reschedule(now time.Time, p *part, i uint32, at time.Time, rank uint32) {
+	it, was := &p.items[i], p.rareOf(i).notBefore
+	ms := at.UnixMilli()
+	if rank == it.rank && ms >= was-soon.Milliseconds() && ms <= was+soon.Milliseconds() {
+		return
+	}
+	u := p.lanes[it.lane].door.site.unit
+	heap.Remove(&u.later, int(it.pos))
+	if ms < was || rank < it.rank {
+		it.gen++
+	}
+	f.countUrgent(p, it.rank, -1)
+	it.rank = rank
+	f.countUrgent(p, it.rank, 1)
+	p.setRare(i, func(r *rare) { r.notBefore = ms })
+	f.touch(p, i)
+	u.add(p, i, now)
+	f.settleUnit(u, now)
+}
+
+// postpone keeps the looks among items that are in no queue any more from being refused: it puts them
+// back, and returns the others.
+func (f *Frontier) postpone(now time.Time, items []spot) (others []spot) {
+	if !f.cfg.Looks {
+		return items
+	}
+	for _, w := range items {
+		it := &w.part.items[w.item]
+		if !f.isLook(it) {
+			others = append(others, w)
+			continue
+		}
+		w.part.setRare(w.item, func(r *rare) { r.notBefore = max(r.notBefore, now.Add(lookAfterFailure).UnixMilli()) })
+		f.touch(w.part, w.item)
+		w.part.lanes[it.lane].door.site.unit.add(w.part, w.item, now)
+	}
+	return others
+}

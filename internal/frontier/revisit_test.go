@@ -1,0 +1,254 @@
+package frontier
+
+import (
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+)
+
+// seen ends a task with an answer whose payload has a digest, given what the former answer was.
+func (r *rig) seen(task Task, former *blobschema.Page, digest string) {
+	r.t.Helper()
+	task.Request.Former = former
+	o := answer{}.reply(task, r.now, 0)
+	o.Page.Digest, o.Page.Time = digest, r.now
+	if v := r.f.Done(r.now, task, o); v != Final {
+		r.t.Fatalf("verdict %d", v)
+	}
+	r.check()
+}
+
+// nextLook moves the clock to when something may be asked for, and returns how far, and the task.
+func (r *rig) nextLook() (time.Duration, Task) {
+	r.t.Helper()
+	was := r.now
+	for {
+		if task, ok := r.f.Next(r.now, false); ok {
+			r.check()
+			if task.Request.Robots {
+				r.done(task, answer{status: 404})
+				continue
+			}
+			return r.now.Sub(was), task
+		}
+		at := r.f.NextAt()
+		if !at.After(r.now) {
+			r.t.Fatal("nothing will be asked for")
+		}
+		r.now = at
+	}
+}
+
+func (r *rig) record() *blobschema.Page {
+	return &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: "a", Time: r.now}
+}
+
+// TestLooks: a settled URL is pending in its next generation, with the word where its answer is,
+// and looked at ever more often as it changes, less often as it does not.
+func TestLooks(t *testing.T) {
+	for _, changes := range []bool{false, true} {
+		r := begun(t, Config{Looks: true, Partition: 3}, urlX)
+		r.f.SetThreshold(fresh.First(blobschema.Change{}, 24, 1))
+		r.seen(r.mustNext(urlX), nil, "a")
+		r.mustIdle()
+		former := r.record()
+		var gaps []time.Duration
+		for look := uint32(1); look <= 8; look++ {
+			r.state(uint64(look))
+			gap, task := r.nextLook()
+			gaps = append(gaps, gap)
+			if !task.Look() || task.Urgent() || task.rank != lookRank || task.Request.Generation != look {
+				t.Fatalf("the task is %+v", task)
+			}
+			if task.Former() != (blobschema.Origin{Partition: 3, Seq: look}) {
+				t.Errorf("look %d: its former answer is in commit %v", look, task.Former())
+			}
+			digest := "a"
+			if changes {
+				digest = string(rune('a' + look))
+			}
+			r.seen(task, former, digest)
+			former = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+		}
+		if gaps[0] > 25*time.Hour {
+			t.Errorf("the first look is after %v", gaps[0])
+		}
+		if last := gaps[len(gaps)-1]; changes != (last < gaps[1]) {
+			t.Errorf("changes: %v; gaps %v", changes, gaps)
+		}
+		if c := r.f.Counts(); c.Known != 1 || c.Pending != 1 || c.Urgent != 0 {
+			t.Errorf("counts %+v", c)
+		}
+	}
+}
+
+// TestLooksGoBeforeWhatIsFound, and after what is asked for on purpose.
+func TestLooksGoBeforeWhatIsFound(t *testing.T) {
+	r := begun(t, Config{Looks: true}, urlX)
+	r.seen(r.mustNext(urlX), nil, "a")
+	r.now = r.now.Add(100 * 24 * time.Hour)
+	r.queue(urlY, blobschema.Queued{Rank: 1})
+	r.again("https://a.example/z", 0)
+	r.done(r.mustNext("https://a.example/robots.txt"), answer{status: 404})
+	for _, want := range []string{"https://a.example/z", urlX, urlY} {
+		r.seen(r.mustNext(want), nil, "a")
+	}
+}
+
+// TestLookAskedForOnPurpose: at once, whatever was planned, also after it was stored.
+func TestLookAskedForOnPurpose(t *testing.T) {
+	r := begun(t, Config{Looks: true}, urlX)
+	r.seen(r.mustNext(urlX), nil, "a")
+	first, _ := r.f.Delta(1)
+	r.f.Committed()
+	r.mustIdle()
+	if got := r.again(urlX, 7); got != Lowered || r.f.Counts().Urgent != 1 {
+		t.Errorf("asked for: %d, counts %+v", got, r.f.Counts())
+	}
+	r.check()
+	second, _ := r.f.Delta(2)
+	r.f.Committed()
+	joined := blobschema.MergeRuns(r.hash, []*blobschema.Run{first, second})
+	if len(joined.Queued) != 1 || joined.Queued[0].NotBefore > r.now.UnixMilli() || joined.Queued[0].Rank != 0 {
+		t.Errorf("stored as %+v", joined.Queued)
+	}
+	if task := r.mustNext(urlX); !task.Urgent() || task.Look() {
+		t.Errorf("the task is %+v", task)
+	}
+}
+
+// TestLooksOfFailures: an answer that fails does not end looks, and a host that is given up keeps them.
+func TestLooksOfFailures(t *testing.T) {
+	r := begun(t, Config{Looks: true}, urlX, urlY)
+	for _, u := range []string{urlX, urlY} {
+		r.seen(r.mustNext(u), nil, "a")
+	}
+	_, task := r.nextLook()
+	o := answer{outcome: blobschema.OutcomeConnect, final: true}.reply(task, r.now, 0)
+	if v := r.f.Done(r.now, task, o); v != Final || r.f.Counts().Pending != 2 {
+		t.Errorf("verdict %d, counts %+v", v, r.f.Counts())
+	}
+	r.check()
+	at, st := r.now, task.lane.door.site
+	r.f.unqueue(st.unit)
+	r.f.giveUp(r.now, st, o)
+	r.f.settleUnit(st.unit, r.now)
+	r.check()
+	if n := len(r.f.Refusals()); n > 0 || r.f.Counts().Pending != 2 {
+		t.Errorf("a host was given up: %d refusals, counts %+v", n, r.f.Counts())
+	}
+	for range 2 {
+		_, task := r.nextLook()
+		if gap := r.now.Sub(at); gap < lookAfterFailure {
+			t.Errorf("the next look is %v after a failure", gap)
+		}
+		r.seen(task, nil, "a")
+	}
+}
+
+// TestLooksEndWhereRobotsForbid: the refusal stands.
+func TestLooksEndWhereRobotsForbid(t *testing.T) {
+	r := begun(t, Config{Looks: true}, urlX)
+	r.seen(r.mustNext(urlX), nil, "a")
+	r.now = r.now.Add(50 * time.Hour)
+	r.done(r.mustNext("https://a.example/robots.txt"), answer{body: "User-agent: *\nDisallow: /\n"})
+	r.mustIdle()
+	if got := r.f.Refusals(); len(got) != 1 || got[0].Generation != 1 || r.f.Counts().Pending != 0 {
+		t.Errorf("refusals %+v, counts %+v", got, r.f.Counts())
+	}
+}
+
+func TestHints(t *testing.T) {
+	r := begun(t, Config{Looks: true}, urlX)
+	fp := r.hash.Fingerprint(urlX)
+	r.f.SetThreshold(4)
+	r.seen(r.mustNext(urlX), nil, "a")
+	former := r.record()
+	look := func(digest string) {
+		t.Helper()
+		_, task := r.nextLook()
+		r.seen(task, former, digest)
+		former = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+	}
+	look("a")
+	u := r.f.units["a.example"]
+	for i := range 12 { // the sitemap tells the truth
+		r.now = r.now.Add(4 * time.Hour)
+		r.f.Hint(r.now, "a.example", fp, former.Time.Add(-time.Hour)) // nothing
+		r.check()
+		r.now = r.now.Add(4 * time.Hour)
+		r.f.Hint(r.now, "a.example", fp, r.now.Add(-30*time.Minute))
+		r.check()
+		before := r.now
+		look(string(rune('b' + i)))
+		if gap := r.now.Sub(before); i > 6 && gap > time.Minute {
+			t.Errorf("hint %d: the look is %v after it", i, gap)
+		}
+	}
+	if u.trust.SaidChanged != 12 {
+		t.Errorf("trust is %+v", u.trust)
+	}
+	at := func() int64 {
+		i, _ := u.slot.of(fp).find(fp)
+		return u.slot.of(fp).rareOf(i).notBefore
+	}
+	planned := at()
+	r.now = r.now.Add(time.Minute)
+	r.f.Hint(r.now, "a.example", fp, former.Time.Add(-time.Hour))
+	if at() < planned {
+		t.Error("nothing has changed, and the look comes sooner")
+	}
+	for _, u := range []string{"a.example", "b.example"} { // of what it does not know
+		r.f.Hint(r.now, u, fp+1, r.now)
+	}
+	r.check()
+}
+
+// TestLooksComeTogether: at few moments, none of them before its time or much after it.
+func TestLooksComeTogether(t *testing.T) {
+	f := New(Config{Partition: 5})
+	moments := map[int64]int{}
+	for i := range 1000 {
+		wait := time.Duration(i+1) * 5 * time.Minute
+		now := epoch.Add(time.Duration(i*7919%86400) * time.Second)
+		at := f.lookAt(now, wait)
+		if late := at.Sub(now.Add(wait)); late < 0 || late > wait/grid {
+			t.Fatalf("a look after %v is %v late", wait, late)
+		}
+		moments[at.Unix()]++
+	}
+	if len(moments) > 700 {
+		t.Errorf("1,000 looks come at %d moments", len(moments))
+	}
+}
+
+func TestChanged(t *testing.T) {
+	ok := func(digest string) blobschema.Page {
+		return blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200, Digest: digest}
+	}
+	unchanged := ok("a")
+	unchanged.Outcome, unchanged.Status = blobschema.OutcomeUnchanged, 304
+	to := func(url string) blobschema.Page {
+		return blobschema.Page{Outcome: blobschema.OutcomeRedirect, Status: 301, Redirect: url}
+	}
+	status := func(n uint16) blobschema.Page {
+		return blobschema.Page{Outcome: blobschema.OutcomeClientError, Status: n}
+	}
+	for _, c := range []struct {
+		what    string
+		was, is blobschema.Page
+		want    bool
+	}{
+		{"the same", ok("a"), ok("a"), false}, {"another", ok("a"), ok("b"), true}, {"304", ok("a"), unchanged, false},
+		{"the same after 304", unchanged, ok("a"), false}, {"another after 304", unchanged, ok("b"), true},
+		{"gone", ok("a"), status(404), true}, {"gone after 304", unchanged, status(404), true}, {"still gone", status(404), status(404), false},
+		{"gone for ever", status(404), status(410), true}, {"back", status(404), ok("a"), true},
+		{"a redirect", ok("a"), to("x"), true}, {"the same redirect", to("x"), to("x"), false}, {"elsewhere", to("x"), to("y"), true},
+	} {
+		if got := Changed(&c.was, &c.is); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// TopicStatus is how far a topic is.
+type TopicStatus struct {
+	Name    string  // empty for URLs of no topic
+	Numbers []uint8 // of its rows in the settings, in their order; 0 of no topic
+	// Priorities are those of its rows: one, or several where URLs have their own.
+	Priorities []int
+	Slice      time.Duration // of its turns, as it was given
+	Shrunk     time.Duration // what the slice is now, since the topic has had its minimum; 0 for Slice
+	Minimum    int64         // pages that it is to have in each Period; 0 for none
+	Period     time.Duration
+	Had        int64     // of its minimum, in the period that is
+	Until      time.Time // when that ends; zero if none is, or no tick has begun it
+	Totals     blobschema.TopicTotals
+}
+
+// Topics are the crawl's topics in their order, and, last, what belongs to none.
+func (s *Status) Topics() (out []TopicStatus) {
+	none := TopicStatus{Numbers: []uint8{0}, Totals: blobschema.TopicTotals{
+		Pages: s.Totals.Pages, Pending: s.Totals.Pending + s.Totals.Unexamined, Bytes: s.Totals.Bytes,
+	}}
+	for i := range s.Crawl.Settings.Topics {
+		row := &s.Crawl.Settings.Topics[i]
+		if i == 0 || row.Name != s.Crawl.Settings.Topics[i-1].Name {
+			out = append(out, TopicStatus{Name: row.Name, Slice: row.Slice, Minimum: row.Minimum, Period: row.Period})
+		}
+		t := &out[len(out)-1]
+		t.Priorities = append(t.Priorities, row.Priority)
+		if d := s.Wish.Slices[uint8(i+1)]; d > 0 && d != row.Slice {
+			t.Shrunk = d
+		}
+		t.Fill()
+		t.Numbers = append(t.Numbers, uint8(i+1))
+		n := s.Totals.Topics[uint8(i+1)]
+		t.Totals = blobschema.TopicTotals{Pages: t.Totals.Pages + n.Pages, Pending: t.Totals.Pending + n.Pending, Bytes: t.Totals.Bytes + n.Bytes}
+		none.Totals.Pages -= n.Pages
+		none.Totals.Pending = max(0, none.Totals.Pending-n.Pending) // those of topics are not of the same moment
+		none.Totals.Bytes -= n.Bytes
+	}
+	for i := range out {
+		if t, p := &out[i], s.Tick.Topics[out[i].Name]; t.Minimum > 0 && time.Since(p.Since) < t.Period {
+			t.Had, t.Until = max(0, t.Totals.Pages-p.Pages), p.Since.Add(t.Period)
+		}
+	}
+	return append(out, none)
+}
+
+// Fill puts the defaults where the settings leave them out.
+func (t *TopicStatus) Fill() {
+	if t.Slice == 0 {
+		t.Slice = blobschema.DefaultSlice
+	}
+	if t.Minimum > 0 && t.Period == 0 {
+		t.Period = blobschema.DefaultPeriod
+	}
+}
+
+// TopicName is the name of a topic by its number; empty for none.
+func TopicName(set *blobschema.Settings, number uint8) string {
+	if number == 0 || int(number) > len(set.Topics) {
+		return ""
+	}
+	return set.Topics[number-1].Name
+}
+
+// TopicNumbers are the numbers of the topics of a name.
+func TopicNumbers(set *blobschema.Settings, name string) (numbers []uint8) {
+	for i := range set.Topics {
+		if set.Topics[i].Name == name {
+			numbers = append(numbers, uint8(i+1))
+		}
+	}
+	return numbers
+}
+
+// Topic is the change of a topic that somebody asks the owner of a folder for.
+type Topic struct {
+	Name string `json:"topic"`
+	crawl.TopicChange
+}
+
+// changedTopic is the answer to it.
+type changedTopic struct {
+	Topic   blobschema.Topic `json:"topic"`
+	Changed bool             `json:"changed"`
+}
+
+// topicErrors are those that whoever asks tells apart, by the status of the answer.
+func topicErrors() map[int]error {
+	return map[int]error{http.StatusNotFound: crawl.ErrNoTopic, http.StatusUnprocessableEntity: crawl.ErrPriorities}
+}
+
+// ChangeTopic has the process that works on the view's folder change a topic, and returns it as
+// it is since, and whether that was news. The errors are [ErrNoOwner], as for [View.Order],
+// [crawl.ErrNoTopic] and [crawl.ErrPriorities].
+func (v *View) ChangeTopic(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error) {
+	s, ok := v.store.(*folderStore)
+	if !ok || s.live(ctx) == nil {
+		return now, false, ErrNoOwner
+	}
+	body, err := json.Marshal(Topic{name, c})
+	if err != nil {
+		return now, false, err
+	}
+	status, body, err := s.owner.do(ctx, http.MethodPost, "/topics", body)
+	if err != nil {
+		return now, false, err
+	}
+	if err := topicErrors()[status]; err != nil {
+		return now, false, fmt.Errorf("topic %q: %w", name, err)
+	}
+	if status != http.StatusOK {
+		return now, false, errOwner(status, string(body))
+	}
+	var answer changedTopic
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return now, false, fmt.Errorf("ask the folder's owner: %w", err)
+	}
+	return answer.Topic, answer.Changed, nil
+}
+
+// topic answers POST /topics.
+func (o *Owner) topic(w http.ResponseWriter, r *http.Request) {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+	d.DisallowUnknownFields()
+	var what Topic
+	err := d.Decode(&what)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more than one JSON value")
+		}
+	}
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	case o.ChangeTopic == nil:
+		http.Error(w, "topics are not changed here", http.StatusServiceUnavailable)
+		return
+	}
+	now, changed, err := o.ChangeTopic(r.Context(), what.Name, what.TopicChange)
+	if err != nil {
+		status := http.StatusServiceUnavailable
+		for s, e := range topicErrors() {
+			if errors.Is(err, e) {
+				status = s
+			}
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(changedTopic{now, changed}) // whoever asked may be gone
+}
