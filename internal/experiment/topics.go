@@ -17,8 +17,8 @@ const (
 	topicHours       = 24
 	topicConnections = 4
 	topicDelay       = time.Second
-	topicLatencyMin  = time.Second // so slow that a day of four connections is 230,000 pages
-	topicLatencyMax  = 2 * time.Second
+	topicLatencyMin  = 2 * time.Second // so slow that a day of four connections is 115,000 pages
+	topicLatencyMax  = 4 * time.Second
 	topicPageTime    = (topicLatencyMin + topicLatencyMax) / 2
 	topicAsks        = 200
 )
@@ -34,9 +34,9 @@ type topicWeb struct {
 // The topics: of very different sizes, and with as different numbers of links, but each with more
 // pages than a third of a day's, and hosts enough for a third of the connections.
 var topicWebs = []topicWeb{
-	{"large", "example", 1_500, 200, 30},
-	{"middle", "test", 150, 700, 10},
-	{"small", "invalid", 15, 6_000, 3},
+	{"large", "example", 1_500, 100, 30},
+	{"middle", "test", 150, 350, 10},
+	{"small", "invalid", 15, 3_000, 3},
 }
 
 // lateTopic is the one that comes late, with a priority.
