@@ -20,9 +20,9 @@ type campus struct {
 	number  map[string]int    // of each page
 	links   [][]int32
 	roots   []weburl.URL
-	pages   []float64 // what each page is worth if all are worth the same; the sum is 1, as it is of
-	rank    []float64 // PageRank, and of
-	zipf    []float64 // Zipf's law, independent of all else
+	pages   []float64   // what each page is worth if all are worth the same; the sum is 1, as it is of
+	rank    []float64   // PageRank, and of
+	zipfs   [][]float64 // some draws from Zipf's law, independent of all else
 	work    time.Duration
 	longest time.Duration // that one server takes alone
 }
@@ -49,6 +49,7 @@ const (
 // campusOptions are what a campus may be without.
 type campusOptions struct {
 	hosts, pages int
+	draws        int  // of qualities by Zipf's law: the ten best pages have a quarter of it all, so that chance has a say
 	even         bool // no server takes longer alone than alonePerPage has it, and large ones are faster
 }
 
@@ -62,7 +63,7 @@ func newCampus(seed uint64, o campusOptions) (*campus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := observe(seed, web)
+	c, err := observe(seed, web, o.draws)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func newCampus(seed uint64, o campusOptions) (*campus, error) {
 }
 
 // observe explores a web.
-func observe(seed uint64, web *simweb.Web) (*campus, error) {
+func observe(seed uint64, web *simweb.Web, draws int) (*campus, error) {
 	c := &campus{web: web, number: map[string]int{}}
 	for h := range web.Hosts() {
 		u, err := weburl.Parse(web.URL(h, 0))
@@ -84,18 +85,20 @@ func observe(seed uint64, web *simweb.Web) (*campus, error) {
 		return nil, err
 	}
 	c.rank = pageRank(c.links)
-	rng := rand.New(rand.NewPCG(seed, 2))
-	for _, k := range rng.Perm(len(c.urls)) {
-		c.pages, c.zipf = append(c.pages, 1), append(c.zipf, 1/float64(k+1))
+	for range c.urls {
+		c.pages = append(c.pages, 1/float64(len(c.urls)))
 	}
-	for _, quality := range [][]float64{c.pages, c.zipf} {
-		sum := 0.0
-		for _, q := range quality {
-			sum += q
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range draws {
+		zipf, sum := make([]float64, len(c.urls)), 0.0
+		for i, k := range rng.Perm(len(c.urls)) {
+			zipf[i] = 1 / float64(k+1)
+			sum += zipf[i]
 		}
-		for i := range quality {
-			quality[i] /= sum
+		for i := range zipf {
+			zipf[i] /= sum
 		}
+		c.zipfs = append(c.zipfs, zipf)
 	}
 	return c, nil
 }

@@ -17,8 +17,8 @@ const (
 	topicHours       = 24
 	topicConnections = 4
 	topicDelay       = time.Second
-	topicLatencyMin  = time.Second // so slow that a day of four connections is 230,000 pages
-	topicLatencyMax  = 2 * time.Second
+	topicLatencyMin  = 2 * time.Second // so slow that a day of four connections is 115,000 pages
+	topicLatencyMax  = 4 * time.Second
 	topicPageTime    = (topicLatencyMin + topicLatencyMax) / 2
 	topicAsks        = 200
 )
@@ -34,9 +34,9 @@ type topicWeb struct {
 // The topics: of very different sizes, and with as different numbers of links, but each with more
 // pages than a third of a day's, and hosts enough for a third of the connections.
 var topicWebs = []topicWeb{
-	{"large", "example", 1_500, 200, 30},
-	{"middle", "test", 150, 700, 10},
-	{"small", "invalid", 15, 6_000, 3},
+	{"large", "example", 1_500, 100, 30},
+	{"middle", "test", 150, 350, 10},
+	{"small", "invalid", 15, 3_000, 3},
 }
 
 // lateTopic is the one that comes late, with a priority.
@@ -48,6 +48,13 @@ func (w topicWeb) make(seed uint64, shrunk int) (*simweb.Web, error) {
 		Pages: simweb.Pages{Min: max(20, w.pages/shrunk)}, PageBytes: 256, LinksPerPage: w.links,
 		Connection: simweb.Connection{LatencyMin: topicLatencyMin, LatencyMax: topicLatencyMax, MaxRequests: 1 << 30},
 	})
+}
+
+// topic is the crawl's topic of that name: what is in its zone.
+func (w topicWeb) topic(slice time.Duration) blobschema.Topic {
+	return blobschema.Topic{
+		Name: w.name, Slice: slice, Scope: blobschema.ScopeAny, Include: []string{`^http://[^/]*\.` + w.zone + `/`}, MaxDepth: -1,
+	}
 }
 
 // topicTrial is one crawl of several topics.
@@ -169,7 +176,7 @@ func equal() []blobschema.Topic { return sliced(10*time.Second, 10*time.Second, 
 // sliced are the topics with slices.
 func sliced(slices ...time.Duration) (out []blobschema.Topic) {
 	for i, s := range slices {
-		out = append(out, blobschema.Topic{Name: topicWebs[i].name, Slice: s, Scope: blobschema.ScopeHost, MaxDepth: -1})
+		out = append(out, topicWebs[i].topic(s))
 	}
 	return out
 }
@@ -192,13 +199,18 @@ func topics(o Options) (*Report, error) {
 	day := time.Duration(s.hours) * time.Hour
 	capacity := float64(topicConnections) / topicPageTime.Seconds() // pages a second
 	unequal := func() []blobschema.Topic { return sliced(30*time.Second, 10*time.Second, 5*time.Second) }
-	late := append(equal(), blobschema.Topic{Name: lateTopic.name, Priority: 10, Scope: blobschema.ScopeHost, MaxDepth: -1})
+	late := append(equal(), lateTopic.topic(0))
+	late[len(topicWebs)].Priority = 10
 	without := &topicTrial{name: "without topics", partitions: 1}
 	even := &topicTrial{name: "turns of 10 s", topics: equal(), partitions: 1}
-	divided := &topicTrial{name: "turns of 10 s, four partitions", topics: equal(), partitions: topicConnections}
+	divided := &topicTrial{name: "the same, four partitions", topics: equal(), partitions: topicConnections}
 	tilted := &topicTrial{name: "turns of 30, 10 and 5 s", topics: unequal(), partitions: 1}
-	least := int64(minimumPart * capacity * (day / 4).Seconds() / float64(len(topicWebs)))
-	watched := &topicTrial{name: "the same, with a minimum", partitions: 1, topics: with(unequal(), func(_ int, t *blobschema.Topic) {
+	third := capacity * (day / 4).Seconds() / float64(len(topicWebs)) // of the pages of a period
+	least := int64(minimumPart * third)
+	levelled := &topicTrial{name: "four partitions, with a minimum", partitions: topicConnections, topics: with(equal(), func(_ int, t *blobschema.Topic) {
+		t.Minimum, t.Period = int64(levelPart*third), day/4
+	})}
+	watched := &topicTrial{name: "30, 10 and 5 s, with a minimum", partitions: 1, topics: with(unequal(), func(_ int, t *blobschema.Topic) {
 		t.Minimum, t.Period = least, day/4
 	})}
 	first := &topicTrial{name: "the large one first", partitions: 1, topics: with(equal(), func(i int, t *blobschema.Topic) {
@@ -208,7 +220,7 @@ func topics(o Options) (*Report, error) {
 	})}
 	coming := &topicTrial{name: "a late topic of a higher priority", topics: late, partitions: 1, late: day / 2}
 	queued := &topicTrial{name: "the same without topics", partitions: 1, late: day / 2}
-	trials := []*topicTrial{without, even, divided, tilted, watched, first, coming, queued}
+	trials := []*topicTrial{without, even, divided, levelled, tilted, watched, first, coming, queued}
 	var jobs []func() error
 	for _, t := range trials {
 		jobs = append(jobs, func() error {
@@ -228,23 +240,27 @@ func topics(o Options) (*Report, error) {
 		Name: "topics", Title: "One crawl of several topics", Seed: o.Seed, Pages: pages, Quick: o.Quick,
 		Intro: fmt.Sprintf(topicsIntro, s.hours, topicConnections, topicLatencyMin, topicLatencyMax, capacity, topicDelay),
 		Sections: []Section{
-			s.evenSection(trials, without, even, divided), s.minimumSection(tilted, watched, least, day/4),
+			s.evenSection(trials, without, even, levelled), s.minimumSection(tilted, watched, least, day/4),
 			s.lateSection(coming, queued), s.askSection(without, even),
 		},
 	}, nil
 }
 
-// minimumPart is the minimum by a third of what the crawl can have in a period.
-const minimumPart = 0.75
+// Minima by a third of what the crawl can have in a period: so that there is something left to
+// give to others, and so that hardly anything is.
+const (
+	minimumPart = 0.75
+	levelPart   = 0.95
+)
 
 // evenSection is about the paper's own measurement.
-func (s *topicStudy) evenSection(trials []*topicTrial, without, even, divided *topicTrial) Section {
-	sec := Section{Title: "Pages of each topic", Text: fmt.Sprintf(evenText, s.describe())}
+func (s *topicStudy) evenSection(trials []*topicTrial, without, even, levelled *topicTrial) Section {
+	sec := Section{Title: "Pages of each topic", Text: fmt.Sprintf(evenText, s.describe(), 100*levelPart)}
 	tab := Table{
 		Name: "pages", Caption: fmt.Sprintf("Pages in %d hours", s.hours),
 		Columns: []string{"crawl", "large", "middle", "small", "variation", "fewest by most", "least share of an hour", "hours without a page"},
 	}
-	for _, t := range trials[:6] {
+	for _, t := range trials[:7] {
 		v, f := evenness(t.main())
 		least, none := 1.0, 0
 		for i := range topicWebs {
@@ -254,7 +270,7 @@ func (s *topicStudy) evenSection(trials []*topicTrial, without, even, divided *t
 		tab.Rows = append(tab.Rows, []any{t.name, t.had[0], t.had[1], t.had[2], v, f, least, none})
 	}
 	sec.Tables = []Table{tab}
-	for _, t := range []*topicTrial{even, divided} {
+	for _, t := range []*topicTrial{even, levelled} {
 		v, f := evenness(t.main())
 		none := 0
 		for i := range topicWebs {
@@ -390,9 +406,12 @@ happened before. Does that hold here, and how soon is served what is more urgent
 pages a second, which every topic alone could use up. A host is left alone for %v between two requests. Without topics the same hosts are one crawl. The
 first hour counts as any other, although topics have little to ask for at its beginning.`
 
-const evenText = `%s. Without topics, hosts take turns, so that a topic has pages as it has hosts. With topics, it has the connections for its slice; what it cannot use, because
-its hosts are all at rest, goes to the others. A topic of a higher priority goes first as long as it has anything to ask for, so where that is the large one,
-the others have what it leaves.`
+const evenText = `%s. Without topics, hosts take turns, and one whose turn it is has up to 50 requests over its connection: a topic has pages as it has hosts, and there are hours
+in which a small one has none. With topics, it has the connections for its slice; what it cannot use, because its hosts are all at rest, goes to the
+others. The rest of what is uneven is robots.txt, which the large topic asks for more often. Partitions take turns each for itself, so that a topic is
+as even as its hosts are dealt: in one of four partitions the small topic has so few that it has had all their pages before the end. The watcher counts over all
+partitions: with a minimum of %g%% of a third, the small topic is given more in the others. A topic of a higher
+priority goes first as long as it has anything to ask for, so where that is the large one, the others have what it leaves, which is nothing.`
 
 const minimumText = `Turns of unequal length share the pages unequally, which may be what is wanted. With a minimum of %s pages in each period of
 %v (%.0f%% of a third of what the crawl can have) the watcher, which is part of the tick, takes from who has met it, until the next
