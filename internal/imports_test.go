@@ -36,9 +36,10 @@ internal/ledger:          blobschema
 internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
+internal/strhash:
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
-internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/weburl partition
+internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
@@ -49,7 +50,7 @@ internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
-internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/weburl partition
+internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
@@ -95,7 +96,7 @@ golang.org/x/text:                   internal/extract
 // the simulation can run them as they are.
 var core = []string{
 	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
-	"internal/platform/embedded", "internal/polite", "internal/weburl", "partition",
+	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/weburl", "partition",
 }
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a

@@ -80,7 +80,7 @@ func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := putRanks(ctx, v.platform.Bucket, &want, f.ranks); err != nil {
+	if err := v.engine.PutRanks(ctx, &want, f.ranks); err != nil {
 		return nil, err
 	}
 	b := &beginning{Cloud: f.cloud}

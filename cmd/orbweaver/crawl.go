@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
@@ -164,9 +163,6 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 // readRanks reads the file of --host-ranks.
 func (f *crawlFlags) readRanks() error {
 	if f.hostRanks == "" {
-		if f.quality == "host-rank" {
-			return usagef("--quality host-rank needs the ranks: give them with --host-ranks FILE")
-		}
 		return nil
 	}
 	if f.set.Changed("quality") && f.quality != "host-rank" {
@@ -181,15 +177,6 @@ func (f *crawlFlags) readRanks() error {
 	}
 	f.ranks, f.quality = data, "host-rank"
 	return nil
-}
-
-// putRanks stores the ranks of hosts for a new crawl, whose record names them.
-func putRanks(ctx context.Context, b *blob.Bucket, c *blobschema.Crawl, ranks []byte) error {
-	if ranks == nil {
-		return nil
-	}
-	c.Settings.HostRanks = blobschema.RanksName(c.ID, ranks)
-	return b.WriteAll(ctx, c.Settings.HostRanks, ranks, nil)
 }
 
 // tellFailure reports an error, unless all has been said.

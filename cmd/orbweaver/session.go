@@ -120,7 +120,7 @@ func (s *session) open(ctx context.Context) error {
 		}
 		return err
 	}
-	if err := putRanks(ctx, s.platform.Bucket, &s.fresh, s.ranks); err != nil {
+	if err := opener.PutRanks(ctx, &s.fresh, s.ranks); err != nil {
 		return err
 	}
 	if s.another {

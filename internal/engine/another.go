@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
@@ -19,4 +20,17 @@ func (e *Engine) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds 
 	}
 	e.crawl, _, _ = b.Crawl()
 	return e.crawl, nil
+}
+
+// PutRanks stores the ranks of hosts that a new crawl is to go by, and names them in its record;
+// nil is none.
+func (e *Engine) PutRanks(ctx context.Context, c *blobschema.Crawl, ranks []byte) error {
+	if ranks == nil {
+		return nil
+	}
+	c.Settings.HostRanks = blobschema.RanksName(c.ID, ranks)
+	if err := e.platform.Bucket.WriteAll(ctx, c.Settings.HostRanks, ranks, nil); err != nil {
+		return fmt.Errorf("put %s: %w", c.Settings.HostRanks, err)
+	}
+	return nil
 }

@@ -37,6 +37,8 @@ func All() []Experiment {
 		{"freshness", "pages asked for again by estimated change rates: freshness beside the optimum (Azar et al.)", freshness},
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
 		{"policies", "which server and URL comes first: breadth, performance, quality, capability (Cao et al.)", policies},
+		{"queue-assignment", "one large host in several queues: by host, SURT prefix or string hash (Zhang, Wang)", queueAssignment},
+		{"topics", "several topics in one crawl: turns, priorities, minima (Fan, Li)", topics},
 	}
 }
 

@@ -83,8 +83,7 @@ func (st *stand) best() uint32 {
 	if len(st.lanes) == 0 {
 		return math.MaxUint32
 	}
-	l := st.lanes[0]
-	return l.part.items[l.queue[0]].rank
+	return st.lanes[0].best().rank
 }
 
 // urgency says what the best URL of a stand is.

@@ -108,7 +108,7 @@ func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 	}
 	ref := man.Runs[len(man.Runs)-1]
 	for _, later := range h.commits() { // the run may be longer or shorter now
-		if later == name {
+		if later == name || h.objects[later] == nil {
 			continue
 		}
 		c := h.commit(later)

@@ -28,9 +28,10 @@ import (
 type Lab struct {
 	Seed        uint64
 	Web         *simweb.Web
-	Seeds       int // as many hosts' roots; 0: all
-	Partitions  int // that own the slots at first
-	Most        int // that may ever own any; 0: Partitions
+	Seeds       int      // as many hosts' roots; 0: all
+	Regions     []Region // in place of Web and Seeds
+	Partitions  int      // that own the slots at first
+	Most        int      // that may ever own any; 0: Partitions
 	Slots       int
 	Connections int                 // of each partition
 	Delay       time.Duration       // between two requests to a host
@@ -54,12 +55,15 @@ type Lab struct {
 	// wanted so far. It returns nil for no change. It is not asked while slots are on the move.
 	PlanEvery time.Duration
 	Plan      func(pages []float64, m *partition.Map) (*partition.Map, error)
+	Asks      []Ask
 }
 
 // Sight is what happened in a stretch of time.
 type Sight struct {
 	At    time.Duration // its end, from when the crawl was begun
 	Pages []int         // answered, robots.txt apart, by partition
+	// Regions are the same pages by region.
+	Regions []int
 }
 
 // Measured is what came of a [Lab].
@@ -76,6 +80,9 @@ type Measured struct {
 	Finished bool
 	Epoch    partition.Epoch // of the map, at the end
 	Pauses   []Pause         // of slots that moved, in the order in which they came
+	// Served are how long the Asks of the Lab took, in their order, until the page was had; 0:
+	// it was not.
+	Served []time.Duration
 }
 
 // Pause is how long nothing could be asked of a slot because it moved: from when its owner's
@@ -127,6 +134,7 @@ type lab struct {
 	began   time.Duration
 	result  Measured
 	actors  int
+	asked   map[string][]int // Asks under way, by URL
 	ticking bool
 	done    bool
 	err     error
@@ -176,6 +184,7 @@ func Measure(cfg Lab) (Measured, error) {
 	if cfg.PlanEvery > 0 {
 		l.at(cfg.PlanEvery, l.plan)
 	}
+	l.schedule()
 	for !l.done && l.err == nil {
 		if len(l.heap) == 0 {
 			return l.result, errors.New("the crawl stands still: no event is left")
@@ -192,13 +201,18 @@ func Measure(cfg Lab) (Measured, error) {
 
 func newLab(cfg Lab) (*lab, error) {
 	cfg.Most = max(cfg.Most, cfg.Partitions)
+	if len(cfg.Regions) == 0 {
+		cfg.Regions = []Region{{Web: cfg.Web, Seeds: cfg.Seeds}}
+	}
 	l := &lab{
 		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
 		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
-		sight: Sight{Pages: make([]int, cfg.Most)}, load: make([]float64, cfg.Slots),
+		load: make([]float64, cfg.Slots), asked: map[string][]int{},
 	}
+	l.sight = l.nothing()
+	l.result.Served = make([]time.Duration, len(cfg.Asks))
 	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
 	for p := range partition.ID(cfg.Most) {
 		names = append(names, blobschema.MailboxQueue(p))
@@ -213,20 +227,9 @@ func newLab(cfg Lab) (*lab, error) {
 
 // begin creates the crawl.
 func (l *lab) begin() error {
-	n := l.cfg.Web.Hosts()
-	if l.cfg.Seeds > 0 {
-		n = min(n, l.cfg.Seeds)
-	}
-	seeds := l.cfg.Known
-	if len(seeds) > 0 {
-		n = 0
-	}
-	for h := range n {
-		u, err := weburl.Parse(l.cfg.Web.URL(h, 0))
-		if err != nil {
-			return err
-		}
-		seeds = append(seeds, u)
+	seeds, err := l.seeds(0)
+	if err != nil {
+		return err
 	}
 	settings := l.cfg.Settings
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
@@ -234,7 +237,7 @@ func (l *lab) begin() error {
 	b := crawl.NewBegin(blobschema.Crawl{
 		ID: "lab", HashKey: l.cfg.hashKey(), Created: epoch,
 		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
-	}, crawl.Seeds(seeds), nil)
+	}, seeds, nil)
 	a := l.start(b, 0, nil)
 	for !a.ended && l.err == nil {
 		l.next()
@@ -246,7 +249,6 @@ func (l *lab) begin() error {
 		return err
 	}
 	l.crawl, _, _ = b.Crawl()
-	var err error
 	l.hash, err = crawl.NewHash(&l.crawl)
 	return err
 }
@@ -283,7 +285,7 @@ func (l *lab) look() {
 	l.at(l.cfg.Watch, l.look)
 	l.sight.At = l.now - l.began
 	l.cfg.Look(l.sight)
-	l.sight = Sight{Pages: make([]int, l.cfg.Most)}
+	l.sight = l.nothing()
 }
 
 // plan asks who should own the slots, and has them moved.
@@ -310,6 +312,10 @@ func (l *lab) plan() {
 // tick runs the coordinator, now and every minute.
 func (l *lab) tick() {
 	l.at(tickEvery, l.tick)
+	l.tickNow()
+}
+
+func (l *lab) tickNow() {
 	if l.ticking {
 		return
 	}
@@ -322,7 +328,7 @@ func (l *lab) tick() {
 		case err != nil:
 			l.fail(fmt.Errorf("tick at %v: %w", l.now, err))
 		case k.Report().Finished:
-			l.done = true
+			l.done = l.allGiven()
 		}
 	})
 }
@@ -629,7 +635,7 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 	if a.cfg.Asked != nil && !req.Robots {
 		a.cfg.Asked(url, a.now-a.began)
 	}
-	resp := a.cfg.Web.Answer(simweb.Request{URL: url, Now: started})
+	resp := a.regionOf(req.URL).Web.Answer(simweb.Request{URL: url, Now: started})
 	took := resp.Delay + resp.BodyTime + time.Millisecond
 	if resp.Fault != simweb.FaultNone || req.Resolve {
 		a.fail(fmt.Errorf("%s: the web of a measurement has no faults and no addresses", url))
@@ -676,6 +682,8 @@ func (a *labActor) answered(req *page.Request, url string) {
 		a.cfg.Answered(a.now-a.began, req.URL)
 	}
 	a.sight.Pages[a.part]++
+	a.sight.Regions[a.region(req.URL)]++
+	a.served(url)
 	a.load[a.hash.Slot(req.Host)]++
 	f := a.hash.Fingerprint(url)
 	if _, ok := a.seen[f]; ok {

@@ -128,3 +128,44 @@ func TestMeasureFails(t *testing.T) {
 		t.Error("more partitions than slots")
 	}
 }
+
+// TestMeasureRegions: pages are counted by region, seeds may come late, and requests from
+// outside are served.
+func TestMeasureRegions(t *testing.T) {
+	other, err := simweb.New(simweb.Config{
+		Seed: 4, Hosts: 3, Names: true, Zone: "test", Pages: simweb.Pages{Min: 30}, PageBytes: 256, CrossHost: -1,
+		Connection: simweb.Connection{LatencyMin: 100 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := labWeb(t)
+	const late = 90 * time.Second
+	regions := make([]int, 2)
+	asks := []Ask{{2 * time.Minute, web.URL(0, 0)}, {5 * time.Minute, other.URL(0, 7)}, {5 * time.Minute, other.URL(0, 7)}}
+	m, err := Measure(Lab{
+		Seed: 5, Regions: []Region{{Web: web}, {Web: other, After: late}}, Partitions: 2, Slots: 64, Connections: 2,
+		Watch: 10 * time.Second, Look: func(s Sight) {
+			for i, n := range s.Regions {
+				if regions[i] += n; i == 1 && s.At <= late && n > 0 {
+					t.Errorf("%d pages of the second region by %v", n, s.At)
+				}
+			}
+		},
+		Asks: asks,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if regions[1] < other.Pages() || m.Pages-m.Twice != web.Pages()+other.Pages() || !m.Finished {
+		t.Errorf("pages by region %v, %d in all, %d of them twice", regions, m.Pages, m.Twice)
+	}
+	if m.Twice != 2 && m.Twice != 3 { // the last two may have been one
+		t.Errorf("%d pages were had twice, for %d requests", m.Twice, len(asks))
+	}
+	for i, d := range m.Served {
+		if d < startTime || d > time.Minute {
+			t.Errorf("request %d is served after %v", i, d)
+		}
+	}
+}

@@ -14,7 +14,8 @@ type Config struct {
 
 	// Names gives hosts names (h17.site4.example) instead of loopback addresses.
 	Names        bool
-	HostsPerSite int // with Names, hosts per registrable domain; 0: 4
+	HostsPerSite int    // with Names, hosts per registrable domain; 0: 4
+	Zone         string // with Names, the last label of all of them; "": example
 	// Port is part of every URL unless it is 0 or 80. Serve chooses one if it is 0.
 	Port int
 
@@ -158,6 +159,9 @@ func (c Config) withDefaults() Config {
 	orInt(&c.Skew, 2)
 	if c.CrossHost == 0 {
 		c.CrossHost = 0.2
+	}
+	if c.Zone == "" {
+		c.Zone = "example"
 	}
 	if c.Agent == "" {
 		c.Agent = "orbweaver"

@@ -163,7 +163,7 @@ func (w *Web) name(h int) (name, unicode string) {
 	if !w.cfg.Names {
 		return address(h), ""
 	}
-	site := fmt.Sprintf("site%d.example", h/w.cfg.HostsPerSite)
+	site := fmt.Sprintf("site%d.%s", h/w.cfg.HostsPerSite, w.cfg.Zone)
 	if w.cfg.Links.Odd > 0 && h%7 == 3 {
 		unicode = fmt.Sprintf("bücher%d.%s", h, site)
 		if ascii, err := idna.Lookup.ToASCII(unicode); err == nil {

@@ -31,6 +31,21 @@ func (u URL) SURT() string {
 	return string(append(append(b, ')'), u.RequestURI()...))
 }
 
+// SURTPrefix returns the beginning of the SURT form that ends with the first segment of the
+// path: "http://(com,baidu,www,)/news" for /news, /news/ and all that is below, and for
+// /news?x; with an empty segment only the slash, as of the root.
+func (u URL) SURTPrefix() string {
+	if u.IsZero() {
+		return ""
+	}
+	s := u.SURT()
+	path := s[len(s)-len(u.RequestURI()):]
+	if end := strings.IndexAny(path[1:], "/?"); end >= 0 {
+		s = s[:len(s)-len(path)+1+end]
+	}
+	return s
+}
+
 // appendReversed appends the labels of name, last first, with commas between.
 func appendReversed(dst []byte, name string) []byte {
 	for {

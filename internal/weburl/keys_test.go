@@ -25,6 +25,27 @@ func TestSURT(t *testing.T) {
 	}
 }
 
+func TestSURTPrefix(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"http://www.baidu.com/", "http://(com,baidu,www,)/"},
+		{"http://www.baidu.com/?q=a/b", "http://(com,baidu,www,)/"},
+		{"http://www.baidu.com/news", "http://(com,baidu,www,)/news"},
+		{"http://www.baidu.com/news/", "http://(com,baidu,www,)/news"},
+		{"http://www.baidu.com/news/2026/1.html?x=/y", "http://(com,baidu,www,)/news"},
+		{"http://www.baidu.com/news?x=/y", "http://(com,baidu,www,)/news"},
+		{"https://www.baidu.com/news", "https://(com,baidu,www,)/news"},
+		{"http://www.baidu.com//news", "http://(com,baidu,www,)/"},
+		{"http://[::1]:81/a/b", "http://([::1]:81)/a"},
+	} {
+		if got := mustParse(t, tt.url).SURTPrefix(); got != tt.want {
+			t.Errorf("prefix of %s: %s, want %s", tt.url, got, tt.want)
+		}
+	}
+	if got := (URL{}).SURTPrefix(); got != "" {
+		t.Errorf("prefix of nothing: %s", got)
+	}
+}
+
 //go:embed testdata/surt.tsv
 var surtVectors string
 
