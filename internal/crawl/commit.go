@@ -85,8 +85,8 @@ func (s *Step) commit(t *task) error {
 	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
-	if looks(&s.cfg.Crawl.Settings) { // the step goes on where others end, which may give back what they were granted
-		s.exhausted = false
+	if err := s.limitLooks(t); err != nil {
+		return err
 	}
 	if len(opened) > 0 { // others may have had answers since
 		s.st.formers.young, s.st.formers.old = nil, nil

@@ -428,16 +428,7 @@ func (s *Step) over(now time.Time) bool {
 		return true
 	}
 	next := s.st.f.NextAt()
-	return next.IsZero() || next.Sub(now) > s.sleepMax()
-}
-
-// sleepMax is how long the step waits for a host. One that waits for looks under a limit on
-// pages ends, so that others have what it was granted and will not use.
-func (s *Step) sleepMax() time.Duration {
-	if set := &s.cfg.Crawl.Settings; looks(set) && set.MaxPages > 0 {
-		return min(s.cfg.SleepMax, time.Second)
-	}
-	return s.cfg.SleepMax
+	return next.IsZero() || next.Sub(now) > s.cfg.SleepMax
 }
 
 func (s *Step) stop() {
@@ -470,7 +461,7 @@ func (s *Step) kick() {
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
 	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == s.stuck() &&
-		(s.asksNothing() || s.nothingWithin(now, min(s.sleepMax(), s.cfg.CommitEvery)))
+		(s.asksNothing() || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {
 	case !idle:
 		s.idleSince = time.Time{}
@@ -498,7 +489,8 @@ func (s *Step) mayFetch() bool {
 			s.refilling = true
 			s.spawn(s.refill)
 		}
-		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings)
+		// A look waits until it is known whether more is granted: what was found has its turn.
+		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings) && !s.refilling
 	}
 	return true
 }

@@ -33,6 +33,20 @@ func (f *Frontier) SetThreshold(threshold float64) { f.threshold = threshold }
 // isLook reports whether a pending URL waits for a look, and for nothing else.
 func (f *Frontier) isLook(it *item) bool { return f.cfg.Looks && isLook(it) }
 
+// waitsForLook reports whether an item is not due, and for no other reason.
+func (f *Frontier) waitsForLook(p *part, i uint32) bool {
+	it := &p.items[i]
+	return f.isLook(it) && it.bits&isAsked == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
+}
+
+// countLooks counts a pending URL of a rank: in a crawl with looks only they have lookRank.
+func (f *Frontier) countLooks(p *part, rank uint32, n int) {
+	if f.cfg.Looks && rank == lookRank {
+		p.looks += n
+		f.counts.Looks += int64(n)
+	}
+}
+
 func isLook(it *item) bool { return it.gen > 0 && it.rank == lookRank }
 
 // lookAgain makes a URL that was settled just now pending, if it is to be looked at again. was is
@@ -95,7 +109,9 @@ func (u *unit) putOff(d delayed, now time.Time) bool {
 	pause := 2 * max(u.delay, u.pace.Delay)
 	if !u.lookHold.After(now) {
 		u.lookHold = now.Add(pause)
-		return false
+		if !u.looked || !u.open() {
+			return false
+		}
 	}
 	d.at = u.lookHold.UnixMilli()
 	d.part.setRare(d.item, func(r *rare) { r.notBefore, r.inLine = d.at, true })
@@ -174,8 +190,8 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 	if k != inItems {
 		return
 	}
-	it, r := &p.items[i], p.rareOf(i)
-	if !f.isLook(it) || it.attempts > 0 || it.bits&isAsked != 0 || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
+	r := p.rareOf(i)
+	if !f.waitsForLook(p, i) || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
 		return
 	}
 	change := f.believed(u, r.change)
@@ -213,8 +229,10 @@ func (f *Frontier) reschedule(now time.Time, p *part, i uint32, at time.Time, ra
 		it.gen++
 	}
 	f.countUrgent(p, it.rank, -1)
+	f.countLooks(p, it.rank, -1)
 	it.rank = rank
 	f.countUrgent(p, it.rank, 1)
+	f.countLooks(p, it.rank, 1)
 	p.setRare(i, func(r *rare) { r.notBefore = ms })
 	f.touch(p, i)
 	u.add(p, i, now)

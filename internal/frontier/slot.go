@@ -93,6 +93,7 @@ type part struct {
 	is      blobschema.Part
 	asked   int // requests under way
 	urgent  int // pending URLs of rank 0; kept when the part is unloaded
+	looks   int // pending URLs that wait for a look
 	touched uint64
 
 	items  []item

@@ -37,6 +37,7 @@ type unit struct {
 	starting *lane         // of the request that was taken and has not begun
 	delay    time.Duration // what is configured for it
 	looks    bool          // its pages are looked at again
+	looked   bool          // a look was the last request
 	lookHold time.Time     // the next look that is due stands in line until then
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
