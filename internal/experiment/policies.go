@@ -151,13 +151,14 @@ func (t *policyTrial) curve(quality []float64, whole time.Duration) (x, y []floa
 type policyScale struct {
 	seed               uint64
 	draws              int
+	quick              bool
 	hosts, pages       int
 	connections        int
 	liveHosts, livePer int
 }
 
 func policyScaleOf(o Options) policyScale {
-	s := policyScale{seed: o.Seed, draws: 5, hosts: 500, pages: 30_000, connections: 64, liveHosts: 32, livePer: 16}
+	s := policyScale{seed: o.Seed, quick: o.Quick, draws: 5, hosts: 500, pages: 30_000, connections: 64, liveHosts: 32, livePer: 16}
 	if o.Quick {
 		s.draws, s.hosts, s.pages, s.connections = 2, 80, 2_400, 10
 	}
@@ -269,10 +270,53 @@ func meanTrial(sets []*policySet, of func(*policySet) *policyTrial) *policyTrial
 	return t
 }
 
+// otherCampus is one with other servers.
+type otherCampus struct {
+	name    string
+	set     *policySet
+	fastest *policyTrial
+}
+
+// newOtherCampuses are to show how much the results owe to the times that servers take.
+func newOtherCampuses(s policyScale) (all []*otherCampus, err error) {
+	o := campusOptions{hosts: s.hosts, pages: s.pages, fair: true, bounded: true}
+	mild, milder, alike := o, o, o
+	mild.sigma, milder.sigma, alike.fair = 1.5, 1, false
+	for _, v := range []struct {
+		name    string
+		seed    uint64
+		options campusOptions
+	}{
+		{"as above", s.seed, o}, {"another seed", s.seed + 1, o}, {"a third seed", s.seed + 2, o},
+		{"sigma 1.5", s.seed, mild}, {"sigma 1", s.seed, milder}, {"times independent of size", s.seed, alike},
+	} {
+		c, err := newCampus(v.seed, v.options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &otherCampus{name: v.name, set: newPolicySet(c, "PageRank", c.rank, false, nil)})
+		if s.quick && len(all) == 2 {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (o *otherCampus) jobs(connections int, run func(*policyTrial) error) (jobs []func() error) {
+	for _, t := range o.set.trials {
+		jobs = append(jobs, func() error { return run(t) })
+	}
+	return append(jobs, func() error {
+		c := o.set.trials[0].campus
+		o.fastest = c.omniscient(c.pages, connections)
+		return nil
+	})
+}
+
 // policies measures the experiment of Cao, Jiang and Singh.
 func policies(o Options) (*Report, error) {
 	s, log := policyScaleOf(o), o.logger()
-	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, even: true})
+	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, fair: true, bounded: true})
 	if err != nil {
 		return nil, err
 	}
@@ -306,6 +350,13 @@ func policies(o Options) (*Report, error) {
 			jobs = append(jobs, func() error { return run(t) })
 		}
 	}
+	others, err := newOtherCampuses(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, oc := range others {
+		jobs = append(jobs, oc.jobs(s.connections, run)...)
+	}
 	var fastest *policyTrial
 	jobs = append(jobs, func() error {
 		fastest = c.omniscient(c.pages, s.connections)
@@ -324,7 +375,7 @@ func policies(o Options) (*Report, error) {
 			c.work.Seconds()/float64(s.connections), c.longest.Seconds()),
 		Sections: []Section{
 			pagesSection(c, found.rank, fastest), rankSection(found.rank), zipfSection(found.zipf, known.zipf, s.draws),
-			knownSection(known), onlineSection(found.rank, online), tailSection(tail, uneven, s.connections), live.section(),
+			knownSection(known), onlineSection(found.rank, online), otherSection(others), tailSection(tail, uneven, s.connections), live.section(),
 		},
 	}, nil
 }

@@ -53,7 +53,7 @@ func again(t *testing.T) {
 
 // TestPolicyTrialsRepeat: a crawl measured twice is the same.
 func TestPolicyTrialsRepeat(t *testing.T) {
-	c, err := newCampus(3, campusOptions{hosts: 16, pages: 400, even: true})
+	c, err := newCampus(3, campusOptions{hosts: 16, pages: 400, fair: true, bounded: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestPolicyTrialsRepeat(t *testing.T) {
 // TestCampus: the shares of the servers are those that were asked for, no server is slower than its bound, and
 // qualities sum up to 1.
 func TestCampus(t *testing.T) {
-	c, err := newCampus(1, campusOptions{hosts: 100, pages: 3000, draws: 2, even: true})
+	c, err := newCampus(1, campusOptions{hosts: 100, pages: 3000, draws: 2, fair: true, bounded: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestPlanOfOmniscient(t *testing.T) {
 
 // TestOmniscient: all pages come, each once, and no policy has more of the quality.
 func TestOmniscient(t *testing.T) {
-	c, err := newCampus(4, campusOptions{hosts: 30, pages: 900, even: true})
+	c, err := newCampus(4, campusOptions{hosts: 30, pages: 900, fair: true, bounded: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -49,8 +50,10 @@ const (
 // campusOptions are what a campus may be without.
 type campusOptions struct {
 	hosts, pages int
-	draws        int  // of qualities by Zipf's law: the ten best pages have a quarter of it all, so that chance has a say
-	even         bool // no server takes longer alone than alonePerPage has it, and large ones are faster
+	draws        int     // of qualities by Zipf's law: the ten best pages have a quarter of it all, so that chance has a say
+	sigma        float64 // of the times to reply; 0: replySigma
+	fair         bool    // larger servers are faster, so that they do not take longer for all of their pages
+	bounded      bool    // no server takes longer alone than alonePerPage has it
 }
 
 func newCampus(seed uint64, o campusOptions) (*campus, error) {
@@ -67,7 +70,7 @@ func newCampus(seed uint64, o campusOptions) (*campus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.drawServers(seed, o.even)
+	c.drawServers(seed, o)
 	return c, nil
 }
 
@@ -123,7 +126,7 @@ func largestOf(hosts, pages, least int, zipf float64) int {
 }
 
 // drawServers draws what connections to each server take.
-func (c *campus) drawServers(seed uint64, even bool) {
+func (c *campus) drawServers(seed uint64, o campusOptions) {
 	n := c.web.Hosts()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	draw := func(median, most time.Duration, sigma float64) time.Duration {
@@ -137,12 +140,12 @@ func (c *campus) drawServers(seed uint64, even bool) {
 		var s simulate.Server
 		for {
 			median := reply
-			if even {
+			if o.fair {
 				median = time.Duration(float64(reply) * mean / float64(pages))
 			}
 			trip := draw(roundTrip, roundTripMost, roundTripSigma)
 			s = simulate.Server{
-				Connect: 3 * trip, Close: 2 * trip, Response: trip + draw(median, replyMost, replySigma), Spread: replySpread,
+				Connect: 3 * trip, Close: 2 * trip, Response: trip + draw(median, replyMost, cmp.Or(o.sigma, replySigma)), Spread: replySpread,
 			}
 			switch share := (float64(at) + 0.5) / float64(n); {
 			case share < oneRequest:
@@ -152,7 +155,7 @@ func (c *campus) drawServers(seed uint64, even bool) {
 			default:
 				s.PerConnection = 2 + rng.IntN(98)
 			}
-			if !even || alone(s, pages) <= bound {
+			if !o.bounded || alone(s, pages) <= bound {
 				break
 			}
 		}
