@@ -42,12 +42,21 @@ var topicWebs = []topicWeb{
 // lateTopic is the one that comes late, with a priority.
 var lateTopic = topicWeb{"late", "localhost", 20, 100, 8}
 
-func (w topicWeb) make(seed uint64, shrunk int) (*simweb.Web, error) {
+// make makes it, the smaller the fewer pages all webs are to have together.
+func (w topicWeb) make(seed uint64, pages int) (*simweb.Web, error) {
 	return simweb.New(simweb.Config{
 		Seed: seed, Hosts: w.hosts, Names: true, HostsPerSite: 1, Zone: w.zone,
-		Pages: simweb.Pages{Min: max(20, w.pages/shrunk)}, PageBytes: 256, LinksPerPage: w.links,
+		Pages: simweb.Pages{Min: max(20, w.pages*pages/allTopicPages())}, PageBytes: 256, LinksPerPage: w.links,
 		Connection: simweb.Connection{LatencyMin: topicLatencyMin, LatencyMax: topicLatencyMax, MaxRequests: 1 << 30},
 	})
+}
+
+// allTopicPages are those that the webs of all topics are said to have.
+func allTopicPages() (n int) {
+	for _, w := range topicWebs {
+		n += w.hosts * w.pages
+	}
+	return n + lateTopic.hosts*lateTopic.pages
 }
 
 // topic is the crawl's topic of that name: what is in its zone.
@@ -76,18 +85,22 @@ type topicTrial struct {
 type topicStudy struct {
 	seed  uint64
 	webs  []*simweb.Web // of topicWebs, then of lateTopic
+	pages int           // of all of them, or more: each host has some
 	hours int
 	asks  []simulate.Ask
 }
 
 func newTopicStudy(o Options) (*topicStudy, error) {
-	s := &topicStudy{seed: o.Seed, hours: topicHours}
-	shrunk, asks := 1, topicAsks
+	s := &topicStudy{seed: o.Seed, hours: topicHours, pages: allTopicPages()}
+	asks := topicAsks
 	if o.Quick {
-		s.hours, shrunk, asks = 1, 10, 10
+		s.hours, s.pages, asks = 1, s.pages/10, 10
+	}
+	if o.Pages != 0 {
+		s.pages = o.Pages
 	}
 	for i, w := range append(slices.Clone(topicWebs), lateTopic) {
-		web, err := w.make(o.Seed+uint64(i), shrunk)
+		web, err := w.make(o.Seed+uint64(i), s.pages)
 		if err != nil {
 			return nil, err
 		}
@@ -232,12 +245,8 @@ func topics(o Options) (*Report, error) {
 	if err := parallel(jobs); err != nil {
 		return nil, err
 	}
-	pages := 0
-	for _, w := range s.webs {
-		pages += w.Pages()
-	}
 	return &Report{
-		Name: "topics", Title: "One crawl of several topics", Seed: o.Seed, Pages: pages, Quick: o.Quick,
+		Name: "topics", Title: "One crawl of several topics", Seed: o.Seed, Pages: s.pages, Quick: o.Quick,
 		Intro: fmt.Sprintf(topicsIntro, s.hours, topicConnections, topicLatencyMin, topicLatencyMax, capacity, topicDelay),
 		Sections: []Section{
 			s.evenSection(trials, without, even, levelled), s.minimumSection(tilted, watched, least, day/4),
