@@ -394,7 +394,7 @@ func testCloudTopics(c *cloud) {
 	write(first + "hosts: [{host: x.example, connection: 2}]\n")
 	c.run("crawl", "--file", file).ends(exitUsage, `crawl.yaml:7: a host has no key "connection" \(did you mean connections\?\)`)
 	write(first)
-	c.run("crawl", "--file", file, "--detach").ends(exitOK, `begins in aws://test with 1 URL$`)
+	c.run("crawl", "--file", file, "--detach").ends(exitOK, `begins in aws://test with 1 URL and 1 topic$`)
 	c.run("topics").ends(exitOK, `^ +5 +10s +0 of 30/h +0 +0.0% .* a$`)
 	c.run("topics", "set", "b", "--priority", "3").ends(exitUsage, `the crawl in aws://test has no topic "b"; 'orbweaver topics --platform`)
 	c.run("topics", "set", "a", "--priority", "3", "--slice", "8s").ends(exitOK, `^topic a of crawl .* in aws://test: priority 3, slice 8s, minimum 30/h`)

@@ -163,9 +163,6 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 // readRanks reads the file of --host-ranks.
 func (f *crawlFlags) readRanks() error {
 	if f.hostRanks == "" {
-		if f.quality == "host-rank" {
-			return usagef("--quality host-rank needs the ranks: give them with --host-ranks FILE")
-		}
 		return nil
 	}
 	if f.set.Changed("quality") && f.quality != "host-rank" {

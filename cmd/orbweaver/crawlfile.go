@@ -57,17 +57,20 @@ func (f *crawlFlags) readFile() error {
 	o := &fileOptions{flags: f, given: map[string]bool{}, file: map[string]bool{}}
 	f.set.Visit(func(flag *pflag.Flag) { o.given[flag.Name] = true })
 	o.alone.register(&cobra.Command{})
-	read, err := crawlfile.Parse(f.file, data, o, func(name string) (io.ReadCloser, error) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(f.file), name)
-		}
-		return os.Open(name)
-	})
+	read, err := crawlfile.Parse(f.file, data, o, func(name string) (io.ReadCloser, error) { return os.Open(f.beside(name)) })
 	if err != nil {
 		return fail(exitUsage, err)
 	}
 	f.described = &described{read, o.given}
 	return nil
+}
+
+// beside is the path of a file that the crawl file names.
+func (f *crawlFlags) beside(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(f.file), name)
 }
 
 // fileOptions takes keys of a crawl file as flags of the crawl command.
@@ -106,6 +109,9 @@ func (o *fileOptions) Set(name string, values []string) error {
 		}
 		if o.given[name] {
 			continue
+		}
+		if name == "host-ranks" {
+			v = o.flags.beside(v)
 		}
 		if err := o.flags.set.Set(name, v); err != nil {
 			return err
@@ -148,6 +154,14 @@ func (o *fileOptions) Done() (blobschema.Settings, map[string]error) {
 	for _, w := range o.flags.wrongs() {
 		if w.is && o.file[w.flag] {
 			wrong[w.flag] = errors.New("it must be " + w.want)
+		}
+	}
+	if err := o.flags.readRanks(); err != nil {
+		for _, name := range []string{"host-ranks", "quality"} {
+			if o.file[name] {
+				wrong[name] = err
+				break
+			}
 		}
 	}
 	return o.flags.fresh().Settings, wrong

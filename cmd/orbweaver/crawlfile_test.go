@@ -79,7 +79,7 @@ func TestFileProblems(t *testing.T) {
 	_, err := readText(t, strings.Join([]string{
 		"policy: best", "quality: worst", "delay: 1", "timeout: 0s", "sitemaps: on", "slots: many", "partitions: 0", "elastic: 3", "max-body: 1XB",
 		"max-depth: 70000", "max-pages: 0", "compress: zip", "user-agent: '/'", "recrawl: 3", "queues: host 3", "partition-by: url", "delays: 3s",
-		"max-time: 3s", "allow-net: 127.0.0.1", "data: d", "new: true", "delay: [1s, 2s]", "scope: [host, any]", "host-rule: a.example=3",
+		"host-ranks: none.tsv", "max-time: 3s", "allow-net: 127.0.0.1", "data: d", "new: true", "delay: [1s, 2s]", "scope: [host, any]", "host-rule: a.example=3",
 	}, "\n"))
 	problems := crawlfile.Problems{}
 	if !errors.As(err, &problems) {
@@ -87,12 +87,13 @@ func TestFileProblems(t *testing.T) {
 	}
 	var got []string
 	for _, p := range problems {
+		dir := filepath.Dir(p.File)
 		p.File = "c.yaml"
-		got = append(got, p.String())
+		got = append(got, strings.ReplaceAll(p.String(), dir, "DIR"))
 	}
 	if d := cmp.Diff([]string{
 		`c.yaml:1: policy "best": no frontier policy is called "best"; there are ["breadth-first" "performance" "quality" "capability"]`,
-		`c.yaml:2: quality "worst": no source of quality is called "worst"; there are ["depth" "in-links" "opic" "zipf"]`,
+		`c.yaml:2: quality "worst": no source of quality is called "worst"; there are ["depth" "in-links" "opic" "host-rank" "zipf"]`,
 		`c.yaml:3: delay "1": it must be a time such as 500ms, 1s or 2m`,
 		`c.yaml:4: timeout: it must be longer than 0s`,
 		`c.yaml:5: sitemaps "on": it must be true or false`,
@@ -108,13 +109,14 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:15: queues "host 3": it must be host, or surt, bkdr, elf or sdbm with a number of queues from 1 to 1024, such as bkdr:8`,
 		`c.yaml:16: partition-by "url": it must be host, domain or ip`,
 		`c.yaml:17: a crawl file has no key "delays" (did you mean delay?)`,
-		`c.yaml:18: max-time "3s": it is of one run, not of the crawl: give it as --max-time`,
-		`c.yaml:19: allow-net "127.0.0.1": it is of one run, not of the crawl: give it as --allow-net`,
-		`c.yaml:20: data "d": it is of one run, not of the crawl: give it as --data`,
-		`c.yaml:21: new "true": it is of one run, not of the crawl: give it as --new`,
-		`c.yaml:22: delay is said twice: in line 3 already`,
-		`c.yaml:23: scope "host any": it takes one value`,
-		`c.yaml:24: a crawl file has no key "host-rule"`,
+		`c.yaml:18: host-ranks: --host-ranks: open DIR/none.tsv: no such file or directory`,
+		`c.yaml:19: max-time "3s": it is of one run, not of the crawl: give it as --max-time`,
+		`c.yaml:20: allow-net "127.0.0.1": it is of one run, not of the crawl: give it as --allow-net`,
+		`c.yaml:21: data "d": it is of one run, not of the crawl: give it as --data`,
+		`c.yaml:22: new "true": it is of one run, not of the crawl: give it as --new`,
+		`c.yaml:23: delay is said twice: in line 3 already`,
+		`c.yaml:24: scope "host any": it takes one value`,
+		`c.yaml:25: a crawl file has no key "host-rule"`,
 	}, got); d != "" {
 		t.Error(d)
 	}

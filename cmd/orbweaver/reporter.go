@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -68,7 +69,11 @@ func (b *beginning) String() string {
 		where = platform.ShortName(b.Cloud)
 	}
 	if !b.Resumed {
-		return fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, where, plural(int64(b.Seeds), "URL"))
+		s := fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, where, plural(int64(b.Seeds), "URL"))
+		if n := len(crawlfile.Rows(b.Set.Topics)); n > 0 {
+			s += " and " + plural(int64(n), "topic")
+		}
+		return s
 	}
 	s := fmt.Sprintf("crawl %s in %s goes on after %s", b.Crawl, where, plural(b.Pages, "page"))
 	if b.Ordered {

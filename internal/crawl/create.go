@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -69,6 +70,9 @@ var (
 	ErrUnfinished = errors.New("the last crawl is neither finished nor stopped")
 	ErrAtWork     = errors.New("steps of the last crawl are still at work")
 )
+
+// ErrNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
+var ErrNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE")
 
 // ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
 var ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
@@ -145,6 +149,9 @@ func (b *Begin) create(t *task, revision Revision) error {
 		return ErrNoCrawl
 	}
 	c := b.want
+	if c.Settings.Quality == (frontier.HostRanks{}).Name() && c.Settings.HostRanks == "" {
+		return ErrNoRanks
+	}
 	c.Version = blobschema.Version
 	if _, err := partition.NewMap(c.Slots, c.Partitions); err != nil {
 		return err

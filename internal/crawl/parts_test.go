@@ -10,6 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -154,6 +155,25 @@ func TestSentFilterAdds(t *testing.T) {
 		if tellings > 14 {
 			t.Errorf("%s: told %d times of 1000", source, tellings)
 		}
+	}
+}
+
+// TestCash: a page's quality goes to the links that are followed, where it adds up at all.
+func TestCash(t *testing.T) {
+	links := []page.Link{{}, {NoFollow: true}, {}, {}, {}}
+	for source, want := range map[string]float64{"opic": 0.25, "in-links": 0.25, "depth": 0, "zipf": 0} {
+		p, err := frontier.PolicyByName("capability", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Step{policy: p}
+		if got := s.cash(frontier.Task{}, links); got != want {
+			t.Errorf("%s: each link of a seed brings %g, want %g", source, got, want)
+		}
+	}
+	s := &Step{policy: frontier.BreadthFirst{}}
+	if got := s.cash(frontier.Task{}, links); got != 0 {
+		t.Errorf("breadth-first: each link brings %g", got)
 	}
 }
 

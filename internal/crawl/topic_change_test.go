@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,31 @@ func TestSeedsOfTopics(t *testing.T) {
 	}
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, []Seed{{urls(t, "https://e.example/")[0], 9}}, nil)); err == nil {
 		t.Error("a seed of topic 9 was taken")
+	}
+}
+
+// TestChangeTopicInDoubt: a write that took place although an error came back is a change.
+func TestChangeTopicInDoubt(t *testing.T) {
+	priority := 7
+	for _, key := range []string{blobschema.CrawlKey("test"), blobschema.WishKey("test")} {
+		for _, with := range []error{errLost, ErrConflict} {
+			t.Run(fmt.Sprintf("%s/%v", key, with), func(t *testing.T) {
+				w := topical(t)
+				w.fault = once(key, with)
+				c := NewChangeTopic("test", "news", TopicChange{Priority: &priority})
+				if _, err := w.run(c); err != nil {
+					t.Fatal(err)
+				}
+				if now, changed := c.Topic(); !changed || now.Priority != 7 {
+					t.Errorf("changed %v: %+v", changed, now)
+				}
+				var wish blobschema.Wish
+				w.record(blobschema.WishKey("test"), &wish)
+				if wish.Version != 1 {
+					t.Errorf("the wish has version %d", wish.Version)
+				}
+			})
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ const (
 	maxWords    = 1000
 	maxWord     = 100 // bytes
 	maxName     = 64
+	// maxRecord is how many bytes topics and hosts may take, as JSON: they are in the crawl's
+	// record, which some tables bound by 400 KB, and which names the batches of seeds too.
+	maxRecord = 200 << 10
 )
 
 // Options takes the keys of a crawl as a whole.

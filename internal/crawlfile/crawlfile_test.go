@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -266,7 +267,12 @@ func TestBombs(t *testing.T) {
 			priorities += fmt.Sprintf("      - {url: 'https://h%d.example/%d', priority: %[2]d}\n", i, p)
 		}
 	}
+	large := "exclude: &x [" + strings.Repeat(strings.Repeat("x", 100)+",\n", 300) + "]\ntopics:\n"
+	for i := range 10 {
+		large += fmt.Sprintf("  - {name: t%d, include: *x, exclude: [], seeds: ['https://h%[1]d.example/']}\n", i)
+	}
 	for _, tt := range []struct{ name, text, want string }{
+		{"large", large, "c.yaml:302: topics, with the patterns and words of each of their priorities, and hosts take 309"},
 		{"aliases", bomb + "seeds: *z\n", ""},
 		{"deep", strings.Repeat("[", 100_000), "exceeded max depth"},
 		{"itself", "seeds: &x [*x]\n", "a seed must have keys"},
@@ -388,7 +394,7 @@ func TestValues(t *testing.T) {
 			t.Errorf("queues %q: %s %d", text, by, n)
 		}
 	}
-	for text, want := range map[string]string{"500/h": "500/h", "24/d": "1/h", "10000/d": "10000/d", "off": "off", "0.5/h": "12/d"} {
+	for text, want := range map[string]string{"500/h": "500/h", "24/d": "1/h", "10000/d": "10000/d", "off": "off", "0.5/h": "12/d", "7/d": "7/d"} {
 		rate, err := ParseRate(text)
 		if got := FormatRate(rate); got != want || err != nil {
 			t.Errorf("rate %q: %s, %v", text, got, err)
@@ -456,6 +462,35 @@ func FuzzParse(f *testing.F) {
 		again, same, problems := file.Join(&o.set)
 		if problems != nil || !cmp.Equal(topics, again) || len(same) != len(seeds) {
 			t.Errorf("joined again: %v\n%s", problems, cmp.Diff(topics, again))
+		}
+	})
+}
+
+// FuzzValues: what a flag takes it writes so that it reads the same again.
+func FuzzValues(f *testing.F) {
+	for _, s := range []string{"a.example=8,100ms", "[::1]:80=2s", "500/h", "7/d", "1e9/h", "bkdr 8", "surt:1", "100/10m", "9/1h1ns", "off", "host"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if r, err := ParseHostRule(s); err == nil {
+			if again, err := ParseHostRule(FormatHostRule(&r)); err != nil || !cmp.Equal(r, again) {
+				t.Errorf("rule %q is written %q: %v", s, FormatHostRule(&r), err)
+			}
+		}
+		if by, n, err := ParseQueues(s); err == nil {
+			if b, m, err := ParseQueues(FormatQueues(by, n)); err != nil || b != by || m != n {
+				t.Errorf("queues %q are written %q: %v", s, FormatQueues(by, n), err)
+			}
+		}
+		if rate, err := ParseRate(s); err == nil {
+			if again, err := ParseRate(FormatRate(rate)); err != nil || math.Abs(again-rate) > 1e-9*rate {
+				t.Errorf("rate %q is written %q: %v", s, FormatRate(rate), err)
+			}
+		}
+		if n, d, err := ParseMinimum(s); err == nil {
+			if m, e, err := ParseMinimum(FormatMinimum(n, d)); err != nil || m != n || e != d {
+				t.Errorf("minimum %q is written %q: %v", s, FormatMinimum(n, d), err)
+			}
 		}
 	})
 }

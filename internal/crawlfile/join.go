@@ -1,6 +1,7 @@
 package crawlfile
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -58,6 +59,9 @@ func (f *File) Join(set *blobschema.Settings) (topics []blobschema.Topic, seeds 
 	if len(j.topics) > blobschema.MaxTopics {
 		j.tell(f.lines["topics"], "topics and their priorities are %d, and there can be %d", len(j.topics), blobschema.MaxTopics)
 	}
+	if n := recordBytes(j.topics, f.Hosts); n > maxRecord {
+		j.tell(f.lines["topics"], "topics, with the patterns and words of each of their priorities, and hosts take %d bytes, and there is room for %d", n, maxRecord)
+	}
 	for _, s := range f.seeds {
 		if len(j.problems) > 0 {
 			return nil, nil, j.problems
@@ -69,6 +73,15 @@ func (f *File) Join(set *blobschema.Settings) (topics []blobschema.Topic, seeds 
 		seeds = append(seeds, q)
 	}
 	return j.topics, seeds, j.problems
+}
+
+// recordBytes is what topics and hosts take in the crawl's record.
+func recordBytes(topics []blobschema.Topic, hosts []blobschema.HostRule) int {
+	data, err := json.Marshal(blobschema.Settings{Topics: topics, Hosts: hosts})
+	if err != nil {
+		panic("crawlfile: " + err.Error()) // of texts and numbers: unreachable
+	}
+	return len(data)
 }
 
 type joining struct {

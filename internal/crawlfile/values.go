@@ -119,7 +119,7 @@ func FormatRate(perHour float64) string {
 	if perHour == math.Trunc(perHour) {
 		return strconv.FormatFloat(perHour, 'f', -1, 64) + "/h"
 	}
-	return strconv.FormatFloat(perHour*24, 'g', -1, 64) + "/d"
+	return strconv.FormatFloat(perHour*24, 'g', 12, 64) + "/d"
 }
 
 // maxQueues is how many queues a host can have.

@@ -150,15 +150,17 @@ func (t *policyTrial) curve(quality []float64, whole time.Duration) (x, y []floa
 // policyScale is how large the measurements are.
 type policyScale struct {
 	seed               uint64
+	draws              int
+	quick              bool
 	hosts, pages       int
 	connections        int
 	liveHosts, livePer int
 }
 
 func policyScaleOf(o Options) policyScale {
-	s := policyScale{seed: o.Seed, hosts: 500, pages: 30_000, connections: 64, liveHosts: 32, livePer: 16}
+	s := policyScale{seed: o.Seed, quick: o.Quick, draws: 5, hosts: 500, pages: 30_000, connections: 64, liveHosts: 32, livePer: 16}
 	if o.Quick {
-		s.hosts, s.pages, s.connections = 80, 2_400, 10
+		s.draws, s.hosts, s.pages, s.connections = 2, 80, 2_400, 10
 	}
 	if o.Pages > 0 {
 		s.hosts = max(16, s.hosts*o.Pages/s.pages)
@@ -184,10 +186,8 @@ func (s *policySet) find(policy string) *policyTrial {
 	return s.trials[slices.Index(thePolicies, policy)]
 }
 
-// whole is the time that shares of time are of: that of breadth-first.
-func (s *policySet) whole() time.Duration { return s.find("breadth-first").end }
-
-// newPolicySet returns trials to be run, which share those that do not depend on qualities.
+// newPolicySet returns trials to be run, which share with another set those that do not depend
+// on qualities.
 func newPolicySet(c *campus, title string, quality []float64, known bool, shared *policySet) *policySet {
 	s := &policySet{title: title, quality: quality}
 	for i, p := range thePolicies {
@@ -202,40 +202,128 @@ func newPolicySet(c *campus, title string, quality []float64, known bool, shared
 	return s
 }
 
+// whole is the time that shares of time are of: that of breadth-first.
+func (s *policySet) whole() time.Duration { return s.find("breadth-first").end }
+
+// policySetting is a campus whose URLs are known from the beginning or not, with all sets of policies.
+type policySetting struct {
+	rank *policySet
+	zipf *policySet   // the mean of
+	sets []*policySet // those by each draw
+}
+
+// newPolicySetting returns trials to be run.
+func newPolicySetting(c *campus, known bool) *policySetting {
+	s := &policySetting{rank: newPolicySet(c, "PageRank", c.rank, known, nil)}
+	for _, q := range c.zipfs {
+		s.sets = append(s.sets, newPolicySet(c, "Zipf", q, known, s.rank))
+	}
+	return s
+}
+
+// jobs are what is to be done before mean.
+func (s *policySetting) jobs(connections int, run func(*policyTrial) error) (jobs []func() error) {
+	for i, set := range append([]*policySet{s.rank}, s.sets...) {
+		for k, t := range set.trials {
+			if i == 0 || k >= 2 { // else it is shared
+				jobs = append(jobs, func() error { return run(t) })
+			}
+		}
+		jobs = append(jobs, func() error {
+			set.best = set.trials[0].campus.omniscient(set.quality, connections)
+			return nil
+		})
+	}
+	return jobs
+}
+
+// mean makes one set of all draws of qualities.
+func (s *policySetting) mean() {
+	s.zipf = &policySet{title: "Zipf"}
+	for _, set := range s.sets {
+		s.zipf.quality = append(s.zipf.quality, set.quality...)
+	}
+	for i := range s.zipf.quality {
+		s.zipf.quality[i] /= float64(len(s.sets))
+	}
+	for i := range thePolicies {
+		s.zipf.trials = append(s.zipf.trials, meanTrial(s.sets, func(p *policySet) *policyTrial { return p.trials[i] }))
+	}
+	s.zipf.best = meanTrial(s.sets, func(p *policySet) *policyTrial { return p.best })
+}
+
+// meanTrial is one trial for several, each with a copy of the web: page p of copy i has the
+// number i*n+p.
+func meanTrial(sets []*policySet, of func(*policySet) *policyTrial) *policyTrial {
+	first := of(sets[0])
+	c, n := *sets[0].trials[0].campus, len(sets[0].quality)
+	t := &policyTrial{campus: &c, policy: first.policy, source: first.source, known: first.known}
+	c.pages = nil
+	for i, set := range sets {
+		one := of(set)
+		for k, p := range one.order {
+			t.order, t.at = append(t.order, i*n+p), append(t.at, one.at[k])
+			c.pages = append(c.pages, 1/float64(n*len(sets)))
+		}
+	}
+	t.finish()
+	return t
+}
+
+// otherCampus is one with other servers.
+type otherCampus struct {
+	name    string
+	set     *policySet
+	fastest *policyTrial
+}
+
+// newOtherCampuses are to show how much the results owe to the times that servers take.
+func newOtherCampuses(s policyScale) (all []*otherCampus, err error) {
+	o := campusOptions{hosts: s.hosts, pages: s.pages, fair: true, bounded: true}
+	mild, milder, alike := o, o, o
+	mild.sigma, milder.sigma, alike.fair = 1.5, 1, false
+	for _, v := range []struct {
+		name    string
+		seed    uint64
+		options campusOptions
+	}{
+		{"as above", s.seed, o}, {"another seed", s.seed + 1, o}, {"a third seed", s.seed + 2, o},
+		{"sigma 1.5", s.seed, mild}, {"sigma 1", s.seed, milder}, {"times independent of size", s.seed, alike},
+	} {
+		c, err := newCampus(v.seed, v.options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &otherCampus{name: v.name, set: newPolicySet(c, "PageRank", c.rank, false, nil)})
+		if s.quick && len(all) == 2 {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (o *otherCampus) jobs(connections int, run func(*policyTrial) error) (jobs []func() error) {
+	for _, t := range o.set.trials {
+		jobs = append(jobs, func() error { return run(t) })
+	}
+	return append(jobs, func() error {
+		c := o.set.trials[0].campus
+		o.fastest = c.omniscient(c.pages, connections)
+		return nil
+	})
+}
+
 // policies measures the experiment of Cao, Jiang and Singh.
 func policies(o Options) (*Report, error) {
 	s, log := policyScaleOf(o), o.logger()
-	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, even: true})
+	c, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws, fair: true, bounded: true})
 	if err != nil {
 		return nil, err
 	}
-	tail, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages})
+	tail, err := newCampus(s.seed, campusOptions{hosts: s.hosts, pages: s.pages, draws: s.draws})
 	if err != nil {
 		return nil, err
 	}
-	var found, known, uneven [2]*policySet
-	var online []*policyTrial
-	var all []*policyTrial
-	for i, title := range []string{"PageRank", "Zipf"} {
-		prior := func(of [2]*policySet) *policySet {
-			if i == 0 {
-				return nil
-			}
-			return of[0]
-		}
-		found[i] = newPolicySet(c, title, [][]float64{c.rank, c.zipf}[i], false, prior(found))
-		known[i] = newPolicySet(c, title, [][]float64{c.rank, c.zipf}[i], true, prior(known))
-		uneven[i] = newPolicySet(tail, title, [][]float64{tail.rank, tail.zipf}[i], false, prior(uneven))
-		for _, set := range []*policySet{found[i], known[i], uneven[i]} {
-			all = append(all, set.trials[min(2*i, 2):]...)
-		}
-	}
-	for _, source := range []string{"depth", "in-links", "opic"} {
-		for _, policy := range thePolicies[2:] {
-			online = append(online, &policyTrial{campus: c, policy: policy, source: source})
-		}
-	}
-	all = append(all, online...)
 	live, err := newLiveSet(s)
 	if err != nil {
 		return nil, err
@@ -244,22 +332,30 @@ func policies(o Options) (*Report, error) {
 		return nil, err
 	}
 	log("crawls over sockets: the greatest difference is %.3f", live.worst())
-	jobs := []func() error{}
-	for _, t := range all {
-		jobs = append(jobs, func() error {
-			err := t.run(s.seed, s.connections)
-			log("%v: %s pages in %v of its time", t, grouped(len(t.order)), t.end.Round(time.Second))
-			return err
-		})
+	run := func(t *policyTrial) error {
+		err := t.run(s.seed, s.connections)
+		log("%v: %s pages in %v of its time", t, grouped(len(t.order)), t.end.Round(time.Second))
+		return err
 	}
-	for _, sets := range [][2]*policySet{found, known, uneven} {
-		for _, set := range sets {
-			jobs = append(jobs, func() error {
-				t := set.trials[0].campus
-				set.best = t.omniscient(set.quality, s.connections)
-				return nil
-			})
+	settings := []*policySetting{newPolicySetting(c, false), newPolicySetting(c, true), newPolicySetting(tail, false)}
+	var jobs []func() error
+	for _, st := range settings {
+		jobs = append(jobs, st.jobs(s.connections, run)...)
+	}
+	var online []*policyTrial
+	for _, source := range []string{"depth", "in-links", "opic"} {
+		for _, policy := range thePolicies[2:] {
+			t := &policyTrial{campus: c, policy: policy, source: source}
+			online = append(online, t)
+			jobs = append(jobs, func() error { return run(t) })
 		}
+	}
+	others, err := newOtherCampuses(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, oc := range others {
+		jobs = append(jobs, oc.jobs(s.connections, run)...)
 	}
 	var fastest *policyTrial
 	jobs = append(jobs, func() error {
@@ -269,13 +365,17 @@ func policies(o Options) (*Report, error) {
 	if err := parallel(jobs); err != nil {
 		return nil, err
 	}
+	for _, st := range settings {
+		st.mean()
+	}
+	found, known, uneven := settings[0], settings[1], settings[2]
 	return &Report{
 		Name: "policies", Title: "Which server, and which URL, comes first", Seed: s.seed, Pages: s.pages, Quick: o.Quick,
-		Intro: fmt.Sprintf(policiesIntro, grouped(len(c.urls)), grouped(s.hosts), grouped(c.web.Host(0).Pages), grouped(c.web.Host(s.hosts-1).Pages), s.connections,
+		Intro: fmt.Sprintf(policiesIntro, grouped(len(c.urls)), grouped(s.hosts), grouped(c.web.Host(s.hosts-1).Pages), grouped(c.web.Host(0).Pages), s.connections,
 			c.work.Seconds()/float64(s.connections), c.longest.Seconds()),
 		Sections: []Section{
-			pagesSection(c, found[0], fastest), qualitySection(found[0], 0), qualitySection(found[1], 1),
-			knownSection(known), onlineSection(found[0], online), tailSection(tail, uneven, s.connections), live.section(),
+			pagesSection(c, found.rank, fastest), rankSection(found.rank), zipfSection(found.zipf, known.zipf, s.draws),
+			knownSection(known), onlineSection(found.rank, online), otherSection(others), tailSection(tail, uneven, s.connections), live.section(),
 		},
 	}, nil
 }

@@ -46,7 +46,7 @@ func newLiveSet(s policyScale) (*liveSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := observe(s.seed, web)
+	c, err := observe(s.seed, web, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.Close()) }()
-	if t.campus, err = observe(0, srv.Web()); err != nil { // the same, at another port
+	if t.campus, err = observe(0, srv.Web(), 0); err != nil { // the same, at another port
 		return err
 	}
 	led := &ledger.Ledger{}

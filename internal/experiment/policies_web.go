@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -20,9 +21,9 @@ type campus struct {
 	number  map[string]int    // of each page
 	links   [][]int32
 	roots   []weburl.URL
-	pages   []float64 // what each page is worth if all are worth the same; the sum is 1, as it is of
-	rank    []float64 // PageRank, and of
-	zipf    []float64 // Zipf's law, independent of all else
+	pages   []float64   // what each page is worth if all are worth the same; the sum is 1, as it is of
+	rank    []float64   // PageRank, and of
+	zipfs   [][]float64 // some draws from Zipf's law, independent of all else
 	work    time.Duration
 	longest time.Duration // that one server takes alone
 }
@@ -49,7 +50,10 @@ const (
 // campusOptions are what a campus may be without.
 type campusOptions struct {
 	hosts, pages int
-	even         bool // no server takes longer alone than alonePerPage has it, and large ones are faster
+	draws        int     // of qualities by Zipf's law: the ten best pages have a quarter of it all, so that chance has a say
+	sigma        float64 // of the times to reply; 0: replySigma
+	fair         bool    // larger servers are faster, so that they do not take longer for all of their pages
+	bounded      bool    // no server takes longer alone than alonePerPage has it
 }
 
 func newCampus(seed uint64, o campusOptions) (*campus, error) {
@@ -62,16 +66,16 @@ func newCampus(seed uint64, o campusOptions) (*campus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := observe(seed, web)
+	c, err := observe(seed, web, o.draws)
 	if err != nil {
 		return nil, err
 	}
-	c.drawServers(seed, o.even)
+	c.drawServers(seed, o)
 	return c, nil
 }
 
 // observe explores a web.
-func observe(seed uint64, web *simweb.Web) (*campus, error) {
+func observe(seed uint64, web *simweb.Web, draws int) (*campus, error) {
 	c := &campus{web: web, number: map[string]int{}}
 	for h := range web.Hosts() {
 		u, err := weburl.Parse(web.URL(h, 0))
@@ -84,18 +88,20 @@ func observe(seed uint64, web *simweb.Web) (*campus, error) {
 		return nil, err
 	}
 	c.rank = pageRank(c.links)
-	rng := rand.New(rand.NewPCG(seed, 2))
-	for _, k := range rng.Perm(len(c.urls)) {
-		c.pages, c.zipf = append(c.pages, 1), append(c.zipf, 1/float64(k+1))
+	for range c.urls {
+		c.pages = append(c.pages, 1/float64(len(c.urls)))
 	}
-	for _, quality := range [][]float64{c.pages, c.zipf} {
-		sum := 0.0
-		for _, q := range quality {
-			sum += q
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range draws {
+		zipf, sum := make([]float64, len(c.urls)), 0.0
+		for i, k := range rng.Perm(len(c.urls)) {
+			zipf[i] = 1 / float64(k+1)
+			sum += zipf[i]
 		}
-		for i := range quality {
-			quality[i] /= sum
+		for i := range zipf {
+			zipf[i] /= sum
 		}
+		c.zipfs = append(c.zipfs, zipf)
 	}
 	return c, nil
 }
@@ -120,7 +126,7 @@ func largestOf(hosts, pages, least int, zipf float64) int {
 }
 
 // drawServers draws what connections to each server take.
-func (c *campus) drawServers(seed uint64, even bool) {
+func (c *campus) drawServers(seed uint64, o campusOptions) {
 	n := c.web.Hosts()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	draw := func(median, most time.Duration, sigma float64) time.Duration {
@@ -134,12 +140,12 @@ func (c *campus) drawServers(seed uint64, even bool) {
 		var s simulate.Server
 		for {
 			median := reply
-			if even {
+			if o.fair {
 				median = time.Duration(float64(reply) * mean / float64(pages))
 			}
 			trip := draw(roundTrip, roundTripMost, roundTripSigma)
 			s = simulate.Server{
-				Connect: 3 * trip, Close: 2 * trip, Response: trip + draw(median, replyMost, replySigma), Spread: replySpread,
+				Connect: 3 * trip, Close: 2 * trip, Response: trip + draw(median, replyMost, cmp.Or(o.sigma, replySigma)), Spread: replySpread,
 			}
 			switch share := (float64(at) + 0.5) / float64(n); {
 			case share < oneRequest:
@@ -149,7 +155,7 @@ func (c *campus) drawServers(seed uint64, even bool) {
 			default:
 				s.PerConnection = 2 + rng.IntN(98)
 			}
-			if !even || alone(s, pages) <= bound {
+			if !o.bounded || alone(s, pages) <= bound {
 				break
 			}
 		}

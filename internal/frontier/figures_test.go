@@ -18,6 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -42,6 +45,11 @@ var measures = []struct {
 	{"add pending", (*measured).add},
 	{"one host", (*measured).oneHost},
 	{"hosts", (*measured).hosts},
+	{"giant host, not split", func(m *measured) { m.giant(0) }},
+	{"giant host, parts of 1<<18", func(m *measured) { m.giant(1 << 18) }},
+	{"giant host, parts of 1<<17", func(m *measured) { m.giant(1 << 17) }},
+	{"giant host, parts of 1<<16", func(m *measured) { m.giant(1 << 16) }},
+	{"giant host, parts of 1<<15", func(m *measured) { m.giant(1 << 15) }},
 }
 
 // measured collects lines of figures.
@@ -375,7 +383,7 @@ func (m *measured) oneHost() {
 	}
 	m.memory(mostRSS, f)
 	slices.Sort(ranks)
-	p := f.units[host].slot.dir[0]
+	p := f.units[host].slot.of(0)
 	m.tasks(f, len(ranks), func(i int, t Task) {
 		if got := p.items[t.item].rank; got != ranks[i] {
 			m.t.Fatalf("URL %d has rank %d, want %d", i, got, ranks[i])
@@ -437,4 +445,154 @@ func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
 	}
 	m.say("Next and Done", float64(took.Nanoseconds())/float64(asked), 0, "ns CPU")
 	m.say("Next and Done", float64(after.Mallocs-before.Mallocs)/float64(asked), 0, "allocs")
+}
+
+// disk stands for the runs of a giant host: what is stored of it, by the first bits of
+// fingerprints.
+type disk struct {
+	hash    partition.Hash
+	buckets [256]blobschema.Run
+}
+
+func (d *disk) store(run *blobschema.Run) {
+	for _, e := range run.Seen {
+		b := &d.buckets[e.Fingerprint>>56]
+		b.Seen = append(b.Seen, e)
+	}
+	for _, q := range run.Queued {
+		b := &d.buckets[d.hash.Fingerprint(q.URL)>>56]
+		b.Queued = append(b.Queued, q)
+	}
+	d.buckets[0].Hosts = append(d.buckets[0].Hosts, run.Hosts...)
+}
+
+// read joins what is stored of a part, of at most eight bits.
+func (d *disk) read(p blobschema.Part) *blobschema.Run {
+	n := 256 >> p.Depth
+	out := &blobschema.Run{Hosts: slices.Clone(d.buckets[0].Hosts)}
+	for i := range n {
+		b := &d.buckets[int(p.Prefix)*n+i]
+		hosts := b.Hosts
+		b.Hosts = nil
+		blobschema.Join(d.hash, b)
+		b.Hosts = hosts
+		out.Seen, out.Queued = append(out.Seen, b.Seen...), append(out.Queued, b.Queued...)
+	}
+	blobschema.Join(d.hash, out)
+	return out
+}
+
+// bytes is what a frontier's URLs take, as far as they are in memory.
+func (f *Frontier) bytes() (n int) {
+	const queued = int(unsafe.Sizeof(blobschema.Queued{})) + 90 // and its URL
+	for _, s := range f.slots {
+		for p := range s.parts {
+			n += cap(p.items)*int(unsafe.Sizeof(item{})) + cap(p.marks)*int(unsafe.Sizeof(mark{})) + cap(p.text) + cap(p.dirty)*4
+			n += cap(p.index.cells)*5 + (len(p.fresh)+len(p.taken))*queued
+			for _, l := range p.lanes {
+				n += cap(l.queue) * 4
+			}
+		}
+	}
+	return n
+}
+
+// giant crawls a host of 2,000,000 URLs with room for 524,288. Each page has ten links that are new
+// and ten to pages that are known, drawn from all of them.
+func (m *measured) giant(maxPart int) {
+	const known, pages, room = 2_000_000, 200_000, 1 << 19
+	g, h := urls{rand.New(rand.NewPCG(1, 1))}, figureHash()
+	f := New(Config{Hash: h, Token: "bot", MaxPart: maxPart, MaxResident: room})
+	const host = "www.large.example"
+	d := &disk{hash: h}
+	made, add := 0, func(i int) {
+		r := rand.New(rand.NewPCG(uint64(i), 2))
+		u, err := weburl.Parse(fmt.Sprintf("https://%s/%s/%s-%s-%s-%d.html", host, words[r.IntN(len(words))], words[r.IntN(len(words))], words[r.IntN(len(words))], words[r.IntN(len(words))], i))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		f.Add(epoch, u, h.Fingerprint(u.String()), blobschema.Queued{Host: host, Rank: 1 + uint32(r.IntN(6))})
+	}
+	for ; made < 1000; made++ {
+		add(made)
+	}
+	var halving, longest, loading time.Duration
+	loads, loaded, commits, peak, most, idle := 0, 0, 0, 0, 0, 0
+	commit := func() {
+		run, _ := f.Delta(uint64(commits))
+		commits++
+		d.store(run)
+		before, start := f.Counts().Halved, cpu()
+		f.Committed()
+		took := cpu() - start
+		if n := f.Counts().Halved - before; n > 0 {
+			halving += took
+			longest = max(longest, took)
+		}
+		for _, id := range f.Wanted(epoch) {
+			run := d.read(id.Part)
+			start := cpu()
+			if err := f.Load(epoch, id, run); err != nil {
+				m.t.Fatal(err)
+			}
+			loading += cpu() - start
+			loads++
+			loaded += len(run.Seen) + len(run.Queued)
+		}
+		peak, most = max(peak, f.bytes()), max(most, f.resident)
+	}
+	start := cpu()
+	for done := 0; done < pages; {
+		t, ok := f.Next(epoch, false)
+		if !ok {
+			if idle++; idle > 10_000 {
+				m.t.Fatalf("it stands still: %+v", f.Counts())
+			}
+			commit()
+			continue
+		}
+		o := &page.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond}
+		f.Done(epoch, t, o)
+		if t.Request.Robots {
+			continue
+		}
+		done++
+		for range 10 {
+			if made < known {
+				add(made)
+				made++
+			}
+			add(g.r.IntN(made))
+		}
+		if done%2500 == 0 {
+			commit()
+		}
+	}
+	all := cpu() - start
+	n := f.Counts()
+	parts := 0
+	for _, s := range f.slots {
+		for range s.parts {
+			parts++
+		}
+	}
+	m.say("parts, of one slot", float64(parts), 0, "")
+	m.say("entries in memory, at most", float64(most), 0, "")
+	m.say("bytes of them, at most", float64(peak)/1e6, 0, "MB")
+	m.say("URLs that came for a part in memory", 100*float64(n.Hits)/float64(n.Hits+n.Misses), 0, "%")
+	m.say("halvings", float64(n.Halved), 0, "")
+	m.say("CPU of a commit with halvings, at most", float64(longest.Microseconds())/1e3, 0, "ms")
+	m.say("CPU per halving", float64(halving.Microseconds())/1e3/float64(max(1, n.Halved)), 0, "ms")
+	m.say("loads", float64(loads), 0, "")
+	m.say("CPU of a Load", float64(loading.Microseconds())/1e3/float64(max(1, loads)), 0, "ms")
+	m.say("entries loaded, per page", float64(loaded)/pages, 0, "")
+	m.say("CPU of Load, per page", float64(loading.Microseconds())/pages, 0, "us")
+	m.say("commits", float64(commits), 0, "")
+	m.say("commits with nothing to ask for", float64(idle), 0, "")
+	m.say("CPU of all, the test's own work included", all.Seconds(), 0, "s")
+	sums, err := cbor.Marshal(f.Summaries())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.say("summaries in a manifest", float64(len(sums)), 0, "B")
 }

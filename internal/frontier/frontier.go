@@ -192,7 +192,7 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 			f.reschedule(now, p, i, now, 0)
 			return Lowered
 		}
-		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, p.lanes[it.lane].topic
+		q.Generation, q.Depth, q.Attempts, q.Topic = it.gen, it.depth, it.attempts, it.topic
 	}
 	return f.add(now, p, un, u, fp, &q, fromOutside)
 }
@@ -276,7 +276,7 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 	l := f.lane(p, st, u, q.Topic)
 	f.seq++
 	i := p.newItem(item{
-		fp: fp, seq: f.seq, rank: q.Rank, gen: q.Generation, lane: l.number, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
+		fp: fp, seq: f.seq, rank: q.Rank, gen: q.Generation, lane: l.number, topic: l.topic, depth: q.Depth, attempts: q.Attempts, flags: q.Flags,
 	}, u.RequestURI())
 	if q.NotBefore != 0 || q.Former != (blobschema.Origin{}) || q.Change != (blobschema.Change{}) {
 		p.setRare(i, func(r *rare) { r.notBefore, r.former, r.change = q.NotBefore, q.Former, q.Change })
@@ -312,7 +312,7 @@ func (f *Frontier) rejoin(now time.Time, p *part, i uint32, q *blobschema.Queued
 		return f.wish(p, i, q, true)
 	}
 	old, oldMore := *it, p.rareOf(i)
-	more, topic := oldMore, p.lanes[it.lane].topic
+	more, topic := oldMore, it.topic
 	switch {
 	case q.Generation > it.gen:
 		topic = q.Topic
@@ -352,10 +352,10 @@ func (f *Frontier) rejoin(now time.Time, p *part, i uint32, q *blobschema.Queued
 
 // relaned is the number of the lane that an item belongs in, if it is of a topic.
 func (f *Frontier) relaned(p *part, it *item, topic uint8) uint32 {
-	l := p.lanes[it.lane]
-	if l.topic == topic {
+	if it.topic == topic {
 		return it.lane
 	}
+	l := p.lanes[it.lane]
 	return f.laneOf(p, l.door, topic, l.sub).number
 }
 
@@ -367,10 +367,8 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	}
 	f.countUrgent(p, oldRank, -1)
 	f.countUrgent(p, it.rank, 1)
-	f.pending[p.lanes[it.lane].topic]--
-	f.pending[p.lanes[lane].topic]++
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
-		it.lane = lane
+		f.setLane(p, it, lane)
 		return // in no queue that goes by rank
 	}
 	l := p.lanes[it.lane]
@@ -378,7 +376,7 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	if it.lane != lane {
 		l.remove(int(it.pos))
 		un.enlist(l, now)
-		it.lane = lane
+		f.setLane(p, it, lane)
 		un.push(p, i, now)
 	} else {
 		l.up(int(it.pos))
@@ -386,6 +384,14 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 		un.enlist(l, now)
 	}
 	f.settleUnit(un, now)
+}
+
+// setLane makes an item that is in no lane's queue one of a lane.
+func (f *Frontier) setLane(p *part, it *item, lane uint32) {
+	topic := p.lanes[lane].topic
+	f.pending[it.topic]--
+	f.pending[topic]++
+	it.lane, it.topic = lane, topic
 }
 
 // wish notes that an item whose request is under way is to be asked for once more.
@@ -458,11 +464,10 @@ func (f *Frontier) touchSite(st *site) {
 // generation. Its place in items is free then.
 func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 	it := p.items[i]
-	l := p.lanes[it.lane]
-	st := l.door.site
+	st := p.lanes[it.lane].door.site
 	f.countUrgent(p, it.rank, -1)
 	f.counts.Pending--
-	f.pending[l.topic]--
+	f.pending[it.topic]--
 	st.pending--
 	st.unit.pending--
 	f.addSettled(p, st, it.fp, it.gen, state, p.rareOf(i).former)
@@ -625,15 +630,12 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 	}
 	if !u.connected { // else its visit goes on: the turn is the same
 		u.start = u.domain.nextTurn(f.virtual)
-		for _, st := range u.stands {
-			f.rank(st)
-		}
 	}
 	u.place = ready
 	f.stand(u)
 }
 
-// rank asks the policy what a visit to a stand is worth now.
+// rank asks the policy what a visit to a stand, which has URLs, is worth now.
 func (f *Frontier) rank(st *stand) {
 	u := st.unit
 	st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
@@ -645,6 +647,9 @@ func (f *Frontier) rank(st *stand) {
 // are no reason to leave an open connection.
 func (f *Frontier) outranked(u *unit) bool {
 	for _, st := range u.stands {
+		if len(st.lanes) == 0 {
+			continue
+		}
 		f.rank(st)
 		if q := *f.ready.heap(st.topic); len(q) > 0 && q[0].rank > st.rank {
 			return true
@@ -663,6 +668,9 @@ func (f *Frontier) stand(u *unit) {
 		case len(st.lanes) == 0:
 			f.ready.remove(st)
 		case st.index < 0:
+			if !u.connected || st.ranked == 0 { // else its visit goes on
+				f.rank(st)
+			}
 			st.urgent = urgent
 			heap.Push(queue, st)
 		case st.urgent != urgent:

@@ -26,8 +26,7 @@ func (f *Frontier) Restore(parts []blobschema.SlotSummary) {
 			s = newSlot(sum.Slot)
 			f.slots[sum.Slot] = s
 		}
-		p := &part{slot: s, is: sum.Part}
-		s.put(p)
+		p := s.put(sum.Part)
 		f.unloaded++
 		f.know(p, &sum)
 	}
@@ -429,7 +428,7 @@ func (f *Frontier) unload(p *part) {
 	}
 	for i := range p.items {
 		if it := &p.items[i]; it.length > 0 {
-			f.pending[p.lanes[it.lane].topic]--
+			f.pending[it.topic]--
 		}
 	}
 	f.resident -= p.resident()

@@ -96,7 +96,8 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 	fresh, taken := p.fresh, p.taken
 	stored := int(p.unexamined) - len(fresh) - len(taken)
 	for i := range sums {
-		h := &part{slot: p.slot, is: sums[i].Part, touched: p.touched, want: p.want}
+		h := p.slot.put(sums[i].Part)
+		h.touched, h.want = p.touched, p.want
 		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
 		for _, q := range fresh {
 			if of(q) {
@@ -114,7 +115,6 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 				sums[i].Urgent++
 			}
 		}
-		p.slot.put(h)
 		f.unloaded++
 		f.know(h, &sums[i])
 		halves[i] = h

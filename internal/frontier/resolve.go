@@ -86,7 +86,7 @@ func (f *Frontier) pin(u *unit, addr netip.Addr, now time.Time) {
 			continue
 		}
 		f.sendOn(u, p.url(it), it.fp, &blobschema.Queued{
-			Rank: it.rank, Generation: it.gen, Depth: it.depth, Flags: it.flags, Topic: p.lanes[it.lane].topic,
+			Rank: it.rank, Generation: it.gen, Depth: it.depth, Flags: it.flags, Topic: it.topic,
 		})
 		f.settle(p, w.item, blobschema.Forwarded)
 	}

@@ -208,6 +208,7 @@ func (r *rig) check() {
 	r.t.Helper()
 	f := r.f
 	var want Counts
+	var pending [256]int64
 	resident, unloaded, fresh, units, further := 0, 0, 0, 0, 0
 	for id, s := range f.slots {
 		if s.id != id {
@@ -230,6 +231,11 @@ func (r *rig) check() {
 			}
 			loaded++
 			r.checkIndex(p)
+			for i := range p.items {
+				if it := &p.items[i]; it.length > 0 {
+					pending[it.topic]++
+				}
+			}
 			if f.overflows(p, p.resident()) && !p.full {
 				r.t.Errorf("part %+v of slot %d has %d URLs, and is not full", p.is, id, p.resident())
 			}
@@ -255,6 +261,9 @@ func (r *rig) check() {
 	}
 	if len(f.units) != int(want.Hosts) || units != len(f.units) || further != len(f.sites) {
 		r.t.Errorf("%d units, %d of them in slots, %d in domains; %d further sites, %d in slots", len(f.units), want.Hosts, units, len(f.sites), further)
+	}
+	if pending != f.pending {
+		r.t.Errorf("pending by topic: %v, should be %v", f.pending, pending)
 	}
 	for topic, h := range f.ready.heaps {
 		for i, st := range h {
@@ -495,7 +504,7 @@ func (r *rig) checkLanes(p *part, tried int, byUnit map[*unit]int) int {
 		for pos, i := range l.queue {
 			waits++
 			it := &p.items[i]
-			if it.bits&isAsked != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
+			if it.bits&isAsked != 0 || int(it.pos) != pos || p.lanes[it.lane] != l || it.topic != l.topic || pos > 0 && p.less(i, l.queue[(pos-1)/2]) {
 				r.t.Errorf("%s waits, but should not, or elsewhere", p.url(it))
 			}
 		}

@@ -130,12 +130,15 @@ func (f *Frontier) awaitUrgent(now time.Time) {
 	var hidden []*unit
 	for _, h := range f.ready.heaps {
 		for _, st := range h {
-			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && (f.cfg.Looks || u.slot.hasUrgent()) && !slices.Contains(hidden, u) {
+			if u := st.unit; len(u.blocked)+len(u.later) > 0 && !u.hasUrgent() && (f.cfg.Looks || u.slot.hasUrgent()) {
 				hidden = append(hidden, u)
 			}
 		}
 	}
 	for _, u := range hidden {
+		if u.place != ready { // it has several stands
+			continue
+		}
 		if f.settleUnit(u, now); u.hasUrgent() || u.place != ready {
 			continue
 		}
@@ -391,10 +394,10 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 	f.countUrgent(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
-		it.lane = f.relaned(p, it, w.topic)
+		f.setLane(p, it, f.relaned(p, it, w.topic))
 	} else {
 		it.rank, it.depth, it.flags = min(it.rank, w.rank), min(it.depth, w.depth), it.flags|w.flags
-		it.lane = f.relaned(p, it, min(p.lanes[it.lane].topic, w.topic))
+		f.setLane(p, it, f.relaned(p, it, min(it.topic, w.topic)))
 	}
 	f.countUrgent(p, it.rank, 1)
 }

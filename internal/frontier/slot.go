@@ -11,6 +11,10 @@ import (
 
 // slot is a bucket of units. Its URLs are in parts.
 type slot struct {
+	// dir has a pointer for each value of the first bits of a fingerprint: the part whose URLs
+	// have them. A part is named by all that its depth leaves open.
+	dir     []*part
+	root    part // all of a slot that was never split; here, so that it takes one look less to find
 	id      partition.Slot
 	awaited bool   // its state is still elsewhere; never loaded
 	touched uint64 // the delta that the last change of a unit or site was before
@@ -18,14 +22,12 @@ type slot struct {
 	filling bool   // one of them is being filled: units are settled when that is done
 	units   []*unit
 	further []*site // sites that are not the own of their unit
-	// dir has a pointer for each value of the first bits of a fingerprint: the part whose URLs
-	// have them. A part is named by all that its depth leaves open.
-	dir []*part
 }
 
 func newSlot(id partition.Slot) *slot {
 	s := &slot{id: id}
-	s.dir = []*part{{slot: s}}
+	s.root.slot = s
+	s.dir = []*part{&s.root}
 	return s
 }
 
@@ -33,7 +35,12 @@ func newSlot(id partition.Slot) *slot {
 func (s *slot) depth() int { return bits.Len(uint(len(s.dir))) - 1 }
 
 // of returns the part that a fingerprint belongs to.
-func (s *slot) of(fp uint64) *part { return s.dir[fp>>(64-s.depth())] }
+func (s *slot) of(fp uint64) *part {
+	if len(s.dir) == 1 {
+		return &s.root
+	}
+	return s.dir[fp>>(64-s.depth())]
+}
 
 // parts goes over the parts, by prefix.
 func (s *slot) parts(yield func(*part) bool) {
@@ -54,39 +61,44 @@ func (s *slot) loading() bool {
 	return false
 }
 
-// put makes a part that of all fingerprints it has; dir grows if it must.
-func (s *slot) put(p *part) {
-	for s.depth() < int(p.is.Depth) {
+// put makes a part that all its fingerprints belong to from now on; dir grows if it must.
+func (s *slot) put(is blobschema.Part) *part {
+	if is.Depth == 0 {
+		return &s.root
+	}
+	p := &part{slot: s, is: is}
+	for s.depth() < int(is.Depth) {
 		dir := make([]*part, 0, 2*len(s.dir))
 		for _, q := range s.dir {
 			dir = append(dir, q, q)
 		}
 		s.dir = dir
 	}
-	width := 1 << (s.depth() - int(p.is.Depth))
+	width := 1 << (s.depth() - int(is.Depth))
 	for i := range width {
-		s.dir[int(p.is.Prefix)*width+i] = p
+		s.dir[int(is.Prefix)*width+i] = p
 	}
+	return p
 }
 
 // part is a piece of a slot. Loaded, it has all its URLs: the pending ones in items, the
 // settled ones in marks, and where each is in index.
 type part struct {
-	slot    *slot
-	is      blobschema.Part
+	index   index // first, as most URLs that come are looked up in it
 	loaded  bool
 	loading bool
 	want    bool // the caller is about to look at it: not to be unloaded before
 	full    bool // nothing more is asked for, so that it can be unloaded and halved
-	asked   int  // requests under way
-	urgent  int  // pending URLs of rank 0; kept when the part is unloaded
+	slot    *slot
+	is      blobschema.Part
+	asked   int // requests under way
+	urgent  int // pending URLs of rank 0; kept when the part is unloaded
 	touched uint64
 
 	items  []item
 	spare  uint32 // list of items not in use, linked by pos: place + 1 of the first
 	npend  int    // items in use
 	marks  []mark
-	index  index
 	text   []byte // path and query of each item
 	dead   int    // bytes of text that belong to no item
 	lanes  []*lane
@@ -117,6 +129,7 @@ type item struct {
 	attempts uint8
 	flags    blobschema.QueuedFlags
 	bits     itemBits
+	topic    uint8 // of its lane
 }
 
 type itemBits uint8

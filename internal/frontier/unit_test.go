@@ -413,7 +413,7 @@ func TestSlotShrinks(t *testing.T) {
 		r.queue(url(i), blobschema.Queued{Rank: uint32(i + 1)})
 	}
 	u := r.f.units["a.example"]
-	s := u.slot.dir[0]
+	s := u.slot.of(0)
 	before, places := len(s.text), len(s.items)
 	for i := range n - 100 {
 		task := r.mustNext(url(i))

@@ -32,8 +32,10 @@ const (
 
 	// NewPerConnection is how many requests a connection to a new host is taken to serve.
 	NewPerConnection = 50
-	// NewConnTime and NewRespTime are what a new host is taken to need; the first
-	// measurement replaces them.
+	// NewConnTime and NewRespTime are what a new host is taken to need, until it was
+	// measured. They are a fast host's, so that a policy that goes by them tries a new one soon: its
+	// first answer tells, and a slow one is put off then. With those of a slow host the first that were tried
+	// would be preferred to all others for ever.
 	NewConnTime = 50 * time.Millisecond
 	NewRespTime = 50 * time.Millisecond
 

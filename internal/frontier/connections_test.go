@@ -1,0 +1,163 @@
+package frontier
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// several is a host that allows three requests at once, 500 ms apart, whose URLs are dealt to
+// four queues.
+func several(t testing.TB) *rig {
+	r := newRig(t, Config{
+		Delay: 10 * time.Second, Hosts: map[string]HostRule{"a.example": {Connections: 3, Delay: 500 * time.Millisecond}},
+		QueueBy: blobschema.QueueByBKDR, Queues: 4,
+	})
+	r.add(0, "https://a.example/")
+	robots := r.mustNext("https://a.example/robots.txt")
+	r.f.Begun(r.now, robots)
+	r.done(robots, answer{keep: true})
+	r.now = r.now.Add(499 * time.Millisecond)
+	r.mustIdle() // no page at once: a unit like this one may have been asked for something else meanwhile
+	r.now = r.now.Add(time.Millisecond)
+	page := r.mustNext("https://a.example/")
+	r.f.Begun(r.now, page)
+	r.done(page, answer{keep: true})
+	r.now = r.now.Add(500 * time.Millisecond)
+	r.check()
+	return r
+}
+
+// dealt returns n URLs of each of the four queues.
+func dealt(t testing.TB, n int) (urls [4][]string) {
+	for i, left := 0, 4*n; left > 0; i++ {
+		url := fmt.Sprintf("https://a.example/%d", i)
+		if sub := subQueue(blobschema.QueueByBKDR, 4, mustParse(t, url)); len(urls[sub]) < n {
+			urls[sub] = append(urls[sub], url)
+			left--
+		}
+	}
+	return urls
+}
+
+// TestSeveralConnections: three requests at once and no more, one per queue, the next when the
+// one before has begun and the pace allows it.
+func TestSeveralConnections(t *testing.T) {
+	r := several(t)
+	urls := dealt(t, 2)
+	for _, list := range urls {
+		r.add(1, list...)
+	}
+	r.check()
+	var tasks []Task
+	start := r.now
+	for i := range 3 {
+		task, ok := r.f.Next(r.now, false)
+		if !ok {
+			t.Fatalf("request %d: nothing to ask for after %v", i, r.now.Sub(start))
+		}
+		r.check()
+		r.now = r.now.Add(200 * time.Millisecond)
+		r.mustIdle() // it has not begun
+		if !r.f.NextAt().IsZero() {
+			t.Errorf("request %d has not begun, and the next one is due at %v", i, r.f.NextAt().Sub(start))
+		}
+		began := r.now
+		r.f.Begun(began, task)
+		r.check()
+		for _, other := range tasks {
+			if other.lane == task.lane {
+				t.Errorf("%s and %s are of one queue", other.Request.URL, task.Request.URL)
+			}
+		}
+		if tasks = append(tasks, task); len(tasks) == 3 {
+			break
+		}
+		if at := r.f.NextAt(); !at.Equal(began.Add(500 * time.Millisecond)) {
+			t.Fatalf("the request after %d is due %v after its start", i, at.Sub(began))
+		}
+		r.mustIdle()
+		r.now = r.f.NextAt()
+	}
+	r.now = r.now.Add(time.Hour)
+	r.mustIdle() // three are under way
+	first := tasks[0]
+	r.f.Done(r.now, first, answer{keep: true}.reply(first, start, r.now.Sub(start)))
+	r.check()
+	task, ok := r.f.Next(r.now, false)
+	if !ok || task.lane == tasks[1].lane || task.lane == tasks[2].lane {
+		t.Errorf("after the end of %s comes %s (%v)", first.Request.URL, task.Request.URL, ok)
+	}
+	for _, task := range append(tasks[1:], task) {
+		r.done(task, answer{keep: true})
+		r.check()
+	}
+	r.run(nil)
+	if n := r.f.Counts(); n.Pending != 0 || n.Asked != 0 {
+		t.Errorf("counts are %+v", n)
+	}
+}
+
+// TestOneQueueOneConnection: the URLs of one queue are asked for one after another.
+func TestOneQueueOneConnection(t *testing.T) {
+	r := several(t)
+	list := dealt(t, 3)[2]
+	r.add(1, list...)
+	task := r.mustNext(list[0])
+	r.f.Begun(r.now, task)
+	r.now = r.now.Add(time.Minute)
+	r.mustIdle()
+	r.add(1, dealt(t, 1)[0]...)
+	other := r.mustNext(dealt(t, 1)[0][0])
+	r.f.Begun(r.now, other)
+	r.done(other, answer{})
+	r.done(task, answer{})
+	r.check()
+	r.now = r.now.Add(time.Minute)
+	r.mustNext(list[1])
+}
+
+// TestConnectionsAcrossTopicsAndParts: topics, doors and parts have queues of their own.
+func TestConnectionsAcrossTopicsAndParts(t *testing.T) {
+	r := several(t)
+	list := dealt(t, 3)[1]
+	for topic, u := range list {
+		r.find(u, uint8(topic))
+	}
+	for i, u := range list {
+		task := r.mustNext(u)
+		if int(task.Topic) != i {
+			t.Errorf("%s is asked for in topic %d", u, task.Topic)
+		}
+		r.f.Begun(r.now, task)
+		r.now = r.now.Add(500 * time.Millisecond)
+		r.check()
+	}
+	r.add(0, "http://a.example/")
+	r.mustIdle()
+}
+
+// TestRobotsWhilePages: while a robots.txt is asked for, other doors of the site go on, and its end
+// lets nobody in before the pace.
+func TestRobotsWhilePages(t *testing.T) {
+	r := several(t)
+	r.add(0, "http://a.example/x")
+	robots := r.mustNext("http://a.example/robots.txt")
+	r.f.Begun(r.now, robots)
+	r.add(0, "https://a.example/x")
+	r.now = r.now.Add(500 * time.Millisecond)
+	page := r.mustNext("https://a.example/x")
+	r.f.Begun(r.now, page)
+	began := r.now
+	r.now = r.now.Add(10 * time.Millisecond)
+	r.f.Done(r.now, robots, answer{status: 404}.reply(robots, began.Add(-500*time.Millisecond), 510*time.Millisecond))
+	r.check()
+	r.mustIdle()
+	if at := r.f.NextAt(); !at.Equal(began.Add(500 * time.Millisecond)) {
+		t.Fatalf("the next request is due %v after the last", at.Sub(began))
+	}
+	r.now = r.f.NextAt()
+	r.mustNext("http://a.example/x")
+}

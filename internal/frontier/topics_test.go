@@ -1,0 +1,243 @@
+package frontier
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// find adds a URL of a topic.
+func (r *rig) find(url string, topic uint8) {
+	r.t.Helper()
+	r.queue(url, blobschema.Queued{Depth: 1, Topic: topic})
+}
+
+// mustAsk does the next request, which must be for a URL, and keeps the connection.
+func (r *rig) mustAsk(url string) {
+	r.t.Helper()
+	task := r.mustNext(url)
+	r.now = r.now.Add(r.took)
+	r.f.Done(r.now, task, answer{keep: true}.reply(task, r.now.Add(-r.took), r.took))
+	r.check()
+}
+
+// meet asks for the robots.txt and a first page of hosts.
+func (r *rig) meet(topic uint8, hosts ...string) {
+	r.t.Helper()
+	for _, h := range hosts {
+		r.find("https://"+h+"/first", topic)
+		r.mustAsk("https://" + h + "/robots.txt")
+		r.mustAsk("https://" + h + "/first")
+	}
+}
+
+// TestPriorities: a topic of a higher priority goes first between two requests, and the visits
+// that it interrupts go on after it, on their connections.
+func TestPriorities(t *testing.T) {
+	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 2}, {Priority: 1}}})
+	r.find("https://low.example/1", 0)
+	r.find("https://low.example/2", 0)
+	r.find("https://low.example/3", 0)
+	r.find("https://other.example/1", 0)
+	r.mustAsk("https://low.example/robots.txt")
+	r.mustAsk("https://low.example/1")
+	r.find("https://middle.example/1", 2)
+	r.find("https://high.example/1", 1)
+	r.mustAsk("https://high.example/robots.txt")
+	r.mustAsk("https://high.example/1")
+	r.mustAsk("https://middle.example/robots.txt")
+	if u := r.f.units["low.example"]; !u.connected || u.served != 2 {
+		t.Errorf("the visit to low.example: connected %v, %d served", u.connected, u.served)
+	}
+	r.find("https://low.example/0", 1) // one host, in two topics
+	r.mustAsk("https://low.example/0")
+	r.mustAsk("https://middle.example/1")
+	r.mustAsk("https://low.example/2")
+	r.mustAsk("https://low.example/3")
+	r.mustAsk("https://other.example/robots.txt")
+	r.mustAsk("https://other.example/1")
+	r.mustIdle()
+}
+
+// TestTopicTurns: topics of one priority have time in proportion to their slices.
+func TestTopicTurns(t *testing.T) {
+	for _, c := range []struct{ one, two time.Duration }{{time.Second, time.Second}, {time.Second, 3 * time.Second}, {0, blobschema.DefaultSlice}} {
+		r := newRig(t, Config{Topics: []Topic{{}, {Slice: c.one}, {Slice: c.two}}})
+		used := map[uint8]time.Duration{}
+		turns, last, n := 0, uint8(0), 0
+		for turns < 100 {
+			for topic := uint8(1); topic <= 2; topic++ {
+				for range 2 {
+					n++
+					r.find(fmt.Sprintf("https://h%d.example/%d/%d", n%5, topic, n), topic)
+				}
+			}
+			task, ok := r.f.Next(r.now, false)
+			if !ok {
+				t.Fatal("nothing to ask for")
+			}
+			r.now = r.now.Add(r.took)
+			used[task.Topic] += r.took
+			if task.Topic != last {
+				last = task.Topic
+				turns++
+			}
+			r.f.Done(r.now, task, answer{keep: true}.reply(task, r.now, r.took))
+		}
+		r.check()
+		want := cmp.Or(c.one, blobschema.DefaultSlice).Seconds() / c.two.Seconds()
+		if got := used[1].Seconds() / used[2].Seconds(); got < want*0.9 || got > want*1.1 || used[0] != 0 {
+			t.Errorf("slices of %v and %v: times %v", c.one, c.two, used)
+		}
+	}
+}
+
+// TestTurnIsShared: what the topic whose turn it is cannot use goes to the others of its priority,
+// one request each, and then to lower ones.
+func TestTurnIsShared(t *testing.T) {
+	r := newRig(t, Config{Delay: 10 * time.Second, Topics: []Topic{{Priority: -1}, {}, {}, {}}, Hosts: map[string]HostRule{
+		"two.example": {}, "three.example": {}, "zero.example": {},
+	}})
+	for topic, host := range []string{"zero.example", "one.example", "two.example", "three.example"} {
+		for i := range 3 {
+			r.find(fmt.Sprintf("https://%s/%d", host, i), uint8(topic))
+		}
+	}
+	r.mustAsk("https://one.example/robots.txt")
+	r.mustAsk("https://one.example/0") // now it has to wait
+	r.mustAsk("https://two.example/robots.txt")
+	r.mustAsk("https://three.example/robots.txt")
+	for i := range 3 {
+		r.mustAsk(fmt.Sprintf("https://two.example/%d", i))
+		r.mustAsk(fmt.Sprintf("https://three.example/%d", i))
+	}
+	r.mustAsk("https://zero.example/robots.txt")
+	r.now = r.now.Add(10 * time.Second)
+	r.mustAsk("https://one.example/1")
+	r.mustAsk("https://zero.example/0")
+}
+
+// TestUrgentBeforeTopics: what is asked for on purpose goes before all topics.
+func TestUrgentBeforeTopics(t *testing.T) {
+	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 9}}})
+	r.meet(1, "high.example")
+	r.meet(0, "low.example")
+	r.find("https://high.example/1", 1)
+	r.find("https://low.example/1", 0)
+	r.again("https://low.example/2", 1)
+	if _, ok := r.f.Next(r.now, true); !ok {
+		t.Fatal("nothing urgent")
+	}
+	r.mustAsk("https://high.example/1")
+
+	r = newRig(t, Config{Topics: []Topic{{}, {Priority: 9}}}) // of two, the one of the higher topic
+	r.meet(1, "high.example")
+	r.meet(0, "low.example")
+	r.find("https://high.example/1", 1)
+	r.again("https://low.example/first", 1)
+	r.again("https://high.example/1", 1)
+	r.mustAsk("https://high.example/1")
+	r.mustAsk("https://low.example/first")
+}
+
+// TestUnknownTopic: a topic that nobody knows is one of priority 0.
+func TestUnknownTopic(t *testing.T) {
+	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 1}}})
+	r.meet(0, "a.example")
+	r.meet(255, "b.example")
+	r.meet(1, "c.example")
+	r.find("https://b.example/1", 255)
+	r.find("https://a.example/1", 0)
+	r.find("https://c.example/1", 1)
+	r.mustAsk("https://c.example/1")
+	r.now = r.now.Add(blobschema.DefaultSlice)
+	var got []uint8
+	for range 2 {
+		task, ok := r.f.Next(r.now, false)
+		if !ok {
+			t.Fatalf("after topics %d nothing is asked for", got)
+		}
+		got = append(got, task.Topic)
+		r.done(task, answer{})
+		r.now = r.now.Add(blobschema.DefaultSlice)
+	}
+	if slices.Sort(got); !slices.Equal(got, []uint8{0, 255}) {
+		t.Errorf("topics %d had turns", got)
+	}
+}
+
+// TestSetTopics: priorities and slices change while URLs wait, and more topics come.
+func TestSetTopics(t *testing.T) {
+	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 1}}})
+	r.meet(0, "a.example", "b.example", "c.example")
+	for i := range 4 {
+		r.find(fmt.Sprintf("https://a.example/%d", i), 0)
+		r.find(fmt.Sprintf("https://b.example/%d", i), 1)
+		r.find(fmt.Sprintf("https://c.example/%d", i), 2)
+	}
+	r.mustAsk("https://b.example/0")
+	r.f.SetTopics([]Topic{{Priority: 2}, {Priority: 1}, {}})
+	r.mustAsk("https://a.example/0")
+	r.f.SetTopics([]Topic{{Priority: 2}, {Priority: 1}, {Priority: 3}})
+	r.mustAsk("https://c.example/0")
+	r.f.SetTopics(nil)
+	r.check()
+	seen := map[uint8]int{}
+	for range 9 {
+		task, ok := r.f.Next(r.now, false)
+		if !ok {
+			t.Fatalf("asked for %v, and nothing more", seen)
+		}
+		seen[task.Topic]++
+		r.now = r.now.Add(blobschema.DefaultSlice)
+		r.done(task, answer{})
+	}
+	if seen[0] != 3 || seen[1] != 3 || seen[2] != 3 {
+		t.Errorf("asked for %v", seen)
+	}
+	r.mustIdle()
+}
+
+// TestTopicOfAFind: a URL that is found in two topics is of the lower one, wherever it waits.
+func TestTopicOfAFind(t *testing.T) {
+	r := newRig(t, Config{Topics: []Topic{{}, {Priority: 2}, {Priority: 1}}})
+	r.meet(0, "a.example")
+	r.find("https://a.example/x", 2)
+	r.find("https://a.example/x", 1)
+	r.find("https://a.example/x", 2)
+	r.check()
+	if n := [3]int64{r.f.PendingOf(0), r.f.PendingOf(1), r.f.PendingOf(2)}; n != [3]int64{0, 1, 0} {
+		t.Errorf("pending by topic: %d", n)
+	}
+	task := r.mustNext("https://a.example/x")
+	r.find("https://a.example/x", 0) // while it is asked for: the request goes on as it is
+	r.check()
+	if task.Topic != 1 || r.done(task, answer{status: 500}) != Again || r.f.PendingOf(0) != 1 {
+		t.Errorf("it was asked for in topic %d; %d of topic 0 are pending", task.Topic, r.f.PendingOf(0))
+	}
+	r.check()
+}
+
+// TestWishHasATopic: what is asked for once more while its request is under way, and fails, is of the
+// topic that it was asked for in.
+func TestWishHasATopic(t *testing.T) {
+	r := newRig(t, Config{Topics: []Topic{{}, {}, {}}})
+	r.meet(2, "a.example")
+	r.find("https://a.example/x", 2)
+	task := r.mustNext("https://a.example/x")
+	u := mustParse(t, "https://a.example/x")
+	r.f.Add(r.now, u, r.hash.Fingerprint(u.String()), blobschema.Queued{Host: "a.example", Generation: 1, Rank: 1, Topic: 1})
+	run, _ := r.f.Delta(1)
+	r.f.Committed()
+	if len(run.Queued) != 1 || run.Queued[0].Topic != 1 || r.done(task, answer{status: 500}) != Again {
+		t.Fatalf("the run holds %+v", run.Queued)
+	}
+	run, _ = r.f.Delta(2)
+	if r.check(); len(run.Queued) != 1 || run.Queued[0].Topic != 1 || r.f.PendingOf(1) != 1 {
+		t.Errorf("the run holds %+v", run.Queued)
+	}
+}
