@@ -77,7 +77,6 @@ type topicTrial struct {
 	first [4]time.Duration // page of a topic
 	had   [4]int           // pages of a topic
 	done  [4]time.Duration // when a topic had its last page
-	asks  []simulate.Ask   // spread over the crawl
 	simulate.Measured
 }
 
