@@ -172,6 +172,8 @@ type Head struct {
 	// Awaits is the oldest epoch by which slots should come that are not here yet; 0 for none.
 	// So moves to this partition of an epoch up to Epoch, and before Awaits, are confirmed.
 	Awaits partition.Epoch `json:"awaits,omitempty"`
+	// Threshold is the one that looks are planned with, to within a factor of 1.5.
+	Threshold float64 `json:"threshold,omitempty"`
 	// Calls are those of the partition's steps, but for what was not told yet when the last
 	// of them ended, and what crashed steps did since their last commit.
 	Calls Calls `json:"calls,omitzero"`

@@ -258,6 +258,9 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 		h.Sent[p] = n
 	}
 	h.Due = due(s.here(man.Slots))
+	if looks(&s.cfg.Crawl.Settings) {
+		h.Threshold = s.st.f.Threshold()
+	}
 	s.tellMoves(&h, man)
 	s.tell(&h)
 	return h

@@ -12,19 +12,22 @@ import (
 // looks reports whether settled URLs are looked at again, so that the crawl never finishes.
 func looks(set *blobschema.Settings) bool { return set.RecrawlPerHour > 0 }
 
-// obeyThreshold tells the frontier from which worth on a look is taken. Before the first tick has
-// said so the partition supposes that the others have as many pages.
+// obeyThreshold tells the frontier from which worth on a look is taken, if a tick has said so.
 func (s *Step) obeyThreshold(threshold float64) {
-	set := &s.cfg.Crawl.Settings
-	if !looks(set) {
+	if !looks(&s.cfg.Crawl.Settings) || threshold <= 0 {
 		return
 	}
-	if threshold <= 0 {
-		pages := float64((s.st.totals.Pages + 1) * int64(s.partitions()))
-		threshold = fresh.First(blobschema.Change{}, pages, set.RecrawlPerHour)
-	}
 	s.st.wish.Threshold = threshold
-	s.st.f.SetThreshold(threshold)
+	s.st.f.SetThreshold(s.clock(), threshold)
+	if stale(&s.head, threshold) { // the head must say that it is obeyed
+		s.batch.applied = true
+	}
+}
+
+// stale reports whether a partition's looks are planned with a threshold so much higher than the one wanted
+// that its step should plan them anew.
+func stale(h *blobschema.Head, wanted float64) bool {
+	return wanted > 0 && h.Totals.Pending > 0 && h.Threshold >= frontier.ReplanAt*wanted
 }
 
 // countLook takes note of how a look ended.

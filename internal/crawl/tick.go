@@ -492,7 +492,7 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return mail || k.hasMoves(p)
 	}
 	behind := h.Wish != k.report.Wish.Version || h.Published < h.Seq || h.Totals.Held > 0 || h.Owner != ""
-	if mail || behind {
+	if mail || behind || looks(&k.report.Crawl.Settings) && stale(h, k.report.Wish.Threshold) && !k.report.Wish.Pause {
 		return true
 	}
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {

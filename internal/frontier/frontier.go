@@ -89,6 +89,7 @@ type Frontier struct {
 	placements []Placement
 	full       []*part   // see watch
 	threshold  float64   // see SetThreshold
+	planned    float64   // the highest threshold that looks which wait are planned with, to within ReplanAt
 	seen       time.Time // the latest that is known
 }
 
@@ -118,6 +119,7 @@ func New(cfg Config) *Frontier {
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
 		threshold: fresh.First(blobschema.Change{}, 24, 1), // a look a day
 	}
+	f.planned = f.threshold
 	f.ready.setTopics(cfg.Topics)
 	return f
 }

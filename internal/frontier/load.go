@@ -141,7 +141,7 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 			continue
 		}
 		for p := range s.parts {
-			if !p.loaded && !p.loading && (p.want || p.unexamined > 0 || p.npending > 0 && p.due <= now.UnixMilli()) {
+			if !p.loaded && !p.loading && (p.want || p.replan > 0 || p.unexamined > 0 || p.npending > 0 && p.due <= now.UnixMilli()) {
 				due = append(due, p)
 			}
 		}
@@ -225,6 +225,9 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 	s.filling = false
 	for _, u := range s.units {
 		f.settleUnit(u, now)
+	}
+	if old.replan > 0 {
+		f.replan(now, p, old.replan)
 	}
 	f.countNews(p, int64(p.resident())-int64(old.known))
 	return nil

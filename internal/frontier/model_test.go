@@ -117,7 +117,7 @@ type commit struct {
 func newProcess(t testing.TB, cfg Config) *process {
 	p := &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}, heard: map[string]int{},
 		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}, topics: map[string]uint64{}}
-	p.f.SetThreshold(0) // looks, where there are any, as often as may be
+	p.f.SetThreshold(p.now, 0) // looks, where there are any, as often as may be
 	return p
 }
 
@@ -446,7 +446,7 @@ func (p *process) restart(crashed bool) {
 	p.todo = append(p.todo, p.next.asked...)
 	p.flights, p.loads, p.under, p.next = nil, nil, nil, commit{}
 	p.f = New(p.f.cfg)
-	p.f.SetThreshold(0)
+	p.f.SetThreshold(p.now, 0)
 	if crashed {
 		for _, last := range p.asked { // nothing is known of what began later than now
 			if last.started.After(p.now) {

@@ -97,7 +97,7 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 	stored := int(p.unexamined) - len(fresh) - len(taken)
 	for i := range sums {
 		h := p.slot.put(sums[i].Part)
-		h.touched, h.want = p.touched, p.want
+		h.touched, h.want, h.replan = p.touched, p.want, p.replan
 		of := func(q blobschema.Queued) bool { return h.is.Has(f.cfg.Hash.Fingerprint(q.URL)) }
 		for _, q := range fresh {
 			if of(q) {

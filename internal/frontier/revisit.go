@@ -25,10 +25,66 @@ const lookAfterFailure = 24 * time.Hour
 // goneAfter is the least time between looks at what is not there (404, 410 and others).
 const goneAfter = 7 * 24 * time.Hour
 
+// ReplanAt is by what factor the threshold must fall for the looks that wait to be planned anew.
+const ReplanAt = 1.5
+
 // SetThreshold says from which worth on a settled URL is looked at again, in the unit of
 // [fresh.Worth]; before the first call it is that of a look a day at a page of which nothing is known.
-// Looks that are planned already stay as they are.
-func (f *Frontier) SetThreshold(threshold float64) { f.threshold = threshold }
+// If it has fallen by much, looks that wait come sooner: those of parts in memory from now on, others when they are
+// loaded, which Wanted asks for.
+func (f *Frontier) SetThreshold(now time.Time, threshold float64) {
+	was := f.planned
+	f.threshold = threshold
+	if threshold*ReplanAt > was {
+		f.planned = max(was, threshold) // who comes too soon is counted, and steered against
+		return
+	}
+	f.planned = threshold
+	if !f.cfg.Looks {
+		return
+	}
+	for _, id := range f.sortedSlots() {
+		s := f.slots[id]
+		for p := range s.parts {
+			if p.loaded {
+				f.replan(now, p, was)
+			} else if p.npending > 0 && p.replan == 0 {
+				p.replan = was
+			}
+		}
+	}
+}
+
+// Threshold is the one that looks are planned with.
+func (f *Frontier) Threshold() float64 { return f.planned }
+
+// replan has the looks of a part come sooner that were planned with a higher threshold. Those that wait
+// longer than that explains have another reason, and stay.
+func (f *Frontier) replan(now time.Time, p *part, was float64) {
+	for i := range uint32(len(p.items)) {
+		it := &p.items[i]
+		if it.length == 0 || !f.waitsForLook(p, i) {
+			continue
+		}
+		u, r := p.lanes[it.lane].door.site.unit, p.rareOf(i)
+		change := f.believed(u, r.change)
+		old, wait := fresh.Interval(change, 1, was), fresh.Interval(change, 1, f.threshold)
+		planned := time.UnixMilli(r.notBefore)
+		looked := time.UnixMilli(r.looked)
+		if r.looked == 0 { // it is not stored
+			looked = planned.Add(-old)
+		}
+		if planned.Sub(looked) > old+old/grid+soon {
+			continue
+		}
+		if r.change == (blobschema.Change{}) { // the first look comes somewhere in its interval
+			wait = time.Duration(float64(wait) * float64(uint32(it.fp)) / (1 << 32))
+		}
+		if at := f.lookAt(looked, max(wait, fresh.Shortest)); at.Before(planned.Add(-soon)) {
+			f.reschedule(now, p, i, at, lookRank)
+		}
+	}
+}
 
 // isLook reports whether a pending URL waits for a look, and for nothing else.
 func (f *Frontier) isLook(it *item) bool { return f.cfg.Looks && isLook(it) }

@@ -51,7 +51,7 @@ func (r *rig) record() *blobschema.Page {
 func TestLooks(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		r := begun(t, Config{Looks: true, Partition: 3}, urlX)
-		r.f.SetThreshold(fresh.First(blobschema.Change{}, 24, 1))
+		r.f.SetThreshold(r.now, fresh.First(blobschema.Change{}, 24, 1))
 		r.seen(r.mustNext(urlX), nil, "a")
 		r.mustIdle()
 		former := r.record()
@@ -194,7 +194,7 @@ func TestLooksEndWhereRobotsForbid(t *testing.T) {
 func TestHints(t *testing.T) {
 	r := begun(t, Config{Looks: true}, urlX)
 	fp := r.hash.Fingerprint(urlX)
-	r.f.SetThreshold(4)
+	r.f.SetThreshold(r.now, 4)
 	r.seen(r.mustNext(urlX), nil, "a")
 	former := r.record()
 	look := func(digest string) {
@@ -280,6 +280,65 @@ func TestChanged(t *testing.T) {
 	} {
 		if got := Changed(&c.was, &c.is); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+// TestReplans: when the threshold falls by much, looks that wait come sooner: in memory at once, else when their
+// part is loaded, which is wanted then.
+func TestReplans(t *testing.T) {
+	for _, unloaded := range []bool{false, true} {
+		p := newProcess(t, Config{Looks: true})
+		var urls []string
+		for i := range 20 {
+			urls = append(urls, fmt.Sprintf("https://a.example/%d", i))
+		}
+		p.rig.add(1, urls...)
+		daily, hourly := fresh.First(blobschema.Change{}, 24, 1), fresh.First(blobschema.Change{}, 1, 1)
+		p.f.SetThreshold(p.now, daily)
+		for task, ok := p.f.Next(p.now, false); ok; task, ok = p.f.Next(p.now, false) {
+			p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
+		}
+		p.beginCommit()
+		p.endCommit()
+		slot := p.hash.Slot("a.example")
+		// due is the time of the last look.
+		due := func() time.Duration {
+			last := int64(0)
+			for part := range p.f.slots[slot].parts {
+				for i := range part.items {
+					if part.items[i].length > 0 {
+						last = max(last, part.rareOf(uint32(i)).notBefore)
+					}
+				}
+			}
+			return time.UnixMilli(last).Sub(p.now)
+		}
+		if d := due(); d < 12*time.Hour || d > 26*time.Hour {
+			t.Fatalf("the last look is in %v", d)
+		}
+		if unloaded {
+			p.restart(false)
+			p.f.SetThreshold(p.now, daily)
+			p.f.SetThreshold(p.now, hourly)
+			p.want()
+			if len(p.loads) != 1 {
+				t.Fatalf("%d loads", len(p.loads))
+			}
+			p.load(0)
+			if got := p.f.Wanted(p.now); got != nil {
+				t.Errorf("%v is wanted again", got)
+			}
+		} else {
+			p.f.SetThreshold(p.now, hourly)
+		}
+		if d := due(); d < 10*time.Minute || d > 70*time.Minute {
+			t.Errorf("unloaded %v: the last look is in %v after the change", unloaded, d)
+		}
+		p.check()
+		p.f.SetThreshold(p.now, fresh.First(blobschema.Change{}, 100, 1)) // rarer: what is planned stays
+		if d := due(); d > 70*time.Minute {
+			t.Errorf("unloaded %v: the last look is in %v", unloaded, d)
 		}
 	}
 }

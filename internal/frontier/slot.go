@@ -87,8 +87,9 @@ type part struct {
 	index   index // first, as most URLs that come are looked up in it
 	loaded  bool
 	loading bool
-	want    bool // the caller is about to look at it: not to be unloaded before
-	full    bool // nothing more is asked for, so that it can be unloaded and halved
+	want    bool    // the caller is about to look at it: not to be unloaded before
+	replan  float64 // not 0: looks are to be planned anew when it is loaded, and were with this threshold
+	full    bool    // nothing more is asked for, so that it can be unloaded and halved
 	slot    *slot
 	is      blobschema.Part
 	asked   int // requests under way
