@@ -37,6 +37,8 @@ type unit struct {
 	starting *lane         // of the request that was taken and has not begun
 	delay    time.Duration // what is configured for it
 	looks    bool          // its pages are looked at again
+	looked   bool          // a look was the last request
+	lookHold time.Time     // the next look that is due stands in line until then
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -216,19 +218,6 @@ func (u *unit) sites(yield func(*site) bool) {
 	}
 }
 
-// lanes goes over all lanes of the unit.
-func (u *unit) lanes(yield func(*lane) bool) {
-	for st := range u.sites {
-		for i := range st.doors {
-			for _, l := range st.doors[i].lanes {
-				if !yield(l) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // promote moves what the time has come for: URLs to be tried again, and lanes whose
 // robots.txt may be asked for.
 func (u *unit) promote(now time.Time) {
@@ -240,6 +229,9 @@ func (u *unit) promote(now time.Time) {
 	ms := now.UnixMilli()
 	for len(u.later) > 0 && u.later[0].at <= ms {
 		d := heap.Pop(&u.later).(delayed)
+		if u.putOff(d, now) {
+			continue
+		}
 		d.part.setRare(d.item, func(r *rare) { r.notBefore = 0 })
 		u.push(d.part, d.item, now)
 	}
