@@ -88,6 +88,8 @@ type Frontier struct {
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
+	view       HostView  // for rank, which is called often
+	viewed     [1]*stand // by it
 	threshold  float64   // see SetThreshold
 	seen       time.Time // the latest that is known
 }
@@ -638,7 +640,9 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 // rank asks the policy what a visit to a stand, which has URLs, is worth now.
 func (f *Frontier) rank(st *stand) {
 	u := st.unit
-	st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+	f.viewed[0] = st
+	f.view = HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: f.viewed[:]}
+	st.rank = f.cfg.Policy.HostRank(&f.view)
 	st.ranked, st.top = u.pending, st.best()
 }
 
