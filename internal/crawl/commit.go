@@ -85,6 +85,9 @@ func (s *Step) commit(t *task) error {
 	s.st.forgetIndexes()
 	s.st.f.Committed()
 	s.st.f.Open(opened)
+	if err := s.limitLooks(t); err != nil {
+		return err
+	}
 	if len(opened) > 0 { // others may have had answers since
 		s.st.formers.young, s.st.formers.old = nil, nil
 	}

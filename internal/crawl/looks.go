@@ -50,6 +50,20 @@ func (s *Step) hint(l *page.Link, target *blobschema.Target, q *blobschema.Queue
 	return true
 }
 
+// limitLooks does after a commit what steps without looks do when they end, for one with looks
+// may never end: it gives back what it was granted and has no use for, and has it asked again
+// whether others did so.
+func (s *Step) limitLooks(t *task) error {
+	if set := &s.cfg.Crawl.Settings; !looks(set) || set.MaxPages == 0 {
+		return nil
+	}
+	s.exhausted = false
+	if n := s.st.f.Counts(); n.Pending > n.Looks || n.Unexamined > 0 || s.granted <= s.st.totals.Pages {
+		return nil
+	}
+	return s.giveBack(t)
+}
+
 // Times of steering.
 const (
 	steerEvery = time.Minute

@@ -489,7 +489,8 @@ func (s *Step) mayFetch() bool {
 			s.refilling = true
 			s.spawn(s.refill)
 		}
-		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings)
+		// A look waits until it is known whether more is granted: what was found has its turn.
+		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings) && !s.refilling
 	}
 	return true
 }

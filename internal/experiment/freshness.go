@@ -14,15 +14,17 @@ type freshScale struct {
 	hosts   int
 	rounds  int       // how often each page could be looked at, by the budget
 	budgets []float64 // hours between two looks at each page
+
+	corePages, coreRounds int // of the crawls by the crawler's core
 }
 
 func freshScaleOf(o Options) freshScale {
-	s := freshScale{seed: o.Seed, pages: o.Pages, rounds: 50, budgets: []float64{48, 336}}
+	s := freshScale{seed: o.Seed, pages: o.Pages, rounds: 50, budgets: []float64{48, 336}, corePages: 2_000, coreRounds: 30}
 	if s.pages == 0 {
 		s.pages = 10_000
 	}
 	if o.Quick {
-		s.rounds = 24
+		s.rounds, s.corePages, s.coreRounds = 24, 400, 10
 		if o.Pages == 0 {
 			s.pages = 2_000
 		}
@@ -51,10 +53,14 @@ func freshness(o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	core, err := coreSection(s, log)
+	if err != nil {
+		return nil, err
+	}
 	return &Report{
 		Name: "freshness", Title: "How fresh copies are that are looked at again", Seed: s.seed, Pages: s.pages, Quick: o.Quick,
 		Intro:    fmt.Sprintf(freshIntro, grouped(len(p.pages)), grouped(p.hosts), medianHours, hostSigma, pageSigma, weightZipf),
-		Sections: []Section{rates, hints, slow},
+		Sections: []Section{rates, hints, slow, core},
 	}, nil
 }
 

@@ -10,7 +10,7 @@ func sqrt(x float64) float64 { return math.Sqrt(x) } // exact everywhere, by IEE
 
 // Bounds of thresholds.
 const (
-	LeastThreshold = 1e-9
+	LeastThreshold = 1e-7 // below it all intervals are Shortest
 	MostThreshold  = 1e7
 )
 

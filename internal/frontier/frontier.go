@@ -99,6 +99,7 @@ type Counts struct {
 	Known      int64 // URLs, as far as examined
 	Pending    int64 // of them not settled
 	Urgent     int64 // of them asked for on purpose
+	Looks      int64 // of those in memory, that wait for a look and nothing else
 	Unexamined int64 // appended to unloaded slots, perhaps known
 	Hosts      int64 // units in loaded slots
 	Asked      int64 // requests under way
@@ -190,7 +191,7 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		if it.bits&isAsked != 0 {
 			return f.wish(p, i, &q, false)
 		}
-		if f.isLook(it) && it.attempts == 0 && p.rareOf(i).notBefore != 0 {
+		if f.waitsForLook(p, i) {
 			f.reschedule(now, p, i, now, 0)
 			return Lowered
 		}
@@ -220,6 +221,10 @@ func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64
 	switch {
 	case k == inMarks && q.Generation <= p.marks[place].gen:
 		return Known
+	case k == inItems && from == fromOutside && q.Rank == 0 && q.Flags&blobschema.FlagPlaced != 0 && f.waitsForLook(p, place):
+		// The slot of its name, which asks for it on purpose, does not know of looks.
+		f.reschedule(now, p, place, now, 0)
+		return Lowered
 	case k == inItems:
 		return f.rejoin(now, p, place, q, from)
 	}
@@ -288,6 +293,7 @@ func (f *Frontier) insert(now time.Time, p *part, st *site, u weburl.URL, fp uin
 	un.pending++
 	st.pending++
 	f.countUrgent(p, q.Rank, 1)
+	f.countLooks(p, q.Rank, 1)
 	un.add(p, i, now)
 	f.settleUnit(un, now)
 	return i
@@ -325,6 +331,9 @@ func (f *Frontier) rejoin(now time.Time, p *part, i uint32, q *blobschema.Queued
 		it.depth = min(it.depth, q.Depth)
 		if from == fromOutside && it.rank > 0 && q.Rank > 0 {
 			it.rank = f.cfg.Policy.Found(it.rank, q.Rank)
+			if f.cfg.Looks && it.gen == 0 {
+				it.rank = max(it.rank, lookRank+1)
+			}
 		} else {
 			it.rank = min(it.rank, q.Rank)
 		}
@@ -369,6 +378,8 @@ func (f *Frontier) moved(now time.Time, p *part, i, oldRank, lane uint32) {
 	}
 	f.countUrgent(p, oldRank, -1)
 	f.countUrgent(p, it.rank, 1)
+	f.countLooks(p, oldRank, -1)
+	f.countLooks(p, it.rank, 1)
 	if it.bits&isAsked != 0 || p.rareOf(i).notBefore != 0 {
 		f.setLane(p, it, lane)
 		return // in no queue that goes by rank
@@ -468,6 +479,7 @@ func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 	it := p.items[i]
 	st := p.lanes[it.lane].door.site
 	f.countUrgent(p, it.rank, -1)
+	f.countLooks(p, it.rank, -1)
 	f.counts.Pending--
 	f.pending[it.topic]--
 	st.pending--

@@ -432,6 +432,7 @@ func (f *Frontier) unload(p *part) {
 		}
 	}
 	f.resident -= p.resident()
+	f.counts.Looks -= int64(p.looks)
 	f.unloaded++
 	*p = part{
 		slot: s, is: p.is, touched: p.touched, due: p.due, urgent: p.urgent,

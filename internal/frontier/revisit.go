@@ -18,8 +18,8 @@ import (
 // is higher in a crawl that wants looks.
 const lookRank = 1
 
-// lookAfterFailure is the least time to wait where a look got no answer, or a host is given
-// up: its pages are not refused for that.
+// lookAfterFailure is the least time to wait where a look got no answer, or a server's error, or a host is
+// given up: its pages are not refused for that.
 const lookAfterFailure = 24 * time.Hour
 
 // goneAfter is the least time between looks at what is not there (404, 410 and others).
@@ -32,6 +32,20 @@ func (f *Frontier) SetThreshold(threshold float64) { f.threshold = threshold }
 
 // isLook reports whether a pending URL waits for a look, and for nothing else.
 func (f *Frontier) isLook(it *item) bool { return f.cfg.Looks && isLook(it) }
+
+// waitsForLook reports whether an item is not due, and for no other reason.
+func (f *Frontier) waitsForLook(p *part, i uint32) bool {
+	it := &p.items[i]
+	return f.isLook(it) && it.bits&isAsked == 0 && it.attempts == 0 && p.rareOf(i).notBefore != 0
+}
+
+// countLooks counts a pending URL of a rank: in a crawl with looks only they have lookRank.
+func (f *Frontier) countLooks(p *part, rank uint32, n int) {
+	if f.cfg.Looks && rank == lookRank {
+		p.looks += n
+		f.counts.Looks += int64(n)
+	}
+}
 
 func isLook(it *item) bool { return it.gen > 0 && it.rank == lookRank }
 
@@ -46,7 +60,7 @@ func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
 	change := f.learn(now, u, t, o)
 	wait := fresh.Interval(f.believed(u, change), 1, f.threshold)
 	switch {
-	case !answered:
+	case !answered, o.Page.Outcome == blobschema.OutcomeServerError:
 		wait = max(wait, lookAfterFailure)
 	case o.Page.Outcome == blobschema.OutcomeClientError:
 		wait = max(wait, goneAfter)
@@ -80,6 +94,30 @@ func (f *Frontier) lookAt(now time.Time, wait time.Duration) time.Time {
 	phase := int64(uint64(f.cfg.Partition)*0x9e3779b97f4a7c15>>32) % step
 	at := now.Add(wait).UnixMilli() - phase
 	return time.UnixMilli((at+step-1)/step*step + phase)
+}
+
+// putOff has a look that is due stand in line, and reports false if it has stood there or there is no line.
+// Looks come at half the unit's pace at most, so that what is found is asked for too.
+func (u *unit) putOff(d delayed, now time.Time) bool {
+	if it := &d.part.items[d.item]; !u.looks || !isLook(it) || it.attempts > 0 {
+		return false
+	}
+	if d.part.rareOf(d.item).inLine {
+		d.part.setRare(d.item, func(r *rare) { r.inLine = false })
+		return false
+	}
+	pause := 2 * max(u.delay, u.pace.Delay)
+	if !u.lookHold.After(now) {
+		u.lookHold = now.Add(pause)
+		if !u.looked || !u.open() {
+			return false
+		}
+	}
+	d.at = u.lookHold.UnixMilli()
+	d.part.setRare(d.item, func(r *rare) { r.notBefore, r.inLine = d.at, true })
+	heap.Push(&u.later, d)
+	u.lookHold = u.lookHold.Add(pause)
+	return true
 }
 
 // believed is what is believed of how often a URL changes.
@@ -152,8 +190,8 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 	if k != inItems {
 		return
 	}
-	it, r := &p.items[i], p.rareOf(i)
-	if !f.isLook(it) || it.attempts > 0 || it.bits&isAsked != 0 || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
+	r := p.rareOf(i)
+	if !f.waitsForLook(p, i) || r.notBefore <= now.UnixMilli() || r.hint == hintChanged {
 		return
 	}
 	change := f.believed(u, r.change)
@@ -191,8 +229,10 @@ func (f *Frontier) reschedule(now time.Time, p *part, i uint32, at time.Time, ra
 		it.gen++
 	}
 	f.countUrgent(p, it.rank, -1)
+	f.countLooks(p, it.rank, -1)
 	it.rank = rank
 	f.countUrgent(p, it.rank, 1)
+	f.countLooks(p, it.rank, 1)
 	p.setRare(i, func(r *rare) { r.notBefore = ms })
 	f.touch(p, i)
 	u.add(p, i, now)

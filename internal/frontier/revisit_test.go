@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -94,6 +95,36 @@ func TestLooksGoBeforeWhatIsFound(t *testing.T) {
 	r.done(r.mustNext("https://a.example/robots.txt"), answer{status: 404})
 	for _, want := range []string{"https://a.example/z", urlX, urlY} {
 		r.seen(r.mustNext(want), nil, "a")
+	}
+}
+
+// TestLooksLeaveRoom: a host whose looks are all due is asked for what is found every other time.
+func TestLooksLeaveRoom(t *testing.T) {
+	r := newRig(t, Config{Looks: true, Delay: 10 * time.Second})
+	next := func() Task {
+		t.Helper()
+		_, task := r.nextLook()
+		r.seen(task, nil, "a")
+		return task
+	}
+	for i := range 8 {
+		r.queue(fmt.Sprintf("https://a.example/%d", i), blobschema.Queued{Rank: 3})
+	}
+	for range 8 {
+		next()
+	}
+	r.now = r.now.Add(30 * 24 * time.Hour)
+	for i := range 8 {
+		r.queue(fmt.Sprintf("https://a.example/new%d", i), blobschema.Queued{Rank: 3})
+	}
+	looks := 0
+	for range 12 {
+		if next().Look() {
+			looks++
+		}
+	}
+	if looks < 5 || looks > 7 {
+		t.Errorf("of 12 requests %d are looks", looks)
 	}
 }
 

@@ -250,6 +250,7 @@ func (r *rig) check() {
 	}
 	want.WaitMillis, want.Capped = f.counts.WaitMillis, f.counts.Capped
 	want.Hits, want.Misses, want.Halved = f.counts.Hits, f.counts.Misses, f.counts.Halved
+	want.Looks = f.counts.Looks
 	if want != f.counts {
 		r.t.Errorf("counts are %+v, should be %+v", f.counts, want)
 	}

@@ -203,6 +203,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		}
 		l.asked = true
 		u.delist(l)
+		u.looked = f.isLook(it)
 		it.bits |= isAsked
 		u.pace.Start(now, f.delay(d))
 		f.touchUnit(u)
@@ -392,6 +393,7 @@ func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
 func (f *Frontier) grant(p *part, i uint32, w wish) {
 	it := &p.items[i]
 	f.countUrgent(p, it.rank, -1)
+	f.countLooks(p, it.rank, -1)
 	if w.firm {
 		it.gen, it.depth, it.attempts, it.flags, it.rank = w.gen, w.depth, 0, w.flags, w.rank
 		f.setLane(p, it, f.relaned(p, it, w.topic))
@@ -400,6 +402,7 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 		f.setLane(p, it, f.relaned(p, it, min(it.topic, w.topic)))
 	}
 	f.countUrgent(p, it.rank, 1)
+	f.countLooks(p, it.rank, 1)
 }
 
 // giveUp refuses all that is pending of a site that has stopped answering.

@@ -101,6 +101,7 @@ type part struct {
 
 	asked   int // requests under way
 	urgent  int // pending URLs of rank 0; kept when the part is unloaded
+	looks   int // pending URLs that wait for a look
 	touched uint64
 
 	spare  uint32 // list of items not in use, linked by pos: place + 1 of the first
@@ -153,6 +154,7 @@ type rare struct {
 	change    blobschema.Change
 	looked    int64 // when it was looked at last, Unix milliseconds; 0 for unknown: it is not stored
 	hint      hint  // not stored
+	inLine    bool  // see putOff; not stored
 }
 
 // wish is the next generation of an item whose request is under way.

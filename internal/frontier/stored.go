@@ -46,6 +46,7 @@ type stored struct {
 
 	Changes *blobschema.Change `cbor:"12,keyasint,omitempty"`
 	Trust   *fresh.Trust       `cbor:"13,keyasint,omitempty"`
+	Looked  bool               `cbor:"14,keyasint,omitempty"`
 }
 
 type storedRobots struct {
@@ -72,6 +73,7 @@ func (u *unit) encode() []byte {
 	if u.trust != (fresh.Trust{}) {
 		st.Trust = &u.trust
 	}
+	st.Looked = u.looked
 	if u.pinned() {
 		st.Addr = u.addr.AsSlice()
 	}
@@ -121,6 +123,7 @@ func (u *unit) decode(b []byte) error {
 	if st.Trust != nil {
 		u.trust = *st.Trust
 	}
+	u.looked = st.Looked
 	var err error
 	if u.asks, err = decodeAsks(st.Asks); err != nil {
 		return err

@@ -37,6 +37,8 @@ type unit struct {
 	starting *lane         // of the request that was taken and has not begun
 	delay    time.Duration // what is configured for it
 	looks    bool          // its pages are looked at again
+	looked   bool          // a look was the last request
+	lookHold time.Time     // the next look that is due stands in line until then
 
 	addr     netip.Addr // of a placed unit, or what a name is pinned to
 	placed   bool       // the key is an address
@@ -227,6 +229,9 @@ func (u *unit) promote(now time.Time) {
 	ms := now.UnixMilli()
 	for len(u.later) > 0 && u.later[0].at <= ms {
 		d := heap.Pop(&u.later).(delayed)
+		if u.putOff(d, now) {
+			continue
+		}
 		d.part.setRare(d.item, func(r *rare) { r.notBefore = 0 })
 		u.push(d.part, d.item, now)
 	}

@@ -85,7 +85,7 @@ func (c *checker) readRequests() error {
 			c.violate("I5", key, "requests to partition %d, of %d", to, len(c.parts))
 		}
 	}
-	c.onPurpose = c.onPurpose || c.report.Requests > 0
+	c.onPurpose = c.onPurpose || c.report.Requests > 0 || c.crawl.Settings.RecrawlPerHour > 0
 	return nil
 }
 

@@ -115,6 +115,7 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return less(&c.Faults.Max, 0) },
 	func(c *Config) bool { return set(&c.Killer, "") },
 	func(c *Config) bool { return less(&c.Recrawls, 0) },
+	func(c *Config) bool { return set(&c.PerHour, 0) },
 	func(c *Config) bool { return withoutMap(c, 0) },
 	func(c *Config) bool { return withoutMap(c, 1) },
 	func(c *Config) bool { return withoutMap(c, 2) },

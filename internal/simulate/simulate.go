@@ -80,6 +80,9 @@ type Config struct {
 	// Recrawls is how many requests for a URL come from outside, some while the crawl runs,
 	// some when it is done.
 	Recrawls int
+	// PerHour is how many settled URLs are looked at again in an hour, 0 for none. Such a crawl
+	// never finishes: the run ends some hours after the last new URL was asked for.
+	PerHour float64
 	// Maps are the operator's orders to move slots between partitions.
 	Maps []MapOrder
 	// Elastic has ticks choose the number of partitions, and even their load.
@@ -154,6 +157,7 @@ type world struct {
 	pace                    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	pinned                  map[string]netip.Addr    // the address each host was asked at
 	urls                    []string                 // see reachable
+	news                    time.Duration            // when a URL was asked for last that had no answer before
 	wishes                  []wish
 	orders                  []*mapOrder
 	ordering                int           // of these under way
@@ -220,7 +224,11 @@ func (w *world) run() error {
 		w.at(w.outside.between(0, 40*time.Minute), w.giveRest)
 	}
 	w.repartitionOnTime()
-	for range w.cfg.Recrawls / 2 {
+	onTime := w.cfg.Recrawls / 2
+	if w.cfg.PerHour > 0 { // its end is far
+		onTime = w.cfg.Recrawls
+	}
+	for range onTime {
 		w.at(w.outside.between(0, 20*time.Minute), w.recrawl)
 	}
 	for !w.done && w.err == nil {
@@ -302,6 +310,7 @@ func (w *world) begin() error {
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, Quality: w.cfg.Quality, MostPartitions: most,
 			Topics: w.cfg.topics(), Hosts: w.hostRules(), QueueBy: w.cfg.QueueBy, Queues: w.cfg.Allowed,
+			RecrawlPerHour: w.cfg.PerHour,
 		},
 	}
 	b := crawl.NewBegin(want, w.cfg.dealt(seeds), nil)

@@ -68,6 +68,9 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 		w.checkPin(string(req.URL.Host()), req.Addr)
 	}
 	w.asked[req.Host] = asked{at: w.now, host: paced(req), robots: req.Robots, by: p}
+	if !req.Robots && req.Generation == 0 {
+		w.news = w.now
+	}
 	resp := p.answer(&req, url)
 	o, took := p.outcome(req, &resp)
 	p.fetching[id] = req

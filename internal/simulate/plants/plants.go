@@ -227,4 +227,22 @@ var plants = []plant{
 			"		q.Generation = p.marks[i].gen + 1\n", "		q.Generation = p.marks[i].gen\n		p.dropMark(i)\n",
 		}},
 	},
+	{
+		Name: "begun when taken", Promise: "I9",
+		Bug: "a host that allows several requests is asked for the next by when the last was taken, not by when it began",
+		Edits: []edit{{
+			"internal/frontier/schedule.go", "			u.place, u.starting = busy, t.lane\n",
+			"			if u.place = busy; u.asked < u.allowed {\n				u.place = idle\n				f.settleUnit(u, now)\n			}\n",
+		}},
+	},
+	{
+		Name: "halved while asked for", Promise: "I7, I8",
+		Bug:   "a part of a slot is unloaded while requests for its URLs are under way",
+		Edits: []edit{{"internal/frontier/load.go", "	return p.asked == 0 && p.touched <= f.committed &&", "	return p.touched <= f.committed &&"}},
+	},
+	{
+		Name: "halves without what was appended", Promise: "I7",
+		Bug:   "what was found for a part that was not in memory is lost when it is halved",
+		Edits: []edit{{"internal/frontier/part.go", "				h.fresh = append(h.fresh, q)\n", ""}},
+	},
 }

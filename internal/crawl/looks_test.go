@@ -1,0 +1,109 @@
+package crawl
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// lookedAt is a crawl whose five pages have had their first answers.
+func lookedAt(t *testing.T, limit int64, asked *[]page.Request) (*world, blobschema.Crawl, StepConfig) {
+	t.Helper()
+	c, host := newCrawl(1), "www.example"
+	c.Settings.RecrawlPerHour, c.Settings.MaxPages = 2, limit
+	w := newWorld(t)
+	w.web = changing(host, asked)
+	c = w.begin(c, all(host)[:5]...)
+	w.tick(c.ID)
+	return w, c, StepConfig{Crawl: c, Process: "p", SleepMax: time.Second, MergeFanIn: 1000}
+}
+
+// TestLooks: settled URLs are asked for again, with the record of the answer before, which costs no read
+// where the process has it; a limit on pages does not keep them from it, nor do they count for it; and such a crawl does not finish.
+func TestLooks(t *testing.T) {
+	for _, limit := range []int64{0, 3, 5} {
+		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
+			var asked []page.Request
+			w, c, cfg := lookedAt(t, limit, &asked)
+			s, _ := w.step(cfg, nil)
+			pages := 5
+			if limit > 0 {
+				pages = int(limit)
+			}
+			if n := len(asked); n != pages+1 {
+				t.Fatalf("%d requests at first", n)
+			}
+			w.tick(c.ID)
+			cold := limit == 3 // each step in another process
+			for round := 0; w.head(c.ID, 0).Totals.Again < 12; round++ {
+				if round > 400 {
+					t.Fatalf("too few looks: %+v", w.head(c.ID, 0).Totals)
+				}
+				w.now += time.Hour
+				asked = nil
+				rep, _ := w.tick(c.ID)
+				if rep.Quiet || rep.Finished || rep.Limited {
+					t.Fatalf("the crawl counts as finished: %+v", rep.Totals)
+				}
+				warm := s.Warm()
+				if cold {
+					warm = nil
+				}
+				var counts map[string]int
+				s, counts = w.step(cfg, warm)
+				for _, r := range asked {
+					if r.Robots {
+						continue
+					}
+					if r.Generation == 0 || r.Former == nil || r.Former.ETag != `"v1"` {
+						t.Errorf("asked for %s, generation %d, former %+v", r.URL, r.Generation, r.Former)
+					}
+				}
+				if !cold && counts["GetObject"] > 0 {
+					t.Errorf("round %d: %d looks took %d reads", round, len(asked), counts["GetObject"])
+				}
+			}
+			tot := w.head(c.ID, 0).Totals
+			if tot.Pages != int64(pages) || tot.Changed != 0 || tot.Urgent != 0 {
+				t.Errorf("totals %+v", tot)
+			}
+		})
+	}
+}
+
+// TestSteerLooks: the threshold rises with too many looks, falls with too few, and is that of one
+// tick even if there are two at once.
+func TestSteerLooks(t *testing.T) {
+	var asked []page.Request
+	w, c, cfg := lookedAt(t, 0, &asked)
+	w.step(cfg, nil)
+	wish := func() (v blobschema.Wish) {
+		w.record(blobschema.WishKey(c.ID), &v)
+		return v
+	}
+	w.tick(c.ID)
+	first := wish()
+	if want := fresh.First(blobschema.Change{}, 5, 2); math.Abs(first.Threshold-want) > 1e-9 || first.Looks.Pages != 5 {
+		t.Fatalf("the first threshold is %+v, want %v", first, want)
+	}
+	w.tick(c.ID)
+	if got := wish(); got.Threshold != first.Threshold || got.Looks != first.Looks {
+		t.Errorf("a second tick made it %+v", got)
+	}
+	w.now += 30 * time.Minute
+	w.tick(c.ID) // no look where there was to be one
+	if got := wish(); !(got.Threshold < first.Threshold) || got.Version != first.Version {
+		t.Errorf("after half an hour without a look it is %v, before it was %v; version %d", got.Threshold, first.Threshold, got.Version)
+	}
+	before := wish().Threshold
+	w.now += 5 * time.Hour
+	w.tick(c.ID) // who knows what was in that time
+	if got := wish(); got.Threshold != before || got.Looks.At.Sub(epoch) < 5*time.Hour {
+		t.Errorf("after a long time it is %+v, before it was %v", got, before)
+	}
+}
