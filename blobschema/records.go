@@ -87,7 +87,7 @@ type Settings struct {
 	// What the operators of some hosts allow, and how the URLs of those that allow several
 	// connections are dealt to queues.
 	Hosts   []HostRule `json:"hosts,omitempty"`
-	QueueBy QueueBy    `json:"queue_by,omitempty"` // empty: by host
+	QueueBy QueueBy    `json:"queue_by,omitempty"` // empty: by BKDR hash, to as many queues as there are connections
 	Queues  int        `json:"queues,omitempty"`   // of one host, unless by host
 
 	// RecrawlPerHour is how many settled URLs are asked for again in an hour, by what is known

@@ -33,7 +33,7 @@ type StepConfig struct {
 	SleepMax    time.Duration // how long it waits for a host that is not ready yet; default for ever
 	Deadline    time.Duration // of the whole step, from its start; 0 for none
 	MaxResident int           // see frontier.Config
-	MaxPart     int           // see frontier.Config; default 1<<18
+	MaxPart     int           // see frontier.Config; default 1<<17, or a quarter of MaxResident if that is less
 	Retry       polite.Retry
 	Policy      frontier.Policy // for experiments; nil: what the crawl's settings name
 	// CrashesAllowed is how many steps in a row may crash without a commit before the next
@@ -74,7 +74,9 @@ func (c StepConfig) withDefaults() StepConfig {
 		c.MergeFanIn = mergeFanIn
 	}
 	if c.MaxPart == 0 {
-		c.MaxPart = 1 << 18
+		if c.MaxPart = 1 << 17; c.MaxResident > 0 {
+			c.MaxPart = min(c.MaxPart, max(1, c.MaxResident/4))
+		}
 	}
 	if c.CommitPages == 0 {
 		c.CommitPages = 4000

@@ -383,13 +383,13 @@ func TestValues(t *testing.T) {
 			t.Errorf("rule %q: %+v", text, r)
 		}
 	}
-	for text, want := range map[string]string{"host": "host", "bkdr 8": "bkdr:8", "surt:1": "surt:1", "elf 1024": "elf:1024", "sdbm  3": "sdbm:3"} {
+	for text, want := range map[string]string{"auto": "auto", "host": "host", "bkdr 8": "bkdr:8", "surt:1": "surt:1", "elf 64": "elf:64", "sdbm  3": "sdbm:3"} {
 		by, n, err := ParseQueues(text)
 		if got := FormatQueues(by, n); got != want || err != nil {
 			t.Errorf("queues %q: %s, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "host 3", "bkdr", "bkdr 0", "bkdr 1025", "md5 3", "bkdr x"} {
+	for _, text := range []string{"", "host 3", "auto 3", "bkdr", "bkdr 0", "bkdr 65", "md5 3", "bkdr x"} {
 		if by, n, err := ParseQueues(text); err == nil {
 			t.Errorf("queues %q: %s %d", text, by, n)
 		}

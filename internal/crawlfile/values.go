@@ -123,14 +123,18 @@ func FormatRate(perHour float64) string {
 }
 
 // maxQueues is how many queues a host can have.
-const maxQueues = 1024
+const maxQueues = 64
 
-// ParseQueues parses how the URLs of a host are dealt to queues: "host", or a way and a
+// ParseQueues parses how the URLs of a host are dealt to queues: "auto", "host", or a way and a
 // number, such as "bkdr 8" or "bkdr:8".
 func ParseQueues(s string) (by blobschema.QueueBy, n int, err error) {
 	name, number, more := strings.Cut(strings.Replace(s, ":", " ", 1), " ")
 	by = blobschema.QueueBy(name)
 	switch by {
+	case "auto":
+		if !more {
+			return "", 0, nil
+		}
 	case blobschema.QueueByHost:
 		if !more {
 			return by, 0, nil
@@ -140,13 +144,16 @@ func ParseQueues(s string) (by blobschema.QueueBy, n int, err error) {
 			return by, n, nil
 		}
 	}
-	return "", 0, fmt.Errorf("it must be host, or surt, bkdr, elf or sdbm with a number of queues from 1 to %d, such as bkdr:8", maxQueues)
+	return "", 0, fmt.Errorf("it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to %d, such as bkdr:8", maxQueues)
 }
 
 // FormatQueues writes what [ParseQueues] reads.
 func FormatQueues(by blobschema.QueueBy, n int) string {
-	if by == "" || by == blobschema.QueueByHost {
-		return string(blobschema.QueueByHost)
+	switch by {
+	case "":
+		return "auto"
+	case blobschema.QueueByHost:
+		return string(by)
 	}
 	return fmt.Sprintf("%s:%d", by, n)
 }

@@ -36,7 +36,7 @@ type Config struct {
 	// Hosts are what the operators of some units allow, by unit.
 	Hosts map[string]HostRule
 	// QueueBy says how the URLs of units that allow several requests at once are dealt to
-	// Queues queues.
+	// Queues queues; "" is by BKDR hash, to as many as requests.
 	QueueBy blobschema.QueueBy
 	Queues  int
 	// Looks says that settled URLs are asked for again, when they may have changed: see
@@ -88,6 +88,8 @@ type Frontier struct {
 	refusals   []Refusal
 	placements []Placement
 	full       []*part   // see watch
+	view       HostView  // for rank, which is called often
+	viewed     [1]*stand // by it
 	threshold  float64   // see SetThreshold
 	planned    float64   // the highest threshold that looks which wait are planned with, to within ReplanAt
 	seen       time.Time // the latest that is known
@@ -588,8 +590,12 @@ func (f *Frontier) namedSite(u *unit, name string) *site {
 // lane returns the lane of a URL.
 func (f *Frontier) lane(p *part, st *site, url weburl.URL, topic uint8) *lane {
 	sub := uint8(0)
-	if st.unit.allowed > 1 {
-		sub = subQueue(f.cfg.QueueBy, f.cfg.Queues, url)
+	if n := st.unit.allowed; n > 1 {
+		by, k := f.cfg.QueueBy, f.cfg.Queues
+		if by == "" {
+			by, k = blobschema.QueueByBKDR, n
+		}
+		sub = subQueue(by, k, url)
 	}
 	return f.laneOf(p, &st.doors[schemeIndex(url)], topic, sub)
 }
@@ -652,7 +658,9 @@ func (f *Frontier) settleUnit(u *unit, now time.Time) {
 // rank asks the policy what a visit to a stand, which has URLs, is worth now.
 func (f *Frontier) rank(st *stand) {
 	u := st.unit
-	st.rank = f.cfg.Policy.HostRank(&HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: []*stand{st}})
+	f.viewed[0] = st
+	f.view = HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: f.viewed[:]}
+	st.rank = f.cfg.Policy.HostRank(&f.view)
 	st.ranked, st.top = u.pending, st.best()
 }
 

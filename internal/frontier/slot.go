@@ -11,10 +11,12 @@ import (
 
 // slot is a bucket of units. Its URLs are in parts.
 type slot struct {
+	// root is all of a slot that was never split. It is no pointer, and its index and what of
+	// it is looked at first come first, so that few lines of memory are needed to find a URL.
+	root part
 	// dir has a pointer for each value of the first bits of a fingerprint: the part whose URLs
 	// have them. A part is named by all that its depth leaves open.
 	dir     []*part
-	root    part // all of a slot that was never split; here, so that it takes one look less to find
 	id      partition.Slot
 	awaited bool   // its state is still elsewhere; never loaded
 	touched uint64 // the delta that the last change of a unit or site was before
@@ -36,7 +38,7 @@ func (s *slot) depth() int { return bits.Len(uint(len(s.dir))) - 1 }
 
 // of returns the part that a fingerprint belongs to.
 func (s *slot) of(fp uint64) *part {
-	if len(s.dir) == 1 {
+	if !s.root.split {
 		return &s.root
 	}
 	return s.dir[fp>>(64-s.depth())]
@@ -67,6 +69,7 @@ func (s *slot) put(is blobschema.Part) *part {
 		return &s.root
 	}
 	p := &part{slot: s, is: is}
+	s.root.split = true
 	for s.depth() < int(is.Depth) {
 		dir := make([]*part, 0, 2*len(s.dir))
 		for _, q := range s.dir {
@@ -84,23 +87,26 @@ func (s *slot) put(is blobschema.Part) *part {
 // part is a piece of a slot. Loaded, it has all its URLs: the pending ones in items, the
 // settled ones in marks, and where each is in index.
 type part struct {
-	index   index // first, as most URLs that come are looked up in it
+	index   index
 	loaded  bool
 	loading bool
 	want    bool    // the caller is about to look at it: not to be unloaded before
-	replan  float64 // not 0: looks are to be planned anew when it is loaded, and were with this threshold
 	full    bool    // nothing more is asked for, so that it can be unloaded and halved
+	split   bool    // others are in its place
+	replan  float64 // not 0: looks are to be planned anew when it is loaded, and were with this threshold
 	slot    *slot
 	is      blobschema.Part
+
+	items []item
+	marks []mark
+
 	asked   int // requests under way
 	urgent  int // pending URLs of rank 0; kept when the part is unloaded
 	looks   int // pending URLs that wait for a look
 	touched uint64
 
-	items  []item
 	spare  uint32 // list of items not in use, linked by pos: place + 1 of the first
 	npend  int    // items in use
-	marks  []mark
 	text   []byte // path and query of each item
 	dead   int    // bytes of text that belong to no item
 	lanes  []*lane
