@@ -68,3 +68,14 @@ func small(t *testing.T, name string, run func(Options) (*Report, error), large 
 		}
 	}
 }
+
+func TestLate(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{4}, 4}, {[]float64{9, 1, 3}, 2}, {[]float64{9, 9, 1, 3}, 2}} {
+		if got := late(c.values); got != c.want {
+			t.Errorf("%v: got %v, want %v", c.values, got, c.want)
+		}
+	}
+}

@@ -519,7 +519,7 @@ func (f *Frontier) slot(id partition.Slot) *slot {
 	s := f.slots[id]
 	if s == nil {
 		s = newSlot(id)
-		s.dir[0].loaded, s.loaded = true, 1
+		s.root.loaded, s.loaded = true, 1
 		f.slots[id] = s
 	}
 	return s

@@ -83,7 +83,7 @@ func (f *Frontier) Await(ids []partition.Slot) {
 func (f *Frontier) Take(state []blobschema.SlotSummary) {
 	for _, sum := range state {
 		s := f.slots[sum.Slot]
-		p := s.dir[int(sum.Part.Prefix)<<max(0, s.depth()-int(sum.Part.Depth))>>max(0, int(sum.Part.Depth)-s.depth())]
+		p := s.of(uint64(sum.Part.Prefix) << (64 - sum.Part.Depth))
 		for p.is.Depth < sum.Part.Depth { // it comes in parts
 			var sums [2]blobschema.SlotSummary
 			for i, half := range p.is.Halves() {
@@ -101,7 +101,7 @@ func (f *Frontier) Open(ids []partition.Slot) {
 	for _, id := range ids {
 		s := f.slots[id]
 		s.awaited = false
-		if p := s.dir[0]; p.summary() == (blobschema.SlotSummary{Slot: id}) && len(p.taken)+len(p.fresh) == 0 && !p.want {
+		if p := s.of(0); p.summary() == (blobschema.SlotSummary{Slot: id}) && len(p.taken)+len(p.fresh) == 0 && !p.want {
 			delete(f.slots, id) // it holds nothing: as good as loaded
 			f.unloaded--
 		}

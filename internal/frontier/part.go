@@ -46,6 +46,7 @@ func (f *Frontier) halve() {
 		f.unload(p)
 		p.want = want
 		f.split(p, sums)
+		f.counts.Halved++
 		return true
 	})
 }
@@ -89,7 +90,6 @@ func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
 // goes with its fingerprint; how much was before, in runs, is not to be told, so both are to be
 // examined.
 func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*part) {
-	f.counts.Halved++
 	f.forget(p)
 	f.resident += len(p.taken) + len(p.fresh) // they stay
 	f.fresh += len(p.fresh)
@@ -149,6 +149,7 @@ func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run)
 			sum.Known, sum.Pending = uint32(len(runs[i].Seen)+len(runs[i].Queued)), uint32(len(runs[i].Queued))
 		}
 		halves := f.split(p, sums)
+		f.counts.Halved++
 		i := 0
 		if sums[1].Urgent > sums[0].Urgent || sums[0].Pending == 0 {
 			i = 1

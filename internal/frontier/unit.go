@@ -218,19 +218,6 @@ func (u *unit) sites(yield func(*site) bool) {
 	}
 }
 
-// lanes goes over all lanes of the unit.
-func (u *unit) lanes(yield func(*lane) bool) {
-	for st := range u.sites {
-		for i := range st.doors {
-			for _, l := range st.doors[i].lanes {
-				if !yield(l) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // promote moves what the time has come for: URLs to be tried again, and lanes whose
 // robots.txt may be asked for.
 func (u *unit) promote(now time.Time) {

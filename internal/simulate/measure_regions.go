@@ -8,7 +8,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -134,7 +133,7 @@ func (l *lab) intake() {
 	}
 	l.start(crawl.NewIntake(crawl.IntakeConfig{Crawl: l.crawl.ID}, msgs), 0, func(err error) {
 		for _, d := range got {
-			err = errors.Join(err, l.queues.Ack(l.wall(), blobschema.IntakeQueue, embedded.Receipt(d.Receipt)))
+			err = errors.Join(err, l.queues.Ack(l.wall(), blobschema.IntakeQueue, d.Receipt))
 		}
 		l.failIf(err)
 	})
