@@ -3,6 +3,7 @@ package frontier
 import (
 	"container/heap"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -152,28 +153,38 @@ func (f *Frontier) lookAt(now time.Time, wait time.Duration) time.Time {
 	return time.UnixMilli((at+step-1)/step*step + phase)
 }
 
-// putOff has a look that is due stand in line, and reports false if it has stood there or there is no line.
-// Looks come at half the unit's pace at most, so that what is found is asked for too.
+// putOff has a look that is due stand in line, and reports false if it is its turn: looks come at half
+// the unit's pace at most, one by one, and not after another while anything else may be asked for. So what is
+// found is asked for too.
 func (u *unit) putOff(d delayed, now time.Time) bool {
 	if it := &d.part.items[d.item]; !u.looks || !isLook(it) || it.attempts > 0 {
 		return false
 	}
-	if d.part.rareOf(d.item).inLine {
+	pause := 2 * max(u.delay, u.pace.Delay)
+	inLine := d.part.rareOf(d.item).inLine
+	if turn := !u.looked || !u.open(); turn && !u.awaitsLook() && (inLine || !u.lookHold.After(now)) {
+		if !inLine {
+			u.lookHold = now.Add(pause)
+		}
 		d.part.setRare(d.item, func(r *rare) { r.inLine = false })
 		return false
 	}
-	pause := 2 * max(u.delay, u.pace.Delay)
-	if !u.lookHold.After(now) {
-		u.lookHold = now.Add(pause)
-		if !u.looked || !u.open() {
-			return false
-		}
+	if pause <= 0 {
+		return false
+	}
+	if least := now.Add(pause); u.lookHold.Before(least) {
+		u.lookHold = least
 	}
 	d.at = u.lookHold.UnixMilli()
 	d.part.setRare(d.item, func(r *rare) { r.notBefore, r.inLine = d.at, true })
 	heap.Push(&u.later, d)
 	u.lookHold = u.lookHold.Add(pause)
 	return true
+}
+
+// awaitsLook reports whether a look may be asked for already.
+func (u *unit) awaitsLook() bool {
+	return slices.ContainsFunc(u.stands, func(st *stand) bool { return st.urgency() == looked })
 }
 
 // believed is what is believed of how often a URL changes.

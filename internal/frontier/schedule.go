@@ -139,6 +139,7 @@ func (f *Frontier) awaitUrgent(now time.Time) {
 		if u.place != ready { // it has several stands
 			continue
 		}
+		u.looked = false // what is found has no turn now
 		if f.settleUnit(u, now); u.hasUrgent() || u.place != ready {
 			continue
 		}

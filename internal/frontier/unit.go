@@ -240,7 +240,7 @@ func (u *unit) promote(now time.Time) {
 // add puts an item into the queue it belongs in.
 func (u *unit) add(p *part, i uint32, now time.Time) {
 	switch at := p.rareOf(i).notBefore; {
-	case at > now.UnixMilli():
+	case at > now.UnixMilli(), at != 0 && u.looks && isLook(&p.items[i]): // those that are due may have to stand in line
 		heap.Push(&u.later, delayed{at: at, seq: p.items[i].seq, item: i, part: p})
 		return
 	case at != 0:

@@ -92,9 +92,8 @@ func Scenario(seed uint64) Config {
 		cfg.MaxPart = []int{3, 10, 40}[r.IntN(3)]
 	}
 	r = rand.New(rand.NewPCG(seed, 0xf4e54))
-	// Hours are dear where wakes are looked for all the time, and by address a name's slot does not
-	// know what generation its URLs have come to.
-	if r.IntN(5) == 0 && cfg.Scope == blobschema.ScopeAny && !cfg.Local && cfg.PartitionBy != blobschema.ByIP {
+	// Hours are dear where wakes are looked for all the time.
+	if r.IntN(5) == 0 && cfg.Scope == blobschema.ScopeAny && !cfg.Local {
 		cfg.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
 	}
 	return cfg
