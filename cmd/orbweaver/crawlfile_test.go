@@ -106,7 +106,7 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:12: compress "zip": it must be gzip or none`,
 		`c.yaml:13: user-agent "/": it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`,
 		`c.yaml:14: recrawl "3": it must be URLs in an hour or in a day, such as 500/h or 10000/d, or off`,
-		`c.yaml:15: queues "host 3": it must be host, or surt, bkdr, elf or sdbm with a number of queues from 1 to 1024, such as bkdr:8`,
+		`c.yaml:15: queues "host 3": it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to 64, such as bkdr:8`,
 		`c.yaml:16: partition-by "url": it must be host, domain or ip`,
 		`c.yaml:17: a crawl file has no key "delays" (did you mean delay?)`,
 		`c.yaml:18: host-ranks: --host-ranks: open DIR/none.tsv: no such file or directory`,
