@@ -2,6 +2,7 @@
 URL ?=
 ARGS ?=
 SEEDS ?= 200
+EXPERIMENTS ?= webgather policies topics queue-assignment freshness
 FUZZTIME ?= 10s
 DOCS ?= /usr/share/doc/linux-doc/html
 ARCH ?= arm64
@@ -80,8 +81,8 @@ bench-quick: ## the same on small webs, to see that it works
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
 	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
 
-experiments: ## make the measurements of papers again, for minutes; ARGS='--pages 200000'
-	go run ./cmd/orbweaver experiment webgather --out docs/experiments $(ARGS)
+experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies, ARGS='--quick'
+	@for name in $(EXPERIMENTS); do go run ./cmd/orbweaver experiment $$name --out docs/experiments $(ARGS) || exit 1; done
 
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
