@@ -78,11 +78,13 @@ func (k *Tick) loads(t *task) (bySlot []float64, total float64, err error) {
 	err = k.eachManifest(t, busy, func(man *blobschema.Manifest) {
 		for _, sum := range man.Slots {
 			if int(sum.Slot) < len(bySlot) {
-				l := min(float64(sum.Pending)+float64(sum.Unexamined), atMost)
-				bySlot[sum.Slot] += l
-				total += l
+				bySlot[sum.Slot] += float64(sum.Pending) + float64(sum.Unexamined)
 			}
 		}
 	})
+	for i := range bySlot { // which may be in parts
+		bySlot[i] = min(bySlot[i], atMost)
+		total += bySlot[i]
+	}
 	return bySlot, total, err
 }
