@@ -248,6 +248,9 @@ func (r *statusReport) print(out io.Writer) error {
 		row("moving", "%s between partitions; see '%s'", plural(int64(r.Moving), "slot"), r.place.command("partitions"))
 	}
 	row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
+	if t.Again > 0 {
+		row("looks", "%s at pages that may have changed; %s had", count(t.Again), count(t.Changed))
+	}
 	if t.Revisits > 0 {
 		row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
 	}

@@ -138,6 +138,9 @@ func (s *summary) text() string {
 	if left := leftOut(&blobschema.Totals{Trapped: t.Trapped, Capped: t.Capped}); left != "" {
 		row("left out", "%s", left)
 	}
+	if t.Again > 0 {
+		row("looks", "%s at pages that may have changed; %s had", count(t.Again), count(t.Changed))
+	}
 	if t.Revisits > 0 {
 		row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
 	}
