@@ -101,12 +101,5 @@ func (k *Tick) steerLooks(t *task) error {
 		}
 		return true
 	}
-	if w := k.report.Wish; !change(&w) {
-		return nil
-	}
-	return update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
-		changed := change(w)
-		k.report.Wish = *w
-		return changed
-	})
+	return k.tell(t, change)
 }

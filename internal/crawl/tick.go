@@ -335,6 +335,11 @@ func (k *Tick) changeWish(t *task) error {
 		w.Scope, w.Capped = append(w.Scope, hosts...), append(w.Capped, full...)
 		return true
 	}
+	return k.tell(t, change)
+}
+
+// tell changes the wish, which all steps read, if there is anything to change.
+func (k *Tick) tell(t *task, change func(w *blobschema.Wish) bool) error {
 	if w := k.report.Wish; !change(&w) {
 		return nil
 	}

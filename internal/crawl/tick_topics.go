@@ -55,15 +55,11 @@ func (k *Tick) watchTopics(t *task) error {
 			shrunk[uint8(i+1)] = max(minSlice, whole/shrink)
 		}
 	}
-	if maps.Equal(shrunk, k.report.Wish.Slices) {
-		return nil
-	}
-	err := update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+	return k.tell(t, func(w *blobschema.Wish) bool {
+		if maps.Equal(shrunk, w.Slices) {
+			return false
+		}
 		w.Slices = shrunk
 		return true
 	})
-	if err == nil {
-		k.report.Wish.Slices = shrunk
-	}
-	return err
 }
