@@ -149,6 +149,9 @@ func (w *world) startStep(p *proc) {
 	}
 	if w.cfg.Cold {
 		cfg.SendsWakes, cfg.SleepMax, cfg.Linger = true, cmp.Or(w.cfg.SleepMax, 2*time.Second), 200*time.Millisecond
+		if w.cfg.PerHour > 0 && cfg.Deadline == 0 { // a step with looks may have something to wait for, for ever: functions end
+			cfg.Deadline = 14 * time.Minute
+		}
 	}
 	p.on = machine{kind: "step", part: p.part}
 	if !w.cfg.Local {

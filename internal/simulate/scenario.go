@@ -94,6 +94,7 @@ func Scenario(seed uint64) Config {
 	r = rand.New(rand.NewPCG(seed, 0xf4e54))
 	// Hours are dear where wakes are looked for all the time.
 	if r.IntN(5) == 0 && cfg.Scope == blobschema.ScopeAny && !cfg.Local {
+		cfg.Concurrency = 0 // steps with looks go on to their deadlines: a few at once would be all that is at work for days
 		cfg.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
 	}
 	return cfg
