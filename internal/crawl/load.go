@@ -119,7 +119,7 @@ func (s *Step) loadState(t *task) error {
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
 			Topics: topics(set, nil), Hosts: hostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
-			Looks: looks(set),
+			Looks: looks(set), Threshold: s.head.Threshold,
 		}),
 	}
 	s.st = st

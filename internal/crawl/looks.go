@@ -41,13 +41,13 @@ func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
 	}
 }
 
-// hint hands on what a sitemap says of a page that waits for a look. It reports false where
-// the crawl wants none.
-func (s *Step) hint(l *page.Link, target *blobschema.Target, q *blobschema.Queued) bool {
+// hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
+// believed. It reports false where the crawl wants no looks.
+func (s *Step) hint(t frontier.Task, l *page.Link, target *blobschema.Target, q *blobschema.Queued) bool {
 	if !looks(&s.cfg.Crawl.Settings) {
 		return false
 	}
-	if l.Kind == page.LinkListed && l.Modified > 0 && s.owner(q.Slot) == s.cfg.Partition {
+	if l.Kind == page.LinkListed && l.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(q.Slot) == s.cfg.Partition {
 		s.st.f.Hint(s.clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
 	}
 	return true
