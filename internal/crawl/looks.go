@@ -53,6 +53,23 @@ func (s *Step) hint(t frontier.Task, l *page.Link, target *blobschema.Target, q 
 	return true
 }
 
+// looksAtLeast is how often a partition is seen to whose looks are all that may be asked for: those of
+// parts that are not in memory may be due at any time.
+const looksAtLeast = 10 * time.Minute
+
+// looksDue is when a step should see to looks again, if there is nothing else that it may ask for: what was found
+// is due as well, but over the limit on pages. Else it is zero.
+func (s *Step) looksDue() time.Time {
+	if !looks(&s.cfg.Crawl.Settings) || !s.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
+		return time.Time{}
+	}
+	latest := s.clock().Add(looksAtLeast).UTC()
+	if next := s.st.f.NextAt(); !next.IsZero() && next.Before(latest) {
+		return next.UTC()
+	}
+	return latest
+}
+
 // limitLooks does after a commit what steps without looks do when they end, for one with looks
 // may never end: it gives back what it was granted and has no use for, and has it asked again
 // whether others did so.

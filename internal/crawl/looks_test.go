@@ -3,6 +3,7 @@ package crawl
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,5 +141,38 @@ func TestLooksOfColdSteps(t *testing.T) {
 	}
 	if tot := w.head(c.ID, 0).Totals; w.now < fresh.Shortest && tot.Again > 0 {
 		t.Errorf("%d looks at pages that were first asked for %v ago", tot.Again, w.now)
+	}
+}
+
+// TestLimitWakesNobody: where the limit on pages is reached, nobody is woken for what was found and will not be asked
+// for, but for looks that are due, and for what was found when the limit is raised.
+func TestLimitWakesNobody(t *testing.T) {
+	var asked []page.Request
+	w, c, _ := lookedAt(t, 3, &asked)
+	w.step(inCloud(c, 0), nil)
+	for range 3 {
+		w.tick(c.ID)
+		w.wakes = nil
+		w.step(inCloud(c, 0), nil)
+		if slices.ContainsFunc(w.wakes, func(s wakeSent) bool { return s.delay < 30*time.Second }) {
+			t.Fatalf("a step has wakes sent: %v", w.wakes)
+		}
+		w.now += 10 * time.Second
+	}
+	w.wakes = nil
+	if w.tick(c.ID); len(w.wakes) > 0 {
+		t.Errorf("a tick has wakes sent: %v", w.wakes)
+	}
+	w.now += looksAtLeast
+	if w.tick(c.ID); len(w.wakes) != 1 {
+		t.Errorf("a tick has wakes sent later: %v", w.wakes)
+	}
+	w.step(inCloud(c, 0), nil)
+	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error { c.Settings.MaxPages = 5; return nil })); err != nil {
+		t.Fatal(err)
+	}
+	w.wakes = nil
+	if w.tick(c.ID); len(w.wakes) != 1 {
+		t.Errorf("a tick has wakes sent for a higher limit: %v", w.wakes)
 	}
 }
