@@ -174,6 +174,9 @@ type Head struct {
 	Awaits partition.Epoch `json:"awaits,omitempty"`
 	// Threshold is the one that looks are planned with, to within a factor of 1.5.
 	Threshold float64 `json:"threshold,omitempty"`
+	// LooksDue is when a step should see to looks, if they are all that the limit on pages leaves; zero
+	// if it leaves more, or nobody knows.
+	LooksDue time.Time `json:"looks_due,omitzero"`
 	// Calls are those of the partition's steps, but for what was not told yet when the last
 	// of them ended, and what crashed steps did since their last commit.
 	Calls Calls `json:"calls,omitzero"`

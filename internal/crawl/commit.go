@@ -259,7 +259,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 	}
 	h.Due = due(s.here(man.Slots))
 	if looks(&s.cfg.Crawl.Settings) {
-		h.Threshold = s.st.f.Threshold()
+		h.Threshold, h.LooksDue = s.st.f.Threshold(), time.Time{}
 	}
 	s.tellMoves(&h, man)
 	s.tell(&h)

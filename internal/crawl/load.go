@@ -69,6 +69,9 @@ func (s *Step) load(t *task) error {
 			return err
 		}
 	}
+	if err := s.alignTopics(); err != nil {
+		return err
+	}
 	s.policy = s.st.policy
 	if s.st.man.Epoch > s.st.ter.pmap.Epoch() || s.head.Epoch > s.st.ter.pmap.Epoch() {
 		if err := s.learnMap(t); err != nil {
@@ -112,14 +115,14 @@ func (s *Step) loadState(t *task) error {
 		return err
 	}
 	st := &state{
-		policy: s.policy, scopes: sc, out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
+		policy: s.policy, scopes: sc, topics: set.Topics, made: madeWith(set), out: map[partition.ID]*outgoing{}, marks: map[partition.ID]*marks{},
 		sent: newSentFilter(1<<20, s.policy), indexes: map[string]*blobschema.RunIndex{},
 		f: frontier.New(frontier.Config{
 			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
 			Topics: topics(set, nil), Hosts: hostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
-			Looks: looks(set),
+			Looks: looks(set), Threshold: s.head.Threshold,
 		}),
 	}
 	s.st = st
@@ -235,7 +238,7 @@ func (s *Step) loadSeedScope(t *task) error {
 		}
 		for _, q := range b.URLs {
 			if u, err := weburl.Parse(q.URL); err == nil {
-				s.st.scopes.of(q.Topic).add(u.Host())
+				s.st.scopes.take(q.Topic, u.Host())
 			}
 		}
 	}
@@ -261,6 +264,14 @@ func (s *Step) republish(t *task, seq uint64) error {
 		return nil
 	}
 	return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
+}
+
+// madeWith is what of the settings a frontier is made with and keeps.
+func madeWith(s *blobschema.Settings) string {
+	return string(encodeJSON(blobschema.Settings{
+		Delay: s.Delay, MaxHostURLs: s.MaxHostURLs, MaxDomainURLs: s.MaxDomainURLs,
+		Hosts: s.Hosts, QueueBy: s.QueueBy, Queues: s.Queues, RecrawlPerHour: s.RecrawlPerHour,
+	}))
 }
 
 // obeyWish reads what the operator wishes, and the hosts that redirects of seeds have
@@ -300,11 +311,16 @@ func (s *Step) obeyWish(t *task) error {
 			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
 		}
 		s.obeyThreshold(w.Threshold)
-		if w.Version != s.st.wish.Version {
-			if err := s.obeyScope(t, w, recs[1]); err != nil {
-				return err
-			}
+		switch {
+		case w.Version != s.st.wish.Version:
+			err = s.obeyScope(t, w, recs[1])
+		case !s.informed: // the steps before may have had a newer record than this one began with
+			err = s.takeRecord(t, recs[1], w.Slices)
 		}
+		if err != nil {
+			return err
+		}
+		s.informed = true
 	}
 	return nil
 }
@@ -314,18 +330,8 @@ func (s *Step) obeyWish(t *task) error {
 func (s *Step) obeyScope(t *task, w blobschema.Wish, rec Record) error {
 	s.rescanning = true
 	defer func() { s.rescanning = false }()
-	if rec.Found {
-		c, err := decodeJSON[blobschema.Crawl](rec, "crawl")
-		if err != nil {
-			return err
-		}
-		s.cfg.Crawl.SeedBatches = c.SeedBatches
-		if err := s.takeTopics(&c.Settings, w.Slices); err != nil {
-			return err
-		}
-	}
 	before := s.st.seeds
-	if err := s.loadSeedScope(t); err != nil {
+	if err := s.takeRecord(t, rec, w.Slices); err != nil {
 		return err
 	}
 	news := s.st.seeds != before
@@ -344,6 +350,21 @@ func (s *Step) obeyScope(t *task, w blobschema.Wish, rec Record) error {
 	s.st.wish = w
 	s.batch.applied = true // the head must say that the wish is obeyed
 	return nil
+}
+
+// takeRecord takes over topics and seeds from the crawl record.
+func (s *Step) takeRecord(t *task, rec Record, shrunk map[uint8]time.Duration) error {
+	if rec.Found {
+		c, err := decodeJSON[blobschema.Crawl](rec, "crawl")
+		if err != nil {
+			return err
+		}
+		s.cfg.Crawl.SeedBatches = c.SeedBatches
+		if err := s.takeTopics(c.Settings.Topics, shrunk); err != nil {
+			return err
+		}
+	}
+	return s.loadSeedScope(t)
 }
 
 func (s *Step) rescan(t *task) error {

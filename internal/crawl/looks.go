@@ -41,16 +41,33 @@ func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
 	}
 }
 
-// hint hands on what a sitemap says of a page that waits for a look. It reports false where
-// the crawl wants none.
-func (s *Step) hint(l *page.Link, target *blobschema.Target, q *blobschema.Queued) bool {
+// hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
+// believed. It reports false where the crawl wants no looks.
+func (s *Step) hint(t frontier.Task, l *page.Link, target *blobschema.Target, q *blobschema.Queued) bool {
 	if !looks(&s.cfg.Crawl.Settings) {
 		return false
 	}
-	if l.Kind == page.LinkListed && l.Modified > 0 && s.owner(q.Slot) == s.cfg.Partition {
+	if l.Kind == page.LinkListed && l.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(q.Slot) == s.cfg.Partition {
 		s.st.f.Hint(s.clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
 	}
 	return true
+}
+
+// looksAtLeast is how often a partition is seen to whose looks are all that may be asked for: those of
+// parts that are not in memory may be due at any time.
+const looksAtLeast = 10 * time.Minute
+
+// looksDue is when a step should see to looks again, if there is nothing else that it may ask for: what was found
+// is due as well, but over the limit on pages. Else it is zero.
+func (s *Step) looksDue() time.Time {
+	if !looks(&s.cfg.Crawl.Settings) || !s.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
+		return time.Time{}
+	}
+	latest := s.clock().Add(looksAtLeast).UTC()
+	if next := s.st.f.NextAt(); !next.IsZero() && next.Before(latest) {
+		return next.UTC()
+	}
+	return latest
 }
 
 // limitLooks does after a commit what steps without looks do when they end, for one with looks

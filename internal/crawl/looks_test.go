@@ -3,11 +3,13 @@ package crawl
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fresh"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -105,5 +107,72 @@ func TestSteerLooks(t *testing.T) {
 	w.tick(c.ID) // who knows what was in that time
 	if got := wish(); got.Threshold != before || got.Looks.At.Sub(epoch) < 5*time.Hour {
 		t.Errorf("after a long time it is %+v, before it was %v", got, before)
+	}
+}
+
+// TestHintOfOthers: what a sitemap says of another host's pages brings no look at them forward.
+func TestHintOfOthers(t *testing.T) {
+	for _, of := range []string{"https://www.example/", "https://other.example/"} {
+		var asked []page.Request
+		w, _, cfg := lookedAt(t, 0, &asked)
+		s, _ := w.step(cfg, nil)
+		url := urls(t, all("www.example")[0])[0]
+		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(url.String())}
+		task := frontier.Task{Request: page.Request{URL: urls(t, of+"sitemap.xml")[0]}}
+		before := s.st.f.Summaries()
+		s.hint(task, &page.Link{URL: url, Kind: page.LinkListed, Modified: 1 << 40}, &target, &blobschema.Queued{Host: "www.example", Slot: s.hash.Slot("www.example")})
+		if hinted := s.st.f.Dirty(); hinted != (of == "https://www.example/") {
+			t.Errorf("a sitemap of %s: hinted %v; %v became %v", of, hinted, before, s.st.f.Summaries())
+		}
+	}
+}
+
+// TestLooksOfColdSteps: a step that begins afresh brings no look forward: the threshold is what it was.
+func TestLooksOfColdSteps(t *testing.T) {
+	var asked []page.Request
+	w, c, cfg := lookedAt(t, 0, &asked)
+	c.Settings.RecrawlPerHour = 120 // a threshold far below that of a look a day
+	w.step(cfg, nil)
+	w.tick(c.ID)
+	w.step(cfg, nil) // plans anew
+	for range 5 {
+		w.tick(c.ID)
+		w.step(cfg, nil)
+	}
+	if tot := w.head(c.ID, 0).Totals; w.now < fresh.Shortest && tot.Again > 0 {
+		t.Errorf("%d looks at pages that were first asked for %v ago", tot.Again, w.now)
+	}
+}
+
+// TestLimitWakesNobody: where the limit on pages is reached, nobody is woken for what was found and will not be asked
+// for, but for looks that are due, and for what was found when the limit is raised.
+func TestLimitWakesNobody(t *testing.T) {
+	var asked []page.Request
+	w, c, _ := lookedAt(t, 3, &asked)
+	w.step(inCloud(c, 0), nil)
+	for range 3 {
+		w.tick(c.ID)
+		w.wakes = nil
+		w.step(inCloud(c, 0), nil)
+		if slices.ContainsFunc(w.wakes, func(s wakeSent) bool { return s.delay < 30*time.Second }) {
+			t.Fatalf("a step has wakes sent: %v", w.wakes)
+		}
+		w.now += 10 * time.Second
+	}
+	w.wakes = nil
+	if w.tick(c.ID); len(w.wakes) > 0 {
+		t.Errorf("a tick has wakes sent: %v", w.wakes)
+	}
+	w.now += looksAtLeast
+	if w.tick(c.ID); len(w.wakes) != 1 {
+		t.Errorf("a tick has wakes sent later: %v", w.wakes)
+	}
+	w.step(inCloud(c, 0), nil)
+	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error { c.Settings.MaxPages = 5; return nil })); err != nil {
+		t.Fatal(err)
+	}
+	w.wakes = nil
+	if w.tick(c.ID); len(w.wakes) != 1 {
+		t.Errorf("a tick has wakes sent for a higher limit: %v", w.wakes)
 	}
 }

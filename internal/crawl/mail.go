@@ -95,6 +95,10 @@ func (s *Step) applyMail(m Message, late bool) {
 		s.nudged()
 		return
 	}
+	if !late && slices.ContainsFunc(mail.URLs, func(q blobschema.Queued) bool { return int(q.Topic) >= len(s.st.scopes) }) {
+		s.later, s.look = append(s.later, m), true // the wish says that there are more topics
+		return
+	}
 	mk := s.st.marks[mail.From]
 	if mk == nil {
 		mk = &marks{}
@@ -141,7 +145,7 @@ func (s *Step) applyMail(m Message, late bool) {
 	applied()
 }
 
-// applyLater applies the mail that waited for the map.
+// applyLater applies the mail that waited for the map, or for topics.
 func (s *Step) applyLater() {
 	list := s.later
 	s.later = nil
@@ -200,7 +204,7 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 	q.URL, q.Slot = u.String(), slot
 	owner := s.owner(slot)
 	if owner == s.cfg.Partition {
-		if q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.of(q.Topic).add(u.Host()) {
+		if q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.take(q.Topic, u.Host()) {
 			s.batch.newScope = append(s.batch.newScope, scopeEntry(q.Topic, u.Host()))
 		}
 		switch s.st.f.Add(s.clock(), u, fp, q) {

@@ -280,7 +280,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		s.st.totals.Trapped++
 		return false
 	}
-	if !s.hint(l, target, &q) && changedSince(t, l) {
+	if !s.hint(t, l, target, &q) && changedSince(t, l) {
 		q.URL, q.Flags = u.String(), q.Flags|blobschema.FlagAgain
 		s.hold(s.owner(q.Slot), q) // also to this partition itself: as mail it is not lost
 		return true

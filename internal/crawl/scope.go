@@ -81,7 +81,13 @@ func (l scopes) add(entry string) bool {
 		topic, host = int(n), rest
 	}
 	h, err := weburl.ParseHost(host)
-	return err == nil && l.of(uint8(topic)).add(h)
+	return err == nil && l.take(uint8(topic), h)
+}
+
+// take takes a host into the scope of a topic, and reports whether that is news. That of a
+// topic nobody knows yet is not the crawl's own: its seeds are read again when it is known.
+func (l scopes) take(topic uint8, h weburl.Host) bool {
+	return int(topic) < len(l) && l[topic].add(h)
 }
 
 // scopeEntry is how a host that is in the scope of a topic is told: "www.example.org", or

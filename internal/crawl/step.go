@@ -123,7 +123,9 @@ type state struct {
 	sent    *sentFilter
 	policy  frontier.Policy
 	scopes  scopes
-	seeds   int // batches of seeds whose hosts are in the scope
+	topics  []blobschema.Topic // that scopes and frontier are of
+	made    string             // see madeWith
+	seeds   int                // batches of seeds whose hosts are in the scope
 	wish    blobschema.Wish
 	indexes map[string]*blobschema.RunIndex
 	merged  *merged // a finished merge, for the next commit
@@ -190,6 +192,7 @@ type Step struct {
 	later       []Message              // mail from senders with a newer map
 	pulling     bool                   // looks for slots that are to come
 	gaveTo      []partition.ID         // since the last commit
+	informed    bool                   // it has read the crawl record itself
 	requested   bool                   // an answer that somebody asked for is not committed yet
 }
 
@@ -210,7 +213,7 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 		mailed: map[partition.ID]int{}, awake: map[partition.ID]time.Time{},
 	}
 	s.head.Partition = cfg.Partition
-	if warm != nil {
+	if warm != nil && warm.st.made == madeWith(&cfg.Crawl.Settings) {
 		s.st = warm.st
 		s.head.Commit = warm.commit
 	}

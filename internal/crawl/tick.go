@@ -504,7 +504,13 @@ func (k *Tick) needsStep(p partition.ID) bool {
 		return true // it was granted what others may need, and will use it or give it back
 	}
 	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
-	return due && !k.report.Wish.Pause && (k.free() != 0 || h.Totals.Urgent > 0 || looks(&k.report.Crawl.Settings))
+	switch {
+	case !due || k.report.Wish.Pause:
+		return false
+	case k.free() != 0 || h.Totals.Urgent > 0:
+		return true
+	}
+	return looks(&k.report.Crawl.Settings) && !h.LooksDue.After(k.now.Wall)
 }
 
 // finished applies the rule for the end: every seed applied, nothing pending, all

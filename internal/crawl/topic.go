@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -47,17 +48,37 @@ func hostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 	return rules
 }
 
-// takeTopics takes over what has changed of a crawl's topics.
-func (s *Step) takeTopics(set *blobschema.Settings, shrunk map[uint8]time.Duration) error {
-	s.cfg.Crawl.Settings.Topics = set.Topics
-	list, err := newScopes(&s.cfg.Crawl.Settings)
+// takeTopics takes over what has changed of a crawl's topics. There may be more than before: the
+// hosts of their seeds come with these.
+func (s *Step) takeTopics(list []blobschema.Topic, shrunk map[uint8]time.Duration) error {
+	s.cfg.Crawl.Settings.Topics = list
+	if reflect.DeepEqual(list, s.st.topics) {
+		return nil
+	}
+	sc, err := newScopes(&s.cfg.Crawl.Settings)
 	if err != nil {
 		return err
 	}
-	list.adopt(s.st.scopes)
-	s.st.scopes = list
+	sc.adopt(s.st.scopes)
+	more := len(sc) > len(s.st.scopes)
+	s.st.scopes, s.st.topics = sc, list
 	s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, shrunk))
+	if more { // what was told of them was not understood
+		for _, entry := range slices.Concat(s.st.man.Scope, s.st.man.NewScope, s.st.wish.Scope) {
+			sc.add(entry)
+		}
+	}
 	return nil
+}
+
+// alignTopics has the topics of a step's crawl record and of the state that it goes on with
+// agree: either may be older, and topics only come.
+func (s *Step) alignTopics() error {
+	if known := s.st.topics; len(known) > len(s.cfg.Crawl.Settings.Topics) {
+		s.cfg.Crawl.Settings.Topics = known
+		return nil
+	}
+	return s.takeTopics(s.cfg.Crawl.Settings.Topics, s.st.wish.Slices)
 }
 
 // relevant reports whether a link has a word of its topic, in its URL or its anchor.

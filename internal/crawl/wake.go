@@ -30,6 +30,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 		h.Published = slices.Min(s.unsent) - 1
 	}
 	s.tell(&h)
+	h.LooksDue = s.looksDue()
 	if !s.cfg.SendsWakes {
 		return h, false
 	}
@@ -38,6 +39,9 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 		h.Due = worthwhile(s.here(s.st.man.Slots), now, h.Due)
 	}
 	at := h.Due
+	if !h.LooksDue.IsZero() {
+		at = h.LooksDue
+	}
 	if at.Before(now) {
 		at = now
 	}

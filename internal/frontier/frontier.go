@@ -42,6 +42,9 @@ type Config struct {
 	// Looks says that settled URLs are asked for again, when they may have changed: see
 	// SetThreshold.
 	Looks bool
+	// Threshold is the one that looks which wait were planned with by whoever had the state before; 0 is
+	// that of a look a day.
+	Threshold float64
 	// MaxPart is how many URLs a part of a slot may hold before it is halved. 0 is no bound.
 	MaxPart int
 }
@@ -119,7 +122,10 @@ func New(cfg Config) *Frontier {
 	f := &Frontier{
 		cfg: cfg, quality: qualities(cfg.Policy), slots: map[partition.Slot]*slot{}, units: map[string]*unit{},
 		sites: map[siteKey]*site{}, domains: map[string]*domain{}, sizes: domainSizes{},
-		threshold: fresh.First(blobschema.Change{}, 24, 1), // a look a day
+		threshold: cfg.Threshold,
+	}
+	if f.threshold <= 0 {
+		f.threshold = fresh.First(blobschema.Change{}, 24, 1) // a look a day
 	}
 	f.planned = f.threshold
 	f.ready.setTopics(cfg.Topics)

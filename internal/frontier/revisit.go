@@ -30,7 +30,7 @@ const goneAfter = 7 * 24 * time.Hour
 const ReplanAt = 1.5
 
 // SetThreshold says from which worth on a settled URL is looked at again, in the unit of
-// [fresh.Worth]; before the first call it is that of a look a day at a page of which nothing is known.
+// [fresh.Worth]; before the first call it is Config.Threshold.
 // If it has fallen by much, looks that wait come sooner: those of parts in memory from now on, others when they are
 // loaded, which Wanted asks for.
 func (f *Frontier) SetThreshold(now time.Time, threshold float64) {
@@ -71,20 +71,38 @@ func (f *Frontier) replan(now time.Time, p *part, was float64) {
 		change := f.believed(u, r.change)
 		old, wait := fresh.Interval(change, 1, was), fresh.Interval(change, 1, f.threshold)
 		planned := time.UnixMilli(r.notBefore)
-		looked := time.UnixMilli(r.looked)
-		if r.looked == 0 { // it is not stored
-			looked = planned.Add(-old)
-		}
+		looked := lookedAt(now, it.fp, &r, old)
 		if planned.Sub(looked) > old+old/grid+soon {
 			continue
 		}
-		if r.change == (blobschema.Change{}) { // the first look comes somewhere in its interval
-			wait = time.Duration(float64(wait) * float64(uint32(it.fp)) / (1 << 32))
+		if r.change == (blobschema.Change{}) {
+			wait = firstOf(it.fp, wait)
 		}
 		if at := f.lookAt(looked, max(wait, fresh.Shortest)); at.Before(planned.Add(-soon)) {
 			f.reschedule(now, p, i, at, lookRank)
 		}
 	}
+}
+
+// lookedAt is when a URL whose look waits was looked at last, given the interval that was planned. It
+// is not stored: then it follows from when the look comes.
+func lookedAt(now time.Time, fp uint64, r *rare, interval time.Duration) time.Time {
+	if r.looked != 0 {
+		return time.UnixMilli(r.looked)
+	}
+	if r.change == (blobschema.Change{}) {
+		interval = firstOf(fp, interval)
+	}
+	if at := time.UnixMilli(r.notBefore).Add(-max(interval, fresh.Shortest)); at.Before(now) {
+		return at
+	}
+	return now // looks come at round times, a little late
+}
+
+// firstOf is when the first look at a URL comes in the first of its intervals: somewhere, for else what was
+// found together is looked at together for ever, and nothing before.
+func firstOf(fp uint64, interval time.Duration) time.Duration {
+	return time.Duration(float64(interval) * float64(uint32(fp)) / (1 << 32))
 }
 
 // isLook reports whether a pending URL waits for a look, and for nothing else.
@@ -122,9 +140,7 @@ func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
 	case o.Page.Outcome == blobschema.OutcomeClientError:
 		wait = max(wait, goneAfter)
 	case t.former == (blobschema.Origin{}):
-		// The first of its looks comes somewhere in the first interval: else what was found
-		// together is looked at together for ever, and nothing before.
-		wait = time.Duration(float64(wait) * float64(uint32(t.fp)) / (1 << 32))
+		wait = firstOf(t.fp, wait)
 	}
 	q := blobschema.Queued{
 		Host: u.key, Rank: lookRank, Generation: was.gen + 1, Depth: was.depth, Flags: was.flags, Topic: t.lane.topic,
@@ -262,10 +278,7 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 		return
 	}
 	change := f.believed(u, r.change)
-	looked := time.UnixMilli(r.looked)
-	if r.looked == 0 { // it is not stored
-		looked = time.UnixMilli(r.notBefore).Add(-fresh.Interval(change, 1, f.threshold))
-	}
+	looked := lookedAt(now, fp, &r, fresh.Interval(change, 1, f.threshold))
 	r.hint = hintSame
 	if modified.After(looked) {
 		r.hint = hintChanged
