@@ -196,7 +196,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.DurationVar(&f.delay, "delay", time.Second, "least time between two requests to a host; robots.txt may ask for more")
 	fs.Var(&f.hosts, "host-rule", "what the operator of a host allows: connections at once, another --delay, or both, as in example.org=8,100ms; repeatable")
 	fs.Var(&f.queues, "queues", "how the URLs of a host with several connections are dealt to queues, of each of which one request is made at a time: auto (to as many as connections), host (to one), or surt, bkdr, elf or sdbm and how many, as in bkdr:8")
-	fs.Var(&f.recrawl, "recrawl", "ask again for so many pages in an hour or a day, those first that are likely to have changed; such a crawl does not end; off for none")
+	fs.Var(&f.recrawl, "recrawl", "ask again for so many pages in an hour or a day, those first that are likely to have changed, of those that are answered from now on; such a crawl does not end; off for none")
 	fs.Lookup("recrawl").NoOptDefVal = defaultRate
 	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take")
 	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")

@@ -263,7 +263,8 @@ func (b *Begin) open(t *task, id string) error {
 	}
 }
 
-// atOnce is what of the settings steps at work take with their next commit.
+// atOnce is what of the settings the wish is raised for: topics, which steps at work take with their next
+// commit, and what the next step of each partition takes.
 func atOnce(s *blobschema.Settings) string {
 	return string(encodeJSON(blobschema.Settings{
 		Topics: s.Topics, Hosts: s.Hosts, QueueBy: s.QueueBy, Queues: s.Queues, RecrawlPerHour: s.RecrawlPerHour,

@@ -126,7 +126,7 @@ func (f *Frontier) Want(id partition.Slot, fp uint64) {
 }
 
 // pressing reports whether an unloaded part that is due goes before others.
-func (p *part) pressing() bool { return p.want || p.urgent > 0 }
+func (p *part) pressing() bool { return p.want || p.urgent > 0 || p.late }
 
 // Wanted returns the unloaded parts that should be loaded now: those of Want and those
 // with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
@@ -157,11 +157,12 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 	})
 	room := f.room()
 	var ids []PartID
-	for _, p := range due {
+	for i, p := range due {
 		size := int(p.known + p.unexamined)
 		// A part larger than the bound is loaded alone: when nothing else runs, or when
 		// somebody waits for it.
 		if f.cfg.MaxResident > 0 && size > room && (len(ids) > 0 || f.active() && !p.pressing()) {
+			f.waitInVain(due[i:], now)
 			break
 		}
 		room -= size
@@ -172,6 +173,22 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Part.Prefix, b.Part.Prefix))
 	})
 	return ids
+}
+
+// patience is how long a part waits for room at most where looks keep those in memory at work for ever.
+const patience = time.Minute
+
+// waitInVain takes note of parts that there is no room for.
+func (f *Frontier) waitInVain(parts []*part, now time.Time) {
+	if !f.cfg.Looks {
+		return
+	}
+	for _, p := range parts {
+		if p.waits.IsZero() {
+			p.waits = now
+		}
+		p.late = now.Sub(p.waits) >= patience
+	}
 }
 
 // active reports whether loaded parts have work under way or ready.

@@ -143,7 +143,7 @@ func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
 		wait = firstOf(t.fp, wait)
 	}
 	q := blobschema.Queued{
-		Host: u.key, Rank: lookRank, Generation: was.gen + 1, Depth: was.depth, Flags: was.flags, Topic: t.lane.topic,
+		Host: u.key, Rank: lookRank, Generation: was.gen + 1, Depth: was.depth, Flags: was.flags, Topic: was.topic,
 		NotBefore: f.lookAt(now, max(wait, fresh.Shortest)).UnixMilli(), Change: change,
 	}
 	f.add(now, p, u, t.Request.URL, t.fp, &q, fromOutside)
@@ -201,6 +201,36 @@ func (u *unit) putOff(d delayed, now time.Time) bool {
 // awaitsLook reports whether a look may be asked for already.
 func (u *unit) awaitsLook() bool {
 	return slices.ContainsFunc(u.stands, func(st *stand) bool { return st.urgency() == looked })
+}
+
+// hasFound reports whether something that was found may be asked for.
+func (u *unit) hasFound() bool {
+	const looked = 64 // places of a queue: there are never many looks in it
+	for _, st := range u.stands {
+		for _, l := range st.lanes {
+			for _, i := range l.queue[:min(looked, len(l.queue))] {
+				if it := &l.part.items[i]; !isLook(it) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// standBack has the look at the top of a lane wait for one pause of looks, since what was found has its turn:
+// it was not in memory yet when the look took its place. It reports false where there is no pause.
+func (f *Frontier) standBack(l *lane, now time.Time) bool {
+	u, p := l.door.site.unit, l.part
+	pause := 2 * max(u.delay, u.pace.Delay)
+	if pause <= 0 {
+		return false
+	}
+	i := l.pop()
+	p.setRare(i, func(r *rare) { r.notBefore, r.inLine = now.Add(pause).UnixMilli(), true })
+	u.enlist(l, now)
+	u.add(p, i, now)
+	return true
 }
 
 // believed is what is believed of how often a URL changes.

@@ -189,6 +189,9 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		if urgentOnly && l.stand.urgency() == found {
 			return Task{}, false
 		}
+		if !urgentOnly && u.looked && f.isLook(it) && it.attempts == 0 && u.hasFound() && f.standBack(l, now) {
+			continue
+		}
 		url := p.url(it)
 		if f.cfg.Resolve && !u.placed {
 			return f.resolveTask(u, l, url), true

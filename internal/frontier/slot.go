@@ -3,6 +3,7 @@ package frontier
 import (
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -90,10 +91,12 @@ type part struct {
 	index   index
 	loaded  bool
 	loading bool
-	want    bool    // the caller is about to look at it: not to be unloaded before
-	full    bool    // nothing more is asked for, so that it can be unloaded and halved
-	split   bool    // others are in its place
-	replan  float64 // not 0: looks are to be planned anew when it is loaded, and were with this threshold
+	want    bool      // the caller is about to look at it: not to be unloaded before
+	full    bool      // nothing more is asked for, so that it can be unloaded and halved
+	split   bool      // others are in its place
+	waits   time.Time // since when there was no room for it, zero for none
+	late    bool      // it has waited for so long that it is loaded whatever there is room for
+	replan  float64   // not 0: looks are to be planned anew when it is loaded, and were with this threshold
 	slot    *slot
 	is      blobschema.Part
 
