@@ -229,7 +229,7 @@ func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64
 	switch {
 	case k == inMarks && q.Generation <= p.marks[place].gen:
 		return Known
-	case k == inItems && from == fromOutside && q.Rank == 0 && q.Flags&blobschema.FlagPlaced != 0 && f.waitsForLook(p, place):
+	case k == inItems && (from == fromOutside || from == appended) && q.Rank == 0 && q.Flags&blobschema.FlagPlaced != 0 && f.waitsForLook(p, place):
 		// The slot of its name, which asks for it on purpose, does not know of looks.
 		f.reschedule(now, p, place, now, 0)
 		return Lowered
