@@ -342,3 +342,75 @@ func TestReplans(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundHasItsTurn: after a look what was found is asked for, also if the next look took its place when
+// nothing else was in memory.
+func TestFoundHasItsTurn(t *testing.T) {
+	r := begun(t, Config{Looks: true, Delay: time.Second}, urlX)
+	r.f.SetThreshold(r.now, fresh.First(blobschema.Change{}, 1, 1))
+	r.seen(r.mustNext(urlX), nil, "a")
+	former := r.record()
+	r.state(1)
+	_, task := r.nextLook()
+	r.seen(task, former, "a")
+	r.state(2)
+	r.now = r.f.NextAt()
+	r.f.settleUnit(r.f.units["a.example"], r.now) // the look has its place
+	r.add(3, "https://a.example/found")
+	if task := r.mustNext("https://a.example/found"); task.Look() {
+		t.Error("it is a look")
+	}
+	r.check()
+}
+
+// TestPartsThatWait: where looks keep memory busy for ever, a part that there is no room for is loaded after a
+// while all the same.
+func TestPartsThatWait(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		r := newRig(t, Config{Looks: looks, MaxResident: 10})
+		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: 1}})
+		r.add(0, loadedURL)
+		if got := r.f.Wanted(r.now); got != nil {
+			t.Fatalf("%v is wanted at once", got)
+		}
+		r.f.Wanted(r.now.Add(patience))
+		if got := r.f.Wanted(r.now.Add(patience)); (len(got) == 1) != looks {
+			t.Errorf("looks %v: %v is wanted", looks, got)
+		}
+	}
+}
+
+// TestPurposeBesideALook: a URL of an address that is asked for on purpose, by the slot of its name, while its part
+// is not in memory, is asked for although a look waits there already.
+func TestPurposeBesideALook(t *testing.T) {
+	p := newProcess(t, Config{Looks: true, Resolve: true})
+	q := blobschema.Queued{URL: urlX, Host: "[192.0.2.1]", Rank: 2, Flags: blobschema.FlagPlaced}
+	p.queue(urlX, q)
+	for task, ok := p.f.Next(p.now, false); ok; task, ok = p.f.Next(p.now, false) {
+		p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
+	}
+	p.commit()
+	p.restart(false)
+	if task, ok := p.f.Next(p.now, false); ok {
+		t.Fatalf("asked for %s", task.Request.URL)
+	}
+	q.Rank = 0
+	u := mustParse(t, urlX)
+	if got := p.f.Add(p.now, u, p.hash.Fingerprint(urlX), q); got != Deferred {
+		t.Fatalf("added: %d", got)
+	}
+	p.loadAll()
+	for {
+		task, ok := p.f.Next(p.now, false)
+		if !ok {
+			t.Fatalf("nothing is asked for; counts are %+v, next at %v", p.f.Counts(), p.f.NextAt().Sub(p.now))
+		}
+		if task.Request.URL.String() == urlX {
+			if !task.Urgent() {
+				t.Error("it is not urgent")
+			}
+			break
+		}
+		p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
+	}
+}

@@ -473,3 +473,115 @@ func (f *Frontier) emptyUnit(u *unit) (items []spot) {
 	sortSpots(items)
 	return items
 }
+
+// settleUnit puts a unit that is not busy into the queue it belongs in.
+func (f *Frontier) settleUnit(u *unit, now time.Time) {
+	if u.place == busy || u.slot.filling { // all units of a slot are settled when a part of it is loaded
+		return
+	}
+	u.promote(now)
+	if len(f.frozen) > 0 && f.frozen[u.slot.id] {
+		return
+	}
+	switch u.place {
+	case ready: // it keeps its turn
+		if u.open() {
+			f.stand(u)
+			return
+		}
+		f.unqueue(u)
+	case waiting:
+		if u.waits() && u.at.Equal(u.readyAt()) && u.at.After(now) {
+			return
+		}
+		f.unqueue(u)
+	}
+	if !u.waits() {
+		return
+	}
+	f.turn++
+	u.turn = f.turn
+	if at := u.readyAt(); at.After(now) {
+		f.await(u, at, now)
+		return
+	}
+	if u.connected && u.requests == 1 && f.outranked(u) {
+		u.served, u.connected = 0, false
+	}
+	if !u.connected { // else its visit goes on: the turn is the same
+		u.start = u.domain.nextTurn(f.virtual)
+	}
+	u.place = ready
+	f.stand(u)
+}
+
+// rank asks the policy what a visit to a stand, which has URLs, is worth now.
+func (f *Frontier) rank(st *stand) {
+	u := st.unit
+	f.viewed[0] = st
+	f.view = HostView{Pending: u.pending, Allowed: u.allowed, Pace: &u.pace, stands: f.viewed[:]}
+	st.rank = f.cfg.Policy.HostRank(&f.view)
+	st.ranked, st.top = u.pending, st.best()
+}
+
+// outranked reports whether a unit whose first answer is here is worth less than another one
+// that is ready. Only that answer tells how long it takes; later ones change little, and
+// are no reason to leave an open connection.
+func (f *Frontier) outranked(u *unit) bool {
+	for _, st := range u.stands {
+		if len(st.lanes) == 0 {
+			continue
+		}
+		f.rank(st)
+		if q := *f.ready.heap(st.topic); len(q) > 0 && q[0].rank > st.rank {
+			return true
+		}
+	}
+	return false
+}
+
+// stand puts the stands of a ready unit into the queues of their topics, and takes out those
+// that have nothing to ask for.
+func (f *Frontier) stand(u *unit) {
+	for _, st := range u.stands {
+		queue := f.ready.heap(st.topic)
+		urgent := st.urgency()
+		switch {
+		case len(st.lanes) == 0:
+			f.ready.remove(st)
+		case st.index < 0:
+			if !u.connected || st.ranked == 0 { // else its visit goes on
+				f.rank(st)
+			}
+			st.urgent = urgent
+			heap.Push(queue, st)
+		case st.urgent != urgent:
+			st.urgent = urgent
+			heap.Fix(queue, st.index)
+		case u.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
+			f.rank(st)
+			heap.Fix(queue, st.index)
+		}
+	}
+}
+
+// unqueue takes a unit out of the queue it is in, if any.
+func (f *Frontier) unqueue(u *unit) {
+	switch u.place {
+	case waiting:
+		heap.Remove(&f.timers, u.index)
+	case ready:
+		for _, st := range u.stands {
+			f.ready.remove(st)
+		}
+	default:
+		return
+	}
+	u.place = idle
+}
+
+// await puts an idle unit into the timers.
+func (f *Frontier) await(u *unit, at, now time.Time) {
+	u.place, u.at, u.since = waiting, at, now
+	heap.Push(&f.timers, u)
+}
