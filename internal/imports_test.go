@@ -28,6 +28,7 @@ const picture = `
 partition:
 internal/weburl:
 internal/inflate:
+internal/coding:          internal/inflate
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
@@ -38,7 +39,7 @@ internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/strhash:
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
-internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
+internal/fetch:           blobschema internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
@@ -73,14 +74,14 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
-github.com/andybalholm/brotli:       internal/fetch internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
+github.com/klauspost/compress:       blobschema cmd/orbweaver internal/coding
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
@@ -95,7 +96,7 @@ golang.org/x/text:                   internal/extract
 // core are the packages that do no I/O, start no goroutine and read no clock, so that
 // the simulation can run them as they are.
 var core = []string{
-	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
+	"blobschema", "internal/coding", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
 	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/weburl", "partition",
 }
 
