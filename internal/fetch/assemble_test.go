@@ -282,7 +282,7 @@ func TestDecodedLimit(t *testing.T) {
 		n, want int
 	}{
 		{16 << 20, 100, 1 << 20},
-		{16 << 20, 100_000, 100_000 * maxRatio},
+		{16 << 20, 100_000, 100_000 * 128},
 		{16 << 20, 16 << 20, coding.MaxDecoded},
 		{32 << 20, 32 << 20, coding.MaxDecoded},
 		{1 << 20, 1 << 20, 4 << 20},
