@@ -33,6 +33,7 @@ internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
+blobschema/segment:       blobschema partition
 internal/ledger:          blobschema
 internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
@@ -96,8 +97,20 @@ golang.org/x/text:                   internal/extract
 // core are the packages that do no I/O, start no goroutine and read no clock, so that
 // the simulation can run them as they are.
 var core = []string{
-	"blobschema", "internal/coding", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
-	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/weburl", "partition",
+	"blobschema",
+	"blobschema/segment",
+	"internal/coding",
+	"internal/crawl",
+	"internal/extract",
+	"internal/fresh",
+	"internal/frontier",
+	"internal/inflate",
+	"internal/page",
+	"internal/platform/embedded",
+	"internal/polite",
+	"internal/strhash",
+	"internal/weburl",
+	"partition",
 }
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
