@@ -20,6 +20,9 @@ func (p *page) readMarkup() {
 		switch tt {
 		case html.ErrorToken: // the end: a reader of bytes has no other errors
 			p.closeTo(0)
+			if known {
+				p.choose()
+			}
 			return
 		case html.TextToken:
 			p.textToken(z)
@@ -115,14 +118,16 @@ func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 	case link:
 		if !closed && more && hasHref(z) {
 			p.link = len(p.open) + 1
-			p.boxes[p.box()].links++
+			p.boxes[p.box()].own++
 		}
 	case lineEnd:
 		p.newline()
 	case skipped:
-		if !closed {
-			p.push(open{a, p.box(), true})
+		if closed {
+			z.NextIsNotRawText()
+			break
 		}
+		p.push(open{a, p.box(), true})
 	case standalone:
 		p.imply(a)
 		p.flushBox()
@@ -153,7 +158,7 @@ func (p *page) newline() {
 	case p.text[len(p.text)-1] == '\n':
 		p.flushBox()
 	default:
-		p.add([]byte{'\n'})
+		p.text = append(bytes.TrimRight(p.text, " "), '\n')
 	}
 }
 
@@ -194,9 +199,9 @@ func ofTable(a atom.Atom) bool {
 }
 
 // imply closes what the start of an element ends (HTML Living Standard, 13.1.2.4
-// optional tags).
+// optional tags). A heading that was not closed ends too: the text is not a heading.
 func (p *page) imply(a atom.Atom) {
-	if t := p.top().element; t == atom.P || isHeading(t) && isHeading(a) {
+	if t := p.top().element; t == atom.P || isHeading(t) && !inHeading(a) {
 		p.closeTo(len(p.open) - 1)
 	}
 	switch a {
@@ -212,6 +217,9 @@ func (p *page) imply(a atom.Atom) {
 		p.closeNearest([]atom.Atom{atom.Tbody, atom.Thead, atom.Tfoot}, []atom.Atom{atom.Table})
 	}
 }
+
+// inHeading reports whether a block may stand in a heading.
+func inHeading(a atom.Atom) bool { return a == atom.Div || a == atom.Section || a == atom.Header }
 
 // closeNearest closes the nearest of some elements, unless it is outside of one of
 // others, or of a cell.
