@@ -56,12 +56,21 @@ func (p *page) title1(a atom.Atom, tt html.TokenType) {
 func (p *page) textToken(z *html.Tokenizer) {
 	switch top := p.top(); {
 	case !top.skip:
-		p.add(z.Text())
+		p.add(characters(z))
 	case top.element == atom.Title && len(p.title) == 0 && !p.within(atom.Svg):
-		p.title = fold(p.title, 0, cut(z.Text(), 4*MaxTitle), false)
+		p.title = fold(p.title, 0, cut(characters(z), 4*MaxTitle), false)
 	case top.element == atom.Script && p.published.IsZero():
 		p.published = publishedJSON(z.Raw())
 	}
+}
+
+// characters returns what a text token stands for. Most have no references, and
+// need not be copied.
+func characters(z *html.Tokenizer) []byte {
+	if raw := z.Raw(); len(raw) > 0 && raw[0] != '<' && bytes.IndexByte(raw, '&') < 0 {
+		return raw
+	}
+	return z.Text()
 }
 
 // A kind says what an element does to the text in it.
