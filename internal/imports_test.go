@@ -41,6 +41,7 @@ internal/extract:         internal/inflate internal/page internal/polite interna
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
@@ -96,7 +97,7 @@ golang.org/x/text:                   internal/extract
 // the simulation can run them as they are.
 var core = []string{
 	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
-	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/weburl", "partition",
+	"internal/platform/embedded", "internal/polite", "internal/rank", "internal/strhash", "internal/weburl", "partition",
 }
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
