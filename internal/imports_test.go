@@ -102,7 +102,7 @@ var core = []string{
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema", "internal/extract"}
+var pools = []string{"blobschema", "blobschema/segment", "internal/extract"}
 
 // impure are the standard packages that the core may not import. One that ends in a
 // slash stands for all below it.

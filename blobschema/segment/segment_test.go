@@ -163,6 +163,10 @@ type posting struct {
 	Positions []int32
 }
 
+func (p posting) equal(q posting) bool {
+	return p.Doc == q.Doc && slices.Equal(p.Positions, q.Positions)
+}
+
 // invert is the index of documents as a map.
 func invert(docs []document) map[string]*[NumFields][]posting {
 	out := map[string]*[NumFields][]posting{}
@@ -211,7 +215,8 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 		if got.Text, err = r.Text(uint32(i)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := gocmp.Diff(want.Document, got); diff != "" {
+		if got != want.Document {
+			diff := gocmp.Diff(want.Document, got)
 			t.Fatalf("document %d (-want +got):\n%s", i, diff)
 		}
 		checkColumns(t, c, uint32(i), &want)
@@ -229,14 +234,31 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 	if diff := gocmp.Diff(sum, r.Summary()); diff != "" {
 		t.Fatalf("summary (-want +got):\n%s", diff)
 	}
-	for term, fields := range index {
-		infos, err := r.Lookup(term)
+	for f := range NumFields {
+		infos, err := r.Terms(f, "", 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for f, want := range fields {
-			if diff := gocmp.Diff(want, postings(t, r, infos[f])); diff != "" {
-				t.Fatalf("postings of %s in %s (-want +got):\n%s", term, Field(f), diff)
+		for i, info := range infos {
+			fields := index[info.Term]
+			if fields == nil {
+				t.Fatalf("term %q is in no document", info.Term)
+			}
+			if got := postings(t, r, info); !slices.EqualFunc(got, fields[f], posting.equal) {
+				t.Fatalf("postings of %s in %s (-want +got):\n%s", info.Term, f, gocmp.Diff(fields[f], got))
+			}
+			fields[f] = nil
+			if i%50 == 0 {
+				if got, ok, err := r.Term(f, info.Term); !ok || err != nil || !gocmp.Equal(got, info, gocmp.AllowUnexported(TermInfo{}, list{})) {
+					t.Fatalf("term %+v is found as %+v, %v", info, got, err)
+				}
+			}
+		}
+	}
+	for term, fields := range index {
+		for f, list := range fields {
+			if len(list) > 0 {
+				t.Fatalf("%s is not found in %s", term, Field(f))
 			}
 		}
 	}
@@ -657,7 +679,7 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for f := range fields {
-			if got := postings(t, r, infos[f]); !slices.EqualFunc(got, fields[f], func(a, b posting) bool { return slices.Equal(a.Positions, b.Positions) }) {
+			if got := postings(t, r, infos[f]); !slices.EqualFunc(got, fields[f], posting.equal) {
 				t.Errorf("postings of %.10q in %s", term, Field(f))
 			}
 		}
