@@ -56,7 +56,7 @@ type web struct {
 
 func newWeb(seed uint64, hosts, words int) *web {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	return &web{rng, rand.NewZipf(rng, 1.1, 4, 1<<20), hosts, words}
+	return &web{rng, rand.NewZipf(rng, 1.1, 4, 1<<17), hosts, words}
 }
 
 func word(n uint64) string {
