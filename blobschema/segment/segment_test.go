@@ -500,9 +500,9 @@ func TestHostKey(t *testing.T) {
 }
 
 func TestTerms(t *testing.T) {
-	w := newWeb(3, 50, 300)
+	w := newWeb(3, 50, 100)
 	var docs []document
-	for i := range 1000 {
+	for i := range 300 {
 		docs = append(docs, w.page(uint64(i), 0))
 	}
 	data, _ := build(t, docs)
@@ -548,7 +548,7 @@ func TestTerms(t *testing.T) {
 
 // TestReads holds a cold query to few small reads: they are what it costs.
 func TestReads(t *testing.T) {
-	w := newWeb(2, 100, 200)
+	w := newWeb(2, 100, 60)
 	var docs []document
 	for i := range 4000 {
 		docs = append(docs, w.page(uint64(i), 0))
@@ -562,12 +562,12 @@ func TestReads(t *testing.T) {
 		do    func() error
 	}{
 		{"open", 1, openRead, func() error { return nil }},
-		{"look up", 1, 12 << 10, func() error { _, err := r.Lookup(word(1000)); return err }},
+		{"look up", 1, 6 << 10, func() error { _, err := r.Lookup(word(1000)); return err }},
 		{"postings", 1, 10 << 10, func() error {
 			infos, _ := r.Lookup(word(40))
 			*s = bytesSource{t: t, data: data}
 			p, err := r.Postings(infos[Body], false)
-			if err == nil && p.Next() && infos[Body].Documents < 500 {
+			if err == nil && p.Next() && infos[Body].Documents < 300 {
 				err = errors.New("list is too short to show anything")
 			}
 			return err
@@ -721,5 +721,49 @@ func TestSet(t *testing.T) {
 	var none *Set
 	if none.Len() != 0 || none.Has(0) {
 		t.Error("nil is not empty")
+	}
+}
+
+// TestSize holds the parts of a segment to what they take today.
+func TestSize(t *testing.T) {
+	var docs []document
+	for i, w := 0, newWeb(1, 50, 800); i < 1000; i++ {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	data, sum := build(t, docs)
+	r, _ := open(t, data)
+	var texts, meta, lists, dict, columns, tokens float64
+	for _, d := range r.x.docs {
+		texts += float64(d.piece.off - d.texts)
+		meta += float64(d.piece.length)
+	}
+	for _, d := range r.x.dict {
+		lists += float64(d.end - d.lists)
+		dict += float64(d.piece.length)
+	}
+	for _, c := range r.x.columns {
+		columns += float64(c.length)
+	}
+	for _, n := range sum.Lengths {
+		tokens += float64(n)
+	}
+	n := float64(sum.Documents)
+	index := float64(sum.Bytes) - texts - meta - lists - dict - columns
+	for _, c := range []struct {
+		what      string
+		got, most float64
+	}{
+		{"texts, per byte of text", texts / float64(sum.TextBytes), 0.42},
+		{"rest of a document", meta / n, 73},
+		{"lists, per token", lists / tokens, 1.7},
+		{"dictionary, per term", dict / float64(sum.Terms), 10.5},
+		{"columns, per document", columns / n, 24.5},
+		{"index, per KB of the object", 1024 * index / float64(sum.Bytes), 0.8},
+		{"all, per byte of text", float64(sum.Bytes) / float64(sum.TextBytes), 0.93},
+	} {
+		t.Logf("%s: %.3f bytes", c.what, c.got)
+		if c.got > c.most {
+			t.Errorf("%s: %.3f bytes, at most %.3f", c.what, c.got, c.most)
+		}
 	}
 }
