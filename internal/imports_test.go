@@ -42,7 +42,7 @@ internal/fetch:           blobschema internal/extract internal/inflate internal/
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
-internal/platform/aws:    internal/platform/driver partition
+internal/platform/aws:    blobschema internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
