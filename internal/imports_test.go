@@ -42,13 +42,15 @@ internal/strhash:
 internal/token:           internal/inflate
 internal/token/makedict:
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
+internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    blobschema internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
-internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
+internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
+internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
@@ -91,7 +93,7 @@ github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
-golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
+golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract internal/token
@@ -107,11 +109,13 @@ var core = []string{
 	"internal/extract",
 	"internal/fresh",
 	"internal/frontier",
+	"internal/index",
 	"internal/inflate",
 	"internal/page",
 	"internal/platform/embedded",
 	"internal/polite",
 	"internal/strhash",
+	"internal/text",
 	"internal/token",
 	"internal/weburl",
 	"partition",
@@ -119,7 +123,7 @@ var core = []string{
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema", "internal/extract", "internal/token"}
+var pools = []string{"blobschema", "internal/extract", "internal/text", "internal/token"}
 
 // tables are those that may unpack a table of theirs when it is needed first, by
 // sync.OnceValue: it is a constant, only too large to be made by every program.
