@@ -59,13 +59,14 @@ internal/simulate:        blobschema internal/crawl internal/fetch internal/fron
 internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
-internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite partition
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
+functions/index:          internal/function internal/function/event
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -80,7 +81,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/andybalholm/brotli:       internal/coding internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema

@@ -169,7 +169,34 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 			}
 		}
 	})
+	wg.Go(func() { c.jobs(ctx, blobschema.IndexQueue, (*Function).Index) })
 	return func() { cancel(); wg.Wait() }
+}
+
+// jobs plays the trigger of a queue of jobs.
+func (c *cloud) jobs(ctx context.Context, queue string, do func(*Function, context.Context, []byte) error) {
+	f := newFunction(c.env, c.platform, c.log)
+	q, err := c.platform.Queue(queue)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	for ctx.Err() == nil {
+		got, err := q.Receive(ctx, 1, 100*time.Millisecond)
+		if err != nil && ctx.Err() == nil {
+			c.t.Error(err)
+		}
+		for _, d := range got {
+			call, done := context.WithTimeout(context.Background(), 20*time.Second)
+			if err := do(f, call, d.Body); err != nil {
+				c.t.Error(err)
+			}
+			done()
+			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
+				c.t.Error(err)
+			}
+		}
+	}
 }
 
 // finished waits until the crawl is, and says how long that took.
@@ -324,8 +351,10 @@ func TestNothingToDo(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wake := range [][]byte{blobschema.EncodeWake("20200101-000000", 0), []byte("?")} {
-		if err := f.Fetch(t.Context(), wake); err != nil {
-			t.Error(err)
+		for _, do := range []func(context.Context, []byte) error{f.Fetch, f.Index} {
+			if err := do(t.Context(), wake); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {

@@ -15,5 +15,5 @@ output "schedule" {
 
 output "search_url" {
   description = "Address of the search page; null if there is none."
-  value       = one(aws_lambda_function_url.search[*].function_url)
+  value       = one([for u in aws_lambda_function_url.search : trimsuffix(u.function_url, "/")])
 }

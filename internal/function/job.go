@@ -1,0 +1,37 @@
+package function
+
+import (
+	"context"
+
+	"github.com/orbweaver/orbweaver/internal/index"
+)
+
+// Index makes searchable what the partition that a job names has committed since, as far as
+// that can be done before ctx ends; ticks see what is left. A job that cannot be read, or is
+// of another crawl, asks for nothing.
+func (f *Function) Index(ctx context.Context, job []byte) error {
+	return f.invoke(ctx, "index", func(line *[]any) error {
+		p, ok := f.partition(job, line)
+		if !ok {
+			return nil
+		}
+		did, err := f.engine.Index(p, atMost(ctx))
+		if err != nil {
+			return err
+		}
+		*line = append(*line, "outcome", indexed(&did), "read", did.Pages, "documents", did.Head.Documents)
+		return nil
+	})
+}
+
+func indexed(did *index.Report) string {
+	switch {
+	case did.Lost:
+		return "another step was faster"
+	case did.Behind:
+		return "time was up"
+	case did.Manifests == 0:
+		return "nothing was new"
+	}
+	return "committed"
+}
