@@ -128,6 +128,11 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 // Begin creates a crawl or opens the one there is, and adds seeds; see
 // [crawl.NewBegin].
 func (e *Engine) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
+	if want.Settings.Index {
+		if err := e.CheckJobs(context.Background()); err != nil {
+			return blobschema.Crawl{}, false, 0, err
+		}
+	}
 	b := crawl.NewBegin(want, seeds, check)
 	if err := e.newRunner(b).run(); err != nil {
 		return blobschema.Crawl{}, false, 0, err
