@@ -168,15 +168,20 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 			return err
 		}
 	}
-	page := httptest.NewServer(lambdalocal.URL{Function: opened["query"]})
-	w.searchURL = page.URL
-	w.served = append(w.served, page.Close)
+	address, done := page(lambdalocal.URL{Function: opened["query"]})
+	w.searchURL, w.served = address, append(w.served, done)
 	return w.begin(ctx, map[string]lambdalocal.Mapping{
 		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
 		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
 		"index":  {QueueURL: w.queueURL("index"), Function: opened["index"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
 		"rank":   {QueueURL: w.queueURL("rank"), Function: opened["rank"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
 	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
+}
+
+// page serves something on loopback.
+func page(h http.Handler) (address string, done func()) {
+	s := httptest.NewServer(h)
+	return s.URL, s.Close
 }
 
 func terraform() string {
