@@ -46,6 +46,7 @@ internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    blobschema internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
@@ -115,6 +116,7 @@ var core = []string{
 	"internal/page",
 	"internal/platform/embedded",
 	"internal/polite",
+	"internal/rank",
 	"internal/strhash",
 	"internal/text",
 	"internal/token",
