@@ -82,6 +82,7 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
+github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
