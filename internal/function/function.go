@@ -143,6 +143,7 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 		Bucket:      f.platform.BucketName,
 		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/mbPerConnection)),
 		MaxResident: f.env.memoryMB * urlsPerMB,
+		RemindRanks: f.env.lease, // 0: the engine's own default
 		MemoryMB:    f.env.memoryMB,
 		Ledger:      &f.ledger,
 		Log:         f.log,

@@ -170,6 +170,7 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 		}
 	})
 	wg.Go(func() { c.jobs(ctx, blobschema.IndexQueue, (*Function).Index) })
+	wg.Go(func() { c.jobs(ctx, blobschema.RankQueue, (*Function).Rank) })
 	return func() { cancel(); wg.Wait() }
 }
 
@@ -217,6 +218,40 @@ func (c *cloud) finished(v *view.View, atMost time.Duration) time.Duration {
 	return 0
 }
 
+// indexed waits until all that was committed is searchable.
+func (c *cloud) indexed(v *view.View, atMost time.Duration) {
+	c.t.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		heads, err := v.Heads(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		behind, documents := 0, int64(0)
+		for i := range heads {
+			recs, err := engine.ReadRecords(c.t.Context(), c.platform, []string{blobschema.IndexKey("test", heads[i].Partition)})
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			var x blobschema.IndexHead
+			if recs[0].Found {
+				if err := json.Unmarshal(recs[0].Value, &x); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+			documents += x.Documents
+			if x.Seq < heads[i].Seq {
+				behind++
+			}
+		}
+		if behind == 0 && documents > 0 {
+			return
+		}
+		if time.Since(began) > atMost {
+			c.t.Fatalf("%d indexes are behind, with %d documents:\n%s", behind, documents, strings.Join(c.log.lines(), "\n"))
+		}
+	}
+}
+
 // TestCrawl: functions that share nothing but the platform crawl a web to its end, take a
 // request, and are idle then.
 func TestCrawl(t *testing.T) {
@@ -235,7 +270,7 @@ func TestCrawl(t *testing.T) {
 	c := newCloud(t, 3)
 	want := blobschema.Crawl{
 		Version: blobschema.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 256, Partitions: 4,
-		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second},
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second, Index: true},
 	}
 	c.begin(want, web.Seeds()...)
 	v, err := view.New(t.Context(), view.OfPlatform(c.platform))
@@ -302,6 +337,7 @@ func TestCrawl(t *testing.T) {
 	if list, err := v.History(t.Context(), u); err != nil || len(list) != 2 {
 		t.Errorf("%d records after a request that came twice, %v", len(list), err)
 	}
+	c.indexed(v, 20*time.Second)
 	stop()
 	r, err := fsck.Check(t.Context(), v.Store(), fsck.Options{Crawl: "test"})
 	if err != nil || !r.Clean() {
@@ -351,7 +387,7 @@ func TestNothingToDo(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wake := range [][]byte{blobschema.EncodeWake("20200101-000000", 0), []byte("?")} {
-		for _, do := range []func(context.Context, []byte) error{f.Fetch, f.Index} {
+		for _, do := range []func(context.Context, []byte) error{f.Fetch, f.Index, f.Rank} {
 			if err := do(t.Context(), wake); err != nil {
 				t.Error(err)
 			}

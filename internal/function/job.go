@@ -35,3 +35,20 @@ func indexed(did *index.Report) string {
 	}
 	return "committed"
 }
+
+// Rank does the piece of work that is next for the partition that a job names, of the ranks
+// that are being computed. A job that cannot be read, or is of another crawl, asks for nothing.
+func (f *Function) Rank(ctx context.Context, job []byte) error {
+	return f.invoke(ctx, "rank", func(line *[]any) error {
+		p, ok := f.partition(job, line)
+		if !ok {
+			return nil
+		}
+		did, err := f.engine.RankStep(p, atMost(ctx))
+		if err != nil {
+			return err
+		}
+		*line = append(*line, "job", did.Job, "round", did.Round, "rounds", did.Rounds, "done", did.Done)
+		return nil
+	})
+}
