@@ -42,8 +42,8 @@ func fullCommit(t testing.TB) *Commit {
 	pages[0] = Page{URL: "https://a.example/", Outcome: OutcomeDNS, Time: pages[1].Time, Detail: "no such host", Robots: true, NoIndex: true, Truncated: "length",
 		Redirect: "https://b.example/", Modified: "yesterday", Generation: 4}
 	links := w.links(20, 10)
-	links = append(links, PageLinks{Source: 1, Slot: 2}, PageLinks{Source: 3, Targets: []Target{
-		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"}}})
+	links = append(links, PageLinks{Source: 1, Slot: 2, Host: "a.example"}, PageLinks{Source: 3, Targets: []Target{
+		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Host: "b.example:8080", Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"}}})
 	return &Commit{
 		Manifest: fullManifest(), Pages: pages, Links: links,
 		Held:    map[partition.ID][]Queued{1: w.mailURLs(20), 7: w.mailURLs(1), 9: nil},
@@ -179,6 +179,8 @@ func TestCommitBounds(t *testing.T) {
 		"anchor":         {Links: []PageLinks{{Targets: []Target{{Anchor: long}}}}},
 		"link slot":      {Links: []PageLinks{{Targets: []Target{{Slot: maxSlot + 1}}}}},
 		"page slot":      {Links: []PageLinks{{Slot: maxSlot + 1}}},
+		"page host":      {Links: []PageLinks{{Host: long}}},
+		"link host":      {Links: []PageLinks{{Targets: []Target{{Host: long}}}}},
 		"hosts":          {Hosts: make([]HostObservation, maxSequence+1)},
 		"commits twice":  {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 1, 3}, {2, 3, 4}}}},
 		"commits back":   {Manifest: Manifest{Seq: 9, Commits: []CommitRange{{1, 3, 1}}}},
@@ -421,7 +423,7 @@ func TestManifestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "b501040263776562030304110502060407781b323032362d31312d32315430383a30303a30302e3132333435365a0882a3010102010309a30102020b" +
+	const want = "b501050263776562030304110502060407781b323032362d31312d32315430383a30303a30302e3132333435365a0882a3010102010309a30102020b" +
 		"03100981a80178237765622f7030303030332f72303030303030303031362d6630303030303030322d74310201030504186405183c0601070908070a" +
 		"82616161620b820f100ca1010c0da2010502060ea201a20104028206091affffffffa101010fa4010a020507a2626f6b0363646e7301081b00000100" +
 		"00000000108287058200000702011b00000199c82cc00000870982000000000000001103128169612e6578616d706c65138169622e6578616d706c65" +

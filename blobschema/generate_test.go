@@ -124,7 +124,7 @@ func (w *web) links(pages, each int) []PageLinks {
 		if w.r.IntN(10) == 0 {
 			host = w.host()
 		}
-		return Target{Fingerprint: w.h.Fingerprint(w.url(host)), Slot: w.slot(host), Followed: true,
+		return Target{Fingerprint: w.h.Fingerprint(w.url(host)), Slot: w.slot(host), Host: host, Followed: true,
 			Anchor: strings.Repeat(w.word()+" ", 1+w.r.IntN(4)) + w.word()}
 	}
 	out := make([]PageLinks, pages)
@@ -139,7 +139,7 @@ func (w *web) links(pages, each int) []PageLinks {
 		for len(list) < each {
 			list = append(list, target(host))
 		}
-		out[i] = PageLinks{Source: w.r.Uint64(), Slot: w.slot(host), Targets: list}
+		out[i] = PageLinks{Source: w.r.Uint64(), Slot: w.slot(host), Host: host, Targets: list}
 	}
 	return out
 }

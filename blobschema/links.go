@@ -13,6 +13,7 @@ import (
 type PageLinks struct {
 	Source  uint64         // fingerprint of the page's URL
 	Slot    partition.Slot // of the page's host
+	Host    string         // authority of the page's URL
 	Targets []Target
 }
 
@@ -20,6 +21,7 @@ type PageLinks struct {
 type Target struct {
 	Fingerprint uint64
 	Slot        partition.Slot
+	Host        string // authority of the URL
 	NoFollow    bool
 	Followed    bool   // in scope, so that it was made known to its owner
 	Anchor      string // visible text of the link
@@ -40,8 +42,9 @@ type node struct {
 // appendLinks writes links. Pages of a site share most of their links, so targets
 // are kept once, in order of appearance, and links refer to them:
 //
-//	number of pages; of each: fingerprint, slot, number of links
-//	number of targets; of each: fingerprint, slot
+//	number of hosts; the bytes of each; the hosts
+//	number of pages; of each: fingerprint, slot, host, number of links
+//	number of targets; of each: fingerprint, slot, host
 //	of each link: target (0: the next that no link had yet; else its index + 1), flags, bytes of anchor
 //	the anchors
 //
@@ -56,37 +59,42 @@ func appendLinks(dst []byte, pages []PageLinks) ([]byte, error) {
 	refs := make([]uint64, 0, total)
 	targets := make([]*Target, 0, total)
 	known := newNodeTable(total)
+	var hosts hostTable
 	for i := range pages {
-		if pages[i].Slot > maxSlot {
-			return nil, fmt.Errorf("page of slot %d", pages[i].Slot)
+		if pages[i].Slot > maxSlot || len(pages[i].Host) > maxHost {
+			return nil, fmt.Errorf("page of slot %d, of a host of %d bytes", pages[i].Slot, len(pages[i].Host))
 		}
+		hosts.add(pages[i].Host)
 		for j := range pages[i].Targets {
 			t := &pages[i].Targets[j]
-			if len(t.Anchor) > maxAnchor || t.Slot > maxSlot {
-				return nil, fmt.Errorf("link to slot %d with an anchor of %d bytes", t.Slot, len(t.Anchor))
+			if len(t.Anchor) > maxAnchor || t.Slot > maxSlot || len(t.Host) > maxHost {
+				return nil, fmt.Errorf("link to slot %d with an anchor of %d bytes, to a host of %d", t.Slot, len(t.Anchor), len(t.Host))
 			}
 			n := node{t.Fingerprint, t.Slot}
 			place := known.find(nodes, n)
 			refs, targets = append(refs, uint64(*place)), append(targets, t)
 			if *place == 0 {
-				nodes = append(nodes, n)
+				nodes, hosts.of = append(nodes, n), append(hosts.of, hosts.add(t.Host))
 				*place = uint32(len(nodes))
 			}
 			text += len(t.Anchor)
 		}
 	}
-	dst = slices.Grow(dst, 16*len(pages)+12*len(nodes)+5*total+text)
+	dst = slices.Grow(dst, 16*len(pages)+14*len(nodes)+5*total+text)
+	dst = hosts.append(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(pages)))
 	for i := range pages {
 		dst = binary.LittleEndian.AppendUint64(dst, pages[i].Source)
 	}
 	dst = appendColumn(dst, len(pages), func(i int) uint64 { return uint64(pages[i].Slot) })
+	dst = appendColumn(dst, len(pages), func(i int) uint64 { return uint64(hosts.add(pages[i].Host)) })
 	dst = appendColumn(dst, len(pages), func(i int) uint64 { return uint64(len(pages[i].Targets)) })
 	dst = binary.AppendUvarint(dst, uint64(len(nodes)))
 	for _, n := range nodes {
 		dst = binary.LittleEndian.AppendUint64(dst, n.fp)
 	}
 	dst = appendColumn(dst, len(nodes), func(i int) uint64 { return uint64(nodes[i].slot) })
+	dst = appendColumn(dst, len(nodes), func(i int) uint64 { return uint64(hosts.of[i]) })
 	dst = appendValues(dst, len(refs), func(i int) uint64 { return refs[i] })
 	dst = appendColumn(dst, len(targets), func(i int) uint64 { return targets[i].flags() })
 	dst = appendColumn(dst, len(targets), func(i int) uint64 { return uint64(len(targets[i].Anchor)) })
@@ -94,6 +102,67 @@ func appendLinks(dst []byte, pages []PageLinks) ([]byte, error) {
 		dst = append(dst, t.Anchor...)
 	}
 	return dst, nil
+}
+
+// hostTable numbers the hosts of links in order of appearance. Neighbours are of one host
+// more often than not.
+type hostTable struct {
+	names  []string
+	number map[string]uint32
+	last   uint32
+	of     []uint32 // nodes'
+}
+
+func (t *hostTable) add(host string) uint32 {
+	if len(t.names) > 0 && t.names[t.last] == host {
+		return t.last
+	}
+	n, ok := t.number[host]
+	if !ok {
+		if t.number == nil {
+			t.number = map[string]uint32{}
+		}
+		n = uint32(len(t.names))
+		t.names, t.number[host] = append(t.names, host), n
+	}
+	t.last = n
+	return n
+}
+
+func (t *hostTable) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(t.names)))
+	dst = appendValues(dst, len(t.names), func(i int) uint64 { return uint64(len(t.names[i])) })
+	for _, name := range t.names {
+		dst = append(dst, name...)
+	}
+	return dst
+}
+
+// hostNames reads a hostTable's names, as parts of one string.
+func (c *cursor) hostNames() []string {
+	names := make([]string, c.count(1))
+	lengths := make([]int, len(names))
+	total := 0
+	c.values(len(names), maxHost, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
+	text := string(c.take(uint64(total)))
+	if c.err != nil {
+		return nil
+	}
+	for i, n := range lengths {
+		names[i], text = text[:n], text[n:]
+	}
+	return names
+}
+
+// hostColumn reads a column of hosts.
+func (c *cursor) hostColumn(n int, names []string, set func(i int, host string)) {
+	c.column(n, uint64(len(names)), func(i int, v uint64) {
+		if v >= uint64(len(names)) {
+			c.fail("host %d of %d", v, len(names))
+			return
+		}
+		set(i, names[v])
+	})
 }
 
 // nodeTable finds nodes by linear probing, in a quarter of a map's time:
@@ -124,19 +193,23 @@ func (t *Target) flags() (f uint64) {
 
 func decodeLinks(raw []byte) ([]PageLinks, error) {
 	c := cursor{b: raw}
+	hosts := c.hostNames()
 	pages := make([]PageLinks, c.count(8))
 	for i := range pages {
 		pages[i].Source = c.uint64()
 	}
 	c.column(len(pages), maxSlot, func(i int, v uint64) { pages[i].Slot = partition.Slot(v) })
+	c.hostColumn(len(pages), hosts, func(i int, host string) { pages[i].Host = host })
 	counts := make([]int, len(pages))
 	total := 0 // at most a byte of the input each
 	c.column(len(pages), uint64(len(raw)), func(i int, v uint64) { counts[i] = int(v); total += int(v) })
 	nodes := make([]node, c.count(8))
+	hostOf := make([]string, len(nodes))
 	for i := range nodes {
 		nodes[i].fp = c.uint64()
 	}
 	c.column(len(nodes), maxSlot, func(i int, v uint64) { nodes[i].slot = partition.Slot(v) })
+	c.hostColumn(len(nodes), hosts, func(i int, host string) { hostOf[i] = host })
 	if total > len(c.b) {
 		c.fail("%d links in %d bytes", total, len(c.b))
 	}
@@ -154,7 +227,7 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 			c.fail("link %d to a target not seen yet", i)
 			return
 		}
-		targets[i].Fingerprint, targets[i].Slot = nodes[ref-1].fp, nodes[ref-1].slot
+		targets[i].Fingerprint, targets[i].Slot, targets[i].Host = nodes[ref-1].fp, nodes[ref-1].slot, hostOf[ref-1]
 	})
 	c.column(total, targetFlags, func(i int, f uint64) {
 		targets[i].NoFollow, targets[i].Followed = f&targetNoFollow != 0, f&targetFollowed != 0

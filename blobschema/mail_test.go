@@ -44,7 +44,7 @@ func TestMailRoundTrip(t *testing.T) {
 func TestMailGolden(t *testing.T) {
 	want := Mail{Crawl: "web", From: 1, To: 2, Number: 3, Epoch: 4, URLs: []Queued{
 		{URL: "https://a.example/", Depth: 1, Flags: FlagSeed}, {URL: "https://a.example/x", Depth: 2, Rank: 9, Host: "[192.0.2.1]", Flags: FlagPlaced}, {URL: "https://b.example/", Generation: 5, Topic: 2}}}
-	const golden = "TQQDd2ViAQIDBABFKLUv/QAAKQIAAwEBAgABAAAFAQEIAAEACQABAAACAQASCBIBCmh0dHBzOi8vYS5leGFtcGxlL3hiLmV4YW1wbGUvC1sxOTIuMC4yLjFdsiGvtw=="
+	const golden = "TQUDd2ViAQIDBABFKLUv/QAAKQIAAwEBAgABAAAFAQEIAAEACQABAAACAQASCBIBCmh0dHBzOi8vYS5leGFtcGxlL3hiLmV4YW1wbGUvC1sxOTIuMC4yLjFdWx3d9Q=="
 	b, err := base64.StdEncoding.DecodeString(golden)
 	if err != nil {
 		t.Fatal(err)
@@ -214,17 +214,17 @@ func TestSeeds(t *testing.T) {
 
 func TestWake(t *testing.T) {
 	b := EncodeWake("web-1", 3)
-	if want := `{"version":4,"crawl":"web-1","partition":3}`; string(b) != want {
+	if want := `{"version":5,"crawl":"web-1","partition":3}`; string(b) != want {
 		t.Errorf("wake is %s, want %s", b, want)
 	}
 	if crawl, p, err := DecodeWake(b); crawl != "web-1" || p != 3 || err != nil {
 		t.Errorf("wake decodes to %s, %d, %v", crawl, p, err)
 	}
 	for text, want := range map[string]error{
-		"": ErrDamaged, "null": ErrVersion, "[]": ErrDamaged, `{"version":1}`: ErrVersion, `{"version":4}`: ErrDamaged,
-		`{"version":4,"crawl":"C","partition":3}`:    ErrDamaged,
-		`{"version":4,"crawl":"c","partition":-3}`:   ErrDamaged,
-		`{"version":4,"crawl":"c","partition":4096}`: ErrDamaged,
+		"": ErrDamaged, "null": ErrVersion, "[]": ErrDamaged, `{"version":1}`: ErrVersion, `{"version":5}`: ErrDamaged,
+		`{"version":5,"crawl":"C","partition":3}`:    ErrDamaged,
+		`{"version":5,"crawl":"c","partition":-3}`:   ErrDamaged,
+		`{"version":5,"crawl":"c","partition":4096}`: ErrDamaged,
 	} {
 		if _, _, err := DecodeWake([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("wake %q: error %v, want %v", text, err, want)

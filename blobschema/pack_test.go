@@ -27,9 +27,9 @@ func eachDamage(data []byte, f func(what string, damaged []byte)) {
 func TestPackGolden(t *testing.T) {
 	got := AppendPack([]byte("before"), []Section{{"a", []byte("one")}, {"empty", nil}, {"b", []byte("three")}})
 	const want = "6265666f7265" + // what was there
-		"4f57504b04" + "6f6e65" + "7468726565" + // header, sections
+		"4f57504b05" + "6f6e65" + "7468726565" + // header, sections
 		"03" + "016103" + "e9b2942a" + "05656d70747900" + "00000000" + "016205" + "bc51441c" + // table
-		"1a000000" + "92fd8425" + "4b50574f" // tail
+		"1a000000" + "1f9d235d" + "4b50574f" // tail
 	if hex.EncodeToString(got) != want {
 		t.Fatalf("pack is\n%x\nwant\n%s", got, want)
 	}

@@ -208,7 +208,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 	}
 	var host weburl.Host
 	var at blobschema.Queued // what the links of one host have in common
-	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(t.Host()), Targets: make([]blobschema.Target, 0, len(o.Links))}
+	pl := blobschema.PageLinks{Source: t.Fingerprint(), Slot: s.hash.Slot(t.Host()), Host: string(t.Request.URL.Host()), Targets: make([]blobschema.Target, 0, len(o.Links))}
 	cash := s.cash(t, o.Links)
 	for i := range o.Links {
 		l := &o.Links[i]
@@ -216,7 +216,7 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 			host, at = h, blobschema.Queued{}
 			at.Slot = s.hash.Slot(place(&s.cfg.Crawl.Settings, l.URL, &at))
 		}
-		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: at.Slot, NoFollow: l.NoFollow, Anchor: l.Anchor}
+		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(l.URL.String()), Slot: at.Slot, Host: string(host), NoFollow: l.NoFollow, Anchor: l.Anchor}
 		if !l.NoFollow {
 			target.Followed = s.followLink(t, l, &target, at, cash)
 		}

@@ -332,7 +332,7 @@ func (m *moves) phases() []struct {
 			h.Epoch = 3
 			m.head(h)
 			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
-				Version: 4, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""},
+				Version: blobschema.Version, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""},
 			})
 			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{mailed: true, done: true, pending: 2, held: []int{4, 4, 0}}},

@@ -1,0 +1,178 @@
+package blobschema
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// The queues of what is made of a crawl. Their messages name a partition; see [EncodeJob].
+const (
+	IndexQueue = "index"
+	RankQueue  = "rank"
+)
+
+// EncodeJob encodes the message that there may be something to do for a partition. Like a wake it
+// may be lost, late or repeated: what there is to do, the records say.
+func EncodeJob(crawl string, p partition.ID) []byte { return EncodeWake(crawl, p) }
+
+// DecodeJob decodes such a message.
+func DecodeJob(b []byte) (crawl string, p partition.ID, err error) { return DecodeWake(b) }
+
+// IndexHead is the KV record that names what is searchable of a partition's commits. It is
+// replaced by compare-and-set; whoever loses has done its work for nothing, and no harm.
+type IndexHead struct {
+	Partition partition.ID `json:"partition"`
+	Number    uint64       `json:"number"` // of the manifest; grows by one each time
+	Manifest  string       `json:"manifest"`
+	Seq       uint64       `json:"seq"`               // the commits up to this one are in the index
+	Anchors   uint64       `json:"anchors,omitempty"` // number of the rank job whose anchor texts are
+	Documents int64        `json:"documents"`
+	Bytes     int64        `json:"bytes"` // of the segments
+	Totals    IndexTotals  `json:"totals,omitzero"`
+	Calls     Calls        `json:"calls,omitzero"`
+}
+
+// IndexManifest is what makes up the index of a partition: an object, CBOR.
+type IndexManifest struct {
+	Version   int          `cbor:"1,keyasint"`
+	Crawl     string       `cbor:"2,keyasint"`
+	Partition partition.ID `cbor:"3,keyasint"`
+	Number    uint64       `cbor:"4,keyasint"`
+	Seq       uint64       `cbor:"5,keyasint"`
+	Time      time.Time    `cbor:"6,keyasint"`
+	// Segments hold the documents, oldest first. Of a document's versions in several the one
+	// that no Deleted names is the current one.
+	Segments []SegmentRef `cbor:"7,keyasint,omitempty"`
+	// Anchors hold the texts of links to the documents, as documents of one field. They are
+	// replaced all together.
+	Anchors   []SegmentRef `cbor:"8,keyasint,omitempty"`
+	AnchorJob uint64       `cbor:"9,keyasint,omitempty"` // rank job they are of
+	// Dropped are objects that former manifests named, to be deleted once nobody reads by them
+	// any more.
+	Dropped []DroppedSegment `cbor:"10,keyasint,omitempty"`
+	Totals  IndexTotals      `cbor:"11,keyasint"`
+	// Removed are documents of slots that have moved that are gone: the index of another partition that
+	// had the slot may still hold them. Sorted.
+	Removed []RemovedDocument `cbor:"12,keyasint,omitempty"`
+}
+
+// RemovedDocument says that a document is gone as of a generation of its URL.
+type RemovedDocument struct {
+	_           struct{} `cbor:",toarray"`
+	Fingerprint uint64
+	Slot        partition.Slot
+	Generation  uint32
+}
+
+// Compare orders by slot and fingerprint.
+func (d RemovedDocument) Compare(e RemovedDocument) int {
+	return cmp.Or(cmp.Compare(d.Slot, e.Slot), cmp.Compare(d.Fingerprint, e.Fingerprint))
+}
+
+// SegmentRef names a segment, and says what of it counts.
+type SegmentRef struct {
+	Object    string         `cbor:"1,keyasint"`
+	Bytes     int64          `cbor:"2,keyasint"`
+	Documents uint32         `cbor:"3,keyasint"`           // deleted ones included
+	Deleted   []byte         `cbor:"4,keyasint,omitempty"` // roaring bitmap of documents; empty: none
+	Gone      uint32         `cbor:"5,keyasint,omitempty"` // how many those are
+	First     partition.Slot `cbor:"6,keyasint"`
+	Last      partition.Slot `cbor:"7,keyasint"`
+	// Lengths are the sums over all documents of the tokens of each field.
+	Lengths []uint64 `cbor:"8,keyasint,omitempty"`
+	Tier    uint8    `cbor:"9,keyasint,omitempty"` // how often it was merged
+}
+
+// DroppedSegment is an object that is not named any more.
+type DroppedSegment struct {
+	Object string    `cbor:"1,keyasint"`
+	Time   time.Time `cbor:"2,keyasint"` // since when
+}
+
+// IndexTotals are the figures of a partition's index.
+type IndexTotals struct {
+	Documents int64 `cbor:"1,keyasint,omitempty" json:"documents,omitempty"` // current ones
+	Text      int64 `cbor:"2,keyasint,omitempty" json:"text,omitempty"`      // bytes of text that were indexed, former versions too
+	Pages     int64 `cbor:"3,keyasint,omitempty" json:"pages,omitempty"`     // page records looked at, robots.txt apart
+	NoIndex   int64 `cbor:"4,keyasint,omitempty" json:"noindex,omitempty"`   // that ask to be left out
+	NoText    int64 `cbor:"5,keyasint,omitempty" json:"no_text,omitempty"`   // answers without text, as images
+	Damaged   int64 `cbor:"6,keyasint,omitempty" json:"damaged,omitempty"`   // whose record could not be read: a fault of the archive
+	Replaced  int64 `cbor:"7,keyasint,omitempty" json:"replaced,omitempty"`  // former versions of documents
+	Deleted   int64 `cbor:"8,keyasint,omitempty" json:"deleted,omitempty"`   // documents that are gone, or may not be shown any more
+	Merges    int64 `cbor:"9,keyasint,omitempty" json:"merges,omitempty"`
+}
+
+// Add adds another partition's figures.
+func (t *IndexTotals) Add(o *IndexTotals) {
+	t.Documents += o.Documents
+	t.Text += o.Text
+	t.Pages += o.Pages
+	t.NoIndex += o.NoIndex
+	t.NoText += o.NoText
+	t.Damaged += o.Damaged
+	t.Replaced += o.Replaced
+	t.Deleted += o.Deleted
+	t.Merges += o.Merges
+}
+
+// EncodeIndexManifest encodes m, with its version set.
+func EncodeIndexManifest(m *IndexManifest) ([]byte, error) {
+	c := *m
+	c.Version, c.Time = Version, storedTime(m.Time)
+	raw, err := cborEnc.Marshal(&c)
+	if err != nil {
+		return nil, fmt.Errorf("encode index manifest: %w", err)
+	}
+	return AppendPack(nil, []Section{{sectionManifest, appendPacked(nil, raw)}}), nil
+}
+
+// DecodeIndexManifest decodes an index manifest. The errors are [ErrDamaged] and [ErrVersion].
+func DecodeIndexManifest(data []byte) (m IndexManifest, err error) {
+	err = decodePacked(data, sectionManifest, &m)
+	if err == nil && m.Version != Version {
+		err = fmt.Errorf("%w: %d", ErrVersion, m.Version)
+	}
+	if err != nil {
+		return IndexManifest{}, fmt.Errorf("decode index manifest: %w", err)
+	}
+	return m, nil
+}
+
+// decodePacked decodes the CBOR of a pack's section.
+func decodePacked(data []byte, section string, to any) error {
+	p, err := OpenPack(data)
+	if err != nil {
+		return err
+	}
+	b, err := p.Section(section)
+	if err == nil {
+		b, err = unpack(b, maxSection)
+	}
+	if err != nil {
+		return err
+	}
+	if err := cborDec.Unmarshal(b, to); err != nil {
+		return damaged("CBOR: %v", err)
+	}
+	return nil
+}
+
+// IndexKey is the KV key of a partition's [IndexHead].
+func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
+
+// IndexManifestName names the manifest of a number by its content: two that make one at the same
+// time never write one object (I6).
+func IndexManifestName(crawl string, p partition.ID, number uint64, content []byte) string {
+	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
+}
+
+// SegmentName names a segment made for the manifest of a number, by its content.
+func SegmentName(crawl string, p partition.ID, number uint64, content []byte) string {
+	return fmt.Sprintf("%s/index/p%05d/s%010d-%s", crawl, p, number, contentHash(content)[:16])
+}
+
+// IndexPrefix begins the names of a crawl's index objects.
+func IndexPrefix(crawl string) string { return crawl + "/index/" }
