@@ -175,17 +175,12 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 	}
 	moved := map[partition.Slot]bool{}
 	for _, m := range man.Moved {
-		moved[m.Slot] = true
+		for _, slot := range m.Slots {
+			moved[slot] = true
+		}
 	}
 	b := s.newBatch(moved)
-	for name := range blobschema.CommitNames(&man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
-		if err != nil {
-			return err
-		}
-		if seq <= s.man.Seq {
-			continue
-		}
+	for seq, name := range blobschema.CommitsAfter(&man, s.man.Seq) {
 		if s.over(t) {
 			s.report.Behind = true
 			return nil
