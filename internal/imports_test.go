@@ -32,6 +32,7 @@ internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
 blobschema:               partition
+blobschema/segment:       blobschema partition
 internal/ledger:          blobschema
 internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
@@ -95,7 +96,7 @@ golang.org/x/text:                   internal/extract
 // core are the packages that do no I/O, start no goroutine and read no clock, so that
 // the simulation can run them as they are.
 var core = []string{
-	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
+	"blobschema", "blobschema/segment", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
 	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/weburl", "partition",
 }
 
