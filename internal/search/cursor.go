@@ -122,7 +122,7 @@ type rowCursor struct {
 	of      []cursor
 	offsets []int32
 	doc     uint32
-	starts  []int32   // in the document
+	starts  []int32 // in the document
 	scratch [2][]int32
 }
 

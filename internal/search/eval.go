@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -88,7 +89,7 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 		return nil, err
 	}
 	all := &matches{langs: map[string]int64{}}
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(8) // each holds the lists of its segment
 	for s := range e.segments() {
 		g.Go(func() error {
@@ -117,7 +118,9 @@ func (m *matches) add(o *matches, keep int) {
 }
 
 // segments are those of documents, and with it those of anchor texts.
-func (e *evaluation) segments() map[*seg]bool { return e.list(func(p *part) []*seg { return p.segments }) }
+func (e *evaluation) segments() map[*seg]bool {
+	return e.list(func(p *part) []*seg { return p.segments })
+}
 
 func (e *evaluation) list(of func(*part) []*seg) map[*seg]bool {
 	out := map[*seg]bool{}
@@ -134,7 +137,7 @@ func (e *evaluation) list(of func(*part) []*seg) map[*seg]bool {
 // lookup looks all terms up in all segments.
 func (e *evaluation) lookup(ctx context.Context) error {
 	e.terms = map[*seg]*terms{}
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(parallelReads)
 	for s := range e.list(func(p *part) []*seg { return append(p.segments[:len(p.segments):len(p.segments)], p.anchors...) }) {
 		g.Go(func() error {
@@ -152,11 +155,11 @@ func (e *evaluation) lookup(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return e.lookupTerms(context.WithoutCancel(ctx))
+	return e.lookupTerms()
 }
 
-func (e *evaluation) lookupTerms(ctx context.Context) error {
-	g, _ := errgroup.WithContext(ctx)
+func (e *evaluation) lookupTerms() error {
+	var g errgroup.Group
 	g.SetLimit(parallelReads)
 	for s, t := range e.terms {
 		seen := map[string]bool{}
@@ -195,7 +198,7 @@ func (e *evaluation) expand(t *terms, l *leaf) error {
 		}
 		if len(infos) > maxExpanded {
 			infos = infos[:maxExpanded]
-			e.note("more than " + count(maxExpanded) + " words begin with " + l.prefix + "; only the first in order were looked for")
+			e.note(fmt.Sprintf("More than %d words begin with %s; only the first in order were looked for.", maxExpanded, l.prefix))
 		}
 		all[f] = infos
 	}
@@ -314,7 +317,7 @@ func (t *terms) err() error {
 // as theirs.
 func (e *evaluation) anchors(ctx context.Context) error {
 	e.hits = map[*seg][][]hit{}
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(parallelReads)
 	for a := range e.list(func(p *part) []*seg { return p.anchors }) {
 		g.Go(func() error { return bad(a, e.anchorHits(ctx, a)) })

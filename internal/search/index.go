@@ -105,7 +105,6 @@ type snapshot struct {
 	parts     []*part   // of partitions with an index, by partition
 	moved     bool      // slots have moved: a document may stand in two partitions
 	documents int64
-	nodes     float64 // of the graph that ranks are of; 0: there are none
 	// average is the mean length of a field.
 	average [segment.NumFields]float64
 }
@@ -189,7 +188,6 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	}
 	ranked := job.Finished()
 	if ranked != nil {
-		s.nodes = float64(ranked.Totals.Pages)
 		for p := range partition.ID(n) {
 			keys = append(keys, blobschema.RankHeadKey(ix.id, p))
 		}

@@ -3,6 +3,8 @@ package search
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -107,20 +109,29 @@ func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, 
 		return nil, err
 	}
 	of := make([]target, a.ref.Documents)
+	by := make(map[identity]int, len(of))
 	for doc := range of {
-		fp, slot := cols[len(in)].Fingerprint(uint32(doc)), cols[len(in)].Slot(uint32(doc))
 		of[doc].seg = -1
-		for i, s := range in {
-			if slot < s.ref.First || slot > s.ref.Last {
-				continue
-			}
-			if d, ok := cols[i].Find(fp, slot); ok && !s.gone(d) {
-				of[doc] = target{int32(i), d}
-				break
+		by[identityOf(cols[len(in)], uint32(doc))] = doc
+	}
+	for i, s := range in {
+		for doc := range s.ref.Documents {
+			if a, ok := by[identityOf(cols[i], doc)]; ok && !s.gone(doc) {
+				of[a] = target{int32(i), doc}
 			}
 		}
 	}
 	return of, nil
+}
+
+// identity is what tells documents apart.
+type identity struct {
+	slot partition.Slot
+	fp   uint64
+}
+
+func identityOf(c *segment.Columns, doc uint32) identity {
+	return identity{c.Slot(doc), c.Fingerprint(doc)}
 }
 
 // hide hides all but one version of documents that stand in several partitions: that of the
@@ -131,10 +142,6 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 		seg  *seg
 		cols *segment.Columns
 		doc  uint32
-	}
-	type identity struct {
-		slot partition.Slot
-		fp   uint64
 	}
 	var all []version // of the segments; doc counts for nothing
 	in := map[partition.Slot]partition.ID{}
@@ -158,7 +165,7 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 	best := map[identity]version{}
 	for _, v := range all {
 		for v.doc = range v.seg.ref.Documents {
-			id := identity{v.cols.Slot(v.doc), v.cols.Fingerprint(v.doc)}
+			id := identityOf(v.cols, v.doc)
 			if !several[id.slot] || v.seg.deleted.Has(v.doc) {
 				continue
 			}
@@ -177,4 +184,58 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 		}
 	}
 	return nil
+}
+
+// ranks are the page ranks of a segment's documents, times the number of pages, so that 1 is the
+// mean, and 0 where it is not known; nil if there are none. Once slots have moved, the rank of a
+// document may be with another partition.
+func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, error) {
+	names := []string{s.part.table}
+	if snap.moved {
+		for _, p := range snap.parts {
+			if p != s.part {
+				names = append(names, p.table)
+			}
+		}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	k := key{s.ref.Object + " " + strings.Join(names, " "), kindRanks, 0}
+	return cached(ctx, r.cache, k, func() ([]float32, int64, error) {
+		cols, err := r.columns(ctx, s, identityColumns)
+		if err != nil {
+			return nil, 0, err
+		}
+		out := make([]float32, s.ref.Documents)
+		for _, name := range names {
+			t, err := r.table(ctx, name)
+			if err != nil {
+				return nil, 0, err
+			}
+			nodes := float64(t.Nodes())
+			for doc := range out {
+				if out[doc] == 0 {
+					rank, _ := t.Rank(cols.Fingerprint(uint32(doc)))
+					out[doc] = float32(rank * nodes)
+				}
+			}
+		}
+		return out, int64(4 * len(out)), nil
+	})
+}
+
+func (r *reader) table(ctx context.Context, name string) (*blobschema.RankTable, error) {
+	return cached(ctx, r.cache, key{name, kindTable, 0}, func() (*blobschema.RankTable, int64, error) {
+		data, err := r.whole(ctx, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		t, err := blobschema.DecodeRankTable(data)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return t, int64(len(data)), err
+	})
 }

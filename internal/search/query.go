@@ -84,15 +84,23 @@ var fieldNames = map[string]segment.Field{
 
 // Parse reads a query; the errors are [ErrQuery]. Whatever means nothing, such as a point
 // alone, is left out, unless there is nothing else.
-func Parse(text string) (*Query, error) { return parse(text, nil) }
+func Parse(text string) (*Query, error) { return parse(text, &Request{}) }
 
-// parse is Parse for documents in some languages; nil are all.
-func parse(text string, langs []string) (*Query, error) {
+// parse reads a query, and the filters beside it.
+func parse(text string, req *Request) (*Query, error) {
 	if len(text) > MaxQuery {
 		return nil, badQuery("it has %d bytes, more than %d", len(text), MaxQuery)
 	}
 	l := lexer{rest: strings.Map(printable, strings.ToValidUTF8(text, " "))}
+	var langs []string // that words are looked for in; nil: all
 	var atoms []atom
+	for _, s := range req.Sites {
+		atoms = append(atoms, atom{filter: "site", text: s})
+	}
+	for _, s := range req.Langs {
+		langs = append(langs, s)
+		atoms = append(atoms, atom{filter: "lang", text: s})
+	}
 	for {
 		a, ok := l.next()
 		if !ok {

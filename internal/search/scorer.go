@@ -24,7 +24,6 @@ type scorer struct {
 	clauses [][]*leafCursor // the rarest first
 	not     []*leafCursor
 	in, out []span // of sites; in is nil for all documents
-	langs   []bool // by what the query says; see lang
 	doc     uint32
 }
 
@@ -67,8 +66,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 			}
 		}
 		if by := e.hits[seg]; by != nil && len(by[i]) > 0 {
-			of := []cursor{&hitsCursor{hits: by[i]}}
-			c.fields[segment.Anchor] = of[0]
+			c.fields[segment.Anchor] = &hitsCursor{hits: by[i]}
 		}
 		c.settle(0)
 	}
