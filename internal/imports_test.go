@@ -56,6 +56,7 @@ internal/simulate:        blobschema internal/crawl internal/fetch internal/fron
 internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
+internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
 internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
@@ -91,7 +92,7 @@ go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
-golang.org/x/sync:                   internal/bench internal/engine
+golang.org/x/sync:                   internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract internal/token
 `
