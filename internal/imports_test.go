@@ -41,6 +41,7 @@ internal/strhash:
 internal/token:           internal/inflate
 internal/token/makedict:
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
+internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
@@ -77,6 +78,7 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
+github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/fetch internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
@@ -101,12 +103,14 @@ golang.org/x/text:                   internal/extract internal/token
 // the simulation can run them as they are.
 var core = []string{
 	"blobschema", "blobschema/segment", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
+	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
+	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/text", "internal/token", "internal/weburl", "partition",
 	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/token", "internal/weburl", "partition",
 }
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema", "internal/extract", "internal/token"}
+var pools = []string{"blobschema", "internal/extract", "internal/text", "internal/token"}
 
 // tables are those that may unpack a table of theirs when it is needed first, by
 // sync.OnceValue: it is a constant, only too large to be made by every program.
