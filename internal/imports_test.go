@@ -110,7 +110,7 @@ var core = []string{
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema", "internal/extract", "internal/text", "internal/token"}
+var pools = []string{"blobschema", "blobschema/segment", "internal/extract", "internal/text", "internal/token"}
 
 // tables are those that may unpack a table of theirs when it is needed first, by
 // sync.OnceValue: it is a constant, only too large to be made by every program.
