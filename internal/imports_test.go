@@ -103,9 +103,7 @@ golang.org/x/text:                   internal/extract internal/token
 // the simulation can run them as they are.
 var core = []string{
 	"blobschema", "blobschema/segment", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
-	"blobschema", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
 	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/text", "internal/token", "internal/weburl", "partition",
-	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/token", "internal/weburl", "partition",
 }
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
