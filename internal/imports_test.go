@@ -93,7 +93,7 @@ github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
-golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/weburl
+golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract internal/token
