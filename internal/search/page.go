@@ -40,7 +40,7 @@ type Handler struct {
 
 const (
 	queryTimeout = 20 * time.Second
-	pageLimit    = 100 // results that one page shows, or one answer has, at most
+	pageLimit    = 100 // results that one page shows at most
 	maxFilters   = 8
 )
 
@@ -80,6 +80,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req, asked, err := readRequest(r.URL)
+	if !asJSON {
+		req.Limit = min(req.Limit, pageLimit)
+	}
 	var a *Answer
 	if err == nil && asked {
 		if a, err = h.answer(r.Context(), req); h.Done != nil {
@@ -147,7 +150,6 @@ func readRequest(u *url.URL) (req Request, asked bool, err error) {
 			}
 		}
 	}
-	req.Limit = min(req.Limit, pageLimit)
 	return req, strings.TrimSpace(req.Query) != "" || len(req.Sites)+len(req.Langs) > 0, nil
 }
 
