@@ -28,6 +28,7 @@ const picture = `
 partition:
 internal/weburl:
 internal/inflate:
+internal/coding:          internal/inflate
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
@@ -42,18 +43,21 @@ internal/token:           internal/inflate
 internal/token/makedict:
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
 internal/text:            internal/extract internal/polite
-internal/fetch:           blobschema internal/extract internal/inflate internal/page internal/polite internal/weburl
+internal/fetch:           blobschema internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
+internal/rank/made:       blobschema internal/crawl internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
-internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
+internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
+internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
-internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
@@ -80,7 +84,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
-github.com/andybalholm/brotli:       internal/fetch internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake functions/query internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
@@ -88,7 +92,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema cmd/orbweaver internal/fetch
+github.com/klauspost/compress:       blobschema cmd/orbweaver internal/coding
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
@@ -103,8 +107,24 @@ golang.org/x/text:                   internal/extract internal/token
 // core are the packages that do no I/O, start no goroutine and read no clock, so that
 // the simulation can run them as they are.
 var core = []string{
-	"blobschema", "blobschema/segment", "internal/crawl", "internal/extract", "internal/fresh", "internal/frontier", "internal/inflate", "internal/page",
-	"internal/platform/embedded", "internal/polite", "internal/strhash", "internal/text", "internal/token", "internal/weburl", "partition",
+	"blobschema",
+	"blobschema/segment",
+	"internal/coding",
+	"internal/crawl",
+	"internal/extract",
+	"internal/fresh",
+	"internal/frontier",
+	"internal/index",
+	"internal/inflate",
+	"internal/page",
+	"internal/platform/embedded",
+	"internal/polite",
+	"internal/rank",
+	"internal/strhash",
+	"internal/text",
+	"internal/token",
+	"internal/weburl",
+	"partition",
 }
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
