@@ -354,7 +354,8 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 	c := newCorpus(t, parts)
 	m := &model{}
 	const nodes = 1000
-	var before []*modelDoc
+	var before []*modelDoc // of other partitions
+	var removed []blobschema.RemovedDocument
 	for id := range partition.ID(parts) {
 		var segs, anchors []blobschema.SegmentRef
 		var all []*page
@@ -394,15 +395,26 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 		if len(linked) > 0 {
 			anchors = append(anchors, c.segment(id, linked, true))
 		}
+		if moved {
+			for _, d := range before { // some are gone since
+				if here := slices.ContainsFunc(all, func(p *page) bool { return p.url == d.url }); !here && rng.IntN(10) == 0 {
+					r := blobschema.RemovedDocument{Fingerprint: d.id.fp, Slot: d.id.slot, Generation: uint32(rng.IntN(2))}
+					c.removed[id] = append(c.removed[id], r)
+					removed = append(removed, r)
+				}
+			}
+		}
 		c.commit(id, segs, anchors)
 		c.rank(id, nodes, all)
 		before = append(before, m.docs...)
 	}
 	best := map[identity]*modelDoc{}
 	for _, d := range m.docs {
-		d.counts = !d.deleted
+		d.counts = !d.deleted && !slices.ContainsFunc(removed, func(r blobschema.RemovedDocument) bool {
+			return r.Slot == d.id.slot && r.Fingerprint == d.id.fp && r.Generation >= d.generation
+		})
 		o := best[d.id]
-		if d.deleted {
+		if !d.counts {
 			continue
 		}
 		if o == nil || d.generation > o.generation || d.generation == o.generation && !d.time.Before(o.time) {
