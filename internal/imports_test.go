@@ -54,7 +54,7 @@ internal/platform:        blobschema internal/platform/aws internal/platform/dri
 internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
-internal/fsck:            blobschema internal/weburl partition
+internal/fsck:            blobschema blobschema/segment internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
