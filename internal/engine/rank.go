@@ -43,8 +43,11 @@ func (r *ranks) give(p partition.ID, w *rank.Warm, most int) {
 	r.warm[p] = w
 }
 
+// RankReport is what a rank step did.
+type RankReport = rank.Report
+
 // RankStep runs one rank step of a partition; no round of it begins after atMost, 0 for no bound.
-func (e *Engine) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
+func (e *Engine) RankStep(p partition.ID, atMost time.Duration) (RankReport, error) {
 	return e.stepRanks(context.Background(), p, atMost)
 }
 

@@ -32,10 +32,9 @@ type world struct {
 	queue   []partition.ID
 	version int
 	effects int
-	// kill ends the actor at work when that many effects were carried out, that one included if after.
-	kill  int
-	after bool
-	warm  map[partition.ID]*Warm
+	// kill ends the actor at work when that many effects were carried out.
+	kill int
+	warm map[partition.ID]*Warm
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
 	puts     int
@@ -100,17 +99,12 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 	}
 	is := r.queue[i]
 	r.queue = slices.Delete(r.queue, i, i+1)
-	if w.effects == w.kill && !w.after {
-		w.effects++
-		r.actor.Drop()
-		return true, errKilled
-	}
-	v, err := w.apply(is.Effect)
 	w.effects++
 	if w.effects-1 == w.kill {
 		r.actor.Drop()
 		return true, errKilled
 	}
+	v, err := w.apply(is.Effect)
 	r.queue = append(r.queue, r.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
 	return r.actor.Ended()
 }
