@@ -230,9 +230,9 @@ func (s *Step) finish(t *crawl.Task) error {
 			return false
 		}
 		j.Done, j.Rounds, j.Totals, j.HostRanks, j.PageRanks = now, len(past[0]), sizes, names[0], names[1]
-		j.Residuals = make([]blobschema.RankResidual, len(past[0]))
-		for i := range past[0] {
-			j.Residuals[i] = blobschema.RankResidual{Pages: past[0][i], Hosts: past[1][i]}
+		j.Residuals = nil
+		for i := max(0, len(past[0])-blobschema.MaxRankResiduals); i < len(past[0]); i++ {
+			j.Residuals = append(j.Residuals, blobschema.RankResidual{Pages: past[0][i], Hosts: past[1][i]})
 		}
 		return true
 	})
