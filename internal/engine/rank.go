@@ -123,7 +123,7 @@ func (e *Engine) remindRanks() error {
 	e.ranks.mu.Lock()
 	now := time.Now()
 	first := e.ranks.reminded.IsZero()
-	due := now.Sub(e.ranks.reminded) >= remindAfter
+	due := now.Sub(e.ranks.reminded) >= e.cfg.RemindRanks
 	if first || due {
 		e.ranks.reminded = now
 	}
@@ -145,7 +145,7 @@ func (e *Engine) remindRanks() error {
 			}
 		}
 	}
-	if now.Sub(last) < remindAfter {
+	if now.Sub(last) < e.cfg.RemindRanks {
 		return nil
 	}
 	return e.RemindRanks()
