@@ -156,16 +156,8 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 			c.Fatal(err)
 		}
 	}
-	data, sum, err := b.Finish()
-	if err != nil {
-		c.Fatal(err)
-	}
-	ref := blobschema.SegmentRef{Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last}
-	for _, n := range sum.Lengths {
-		ref.Lengths = append(ref.Lengths, uint64(n))
-	}
-	ref.Object = blobschema.SegmentName(testCrawl, id, c.numbers[id], data)
-	c.objects[ref.Object] = data
+	ref := c.finish(id, b)
+	data := c.objects[ref.Object]
 	if anchors || !slices.ContainsFunc(pages, func(p *page) bool { return p.deleted }) {
 		return ref
 	}
@@ -188,6 +180,22 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 		}
 	}
 	ref.Deleted, ref.Gone = gone.AppendTo(nil), uint32(gone.Len())
+	return ref
+}
+
+// finish stores what a builder has.
+func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentRef {
+	c.Helper()
+	data, sum, err := b.Finish()
+	if err != nil {
+		c.Fatal(err)
+	}
+	ref := blobschema.SegmentRef{Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last}
+	for _, n := range sum.Lengths {
+		ref.Lengths = append(ref.Lengths, uint64(n))
+	}
+	ref.Object = blobschema.SegmentName(testCrawl, id, c.numbers[id], data)
+	c.objects[ref.Object] = data
 	return ref
 }
 

@@ -40,12 +40,11 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	return opened.With(src), nil
 }
 
-// The columns that queries use, by what for.
+// The columns that queries use. They are read at once, as one range: there is hardly a query that
+// does without one of them, and a read costs more than what lies between.
 const (
-	scoreColumns    = segment.Lengths | segment.Langs | segment.Slots
-	identityColumns = segment.Slots | segment.Fingerprints
-	similarColumns  = segment.SimHashes
-	versionColumns  = segment.Slots | segment.Fingerprints | segment.Generations | segment.Times
+	docColumns     = segment.AllColumns &^ segment.Generations
+	versionColumns = segment.AllColumns
 )
 
 // columns loads columns, past the blocks: they are kept as they are.
@@ -101,7 +100,7 @@ func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, 
 	g.SetLimit(parallelReads)
 	for i, s := range append(in[:len(in):len(in)], a) {
 		g.Go(func() (err error) {
-			cols[i], err = r.columns(gctx, s, identityColumns)
+			cols[i], err = r.columns(gctx, s, docColumns)
 			return err
 		})
 	}
@@ -245,7 +244,7 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 	}
 	k := key{s.ref.Object + " " + strings.Join(names, " "), kindRanks, 0}
 	return cached(ctx, r.cache, k, func() ([]float32, int64, error) {
-		cols, err := r.columns(ctx, s, identityColumns)
+		cols, err := r.columns(ctx, s, docColumns)
 		if err != nil {
 			return nil, 0, err
 		}
