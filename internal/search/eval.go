@@ -309,6 +309,18 @@ func (t *terms) list(term string, f segment.Field, positions bool) (cursor, erro
 	return t.read(info, positions)
 }
 
+// has reports whether a leaf may be in the segment.
+func (t *terms) has(l *leaf) bool {
+	if l.prefix != "" {
+		by := t.prefixes[l]
+		return slices.ContainsFunc(by[:], func(infos []segment.TermInfo) bool { return len(infos) > 0 })
+	}
+	for range t.needs([]*leaf{l}) {
+		return true
+	}
+	return false
+}
+
 // fetch reads the lists of leaves side by side: one after another each would wait for the store.
 func (t *terms) fetch(leaves []*leaf) error {
 	var g errgroup.Group

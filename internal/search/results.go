@@ -187,6 +187,9 @@ func (e *evaluation) explain(ctx context.Context, groups []group, results []Resu
 		}
 		results[i].Explain = &Explanation{}
 		s.score(g.doc, results[i].Explain)
+		if err := s.terms.err(); err != nil {
+			return bad(g.seg, err)
+		}
 	}
 	return nil
 }

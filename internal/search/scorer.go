@@ -54,6 +54,9 @@ func (l *leafCursor) settle(to uint32) uint32 {
 // scorer reads what is needed to go through a segment. It is nil if no document can match.
 func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 	s := &scorer{e: e, seg: seg, terms: e.terms[seg]}
+	if !e.may(s) {
+		return nil, nil
+	}
 	if err := s.terms.fetch(e.leaves); err != nil {
 		return nil, err
 	}
@@ -91,6 +94,23 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 	}
 	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
 	return s, s.load(ctx)
+}
+
+// may reports whether the dictionary says that all clauses may match somewhere.
+func (e *evaluation) may(s *scorer) bool {
+	next := 0
+	for _, clause := range e.q.clauses {
+		there := false
+		for range clause {
+			l, hits := e.leaves[next], e.hits[s.seg]
+			there = there || s.terms.has(l) || hits != nil && len(hits[next]) > 0
+			next++
+		}
+		if !there {
+			return false
+		}
+	}
+	return true
 }
 
 func most(clause []*leafCursor) (n float64) {
