@@ -202,6 +202,14 @@ func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentR
 // commit makes segments the index of a partition.
 func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentRef) {
 	c.Helper()
+	c.mu.Lock()
+	key, head := c.manifest(id, segments, anchors)
+	c.mu.Unlock()
+	c.put(key, head)
+}
+
+// manifest stores one, and returns the record that names it.
+func (c *corpus) manifest(id partition.ID, segments, anchors []blobschema.SegmentRef) (string, blobschema.IndexHead) {
 	c.numbers[id]++
 	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors, Removed: c.removed[id]}
 	data, err := blobschema.EncodeIndexManifest(&m)
@@ -210,7 +218,7 @@ func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentR
 	}
 	name := blobschema.IndexManifestName(testCrawl, id, m.Number, data)
 	c.objects[name] = data
-	c.put(blobschema.IndexKey(testCrawl, id), blobschema.IndexHead{Partition: id, Number: m.Number, Manifest: name})
+	return blobschema.IndexKey(testCrawl, id), blobschema.IndexHead{Partition: id, Number: m.Number, Manifest: name}
 }
 
 // rank stores the ranks of a partition's pages.
