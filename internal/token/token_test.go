@@ -2,6 +2,8 @@ package token
 
 import (
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +66,17 @@ func TestAppend(t *testing.T) {
 	}
 	if got := Append([]Token{{Term: "before"}}, "after", ""); len(got) != 2 || got[0].Term != "before" || got[1].Position != 0 {
 		t.Errorf("appended %v", got)
+	}
+}
+
+// TestVersion fails where terms change: then Version is to grow, and the sum with it.
+func TestVersion(t *testing.T) {
+	h := fnv.New64a()
+	for _, lang := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintln(h, lang, show(Append(nil, texts[lang], lang)))
+	}
+	if sum, want := h.Sum64(), uint64(0xc9f06e550eb1582c); Version != 1 || sum != want {
+		t.Errorf("the terms of version %d have the sum %#x", Version, sum)
 	}
 }
 
