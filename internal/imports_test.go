@@ -46,26 +46,30 @@ internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
+internal/rank/made:       blobschema internal/crawl internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
-internal/platform/aws:    internal/platform/driver partition
+internal/platform/aws:    blobschema internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
-internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/weburl partition
+internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema blobschema/segment internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
-internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
-internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
-internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
+internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite partition
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
+functions/index:          internal/function internal/function/event
+functions/rank:           internal/function internal/function/event
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -79,8 +83,9 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
+github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
@@ -114,6 +119,7 @@ var core = []string{
 	"internal/page",
 	"internal/platform/embedded",
 	"internal/polite",
+	"internal/rank",
 	"internal/strhash",
 	"internal/text",
 	"internal/token",

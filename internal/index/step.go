@@ -173,15 +173,14 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 	if err != nil {
 		return fmt.Errorf("manifest of %s: %w", commit, err)
 	}
-	b := s.newBatch()
-	for name := range blobschema.CommitNames(&man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
-		if err != nil {
-			return err
+	moved := map[partition.Slot]bool{}
+	for _, m := range man.Moved {
+		for _, slot := range m.Slots {
+			moved[slot] = true
 		}
-		if seq <= s.man.Seq {
-			continue
-		}
+	}
+	b := s.newBatch(moved)
+	for seq, name := range blobschema.CommitsAfter(&man, s.man.Seq) {
 		if s.over(t) {
 			s.report.Behind = true
 			return nil
@@ -195,7 +194,7 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 		if err := s.index(t, b); err != nil || s.report.Lost {
 			return err
 		}
-		b = s.newBatch()
+		b = s.newBatch(moved)
 	}
 	return nil
 }
@@ -208,7 +207,7 @@ func (s *Step) index(t *crawl.Task, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.hide(t, m, b.replaced); err != nil {
+	if err := s.hide(t, m, b); err != nil {
 		return err
 	}
 	m.Segments = append(m.Segments, added...)
