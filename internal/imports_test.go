@@ -61,7 +61,8 @@ internal/simulate:        blobschema blobschema/segment internal/crawl internal/
 internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
-internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite partition
+internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
@@ -70,6 +71,7 @@ functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
 functions/index:          internal/function internal/function/event
 functions/rank:           internal/function internal/function/event
+functions/query:          internal/function internal/function/event
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -85,7 +87,7 @@ cmd/orbweaver:            ...
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/rank internal/function/event internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
@@ -99,7 +101,7 @@ go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   internal/bench internal/engine
+golang.org/x/sync:                   internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract internal/token
 `
