@@ -49,6 +49,7 @@ internal/platform/conformance: blobschema internal/crawl internal/engine interna
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
+internal/corpus:
 internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
 internal/simulate/plants: internal/simulate
