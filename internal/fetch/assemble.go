@@ -10,12 +10,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"golang.org/x/net/http/httpguts"
 )
 
 // Bounds on what is kept of single fields, in bytes.
@@ -75,7 +77,7 @@ type Scratch struct {
 	srcset  bool
 	maxBody int64
 	encoder *blobschema.WARCEncoder
-	body    decoder
+	body    coding.Decoder
 	record  []byte
 	head    []byte
 }
@@ -261,9 +263,9 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err e
 
 // readBody looks into the body of a page for its links, or keeps that of a robots.txt.
 func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) {
-	s.body.open(resp.Body, resp.coding())
+	s.body.Open(resp.Body, resp.coding())
 	if req.Robots {
-		out.Body = append([]byte{}, s.body.upTo(MaxRobots)...)
+		out.Body = append([]byte{}, s.body.UpTo(MaxRobots)...)
 		out.Links = sitemaps(out.Body, s.token, req.URL)
 		out.Page.Links = uint32(len(out.Links))
 		return
@@ -271,9 +273,9 @@ func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) 
 	says := polite.ParseXRobotsTag(resp.fields("X-Robots-Tag"), s.token, resp.Ended)
 	contentType := resp.field("Content-Type")
 	// A type that says nothing is decided by the first bytes.
-	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.upTo(sniffed), req.Sitemap) {
+	if extract.Wanted(contentType, nil, req.Sitemap) || extract.Wanted(contentType, s.body.UpTo(sniffed), req.Sitemap) {
 		opt := extract.Options{Token: s.token, Srcset: s.srcset, Sitemap: req.Sitemap}
-		found := extract.Links(s.body.upTo(s.decodedLimit(len(resp.Body))), contentType, req.URL, opt)
+		found := extract.Links(s.body.UpTo(s.decodedLimit(len(resp.Body))), contentType, req.URL, opt)
 		out.Links = found.Links
 		says.NoIndex = says.NoIndex || found.NoIndex
 		says.NoFollow = says.NoFollow || found.NoFollow // of the links in the header too
@@ -329,8 +331,8 @@ func sitemaps(body []byte, token string, self weburl.URL) []page.Link {
 
 // shrink lets go of what a single large answer needed, and of all references to it.
 func (s *Scratch) shrink() {
-	s.body.close()
-	if cap(s.record) > keptBuffer {
+	s.body.Close()
+	if cap(s.record) > coding.KeptBuffer {
 		s.record = nil
 	}
 	if cap(s.head) > maxHead {

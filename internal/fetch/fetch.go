@@ -36,10 +36,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"golang.org/x/net/http/httpguts"
 )
 
 // MaxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
@@ -146,7 +148,7 @@ func (c Config) requestFields() []blobschema.HeaderField {
 	fields := []blobschema.HeaderField{
 		{Name: "User-Agent", Value: c.UserAgent},
 		{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
-		{Name: "Accept-Encoding", Value: acceptEncoding},
+		{Name: "Accept-Encoding", Value: coding.Accepted},
 		{Name: "Accept-Language", Value: c.AcceptLanguage},
 		{Name: "From", Value: c.From},
 	}

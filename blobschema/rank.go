@@ -1,0 +1,251 @@
+package blobschema
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// RankJob is the KV record of the computation of ranks that was begun last: what goes in, and what
+// came out. What each partition has done of it is in its [RankHead].
+type RankJob struct {
+	Version int         `json:"version"`
+	Number  uint64      `json:"number"` // grows by one with each job
+	Params  RankParams  `json:"params"`
+	Inputs  []RankInput `json:"inputs,omitempty"` // by partition; those without commits too
+	Map     string      `json:"map,omitempty"`    // object of the map by which URLs belong to partitions here; "" for that of epoch 1
+	Started time.Time   `json:"started"`
+	Done    time.Time   `json:"done,omitzero"`    // or failed
+	Failed  string      `json:"failed,omitempty"` // why there is no result
+	// What follows is known when the job is done.
+	Rounds    int            `json:"rounds,omitempty"` // of iteration
+	Residuals []RankResidual `json:"residuals,omitempty"`
+	Totals    RankTotals     `json:"totals,omitzero"`
+	// HostRanks is a text object: lines of a host, a tab and its rank, best first; 1 is the mean.
+	// PageRanks is the same for the best pages.
+	HostRanks string `json:"host_ranks,omitempty"`
+	PageRanks string `json:"page_ranks,omitempty"`
+	// Previous is the last job that was finished before this one, without its Inputs and its own
+	// Previous: its results stay until this one is finished.
+	Previous *RankJob `json:"previous,omitempty"`
+}
+
+// Finished is the job whose results are there to be read: j, or the one before; nil if there is
+// none yet.
+func (j *RankJob) Finished() *RankJob {
+	if !j.Done.IsZero() && j.Failed == "" {
+		return j
+	}
+	return j.Previous
+}
+
+// RankParams say what is computed.
+type RankParams struct {
+	Damping   float64 `json:"damping"`    // the chance that a surfer follows a link; above 0, below 1
+	Tolerance float64 `json:"tolerance"`  // ends once no level changes by more in a round: the sum of all absolute differences
+	MaxRounds int     `json:"max_rounds"` // of iteration; then the ranks are what they are
+	// Personal says where the surfer goes who follows no link, in proportion to weights. Empty: to
+	// any page, or to any host.
+	Personal []RankWeight `json:"personal,omitempty"`
+}
+
+// RankWeight is the weight of a page, or of all pages of a host together.
+type RankWeight struct {
+	Host   string  `json:"host,omitempty"` // one of the two
+	URL    string  `json:"url,omitempty"`  // canonical
+	Weight float64 `json:"weight"`
+}
+
+// Bounds of a job. The record is one item of a table.
+const (
+	MaxRankRounds    = 1000
+	maxPersonal      = 1000
+	maxPersonalBytes = 64 << 10
+)
+
+// DefaultRankParams are used for what is not said.
+func DefaultRankParams() RankParams {
+	return RankParams{Damping: 0.85, Tolerance: 1e-8, MaxRounds: 200}
+}
+
+// Check says what is wrong with p.
+func (p *RankParams) Check() error {
+	size := 0
+	for _, w := range p.Personal {
+		size += len(w.Host) + len(w.URL)
+		if (w.Host == "") == (w.URL == "") {
+			return errors.New("a weight is that of a host or of a URL")
+		}
+		if !(w.Weight > 0 && w.Weight <= 1e9) {
+			return fmt.Errorf("weight %g of %s%s is not above 0, up to 1e9", w.Weight, w.Host, w.URL)
+		}
+	}
+	switch {
+	case !(p.Damping > 0 && p.Damping < 1):
+		return fmt.Errorf("damping %g is not above 0 and below 1", p.Damping)
+	case !(p.Tolerance >= 0 && p.Tolerance <= 1):
+		return fmt.Errorf("tolerance %g is not from 0 to 1", p.Tolerance)
+	case p.MaxRounds < 1 || p.MaxRounds > MaxRankRounds:
+		return fmt.Errorf("%d rounds are not 1 to %d", p.MaxRounds, MaxRankRounds)
+	case len(p.Personal) > maxPersonal || size > maxPersonalBytes:
+		return fmt.Errorf("personalisation by %d hosts and URLs of %d bytes: at most %d, of %d bytes", len(p.Personal), size, maxPersonal, maxPersonalBytes)
+	}
+	return nil
+}
+
+// RankInput is the state of a partition that a job is about: its commits up to one of them.
+type RankInput struct {
+	Partition partition.ID `json:"p"`
+	Seq       uint64       `json:"seq"` // 0: it has none
+	Fence     uint64       `json:"fence,omitempty"`
+}
+
+// Commit is the last commit object.
+func (i RankInput) Commit(crawl string) string { return CommitName(crawl, i.Partition, i.Seq, i.Fence) }
+
+// RankResidual is how much a round changed the ranks, by level: the sum of all absolute
+// differences, of ranks that add up to 1.
+type RankResidual struct {
+	Pages float64 `json:"pages"`
+	Hosts float64 `json:"hosts"`
+}
+
+// RankTotals are the sizes of the two graphs.
+type RankTotals struct {
+	Pages         int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`          // nodes: URLs known, asked for or not
+	Crawled       int64 `json:"crawled,omitempty" cbor:"2,keyasint,omitempty"`        // of them, answered with 2xx or a redirect
+	Links         int64 `json:"links,omitempty" cbor:"3,keyasint,omitempty"`          // between different pages, each pair once
+	Dangling      int64 `json:"dangling,omitempty" cbor:"4,keyasint,omitempty"`       // pages without links
+	Hosts         int64 `json:"hosts,omitempty" cbor:"5,keyasint,omitempty"`          // nodes
+	HostLinks     int64 `json:"host_links,omitempty" cbor:"6,keyasint,omitempty"`     // between different hosts, each pair once
+	DanglingHosts int64 `json:"dangling_hosts,omitempty" cbor:"7,keyasint,omitempty"` // hosts without links
+	Anchors       int64 `json:"anchors,omitempty" cbor:"8,keyasint,omitempty"`        // crawled pages with texts of links to them
+}
+
+// Add adds another partition's figures.
+func (t *RankTotals) Add(o *RankTotals) {
+	t.Pages += o.Pages
+	t.Crawled += o.Crawled
+	t.Links += o.Links
+	t.Dangling += o.Dangling
+	t.Hosts += o.Hosts
+	t.HostLinks += o.HostLinks
+	t.DanglingHosts += o.DanglingHosts
+	t.Anchors += o.Anchors
+}
+
+// The rounds of a job. Each ends when all partitions have finished it.
+const (
+	RankGather  = 0 // commits -> pages and their links, for the partitions that own the pages
+	RankJoin    = 1 // of each page the last answer; what it links to, for the owners of that
+	RankNodes   = 2 // all nodes, numbered; anchor texts
+	RankStart   = 3 // the first ranks, and what they give to what they link to
+	RankIterate = 4 // and all after it: one more multiplication each
+)
+
+// RankHead is the KV record of how far a partition is with a job. It is replaced by
+// compare-and-set; whoever loses has done its work for nothing, and no harm.
+type RankHead struct {
+	Partition partition.ID `json:"partition"`
+	Job       uint64       `json:"job"`
+	Round     int          `json:"round"` // finished; the last one is the one with Final
+	Final     bool         `json:"final,omitempty"`
+	Failed    string       `json:"failed,omitempty"` // why it cannot go on
+	Time      time.Time    `json:"time"`
+	// Object holds what the round has for other partitions, one part after another, and then
+	// what the partition needs for its own next round. Parts are their lengths, as varints.
+	Object string     `json:"object,omitempty"`
+	Parts  []byte     `json:"parts,omitempty"`
+	Sums   RankSums   `json:"sums,omitzero"`
+	Totals RankTotals `json:"totals,omitzero"`
+	// Next is what the job has made here so far. Last is what the last finished job had made
+	// when this one began.
+	Next RankResult `json:"next"`
+	Last RankResult `json:"last,omitzero"`
+	// Dropped are objects to be deleted once all partitions have finished a round.
+	Dropped []RankDropped `json:"dropped,omitempty"`
+	Calls   Calls         `json:"calls,omitzero"`
+}
+
+// Result is what a finished job has made of the partition; false if it is another's that the
+// head knows.
+func (h *RankHead) Result(job uint64) (RankResult, bool) {
+	switch {
+	case h.Next.Job == job && h.Final:
+		return h.Next, true
+	case h.Last.Job == job && job > 0:
+		return h.Last, true
+	}
+	return RankResult{}, false
+}
+
+// RankSums are what all partitions' numbers are added up for, in the order of partitions, so that
+// the sums are the same to the last bit wherever they are worked out.
+type RankSums struct {
+	Residual RankResidual `json:"residual,omitzero"` // of the round
+	Dangling RankResidual `json:"dangling,omitzero"` // ranks of nodes without links
+	Weight   RankResidual `json:"weight,omitzero"`   // of personalisation
+	Known    RankResidual `json:"known,omitzero"`    // ranks that nodes had before
+	New      RankResidual `json:"new,omitzero"`      // weights of nodes that had none
+}
+
+// RankResult is what a job makes of a partition.
+type RankResult struct {
+	Job     uint64 `json:"job"`
+	Seq     uint64 `json:"seq"`               // the commits up to this one are in it
+	Graph   string `json:"graph,omitempty"`   // object: pages and their links
+	Layout  string `json:"layout,omitempty"`  // object: nodes in order, and who gives what to whom; while the job runs
+	Anchors string `json:"anchors,omitempty"` // object: see [AnchorTarget]
+	Table   string `json:"table,omitempty"`   // object: a [RankTable] of the pages that were answered
+	Rest    string `json:"rest,omitempty"`    // object: a [RankTable] of the nodes that were not
+	Hosts   string `json:"hosts,omitempty"`   // object: ranks of the partition's hosts
+}
+
+// Objects are the names of those there are.
+func (r *RankResult) Objects() (names []string) {
+	for _, n := range []string{r.Graph, r.Layout, r.Anchors, r.Table, r.Rest, r.Hosts} {
+		if n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// RankDropped is an object that may be deleted when all partitions have finished a round.
+type RankDropped struct {
+	Object string `json:"object"`
+	Job    uint64 `json:"job"`
+	Round  int    `json:"round"`
+}
+
+// RankKey is the KV key of the [RankJob].
+func RankKey(crawl string) string { return crawl + "/rank" }
+
+// RankHeadKey is the KV key of a partition's [RankHead].
+func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/rank/%05d", crawl, p) }
+
+// RankPrefix begins the names of the objects that rank heads name.
+func RankPrefix(crawl string) string { return crawl + "/rank/" }
+
+// RankObjectName names an object that a job makes of a partition, by what it is and by its content:
+// two that make it at the same time make the same one (I6). What is a word of a few letters.
+func RankObjectName(crawl string, p partition.ID, job uint64, what string, content []byte) string {
+	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
+}
+
+// AppendRankLine appends a line of a text table of ranks: name, tab, number. Numbers are cut to
+// what frontier.ParseHostRanks takes, 1e-6 to 1e6.
+func AppendRankLine(dst []byte, name string, rank float64) []byte {
+	return fmt.Appendf(dst, "%s\t%.6g\n", strings.Map(oneLine, name), math.Max(1e-6, math.Min(rank, 1e6)))
+}
+
+func oneLine(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,355 @@
+package index
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// How WARC objects are read: what lies near together in one call, and as much as fits into memory
+// several times.
+const (
+	maxRange   = 8 << 20   // bytes of one read, but for a record that is larger
+	maxGap     = 256 << 10 // bytes between two records that are rather read than left out
+	rangesAt   = 3         // reads at once, that are then worked on
+	piecePages = 64        // pages that are one piece of work
+)
+
+// identity tells documents apart.
+type identity struct {
+	fp   uint64
+	slot partition.Slot
+}
+
+// batch is what becomes of some commits, until a manifest says so.
+type batch struct {
+	s        *Step
+	seq      uint64 // of the last commit
+	pages    map[identity]*blobschema.Page
+	replaced []identity // whose former versions are to be hidden
+	totals   blobschema.IndexTotals
+}
+
+func (s *Step) newBatch() *batch { return &batch{s: s, pages: map[identity]*blobschema.Page{}} }
+
+// read takes the pages of a commit: of a URL that was asked for more than once the last answer that says
+// anything.
+func (b *batch) read(t *crawl.Task, name string, seq uint64) error {
+	c, err := t.Commit(name)
+	if err != nil {
+		return err
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return fmt.Errorf("pages of %s: %w", name, err)
+	}
+	b.seq = seq
+	for i := range pages {
+		p := &pages[i]
+		u, err := weburl.Parse(p.URL)
+		if p.Robots || err != nil {
+			continue
+		}
+		b.totals.Pages++
+		unit, _ := crawl.Unit(b.s.cfg.Crawl.Settings.PartitionBy, u.Host())
+		id := identity{b.s.hash.Fingerprint(p.URL), b.s.hash.Slot(unit)}
+		switch effectOf(p) {
+		case kept:
+			if was := b.pages[id]; was != nil && was.Generation <= p.Generation {
+				was.Generation = p.Generation
+			}
+		default:
+			if was := b.pages[id]; was == nil || was.Generation <= p.Generation {
+				b.pages[id] = p
+			}
+		}
+	}
+	return nil
+}
+
+// effect is what an answer does to the document of its URL.
+type effect uint8
+
+const (
+	kept    effect = iota // it is as it was
+	written               // there is a new version
+	removed               // there is none any more
+)
+
+func effectOf(p *blobschema.Page) effect {
+	switch p.Outcome {
+	case blobschema.OutcomeOK:
+		switch {
+		case p.NoIndex:
+			return removed
+		case p.Original != nil && p.Original.URL == p.URL:
+			return kept
+		}
+		return written
+	case blobschema.OutcomeRedirect, blobschema.OutcomeClientError, blobschema.OutcomeRobots, blobschema.OutcomeForbidden:
+		return removed
+	}
+	return kept // unchanged, or no answer that says anything
+}
+
+// member is where a page's answer is.
+type member struct {
+	id   identity
+	page *blobschema.Page
+	at   blobschema.Original
+}
+
+// span is a range of a WARC object with members, in order.
+type span struct {
+	object   string
+	from, to int64
+	members  []member
+}
+
+// spans are the ranges to be read for the batch's new versions, in an order that is always the same.
+func (b *batch) spans() (out []span) {
+	var all []member
+	for id, p := range b.pages {
+		if effectOf(p) == written {
+			all = append(all, member{id, p, p.Payload()})
+		}
+	}
+	slices.SortFunc(all, func(x, y member) int {
+		return cmp.Or(cmp.Compare(x.at.WARC, y.at.WARC), cmp.Compare(x.at.Offset, y.at.Offset), cmp.Compare(x.id.fp, y.id.fp))
+	})
+	for _, m := range all {
+		end := m.at.Offset + m.at.Length
+		if n := len(out); n > 0 && out[n-1].object == m.at.WARC && m.at.Offset-out[n-1].to <= maxGap && end-out[n-1].from <= maxRange {
+			s := &out[n-1]
+			s.to, s.members = max(s.to, end), append(s.members, m)
+			continue
+		}
+		out = append(out, span{m.at.WARC, m.at.Offset, end, []member{m}})
+	}
+	return out
+}
+
+// segments puts the segments of a batch's documents, and notes which former versions they replace.
+func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
+	for id, p := range b.pages {
+		if p.Generation > 0 {
+			b.replaced = append(b.replaced, id)
+		}
+		if p.Outcome == blobschema.OutcomeOK && p.NoIndex {
+			b.totals.NoIndex++
+		}
+	}
+	slices.SortFunc(b.replaced, func(x, y identity) int { return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.fp, y.fp)) })
+	builder := segment.NewBuilder()
+	flush := func() error {
+		if builder.Len() == 0 {
+			return nil
+		}
+		full := builder
+		builder = segment.NewBuilder()
+		type made struct {
+			data []byte
+			sum  segment.Summary
+		}
+		v, err := t.Do(crawl.Work{Do: func() (any, error) {
+			data, sum, err := full.Finish()
+			return made{data, sum}, err
+		}})
+		if err != nil {
+			return err
+		}
+		ref, err := b.s.put(t, m, v.(made).data, v.(made).sum)
+		refs = append(refs, ref)
+		return err
+	}
+	for part := range slices.Chunk(b.spans(), rangesAt) {
+		err := b.readSpans(t, part, func(docs []document) error {
+			for i := range docs {
+				if err := builder.Add(docs[i].Document, docs[i].fields); err != nil {
+					b.totals.Damaged++ // beyond a bound of documents: unreachable, since text has the same
+					continue
+				}
+				b.totals.Text += docs[i].text
+			}
+			return nil
+		})
+		if err == nil && builder.Size() >= b.s.cfg.Memory {
+			err = flush()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := flush(); err != nil {
+		return nil, err
+	}
+	m.Totals.Add(&b.totals)
+	return refs, nil
+}
+
+// readSpans reads some spans and gives the documents in them, piece by piece, in any order.
+func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) error) error {
+	data := make([][]byte, len(spans))
+	reads := make([]crawl.Effect, len(spans))
+	for i, s := range spans {
+		reads[i] = crawl.GetObject{Name: s.object, Offset: s.from, Length: s.to - s.from}
+	}
+	err := t.All(len(reads), reads, func(i int, v any, err error) error {
+		if err != nil { // once more, and patiently
+			return nil
+		}
+		data[i] = v.([]byte)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var works []crawl.Effect
+	for i, s := range spans {
+		if data[i] == nil {
+			if data[i], err = t.Object(s.object, s.from, s.to-s.from); errors.Is(err, crawl.ErrNotFound) {
+				b.totals.Damaged += int64(len(s.members)) // fsck says more
+				continue
+			} else if err != nil {
+				return err
+			}
+		}
+		for piece := range slices.Chunk(s.members, piecePages) {
+			works = append(works, crawl.Work{Do: func() (any, error) { return readPiece(data[i], s.from, piece), nil }})
+		}
+	}
+	return t.All(b.s.cfg.Workers, works, func(_ int, v any, err error) error {
+		if err != nil {
+			return err
+		}
+		r := v.(piece)
+		b.totals.NoIndex += r.noIndex
+		b.totals.NoText += r.noText
+		b.totals.Damaged += r.damaged
+		b.s.report.Pages += int64(len(r.docs)) + r.noIndex + r.noText
+		return add(r.docs)
+	})
+}
+
+// hide marks former versions of documents as deleted, in the segments of a manifest.
+func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, ids []identity) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	gone := map[identity]bool{}
+	for i := range m.Segments {
+		ref := &m.Segments[i]
+		if ids[0].slot > ref.Last || ids[len(ids)-1].slot < ref.First {
+			continue
+		}
+		r, err := reader(t, ref)
+		if err != nil {
+			return err
+		}
+		cols, err := r.Columns(segment.Fingerprints | segment.Slots)
+		if err != nil {
+			return fmt.Errorf("%s: %w", ref.Object, err)
+		}
+		set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
+		if err != nil {
+			return fmt.Errorf("deleted documents of %s: %w", ref.Object, err)
+		}
+		before := set.Len()
+		for _, id := range ids {
+			if doc, ok := cols.Find(id.fp, id.slot); ok && !set.Has(doc) {
+				set.Add(doc)
+				gone[id] = true
+			}
+		}
+		if set.Len() > before {
+			ref.Deleted, ref.Gone = set.AppendTo(nil), uint32(set.Len())
+		}
+	}
+	m.Totals.Replaced += int64(len(gone))
+	return nil
+}
+
+// sizeOf is the class of a segment's size: each is eight times the one before.
+func sizeOf(bytes int64) (class int) {
+	for bytes >= 1<<20 {
+		class, bytes = class+1, bytes/8
+	}
+	return class
+}
+
+// due are the segments that should be merged now, by their places; none if nothing is due.
+func (s *Step) due() []int {
+	classes := map[int][]int{}
+	for i, r := range s.man.Segments {
+		if r.Gone*4 > r.Documents {
+			return []int{i}
+		}
+		c := sizeOf(r.Bytes)
+		classes[c] = append(classes[c], i)
+	}
+	for _, c := range slices.Sorted(maps.Keys(classes)) {
+		list, total := classes[c], int64(0)
+		for n, i := range list {
+			if total += s.man.Segments[i].Bytes; total > s.cfg.MaxMerged {
+				list = list[:n]
+				break
+			}
+		}
+		if len(list) >= s.cfg.FanIn {
+			return list[:min(len(list), 4*s.cfg.FanIn)]
+		}
+	}
+	return nil
+}
+
+// merge replaces some segments by one, or by several that each have slots of their own.
+func (s *Step) merge(t *crawl.Task, places []int) error {
+	m := s.next(t)
+	var inputs []segment.Input
+	for _, i := range places {
+		ref := &m.Segments[i]
+		data, err := t.Object(ref.Object, 0, -1)
+		if err != nil {
+			return err
+		}
+		r, err := segment.Open(func(off, length int64) ([]byte, error) {
+			if off < 0 || length < 0 || off > int64(len(data))-length {
+				return nil, fmt.Errorf("%w: it ends early", blobschema.ErrDamaged)
+			}
+			return data[off : off+length], nil
+		}, ref.Bytes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", ref.Object, err)
+		}
+		set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
+		if err != nil {
+			return fmt.Errorf("deleted documents of %s: %w", ref.Object, err)
+		}
+		inputs = append(inputs, segment.Input{Reader: r, Deleted: set})
+		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
+	}
+	v, err := t.Do(crawl.Work{Do: func() (any, error) { return segment.Merge(inputs, segment.Limits{Bytes: s.cfg.MaxMerged}) }})
+	if err != nil {
+		return fmt.Errorf("merge %s: %w", s.man.Segments[places[0]].Object, err)
+	}
+	for k := len(places) - 1; k >= 0; k-- {
+		m.Segments = slices.Delete(m.Segments, places[k], places[k]+1)
+	}
+	for _, out := range v.([]segment.Output) {
+		ref, err := s.put(t, m, out.Data, out.Summary)
+		if err != nil {
+			return err
+		}
+		m.Segments = append(m.Segments, ref)
+	}
+	m.Totals.Merges++
+	return s.commit(t, m)
+}

@@ -1,0 +1,150 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/coding"
+	"github.com/orbweaver/orbweaver/internal/text"
+	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// document is a document with the tokens of its fields.
+type document struct {
+	segment.Document
+	fields [segment.NumFields][]segment.TermPosition
+	text   int64 // bytes of title, headings and text
+}
+
+// piece is what became of some pages.
+type piece struct {
+	docs                     []document
+	noIndex, noText, damaged int64
+}
+
+// readPiece reads the pages of some members from data, which begins at an offset of their WARC object.
+func readPiece(data []byte, from int64, members []member) (out piece) {
+	r := pageReader{src: bytes.NewReader(data)}
+	for _, m := range members {
+		m.at.Offset -= from
+		doc, err := r.read(m)
+		switch {
+		case err == nil:
+			out.docs = append(out.docs, doc)
+		case errors.Is(err, errNoIndex):
+			out.noIndex++
+		case errors.Is(err, errNoText):
+			out.noText++
+		default:
+			out.damaged++
+		}
+	}
+	return out
+}
+
+var (
+	errNoIndex = errors.New("the page asks not to be in an index")
+	errNoText  = errors.New("the answer has no text")
+)
+
+// pageReader reads one page after another.
+type pageReader struct {
+	src    *bytes.Reader
+	decode coding.Decoder
+	tokens []token.Token
+}
+
+// read makes a document of a stored answer. A page that makes our own code panic is as one that cannot be read:
+// it does not keep the others out.
+func (r *pageReader) read(m member) (doc document, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	rec, err := blobschema.ReadWARCAt(r.src, m.at.Offset, m.at.Length)
+	if err == nil {
+		err = rec.Verify()
+	}
+	if err == nil && (rec.TargetURI != m.at.URL || rec.Type != blobschema.WARCTypeResponse) {
+		err = fmt.Errorf("%w: it is a %s of %s", blobschema.ErrDamaged, rec.Type, rec.TargetURI)
+	}
+	if err != nil {
+		return doc, err
+	}
+	msg, err := rec.HTTP()
+	if err != nil {
+		return doc, err
+	}
+	contentType, codings := "", []string(nil)
+	for _, f := range msg.Fields {
+		switch {
+		case strings.EqualFold(f.Name, "Content-Type"):
+			contentType = f.Value
+		case strings.EqualFold(f.Name, "Content-Encoding"):
+			codings = append(codings, f.Value)
+		}
+	}
+	r.decode.Open(rec.Body, coding.Of(codings))
+	body := r.decode.UpTo(coding.Limit(len(rec.Body), text.MaxHTML))
+	u, err := weburl.Parse(m.page.URL)
+	if err != nil {
+		return doc, err
+	}
+	found, ok := text.Extract(contentType, body, m.page.URL)
+	switch {
+	case !ok:
+		return doc, errNoText
+	case found.NoIndex:
+		return doc, errNoIndex
+	}
+	return r.document(m, u, &found), nil
+}
+
+// document is what is searchable of a page.
+func (r *pageReader) document(m member, u weburl.URL, found *text.Document) document {
+	shown := found.Body
+	if found.Description != "" && !strings.Contains(found.Body, found.Description) {
+		shown = found.Description + "\n" + found.Body
+	}
+	d := document{Document: segment.Document{
+		URL: m.page.URL, Host: string(u.Host()), Fingerprint: m.id.fp, Slot: m.id.slot, Generation: m.page.Generation,
+		Time: m.page.Time, Published: found.Published, Lang: found.Lang, SimHash: found.SimHash,
+		Title: found.Title, Text: shown, BodyBytes: m.page.BodyBytes,
+	}}
+	d.text = int64(len(found.Title) + len(found.Headings) + len(shown))
+	d.fields[segment.Title] = r.terms(found.Title, found.Lang)
+	d.fields[segment.Headings] = r.terms(found.Headings, found.Lang)
+	d.fields[segment.Body] = r.terms(shown, found.Lang)
+	d.fields[segment.URL] = r.terms(urlText(u), "")
+	return d
+}
+
+// terms are the tokens of a text.
+func (r *pageReader) terms(s, lang string) []segment.TermPosition {
+	if s == "" {
+		return nil
+	}
+	r.tokens = token.Append(r.tokens[:0], s, lang)
+	out := make([]segment.TermPosition, len(r.tokens))
+	for i := range r.tokens {
+		out[i] = segment.TermPosition{Term: r.tokens[i].Term, Position: r.tokens[i].Position}
+	}
+	clear(r.tokens) // they refer to the text
+	return out
+}
+
+// urlText is a URL as a text: its host, and path and query without escapes.
+func urlText(u weburl.URL) string {
+	rest, err := url.PathUnescape(u.RequestURI())
+	if err != nil {
+		rest = u.RequestURI()
+	}
+	return string(u.Host()) + " " + rest
+}

@@ -1,0 +1,298 @@
+package index
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Config says what a step indexes, and what it may take for it. Zero values stand for the defaults.
+type Config struct {
+	Crawl     blobschema.Crawl
+	Partition partition.ID
+	Deadline  time.Duration // no piece of work begins after it; 0: none is known
+	Workers   int           // pieces of work on the processor at once; default 2
+	BatchSize int           // pages between two manifests, about; default 5,000
+	Memory    int           // bytes that the documents of one segment may take; default 64 MiB
+	FanIn     int           // segments of one size that are merged into one; default 8
+	MaxMerged int64         // bytes of the segments that are merged into one, and of that; default 192 MiB
+	Grace     time.Duration // for which objects are kept that no manifest names any more; default 15 min
+	// Spent is what the process was billed for since the step began; nil: that is not counted.
+	Spent func() blobschema.Calls
+}
+
+func (c Config) withDefaults() Config {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&c.Workers, 2)
+	set(&c.BatchSize, 5000)
+	set(&c.Memory, 64<<20)
+	set(&c.FanIn, 8)
+	if c.MaxMerged == 0 {
+		c.MaxMerged = 192 << 20
+	}
+	if c.Grace == 0 {
+		c.Grace = 15 * time.Minute
+	}
+	return c
+}
+
+// Report is what a step did.
+type Report struct {
+	Head      blobschema.IndexHead // as it is since
+	Manifests int                  // that the step made
+	Pages     int64                // whose text it read
+	Behind    bool                 // there is more to do; time was over
+	Lost      bool                 // another step was at work too, and faster
+}
+
+// Step brings the index of a partition up to its last commit. It is an [crawl.Actor].
+type Step struct {
+	*crawl.Procedure
+	cfg    Config
+	hash   partition.Hash
+	start  time.Duration // on the monotonic clock
+	head   blobschema.IndexHead
+	man    blobschema.IndexManifest
+	told   blobschema.Calls // of cfg.Spent, what the head has
+	report Report
+}
+
+// NewStep returns the actor.
+func NewStep(cfg Config) (*Step, error) {
+	s := &Step{cfg: cfg.withDefaults()}
+	var err error
+	if s.hash, err = crawl.NewHash(&cfg.Crawl); err != nil {
+		return nil, err
+	}
+	s.Procedure = crawl.NewProcedure(s.run)
+	return s, nil
+}
+
+// Report returns what the step did, once it has ended well.
+func (s *Step) Report() Report { return s.report }
+
+func (s *Step) run(t *crawl.Task) error {
+	s.start = t.Now().Mono
+	err := s.work(t)
+	s.report.Head = s.head
+	if err != nil {
+		return fmt.Errorf("index partition %d: %w", s.cfg.Partition, err)
+	}
+	return nil
+}
+
+func (s *Step) work(t *crawl.Task) error {
+	id, p := s.cfg.Crawl.ID, s.cfg.Partition
+	recs, err := t.Records(blobschema.HeadKey(id, p), blobschema.IndexKey(id, p), blobschema.RankHeadKey(id, p))
+	if err != nil {
+		return err
+	}
+	if err := s.open(t, recs[1]); err != nil {
+		return err
+	}
+	var head blobschema.Head
+	if recs[0].Found {
+		if head, err = crawl.DecodeRecord[blobschema.Head](recs[0], "head"); err != nil {
+			return err
+		}
+	}
+	if head.Seq > s.man.Seq {
+		if err := s.catchUp(t, head.Commit); err != nil || s.report.Lost {
+			return err
+		}
+	}
+	if err := s.takeAnchors(t, recs[2]); err != nil || s.report.Lost {
+		return err
+	}
+	for !s.report.Lost {
+		inputs := s.due()
+		if len(inputs) == 0 {
+			break
+		}
+		if s.over(t) {
+			s.report.Behind = true
+			break
+		}
+		if err := s.merge(t, inputs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// over reports whether no more work should be begun.
+func (s *Step) over(t *crawl.Task) bool {
+	return s.cfg.Deadline > 0 && t.Now().Mono-s.start >= s.cfg.Deadline
+}
+
+// open reads the manifest that the index head names, if there is one.
+func (s *Step) open(t *crawl.Task, rec crawl.Record) error {
+	s.head.Partition = s.cfg.Partition
+	s.man = blobschema.IndexManifest{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition}
+	if !rec.Found {
+		return nil
+	}
+	var err error
+	if s.head, err = crawl.DecodeRecord[blobschema.IndexHead](rec, "index head"); err != nil {
+		return err
+	}
+	s.man, err = readManifest(t, s.head.Manifest)
+	return err
+}
+
+func readManifest(t *crawl.Task, name string) (m blobschema.IndexManifest, err error) {
+	data, err := t.Object(name, 0, -1)
+	if err != nil {
+		return m, err
+	}
+	if m, err = blobschema.DecodeIndexManifest(data); err != nil {
+		return m, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// catchUp indexes the commits that are not in the index, up to that of a name.
+func (s *Step) catchUp(t *crawl.Task, commit string) error {
+	c, err := t.Commit(commit)
+	if err != nil {
+		return err
+	}
+	man, err := c.Manifest()
+	if err != nil {
+		return fmt.Errorf("manifest of %s: %w", commit, err)
+	}
+	b := s.newBatch()
+	for name := range blobschema.CommitNames(&man) {
+		_, seq, _, err := blobschema.ParseCommitName(name)
+		if err != nil {
+			return err
+		}
+		if seq <= s.man.Seq {
+			continue
+		}
+		if s.over(t) {
+			s.report.Behind = true
+			return nil
+		}
+		if err := b.read(t, name, seq); err != nil {
+			return err
+		}
+		if len(b.pages) < s.cfg.BatchSize && seq < man.Seq {
+			continue
+		}
+		if err := s.index(t, b); err != nil || s.report.Lost {
+			return err
+		}
+		b = s.newBatch()
+	}
+	return nil
+}
+
+// index makes a batch searchable: segments, then the manifest.
+func (s *Step) index(t *crawl.Task, b *batch) error {
+	m := s.next(t)
+	m.Seq = b.seq
+	added, err := b.segments(t, m)
+	if err != nil {
+		return err
+	}
+	if err := s.hide(t, m, b.replaced); err != nil {
+		return err
+	}
+	m.Segments = append(m.Segments, added...)
+	return s.commit(t, m)
+}
+
+// next is the manifest to come, as yet like the one there is. What was dropped long ago is deleted.
+func (s *Step) next(t *crawl.Task) *blobschema.IndexManifest {
+	m := s.man
+	m.Number++
+	m.Time = t.Now().Wall
+	m.Segments = append([]blobschema.SegmentRef(nil), m.Segments...)
+	m.Dropped = nil
+	for _, d := range s.man.Dropped {
+		if m.Time.Sub(d.Time) >= s.cfg.Grace {
+			if _, err := t.Do(crawl.DeleteObject{Name: d.Object}); err == nil {
+				continue
+			} // else the next manifest tries again
+		}
+		m.Dropped = append(m.Dropped, d)
+	}
+	if s.head.Manifest != "" {
+		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: s.head.Manifest, Time: m.Time})
+	}
+	return &m
+}
+
+// commit makes a manifest the current one, unless another step has made one of its number.
+func (s *Step) commit(t *crawl.Task, m *blobschema.IndexManifest) error {
+	m.Totals.Documents = 0
+	head := blobschema.IndexHead{Partition: s.cfg.Partition, Number: m.Number, Seq: m.Seq, Anchors: m.AnchorJob, Calls: s.head.Calls}
+	for _, r := range m.Segments {
+		m.Totals.Documents += int64(r.Documents - r.Gone)
+		head.Bytes += r.Bytes
+	}
+	for _, r := range m.Anchors {
+		head.Bytes += r.Bytes
+	}
+	head.Documents, head.Totals = m.Totals.Documents, m.Totals
+	data, err := blobschema.EncodeIndexManifest(m)
+	if err != nil {
+		return err
+	}
+	head.Manifest = blobschema.IndexManifestName(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
+	if err := t.Put(head.Manifest, data); err != nil {
+		return err
+	}
+	if s.cfg.Spent != nil {
+		spent := s.cfg.Spent()
+		head.Calls.Add(spent.Minus(s.told))
+		s.told = spent
+	}
+	err = crawl.Update(t, blobschema.IndexKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *blobschema.IndexHead) bool {
+		if s.report.Lost = h.Number != s.man.Number; s.report.Lost {
+			return false
+		}
+		*h = head
+		return true
+	})
+	if err != nil || s.report.Lost {
+		return err
+	}
+	s.head, s.man = head, *m
+	s.report.Manifests++
+	return nil
+}
+
+// put stores a segment made for a manifest.
+func (s *Step) put(t *crawl.Task, m *blobschema.IndexManifest, data []byte, sum segment.Summary) (blobschema.SegmentRef, error) {
+	name := blobschema.SegmentName(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
+	if err := t.Put(name, data); err != nil {
+		return blobschema.SegmentRef{}, err
+	}
+	ref := blobschema.SegmentRef{
+		Object: name, Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
+		Lengths: make([]uint64, segment.NumFields),
+	}
+	for f, n := range sum.Lengths {
+		ref.Lengths[f] = uint64(n)
+	}
+	return ref, nil
+}
+
+// reader opens a segment, to be read range by range.
+func reader(t *crawl.Task, ref *blobschema.SegmentRef) (*segment.Reader, error) {
+	r, err := segment.Open(func(off, length int64) ([]byte, error) { return t.Object(ref.Object, off, length) }, ref.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref.Object, err)
+	}
+	return r, nil
+}
