@@ -1,0 +1,319 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+)
+
+// The dictionary has the terms of all fields in order, so that one read tells
+// all fields' lists of a term, which lie side by side as well. It is cut into blocks;
+// the tail keeps the first term of each. In a block, per term:
+//
+//	bytes shared with the term before, the rest behind its length,
+//	a bit per field that has it, and per such field:
+//	documents, doubled, plus 1 if the list is inline; occurrences less documents;
+//	inline: length and bytes; else: lengths of both pieces of the list
+//
+// Of a term first the postings of its fields are laid out, then the positions.
+const (
+	dictBlock = 16 << 10 // raw bytes after which a block ends
+	// maxDictBlock is that and the longest entry.
+	maxDictBlock = dictBlock + MaxTerm + 16 + int64(NumFields)*(inlineList+32)
+)
+
+// dictRef is what the tail tells of a block.
+type dictRef struct {
+	first string
+	piece piece
+	lists int64 // offset of the lists of its terms
+	end   int64 // of them
+}
+
+// dictWriter writes dictionary and lists.
+type dictWriter struct {
+	enc    listEncoder
+	lists  []byte
+	dict   []byte
+	refs   []dictRef // offsets within lists and dict
+	block  []byte
+	later  []byte // scratch: positions of a term
+	before string
+	terms  int
+	tokens [NumFields]int64
+}
+
+// add appends a term, which comes after those before, and its lists; a field's list of no documents is none.
+// The positions in lists are spoiled.
+func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
+	if len(w.block) >= dictBlock {
+		w.flush()
+	}
+	if len(w.block) == 0 {
+		w.refs = append(w.refs, dictRef{first: term, lists: int64(len(w.lists))})
+		w.before = ""
+	}
+	w.terms++
+	b := appendShared(w.block, w.before, term)
+	w.before = term
+	mask, at := byte(0), len(b)
+	b = append(b, 0)
+	later := w.later[:0]
+	for f := range NumFields {
+		l := &lists[f]
+		if len(l.docs) == 0 {
+			continue
+		}
+		mask |= 1 << f
+		w.tokens[f] += int64(len(l.positions))
+		post, pos := w.enc.encode(l)
+		inline := len(post)+len(pos) <= inlineList && len(l.docs) < group
+		head := uint64(len(l.docs)) << 1
+		if inline {
+			head |= 1
+		}
+		b = binary.AppendUvarint(b, head)
+		b = binary.AppendUvarint(b, uint64(len(l.positions)-len(l.docs)))
+		if inline {
+			b = binary.AppendUvarint(b, uint64(len(post)+len(pos)))
+			b = append(append(b, post...), pos...)
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(post)+4))
+		b = binary.AppendUvarint(b, uint64(len(pos)+4))
+		w.lists = appendChecked(w.lists, post)
+		later = appendChecked(later, pos)
+	}
+	w.lists, w.later = append(w.lists, later...), later
+	b[at] = mask
+	w.block = b
+}
+
+func (w *dictWriter) flush() {
+	if len(w.block) == 0 {
+		return
+	}
+	ref := &w.refs[len(w.refs)-1]
+	w.dict, ref.piece = appendPiece(w.dict, w.block)
+	ref.end = int64(len(w.lists))
+	w.block = w.block[:0]
+}
+
+// dictCursor goes through the terms of a block.
+type dictCursor struct {
+	c         cursor
+	documents int
+	lists     int64
+	end       int64
+	term      []byte
+	infos     [NumFields]TermInfo // without Term; inline lists are views of the block
+}
+
+func (ref *dictRef) open(raw []byte, documents int) *dictCursor {
+	return &dictCursor{c: cursor{b: raw}, documents: documents, lists: ref.lists, end: ref.end}
+}
+
+// next goes to the next term, false at the end of the block or where it is damaged: see
+// c.err.
+func (d *dictCursor) next() bool {
+	c := &d.c
+	if len(c.b) == 0 {
+		if c.err == nil && d.lists != d.end {
+			c.fail("lists of %d bytes too many", d.end-d.lists)
+		}
+		return false
+	}
+	d.term = c.shared(d.term, MaxTerm)
+	mask := c.uvarint(1<<NumFields - 1)
+	if mask == 0 || len(d.term) == 0 {
+		c.fail("term in no field, or none")
+	}
+	for f := range NumFields {
+		d.infos[f] = TermInfo{Field: f}
+		if mask&(1<<f) == 0 {
+			continue
+		}
+		info := &d.infos[f]
+		head := c.uvarint(uint64(d.documents)<<1 | 1)
+		info.Documents = int(head >> 1)
+		info.Occurrences = int64(head>>1) + int64(c.uvarint(1<<40))
+		if info.Documents == 0 {
+			c.fail("term in no document")
+		}
+		if head&1 != 0 {
+			if info.list.inline = c.prefixed(inlineList); info.list.inline == nil {
+				info.list.inline = []byte{}
+			}
+			continue
+		}
+		info.list.size = int64(c.uvarint(uint64(max(d.end-d.lists, 0))))
+		info.list.length = int64(c.uvarint(uint64(max(d.end-d.lists, 0))))
+		info.list.postings = d.lists
+		d.lists += info.list.size
+	}
+	for f := range NumFields {
+		if l := &d.infos[f].list; l.size > 0 {
+			l.positions = d.lists
+			d.lists += l.length
+		}
+	}
+	if d.lists > d.end {
+		c.fail("lists of a term beyond those of its block")
+	}
+	return c.err == nil
+}
+
+// info is what next found of a field, free of the block.
+func (d *dictCursor) info(f Field, term string) TermInfo {
+	info := d.infos[f]
+	info.Term = term
+	info.list.inline = bytes.Clone(info.list.inline)
+	return info
+}
+
+// blockOf is the block of the dictionary that has the term, if any does; -1 if it is
+// before all.
+func (x *index) blockOf(term string) int {
+	lo, hi := 0, len(x.dict)
+	for lo < hi {
+		if mid := (lo + hi) / 2; x.dict[mid].first <= term {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+// Lookup looks a term up in all fields: Documents is 0 in those that do not have it.
+// It reads one range, none of a term that is before all others.
+func (r *Reader) Lookup(term string) (infos [NumFields]TermInfo, err error) {
+	for f := range infos {
+		infos[f] = TermInfo{Term: term, Field: Field(f)}
+	}
+	b := r.x.blockOf(term)
+	if b < 0 || len(term) > MaxTerm {
+		return infos, nil
+	}
+	err = r.eachTerm(b, func(d *dictCursor) bool {
+		if string(d.term) < term {
+			return true
+		}
+		if string(d.term) == term {
+			for f := range infos {
+				infos[f] = d.info(Field(f), term)
+			}
+		}
+		return false
+	})
+	return infos, err
+}
+
+// Term looks a term up in one field. It reads what Lookup does.
+func (r *Reader) Term(f Field, term string) (TermInfo, bool, error) {
+	infos, err := r.Lookup(term)
+	if err != nil || f >= NumFields {
+		return TermInfo{}, false, err
+	}
+	return infos[f], infos[f].Documents > 0, nil
+}
+
+// Terms returns the first terms of a field that begin with prefix, in order, at most
+// limit. It reads a range per block of the dictionary (some thousand terms).
+func (r *Reader) Terms(f Field, prefix string, limit int) (out []TermInfo, err error) {
+	if f >= NumFields {
+		return nil, nil
+	}
+	more := limit > 0
+	for b := max(r.x.blockOf(prefix), 0); more && b < len(r.x.dict); b++ {
+		if first := r.x.dict[b].first; first > prefix && !strings.HasPrefix(first, prefix) {
+			break
+		}
+		err := r.eachTerm(b, func(d *dictCursor) bool {
+			if string(d.term) < prefix {
+				return true
+			}
+			if more = bytes.HasPrefix(d.term, []byte(prefix)); more && d.infos[f].Documents > 0 {
+				out = append(out, d.info(f, string(d.term)))
+				more = len(out) < limit
+			}
+			return more
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// eachTerm reads a block of the dictionary and goes through its terms until f returns
+// false.
+func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {
+	ref := &r.x.dict[block]
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	raw, err := ref.piece.read(r.src, *buf)
+	if err != nil {
+		return readError("dictionary", err)
+	}
+	if ref.piece.raw != ref.piece.length {
+		*buf = raw
+	}
+	d := ref.open(raw, r.x.summary.Documents)
+	for d.next() {
+		if !f(d) {
+			return nil
+		}
+	}
+	if d.c.err != nil {
+		return readError("dictionary", d.c.err)
+	}
+	return nil
+}
+
+// Postings reads the list of a term, and with positions where it stands in each
+// document. It reads one range, or two if much lies between them; none for a short
+// list, which the dictionary has.
+func (r *Reader) Postings(info TermInfo, withPositions bool) (*Postings, error) {
+	p := &Postings{}
+	if err := r.postings(p, &info, withPositions); err != nil {
+		return nil, readError("postings of "+info.Term, err)
+	}
+	return p, nil
+}
+
+// nearby is how much is read in vain rather than read two ranges.
+const nearby = 32 << 10
+
+func (r *Reader) postings(p *Postings, info *TermInfo, withPositions bool) error {
+	l := &info.list
+	if info.Documents == 0 || l.inline != nil {
+		return p.open(info, r.x.summary.Documents, l.inline, nil)
+	}
+	size := l.size
+	joined := withPositions && l.positions-(l.postings+l.size) <= nearby
+	if joined {
+		size = l.positions + l.length - l.postings
+	}
+	b, err := r.read(l.postings, size)
+	if err != nil {
+		return err
+	}
+	var positions []byte
+	switch {
+	case joined:
+		positions = b[l.positions-l.postings:]
+	case withPositions:
+		if positions, err = r.read(l.positions, l.length); err != nil {
+			return err
+		}
+	}
+	postings, err := checked(b[:l.size])
+	if err == nil && withPositions {
+		positions, err = checked(positions)
+	}
+	if err != nil {
+		return err
+	}
+	return p.open(info, r.x.summary.Documents, postings, positions)
+}

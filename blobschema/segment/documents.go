@@ -1,0 +1,373 @@
+package segment
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Documents are stored in blocks of 64: first their texts, in pieces of some 64 KiB
+// that several share, then one piece with the rest:
+//
+//	texts: their number; of each: how many documents, and the piece
+//	columns of slot (differences), fingerprint, generation, time, published, SimHash,
+//	body bytes, text bytes; then of each: host and URL as what differs from the one
+//	before, language, title
+const (
+	docsBlock   = 64
+	textPiece   = 64 << 10 // raw bytes after which a piece of text ends
+	maxDocsRaw  = docsBlock * (MaxURL + MaxHost + MaxTitle + MaxLang + 128)
+	maxTextRaw  = textPiece + MaxText
+	maxUnixTime = 1 << 38 // seconds: the year 10,680
+)
+
+// docsRef is what the tail tells of a block: where it is, and where its first document
+// stands in order.
+type docsRef struct {
+	texts int64 // offset
+	piece piece
+	first place
+}
+
+// place is where a document stands in order, but for its URL.
+type place struct {
+	slot partition.Slot
+	host string // as hostKey makes it
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.slot, q.slot), strings.Compare(p.host, q.host))
+}
+
+// hostKey turns a host's labels round, each with a comma after it, so that in order of
+// keys the names below a name follow it. A comma sorts before all that a label has.
+func hostKey(host string) string {
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name, port = host[:i], host[i:]
+	}
+	b := make([]byte, 0, len(host)+1)
+	if strings.HasPrefix(name, "[") {
+		b = append(b, name...)
+		name = ""
+	}
+	for name != "" {
+		i := strings.LastIndexByte(name, '.')
+		b = append(append(b, name[i+1:]...), ',')
+		name = name[:max(i, 0)]
+	}
+	return string(append(b, port...))
+}
+
+// stored is a document with all that its segment needs.
+type stored struct {
+	Document
+	host    string           // hostKey(Host)
+	lengths [NumFields]uint8 // codes
+	text    textRef          // of one that was read: where its text is
+}
+
+func (s *stored) place() place { return place{s.Slot, s.host} }
+
+// compare gives the order of documents.
+func (s *stored) compare(t *stored) int {
+	return cmp.Or(cmp.Compare(s.Slot, t.Slot), strings.Compare(s.host, t.host), strings.Compare(s.URL, t.URL),
+		cmp.Compare(s.Fingerprint, t.Fingerprint))
+}
+
+// newer reports whether s replaces t, which has the same identity.
+func (s *stored) newer(t *stored) bool {
+	return cmp.Or(cmp.Compare(s.Generation, t.Generation), s.Time.Compare(t.Time)) > 0
+}
+
+// textRef is where a document's text is.
+type textRef struct {
+	piece    piece
+	from, to int // in the piece, inflated
+}
+
+// docsWriter writes the blocks of documents.
+type docsWriter struct {
+	data  []byte // the object so far
+	refs  []docsRef
+	block []stored // less their texts
+	texts []byte   // raw, of the piece that is being filled
+	from  int      // first document of block in it
+	table []byte   // of the block's pieces
+	count int      // of those
+	start int      // of the block in data
+	raw   []byte
+}
+
+// add appends the next document in order.
+func (w *docsWriter) add(s stored) {
+	if len(w.block) == 0 {
+		w.start = len(w.data)
+	}
+	w.texts = append(w.texts, s.Text...)
+	s.text = textRef{to: len(s.Text)}
+	s.Text = ""
+	w.block = append(w.block, s)
+	if len(w.texts) >= textPiece {
+		w.endText()
+	}
+	if len(w.block) == docsBlock {
+		w.flush()
+	}
+}
+
+func (w *docsWriter) endText() {
+	var p piece
+	w.data, p = appendPiece(w.data, w.texts)
+	w.table = p.append(binary.AppendUvarint(w.table, uint64(len(w.block)-w.from)))
+	w.count++
+	w.texts, w.from = w.texts[:0], len(w.block)
+}
+
+func (w *docsWriter) flush() {
+	if len(w.block) == 0 {
+		return
+	}
+	if w.from < len(w.block) {
+		w.endText()
+	}
+	d, n := w.block, len(w.block)
+	raw := append(binary.AppendUvarint(w.raw[:0], uint64(w.count)), w.table...)
+	slot := partition.Slot(0)
+	raw = appendColumn(raw, n, func(i int) uint64 {
+		diff := d[i].Slot - slot
+		slot = d[i].Slot
+		return uint64(diff)
+	})
+	for i := range d {
+		raw = binary.LittleEndian.AppendUint64(raw, d[i].Fingerprint)
+	}
+	raw = appendColumn(raw, n, func(i int) uint64 { return uint64(d[i].Generation) })
+	raw = appendColumn(raw, n, func(i int) uint64 { return packTime(d[i].Time) })
+	raw = appendColumn(raw, n, func(i int) uint64 { return packTime(d[i].Published) })
+	for i := range d {
+		raw = binary.LittleEndian.AppendUint64(raw, d[i].SimHash)
+	}
+	raw = appendColumn(raw, n, func(i int) uint64 { return uint64(d[i].BodyBytes) })
+	raw = appendColumn(raw, n, func(i int) uint64 { return uint64(d[i].text.to) })
+	host, url := "", ""
+	for i := range d {
+		raw = appendShared(raw, host, d[i].Host)
+		raw = appendShared(raw, url, d[i].URL)
+		raw = appendPrefixed(raw, d[i].Lang)
+		raw = appendPrefixed(raw, d[i].Title)
+		host, url = d[i].Host, d[i].URL
+	}
+	ref := docsRef{texts: int64(w.start), first: d[0].place()}
+	w.data, ref.piece = appendPiece(w.data, raw)
+	w.refs = append(w.refs, ref)
+	w.raw, w.block, w.table = raw, w.block[:0], w.table[:0]
+	w.count, w.from = 0, 0
+}
+
+// packTime keeps seconds; 0 is the zero time.
+func packTime(t time.Time) uint64 {
+	if t.IsZero() {
+		return 0
+	}
+	v := max(min(t.Unix(), maxUnixTime), -maxUnixTime)
+	return uint64(v<<1^v>>63) + 1
+}
+
+func unpackTime(v uint64) time.Time {
+	if v == 0 {
+		return time.Time{}
+	}
+	v--
+	return time.Unix(int64(v>>1)^-int64(v&1), 0).UTC()
+}
+
+// docsDecoder decodes blocks of documents.
+type docsDecoder struct {
+	docs      [docsBlock]stored
+	host, url []byte
+}
+
+// decode reads the piece of a block of n documents. Strings are made of the documents
+// from first to end-1 only; they alone are valid, until the next call.
+func (d *docsDecoder) decode(raw []byte, ref *docsRef, n, first, end int) ([]stored, error) {
+	c := cursor{b: raw}
+	docs := d.docs[:n]
+	off := ref.texts
+	begun := 0
+	for count := c.uvarint(docsBlock); count > 0 && c.err == nil; count-- {
+		k := int(c.uvarint(uint64(n - begun)))
+		t := textRef{piece: c.piece(&off, ref.piece.off, maxTextRaw)}
+		for i := range k {
+			docs[begun+i] = stored{text: t}
+		}
+		begun += k
+	}
+	if begun < n {
+		c.fail("%d of %d documents have a text", begun, n)
+	}
+	slot := uint64(0)
+	c.column(n, partition.MaxSlots, func(i int, v uint64) {
+		if slot += v; slot >= partition.MaxSlots {
+			c.fail("slot %d", slot)
+		}
+		docs[i].Slot = partition.Slot(slot)
+	})
+	for i := range docs {
+		docs[i].Fingerprint = c.uint64()
+	}
+	c.column(n, 1<<32-1, func(i int, v uint64) { docs[i].Generation = uint32(v) })
+	c.column(n, maxUnixTime<<1+1, func(i int, v uint64) { docs[i].Time = unpackTime(v) })
+	c.column(n, maxUnixTime<<1+1, func(i int, v uint64) { docs[i].Published = unpackTime(v) })
+	for i := range docs {
+		docs[i].SimHash = c.uint64()
+	}
+	c.column(n, 1<<62, func(i int, v uint64) { docs[i].BodyBytes = int64(v) })
+	at := 0
+	c.column(n, MaxText, func(i int, v uint64) {
+		if i == 0 || docs[i].text.piece.off != docs[i-1].text.piece.off {
+			at = 0
+		}
+		t := &docs[i].text
+		t.from, t.to = at, at+int(v)
+		if at = t.to; int64(at) > t.piece.raw {
+			c.fail("texts of %d bytes in %d", at, t.piece.raw)
+		}
+	})
+	d.strings(&c, docs, first, end)
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+func (d *docsDecoder) strings(c *cursor, docs []stored, first, end int) {
+	d.host, d.url = d.host[:0], d.url[:0]
+	for i := range docs {
+		if c.err != nil {
+			return
+		}
+		d.host = c.shared(d.host, MaxHost)
+		d.url = c.shared(d.url, MaxURL)
+		lang, title := c.prefixed(MaxLang), c.prefixed(MaxTitle)
+		if i < first || i >= end {
+			continue
+		}
+		s := &docs[i]
+		s.Lang, s.Title, s.URL = string(lang), string(title), string(d.url)
+		if i > first && docs[i-1].Host == string(d.host) {
+			s.Host, s.host = docs[i-1].Host, docs[i-1].host
+		} else {
+			s.Host = string(d.host)
+			s.host = hostKey(s.Host)
+		}
+	}
+}
+
+// block reads the block of documents that has doc, and where in it doc is.
+func (r *Reader) block(doc uint32) (d *docsDecoder, docs []stored, i int, err error) {
+	if int64(doc) >= int64(r.x.summary.Documents) {
+		return nil, nil, 0, damaged("document %d of %d", doc, r.x.summary.Documents)
+	}
+	i = int(doc % docsBlock)
+	d = &docsDecoder{}
+	docs, err = r.docs(d, int(doc/docsBlock), i, i+1)
+	return d, docs, i, err
+}
+
+// docs reads a block of documents.
+func (r *Reader) docs(d *docsDecoder, block, first, end int) ([]stored, error) {
+	ref := &r.x.docs[block]
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	raw, err := ref.piece.read(r.src, *buf)
+	if err != nil {
+		return nil, err
+	}
+	if ref.piece.raw != ref.piece.length {
+		*buf = raw
+	}
+	return d.decode(raw, ref, min(docsBlock, r.x.summary.Documents-block*docsBlock), first, end)
+}
+
+// Document returns what is stored of a document, but for its text. It reads one range.
+func (r *Reader) Document(doc uint32) (Document, error) {
+	_, docs, i, err := r.block(doc)
+	if err != nil {
+		return Document{}, readError("document", err)
+	}
+	return docs[i].Document, nil
+}
+
+// Text returns Document.Text. It reads two ranges: that of Document, and the text.
+func (r *Reader) Text(doc uint32) (string, error) {
+	_, docs, i, err := r.block(doc)
+	if err != nil {
+		return "", readError("document", err)
+	}
+	t := docs[i].text
+	if t.from == t.to {
+		return "", nil
+	}
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	raw, err := t.piece.read(r.src, *buf)
+	if err != nil {
+		return "", readError("text", err)
+	}
+	if t.piece.raw != t.piece.length {
+		*buf = raw
+	}
+	return string(raw[t.from:t.to]), nil
+}
+
+// Site returns the documents of a host, first to end-1; none if the two are equal. It
+// reads two ranges at most.
+func (r *Reader) Site(host string, slot partition.Slot) (first, end uint32, err error) {
+	return r.span(place{slot, hostKey(host)}, func(p, at place) bool { return p == at })
+}
+
+// Domain returns the documents of a name and of all names below it that are of the
+// slot. They are all there are if the crawl's unit is the registrable domain and the
+// slot is that of it; else some may be in other slots. It reads two ranges at most.
+func (r *Reader) Domain(domain string, slot partition.Slot) (first, end uint32, err error) {
+	return r.span(place{slot, hostKey(domain)}, func(p, at place) bool {
+		return p.slot == at.slot && strings.HasPrefix(p.host, at.host)
+	})
+}
+
+// span finds the documents from the place on that are in it.
+func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, err error) {
+	first, err = r.search(func(p place) bool { return p.compare(at) >= 0 })
+	if err == nil {
+		end, err = r.search(func(p place) bool { return p.compare(at) >= 0 && !in(p, at) })
+	}
+	if err != nil {
+		return 0, 0, readError("documents of a site", err)
+	}
+	return first, max(first, end), nil
+}
+
+// search finds the first document whose place is found to be past something.
+func (r *Reader) search(past func(place) bool) (uint32, error) {
+	b, _ := slices.BinarySearchFunc(r.x.docs, 0, func(ref docsRef, _ int) int {
+		if past(ref.first) {
+			return 1
+		}
+		return -1
+	})
+	if b == 0 {
+		return 0, nil
+	}
+	docs, err := r.docs(&docsDecoder{}, b-1, 0, docsBlock)
+	for i := range docs {
+		if past(docs[i].place()) {
+			return uint32((b-1)*docsBlock + i), nil
+		}
+	}
+	return uint32(min(b*docsBlock, r.x.summary.Documents)), err
+}

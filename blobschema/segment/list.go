@@ -1,0 +1,428 @@
+package segment
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// A list has the documents of a term in one field. It is two pieces, so that positions
+// are read by phrases only:
+//
+//	postings:  per full block of 128 documents: difference of its last document to that
+//	           of the block before, bytes of its postings, bytes of its positions;
+//	           the blocks: a group of differences of documents, less 1, and one of
+//	           frequencies, less 1;
+//	           the rest of the documents: twice the difference, less 1, plus 1 if the
+//	           frequency is 1, else the frequency less 2 follows
+//	positions: per block, and for the rest: differences of positions, begun anew with
+//	           each document, 128 to a group, and what is left as varints
+//
+// Either ends with its CRC-32C. A list that is short enough stands in the dictionary,
+// the two joined and without checksums.
+const inlineList = 32 // bytes
+
+// list is where a list is: inline, or in the object.
+type list struct {
+	inline    []byte
+	postings  int64 // offset
+	size      int64 // with the checksum
+	positions int64 // offset
+	length    int64 // of the positions, with the checksum
+}
+
+// rawList is a list before it is encoded, or after.
+type rawList struct {
+	docs      []uint32 // ascending
+	freqs     []uint32 // of each, at least 1
+	positions []uint32 // of all, one document after another, each ascending
+}
+
+func (l *rawList) reset() {
+	l.docs, l.freqs, l.positions = l.docs[:0], l.freqs[:0], l.positions[:0]
+}
+
+// listEncoder encodes lists. Its buffers are used again.
+type listEncoder struct {
+	heads, blocks, positions []byte
+}
+
+// encode returns both pieces without checksums, valid until the next call. The
+// positions of l turn into differences.
+func (e *listEncoder) encode(l *rawList) (postings, positions []byte) {
+	e.heads, e.blocks, e.positions = e.heads[:0], e.blocks[:0], e.positions[:0]
+	rest := l.positions
+	next := uint32(0) // the least document that may come
+	var v [group]uint32
+	docs, freqs := l.docs, l.freqs
+	for ; len(docs) >= group; docs, freqs = docs[group:], freqs[group:] {
+		base, block, pos := next, len(e.blocks), len(e.positions)
+		count := 0
+		for i, d := range docs[:group] {
+			v[i] = d - next
+			next = d + 1
+			count += int(freqs[i])
+		}
+		e.blocks = appendGroup(e.blocks, &v)
+		for i, f := range freqs[:group] {
+			v[i] = f - 1
+		}
+		e.blocks = appendGroup(e.blocks, &v)
+		e.positions = appendPositions(e.positions, freqs[:group], rest[:count])
+		rest = rest[count:]
+		e.heads = binary.AppendUvarint(e.heads, uint64(next-base))
+		e.heads = binary.AppendUvarint(e.heads, uint64(len(e.blocks)-block))
+		e.heads = binary.AppendUvarint(e.heads, uint64(len(e.positions)-pos))
+	}
+	for i, d := range docs {
+		v := uint64(d-next) << 1
+		next = d + 1
+		if freqs[i] == 1 {
+			e.blocks = binary.AppendUvarint(e.blocks, v|1)
+		} else {
+			e.blocks = binary.AppendUvarint(binary.AppendUvarint(e.blocks, v), uint64(freqs[i]-2))
+		}
+	}
+	e.positions = appendPositions(e.positions, freqs, rest)
+	e.heads = append(e.heads, e.blocks...)
+	return e.heads, e.positions
+}
+
+func appendPositions(dst []byte, freqs, positions []uint32) []byte {
+	at := 0
+	for _, f := range freqs {
+		before := uint32(0)
+		for i := range positions[at : at+int(f)] {
+			p := positions[at+i]
+			positions[at+i] = p - before
+			before = p
+		}
+		at += int(f)
+	}
+	for len(positions) >= group {
+		dst = appendGroup(dst, (*[group]uint32)(positions))
+		positions = positions[group:]
+	}
+	for _, d := range positions {
+		dst = binary.AppendUvarint(dst, uint64(d))
+	}
+	return dst
+}
+
+// noDocument is what Doc is where there is none.
+const noDocument = 1<<32 - 1
+
+// Postings goes through the documents of a term in one field, in order. It begins
+// before the first. It is for one goroutine.
+type Postings struct {
+	documents uint32 // of the segment
+	count     int    // of the list
+	blocks    []block
+	block     int    // the one that is unpacked; len(blocks) is the rest
+	rest      []byte // of the postings, and after them of what is inline the positions
+	positions []byte // nil if not read
+	inline    bool
+	err       error
+
+	i, n   int // the current one of docs, and how many there are
+	docs   [group]uint32
+	freqs  [group]uint32
+	packed []byte // freqs, if they are not unpacked yet
+
+	at positionCursor
+}
+
+// block is what the head of a list tells of a full block.
+type block struct {
+	base, last uint32 // least document that may be there, and the last that is
+	data       []byte
+	positions  int // offset
+}
+
+// open begins a list. Without positions its second piece is nil.
+func (p *Postings) open(info *TermInfo, documents int, postings, positions []byte) error {
+	*p = Postings{documents: uint32(documents), count: info.Documents, blocks: p.blocks[:0], block: -1, i: -1, positions: positions}
+	p.inline = info.list.inline != nil
+	full := info.Documents / group
+	if full > len(postings) || full > 0 && p.inline {
+		return damaged("%d documents in %d bytes", info.Documents, len(postings))
+	}
+	c := cursor{b: postings}
+	p.blocks = slices.Grow(p.blocks, full)
+	var next, off uint64
+	sizes := make([]int, full)
+	for i := range full {
+		b := block{base: uint32(next), positions: int(off)}
+		next += c.uvarint(uint64(documents))
+		b.last = uint32(next - 1)
+		sizes[i] = int(c.uvarint(uint64(len(postings))))
+		off += c.uvarint(1 << 32)
+		if next > uint64(documents) || next < uint64(b.base)+group || p.positions != nil && off > uint64(len(positions)) {
+			c.fail("head of a block")
+		}
+		if c.err != nil {
+			return c.err
+		}
+		p.blocks = append(p.blocks, b)
+	}
+	for i := range p.blocks {
+		p.blocks[i].data = c.take(uint64(sizes[i]))
+	}
+	p.rest = c.b
+	// The rest is a block as well, to the end of the positions.
+	p.blocks = append(p.blocks, block{base: uint32(next), last: noDocument, positions: int(off)})
+	return c.err
+}
+
+// Err is why there is no next document, if that is not because the list has ended.
+func (p *Postings) Err() error { return p.err }
+
+// Doc is the current document, 1<<32-1 after the last.
+func (p *Postings) Doc() uint32 { return p.docs[p.i&(group-1)] }
+
+// Next goes to the next document and reports whether there is one.
+func (p *Postings) Next() bool {
+	if p.i++; p.i < p.n {
+		return true
+	}
+	return p.load(p.block + 1)
+}
+
+// Advance goes to the first document that is not before to, and reports whether there
+// is one. It stays where it is if that is it, and never goes back.
+func (p *Postings) Advance(to uint32) bool {
+	b := max(p.block, 0)
+	if b < len(p.blocks) && p.blocks[b].last < to {
+		lo, hi := b+1, len(p.blocks)-1
+		for lo < hi {
+			if mid := (lo + hi) / 2; p.blocks[mid].last < to {
+				lo = mid + 1
+			} else {
+				hi = mid
+			}
+		}
+		b = lo
+	}
+	if b != p.block && !p.load(b) {
+		return false
+	}
+	lo, hi := max(p.i, 0), p.n
+	for lo < hi {
+		if mid := (lo + hi) / 2; p.docs[mid] < to {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if p.i = lo; p.i < p.n {
+		return true
+	}
+	return p.load(p.block + 1)
+}
+
+// finish is the state after the last document.
+func (p *Postings) finish(err error) bool {
+	if p.err == nil {
+		p.err = err
+	}
+	p.block, p.i, p.n = len(p.blocks), 0, 0
+	p.docs[0], p.packed = noDocument, nil
+	return false
+}
+
+// load unpacks the documents of a block and goes to the first.
+func (p *Postings) load(b int) bool {
+	if b >= len(p.blocks) {
+		return p.finish(nil)
+	}
+	p.block, p.i = b, 0
+	p.at.begun = false
+	if b == len(p.blocks)-1 {
+		return p.loadRest(p.blocks[b].base)
+	}
+	block := &p.blocks[b]
+	if p.packed = unpackGroup(&p.docs, block.data); p.packed == nil {
+		return p.finish(damaged("block of documents"))
+	}
+	next := uint64(block.base)
+	for i, d := range p.docs {
+		next += uint64(d)
+		p.docs[i] = uint32(next)
+		next++
+	}
+	if next != uint64(block.last)+1 {
+		return p.finish(damaged("last document of a block"))
+	}
+	p.n = group
+	return true
+}
+
+// loadRest reads the documents after the last full block.
+func (p *Postings) loadRest(base uint32) bool {
+	c := cursor{b: p.rest}
+	p.n = p.count % group
+	next := uint64(base)
+	for i := range p.n {
+		v := c.uvarint(1 << 33)
+		p.freqs[i] = 1
+		if v&1 == 0 {
+			p.freqs[i] = uint32(c.uvarint(MaxTokens)) + 2
+		}
+		next += v >> 1
+		p.docs[i] = uint32(next)
+		next++
+	}
+	if next > uint64(p.documents) {
+		c.fail("document %d of %d", next-1, p.documents)
+	}
+	if p.inline {
+		p.positions = c.b
+	} else if c.err == nil {
+		c.end()
+	}
+	if c.err != nil {
+		return p.finish(c.err)
+	}
+	p.packed = nil
+	if p.n == 0 {
+		return p.finish(nil)
+	}
+	return true
+}
+
+// Freq is how often the current document has the term in the field, at least 1.
+func (p *Postings) Freq() int {
+	if p.packed != nil {
+		p.unpackFreqs()
+	}
+	return int(p.freqs[p.i&(group-1)])
+}
+
+func (p *Postings) unpackFreqs() {
+	rest := unpackGroup(&p.freqs, p.packed)
+	p.packed = nil
+	bad := rest == nil || len(rest) > 0
+	for i, f := range p.freqs {
+		bad = bad || f > MaxTokens
+		p.freqs[i] = f + 1
+	}
+	if bad { // the documents are right; who looks at Err will know
+		for i := range p.freqs {
+			p.freqs[i] = 1
+		}
+		p.err = damaged("block of frequencies")
+	}
+}
+
+// Positions appends where the current document has the term, ascending: nothing if
+// positions were not asked for.
+func (p *Postings) Positions(buf []int32) []int32 {
+	if p.positions == nil || p.n == 0 {
+		return buf
+	}
+	n := p.Freq()
+	if !p.at.begun || p.at.doc > p.i { // not yet, or asked for twice
+		p.beginPositions()
+	}
+	for ; p.at.doc < p.i; p.at.doc++ {
+		p.at.skip(int(p.freqs[p.at.doc]))
+	}
+	var at uint64
+	for range n {
+		d, ok := p.at.next()
+		if at += uint64(d); !ok || at > MaxPosition {
+			p.err = damaged("positions")
+			return buf
+		}
+		buf = append(buf, int32(at))
+	}
+	p.at.doc++
+	return buf
+}
+
+// beginPositions is at the positions of the first document of the block.
+func (p *Postings) beginPositions() {
+	end := len(p.positions)
+	if p.block+1 < len(p.blocks) {
+		end = p.blocks[p.block+1].positions
+	}
+	at := &p.at
+	at.begun, at.doc, at.i, at.n, at.left = true, 0, 0, 0, 0
+	at.b = p.positions[p.blocks[p.block].positions:end]
+	for _, f := range p.freqs[:p.n] {
+		at.left += int(f)
+	}
+}
+
+// positionCursor reads the positions of a block, by differences.
+type positionCursor struct {
+	begun bool
+	doc   int    // of the block, whose positions are next
+	b     []byte // what is not unpacked yet
+	left  int    // numbers in b
+	i, n  int    // of v
+	v     [group]uint32
+}
+
+// next is the next difference, false if there is none.
+func (c *positionCursor) next() (uint32, bool) {
+	if c.i == c.n && !c.fill() {
+		return 0, false
+	}
+	c.i++
+	return c.v[c.i-1], true
+}
+
+// fill unpacks the next group, or what is left where there are fewer.
+func (c *positionCursor) fill() bool {
+	c.i, c.n = 0, 0
+	if c.left >= group {
+		if c.b = unpackGroup(&c.v, c.b); c.b == nil {
+			c.left = 0
+			return false
+		}
+		c.left, c.n = c.left-group, group
+		return true
+	}
+	r := cursor{b: c.b}
+	for i := range c.left {
+		c.v[i] = uint32(r.uvarint(MaxPosition))
+	}
+	if r.err != nil || c.left == 0 {
+		c.left = 0
+		return false
+	}
+	c.b, c.n, c.left = r.b, c.left, 0
+	return true
+}
+
+// skip goes past n differences, without unpacking whole groups of them.
+func (c *positionCursor) skip(n int) {
+	k := min(n, c.n-c.i)
+	c.i, n = c.i+k, n-k
+	for n >= group && c.left >= group {
+		size := groupSize(c.b)
+		if size == 0 {
+			c.left = 0
+			return
+		}
+		c.b, c.left, n = c.b[size:], c.left-group, n-group
+	}
+	if n > 0 && c.fill() {
+		c.skip(n)
+	}
+}
+
+// checked is a piece of a list less its checksum, once that is found right.
+func checked(b []byte) ([]byte, error) {
+	n := len(b) - 4
+	if n < 0 || blobschema.Checksum(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
+		return nil, damaged("checksum of a list")
+	}
+	return b[:n:n], nil
+}
+
+func appendChecked(dst, b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(append(dst, b...), blobschema.Checksum(b))
+}

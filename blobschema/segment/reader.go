@@ -1,0 +1,226 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// A segment is
+//
+//	"OWSG" version, blocks of documents, lists, blocks of the dictionary, columns,
+//	index,
+//	tail: length of the index inflated, its length, CRC-32C of the index and of the tail up to
+//	here and the version, version, "GSWO"
+//
+// The index tells where all else is, by lengths that add up.
+const (
+	magic    = "OWSG"
+	magicEnd = "GSWO"
+	header   = len(magic) + 1
+	tailSize = 4 + 4 + 4 + 1 + len(magicEnd)
+	// openRead is how much of the end is read at once.
+	openRead = 64 << 10
+	maxIndex = 64 << 20 // bytes, inflated
+	// maxDocuments of a segment, so that a document, a field and a position fit 64 bits.
+	maxDocuments = 1 << 24
+	// perByte is how many documents a byte may stand for, before anything is allocated
+	// for them. Two to four is what a document takes at the least.
+	perByte = 8
+)
+
+// scratch are buffers for inflated blocks, of which nothing is kept.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// index is what a segment's tail tells. It is immutable.
+type index struct {
+	summary Summary
+	docs    []docsRef
+	dict    []dictRef
+	columns [numColumns]piece
+}
+
+// Reader reads a segment by ranges. It keeps the index only, and is safe for concurrent
+// use if its source is. Its errors wrap blobschema.ErrDamaged, or are the source's.
+type Reader struct {
+	src  Source
+	size int64
+	x    *index
+}
+
+func readError(what string, err error) error {
+	return fmt.Errorf("read %s of a segment: %w", what, err)
+}
+
+// Open reads the index of a segment of size bytes: the last 64 KiB, and what is missing
+// of a larger one. Errors wrap blobschema.ErrDamaged or ErrVersion, or are the source's.
+func Open(src Source, size int64) (*Reader, error) {
+	x, err := readIndex(src, size)
+	if err != nil {
+		return nil, fmt.Errorf("open segment: %w", err)
+	}
+	return &Reader{src, size, x}, nil
+}
+
+// With returns a reader of the same segment through another source: that of another
+// query, with a context of its own.
+func (r *Reader) With(src Source) *Reader { return &Reader{src, r.size, r.x} }
+
+// Documents is how many there are; they are numbered from 0 on.
+func (r *Reader) Documents() int { return r.x.summary.Documents }
+
+// Summary is what Finish or Merge said of the segment.
+func (r *Reader) Summary() Summary { return r.x.summary }
+
+func (r *Reader) read(off, length int64) ([]byte, error) {
+	if off < 0 || length < 0 || off > r.size-length {
+		return nil, damaged("%d bytes at %d of %d", length, off, r.size)
+	}
+	if length == 0 {
+		return nil, nil
+	}
+	b, err := r.src(off, length)
+	if err == nil && int64(len(b)) != length {
+		err = damaged("%d bytes where %d were asked for", len(b), length)
+	}
+	return b, err
+}
+
+func readIndex(src Source, size int64) (*index, error) {
+	if size < int64(header+tailSize) {
+		return nil, damaged("no segment of %d bytes", size)
+	}
+	r := Reader{src: src, size: size}
+	end, err := r.read(max(size-openRead, 0), min(size, openRead))
+	if err != nil {
+		return nil, err
+	}
+	tail := end[len(end)-tailSize:]
+	if string(tail[tailSize-len(magicEnd):]) != magicEnd {
+		return nil, damaged("tail")
+	}
+	if v := tail[tailSize-len(magicEnd)-1]; v != blobschema.Version {
+		return nil, fmt.Errorf("%w: %d", blobschema.ErrVersion, v)
+	}
+	c := cursor{b: tail}
+	raw, length, sum := int64(c.uint32()), int64(c.uint32()), c.uint32()
+	at := size - int64(tailSize) - length
+	if at < int64(header) || raw > maxIndex || raw < length {
+		return nil, damaged("index of %d bytes, %d inflated", length, raw)
+	}
+	if missing := length + int64(tailSize) - int64(len(end)); missing > 0 {
+		b, err := r.read(at, missing)
+		if err != nil {
+			return nil, err
+		}
+		end = append(b[:len(b):len(b)], end...)
+	}
+	b := end[len(end)-tailSize-int(length) : len(end)-tailSize]
+	if indexSum(b, tail) != sum {
+		return nil, damaged("checksum of the index")
+	}
+	p := piece{length: length, raw: raw, sum: blobschema.Checksum(b)}
+	if b, err = p.open(b, nil); err != nil {
+		return nil, err
+	}
+	return decodeIndex(b, at, size)
+}
+
+// indexSum is the checksum of the index and of what the tail says of it.
+func indexSum(b, tail []byte) uint32 {
+	return blobschema.Checksum(fmt.Appendf(nil, "%08x %x", blobschema.Checksum(b), tail[:8]))
+}
+
+// append appends the index of a segment whose parts have the given lengths, in order.
+func (x *index) append(dst []byte, lists int64) []byte {
+	s := &x.summary
+	for _, v := range []int64{int64(s.Documents), int64(s.Terms), s.TextBytes, s.BodyBytes, int64(s.First), int64(s.Last)} {
+		dst = binary.AppendUvarint(dst, uint64(v))
+	}
+	for _, v := range s.Lengths {
+		dst = binary.AppendUvarint(dst, uint64(v))
+	}
+	slot, host := partition.Slot(0), ""
+	for _, d := range x.docs {
+		dst = binary.AppendUvarint(dst, uint64(d.piece.off-d.texts))
+		dst = d.piece.append(dst)
+		dst = binary.AppendUvarint(dst, uint64(d.first.slot-slot))
+		dst = appendShared(dst, host, d.first.host)
+		slot, host = d.first.slot, d.first.host
+	}
+	dst = binary.AppendUvarint(dst, uint64(lists))
+	dst = binary.AppendUvarint(dst, uint64(len(x.dict)))
+	first := ""
+	for _, d := range x.dict {
+		dst = d.piece.append(dst)
+		dst = binary.AppendUvarint(dst, uint64(d.end-d.lists))
+		dst = appendShared(dst, first, d.first)
+		first = d.first
+	}
+	for _, p := range x.columns {
+		dst = p.append(dst)
+	}
+	return dst
+}
+
+// decodeIndex reads what append wrote; the index begins at the given offset.
+func decodeIndex(b []byte, at, size int64) (*index, error) {
+	x := &index{}
+	c := cursor{b: b}
+	s := &x.summary
+	s.Bytes = size
+	s.Documents = int(c.uvarint(uint64(min(maxDocuments, size*perByte))))
+	s.Terms = int(c.uvarint(1 << 40))
+	s.TextBytes, s.BodyBytes = int64(c.uvarint(1<<62)), int64(c.uvarint(1<<62))
+	s.First, s.Last = partition.Slot(c.uvarint(partition.MaxSlots-1)), partition.Slot(c.uvarint(partition.MaxSlots-1))
+	for f := range s.Lengths {
+		s.Lengths[f] = int64(c.uvarint(1 << 62))
+	}
+	off := int64(header)
+	slot, host := uint64(0), []byte(nil)
+	for range (s.Documents + docsBlock - 1) / docsBlock {
+		d := docsRef{texts: off}
+		off += int64(c.uvarint(uint64(max(at-off, 0))))
+		d.piece = c.piece(&off, at, maxDocsRaw)
+		if slot += c.uvarint(partition.MaxSlots); slot >= partition.MaxSlots {
+			c.fail("slot %d", slot)
+		}
+		host = c.shared(host, MaxHost+1)
+		d.first = place{partition.Slot(slot), string(host)}
+		if c.err != nil {
+			return nil, c.err
+		}
+		x.docs = append(x.docs, d)
+	}
+	x.decodeDict(&c, &off, at)
+	for i := range x.columns {
+		x.columns[i] = c.piece(&off, at, maxColumn(i, s.Documents))
+	}
+	if off != at {
+		c.fail("%d bytes between the parts", at-off)
+	}
+	return x, c.end()
+}
+
+func (x *index) decodeDict(c *cursor, off *int64, at int64) {
+	lists := *off
+	*off += int64(c.uvarint(uint64(max(at-lists, 0))))
+	end := *off
+	var first []byte
+	for range c.uvarint(1 << 32) {
+		d := dictRef{piece: c.piece(off, at, maxDictBlock), lists: lists}
+		lists += int64(c.uvarint(uint64(max(end-lists, 0))))
+		first = c.shared(first, MaxTerm)
+		d.end, d.first = lists, string(first)
+		if c.err != nil {
+			return
+		}
+		x.dict = append(x.dict, d)
+	}
+	if lists != end {
+		c.fail("%d bytes of lists of no term", end-lists)
+	}
+}

@@ -1,0 +1,703 @@
+package segment
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// bytesSource is a segment in memory. It counts, and checks what it is asked for.
+type bytesSource struct {
+	t     testing.TB
+	data  []byte
+	reads int
+	bytes int64
+}
+
+func (s *bytesSource) read(off, length int64) ([]byte, error) {
+	if off < 0 || length <= 0 || off+length > int64(len(s.data)) {
+		s.t.Errorf("asked for %d bytes at %d of %d", length, off, len(s.data))
+		return nil, errors.New("out of range")
+	}
+	s.reads++
+	s.bytes += length
+	return s.data[off : off+length : off+length], nil
+}
+
+func open(t testing.TB, data []byte) (*Reader, *bytesSource) {
+	t.Helper()
+	s := &bytesSource{t: t, data: data}
+	r, err := Open(s.read, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, s
+}
+
+// web makes documents up: words are as frequent as in texts, hosts have few or many
+// pages.
+type web struct {
+	rng   *rand.Rand
+	zipf  *rand.Zipf
+	hosts int
+	words int // of a body, about
+}
+
+func newWeb(seed uint64, hosts, words int) *web {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	return &web{rng, rand.NewZipf(rng, 1.1, 4, 1<<20), hosts, words}
+}
+
+func word(n uint64) string {
+	const syllables = "bacidofugehajikolumanepiqorusetivowuxayezi"
+	var b []byte
+	for n += 3; ; n /= 21 {
+		b = append(b, syllables[n%21*2:n%21*2+2]...)
+		if n < 21 {
+			return string(b)
+		}
+	}
+}
+
+type document struct {
+	Document
+	fields [NumFields][]TermPosition
+}
+
+func (w *web) tokens(n int) (out []TermPosition) {
+	position := int32(0)
+	for range n {
+		out = append(out, TermPosition{word(w.zipf.Uint64()), position})
+		if position++; w.rng.IntN(40) == 0 {
+			position += 10 // as between paragraphs
+		}
+	}
+	return out
+}
+
+func text(tokens []TermPosition) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(t.Term)
+	}
+	return b.String()
+}
+
+// page is a document of a given number: the same host, URL and fingerprint each time.
+func (w *web) page(n uint64, generation uint32) document {
+	mix := n * 0x9e3779b97f4a7c15
+	mix = (mix ^ mix>>31) * 0xbf58476d1ce4e5b9
+	host := mix >> 7 % uint64(w.hosts)
+	host = host * host / uint64(w.hosts)
+	var d document
+	d.Host = fmt.Sprintf("%s.example%d.org", []string{"www", "docs", "a"}[host%3], host/3)
+	d.URL = fmt.Sprintf("https://%s/%s/%s-%d.html", d.Host, word(n%50), word(mix>>50), n)
+	d.Slot = partition.Slot(host / 3 * 2654435761 % 1024)
+	d.Fingerprint, d.SimHash = mix, w.rng.Uint64()
+	d.Generation = generation
+	d.Time = time.Unix(1_700_000_000+int64(n)+int64(generation)*86400, 0).UTC()
+	if n%3 == 0 {
+		d.Published = time.Unix(1_600_000_000+int64(mix>>40), 0).UTC()
+	}
+	d.Lang = []string{"", "en", "de", "zh"}[n%4]
+	d.fields[Title] = w.tokens(2 + w.rng.IntN(10))
+	d.fields[Headings] = w.tokens(w.rng.IntN(20))
+	d.fields[Body] = w.tokens(w.words/2 + w.rng.IntN(w.words+1))
+	if n%5 == 0 {
+		d.fields[Anchor] = w.tokens(w.rng.IntN(30))
+	}
+	d.fields[URL] = []TermPosition{{word(n % 50), 0}, {word(mix >> 50), 1}}
+	d.Title = text(d.fields[Title])
+	d.Text = text(d.fields[Body])
+	d.BodyBytes = int64(4 * len(d.Text))
+	return d
+}
+
+func build(t testing.TB, docs []document) ([]byte, Summary) {
+	t.Helper()
+	b := NewBuilder()
+	for _, d := range docs {
+		if err := b.Add(d.Document, d.fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, sum, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, sum
+}
+
+// inOrder is the truth: the documents of a segment, each once.
+func inOrder(docs []document) []document {
+	newest := map[identity]document{}
+	for _, d := range docs {
+		id := identity{d.Slot, d.Fingerprint}
+		if old, ok := newest[id]; !ok || d.Generation > old.Generation {
+			newest[id] = d
+		}
+	}
+	out := slices.Collect(maps.Values(newest))
+	slices.SortFunc(out, func(a, b document) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(hostKey(a.Host), hostKey(b.Host)), cmp.Compare(a.URL, b.URL))
+	})
+	return out
+}
+
+type posting struct {
+	Doc       uint32
+	Positions []int32
+}
+
+// invert is the index of documents as a map.
+func invert(docs []document) map[string]*[NumFields][]posting {
+	out := map[string]*[NumFields][]posting{}
+	for i, d := range docs {
+		for f, tokens := range d.fields {
+			for _, t := range tokens {
+				if out[t.Term] == nil {
+					out[t.Term] = new([NumFields][]posting)
+				}
+				l := &out[t.Term][f]
+				if n := len(*l); n == 0 || (*l)[n-1].Doc != uint32(i) {
+					*l = append(*l, posting{Doc: uint32(i)})
+				}
+				p := &(*l)[len(*l)-1]
+				p.Positions = append(p.Positions, t.Position)
+			}
+		}
+	}
+	for _, fields := range out {
+		for f := range fields {
+			for _, p := range fields[f] {
+				slices.Sort(p.Positions)
+			}
+		}
+	}
+	return out
+}
+
+// mustEqual compares a segment with the documents it should have.
+func mustEqual(t *testing.T, data []byte, docs []document) {
+	t.Helper()
+	r, _ := open(t, data)
+	if r.Documents() != len(docs) {
+		t.Fatalf("%d documents, want %d", r.Documents(), len(docs))
+	}
+	c, err := r.Columns(AllColumns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum Summary
+	for i, want := range docs {
+		got, err := r.Document(uint32(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Text, err = r.Text(uint32(i)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want.Document, got); diff != "" {
+			t.Fatalf("document %d (-want +got):\n%s", i, diff)
+		}
+		checkColumns(t, c, uint32(i), &want)
+		sum.TextBytes += int64(len(want.Text))
+		sum.BodyBytes += want.BodyBytes
+		for f, tokens := range want.fields {
+			sum.Lengths[f] += int64(len(tokens))
+		}
+	}
+	index := invert(docs)
+	sum.Documents, sum.Terms, sum.Bytes = len(docs), len(index), int64(len(data))
+	if len(docs) > 0 {
+		sum.First, sum.Last = docs[0].Slot, docs[len(docs)-1].Slot
+	}
+	if diff := gocmp.Diff(sum, r.Summary()); diff != "" {
+		t.Fatalf("summary (-want +got):\n%s", diff)
+	}
+	for term, fields := range index {
+		infos, err := r.Lookup(term)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f, want := range fields {
+			if diff := gocmp.Diff(want, postings(t, r, infos[f])); diff != "" {
+				t.Fatalf("postings of %s in %s (-want +got):\n%s", term, Field(f), diff)
+			}
+		}
+	}
+}
+
+func checkColumns(t *testing.T, c *Columns, i uint32, want *document) {
+	t.Helper()
+	published := int64(0)
+	if !want.Published.IsZero() {
+		published = want.Published.Unix()
+	}
+	if c.Slot(i) != want.Slot || c.Time(i) != want.Time.Unix() || c.Published(i) != published || c.Lang(i) != want.Lang ||
+		c.Fingerprint(i) != want.Fingerprint || c.SimHash(i) != want.SimHash || c.Generation(i) != want.Generation {
+		t.Fatalf("columns of document %d", i)
+	}
+	for f, tokens := range want.fields {
+		if got, n := c.Length(Field(f), i), len(tokens); got > n || n < 32 && got != n || 16*got < 15*n {
+			t.Fatalf("length of document %d is %d, want about %d", i, got, n)
+		}
+	}
+	if doc, ok := c.Find(want.Fingerprint, want.Slot); !ok || doc != i {
+		t.Fatalf("found document %d as %d", i, doc)
+	}
+	if _, ok := c.Find(want.Fingerprint+1, want.Slot); ok {
+		t.Fatal("found a document that is not there")
+	}
+}
+
+func postings(t testing.TB, r *Reader, info TermInfo) (out []posting) {
+	t.Helper()
+	p, err := r.Postings(info, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := int64(0)
+	for p.Next() {
+		x := posting{p.Doc(), p.Positions(nil)}
+		if len(x.Positions) != p.Freq() {
+			t.Fatalf("%d positions, frequency %d", len(x.Positions), p.Freq())
+		}
+		total += int64(p.Freq())
+		out = append(out, x)
+	}
+	if p.Err() != nil {
+		t.Fatal(p.Err())
+	}
+	if p.Next() || p.Advance(0) || p.Doc() != noDocument {
+		t.Fatal("goes on after the end")
+	}
+	if len(out) != info.Documents || total != info.Occurrences {
+		t.Fatalf("%d documents and %d occurrences, want %d and %d", len(out), total, info.Documents, info.Occurrences)
+	}
+	return out
+}
+
+func TestBuild(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 63, 64, 65, 700} {
+		w := newWeb(uint64(n), max(1, n/10), 60)
+		var docs []document
+		for i := range n {
+			docs = append(docs, w.page(uint64(i), 0))
+		}
+		for i := range n / 3 { // once more, before and after
+			docs = append(docs, w.page(uint64(i), 1))
+		}
+		w.rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+		data, _ := build(t, docs)
+		mustEqual(t, data, inOrder(docs))
+	}
+}
+
+func TestOrderOfAddingDoesNotShow(t *testing.T) {
+	w := newWeb(5, 20, 60)
+	var docs []document
+	for i := range 300 {
+		docs = append(docs, w.page(uint64(i), 0), w.page(uint64(i%50), 1))
+	}
+	first, _ := build(t, docs)
+	for range 3 {
+		w.rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+		if data, _ := build(t, docs); !bytes.Equal(data, first) {
+			t.Fatal("other bytes in another order")
+		}
+	}
+}
+
+// TestMerge merges, deletes and replaces at random, and compares with the truth.
+func TestMerge(t *testing.T) {
+	for seed := range uint64(12) {
+		w := newWeb(seed, 30, 40)
+		rng := w.rng
+		var inputs []Input
+		var left []document
+		for g := range 1 + rng.IntN(4) {
+			var docs []document
+			for range rng.IntN(400) {
+				docs = append(docs, w.page(uint64(rng.IntN(600)), uint32(g)))
+			}
+			docs = inOrder(docs)
+			data, _ := build(t, docs)
+			r, _ := open(t, data)
+			in := Input{Reader: r}
+			for i := range docs {
+				if rng.IntN(8) == 0 {
+					if in.Deleted == nil {
+						in.Deleted = &Set{}
+					}
+					in.Deleted.Add(uint32(i))
+				} else {
+					left = append(left, docs[i])
+				}
+			}
+			inputs = append(inputs, in)
+		}
+		left = inOrder(left)
+		limits := Limits{Documents: rng.IntN(3) * 100}
+		out, err := Merge(inputs, limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if limits.Documents == 0 && len(out) > 1 || limits.Documents > 0 && len(out) < len(left)/(2*limits.Documents) {
+			t.Errorf("%d outputs of %d documents under %+v", len(out), len(left), limits)
+		}
+		for i, o := range out {
+			if i > 0 && out[i-1].Summary.Last >= o.Summary.First {
+				t.Fatalf("outputs share slot %d", o.Summary.First)
+			}
+			n := o.Summary.Documents
+			mustEqual(t, o.Data, left[:n])
+			if once, _ := build(t, left[:n]); !bytes.Equal(once, o.Data) {
+				t.Fatal("merged segment has other bytes than one that was built")
+			}
+			left = left[n:]
+		}
+		if len(left) > 0 {
+			t.Fatalf("%d documents are lost", len(left))
+		}
+	}
+}
+
+func TestAdvance(t *testing.T) {
+	w := newWeb(9, 50, 30)
+	var docs []document
+	for i := range 3000 {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	data, _ := build(t, docs)
+	r, _ := open(t, data)
+	for term, fields := range invert(inOrder(docs)) {
+		want := fields[Body]
+		if len(want) < 100 {
+			continue
+		}
+		info, _, err := r.Term(Body, term)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Postings(info, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, to := -1, uint32(0)
+		for {
+			var ok bool
+			if w.rng.IntN(3) == 0 {
+				ok = p.Next()
+				at++
+			} else {
+				to += uint32(w.rng.IntN(1 + w.rng.IntN(400)))
+				ok = p.Advance(to)
+				at = max(at, 0)
+				for at < len(want) && want[at].Doc < to {
+					at++
+				}
+			}
+			if ok != (at < len(want)) {
+				t.Fatalf("%s: there is a document: %t, at %d of %d", term, ok, at, len(want))
+			}
+			if !ok {
+				break
+			}
+			if p.Doc() != want[at].Doc {
+				t.Fatalf("%s: document %d, want %d", term, p.Doc(), want[at].Doc)
+			}
+			for range w.rng.IntN(3) {
+				if got := p.Positions(nil); !slices.Equal(got, want[at].Positions) {
+					t.Fatalf("%s: positions %v, want %v", term, got, want[at].Positions)
+				}
+			}
+		}
+		if p.Err() != nil {
+			t.Fatal(p.Err())
+		}
+	}
+}
+
+func TestSites(t *testing.T) {
+	w := newWeb(4, 40, 5)
+	var docs []document
+	for i := range 1500 {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	docs = inOrder(docs)
+	data, _ := build(t, docs)
+	r, _ := open(t, data)
+	check := func(what string, first, end uint32, err error, has func(*document) bool) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range docs {
+			if in := uint32(i) >= first && uint32(i) < end; in != has(&docs[i]) {
+				t.Fatalf("%s: document %d of %s in %d to %d: %t", what, i, docs[i].Host, first, end, in)
+			}
+		}
+	}
+	for _, d := range docs {
+		first, end, err := r.Site(d.Host, d.Slot)
+		check(d.Host, first, end, err, func(e *document) bool { return e.Host == d.Host })
+		_, domain, _ := strings.Cut(d.Host, ".")
+		first, end, err = r.Domain(domain, d.Slot)
+		check(domain, first, end, err, func(e *document) bool { return strings.HasSuffix(e.Host, "."+domain) })
+	}
+	for _, host := range []string{"", "example", "www.example1.orf", "zzz.zzz"} {
+		first, end, err := r.Site(host, docs[0].Slot)
+		check(host, first, end, err, func(*document) bool { return false })
+	}
+}
+
+func TestHostKey(t *testing.T) {
+	for host, want := range map[string]string{
+		"": "", "org": "org,", "www.example.org": "org,example,www,", "example.org:8080": "org,example,:8080",
+		"[::1]:8080": "[::1]:8080", "[2001:db8::1]": "[2001:db8::1]", "a..b": "b,,a,",
+	} {
+		if got := hostKey(host); got != want {
+			t.Errorf("key of %q is %q, want %q", host, got, want)
+		}
+	}
+}
+
+func TestTerms(t *testing.T) {
+	w := newWeb(3, 50, 300)
+	var docs []document
+	for i := range 1000 {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	data, _ := build(t, docs)
+	r, _ := open(t, data)
+	if len(r.x.dict) < 3 {
+		t.Fatalf("dictionary of %d blocks shows nothing", len(r.x.dict))
+	}
+	index := invert(inOrder(docs))
+	all := slices.Sorted(maps.Keys(index))
+	prefixes := []string{"", "ba", "bac", "zi", "zz", all[0], all[len(all)-1], r.x.dict[1].first, "a"}
+	for _, f := range []Field{Title, Body} {
+		for _, prefix := range prefixes {
+			for _, limit := range []int{0, 1, 20, 1 << 20} {
+				var want []string
+				for _, term := range all {
+					if len(want) < limit && strings.HasPrefix(term, prefix) && len(index[term][f]) > 0 {
+						want = append(want, term)
+					}
+				}
+				infos, err := r.Terms(f, prefix, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, info := range infos {
+					got = append(got, info.Term)
+					if info.Documents != len(index[info.Term][f]) {
+						t.Fatalf("%s is in %d documents, want %d", info.Term, info.Documents, len(index[info.Term][f]))
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d terms of %s with %q, want %d", len(got), f, prefix, len(want))
+				}
+			}
+		}
+	}
+	for _, term := range []string{"", "a", "zzz", all[10] + "x", strings.Repeat("x", 1000)} {
+		if _, ok, err := r.Term(Body, term); ok || err != nil {
+			t.Errorf("term %.20q: %t, %v", term, ok, err)
+		}
+	}
+}
+
+// TestReads holds a cold query to few small reads: they are what it costs.
+func TestReads(t *testing.T) {
+	w := newWeb(2, 100, 200)
+	var docs []document
+	for i := range 4000 {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	data, _ := build(t, docs)
+	r, s := open(t, data)
+	steps := []struct {
+		name  string
+		reads int
+		bytes int64
+		do    func() error
+	}{
+		{"open", 1, openRead, func() error { return nil }},
+		{"look up", 1, 12 << 10, func() error { _, err := r.Lookup(word(1000)); return err }},
+		{"postings", 1, 10 << 10, func() error {
+			infos, _ := r.Lookup(word(40))
+			*s = bytesSource{t: t, data: data}
+			p, err := r.Postings(infos[Body], false)
+			if err == nil && p.Next() && infos[Body].Documents < 500 {
+				err = errors.New("list is too short to show anything")
+			}
+			return err
+		}},
+		{"rare", 0, 0, func() error {
+			infos, _ := r.Lookup(docs[7].fields[URL][1].Term)
+			*s = bytesSource{t: t, data: data}
+			_, err := r.Postings(infos[URL], true)
+			return err
+		}},
+		{"document", 1, 8 << 10, func() error { _, err := r.Document(2000); return err }},
+		{"text", 2, 50 << 10, func() error { _, err := r.Text(2000); return err }},
+		{"columns", 1, 35 * 4000, func() error { _, err := r.Columns(AllColumns); return err }},
+		{"some columns", 2, 14 * 4000, func() error { _, err := r.Columns(Lengths | Fingerprints); return err }},
+		{"site", 2, 16 << 10, func() error { _, _, err := r.Site(docs[7].Host, docs[7].Slot); return err }},
+	}
+	for _, step := range steps {
+		if step.name != "open" {
+			*s = bytesSource{t: t, data: data}
+		}
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d reads, %d bytes", step.name, s.reads, s.bytes)
+		if s.reads > step.reads || s.bytes > step.bytes {
+			t.Errorf("%s takes %d reads of %d bytes, at most %d of %d", step.name, s.reads, s.bytes, step.reads, step.bytes)
+		}
+	}
+}
+
+func TestPackGroup(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		var v, got [group]uint32
+		width, outliers := rng.IntN(33), rng.IntN(4)*rng.IntN(40)
+		for i := range v {
+			v[i] = uint32(rng.Uint64() & (1<<width - 1))
+			if rng.IntN(group) < outliers {
+				v[i] = rng.Uint32() >> rng.IntN(32)
+			}
+		}
+		b := appendGroup([]byte("x"), &v)[1:]
+		if groupSize(b) != len(b) {
+			t.Fatalf("size %d of %d bytes", groupSize(b), len(b))
+		}
+		rest := unpackGroup(&got, append(b, "rest"...))
+		if string(rest) != "rest" || got != v {
+			t.Fatalf("%v came back as %v", v, got)
+		}
+		if unpackGroup(&got, b[:len(b)-1]) != nil {
+			t.Fatal("took a group that is cut short")
+		}
+		if len(b) > 2+group/8*32 {
+			t.Fatalf("%d bytes", len(b))
+		}
+	}
+}
+
+func TestLengths(t *testing.T) {
+	last := -1
+	for n := range 600_000 {
+		code := packLength(n)
+		got := unpackLength(code)
+		if got < last || got > n || packLength(got) != code || n < 1<<19-1<<14 && 16*got < 15*n {
+			t.Fatalf("length %d is kept as %d", n, got)
+		}
+		last = got
+	}
+}
+
+func TestBounds(t *testing.T) {
+	long := strings.Repeat("x", 64<<10)
+	fit := document{Document: Document{URL: "https://example.org/", Host: "example.org"}}
+	for name, change := range map[string]func(*document){
+		"URL":      func(d *document) { d.URL = long },
+		"host":     func(d *document) { d.Host = long },
+		"language": func(d *document) { d.Lang = long },
+		"slot":     func(d *document) { d.Slot = partition.MaxSlots },
+		"body":     func(d *document) { d.BodyBytes = -1 },
+		"position": func(d *document) { d.fields[Body] = []TermPosition{{"x", -1}} },
+		"distance": func(d *document) { d.fields[URL] = []TermPosition{{"x", MaxPosition + 1}} },
+		"tokens":   func(d *document) { d.fields[Body] = make([]TermPosition, MaxTokens+1) },
+	} {
+		d, b := fit, NewBuilder()
+		change(&d)
+		if err := b.Add(d.Document, d.fields); !errors.Is(err, ErrDocument) || b.Documents() > 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	d := fit
+	d.Title, d.Text = strings.Repeat("ü", 2000), "z"+strings.Repeat("語", 1<<20)
+	d.fields[Body] = []TermPosition{{long, 0}, {"", 1}, {long[:MaxTerm], 3}, {long[:MaxTerm+1], 4}, {"y", 5}}
+	for range 1 << 20 {
+		d.fields[Title] = append(d.fields[Title], TermPosition{"same", 7})
+		d.fields[Headings] = append(d.fields[Headings], TermPosition{"same", int32(len(d.fields[Headings]))})
+	}
+	slices.Reverse(d.fields[Headings])
+	data, sum := build(t, []document{d})
+	if want := [NumFields]int64{1 << 20, 1 << 20, 2}; sum.Lengths != want {
+		t.Errorf("lengths %v", sum.Lengths)
+	}
+	d.fields[Body] = []TermPosition{{long[:MaxTerm], 3}, {"y", 5}}
+	r, _ := open(t, data)
+	index := invert([]document{d})
+	for term, fields := range index {
+		infos, err := r.Lookup(term)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f := range fields {
+			if got := postings(t, r, infos[f]); !slices.EqualFunc(got, fields[f], func(a, b posting) bool { return slices.Equal(a.Positions, b.Positions) }) {
+				t.Errorf("postings of %.10q in %s", term, Field(f))
+			}
+		}
+	}
+	got, err := r.Document(0)
+	if err != nil || got.Title != d.Title[:MaxTitle] {
+		t.Errorf("title of %d bytes, %v", len(got.Title), err)
+	}
+	if got, err := r.Text(0); err != nil || got != d.Text[:1+(MaxText-1)/3*3] {
+		t.Errorf("text of %d bytes, %v", len(got), err)
+	}
+}
+
+func TestSet(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{0, 1, 64, 1000} {
+		s, want := &Set{}, map[uint32]bool{}
+		for range n / 3 {
+			doc := uint32(rng.IntN(n))
+			s.Add(doc)
+			want[doc] = true
+		}
+		b := s.AppendTo([]byte("x"))[1:]
+		got, err := DecodeSet(b, n)
+		if err != nil || got.Len() != len(want) || !bytes.Equal(got.AppendTo(nil), b) {
+			t.Fatalf("%d of %d, %v", got.Len(), len(want), err)
+		}
+		for doc := range uint32(n + 100) {
+			if got.Has(doc) != want[doc] {
+				t.Fatalf("document %d", doc)
+			}
+		}
+		if len(want) > 0 {
+			if _, err := DecodeSet(b, 1); n > 64 && !errors.Is(err, blobschema.ErrDamaged) {
+				t.Errorf("set of another segment: %v", err)
+			}
+		}
+	}
+	var none *Set
+	if none.Len() != 0 || none.Has(0) {
+		t.Error("nil is not empty")
+	}
+}

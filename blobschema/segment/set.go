@@ -1,0 +1,84 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// Set is a set of documents of a segment, such as those that were replaced since. The
+// zero value is empty; nil is an empty one that cannot be added to. It is safe for concurrent reading.
+type Set struct {
+	words []uint64
+	n     int
+}
+
+// Add puts a document into the set. It takes a bit for every document up to that.
+func (s *Set) Add(doc uint32) {
+	i := int(doc / 64)
+	if i >= len(s.words) {
+		s.words = append(s.words, make([]uint64, i+1-len(s.words))...)
+	}
+	if bit := uint64(1) << (doc % 64); s.words[i]&bit == 0 {
+		s.words[i] |= bit
+		s.n++
+	}
+}
+
+// Has reports whether a document is in the set.
+func (s *Set) Has(doc uint32) bool {
+	return s != nil && int(doc/64) < len(s.words) && s.words[doc/64]>>(doc%64)&1 != 0
+}
+
+// Len is how many documents are in the set.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return s.n
+}
+
+// AppendTo appends the set as bytes: one or two for each document, and a checksum.
+// Equal sets have equal bytes.
+func (s *Set) AppendTo(dst []byte) []byte {
+	b := binary.AppendUvarint(nil, uint64(s.Len()))
+	if s != nil {
+		next := 0
+		for i, w := range s.words {
+			for ; w != 0; w &= w - 1 {
+				doc := 64*i + bits.TrailingZeros64(w)
+				b = binary.AppendUvarint(b, uint64(doc-next))
+				next = doc + 1
+			}
+		}
+	}
+	return appendChecked(dst, b)
+}
+
+// DecodeSet reads what AppendTo wrote, of a segment of so many documents. An error wraps blobschema.ErrDamaged.
+func DecodeSet(data []byte, documents int) (*Set, error) {
+	b, err := checked(data)
+	if err != nil {
+		return nil, readError("deleted documents", err)
+	}
+	c := cursor{b: b}
+	s := &Set{}
+	next := uint64(0)
+	for range c.uvarint(uint64(min(documents, len(b)))) {
+		if next += c.uvarint(1 << 32); next >= uint64(documents) {
+			c.fail("document %d of %d", next, documents)
+		}
+		if c.err != nil {
+			break
+		}
+		if s.words == nil {
+			s.words = slices.Grow(s.words, (documents+63)/64)
+		}
+		s.Add(uint32(next))
+		next++
+	}
+	if err := c.end(); err != nil {
+		return nil, readError("deleted documents", err)
+	}
+	return s, nil
+}

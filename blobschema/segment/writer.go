@@ -1,0 +1,58 @@
+package segment
+
+import (
+	"encoding/binary"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// writer writes a segment: all documents in order, then all terms in order.
+type writer struct {
+	docs    docsWriter
+	columns columnsWriter
+	dict    dictWriter
+	summary Summary
+}
+
+func newWriter() *writer {
+	w := &writer{}
+	w.docs.data = append(append(w.docs.data, magic...), blobschema.Version)
+	return w
+}
+
+func (w *writer) add(s *stored) {
+	sum := &w.summary
+	if sum.Documents == 0 {
+		sum.First = s.Slot
+	}
+	sum.Last = s.Slot
+	sum.Documents++
+	sum.TextBytes += int64(len(s.Text))
+	sum.BodyBytes += s.BodyBytes
+	w.columns.add(s)
+	w.docs.add(*s)
+}
+
+// finish returns the object.
+func (w *writer) finish() ([]byte, Summary) {
+	w.docs.flush()
+	w.dict.flush()
+	x := &index{summary: w.summary, docs: w.docs.refs, dict: w.dict.refs}
+	x.summary.Terms = w.dict.terms
+	x.summary.Lengths = w.dict.tokens
+	out := w.docs.data
+	lists := int64(len(w.dict.lists))
+	out = append(out, w.dict.lists...)
+	w.dict.lists = nil
+	out = append(out, w.dict.dict...)
+	out, x.columns = w.columns.append(out)
+	raw := x.append(nil, lists)
+	out, p := appendPiece(out, raw)
+	tail := binary.LittleEndian.AppendUint32(nil, uint32(p.raw))
+	tail = binary.LittleEndian.AppendUint32(tail, uint32(p.length))
+	tail = binary.LittleEndian.AppendUint32(tail, indexSum(out[p.off:], tail))
+	out = append(append(out, tail...), blobschema.Version)
+	out = append(out, magicEnd...)
+	x.summary.Bytes = int64(len(out))
+	return out, x.summary
+}
