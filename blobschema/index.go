@@ -30,6 +30,7 @@ type IndexHead struct {
 	Anchors   uint64       `json:"anchors,omitempty"` // number of the rank job whose anchor texts are
 	Documents int64        `json:"documents"`
 	Bytes     int64        `json:"bytes"` // of the segments
+	Totals    IndexTotals  `json:"totals,omitzero"`
 	Calls     Calls        `json:"calls,omitzero"`
 }
 

@@ -141,6 +141,11 @@ type TickNotes struct {
 	Woken map[partition.ID]Waking `json:"woken,omitempty"` // wakes that no step has answered yet, as far as known
 	// Quiet are the partitions' commits when nothing was left to do; nil if that was never so.
 	Quiet map[partition.ID]uint64 `json:"quiet,omitempty"`
+	// Indexing are the messages that were sent for indexes that are behind. Fence is what they
+	// were behind of.
+	Indexing map[partition.ID]Waking `json:"indexing,omitempty"`
+	// RankAsked is when ranks were asked for, or their steps reminded, last.
+	RankAsked time.Time `json:"rank_asked,omitzero"`
 }
 
 // Waking is a wake sent by a tick: for a partition of that fence, the so manieth.
@@ -160,6 +165,8 @@ type Idle struct {
 	Wish     uint64 `json:"wish"`
 	Orders   uint64 `json:"orders"` // see Wish.Orders
 	Map      uint64 `json:"map,omitempty"`
+	Index    bool   `json:"index,omitempty"`
+	Ranks    uint64 `json:"ranks,omitempty"` // the last rank job that is finished, of a crawl with an index
 }
 
 // Calls are calls as clouds bill them; see package ledger.

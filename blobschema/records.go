@@ -90,6 +90,10 @@ type Settings struct {
 	QueueBy QueueBy    `json:"queue_by,omitempty"` // empty: by BKDR hash, to as many queues as there are connections
 	Queues  int        `json:"queues,omitempty"`   // of one host, unless by host
 
+	// Index says that what is crawled is to be searchable: it is indexed, and ranks are computed,
+	// as the crawl goes.
+	Index bool `json:"index,omitempty"`
+
 	// RecrawlPerHour is how many settled URLs are asked for again in an hour, by what is known
 	// of how often they change; such a crawl never finishes. 0: none are.
 	RecrawlPerHour float64 `json:"recrawl_per_hour,omitempty"`
@@ -273,6 +277,8 @@ type Wish struct {
 	// again; 0 before there is one. It was steered by what Looks says.
 	Threshold float64 `json:"threshold,omitempty"`
 	Looks     Looks   `json:"looks,omitzero"`
+	// HostRanks is the object with the ranks of hosts that were computed last, for the quality "host-rank".
+	HostRanks string `json:"host_ranks,omitempty"`
 }
 
 // Looks are a crawl's figures when its threshold was steered last.

@@ -72,7 +72,7 @@ var (
 )
 
 // ErrNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
-var ErrNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE")
+var ErrNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
 
 // ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
 var ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
@@ -149,7 +149,7 @@ func (b *Begin) create(t *task, revision Revision) error {
 		return ErrNoCrawl
 	}
 	c := b.want
-	if c.Settings.Quality == (frontier.HostRanks{}).Name() && c.Settings.HostRanks == "" {
+	if c.Settings.Quality == (frontier.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
 		return ErrNoRanks
 	}
 	c.Version = blobschema.Version

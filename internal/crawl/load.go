@@ -107,7 +107,7 @@ func (s *Step) load(t *task) error {
 
 func (s *Step) loadState(t *task) error {
 	set := &s.cfg.Crawl.Settings
-	if err := s.readRanks(t); err != nil {
+	if err := s.readRanks(t, set.HostRanks); err != nil {
 		return err
 	}
 	sc, err := newScopes(set)
@@ -311,6 +311,9 @@ func (s *Step) obeyWish(t *task) error {
 			s.st.f.SetTopics(topics(&s.cfg.Crawl.Settings, w.Slices))
 		}
 		s.obeyThreshold(w.Threshold)
+		if err := s.takeRanks(t, w.HostRanks); err != nil {
+			return err
+		}
 		switch {
 		case w.Version != s.st.wish.Version:
 			err = s.obeyScope(t, w, recs[1])

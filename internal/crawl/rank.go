@@ -23,9 +23,8 @@ func policyOf(c *blobschema.Crawl, given frontier.Policy) (frontier.Policy, erro
 }
 
 // readRanks completes the policy of a crawl that goes by the ranks of hosts: its table is an
-// object.
-func (s *Step) readRanks(t *task) error {
-	name := s.cfg.Crawl.Settings.HostRanks
+// object, "" if there is none yet.
+func (s *Step) readRanks(t *task, name string) error {
 	if name == "" || s.cfg.Policy != nil {
 		return nil
 	}
@@ -39,6 +38,20 @@ func (s *Step) readRanks(t *task) error {
 	}
 	s.policy, err = frontier.NewPolicy(s.cfg.Crawl.Settings.Policy, v.(frontier.HostRanks))
 	return err
+}
+
+// takeRanks goes by the ranks of hosts that the wish names, where the crawl has none of its own: URLs
+// found from now on are ranked by them.
+func (s *Step) takeRanks(t *task, name string) error {
+	set := &s.cfg.Crawl.Settings
+	if name == s.st.wish.HostRanks || set.HostRanks != "" || set.Quality != (frontier.HostRanks{}).Name() {
+		return nil
+	}
+	if err := s.readRanks(t, name); err != nil {
+		return err
+	}
+	s.st.policy, s.st.wish.HostRanks = s.policy, name
+	return nil
 }
 
 // seedRank is the rank of a seed. Where hosts have ranks, it is as if none had.

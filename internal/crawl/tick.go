@@ -24,6 +24,10 @@ type TickConfig struct {
 	WakeAgain   time.Duration
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
 	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
+	IndexEvery  time.Duration // how often the index follows a crawl that runs; default 2 min, 5 s with a TickMemory
+	// Settle has index and ranks follow at once, as if the crawl were over.
+	Settle      bool
+	RanksEvery  time.Duration // how often ranks are computed again while a crawl runs and grows; default 1 h
 	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
 	// Where the crawl's settings let ticks change the number of partitions: how often they look,
 	// default 2 min; how many pages one partition may fetch in ten minutes, default 20,000; and
@@ -56,6 +60,10 @@ type Report struct {
 	Idle     bool
 	Requests blobschema.Requests
 	Map      blobschema.MapRecord
+	// Indexing is how many partitions have commits, or texts of links, that are not in the index yet,
+	// where there is to be one. WantsRanks says that a rank job should be begun, Ranking that one is under way.
+	Indexing            int
+	WantsRanks, Ranking bool
 }
 
 // Partitions is how many partitions there are, or ever were.
@@ -71,6 +79,7 @@ type Tick struct {
 	report Report
 	first  *partition.Map // of epoch 1
 	grants blobschema.Grants
+	ranks  blobschema.RankJob // of a crawl with an index, once it was read
 	heads  map[partition.ID]*blobschema.Head
 	record blobschema.TickRecord
 	notes  *blobschema.TickNotes          // in mem, or in record
@@ -87,6 +96,15 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 		if mem != nil {
 			cfg.WakeAgain = 3 * time.Second
 		}
+	}
+	if cfg.IndexEvery == 0 {
+		cfg.IndexEvery = 2 * time.Minute
+		if mem != nil {
+			cfg.IndexEvery = 5 * time.Second
+		}
+	}
+	if cfg.RanksEvery == 0 {
+		cfg.RanksEvery = time.Hour
 	}
 	if cfg.ResendAfter == 0 {
 		cfg.ResendAfter = 10 * time.Minute
@@ -134,6 +152,9 @@ func (k *Tick) run(t *task) error {
 		return err
 	}
 	k.finished()
+	if err := k.follow(t); err != nil {
+		return err
+	}
 	if err := k.pruneRequests(t); err != nil {
 		return err
 	}
@@ -195,6 +216,11 @@ func (k *Tick) readAll(t *task) error {
 	if k.notes = &k.record.TickNotes; k.mem != nil {
 		k.notes = &k.mem.notes
 	} else if was := k.record.Idle; was != nil {
+		if k.report.Crawl.Settings.Index {
+			if err := k.readRankJob(t); err != nil {
+				return err
+			}
+		}
 		now := k.whatMatters()
 		if now.Finished, now.Limited = was.Finished, was.Limited; now == *was {
 			k.report.Idle, k.report.Finished, k.report.Limited = true, was.Finished, was.Limited
@@ -544,7 +570,10 @@ func (k *Tick) finished() {
 // whatMatters is all that can make an idle crawl go on, as it is now.
 func (k *Tick) whatMatters() blobschema.Idle {
 	w := &k.report.Wish
-	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: k.report.Map.Version}
+	now := blobschema.Idle{Batches: len(k.report.Crawl.SeedBatches), Limit: k.grants.Limit, Wish: w.Version, Orders: w.Orders, Map: k.report.Map.Version, Index: k.report.Crawl.Settings.Index}
+	if done := k.ranks.Finished(); done != nil {
+		now.Ranks = done.Number
+	}
 	for _, n := range k.report.Requests.Sent {
 		now.Requests += n
 	}
@@ -559,7 +588,7 @@ func (k *Tick) over() bool {
 
 // idle takes note of it if nothing is to do, so that the next ticks need not look.
 func (k *Tick) idle() {
-	if k.mem != nil || !k.over() || len(k.record.Sweep) > 0 {
+	if k.mem != nil || !k.over() || len(k.record.Sweep) > 0 || k.report.Following() {
 		return
 	}
 	for p := range partition.ID(k.report.Partitions()) {

@@ -68,15 +68,16 @@ type Engine struct {
 	memory    crawl.TickMemory
 	owning    atomic.Int64 // partitions that own slots, once any have moved
 
-	mu       sync.Mutex
-	runners  map[partition.ID]*runner
-	warm     map[partition.ID]*crawl.Warm
-	appetite map[partition.ID]crawl.Appetite
-	rewake   map[partition.ID]bool           // partitions woken while their step was at work
-	live     map[partition.ID]crawl.Progress // of running steps, and of the last that ended
-	stopping bool
-	failures int
-	fatal    error
+	mu             sync.Mutex
+	runners        map[partition.ID]*runner
+	warm           map[partition.ID]*crawl.Warm
+	appetite       map[partition.ID]crawl.Appetite
+	rewake         map[partition.ID]bool           // partitions woken while their step was at work
+	live           map[partition.ID]crawl.Progress // of running steps, and of the last that ended
+	stopping       bool
+	failures       int
+	followFailures int // of index and rank steps, in a row
+	fatal          error
 
 	report atomic.Pointer[crawl.Report]
 	steps  sync.WaitGroup
@@ -162,6 +163,7 @@ func (e *Engine) Run(ctx context.Context) (End, error) {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.serveWakes(run) })
 	wg.Go(func() { e.watchIntake(run) })
+	wg.Go(func() { e.serveFollowers(run) })
 	end, err := e.tickLoop(ctx)
 	e.stopSteps()
 	e.steps.Wait()
@@ -195,6 +197,8 @@ func (e *Engine) tickLoop(ctx context.Context) (End, error) {
 			return Stopped, err
 		case (rep.Finished || rep.Limited) && e.takeLate():
 			// a request came just in time
+		case (rep.Finished || rep.Limited) && rep.Following():
+			// its index is not ready
 		case rep.Finished:
 			return Finished, nil
 		case rep.Limited:
@@ -221,7 +225,7 @@ func (e *Engine) tick() (crawl.Report, error) {
 	}
 	rep := k.Report()
 	e.known(&rep)
-	return rep, nil
+	return rep, e.startRanks(&rep)
 }
 
 // known takes note of what a tick found; steps at work look at a map that it saw change.
@@ -293,7 +297,7 @@ func (e *Engine) askTick() {
 
 // written is called after a write or a send; the tick looks at what it changed.
 func (e *Engine) written(key string) {
-	if key == "" || strings.Contains(key, "/head/") {
+	if key == "" || strings.Contains(key, "/head/") || strings.Contains(key, "/index/") || strings.HasSuffix(key, "/rank") {
 		e.askTick()
 	}
 }

@@ -103,7 +103,7 @@ func (e *Engine) tickAmongMany(spent func() blobschema.Calls) (crawl.Report, err
 	}
 	rep := k.Report()
 	e.known(&rep)
-	return rep, nil
+	return rep, e.startRanks(&rep)
 }
 
 // Take turns messages of the intake queue into mail. If it returns no error they may be

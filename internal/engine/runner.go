@@ -26,11 +26,15 @@ type runner struct {
 	fetches     context.Context
 	cancelFetch context.CancelFunc
 	wg          sync.WaitGroup
-	after       func() // called on the loop, after each event
+	after       func()          // called on the loop, after each event
+	given       <-chan struct{} // closed: the actor is given up, as if the process had died; nil: never
 
 	mu       sync.Mutex
 	received map[crawl.Receipt]string // and not acknowledged yet: their queues
 }
+
+// errGivenUp says that an actor did not come to its end.
+var errGivenUp = errors.New("given up")
 
 func (e *Engine) newRunner(a crawl.Actor) *runner {
 	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16), received: map[crawl.Receipt]string{}}
@@ -65,6 +69,9 @@ func (r *runner) run() error {
 			issues = r.actor.Handle(r.e.now(), reply)
 		case sig := <-r.signals:
 			issues = r.actor.(*crawl.Step).Signal(r.e.now(), sig)
+		case <-r.given:
+			r.actor.Drop()
+			return errGivenUp
 		}
 	}
 }

@@ -59,8 +59,7 @@ func (b *batch) read(t *crawl.Task, name string, seq uint64) error {
 			continue
 		}
 		b.totals.Pages++
-		unit, _ := crawl.Unit(b.s.cfg.Crawl.Settings.PartitionBy, u.Host())
-		id := identity{b.s.hash.Fingerprint(p.URL), b.s.hash.Slot(unit)}
+		id := identity{b.s.hash.Fingerprint(p.URL), b.s.slotOf(string(u.Host()))}
 		switch effectOf(p) {
 		case kept:
 			if was := b.pages[id]; was != nil && was.Generation <= p.Generation {

@@ -7,6 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -82,6 +83,9 @@ func (s *Step) Report() Report { return s.report }
 func (s *Step) run(t *crawl.Task) error {
 	s.start = t.Now().Mono
 	err := s.work(t)
+	if err == nil && s.report.Behind && !s.report.Lost {
+		_, err = t.Do(crawl.Send{Queue: blobschema.IndexQueue, Bodies: [][]byte{blobschema.EncodeJob(s.cfg.Crawl.ID, s.cfg.Partition)}})
+	}
 	s.report.Head = s.head
 	if err != nil {
 		return fmt.Errorf("index partition %d: %w", s.cfg.Partition, err)
@@ -91,7 +95,7 @@ func (s *Step) run(t *crawl.Task) error {
 
 func (s *Step) work(t *crawl.Task) error {
 	id, p := s.cfg.Crawl.ID, s.cfg.Partition
-	recs, err := t.Records(blobschema.HeadKey(id, p), blobschema.IndexKey(id, p), blobschema.RankHeadKey(id, p))
+	recs, err := t.Records(blobschema.HeadKey(id, p), blobschema.IndexKey(id, p), blobschema.RankHeadKey(id, p), blobschema.RankKey(id))
 	if err != nil {
 		return err
 	}
@@ -109,7 +113,7 @@ func (s *Step) work(t *crawl.Task) error {
 			return err
 		}
 	}
-	if err := s.takeAnchors(t, recs[2]); err != nil || s.report.Lost {
+	if err := s.takeAnchors(t, recs[3], recs[2]); err != nil || s.report.Lost {
 		return err
 	}
 	for !s.report.Lost {
@@ -295,4 +299,10 @@ func reader(t *crawl.Task, ref *blobschema.SegmentRef) (*segment.Reader, error) 
 		return nil, fmt.Errorf("%s: %w", ref.Object, err)
 	}
 	return r, nil
+}
+
+// slotOf is the slot of a host's documents: that of its unit, as far as the host tells.
+func (s *Step) slotOf(host string) partition.Slot {
+	unit, _ := crawl.Unit(s.cfg.Crawl.Settings.PartitionBy, weburl.Host(host))
+	return s.hash.Slot(unit)
 }

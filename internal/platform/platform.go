@@ -115,7 +115,7 @@ func fromStore(s *local.Store, meter Meter, sync func([]string) error) (*Platfor
 			}, nil
 		},
 		CreateQueues: func(ctx context.Context, partitions int) error {
-			names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
+			names := []string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.IndexQueue, blobschema.RankQueue}
 			for p := range partitions {
 				names = append(names, blobschema.MailboxQueue(partition.ID(p)))
 			}

@@ -1,0 +1,152 @@
+package crawl
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// What is made of a crawl follows it by messages: the tick sends one for each partition whose
+// index is behind its commits. They may be lost, so they are sent again; who gets one looks at the
+// records, so that sending it again is harmless.
+
+const (
+	maxFollowWait = 15 * time.Minute // before a message is sent again, however often it was
+	grown         = 1.2              // how many times the pages of the last ranks make new ones worth while
+)
+
+// Following reports whether the index or the ranks are not those of all that is crawled yet.
+func (r *Report) Following() bool { return r.Indexing > 0 || r.WantsRanks || r.Ranking }
+
+// readRankJob reads the record of the rank job that was begun last, if there is one.
+func (k *Tick) readRankJob(t *task) error {
+	recs, err := readRecords(t, []string{blobschema.RankKey(k.report.Crawl.ID)})
+	if err != nil || !recs[0].Found {
+		return err
+	}
+	k.ranks, err = decodeJSON[blobschema.RankJob](recs[0], "rank job")
+	return err
+}
+
+// follow has index and ranks follow a crawl that is to be searchable.
+func (k *Tick) follow(t *task) error {
+	c := &k.report.Crawl
+	if !c.Settings.Index {
+		return nil
+	}
+	keys := []string{blobschema.RankKey(c.ID)}
+	for i := range k.report.Heads {
+		keys = append(keys, blobschema.IndexKey(c.ID, k.report.Heads[i].Partition))
+	}
+	recs, err := readRecords(t, keys)
+	if err != nil {
+		return err
+	}
+	if recs[0].Found {
+		if k.ranks, err = decodeJSON[blobschema.RankJob](recs[0], "rank job"); err != nil {
+			return err
+		}
+	}
+	indexes := make([]blobschema.IndexHead, len(k.report.Heads))
+	for i, rec := range recs[1:] {
+		if rec.Found {
+			if indexes[i], err = decodeJSON[blobschema.IndexHead](rec, "index head"); err != nil {
+				return err
+			}
+		}
+	}
+	k.followRanks()
+	if err := k.tellRanks(t); err != nil {
+		return err
+	}
+	return k.followIndex(t, indexes)
+}
+
+// followIndex sends messages for the indexes that are behind.
+func (k *Tick) followIndex(t *task, indexes []blobschema.IndexHead) error {
+	done := uint64(0)
+	if j := k.ranks.Finished(); j != nil {
+		done = j.Number
+	}
+	sent := map[partition.ID]blobschema.Waking{}
+	var bodies [][]byte
+	for i := range k.report.Heads {
+		h, x := &k.report.Heads[i], &indexes[i]
+		if h.Seq <= x.Seq && x.Anchors >= done {
+			continue
+		}
+		k.report.Indexing++
+		// A message is for all that there is now, and the next one waits a while.
+		behind := blobschema.Waking{Fence: h.Seq + done, At: k.now.Wall.UTC(), Times: 1}
+		if was, ok := k.notes.Indexing[h.Partition]; ok {
+			wait := k.cfg.IndexEvery
+			switch {
+			case was.Fence == behind.Fence:
+				wait = min(maxFollowWait, k.cfg.WakeAgain<<min(was.Times, 10))
+				behind.Times = was.Times + 1
+			case k.over() || k.cfg.Settle:
+				wait = 0
+			}
+			if past := k.now.Wall.Sub(was.At); past >= 0 && past < wait {
+				sent[h.Partition] = was
+				continue
+			}
+		}
+		sent[h.Partition] = behind
+		bodies = append(bodies, blobschema.EncodeJob(k.report.Crawl.ID, h.Partition))
+	}
+	if len(bodies) > 0 {
+		if _, err := t.do(Send{Queue: blobschema.IndexQueue, Bodies: bodies}); err != nil {
+			return fmt.Errorf("send index jobs: %w", err)
+		}
+	}
+	if len(sent) > 0 || len(k.notes.Indexing) > 0 {
+		k.note(func(n *blobschema.TickNotes) { n.Indexing = sent })
+	}
+	return nil
+}
+
+// followRanks says whether ranks should be computed: when a crawl is over, and now and then while
+// it runs and grows.
+func (k *Tick) followRanks() {
+	job := &k.ranks
+	if job.Number > 0 && job.Done.IsZero() {
+		k.report.Ranking = true
+		return
+	}
+	news, commits := false, false
+	inputs := map[partition.ID]uint64{}
+	for _, in := range job.Inputs {
+		inputs[in.Partition] = in.Seq
+	}
+	for i := range k.report.Heads {
+		h := &k.report.Heads[i]
+		news, commits = news || h.Seq > inputs[h.Partition], commits || h.Seq > 0
+	}
+	switch {
+	case !news || !commits || k.report.Totals.Pages == 0:
+	case k.over() || k.cfg.Settle:
+		k.report.WantsRanks = true
+	default:
+		k.report.WantsRanks = k.passed(job.Started, k.cfg.RanksEvery) &&
+			float64(k.report.Totals.Pages) >= grown*float64(job.Totals.Crawled)
+	}
+}
+
+// tellRanks has steps go by the newest ranks of hosts, where they go by any.
+func (k *Tick) tellRanks(t *task) error {
+	set, done := &k.report.Crawl.Settings, k.ranks.Finished()
+	if done == nil || set.Quality != (frontier.HostRanks{}).Name() || set.HostRanks != "" {
+		return nil
+	}
+	return k.tell(t, func(w *blobschema.Wish) bool {
+		if w.HostRanks == done.HostRanks {
+			return false
+		}
+		w.HostRanks = done.HostRanks
+		return true
+	})
+}

@@ -1,0 +1,122 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// maxCopies is how often a text counts that links of so many hosts have. Those of one host count
+// once: they are mostly of one hand.
+const maxCopies = 4
+
+// textGap keeps phrases from reaching from one text into the next, in positions.
+const textGap = 16
+
+// takeAnchors replaces the texts of links by those of the last rank job that is finished, given the
+// job's record and the partition's.
+func (s *Step) takeAnchors(t *crawl.Task, job, head crawl.Record) error {
+	if !job.Found {
+		return nil
+	}
+	j, err := crawl.DecodeRecord[blobschema.RankJob](job, "rank job")
+	if err != nil {
+		return err
+	}
+	done := j.Finished()
+	if done == nil || done.Number <= s.man.AnchorJob {
+		return nil
+	}
+	var h blobschema.RankHead
+	if head.Found {
+		if h, err = crawl.DecodeRecord[blobschema.RankHead](head, "rank head"); err != nil {
+			return err
+		}
+	}
+	result, ok := h.Result(done.Number) // else the partition is newer than the job, and has none
+	if !ok && h.Job == done.Number {
+		return nil // read before the job was done
+	}
+	if s.over(t) {
+		s.report.Behind = true
+		return nil
+	}
+	var data []byte
+	if result.Anchors != "" {
+		if data, err = t.Object(result.Anchors, 0, -1); errors.Is(err, crawl.ErrNotFound) {
+			return nil // a later job is finished meanwhile
+		} else if err != nil {
+			return err
+		}
+	}
+	type made struct {
+		data []byte
+		sum  segment.Summary
+	}
+	v, err := t.Do(crawl.Work{Do: func() (any, error) {
+		var out []made
+		err := s.anchorSegments(data, func(data []byte, sum segment.Summary) { out = append(out, made{data, sum}) })
+		return out, err
+	}})
+	if err != nil {
+		return fmt.Errorf("%s: %w", result.Anchors, err)
+	}
+	m := s.next(t)
+	for _, ref := range m.Anchors {
+		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
+	}
+	m.Anchors, m.AnchorJob = nil, done.Number
+	for _, seg := range v.([]made) {
+		ref, err := s.put(t, m, seg.data, seg.sum)
+		if err != nil {
+			return err
+		}
+		m.Anchors = append(m.Anchors, ref)
+	}
+	return s.commit(t, m)
+}
+
+// anchorSegments makes segments of an anchors object; nil stands for one without targets.
+func (s *Step) anchorSegments(data []byte, made func([]byte, segment.Summary)) error {
+	if data == nil {
+		return nil
+	}
+	targets, err := blobschema.DecodeAnchors(data)
+	if err != nil {
+		return err
+	}
+	var r pageReader
+	b := segment.NewBuilder()
+	for i := range targets {
+		a := &targets[i]
+		doc := segment.Document{Host: a.Host, Fingerprint: a.Fingerprint, Slot: s.slotOf(a.Host)}
+		var fields [segment.NumFields][]segment.TermPosition
+		at := int32(0)
+		for _, text := range a.Texts {
+			terms := r.terms(text.Text, "")
+			for range min(max(text.Hosts, 1), maxCopies) {
+				for _, term := range terms {
+					fields[segment.Anchor] = append(fields[segment.Anchor], segment.TermPosition{Term: term.Term, Position: at + term.Position})
+				}
+				if n := len(terms); n > 0 {
+					at += terms[n-1].Position + textGap
+				}
+			}
+		}
+		if err := b.Add(doc, fields); err != nil {
+			return err
+		}
+		if b.Size() >= s.cfg.Memory || i == len(targets)-1 {
+			data, sum, err := b.Finish()
+			if err != nil {
+				return err
+			}
+			made(data, sum)
+			b = segment.NewBuilder()
+		}
+	}
+	return nil
+}
