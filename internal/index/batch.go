@@ -149,7 +149,7 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 	slices.SortFunc(b.replaced, func(x, y identity) int { return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.fp, y.fp)) })
 	builder := segment.NewBuilder()
 	flush := func() error {
-		if builder.Len() == 0 {
+		if builder.Documents() == 0 {
 			return nil
 		}
 		full := builder
