@@ -58,7 +58,7 @@ func New(seed uint64, docs int) (*Corpus, error) {
 		return nil, fmt.Errorf("a corpus of %d documents: it has 1 to %d", docs, Most)
 	}
 	c := &Corpus{seed: seed, docs: docs}
-	hosts := max(4, docs/100)
+	hosts := max(4, docs/25)
 	sum, total := 0.0, 0.0
 	for h := range hosts {
 		total += 1 / math.Sqrt(float64(h+1))

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 )
@@ -19,13 +20,14 @@ type redisScale struct {
 	workers []int
 	times   int // a web as large, by the paper's
 	faster  int // are answers over sockets
-	docs    int // of the corpus that is indexed and searched
+	indexed int // pages that several numbers of workers index
+	docs    int // of the corpus that is searched
 }
 
 func redisScaleOf(o Options) redisScale {
-	s := redisScale{seed: o.Seed, workers: []int{1, 2, 3, 4}, times: 10, faster: 10, docs: 100_000}
+	s := redisScale{seed: o.Seed, workers: []int{1, 2, 3, 4}, times: 10, faster: 10, indexed: 8_000, docs: 100_000}
 	if o.Quick {
-		s.times, s.faster, s.docs = 3, 40, 2_000
+		s.times, s.faster, s.indexed, s.docs = 3, 40, 800, 2_000
 	}
 	if o.Pages > 0 {
 		s.docs = o.Pages
@@ -34,9 +36,9 @@ func redisScaleOf(o Options) redisScale {
 }
 
 // redisEngine measures what the paper does, and what makes an index one.
-func redisEngine(o Options) (*Report, error) {
+func redisEngine(o Options) (r *Report, err error) {
 	s, log := redisScaleOf(o), o.logger()
-	r := &Report{
+	r = &Report{
 		Name: "redis-engine", Title: "A search engine on queues", Seed: s.seed, Pages: s.docs, Quick: o.Quick,
 		Intro: fmt.Sprintf(redisIntro, runtime.NumCPU()),
 	}
@@ -44,7 +46,28 @@ func redisEngine(o Options) (*Report, error) {
 	if err := crawls.run(s.seed, log); err != nil {
 		return nil, err
 	}
-	r.Sections = append(r.Sections, crawls.section(s))
+	indexing, err := newRedisIndex(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := indexing.run(log); err != nil {
+		return nil, err
+	}
+	stored, err := storedText(indexing.docs)
+	if err != nil {
+		return nil, err
+	}
+	small, err := newShelf(s.seed, s.docs/10, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, small.remove()) }()
+	large, err := newShelf(s.seed, s.docs, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, large.remove()) }()
+	r.Sections = []Section{crawls.section(s), indexing.section(), sizeSection(stored, []indexSize{small.size, large.size})}
 	return r, nil
 }
 

@@ -23,8 +23,8 @@ const (
 )
 
 // farm runs actors as if each had a machine of its own, with one processor: on a virtual clock, on which
-// calls take what they take in a cloud, and work what it takes here, where one piece of it is done
-// after another. Actors meet in what is stored alone.
+// calls take what they take in a cloud, and work the processor time that it takes here, where one piece of it
+// is done after another, and nothing else may run. Actors meet in what is stored, and by messages.
 type farm struct {
 	platform *platform.Platform
 	sent     func(crawl.Send) // told of messages; nil: there are none
@@ -94,9 +94,9 @@ func (w *worker) clock() crawl.Now {
 
 // spend does something on the worker's processor, and returns when it is done.
 func (w *worker) spend(do func()) time.Duration {
-	began := time.Now()
+	before := processorTime()
 	do()
-	took := time.Since(began)
+	took := processorTime() - before
 	w.busy += took
 	w.free = max(w.free, w.now) + took
 	return w.free
