@@ -1,6 +1,7 @@
 package blobschema
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -53,6 +54,22 @@ type IndexManifest struct {
 	// any more.
 	Dropped []DroppedSegment `cbor:"10,keyasint,omitempty"`
 	Totals  IndexTotals      `cbor:"11,keyasint"`
+	// Removed are documents of slots that have moved that are gone: the index of another partition that
+	// had the slot may still hold them. Sorted.
+	Removed []RemovedDocument `cbor:"12,keyasint,omitempty"`
+}
+
+// RemovedDocument says that a document is gone as of a generation of its URL.
+type RemovedDocument struct {
+	_           struct{} `cbor:",toarray"`
+	Fingerprint uint64
+	Slot        partition.Slot
+	Generation  uint32
+}
+
+// Compare orders by slot and fingerprint.
+func (d RemovedDocument) Compare(e RemovedDocument) int {
+	return cmp.Or(cmp.Compare(d.Slot, e.Slot), cmp.Compare(d.Fingerprint, e.Fingerprint))
 }
 
 // SegmentRef names a segment, and says what of it counts.

@@ -21,6 +21,7 @@ type RankJob struct {
 	Started time.Time   `json:"started"`
 	Done    time.Time   `json:"done,omitzero"`    // or failed
 	Failed  string      `json:"failed,omitempty"` // why there is no result
+	Fresh   bool        `json:"fresh,omitempty"`  // whatever jobs before have made is left aside
 	// What follows is known when the job is done.
 	Rounds    int            `json:"rounds,omitempty"` // of iteration
 	Residuals []RankResidual `json:"residuals,omitempty"`
@@ -152,23 +153,61 @@ const (
 type RankHead struct {
 	Partition partition.ID `json:"partition"`
 	Job       uint64       `json:"job"`
-	Round     int          `json:"round"` // finished; the last one is the one with Final
-	Final     bool         `json:"final,omitempty"`
-	Failed    string       `json:"failed,omitempty"` // why it cannot go on
-	Time      time.Time    `json:"time"`
-	// Object holds what the round has for other partitions, one part after another, and then
-	// what the partition needs for its own next round. Parts are their lengths, as varints.
-	Object string     `json:"object,omitempty"`
-	Parts  []byte     `json:"parts,omitempty"`
-	Sums   RankSums   `json:"sums,omitzero"`
-	Totals RankTotals `json:"totals,omitzero"`
+	// Rounds are the last two that are finished, the newer one last: others may still need what
+	// the one before has for them.
+	Rounds []RankRound `json:"rounds"`
+	Final  bool        `json:"final,omitempty"` // the last of Rounds was the last of all
+	Totals RankTotals  `json:"totals,omitzero"` // from RankNodes on
 	// Next is what the job has made here so far. Last is what the last finished job had made
 	// when this one began.
 	Next RankResult `json:"next"`
 	Last RankResult `json:"last,omitzero"`
 	// Dropped are objects to be deleted once all partitions have finished a round.
 	Dropped []RankDropped `json:"dropped,omitempty"`
-	Calls   Calls         `json:"calls,omitzero"`
+	Calls   Calls         `json:"calls,omitzero"` // of this partition's steps, for all jobs
+}
+
+// RankRound is a round that a partition has finished.
+type RankRound struct {
+	Number int       `json:"number"`
+	Time   time.Time `json:"time"`
+	// Object holds what the round has for each partition, in their order, and at its end what
+	// this one needs for the next round. Parts are the lengths, as varints.
+	Object string   `json:"object,omitempty"`
+	Parts  []byte   `json:"parts,omitempty"`
+	Sums   RankSums `json:"sums,omitzero"`
+}
+
+// Round is the number of the last round that h has finished of a job; -1 if none.
+func (h *RankHead) Round(job uint64) int {
+	if h.Job != job || len(h.Rounds) == 0 {
+		return -1
+	}
+	return h.Rounds[len(h.Rounds)-1].Number
+}
+
+// At is what h says of a round; nil if it is none of the last two.
+func (h *RankHead) At(round int) *RankRound {
+	for i := range h.Rounds {
+		if h.Rounds[i].Number == round {
+			return &h.Rounds[i]
+		}
+	}
+	return nil
+}
+
+// Part says where in Object the n-th part is; the one after the last partition's is the
+// partition's own state. The error is [ErrDamaged].
+func (r *RankRound) Part(n int) (off, length int64, err error) {
+	c := cursor{b: r.Parts}
+	for i := 0; i <= n; i++ {
+		off += length
+		length = int64(c.uvarint(1 << 40))
+	}
+	if c.err != nil {
+		return 0, 0, fmt.Errorf("part %d of %s: %w", n, r.Object, c.err)
+	}
+	return off, length, nil
 }
 
 // Result is what a finished job has made of the partition; false if it is another's that the

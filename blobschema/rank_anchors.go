@@ -3,6 +3,7 @@ package blobschema
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -29,32 +30,59 @@ const (
 	MaxAnchorText  = 256     // one of them
 )
 
-const sectionAnchors = "anchors"
+// Anchors are encoded in sections of at most so many targets: at 2 KiB each they fit their bound.
+const (
+	sectionAnchors = "anchors" // and a number
+	anchorsAtOnce  = 1 << 16
+)
 
-// EncodeAnchors encodes the anchor texts of targets, in order of slot, host and fingerprint.
+// EncodeAnchors encodes the anchor texts of targets, in their order.
+func EncodeAnchors(targets []AnchorTarget) ([]byte, error) {
+	sections, err := anchorSections(targets)
+	if err != nil {
+		return nil, fmt.Errorf("encode anchors: %w", err)
+	}
+	return AppendPack(nil, sections), nil
+}
+
+func anchorSections(targets []AnchorTarget) (sections []Section, err error) {
+	if len(targets) > maxPieces*anchorsAtOnce {
+		return nil, fmt.Errorf("%d targets with texts, more than %d: the crawl needs more partitions", len(targets), maxPieces*anchorsAtOnce)
+	}
+	for some := range slices.Chunk(targets, anchorsAtOnce) {
+		raw, err := appendAnchors(nil, some)
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, Section{fmt.Sprint(sectionAnchors, len(sections)), appendPacked(nil, raw)})
+	}
+	return sections, nil
+}
+
+// appendAnchors writes targets:
 //
 //	hosts: number, lengths, names
 //	number of targets; of each: fingerprint, slot, host, number of texts
-//	number of texts; of each: bytes, pages, hosts; the texts
+//	number of texts; lengths; the texts; of each: pages, hosts
 //
 // Each is a column.
-func EncodeAnchors(targets []AnchorTarget) ([]byte, error) {
+func appendAnchors(raw []byte, targets []AnchorTarget) ([]byte, error) {
 	var hosts hostTable
 	var texts []*AnchorText
 	for i := range targets {
 		t := &targets[i]
 		if t.Slot > maxSlot || len(t.Host) > maxHost || len(t.Texts) > MaxAnchorTexts {
-			return nil, fmt.Errorf("encode anchors: target of slot %d, of a host of %d bytes, with %d texts", t.Slot, len(t.Host), len(t.Texts))
+			return nil, fmt.Errorf("target of slot %d, of a host of %d bytes, with %d texts", t.Slot, len(t.Host), len(t.Texts))
 		}
 		hosts.of = append(hosts.of, hosts.add(t.Host))
 		for j := range t.Texts {
 			if len(t.Texts[j].Text) > MaxAnchorText {
-				return nil, fmt.Errorf("encode anchors: text of %d bytes", len(t.Texts[j].Text))
+				return nil, fmt.Errorf("text of %d bytes", len(t.Texts[j].Text))
 			}
 			texts = append(texts, &t.Texts[j])
 		}
 	}
-	raw := hosts.append(nil)
+	raw = hosts.append(raw)
 	raw = binary.AppendUvarint(raw, uint64(len(targets)))
 	for i := range targets {
 		raw = binary.LittleEndian.AppendUint64(raw, targets[i].Fingerprint)
@@ -64,23 +92,34 @@ func EncodeAnchors(targets []AnchorTarget) ([]byte, error) {
 	raw = appendColumn(raw, len(targets), func(i int) uint64 { return uint64(len(targets[i].Texts)) })
 	raw = binary.AppendUvarint(raw, uint64(len(texts)))
 	raw = appendValues(raw, len(texts), func(i int) uint64 { return uint64(len(texts[i].Text)) })
-	raw = appendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Pages) })
-	raw = appendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Hosts) })
 	for _, t := range texts {
 		raw = append(raw, t.Text...)
 	}
-	if len(raw) > maxSection {
-		return nil, fmt.Errorf("encode anchors: %d bytes are above the bound of %d", len(raw), maxSection)
-	}
-	return AppendPack(nil, []Section{{sectionAnchors, appendPacked(nil, raw)}}), nil
+	raw = appendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Pages) })
+	return appendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Hosts) }), nil
 }
 
 // DecodeAnchors decodes what EncodeAnchors wrote. The errors are [ErrDamaged] and [ErrVersion].
-func DecodeAnchors(data []byte) ([]AnchorTarget, error) {
-	raw, err := openSection(data, sectionAnchors)
+func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
+	p, err := OpenPack(data)
+	for i := 0; err == nil && p.find(fmt.Sprint(sectionAnchors, i)) != nil; i++ {
+		var b []byte
+		if b, err = p.Section(fmt.Sprint(sectionAnchors, i)); err == nil {
+			b, err = unpack(b, maxSection)
+		}
+		var some []AnchorTarget
+		if err == nil {
+			some, err = decodeAnchors(b)
+		}
+		targets = append(targets, some...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("decode anchors: %w", err)
 	}
+	return targets, nil
+}
+
+func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
 	c := cursor{b: raw}
 	hosts := c.hostNames()
 	targets := make([]AnchorTarget, c.count(8))
@@ -91,20 +130,18 @@ func DecodeAnchors(data []byte) ([]AnchorTarget, error) {
 	c.hostColumn(len(targets), hosts, func(i int, host string) { targets[i].Host = host })
 	counts, total := make([]int, len(targets)), 0
 	c.column(len(targets), MaxAnchorTexts, func(i int, v uint64) { counts[i] = int(v); total += int(v) })
-	texts := make([]AnchorText, c.count(1))
-	if len(texts) != total {
-		c.fail("%d texts where %d were promised", len(texts), total)
+	list := c.texts()
+	if len(list) != total {
+		c.fail("%d texts where %d were promised", len(list), total)
 	}
-	lengths, size := make([]int, len(texts)), 0
-	c.values(len(texts), MaxAnchorText, func(i int, v uint64) { lengths[i] = int(v); size += int(v) })
+	texts := make([]AnchorText, len(list))
+	for i, t := range list {
+		texts[i].Text = t
+	}
 	c.column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Pages = uint32(v) })
 	c.column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Hosts = uint32(v) })
-	text := string(c.take(uint64(size)))
 	if err := c.end(); err != nil {
-		return nil, fmt.Errorf("decode anchors: %w", err)
-	}
-	for i, n := range lengths {
-		texts[i].Text, text = text[:n], text[n:]
+		return nil, err
 	}
 	for i, n := range counts {
 		targets[i].Texts, texts = texts[:n:n], texts[n:]

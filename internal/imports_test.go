@@ -49,7 +49,8 @@ internal/crawl:           blobschema internal/fresh internal/frontier internal/p
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
-internal/engine:          blobschema internal/crawl internal/fetch internal/ledger internal/page internal/platform internal/weburl partition
+internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
+internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
@@ -109,6 +110,7 @@ var core = []string{
 	"internal/extract",
 	"internal/fresh",
 	"internal/frontier",
+	"internal/index",
 	"internal/inflate",
 	"internal/page",
 	"internal/platform/embedded",
@@ -122,7 +124,7 @@ var core = []string{
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema", "internal/extract", "internal/text", "internal/token"}
+var pools = []string{"blobschema", "blobschema/segment", "internal/extract", "internal/text", "internal/token"}
 
 // tables are those that may unpack a table of theirs when it is needed first, by
 // sync.OnceValue: it is a constant, only too large to be made by every program.

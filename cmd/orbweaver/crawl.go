@@ -65,6 +65,8 @@ Kept, but changed by giving them again:
   per host           --host-rule: what its operator allows, several connections or another
                      delay; --queues: how its URLs are dealt to these
   once more          --recrawl: what is likely to have changed, so many pages an hour
+  searchable         --index: 'orbweaver search' finds what is crawled; ranks are computed, and
+                     are what --quality host-rank goes by where there is no --host-ranks
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
@@ -92,6 +94,10 @@ Progress goes to standard error, the summary to standard output.`,
   # two topics, from a file
   orbweaver help crawl-file > crawl.yaml
   orbweaver crawl --data topics --file crawl.yaml
+
+  # make it searchable as it goes
+  orbweaver crawl --index https://example.org/
+  orbweaver search "some words"
 
   # a server on this machine
   orbweaver crawl --data mine --allow-net 127.0.0.1 --delay 0s http://127.0.0.1:8080/

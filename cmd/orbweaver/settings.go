@@ -147,6 +147,7 @@ type crawlFlags struct {
 	ranks       []byte // what is in that file
 	sitemaps    bool
 	srcset      bool
+	index       bool
 
 	delay    time.Duration
 	agent    agentValue
@@ -198,6 +199,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.Var(&f.queues, "queues", "how the URLs of a host with several connections are dealt to queues, of each of which one request is made at a time: auto (to as many as connections), host (to one), or surt, bkdr, elf or sdbm and how many, as in bkdr:8")
 	fs.Var(&f.recrawl, "recrawl", "ask again for so many pages in an hour or a day, those first that are likely to have changed, of those that are answered from now on; such a crawl does not end; off for none")
 	fs.Lookup("recrawl").NoOptDefVal = defaultRate
+	fs.BoolVar(&f.index, "index", false, "make what is crawled searchable as the crawl goes: an index, and ranks of pages and hosts")
 	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take")
 	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")
 	fs.Var(&f.compress, "compress", "how WARC files are compressed")
@@ -248,7 +250,7 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 			MaxSegments: int(f.maxSegments.orNone()), MaxRepeats: int(f.maxRepeats.orNone()),
 			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.maxPages.orNone(),
 			LeastPartitions: f.elastic.least, MostPartitions: f.elastic.most,
-			Hosts: f.hosts, QueueBy: f.queues.by, Queues: f.queues.n, RecrawlPerHour: float64(f.recrawl),
+			Hosts: f.hosts, QueueBy: f.queues.by, Queues: f.queues.n, RecrawlPerHour: float64(f.recrawl), Index: f.index,
 		},
 	}
 	if d := f.described; d != nil {
@@ -321,6 +323,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		"host-rule":         func() { was.Hosts = now.Hosts },
 		"queues":            func() { was.QueueBy, was.Queues = now.QueueBy, now.Queues },
 		"recrawl":           func() { was.RecrawlPerHour = now.RecrawlPerHour },
+		"index":             func() { was.Index = now.Index },
 		"elastic":           func() { was.LeastPartitions, was.MostPartitions = now.LeastPartitions, now.MostPartitions },
 	} {
 		if f.set.Changed(flag) {

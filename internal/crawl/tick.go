@@ -26,9 +26,9 @@ type TickConfig struct {
 	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
 	IndexEvery  time.Duration // how often the index follows a crawl that runs; default 2 min, 5 s with a TickMemory
 	// Settle has index and ranks follow at once, as if the crawl were over.
-	Settle      bool
-	RanksEvery  time.Duration // how often ranks are computed again while a crawl runs and grows; default 1 h
-	HostsEvery  time.Duration // how often host estimates are copied to the hosts table; default 1 min
+	Settle     bool
+	RanksEvery time.Duration // how often ranks are computed again while a crawl runs and grows; default 1 h
+	HostsEvery time.Duration // how often host estimates are copied to the hosts table; default 1 min
 	// Where the crawl's settings let ticks change the number of partitions: how often they look,
 	// default 2 min; how many pages one partition may fetch in ten minutes, default 20,000; and
 	// how many mailboxes there are, 0 for as many as it takes.

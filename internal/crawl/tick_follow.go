@@ -21,6 +21,11 @@ const (
 // Following reports whether the index or the ranks are not those of all that is crawled yet.
 func (r *Report) Following() bool { return r.Indexing > 0 || r.WantsRanks || r.Ranking }
 
+// settles reports whether index and ranks are to follow at once: nothing more comes for now.
+func (k *Tick) settles() bool {
+	return k.cfg.Settle || k.report.Finished || k.report.Limited || k.over()
+}
+
 // readRankJob reads the record of the rank job that was begun last, if there is one.
 func (k *Tick) readRankJob(t *task) error {
 	recs, err := readRecords(t, []string{blobschema.RankKey(k.report.Crawl.ID)})
@@ -87,7 +92,7 @@ func (k *Tick) followIndex(t *task, indexes []blobschema.IndexHead) error {
 			case was.Fence == behind.Fence:
 				wait = min(maxFollowWait, k.cfg.WakeAgain<<min(was.Times, 10))
 				behind.Times = was.Times + 1
-			case k.over() || k.cfg.Settle:
+			case k.settles():
 				wait = 0
 			}
 			if past := k.now.Wall.Sub(was.At); past >= 0 && past < wait {
@@ -128,7 +133,7 @@ func (k *Tick) followRanks() {
 	}
 	switch {
 	case !news || !commits || k.report.Totals.Pages == 0:
-	case k.over() || k.cfg.Settle:
+	case k.settles():
 		k.report.WantsRanks = true
 	default:
 		k.report.WantsRanks = k.passed(job.Started, k.cfg.RanksEvery) &&

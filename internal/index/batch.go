@@ -34,11 +34,15 @@ type batch struct {
 	s        *Step
 	seq      uint64 // of the last commit
 	pages    map[identity]*blobschema.Page
-	replaced []identity // whose former versions are to be hidden
+	replaced []identity // whose former versions are to be hidden, in order
+	written  map[identity]bool
+	moved    map[partition.Slot]bool // slots that the partition took or gave
 	totals   blobschema.IndexTotals
 }
 
-func (s *Step) newBatch() *batch { return &batch{s: s, pages: map[identity]*blobschema.Page{}} }
+func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
+	return &batch{s: s, moved: moved, pages: map[identity]*blobschema.Page{}, written: map[identity]bool{}}
+}
 
 // read takes the pages of a commit: of a URL that was asked for more than once the last answer that says
 // anything.
@@ -177,6 +181,7 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 					continue
 				}
 				b.totals.Text += docs[i].text
+				b.written[identity{docs[i].Fingerprint, docs[i].Slot}] = true
 			}
 			return nil
 		})
@@ -238,8 +243,10 @@ func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) erro
 	})
 }
 
-// hide marks former versions of documents as deleted, in the segments of a manifest.
-func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, ids []identity) error {
+// hide marks former versions of documents as deleted, in the segments of a manifest. Of a slot that was
+// moved, what is removed is noted besides: it may be in the index of a partition that had the slot before.
+func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, b *batch) error {
+	ids := b.replaced
 	if len(ids) == 0 {
 		return nil
 	}
@@ -272,9 +279,31 @@ func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, ids []identity) 
 			ref.Deleted, ref.Gone = set.AppendTo(nil), uint32(set.Len())
 		}
 	}
-	m.Totals.Replaced += int64(len(gone))
+	removed := map[identity]bool{}
+	for _, id := range ids {
+		removed[id] = !b.written[id]
+		switch {
+		case gone[id] && removed[id]:
+			m.Totals.Deleted++
+		case gone[id]:
+			m.Totals.Replaced++
+		}
+	}
+	m.Removed = slices.DeleteFunc(slices.Clone(m.Removed), func(d blobschema.RemovedDocument) bool {
+		_, news := removed[identity{d.Fingerprint, d.Slot}]
+		return news
+	})
+	for _, id := range ids {
+		if removed[id] && b.moved[id.slot] && len(m.Removed) < maxRemoved {
+			m.Removed = append(m.Removed, blobschema.RemovedDocument{Fingerprint: id.fp, Slot: id.slot, Generation: b.pages[id].Generation})
+		}
+	}
+	slices.SortFunc(m.Removed, blobschema.RemovedDocument.Compare)
 	return nil
 }
+
+// maxRemoved bounds a manifest.
+const maxRemoved = 1 << 20
 
 // sizeOf is the class of a segment's size: each is eight times the one before.
 func sizeOf(bytes int64) (class int) {

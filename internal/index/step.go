@@ -173,7 +173,11 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 	if err != nil {
 		return fmt.Errorf("manifest of %s: %w", commit, err)
 	}
-	b := s.newBatch()
+	moved := map[partition.Slot]bool{}
+	for _, m := range man.Moved {
+		moved[m.Slot] = true
+	}
+	b := s.newBatch(moved)
 	for name := range blobschema.CommitNames(&man) {
 		_, seq, _, err := blobschema.ParseCommitName(name)
 		if err != nil {
@@ -195,7 +199,7 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 		if err := s.index(t, b); err != nil || s.report.Lost {
 			return err
 		}
-		b = s.newBatch()
+		b = s.newBatch(moved)
 	}
 	return nil
 }
@@ -208,7 +212,7 @@ func (s *Step) index(t *crawl.Task, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.hide(t, m, b.replaced); err != nil {
+	if err := s.hide(t, m, b); err != nil {
 		return err
 	}
 	m.Segments = append(m.Segments, added...)

@@ -1,0 +1,283 @@
+package blobschema
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// RankLayout is a partition's share of the two graphs, pages and hosts, ready to be multiplied by. It
+// stays the same while a job iterates.
+//
+// Nodes are numbered in order of host and fingerprint. What a node gives goes to targets, which are
+// numbered too: those of partition 0 first, in the order of the [RankTargets] that it was sent. What
+// comes from others is in the order of what they sent.
+type RankLayout struct {
+	HostNames []string // ascending
+	First     []uint32 // per host its first node; and their number
+	Nodes     []uint64 // fingerprints
+	Crawled   []byte   // a bit per node: it was answered with 2xx or a redirect
+	Pages     RankLevel
+	Hosts     RankLevel
+}
+
+// RankLevel is the graph of one level: of pages, or of hosts.
+type RankLevel struct {
+	OutFirst []uint32 // per node the first of its Out; and their number
+	Out      []uint32 // targets
+	Targets  []uint32 // per partition its first target; and their number
+	InFirst  []uint32 // per partition the first of what it sends, in In; and their number
+	In       []uint32 // nodes
+}
+
+// EncodeRankLayout encodes a layout: each list as it is in memory.
+func EncodeRankLayout(l *RankLayout) []byte {
+	names := hostTable{names: l.HostNames}
+	sections := []Section{
+		{"names", appendPacked(nil, names.append(nil))},
+		{"first", appendNumbers(l.First)},
+		{"nodes", make([]byte, 0, 8*len(l.Nodes))},
+		{"crawled", l.Crawled},
+	}
+	for _, fp := range l.Nodes {
+		sections[2].Data = binary.LittleEndian.AppendUint64(sections[2].Data, fp)
+	}
+	for _, v := range []struct {
+		name string
+		of   *RankLevel
+	}{{"pages", &l.Pages}, {"hosts", &l.Hosts}} {
+		for i, list := range v.of.lists() {
+			sections = append(sections, Section{fmt.Sprint(v.name, i), appendNumbers(*list)})
+		}
+	}
+	return AppendPack(nil, sections)
+}
+
+func (l *RankLevel) lists() []*[]uint32 {
+	return []*[]uint32{&l.OutFirst, &l.Out, &l.Targets, &l.InFirst, &l.In}
+}
+
+func appendNumbers(list []uint32) []byte {
+	dst := make([]byte, 0, 4*len(list))
+	for _, v := range list {
+		dst = binary.LittleEndian.AppendUint32(dst, v)
+	}
+	return dst
+}
+
+// DecodeRankLayout decodes a layout for a number of partitions. The errors are [ErrDamaged] and
+// [ErrVersion].
+func DecodeRankLayout(data []byte, partitions int) (*RankLayout, error) {
+	l, err := decodeRankLayout(data, partitions)
+	if err != nil {
+		return nil, fmt.Errorf("decode rank layout: %w", err)
+	}
+	return l, nil
+}
+
+func decodeRankLayout(data []byte, partitions int) (*RankLayout, error) {
+	p, err := OpenPack(data)
+	if err != nil {
+		return nil, err
+	}
+	l := &RankLayout{}
+	names, err := openSection(data, "names")
+	if err != nil {
+		return nil, err
+	}
+	c := cursor{b: names}
+	l.HostNames = c.hostNames()
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	if l.First, err = p.numbers("first"); err != nil {
+		return nil, err
+	}
+	nodes, err := p.Section("nodes")
+	if err != nil {
+		return nil, err
+	}
+	l.Nodes = make([]uint64, len(nodes)/8)
+	for i := range l.Nodes {
+		l.Nodes[i] = binary.LittleEndian.Uint64(nodes[8*i:])
+	}
+	if l.Crawled, err = p.Section("crawled"); err != nil {
+		return nil, err
+	}
+	if len(l.Crawled) != (len(l.Nodes)+7)/8 || !ascends(l.First, len(l.HostNames), len(l.Nodes)) {
+		return nil, damaged("nodes of hosts")
+	}
+	for _, v := range []struct {
+		name string
+		of   *RankLevel
+		n    int
+	}{{"pages", &l.Pages, len(l.Nodes)}, {"hosts", &l.Hosts, len(l.HostNames)}} {
+		for i, list := range v.of.lists() {
+			if *list, err = p.numbers(fmt.Sprint(v.name, i)); err != nil {
+				return nil, err
+			}
+		}
+		if !v.of.fits(v.n, partitions) {
+			return nil, damaged("level of %s", v.name)
+		}
+	}
+	return l, nil
+}
+
+// fits reports whether all of a level of n nodes is within its bounds.
+func (l *RankLevel) fits(n, partitions int) bool {
+	if len(l.Targets) == 0 || !ascends(l.OutFirst, n, len(l.Out)) || !ascends(l.InFirst, partitions, len(l.In)) ||
+		!ascends(l.Targets, partitions, int(l.Targets[len(l.Targets)-1])) {
+		return false
+	}
+	targets := l.Targets[partitions]
+	for _, t := range l.Out {
+		if t >= targets {
+			return false
+		}
+	}
+	for _, i := range l.In {
+		if i >= uint32(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// ascends reports whether a list says where each of n pieces of a list begins, and where it ends.
+func ascends(first []uint32, n, end int) bool {
+	if len(first) != n+1 || first[0] != 0 || first[n] != uint32(end) {
+		return false
+	}
+	for i := range n {
+		if first[i] > first[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Pack) numbers(section string) ([]uint32, error) {
+	b, err := p.Section(section)
+	if err != nil {
+		return nil, err
+	}
+	if len(b)%4 != 0 {
+		return nil, damaged("section %s of %d bytes", section, len(b))
+	}
+	list := make([]uint32, len(b)/4)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return list, nil
+}
+
+// EncodeRankValues encodes lists of numbers that are finite and not negative: 8 bytes each.
+func EncodeRankValues(lists ...[]float64) []byte {
+	var sections []Section
+	for i, list := range lists {
+		b := make([]byte, 0, 8*len(list))
+		for _, v := range list {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+		sections = append(sections, Section{fmt.Sprint(i), b})
+	}
+	return AppendPack(nil, sections)
+}
+
+// DecodeRankValues decodes that many lists. The errors are [ErrDamaged] and [ErrVersion].
+func DecodeRankValues(data []byte, lists int) ([][]float64, error) {
+	p, err := OpenPack(data)
+	if err != nil {
+		return nil, fmt.Errorf("decode rank values: %w", err)
+	}
+	out := make([][]float64, lists)
+	for i := range out {
+		b, err := p.Section(fmt.Sprint(i))
+		if err == nil && len(b)%8 != 0 {
+			err = damaged("%d bytes", len(b))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode rank values: %w", err)
+		}
+		out[i] = make([]float64, len(b)/8)
+		for j := range out[i] {
+			v := math.Float64frombits(binary.LittleEndian.Uint64(b[8*j:]))
+			if !(v >= 0 && v <= math.MaxFloat64) {
+				return nil, fmt.Errorf("decode rank values: %w", damaged("value %g", v))
+			}
+			out[i][j] = v
+		}
+	}
+	return out, nil
+}
+
+// RankHosts are the ranks of a partition's hosts, and its best pages.
+type RankHosts struct {
+	Names []string // ascending
+	Ranks []float64
+	URLs  []string // best first
+	Best  []float64
+}
+
+// EncodeRankHosts encodes the ranks of hosts.
+func EncodeRankHosts(h *RankHosts) ([]byte, error) {
+	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) {
+		return nil, fmt.Errorf("encode ranks of hosts: %d names, %d ranks", len(h.Names), len(h.Ranks))
+	}
+	names := hostTable{names: h.Names}
+	raw := names.append(nil)
+	raw = binary.AppendUvarint(raw, uint64(len(h.URLs)))
+	for _, u := range h.URLs {
+		if len(u) > maxURL {
+			return nil, fmt.Errorf("encode ranks of hosts: URL of %d bytes", len(u))
+		}
+		raw = appendPrefixed(raw, u)
+	}
+	if len(raw) > maxSection {
+		return nil, fmt.Errorf("encode ranks of hosts: %d bytes are above the bound of %d", len(raw), maxSection)
+	}
+	values := EncodeRankValues(h.Ranks, h.Best)
+	return AppendPack(nil, []Section{{"names", appendPacked(nil, raw)}, {"values", values}}), nil
+}
+
+// DecodeRankHosts decodes the ranks of hosts. The errors are [ErrDamaged] and [ErrVersion].
+func DecodeRankHosts(data []byte) (*RankHosts, error) {
+	h, err := decodeRankHosts(data)
+	if err != nil {
+		return nil, fmt.Errorf("decode ranks of hosts: %w", err)
+	}
+	return h, nil
+}
+
+func decodeRankHosts(data []byte) (*RankHosts, error) {
+	raw, err := openSection(data, "names")
+	if err != nil {
+		return nil, err
+	}
+	c := cursor{b: raw}
+	h := &RankHosts{Names: c.hostNames()}
+	h.URLs = make([]string, c.count(1))
+	for i := range h.URLs {
+		h.URLs[i] = string(c.prefixed(maxURL))
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	p, err := OpenPack(data)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.Section("values")
+	if err != nil {
+		return nil, err
+	}
+	values, err := DecodeRankValues(b, 2)
+	if err != nil {
+		return nil, err
+	}
+	if h.Ranks, h.Best = values[0], values[1]; len(h.Ranks) != len(h.Names) || len(h.Best) != len(h.URLs) {
+		return nil, damaged("%d hosts, %d ranks; %d URLs, %d ranks", len(h.Names), len(h.Ranks), len(h.URLs), len(h.Best))
+	}
+	return h, nil
+}
