@@ -57,7 +57,8 @@ internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
 internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
-internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
+internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
+internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
@@ -95,7 +96,7 @@ go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   internal/bench internal/engine
+golang.org/x/sync:                   internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/extract internal/token
 `

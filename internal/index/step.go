@@ -175,7 +175,9 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 	}
 	moved := map[partition.Slot]bool{}
 	for _, m := range man.Moved {
-		moved[m.Slot] = true
+		for _, slot := range m.Slots {
+			moved[slot] = true
+		}
 	}
 	b := s.newBatch(moved)
 	for name := range blobschema.CommitNames(&man) {

@@ -1,0 +1,438 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// maxExpanded is how many terms of a field and segment the beginning of a word stands for.
+const maxExpanded = 64
+
+// evaluation is one query against one snapshot. Segments are evaluated side by side, document
+// by document; what they need to know of each other is found out first: how many documents
+// have each word, and which are meant by anchor texts.
+type evaluation struct {
+	reader
+	ix      *Index
+	snap    *snapshot
+	q       *Query
+	weights Weights
+	keep    int // how many of the best hits are wanted
+
+	leaves []*leaf // of the query, those that exclude last
+	sums   []sums  // by leaf
+	hits   map[*seg][][]hit
+
+	mu    sync.Mutex
+	terms map[*seg]*terms
+	notes []string
+}
+
+// sums are what is known of a leaf in all segments together.
+type sums struct {
+	documents float64 // that have it, or, of several words, the rarest
+	idf       float64
+}
+
+// terms is what the dictionary of a segment says of the query's.
+type terms struct {
+	seg      *seg
+	opened   *segment.Reader
+	infos    map[string][segment.NumFields]segment.TermInfo
+	prefixes map[*leaf][segment.NumFields][]segment.TermInfo
+	open     []*segment.Postings // all that were read, to be asked what went wrong
+}
+
+// found is a matching document.
+type found struct {
+	seg   *seg
+	doc   uint32
+	score float64
+	slot  partition.Slot
+	fp    uint64
+}
+
+// before is the order of results: the best first, and always the same.
+func before(a, b found) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.slot, b.slot), cmp.Compare(a.fp, b.fp), cmp.Compare(a.doc, b.doc))
+}
+
+// matches are what segments have for a query.
+type matches struct {
+	best  []found // in order
+	total int64
+	langs map[string]int64
+	cut   bool // not all was looked at
+}
+
+// run evaluates the query.
+func (e *evaluation) run(ctx context.Context) (*matches, error) {
+	e.leaves = e.q.leaves()
+	if err := e.lookup(ctx); err != nil {
+		return nil, err
+	}
+	e.sum()
+	if err := e.anchors(ctx); err != nil {
+		return nil, err
+	}
+	all := &matches{langs: map[string]int64{}}
+	var g errgroup.Group
+	g.SetLimit(8) // each holds the lists of its segment
+	for s := range e.segments() {
+		g.Go(func() error {
+			m, err := e.segment(ctx, s)
+			if err != nil {
+				return bad(s, err)
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			all.add(m, e.keep)
+			return nil
+		})
+	}
+	return all, g.Wait()
+}
+
+func (m *matches) add(o *matches, keep int) {
+	m.total += o.total
+	m.cut = m.cut || o.cut
+	for l, n := range o.langs {
+		m.langs[l] += n
+	}
+	m.best = append(m.best, o.best...)
+	slices.SortFunc(m.best, before)
+	m.best = m.best[:min(len(m.best), keep)]
+}
+
+// segments are those of documents, and with it those of anchor texts.
+func (e *evaluation) segments() map[*seg]bool {
+	return e.list(func(p *part) []*seg { return p.segments })
+}
+
+func (e *evaluation) list(of func(*part) []*seg) map[*seg]bool {
+	out := map[*seg]bool{}
+	for _, p := range e.snap.parts {
+		for _, s := range of(p) {
+			if s.ref.Documents > 0 {
+				out[s] = true
+			}
+		}
+	}
+	return out
+}
+
+// lookup looks all terms up in all segments.
+func (e *evaluation) lookup(ctx context.Context) error {
+	e.terms = map[*seg]*terms{}
+	var g errgroup.Group
+	g.SetLimit(parallelReads)
+	for s := range e.list(func(p *part) []*seg { return append(p.segments[:len(p.segments):len(p.segments)], p.anchors...) }) {
+		g.Go(func() error {
+			o, err := e.open(ctx, s)
+			if err != nil {
+				return err
+			}
+			t := &terms{seg: s, opened: o, infos: map[string][segment.NumFields]segment.TermInfo{}, prefixes: map[*leaf][segment.NumFields][]segment.TermInfo{}}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.terms[s] = t
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return e.lookupTerms()
+}
+
+func (e *evaluation) lookupTerms() error {
+	var g errgroup.Group
+	g.SetLimit(parallelReads)
+	for s, t := range e.terms {
+		seen := map[string]bool{}
+		for _, l := range e.leaves {
+			if l.prefix != "" {
+				g.Go(func() error { return bad(s, e.expand(t, l)) })
+			}
+			for term := range l.terms {
+				if seen[term] {
+					continue
+				}
+				seen[term] = true
+				g.Go(func() error {
+					infos, err := t.opened.Lookup(term)
+					e.mu.Lock()
+					defer e.mu.Unlock()
+					t.infos[term] = infos
+					return bad(s, err)
+				})
+			}
+		}
+	}
+	return g.Wait()
+}
+
+// expand finds the terms that begin as a leaf says.
+func (e *evaluation) expand(t *terms, l *leaf) error {
+	var all [segment.NumFields][]segment.TermInfo
+	for f := range segment.NumFields {
+		if !l.fields.has(f) {
+			continue
+		}
+		infos, err := t.opened.Terms(f, l.prefix, maxExpanded+1)
+		if err != nil {
+			return err
+		}
+		if len(infos) > maxExpanded {
+			infos = infos[:maxExpanded]
+			e.note(fmt.Sprintf("More than %d words begin with %s; only the first in order were looked for.", maxExpanded, l.prefix))
+		}
+		all[f] = infos
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t.prefixes[l] = all
+	return nil
+}
+
+func (e *evaluation) note(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.notes, text) {
+		e.notes = append(e.notes, text)
+	}
+}
+
+// sum adds up how many documents have each leaf: those that have it in the field where most
+// do, for lists do not say which documents they share. Of what may be written in several ways
+// it is the sum of those, and of what is several terms the rarest.
+func (e *evaluation) sum() {
+	n := float64(e.snap.documents)
+	for _, l := range e.leaves {
+		var s sums
+		if l.prefix != "" {
+			var by [segment.NumFields]float64
+			for _, t := range e.terms {
+				for f, infos := range t.prefixes[l] {
+					for i := range infos {
+						by[f] += float64(infos[i].Documents)
+					}
+				}
+			}
+			s.documents = min(n, slices.Max(by[:]))
+			s.idf = idf(n, s.documents)
+		}
+		for i, w := range l.words {
+			df := min(n, e.have(w, l.fields))
+			if i == 0 || df < s.documents {
+				s.documents = df
+			}
+			s.idf += idf(n, df)
+		}
+		e.sums = append(e.sums, s)
+	}
+}
+
+// have is about how many documents have a word.
+func (e *evaluation) have(w token.Word, in fields) (most float64) {
+	for f := range segment.NumFields {
+		if !in.has(f) {
+			continue
+		}
+		var n float64
+		for _, t := range e.terms {
+			for _, alt := range w.Alternatives {
+				rarest := t.infos[alt[0].Text][f].Documents
+				for _, term := range alt[1:] {
+					rarest = min(rarest, t.infos[term.Text][f].Documents)
+				}
+				n += float64(rarest)
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// cursor makes the cursor of a leaf in one field: nil if it is not there.
+func (t *terms) cursor(l *leaf, f segment.Field) (cursor, error) {
+	if !l.fields.has(f) {
+		return nil, nil
+	}
+	if l.prefix == "" {
+		return words(l.words, f, t.list)
+	}
+	var of []cursor
+	for _, info := range t.prefixes[l][f] {
+		c, err := t.read(info, false)
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, c)
+	}
+	return newAny(of), nil
+}
+
+func (t *terms) list(term string, f segment.Field, positions bool) (cursor, error) {
+	info := t.infos[term][f]
+	if info.Documents == 0 {
+		return nil, nil
+	}
+	return t.read(info, positions)
+}
+
+func (t *terms) read(info segment.TermInfo, positions bool) (cursor, error) {
+	p, err := t.opened.Postings(info, positions)
+	if err != nil {
+		return nil, err
+	}
+	t.open = append(t.open, p)
+	return newList(p), nil
+}
+
+// err is what went wrong with a list, if anything did.
+func (t *terms) err() error {
+	for _, p := range t.open {
+		if err := p.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anchors finds the documents that anchor texts are of: what was said of them elsewhere counts
+// as theirs.
+func (e *evaluation) anchors(ctx context.Context) error {
+	e.hits = map[*seg][][]hit{}
+	var g errgroup.Group
+	g.SetLimit(parallelReads)
+	for a := range e.list(func(p *part) []*seg { return p.anchors }) {
+		g.Go(func() error { return bad(a, e.anchorHits(ctx, a)) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, by := range e.hits {
+		for l := range by {
+			slices.SortFunc(by[l], func(a, b hit) int { return cmp.Compare(a.doc, b.doc) })
+		}
+	}
+	return nil
+}
+
+func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
+	t := e.terms[a]
+	var cols *segment.Columns
+	var to *targets
+	for i, l := range e.leaves {
+		c, err := t.cursor(l, segment.Anchor)
+		if err != nil {
+			return err
+		}
+		if c == nil || c.at() == end {
+			continue
+		}
+		if to == nil {
+			if cols, err = e.columns(ctx, a, scoreColumns); err != nil {
+				return err
+			}
+			if to, err = e.targets(ctx, e.snap, a); err != nil {
+				return err
+			}
+		}
+		found := map[*seg][]hit{}
+		for ; c.at() != end; c.seek(c.at() + 1) {
+			if doc := c.at(); to.of[doc].seg >= 0 && !a.gone(doc) {
+				s := to.segments[to.of[doc].seg]
+				found[s] = append(found[s], hit{to.of[doc].doc, int32(c.freq()), int32(cols.Length(segment.Anchor, doc))})
+			}
+		}
+		e.mu.Lock()
+		for s, hits := range found {
+			if e.hits[s] == nil {
+				e.hits[s] = make([][]hit, len(e.leaves))
+			}
+			e.hits[s][i] = append(e.hits[s][i], hits...)
+		}
+		e.mu.Unlock()
+	}
+	return t.err()
+}
+
+// span is some documents that stand side by side, first to end-1.
+type span struct{ first, end uint32 }
+
+// spans are the documents of some sites, in order.
+func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]span, error) {
+	var out []span
+	for _, site := range sites {
+		host := weburl.Host(site)
+		name, exact := host.Name(), host.IsIP() || host.Port() != ""
+		slots, err := e.slots(ctx, t, host, exact)
+		if err != nil {
+			return nil, err
+		}
+		for _, slot := range slots {
+			var s span
+			if exact {
+				s.first, s.end, err = t.opened.Site(site, slot)
+			} else {
+				s.first, s.end, err = t.opened.Domain(name, slot)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if s.first < s.end {
+				out = append(out, s)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	return out, nil
+}
+
+// slots are those that may have documents of a site. Its own is known by its name; names below
+// it may be in any other, unless domains are what has a slot: then those are asked whose
+// documents have the name in their URL.
+func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
+	by := e.ix.record.Settings.PartitionBy
+	unit, _ := crawl.Unit(by, host)
+	out := []partition.Slot{e.ix.hash.Slot(unit)}
+	domain := host.RegistrableDomain()
+	if by == blobschema.ByDomain && (host.Name() == domain || strings.HasSuffix(host.Name(), "."+domain)) || exact && by != blobschema.ByIP {
+		return out, nil
+	}
+	lists := func(term string, f segment.Field, positions bool) (cursor, error) {
+		info, ok, err := t.opened.Term(f, term)
+		if err != nil || !ok {
+			return nil, err
+		}
+		return t.read(info, positions)
+	}
+	c, err := words(token.Query(host.Name(), []string{}), segment.URL, lists)
+	if c == nil || err != nil {
+		return out, err
+	}
+	cols, err := e.columns(ctx, t.seg, scoreColumns)
+	if err != nil {
+		return nil, err
+	}
+	for ; c.at() != end; c.seek(c.at() + 1) {
+		out = append(out, cols.Slot(c.at()))
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}

@@ -1,0 +1,364 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Store is where records and objects are. Implementations are safe for concurrent use. One
+// that has a method
+//
+//	Records(ctx context.Context, keys []string) ([][]byte, error)
+//
+// is asked for records by that, many at a time; a value is nil where there is none.
+type Store interface {
+	// Record reads a record of the key-value table; found is false if there is none.
+	Record(ctx context.Context, key string) (value []byte, found bool, err error)
+	// Object reads a whole object.
+	Object(ctx context.Context, name string) ([]byte, error)
+	// ObjectRange reads length bytes of an object from an offset.
+	ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error)
+}
+
+// Options say how much an [Index] may use. The zero value is good.
+type Options struct {
+	CacheBytes int64 // kept of what was read; 0: 128 MiB
+	// MaxPostings is how many places in lists of documents one query looks at; 0: 20 million, some
+	// seconds. It is dealt to the segments by their documents.
+	MaxPostings int64
+}
+
+const (
+	defaultCache    = 128 << 20
+	defaultPostings = 20e6
+	parallelReads   = 32 // of one query
+)
+
+// ErrNoIndex says that nothing was indexed of a crawl yet.
+var ErrNoIndex = errors.New("nothing is indexed yet; 'orbweaver index' does it")
+
+// Index is the index of a crawl, open to be searched. It is safe for concurrent use.
+type Index struct {
+	store  Store
+	id     string
+	record blobschema.Crawl
+	hash   partition.Hash
+	opt    Options
+	cache  *cache
+
+	refreshing sync.Mutex
+	now        atomic.Pointer[snapshot]
+}
+
+// Open opens the index of a crawl. The errors are [ErrNoIndex], those of the store, and
+// blobschema's ErrDamaged and ErrVersion.
+func Open(ctx context.Context, store Store, crawlID string, opt Options) (*Index, error) {
+	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
+	opt.MaxPostings = cmp.Or(opt.MaxPostings, defaultPostings)
+	ix := &Index{store: store, id: crawlID, opt: opt, cache: newCache(opt.CacheBytes)}
+	key := blobschema.CrawlKey(crawlID)
+	b, found, err := store.Record(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	if !found {
+		return nil, fmt.Errorf("open index: there is no crawl %q", crawlID)
+	}
+	if err := decode(key, b, &ix.record); err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	if ix.record.Version != blobschema.Version {
+		return nil, fmt.Errorf("open index: crawl %s: %w: %d", crawlID, blobschema.ErrVersion, ix.record.Version)
+	}
+	if ix.hash, err = crawl.NewHash(&ix.record); err != nil {
+		return nil, fmt.Errorf("open index: %w", err)
+	}
+	if err := ix.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return ix, nil
+}
+
+// Crawl is the crawl's id.
+func (ix *Index) Crawl() string { return ix.id }
+
+// Documents is how many documents there are, as of the last refresh.
+func (ix *Index) Documents() int64 { return ix.now.Load().documents }
+
+// snapshot is what there was at one moment. It is immutable.
+type snapshot struct {
+	at        time.Time // when the records were asked for
+	parts     []*part   // of partitions with an index, by partition
+	moved     bool      // slots have moved: a document may stand in two partitions
+	documents int64
+	// average is the mean length of a field.
+	average [segment.NumFields]float64
+}
+
+// part is the index of a partition.
+type part struct {
+	head     blobschema.IndexHead
+	segments []*seg
+	anchors  []*seg
+	table    string // object: ranks of the partition's pages; "" for none
+}
+
+// seg is a segment. Deleted documents are not hidden but gone; what is hidden is the elder of
+// two versions, where slots have moved.
+type seg struct {
+	ref     blobschema.SegmentRef
+	deleted *segment.Set
+	hidden  *segment.Set
+	part    *part
+}
+
+// gone reports whether a document does not count any more.
+func (s *seg) gone(doc uint32) bool { return s.deleted.Has(doc) || s.hidden.Has(doc) }
+
+// Refresh reads the records again, and what they name that is new: what is unchanged, and what
+// was read of it, stays.
+func (ix *Index) Refresh(ctx context.Context) error {
+	ix.refreshing.Lock()
+	defer ix.refreshing.Unlock()
+	return ix.refresh(ctx)
+}
+
+// Fresh refreshes what is older than d.
+func (ix *Index) Fresh(ctx context.Context, d time.Duration) error {
+	if time.Since(ix.now.Load().at) <= d {
+		return nil
+	}
+	ix.refreshing.Lock()
+	defer ix.refreshing.Unlock()
+	if time.Since(ix.now.Load().at) <= d { // another has just done it
+		return nil
+	}
+	return ix.refresh(ctx)
+}
+
+func (ix *Index) refresh(ctx context.Context) error {
+	before := ix.now.Load()
+	if before == nil {
+		before = &snapshot{}
+	}
+	s, err := ix.take(ctx, before)
+	if err != nil {
+		return fmt.Errorf("read the index of crawl %s: %w", ix.id, err)
+	}
+	ix.now.Store(s)
+	return nil
+}
+
+// take makes a snapshot. Records are not read at one moment, and need not be: each partition's
+// index is whole in itself.
+func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) {
+	s := &snapshot{at: time.Now()}
+	mapKey, rankKey := blobschema.MapKey(ix.id), blobschema.RankKey(ix.id)
+	first, err := ix.records(ctx, []string{mapKey, rankKey})
+	if err != nil {
+		return nil, err
+	}
+	var m blobschema.MapRecord
+	var job blobschema.RankJob
+	if err := errors.Join(decode(mapKey, first[0], &m), decode(rankKey, first[1], &job)); err != nil {
+		return nil, err
+	}
+	n := max(ix.record.Partitions, m.Partitions)
+	if n > partition.MaxPartitions {
+		return nil, fmt.Errorf("map record: %w: %d partitions", blobschema.ErrDamaged, n)
+	}
+	s.moved = m.Epoch > 1 || len(m.Moving) > 0
+	keys := make([]string, 0, 2*n)
+	for p := range partition.ID(n) {
+		keys = append(keys, blobschema.IndexKey(ix.id, p))
+	}
+	ranked := job.Finished()
+	if ranked != nil {
+		for p := range partition.ID(n) {
+			keys = append(keys, blobschema.RankHeadKey(ix.id, p))
+		}
+	}
+	values, err := ix.records(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var heads []blobschema.IndexHead
+	tables := map[partition.ID]string{}
+	for i, v := range values {
+		var h blobschema.IndexHead
+		var r blobschema.RankHead
+		switch {
+		case v == nil:
+		case i < n:
+			if err := decode(keys[i], v, &h); err != nil {
+				return nil, err
+			}
+			h.Partition = partition.ID(i)
+			heads = append(heads, h)
+		default:
+			if err := decode(keys[i], v, &r); err != nil {
+				return nil, err
+			}
+			if result, ok := r.Result(ranked.Number); ok {
+				tables[partition.ID(i-n)] = result.Table
+			}
+		}
+	}
+	if len(heads) == 0 {
+		return nil, ErrNoIndex
+	}
+	if s.parts, err = ix.parts(ctx, before, heads); err != nil {
+		return nil, err
+	}
+	for _, p := range s.parts {
+		p.table = tables[p.head.Partition]
+	}
+	s.count()
+	if s.moved {
+		return s, ix.hide(ctx, s)
+	}
+	return s, nil
+}
+
+// parts reads the manifests that heads name, but for those that are known.
+func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema.IndexHead) ([]*part, error) {
+	out := make([]*part, len(heads))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReads)
+	for i, h := range heads {
+		at := slices.IndexFunc(before.parts, func(p *part) bool { return p.head.Manifest == h.Manifest })
+		if at >= 0 {
+			out[i] = before.parts[at].clone()
+			continue
+		}
+		g.Go(func() (err error) {
+			out[i], err = ix.manifest(ctx, h)
+			return err
+		})
+	}
+	return out, g.Wait()
+}
+
+// clone is a part for another snapshot.
+func (p *part) clone() *part {
+	c := &part{head: p.head}
+	for _, s := range p.segments {
+		c.segments = append(c.segments, &seg{ref: s.ref, deleted: s.deleted, part: c})
+	}
+	for _, s := range p.anchors {
+		c.anchors = append(c.anchors, &seg{ref: s.ref, deleted: s.deleted, part: c})
+	}
+	return c
+}
+
+// maxSegments bounds what a manifest may name.
+const maxSegments = 10_000
+
+func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, error) {
+	p := &part{head: h}
+	if h.Manifest == "" { // nothing was committed when it was indexed
+		return p, nil
+	}
+	data, err := ix.store.Object(ctx, h.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := blobschema.DecodeIndexManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
+	}
+	if m.Crawl != ix.id || len(m.Segments)+len(m.Anchors) > maxSegments {
+		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, blobschema.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))
+	}
+	for list, to := range map[*[]blobschema.SegmentRef]*[]*seg{&m.Segments: &p.segments, &m.Anchors: &p.anchors} {
+		for _, ref := range *list {
+			s := &seg{ref: ref, part: p}
+			if len(ref.Deleted) > 0 {
+				if s.deleted, err = segment.DecodeSet(ref.Deleted, int(ref.Documents)); err != nil {
+					return nil, fmt.Errorf("%s: deleted documents of %s: %w", h.Manifest, ref.Object, err)
+				}
+			}
+			if ref.Gone > ref.Documents || ref.Bytes <= 0 || len(ref.Lengths) > int(segment.NumFields) {
+				return nil, fmt.Errorf("%s: %w: segment %.100q", h.Manifest, blobschema.ErrDamaged, ref.Object)
+			}
+			*to = append(*to, s)
+		}
+	}
+	return p, nil
+}
+
+// count adds up what scores need to know of all documents.
+func (s *snapshot) count() {
+	var lengths, of [segment.NumFields]float64
+	for _, p := range s.parts {
+		for _, g := range p.segments {
+			s.documents += int64(g.ref.Documents - g.ref.Gone)
+			add(&lengths, &of, g.ref, func(f segment.Field) bool { return f != segment.Anchor })
+		}
+		for _, g := range p.anchors {
+			add(&lengths, &of, g.ref, func(f segment.Field) bool { return f == segment.Anchor })
+		}
+	}
+	for f := range lengths {
+		s.average[f] = 1
+		if of[f] > 0 && lengths[f] > 0 {
+			s.average[f] = lengths[f] / of[f]
+		}
+	}
+}
+
+func add(lengths, of *[segment.NumFields]float64, ref blobschema.SegmentRef, counts func(segment.Field) bool) {
+	for f, n := range ref.Lengths {
+		if counts(segment.Field(f)) {
+			lengths[f] += float64(n)
+			of[f] += float64(ref.Documents)
+		}
+	}
+}
+
+// records reads records; a value is nil where there is none.
+func (ix *Index) records(ctx context.Context, keys []string) ([][]byte, error) {
+	if many, ok := ix.store.(interface {
+		Records(ctx context.Context, keys []string) ([][]byte, error)
+	}); ok {
+		return many.Records(ctx, keys)
+	}
+	values := make([][]byte, len(keys))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReads)
+	for i, key := range keys {
+		g.Go(func() error {
+			v, found, err := ix.store.Record(ctx, key)
+			if found {
+				values[i] = v
+			}
+			return err
+		})
+	}
+	return values, g.Wait()
+}
+
+// decode reads a JSON record; one that is not there changes nothing.
+func decode(key string, value []byte, to any) error {
+	if value == nil {
+		return nil
+	}
+	if err := json.Unmarshal(value, to); err != nil {
+		return fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// What is read of a segment before its terms: its tail, and columns of its documents. All of
+// it is in the cache, and may be dropped between two queries.
+
+// bad names the object in an error of what it holds.
+func bad(s *seg, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("segment %s: %w", s.ref.Object, err)
+}
+
+// open opens a segment for a query.
+func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
+	src := r.source(ctx, s.ref.Object, s.ref.Bytes)
+	opened, err := cached(ctx, r.cache, key{s.ref.Object, kindReader, 0}, func() (*segment.Reader, int64, error) {
+		o, err := segment.Open(src, s.ref.Bytes)
+		if err == nil && o.Documents() != int(s.ref.Documents) {
+			err = fmt.Errorf("%w: %d documents, not %d", blobschema.ErrDamaged, o.Documents(), s.ref.Documents)
+		}
+		return o, 4<<10 + s.ref.Bytes/256, err // of which the index of its blocks is the most
+	})
+	if err != nil {
+		return nil, bad(s, err)
+	}
+	return opened.With(src), nil
+}
+
+// The columns that queries use, by what for.
+const (
+	scoreColumns    = segment.Lengths | segment.Langs | segment.Slots
+	identityColumns = segment.Slots | segment.Fingerprints
+	similarColumns  = segment.SimHashes
+	versionColumns  = segment.Slots | segment.Fingerprints | segment.Generations | segment.Times
+)
+
+// columns loads columns, past the blocks: they are kept as they are.
+func (r *reader) columns(ctx context.Context, s *seg, want segment.Column) (*segment.Columns, error) {
+	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, int64(want)}, func() (*segment.Columns, int64, error) {
+		o, err := r.open(ctx, s)
+		if err != nil {
+			return nil, 0, err
+		}
+		var size int64
+		c, err := o.With(func(off, length int64) ([]byte, error) {
+			size += length
+			return r.direct(ctx, s.ref.Object, off, length)
+		}).Columns(want)
+		return c, size, bad(s, err)
+	})
+}
+
+// target is a document that an anchor text is of.
+type target struct {
+	seg int32 // in targets.segments; -1: it is not there
+	doc uint32
+}
+
+// targets are the documents that those of an anchor segment stand for.
+type targets struct {
+	segments []*seg
+	of       []target // by document of the anchor segment
+}
+
+// targets finds the documents of an anchor segment: among those of its partition, or, once slots
+// have moved, among all.
+func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets, error) {
+	parts, name := []*part{a.part}, fmt.Sprintf("%s %d", a.ref.Object, a.part.head.Number)
+	if snap.moved {
+		parts, name = snap.parts, fmt.Sprintf("%s %d", a.ref.Object, snap.at.UnixNano())
+	}
+	var t targets
+	for _, p := range parts {
+		t.segments = append(t.segments, p.segments...)
+	}
+	of, err := cached(ctx, r.cache, key{name, kindTargets, 0}, func() ([]target, int64, error) {
+		of, err := r.findTargets(ctx, a, t.segments)
+		return of, int64(8 * len(of)), err
+	})
+	t.of = of
+	return &t, err
+}
+
+func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, error) {
+	cols := make([]*segment.Columns, len(in)+1)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReads)
+	for i, s := range append(in[:len(in):len(in)], a) {
+		g.Go(func() (err error) {
+			cols[i], err = r.columns(gctx, s, identityColumns)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	of := make([]target, a.ref.Documents)
+	by := make(map[identity]int, len(of))
+	for doc := range of {
+		of[doc].seg = -1
+		by[identityOf(cols[len(in)], uint32(doc))] = doc
+	}
+	for i, s := range in {
+		for doc := range s.ref.Documents {
+			if a, ok := by[identityOf(cols[i], doc)]; ok && !s.gone(doc) {
+				of[a] = target{int32(i), doc}
+			}
+		}
+	}
+	return of, nil
+}
+
+// identity is what tells documents apart.
+type identity struct {
+	slot partition.Slot
+	fp   uint64
+}
+
+func identityOf(c *segment.Columns, doc uint32) identity {
+	return identity{c.Slot(doc), c.Fingerprint(doc)}
+}
+
+// hide hides all but one version of documents that stand in several partitions: that of the
+// highest generation stays, then of the latest time, then of the last partition.
+func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
+	r := &reader{ix.store, ix.cache, &reads{}}
+	type version struct {
+		seg  *seg
+		cols *segment.Columns
+		doc  uint32
+	}
+	var all []version // of the segments; doc counts for nothing
+	in := map[partition.Slot]partition.ID{}
+	several := map[partition.Slot]bool{} // slots with documents in several partitions
+	for _, p := range snap.parts {
+		for _, s := range p.segments {
+			cols, err := r.columns(ctx, s, versionColumns)
+			if err != nil {
+				return err
+			}
+			all = append(all, version{seg: s, cols: cols})
+			for doc := range s.ref.Documents {
+				slot := cols.Slot(doc)
+				if other, ok := in[slot]; ok && other != p.head.Partition {
+					several[slot] = true
+				}
+				in[slot] = p.head.Partition
+			}
+		}
+	}
+	best := map[identity]version{}
+	for _, v := range all {
+		for v.doc = range v.seg.ref.Documents {
+			id := identityOf(v.cols, v.doc)
+			if !several[id.slot] || v.seg.deleted.Has(v.doc) {
+				continue
+			}
+			loser := v
+			if other, ok := best[id]; !ok {
+				best[id] = v
+				continue
+			} else if g, og := v.cols.Generation(v.doc), other.cols.Generation(other.doc); g > og ||
+				g == og && v.cols.Time(v.doc) >= other.cols.Time(other.doc) {
+				best[id], loser = v, other
+			}
+			if loser.seg.hidden == nil {
+				loser.seg.hidden = &segment.Set{}
+			}
+			loser.seg.hidden.Add(loser.doc)
+		}
+	}
+	return nil
+}
+
+// ranks are the page ranks of a segment's documents, times the number of pages, so that 1 is the
+// mean, and 0 where it is not known; nil if there are none. Once slots have moved, the rank of a
+// document may be with another partition.
+func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, error) {
+	names := []string{s.part.table}
+	if snap.moved {
+		for _, p := range snap.parts {
+			if p != s.part {
+				names = append(names, p.table)
+			}
+		}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	k := key{s.ref.Object + " " + strings.Join(names, " "), kindRanks, 0}
+	return cached(ctx, r.cache, k, func() ([]float32, int64, error) {
+		cols, err := r.columns(ctx, s, identityColumns)
+		if err != nil {
+			return nil, 0, err
+		}
+		out := make([]float32, s.ref.Documents)
+		for _, name := range names {
+			t, err := r.table(ctx, name)
+			if err != nil {
+				return nil, 0, err
+			}
+			nodes := float64(t.Nodes())
+			for doc := range out {
+				if out[doc] == 0 {
+					rank, _ := t.Rank(cols.Fingerprint(uint32(doc)))
+					out[doc] = float32(rank * nodes)
+				}
+			}
+		}
+		return out, int64(4 * len(out)), nil
+	})
+}
+
+func (r *reader) table(ctx context.Context, name string) (*blobschema.RankTable, error) {
+	return cached(ctx, r.cache, key{name, kindTable, 0}, func() (*blobschema.RankTable, int64, error) {
+		data, err := r.whole(ctx, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		t, err := blobschema.DecodeRankTable(data)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return t, int64(len(data)), err
+	})
+}

@@ -1,0 +1,325 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Bounds of a query.
+const (
+	MaxQuery = 4 << 10 // bytes
+	MaxWords = 32      // words, as they are looked for
+)
+
+// ErrQuery says that a query cannot be answered as it stands; the text says why, for whoever
+// wrote it.
+var ErrQuery = errors.New("query")
+
+func badQuery(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrQuery, fmt.Sprintf(format, args...))
+}
+
+// Syntax describes queries, for people.
+const Syntax = `A query is words; a document is found that has all of them, in whatever field.
+
+  coffee roasting       both words, in any form that the document's language gives them
+  "coffee roasting"     the words side by side
+  coffee OR tea         either of the two; OR binds closer than the rest
+  -tea  -"green tea"    documents without it
+  roast*                any word that begins so (as it is indexed: often a stem)
+  title:coffee          only in one field: title, headings, body, url, anchor (the texts
+                        of links to the document); also before a phrase or a beginning
+  site:example.org      only that site and those below it; several: any of them
+  lang:de               only documents in that language; several: any of them
+  -site:... -lang:...   none of them
+
+Case and accents make no difference. Chinese, Japanese and Korean need no spaces. A query
+of nothing but site: and lang: lists documents, the most linked first. A query has at most
+4096 bytes and 32 words.`
+
+// Query is a parsed query: all of the clauses must match, and nothing of not.
+type Query struct {
+	clauses []clause
+	not     []leaf
+
+	sites, langs       []string // any of them; empty: all
+	notSites, notLangs []string
+	words              int
+}
+
+// listing reports whether documents are asked for, not matches.
+func (q *Query) listing() bool { return len(q.clauses) == 0 }
+
+// clause matches what any of its leaves does.
+type clause []leaf
+
+// fields is a set of segment.Field.
+type fields uint8
+
+const allFields = fields(1<<segment.NumFields - 1)
+
+func (f fields) has(field segment.Field) bool { return f&(1<<field) != 0 }
+
+// leaf is what is looked for as one: a word, the beginning of one, or words in a row.
+type leaf struct {
+	text   string // as it is shown
+	fields fields
+	prefix string       // of terms, else ""
+	words  []token.Word // their Positions say how far apart
+}
+
+// fieldNames are the prefixes that stand for fields.
+var fieldNames = map[string]segment.Field{
+	"title": segment.Title, "heading": segment.Headings, "headings": segment.Headings,
+	"body": segment.Body, "url": segment.URL, "anchor": segment.Anchor,
+}
+
+// Parse reads a query; the errors are [ErrQuery]. Whatever means nothing, such as a point
+// alone, is left out, unless there is nothing else.
+func Parse(text string) (*Query, error) { return parse(text, &Request{}) }
+
+// parse reads a query, and the filters beside it.
+func parse(text string, req *Request) (*Query, error) {
+	if len(text) > MaxQuery {
+		return nil, badQuery("it has %d bytes, more than %d", len(text), MaxQuery)
+	}
+	l := lexer{rest: strings.Map(printable, strings.ToValidUTF8(text, " "))}
+	var langs []string // that words are looked for in; nil: all
+	var atoms []atom
+	for _, s := range req.Sites {
+		atoms = append(atoms, atom{filter: "site", text: s})
+	}
+	for _, s := range req.Langs {
+		langs = append(langs, s)
+		atoms = append(atoms, atom{filter: "lang", text: s})
+	}
+	for {
+		a, ok := l.next()
+		if !ok {
+			break
+		}
+		atoms = append(atoms, a)
+		if a.filter == "lang" && !a.not {
+			langs = append(langs, a.text)
+		}
+	}
+	q := &Query{}
+	if err := q.build(atoms, langs); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func printable(r rune) rune {
+	if unicode.IsControl(r) || unicode.IsSpace(r) {
+		return ' '
+	}
+	return r
+}
+
+// atom is a piece of a query's text.
+type atom struct {
+	text   string
+	or     bool // the operator, nothing else
+	not    bool
+	phrase bool
+	prefix bool
+	filter string // "site" or "lang"
+	fields fields
+}
+
+// lexer cuts a query into atoms.
+type lexer struct{ rest string }
+
+// quotes are the marks that begin or end a phrase, as people and programs write them.
+const quotes = "\"“”„«»"
+
+func (l *lexer) next() (a atom, ok bool) {
+	l.rest = strings.TrimLeft(l.rest, " ")
+	if l.rest == "" {
+		return a, false
+	}
+	a.fields = allFields
+	if len(l.rest) > 1 && l.rest[0] == '-' && l.rest[1] != ' ' {
+		a.not, l.rest = true, l.rest[1:]
+	}
+	if name, rest, found := strings.Cut(l.rest, ":"); found && rest != "" && rest[0] != ' ' && len(name) <= 8 {
+		name = strings.ToLower(name)
+		if f, known := fieldNames[name]; known {
+			a.fields, l.rest = 1<<f, rest
+		} else if name == "site" || name == "lang" {
+			a.filter, l.rest = name, rest
+		}
+	}
+	if first, width := utf8.DecodeRuneInString(l.rest); strings.ContainsRune(quotes, first) {
+		l.rest = l.rest[width:]
+		end := strings.IndexAny(l.rest, quotes)
+		if end < 0 {
+			end = len(l.rest)
+		}
+		a.text, a.phrase = l.rest[:end], true
+		_, width = utf8.DecodeRuneInString(l.rest[end:])
+		l.rest = l.rest[end+width:]
+		return a, true
+	}
+	end := strings.IndexAny(l.rest, " "+quotes)
+	if end < 0 {
+		end = len(l.rest)
+	}
+	a.text, l.rest = l.rest[:end], l.rest[end:]
+	if a.or = a.text == "OR" && !a.not && a.fields == allFields && a.filter == ""; a.or {
+		return a, true
+	}
+	if stem := strings.TrimRight(a.text, "*"); stem != a.text && a.filter == "" {
+		a.text, a.prefix = stem, stem != ""
+	}
+	return a, true
+}
+
+// build makes clauses of atoms.
+func (q *Query) build(atoms []atom, langs []string) error {
+	word, joined := false, false // the last one was a word; the next one is an alternative to it
+	for i, a := range atoms {
+		switch {
+		case a.or && i > 0 && i+1 < len(atoms) && !word:
+			return badQuery("OR stands between two words")
+		case a.or:
+			joined = word && i+1 < len(atoms)
+			continue
+		case joined && (a.not || a.filter != ""):
+			return badQuery("OR stands between two words")
+		case a.filter != "":
+			word = false
+			if err := q.filter(a); err != nil {
+				return err
+			}
+			continue
+		}
+		leaves, err := q.look(a, langs, joined || i+1 < len(atoms) && atoms[i+1].or)
+		if err != nil {
+			return err
+		}
+		if len(leaves) == 0 {
+			continue
+		}
+		switch {
+		case a.not:
+			q.not = append(q.not, leaves...)
+		case joined:
+			last := &q.clauses[len(q.clauses)-1]
+			*last = append(*last, leaves...)
+		default:
+			for _, l := range leaves {
+				q.clauses = append(q.clauses, clause{l})
+			}
+		}
+		word, joined = !a.not, false
+	}
+	if q.listing() && len(q.sites) == 0 && len(q.langs) == 0 {
+		if len(q.not)+len(q.notSites)+len(q.notLangs) > 0 {
+			return badQuery("it only says what to leave out; say what to look for too")
+		}
+		return badQuery("there is no word in it to look for")
+	}
+	return nil
+}
+
+// look says what an atom looks for. Words that nothing parts, as in tcp/ip, must all be
+// there, but where they are to be one, be it as an alternative or to be left out: there
+// they stand in a row.
+func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
+	if a.prefix {
+		if q.words++; q.words > MaxWords {
+			return nil, badQuery("it has more than %d words", MaxWords)
+		}
+		var p string
+		for _, t := range token.Append(nil, a.text, "") {
+			p = t.Term // the last word is the one that goes on
+		}
+		if p == "" {
+			return nil, nil
+		}
+		return []leaf{{text: a.text + "*", fields: a.fields, prefix: p}}, nil
+	}
+	words := token.Query(a.text, langs)
+	if q.words += len(words); q.words > MaxWords {
+		return nil, badQuery("it has more than %d words", MaxWords)
+	}
+	if len(words) == 0 {
+		return nil, nil
+	}
+	if a.phrase || one || a.not {
+		return []leaf{{text: a.text, fields: a.fields, words: words}}, nil
+	}
+	var out []leaf
+	for _, w := range words {
+		out = append(out, leaf{text: w.Text, fields: a.fields, words: []token.Word{w}})
+	}
+	return out, nil
+}
+
+// filter takes note of a site or a language.
+func (q *Query) filter(a atom) error {
+	text := strings.ToLower(a.text)
+	to := map[string]*[]string{"site": &q.sites, "lang": &q.langs}[a.filter]
+	if a.not {
+		to = map[string]*[]string{"site": &q.notSites, "lang": &q.notLangs}[a.filter]
+	}
+	if a.filter == "site" {
+		var err error
+		if text, err = siteOf(a.text); err != nil {
+			return badQuery("%.80q is no site: %v", a.text, err)
+		}
+	}
+	if len(*to) == MaxWords {
+		return badQuery("it has more than %d times %s:", MaxWords, a.filter)
+	}
+	if !slices.Contains(*to, text) {
+		*to = append(*to, text)
+	}
+	return nil
+}
+
+// siteOf reads a site as people write it: a host, or a URL of it.
+func siteOf(text string) (string, error) {
+	if _, rest, found := strings.Cut(text, "://"); found {
+		text = rest
+	}
+	text, _, _ = strings.Cut(text, "/")
+	h, err := weburl.ParseHost(strings.TrimSuffix(text, "."))
+	return string(h), err
+}
+
+// leaves are all there are, those that exclude last.
+func (q *Query) leaves() (out []*leaf) {
+	for i := range q.clauses {
+		for j := range q.clauses[i] {
+			out = append(out, &q.clauses[i][j])
+		}
+	}
+	for i := range q.not {
+		out = append(out, &q.not[i])
+	}
+	return out
+}
+
+// terms are all terms that a leaf's words may be in the index.
+func (l *leaf) terms(yield func(string) bool) {
+	for _, w := range l.words {
+		for _, alt := range w.Alternatives {
+			for _, t := range alt {
+				if !yield(t.Text) {
+					return
+				}
+			}
+		}
+	}
+}

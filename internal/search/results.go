@@ -1,0 +1,192 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// What makes a page of results of the best hits.
+const (
+	// maxDistance is in how many bits of 64 the texts of near-duplicates differ at most: Manku,
+	// Jain and Das Sarma, "Detecting near-duplicates for web crawling" (2007).
+	maxDistance = 3
+	// Of ten results in a row at most perSite are of one site, as long as one of the next
+	// lookAhead hits is of another.
+	window    = 10
+	perSite   = 2
+	lookAhead = 50
+	// maxOthers is how many near-duplicates are named.
+	maxOthers = 5
+)
+
+// group is a hit, and its near-duplicates.
+type group struct {
+	found
+	similar []found
+}
+
+// groups puts near-duplicates behind the best of them, and spreads sites.
+func (e *evaluation) groups(ctx context.Context, best []found, req *Request) ([]group, error) {
+	if req.All {
+		out := make([]group, len(best))
+		for i, f := range best {
+			out[i].found = f
+		}
+		return out, nil
+	}
+	hashes, err := e.simHashes(ctx, best)
+	if err != nil {
+		return nil, err
+	}
+	out := collapse(best, hashes)
+	if len(e.q.sites) > 0 {
+		return out, nil
+	}
+	return spread(out), nil
+}
+
+// simHashes are those of hits.
+func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, error) {
+	cols := map[*seg]*segment.Columns{}
+	for _, f := range best {
+		cols[f.seg] = nil
+	}
+	var g errgroup.Group
+	g.SetLimit(parallelReads)
+	for _, s := range slices.Collect(maps.Keys(cols)) {
+		g.Go(func() error {
+			c, err := e.columns(ctx, s, similarColumns)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			cols[s] = c
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out := make([]uint64, len(best))
+	for i, f := range best {
+		out[i] = cols[f.seg].SimHash(f.doc)
+	}
+	return out, nil
+}
+
+// collapse puts each hit behind the first before it that it is a near-duplicate of. Which are
+// first does not depend on how many hits there are: pages of results fit together.
+func collapse(best []found, hashes []uint64) (out []group) {
+	var of []uint64 // by group
+	for i, f := range best {
+		like := -1
+		if hashes[i] != 0 {
+			like = slices.IndexFunc(of, func(h uint64) bool { return h != 0 && bits.OnesCount64(h^hashes[i]) <= maxDistance })
+		}
+		if like >= 0 {
+			out[like].similar = append(out[like].similar, f)
+			continue
+		}
+		out, of = append(out, group{found: f}), append(of, hashes[i])
+	}
+	return out
+}
+
+// spread moves back what would be the third of a site among ten. A site is what has a slot: two
+// that share one by chance stand back for each other now and then, which harms nobody.
+func spread(in []group) []group {
+	out := make([]group, 0, len(in))
+	used := make([]bool, len(in))
+	first := 0 // that is not used yet
+	for len(out) < len(in) {
+		count := map[partition.Slot]int{}
+		for range min(window, len(in)-len(out)) {
+			for used[first] {
+				first++
+			}
+			take := first
+			for i := first; i < min(len(in), first+lookAhead); i++ {
+				if !used[i] && count[in[i].slot] < perSite {
+					take = i
+					break
+				}
+			}
+			used[take] = true
+			count[in[take].slot]++
+			out = append(out, in[take])
+		}
+	}
+	return out
+}
+
+// results reads the documents of a page of results.
+func (e *evaluation) results(ctx context.Context, groups []group, req *Request) ([]Result, error) {
+	out := make([]Result, len(groups))
+	h := e.highlighter()
+	var g errgroup.Group
+	g.SetLimit(parallelReads)
+	for i := range groups {
+		g.Go(func() error {
+			r, err := e.result(&groups[i], h)
+			r.Rank = req.Offset + i + 1
+			out[i] = r
+			return err
+		})
+	}
+	return out, g.Wait()
+}
+
+func (e *evaluation) result(g *group, h *highlighter) (r Result, err error) {
+	o := e.terms[g.seg].opened
+	d, err := o.Document(g.doc)
+	if err != nil {
+		return r, bad(g.seg, err)
+	}
+	text, err := o.Text(g.doc)
+	if err != nil {
+		return r, bad(g.seg, err)
+	}
+	r = Result{
+		URL: d.URL, Site: d.Host, Lang: d.Lang, Fetched: d.Time, Published: d.Published, Score: g.score, Similar: len(g.similar),
+		Title: h.title(d.Title, d.Lang), Snippet: h.snippet(text, d.Lang),
+	}
+	for _, f := range g.similar[:min(len(g.similar), maxOthers)] {
+		d, err := e.terms[f.seg].opened.Document(f.doc)
+		if err != nil {
+			return r, bad(f.seg, err)
+		}
+		r.Others = append(r.Others, Similar{d.URL, d.Title})
+	}
+	return r, nil
+}
+
+// explain scores results once more, and writes down how.
+func (e *evaluation) explain(ctx context.Context, groups []group, results []Result) error {
+	order := make([]int, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	// A scorer goes forward only.
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(groups[a].doc, groups[b].doc) })
+	scorers := map[*seg]*scorer{}
+	for _, i := range order {
+		g := &groups[i]
+		s := scorers[g.seg]
+		if s == nil {
+			var err error
+			if s, err = e.scorer(ctx, g.seg); err != nil {
+				return bad(g.seg, err)
+			}
+			scorers[g.seg] = s
+		}
+		results[i].Explain = &Explanation{}
+		s.score(g.doc, results[i].Explain)
+	}
+	return nil
+}

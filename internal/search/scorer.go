@@ -1,0 +1,295 @@
+package search
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+)
+
+// scorer goes through the matching documents of one segment.
+type scorer struct {
+	e     *evaluation
+	seg   *seg
+	terms *terms
+	cols  *segment.Columns
+	ids   *segment.Columns
+	ranks []float32 // times the number of pages; nil if there are none
+
+	leaves  []leafCursor
+	clauses [][]*leafCursor // the rarest first
+	not     []*leafCursor
+	in, out []span // of sites; in is nil for all documents
+	doc     uint32
+}
+
+// leafCursor goes through the documents of a leaf.
+type leafCursor struct {
+	fields [segment.NumFields]cursor // nil where it is not
+	doc    uint32
+	docs   float64
+}
+
+func (l *leafCursor) seek(to uint32) uint32 {
+	if l.doc >= to {
+		return l.doc
+	}
+	return l.settle(to)
+}
+
+func (l *leafCursor) settle(to uint32) uint32 {
+	l.doc = end
+	for _, c := range l.fields {
+		if c != nil {
+			c.seek(to)
+			l.doc = min(l.doc, c.at())
+		}
+	}
+	return l.doc
+}
+
+// scorer reads what is needed to go through a segment. It is nil if no document can match.
+func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
+	s := &scorer{e: e, seg: seg, terms: e.terms[seg]}
+	s.leaves = make([]leafCursor, len(e.leaves))
+	for i, l := range e.leaves {
+		c := &s.leaves[i]
+		c.docs = e.sums[i].documents
+		for f := range segment.NumFields {
+			var err error
+			if c.fields[f], err = s.terms.cursor(l, f); err != nil {
+				return nil, err
+			}
+		}
+		if by := e.hits[seg]; by != nil && len(by[i]) > 0 {
+			c.fields[segment.Anchor] = &hitsCursor{hits: by[i]}
+		}
+		c.settle(0)
+	}
+	next := 0
+	for _, clause := range e.q.clauses {
+		any := make([]*leafCursor, len(clause))
+		there := false
+		for i := range clause {
+			any[i] = &s.leaves[next]
+			there = there || any[i].doc != end
+			next++
+		}
+		if !there {
+			return nil, s.terms.err()
+		}
+		s.clauses = append(s.clauses, any)
+	}
+	for ; next < len(s.leaves); next++ {
+		s.not = append(s.not, &s.leaves[next])
+	}
+	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
+	return s, s.load(ctx)
+}
+
+func most(clause []*leafCursor) (n float64) {
+	for _, l := range clause {
+		n += l.docs
+	}
+	return n
+}
+
+// load reads what is known of the segment's documents.
+func (s *scorer) load(ctx context.Context) (err error) {
+	e := s.e
+	if s.cols, err = e.columns(ctx, s.seg, scoreColumns); err != nil {
+		return err
+	}
+	if s.ids, err = e.columns(ctx, s.seg, identityColumns); err != nil {
+		return err
+	}
+	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
+		return err
+	}
+	if len(e.q.sites) > 0 {
+		if s.in, err = e.spans(ctx, s.terms, e.q.sites); err != nil {
+			return err
+		}
+		s.in = append(s.in, span{end, end})
+	}
+	s.out, err = e.spans(ctx, s.terms, e.q.notSites)
+	return err
+}
+
+// next goes to the next candidate from s.doc on: it has the words, and is of the sites. It
+// returns end if there is none.
+func (s *scorer) next() uint32 {
+	for {
+		to := s.doc
+		for _, in := range s.in { // few
+			if to < in.end {
+				to = max(to, in.first)
+				break
+			}
+		}
+		for _, clause := range s.clauses {
+			least := uint32(end)
+			for _, l := range clause {
+				least = min(least, l.seek(to))
+			}
+			if to = least; to == end {
+				break
+			}
+		}
+		if to >= s.seg.ref.Documents {
+			return end
+		}
+		if to == s.doc {
+			return to
+		}
+		s.doc = to
+	}
+}
+
+// counts reports whether a candidate is a match.
+func (s *scorer) counts(doc uint32) bool {
+	if s.seg.gone(doc) {
+		return false
+	}
+	for _, out := range s.out {
+		if doc >= out.first && doc < out.end {
+			return false
+		}
+	}
+	for _, l := range s.not {
+		if l.seek(doc) == doc {
+			return false
+		}
+	}
+	q := s.e.q
+	if len(q.langs) == 0 && len(q.notLangs) == 0 {
+		return true
+	}
+	lang := s.cols.Lang(doc)
+	return (len(q.langs) == 0 || speaks(lang, q.langs)) && !speaks(lang, q.notLangs)
+}
+
+// speaks reports whether a language is one of a list: "en-GB" is "en" too.
+func speaks(lang string, list []string) bool {
+	lang = strings.ToLower(lang)
+	base, _, _ := strings.Cut(lang, "-")
+	return slices.Contains(list, lang) || slices.Contains(list, base)
+}
+
+// score scores the document that the scorer is at, and explains it if asked to. Parts are added in
+// the order of the query, so that the sum is the same to the last bit.
+func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
+	e := s.e
+	for i := range len(s.leaves) - len(s.not) {
+		l := &s.leaves[i]
+		if l.seek(doc) != doc {
+			continue
+		}
+		sum := 0.0
+		var parts []FieldScore
+		for f, c := range l.fields {
+			if c == nil || c.at() != doc {
+				continue
+			}
+			field := segment.Field(f)
+			freq, length := c.freq(), 0
+			if h, ok := c.(*hitsCursor); ok {
+				length = int(h.hits[h.i].length)
+			} else {
+				length = s.cols.Length(field, doc)
+			}
+			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
+			sum += part
+			if x != nil {
+				parts = append(parts, FieldScore{field.String(), freq, length, part})
+			}
+		}
+		score := e.sums[i].idf * e.weights.saturate(sum)
+		total += score
+		if x != nil {
+			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, parts, sum, score})
+		}
+	}
+	rank := 0.0
+	if s.ranks != nil {
+		rank = float64(s.ranks[doc])
+	}
+	part := e.weights.rankPart(rank)
+	if total += part; x != nil {
+		x.Rank, x.Score = RankScore{rank, part}, total
+	}
+	return total
+}
+
+// segment finds the matches of a segment.
+func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
+	m := &matches{langs: map[string]int64{}}
+	s, err := e.scorer(ctx, seg)
+	if s == nil || err != nil {
+		return m, err
+	}
+	budget := int64(float64(e.ix.opt.MaxPostings)*float64(seg.ref.Documents)/math.Max(1, float64(e.snap.stored()))) + 1
+	budget /= int64(max(1, len(e.leaves)))
+	h := &worst{}
+	for looked := int64(0); ; looked++ {
+		if looked%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		doc := s.next()
+		if doc == end {
+			break
+		}
+		if looked > budget {
+			m.cut = true
+			break
+		}
+		s.doc = doc + 1
+		if !s.counts(doc) {
+			continue
+		}
+		m.total++
+		m.langs[s.cols.Lang(doc)]++
+		h.offer(found{seg, doc, s.score(doc, nil), s.ids.Slot(doc), s.ids.Fingerprint(doc)}, e.keep)
+	}
+	m.best = *h
+	slices.SortFunc(m.best, before)
+	return m, s.terms.err()
+}
+
+// stored is how many documents the segments have, deleted ones too.
+func (s *snapshot) stored() (n int64) {
+	for _, p := range s.parts {
+		for _, g := range p.segments {
+			n += int64(g.ref.Documents)
+		}
+	}
+	return n
+}
+
+// worst is a heap of the best hits, the worst of them first.
+type worst []found
+
+func (h worst) Len() int           { return len(h) }
+func (h worst) Less(i, j int) bool { return before(h[i], h[j]) > 0 }
+func (h worst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *worst) Push(x any)        { *h = append(*h, x.(found)) }
+func (h *worst) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// offer keeps a hit if it is one of the best.
+func (h *worst) offer(f found, keep int) {
+	switch {
+	case len(*h) < keep:
+		heap.Push(h, f)
+	case keep > 0 && before(f, (*h)[0]) < 0:
+		(*h)[0] = f
+		heap.Fix(h, 0)
+	}
+}

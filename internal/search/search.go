@@ -1,0 +1,166 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Bounds of a request.
+const (
+	DefaultLimit = 10
+	MaxResults   = 1000 // offset and limit together
+)
+
+// Request is a question.
+type Request struct {
+	Query   string
+	Sites   []string // as site: in the query
+	Langs   []string // as lang:
+	Offset  int      // results to leave out
+	Limit   int      // results wanted; 0: DefaultLimit
+	All     bool     // near-duplicates too, and as many of a site as there are
+	Explain bool     // how scores came about
+}
+
+// Answer is what was found.
+type Answer struct {
+	Query     string   `json:"query"`
+	Total     int64    `json:"total"` // documents that match, near-duplicates too
+	Offset    int      `json:"offset"`
+	Limit     int      `json:"limit"`
+	More      bool     `json:"more"` // there are results after these, and they may be asked for
+	Results   []Result `json:"results"`
+	Languages []Count  `json:"languages,omitempty"` // of all that match, the most frequent first
+	Cut       bool     `json:"cut_short,omitempty"` // the query took too much: not all documents were looked at
+	Notes     []string `json:"notes,omitempty"`     // what else there is to say
+	Documents int64    `json:"documents"`           // in the index
+	Scoring   *Scoring `json:"scoring,omitempty"`   // with Request.Explain
+
+	Took      time.Duration `json:"-"`
+	TookMS    float64       `json:"took_ms"`
+	Reads     int64         `json:"reads"`      // of objects; none if all was in memory
+	ReadBytes int64         `json:"read_bytes"` // by those
+}
+
+// Count is how many documents have something.
+type Count struct {
+	Name      string `json:"name"`
+	Documents int64  `json:"documents"`
+}
+
+// Result is one document that was found.
+type Result struct {
+	Rank      int          `json:"rank"` // from 1
+	URL       string       `json:"url"`
+	Site      string       `json:"site"`
+	Title     Marked       `json:"title"` // may be empty
+	Snippet   Marked       `json:"snippet"`
+	Lang      string       `json:"lang,omitempty"`
+	Fetched   time.Time    `json:"fetched"`
+	Published time.Time    `json:"published,omitzero"` // if the page says
+	Score     float64      `json:"score"`
+	Similar   int          `json:"similar,omitempty"`      // near-duplicates that stand behind this one
+	Others    []Similar    `json:"similar_urls,omitempty"` // some of them
+	Explain   *Explanation `json:"explain,omitempty"`
+}
+
+// Date is when the page was published, or else fetched.
+func (r *Result) Date() time.Time {
+	if r.Published.IsZero() {
+		return r.Fetched
+	}
+	return r.Published
+}
+
+// Similar is a near-duplicate of a result.
+type Similar struct {
+	URL   string `json:"url"`
+	Title string `json:"title,omitempty"`
+}
+
+// Search answers a request. An error is [ErrQuery] if the request is at fault; then its text is
+// for whoever asked. A segment that is damaged is an error that names it: an answer from the rest
+// would look whole. If segments vanish because they were merged since, the records are read
+// again, once.
+func (ix *Index) Search(ctx context.Context, req Request) (*Answer, error) {
+	began := time.Now()
+	q, err := req.parse()
+	if err != nil {
+		return nil, err
+	}
+	rd := reads{}
+	snap := ix.now.Load()
+	a, err := ix.answer(ctx, snap, q, &req, &rd)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion) {
+		if ix.Refresh(ctx) != nil {
+			return nil, err
+		}
+		a, err = ix.answer(ctx, ix.now.Load(), q, &req, &rd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.Reads, a.ReadBytes = rd.calls.Load(), rd.bytes.Load()
+	a.Took = time.Since(began)
+	a.TookMS = float64(a.Took.Microseconds()) / 1000
+	return a, nil
+}
+
+// parse checks the request, and reads its query.
+func (req *Request) parse() (*Query, error) {
+	req.Limit = cmp.Or(req.Limit, DefaultLimit)
+	if req.Offset < 0 || req.Limit < 0 || req.Offset > MaxResults || req.Limit > MaxResults || req.Offset+req.Limit > MaxResults {
+		return nil, badQuery("results %d to %d were asked for; there are at most %d", req.Offset+1, req.Offset+req.Limit, MaxResults)
+	}
+	q, err := parse(req.Query, req)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Request, rd *reads) (*Answer, error) {
+	a := &Answer{Query: req.Query, Offset: req.Offset, Limit: req.Limit, Documents: snap.documents, Results: []Result{}}
+	if snap.documents == 0 {
+		a.Notes = append(a.Notes, "The index is empty.")
+		return a, nil
+	}
+	e := &evaluation{
+		reader: reader{ix.store, ix.cache, rd}, ix: ix, snap: snap, q: q, weights: weights(),
+		// Near-duplicates and sites that stand back make room for others.
+		keep: 2*(req.Offset+req.Limit) + lookAhead + 200,
+	}
+	m, err := e.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.Total, a.Cut, a.Notes = m.total, m.cut, e.notes
+	for l, n := range m.langs {
+		if l != "" {
+			a.Languages = append(a.Languages, Count{l, n})
+		}
+	}
+	slices.SortFunc(a.Languages, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Documents, a.Documents), cmp.Compare(a.Name, b.Name))
+	})
+	groups, err := e.groups(ctx, m.best, req)
+	if err != nil {
+		return nil, err
+	}
+	last := req.Offset + req.Limit
+	a.More = len(groups) > last && last < MaxResults
+	groups = groups[min(req.Offset, len(groups)):min(last, len(groups))]
+	if a.Results, err = e.results(ctx, groups, req); err != nil {
+		return nil, err
+	}
+	if req.Explain {
+		a.Scoring = e.weights.scoring(snap)
+		err = e.explain(ctx, groups, a.Results)
+	}
+	return a, err
+}

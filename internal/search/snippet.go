@@ -1,0 +1,210 @@
+package search
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/orbweaver/orbweaver/internal/token"
+)
+
+// Marked is text with the places in it that the query asked for.
+type Marked struct {
+	Text  string   `json:"text"`
+	Marks [][2]int `json:"marks,omitempty"` // ranges of bytes, ascending, apart
+}
+
+// Piece is a stretch of a marked text.
+type Piece struct {
+	Text string
+	Mark bool
+}
+
+// Pieces cuts the text where marks begin and end.
+func (m Marked) Pieces() (out []Piece) {
+	at := 0
+	for _, mark := range m.Marks {
+		if mark[0] > at {
+			out = append(out, Piece{m.Text[at:mark[0]], false})
+		}
+		out = append(out, Piece{m.Text[mark[0]:mark[1]], true})
+		at = mark[1]
+	}
+	if at < len(m.Text) {
+		out = append(out, Piece{m.Text[at:], false})
+	}
+	return out
+}
+
+const (
+	snippetBytes = 260
+	snippetLead  = 60 // of those, before the first word found
+	// snippetText is how much of a text is looked through.
+	snippetText = 256 << 10
+)
+
+// highlighter finds a query's words in texts. It is safe for concurrent use.
+type highlighter struct {
+	terms    map[string]int // to leaf
+	prefixes map[string]int
+	weights  []float64 // by leaf
+}
+
+func (e *evaluation) highlighter() *highlighter {
+	h := &highlighter{terms: map[string]int{}, prefixes: map[string]int{}}
+	for i, l := range e.leaves[:len(e.leaves)-len(e.q.not)] {
+		h.weights = append(h.weights, e.sums[i].idf)
+		if l.prefix != "" {
+			h.prefixes[l.prefix] = i
+		}
+		for t := range l.terms {
+			if _, ok := h.terms[t]; !ok {
+				h.terms[t] = i
+			}
+		}
+	}
+	return h
+}
+
+// mark is a place where a leaf was found.
+type mark struct{ start, end, leaf int }
+
+// find finds the places in a text.
+func (h *highlighter) find(text, lang string) (out []mark) {
+	if len(h.terms)+len(h.prefixes) == 0 {
+		return nil
+	}
+	for _, t := range token.Append(nil, text, lang) {
+		leaf, ok := h.terms[t.Term]
+		if !ok {
+			for p, i := range h.prefixes {
+				if strings.HasPrefix(t.Term, p) && (!ok || i < leaf) {
+					leaf, ok = i, true
+				}
+			}
+		}
+		if ok {
+			out = append(out, mark{int(t.Start), int(t.End), leaf})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b mark) int { return a.start - b.start })
+	return out
+}
+
+func (h *highlighter) title(title, lang string) Marked {
+	title = oneLine(title)
+	return Marked{title, ranges(h.find(title, lang), 0, len(title), 0)}
+}
+
+// snippet is the part of a text that has the most of the query's words, the rare ones
+// counting most, and the first such.
+func (h *highlighter) snippet(text, lang string) Marked {
+	text = oneLine(cutText(text, snippetText))
+	marks := h.find(text, lang)
+	from := 0
+	if best := h.best(marks); best > snippetLead {
+		from = best - snippetLead
+	}
+	if len(text)-from < snippetBytes {
+		from = max(0, len(text)-snippetBytes)
+	}
+	from = wordStart(text, from)
+	to := from + len(cutText(text[from:], snippetBytes))
+	if to < len(text) {
+		if space := strings.LastIndexByte(text[from:to], ' '); space > snippetBytes/2 {
+			to = from + space
+		}
+	}
+	lead, tail := "", ""
+	if from > 0 {
+		lead = "… "
+	}
+	if to < len(text) {
+		tail = " …"
+	}
+	return Marked{lead + text[from:to] + tail, ranges(marks, from, to, len(lead))}
+}
+
+// best is where the best stretch begins.
+func (h *highlighter) best(marks []mark) (start int) {
+	top := 0.0
+	last := 0
+	count := make([]int, len(h.weights))
+	weight := 0.0
+	for i, m := range marks {
+		for last < len(marks) && marks[last].end <= m.start+snippetBytes-snippetLead {
+			leaf := marks[last].leaf
+			weight += 0.01 // more of the same is a little better
+			if count[leaf]++; count[leaf] == 1 {
+				weight += 1 + h.weights[leaf]
+			}
+			last++
+		}
+		if last > i { // else the word alone is longer than a snippet
+			if weight > top+1e-9 {
+				top, start = weight, m.start
+			}
+			weight -= 0.01
+			if count[m.leaf]--; count[m.leaf] == 0 {
+				weight -= 1 + h.weights[m.leaf]
+			}
+		} else {
+			last = i + 1
+		}
+	}
+	return start
+}
+
+// ranges are the marks within a stretch of text, joined where they overlap, and counted from its
+// beginning and an offset.
+func ranges(marks []mark, from, to, offset int) (out [][2]int) {
+	for _, m := range marks {
+		if m.start < from || m.end > to {
+			continue
+		}
+		a, b := m.start-from+offset, m.end-from+offset
+		if n := len(out); n > 0 && a < out[n-1][1] {
+			out[n-1][1] = max(out[n-1][1], b)
+			continue
+		}
+		out = append(out, [2]int{a, b})
+	}
+	return out
+}
+
+// wordStart goes on from a place in a text to where a word begins, if one does soon.
+func wordStart(text string, from int) int {
+	if from == 0 {
+		return 0
+	}
+	if space := strings.IndexByte(text[from:min(len(text), from+snippetLead/2)], ' '); space >= 0 {
+		return from + space + 1
+	}
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return from
+}
+
+// cutText is at most n bytes of a text, and no part of a character.
+func cutText(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// oneLine makes a space of every character that moves what is shown: controls, also those that a
+// terminal obeys, and those that turn the direction of writing.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, text)
+}
