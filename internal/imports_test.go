@@ -46,6 +46,7 @@ internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
@@ -58,7 +59,7 @@ internal/hostile:         blobschema
 internal/corpus:
 internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
-internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
+internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
 internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
@@ -116,6 +117,7 @@ var core = []string{
 	"internal/page",
 	"internal/platform/embedded",
 	"internal/polite",
+	"internal/rank",
 	"internal/strhash",
 	"internal/text",
 	"internal/token",

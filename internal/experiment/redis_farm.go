@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -27,7 +26,8 @@ const (
 // is done after another, and nothing else may run. Actors meet in what is stored, and by messages.
 type farm struct {
 	platform *platform.Platform
-	sent     func(crawl.Send) // told of messages; nil: there are none
+	sent     func(body []byte) error // takes messages to the queue of ranks, when they are there
+	calls    int                     // of the platform
 	now      time.Duration
 	seq      int
 	events   farmEvents
@@ -133,9 +133,11 @@ func (w *worker) issue(is crawl.Issue) {
 			w.resume(func() []crawl.Issue { return w.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err}) })
 		})
 	}
+	w.calls++
 	moved := func(bytes int) time.Duration { return time.Duration(bytes) * time.Second / farmNet }
 	switch e := is.Effect.(type) {
 	case crawl.Work:
+		w.calls--
 		var v any
 		var err error
 		at := w.spend(func() { v, err = e.Do() })
@@ -160,8 +162,12 @@ func (w *worker) issue(is crawl.Issue) {
 		rev, err := engine.WriteRecord(ctx, w.platform, e)
 		reply(w.now+farmTable, rev, err)
 	case crawl.Send:
-		if w.sent != nil && e.Queue == blobschema.RankQueue {
-			w.at(w.now+farmQueue, func() { w.sent(e) })
+		for _, body := range e.Bodies {
+			w.at(w.now+2*farmQueue, func() {
+				if err := w.sent(body); err != nil && w.err == nil {
+					w.farm.err = err
+				}
+			})
 		}
 		reply(w.now+farmQueue, nil, nil)
 	default:

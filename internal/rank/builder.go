@@ -1,0 +1,203 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// pieceLinks and pieceNodes are how large a piece of a graph grows.
+const (
+	pieceLinks = 2 << 20
+	pieceNodes = 1 << 19
+)
+
+// builder makes the pieces of a graph, page by page.
+type builder struct {
+	pieces []*blobschema.RankGraph
+	hosts  map[string]uint32 // of the last piece
+	nodes  map[uint64]uint32
+	texts  map[string]uint32
+	last   string // the host that was asked for last
+	number uint32
+}
+
+func (b *builder) piece() *blobschema.RankGraph { return b.pieces[len(b.pieces)-1] }
+
+// begin begins a page.
+func (b *builder) begin(fp uint64, host blobschema.RankHost, p blobschema.RankPage) {
+	if n := len(b.pieces); n == 0 || len(b.piece().Links)+len(b.piece().Outs) >= pieceLinks ||
+		max(len(b.piece().Nodes), len(b.piece().Texts), len(b.piece().Pages)) >= pieceNodes {
+		b.pieces = append(b.pieces, &blobschema.RankGraph{Texts: []string{""}})
+		b.hosts, b.nodes, b.texts, b.last = map[string]uint32{}, map[uint64]uint32{}, map[string]uint32{"": 0}, ""
+	}
+	g := b.piece()
+	p.Fingerprint, p.Host, p.Links, p.Outs = fp, b.host(host), 0, 0
+	g.Pages = append(g.Pages, p)
+}
+
+func (b *builder) host(h blobschema.RankHost) uint32 {
+	if h.Name == b.last && len(b.hosts) > 0 {
+		return b.number
+	}
+	n, ok := b.hosts[h.Name]
+	if !ok {
+		g := b.piece()
+		n = uint32(len(g.Hosts))
+		g.Hosts, b.hosts[h.Name] = append(g.Hosts, h), n
+	}
+	b.last, b.number = h.Name, n
+	return n
+}
+
+// link adds a link of the page that was begun last.
+func (b *builder) link(fp uint64, host blobschema.RankHost, text string) {
+	g := b.piece()
+	n, ok := b.nodes[fp]
+	if !ok {
+		n = uint32(len(g.Nodes))
+		g.Nodes, b.nodes[fp] = append(g.Nodes, blobschema.RankNode{Fingerprint: fp, Host: b.host(host)}), n
+	}
+	t, ok := b.texts[text]
+	if !ok {
+		t = uint32(len(g.Texts))
+		g.Texts, b.texts[text] = append(g.Texts, text), t
+	}
+	g.Links = append(g.Links, blobschema.RankLink{Node: n, Text: t})
+	g.Pages[len(g.Pages)-1].Links++
+}
+
+// out adds a link of the page that was begun last to a host out of scope.
+func (b *builder) out(host blobschema.RankHost) {
+	g := b.piece()
+	g.Outs = append(g.Outs, b.host(host))
+	g.Pages[len(g.Pages)-1].Outs++
+}
+
+// end ends the page: each of its links once. New nodes have the highest numbers, so that sorted
+// links name them in their order.
+func (b *builder) end() {
+	g := b.piece()
+	p := &g.Pages[len(g.Pages)-1]
+	links := g.Links[len(g.Links)-int(p.Links):]
+	slices.SortFunc(links, func(a, b blobschema.RankLink) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Text, b.Text))
+	})
+	n := len(slices.Compact(links))
+	g.Links, p.Links = g.Links[:len(g.Links)-int(p.Links)+n], uint32(n)
+	outs := g.Outs[len(g.Outs)-int(p.Outs):]
+	slices.Sort(outs)
+	n = len(slices.Compact(outs))
+	g.Outs, p.Outs = g.Outs[:len(g.Outs)-int(p.Outs)+n], uint32(n)
+}
+
+// copy adds a page of another graph: what page says of it, with the links that from has there.
+func (b *builder) copy(page, from place) {
+	p := &page.g.Pages[page.i]
+	b.begin(p.Fingerprint, page.g.Hosts[p.Host], *p)
+	if from.g != nil {
+		for _, l := range from.links() {
+			n := from.g.Nodes[l.Node]
+			b.link(n.Fingerprint, from.g.Hosts[n.Host], from.g.Texts[l.Text])
+		}
+		for _, h := range from.outs() {
+			b.out(from.g.Hosts[h])
+		}
+	}
+	b.end()
+}
+
+// place is where a page of a graph is, with its links.
+type place struct {
+	g          *blobschema.RankGraph
+	i          int
+	link, outI uint32 // its first link and out
+}
+
+func (p place) page() *blobschema.RankPage   { return &p.g.Pages[p.i] }
+func (p place) host() blobschema.RankHost    { return p.g.Hosts[p.page().Host] }
+func (p place) links() []blobschema.RankLink { return p.g.Links[p.link:][:p.page().Links] }
+func (p place) outs() []uint32               { return p.g.Outs[p.outI:][:p.page().Outs] }
+
+// places yields all pages of some pieces.
+func places(pieces []*blobschema.RankGraph) func(yield func(place) bool) {
+	return func(yield func(place) bool) {
+		for _, g := range pieces {
+			p := place{g: g}
+			for i := range g.Pages {
+				p.i = i
+				if !yield(p) {
+					return
+				}
+				p.link, p.outI = p.link+g.Pages[i].Links, p.outI+g.Pages[i].Outs
+			}
+		}
+	}
+}
+
+// tidy is the text of a link as it is counted: runs of white space are one space.
+func tidy(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > blobschema.MaxAnchorText {
+		text = text[:blobschema.MaxAnchorText]
+	}
+	for !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "")
+	}
+	return text
+}
+
+// join folds the answers of each page, of the slots that owner says are ours, into one: the highest
+// generation decides, of equal ones the last in the order given. Pages are in order of host and fingerprint.
+func join(pieces []*blobschema.RankGraph, ours func(partition.Slot) bool) []*blobschema.RankGraph {
+	var all []place
+	for p := range places(pieces) {
+		if ours(p.host().Slot) {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b place) int {
+		x, y := a.page(), b.page()
+		return cmp.Or(cmp.Compare(x.Fingerprint, y.Fingerprint), cmp.Compare(x.Generation, y.Generation))
+	})
+	type folded struct{ page, from place }
+	var pages []folded
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].page().Fingerprint == all[0].page().Fingerprint {
+			n++
+		}
+		var f folded
+		for _, p := range all[:n] {
+			switch p.page().Kind {
+			case blobschema.RankLinked:
+				f = folded{p, p}
+			case blobschema.RankSame:
+				f.page = p
+			case blobschema.RankGone:
+				f = folded{}
+			}
+		}
+		if f.page.g != nil {
+			pages = append(pages, f)
+		}
+		all = all[n:]
+	}
+	slices.SortFunc(pages, func(a, b folded) int {
+		return cmp.Or(strings.Compare(a.page.host().Name, b.page.host().Name), cmp.Compare(a.page.page().Fingerprint, b.page.page().Fingerprint))
+	})
+	var out builder
+	for _, f := range pages {
+		out.copy(f.page, f.from)
+	}
+	for _, g := range out.pieces {
+		for i := range g.Pages {
+			g.Pages[i].Kind = blobschema.RankLinked
+		}
+	}
+	return out.pieces
+}

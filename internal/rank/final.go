@@ -1,0 +1,288 @@
+package rank
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// How many pages are named by their URLs: by each partition, and by the job.
+const (
+	bestOfPartition = 100
+	bestOfJob       = 1000
+)
+
+// final makes the partition's tables.
+func (s *Step) final(t *crawl.Task) (*outcome, error) {
+	w := s.warm
+	hosts := &blobschema.RankHosts{Names: w.layout.HostNames, Ranks: w.hosts.x}
+	best := bestNodes(w.layout, w.pages.x)
+	var err error
+	if hosts.URLs, err = s.urls(t, best); err != nil {
+		return nil, err
+	}
+	var objects [3][]byte
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		for _, i := range best {
+			hosts.Best = append(hosts.Best, w.pages.x[i])
+		}
+		if objects[0], objects[1], err = tables(w.layout, w.pages); err != nil {
+			return nil, err
+		}
+		objects[2], err = blobschema.EncodeRankHosts(hosts)
+		return nil, err
+	}})
+	if err != nil {
+		return nil, err
+	}
+	var names [3]string
+	for i, what := range []string{"table", "rest", "hosts"} {
+		if names[i], err = s.put(t, what, objects[i]); err != nil {
+			return nil, err
+		}
+	}
+	did := &outcome{final: true, state: blobschema.EncodeRankValues(w.past[0], w.past[1])}
+	if layout := s.own().Next.Layout; layout != "" {
+		did.drop = []string{layout}
+	}
+	did.next = func(r *blobschema.RankResult) {
+		r.Layout, r.Table, r.Rest, r.Hosts = "", names[0], names[1], names[2]
+	}
+	return did, nil
+}
+
+// tables are the ranks of pages that were answered, and of those that were not.
+func tables(l *blobschema.RankLayout, pages *level) (table, rest []byte, err error) {
+	type entry struct {
+		fp   uint64
+		rank float64
+	}
+	var all [2][]entry
+	for i, fp := range l.Nodes {
+		kind := 1
+		if crawled(l, i) {
+			kind = 0
+		}
+		all[kind] = append(all[kind], entry{fp, pages.x[i]})
+	}
+	var out [2][]byte
+	for kind, list := range all {
+		slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.fp, b.fp) })
+		fps, ranks := make([]uint64, len(list)), make([]float64, len(list))
+		for i, e := range list {
+			fps[i], ranks[i] = e.fp, min(e.rank, 1)
+		}
+		if out[kind], err = blobschema.EncodeRankTable(int64(pages.nodes), fps, ranks); err != nil {
+			return nil, nil, err
+		}
+	}
+	return out[0], out[1], nil
+}
+
+// bestNodes are the best of the pages that were answered, best first.
+func bestNodes(l *blobschema.RankLayout, x []float64) (best []int) {
+	order := func(a, b int) int { return cmp.Or(cmp.Compare(x[b], x[a]), cmp.Compare(l.Nodes[a], l.Nodes[b])) }
+	for i := range l.Nodes {
+		if !crawled(l, i) || len(best) == bestOfPartition && order(i, best[len(best)-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, i, order)
+		best = slices.Insert(best, at, i)
+		best = best[:min(len(best), bestOfPartition)]
+	}
+	return best
+}
+
+// urls finds the URLs of nodes by their page records.
+func (s *Step) urls(t *crawl.Task, nodes []int) ([]string, error) {
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	graph := s.warm.graph
+	if graph == nil {
+		var err error
+		if graph, err = s.readGraph(t, s.own().Next.Graph); err != nil {
+			return nil, err
+		}
+	}
+	at := map[uint64]int{} // in nodes
+	for k, i := range nodes {
+		at[s.warm.layout.Nodes[i]] = k
+	}
+	in := map[blobschema.Origin]bool{}
+	for p := range places(graph) {
+		if _, ok := at[p.page().Fingerprint]; ok {
+			in[p.page().Origin] = true
+		}
+	}
+	names, err := s.originNames(t, in)
+	if err != nil {
+		return nil, err
+	}
+	var gets []crawl.Effect
+	for _, name := range names {
+		gets = append(gets, crawl.GetObject{Name: name, Length: -1})
+	}
+	urls := make([]string, len(nodes))
+	err = t.All(2, gets, func(i int, v any, err error) error {
+		if err != nil {
+			return fmt.Errorf("get %s: %w", names[i], err)
+		}
+		c, err := blobschema.OpenCommit(v.([]byte))
+		if err != nil {
+			return fmt.Errorf("%s: %w", names[i], err)
+		}
+		pages, err := c.Pages()
+		if err != nil {
+			return fmt.Errorf("%s: %w", names[i], err)
+		}
+		for k := range pages {
+			if n, ok := at[s.hash.Fingerprint(pages[k].URL)]; ok && !pages[k].Robots {
+				urls[n] = pages[k].URL
+			}
+		}
+		return nil
+	})
+	return urls, err
+}
+
+// originNames are the commits of some origins, in order.
+func (s *Step) originNames(t *crawl.Task, in map[blobschema.Origin]bool) ([]string, error) {
+	var origins []blobschema.Origin
+	for o := range in {
+		origins = append(origins, o)
+	}
+	slices.SortFunc(origins, blobschema.Origin.Compare)
+	var names []string
+	for len(origins) > 0 {
+		p := origins[0].Partition
+		if int(p) >= len(s.job.Inputs) {
+			return nil, fmt.Errorf("graph: %w: page of partition %d", blobschema.ErrDamaged, p)
+		}
+		all, err := s.commits(t, s.job.Inputs[p], uint64(origins[0].Seq)-1)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range all {
+			_, seq, _, err := blobschema.ParseCommitName(name)
+			if err != nil {
+				return nil, err
+			}
+			if len(origins) > 0 && origins[0] == (blobschema.Origin{Partition: p, Seq: uint32(seq)}) {
+				names, origins = append(names, name), origins[1:]
+			}
+		}
+		if len(origins) > 0 && origins[0].Partition == p {
+			return nil, fmt.Errorf("graph: %w: page of commit %d of partition %d, which is none", blobschema.ErrDamaged, origins[0].Seq, p)
+		}
+	}
+	return names, nil
+}
+
+// finish makes the job's tables of what all partitions have made, and marks it done. All that do so
+// make the same.
+func (s *Step) finish(t *crawl.Task) error {
+	if err := s.prepare(t); err != nil {
+		return err
+	}
+	round := s.own().Round(s.job.Number)
+	data, err := s.state(t, round)
+	if err != nil {
+		return err
+	}
+	past, err := blobschema.DecodeRankValues(data, 2)
+	if err == nil && len(past[0]) != len(past[1]) {
+		err = blobschema.ErrDamaged
+	}
+	if err != nil {
+		return fmt.Errorf("residuals of rank job %d: %w", s.job.Number, err)
+	}
+	_, sizes, err := s.sums(round)
+	if err != nil {
+		return err
+	}
+	hosts, pages := ranking{most: frontier.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
+	for q := range s.heads {
+		h, err := read(t, s.heads[q].Next.Hosts, blobschema.DecodeRankHosts)
+		if err != nil {
+			return err
+		}
+		hosts.add(h.Names, h.Ranks)
+		pages.add(h.URLs, h.Best)
+	}
+	var names [2]string
+	for i, r := range []*ranking{&hosts, &pages} {
+		text := r.text()
+		names[i] = blobschema.RanksName(s.cfg.Crawl, text)
+		if err := t.Put(names[i], text); err != nil {
+			return err
+		}
+	}
+	now := t.Now().Wall.UTC()
+	err = crawl.Update(t, blobschema.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
+		if j.Number != s.job.Number || !j.Done.IsZero() {
+			return false
+		}
+		j.Done, j.Rounds, j.Totals, j.HostRanks, j.PageRanks = now, len(past[0]), sizes, names[0], names[1]
+		j.Residuals = make([]blobschema.RankResidual, len(past[0]))
+		for i := range past[0] {
+			j.Residuals[i] = blobschema.RankResidual{Pages: past[0][i], Hosts: past[1][i]}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	var others []partition.ID
+	for _, p := range all(len(s.heads)) {
+		if p != s.cfg.Partition {
+			others = append(others, p)
+		}
+	}
+	return send(t, s.cfg.Crawl, others) // to delete what is not needed any more
+}
+
+// ranking is a text table of the best of many.
+type ranking struct {
+	most  int
+	scale float64 // a rank times it has a mean of 1
+	all   []ranked
+}
+
+type ranked struct {
+	name string
+	rank float64
+}
+
+func (r *ranking) add(names []string, ranks []float64) {
+	for i, name := range names {
+		r.all = append(r.all, ranked{name, ranks[i]})
+	}
+	if len(r.all) > 4*r.most {
+		r.cut()
+	}
+}
+
+func (r *ranking) cut() {
+	slices.SortFunc(r.all, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.rank, a.rank), strings.Compare(a.name, b.name)) })
+	r.all = slices.Clone(r.all[:min(len(r.all), r.most)])
+}
+
+func (r *ranking) text() []byte {
+	r.cut()
+	var out []byte
+	for _, e := range r.all {
+		next := blobschema.AppendRankLine(out, e.name, e.rank*r.scale)
+		if len(next) > frontier.MaxHostRankBytes {
+			break
+		}
+		out = next
+	}
+	return out
+}

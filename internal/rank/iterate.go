@@ -1,0 +1,213 @@
+package rank
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// What a round leaves for the next one of its partition: ranks of both levels (from before the job, until
+// they have begun), weights, sizes and sums, residuals of each round so far.
+const stateLists = 7
+
+// encode is the partition's state, with x for ranks.
+func (w *Warm) encode(x [2][]float64) []byte {
+	return blobschema.EncodeRankValues(x[0], x[1], w.pages.weight, w.hosts.weight,
+		[]float64{w.pages.nodes, w.pages.sum, w.hosts.nodes, w.hosts.sum}, w.past[0], w.past[1])
+}
+
+// resume makes the process ready for the round after one that was stored.
+func (s *Step) resume(t *crawl.Task, round int) error {
+	w := s.warm
+	if w.job == s.job.Number && w.round == round && w.pages != nil {
+		return nil
+	}
+	l, err := read(t, s.own().Next.Layout, func(data []byte) (*blobschema.RankLayout, error) {
+		return blobschema.DecodeRankLayout(data, len(s.heads))
+	})
+	if err != nil {
+		return err
+	}
+	data, err := s.state(t, round)
+	if err != nil {
+		return err
+	}
+	v, err := blobschema.DecodeRankValues(data, stateLists)
+	if err == nil && (len(v[0]) != len(l.Nodes) || len(v[1]) != len(l.HostNames) || len(v[4]) != 4 || len(v[5]) != len(v[6]) ||
+		len(v[2]) != 0 && len(v[2]) != len(v[0]) || len(v[3]) != 0 && len(v[3]) != len(v[1])) {
+		err = fmt.Errorf("state of round %d: %w", round, blobschema.ErrDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	w.layout, w.before, w.past = l, [2][]float64{v[0], v[1]}, [2][]float64{v[5], v[6]}
+	w.pages = &level{RankLevel: &l.Pages, x: v[0], nodes: v[4][0], sum: v[4][1]}
+	w.hosts = &level{RankLevel: &l.Hosts, x: v[1], nodes: v[4][2], sum: v[4][3]}
+	if len(s.job.Params.Personal) > 0 {
+		w.pages.weight, w.hosts.weight = v[2], v[3]
+	}
+	return nil
+}
+
+// sums adds up what all partitions say of a round, in their order.
+func (s *Step) sums(round int) (sums blobschema.RankSums, all blobschema.RankTotals, err error) {
+	add := func(to *blobschema.RankResidual, v blobschema.RankResidual) {
+		to.Pages += v.Pages
+		to.Hosts += v.Hosts
+	}
+	for q := range s.heads {
+		r := s.heads[q].At(round)
+		if r == nil {
+			return sums, all, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, crawl.ErrNotFound)
+		}
+		add(&sums.Residual, r.Sums.Residual)
+		add(&sums.Dangling, r.Sums.Dangling)
+		add(&sums.Weight, r.Sums.Weight)
+		add(&sums.Known, r.Sums.Known)
+		add(&sums.New, r.Sums.New)
+		all.Add(&s.heads[q].Totals)
+	}
+	return sums, all, nil
+}
+
+// errPersonal says that a personalisation is about nothing that the graph has.
+var errPersonal = errors.New("none of the hosts and URLs of the personalisation is in the graph")
+
+// start makes the first ranks. Nil: the job has failed.
+func (s *Step) start(t *crawl.Task) (*outcome, error) {
+	if err := s.resume(t, blobschema.RankNodes); err != nil {
+		return nil, err
+	}
+	sums, all, err := s.sums(blobschema.RankNodes)
+	if err != nil {
+		return nil, err
+	}
+	w := s.warm
+	w.pages.nodes, w.pages.sum = float64(all.Pages), sums.Weight.Pages
+	w.hosts.nodes, w.hosts.sum = float64(all.Hosts), sums.Weight.Hosts
+	if all.Pages > 0 && (w.pages.sum == 0 || w.hosts.sum == 0) {
+		return nil, s.fail(t, errPersonal)
+	}
+	did := &outcome{}
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		w.pages.x, w.hosts.x = make([]float64, len(w.before[0])), make([]float64, len(w.before[1]))
+		w.pages.start(w.before[0], sums.Known.Pages, sums.New.Pages)
+		w.hosts.start(w.before[1], sums.Known.Hosts, sums.New.Hosts)
+		w.before = [2][]float64{}
+		w.graph = nil
+		s.send(did)
+		return nil, nil
+	}})
+	return did, err
+}
+
+// send works out what the nodes give, and what of it goes to which partition.
+func (s *Step) send(did *outcome) {
+	w := s.warm
+	if !w.pages.done {
+		did.sums.Dangling.Pages = w.pages.send()
+	}
+	if !w.hosts.done {
+		did.sums.Dangling.Hosts = w.hosts.send()
+	}
+	if s.solo() {
+		return // commit encodes it, if it is to be stored
+	}
+	s.encodeGifts(did)
+}
+
+// encodeGifts makes the parts and the state that a round stores.
+func (s *Step) encodeGifts(did *outcome) {
+	w := s.warm
+	did.parts = make([][]byte, len(s.heads))
+	for q := range did.parts {
+		if pages, hosts := w.pages.part(q), w.hosts.part(q); len(pages)+len(hosts) > 0 {
+			did.parts[q] = blobschema.EncodeRankValues(pages, hosts)
+		}
+	}
+	did.state = w.encode([2][]float64{w.pages.x, w.hosts.x})
+}
+
+// iterate multiplies once more, or ends the job's rounds if no level has changed by more than the tolerance.
+func (s *Step) iterate(t *crawl.Task, round int) (*outcome, error) {
+	if err := s.resume(t, round-1); err != nil {
+		return nil, err
+	}
+	sums, _, err := s.sums(round - 1)
+	if err != nil {
+		return nil, err
+	}
+	w, p := s.warm, &s.job.Params
+	if round > blobschema.RankIterate {
+		w.past[0], w.past[1] = append(w.past[0], sums.Residual.Pages), append(w.past[1], sums.Residual.Hosts)
+		w.pages.done, w.hosts.done = sums.Residual.Pages <= p.Tolerance, sums.Residual.Hosts <= p.Tolerance
+		if w.pages.done && w.hosts.done || len(w.past[0]) >= p.MaxRounds {
+			return s.final(t)
+		}
+	}
+	gifts, err := s.gifts(t, round-1)
+	if err != nil {
+		return nil, err
+	}
+	own := s.own().At(round - 1).Sums.Residual
+	did := &outcome{}
+	did.sums.Residual = own // of a level that is done
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		if !w.pages.done {
+			did.sums.Residual.Pages = w.pages.receive(gifts[0], sums.Dangling.Pages, p.Damping)
+		}
+		if !w.hosts.done {
+			did.sums.Residual.Hosts = w.hosts.receive(gifts[1], sums.Dangling.Hosts, p.Damping)
+		}
+		s.send(did)
+		return nil, nil
+	}})
+	return did, err
+}
+
+// gifts are what each partition gives to the nodes of this one, by level.
+func (s *Step) gifts(t *crawl.Task, round int) (gifts [2][][]float64, err error) {
+	n := len(s.heads)
+	gifts[0], gifts[1] = make([][]float64, n), make([][]float64, n)
+	w, p := s.warm, int(s.cfg.Partition)
+	self := w.job == s.job.Number && w.round == round && w.pages.give != nil
+	if self {
+		w.self = []byte{} // it is here, decoded
+	}
+	parts, err := s.parts(t, round)
+	if err != nil {
+		return gifts, err
+	}
+	for q, part := range parts {
+		var pages, hosts []float64
+		switch {
+		case q == p && self:
+			pages, hosts = w.pages.part(q), w.hosts.part(q)
+		case part != nil:
+			v, err := blobschema.DecodeRankValues(part, 2)
+			if err != nil {
+				return gifts, fmt.Errorf("what partition %d gives in round %d: %w", q, round, err)
+			}
+			pages, hosts = v[0], v[1]
+		}
+		if !w.pages.fits(q, pages) || !w.hosts.fits(q, hosts) {
+			return gifts, fmt.Errorf("what partition %d gives in round %d: %w: %d and %d numbers", q, round, blobschema.ErrDamaged, len(pages), len(hosts))
+		}
+		gifts[0][q], gifts[1][q] = pages, hosts
+	}
+	return gifts, nil
+}
+
+// fail ends the job without a result.
+func (s *Step) fail(t *crawl.Task, why error) error {
+	now := t.Now().Wall.UTC()
+	return crawl.Update(t, blobschema.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
+		if j.Number != s.job.Number || !j.Done.IsZero() {
+			return false
+		}
+		j.Done, j.Failed = now, why.Error()
+		return true
+	})
+}

@@ -1,0 +1,212 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// newLayout numbers the nodes of a partition: its pages, and what it is sent by each partition. Both are
+// in order of host and fingerprint.
+func newLayout(pieces []*blobschema.RankGraph, out *targets, in []*blobschema.RankTargets) *blobschema.RankLayout {
+	l := &blobschema.RankLayout{}
+	for p := range places(pieces) {
+		l.HostNames = append(l.HostNames, p.host().Name)
+	}
+	l.HostNames = slices.Compact(l.HostNames)
+	for _, t := range in {
+		if t != nil {
+			l.HostNames = append(l.HostNames, t.Hosts...)
+		}
+	}
+	slices.Sort(l.HostNames)
+	l.HostNames = slices.Clip(slices.Compact(l.HostNames))
+	number := make(map[string]uint32, len(l.HostNames))
+	for i, name := range l.HostNames {
+		number[name] = uint32(i)
+	}
+	l.Hosts.In, l.Hosts.InFirst = nil, []uint32{0}
+	var nodes []blobschema.RankNode
+	for p := range places(pieces) {
+		nodes = append(nodes, blobschema.RankNode{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
+	}
+	pages := len(nodes)
+	l.Pages.InFirst = []uint32{0}
+	for _, t := range in {
+		if t != nil {
+			at := 0
+			for i, name := range t.Hosts {
+				h := number[name]
+				l.Hosts.In = append(l.Hosts.In, h)
+				for range t.Counts[i] {
+					nodes = append(nodes, blobschema.RankNode{Fingerprint: t.Fingerprints[at], Host: h})
+					at++
+				}
+			}
+		}
+		l.Hosts.InFirst = append(l.Hosts.InFirst, uint32(len(l.Hosts.In)))
+		l.Pages.InFirst = append(l.Pages.InFirst, uint32(len(nodes)-pages))
+	}
+	sorted := slices.Clone(nodes)
+	slices.SortFunc(sorted, compareNodes)
+	sorted = slices.Compact(sorted)
+	place := func(n blobschema.RankNode) uint32 {
+		i, _ := slices.BinarySearchFunc(sorted, n, compareNodes)
+		return uint32(i)
+	}
+	l.Pages.In = make([]uint32, 0, len(nodes)-pages)
+	for _, n := range nodes[pages:] {
+		l.Pages.In = append(l.Pages.In, place(n))
+	}
+	l.Nodes, l.First = make([]uint64, len(sorted)), make([]uint32, len(l.HostNames)+1)
+	for i, n := range sorted {
+		l.Nodes[i] = n.Fingerprint
+		l.First[n.Host+1]++
+	}
+	for h := range l.HostNames {
+		l.First[h+1] += l.First[h]
+	}
+	l.Crawled = make([]byte, (len(sorted)+7)/8)
+	for _, n := range nodes[:pages] {
+		i := place(n)
+		l.Crawled[i/8] |= 1 << (i % 8)
+	}
+	outLinks(l, pieces, out)
+	return l
+}
+
+// crawled reports whether a node was answered.
+func crawled(l *blobschema.RankLayout, i int) bool { return l.Crawled[i/8]&(1<<(i%8)) != 0 }
+
+// outLinks fills in what the nodes of a layout give to. The pages of the graph are in their order.
+func outLinks(l *blobschema.RankLayout, pieces []*blobschema.RankGraph, out *targets) {
+	l.Pages.Targets, l.Hosts.Targets = out.first, out.hostFirst
+	l.Pages.OutFirst, l.Hosts.OutFirst = make([]uint32, 1, len(l.Nodes)+1), make([]uint32, 1, len(l.HostNames)+1)
+	piece, host := -1, 0
+	var last *blobschema.RankGraph
+	var to []uint32 // hosts that the pages of a host link to
+	endHost := func() {
+		slices.Sort(to)
+		to = slices.Compact(to)
+		l.Hosts.Out = append(l.Hosts.Out, to...)
+		l.Hosts.OutFirst = append(l.Hosts.OutFirst, uint32(len(l.Hosts.Out)))
+		to, host = to[:0], host+1
+	}
+	for p := range places(pieces) {
+		if p.g != last {
+			last, piece = p.g, piece+1
+		}
+		for l.HostNames[host] != p.host().Name {
+			endHost()
+		}
+		node, _ := slices.BinarySearch(l.Nodes[l.First[host]:l.First[host+1]], p.page().Fingerprint)
+		node += int(l.First[host])
+		for len(l.Pages.OutFirst) <= node {
+			l.Pages.OutFirst = append(l.Pages.OutFirst, uint32(len(l.Pages.Out)))
+		}
+		begin := len(l.Pages.Out)
+		hosts := len(to)
+		add := func(h uint32) {
+			t := out.ofHost[piece][h]
+			if h != p.page().Host && (len(to) == hosts || to[len(to)-1] != t) {
+				to = append(to, t)
+			}
+		}
+		for _, k := range p.links() {
+			l.Pages.Out = append(l.Pages.Out, out.ofNode[piece][k.Node])
+			add(p.g.Nodes[k.Node].Host)
+		}
+		for _, h := range p.outs() {
+			add(h)
+		}
+		links := l.Pages.Out[begin:]
+		slices.Sort(links)
+		l.Pages.Out = l.Pages.Out[:begin+len(slices.Compact(links))]
+		if len(to) > 1<<16 {
+			slices.Sort(to)
+			to = slices.Compact(to)
+		}
+		l.Pages.OutFirst = append(l.Pages.OutFirst, uint32(len(l.Pages.Out)))
+	}
+	for host < len(l.HostNames) {
+		endHost()
+	}
+	for len(l.Pages.OutFirst) <= len(l.Nodes) {
+		l.Pages.OutFirst = append(l.Pages.OutFirst, uint32(len(l.Pages.Out)))
+	}
+}
+
+// totals are the sizes of the partition's share of the graphs.
+func totals(l *blobschema.RankLayout) (t blobschema.RankTotals) {
+	t.Pages, t.Hosts = int64(len(l.Nodes)), int64(len(l.HostNames))
+	t.Links, t.HostLinks = int64(len(l.Pages.Out)), int64(len(l.Hosts.Out))
+	for i := range l.Nodes {
+		if crawled(l, i) {
+			t.Crawled++
+		}
+		if l.Pages.OutFirst[i] == l.Pages.OutFirst[i+1] {
+			t.Dangling++
+		}
+	}
+	for i := range l.HostNames {
+		if l.Hosts.OutFirst[i] == l.Hosts.OutFirst[i+1] {
+			t.DanglingHosts++
+		}
+	}
+	return t
+}
+
+// joinAnchors puts together the texts that partitions sent, for pages that were answered.
+func joinAnchors(l *blobschema.RankLayout, in []*blobschema.RankTargets) []blobschema.AnchorTarget {
+	var all []blobschema.AnchorTarget
+	for _, t := range in {
+		if t == nil {
+			continue
+		}
+		for _, a := range t.Anchors {
+			if h, ok := slices.BinarySearch(l.HostNames, a.Host); ok {
+				first := int(l.First[h])
+				if i, ok := slices.BinarySearch(l.Nodes[first:l.First[h+1]], a.Fingerprint); ok && crawled(l, first+i) {
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b blobschema.AnchorTarget) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), strings.Compare(a.Host, b.Host), cmp.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	var out []blobschema.AnchorTarget
+	for len(all) > 0 {
+		a := all[0]
+		n := 1
+		for n < len(all) && all[n].Fingerprint == a.Fingerprint && all[n].Host == a.Host {
+			n++
+		}
+		if n > 1 {
+			a.Texts = addTexts(all[:n])
+		}
+		out, all = append(out, a), all[n:]
+	}
+	return out
+}
+
+// addTexts adds up the texts of one target. Hosts and pages of different senders are different ones.
+func addTexts(parts []blobschema.AnchorTarget) []blobschema.AnchorText {
+	var all []blobschema.AnchorText
+	for _, p := range parts {
+		all = append(all, p.Texts...)
+	}
+	slices.SortStableFunc(all, func(a, b blobschema.AnchorText) int { return strings.Compare(a.Text, b.Text) })
+	sums := all[:0]
+	for _, t := range all {
+		if n := len(sums); n > 0 && sums[n-1].Text == t.Text {
+			sums[n-1].Pages += t.Pages
+			sums[n-1].Hosts += t.Hosts
+		} else {
+			sums = append(sums, t)
+		}
+	}
+	return bestTexts(sums)
+}

@@ -1,0 +1,102 @@
+package rank
+
+import (
+	"math"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// level is one of the two graphs while it is iterated: a partition's share of it.
+type level struct {
+	*blobschema.RankLevel
+	x      []float64 // ranks
+	weight []float64 // of personalisation; nil: equal ones
+	nodes  float64   // of all partitions
+	sum    float64   // of all weights of all partitions
+	give   []float64 // what the nodes give to each target
+	done   bool      // it changes no more
+	next   []float64 // scratch
+}
+
+// share is the share of a node in the personalisation.
+func (l *level) share(i int) float64 {
+	if l.weight == nil {
+		return 1 / l.nodes
+	}
+	return l.weight[i] / l.sum
+}
+
+// start makes the first ranks of what they were before (0: unknown), scaled by all partitions' sums.
+func (l *level) start(before []float64, known, fresh float64) {
+	total := known + fresh/l.sum
+	for i, x := range before {
+		if x == 0 {
+			x = l.share(i)
+		}
+		l.x[i] = x / total
+	}
+}
+
+// send works out what nodes give, and returns the sum of the ranks of those that give nothing.
+func (l *level) send() (dangling float64) {
+	if l.give == nil {
+		l.give = make([]float64, l.Targets[len(l.Targets)-1])
+	}
+	clear(l.give)
+	first := l.OutFirst[0]
+	for i, x := range l.x {
+		end := l.OutFirst[i+1]
+		if first == end {
+			dangling += x
+			continue
+		}
+		each := x / float64(end-first)
+		for _, t := range l.Out[first:end] {
+			l.give[t] += each
+		}
+		first = end
+	}
+	return dangling
+}
+
+// receive takes what each partition gives, in their order, and returns by how much the ranks changed.
+func (l *level) receive(gifts [][]float64, dangling, damping float64) (residual float64) {
+	if l.next == nil {
+		l.next = make([]float64, len(l.x))
+	}
+	clear(l.next)
+	for q, gift := range gifts {
+		to := l.In[l.InFirst[q]:l.InFirst[q+1]]
+		for k, v := range gift {
+			l.next[to[k]] += v
+		}
+	}
+	uniform, rest := 1/l.nodes, damping*dangling+(1-damping)
+	for i, sum := range l.next {
+		v := uniform
+		if l.weight != nil {
+			v = l.weight[i] / l.sum
+		}
+		x := damping*sum + rest*v
+		residual += math.Abs(x - l.x[i])
+		l.next[i] = x
+	}
+	l.x, l.next = l.next, l.x
+	return residual
+}
+
+// part is what is given to the targets of a partition.
+func (l *level) part(q int) []float64 {
+	if l.done {
+		return nil
+	}
+	return l.give[l.Targets[q]:l.Targets[q+1]]
+}
+
+// fits reports whether what a partition gave is as long as was agreed.
+func (l *level) fits(q int, gift []float64) bool {
+	if l.done {
+		return true
+	}
+	return len(gift) == int(l.InFirst[q+1]-l.InFirst[q])
+}

@@ -1,0 +1,430 @@
+package rank
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// gather reads the commits that the last job had not, and sorts their pages by owner. Of what the last
+// job kept here, pages of slots that have moved go to their owners.
+func (s *Step) gather(t *crawl.Task) (*outcome, error) {
+	owners := make([]builder, len(s.heads))
+	kept, since, err := s.readKept(t, s.last())
+	if err != nil {
+		return nil, err
+	}
+	for p := range places(kept) {
+		if o := s.owner(p.host().Slot); o != s.cfg.Partition {
+			owners[o].copy(p, p)
+		}
+	}
+	if in := s.job.Inputs[s.cfg.Partition]; in.Seq > since {
+		names, err := s.commits(t, in, since)
+		if err != nil {
+			return nil, err
+		}
+		for some := range slices.Chunk(names, 2) {
+			if err := s.readCommits(t, some, owners); err != nil {
+				return nil, err
+			}
+		}
+	}
+	did := &outcome{parts: make([][]byte, len(owners))}
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		for p := range owners {
+			if len(owners[p].pieces) > 0 {
+				if did.parts[p], err = blobschema.EncodeRankGraph(owners[p].pieces); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, nil
+	}})
+	s.warm.kept = kept
+	return did, err
+}
+
+// last is what the last finished job had made of the partition, if it is to be used.
+func (s *Step) last() blobschema.RankResult {
+	if s.job.Previous == nil || s.job.Fresh {
+		return blobschema.RankResult{}
+	}
+	r, _ := s.own().Result(s.job.Previous.Number)
+	return r
+}
+
+// readKept reads the graph that the last job kept, and the commit that it goes up to.
+func (s *Step) readKept(t *crawl.Task, last blobschema.RankResult) (kept []*blobschema.RankGraph, since uint64, err error) {
+	if last.Graph == "" {
+		return nil, last.Seq, nil
+	}
+	kept, err = s.readGraph(t, last.Graph)
+	return kept, last.Seq, err
+}
+
+func (s *Step) readGraph(t *crawl.Task, name string) ([]*blobschema.RankGraph, error) {
+	return read(t, name, blobschema.DecodeRankGraph)
+}
+
+// read reads and decodes a whole object.
+func read[T any](t *crawl.Task, name string, decode func([]byte) (T, error)) (v T, err error) {
+	data, err := t.Object(name, 0, -1)
+	if err != nil {
+		return v, err
+	}
+	got, err := t.Do(crawl.Work{Do: func() (any, error) { return decode(data) }})
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", name, err)
+	}
+	return got.(T), nil
+}
+
+// commits are the names of a partition's commits after one of them, oldest first.
+func (s *Step) commits(t *crawl.Task, in blobschema.RankInput, since uint64) ([]string, error) {
+	name := in.Commit(s.cfg.Crawl)
+	c, err := t.Commit(name)
+	if err != nil {
+		return nil, err
+	}
+	man, err := c.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("manifest of %s: %w", name, err)
+	}
+	var names []string
+	for name := range blobschema.CommitNames(&man) {
+		_, seq, _, err := blobschema.ParseCommitName(name)
+		if err != nil {
+			return nil, err
+		}
+		if seq > since {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// readCommits adds the pages of some commits, in their order.
+func (s *Step) readCommits(t *crawl.Task, names []string, owners []builder) error {
+	gets, data := make([]crawl.Effect, len(names)), make([][]byte, len(names))
+	for i, name := range names {
+		gets[i] = crawl.GetObject{Name: name, Length: -1}
+	}
+	err := t.All(len(names), gets, func(i int, v any, err error) error {
+		if err != nil {
+			return fmt.Errorf("get %s: %w", names[i], err)
+		}
+		data[i] = v.([]byte)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		for i, name := range names {
+			if err := s.addCommit(name, data[i], owners); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil, nil
+	}})
+	return err
+}
+
+// addCommit adds the pages of a commit, with their links.
+func (s *Step) addCommit(name string, data []byte, owners []builder) error {
+	c, err := blobschema.OpenCommit(data)
+	if err != nil {
+		return err
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return err
+	}
+	links, err := c.Links()
+	if err != nil {
+		return err
+	}
+	p, seq, _, err := blobschema.ParseCommitName(name)
+	if err != nil {
+		return err
+	}
+	of := make(map[uint64][]int, len(links)) // a page may be there twice
+	for i := range links {
+		of[links[i].Source] = append(of[links[i].Source], i)
+	}
+	for i := range pages {
+		page := &pages[i]
+		kind, counts := kindOf(page)
+		if page.Robots || !counts {
+			continue
+		}
+		u, err := weburl.Parse(page.URL)
+		if err != nil {
+			return fmt.Errorf("%w: page of URL %.100q", blobschema.ErrDamaged, page.URL)
+		}
+		fp := s.hash.Fingerprint(page.URL)
+		var own *blobschema.PageLinks
+		if list := of[fp]; page.Links > 0 && len(list) > 0 {
+			own, of[fp] = &links[list[0]], list[1:]
+		}
+		s.add(owners, string(u.Host()), fp, blobschema.RankPage{
+			Generation: page.Generation, Kind: kind, Origin: blobschema.Origin{Partition: p, Seq: uint32(seq)},
+		}, own)
+	}
+	return nil
+}
+
+// kindOf says what a page record means for the page's links; not counts: nothing.
+func kindOf(p *blobschema.Page) (kind blobschema.RankKind, counts bool) {
+	switch p.Outcome {
+	case blobschema.OutcomeOK, blobschema.OutcomeRedirect:
+		return blobschema.RankLinked, true
+	case blobschema.OutcomeUnchanged:
+		return blobschema.RankSame, true
+	case blobschema.OutcomeClientError, blobschema.OutcomeRobots:
+		return blobschema.RankGone, true
+	}
+	return 0, false
+}
+
+func (s *Step) add(owners []builder, host string, fp uint64, p blobschema.RankPage, links *blobschema.PageLinks) {
+	home := blobschema.RankHost{Name: host, Slot: s.slot(host)}
+	b := &owners[s.owner(home.Slot)]
+	b.begin(fp, home, p)
+	if links != nil && p.Kind == blobschema.RankLinked {
+		for i := range links.Targets {
+			l := &links.Targets[i]
+			switch {
+			case l.NoFollow || l.Fingerprint == fp:
+			case l.Followed:
+				b.link(l.Fingerprint, blobschema.RankHost{Name: l.Host, Slot: s.slot(l.Host)}, tidy(l.Anchor))
+			case l.Host != host:
+				b.out(blobschema.RankHost{Name: l.Host, Slot: s.slot(l.Host)})
+			}
+		}
+	}
+	b.end()
+}
+
+// join takes the pages that the partition owns, decides which answer of each counts, keeps that as
+// the graph, and tells each partition what is linked to of its own.
+func (s *Step) join(t *crawl.Task) (*outcome, error) {
+	parts, err := s.parts(t, blobschema.RankGather)
+	if err != nil {
+		return nil, err
+	}
+	kept := s.warm.kept
+	if s.warm.round != blobschema.RankGather {
+		last := blobschema.RankResult{}
+		if s.job.Previous != nil && !s.job.Fresh && s.own().Last.Job == s.job.Previous.Number {
+			last = s.own().Last
+		}
+		if kept, _, err = s.readKept(t, last); err != nil {
+			return nil, err
+		}
+	}
+	did := &outcome{parts: make([][]byte, len(s.heads))}
+	var graph []byte
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		all := slices.Clone(kept)
+		for q, part := range parts {
+			if part == nil {
+				continue
+			}
+			pieces, err := blobschema.DecodeRankGraph(part)
+			if err != nil {
+				return nil, fmt.Errorf("what partition %d has gathered: %w", q, err)
+			}
+			all = append(all, pieces...)
+		}
+		s.warm.graph = join(all, func(slot partition.Slot) bool { return s.owner(slot) == s.cfg.Partition })
+		s.warm.out = newTargets(s.warm.graph, s.owner, len(s.heads))
+		for q, anchors := range s.warm.out.anchors(s.warm.graph, len(s.heads)) {
+			to := s.warm.out.of(q)
+			if to.Anchors = anchors; len(to.Hosts) == 0 {
+				continue
+			}
+			if did.parts[q], err = blobschema.EncodeRankTargets(to); err != nil {
+				return nil, err
+			}
+		}
+		graph, err = blobschema.EncodeRankGraph(s.warm.graph)
+		return nil, err
+	}})
+	if err != nil {
+		return nil, err
+	}
+	name, err := s.put(t, "graph", graph)
+	s.warm.kept = nil
+	did.next = func(r *blobschema.RankResult) { r.Graph = name }
+	return did, err
+}
+
+// put stores an object of the job's results.
+func (s *Step) put(t *crawl.Task, what string, data []byte) (name string, err error) {
+	name = blobschema.RankObjectName(s.cfg.Crawl, s.cfg.Partition, s.job.Number, what, data)
+	return name, t.Put(name, data)
+}
+
+// number numbers all nodes, puts the texts of links together, and finds what ranks they had.
+func (s *Step) number(t *crawl.Task) (*outcome, error) {
+	parts, err := s.parts(t, blobschema.RankJoin)
+	if err != nil {
+		return nil, err
+	}
+	if s.warm.graph == nil {
+		if s.warm.graph, err = s.readGraph(t, s.own().Next.Graph); err != nil {
+			return nil, err
+		}
+	}
+	before, err := s.readRanks(t)
+	if err != nil {
+		return nil, err
+	}
+	did := &outcome{}
+	var layout, anchors []byte
+	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+		in := make([]*blobschema.RankTargets, len(parts))
+		for q, part := range parts {
+			if part != nil {
+				if in[q], err = blobschema.DecodeRankTargets(part, true); err != nil {
+					return nil, fmt.Errorf("what partition %d links to: %w", q, err)
+				}
+			}
+		}
+		if s.warm.out == nil {
+			s.warm.out = newTargets(s.warm.graph, s.owner, len(s.heads))
+		}
+		l := newLayout(s.warm.graph, s.warm.out, in)
+		s.warm.layout, s.warm.out = l, nil
+		texts := joinAnchors(l, in)
+		sizes := totals(l)
+		sizes.Anchors = int64(len(texts))
+		did.totals = &sizes
+		s.warm.before = before.of(l)
+		s.levels(l)
+		did.sums = s.firstSums()
+		if anchors, err = blobschema.EncodeAnchors(texts); err != nil {
+			return nil, err
+		}
+		if !s.solo() {
+			layout = blobschema.EncodeRankLayout(l)
+		}
+		did.state = s.warm.encode(s.warm.before)
+		return nil, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	textsName, err := s.put(t, "anchors", anchors)
+	if err != nil {
+		return nil, err
+	}
+	layoutName := ""
+	if layout != nil {
+		if layoutName, err = s.put(t, "layout", layout); err != nil {
+			return nil, err
+		}
+	}
+	did.next = func(r *blobschema.RankResult) { r.Anchors, r.Layout = textsName, layoutName }
+	return did, nil
+}
+
+// former is what ranks pages and hosts had by the last job.
+type former struct {
+	tables []*blobschema.RankTable
+	hosts  *blobschema.RankHosts
+}
+
+func (s *Step) readRanks(t *crawl.Task) (f former, err error) {
+	last := s.own().Last
+	if s.job.Previous == nil || s.job.Fresh || last.Job != s.job.Previous.Number {
+		return f, nil
+	}
+	for _, name := range []string{last.Table, last.Rest} {
+		table, err := read(t, name, blobschema.DecodeRankTable)
+		if err != nil {
+			return f, err
+		}
+		f.tables = append(f.tables, table)
+	}
+	f.hosts, err = read(t, last.Hosts, blobschema.DecodeRankHosts)
+	return f, err
+}
+
+// of are the ranks of a layout's nodes; 0 for new ones.
+func (f former) of(l *blobschema.RankLayout) (before [2][]float64) {
+	before[0], before[1] = make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
+	for i, fp := range l.Nodes {
+		for _, t := range f.tables {
+			if r, ok := t.Rank(fp); ok {
+				before[0][i] = r
+			}
+		}
+	}
+	if f.hosts != nil {
+		for i, name := range f.hosts.Names {
+			if h, ok := slices.BinarySearch(l.HostNames, name); ok {
+				before[1][h] = f.hosts.Ranks[i]
+			}
+		}
+	}
+	return before
+}
+
+// levels makes the two levels of a layout, with their personalisation.
+func (s *Step) levels(l *blobschema.RankLayout) {
+	s.warm.pages = &level{RankLevel: &l.Pages, x: make([]float64, len(l.Nodes))}
+	s.warm.hosts = &level{RankLevel: &l.Hosts, x: make([]float64, len(l.HostNames))}
+	if len(s.job.Params.Personal) == 0 {
+		return
+	}
+	pages, hosts := make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
+	for _, w := range s.job.Params.Personal {
+		name := w.Host
+		if u, err := weburl.Parse(w.URL); err == nil && w.URL != "" {
+			name = string(u.Host())
+		}
+		h, ok := slices.BinarySearch(l.HostNames, name)
+		if !ok {
+			continue
+		}
+		hosts[h] += w.Weight
+		of := l.Nodes[l.First[h]:l.First[h+1]]
+		if w.URL != "" {
+			if i, ok := slices.BinarySearch(of, s.hash.Fingerprint(w.URL)); ok {
+				pages[int(l.First[h])+i] += w.Weight
+			}
+			continue
+		}
+		for i := range of {
+			pages[int(l.First[h])+i] += w.Weight / float64(len(of))
+		}
+	}
+	s.warm.pages.weight, s.warm.hosts.weight = pages, hosts
+}
+
+// firstSums are what the first ranks are scaled by.
+func (s *Step) firstSums() (sums blobschema.RankSums) {
+	sum := func(l *level, before []float64, weight, known, fresh *float64) {
+		for i, x := range before {
+			w := 1.0
+			if l.weight != nil {
+				w = l.weight[i]
+			}
+			*weight += w
+			if x == 0 {
+				*fresh += w
+			}
+			*known += x
+		}
+	}
+	sum(s.warm.pages, s.warm.before[0], &sums.Weight.Pages, &sums.Known.Pages, &sums.New.Pages)
+	sum(s.warm.hosts, s.warm.before[1], &sums.Weight.Hosts, &sums.Known.Hosts, &sums.New.Hosts)
+	return sums
+}

@@ -1,0 +1,194 @@
+package rank
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrNothing  = errors.New("the crawl has no commits yet: there is nothing to rank")
+	ErrUnderWay = errors.New("ranks are being computed already, with other parameters")
+)
+
+// StartConfig says which job to begin.
+type StartConfig struct {
+	Crawl  string
+	Params blobschema.RankParams
+	Fresh  bool // use nothing of the jobs before: read all commits again
+	Force  bool // begin a new job even while one is under way, which then has no result
+}
+
+// Start begins a job, or goes on with the one that is under way with the same parameters: its
+// messages are sent again, which is harmless. It is an [crawl.Actor].
+//
+// A crash before the record is written leaves nothing; one after it a job whose messages were not
+// sent, which the next Start sends.
+type Start struct {
+	*crawl.Procedure
+	job   blobschema.RankJob
+	begun bool
+}
+
+// NewStart returns the actor. Its errors are [ErrNothing] and [ErrUnderWay], and those of what it reads.
+func NewStart(cfg StartConfig) *Start {
+	s := &Start{}
+	s.Procedure = crawl.NewProcedure(func(t *crawl.Task) error { return s.run(t, cfg) })
+	return s
+}
+
+// Job is the job that is under way since, and whether it was begun just now.
+func (s *Start) Job() (job blobschema.RankJob, begun bool) { return s.job, s.begun }
+
+func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
+	if err := cfg.Params.Check(); err != nil {
+		return fmt.Errorf("begin ranks: %w", err)
+	}
+	recs, err := t.Records(blobschema.CrawlKey(cfg.Crawl), blobschema.MapKey(cfg.Crawl))
+	if err != nil {
+		return err
+	}
+	c, err := decodeCrawl(recs[0], cfg.Crawl)
+	if err != nil {
+		return err
+	}
+	m := blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}
+	if recs[1].Found {
+		if m, err = crawl.DecodeRecord[blobschema.MapRecord](recs[1], "partition map"); err != nil {
+			return err
+		}
+	}
+	inputs, err := readInputs(t, cfg.Crawl, m.Partitions)
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = crawl.Update(t, blobschema.RankKey(cfg.Crawl), func(j *blobschema.RankJob) bool {
+		refused, s.begun = nil, false
+		if j.Number > 0 && j.Done.IsZero() && !cfg.Force {
+			s.job = *j
+			if !sameParams(&j.Params, &cfg.Params) || j.Fresh != cfg.Fresh {
+				refused = fmt.Errorf("job %d, since %s: %w", j.Number, j.Started.Format("2006-01-02 15:04:05 MST"), ErrUnderWay)
+			}
+			return false
+		}
+		if len(inputs) == 0 {
+			refused = ErrNothing
+			return false
+		}
+		next := blobschema.RankJob{
+			Version: blobschema.Version, Number: j.Number + 1, Params: cfg.Params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
+		}
+		if f := j.Finished(); f != nil {
+			last := *f
+			last.Inputs, last.Previous = nil, nil
+			next.Previous = &last
+		}
+		*j, s.job, s.begun = next, next, true
+		return true
+	})
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return err
+	}
+	return send(t, cfg.Crawl, all(len(s.job.Inputs)))
+}
+
+// readInputs are the commits that heads name; none if there are none at all.
+func readInputs(t *crawl.Task, id string, partitions int) ([]blobschema.RankInput, error) {
+	keys := make([]string, partitions)
+	for p := range keys {
+		keys[p] = blobschema.HeadKey(id, partition.ID(p))
+	}
+	recs, err := t.Records(keys...)
+	if err != nil {
+		return nil, err
+	}
+	some := false
+	inputs := make([]blobschema.RankInput, partitions)
+	for p, rec := range recs {
+		inputs[p].Partition = partition.ID(p)
+		if !rec.Found {
+			continue
+		}
+		h, err := crawl.DecodeRecord[blobschema.Head](rec, "head")
+		if err != nil {
+			return nil, err
+		}
+		if h.Commit == "" {
+			continue
+		}
+		_, seq, fence, err := blobschema.ParseCommitName(h.Commit)
+		if err != nil {
+			return nil, err
+		}
+		inputs[p].Seq, inputs[p].Fence, some = seq, fence, true
+	}
+	if !some {
+		return nil, nil
+	}
+	return inputs, nil
+}
+
+func decodeCrawl(rec crawl.Record, id string) (c blobschema.Crawl, err error) {
+	if !rec.Found {
+		return c, fmt.Errorf("crawl %s has no record", id)
+	}
+	if c, err = crawl.DecodeRecord[blobschema.Crawl](rec, "crawl"); err != nil {
+		return c, err
+	}
+	if c.Version != blobschema.Version {
+		return c, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, blobschema.ErrVersion, c.Version, blobschema.Version)
+	}
+	return c, nil
+}
+
+func sameParams(a, b *blobschema.RankParams) bool {
+	if a.Damping != b.Damping || a.Tolerance != b.Tolerance || a.MaxRounds != b.MaxRounds || len(a.Personal) != len(b.Personal) {
+		return false
+	}
+	for i := range a.Personal {
+		if a.Personal[i] != b.Personal[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// all are the partitions below n.
+func all(n int) []partition.ID {
+	out := make([]partition.ID, n)
+	for p := range out {
+		out[p] = partition.ID(p)
+	}
+	return out
+}
+
+// send has partitions look at what there is to do.
+func send(t *crawl.Task, id string, to []partition.ID) error {
+	if len(to) == 0 {
+		return nil
+	}
+	bodies := make([][]byte, len(to))
+	for i, p := range to {
+		bodies[i] = blobschema.EncodeJob(id, p)
+	}
+	for try := 0; ; try++ {
+		_, err := t.Do(crawl.Send{Queue: blobschema.RankQueue, Bodies: bodies})
+		if err == nil {
+			return nil
+		}
+		if try == sendTries {
+			return fmt.Errorf("send to queue %s: %w", blobschema.RankQueue, err)
+		}
+		if _, err := t.Do(crawl.Sleep{For: retryAfter << try}); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,594 @@
+package rank
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Bounds of a step's patience.
+const (
+	sendTries  = 6
+	retryAfter = 100 * time.Millisecond
+	atOnce     = 8 // objects that are read side by side
+)
+
+// StepConfig says which partition a step works on.
+type StepConfig struct {
+	Crawl     string
+	Partition partition.ID
+	Deadline  time.Duration // after which no round is begun; 0 for none
+	// Patience is how long after the end of a round its messages may be taken for lost: then a step
+	// that begins has the next of those that have not finished look too. Default 5 minutes; the
+	// queue must bring back the message of a step that crashed no earlier.
+	Patience time.Duration
+	Spent    func() blobschema.Calls // of the step so far; nil: not counted
+}
+
+// Report is what a step did.
+type Report struct {
+	Job    uint64
+	Round  int // that the partition has finished; -1 for none
+	Rounds int // finished by this step
+	Done   bool
+}
+
+// Step does what a partition has to do next for the job that is under way: one round, and the ones
+// after it as long as everybody else has finished them too. With nothing to do it ends. Two at once do no
+// harm. It is an [crawl.Actor].
+type Step struct {
+	*crawl.Procedure
+	cfg    StepConfig
+	warm   *Warm
+	report Report
+
+	crawl blobschema.Crawl
+	hash  partition.Hash
+	pmap  *partition.Map
+	slots map[string]partition.Slot
+	job   blobschema.RankJob
+	heads []blobschema.RankHead
+	tried int // the round that was begun last
+	began time.Duration
+	told  blobschema.Calls
+}
+
+// Warm is what a step keeps for the next one of its partition: the state after a round. It is used
+// only if the partition's head says that very round.
+type Warm struct {
+	crawl  string
+	of     partition.ID
+	job    uint64
+	round  int
+	self   []byte // what the round has for the partition itself
+	kept   []*blobschema.RankGraph
+	graph  []*blobschema.RankGraph
+	out    *targets
+	layout *blobschema.RankLayout
+	before [2][]float64 // ranks by the job before
+	pages  *level
+	hosts  *level
+	past   [2][]float64 // residuals of pages and of hosts, by round
+}
+
+// NewStep returns the actor. Warm is what a step of the same partition has left, or nil; it must not
+// be used by another step any more.
+func NewStep(cfg StepConfig, warm *Warm) *Step {
+	if cfg.Patience == 0 {
+		cfg.Patience = 5 * time.Minute
+	}
+	s := &Step{cfg: cfg, warm: warm, slots: map[string]partition.Slot{}}
+	s.report.Round = -1
+	if warm == nil || warm.crawl != cfg.Crawl || warm.of != cfg.Partition {
+		s.warm = s.cold()
+	}
+	s.Procedure = crawl.NewProcedure(func(t *crawl.Task) error {
+		err := s.run(t)
+		if err != nil {
+			s.warm = s.cold()
+		}
+		return err
+	})
+	return s
+}
+
+func (s *Step) cold() *Warm { return &Warm{crawl: s.cfg.Crawl, of: s.cfg.Partition, round: -1} }
+
+// Warm is what the next step of the partition may begin with, once this one has ended.
+func (s *Step) Warm() *Warm { return s.warm }
+
+// Report is what the step has done.
+func (s *Step) Report() Report { return s.report }
+
+func (s *Step) run(t *crawl.Task) error {
+	s.began = t.Now().Mono
+	for first := true; ; first = false {
+		if err := s.look(t); err != nil || s.job.Number == 0 {
+			return err
+		}
+		own, job := s.own(), s.job.Number
+		s.report.Job, s.report.Round, s.report.Done = job, own.Round(job), !s.job.Done.IsZero()
+		if s.report.Done {
+			return s.tidyUp(t)
+		}
+		if int(s.cfg.Partition) >= len(s.heads) || s.least() < own.Round(job) {
+			return nil // others have to finish theirs first
+		}
+		if own.Final {
+			if err := s.finish(t); err != nil {
+				return err
+			}
+			continue
+		}
+		if !first {
+			if err := s.tellOthers(t, own.Round(job)); err != nil {
+				return err
+			}
+			if s.over(t) {
+				return nil
+			}
+		} else if err := s.prod(t); err != nil {
+			return err
+		}
+		if err := s.prepare(t); err != nil {
+			return err
+		}
+		if err := s.rounds(t); err != nil {
+			if moved, lerr := s.moved(t, err); !moved {
+				return errors.Join(err, lerr)
+			}
+		}
+	}
+}
+
+func (s *Step) own() *blobschema.RankHead {
+	if int(s.cfg.Partition) >= len(s.heads) {
+		return &blobschema.RankHead{}
+	}
+	return &s.heads[s.cfg.Partition]
+}
+
+// solo reports whether one partition has it all: then nothing need be stored between rounds.
+func (s *Step) solo() bool { return len(s.heads) == 1 }
+
+// over reports whether no further round is to be begun.
+func (s *Step) over(t *crawl.Task) bool {
+	return s.cfg.Deadline > 0 && t.Now().Mono-s.began >= s.cfg.Deadline
+}
+
+// look reads the job and all heads.
+func (s *Step) look(t *crawl.Task) error {
+	for {
+		keys := []string{blobschema.RankKey(s.cfg.Crawl)}
+		for p := range s.heads {
+			keys = append(keys, blobschema.RankHeadKey(s.cfg.Crawl, partition.ID(p)))
+		}
+		recs, err := t.Records(keys...)
+		if err != nil || !recs[0].Found {
+			return err
+		}
+		job, err := crawl.DecodeRecord[blobschema.RankJob](recs[0], "rank job")
+		if err != nil {
+			return err
+		}
+		if job.Version != blobschema.Version {
+			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl, blobschema.ErrVersion, job.Version)
+		}
+		if job.Number != s.job.Number {
+			s.pmap = nil
+		}
+		if s.job = job; len(job.Inputs) != len(s.heads) {
+			s.heads = make([]blobschema.RankHead, len(job.Inputs))
+			continue
+		}
+		for p, rec := range recs[1:] {
+			s.heads[p] = blobschema.RankHead{Partition: partition.ID(p)}
+			if rec.Found {
+				if s.heads[p], err = crawl.DecodeRecord[blobschema.RankHead](rec, "rank head"); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// least is the last round that all partitions have finished.
+func (s *Step) least() int {
+	least := s.heads[0].Round(s.job.Number)
+	for p := range s.heads {
+		least = min(least, s.heads[p].Round(s.job.Number))
+	}
+	return least
+}
+
+// moved reports whether an error is due to another step of this partition that was faster: it has
+// deleted what nobody needs any more.
+func (s *Step) moved(t *crawl.Task, err error) (bool, error) {
+	if !errors.Is(err, crawl.ErrNotFound) {
+		return false, nil
+	}
+	job := s.job.Number
+	if err := s.look(t); err != nil {
+		return false, err
+	}
+	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < s.tried {
+		return false, nil
+	}
+	s.warm = s.cold()
+	return true, nil
+}
+
+// tellOthers has all look that have finished just this round: so has everybody, this partition
+// last of all. A crash here loses the messages; but this step's own comes again; see prod.
+func (s *Step) tellOthers(t *crawl.Task, round int) error {
+	var to []partition.ID
+	for p := range s.heads {
+		if s.heads[p].Round(s.job.Number) == round && (partition.ID(p) != s.cfg.Partition || s.over(t)) {
+			to = append(to, partition.ID(p))
+		}
+	}
+	return send(t, s.cfg.Crawl, to)
+}
+
+// prod has the next partition look that has not finished the round this one is about to begin, if
+// the round before ended long ago: who saw that end may have crashed before it told anyone. As each
+// that begins does so, all are told in the end.
+func (s *Step) prod(t *crawl.Task) error {
+	round := s.own().Round(s.job.Number)
+	ended := s.job.Started
+	for p := range s.heads {
+		if r := s.heads[p].At(round); r != nil && s.heads[p].Job == s.job.Number && r.Time.After(ended) {
+			ended = r.Time
+		}
+	}
+	if t.Now().Wall.Sub(ended) < s.cfg.Patience {
+		return nil
+	}
+	for i := 1; i < len(s.heads); i++ {
+		p := (int(s.cfg.Partition) + i) % len(s.heads)
+		if s.heads[p].Round(s.job.Number) == round {
+			return send(t, s.cfg.Crawl, []partition.ID{partition.ID(p)})
+		}
+	}
+	return nil
+}
+
+// prepare reads what all rounds need.
+func (s *Step) prepare(t *crawl.Task) error {
+	if s.pmap != nil {
+		return nil
+	}
+	recs, err := t.Records(blobschema.CrawlKey(s.cfg.Crawl))
+	if err != nil {
+		return err
+	}
+	if s.crawl, err = decodeCrawl(recs[0], s.cfg.Crawl); err != nil {
+		return err
+	}
+	if len(s.crawl.HashKey) != 16 {
+		return fmt.Errorf("crawl %s: hash key of %d bytes", s.cfg.Crawl, len(s.crawl.HashKey))
+	}
+	if s.hash, err = partition.NewHash([16]byte(s.crawl.HashKey), s.crawl.Slots); err != nil {
+		return err
+	}
+	s.pmap, err = crawl.ReadMap(t, &s.crawl, s.job.Map)
+	return err
+}
+
+// slot is the slot of a host's unit. It is the home of its pages here, whatever address they were
+// fetched from.
+func (s *Step) slot(host string) partition.Slot {
+	slot, ok := s.slots[host]
+	if !ok {
+		unit, _ := crawl.Unit(s.crawl.Settings.PartitionBy, weburl.Host(host))
+		slot = s.hash.Slot(unit)
+		s.slots[host] = slot
+	}
+	return slot
+}
+
+func (s *Step) owner(slot partition.Slot) partition.ID {
+	return min(s.pmap.Owner(slot), partition.ID(len(s.heads)-1))
+}
+
+// outcome is what a round has made.
+type outcome struct {
+	parts  [][]byte // for each partition; nil for the rounds that have nothing for anybody
+	state  []byte   // for the partition's own next round
+	sums   blobschema.RankSums
+	totals *blobschema.RankTotals
+	final  bool
+	drop   []string // objects that are not needed any more
+	next   func(*blobschema.RankResult)
+}
+
+// rounds does the partition's next round: where there is no other partition, all that are left.
+func (s *Step) rounds(t *crawl.Task) error {
+	for {
+		round := s.own().Round(s.job.Number) + 1
+		if s.warm.job != s.job.Number || s.warm.round != round-1 {
+			s.warm = s.cold()
+		}
+		s.tried = round
+		did, err := s.round(t, round)
+		if err != nil {
+			return fmt.Errorf("rank job %d, round %d of partition %d: %w", s.job.Number, round, s.cfg.Partition, err)
+		}
+		if did == nil {
+			return nil // the job has failed
+		}
+		s.warm.job, s.warm.round = s.job.Number, round
+		if !s.solo() || did.final {
+			return s.commit(t, round, did)
+		}
+		if s.over(t) {
+			if err := s.pack(t, round, did); err != nil {
+				return err
+			}
+			return s.commit(t, round, did)
+		}
+		s.warm.self = nil
+		if did.parts != nil {
+			s.warm.self = did.parts[0]
+		}
+		head := s.head(round, did, "", nil, t.Now().Wall)
+		s.heads[0] = head
+		s.report.Round, s.report.Rounds = round, s.report.Rounds+1
+	}
+}
+
+// pack makes what a round stores that was not to be stored until the time was over.
+func (s *Step) pack(t *crawl.Task, round int, did *outcome) error {
+	if round >= blobschema.RankNodes && s.own().Next.Layout == "" {
+		name, err := s.put(t, "layout", blobschema.EncodeRankLayout(s.warm.layout))
+		if err != nil {
+			return err
+		}
+		more := did.next
+		did.next = func(r *blobschema.RankResult) {
+			if more != nil {
+				more(r)
+			}
+			r.Layout = name
+		}
+	}
+	if round >= blobschema.RankStart {
+		s.encodeGifts(did)
+	}
+	return nil
+}
+
+func (s *Step) round(t *crawl.Task, round int) (*outcome, error) {
+	switch round {
+	case blobschema.RankGather:
+		return s.gather(t)
+	case blobschema.RankJoin:
+		return s.join(t)
+	case blobschema.RankNodes:
+		return s.number(t)
+	case blobschema.RankStart:
+		return s.start(t)
+	}
+	return s.iterate(t, round)
+}
+
+// commit stores what a round has made, and has the head name it.
+//
+//	delete what nobody needs → put the round's object → the head names it
+//
+// A crash before the head is written leaves an object that the next try puts again, the same.
+func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
+	var object []byte
+	var lengths []byte
+	s.warm.self = nil
+	for p := range s.heads {
+		var part []byte
+		if did.parts != nil {
+			part = did.parts[p]
+		}
+		if partition.ID(p) == s.cfg.Partition {
+			s.warm.self = part
+		}
+		object = append(object, part...)
+		lengths = binary.AppendUvarint(lengths, uint64(len(part)))
+	}
+	object = append(object, did.state...)
+	lengths = binary.AppendUvarint(lengths, uint64(len(did.state)))
+	name := blobschema.RankObjectName(s.cfg.Crawl, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
+	if err := s.deleteDropped(t); err != nil {
+		return err
+	}
+	if err := t.Put(name, object); err != nil {
+		return err
+	}
+	head := s.head(round, did, name, lengths, t.Now().Wall)
+	spent := s.spent()
+	var late *blobschema.RankHead
+	err := crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
+		late = nil
+		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
+			late = h
+			return false
+		}
+		calls := h.Calls
+		calls.Add(spent)
+		*h = head
+		h.Calls = calls
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if late != nil {
+		if late.Job > s.job.Number || late.Round(s.job.Number) > round+1 {
+			_, err = t.Do(crawl.DeleteObject{Name: name}) // it was deleted already, before it was put again here
+		}
+		return err
+	}
+	s.told.Add(spent)
+	s.heads[s.cfg.Partition] = head
+	s.report.Round, s.report.Rounds = round, s.report.Rounds+1
+	return nil
+}
+
+func (s *Step) spent() blobschema.Calls {
+	if s.cfg.Spent == nil {
+		return blobschema.Calls{}
+	}
+	return s.cfg.Spent().Minus(s.told)
+}
+
+// head is the partition's head after a round.
+func (s *Step) head(round int, did *outcome, object string, parts []byte, now time.Time) blobschema.RankHead {
+	old, job := s.own(), s.job.Number
+	h := blobschema.RankHead{Partition: s.cfg.Partition, Job: job, Final: did.final, Totals: old.Totals, Next: old.Next, Last: old.Last, Dropped: slices.Clone(old.Dropped)}
+	drop := func(round int, names ...string) {
+		for _, n := range names {
+			if n != "" {
+				h.Dropped = append(h.Dropped, blobschema.RankDropped{Object: n, Job: job, Round: round})
+			}
+		}
+	}
+	if old.Job == job {
+		h.Rounds = slices.Clone(old.Rounds)
+		if len(h.Rounds) == 2 {
+			drop(round, h.Rounds[0].Object)
+			h.Rounds = h.Rounds[1:]
+		}
+	} else {
+		for _, r := range old.Rounds {
+			drop(blobschema.RankGather, r.Object)
+		}
+		if p := s.job.Previous; p != nil && old.Next.Job == p.Number && old.Final {
+			drop(blobschema.RankStart, old.Last.Objects()...)
+			h.Last = old.Next
+		} else {
+			drop(blobschema.RankGather, old.Next.Objects()...)
+		}
+		h.Totals, h.Next = blobschema.RankTotals{}, blobschema.RankResult{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
+	}
+	if did.totals != nil {
+		h.Totals = *did.totals
+	}
+	if did.next != nil {
+		did.next(&h.Next)
+	}
+	drop(round, did.drop...)
+	h.Rounds = append(h.Rounds, blobschema.RankRound{Number: round, Time: now.UTC(), Object: object, Parts: parts, Sums: did.sums})
+	return h
+}
+
+// deleteDropped deletes what all partitions have moved on from. Steps that are slow may still read
+// it: they find that their own partition has moved on too.
+func (s *Step) deleteDropped(t *crawl.Task) error {
+	own, least := s.own(), s.least()
+	var gone []crawl.Effect
+	own.Dropped = slices.DeleteFunc(own.Dropped, func(d blobschema.RankDropped) bool {
+		ready := d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather
+		if ready {
+			gone = append(gone, crawl.DeleteObject{Name: d.Object})
+		}
+		return ready
+	})
+	return t.All(atOnce, gone, func(_ int, _ any, err error) error { return err })
+}
+
+// tidyUp deletes what only the rounds of the job needed, once it is done.
+func (s *Step) tidyUp(t *crawl.Task) error {
+	own := s.own()
+	if own.Job != s.job.Number {
+		return nil
+	}
+	var names []crawl.Effect
+	for _, d := range own.Dropped {
+		names = append(names, crawl.DeleteObject{Name: d.Object})
+	}
+	for _, r := range own.Rounds {
+		if r.Object != "" {
+			names = append(names, crawl.DeleteObject{Name: r.Object})
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if err := t.All(atOnce, names, func(_ int, _ any, err error) error { return err }); err != nil {
+		return err
+	}
+	spent := s.spent()
+	return crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
+		if h.Job != s.job.Number || len(h.Dropped) == 0 && h.Rounds[len(h.Rounds)-1].Object == "" {
+			return false
+		}
+		h.Dropped = nil
+		for i := range h.Rounds {
+			h.Rounds[i].Object, h.Rounds[i].Parts = "", nil
+		}
+		h.Calls.Add(spent)
+		return true
+	})
+}
+
+// parts reads what each partition's round has for this one; nil where that is nothing.
+func (s *Step) parts(t *crawl.Task, round int) ([][]byte, error) {
+	out := make([][]byte, len(s.heads))
+	var gets []crawl.Effect
+	var from []int
+	for q := range s.heads {
+		if q == int(s.cfg.Partition) && s.warm.job == s.job.Number && s.warm.round == round && s.warm.self != nil {
+			out[q] = s.warm.self
+			continue
+		}
+		get, err := s.get(q, round, int(s.cfg.Partition))
+		if err != nil {
+			return nil, err
+		}
+		if get != nil {
+			gets, from = append(gets, *get), append(from, q)
+		}
+	}
+	err := t.All(atOnce, gets, func(i int, v any, err error) error {
+		g := gets[i].(crawl.GetObject)
+		if err == nil {
+			out[from[i]] = v.([]byte)
+			return nil
+		}
+		return fmt.Errorf("get %s: %w", g.Name, err)
+	})
+	return out, err
+}
+
+// get is the effect that reads a part of a partition's round; nil if the part is empty.
+func (s *Step) get(q, round, part int) (*crawl.GetObject, error) {
+	r := s.heads[q].At(round)
+	if r == nil {
+		return nil, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, crawl.ErrNotFound)
+	}
+	if r.Object == "" {
+		return nil, nil
+	}
+	off, length, err := r.Part(part)
+	if err != nil || length == 0 {
+		return nil, err
+	}
+	return &crawl.GetObject{Name: r.Object, Offset: off, Length: length}, nil
+}
+
+// state reads what the partition's own round left for the next one.
+func (s *Step) state(t *crawl.Task, round int) ([]byte, error) {
+	get, err := s.get(int(s.cfg.Partition), round, len(s.heads))
+	if err != nil {
+		return nil, err
+	}
+	if get == nil {
+		return nil, fmt.Errorf("round %d has left no state: %w", round, blobschema.ErrDamaged)
+	}
+	return t.Object(get.Name, get.Offset, get.Length)
+}

@@ -1,0 +1,175 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// targets are all that the pages of a graph link to, numbered in order of owner, host and
+// fingerprint.
+type targets struct {
+	hosts     []blobschema.RankHost
+	hostFirst []uint32              // per partition
+	nodes     []blobschema.RankNode // Host is a number in hosts
+	first     []uint32              // per partition
+	ofHost    [][]uint32            // by piece and host there
+	ofNode    [][]uint32            // by piece and node there
+}
+
+// none marks a host of a piece that nothing links to.
+const none = 1<<32 - 1
+
+func newTargets(pieces []*blobschema.RankGraph, owner func(partition.Slot) partition.ID, partitions int) *targets {
+	t := &targets{ofHost: make([][]uint32, len(pieces)), ofNode: make([][]uint32, len(pieces))}
+	for i, g := range pieces { // which hosts are linked to
+		t.ofHost[i] = slices.Repeat([]uint32{none}, len(g.Hosts))
+		mark := func(h uint32) {
+			if t.ofHost[i][h] == none {
+				t.ofHost[i][h] = 0
+				t.hosts = append(t.hosts, g.Hosts[h])
+			}
+		}
+		for _, n := range g.Nodes {
+			mark(n.Host)
+		}
+		for _, h := range g.Outs {
+			mark(h)
+		}
+	}
+	order := func(a, b blobschema.RankHost) int {
+		return cmp.Or(cmp.Compare(owner(a.Slot), owner(b.Slot)), strings.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(t.hosts, order)
+	t.hosts = slices.CompactFunc(t.hosts, func(a, b blobschema.RankHost) bool { return a.Name == b.Name })
+	for i, g := range pieces {
+		for h, n := range t.ofHost[i] {
+			if n != none {
+				at, _ := slices.BinarySearchFunc(t.hosts, g.Hosts[h], order)
+				t.ofHost[i][h] = uint32(at)
+			}
+		}
+		for _, n := range g.Nodes {
+			t.nodes = append(t.nodes, blobschema.RankNode{Fingerprint: n.Fingerprint, Host: t.ofHost[i][n.Host]})
+		}
+	}
+	slices.SortFunc(t.nodes, compareNodes)
+	t.nodes = slices.Compact(t.nodes)
+	for i, g := range pieces {
+		t.ofNode[i] = make([]uint32, len(g.Nodes))
+		for k, n := range g.Nodes {
+			at, _ := slices.BinarySearchFunc(t.nodes, blobschema.RankNode{Fingerprint: n.Fingerprint, Host: t.ofHost[i][n.Host]}, compareNodes)
+			t.ofNode[i][k] = uint32(at)
+		}
+	}
+	ownerOf := func(host uint32) partition.ID { return owner(t.hosts[host].Slot) }
+	t.hostFirst, t.first = make([]uint32, partitions+1), make([]uint32, partitions+1)
+	for h := range t.hosts {
+		t.hostFirst[ownerOf(uint32(h))+1]++
+	}
+	for _, n := range t.nodes {
+		t.first[ownerOf(n.Host)+1]++
+	}
+	for p := range partitions {
+		t.hostFirst[p+1] += t.hostFirst[p]
+		t.first[p+1] += t.first[p]
+	}
+	return t
+}
+
+func compareNodes(a, b blobschema.RankNode) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Fingerprint, b.Fingerprint))
+}
+
+// of is what a partition is sent.
+func (t *targets) of(p int) *blobschema.RankTargets {
+	out := &blobschema.RankTargets{}
+	first := t.hostFirst[p]
+	for _, h := range t.hosts[first:t.hostFirst[p+1]] {
+		out.Hosts = append(out.Hosts, h.Name)
+	}
+	out.Counts = make([]uint32, len(out.Hosts))
+	for _, n := range t.nodes[t.first[p]:t.first[p+1]] {
+		out.Counts[n.Host-first]++
+		out.Fingerprints = append(out.Fingerprints, n.Fingerprint)
+	}
+	return out
+}
+
+// text is that a host has a link to a target by a text.
+type text struct{ target, text, host uint32 }
+
+// anchors are the texts of the links to each target, for the partitions that own them.
+func (t *targets) anchors(pieces []*blobschema.RankGraph, partitions int) [][]blobschema.AnchorTarget {
+	names := map[string]uint32{}
+	var list []string
+	var all []text
+	host, hosts := "", uint32(0) // pages are in order of host
+	at := -1
+	var last *blobschema.RankGraph
+	var ofText []uint32
+	for p := range places(pieces) {
+		if p.g != last {
+			last, at = p.g, at+1
+			ofText = make([]uint32, len(p.g.Texts))
+			for i, s := range p.g.Texts {
+				n, ok := names[s]
+				if !ok {
+					n = uint32(len(list))
+					list, names[s] = append(list, s), n
+				}
+				ofText[i] = n
+			}
+		}
+		if name := p.host().Name; name != host {
+			host, hosts = name, hosts+1
+		}
+		for _, l := range p.links() {
+			if p.g.Texts[l.Text] != "" {
+				all = append(all, text{t.ofNode[at][l.Node], ofText[l.Text], hosts})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b text) int {
+		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.text, b.text), cmp.Compare(a.host, b.host))
+	})
+	out := make([][]blobschema.AnchorTarget, partitions)
+	p := 0
+	for len(all) > 0 {
+		n := t.nodes[all[0].target]
+		for all[0].target >= t.first[p+1] {
+			p++
+		}
+		a := blobschema.AnchorTarget{Fingerprint: n.Fingerprint, Slot: t.hosts[n.Host].Slot, Host: t.hosts[n.Host].Name}
+		for target := all[0].target; len(all) > 0 && all[0].target == target; {
+			x := blobschema.AnchorText{Text: list[all[0].text]}
+			for id, host := all[0].text, uint32(none); len(all) > 0 && all[0].target == target && all[0].text == id; all = all[1:] {
+				x.Pages++
+				if all[0].host != host {
+					x.Hosts, host = x.Hosts+1, all[0].host
+				}
+			}
+			a.Texts = append(a.Texts, x)
+		}
+		a.Texts = bestTexts(a.Texts)
+		out[p] = append(out[p], a)
+	}
+	return out
+}
+
+// bestTexts are the texts that most hosts use, as many as are kept.
+func bestTexts(texts []blobschema.AnchorText) []blobschema.AnchorText {
+	slices.SortFunc(texts, func(a, b blobschema.AnchorText) int {
+		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(b.Pages, a.Pages), strings.Compare(a.Text, b.Text))
+	})
+	size := 0
+	for i := range texts {
+		if size += len(texts[i].Text); i >= blobschema.MaxAnchorTexts || size > blobschema.MaxAnchorBytes {
+			return slices.Clone(texts[:i])
+		}
+	}
+	return texts
+}

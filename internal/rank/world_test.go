@@ -1,0 +1,330 @@
+package rank
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// visibility is when the message of a step that was killed comes again.
+const visibility = 30 * time.Minute
+
+// world carries out the effects of actors on a table, objects and a queue in maps. It checks that
+// objects never change (I6).
+type world struct {
+	t       testing.TB
+	now     time.Duration
+	records map[string]crawl.Record
+	blobs   map[string][]byte
+	queue   []partition.ID
+	version int
+	effects int
+	// kill ends the actor at work when that many effects were carried out, that one included if after.
+	kill  int
+	after bool
+	warm  map[partition.ID]*Warm
+	// deadline is that of steps; 0 for none.
+	deadline time.Duration
+	puts     int
+	gets     int
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, records: map[string]crawl.Record{}, blobs: map[string][]byte{}, kill: -1, warm: map[partition.ID]*Warm{}}
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.records, c.blobs, c.queue = maps.Clone(w.records), maps.Clone(w.blobs), slices.Clone(w.queue)
+	c.warm = map[partition.ID]*Warm{}
+	return &c
+}
+
+// Put and Record make it a made.Store.
+func (w *world) Put(name string, data []byte) error {
+	if old, ok := w.blobs[name]; ok && !bytes.Equal(old, data) {
+		w.t.Errorf("I6: object %s would change", name)
+	}
+	w.blobs[name] = bytes.Clone(data)
+	return nil
+}
+
+func (w *world) Record(key string, value []byte) error {
+	w.version++
+	w.records[key] = crawl.Record{Value: bytes.Clone(value), Revision: w.version, Found: true}
+	return nil
+}
+
+var errKilled = errors.New("killed")
+
+func (w *world) clock() crawl.Now { return crawl.Now{Wall: epoch.Add(w.now), Mono: w.now} }
+
+// run carries an actor to its end, or until it is killed.
+func (w *world) run(a crawl.Actor) error {
+	r := &running{actor: a, queue: a.Start(w.clock())}
+	for {
+		ended, err := w.turn(r, 0)
+		if ended {
+			return err
+		}
+	}
+}
+
+// running is an actor at work and what it waits for.
+type running struct {
+	actor crawl.Actor
+	queue []crawl.Issue
+	p     partition.ID
+}
+
+// turn carries out one effect of an actor, the i-th of those that wait.
+func (w *world) turn(r *running, i int) (ended bool, err error) {
+	if ended, err := r.actor.Ended(); ended {
+		return true, err
+	}
+	if len(r.queue) == 0 {
+		w.t.Fatal("the actor stands still")
+	}
+	is := r.queue[i]
+	r.queue = slices.Delete(r.queue, i, i+1)
+	if w.effects == w.kill && !w.after {
+		w.effects++
+		r.actor.Drop()
+		return true, errKilled
+	}
+	v, err := w.apply(is.Effect)
+	w.effects++
+	if w.effects-1 == w.kill {
+		r.actor.Drop()
+		return true, errKilled
+	}
+	r.queue = append(r.queue, r.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
+	return r.actor.Ended()
+}
+
+func (w *world) apply(effect crawl.Effect) (any, error) {
+	w.now += time.Millisecond
+	switch e := effect.(type) {
+	case crawl.Sleep:
+		w.now += e.For
+		return nil, nil
+	case crawl.Work:
+		return e.Do()
+	case crawl.GetObject:
+		w.gets++
+		b, ok := w.blobs[e.Name]
+		if !ok {
+			return nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name)
+		}
+		b = b[min(e.Offset, int64(len(b))):]
+		if e.Length >= 0 {
+			b = b[:min(e.Length, int64(len(b)))]
+		}
+		return b, nil
+	case crawl.PutObject:
+		w.puts++
+		return nil, w.Put(e.Name, bytes.Join(e.Parts, nil))
+	case crawl.DeleteObject:
+		if !strings.Contains(e.Name, "/rank/") {
+			w.t.Errorf("%s would be deleted", e.Name)
+		}
+		delete(w.blobs, e.Name)
+		return nil, nil
+	case crawl.ReadRecords:
+		recs := make([]crawl.Record, len(e.Keys))
+		for i, k := range e.Keys {
+			recs[i] = w.records[k]
+		}
+		return recs, nil
+	case crawl.WriteRecord:
+		old := w.records[e.Key]
+		if old.Found != (e.Revision != nil) || old.Found && old.Revision != e.Revision {
+			return nil, crawl.ErrConflict
+		}
+		if len(e.Value) > 400<<10 {
+			w.t.Errorf("record %s has %d bytes", e.Key, len(e.Value))
+		}
+		_ = w.Record(e.Key, e.Value)
+		return w.version, nil
+	case crawl.Send:
+		if e.Queue != blobschema.RankQueue {
+			return nil, fmt.Errorf("there is no queue %s", e.Queue)
+		}
+		for _, b := range e.Bodies {
+			_, p, err := blobschema.DecodeJob(b)
+			if err != nil {
+				return nil, err
+			}
+			w.queue = append(w.queue, p)
+		}
+		return nil, nil
+	}
+	return nil, fmt.Errorf("effect %T is unknown here", effect)
+}
+
+func (w *world) step(p partition.ID) *Step {
+	warm := w.warm[p]
+	delete(w.warm, p)
+	return NewStep(StepConfig{Crawl: "c", Partition: p, Deadline: w.deadline}, warm)
+}
+
+// start begins a job.
+func (w *world) start(cfg StartConfig) error {
+	cfg.Crawl = "c"
+	return w.run(NewStart(cfg))
+}
+
+// drain takes messages until there are none. A message whose step was killed comes again.
+func (w *world) drain() error {
+	for n := 0; len(w.queue) > 0; n++ {
+		if n > 10_000 {
+			w.t.Fatal("messages without end")
+		}
+		p := w.queue[0]
+		w.queue = w.queue[1:]
+		s := w.step(p)
+		switch err := w.run(s); {
+		case errors.Is(err, errKilled):
+			w.warm = map[partition.ID]*Warm{} // the process is gone
+			if len(w.queue) == 0 {
+				w.now += visibility
+			}
+			w.queue = append(w.queue, p)
+		case err != nil:
+			return err
+		default:
+			w.warm[p] = s.Warm()
+		}
+	}
+	return nil
+}
+
+// drainWild runs up to n steps at once, their effects in any order, and delivers messages twice.
+func (w *world) drainWild(r *rand.Rand, n int) error {
+	var live []*running
+	for turns := 0; len(w.queue)+len(live) > 0; turns++ {
+		if turns > 1_000_000 {
+			w.t.Fatal("messages without end")
+		}
+		if len(w.queue) > 0 && (len(live) == 0 || len(live) < n && r.IntN(4) == 0) {
+			i := r.IntN(len(w.queue))
+			p := w.queue[i]
+			if r.IntN(3) > 0 {
+				w.queue = slices.Delete(w.queue, i, i+1)
+			}
+			a := &running{actor: w.step(p), p: p}
+			a.queue = a.actor.Start(w.clock())
+			live = append(live, a)
+			continue
+		}
+		i := r.IntN(len(live))
+		ended, err := w.turn(live[i], r.IntN(max(1, len(live[i].queue))))
+		switch {
+		case ended && err != nil:
+			return err
+		case ended:
+			if r.IntN(2) == 0 {
+				w.warm[live[i].p] = live[i].actor.(*Step).Warm()
+			}
+			live = slices.Delete(live, i, i+1)
+		}
+	}
+	return nil
+}
+
+func (w *world) job() blobschema.RankJob {
+	w.t.Helper()
+	j, err := crawl.DecodeRecord[blobschema.RankJob](w.records[blobschema.RankKey("c")], "job")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return j
+}
+
+func (w *world) head(p int) blobschema.RankHead {
+	w.t.Helper()
+	h, err := crawl.DecodeRecord[blobschema.RankHead](w.records[blobschema.RankHeadKey("c", partition.ID(p))], "head")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// ranks are the ranks that a finished job has made, by fingerprint and by host.
+func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
+	w.t.Helper()
+	latest := w.job()
+	job := latest.Finished()
+	if job == nil {
+		w.t.Fatalf("there is no finished job: %+v", latest)
+	}
+	pages, hosts = map[uint64]float64{}, map[string]float64{}
+	for p := 0; ; p++ {
+		if !w.records[blobschema.RankHeadKey("c", partition.ID(p))].Found {
+			return pages, hosts
+		}
+		h := w.head(p)
+		r, ok := h.Result(job.Number)
+		if !ok {
+			w.t.Fatalf("head %d has no result of job %d", p, job.Number)
+		}
+		for _, name := range []string{r.Table, r.Rest} {
+			table, err := blobschema.DecodeRankTable(w.blobs[name])
+			if err != nil {
+				w.t.Fatalf("%s: %v", name, err)
+			}
+			for i := range table.Len() {
+				fp, rank := table.At(i)
+				pages[fp] = rank
+			}
+		}
+		rh, err := blobschema.DecodeRankHosts(w.blobs[r.Hosts])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for i, name := range rh.Names {
+			hosts[name] = rh.Ranks[i]
+		}
+	}
+}
+
+// orphans are objects of rank jobs that no head names.
+func (w *world) orphans() (out []string) {
+	named := map[string]bool{}
+	for key := range w.records {
+		if strings.HasPrefix(key, "c/rank/") {
+			h, err := crawl.DecodeRecord[blobschema.RankHead](w.records[key], key)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for _, n := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
+				named[n] = true
+			}
+			for _, r := range h.Rounds {
+				named[r.Object] = true
+			}
+			for _, d := range h.Dropped {
+				named[d.Object] = true
+			}
+		}
+	}
+	for name := range w.blobs {
+		if strings.HasPrefix(name, blobschema.RankPrefix("c")) && !named[name] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
