@@ -268,8 +268,7 @@ func (w *world) compare(c *made.Crawl, pages []made.Page, p blobschema.RankParam
 	}
 	for u, want := range urls {
 		got, ok := gotPages[c.Fingerprint(u)]
-		// Tables are of float32.
-		if !ok || math.Abs(got-want) > within+want*6e-8 {
+		if !ok || math.Abs(got-want) > within {
 			w.t.Errorf("page %s has rank %.12g, want %.12g", u, got, want)
 		}
 	}
@@ -282,7 +281,11 @@ func (w *world) compare(c *made.Crawl, pages []made.Page, p blobschema.RankParam
 
 func TestRanksAreTheSolution(t *testing.T) {
 	for name, pages := range webs() {
-		for partitions := 1; partitions <= 7; partitions++ {
+		most := 3
+		if name == "random" {
+			most = 7
+		}
+		for partitions := 1; partitions <= most; partitions++ {
 			t.Run(fmt.Sprintf("%s/%d", name, partitions), func(t *testing.T) {
 				w := newWorld(t)
 				c := w.made(pages, partitions, blobschema.ByHost)

@@ -121,9 +121,12 @@ func (s *Step) run(t *crawl.Task) error {
 		if int(s.cfg.Partition) >= len(s.heads) || s.least() < own.Round(job) {
 			return nil // others have to finish theirs first
 		}
-		if own.Final {
+		if own.Final && own.Job == job {
+			s.tried = own.Round(job) + 1
 			if err := s.finish(t); err != nil {
-				return err
+				if moved, lerr := s.moved(t, err); !moved {
+					return errors.Join(err, lerr)
+				}
 			}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -288,6 +289,14 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 			for i := range table.Len() {
 				fp, rank := table.At(i)
 				pages[fp] = rank
+			}
+		}
+		if warm := w.warm[partition.ID(p)]; warm != nil && warm.pages != nil { // tables are of float32
+			for i, fp := range warm.layout.Nodes {
+				if diff := pages[fp] - warm.pages.x[i]; math.Abs(diff) > 1e-7*warm.pages.x[i] {
+					w.t.Errorf("table says %g where the rank is %g", pages[fp], warm.pages.x[i])
+				}
+				pages[fp] = warm.pages.x[i]
 			}
 		}
 		rh, err := blobschema.DecodeRankHosts(w.blobs[r.Hosts])

@@ -1,0 +1,377 @@
+package rank
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// rough makes few rounds.
+var rough = blobschema.RankParams{Damping: 0.85, Tolerance: 0.02, MaxRounds: 50}
+
+// results are the names of the objects that a job has made, which are those of their content.
+func (w *world) results() (names []string) {
+	job := w.job()
+	names = append(names, job.HostRanks, job.PageRanks)
+	for p := range job.Inputs {
+		h := w.head(p)
+		names = append(names, h.Next.Objects()...)
+	}
+	return names
+}
+
+// TestCrashAnywhere kills a step before and after every effect of a job.
+func TestCrashAnywhere(t *testing.T) {
+	for _, partitions := range []int{1, 3} {
+		before := newWorld(t)
+		c := before.made(random(5, 30), partitions, blobschema.ByHost)
+		before.compute(StartConfig{Params: rough}) // what is left of it is used and deleted
+		if err := c.Commit(before, []made.Page{{URL: "https://new.example/", Links: links("https://h1.example/1")}}, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := before.start(StartConfig{Params: rough}); err != nil {
+			t.Fatal(err)
+		}
+		before.effects = 0
+		calm := before.clone()
+		if err := calm.drain(); err != nil {
+			t.Fatal(err)
+		}
+		want := calm.results()
+		if calm.job().Number != 2 || calm.job().Done.IsZero() {
+			t.Fatalf("job: %+v", calm.job())
+		}
+		for kill := range calm.effects {
+			for _, after := range []bool{false, true} {
+				w := before.clone()
+				w.kill, w.after = kill, after
+				if err := w.drain(); err != nil {
+					t.Fatalf("killed at effect %d: %v", kill, err)
+				}
+				if got := w.results(); !slices.Equal(got, want) {
+					t.Fatalf("killed at effect %d, after it %v: job %+v makes\n%q\nwant\n%q", kill, after, w.job(), got, want)
+				}
+				if o := w.orphans(); len(o) > 0 {
+					t.Fatalf("killed at effect %d, after it %v: nothing names %q", kill, after, o)
+				}
+			}
+		}
+		t.Logf("%d partitions: %d effects", partitions, calm.effects)
+	}
+}
+
+// TestManyAtOnce runs steps side by side, several of one partition too, with messages that come twice.
+func TestManyAtOnce(t *testing.T) {
+	before := newWorld(t)
+	before.made(random(6, 40), 3, blobschema.ByHost)
+	if err := before.start(StartConfig{Params: rough}); err != nil {
+		t.Fatal(err)
+	}
+	calm := before.clone()
+	if err := calm.drain(); err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(40) {
+		w := before.clone()
+		if err := w.drainWild(rand.New(rand.NewPCG(seed, 9)), 5); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if got := w.results(); !slices.Equal(got, calm.results()) {
+			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())
+		}
+	}
+}
+
+// TestDeadline has each step end after one round.
+func TestDeadline(t *testing.T) {
+	for _, partitions := range []int{1, 2} {
+		whole := newWorld(t)
+		whole.made(random(8, 40), partitions, blobschema.ByHost)
+		short := whole.clone()
+		short.deadline = time.Nanosecond
+		whole.compute(StartConfig{Params: rough})
+		short.compute(StartConfig{Params: rough})
+		if !slices.Equal(whole.results(), short.results()) {
+			t.Errorf("%d partitions: steps of one round make something else", partitions)
+		}
+		if partitions == 1 && (whole.puts > 10 || short.puts < 10) {
+			t.Errorf("%d objects at once, %d round by round", whole.puts, short.puts)
+		}
+	}
+}
+
+func TestSlotsHaveMoved(t *testing.T) {
+	pages := random(9, 80)
+	for _, jobBefore := range []bool{false, true} {
+		w := newWorld(t)
+		c := w.made(pages[:50], 2, blobschema.ByHost)
+		if jobBefore {
+			w.compute(StartConfig{Params: precise})
+		}
+		moves, err := c.Map.Plan([]partition.ID{1, 2, 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := c.Map.Apply(moves)
+		if err == nil {
+			err = c.Move(w, m, 4)
+		}
+		if err == nil {
+			err = c.Commit(w, pages[50:], 4)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.compute(StartConfig{Params: precise})
+		w.compare(c, pages, precise, 1e-9)
+	}
+}
+
+func TestPersonalisation(t *testing.T) {
+	pages := random(10, 60)
+	p := precise
+	p.Personal = []blobschema.RankWeight{{Host: "h1.example", Weight: 3}, {URL: "https://h2.example/3", Weight: 1}, {Host: "unknown.example", Weight: 5}}
+	for partitions := 1; partitions <= 3; partitions++ {
+		w := newWorld(t)
+		c := w.made(pages, partitions, blobschema.ByHost)
+		w.compute(StartConfig{Params: p})
+		w.compare(c, pages, p, 1e-9)
+	}
+	w := newWorld(t)
+	w.made(pages, 2, blobschema.ByHost)
+	p.Personal = p.Personal[2:]
+	if err := w.start(StartConfig{Params: p}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.drain(); err != nil {
+		t.Fatal(err)
+	}
+	if j := w.job(); j.Done.IsZero() || !strings.Contains(j.Failed, "personalisation") {
+		t.Errorf("a personalisation about nothing: %+v", j)
+	}
+	w.compute(StartConfig{Params: rough}) // and the next one does
+}
+
+func TestUnits(t *testing.T) {
+	for _, by := range []blobschema.PartitionBy{blobschema.ByDomain, blobschema.ByIP} {
+		pages := append(random(12, 60), made.Page{URL: "http://127.0.0.1:8080/", Links: links("https://h1.example/1", "http://127.0.0.1:8081/")})
+		w := newWorld(t)
+		c := w.made(pages, 3, by)
+		w.compute(StartConfig{Params: precise})
+		w.compare(c, pages, precise, 1e-9)
+	}
+}
+
+// TestGrowing ranks a crawl again and again as it grows.
+func TestGrowing(t *testing.T) {
+	all := random(13, 160)
+	p := blobschema.RankParams{Damping: 0.85, Tolerance: 1e-10, MaxRounds: 500}
+	w := newWorld(t)
+	c, err := made.Begin(w, "c", 64, 3, blobschema.ByHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := 40; end <= 160; end += 40 {
+		if err := c.Commit(w, all[end-40:end], 6); err != nil {
+			t.Fatal(err)
+		}
+		w.compute(StartConfig{Params: p})
+		w.compare(c, all[:end], p, 1e-9)
+		if o := w.orphans(); len(o) > 0 {
+			t.Errorf("nothing names %q", o)
+		}
+	}
+	before := w.job()
+	gets := w.gets
+	w.compute(StartConfig{Params: p}) // nothing is new
+	if j := w.job(); j.Rounds > before.Rounds/3 || w.gets-gets > 40+12*j.Rounds {
+		t.Errorf("%d rounds and %d objects read where nothing was new, %d rounds before", j.Rounds, w.gets-gets, before.Rounds)
+	}
+	again := w.results()
+	w.compute(StartConfig{Params: p, Fresh: true})
+	w.compare(c, all, p, 1e-9)
+	if slices.Equal(again, w.results()) {
+		t.Error("a fresh job has made the very objects of the one before")
+	}
+	objects := len(w.blobs)
+	for range 3 {
+		w.compute(StartConfig{Params: p})
+	}
+	if len(w.blobs) > objects+4 { // text tables stay
+		t.Errorf("%d objects, %d after three more jobs", objects, len(w.blobs))
+	}
+}
+
+func TestStart(t *testing.T) {
+	w := newWorld(t)
+	if _, err := made.Begin(w, "c", 64, 2, blobschema.ByHost); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.start(StartConfig{Params: rough}); !errors.Is(err, ErrNothing) {
+		t.Errorf("without commits: %v", err)
+	}
+	if err := w.start(StartConfig{Params: blobschema.RankParams{Damping: 1, MaxRounds: 1}}); err == nil {
+		t.Error("a damping of 1 is taken")
+	}
+	w.made(random(1, 30), 2, blobschema.ByHost)
+	if err := w.start(StartConfig{Params: rough}); err != nil || len(w.queue) != 2 {
+		t.Fatalf("%d messages, %v", len(w.queue), err)
+	}
+	other := rough
+	other.Damping = 0.5
+	if err := w.start(StartConfig{Params: other}); !errors.Is(err, ErrUnderWay) {
+		t.Errorf("while one is under way: %v", err)
+	}
+	w.queue = nil // all is lost
+	if err := w.start(StartConfig{Params: rough}); err != nil || len(w.queue) != 2 || w.job().Number != 1 {
+		t.Errorf("again: %d messages, job %d, %v", len(w.queue), w.job().Number, err)
+	}
+	for range 5 { // in the middle of it
+		if err := w.run(w.step(w.queue[0])); err != nil {
+			t.Fatal(err)
+		}
+		w.queue = w.queue[1:]
+	}
+	if err := w.start(StartConfig{Params: other, Force: true}); err != nil || w.job().Number != 2 {
+		t.Errorf("by force: job %d, %v", w.job().Number, err)
+	}
+	if err := w.drain(); err != nil {
+		t.Fatal(err)
+	}
+	if j := w.job(); j.Done.IsZero() || j.Params.Damping != 0.5 {
+		t.Errorf("job: %+v", j)
+	}
+	if o := w.orphans(); len(o) > 0 {
+		t.Errorf("nothing names %q", o)
+	}
+}
+
+// TestEarlierResultStays reads the ranks of the last finished job at every moment of the next one.
+func TestEarlierResultStays(t *testing.T) {
+	w := newWorld(t)
+	c := w.made(random(3, 40), 2, blobschema.ByHost)
+	w.compute(StartConfig{Params: rough})
+	w.warm = map[partition.ID]*Warm{}
+	want, _ := w.ranks()
+	if err := c.Commit(w, []made.Page{{URL: "https://new.example/"}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.start(StartConfig{Params: rough}); err != nil {
+		t.Fatal(err)
+	}
+	first := w.clone()
+	if err := first.drain(); err != nil {
+		t.Fatal(err)
+	}
+	for kill := range first.effects - w.effects {
+		v := w.clone()
+		v.kill = w.effects + kill
+		_ = v.run(v.step(v.queue[0]))
+		if j := v.job(); !j.Done.IsZero() {
+			break
+		}
+		if got, _ := v.ranks(); !maps.Equal(got, want) {
+			t.Fatalf("after %d effects of the next job the last one's ranks are others", kill)
+		}
+	}
+}
+
+func TestHostTable(t *testing.T) {
+	w := newWorld(t)
+	w.made(made.Sites(2, 300), 3, blobschema.ByHost)
+	w.compute(StartConfig{Params: rough})
+	j := w.job()
+	if _, err := frontier.ParseHostRanks(w.blobs[j.HostRanks]); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(w.blobs[j.HostRanks])), "\n")
+	sum, last := 0.0, math.Inf(1)
+	for _, line := range lines {
+		var host string
+		var v float64
+		if _, err := fmt.Sscanf(line, "%s\t%g", &host, &v); err != nil || v > last {
+			t.Fatalf("line %q after %g: %v", line, last, err)
+		}
+		sum, last = sum+v, v
+	}
+	if int64(len(lines)) != j.Totals.Hosts || math.Abs(sum/float64(len(lines))-1) > 1e-4 {
+		t.Errorf("%d lines for %d hosts, mean %g", len(lines), j.Totals.Hosts, sum/float64(len(lines)))
+	}
+	best := strings.Split(string(w.blobs[j.PageRanks]), "\n")
+	if !strings.HasPrefix(best[0], "https://site") || !strings.HasPrefix(lines[0], "site") || len(best) < 200 {
+		t.Errorf("%d best pages, the first %q; the best host %q", len(best), best[0], lines[0])
+	}
+}
+
+func TestAnchors(t *testing.T) {
+	a, b, far := "https://a.example/", "https://b.example/", "https://c.example/never"
+	w := newWorld(t)
+	c := w.made([]made.Page{
+		{URL: a, Links: []made.Link{{URL: b, Text: " good \n page "}, {URL: b, Text: "good page"}, {URL: b}, {URL: far, Text: "x"}, {URL: a, Text: "self"}}},
+		{URL: "https://a.example/2", Links: []made.Link{{URL: b, Text: "good page"}, {URL: b, Text: "bad", NoFollow: true}}},
+		{URL: b, Links: []made.Link{{URL: a, Text: "back"}}},
+		{URL: "https://d.example/", Links: []made.Link{{URL: b, Text: "another"}, {URL: b, Text: "good page"}}},
+	}, 3, blobschema.ByHost)
+	w.compute(StartConfig{Params: rough})
+	got := map[uint64][]blobschema.AnchorText{}
+	for p := range 3 {
+		h := w.head(p)
+		list, err := blobschema.DecodeAnchors(w.blobs[h.Next.Anchors])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range list {
+			if c.Map.Owner(x.Slot) != partition.ID(p) {
+				t.Errorf("partition %d has texts of slot %d", p, x.Slot)
+			}
+			got[x.Fingerprint] = x.Texts
+		}
+	}
+	want := map[uint64][]blobschema.AnchorText{
+		c.Fingerprint(a): {{Text: "back", Pages: 1, Hosts: 1}},
+		c.Fingerprint(b): {{Text: "good page", Pages: 3, Hosts: 2}, {Text: "another", Pages: 1, Hosts: 1}},
+	}
+	if !maps.EqualFunc(got, want, slices.Equal[[]blobschema.AnchorText]) {
+		t.Errorf("texts are %v, want %v", got, want)
+	}
+}
+
+func TestDamage(t *testing.T) {
+	w := newWorld(t)
+	w.made(random(4, 40), 2, blobschema.ByHost)
+	for name, data := range w.blobs {
+		v := w.clone()
+		bad := slices.Clone(data)
+		bad[len(bad)/2] ^= 1
+		v.blobs[name] = bad
+		if err := v.start(StartConfig{Params: rough}); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.drain(); !errors.Is(err, blobschema.ErrDamaged) || !strings.Contains(err.Error(), name) {
+			t.Errorf("damaged %s: %v", name, err)
+		}
+		v.blobs[name] = data // restored
+		v.queue = []partition.ID{0, 1}
+		if err := v.drain(); err != nil || v.job().Done.IsZero() {
+			t.Errorf("restored %s: %v", name, err)
+		}
+	}
+	if err := w.run(NewStep(StepConfig{Crawl: "c", Partition: 9}, nil)); err != nil {
+		t.Errorf("a step without a job: %v", err)
+	}
+	if ended, err := crawl.Actor(NewStart(StartConfig{Crawl: "none", Params: rough})).Ended(); ended || err != nil {
+		t.Error("an actor that was not started has ended")
+	}
+}
