@@ -47,6 +47,7 @@ internal/fetch:           blobschema internal/coding internal/extract internal/p
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/crawl:           blobschema internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
+internal/rank/made:       blobschema internal/crawl internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
