@@ -102,74 +102,68 @@ func (t *indexTrial) simulated(docs *corpus.Corpus) (err error) {
 	return err
 }
 
-// stage is a part of indexing, and the processor time that it takes.
+// stage is a part of indexing, and the processor time that it takes, by language.
 type stage struct {
 	name string
-	took time.Duration
+	took map[string]time.Duration
 }
 
 // stages takes indexing apart: the parts that the index step uses, one after another, for all documents of an
 // archive of one partition.
-func stages(a *archive) ([]stage, error) {
+func stages(a *archive) ([]*stage, error) {
 	ctx := context.Background()
 	pages, err := storedPages(ctx, a.Platform, a.crawl.ID, 0)
 	if err != nil {
 		return nil, err
 	}
-	objects := map[string][]byte{}
-	for i := range pages {
-		if name := pages[i].WARC; objects[name] == nil {
+	objects, byLang := map[string][]byte{}, map[string][]blobschema.Page{}
+	for i := range pages { // in the order in which they were stored
+		name, lang := pages[i].WARC, a.docs.Lang(a.of[0][i])
+		byLang[lang] = append(byLang[lang], pages[i])
+		if objects[name] == nil {
 			if objects[name], err = engine.GetObject(ctx, a.Platform, crawl.GetObject{Name: name, Length: -1}); err != nil {
 				return nil, err
 			}
 		}
 	}
 	runtime.GC()
-	read, extracted, tokens, built, put := stage{name: "read, inflate, check"}, stage{name: "extract"}, stage{name: "tokens"}, stage{name: "build"}, stage{name: "put"}
-	b := segment.NewBuilder()
-	for some := range slices.Chunk(pages, 64) {
-		bodies, docs, fields := make([][]byte, len(some)), make([]text.Document, len(some)), make([][segment.NumFields][]segment.TermPosition, len(some))
-		read.took += spent(func() {
-			for i := range some {
-				if bodies[i], err = bodyOf(objects[some[i].WARC], &some[i]); err != nil {
-					return
-				}
+	var out []*stage
+	for _, name := range []string{"read, inflate, check", "extract", "tokens", "build"} {
+		out = append(out, &stage{name, map[string]time.Duration{}})
+	}
+	for _, lang := range corpusLangs {
+		b := segment.NewBuilder()
+		for some := range slices.Chunk(byLang[lang], 64) {
+			bodies, docs, fields := make([][]byte, len(some)), make([]text.Document, len(some)), make([][segment.NumFields][]segment.TermPosition, len(some))
+			for k, do := range []func(i int) error{
+				func(i int) (err error) { bodies[i], err = bodyOf(objects[some[i].WARC], &some[i]); return err },
+				func(i int) error {
+					docs[i], _ = text.Extract("text/html; charset=utf-8", bodies[i], some[i].URL)
+					return nil
+				},
+				func(i int) error { fields[i] = fieldsOf(&docs[i], some[i].URL); return nil },
+				func(i int) error {
+					p, d := &some[i], &docs[i]
+					return b.Add(segment.Document{URL: p.URL, Host: "host.example", Time: p.Time, Lang: d.Lang, SimHash: d.SimHash, Title: d.Title, Text: d.Body}, fields[i])
+				},
+			} {
+				out[k].took[lang] += spent(func() {
+					for i := range some {
+						err = errors.Join(err, do(i))
+					}
+				})
 			}
-		})
-		if err != nil {
-			return nil, err
 		}
-		extracted.took += spent(func() {
-			for i := range some {
-				docs[i], _ = text.Extract("text/html; charset=utf-8", bodies[i], some[i].URL)
-			}
-		})
-		tokens.took += spent(func() {
-			for i, d := range docs {
-				fields[i] = fieldsOf(&d, some[i].URL)
-			}
-		})
-		built.took += spent(func() {
-			for i, d := range docs {
-				p := &some[i]
-				err = errors.Join(err, b.Add(segment.Document{URL: p.URL, Host: "host.example", Time: p.Time, Lang: d.Lang, SimHash: d.SimHash, Title: d.Title, Text: d.Body}, fields[i]))
-			}
+		out[len(out)-1].took[lang] += spent(func() {
+			_, _, more := b.Finish()
+			err = errors.Join(err, more)
 		})
 	}
-	var data []byte
-	built.took += spent(func() {
-		var more error
-		data, _, more = b.Finish()
-		err = errors.Join(err, more)
-	})
-	if err != nil {
-		return nil, err
-	}
-	put.took = spent(func() {
-		err = engine.PutObject(ctx, a.Platform, crawl.PutObject{Name: "stages", Parts: [][]byte{data}})
-	})
-	return []stage{read, extracted, tokens, built, put}, err
+	return out, err
 }
+
+// corpusLangs are the languages of a corpus.
+var corpusLangs = []string{"en", "zh", "ja", "ko"}
 
 // spent is the processor time that something takes.
 func spent(do func()) time.Duration {
@@ -209,7 +203,7 @@ type redisIndex struct {
 	docs      *corpus.Corpus
 	measured  []*indexTrial
 	simulated []*indexTrial
-	stages    []stage
+	stages    []*stage
 }
 
 func newRedisIndex(s redisScale) (*redisIndex, error) {
@@ -277,17 +271,37 @@ func (r *redisIndex) section() Section {
 	}
 	last := r.measured[len(r.measured)-1]
 	sec.Checks = append(sec.Checks, Check{fmt.Sprintf("%d processors: at least %s pages a second", last.workers, grouped(redisIndexRate)), last.rate() >= redisIndexRate})
-	parts := Table{Name: "index-stages", Caption: "Processor time of a page, by stage, with one processor", Columns: []string{"stage", "ms"}}
-	sum := 0.0
-	for _, s := range r.stages {
-		ms := float64(s.took.Microseconds()) / 1000 / float64(r.docs.Len())
-		sum += ms
-		parts.Rows = append(parts.Rows, []any{s.name, ms})
-	}
-	parts.Rows = append(parts.Rows, []any{"all", sum})
+	sec.Tables = []Table{tab, r.stageTable()}
 	plot.Series = []Series{pairs("one to one", 6, true, ideal), pairs("paper", 1, true, paper), pairs("Orbweaver", 0, false, ours)}
-	sec.Tables, sec.Plots = []Table{tab, parts}, []Plot{plot}
+	sec.Plots = []Plot{plot}
 	return sec
+}
+
+// stageTable is where the time of a page goes, by language.
+func (r *redisIndex) stageTable() Table {
+	tab := Table{Name: "index-stages", Caption: "Processor time of a page in ms, by stage and language", Columns: []string{"stage", "all"}}
+	docs := map[string]int{}
+	for i := range r.docs.Len() {
+		docs[r.docs.Lang(i)]++
+	}
+	tab.Columns = append(tab.Columns, corpusLangs...)
+	last := []any{"all", 0.0}
+	for _, s := range r.stages {
+		row, sum := []any{s.name, 0.0}, time.Duration(0)
+		for k, lang := range corpusLangs {
+			if s == r.stages[0] {
+				last = append(last, 0.0)
+			}
+			ms := float64(s.took[lang].Microseconds()) / 1000 / float64(max(1, docs[lang]))
+			row, sum = append(row, ms), sum+s.took[lang]
+			last[2+k] = last[2+k].(float64) + ms
+		}
+		row[1] = float64(sum.Microseconds()) / 1000 / float64(r.docs.Len())
+		last[1] = last[1].(float64) + row[1].(float64)
+		tab.Rows = append(tab.Rows, row)
+	}
+	tab.Rows = append(tab.Rows, last)
+	return tab
 }
 
 const redisIndexText = `%s pages of some 15 KB, with 5 KB of text in them, in four languages, are stored as a crawl stores them, and then indexed by the index step: it reads commits and WARC objects, takes

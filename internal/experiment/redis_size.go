@@ -137,6 +137,18 @@ func (s *shelf) fill(c *corpus.Corpus) error {
 	return err
 }
 
+// rank works out the ranks of the pages, and takes the texts of links into the index.
+func (s *shelf) rank() error {
+	f := &farm{platform: s.Platform, instant: true}
+	if _, err := f.rank(s.crawl.ID); err != nil {
+		return err
+	}
+	if _, err := ranked(s.Platform, s.crawl.ID); err != nil {
+		return err
+	}
+	return s.index()
+}
+
 func (s *shelf) remove() (err error) {
 	if s.archive != nil {
 		err = s.Close()
