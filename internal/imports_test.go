@@ -52,13 +52,13 @@ internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
-internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/weburl partition
+internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
-internal/simulate:        blobschema internal/crawl internal/fetch internal/frontier internal/fsck internal/page internal/platform/embedded internal/polite internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
 internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/simulate/plants: internal/simulate
@@ -83,6 +83,7 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
+github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack

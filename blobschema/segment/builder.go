@@ -187,11 +187,7 @@ func (b *Builder) Finish() ([]byte, Summary, error) {
 		w.add(&b.docs[i].stored)
 		b.docs[i].Text = ""
 	}
-	order := make([]uint32, len(b.names))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(b.names[x], b.names[y]) })
+	order := inNameOrder(b.names)
 	s := &sorter{b: b, w: w, at: make([]uint32, len(order))}
 	for len(order) > 0 {
 		n, tokens := 0, 0
@@ -207,6 +203,32 @@ func (b *Builder) Finish() ([]byte, Summary, error) {
 	data, summary := w.finish()
 	*b = Builder{}
 	return data, summary, nil
+}
+
+// inNameOrder returns the numbers of the names, sorted by these. The first bytes of a
+// name beside its number spare most looks at the name itself.
+func inNameOrder(names []string) []uint32 {
+	type key struct {
+		start uint64
+		id    uint32
+	}
+	keys := make([]key, len(names))
+	for i, name := range names {
+		var start [8]byte
+		copy(start[:], name)
+		keys[i] = key{binary.BigEndian.Uint64(start[:]), uint32(i)}
+	}
+	slices.SortFunc(keys, func(x, y key) int {
+		if x.start != y.start {
+			return cmp.Compare(x.start, y.start)
+		}
+		return strings.Compare(names[x.id], names[y.id])
+	})
+	order := make([]uint32, len(keys))
+	for i, k := range keys {
+		order[i] = k.id
+	}
+	return order
 }
 
 // sorter sorts tokens by term and field. A token is its document and position.

@@ -17,7 +17,7 @@ import (
 //
 // Of a term first the postings of its fields are laid out, then the positions.
 const (
-	dictBlock = 16 << 10 // raw bytes after which a block ends
+	dictBlock = 8 << 10 // raw bytes after which a block ends
 	// maxDictBlock is that and the longest entry.
 	maxDictBlock = dictBlock + MaxTerm + 16 + int64(NumFields)*(inlineList+32)
 )

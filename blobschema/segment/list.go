@@ -328,14 +328,22 @@ func (p *Postings) Positions(buf []int32) []int32 {
 	for ; p.at.doc < p.i; p.at.doc++ {
 		p.at.skip(int(p.freqs[p.at.doc]))
 	}
-	var at uint64
-	for range n {
-		d, ok := p.at.next()
-		if at += uint64(d); !ok || at > MaxPosition {
-			p.err = damaged("positions")
-			return buf
+	at, start := uint64(0), len(buf)
+	for n > 0 {
+		if p.at.i == p.at.n && !p.at.fill() {
+			p.err = damaged("positions cut short")
+			return buf[:start]
 		}
-		buf = append(buf, int32(at))
+		now := p.at.v[p.at.i:min(p.at.n, p.at.i+n)]
+		for _, d := range now {
+			at += uint64(d)
+			buf = append(buf, int32(at))
+		}
+		if at > MaxPosition {
+			p.err = damaged("position %d", at)
+			return buf[:start]
+		}
+		p.at.i, n = p.at.i+len(now), n-len(now)
 	}
 	p.at.doc++
 	return buf
@@ -363,15 +371,6 @@ type positionCursor struct {
 	left  int    // numbers in b
 	i, n  int    // of v
 	v     [group]uint32
-}
-
-// next is the next difference, false if there is none.
-func (c *positionCursor) next() (uint32, bool) {
-	if c.i == c.n && !c.fill() {
-		return 0, false
-	}
-	c.i++
-	return c.v[c.i-1], true
 }
 
 // fill unpacks the next group, or what is left where there are fewer.

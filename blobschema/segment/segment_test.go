@@ -56,7 +56,7 @@ type web struct {
 
 func newWeb(seed uint64, hosts, words int) *web {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	return &web{rng, rand.NewZipf(rng, 1.1, 4, 1<<20), hosts, words}
+	return &web{rng, rand.NewZipf(rng, 1.1, 4, 1<<17), hosts, words}
 }
 
 func word(n uint64) string {
@@ -163,6 +163,10 @@ type posting struct {
 	Positions []int32
 }
 
+func (p posting) equal(q posting) bool {
+	return p.Doc == q.Doc && slices.Equal(p.Positions, q.Positions)
+}
+
 // invert is the index of documents as a map.
 func invert(docs []document) map[string]*[NumFields][]posting {
 	out := map[string]*[NumFields][]posting{}
@@ -211,7 +215,8 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 		if got.Text, err = r.Text(uint32(i)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := gocmp.Diff(want.Document, got); diff != "" {
+		if got != want.Document {
+			diff := gocmp.Diff(want.Document, got)
 			t.Fatalf("document %d (-want +got):\n%s", i, diff)
 		}
 		checkColumns(t, c, uint32(i), &want)
@@ -229,14 +234,31 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 	if diff := gocmp.Diff(sum, r.Summary()); diff != "" {
 		t.Fatalf("summary (-want +got):\n%s", diff)
 	}
-	for term, fields := range index {
-		infos, err := r.Lookup(term)
+	for f := range NumFields {
+		infos, err := r.Terms(f, "", 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for f, want := range fields {
-			if diff := gocmp.Diff(want, postings(t, r, infos[f])); diff != "" {
-				t.Fatalf("postings of %s in %s (-want +got):\n%s", term, Field(f), diff)
+		for i, info := range infos {
+			fields := index[info.Term]
+			if fields == nil {
+				t.Fatalf("term %q is in no document", info.Term)
+			}
+			if got := postings(t, r, info); !slices.EqualFunc(got, fields[f], posting.equal) {
+				t.Fatalf("postings of %s in %s (-want +got):\n%s", info.Term, f, gocmp.Diff(fields[f], got))
+			}
+			fields[f] = nil
+			if i%50 == 0 {
+				if got, ok, err := r.Term(f, info.Term); !ok || err != nil || !gocmp.Equal(got, info, gocmp.AllowUnexported(TermInfo{}, list{})) {
+					t.Fatalf("term %+v is found as %+v, %v", info, got, err)
+				}
+			}
+		}
+	}
+	for term, fields := range index {
+		for f, list := range fields {
+			if len(list) > 0 {
+				t.Fatalf("%s is not found in %s", term, Field(f))
 			}
 		}
 	}
@@ -478,9 +500,9 @@ func TestHostKey(t *testing.T) {
 }
 
 func TestTerms(t *testing.T) {
-	w := newWeb(3, 50, 300)
+	w := newWeb(3, 50, 100)
 	var docs []document
-	for i := range 1000 {
+	for i := range 300 {
 		docs = append(docs, w.page(uint64(i), 0))
 	}
 	data, _ := build(t, docs)
@@ -526,7 +548,7 @@ func TestTerms(t *testing.T) {
 
 // TestReads holds a cold query to few small reads: they are what it costs.
 func TestReads(t *testing.T) {
-	w := newWeb(2, 100, 200)
+	w := newWeb(2, 100, 60)
 	var docs []document
 	for i := range 4000 {
 		docs = append(docs, w.page(uint64(i), 0))
@@ -540,12 +562,12 @@ func TestReads(t *testing.T) {
 		do    func() error
 	}{
 		{"open", 1, openRead, func() error { return nil }},
-		{"look up", 1, 12 << 10, func() error { _, err := r.Lookup(word(1000)); return err }},
+		{"look up", 1, 6 << 10, func() error { _, err := r.Lookup(word(1000)); return err }},
 		{"postings", 1, 10 << 10, func() error {
 			infos, _ := r.Lookup(word(40))
 			*s = bytesSource{t: t, data: data}
 			p, err := r.Postings(infos[Body], false)
-			if err == nil && p.Next() && infos[Body].Documents < 500 {
+			if err == nil && p.Next() && infos[Body].Documents < 300 {
 				err = errors.New("list is too short to show anything")
 			}
 			return err
@@ -657,7 +679,7 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for f := range fields {
-			if got := postings(t, r, infos[f]); !slices.EqualFunc(got, fields[f], func(a, b posting) bool { return slices.Equal(a.Positions, b.Positions) }) {
+			if got := postings(t, r, infos[f]); !slices.EqualFunc(got, fields[f], posting.equal) {
 				t.Errorf("postings of %.10q in %s", term, Field(f))
 			}
 		}
@@ -699,5 +721,49 @@ func TestSet(t *testing.T) {
 	var none *Set
 	if none.Len() != 0 || none.Has(0) {
 		t.Error("nil is not empty")
+	}
+}
+
+// TestSize holds the parts of a segment to what they take today.
+func TestSize(t *testing.T) {
+	var docs []document
+	for i, w := 0, newWeb(1, 50, 800); i < 1000; i++ {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	data, sum := build(t, docs)
+	r, _ := open(t, data)
+	var texts, meta, lists, dict, columns, tokens float64
+	for _, d := range r.x.docs {
+		texts += float64(d.piece.off - d.texts)
+		meta += float64(d.piece.length)
+	}
+	for _, d := range r.x.dict {
+		lists += float64(d.end - d.lists)
+		dict += float64(d.piece.length)
+	}
+	for _, c := range r.x.columns {
+		columns += float64(c.length)
+	}
+	for _, n := range sum.Lengths {
+		tokens += float64(n)
+	}
+	n := float64(sum.Documents)
+	index := float64(sum.Bytes) - texts - meta - lists - dict - columns
+	for _, c := range []struct {
+		what      string
+		got, most float64
+	}{
+		{"texts, per byte of text", texts / float64(sum.TextBytes), 0.42},
+		{"rest of a document", meta / n, 73},
+		{"lists, per token", lists / tokens, 1.7},
+		{"dictionary, per term", dict / float64(sum.Terms), 10.5},
+		{"columns, per document", columns / n, 24.5},
+		{"index, per KB of the object", 1024 * index / float64(sum.Bytes), 0.8},
+		{"all, per byte of text", float64(sum.Bytes) / float64(sum.TextBytes), 0.93},
+	} {
+		t.Logf("%s: %.3f bytes", c.what, c.got)
+		if c.got > c.most {
+			t.Errorf("%s: %.3f bytes, at most %.3f", c.what, c.got, c.most)
+		}
 	}
 }

@@ -46,13 +46,16 @@ func (w *writer) finish() ([]byte, Summary) {
 	w.dict.lists = nil
 	out = append(out, w.dict.dict...)
 	out, x.columns = w.columns.append(out)
-	raw := x.append(nil, lists)
-	out, p := appendPiece(out, raw)
+	out = seal(out, x.append(nil, lists))
+	x.summary.Bytes = int64(len(out))
+	return out, x.summary
+}
+
+// seal appends an index and the tail that tells of it.
+func seal(out, index []byte) []byte {
+	out, p := appendPiece(out, index)
 	tail := binary.LittleEndian.AppendUint32(nil, uint32(p.raw))
 	tail = binary.LittleEndian.AppendUint32(tail, uint32(p.length))
 	tail = binary.LittleEndian.AppendUint32(tail, indexSum(out[p.off:], tail))
-	out = append(append(out, tail...), blobschema.Version)
-	out = append(out, magicEnd...)
-	x.summary.Bytes = int64(len(out))
-	return out, x.summary
+	return append(append(append(out, tail...), blobschema.Version), magicEnd...)
 }

@@ -79,6 +79,8 @@ type Engine struct {
 	followFailures int // of index and rank steps, in a row
 	fatal          error
 
+	ranks ranks
+
 	report atomic.Pointer[crawl.Report]
 	steps  sync.WaitGroup
 }

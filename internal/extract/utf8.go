@@ -7,9 +7,27 @@ import (
 )
 
 // Media returns the media type to treat a body as, in lower case and without
-// parameters: that of the Content-Type header, unless it says nothing, or a sitemap or
-// feed claims to be a page. It is empty where neither header nor body tells.
-func Media(contentType string, body []byte) string { return sniff(contentType, body) }
+// parameters: that of the Content-Type header, unless it says nothing, or the body is
+// XML and its first element says more. It is application/xhtml+xml for XHTML,
+// application/x-sitemap+xml for sitemaps, application/xml for other XML, feeds among it. It
+// is empty where neither header nor body tells.
+func Media(contentType string, body []byte) string {
+	mime := sniff(contentType, body)
+	if mime == typeXML {
+		switch rootForm(xmlRoot(body[:min(len(body), maxProlog)])) {
+		case formXHTML:
+			return typeXHTML
+		case formSitemap:
+			return typeSitemap
+		}
+	}
+	return mime
+}
+
+const (
+	typeSitemap = "application/x-sitemap+xml"
+	maxProlog   = 16 << 10 // bytes in which the first element is looked for
+)
 
 // UTF8 returns a document in UTF-8 and without a byte order mark: the charset is found as
 // browsers do, as that of XML and plain text if xml is set, see [HTML]. What cannot be
@@ -32,7 +50,7 @@ func UTF8(body []byte, contentType string, xml bool) []byte {
 	return bytes.ToValidUTF8(body, []byte("\ufffd"))
 }
 
-// XML reports whether a media type is one of XML.
+// XML reports whether a media type is one of XML, as [Media] returns them.
 func XML(mime string) bool {
 	return mime == typeXML || mime == typeXHTML || strings.HasPrefix(mime, "application/") && strings.HasSuffix(mime, "+xml")
 }

@@ -264,9 +264,9 @@ func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, b *batch) error 
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref.Object, err)
 		}
-		set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
+		set, err := deleted(ref)
 		if err != nil {
-			return fmt.Errorf("deleted documents of %s: %w", ref.Object, err)
+			return err
 		}
 		before := set.Len()
 		for _, id := range ids {
@@ -300,6 +300,18 @@ func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, b *batch) error 
 	}
 	slices.SortFunc(m.Removed, blobschema.RemovedDocument.Compare)
 	return nil
+}
+
+// deleted are the documents of a segment that do not count any more.
+func deleted(ref *blobschema.SegmentRef) (*segment.Set, error) {
+	if len(ref.Deleted) == 0 {
+		return &segment.Set{}, nil
+	}
+	set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
+	if err != nil {
+		return nil, fmt.Errorf("deleted documents of %s: %w", ref.Object, err)
+	}
+	return set, nil
 }
 
 // maxRemoved bounds a manifest.
@@ -357,9 +369,9 @@ func (s *Step) merge(t *crawl.Task, places []int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref.Object, err)
 		}
-		set, err := segment.DecodeSet(ref.Deleted, int(ref.Documents))
+		set, err := deleted(ref)
 		if err != nil {
-			return fmt.Errorf("deleted documents of %s: %w", ref.Object, err)
+			return err
 		}
 		inputs = append(inputs, segment.Input{Reader: r, Deleted: set})
 		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})

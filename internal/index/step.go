@@ -180,14 +180,7 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 		}
 	}
 	b := s.newBatch(moved)
-	for name := range blobschema.CommitNames(&man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
-		if err != nil {
-			return err
-		}
-		if seq <= s.man.Seq {
-			continue
-		}
+	for seq, name := range blobschema.CommitsAfter(&man, s.man.Seq) {
 		if s.over(t) {
 			s.report.Behind = true
 			return nil

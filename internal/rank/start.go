@@ -19,8 +19,11 @@ var (
 type StartConfig struct {
 	Crawl  string
 	Params blobschema.RankParams
-	Fresh  bool // use nothing of the jobs before: read all commits again
-	Force  bool // begin a new job even while one is under way, which then has no result
+	// Same asks for the parameters of the last finished job, or the default ones, whatever Params are. Where a job
+	// is under way it is left to itself.
+	Same  bool
+	Fresh bool // use nothing of the jobs before: read all commits again
+	Force bool // begin a new job even while one is under way, which then has no result
 }
 
 // Start begins a job, or goes on with the one that is under way with the same parameters: its
@@ -45,6 +48,9 @@ func NewStart(cfg StartConfig) *Start {
 func (s *Start) Job() (job blobschema.RankJob, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
+	if cfg.Same {
+		cfg.Params = blobschema.DefaultRankParams()
+	}
 	if err := cfg.Params.Check(); err != nil {
 		return fmt.Errorf("begin ranks: %w", err)
 	}
@@ -71,7 +77,7 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 		refused, s.begun = nil, false
 		if j.Number > 0 && j.Done.IsZero() && !cfg.Force {
 			s.job = *j
-			if !sameParams(&j.Params, &cfg.Params) || j.Fresh != cfg.Fresh {
+			if !cfg.Same && (!sameParams(&j.Params, &cfg.Params) || j.Fresh != cfg.Fresh) {
 				refused = fmt.Errorf("job %d, since %s: %w", j.Number, j.Started.Format("2006-01-02 15:04:05 MST"), ErrUnderWay)
 			}
 			return false
@@ -80,8 +86,12 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 			refused = ErrNothing
 			return false
 		}
+		params := cfg.Params
+		if last := j.Finished(); cfg.Same && last != nil {
+			params = last.Params
+		}
 		next := blobschema.RankJob{
-			Version: blobschema.Version, Number: j.Number + 1, Params: cfg.Params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
+			Version: blobschema.Version, Number: j.Number + 1, Params: params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
 		}
 		if f := j.Finished(); f != nil {
 			last := *f
@@ -94,7 +104,7 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 	if err == nil {
 		err = refused
 	}
-	if err != nil {
+	if err != nil || cfg.Same && !s.begun {
 		return err
 	}
 	return send(t, cfg.Crawl, all(len(s.job.Inputs)))

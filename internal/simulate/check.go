@@ -43,6 +43,11 @@ func (w *world) check() error {
 	if err := w.fsck(); err != nil {
 		return err
 	}
+	if w.cfg.Index {
+		if err := w.checkIndex(all); err != nil {
+			return err
+		}
+	}
 	switch {
 	case w.cfg.Killer != "":
 		return w.checkKiller(got)

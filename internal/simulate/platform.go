@@ -75,7 +75,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
 			w.fail(broken("end", "a tick takes the crawl for finished while slots are on the move"))
 		}
-		if rep.Finished || rep.Limited || w.onlyLooks(&rep) {
+		if (rep.Finished || rep.Limited || w.onlyLooks(&rep)) && rep.Indexing == 0 {
 			w.finish(began)
 		}
 	}

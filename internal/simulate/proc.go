@@ -359,7 +359,7 @@ func (p *proc) send(e crawl.Send) error {
 func (p *proc) sendOne(e crawl.Send, body []byte) error {
 	w, n := p.w, 1
 	drop := MailDropped
-	if e.Queue == blobschema.WakesQueue {
+	if !mailed(e.Queue) {
 		drop = WakeDropped
 	}
 	switch {
@@ -377,7 +377,7 @@ func (p *proc) sendOne(e crawl.Send, body []byte) error {
 			return err
 		}
 	}
-	if e.Queue == blobschema.WakesQueue {
+	if !mailed(e.Queue) {
 		return nil
 	}
 	for _, k := range []Kind{MailDamaged, MailVersion, MailForeign, MailMisled, MailHuge, MailEmpty} {
@@ -393,6 +393,11 @@ func (p *proc) sendOne(e crawl.Send, body []byte) error {
 		}
 	}
 	return nil
+}
+
+// mailed reports whether the messages of a queue hold anything; others are hints.
+func mailed(queue string) bool {
+	return queue != blobschema.WakesQueue && queue != blobschema.IndexQueue && queue != blobschema.RankQueue
 }
 
 // poison makes mail of other mail that its receiver can do nothing with.

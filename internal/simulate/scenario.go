@@ -97,6 +97,10 @@ func Scenario(seed uint64) Config {
 		cfg.Concurrency = 0 // steps with looks go on to their deadlines: a few at once would be all that is at work for days
 		cfg.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
 	}
+	r = rand.New(rand.NewPCG(seed, 0x1de8))
+	if cfg.Index = r.IntN(3) == 0; cfg.Index {
+		cfg.IndexGrace = seconds(1, 60, 3600)
+	}
 	return cfg
 }
 

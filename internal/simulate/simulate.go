@@ -96,21 +96,26 @@ type Config struct {
 	// Attempts is how often a URL is tried, 0 for 4: more often than it fails, so that the
 	// truth is the same whatever befalls hosts.
 	Attempts uint8
-	Looks    int       // how often package fsck looks while the crawl runs
-	Trace    io.Writer // every event as a line of text; nil for none
+	Looks    int // how often package fsck looks while the crawl runs
+	// Index has the pages indexed as the crawl goes; IndexGrace is how long objects are kept that
+	// no index names any more.
+	Index      bool
+	IndexGrace time.Duration
+	Trace      io.Writer // every event as a line of text; nil for none
 }
 
 // Result is what came of a run.
 type Result struct {
-	Trace   uint64        // hash of all events: equal seeds have equal traces
-	Events  int           // carried out
-	Virtual time.Duration // time that passed in the simulated world
-	Pages   int           // URLs with a page record at the end
-	Faults  [kinds]int    // that happened, by Kind
-	Fired   []Fault       // those of them that are faults, in their order
-	Steps   int
-	Ticks   int
-	Looks   int // of package fsck, but for the last
+	Trace     uint64        // hash of all events: equal seeds have equal traces
+	Events    int           // carried out
+	Virtual   time.Duration // time that passed in the simulated world
+	Pages     int           // URLs with a page record at the end
+	Faults    [kinds]int    // that happened, by Kind
+	Fired     []Fault       // those of them that are faults, in their order
+	Steps     int
+	Ticks     int
+	Looks     int // of package fsck, but for the last
+	Documents int // in the index at the end
 }
 
 // Bounds that a run must end within.
@@ -216,6 +221,9 @@ func (w *world) run() error {
 	w.at(0, w.tick)
 	w.at(0, w.pollWakes)
 	w.at(0, w.pollIntake)
+	if w.cfg.Index {
+		w.at(0, func() { w.pollJobs(blobschema.IndexQueue, "index", w.indexStep) })
+	}
 	if w.cfg.Cold {
 		w.at(w.outside.between(0, 20*time.Minute), w.command)
 	}
@@ -272,7 +280,7 @@ func newWorld(cfg Config) (*world, error) {
 	for range cfg.Looks {
 		w.looks = append(w.looks, 1+w.outside.rng.IntN(50))
 	}
-	for _, q := range append([]string{blobschema.WakesQueue, blobschema.IntakeQueue}, w.mailboxes()...) {
+	for _, q := range append([]string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.IndexQueue, blobschema.RankQueue}, w.mailboxes()...) {
 		if err := w.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
 			return nil, err
 		}
@@ -310,7 +318,7 @@ func (w *world) begin() error {
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, Quality: w.cfg.Quality, MostPartitions: most,
 			Topics: w.cfg.topics(), Hosts: w.hostRules(), QueueBy: w.cfg.QueueBy, Queues: w.cfg.Allowed,
-			RecrawlPerHour: w.cfg.PerHour,
+			RecrawlPerHour: w.cfg.PerHour, Index: w.cfg.Index,
 		},
 	}
 	b := crawl.NewBegin(want, w.cfg.dealt(seeds), nil)

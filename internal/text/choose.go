@@ -81,89 +81,165 @@ func (p *page) hintOf(value []byte) hint {
 	return h
 }
 
-// choose marks the boxes that are not of the main text.
+// Thresholds. They were set on 983 pages of which it is known what belongs to the text
+// and what does not, see docs/adr/0030-text-and-tokens.md.
+const (
+	minProse = 80 // bytes of a paragraph of running text
+	minLinks = 3  // in a box that is left out for its links
+)
+
+// prose reports whether a block is running text: long, and less than two fifths of it
+// links.
+func (b block) prose() bool { return b.size() >= minProse && b.linked*5 < b.size()*2 }
+
+// choose marks what is not of the main text. It starts with what elements say. What
+// classes, links and places say is taken back if too little is left.
 func (p *page) choose() {
 	p.sum()
 	p.dropByElement()
 	visible := p.left()
 	p.dropByHint()
-	if p.left()*4 < visible {
-		for i := range p.boxes {
-			p.boxes[i].drop = false
-		}
-		p.dropByElement()
+	p.sum()
+	p.dropOutside()
+	p.dropBlocks()
+	if p.left() >= visible/4 {
+		return
 	}
+	for i := range p.boxes {
+		p.boxes[i].drop = false
+	}
+	for i := range p.blocks {
+		p.blocks[i].drop = false
+	}
+	p.sum()
+	p.dropByElement()
 }
 
-// minProse is the size of a paragraph of running text, in bytes.
-const minProse = 80
+func (p *page) kept(b block) bool { return !b.drop && !p.boxes[b.box].drop }
 
-// sum counts what is in each box.
-func (p *page) sum() {
-	for _, b := range p.blocks {
-		x := &p.boxes[b.box]
-		x.size += b.size()
-		x.linked += b.linked
-		x.blocks++
-		if b.size() >= minProse && b.linked*5 < b.size()*2 {
-			x.prose += b.size()
-		}
-	}
-	for i := len(p.boxes) - 1; i > 0; i-- {
-		b, up := p.boxes[i], &p.boxes[p.boxes[i].parent]
-		up.size += b.size
-		up.linked += b.linked
-		up.prose += b.prose
-		up.blocks += b.blocks
-		up.links += b.links
-	}
-}
-
-// left is the size of the text that is not dropped.
+// left is the size of what is kept.
 func (p *page) left() (n int32) {
 	for _, b := range p.blocks {
-		if !p.boxes[b.box].drop {
+		if p.kept(b) {
 			n += b.size()
 		}
 	}
 	return n
 }
 
-// share reports whether a box has more than a part of the running text.
-func (p *page) share(b *box, part int32) bool {
-	return b.prose > p.boxes[0].prose/part
+// sum counts what is kept in each box.
+func (p *page) sum() {
+	for i := range p.boxes {
+		p.boxes[i].content = content{links: p.boxes[i].own}
+	}
+	for _, b := range p.blocks {
+		if !p.kept(b) {
+			continue
+		}
+		c := content{size: b.size(), linked: b.linked}
+		if b.prose() {
+			c.prose = c.size
+		}
+		p.boxes[b.box].add(c)
+	}
+	for i := len(p.boxes) - 1; i > 0; i-- {
+		b := &p.boxes[i]
+		p.boxes[b.parent].add(b.content)
+	}
 }
 
-// dropByElement drops what elements say is not of the text.
+// holds reports whether a box has more than one part in so many of the running text.
+func (p *page) holds(b *box, parts int32) bool { return b.prose > p.boxes[0].prose/parts }
+
+// dropByElement drops what elements and attributes say is not of the text, unless it
+// is most of it.
 func (p *page) dropByElement() {
 	for i := 1; i < len(p.boxes); i++ {
 		b := &p.boxes[i]
 		up := p.boxes[b.parent]
 		b.inner = up.inner || b.element == atom.Article || b.element == atom.Main
-		drop := false
+		drop := b.hint&hidden != 0
 		switch b.element {
 		case atom.Nav, atom.Aside, atom.Footer, atom.Menu:
 			drop = true
 		case atom.Header:
-			drop = !up.inner
+			drop = drop || !up.inner
 		}
-		drop = drop || b.hint&hidden != 0
-		b.drop = up.drop || drop && !p.share(b, 2)
+		b.drop = up.drop || drop && !p.holds(b, 2)
 	}
 }
 
-// dropByHint drops what classes and links say is not of the text.
+// dropByHint drops boxes that by their classes or by their links are not of the text,
+// unless they have a third of it: a forum is made of comments.
 func (p *page) dropByHint() {
 	for i := 1; i < len(p.boxes); i++ {
 		b := &p.boxes[i]
-		switch {
-		case b.drop:
-		case p.boxes[b.parent].drop:
-			b.drop = true
-		case b.hint&beside != 0 && !p.share(b, 3):
-			b.drop = true
-		case b.links >= 3 && b.linked*2 > b.size && !p.share(b, 3):
-			b.drop = true
+		farm := b.links >= minLinks && b.linked > b.size/2
+		b.drop = b.drop || p.boxes[b.parent].drop || (farm || b.hint&beside != 0) && !p.holds(b, 3)
+	}
+}
+
+// dropOutside finds the box that has most of the running text, and drops boxes outside
+// of it that have little.
+func (p *page) dropOutside() {
+	region := 0
+	for i := 1; i < len(p.boxes); i++ { // parents come before their children
+		b := &p.boxes[i]
+		if int(b.parent) == region && !b.drop && holder(b.element) && b.prose*4 >= p.boxes[region].prose*3 {
+			region = i
 		}
+	}
+	if region == 0 {
+		return
+	}
+	for i := region; i > 0; i = int(p.boxes[i].parent) {
+		p.boxes[i].within = true // and what is around it stays
+	}
+	for i := 1; i < len(p.boxes); i++ {
+		b := &p.boxes[i]
+		up := p.boxes[b.parent]
+		switch {
+		case up.within && int(b.parent) >= region:
+			b.within = true
+		case !b.within && !isHeading(b.element):
+			b.drop = b.drop || b.prose < b.size/2
+		}
+	}
+}
+
+// holder reports whether an element may hold a whole text.
+func holder(a atom.Atom) bool {
+	switch a {
+	case atom.Body, atom.Div, atom.Section, atom.Article, atom.Main, atom.Table, atom.Tbody, atom.Tr, atom.Td,
+		atom.Center, atom.Form, atom.Ul, atom.Ol, atom.Li:
+		return true
+	}
+	return false
+}
+
+// dropBlocks drops lines that are but a link, headings of nothing, and behind the last
+// paragraph headings and links.
+func (p *page) dropBlocks() {
+	last := len(p.blocks) - 1
+	for ; last >= 0; last-- {
+		if b := p.blocks[last]; p.kept(b) && b.prose() {
+			break
+		}
+	}
+	next := -1 // the next block that is kept
+	for i := len(p.blocks) - 1; i >= 0; i-- {
+		b := &p.blocks[i]
+		if !p.kept(*b) {
+			continue
+		}
+		lone := !b.heading && b.size() < minProse && b.linked*5 >= b.size()*4 && p.boxes[b.box].element != atom.Td
+		// What followed the heading was dropped, and nothing but another one comes behind.
+		empty := b.heading && i+1 < len(p.blocks) && next != i+1 && (next < 0 || p.blocks[next].heading)
+		behind := last >= 0 && i > last && (b.heading || b.linked > b.size()/2)
+		if lone || empty || behind {
+			b.drop = true
+			continue
+		}
+		next = i
 	}
 }

@@ -20,6 +20,9 @@ func (p *page) readMarkup() {
 		switch tt {
 		case html.ErrorToken: // the end: a reader of bytes has no other errors
 			p.closeTo(0)
+			if known {
+				p.choose()
+			}
 			return
 		case html.TextToken:
 			p.textToken(z)
@@ -53,12 +56,21 @@ func (p *page) title1(a atom.Atom, tt html.TokenType) {
 func (p *page) textToken(z *html.Tokenizer) {
 	switch top := p.top(); {
 	case !top.skip:
-		p.add(z.Text())
+		p.add(characters(z))
 	case top.element == atom.Title && len(p.title) == 0 && !p.within(atom.Svg):
-		p.title = fold(p.title, 0, cut(z.Text(), 4*MaxTitle), false)
+		p.title = fold(p.title, 0, cut(characters(z), 4*MaxTitle), false)
 	case top.element == atom.Script && p.published.IsZero():
 		p.published = publishedJSON(z.Raw())
 	}
+}
+
+// characters returns what a text token stands for. Most have no references, and
+// need not be copied.
+func characters(z *html.Tokenizer) []byte {
+	if raw := z.Raw(); len(raw) > 0 && raw[0] != '<' && bytes.IndexByte(raw, '&') < 0 {
+		return raw
+	}
+	return z.Text()
 }
 
 // A kind says what an element does to the text in it.
@@ -115,14 +127,16 @@ func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 	case link:
 		if !closed && more && hasHref(z) {
 			p.link = len(p.open) + 1
-			p.boxes[p.box()].links++
+			p.boxes[p.box()].own++
 		}
 	case lineEnd:
 		p.newline()
 	case skipped:
-		if !closed {
-			p.push(open{a, p.box(), true})
+		if closed {
+			z.NextIsNotRawText()
+			break
 		}
+		p.push(open{a, p.box(), true})
 	case standalone:
 		p.imply(a)
 		p.flushBox()
@@ -153,7 +167,7 @@ func (p *page) newline() {
 	case p.text[len(p.text)-1] == '\n':
 		p.flushBox()
 	default:
-		p.add([]byte{'\n'})
+		p.text = append(bytes.TrimRight(p.text, " "), '\n')
 	}
 }
 
@@ -194,9 +208,9 @@ func ofTable(a atom.Atom) bool {
 }
 
 // imply closes what the start of an element ends (HTML Living Standard, 13.1.2.4
-// optional tags).
+// optional tags). A heading that was not closed ends too: the text is not a heading.
 func (p *page) imply(a atom.Atom) {
-	if t := p.top().element; t == atom.P || isHeading(t) && isHeading(a) {
+	if t := p.top().element; t == atom.P || isHeading(t) && !inHeading(a) {
 		p.closeTo(len(p.open) - 1)
 	}
 	switch a {
@@ -212,6 +226,9 @@ func (p *page) imply(a atom.Atom) {
 		p.closeNearest([]atom.Atom{atom.Tbody, atom.Thead, atom.Tfoot}, []atom.Atom{atom.Table})
 	}
 }
+
+// inHeading reports whether a block may stand in a heading.
+func inHeading(a atom.Atom) bool { return a == atom.Div || a == atom.Section || a == atom.Header }
 
 // closeNearest closes the nearest of some elements, unless it is outside of one of
 // others, or of a cell.

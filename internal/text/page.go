@@ -45,6 +45,7 @@ type block struct {
 	linked   int32 // bytes of it within links
 	box      int32
 	heading  bool
+	drop     bool // not of the main text, though its box is
 }
 
 func (b block) size() int32 { return b.to - b.from }
@@ -52,14 +53,26 @@ func (b block) size() int32 { return b.to - b.from }
 // A box is an element that holds blocks or boxes.
 type box struct {
 	parent  int32
+	own     int32 // links that are in no box in it
 	element atom.Atom
 	hint    hint
-	drop    bool
-	inner   bool // within article or main
+	inner   bool // in article or main
+	within  bool // in the box that has most of the text, or around it
+	drop    bool // not of the main text
+	content
+}
 
-	// Of all blocks in it.
-	size, linked, prose int32
-	blocks, links       int32
+// content counts what a box holds, with the boxes in it.
+type content struct {
+	size, linked, prose int32 // bytes: all, within links, of running text
+	links               int32
+}
+
+func (c *content) add(o content) {
+	c.size += o.size
+	c.linked += o.linked
+	c.prose += o.prose
+	c.links += o.links
 }
 
 // An open element.
@@ -128,18 +141,32 @@ func (p *page) flushBox() {
 	i := p.box()
 	b := p.boxes[i]
 	head := isHeading(b.element) || b.parent >= 0 && isHeading(p.boxes[b.parent].element)
+	if head {
+		p.text = trimPermalink(p.text, p.from)
+	}
 	p.flush(i, head)
 	if head {
 		p.heading(len(p.blocks) - 1)
 	}
 }
 
+// trimPermalink cuts off the sign that stands behind a heading for a link to it.
+func trimPermalink(text []byte, from int) []byte {
+	line := bytes.TrimRight(text[from:], " \n")
+	for _, sign := range [...]string{"¶", "§", "#", "🔗", "[edit]"} {
+		if rest, ok := bytes.CutSuffix(line, []byte(sign)); ok && (sign != "#" || bytes.HasSuffix(rest, []byte(" "))) {
+			return text[:from+len(rest)]
+		}
+	}
+	return text
+}
+
 // document puts together what was read.
 func (p *page) document() Document {
-	p.choose()
 	var body, headings strings.Builder
+	p.keepTopHeading(&headings)
 	for _, b := range p.blocks {
-		if p.boxes[b.box].drop {
+		if !p.kept(b) {
 			continue
 		}
 		line := p.text[b.from:b.to]
@@ -148,7 +175,7 @@ func (p *page) document() Document {
 			appendLine(&headings, line, MaxHeadings)
 		}
 	}
-	d := Document{
+	return Document{
 		Title:       first(MaxTitle, p.title, p.ogTitle, p.firstHeading),
 		Headings:    headings.String(),
 		Body:        body.String(),
@@ -156,7 +183,19 @@ func (p *page) document() Document {
 		NoIndex:     p.noIndex,
 		Published:   p.published,
 	}
-	return d
+}
+
+// keepTopHeading writes the first h1 if it is left out with what it stands in, often a
+// header: it is of the page all the same.
+func (p *page) keepTopHeading(dst *strings.Builder) {
+	for _, b := range p.blocks {
+		if b.heading && p.boxes[b.box].element == atom.H1 {
+			if !p.kept(b) {
+				appendLine(dst, p.text[b.from:b.to], MaxHeadings)
+			}
+			return
+		}
+	}
 }
 
 // appendLine appends a line, or what of it fits within the limit.
@@ -184,7 +223,8 @@ func first(limit int, texts ...[]byte) string {
 	return ""
 }
 
-// cut returns b cut at a character to at most n bytes.
+// cut returns b, if it is longer than n bytes cut at a character, and without white
+// space at that end.
 func cut(b []byte, n int) []byte {
 	if n < 0 {
 		n = 0
@@ -195,7 +235,7 @@ func cut(b []byte, n int) []byte {
 	for n > 0 && !utf8.RuneStart(b[n]) {
 		n--
 	}
-	return b[:n]
+	return bytes.TrimRight(b[:n], " \n")
 }
 
 // fold appends src to dst with runs of white space and control characters made one

@@ -96,6 +96,9 @@ func publishedJSON(script []byte) time.Time {
 // parseTime reads the forms of ISO 8601 that pages use, and that of HTTP.
 func parseTime(value []byte) time.Time {
 	s := string(cut(bytes.TrimSpace(value), 40))
+	if len(s) < len(time.DateOnly) || !strings.ContainsAny(s[:1], "12MTWFS") { // a year or a day
+		return time.Time{}
+	}
 	for _, layout := range [...]string{
 		time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
 		"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly, time.RFC1123, time.RFC1123Z,

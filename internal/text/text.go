@@ -55,10 +55,10 @@ type Options struct {
 
 // Extract returns what is searchable of a decoded body. contentType is the value of the
 // header with its charset parameter; it may be empty or wrong, for the bytes have
-// the last word. The address of the page is not needed yet; see Options for what is.
+// the last word. url is the page's address: plain text is Markdown if it ends in .md.
 //
-// ok is false for what is not text: images, PDF, scripts and style sheets, JSON, binary
-// that claims to be text, and types that are unknown. HTML, XHTML, other XML, Markdown and
+// ok is false for what is not text or has none to search: images, PDF, scripts and style
+// sheets, JSON, sitemaps, binary that claims to be text, and types that are unknown. HTML, XHTML, other XML, Markdown and
 // plain text give a document, which may be empty.
 func Extract(contentType string, body []byte, url string) (doc Document, ok bool) {
 	return Options{}.Extract(contentType, body, url)
@@ -71,6 +71,9 @@ func (o Options) Extract(contentType string, body []byte, url string) (doc Docum
 		return doc, false
 	}
 	mime := extract.Media(contentType, body)
+	if (mime == typeText || mime == "") && markdownURL(url) {
+		mime = typeMarkdown
+	}
 	read := reader(mime)
 	if read == nil {
 		return doc, false
@@ -91,6 +94,7 @@ func (o Options) Extract(contentType string, body []byte, url string) (doc Docum
 const (
 	typeHTML     = "text/html"
 	typeXHTML    = "application/xhtml+xml"
+	typeSitemap  = "application/x-sitemap+xml"
 	typeText     = "text/plain"
 	typeMarkdown = "text/markdown"
 )
@@ -98,6 +102,8 @@ const (
 // reader returns what reads bodies of a media type, nil if nothing does.
 func reader(mime string) func(*page) {
 	switch {
+	case mime == typeSitemap:
+		return nil
 	case mime == typeHTML || extract.XML(mime):
 		return (*page).readMarkup
 	case mime == typeMarkdown || mime == "text/x-markdown":
@@ -110,6 +116,13 @@ func reader(mime string) func(*page) {
 		return (*page).readText
 	}
 	return nil
+}
+
+// markdownURL reports whether the path of an address says that it is Markdown: servers
+// seldom do.
+func markdownURL(url string) bool {
+	url, _, _ = strings.Cut(url, "?")
+	return strings.HasSuffix(url, ".md") || strings.HasSuffix(url, ".markdown")
 }
 
 // magic reports whether a body begins as a file of another kind does, whatever it
@@ -126,8 +139,8 @@ func magic(body []byte) bool {
 	return false
 }
 
-// binary reports whether more than one in twenty of the first characters is none that
-// text has.
+// binary reports whether more than one in twenty of the first characters, and more than
+// three, are none that text has.
 func binary(body []byte) bool {
 	const looked = 4 << 10
 	head := body[:min(len(body), looked)]
@@ -143,5 +156,5 @@ func binary(body []byte) bool {
 			bad++
 		}
 	}
-	return bad*20 > all
+	return bad > 3+all/20
 }

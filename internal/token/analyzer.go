@@ -269,6 +269,13 @@ func (a *analyzer) split() {
 	u.reset()
 	raw := a.text[a.start:a.end]
 	for at := 0; at < len(raw); {
+		if r, n := utf8.DecodeRuneInString(raw[at:]); normal(r) {
+			if next, _ := utf8.DecodeRuneInString(raw[at+n:]); at+n == len(raw) || normal(next) {
+				u.addNormal(r, n, at)
+				at += n
+				continue
+			}
+		}
 		n := norm.NFKC.NextBoundaryInString(raw[at:], true)
 		u.add(raw[at:at+n], at)
 		at += n
@@ -290,6 +297,19 @@ func (u *units) reset() {
 }
 
 func (u *units) count() int { return len(u.han) }
+
+// normal reports whether a character is one that normalization leaves alone, unless a
+// mark follows: the most of those in runs.
+func normal(r rune) bool {
+	return r >= 0x4E00 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0x3041 && r <= 0x3096 || r >= 0x30A1 && r <= 0x30FC
+}
+
+// addNormal adds such a character of n bytes.
+func (u *units) addNormal(r rune, n, start int) {
+	u.norm = utf8.AppendRune(u.norm, r)
+	u.ends, u.starts, u.stops = append(u.ends, int32(len(u.norm))), append(u.starts, int32(start)), append(u.stops, int32(start+n))
+	u.han = append(u.han, uint16(r))
+}
 
 // add adds the source [start, stop), which ends where normalization has a boundary.
 // What becomes several characters is of one place in the text.

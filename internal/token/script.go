@@ -65,12 +65,17 @@ func scriptOf(r rune) script {
 // lettered tells letters, digits and marks from all else.
 func lettered(r rune) script {
 	switch {
-	case unicode.IsLetter(r) || unicode.IsNumber(r):
+	case unicode.IsLetter(r) || unicode.IsNumber(r) && !fraction(r):
 		return spaced
 	case unicode.IsMark(r) || r == zeroWidthJoiner || r == zeroWidthNonJoiner:
 		return mark
 	}
 	return none
+}
+
+// fraction reports whether r is one like ½, that stands for several digits and a bar.
+func fraction(r rune) bool {
+	return r >= '¼' && r <= '¾' || r >= '⅐' && r <= '⅟' || r == '↉'
 }
 
 // Joiners stand within words of Persian and of Indic scripts, and say nothing.

@@ -39,6 +39,7 @@ func run(files []string) error {
 		if err != nil {
 			return err
 		}
+		here := map[string]bool{}
 		for line := range strings.Lines(string(data)) {
 			f := strings.Fields(line)
 			if len(f) < 2 || !han(f[0]) {
@@ -48,8 +49,11 @@ func run(files []string) error {
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", name, f[0], err)
 			}
-			// Names of one dictionary may stand in the other too, more often.
-			words[f[0]] = max(words[f[0]], n, 1)
+			// The frequencies of one dictionary fit together, those of two do not.
+			if _, ok := words[f[0]]; !ok || here[f[0]] {
+				words[f[0]] = max(words[f[0]], n, 1)
+				here[f[0]] = true
+			}
 		}
 	}
 	for _, n := range words {

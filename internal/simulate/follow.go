@@ -1,0 +1,188 @@
+package simulate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/index"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// pollJobs is the trigger of what follows a crawl: every message of a queue starts a process, also if
+// one is at work for the same partition, and is acknowledged when that has ended well.
+func (w *world) pollJobs(queue, kind string, actor func(*proc) (crawl.Actor, error)) {
+	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), func() { w.pollJobs(queue, kind, actor) })
+	got, err := w.queues.Receive(w.wall(), queue, 10)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	for _, d := range got {
+		_, part, err := blobschema.DecodeJob(d.Body)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		p := w.newProc(kind, part)
+		if p.actor, err = actor(p); err != nil {
+			w.fail(err)
+			return
+		}
+		p.onEnd = func(err error) {
+			switch {
+			case p.dead || errors.Is(err, errInjected) || errors.Is(err, crawl.ErrNotFound): // a faster one dropped what it read
+				return // the message comes again
+			case err != nil:
+				w.fail(fmt.Errorf("%s fails: partition %d at %v: %w", kind, part, w.now, err))
+				return
+			}
+			if err := w.queues.Ack(w.wall(), queue, d.Receipt); err != nil {
+				w.note(kind, "was late") // it was delivered to another meanwhile
+			}
+		}
+		w.at(p.between(0, 500*time.Millisecond), p.start)
+	}
+}
+
+// indexStep is a step of the index, with so little memory and patience that it merges all the time.
+func (w *world) indexStep(p *proc) (crawl.Actor, error) {
+	cfg := index.Config{
+		Crawl: w.crawl, Partition: p.part, Workers: 1 + p.rng.IntN(3), BatchSize: 1 + p.rng.IntN(60), FanIn: 2 + p.rng.IntN(3),
+		Memory: []int{1 << 14, 1 << 20}[p.rng.IntN(2)], Grace: w.cfg.IndexGrace,
+	}
+	if p.rng.IntN(4) == 0 {
+		cfg.Deadline = p.between(time.Second, time.Minute)
+	}
+	return index.NewStep(cfg)
+}
+
+// document is what tells documents apart.
+type document struct {
+	fp   uint64
+	slot partition.Slot
+}
+
+// indexed reads what the index shows: the generations of documents by URL.
+func (w *world) indexed() (map[string]uint32, error) {
+	type version struct {
+		url        string
+		generation uint32
+	}
+	shown, removed := map[document]version{}, map[document]uint32{}
+	for p := range partition.ID(w.partitions()) {
+		v, _, ok := w.table.Get(blobschema.IndexKey(w.crawl.ID, p))
+		if !ok {
+			continue
+		}
+		head, err := crawl.DecodeRecord[blobschema.IndexHead](crawl.Record{Value: v}, "index head")
+		if err != nil {
+			return nil, err
+		}
+		man, err := blobschema.DecodeIndexManifest(w.blobs[head.Manifest])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", head.Manifest, err)
+		}
+		for _, d := range man.Removed {
+			removed[document{d.Fingerprint, d.Slot}] = max(d.Generation, removed[document{d.Fingerprint, d.Slot}])
+		}
+		here := map[document]bool{}
+		for i := range man.Segments {
+			docs, err := w.documents(&man.Segments[i])
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range docs {
+				id := document{d.Fingerprint, d.Slot}
+				if here[id] {
+					return nil, broken("I11", "%s is twice in the index of partition %d", d.URL, p)
+				}
+				here[id] = true
+				if was, ok := shown[id]; !ok || d.Generation > was.generation {
+					shown[id] = version{d.URL, d.Generation}
+				}
+			}
+		}
+	}
+	out := map[string]uint32{}
+	for id, v := range shown {
+		if g, gone := removed[id]; !gone || g < v.generation {
+			out[v.url] = v.generation
+		}
+	}
+	return out, nil
+}
+
+// documents are the current ones of a segment.
+func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, err error) {
+	data := w.blobs[ref.Object]
+	r, err := segment.Open(func(off, length int64) ([]byte, error) {
+		if off < 0 || off+length > int64(len(data)) {
+			return nil, crawl.ErrNotFound
+		}
+		return data[off : off+length], nil
+	}, ref.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref.Object, err)
+	}
+	deleted := &segment.Set{}
+	if len(ref.Deleted) > 0 {
+		if deleted, err = segment.DecodeSet(ref.Deleted, int(ref.Documents)); err != nil {
+			return nil, fmt.Errorf("%s: %w", ref.Object, err)
+		}
+	}
+	for i := range uint32(r.Documents()) {
+		if deleted.Has(i) {
+			continue
+		}
+		d, err := r.Document(i)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", ref.Object, err)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// checkIndex compares the index with the page records: I11.
+func (w *world) checkIndex(all map[string][]blobschema.Page) error {
+	got, err := w.indexed()
+	if err != nil {
+		return err
+	}
+	w.result.Documents = len(got)
+	for url, pages := range all {
+		pages = slices.Clone(pages)
+		slices.SortFunc(pages, func(a, b blobschema.Page) int { return cmp.Compare(a.Generation, b.Generation) })
+		var want *blobschema.Page
+		for i := range pages {
+			switch p := &pages[i]; p.Outcome {
+			case blobschema.OutcomeOK:
+				if want = p; p.NoIndex || p.MIME != "text/html" && p.MIME != "text/plain" {
+					want = nil
+				}
+			case blobschema.OutcomeRedirect, blobschema.OutcomeClientError, blobschema.OutcomeRobots, blobschema.OutcomeForbidden:
+				want = nil
+			}
+		}
+		generation, there := got[url]
+		switch {
+		case want == nil && there:
+			return broken("I11", "%s is in the index, and should not be: %+v", url, pages)
+		case want != nil && !there:
+			return broken("I11", "%s is not in the index: %+v", url, pages)
+		case want != nil && generation < want.Generation && want.Original == nil:
+			return broken("I11", "%s is in the index as of generation %d: %+v", url, generation, pages)
+		}
+		delete(got, url)
+	}
+	for url := range got {
+		return broken("I11", "%s is in the index, and has no page record", url)
+	}
+	return nil
+}
