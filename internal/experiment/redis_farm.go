@@ -29,7 +29,6 @@ type farm struct {
 	sent     func(body []byte) error // takes messages to the queue of ranks, when they are there
 	calls    int                     // of the platform
 	steps    int                     // of ranks
-	instant  bool                    // calls take no time of the clock
 	now      time.Duration
 	seq      int
 	events   farmEvents
@@ -131,9 +130,6 @@ func (w *worker) resume(event func() []crawl.Issue) {
 func (w *worker) issue(is crawl.Issue) {
 	ctx := context.Background()
 	reply := func(at time.Duration, v any, err error) {
-		if w.instant {
-			at = w.now
-		}
 		w.at(at, func() {
 			w.resume(func() []crawl.Issue { return w.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err}) })
 		})

@@ -139,11 +139,7 @@ func (s *shelf) fill(c *corpus.Corpus) error {
 
 // rank works out the ranks of the pages, and takes the texts of links into the index.
 func (s *shelf) rank() error {
-	f := &farm{platform: s.Platform, instant: true}
-	if _, err := f.rank(s.crawl.ID); err != nil {
-		return err
-	}
-	if _, err := ranked(s.Platform, s.crawl.ID); err != nil {
+	if _, err := rankAll(s.Platform, s.crawl); err != nil {
 		return err
 	}
 	return s.index()
