@@ -63,13 +63,15 @@ internal/search:          blobschema blobschema/segment internal/crawl internal/
 internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
-internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite
+internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite internal/search internal/view
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
+functions/query:          internal/function internal/function/event
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -85,7 +87,7 @@ cmd/orbweaver:            ...
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake internal/function/event internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake functions/query internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema

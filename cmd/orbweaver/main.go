@@ -80,7 +80,7 @@ where functions crawl, and this program only begins and looks.`,
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
 		newCrawl, newWork, newRecrawl, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport,
-		newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile,
+		newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile, newSearch, newSearchSyntax,
 	} {
 		cmd.AddCommand(sub())
 	}

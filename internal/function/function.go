@@ -148,15 +148,22 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 	}.For(set)
 }
 
-// open opens the platform, once, and an engine for the active crawl: it is nil if there
-// is none.
-func (f *Function) open(ctx context.Context) error {
+// connect opens the platform, once.
+func (f *Function) connect(ctx context.Context) error {
 	if f.platform == nil {
 		p, err := platform.Open(ctx, f.env.location, &f.ledger)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", f.env.location, err)
 		}
 		f.platform = p
+	}
+	return nil
+}
+
+// open opens the platform, and an engine for the active crawl: it is nil if there is none.
+func (f *Function) open(ctx context.Context) error {
+	if err := f.connect(ctx); err != nil {
+		return err
 	}
 	if f.engine != nil {
 		same, err := f.refresh()
@@ -316,13 +323,20 @@ func asks(m crawl.Message) bool {
 
 // invoke does one piece of work on the open platform, and writes the line about it.
 func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]any) error) error {
+	return f.tell(kind, func(line *[]any) error {
+		if err := f.open(ctx); err != nil {
+			return err
+		}
+		return work(line)
+	})
+}
+
+// tell writes the line about a piece of work.
+func (f *Function) tell(kind string, work func(line *[]any) error) error {
 	began, before := time.Now(), f.ledger.Counts()
 	line := []any{"cold", f.cold}
 	f.cold = false
-	err := f.open(ctx)
-	if err == nil {
-		err = work(&line)
-	}
+	err := work(&line)
 	line = append(line, "took_ms", time.Since(began).Milliseconds(), "calls", f.ledger.Counts().Minus(before))
 	if err != nil {
 		f.log.Error(kind, append(line, "error", err)...)

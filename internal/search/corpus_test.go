@@ -98,12 +98,13 @@ type corpus struct {
 	crawl   blobschema.Crawl
 	hash    partition.Hash
 	numbers map[partition.ID]uint64
+	removed map[partition.ID][]blobschema.RemovedDocument
 }
 
 const testCrawl = "test"
 
 func newCorpus(t testing.TB, partitions int) *corpus {
-	c := &corpus{TB: t, memory: &memory{records: map[string][]byte{}, objects: map[string][]byte{}}, numbers: map[partition.ID]uint64{}}
+	c := &corpus{TB: t, memory: &memory{records: map[string][]byte{}, objects: map[string][]byte{}}, numbers: map[partition.ID]uint64{}, removed: map[partition.ID][]blobschema.RemovedDocument{}}
 	c.crawl = blobschema.Crawl{Version: blobschema.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
 	c.put(blobschema.CrawlKey(testCrawl), c.crawl)
 	var err error
@@ -194,7 +195,7 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentRef) {
 	c.Helper()
 	c.numbers[id]++
-	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors}
+	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors, Removed: c.removed[id]}
 	data, err := blobschema.EncodeIndexManifest(&m)
 	if err != nil {
 		c.Fatal(err)

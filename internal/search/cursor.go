@@ -59,21 +59,24 @@ func (c *listCursor) seek(to uint32) {
 func (c *listCursor) freq() int                     { return c.p.Freq() }
 func (c *listCursor) positions(buf []int32) []int32 { return c.p.Positions(buf) }
 
-// anyCursor goes through what any of several cursors has.
+// anyCursor goes through what any of several cursors has. If they are spellings of one word, as
+// Chinese words and their characters by twos, they may be in the same place: the most frequent
+// counts. Else all do.
 type anyCursor struct {
 	of  []cursor
+	all bool
 	doc uint32
 }
 
 // newAny joins cursors; nil if there are none.
-func newAny(of []cursor) cursor {
+func newAny(of []cursor, all bool) cursor {
 	switch len(of) {
 	case 0:
 		return nil
 	case 1:
 		return of[0]
 	}
-	c := &anyCursor{of: of}
+	c := &anyCursor{of: of, all: all}
 	c.least()
 	return c
 }
@@ -99,8 +102,12 @@ func (c *anyCursor) seek(to uint32) {
 
 func (c *anyCursor) freq() (n int) {
 	for _, o := range c.of {
-		if o.at() == c.doc {
+		switch {
+		case o.at() != c.doc:
+		case c.all:
 			n += o.freq()
+		default:
+			n = max(n, o.freq())
 		}
 	}
 	return n
@@ -250,5 +257,5 @@ func word(w token.Word, f segment.Field, positions bool, lists lister) (cursor, 
 			of = append(of, newRow(row, offsets))
 		}
 	}
-	return newAny(of), nil
+	return newAny(of, false), nil
 }

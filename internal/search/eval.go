@@ -216,9 +216,9 @@ func (e *evaluation) note(text string) {
 	}
 }
 
-// sum adds up how many documents have each leaf: those that have it in the field where most
-// do, for lists do not say which documents they share. Of what may be written in several ways
-// it is the sum of those, and of what is several terms the rarest.
+// sum adds up how many documents have each leaf: of a word those that have it in the field, and
+// in the spelling, where most do, for lists do not say which documents they share; of what is
+// several terms in a row, those that have the rarest.
 func (e *evaluation) sum() {
 	n := float64(e.snap.documents)
 	for _, l := range e.leaves {
@@ -252,17 +252,17 @@ func (e *evaluation) have(w token.Word, in fields) (most float64) {
 		if !in.has(f) {
 			continue
 		}
-		var n float64
-		for _, t := range e.terms {
-			for _, alt := range w.Alternatives {
+		for _, alt := range w.Alternatives {
+			var n float64
+			for _, t := range e.terms {
 				rarest := t.infos[alt[0].Text][f].Documents
 				for _, term := range alt[1:] {
 					rarest = min(rarest, t.infos[term.Text][f].Documents)
 				}
 				n += float64(rarest)
 			}
+			most = max(most, n)
 		}
-		most = max(most, n)
 	}
 	return most
 }
@@ -283,7 +283,7 @@ func (t *terms) cursor(l *leaf, f segment.Field) (cursor, error) {
 		}
 		of = append(of, c)
 	}
-	return newAny(of), nil
+	return newAny(of, true), nil
 }
 
 func (t *terms) list(term string, f segment.Field, positions bool) (cursor, error) {

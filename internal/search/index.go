@@ -114,11 +114,12 @@ type part struct {
 	head     blobschema.IndexHead
 	segments []*seg
 	anchors  []*seg
+	removed  []blobschema.RemovedDocument
 	table    string // object: ranks of the partition's pages; "" for none
 }
 
-// seg is a segment. Deleted documents are not hidden but gone; what is hidden is the elder of
-// two versions, where slots have moved.
+// seg is a segment. Deleted are the documents that its manifest says so of; hidden those that do not
+// count either as another partition knows better, where slots have moved.
 type seg struct {
 	ref     blobschema.SegmentRef
 	deleted *segment.Set
@@ -255,7 +256,7 @@ func (ix *Index) parts(ctx context.Context, before *snapshot, heads []blobschema
 
 // clone is a part for another snapshot.
 func (p *part) clone() *part {
-	c := &part{head: p.head}
+	c := &part{head: p.head, removed: p.removed}
 	for _, s := range p.segments {
 		c.segments = append(c.segments, &seg{ref: s.ref, deleted: s.deleted, part: c})
 	}
@@ -284,6 +285,7 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	if m.Crawl != ix.id || len(m.Segments)+len(m.Anchors) > maxSegments {
 		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, blobschema.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))
 	}
+	p.removed = m.Removed
 	for list, to := range map[*[]blobschema.SegmentRef]*[]*seg{&m.Segments: &p.segments, &m.Anchors: &p.anchors} {
 		for _, ref := range *list {
 			s := &seg{ref: ref, part: p}

@@ -134,56 +134,97 @@ func identityOf(c *segment.Columns, doc uint32) identity {
 	return identity{c.Slot(doc), c.Fingerprint(doc)}
 }
 
-// hide hides all but one version of documents that stand in several partitions: that of the
-// highest generation stays, then of the latest time, then of the last partition.
+// hide hides documents of slots that have moved which another partition knows better: of versions in
+// several that of the highest generation stays, then of the latest time, then of the last partition;
+// and what another has found to be gone is. It reads columns of all segments.
 func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 	r := &reader{ix.store, ix.cache, &reads{}}
-	type version struct {
-		seg  *seg
-		cols *segment.Columns
-		doc  uint32
-	}
-	var all []version // of the segments; doc counts for nothing
+	versions := map[*seg]*segment.Columns{}
 	in := map[partition.Slot]partition.ID{}
-	several := map[partition.Slot]bool{} // slots with documents in several partitions
+	several := map[partition.Slot]bool{} // slots that several partitions say something of
+	note := func(slot partition.Slot, p *part) {
+		if other, ok := in[slot]; ok && other != p.head.Partition {
+			several[slot] = true
+		}
+		in[slot] = p.head.Partition
+	}
 	for _, p := range snap.parts {
 		for _, s := range p.segments {
 			cols, err := r.columns(ctx, s, versionColumns)
 			if err != nil {
 				return err
 			}
-			all = append(all, version{seg: s, cols: cols})
+			versions[s] = cols
 			for doc := range s.ref.Documents {
-				slot := cols.Slot(doc)
-				if other, ok := in[slot]; ok && other != p.head.Partition {
-					several[slot] = true
-				}
-				in[slot] = p.head.Partition
+				note(cols.Slot(doc), p)
 			}
 		}
+		for _, d := range p.removed {
+			note(d.Slot, p)
+		}
 	}
-	best := map[identity]version{}
-	for _, v := range all {
-		for v.doc = range v.seg.ref.Documents {
-			id := identityOf(v.cols, v.doc)
-			if !several[id.slot] || v.seg.deleted.Has(v.doc) {
-				continue
+	h := hider{versions: versions, best: map[identity]version{}, removed: map[identity][]removal{}}
+	for _, p := range snap.parts {
+		for _, d := range p.removed {
+			id := identity{d.Slot, d.Fingerprint}
+			h.removed[id] = append(h.removed[id], removal{p, d.Generation})
+		}
+	}
+	for _, p := range snap.parts {
+		for _, s := range p.segments {
+			for doc := range s.ref.Documents {
+				if several[versions[s].Slot(doc)] && !s.deleted.Has(doc) {
+					h.add(version{s, doc})
+				}
 			}
-			loser := v
-			if other, ok := best[id]; !ok {
-				best[id] = v
-				continue
-			} else if g, og := v.cols.Generation(v.doc), other.cols.Generation(other.doc); g > og ||
-				g == og && v.cols.Time(v.doc) >= other.cols.Time(other.doc) {
-				best[id], loser = v, other
-			}
-			if loser.seg.hidden == nil {
-				loser.seg.hidden = &segment.Set{}
-			}
-			loser.seg.hidden.Add(loser.doc)
 		}
 	}
 	return nil
+}
+
+type version struct {
+	seg *seg
+	doc uint32
+}
+
+type removal struct {
+	by         *part
+	generation uint32
+}
+
+// hider keeps the best version of each document.
+type hider struct {
+	versions map[*seg]*segment.Columns
+	best     map[identity]version
+	removed  map[identity][]removal
+}
+
+func (h *hider) add(v version) {
+	cols := h.versions[v.seg]
+	id, generation := identityOf(cols, v.doc), cols.Generation(v.doc)
+	for _, r := range h.removed[id] {
+		if r.by != v.seg.part && r.generation >= generation {
+			v.hide()
+			return
+		}
+	}
+	other, ok := h.best[id]
+	if ok {
+		c := h.versions[other.seg]
+		if o := c.Generation(other.doc); generation < o || generation == o && cols.Time(v.doc) < c.Time(other.doc) {
+			v.hide()
+			return
+		}
+		other.hide()
+	}
+	h.best[id] = v
+}
+
+func (v version) hide() {
+	if v.seg.hidden == nil {
+		v.seg.hidden = &segment.Set{}
+	}
+	v.seg.hidden.Add(v.doc)
 }
 
 // ranks are the page ranks of a segment's documents, times the number of pages, so that 1 is the

@@ -110,8 +110,8 @@ type platformStore struct {
 // OfPlatform returns the store of a platform that the caller keeps open.
 func OfPlatform(p *platform.Platform) Store { return platformStore{bucket{p.Bucket}, p} }
 
-// records reads records in one call; a value is nil where there is none.
-func (s platformStore) records(ctx context.Context, keys []string) ([][]byte, error) {
+// Records reads records in one call; a value is nil where there is none.
+func (s platformStore) Records(ctx context.Context, keys []string) ([][]byte, error) {
 	recs, err := engine.ReadRecords(ctx, s.p, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read %d records: %w", len(keys), err)

@@ -125,7 +125,7 @@ func decode(key string, value []byte, to any) error {
 func (v *View) records(ctx context.Context, keys []string, to []any) (found []bool, err error) {
 	found = make([]bool, len(keys))
 	many, ok := v.store.(interface {
-		records(ctx context.Context, keys []string) ([][]byte, error)
+		Records(ctx context.Context, keys []string) ([][]byte, error)
 	})
 	if !ok {
 		for i, key := range keys {
@@ -135,7 +135,7 @@ func (v *View) records(ctx context.Context, keys []string, to []any) (found []bo
 		}
 		return found, nil
 	}
-	values, err := many.records(ctx, keys)
+	values, err := many.Records(ctx, keys)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/orbweaver/orbweaver/internal/search"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+type searchFlags struct {
+	looking
+	request search.Request
+	serve   string
+}
+
+func newSearch() *cobra.Command {
+	var f searchFlags
+	cmd := &cobra.Command{
+		Use:   "search WORD...",
+		Short: "Search what was crawled and indexed",
+		Long: `Search finds documents that 'orbweaver index' has indexed, the best first, also while a
+crawl runs: documents that have all of the words, scored by where and how often they have
+them, how rare the words are, and by their PageRank if 'orbweaver rank' has worked it out.
+Near-duplicates stand behind the best of them, and of one site at most two are among ten
+results, unless there is nothing else near; --all shows everything as it is.
+
+What a query may say: 'orbweaver help search-syntax'. With --serve it is a page for a
+browser, and JSON at /search.json.`,
+		Example: `  orbweaver search linux scheduler
+  orbweaver search '"page cache" -swap' --site kernel.org
+  orbweaver search --json 'title:coffee OR title:tea' | jq -r '.results[].url'
+  orbweaver search --explain --limit 3 coffee
+  orbweaver search --serve 127.0.0.1:8090
+  orbweaver search --platform aws.json coffee`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.request.Query = strings.Join(args, " ")
+			if f.serve != "" && (len(args) > 0 || f.json) {
+				return usagef("--serve takes queries from a browser; give no words, and no --json, with it")
+			}
+			asked := len(args)+len(f.request.Sites)+len(f.request.Langs) > 0
+			if f.serve == "" && !asked {
+				return usagef("what shall be looked for?\nSee '%s --help'", cmd.CommandPath())
+			}
+			if f.request.Limit < 1 || f.request.Offset < 0 || f.request.Offset+f.request.Limit > search.MaxResults {
+				return usagef("--limit must be 1 or more, --offset 0 or more, and both together %d at most", search.MaxResults)
+			}
+			return f.look(cmd.Context(), func(v *view.View) error { return f.place.search(runSearch(cmd, &f, v)) })
+		},
+	}
+	f.register(cmd)
+	fs := cmd.Flags()
+	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host and those below it; several: any of them")
+	fs.StringSliceVar(&f.request.Langs, "lang", nil, "only documents in this language, such as en; several: any of them")
+	fs.IntVar(&f.request.Limit, "limit", search.DefaultLimit, "show so many results")
+	fs.IntVar(&f.request.Offset, "offset", 0, "leave out so many before them")
+	fs.BoolVar(&f.request.All, "all", false, "show near-duplicates, and as many results of a site as there are")
+	fs.BoolVar(&f.request.Explain, "explain", false, "say how each score came about")
+	fs.StringVar(&f.serve, "serve", "", "serve the search page at this address, such as 127.0.0.1:8090")
+	return cmd
+}
+
+// newSearchSyntax is a help topic.
+func newSearchSyntax() *cobra.Command {
+	cmd := &cobra.Command{Use: "search-syntax", Short: "What a query of search may say", Long: search.Syntax + "\n"}
+	cmd.SetHelpTemplate("{{.Long}}")
+	return cmd
+}
+
+// search turns an error of searching into one that says what to do.
+func (p *place) search(err error) error {
+	switch {
+	case errors.Is(err, search.ErrQuery):
+		return usagef("%w\nSee 'orbweaver help search-syntax'", err)
+	case errors.Is(err, search.ErrNoIndex):
+		return usagef("nothing of the crawl in %s is indexed yet; '%s' does it", p, p.command("index"))
+	}
+	return err
+}
+
+func runSearch(cmd *cobra.Command, f *searchFlags, v *view.View) error {
+	ctx := cmd.Context()
+	ix, err := search.Open(ctx, v.Store(), v.ID(), search.Options{})
+	if err != nil {
+		return err
+	}
+	if f.serve != "" {
+		return serveSearch(ctx, cmd.ErrOrStderr(), f.serve, ix)
+	}
+	a, err := ix.Search(ctx, f.request)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if f.json {
+		return writeJSON(out, a)
+	}
+	_, tty := terminal(out)
+	return printAnswer(out, a, tty && os.Getenv("NO_COLOR") == "")
+}
+
+// printAnswer writes an answer for people, in colour or not.
+func printAnswer(w io.Writer, a *search.Answer, colour bool) error {
+	paint := func(code, text string) string {
+		if !colour || text == "" {
+			return text
+		}
+		return "\x1b[" + code + "m" + text + "\x1b[0m"
+	}
+	marked := func(m search.Marked, code string) string {
+		var b strings.Builder
+		for _, p := range m.Pieces() {
+			switch {
+			case p.Mark:
+				b.WriteString(paint("1;33", p.Text))
+			case code != "":
+				b.WriteString(paint(code, p.Text))
+			default:
+				b.WriteString(p.Text)
+			}
+		}
+		return b.String()
+	}
+	var b strings.Builder
+	for _, r := range a.Results {
+		if title := marked(r.Title, "1"); title != "" {
+			fmt.Fprintf(&b, "%3d  %s\n     %s\n", r.Rank, title, paint("32", r.URL))
+		} else {
+			fmt.Fprintf(&b, "%3d  %s\n", r.Rank, paint("32", r.URL))
+		}
+		if r.Snippet.Text != "" {
+			fmt.Fprintf(&b, "     %s\n", marked(r.Snippet, ""))
+		}
+		line := r.Date().UTC().Format("2006-01-02")
+		if r.Lang != "" {
+			line += ", " + r.Lang
+		}
+		if r.Similar > 0 {
+			line += fmt.Sprintf(", and %d similar", r.Similar)
+		}
+		fmt.Fprintf(&b, "     %s\n", paint("2", line))
+		if r.Explain != nil {
+			fmt.Fprintf(&b, "       %s\n", strings.ReplaceAll(r.Explain.String(), "\n", "\n       "))
+		}
+		b.WriteString("\n")
+	}
+	for _, n := range a.Notes {
+		fmt.Fprintln(&b, n)
+	}
+	fmt.Fprintf(&b, "%s\n", search.Summary(a))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// serveSearch serves the page until it is told to stop.
+func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.Index) error {
+	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer release()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return usagef("cannot serve at %s: %w", addr, err)
+	}
+	srv := &http.Server{
+		Handler: &search.Handler{
+			Open: func(ctx context.Context) (*search.Index, error) { return ix, ix.Fresh(ctx, refreshAfter) },
+			Done: func(_ *http.Request, _ *search.Answer, err error) {
+				if err != nil && !errors.Is(err, search.ErrQuery) {
+					fmt.Fprintln(errOut, "orbweaver: "+err.Error())
+				}
+			},
+		},
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", count(ix.Documents())+" documents", l.Addr())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	select {
+	case err = <-done:
+		return err
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err = srv.Shutdown(end)
+	if serr := <-done; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return err
+}
+
+// refreshAfter is how old an answer may be that is served, while a crawl goes on.
+const refreshAfter = 10 * time.Second

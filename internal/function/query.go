@@ -1,0 +1,99 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/search"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+const (
+	// refreshAfter is how old the index may be that a query is answered from. It is two small
+	// reads to see whether there is something new.
+	refreshAfter = 10 * time.Second
+	// cacheShare is the part of the memory that keeps what was read of the index. The rest is for
+	// queries, and for the program.
+	cacheShare = 4
+	// queryReserve is what of an invocation's time is left for the answer.
+	queryReserve = time.Second
+)
+
+// Query answers requests of the search page: see search.Handler. With refresh=1 the index is
+// looked at anew, however new it is. Like other functions it answers one request a time.
+type Query struct {
+	f       *Function
+	index   *search.Index // nil until it could be opened
+	checked time.Time     // when index was known to be that of the active crawl
+}
+
+// NewQuery is [New] for the search page.
+func NewQuery(log io.Writer) (*Query, error) {
+	f, err := New(log)
+	if err != nil {
+		return nil, err
+	}
+	return &Query{f: f}, nil
+}
+
+// ServeHTTP answers a request, and writes one line about it to the log. What was asked for is
+// not in it: it is nobody's business.
+func (q *Query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context()
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-queryReserve))
+		defer cancel()
+	}
+	anew := r.URL.Query().Get("refresh") == "1"
+	_ = q.f.tell("query", func(line *[]any) (failed error) { // the handler has answered with it
+		h := &search.Handler{
+			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, anew) },
+			Done: func(_ *http.Request, a *search.Answer, err error) {
+				switch {
+				case errors.Is(err, search.ErrQuery), errors.Is(err, search.ErrNoIndex):
+					*line = append(*line, "outcome", err.Error())
+				case err != nil:
+					failed = err
+				default:
+					*line = append(*line, "outcome", "answered", "results", a.Total, "shown", len(a.Results), "documents", a.Documents,
+						"query_ms", a.TookMS, "reads", a.Reads, "read_bytes", a.ReadBytes)
+				}
+			},
+		}
+		h.ServeHTTP(w, r.WithContext(ctx))
+		return failed
+	})
+}
+
+// open opens the index of the active crawl, or looks at it again.
+func (q *Query) open(ctx context.Context, anew bool) (*search.Index, error) {
+	if q.index != nil && !anew && time.Since(q.checked) < refreshAfter {
+		return q.index, nil
+	}
+	if err := q.f.connect(ctx); err != nil {
+		return nil, err
+	}
+	store := view.OfPlatform(q.f.platform)
+	v, err := view.New(ctx, store)
+	if errors.Is(err, view.ErrNoCrawl) {
+		return nil, fmt.Errorf("%w: %w", search.ErrNoIndex, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if q.index == nil || q.index.Crawl() != v.ID() {
+		q.index, err = search.Open(ctx, store, v.ID(), search.Options{CacheBytes: int64(q.f.env.memoryMB) << 20 / cacheShare})
+	} else {
+		err = q.index.Refresh(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.checked = time.Now()
+	return q.index, nil
+}

@@ -1,0 +1,472 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// The model is what the package does, done again in the plainest way: every document, every
+// word of it, in maps.
+
+// modelDoc is a document as the model knows it: the places of its terms.
+type modelDoc struct {
+	*page
+	id      identity
+	segment int // among all
+	at      [segment.NumFields]map[string][]int32
+	lengths [segment.NumFields]int
+	counts  bool // is the current version
+}
+
+type model struct {
+	segments int
+	docs     []*modelDoc
+	anchors  []*modelDoc // only their anchor field
+	n        float64
+	average  [segment.NumFields]float64
+}
+
+func newModelDoc(c *corpus, p *page, in int) *modelDoc {
+	d := c.document(p)
+	m := &modelDoc{page: p, id: identity{d.Slot, d.Fingerprint}, segment: in}
+	texts := p.fields()
+	texts[segment.Anchor] = p.anchor
+	for f, text := range texts {
+		lang := p.lang
+		if segment.Field(f) == segment.URL || segment.Field(f) == segment.Anchor {
+			lang = ""
+		}
+		m.at[f] = map[string][]int32{}
+		for _, t := range token.Append(nil, text, lang) {
+			m.at[f][t.Term] = append(m.at[f][t.Term], t.Position)
+			m.lengths[f]++
+		}
+	}
+	return m
+}
+
+// stored is a length as the document table keeps it.
+func stored(n int) int {
+	if n < 32 {
+		return n
+	}
+	step := 1
+	for n/step >= 32 {
+		step *= 2
+	}
+	return n / step * step
+}
+
+// sum makes the statistics of a model.
+func (m *model) sum() {
+	var lengths, of [segment.NumFields]float64
+	for _, d := range m.docs {
+		if !d.deleted {
+			m.n++
+		}
+		for f := range d.lengths {
+			if segment.Field(f) != segment.Anchor {
+				lengths[f] += float64(d.lengths[f])
+				of[f]++
+			}
+		}
+	}
+	for _, d := range m.anchors {
+		lengths[segment.Anchor] += float64(d.lengths[segment.Anchor])
+		of[segment.Anchor]++
+	}
+	for f := range m.average {
+		m.average[f] = 1
+		if lengths[f] > 0 {
+			m.average[f] = lengths[f] / of[f]
+		}
+	}
+}
+
+// starts are where words in a row begin in a field.
+func starts(at map[string][]int32, list []token.Word) (out []int32) {
+	sets := make([]map[int32]bool, len(list))
+	for i, w := range list {
+		sets[i] = map[int32]bool{}
+		for _, alt := range w.Alternatives {
+			for _, p := range at[alt[0].Text] {
+				all := true
+				for _, t := range alt {
+					all = all && slices.Contains(at[t.Text], p+t.Offset)
+				}
+				if all {
+					sets[i][p] = true
+				}
+			}
+		}
+	}
+	for p := range sets[0] {
+		all := true
+		for i, w := range list {
+			all = all && sets[i][p+w.Position-list[0].Position]
+		}
+		if all {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// freq is how often a field has a leaf.
+func (d *modelDoc) freq(l *leaf, f segment.Field) (n int) {
+	if !l.fields.has(f) {
+		return 0
+	}
+	if l.prefix != "" {
+		for term, at := range d.at[f] {
+			if strings.HasPrefix(term, l.prefix) {
+				n += len(at)
+			}
+		}
+		return n
+	}
+	if len(l.words) > 1 {
+		return len(starts(d.at[f], l.words))
+	}
+	for _, alt := range l.words[0].Alternatives { // the most frequent spelling counts
+		one := []token.Word{{Alternatives: []token.Alternative{alt}}}
+		if len(alt) == 1 {
+			n = max(n, len(d.at[f][alt[0].Text]))
+		} else {
+			n = max(n, len(starts(d.at[f], one)))
+		}
+	}
+	return n
+}
+
+// documents is how many stored documents of a segment have a term in a field.
+func (m *model) documents(f segment.Field, in int, has func(map[string][]int32) bool) (n float64) {
+	docs := m.docs
+	if f == segment.Anchor {
+		docs = m.anchors
+	}
+	for _, d := range docs {
+		if d.segment == in && has(d.at[f]) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) idf(l *leaf) (sum float64) {
+	if l.prefix != "" {
+		most := 0.0
+		for f := range segment.NumFields {
+			if !l.fields.has(f) {
+				continue
+			}
+			seen := map[string]bool{}
+			n := 0.0
+			for _, d := range append(slices.Clone(m.docs), m.anchors...) {
+				for term := range d.at[f] {
+					if strings.HasPrefix(term, l.prefix) && !seen[term] {
+						seen[term] = true
+						for i := range m.segments {
+							n += m.documents(f, i, func(at map[string][]int32) bool { return at[term] != nil })
+						}
+					}
+				}
+			}
+			most = max(most, n)
+		}
+		return math.Log(1 + (m.n-min(most, m.n)+0.5)/(min(most, m.n)+0.5))
+	}
+	for _, w := range l.words {
+		most := 0.0
+		for f := range segment.NumFields {
+			for _, alt := range w.Alternatives {
+				n := 0.0
+				for i := range m.segments {
+					rarest := math.Inf(1)
+					for _, t := range alt {
+						rarest = min(rarest, m.documents(f, i, func(at map[string][]int32) bool { return at[t.Text] != nil }))
+					}
+					n += rarest
+				}
+				if l.fields.has(f) {
+					most = max(most, n)
+				}
+			}
+		}
+		most = min(most, m.n)
+		sum += math.Log(1 + (m.n-most+0.5)/(most+0.5))
+	}
+	return sum
+}
+
+type scored struct {
+	url   string
+	score float64
+	id    identity
+}
+
+// search is the whole of it.
+func (m *model) search(q *Query, nodes float64) (out []scored) {
+	w := weights()
+	idfs := map[*leaf]float64{}
+	for _, l := range q.leaves() {
+		idfs[l] = m.idf(l)
+	}
+	for _, d := range m.docs {
+		if !d.counts {
+			continue
+		}
+		of := *d
+		of.at[segment.Anchor] = nil
+		of.lengths[segment.Anchor] = 0
+		for _, a := range m.anchors {
+			if a.id == d.id {
+				of.at[segment.Anchor], of.lengths[segment.Anchor] = a.at[segment.Anchor], a.lengths[segment.Anchor]
+			}
+		}
+		if s, ok := m.score(&of, q, idfs, &w, nodes); ok {
+			out = append(out, scored{d.url, s, d.id})
+		}
+	}
+	slices.SortFunc(out, func(a, b scored) int {
+		return before(found{score: a.score, slot: a.id.slot, fp: a.id.fp}, found{score: b.score, slot: b.id.slot, fp: b.id.fp})
+	})
+	return out
+}
+
+func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights, nodes float64) (total float64, ok bool) {
+	u, _ := weburl.Parse(d.url)
+	in := func(site string) bool {
+		return string(u.Host()) == site || strings.HasSuffix(string(u.Host()), "."+site)
+	}
+	if len(q.sites) > 0 && !slices.ContainsFunc(q.sites, in) || slices.ContainsFunc(q.notSites, in) {
+		return 0, false
+	}
+	if len(q.langs) > 0 && !slices.Contains(q.langs, d.lang) || slices.Contains(q.notLangs, d.lang) {
+		return 0, false
+	}
+	has := func(l *leaf) (score float64, any bool) {
+		sum := 0.0
+		for f := range segment.NumFields {
+			if n := d.freq(l, f); n > 0 {
+				any = true
+				b := w.Field[f].B
+				sum += w.Field[f].Weight * float64(n) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
+			}
+		}
+		return idfs[l] * (sum / (w.K1 + sum)), any
+	}
+	for i := range q.not {
+		if _, any := has(&q.not[i]); any {
+			return 0, false
+		}
+	}
+	for i := range q.clauses {
+		matched := false
+		for j := range q.clauses[i] {
+			s, any := has(&q.clauses[i][j])
+			if any {
+				total += s
+			}
+			matched = matched || any
+		}
+		if !matched {
+			return 0, false
+		}
+	}
+	if r := float64(float32(float64(float32(d.rank)) * nodes)); r > 0 {
+		total += w.Rank * math.Pow(r, w.RankA) / (math.Pow(w.RankK, w.RankA) + math.Pow(r, w.RankA))
+	}
+	return total, true
+}
+
+// vocabulary of random corpora: few words, so that they meet.
+var vocabulary = strings.Fields("coffee coffees roast roasted roasting tea green leaf leaves kernel TCP tcp_rmem house Haus Häuser schön schöne 搜索引擎 天气预报 天气 東京 Москва run running wi-fi a b c")
+
+var langs = []string{"", "en", "de", "zh"}
+
+func sentence(rng *rand.Rand, n int) string {
+	var words []string
+	for range n {
+		words = append(words, vocabulary[int(float64(len(vocabulary))*math.Pow(rng.Float64(), 2))])
+	}
+	return strings.Join(words, " ")
+}
+
+func randomPage(rng *rand.Rand, i int) *page {
+	p := &page{
+		url:   fmt.Sprintf("https://%s.example/%d-%s", []string{"one", "two", "www.two", "three"}[rng.IntN(4)], i, strings.Fields(sentence(rng, 1))[0]),
+		title: sentence(rng, rng.IntN(5)), headings: sentence(rng, rng.IntN(8)), body: sentence(rng, rng.IntN(120)),
+		lang: langs[rng.IntN(len(langs))], rank: rng.Float64() / 100, time: time.Unix(1e9+rng.Int64N(5), 0),
+	}
+	u, err := weburl.Parse(p.url)
+	if err != nil {
+		panic(err)
+	}
+	p.url = u.String()
+	if rng.IntN(2) == 0 {
+		p.anchor = sentence(rng, 1+rng.IntN(40))
+	}
+	if rng.IntN(4) == 0 {
+		p.rank = 0
+	}
+	return p
+}
+
+func randomQuery(rng *rand.Rand) string {
+	var parts []string
+	for range 1 + rng.IntN(4) {
+		s := sentence(rng, 1)
+		switch rng.IntN(9) {
+		case 0:
+			s = `"` + sentence(rng, 2+rng.IntN(2)) + `"`
+		case 1:
+			s = "-" + s
+		case 2:
+			s = []string{"title:", "headings:", "body:", "url:", "anchor:"}[rng.IntN(5)] + s
+		case 3:
+			s += " OR " + sentence(rng, 1)
+		case 4:
+			s = []string{"ro", "c", "t", "天", "hä", "run"}[rng.IntN(6)] + "*"
+		case 5:
+			s = []string{"site:two.example", "site:one.example", "-site:three.example", "lang:en", "-lang:de", "lang:zh"}[rng.IntN(6)]
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " ")
+}
+
+// randomCorpus is one of several partitions and segments, with documents that were deleted, or
+// replaced, and, if moved, some that stand in two partitions.
+func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, float64) {
+	parts := 1 + rng.IntN(3)
+	c := newCorpus(t, parts)
+	m := &model{}
+	const nodes = 1000
+	var before []*modelDoc // of other partitions
+	var removed []blobschema.RemovedDocument
+	for id := range partition.ID(parts) {
+		var segs, anchors []blobschema.SegmentRef
+		var all []*page
+		for s := range 1 + rng.IntN(3) {
+			var pages []*page
+			for i := range rng.IntN(25) {
+				p := randomPage(rng, int(id)*10000+s*100+i)
+				p.deleted = rng.IntN(8) == 0
+				pages = append(pages, p)
+			}
+			if moved && len(before) > 0 { // some are elsewhere already
+				for range 5 {
+					p := *before[rng.IntN(len(before))].page
+					if slices.ContainsFunc(all, func(o *page) bool { return o.url == p.url }) || slices.ContainsFunc(pages, func(o *page) bool { return o.url == p.url }) {
+						continue
+					}
+					p.generation, p.time, p.deleted = uint32(rng.IntN(3)), time.Unix(1e9+rng.Int64N(3), 0), false
+					p.body, p.anchor = sentence(rng, 30), ""
+					pages = append(pages, &p)
+				}
+			}
+			all = append(all, pages...)
+			segs = append(segs, c.segment(id, pages, false))
+			for _, p := range pages {
+				m.docs = append(m.docs, newModelDoc(c, p, m.segments))
+			}
+			m.segments++
+		}
+		var linked []*page
+		for _, p := range all {
+			if p.anchor != "" {
+				linked = append(linked, p)
+				m.anchors = append(m.anchors, newModelDoc(c, p, m.segments))
+			}
+		}
+		m.segments++
+		if len(linked) > 0 {
+			anchors = append(anchors, c.segment(id, linked, true))
+		}
+		if moved {
+			for _, d := range before { // some are gone since
+				if here := slices.ContainsFunc(all, func(p *page) bool { return p.url == d.url }); !here && rng.IntN(10) == 0 {
+					r := blobschema.RemovedDocument{Fingerprint: d.id.fp, Slot: d.id.slot, Generation: uint32(rng.IntN(2))}
+					c.removed[id] = append(c.removed[id], r)
+					removed = append(removed, r)
+				}
+			}
+		}
+		c.commit(id, segs, anchors)
+		c.rank(id, nodes, all)
+		before = append(before, m.docs...)
+	}
+	best := map[identity]*modelDoc{}
+	for _, d := range m.docs {
+		d.counts = !d.deleted && !slices.ContainsFunc(removed, func(r blobschema.RemovedDocument) bool {
+			return r.Slot == d.id.slot && r.Fingerprint == d.id.fp && r.Generation >= d.generation
+		})
+		o := best[d.id]
+		if !d.counts {
+			continue
+		}
+		if o == nil || d.generation > o.generation || d.generation == o.generation && !d.time.Before(o.time) {
+			if o != nil {
+				o.counts = false
+			}
+			best[d.id] = d
+		} else {
+			d.counts = false
+		}
+	}
+	if moved {
+		c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: parts})
+	}
+	m.sum()
+	return c.open(), m, nodes
+}
+
+// TestModel compares hits, order and scores with those of the model, on random corpora.
+func TestModel(t *testing.T) {
+	asked, hits := 0, 0
+	for seed := range uint64(16) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		ix, m, nodes := randomCorpus(t, rng, seed%2 == 1)
+		for range 25 {
+			text := randomQuery(rng)
+			q, err := Parse(text)
+			if err != nil {
+				continue // nothing but exclusions
+			}
+			got := ask(t, ix, Request{Query: text, All: true, Limit: MaxResults, Explain: true})
+			want := m.search(q, nodes)
+			asked++
+			hits += len(want)
+			if int(got.Total) != len(want) || len(got.Results) != len(want) {
+				t.Fatalf("seed %d, %s: %d and %d results, want %d", seed, text, got.Total, len(got.Results), len(want))
+			}
+			for i, r := range got.Results {
+				if r.URL != want[i].url || math.Abs(r.Score-want[i].score) > 1e-9 {
+					t.Fatalf("seed %d, %s: result %d is %s of %g, want %s of %g", seed, text, i, r.URL, r.Score, want[i].url, want[i].score)
+				}
+				sum := r.Explain.Rank.Score
+				for _, w := range r.Explain.Words {
+					sum += w.Score
+				}
+				if r.Explain.Score != r.Score || math.Abs(sum-r.Score) > 1e-9 {
+					t.Fatalf("seed %d, %s: %s is explained as %g and %g, not %g", seed, text, r.URL, sum, r.Explain.Score, r.Score)
+				}
+			}
+		}
+	}
+	if asked < 250 || hits < 1500 {
+		t.Errorf("only %d queries with %d hits: the test says little", asked, hits)
+	}
+}

@@ -1,0 +1,322 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	_ "embed" // the page is one file
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Handler serves the search page, behind whatever path: all links on it are relative.
+//
+//	GET .../            the page: a form, and what was found
+//	GET .../search.json the same as JSON, an [Answer]
+//
+// Both take q, and may be given site, lang (each several times), offset, limit, all=1 and
+// explain=1. The page needs no script, and is allowed none.
+type Handler struct {
+	// Open returns the index; it is called for every query, by several goroutines.
+	Open func(context.Context) (*Index, error)
+	// Done is told of every query: its answer, or why there is none. It may be nil.
+	Done func(*http.Request, *Answer, error)
+	// Timeout is how long a query may take; 0: 20 seconds.
+	Timeout time.Duration
+}
+
+const (
+	queryTimeout = 20 * time.Second
+	pageLimit    = 100 // results that one page shows at most
+	maxFilters   = 8
+)
+
+var (
+	//go:embed page.css
+	style string
+	//go:embed page.html
+	pageHTML string
+
+	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+)
+
+// policy lets a browser do nothing but show the page and send the form.
+func policy() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy())
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Robots-Tag", "noindex")
+	asJSON := false
+	switch base := path.Base("/" + r.URL.Path); {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+		return
+	case base == "search.json":
+		asJSON = true
+	case strings.Contains(base, "."): // as favicon.ico
+		http.NotFound(w, r)
+		return
+	}
+	req, asked, err := readRequest(r.URL)
+	if !asJSON {
+		req.Limit = min(req.Limit, pageLimit)
+	}
+	var a *Answer
+	if err == nil && asked {
+		if a, err = h.answer(r.Context(), req); h.Done != nil {
+			h.Done(r, a, err)
+		}
+	} else if err == nil && asJSON {
+		err = badQuery("q is missing")
+	}
+	status, text := statusOf(err)
+	if asJSON {
+		writeJSON(w, status, a, text)
+		return
+	}
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, newPage(req, a, text)); err != nil {
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // whoever asked may be gone
+}
+
+func (h *Handler) answer(ctx context.Context, req Request) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, queryTimeout))
+	defer cancel()
+	ix, err := h.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ix.Search(ctx, req)
+}
+
+// statusOf is what an error means to whoever asked. What is wrong with the index is not said: that
+// is for its operator.
+func statusOf(err error) (int, string) {
+	switch {
+	case err == nil:
+		return http.StatusOK, ""
+	case errors.Is(err, ErrQuery):
+		return http.StatusBadRequest, "This cannot be searched for: " + strings.TrimPrefix(err.Error(), ErrQuery.Error()+": ") + "."
+	case errors.Is(err, ErrNoIndex):
+		return http.StatusServiceUnavailable, "Nothing is indexed yet."
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, "The search took too long."
+	}
+	return http.StatusInternalServerError, "The index could not be searched."
+}
+
+// readRequest reads the request of a URL, and whether there is one.
+func readRequest(u *url.URL) (req Request, asked bool, err error) {
+	if len(u.RawQuery) > 4*MaxQuery { // what a query may have, escaped, and more
+		return req, false, badQuery("the request has %d bytes", len(u.RawQuery))
+	}
+	v := u.Query()
+	req = Request{Query: v.Get("q"), Sites: filled(v["site"]), Langs: filled(v["lang"]), All: v.Get("all") == "1", Explain: v.Get("explain") == "1"}
+	if len(req.Sites)+len(req.Langs) > maxFilters {
+		req.Sites, req.Langs = nil, nil
+		return req, false, badQuery("it has more than %d filters", maxFilters)
+	}
+	for name, to := range map[string]*int{"offset": &req.Offset, "limit": &req.Limit} {
+		if s := v.Get(name); s != "" {
+			if *to, err = strconv.Atoi(s); err != nil || *to < 0 {
+				return Request{Query: req.Query}, false, badQuery("%s is %.20q, not a number", name, s)
+			}
+		}
+	}
+	return req, strings.TrimSpace(req.Query) != "" || len(req.Sites)+len(req.Langs) > 0, nil
+}
+
+func filled(list []string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
+}
+
+func writeJSON(w http.ResponseWriter, status int, a *Answer, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	var v any = a
+	if a == nil {
+		v = map[string]string{"error": text}
+	}
+	_ = json.NewEncoder(w).Encode(v) // whoever asked may be gone
+}
+
+// page is what the template shows.
+type pageData struct {
+	Style                template.CSS
+	Syntax, Query, Error string
+	Sites, Langs         []string
+	All                  bool
+	Answer               *Answer
+	Summary              string
+	First                int
+	Filters, Languages   []pageLink
+	Results              []pageResult
+	Previous, Next       string
+	Everything           string
+}
+
+type pageLink struct {
+	Name, Link string
+	Documents  int64
+}
+
+type pageResult struct {
+	Link, Only, URL string
+	Title, Snippet  Marked
+	Date, Machine   string
+	Lang, Site      string
+	Similar         int
+	Others          []Similar
+	Explain         string
+}
+
+const maxLanguages = 6 // that are offered
+
+func newPage(req Request, a *Answer, text string) *pageData {
+	p := &pageData{
+		Style: template.CSS(style), Syntax: Syntax, Query: cutText(req.Query, MaxQuery), Error: text,
+		Sites: req.Sites, Langs: req.Langs, All: req.All, Answer: a, First: req.Offset + 1,
+	}
+	if a == nil {
+		return p
+	}
+	p.Summary = Summary(a)
+	for _, s := range req.Sites {
+		p.Filters = append(p.Filters, pageLink{Name: s, Link: link(req, func(r *Request) { r.Sites, r.Offset = nil, 0 })})
+	}
+	for _, l := range req.Langs {
+		p.Filters = append(p.Filters, pageLink{Name: "language " + l, Link: link(req, func(r *Request) { r.Langs, r.Offset = nil, 0 })})
+	}
+	if len(req.Langs) == 0 && len(a.Languages) > 1 {
+		for _, l := range a.Languages[:min(maxLanguages, len(a.Languages))] {
+			p.Languages = append(p.Languages, pageLink{l.Name, link(req, func(r *Request) { r.Langs, r.Offset = []string{l.Name}, 0 }), l.Documents})
+		}
+	}
+	similar := 0
+	for i := range a.Results {
+		p.Results = append(p.Results, newPageResult(req, &a.Results[i]))
+		similar += a.Results[i].Similar
+	}
+	if req.Offset > 0 {
+		p.Previous = link(req, func(r *Request) { r.Offset = max(0, req.Offset-a.Limit) })
+	}
+	if a.More {
+		p.Next = link(req, func(r *Request) { r.Offset += a.Limit })
+	}
+	if similar > 0 {
+		p.Everything = link(req, func(r *Request) { r.All, r.Offset = true, 0 })
+	}
+	return p
+}
+
+func newPageResult(req Request, r *Result) pageResult {
+	out := pageResult{
+		URL: oneLine(r.URL), Title: r.Title, Snippet: r.Snippet, Lang: r.Lang, Site: r.Site, Similar: r.Similar, Others: r.Others,
+		Date: r.Date().UTC().Format("2 January 2006"), Machine: r.Date().UTC().Format(time.RFC3339),
+		Only: link(req, func(q *Request) { q.Sites, q.Offset = []string{r.Site}, 0 }),
+	}
+	if strings.TrimSpace(out.Title.Text) == "" {
+		out.Title = Marked{Text: out.URL}
+	}
+	if u, err := weburl.Parse(r.URL); err == nil { // http and https only
+		out.Link = u.String()
+	}
+	if r.Explain != nil {
+		out.Explain = r.Explain.String()
+	}
+	return out
+}
+
+// link is the address of the page for a request that differs.
+func link(req Request, change func(*Request)) string {
+	change(&req)
+	v := url.Values{}
+	if req.Query != "" {
+		v.Set("q", req.Query)
+	}
+	for _, s := range req.Sites {
+		v.Add("site", s)
+	}
+	for _, l := range req.Langs {
+		v.Add("lang", l)
+	}
+	if req.Offset > 0 {
+		v.Set("offset", strconv.Itoa(req.Offset))
+	}
+	if req.Limit > 0 {
+		v.Set("limit", strconv.Itoa(req.Limit))
+	}
+	if req.All {
+		v.Set("all", "1")
+	}
+	if req.Explain {
+		v.Set("explain", "1")
+	}
+	return "?" + v.Encode()
+}
+
+// Summary says how much was found, and how fast.
+func Summary(a *Answer) string {
+	n := strconv.FormatInt(a.Total, 10) + " results"
+	if a.Total == 1 {
+		n = "1 result"
+	}
+	if a.Cut {
+		n = "at least " + n
+	}
+	s := fmt.Sprintf("%s in %s", n, Milliseconds(a.Took))
+	if a.Cut {
+		s += "; the query was cut short, as it would have taken too long: give it rarer words"
+	}
+	return s
+}
+
+// Milliseconds writes a duration as people compare them.
+func Milliseconds(d time.Duration) string {
+	ms := float64(d.Microseconds()) / 1000
+	if ms < 10 {
+		return fmt.Sprintf("%.1f ms", ms)
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}
+
+// String lays an explanation out for people.
+func (x *Explanation) String() string {
+	var b strings.Builder
+	for _, w := range x.Words {
+		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)\n", w.Score, oneLine(w.Word), w.IDF, w.Documents)
+		for _, f := range w.Fields {
+			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f\n", f.Field, f.Freq, f.Length, f.Part)
+		}
+	}
+	fmt.Fprintf(&b, "%8.4f  rank: %.3f times the mean\n", x.Rank.Score, x.Rank.Rank)
+	fmt.Fprintf(&b, "%8.4f  in all", x.Score)
+	return b.String()
+}
