@@ -1,7 +1,8 @@
 // Package experiment makes measurements of published crawlers again, with this one: each
 // experiment is a function that returns a [Report] of tables, plots and checks beside the
 // published figures. The same options give the same report, byte for byte: crawls are those
-// of package simulate, on a virtual clock.
+// of package simulate, on a virtual clock. Where a section says so, it measures this machine
+// instead, and differs a little each time.
 package experiment
 
 import (

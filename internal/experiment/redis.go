@@ -38,7 +38,7 @@ func redisScaleOf(o Options) redisScale {
 		s.workers, s.times, s.faster, s.indexed, s.sites, s.small, s.docs, s.items, s.queries = []int{1, 2, 4}, 2, 40, 400, 2_000, 500, 2_000, 100, 100
 	}
 	if o.Pages > 0 {
-		s.docs = min(o.Pages, corpus.Most)
+		s.docs = o.Pages
 		s.small = min(s.small, s.docs)
 	}
 	return s
@@ -50,6 +50,9 @@ func redisEngine(o Options) (*Report, error) {
 }
 
 func (s redisScale) run(quick bool, log func(string, ...any)) (*Report, error) {
+	if s.docs > corpus.Most { // before all else, for the rest takes minutes
+		return nil, fmt.Errorf("%s documents: there are at most %s", grouped(s.docs), grouped(corpus.Most))
+	}
 	r := &Report{
 		Name: "redis-engine", Title: "A search engine on queues", Seed: s.seed, Pages: s.docs, Quick: quick,
 		Intro: fmt.Sprintf(redisIntro, runtime.NumCPU()),
