@@ -17,7 +17,7 @@ import (
 const (
 	sendTries  = 6
 	retryAfter = 100 * time.Millisecond
-	atOnce     = 8 // objects that are read side by side
+	atOnce     = 32 // parts of rounds that are read side by side
 )
 
 // StepConfig says which partition a step works on.
