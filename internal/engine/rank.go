@@ -191,6 +191,9 @@ func (e *Engine) ensureRankQueue(ctx context.Context) error {
 	return e.platform.CreateQueues(ctx, parts.Record.Partitions)
 }
 
+// stepTime is how long a step goes on alone before others, and whoever looks, learn of it.
+const stepTime = 5 * time.Second
+
 // runRanks takes some messages and runs the steps that they ask for.
 func (e *Engine) runRanks(ctx context.Context) error {
 	msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.RankQueue, Max: 10, Wait: 5 * time.Second})
@@ -210,7 +213,7 @@ func (e *Engine) runRanks(ctx context.Context) error {
 		}
 		begun[p] = true
 		steps.Go(func() error {
-			_, err := e.stepRanks(ctx, p, time.Second)
+			_, err := e.stepRanks(ctx, p, stepTime)
 			return err
 		})
 	}

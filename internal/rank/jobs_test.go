@@ -92,6 +92,57 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestFaults has effects fail now and then, before or after they took place: steps try again, or fail and
+// are begun anew.
+func TestFaults(t *testing.T) {
+	before := newWorld(t)
+	before.made(random(6, 40), 2, blobschema.ByHost)
+	if err := before.start(StartConfig{Params: rough}); err != nil {
+		t.Fatal(err)
+	}
+	calm := before.clone()
+	if err := calm.drain(); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		w := before.clone()
+		w.fault = func(e crawl.Effect) (before, after error) {
+			if _, work := e.(crawl.Work); work {
+				return nil, nil
+			}
+			switch r.IntN(8) {
+			case 0:
+				return broken, nil
+			case 1:
+				return nil, broken
+			}
+			return nil, nil
+		}
+		for len(w.queue) > 0 {
+			p := w.queue[0]
+			if err := w.drain(); err != nil && !errors.Is(err, broken) {
+				t.Fatalf("seed %d: %v", seed, err)
+			} else if err != nil {
+				w.queue = append(w.queue, p)
+			}
+		}
+		w.fault = nil
+		if w.job().Done.IsZero() {
+			if err := w.run(NewRemind("c")); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.drain(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.results(); !slices.Equal(got, calm.results()) {
+			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())
+		}
+	}
+}
+
 // TestDeadline has each step end after one round.
 func TestDeadline(t *testing.T) {
 	for _, partitions := range []int{1, 2} {

@@ -37,8 +37,10 @@ type world struct {
 	warm map[partition.ID]*Warm
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
-	puts     int
-	gets     int
+	// fault has an effect fail, before it took place or after; nil: none does.
+	fault func(crawl.Effect) (before, after error)
+	puts  int
+	gets  int
 }
 
 func newWorld(t testing.TB) *world {
@@ -104,9 +106,24 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 		r.actor.Drop()
 		return true, errKilled
 	}
-	v, err := w.apply(is.Effect)
+	v, err := w.try(is.Effect)
 	r.queue = append(r.queue, r.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
 	return r.actor.Ended()
+}
+
+func (w *world) try(e crawl.Effect) (any, error) {
+	if w.fault == nil {
+		return w.apply(e)
+	}
+	before, after := w.fault(e)
+	if before != nil {
+		return nil, before
+	}
+	v, err := w.apply(e)
+	if err == nil && after != nil {
+		return nil, after
+	}
+	return v, err
 }
 
 func (w *world) apply(effect crawl.Effect) (any, error) {
