@@ -361,8 +361,8 @@ func followersChecked(r *fsck.Report) (s string) {
 	if x := r.Index; x != nil {
 		s = fmt.Sprintf("index: %s in %s, %d of them verified; %s behind, %s of text/html not in it\n", plural(x.Documents, "document"),
 			plural(int64(x.Segments), "segment"), x.Read, plural(x.Behind, "commit"), plural(x.Unindexed, "page"))
-		if x.Stale > 0 {
-			s += fmt.Sprintf("%s found gone by another partition since their slots moved: searches leave them out\n", plural(x.Stale, "document"))
+		if x.Hidden+x.Stale > 0 {
+			s += fmt.Sprintf("slots have moved: %s found gone by another partition are left out of searches, %s not yet\n", plural(x.Hidden, "document"), count(x.Stale))
 		}
 	}
 	switch k := r.Ranks; {

@@ -24,8 +24,10 @@ type IndexReport struct {
 	// Unindexed are pages of type text/html, of commits that are in it, that may be shown and are not
 	// there: without text, or with a robots meta tag, which no page record tells of.
 	Unindexed int64 `json:"unindexed"`
-	// Stale are documents that another partition, to which their slots have moved, has found gone.
-	Stale int64 `json:"stale"`
+	// Hidden are documents that searches leave out because another partition, to which their slots have
+	// moved, has found them gone. Stale ones are still found: that is in commits not in its index yet.
+	Hidden int64 `json:"hidden"`
+	Stale  int64 `json:"stale"`
 }
 
 // effect is what an answer does to the document that the index has of its page.
@@ -104,14 +106,21 @@ func (c *checker) checkIndexes(group []*history, broken bool) error {
 	for _, h := range group {
 		slices.SortFunc(h.answers, answer.compare)
 	}
-	for _, h := range group {
-		x := &indexChecker{c: c, h: h, others: group, broken: broken}
+	all := make([]*indexChecker, len(group))
+	for i, h := range group {
+		x := &indexChecker{c: c, h: h, broken: broken}
 		if err := c.steadily([]string{blobschema.IndexKey(c.id, h.id)}, x.check); err != nil {
 			return err
 		}
+		if !c.atlas.anyMoved || x.broken {
+			x.docs, x.answers = nil, nil
+		}
+		all[i], h.answers = x, nil
 	}
-	for _, h := range group {
-		h.answers = nil
+	for _, x := range all {
+		for _, d := range x.docs {
+			x.checkElsewhere(d, all)
+		}
 	}
 	return nil
 }
@@ -120,17 +129,17 @@ func (c *checker) checkIndexes(group []*history, broken bool) error {
 type indexChecker struct {
 	c      *checker
 	h      *history
-	others []*history // whose answers are known too
-	broken bool       // not all answers are known
+	broken bool // not all answers are known
 
-	head blobschema.IndexHead
-	man  blobschema.IndexManifest
-	docs []document
+	head    blobschema.IndexHead
+	man     blobschema.IndexManifest
+	docs    []document // sorted
+	answers []answer   // sorted
 }
 
 func (x *indexChecker) check() error {
 	c, key := x.c, blobschema.IndexKey(x.c.id, x.h.id)
-	x.docs = nil
+	x.docs, x.answers, x.man = nil, x.h.answers, blobschema.IndexManifest{}
 	var found bool
 	var err error
 	x.head, found, err = record[blobschema.IndexHead](c, key)
@@ -157,16 +166,18 @@ func (x *indexChecker) check() error {
 	if err := x.checkAnchorJob(); err != nil {
 		return err
 	}
-	answers := x.h.answers
 	if x.man.Seq > x.h.head.Seq { // the crawl went on since its head was read
 		later, err := x.readLater(key)
 		if err != nil {
 			return err
 		}
-		answers = append(slices.Clone(answers), later...)
-		slices.SortFunc(answers, answer.compare)
+		x.answers = append(slices.Clone(x.answers), later...)
+		slices.SortFunc(x.answers, answer.compare)
 	}
-	x.compare(answers)
+	if !x.broken { // comparisons would only repeat it
+		x.compare(x.answers)
+		x.checkRemoved()
+	}
 	return nil
 }
 
@@ -322,9 +333,6 @@ func (x *indexChecker) readLater(key string) (later []answer, err error) {
 
 // compare holds the documents against the answers, both sorted by page.
 func (x *indexChecker) compare(answers []answer) {
-	if x.broken {
-		return // comparisons would only repeat it
-	}
 	docs := x.docs
 	for len(answers) > 0 {
 		n := 1
@@ -391,9 +399,6 @@ func (x *indexChecker) comparePage(docs []document, answers []answer) {
 		case d.unix != last.unix:
 			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
 		}
-		if x.c.atlas.anyMoved && x.goneElsewhere(d) {
-			x.c.index.Stale++
-		}
 	}
 }
 
@@ -413,19 +418,78 @@ func (x *indexChecker) url(a answer) string {
 	return url
 }
 
-// goneElsewhere reports whether another partition had a later answer that removes the document.
-func (x *indexChecker) goneElsewhere(d document) bool {
-	gen, gone := d.gen, false
-	for _, q := range x.others {
-		if q == x.h {
+// of yields the answers that a page had here.
+func (x *indexChecker) of(fp uint64, slot partition.Slot) []answer {
+	page := document{fp: fp, slot: slot}
+	first, _ := slices.BinarySearchFunc(x.answers, page, func(a answer, d document) int { return d.of(a) })
+	end := first
+	for end < len(x.answers) && page.of(x.answers[end]) == 0 {
+		end++
+	}
+	return x.answers[first:end]
+}
+
+// maxRemoved is how many removed documents a manifest notes.
+const maxRemoved = 1 << 20
+
+// checkRemoved checks what the manifest says is gone, of slots that have moved.
+func (x *indexChecker) checkRemoved() {
+	list := x.man.Removed
+	if !slices.IsSortedFunc(list, blobschema.RemovedDocument.Compare) || len(list) > maxRemoved {
+		x.c.violate("I11", x.head.Manifest, "the %d documents that it says are gone are out of order, or too many", len(list))
+		return
+	}
+	for i, d := range list {
+		x.c.checked["I11"]++
+		page := document{fp: d.Fingerprint, slot: d.Slot}
+		if _, shown := slices.BinarySearchFunc(x.docs, page, func(e, d document) int { return cmp.Or(cmp.Compare(e.fp, d.fp), cmp.Compare(e.slot, d.slot)) }); shown {
+			x.c.violate("I11", x.head.Manifest, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
+		}
+		if i > 0 && d.Compare(list[i-1]) == 0 {
+			x.c.violate("I11", x.head.Manifest, "it says twice that the document %016x of slot %d is gone", d.Fingerprint, d.Slot)
+		}
+		known, later := false, false
+		for _, a := range x.of(d.Fingerprint, d.Slot) {
+			if uint64(a.seq) <= x.man.Seq {
+				known = known || a.gen == d.Generation
+				later = later || a.gen > d.Generation && a.does != leaves
+			}
+		}
+		if !known || later {
+			x.c.violate("I11", x.head.Manifest, "it says that the document %016x of slot %d is gone as of generation %d, which is not that of its last answer", d.Fingerprint, d.Slot, d.Generation)
+		}
+	}
+}
+
+// checkElsewhere checks that a document that another partition has found gone, since it has its slot,
+// is noted there to be left out.
+func (x *indexChecker) checkElsewhere(d document, all []*indexChecker) {
+	var by *indexChecker
+	last := answer{gen: d.gen}
+	for _, q := range all {
+		if q == x {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(q.answers, d, func(a answer, d document) int { return d.of(a) })
-		for ; i < len(q.answers) && d.of(q.answers[i]) == 0; i++ {
-			if a := q.answers[i]; a.does != leaves && a.gen > gen {
-				gen, gone = a.gen, a.does == removes
+		for _, a := range q.of(d.fp, d.slot) {
+			if a.does != leaves && a.gen > last.gen {
+				by, last = q, a
 			}
 		}
 	}
-	return gone
+	switch {
+	case last.does != removes:
+	case uint64(last.seq) > by.man.Seq:
+		x.c.index.Stale++
+	case slices.ContainsFunc(all, func(q *indexChecker) bool { return q != x && q.hides(d) }):
+		x.c.index.Hidden++
+	case len(by.man.Removed) < maxRemoved:
+		x.c.violate("I11", x.object(d), "%s: it is shown as of generation %d, and partition %d, which found it gone in generation %d, does not say so", by.url(last), d.gen, by.h.id, last.gen)
+	}
+}
+
+// hides reports whether the manifest says that another's document is gone.
+func (x *indexChecker) hides(d document) bool {
+	of := blobschema.RemovedDocument{Fingerprint: d.fp, Slot: d.slot}
+	i, ok := slices.BinarySearchFunc(x.man.Removed, of, blobschema.RemovedDocument.Compare)
+	return ok && x.man.Removed[i].Generation >= d.gen
 }
