@@ -9,9 +9,10 @@ ARCH ?= arm64
 # Not from the environment, where some systems have the name of the host.
 NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
+functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 lint = go tool -modfile=tools/go.mod golangci-lint
 
-export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
+export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
@@ -29,10 +30,10 @@ docsite: build ## crawl real documentation served by nginx, check and recrawl it
 	go run ./internal/docsite -docs $(DOCS) $(ARGS)
 
 functions: ## build the cloud functions' zips, the same bytes each time; ARCH=arm64|amd64
-	for f in fetch coordinate intake; do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
+	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
 	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
 
-deploy: build functions ## put it on AWS: shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, EMAIL=, TF_ARGS=, YES=1
+deploy: build functions ## put it on AWS: shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, INDEX=, SEARCH=, EMAIL=, TF_ARGS=, YES=1
 	infra/cloud deploy
 
 destroy: ## delete what was deployed, pages too; NAME=, FORCE=1
@@ -41,7 +42,7 @@ destroy: ## delete what was deployed, pages too; NAME=, FORCE=1
 status: build ## how far the deployed crawl is; NAME= or PROFILE=FILE
 	bin/orbweaver status --platform $(PROFILE)
 
-logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, FUNCTION=fetch|coordinate|intake
+logs: ## the functions' logs of the last SINCE=10 minutes; NAME=, FUNCTION=fetch|coordinate|intake|index|rank|query
 	infra/cloud logs
 
 localstack-test: ## run the AWS path on this machine, against emulators; ARGS='-fast -v'

@@ -276,6 +276,19 @@ func RankObjectName(crawl string, p partition.ID, job uint64, what string, conte
 	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
 }
 
+// ParseRankObjectName undoes RankObjectName, as far as it can without the content.
+func ParseRankObjectName(name string) (p partition.ID, job uint64, what string, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	var tail string
+	_, scanErr := fmt.Sscanf(rest, "rank/p%d/j%d-%s", &p, &job, &tail)
+	what, hash, _ := strings.Cut(tail, "-")
+	if scanErr != nil || what == "" || CheckCrawlID(crawl) != nil || !isHash(hash) ||
+		fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, hash) != name {
+		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is none", name)
+	}
+	return p, job, what, nil
+}
+
 // AppendRankLine appends a line of a text table of ranks: name, tab, number. Numbers are cut to
 // what frontier.ParseHostRanks takes, 1e-6 to 1e6.
 func AppendRankLine(dst []byte, name string, rank float64) []byte {

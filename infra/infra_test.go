@@ -79,6 +79,10 @@ func TestWildcards(t *testing.T) {
 	allowed := []string{
 		`mailboxes = "arn:${data.aws_partition.current.partition}:sqs:${local.region}:${local.account}:${var.name}-mailbox-?????"`,
 		`objects = "${var.bucket_arn}/*"`,
+		`index_objects = "${var.bucket_arn}/*/index/*"`,
+		`index_records = ["*/index/*"]`,
+		`rank_objects = ["${var.bucket_arn}/*/rank/*", "${var.bucket_arn}/*/ranks/*"]`,
+		`rank_records = ["*/rank", "*/rank/*"]`,
 		`Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"`,
 		`ArnLike = { "aws:SourceArn" = "${local.rules}/${var.name}-feed-*" }`,
 		`events = ["s3:ObjectCreated:*"]`,

@@ -49,27 +49,29 @@ internal/crawl:           blobschema internal/fresh internal/frontier internal/p
 internal/rank:            blobschema internal/crawl internal/frontier internal/weburl partition
 internal/rank/made:       blobschema internal/crawl internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
-internal/platform/aws:    internal/platform/driver partition
+internal/platform/aws:    blobschema internal/platform/driver partition
 internal/platform:        blobschema internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/index:           blobschema blobschema/segment internal/coding internal/crawl internal/text internal/token internal/weburl partition
 internal/engine:          blobschema internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank internal/weburl partition
 internal/platform/conformance: blobschema internal/crawl internal/engine internal/ledger internal/platform
-internal/fsck:            blobschema internal/weburl partition
+internal/fsck:            blobschema blobschema/segment internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
 internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
+internal/simulate/plants: internal/simulate
+internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
 internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
-internal/simulate/plants: internal/simulate
-internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/weburl partition
-internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/polite internal/search internal/view
+internal/function:        blobschema internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
+functions/index:          internal/function internal/function/event
+functions/rank:           internal/function internal/function/event
 functions/query:          internal/function internal/function/event
 internal/lambdalocal:
 internal/wiretap:
@@ -86,7 +88,7 @@ cmd/orbweaver:            ...
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
-github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/intake functions/query internal/function/event internal/lambdalocal
+github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema

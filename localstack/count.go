@@ -105,20 +105,32 @@ func equal(told, seen calls) error {
 	return errors.Join(errs...)
 }
 
+// working are the functions that do what ticks find to do.
+var working = []string{"fetch", "index", "rank"}
+
+func (w *world) invocations() (n int64) {
+	for _, name := range working {
+		n += w.functions[name].Totals().Invocations
+	}
+	return n
+}
+
 // quiet waits until no function is at work and the ticks find nothing to do.
 func (w *world) quiet(ctx context.Context) error {
 	for begin := time.Now(); time.Since(begin) < time.Minute; {
-		before := w.functions["fetch"].Totals().Invocations
+		before := w.invocations()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(2*tickEvery + time.Second):
 		}
 		busy := false
-		for _, i := range w.functions["fetch"].Instances() {
-			busy = busy || i.RequestID != ""
+		for _, name := range working {
+			for _, i := range w.functions[name].Instances() {
+				busy = busy || i.RequestID != ""
+			}
 		}
-		if !busy && w.functions["fetch"].Totals().Invocations == before {
+		if !busy && w.invocations() == before {
 			return nil
 		}
 	}

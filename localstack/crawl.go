@@ -121,7 +121,7 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 	if w.fast {
 		most = 4
 	}
-	go func() { kills <- w.killSteps(quiet, most) }()
+	go func() { kills <- w.kill(quiet, most, 300*time.Millisecond, "fetch") }()
 	begin := time.Now()
 	args := append([]string{"crawl", "--json", "--scope", "any", "--delay", "0s", "--timeout", "8s", "--sitemaps=false"}, web.Seeds()...)
 	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
@@ -147,23 +147,25 @@ func disturbed(ctx context.Context, w *world) (map[string]any, error) {
 
 func tail(s string) string { return s[max(0, len(s)-2000):] }
 
-// killSteps kills fetch functions in the middle of their work, until it is told to stop or
-// has killed so many.
-func (w *world) killSteps(ctx context.Context, most int) (killed int) {
-	f := w.functions["fetch"]
+// kill kills instances of some functions in the middle of their work, one every so often and up
+// to three times later, until it is told to stop or has killed so many.
+func (w *world) kill(ctx context.Context, most int, every time.Duration, names ...string) (killed int) {
 	for killed < most {
 		select {
 		case <-ctx.Done():
 			return killed
-		case <-time.After(300*time.Millisecond + rand.N(700*time.Millisecond)):
+		case <-time.After(every + rand.N(2*every)):
 		}
-		var busy []string
-		for _, i := range f.Instances() {
-			if i.RequestID != "" && time.Since(i.Since) > 50*time.Millisecond {
-				busy = append(busy, i.ID)
+		var busy []func() bool
+		for _, name := range names {
+			f := w.functions[name]
+			for _, i := range f.Instances() {
+				if i.RequestID != "" && time.Since(i.Since) > every/6 {
+					busy = append(busy, func() bool { return f.Kill(i.ID) })
+				}
 			}
 		}
-		if len(busy) > 0 && f.Kill(busy[rand.IntN(len(busy))]) {
+		if len(busy) > 0 && busy[rand.IntN(len(busy))]() {
 			killed++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,9 @@ const (
 	visibility  = "15"             // of mail: that of a step that is killed waits so long
 )
 
+// deployed are the functions, as Terraform deploys them.
+var deployed = []string{"fetch", "coordinate", "intake", "index", "rank", "query"}
+
 // forTests are variables of the functions that make the scenario short.
 var forTests = map[string]string{"ORBWEAVER_RETRY_WAIT": "200ms", "ORBWEAVER_LEASE": "12s"}
 
@@ -50,7 +54,7 @@ func build(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	figures := map[string]any{}
-	for _, f := range []string{"fetch", "coordinate", "intake"} {
+	for _, f := range deployed {
 		size, err := w.unpack(f)
 		if err != nil {
 			return nil, err
@@ -139,7 +143,8 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	for name, f := range functions {
 		maps.Copy(f.env, forTests)
-		if name == "fetch" {
+		switch name {
+		case "fetch", "index", "rank":
 			f.timeout = stepTime
 			functions[name] = f
 		}
@@ -163,10 +168,20 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 			return err
 		}
 	}
+	address, done := page(lambdalocal.URL{Function: opened["query"]})
+	w.searchURL, w.served = address, append(w.served, done)
 	return w.begin(ctx, map[string]lambdalocal.Mapping{
 		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
 		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
+		"index":  {QueueURL: w.queueURL("index"), Function: opened["index"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
+		"rank":   {QueueURL: w.queueURL("rank"), Function: opened["rank"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
 	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
+}
+
+// page serves something on loopback.
+func page(h http.Handler) (address string, done func()) {
+	s := httptest.NewServer(h)
+	return s.URL, s.Close
 }
 
 func terraform() string {
@@ -211,7 +226,7 @@ func (w *world) apply(ctx context.Context) (map[string]function, error) {
 	}
 	d.platform, d.bucket = profile.Platform, profile.Bucket
 	out := map[string]function{}
-	for _, name := range []string{"fetch", "coordinate", "intake"} {
+	for _, name := range deployed {
 		var got struct {
 			Timeout     int
 			MemorySize  int
@@ -249,7 +264,7 @@ func (w *world) create(ctx context.Context) (map[string]function, error) {
 	d := &w.deployed
 	d.bucket = d.name + "-bucket"
 	d.platform = fmt.Sprintf("aws://%s?bucket=%s&partitions=%d&mailboxes=%d&region=%s", d.name, d.bucket, partitions, mailboxes, region)
-	queues := map[string]string{"wakes": "360", "intake": "360", "dead-letters": "30"}
+	queues := map[string]string{"wakes": "360", "intake": "360", "index": "360", "rank": "360", "dead-letters": "30"}
 	for p := range mailboxes {
 		queues[fmt.Sprintf("mailbox-%05d", p)] = visibility
 	}
@@ -261,7 +276,7 @@ func (w *world) create(ctx context.Context) (map[string]function, error) {
 		}
 	}
 	arn := "arn:aws:sqs:" + region + ":000000000000:" + d.name + "-"
-	for _, q := range []string{"wakes", "intake"} {
+	for _, q := range []string{"wakes", "intake", "index", "rank"} {
 		if _, err := w.queues.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: aws.String(w.queueURL(q)), Attributes: map[string]string{
 			"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%sdead-letters","maxReceiveCount":"5"}`, arn),
 		}}); err != nil {
@@ -291,8 +306,12 @@ func (w *world) create(ctx context.Context) (map[string]function, error) {
 		return nil, err
 	}
 	out := map[string]function{}
-	for name, seconds := range map[string]int{"fetch": 60, "coordinate": 60, "intake": 60} {
-		out[name] = function{time.Duration(seconds) * time.Second, 512, map[string]string{
+	for _, name := range deployed {
+		memory := 512
+		if name == "index" || name == "rank" || name == "query" {
+			memory = 1024
+		}
+		out[name] = function{time.Minute, memory, map[string]string{
 			"ORBWEAVER_PLATFORM": d.platform, "ORBWEAVER_ALLOW_NET": "127.0.0.0/8",
 		}}
 	}

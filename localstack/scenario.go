@@ -33,6 +33,7 @@ func scenario(o options) []step {
 		{"recrawl in the middle of a long crawl; stop, resume", busy},
 		{"another crawl, every call counted twice", counted},
 		{"an idle minute", idle},
+		{"search: crawl, index and rank, while functions are killed; find every page", searchable},
 		{"workers that come and go, one killed, without functions", workers},
 	}
 	if !o.fast {

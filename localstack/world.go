@@ -47,8 +47,9 @@ type world struct {
 	stop      context.CancelFunc // of pollers and schedules
 	working   sync.WaitGroup
 
-	deployed deployment
-	served   []func() // that end the generated webs
+	deployed  deployment
+	searchURL string   // of the search page
+	served    []func() // that end the generated webs
 
 	summary summary
 }

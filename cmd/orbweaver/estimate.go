@@ -57,6 +57,7 @@ What a crawl really called is counted while it runs, and priced in its summary.`
 	f.Float64Var(&d.StoredBytes, "stored-bytes", d.StoredBytes, "bytes stored for a page")
 	f.Float64Var(&d.SentBytes, "sent-bytes", d.SentBytes, "bytes sent for a page")
 	f.IntVar(&d.Alarms, "alarms", d.Alarms, "number of alarms")
+	f.BoolVar(&d.Index, "index", d.Index, "make the pages searchable, too")
 	f.BoolVar(&asJSON, "json", false, "write JSON, for a program")
 	return cmd
 }

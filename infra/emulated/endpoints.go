@@ -79,6 +79,12 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// functions are the deployed ones, and triggers the queues that start some of them.
+var (
+	functions = []string{"fetch", "coordinate", "intake", "index", "rank", "query"}
+	triggers  = []string{"wakes", "intake", "index", "rank"}
+)
+
 // account is what LocalStack takes the key "test" for.
 const account = "000000000000"
 
@@ -89,7 +95,7 @@ func (d *deployment) shadow(ctx context.Context) error {
 	if d.moto == endpoint(d.env, "SQS") {
 		return nil // one emulator holds both
 	}
-	for _, q := range []string{"wakes", "intake"} {
+	for _, q := range triggers {
 		got, err := d.ask(ctx, "sqs", url.Values{"Action": {"CreateQueue"}, "Version": {"2012-11-05"}, "QueueName": {d.name + "-" + q}})
 		if err != nil {
 			return err
@@ -98,7 +104,7 @@ func (d *deployment) shadow(ctx context.Context) error {
 			return fmt.Errorf("the emulator of Lambda answers for another account than %s: start moto with MOTO_ACCOUNT_ID=%[1]s", account)
 		}
 	}
-	for _, r := range []string{"fetch", "coordinate", "intake"} {
+	for _, r := range functions {
 		_, err := d.ask(ctx, "iam", url.Values{"Action": {"CreateRole"}, "Version": {"2010-05-08"}, "RoleName": {d.role(r)}, "AssumeRolePolicyDocument": {"{}"}})
 		if err != nil && !strings.Contains(err.Error(), "EntityAlreadyExists") {
 			return err
@@ -112,13 +118,13 @@ func (d *deployment) unshadow(ctx context.Context) error {
 	if d.moto == endpoint(d.env, "SQS") {
 		return nil
 	}
-	for _, q := range []string{"wakes", "intake"} {
+	for _, q := range triggers {
 		_, err := d.ask(ctx, "sqs", url.Values{"Action": {"DeleteQueue"}, "Version": {"2012-11-05"}, "QueueUrl": {d.moto + "/" + account + "/" + d.name + "-" + q}})
 		if err != nil {
 			return err
 		}
 	}
-	for _, r := range []string{"fetch", "coordinate", "intake"} {
+	for _, r := range functions {
 		if _, err := d.ask(ctx, "iam", url.Values{"Action": {"DeleteRole"}, "Version": {"2010-05-08"}, "RoleName": {d.role(r)}}); err != nil {
 			return err
 		}

@@ -156,6 +156,7 @@ func (d *deployment) settings() map[string]any {
 		"emulated": true, "force_destroy": true, "deletion_protection": false,
 		"allow_net":      []string{"127.0.0.0/8", "::1/128"},
 		"alarm_email":    "nobody@example.org",
+		"search_page":    "iam",
 		"warc_lifecycle": map[string]any{"20261121-090719": map[string]int{"transition_days": 30, "expire_days": 365}},
 	}
 	for k, v := range d.vars {
@@ -166,7 +167,7 @@ func (d *deployment) settings() map[string]any {
 
 // apply brings everything up, from nothing.
 func (d *deployment) apply(ctx context.Context) error {
-	for _, f := range []string{"fetch", "coordinate", "intake"} {
+	for _, f := range functions {
 		if _, err := os.Stat(filepath.Join(d.zips, f+".zip")); err != nil {
 			return fmt.Errorf("%w: 'make functions ARCH=%s' builds it", err, runtime.GOARCH)
 		}

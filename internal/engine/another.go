@@ -14,6 +14,11 @@ func (e *Engine) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds 
 	if err := e.platform.CreateQueues(ctx, want.Partitions); err != nil { // too few of them: nothing has changed yet
 		return blobschema.Crawl{}, err
 	}
+	if want.Settings.Index {
+		if err := e.CheckJobs(ctx); err != nil {
+			return blobschema.Crawl{}, err
+		}
+	}
 	b := crawl.NewAnother(want, seeds, e.platform.Exclusive)
 	if err := e.newRunner(b).run(); err != nil {
 		return blobschema.Crawl{}, err

@@ -42,7 +42,8 @@ type Config struct {
 	Connections int    // requests under way at once in the process; default 256
 	MaxResident int    // URLs held in memory by all steps together; default 2 million, some 300 MB
 	TickEvery   time.Duration
-	MemoryMB    int // of the function that the engine runs in, which is billed for it; 0 for none
+	RemindRanks time.Duration // after which messages of rank steps are taken for lost; default 10 min
+	MemoryMB    int           // of the function that the engine runs in, which is billed for it; 0 for none
 	Ledger      *ledger.Ledger
 	Log         *slog.Logger
 }
@@ -109,6 +110,9 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	if cfg.TickEvery == 0 {
 		cfg.TickEvery = 5 * time.Second
 	}
+	if cfg.RemindRanks == 0 {
+		cfg.RemindRanks = remindAfter
+	}
 	if cfg.Ledger == nil {
 		cfg.Ledger = &ledger.Ledger{}
 	}
@@ -130,6 +134,11 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 // Begin creates a crawl or opens the one there is, and adds seeds; see
 // [crawl.NewBegin].
 func (e *Engine) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
+	if want.Settings.Index {
+		if err := e.CheckJobs(context.Background()); err != nil {
+			return blobschema.Crawl{}, false, 0, err
+		}
+	}
 	b := crawl.NewBegin(want, seeds, check)
 	if err := e.newRunner(b).run(); err != nil {
 		return blobschema.Crawl{}, false, 0, err

@@ -120,7 +120,7 @@ func (e *Engine) remindRanks() error {
 	e.ranks.mu.Lock()
 	now := time.Now()
 	first := e.ranks.reminded.IsZero()
-	due := now.Sub(e.ranks.reminded) >= remindAfter
+	due := now.Sub(e.ranks.reminded) >= e.cfg.RemindRanks
 	if first || due {
 		e.ranks.reminded = now
 	}
@@ -142,11 +142,14 @@ func (e *Engine) remindRanks() error {
 			}
 		}
 	}
-	if now.Sub(last) < remindAfter {
+	if now.Sub(last) < e.cfg.RemindRanks {
 		return nil
 	}
-	return e.newRunner(rank.NewRemind(e.crawl.ID)).run()
+	return e.RemindRanks()
 }
+
+// RemindRanks has the partitions look that a rank job waits for; see [rank.NewRemind].
+func (e *Engine) RemindRanks() error { return e.newRunner(rank.NewRemind(e.crawl.ID)).run() }
 
 // Rank computes ranks to the end, in this process alone: it begins a job, or goes on with the one under way, and
 // runs the steps of all partitions, two at once. progress is called whenever all have finished a round, and may be nil.
@@ -192,7 +195,7 @@ func (e *Engine) runRanks(ctx context.Context) error {
 		return err
 	}
 	if len(msgs) == 0 { // they were lost with a process that died
-		return e.newRunner(rank.NewRemind(e.crawl.ID)).run()
+		return e.RemindRanks()
 	}
 	var steps errgroup.Group
 	steps.SetLimit(2)

@@ -106,6 +106,27 @@ var repartitioned = sync.OnceValues(func() (*memory, error) {
 	})
 })
 
+// searchable is a crawl with an index, of which pages were asked for again.
+var searchable = sync.OnceValues(func() (*memory, error) {
+	return crawlOnce(quickly, blobschema.Settings{}, 2, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
+		return indexAlong(ctx, e)
+	})
+})
+
+// indexAlong runs index steps beside a crawl, and a last one of each partition when it has ended.
+func indexAlong(ctx context.Context, e *engine.Engine) error {
+	for last := false; !last; {
+		last = ctx.Err() != nil
+		for p := range partition.ID(partitions) {
+			if _, err := e.Index(p, 0); err != nil {
+				return err
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
 // quickly is a step that commits all the time.
 var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 5 * time.Millisecond}
 
@@ -247,9 +268,9 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 // copyOf copies what a platform holds.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID), blobschema.MapKey(crawlID)}
+	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID), blobschema.MapKey(crawlID), blobschema.RankKey(crawlID)}
 	for q := range partition.ID(most) {
-		keys = append(keys, blobschema.HeadKey(crawlID, q))
+		keys = append(keys, blobschema.HeadKey(crawlID, q), blobschema.IndexKey(crawlID, q), blobschema.RankHeadKey(crawlID, q))
 	}
 	recs, err := engine.ReadRecords(ctx, p, keys)
 	if err != nil {

@@ -36,6 +36,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Function does the work of one deployed function. Its methods may not be called at
@@ -142,6 +143,7 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 		Bucket:      f.platform.BucketName,
 		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/mbPerConnection)),
 		MaxResident: f.env.memoryMB * urlsPerMB,
+		RemindRanks: f.env.lease, // 0: the engine's own default
 		MemoryMB:    f.env.memoryMB,
 		Ledger:      &f.ledger,
 		Log:         f.log,
@@ -223,26 +225,41 @@ func reserve(left time.Duration) time.Duration {
 	return min(30*time.Second, max(3*time.Second, left/6))
 }
 
+// atMost is how long a step may work that ends before ctx does; 0 is without bound.
+func atMost(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	left := time.Until(end)
+	return left - reserve(left)
+}
+
+// partition reads whose turn a wake or a job says it is. There is nothing to do if it cannot be
+// read, or is of another crawl.
+func (f *Function) partition(msg []byte, line *[]any) (p partition.ID, ok bool) {
+	id, p, err := blobschema.DecodeJob(msg) // as wakes are
+	if err != nil {
+		f.log.Error("a message that cannot be read is dropped", "error", err)
+		return 0, false
+	}
+	*line = append(*line, "crawl", id, "partition", p)
+	if f.engine == nil || f.engine.Crawl().ID != id {
+		*line = append(*line, "outcome", "not the active crawl")
+		return 0, false
+	}
+	return p, true
+}
+
 // Fetch runs the step that a wake asks for, and has ended, with its work committed,
 // before ctx does. A wake that cannot be read, or is of another crawl, asks for nothing.
 func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 	return f.invoke(ctx, "step", func(line *[]any) error {
-		id, p, err := blobschema.DecodeWake(wake)
-		if err != nil {
-			f.log.Error("a wake that cannot be read is dropped", "error", err)
+		p, ok := f.partition(wake, line)
+		if !ok {
 			return nil
 		}
-		*line = append(*line, "crawl", id, "partition", p)
-		if f.engine == nil || f.engine.Crawl().ID != id {
-			*line = append(*line, "outcome", "not the active crawl")
-			return nil
-		}
-		atMost := time.Duration(0)
-		if end, ok := ctx.Deadline(); ok {
-			left := time.Until(end)
-			atMost = left - reserve(left)
-		}
-		did, err := f.engine.Step(p, atMost)
+		did, err := f.engine.Step(p, atMost(ctx))
 		f.engine.CloseIdle() // servers need not wait for a function that may never run again
 		if err != nil {
 			return err

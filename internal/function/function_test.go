@@ -169,7 +169,35 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 			}
 		}
 	})
+	wg.Go(func() { c.jobs(ctx, blobschema.IndexQueue, (*Function).Index) })
+	wg.Go(func() { c.jobs(ctx, blobschema.RankQueue, (*Function).Rank) })
 	return func() { cancel(); wg.Wait() }
+}
+
+// jobs plays the trigger of a queue of jobs.
+func (c *cloud) jobs(ctx context.Context, queue string, do func(*Function, context.Context, []byte) error) {
+	f := newFunction(c.env, c.platform, c.log)
+	q, err := c.platform.Queue(queue)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	for ctx.Err() == nil {
+		got, err := q.Receive(ctx, 1, 100*time.Millisecond)
+		if err != nil && ctx.Err() == nil {
+			c.t.Error(err)
+		}
+		for _, d := range got {
+			call, done := context.WithTimeout(context.Background(), 20*time.Second)
+			if err := do(f, call, d.Body); err != nil {
+				c.t.Error(err)
+			}
+			done()
+			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
+				c.t.Error(err)
+			}
+		}
+	}
 }
 
 // finished waits until the crawl is, and says how long that took.
@@ -190,6 +218,40 @@ func (c *cloud) finished(v *view.View, atMost time.Duration) time.Duration {
 	return 0
 }
 
+// indexed waits until all that was committed is searchable.
+func (c *cloud) indexed(v *view.View, atMost time.Duration) {
+	c.t.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		heads, err := v.Heads(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		behind, documents := 0, int64(0)
+		for i := range heads {
+			recs, err := engine.ReadRecords(c.t.Context(), c.platform, []string{blobschema.IndexKey("test", heads[i].Partition)})
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			var x blobschema.IndexHead
+			if recs[0].Found {
+				if err := json.Unmarshal(recs[0].Value, &x); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+			documents += x.Documents
+			if x.Seq < heads[i].Seq {
+				behind++
+			}
+		}
+		if behind == 0 && documents > 0 {
+			return
+		}
+		if time.Since(began) > atMost {
+			c.t.Fatalf("%d indexes are behind, with %d documents:\n%s", behind, documents, strings.Join(c.log.lines(), "\n"))
+		}
+	}
+}
+
 // TestCrawl: functions that share nothing but the platform crawl a web to its end, take a
 // request, and are idle then.
 func TestCrawl(t *testing.T) {
@@ -208,7 +270,7 @@ func TestCrawl(t *testing.T) {
 	c := newCloud(t, 3)
 	want := blobschema.Crawl{
 		Version: blobschema.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 256, Partitions: 4,
-		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second},
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second, Index: true},
 	}
 	c.begin(want, web.Seeds()...)
 	v, err := view.New(t.Context(), view.OfPlatform(c.platform))
@@ -275,6 +337,7 @@ func TestCrawl(t *testing.T) {
 	if list, err := v.History(t.Context(), u); err != nil || len(list) != 2 {
 		t.Errorf("%d records after a request that came twice, %v", len(list), err)
 	}
+	c.indexed(v, 20*time.Second)
 	stop()
 	r, err := fsck.Check(t.Context(), v.Store(), fsck.Options{Crawl: "test"})
 	if err != nil || !r.Clean() {
@@ -324,8 +387,10 @@ func TestNothingToDo(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wake := range [][]byte{blobschema.EncodeWake("20200101-000000", 0), []byte("?")} {
-		if err := f.Fetch(t.Context(), wake); err != nil {
-			t.Error(err)
+		for _, do := range []func(context.Context, []byte) error{f.Fetch, f.Index, f.Rank} {
+			if err := do(t.Context(), wake); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {

@@ -18,6 +18,7 @@ type Deployment struct {
 	StoredBytes  float64 `json:"stored_bytes"` // of a page, compressed
 	SentBytes    float64 `json:"sent_bytes"`   // to get a page
 	Alarms       int     `json:"alarms"`
+	Index        bool    `json:"index"` // pages are made searchable, and ranked
 }
 
 // DefaultDeployment is what infra/live/aws deploys unless told otherwise, and a crawl of
@@ -51,7 +52,7 @@ const (
 	tickGB        = 0.25  // memory of the coordinator
 	logBytes      = 600.0 // of an invocation
 	logMonths     = 14 / 30.4375
-	pollers       = 2 * 5 // two event source mappings, which keep five each with a maximum concurrency
+	pollers       = 5 // of each event source mapping, as long as it has a maximum concurrency
 	pollS         = 20.0
 	monthS        = 30.4375 * 24 * 3600
 	million       = 1e6
@@ -60,6 +61,14 @@ const (
 
 // stepS is how long a step works at most, in seconds: it leaves time for its last commit.
 func (d *Deployment) stepS() float64 { return d.TimeoutS - min(30, max(3, d.TimeoutS/6)) }
+
+// mappings is how many queues Lambda polls all month.
+func (d *Deployment) mappings() float64 {
+	if d.Index {
+		return 4 // wakes, intake, index, rank
+	}
+	return 2
+}
 
 // Item is a line of an estimate.
 type Item struct {
@@ -211,7 +220,7 @@ func (p Prices) idle(d Deployment) []Item {
 		item("function calls", ticks, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
 		item("function time", ticks*tickRunS*tickGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
 		item("records read", ticks*tickReads, "units", p.KVReadUnit/million, 0),
-		item("polls of queues", pollers*monthS/pollS, "requests", p.QueueRequest/million, p.Free.QueueRequests),
+		item("polls of queues", d.mappings()*pollers*monthS/pollS, "requests", p.QueueRequest/million, p.Free.QueueRequests),
 		item("alarms", float64(d.Alarms), "alarms", p.AlarmMonth, p.Free.Alarms),
 		item("logs received", logs, "GB", p.LogGB, p.Free.LogGB),
 		item("logs stored", logs*logMonths, "GB-months", p.LogGBMonth, p.Free.LogGB),
@@ -228,7 +237,7 @@ func (d Deployment) assumptions() []string {
 		fmt.Sprintf("a commit is a put and a record of %g write units, and every fourth merges a run; beginning a step reads %g units and %g objects", headUnits, stepReads, stepGets),
 		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it, and asked for with %g, TLS included", d.PagesPerWARC, d.StoredBytes, d.SentBytes),
 		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %g s", linkBytes, mailS, drainS),
-		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of two event source mappings poll for %g s", tickReads, tickRunS*1000, pollers, pollS),
+		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of each of %g event source mappings poll for %g s", tickReads, tickRunS*1000, pollers, d.mappings(), pollS),
 		"traffic from the hosts, and between functions, queues, table and bucket of one region, is free",
 		"no taxes, no support plan; backups of the table and storage of its records (cents) are left out",
 	}

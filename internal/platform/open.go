@@ -47,5 +47,6 @@ func openAWS(ctx context.Context, location string, meter Meter) (*Platform, erro
 		Table: d.Table, Bucket: d.Bucket, BucketName: l.Bucket, Partitions: l.Mailboxes, BeginWith: l.Partitions, Put: d.Put, Close: d.Close,
 		Queue:        func(name string) (Queue, error) { return d.Queue(name), nil },
 		CreateQueues: func(_ context.Context, partitions int) error { return d.CheckQueues(partitions) },
+		CheckQueue:   d.CheckQueue,
 	}, nil
 }

@@ -30,6 +30,9 @@ type Platform struct {
 	// CreateQueues makes sure that the queues of that many partitions exist. Where queues
 	// are deployed beforehand it fails if they are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
+	// CheckQueue says what is wrong if there is no queue of that name: deployments may have
+	// been made without [blobschema.IndexQueue] and [blobschema.RankQueue].
+	CheckQueue func(ctx context.Context, name string) error
 	// Partitions is how many partitions a crawl may have here, because there are so many
 	// mailboxes; 0 for any number.
 	Partitions int
@@ -128,5 +131,7 @@ func fromStore(s *local.Store, meter Meter, sync func([]string) error) (*Platfor
 			}
 			return nil
 		},
+		// CreateQueues makes them all, also for a crawl that was begun when there were fewer.
+		CheckQueue: func(context.Context, string) error { return nil },
 	}, nil
 }

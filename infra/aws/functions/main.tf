@@ -1,4 +1,4 @@
-# The three functions, what starts each, and what each may do.
+# The functions, what starts each, and what each may do.
 
 data "aws_caller_identity" "current" {}
 data "aws_partition" "current" {}
@@ -15,10 +15,20 @@ locals {
   send    = ["sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:SendMessage"]
   consume = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"]
   table   = ["dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"]
+  read    = ["dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:BatchGetItem"]
   objects = "${var.bucket_arn}/*"
 
+  # What is made of a crawl is beside it, below the crawl's id; who makes it may write only
+  # there.
+  index_objects = "${var.bucket_arn}/*/index/*"
+  index_records = ["*/index/*"]
+  rank_objects  = ["${var.bucket_arn}/*/rank/*", "${var.bucket_arn}/*/ranks/*"]
+  rank_records  = ["*/rank", "*/rank/*"]
+
+  functions = { for k, f in local.all : k => f if var.index || !contains(["index", "rank", "query"], k) }
+
   # With ListBucket a missing object is "not found", without it "forbidden".
-  functions = {
+  all = {
     fetch = {
       memory_mb = var.memory_mb
       timeout_s = var.fetch_timeout_s
@@ -34,7 +44,7 @@ locals {
       memory_mb = 256
       timeout_s = 60
       rights = [
-        { Sid = "Send", Action = local.send, Resource = [local.mailboxes, var.wakes_arn] },
+        { Sid = "Send", Action = local.send, Resource = concat([local.mailboxes, var.wakes_arn], values(var.jobs_arns)) },
         { Sid = "Records", Action = local.table, Resource = var.table_arn },
         { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], Resource = local.objects },
         { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
@@ -48,6 +58,39 @@ locals {
         { Sid = "Send", Action = local.send, Resource = [local.mailboxes, var.wakes_arn] },
         { Sid = "Records", Action = local.table, Resource = var.table_arn },
         { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject"], Resource = local.objects },
+        { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
+      ]
+    }
+    index = {
+      memory_mb = var.index_memory_mb
+      timeout_s = var.index_timeout_s
+      rights = [
+        { Sid = "Jobs", Action = distinct(concat(local.send, local.consume)), Resource = try(var.jobs_arns["index"], "") },
+        { Sid = "Records", Action = local.read, Resource = var.table_arn },
+        { Sid = "Heads", Action = ["dynamodb:PutItem"], Resource = var.table_arn, Condition = { "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = local.index_records } } },
+        { Sid = "Objects", Action = ["s3:GetObject"], Resource = local.objects },
+        { Sid = "Segments", Action = ["s3:PutObject", "s3:DeleteObject"], Resource = local.index_objects },
+        { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
+      ]
+    }
+    rank = {
+      memory_mb = var.rank_memory_mb
+      timeout_s = var.rank_timeout_s
+      rights = [
+        { Sid = "Jobs", Action = distinct(concat(local.send, local.consume)), Resource = try(var.jobs_arns["rank"], "") },
+        { Sid = "Records", Action = local.read, Resource = var.table_arn },
+        { Sid = "Heads", Action = ["dynamodb:PutItem"], Resource = var.table_arn, Condition = { "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = local.rank_records } } },
+        { Sid = "Objects", Action = ["s3:GetObject"], Resource = local.objects },
+        { Sid = "Ranks", Action = ["s3:PutObject", "s3:DeleteObject"], Resource = local.rank_objects },
+        { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
+      ]
+    }
+    query = {
+      memory_mb = var.query_memory_mb
+      timeout_s = 30
+      rights = [
+        { Sid = "Records", Action = local.read, Resource = var.table_arn },
+        { Sid = "Objects", Action = ["s3:GetObject"], Resource = local.objects },
         { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
       ]
     }
@@ -107,6 +150,9 @@ resource "aws_lambda_function" "function" {
   memory_size      = each.value.memory_mb
   timeout          = each.value.timeout_s
 
+  # Only of what strangers may start: it keeps them from taking all that the account may run.
+  reserved_concurrent_executions = each.key == "query" ? var.search_concurrency : -1
+
   environment {
     variables = merge(
       { ORBWEAVER_PLATFORM = var.platform },
@@ -139,6 +185,28 @@ resource "aws_lambda_event_source_mapping" "intake" {
   scaling_config {
     maximum_concurrency = 2 # the fewest; more would only race for the same records
   }
+}
+
+resource "aws_lambda_event_source_mapping" "jobs" {
+  for_each = var.index ? toset(["index", "rank"]) : toset([])
+
+  event_source_arn        = var.jobs_arns[each.key]
+  function_name           = aws_lambda_function.function[each.key].arn
+  batch_size              = 1
+  function_response_types = ["ReportBatchItemFailures"]
+
+  scaling_config {
+    maximum_concurrency = var.index_concurrency
+  }
+}
+
+# The search page. Who asks is checked by IAM, or by nobody: a public address needs two
+# grants to everybody, which the provider adds by itself, from 6.29 on both of them.
+resource "aws_lambda_function_url" "search" {
+  count = var.index && var.search_page != "none" ? 1 : 0
+
+  function_name      = aws_lambda_function.function["query"].function_name
+  authorization_type = var.search_page == "public" ? "NONE" : "AWS_IAM"
 }
 
 # The tick. One that fails is not tried again: the next comes within a minute.

@@ -1,5 +1,5 @@
 output "names" {
-  description = "Names of the functions by role: fetch, coordinate, intake."
+  description = "Names of the functions by role: fetch, coordinate, intake, and with an index also index, rank, query."
   value       = { for k, f in aws_lambda_function.function : k => f.function_name }
 }
 
@@ -11,4 +11,9 @@ output "log_groups" {
 output "schedule" {
   description = "Group and name of the schedule of the tick."
   value       = "${aws_scheduler_schedule.tick.group_name}/${aws_scheduler_schedule.tick.name}"
+}
+
+output "search_url" {
+  description = "Address of the search page; null if there is none."
+  value       = one([for u in aws_lambda_function_url.search : trimsuffix(u.function_url, "/")])
 }

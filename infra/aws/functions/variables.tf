@@ -9,7 +9,7 @@ variable "platform" {
 }
 
 variable "zips" {
-  description = "Folder of fetch.zip, coordinate.zip and intake.zip."
+  description = "Folder of the functions' zips: fetch.zip, coordinate.zip, intake.zip, index.zip, rank.zip and query.zip."
   type        = string
 }
 
@@ -35,6 +35,51 @@ variable "intake_timeout_s" {
 
 variable "max_concurrency" {
   description = "Most steps that run at a time."
+  type        = number
+}
+
+variable "index" {
+  description = "Whether there are the functions index, rank and query."
+  type        = bool
+}
+
+variable "index_memory_mb" {
+  description = "Memory of the index function."
+  type        = number
+}
+
+variable "rank_memory_mb" {
+  description = "Memory of the rank function."
+  type        = number
+}
+
+variable "query_memory_mb" {
+  description = "Memory of the query function, most of which caches pieces of the index."
+  type        = number
+}
+
+variable "index_timeout_s" {
+  description = "Longest run of the index function, in seconds."
+  type        = number
+}
+
+variable "rank_timeout_s" {
+  description = "Longest run of the rank function, in seconds."
+  type        = number
+}
+
+variable "index_concurrency" {
+  description = "Most index steps that run at a time, and most rank steps."
+  type        = number
+}
+
+variable "search_page" {
+  description = "Who may reach the search page: none (there is none), iam or public."
+  type        = string
+}
+
+variable "search_concurrency" {
+  description = "Most queries that run at a time, set aside for them; -1 for what the account has left."
   type        = number
 }
 
@@ -66,4 +111,9 @@ variable "wakes_arn" {
 variable "intake_arn" {
   description = "ARN of the intake queue."
   type        = string
+}
+
+variable "jobs_arns" {
+  description = "ARNs of the queues index and rank, by those names; none without an index."
+  type        = map(string)
 }

@@ -15,6 +15,10 @@ locals {
   region  = data.aws_region.current.id
   queues  = "${local.aws}:sqs:${local.region}:${local.account}"
   rules   = "${local.aws}:events:${local.region}:${local.account}:rule"
+
+  # What there may be to do for a partition: its index, and its part of the ranks. By
+  # queue, the longest run of the function that it triggers.
+  jobs = var.index ? { index = var.index_timeout_s, rank = var.rank_timeout_s } : {}
 }
 
 # The mail to each partition. There is no redrive: its step puts aside what it cannot
@@ -35,10 +39,10 @@ resource "aws_sqs_queue" "dead_letters" {
   max_message_size          = local.max_message_bytes
   sqs_managed_sse_enabled   = true
 
-  # By name, since those two refer to this queue themselves.
+  # By name, since those refer to this queue themselves.
   redrive_allow_policy = jsonencode({
     redrivePermission = "byQueue"
-    sourceQueueArns   = [for role in ["intake", "wakes"] : "${local.queues}:${var.name}-${role}"]
+    sourceQueueArns   = [for role in concat(["intake", "wakes"], keys(local.jobs)) : "${local.queues}:${var.name}-${role}"]
   })
 }
 
@@ -46,6 +50,22 @@ resource "aws_sqs_queue" "dead_letters" {
 resource "aws_sqs_queue" "wakes" {
   name                       = "${var.name}-wakes"
   visibility_timeout_seconds = 6 * var.fetch_timeout_s # as Lambda asks for
+  message_retention_seconds  = local.retention_s
+  max_message_size           = local.max_message_bytes
+  sqs_managed_sse_enabled    = true
+
+  redrive_policy = jsonencode({
+    deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
+    maxReceiveCount     = 5
+  })
+}
+
+# Like wakes they only say where to look.
+resource "aws_sqs_queue" "jobs" {
+  for_each = local.jobs
+
+  name                       = "${var.name}-${each.key}"
+  visibility_timeout_seconds = 6 * each.value
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
   sqs_managed_sse_enabled    = true

@@ -18,6 +18,21 @@ variable "intake_timeout_s" {
   type        = number
 }
 
+variable "index" {
+  description = "Whether there are queues of index and rank jobs."
+  type        = bool
+}
+
+variable "index_timeout_s" {
+  description = "Longest run of the function that index jobs trigger, in seconds."
+  type        = number
+}
+
+variable "rank_timeout_s" {
+  description = "Longest run of the function that rank jobs trigger, in seconds."
+  type        = number
+}
+
 variable "bucket" {
   description = "Name of the bucket whose lists of URLs are made requests."
   type        = string

@@ -4,10 +4,12 @@ data "aws_caller_identity" "current" {}
 
 locals {
   # Few, each for something that does not mend itself. Functions are tried again and
-  # wakes may be lost, so a single failure is nothing.
-  alarms = {
+  # wakes may be lost, so a single failure is nothing. Who searches sees that it fails.
+  alarms = { for k, a in local.all : k => a if var.index || !contains(["index-errors", "rank-errors"], k) }
+
+  all = {
     dead-letters = {
-      says       = "A wake or a request was given up after five tries: look at it with 'orbweaver dlq'."
+      says       = "A wake, a request or a job was given up after five tries: look at it with 'orbweaver dlq'."
       namespace  = "AWS/SQS"
       metric     = "ApproximateNumberOfMessagesVisible"
       dimensions = { QueueName = "${var.name}-dead-letters" }
@@ -59,6 +61,24 @@ locals {
       statistic  = "Sum"
       minutes    = 15
       above      = 3
+    }
+    index-errors = {
+      says       = "Index steps fail again and again: what is crawled does not become searchable."
+      namespace  = "AWS/Lambda"
+      metric     = "Errors"
+      dimensions = { FunctionName = "${var.name}-index" }
+      statistic  = "Sum"
+      minutes    = 15
+      above      = 10
+    }
+    rank-errors = {
+      says       = "Rank steps fail again and again: ranks stay as they are."
+      namespace  = "AWS/Lambda"
+      metric     = "Errors"
+      dimensions = { FunctionName = "${var.name}-rank" }
+      statistic  = "Sum"
+      minutes    = 15
+      above      = 10
     }
     throttles = {
       says       = "Steps are refused: max_concurrency is above what the account has left."

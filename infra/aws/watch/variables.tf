@@ -8,6 +8,11 @@ variable "alarms" {
   type        = bool
 }
 
+variable "index" {
+  description = "Whether there are the functions index, rank and query."
+  type        = bool
+}
+
 variable "alarm_email" {
   description = "Address that alarms are sent to, once it has confirmed; empty for none."
   type        = string

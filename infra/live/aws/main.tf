@@ -15,6 +15,8 @@ locals {
   platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&mailboxes=${local.mailboxes}&region=${local.region}"
 
   intake_timeout_s = 120
+  index_timeout_s  = 300
+  rank_timeout_s   = 300
 }
 
 module "storage" {
@@ -37,6 +39,10 @@ module "queues" {
 
   mailbox_visibility_s = var.mailbox_visibility_s
 
+  index           = var.index
+  index_timeout_s = local.index_timeout_s
+  rank_timeout_s  = local.rank_timeout_s
+
   intake_timeout_s = local.intake_timeout_s
   bucket           = module.storage.bucket
   bucket_arn       = module.storage.bucket_arn
@@ -53,12 +59,22 @@ module "functions" {
   fetch_timeout_s    = var.timeout_s
   intake_timeout_s   = local.intake_timeout_s
   max_concurrency    = var.max_concurrency
+  index              = var.index
+  index_memory_mb    = var.index_memory_mb
+  rank_memory_mb     = var.rank_memory_mb
+  query_memory_mb    = var.query_memory_mb
+  index_timeout_s    = local.index_timeout_s
+  rank_timeout_s     = local.rank_timeout_s
+  index_concurrency  = var.index_concurrency
+  search_page        = var.search_page
+  search_concurrency = var.search_concurrency
   log_retention_days = var.log_retention_days
   allow_net          = var.allow_net
   table_arn          = module.storage.table_arn
   bucket_arn         = module.storage.bucket_arn
   wakes_arn          = module.queues.wakes_arn
   intake_arn         = module.queues.intake_arn
+  jobs_arns          = module.queues.jobs_arns
 }
 
 module "watch" {
@@ -66,6 +82,7 @@ module "watch" {
 
   name               = var.name
   alarms             = var.alarms
+  index              = var.index
   alarm_email        = var.alarm_email
   monthly_budget_usd = var.monthly_budget_usd
   budget_by_tag      = var.budget_by_tag

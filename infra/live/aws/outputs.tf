@@ -11,6 +11,11 @@ output "platform" {
     condition     = local.mailboxes >= var.partitions
     error_message = "A crawl cannot begin with more partitions than there are mailboxes."
   }
+
+  precondition {
+    condition     = var.index || var.search_page == "none"
+    error_message = "There is no search page without an index."
+  }
 }
 
 output "region" {
@@ -43,6 +48,11 @@ output "log_groups" {
   value       = module.functions.log_groups
 }
 
+output "search_url" {
+  description = "Address of the search page; null if there is none."
+  value       = module.functions.search_url
+}
+
 output "schedule" {
   description = "Group and name of the schedule of the tick."
   value       = module.functions.schedule
@@ -65,5 +75,6 @@ output "profile" {
     functions   = module.functions.names
     log_groups  = module.functions.log_groups
     alarm_topic = module.watch.topic_arn
+    search_url  = module.functions.search_url
   }
 }

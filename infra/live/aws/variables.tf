@@ -93,6 +93,78 @@ variable "mailbox_visibility_s" {
   }
 }
 
+variable "index" {
+  description = "Whether crawls may be made searchable: queues and functions for the index, for ranks and for queries. Their queues are polled all month, which is all that they cost while they are not used."
+  type        = bool
+  default     = true
+}
+
+variable "index_memory_mb" {
+  description = "Memory of the index function, which is also its share of a CPU (1,769 MB are one)."
+  type        = number
+  default     = 1024
+
+  validation {
+    condition     = var.index_memory_mb >= 512 && var.index_memory_mb <= 10240 && floor(var.index_memory_mb) == var.index_memory_mb
+    error_message = "The memory must be 512 to 10240 MB."
+  }
+}
+
+variable "rank_memory_mb" {
+  description = "Memory of the rank function: it holds the links of one partition."
+  type        = number
+  default     = 1024
+
+  validation {
+    condition     = var.rank_memory_mb >= 512 && var.rank_memory_mb <= 10240 && floor(var.rank_memory_mb) == var.rank_memory_mb
+    error_message = "The memory must be 512 to 10240 MB."
+  }
+}
+
+variable "query_memory_mb" {
+  description = "Memory of the query function, most of which caches pieces of the index; more also answers faster."
+  type        = number
+  default     = 1024
+
+  validation {
+    condition     = var.query_memory_mb >= 256 && var.query_memory_mb <= 10240 && floor(var.query_memory_mb) == var.query_memory_mb
+    error_message = "The memory must be 256 to 10240 MB."
+  }
+}
+
+variable "index_concurrency" {
+  description = "Most index steps at a time, and most rank steps; see max_concurrency."
+  type        = number
+  default     = 2
+
+  validation {
+    condition     = var.index_concurrency >= 2 && var.index_concurrency <= 1000 && floor(var.index_concurrency) == var.index_concurrency
+    error_message = "The concurrency of an event source mapping must be 2 to 1000."
+  }
+}
+
+variable "search_page" {
+  description = "The address of the search page: none for no address, iam for whoever IAM gives lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function query, public for everybody, who then also makes what it costs."
+  type        = string
+  default     = "none"
+
+  validation {
+    condition     = contains(["none", "iam", "public"], var.search_page)
+    error_message = "The search page must be none, iam or public."
+  }
+}
+
+variable "search_concurrency" {
+  description = "Most queries at a time, set aside for them from what the account may run; -1 for what is left of it. Set it where the page is public; an account that may run only 10 functions at a time cannot set aside any."
+  type        = number
+  default     = -1
+
+  validation {
+    condition     = var.search_concurrency == -1 || var.search_concurrency >= 1 && var.search_concurrency <= 1000 && floor(var.search_concurrency) == var.search_concurrency
+    error_message = "The concurrency must be 1 to 1000, or -1."
+  }
+}
+
 variable "architecture" {
   description = "What the functions were built for: arm64, which is a fifth cheaper, or x86_64."
   type        = string
@@ -163,7 +235,7 @@ variable "warc_lifecycle" {
 }
 
 variable "alarms" {
-  description = "Whether there are alarms: eight, of which an account's first ten are free."
+  description = "Whether there are alarms: eight, ten with an index, of which an account's first ten are free."
   type        = bool
   default     = true
 }

@@ -58,6 +58,9 @@ func (w *wire) explain(service string, input any, err error) error {
 		return explained("the credentials have no right to this; see the roles that make deploy sets up")
 	case code == "ResourceNotFoundException" && service == dynamodb.ServiceID:
 		return explained("there is no table %s in region %s of this account: is it another region or account, or not deployed yet (make deploy)?", l.Name, l.Region)
+	case slices.Contains(noQueueCodes, code) && l.ofJobs(queueOf(input)):
+		return explained("there is no queue %s in region %s: %s was deployed without an index; deploy it again with one (make deploy, variable index)",
+			queueOf(input), l.Region, l.Name)
 	case slices.Contains(noQueueCodes, code):
 		return explained("there is no queue %s in region %s: deploy %s with as many mailboxes as the crawl has partitions (make deploy, variable mailboxes; it says %d now)",
 			queueOf(input), l.Region, l.Name, l.Mailboxes)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
@@ -479,6 +480,27 @@ func TestQueueFailures(t *testing.T) {
 		}
 		if n := led.Counts().QueueRequests; n != 5 {
 			t.Errorf("%d requests counted of 5", n)
+		}
+	}
+}
+
+// TestQueueMissing: what is to be done differs by the queue.
+func TestQueueMissing(t *testing.T) {
+	p, _, _ := open(t, answers{"GetQueueUrl": always(400, failure("AWS.SimpleQueueService.NonExistentQueue"))})
+	for name, want := range map[string]string{
+		blobschema.MailboxQueue(1): "there is no queue name-mailbox-00001 in region eu-west-1: deploy name with as many mailboxes",
+		blobschema.IndexQueue:      "there is no queue name-index in region eu-west-1: name was deployed without an index",
+		blobschema.RankQueue:       "there is no queue name-rank in region eu-west-1: name was deployed without an index",
+	} {
+		if err := p.CheckQueue(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		q, err := p.Queue(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Send(t.Context(), [][]byte{[]byte("x")}, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("send to %s: %v", name, err)
 		}
 	}
 }

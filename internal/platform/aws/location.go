@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -122,6 +123,12 @@ func (l Location) String() string {
 		q.Set("region", l.Region)
 	}
 	return Scheme + "://" + l.Name + "?" + q.Encode()
+}
+
+// ofJobs says whether the deployed name of a queue is one that only deployments with an
+// index have.
+func (l Location) ofJobs(deployed string) bool {
+	return deployed == l.queue(blobschema.IndexQueue) || deployed == l.queue(blobschema.RankQueue)
 }
 
 // queue is the deployed name of a queue.

@@ -103,6 +103,15 @@ func (d *Deployment) CheckQueues(partitions int) error {
 		partitions, d.Name, d.Mailboxes)
 }
 
+// CheckQueue asks AWS whether a queue was deployed, and says what to do if it was not.
+func (d *Deployment) CheckQueue(ctx context.Context, name string) error {
+	q := &queue{name: d.queue(name), client: d.queues}
+	if _, err := q.address(ctx); err != nil {
+		return fmt.Errorf("look for queue %s: %w", q.name, err)
+	}
+	return nil
+}
+
 // localEndpoint says whether an endpoint is on an address or this machine, where no bucket has
 // a name in the DNS.
 func localEndpoint(endpoint *string) bool {

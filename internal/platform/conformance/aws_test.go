@@ -82,7 +82,7 @@ func deploy(t *testing.T, partitions int, visibility time.Duration) string {
 	})
 
 	queues := sqs.NewFromConfig(cfg)
-	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.DeadLettersQueue}
+	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.DeadLettersQueue, blobschema.IndexQueue}
 	for p := range partitions {
 		names = append(names, blobschema.MailboxQueue(partition.ID(p)))
 	}
@@ -185,6 +185,12 @@ func TestAWSDeployment(t *testing.T) {
 	p = opened(t, p, err)
 	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "has 2 mailboxes") {
 		t.Errorf("more partitions than mailboxes: %v", err)
+	}
+	if err := p.CheckQueue(t.Context(), blobschema.IndexQueue); err != nil {
+		t.Error(err)
+	}
+	if err := p.CheckQueue(t.Context(), blobschema.RankQueue); err == nil || !strings.Contains(err.Error(), "was deployed without an index") {
+		t.Errorf("a queue that is missing: %v", err)
 	}
 	for what, l := range map[string]string{
 		"no table":  "aws://absent-" + strings.TrimPrefix(location, "aws://"),

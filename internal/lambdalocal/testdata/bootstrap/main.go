@@ -21,6 +21,7 @@ type order struct {
 	Do      string
 	N       int
 	Records []events.SQSMessage
+	events.LambdaFunctionURLRequest
 }
 
 type answer struct {
@@ -48,6 +49,9 @@ func handle(ctx context.Context, o order) (any, error) {
 	n := calls.Add(1)
 	if o.Records != nil {
 		return batch(o.Records)
+	}
+	if o.Version == "2.0" {
+		return page(o.LambdaFunctionURLRequest)
 	}
 	switch o.Do {
 	case "count":
@@ -87,6 +91,25 @@ func handle(ctx context.Context, o order) (any, error) {
 		return answer{Text: strings.Repeat("x", o.N)}, nil
 	}
 	return nil, fmt.Errorf("cannot %q", o.Do)
+}
+
+// page answers requests of the function's URL.
+func page(r events.LambdaFunctionURLRequest) (any, error) {
+	switch r.RawPath {
+	case "/page":
+		return events.LambdaFunctionURLResponse{
+			StatusCode: 404, Headers: map[string]string{"content-type": "text/html"}, Body: "<p>ü</p>", Cookies: []string{"a=1", "b=2"},
+		}, nil
+	case "/binary":
+		return events.LambdaFunctionURLResponse{StatusCode: 200, Headers: map[string]string{"Content-Type": "image/png"}, Body: "AP8=", IsBase64Encoded: true}, nil
+	case "/bare":
+		return "just text", nil
+	case "/wrong":
+		return events.LambdaFunctionURLResponse{StatusCode: 7}, nil
+	case "/error":
+		return nil, errors.New("no luck")
+	}
+	return r, nil
 }
 
 // batch fails the messages that say so, and all if one wants that.

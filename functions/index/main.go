@@ -1,0 +1,31 @@
+// Command index is the function that a job of the queue index starts: it makes searchable
+// what the partition that the job names has crawled. Its trigger hands over one message a
+// time.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/orbweaver/orbweaver/internal/function"
+	"github.com/orbweaver/orbweaver/internal/function/event"
+)
+
+func main() {
+	f, err := function.New(os.Stderr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(func(ctx context.Context, e events.SQSEvent) error {
+		for _, m := range event.Messages(e) {
+			if err := f.Index(ctx, m.Body); err != nil {
+				return err // the queue has the job again
+			}
+		}
+		return nil
+	})
+}

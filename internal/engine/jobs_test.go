@@ -1,0 +1,57 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// TestNoQueuesOfJobs: where there are none a crawl that is to be searchable does not begin, and any
+// other does.
+func TestNoQueuesOfJobs(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	missing := errors.New("there is no queue")
+	p.CheckQueue = func(_ context.Context, name string) error {
+		if name == blobschema.RankQueue {
+			return missing
+		}
+		return nil
+	}
+	e, err := engine.New(p, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := blobschema.Crawl{
+		Version: blobschema.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1,
+		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 1 << 20, Index: true},
+	}
+	seed, err := weburl.Parse("http://host.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := crawl.Seeds([]weburl.URL{seed})
+	if _, _, _, err := e.Begin(want, seeds, nil); !errors.Is(err, missing) {
+		t.Errorf("it begins: %v", err)
+	}
+	if _, err := e.Open(); !errors.Is(err, crawl.ErrNoCrawl) {
+		t.Errorf("a crawl that did not begin has a record: %v", err)
+	}
+	want.Settings.Index = false
+	if _, created, _, err := e.Begin(want, seeds, nil); err != nil || !created {
+		t.Errorf("created %v, %v", created, err)
+	}
+	want.ID, want.Settings.Index = "another", true
+	if _, err := e.BeginAnother(t.Context(), want, seeds); !errors.Is(err, missing) {
+		t.Errorf("another begins: %v", err)
+	}
+}

@@ -1,0 +1,54 @@
+package function
+
+import (
+	"context"
+
+	"github.com/orbweaver/orbweaver/internal/index"
+)
+
+// Index makes searchable what the partition that a job names has committed since, as far as
+// that can be done before ctx ends; ticks see what is left. A job that cannot be read, or is
+// of another crawl, asks for nothing.
+func (f *Function) Index(ctx context.Context, job []byte) error {
+	return f.invoke(ctx, "index", func(line *[]any) error {
+		p, ok := f.partition(job, line)
+		if !ok {
+			return nil
+		}
+		did, err := f.engine.Index(p, atMost(ctx))
+		if err != nil {
+			return err
+		}
+		*line = append(*line, "outcome", indexed(&did), "read", did.Pages, "documents", did.Head.Documents)
+		return nil
+	})
+}
+
+func indexed(did *index.Report) string {
+	switch {
+	case did.Lost:
+		return "another step was faster"
+	case did.Behind:
+		return "time was up"
+	case did.Manifests == 0:
+		return "nothing was new"
+	}
+	return "committed"
+}
+
+// Rank does the piece of work that is next for the partition that a job names, of the ranks
+// that are being computed. A job that cannot be read, or is of another crawl, asks for nothing.
+func (f *Function) Rank(ctx context.Context, job []byte) error {
+	return f.invoke(ctx, "rank", func(line *[]any) error {
+		p, ok := f.partition(job, line)
+		if !ok {
+			return nil
+		}
+		did, err := f.engine.RankStep(p, atMost(ctx))
+		if err != nil {
+			return err
+		}
+		*line = append(*line, "job", did.Job, "round", did.Round, "rounds", did.Rounds, "done", did.Done)
+		return nil
+	})
+}

@@ -1,0 +1,146 @@
+package lambdalocal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// URL answers HTTP requests by a function, as its function URL does in the mode BUFFERED:
+// payloads of version 2.0 both ways. Whoever asks is let in, whatever the type of
+// authorization would be.
+//
+// Source: the Lambda developer guide, "Invoking Lambda function URLs", request and
+// response payloads.
+type URL struct {
+	Function *Function
+}
+
+func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	event, err := u.event(w, r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	payload, err := json.Marshal(event)
+	if err != nil { // strings only: it cannot be
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	inv, err := u.Function.Invoke(payload)
+	switch {
+	case errors.Is(err, ErrThrottled):
+		http.Error(w, "Rate Exceeded.", http.StatusTooManyRequests)
+	case errors.Is(err, ErrTooLarge):
+		http.Error(w, "Request Entity Too Large", http.StatusRequestEntityTooLarge)
+	case err != nil || inv.Outcome != Succeeded:
+		http.Error(w, "Internal Server Error", http.StatusBadGateway)
+	default:
+		respond(w, inv.Response)
+	}
+}
+
+// event is what the function gets for a request. Names of headers are in lower case, and
+// what comes several times is joined by commas.
+func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunctionURLRequest, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPayload))
+	if err != nil {
+		return e, err
+	}
+	e = events.LambdaFunctionURLRequest{
+		Version: "2.0", RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery,
+		Headers: map[string]string{"host": r.Host, "x-forwarded-proto": "https"},
+	}
+	for name, values := range r.Header {
+		if name == "Cookie" {
+			continue
+		}
+		e.Headers[strings.ToLower(name)] = strings.Join(values, ",")
+	}
+	for _, c := range r.Cookies() {
+		e.Cookies = append(e.Cookies, c.Name+"="+c.Value)
+	}
+	if query := r.URL.Query(); len(query) > 0 {
+		e.QueryStringParameters = map[string]string{}
+		for name, values := range query {
+			e.QueryStringParameters[name] = strings.Join(values, ",")
+		}
+	}
+	e.Body = string(body)
+	if !isText(r.Header.Get("Content-Type")) || !utf8.Valid(body) {
+		e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), len(body) > 0
+	}
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = r.RemoteAddr // a test's
+	}
+	now := time.Now().UTC()
+	e.RequestContext = events.LambdaFunctionURLRequestContext{
+		AccountID: "anonymous", RequestID: newID(), APIID: u.Function.config.Name, DomainName: r.Host, DomainPrefix: u.Function.config.Name,
+		Time: now.Format("02/Jan/2006:15:04:05 +0000"), TimeEpoch: now.UnixMilli(),
+		HTTP: events.LambdaFunctionURLRequestContextHTTPDescription{
+			Method: r.Method, Path: r.URL.Path, Protocol: r.Proto, SourceIP: address, UserAgent: r.UserAgent(),
+		},
+	}
+	return e, nil
+}
+
+// isText says whether a body of that type is handed over as it is.
+func isText(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml" || t == "application/javascript")
+}
+
+// respond writes what the function returned: a response with its status, or any other JSON
+// text, which is the body itself then.
+func respond(w http.ResponseWriter, response []byte) {
+	status, header, body, err := readResponse(response)
+	if err != nil {
+		http.Error(w, "Internal Server Error", http.StatusBadGateway)
+		return
+	}
+	for name, values := range header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(status)
+	w.Write(body) //nolint:errcheck // whoever asked is gone
+}
+
+func readResponse(response []byte) (status int, header http.Header, body []byte, err error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(response, &fields) != nil || fields["statusCode"] == nil {
+		return http.StatusOK, http.Header{"Content-Type": {"application/json"}}, bytes.TrimSpace(response), nil
+	}
+	var got events.LambdaFunctionURLResponse
+	if err := json.Unmarshal(response, &got); err != nil {
+		return 0, nil, nil, err
+	}
+	if got.StatusCode < 100 || got.StatusCode > 599 {
+		return 0, nil, nil, fmt.Errorf("status %d", got.StatusCode)
+	}
+	body = []byte(got.Body)
+	if got.IsBase64Encoded {
+		if body, err = base64.StdEncoding.DecodeString(got.Body); err != nil {
+			return 0, nil, nil, err
+		}
+	}
+	header = http.Header{"Content-Type": {"application/json"}}
+	for name, value := range got.Headers {
+		header.Set(name, value)
+	}
+	for _, c := range got.Cookies {
+		header.Add("Set-Cookie", c)
+	}
+	return got.StatusCode, header, body, nil
+}

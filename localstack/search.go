@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// sought is a web like the demo's, and a site beside it that is in English.
+type sought struct {
+	web   *simweb.Web
+	seeds []string
+	urls  []string // of the English pages
+}
+
+// english are pages with words in other forms than they are asked for in.
+var english = map[string]string{
+	"/":        `<title>A shelf of small books</title><h1>Small books</h1><p>Each of these stories is told in a few pages. <a href="/foxes">The running foxes</a> come first.</p>`,
+	"/foxes":   `<title>The running foxes</title><h1>The running foxes</h1><p>Two foxes were running through the orchards at night, because the gardener had hidden apples there.</p>`,
+	"/weavers": `<title>Weavers</title><p>A spider that weaves orbs mends its web each morning. <a href="/">Back</a></p>`,
+}
+
+func (w *world) seek(ctx context.Context) (*sought, error) {
+	cfg := simweb.Demo()
+	cfg.Seed = 35
+	srv, err := w.serve(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &sought{web: srv.Web(), seeds: srv.Web().Seeds()}
+	site, done := page(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := english[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, "<!DOCTYPE html><html lang=en>%s</html>", body)
+	}))
+	w.served = append(w.served, done)
+	for path := range english {
+		s.urls = append(s.urls, site+path)
+		s.seeds = append(s.seeds, site+path)
+	}
+	return s, nil
+}
+
+// titles are the titles of the web's pages that are to be found, and the URLs that are not to be.
+func (s *sought) titles() (found map[string]string, hidden []string) {
+	found = map[string]string{}
+	for u, e := range s.web.Truth(simweb.Scope{Attempts: 3, SkipSitemaps: true}).Pages {
+		if e.Kind != simweb.KindPage || e.Outcome != blobschema.OutcomeOK || e.NoIndex {
+			hidden = append(hidden, u)
+			continue
+		}
+		a := s.web.Answer(simweb.Request{URL: u, Attempt: 9})
+		_, rest, ok := bytes.Cut(a.Body, []byte("<title>"))
+		title, _, closed := bytes.Cut(rest, []byte("</title>"))
+		if ok && closed { // else it is an image or the like
+			found[u] = string(title)
+		}
+	}
+	return found, hidden
+}
+
+// followed waits until everything that was committed is in the index, with ranks of all of it.
+func (w *world) followed(ctx context.Context, v *view.View) (documents int64, job blobschema.RankJob, err error) {
+	for begin := time.Now(); time.Since(begin) < 2*time.Minute; time.Sleep(200 * time.Millisecond) {
+		if err := ctx.Err(); err != nil {
+			return 0, job, err
+		}
+		var ready bool
+		if documents, job, ready, err = follows(ctx, v); err != nil || ready {
+			return documents, job, err
+		}
+	}
+	return documents, job, fmt.Errorf("after two minutes index and ranks are still behind: %d documents, ranks %d of round %d", documents, job.Number, job.Rounds)
+}
+
+func follows(ctx context.Context, v *view.View) (documents int64, job blobschema.RankJob, ready bool, err error) {
+	heads, err := v.Heads(ctx)
+	if err != nil {
+		return 0, job, false, err
+	}
+	read := func(key string, to any) error {
+		b, found, err := v.Store().Record(ctx, key)
+		if err != nil || !found {
+			return err
+		}
+		return json.Unmarshal(b, to)
+	}
+	if err := read(blobschema.RankKey(v.ID()), &job); err != nil {
+		return 0, job, false, err
+	}
+	ready = job.Number > 0 && !job.Done.IsZero()
+	ranked := map[int]uint64{}
+	for _, in := range job.Inputs {
+		ranked[int(in.Partition)] = in.Seq
+	}
+	for i := range heads {
+		var x blobschema.IndexHead
+		if err := read(blobschema.IndexKey(v.ID(), heads[i].Partition), &x); err != nil {
+			return 0, job, false, err
+		}
+		documents += x.Documents
+		ready = ready && x.Seq == heads[i].Seq && x.Anchors == job.Number && ranked[int(heads[i].Partition)] == heads[i].Seq
+	}
+	return documents, job, ready, nil
+}
+
+// found is what a search answers, as far as it matters here.
+type found struct {
+	Total   int `json:"total"`
+	Results []struct {
+		URL string `json:"url"`
+	} `json:"results"`
+	TookMS    float64 `json:"took_ms"`
+	Reads     int64   `json:"reads"`
+	ReadBytes int64   `json:"read_bytes"`
+}
+
+func (f *found) has(u string) bool {
+	for _, r := range f.Results {
+		if r.URL == u {
+			return true
+		}
+	}
+	return false
+}
+
+// ask asks the query function, by its address.
+func (w *world) ask(ctx context.Context, path string) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.searchURL+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+func (w *world) query(ctx context.Context, words string) (f found, err error) {
+	status, body, err := w.ask(ctx, "/search.json?"+url.Values{"q": {words}, "limit": {"1000"}, "all": {"1"}}.Encode())
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%.300s", body)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &f)
+	}
+	if err != nil {
+		return f, fmt.Errorf("search for %s: status %d: %w", words, status, err)
+	}
+	return f, nil
+}
+
+// searchable crawls a web that is to be searchable, while index and rank functions are killed. Each
+// page must then be found by its own title, and the ranks be those of a crawl in a folder.
+func searchable(ctx context.Context, w *world) (map[string]any, error) {
+	if err := w.quiet(ctx); err != nil {
+		return nil, err
+	}
+	s, err := w.seek(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, err := w.watch()
+	if err != nil {
+		return nil, err
+	}
+	killing, stop := context.WithCancel(ctx)
+	defer stop()
+	kills := make(chan int, 1)
+	go func() { kills <- w.kill(killing, 4, 20*time.Millisecond, "index", "rank") }()
+	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	args := []string{"crawl", "--json", "--index", "--scope", "any", "--delay", "0s", "--timeout", "8s", "--sitemaps=false"}
+	if out, err := w.orbweaver(limit, append(append(args, "--new"), s.seeds...)...); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	documents, job, err := w.followed(limit, v)
+	if err != nil {
+		return nil, err
+	}
+	figures := map[string]any{"documents": documents, "seconds": time.Since(k.begin).Seconds(), "rounds": job.Rounds, "links": job.Totals.Links}
+	stop()
+	if figures["killed"] = <-kills; figures["killed"] == 0 {
+		return figures, errors.New("no index or rank function was killed, which shows nothing")
+	}
+	if err := w.findsAll(ctx, s, documents, figures); err != nil {
+		return figures, err
+	}
+	if err := w.sameRanks(limit, v, &job, append(args, s.seeds...)); err != nil {
+		return figures, err
+	}
+	if err := w.quiet(ctx); err != nil {
+		return figures, err
+	}
+	told, seen, _, err := k.both()
+	if err != nil {
+		return figures, err
+	}
+	figures["ledger"] = told
+	return figures, equal(told, seen)
+}
+
+// findsAll asks for each page by its title, and in English.
+func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figures map[string]any) error {
+	titles, hidden := s.titles()
+	begin := time.Now()
+	var took float64
+	for u, title := range titles {
+		f, err := w.query(ctx, `title:"`+title+`"`)
+		if err != nil {
+			return err
+		}
+		if !f.has(u) {
+			return fmt.Errorf("%s is not among the %d results of its title %q", u, f.Total, title)
+		}
+		for _, h := range hidden {
+			if f.has(h) {
+				return fmt.Errorf("%s is found, and must not be", h)
+			}
+		}
+		took += f.TookMS
+	}
+	if len(titles) < 50 || int64(len(titles)+len(english)) > documents {
+		return fmt.Errorf("%d pages with titles, and %d documents in the index", len(titles), documents)
+	}
+	figures["queries"], figures["query_ms"], figures["asked_ms"] = len(titles), took/float64(len(titles)), float64(time.Since(begin).Milliseconds())/float64(len(titles))
+	for words, path := range map[string]string{"fox running": "/foxes", "apple orchard": "/foxes", "orb spiders": "/weavers", `"in a few pages"`: "/"} {
+		f, err := w.query(ctx, words)
+		if err != nil {
+			return err
+		}
+		if len(f.Results) == 0 || !strings.HasSuffix(f.Results[0].URL, path) {
+			return fmt.Errorf("a search for %s does not have %s first: %+v", words, path, f.Results)
+		}
+	}
+	// The page itself, and one that there is not.
+	if status, body, err := w.ask(ctx, "/?q=fox"); err != nil || status != http.StatusOK || !bytes.Contains(body, []byte("running foxes")) && !bytes.Contains(body, []byte("</mark>")) {
+		return fmt.Errorf("the page: status %d, %w\n%.500s", status, err, body)
+	}
+	if status, _, err := w.ask(ctx, "/nowhere"); err != nil || status != http.StatusNotFound {
+		return fmt.Errorf("a page that there is not: status %d, %w", status, err)
+	}
+	// A cold one.
+	w.functions["query"].Recycle()
+	begin = time.Now()
+	f, err := w.query(ctx, "fox running")
+	figures["cold_query_ms"], figures["cold_reads"], figures["cold_read_bytes"] = float64(time.Since(begin).Milliseconds()), f.Reads, f.ReadBytes
+	return err
+}
+
+// sameRanks crawls the web in a folder, and compares the ranks of hosts and pages.
+func (w *world) sameRanks(ctx context.Context, v *view.View, job *blobschema.RankJob, args []string) error {
+	dir := filepath.Join(w.dir, "folder")
+	args = append(args, "--data", dir, "--allow-net", "127.0.0.0/8")
+	if out, err := w.orbweaver(ctx, args...); err != nil {
+		return fmt.Errorf("in a folder: %w\n%s", err, tail(out))
+	}
+	folder, err := view.Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	_, there, ready, err := follows(ctx, folder)
+	if err != nil || !ready {
+		return fmt.Errorf("in a folder: index and ranks are behind, %w", err)
+	}
+	if job.Totals != there.Totals {
+		return fmt.Errorf("the graph is %+v, in a folder %+v", job.Totals, there.Totals)
+	}
+	for _, names := range [][2]string{{job.HostRanks, there.HostRanks}, {job.PageRanks, there.PageRanks}} {
+		a, err := ranks(ctx, v, names[0])
+		if err != nil {
+			return err
+		}
+		b, err := ranks(ctx, folder, names[1])
+		if err != nil {
+			return err
+		}
+		if len(a) != len(b) || len(a) < 10 {
+			return fmt.Errorf("%d ranks, in a folder %d", len(a), len(b))
+		}
+		for name, r := range a {
+			if other, ok := b[name]; !ok || math.Abs(r-other) > 1e-5*r {
+				return fmt.Errorf("the rank of %s is %g, in a folder %g", name, r, other)
+			}
+		}
+	}
+	return nil
+}
+
+// ranks reads a table of ranks.
+func ranks(ctx context.Context, v *view.View, name string) (map[string]float64, error) {
+	b, err := v.Store().Object(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for line := range strings.Lines(string(b)) {
+		what, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		r, err := strconv.ParseFloat(text, 64)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("%s: %q is no rank, %w", name, line, err)
+		}
+		out[what] = r
+	}
+	return out, nil
+}
