@@ -52,6 +52,7 @@ of nothing but site: and lang: lists documents, the most linked first. A query h
 // Query is a parsed query: all of the clauses must match, and nothing of not.
 type Query struct {
 	clauses []clause
+	rows    []leaf // words that nothing parts, such as Chinese ones: a document scores for having them in a row, and need not
 	not     []leaf
 
 	sites, langs       []string // any of them; empty: all
@@ -267,8 +268,15 @@ func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 		return []leaf{{text: a.text, fields: a.fields, words: words}}, nil
 	}
 	var out []leaf
-	for _, w := range words {
+	for i, first := 0, 0; i < len(words); i++ {
+		w := words[i]
 		out = append(out, leaf{text: w.Text, fields: a.fields, words: []token.Word{w}})
+		if i > 0 && w.Start != words[i-1].End {
+			first = i
+		}
+		if last := i+1 == len(words) || words[i+1].Start != w.End; last && i > first {
+			q.rows = append(q.rows, leaf{text: a.text[words[first].Start:w.End], fields: a.fields, words: words[first : i+1]})
+		}
 	}
 	return out, nil
 }
@@ -305,12 +313,15 @@ func siteOf(text string) (string, error) {
 	return string(h), err
 }
 
-// leaves are all there are, those that exclude last.
+// leaves are all there are: those of the clauses, the rows, and last those that exclude.
 func (q *Query) leaves() (out []*leaf) {
 	for i := range q.clauses {
 		for j := range q.clauses[i] {
 			out = append(out, &q.clauses[i][j])
 		}
+	}
+	for i := range q.rows {
+		out = append(out, &q.rows[i])
 	}
 	for i := range q.not {
 		out = append(out, &q.not[i])
