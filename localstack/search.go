@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// sought is a web like the demo's, and a site beside it that is in English.
+// sought is a web like the demo's, but without faults, and a site beside it that is in English.
 type sought struct {
 	web   *simweb.Web
 	seeds []string
@@ -36,6 +36,10 @@ var english = map[string]string{
 func (w *world) seek(ctx context.Context) (*sought, error) {
 	cfg := simweb.Demo()
 	cfg.Seed = 35
+	// Nothing that is tried again: in a folder that takes minutes.
+	cfg.Kinds.Loop, cfg.Kinds.Broken, cfg.Kinds.Flaky, cfg.Kinds.Slow = 0, 0, 0, 0
+	cfg.Kinds.Cut, cfg.Kinds.Reset, cfg.Kinds.Garbage, cfg.Kinds.Surplus = 0, 0, 0, 0
+	cfg.Robots.Error, cfg.Down = 0, simweb.DownShares{}
 	srv, err := w.serve(ctx, cfg)
 	if err != nil {
 		return nil, err
