@@ -85,6 +85,29 @@ func TestParseNames(t *testing.T) {
 	}
 }
 
+func TestParseIndexAndRankNames(t *testing.T) {
+	seg, man := SegmentName("web-1", 3, 17, []byte("x")), IndexManifestName("web-1", 3, 17, []byte("x"))
+	for _, name := range []string{seg, man} {
+		if p, n, err := ParseIndexName(name); p != 3 || n != 17 || err != nil || !strings.HasPrefix(name, IndexPrefix("web-1")) {
+			t.Errorf("ParseIndexName(%s) = %d, %d, %v", name, p, n, err)
+		}
+		for _, bad := range []string{name + "0", name[:len(name)-1], name + ".tmp", strings.ToUpper(name), strings.Replace(name, "p00003", "p3", 1), strings.Replace(name, "index", "rank", 1)} {
+			if _, _, err := ParseIndexName(bad); err == nil {
+				t.Errorf("ParseIndexName took %q", bad)
+			}
+		}
+	}
+	rank := RankObjectName("web-1", 3, 17, "r0004", []byte("x"))
+	if p, job, what, err := ParseRankObjectName(rank); p != 3 || job != 17 || what != "r0004" || err != nil {
+		t.Errorf("ParseRankObjectName(%s) = %d, %d, %q, %v", rank, p, job, what, err)
+	}
+	for _, bad := range []string{seg, rank + "0", "/" + rank, strings.Replace(rank, "r0004", "", 1), strings.Replace(rank, "r0004", "a-b", 1), strings.Replace(rank, "j00000017", "j17", 1)} {
+		if _, _, _, err := ParseRankObjectName(bad); err == nil {
+			t.Errorf("ParseRankObjectName took %q", bad)
+		}
+	}
+}
+
 func TestCheckCrawlID(t *testing.T) {
 	for _, id := range []string{"a", "web-2026", "-", strings.Repeat("z", 32)} {
 		if err := CheckCrawlID(id); err != nil {

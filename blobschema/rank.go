@@ -23,8 +23,8 @@ type RankJob struct {
 	Failed  string      `json:"failed,omitempty"` // why there is no result
 	Fresh   bool        `json:"fresh,omitempty"`  // whatever jobs before have made is left aside
 	// What follows is known when the job is done.
-	Rounds    int            `json:"rounds,omitempty"` // of iteration
-	Residuals []RankResidual `json:"residuals,omitempty"`
+	Rounds    int            `json:"rounds,omitempty"`    // of iteration
+	Residuals []RankResidual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
 	Totals    RankTotals     `json:"totals,omitzero"`
 	// HostRanks is a text object: lines of a host, a tab and its rank, best first; 1 is the mean.
 	// PageRanks is the same for the best pages.
@@ -64,6 +64,7 @@ type RankWeight struct {
 // Bounds of a job. The record is one item of a table.
 const (
 	MaxRankRounds    = 1000
+	MaxRankResiduals = 200
 	maxPersonal      = 1000
 	maxPersonalBytes = 64 << 10
 )
@@ -274,6 +275,19 @@ func RankPrefix(crawl string) string { return crawl + "/rank/" }
 // two that make it at the same time make the same one (I6). What is a word of a few letters.
 func RankObjectName(crawl string, p partition.ID, job uint64, what string, content []byte) string {
 	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
+}
+
+// ParseRankObjectName undoes RankObjectName, as far as it can without the content.
+func ParseRankObjectName(name string) (p partition.ID, job uint64, what string, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	var tail string
+	_, scanErr := fmt.Sscanf(rest, "rank/p%d/j%d-%s", &p, &job, &tail)
+	what, hash, _ := strings.Cut(tail, "-")
+	if scanErr != nil || what == "" || CheckCrawlID(crawl) != nil || !isHash(hash) ||
+		fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, hash) != name {
+		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is none", name)
+	}
+	return p, job, what, nil
 }
 
 // AppendRankLine appends a line of a text table of ranks: name, tab, number. Numbers are cut to

@@ -232,10 +232,10 @@ func (c *Columns) Lang(doc uint32) string { return c.langs[c.lang[doc]] }
 // Slot is Document.Slot.
 func (c *Columns) Slot(doc uint32) partition.Slot { return partition.Slot(c.slots[doc]) }
 
-// Time is Document.Time in Unix seconds, 0 if that is zero.
+// Time is Document.Time in Unix seconds: 0 if that is zero, else from 1 to 1<<32-1.
 func (c *Columns) Time(doc uint32) int64 { return int64(c.times[doc]) }
 
-// Published is Document.Published in Unix seconds, 0 if unknown, and 1 if before 1970.
+// Published is Document.Published in the same way: 0 if unknown, 1 before 1970.
 func (c *Columns) Published(doc uint32) int64 { return int64(c.published[doc]) }
 
 // Fingerprint is Document.Fingerprint.

@@ -3,7 +3,7 @@ package segment
 import (
 	"cmp"
 	"encoding/binary"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -342,9 +342,10 @@ func (r *Reader) Domain(domain string, slot partition.Slot) (first, end uint32, 
 
 // span finds the documents from the place on that are in it.
 func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, err error) {
-	first, err = r.search(func(p place) bool { return p.compare(at) >= 0 })
+	s := docsSearch{r: r, block: -1}
+	first, err = s.first(func(p place) bool { return p.compare(at) >= 0 })
 	if err == nil {
-		end, err = r.search(func(p place) bool { return p.compare(at) >= 0 && !in(p, at) })
+		end, err = s.first(func(p place) bool { return p.compare(at) >= 0 && !in(p, at) })
 	}
 	if err != nil {
 		return 0, 0, readError("documents of a site", err)
@@ -352,22 +353,32 @@ func (r *Reader) span(at place, in func(p, at place) bool) (first, end uint32, e
 	return first, max(first, end), nil
 }
 
-// search finds the first document whose place is found to be past something.
-func (r *Reader) search(past func(place) bool) (uint32, error) {
-	b, _ := slices.BinarySearchFunc(r.x.docs, 0, func(ref docsRef, _ int) int {
-		if past(ref.first) {
-			return 1
-		}
-		return -1
-	})
-	if b == 0 {
+// docsSearch looks for places in the order of documents. It keeps the last block read.
+type docsSearch struct {
+	r       *Reader
+	decoder docsDecoder
+	block   int
+	docs    []stored
+}
+
+// first is the first document that is past something, the number of all if none is.
+func (s *docsSearch) first(past func(place) bool) (uint32, error) {
+	x := s.r.x
+	b := sort.Search(len(x.docs), func(i int) bool { return past(x.docs[i].first) }) - 1
+	if b < 0 {
 		return 0, nil
 	}
-	docs, err := r.docs(&docsDecoder{}, b-1, 0, docsBlock)
-	for i := range docs {
-		if past(docs[i].place()) {
-			return uint32((b-1)*docsBlock + i), nil
+	if b != s.block {
+		var err error
+		if s.docs, err = s.r.docs(&s.decoder, b, 0, docsBlock); err != nil {
+			return 0, err
+		}
+		s.block = b
+	}
+	for i := range s.docs {
+		if past(s.docs[i].place()) {
+			return uint32(b*docsBlock + i), nil
 		}
 	}
-	return uint32(min(b*docsBlock, r.x.summary.Documents)), err
+	return uint32(b*docsBlock + len(s.docs)), nil
 }

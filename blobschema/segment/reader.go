@@ -25,6 +25,8 @@ const (
 	// openRead is how much of the end is read at once.
 	openRead = 64 << 10
 	maxIndex = 64 << 20 // bytes, inflated
+	// indexRatio is more than an index can shrink by: a fifth of it are checksums.
+	indexRatio = 64
 	// maxDocuments of a segment, so that a document, a field and a position fit 64 bits.
 	maxDocuments = 1 << 24
 	// perByte is how many documents a byte may stand for, before anything is allocated
@@ -108,7 +110,7 @@ func readIndex(src Source, size int64) (*index, error) {
 	c := cursor{b: tail}
 	raw, length, sum := int64(c.uint32()), int64(c.uint32()), c.uint32()
 	at := size - int64(tailSize) - length
-	if at < int64(header) || raw > maxIndex || raw < length {
+	if at < int64(header) || raw > min(maxIndex, length*indexRatio) || raw < length {
 		return nil, damaged("index of %d bytes, %d inflated", length, raw)
 	}
 	if missing := length + int64(tailSize) - int64(len(end)); missing > 0 {

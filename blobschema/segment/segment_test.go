@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,11 +267,13 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 
 func checkColumns(t *testing.T, c *Columns, i uint32, want *document) {
 	t.Helper()
-	published := int64(0)
-	if !want.Published.IsZero() {
-		published = want.Published.Unix()
+	seconds := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return min(max(t.Unix(), 1), 1<<32-1)
 	}
-	if c.Slot(i) != want.Slot || c.Time(i) != want.Time.Unix() || c.Published(i) != published || c.Lang(i) != want.Lang ||
+	if c.Slot(i) != want.Slot || c.Time(i) != seconds(want.Time) || c.Published(i) != seconds(want.Published) || c.Lang(i) != want.Lang ||
 		c.Fingerprint(i) != want.Fingerprint || c.SimHash(i) != want.SimHash || c.Generation(i) != want.Generation {
 		t.Fatalf("columns of document %d", i)
 	}
@@ -582,6 +585,7 @@ func TestReads(t *testing.T) {
 		{"text", 2, 50 << 10, func() error { _, err := r.Text(2000); return err }},
 		{"columns", 1, 35 * 4000, func() error { _, err := r.Columns(AllColumns); return err }},
 		{"some columns", 2, 14 * 4000, func() error { _, err := r.Columns(Lengths | Fingerprints); return err }},
+		{"small site", 1, 8 << 10, func() error { _, _, err := r.Site("none.example1.org", docs[7].Slot); return err }},
 		{"site", 2, 16 << 10, func() error { _, _, err := r.Site(docs[7].Host, docs[7].Slot); return err }},
 	}
 	for _, step := range steps {
@@ -596,6 +600,40 @@ func TestReads(t *testing.T) {
 			t.Errorf("%s takes %d reads of %d bytes, at most %d of %d", step.name, s.reads, s.bytes, step.reads, step.bytes)
 		}
 	}
+}
+
+// TestReaderIsShared is for the race detector, and for scratch memory that is not.
+func TestReaderIsShared(t *testing.T) {
+	w := newWeb(8, 20, 50)
+	var docs []document
+	for i := range 500 {
+		docs = append(docs, w.page(uint64(i), 0))
+	}
+	docs = inOrder(docs)
+	data, _ := build(t, docs)
+	r, err := Open(sliceSource(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := invert(docs)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := g; i < len(docs); i += 3 {
+				d := &docs[i]
+				text, err := r.Text(uint32(i))
+				if err != nil || text != d.Text {
+					t.Errorf("text of document %d: %v", i, err)
+				}
+				term := d.fields[Body][0].Term
+				info, _, err := r.With(sliceSource(data)).Term(Body, term)
+				if err != nil || info.Documents != len(want[term][Body]) {
+					t.Errorf("%s: %d documents, %v", term, info.Documents, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestPackGroup(t *testing.T) {

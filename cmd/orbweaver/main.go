@@ -79,8 +79,8 @@ where functions crawl, and this program only begins and looks.`,
 	})
 	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newWork, newRecrawl, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus, newHosts, newExplain, newGet, newExport,
-		newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile, newSearch, newSearchSyntax,
+		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus,
+		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile, newSearchSyntax,
 	} {
 		cmd.AddCommand(sub())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -196,6 +197,12 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 				return blobschema.Topic{}, false, errors.New("this run is at its end")
 			}
 			return s.engine.ChangeTopic(name, c)
+		},
+		StartRanks: func(_ context.Context, o view.RankOrder) (blobschema.RankJob, bool, error) {
+			if s.over.Load() {
+				return blobschema.RankJob{}, false, errors.New("this run is at its end")
+			}
+			return s.engine.StartRanks(rank.StartConfig{Params: o.Params, Fresh: o.Fresh, Force: o.Force})
 		},
 		Repartition: func(_ context.Context, c view.Change) error {
 			if s.over.Load() {

@@ -100,10 +100,15 @@ var addresses = sync.OnceValues(func() (*memory, error) {
 
 // repartitioned is a crawl whose slots moved while it went on.
 var repartitioned = sync.OnceValues(func() (*memory, error) {
-	s := blobschema.Settings{}
+	s := blobschema.Settings{Index: true}
 	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
 		return shuffle(ctx, e, 20*time.Millisecond)
 	})
+})
+
+// searchable is a crawl with an index and ranks, of which pages were asked for again.
+var searchable = sync.OnceValues(func() (*memory, error) {
+	return crawlOnce(quickly, blobschema.Settings{Index: true}, 2, nil)
 })
 
 // quickly is a step that commits all the time.
@@ -247,9 +252,9 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 // copyOf copies what a platform holds.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID), blobschema.MapKey(crawlID)}
+	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID), blobschema.MapKey(crawlID), blobschema.RankKey(crawlID)}
 	for q := range partition.ID(most) {
-		keys = append(keys, blobschema.HeadKey(crawlID, q))
+		keys = append(keys, blobschema.HeadKey(crawlID, q), blobschema.IndexKey(crawlID, q), blobschema.RankHeadKey(crawlID, q))
 	}
 	recs, err := engine.ReadRecords(ctx, p, keys)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ type Progress struct {
 
 // Violation is one broken promise.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I9", or "limit"
+	Invariant string `json:"invariant"` // "I1" to "I9", "I11", "limit" or "ranks"
 	What      string `json:"what"`
 	Where     string `json:"where"` // object or key
 }
@@ -125,6 +126,9 @@ type Report struct {
 	Requests    int64 `json:"requests"`     // mails that were made of requests from outside
 	Forwarded   int64 `json:"forwarded"`    // URLs whose name's slot sent them on to that of its address; not in URLs
 	Capped      int64 `json:"capped"`       // links that were left out for a cap on known URLs
+
+	Index *IndexReport `json:"index,omitempty"` // nil if there is none
+	Ranks *RanksReport `json:"ranks,omitempty"` // nil if there are none
 
 	// NotChecked says what a check of some slots, or of one partition, cannot know.
 	NotChecked []string `json:"not_checked,omitempty"`
@@ -207,14 +211,44 @@ func (m *meter) Object(ctx context.Context, name string) ([]byte, error) {
 }
 
 // invariants are what violations are of, in the order of reports.
-var invariants = [...]string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "limit"}
+var invariants = [...]string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "limit", "I11", "ranks"}
 
 // tally completes the report.
 func (c *checker) tally(looks int) {
 	c.report.Read, c.report.Looks = *c.read, looks
-	for _, i := range invariants {
-		c.report.Invariants = append(c.report.Invariants, Tally{i, c.checked[i], c.found[i]})
+	if c.index != (IndexReport{}) {
+		c.report.Index = &c.index
 	}
+	if c.ranks != (RanksReport{}) {
+		c.report.Ranks = &c.ranks
+	}
+	for _, i := range invariants {
+		if n := c.checked[i]; i != "I11" && i != "ranks" || n+int64(c.found[i]) > 0 { // few crawls have these
+			c.report.Invariants = append(c.report.Invariants, Tally{i, n, c.found[i]})
+		}
+	}
+}
+
+// mark is how far the report is.
+type mark struct {
+	found, kept int
+	byInvariant [2]map[string]int
+	checked     map[string]int64
+	index       IndexReport
+	ranks       RanksReport
+}
+
+func (c *checker) mark() mark {
+	return mark{c.report.Found, len(c.report.Violations), [2]map[string]int{maps.Clone(c.found), maps.Clone(c.kept)}, maps.Clone(c.checked), c.index, c.ranks}
+}
+
+// forget takes back what was reported since.
+func (c *checker) forget(m mark) {
+	for _, v := range c.report.Violations[m.kept:] {
+		delete(c.said, v)
+	}
+	c.report.Found, c.report.Violations = m.found, c.report.Violations[:m.kept]
+	c.found, c.kept, c.checked, c.index, c.ranks = m.byInvariant[0], m.byInvariant[1], m.checked, m.index, m.ranks
 }
 
 // wentOn reports whether the crawl is further than when the check began.
@@ -280,6 +314,12 @@ type checker struct {
 	granted    map[partition.ID]int64
 	allGranted bool // no page of the limit is left
 
+	indexed   bool   // there is an index, or is to be
+	lastJob   uint64 // of ranks, as far as it was read
+	index     IndexReport
+	ranks     RanksReport
+	hostRanks string // that the wish names
+
 	requests      blobschema.Requests
 	numbered      map[partition.ID]uint64 // requests at a time before that of the heads
 	domainsCapped bool                    // some domain has reached its cap
@@ -305,6 +345,10 @@ type part struct {
 	outside   []uint64 // of URLs that have a page record for being out of scope
 	flights   []uint64 // of URLs on their way to this partition
 	leftOut   []uint64 // of URLs that a cap explains, see leaveOut
+
+	answers []answer // for the index, of commits that were read
+	index   uint64   // number of its manifest
+	ranked  rankedTo
 
 	pages int64 // with OutcomeOK
 	again bool  // there are page records of a generation above 0
@@ -360,6 +404,9 @@ func (c *checker) check() error {
 	c.checkLeftOut()
 	c.checkPace()
 	if err := c.checkGrants(); err != nil {
+		return err
+	}
+	if err := c.checkRanks(); err != nil {
 		return err
 	}
 	c.countOrphans()
@@ -475,7 +522,9 @@ func (c *checker) open() error {
 			return fmt.Errorf("list objects: %w", err)
 		}
 		c.listed[name] = true
+		c.indexed = c.indexed || strings.HasPrefix(name, blobschema.IndexPrefix(c.id))
 	}
+	c.indexed = c.indexed || c.crawl.Settings.Index
 	c.report.Objects, c.report.Partitions = len(c.listed), len(c.parts)
 	for _, p := range c.parts {
 		if err := c.openPartition(p); err != nil {

@@ -211,6 +211,9 @@ func (c *checker) checkGroup(group []*part, state, commits string) error {
 		}
 		p.state, p.records = nil, nil
 	}
+	if err := c.checkIndexes(all, broken); err != nil {
+		return err
+	}
 	if !broken {
 		for _, h := range all {
 			if h.man != nil {
@@ -402,6 +405,9 @@ func (c *checker) readPages(h *history, name string, m *blobschema.Manifest, pag
 			c.violate("I3", name, "the page record of %s, of slot %d, is partition %d's", pg.URL, slot, home)
 		}
 		slots[fp] = slot
+		if c.indexed && c.walks(h.part) {
+			h.answers = append(h.answers, c.answerOf(pg, u, fp, m.Seq))
+		}
 		if c.inScope(slot) || c.walks(h.part) {
 			c.count(h, slot, name, m, pg, fp)
 		}

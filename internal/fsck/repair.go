@@ -161,12 +161,18 @@ func (c *checker) orphaned(name string) orphan {
 	if p, fence, _, err := blobschema.ParseWARCName(name); err == nil {
 		return orphan{why: fenced(p, fence, "WARC object")}
 	}
+	if p, number, err := blobschema.ParseIndexName(name); err == nil {
+		return orphan{why: c.orphanedIndex(p, number)}
+	}
+	if p, job, _, err := blobschema.ParseRankObjectName(name); err == nil {
+		return orphan{why: c.orphanedRank(p, job)}
+	}
 	switch rest, _ := strings.CutPrefix(name, c.id+"/"); {
 	case strings.HasPrefix(rest, "maps/"):
 		return orphan{why: "a map that is not in force, and that no record names"}
 	case strings.HasPrefix(rest, "ranks/"):
-		if name == c.crawl.Settings.HostRanks {
-			return orphan{}
+		if c.ranks.Running > 0 {
+			return orphan{} // the job may be about to name it
 		}
 		return orphan{why: "ranks of hosts that the crawl does not name"}
 	case strings.HasPrefix(rest, "seeds/"):

@@ -145,12 +145,13 @@ func (c *checker) checkWaiting(p *part, waiting map[uint64]bool) {
 	}
 }
 
-// openWish reads whether some domain has reached its cap. Such domains only become more.
+// openWish reads whether some domain has reached its cap, and the ranks of hosts. Such domains only
+// become more; former ranks stay until newer ones are wanted.
 func (c *checker) openWish() error {
 	w, _, err := record[blobschema.Wish](c, blobschema.WishKey(c.id))
 	if err != nil && !errors.Is(err, errUnusable) {
 		return fmt.Errorf("wish: %w", err)
 	}
-	c.domainsCapped = len(w.Capped) > 0
+	c.domainsCapped, c.hostRanks = len(w.Capped) > 0, w.HostRanks
 	return nil
 }

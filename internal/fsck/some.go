@@ -45,6 +45,9 @@ func (c *checker) openScope() error {
 		"whether originals of revisits are there",
 		"what was given and taken of slots before",
 	}
+	if c.indexed {
+		c.report.NotChecked = append(c.report.NotChecked, "the index of partitions of which not all commits are read, and ranks")
+	}
 	if c.still() {
 		c.report.NotChecked = append(c.report.NotChecked, "links and mail to these slots in commits that hold none of their pages")
 	} else {
@@ -138,6 +141,11 @@ func (c *checker) checkSome() error {
 					c.checkSummary(p.head.Commit, s, all[i].slots[s.Slot])
 				}
 			}
+		}
+	}
+	if p := c.opt.Partition; p != nil {
+		if err := c.checkIndexes(all[*p:*p+1], broken); err != nil {
+			return err
 		}
 	}
 	if c.still() {

@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/index"
+	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -60,6 +61,39 @@ func (w *world) indexStep(p *proc) (crawl.Actor, error) {
 		cfg.Deadline = p.between(time.Second, time.Minute)
 	}
 	return index.NewStep(cfg)
+}
+
+// rankStep is a step of the ranks.
+func (w *world) rankStep(p *proc) (crawl.Actor, error) {
+	cfg := rank.StepConfig{Crawl: w.crawl.ID, Partition: p.part}
+	if p.rng.IntN(4) == 0 {
+		cfg.Deadline = p.between(time.Second, time.Minute)
+	}
+	return rank.NewStep(cfg, nil), nil
+}
+
+// remindAfter is how often the steps of a rank job are reminded, whose messages may be lost.
+const remindAfter = 10 * time.Minute
+
+// startRanks does what a tick says of ranks, as the engine does.
+func (w *world) startRanks(rep *crawl.Report) {
+	p := w.newProc("ranks", 0)
+	switch {
+	case rep.WantsRanks:
+		w.result.Ranks++
+		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Same: true})
+	case rep.Ranking && w.now-w.reminded >= remindAfter:
+		p.actor = rank.NewRemind(w.crawl.ID)
+	default:
+		return
+	}
+	w.reminded = w.now
+	p.onEnd = func(err error) {
+		if err != nil && !p.dead && !errors.Is(err, errInjected) && !errors.Is(err, rank.ErrUnderWay) && !errors.Is(err, rank.ErrNothing) {
+			w.fail(fmt.Errorf("ranks fail at %v: %w", w.now, err))
+		}
+	}
+	p.start()
 }
 
 // document is what tells documents apart.

@@ -69,13 +69,14 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 				}
 			}
 		}
+		w.startRanks(&rep)
 		if !rep.Idle && len(rep.Heads) > 0 {
 			w.repartitionWhen(rep.Totals.Pending + rep.Totals.Unexamined)
 		}
 		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
 			w.fail(broken("end", "a tick takes the crawl for finished while slots are on the move"))
 		}
-		if (rep.Finished || rep.Limited || w.onlyLooks(&rep)) && rep.Indexing == 0 {
+		if (rep.Finished || rep.Limited || w.onlyLooks(&rep)) && !rep.Following() {
 			w.finish(began)
 		}
 	}

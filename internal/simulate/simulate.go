@@ -116,6 +116,7 @@ type Result struct {
 	Ticks     int
 	Looks     int // of package fsck, but for the last
 	Documents int // in the index at the end
+	Ranks     int // rank jobs that were begun
 }
 
 // Bounds that a run must end within.
@@ -174,6 +175,7 @@ type world struct {
 	crashes                 int // of processes, by fault or by a page
 	result                  Result
 	ticking                 *proc
+	reminded                time.Duration // when the steps of ranks were
 	live                    []*proc
 	process                 int                         // counts the processes of a local platform
 	bodies                  map[embedded.Receipt][]byte // of mail delivered
@@ -223,6 +225,7 @@ func (w *world) run() error {
 	w.at(0, w.pollIntake)
 	if w.cfg.Index {
 		w.at(0, func() { w.pollJobs(blobschema.IndexQueue, "index", w.indexStep) })
+		w.at(0, func() { w.pollJobs(blobschema.RankQueue, "rank", w.rankStep) })
 	}
 	if w.cfg.Cold {
 		w.at(w.outside.between(0, 20*time.Minute), w.command)

@@ -174,7 +174,8 @@ func (p *page) dropByElement() {
 func (p *page) dropByHint() {
 	for i := 1; i < len(p.boxes); i++ {
 		b := &p.boxes[i]
-		farm := b.links >= minLinks && b.linked > b.size/2
+		farm := b.element != atom.Tr && b.element != atom.Li && // an entry of many, with its references
+			b.links >= minLinks && b.linked > b.size/2
 		b.drop = b.drop || p.boxes[b.parent].drop || (farm || b.hint&beside != 0) && !p.holds(b, 3)
 	}
 }

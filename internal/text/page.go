@@ -107,7 +107,7 @@ func newPage(body []byte, mime, token string) *page {
 // release gives the page's memory back, unless it is much.
 func (p *page) release() {
 	p.src, p.mime, p.token, p.lang = nil, "", "", ""
-	if len(p.hints) > maxHints {
+	if len(p.hints) >= maxHints {
 		clear(p.hints)
 	}
 	if cap(p.text) <= 1<<20 && cap(p.boxes) <= 1<<14 {

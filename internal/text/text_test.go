@@ -340,9 +340,9 @@ func check(t *testing.T, d Document) {
 	}
 }
 
-// TestHostile has bodies that cost most.
+// TestHostile has bodies that cost most: a megabyte takes a second at most, where much else runs.
 func TestHostile(t *testing.T) {
-	const size = 2 << 20
+	const size = 1 << 20
 	fill := func(s string) []byte { return bytes.Repeat([]byte(s), size/len(s)+1)[:size] }
 	many := "<x " + strings.Repeat("a ", 500_000)
 	var attrs bytes.Buffer
@@ -387,7 +387,7 @@ func TestHostile(t *testing.T) {
 		for _, mime := range mimes {
 			start := time.Now()
 			d, _ := Extract(mime, body, "")
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > time.Second {
 				t.Errorf("%s as %s took %v", name, mime, took)
 			} else if testing.Verbose() && took > 100*time.Millisecond {
 				t.Logf("%s as %s: %v", name, mime, took)

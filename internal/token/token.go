@@ -38,6 +38,10 @@ import (
 // MaxTerm is the largest length of a term, in bytes. What is longer is cut.
 const MaxTerm = 64
 
+// Version is that of the terms: a text may have others under another version, so an
+// index is asked only with queries of the version that it was made with.
+const Version = 1
+
 // A Token is a term at its place in a text.
 type Token struct {
 	Term string // valid UTF-8, 1 to MaxTerm bytes

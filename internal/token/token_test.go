@@ -2,6 +2,8 @@ package token
 
 import (
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,7 @@ func TestAppend(t *testing.T) {
 		{"es", "canciones niño", "cancion@0 nin@1"},
 		{"ru", "очередями книги", "очеред@0 книг@1"},
 		{"nb", "husene", "hus@0"},
+		{"hu", "2011 h100", "2011@0 h100@1"},
 		{"en", "the crawler's queues don't stop", "the@0 crawler@1 queue@2 don@3 t@4 stop@5"},
 		{"en", "net.ipv4.tcp_rmem wi-fi v1.2.3 1,000.5 a.b", "net@0 ipv4@1 tcp@2 rmem@3 wi@4 fi@5 v1.2.3@6 1,000.5@7 a@8 b@9"},
 		{"", "C++ c# F#. issue#12 Heading# x++y a+++", "c++@0 c#@1 f#@2 issue@3 12@4 heading@5 x@6 y@7 a@8"},
@@ -64,6 +67,17 @@ func TestAppend(t *testing.T) {
 	}
 	if got := Append([]Token{{Term: "before"}}, "after", ""); len(got) != 2 || got[0].Term != "before" || got[1].Position != 0 {
 		t.Errorf("appended %v", got)
+	}
+}
+
+// TestVersion fails where terms change: then Version is to grow, and the sum with it.
+func TestVersion(t *testing.T) {
+	h := fnv.New64a()
+	for _, lang := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintln(h, lang, show(Append(nil, texts[lang], lang)))
+	}
+	if sum, want := h.Sum64(), uint64(0xc9f06e550eb1582c); Version != 1 || sum != want {
+		t.Errorf("the terms of version %d have the sum %#x", Version, sum)
 	}
 }
 

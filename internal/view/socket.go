@@ -36,6 +36,9 @@ import (
 //	                     "period": JSON {"topic": {...}, "changed": true} once it is so; 404 if
 //	                     there is no such topic, 422 if it has no one priority, 400 if it is no
 //	                     change, 503 if it was not taken
+//	POST /ranks          a RankOrder: JSON {"job": {...}, "begun": true} once the job is begun, or goes
+//	                     on; 423 if another one is under way, 422 if there is nothing to rank, 400 if
+//	                     it is no order, 503 if it was not taken
 //
 // It reads, and takes requests, orders and changes of the map and of topics. Whoever may write the folder may ask: the socket has
 // mode 0600.
@@ -66,6 +69,8 @@ type Owner struct {
 	Order func(context.Context, crawl.Order) (changed bool, err error)
 	// ChangeTopic changes a topic; nil where that cannot be.
 	ChangeTopic func(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error)
+	// StartRanks begins a rank job and sees that it is run; nil where that cannot be.
+	StartRanks func(context.Context, RankOrder) (job blobschema.RankJob, begun bool, err error)
 	// Repartition changes which partitions own the slots, unless the error is ErrChanged; nil
 	// where that cannot be.
 	Repartition func(context.Context, Change) error
@@ -113,6 +118,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) { o.obey(w, r) })
 	mux.HandleFunc("POST /partitions", func(w http.ResponseWriter, r *http.Request) { o.repartition(w, r) })
 	mux.HandleFunc("POST /topics", func(w http.ResponseWriter, r *http.Request) { o.topic(w, r) })
+	mux.HandleFunc("POST /ranks", func(w http.ResponseWriter, r *http.Request) { o.ranks(w, r) })
 	srv := &http.Server{
 		Handler: mux, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },

@@ -53,6 +53,7 @@ func queries() (either, phrases []query) {
 func main() {
 	log.SetFlags(0)
 	n := flag.Int("documents", 20_000, "how many")
+	only := flag.String("only", "", "one engine: own or bleve")
 	flag.Parse()
 	folder, err := os.MkdirTemp("", "searchlibs")
 	if err != nil {
@@ -62,6 +63,9 @@ func main() {
 	fmt.Println("| | bytes of the index per byte of text | CPU per document | cold: reads, bytes | first answer, from an object store | two words, ten best of many | phrase |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, e := range []engine{newOwn(filepath.Join(folder, "own")), newBleve(filepath.Join(folder, "bleve"))} {
+		if *only != "" && *only != e.name() {
+			continue
+		}
 		if err := compare(e, *n, folder); err != nil {
 			log.Printf("%s: %v", e.name(), err)
 		}

@@ -1,0 +1,129 @@
+package segment
+
+import (
+	"bytes"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// Check reads all of a segment, in ranges of 1 MiB, and checks that its parts are whole and agree:
+// checksums, the order of documents and of terms, the document table, every list with its
+// positions, and what the summary says. It calls visit, if that is not nil, for each document, with its
+// text; d is valid until visit returns. Errors wrap blobschema.ErrDamaged, or are the source's, or visit's.
+func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
+	if b, err := r.read(0, int64(header)); err != nil {
+		return readError("header", err)
+	} else if string(b) != magic+string(rune(blobschema.Version)) {
+		return readError("header", damaged("it begins with %q", b))
+	}
+	columns, err := r.Columns(AllColumns)
+	if err != nil {
+		return err
+	}
+	in, err := newMergeInput(Input{Reader: r})
+	if err != nil {
+		return err
+	}
+	if err := in.checkDocuments(&r.x.summary, columns, visit); err != nil {
+		return err
+	}
+	return in.checkTerms(&r.x.summary)
+}
+
+// checkDocuments goes through all documents, in order.
+func (m *mergeInput) checkDocuments(want *Summary, columns *Columns, visit func(uint32, *Document) error) error {
+	got := Summary{First: want.First, Last: want.Last}
+	for m.now != nil {
+		if err := m.loadText(); err != nil {
+			return err
+		}
+		d, doc := &m.now.Document, uint32(m.doc)
+		if !columns.agree(doc, d) {
+			return readError("documents", damaged("document %d is not what the table says", doc))
+		}
+		if got.Documents++; got.Documents == 1 && d.Slot != want.First {
+			return readError("documents", damaged("the first is of slot %d, not %d", d.Slot, want.First))
+		}
+		got.Last = d.Slot
+		got.TextBytes += int64(len(d.Text))
+		got.BodyBytes += d.BodyBytes
+		if visit != nil {
+			if err := visit(doc, d); err != nil {
+				return err
+			}
+		}
+		m.now.Text = ""
+		if err := m.nextDocument(); err != nil {
+			return err
+		}
+	}
+	if got.Documents != want.Documents || got.Last != want.Last || got.TextBytes != want.TextBytes || got.BodyBytes != want.BodyBytes {
+		return readError("documents", damaged("%d of %d bytes, the last of slot %d", got.Documents, got.TextBytes, got.Last))
+	}
+	return nil
+}
+
+// agree reports whether the table says the same of a document.
+func (c *Columns) agree(doc uint32, d *Document) bool {
+	lang := c.Lang(doc)
+	return c.Slot(doc) == d.Slot && c.Fingerprint(doc) == d.Fingerprint && c.Generation(doc) == d.Generation && c.SimHash(doc) == d.SimHash &&
+		c.Time(doc) == int64(unixColumn(d.Time)) && c.Published(doc) == int64(unixColumn(d.Published)) &&
+		(lang == d.Lang || lang == "" && len(c.langs) > maxLangs)
+}
+
+// checkTerms goes through all terms and their lists, in order.
+func (m *mergeInput) checkTerms(want *Summary) error {
+	var got Summary
+	var term []byte
+	for ; m.dict != nil; got.Terms++ {
+		if got.Terms > 0 && bytes.Compare(m.dict.term, term) <= 0 {
+			return readError("dictionary", damaged("order of terms"))
+		}
+		term = append(term[:0], m.dict.term...)
+		for f := range NumFields {
+			n, err := m.checkList(&m.dict.infos[f])
+			if err != nil {
+				return readError("postings of "+string(term), err)
+			}
+			got.Lengths[f] += n
+		}
+		if err := m.nextTerm(); err != nil {
+			return err
+		}
+	}
+	if got.Terms != want.Terms || got.Lengths != want.Lengths {
+		return readError("dictionary", damaged("%d terms, tokens %d; not %d, %d", got.Terms, got.Lengths, want.Terms, want.Lengths))
+	}
+	return nil
+}
+
+// checkList goes through the list of a term and returns how often it occurs.
+func (m *mergeInput) checkList(info *TermInfo) (occurrences int64, err error) {
+	if info.Documents == 0 {
+		return 0, nil
+	}
+	list := &m.list
+	if err := m.listsFrom.postings(list, info, true); err != nil {
+		return 0, err
+	}
+	n := 0
+	buf := make([]int32, 0, group)
+	for before := uint32(0); list.Next(); before = list.Doc() {
+		if int(list.Doc()) >= len(m.renamed) || n > 0 && list.Doc() <= before {
+			return 0, damaged("document %d after %d", list.Doc(), before)
+		}
+		n++
+		buf = list.Positions(buf[:0])
+		if list.Err() == nil && len(buf) != list.Freq() {
+			return 0, damaged("%d positions, frequency %d", len(buf), list.Freq())
+		}
+		occurrences += int64(len(buf))
+	}
+	if err := list.Err(); err != nil {
+		return 0, err
+	}
+	if n != info.Documents || occurrences != info.Occurrences {
+		return 0, damaged("%d documents and %d occurrences, not %d and %d", n, occurrences, info.Documents, info.Occurrences)
+	}
+	return occurrences, nil
+}

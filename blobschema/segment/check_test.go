@@ -1,0 +1,130 @@
+package segment
+
+import (
+	"errors"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// checked150 has every kind of list: inline, short, and of full blocks.
+func checked150(t testing.TB) (data []byte, docs []document) {
+	w := newWeb(6, 20, 3)
+	for i := range 150 {
+		d := w.page(uint64(i), 0)
+		d.fields[Anchor] = append(d.fields[Anchor], TermPosition{"everywhere", 3}, TermPosition{"everywhere", 70_000})
+		docs = append(docs, d)
+	}
+	data, _ = build(t, docs)
+	return data, docs
+}
+
+func checkBytes(data []byte) error {
+	r, err := Open(func(off, length int64) ([]byte, error) { return data[off : off+length : off+length], nil }, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return r.Check(nil)
+}
+
+func TestCheck(t *testing.T) {
+	data, docs := checked150(t)
+	r, _ := open(t, data)
+	var got []Document
+	err := r.Check(func(doc uint32, d *Document) error {
+		if int(doc) != len(got) {
+			t.Errorf("document %d comes as the %d-th", doc, len(got))
+		}
+		got = append(got, *d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []Document
+	for _, d := range inOrder(docs) {
+		want = append(want, d.Document)
+	}
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Errorf("documents (-want +got):\n%s", d)
+	}
+	stop := errors.New("enough")
+	if err := r.Check(func(uint32, *Document) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("the visitor's error: %v", err)
+	}
+	merged, err := Merge([]Input{{Reader: r}}, Limits{Documents: 40})
+	if err != nil || len(merged) < 2 {
+		t.Fatal(len(merged), err)
+	}
+	for _, out := range merged {
+		if err := checkBytes(out.Data); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCheckFindsDamage turns bytes over anywhere: no byte is without a checksum.
+func TestCheckFindsDamage(t *testing.T) {
+	data, _ := checked150(t)
+	step := 1 + len(data)/400
+	for i := range data {
+		if i > 20 && i < len(data)-100 && i%step != 0 {
+			continue
+		}
+		data[i] ^= 0x41
+		if err := checkBytes(data); !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion) {
+			t.Errorf("byte %d of %d: %v", i, len(data), err)
+		}
+		data[i] ^= 0x41
+	}
+}
+
+// TestCheckFindsDisagreement makes segments whose parts are whole, and do not agree.
+func TestCheckFindsDisagreement(t *testing.T) {
+	make := func(change func(*writer), list func(*rawList)) []byte {
+		w := newWriter()
+		for i := range 3 {
+			s := &stored{host: "org,"}
+			s.URL, s.Host, s.Fingerprint, s.Slot, s.Text = "https://org/"+string(rune('a'+i)), "org", uint64(i+1), 7, "text"
+			w.add(s)
+		}
+		var lists [NumFields]rawList
+		lists[Body] = rawList{docs: []uint32{0, 2}, freqs: []uint32{1, 2}, positions: []uint32{4, 5, 6}}
+		if list != nil {
+			list(&lists[Body])
+		}
+		w.dict.add("term", &lists)
+		if change != nil {
+			change(w)
+		}
+		data, _ := w.finish()
+		return data
+	}
+	if err := checkBytes(make(nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"a slot of the table":       make(func(w *writer) { w.columns.slots[1]++ }, nil),
+		"a fingerprint":             make(func(w *writer) { w.columns.fingerprints[2]++ }, nil),
+		"a generation":              make(func(w *writer) { w.columns.generations[0]++ }, nil),
+		"a time":                    make(func(w *writer) { w.columns.times[0]++ }, nil),
+		"a language":                make(func(w *writer) { w.columns.langs, w.columns.lang[0] = []string{"xx"}, 1 }, nil),
+		"a SimHash":                 make(func(w *writer) { w.columns.simha[0]++ }, nil),
+		"the first slot":            make(func(w *writer) { w.summary.First-- }, nil),
+		"the last slot":             make(func(w *writer) { w.summary.Last++ }, nil),
+		"bytes of text":             make(func(w *writer) { w.summary.TextBytes++ }, nil),
+		"number of terms":           make(func(w *writer) { w.dict.terms++ }, nil),
+		"tokens of a field":         make(func(w *writer) { w.dict.tokens[Title]++ }, nil),
+		"a document that is none":   make(nil, func(l *rawList) { l.docs[1] = 3 }),
+		"positions without a place": make(nil, func(l *rawList) { l.positions = append(l.positions, 9) }),
+		"order of documents": make(func(w *writer) {
+			w.docs.block[0].URL, w.docs.block[1].URL = w.docs.block[1].URL, w.docs.block[0].URL
+		}, nil),
+	} {
+		if err := checkBytes(data); !errors.Is(err, blobschema.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,604 @@
+package fsck
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// IndexReport is what a check found of a crawl's index.
+type IndexReport struct {
+	Partitions int   `json:"partitions"` // that have one
+	Segments   int   `json:"segments"`   // with those of texts of links
+	Read       int   `json:"segments_read"`
+	Documents  int64 `json:"documents"` // current ones
+	Anchors    int64 `json:"anchors"`   // pages with texts of links
+	Bytes      int64 `json:"bytes"`
+	Behind     int64 `json:"behind"` // commits that are not in it yet
+	// Unindexed are pages of type text/html, of commits that are in it, that may be shown and are not
+	// there: without text, or with a robots meta tag, which no page record tells of.
+	Unindexed int64 `json:"unindexed"`
+	// Stale are documents that another partition, to which their slots have moved, has found gone.
+	Stale int64 `json:"stale"`
+}
+
+// effect is what an answer does to the document that the index has of its page.
+type effect uint8
+
+const (
+	leaves  effect = iota // as it is, or as it is not
+	writes                // a new version
+	removes               // it is gone, or may not be shown
+)
+
+// answer is what the index is held against: a page record.
+type answer struct {
+	fp             uint64
+	slot           partition.Slot // of the host, whatever its address
+	gen, seq, unix uint32
+	does           effect
+	text           bool // it is a text/html page that may be shown
+}
+
+func (a answer) compare(b answer) int {
+	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
+}
+
+// answerOf says what a page record means to the index: a page is shown as its last answer
+// has it. Redirects and 4xx say that it is gone, robots.txt and the network that it must not be
+// shown; what could not be had says nothing.
+func (c *checker) answerOf(pg *blobschema.Page, u weburl.URL, fp uint64, seq uint64) answer {
+	unit, _ := c.unit(u.Host())
+	a := answer{fp: fp, slot: c.hash.Slot(unit), gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
+	switch o := pg.Outcome; o {
+	case blobschema.OutcomeRedirect, blobschema.OutcomeClientError, blobschema.OutcomeRobots, blobschema.OutcomeForbidden:
+		a.does = removes
+	case blobschema.OutcomeOK:
+		a.does, a.text = writes, pg.MIME == "text/html" && !pg.NoIndex
+		if pg.NoIndex {
+			a.does = removes
+		} else if pg.Original != nil && pg.Original.URL == pg.URL {
+			a.does = leaves // the payload is the one it had
+		}
+	}
+	return a
+}
+
+// unixOf is a time as segments keep it.
+func unixOf(t time.Time) uint32 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint32(max(1, min(t.Unix(), 1<<32-1)))
+}
+
+// document is a current document of a partition's index.
+type document struct {
+	fp        uint64
+	slot      partition.Slot
+	gen, unix uint32
+	in        uint32 // segment of the manifest
+}
+
+func (d document) compare(e document) int {
+	return cmp.Or(cmp.Compare(d.fp, e.fp), cmp.Compare(d.slot, e.slot), cmp.Compare(d.in, e.in))
+}
+
+// of compares a document with an answer's page.
+func (d document) of(a answer) int {
+	return cmp.Or(cmp.Compare(a.fp, d.fp), cmp.Compare(a.slot, d.slot))
+}
+
+// checkIndexes checks the indexes of partitions whose commits were all read; broken says that some
+// could not be.
+func (c *checker) checkIndexes(group []*history, broken bool) error {
+	if !c.indexed {
+		return nil
+	}
+	for _, h := range group {
+		slices.SortFunc(h.answers, answer.compare)
+	}
+	for _, h := range group {
+		x := &indexChecker{c: c, h: h, others: group, broken: broken}
+		if err := c.steadily([]string{blobschema.IndexKey(c.id, h.id)}, x.check); err != nil {
+			return err
+		}
+	}
+	for _, h := range group {
+		h.answers = nil
+	}
+	return nil
+}
+
+// maxReadings is how often what goes on changing is read.
+const maxReadings = 5
+
+// steadily checks what records name that others may be changing. What they replace they delete a
+// while later, or at once; so if something is wrong, and the records are others by now, all is
+// forgotten and checked again.
+func (c *checker) steadily(keys []string, check func() error) error {
+	stamp := func() (s string, err error) {
+		for _, key := range keys {
+			b, found, err := c.store.Record(c.ctx, key)
+			if err != nil {
+				return "", fmt.Errorf("read record %s: %w", key, err)
+			}
+			s += fmt.Sprintf("%t%d %s", found, len(b), b)
+		}
+		return s, nil
+	}
+	for reading := 1; ; reading++ {
+		before, err := stamp()
+		if err != nil {
+			return err
+		}
+		mark := c.mark()
+		if err := check(); err != nil || c.report.Found == mark.found {
+			return err
+		}
+		after, err := stamp()
+		if err != nil || after == before || reading == maxReadings {
+			return err
+		}
+		c.forget(mark)
+	}
+}
+
+// indexChecker checks the index of one partition.
+type indexChecker struct {
+	c      *checker
+	h      *history
+	others []*history // whose answers are known too
+	broken bool       // not all answers are known
+
+	head blobschema.IndexHead
+	man  blobschema.IndexManifest
+	docs []document
+}
+
+func (x *indexChecker) check() error {
+	c, key := x.c, blobschema.IndexKey(x.c.id, x.h.id)
+	x.docs = nil
+	var found bool
+	var err error
+	x.head, found, err = record[blobschema.IndexHead](c, key)
+	switch {
+	case errors.Is(err, errUnusable):
+		return nil
+	case err != nil:
+		return err
+	case !found:
+		c.index.Behind += int64(x.h.head.Seq)
+		return nil
+	}
+	ok, err := x.readManifest(key)
+	if !ok || err != nil {
+		return err
+	}
+	x.h.index = x.man.Number
+	c.index.Partitions++
+	c.index.Bytes += x.head.Bytes
+	c.index.Behind += max(0, int64(x.h.head.Seq)-int64(x.man.Seq))
+	if err := x.readSegments(); err != nil {
+		return err
+	}
+	if err := x.checkAnchorJob(); err != nil {
+		return err
+	}
+	answers := x.h.answers
+	if x.man.Seq > x.h.head.Seq { // the crawl went on since its head was read
+		later, err := x.readLater(key)
+		if err != nil {
+			return err
+		}
+		answers = append(slices.Clone(answers), later...)
+		slices.SortFunc(answers, answer.compare)
+	}
+	x.compare(answers)
+	return nil
+}
+
+// readManifest reads the manifest that the head names, and compares the two; not ok if there is none to
+// go on with.
+func (x *indexChecker) readManifest(key string) (ok bool, err error) {
+	c, h := x.c, &x.head
+	data, err := c.object(h.Manifest, key)
+	if data == nil {
+		return false, err
+	}
+	if x.man, err = blobschema.DecodeIndexManifest(data); err != nil {
+		c.violate("I6", h.Manifest, "%v", err)
+		return false, nil
+	}
+	m := &x.man
+	c.name(h.Manifest, key)
+	if name := blobschema.IndexManifestName(c.id, x.h.id, m.Number, data); name != h.Manifest {
+		c.violate("I6", h.Manifest, "its name should be %s", name)
+	}
+	if h.Partition != x.h.id || m.Partition != x.h.id || m.Crawl != c.id {
+		c.violate("I11", key, "it is the index of partition %d, and its manifest that of crawl %s, partition %d", h.Partition, m.Crawl, m.Partition)
+	}
+	if h.Number != m.Number || h.Seq != m.Seq || h.Anchors != m.AnchorJob || h.Documents != m.Totals.Documents || h.Totals != m.Totals {
+		c.violate("I11", key, "number %d, commits up to %d, anchors of job %d and totals %+v are not the manifest's %d, %d, %d and %+v",
+			h.Number, h.Seq, h.Anchors, h.Totals, m.Number, m.Seq, m.AnchorJob, m.Totals)
+	}
+	bytes, documents := int64(0), int64(0)
+	named := map[string]bool{}
+	for _, list := range [][]blobschema.SegmentRef{m.Segments, m.Anchors} {
+		for _, r := range list {
+			bytes += r.Bytes
+			if named[r.Object] {
+				c.violate("I11", h.Manifest, "it names %s twice", r.Object)
+			}
+			named[r.Object] = true
+		}
+	}
+	for _, r := range m.Segments {
+		documents += int64(r.Documents) - int64(r.Gone)
+	}
+	if bytes != h.Bytes || documents != m.Totals.Documents {
+		c.violate("I11", key, "its segments have %d bytes and %d documents, and it says %d and %d", bytes, documents, h.Bytes, m.Totals.Documents)
+	}
+	for _, d := range m.Dropped { // they may be there, or not
+		c.name(d.Object, h.Manifest)
+		if named[d.Object] || d.Object == h.Manifest {
+			c.violate("I11", h.Manifest, "%s is to be deleted, and is named", d.Object)
+		}
+	}
+	return true, nil
+}
+
+// readSegments reads all segments, and gathers the current documents.
+func (x *indexChecker) readSegments() error {
+	for i := range x.man.Segments {
+		s := segmentChecker{indexChecker: x, ref: &x.man.Segments[i]}
+		if err := s.check(func(d document) {
+			d.in = uint32(i)
+			x.docs = append(x.docs, d)
+		}); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(x.docs, document.compare)
+	x.c.index.Documents += int64(len(x.docs))
+	x.c.checked["I11"] += int64(len(x.docs))
+	for i := 1; i < len(x.docs); i++ {
+		if d, e := x.docs[i-1], x.docs[i]; d.fp == e.fp && d.slot == e.slot {
+			x.c.violate("I11", x.object(e), "the document %016x of slot %d is current in %s too", e.fp, e.slot, x.object(d))
+		}
+	}
+	var anchors []document
+	for i := range x.man.Anchors {
+		s := segmentChecker{indexChecker: x, ref: &x.man.Anchors[i], anchors: true}
+		if err := s.check(func(d document) { anchors = append(anchors, d) }); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(anchors, document.compare)
+	for i := 1; i < len(anchors); i++ {
+		if d, e := anchors[i-1], anchors[i]; d.fp == e.fp && d.slot == e.slot {
+			x.c.violate("I11", x.head.Manifest, "the texts of links to %016x of slot %d are there twice", e.fp, e.slot)
+		}
+	}
+	x.c.index.Anchors += int64(len(anchors))
+	return nil
+}
+
+func (x *indexChecker) object(d document) string { return x.man.Segments[d.in].Object }
+
+// checkAnchorJob checks that the texts of links are of a job that there was.
+func (x *indexChecker) checkAnchorJob() error {
+	if x.man.AnchorJob <= x.c.lastJob {
+		return nil
+	}
+	key := blobschema.RankKey(x.c.id)
+	job, _, err := record[blobschema.RankJob](x.c, key)
+	if errors.Is(err, errUnusable) {
+		return nil
+	}
+	if x.c.lastJob = job.Number; err == nil && x.man.AnchorJob > job.Number {
+		x.c.violate("I11", x.head.Manifest, "its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
+	}
+	return err
+}
+
+// readLater reads the answers of commits that are in the index, and were made after the head
+// was read that the check is about.
+func (x *indexChecker) readLater(key string) (later []answer, err error) {
+	c := x.c
+	now, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, x.h.id))
+	if errors.Is(err, errUnusable) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if now.Seq < x.man.Seq {
+		c.violate("I11", key, "the commits up to %d are in it, and the last one is %d", x.man.Seq, now.Seq)
+		return nil, nil
+	}
+	o, err := c.manifest(now.Commit)
+	if err != nil || o.man == nil {
+		x.broken = true
+		return nil, err
+	}
+	for name := range blobschema.CommitNames(o.man) {
+		_, seq, _, err := blobschema.ParseCommitName(name)
+		if err != nil || seq <= x.h.head.Seq || seq > x.man.Seq {
+			continue
+		}
+		r, err := c.commit(name, now.Commit)
+		if err != nil {
+			return nil, err
+		}
+		var pages []blobschema.Page
+		if r != nil {
+			pages, err = r.Pages()
+		}
+		if r == nil || err != nil {
+			x.broken = true // the next check says why
+			continue
+		}
+		for i := range pages {
+			if u, err := weburl.Parse(pages[i].URL); err == nil && !pages[i].Robots {
+				later = append(later, c.answerOf(&pages[i], u, c.hash.Fingerprint(pages[i].URL), seq))
+			}
+		}
+	}
+	return later, nil
+}
+
+// compare holds the documents against the answers, both sorted by page.
+func (x *indexChecker) compare(answers []answer) {
+	if x.broken {
+		return // comparisons would only repeat it
+	}
+	docs := x.docs
+	for len(answers) > 0 {
+		n := 1
+		for n < len(answers) && answers[n].fp == answers[0].fp && answers[n].slot == answers[0].slot {
+			n++
+		}
+		for len(docs) > 0 && docs[0].of(answers[0]) > 0 {
+			x.unknown(docs[0])
+			docs = docs[1:]
+		}
+		m := 0
+		for m < len(docs) && docs[m].of(answers[0]) == 0 {
+			m++
+		}
+		x.comparePage(docs[:m], answers[:n])
+		docs, answers = docs[m:], answers[n:]
+	}
+	for _, d := range docs {
+		x.unknown(d)
+	}
+}
+
+func (x *indexChecker) unknown(d document) {
+	x.c.violate("I11", x.object(d), "the document %016x of slot %d, generation %d, is of no page that was asked for", d.fp, d.slot, d.gen)
+}
+
+// comparePage compares what the index shows of a page, once if all is well, with the answers it had.
+func (x *indexChecker) comparePage(docs []document, answers []answer) {
+	var last *answer // that says anything
+	shown := false
+	known := answers[:0:0]
+	for i := range answers {
+		a := &answers[i]
+		if uint64(a.seq) > x.man.Seq {
+			continue
+		}
+		known = append(known, *a)
+		if a.does != leaves {
+			last = a
+		}
+		if a.does != leaves || a.text {
+			shown = a.text
+		}
+	}
+	if shown && len(docs) == 0 {
+		x.c.index.Unindexed++
+	}
+	for _, d := range docs {
+		of := func(a answer) bool { return a.gen == d.gen && a.gen >= last.gen && a.does != removes }
+		wrong := func(a answer, format string, args ...any) {
+			x.c.violate("I11", x.object(d), "%s: %s", x.url(a), fmt.Sprintf(format, args...))
+		}
+		switch {
+		case len(known) == 0:
+			wrong(answers[0], "it is shown, and was first asked for in commit %d; those up to %d are in the index", answers[0].seq, x.man.Seq)
+		case last == nil:
+			wrong(known[0], "it is shown, and no answer brought a page")
+		case last.does == removes:
+			wrong(*last, "it is shown as of generation %d, and by its answer of generation %d it is gone, or must not be shown", d.gen, last.gen)
+		case d.gen < last.gen:
+			wrong(*last, "it is shown as of generation %d, and there is an answer of generation %d", d.gen, last.gen)
+		case !slices.ContainsFunc(known, of):
+			wrong(*last, "it is shown as of generation %d, of which there is no answer", d.gen)
+		case d.unix != last.unix:
+			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
+		}
+		if x.c.atlas.anyMoved && x.goneElsewhere(d) {
+			x.c.index.Stale++
+		}
+	}
+}
+
+// url finds the URL of an answer again, for a message.
+func (x *indexChecker) url(a answer) string {
+	url := fmt.Sprintf("%016x", a.fp)
+	if x.c.kept["I11"] > x.c.opt.MaxViolations || x.h.man == nil {
+		return url // it would not be kept
+	}
+	x.c.findPage(x.h.part, uint64(a.seq), func(pg *blobschema.Page) bool {
+		if x.c.hash.Fingerprint(pg.URL) != a.fp {
+			return false
+		}
+		url = pg.URL
+		return true
+	})
+	return url
+}
+
+// goneElsewhere reports whether another partition had a later answer that removes the document.
+func (x *indexChecker) goneElsewhere(d document) bool {
+	gen, gone := d.gen, false
+	for _, q := range x.others {
+		if q == x.h {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(q.answers, d, func(a answer, d document) int { return d.of(a) })
+		for ; i < len(q.answers) && d.of(q.answers[i]) == 0; i++ {
+			if a := q.answers[i]; a.does != leaves && a.gen > gen {
+				gen, gone = a.gen, a.does == removes
+			}
+		}
+	}
+	return gone
+}
+
+// segmentChecker checks a segment.
+type segmentChecker struct {
+	*indexChecker
+	ref     *blobschema.SegmentRef
+	anchors bool // it has the texts of links
+}
+
+// check checks a segment and yields its current documents. All of it is read, or, where few WARC
+// objects are, mostly what tells the documents apart.
+func (s *segmentChecker) check(current func(document)) error {
+	c, ref := s.c, s.ref
+	c.name(ref.Object, s.head.Manifest)
+	c.checked["I6"]++
+	deep := c.opt.WARCs == AllWARCs || c.index.Segments%sampleEvery == 0
+	c.index.Segments++
+	src, err := s.open(deep)
+	if src == nil {
+		return err
+	}
+	fault := func(err error) error {
+		if ctxErr := c.ctx.Err(); ctxErr != nil {
+			return ctxErr
+		}
+		c.violate("I6", ref.Object, "%v", err)
+		return nil
+	}
+	r, err := segment.Open(src, ref.Bytes)
+	if err != nil {
+		return fault(err)
+	}
+	if deep {
+		c.index.Read++
+		if err := r.Check(s.visit); err != nil {
+			return fault(err)
+		}
+	}
+	cols, err := r.Columns(segment.Slots | segment.Times | segment.Fingerprints | segment.Generations)
+	if err != nil {
+		return fault(err)
+	}
+	gone := s.gone(r.Documents())
+	s.summary(r)
+	for doc := range uint32(r.Documents()) {
+		d := document{fp: cols.Fingerprint(doc), slot: cols.Slot(doc), gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
+		if d.slot < ref.First || d.slot > ref.Last || doc > 0 && d.slot < cols.Slot(doc-1) || int(d.slot) >= c.pmap.Slots() {
+			c.violate("I11", ref.Object, "document %d is of slot %d, in a segment from %d to %d", doc, d.slot, ref.First, ref.Last)
+		}
+		if !gone.Has(doc) {
+			current(d)
+		}
+	}
+	return nil
+}
+
+// open returns what reads a segment: whole, or in ranges where little of it is needed. It returns nil,
+// and the violation is reported, if there is none.
+func (s *segmentChecker) open(whole bool) (segment.Source, error) {
+	c, ref := s.c, s.ref
+	p, number, err := blobschema.ParseIndexName(ref.Object)
+	if err != nil || p != s.h.id || number > s.man.Number {
+		c.violate("I6", s.head.Manifest, "it names %s, which is no segment of it", ref.Object)
+	}
+	if ranges, ok := c.store.Store.(RangeStore); ok && !whole && c.listed[ref.Object] {
+		return func(offset, length int64) ([]byte, error) {
+			c.read.Objects++
+			c.read.Bytes += length
+			return ranges.ObjectRange(c.ctx, ref.Object, offset, length)
+		}, nil
+	}
+	data, err := c.object(ref.Object, s.head.Manifest)
+	if data == nil {
+		return nil, err
+	}
+	if int64(len(data)) != ref.Bytes {
+		c.violate("I6", ref.Object, "it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
+		return nil, nil
+	}
+	if name := blobschema.SegmentName(c.id, p, number, data); name != ref.Object {
+		c.violate("I6", ref.Object, "by its content its name should be %s", name)
+	}
+	return segment.Source(pieceOf(data)), nil
+}
+
+// gone are the documents that are current no more.
+func (s *segmentChecker) gone(documents int) *segment.Set {
+	if len(s.ref.Deleted) == 0 && s.ref.Gone == 0 {
+		return nil
+	}
+	set, err := segment.DecodeSet(s.ref.Deleted, documents)
+	if err != nil {
+		s.c.violate("I6", s.head.Manifest, "deleted documents of %s: %v", s.ref.Object, err)
+		return nil
+	}
+	if set.Len() != int(s.ref.Gone) {
+		s.c.violate("I11", s.head.Manifest, "%d documents of %s are deleted, and it says %d", set.Len(), s.ref.Object, s.ref.Gone)
+	}
+	return set
+}
+
+// summary compares what a segment and its manifest say of it.
+func (s *segmentChecker) summary(r *segment.Reader) {
+	sum, ref := r.Summary(), s.ref
+	same := sum.Documents == int(ref.Documents) && sum.First == ref.First && sum.Last == ref.Last && len(ref.Lengths) == len(sum.Lengths)
+	for f := 0; same && f < len(sum.Lengths); f++ {
+		same = ref.Lengths[f] == uint64(sum.Lengths[f])
+	}
+	if !same {
+		s.c.violate("I11", s.head.Manifest, "%s has %d documents of slots %d to %d, tokens %d; it says %d of %d to %d, %d", ref.Object,
+			sum.Documents, sum.First, sum.Last, sum.Lengths, ref.Documents, ref.First, ref.Last, ref.Lengths)
+	}
+}
+
+// visit checks that what a document says of its page agrees.
+func (s *segmentChecker) visit(doc uint32, d *segment.Document) error {
+	c := s.c
+	host := d.Host
+	if s.anchors {
+		if d.URL != "" {
+			c.violate("I11", s.ref.Object, "document %d, of texts of links, is of %s", doc, d.URL)
+		}
+	} else {
+		u, ok := c.canonical(d.URL, s.ref.Object)
+		if !ok {
+			return nil
+		}
+		if fp := c.hash.Fingerprint(d.URL); fp != d.Fingerprint || string(u.Host()) != d.Host {
+			c.violate("I11", s.ref.Object, "%s of host %s has the fingerprint %016x, and should have %016x", d.URL, d.Host, d.Fingerprint, fp)
+		}
+		host = string(u.Host())
+	}
+	c.checked["I2"]++
+	unit, _ := c.unit(weburl.Host(host))
+	if slot := c.hash.Slot(unit); slot != d.Slot {
+		c.violate("I2", s.ref.Object, "document %d, of host %s, has slot %d, and belongs to %d", doc, host, d.Slot, slot)
+	}
+	return nil
+}
