@@ -431,8 +431,8 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 		return err
 	}
 	if late != nil {
-		if late.Job > s.job.Number || late.Round(s.job.Number) > round+1 {
-			_, err = t.Do(crawl.DeleteObject{Name: name}) // it was deleted already, before it was put again here
+		if !named(late, name) { // it was deleted already, before it was put again here
+			_, err = deleteAll(t, []string{name})
 		}
 		return err
 	}
@@ -440,6 +440,12 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	s.heads[s.cfg.Partition] = head
 	s.report.Round, s.report.Rounds = round, s.report.Rounds+1
 	return nil
+}
+
+// named reports whether a head names the object of a round.
+func named(h *blobschema.RankHead, object string) bool {
+	return slices.ContainsFunc(h.Rounds, func(r blobschema.RankRound) bool { return r.Object == object }) ||
+		slices.ContainsFunc(h.Dropped, func(d blobschema.RankDropped) bool { return d.Object == object })
 }
 
 func (s *Step) spent() blobschema.Calls {
