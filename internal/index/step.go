@@ -207,7 +207,7 @@ func (s *Step) index(t *crawl.Task, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.hide(t, m, b); err != nil {
+	if err := s.hide(m, b); err != nil {
 		return err
 	}
 	m.Segments = append(m.Segments, added...)
