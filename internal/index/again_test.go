@@ -2,7 +2,9 @@ package index
 
 import (
 	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
@@ -88,5 +90,39 @@ func TestMovedByAddress(t *testing.T) {
 		if m := w.manifest(); len(m.Removed) != 1 || m.Removed[0].Generation != 1 {
 			t.Errorf("by %v: %+v is noted as removed", by, m.Removed)
 		}
+	}
+}
+
+// TestDeadlineGetsOn: however little time there is, each step gets on, also through commits without pages.
+func TestDeadlineGetsOn(t *testing.T) {
+	w := newWorld(t)
+	for range 20 {
+		w.commit(answer{url: home, outcome: blobschema.OutcomeTimeout})
+	}
+	w.commit(answer{url: home, generation: 1, body: page("late", "l")})
+	seq := uint64(0)
+	for steps := 0; seq < w.man.Seq; steps++ {
+		w.step(Config{Deadline: time.Millisecond})
+		if m := w.manifest(); m.Seq <= seq {
+			t.Fatalf("step %d stays at commit %d of %d", steps+1, m.Seq, w.man.Seq)
+		} else {
+			seq = m.Seq
+		}
+	}
+	if got := w.shown(); !maps.Equal(got, map[string]string{home: "late/1"}) {
+		t.Errorf("shown: %q", got)
+	}
+}
+
+// TestLargeSegmentsLetSmallOnesMerge: segments that are too large to be merged do not keep others of
+// their class from it.
+func TestLargeSegmentsLetSmallOnesMerge(t *testing.T) {
+	s := &Step{cfg: Config{}.withDefaults()}
+	for _, mib := range []int64{60, 60, 60, 9, 9, 9, 9, 9, 9, 9, 9} {
+		s.man.Segments = append(s.man.Segments, blobschema.SegmentRef{Bytes: mib << 20, Documents: 1})
+	}
+	places := s.due()
+	if len(places) < 8 || !slices.IsSorted(places) || !slices.Equal(places[len(places)-8:], []int{3, 4, 5, 6, 7, 8, 9, 10}) {
+		t.Errorf("segments %v are merged", places)
 	}
 }

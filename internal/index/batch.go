@@ -418,7 +418,8 @@ func sizeOf(bytes int64) (class int) {
 	return class
 }
 
-// due are the segments that should be merged now, by their places; none if nothing is due.
+// due are the segments that should be merged now, by their places, in order; none if nothing is due. Of a class
+// the smallest are merged, so that large ones do not stand in their way.
 func (s *Step) due() []int {
 	classes := map[int][]int{}
 	for i, r := range s.man.Segments {
@@ -430,6 +431,7 @@ func (s *Step) due() []int {
 	}
 	for _, c := range slices.Sorted(maps.Keys(classes)) {
 		list, total := classes[c], int64(0)
+		slices.SortStableFunc(list, func(i, k int) int { return cmp.Compare(s.man.Segments[i].Bytes, s.man.Segments[k].Bytes) })
 		for n, i := range list {
 			if total += s.man.Segments[i].Bytes; total > s.cfg.MaxMerged {
 				list = list[:n]
@@ -437,7 +439,9 @@ func (s *Step) due() []int {
 			}
 		}
 		if len(list) >= s.cfg.FanIn {
-			return list[:min(len(list), 4*s.cfg.FanIn)]
+			list = list[:min(len(list), 4*s.cfg.FanIn)]
+			slices.Sort(list)
+			return list
 		}
 	}
 	return nil
