@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -386,6 +385,9 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 			return nil, err
 		}
 		for _, slot := range slots {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			var s span
 			if exact {
 				s.first, s.end, err = t.opened.Site(site, slot)
@@ -404,34 +406,47 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 	return out, nil
 }
 
-// slots are those that may have documents of a site. Its own is known by its name; names below
-// it may be in any other, unless domains are what has a slot: then those are asked whose
-// documents have the name in their URL.
+// slots are those that may have documents of a site. Its own is known by its name; where names
+// below it have slots of their own, those are asked whose documents have the name in their URL.
 func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
 	by := e.ix.record.Settings.PartitionBy
 	unit, _ := crawl.Unit(by, host)
 	out := []partition.Slot{e.ix.hash.Slot(unit)}
-	domain := host.RegistrableDomain()
-	if by == blobschema.ByDomain && (host.Name() == domain || strings.HasSuffix(host.Name(), "."+domain)) || exact && by != blobschema.ByIP {
+	if below, _ := crawl.Unit(by, "a."+host); exact || below == unit {
 		return out, nil
-	}
-	lists := func(term string, f segment.Field, positions bool) (cursor, error) {
-		info, ok, err := t.opened.Term(f, term)
-		if err != nil || !ok {
-			return nil, err
-		}
-		return t.read(info, positions)
-	}
-	c, err := words(token.Query(host.Name(), []string{}), segment.URL, lists)
-	if c == nil || err != nil {
-		return out, err
 	}
 	cols, err := e.columns(ctx, t.seg, scoreColumns)
 	if err != nil {
 		return nil, err
 	}
-	for ; c.at() != end; c.seek(c.at() + 1) {
-		out = append(out, cols.Slot(c.at()))
+	add := func(doc uint32) { // in order
+		if slot := cols.Slot(doc); slot != out[len(out)-1] {
+			out = append(out, slot)
+		}
+	}
+	name := host.Name()
+	if name[0] >= '0' && name[0] <= '9' { // it may be one word with what is before it, as in a1.2.example
+		_, name, _ = strings.Cut(name, ".")
+	}
+	list := token.Query(name, []string{})
+	if len(list) == 0 {
+		for doc := range t.seg.ref.Documents {
+			add(doc)
+		}
+	} else {
+		c, err := words(list, segment.URL, func(term string, f segment.Field, positions bool) (cursor, error) {
+			info, ok, err := t.opened.Term(f, term)
+			if err != nil || !ok {
+				return nil, err
+			}
+			return t.read(info, positions)
+		})
+		if c == nil || err != nil {
+			return out, err
+		}
+		for ; c.at() != end; c.seek(c.at() + 1) {
+			add(c.at())
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
