@@ -14,12 +14,13 @@ import (
 )
 
 // What is read, is read in blocks: what is used together lies together, and a read costs
-// the same for a byte and for a block.
+// the same for a byte and for a block. Blocks of 64 KiB save a tenth of the reads, and are
+// three times the bytes (BenchmarkNext).
 const (
-	blockSize = 64 << 10
+	blockSize = 16 << 10
 	// maxBlocks is how many blocks a read may span to be kept as such. What is longer, as a
 	// long list of postings, is read and kept as it is.
-	maxBlocks = 8
+	maxBlocks = 32
 )
 
 // kind tells apart what is kept of an object.
@@ -27,7 +28,7 @@ type kind uint8
 
 const (
 	kindBlock   kind = iota // at: its number
-	kindRange               // at: where it begins; there is one length for each
+	kindRange               // at: where it begins; and its length
 	kindReader              // an open segment
 	kindColumns             // at: which
 	kindTable               // page ranks of a partition
@@ -40,6 +41,7 @@ type key struct {
 	object string
 	kind   kind
 	at     int64
+	length int64
 }
 
 // cache keeps what was read and what was made of it, the last used, up to a bound in
@@ -186,7 +188,7 @@ func (r *reader) source(ctx context.Context, object string, size int64) segment.
 		}
 		first, last := off/blockSize, (off+length-1)/blockSize
 		if last-first >= maxBlocks {
-			return cached(ctx, r.cache, key{object, kindRange, off}, func() ([]byte, int64, error) {
+			return cached(ctx, r.cache, key{object, kindRange, off, length}, func() ([]byte, int64, error) {
 				data, err := r.direct(ctx, object, off, length)
 				return data, length, err
 			})
@@ -214,7 +216,7 @@ func (r *reader) blocks(ctx context.Context, object string, size, first, last in
 			if out[i] != nil {
 				continue
 			}
-			e, claimed := r.cache.claim(key{object, kindBlock, first + int64(i)})
+			e, claimed := r.cache.claim(key{object, kindBlock, first + int64(i), 0})
 			if claimed {
 				mine = append(mine, e)
 			} else {

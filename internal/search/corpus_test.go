@@ -156,16 +156,8 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 			c.Fatal(err)
 		}
 	}
-	data, sum, err := b.Finish()
-	if err != nil {
-		c.Fatal(err)
-	}
-	ref := blobschema.SegmentRef{Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last}
-	for _, n := range sum.Lengths {
-		ref.Lengths = append(ref.Lengths, uint64(n))
-	}
-	ref.Object = blobschema.SegmentName(testCrawl, id, c.numbers[id], data)
-	c.objects[ref.Object] = data
+	ref := c.finish(id, b)
+	data := c.objects[ref.Object]
 	if anchors || !slices.ContainsFunc(pages, func(p *page) bool { return p.deleted }) {
 		return ref
 	}
@@ -191,9 +183,33 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 	return ref
 }
 
+// finish stores what a builder has.
+func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentRef {
+	c.Helper()
+	data, sum, err := b.Finish()
+	if err != nil {
+		c.Fatal(err)
+	}
+	ref := blobschema.SegmentRef{Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last}
+	for _, n := range sum.Lengths {
+		ref.Lengths = append(ref.Lengths, uint64(n))
+	}
+	ref.Object = blobschema.SegmentName(testCrawl, id, c.numbers[id], data)
+	c.objects[ref.Object] = data
+	return ref
+}
+
 // commit makes segments the index of a partition.
 func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentRef) {
 	c.Helper()
+	c.mu.Lock()
+	key, head := c.manifest(id, segments, anchors)
+	c.mu.Unlock()
+	c.put(key, head)
+}
+
+// manifest stores one, and returns the record that names it.
+func (c *corpus) manifest(id partition.ID, segments, anchors []blobschema.SegmentRef) (string, blobschema.IndexHead) {
 	c.numbers[id]++
 	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors, Removed: c.removed[id]}
 	data, err := blobschema.EncodeIndexManifest(&m)
@@ -202,7 +218,7 @@ func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentR
 	}
 	name := blobschema.IndexManifestName(testCrawl, id, m.Number, data)
 	c.objects[name] = data
-	c.put(blobschema.IndexKey(testCrawl, id), blobschema.IndexHead{Partition: id, Number: m.Number, Manifest: name})
+	return blobschema.IndexKey(testCrawl, id), blobschema.IndexHead{Partition: id, Number: m.Number, Manifest: name}
 }
 
 // rank stores the ranks of a partition's pages.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -52,7 +53,15 @@ type terms struct {
 	opened   *segment.Reader
 	infos    map[string][segment.NumFields]segment.TermInfo
 	prefixes map[*leaf][segment.NumFields][]segment.TermInfo
-	open     []*segment.Postings // all that were read, to be asked what went wrong
+	ready    map[listKey][]*segment.Postings // read ahead
+	open     []*segment.Postings             // all that are in use, to be asked what went wrong
+}
+
+// listKey names the list of a term.
+type listKey struct {
+	term      string
+	field     segment.Field
+	positions bool
 }
 
 // found is a matching document.
@@ -89,7 +98,7 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 	}
 	all := &matches{langs: map[string]int64{}}
 	var g errgroup.Group
-	g.SetLimit(8) // each holds the lists of its segment
+	g.SetLimit(parallelSegments)
 	for s := range e.segments() {
 		g.Go(func() error {
 			m, err := e.segment(ctx, s)
@@ -290,7 +299,68 @@ func (t *terms) list(term string, f segment.Field, positions bool) (cursor, erro
 	if info.Documents == 0 {
 		return nil, nil
 	}
+	k := listKey{term, f, positions}
+	if ahead := t.ready[k]; len(ahead) > 0 {
+		t.ready[k] = ahead[1:]
+		t.open = append(t.open, ahead[0])
+		return newList(ahead[0]), nil
+	}
 	return t.read(info, positions)
+}
+
+// has reports whether a leaf may be in the segment.
+func (t *terms) has(l *leaf) bool {
+	if l.prefix != "" {
+		by := t.prefixes[l]
+		return slices.ContainsFunc(by[:], func(infos []segment.TermInfo) bool { return len(infos) > 0 })
+	}
+	for range t.needs([]*leaf{l}) {
+		return true
+	}
+	return false
+}
+
+// fetch reads the lists of leaves side by side: one after another each would wait for the store.
+func (t *terms) fetch(leaves []*leaf) error {
+	var g errgroup.Group
+	g.SetLimit(parallelReads / parallelSegments)
+	var mu sync.Mutex
+	t.ready = map[listKey][]*segment.Postings{}
+	for k := range t.needs(leaves) {
+		g.Go(func() error {
+			p, err := t.opened.Postings(t.infos[k.term][k.field], k.positions)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				t.ready[k] = append(t.ready[k], p)
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// needs are the lists of leaves, each as often as it is used.
+func (t *terms) needs(leaves []*leaf) iter.Seq[listKey] {
+	return func(yield func(listKey) bool) {
+		for _, l := range leaves {
+			for _, w := range l.words {
+				for _, alt := range w.Alternatives {
+					for f := range segment.NumFields {
+						missing := func(term token.Term) bool { return t.infos[term.Text][f].Documents == 0 }
+						if !l.fields.has(f) || slices.ContainsFunc(alt, missing) {
+							continue
+						}
+						for _, term := range alt {
+							if !yield(listKey{term.Text, f, len(l.words) > 1 || len(alt) > 1}) {
+								return
+							}
+						}
+					}
+				}
+			}
+		}
+	}
 }
 
 func (t *terms) read(info segment.TermInfo, positions bool) (cursor, error) {
@@ -334,6 +404,9 @@ func (e *evaluation) anchors(ctx context.Context) error {
 
 func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 	t := e.terms[a]
+	if err := t.fetch(e.leaves); err != nil {
+		return err
+	}
 	var cols *segment.Columns
 	var to *targets
 	for i, l := range e.leaves {
@@ -345,7 +418,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 			continue
 		}
 		if to == nil {
-			if cols, err = e.columns(ctx, a, scoreColumns); err != nil {
+			if cols, err = e.columns(ctx, a, docColumns); err != nil {
 				return err
 			}
 			if to, err = e.targets(ctx, e.snap, a); err != nil {
@@ -415,7 +488,7 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 	if below, _ := crawl.Unit(by, "a."+host); exact || below == unit {
 		return out, nil
 	}
-	cols, err := e.columns(ctx, t.seg, scoreColumns)
+	cols, err := e.columns(ctx, t.seg, docColumns)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,9 @@ type Options struct {
 const (
 	defaultCache    = 128 << 20
 	defaultPostings = 20e6
-	parallelReads   = 32 // of one query
+	// What one query does side by side. It holds the lists of so many segments.
+	parallelReads    = 32
+	parallelSegments = 8
 )
 
 // ErrNoIndex says that nothing was indexed of a crawl yet.

@@ -27,7 +27,7 @@ func bad(s *seg, err error) error {
 // open opens a segment for a query.
 func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	src := r.source(ctx, s.ref.Object, s.ref.Bytes)
-	opened, err := cached(ctx, r.cache, key{s.ref.Object, kindReader, 0}, func() (*segment.Reader, int64, error) {
+	opened, err := cached(ctx, r.cache, key{s.ref.Object, kindReader, 0, 0}, func() (*segment.Reader, int64, error) {
 		o, err := segment.Open(src, s.ref.Bytes)
 		if err == nil && o.Documents() != int(s.ref.Documents) {
 			err = fmt.Errorf("%w: %d documents, not %d", blobschema.ErrDamaged, o.Documents(), s.ref.Documents)
@@ -40,17 +40,16 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	return opened.With(src), nil
 }
 
-// The columns that queries use, by what for.
+// The columns that queries use. They are read at once, as one range: there is hardly a query that
+// does without one of them, and a read costs more than what lies between.
 const (
-	scoreColumns    = segment.Lengths | segment.Langs | segment.Slots
-	identityColumns = segment.Slots | segment.Fingerprints
-	similarColumns  = segment.SimHashes
-	versionColumns  = segment.Slots | segment.Fingerprints | segment.Generations | segment.Times
+	docColumns     = segment.AllColumns &^ segment.Generations
+	versionColumns = segment.AllColumns
 )
 
 // columns loads columns, past the blocks: they are kept as they are.
 func (r *reader) columns(ctx context.Context, s *seg, want segment.Column) (*segment.Columns, error) {
-	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, int64(want)}, func() (*segment.Columns, int64, error) {
+	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, int64(want), 0}, func() (*segment.Columns, int64, error) {
 		o, err := r.open(ctx, s)
 		if err != nil {
 			return nil, 0, err
@@ -87,7 +86,7 @@ func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets,
 	for _, p := range parts {
 		t.segments = append(t.segments, p.segments...)
 	}
-	of, err := cached(ctx, r.cache, key{name, kindTargets, 0}, func() ([]target, int64, error) {
+	of, err := cached(ctx, r.cache, key{name, kindTargets, 0, 0}, func() ([]target, int64, error) {
 		of, err := r.findTargets(ctx, a, t.segments)
 		return of, int64(8 * len(of)), err
 	})
@@ -101,7 +100,7 @@ func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, 
 	g.SetLimit(parallelReads)
 	for i, s := range append(in[:len(in):len(in)], a) {
 		g.Go(func() (err error) {
-			cols[i], err = r.columns(gctx, s, identityColumns)
+			cols[i], err = r.columns(gctx, s, docColumns)
 			return err
 		})
 	}
@@ -243,9 +242,9 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 	if len(names) == 0 {
 		return nil, nil
 	}
-	k := key{s.ref.Object + " " + strings.Join(names, " "), kindRanks, 0}
+	k := key{s.ref.Object + " " + strings.Join(names, " "), kindRanks, 0, 0}
 	return cached(ctx, r.cache, k, func() ([]float32, int64, error) {
-		cols, err := r.columns(ctx, s, identityColumns)
+		cols, err := r.columns(ctx, s, docColumns)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -268,7 +267,7 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 }
 
 func (r *reader) table(ctx context.Context, name string) (*blobschema.RankTable, error) {
-	return cached(ctx, r.cache, key{name, kindTable, 0}, func() (*blobschema.RankTable, int64, error) {
+	return cached(ctx, r.cache, key{name, kindTable, 0, 0}, func() (*blobschema.RankTable, int64, error) {
 		data, err := r.whole(ctx, name)
 		if err != nil {
 			return nil, 0, err

@@ -63,7 +63,7 @@ func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, err
 	g.SetLimit(parallelReads)
 	for _, s := range slices.Collect(maps.Keys(cols)) {
 		g.Go(func() error {
-			c, err := e.columns(ctx, s, similarColumns)
+			c, err := e.columns(ctx, s, docColumns)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			cols[s] = c
@@ -187,6 +187,9 @@ func (e *evaluation) explain(ctx context.Context, groups []group, results []Resu
 		}
 		results[i].Explain = &Explanation{}
 		s.score(g.doc, results[i].Explain)
+		if err := s.terms.err(); err != nil {
+			return bad(g.seg, err)
+		}
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ type scorer struct {
 	seg   *seg
 	terms *terms
 	cols  *segment.Columns
-	ids   *segment.Columns
 	ranks []float32 // times the number of pages; nil if there are none
 
 	leaves  []leafCursor
@@ -55,6 +54,12 @@ func (l *leafCursor) settle(to uint32) uint32 {
 // scorer reads what is needed to go through a segment. It is nil if no document can match.
 func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 	s := &scorer{e: e, seg: seg, terms: e.terms[seg]}
+	if !e.may(s) {
+		return nil, nil
+	}
+	if err := s.terms.fetch(e.leaves); err != nil {
+		return nil, err
+	}
 	s.leaves = make([]leafCursor, len(e.leaves))
 	for i, l := range e.leaves {
 		c := &s.leaves[i]
@@ -91,6 +96,23 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 	return s, s.load(ctx)
 }
 
+// may reports whether the dictionary says that all clauses may match somewhere.
+func (e *evaluation) may(s *scorer) bool {
+	next := 0
+	for _, clause := range e.q.clauses {
+		there := false
+		for range clause {
+			l, hits := e.leaves[next], e.hits[s.seg]
+			there = there || s.terms.has(l) || hits != nil && len(hits[next]) > 0
+			next++
+		}
+		if !there {
+			return false
+		}
+	}
+	return true
+}
+
 func most(clause []*leafCursor) (n float64) {
 	for _, l := range clause {
 		n += l.docs
@@ -101,10 +123,7 @@ func most(clause []*leafCursor) (n float64) {
 // load reads what is known of the segment's documents.
 func (s *scorer) load(ctx context.Context) (err error) {
 	e := s.e
-	if s.cols, err = e.columns(ctx, s.seg, scoreColumns); err != nil {
-		return err
-	}
-	if s.ids, err = e.columns(ctx, s.seg, identityColumns); err != nil {
+	if s.cols, err = e.columns(ctx, s.seg, docColumns); err != nil {
 		return err
 	}
 	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
@@ -253,7 +272,7 @@ func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 		}
 		m.total++
 		m.langs[s.cols.Lang(doc)]++
-		h.offer(found{seg, doc, s.score(doc, nil), s.ids.Slot(doc), s.ids.Fingerprint(doc)}, e.keep)
+		h.offer(found{seg, doc, s.score(doc, nil), s.cols.Slot(doc), s.cols.Fingerprint(doc)}, e.keep)
 	}
 	m.best = *h
 	slices.SortFunc(m.best, before)

@@ -73,9 +73,10 @@ func parseLanguage(tag string) language {
 	return unknown
 }
 
-// stem returns the stem of a word, or the word where nothing would be left.
+// stem returns the stem of a word, or the word where nothing would be left. What has a digit has no
+// forms: some algorithms would make 201 of 2011.
 func (l language) stem(word string) string {
-	if l < firstStemmed || len(word) <= 2 {
+	if l < firstStemmed || len(word) <= 2 || strings.ContainsAny(word, "0123456789") {
 		return word
 	}
 	env := snowballstem.NewEnv(word)

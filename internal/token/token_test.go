@@ -37,6 +37,7 @@ func TestAppend(t *testing.T) {
 		{"es", "canciones niño", "cancion@0 nin@1"},
 		{"ru", "очередями книги", "очеред@0 книг@1"},
 		{"nb", "husene", "hus@0"},
+		{"hu", "2011 h100", "2011@0 h100@1"},
 		{"en", "the crawler's queues don't stop", "the@0 crawler@1 queue@2 don@3 t@4 stop@5"},
 		{"en", "net.ipv4.tcp_rmem wi-fi v1.2.3 1,000.5 a.b", "net@0 ipv4@1 tcp@2 rmem@3 wi@4 fi@5 v1.2.3@6 1,000.5@7 a@8 b@9"},
 		{"", "C++ c# F#. issue#12 Heading# x++y a+++", "c++@0 c#@1 f#@2 issue@3 12@4 heading@5 x@6 y@7 a@8"},

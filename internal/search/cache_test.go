@@ -1,0 +1,148 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func newReader(store Store, size int64) *reader { return &reader{store, newCache(size), &reads{}} }
+
+// TestSource reads random ranges, whose bytes must be right however little is kept.
+func TestSource(t *testing.T) {
+	data := make([]byte, 20*blockSize+17)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	for _, size := range []int64{1, 3 * blockSize, 1 << 30} {
+		m := &memory{objects: map[string][]byte{"o": data}}
+		r := newReader(m, size)
+		src := r.source(t.Context(), "o", int64(len(data)))
+		var wg sync.WaitGroup
+		for range 8 {
+			seed := rng.Uint64()
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(seed, 1))
+				for range 200 {
+					off := rng.Int64N(int64(len(data)))
+					length := rng.Int64N(min(12*blockSize, int64(len(data))-off+1))
+					got, err := src(off, length)
+					if err != nil || !bytes.Equal(got, data[off:off+length]) {
+						t.Errorf("bytes %d to %d: %d bytes, %v", off, off+length, len(got), err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		c := r.cache
+		if c.used > max(size, 0) || c.used < 0 || len(c.entries) != c.order.Len() {
+			t.Errorf("%d bytes of %d are kept, in %d entries of %d", c.used, size, c.order.Len(), len(c.entries))
+		}
+		for _, bad := range [][2]int64{{-1, 1}, {0, -1}, {0, int64(len(data)) + 1}, {int64(len(data)), 1}, {1 << 62, 1 << 62}} {
+			if _, err := src(bad[0], bad[1]); err == nil {
+				t.Errorf("bytes %d, %d of them: no error", bad[0], bad[1])
+			}
+		}
+	}
+}
+
+// TestBlocksAreReadOnce counts reads: side by side as one, and what is there not again.
+func TestBlocksAreReadOnce(t *testing.T) {
+	data := make([]byte, 6*blockSize)
+	m := &memory{objects: map[string][]byte{"o": data}}
+	src := newReader(m, 1<<30).source(t.Context(), "o", int64(len(data)))
+	for _, c := range []struct {
+		off, length int64
+		reads       int
+	}{{0, 10, 1}, {5, 100, 1}, {0, 3 * blockSize, 2}, {0, 3 * blockSize, 2}, {4*blockSize + 5, 1, 3}, {0, int64(len(data)), 5}, {1, int64(len(data)) - 1, 5}} {
+		if _, err := src(c.off, c.length); err != nil || m.reads != c.reads {
+			t.Errorf("after bytes %d to %d: %d reads, want %d; %v", c.off, c.off+c.length, m.reads, c.reads, err)
+		}
+	}
+}
+
+// TestCacheWaits: what one is reading another waits for; if the reader fails, those who wait fail
+// with it, but whoever comes later tries again; and if it only gave up, another goes on.
+func TestCacheWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(1000)
+		loads := 0
+		var mu sync.Mutex
+		load := func(value int, err error) func() (int, int64, error) {
+			return func() (int, int64, error) {
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				loads++
+				return value, 10, err
+			}
+		}
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if v, err := cached(t.Context(), c, key{object: "a"}, load(7, nil)); v != 7 || err != nil {
+					t.Errorf("%d, %v", v, err)
+				}
+			})
+		}
+		wg.Wait()
+		if loads != 1 {
+			t.Errorf("loaded %d times", loads)
+		}
+		failure := errors.New("no")
+		for range 2 {
+			if _, err := cached(t.Context(), c, key{object: "b"}, load(0, failure)); err != failure {
+				t.Error(err)
+			}
+		}
+		if loads != 3 {
+			t.Errorf("an error is kept: %d loads", loads)
+		}
+		wg.Go(func() { _, _ = cached(t.Context(), c, key{object: "c"}, load(0, context.Canceled)) })
+		synctest.Wait()
+		if v, err := cached(t.Context(), c, key{object: "c"}, load(9, nil)); v != 9 || err != nil {
+			t.Errorf("%d, %v", v, err)
+		}
+		wg.Wait()
+		// Whoever waits may give up before.
+		wg.Go(func() { _, _ = cached(t.Context(), c, key{object: "d"}, load(1, nil)) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := cached(ctx, c, key{object: "d"}, load(1, nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache(100)
+	for i := range 50 {
+		for range 2 {
+			if _, err := cached(t.Context(), c, key{object: fmt.Sprint(i)}, func() (int, int64, error) { return i, int64(i), nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.used > 100 {
+			t.Fatalf("%d bytes are kept", c.used)
+		}
+	}
+	if _, ok := c.entries[key{object: "49"}]; !ok {
+		t.Error("what was used last is not there")
+	}
+	func() { // a panic leaves nobody waiting
+		defer func() { _ = recover() }()
+		_, _ = cached(t.Context(), c, key{object: "p"}, func() (int, int64, error) { panic("p") })
+	}()
+	if v, err := cached(t.Context(), c, key{object: "p"}, func() (int, int64, error) { return 1, 1, nil }); v != 1 || err != nil {
+		t.Error(v, err)
+	}
+}

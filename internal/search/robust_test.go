@@ -1,0 +1,255 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+func TestNothingIndexed(t *testing.T) {
+	c := newCorpus(t, 2)
+	if _, err := Open(t.Context(), c.memory, testCrawl, Options{}); !errors.Is(err, ErrNoIndex) || !strings.Contains(err.Error(), "orbweaver index") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Open(t.Context(), c.memory, "other", Options{}); err == nil {
+		t.Error("a crawl that is not there was opened")
+	}
+	c.commit(1, nil, nil)
+	ix := c.open()
+	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 0 || a.Results == nil || len(a.Notes) != 1 || a.Notes[0] != "The index is empty." {
+		t.Errorf("%+v", a)
+	}
+	c.put(blobschema.IndexKey(testCrawl, 0), blobschema.IndexHead{}) // of a partition that had nothing to index
+	if err := ix.Refresh(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefresh: what is new is found after a refresh, and what is unchanged is not read again.
+func TestRefresh(t *testing.T) {
+	c := newCorpus(t, 2)
+	coffee := &page{url: site + "a", body: "coffee"}
+	c.commit(0, []blobschema.SegmentRef{c.segment(0, []*page{coffee}, false)}, nil)
+	ix := c.open()
+	ask(t, ix, Request{Query: "coffee"})
+	c.commit(1, []blobschema.SegmentRef{c.segment(1, []*page{{url: site + "b", body: "coffee"}}, false)}, nil)
+	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 1 || a.Reads != 0 {
+		t.Errorf("%d documents, %d reads", a.Total, a.Reads)
+	}
+	if err := ix.Fresh(t.Context(), 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if ix.Documents() != 1 {
+		t.Error("refreshed too early")
+	}
+	before := c.reads
+	if err := ix.Fresh(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if c.reads != before+1 { // one manifest
+		t.Errorf("%d reads to refresh", c.reads-before)
+	}
+	first := c.numbers[0]
+	a := ask(t, ix, Request{Query: "coffee"})
+	if a.Total != 2 || a.Reads == 0 || a.Reads > 6 || c.numbers[0] != first {
+		t.Errorf("%d documents, %d reads", a.Total, a.Reads)
+	}
+}
+
+// TestVanished: segments that were merged and dropped since are looked for anew, once.
+func TestVanished(t *testing.T) {
+	c := newCorpus(t, 1)
+	old := c.segment(0, []*page{{url: site + "a", body: "coffee"}}, false)
+	c.commit(0, []blobschema.SegmentRef{old}, nil)
+	ix := c.open()
+	merged := c.segment(0, []*page{{url: site + "a", body: "coffee"}, {url: site + "b", body: "coffee beans"}}, false)
+	c.commit(0, []blobschema.SegmentRef{merged}, nil)
+	delete(c.objects, old.Object)
+	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 2 {
+		t.Errorf("%d documents", a.Total)
+	}
+	delete(c.objects, merged.Object)
+	ix.cache = newCache(1 << 20)
+	if _, err := ix.Search(t.Context(), Request{Query: "coffee"}); err == nil || errors.Is(err, blobschema.ErrDamaged) {
+		t.Errorf("without its segment: %v", err)
+	}
+}
+
+// TestDamaged: whatever byte of whatever object is wrong, a query says so, and which object it is,
+// or does not depend on it.
+func TestDamaged(t *testing.T) {
+	c := newCorpus(t, 1)
+	var pages []*page
+	for i := range 200 {
+		pages = append(pages, &page{url: fmt.Sprint(site, i), lang: "en", title: "Coffee", body: strings.Repeat(fmt.Sprintf("coffee beans w%d ", i), 40), anchor: "coffee", rank: 0.001})
+	}
+	seg, anchors := c.segment(0, pages, false), c.segment(0, pages, true)
+	c.commit(0, []blobschema.SegmentRef{seg}, []blobschema.SegmentRef{anchors})
+	c.rank(0, 1000, pages)
+	req := Request{Query: `"coffee beans" anchor:coffee`, Explain: true}
+	want := urls(ask(t, c.open(), req))
+	rng := rand.New(rand.NewPCG(1, 1))
+	failed := map[string]int{}
+	for name, data := range c.objects {
+		for range 60 {
+			broken := bytes.Clone(data)
+			broken[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+			if rng.IntN(4) == 0 {
+				broken = broken[:rng.IntN(len(data))]
+			}
+			c.objects[name] = broken
+			ix, err := Open(t.Context(), c.memory, testCrawl, Options{})
+			var a *Answer
+			if err == nil {
+				a, err = ix.Search(t.Context(), req)
+			}
+			switch {
+			case err == nil && !slices.Equal(urls(a), want):
+				t.Errorf("%s: another answer", name)
+			case err != nil && !strings.Contains(err.Error(), name) && len(broken) == len(data):
+				t.Errorf("%s: %v", name, err)
+			case err != nil && len(broken) == len(data) && !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion):
+				t.Errorf("%s: %v", name, err)
+			case err != nil:
+				failed[name]++
+			}
+		}
+		c.objects[name] = data
+	}
+	for name := range c.objects {
+		if failed[name] < 10 {
+			t.Errorf("%s: damage was seen %d times of 60", name, failed[name])
+		}
+	}
+}
+
+// TestRecordsDamaged: records that say what cannot be.
+func TestRecordsDamaged(t *testing.T) {
+	for name, damage := range map[string]func(*corpus, *blobschema.SegmentRef){
+		"size":      func(_ *corpus, r *blobschema.SegmentRef) { r.Bytes++ },
+		"negative":  func(_ *corpus, r *blobschema.SegmentRef) { r.Bytes = -1 },
+		"documents": func(_ *corpus, r *blobschema.SegmentRef) { r.Documents = 1 << 31 },
+		"gone":      func(_ *corpus, r *blobschema.SegmentRef) { r.Gone = 9 },
+		"deleted":   func(_ *corpus, r *blobschema.SegmentRef) { r.Deleted = []byte("?") },
+		"lengths":   func(_ *corpus, r *blobschema.SegmentRef) { r.Lengths = make([]uint64, 100) },
+		"map":       func(c *corpus, _ *blobschema.SegmentRef) { c.put(blobschema.MapKey(testCrawl), "?") },
+		"many": func(c *corpus, _ *blobschema.SegmentRef) {
+			c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Partitions: 1 << 30})
+		},
+		"job":  func(c *corpus, _ *blobschema.SegmentRef) { c.put(blobschema.RankKey(testCrawl), []int{}) },
+		"head": func(c *corpus, _ *blobschema.SegmentRef) { c.put(blobschema.IndexKey(testCrawl, 0), []int{}) },
+	} {
+		c := newCorpus(t, 1)
+		ref := c.segment(0, []*page{{url: site, body: "coffee"}}, false)
+		if name == "head" || name == "map" || name == "many" || name == "job" {
+			c.commit(0, []blobschema.SegmentRef{ref}, nil)
+		}
+		damage(c, &ref)
+		if name != "head" && name != "map" && name != "many" && name != "job" {
+			c.commit(0, []blobschema.SegmentRef{ref}, nil)
+		}
+		ix, err := Open(t.Context(), c.memory, testCrawl, Options{})
+		if err == nil {
+			_, err = ix.Search(t.Context(), Request{Query: "coffee"})
+		}
+		if !errors.Is(err, blobschema.ErrDamaged) && name != "size" { // a size that is too large is a read past the end
+			t.Errorf("%s: %v", name, err)
+		} else if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestBudget: a query that takes too much is cut short, and says so; one that is given up ends.
+func TestBudget(t *testing.T) {
+	c := newCorpus(t, 1)
+	var pages []*page
+	for i := range 3000 {
+		pages = append(pages, &page{url: fmt.Sprint(site, i), body: "coffee", simHash: uint64(i) << 8})
+	}
+	c.commit(0, []blobschema.SegmentRef{c.segment(0, pages[:1500], false), c.segment(0, pages[1500:], false)}, nil)
+	ix, err := Open(t.Context(), c.memory, testCrawl, Options{MaxPostings: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ask(t, ix, Request{Query: "coffee"})
+	if !a.Cut || a.Total < 900 || a.Total > 1100 || len(a.Results) != 10 || !strings.Contains(Summary(a), "cut short") {
+		t.Errorf("cut %v, %d documents: %s", a.Cut, a.Total, Summary(a))
+	}
+	if b := ask(t, ix, Request{Query: "coffee"}); !slices.Equal(urls(a), urls(b)) || a.Total != b.Total {
+		t.Error("cut elsewhere the second time")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.fail = func(string) error { cancel(); return ctx.Err() }
+	ix = c.open2(t)
+	if _, err := ix.Search(ctx, Request{Query: "coffee"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	c.fail = nil
+	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 3000 {
+		t.Errorf("%d documents after a query was given up", a.Total)
+	}
+}
+
+// open2 opens an index whose segments were not read yet, past failures.
+func (c *corpus) open2(t *testing.T) *Index {
+	fail := c.fail
+	c.fail = nil
+	defer func() { c.fail = fail }()
+	ix, err := Open(t.Context(), c.memory, testCrawl, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ix
+}
+
+// TestSideBySide asks many questions at once while the index changes, with a cache that is far too
+// small.
+func TestSideBySide(t *testing.T) {
+	c := newCorpus(t, 1)
+	var pages []*page
+	for i := range 100 {
+		pages = append(pages, &page{url: fmt.Sprint(site, i), body: "coffee " + strings.Repeat(fmt.Sprint("number", i, "x "), 50), anchor: "tea", rank: 0.01})
+	}
+	commit := func(n int) {
+		c.mu.Lock()
+		a, b := c.segment(0, pages[:n], false), c.segment(0, pages[n:], false)
+		anchors := c.segment(0, pages, true)
+		c.mu.Unlock()
+		c.commit(0, []blobschema.SegmentRef{a, b}, []blobschema.SegmentRef{anchors})
+	}
+	commit(50)
+	c.rank(0, 1000, pages)
+	ix, err := Open(t.Context(), c.memory, testCrawl, Options{CacheBytes: 100_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			for j := range 10 {
+				if i == 0 {
+					commit(1 + 9*j)
+				}
+				if i == 1 {
+					if err := ix.Refresh(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				a, err := ix.Search(t.Context(), Request{Query: fmt.Sprintf("coffee number%dx tea", 10*i+j), Explain: true})
+				if err != nil || a.Total != 1 {
+					t.Errorf("%+v, %v", a, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
