@@ -88,7 +88,7 @@ type matches struct {
 
 // run evaluates the query.
 func (e *evaluation) run(ctx context.Context) (*matches, error) {
-	e.leaves = e.q.leaves()
+	e.leaves, e.sums = e.q.leaves(), nil
 	if err := e.lookup(ctx); err != nil {
 		return nil, err
 	}
