@@ -53,6 +53,9 @@ const (
 // ErrNoIndex says that nothing was indexed of a crawl yet.
 var ErrNoIndex = errors.New("nothing is indexed yet; 'orbweaver index' does it")
 
+// listBytes bounds the lists that one query holds at a time, unless those of one segment have more.
+func (ix *Index) listBytes() int64 { return ix.opt.CacheBytes / 2 }
+
 // Index is the index of a crawl, open to be searched. It is safe for concurrent use.
 type Index struct {
 	store  Store
