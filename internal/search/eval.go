@@ -456,7 +456,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 			continue
 		}
 		if to == nil {
-			if cols, err = e.columns(ctx, a, docColumns); err != nil {
+			if cols, err = e.columns(ctx, a); err != nil {
 				return err
 			}
 			if to, err = e.targets(ctx, e.snap, a); err != nil {
@@ -529,7 +529,7 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 	if below, _ := crawl.Unit(by, "a."+host); exact || below == unit {
 		return out, nil
 	}
-	cols, err := e.columns(ctx, t.seg, docColumns)
+	cols, err := e.columns(ctx, t.seg)
 	if err != nil {
 		return nil, err
 	}

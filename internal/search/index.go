@@ -107,6 +107,7 @@ func (ix *Index) Documents() int64 { return ix.now.Load().documents }
 // snapshot is what there was at one moment. It is immutable.
 type snapshot struct {
 	at        time.Time // when the records were asked for
+	since     time.Time // when they said so first
 	parts     []*part   // of partitions with an index, by partition
 	moved     bool      // slots have moved: a document may stand in two partitions
 	documents int64
@@ -234,10 +235,25 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		p.table = tables[p.head.Partition]
 	}
 	s.count()
-	if s.moved {
-		return s, ix.hide(ctx, s)
+	s.since = s.at
+	switch {
+	case !s.moved:
+	case before.moved && s.likeParts(before):
+		s.since = before.since
+		for i, p := range s.parts {
+			for j, g := range p.segments {
+				g.hidden = before.parts[i].segments[j].hidden
+			}
+		}
+	default:
+		err = ix.hide(ctx, s)
 	}
-	return s, nil
+	return s, err
+}
+
+// likeParts reports whether all partitions' manifests are those of another snapshot.
+func (s *snapshot) likeParts(o *snapshot) bool {
+	return slices.EqualFunc(s.parts, o.parts, func(p, q *part) bool { return p.head.Manifest == q.head.Manifest })
 }
 
 // parts reads the manifests that heads name, but for those that are known.
@@ -286,6 +302,9 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	m, err := blobschema.DecodeIndexManifest(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
+	}
+	if !slices.IsSortedFunc(m.Removed, blobschema.RemovedDocument.Compare) {
+		return nil, fmt.Errorf("%s: %w: removed documents are not in order", h.Manifest, blobschema.ErrDamaged)
 	}
 	if m.Crawl != ix.id || len(m.Segments)+len(m.Anchors) > maxSegments {
 		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, blobschema.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))

@@ -63,7 +63,7 @@ func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, err
 	g.SetLimit(parallelReads)
 	for _, s := range slices.Collect(maps.Keys(cols)) {
 		g.Go(func() error {
-			c, err := e.columns(ctx, s, docColumns)
+			c, err := e.columns(ctx, s)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			cols[s] = c

@@ -64,6 +64,50 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// TestRefreshMoved: slots that have moved make a refresh no dearer while nothing is new, and hide what
+// they should once something is.
+func TestRefreshMoved(t *testing.T) {
+	c := newCorpus(t, 2)
+	old, other := &page{url: site + "a", body: "coffee", anchor: "bean"}, &page{url: site + "b", body: "coffee"}
+	c.commit(0, []blobschema.SegmentRef{c.segment(0, []*page{old, other}, false)}, []blobschema.SegmentRef{c.segment(0, []*page{old}, true)})
+	newer := *old
+	newer.body, newer.generation = "coffee again", 1
+	c.commit(1, []blobschema.SegmentRef{c.segment(1, []*page{&newer}, false)}, nil)
+	c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 2})
+	ix := c.open()
+	req := Request{Query: "coffee bean OR coffee"}
+	if a := ask(t, ix, req); a.Total != 2 {
+		t.Errorf("%d documents", a.Total)
+	}
+	kept, hidden := len(ix.cache.entries), ix.now.Load().parts[0].segments[0].hidden
+	if err := ix.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, ix, req); a.Total != 2 || a.Reads != 0 || len(ix.cache.entries) != kept || ix.now.Load().parts[0].segments[0].hidden != hidden {
+		t.Errorf("%d documents, %d reads, %d things are kept and not %d", a.Total, a.Reads, len(ix.cache.entries), kept)
+	}
+	d := c.document(&newer)
+	c.removed[1] = append(c.removed[1], blobschema.RemovedDocument{Fingerprint: d.Fingerprint, Slot: d.Slot, Generation: 2})
+	c.commit(1, nil, nil)
+	if err := ix.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, ix, req); a.Total != 1 || a.Results[0].URL != other.url {
+		t.Errorf("%d documents", a.Total)
+	}
+	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: 1, Number: 9, Removed: []blobschema.RemovedDocument{{Slot: 1}, {}}}
+	data, err := blobschema.EncodeIndexManifest(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := blobschema.IndexManifestName(testCrawl, 1, 9, data)
+	c.objects[name] = data
+	c.put(blobschema.IndexKey(testCrawl, 1), blobschema.IndexHead{Partition: 1, Number: 9, Manifest: name})
+	if err := ix.Refresh(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
+		t.Errorf("removed documents without order: %v", err)
+	}
+}
+
 // TestVanished: segments that were merged and dropped since are looked for anew, once.
 func TestVanished(t *testing.T) {
 	c := newCorpus(t, 1)

@@ -123,7 +123,7 @@ func most(clause []*leafCursor) (n float64) {
 // load reads what is known of the segment's documents.
 func (s *scorer) load(ctx context.Context) (err error) {
 	e := s.e
-	if s.cols, err = e.columns(ctx, s.seg, docColumns); err != nil {
+	if s.cols, err = e.columns(ctx, s.seg); err != nil {
 		return err
 	}
 	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
