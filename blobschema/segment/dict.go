@@ -286,7 +286,7 @@ func (t *TermInfo) Bytes(withPositions bool) int64 {
 func (r *Reader) Postings(info TermInfo, withPositions bool) (*Postings, error) {
 	p := &Postings{}
 	if err := r.postings(p, &info, withPositions); err != nil {
-		return nil, readError("postings of "+info.Term, err)
+		return nil, readError("postings", err) // not of what: logs may have the error, and need not tell what was asked for
 	}
 	return p, nil
 }
