@@ -271,13 +271,22 @@ func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {
 	return nil
 }
 
+// Bytes is how many bytes the list of the term has.
+func (t *TermInfo) Bytes(withPositions bool) int64 {
+	n := int64(len(t.list.inline)) + t.list.size
+	if withPositions {
+		n += t.list.length
+	}
+	return n
+}
+
 // Postings reads the list of a term, and with positions where it stands in each
 // document. It reads one range, or two if much lies between them; none for a short
 // list, which the dictionary has.
 func (r *Reader) Postings(info TermInfo, withPositions bool) (*Postings, error) {
 	p := &Postings{}
 	if err := r.postings(p, &info, withPositions); err != nil {
-		return nil, readError("postings of "+info.Term, err)
+		return nil, readError("postings", err) // not of what: logs may have the error, and need not tell what was asked for
 	}
 	return p, nil
 }

@@ -432,7 +432,8 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 		return err
 	}
 	if s.late = late != nil; s.late {
-		if !named(late, name) { // it was deleted already, before it was put again here
+		// It may have been deleted before it was put again here: all are further by two rounds, or nothing names it.
+		if late.Job > s.job.Number || late.Round(s.job.Number) > round+1 || !named(late, name) {
 			_, err = deleteAll(t, []string{name})
 		}
 		return err
