@@ -45,6 +45,7 @@ type answer struct {
 	slot           partition.Slot // of the host, whatever its address
 	gen, seq, unix uint32
 	does           effect
+	again          bool // its payload is one that the page had before, at the time unix
 	text           bool // it is a text/html page that may be shown
 }
 
@@ -66,7 +67,7 @@ func (c *checker) answerOf(pg *blobschema.Page, u weburl.URL, fp uint64, seq uin
 		if pg.NoIndex {
 			a.does = removes
 		} else if pg.Original != nil && pg.Original.URL == pg.URL {
-			a.does = leaves // the payload is the one it had
+			a.again, a.unix = true, unixOf(pg.Original.Time)
 		}
 	}
 	return a
@@ -370,12 +371,13 @@ func (x *indexChecker) comparePage(docs []document, answers []answer) {
 			continue
 		}
 		known = append(known, *a)
-		if a.does != leaves {
+		if a.does == leaves {
+			continue
+		}
+		if !a.again || last == nil || last.does != writes || last.unix != a.unix { // else it is as it was
 			last = a
 		}
-		if a.does != leaves || a.text {
-			shown = a.text
-		}
+		shown = a.text
 	}
 	if shown && len(docs) == 0 {
 		x.c.index.Unindexed++

@@ -202,6 +202,54 @@ func TestCleanIndexByHand(t *testing.T) {
 	}
 }
 
+// TestPayloadComesBack: a page that was gone is shown again, with the payload that it had before.
+func TestPayloadComesBack(t *testing.T) {
+	m := newMaker(t, blobschema.Settings{})
+	a := "http://" + m.host(0, 0) + "/"
+	m.seeds(a)
+	var first blobschema.Page
+	for gen := range uint32(4) {
+		of := &first
+		if gen == 0 {
+			of = nil
+		}
+		m.answer(0, a, gen, body, of)
+		pg := &m.parts[0].pages[len(m.parts[0].pages)-1]
+		switch pg.MIME = "text/html"; gen {
+		case 0:
+			first = *pg
+			m.apply(0, partition.Intake, 1)
+		case 1:
+			pg.Outcome = blobschema.OutcomeClientError
+		}
+		m.commit(0, blobschema.Commit{})
+	}
+	show := func(generations ...uint32) {
+		m.reindex(0, func(man *blobschema.IndexManifest) {
+			man.Seq, man.Segments = 4, nil
+			for _, g := range generations {
+				d := m.doc(first)
+				d.Generation = g
+				man.Segments = append(man.Segments, m.segment(0, man.Number, []segment.Document{d}))
+			}
+		})
+	}
+	for gen := uint32(2); gen <= 3; gen++ { // the last answer may have been in the same batch
+		show(gen)
+		if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() || rep.Index.Documents != 1 || rep.Index.Unindexed != 0 {
+			t.Errorf("shown as of generation %d: %+v, %v", gen, rep.Index, rep.Violations)
+		}
+	}
+	show(0)
+	if rep := check(t, m.memory, fsck.Options{}); rep.Clean() {
+		t.Error("it is shown as of before it was gone")
+	}
+	show()
+	if rep := check(t, m.memory, fsck.Options{}); rep.Index.Unindexed != 1 {
+		t.Errorf("not shown: %+v, %v", rep.Index, rep.Violations)
+	}
+}
+
 // pageOf is the page record of a URL in a commit of partition 0.
 func (m *maker) pageOf(seq uint64, suffix string) blobschema.Page {
 	for _, pg := range m.own(seq).Pages {
