@@ -20,8 +20,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// maxExpanded is how many terms of a field and segment the beginning of a word stands for.
-const maxExpanded = 64
+// maxExpanded is how many terms of a field and segment the beginning of a word stands for, of the first
+// blocks of the dictionary, of some thousand terms each, that have such.
+const (
+	maxExpanded       = 64
+	maxExpandedBlocks = 16
+)
 
 // evaluation is one query against one snapshot. Segments are evaluated side by side, document
 // by document; what they need to know of each other is found out first: how many documents
@@ -203,20 +207,19 @@ func (e *evaluation) lookupTerms() error {
 
 // expand finds the terms that begin as a leaf says.
 func (e *evaluation) expand(t *terms, l *leaf) error {
-	var all [segment.NumFields][]segment.TermInfo
-	for f := range segment.NumFields {
-		if !l.fields.has(f) {
-			continue
+	all, cut, err := t.opened.Terms(l.prefix, maxExpanded+1, maxExpandedBlocks)
+	if err != nil {
+		return err
+	}
+	for f := range all {
+		if !l.fields.has(segment.Field(f)) {
+			all[f] = nil
+		} else if len(all[f]) > maxExpanded {
+			all[f], cut = all[f][:maxExpanded], true
 		}
-		infos, err := t.opened.Terms(f, l.prefix, maxExpanded+1)
-		if err != nil {
-			return err
-		}
-		if len(infos) > maxExpanded {
-			infos = infos[:maxExpanded]
-			e.note(fmt.Sprintf("More than %d words begin with %s; only the first in order were looked for.", maxExpanded, l.prefix))
-		}
-		all[f] = infos
+	}
+	if cut {
+		e.note(fmt.Sprintf("Too many words begin with %s; only the first in order were looked for.", l.prefix))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,7 +24,11 @@ import (
 //
 //	Records(ctx context.Context, keys []string) ([][]byte, error)
 //
-// is asked for records by that, many at a time; a value is nil where there is none.
+// is asked for records by that, many at a time; a value is nil where there is none. One that has
+//
+//	Renew(ctx context.Context) error
+//
+// is told when records are read again: what it has kept of them may be old.
 type Store interface {
 	// Record reads a record of the key-value table; found is false if there is none.
 	Record(ctx context.Context, key string) (value []byte, found bool, err error)
@@ -161,6 +165,12 @@ func (ix *Index) refresh(ctx context.Context) error {
 	before := ix.now.Load()
 	if before == nil {
 		before = &snapshot{}
+	} else if r, ok := ix.store.(interface {
+		Renew(ctx context.Context) error
+	}); ok {
+		if err := r.Renew(ctx); err != nil {
+			return fmt.Errorf("read the index of crawl %s: %w", ix.id, err)
+		}
 	}
 	s, err := ix.take(ctx, before)
 	if err != nil {

@@ -67,6 +67,28 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// renewing is a store that keeps records.
+type renewing struct {
+	*memory
+	renewed int
+}
+
+func (r *renewing) Renew(context.Context) error { r.renewed++; return nil }
+
+// TestRenew: a store that keeps records is told when they are read again.
+func TestRenew(t *testing.T) {
+	c := newCorpus(t, 1)
+	c.commit(0, nil, nil)
+	store := &renewing{memory: c.memory}
+	ix, err := Open(t.Context(), store, testCrawl, Options{})
+	if err != nil || store.renewed != 0 {
+		t.Fatal(err, store.renewed)
+	}
+	if err := errors.Join(ix.Fresh(t.Context(), 1<<40), ix.Fresh(t.Context(), 0)); err != nil || store.renewed != 1 {
+		t.Error(err, store.renewed)
+	}
+}
+
 // TestRefreshMoved: slots that have moved make a refresh no dearer while nothing is new, and hide what
 // they should once something is.
 func TestRefreshMoved(t *testing.T) {
