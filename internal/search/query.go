@@ -17,6 +17,10 @@ import (
 const (
 	MaxQuery = 4 << 10 // bytes
 	MaxWords = 32      // words, as they are looked for
+	// What those may be in the index: a word may have several parts, each with a stem in every
+	// language, and the beginning of a word is many.
+	maxTerms    = 512
+	maxPrefixes = 8
 )
 
 // ErrQuery says that a query cannot be answered as it stands; the text says why, for whoever
@@ -224,6 +228,9 @@ func (q *Query) build(atoms []atom, langs []string) error {
 		}
 		word, joined = !a.not, false
 	}
+	if terms, prefixes := q.count(); terms > maxTerms || prefixes > maxPrefixes {
+		return badQuery("it could be %d words of the index, and %d beginnings of words; at most %d and %d are looked for", terms, prefixes, maxTerms, maxPrefixes)
+	}
 	if q.listing() && len(q.sites) == 0 && len(q.langs) == 0 {
 		if len(q.not)+len(q.notSites)+len(q.notLangs) > 0 {
 			return badQuery("it only says what to leave out; say what to look for too")
@@ -320,6 +327,20 @@ func (q *Query) leaves() (out []*leaf) {
 		out = append(out, &q.not[i])
 	}
 	return out
+}
+
+// count is how many terms there are to look for, and how many beginnings.
+func (q *Query) count() (terms, prefixes int) {
+	seen := map[string]bool{}
+	for _, l := range q.leaves() {
+		if l.prefix != "" {
+			prefixes++
+		}
+		for t := range l.terms {
+			seen[t] = true
+		}
+	}
+	return len(seen), prefixes
 }
 
 // terms are all terms that a leaf's words may be in the index.
