@@ -30,7 +30,7 @@ const (
 	kindBlock   kind = iota // at: its number
 	kindRange               // at: where it begins; and its length
 	kindReader              // an open segment
-	kindColumns             // at: which
+	kindColumns             // of the document table, all of them
 	kindTable               // page ranks of a partition
 	kindRanks               // page ranks of a segment's documents
 	kindTargets             // of anchor texts

@@ -24,7 +24,11 @@ import (
 //
 //	Records(ctx context.Context, keys []string) ([][]byte, error)
 //
-// is asked for records by that, many at a time; a value is nil where there is none.
+// is asked for records by that, many at a time; a value is nil where there is none. One that has
+//
+//	Renew(ctx context.Context) error
+//
+// is told when records are read again: what it has kept of them may be old.
 type Store interface {
 	// Record reads a record of the key-value table; found is false if there is none.
 	Record(ctx context.Context, key string) (value []byte, found bool, err error)
@@ -52,6 +56,9 @@ const (
 
 // ErrNoIndex says that nothing was indexed of a crawl yet.
 var ErrNoIndex = errors.New("nothing is indexed yet; 'orbweaver index' does it")
+
+// listBytes bounds the lists that one query holds at a time, unless those of one segment have more.
+func (ix *Index) listBytes() int64 { return ix.opt.CacheBytes / 2 }
 
 // Index is the index of a crawl, open to be searched. It is safe for concurrent use.
 type Index struct {
@@ -158,6 +165,12 @@ func (ix *Index) refresh(ctx context.Context) error {
 	before := ix.now.Load()
 	if before == nil {
 		before = &snapshot{}
+	} else if r, ok := ix.store.(interface {
+		Renew(ctx context.Context) error
+	}); ok {
+		if err := r.Renew(ctx); err != nil {
+			return fmt.Errorf("read the index of crawl %s: %w", ix.id, err)
+		}
 	}
 	s, err := ix.take(ctx, before)
 	if err != nil {
@@ -238,10 +251,23 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		p.table = tables[p.head.Partition]
 	}
 	s.count()
-	if s.moved {
-		return s, ix.hide(ctx, s)
+	switch {
+	case !s.moved:
+	case before.moved && s.likeParts(before):
+		for i, p := range s.parts {
+			for j, g := range p.segments {
+				g.hidden = before.parts[i].segments[j].hidden
+			}
+		}
+	default:
+		err = ix.hide(ctx, s)
 	}
-	return s, nil
+	return s, err
+}
+
+// likeParts reports whether all partitions' manifests are those of another snapshot.
+func (s *snapshot) likeParts(o *snapshot) bool {
+	return slices.EqualFunc(s.parts, o.parts, func(p, q *part) bool { return p.head.Manifest == q.head.Manifest })
 }
 
 // is reports whether records say what s was made of.
@@ -297,6 +323,9 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	m, err := blobschema.DecodeIndexManifest(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
+	}
+	if !slices.IsSortedFunc(m.Removed, blobschema.RemovedDocument.Compare) {
+		return nil, fmt.Errorf("%s: %w: removed documents are not in order", h.Manifest, blobschema.ErrDamaged)
 	}
 	if m.Crawl != ix.id || len(m.Segments)+len(m.Anchors) > maxSegments {
 		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, blobschema.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))

@@ -13,7 +13,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Robots-Tag", "noindex")
 	asJSON := false
-	switch base := path.Base("/" + r.URL.Path); {
+	switch base := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)

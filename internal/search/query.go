@@ -245,17 +245,7 @@ func (q *Query) build(atoms []atom, langs []string) error {
 // they stand in a row.
 func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 	if a.prefix {
-		if q.words++; q.words > MaxWords {
-			return nil, badQuery("it has more than %d words", MaxWords)
-		}
-		var p string
-		for _, t := range token.Append(nil, a.text, "") {
-			p = t.Term // the last word is the one that goes on
-		}
-		if p == "" {
-			return nil, nil
-		}
-		return []leaf{{text: a.text + "*", fields: a.fields, prefix: p}}, nil
+		return q.beginning(a, langs, one)
 	}
 	words := token.Query(a.text, langs)
 	if q.words += len(words); q.words > MaxWords {
@@ -281,9 +271,34 @@ func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 	return out, nil
 }
 
+// beginning says what the beginning of a word looks for: of several words in one, as in tcp_rm*, the last
+// is the one that goes on, and those before it must be there.
+func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
+	list := token.Append(nil, a.text, "")
+	if len(list) == 0 {
+		return nil, nil
+	}
+	last := list[len(list)-1]
+	before := atom{text: a.text[:last.Start], fields: a.fields}
+	leaves, err := q.look(before, langs, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(leaves) > 0 && (one || a.not):
+		return nil, badQuery("%.80s* is more than one word, and cannot be one of several or be left out", a.text)
+	}
+	if q.words++; q.words > MaxWords {
+		return nil, badQuery("it has more than %d words", MaxWords)
+	}
+	return append(leaves, leaf{text: a.text[last.Start:] + "*", fields: a.fields, prefix: last.Term}), nil
+}
+
 // filter takes note of a site or a language.
 func (q *Query) filter(a atom) error {
 	text := strings.ToLower(a.text)
+	if i := strings.IndexAny(text, "-_"); i > 0 && a.filter == "lang" { // regions are not told apart
+		text = text[:i]
+	}
 	to := map[string]*[]string{"site": &q.sites, "lang": &q.langs}[a.filter]
 	if a.not {
 		to = map[string]*[]string{"site": &q.notSites, "lang": &q.notLangs}[a.filter]
