@@ -26,11 +26,14 @@ type ranks struct {
 // function: that has memory for one.
 const warmRanks = 16
 
-func (r *ranks) take(p partition.ID) *rank.Warm {
+// take takes what is kept of a partition. What is kept of others makes room for it, if that are most already.
+func (r *ranks) take(p partition.ID, most int) *rank.Warm {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.warm[p]
-	delete(r.warm, p)
+	if delete(r.warm, p); len(r.warm) >= most {
+		r.warm = nil
+	}
 	return w
 }
 
@@ -62,15 +65,15 @@ func (e *Engine) stepRanks(ctx context.Context, p partition.ID, atMost time.Dura
 	}
 	spent, done := e.meter()
 	defer done()
-	s := rank.NewStep(rank.StepConfig{Crawl: e.crawl.ID, Partition: p, Deadline: atMost, Spent: spent}, e.ranks.take(p))
+	most := warmRanks
+	if e.cfg.MemoryMB > 0 {
+		most = 1
+	}
+	s := rank.NewStep(rank.StepConfig{Crawl: e.crawl.ID, Partition: p, Deadline: atMost, Spent: spent}, e.ranks.take(p, most))
 	r := e.newRunner(s)
 	r.given = ctx.Done()
 	if err := r.run(); err != nil {
 		return rank.Report{}, err
-	}
-	most := warmRanks
-	if e.cfg.MemoryMB > 0 {
-		most = 1
 	}
 	if !s.Report().Done {
 		e.ranks.give(p, s.Warm(), most)

@@ -92,7 +92,7 @@ func (r *pageReader) read(m member) (doc document, err error) {
 		}
 	}
 	r.decode.Open(rec.Body, coding.Of(codings))
-	body := r.decode.UpTo(coding.Limit(len(rec.Body), text.MaxHTML))
+	body := r.decode.UpTo(min(coding.Limit(len(rec.Body), text.MaxHTML), text.MaxHTML))
 	u, err := weburl.Parse(m.page.URL)
 	if err != nil {
 		return doc, err

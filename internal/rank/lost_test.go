@@ -71,3 +71,19 @@ func TestRemindAfterAJob(t *testing.T) {
 		t.Errorf("job: %+v", j)
 	}
 }
+
+// TestFingerprintTwice: two URLs of different hosts may have one fingerprint.
+func TestFingerprintTwice(t *testing.T) {
+	l := &blobschema.RankLayout{HostNames: []string{"a", "b"}, First: []uint32{0, 2, 3}, Nodes: []uint64{1, 5, 5}, Crawled: []byte{7}}
+	table, _, err := tables(l, &level{x: []float64{.2, .3, .5}, nodes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := blobschema.DecodeRankTable(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := got.Rank(5); !ok || r != .5 || got.Len() != 2 {
+		t.Errorf("rank %g of %d pages", r, got.Len())
+	}
+}
