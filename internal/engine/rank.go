@@ -114,6 +114,9 @@ func (e *Engine) startRanks(rep *crawl.Report) error {
 			return fmt.Errorf("begin ranks: %w", err)
 		}
 		if begun {
+			e.ranks.mu.Lock()
+			e.ranks.reminded = time.Now()
+			e.ranks.mu.Unlock()
 			e.askTick()
 		}
 	case rep.Ranking:
@@ -124,15 +127,17 @@ func (e *Engine) startRanks(rep *crawl.Report) error {
 
 func (e *Engine) remindRanks() error {
 	e.ranks.mu.Lock()
-	now := time.Now()
-	first := e.ranks.reminded.IsZero()
-	due := now.Sub(e.ranks.reminded) >= e.cfg.RemindRanks
-	if first || due {
+	now, first := time.Now(), e.ranks.reminded.IsZero()
+	due := first || now.Sub(e.ranks.reminded) >= e.cfg.RemindRanks
+	if due {
 		e.ranks.reminded = now
 	}
 	e.ranks.mu.Unlock()
-	if !due {
+	switch {
+	case !due:
 		return nil
+	case first && e.platform.Exclusive: // the process before this one may have died between a round and its messages
+		return e.RemindRanks()
 	}
 	p, err := e.RankProgress()
 	if err != nil || p.Job.Number == 0 || !p.Job.Done.IsZero() {

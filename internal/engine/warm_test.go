@@ -2,9 +2,85 @@ package engine
 
 import (
 	"testing"
+	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/rank/made"
 )
+
+// store is a made crawl's, on a platform.
+type store struct {
+	t *testing.T
+	p *platform.Platform
+}
+
+func (s store) Put(name string, data []byte) error {
+	return PutObject(s.t.Context(), s.p, crawl.PutObject{Name: name, Parts: [][]byte{data}})
+}
+
+func (s store) Record(key string, value []byte) error {
+	recs, err := ReadRecords(s.t.Context(), s.p, []string{key})
+	if err == nil {
+		_, err = WriteRecord(s.t.Context(), s.p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
+	}
+	return err
+}
+
+// TestLostWithTheirProcess: the first tick of a process that owns the platform makes up for messages of
+// ranks that another did not come to send; later ones wait.
+func TestLostWithTheirProcess(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	if err := p.CreateQueues(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	c, err := made.Begin(store{t, p}, "c", 64, 3, blobschema.ByHost)
+	if err == nil {
+		err = c.Commit(store{t, p}, made.Sites(1, 50), 10)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := func(e *Engine, wait time.Duration) (n int) {
+		for {
+			msgs, err := e.queues.receive(t.Context(), crawl.Receive{Queue: blobschema.RankQueue, Max: 10, Wait: wait})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(msgs) == 0 {
+				return n
+			}
+			n += len(msgs)
+			e.acknowledge(t.Context(), blobschema.RankQueue, msgs)
+		}
+	}
+	for i, want := range []int{3, 3} { // of the process that begins the job, and of the next one
+		e, err := New(p, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Use(c.Record)
+		rep := crawl.Report{WantsRanks: i == 0, Ranking: i > 0}
+		for range 2 {
+			if err := e.startRanks(&rep); err != nil {
+				t.Fatal(err)
+			}
+			if got := messages(e, 100*time.Millisecond); got != want {
+				t.Errorf("process %d: %d messages, want %d", i+1, got, want)
+			}
+			rep, want = crawl.Report{Ranking: true}, 0
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // TestOneWarmGraph: where there is memory for one partition's graph, that of another is let go before the
 // next step begins.
