@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,4 +105,74 @@ func TestOneWarmGraph(t *testing.T) {
 	if r.take(2, 2) != two || r.take(1, 2) != one {
 		t.Error("with memory for two, two are kept")
 	}
+}
+
+// TestFollowSaysWhatIsDamaged: what ranks cannot be made of ends the process that was to make them, soon.
+func TestFollowSaysWhatIsDamaged(t *testing.T) {
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	if err := p.CreateQueues(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	bad := damaging{store: store{t, p}}
+	c, err := made.Begin(&bad, "c", 64, 1, blobschema.ByHost)
+	if err == nil {
+		err = c.Commit(&bad, made.Sites(1, 50), 100)
+	}
+	c.Record.Settings.Index = true
+	rec, jsonErr := json.Marshal(c.Record)
+	if err = errors.Join(err, jsonErr, bad.Record(blobschema.CrawlKey("c"), rec)); err != nil || bad.name == "" {
+		t.Fatal(err, bad.name)
+	}
+	e, err := New(p, Config{TickEvery: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Use(c.Record)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := e.Follow(ctx, nil); !errors.Is(err, blobschema.ErrDamaged) || !strings.Contains(err.Error(), bad.name) || !strings.HasPrefix(err.Error(), blobschema.RankQueue) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// damaging stores commits with damaged links, whose pages can be read.
+type damaging struct {
+	store
+	name string
+}
+
+func (d *damaging) Record(key string, value []byte) error {
+	if key == blobschema.HeadKey("c", 0) {
+		var h blobschema.Head
+		if err := json.Unmarshal(value, &h); err != nil {
+			return err
+		}
+		h.Totals.Pages = 50
+		value, _ = json.Marshal(h)
+	}
+	return d.store.Record(key, value)
+}
+
+func (d *damaging) Put(name string, data []byte) error {
+	if _, _, _, err := blobschema.ParseCommitName(name); err == nil {
+		for i := range data {
+			bad := bytes.Clone(data)
+			bad[i] ^= 1
+			c, err := blobschema.OpenCommit(bad)
+			if err != nil {
+				continue
+			}
+			_, pagesErr := c.Pages()
+			_, manErr := c.Manifest()
+			if _, err := c.Links(); err != nil && pagesErr == nil && manErr == nil {
+				d.name, data = name, bad
+				break
+			}
+		}
+	}
+	return d.store.Put(name, data)
 }
