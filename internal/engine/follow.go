@@ -151,10 +151,11 @@ func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.
 			case err != nil:
 				e.followFailed(queue, p, err)
 				e.pause(ctx)
+				e.giveBack(queue, list)
 			default:
 				e.followSucceeded()
+				e.acknowledge(ctx, queue, list)
 			}
-			e.acknowledge(ctx, queue, list) // the tick sends another one, if there is still something to do
 			e.askTick()
 		}
 	}
