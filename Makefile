@@ -2,7 +2,7 @@
 URL ?=
 ARGS ?=
 SEEDS ?= 200
-EXPERIMENTS ?= webgather policies topics queue-assignment freshness
+EXPERIMENTS ?= webgather policies topics queue-assignment freshness redis-engine
 FUZZTIME ?= 10s
 DOCS ?= /usr/share/doc/linux-doc/html
 ARCH ?= arm64

@@ -23,8 +23,8 @@ type RankJob struct {
 	Failed  string      `json:"failed,omitempty"` // why there is no result
 	Fresh   bool        `json:"fresh,omitempty"`  // whatever jobs before have made is left aside
 	// What follows is known when the job is done.
-	Rounds    int            `json:"rounds,omitempty"` // of iteration
-	Residuals []RankResidual `json:"residuals,omitempty"`
+	Rounds    int            `json:"rounds,omitempty"`    // of iteration
+	Residuals []RankResidual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
 	Totals    RankTotals     `json:"totals,omitzero"`
 	// HostRanks is a text object: lines of a host, a tab and its rank, best first; 1 is the mean.
 	// PageRanks is the same for the best pages.
@@ -64,6 +64,7 @@ type RankWeight struct {
 // Bounds of a job. The record is one item of a table.
 const (
 	MaxRankRounds    = 1000
+	MaxRankResiduals = 200
 	maxPersonal      = 1000
 	maxPersonalBytes = 64 << 10
 )

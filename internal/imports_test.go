@@ -57,8 +57,10 @@ internal/platform/conformance: blobschema internal/crawl internal/engine interna
 internal/fsck:            blobschema blobschema/segment internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
+internal/corpus:
 internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
-internal/experiment:      blobschema internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/ledger internal/platform internal/simulate internal/simweb internal/strhash internal/weburl partition
+internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
+internal/experiment:      blobschema blobschema/segment internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition

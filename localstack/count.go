@@ -42,21 +42,41 @@ func (w *world) watch() (*watch, error) {
 	return k, nil
 }
 
+// told is what functions say in their logs.
+type told struct {
+	all   calls
+	by    map[string]calls // function
+	pages int64
+}
+
+// of sums up what some functions say.
+func (t *told) of(names ...string) (sum calls) {
+	for _, name := range names {
+		c := t.by[name]
+		sum.Add(c)
+	}
+	return sum
+}
+
 // told is what the functions' logs say of the time since the watch began.
-func (k *watch) told() (sum calls, pages int64, err error) {
+func (k *watch) told() (t told, err error) {
+	t.by = map[string]calls{}
 	for name, at := range k.logged {
 		lines, _, err := k.w.lines(name, at)
 		if err != nil {
-			return sum, pages, err
+			return t, err
 		}
+		sum := calls{}
 		for _, l := range lines {
 			sum.Add(l.Calls)
 			if l.Msg == "step" { // ticks tell of all pages
-				pages += l.Pages
+				t.pages += l.Pages
 			}
 		}
+		t.by[name] = sum
+		t.all.Add(sum)
 	}
-	return sum, pages, nil
+	return t, nil
 }
 
 // seen is what went over the wire since then, in the same units.
@@ -73,13 +93,13 @@ func (k *watch) seen() calls {
 
 // both are the two counts at a moment when no tick is between its calls and its line in the
 // log: if they differ, they are looked at again a few times.
-func (k *watch) both() (told, seen calls, pages int64, err error) {
+func (k *watch) both() (t told, seen calls, err error) {
 	for try := 0; ; try++ {
-		if told, pages, err = k.told(); err != nil {
-			return told, seen, pages, err
+		if t, err = k.told(); err != nil {
+			return t, seen, err
 		}
-		if seen = k.seen(); equal(told, seen) == nil || try == 10 {
-			return told, seen, pages, nil
+		if seen = k.seen(); equal(t.all, seen) == nil || try == 10 {
+			return t, seen, nil
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
@@ -163,13 +183,21 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, web.Seeds()...)...)
+	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--index", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, web.Seeds()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, tail(out))
 	}
 	took := time.Since(k.begin)
 	n, err := w.compare(ctx, web)
 	if err != nil {
+		return nil, err
+	}
+	v, done, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if _, _, err := w.followed(limit, v); err != nil {
 		return nil, err
 	}
 	if err := w.quiet(ctx); err != nil {
@@ -193,7 +221,7 @@ const target = 0.03
 
 // price compares both counts, and says what a million pages would cost.
 func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
-	told, seen, logged, err := k.both()
+	told, seen, err := k.both()
 	if err != nil {
 		return nil, err
 	}
@@ -205,16 +233,20 @@ func (k *watch) price(pages int64, took time.Duration) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	bill := prices.PerMillion(told, pages, 0)
-	figures := map[string]any{
-		"pages": pages, "pages_per_second": float64(pages) / took.Seconds(), "pages_in_logs": logged,
-		"ledger": told, "wire": seen, "pollers_requests": polls,
-		"dollars_per_million": map[string]float64{
-			"queue": bill.Queue, "kv": bill.KV, "blob": bill.Blob, "queue+kv+blob": bill.Queue + bill.KV + bill.Blob,
-			"functions": bill.Functions, "pollers": float64(polls) * prices.QueueRequest / float64(pages),
-		},
+	bill := prices.PerMillion(told.of("fetch", "coordinate", "intake"), pages, 0)
+	dollars := map[string]float64{
+		"queue": bill.Queue, "kv": bill.KV, "blob": bill.Blob, "queue+kv+blob": bill.Queue + bill.KV + bill.Blob,
+		"functions": bill.Functions, "pollers": float64(polls) * prices.QueueRequest / float64(pages),
 	}
-	return figures, equal(told, seen)
+	for _, name := range []string{"index", "rank"} {
+		b := prices.PerMillion(told.of(name), pages, 0)
+		dollars[name], dollars[name+"_functions"] = b.Queue+b.KV+b.Blob, b.Functions
+	}
+	figures := map[string]any{
+		"pages": pages, "pages_per_second": float64(pages) / took.Seconds(), "pages_in_logs": told.pages,
+		"ledger": told.all, "wire": seen, "pollers_requests": polls, "dollars_per_million": dollars,
+	}
+	return figures, equal(told.all, seen)
 }
 
 // reported is the cost that the command printed at the end of the crawl.
@@ -249,20 +281,20 @@ func idle(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	after := w.functions["coordinate"].Totals()
 	ticks := after.Invocations - before.Invocations
-	told, seen, _, err := k.both()
+	told, seen, err := k.both()
 	if err != nil || ticks == 0 {
 		return nil, fmt.Errorf("%d ticks, %w", ticks, err)
 	}
 	per := func(n int64) float64 { return float64(n) / float64(ticks) }
 	figures := map[string]any{
-		"ticks": ticks, "kv_reads_per_tick": per(told.KVReadUnits), "kv_writes_per_tick": per(told.KVWriteUnits),
-		"queue_per_tick": per(told.QueueRequests), "blob_per_tick": per(told.BlobPuts + told.BlobGets),
+		"ticks": ticks, "kv_reads_per_tick": per(told.all.KVReadUnits), "kv_writes_per_tick": per(told.all.KVWriteUnits),
+		"queue_per_tick": per(told.all.QueueRequests), "blob_per_tick": per(told.all.BlobPuts + told.all.BlobGets),
 		"billed_ms_per_tick": float64((after.Billed - before.Billed).Milliseconds()) / float64(ticks),
 	}
-	if told.KVWriteUnits+told.QueueRequests+told.BlobPuts+told.BlobGets > 0 {
+	if told.all.KVWriteUnits+told.all.QueueRequests+told.all.BlobPuts+told.all.BlobGets > 0 {
 		return figures, errors.New("ticks of an idle crawl should only read records")
 	}
-	return figures, equal(told, seen)
+	return figures, equal(told.all, seen)
 }
 
 // few crawls five hosts that want ten seconds between two requests: the worst case for

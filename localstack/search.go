@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -63,11 +62,12 @@ func (w *world) seek(ctx context.Context) (*sought, error) {
 func (s *sought) titles() (found map[string]string, hidden []string) {
 	found = map[string]string{}
 	for u, e := range s.web.Truth(simweb.Scope{Attempts: 3, SkipSitemaps: true}).Pages {
-		if e.Kind != simweb.KindPage || e.Outcome != blobschema.OutcomeOK || e.NoIndex {
+		a := s.web.Answer(simweb.Request{URL: u, Attempt: 9})
+		// The truth does not say it of copies.
+		if noIndex := bytes.Contains(a.Body, []byte("noindex")); noIndex || e.Kind != simweb.KindPage || e.Outcome != blobschema.OutcomeOK {
 			hidden = append(hidden, u)
 			continue
 		}
-		a := s.web.Answer(simweb.Request{URL: u, Attempt: 9})
 		_, rest, ok := bytes.Cut(a.Body, []byte("<title>"))
 		title, _, closed := bytes.Cut(rest, []byte("</title>"))
 		if ok && closed { // else it is an image or the like
@@ -172,7 +172,8 @@ func (w *world) query(ctx context.Context, words string) (f found, err error) {
 }
 
 // searchable crawls a web that is to be searchable, while index and rank functions are killed. Each
-// page must then be found by its own title, and the ranks be those of a crawl in a folder.
+// page must then be found by its own title, and the ranks be those of a crawl in a folder. What searches
+// call is counted twice.
 func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err := w.quiet(ctx); err != nil {
 		return nil, err
@@ -181,14 +182,13 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := w.watch()
-	if err != nil {
-		return nil, err
-	}
+	begin := time.Now()
 	killing, stop := context.WithCancel(ctx)
 	defer stop()
-	kills := make(chan int, 1)
-	go func() { kills <- w.kill(killing, 4, 20*time.Millisecond, "index", "rank") }()
+	kills := map[string]chan int{"index": make(chan int, 1), "rank": make(chan int, 1)}
+	for name, c := range kills {
+		go func() { c <- w.kill(killing, 3, 50*time.Millisecond, name) }()
+	}
 	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	args := []string{"crawl", "--json", "--index", "--scope", "any", "--delay", "0s", "--timeout", "8s", "--sitemaps=false"}
@@ -204,13 +204,13 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	figures := map[string]any{"documents": documents, "seconds": time.Since(k.begin).Seconds(), "rounds": job.Rounds, "links": job.Totals.Links}
+	figures := map[string]any{"documents": documents, "seconds": time.Since(begin).Seconds(), "rounds": job.Rounds, "links": job.Totals.Links}
 	stop()
-	if figures["killed"] = <-kills; figures["killed"] == 0 {
-		return figures, errors.New("no index or rank function was killed, which shows nothing")
-	}
-	if err := w.findsAll(ctx, s, documents, figures); err != nil {
-		return figures, err
+	for name, c := range kills {
+		n := <-c
+		if figures["killed_"+name] = n; n == 0 {
+			return figures, fmt.Errorf("no %s function was killed, which shows nothing", name)
+		}
 	}
 	if err := w.sameRanks(limit, v, &job, append(args, s.seeds...)); err != nil {
 		return figures, err
@@ -218,12 +218,19 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err := w.quiet(ctx); err != nil {
 		return figures, err
 	}
-	told, seen, _, err := k.both()
+	k, err := w.watch()
 	if err != nil {
 		return figures, err
 	}
-	figures["ledger"] = told
-	return figures, equal(told, seen)
+	if err := w.findsAll(ctx, s, documents, figures); err != nil {
+		return figures, err
+	}
+	told, seen, err := k.both()
+	if err != nil {
+		return figures, err
+	}
+	figures["searches"] = told.of("query")
+	return figures, equal(told.all, seen)
 }
 
 // findsAll asks for each page by its title, and in English.
@@ -259,12 +266,12 @@ func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figure
 			return fmt.Errorf("a search for %s does not have %s first: %+v", words, path, f.Results)
 		}
 	}
-	// The page itself, and one that there is not.
+	// The page itself, and what is no query.
 	if status, body, err := w.ask(ctx, "/?q=fox"); err != nil || status != http.StatusOK || !bytes.Contains(body, []byte("running foxes")) && !bytes.Contains(body, []byte("</mark>")) {
-		return fmt.Errorf("the page: status %d, %w\n%.500s", status, err, body)
+		return fmt.Errorf("the page: status %d, %v\n%.500s", status, err, body)
 	}
-	if status, _, err := w.ask(ctx, "/nowhere"); err != nil || status != http.StatusNotFound {
-		return fmt.Errorf("a page that there is not: status %d, %w", status, err)
+	if status, _, err := w.ask(ctx, "/search.json?q="+strings.Repeat("long+", 1000)); err != nil || status != http.StatusBadRequest {
+		return fmt.Errorf("a query of 5,000 bytes: status %d, %v", status, err)
 	}
 	// A cold one.
 	w.functions["query"].Recycle()

@@ -28,6 +28,7 @@ What a crawl really called is counted while it runs, and priced in its summary.`
 		Example: `  orbweaver estimate
   orbweaver estimate --partitions 200 --memory 1024 --hosts 100
   orbweaver estimate --partitions 1 --hosts 5 --delay 10s     # few hosts, long delays
+  orbweaver estimate --index                                 # searchable, too
   orbweaver estimate --json | jq .idle_month_total`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,7 +58,9 @@ What a crawl really called is counted while it runs, and priced in its summary.`
 	f.Float64Var(&d.StoredBytes, "stored-bytes", d.StoredBytes, "bytes stored for a page")
 	f.Float64Var(&d.SentBytes, "sent-bytes", d.SentBytes, "bytes sent for a page")
 	f.IntVar(&d.Alarms, "alarms", d.Alarms, "number of alarms")
-	f.BoolVar(&d.Index, "index", d.Index, "make the pages searchable, too")
+	f.BoolVar(&d.Index, "index", d.Index, "pages are made searchable and ranked, too; and what searches cost")
+	f.Float64Var(&d.IndexMillis, "index-ms", d.IndexMillis, "ms of CPU to make a page searchable")
+	f.Float64Var(&d.IndexBytes, "index-bytes", d.IndexBytes, "bytes that a page takes in the index")
 	f.BoolVar(&asJSON, "json", false, "write JSON, for a program")
 	return cmd
 }
@@ -79,8 +82,15 @@ func printEstimate(w io.Writer, e *ledger.Estimate) error {
 		fmt.Fprintf(w, "  %-46s%10.4f\n\n", "total", total)
 	}
 	table("A million pages", e.PerMillion, e.PerMillionTotal)
+	if e.Deployment.Index {
+		table("Making them searchable, ranks once", e.Indexed, e.IndexedTotal)
+		table("A million searches", e.Searches, e.SearchesTotal)
+	}
 	table("An idle month, on top of pages too", e.Idle, e.IdleTotal)
 	fmt.Fprintf(w, "Keeping a million pages: %s a month.\n", dollars(e.Retention))
+	if e.Deployment.Index {
+		fmt.Fprintf(w, "Keeping their index: %s a month.\n", dollars(e.IndexRetention))
+	}
 	fmt.Fprintf(w, "An idle month is %s if nothing else in the account uses what is free.\n\nAssumed:\n", dollars(e.IdleRest))
 	_, err := fmt.Fprintln(w, "- "+strings.Join(e.Assumptions, "\n- "))
 	return err

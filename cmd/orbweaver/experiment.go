@@ -16,8 +16,8 @@ func newExperiment() *cobra.Command {
 		Short: "Make published measurements again",
 		Long: `Experiment makes measurements of published crawlers again with this one, and sets the
 figures side by side. The crawls are simulated, on a clock of their own and a web that is
-made up, so the same seed gives the same figures on any machine. Without a name it lists
-what there is.`,
+made up, so the same seed gives the same figures on any machine; what is measured on the
+machine itself the report says. Without a name it lists what there is.`,
 		Example: `  orbweaver experiment
   orbweaver experiment webgather --quick          # in seconds, to see that it works
   orbweaver experiment webgather --out results    # as published, for minutes`,
@@ -61,7 +61,7 @@ func newOneExperiment(e experiment.Experiment) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "folder for the report, its tables as CSV and its plots as SVG; without it the report is printed")
 	f.Uint64Var(&o.Seed, "seed", 1, "of the web and of the crawl's hash")
-	f.IntVar(&o.Pages, "pages", 0, "size of the web in pages; 0: as published")
+	f.IntVar(&o.Pages, "pages", 0, "size of the web, or of the collection of documents, in pages; 0: as published")
 	f.BoolVar(&o.Quick, "quick", false, "so small that it takes seconds: to see that it works, not to measure")
 	f.BoolVar(&asJSON, "json", false, "print the figures as JSON, for a program")
 	return cmd

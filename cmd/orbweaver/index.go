@@ -122,9 +122,9 @@ func (f *indexFlags) refuseOwned(ctx context.Context) error {
 		case err != nil:
 			return err
 		case c.Settings.Index:
-			return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes: '%s' finds what is done", live.PID, f.data, f.command("search", "some words")))
+			return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s", live.PID, f.data, f.command("search", "some words")))
 		}
-		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with '%s'", live.PID, f.data, f.command("crawl", "--index")))
+		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s", live.PID, f.data, f.command("crawl", "--index")))
 	})
 }
 
@@ -176,14 +176,14 @@ func indexHead(ctx context.Context, v *view.View, p partition.ID) (h blobschema.
 
 func (x *indexed) text(p *place) string {
 	t := &x.Totals
-	s := fmt.Sprintf("%s of %s are searchable: %s in %s\n", plural(t.Documents, "page"), plural(t.Pages, "answer"), formatSize(x.Bytes), plural(int64(x.Partitions), "partition"))
+	s := fmt.Sprintf("%s of %s are searchable: %s in %s\n", plural(t.Documents, "page"), plural(t.Pages, "answer"), size(x.Bytes), plural(int64(x.Partitions), "partition"))
 	if left := t.NoIndex + t.NoText + t.Damaged; left > 0 {
 		s += fmt.Sprintf("left out: %d that ask for it, %d without text, %d that cannot be read\n", t.NoIndex, t.NoText, t.Damaged)
 	}
 	if !x.Done {
-		return s + fmt.Sprintf("functions go on with it: '%s' looks\n", p.command("index"))
+		return s + fmt.Sprintf("functions go on with it; to look:  %s\n", p.command("index"))
 	}
-	return s + fmt.Sprintf("in %.1f s; '%s' searches\n", x.Seconds, p.command("search", "some words"))
+	return s + fmt.Sprintf("done in %.1f s; now:  %s\n", x.Seconds, p.command("search", "some words"))
 }
 
 // indexProgress tells now and then how far it is.

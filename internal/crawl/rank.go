@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -47,7 +48,10 @@ func (s *Step) takeRanks(t *task, name string) error {
 	if name == s.st.wish.HostRanks || set.HostRanks != "" || set.Quality != (frontier.HostRanks{}).Name() {
 		return nil
 	}
-	if err := s.readRanks(t, name); err != nil {
+	switch err := s.readRanks(t, name); {
+	case errors.Is(err, ErrNotFound): // newer ones have taken their place; the wish will say so
+		return nil
+	case err != nil:
 		return err
 	}
 	s.st.policy, s.st.wish.HostRanks = s.policy, name

@@ -43,8 +43,11 @@ func (r *ranks) give(p partition.ID, w *rank.Warm, most int) {
 	r.warm[p] = w
 }
 
+// RankReport is what a rank step did.
+type RankReport = rank.Report
+
 // RankStep runs one rank step of a partition; no round of it begins after atMost, 0 for no bound.
-func (e *Engine) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
+func (e *Engine) RankStep(p partition.ID, atMost time.Duration) (RankReport, error) {
 	return e.stepRanks(context.Background(), p, atMost)
 }
 
@@ -188,6 +191,9 @@ func (e *Engine) ensureRankQueue(ctx context.Context) error {
 	return e.platform.CreateQueues(ctx, parts.Record.Partitions)
 }
 
+// stepTime is how long a step goes on alone before others, and whoever looks, learn of it.
+const stepTime = 5 * time.Second
+
 // runRanks takes some messages and runs the steps that they ask for.
 func (e *Engine) runRanks(ctx context.Context) error {
 	msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.RankQueue, Max: 10, Wait: 5 * time.Second})
@@ -207,7 +213,7 @@ func (e *Engine) runRanks(ctx context.Context) error {
 		}
 		begun[p] = true
 		steps.Go(func() error {
-			_, err := e.stepRanks(ctx, p, time.Second)
+			_, err := e.stepRanks(ctx, p, stepTime)
 			return err
 		})
 	}

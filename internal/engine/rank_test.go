@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
@@ -19,26 +20,26 @@ type madeOn struct {
 }
 
 func (m madeOn) Put(name string, data []byte) error {
-	return PutObject(m.t.Context(), m.p, crawl.PutObject{Name: name, Parts: [][]byte{data}})
+	return engine.PutObject(m.t.Context(), m.p, crawl.PutObject{Name: name, Parts: [][]byte{data}})
 }
 
 func (m madeOn) Record(key string, value []byte) error {
-	recs, err := ReadRecords(m.t.Context(), m.p, []string{key})
+	recs, err := engine.ReadRecords(m.t.Context(), m.p, []string{key})
 	if err != nil {
 		return err
 	}
-	_, err = WriteRecord(m.t.Context(), m.p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
+	_, err = engine.WriteRecord(m.t.Context(), m.p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
 	return err
 }
 
-func madeEngine(t testing.TB, pages []made.Page, partitions int) *Engine {
+func madeEngine(t testing.TB, pages []made.Page, partitions int) (*engine.Engine, *platform.Platform) {
 	t.Helper()
 	p, err := platform.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	e, err := New(p, Config{})
+	e, err := engine.New(p, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +52,12 @@ func madeEngine(t testing.TB, pages []made.Page, partitions int) *Engine {
 		t.Fatal(err)
 	}
 	e.Use(c.Record)
-	return e
+	return e, p
 }
 
 func TestRank(t *testing.T) {
 	for partitions := 1; partitions <= 4; partitions++ {
-		e := madeEngine(t, made.Sites(1, 500), partitions)
+		e, p := madeEngine(t, made.Sites(1, 500), partitions)
 		var rounds []int
 		job, err := e.Rank(t.Context(), rank.StartConfig{Params: blobschema.DefaultRankParams()}, func(p rank.Progress) {
 			rounds = append(rounds, p.Round)
@@ -70,7 +71,7 @@ func TestRank(t *testing.T) {
 		if partitions > 1 && len(rounds) < 3 {
 			t.Errorf("progress was told of rounds %v", rounds)
 		}
-		if data, err := GetObject(t.Context(), e.platform, crawl.GetObject{Name: job.HostRanks, Length: -1}); err != nil || len(data) == 0 {
+		if data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: job.HostRanks, Length: -1}); err != nil || len(data) == 0 {
 			t.Errorf("table of hosts: %d bytes, %v", len(data), err)
 		}
 	}
@@ -83,7 +84,7 @@ func BenchmarkRank(b *testing.B) {
 		b.Run(fmt.Sprint(partitions), func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				e := madeEngine(b, pages, partitions)
+				e, _ := madeEngine(b, pages, partitions)
 				b.StartTimer()
 				began := time.Now()
 				job, err := e.Rank(b.Context(), rank.StartConfig{Params: blobschema.DefaultRankParams()}, nil)

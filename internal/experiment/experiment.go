@@ -1,7 +1,8 @@
 // Package experiment makes measurements of published crawlers again, with this one: each
 // experiment is a function that returns a [Report] of tables, plots and checks beside the
 // published figures. The same options give the same report, byte for byte: crawls are those
-// of package simulate, on a virtual clock.
+// of package simulate, on a virtual clock. Where a section says so, it measures this machine
+// instead, and differs a little each time.
 package experiment
 
 import (
@@ -38,6 +39,7 @@ func All() []Experiment {
 		{"webgather", "a crawl divided by a two-level map: balance, speed-up, traffic, moves (Yan et al.)", webgather},
 		{"policies", "which server and URL comes first: breadth, performance, quality, capability (Cao et al.)", policies},
 		{"queue-assignment", "one large host in several queues: by host, SURT prefix or string hash (Zhang, Wang)", queueAssignment},
+		{"redis-engine", "crawl, index, ranks and search made of queues and functions (Li, Ai, Wang)", redisEngine},
 		{"topics", "several topics in one crawl: turns, priorities, minima (Fan, Li)", topics},
 	}
 }

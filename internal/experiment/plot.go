@@ -128,7 +128,7 @@ func (p *Plot) SVG() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", plotWidth, plotHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", plotWidth, plotHeight)
-	text(&b, plotLeft+plotInnerW/2, 20, "middle", "", p.Title)
+	writeText(&b, plotLeft+plotInnerW/2, 20, "middle", "", p.Title)
 	p.drawAxes(&b, x, y)
 	for i, s := range p.Series {
 		s.draw(&b, x, y)
@@ -143,16 +143,16 @@ func (p *Plot) drawAxes(b *bytes.Buffer, x, y *axis) {
 	for _, v := range x.ticks {
 		at := px(x.pixel(v))
 		fmt.Fprintf(b, `<path d="M%s %dV%d" stroke="#888"/>`+"\n", at, bottom, bottom+tickLength)
-		text(b, x.pixel(v), bottom+2*labelDistance+tickLength, "middle", "", label(v))
+		writeText(b, x.pixel(v), bottom+2*labelDistance+tickLength, "middle", "", label(v))
 	}
 	for _, v := range y.ticks {
 		at := px(y.pixel(v))
 		fmt.Fprintf(b, `<path d="M%d %sH%d" stroke="#ddd"/>`+"\n", plotLeft, at, right)
-		text(b, plotLeft-labelDistance, y.pixel(v)+4, "end", "", label(v))
+		writeText(b, plotLeft-labelDistance, y.pixel(v)+4, "end", "", label(v))
 	}
 	fmt.Fprintf(b, `<path d="M%d %dV%dH%d" fill="none" stroke="#888"/>`+"\n", plotLeft, plotTop, bottom, right)
-	text(b, plotLeft+plotInnerW/2, plotHeight-10, "middle", "", p.X)
-	text(b, 0, 0, "middle", fmt.Sprintf(` transform="translate(16 %d) rotate(-90)"`, plotTop+plotInnerH/2), p.Y)
+	writeText(b, plotLeft+plotInnerW/2, plotHeight-10, "middle", "", p.X)
+	writeText(b, 0, 0, "middle", fmt.Sprintf(` transform="translate(16 %d) rotate(-90)"`, plotTop+plotInnerH/2), p.Y)
 }
 
 // label is a number as short as it can be.
@@ -195,10 +195,10 @@ func (s *Series) legend(b *bytes.Buffer, i int) {
 	const at = plotLeft + plotInnerW + 14
 	line := plotTop + legendLine*i + 6
 	fmt.Fprintf(b, `<path d="M%d %dh%d" stroke="%s" stroke-width="1.5"%s/>`+"\n", at, line, legendPatch, s.color(), s.dashes())
-	text(b, at+legendPatch+6, float64(line)+4, "start", "", s.Name)
+	writeText(b, at+legendPatch+6, float64(line)+4, "start", "", s.Name)
 }
 
-func text(b *bytes.Buffer, x, y float64, anchor, more, s string) {
+func writeText(b *bytes.Buffer, x, y float64, anchor, more, s string) {
 	fmt.Fprintf(b, `<text x="%s" y="%s" text-anchor="%s"%s>`, px(x), px(y), anchor, more)
 	_ = xml.EscapeText(b, []byte(s)) // a buffer takes all
 	b.WriteString("</text>\n")

@@ -147,13 +147,23 @@ func (t *policyTrial) livePolicy(c *blobschema.Crawl) (frontier.Policy, error) {
 
 // read takes the pages and their times from the commits.
 func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string) error {
-	recs, err := engine.ReadRecords(ctx, p, []string{blobschema.HeadKey(id, 0)})
+	pages, err := storedPages(ctx, p, id, 0)
+	for i := range pages {
+		t.order = append(t.order, t.number[pages[i].URL])
+		t.at = append(t.at, time.Duration(pages[i].Time.UnixNano()))
+	}
+	return err
+}
+
+// storedPages are the pages in a partition's commits, robots.txt apart.
+func storedPages(ctx context.Context, p *platform.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
+	recs, err := engine.ReadRecords(ctx, p, []string{blobschema.HeadKey(id, part)})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var head blobschema.Head
 	if err := json.Unmarshal(recs[0].Value, &head); err != nil {
-		return fmt.Errorf("read the head: %w", err)
+		return nil, fmt.Errorf("read the head: %w", err)
 	}
 	open := func(name string) (*blobschema.CommitReader, error) {
 		data, err := engine.GetObject(ctx, p, crawl.GetObject{Name: name, Length: -1})
@@ -164,29 +174,28 @@ func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string)
 	}
 	last, err := open(head.Commit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	man, err := last.Manifest()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for name := range blobschema.CommitNames(&man) {
 		c, err := open(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		pages, err := c.Pages()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range pages {
 			if !pages[i].Robots {
-				t.order = append(t.order, t.number[pages[i].URL])
-				t.at = append(t.at, time.Duration(pages[i].Time.UnixNano()))
+				out = append(out, pages[i])
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // halves are the shares of pages and of PageRank that a trial has at half time.

@@ -100,32 +100,16 @@ var addresses = sync.OnceValues(func() (*memory, error) {
 
 // repartitioned is a crawl whose slots moved while it went on.
 var repartitioned = sync.OnceValues(func() (*memory, error) {
-	s := blobschema.Settings{}
+	s := blobschema.Settings{Index: true}
 	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
 		return shuffle(ctx, e, 20*time.Millisecond)
 	})
 })
 
-// searchable is a crawl with an index, of which pages were asked for again.
+// searchable is a crawl with an index and ranks, of which pages were asked for again.
 var searchable = sync.OnceValues(func() (*memory, error) {
-	return crawlOnce(quickly, blobschema.Settings{}, 2, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
-		return indexAlong(ctx, e)
-	})
+	return crawlOnce(quickly, blobschema.Settings{Index: true}, 2, nil)
 })
-
-// indexAlong runs index steps beside a crawl, and a last one of each partition when it has ended.
-func indexAlong(ctx context.Context, e *engine.Engine) error {
-	for last := false; !last; {
-		last = ctx.Err() != nil
-		for p := range partition.ID(partitions) {
-			if _, err := e.Index(p, 0); err != nil {
-				return err
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return nil
-}
 
 // quickly is a step that commits all the time.
 var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 5, CommitMin: 5 * time.Millisecond}

@@ -28,6 +28,9 @@ func TestCleanIndex(t *testing.T) {
 	if x == nil || x.Partitions != partitions || x.Documents < 40 || x.Segments < partitions || x.Read != x.Segments || x.Bytes == 0 || x.Behind != 0 || x.Unindexed != 0 {
 		t.Errorf("index: %+v", x)
 	}
+	if r := rep.Ranks; r == nil || r.Job == 0 || r.Partitions != partitions || r.Pages < 80 || r.Hosts < 8 || r.Anchors == 0 || r.Anchors != x.Anchors {
+		t.Errorf("ranks: %+v, index: %+v", r, x)
+	}
 	few := check(t, m, fsck.Options{WARCs: fsck.SomeWARCs})
 	if !few.Clean() || few.Index.Read >= x.Read || few.Index.Documents != x.Documents {
 		t.Errorf("with few WARC objects: %+v, %v", few.Index, few.Violations)

@@ -18,7 +18,7 @@ import (
 func TestLive(t *testing.T) {
 	for name, s := range map[string]blobschema.Settings{
 		"by host":   {Sitemaps: true},
-		"by domain": {PartitionBy: blobschema.ByDomain, MaxHostURLs: 12, MaxSegments: 3},
+		"by domain": {PartitionBy: blobschema.ByDomain, MaxHostURLs: 12, MaxSegments: 3, Index: true},
 		"by IP":     {PartitionBy: blobschema.ByIP, MaxPages: 100},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -519,7 +519,7 @@ func (m *maker) lastMail(p partition.ID, change func(*blobschema.Mail)) {
 
 // TestFindsCorruptionByHand does one damage after another to the crawls made by hand.
 func TestFindsCorruptionByHand(t *testing.T) {
-	for _, tt := range slices.Concat(madeCorruptions, movedCorruptions, indexCorruptions) {
+	for _, tt := range slices.Concat(madeCorruptions, movedCorruptions, indexCorruptions, rankCorruptions) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := tt.make(t)
 			tt.do(m)

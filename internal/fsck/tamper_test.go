@@ -551,9 +551,12 @@ func TestFindsBitRot(t *testing.T) {
 }
 
 // FuzzDamage changes bytes of any object: whatever a disk brings, the check ends. It
-// takes a crawl by the engine, and one by hand that has what is rare.
+// takes a crawl by the engine, and some by hand that have what is rare.
 func FuzzDamage(f *testing.F) {
-	wholes := []*memory{mustCrawl(f, crawled), recrawled(f).memory, moved(f).memory}
+	searched := indexed(f)
+	_, man := searched.index(0)
+	delete(searched.objects, man.Dropped[0].Object) // nobody reads that any more
+	wholes := []*memory{mustCrawl(f, crawled), recrawled(f).memory, moved(f).memory, searched.memory, finished(f).memory}
 	for _, whole := range wholes {
 		if rep := check(f, whole, fsck.Options{}); !rep.Clean() {
 			f.Fatalf("the crawl itself: %v", rep.Violations)
@@ -562,10 +565,10 @@ func FuzzDamage(f *testing.F) {
 	f.Add(uint(0), uint(10), byte(1), uint(0))
 	f.Add(uint(7), uint(200), byte(0x80), uint(50))
 	f.Fuzz(func(t *testing.T, object, at uint, change byte, cut uint) {
-		whole := wholes[object%3]
+		whole := wholes[object%uint(len(wholes))]
 		m := whole.clone()
 		names := slices.Sorted(maps.Keys(m.objects))
-		name := names[object/3%uint(len(names))]
+		name := names[object/uint(len(wholes))%uint(len(names))]
 		b := slices.Clone(m.objects[name])
 		if len(b) == 0 {
 			return
@@ -583,6 +586,14 @@ func FuzzDamage(f *testing.F) {
 // FuzzRecords puts any text in the place of a record: the check ends.
 func FuzzRecords(f *testing.F) {
 	whole := moved(f).memory
+	for _, more := range []*memory{indexed(f).memory, ranked(f).memory} { // their objects are of other pages, or damaged
+		maps.Copy(whole.objects, more.objects)
+		for key, value := range more.records {
+			if whole.records[key] == "" {
+				whole.records[key] = value
+			}
+		}
+	}
 	keys := slices.Sorted(maps.Keys(whole.records))
 	for i, key := range keys {
 		f.Add(uint(i), whole.records[key])

@@ -15,10 +15,12 @@ type Deployment struct {
 	DelayS       float64 `json:"delay_s"`     // between two requests to a host, in seconds
 	CPUMillis    float64 `json:"cpu_ms"`      // of a page
 	PagesPerWARC int     `json:"pages_per_warc"`
-	StoredBytes  float64 `json:"stored_bytes"` // of a page, compressed
-	SentBytes    float64 `json:"sent_bytes"`   // to get a page
-	Alarms       int     `json:"alarms"`
-	Index        bool    `json:"index"` // pages are made searchable, and ranked
+	StoredBytes  float64 `json:"stored_bytes"`          // of a page, compressed
+	SentBytes    float64 `json:"sent_bytes"`            // to get a page
+	Alarms       int     `json:"alarms"`                // besides those that there are with an index
+	Index        bool    `json:"index"`                 // pages are made searchable, and ranked
+	IndexMillis  float64 `json:"index_ms,omitempty"`    // of CPU for a page, merges too
+	IndexBytes   float64 `json:"index_bytes,omitempty"` // of a page in the index, its text too
 }
 
 // DefaultDeployment is what infra/live/aws deploys unless told otherwise, and a crawl of
@@ -27,6 +29,7 @@ func DefaultDeployment() Deployment {
 	return Deployment{
 		Partitions: 16, MemoryMB: 512, TimeoutS: 300, ReadyHosts: 30, DelayS: 1, CPUMillis: 4,
 		PagesPerWARC: 1000, StoredBytes: 40_000, SentBytes: 600, Alarms: 8,
+		IndexMillis: 2, IndexBytes: 5_000,
 	}
 }
 
@@ -55,6 +58,21 @@ const (
 	pollers       = 5 // of each event source mapping, as long as it has a maximum concurrency
 	pollS         = 20.0
 	monthS        = 30.4375 * 24 * 3600
+	indexS        = 120.0 // between two index jobs of a partition that crawls
+	indexRunS     = 0.3   // that an index step takes besides its pages
+	jobReads      = 10.0  // read units to begin an index or rank step
+	indexUnits    = 1.0   // write units of an index head
+	mergedBy      = 8.0   // segments of one size
+	rangeBytes    = 8 << 20
+	rankRounds    = 90.0 // of a job, to a change of 1e-8
+	rankRunS      = 0.25 // that a rank step takes besides its links
+	rankUnits     = 3.0  // write units of a rank head, which grows with the rounds
+	rankLinks     = 20.0 // of a page, within the crawl
+	rankLinkNanos = 15.0 // of CPU for a link in a round
+	jobGB         = 1.0  // memory of the functions index, rank and query
+	searchS       = 0.1  // that a search takes
+	searchGets    = 6.0  // what it reads besides what is in memory
+	indexAlarms   = 2
 	million       = 1e6
 	gb            = 1 << 30
 )
@@ -99,11 +117,16 @@ type Estimate struct {
 	StepS        float64 `json:"step_s"` // how long a step runs, in seconds
 
 	PerMillion      []Item   `json:"per_million_pages"`
-	PerMillionTotal float64  `json:"per_million_pages_total"` // without retention
-	Retention       float64  `json:"retention_per_month"`     // of a million pages
-	Idle            []Item   `json:"idle_month"`              // on top, whether it crawls or not
-	IdleTotal       float64  `json:"idle_month_total"`        // nothing taken off
-	IdleRest        float64  `json:"idle_month_beyond_free"`  // if nothing else in the account uses what is free
+	PerMillionTotal float64  `json:"per_million_pages_total"`           // without retention
+	Retention       float64  `json:"retention_per_month"`               // of a million pages
+	Indexed         []Item   `json:"index_per_million_pages,omitempty"` // on top, where pages are made searchable
+	IndexedTotal    float64  `json:"index_per_million_pages_total,omitempty"`
+	Searches        []Item   `json:"per_million_searches,omitempty"`
+	SearchesTotal   float64  `json:"per_million_searches_total,omitempty"`
+	IndexRetention  float64  `json:"index_retention_per_month,omitempty"` // of a million pages
+	Idle            []Item   `json:"idle_month"`                          // on top, whether it crawls or not
+	IdleTotal       float64  `json:"idle_month_total"`                    // nothing taken off
+	IdleRest        float64  `json:"idle_month_beyond_free"`              // if nothing else in the account uses what is free
 	Assumptions     []string `json:"assumptions"`
 }
 
@@ -124,6 +147,8 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 		{"bytes stored", d.StoredBytes, 0, 1e9},
 		{"bytes sent", d.SentBytes, 0, 1e9},
 		{"alarms", float64(d.Alarms), 0, 1e6},
+		{"ms of CPU to index a page", d.IndexMillis, 0, 1e6},
+		{"bytes of a page in the index", d.IndexBytes, 0, 1e9},
 	} {
 		if !(c.n >= c.min && c.n <= c.max) { // NaN is neither
 			return Estimate{}, fmt.Errorf("%s: %g is not from %g to %g", c.what, c.n, c.min, c.max)
@@ -138,9 +163,16 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 		if total := sum(items); e.PerMillion == nil || total < e.PerMillionTotal {
 			e.PerMillion, e.PerMillionTotal = items, total
 			e.BoundBy, e.PagesPerStep, e.StepS, e.Rate = w.bound, w.pages, w.billedS, million/w.elapsedS
+			if d.Index {
+				e.Indexed = p.indexed(d, w)
+			}
 		}
 	}
 	e.Retention = million * d.StoredBytes / gb * p.BlobGBMonth
+	if d.Index {
+		e.IndexedTotal, e.Searches = sum(e.Indexed), p.searches()
+		e.SearchesTotal, e.IndexRetention = sum(e.Searches), million*d.IndexBytes/gb*p.BlobGBMonth
+	}
 	e.IdleTotal = sum(e.Idle)
 	for _, i := range e.Idle {
 		e.IdleRest += i.rest
@@ -211,6 +243,39 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 	}
 }
 
+// indexed prices making a million pages searchable as they are crawled, and ranking them once.
+func (p Prices) indexed(d Deployment, w way) []Item {
+	partitions := float64(d.Partitions)
+	index := max(1, w.elapsedS/indexS) * partitions
+	manifests := index * (1 + 1/(mergedBy-1)) // merges of merges too
+	commits := max(w.elapsedS/commitS*partitions, million/w.pages)
+	rank := partitions * rankRounds
+	if d.Partitions == 1 {
+		rank = 1 // all rounds in one step
+	}
+	rankCPU := million * rankLinks * rankRounds * rankLinkNanos / 1e9
+	return []Item{
+		item("index time", index*indexRunS*jobGB+million*d.IndexMillis/1000*p.GBPerVCPU, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+		item("rank time", rank*rankRunS*jobGB+rankCPU*p.GBPerVCPU, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+		item("function calls", index+rank, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
+		item("jobs", 3*(index+rank), "requests", p.QueueRequest/million, p.Free.QueueRequests),
+		item("records written", manifests*indexUnits+rank*rankUnits, "units", p.KVWriteUnit/million, 0),
+		item("records read", index*jobReads+rank*(jobReads+partitions)+w.elapsedS/tickS*partitions, "units", p.KVReadUnit/million, 0),
+		item("objects put", 2*manifests+rank, "puts", p.BlobPut/million, 0),
+		item("objects got", commits+million*d.StoredBytes/rangeBytes+2*index+manifests*mergedBy/(mergedBy-1)+commits+rank*partitions, "gets", p.BlobGet/million, 0),
+	}
+}
+
+// searches prices a million of them.
+func (p Prices) searches() []Item {
+	return []Item{
+		item("function time", million*searchS*jobGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
+		item("function calls", million, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
+		item("objects got", million*searchGets, "gets", p.BlobGet/million, 0),
+		item("logs", million*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
+	}
+}
+
 // idle prices a month in which nothing is crawled.
 func (p Prices) idle(d Deployment) []Item {
 	ticks := math.Round(monthS / tickS)
@@ -221,15 +286,23 @@ func (p Prices) idle(d Deployment) []Item {
 		item("function time", ticks*tickRunS*tickGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
 		item("records read", ticks*tickReads, "units", p.KVReadUnit/million, 0),
 		item("polls of queues", d.mappings()*pollers*monthS/pollS, "requests", p.QueueRequest/million, p.Free.QueueRequests),
-		item("alarms", float64(d.Alarms), "alarms", p.AlarmMonth, p.Free.Alarms),
+		item("alarms", float64(d.alarms()), "alarms", p.AlarmMonth, p.Free.Alarms),
 		item("logs received", logs, "GB", p.LogGB, p.Free.LogGB),
 		item("logs stored", logs*logMonths, "GB-months", p.LogGBMonth, p.Free.LogGB),
 	}
 }
 
+// alarms is how many there are in all.
+func (d *Deployment) alarms() int {
+	if d.Index && d.Alarms > 0 {
+		return d.Alarms + indexAlarms
+	}
+	return d.Alarms
+}
+
 // assumptions are what the figures rest on, in words.
 func (d Deployment) assumptions() []string {
-	return []string{
+	list := []string{
 		fmt.Sprintf("each partition has %d hosts ready at any time, each asked every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
 		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), on %d MB a share of %.2f CPUs", d.CPUMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
 		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, d.TimeoutS-d.stepS(), commitS, commitPages),
@@ -241,4 +314,12 @@ func (d Deployment) assumptions() []string {
 		"traffic from the hosts, and between functions, queues, table and bucket of one region, is free",
 		"no taxes, no support plan; backups of the table and storage of its records (cents) are left out",
 	}
+	if d.Index {
+		list = append(list,
+			fmt.Sprintf("index: a page takes %g ms of CPU, and %g bytes in the index; its partition has an index job every %g s, and %g segments are merged at a time", d.IndexMillis, d.IndexBytes, indexS, mergedBy),
+			fmt.Sprintf("ranks: computed once, in %g rounds, by %g links of a page", rankRounds, rankLinks),
+			fmt.Sprintf("a search takes %g ms of %g GB, and %g reads of what is not in memory", searchS*1000, jobGB, searchGets),
+		)
+	}
+	return list
 }

@@ -121,6 +121,42 @@ func TestEstimateMoves(t *testing.T) {
 	}
 }
 
+// TestEstimateIndexByHand works out what searchable pages cost on top: a crawl of 480 pages a second.
+func TestEstimateIndexByHand(t *testing.T) {
+	base := estimate(t, nil)
+	if len(base.Indexed) > 0 || len(base.Searches) > 0 || base.IndexRetention > 0 {
+		t.Error("what is not searchable costs something to search")
+	}
+	e := estimate(t, func(d *ledger.Deployment) { d.Index, d.IndexMillis, d.IndexBytes = true, 2, 5000 })
+	if e.PerMillionTotal != base.PerMillionTotal {
+		t.Errorf("the crawl itself costs $%g, without an index $%g", e.PerMillionTotal, base.PerMillionTotal)
+	}
+	const (
+		elapsed = 1e6 / 480
+		index   = elapsed / 120 * 16
+		rank    = 16 * 90
+	)
+	about(t, "index time", line(t, e.Indexed, "index time").Quantity, 0.3*index+2000*1.728)
+	about(t, "rank time", line(t, e.Indexed, "rank time").Quantity, 0.25*rank+1e6*20*90*15e-9*1.728)
+	about(t, "calls", line(t, e.Indexed, "function calls").Quantity, index+rank)
+	about(t, "puts", line(t, e.Indexed, "objects put").Quantity, 2*index*8/7+rank)
+	about(t, "reads", line(t, e.Indexed, "records read").Quantity, 10*index+rank*26+elapsed/60*16)
+	about(t, "retention", e.IndexRetention, 5e9/(1<<30)*0.023)
+	about(t, "searches", line(t, e.Searches, "function time").Dollars, 1.33)
+	if e.IndexedTotal > 0.1 || e.SearchesTotal > 5 {
+		t.Errorf("index $%.3f, searches $%.2f", e.IndexedTotal, e.SearchesTotal)
+	}
+	// Four queues are polled, and two alarms more, all ten of them free.
+	about(t, "polls", line(t, e.Idle, "polls of queues").Quantity, 2*line(t, base.Idle, "polls of queues").Quantity)
+	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 1.0)
+	if none := estimate(t, func(d *ledger.Deployment) { d.Index, d.Alarms = true, 0 }); line(t, none.Idle, "alarms").Quantity != 0 {
+		t.Error("alarms that there are none of")
+	}
+	if one := estimate(t, func(d *ledger.Deployment) { d.Index, d.Partitions = true, 1 }); line(t, one.Indexed, "rank time").Quantity > 50 {
+		t.Errorf("one partition alone computes ranks for %g GB-seconds", line(t, one.Indexed, "rank time").Quantity)
+	}
+}
+
 // TestEstimateRefuses figures that make no sense, and never gives one that does not.
 func TestEstimateRefuses(t *testing.T) {
 	p, err := ledger.DefaultPrices()
@@ -138,6 +174,8 @@ func TestEstimateRefuses(t *testing.T) {
 		"stored":     func(d *ledger.Deployment) { d.StoredBytes = math.Inf(1) },
 		"sent":       func(d *ledger.Deployment) { d.SentBytes = -1 },
 		"alarms":     func(d *ledger.Deployment) { d.Alarms = -1 },
+		"to index":   func(d *ledger.Deployment) { d.IndexMillis = math.NaN() },
+		"the index":  func(d *ledger.Deployment) { d.IndexBytes = -1 },
 	} {
 		d := ledger.DefaultDeployment()
 		change(&d)

@@ -201,3 +201,15 @@ func join(pieces []*blobschema.RankGraph, ours func(partition.Slot) bool) []*blo
 	}
 	return out.pieces
 }
+
+// inOrder reports whether the pages of a graph are in order of host and fingerprint, each once.
+func inOrder(pieces []*blobschema.RankGraph) bool {
+	var last place
+	for p := range places(pieces) {
+		if last.g != nil && cmp.Or(strings.Compare(last.host().Name, p.host().Name), cmp.Compare(last.page().Fingerprint, p.page().Fingerprint)) >= 0 {
+			return false
+		}
+		last = p
+	}
+	return true
+}

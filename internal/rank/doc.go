@@ -44,7 +44,6 @@
 // have finished it: whoever sees that tells the others. Where one partition has it all,
 // nothing is stored between rounds, as long as the step has time.
 //
-// A step takes some 40 bytes of memory a link while it joins (twice the graph), 4 bytes a link, 8 bytes a pair of
-// partition and target and 40 bytes a node while it iterates; the kept graph takes 3 to 5 bytes a link, and
-// 8 bytes a target, in storage.
+// A step takes some 55 bytes of memory a link while it joins, and more where pages have few; 4 bytes a
+// link, 8 bytes a pair of partition and target and 40 bytes a node while it iterates. See docs/rank.md.
 package rank

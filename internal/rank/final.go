@@ -125,31 +125,37 @@ func (s *Step) urls(t *crawl.Task, nodes []int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var gets []crawl.Effect
-	for _, name := range names {
-		gets = append(gets, crawl.GetObject{Name: name, Length: -1})
-	}
 	urls := make([]string, len(nodes))
-	err = t.All(2, gets, func(i int, v any, err error) error {
+	for some := range slices.Chunk(names, commitsAtOnce) {
+		data, err := getWhole(t, some)
 		if err != nil {
-			return fmt.Errorf("get %s: %w", names[i], err)
+			return nil, err
 		}
-		c, err := blobschema.OpenCommit(v.([]byte))
-		if err != nil {
-			return fmt.Errorf("%s: %w", names[i], err)
-		}
-		pages, err := c.Pages()
-		if err != nil {
-			return fmt.Errorf("%s: %w", names[i], err)
-		}
-		for k := range pages {
-			if n, ok := at[s.hash.Fingerprint(pages[k].URL)]; ok && !pages[k].Robots {
-				urls[n] = pages[k].URL
+		for i, name := range some {
+			if err := s.findURLs(data[i], at, urls); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		return nil
-	})
-	return urls, err
+	}
+	return urls, nil
+}
+
+// findURLs finds the URLs of some fingerprints, whose places at says, among the pages of a commit.
+func (s *Step) findURLs(commit []byte, at map[uint64]int, urls []string) error {
+	c, err := blobschema.OpenCommit(commit)
+	if err != nil {
+		return err
+	}
+	pages, err := c.Pages()
+	if err != nil {
+		return err
+	}
+	for i := range pages {
+		if n, ok := at[s.hash.Fingerprint(pages[i].URL)]; ok && !pages[i].Robots {
+			urls[n] = pages[i].URL
+		}
+	}
+	return nil
 }
 
 // originNames are the commits of some origins, in order.
@@ -230,9 +236,9 @@ func (s *Step) finish(t *crawl.Task) error {
 			return false
 		}
 		j.Done, j.Rounds, j.Totals, j.HostRanks, j.PageRanks = now, len(past[0]), sizes, names[0], names[1]
-		j.Residuals = make([]blobschema.RankResidual, len(past[0]))
-		for i := range past[0] {
-			j.Residuals[i] = blobschema.RankResidual{Pages: past[0][i], Hosts: past[1][i]}
+		j.Residuals = nil
+		for i := max(0, len(past[0])-blobschema.MaxRankResiduals); i < len(past[0]); i++ {
+			j.Residuals = append(j.Residuals, blobschema.RankResidual{Pages: past[0][i], Hosts: past[1][i]})
 		}
 		return true
 	})

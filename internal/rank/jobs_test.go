@@ -32,7 +32,7 @@ func (w *world) results() (names []string) {
 	return names
 }
 
-// TestCrashAnywhere kills a step before and after every effect of a job.
+// TestCrashAnywhere kills a step before every effect of a job, which is after every effect too.
 func TestCrashAnywhere(t *testing.T) {
 	for _, partitions := range []int{1, 3} {
 		before := newWorld(t)
@@ -54,18 +54,16 @@ func TestCrashAnywhere(t *testing.T) {
 			t.Fatalf("job: %+v", calm.job())
 		}
 		for kill := range calm.effects {
-			for _, after := range []bool{false, true} {
-				w := before.clone()
-				w.kill, w.after = kill, after
-				if err := w.drain(); err != nil {
-					t.Fatalf("killed at effect %d: %v", kill, err)
-				}
-				if got := w.results(); !slices.Equal(got, want) {
-					t.Fatalf("killed at effect %d, after it %v: job %+v makes\n%q\nwant\n%q", kill, after, w.job(), got, want)
-				}
-				if o := w.orphans(); len(o) > 0 {
-					t.Fatalf("killed at effect %d, after it %v: nothing names %q", kill, after, o)
-				}
+			w := before.clone()
+			w.kill = kill
+			if err := w.drain(); err != nil {
+				t.Fatalf("killed before effect %d: %v", kill, err)
+			}
+			if got := w.results(); !slices.Equal(got, want) {
+				t.Fatalf("killed before effect %d: job %+v makes\n%q\nwant\n%q", kill, w.job(), got, want)
+			}
+			if o := w.orphans(); len(o) > 0 {
+				t.Fatalf("killed before effect %d: nothing names %q", kill, o)
 			}
 		}
 		t.Logf("%d partitions: %d effects", partitions, calm.effects)
@@ -87,6 +85,57 @@ func TestManyAtOnce(t *testing.T) {
 		w := before.clone()
 		if err := w.drainWild(rand.New(rand.NewPCG(seed, 9)), 5); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if got := w.results(); !slices.Equal(got, calm.results()) {
+			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())
+		}
+	}
+}
+
+// TestFaults has effects fail now and then, before or after they took place: steps try again, or fail and
+// are begun anew.
+func TestFaults(t *testing.T) {
+	before := newWorld(t)
+	before.made(random(6, 40), 2, blobschema.ByHost)
+	if err := before.start(StartConfig{Params: rough}); err != nil {
+		t.Fatal(err)
+	}
+	calm := before.clone()
+	if err := calm.drain(); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		w := before.clone()
+		w.fault = func(e crawl.Effect) (before, after error) {
+			if _, work := e.(crawl.Work); work {
+				return nil, nil
+			}
+			switch r.IntN(8) {
+			case 0:
+				return broken, nil
+			case 1:
+				return nil, broken
+			}
+			return nil, nil
+		}
+		for len(w.queue) > 0 {
+			p := w.queue[0]
+			if err := w.drain(); err != nil && !errors.Is(err, broken) {
+				t.Fatalf("seed %d: %v", seed, err)
+			} else if err != nil {
+				w.queue = append(w.queue, p)
+			}
+		}
+		w.fault = nil
+		if w.job().Done.IsZero() {
+			if err := w.run(NewRemind("c")); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.drain(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if got := w.results(); !slices.Equal(got, calm.results()) {
 			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())

@@ -10,6 +10,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// commitsAtOnce is how many commits are read at once: they are read whole.
+const commitsAtOnce = 2
+
 // gather reads the commits that the last job had not, and sorts their pages by owner. Of what the last
 // job kept here, pages of slots that have moved go to their owners.
 func (s *Step) gather(t *crawl.Task) (*outcome, error) {
@@ -28,7 +31,7 @@ func (s *Step) gather(t *crawl.Task) (*outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		for some := range slices.Chunk(names, 2) {
+		for some := range slices.Chunk(names, commitsAtOnce) {
 			if err := s.readCommits(t, some, owners); err != nil {
 				return nil, err
 			}
@@ -110,17 +113,7 @@ func (s *Step) commits(t *crawl.Task, in blobschema.RankInput, since uint64) ([]
 
 // readCommits adds the pages of some commits, in their order.
 func (s *Step) readCommits(t *crawl.Task, names []string, owners []builder) error {
-	gets, data := make([]crawl.Effect, len(names)), make([][]byte, len(names))
-	for i, name := range names {
-		gets[i] = crawl.GetObject{Name: name, Length: -1}
-	}
-	err := t.All(len(names), gets, func(i int, v any, err error) error {
-		if err != nil {
-			return fmt.Errorf("get %s: %w", names[i], err)
-		}
-		data[i] = v.([]byte)
-		return nil
-	})
+	data, err := getWhole(t, names)
 	if err != nil {
 		return err
 	}
@@ -133,6 +126,15 @@ func (s *Step) readCommits(t *crawl.Task, names []string, owners []builder) erro
 		return nil, nil
 	}})
 	return err
+}
+
+// getWhole reads whole objects side by side.
+func getWhole(t *crawl.Task, names []string) ([][]byte, error) {
+	gets := make([]crawl.GetObject, len(names))
+	for i, name := range names {
+		gets[i] = crawl.GetObject{Name: name, Length: -1}
+	}
+	return getAll(t, len(names), gets)
 }
 
 // addCommit adds the pages of a commit, with their links.
@@ -280,6 +282,9 @@ func (s *Step) number(t *crawl.Task) (*outcome, error) {
 	if s.warm.graph == nil {
 		if s.warm.graph, err = s.readGraph(t, s.own().Next.Graph); err != nil {
 			return nil, err
+		}
+		if !inOrder(s.warm.graph) {
+			return nil, fmt.Errorf("%s: %w: pages are out of order", s.own().Next.Graph, blobschema.ErrDamaged)
 		}
 	}
 	before, err := s.readRanks(t)

@@ -493,15 +493,29 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 // it: they find that their own partition has moved on too.
 func (s *Step) deleteDropped(t *crawl.Task) error {
 	own, least := s.own(), s.least()
-	var gone []crawl.Effect
-	own.Dropped = slices.DeleteFunc(own.Dropped, func(d blobschema.RankDropped) bool {
-		ready := d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather
-		if ready {
-			gone = append(gone, crawl.DeleteObject{Name: d.Object})
+	var names []string
+	for _, d := range own.Dropped {
+		if d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather {
+			names = append(names, d.Object)
 		}
-		return ready
+	}
+	gone, err := deleteAll(t, names)
+	own.Dropped = slices.DeleteFunc(slices.Clone(own.Dropped), func(d blobschema.RankDropped) bool { return gone[d.Object] })
+	return err
+}
+
+// deleteAll deletes objects, and says which it has. What fails is left for another time.
+func deleteAll(t *crawl.Task, names []string) (gone map[string]bool, err error) {
+	effects := make([]crawl.Effect, len(names))
+	for i, name := range names {
+		effects[i] = crawl.DeleteObject{Name: name}
+	}
+	gone = map[string]bool{}
+	err = t.All(atOnce, effects, func(i int, _ any, err error) error {
+		gone[names[i]] = err == nil
+		return nil
 	})
-	return t.All(atOnce, gone, func(_ int, _ any, err error) error { return err })
+	return gone, err
 }
 
 // tidyUp deletes what only the rounds of the job needed, once it is done.
@@ -510,39 +524,46 @@ func (s *Step) tidyUp(t *crawl.Task) error {
 	if own.Job != s.job.Number {
 		return nil
 	}
-	var names []crawl.Effect
+	var names []string
 	for _, d := range own.Dropped {
-		names = append(names, crawl.DeleteObject{Name: d.Object})
+		names = append(names, d.Object)
 	}
 	for _, r := range own.Rounds {
 		if r.Object != "" {
-			names = append(names, crawl.DeleteObject{Name: r.Object})
+			names = append(names, r.Object)
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	if err := t.All(atOnce, names, func(_ int, _ any, err error) error { return err }); err != nil {
+	gone, err := deleteAll(t, names)
+	if err != nil {
 		return err
 	}
 	spent := s.spent()
 	return crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
-		if h.Job != s.job.Number || len(h.Dropped) == 0 && h.Rounds[len(h.Rounds)-1].Object == "" {
+		if h.Job != s.job.Number {
 			return false
 		}
-		h.Dropped = nil
+		before := len(h.Dropped)
+		h.Dropped = slices.DeleteFunc(h.Dropped, func(d blobschema.RankDropped) bool { return gone[d.Object] })
+		changed := len(h.Dropped) < before
 		for i := range h.Rounds {
-			h.Rounds[i].Object, h.Rounds[i].Parts = "", nil
+			if r := &h.Rounds[i]; gone[r.Object] {
+				r.Object, r.Parts, changed = "", nil, true
+			}
 		}
-		h.Calls.Add(spent)
-		return true
+		if changed {
+			h.Calls.Add(spent)
+		}
+		return changed
 	})
 }
 
 // parts reads what each partition's round has for this one; nil where that is nothing.
 func (s *Step) parts(t *crawl.Task, round int) ([][]byte, error) {
 	out := make([][]byte, len(s.heads))
-	var gets []crawl.Effect
+	var gets []crawl.GetObject
 	var from []int
 	for q := range s.heads {
 		if q == int(s.cfg.Partition) && s.warm.job == s.job.Number && s.warm.round == round && s.warm.self != nil {
@@ -557,15 +578,37 @@ func (s *Step) parts(t *crawl.Task, round int) ([][]byte, error) {
 			gets, from = append(gets, *get), append(from, q)
 		}
 	}
-	err := t.All(atOnce, gets, func(i int, v any, err error) error {
-		g := gets[i].(crawl.GetObject)
-		if err == nil {
-			out[from[i]] = v.([]byte)
-			return nil
-		}
-		return fmt.Errorf("get %s: %w", g.Name, err)
-	})
+	data, err := getAll(t, atOnce, gets)
+	for i, q := range from {
+		out[q] = data[i]
+	}
 	return out, err
+}
+
+// getAll reads objects side by side. What fails is tried again, one by one.
+func getAll(t *crawl.Task, limit int, gets []crawl.GetObject) ([][]byte, error) {
+	effects, data := make([]crawl.Effect, len(gets)), make([][]byte, len(gets))
+	for i, g := range gets {
+		effects[i] = g
+	}
+	var failed []int
+	err := t.All(limit, effects, func(i int, v any, err error) error {
+		switch {
+		case errors.Is(err, crawl.ErrNotFound):
+			return fmt.Errorf("get %s: %w", gets[i].Name, err)
+		case err != nil:
+			failed = append(failed, i)
+		default:
+			data[i] = v.([]byte)
+		}
+		return nil
+	})
+	for _, i := range failed {
+		if err == nil {
+			data[i], err = t.Object(gets[i].Name, gets[i].Offset, gets[i].Length)
+		}
+	}
+	return data, err
 }
 
 // get is the effect that reads a part of a partition's round; nil if the part is empty.

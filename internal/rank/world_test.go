@@ -32,14 +32,15 @@ type world struct {
 	queue   []partition.ID
 	version int
 	effects int
-	// kill ends the actor at work when that many effects were carried out, that one included if after.
-	kill  int
-	after bool
-	warm  map[partition.ID]*Warm
+	// kill ends the actor at work when that many effects were carried out.
+	kill int
+	warm map[partition.ID]*Warm
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
-	puts     int
-	gets     int
+	// fault has an effect fail, before it took place or after; nil: none does.
+	fault func(crawl.Effect) (before, after error)
+	puts  int
+	gets  int
 }
 
 func newWorld(t testing.TB) *world {
@@ -100,19 +101,29 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 	}
 	is := r.queue[i]
 	r.queue = slices.Delete(r.queue, i, i+1)
-	if w.effects == w.kill && !w.after {
-		w.effects++
-		r.actor.Drop()
-		return true, errKilled
-	}
-	v, err := w.apply(is.Effect)
 	w.effects++
 	if w.effects-1 == w.kill {
 		r.actor.Drop()
 		return true, errKilled
 	}
+	v, err := w.try(is.Effect)
 	r.queue = append(r.queue, r.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
 	return r.actor.Ended()
+}
+
+func (w *world) try(e crawl.Effect) (any, error) {
+	if w.fault == nil {
+		return w.apply(e)
+	}
+	before, after := w.fault(e)
+	if before != nil {
+		return nil, before
+	}
+	v, err := w.apply(e)
+	if err == nil && after != nil {
+		return nil, after
+	}
+	return v, err
 }
 
 func (w *world) apply(effect crawl.Effect) (any, error) {

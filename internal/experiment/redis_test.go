@@ -1,0 +1,39 @@
+package experiment
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRedisEngine runs the experiment at its smallest: what it writes is whole, and what depends on neither the
+// speed of a machine nor on size holds.
+func TestRedisEngine(t *testing.T) {
+	s := redisScale{
+		seed: 2, workers: []int{1, 2}, times: 1, faster: 60, indexed: 200, sites: 500, small: 300, docs: 400, items: 60, queries: 20,
+	}
+	r, err := s.run(true, func(string, ...any) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	if err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	checkReport(t, dir, "redis-engine")
+	checks := 0
+	for _, sec := range r.Sections {
+		for _, c := range sec.Checks {
+			if sec.Title == "Index" || strings.Contains(c.What, "one process") || strings.Contains(c.What, "median") {
+				continue // of large collections, and of a machine that has nothing else to do
+			}
+			checks++
+			if !c.OK {
+				t.Errorf("%s: %s", sec.Title, c.What)
+			}
+		}
+	}
+	if checks < 10 {
+		t.Errorf("%d checks", checks)
+	}
+}

@@ -1,0 +1,296 @@
+package index
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world is a crawl of one partition, in maps, that steps index.
+type world struct {
+	t       testing.TB
+	now     time.Duration
+	crawl   blobschema.Crawl
+	records map[string]crawl.Record
+	blobs   map[string][]byte
+	version int
+	man     blobschema.Manifest // of the last commit
+	warcs   int
+	calls   map[string]int // effects carried out, by type
+	effects int
+	kill    int // the effect after which the step dies; -1 for none
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{
+		t: t, records: map[string]crawl.Record{}, blobs: map[string][]byte{}, calls: map[string]int{}, kill: -1,
+		crawl: blobschema.Crawl{Version: blobschema.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1},
+	}
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.records, c.blobs, c.calls = maps.Clone(w.records), maps.Clone(w.blobs), map[string]int{}
+	return &c
+}
+
+// answer is what came of asking for a URL.
+type answer struct {
+	url        string
+	generation uint32
+	outcome    blobschema.Outcome // 0: OK
+	kind       string             // media type; "": text/html
+	body       string
+	gzip       bool
+	noIndex    bool
+	same       *blobschema.Page // a revisit of that
+}
+
+// page is a small page.
+func page(title, text string) string {
+	return fmt.Sprintf("<html lang=en><head><title>%s</title></head><body><h1>%[1]s</h1><p>%s</p></body></html>", title, text)
+}
+
+// commit adds a commit of some answers in one WARC object, and returns their records.
+func (w *world) commit(list ...answer) []blobschema.Page {
+	w.t.Helper()
+	w.now += time.Minute
+	w.warcs++
+	warc := blobschema.WARCName(w.crawl.ID, 0, 1, uint64(w.warcs), blobschema.GzipFast)
+	enc := blobschema.NewWARCEncoder(blobschema.GzipFast)
+	var object []byte
+	var pages []blobschema.Page
+	for _, a := range list {
+		p := blobschema.Page{URL: a.url, Generation: a.generation, Outcome: a.outcome, Time: epoch.Add(w.now), NoIndex: a.noIndex, MIME: "text/html"}
+		if a.kind != "" {
+			p.MIME = a.kind
+		}
+		switch {
+		case a.outcome != 0:
+		case a.same != nil:
+			o := a.same.Payload()
+			p.Outcome, p.Original = blobschema.OutcomeOK, &o
+		default:
+			p.Outcome, p.Status, p.BodyBytes = blobschema.OutcomeOK, 200, int64(len(a.body))
+			object = w.record(enc, object, &p, a)
+			p.WARC = warc
+		}
+		pages = append(pages, p)
+	}
+	w.must(w.put(warc, object))
+	m := w.man
+	if m.Seq > 0 {
+		m.Commits = append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: 1, From: m.Seq, To: m.Seq})
+	}
+	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = blobschema.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{warc}
+	hash, err := crawl.NewHash(&w.crawl)
+	w.must(err)
+	name := blobschema.CommitName(w.crawl.ID, 0, m.Seq, 1)
+	data, man, err := blobschema.EncodeCommit(&blobschema.Commit{Manifest: m, Pages: pages}, name, hash)
+	w.must(err)
+	w.must(w.put(name, data))
+	w.man = man
+	w.write(blobschema.HeadKey(w.crawl.ID, 0), blobschema.Head{Fence: 1, Commit: name, Seq: m.Seq})
+	return pages
+}
+
+func (w *world) record(enc *blobschema.WARCEncoder, object []byte, p *blobschema.Page, a answer) []byte {
+	fields := []blobschema.HeaderField{{Name: "Content-Type", Value: p.MIME}}
+	body := []byte(a.body)
+	if a.gzip {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, err := z.Write(body)
+		w.must(errors.Join(err, z.Close()))
+		body, fields = b.Bytes(), append(fields, blobschema.HeaderField{Name: "Content-Encoding", Value: "gzip"})
+	}
+	p.Offset = int64(len(object))
+	object, _, err := enc.Append(object, &blobschema.WARCRecord{
+		Type: blobschema.WARCTypeResponse, Date: p.Time, TargetURI: p.URL, ContentType: "application/http;msgtype=response",
+		Header: blobschema.AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", fields), Body: body,
+	})
+	w.must(err)
+	p.Length = int64(len(object)) - p.Offset
+	return object
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) put(name string, data []byte) error {
+	if old, ok := w.blobs[name]; ok && !bytes.Equal(old, data) {
+		return fmt.Errorf("I6: object %s would change", name)
+	}
+	w.blobs[name] = bytes.Clone(data)
+	return nil
+}
+
+func (w *world) write(key string, v any) {
+	b, err := json.Marshal(v)
+	w.must(err)
+	w.version++
+	w.records[key] = crawl.Record{Value: b, Revision: w.version, Found: true}
+}
+
+var errKilled = errors.New("killed")
+
+func (w *world) apply(effect crawl.Effect) (any, error) {
+	w.now += time.Millisecond
+	w.calls[fmt.Sprintf("%T", effect)[len("crawl."):]]++
+	switch e := effect.(type) {
+	case crawl.Sleep:
+		w.now += e.For
+		return nil, nil
+	case crawl.Work:
+		return e.Do()
+	case crawl.GetObject:
+		b, ok := w.blobs[e.Name]
+		if !ok {
+			return nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name)
+		}
+		b = b[min(e.Offset, int64(len(b))):]
+		if e.Length >= 0 {
+			b = b[:min(e.Length, int64(len(b)))]
+		}
+		return b, nil
+	case crawl.PutObject:
+		return nil, w.put(e.Name, bytes.Join(e.Parts, nil))
+	case crawl.DeleteObject:
+		delete(w.blobs, e.Name)
+		return nil, nil
+	case crawl.ReadRecords:
+		recs := make([]crawl.Record, len(e.Keys))
+		for i, k := range e.Keys {
+			recs[i] = w.records[k]
+		}
+		return recs, nil
+	case crawl.WriteRecord:
+		if w.records[e.Key].Revision != e.Revision {
+			return nil, crawl.ErrConflict
+		}
+		w.version++
+		w.records[e.Key] = crawl.Record{Value: e.Value, Revision: w.version, Found: true}
+		return w.version, nil
+	case crawl.Send:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("effect %T is unknown here", effect)
+}
+
+// running is a step at work.
+type running struct {
+	*Step
+	queue []crawl.Issue
+}
+
+func (w *world) clock() crawl.Now { return crawl.Now{Wall: epoch.Add(w.now), Mono: w.now} }
+
+func (w *world) begin(cfg Config) *running {
+	w.t.Helper()
+	cfg.Crawl = w.crawl
+	s, err := NewStep(cfg)
+	w.must(err)
+	return &running{s, s.Start(w.clock())}
+}
+
+// turn carries out one effect of a step.
+func (w *world) turn(r *running) (ended bool, err error) {
+	if ended, err := r.Ended(); ended {
+		return true, err
+	}
+	is := r.queue[0]
+	r.queue = r.queue[1:]
+	v, err := w.apply(is.Effect)
+	if w.effects++; w.effects-1 == w.kill {
+		r.Drop()
+		return true, errKilled
+	}
+	r.queue = append(r.queue, r.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
+	return r.Ended()
+}
+
+func (w *world) run(cfg Config) (Report, error) {
+	w.t.Helper()
+	r := w.begin(cfg)
+	for {
+		if ended, err := w.turn(r); ended {
+			return r.Report(), err
+		}
+	}
+}
+
+// step runs a step that must end well.
+func (w *world) step(cfg Config) Report {
+	w.t.Helper()
+	rep, err := w.run(cfg)
+	w.must(err)
+	return rep
+}
+
+func (w *world) manifest() (m blobschema.IndexManifest) {
+	w.t.Helper()
+	var h blobschema.IndexHead
+	if rec := w.records[blobschema.IndexKey(w.crawl.ID, 0)]; rec.Found {
+		w.must(json.Unmarshal(rec.Value, &h))
+		var err error
+		m, err = blobschema.DecodeIndexManifest(w.blobs[h.Manifest])
+		w.must(err)
+		if h.Number != m.Number || h.Seq != m.Seq || h.Documents != m.Totals.Documents {
+			w.t.Errorf("head %+v of manifest %+v", h, m)
+		}
+	}
+	return m
+}
+
+// documents are the current ones of some segments: title and generation by URL. One that is there twice
+// is an error.
+func (w *world) documents(refs []blobschema.SegmentRef) map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for i := range refs {
+		r := w.open(&refs[i])
+		gone, err := deleted(&refs[i])
+		w.must(err)
+		for doc := range uint32(r.Documents()) {
+			if gone.Has(doc) {
+				continue
+			}
+			d, err := r.Document(doc)
+			w.must(err)
+			if out[d.URL] != "" {
+				w.t.Errorf("%s is there twice", d.URL)
+			}
+			out[d.URL] = fmt.Sprintf("%s/%d", d.Title, d.Generation)
+		}
+	}
+	return out
+}
+
+func (w *world) open(ref *blobschema.SegmentRef) *segment.Reader {
+	w.t.Helper()
+	data := w.blobs[ref.Object]
+	if int64(len(data)) != ref.Bytes {
+		w.t.Fatalf("%s has %d bytes, not %d", ref.Object, len(data), ref.Bytes)
+	}
+	r, err := segment.Open(func(off, length int64) ([]byte, error) { return data[off : off+length], nil }, ref.Bytes)
+	w.must(err)
+	return r
+}
+
+func (w *world) shown() map[string]string { return w.documents(w.manifest().Segments) }
