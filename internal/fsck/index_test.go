@@ -202,6 +202,54 @@ func TestCleanIndexByHand(t *testing.T) {
 	}
 }
 
+// TestPayloadComesBack: a page that was gone is shown again, with the payload that it had before.
+func TestPayloadComesBack(t *testing.T) {
+	m := newMaker(t, blobschema.Settings{})
+	a := "http://" + m.host(0, 0) + "/"
+	m.seeds(a)
+	var first blobschema.Page
+	for gen := range uint32(4) {
+		of := &first
+		if gen == 0 {
+			of = nil
+		}
+		m.answer(0, a, gen, body, of)
+		pg := &m.parts[0].pages[len(m.parts[0].pages)-1]
+		switch pg.MIME = "text/html"; gen {
+		case 0:
+			first = *pg
+			m.apply(0, partition.Intake, 1)
+		case 1:
+			pg.Outcome = blobschema.OutcomeClientError
+		}
+		m.commit(0, blobschema.Commit{})
+	}
+	show := func(generations ...uint32) {
+		m.reindex(0, func(man *blobschema.IndexManifest) {
+			man.Seq, man.Segments = 4, nil
+			for _, g := range generations {
+				d := m.doc(first)
+				d.Generation = g
+				man.Segments = append(man.Segments, m.segment(0, man.Number, []segment.Document{d}))
+			}
+		})
+	}
+	for gen := uint32(2); gen <= 3; gen++ { // the last answer may have been in the same batch
+		show(gen)
+		if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() || rep.Index.Documents != 1 || rep.Index.Unindexed != 0 {
+			t.Errorf("shown as of generation %d: %+v, %v", gen, rep.Index, rep.Violations)
+		}
+	}
+	show(0)
+	if rep := check(t, m.memory, fsck.Options{}); rep.Clean() {
+		t.Error("it is shown as of before it was gone")
+	}
+	show()
+	if rep := check(t, m.memory, fsck.Options{}); rep.Index.Unindexed != 1 {
+		t.Errorf("not shown: %+v, %v", rep.Index, rep.Violations)
+	}
+}
+
 // pageOf is the page record of a URL in a commit of partition 0.
 func (m *maker) pageOf(seq uint64, suffix string) blobschema.Page {
 	for _, pg := range m.own(seq).Pages {
@@ -460,23 +508,56 @@ func TestIndexMoves(t *testing.T) {
 	}
 }
 
-// TestStaleDocuments counts what another partition has found gone since the slot moved.
-func TestStaleDocuments(t *testing.T) {
+// TestGoneElsewhere: a document that another partition has found gone, since it has the slot, is noted
+// there as soon as the commit that says so is in its index.
+func TestGoneElsewhere(t *testing.T) {
 	m := moved(t)
+	shown := m.doc(m.pageOf(1, ""))
+	m.reindex(0, func(man *blobschema.IndexManifest) {
+		man.Seq = 1
+		man.Segments = []blobschema.SegmentRef{m.segment(0, 1, []segment.Document{shown})}
+	})
 	page := func(c *blobschema.Commit) int {
 		return slices.IndexFunc(c.Pages, func(p blobschema.Page) bool { return p.Generation == 1 })
 	}
-	m.reindex(0, func(man *blobschema.IndexManifest) {
-		man.Seq = 1
-		man.Segments = []blobschema.SegmentRef{m.segment(0, 1, []segment.Document{m.doc(m.pageOf(1, ""))})}
-	})
-	name, _ := m.find(func(c *blobschema.Commit) bool { return c.Manifest.Partition == 4 && page(c) >= 0 })
-	for stale, hidden := range []bool{false, true} {
-		m.rewrite(name, func(c *blobschema.Commit) { c.Pages[page(c)].NoIndex = hidden })
+	name, c := m.find(func(c *blobschema.Commit) bool { return c.Manifest.Partition == 4 && page(c) >= 0 })
+	gone := func(gen uint32) []blobschema.RemovedDocument {
+		return []blobschema.RemovedDocument{{Fingerprint: shown.Fingerprint, Slot: shown.Slot, Generation: gen}}
+	}
+	before := c.Manifest.Seq - 1
+	for _, tt := range []struct {
+		name    string
+		hidden  bool
+		seq     uint64
+		removed []blobschema.RemovedDocument
+		want    fsck.IndexReport
+		says    string
+	}{
+		{"still there", false, before + 1, nil, fsck.IndexReport{}, ""},
+		{"gone, not indexed yet", true, before, nil, fsck.IndexReport{Stale: 1}, ""},
+		{"gone", true, before + 1, gone(1), fsck.IndexReport{Hidden: 1}, ""},
+		{"gone and not noted", true, before + 1, nil, fsck.IndexReport{}, "does not say so"},
+		{"noted of another generation", true, before + 1, gone(2), fsck.IndexReport{Hidden: 1}, "is not that of its last answer"},
+		{"noted too early", true, before, gone(1), fsck.IndexReport{Stale: 1}, "is not that of its last answer"},
+		{"noted, and there again", false, before + 1, gone(0), fsck.IndexReport{}, "is not that of its last answer"},
+		{"noted twice", true, before + 1, append(gone(1), gone(1)...), fsck.IndexReport{Hidden: 1}, "twice"},
+		{"noted in disorder", true, before + 1, append(gone(1), blobschema.RemovedDocument{}), fsck.IndexReport{Hidden: 1}, "out of order"},
+	} {
+		m.rewrite(name, func(c *blobschema.Commit) { c.Pages[page(c)].NoIndex = tt.hidden })
+		m.reindex(4, func(man *blobschema.IndexManifest) { man.Seq, man.Removed = tt.seq, tt.removed })
 		rep := check(t, m.memory, fsck.Options{})
-		if !rep.Clean() || rep.Index.Documents != 1 || rep.Index.Stale != int64(stale) {
-			t.Errorf("hidden %t: %v, %+v", hidden, rep.Violations, rep.Index)
+		said := slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool { return v.Invariant == "I11" && strings.Contains(v.What, tt.says) })
+		if rep.Clean() != (tt.says == "") || said != (tt.says != "") || rep.Index.Documents != 1 {
+			t.Errorf("%s: %v", tt.name, rep.Violations)
 		}
+		if tt.says == "" && (rep.Index.Hidden != tt.want.Hidden || rep.Index.Stale != tt.want.Stale) {
+			t.Errorf("%s: %+v", tt.name, rep.Index)
+		}
+	}
+	m.reindex(0, func(man *blobschema.IndexManifest) { man.Removed = gone(0) })
+	rep := check(t, m.memory, fsck.Options{})
+	if !slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool { return strings.Contains(v.What, "is gone, and shows it") }) {
+		t.Errorf("shown, and said to be gone: %v", rep.Violations)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
@@ -33,15 +34,22 @@ type identity struct {
 type batch struct {
 	s        *Step
 	seq      uint64 // of the last commit
-	pages    map[identity]*blobschema.Page
-	replaced []identity // whose former versions are to be hidden, in order
+	pages    map[identity]*change
+	former   []map[uint32]identity // by segment of the manifest: the batch's documents that it has
+	replaced []identity            // whose former versions are to be hidden, in order
 	written  map[identity]bool
 	moved    map[partition.Slot]bool // slots that the partition took or gave
 	totals   blobschema.IndexTotals
 }
 
+// change is the last answer of a URL that says anything, and what it does.
+type change struct {
+	*blobschema.Page
+	does effect
+}
+
 func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
-	return &batch{s: s, moved: moved, pages: map[identity]*blobschema.Page{}, written: map[identity]bool{}}
+	return &batch{s: s, moved: moved, pages: map[identity]*change{}, written: map[identity]bool{}}
 }
 
 // read takes the pages of a commit: of a URL that was asked for more than once the last answer that says
@@ -64,18 +72,40 @@ func (b *batch) read(t *crawl.Task, name string, seq uint64) error {
 		}
 		b.totals.Pages++
 		id := identity{b.s.hash.Fingerprint(p.URL), b.s.slotOf(string(u.Host()))}
-		switch effectOf(p) {
-		case kept:
-			if was := b.pages[id]; was != nil && was.Generation <= p.Generation {
-				was.Generation = p.Generation
-			}
-		default:
-			if was := b.pages[id]; was == nil || was.Generation <= p.Generation {
-				b.pages[id] = p
-			}
-		}
+		b.take(id, p)
 	}
 	return nil
+}
+
+// hasMoved reports whether the index of another partition may have documents of a slot. Where slots are
+// of addresses, a document's says nothing: it is that of its name.
+func (b *batch) hasMoved(slot partition.Slot) bool {
+	return b.moved[slot] || len(b.moved) > 0 && b.s.cfg.Crawl.Settings.PartitionBy == blobschema.ByIP
+}
+
+// take takes an answer of a URL, later than those before it.
+func (b *batch) take(id identity, p *blobschema.Page) {
+	was, does := b.pages[id], effectOf(p)
+	if was != nil && was.Generation > p.Generation {
+		return
+	}
+	if does == same && (was != nil || b.hasMoved(id.slot)) {
+		if does = written; was != nil && was.does != removed && samePayload(was.Page, p) {
+			does = kept
+		}
+	}
+	switch {
+	case does != kept:
+		b.pages[id] = &change{p, does}
+	case was != nil:
+		was.Generation = p.Generation
+	}
+}
+
+// samePayload reports whether two answers have their payload from one record.
+func samePayload(p, q *blobschema.Page) bool {
+	x, y := p.Payload(), q.Payload()
+	return x.WARC == y.WARC && x.Offset == y.Offset
 }
 
 // effect is what an answer does to the document of its URL.
@@ -83,6 +113,7 @@ type effect uint8
 
 const (
 	kept    effect = iota // it is as it was
+	same                  // its payload is one that the URL had before, perhaps not just before
 	written               // there is a new version
 	removed               // there is none any more
 )
@@ -93,14 +124,86 @@ func effectOf(p *blobschema.Page) effect {
 		switch {
 		case p.NoIndex:
 			return removed
-		case p.Original != nil && p.Original.URL == p.URL:
-			return kept
+		case ofItself(p):
+			return same
 		}
 		return written
 	case blobschema.OutcomeRedirect, blobschema.OutcomeClientError, blobschema.OutcomeRobots, blobschema.OutcomeForbidden:
 		return removed
 	}
 	return kept // unchanged, or no answer that says anything
+}
+
+// ofItself reports whether an answer's payload was stored for the same URL before.
+func ofItself(p *blobschema.Page) bool { return p.Original != nil && p.Original.URL == p.URL }
+
+// look finds which documents of the batch the index has. What turns out to have the payload that it
+// has in the index is left as it is there.
+func (b *batch) look(t *crawl.Task, m *blobschema.IndexManifest) error {
+	b.former = make([]map[uint32]identity, len(m.Segments))
+	wanted := map[partition.Slot]bool{}
+	for id, c := range b.pages {
+		if c.Generation > 0 {
+			wanted[id.slot] = true
+		}
+	}
+	for i := range m.Segments {
+		ref := &m.Segments[i]
+		if !between(wanted, ref.First, ref.Last) {
+			continue
+		}
+		r, err := reader(t, ref)
+		if err != nil {
+			return err
+		}
+		cols, err := r.Columns(segment.Slots | segment.Times | segment.Fingerprints)
+		if err != nil {
+			return fmt.Errorf("%s: %w", ref.Object, err)
+		}
+		set, err := deleted(ref)
+		if err != nil {
+			return err
+		}
+		b.former[i] = map[uint32]identity{}
+		for doc := range ref.Documents {
+			id := identity{cols.Fingerprint(doc), cols.Slot(doc)}
+			if c := b.pages[id]; c == nil || c.Generation == 0 || set.Has(doc) {
+				continue
+			} else if c.does == same {
+				if cols.Time(doc) == c.Original.Time.Unix() {
+					delete(b.pages, id)
+					continue
+				}
+				c.does = written
+			}
+			b.former[i][doc] = id
+		}
+	}
+	for id, c := range b.pages {
+		switch {
+		case c.does == same && textless(c.MIME):
+			delete(b.pages, id)
+		case c.does == same:
+			c.does = written
+		}
+	}
+	return nil
+}
+
+// between reports whether one of some slots is from first to last.
+func between(slots map[partition.Slot]bool, first, last partition.Slot) bool {
+	for s := range slots {
+		if first <= s && s <= last {
+			return true
+		}
+	}
+	return false
+}
+
+// textless reports whether a media type is of what has no text, so that it need not be read again.
+func textless(mime string) bool {
+	kind, _, _ := strings.Cut(mime, "/")
+	return slices.Contains([]string{"image", "video", "audio", "font"}, kind) || mime == "application/pdf" || mime == "application/zip"
 }
 
 // member is where a page's answer is.
@@ -120,9 +223,9 @@ type span struct {
 // spans are the ranges to be read for the batch's new versions, in an order that is always the same.
 func (b *batch) spans() (out []span) {
 	var all []member
-	for id, p := range b.pages {
-		if effectOf(p) == written {
-			all = append(all, member{id, p, p.Payload()})
+	for id, c := range b.pages {
+		if c.does == written {
+			all = append(all, member{id, c.Page, c.Payload()})
 		}
 	}
 	slices.SortFunc(all, func(x, y member) int {
@@ -142,6 +245,9 @@ func (b *batch) spans() (out []span) {
 
 // segments puts the segments of a batch's documents, and notes which former versions they replace.
 func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
+	if err := b.look(t, m); err != nil {
+		return nil, err
+	}
 	for id, p := range b.pages {
 		if p.Generation > 0 {
 			b.replaced = append(b.replaced, id)
@@ -245,39 +351,26 @@ func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) erro
 
 // hide marks former versions of documents as deleted, in the segments of a manifest. Of a slot that was
 // moved, what is removed is noted besides: it may be in the index of a partition that had the slot before.
-func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, b *batch) error {
+func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 	ids := b.replaced
 	if len(ids) == 0 {
 		return nil
 	}
 	gone := map[identity]bool{}
-	for i := range m.Segments {
-		ref := &m.Segments[i]
-		if ids[0].slot > ref.Last || ids[len(ids)-1].slot < ref.First {
+	for i, docs := range b.former {
+		if len(docs) == 0 {
 			continue
 		}
-		r, err := reader(t, ref)
-		if err != nil {
-			return err
-		}
-		cols, err := r.Columns(segment.Fingerprints | segment.Slots)
-		if err != nil {
-			return fmt.Errorf("%s: %w", ref.Object, err)
-		}
+		ref := &m.Segments[i]
 		set, err := deleted(ref)
 		if err != nil {
 			return err
 		}
-		before := set.Len()
-		for _, id := range ids {
-			if doc, ok := cols.Find(id.fp, id.slot); ok && !set.Has(doc) {
-				set.Add(doc)
-				gone[id] = true
-			}
+		for doc, id := range docs {
+			set.Add(doc)
+			gone[id] = true
 		}
-		if set.Len() > before {
-			ref.Deleted, ref.Gone = set.AppendTo(nil), uint32(set.Len())
-		}
+		ref.Deleted, ref.Gone = set.AppendTo(nil), uint32(set.Len())
 	}
 	removed := map[identity]bool{}
 	for _, id := range ids {
@@ -294,7 +387,7 @@ func (s *Step) hide(t *crawl.Task, m *blobschema.IndexManifest, b *batch) error 
 		return news
 	})
 	for _, id := range ids {
-		if removed[id] && b.moved[id.slot] && len(m.Removed) < maxRemoved {
+		if removed[id] && b.hasMoved(id.slot) && len(m.Removed) < maxRemoved {
 			m.Removed = append(m.Removed, blobschema.RemovedDocument{Fingerprint: id.fp, Slot: id.slot, Generation: b.pages[id].Generation})
 		}
 	}
@@ -325,7 +418,8 @@ func sizeOf(bytes int64) (class int) {
 	return class
 }
 
-// due are the segments that should be merged now, by their places; none if nothing is due.
+// due are the segments that should be merged now, by their places, in order; none if nothing is due. Of a class
+// the smallest are merged, so that large ones do not stand in their way.
 func (s *Step) due() []int {
 	classes := map[int][]int{}
 	for i, r := range s.man.Segments {
@@ -337,6 +431,7 @@ func (s *Step) due() []int {
 	}
 	for _, c := range slices.Sorted(maps.Keys(classes)) {
 		list, total := classes[c], int64(0)
+		slices.SortStableFunc(list, func(i, k int) int { return cmp.Compare(s.man.Segments[i].Bytes, s.man.Segments[k].Bytes) })
 		for n, i := range list {
 			if total += s.man.Segments[i].Bytes; total > s.cfg.MaxMerged {
 				list = list[:n]
@@ -344,7 +439,9 @@ func (s *Step) due() []int {
 			}
 		}
 		if len(list) >= s.cfg.FanIn {
-			return list[:min(len(list), 4*s.cfg.FanIn)]
+			list = list[:min(len(list), 4*s.cfg.FanIn)]
+			slices.Sort(list)
+			return list
 		}
 	}
 	return nil

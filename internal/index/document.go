@@ -113,9 +113,13 @@ func (r *pageReader) document(m member, u weburl.URL, found *text.Document) docu
 	if found.Description != "" && !strings.Contains(found.Body, found.Description) {
 		shown = found.Description + "\n" + found.Body
 	}
+	at := m.page.Time
+	if ofItself(m.page) {
+		at = m.page.Original.Time // by which the payload is known again
+	}
 	d := document{Document: segment.Document{
 		URL: m.page.URL, Host: string(u.Host()), Fingerprint: m.id.fp, Slot: m.id.slot, Generation: m.page.Generation,
-		Time: m.page.Time, Published: found.Published, Lang: found.Lang, SimHash: found.SimHash,
+		Time: at, Published: found.Published, Lang: found.Lang, SimHash: found.SimHash,
 		Title: found.Title, Text: shown, BodyBytes: m.page.BodyBytes,
 	}}
 	d.text = int64(len(found.Title) + len(found.Headings) + len(shown))

@@ -179,25 +179,31 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 			moved[slot] = true
 		}
 	}
-	b := s.newBatch(moved)
+	b, commits := s.newBatch(moved), 0
 	for seq, name := range blobschema.CommitsAfter(&man, s.man.Seq) {
-		if s.over(t) {
+		if s.over(t) && (commits > 0 || s.report.Manifests > 0) {
 			s.report.Behind = true
+			if s.report.Manifests == 0 {
+				return s.index(t, b) // or no step might ever get on
+			}
 			return nil
 		}
 		if err := b.read(t, name, seq); err != nil {
 			return err
 		}
-		if len(b.pages) < s.cfg.BatchSize && seq < man.Seq {
+		if commits++; len(b.pages) < s.cfg.BatchSize && commits < maxCommits && seq < man.Seq {
 			continue
 		}
 		if err := s.index(t, b); err != nil || s.report.Lost {
 			return err
 		}
-		b = s.newBatch(moved)
+		b, commits = s.newBatch(moved), 0
 	}
 	return nil
 }
+
+// maxCommits are as many as are read for one manifest: there may be thousands with few pages.
+const maxCommits = 500
 
 // index makes a batch searchable: segments, then the manifest.
 func (s *Step) index(t *crawl.Task, b *batch) error {
@@ -207,7 +213,7 @@ func (s *Step) index(t *crawl.Task, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.hide(t, m, b); err != nil {
+	if err := s.hide(m, b); err != nil {
 		return err
 	}
 	m.Segments = append(m.Segments, added...)

@@ -92,7 +92,7 @@ func NewRemind(id string) *Start {
 				to = append(to, partition.ID(p))
 			}
 		}
-		if l.heads[0].Final && len(to) == len(l.heads) {
+		if l.heads[0].Job == l.job.Number && l.heads[0].Final && len(to) == len(l.heads) {
 			to = to[:1] // one makes the tables
 		}
 		return send(t, id, to)

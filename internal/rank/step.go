@@ -17,7 +17,7 @@ import (
 const (
 	sendTries  = 6
 	retryAfter = 100 * time.Millisecond
-	atOnce     = 8 // objects that are read side by side
+	atOnce     = 32 // parts of rounds that are read side by side
 )
 
 // StepConfig says which partition a step works on.
@@ -42,7 +42,8 @@ type Report struct {
 
 // Step does what a partition has to do next for the job that is under way: one round, and the ones
 // after it as long as everybody else has finished them too. With nothing to do it ends. Two at once do no
-// harm. It is an [crawl.Actor].
+// harm: the one that was slower in a round ends with it, and tells nobody, or each round would have more
+// of them than the last. It is an [crawl.Actor].
 type Step struct {
 	*crawl.Procedure
 	cfg    StepConfig
@@ -55,7 +56,8 @@ type Step struct {
 	slots map[string]partition.Slot
 	job   blobschema.RankJob
 	heads []blobschema.RankHead
-	tried int // the round that was begun last
+	tried int  // the round that was begun last
+	late  bool // another step of the partition was faster
 	began time.Duration
 	told  blobschema.Calls
 }
@@ -124,9 +126,7 @@ func (s *Step) run(t *crawl.Task) error {
 		if own.Final && own.Job == job {
 			s.tried = own.Round(job) + 1
 			if err := s.finish(t); err != nil {
-				if moved, lerr := s.moved(t, err); !moved {
-					return errors.Join(err, lerr)
-				}
+				return s.orMoved(t, err)
 			}
 			continue
 		}
@@ -144,9 +144,10 @@ func (s *Step) run(t *crawl.Task) error {
 			return err
 		}
 		if err := s.rounds(t); err != nil {
-			if moved, lerr := s.moved(t, err); !moved {
-				return errors.Join(err, lerr)
-			}
+			return s.orMoved(t, err)
+		}
+		if s.late {
+			return nil
 		}
 	}
 }
@@ -212,21 +213,21 @@ func (s *Step) least() int {
 	return least
 }
 
-// moved reports whether an error is due to another step of this partition that was faster: it has
+// orMoved is an error, nil if it is due to another step of this partition that was faster: it has
 // deleted what nobody needs any more.
-func (s *Step) moved(t *crawl.Task, err error) (bool, error) {
+func (s *Step) orMoved(t *crawl.Task, err error) error {
 	if !errors.Is(err, crawl.ErrNotFound) {
-		return false, nil
+		return err
 	}
 	job := s.job.Number
-	if err := s.look(t); err != nil {
-		return false, err
+	if lerr := s.look(t); lerr != nil {
+		return errors.Join(err, lerr)
 	}
 	if s.job.Number == job && s.job.Done.IsZero() && s.own().Round(job) < s.tried {
-		return false, nil
+		return err
 	}
 	s.warm = s.cold()
-	return true, nil
+	return nil
 }
 
 // tellOthers has all look that have finished just this round: so has everybody, this partition
@@ -414,11 +415,11 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	}
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
-	var late *blobschema.RankHead
+	late := false
 	err := crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
-		late = nil
+		late = false
 		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
-			late = h
+			late = true
 			return false
 		}
 		calls := h.Calls
@@ -430,16 +431,34 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	if err != nil {
 		return err
 	}
-	if late != nil {
-		if late.Job > s.job.Number || late.Round(s.job.Number) > round+1 {
-			_, err = t.Do(crawl.DeleteObject{Name: name}) // it was deleted already, before it was put again here
-		}
-		return err
+	if s.late = late; late {
+		return s.takeBack(t, name)
 	}
 	s.told.Add(spent)
 	s.heads[s.cfg.Partition] = head
 	s.report.Round, s.report.Rounds = round, s.report.Rounds+1
 	return nil
+}
+
+// takeBack deletes an object that a step has put which was slower than another of its partition: that may have
+// deleted it before. What is still named, and not to be deleted yet, is left to whoever will.
+func (s *Step) takeBack(t *crawl.Task, name string) error {
+	if err := s.look(t); err != nil {
+		return err
+	}
+	own, least := s.own(), s.least()
+	current := own.Job == s.job.Number && s.job.Done.IsZero()
+	if current && slices.ContainsFunc(own.Rounds, func(r blobschema.RankRound) bool { return r.Object == name }) ||
+		slices.ContainsFunc(own.Dropped, func(d blobschema.RankDropped) bool { return d.Object == name && !s.deletable(d, least) }) {
+		return nil
+	}
+	_, err := deleteAll(t, []string{name})
+	return err
+}
+
+// deletable reports whether nobody needs a dropped object any more, where all partitions have finished a round.
+func (s *Step) deletable(d blobschema.RankDropped, least int) bool {
+	return d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather
 }
 
 func (s *Step) spent() blobschema.Calls {
@@ -495,7 +514,7 @@ func (s *Step) deleteDropped(t *crawl.Task) error {
 	own, least := s.own(), s.least()
 	var names []string
 	for _, d := range own.Dropped {
-		if d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather {
+		if s.deletable(d, least) {
 			names = append(names, d.Object)
 		}
 	}

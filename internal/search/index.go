@@ -111,7 +111,7 @@ func (ix *Index) Documents() int64 { return ix.now.Load().documents }
 // snapshot is what there was at one moment. It is immutable.
 type snapshot struct {
 	at        time.Time // when the records were asked for
-	since     time.Time // when they said so first
+	number    int       // grows when they say something new
 	parts     []*part   // of partitions with an index, by partition
 	moved     bool      // slots have moved: a document may stand in two partitions
 	documents int64
@@ -238,6 +238,12 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	if len(heads) == 0 {
 		return nil, ErrNoIndex
 	}
+	if before.is(heads, tables, s.moved) {
+		same := *before
+		same.at = s.at
+		return &same, nil
+	}
+	s.number = before.number + 1
 	if s.parts, err = ix.parts(ctx, before, heads); err != nil {
 		return nil, err
 	}
@@ -245,11 +251,9 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		p.table = tables[p.head.Partition]
 	}
 	s.count()
-	s.since = s.at
 	switch {
 	case !s.moved:
 	case before.moved && s.likeParts(before):
-		s.since = before.since
 		for i, p := range s.parts {
 			for j, g := range p.segments {
 				g.hidden = before.parts[i].segments[j].hidden
@@ -264,6 +268,13 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 // likeParts reports whether all partitions' manifests are those of another snapshot.
 func (s *snapshot) likeParts(o *snapshot) bool {
 	return slices.EqualFunc(s.parts, o.parts, func(p, q *part) bool { return p.head.Manifest == q.head.Manifest })
+}
+
+// is reports whether records say what s was made of.
+func (s *snapshot) is(heads []blobschema.IndexHead, tables map[partition.ID]string, moved bool) bool {
+	return s.moved == moved && slices.EqualFunc(s.parts, heads, func(p *part, h blobschema.IndexHead) bool {
+		return p.head.Partition == h.Partition && p.head.Manifest == h.Manifest && p.table == tables[h.Partition]
+	})
 }
 
 // parts reads the manifests that heads name, but for those that are known.

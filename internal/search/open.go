@@ -76,7 +76,7 @@ type targets struct {
 func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets, error) {
 	parts, name := []*part{a.part}, fmt.Sprintf("%s %d", a.ref.Object, a.part.head.Number)
 	if snap.moved {
-		parts, name = snap.parts, fmt.Sprintf("%s %d", a.ref.Object, snap.since.UnixNano())
+		parts, name = snap.parts, fmt.Sprintf("%s of %d", a.ref.Object, snap.number)
 	}
 	var t targets
 	for _, p := range parts {

@@ -315,6 +315,9 @@ func (x *Explanation) String() string {
 			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f\n", f.Field, f.Freq, f.Length, f.Part)
 		}
 	}
+	if x.Titled > 0 {
+		fmt.Fprintf(&b, "%8.4f  the title has all that was asked for\n", x.Titled)
+	}
 	fmt.Fprintf(&b, "%8.4f  rank: %.3f times the mean\n", x.Rank.Score, x.Rank.Rank)
 	fmt.Fprintf(&b, "%8.4f  in all", x.Score)
 	return b.String()

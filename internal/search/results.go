@@ -134,7 +134,7 @@ func (e *evaluation) results(ctx context.Context, groups []group, req *Request) 
 	for i := range groups {
 		g.Go(func() error {
 			r, err := e.result(&groups[i], h)
-			r.Rank = req.Offset + i + 1
+			r.Place = req.Offset + i + 1
 			out[i] = r
 			return err
 		})

@@ -101,8 +101,8 @@ func TestPages(t *testing.T) {
 		shown := 0
 		for i, r := range whole.Results {
 			shown += 1 + r.Similar
-			if r.Rank != i+1 {
-				t.Errorf("result %d has rank %d", i, r.Rank)
+			if r.Place != i+1 {
+				t.Errorf("result %d has place %d", i, r.Place)
 			}
 		}
 		if shown != int(whole.Total) {

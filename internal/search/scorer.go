@@ -89,7 +89,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 		}
 		s.clauses = append(s.clauses, any)
 	}
-	for ; next < len(s.leaves); next++ {
+	for next += len(e.q.rows); next < len(s.leaves); next++ {
 		s.not = append(s.not, &s.leaves[next])
 	}
 	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
@@ -233,6 +233,12 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, parts, sum, score})
 		}
 	}
+	if n := s.titled(doc); n > 0 {
+		part := e.weights.Titled * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
+		if total += part; x != nil {
+			x.Titled = part
+		}
+	}
 	rank := 0.0
 	if s.ranks != nil {
 		rank = float64(s.ranks[doc])
@@ -242,6 +248,19 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		x.Rank, x.Score = RankScore{rank, part}, total
 	}
 	return total
+}
+
+// titled is how many clauses there are, if the title of a document has all of them; else 0.
+func (s *scorer) titled(doc uint32) int {
+	for _, clause := range s.clauses {
+		if !slices.ContainsFunc(clause, func(l *leafCursor) bool {
+			c := l.fields[segment.Title]
+			return l.doc == doc && c != nil && c.at() == doc
+		}) {
+			return 0
+		}
+	}
+	return len(s.clauses)
 }
 
 // segment finds the matches of a segment.

@@ -55,7 +55,7 @@ type Count struct {
 
 // Result is one document that was found.
 type Result struct {
-	Rank      int          `json:"rank"` // from 1
+	Place     int          `json:"place"` // from 1
 	URL       string       `json:"url"`
 	Site      string       `json:"site"`
 	Title     Marked       `json:"title"` // may be empty

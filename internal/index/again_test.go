@@ -1,0 +1,128 @@
+package index
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+const home = "http://a.example/"
+
+// TestPayloadComesBack: a payload that the URL had before need not be the one that it had last.
+func TestPayloadComesBack(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between answer
+		again   string // what is shown
+	}{
+		{"another text", answer{url: home, generation: 1, body: page("second", "s")}, "first/2"},
+		{"gone", answer{url: home, generation: 1, outcome: blobschema.OutcomeClientError}, "first/2"},
+		{"forbidden", answer{url: home, generation: 1, outcome: blobschema.OutcomeRobots}, "first/2"},
+		{"not to be had", answer{url: home, generation: 1, outcome: blobschema.OutcomeTimeout}, ""},
+		{"unchanged", answer{url: home, generation: 1, outcome: blobschema.OutcomeUnchanged}, ""},
+	} {
+		for batches := range 4 { // which of the answers are indexed together
+			w := newWorld(t)
+			first := w.commit(answer{url: home, body: page("first", "f")})
+			step := func(bit int) {
+				if batches&bit != 0 {
+					w.step(Config{})
+				}
+			}
+			step(1)
+			w.commit(c.between)
+			step(2)
+			w.commit(answer{url: home, generation: 2, same: &first[0]})
+			w.step(Config{})
+			got := w.shown()[home]
+			if c.again == "" && len(got) != len("first/0") || c.again != "" && got != c.again || got[:5] != "first" {
+				t.Errorf("%s, steps %b: the index shows %q", c.name, batches, w.shown())
+			}
+			before := w.shown()
+			w.commit(answer{url: home, generation: 3, same: &first[0]}) // what is the same again is not read
+			if rep := w.step(Config{}); rep.Pages > 0 || !maps.Equal(w.shown(), before) {
+				t.Errorf("%s, steps %b: %d unchanged pages are read again; shown: %q", c.name, batches, rep.Pages, w.shown())
+			}
+		}
+	}
+}
+
+// TestSameWithoutText: what has no text is not read again and again.
+func TestSameWithoutText(t *testing.T) {
+	w := newWorld(t)
+	first := w.commit(answer{url: home, body: "\x89PNG", kind: "image/png"}, answer{url: home + "2", body: page("two", "t")})
+	w.step(Config{})
+	w.commit(answer{url: home, generation: 1, same: &first[0], kind: "image/png"})
+	if rep := w.step(Config{}); rep.Pages > 0 || !maps.Equal(w.shown(), map[string]string{home + "2": "two/0"}) {
+		t.Errorf("%d pages read; shown: %q", rep.Pages, w.shown())
+	}
+	w.commit(answer{url: home, generation: 2, body: page("words", "w")})
+	w.step(Config{})
+	w.commit(answer{url: home, generation: 3, same: &first[0], kind: "image/png"}, answer{url: home + "2", generation: 1, outcome: blobschema.OutcomeClientError})
+	if w.step(Config{}); len(w.shown()) != 0 {
+		t.Errorf("shown: %q", w.shown())
+	}
+}
+
+// TestMovedByAddress: where slots are of addresses, what is gone is noted for the other partitions too.
+func TestMovedByAddress(t *testing.T) {
+	for _, by := range []blobschema.PartitionBy{blobschema.ByHost, blobschema.ByIP} {
+		w := newWorld(t)
+		w.crawl.Settings.PartitionBy = by
+		hash, err := crawl.NewHash(&w.crawl)
+		w.must(err)
+		u, err := weburl.Parse(home)
+		w.must(err)
+		unit, _ := crawl.Unit(by, u.Host())
+		slot := hash.Slot(unit)
+		if by == blobschema.ByIP {
+			slot = (slot + 1) % 16 // of some address
+		}
+		w.man.Moved = []blobschema.Moved{{Epoch: 2, Slots: partition.Slots{slot}}}
+		w.commit(answer{url: home, generation: 1, outcome: blobschema.OutcomeClientError})
+		w.step(Config{})
+		if m := w.manifest(); len(m.Removed) != 1 || m.Removed[0].Generation != 1 {
+			t.Errorf("by %v: %+v is noted as removed", by, m.Removed)
+		}
+	}
+}
+
+// TestDeadlineGetsOn: however little time there is, each step gets on, also through commits without pages.
+func TestDeadlineGetsOn(t *testing.T) {
+	w := newWorld(t)
+	for range 20 {
+		w.commit(answer{url: home, outcome: blobschema.OutcomeTimeout})
+	}
+	w.commit(answer{url: home, generation: 1, body: page("late", "l")})
+	seq := uint64(0)
+	for steps := 0; seq < w.man.Seq; steps++ {
+		w.step(Config{Deadline: time.Millisecond})
+		if m := w.manifest(); m.Seq <= seq {
+			t.Fatalf("step %d stays at commit %d of %d", steps+1, m.Seq, w.man.Seq)
+		} else {
+			seq = m.Seq
+		}
+	}
+	if got := w.shown(); !maps.Equal(got, map[string]string{home: "late/1"}) {
+		t.Errorf("shown: %q", got)
+	}
+}
+
+// TestLargeSegmentsLetSmallOnesMerge: segments that are too large to be merged do not keep others of
+// their class from it.
+func TestLargeSegmentsLetSmallOnesMerge(t *testing.T) {
+	s := &Step{cfg: Config{}.withDefaults()}
+	for _, mib := range []int64{60, 60, 60, 9, 9, 9, 9, 9, 9, 9, 9} {
+		s.man.Segments = append(s.man.Segments, blobschema.SegmentRef{Bytes: mib << 20, Documents: 1})
+	}
+	places := s.due()
+	if len(places) < 8 || !slices.IsSorted(places) || !slices.Equal(places[len(places)-8:], []int{3, 4, 5, 6, 7, 8, 9, 10}) {
+		t.Errorf("segments %v are merged", places)
+	}
+}
