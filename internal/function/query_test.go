@@ -39,7 +39,7 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Segments: []blobschema.SegmentRef{{
+	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Terms: token.Version, Segments: []blobschema.SegmentRef{{
 		Object: blobschema.SegmentName(crawl, 0, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 		Lengths: []uint64{uint64(sum.Lengths[segment.Title])},
 	}}}
