@@ -7,6 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -140,7 +141,7 @@ func (s *Step) over(t *crawl.Task) bool {
 // open reads the manifest that the index head names, if there is one.
 func (s *Step) open(t *crawl.Task, rec crawl.Record) error {
 	s.head.Partition = s.cfg.Partition
-	s.man = blobschema.IndexManifest{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition}
+	s.man = blobschema.IndexManifest{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Terms: token.Version}
 	if !rec.Found {
 		return nil
 	}
@@ -158,6 +159,9 @@ func readManifest(t *crawl.Task, name string) (m blobschema.IndexManifest, err e
 		return m, err
 	}
 	if m, err = blobschema.DecodeIndexManifest(data); err != nil {
+		return m, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := m.CheckTerms(token.Version); err != nil {
 		return m, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
