@@ -68,7 +68,7 @@ func (m *IndexManifest) CheckTerms(version int) error {
 	if m.Terms == version {
 		return nil
 	}
-	return fmt.Errorf("%w: its terms are of version %d, and this program's of version %d: use the version of orbweaver that indexed it", ErrVersion, m.Terms, version)
+	return fmt.Errorf("%w: its terms are of version %d, and this program's of version %d: 'orbweaver index' makes it anew", ErrVersion, m.Terms, version)
 }
 
 // RemovedDocument says that a document is gone as of a generation of its URL.
