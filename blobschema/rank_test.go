@@ -52,67 +52,42 @@ func rankObjects(t testing.TB) map[string]rankObject {
 	}
 	hosts := &RankHosts{Names: []string{"a.example", "b.example"}, Ranks: []float64{0.25, 0.75}, URLs: []string{"https://b.example/"}, Best: []float64{0.5}}
 	return map[string]rankObject{
-		"graph": {must(EncodeRankGraph(graph)), graph, func(b []byte) (any, []byte, error) {
-			v, err := DecodeRankGraph(b)
-			if err != nil {
-				return nil, nil, err
-			}
-			again, err := EncodeRankGraph(v)
-			return v, again, err
-		}},
-		"anchors": {must(EncodeAnchors(anchors)), anchors, func(b []byte) (any, []byte, error) {
-			v, err := DecodeAnchors(b)
-			if err != nil {
-				return nil, nil, err
-			}
-			again, err := EncodeAnchors(v)
-			return v, again, err
-		}},
-		"targets": {must(EncodeRankTargets(targets)), targets, func(b []byte) (any, []byte, error) {
-			v, err := DecodeRankTargets(b, true)
-			if err != nil {
-				return nil, nil, err
-			}
-			again, err := EncodeRankTargets(v)
-			return v, again, err
-		}},
-		"layout": {EncodeRankLayout(layout), layout, func(b []byte) (any, []byte, error) {
-			v, err := DecodeRankLayout(b, 2)
-			if err != nil {
-				return nil, nil, err
-			}
-			return v, EncodeRankLayout(v), nil
-		}},
-		"values": {EncodeRankValues([]float64{0, 1.5}, nil, []float64{math.SmallestNonzeroFloat64}), [][]float64{{0, 1.5}, {}, {math.SmallestNonzeroFloat64}}, func(b []byte) (any, []byte, error) {
-			v, err := DecodeRankValues(b, 3)
-			if err != nil {
-				return nil, nil, err
-			}
-			return v, EncodeRankValues(v...), nil
-		}},
-		"hosts": {must(EncodeRankHosts(hosts)), hosts, func(b []byte) (any, []byte, error) {
-			v, err := DecodeRankHosts(b)
-			if err != nil {
-				return nil, nil, err
-			}
-			again, err := EncodeRankHosts(v)
-			return v, again, err
-		}},
-		"table": {must(EncodeRankTable(10, []uint64{3, 5, 1 << 60}, []float64{0.5, 0.25, 0})), nil, func(b []byte) (any, []byte, error) {
-			v, err := DecodeRankTable(b)
-			if err != nil {
-				return nil, nil, err
-			}
-			var fps []uint64
-			var ranks []float64
-			for i := range v.Len() {
-				fp, rank := v.At(i)
-				fps, ranks = append(fps, fp), append(ranks, rank)
-			}
-			again, err := EncodeRankTable(v.Nodes(), fps, ranks)
-			return nil, again, err
-		}},
+		"graph":   {must(EncodeRankGraph(graph)), graph, there(DecodeRankGraph, EncodeRankGraph)},
+		"anchors": {must(EncodeAnchors(anchors)), anchors, there(DecodeAnchors, EncodeAnchors)},
+		"targets": {must(EncodeRankTargets(targets)), targets, there(func(b []byte) (*RankTargets, error) { return DecodeRankTargets(b, true) }, EncodeRankTargets)},
+		"layout": {EncodeRankLayout(layout), layout, there(
+			func(b []byte) (*RankLayout, error) { return DecodeRankLayout(b, 2) },
+			func(l *RankLayout) ([]byte, error) { return EncodeRankLayout(l), nil },
+		)},
+		"values": {EncodeRankValues([]float64{0, 1.5}, nil, []float64{math.SmallestNonzeroFloat64}), [][]float64{{0, 1.5}, {}, {math.SmallestNonzeroFloat64}}, there(
+			func(b []byte) ([][]float64, error) { return DecodeRankValues(b, 3) },
+			func(v [][]float64) ([]byte, error) { return EncodeRankValues(v...), nil },
+		)},
+		"hosts": {must(EncodeRankHosts(hosts)), hosts, there(DecodeRankHosts, EncodeRankHosts)},
+		"table": {must(EncodeRankTable(10, []uint64{3, 5, 1 << 60}, []float64{0.5, 0.25, 0})), nil, there(DecodeRankTable, encodeAgain)},
 	}
+}
+
+// there decodes, and encodes what it got.
+func there[T any](decode func([]byte) (T, error), encode func(T) ([]byte, error)) func(b []byte) (any, []byte, error) {
+	return func(b []byte) (any, []byte, error) {
+		v, err := decode(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		again, err := encode(v)
+		return v, again, err
+	}
+}
+
+func encodeAgain(t *RankTable) ([]byte, error) {
+	var fps []uint64
+	var ranks []float64
+	for i := range t.Len() {
+		fp, rank := t.At(i)
+		fps, ranks = append(fps, fp), append(ranks, rank)
+	}
+	return EncodeRankTable(t.Nodes(), fps, ranks)
 }
 
 type rankObject struct {

@@ -153,6 +153,7 @@ func serve(ctx context.Context, o options, set *emulators.Set, stdout io.Writer)
 		return err
 	}
 	fmt.Fprintf(stdout, "# the functions run; what they print is in %s\n", w.dir)
+	fmt.Fprintf(stdout, "# the search page is %s\n", w.searchURL)
 	fmt.Fprintf(stdout, "export ORBWEAVER_PLATFORM='%s'\n", w.deployed.platform)
 	err = up(ctx, set, stdout)
 	w.finish()

@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// sought is a web like the demo's, and a site beside it that is in English.
+// sought is a web like the demo's, but without faults, and a site beside it that is in English.
 type sought struct {
 	web   *simweb.Web
 	seeds []string
@@ -36,6 +36,10 @@ var english = map[string]string{
 func (w *world) seek(ctx context.Context) (*sought, error) {
 	cfg := simweb.Demo()
 	cfg.Seed = 35
+	// Nothing that is tried again: in a folder that takes minutes.
+	cfg.Kinds.Loop, cfg.Kinds.Broken, cfg.Kinds.Flaky, cfg.Kinds.Slow = 0, 0, 0, 0
+	cfg.Kinds.Cut, cfg.Kinds.Reset, cfg.Kinds.Garbage, cfg.Kinds.Surplus = 0, 0, 0, 0
+	cfg.Robots.Error, cfg.Down = 0, simweb.DownShares{}
 	srv, err := w.serve(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -308,13 +312,18 @@ func (w *world) sameRanks(ctx context.Context, v *view.View, job *blobschema.Ran
 		if err != nil {
 			return err
 		}
-		if len(a) != len(b) || len(a) < 10 {
-			return fmt.Errorf("%d ranks, in a folder %d", len(a), len(b))
-		}
+		both := 0 // of pages the table has the best of each partition
 		for name, r := range a {
-			if other, ok := b[name]; !ok || math.Abs(r-other) > 1e-5*r {
+			other, ok := b[name]
+			if !ok {
+				continue
+			}
+			if both++; math.Abs(r-other) > 1e-5*r {
 				return fmt.Errorf("the rank of %s is %g, in a folder %g", name, r, other)
 			}
+		}
+		if both < 10 || both < min(len(a), len(b)) {
+			return fmt.Errorf("%d ranks, in a folder %d, of them %d of the same", len(a), len(b), both)
 		}
 	}
 	return nil

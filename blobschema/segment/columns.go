@@ -176,6 +176,15 @@ func (r *Reader) Columns(want Column) (*Columns, error) {
 	return c, nil
 }
 
+// Bytes is how much memory the columns take.
+func (c *Columns) Bytes() int64 {
+	n := len(c.lang) + 4*(len(c.slots)+len(c.times)+len(c.published)+len(c.generations)) + 8*(len(c.fingerprints)+len(c.simHashes))
+	for _, l := range c.lengths {
+		n += len(l)
+	}
+	return int64(n)
+}
+
 // load keeps a column of n documents.
 func (c *Columns) load(i int, raw []byte, n int) error {
 	if i == columnLangs {

@@ -31,7 +31,7 @@ func walk(src Source, size int64) error {
 		}
 	}
 	for f := range NumFields {
-		infos, err := r.Terms(f, "", 1<<20)
+		infos, err := termsOf(r, f, "", 1<<20)
 		if err != nil {
 			return err
 		}

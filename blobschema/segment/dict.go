@@ -218,32 +218,45 @@ func (r *Reader) Term(f Field, term string) (TermInfo, bool, error) {
 	return infos[f], infos[f].Documents > 0, nil
 }
 
-// Terms returns the first terms of a field that begin with prefix, in order, at most
-// limit. It reads a range per block of the dictionary (some thousand terms).
-func (r *Reader) Terms(f Field, prefix string, limit int) (out []TermInfo, err error) {
-	if f >= NumFields {
-		return nil, nil
+// Terms returns the first terms of each field that begin with prefix, in order, at most limit of a
+// field. It reads a range per block of the dictionary (some thousand terms), at most so many; cut says
+// that there may be others in those that follow.
+func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]TermInfo, cut bool, err error) {
+	full := 0 // fields that have as many as are wanted
+	if limit <= 0 {
+		return infos, false, nil
 	}
-	more := limit > 0
+	more := true
 	for b := max(r.x.blockOf(prefix), 0); more && b < len(r.x.dict); b++ {
 		if first := r.x.dict[b].first; first > prefix && !strings.HasPrefix(first, prefix) {
 			break
+		}
+		if blocks--; blocks < 0 {
+			return infos, true, nil
 		}
 		err := r.eachTerm(b, func(d *dictCursor) bool {
 			if string(d.term) < prefix {
 				return true
 			}
-			if more = bytes.HasPrefix(d.term, []byte(prefix)); more && d.infos[f].Documents > 0 {
-				out = append(out, d.info(f, string(d.term)))
-				more = len(out) < limit
+			if more = bytes.HasPrefix(d.term, []byte(prefix)); !more {
+				return false
 			}
+			for f := range infos {
+				if d.infos[f].Documents == 0 || len(infos[f]) == limit {
+					continue
+				}
+				if infos[f] = append(infos[f], d.info(Field(f), string(d.term))); len(infos[f]) == limit {
+					full++
+				}
+			}
+			more = full < len(infos)
 			return more
 		})
 		if err != nil {
-			return nil, err
+			return infos, false, err
 		}
 	}
-	return out, nil
+	return infos, false, nil
 }
 
 // eachTerm reads a block of the dictionary and goes through its terms until f returns
@@ -271,13 +284,22 @@ func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {
 	return nil
 }
 
+// Bytes is how many bytes the list of the term has.
+func (t *TermInfo) Bytes(withPositions bool) int64 {
+	n := int64(len(t.list.inline)) + t.list.size
+	if withPositions {
+		n += t.list.length
+	}
+	return n
+}
+
 // Postings reads the list of a term, and with positions where it stands in each
 // document. It reads one range, or two if much lies between them; none for a short
 // list, which the dictionary has.
 func (r *Reader) Postings(info TermInfo, withPositions bool) (*Postings, error) {
 	p := &Postings{}
 	if err := r.postings(p, &info, withPositions); err != nil {
-		return nil, readError("postings of "+info.Term, err)
+		return nil, readError("postings", err) // not of what: logs may have the error, and need not tell what was asked for
 	}
 	return p, nil
 }

@@ -236,7 +236,7 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 		t.Fatalf("summary (-want +got):\n%s", diff)
 	}
 	for f := range NumFields {
-		infos, err := r.Terms(f, "", 1<<30)
+		infos, err := termsOf(r, f, "", 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -502,6 +502,15 @@ func TestHostKey(t *testing.T) {
 	}
 }
 
+// termsOf are the first terms of a field that begin with prefix.
+func termsOf(r *Reader, f Field, prefix string, limit int) ([]TermInfo, error) {
+	infos, cut, err := r.Terms(prefix, limit, 1<<30)
+	if cut {
+		err = errors.New("not all blocks were read")
+	}
+	return infos[f], err
+}
+
 func TestTerms(t *testing.T) {
 	w := newWeb(3, 50, 100)
 	var docs []document
@@ -525,7 +534,7 @@ func TestTerms(t *testing.T) {
 						want = append(want, term)
 					}
 				}
-				infos, err := r.Terms(f, prefix, limit)
+				infos, err := termsOf(r, f, prefix, limit)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -540,6 +549,13 @@ func TestTerms(t *testing.T) {
 					t.Fatalf("%d terms of %s with %q, want %d", len(got), f, prefix, len(want))
 				}
 			}
+		}
+	}
+	// No more of the dictionary is read than is allowed, however many terms are wanted.
+	for blocks := range len(r.x.dict) + 2 {
+		infos, cut, err := r.Terms("", 1<<20, blocks)
+		if err != nil || cut != (blocks < len(r.x.dict)) || (blocks == 0) != (len(infos[Body]) == 0) {
+			t.Errorf("%d of %d blocks: %d terms, cut %v, %v", blocks, len(r.x.dict), len(infos[Body]), cut, err)
 		}
 	}
 	for _, term := range []string{"", "a", "zzz", all[10] + "x", strings.Repeat("x", 1000)} {

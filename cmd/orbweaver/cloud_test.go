@@ -23,6 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // cloudURL is the platform of these tests, in memory unless they are told to use
@@ -345,6 +346,35 @@ func testCloudCrawl(c *cloud) {
 		`^0 of 1 URL answered so far after --max-time 200ms; the request stands`, `/3: not asked for yet`)
 	c.run("recrawl", "--connections", "3", url+"/3").ends(exitUsage, `makes no sense in a cloud`)
 	c.run("fsck").ends(exitOK, `^clean: `)
+}
+
+// TestCloudSearch searches what functions have crawled and indexed.
+func TestCloudSearch(t *testing.T) {
+	c := memoryCloud(t)
+	off := c.functions()
+	c.run("crawl", "--index", "--every", "50ms", "--delay", "0s", c.site.url+"/0").ends(exitOK)
+	c.settled("finished")
+	off()
+	c.run("search", "page").ends(exitUsage, `nothing of the crawl in aws://test is indexed yet; 'orbweaver index --platform `)
+	p := c.platform()
+	v, err := view.New(t.Context(), view.OfPlatform(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newFunction(t.Context(), p, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Open(); err != nil {
+		t.Fatal(err)
+	}
+	for part := range partition.ID(3) {
+		if _, err := e.Index(part, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.run("search", `title:"page 7"`).ends(exitOK, `^  1  page 7$`, `/7$`, `^1 result in `)
+	c.run("search", "--json", "--all", "title:page").ends(exitOK, `"total": 40,$`)
 }
 
 func TestCloudOrders(t *testing.T) { testCloudOrders(memoryCloud(t)) }

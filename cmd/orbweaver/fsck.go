@@ -41,7 +41,8 @@ func newFsck() *cobra.Command {
 		Long: `Fsck checks a crawl by what is stored of it, and shares no code with what stored it: that
 every object is there and whole, that every URL that was found is fetched, pending or
 refused, that none was fetched twice, that no host was asked too often, that each slot has
-one owner wherever it went. It only reads, and may run while the crawl does: what looks
+one owner wherever it went, that the index shows each page once and as it was answered
+last, that ranks add up. It only reads, and may run while the crawl does: what looks
 broken then is looked at again before it is told.
 
 Each line of its output is one broken invariant: its number (docs/invariants.md), the
@@ -339,6 +340,7 @@ func printCheck(out io.Writer, r *fsck.Report) error {
 	if r.Orphans+r.Dead > 0 {
 		fmt.Fprintf(&b, "%s that nothing names (left by crashes and merges, or just being written), %s\n", plural(int64(r.Orphans), "object"), plural(int64(r.Dead), "dead letter"))
 	}
+	b.WriteString(followersChecked(r))
 	if r.Moving > 0 {
 		fmt.Fprintf(&b, "%s on the move, by map %d\n", plural(int64(r.Moving), "slot"), r.Epoch)
 	}
@@ -352,6 +354,25 @@ func printCheck(out io.Writer, r *fsck.Report) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// followersChecked says what was found of index and ranks.
+func followersChecked(r *fsck.Report) (s string) {
+	if x := r.Index; x != nil {
+		s = fmt.Sprintf("index: %s in %s, %d of them verified; %s behind, %s of text/html not in it\n", plural(x.Documents, "document"),
+			plural(int64(x.Segments), "segment"), x.Read, plural(x.Behind, "commit"), plural(x.Unindexed, "page"))
+		if x.Hidden+x.Stale > 0 {
+			s += fmt.Sprintf("slots have moved: %s found gone by another partition are left out of searches, %s not yet\n", plural(x.Hidden, "document"), count(x.Stale))
+		}
+	}
+	switch k := r.Ranks; {
+	case k == nil:
+	case k.Job > 0:
+		s += fmt.Sprintf("ranks of job %d: %s, %s\n", k.Job, plural(k.Pages, "URL"), plural(k.Hosts, "host"))
+	case k.Running > 0:
+		s += fmt.Sprintf("ranks: job %d is under way, and none is finished\n", k.Running)
+	}
+	return s
 }
 
 func warcsRead(r *fsck.Report) string {

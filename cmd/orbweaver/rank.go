@@ -268,7 +268,7 @@ func (f *rankFlags) inFolder(ctx context.Context, start rank.StartConfig, begun 
 // cloudLook is how often a job in a cloud is looked at, and remindAfter how long nothing may happen
 // before its messages are sent again.
 const (
-	cloudLook       = 2 * time.Second
+	cloudLook       = time.Second
 	rankRemindAfter = 10 * time.Minute
 )
 

@@ -38,7 +38,8 @@ results, unless there is nothing else near; --all shows everything as it is.
 
 What a query may say: 'orbweaver help search-syntax'. Put it in quotes if it has a quote, a
 star, or a hyphen before a word. With --serve it is a page for a
-browser, and JSON at /search.json.`,
+browser, and JSON at /search.json; of a folder that no process works on it shows what is
+there when it begins.`,
 		Example: `  orbweaver search linux scheduler
   orbweaver search --site kernel.org '"page cache" -swap'
   orbweaver search --json 'title:coffee OR title:tea' | jq -r '.results[].url'
@@ -136,9 +137,9 @@ func printAnswer(w io.Writer, a *search.Answer, colour bool) error {
 	var b strings.Builder
 	for _, r := range a.Results {
 		if title := marked(r.Title, "1"); title != "" {
-			fmt.Fprintf(&b, "%3d  %s\n     %s\n", r.Rank, title, paint("32", r.URL))
+			fmt.Fprintf(&b, "%3d  %s\n     %s\n", r.Place, title, paint("32", r.URL))
 		} else {
-			fmt.Fprintf(&b, "%3d  %s\n", r.Rank, paint("32", r.URL))
+			fmt.Fprintf(&b, "%3d  %s\n", r.Place, paint("32", r.URL))
 		}
 		if r.Snippet.Text != "" {
 			fmt.Fprintf(&b, "     %s\n", marked(r.Snippet, ""))
@@ -183,7 +184,7 @@ func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.
 		},
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", count(ix.Documents())+" documents", l.Addr())
+	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", plural(ix.Documents(), "document"), l.Addr())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {

@@ -70,6 +70,9 @@ of the process that crawls; else, and in a cloud, those of the last commits.
   paused     there is more to do: 'orbweaver resume' goes on with it
   stopped    there is more to do: 'orbweaver crawl' goes on with it
 
+Of a crawl with --index it says how much of it is searchable, and how far the index is behind
+the crawl's commits; of one with ranks, when they were computed, and of how much.
+
 In a cloud it also says what functions did, and what that cost so far, as the crawl's
 records tell it.`,
 		Example: `  orbweaver status
@@ -110,6 +113,8 @@ type statusReport struct {
 	Paused       bool                `json:"paused,omitempty"`
 	Stopping     bool                `json:"stopping,omitempty"`     // told to stop, and not there yet
 	Moving       int                 `json:"slots_moving,omitempty"` // between partitions
+	Index        *indexReport        `json:"index,omitempty"`
+	Ranks        *ranksReport        `json:"ranks,omitempty"`
 	InCloud      *cloudReport        `json:"cloud,omitempty"`
 	Settings     blobschema.Settings `json:"settings"`
 	Partitions   []blobschema.Head   `json:"partitions,omitempty"`
@@ -173,6 +178,7 @@ func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
 	for _, m := range s.Map.Moving {
 		r.Moving += len(m.Slots)
 	}
+	r.Index, r.Ranks = newIndexReport(&s), newRanksReport(&s)
 	r.Stopping = s.Wish.Stop && s.State == view.Running
 	if f.inCloud() {
 		if r.InCloud, err = newCloudReport(&s); err != nil {
@@ -270,6 +276,8 @@ func (r *statusReport) print(out io.Writer) error {
 	if left := leftOut(t); left != "" {
 		row("left out", "%s", left)
 	}
+	r.Index.rows(row)
+	r.Ranks.rows(row)
 	if c := r.InCloud; c != nil {
 		row("calls", "%s of functions, %.4g GB-seconds", count(c.Calls.Functions), gbSeconds(&c.Calls))
 		row("", "queue %s · KV %s read and %s write units · blob %s puts and %s gets", count(c.Calls.QueueRequests),

@@ -35,10 +35,13 @@
 //	I8  of each URL and generation there is one visible page record at most, and none
 //	    while that is pending; no URL has two addresses
 //	I9  no two answers of a unit are closer than the delay
+//	I11 what the index shows is a page of a visible commit that is in it, as of the last answer
+//	    that says anything, once; segments are whole, and what manifest and head say of them
 //
 // I5 and I9 it can only refute: mail in queues is not looked at, and requests
 // that brought no answer leave no record. I10 compares crawls, which is the
-// simulation's to do. A violation of "limit" is about the page limit.
+// simulation's to do. A violation of "limit" is about the page limit, one of "ranks" about ranks:
+// that of a job that is done each partition has its result, and that ranks add up to 1.
 //
 // Some things are not stored, so that less can be checked of them. A link that a cap
 // left out has neither URL nor reason: what is checked is that its slot, or partition, has
@@ -57,6 +60,10 @@
 // tells too little, which looks like mail on its way; only where slots are must agree, and
 // is read again until it does. What is broken all the same is looked at a second time if
 // the crawl has gone on.
+//
+// Index and ranks are read when the commits were, each again if something is wrong and others
+// have changed it meanwhile. Text is not made again of pages: that a page of text/html is not in the
+// index may be for a reason that no record tells, and is only counted.
 //
 // A check can leave a [State], with which the next one need not read WARC objects again.
 // And it can be asked for some slots or one partition: then its report says what it does

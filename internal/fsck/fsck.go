@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -227,28 +226,6 @@ func (c *checker) tally(looks int) {
 			c.report.Invariants = append(c.report.Invariants, Tally{i, n, c.found[i]})
 		}
 	}
-}
-
-// mark is how far the report is.
-type mark struct {
-	found, kept int
-	byInvariant [2]map[string]int
-	checked     map[string]int64
-	index       IndexReport
-	ranks       RanksReport
-}
-
-func (c *checker) mark() mark {
-	return mark{c.report.Found, len(c.report.Violations), [2]map[string]int{maps.Clone(c.found), maps.Clone(c.kept)}, maps.Clone(c.checked), c.index, c.ranks}
-}
-
-// forget takes back what was reported since.
-func (c *checker) forget(m mark) {
-	for _, v := range c.report.Violations[m.kept:] {
-		delete(c.said, v)
-	}
-	c.report.Found, c.report.Violations = m.found, c.report.Violations[:m.kept]
-	c.found, c.kept, c.checked, c.index, c.ranks = m.byInvariant[0], m.byInvariant[1], m.checked, m.index, m.ranks
 }
 
 // wentOn reports whether the crawl is further than when the check began.

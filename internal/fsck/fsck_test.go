@@ -269,14 +269,18 @@ func TestDelay(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	m := mustCrawl(b, crawled)
-	pages := int64(0)
-	for b.Loop() {
-		rep, err := fsck.Check(b.Context(), m, fsck.Options{})
-		if err != nil || !rep.Clean() {
-			b.Fatal(err, rep.Found)
-		}
-		pages += rep.Pages
+	for name, once := range map[string]func() (*memory, error){"plain": crawled, "searchable": searchable} {
+		b.Run(name, func(b *testing.B) {
+			m := mustCrawl(b, once)
+			pages := int64(0)
+			for b.Loop() {
+				rep, err := fsck.Check(b.Context(), m, fsck.Options{})
+				if err != nil || !rep.Clean() {
+					b.Fatal(err, rep.Found)
+				}
+				pages += rep.Pages
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(pages), "µs/page")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(pages), "µs/page")
 }

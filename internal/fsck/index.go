@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -25,8 +24,10 @@ type IndexReport struct {
 	// Unindexed are pages of type text/html, of commits that are in it, that may be shown and are not
 	// there: without text, or with a robots meta tag, which no page record tells of.
 	Unindexed int64 `json:"unindexed"`
-	// Stale are documents that another partition, to which their slots have moved, has found gone.
-	Stale int64 `json:"stale"`
+	// Hidden are documents that searches leave out because another partition, to which their slots have
+	// moved, has found them gone. Stale ones are still found: that is in commits not in its index yet.
+	Hidden int64 `json:"hidden"`
+	Stale  int64 `json:"stale"`
 }
 
 // effect is what an answer does to the document that the index has of its page.
@@ -106,67 +107,40 @@ func (c *checker) checkIndexes(group []*history, broken bool) error {
 	for _, h := range group {
 		slices.SortFunc(h.answers, answer.compare)
 	}
-	for _, h := range group {
-		x := &indexChecker{c: c, h: h, others: group, broken: broken}
+	all := make([]*indexChecker, len(group))
+	for i, h := range group {
+		x := &indexChecker{c: c, h: h, broken: broken}
 		if err := c.steadily([]string{blobschema.IndexKey(c.id, h.id)}, x.check); err != nil {
 			return err
 		}
+		if !c.atlas.anyMoved || x.broken {
+			x.docs, x.answers = nil, nil
+		}
+		all[i], h.answers = x, nil
 	}
-	for _, h := range group {
-		h.answers = nil
+	for _, x := range all {
+		for _, d := range x.docs {
+			x.checkElsewhere(d, all)
+		}
 	}
 	return nil
-}
-
-// maxReadings is how often what goes on changing is read.
-const maxReadings = 5
-
-// steadily checks what records name that others may be changing. What they replace they delete a
-// while later, or at once; so if something is wrong, and the records are others by now, all is
-// forgotten and checked again.
-func (c *checker) steadily(keys []string, check func() error) error {
-	stamp := func() (s string, err error) {
-		for _, key := range keys {
-			b, found, err := c.store.Record(c.ctx, key)
-			if err != nil {
-				return "", fmt.Errorf("read record %s: %w", key, err)
-			}
-			s += fmt.Sprintf("%t%d %s", found, len(b), b)
-		}
-		return s, nil
-	}
-	for reading := 1; ; reading++ {
-		before, err := stamp()
-		if err != nil {
-			return err
-		}
-		mark := c.mark()
-		if err := check(); err != nil || c.report.Found == mark.found {
-			return err
-		}
-		after, err := stamp()
-		if err != nil || after == before || reading == maxReadings {
-			return err
-		}
-		c.forget(mark)
-	}
 }
 
 // indexChecker checks the index of one partition.
 type indexChecker struct {
 	c      *checker
 	h      *history
-	others []*history // whose answers are known too
-	broken bool       // not all answers are known
+	broken bool // not all answers are known
 
-	head blobschema.IndexHead
-	man  blobschema.IndexManifest
-	docs []document
+	head    blobschema.IndexHead
+	man     blobschema.IndexManifest
+	docs    []document // sorted
+	answers []answer   // sorted
 }
 
 func (x *indexChecker) check() error {
 	c, key := x.c, blobschema.IndexKey(x.c.id, x.h.id)
-	x.docs = nil
+	x.docs, x.answers, x.man = nil, x.h.answers, blobschema.IndexManifest{}
 	var found bool
 	var err error
 	x.head, found, err = record[blobschema.IndexHead](c, key)
@@ -193,16 +167,18 @@ func (x *indexChecker) check() error {
 	if err := x.checkAnchorJob(); err != nil {
 		return err
 	}
-	answers := x.h.answers
 	if x.man.Seq > x.h.head.Seq { // the crawl went on since its head was read
 		later, err := x.readLater(key)
 		if err != nil {
 			return err
 		}
-		answers = append(slices.Clone(answers), later...)
-		slices.SortFunc(answers, answer.compare)
+		x.answers = append(slices.Clone(x.answers), later...)
+		slices.SortFunc(x.answers, answer.compare)
 	}
-	x.compare(answers)
+	if !x.broken { // comparisons would only repeat it
+		x.compare(x.answers)
+		x.checkRemoved()
+	}
 	return nil
 }
 
@@ -358,9 +334,6 @@ func (x *indexChecker) readLater(key string) (later []answer, err error) {
 
 // compare holds the documents against the answers, both sorted by page.
 func (x *indexChecker) compare(answers []answer) {
-	if x.broken {
-		return // comparisons would only repeat it
-	}
 	docs := x.docs
 	for len(answers) > 0 {
 		n := 1
@@ -428,9 +401,6 @@ func (x *indexChecker) comparePage(docs []document, answers []answer) {
 		case d.unix != last.unix:
 			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
 		}
-		if x.c.atlas.anyMoved && x.goneElsewhere(d) {
-			x.c.index.Stale++
-		}
 	}
 }
 
@@ -450,157 +420,78 @@ func (x *indexChecker) url(a answer) string {
 	return url
 }
 
-// goneElsewhere reports whether another partition had a later answer that removes the document.
-func (x *indexChecker) goneElsewhere(d document) bool {
-	gen, gone := d.gen, false
-	for _, q := range x.others {
-		if q == x.h {
+// of yields the answers that a page had here.
+func (x *indexChecker) of(fp uint64, slot partition.Slot) []answer {
+	page := document{fp: fp, slot: slot}
+	first, _ := slices.BinarySearchFunc(x.answers, page, func(a answer, d document) int { return d.of(a) })
+	end := first
+	for end < len(x.answers) && page.of(x.answers[end]) == 0 {
+		end++
+	}
+	return x.answers[first:end]
+}
+
+// maxRemoved is how many removed documents a manifest notes.
+const maxRemoved = 1 << 20
+
+// checkRemoved checks what the manifest says is gone, of slots that have moved.
+func (x *indexChecker) checkRemoved() {
+	list := x.man.Removed
+	if !slices.IsSortedFunc(list, blobschema.RemovedDocument.Compare) || len(list) > maxRemoved {
+		x.c.violate("I11", x.head.Manifest, "the %d documents that it says are gone are out of order, or too many", len(list))
+		return
+	}
+	for i, d := range list {
+		x.c.checked["I11"]++
+		page := document{fp: d.Fingerprint, slot: d.Slot}
+		if _, shown := slices.BinarySearchFunc(x.docs, page, func(e, d document) int { return cmp.Or(cmp.Compare(e.fp, d.fp), cmp.Compare(e.slot, d.slot)) }); shown {
+			x.c.violate("I11", x.head.Manifest, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
+		}
+		if i > 0 && d.Compare(list[i-1]) == 0 {
+			x.c.violate("I11", x.head.Manifest, "it says twice that the document %016x of slot %d is gone", d.Fingerprint, d.Slot)
+		}
+		known, later := false, false
+		for _, a := range x.of(d.Fingerprint, d.Slot) {
+			if uint64(a.seq) <= x.man.Seq {
+				known = known || a.gen == d.Generation
+				later = later || a.gen > d.Generation && a.does != leaves
+			}
+		}
+		if !known || later {
+			x.c.violate("I11", x.head.Manifest, "it says that the document %016x of slot %d is gone as of generation %d, which is not that of its last answer", d.Fingerprint, d.Slot, d.Generation)
+		}
+	}
+}
+
+// checkElsewhere checks that a document that another partition has found gone, since it has its slot,
+// is noted there to be left out.
+func (x *indexChecker) checkElsewhere(d document, all []*indexChecker) {
+	var by *indexChecker
+	last := answer{gen: d.gen}
+	for _, q := range all {
+		if q == x {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(q.answers, d, func(a answer, d document) int { return d.of(a) })
-		for ; i < len(q.answers) && d.of(q.answers[i]) == 0; i++ {
-			if a := q.answers[i]; a.does != leaves && a.gen > gen {
-				gen, gone = a.gen, a.does == removes
+		for _, a := range q.of(d.fp, d.slot) {
+			if a.does != leaves && a.gen > last.gen {
+				by, last = q, a
 			}
 		}
 	}
-	return gone
-}
-
-// segmentChecker checks a segment.
-type segmentChecker struct {
-	*indexChecker
-	ref     *blobschema.SegmentRef
-	anchors bool // it has the texts of links
-}
-
-// check checks a segment and yields its current documents. All of it is read, or, where few WARC
-// objects are, mostly what tells the documents apart.
-func (s *segmentChecker) check(current func(document)) error {
-	c, ref := s.c, s.ref
-	c.name(ref.Object, s.head.Manifest)
-	c.checked["I6"]++
-	deep := c.opt.WARCs == AllWARCs || c.index.Segments%sampleEvery == 0
-	c.index.Segments++
-	src, err := s.open(deep)
-	if src == nil {
-		return err
-	}
-	fault := func(err error) error {
-		if ctxErr := c.ctx.Err(); ctxErr != nil {
-			return ctxErr
-		}
-		c.violate("I6", ref.Object, "%v", err)
-		return nil
-	}
-	r, err := segment.Open(src, ref.Bytes)
-	if err != nil {
-		return fault(err)
-	}
-	if deep {
-		c.index.Read++
-		if err := r.Check(s.visit); err != nil {
-			return fault(err)
-		}
-	}
-	cols, err := r.Columns(segment.Slots | segment.Times | segment.Fingerprints | segment.Generations)
-	if err != nil {
-		return fault(err)
-	}
-	gone := s.gone(r.Documents())
-	s.summary(r)
-	for doc := range uint32(r.Documents()) {
-		d := document{fp: cols.Fingerprint(doc), slot: cols.Slot(doc), gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
-		if d.slot < ref.First || d.slot > ref.Last || doc > 0 && d.slot < cols.Slot(doc-1) || int(d.slot) >= c.pmap.Slots() {
-			c.violate("I11", ref.Object, "document %d is of slot %d, in a segment from %d to %d", doc, d.slot, ref.First, ref.Last)
-		}
-		if !gone.Has(doc) {
-			current(d)
-		}
-	}
-	return nil
-}
-
-// open returns what reads a segment: whole, or in ranges where little of it is needed. It returns nil,
-// and the violation is reported, if there is none.
-func (s *segmentChecker) open(whole bool) (segment.Source, error) {
-	c, ref := s.c, s.ref
-	p, number, err := blobschema.ParseIndexName(ref.Object)
-	if err != nil || p != s.h.id || number > s.man.Number {
-		c.violate("I6", s.head.Manifest, "it names %s, which is no segment of it", ref.Object)
-	}
-	if ranges, ok := c.store.Store.(RangeStore); ok && !whole && c.listed[ref.Object] {
-		return func(offset, length int64) ([]byte, error) {
-			c.read.Objects++
-			c.read.Bytes += length
-			return ranges.ObjectRange(c.ctx, ref.Object, offset, length)
-		}, nil
-	}
-	data, err := c.object(ref.Object, s.head.Manifest)
-	if data == nil {
-		return nil, err
-	}
-	if int64(len(data)) != ref.Bytes {
-		c.violate("I6", ref.Object, "it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
-		return nil, nil
-	}
-	if name := blobschema.SegmentName(c.id, p, number, data); name != ref.Object {
-		c.violate("I6", ref.Object, "by its content its name should be %s", name)
-	}
-	return segment.Source(pieceOf(data)), nil
-}
-
-// gone are the documents that are current no more.
-func (s *segmentChecker) gone(documents int) *segment.Set {
-	if len(s.ref.Deleted) == 0 && s.ref.Gone == 0 {
-		return nil
-	}
-	set, err := segment.DecodeSet(s.ref.Deleted, documents)
-	if err != nil {
-		s.c.violate("I6", s.head.Manifest, "deleted documents of %s: %v", s.ref.Object, err)
-		return nil
-	}
-	if set.Len() != int(s.ref.Gone) {
-		s.c.violate("I11", s.head.Manifest, "%d documents of %s are deleted, and it says %d", set.Len(), s.ref.Object, s.ref.Gone)
-	}
-	return set
-}
-
-// summary compares what a segment and its manifest say of it.
-func (s *segmentChecker) summary(r *segment.Reader) {
-	sum, ref := r.Summary(), s.ref
-	same := sum.Documents == int(ref.Documents) && sum.First == ref.First && sum.Last == ref.Last && len(ref.Lengths) == len(sum.Lengths)
-	for f := 0; same && f < len(sum.Lengths); f++ {
-		same = ref.Lengths[f] == uint64(sum.Lengths[f])
-	}
-	if !same {
-		s.c.violate("I11", s.head.Manifest, "%s has %d documents of slots %d to %d, tokens %d; it says %d of %d to %d, %d", ref.Object,
-			sum.Documents, sum.First, sum.Last, sum.Lengths, ref.Documents, ref.First, ref.Last, ref.Lengths)
+	switch {
+	case last.does != removes:
+	case uint64(last.seq) > by.man.Seq:
+		x.c.index.Stale++
+	case slices.ContainsFunc(all, func(q *indexChecker) bool { return q != x && q.hides(d) }):
+		x.c.index.Hidden++
+	case len(by.man.Removed) < maxRemoved:
+		x.c.violate("I11", x.object(d), "%s: it is shown as of generation %d, and partition %d, which found it gone in generation %d, does not say so", by.url(last), d.gen, by.h.id, last.gen)
 	}
 }
 
-// visit checks that what a document says of its page agrees.
-func (s *segmentChecker) visit(doc uint32, d *segment.Document) error {
-	c := s.c
-	host := d.Host
-	if s.anchors {
-		if d.URL != "" {
-			c.violate("I11", s.ref.Object, "document %d, of texts of links, is of %s", doc, d.URL)
-		}
-	} else {
-		u, ok := c.canonical(d.URL, s.ref.Object)
-		if !ok {
-			return nil
-		}
-		if fp := c.hash.Fingerprint(d.URL); fp != d.Fingerprint || string(u.Host()) != d.Host {
-			c.violate("I11", s.ref.Object, "%s of host %s has the fingerprint %016x, and should have %016x", d.URL, d.Host, d.Fingerprint, fp)
-		}
-		host = string(u.Host())
-	}
-	c.checked["I2"]++
-	unit, _ := c.unit(weburl.Host(host))
-	if slot := c.hash.Slot(unit); slot != d.Slot {
-		c.violate("I2", s.ref.Object, "document %d, of host %s, has slot %d, and belongs to %d", doc, host, d.Slot, slot)
-	}
-	return nil
+// hides reports whether the manifest says that another's document is gone.
+func (x *indexChecker) hides(d document) bool {
+	of := blobschema.RemovedDocument{Fingerprint: d.fp, Slot: d.slot}
+	i, ok := slices.BinarySearchFunc(x.man.Removed, of, blobschema.RemovedDocument.Compare)
+	return ok && x.man.Removed[i].Generation >= d.gen
 }

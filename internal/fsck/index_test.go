@@ -508,23 +508,56 @@ func TestIndexMoves(t *testing.T) {
 	}
 }
 
-// TestStaleDocuments counts what another partition has found gone since the slot moved.
-func TestStaleDocuments(t *testing.T) {
+// TestGoneElsewhere: a document that another partition has found gone, since it has the slot, is noted
+// there as soon as the commit that says so is in its index.
+func TestGoneElsewhere(t *testing.T) {
 	m := moved(t)
+	shown := m.doc(m.pageOf(1, ""))
+	m.reindex(0, func(man *blobschema.IndexManifest) {
+		man.Seq = 1
+		man.Segments = []blobschema.SegmentRef{m.segment(0, 1, []segment.Document{shown})}
+	})
 	page := func(c *blobschema.Commit) int {
 		return slices.IndexFunc(c.Pages, func(p blobschema.Page) bool { return p.Generation == 1 })
 	}
-	m.reindex(0, func(man *blobschema.IndexManifest) {
-		man.Seq = 1
-		man.Segments = []blobschema.SegmentRef{m.segment(0, 1, []segment.Document{m.doc(m.pageOf(1, ""))})}
-	})
-	name, _ := m.find(func(c *blobschema.Commit) bool { return c.Manifest.Partition == 4 && page(c) >= 0 })
-	for stale, hidden := range []bool{false, true} {
-		m.rewrite(name, func(c *blobschema.Commit) { c.Pages[page(c)].NoIndex = hidden })
+	name, c := m.find(func(c *blobschema.Commit) bool { return c.Manifest.Partition == 4 && page(c) >= 0 })
+	gone := func(gen uint32) []blobschema.RemovedDocument {
+		return []blobschema.RemovedDocument{{Fingerprint: shown.Fingerprint, Slot: shown.Slot, Generation: gen}}
+	}
+	before := c.Manifest.Seq - 1
+	for _, tt := range []struct {
+		name    string
+		hidden  bool
+		seq     uint64
+		removed []blobschema.RemovedDocument
+		want    fsck.IndexReport
+		says    string
+	}{
+		{"still there", false, before + 1, nil, fsck.IndexReport{}, ""},
+		{"gone, not indexed yet", true, before, nil, fsck.IndexReport{Stale: 1}, ""},
+		{"gone", true, before + 1, gone(1), fsck.IndexReport{Hidden: 1}, ""},
+		{"gone and not noted", true, before + 1, nil, fsck.IndexReport{}, "does not say so"},
+		{"noted of another generation", true, before + 1, gone(2), fsck.IndexReport{Hidden: 1}, "is not that of its last answer"},
+		{"noted too early", true, before, gone(1), fsck.IndexReport{Stale: 1}, "is not that of its last answer"},
+		{"noted, and there again", false, before + 1, gone(0), fsck.IndexReport{}, "is not that of its last answer"},
+		{"noted twice", true, before + 1, append(gone(1), gone(1)...), fsck.IndexReport{Hidden: 1}, "twice"},
+		{"noted in disorder", true, before + 1, append(gone(1), blobschema.RemovedDocument{}), fsck.IndexReport{Hidden: 1}, "out of order"},
+	} {
+		m.rewrite(name, func(c *blobschema.Commit) { c.Pages[page(c)].NoIndex = tt.hidden })
+		m.reindex(4, func(man *blobschema.IndexManifest) { man.Seq, man.Removed = tt.seq, tt.removed })
 		rep := check(t, m.memory, fsck.Options{})
-		if !rep.Clean() || rep.Index.Documents != 1 || rep.Index.Stale != int64(stale) {
-			t.Errorf("hidden %t: %v, %+v", hidden, rep.Violations, rep.Index)
+		said := slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool { return v.Invariant == "I11" && strings.Contains(v.What, tt.says) })
+		if rep.Clean() != (tt.says == "") || said != (tt.says != "") || rep.Index.Documents != 1 {
+			t.Errorf("%s: %v", tt.name, rep.Violations)
 		}
+		if tt.says == "" && (rep.Index.Hidden != tt.want.Hidden || rep.Index.Stale != tt.want.Stale) {
+			t.Errorf("%s: %+v", tt.name, rep.Index)
+		}
+	}
+	m.reindex(0, func(man *blobschema.IndexManifest) { man.Removed = gone(0) })
+	rep := check(t, m.memory, fsck.Options{})
+	if !slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool { return strings.Contains(v.What, "is gone, and shows it") }) {
+		t.Errorf("shown, and said to be gone: %v", rep.Violations)
 	}
 }
 

@@ -55,7 +55,9 @@ func (q *Query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, anew) },
 			Done: func(_ *http.Request, a *search.Answer, err error) {
 				switch {
-				case errors.Is(err, search.ErrQuery), errors.Is(err, search.ErrNoIndex):
+				case errors.Is(err, search.ErrQuery): // the error has words of it
+					*line = append(*line, "outcome", "not a query")
+				case errors.Is(err, search.ErrNoIndex):
 					*line = append(*line, "outcome", err.Error())
 				case err != nil:
 					failed = err

@@ -116,6 +116,11 @@ func TestQuery(t *testing.T) {
 	if err := json.Unmarshal([]byte(last()), &line); err != nil || line.Msg != "query" || line.Shown != 1 || line.QueryMS == nil || line.Documents != 2 {
 		t.Errorf("the log says %s", last())
 	}
+	for _, bad := range []string{"q=site:coffee%25", "q=coffee&site=coffee%25"} {
+		if status, _, _ := ask("/search.json", bad); status != 400 {
+			t.Errorf("%s: %d", bad, status)
+		}
+	}
 	if strings.Contains(strings.Join(c.log.lines(), ""), "coffee") {
 		t.Error("the log tells what was asked for")
 	}

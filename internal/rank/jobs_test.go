@@ -89,6 +89,11 @@ func TestManyAtOnce(t *testing.T) {
 		if got := w.results(); !slices.Equal(got, calm.results()) {
 			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())
 		}
+		for _, name := range w.orphans() { // of slow steps a layout may stay
+			if _, _, what, err := blobschema.ParseRankObjectName(name); err != nil || what != "layout" {
+				t.Errorf("seed %d: nothing names %s", seed, name)
+			}
+		}
 	}
 }
 

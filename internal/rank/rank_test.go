@@ -59,9 +59,8 @@ func exact(n int, to [][]int, v []float64, d float64) []float64 {
 	return x
 }
 
-// truth are the exact ranks of a web by URL, and by host.
-func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d float64) (urls, hosts map[string]float64) {
-	t.Helper()
+// newest is of each URL the page that counts.
+func newest(pages []made.Page) map[string]*made.Page {
 	last := map[string]*made.Page{}
 	for i := range pages {
 		p := pages[i]
@@ -79,6 +78,13 @@ func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d 
 			delete(last, p.URL)
 		}
 	}
+	return last
+}
+
+// truth are the exact ranks of a web by URL, and by host.
+func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d float64) (urls, hosts map[string]float64) {
+	t.Helper()
+	last := newest(pages)
 	host := func(url string) string {
 		u, err := weburl.Parse(url)
 		if err != nil {

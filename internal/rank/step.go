@@ -17,7 +17,7 @@ import (
 const (
 	sendTries  = 6
 	retryAfter = 100 * time.Millisecond
-	atOnce     = 8 // objects that are read side by side
+	atOnce     = 32 // parts of rounds that are read side by side
 )
 
 // StepConfig says which partition a step works on.
@@ -417,11 +417,11 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	}
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
-	var late *blobschema.RankHead
+	late := false
 	err := crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
-		late = nil
+		late = false
 		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
-			late = h
+			late = true
 			return false
 		}
 		calls := h.Calls
@@ -433,16 +433,34 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	if err != nil {
 		return err
 	}
-	if s.late = late != nil; s.late {
-		if late.Job > s.job.Number || late.Round(s.job.Number) > round+1 {
-			_, err = t.Do(crawl.DeleteObject{Name: name}) // it was deleted already, before it was put again here
-		}
-		return err
+	if s.late = late; late {
+		return s.takeBack(t, name)
 	}
 	s.told.Add(spent)
 	s.heads[s.cfg.Partition] = head
 	s.report.Round, s.report.Rounds = round, s.report.Rounds+1
 	return nil
+}
+
+// takeBack deletes an object that a step has put which was slower than another of its partition: that may have
+// deleted it before. What is still named, and not to be deleted yet, is left to whoever will.
+func (s *Step) takeBack(t *crawl.Task, name string) error {
+	if err := s.look(t); err != nil {
+		return err
+	}
+	own, least := s.own(), s.least()
+	current := own.Job == s.job.Number && s.job.Done.IsZero()
+	if current && slices.ContainsFunc(own.Rounds, func(r blobschema.RankRound) bool { return r.Object == name }) ||
+		slices.ContainsFunc(own.Dropped, func(d blobschema.RankDropped) bool { return d.Object == name && !s.deletable(d, least) }) {
+		return nil
+	}
+	_, err := deleteAll(t, []string{name})
+	return err
+}
+
+// deletable reports whether nobody needs a dropped object any more, where all partitions have finished a round.
+func (s *Step) deletable(d blobschema.RankDropped, least int) bool {
+	return d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather
 }
 
 func (s *Step) spent() blobschema.Calls {
@@ -499,7 +517,7 @@ func (s *Step) deleteDropped(t *crawl.Task) error {
 	own, least := s.own(), s.least()
 	var names []string
 	for _, d := range own.Dropped[:s.listed] {
-		if d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather {
+		if s.deletable(d, least) {
 			names = append(names, d.Object)
 		}
 	}

@@ -146,3 +146,19 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Error(v, err)
 	}
 }
+
+// TestColumnsAreCounted: what is kept of a segment's document table counts as what it takes in memory,
+// not as what was read for it.
+func TestColumnsAreCounted(t *testing.T) {
+	var pages []*page
+	for i := range 2000 {
+		pages = append(pages, &page{url: fmt.Sprint(site, i), body: "coffee"})
+	}
+	ix := one(t, pages...)
+	ask(t, ix, Request{Query: "coffee"})
+	for k, e := range ix.cache.entries {
+		if k.kind == kindColumns && e.bytes < 2000*(8+8+4*4+5) {
+			t.Errorf("%d bytes for 2,000 documents", e.bytes)
+		}
+	}
+}

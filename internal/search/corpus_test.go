@@ -211,6 +211,7 @@ func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentR
 // manifest stores one, and returns the record that names it.
 func (c *corpus) manifest(id partition.ID, segments, anchors []blobschema.SegmentRef) (string, blobschema.IndexHead) {
 	c.numbers[id]++
+	slices.SortFunc(c.removed[id], blobschema.RemovedDocument.Compare)
 	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors, Removed: c.removed[id]}
 	data, err := blobschema.EncodeIndexManifest(&m)
 	if err != nil {

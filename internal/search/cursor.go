@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"math"
 	"slices"
 	"sort"
@@ -25,14 +26,35 @@ type cursor interface {
 	positions(buf []int32) []int32
 }
 
-// listCursor goes through the postings of one term.
-type listCursor struct {
-	p   *segment.Postings
-	doc uint32
+// meter bounds what is looked at of the lists of a segment: when it is used up, or whoever asked gave
+// up, they all end.
+type meter struct {
+	ctx  context.Context
+	left int64 // places in lists
+	out  bool  // it is used up
+	err  error // of ctx
 }
 
-func newList(p *segment.Postings) *listCursor {
-	c := &listCursor{p: p, doc: end}
+// look counts n places, and reports whether they may be looked at.
+func (m *meter) look(n int64) bool {
+	const often = 1 << 12
+	if m.left/often != (m.left-n)/often && m.err == nil {
+		m.err = m.ctx.Err()
+	}
+	m.left -= n
+	m.out = m.out || m.left < 0 || m.err != nil
+	return !m.out
+}
+
+// listCursor goes through the postings of one term.
+type listCursor struct {
+	p     *segment.Postings
+	meter *meter
+	doc   uint32
+}
+
+func newList(p *segment.Postings, m *meter) *listCursor {
+	c := &listCursor{p: p, meter: m, doc: end}
 	if p.Next() {
 		c.doc = p.Doc()
 	}
@@ -45,10 +67,12 @@ func (c *listCursor) seek(to uint32) {
 	if c.doc >= to {
 		return
 	}
-	more := false
-	if to == c.doc+1 {
+	more := c.meter.look(1)
+	switch {
+	case !more:
+	case to == c.doc+1:
 		more = c.p.Next()
-	} else {
+	default:
 		more = c.p.Advance(to)
 	}
 	if c.doc = end; more {
@@ -56,8 +80,12 @@ func (c *listCursor) seek(to uint32) {
 	}
 }
 
-func (c *listCursor) freq() int                     { return c.p.Freq() }
-func (c *listCursor) positions(buf []int32) []int32 { return c.p.Positions(buf) }
+func (c *listCursor) freq() int { return c.p.Freq() }
+
+func (c *listCursor) positions(buf []int32) []int32 {
+	c.meter.look(int64(c.p.Freq() / 16)) // they are read fast
+	return c.p.Positions(buf)
+}
 
 // anyCursor goes through what any of several cursors has. If they are spellings of one word, as
 // Chinese words and their characters by twos, they may be in the same place: the most frequent

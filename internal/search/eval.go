@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -19,8 +20,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// maxExpanded is how many terms of a field and segment the beginning of a word stands for.
-const maxExpanded = 64
+// maxExpanded is how many terms of a field and segment the beginning of a word stands for, of the first
+// blocks of the dictionary, of some thousand terms each, that have such.
+const (
+	maxExpanded       = 64
+	maxExpandedBlocks = 16
+)
 
 // evaluation is one query against one snapshot. Segments are evaluated side by side, document
 // by document; what they need to know of each other is found out first: how many documents
@@ -33,10 +38,12 @@ type evaluation struct {
 	weights Weights
 	keep    int // how many of the best hits are wanted
 
-	leaves []*leaf // of the query, those that exclude last
-	sums   []sums  // by leaf
+	lists  *semaphore.Weighted // bytes of lists that are held
+	leaves []*leaf             // of the query, those that exclude last
+	sums   []sums              // by leaf
 	hits   map[*seg][][]hit
 
+	cut   atomic.Bool // not all anchor texts, or names of sites, were looked at
 	mu    sync.Mutex
 	terms map[*seg]*terms
 	notes []string
@@ -54,6 +61,7 @@ type terms struct {
 	opened   *segment.Reader
 	infos    map[string][segment.NumFields]segment.TermInfo
 	prefixes map[*leaf][segment.NumFields][]segment.TermInfo
+	meter    *meter
 	ready    map[listKey][]*segment.Postings // read ahead
 	open     []*segment.Postings             // all that are in use, to be asked what went wrong
 }
@@ -89,7 +97,8 @@ type matches struct {
 
 // run evaluates the query.
 func (e *evaluation) run(ctx context.Context) (*matches, error) {
-	e.leaves = e.q.leaves()
+	e.leaves, e.sums = e.q.leaves(), nil
+	e.lists = semaphore.NewWeighted(e.ix.listBytes())
 	if err := e.lookup(ctx); err != nil {
 		return nil, err
 	}
@@ -112,7 +121,9 @@ func (e *evaluation) run(ctx context.Context) (*matches, error) {
 			return nil
 		})
 	}
-	return all, g.Wait()
+	err := g.Wait()
+	all.cut = all.cut || e.cut.Load()
+	return all, err
 }
 
 func (m *matches) add(o *matches, keep int) {
@@ -196,20 +207,19 @@ func (e *evaluation) lookupTerms() error {
 
 // expand finds the terms that begin as a leaf says.
 func (e *evaluation) expand(t *terms, l *leaf) error {
-	var all [segment.NumFields][]segment.TermInfo
-	for f := range segment.NumFields {
-		if !l.fields.has(f) {
-			continue
+	all, cut, err := t.opened.Terms(l.prefix, maxExpanded+1, maxExpandedBlocks)
+	if err != nil {
+		return err
+	}
+	for f := range all {
+		if !l.fields.has(segment.Field(f)) {
+			all[f] = nil
+		} else if len(all[f]) > maxExpanded {
+			all[f], cut = all[f][:maxExpanded], true
 		}
-		infos, err := t.opened.Terms(f, l.prefix, maxExpanded+1)
-		if err != nil {
-			return err
-		}
-		if len(infos) > maxExpanded {
-			infos = infos[:maxExpanded]
-			e.note(fmt.Sprintf("More than %d words begin with %s; only the first in order were looked for.", maxExpanded, l.prefix))
-		}
-		all[f] = infos
+	}
+	if cut {
+		e.note(fmt.Sprintf("Too many words begin with %s; only the first in order were looked for.", l.prefix))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -304,7 +314,7 @@ func (t *terms) list(term string, f segment.Field, positions bool) (cursor, erro
 	if ahead := t.ready[k]; len(ahead) > 0 {
 		t.ready[k] = ahead[1:]
 		t.open = append(t.open, ahead[0])
-		return newList(ahead[0]), nil
+		return newList(ahead[0], t.meter), nil
 	}
 	return t.read(info, positions)
 }
@@ -364,17 +374,39 @@ func (t *terms) needs(leaves []*leaf) iter.Seq[listKey] {
 	}
 }
 
+// size is how many bytes the lists of leaves have.
+func (t *terms) size(leaves []*leaf) (n int64) {
+	seen := map[listKey]bool{}
+	for k := range t.needs(leaves) {
+		if info := t.infos[k.term][k.field]; !seen[k] {
+			seen[k] = true
+			n += info.Bytes(k.positions)
+		}
+	}
+	for _, l := range leaves {
+		for _, infos := range t.prefixes[l] {
+			for i := range infos {
+				n += infos[i].Bytes(false)
+			}
+		}
+	}
+	return n
+}
+
 func (t *terms) read(info segment.TermInfo, positions bool) (cursor, error) {
 	p, err := t.opened.Postings(info, positions)
 	if err != nil {
 		return nil, err
 	}
 	t.open = append(t.open, p)
-	return newList(p), nil
+	return newList(p, t.meter), nil
 }
 
 // err is what went wrong with a list, if anything did.
 func (t *terms) err() error {
+	if t.meter.err != nil {
+		return t.meter.err
+	}
 	for _, p := range t.open {
 		if err := p.Err(); err != nil {
 			return err
@@ -397,7 +429,10 @@ func (e *evaluation) anchors(ctx context.Context) error {
 	}
 	for _, by := range e.hits {
 		for l := range by {
-			slices.SortFunc(by[l], func(a, b hit) int { return cmp.Compare(a.doc, b.doc) })
+			// Once slots have moved, two partitions may have texts of one document: the most counts.
+			slices.SortFunc(by[l], func(a, b hit) int {
+				return cmp.Or(cmp.Compare(a.doc, b.doc), cmp.Compare(b.freq, a.freq), cmp.Compare(a.length, b.length))
+			})
 		}
 	}
 	return nil
@@ -405,6 +440,11 @@ func (e *evaluation) anchors(ctx context.Context) error {
 
 func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 	t := e.terms[a]
+	done, err := e.hold(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if err := t.fetch(e.leaves); err != nil {
 		return err
 	}
@@ -419,7 +459,7 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 			continue
 		}
 		if to == nil {
-			if cols, err = e.columns(ctx, a, docColumns); err != nil {
+			if cols, err = e.columns(ctx, a); err != nil {
 				return err
 			}
 			if to, err = e.targets(ctx, e.snap, a); err != nil {
@@ -442,6 +482,9 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 		}
 		e.mu.Unlock()
 	}
+	if t.meter.out {
+		e.cut.Store(true)
+	}
 	return t.err()
 }
 
@@ -459,6 +502,9 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 			return nil, err
 		}
 		for _, slot := range slots {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			var s span
 			if exact {
 				s.first, s.end, err = t.opened.Site(site, slot)
@@ -477,34 +523,56 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 	return out, nil
 }
 
-// slots are those that may have documents of a site. Its own is known by its name; names below
-// it may be in any other, unless domains are what has a slot: then those are asked whose
-// documents have the name in their URL.
+// slots are those that may have documents of a site. Its own is known by its name; where names
+// below it have slots of their own, those are asked whose documents have the name in their URL.
 func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
 	by := e.ix.record.Settings.PartitionBy
 	unit, _ := crawl.Unit(by, host)
 	out := []partition.Slot{e.ix.hash.Slot(unit)}
-	domain := host.RegistrableDomain()
-	if by == blobschema.ByDomain && (host.Name() == domain || strings.HasSuffix(host.Name(), "."+domain)) || exact && by != blobschema.ByIP {
+	if below, _ := crawl.Unit(by, "a."+host); exact || below == unit {
 		return out, nil
 	}
-	lists := func(term string, f segment.Field, positions bool) (cursor, error) {
-		info, ok, err := t.opened.Term(f, term)
-		if err != nil || !ok {
-			return nil, err
-		}
-		return t.read(info, positions)
-	}
-	c, err := words(token.Query(host.Name(), []string{}), segment.URL, lists)
-	if c == nil || err != nil {
-		return out, err
-	}
-	cols, err := e.columns(ctx, t.seg, docColumns)
+	cols, err := e.columns(ctx, t.seg)
 	if err != nil {
 		return nil, err
 	}
-	for ; c.at() != end; c.seek(c.at() + 1) {
-		out = append(out, cols.Slot(c.at()))
+	add := func(doc uint32) { // in order
+		if slot := cols.Slot(doc); slot != out[len(out)-1] {
+			out = append(out, slot)
+		}
+	}
+	name := host.Name()
+	if name[0] >= '0' && name[0] <= '9' { // it may be one word with what is before it, as in a1.2.example
+		_, name, _ = strings.Cut(name, ".")
+	}
+	list := token.Query(name, []string{})
+	if len(list) == 0 {
+		for doc := range t.seg.ref.Documents {
+			add(doc)
+		}
+	} else {
+		m := *t.meter // as much again
+		c, err := words(list, segment.URL, func(term string, f segment.Field, positions bool) (cursor, error) {
+			info, ok, err := t.opened.Term(f, term)
+			if err != nil || !ok {
+				return nil, err
+			}
+			p, err := t.opened.Postings(info, positions)
+			if err != nil {
+				return nil, err
+			}
+			t.open = append(t.open, p)
+			return newList(p, &m), nil
+		})
+		if c == nil || err != nil {
+			return out, err
+		}
+		for ; c.at() != end; c.seek(c.at() + 1) {
+			add(c.at())
+		}
+		if m.out {
+			e.cut.Store(true)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

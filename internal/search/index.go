@@ -24,7 +24,11 @@ import (
 //
 //	Records(ctx context.Context, keys []string) ([][]byte, error)
 //
-// is asked for records by that, many at a time; a value is nil where there is none.
+// is asked for records by that, many at a time; a value is nil where there is none. One that has
+//
+//	Renew(ctx context.Context) error
+//
+// is told when records are read again: what it has kept of them may be old.
 type Store interface {
 	// Record reads a record of the key-value table; found is false if there is none.
 	Record(ctx context.Context, key string) (value []byte, found bool, err error)
@@ -52,6 +56,9 @@ const (
 
 // ErrNoIndex says that nothing was indexed of a crawl yet.
 var ErrNoIndex = errors.New("nothing is indexed yet; 'orbweaver index' does it")
+
+// listBytes bounds the lists that one query holds at a time, unless those of one segment have more.
+func (ix *Index) listBytes() int64 { return ix.opt.CacheBytes / 2 }
 
 // Index is the index of a crawl, open to be searched. It is safe for concurrent use.
 type Index struct {
@@ -104,8 +111,9 @@ func (ix *Index) Documents() int64 { return ix.now.Load().documents }
 // snapshot is what there was at one moment. It is immutable.
 type snapshot struct {
 	at        time.Time // when the records were asked for
+	number    int       // grows when they say something new
 	parts     []*part   // of partitions with an index, by partition
-	moved     bool      // slots have moved: a document may stand in two partitions
+	moved     bool      // slots have moved, or are by address: what belongs to a document may stand in several partitions
 	documents int64
 	// average is the mean length of a field.
 	average [segment.NumFields]float64
@@ -157,6 +165,12 @@ func (ix *Index) refresh(ctx context.Context) error {
 	before := ix.now.Load()
 	if before == nil {
 		before = &snapshot{}
+	} else if r, ok := ix.store.(interface {
+		Renew(ctx context.Context) error
+	}); ok {
+		if err := r.Renew(ctx); err != nil {
+			return fmt.Errorf("read the index of crawl %s: %w", ix.id, err)
+		}
 	}
 	s, err := ix.take(ctx, before)
 	if err != nil {
@@ -184,7 +198,8 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	if n > partition.MaxPartitions {
 		return nil, fmt.Errorf("map record: %w: %d partitions", blobschema.ErrDamaged, n)
 	}
-	s.moved = m.Epoch > 1 || len(m.Moving) > 0
+	// By address, a document is where the address belongs to, its rank and the texts of links to it where its name does.
+	s.moved = m.Epoch > 1 || len(m.Moving) > 0 || ix.record.Settings.PartitionBy == blobschema.ByIP
 	keys := make([]string, 0, 2*n)
 	for p := range partition.ID(n) {
 		keys = append(keys, blobschema.IndexKey(ix.id, p))
@@ -224,6 +239,12 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	if len(heads) == 0 {
 		return nil, ErrNoIndex
 	}
+	if before.is(heads, tables, s.moved) {
+		same := *before
+		same.at = s.at
+		return &same, nil
+	}
+	s.number = before.number + 1
 	if s.parts, err = ix.parts(ctx, before, heads); err != nil {
 		return nil, err
 	}
@@ -231,10 +252,30 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		p.table = tables[p.head.Partition]
 	}
 	s.count()
-	if s.moved {
-		return s, ix.hide(ctx, s)
+	switch {
+	case !s.moved:
+	case before.moved && s.likeParts(before):
+		for i, p := range s.parts {
+			for j, g := range p.segments {
+				g.hidden = before.parts[i].segments[j].hidden
+			}
+		}
+	default:
+		err = ix.hide(ctx, s)
 	}
-	return s, nil
+	return s, err
+}
+
+// likeParts reports whether all partitions' manifests are those of another snapshot.
+func (s *snapshot) likeParts(o *snapshot) bool {
+	return slices.EqualFunc(s.parts, o.parts, func(p, q *part) bool { return p.head.Manifest == q.head.Manifest })
+}
+
+// is reports whether records say what s was made of.
+func (s *snapshot) is(heads []blobschema.IndexHead, tables map[partition.ID]string, moved bool) bool {
+	return s.moved == moved && slices.EqualFunc(s.parts, heads, func(p *part, h blobschema.IndexHead) bool {
+		return p.head.Partition == h.Partition && p.head.Manifest == h.Manifest && p.table == tables[h.Partition]
+	})
 }
 
 // parts reads the manifests that heads name, but for those that are known.
@@ -283,6 +324,9 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	m, err := blobschema.DecodeIndexManifest(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
+	}
+	if !slices.IsSortedFunc(m.Removed, blobschema.RemovedDocument.Compare) {
+		return nil, fmt.Errorf("%s: %w: removed documents are not in order", h.Manifest, blobschema.ErrDamaged)
 	}
 	if m.Crawl != ix.id || len(m.Segments)+len(m.Anchors) > maxSegments {
 		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, blobschema.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))

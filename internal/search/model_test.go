@@ -285,6 +285,19 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 			return 0, false
 		}
 	}
+	for i := range q.rows {
+		s, _ := has(&q.rows[i])
+		total += s
+	}
+	titled := 0
+	for _, clause := range q.clauses {
+		if slices.ContainsFunc(clause, func(l leaf) bool { return d.freq(&l, segment.Title) > 0 }) {
+			titled++
+		}
+	}
+	if titled > 0 && titled == len(q.clauses) {
+		total += w.Titled * float64(titled) / math.Max(float64(titled), float64(stored(d.lengths[segment.Title])))
+	}
 	if r := float64(float32(float64(float32(d.rank)) * nodes)); r > 0 {
 		total += w.Rank * math.Pow(r, w.RankA) / (math.Pow(w.RankK, w.RankA) + math.Pow(r, w.RankA))
 	}
@@ -292,7 +305,7 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 }
 
 // vocabulary of random corpora: few words, so that they meet.
-var vocabulary = strings.Fields("coffee coffees roast roasted roasting tea green leaf leaves kernel TCP tcp_rmem house Haus Häuser schön schöne 搜索引擎 天气预报 天气 東京 Москва run running wi-fi a b c")
+var vocabulary = strings.Fields("coffee coffees roast roasted roasting tea green leaf leaves kernel TCP tcp_rmem house Haus Häuser schön schöne 搜索引擎 天气预报 天气 搜索引擎天气预报 東京 Москва run running wi-fi a b c")
 
 var langs = []string{"", "en", "de", "zh"}
 
@@ -341,6 +354,8 @@ func randomQuery(rng *rand.Rand) string {
 			s = []string{"ro", "c", "t", "天", "hä", "run"}[rng.IntN(6)] + "*"
 		case 5:
 			s = []string{"site:two.example", "site:one.example", "-site:three.example", "lang:en", "-lang:de", "lang:zh"}[rng.IntN(6)]
+		case 6:
+			s = []string{"搜索引擎天气预报", "天气搜索", "天气天气预报引擎"}[rng.IntN(3)] // several words that nothing parts
 		}
 		parts = append(parts, s)
 	}
@@ -456,7 +471,7 @@ func TestModel(t *testing.T) {
 				if r.URL != want[i].url || math.Abs(r.Score-want[i].score) > 1e-9 {
 					t.Fatalf("seed %d, %s: result %d is %s of %g, want %s of %g", seed, text, i, r.URL, r.Score, want[i].url, want[i].score)
 				}
-				sum := r.Explain.Rank.Score
+				sum := r.Explain.Rank.Score + r.Explain.Titled
 				for _, w := range r.Explain.Words {
 					sum += w.Score
 				}

@@ -1,9 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -40,26 +42,20 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	return opened.With(src), nil
 }
 
-// The columns that queries use. They are read at once, as one range: there is hardly a query that
-// does without one of them, and a read costs more than what lies between.
-const (
-	docColumns     = segment.AllColumns &^ segment.Generations
-	versionColumns = segment.AllColumns
-)
-
-// columns loads columns, past the blocks: they are kept as they are.
-func (r *reader) columns(ctx context.Context, s *seg, want segment.Column) (*segment.Columns, error) {
-	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, int64(want), 0}, func() (*segment.Columns, int64, error) {
+// columns loads the document table, past the blocks: it is kept as it is. All columns are read at once,
+// as one range: there is hardly a query that does without one of them, and a read costs more than
+// what lies between.
+func (r *reader) columns(ctx context.Context, s *seg) (*segment.Columns, error) {
+	return cached(ctx, r.cache, key{s.ref.Object, kindColumns, 0, 0}, func() (*segment.Columns, int64, error) {
 		o, err := r.open(ctx, s)
 		if err != nil {
 			return nil, 0, err
 		}
-		var size int64
-		c, err := o.With(func(off, length int64) ([]byte, error) {
-			size += length
-			return r.direct(ctx, s.ref.Object, off, length)
-		}).Columns(want)
-		return c, size, bad(s, err)
+		c, err := o.With(func(off, length int64) ([]byte, error) { return r.direct(ctx, s.ref.Object, off, length) }).Columns(segment.AllColumns)
+		if err != nil {
+			return nil, 0, bad(s, err)
+		}
+		return c, c.Bytes(), nil
 	})
 }
 
@@ -80,7 +76,7 @@ type targets struct {
 func (r *reader) targets(ctx context.Context, snap *snapshot, a *seg) (*targets, error) {
 	parts, name := []*part{a.part}, fmt.Sprintf("%s %d", a.ref.Object, a.part.head.Number)
 	if snap.moved {
-		parts, name = snap.parts, fmt.Sprintf("%s %d", a.ref.Object, snap.at.UnixNano())
+		parts, name = snap.parts, fmt.Sprintf("%s of %d", a.ref.Object, snap.number)
 	}
 	var t targets
 	for _, p := range parts {
@@ -100,7 +96,7 @@ func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, 
 	g.SetLimit(parallelReads)
 	for i, s := range append(in[:len(in):len(in)], a) {
 		g.Go(func() (err error) {
-			cols[i], err = r.columns(gctx, s, docColumns)
+			cols[i], err = r.columns(gctx, s)
 			return err
 		})
 	}
@@ -138,7 +134,7 @@ func identityOf(c *segment.Columns, doc uint32) identity {
 // and what another has found to be gone is. It reads columns of all segments.
 func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 	r := &reader{ix.store, ix.cache, &reads{}}
-	versions := map[*seg]*segment.Columns{}
+	tables := map[*seg]*segment.Columns{}
 	in := map[partition.Slot]partition.ID{}
 	several := map[partition.Slot]bool{} // slots that several partitions say something of
 	note := func(slot partition.Slot, p *part) {
@@ -149,32 +145,36 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 	}
 	for _, p := range snap.parts {
 		for _, s := range p.segments {
-			cols, err := r.columns(ctx, s, versionColumns)
+			cols, err := r.columns(ctx, s)
 			if err != nil {
 				return err
 			}
-			versions[s] = cols
+			tables[s] = cols
 			for doc := range s.ref.Documents {
-				note(cols.Slot(doc), p)
+				if doc == 0 || cols.Slot(doc) != cols.Slot(doc-1) {
+					note(cols.Slot(doc), p)
+				}
 			}
 		}
 		for _, d := range p.removed {
 			note(d.Slot, p)
 		}
 	}
-	h := hider{versions: versions, best: map[identity]version{}, removed: map[identity][]removal{}}
-	for _, p := range snap.parts {
-		for _, d := range p.removed {
-			id := identity{d.Slot, d.Fingerprint}
-			h.removed[id] = append(h.removed[id], removal{p, d.Generation})
-		}
-	}
-	for _, p := range snap.parts {
-		for _, s := range p.segments {
-			for doc := range s.ref.Documents {
-				if several[versions[s].Slot(doc)] && !s.deleted.Has(doc) {
-					h.add(version{s, doc})
+	for slot := range several { // one by one, as they may have many documents
+		h := hider{tables: tables, best: map[identity]version{}, removed: map[identity][]removal{}}
+		for _, p := range snap.parts {
+			first, _ := slices.BinarySearchFunc(p.removed, slot, func(d blobschema.RemovedDocument, slot partition.Slot) int { return cmp.Compare(d.Slot, slot) })
+			for _, d := range p.removed[first:] {
+				if d.Slot != slot {
+					break
 				}
+				id := identity{d.Slot, d.Fingerprint}
+				h.removed[id] = append(h.removed[id], removal{p, d.Generation})
+			}
+		}
+		for _, p := range snap.parts {
+			for _, s := range p.segments {
+				h.addAll(s, slot)
 			}
 		}
 	}
@@ -193,13 +193,24 @@ type removal struct {
 
 // hider keeps the best version of each document.
 type hider struct {
-	versions map[*seg]*segment.Columns
-	best     map[identity]version
-	removed  map[identity][]removal
+	tables  map[*seg]*segment.Columns
+	best    map[identity]version
+	removed map[identity][]removal
+}
+
+// addAll adds the documents of a slot in a segment.
+func (h *hider) addAll(s *seg, slot partition.Slot) {
+	cols, n := h.tables[s], s.ref.Documents
+	doc := uint32(sort.Search(int(n), func(i int) bool { return cols.Slot(uint32(i)) >= slot }))
+	for ; doc < n && cols.Slot(doc) == slot; doc++ {
+		if !s.deleted.Has(doc) {
+			h.add(version{s, doc})
+		}
+	}
 }
 
 func (h *hider) add(v version) {
-	cols := h.versions[v.seg]
+	cols := h.tables[v.seg]
 	id, generation := identityOf(cols, v.doc), cols.Generation(v.doc)
 	for _, r := range h.removed[id] {
 		if r.by != v.seg.part && r.generation >= generation {
@@ -209,7 +220,7 @@ func (h *hider) add(v version) {
 	}
 	other, ok := h.best[id]
 	if ok {
-		c := h.versions[other.seg]
+		c := h.tables[other.seg]
 		if o := c.Generation(other.doc); generation < o || generation == o && cols.Time(v.doc) < c.Time(other.doc) {
 			v.hide()
 			return
@@ -244,7 +255,7 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 	}
 	k := key{s.ref.Object + " " + strings.Join(names, " "), kindRanks, 0, 0}
 	return cached(ctx, r.cache, k, func() ([]float32, int64, error) {
-		cols, err := r.columns(ctx, s, docColumns)
+		cols, err := r.columns(ctx, s)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -13,7 +13,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Robots-Tag", "noindex")
 	asJSON := false
-	switch base := path.Base("/" + r.URL.Path); {
+	switch base := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
@@ -315,6 +314,9 @@ func (x *Explanation) String() string {
 		for _, f := range w.Fields {
 			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f\n", f.Field, f.Freq, f.Length, f.Part)
 		}
+	}
+	if x.Titled > 0 {
+		fmt.Fprintf(&b, "%8.4f  the title has all that was asked for\n", x.Titled)
 	}
 	fmt.Fprintf(&b, "%8.4f  rank: %.3f times the mean\n", x.Rank.Score, x.Rank.Rank)
 	fmt.Fprintf(&b, "%8.4f  in all", x.Score)

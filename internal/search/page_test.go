@@ -180,3 +180,17 @@ func TestPageErrors(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// TestPaths: what is before the last part of a path is nobody's business.
+func TestPaths(t *testing.T) {
+	h := handler(one(t, &page{url: site, body: "coffee"}))
+	for path, kind := range map[string]string{
+		"/": "text/html", "/v1.0/": "text/html", "/v1.0/search": "text/html", "/example.org/a/search.json": "application/json",
+		"/favicon.ico": "", "/v1.0/robots.txt": "",
+	} {
+		w := get(t, h, path+"?q=coffee")
+		if got := w.Header().Get("Content-Type"); (w.Code == 200) != (kind != "") || kind != "" && !strings.HasPrefix(got, kind) {
+			t.Errorf("%s: %d, %s", path, w.Code, got)
+		}
+	}
+}

@@ -17,6 +17,10 @@ import (
 const (
 	MaxQuery = 4 << 10 // bytes
 	MaxWords = 32      // words, as they are looked for
+	// What those may be in the index: a word may have several parts, each with a stem in every
+	// language, and the beginning of a word is many.
+	maxTerms    = 512
+	maxPrefixes = 8
 )
 
 // ErrQuery says that a query cannot be answered as it stands; the text says why, for whoever
@@ -48,6 +52,7 @@ of nothing but site: and lang: lists documents, the most linked first. A query h
 // Query is a parsed query: all of the clauses must match, and nothing of not.
 type Query struct {
 	clauses []clause
+	rows    []leaf // words that nothing parts, such as Chinese ones: a document scores for having them in a row, and need not
 	not     []leaf
 
 	sites, langs       []string // any of them; empty: all
@@ -223,6 +228,9 @@ func (q *Query) build(atoms []atom, langs []string) error {
 		}
 		word, joined = !a.not, false
 	}
+	if terms, prefixes := q.count(); terms > maxTerms || prefixes > maxPrefixes {
+		return badQuery("it could be %d words of the index, and %d beginnings of words; at most %d and %d are looked for", terms, prefixes, maxTerms, maxPrefixes)
+	}
 	if q.listing() && len(q.sites) == 0 && len(q.langs) == 0 {
 		if len(q.not)+len(q.notSites)+len(q.notLangs) > 0 {
 			return badQuery("it only says what to leave out; say what to look for too")
@@ -237,17 +245,7 @@ func (q *Query) build(atoms []atom, langs []string) error {
 // they stand in a row.
 func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 	if a.prefix {
-		if q.words++; q.words > MaxWords {
-			return nil, badQuery("it has more than %d words", MaxWords)
-		}
-		var p string
-		for _, t := range token.Append(nil, a.text, "") {
-			p = t.Term // the last word is the one that goes on
-		}
-		if p == "" {
-			return nil, nil
-		}
-		return []leaf{{text: a.text + "*", fields: a.fields, prefix: p}}, nil
+		return q.beginning(a, langs, one)
 	}
 	words := token.Query(a.text, langs)
 	if q.words += len(words); q.words > MaxWords {
@@ -260,15 +258,47 @@ func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 		return []leaf{{text: a.text, fields: a.fields, words: words}}, nil
 	}
 	var out []leaf
-	for _, w := range words {
+	for i, first := 0, 0; i < len(words); i++ {
+		w := words[i]
 		out = append(out, leaf{text: w.Text, fields: a.fields, words: []token.Word{w}})
+		if i > 0 && w.Start != words[i-1].End {
+			first = i
+		}
+		if last := i+1 == len(words) || words[i+1].Start != w.End; last && i > first {
+			q.rows = append(q.rows, leaf{text: a.text[words[first].Start:w.End], fields: a.fields, words: words[first : i+1]})
+		}
 	}
 	return out, nil
+}
+
+// beginning says what the beginning of a word looks for: of several words in one, as in tcp_rm*, the last
+// is the one that goes on, and those before it must be there.
+func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
+	list := token.Append(nil, a.text, "")
+	if len(list) == 0 {
+		return nil, nil
+	}
+	last := list[len(list)-1]
+	before := atom{text: a.text[:last.Start], fields: a.fields}
+	leaves, err := q.look(before, langs, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(leaves) > 0 && (one || a.not):
+		return nil, badQuery("%.80s* is more than one word, and cannot be one of several or be left out", a.text)
+	}
+	if q.words++; q.words > MaxWords {
+		return nil, badQuery("it has more than %d words", MaxWords)
+	}
+	return append(leaves, leaf{text: a.text[last.Start:] + "*", fields: a.fields, prefix: last.Term}), nil
 }
 
 // filter takes note of a site or a language.
 func (q *Query) filter(a atom) error {
 	text := strings.ToLower(a.text)
+	if i := strings.IndexAny(text, "-_"); i > 0 && a.filter == "lang" { // regions are not told apart
+		text = text[:i]
+	}
 	to := map[string]*[]string{"site": &q.sites, "lang": &q.langs}[a.filter]
 	if a.not {
 		to = map[string]*[]string{"site": &q.notSites, "lang": &q.notLangs}[a.filter]
@@ -298,17 +328,34 @@ func siteOf(text string) (string, error) {
 	return string(h), err
 }
 
-// leaves are all there are, those that exclude last.
+// leaves are all there are: those of the clauses, the rows, and last those that exclude.
 func (q *Query) leaves() (out []*leaf) {
 	for i := range q.clauses {
 		for j := range q.clauses[i] {
 			out = append(out, &q.clauses[i][j])
 		}
 	}
+	for i := range q.rows {
+		out = append(out, &q.rows[i])
+	}
 	for i := range q.not {
 		out = append(out, &q.not[i])
 	}
 	return out
+}
+
+// count is how many terms there are to look for, and how many beginnings.
+func (q *Query) count() (terms, prefixes int) {
+	seen := map[string]bool{}
+	for _, l := range q.leaves() {
+		if l.prefix != "" {
+			prefixes++
+		}
+		for t := range l.terms {
+			seen[t] = true
+		}
+	}
+	return len(seen), prefixes
 }
 
 // terms are all terms that a leaf's words may be in the index.

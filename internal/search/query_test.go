@@ -9,6 +9,19 @@ import (
 	"unicode/utf8"
 )
 
+// compounds is a query of words of many parts.
+func compounds(n int) string {
+	var words []string
+	for i := range n {
+		var parts []string
+		for j := range 30 {
+			parts = append(parts, string(rune('a'+i))+string(rune('a'+j%26))+string(rune('a'+j/26)))
+		}
+		words = append(words, strings.Join(parts, "."))
+	}
+	return strings.Join(words, " ")
+}
+
 // show writes a query as it was understood.
 func show(q *Query) string {
 	var parts []string
@@ -84,6 +97,9 @@ func TestParse(t *testing.T) {
 		{strings.Repeat("a ", 32), strings.TrimSpace(strings.Repeat("a ", 32))},
 		{strings.Repeat("a ", 33), "!more than 32 words"},
 		{strings.Repeat("a* ", 33), "!more than 32 words"},
+		{strings.Repeat("a* ", 9), "!9 beginnings"},
+		{compounds(25), "!words of the index"},
+		{compounds(2), compounds(2)},
 		{`"` + strings.Repeat("a ", 33) + `"`, "!more than 32 words"},
 		{strings.Repeat("天", 200), "!more than 32 words"},
 		{strings.Repeat("a", MaxQuery+1), "!more than 4096"},

@@ -63,7 +63,7 @@ func (e *evaluation) simHashes(ctx context.Context, best []found) ([]uint64, err
 	g.SetLimit(parallelReads)
 	for _, s := range slices.Collect(maps.Keys(cols)) {
 		g.Go(func() error {
-			c, err := e.columns(ctx, s, docColumns)
+			c, err := e.columns(ctx, s)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			cols[s] = c
@@ -134,7 +134,7 @@ func (e *evaluation) results(ctx context.Context, groups []group, req *Request) 
 	for i := range groups {
 		g.Go(func() error {
 			r, err := e.result(&groups[i], h)
-			r.Rank = req.Offset + i + 1
+			r.Place = req.Offset + i + 1
 			out[i] = r
 			return err
 		})
@@ -168,28 +168,35 @@ func (e *evaluation) result(g *group, h *highlighter) (r Result, err error) {
 
 // explain scores results once more, and writes down how.
 func (e *evaluation) explain(ctx context.Context, groups []group, results []Result) error {
-	order := make([]int, len(groups))
-	for i := range order {
-		order[i] = i
+	by := map[*seg][]int{}
+	for i := range groups {
+		by[groups[i].seg] = append(by[groups[i].seg], i)
 	}
-	// A scorer goes forward only.
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(groups[a].doc, groups[b].doc) })
-	scorers := map[*seg]*scorer{}
-	for _, i := range order {
-		g := &groups[i]
-		s := scorers[g.seg]
-		if s == nil {
-			var err error
-			if s, err = e.scorer(ctx, g.seg); err != nil {
-				return bad(g.seg, err)
-			}
-			scorers[g.seg] = s
-		}
-		results[i].Explain = &Explanation{}
-		s.score(g.doc, results[i].Explain)
-		if err := s.terms.err(); err != nil {
-			return bad(g.seg, err)
+	for s, list := range by {
+		// A scorer goes forward only.
+		slices.SortFunc(list, func(a, b int) int { return cmp.Compare(groups[a].doc, groups[b].doc) })
+		if err := e.explainSome(ctx, s, list, groups, results); err != nil {
+			return bad(s, err)
 		}
 	}
 	return nil
+}
+
+// explainSome explains the results of a segment.
+func (e *evaluation) explainSome(ctx context.Context, seg *seg, list []int, groups []group, results []Result) error {
+	t := e.terms[seg]
+	done, err := e.hold(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, err := e.scorer(ctx, seg)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		results[i].Explain = &Explanation{}
+		s.score(groups[i].doc, results[i].Explain)
+	}
+	return t.err()
 }

@@ -101,8 +101,8 @@ func TestPages(t *testing.T) {
 		shown := 0
 		for i, r := range whole.Results {
 			shown += 1 + r.Similar
-			if r.Rank != i+1 {
-				t.Errorf("result %d has rank %d", i, r.Rank)
+			if r.Place != i+1 {
+				t.Errorf("result %d has place %d", i, r.Place)
 			}
 		}
 		if shown != int(whole.Total) {
@@ -153,5 +153,24 @@ func TestSnippet(t *testing.T) {
 		if got := strings.Join(marked, " "); !strings.Contains(s.Text, c.has) || !strings.HasPrefix(got, c.marked) || len(s.Text) > snippetBytes+10 {
 			t.Errorf("%s: %q, marked %q", c.query, s.Text, got)
 		}
+	}
+}
+
+// TestManyAlike: what stands behind thousands of near-duplicates is found.
+func TestManyAlike(t *testing.T) {
+	var pages []*page
+	for i := range 3000 {
+		pages = append(pages, &page{url: fmt.Sprintf("https://a%d.example/%d", i%100, i), title: "coffee", simHash: 7})
+	}
+	for i := range 20 {
+		pages = append(pages, &page{url: fmt.Sprintf("https://b%d.example/", i), body: "coffee, and much more than that"})
+	}
+	ix := one(t, pages...)
+	a := ask(t, ix, Request{Query: "coffee"})
+	if a.Total != 3020 || len(a.Results) != 10 || !a.More || a.Results[0].Similar != 2999 {
+		t.Errorf("%d results of %d, more %v, %d alike", len(a.Results), a.Total, a.More, a.Results[0].Similar)
+	}
+	if b := ask(t, ix, Request{Query: "coffee", Offset: 10, Limit: 20}); len(b.Results) != 11 || b.More || slices.Contains(urls(a), b.Results[0].URL) {
+		t.Errorf("%d results on the second page, more %v", len(b.Results), b.More)
 	}
 }

@@ -57,10 +57,79 @@ func TestRefresh(t *testing.T) {
 	if c.reads != before+1 { // one manifest
 		t.Errorf("%d reads to refresh", c.reads-before)
 	}
-	first := c.numbers[0]
+	snap := ix.now.Load()
+	if err := ix.Refresh(t.Context()); err != nil || ix.now.Load().number != snap.number || !ix.now.Load().at.After(snap.at) || c.reads != before+1 {
+		t.Errorf("what has not changed was read again: %v", err)
+	}
 	a := ask(t, ix, Request{Query: "coffee"})
-	if a.Total != 2 || a.Reads == 0 || a.Reads > 6 || c.numbers[0] != first {
+	if a.Total != 2 || a.Reads == 0 || a.Reads > 6 {
 		t.Errorf("%d documents, %d reads", a.Total, a.Reads)
+	}
+}
+
+// renewing is a store that keeps records.
+type renewing struct {
+	*memory
+	renewed int
+}
+
+func (r *renewing) Renew(context.Context) error { r.renewed++; return nil }
+
+// TestRenew: a store that keeps records is told when they are read again.
+func TestRenew(t *testing.T) {
+	c := newCorpus(t, 1)
+	c.commit(0, nil, nil)
+	store := &renewing{memory: c.memory}
+	ix, err := Open(t.Context(), store, testCrawl, Options{})
+	if err != nil || store.renewed != 0 {
+		t.Fatal(err, store.renewed)
+	}
+	if err := errors.Join(ix.Fresh(t.Context(), 1<<40), ix.Fresh(t.Context(), 0)); err != nil || store.renewed != 1 {
+		t.Error(err, store.renewed)
+	}
+}
+
+// TestRefreshMoved: slots that have moved make a refresh no dearer while nothing is new, and hide what
+// they should once something is.
+func TestRefreshMoved(t *testing.T) {
+	c := newCorpus(t, 2)
+	old, other := &page{url: site + "a", body: "coffee", anchor: "bean"}, &page{url: site + "b", body: "coffee"}
+	c.commit(0, []blobschema.SegmentRef{c.segment(0, []*page{old, other}, false)}, []blobschema.SegmentRef{c.segment(0, []*page{old}, true)})
+	newer := *old
+	newer.body, newer.generation = "coffee again", 1
+	c.commit(1, []blobschema.SegmentRef{c.segment(1, []*page{&newer}, false)}, nil)
+	c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 2})
+	ix := c.open()
+	req := Request{Query: "coffee bean OR coffee"}
+	if a := ask(t, ix, req); a.Total != 2 {
+		t.Errorf("%d documents", a.Total)
+	}
+	kept, hidden := len(ix.cache.entries), ix.now.Load().parts[0].segments[0].hidden
+	if err := ix.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, ix, req); a.Total != 2 || a.Reads != 0 || len(ix.cache.entries) != kept || ix.now.Load().parts[0].segments[0].hidden != hidden {
+		t.Errorf("%d documents, %d reads, %d things are kept and not %d", a.Total, a.Reads, len(ix.cache.entries), kept)
+	}
+	d := c.document(&newer)
+	c.removed[1] = append(c.removed[1], blobschema.RemovedDocument{Fingerprint: d.Fingerprint, Slot: d.Slot, Generation: 2})
+	c.commit(1, nil, nil)
+	if err := ix.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, ix, req); a.Total != 1 || a.Results[0].URL != other.url {
+		t.Errorf("%d documents", a.Total)
+	}
+	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: 1, Number: 9, Removed: []blobschema.RemovedDocument{{Slot: 1}, {}}}
+	data, err := blobschema.EncodeIndexManifest(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := blobschema.IndexManifestName(testCrawl, 1, 9, data)
+	c.objects[name] = data
+	c.put(blobschema.IndexKey(testCrawl, 1), blobschema.IndexHead{Partition: 1, Number: 9, Manifest: name})
+	if err := ix.Refresh(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
+		t.Errorf("removed documents without order: %v", err)
 	}
 }
 
@@ -196,6 +265,80 @@ func TestBudget(t *testing.T) {
 	c.fail = nil
 	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 3000 {
 		t.Errorf("%d documents after a query was given up", a.Total)
+	}
+}
+
+// TestBudgetWithoutHits: what is looked at counts, not what is found: words that no document has
+// both of, and a phrase that none has, are looked for within bounds too.
+func TestBudgetWithoutHits(t *testing.T) {
+	var pages []*page
+	for i := range 2000 {
+		pages = append(pages, &page{url: fmt.Sprintf("%s%04d", site, i), title: "between", body: []string{"coffee milk", "tea"}[i%2] + " " + strings.Repeat("sugar salt ", i%3)})
+	}
+	c := newCorpus(t, 1)
+	c.commit(0, []blobschema.SegmentRef{c.segment(0, pages, false)}, nil)
+	for _, query := range []string{"coffee tea", `"salt coffee"`, "between -between", `site:example.org "salt tea"`, `-"salt sugar" "milk tea"`} {
+		ix, err := Open(t.Context(), c.memory, testCrawl, Options{MaxPostings: 500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := ask(t, ix, Request{Query: query}); !a.Cut || a.Total > 0 {
+			t.Errorf("%s: cut %v, %d documents", query, a.Cut, a.Total)
+		}
+		if a := ask(t, c.open(), Request{Query: query}); a.Cut || a.Total > 0 {
+			t.Errorf("%s, with patience: cut %v, %d documents", query, a.Cut, a.Total)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	m := meter{ctx: ctx, left: 1 << 20}
+	if !m.look(10_000) {
+		t.Error("used up too early")
+	}
+	if cancel(); m.look(10_000) || !errors.Is(m.err, context.Canceled) {
+		t.Error("goes on though whoever asked gave up")
+	}
+}
+
+// TestListsAreReleased: a query holds the lists of what it is looking at, not those of all that it
+// has been through, and not more at once than fit.
+func TestListsAreReleased(t *testing.T) {
+	c := newCorpus(t, 1)
+	var segs []blobschema.SegmentRef
+	var pages []*page
+	for i := range 12 {
+		var some []*page
+		for j := range 200 {
+			some = append(some, &page{url: fmt.Sprint(site, 1000*i+j), body: fmt.Sprint("coffee beans x", j%50), anchor: "coffee"})
+		}
+		segs, pages = append(segs, c.segment(0, some, false)), append(pages, some...)
+	}
+	c.commit(0, segs, []blobschema.SegmentRef{c.segment(0, pages, true)})
+	ix, err := Open(t.Context(), c.memory, testCrawl, Options{CacheBytes: 1000}) // less than the lists of a segment
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Parse(`"coffee beans" x*`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &evaluation{reader: reader{ix.store, ix.cache, &reads{}}, ix: ix, snap: ix.now.Load(), q: q, weights: weights(), keep: 100}
+	m, err := e.run(t.Context())
+	if err != nil || m.total != 2400 {
+		t.Fatal(m.total, err)
+	}
+	for s, terms := range e.terms {
+		if len(terms.open)+len(terms.ready) > 0 {
+			t.Errorf("%d lists of %s are held", len(terms.open)+len(terms.ready), s.ref.Object)
+		}
+		if terms.size(e.leaves) == 0 {
+			t.Error("lists without bytes")
+		}
+	}
+	if !e.lists.TryAcquire(ix.listBytes()) {
+		t.Error("room is not given back")
+	}
+	if a := ask(t, ix, Request{Query: `"coffee beans" x*`, Explain: true, Limit: 100}); a.Results[99].Explain.Score != a.Results[99].Score {
+		t.Errorf("%+v", a.Results[99])
 	}
 }
 

@@ -14,6 +14,8 @@ type Weights struct {
 	// Rank, RankK and RankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank
 	// times the number of pages: 1 is the mean.
 	Rank, RankK, RankA float64
+	// Titled is what a title adds that has all that was asked for, and nothing else; a longer one adds less.
+	Titled float64
 }
 
 // FieldWeight is what a word in a field counts, and how much (0 to 1) a long field makes it
@@ -33,7 +35,7 @@ func weights() Weights {
 			segment.URL:      {2, 0.5},
 			segment.Body:     {1, 0.75},
 		},
-		K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6,
+		K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
 	}
 }
 
@@ -61,12 +63,13 @@ func (w *Weights) rankPart(rank float64) float64 {
 	return w.Rank * p / (math.Pow(w.RankK, w.RankA) + p)
 }
 
-// Explanation says how the score of a result came about: Score is the sum of those of its words
-// and of the rank's.
+// Explanation says how the score of a result came about: Score is the sum of those of its words,
+// of Titled and of the rank's.
 type Explanation struct {
-	Score float64     `json:"score"`
-	Words []WordScore `json:"words,omitempty"`
-	Rank  RankScore   `json:"rank"`
+	Score  float64     `json:"score"`
+	Words  []WordScore `json:"words,omitempty"`
+	Titled float64     `json:"titled,omitempty"` // for a title that has all that was asked for
+	Rank   RankScore   `json:"rank"`
 }
 
 // WordScore is what a word, a phrase or a beginning adds: IDF · Sum/(k1+Sum).
@@ -101,6 +104,7 @@ type Scoring struct {
 	Rank      float64        `json:"rank"`
 	RankK     float64        `json:"rank_k"`
 	RankA     float64        `json:"rank_a"`
+	Titled    float64        `json:"titled"`
 }
 
 // FieldScoring is what a field counts.
@@ -112,7 +116,7 @@ type FieldScoring struct {
 }
 
 func (w *Weights) scoring(s *snapshot) *Scoring {
-	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA}
+	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled}
 	for f, fw := range w.Field {
 		out.Fields = append(out.Fields, FieldScoring{segment.Field(f).String(), fw.Weight, fw.B, s.average[f]})
 	}

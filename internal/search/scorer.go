@@ -89,7 +89,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 		}
 		s.clauses = append(s.clauses, any)
 	}
-	for ; next < len(s.leaves); next++ {
+	for next += len(e.q.rows); next < len(s.leaves); next++ {
 		s.not = append(s.not, &s.leaves[next])
 	}
 	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
@@ -123,7 +123,7 @@ func most(clause []*leafCursor) (n float64) {
 // load reads what is known of the segment's documents.
 func (s *scorer) load(ctx context.Context) (err error) {
 	e := s.e
-	if s.cols, err = e.columns(ctx, s.seg, docColumns); err != nil {
+	if s.cols, err = e.columns(ctx, s.seg); err != nil {
 		return err
 	}
 	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
@@ -233,6 +233,12 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, parts, sum, score})
 		}
 	}
+	if n := s.titled(doc); n > 0 {
+		part := e.weights.Titled * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
+		if total += part; x != nil {
+			x.Titled = part
+		}
+	}
 	rank := 0.0
 	if s.ranks != nil {
 		rank = float64(s.ranks[doc])
@@ -244,39 +250,70 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	return total
 }
 
+// titled is how many clauses there are, if the title of a document has all of them; else 0.
+func (s *scorer) titled(doc uint32) int {
+	for _, clause := range s.clauses {
+		if !slices.ContainsFunc(clause, func(l *leafCursor) bool {
+			c := l.fields[segment.Title]
+			return l.doc == doc && c != nil && c.at() == doc
+		}) {
+			return 0
+		}
+	}
+	return len(s.clauses)
+}
+
 // segment finds the matches of a segment.
 func (e *evaluation) segment(ctx context.Context, seg *seg) (*matches, error) {
 	m := &matches{langs: map[string]int64{}}
+	t := e.terms[seg]
+	done, err := e.hold(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s, err := e.scorer(ctx, seg)
 	if s == nil || err != nil {
+		m.cut = t.meter.out
 		return m, err
 	}
-	budget := int64(float64(e.ix.opt.MaxPostings)*float64(seg.ref.Documents)/math.Max(1, float64(e.snap.stored()))) + 1
-	budget /= int64(max(1, len(e.leaves)))
 	h := &worst{}
-	for looked := int64(0); ; looked++ {
-		if looked%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	for {
 		doc := s.next()
-		if doc == end {
-			break
-		}
-		if looked > budget {
-			m.cut = true
+		if doc == end || e.q.listing() && !t.meter.look(1) { // what has words was counted with their lists
 			break
 		}
 		s.doc = doc + 1
 		if !s.counts(doc) {
 			continue
 		}
+		score := s.score(doc, nil)
+		if t.meter.out { // what the document has was not looked at to the end
+			break
+		}
 		m.total++
 		m.langs[s.cols.Lang(doc)]++
-		h.offer(found{seg, doc, s.score(doc, nil), s.cols.Slot(doc), s.cols.Fingerprint(doc)}, e.keep)
+		h.offer(found{seg, doc, score, s.cols.Slot(doc), s.cols.Fingerprint(doc)}, e.keep)
 	}
+	m.cut = t.meter.out
 	m.best = *h
 	slices.SortFunc(m.best, before)
-	return m, s.terms.err()
+	return m, t.err()
+}
+
+// hold makes room in memory for the lists of a segment, which done gives back, and gives the segment
+// its share of what may be looked at.
+func (e *evaluation) hold(ctx context.Context, t *terms) (done func(), err error) {
+	share := float64(e.ix.opt.MaxPostings) * float64(t.seg.ref.Documents) / math.Max(1, float64(e.snap.stored()))
+	t.meter = &meter{ctx: ctx, left: int64(share) + 1}
+	size := min(t.size(e.leaves), e.ix.listBytes())
+	if err := e.lists.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	return func() {
+		t.ready, t.open = nil, nil
+		e.lists.Release(size)
+	}, nil
 }
 
 // stored is how many documents the segments have, deleted ones too.

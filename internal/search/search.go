@@ -55,7 +55,7 @@ type Count struct {
 
 // Result is one document that was found.
 type Result struct {
-	Rank      int          `json:"rank"` // from 1
+	Place     int          `json:"place"` // from 1
 	URL       string       `json:"url"`
 	Site      string       `json:"site"`
 	Title     Marked       `json:"title"` // may be empty
@@ -124,6 +124,25 @@ func (req *Request) parse() (*Query, error) {
 	return q, nil
 }
 
+// maxKept bounds how many hits are put into groups.
+const maxKept = 1 << 15
+
+// grouped finds the best hits, and puts them into groups. Where so many are alike that there are not
+// enough groups for the page of results, and for what is spread on it, more are looked at.
+func (e *evaluation) grouped(ctx context.Context, req *Request) (*matches, []group, error) {
+	for {
+		m, err := e.run(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		groups, err := e.groups(ctx, m.best, req)
+		if err != nil || len(groups) > req.Offset+req.Limit+lookAhead || len(m.best) < e.keep || e.keep >= maxKept {
+			return m, groups, err
+		}
+		e.keep *= 8
+	}
+}
+
 func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Request, rd *reads) (*Answer, error) {
 	a := &Answer{Query: req.Query, Offset: req.Offset, Limit: req.Limit, Documents: snap.documents, Results: []Result{}}
 	if snap.documents == 0 {
@@ -135,7 +154,7 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 		// Near-duplicates and sites that stand back make room for others.
 		keep: 2*(req.Offset+req.Limit) + lookAhead + 200,
 	}
-	m, err := e.run(ctx)
+	m, groups, err := e.grouped(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +167,6 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 	slices.SortFunc(a.Languages, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(b.Documents, a.Documents), cmp.Compare(a.Name, b.Name))
 	})
-	groups, err := e.groups(ctx, m.best, req)
-	if err != nil {
-		return nil, err
-	}
 	last := req.Offset + req.Limit
 	a.More = len(groups) > last && last < MaxResults
 	groups = groups[min(req.Offset, len(groups)):min(last, len(groups))]

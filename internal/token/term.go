@@ -10,6 +10,9 @@ import (
 
 // term returns the term of a word in a language, "" if nothing is left of it.
 func (a *analyzer) term(word string, lang language) string {
+	if len(word) > maxRemembered {
+		return a.makeTerm(cutRunes(word, maxWord), lang)
+	}
 	known := a.known[lang]
 	if term, ok := known[word]; ok {
 		return term
@@ -21,7 +24,6 @@ func (a *analyzer) term(word string, lang language) string {
 	if len(known) >= maxKnown {
 		clear(known)
 	}
-	word = cutRunes(word, maxWord)
 	term := strings.Clone(a.makeTerm(word, lang))
 	known[strings.Clone(word)] = term
 	return term

@@ -72,9 +72,10 @@ var analyzers = sync.Pool{New: func() any { return newAnalyzer() }}
 
 // Bounds on what an analyzer remembers, and on what it looks at.
 const (
-	maxKnown = 1 << 14 // words remembered for a language
-	maxWord  = 256     // bytes of a word that are looked at
-	maxRun   = 1 << 10 // characters of a run that is cut as one
+	maxKnown      = 1 << 14 // words remembered for a language
+	maxRemembered = 48      // bytes of those
+	maxWord       = 256     // bytes of a word that are looked at
+	maxRun        = 1 << 10 // characters of a run that is cut as one
 )
 
 // cutRunes returns s cut at a character to at most n bytes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -39,6 +40,10 @@ type Status struct {
 	// Requests is the mail made of requests from outside, sent so far, Unasked that of it
 	// which is not applied yet.
 	Requests, Unasked uint64
+	// Index are the heads of the index, by partition, of those that have one; of a crawl that is to
+	// be searchable. Ranks is how far the last rank job is.
+	Index []blobschema.IndexHead
+	Ranks rank.Progress
 	// DeadRequests counts requests from outside, or URLs of them, that could not be read.
 	DeadRequests int64
 
@@ -47,19 +52,20 @@ type Status struct {
 	Leased int                   // partitions that a step holds the lease of
 	Due    time.Time             // when the first partition has a URL to ask for; zero if none has
 	Tick   blobschema.TickRecord // what ticks remember
-	// Calls are those of steps, ticks and intake as far as the records have them; see
-	// Calls of Head, TickRecord and Requests.
+	// Calls are those of steps, ticks and intake as far as the records have them, with what
+	// index and ranks took; see Calls of Head, TickRecord, Requests, IndexHead and RankHead.
 	Calls blobschema.Calls
 }
 
-// Status reads records only, those of a platform in one call; a map once, and, while slots
-// are on their way between partitions, their manifests.
+// Status reads records only, those of a platform in one call, and in another one those of
+// index and ranks, where there are any; a map once, and, while slots are on their way between
+// partitions, their manifests.
 func (v *View) Status(ctx context.Context) (s Status, err error) {
 	s.Live = v.Live(ctx)
 	var requests blobschema.Requests
 	s.Heads, s.Map, err = v.headsAnd(ctx,
-		[]string{blobschema.CrawlKey(v.id), blobschema.WishKey(v.id), blobschema.RequestsKey(v.id), blobschema.TickKey(v.id)},
-		[]any{&s.Crawl, &s.Wish, &requests, &s.Tick})
+		[]string{blobschema.CrawlKey(v.id), blobschema.WishKey(v.id), blobschema.RequestsKey(v.id), blobschema.TickKey(v.id), blobschema.RankKey(v.id)},
+		[]any{&s.Crawl, &s.Wish, &requests, &s.Tick, &s.Ranks.Job})
 	if err != nil {
 		return s, err
 	}
@@ -91,6 +97,9 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 		}
 	}
 	s.Unread = int64(sent) - int64(applied)
+	if err := v.addFollowers(ctx, &s); err != nil {
+		return s, err
+	}
 	if err := v.addGiven(ctx, s.Heads, &s.Totals); err != nil {
 		return s, err
 	}
@@ -104,6 +113,53 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	}
 	s.State = s.state(v.shared(), now)
 	return s, nil
+}
+
+// addFollowers reads what follows the crawl: index and ranks.
+func (v *View) addFollowers(ctx context.Context, s *Status) error {
+	var keys []string
+	var to []any
+	index := make([]blobschema.IndexHead, len(s.Heads))
+	if s.Crawl.Settings.Index {
+		for i := range index {
+			keys, to = append(keys, blobschema.IndexKey(v.id, s.Heads[i].Partition)), append(to, &index[i])
+		}
+	}
+	ranks := make([]blobschema.RankHead, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
+	for p := range ranks {
+		keys, to = append(keys, blobschema.RankHeadKey(v.id, partition.ID(p))), append(to, &ranks[p])
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	if _, err := v.records(ctx, keys, to); err != nil {
+		return err
+	}
+	for i := range index {
+		if index[i].Number > 0 {
+			s.Index = append(s.Index, index[i])
+			s.Calls.Add(index[i].Calls)
+		}
+	}
+	for i := range ranks {
+		s.Calls.Add(ranks[i].Calls)
+	}
+	s.Ranks = rank.NewProgress(s.Ranks.Job, ranks)
+	return nil
+}
+
+// Behind is how many commits are not in the index yet.
+func (s *Status) Behind() (commits uint64) {
+	seqs := map[partition.ID]uint64{}
+	for i := range s.Index {
+		seqs[s.Index[i].Partition] = s.Index[i].Seq
+	}
+	for i := range s.Heads {
+		if h := &s.Heads[i]; h.Seq > seqs[h.Partition] { // the index may have got further since
+			commits += h.Seq - seqs[h.Partition]
+		}
+	}
+	return commits
 }
 
 // addGiven adds what is known of slots that were given away and not taken yet: they are in

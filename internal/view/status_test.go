@@ -106,6 +106,41 @@ func TestStateOfShared(t *testing.T) {
 	}
 }
 
+// TestStatusOfFollowers: how far index and ranks are, the records tell.
+func TestStatusOfFollowers(t *testing.T) {
+	p := shared(t)
+	write(t, p, blobschema.ActiveKey, map[string]string{"crawl": "x"})
+	c := blobschema.Crawl{Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 3, Settings: blobschema.Settings{Index: true}}
+	write(t, p, blobschema.CrawlKey("x"), c)
+	for i, seq := range []uint64{7, 5, 2} {
+		write(t, p, blobschema.HeadKey("x", partition.ID(i)), blobschema.Head{Partition: partition.ID(i), Seq: seq})
+	}
+	calls := blobschema.Calls{BlobGets: 10}
+	write(t, p, blobschema.IndexKey("x", 0), blobschema.IndexHead{Partition: 0, Number: 3, Seq: 7, Calls: calls})
+	write(t, p, blobschema.IndexKey("x", 1), blobschema.IndexHead{Partition: 1, Number: 1, Seq: 4, Calls: calls})
+	write(t, p, blobschema.RankKey("x"), blobschema.RankJob{Version: blobschema.Version, Number: 2, Started: time.Now(), Inputs: make([]blobschema.RankInput, 3)})
+	for i := range partition.ID(3) {
+		h := blobschema.RankHead{Partition: i, Job: 2, Calls: calls, Rounds: []blobschema.RankRound{{Number: int(i) + 4}}}
+		write(t, p, blobschema.RankHeadKey("x", i), h)
+	}
+	v, err := view.New(t.Context(), view.OfPlatform(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := v.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Index) != 2 || s.Index[1].Partition != 1 || s.Behind() != 3 || s.Calls.BlobGets != 50 || s.Ranks.Job.Number != 2 || s.Ranks.Round != 4 {
+		t.Errorf("index %+v, %d commits behind, %d gets, ranks %+v", s.Index, s.Behind(), s.Calls.BlobGets, s.Ranks)
+	}
+	c.Settings.Index = false
+	write(t, p, blobschema.CrawlKey("x"), c)
+	if s, err = v.Status(t.Context()); err != nil || len(s.Index) != 0 || s.Ranks.Job.Number != 2 {
+		t.Errorf("without an index: %+v, %v", s.Index, err)
+	}
+}
+
 // TestReadsAhead: pages read several objects at a time are those read one by one.
 func TestReadsAhead(t *testing.T) {
 	p := shared(t)

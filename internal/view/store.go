@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
@@ -143,6 +144,7 @@ type folderStore struct {
 
 	mu       sync.Mutex
 	snapshot map[string]string // nil while there is an owner
+	written  time.Time         // when the records were written last, as of snapshot
 }
 
 // The names of what is in a folder; see package local.
@@ -198,7 +200,10 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 }
 
 func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
-	defer func() { err = errors.Join(err, p.Table.Close(), p.Close()) }()
+	defer func() {
+		err = errors.Join(err, p.Table.Close(), p.Close())
+		s.written = s.lastWritten()
+	}()
 	records := map[string]string{}
 	docs := p.Table.Query().Get(ctx)
 	defer docs.Stop()
@@ -234,6 +239,41 @@ func (s *folderStore) Record(ctx context.Context, key string) ([]byte, bool, err
 	}
 	v, found := s.snapshot[key]
 	return []byte(v), found, nil
+}
+
+// lastWritten is when a record was written last; the zero time if that is not known.
+func (s *folderStore) lastWritten() time.Time {
+	info, err := os.Stat(filepath.Join(s.dir, tableFile))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// Renew is for those who look for long: an owner that has begun since the records were read is
+// asked from now on, and what one has written that has ended is read. While the folder is in use by a
+// process that does not answer, all stays as it is.
+func (s *folderStore) Renew(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snapshot == nil || s.lastWritten().Equal(s.written) {
+		return nil
+	}
+	if s.owner.answers(ctx) {
+		s.snapshot = nil
+		return nil
+	}
+	p, err := platform.Local(s.dir, nil)
+	if errors.Is(err, local.ErrInUse) {
+		return nil
+	}
+	if err == nil {
+		err = s.take(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("read the folder again: %w", err)
+	}
+	return nil
 }
 
 // live returns the owner's figures, nil if there is no owner.

@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -358,6 +360,54 @@ func TestOwned(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRenew looks at an idle folder for so long that others work on it meanwhile.
+func TestRenew(t *testing.T) {
+	dir := t.TempDir()
+	work := func(key string) *platform.Platform {
+		p, err := platform.Local(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.WriteRecord(t.Context(), p, crawl.WriteRecord{Key: key, Value: []byte("1")}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := work("1")
+	crawlInto(t, p, 5)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, dir).Store()
+	expect := func(key string, want bool) {
+		t.Helper()
+		if err := store.(interface{ Renew(context.Context) error }).Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, found, err := store.Record(t.Context(), key); found != want || err != nil {
+			t.Errorf("record %s: %v, %v, want %v", key, found, err, want)
+		}
+	}
+	expect("1", true)
+	p = work("2")
+	expect("2", false) // it does not answer
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expect("2", true)
+	p = work("3")
+	stop, err := view.Serve(t.Context(), dir, p, view.Owner{Snapshot: func() any { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("3", true)
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	expect("3", true)
+	expect("3", true)
 }
 
 // stale leaves a socket as a process that was killed does.

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// TestCloudRank has functions compute ranks in a cloud.
+func TestCloudRank(t *testing.T) {
+	c := memoryCloud(t)
+	c.run("rank").ends(exitUsage, `there is no crawl in aws://test yet`)
+	c.run("crawl", "--delay", "0s", "--detach", c.site.url+"/0").ends(exitOK)
+	c.run("rank").ends(exitUsage, `nothing is crawled in aws://test yet`)
+	off := c.functions()
+	c.run("crawl", "--every", "50ms").ends(exitOK, `^Finished`)
+	off()
+	c.run("rank", "--wait=false").ends(exitOK, `^job 1 is under way; see 'orbweaver rank --platform .* --show'$`)
+	c.run("rank", "--show").ends(exitNothing, `the first ranks are being computed`)
+	c.run("rank", "--damping", "0.5").ends(exitInUse, `already, with other parameters`, `--force`)
+	off = c.rankFunction()
+	c.run("rank").ends(exitOK, `^ranks +job 1 of crawl .* in aws://test, `, `^pages +42 known, 41 answered; 42 links; 21 without$`)
+	r := c.run("rank", "--damping", "0.5", "--json", "--top", "3").ends(exitOK)
+	off()
+	var got rankReport
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Job != 2 || got.Cloud != c.url || len(got.Hosts) != 2 || len(got.Pages) != 3 || got.Totals.Pages != 42 {
+		t.Errorf("%v, %+v", err, got)
+	}
+	c.run("fsck").ends(exitOK, `^clean: `)
+}
+
+// rankFunction plays the function that does rank steps until off is called.
+func (c *cloud) rankFunction() (off func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	p := c.platform()
+	step := func() error {
+		v, err := view.New(ctx, view.OfPlatform(p))
+		if err != nil {
+			return err
+		}
+		e, err := newFunction(ctx, p, v)
+		if err != nil {
+			return err
+		}
+		if _, err := e.Open(); err != nil {
+			return err
+		}
+		q, err := p.Queue(blobschema.RankQueue)
+		if err != nil {
+			return err
+		}
+		got, err := q.Receive(ctx, 1, 20*time.Millisecond)
+		if err != nil || len(got) == 0 {
+			return err
+		}
+		_, part, err := blobschema.DecodeJob(got[0].Body)
+		if err == nil {
+			_, err = e.RankStep(part, time.Second)
+		}
+		if err != nil {
+			return err
+		}
+		return q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt})
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if err := step(); err != nil && ctx.Err() == nil {
+				c.t.Error(err)
+				return
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+func TestParseWeights(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "weights")
+	if err := os.WriteFile(file, []byte("# hosts\nExample.ORG\n\nhttps://example.net/a?b=c\t2.5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		item string
+		want []blobschema.RankWeight
+	}{
+		{"example.org", []blobschema.RankWeight{{Host: "example.org", Weight: 1}}},
+		{"example.org=3", []blobschema.RankWeight{{Host: "example.org", Weight: 3}}},
+		{"https://example.org/?a=3", []blobschema.RankWeight{{URL: "https://example.org/?a=3", Weight: 1}}},
+		{file, []blobschema.RankWeight{{Host: "example.org", Weight: 1}, {URL: "https://example.net/a?b=c", Weight: 2.5}}},
+		{"example.org=x", nil},
+		{"no host", nil},
+	} {
+		got, err := parseWeights(c.item)
+		if (err != nil) != (c.want == nil) {
+			t.Errorf("%s: %v", c.item, err)
+			continue
+		}
+		for i, w := range c.want {
+			if len(got) != len(c.want) || got[i] != w {
+				t.Errorf("%s is %+v, want %+v", c.item, got, c.want)
+			}
+		}
+	}
+}

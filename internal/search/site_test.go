@@ -1,0 +1,43 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// TestSites: a site is itself and all names below it, whatever has a slot, and whatever words its name
+// is made of.
+func TestSites(t *testing.T) {
+	news, home, shop, local := "https://news1.163.com/a", "https://163.com/", "https://x.shop.co.uk/", "https://a_b.-._/"
+	pages := []*page{{url: news, body: "coffee"}, {url: home, body: "tea"}, {url: shop, body: "coffee"}, {url: local, body: "coffee"}}
+	for _, by := range []blobschema.PartitionBy{blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP} {
+		c := newCorpus(t, 1)
+		c.crawl.Settings.PartitionBy = by
+		c.put(blobschema.CrawlKey(testCrawl), c.crawl)
+		c.commit(0, []blobschema.SegmentRef{c.segment(0, pages, false)}, nil)
+		ix := c.open()
+		for query, want := range map[string][]string{
+			"site:163.com":         {home, news},
+			"site:news1.163.com":   {news},
+			"site:1.163.com":       nil,
+			"site:com":             {home, news},
+			"site:co.uk":           {shop},
+			"site:uk":              {shop},
+			"site:shop.co.uk":      {shop},
+			"site:_":               {local},
+			"site:-._":             {local},
+			"site:-":               nil,
+			"site:a_b.-._":         {local},
+			"coffee -site:_":       {news, shop},
+			"coffee -site:163.com": {local, shop},
+		} {
+			got := ask(t, ix, Request{Query: query, All: true})
+			if d := cmp.Diff(sorted(want), sorted(urls(got))); d != "" {
+				t.Errorf("by %s: %s: (-want +got)\n%s", by, query, d)
+			}
+		}
+	}
+}
