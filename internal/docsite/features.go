@@ -116,7 +116,7 @@ func (t *trial) checkExplain(ctx context.Context, s *searcher, ranks map[string]
 				continue
 			}
 			results++
-			sum := x.Rank.Score
+			sum := x.Rank.Score + x.Titled
 			for _, w := range x.Words {
 				sum += w.Score
 				parts := 0.0

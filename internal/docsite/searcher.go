@@ -42,8 +42,9 @@ type hit struct {
 		Text string `json:"text"`
 	} `json:"snippet"`
 	Explain *struct {
-		Score float64 `json:"score"`
-		Words []struct {
+		Score  float64 `json:"score"`
+		Titled float64 `json:"titled"`
+		Words  []struct {
 			Score  float64 `json:"score"`
 			Sum    float64 `json:"sum"`
 			Fields []struct {
