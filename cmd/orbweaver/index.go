@@ -131,6 +131,9 @@ func (f *indexFlags) follow(ctx context.Context, v *visit, p *indexProgress) (do
 	if !f.inCloud() {
 		return true, v.engine.Follow(ctx, tell)
 	}
+	if err := v.engine.LookAtIndexes(ctx); err != nil {
+		return false, err
+	}
 	for {
 		rep, err := v.engine.Tick()
 		if err != nil || !rep.Following() && !rep.Idle || rep.Idle && rep.Indexing == 0 {
@@ -154,7 +157,9 @@ func (x *indexed) read(ctx context.Context, v *view.View) error {
 
 func (x *indexed) text(p *place) string {
 	var b strings.Builder
-	row := func(name, format string, args ...any) { fmt.Fprintf(&b, "%-8s%s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s%s\n", name, fmt.Sprintf(format, args...))
+	}
 	x.Index.rows(row)
 	x.Ranks.rows(row)
 	if !x.Done {

@@ -16,6 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -323,6 +324,9 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	}
 	m, err := blobschema.DecodeIndexManifest(data)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
+	}
+	if err := m.CheckTerms(token.Version); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
 	}
 	if !slices.IsSortedFunc(m.Removed, blobschema.RemovedDocument.Compare) {
