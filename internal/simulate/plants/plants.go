@@ -245,4 +245,25 @@ var plants = []plant{
 		Bug:   "what was found for a part that was not in memory is lost when it is halved",
 		Edits: []edit{{"internal/frontier/part.go", "				h.fresh = append(h.fresh, q)\n", ""}},
 	},
+	{
+		Name: "former version stays", Promise: "I11",
+		Bug:   "the documents of pages that have changed or are gone stay in the index",
+		Edits: []edit{{"internal/index/batch.go", "			set.Add(doc)\n", "			_ = doc\n"}},
+	},
+	{
+		Name: "slower index step", Promise: "I11",
+		Bug: "an index step that was slower than another puts its manifest in place of that one's",
+		Edits: []edit{{
+			"internal/index/step.go",
+			"		if s.report.Lost = h.Number != s.man.Number; s.report.Lost {\n", "		if s.report.Lost = h.Number == 1<<63; s.report.Lost {\n",
+		}},
+	},
+	{
+		Name: "gone, but not elsewhere", Promise: "I11",
+		Bug: "a page that is gone after its slot has moved stays in the index of the partition that had it",
+		Edits: []edit{{
+			"internal/index/batch.go",
+			"if removed[id] && b.hasMoved(id.slot) && len", "if removed[id] && b.hasMoved(id.slot) && gone[id] && len",
+		}},
+	},
 }
