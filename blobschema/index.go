@@ -58,6 +58,17 @@ type IndexManifest struct {
 	// Removed are documents of slots that have moved that are gone: the index of another partition that
 	// had the slot may still hold them. Sorted.
 	Removed []RemovedDocument `cbor:"12,keyasint,omitempty"`
+	// Terms is the version of the terms in all segments (token.Version): words of another would not be
+	// found, and nobody would know.
+	Terms int `cbor:"13,keyasint"`
+}
+
+// CheckTerms reports whether the terms are of a version; else the error is [ErrVersion].
+func (m *IndexManifest) CheckTerms(version int) error {
+	if m.Terms == version {
+		return nil
+	}
+	return fmt.Errorf("%w: its terms are of version %d, and this program's of version %d: 'orbweaver index' makes it anew", ErrVersion, m.Terms, version)
 }
 
 // RemovedDocument says that a document is gone as of a generation of its URL.

@@ -47,7 +47,7 @@ type Document struct {
 	Fingerprint uint64 // of the URL
 	Slot        partition.Slot
 	Generation  uint32
-	Time        time.Time // when it was fetched; kept in whole seconds, UTC
+	Time        time.Time // when its payload was fetched; kept in whole seconds, UTC
 	Published   time.Time // zero if unknown; in whole seconds, UTC
 	Lang        string    // zero if unknown
 	SimHash     uint64

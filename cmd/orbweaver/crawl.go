@@ -256,11 +256,18 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 			return err
 		}
 	}
-	return s.index(ctx, sum)
+	if s.crawl.Settings.Index && !sum.idle {
+		now, err := s.view.Status(ctx)
+		if err != nil {
+			return err
+		}
+		sum.Search = newIndexReport(&now)
+	}
+	return s.listCaptures(ctx, sum)
 }
 
-// index makes the capture index, at the end of a run that did all it could.
-func (s *session) index(ctx context.Context, sum *summary) error {
+// listCaptures makes the capture index, at the end of a run that did all it could.
+func (s *session) listCaptures(ctx context.Context, sum *summary) error {
 	if sum.End == engine.Stopped || sum.End == engine.Halted || sum.idle {
 		return nil
 	}
@@ -268,7 +275,7 @@ func (s *session) index(ctx context.Context, sum *summary) error {
 	case ctx.Err() != nil:
 		return nil // somebody has no time for it; export makes another
 	case err != nil:
-		return fmt.Errorf("the crawl is done, but its index is not: %w", err)
+		return fmt.Errorf("the crawl is done, but its capture index is not: %w", err)
 	}
 	sum.Index = objectFile(s.dir, blobschema.CDXJIndexName(s.crawl.ID))
 	return nil

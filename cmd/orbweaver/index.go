@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 type indexFlags struct {
@@ -54,13 +53,11 @@ the command looks until they are done.`,
 
 // indexed is what there is of an index, for people and programs.
 type indexed struct {
-	Crawl      string                 `json:"crawl"`
-	Done       bool                   `json:"done"` // index and ranks are those of all that is crawled
-	Partitions int                    `json:"partitions"`
-	Bytes      int64                  `json:"bytes"` // of the segments
-	Totals     blobschema.IndexTotals `json:"totals"`
-	RankRounds int                    `json:"rank_rounds,omitempty"`
-	Seconds    float64                `json:"seconds"`
+	Crawl   string       `json:"crawl"`
+	Done    bool         `json:"done"` // index and ranks are those of all that is crawled
+	Index   *indexReport `json:"index"`
+	Ranks   *ranksReport `json:"ranks,omitempty"`
+	Seconds float64      `json:"seconds"`
 }
 
 func (f *indexFlags) run(cmd *cobra.Command) error {
@@ -134,6 +131,9 @@ func (f *indexFlags) follow(ctx context.Context, v *visit, p *indexProgress) (do
 	if !f.inCloud() {
 		return true, v.engine.Follow(ctx, tell)
 	}
+	if err := v.engine.LookAtIndexes(ctx); err != nil {
+		return false, err
+	}
 	for {
 		rep, err := v.engine.Tick()
 		if err != nil || !rep.Following() && !rep.Idle || rep.Idle && rep.Indexing == 0 {
@@ -145,45 +145,29 @@ func (f *indexFlags) follow(ctx context.Context, v *visit, p *indexProgress) (do
 	}
 }
 
-// read adds up the index heads.
+// read looks how far it is.
 func (x *indexed) read(ctx context.Context, v *view.View) error {
-	x.Crawl = v.ID()
-	heads, err := v.Heads(ctx)
+	s, err := v.Status(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range heads {
-		h, err := indexHead(ctx, v, heads[i].Partition)
-		if err != nil {
-			return err
-		}
-		if h.Number > 0 {
-			x.Partitions++
-		}
-		x.Bytes += h.Bytes
-		x.Totals.Add(&h.Totals)
-	}
+	x.Crawl, x.Index, x.Ranks = v.ID(), newIndexReport(&s), newRanksReport(&s)
 	return nil
 }
 
-func indexHead(ctx context.Context, v *view.View, p partition.ID) (h blobschema.IndexHead, err error) {
-	b, found, err := v.Store().Record(ctx, blobschema.IndexKey(v.ID(), p))
-	if err == nil && found {
-		err = json.Unmarshal(b, &h)
-	}
-	return h, err
-}
-
 func (x *indexed) text(p *place) string {
-	t := &x.Totals
-	s := fmt.Sprintf("%s of %s are searchable: %s in %s\n", plural(t.Documents, "page"), plural(t.Pages, "answer"), size(x.Bytes), plural(int64(x.Partitions), "partition"))
-	if left := t.NoIndex + t.NoText + t.Damaged; left > 0 {
-		s += fmt.Sprintf("left out: %d that ask for it, %d without text, %d that cannot be read\n", t.NoIndex, t.NoText, t.Damaged)
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s%s\n", name, fmt.Sprintf(format, args...))
 	}
+	x.Index.rows(row)
+	x.Ranks.rows(row)
 	if !x.Done {
-		return s + fmt.Sprintf("functions go on with it; to look:  %s\n", p.command("index"))
+		row("", "functions go on with it; to look:  %s", p.command("index"))
+	} else {
+		row("done", "in %.1f s; now:  %s", x.Seconds, p.command("search", "some words"))
 	}
-	return s + fmt.Sprintf("done in %.1f s; now:  %s\n", x.Seconds, p.command("search", "some words"))
+	return b.String()
 }
 
 // indexProgress tells now and then how far it is.
@@ -199,13 +183,13 @@ func (p *indexProgress) tell(ctx context.Context, v *view.View, rep *crawl.Repor
 	}
 	p.last = time.Now()
 	var x indexed
-	if err := x.read(ctx, v); err != nil {
+	if err := x.read(ctx, v); err != nil || x.Index == nil {
 		return // there will be another moment
 	}
 	switch {
 	case rep.Indexing > 0:
-		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Totals.Documents, "page"), plural(int64(rep.Indexing), "partition"))
+		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Index.Documents, "page"), plural(int64(rep.Indexing), "partition"))
 	case rep.Following():
-		fmt.Fprintf(p.w, "%s searchable; computing ranks\n", plural(x.Totals.Documents, "page"))
+		fmt.Fprintf(p.w, "%s searchable; computing ranks\n", plural(x.Index.Documents, "page"))
 	}
 }

@@ -30,6 +30,7 @@ type rankFlags struct {
 	fresh  bool
 	force  bool
 	wait   bool
+	chosen bool // some of params, or fresh
 }
 
 func newRank() *cobra.Command {
@@ -44,8 +45,8 @@ the mean, 10 ten times that.
 
 What a job before has computed is used: only commits since then are read, and the ranks
 begin as they were. In a folder this process computes, or, while a crawl runs, the one
-that crawls; in a cloud functions do. Ctrl-C leaves a job where it is, and the same command
-goes on with it.
+that crawls; in a cloud functions do. Ctrl-C leaves a job where it is, and 'orbweaver rank'
+goes on with it, as it was begun.
 
 Ranks serve the search, as soon as the index has taken them up, and crawls by quality: with
 --out FILE the table of all hosts is what 'orbweaver crawl --host-ranks FILE' reads.
@@ -170,6 +171,9 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	for _, name := range []string{"damping", "tolerance", "max-rounds", "personalise", "fresh"} {
+		f.chosen = f.chosen || cmd.Flags().Changed(name)
+	}
 	ctx, release := following(cmd.Context())
 	defer release()
 	if !f.show {
@@ -193,14 +197,14 @@ func (f *rankFlags) explainRanks(err error) error {
 	case errors.Is(err, rank.ErrNothing):
 		return usagef("nothing is crawled in %s yet; begin with '%s'", &f.place, f.command("crawl"))
 	case errors.Is(err, rank.ErrUnderWay):
-		return fail(exitInUse, fmt.Errorf("%w.\nWait for it with '%s', or give it up with --force", err, f.command("rank")))
+		return fail(exitInUse, fmt.Errorf("%w.\nGo on with it by '%s', or give it up with --force", err, f.command("rank")))
 	}
 	return f.explain(err)
 }
 
 // compute sees that ranks are computed, wherever that is done; not done: nobody waited for it.
 func (f *rankFlags) compute(ctx context.Context, p *rankProgress) (done bool, err error) {
-	start := rank.StartConfig{Params: f.params, Fresh: f.fresh, Force: f.force}
+	start := rank.StartConfig{Params: f.params, Join: !f.chosen, Fresh: f.fresh, Force: f.force}
 	if f.inCloud() {
 		return f.inTheCloud(ctx, start, p)
 	}
@@ -213,7 +217,7 @@ func (f *rankFlags) compute(ctx context.Context, p *rankProgress) (done bool, er
 				return nil
 			}
 			if begun == 0 {
-				job, _, err = v.StartRanks(ctx, view.RankOrder{Params: start.Params, Fresh: start.Fresh, Force: start.Force})
+				job, _, err = v.StartRanks(ctx, view.RankOrder{Params: start.Params, Join: start.Join, Fresh: start.Fresh, Force: start.Force})
 				begun = job.Number
 				return err
 			}

@@ -94,7 +94,7 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
 		sum.Resume = resumeCommand(s.dir, s.perRun...)
 	}
-	return s.index(ctx, sum)
+	return s.listCaptures(ctx, sum)
 }
 
 // tally counts what came of the URLs of a request.

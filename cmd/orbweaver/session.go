@@ -202,7 +202,7 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 			if s.over.Load() {
 				return blobschema.RankJob{}, false, errors.New("this run is at its end")
 			}
-			return s.engine.StartRanks(rank.StartConfig{Params: o.Params, Fresh: o.Fresh, Force: o.Force})
+			return s.engine.StartRanks(rank.StartConfig{Params: o.Params, Join: o.Join, Fresh: o.Fresh, Force: o.Force})
 		},
 		Repartition: func(_ context.Context, c view.Change) error {
 			if s.over.Load() {

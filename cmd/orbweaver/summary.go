@@ -19,6 +19,7 @@ type summary struct {
 	Cloud   string            `json:"platform,omitempty"`
 	Archive string            `json:"archive,omitempty"` // folder of WARC files; empty if it is not kept
 	Index   string            `json:"index,omitempty"`   // CDXJ file of all pages
+	Search  *indexReport      `json:"search,omitempty"`  // what of it is searchable
 	End     engine.End        `json:"end"`
 	Reason  string            `json:"reason"` // in words
 	Status  exit              `json:"status"`
@@ -160,7 +161,11 @@ func (s *summary) text() string {
 		row("read it", "%s", exportCommand(s.at()))
 	}
 	if s.Index != "" {
-		row("index", "%s", s.Index)
+		row("captures", "%s", s.Index)
+	}
+	if s.Search != nil {
+		s.Search.rows(row)
+		row("search it", "%s", s.at().command("search", "some words"))
 	}
 	if s.Resume != "" {
 		row("go on", "%s", s.Resume)

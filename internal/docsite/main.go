@@ -5,7 +5,7 @@
 //
 // Any folder of HTML with an index.html will do. A copy of it is served by nginx, as
 // compressed as nginx does by itself; the crawler is the orbweaver program, used through
-// its commands alone. There are three phases:
+// its commands alone. There are four phases:
 //
 //   - crawl: from index.html, until nothing is left to do. What links lead to is computed
 //     from the files (truth.go), without the crawler's own parser.
@@ -14,6 +14,12 @@
 //   - changes: five pages are changed, and five get a new time only; each page is asked
 //     for again. Five are stored anew, five are found equal by their digest, and all
 //     others are not modified.
+//   - removals: five pages are removed, and all are asked for again.
+//
+// After the first of them comes another, the search: the crawl is indexed, and pages are looked for by
+// titles, words and phrases that are read from the files (search.go, corpus.go); ranks are
+// computed from the files' links in another way (rank.go). Changes and removals are
+// looked for too.
 //
 // After each, all is compared: page records with the files, every stored payload with its
 // file, the server's log with what should have been asked for, the crawler's figures with
@@ -71,6 +77,9 @@ type settings struct {
 	maxTime    time.Duration
 	keep       bool
 	json       bool
+	verbose    bool
+	sample     int
+	seed       uint64
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -83,6 +92,9 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	fs.IntVar(&s.partitions, "partitions", 0, "`number` of partitions to crawl with; 0 for the program's default")
 	fs.DurationVar(&s.maxTime, "max-time", 10*time.Minute, "`time` after which it gives up")
 	fs.BoolVar(&s.keep, "keep", false, "leave the temporary folder behind and say where it is")
+	fs.BoolVar(&s.verbose, "v", false, "say what the search misses")
+	fs.IntVar(&s.sample, "sample", 200, "look for so many `pages` of each language, drawn at random; 0 for all")
+	fs.Uint64Var(&s.seed, "seed", 1, "`seed` of what is drawn")
 	fs.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
 	if err := fs.Parse(args); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {

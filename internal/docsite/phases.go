@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 )
@@ -34,6 +38,8 @@ type trial struct {
 	records int               // page records, without those of robots.txt
 	stored  int64             // bytes of WARC files
 	totals  blobschema.Totals // of the crawler
+	corpus  *corpus           // from the end of the first phase on
+	picked  []lookup          // pages to be changed
 }
 
 // crawlAndCheck makes the phases in dir, one after another as long as nothing is wrong.
@@ -58,17 +64,22 @@ func crawlAndCheck(ctx context.Context, s *settings, nginx, dir string, stderr i
 	t.report.URLs = len(t.truth)
 	fmt.Fprintf(stderr, "%s: %s; links lead to %s\n", s.docs, plural(t.report.Files, "file"), plural(len(t.truth), "URL"))
 
-	for generation, run := range []func(context.Context, uint32) (*phase, error){t.crawl, t.recrawl, t.change} {
+	for generation, run := range []func(context.Context, uint32) (*phase, error){t.crawl, t.recrawl, t.change, t.remove} {
 		p, err := run(ctx, uint32(generation))
 		if err != nil {
 			return nil, err
 		}
 		t.report.Phases = append(t.report.Phases, p)
-		if p.wrong() > 0 {
+		if faults(p.Checks) > 0 {
 			return &t.report, nil // all that follows would be wrong too
 		}
+		if generation == 0 {
+			if t.report.Search, err = t.search(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
-	t.report.OK = true
+	t.report.OK = faults(t.report.Search.Checks) == 0
 	return &t.report, nil
 }
 
@@ -78,14 +89,14 @@ func (t *trial) crawl(ctx context.Context, generation uint32) (*phase, error) {
 	for k, a := range t.truth {
 		wants[k] = want{status: a.status, file: a.file}
 	}
-	return t.phase(ctx, "crawl", generation, wants, func() (*summary, error) {
+	return t.phase(ctx, "crawl", generation, wants, nil, func() (*summary, error) {
 		return t.crawler.crawl(ctx, t.site.home.String())
 	})
 }
 
 // recrawl asks for all pages again.
 func (t *trial) recrawl(ctx context.Context, generation uint32) (*phase, error) {
-	return t.again(ctx, "recrawl", generation, t.unchanged())
+	return t.again(ctx, "recrawl", generation, t.unchanged(), nil)
 }
 
 // unchanged is what a recrawl must bring if nothing has changed.
@@ -107,70 +118,138 @@ func (t *trial) change(ctx context.Context, generation uint32) (*phase, error) {
 		return nil, err
 	}
 	wants := t.unchanged()
-	for i, k := range picked {
-		w := want{status: http.StatusOK, file: t.truth[k].file, storing: revisit}
-		addition := ""
+	for i := range picked {
+		l := &picked[i]
+		w := want{status: http.StatusOK, file: t.truth[l.page.key].file, storing: revisit}
 		if i < changes {
 			w.storing = anew
-			addition = fmt.Sprintf("\n<!-- change %d -->\n", i) // equal files become different ones
+			l.was, l.word = l.word, fmt.Sprintf("q%czkxvq", 'a'+i) // no two of which are forms of one word
+			err = replaceWords(w.file, l.was, l.word)
+		} else {
+			err = touch(w.file)
 		}
-		if err := alter(w.file, addition); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		wants[k] = w
+		wants[l.page.key] = w
 	}
-	return t.again(ctx, "changes", generation, wants)
+	return t.again(ctx, "changes", generation, wants, picked)
 }
 
-// pick chooses documents that are far apart, each of which is the file of one URL only.
-func (t *trial) pick(n int) ([]string, error) {
-	users := map[string]int{}
-	for _, a := range t.truth {
-		users[a.file]++
+// remove removes some pages, and asks for all.
+func (t *trial) remove(ctx context.Context, generation uint32) (*phase, error) {
+	picked, err := t.pick(3 * changes)
+	if err != nil {
+		return nil, err
 	}
-	var all []string
-	for _, k := range slices.Sorted(maps.Keys(t.truth)) {
-		if a := t.truth[k]; isDocument(a.file) && users[a.file] == 1 {
-			all = append(all, k)
+	picked = picked[2*changes:] // which were not changed
+	wants := t.unchanged()
+	for i := range picked {
+		l := &picked[i]
+		if err := os.Remove(t.truth[l.page.key].file); err != nil {
+			return nil, err
+		}
+		t.truth[l.page.key] = answer{status: http.StatusNotFound}
+		wants[l.page.key] = want{status: http.StatusNotFound}
+		l.was, l.word = l.word, ""
+	}
+	return t.again(ctx, "removals", generation, wants, picked)
+}
+
+// A lookup is what a search must say of a page after a phase.
+type lookup struct {
+	page *document
+	word string // finds the page, and no other; if empty, the page is gone
+	was  string // finds nothing; "" if there is no such word
+}
+
+// pick chooses pages that are far apart, each of which is the file of one URL only, and has a
+// word that is its own. The first of them do not depend on n.
+func (t *trial) pick(n int) ([]lookup, error) {
+	if t.picked == nil {
+		users := map[string]int{}
+		for _, a := range t.truth {
+			users[a.file]++
+		}
+		var all []lookup
+		for i, d := range t.corpus.pages {
+			own := slices.DeleteFunc(t.corpus.ownWords(i), func(w string) bool { return w[0] == '"' })
+			if users[t.truth[d.key].file] == 1 && d.key != key(t.site.home) && len(own) > 0 {
+				all = append(all, lookup{page: d, word: own[0]})
+			}
+		}
+		const needed = 3 * changes
+		if len(all) < needed {
+			return nil, wrongUse(fmt.Sprintf("there are %s with a word of their own, too few to change some", plural(len(all), "HTML page")))
+		}
+		for i := range needed {
+			t.picked = append(t.picked, all[i*len(all)/needed])
 		}
 	}
-	if len(all) < n {
-		return nil, wrongUse(fmt.Sprintf("there are %s, too few to change some", plural(len(all), "HTML page")))
-	}
-	picked := make([]string, n)
-	for i := range picked {
-		picked[i] = all[i*len(all)/n]
-	}
-	return picked, nil
+	return slices.Clone(t.picked[:n]), nil
 }
 
-// alter appends to a file, perhaps nothing, and gives it another time.
-func alter(file, addition string) error {
-	info, err := os.Stat(file)
+// replaceWords puts a new word in place of all in a file that begin as the old one does, in
+// what can be seen, and gives the file another time.
+func replaceWords(file, old, word string) error {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	pattern, err := regexp.Compile(`(?i)` + regexp.QuoteMeta(first(old, prefixRunes)) + `[\pL\pN\pM]*`)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(addition)
-	if err := errors.Join(err, f.Close()); err != nil {
+	var out bytes.Buffer
+	replaced := 0
+	for z := html.NewTokenizer(bytes.NewReader(data)); ; {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			break
+		}
+		raw := z.Raw()
+		if kind == html.TextToken {
+			replaced += len(pattern.FindAllIndex(raw, -1))
+			raw = pattern.ReplaceAllLiteral(raw, []byte(word))
+		}
+		out.Write(raw)
+	}
+	if replaced == 0 {
+		return fmt.Errorf("%s has no %s to be replaced", file, old)
+	}
+	later, err := laterThan(file)
+	if err != nil {
 		return err
 	}
-	later := info.ModTime().Add(time.Hour)
+	return errors.Join(os.WriteFile(file, out.Bytes(), 0o644), os.Chtimes(file, later, later))
+}
+
+// touch gives a file another time.
+func touch(file string) error {
+	later, err := laterThan(file)
+	if err != nil {
+		return err
+	}
 	return os.Chtimes(file, later, later)
 }
 
-// again asks for all pages once more.
-func (t *trial) again(ctx context.Context, name string, generation uint32, wants map[string]want) (*phase, error) {
-	return t.phase(ctx, name, generation, wants, func() (*summary, error) {
+func laterThan(file string) (time.Time, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime().Add(time.Hour), nil
+}
+
+// again asks for all pages once more, and then looks some up.
+func (t *trial) again(ctx context.Context, name string, generation uint32, wants map[string]want, lookups []lookup) (*phase, error) {
+	return t.phase(ctx, name, generation, wants, lookups, func() (*summary, error) {
 		return t.crawler.recrawl(ctx, slices.Sorted(maps.Values(t.urls)))
 	})
 }
 
 // phase runs the crawler, and checks and tells what came of it.
-func (t *trial) phase(ctx context.Context, name string, generation uint32, wants map[string]want, work func() (*summary, error)) (*phase, error) {
+func (t *trial) phase(ctx context.Context, name string, generation uint32, wants map[string]want, lookups []lookup, work func() (*summary, error)) (*phase, error) {
 	fmt.Fprintf(t.stderr, "%s:\n", name)
 	began := time.Now()
 	sum, err := work()
@@ -223,7 +302,14 @@ func (t *trial) phase(ctx context.Context, name string, generation uint32, wants
 		}
 		p.Checks = append(p.Checks, warcio)
 	}
-	p.write(t.stderr)
+	if generation > 0 { // the index follows
+		followed, err := t.followed(ctx, lookups)
+		if err != nil {
+			return nil, err
+		}
+		p.Checks = append(p.Checks, followed...)
+	}
+	writeChecks(t.stderr, p.Checks, t.settings.verbose)
 	t.remember(sum, a, pages)
 	return p, nil
 }

@@ -9,11 +9,12 @@ import (
 
 // A report is what all phases gave.
 type report struct {
-	Docs   string   `json:"docs"`
-	Files  int      `json:"files"` // copied, linked to or not
-	URLs   int      `json:"urls"`  // reached by links
-	Phases []*phase `json:"phases"`
-	OK     bool     `json:"ok"`
+	Docs   string     `json:"docs"`
+	Files  int        `json:"files"` // copied, linked to or not
+	URLs   int        `json:"urls"`  // reached by links
+	Phases []*phase   `json:"phases"`
+	Search *searching `json:"search"`
+	OK     bool       `json:"ok"`
 }
 
 // A phase is one run of the crawler and what was found of it.
@@ -30,9 +31,10 @@ type phase struct {
 	Checks         []check     `json:"checks"`
 }
 
-func (p *phase) wrong() (n int) {
-	for i := range p.Checks {
-		n += len(p.Checks[i].Wrong)
+// faults counts what is wrong.
+func faults(checks []check) (n int) {
+	for i := range checks {
+		n += len(checks[i].Wrong)
 	}
 	return n
 }
@@ -40,10 +42,10 @@ func (p *phase) wrong() (n int) {
 // maxWrong is how much of what is wrong is told of a check.
 const maxWrong = 20
 
-// write tells what was found.
-func (p *phase) write(w io.Writer) {
-	for i := range p.Checks {
-		c := &p.Checks[i]
+// writeChecks tells what was found, and verbose what was not, though not that it is wrong.
+func writeChecks(w io.Writer, checks []check, verbose bool) {
+	for i := range checks {
+		c := &checks[i]
 		fmt.Fprintf(w, "  %-9s %s\n", c.Name, c.Fact)
 		for n, what := range c.Wrong {
 			if n == maxWrong {
@@ -51,6 +53,11 @@ func (p *phase) write(w io.Writer) {
 				break
 			}
 			fmt.Fprintf(w, "    WRONG %s\n", what)
+		}
+		if verbose {
+			for _, what := range c.missed {
+				fmt.Fprintf(w, "    missed: %s\n", what)
+			}
 		}
 	}
 }
@@ -77,8 +84,32 @@ func (r *report) writeText(out io.Writer) error {
 			fmt.Fprintf(out, "%s stored %.2f %% of what the first crawl did\n", p.Name, 100*float64(p.Stored)/float64(first.Stored))
 		}
 	}
+	if r.Search != nil {
+		if err := r.Search.writeText(out); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintln(out, map[bool]string{true: "all is as it should be", false: "this is not as it should be"}[r.OK])
 	return err
+}
+
+// writeText prints a table of what was looked for, by language.
+func (x *searching) writeText(out io.Writer) error {
+	fmt.Fprintf(out, "\n%d documents indexed and ranked in %.1f s, %s; asked in %.1f s\n", x.Documents, x.Indexing, size(x.Bytes), x.Seconds)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "language\tpages\ttitles\tfirst\tin ten\tMRR\tas phrases\tfirst\town words\tfound alone\tphrases\tfound\t")
+	for _, f := range x.Sought {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%.3f\t%d\t%s\t%d\t%s\t%d\t%s\t\n", f.Group, f.Pages, f.Titles.Asked, percent(f.Titles.First, f.Titles.Asked), percent(f.Titles.Ten, f.Titles.Asked), f.Titles.mrr(),
+			f.Quoted.Asked, percent(f.Quoted.First, f.Quoted.Asked), f.Words.Asked, percent(f.Words.First, f.Words.Asked), f.Phrases.Asked, percent(f.Phrases.Found, f.Phrases.Asked))
+	}
+	return w.Flush()
+}
+
+func percent(some, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(some)/float64(n))
 }
 
 func plural(n int, noun string) string {

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// pages are those of docs with a word of their own.
+const pages = 18
+
 // docs makes a small documentation with some of what real ones have. All its files have a
 // time in the past.
 func docs(t *testing.T) string {
@@ -19,7 +22,7 @@ func docs(t *testing.T) string {
 	root := filepath.Join(t.TempDir(), "docs")
 	files := map[string]string{
 		"index.html": `<!DOCTYPE html><title>Contents</title><link rel=stylesheet href=style.css><link rel=next href=page0.html>
-			<a href="guide">guide</a> <a href=notes.txt>notes</a> <a href=gone.html>gone</a> <a href="empty/">empty</a>
+			<a href="guide">guide</a> <a href=notes.txt>notes</a> <a href=translations/zh_CN/0.html>中文</a> <a href=translations/zh_CN/1.html>中文</a> <a href=gone.html>gone</a> <a href="empty/">empty</a>
 			<a href="page0.html?highlight=x">found</a> <a href="a%20name%20with%20%C3%BC.html#top">odd</a> <a href=old.html>old</a>
 			<a href="http://elsewhere.test/">elsewhere</a>`,
 		"guide/index.html":   `<a href="../index.html">up</a> <a href="part.xhtml">part</a> <noscript><iframe src=toc.html></iframe></noscript>`,
@@ -34,8 +37,12 @@ func docs(t *testing.T) string {
 		"unlinked.html":      `nobody leads here`,
 		"empty/.keep":        ``,
 	}
-	for i := range 10 {
-		files[fmt.Sprintf("page%d.html", i)] = fmt.Sprintf(`<title>%d</title><a href=page%d.html>next</a>%s`, i, (i+1)%10, strings.Repeat("<p>much the same", i*100))
+	for i := range pages {
+		word := strings.Repeat(string(rune('c'+i)), 9)
+		files[fmt.Sprintf("page%d.html", i)] = fmt.Sprintf(`<title>Number %d - Docs</title><p>This page alone has the %s.<p><a href=page%d.html>next</a>%s`, i, word, (i+1)%pages, strings.Repeat("<p>much the same", i*10))
+	}
+	for i, text := range []string{"抓取程序把已知而未取的网址放在边界里，按价值排序。", "搜索引擎根据倒排索引查找网页，每一步取走到期的部分。"} {
+		files[fmt.Sprintf("translations/zh_CN/%d.html", i)] = fmt.Sprintf("<title>第%d章</title><h1>%s</h1><p>%s</p>", i, text[:18], strings.Repeat(text, 2))
 	}
 	write(t, root, files)
 	past := time.Date(2020, 2, 2, 2, 2, 2, 0, time.UTC)
@@ -67,16 +74,21 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	// index, / and guide/ by their folders, the odd one, old, notes, logo, part, toc, pages
-	// 0 to 9 and one of them with a query; guide, gone and empty/ besides.
-	const pages, others = 20, 3
-	if !r.OK || r.URLs != pages+others || len(r.Phases) != 3 {
+	// of their own and one of them with a query, two in Chinese; guide, gone and empty/ besides.
+	const served, others = pages + 12, 3
+	if !r.OK || r.URLs != served+others || len(r.Phases) != 4 {
 		t.Fatalf("%s\n%s", &told, &out)
 	}
-	for i, want := range []struct{ pages, ok, unchanged int }{{pages + others, pages, 0}, {pages, 0, pages}, {pages, 2 * changes, pages - 2*changes}} {
+	for i, want := range []struct{ pages, ok, unchanged int }{
+		{served + others, served, 0}, {served, 0, served}, {served, 2 * changes, served - 2*changes}, {served, 0, served - changes},
+	} {
 		p := r.Phases[i]
-		if p.Pages != want.pages || p.Statuses[200] != want.ok || p.Statuses[304] != want.unchanged || p.wrong() != 0 || p.Stored <= 0 || p.Sent <= 0 {
+		if p.Pages != want.pages || p.Statuses[200] != want.ok || p.Statuses[304] != want.unchanged || faults(p.Checks) != 0 || p.Stored <= 0 || p.Sent <= 0 {
 			t.Errorf("%+v, want %+v", p, want)
 		}
+	}
+	if s := r.Search; s == nil || len(s.Sought) != 2 || s.Sought[0].Words.Asked != pages-1 || s.Sought[1].Words.Asked != 2 {
+		t.Errorf("%+v", s)
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) != 0 {

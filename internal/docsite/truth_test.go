@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -149,17 +148,35 @@ func TestCopyTree(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	tr := trial{truth: map[string]answer{}}
-	for _, k := range strings.Split("abcdefghijkl", "") {
-		tr.truth["/"+k] = answer{status: 200, file: k + ".html"}
+	site := func(n int) *trial {
+		tr := trial{truth: map[string]answer{}, site: site{home: home}, corpus: &corpus{prefixes: map[string]owner{}, grams: map[string]owner{}}}
+		for i := range n {
+			letter := string(rune('a' + i))
+			d := &document{key: "/" + letter, body: []string{"shared and " + strings.Repeat(letter, 9)}}
+			tr.corpus.pages = append(tr.corpus.pages, d)
+			tr.corpus.note(owner(i), d)
+			tr.truth[d.key] = answer{status: 200, file: letter + ".html"}
+		}
+		tr.truth["/a?again"] = answer{status: 200, file: "a.html"}
+		tr.truth["/style"] = answer{status: 200, file: "style.css"}
+		return &tr
 	}
-	tr.truth["/a?again"] = answer{status: 200, file: "a.html"}
-	tr.truth["/style"] = answer{status: 200, file: "style.css"}
+	tr := site(16)
 	got, err := tr.pick(10)
-	if err != nil || len(slices.Compact(slices.Sorted(slices.Values(got)))) != 10 || slices.Contains(got, "/a") || slices.Contains(got, "/style") {
-		t.Errorf("%q, %v; of %q", got, err, slices.Sorted(maps.Keys(tr.truth)))
+	seen := map[string]bool{}
+	for _, l := range got {
+		seen[l.page.key] = true
+		if l.word != strings.Repeat(l.page.key[1:], 9) {
+			t.Errorf("%s has the word %s", l.page.key, l.word)
+		}
 	}
-	if _, err := tr.pick(12); err == nil {
-		t.Error("eleven pages are twelve")
+	if err != nil || len(got) != 10 || len(seen) != 10 || seen["/a"] {
+		t.Errorf("%v, %v", got, err)
+	}
+	if more, err := tr.pick(15); err != nil || !slices.Equal(more[:10], got) {
+		t.Errorf("%v, %v; before %v", more, err, got)
+	}
+	if _, err := site(15).pick(10); err == nil {
+		t.Error("fourteen pages are fifteen")
 	}
 }

@@ -75,12 +75,40 @@ func (e *Engine) Follow(ctx context.Context, progress func(*crawl.Report)) error
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { e.serveFollowers(run) })
-	err := e.followLoop(ctx, progress)
+	err := e.beginAnew(run)
+	if err == nil {
+		err = e.followLoop(ctx, progress)
+	}
 	cancel()
 	wg.Wait()
 	shut, done := context.WithTimeout(context.Background(), 2*time.Second)
 	defer done()
 	return errors.Join(err, e.queues.close(shut))
+}
+
+// beginAnew has partitions whose indexes were made by another version begin them anew: ticks only see what is
+// behind its commits.
+func (e *Engine) beginAnew(ctx context.Context) error {
+	parts, err := e.Partitioning()
+	for p := range parts.Record.Partitions {
+		if err == nil {
+			_, err = e.index(ctx, partition.ID(p), time.Nanosecond)
+		}
+	}
+	return err
+}
+
+// LookAtIndexes has the index steps of all partitions look for what they have to do, wherever they run.
+func (e *Engine) LookAtIndexes(ctx context.Context) error {
+	parts, err := e.Partitioning()
+	if err != nil {
+		return err
+	}
+	jobs := crawl.Send{Queue: blobschema.IndexQueue}
+	for p := range parts.Record.Partitions {
+		jobs.Bodies = append(jobs.Bodies, blobschema.EncodeJob(e.crawl.ID, partition.ID(p)))
+	}
+	return e.queues.send(ctx, jobs)
 }
 
 func (e *Engine) followLoop(ctx context.Context, progress func(*crawl.Report)) error {
@@ -151,10 +179,11 @@ func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.
 			case err != nil:
 				e.followFailed(queue, p, err)
 				e.pause(ctx)
+				e.giveBack(queue, list)
 			default:
 				e.followSucceeded()
+				e.acknowledge(ctx, queue, list)
 			}
-			e.acknowledge(ctx, queue, list) // the tick sends another one, if there is still something to do
 			e.askTick()
 		}
 	}

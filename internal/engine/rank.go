@@ -26,11 +26,14 @@ type ranks struct {
 // function: that has memory for one.
 const warmRanks = 16
 
-func (r *ranks) take(p partition.ID) *rank.Warm {
+// take takes what is kept of a partition. What is kept of others makes room for it, if that are most already.
+func (r *ranks) take(p partition.ID, most int) *rank.Warm {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.warm[p]
-	delete(r.warm, p)
+	if delete(r.warm, p); len(r.warm) >= most {
+		r.warm = nil
+	}
 	return w
 }
 
@@ -62,15 +65,15 @@ func (e *Engine) stepRanks(ctx context.Context, p partition.ID, atMost time.Dura
 	}
 	spent, done := e.meter()
 	defer done()
-	s := rank.NewStep(rank.StepConfig{Crawl: e.crawl.ID, Partition: p, Deadline: atMost, Spent: spent}, e.ranks.take(p))
+	most := warmRanks
+	if e.cfg.MemoryMB > 0 {
+		most = 1
+	}
+	s := rank.NewStep(rank.StepConfig{Crawl: e.crawl.ID, Partition: p, Deadline: atMost, Spent: spent}, e.ranks.take(p, most))
 	r := e.newRunner(s)
 	r.given = ctx.Done()
 	if err := r.run(); err != nil {
 		return rank.Report{}, err
-	}
-	most := warmRanks
-	if e.cfg.MemoryMB > 0 {
-		most = 1
 	}
 	if !s.Report().Done {
 		e.ranks.give(p, s.Warm(), most)
@@ -111,6 +114,9 @@ func (e *Engine) startRanks(rep *crawl.Report) error {
 			return fmt.Errorf("begin ranks: %w", err)
 		}
 		if begun {
+			e.ranks.mu.Lock()
+			e.ranks.reminded = time.Now()
+			e.ranks.mu.Unlock()
 			e.askTick()
 		}
 	case rep.Ranking:
@@ -121,15 +127,17 @@ func (e *Engine) startRanks(rep *crawl.Report) error {
 
 func (e *Engine) remindRanks() error {
 	e.ranks.mu.Lock()
-	now := time.Now()
-	first := e.ranks.reminded.IsZero()
-	due := now.Sub(e.ranks.reminded) >= e.cfg.RemindRanks
-	if first || due {
+	now, first := time.Now(), e.ranks.reminded.IsZero()
+	due := first || now.Sub(e.ranks.reminded) >= e.cfg.RemindRanks
+	if due {
 		e.ranks.reminded = now
 	}
 	e.ranks.mu.Unlock()
-	if !due {
+	switch {
+	case !due:
 		return nil
+	case first && e.platform.Exclusive: // the process before this one may have died between a round and its messages
+		return e.RemindRanks()
 	}
 	p, err := e.RankProgress()
 	if err != nil || p.Job.Number == 0 || !p.Job.Done.IsZero() {

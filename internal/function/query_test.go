@@ -1,8 +1,10 @@
 package function
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +39,7 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Segments: []blobschema.SegmentRef{{
+	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Terms: token.Version, Segments: []blobschema.SegmentRef{{
 		Object: blobschema.SegmentName(crawl, 0, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 		Lengths: []uint64{uint64(sum.Lengths[segment.Title])},
 	}}}
@@ -156,6 +158,18 @@ func TestServe(t *testing.T) {
 			if r := event.Serve(t.Context(), q, e); r.StatusCode < 200 || r.StatusCode >= 600 {
 				t.Errorf("%+v: %d", e, r.StatusCode)
 			}
+		}
+	}
+}
+
+// TestServeTooMuch: what the cloud would not carry is an answer that says so.
+func TestServeTooMuch(t *testing.T) {
+	for n, status := range map[int]int{1 << 20: 200, 4 << 20: 500} {
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Repeat([]byte("\""), n)) })
+		r := event.Serve(t.Context(), h, events.LambdaFunctionURLRequest{RawPath: "/"})
+		b, err := json.Marshal(r)
+		if r.StatusCode != status || err != nil || len(b) > 6_000_000 {
+			t.Errorf("%d bytes: status %d, %d bytes, %v", n, r.StatusCode, len(b), err)
 		}
 	}
 }

@@ -1,13 +1,16 @@
 package index
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -124,5 +127,38 @@ func TestLargeSegmentsLetSmallOnesMerge(t *testing.T) {
 	places := s.due()
 	if len(places) < 8 || !slices.IsSorted(places) || !slices.Equal(places[len(places)-8:], []int{3, 4, 5, 6, 7, 8, 9, 10}) {
 		t.Errorf("segments %v are merged", places)
+	}
+}
+
+// TestLongTexts: pages of much text that take little room in the archive do not fill the memory.
+func TestLongTexts(t *testing.T) {
+	w := newWorld(t)
+	var list []answer
+	for i := range 24 {
+		list = append(list, answer{url: fmt.Sprint(home, i), kind: "text/plain", gzip: true, body: fmt.Sprint(i, " ", strings.Repeat("words and words ", text.MaxText/16))})
+	}
+	list = append(list, answer{url: home, body: page("short", "s")})
+	w.commit(list...)
+	s, err := NewStep(Config{Crawl: w.crawl})
+	w.must(err)
+	most := 0
+	issues := s.Start(w.clock())
+	for ended := false; !ended; ended, err = s.Ended() {
+		v, err := w.apply(issues[0].Effect)
+		if did, ok := v.(pages); ok {
+			size := 0
+			for i := range did.docs {
+				size += did.docs[i].size()
+			}
+			most = max(most, size)
+		}
+		issues = append(issues[1:], s.Handle(w.clock(), crawl.Reply{ID: issues[0].ID, Value: v, Err: err})...)
+	}
+	w.must(err)
+	if len(w.shown()) != len(list) || s.Report().Pages != int64(len(list)) || len(w.manifest().Segments) < 1 {
+		t.Errorf("%d documents, report %+v", len(w.shown()), s.Report())
+	}
+	if one := text.MaxText + 40*text.MaxText/4; most == 0 || most > pieceBytes+one {
+		t.Errorf("a piece of work made documents of %d bytes", most)
 	}
 }

@@ -21,7 +21,8 @@ const (
 	maxRange   = 8 << 20   // bytes of one read, but for a record that is larger
 	maxGap     = 256 << 10 // bytes between two records that are rather read than left out
 	rangesAt   = 3         // reads at once, that are then worked on
-	piecePages = 64        // pages that are one piece of work
+	piecePages = 64        // pages that are one piece of work at most
+	pieceBytes = 16 << 20  // of memory that the documents of a piece take, and one more: a piece ends early
 )
 
 // identity tells documents apart.
@@ -279,8 +280,8 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 		refs = append(refs, ref)
 		return err
 	}
-	for part := range slices.Chunk(b.spans(), rangesAt) {
-		err := b.readSpans(t, part, func(docs []document) error {
+	for spans := range slices.Chunk(b.spans(), rangesAt) {
+		err := b.readSpans(t, spans, func(docs []document) error {
 			for i := range docs {
 				if err := builder.Add(docs[i].Document, docs[i].fields); err != nil {
 					b.totals.Damaged++ // beyond a bound of documents: unreachable, since text has the same
@@ -289,11 +290,11 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 				b.totals.Text += docs[i].text
 				b.written[identity{docs[i].Fingerprint, docs[i].Slot}] = true
 			}
-			return nil
+			if builder.Size() < b.s.cfg.Memory {
+				return nil
+			}
+			return flush()
 		})
-		if err == nil && builder.Size() >= b.s.cfg.Memory {
-			err = flush()
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +306,7 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 	return refs, nil
 }
 
-// readSpans reads some spans and gives the documents in them, piece by piece, in any order.
+// readSpans reads some spans and gives the documents in them, some at a time, which may carry out effects.
 func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) error) error {
 	data := make([][]byte, len(spans))
 	reads := make([]crawl.Effect, len(spans))
@@ -322,7 +323,7 @@ func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) erro
 	if err != nil {
 		return err
 	}
-	var works []crawl.Effect
+	var todo []piece
 	for i, s := range spans {
 		if data[i] == nil {
 			if data[i], err = t.Object(s.object, s.from, s.to-s.from); errors.Is(err, crawl.ErrNotFound) {
@@ -332,21 +333,48 @@ func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) erro
 				return err
 			}
 		}
-		for piece := range slices.Chunk(s.members, piecePages) {
-			works = append(works, crawl.Work{Do: func() (any, error) { return readPiece(data[i], s.from, piece), nil }})
+		for members := range slices.Chunk(s.members, piecePages) {
+			todo = append(todo, piece{data[i], s.from, members})
 		}
 	}
-	return t.All(b.s.cfg.Workers, works, func(_ int, v any, err error) error {
-		if err != nil {
+	for len(todo) > 0 {
+		if todo, err = b.readPieces(t, todo, add); err != nil {
 			return err
 		}
-		r := v.(piece)
+	}
+	return nil
+}
+
+// readPieces reads as many pieces as there are workers, and returns what is left.
+func (b *batch) readPieces(t *crawl.Task, todo []piece, add func([]document) error) (left []piece, err error) {
+	now := todo[:min(len(todo), b.s.cfg.Workers)]
+	works, results := make([]crawl.Effect, len(now)), make([]pages, len(now))
+	for i, p := range now {
+		works[i] = crawl.Work{Do: func() (any, error) { return p.read(), nil }}
+	}
+	err = t.All(len(works), works, func(i int, v any, err error) error {
+		if err == nil {
+			results[i] = v.(pages)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range results {
+		r := &results[i]
 		b.totals.NoIndex += r.noIndex
 		b.totals.NoText += r.noText
 		b.totals.Damaged += r.damaged
 		b.s.report.Pages += int64(len(r.docs)) + r.noIndex + r.noText
-		return add(r.docs)
-	})
+		if err := add(r.docs); err != nil {
+			return nil, err
+		}
+		if r.docs = nil; len(r.rest) > 0 {
+			left = append(left, piece{now[i].data, now[i].from, r.rest})
+		}
+	}
+	return append(left, todo[len(now):]...), nil
 }
 
 // hide marks former versions of documents as deleted, in the segments of a manifest. Of a slot that was

@@ -9,7 +9,8 @@
 // run for one partition, and die at any moment; a page is in the index once.
 //
 // Of a page asked for several times the last answer counts. What is gone, may not be shown or asks
-// not to be, leaves the index; an answer that could not be had changes nothing. Between two manifests
+// not to be, leaves the index; an answer that could not be had changes nothing, nor does one with the payload
+// that is there already: the document's time tells which that is. Between two manifests
 // small segments are merged, and objects that no manifest has named for a while are deleted: their
 // names are in the manifest, nothing is ever listed.
 //

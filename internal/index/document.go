@@ -22,20 +22,42 @@ type document struct {
 	text   int64 // bytes of title, headings and text
 }
 
-// piece is what became of some pages.
-type piece struct {
-	docs                     []document
-	noIndex, noText, damaged int64
+// size is about how much memory a document takes before it is in a segment.
+func (d *document) size() (n int) {
+	n = int(d.text)
+	for _, f := range d.fields {
+		n += 40 * len(f) // a term and its place
+	}
+	return n
 }
 
-// readPiece reads the pages of some members from data, which begins at an offset of their WARC object.
-func readPiece(data []byte, from int64, members []member) (out piece) {
-	r := pageReader{src: bytes.NewReader(data)}
-	for _, m := range members {
-		m.at.Offset -= from
+// piece is some members of a range of a WARC object, which begins at an offset.
+type piece struct {
+	data    []byte
+	from    int64
+	members []member
+}
+
+// pages is what became of some pages, and those not read yet.
+type pages struct {
+	docs                     []document
+	noIndex, noText, damaged int64
+	rest                     []member
+}
+
+// read reads pages, as many as fit the memory for them.
+func (p piece) read() (out pages) {
+	r, size := pageReader{src: bytes.NewReader(p.data)}, 0
+	for i, m := range p.members {
+		if size >= pieceBytes {
+			out.rest = p.members[i:]
+			break
+		}
+		m.at.Offset -= p.from
 		doc, err := r.read(m)
 		switch {
 		case err == nil:
+			size += doc.size()
 			out.docs = append(out.docs, doc)
 		case errors.Is(err, errNoIndex):
 			out.noIndex++
@@ -92,7 +114,7 @@ func (r *pageReader) read(m member) (doc document, err error) {
 		}
 	}
 	r.decode.Open(rec.Body, coding.Of(codings))
-	body := r.decode.UpTo(coding.Limit(len(rec.Body), text.MaxHTML))
+	body := r.decode.UpTo(min(coding.Limit(len(rec.Body), text.MaxHTML), text.MaxHTML))
 	u, err := weburl.Parse(m.page.URL)
 	if err != nil {
 		return doc, err

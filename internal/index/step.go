@@ -2,11 +2,13 @@ package index
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -102,6 +104,9 @@ func (s *Step) work(t *crawl.Task) error {
 	if err := s.open(t, recs[1]); err != nil {
 		return err
 	}
+	if err := s.anew(t); err != nil || s.report.Lost {
+		return err
+	}
 	var head blobschema.Head
 	if recs[0].Found {
 		if head, err = crawl.DecodeRecord[blobschema.Head](recs[0], "head"); err != nil {
@@ -140,7 +145,7 @@ func (s *Step) over(t *crawl.Task) bool {
 // open reads the manifest that the index head names, if there is one.
 func (s *Step) open(t *crawl.Task, rec crawl.Record) error {
 	s.head.Partition = s.cfg.Partition
-	s.man = blobschema.IndexManifest{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition}
+	s.man = blobschema.IndexManifest{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Terms: token.Version}
 	if !rec.Found {
 		return nil
 	}
@@ -161,6 +166,20 @@ func readManifest(t *crawl.Task, name string) (m blobschema.IndexManifest, err e
 		return m, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, nil
+}
+
+// anew makes the manifest one of no documents, and the current one, if its terms are of another version: those of this
+// version would not be found among them. All is indexed once more.
+func (s *Step) anew(t *crawl.Task) error {
+	if s.man.CheckTerms(token.Version) == nil {
+		return nil
+	}
+	m := s.next(t)
+	for _, ref := range slices.Concat(m.Segments, m.Anchors) {
+		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
+	}
+	m.Terms, m.Seq, m.Segments, m.Anchors, m.AnchorJob, m.Removed, m.Totals = token.Version, 0, nil, nil, 0, nil, blobschema.IndexTotals{}
+	return s.commit(t, m)
 }
 
 // catchUp indexes the commits that are not in the index, up to that of a name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/token"
 )
 
 func urlOf(i int) string { return fmt.Sprintf("http://h%d.example/p%d", i%3, i) }
@@ -330,4 +331,33 @@ func TestAnchors(t *testing.T) {
 		}
 	}
 	want(t, w.shown(), map[string]string{urlOf(0): "a/0"})
+}
+
+// TestAnew has an index made by another version of the terms, which is made once more.
+func TestAnew(t *testing.T) {
+	w := newWorld(t)
+	w.commit(answer{url: urlOf(0), body: page("a", "words")}, answer{url: urlOf(1), body: page("b", "words")})
+	w.step(Config{})
+	m := w.manifest()
+	old := m.Segments[0].Object
+	m.Terms++
+	data, err := blobschema.EncodeIndexManifest(&m)
+	w.must(err)
+	name := blobschema.IndexManifestName(w.crawl.ID, 0, m.Number, data)
+	w.must(w.put(name, data))
+	w.write(blobschema.IndexKey(w.crawl.ID, 0), blobschema.IndexHead{Number: m.Number, Manifest: name, Seq: m.Seq, Documents: 2})
+	if rep := w.step(Config{Deadline: time.Nanosecond}); rep.Head.Seq != 0 || rep.Head.Documents != 0 || !rep.Behind {
+		t.Errorf("it begins with %+v", rep)
+	}
+	w.step(Config{})
+	want(t, w.shown(), map[string]string{urlOf(0): "a/0", urlOf(1): "b/0"})
+	if got := w.manifest(); got.Terms != token.Version || got.Totals.Pages != 2 || got.Segments[0].Object == old {
+		t.Errorf("manifest %+v", got)
+	}
+	w.now += time.Hour
+	w.commit(answer{url: urlOf(2), body: page("c", "words")})
+	w.step(Config{})
+	if _, there := w.blobs[old]; there {
+		t.Error("the old segment stays")
+	}
 }

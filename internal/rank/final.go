@@ -73,7 +73,8 @@ func tables(l *blobschema.RankLayout, pages *level) (table, rest []byte, err err
 	}
 	var out [2][]byte
 	for kind, list := range all {
-		slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.fp, b.fp) })
+		slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(b.rank, a.rank)) })
+		list = slices.CompactFunc(list, func(a, b entry) bool { return a.fp == b.fp }) // of two hosts, once in a blue moon
 		fps, ranks := make([]uint64, len(list)), make([]float64, len(list))
 		for i, e := range list {
 			fps[i], ranks[i] = e.fp, min(e.rank, 1)

@@ -288,6 +288,9 @@ func TestStart(t *testing.T) {
 	if err := w.start(StartConfig{Params: other}); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("while one is under way: %v", err)
 	}
+	if err := w.start(StartConfig{Params: blobschema.DefaultRankParams(), Join: true}); err != nil || w.job().Number != 1 || w.job().Params.Tolerance != rough.Tolerance {
+		t.Errorf("going on with it: job %+v, %v", w.job(), err)
+	}
 	w.queue = nil // all is lost
 	if err := w.start(StartConfig{Params: rough}); err != nil || len(w.queue) != 2 || w.job().Number != 1 {
 		t.Errorf("again: %d messages, job %d, %v", len(w.queue), w.job().Number, err)

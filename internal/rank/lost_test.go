@@ -1,7 +1,10 @@
 package rank
 
 import (
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/partition"
@@ -69,5 +72,58 @@ func TestRemindAfterAJob(t *testing.T) {
 	}
 	if j := w.job(); j.Number != 2 || j.Done.IsZero() {
 		t.Errorf("job: %+v", j)
+	}
+}
+
+// TestFingerprintTwice: two URLs of different hosts may have one fingerprint.
+func TestFingerprintTwice(t *testing.T) {
+	l := &blobschema.RankLayout{HostNames: []string{"a", "b"}, First: []uint32{0, 2, 3}, Nodes: []uint64{1, 5, 5}, Crawled: []byte{7}}
+	table, _, err := tables(l, &level{x: []float64{.2, .3, .5}, nodes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := blobschema.DecodeRankTable(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := got.Rank(5); !ok || r != .5 || got.Len() != 2 {
+		t.Errorf("rank %g of %d pages", r, got.Len())
+	}
+}
+
+// TestNamedIsThere kills a step at every effect of a second job, and looks for what heads name at that moment.
+func TestNamedIsThere(t *testing.T) {
+	for _, partitions := range []int{1, 2} {
+		for _, deadline := range []time.Duration{0, time.Nanosecond} {
+			before := newWorld(t)
+			before.made(random(24, 20), partitions, blobschema.ByHost)
+			for range 2 {
+				before.compute(StartConfig{Params: rough})
+			}
+			if err := before.start(StartConfig{Params: rough}); err != nil {
+				t.Fatal(err)
+			}
+			for kill, dead := 0, true; dead; kill++ {
+				w := before.clone()
+				w.effects, w.kill, w.deadline, dead = 0, kill, deadline, false
+				for len(w.queue) > 0 && !dead {
+					p := w.queue[0]
+					w.queue = w.queue[1:]
+					err := w.run(w.step(p))
+					if dead = errors.Is(err, errKilled); err != nil && !dead {
+						t.Fatal(err)
+					}
+				}
+				for p := range partitions {
+					h := w.head(p)
+					for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
+						dropped := slices.ContainsFunc(h.Dropped, func(d blobschema.RankDropped) bool { return d.Object == name })
+						if w.blobs[name] == nil && !dropped {
+							t.Fatalf("%d partitions, killed at effect %d: partition %d names %s, which is not there", partitions, kill, p, name)
+						}
+					}
+				}
+			}
+		}
 	}
 }

@@ -22,6 +22,7 @@ type StartConfig struct {
 	// Same asks for the parameters of the last finished job, or the default ones, whatever Params are. Where a job
 	// is under way it is left to itself.
 	Same  bool
+	Join  bool // where a job is under way, go on with it, whatever its parameters
 	Fresh bool // use nothing of the jobs before: read all commits again
 	Force bool // begin a new job even while one is under way, which then has no result
 }
@@ -77,7 +78,7 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 		refused, s.begun = nil, false
 		if j.Number > 0 && j.Done.IsZero() && !cfg.Force {
 			s.job = *j
-			if !cfg.Same && (!sameParams(&j.Params, &cfg.Params) || j.Fresh != cfg.Fresh) {
+			if !cfg.Same && !cfg.Join && (!sameParams(&j.Params, &cfg.Params) || j.Fresh != cfg.Fresh) {
 				refused = fmt.Errorf("job %d, since %s: %w", j.Number, j.Started.Format("2006-01-02 15:04:05 MST"), ErrUnderWay)
 			}
 			return false

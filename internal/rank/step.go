@@ -50,16 +50,17 @@ type Step struct {
 	warm   *Warm
 	report Report
 
-	crawl blobschema.Crawl
-	hash  partition.Hash
-	pmap  *partition.Map
-	slots map[string]partition.Slot
-	job   blobschema.RankJob
-	heads []blobschema.RankHead
-	tried int  // the round that was begun last
-	late  bool // another step of the partition was faster
-	began time.Duration
-	told  blobschema.Calls
+	crawl  blobschema.Crawl
+	hash   partition.Hash
+	pmap   *partition.Map
+	slots  map[string]partition.Slot
+	job    blobschema.RankJob
+	heads  []blobschema.RankHead
+	tried  int  // the round that was begun last
+	late   bool // another step of the partition was faster
+	listed int  // of the partition's Dropped: those that its stored head has
+	began  time.Duration
+	told   blobschema.Calls
 }
 
 // Warm is what a step keeps for the next one of its partition: the state after a round. It is used
@@ -200,6 +201,7 @@ func (s *Step) look(t *crawl.Task) error {
 				}
 			}
 		}
+		s.listed = len(s.own().Dropped)
 		return nil
 	}
 }
@@ -509,11 +511,12 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 }
 
 // deleteDropped deletes what all partitions have moved on from. Steps that are slow may still read
-// it: they find that their own partition has moved on too.
+// it: they find that their own partition has moved on too. What rounds have dropped that were not stored,
+// the stored head still names.
 func (s *Step) deleteDropped(t *crawl.Task) error {
 	own, least := s.own(), s.least()
 	var names []string
-	for _, d := range own.Dropped {
+	for _, d := range own.Dropped[:s.listed] {
 		if s.deletable(d, least) {
 			names = append(names, d.Object)
 		}

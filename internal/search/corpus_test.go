@@ -99,12 +99,13 @@ type corpus struct {
 	hash    partition.Hash
 	numbers map[partition.ID]uint64
 	removed map[partition.ID][]blobschema.RemovedDocument
+	terms   int // version
 }
 
 const testCrawl = "test"
 
 func newCorpus(t testing.TB, partitions int) *corpus {
-	c := &corpus{TB: t, memory: &memory{records: map[string][]byte{}, objects: map[string][]byte{}}, numbers: map[partition.ID]uint64{}, removed: map[partition.ID][]blobschema.RemovedDocument{}}
+	c := &corpus{TB: t, memory: &memory{records: map[string][]byte{}, objects: map[string][]byte{}}, numbers: map[partition.ID]uint64{}, removed: map[partition.ID][]blobschema.RemovedDocument{}, terms: token.Version}
 	c.crawl = blobschema.Crawl{Version: blobschema.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
 	c.put(blobschema.CrawlKey(testCrawl), c.crawl)
 	var err error
@@ -212,7 +213,7 @@ func (c *corpus) commit(id partition.ID, segments, anchors []blobschema.SegmentR
 func (c *corpus) manifest(id partition.ID, segments, anchors []blobschema.SegmentRef) (string, blobschema.IndexHead) {
 	c.numbers[id]++
 	slices.SortFunc(c.removed[id], blobschema.RemovedDocument.Compare)
-	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors, Removed: c.removed[id]}
+	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: id, Number: c.numbers[id], Segments: segments, Anchors: anchors, Removed: c.removed[id], Terms: c.terms}
 	data, err := blobschema.EncodeIndexManifest(&m)
 	if err != nil {
 		c.Fatal(err)

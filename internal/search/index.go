@@ -16,6 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -113,7 +114,7 @@ type snapshot struct {
 	at        time.Time // when the records were asked for
 	number    int       // grows when they say something new
 	parts     []*part   // of partitions with an index, by partition
-	moved     bool      // slots have moved: a document may stand in two partitions
+	moved     bool      // slots have moved, or are by address: what belongs to a document may stand in several partitions
 	documents int64
 	// average is the mean length of a field.
 	average [segment.NumFields]float64
@@ -198,7 +199,8 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	if n > partition.MaxPartitions {
 		return nil, fmt.Errorf("map record: %w: %d partitions", blobschema.ErrDamaged, n)
 	}
-	s.moved = m.Epoch > 1 || len(m.Moving) > 0
+	// By address, a document is where the address belongs to, its rank and the texts of links to it where its name does.
+	s.moved = m.Epoch > 1 || len(m.Moving) > 0 || ix.record.Settings.PartitionBy == blobschema.ByIP
 	keys := make([]string, 0, 2*n)
 	for p := range partition.ID(n) {
 		keys = append(keys, blobschema.IndexKey(ix.id, p))
@@ -322,6 +324,9 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	}
 	m, err := blobschema.DecodeIndexManifest(data)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
+	}
+	if err := m.CheckTerms(token.Version); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
 	}
 	if !slices.IsSortedFunc(m.Removed, blobschema.RemovedDocument.Compare) {

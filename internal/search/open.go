@@ -109,8 +109,16 @@ func (r *reader) findTargets(ctx context.Context, a *seg, in []*seg) ([]target, 
 		of[doc].seg = -1
 		by[identityOf(cols[len(in)], uint32(doc))] = doc
 	}
+	slots := map[partition.Slot]bool{}
+	for doc := range of {
+		slots[cols[len(in)].Slot(uint32(doc))] = true
+	}
 	for i, s := range in {
-		for doc := range s.ref.Documents {
+		for doc := uint32(0); doc < s.ref.Documents; doc++ {
+			if slot := cols[i].Slot(doc); !slots[slot] { // most are not, where it is one of many partitions
+				doc = max(doc, s.firstOf(cols[i], slot+1)-1)
+				continue
+			}
 			if a, ok := by[identityOf(cols[i], doc)]; ok && !s.gone(doc) {
 				of[a] = target{int32(i), doc}
 			}
@@ -181,6 +189,11 @@ func (ix *Index) hide(ctx context.Context, snap *snapshot) error {
 	return nil
 }
 
+// firstOf is the first document of a slot, or of one behind it.
+func (s *seg) firstOf(cols *segment.Columns, slot partition.Slot) uint32 {
+	return uint32(sort.Search(int(s.ref.Documents), func(i int) bool { return cols.Slot(uint32(i)) >= slot }))
+}
+
 type version struct {
 	seg *seg
 	doc uint32
@@ -201,8 +214,7 @@ type hider struct {
 // addAll adds the documents of a slot in a segment.
 func (h *hider) addAll(s *seg, slot partition.Slot) {
 	cols, n := h.tables[s], s.ref.Documents
-	doc := uint32(sort.Search(int(n), func(i int) bool { return cols.Slot(uint32(i)) >= slot }))
-	for ; doc < n && cols.Slot(doc) == slot; doc++ {
+	for doc := s.firstOf(cols, slot); doc < n && cols.Slot(doc) == slot; doc++ {
 		if !s.deleted.Has(doc) {
 			h.add(version{s, doc})
 		}
@@ -238,8 +250,8 @@ func (v version) hide() {
 }
 
 // ranks are the page ranks of a segment's documents, times the number of pages, so that 1 is the
-// mean, and 0 where it is not known; nil if there are none. Once slots have moved, the rank of a
-// document may be with another partition.
+// mean, and 0 where it is not known; nil if there are none. The ranks of a slot are in one table: once
+// slots have moved, that may be another partition's.
 func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, error) {
 	names := []string{s.part.table}
 	if snap.moved {
@@ -259,17 +271,21 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 		if err != nil {
 			return nil, 0, err
 		}
+		tables := make([]*blobschema.RankTable, len(names)) // as far as they were needed
 		out := make([]float32, s.ref.Documents)
-		for _, name := range names {
-			t, err := r.table(ctx, name)
-			if err != nil {
-				return nil, 0, err
+		home := -1 // the table of the slot
+		for doc := range s.ref.Documents {
+			if doc > 0 && cols.Slot(doc) != cols.Slot(doc-1) {
+				home = -1
 			}
-			nodes := float64(t.Nodes())
-			for doc := range out {
-				if out[doc] == 0 {
-					rank, _ := t.Rank(cols.Fingerprint(uint32(doc)))
-					out[doc] = float32(rank * nodes)
+			for i := max(home, 0); i < len(names) && (home < 0 || i == home); i++ {
+				if tables[i] == nil {
+					if tables[i], err = r.table(ctx, names[i]); err != nil {
+						return nil, 0, err
+					}
+				}
+				if rank, ok := tables[i].Rank(cols.Fingerprint(doc)); ok {
+					out[doc], home = float32(rank*float64(tables[i].Nodes())), i
 				}
 			}
 		}

@@ -120,7 +120,7 @@ func TestRefreshMoved(t *testing.T) {
 	if a := ask(t, ix, req); a.Total != 1 || a.Results[0].URL != other.url {
 		t.Errorf("%d documents", a.Total)
 	}
-	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: 1, Number: 9, Removed: []blobschema.RemovedDocument{{Slot: 1}, {}}}
+	m := blobschema.IndexManifest{Crawl: testCrawl, Partition: 1, Number: 9, Removed: []blobschema.RemovedDocument{{Slot: 1}, {}}, Terms: c.terms}
 	data, err := blobschema.EncodeIndexManifest(&m)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +149,17 @@ func TestVanished(t *testing.T) {
 	ix.cache = newCache(1 << 20)
 	if _, err := ix.Search(t.Context(), Request{Query: "coffee"}); err == nil || errors.Is(err, blobschema.ErrDamaged) {
 		t.Errorf("without its segment: %v", err)
+	}
+}
+
+// TestTermsVersion: an index whose words were made otherwise is not searched: it would find little, and
+// nobody would know.
+func TestTermsVersion(t *testing.T) {
+	c := newCorpus(t, 1)
+	c.terms++
+	c.commit(0, []blobschema.SegmentRef{c.segment(0, []*page{{url: site, body: "coffee"}}, false)}, nil)
+	if _, err := Open(t.Context(), c.memory, testCrawl, Options{}); !errors.Is(err, blobschema.ErrVersion) {
+		t.Error(err)
 	}
 }
 

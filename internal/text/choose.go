@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -35,7 +36,10 @@ func (p *page) hint(z *html.Tokenizer, a atom.Atom, more bool) (h hint) {
 		key, value, more = z.TagAttr()
 		switch string(key) {
 		case "class", "id", "role":
-			h |= p.hintOf(value)
+			// The id of a section is most often made of its heading: "exceptions-for-shared-memory".
+			if a != atom.Section || string(key) != "id" || besideWhole(value) {
+				h |= p.hintOf(value)
+			}
 		case "itemprop":
 			if string(value) == "articleBody" {
 				h |= main
@@ -53,6 +57,13 @@ func (p *page) hint(z *html.Tokenizer, a atom.Atom, more bool) (h hint) {
 		}
 	}
 	return h
+}
+
+// besideWhole reports whether a value is a word that hints at what is beside the text, or more
+// than one of what the word is for, as "comments".
+func besideWhole(value []byte) bool {
+	s := strings.TrimSuffix(strings.ToLower(string(cut(value, 32))), "s")
+	return slices.ContainsFunc(besideWords, func(w string) bool { return strings.TrimSuffix(w, "s") == s })
 }
 
 // hintOf returns what one value of an attribute hints at.

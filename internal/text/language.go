@@ -151,7 +151,7 @@ func (c *scripts) add(r rune) {
 }
 
 // most returns the script of most of the text, and the language that alone is
-// written in it. A character of Han says as much as three letters.
+// written in it. A character of Han says as much as three letters, a syllable of Hangul is two or three.
 func (c *scripts) most() (f family, only string) {
 	best := minLetters - 1
 	for i, n := range c.families {
@@ -159,9 +159,13 @@ func (c *scripts) most() (f family, only string) {
 			best, f = n, family(i)
 		}
 	}
-	for i, n := range c.sole {
+	for i, s := range sole {
+		n := c.sole[i]
+		if s.table == unicode.Hangul {
+			n *= 2
+		}
 		if n > best {
-			best, f, only = n, none, sole[i].lang
+			best, f, only = n, none, s.lang
 		}
 	}
 	if n := 3 * (c.han + c.kana); n > best {

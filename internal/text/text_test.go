@@ -71,6 +71,12 @@ func TestWhatIsLeftOut(t *testing.T) {
 			[]string{"MENU", "COMMENTS", "REMARK", "IMPRINT"},
 		},
 		{
+			"sections with ids made of headings", "<body><main>" + paras(9, "TEXT") + "<section id=exceptions-for-shared-memory><h2>SHARED</h2>" + paras(1, "MEMORY") +
+				"</section><section id=note-legali><h2>NOTE</h2>" + paras(1, "LEGALI") + "</section></main><section id=comments>" + paras(1, "REMARK") + "</section>",
+			[]string{"TEXT", "SHARED", "MEMORY", "NOTE", "LEGALI"},
+			[]string{"REMARK"},
+		},
+		{
 			"forum: comments are the text", "<body><nav>" + links(5, "MENU") + "</nav><h1>TITLE</h1><div id=comments>" +
 				strings.Repeat("<div class=comment>"+paras(1, "REMARK")+"</div>", 8) + "</div>",
 			[]string{"REMARK"},
@@ -253,6 +259,7 @@ func TestLanguage(t *testing.T) {
 		{"", "边界里放着已知而未取的网址，按价值排序。", "zh"},
 		{"", "クローラーは待ち行列から期限の来たものを取り出します。", "ja"},
 		{"", "크롤러는 대기열에서 기한이 된 것을 꺼냅니다.", "ko"},
+		{"", "This is a translation of the guide into Korean. 이 문서는 크롤러의 설명서를 한글로 옮긴 것입니다. 대기열에서 기한이 된 것을 꺼냅니다.", "ko"},
 		{"", "Ο ανιχνευτής παίρνει από την ουρά ό,τι έχει λήξει.", "el"},
 		{"", "הזחלן לוקח מהתור את מה שהגיע זמנו.", "he"},
 		{"", "โปรแกรมรวบรวมข้อมูลจะนำสิ่งที่ถึงกำหนดออกจากคิว", "th"},

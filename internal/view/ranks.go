@@ -64,6 +64,7 @@ func (v *View) RankTable(ctx context.Context, object string, most int) ([]Ranked
 // RankOrder is what is asked of POST /ranks.
 type RankOrder struct {
 	Params blobschema.RankParams `json:"params"`
+	Join   bool                  `json:"join,omitempty"` // see [rank.StartConfig]
 	Fresh  bool                  `json:"fresh,omitempty"`
 	Force  bool                  `json:"force,omitempty"`
 }

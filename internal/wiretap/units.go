@@ -10,8 +10,7 @@ import (
 // units are what AWS bills for a request that its service worked on. S3 bills requests
 // of several prices, SQS each started 64 KB of the messages in a request or reply,
 // DynamoDB read units of 4 KB, half as many if the read need not be consistent, and write
-// units of 1 KB. What a put replaces counts there too, if it is larger, but is not seen
-// here.
+// units of 1 KB. What a put replaces counts there too, if it is larger: see replaced.
 func units(op Op, request []byte, status int, reply []byte) float64 {
 	switch op.Service {
 	case "sqs":
@@ -20,6 +19,27 @@ func units(op Op, request []byte, status int, reply []byte) float64 {
 		return dynamoUnits(op.Action, request, status, reply)
 	}
 	return 1
+}
+
+// replaced knows the write units of what was put last, by table and key, as far as it went through
+// a tap. The key is the attribute called "key".
+type replaced map[string]float64
+
+// put returns the units that a put is billed for which was carried out, and by itself has some.
+func (p replaced) put(request []byte, units float64) float64 {
+	var in struct {
+		TableName string
+		Item      struct {
+			Key json.RawMessage `json:"key"`
+		}
+	}
+	if json.Unmarshal(request, &in) != nil || in.Item.Key == nil {
+		return units
+	}
+	k := in.TableName + " " + string(in.Item.Key)
+	billed := max(units, p[k])
+	p[k] = units
+	return billed
 }
 
 // sqsMessage is a message in any request or reply.

@@ -50,6 +50,7 @@ type Tap struct {
 	rule   Rule
 	seen   map[Op]int64 // requests begun
 	counts Counts
+	items  replaced
 }
 
 // New returns a tap in front of a base URL such as http://127.0.0.1:4566.
@@ -61,7 +62,7 @@ func New(target string) (*Tap, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("wiretap: %q is no base URL", target)
 	}
-	t := &Tap{target: u, seen: map[Op]int64{}, counts: Counts{}}
+	t := &Tap{target: u, seen: map[Op]int64{}, counts: Counts{}, items: replaced{}}
 	t.proxy = &httputil.ReverseProxy{
 		Rewrite:       t.rewrite,
 		FlushInterval: -1,
@@ -202,6 +203,9 @@ func (t *Tap) end(x *exchange, r *http.Request) {
 	c := x.count(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if x.op == (Op{"dynamodb", "PutItem"}) && x.status/100 == 2 {
+		c.Units = t.items.put(x.body, c.Units)
+	}
 	sum := t.counts[x.op]
 	sum.add(c)
 	t.counts[x.op] = sum

@@ -225,6 +225,28 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestReplaced: a put is billed for the larger of what it writes and what it replaces.
+func TestReplaced(t *testing.T) {
+	p := replaced{}
+	for i, c := range []struct {
+		request     string
+		units, want float64
+	}{
+		{`{"TableName":"t","Item":{"key":{"S":"a"}}}`, 3, 3},
+		{`{"TableName":"t","Item":{"key":{"S":"b"}}}`, 1, 1},
+		{`{"TableName":"t","Item":{"key":{"S":"a"}}}`, 1, 3},
+		{`{"TableName":"t","Item":{"key":{"S":"a"}}}`, 1, 1},
+		{`{"TableName":"u","Item":{"key":{"S":"a"}}}`, 2, 2},
+		{`{"TableName":"t","Item":{"other":{"S":"a"}}}`, 2, 2},
+		{`{"TableName":"t","Item":{"other":{"S":"a"}}}`, 1, 1},
+		{`nonsense`, 1, 1},
+	} {
+		if got := p.put([]byte(c.request), c.units); got != c.want {
+			t.Errorf("%d: %v units, want %v", i, got, c.want)
+		}
+	}
+}
+
 func TestItemSize(t *testing.T) {
 	for text, want := range map[string]int{
 		`{}`:                              0,

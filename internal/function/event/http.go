@@ -61,8 +61,17 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
+// maxAnswer is how many bytes a function may answer with: 6 MB, of which quotes and the like take two.
+const maxAnswer = 3 << 20
+
 func (w *recorder) response() events.LambdaFunctionURLResponse {
 	w.WriteHeader(http.StatusOK)
+	if w.body.Len() > maxAnswer {
+		return events.LambdaFunctionURLResponse{
+			StatusCode: http.StatusInternalServerError, Headers: map[string]string{"Content-Type": "text/plain; charset=utf-8"},
+			Body: "The answer is too large to be sent: ask for less.\n",
+		}
+	}
 	out := events.LambdaFunctionURLResponse{StatusCode: w.status, Headers: map[string]string{}, Body: w.body.String()}
 	for name, values := range w.header {
 		out.Headers[name] = strings.Join(values, ",")

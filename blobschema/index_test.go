@@ -1,0 +1,49 @@
+package blobschema
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func FuzzIndexManifest(f *testing.F) {
+	for _, m := range []IndexManifest{
+		{},
+		{
+			Crawl: "c", Partition: 3, Number: 7, Seq: 9, Time: time.Unix(1e9, 0).UTC(), AnchorJob: 2,
+			Segments: []SegmentRef{{Object: "s", Bytes: 100, Documents: 8, Deleted: []byte{1, 2}, Gone: 1, First: 1, Last: 5, Lengths: []uint64{1, 2, 3}, Tier: 1}},
+			Anchors:  []SegmentRef{{Object: "a"}}, Dropped: []DroppedSegment{{Object: "d", Time: time.Unix(1e9, 0).UTC()}},
+			Totals: IndexTotals{Documents: 7, Deleted: 1}, Removed: []RemovedDocument{{Fingerprint: 1, Slot: 2, Generation: 3}},
+		},
+	} {
+		data, err := EncodeIndexManifest(&m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		f.Add(data[:len(data)/2])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := DecodeIndexManifest(data)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrVersion) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := EncodeIndexManifest(&m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := DecodeIndexManifest(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Time, n.Time = time.Time{}, time.Time{} // kept to the precision of what is stored
+		if d := cmp.Diff(m, n, cmp.AllowUnexported(RemovedDocument{})); d != "" {
+			t.Error(d)
+		}
+	})
+}
