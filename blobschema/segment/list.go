@@ -278,8 +278,8 @@ func (p *Postings) loadRest(base uint32) bool {
 	}
 	if p.inline {
 		p.positions = c.b
-	} else if c.err == nil {
-		c.end()
+	} else if err := c.end(); err != nil {
+		return p.finish(err)
 	}
 	if c.err != nil {
 		return p.finish(c.err)

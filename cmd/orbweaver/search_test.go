@@ -23,7 +23,7 @@ func TestServeSearch(t *testing.T) {
 		cmd.SetErr(errOut)
 		return execute(ctx, cmd, args)
 	}
-	if got := command(t.Context(), io.Discard, "crawl", "--quiet", "--index", "--data", dir, "--allow-net", "127.0.0.1", "--delay", "0s", s.url+"/30"); got != exitOK {
+	if got := command(t.Context(), io.Discard, "crawl", "--quiet", "--index", "--data", dir, "--allow-net", "127.0.0.1", "--delay", "0s", s.url+"/30", s.url+"/words"); got != exitOK {
 		t.Fatalf("exit status %d", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -38,7 +38,10 @@ func TestServeSearch(t *testing.T) {
 	if m == nil {
 		t.Fatalf("%q, %v", line, err)
 	}
-	for path, want := range map[string]string{"?q=title:30": "<mark>30</mark>", "search.json?q=title:30": `"total":1`} {
+	for path, want := range map[string]string{
+		"?q=title:30": "<mark>30</mark>", "search.json?q=title:30": `"total":1`,
+		"?q=绿茶": "<mark>绿茶</mark>的制作", "search.json?q=绿茶": `"total":1`,
+	} {
 		resp, err := http.Get(m[1] + path)
 		if err != nil {
 			t.Fatal(err)

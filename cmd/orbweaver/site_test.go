@@ -18,7 +18,7 @@ const sitePages = 40
 // lists /20. Everything below /slow/ waits for the site's end.
 // Nothing links to /fixed, which answers that it has not changed when asked so; /same,
 // which is the same each time but does not know; /news, which never is; and /pictures,
-// which shows two.
+// which shows two; and /words, which leads to two pages more with words, one of them in Chinese.
 type site struct {
 	url     string
 	other   string // the same site as another host
@@ -84,6 +84,9 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/sitemap.xml":
 		w.Header().Set("Content-Type", "application/xml")
 		fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>%s/20</loc></url></urlset>`, s.mapped)
+	case wordPages[r.URL.Path] != "":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, wordPages[r.URL.Path])
 	case r.URL.Path == "/pictures":
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, `<img src="/picture" srcset="/picture-large 2x">`)
@@ -138,4 +141,12 @@ func (s *site) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asked)
+}
+
+var wordPages = map[string]string{
+	"/words": `<title>Drinks and their makers</title><p>What is brewed, and by whom: <a href=/words/tea>green tea</a> and <a href=/words/zh>茶</a>.
+		Roasting is another story. Whoever roasts coffee beans knows their colours by the minute, and says so.`,
+	"/words/tea": `<title>Green tea</title><p>Leaves of tea are steamed in spring, and rolled by hand. The tea has no roasting but for a short while, in a pan
+		that is not too hot; that is the way in which it has been made for hundreds of years.`,
+	"/words/zh": `<title>绿茶的制作</title><p>绿茶的叶子在春天采摘，先蒸后揉。搜索引擎根据倒排索引查找网页，这里只说茶叶的制作方法，水温不宜太高。`,
 }

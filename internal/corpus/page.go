@@ -150,7 +150,7 @@ func (p *page) sentence(dst []byte, unique string) []byte {
 	start := len(dst)
 	dst = p.words(dst, n)
 	if p.lang == "en" {
-		dst[start] = byte(capital(string(dst[start : start+1]))[0])
+		dst[start] = capital(string(dst[start : start+1]))[0]
 	}
 	mid := len(dst)
 	if unique != "" {

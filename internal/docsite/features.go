@@ -72,8 +72,8 @@ func (t *trial) checkPaging(ctx context.Context, s *searcher) (check, error) {
 		have, similar := map[string]int{}, int64(0)
 		for i := range paged {
 			have[paged[i].URL]++
-			if paged[i].Rank != i+1 {
-				c.wrongf("number %d is called %d", i+1, paged[i].Rank)
+			if paged[i].Place != i+1 {
+				c.wrongf("number %d is called %d", i+1, paged[i].Place)
 			}
 			if i > 0 && paged[i].Score > paged[i-1].Score {
 				c.wrongf("number %d is better than the one before", i+1)
@@ -116,7 +116,7 @@ func (t *trial) checkExplain(ctx context.Context, s *searcher, ranks map[string]
 				continue
 			}
 			results++
-			sum := x.Rank.Score
+			sum := x.Rank.Score + x.Titled
 			for _, w := range x.Words {
 				sum += w.Score
 				parts := 0.0
@@ -175,8 +175,8 @@ func (t *trial) checkSites(ctx context.Context, s *searcher) (check, error) {
 	if err != nil {
 		return c, err
 	}
-	if all < int64(withText) || all > int64(served) {
-		c.wrongf("site:%s has %d documents; %d HTML pages with text and %d files were served", t.site.home.Host, all, withText, served)
+	if all < int64(withText) || all > int64(served) || all != t.documents {
+		c.wrongf("site:%s has %d documents; %d are indexed, %d HTML pages with text and %d files were served", t.site.home.Host, all, t.documents, withText, served)
 	}
 	nonsense := []string{"site:elsewhere.example", "-site:" + t.site.home.Host + " " + t.corpus.common(), "qzxwvkjq", "qzxwvkjq OR vvkqxzw", `"` + t.corpus.common() + ` qzxwvkjq"`, "lang:tlh", "蘋鑿齉"}
 	for _, query := range nonsense {

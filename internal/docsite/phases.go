@@ -28,18 +28,20 @@ type trial struct {
 	settings *settings
 	dir      string
 	site     site
+	linker   linker
 	server   *server
 	crawler  crawler
 	stderr   io.Writer
 	report   report
 
-	truth   map[string]answer // by key
-	urls    map[string]string // by key: the crawler's spelling of the pages with status 200
-	records int               // page records, without those of robots.txt
-	stored  int64             // bytes of WARC files
-	totals  blobschema.Totals // of the crawler
-	corpus  *corpus           // from the end of the first phase on
-	picked  []lookup          // pages to be changed
+	truth     map[string]answer // by key
+	urls      map[string]string // by key: the crawler's spelling of the pages with status 200
+	records   int               // page records, without those of robots.txt
+	stored    int64             // bytes of WARC files
+	totals    blobschema.Totals // of the crawler
+	corpus    *corpus           // from the end of the first phase on
+	documents int64             // indexed then
+	picked    []lookup          // pages to be changed
 }
 
 // crawlAndCheck makes the phases in dir, one after another as long as nothing is wrong.
@@ -58,6 +60,7 @@ func crawlAndCheck(ctx context.Context, s *settings, nginx, dir string, stderr i
 	}
 	defer t.server.stop()
 	t.site = site{root: www, home: &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", t.server.port), Path: "/index.html"}}
+	t.linker = linker{site: &t.site, read: map[string]linked{}}
 	if t.truth, err = t.site.walk(); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A graph is the site's pages and the links between them, by the files.
@@ -25,7 +26,7 @@ type graph struct {
 
 // graph reads the links of all that is served, and of redirects. What links lead to is a node,
 // whatever it is answered with.
-func (s *site) graph(truth map[string]answer) (*graph, error) {
+func (l *linker) graph(truth map[string]answer) (*graph, error) {
 	g := &graph{}
 	number := map[string]int32{}
 	node := func(k string) int32 {
@@ -42,27 +43,13 @@ func (s *site) graph(truth map[string]answer) (*graph, error) {
 		if a.file == "" && a.to == "" {
 			continue
 		}
-		self, err := s.url(k)
+		targets, err := l.keys(k, a)
 		if err != nil {
 			return nil, err
 		}
 		n := node(k)
-		targets := resolve(self, []string{a.to})
-		if a.to == "" {
-			targets = nil
-		}
-		if isDocument(a.file) {
-			doc, err := os.ReadFile(a.file)
-			if err != nil {
-				return nil, err
-			}
-			targets = links(doc, self)
-		}
-		for _, u := range targets {
-			if u.Scheme != s.home.Scheme || u.Host != s.home.Host {
-				continue
-			}
-			if to := node(key(u)); to != n {
+		for _, k := range targets {
+			if to := node(k); to != n {
 				g.to[n] = append(g.to[n], to)
 			}
 		}
@@ -72,12 +59,51 @@ func (s *site) graph(truth map[string]answer) (*graph, error) {
 	return g, nil
 }
 
-// url is that of a key.
-func (s *site) url(k string) (*url.URL, error) {
+// A linker reads what URLs lead to, and again only where a file has another time.
+type linker struct {
+	site *site
+	read map[string]linked // by key
+}
+
+type linked struct {
+	time time.Time // of the file
+	keys []string
+}
+
+// keys are those of what a URL leads to on the site, as often as it does.
+func (l *linker) keys(k string, a answer) ([]string, error) {
 	path, query, _ := strings.Cut(k, "?")
-	u := *s.home
-	u.Path, u.RawQuery = path, query
-	return &u, nil
+	self := *l.site.home
+	self.Path, self.RawQuery = path, query
+	if a.to != "" {
+		return l.onSite(resolve(&self, []string{a.to})), nil
+	}
+	if !isDocument(a.file) {
+		return nil, nil
+	}
+	info, err := os.Stat(a.file)
+	if err != nil {
+		return nil, err
+	}
+	if was, ok := l.read[k]; ok && was.time.Equal(info.ModTime()) {
+		return was.keys, nil
+	}
+	doc, err := os.ReadFile(a.file)
+	if err != nil {
+		return nil, err
+	}
+	now := linked{info.ModTime(), l.onSite(links(doc, &self))}
+	l.read[k] = now
+	return now.keys, nil
+}
+
+func (l *linker) onSite(targets []*url.URL) (keys []string) {
+	for _, u := range targets {
+		if u.Scheme == l.site.home.Scheme && u.Host == l.site.home.Host {
+			keys = append(keys, key(u))
+		}
+	}
+	return keys
 }
 
 func (g *graph) links() (n int) {
@@ -182,7 +208,7 @@ func (t *trial) checkRanks(ctx context.Context) (check, map[string]float64, erro
 	if err != nil {
 		return c, nil, err
 	}
-	g, err := t.site.graph(t.truth)
+	g, err := t.linker.graph(t.truth)
 	if err != nil {
 		return c, nil, err
 	}

@@ -142,14 +142,27 @@ func TestGraph(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{
 		"index.html":     `<a href=sub><a href=sub><a href=gone.html><a href=index.html#top><a href="http://elsewhere.test/"><a rel=nofollow href=b.html>`,
-		"sub/index.html": `<a href=../index.html>`,
+		"sub/index.html": `<a href=../index.html>back</a>`,
 	})
 	s := site{root: root, home: home}
 	truth, err := s.walk()
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.graph(truth)
+	l := linker{site: &s, read: map[string]linked{}}
+	if _, err := l.graph(truth); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceWords(filepath.Join(root, "sub/index.html"), "back", "forth"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, map[string]string{"index.html": ""}) // and nobody looks, for it has its time
+	info, err := os.Stat(filepath.Join(root, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.read["/index.html"] = linked{info.ModTime(), l.read["/index.html"].keys}
+	g, err := l.graph(truth)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type found struct {
 
 // hit is a result.
 type hit struct {
-	Rank    int     `json:"rank"`
+	Place   int     `json:"place"`
 	URL     string  `json:"url"`
 	Score   float64 `json:"score"`
 	Lang    string  `json:"lang"`
@@ -42,8 +42,9 @@ type hit struct {
 		Text string `json:"text"`
 	} `json:"snippet"`
 	Explain *struct {
-		Score float64 `json:"score"`
-		Words []struct {
+		Score  float64 `json:"score"`
+		Titled float64 `json:"titled"`
+		Words  []struct {
 			Score  float64 `json:"score"`
 			Sum    float64 `json:"sum"`
 			Fields []struct {
@@ -87,12 +88,12 @@ func (c *crawler) index(ctx context.Context) (*indexing, error) {
 // indexing is what index says.
 type indexing struct {
 	Done    bool    `json:"done"`
-	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	Totals  struct {
+	Index   struct {
 		Documents int64 `json:"documents"`
-		Damaged   int64 `json:"damaged"`
-	} `json:"totals"`
+		Behind    int64 `json:"behind"`
+		Bytes     int64 `json:"bytes"`
+	} `json:"index"`
 }
 
 // search asks from the command line. What is wrong with the query is the answer's Error.

@@ -22,7 +22,7 @@ func (e *Engine) Submit(ctx context.Context, r blobschema.Request) error {
 // How long an engine with nothing left to do waits for a request that is in the queue
 // already: one that it does not know of, and one that it put there itself.
 const (
-	lastCall = 20 * time.Millisecond
+	lastCall = 250 * time.Millisecond // a busy machine takes a while to hand over what is there
 	ownCall  = 30 * time.Second
 )
 
