@@ -247,7 +247,7 @@ func (r *redisIndex) run(log func(string, ...any)) error {
 func (r *redisIndex) section() Section {
 	sec := Section{
 		Title: "Index",
-		Text: fmt.Sprintf(redisIndexText, grouped(r.docs.Len()), farmGet.Milliseconds(), farmPut.Milliseconds(), farmNet>>20, farmTable.Milliseconds(), efficientRedis),
+		Text:  fmt.Sprintf(redisIndexText, grouped(r.docs.Len()), farmGet.Milliseconds(), farmPut.Milliseconds(), farmNet>>20, farmTable.Milliseconds(), efficientRedis),
 	}
 	tab := Table{
 		Name: "index", Caption: "Pages a second, and how many times those of one worker",
