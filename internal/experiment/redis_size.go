@@ -154,7 +154,7 @@ func (s *shelf) remove() (err error) {
 
 // sizeSection is about how large indexes are.
 func sizeSection(stored float64, sizes []indexSize) Section {
-	sec := Section{Title: "Size of the index", Text: fmt.Sprintf(sizeText, stored)}
+	sec := Section{Title: "Size of the index", Text: fmt.Sprintf(sizeText, stored, min(redisIndexMost, runtime.NumCPU()), grouped(redisIndexRate))}
 	tab := Table{
 		Name: "size", Caption: "Bytes of indexes",
 		Columns: []string{"documents", "HTML, MB", "text, MB", "segments, MB", "by text", "without stored text", "bytes a document", "segments", "merges", "indexed, pages/s"},
@@ -168,10 +168,14 @@ func sizeSection(stored float64, sizes []indexSize) Section {
 		})
 		sec.Checks = append(sec.Checks, Check{fmt.Sprintf("all %s documents are in the index", grouped(z.docs)), z.documents == int64(z.docs)})
 	}
+	last := sizes[len(sizes)-1]
+	sec.Checks = append(sec.Checks, Check{
+		fmt.Sprintf("%s documents: indexed at %s pages a second or more", grouped(last.docs), grouped(redisIndexRate)), float64(last.docs) >= redisIndexRate*last.took.Seconds(),
+	})
 	sec.Tables = []Table{tab}
 	return sec
 }
 
 const sizeText = `The bytes of all segments, merged as the index step merges them, by those of the text that was indexed: titles, headings and main text. A segment holds terms with their
 positions in each field, a table of the documents, and, for what results show, the text itself, compressed, which takes %.2f bytes for a byte. Here the store is a folder, and what is
-put is synced to the disk.`
+put is synced to the disk; %d processors index it, merges included, and are to take at least %s pages a second.`
