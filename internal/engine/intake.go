@@ -20,10 +20,13 @@ func (e *Engine) Submit(ctx context.Context, r blobschema.Request) error {
 }
 
 // How long an engine with nothing left to do waits for a request that is in the queue
-// already: one that it does not know of, and one that it put there itself.
+// already: one that it does not know of, also one that it has hardly had time to find, and one
+// that it put there itself.
 const (
-	lastCall = 250 * time.Millisecond // a busy machine takes a while to hand over what is there
-	ownCall  = 30 * time.Second
+	lastCall  = 20 * time.Millisecond
+	firstCall = 250 * time.Millisecond
+	justBegun = 2 * time.Second
+	ownCall   = 30 * time.Second
 )
 
 // watchIntake hands requests from outside to the tick loop.
@@ -77,6 +80,9 @@ func (e *Engine) giveBack(queue string, msgs []crawl.Message) {
 // there were any.
 func (e *Engine) takeLate() bool {
 	wait := lastCall
+	if time.Since(e.started) < justBegun {
+		wait = firstCall
+	}
 	if e.submitted.Load() > 0 {
 		wait = ownCall
 	}
