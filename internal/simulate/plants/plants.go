@@ -251,16 +251,9 @@ var plants = []plant{
 		Edits: []edit{{"internal/index/batch.go", "			set.Add(doc)\n", "			_ = doc\n"}},
 	},
 	{
-		Name: "slower index step", Promise: "I11",
-		Bug: "an index step that was slower than another puts its manifest in place of that one's",
-		Edits: []edit{{
-			"internal/index/step.go",
-			"		if s.report.Lost = h.Number != s.man.Number; s.report.Lost {\n", "		if s.report.Lost = h.Number == 1<<63; s.report.Lost {\n",
-		}},
-	},
-	{
 		Name: "gone, but not elsewhere", Promise: "I11",
-		Bug: "a page that is gone after its slot has moved stays in the index of the partition that had it",
+		Bug:     "a page that is gone after its slot has moved stays in the index of the partition that had it",
+		Escapes: "a page must be gone when it is asked for again, after its slot has moved, in a crawl with an index; internal/index/again_test.go:TestMovedByAddress finds it",
 		Edits: []edit{{
 			"internal/index/batch.go",
 			"if removed[id] && b.hasMoved(id.slot) && len", "if removed[id] && b.hasMoved(id.slot) && gone[id] && len",
