@@ -4,11 +4,9 @@
 package main
 
 import (
-	"context"
 	"log"
 	"os"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/orbweaver/orbweaver/internal/function"
@@ -20,12 +18,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(func(ctx context.Context, e events.SQSEvent) error {
-		for _, m := range event.Messages(e) {
-			if err := f.Index(ctx, m.Body); err != nil {
-				return err // the queue has the job again
-			}
-		}
-		return nil
-	})
+	lambda.Start(event.Each(f.Index))
 }

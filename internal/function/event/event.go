@@ -2,6 +2,7 @@
 package event
 
 import (
+	"context"
 	"encoding/base64"
 	"strconv"
 
@@ -30,4 +31,17 @@ func Messages(e events.SQSEvent) []crawl.Message {
 		out[i] = m
 	}
 	return out
+}
+
+// Each is a handler that does one piece of work for every message of an event, one after another. The queue has
+// the event again if one of them fails.
+func Each(do func(ctx context.Context, body []byte) error) func(context.Context, events.SQSEvent) error {
+	return func(ctx context.Context, e events.SQSEvent) error {
+		for _, m := range Messages(e) {
+			if err := do(ctx, m.Body); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
