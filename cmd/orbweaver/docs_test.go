@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // TestDocsCommands parses each command line of the documents, and of the examples that help
@@ -33,7 +35,7 @@ func TestDocsCommands(t *testing.T) {
 	each(root(), func(cmd *cobra.Command) { texts[cmd.CommandPath()+" --help"] = cmd.Example })
 	found := 0
 	for name, text := range texts {
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 			for _, args := range invocations(line) {
 				found++
 				if err := parses(args); err != nil {
@@ -45,7 +47,7 @@ func TestDocsCommands(t *testing.T) {
 	if found < 150 {
 		t.Errorf("only %d command lines found: the pattern misses them", found)
 	}
-	for _, wrong := range []string{"crawl --no-such-flag", "crwal", "status more", "crawl --max-depth=deep", "recrawl --elastic 2..4"} {
+	for _, wrong := range []string{"crawl --no-such-flag", "crwal", "status more", "crawl --max-depth=deep", "recrawl --elastic 2..4", "crawl --recrawl 500/h https://example.org/"} {
 		if parses(strings.Fields(wrong)) == nil {
 			t.Errorf("orbweaver %s: taken for right", wrong)
 		}
@@ -160,6 +162,13 @@ func parses(args []string) error {
 	}
 	if found == cmd {
 		return noSuchCommand(cmd, found.Flags().Args())
+	}
+	if name := found.Name(); name == "crawl" || name == "recrawl" {
+		for _, arg := range found.Flags().Args() {
+			if _, err := weburl.Parse(arg); err != nil && arg != "URL" {
+				return err
+			}
+		}
 	}
 	return found.ValidateArgs(found.Flags().Args())
 }
