@@ -116,7 +116,7 @@ func invocations(line string) (calls [][]string) {
 	if before, _, ok := strings.Cut(line, " #"); ok {
 		line = before
 	}
-	line = strings.NewReplacer("&&", " ; ", "|", " ; ", "$(", " ; ", ";", " ; ").Replace(line)
+	line = strings.NewReplacer(" && ", " ; ", " | ", " ; ", "$(", " ; ").Replace(line)
 	for _, part := range strings.Split(line, " ; ") {
 		words := word.FindAllString(part, -1)
 		for len(words) > 0 && (strings.Contains(words[0], "=") || strings.HasPrefix(words[0], "ExecStart")) {
