@@ -67,6 +67,7 @@ internal/function:        blobschema internal/crawl internal/engine internal/fet
 internal/function/event:  internal/crawl
 internal/bench:           blobschema internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema
+internal/recordings:
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
