@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,6 +78,38 @@ func TestDocsFlags(t *testing.T) {
 				t.Errorf("%s: no command has --%s", name, m[1])
 			}
 		}
+	}
+}
+
+// TestReadmeHasTheEstimates compares what the README says of costs with what the command named beside it prints.
+func TestReadmeHasTheEstimates(t *testing.T) {
+	readme, err := os.ReadFile(filepath.FromSlash("../../README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| .* \\| (.*) \\| `bin/orbweaver (estimate[^`]*)`(?:; without)? \\|$").FindAllStringSubmatch(string(readme), -1)
+	for _, row := range rows {
+		var out bytes.Buffer
+		cmd := root()
+		cmd.SetOut(&out)
+		if status := execute(t.Context(), cmd, strings.Fields(row[2])); status != exitOK {
+			t.Fatalf("%s: status %d", row[2], status)
+		}
+		printed := map[string]bool{}
+		for _, number := range regexp.MustCompile(`\d+\.\d{2,4}`).FindAllString(out.String(), -1) {
+			v, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed[fmt.Sprintf("$%.2f", v)] = true
+		}
+		figure, _, _ := strings.Cut(row[1], ";") // what is behind it is printed by another command
+		if !printed[figure] {
+			t.Errorf("the README says %s, and orbweaver %s does not", row[1], row[2])
+		}
+	}
+	if len(rows) < 7 {
+		t.Errorf("only %d estimates found", len(rows))
 	}
 }
 
