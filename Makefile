@@ -88,6 +88,9 @@ searchlibs: ## compare index segments with bleve, for minutes; ARGS='-documents 
 experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies, ARGS='--quick'
 	@for name in $(EXPERIMENTS); do go run ./cmd/orbweaver experiment $$name --out docs/experiments $(ARGS) || exit 1; done
 
+recordings: ## make the pictures of the documents, from a crawl on this machine
+	go run ./internal/recordings -out docs/recordings
+
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
 
@@ -95,4 +98,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier searchlibs experiments cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier searchlibs experiments recordings cover clean

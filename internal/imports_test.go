@@ -70,6 +70,7 @@ internal/function:        blobschema internal/actor internal/crawl internal/engi
 internal/function/event:  internal/actor
 internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema blobschema/warc
+internal/recordings:
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
