@@ -58,7 +58,7 @@ internal/fsck:            blobschema blobschema/segment internal/weburl partitio
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
-internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/segment internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/rank internal/platform/embedded internal/polite internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/segment internal/crawl internal/token internal/weburl partition
