@@ -176,9 +176,12 @@ func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
 // bisect is about the least x between lo and hi, both above 0, at which a monotone f is true.
 func bisect(lo, hi float64, steps int, f func(x float64) bool) float64 {
 	for range steps {
-		if mid := sqrt(lo * hi); f(mid) {
+		switch mid := sqrt(lo * hi); {
+		case mid <= lo || mid >= hi: // there is no number between them
+			return mid
+		case f(mid):
 			hi = mid
-		} else {
+		default:
 			lo = mid
 		}
 	}

@@ -54,9 +54,11 @@ func TestCrashAnywhere(t *testing.T) {
 		if calm.job().Number != 2 || calm.job().Done.IsZero() {
 			t.Fatalf("job: %+v", calm.job())
 		}
-		for kill := range calm.effects {
-			w := before.clone()
-			w.kill = kill
+		kill, run := 0, before.clone()
+		run.fork = func(p partition.ID) {
+			w := run.clone() // all that was before is the same for each
+			w.fork = nil
+			w.killed(p)
 			if err := w.drain(); err != nil {
 				t.Fatalf("killed before effect %d: %v", kill, err)
 			}
@@ -66,6 +68,10 @@ func TestCrashAnywhere(t *testing.T) {
 			if o := w.orphans(); len(o) > 0 {
 				t.Fatalf("killed before effect %d: nothing names %q", kill, o)
 			}
+			kill++
+		}
+		if err := run.drain(); err != nil || kill != calm.effects {
+			t.Fatalf("%d kills of %d: %v", kill, calm.effects, err)
 		}
 		t.Logf("%d partitions: %d effects", partitions, calm.effects)
 	}

@@ -35,6 +35,9 @@ type world struct {
 	effects int
 	// kill ends the actor at work when that many effects were carried out.
 	kill int
+	// fork is called before each effect with the partition of the step at work; nil: nobody is.
+	fork func(partition.ID)
+	at   partition.ID // of the step at work
 	warm map[partition.ID]*Warm
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
@@ -102,6 +105,9 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 	}
 	is := r.queue[i]
 	r.queue = slices.Delete(r.queue, i, i+1)
+	if w.fork != nil {
+		w.fork(w.at)
+	}
 	w.effects++
 	if w.effects-1 == w.kill {
 		r.actor.Drop()
@@ -208,13 +214,10 @@ func (w *world) drain() error {
 		p := w.queue[0]
 		w.queue = w.queue[1:]
 		s := w.step(p)
+		w.at = p
 		switch err := w.run(s); {
 		case errors.Is(err, errKilled):
-			w.warm = map[partition.ID]*Warm{} // the process is gone
-			if len(w.queue) == 0 {
-				w.now += visibility
-			}
-			w.queue = append(w.queue, p)
+			w.killed(p)
 		case err != nil:
 			return err
 		default:
@@ -222,6 +225,15 @@ func (w *world) drain() error {
 		}
 	}
 	return nil
+}
+
+// killed is what comes of the end of a step's process: its message comes again.
+func (w *world) killed(p partition.ID) {
+	w.warm = map[partition.ID]*Warm{}
+	if len(w.queue) == 0 {
+		w.now += visibility
+	}
+	w.queue = append(w.queue, p)
 }
 
 // drainWild runs up to n steps at once, their effects in any order, and delivers messages twice.

@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -78,8 +79,7 @@ type Measured struct {
 	Mail     MailCount
 	Steps    int
 	Ticks    int
-	Puts     int // of objects: commits, runs and WARCs
-	Gets     int // of objects
+	Calls    ledger.Counts // a trigger that waits for wakes costs nothing
 	Finished bool
 	Epoch    partition.Epoch // of the map, at the end
 	Pauses   []Pause         // of slots that moved, in the order in which they came
@@ -136,6 +136,7 @@ type lab struct {
 	asleep  map[partition.Slot]stopped
 	began   time.Duration
 	result  Measured
+	ledger  ledger.Ledger
 	actors  int
 	asked   map[string][]int // Asks under way, by URL
 	ticking bool
@@ -198,7 +199,7 @@ func Measure(cfg Lab) (Measured, error) {
 		}
 		l.next()
 	}
-	l.result.Virtual, l.result.Finished = l.now-l.began, l.done
+	l.result.Virtual, l.result.Finished, l.result.Calls = l.now-l.began, l.done, l.ledger.Counts()
 	return l.result, l.err
 }
 
@@ -355,6 +356,7 @@ func (l *lab) wakes() {
 		l.at(startTime, func() { l.startStep(p) })
 	}
 	if len(got) > 0 {
+		l.queueCalls(make([][]byte, 2*len(got))) // received and acknowledged
 		l.wakes()
 	}
 }
@@ -441,11 +443,12 @@ func (a *labActor) issue(is actor.Issue) {
 		for _, r := range e.Receipts {
 			err = errors.Join(err, a.queues.Ack(a.wall(), e.Queue, r.(embedded.Receipt)))
 		}
+		a.queueCalls(make([][]byte, len(e.Receipts)))
 		after(queueTime, nil, err)
 	case actor.GetObject:
-		a.result.Gets++
 		b, ok := a.objects[e.Name]
 		if !ok {
+			a.ledger.BlobGet(0)
 			after(getTime, nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name))
 			return
 		}
@@ -453,14 +456,16 @@ func (a *labActor) issue(is actor.Issue) {
 		if e.Length >= 0 {
 			b = b[:min(e.Length, int64(len(b)))]
 		}
+		a.ledger.BlobGet(len(b))
 		after(getTime, b, nil)
 	case actor.DeleteObject:
 		delete(a.objects, e.Name)
 		after(putTime, nil, nil)
 	case actor.PutObject:
-		a.result.Puts++
+		data := bytes.Join(e.Parts, nil)
+		a.ledger.BlobPut(len(data))
 		if !strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nobody reads those here
-			a.objects[e.Name] = bytes.Join(e.Parts, nil)
+			a.objects[e.Name] = data
 		}
 		after(putTime, nil, nil)
 	case actor.ReadRecords:
@@ -469,6 +474,7 @@ func (a *labActor) issue(is actor.Issue) {
 			if v, rev, ok := a.table.Get(k); ok {
 				recs[i] = actor.Record{Value: v, Revision: rev, Found: true}
 			}
+			a.ledger.KVRead(len(recs[i].Value))
 		}
 		a.learnt(e.Keys, recs)
 		after(tableTime, recs, nil)
@@ -484,6 +490,7 @@ func (a *labActor) issue(is actor.Issue) {
 }
 
 func (a *labActor) write(e actor.WriteRecord) (any, error) {
+	a.ledger.KVWrite(len(e.Value))
 	var rev uint64
 	var err error
 	if e.Revision == nil {
@@ -555,7 +562,22 @@ func (a *labActor) taken(e actor.WriteRecord) {
 	}
 }
 
+// queueBatch is how many messages one call of a queue has at most.
+const queueBatch = 10
+
+// queueCalls counts the calls that so many messages take.
+func (l *lab) queueCalls(bodies [][]byte) {
+	for batch := range slices.Chunk(bodies, queueBatch) {
+		n := 0
+		for _, b := range batch {
+			n += len(b)
+		}
+		l.ledger.QueueRequest("", n)
+	}
+}
+
 func (a *labActor) send(e actor.Send) error {
+	a.queueCalls(e.Bodies)
 	for _, body := range e.Bodies {
 		if _, err := a.queues.Send(a.wall(), e.Queue, body, nil, e.Delay); err != nil {
 			return err
@@ -626,6 +648,11 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Messa
 		return
 	}
 	p.done = true
+	bodies := make([][]byte, max(1, len(msgs))) // a call that brings nothing is one
+	for i, m := range msgs {
+		bodies[i] = m.Body
+	}
+	p.a.queueCalls(bodies)
 	if waiting[queue] == p {
 		delete(waiting, queue)
 	}
