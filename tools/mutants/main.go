@@ -97,6 +97,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		results = append(results, r)
+		if o.list {
+			r.list(out)
+		}
 	}
 	if o.json != "" {
 		b, err := json.MarshalIndent(results, "", " ")
@@ -105,11 +108,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		if err := os.WriteFile(o.json, append(b, '\n'), 0o666); err != nil {
 			return err
-		}
-	}
-	if o.list {
-		for _, r := range results {
-			r.list(out)
 		}
 	}
 	return table(out, results, o.least)
