@@ -55,6 +55,7 @@ type options struct {
 	sample   int
 	seed     uint64
 	workers  int
+	slowest  time.Duration
 	least    float64
 	only     string
 	list     bool
@@ -71,6 +72,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.IntVar(&o.sample, "sample", 0, "so many mutants of each package, chosen by hash (0: all)")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the hash")
 	flags.IntVar(&o.workers, "workers", 2, "mutants that are run at a time")
+	flags.DurationVar(&o.slowest, "slowest", 0, "leave out tests that take more CPU time by themselves (0: none)")
 	flags.Float64Var(&o.least, "least", 80, "percent of each package's mutants that must be killed")
 	flags.StringVar(&o.only, "only", "", "only mutants at FILE or FILE:LINE, for a closer look")
 	flags.BoolVar(&o.list, "list", false, "list what survived, and the tests that came by it")
@@ -133,7 +135,7 @@ type result struct {
 	Missed   int       `json:"notReached"`
 	Time     int       `json:"byTime"` // of those killed
 	Dropped  int       `json:"dropped"`
-	LeftOut  []string  `json:"testsLeftOut,omitempty"` // they fail with the switches, and no mutant
+	LeftOut  []string  `json:"testsLeftOut,omitempty"` // too slow, or they fail with the switches and no mutant
 	Seconds  float64   `json:"seconds"`
 	Mutants  []*mutant `json:"mutants"`
 }
@@ -170,7 +172,13 @@ func try(ctx context.Context, root string, l listed, all map[string]listed, o op
 		if err != nil {
 			return nil, err
 		}
-		tests = append(tests, good...)
+		for _, t := range good {
+			if o.slowest > 0 && t.cpu > o.slowest {
+				bad = append(bad, t.name)
+			} else {
+				tests = append(tests, t)
+			}
+		}
 		r.LeftOut = append(r.LeftOut, bad...)
 	}
 	var tried []*mutant
@@ -185,7 +193,11 @@ func try(ctx context.Context, root string, l listed, all map[string]listed, o op
 			}
 		}
 	}
-	fmt.Fprintf(progress, "%s: %d mutants, %d dropped, %d tests, left out: %v\n", p.path, len(tried), r.Dropped, len(tests), r.LeftOut)
+	total := time.Duration(0)
+	for _, t := range tests {
+		total += t.cpu
+	}
+	fmt.Fprintf(progress, "%s: %d mutants, %d dropped, %d tests of %.1f s, left out: %v\n", p.path, len(tried), r.Dropped, len(tests), total.Seconds(), r.LeftOut)
 	err = judge(ctx, tried, tests, o.workers, func(done int) {
 		if done%100 == 0 {
 			fmt.Fprintf(progress, "%s: %d of %d after %.0f s\n", p.path, done, len(tried), time.Since(begun).Seconds())
