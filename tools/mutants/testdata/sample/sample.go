@@ -40,15 +40,15 @@ var (
 // twice returns two results of one call.
 func twice(numbers []int) (int, error) { return sum(append(numbers, numbers...)) }
 
-// odd loops: its break cannot become a continue, for then nothing would be returned.
+// odd has a continue that cannot become a break: behind the loop nothing is returned.
 func odd(n int) int {
+	n = n / 4 * 4
 	for {
-		n = n/2*2 + 1
-		n++
-		n--
-		if n%2 == 1 || n > 1<<n {
-			return n
+		if n%2 == 0 || n > 1<<n {
+			n++
+			continue
 		}
+		return n
 	}
 }
 

@@ -25,7 +25,7 @@ func TestTwice(t *testing.T) {
 }
 
 func TestOdd(t *testing.T) {
-	if n := odd(4); n != 5 {
+	if n := odd(6); n != 5 {
 		t.Error(n)
 	}
 }
@@ -33,7 +33,7 @@ func TestOdd(t *testing.T) {
 func TestBits(t *testing.T) {
 	c := counter{1}
 	n, wait := bits(3, &c)
-	if n != 9 || wait != 6*time.Second-3 || c.n != 8 {
+	if n != 9 || wait != 6*time.Second-3 || c.n != 7 {
 		t.Error(n, wait, c.n)
 	}
 }
