@@ -69,6 +69,9 @@ simulate: build ## simulate crawls with faults, SEEDS=200 of them; ARGS='--first
 plants: ## plant bugs into the core, for minutes: the simulation must find each; SEEDS=200, ARGS='-only fence'
 	nice go run ./internal/simulate/plants -seeds $(SEEDS) $(ARGS)
 
+mutants: ## change the core in thousands of small ways, for hours: its tests must notice 80% of them; ARGS='-packages partition -sample 400 -list'
+	cd tools/mutants && go run . $(ARGS)
+
 fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
@@ -98,4 +101,8 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier searchlibs experiments recordings cover clean
+=======
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench bench-quick bench-frontier searchlibs experiments cover clean
+>>>>>>> wt-mutants

@@ -72,11 +72,8 @@ func (h Host) IsIP() bool {
 // itself a public suffix are returned whole, like Name.
 func (h Host) RegistrableDomain() string {
 	name := h.Name()
-	if h.IsIP() {
-		return name
-	}
 	domain, err := publicsuffix.EffectiveTLDPlusOne(name)
-	if err != nil {
+	if err != nil { // an address is a public suffix, too
 		return name
 	}
 	return domain
@@ -145,12 +142,9 @@ func toASCII(name string) (string, error) {
 	}
 	ascii, err := profile.ToASCII(name)
 	if err == nil {
-		var again string
-		if again, err = profile.ToASCII(ascii); again != ascii {
-			err = ErrHost
-		}
+		name, err = profile.ToASCII(ascii)
 	}
-	if err != nil {
+	if err != nil || name != ascii {
 		return "", fmt.Errorf("%w: not an international name", ErrHost)
 	}
 	return ascii, nil
@@ -228,8 +222,8 @@ func canonicalIPv4(name string) (string, error) {
 		base := 10
 		if hex, ok := strings.CutPrefix(part, "0x"); ok {
 			base, part = 16, hex
-		} else if len(part) > 1 && part[0] == '0' {
-			base, part = 8, part[1:]
+		} else if part[0] == '0' {
+			base = 8
 		}
 		if part == "" {
 			part = "0" // "0x" alone

@@ -133,11 +133,7 @@ func keyQuery(query string) string {
 	for _, id := range querySessions {
 		query = id.ReplaceAllString(query, "$1$2")
 	}
-	query = strings.ToLower(query)
-	if len(query) <= 1 {
-		return query
-	}
-	args := strings.Split(query, "&")
+	args := strings.Split(strings.ToLower(query), "&")
 	slices.SortFunc(args, func(a, b string) int {
 		aName, aValue, aHas := strings.Cut(a, "=")
 		bName, bValue, bHas := strings.Cut(b, "=")

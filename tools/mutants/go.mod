@@ -1,0 +1,3 @@
+module github.com/orbweaver/orbweaver/tools/mutants
+
+go 1.26.0

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"hash/fnv"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// schema is the file that is added to a package: the functions that its mutants call.
+//
+//go:embed schema.go.txt
+var schema string
+
+// listed is what `go list` says of a package.
+type listed struct {
+	ImportPath, Dir, Name, Export string
+	GoFiles                       []string
+	DepOnly                       bool
+}
+
+// source is a package whose mutants are made.
+type source struct {
+	listed
+	root    string
+	path    string // within the module
+	exports map[string]listed
+	files   *token.FileSet
+	types   *types.Package
+	info    types.Info
+	texts   map[string][]byte // by whole path
+	sites   []*site
+	count   int // of mutants
+}
+
+// list are the packages that patterns name, with those they import.
+func list(ctx context.Context, root string, patterns []string) (map[string]listed, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles,DepOnly"}, patterns...)...)
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
+	}
+	all := map[string]listed{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l listed
+		if err := d.Decode(&l); err == io.EOF {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		all[l.ImportPath] = l
+	}
+}
+
+// load reads a package, and finds all its sites.
+func load(root string, l listed, all map[string]listed) (*source, error) {
+	dir, err := filepath.Rel(root, l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &source{listed: l, root: root, path: filepath.ToSlash(dir), exports: all, texts: map[string][]byte{}}
+	for _, name := range l.GoFiles {
+		name = filepath.Join(l.Dir, name)
+		if p.texts[name], err = os.ReadFile(name); err != nil {
+			return nil, err
+		}
+	}
+	parsed, errs := p.check(p.texts)
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	for _, f := range parsed {
+		w := walker{p: p, name: p.files.Position(f.Pos()).Filename, file: p.files.File(f.Pos()), imports: map[string]string{}}
+		w.text = p.texts[w.name]
+		for _, imp := range f.Imports {
+			path, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return nil, err
+			}
+			w.imports[path] = cmp.Or(all[path].Name, filepath.Base(path))
+			if imp.Name != nil {
+				w.imports[path] = imp.Name.Name
+			}
+		}
+		w.walk(f)
+		p.sites = append(p.sites, w.sites...)
+	}
+	return p, nil
+}
+
+// check parses files and checks their types; the errors are of types.
+func (p *source) check(texts map[string][]byte) (parsed []*ast.File, errs []error) {
+	p.files = token.NewFileSet()
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		f, err := parser.ParseFile(p.files, name, texts[name], parser.SkipObjectResolution)
+		if err != nil {
+			return nil, []error{err}
+		}
+		parsed = append(parsed, f)
+	}
+	conf := types.Config{
+		Importer: importer.ForCompiler(p.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.exports[path].Export) }),
+		Error:    func(err error) { errs = append(errs, err) },
+	}
+	p.info = types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+	p.types, _ = conf.Check(p.ImportPath, p.files, parsed, &p.info) // its error is the first of errs
+	return parsed, errs
+}
+
+// choose leaves out what is not asked for, and then all but a sample, which the hashes of
+// the positions choose.
+func (p *source) choose(o options) {
+	var all []*mutant
+	for _, s := range p.sites {
+		for _, m := range s.mutants {
+			at := fmt.Sprintf("%s:%d", m.File, m.Line)
+			if m.out = o.only != "" && o.only != at && o.only != m.File; !m.out {
+				all = append(all, m)
+			}
+		}
+	}
+	if o.sample == 0 || len(all) <= o.sample {
+		return
+	}
+	hash := func(m *mutant) uint64 {
+		h := fnv.New64a()
+		fmt.Fprint(h, o.seed, m.File, m.Line, m.Column, m.Operator, m.Change)
+		return h.Sum64()
+	}
+	slices.SortFunc(all, func(a, b *mutant) int { return cmp.Compare(hash(a), hash(b)) })
+	for _, m := range all[o.sample:] {
+		m.out = true
+	}
+}
+
+// write makes all mutants of the package one text, and returns the files of an overlay that
+// puts it in place of the package. Sites that do not compile are left out.
+func (p *source) write(folder string) (overlay map[string]string, err error) {
+	helper := filepath.Join(p.Dir, "mutants_schema.go")
+	for {
+		texts := map[string][]byte{}
+		for name, text := range p.texts {
+			texts[name] = p.rewrite(name, text)
+		}
+		text := strings.ReplaceAll(strings.ReplaceAll(schema, "PACKAGE", p.Name), "COUNT", strconv.Itoa(max(p.count, 1)))
+		texts[helper] = []byte(text)
+		_, errs := p.check(texts)
+		if len(errs) == 0 {
+			overlay = map[string]string{}
+			for name, text := range texts {
+				overlay[name] = filepath.Join(folder, filepath.Base(name))
+				if err := os.WriteFile(overlay[name], text, 0o600); err != nil {
+					return nil, err
+				}
+			}
+			return overlay, nil
+		}
+		if err := p.drop(errs); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// drop leaves out the sites where errors are. A function that lacks a return at its end has
+// got a way to leave a loop.
+func (p *source) drop(errs []error) error {
+	progress := false
+	for _, err := range errs {
+		var te types.Error
+		if !errors.As(err, &te) {
+			return err
+		}
+		at := p.files.Position(te.Pos)
+		for _, s := range p.sites {
+			hit := slices.Contains(s.lines, at.Line)
+			if te.Msg == "missing return" {
+				hit = s.mutants[0].Operator == "branch" && s.end == at.Line
+			}
+			if s.file == at.Filename && hit && !s.left {
+				s.left, progress = true, true
+			}
+		}
+	}
+	if !progress {
+		return errs[0]
+	}
+	return nil
+}
+
+// rewrite makes the edits of all sites of a file.
+func (p *source) rewrite(name string, text []byte) []byte {
+	var edits []edit
+	for _, s := range p.sites {
+		if s.file == name && !s.left && slices.ContainsFunc(s.mutants, func(m *mutant) bool { return !m.out }) {
+			edits = append(edits, s.edits...)
+		}
+	}
+	slices.SortStableFunc(edits, edit.compare)
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, text[at:e.offset]...), e.text...)
+		at = e.offset + e.instead
+	}
+	return append(out, text[at:]...)
+}
