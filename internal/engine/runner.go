@@ -14,11 +14,12 @@ import (
 )
 
 // runner carries one actor: one goroutine delivers replies to it, others carry out
-// what it asks for and end with it.
+// what it asks for, as many as there is to do at once, and end with it.
 type runner struct {
 	e       *Engine
 	actor   crawl.Actor
 	replies chan crawl.Reply
+	idle    chan crawl.Issue // taken by goroutines that have nothing to do
 	signals chan crawl.Signal
 
 	ctx         context.Context // of all effects
@@ -37,7 +38,7 @@ type runner struct {
 var errGivenUp = errors.New("given up")
 
 func (e *Engine) newRunner(a crawl.Actor) *runner {
-	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), signals: make(chan crawl.Signal, 16), received: map[crawl.Receipt]string{}}
+	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), idle: make(chan crawl.Issue), signals: make(chan crawl.Signal, 16), received: map[crawl.Receipt]string{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
 	return r
@@ -113,13 +114,29 @@ func (r *runner) execute(is crawl.Issue) {
 	if _, ok := is.Effect.(crawl.CancelFetches); ok {
 		r.cancelFetch()
 	}
-	r.wg.Go(func() {
+	select {
+	case r.idle <- is:
+	default:
+		r.wg.Go(func() { r.work(is) })
+	}
+}
+
+// work carries out an effect, and others as they come. A goroutine that ended with its effect
+// would leave the next one to grow a stack for a page anew.
+func (r *runner) work(is crawl.Issue) {
+	for {
 		v, err := r.perform(is.Effect)
 		select {
 		case r.replies <- crawl.Reply{ID: is.ID, Value: v, Err: err}:
 		case <-r.ctx.Done():
+			return
 		}
-	})
+		select {
+		case is = <-r.idle:
+		case <-r.ctx.Done():
+			return
+		}
+	}
 }
 
 func (r *runner) perform(effect crawl.Effect) (any, error) {
@@ -180,16 +197,13 @@ func (r *runner) fetch(req page.Request) (out *page.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.e.log.Error("a page crashed its fetch", "url", req.URL.String(), "panic", p, "stack", string(debug.Stack()))
-			o := page.Aborted(req, time.Now())
-			o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
-			out = &o
+			out = page.Aborted(req, time.Now())
+			out.Page.Outcome, out.Page.Detail, out.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
 		}
 	}()
 	if err := r.e.connections.Acquire(r.fetches, 1); err != nil {
-		o := page.Aborted(req, time.Now())
-		return &o
+		return page.Aborted(req, time.Now())
 	}
 	defer r.e.connections.Release(1)
-	o := r.e.client.Fetch(r.fetches, req)
-	return &o
+	return r.e.client.Fetch(r.fetches, req)
 }

@@ -160,7 +160,7 @@ func (p *proc) issue(is crawl.Issue) {
 		for _, id := range sortedIDs(p.fetching) {
 			o := page.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
-			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: &o}) })
+			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: o}) })
 		}
 		w.at(0, func() { p.reply(crawl.Reply{ID: is.ID}) })
 		return
