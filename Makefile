@@ -76,8 +76,11 @@ fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
 
-bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -json'
+bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -against BINARY'
 	go run ./internal/bench $(ARGS)
+
+profile: ## print what each stage costs: CPU and allocations per page; ARGS='-web W1G,W2'
+	go run ./internal/bench -stages -web W1 $(ARGS)
 
 bench-quick: ## the same on small webs, to see that it works
 	go run ./internal/bench -quick $(ARGS)
@@ -101,8 +104,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants fuzz bench bench-quick bench-frontier searchlibs experiments recordings cover clean
-=======
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench bench-quick bench-frontier searchlibs experiments cover clean
->>>>>>> wt-mutants
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings cover clean

@@ -80,7 +80,7 @@ type server struct {
 
 // startServer returns when the web can be asked.
 func startServer(ctx context.Context, web simweb.Config) (*server, error) {
-	cmd, err := child(ctx, roleServer)
+	cmd, err := child(ctx, "", roleServer)
 	if err != nil {
 		return nil, err
 	}

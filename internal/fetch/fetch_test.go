@@ -101,7 +101,7 @@ func TestRequestHead(t *testing.T) {
 		u := parse(t, "http://"+host+path)
 		out := c.Fetch(context.Background(), page.Request{URL: u})
 		wantOutcome(t, out, blobschema.OutcomeOK)
-		if diff := cmp.Diff(string(c.cfg.RequestHead(page.Request{URL: u})), sent.String()); diff != "" {
+		if diff := cmp.Diff(string(c.requestHead(&buffers{}, &page.Request{URL: u})), sent.String()); diff != "" {
 			t.Errorf("%s: request stored and sent differ (-stored +sent)\n%s", path, diff)
 		}
 	}

@@ -66,7 +66,7 @@ func TestHostile(t *testing.T) {
 	slow, quick := hostileClient(t, s, shortTimes), hostileClient(t, s, nil)
 	cases := s.Cases()
 	type result struct {
-		out  page.Outcome
+		out  *page.Outcome
 		took time.Duration
 	}
 	results := make([]result, len(cases))
@@ -137,7 +137,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func checkWant(t *testing.T, c hostile.Case, out page.Outcome) {
+func checkWant(t *testing.T, c hostile.Case, out *page.Outcome) {
 	t.Helper()
 	p, want := out.Page, c.Want
 	if p.Outcome != want.Outcome && (want.Or == 0 || p.Outcome != want.Or) {
@@ -177,7 +177,7 @@ func checkWant(t *testing.T, c hostile.Case, out page.Outcome) {
 
 // checkRecords reads the records back: they are a request and a response and nothing else, whatever
 // the server put into its header and body to look like more.
-func checkRecords(t testing.TB, out page.Outcome) {
+func checkRecords(t testing.TB, out *page.Outcome) {
 	t.Helper()
 	if !out.Page.Outcome.Answered() {
 		if len(out.Record) != 0 {

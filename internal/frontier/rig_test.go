@@ -113,7 +113,7 @@ func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Ou
 	o.Started, o.Ended, o.RetryAfter = started, started.Add(took), a.retryAfter
 	if a.outcome != 0 {
 		o.Page.Outcome, o.Temporary, o.Page.Detail = a.outcome, !a.final, "as the test wants"
-		return &o
+		return o
 	}
 	if a.status == 0 {
 		a.status = http.StatusOK
@@ -136,7 +136,7 @@ func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Ou
 	if a.keep || a.closed {
 		o.Response, o.Closed = max(took, time.Millisecond), a.closed
 	}
-	return &o
+	return o
 }
 
 // hit returns the answer to the next request for a URL. robots.txt files that are not

@@ -204,7 +204,7 @@ func TestNotStarted(t *testing.T) {
 	r.now = epoch.Add(3 * time.Second)
 	page1 := r.mustNext("https://a.example/1")
 	o := page.Aborted(page1.Request, r.now)
-	r.f.Done(r.now, page1, &o)
+	r.f.Done(r.now, page1, o)
 	r.now = epoch.Add(6*time.Second - 1)
 	r.mustIdle()
 	r.now = epoch.Add(6 * time.Second)

@@ -431,7 +431,7 @@ func (a *labActor) issue(is actor.Issue) {
 		for _, id := range sortedIDs(a.fetching) {
 			o := page.Aborted(a.fetching[id], a.wall())
 			delete(a.fetching, id)
-			a.at(0, func() { a.reply(id, &o, nil) })
+			a.at(0, func() { a.reply(id, o, nil) })
 		}
 		after(0, nil, nil)
 	case actor.Receive:
@@ -694,10 +694,10 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 		out := fetch.Assemble(a.scratch, req, r)
 		out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
 		if a.cfg.Server != nil {
-			over.observe(&out)
+			over.observe(out)
 		}
 		a.answered(&req, url)
-		a.reply(id, &out, nil)
+		a.reply(id, out, nil)
 	})
 }
 

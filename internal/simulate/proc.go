@@ -162,7 +162,7 @@ func (p *proc) issue(is actor.Issue) {
 		for _, id := range sortedIDs(p.fetching) {
 			o := page.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
-			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: &o}) })
+			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
 		}
 		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
