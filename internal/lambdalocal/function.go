@@ -185,7 +185,7 @@ func (f *Function) leave(inv Invocation) {
 
 // run finds an instance for the payload and has it do the work.
 func (f *Function) run(payload []byte) Invocation {
-	inv := Invocation{Function: f.config.Name, RequestID: newID(), Start: time.Now()}
+	inv := Invocation{RequestID: newID(), Start: time.Now()}
 	for {
 		i := f.warm()
 		if i == nil {

@@ -87,11 +87,8 @@ var fieldNames = map[string]segment.Field{
 	"body": segment.Body, "url": segment.URL, "anchor": segment.Anchor,
 }
 
-// Parse reads a query; the errors are [ErrQuery]. Whatever means nothing, such as a point
-// alone, is left out, unless there is nothing else.
-func Parse(text string) (*Query, error) { return parse(text, &Request{}) }
-
-// parse reads a query, and the filters beside it.
+// parse reads a query, and the filters beside it; the errors are [ErrQuery]. Whatever means
+// nothing, such as a point alone, is left out, unless there is nothing else.
 func parse(text string, req *Request) (*Query, error) {
 	if len(text) > MaxQuery {
 		return nil, badQuery("it has %d bytes, more than %d", len(text), MaxQuery)

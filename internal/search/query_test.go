@@ -105,7 +105,7 @@ func TestParse(t *testing.T) {
 		{strings.Repeat("a", MaxQuery+1), "!more than 4096"},
 		{strings.Repeat("site:a.org ", 40) + "x", "x site:a.org"},
 	} {
-		q, err := Parse(c.text)
+		q, err := parse(c.text, &Request{})
 		got := ""
 		if err != nil {
 			got = "!" + err.Error()

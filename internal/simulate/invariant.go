@@ -92,7 +92,6 @@ func (p *proc) wroteHead(value []byte) error {
 	}
 	for w.writes++; len(w.looks) > 0 && slices.Contains(w.looks, w.writes); {
 		w.looks = slices.DeleteFunc(w.looks, func(n int) bool { return n == w.writes })
-		w.result.Looks++
 		return w.fsck()
 	}
 	return nil

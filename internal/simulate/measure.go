@@ -74,7 +74,6 @@ type Measured struct {
 	Requests int // with those for robots.txt
 	Mail     MailCount
 	Steps    int
-	Ticks    int
 	Puts     int // of objects: commits, runs and WARCs
 	Gets     int // of objects
 	Finished bool
@@ -320,7 +319,6 @@ func (l *lab) tickNow() {
 		return
 	}
 	l.ticking = true
-	l.result.Ticks++
 	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy}, l.memory)
 	l.start(k, 0, func(err error) {
 		l.ticking = false

@@ -34,7 +34,6 @@ func (w *world) startTick() {
 
 // newTick begins a tick with what ticks before have remembered, nil for nothing.
 func (w *world) newTick(memory *crawl.TickMemory) *proc {
-	w.result.Ticks++
 	p := w.newProc("tick", 0)
 	cfg := crawl.TickConfig{
 		Crawl: w.crawl.ID, Process: p.process(), Exclusive: w.cfg.Local, ResendAfter: cmp.Or(w.cfg.Resend, 10000*time.Hour),
@@ -136,7 +135,6 @@ func (w *world) startStep(p *proc) {
 	if w.cfg.Local && slices.ContainsFunc(w.live, func(q *proc) bool { return q.step != nil && q.part == p.part }) {
 		return
 	}
-	w.result.Steps++
 	cfg := crawl.StepConfig{
 		Crawl: w.crawl, Partition: p.part, Process: p.process(), Exclusive: w.cfg.Local,
 		Connections: w.cfg.Connections, Lease: lease, Margin: margin, MaxResident: w.cfg.MaxResident, MaxPart: w.cfg.MaxPart,

@@ -58,7 +58,6 @@ type Delivery struct {
 	Body     []byte
 	Attrs    map[string]string // nil if it has none
 	Receives int               // how often it has been delivered, this time included
-	SentAt   time.Time         // UTC
 }
 
 // Queues is a set of named queues. Each delivers every message at least once, to
@@ -233,7 +232,7 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 		}
 		out = append(out, Delivery{
 			ID: m.id, Receipt: m.receipt, Receives: m.receives,
-			Body: bytes.Clone(d.body), Attrs: d.attrs, SentAt: d.sent,
+			Body: bytes.Clone(d.body), Attrs: d.attrs,
 		})
 	}
 	return out, nil
