@@ -42,7 +42,7 @@ type Response struct {
 	Header      []blobschema.HeaderField // sorted by name
 	Body        []byte                   // without transfer coding, with content coding
 	Truncated   string                   // why Body is not whole: one of blobschema.Truncated…, or ""
-	RequestHead []byte                   // as Config.RequestHead gives it
+	RequestHead []byte                   // as Config.requestHead gives it
 	Addr        string                   // IP address asked, or ""
 	Started     time.Time                // when the request began
 	Ended       time.Time                // when the last byte came
@@ -265,7 +265,7 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err e
 func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) {
 	s.body.Open(resp.Body, resp.coding())
 	if req.Robots {
-		out.Body = append([]byte{}, s.body.UpTo(MaxRobots)...)
+		out.Body = append([]byte{}, s.body.UpTo(maxRobots)...)
 		out.Links = sitemaps(out.Body, s.token, req.URL)
 		out.Page.Links = uint32(len(out.Links))
 		return

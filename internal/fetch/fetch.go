@@ -44,9 +44,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// MaxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
+// maxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
 // section 2.5 asks for at least 500 KiB.
-const MaxRobots = 512 << 10
+const maxRobots = 512 << 10
 
 // Config says how to fetch. The zero value of a field means its default.
 type Config struct {
@@ -133,9 +133,9 @@ func or[T int | int64 | time.Duration](v, def T) T {
 	return v
 }
 
-// RequestHead returns the request for req.URL as it is sent over HTTP/1.1, and as it is
+// requestHead returns the request for req.URL as it is sent over HTTP/1.1, and as it is
 // stored whatever the protocol: start line, fields, blank line.
-func (c Config) RequestHead(req page.Request) []byte {
+func (c Config) requestHead(req page.Request) []byte {
 	fields := append([]blobschema.HeaderField{{Name: "Host", Value: string(req.URL.Host())}}, c.requestFields()...)
 	fields = append(fields, conditions(req)...)
 	return blobschema.AppendHTTPRequestHead(make([]byte, 0, 512), http.MethodGet, req.URL.RequestURI(), fields)
@@ -302,7 +302,7 @@ func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcom
 	defer c.release(b)
 	limit := c.cfg.MaxBody
 	if req.Robots {
-		limit = min(limit, MaxRobots)
+		limit = min(limit, maxRobots)
 	}
 	whole, err := c.read(f.ctx, answer.Body, b, limit)
 	if err != nil {
@@ -313,7 +313,7 @@ func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcom
 	_, reason, _ := strings.Cut(answer.Status, " ")
 	resp := Response{
 		Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, Header: b.fields, Body: b.body,
-		RequestHead: c.cfg.RequestHead(req), Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
+		RequestHead: c.cfg.requestHead(req), Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
 	}
 	if !whole {
 		resp.Truncated = blobschema.TruncatedLength

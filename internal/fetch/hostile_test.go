@@ -346,7 +346,7 @@ func TestFloodAfterAnswer(t *testing.T) {
 		for s.Open(i) > 0 && time.Since(begun) < 20*time.Second {
 			time.Sleep(5 * time.Millisecond)
 		}
-		// The server would have ended at MaxSent or MaxLife.
+		// The server would have ended at maxSent or MaxLife.
 		if n, d := s.Sent(i), time.Since(begun); n > maxUnasked+inTransit || d > hostile.MaxLife/2 {
 			t.Errorf("the server could send %d bytes in %v", n, d)
 		}

@@ -149,7 +149,7 @@ func (b belief) worth(gap float64) float64 {
 const steps = 14
 
 // Interval is how long after a look the next one is worth the threshold: between Shortest and
-// Longest, which it is too where no look is ever worth that. weight as for Worth. A threshold of
+// Longest, which it is too where no look is ever worth that. weight is how much the page matters; 1 is usual. A threshold of
 // 0 or less makes it Shortest.
 func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
 	b, lo, hi := of(c), Shortest.Hours(), Longest.Hours()

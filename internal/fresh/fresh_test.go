@@ -239,12 +239,12 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 		if n := (Trust{SaidSame: 3}).Next(c, gap, said, weight, threshold); n < 0 || n > Longest {
 			t.Fatalf("the next look is after %v", n)
 		}
-		if g := trust.Gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
+		if g := trust.gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
 			t.Fatalf("%+v: gap %v", trust, g)
 		}
 	}
 	for _, v := range []float64{Steer(threshold, gap, weight), Steer(gap, weight, threshold), First(c, gap, weight)} {
-		if !(v >= LeastThreshold && v <= MostThreshold) {
+		if !(v >= leastThreshold && v <= mostThreshold) {
 			t.Fatalf("threshold %v", v)
 		}
 	}
@@ -327,7 +327,7 @@ func TestTrust(t *testing.T) {
 		if got := x.trust.Next(c, 10, x.said, 1, threshold); got < x.least || got > x.most {
 			t.Errorf("%s: the next look is after %v, want %v to %v (%v without)", x.what, got, x.least, x.most, plain)
 		}
-		if got := x.trust.Gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
+		if got := x.trust.gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
 			t.Errorf("%s: gap %v, want %v to %v", x.what, got, x.gapLeast, x.gapMost)
 		}
 	}

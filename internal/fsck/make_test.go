@@ -274,11 +274,11 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	m.objects[name] = data
 	mp.man = stored
 	mp.man.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: man.Seq}}
-	m.head(p, name, &stored)
+	m.putHead(p, name, &stored)
 }
 
-// head writes a partition's head, which names its last commit.
-func (m *maker) head(p partition.ID, name string, stored *blobschema.Manifest) {
+// putHead writes a partition's head, which names its last commit.
+func (m *maker) putHead(p partition.ID, name string, stored *blobschema.Manifest) {
 	head := blobschema.Head{
 		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: stored.Epoch, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
 		Sent: make([]uint64, len(m.parts)), Due: m.now, Domains: stored.Domains,

@@ -234,7 +234,7 @@ func (w *world) pollIntake() {
 		}
 		w.taken = w.now
 		for _, m := range msgs {
-			if err := w.queues.Ack(w.wall(), blobschema.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
+			if err := w.queues.Ack(w.wall(), blobschema.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil {
 				w.fail(err)
 			}
 		}
