@@ -14,7 +14,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -492,17 +491,9 @@ func TestLoads(t *testing.T) {
 // TestRepartition gives changes of the map to a folder's owner: those of the record that
 // there is reach it, all others are told why not.
 func TestRepartition(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var got []view.Change
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		Repartition: func(_ context.Context, c view.Change) error {
 			if refuse == nil {
 				got = append(got, c)
@@ -510,10 +501,7 @@ func TestRepartition(t *testing.T) {
 			return refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	wanted, err := partition.NewMap(partition.MaxSlots, 1000) // as large as there is
 	if err != nil {
 		t.Fatal(err)
@@ -529,7 +517,7 @@ func TestRepartition(t *testing.T) {
 		t.Error("a change that was not taken")
 	}
 	refuse = nil
-	for name, body := range map[string]string{
+	f.refuses("/partitions", map[string]string{
 		"no JSON":          "scale to 5",
 		"nothing":          "",
 		"no map":           `{"version": 1}`,
@@ -537,17 +525,11 @@ func TestRepartition(t *testing.T) {
 		"an unknown field": `{"version": 1, "map": "AQEFAAECAAE=", "now": true}`,
 		"two of them":      `{"version": 1, "map": "AQEFAAECAAE="}{}`,
 		"too much":         `{"version": 1, "map": "` + strings.Repeat("A", 2<<20) + `"}`,
-	} {
-		if status := postTo(t, dir, "/partitions", body); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
-	if status := postTo(t, dir, "/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
+	})
+	if status := f.post("/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
 		t.Errorf("a map by hand: status %d", status)
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if err := v.Repartition(t.Context(), change); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}
