@@ -39,7 +39,6 @@
 package extract
 
 import (
-
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )

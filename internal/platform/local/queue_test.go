@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"gocloud.dev/gcerrors"
 	"gocloud.dev/pubsub"
 
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
