@@ -10,7 +10,7 @@ ARCH ?= arm64
 NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
 functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
-lint = go tool -modfile=tools/go.mod golangci-lint
+tool = go tool -modfile=tools/go.mod
 
 export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
@@ -57,8 +57,9 @@ test: ## vet, and run all tests
 race: ## run all tests with the race detector
 	go test -race ./...
 
-lint: ## run the linters of .golangci.yml (the first time they are built, for minutes)
-	$(lint) run --allow-parallel-runners ./...
+lint: ## run the linters of .golangci.yml, and look for dead code (the first time they are built, for minutes)
+	$(tool) golangci-lint run --allow-parallel-runners ./...
+	! $(tool) deadcode -test ./... | grep .
 
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
 	! gofmt -l . | grep . && $(MAKE) test lint race
@@ -96,6 +97,8 @@ experiments: ## make the measurements of papers again, for half an hour; EXPERIM
 
 recordings: ## make the pictures of the documents, from a crawl on this machine
 	go run ./internal/recordings -out docs/recordings
+vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
+	$(tool) govulncheck $(ARGS) ./...
 
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
@@ -104,4 +107,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover clean

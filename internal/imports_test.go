@@ -61,7 +61,7 @@ internal/fsck:            blobschema blobschema/naming blobschema/segment blobsc
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
-internal/simulate:        blobschema blobschema/naming blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/naming blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema blobschema/naming blobschema/warc internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/naming blobschema/segment internal/crawl internal/token internal/weburl partition
@@ -208,6 +208,38 @@ func TestModulesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
+// TestModulesHaveTheirReasons keeps a direct dependency from coming in without a line in ADR 8.
+func TestModulesHaveTheirReasons(t *testing.T) {
+	gomod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	adr, err := os.ReadFile("../docs/adr/0008-dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for i, s := range strings.Split(string(adr), "`") {
+		if i%2 == 1 {
+			named = append(named, s)
+		}
+	}
+	direct := 0
+	for line := range strings.Lines(string(gomod)) {
+		mod, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(version, "v") || strings.HasSuffix(version, "// indirect") {
+			continue
+		}
+		direct++
+		if !slices.ContainsFunc(named, func(name string) bool { return within(mod, name) }) {
+			t.Errorf("%s is not in ADR 8: say there what it is for", mod)
+		}
+	}
+	if direct < 20 {
+		t.Errorf("only %d direct dependencies are found", direct)
+	}
+}
+
 func TestCoreDoesNoIO(t *testing.T) {
 	all := sources(t)
 	for _, pkg := range core {
@@ -263,10 +295,26 @@ type source struct {
 	ast  *ast.File
 }
 
-// sources parses the whole module, by package path within it.
+// sources parses the whole module but for its tests, by package path within it.
 func sources(t *testing.T) map[string][]source {
 	t.Helper()
 	out := map[string][]source{}
+	for _, name := range files(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[path.Dir(name)] = append(out[path.Dir(name)], source{name, f})
+	}
+	return out
+}
+
+// files are the names of the module's Go files, from the root, with slashes.
+func files(t *testing.T) (out []string) {
+	t.Helper()
 	root := os.DirFS("..")
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -280,14 +328,9 @@ func sources(t *testing.T) map[string][]source {
 			}
 			return nil
 		}
-		if path.Ext(base) != ".go" || strings.HasSuffix(base, "_test.go") {
-			return nil
+		if path.Ext(base) == ".go" {
+			out = append(out, name)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		out[path.Dir(name)] = append(out[path.Dir(name)], source{name, f})
 		return nil
 	})
 	if err != nil {

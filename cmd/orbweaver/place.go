@@ -164,12 +164,8 @@ func (p *place) noCrawl() error {
 // opener opens a platform, as platform.Open does.
 type opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
 
+// openerKey is where a context has how platforms in a cloud are opened, if not by platform.Open.
 type openerKey struct{}
-
-// withOpener returns a context whose commands open platforms in a cloud in another way.
-func withOpener(ctx context.Context, open opener) context.Context {
-	return context.WithValue(ctx, openerKey{}, open)
-}
 
 // open opens the platform of a place in a cloud.
 func (p *place) open(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {

@@ -41,7 +41,6 @@ type worker struct {
 	*farm
 	actor actor.Actor
 	free  time.Duration // when its processor is
-	end   time.Duration // when the actor ended
 	ended bool
 	after func() // called then
 }
@@ -117,7 +116,7 @@ func (w *worker) resume(event func() []actor.Issue) {
 	if !ended {
 		return
 	}
-	w.ended, w.end = true, at
+	w.ended = true
 	if err != nil && w.err == nil {
 		w.farm.err = err
 	}

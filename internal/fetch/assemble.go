@@ -266,7 +266,7 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err e
 func (s *Scratch) readBody(out *page.Outcome, req *page.Request, resp *Response) {
 	s.body.Open(resp.Body, resp.coding())
 	if req.Robots {
-		out.Body = append([]byte{}, s.body.UpTo(MaxRobots)...)
+		out.Body = append([]byte{}, s.body.UpTo(maxRobots)...)
 		out.Links = sitemaps(out.Body, s.token, req.URL)
 		out.Page.Links = uint32(len(out.Links))
 		return

@@ -325,7 +325,7 @@ func TestAssembleRobotsDirectives(t *testing.T) {
 
 func TestAssembleRobotsFile(t *testing.T) {
 	rules := "User-agent: *\nDisallow: /x\n"
-	long := strings.Repeat("# a line of comment\n", MaxRobots/10)
+	long := strings.Repeat("# a line of comment\n", maxRobots/10)
 	for _, tt := range []struct {
 		name   string
 		status int
@@ -336,8 +336,8 @@ func TestAssembleRobotsFile(t *testing.T) {
 		{"plain", 200, nil, rules, []byte(rules)},
 		{"html is not read for links", 200, fields("Content-Type", "text/html"), `<a href="/x">`, []byte(`<a href="/x">`)},
 		{"gzip", 200, fields("Content-Encoding", "gzip"), string(gzipped(rules)), []byte(rules)},
-		{"long", 200, nil, long, []byte(long[:MaxRobots])},
-		{"long gzip", 200, fields("Content-Encoding", "gzip"), string(gzipped(long)), []byte(long[:MaxRobots])},
+		{"long", 200, nil, long, []byte(long[:maxRobots])},
+		{"long gzip", 200, fields("Content-Encoding", "gzip"), string(gzipped(long)), []byte(long[:maxRobots])},
 		{"empty", 200, nil, "", []byte{}},
 		{"gone", 404, nil, rules, nil},
 		{"broken", 500, nil, rules, nil},
@@ -483,7 +483,7 @@ func FuzzAssemble(f *testing.F) {
 		if p.Outcome == blobschema.OutcomeNone || len(p.Detail) > maxDetail || len(p.ETag) > maxETag {
 			t.Errorf("unfit page %+v", p)
 		}
-		if out.RetryAfter < 0 || out.RetryAfter > maxRetryAfter || len(out.Body) > MaxRobots || int(p.Links) != len(out.Links) {
+		if out.RetryAfter < 0 || out.RetryAfter > maxRetryAfter || len(out.Body) > maxRobots || int(p.Links) != len(out.Links) {
 			t.Errorf("unfit outcome %+v", out)
 		}
 		if len(out.Record) > 0 {

@@ -45,9 +45,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// MaxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
+// maxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
 // section 2.5 asks for at least 500 KiB.
-const MaxRobots = 512 << 10
+const maxRobots = 512 << 10
 
 // Config says how to fetch. The zero value of a field means its default.
 type Config struct {
@@ -302,7 +302,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 	defer c.release(b)
 	limit := c.cfg.MaxBody
 	if req.Robots {
-		limit = min(limit, MaxRobots)
+		limit = min(limit, maxRobots)
 	}
 	whole, err := c.read(f.ctx, answer.Body, b, limit)
 	if err != nil {

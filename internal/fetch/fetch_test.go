@@ -135,7 +135,7 @@ func TestFetchBodyBound(t *testing.T) {
 		{bound, bound, "", false},
 		{bound + 1, bound, "length", false},
 		{50 * bound, bound, "length", false},
-		{MaxRobots + 1, bound, "length", true},
+		{maxRobots + 1, bound, "length", true},
 	} {
 		size.Store(tt.size)
 		c := testClient(t, func(cfg *Config) { cfg.MaxBody = bound })
@@ -157,8 +157,8 @@ func TestFetchBodyBound(t *testing.T) {
 	c := testClient(t, nil)
 	req := ask(t, server.URL)
 	req.Robots = true
-	size.Store(2 * MaxRobots)
-	if out := c.Fetch(context.Background(), req); out.Page.BodyBytes != MaxRobots || len(out.Body) != MaxRobots {
+	size.Store(2 * maxRobots)
+	if out := c.Fetch(context.Background(), req); out.Page.BodyBytes != maxRobots || len(out.Body) != maxRobots {
 		t.Errorf("robots.txt of %d bytes stored, %d kept", out.Page.BodyBytes, len(out.Body))
 	}
 }

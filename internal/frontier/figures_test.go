@@ -256,18 +256,7 @@ func (m *measured) load() {
 		work.Go(func() {
 			for list := range jobs {
 				start := time.Now()
-				first, last := list[0].Slot, list[len(list)-1].Slot
-				run := &blobschema.Run{}
-				blocks, n := index.Blocks(first, last), map[blobschema.BlockKind]int{}
-				for _, b := range blocks {
-					n[b.Kind] += int(b.Entries)
-				}
-				run.Seen, run.Queued = make([]blobschema.Seen, 0, n[blobschema.SeenBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
-				for _, b := range blocks {
-					if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, run, first, last); err != nil {
-						panic(err)
-					}
-				}
+				run := slotsOf(data, index, list[0].Slot, list[len(list)-1].Slot)
 				blobschema.Join(h, run)
 				mu.Lock()
 				decoding += time.Since(start)
@@ -296,6 +285,22 @@ func (m *measured) load() {
 	m.say("pending", float64(n.Pending), 0, "URLs")
 	all, data = nil, nil
 	m.memory(mostRSS, f)
+}
+
+// slotsOf decodes the blocks of some slots.
+func slotsOf(data []byte, index *blobschema.RunIndex, first, last partition.Slot) *blobschema.Run {
+	run := &blobschema.Run{}
+	blocks, n := index.Blocks(first, last), map[blobschema.BlockKind]int{}
+	for _, b := range blocks {
+		n[b.Kind] += int(b.Entries)
+	}
+	run.Seen, run.Queued = make([]blobschema.Seen, 0, n[blobschema.SeenBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
+	for _, b := range blocks {
+		if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, run, first, last); err != nil {
+			panic(err)
+		}
+	}
+	return run
 }
 
 // cut takes the first slot from a joined run.
@@ -517,31 +522,7 @@ func (m *measured) giant(maxPart, room int) {
 	for ; made < 1000; made++ {
 		add(made)
 	}
-	var halving, longest, loading time.Duration
-	loads, loaded, commits, peak, most, idle := 0, 0, 0, 0, 0, 0
-	commit := func() {
-		run, _ := f.Delta(uint64(commits))
-		commits++
-		d.store(run)
-		before, start := f.Counts().Halved, cpu()
-		f.Committed()
-		took := cpu() - start
-		if n := f.Counts().Halved - before; n > 0 {
-			halving += took
-			longest = max(longest, took)
-		}
-		for _, id := range f.Wanted(epoch) {
-			run := d.read(id.Part)
-			start := cpu()
-			if err := f.Load(epoch, id, run); err != nil {
-				m.t.Fatal(err)
-			}
-			loading += cpu() - start
-			loads++
-			loaded += len(run.Seen) + len(run.Queued)
-		}
-		peak, most = max(peak, f.bytes()), max(most, f.resident)
-	}
+	c, idle := committing{f: f, d: d, t: m.t}, 0
 	start := cpu()
 	for done := 0; done < pages; {
 		t, ok := f.Next(epoch, false)
@@ -549,7 +530,7 @@ func (m *measured) giant(maxPart, room int) {
 			if idle++; idle > 10_000 {
 				m.t.Fatalf("it stands still: %+v", f.Counts())
 			}
-			commit()
+			c.commit()
 			continue
 		}
 		o := &page.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond}
@@ -566,7 +547,7 @@ func (m *measured) giant(maxPart, room int) {
 			add(g.r.IntN(made))
 		}
 		if done%2500 == 0 {
-			commit()
+			c.commit()
 		}
 	}
 	all := cpu() - start
@@ -578,17 +559,17 @@ func (m *measured) giant(maxPart, room int) {
 		}
 	}
 	m.say("parts, of one slot", float64(parts), 0, "")
-	m.say("entries in memory, at most", float64(most), 0, "")
-	m.say("bytes of them, at most", float64(peak)/1e6, 0, "MB")
+	m.say("entries in memory, at most", float64(c.most), 0, "")
+	m.say("bytes of them, at most", float64(c.peak)/1e6, 0, "MB")
 	m.say("URLs that came for a part in memory", 100*float64(n.Hits)/float64(n.Hits+n.Misses), 0, "%")
 	m.say("halvings", float64(n.Halved), 0, "")
-	m.say("CPU of a commit with halvings, at most", float64(longest.Microseconds())/1e3, 0, "ms")
-	m.say("CPU per halving", float64(halving.Microseconds())/1e3/float64(max(1, n.Halved)), 0, "ms")
-	m.say("loads", float64(loads), 0, "")
-	m.say("CPU of a Load", float64(loading.Microseconds())/1e3/float64(max(1, loads)), 0, "ms")
-	m.say("entries loaded, per page", float64(loaded)/pages, 0, "")
-	m.say("CPU of Load, per page", float64(loading.Microseconds())/pages, 0, "us")
-	m.say("commits", float64(commits), 0, "")
+	m.say("CPU of a commit with halvings, at most", float64(c.longest.Microseconds())/1e3, 0, "ms")
+	m.say("CPU per halving", float64(c.halving.Microseconds())/1e3/float64(max(1, n.Halved)), 0, "ms")
+	m.say("loads", float64(c.loads), 0, "")
+	m.say("CPU of a Load", float64(c.loading.Microseconds())/1e3/float64(max(1, c.loads)), 0, "ms")
+	m.say("entries loaded, per page", float64(c.loaded)/pages, 0, "")
+	m.say("CPU of Load, per page", float64(c.loading.Microseconds())/pages, 0, "us")
+	m.say("commits", float64(c.commits), 0, "")
 	m.say("commits with nothing to ask for", float64(idle), 0, "")
 	m.say("CPU of all, the test's own work included", all.Seconds(), 0, "s")
 	sums, err := cbor.Marshal(f.Summaries())
@@ -596,4 +577,38 @@ func (m *measured) giant(maxPart, room int) {
 		m.t.Fatal(err)
 	}
 	m.say("summaries in a manifest", float64(len(sums)), 0, "B")
+}
+
+// committing is a frontier that commits to a disk, and what that takes.
+type committing struct {
+	f *Frontier
+	d *disk
+	t testing.TB
+
+	halving, longest, loading          time.Duration
+	loads, loaded, commits, peak, most int
+}
+
+func (c *committing) commit() {
+	run, _ := c.f.Delta(uint64(c.commits))
+	c.commits++
+	c.d.store(run)
+	before, start := c.f.Counts().Halved, cpu()
+	c.f.Committed()
+	took := cpu() - start
+	if n := c.f.Counts().Halved - before; n > 0 {
+		c.halving += took
+		c.longest = max(c.longest, took)
+	}
+	for _, id := range c.f.Wanted(epoch) {
+		run := c.d.read(id.Part)
+		start := cpu()
+		if err := c.f.Load(epoch, id, run); err != nil {
+			c.t.Fatal(err)
+		}
+		c.loading += cpu() - start
+		c.loads++
+		c.loaded += len(run.Seen) + len(run.Queued)
+	}
+	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.resident)
 }

@@ -30,7 +30,7 @@ const goneAfter = 7 * 24 * time.Hour
 const ReplanAt = 1.5
 
 // SetThreshold says from which worth on a settled URL is looked at again, in the unit of
-// [fresh.Worth]; before the first call it is Config.Threshold.
+// [fresh.Interval]; before the first call it is Config.Threshold.
 // If it has fallen by much, looks that wait come sooner: those of parts in memory from now on, others when they are
 // loaded, which Wanted asks for.
 func (f *Frontier) SetThreshold(now time.Time, threshold float64) {

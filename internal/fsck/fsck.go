@@ -33,7 +33,7 @@ type WARCs uint8
 
 // The extents.
 const (
-	AllWARCs  WARCs = iota
+	allWARCs  WARCs = iota
 	SomeWARCs       // one in 32 of each partition, the first included; of the others only that they exist
 )
 

@@ -276,6 +276,11 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	m.objects[name] = data
 	mp.man = stored
 	mp.man.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: man.Seq}}
+	m.putHead(p, name, &stored)
+}
+
+// putHead writes a partition's head, which names its last commit.
+func (m *maker) putHead(p partition.ID, name string, stored *blobschema.Manifest) {
 	head := blobschema.Head{
 		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: stored.Epoch, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
 		Sent: make([]uint64, len(m.parts)), Due: m.now, Domains: stored.Domains,
@@ -296,7 +301,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	for _, mv := range m.moves.Moving {
 		for _, s := range mv.Slots {
 			switch {
-			case mv.Epoch > man.Epoch:
+			case mv.Epoch > stored.Epoch:
 			case mv.From == p && holding.Holds(s):
 				head.Owes++
 			case mv.To == p && !holding.Holds(s) && (head.Awaits == 0 || mv.Epoch < head.Awaits):

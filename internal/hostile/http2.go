@@ -176,7 +176,7 @@ func http2Cases() []Case {
 				s.x.send("\xff\xff\xff\x00\x00\x00\x00\x00\x01")
 				endless("", "x")(s.x)
 			}},
-		{Case{Name: "h2-empty-data", Does: "endless DATA frames with nothing in them", Bound: "time-out of the request", Slow: true, Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: MaxSent}},
+		{Case{Name: "h2-empty-data", Does: "endless DATA frames with nothing in them", Bound: "time-out of the request", Slow: true, Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: maxSent}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
 				until(func() error { return s.WriteData(s.id, false, nil) })

@@ -202,41 +202,9 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	}
 	// By address, a document is where the address belongs to, its rank and the texts of links to it where its name does.
 	s.moved = m.Epoch > 1 || len(m.Moving) > 0 || ix.record.Settings.PartitionBy == blobschema.ByIP
-	keys := make([]string, 0, 2*n)
-	for p := range partition.ID(n) {
-		keys = append(keys, naming.IndexKey(ix.id, p))
-	}
-	ranked := job.Finished()
-	if ranked != nil {
-		for p := range partition.ID(n) {
-			keys = append(keys, naming.RankHeadKey(ix.id, p))
-		}
-	}
-	values, err := ix.records(ctx, keys)
+	heads, tables, err := ix.heads(ctx, n, job.Finished())
 	if err != nil {
 		return nil, err
-	}
-	var heads []blobschema.IndexHead
-	tables := map[partition.ID]string{}
-	for i, v := range values {
-		var h blobschema.IndexHead
-		var r blobschema.RankHead
-		switch {
-		case v == nil:
-		case i < n:
-			if err := decode(keys[i], v, &h); err != nil {
-				return nil, err
-			}
-			h.Partition = partition.ID(i)
-			heads = append(heads, h)
-		default:
-			if err := decode(keys[i], v, &r); err != nil {
-				return nil, err
-			}
-			if result, ok := r.Result(ranked.Number); ok {
-				tables[partition.ID(i-n)] = result.Table
-			}
-		}
 	}
 	if len(heads) == 0 {
 		return nil, ErrNoIndex
@@ -266,6 +234,45 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		err = ix.hide(ctx, s)
 	}
 	return s, err
+}
+
+// heads reads the heads of n partitions' indexes, and by a finished rank job, if ranked is not nil, the names of their tables.
+func (ix *Index) heads(ctx context.Context, n int, ranked *blobschema.RankJob) (heads []blobschema.IndexHead, tables map[partition.ID]string, err error) {
+	keys := make([]string, 0, 2*n)
+	for p := range partition.ID(n) {
+		keys = append(keys, naming.IndexKey(ix.id, p))
+	}
+	if ranked != nil {
+		for p := range partition.ID(n) {
+			keys = append(keys, naming.RankHeadKey(ix.id, p))
+		}
+	}
+	values, err := ix.records(ctx, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	tables = map[partition.ID]string{}
+	for i, v := range values {
+		var h blobschema.IndexHead
+		var r blobschema.RankHead
+		switch {
+		case v == nil:
+		case i < n:
+			if err := decode(keys[i], v, &h); err != nil {
+				return nil, nil, err
+			}
+			h.Partition = partition.ID(i)
+			heads = append(heads, h)
+		default:
+			if err := decode(keys[i], v, &r); err != nil {
+				return nil, nil, err
+			}
+			if result, ok := r.Result(ranked.Number); ok {
+				tables[partition.ID(i-n)] = result.Table
+			}
+		}
+	}
+	return heads, tables, nil
 }
 
 // likeParts reports whether all partitions' manifests are those of another snapshot.

@@ -102,10 +102,10 @@ func TestParse(t *testing.T) {
 		{compounds(2), compounds(2)},
 		{`"` + strings.Repeat("a ", 33) + `"`, "!more than 32 words"},
 		{strings.Repeat("天", 200), "!more than 32 words"},
-		{strings.Repeat("a", MaxQuery+1), "!more than 4096"},
+		{strings.Repeat("a", maxQuery+1), "!more than 4096"},
 		{strings.Repeat("site:a.org ", 40) + "x", "x site:a.org"},
 	} {
-		q, err := Parse(c.text)
+		q, err := parse(c.text, &Request{})
 		got := ""
 		if err != nil {
 			got = "!" + err.Error()

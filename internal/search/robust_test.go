@@ -329,7 +329,7 @@ func TestListsAreReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Parse(`"coffee beans" x*`)
+	q, err := parse(`"coffee beans" x*`, &Request{})
 	if err != nil {
 		t.Fatal(err)
 	}

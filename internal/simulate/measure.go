@@ -78,7 +78,6 @@ type Measured struct {
 	Requests int // with those for robots.txt
 	Mail     MailCount
 	Steps    int
-	Ticks    int
 	Calls    ledger.Counts // a trigger that waits for wakes costs nothing
 	Finished bool
 	Epoch    partition.Epoch // of the map, at the end
@@ -324,7 +323,6 @@ func (l *lab) tickNow() {
 		return
 	}
 	l.ticking = true
-	l.result.Ticks++
 	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy}, l.memory)
 	l.start(k, 0, func(err error) {
 		l.ticking = false

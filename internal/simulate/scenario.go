@@ -76,7 +76,17 @@ func Scenario(seed uint64) Config {
 	if r.IntN(3) == 0 { // small crawls merge seldom
 		cfg.MergeFanIn = 2
 	}
-	r = rand.New(rand.NewPCG(seed, 0x70b1c5))
+	r = rand.New(rand.NewPCG(seed, 0x1de8))
+	if cfg.Index = r.IntN(3) == 0; cfg.Index {
+		cfg.IndexGrace = seconds(1, 60, 3600)
+	}
+	cfg.choose(seed)
+	return cfg
+}
+
+// choose says what the crawl asks for, and in which order.
+func (cfg *Config) choose(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0x70b1c5))
 	if r.IntN(2) == 0 {
 		cfg.Policy = []string{"performance", "quality", "capability"}[r.IntN(3)]
 		cfg.Quality = []string{"", "in-links", "opic", "zipf"}[r.IntN(4)]
@@ -97,11 +107,6 @@ func Scenario(seed uint64) Config {
 		cfg.Concurrency = 0 // steps with looks go on to their deadlines: a few at once would be all that is at work for days
 		cfg.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
 	}
-	r = rand.New(rand.NewPCG(seed, 0x1de8))
-	if cfg.Index = r.IntN(3) == 0; cfg.Index {
-		cfg.IndexGrace = seconds(1, 60, 3600)
-	}
-	return cfg
 }
 
 // topics are those of a crawl, whose seeds are dealt to them.

@@ -221,7 +221,7 @@ func TestNoIndex(t *testing.T) {
 		"<meta content=noindex>":                           false,
 		"<script><meta name=robots content=none></script>": false,
 	} {
-		d, _ := Options{Token: "Orbweaver"}.Extract("text/html", []byte(page), "")
+		d, _ := Options{Token: "Orbweaver"}.extract("text/html", []byte(page), "")
 		if d.NoIndex != want {
 			t.Errorf("%s: %v", page, d.NoIndex)
 		}
@@ -323,7 +323,7 @@ func TestBounds(t *testing.T) {
 	page := "<title>" + long + "</title><meta name=description content='" + long[:99_999] + "'>" + strings.Repeat("<h1>"+long[:1000]+"</h1><p>"+para, 999) + "<p>" + long
 	d, ok := Extract("text/html", []byte(page), "")
 	check(t, d)
-	if !ok || len(d.Body) < MaxText/2 || len(d.Headings) < MaxHeadings/2 || len(d.Title) < MaxTitle/2 || len(d.Description) < MaxDescription/2 {
+	if !ok || len(d.Body) < MaxText/2 || len(d.Headings) < maxHeadings/2 || len(d.Title) < maxTitle/2 || len(d.Description) < maxDescription/2 {
 		t.Errorf("too little: %d %d %d %d", len(d.Body), len(d.Headings), len(d.Title), len(d.Description))
 	}
 }
@@ -334,7 +334,7 @@ func check(t *testing.T, d Document) {
 	for _, f := range []struct {
 		name, text string
 		max        int
-	}{{"title", d.Title, MaxTitle}, {"headings", d.Headings, MaxHeadings}, {"body", d.Body, MaxText}, {"description", d.Description, MaxDescription}} {
+	}{{"title", d.Title, maxTitle}, {"headings", d.Headings, maxHeadings}, {"body", d.Body, MaxText}, {"description", d.Description, maxDescription}} {
 		if len(f.text) > f.max || !utf8.ValidString(f.text) || strings.TrimSpace(f.text) != f.text || strings.Contains(f.text, "  ") || strings.Contains(f.text, "\n\n") {
 			t.Errorf("%s of %d bytes: %.100q", f.name, len(f.text), f.text)
 		}

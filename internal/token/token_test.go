@@ -199,7 +199,7 @@ func check(t *testing.T, text string, tokens []Token) {
 	last := int32(0)
 	for _, tok := range tokens {
 		if tok.Position < last || tok.Start < 0 || tok.Start >= tok.End || int(tok.End) > len(text) ||
-			tok.Term == "" || len(tok.Term) > MaxTerm || !utf8.ValidString(tok.Term) {
+			tok.Term == "" || len(tok.Term) > maxTerm || !utf8.ValidString(tok.Term) {
 			t.Fatalf("token %+v of %.200q, after position %d", tok, text, last)
 		}
 		last = tok.Position

@@ -3,8 +3,6 @@ package view
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -81,64 +79,19 @@ const maxRankOrder = 256 << 10
 // StartRanks has the process that works on the view's folder begin a rank job, and run it beside the
 // crawl. The errors are [ErrNoOwner], as for [View.Order], [rank.ErrUnderWay] and [rank.ErrNothing].
 func (v *View) StartRanks(ctx context.Context, o RankOrder) (job blobschema.RankJob, begun bool, err error) {
-	s, ok := v.store.(*folderStore)
-	if !ok || s.live(ctx) == nil {
-		return job, false, ErrNoOwner
-	}
-	body, err := json.Marshal(o)
-	if err != nil {
-		return job, false, err
-	}
-	status, body, err := s.owner.do(ctx, http.MethodPost, "/ranks", body)
-	if err != nil {
-		return job, false, err
-	}
-	if err := rankErrors()[status]; err != nil {
-		return job, false, err
-	}
-	if status != http.StatusOK {
-		return job, false, errOwner(status, string(bytes.TrimSpace(body)))
-	}
-	var answer rankStarted
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return job, false, fmt.Errorf("ask the folder's owner: %w", err)
-	}
-	return answer.Job, answer.Begun, nil
+	answer, err := post[rankStarted](ctx, v, "/ranks", o, rankErrors())
+	return answer.Job, answer.Begun, err
 }
 
-// rankErrors are those that whoever asks tells apart, by the status of the answer.
-func rankErrors() map[int]error {
-	return map[int]error{http.StatusLocked: rank.ErrUnderWay, http.StatusUnprocessableEntity: rank.ErrNothing}
+func rankErrors() told {
+	return told{http.StatusLocked: rank.ErrUnderWay, http.StatusUnprocessableEntity: rank.ErrNothing}
 }
 
-// ranks answers POST /ranks.
-func (o *Owner) ranks(w http.ResponseWriter, r *http.Request) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRankOrder))
-	d.DisallowUnknownFields()
-	var what RankOrder
-	err := d.Decode(&what)
+// decodeRankOrder reads what is asked of POST /ranks.
+func decodeRankOrder(body []byte) (RankOrder, error) {
+	o, err := decodeOne[RankOrder](body)
 	if err == nil {
-		err = what.Params.Check()
+		err = o.Params.Check()
 	}
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	case o.StartRanks == nil:
-		http.Error(w, "ranks are not computed here", http.StatusServiceUnavailable)
-		return
-	}
-	job, begun, err := o.StartRanks(r.Context(), what)
-	if err != nil {
-		status := http.StatusServiceUnavailable
-		for s, e := range rankErrors() {
-			if errors.Is(err, e) {
-				status = s
-			}
-		}
-		http.Error(w, err.Error(), status)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(rankStarted{job, begun}) // whoever asked may be gone
+	return o, err
 }

@@ -4,38 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
 // TestStartRanks has a folder's owner begin ranks.
 func TestStartRanks(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var asked []view.RankOrder
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		StartRanks: func(_ context.Context, o view.RankOrder) (blobschema.RankJob, bool, error) {
 			asked = append(asked, o)
 			return blobschema.RankJob{Number: 7, Params: o.Params}, true, refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	if now, err := v.Ranks(t.Context()); err != nil || now.Job.Number != 0 || now.Round != -1 {
 		t.Errorf("before any: %+v, %v", now, err)
 	}
@@ -52,20 +39,14 @@ func TestStartRanks(t *testing.T) {
 		}
 	}
 	asked = nil
-	for name, body := range map[string]string{
+	f.refuses("/ranks", map[string]string{
 		"no JSON": "a", "nothing": "", "no parameters": "{}", "an unknown field": `{"crawl": "x"}`,
 		"unfit": `{"params": {"damping": 2, "tolerance": 0.1, "max_rounds": 1}}`, "too much": `{"x": "` + strings.Repeat("x", 1<<20) + `"}`,
-	} {
-		if status := postTo(t, dir, "/ranks", body); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
+	})
 	if len(asked) > 0 {
 		t.Errorf("the owner was asked for %+v", asked)
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if _, _, err := v.StartRanks(t.Context(), order); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}

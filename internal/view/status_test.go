@@ -230,26 +230,15 @@ func TestDeadLetters(t *testing.T) {
 
 // TestOrder gives orders to a folder's owner.
 func TestOrder(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var got []crawl.Order
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		Order: func(_ context.Context, o crawl.Order) (bool, error) {
 			got = append(got, o)
 			return len(got) == 1, refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	for i, want := range []bool{true, false} {
 		if changed, err := v.Order(t.Context(), crawl.OrderPause); changed != want || err != nil || len(got) != i+1 || got[i] != crawl.OrderPause {
 			t.Errorf("order %d: %v, %v, %v", i, changed, err, got)
@@ -260,13 +249,11 @@ func TestOrder(t *testing.T) {
 		t.Errorf("an order that was not taken: %v", err)
 	}
 	for _, body := range []string{"", "stop", `{"order":"halt"}`, `{"order":"stop","now":true}`, fmt.Sprintf(`{"order":%q}`, make([]byte, 2000))} {
-		if status := postTo(t, dir, "/orders", body); status != http.StatusBadRequest {
+		if status := f.post("/orders", body); status != http.StatusBadRequest {
 			t.Errorf("%.20q: status %d", body, status)
 		}
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if _, err := v.Order(t.Context(), crawl.OrderStop); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}

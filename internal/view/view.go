@@ -249,8 +249,8 @@ func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, fou
 	return h, found, err
 }
 
-// Manifest reads a partition's manifest; nil if it has not committed yet.
-func (v *View) Manifest(ctx context.Context, p partition.ID) (*blobschema.Manifest, error) {
+// manifest reads a partition's manifest; nil if it has not committed yet.
+func (v *View) manifest(ctx context.Context, p partition.ID) (*blobschema.Manifest, error) {
 	h, found, err := v.head(ctx, p)
 	if err != nil || !found || h.Commit == "" {
 		return nil, err
@@ -308,7 +308,7 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID, after fun
 					continue // not worth reading its manifest
 				}
 			}
-			m, err := v.Manifest(ctx, p)
+			m, err := v.manifest(ctx, p)
 			if err != nil {
 				yield(Commit{}, err)
 				return

@@ -73,8 +73,8 @@ func (c *Crawl) record(s Store, key string, v any) error {
 	return s.Record(key, b)
 }
 
-// Slot is the slot of a URL's unit.
-func (c *Crawl) Slot(u weburl.URL) partition.Slot {
+// slot is the slot of a URL's unit.
+func (c *Crawl) slot(u weburl.URL) partition.Slot {
 	unit, _ := crawl.Unit(c.Record.Settings.PartitionBy, u.Host())
 	return c.hash.Slot(unit)
 }
@@ -142,7 +142,7 @@ func (c *Crawl) page(p *Page) (page blobschema.Page, links blobschema.PageLinks,
 	if err != nil {
 		return page, links, 0, err
 	}
-	slot := c.Slot(u)
+	slot := c.slot(u)
 	c.written++
 	page = blobschema.Page{
 		URL: p.URL, Generation: p.Generation, Outcome: p.Outcome, Time: c.Record.Created.Add(time.Duration(c.written) * time.Second), Links: uint32(len(p.Links)),
@@ -157,7 +157,7 @@ func (c *Crawl) page(p *Page) (page blobschema.Page, links blobschema.PageLinks,
 			return page, links, 0, err
 		}
 		links.Targets = append(links.Targets, blobschema.Target{
-			Fingerprint: c.hash.Fingerprint(l.URL), Slot: c.Slot(to), Host: string(to.Host()), NoFollow: l.NoFollow, Followed: !l.NoFollow && !l.Outside, Anchor: l.Text,
+			Fingerprint: c.hash.Fingerprint(l.URL), Slot: c.slot(to), Host: string(to.Host()), NoFollow: l.NoFollow, Followed: !l.NoFollow && !l.Outside, Anchor: l.Text,
 		})
 	}
 	return page, links, c.Map.Owner(slot), nil
