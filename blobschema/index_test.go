@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 func FuzzIndexManifest(f *testing.F) {
@@ -28,7 +30,7 @@ func FuzzIndexManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := DecodeIndexManifest(data)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrVersion) {
+			if !errors.Is(err, wire.ErrDamaged) && !errors.Is(err, wire.ErrVersion) {
 				t.Fatal(err)
 			}
 			return

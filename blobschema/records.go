@@ -8,10 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Version is the version of every format in this package. A folder or table
-// written by another version is refused at the start, never guessed at.
-const Version = 5
-
 // Crawl is the record that begins a crawl: one conditional create in the KV
 // table. Everything but Settings.Limits, SeedBatches and Published is frozen.
 type Crawl struct {

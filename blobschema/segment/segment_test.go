@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -464,7 +464,7 @@ func TestSet(t *testing.T) {
 			}
 		}
 		if len(want) > 0 {
-			if _, err := DecodeSet(b, 1); n > 64 && !errors.Is(err, blobschema.ErrDamaged) {
+			if _, err := DecodeSet(b, 1); n > 64 && !errors.Is(err, wire.ErrDamaged) {
 				t.Errorf("set of another segment: %v", err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -146,9 +146,9 @@ func (p *place) explain(err error) error {
 		return explain(p.data, err)
 	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl):
 		return p.noCrawl()
-	case errors.Is(err, blobschema.ErrVersion):
+	case errors.Is(err, wire.ErrVersion):
 		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\nUse the version that began it, or deploy this version under another name", p, err)
-	case errors.Is(err, blobschema.ErrDamaged):
+	case errors.Is(err, wire.ErrDamaged):
 		return fmt.Errorf("%s: what is stored there is damaged: %w.\nSee '%s'", p, err, p.command("fsck"))
 	case strings.Contains(err.Error(), p.String()):
 		return err

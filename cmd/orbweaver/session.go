@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -199,9 +200,9 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 			}
 			return s.engine.ChangeTopic(name, c)
 		},
-		StartRanks: func(_ context.Context, o view.RankOrder) (blobschema.RankJob, bool, error) {
+		StartRanks: func(_ context.Context, o view.RankOrder) (ranks.Job, bool, error) {
 			if s.over.Load() {
-				return blobschema.RankJob{}, false, errors.New("this run is at its end")
+				return ranks.Job{}, false, errors.New("this run is at its end")
 			}
 			return s.engine.StartRanks(rank.StartConfig{Params: o.Params, Join: o.Join, Fresh: o.Fresh, Force: o.Force})
 		},

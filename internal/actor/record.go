@@ -14,13 +14,22 @@ func Encode(v any) []byte {
 	return b
 }
 
-// Decode decodes a JSON record. An error says what could not be decoded.
-func Decode[T any](rec Record, what string) (T, error) {
-	var v T
-	if err := json.Unmarshal(rec.Value, &v); err != nil {
-		return v, fmt.Errorf("decode %s: %w", what, err)
+// Into decodes a JSON record into what v points to, which stays as it is if there is no
+// record. An error says what could not be decoded.
+func (r Record) Into(v any, what string) error {
+	if !r.Found {
+		return nil
 	}
-	return v, nil
+	if err := json.Unmarshal(r.Value, v); err != nil {
+		return fmt.Errorf("decode %s: %w", what, err)
+	}
+	return nil
+}
+
+// Decode decodes a JSON record that was found.
+func Decode[T any](rec Record, what string) (v T, err error) {
+	rec.Found = true
+	return v, rec.Into(&v, what)
 }
 
 // Update changes a JSON record by compare-and-set until the change holds; change

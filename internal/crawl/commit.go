@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -116,7 +117,7 @@ func (s *Step) nextCommit(b *batch, now time.Time) (c *blobschema.Commit, opened
 	s.placements() // what is forwarded in this commit is with its new owner in this commit
 	old := &s.st.man
 	man := blobschema.Manifest{
-		Version: blobschema.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
+		Version: wire.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
 		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.st.ter.pmap.Epoch(), Time: s.Now().Wall.UTC(),
 		Commits: appendCommit(old.Commits, old.Fence, old.Seq),
 		Runs:    slices.Clone(old.Runs),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
@@ -34,7 +35,7 @@ func (k *Tick) readRankJob(t *actor.Task) error {
 	if err != nil || !recs[0].Found {
 		return err
 	}
-	k.ranks, err = actor.Decode[blobschema.RankJob](recs[0], "rank job")
+	k.ranks, err = actor.Decode[ranks.Job](recs[0], "rank job")
 	return err
 }
 
@@ -53,7 +54,7 @@ func (k *Tick) follow(t *actor.Task) error {
 		return err
 	}
 	if recs[0].Found {
-		if k.ranks, err = actor.Decode[blobschema.RankJob](recs[0], "rank job"); err != nil {
+		if k.ranks, err = actor.Decode[ranks.Job](recs[0], "rank job"); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -41,7 +42,7 @@ type made struct {
 
 func newMaker(t testing.TB, settings blobschema.Settings) *maker {
 	settings.Scope, settings.Delay = blobschema.ScopeHost, 100*time.Millisecond
-	c := blobschema.Crawl{Version: blobschema.Version, ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: slots, Partitions: partitions, Settings: settings}
+	c := blobschema.Crawl{Version: wire.Version, ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: slots, Partitions: partitions, Settings: settings}
 	m := &maker{crawl: c, pins: map[string]netip.Addr{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	mem := &memory{records: map[string]string{}, objects: map[string][]byte{}}
 	mem.records[naming.ActiveKey] = `{"crawl":"` + crawlID + `"}`

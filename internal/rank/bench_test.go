@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkSites(b *testing.B) {
 			}
 			for b.Loop() {
 				w := empty.clone()
-				w.compute(StartConfig{Params: blobschema.DefaultRankParams()})
+				w.compute(StartConfig{Params: ranks.DefaultParams()})
 				j := w.job()
 				b.ReportMetric(float64(j.Rounds), "rounds")
 				b.ReportMetric(float64(j.Totals.Links), "links")
@@ -63,7 +64,7 @@ func BenchmarkMemory(b *testing.B) {
 			done, most := make(chan struct{}), make(chan uint64)
 			go func() { most <- highest(done) }()
 			old := debug.SetGCPercent(5) // so that hardly any of it is garbage
-			w.compute(StartConfig{Params: blobschema.DefaultRankParams()})
+			w.compute(StartConfig{Params: ranks.DefaultParams()})
 			debug.SetGCPercent(old)
 			close(done)
 			links, graph := float64(w.job().Totals.Links), 0

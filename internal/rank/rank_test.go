@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -82,7 +83,7 @@ func newest(pages []made.Page) map[string]*made.Page {
 }
 
 // truth are the exact ranks of a web by URL, and by host.
-func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d float64) (urls, hosts map[string]float64) {
+func truth(t testing.TB, pages []made.Page, personal []ranks.Weight, d float64) (urls, hosts map[string]float64) {
 	t.Helper()
 	last := newest(pages)
 	host := func(url string) string {
@@ -239,7 +240,7 @@ func random(seed uint64, n int) []made.Page {
 	return out
 }
 
-var precise = blobschema.RankParams{Damping: 0.85, Tolerance: 1e-13, MaxRounds: 1000}
+var precise = ranks.Params{Damping: 0.85, Tolerance: 1e-13, MaxRounds: 1000}
 
 // made puts a web into a world.
 func (w *world) made(pages []made.Page, partitions int, by blobschema.PartitionBy) *made.Crawl {
@@ -270,7 +271,7 @@ func (w *world) compute(cfg StartConfig) {
 }
 
 // compare checks all ranks against the exact ones.
-func (w *world) compare(c *made.Crawl, pages []made.Page, p blobschema.RankParams, within float64) {
+func (w *world) compare(c *made.Crawl, pages []made.Page, p ranks.Params, within float64) {
 	w.t.Helper()
 	urls, hosts := truth(w.t, pages, p.Personal, p.Damping)
 	gotPages, gotHosts := w.ranks()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -269,18 +270,18 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 	return nil
 }
 
-func (w *world) job() blobschema.RankJob {
+func (w *world) job() ranks.Job {
 	w.t.Helper()
-	j, err := actor.Decode[blobschema.RankJob](w.records[naming.RankKey("c")], "job")
+	j, err := actor.Decode[ranks.Job](w.records[naming.RankKey("c")], "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return j
 }
 
-func (w *world) head(p int) blobschema.RankHead {
+func (w *world) head(p int) ranks.Head {
 	w.t.Helper()
-	h, err := actor.Decode[blobschema.RankHead](w.records[naming.RankHeadKey("c", partition.ID(p))], "head")
+	h, err := actor.Decode[ranks.Head](w.records[naming.RankHeadKey("c", partition.ID(p))], "head")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -306,7 +307,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 			w.t.Fatalf("head %d has no result of job %d", p, job.Number)
 		}
 		for _, name := range []string{r.Table, r.Rest} {
-			table, err := blobschema.DecodeRankTable(w.blobs[name])
+			table, err := ranks.DecodeTable(w.blobs[name])
 			if err != nil {
 				w.t.Fatalf("%s: %v", name, err)
 			}
@@ -323,7 +324,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 				pages[fp] = warm.pages.x[i]
 			}
 		}
-		rh, err := blobschema.DecodeRankHosts(w.blobs[r.Hosts])
+		rh, err := ranks.DecodeHosts(w.blobs[r.Hosts])
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -338,7 +339,7 @@ func (w *world) orphans() (out []string) {
 	named := map[string]bool{}
 	for key := range w.records {
 		if strings.HasPrefix(key, "c/rank/") {
-			h, err := actor.Decode[blobschema.RankHead](w.records[key], key)
+			h, err := actor.Decode[ranks.Head](w.records[key], key)
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // Bounds of a request.
@@ -96,7 +96,7 @@ func (ix *Index) Search(ctx context.Context, req Request) (*Answer, error) {
 	rd := reads{}
 	snap := ix.now.Load()
 	a, err := ix.answer(ctx, snap, q, &req, &rd)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, wire.ErrDamaged) && !errors.Is(err, wire.ErrVersion) {
 		if ix.Refresh(ctx) != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -46,7 +47,7 @@ func newHandmade(t *testing.T) *handmade {
 	key := [16]byte{1}
 	s.write(naming.ActiveKey, map[string]string{"crawl": handID})
 	s.write(naming.CrawlKey(handID), blobschema.Crawl{
-		Version: blobschema.Version, ID: handID, HashKey: key[:], Slots: handSlots, Partitions: 2,
+		Version: wire.Version, ID: handID, HashKey: key[:], Slots: handSlots, Partitions: 2,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1},
 	})
 	return s

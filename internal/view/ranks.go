@@ -7,19 +7,20 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Ranks is how far the rank job is that was begun last.
 func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
-	var job blobschema.RankJob
+	var job ranks.Job
 	if found, err := v.record(ctx, naming.RankKey(v.id), &job); err != nil || !found {
 		return rank.NewProgress(job, nil), err
 	}
-	heads := make([]blobschema.RankHead, min(len(job.Inputs), partition.MaxPartitions))
+	heads := make([]ranks.Head, min(len(job.Inputs), partition.MaxPartitions))
 	keys, to := make([]string, len(heads)), make([]any, len(heads))
 	for p := range heads {
 		keys[p], to[p] = naming.RankHeadKey(v.id, partition.ID(p)), &heads[p]
@@ -53,7 +54,7 @@ func (v *View) RankTable(ctx context.Context, object string, most int) ([]Ranked
 		name, number, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte("\t"))
 		r, err := strconv.ParseFloat(string(number), 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w: line %.100q", object, blobschema.ErrDamaged, line)
+			return nil, fmt.Errorf("%s: %w: line %.100q", object, wire.ErrDamaged, line)
 		}
 		out = append(out, Ranked{string(name), r})
 	}
@@ -62,23 +63,23 @@ func (v *View) RankTable(ctx context.Context, object string, most int) ([]Ranked
 
 // RankOrder is what is asked of POST /ranks.
 type RankOrder struct {
-	Params blobschema.RankParams `json:"params"`
-	Join   bool                  `json:"join,omitempty"` // see [rank.StartConfig]
-	Fresh  bool                  `json:"fresh,omitempty"`
-	Force  bool                  `json:"force,omitempty"`
+	Params ranks.Params `json:"params"`
+	Join   bool         `json:"join,omitempty"` // see [rank.StartConfig]
+	Fresh  bool         `json:"fresh,omitempty"`
+	Force  bool         `json:"force,omitempty"`
 }
 
 type rankStarted struct {
-	Job   blobschema.RankJob `json:"job"`
-	Begun bool               `json:"begun"`
+	Job   ranks.Job `json:"job"`
+	Begun bool      `json:"begun"`
 }
 
-// maxRankOrder is above what [blobschema.RankParams] may have.
+// maxRankOrder is above what [ranks.Params] may have.
 const maxRankOrder = 256 << 10
 
 // StartRanks has the process that works on the view's folder begin a rank job, and run it beside the
 // crawl. The errors are [ErrNoOwner], as for [View.Order], [rank.ErrUnderWay] and [rank.ErrNothing].
-func (v *View) StartRanks(ctx context.Context, o RankOrder) (job blobschema.RankJob, begun bool, err error) {
+func (v *View) StartRanks(ctx context.Context, o RankOrder) (job ranks.Job, begun bool, err error) {
 	answer, err := post[rankStarted](ctx, v, "/ranks", o, rankErrors())
 	return answer.Job, answer.Begun, err
 }

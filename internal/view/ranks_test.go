@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -17,17 +17,17 @@ func TestStartRanks(t *testing.T) {
 	var asked []view.RankOrder
 	var refuse error
 	f := newOwned(t, view.Owner{
-		StartRanks: func(_ context.Context, o view.RankOrder) (blobschema.RankJob, bool, error) {
+		StartRanks: func(_ context.Context, o view.RankOrder) (ranks.Job, bool, error) {
 			asked = append(asked, o)
-			return blobschema.RankJob{Number: 7, Params: o.Params}, true, refuse
+			return ranks.Job{Number: 7, Params: o.Params}, true, refuse
 		},
 	})
 	v := f.view
 	if now, err := v.Ranks(t.Context()); err != nil || now.Job.Number != 0 || now.Round != -1 {
 		t.Errorf("before any: %+v, %v", now, err)
 	}
-	order := view.RankOrder{Params: blobschema.DefaultRankParams(), Fresh: true}
-	order.Params.Personal = []blobschema.RankWeight{{Host: "a.example", Weight: 2}}
+	order := view.RankOrder{Params: ranks.DefaultParams(), Fresh: true}
+	order.Params.Personal = []ranks.Weight{{Host: "a.example", Weight: 2}}
 	job, begun, err := v.StartRanks(t.Context(), order)
 	if err != nil || !begun || job.Number != 7 || len(asked) != 1 || fmt.Sprint(asked[0]) != fmt.Sprint(order) {
 		t.Errorf("%v %v %+v, asked %+v", err, begun, job, asked)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -159,7 +160,7 @@ func (m *moves) phases() []struct {
 			h.Epoch = 3
 			m.head(h)
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: blobschema.Version, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""},
+				Version: wire.Version, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""},
 			})
 			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{mailed: true, done: true, pending: 2, held: []int{4, 4, 0}}},
@@ -409,15 +410,15 @@ func TestDamagedMaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = v.ExplainURL(t.Context(), mustParse(t, m.old)); !errors.Is(err, blobschema.ErrDamaged) {
+		if _, err = v.ExplainURL(t.Context(), mustParse(t, m.old)); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: explain: %v", name, err)
 		}
 		for _, err = range v.Hosts(t.Context()) {
 		}
-		if !errors.Is(err, blobschema.ErrDamaged) {
+		if !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: hosts: %v", name, err)
 		}
-		if _, err = v.Layout(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
+		if _, err = v.Layout(t.Context()); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: layout: %v", name, err)
 		}
 	}

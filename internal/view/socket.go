@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
@@ -70,7 +71,7 @@ type Owner struct {
 	// ChangeTopic changes a topic; nil where that cannot be.
 	ChangeTopic func(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error)
 	// StartRanks begins a rank job and sees that it is run; nil where that cannot be.
-	StartRanks func(context.Context, RankOrder) (job blobschema.RankJob, begun bool, err error)
+	StartRanks func(context.Context, RankOrder) (job ranks.Job, begun bool, err error)
 	// Repartition changes which partitions own the slots, unless the error is ErrChanged; nil
 	// where that cannot be.
 	Repartition func(context.Context, Change) error

@@ -13,6 +13,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -82,7 +84,7 @@ func TestStateOfShared(t *testing.T) {
 			p := shared(t)
 			write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
 			write(t, p, naming.CrawlKey("x"), blobschema.Crawl{
-				Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
+				Version: wire.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
 				SeedBatches: []string{"s"}, Published: 1,
 			})
 			write(t, p, naming.WishKey("x"), tt.wish)
@@ -112,7 +114,7 @@ func TestStateOfShared(t *testing.T) {
 func TestStatusOfFollowers(t *testing.T) {
 	p := shared(t)
 	write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
-	c := blobschema.Crawl{Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 3, Settings: blobschema.Settings{Index: true}}
+	c := blobschema.Crawl{Version: wire.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 3, Settings: blobschema.Settings{Index: true}}
 	write(t, p, naming.CrawlKey("x"), c)
 	for i, seq := range []uint64{7, 5, 2} {
 		write(t, p, naming.HeadKey("x", partition.ID(i)), blobschema.Head{Partition: partition.ID(i), Seq: seq})
@@ -120,9 +122,9 @@ func TestStatusOfFollowers(t *testing.T) {
 	calls := blobschema.Calls{BlobGets: 10}
 	write(t, p, naming.IndexKey("x", 0), blobschema.IndexHead{Partition: 0, Number: 3, Seq: 7, Calls: calls})
 	write(t, p, naming.IndexKey("x", 1), blobschema.IndexHead{Partition: 1, Number: 1, Seq: 4, Calls: calls})
-	write(t, p, naming.RankKey("x"), blobschema.RankJob{Version: blobschema.Version, Number: 2, Started: time.Now(), Inputs: make([]blobschema.RankInput, 3)})
+	write(t, p, naming.RankKey("x"), ranks.Job{Version: wire.Version, Number: 2, Started: time.Now(), Inputs: make([]ranks.Input, 3)})
 	for i := range partition.ID(3) {
-		h := blobschema.RankHead{Partition: i, Job: 2, Calls: calls, Rounds: []blobschema.RankRound{{Number: int(i) + 4}}}
+		h := ranks.Head{Partition: i, Job: 2, Calls: calls, Rounds: []ranks.Round{{Number: int(i) + 4}}}
 		write(t, p, naming.RankHeadKey("x", i), h)
 	}
 	v, err := view.New(t.Context(), view.OfPlatform(p))

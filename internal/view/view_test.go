@@ -20,6 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
@@ -562,7 +563,7 @@ func TestVersion(t *testing.T) {
 	s := overlay{view.OfPlatform(p), p, map[string]any{
 		naming.ActiveKey: map[string]string{"crawl": "x"}, naming.CrawlKey("x"): blobschema.Crawl{ID: "x", Version: 99},
 	}}
-	if _, err := view.New(t.Context(), s); !errors.Is(err, blobschema.ErrVersion) {
+	if _, err := view.New(t.Context(), s); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("error %v", err)
 	}
 }

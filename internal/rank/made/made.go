@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -52,7 +53,7 @@ func Begin(s Store, id string, slots, partitions int, by blobschema.PartitionBy)
 	c := &Crawl{heads: map[partition.ID]blobschema.Manifest{}}
 	key := [16]byte{1, 2, 3, 4, 5}
 	c.Record = blobschema.Crawl{
-		Version: blobschema.Version, ID: id, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), HashKey: key[:], Slots: slots, Partitions: partitions,
+		Version: wire.Version, ID: id, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), HashKey: key[:], Slots: slots, Partitions: partitions,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, PartitionBy: by},
 	}
 	var err error
