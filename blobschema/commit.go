@@ -35,7 +35,7 @@ type OutMail struct {
 	Body   []byte
 }
 
-// HostObservation is what a commit says of a host's capability (PAPERS C).
+// HostObservation is what a commit says of a host's capability (Cao, Jiang, Singh: crawl capability).
 type HostObservation struct {
 	Host          string         `cbor:"1,keyasint"`
 	Slot          partition.Slot `cbor:"2,keyasint"`

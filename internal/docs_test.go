@@ -263,7 +263,7 @@ func TestDocsMake(t *testing.T) {
 // goTest is a `go test` in a document, with its package and what it runs, and flag a program of
 // the module that is run with flags.
 var (
-	goTest = regexp.MustCompile("`go test (\\./[a-z/]+)([^`]*)`")
+	goTest = regexp.MustCompile("`go test\\s+(\\./[a-z/]+)([^`]*)`")
 	goRun  = regexp.MustCompile("(?m)(?:`|^)(?:go run \\./|bin/)(localstack|[a-z]+/[a-z/]+)([^`\\n#]*)")
 )
 

@@ -113,6 +113,21 @@ func TestReadmeHasTheEstimates(t *testing.T) {
 	}
 }
 
+// TestReadmeHasTheCommands: the README's table lists each command.
+func TestReadmeHasTheCommands(t *testing.T) {
+	readme, err := os.ReadFile(filepath.FromSlash("../../README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, cmd := range root().Commands() {
+		if cmd.Runnable() && cmd.Name() != "help" && !regexp.MustCompile("`"+cmd.Name()+"[` ]").MatchString(table) {
+			t.Errorf("the README does not list %s", cmd.Name())
+		}
+	}
+}
+
 // each visits a command and all below it.
 func each(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)

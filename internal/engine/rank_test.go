@@ -78,7 +78,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// BenchmarkRank ranks 35,602 made sites, as the paper's measurement does (PAPERS B).
+// BenchmarkRank ranks 35,602 made sites, as the paper's measurement does (Li, Ai, Wang).
 func BenchmarkRank(b *testing.B) {
 	pages := made.Sites(1, 35_602)
 	for partitions := 1; partitions <= 4; partitions++ {

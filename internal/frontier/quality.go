@@ -1,7 +1,7 @@
 package frontier
 
 // QualityFirst asks for the best URL of all that may be asked for: a unit is worth what its
-// best URL is (PAPERS C: Cao, Jiang, Singh, "quality").
+// best URL is (Cao, Jiang, Singh, "quality").
 type QualityFirst struct{ byQuality }
 
 // Name is "quality".

@@ -26,7 +26,7 @@ const (
 	defaultBackoff = 10 * time.Second
 )
 
-// The estimators (PAPERS C: Cao, Jiang, Singh, "crawl capability").
+// The estimators (Cao, Jiang, Singh, "crawl capability").
 const (
 	smoothing = 0.8 // weight of the past in a new estimate
 
@@ -251,7 +251,7 @@ func smoothTime(old, measured time.Duration) time.Duration {
 //	cost  T = 2 * time to connect + P * time to respond / p
 //
 // P / T is the host's rank under the performance policy, and the sum of the qualities of
-// its best P URLs / T its capability (PAPERS C). p is the paper's gain by pipelining, in whose
+// its best P URLs / T its capability (Cao, Jiang, Singh). p is the paper's gain by pipelining, in whose
 // place HTTP/2 is today: as many requests as are allowed to be under way at once (less than 1 counts
 // as 1), but no more than there are, share one connection; over HTTP/1.1 it is 1. cost is never zero.
 func (p *Pace) Connection(queued, allowed int) (pages int, cost time.Duration) {

@@ -101,7 +101,7 @@ func recordCrawl(ctx context.Context, dir, command, folder string, out io.Writer
 		return err
 	}
 	t := terminal{width: width}
-	t.Write([]byte("$ " + command + "\n"))
+	fmt.Fprintf(&t, "$ %s\n", command)
 	frames, rerr := watch(stdout, &t, time.Now)
 	if err := errors.Join(rerr, cmd.Wait()); err != nil {
 		return fmt.Errorf("%s: %w\n%s", command, err, t.text())
