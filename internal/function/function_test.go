@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
@@ -108,8 +110,8 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 	})
 	wg.Go(func() { c.wakes(ctx) })
 	wg.Go(func() { c.intake(ctx) })
-	wg.Go(func() { c.jobs(ctx, blobschema.IndexQueue, (*Function).Index) })
-	wg.Go(func() { c.jobs(ctx, blobschema.RankQueue, (*Function).Rank) })
+	wg.Go(func() { c.jobs(ctx, naming.IndexQueue, (*Function).Index) })
+	wg.Go(func() { c.jobs(ctx, naming.RankQueue, (*Function).Rank) })
 	return func() { cancel(); wg.Wait() }
 }
 
@@ -117,7 +119,7 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 func (c *cloud) wakes(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	q, err := c.platform.Queue(blobschema.WakesQueue)
+	q, err := c.platform.Queue(naming.WakesQueue)
 	if err != nil {
 		c.t.Error(err)
 		return
@@ -149,7 +151,7 @@ func (c *cloud) wakes(ctx context.Context) {
 // intake hands on what comes in from outside, until ctx ends.
 func (c *cloud) intake(ctx context.Context) {
 	f := newFunction(c.env, c.platform, c.log)
-	q, err := c.platform.Queue(blobschema.IntakeQueue)
+	q, err := c.platform.Queue(naming.IntakeQueue)
 	if err != nil {
 		c.t.Error(err)
 		return
@@ -162,10 +164,10 @@ func (c *cloud) intake(ctx context.Context) {
 		if len(got) == 0 {
 			continue
 		}
-		var msgs []crawl.Message
+		var msgs []actor.Message
 		var receipts []platform.Receipt
 		for _, d := range got {
-			msgs = append(msgs, crawl.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
+			msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
 		}
 		failed, err := f.Intake(ctx, msgs)
 		if err != nil {
@@ -236,7 +238,7 @@ func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 		}
 		behind, documents := 0, int64(0)
 		for i := range heads {
-			recs, err := engine.ReadRecords(c.t.Context(), c.platform, []string{blobschema.IndexKey("test", heads[i].Partition)})
+			recs, err := engine.ReadRecords(c.t.Context(), c.platform, []string{naming.IndexKey("test", heads[i].Partition)})
 			if err != nil {
 				c.t.Fatal(err)
 			}
@@ -323,7 +325,7 @@ func TestCrawl(t *testing.T) {
 // recrawls asks for a URL again, by a request written by hand.
 func (c *cloud) recrawls(v *view.View, url string) {
 	c.t.Helper()
-	q, err := c.platform.Queue(blobschema.IntakeQueue)
+	q, err := c.platform.Queue(naming.IntakeQueue)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -404,10 +406,10 @@ func TestNothingToDo(t *testing.T) {
 			}
 		}
 	}
-	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
+	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
 		t.Error("a request was taken, by no crawl")
 	}
-	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
+	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
 		t.Error("S3's own test of the queue is refused:", err)
 	}
 	for _, l := range c.log.lines() {

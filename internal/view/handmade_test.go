@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -43,8 +44,8 @@ func newHandmade(t *testing.T) *handmade {
 		heads: map[partition.ID]blobschema.Head{},
 	}
 	key := [16]byte{1}
-	s.write(blobschema.ActiveKey, map[string]string{"crawl": handID})
-	s.write(blobschema.CrawlKey(handID), blobschema.Crawl{
+	s.write(naming.ActiveKey, map[string]string{"crawl": handID})
+	s.write(naming.CrawlKey(handID), blobschema.Crawl{
 		Version: blobschema.Version, ID: handID, HashKey: key[:], Slots: handSlots, Partitions: 2,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1},
 	})
@@ -90,7 +91,7 @@ func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blo
 		m.Totals.Pending += int64(sum.Pending)
 		m.Totals.Unexamined += int64(sum.Unexamined)
 	}
-	name := blobschema.CommitName(handID, p, m.Seq, 1)
+	name := naming.Commit(handID, p, m.Seq, 1)
 	data, stored, err := blobschema.EncodeCommit(&c, name, s.hash)
 	if err != nil {
 		s.t.Fatal(err)
@@ -109,7 +110,7 @@ func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blo
 
 func (s *handmade) head(h blobschema.Head) {
 	s.heads[h.Partition] = h
-	s.write(blobschema.HeadKey(handID, h.Partition), h)
+	s.write(naming.HeadKey(handID, h.Partition), h)
 }
 
 func (s *handmade) putMap(m *partition.Map) string {

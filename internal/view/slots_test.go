@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -96,7 +97,7 @@ func (m *moves) phases() []struct {
 			})
 		}, want{pending: 2, held: []int{4, 4}}},
 		{"planned", func() {
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+			m.write(naming.MapKey(handID), blobschema.MapRecord{
 				Version: 1, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1], Moving: moving(2, 0, 2),
 			})
 		}, want{move: &view.Move{Epoch: 2, To: 2}, pending: 2, held: []int{4, 4, 0}, owes: 1, awaits: 1}},
@@ -133,11 +134,11 @@ func (m *moves) phases() []struct {
 			})
 		}, want{partition: 2, underWay: true, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"confirmed", func() {
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1]})
+			m.write(naming.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1]})
 			m.commit(0, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{partition: 2, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"back", func() {
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+			m.write(naming.MapKey(handID), blobschema.MapRecord{
 				Version: 3, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""}, Moving: moving(3, 2, 0),
 			})
 			m.commit(2, func(c *blobschema.Commit) {
@@ -157,7 +158,7 @@ func (m *moves) phases() []struct {
 			h := m.heads[0]
 			h.Epoch = 3
 			m.head(h)
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+			m.write(naming.MapKey(handID), blobschema.MapRecord{
 				Version: blobschema.Version, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""},
 			})
 			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
@@ -357,7 +358,7 @@ func TestEstimatesOfMoves(t *testing.T) {
 		ph.do()
 	}
 	pack := func(p partition.ID, commit, requests, pending uint64) {
-		m.write(blobschema.HostsKey(handID, p, 0), crawl.HostPack{Hosts: map[string]crawl.HostRecord{
+		m.write(naming.HostsKey(handID, p, 0), crawl.HostPack{Hosts: map[string]crawl.HostRecord{
 			m.host: {Commit: commit, Requests: requests, Pending: pending},
 		}})
 	}
@@ -403,7 +404,7 @@ func TestDamagedMaps(t *testing.T) {
 		"a damaged map":        {Epoch: 2, Partitions: 3, Object: "hand/maps/garbage"},
 		"an owner too high":    {Epoch: 2, Partitions: 2, Object: m.maps[1]},
 	} {
-		m.write(blobschema.MapKey(handID), r)
+		m.write(naming.MapKey(handID), r)
 		v, err := view.New(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
@@ -421,7 +422,7 @@ func TestDamagedMaps(t *testing.T) {
 		}
 	}
 	delete(m.handmade.objects, m.maps[1])
-	m.write(blobschema.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.maps[1]})
+	m.write(naming.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.maps[1]})
 	v, err := view.New(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
