@@ -30,6 +30,7 @@ blobschema/naming:        partition
 internal/weburl:
 internal/inflate:
 internal/coding:          internal/inflate
+internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
@@ -89,7 +90,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
-github.com/andybalholm/brotli:       internal/coding internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
@@ -97,7 +98,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema blobschema/warc cmd/orbweaver internal/coding
+github.com/klauspost/compress:       blobschema blobschema/warc cmd/orbweaver internal/coding internal/coding/bodies
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
