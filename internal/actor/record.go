@@ -23,6 +23,14 @@ func Decode[T any](rec Record, what string) (T, error) {
 	return v, nil
 }
 
+// DecodeFound is Decode, and the zero value of a record that is not there.
+func DecodeFound[T any](rec Record, what string) (v T, err error) {
+	if !rec.Found {
+		return v, nil
+	}
+	return Decode[T](rec, what)
+}
+
 // Update changes a JSON record by compare-and-set until the change holds; change
 // returns false if nothing needs changing, and is called again with what another wrote
 // meanwhile. A record that is just what was written before an error is our own, so that
@@ -37,11 +45,9 @@ func Update[T any](t *Task, key string, change func(*T) bool) error {
 		if written != nil && recs[0].Found && string(recs[0].Value) == string(written) {
 			return nil
 		}
-		var v T
-		if recs[0].Found {
-			if v, err = Decode[T](recs[0], key); err != nil {
-				return err
-			}
+		v, err := DecodeFound[T](recs[0], key)
+		if err != nil {
+			return err
 		}
 		if !change(&v) {
 			return nil

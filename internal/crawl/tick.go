@@ -191,25 +191,17 @@ func (k *Tick) readAll(t *actor.Task) error {
 	if k.report.Crawl, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
-	if recs[1].Found {
-		if k.report.Wish, err = actor.Decode[blobschema.Wish](recs[1], "wish"); err != nil {
-			return err
-		}
+	if k.report.Wish, err = actor.DecodeFound[blobschema.Wish](recs[1], "wish"); err != nil {
+		return err
 	}
-	if recs[2].Found {
-		if k.grants, err = actor.Decode[blobschema.Grants](recs[2], "grants"); err != nil {
-			return err
-		}
+	if k.grants, err = actor.DecodeFound[blobschema.Grants](recs[2], "grants"); err != nil {
+		return err
 	}
-	if recs[3].Found {
-		if k.report.Requests, err = actor.Decode[blobschema.Requests](recs[3], "requests"); err != nil {
-			return err
-		}
+	if k.report.Requests, err = actor.DecodeFound[blobschema.Requests](recs[3], "requests"); err != nil {
+		return err
 	}
-	if recs[4].Found {
-		if k.record, err = actor.Decode[blobschema.TickRecord](recs[4], "tick"); err != nil {
-			return err
-		}
+	if k.record, err = actor.DecodeFound[blobschema.TickRecord](recs[4], "tick"); err != nil {
+		return err
 	}
 	c := &k.report.Crawl
 	if k.report.Map, err = mapRecord(c, recs[5]); err != nil {

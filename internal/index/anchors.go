@@ -30,11 +30,9 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if done == nil || done.Number <= s.man.AnchorJob {
 		return nil
 	}
-	var h blobschema.RankHead
-	if head.Found {
-		if h, err = actor.Decode[blobschema.RankHead](head, "rank head"); err != nil {
-			return err
-		}
+	h, err := actor.DecodeFound[blobschema.RankHead](head, "rank head")
+	if err != nil {
+		return err
 	}
 	result, ok := h.Result(done.Number) // else the partition is newer than the job, and has none
 	if !ok && h.Job == done.Number {
