@@ -30,16 +30,12 @@ func TestCallsPerPage(t *testing.T) {
 	}
 	cfg := simweb.W1()
 	cfg.PageBytes = 1 << 10
-	web, err := simweb.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	srv, err := simweb.Start(t.Context(), cfg, simweb.ListenOptions{Recording: simweb.RecordCounts})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	led := &ledger.Ledger{}
 	p, err := platform.Memory(led)
 	if err != nil {

@@ -24,16 +24,12 @@ import (
 )
 
 func TestCrawlsDemo(t *testing.T) {
-	web, err := simweb.New(simweb.Demo())
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	led := &ledger.Ledger{}
 	p, err := platform.Memory(led)
 	if err != nil {
