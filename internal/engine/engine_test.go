@@ -63,7 +63,7 @@ func TestCrawlsDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := pages(t, p, web)
+	got := pages(t, p)
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
 		t.Error(d)
 	}
@@ -71,7 +71,7 @@ func TestCrawlsDemo(t *testing.T) {
 }
 
 // pages reads the visible page records.
-func pages(t *testing.T, p *platform.Platform, web *simweb.Web) map[string]simweb.Got {
+func pages(t *testing.T, p *platform.Platform) map[string]simweb.Got {
 	t.Helper()
 	got := map[string]simweb.Got{}
 	for part := range 4 {
