@@ -32,6 +32,7 @@ blobschema/naming:        partition
 internal/weburl:
 internal/inflate:
 internal/coding:          internal/inflate
+internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
@@ -93,7 +94,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
-github.com/andybalholm/brotli:       internal/coding internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws

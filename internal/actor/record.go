@@ -26,10 +26,17 @@ func (r Record) Into(v any, what string) error {
 	return nil
 }
 
-// Decode decodes a JSON record that was found.
+// Decode decodes a JSON record; what is not there is an error.
 func Decode[T any](rec Record, what string) (v T, err error) {
 	rec.Found = true
-	return v, rec.Into(&v, what)
+	err = rec.Into(&v, what)
+	return v, err
+}
+
+// DecodeFound is Decode, and the zero value of a record that is not there.
+func DecodeFound[T any](rec Record, what string) (v T, err error) {
+	err = rec.Into(&v, what)
+	return v, err
 }
 
 // Update changes a JSON record by compare-and-set until the change holds; change
@@ -46,11 +53,9 @@ func Update[T any](t *Task, key string, change func(*T) bool) error {
 		if written != nil && recs[0].Found && string(recs[0].Value) == string(written) {
 			return nil
 		}
-		var v T
-		if recs[0].Found {
-			if v, err = Decode[T](recs[0], key); err != nil {
-				return err
-			}
+		v, err := DecodeFound[T](recs[0], key)
+		if err != nil {
+			return err
 		}
 		if !change(&v) {
 			return nil

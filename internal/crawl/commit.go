@@ -63,7 +63,7 @@ func (s *Step) commit(t *actor.Task) error {
 	b := s.batch
 	s.batch = &batch{}
 	clears := s.clearing
-	c, opened := s.nextCommit(b, now)
+	c, opened := s.nextCommit(b)
 	object := naming.Commit(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
 	for p, l := range links {
@@ -113,7 +113,7 @@ func (s *Step) commit(t *actor.Task) error {
 
 // nextCommit is the commit of a batch, but for the mail. The slots that it takes over are
 // to be opened when it is made.
-func (s *Step) nextCommit(b *batch, now time.Time) (c *blobschema.Commit, opened partition.Slots) {
+func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slots) {
 	s.placements() // what is forwarded in this commit is with its new owner in this commit
 	old := &s.st.man
 	man := blobschema.Manifest{

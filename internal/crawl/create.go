@@ -295,11 +295,9 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 	if err != nil {
 		return err
 	}
-	now := blobschema.Grants{}
-	if recs[0].Found {
-		if now, err = actor.Decode[blobschema.Grants](recs[0], "grants"); err != nil {
-			return err
-		}
+	now, err := actor.DecodeFound[blobschema.Grants](recs[0], "grants")
+	if err != nil {
+		return err
 	}
 	if now.Limit == c.Settings.MaxPages {
 		return nil

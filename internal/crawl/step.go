@@ -119,7 +119,6 @@ type state struct {
 	f       *frontier.Frontier
 	out     map[partition.ID]*outgoing
 	marks   map[partition.ID]*marks
-	applied uint64
 	totals  blobschema.Totals // as they are now, counts of the frontier apart
 	sent    *sentFilter
 	policy  frontier.Policy

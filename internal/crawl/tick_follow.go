@@ -53,17 +53,13 @@ func (k *Tick) follow(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
-	if recs[0].Found {
-		if k.ranks, err = actor.Decode[ranks.Job](recs[0], "rank job"); err != nil {
-			return err
-		}
+	if k.ranks, err = actor.DecodeFound[ranks.Job](recs[0], "rank job"); err != nil {
+		return err
 	}
 	indexes := make([]blobschema.IndexHead, len(k.report.Heads))
 	for i, rec := range recs[1:] {
-		if rec.Found {
-			if indexes[i], err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil {
-				return err
-			}
+		if indexes[i], err = actor.DecodeFound[blobschema.IndexHead](rec, "index head"); err != nil {
+			return err
 		}
 	}
 	k.followRanks()

@@ -72,10 +72,9 @@ func (f *farm) at(t time.Duration, do func()) {
 }
 
 // start gives an actor a worker, from now on.
-func (f *farm) start(a actor.Actor, after func()) *worker {
+func (f *farm) start(a actor.Actor, after func()) {
 	w := &worker{farm: f, actor: a, free: f.now, after: after}
 	f.at(f.now, func() { w.resume(func() []actor.Issue { return a.Start(w.clock()) }) })
-	return w
 }
 
 // run runs until nothing is left to do, and returns when that was.

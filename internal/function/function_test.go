@@ -268,16 +268,12 @@ func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 func TestCrawl(t *testing.T) {
 	small := simweb.Demo()
 	small.Pages = simweb.Pages{Min: 8, Max: 16}
-	web, err := simweb.New(small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	srv, err := simweb.Start(t.Context(), small, simweb.ListenOptions{Recording: simweb.RecordCounts})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	c := newCloud(t, 3)
 	want := blobschema.Crawl{
 		Version: wire.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 256, Partitions: 4,

@@ -31,11 +31,9 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if done == nil || done.Number <= s.man.AnchorJob {
 		return nil
 	}
-	var h ranks.Head
-	if head.Found {
-		if h, err = actor.Decode[ranks.Head](head, "rank head"); err != nil {
-			return err
-		}
+	h, err := actor.DecodeFound[ranks.Head](head, "rank head")
+	if err != nil {
+		return err
 	}
 	result, ok := h.Result(done.Number) // else the partition is newer than the job, and has none
 	if !ok && h.Job == done.Number {

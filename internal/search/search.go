@@ -170,7 +170,7 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 	last := req.Offset + req.Limit
 	a.More = len(groups) > last && last < MaxResults
 	groups = groups[min(req.Offset, len(groups)):min(last, len(groups))]
-	if a.Results, err = e.results(ctx, groups, req); err != nil {
+	if a.Results, err = e.results(groups, req); err != nil {
 		return nil, err
 	}
 	if req.Explain {

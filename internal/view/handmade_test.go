@@ -76,7 +76,7 @@ func (s *handmade) write(key string, v any) {
 }
 
 // commit makes a partition's next commit from its last: change may change all of it.
-func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blobschema.Manifest {
+func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) {
 	s.t.Helper()
 	var c blobschema.Commit
 	if m := s.last[p]; m != nil {
@@ -106,7 +106,6 @@ func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blo
 		h.Gives = map[partition.ID]partition.Epoch{g.To: g.Epoch}
 	}
 	s.head(h)
-	return stored
 }
 
 func (s *handmade) head(h blobschema.Head) {
