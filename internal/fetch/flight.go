@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -173,7 +173,7 @@ const (
 // buffers are what a request needs until its answer is assembled.
 type buffers struct {
 	body   []byte
-	fields []blobschema.HeaderField
+	fields []warc.HeaderField
 	large  bool // holds a place in Client.large
 }
 
@@ -221,12 +221,12 @@ func (c *Client) read(ctx context.Context, r io.Reader, b *buffers, limit int64)
 }
 
 // appendFields appends the fields of h by name; fields of one name keep their order.
-func appendFields(dst []blobschema.HeaderField, h http.Header) []blobschema.HeaderField {
+func appendFields(dst []warc.HeaderField, h http.Header) []warc.HeaderField {
 	for name, values := range h {
 		for _, v := range values {
-			dst = append(dst, blobschema.HeaderField{Name: name, Value: v})
+			dst = append(dst, warc.HeaderField{Name: name, Value: v})
 		}
 	}
-	slices.SortStableFunc(dst, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(dst, func(a, b warc.HeaderField) int { return strings.Compare(a.Name, b.Name) })
 	return dst
 }
