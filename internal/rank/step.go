@@ -52,17 +52,19 @@ type Step struct {
 	warm   *Warm
 	report Report
 
-	crawl  blobschema.Crawl
-	hash   partition.Hash
-	pmap   *partition.Map
-	slots  map[string]partition.Slot
-	job    blobschema.RankJob
-	heads  []blobschema.RankHead
-	tried  int  // the round that was begun last
-	late   bool // another step of the partition was faster
-	listed int  // of the partition's Dropped: those that its stored head has
-	began  time.Duration
-	told   blobschema.Calls
+	crawl blobschema.Crawl
+	hash  partition.Hash
+	pmap  *partition.Map
+	slots map[string]partition.Slot
+	job   blobschema.RankJob
+	heads []blobschema.RankHead
+	// revisions are those of the records that heads are decoded from; nil where there is none.
+	revisions []any
+	tried     int  // the round that was begun last
+	late      bool // another step of the partition was faster
+	listed    int  // of the partition's Dropped: those that its stored head has
+	began     time.Duration
+	told      blobschema.Calls
 }
 
 // Warm is what a step keeps for the next one of its partition: the state after a round. It is used
@@ -192,15 +194,19 @@ func (s *Step) look(t *actor.Task) error {
 			s.pmap = nil
 		}
 		if s.job = job; len(job.Inputs) != len(s.heads) {
-			s.heads = make([]blobschema.RankHead, len(job.Inputs))
+			s.heads, s.revisions = make([]blobschema.RankHead, len(job.Inputs)), make([]any, len(job.Inputs))
 			continue
 		}
 		for p, rec := range recs[1:] {
-			s.heads[p] = blobschema.RankHead{Partition: partition.ID(p)}
+			if rec.Found && rec.Revision != nil && rec.Revision == s.revisions[p] && partition.ID(p) != s.cfg.Partition {
+				continue // it is as it was; a step changes its own head itself
+			}
+			s.heads[p], s.revisions[p] = blobschema.RankHead{Partition: partition.ID(p)}, nil
 			if rec.Found {
 				if s.heads[p], err = actor.Decode[blobschema.RankHead](rec, "rank head"); err != nil {
 					return err
 				}
+				s.revisions[p] = rec.Revision
 			}
 		}
 		s.listed = len(s.own().Dropped)
