@@ -46,6 +46,9 @@ const (
 // slowness is half of how many times as long as the processor time that it takes work of all processors lasts here at
 // the moment: with as much else to do the machine is fast enough.
 func slowness() time.Duration {
+	if raced { // which slows down everything but the work below
+		return mostSlow
+	}
 	began, before := time.Now(), ledger.Processor()
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
