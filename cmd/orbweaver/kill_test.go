@@ -28,6 +28,7 @@ func orbweaver(t *testing.T, args ...string) *exec.Cmd {
 // TestKilledTenTimes kills a crawl with SIGKILL at ten moments of its life, goes on
 // with it each time, and wants the same pages as if nothing had happened.
 func TestKilledTenTimes(t *testing.T) {
+	t.Parallel()
 	srv, err := simweb.Start(t.Context(), simweb.Config{
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 80}, PageBytes: 4 << 10, LinksPerPage: 12,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},

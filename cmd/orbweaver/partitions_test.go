@@ -19,6 +19,7 @@ import (
 // TestScaledWhileItRuns divides a crawl anew and again while it runs, and wants the same
 // pages as if nothing had happened, each once.
 func TestScaledWhileItRuns(t *testing.T) {
+	t.Parallel()
 	srv, err := simweb.Start(t.Context(), simweb.Config{
 		Seed: 6, Hosts: 40, Pages: simweb.Pages{Min: 30, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},

@@ -191,13 +191,13 @@ func start(j job) (*stopwatch, error) {
 			return nil, err
 		}
 	}
-	w.began, w.cpu = time.Now(), cpuTime()
+	w.began, w.cpu = time.Now(), ledger.Processor()
 	return w, nil
 }
 
 // stop ends it, with that many pages had.
 func (w *stopwatch) stop(pages int) (*figures, error) {
-	took, cpu := time.Since(w.began), cpuTime()-w.cpu
+	took, cpu := time.Since(w.began), ledger.Processor()-w.cpu
 	f := &figures{Pages: pages, Seconds: took.Seconds(), CPUSeconds: cpu.Seconds(), PeakBytes: peakMemory()}
 	if pages > 0 {
 		f.PagesPerSecond = float64(pages) / f.Seconds

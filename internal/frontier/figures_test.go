@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -23,6 +22,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -68,16 +68,6 @@ func (m *measured) say(what string, value, most float64, unit string) {
 		verdict = fmt.Sprintf("missed  %5.2f of %g", value/most, most)
 	}
 	fmt.Printf("  %-44s %10.2f %-10s %s\n", what, value, unit, verdict)
-}
-
-// cpu is the time that all of the process has worked so far: what counts where the
-// machine is shared.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 const mostRSS = 300 // MB, for 1,000,000 known URLs of 10,000 hosts
@@ -239,7 +229,7 @@ func (m *measured) load() {
 		run   *blobschema.Run
 		slots []blobschema.SlotSummary
 	}
-	began, worked := time.Now(), cpu()
+	began, worked := time.Now(), ledger.Processor()
 	index, err := blobschema.OpenRun(data[sf.Ref.Index:], sf.Ref)
 	if err != nil {
 		m.t.Fatal(err)
@@ -277,7 +267,7 @@ func (m *measured) load() {
 		loading += time.Since(start)
 	}
 	m.say("decoded, joined and loaded in", time.Since(began).Seconds(), 0.5, "s")
-	m.say("CPU time of that, on all processors", (cpu() - worked).Seconds(), 0, "s")
+	m.say("CPU time of that, on all processors", (ledger.Processor() - worked).Seconds(), 0, "s")
 	m.say("of that decoding and joining, all processors", decoding.Seconds(), 0, "s")
 	m.say("of that Load, on the loop", loading.Seconds(), 0, "s")
 	n := f.Counts()
@@ -334,11 +324,11 @@ func (m *measured) add() {
 	var before, after runtime.MemStats
 	pass := func() {
 		runtime.ReadMemStats(&before)
-		start := cpu()
+		start := ledger.Processor()
 		for i := range batch {
 			f.Add(epoch, batch[i].u, batch[i].fp, batch[i].q)
 		}
-		adding += cpu() - start
+		adding += ledger.Processor() - start
 		runtime.ReadMemStats(&after)
 		mallocs += after.Mallocs - before.Mallocs
 		n += len(batch)
@@ -418,7 +408,7 @@ func (m *measured) hosts() {
 // tasks asks for everything.
 func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
 	now, done, asked := epoch, 0, 0
-	worked := cpu()
+	worked := ledger.Processor()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for {
@@ -443,7 +433,7 @@ func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
 			f.Committed()
 		}
 	}
-	took := cpu() - worked
+	took := ledger.Processor() - worked
 	runtime.ReadMemStats(&after)
 	if done != n {
 		m.t.Fatalf("%d of %d URLs were asked for", done, n)
@@ -523,7 +513,7 @@ func (m *measured) giant(maxPart, room int) {
 		add(made)
 	}
 	c, idle := committing{f: f, d: d, t: m.t}, 0
-	start := cpu()
+	start := ledger.Processor()
 	for done := 0; done < pages; {
 		t, ok := f.Next(epoch, false)
 		if !ok {
@@ -550,7 +540,7 @@ func (m *measured) giant(maxPart, room int) {
 			c.commit()
 		}
 	}
-	all := cpu() - start
+	all := ledger.Processor() - start
 	n := f.Counts()
 	parts := 0
 	for _, s := range f.slots {
@@ -593,20 +583,20 @@ func (c *committing) commit() {
 	run, _ := c.f.Delta(uint64(c.commits))
 	c.commits++
 	c.d.store(run)
-	before, start := c.f.Counts().Halved, cpu()
+	before, start := c.f.Counts().Halved, ledger.Processor()
 	c.f.Committed()
-	took := cpu() - start
+	took := ledger.Processor() - start
 	if n := c.f.Counts().Halved - before; n > 0 {
 		c.halving += took
 		c.longest = max(c.longest, took)
 	}
 	for _, id := range c.f.Wanted(epoch) {
 		run := c.d.read(id.Part)
-		start := cpu()
+		start := ledger.Processor()
 		if err := c.f.Load(epoch, id, run); err != nil {
 			c.t.Fatal(err)
 		}
-		c.loading += cpu() - start
+		c.loading += ledger.Processor() - start
 		c.loads++
 		c.loaded += len(run.Seen) + len(run.Queued)
 	}

@@ -34,7 +34,7 @@ import (
 
 // Bounds of one connection.
 const (
-	MaxLife = 10 * time.Second
+	MaxLife = time.Minute
 	maxSent = 200 << 20 // bytes
 )
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
 // compounds is a query of words of many parts.
@@ -124,13 +126,13 @@ func TestParse(t *testing.T) {
 // TestHugeQuery: a query that is too long costs nothing.
 func TestHugeQuery(t *testing.T) {
 	ix := one(t, &page{url: site, body: "coffee"})
-	began := time.Now()
+	began := ledger.Processor()
 	for range 1000 {
 		if _, err := ix.Search(t.Context(), Request{Query: strings.Repeat("天 \"", 100_000)}); !errors.Is(err, ErrQuery) {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := ledger.Processor() - began; took > time.Second {
 		t.Errorf("a thousand took %v", took)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
 const para = "The frontier holds what is known and not yet fetched, ordered by what it is worth, and a step takes from it what is due."
@@ -392,9 +394,9 @@ func TestHostile(t *testing.T) {
 			mimes = append(mimes, "application/xml", "text/plain", "text/markdown")
 		}
 		for _, mime := range mimes {
-			start := time.Now()
+			start := ledger.Processor()
 			d, _ := Extract(mime, body, "")
-			if took := time.Since(start); took > time.Second {
+			if took := ledger.Processor() - start; took > time.Second {
 				t.Errorf("%s as %s took %v", name, mime, took)
 			} else if testing.Verbose() && took > 100*time.Millisecond {
 				t.Logf("%s as %s: %v", name, mime, took)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/clipperhouse/uax29/v2/words"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
 // show writes tokens as "term@position", those that overlap among them.
@@ -250,9 +252,9 @@ func TestHostile(t *testing.T) {
 		"not UTF-8": fill("\xff\xfe"), "changing": fill("aжa語アa한a"),
 	} {
 		for _, lang := range []string{"en", "ja"} {
-			start := time.Now()
+			start := ledger.Processor()
 			tokens := Append(nil, text, lang)
-			if took := time.Since(start); took > time.Second {
+			if took := ledger.Processor() - start; took > time.Second {
 				t.Errorf("%s (%s) took %v", name, lang, took)
 			}
 			check(t, text, tokens)
