@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -350,7 +351,7 @@ func FuzzCommit(f *testing.F) {
 			t.Fatalf("commit of one section: %v", err)
 		}
 		for name := range CommitNames(&c.Manifest) {
-			if _, _, _, err := ParseCommitName(name); err != nil && CheckCrawlID(c.Manifest.Crawl) == nil {
+			if _, _, _, err := naming.ParseCommit(name); err != nil && naming.CheckCrawlID(c.Manifest.Crawl) == nil {
 				t.Fatal(err)
 			}
 			break
@@ -398,7 +399,7 @@ func ExampleEncodeCommit() {
 	if err != nil {
 		panic(err)
 	}
-	name := CommitName("web", 3, 1, 1)
+	name := naming.Commit("web", 3, 1, 1)
 	state := &Run{Queued: []Queued{{Slot: 5, Host: "a.example", URL: "https://a.example/"}}}
 	data, manifest, err := EncodeCommit(&Commit{Manifest: Manifest{Crawl: "web", Partition: 3, Seq: 1, Fence: 1}, State: state}, name, h)
 	if err != nil {

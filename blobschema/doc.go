@@ -5,9 +5,9 @@
 // On a URL's way it is met three times: mail carries the URL to its partition
 // ([Mail]), the partition's state keeps it until it is asked for ([Run]), and a
 // commit makes what came of it visible ([Commit], with the answer itself in a
-// [WARCRecord] that a [CDXJ] line finds). The records of the KV table ([Head],
-// [Crawl], [Wish], [Grants]) are plain JSON; names.go derives every object name,
-// KV key and queue name, and nothing else does.
+// [warc.Record] that a [warc.CDXJ] line finds). The records of the KV table ([Head],
+// [Crawl], [Wish], [Grants]) are plain JSON; package naming derives
+// every object name, KV key and queue name, and nothing else does.
 //
 // # Formats
 //

@@ -1,6 +1,7 @@
 package blobschema
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -107,8 +109,8 @@ func (w *web) pages(n int) []Page {
 		out[i] = Page{
 			URL: w.url(w.host()), Depth: uint16(w.r.IntN(6)), Outcome: OutcomeOK, Status: 200,
 			Time: time.Unix(1_760_000_000+int64(i)/40, w.r.Int64N(1e9)).UTC().Truncate(time.Microsecond),
-			MIME: "text/html", Digest: PayloadDigest(fmt.Append(nil, i)), BodyBytes: length * 5,
-			WARC:   WARCName("test", 3, 2, uint64(i/1000), GzipFast),
+			MIME: "text/html", Digest: fmt.Sprintf("sha1:%x", sha1.Sum(fmt.Append(nil, i))), BodyBytes: length * 5,
+			WARC:   naming.WARC("test", 3, 2, uint64(i/1000), true),
 			Offset: at, Length: length, ETag: fmt.Sprintf(`"%x"`, w.r.Uint64()), Links: 50, Attempts: 1,
 		}
 		at += length

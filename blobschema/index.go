@@ -3,16 +3,9 @@ package blobschema
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/partition"
-)
-
-// The queues of what is made of a crawl. Their messages name a partition; see [EncodeJob].
-const (
-	IndexQueue = "index"
-	RankQueue  = "rank"
 )
 
 // EncodeJob encodes the message that there may be something to do for a partition. Like a wake it
@@ -171,38 +164,3 @@ func decodePacked(data []byte, section string, to any) error {
 	}
 	return nil
 }
-
-// IndexKey is the KV key of a partition's [IndexHead].
-func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
-
-// IndexManifestName names the manifest of a number by its content: two that make one at the same
-// time never write one object (I6).
-func IndexManifestName(crawl string, p partition.ID, number uint64, content []byte) string {
-	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
-}
-
-// SegmentName names a segment made for the manifest of a number, by its content.
-func SegmentName(crawl string, p partition.ID, number uint64, content []byte) string {
-	return fmt.Sprintf("%s/index/p%05d/s%010d-%s", crawl, p, number, contentHash(content)[:16])
-}
-
-// ParseIndexName undoes IndexManifestName and SegmentName, as far as it can without the content:
-// it returns the partition, and the number of the manifest that the object is, or was made for.
-func ParseIndexName(name string) (p partition.ID, number uint64, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	var kind rune
-	var hash string
-	if _, scanErr := fmt.Sscanf(rest, "index/p%d/%c%d-%s", &p, &kind, &number, &hash); scanErr != nil || kind != 'm' && kind != 's' ||
-		CheckCrawlID(crawl) != nil || !isHash(hash) || fmt.Sprintf("%s/index/p%05d/%c%010d-%s", crawl, p, kind, number, hash) != name {
-		return 0, 0, fmt.Errorf("parse index name: %.100q is none", name)
-	}
-	return p, number, nil
-}
-
-// isHash reports whether a part of a name is of a content's hash.
-func isHash(s string) bool {
-	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
-}
-
-// IndexPrefix begins the names of a crawl's index objects.
-func IndexPrefix(crawl string) string { return crawl + "/index/" }

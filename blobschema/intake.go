@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -78,7 +79,7 @@ func DecodeRequest(b []byte) (Request, error) {
 		return unfit("the id has %d bytes, more than %d", len(r.ID), MaxRequestID)
 	}
 	if r.Crawl != "" {
-		if err := CheckCrawlID(r.Crawl); err != nil {
+		if err := naming.CheckCrawlID(r.Crawl); err != nil {
 			return unfit("%v", err)
 		}
 	}
@@ -204,15 +205,4 @@ func (c Calls) Minus(o Calls) Calls {
 		c.BlobPuts - o.BlobPuts, c.BlobGets - o.BlobGets, c.BlobPutBytes - o.BlobPutBytes, c.BlobGetBytes - o.BlobGetBytes,
 		c.Functions - o.Functions, c.FunctionMBMillis - o.FunctionMBMillis,
 	}
-}
-
-// RequestsKey is the KV key of the [Requests].
-func RequestsKey(crawl string) string { return crawl + "/requests" }
-
-// TickKey is the KV key of the [TickRecord].
-func TickKey(crawl string) string { return crawl + "/tick" }
-
-// RequestName names the URLs of one mail of a request by their content.
-func RequestName(crawl string, content []byte) string {
-	return crawl + "/requests/" + contentHash(content)[:24]
 }

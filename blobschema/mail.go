@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -51,7 +52,7 @@ const (
 	letterSum   = 4
 
 	// mailHead is the most that mail takes besides its packed URLs.
-	mailHead = letterKind + 1 + MaxCrawlID + 5*binary.MaxVarintLen64 + letterSum
+	mailHead = letterKind + 1 + naming.MaxCrawlID + 5*binary.MaxVarintLen64 + letterSum
 	// maxPacked is the most that URLs may inflate to: their texts with nothing shared,
 	// and what else each has.
 	maxPacked = MaxMailText + MaxMailURLs*24
@@ -144,7 +145,7 @@ func sortedByURL(urls []Queued) []Queued {
 // EncodeMail encodes mail. The order of its URLs is not kept, and equal mail has
 // equal bytes. Mail over a bound is an error: see [SplitMail].
 func EncodeMail(m Mail) ([]byte, error) {
-	err := CheckCrawlID(m.Crawl)
+	err := naming.CheckCrawlID(m.Crawl)
 	if err == nil {
 		err = checkURLs(m.URLs)
 	}
@@ -174,7 +175,7 @@ func DecodeMail(b []byte) (Mail, error) {
 	if err != nil {
 		return Mail{}, fmt.Errorf("decode mail: %w", err)
 	}
-	m := Mail{Crawl: string(c.prefixed(MaxCrawlID))}
+	m := Mail{Crawl: string(c.prefixed(naming.MaxCrawlID))}
 	m.From = partition.ID(c.uvarint(1<<32 - 1))
 	m.To = partition.ID(c.uvarint(1<<32 - 1))
 	m.Number = c.uvarint(1<<64 - 1)
@@ -183,7 +184,7 @@ func DecodeMail(b []byte) (Mail, error) {
 	if m.URLs, err = c.packedURLs(); err != nil {
 		return Mail{}, fmt.Errorf("decode mail: %w", err)
 	}
-	if err := CheckCrawlID(m.Crawl); err != nil {
+	if err := naming.CheckCrawlID(m.Crawl); err != nil {
 		return Mail{}, fmt.Errorf("decode mail: %w", damaged("%v", err))
 	}
 	return m, nil
@@ -252,7 +253,7 @@ func DecodeWake(b []byte) (crawl string, p partition.ID, err error) {
 	if w.Version != Version {
 		return "", 0, fmt.Errorf("decode wake: %w: %d", ErrVersion, w.Version)
 	}
-	if err := CheckCrawlID(w.Crawl); err != nil {
+	if err := naming.CheckCrawlID(w.Crawl); err != nil {
 		return "", 0, fmt.Errorf("decode wake: %w", damaged("%v", err))
 	}
 	if w.Partition >= partition.MaxPartitions {

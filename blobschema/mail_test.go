@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -19,7 +20,7 @@ func TestMailRoundTrip(t *testing.T) {
 	w := newWeb(t, 1)
 	for _, m := range []Mail{
 		{Crawl: "c", From: partition.Intake, To: 4095, Number: 1<<64 - 1, Epoch: 1<<64 - 1},
-		{Crawl: strings.Repeat("c", MaxCrawlID), URLs: []Queued{{URL: "https://a.example/", Rank: 1<<32 - 1, Generation: 1<<32 - 1, Depth: 1<<16 - 1, Flags: 255}}},
+		{Crawl: strings.Repeat("c", naming.MaxCrawlID), URLs: []Queued{{URL: "https://a.example/", Rank: 1<<32 - 1, Generation: 1<<32 - 1, Depth: 1<<16 - 1, Flags: 255}}},
 		{Crawl: "web", From: 1, To: 2, Number: 3, Epoch: 4, URLs: w.mailURLs(2000)},
 	} {
 		b, err := EncodeMail(m)
@@ -162,7 +163,7 @@ func TestSplitMail(t *testing.T) {
 			}
 			var got []Queued
 			for _, p := range pieces {
-				b, err := EncodeMail(Mail{Crawl: strings.Repeat("c", MaxCrawlID), From: partition.Intake, To: 1<<32 - 1, Number: 1<<64 - 1, Epoch: 1<<64 - 1, URLs: p})
+				b, err := EncodeMail(Mail{Crawl: strings.Repeat("c", naming.MaxCrawlID), From: partition.Intake, To: 1<<32 - 1, Number: 1<<64 - 1, Epoch: 1<<64 - 1, URLs: p})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,9 +1,9 @@
 package blobschema
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -203,8 +203,5 @@ func MapObjectName(crawl string, m *partition.Map) (name string, data []byte, er
 	if data, err = m.MarshalBinary(); err != nil {
 		return "", nil, err
 	}
-	return fmt.Sprintf("%s/maps/e%08d-%s", crawl, m.Epoch(), contentHash(data)[:16]), data, nil
+	return naming.Map(crawl, m.Epoch(), data), data, nil
 }
-
-// MapKey is the KV key of the [MapRecord].
-func MapKey(crawl string) string { return crawl + "/map" }

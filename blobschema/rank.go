@@ -3,10 +3,9 @@ package blobschema
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strings"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -107,7 +106,9 @@ type RankInput struct {
 }
 
 // Commit is the last commit object.
-func (i RankInput) Commit(crawl string) string { return CommitName(crawl, i.Partition, i.Seq, i.Fence) }
+func (i RankInput) Commit(crawl string) string {
+	return naming.Commit(crawl, i.Partition, i.Seq, i.Fence)
+}
 
 // RankResidual is how much a round changed the ranks, by level: the sum of all absolute
 // differences, of ranks that add up to 1.
@@ -260,45 +261,4 @@ type RankDropped struct {
 	Object string `json:"object"`
 	Job    uint64 `json:"job"`
 	Round  int    `json:"round"`
-}
-
-// RankKey is the KV key of the [RankJob].
-func RankKey(crawl string) string { return crawl + "/rank" }
-
-// RankHeadKey is the KV key of a partition's [RankHead].
-func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/rank/%05d", crawl, p) }
-
-// RankPrefix begins the names of the objects that rank heads name.
-func RankPrefix(crawl string) string { return crawl + "/rank/" }
-
-// RankObjectName names an object that a job makes of a partition, by what it is and by its content:
-// two that make it at the same time make the same one (I6). What is a word of a few letters.
-func RankObjectName(crawl string, p partition.ID, job uint64, what string, content []byte) string {
-	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
-}
-
-// ParseRankObjectName undoes RankObjectName, as far as it can without the content.
-func ParseRankObjectName(name string) (p partition.ID, job uint64, what string, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	var tail string
-	_, scanErr := fmt.Sscanf(rest, "rank/p%d/j%d-%s", &p, &job, &tail)
-	what, hash, _ := strings.Cut(tail, "-")
-	if scanErr != nil || what == "" || CheckCrawlID(crawl) != nil || !isHash(hash) ||
-		fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, hash) != name {
-		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is none", name)
-	}
-	return p, job, what, nil
-}
-
-// AppendRankLine appends a line of a text table of ranks: name, tab, number. Numbers are cut to
-// what frontier.ParseHostRanks takes, 1e-6 to 1e6.
-func AppendRankLine(dst []byte, name string, rank float64) []byte {
-	return fmt.Appendf(dst, "%s\t%.6g\n", strings.Map(oneLine, name), math.Max(1e-6, math.Min(rank, 1e6)))
-}
-
-func oneLine(r rune) rune {
-	if r < ' ' || r == 0x7f {
-		return -1
-	}
-	return r
 }

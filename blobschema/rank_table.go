@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 )
 
 // RankTable holds the ranks of pages of one partition, by fingerprint. Ranks of all nodes of all
@@ -93,4 +94,17 @@ func (t *RankTable) Rank(fp uint64) (rank float64, ok bool) {
 		return 0, false
 	}
 	return rank, true
+}
+
+// AppendRankLine appends a line of a text table of ranks: name, tab, number. Numbers are cut to
+// what frontier.ParseHostRanks takes, 1e-6 to 1e6.
+func AppendRankLine(dst []byte, name string, rank float64) []byte {
+	return fmt.Appendf(dst, "%s\t%.6g\n", strings.Map(oneLine, name), math.Max(1e-6, math.Min(rank, 1e6)))
+}
+
+func oneLine(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return -1
+	}
+	return r
 }

@@ -328,12 +328,8 @@ func TestRankRecordsFit(t *testing.T) {
 	}
 }
 
-func TestRankNames(t *testing.T) {
+func TestRankLines(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{RankKey("c"), "c/rank"},
-		{RankHeadKey("c", 3), "c/rank/00003"},
-		{RankObjectName("c", 3, 12, "graph", nil), "c/rank/p00003/j00000012-graph-e3b0c44298fc1c14"},
-		{RankPrefix("c"), "c/rank/"},
 		{string(AppendRankLine(nil, "a.example", 2.5)), "a.example\t2.5\n"},
 		{string(AppendRankLine(nil, "a\tb\n", 1e9)), "ab\t1e+06\n"},
 		{string(AppendRankLine(nil, "a", 0)), "a\t1e-06\n"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -107,7 +108,7 @@ func follows(ctx context.Context, v *view.View) (documents int64, job blobschema
 		}
 		return json.Unmarshal(b, to)
 	}
-	if err := read(blobschema.RankKey(v.ID()), &job); err != nil {
+	if err := read(naming.RankKey(v.ID()), &job); err != nil {
 		return 0, job, false, err
 	}
 	ready = job.Number > 0 && !job.Done.IsZero()
@@ -117,7 +118,7 @@ func follows(ctx context.Context, v *view.View) (documents int64, job blobschema
 	}
 	for i := range heads {
 		var x blobschema.IndexHead
-		if err := read(blobschema.IndexKey(v.ID(), heads[i].Partition), &x); err != nil {
+		if err := read(naming.IndexKey(v.ID(), heads[i].Partition), &x); err != nil {
 			return 0, job, false, err
 		}
 		documents += x.Documents

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
@@ -256,7 +257,7 @@ func (v *visit) summary(end engine.End, s *view.Status) (*summary, error) {
 	return &summary{
 		Crawl: v.view.ID(), Cloud: v.place.cloud, End: end, Totals: s.Totals, Calls: s.Calls, place: v.place,
 		Cost: prices.PerMillion(s.Calls, s.Totals.Pages, 0), Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
-		Archive: v.place.String() + ", objects " + blobschema.WARCPrefix(v.view.ID()), Search: newIndexReport(s),
+		Archive: v.place.String() + ", objects " + naming.WARCPrefix(v.view.ID()), Search: newIndexReport(s),
 	}, nil
 }
 

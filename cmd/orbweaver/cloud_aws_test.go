@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/emulators"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
@@ -55,8 +55,8 @@ func awsCloud(t *testing.T) *cloud {
 	check(err)
 	_, err = s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true }).CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
 	check(err)
-	queues := []string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.DeadLettersQueue}
-	queues = append(queues, blobschema.MailboxQueue(0), blobschema.MailboxQueue(1), blobschema.MailboxQueue(2))
+	queues := []string{naming.WakesQueue, naming.IntakeQueue, naming.DeadLettersQueue}
+	queues = append(queues, naming.MailboxQueue(0), naming.MailboxQueue(1), naming.MailboxQueue(2))
 	for _, q := range queues {
 		_, err = sqs.NewFromConfig(cfg).CreateQueue(ctx, &sqs.CreateQueueInput{
 			QueueName: aws.String(name + "-" + q), Attributes: map[string]string{"VisibilityTimeout": "5"},

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -211,7 +213,7 @@ func turn(ctx context.Context, p *platform.Platform, e *engine.Engine, active st
 	if _, err := e.Tick(); err != nil {
 		return err
 	}
-	for _, name := range []string{blobschema.IntakeQueue, blobschema.WakesQueue} {
+	for _, name := range []string{naming.IntakeQueue, naming.WakesQueue} {
 		q, err := p.Queue(name)
 		if err != nil {
 			return err
@@ -220,17 +222,17 @@ func turn(ctx context.Context, p *platform.Platform, e *engine.Engine, active st
 		if err != nil {
 			return err
 		}
-		var msgs []crawl.Message
+		var msgs []actor.Message
 		var receipts []platform.Receipt
 		for _, d := range got {
-			msgs, receipts = append(msgs, crawl.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}), append(receipts, d.Receipt)
+			msgs, receipts = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}), append(receipts, d.Receipt)
 		}
-		if name == blobschema.IntakeQueue && len(msgs) > 0 {
+		if name == naming.IntakeQueue && len(msgs) > 0 {
 			if err := e.Take(msgs); err != nil {
 				return err
 			}
 		}
-		if name == blobschema.WakesQueue {
+		if name == naming.WakesQueue {
 			for _, m := range msgs {
 				if id, part, err := blobschema.DecodeWake(m.Body); err == nil && id == active {
 					if _, err := e.Step(part, time.Second); err != nil {
@@ -472,11 +474,11 @@ func testCloudDeadLetters(c *cloud) {
 	off := c.functions()
 	c.run("crawl", "--delay", "0s", "--every", "50ms", url+"/0").ends(exitOK)
 	c.run("dlq", "list").ends(exitOK, `^no dead letters`)
-	c.send(blobschema.IntakeQueue, `recrawl it, please`)
+	c.send(naming.IntakeQueue, `recrawl it, please`)
 	c.eventually("dlq list", `recrawl it|unfit request`)
 	off()
 	request := `{"recrawl": ["` + url + `/1"], "id": "dead"}`
-	c.send(blobschema.DeadLettersQueue, request, string([]byte{'M', 0xff, 0xfe}))
+	c.send(naming.DeadLettersQueue, request, string([]byte{'M', 0xff, 0xfe}))
 	c.run("dlq", "list").ends(exitOK,
 		`^id +put aside +kind +from +bytes +reason$`, `unknown +intake +18 +unfit request`, `request +intake +\d+ +given up by its queue`,
 		`unknown +intake +3 +given up`, `^3 dead letters, 0 replayed$`)

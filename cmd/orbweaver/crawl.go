@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -206,7 +208,7 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
 	for try := 0; ; try++ {
 		c, err := e.BeginAnother(ctx, want, seeds)
-		if !errors.Is(err, crawl.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
+		if !errors.Is(err, actor.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
 			return c, err
 		}
 		if want, err = identify(want); err != nil {
@@ -277,7 +279,7 @@ func (s *session) listCaptures(ctx context.Context, sum *summary) error {
 	case err != nil:
 		return fmt.Errorf("the crawl is done, but its capture index is not: %w", err)
 	}
-	sum.Index = objectFile(s.dir, blobschema.CDXJIndexName(s.crawl.ID))
+	sum.Index = objectFile(s.dir, naming.CDXJIndex(s.crawl.ID))
 	return nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -226,7 +228,7 @@ const givenUp = "given up by its queue: it was delivered again and again, and no
 // fetchGivenUp makes dead letters of what queues gave up: an object first, then the message
 // is deleted. A crash between leaves both, and the next time makes the same object.
 func (v *visit) fetchGivenUp(ctx context.Context) (err error) {
-	q, err := v.platform.Queue(blobschema.DeadLettersQueue)
+	q, err := v.platform.Queue(naming.DeadLettersQueue)
 	if err != nil {
 		return err
 	}
@@ -245,8 +247,8 @@ func (v *visit) fetchGivenUp(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			name := blobschema.DeadName(l.Crawl, data)
-			if err := engine.PutObject(ctx, v.platform, crawl.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
+			name := naming.Dead(l.Crawl, data)
+			if err := engine.PutObject(ctx, v.platform, actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
 				return fmt.Errorf("put %s: %w", name, err)
 			}
 			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
@@ -423,7 +425,7 @@ func (v *visit) replay(ctx context.Context, l *letter) (err error) {
 	if err := errors.Join(q.Send(ctx, [][]byte{l.Body}, 0), q.Close(context.WithoutCancel(ctx))); err != nil {
 		return err
 	}
-	return engine.PutObject(ctx, v.platform, crawl.PutObject{Name: blobschema.ReplayedName(l.name)})
+	return engine.PutObject(ctx, v.platform, actor.PutObject{Name: naming.Replayed(l.name)})
 }
 
 // destination is the queue that a letter belongs into.
@@ -434,16 +436,16 @@ func (l *letter) destination(c *blobschema.Crawl, partitions int) (queue string,
 	case l.mail != nil:
 		return mailbox(partitions, l.mail.To)
 	case l.Kind == kindWake:
-		return blobschema.WakesQueue, nil
+		return naming.WakesQueue, nil
 	case l.Kind == kindUnknown && l.partition != partition.Requests:
 		return mailbox(partitions, l.partition)
 	}
-	return blobschema.IntakeQueue, nil
+	return naming.IntakeQueue, nil
 }
 
 func mailbox(partitions int, p partition.ID) (string, error) {
 	if int(p) >= partitions {
 		return "", fmt.Errorf("it is for partition %d, and there are %d", p, partitions)
 	}
-	return blobschema.MailboxQueue(p), nil
+	return naming.MailboxQueue(p), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -241,7 +242,7 @@ func (m mendable) Delete(ctx context.Context, name string) error {
 }
 
 func (m mendable) Wake(ctx context.Context, crawl string, ids []partition.ID) (err error) {
-	q, err := m.p.Queue(blobschema.WakesQueue)
+	q, err := m.p.Queue(naming.WakesQueue)
 	if err != nil {
 		return err
 	}

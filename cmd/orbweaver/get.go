@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -152,7 +153,7 @@ func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) e
 
 // writeDecoded writes a body without its content coding. A body that was cut when it
 // was stored ends where it ends.
-func writeDecoded(out io.Writer, rec *blobschema.WARCRecord, wasCut bool) error {
+func writeDecoded(out io.Writer, rec *warc.Record, wasCut bool) error {
 	m, err := rec.HTTP()
 	if err != nil {
 		return err

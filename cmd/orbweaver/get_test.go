@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
 func squeeze(t *testing.T, text string, make func(io.Writer) io.WriteCloser) []byte {
@@ -58,7 +58,7 @@ func TestWriteDecoded(t *testing.T) {
 		{name: "nothing", coding: "gzip", want: ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rec := &blobschema.WARCRecord{Header: []byte("HTTP/1.1 200 OK\r\nContent-Encoding: " + tt.coding + "\r\n\r\n"), Body: tt.body}
+			rec := &warc.Record{Header: []byte("HTTP/1.1 200 OK\r\nContent-Encoding: " + tt.coding + "\r\n\r\n"), Body: tt.body}
 			if tt.coding == "" {
 				rec.Header = []byte("HTTP/1.1 200 OK\r\n\r\n")
 			}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -259,7 +259,7 @@ func decodePlan(data []byte) (*plan, error) {
 	if p.Version != planVersion {
 		return nil, fmt.Errorf("its version is %d, not %d", p.Version, planVersion)
 	}
-	if err := blobschema.CheckCrawlID(p.Crawl); err != nil {
+	if err := naming.CheckCrawlID(p.Crawl); err != nil {
 		return nil, err
 	}
 	all := 0

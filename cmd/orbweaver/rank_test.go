@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -54,7 +55,7 @@ func (c *cloud) rankFunction() (off func()) {
 		if _, err := e.Open(); err != nil {
 			return err
 		}
-		q, err := p.Queue(blobschema.RankQueue)
+		q, err := p.Queue(naming.RankQueue)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/bbolt"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -110,7 +110,7 @@ func writeDeadLetter(ts *testscript.TestScript, neg bool, args []string) {
 	id := filepath.Base(crawls[0])
 	letter, err := json.Marshal(crawl.DeadLetter{Crawl: id, Partition: partition.ID(p), Reason: args[1], Body: []byte(args[3])})
 	ts.Check(err)
-	name := filepath.Join(filepath.Dir(crawls[0]), filepath.FromSlash(blobschema.DeadName(id, []byte(args[3]))))
+	name := filepath.Join(filepath.Dir(crawls[0]), filepath.FromSlash(naming.Dead(id, []byte(args[3]))))
 	ts.Check(os.MkdirAll(filepath.Dir(name), 0o755))
 	ts.Check(os.WriteFile(name, letter, 0o600))
 	ts.Setenv("LETTER", filepath.Base(name))

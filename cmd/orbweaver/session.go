@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -267,7 +268,7 @@ func (s *session) guard(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			if _, err := engine.ReadRecords(ctx, s.platform, []string{blobschema.ActiveKey}); err != nil {
+			if _, err := engine.ReadRecords(ctx, s.platform, []string{naming.ActiveKey}); err != nil {
 				return err
 			}
 		}
@@ -283,7 +284,7 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 
 // ended says how the run ended.
 func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
-	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: objectFile(s.dir, blobschema.WARCPrefix(s.crawl.ID)), End: end, Totals: t}
+	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: objectFile(s.dir, naming.WARCPrefix(s.crawl.ID)), End: end, Totals: t}
 	// Where there is nothing to do, no step runs.
 	sum.idle = !s.created && s.added == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")

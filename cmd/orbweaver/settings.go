@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/partition"
@@ -27,7 +29,7 @@ const (
 	defaultPolicy     = "breadth-first"
 	defaultQuality    = "depth"
 	// maxMaxBody leaves room for the HTTP header in a WARC record.
-	maxMaxBody = blobschema.MaxWARCBlock - 1<<20
+	maxMaxBody = warc.MaxBlock - 1<<20
 )
 
 // runFlags are those of every command that crawls: of one run only.
@@ -280,7 +282,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		{"max-depth", was.MaxDepth == now.MaxDepth, strconv.Itoa(was.MaxDepth)},
 		{"max-body", was.MaxBody == now.MaxBody, formatSize(was.MaxBody)},
 		{"policy", policy == now.Policy, policy},
-		{"host-ranks", f.hostRanks == "" || was.HostRanks == blobschema.RanksName(stored.ID, f.ranks), "another file, or none"},
+		{"host-ranks", f.hostRanks == "" || was.HostRanks == naming.Ranks(stored.ID, f.ranks), "another file, or none"},
 		{"quality", quality == now.Quality, quality},
 		{"partition-by", by == now.PartitionBy, string(by)},
 		{"sitemaps", was.Sitemaps == now.Sitemaps, strconv.FormatBool(was.Sitemaps)},

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
@@ -34,14 +34,14 @@ const (
 
 // job is what such a process is told, as JSON on its standard input.
 type job struct {
-	Name        string                 `json:"name"` // unlike all others'
-	Role        role                   `json:"role"`
-	Web         simweb.Config          `json:"web"` // for all but the server with the port it is served at
-	Dir         string                 `json:"dir"` // for what is stored; it does not exist yet
-	Partitions  int                    `json:"partitions,omitempty"`
-	Compression blobschema.Compression `json:"compression,omitempty"` // of WARC records
-	Profiles    string                 `json:"profiles,omitempty"`    // folder; "" for none
-	program     string                 // that does it; "" for this one
+	Name        string           `json:"name"` // unlike all others'
+	Role        role             `json:"role"`
+	Web         simweb.Config    `json:"web"` // for all but the server with the port it is served at
+	Dir         string           `json:"dir"` // for what is stored; it does not exist yet
+	Partitions  int              `json:"partitions,omitempty"`
+	Compression warc.Compression `json:"compression,omitempty"` // of WARC records
+	Profiles    string           `json:"profiles,omitempty"`    // folder; "" for none
+	program     string           // that does it; "" for this one
 }
 
 // figures are what one measurement gave, as JSON on the process's standard output.

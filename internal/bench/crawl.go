@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -78,11 +81,11 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	return f, f.weigh(j.Dir)
 }
 
-func newEngine(p *platform.Platform, led *ledger.Ledger, c blobschema.Compression) (*engine.Engine, error) {
+func newEngine(p *platform.Platform, led *ledger.Ledger, c warc.Compression) (*engine.Engine, error) {
 	cfg := engine.Config{
 		Ledger: led, Connections: connections,
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: c != blobschema.None},
+		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: c != warc.None},
 		Fetch: fetch.Config{
 			UserAgent: userAgent, Token: token, MaxIdle: connections, Compression: c,
 			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -105,7 +108,7 @@ type visible struct {
 func (v *visible) read(ctx context.Context, p *platform.Platform, partitions int) error {
 	keys := make([]string, partitions)
 	for i := range keys {
-		keys[i] = blobschema.HeadKey(crawlID, partition.ID(i))
+		keys[i] = naming.HeadKey(crawlID, partition.ID(i))
 	}
 	recs, err := engine.ReadRecords(ctx, p, keys)
 	if err != nil {
@@ -165,7 +168,7 @@ func (v *visible) add(ctx context.Context, p *platform.Platform, name string) er
 }
 
 func openCommit(ctx context.Context, p *platform.Platform, name string) (*blobschema.CommitReader, error) {
-	data, err := engine.GetObject(ctx, p, crawl.GetObject{Name: name, Length: -1})
+	data, err := engine.GetObject(ctx, p, actor.GetObject{Name: name, Length: -1})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}

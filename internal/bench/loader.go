@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
@@ -35,15 +35,15 @@ type loader struct {
 	ending  string // of file names
 	client  *http.Client
 	header  http.Header
-	fields  []blobschema.HeaderField // header, for the record
+	fields  []warc.HeaderField // header, for the record
 	workers chan *worker
 }
 
 // worker turns answers into records. It writes files of its own.
 type worker struct {
 	id      int
-	encoder *blobschema.WARCEncoder
-	fields  []blobschema.HeaderField
+	encoder *warc.Encoder
+	fields  []warc.HeaderField
 	head    []byte
 	data    []byte // of the file being filled
 	pages   int    // in it
@@ -75,14 +75,14 @@ func loadAll(ctx context.Context, j job, web *simweb.Web) (*figures, error) {
 	return f, f.weigh(j.Dir)
 }
 
-func newLoader(dir string, c blobschema.Compression) *loader {
+func newLoader(dir string, c warc.Compression) *loader {
 	l := &loader{
 		dir: dir, ending: "warc.gz",
 		client: &http.Client{Transport: &http.Transport{
 			MaxIdleConnsPerHost: 1, DisableCompression: true,
 			DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1}).DialContext,
 		}},
-		fields: []blobschema.HeaderField{
+		fields: []warc.HeaderField{
 			{Name: "User-Agent", Value: userAgent},
 			{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
 			{Name: "Accept-Encoding", Value: "gzip"},
@@ -93,11 +93,11 @@ func newLoader(dir string, c blobschema.Compression) *loader {
 	for _, f := range l.fields {
 		l.header.Set(f.Name, f.Value)
 	}
-	if c == blobschema.None {
+	if c == warc.None {
 		l.ending = "warc"
 	}
 	for i := range cap(l.workers) {
-		l.workers <- &worker{id: i, encoder: blobschema.NewWARCEncoder(c)}
+		l.workers <- &worker{id: i, encoder: warc.NewEncoder(c)}
 	}
 	return l
 }
@@ -181,10 +181,10 @@ func (w *worker) tokens(body []byte) error {
 // record appends request and response to the file being filled.
 func (w *worker) record(l *loader, req *http.Request, resp *http.Response, began time.Time, body []byte) error {
 	raw, addr := req.URL.String(), req.URL.Hostname()
-	w.fields = append(append(w.fields[:0], blobschema.HeaderField{Name: "Host", Value: req.Host}), l.fields...)
-	w.head = blobschema.AppendHTTPRequestHead(w.head[:0], req.Method, req.URL.RequestURI(), w.fields)
-	data, id, err := w.encoder.Append(w.data, &blobschema.WARCRecord{
-		Type: blobschema.WARCTypeRequest, Date: began, TargetURI: raw, IPAddress: addr, Header: w.head,
+	w.fields = append(append(w.fields[:0], warc.HeaderField{Name: "Host", Value: req.Host}), l.fields...)
+	w.head = warc.AppendHTTPRequestHead(w.head[:0], req.Method, req.URL.RequestURI(), w.fields)
+	data, id, err := w.encoder.Append(w.data, &warc.Record{
+		Type: warc.TypeRequest, Date: began, TargetURI: raw, IPAddress: addr, Header: w.head,
 	})
 	if err != nil {
 		return err
@@ -192,12 +192,12 @@ func (w *worker) record(l *loader, req *http.Request, resp *http.Response, began
 	w.fields = w.fields[:0]
 	for name, values := range resp.Header {
 		for _, v := range values {
-			w.fields = append(w.fields, blobschema.HeaderField{Name: name, Value: v})
+			w.fields = append(w.fields, warc.HeaderField{Name: name, Value: v})
 		}
 	}
-	w.head = blobschema.AppendHTTPResponseHead(w.head[:0], resp.Proto, resp.StatusCode, http.StatusText(resp.StatusCode), w.fields)
-	w.data, _, err = w.encoder.Append(data, &blobschema.WARCRecord{
-		Type: blobschema.WARCTypeResponse, Date: began, TargetURI: raw, IPAddress: addr, ConcurrentTo: id, Header: w.head, Body: body,
+	w.head = warc.AppendHTTPResponseHead(w.head[:0], resp.Proto, resp.StatusCode, http.StatusText(resp.StatusCode), w.fields)
+	w.data, _, err = w.encoder.Append(data, &warc.Record{
+		Type: warc.TypeResponse, Date: began, TargetURI: raw, IPAddress: addr, ConcurrentTo: id, Header: w.head, Body: body,
 	})
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
@@ -128,9 +128,9 @@ func trialW1G(s *settings) trial {
 
 func trialPlain(s *settings) trial {
 	t := trial{name: "plain", about: "W1 again, WARCs without compression", web: s.cut(simweb.W1())}
-	t.sides = []side{{job: job{Name: "plain-loader", Role: roleLoader, Web: t.web, Compression: blobschema.None}}}
+	t.sides = []side{{job: job{Name: "plain-loader", Role: roleLoader, Web: t.web, Compression: warc.None}}}
 	for _, j := range crawls(s, "plain", t.web) {
-		j.Compression = blobschema.None
+		j.Compression = warc.None
 		t.sides = append(t.sides, side{job: j, targets: []target{speed("the loader's", targetSpeed)}})
 	}
 	return t

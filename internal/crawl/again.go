@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -29,7 +30,7 @@ func (s *Step) askAgain(mail blobschema.Mail, list []request, applied func()) {
 	if id == 0 { // what a sitemap said: the mail itself is the request
 		id = s.hash.Fingerprint(fmt.Sprintf("mail %s to %d", key, s.cfg.Partition))
 	}
-	s.spawn(func(t *task) error {
+	s.Spawn(func(t *actor.Task) error {
 		defer delete(s.asking, key)
 		for _, r := range list {
 			if r.q.Ask == 0 {
@@ -44,7 +45,7 @@ func (s *Step) askAgain(mail blobschema.Mail, list []request, applied func()) {
 	})
 }
 
-func (s *Step) again(t *task, r request) {
+func (s *Step) again(t *actor.Task, r request) {
 	u := r.u
 	if s.closed {
 		return
@@ -73,18 +74,18 @@ func (s *Step) again(t *task, r request) {
 	}
 	id := r.q.Ask
 	r.q.Ask = 0
-	s.st.f.Again(s.clock(), u, fp, r.q, id)
+	s.st.f.Again(s.Clock(), u, fp, r.q, id)
 }
 
 // awaitPart waits until the part of a slot that a URL belongs to is loaded. It is not if the
 // step ends first, or the slot is another partition's.
-func (s *Step) awaitPart(t *task, slot partition.Slot, fp uint64) bool {
+func (s *Step) awaitPart(t *actor.Task, slot partition.Slot, fp uint64) bool {
 	here := func() bool { return s.owner(slot) == s.cfg.Partition }
 	if here() {
 		s.st.f.Want(slot, fp)
 	}
 	s.waited[slot]++
-	t.await(func() bool { return s.closed || !here() || s.st.f.Loaded(slot, fp) })
+	t.Await(func() bool { return s.closed || !here() || s.st.f.Loaded(slot, fp) })
 	if s.waited[slot]--; s.waited[slot] == 0 {
 		delete(s.waited, slot)
 	}
@@ -104,7 +105,7 @@ func (s *Step) stuck() (n int) {
 
 // widen follows the redirect of a seed that was settled before it was known to be one: its
 // page record says where it leads.
-func (s *Step) widen(t *task, r request) {
+func (s *Step) widen(t *actor.Task, r request) {
 	url := r.u.String()
 	slot, fp := s.hash.Slot(r.q.Host), s.hash.Fingerprint(url)
 	elsewhere := func() bool { // who has the slot now looks at it again
@@ -130,7 +131,7 @@ func (s *Step) widen(t *task, r request) {
 		return
 	}
 	// What was settled since the last commit has its record when the next is made.
-	t.await(func() bool {
+	t.Await(func() bool {
 		return s.closed || s.st.f.Pending(slot, fp) || s.st.f.Origin(slot, fp).Seq > 0 || !s.dirty() && !s.busy
 	})
 	o := s.st.f.Origin(slot, fp)
@@ -162,7 +163,7 @@ func (s *Step) widen(t *task, r request) {
 // scope: a crawl asks only where it was sent.
 func (s *Step) refuseOutside(u weburl.URL) {
 	p := blobschema.Page{
-		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: s.now.Wall.UTC(),
+		URL: u.String(), Outcome: blobschema.OutcomeScope, Time: s.Now().Wall.UTC(),
 		Detail: "it is outside of the crawl's scope: begin with it as a seed",
 	}
 	s.count(&p, true)

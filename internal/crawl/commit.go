@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -17,7 +19,7 @@ func (s *Step) dirty() bool {
 }
 
 func (s *Step) leaseLeft() time.Duration {
-	return min(s.leaseEnd.Wall.Sub(s.now.Wall), s.leaseEnd.Mono-s.now.Mono)
+	return min(s.leaseEnd.Wall.Sub(s.Now().Wall), s.leaseEnd.Mono-s.Now().Mono)
 }
 
 // maxTries is how often a step tries to store something before it gives up: its
@@ -25,17 +27,17 @@ func (s *Step) leaseLeft() time.Duration {
 const maxTries = 10
 
 // put stores an object, trying a few times, or once if the step is to end anyway.
-func (s *Step) put(e PutObject, then func()) { s.tryPut(e, 1, then) }
+func (s *Step) put(e actor.PutObject, then func()) { s.tryPut(e, 1, then) }
 
-func (s *Step) tryPut(e PutObject, try int, then func()) {
-	s.issue(e, func(r Reply) {
+func (s *Step) tryPut(e actor.PutObject, try int, then func()) {
+	s.Issue(e, func(r actor.Reply) {
 		switch {
 		case r.Err == nil:
 			then()
 		case s.leaseLeft() < s.cfg.Margin || s.stopping || try >= maxTries:
-			s.end(fmt.Errorf("put %s: %w", e.Name, r.Err))
+			s.End(fmt.Errorf("put %s: %w", e.Name, r.Err))
 		default:
-			s.issue(Sleep{For: time.Second}, func(Reply) { s.tryPut(e, try+1, then) })
+			s.Issue(actor.Sleep{For: time.Second}, func(actor.Reply) { s.tryPut(e, try+1, then) })
 		}
 	})
 }
@@ -48,11 +50,11 @@ func (s *Step) tryPut(e PutObject, try int, then func()) {
 // A crash before the head is written leaves objects that nothing names: nothing
 // happened. A crash after it leaves an outbox that the manifest names, which the next
 // step publishes, and mail that is delivered again, which its number tells.
-func (s *Step) commit(t *task) error {
+func (s *Step) commit(t *actor.Task) error {
 	if err := s.obeyWish(t); err != nil {
 		return err
 	}
-	now := s.clock()
+	now := s.Clock()
 	s.lastCommit = now
 	s.sinceCommit, s.requested = 0, false
 	s.seal()
@@ -61,21 +63,21 @@ func (s *Step) commit(t *task) error {
 	s.batch = &batch{}
 	clears := s.clearing
 	c, opened := s.nextCommit(b, now)
-	object := blobschema.CommitName(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
+	object := naming.Commit(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
 	for p, l := range links {
 		s.mailed[p] += len(l)
 	}
-	t.await(func() bool { return b.puts == 0 })
+	t.Await(func() bool { return b.puts == 0 })
 
-	v, err := t.do(Work{Do: func() (any, error) { return encodeCommit(c, links, object, h) }})
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return encodeCommit(c, links, object, h) }})
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", object, err)
 	}
 	enc := v.(*encoded)
 	stored := false
-	s.put(PutObject{Name: object, Parts: [][]byte{enc.data}}, func() { stored = true })
-	t.await(func() bool { return stored })
+	s.put(actor.PutObject{Name: object, Parts: [][]byte{enc.data}}, func() { stored = true })
+	t.Await(func() bool { return stored })
 
 	head := s.nextHead(object, &enc.manifest)
 	if err := s.writeHead(t, head); err != nil {
@@ -115,7 +117,7 @@ func (s *Step) nextCommit(b *batch, now time.Time) (c *blobschema.Commit, opened
 	old := &s.st.man
 	man := blobschema.Manifest{
 		Version: blobschema.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
-		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.st.ter.pmap.Epoch(), Time: s.now.Wall.UTC(),
+		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.st.ter.pmap.Epoch(), Time: s.Now().Wall.UTC(),
 		Commits: appendCommit(old.Commits, old.Fence, old.Seq),
 		Runs:    slices.Clone(old.Runs),
 		Unsent:  slices.Clone(s.unsent), HeldFrom: map[partition.ID]uint64{}, Sent: maps.Clone(old.Sent),
@@ -320,17 +322,17 @@ func due(slots []blobschema.SlotSummary) time.Time {
 
 // writeHead replaces the head and renews the lease, from before the call. A write
 // in doubt is repeated unchanged until it is known whether it happened.
-func (s *Step) writeHead(t *task, h blobschema.Head) error {
-	end := Now{Wall: s.now.Wall.Add(s.cfg.Lease), Mono: s.now.Mono + s.cfg.Lease}
+func (s *Step) writeHead(t *actor.Task, h blobschema.Head) error {
+	end := actor.Now{Wall: s.Now().Wall.Add(s.cfg.Lease), Mono: s.Now().Mono + s.cfg.Lease}
 	if h.Owner != "" {
 		h.LeaseUntil = end.Wall.UTC()
 	} else {
 		h.LeaseUntil = time.Time{}
 	}
-	key, value := blobschema.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition), encodeJSON(h)
+	key, value := naming.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition), actor.Encode(h)
 	for try := 0; ; try++ {
-		v, err := t.do(WriteRecord{Key: key, Value: value, Revision: s.rev})
-		if errors.Is(err, ErrConflict) {
+		v, err := t.Do(actor.WriteRecord{Key: key, Value: value, Revision: s.rev})
+		if errors.Is(err, actor.ErrConflict) {
 			// Perhaps our own write, whose reply was lost.
 			rec, rerr := s.readOne(t, key)
 			if rerr != nil {
@@ -348,49 +350,23 @@ func (s *Step) writeHead(t *task, h blobschema.Head) error {
 		if s.leaseLeft() <= 0 && s.head.Fence > 0 || try > 2*maxTries || s.stopping && try > 3 {
 			return fmt.Errorf("write head of partition %d: %w", s.cfg.Partition, err)
 		}
-		t.sleep(min(5*time.Second, 50*time.Millisecond<<min(try, 7)))
+		t.Sleep(min(5*time.Second, 50*time.Millisecond<<min(try, 7)))
 	}
 }
 
-func (s *Step) readOne(t *task, key string) (Record, error) {
+func (s *Step) readOne(t *actor.Task, key string) (actor.Record, error) {
 	recs, err := s.read(t, key)
 	if err != nil {
-		return Record{}, err
+		return actor.Record{}, err
 	}
 	return recs[0], nil
 }
 
 // read reads records, trying a few times.
-func (s *Step) read(t *task, keys ...string) ([]Record, error) { return readRecords(t, keys) }
-
-func readRecords(t *task, keys []string) ([]Record, error) {
-	for try := 0; ; try++ {
-		v, err := t.do(ReadRecords{Keys: keys})
-		if err == nil {
-			return v.([]Record), nil
-		}
-		if try == 8 {
-			return nil, fmt.Errorf("read %s: %w", keys[0], err)
-		}
-		t.sleep(50 * time.Millisecond << min(try, 7))
-	}
-}
-
-func getObject(t *task, name string, off, length int64) ([]byte, error) {
-	for try := 0; ; try++ {
-		v, err := t.do(GetObject{Name: name, Offset: off, Length: length})
-		if err == nil {
-			return v.([]byte), nil
-		}
-		if errors.Is(err, ErrNotFound) || try == 8 {
-			return nil, fmt.Errorf("get %s: %w", name, err)
-		}
-		t.sleep(50 * time.Millisecond << min(try, 7))
-	}
-}
+func (s *Step) read(t *actor.Task, keys ...string) ([]actor.Record, error) { return t.Records(keys...) }
 
 // renew writes the head unchanged but for the lease.
-func (s *Step) renew(t *task) error {
+func (s *Step) renew(t *actor.Task) error {
 	h := s.head
 	if err := s.writeHead(t, h); err != nil {
 		return err
@@ -399,24 +375,24 @@ func (s *Step) renew(t *task) error {
 }
 
 // acknowledge deletes mail whose effect is committed. What is lost here comes again.
-func (s *Step) acknowledge(receipts []Receipt) {
+func (s *Step) acknowledge(receipts []actor.Receipt) {
 	if len(receipts) == 0 {
 		return
 	}
 	s.publishing++
-	s.issue(Acknowledge{Queue: blobschema.MailboxQueue(s.cfg.Partition), Receipts: receipts}, func(Reply) { s.publishing-- })
+	s.Issue(actor.Acknowledge{Queue: naming.MailboxQueue(s.cfg.Partition), Receipts: receipts}, func(actor.Reply) { s.publishing-- })
 }
 
 // finish ends the step: a last commit that flushes all mail, grants given back, and
 // the lease released; where nobody else does, a wake for later work is sent.
-func (s *Step) finish(t *task) error {
+func (s *Step) finish(t *actor.Task) error {
 	s.stopping, s.closed = true, true
 	if s.dirty() || s.held() > 0 {
 		if err := s.commit(t); err != nil {
 			return err
 		}
 	}
-	t.await(func() bool { return s.publishing == 0 && !s.merging })
+	t.Await(func() bool { return s.publishing == 0 && !s.merging })
 	if err := s.giveBack(t); err != nil {
 		return err
 	}
@@ -425,8 +401,8 @@ func (s *Step) finish(t *task) error {
 		return err
 	}
 	if wake {
-		s.sendWake(t, max(0, h.WakeAt.Sub(s.now.Wall)), s.cfg.Partition)
+		s.sendWake(t, max(0, h.WakeAt.Sub(s.Now().Wall)), s.cfg.Partition)
 	}
-	s.end(nil)
+	s.End(nil)
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -32,9 +34,9 @@ func Seeds(urls []weburl.URL) []Seed {
 }
 
 // Begin creates a crawl, or opens the one there is, and gives it seeds. It is an
-// [Actor].
+// [actor.Actor].
 type Begin struct {
-	procedure
+	actor.Procedure
 	want    blobschema.Crawl // for a new crawl: all that is frozen
 	seeds   []Seed
 	check   func(*blobschema.Crawl) error
@@ -50,18 +52,18 @@ type Begin struct {
 // actor with no seeds and an empty want.ID only opens.
 func NewBegin(want blobschema.Crawl, seeds []Seed, check func(*blobschema.Crawl) error) *Begin {
 	b := &Begin{want: want, seeds: seeds, check: check}
-	b.body = b.run
+	b.Body = b.run
 	return b
 }
 
 // NewAnother returns an actor that creates a crawl although there is one, if that is at
 // its end: finished, its limit reached or stopped by an order, and no step at work on it.
 // The errors are [ErrUnfinished], [ErrAtWork] and, if another one began at the same time,
-// [ErrConflict]. exclusive is as in StepConfig: no lease of before holds. What the last
+// [actor.ErrConflict]. exclusive is as in StepConfig: no lease of before holds. What the last
 // crawl has stored stays as it is, but nothing leads to it any more.
 func NewAnother(want blobschema.Crawl, seeds []Seed, exclusive bool) *Begin {
 	b := &Begin{want: want, seeds: seeds}
-	b.body = func(t *task) error { return b.another(t, exclusive) }
+	b.Body = func(t *actor.Task) error { return b.another(t, exclusive) }
 	return b
 }
 
@@ -87,7 +89,7 @@ type active struct {
 	Crawl string `json:"crawl"`
 }
 
-func (b *Begin) run(t *task) error {
+func (b *Begin) run(t *actor.Task) error {
 	id, revision, err := readActive(t)
 	switch {
 	case err != nil:
@@ -100,16 +102,16 @@ func (b *Begin) run(t *task) error {
 
 // readActive reads the id of the active crawl. The revision of its record is nil if there
 // is none.
-func readActive(t *task) (id string, revision Revision, err error) {
-	recs, err := readRecords(t, []string{blobschema.ActiveKey})
+func readActive(t *actor.Task) (id string, revision actor.Revision, err error) {
+	recs, err := t.Records(naming.ActiveKey)
 	if err != nil || !recs[0].Found {
 		return "", nil, err
 	}
-	act, err := decodeJSON[active](recs[0], "the active crawl")
+	act, err := actor.Decode[active](recs[0], "the active crawl")
 	return act.Crawl, recs[0].Revision, err
 }
 
-func (b *Begin) another(t *task, exclusive bool) error {
+func (b *Begin) another(t *actor.Task, exclusive bool) error {
 	id, revision, err := readActive(t)
 	if err != nil {
 		return err
@@ -123,12 +125,12 @@ func (b *Begin) another(t *task, exclusive bool) error {
 }
 
 // over checks that a crawl is at its end, as a tick would find it.
-func (b *Begin) over(t *task, id string, exclusive bool) error {
+func (b *Begin) over(t *actor.Task, id string, exclusive bool) error {
 	if _, _, err := readCrawl(t, id); err != nil {
 		return err
 	}
 	k := NewTick(TickConfig{Crawl: id, Exclusive: exclusive}, &TickMemory{})
-	k.now = b.now
+	k.Advance(b.Now())
 	if err := k.readAll(t); err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (b *Begin) over(t *task, id string, exclusive bool) error {
 
 // create creates a crawl and makes it the active one, in place of that which the record of
 // that revision names.
-func (b *Begin) create(t *task, revision Revision) error {
+func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 	if len(b.seeds) == 0 {
 		return ErrNoCrawl
 	}
@@ -161,49 +163,24 @@ func (b *Begin) create(t *task, revision Revision) error {
 	}
 	if c.Settings.MaxPages > 0 {
 		g := blobschema.Grants{Limit: c.Settings.MaxPages}
-		if err := write(t, blobschema.GrantsKey(c.ID), g, nil); err != nil {
+		if err := t.Write(naming.GrantsKey(c.ID), g, nil); err != nil {
 			return err
 		}
 	}
 	// The crawl begins with the second of these writes; until it is named as active,
 	// nobody works on it, and beginning again makes another.
-	if err := write(t, blobschema.CrawlKey(c.ID), c, nil); err != nil {
+	if err := t.Write(naming.CrawlKey(c.ID), c, nil); err != nil {
 		return err
 	}
-	if err := write(t, blobschema.ActiveKey, active{Crawl: c.ID}, revision); err != nil {
+	if err := t.Write(naming.ActiveKey, active{Crawl: c.ID}, revision); err != nil {
 		return err
 	}
 	b.crawl, b.created, b.added = c, true, len(b.seeds)
 	return nil
 }
 
-// write creates a record, or replaces the one of that revision. After an error the record
-// may hold what was written all the same: also after a conflict, where a cloud's client
-// has tried again by itself.
-func write(t *task, key string, v any, revision Revision) error {
-	value := encodeJSON(v)
-	for fails := 0; ; {
-		_, err := t.do(WriteRecord{Key: key, Value: value, Revision: revision})
-		if err == nil {
-			return nil
-		}
-		recs, rerr := readRecords(t, []string{key})
-		switch {
-		case rerr != nil:
-			return rerr
-		case recs[0].Found && string(recs[0].Value) == string(value):
-			return nil
-		case errors.Is(err, ErrConflict):
-			return fmt.Errorf("write %s: %w", key, err)
-		}
-		if fails, err = t.failed(key, fails, err); err != nil {
-			return err
-		}
-	}
-}
-
 // putSeeds stores seeds as batches, to be named by the record.
-func putSeeds(t *task, c *blobschema.Crawl, seeds []Seed) error {
+func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 	for some := range slices.Chunk(seeds, seedsPerBatch) {
 		var urls []blobschema.Queued
 		for _, s := range some {
@@ -217,8 +194,8 @@ func putSeeds(t *task, c *blobschema.Crawl, seeds []Seed) error {
 			if err != nil {
 				return err
 			}
-			name := blobschema.SeedsName(c.ID, data)
-			if _, err := t.do(PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
+			name := naming.Seeds(c.ID, data)
+			if _, err := t.Do(actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
 				return fmt.Errorf("put %s: %w", name, err)
 			}
 			c.SeedBatches = append(c.SeedBatches, name)
@@ -228,13 +205,13 @@ func putSeeds(t *task, c *blobschema.Crawl, seeds []Seed) error {
 }
 
 // open goes on with an existing crawl and adds the seeds that are new.
-func (b *Begin) open(t *task, id string) error {
+func (b *Begin) open(t *actor.Task, id string) error {
 	for fails := 0; ; {
 		c, revision, err := readCrawl(t, id)
 		if err != nil {
 			return err
 		}
-		old, obeyed := string(encodeJSON(c)), atOnce(&c.Settings)
+		old, obeyed := string(actor.Encode(c)), atOnce(&c.Settings)
 		if b.check != nil {
 			if err := b.check(&c); err != nil {
 				return err
@@ -248,10 +225,10 @@ func (b *Begin) open(t *task, id string) error {
 			return err
 		}
 		b.crawl, b.added = c, max(b.added, len(fresh)) // none are fresh after a write in doubt that did succeed
-		if string(encodeJSON(c)) != old {
-			_, err = t.do(WriteRecord{Key: blobschema.CrawlKey(id), Value: encodeJSON(c), Revision: revision})
+		if string(actor.Encode(c)) != old {
+			_, err = t.Do(actor.WriteRecord{Key: naming.CrawlKey(id), Value: actor.Encode(c), Revision: revision})
 			if err != nil {
-				if fails, err = t.failed(blobschema.CrawlKey(id), fails, err); err != nil {
+				if fails, err = t.Failed(naming.CrawlKey(id), fails, err); err != nil {
 					return err
 				}
 				continue
@@ -266,21 +243,21 @@ func (b *Begin) open(t *task, id string) error {
 // atOnce is what of the settings the wish is raised for: topics, which steps at work take with their next
 // commit, and what the next step of each partition takes.
 func atOnce(s *blobschema.Settings) string {
-	return string(encodeJSON(blobschema.Settings{
+	return string(actor.Encode(blobschema.Settings{
 		Topics: s.Topics, Hosts: s.Hosts, QueueBy: s.QueueBy, Queues: s.Queues, RecrawlPerHour: s.RecrawlPerHour,
 	}))
 }
 
 // readCrawl reads the record of a crawl, if it is of this version.
-func readCrawl(t *task, id string) (c blobschema.Crawl, revision Revision, err error) {
-	recs, err := readRecords(t, []string{blobschema.CrawlKey(id)})
+func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Revision, err error) {
+	recs, err := t.Records(naming.CrawlKey(id))
 	if err != nil {
 		return c, nil, err
 	}
 	if !recs[0].Found {
 		return c, nil, fmt.Errorf("crawl %s is named as active but has no record", id)
 	}
-	if c, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
+	if c, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return c, nil, err
 	}
 	if c.Version != blobschema.Version {
@@ -292,7 +269,7 @@ func readCrawl(t *task, id string) (c blobschema.Crawl, revision Revision, err e
 // tell makes what changed known to steps and ticks: the limit, and, if there is news, that
 // seeds or settings are others. It looks even where the record did not change: who changed
 // it may have died over this.
-func (b *Begin) tell(t *task, c *blobschema.Crawl, news bool) error {
+func (b *Begin) tell(t *actor.Task, c *blobschema.Crawl, news bool) error {
 	if err := tellLimit(t, c); err != nil || !news {
 		return err
 	}
@@ -301,15 +278,15 @@ func (b *Begin) tell(t *task, c *blobschema.Crawl, news bool) error {
 
 // raiseWish has steps read the crawl record again with their next commit. Should a crash keep
 // it from them, they read it when they begin.
-func raiseWish(t *task, crawl string) error {
-	return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
+func raiseWish(t *actor.Task, crawl string) error {
+	return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
 		w.Version++
 		return true
 	})
 }
 
-func tellLimit(t *task, c *blobschema.Crawl) error {
-	recs, err := readRecords(t, []string{blobschema.GrantsKey(c.ID), blobschema.MapKey(c.ID)})
+func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
+	recs, err := t.Records(naming.GrantsKey(c.ID), naming.MapKey(c.ID))
 	if err != nil {
 		return err
 	}
@@ -319,7 +296,7 @@ func tellLimit(t *task, c *blobschema.Crawl) error {
 	}
 	now := blobschema.Grants{}
 	if recs[0].Found {
-		if now, err = decodeJSON[blobschema.Grants](recs[0], "grants"); err != nil {
+		if now, err = actor.Decode[blobschema.Grants](recs[0], "grants"); err != nil {
 			return err
 		}
 	}
@@ -328,13 +305,13 @@ func tellLimit(t *task, c *blobschema.Crawl) error {
 	}
 	keys := make([]string, m.Partitions)
 	for p := range keys {
-		keys[p] = blobschema.HeadKey(c.ID, partition.ID(p))
+		keys[p] = naming.HeadKey(c.ID, partition.ID(p))
 	}
-	heads, err := readRecords(t, keys)
+	heads, err := t.Records(keys...)
 	if err != nil {
 		return err
 	}
-	return update(t, blobschema.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
+	return actor.Update(t, naming.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
 		if g.Limit == c.Settings.MaxPages {
 			return false
 		}
@@ -343,7 +320,7 @@ func tellLimit(t *task, c *blobschema.Crawl) error {
 			g.Granted = map[partition.ID]int64{}
 		}
 		for p, rec := range heads { // what is stored already counts, limited or not
-			if h, err := decodeJSON[blobschema.Head](rec, "head"); rec.Found && err == nil {
+			if h, err := actor.Decode[blobschema.Head](rec, "head"); rec.Found && err == nil {
 				g.Granted[partition.ID(p)] = max(g.Granted[partition.ID(p)], h.Totals.Pages)
 			}
 		}
@@ -352,13 +329,13 @@ func tellLimit(t *task, c *blobschema.Crawl) error {
 }
 
 // newSeeds are those of the wanted seeds that no batch holds.
-func (b *Begin) newSeeds(t *task, c *blobschema.Crawl) ([]Seed, error) {
+func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	if len(b.seeds) == 0 {
 		return nil, nil
 	}
 	have := map[string]bool{}
 	for _, name := range c.SeedBatches {
-		data, err := getObject(t, name, 0, -1)
+		data, err := t.Object(name, 0, -1)
 		if err != nil {
 			return nil, err
 		}

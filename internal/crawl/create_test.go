@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // TestAnother: a crawl takes the place of another only where that is at its end, with no
@@ -14,7 +16,7 @@ func TestAnother(t *testing.T) {
 	lease := func(t *testing.T, w *world) {
 		head := w.head("test", 0)
 		head.Owner, head.LeaseUntil = "p/1", w.clocks().Wall.Add(1e9)
-		w.table[blobschema.HeadKey("test", 0)] = Record{Found: true, Value: encodeJSON(head), Revision: -1}
+		w.table[naming.HeadKey("test", 0)] = actor.Record{Found: true, Value: actor.Encode(head), Revision: -1}
 	}
 	order := func(o Order) func(*testing.T, *world) {
 		return func(t *testing.T, w *world) {
@@ -39,7 +41,7 @@ func TestAnother(t *testing.T) {
 		{"at work", 0, 1, lease, false, ErrAtWork},
 		{"at work before us", 0, 1, lease, true, nil},
 		{"of another version", 0, 1, func(t *testing.T, w *world) {
-			w.table[blobschema.CrawlKey("test")] = Record{Found: true, Value: []byte(`{"version":99,"id":"test"}`), Revision: -1}
+			w.table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: []byte(`{"version":99,"id":"test"}`), Revision: -1}
 		}, false, blobschema.ErrVersion},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,7 +67,7 @@ func TestAnother(t *testing.T) {
 				t.Fatalf("%v, want %v", err, tt.want)
 			}
 			var now active
-			w.record(blobschema.ActiveKey, &now)
+			w.record(naming.ActiveKey, &now)
 			if wantID := map[bool]string{true: "next", false: "test"}[tt.want == nil]; now.Crawl != wantID {
 				t.Errorf("active is %s, want %s", now.Crawl, wantID)
 			}

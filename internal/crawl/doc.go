@@ -5,12 +5,8 @@
 // which of them may be asked for now, answers come back as records and links, and a
 // commit makes all of it visible at once and names the mail for other partitions.
 //
-// The types are [Step], [Tick] and [Begin]. Each is an [Actor]: an executor starts it,
-// carries out the effects it issues ([Fetch], [PutObject], [WriteRecord], [Send] and so
-// on), and hands it the replies, one at a time, until it has ended. Procedures that are
-// sequential by nature (take the lease, load, commit) are coroutines that wait for
-// replies. Two executors exist: package engine, over gocloud and sockets, and package
-// simulate, on a virtual clock with faults between any two instructions.
+// The types are [Step], [Tick] and [Begin]; [Intake] takes requests, and [Repartition],
+// [ChangeTopic] and [Command] are what operators change. Each is an [actor.Actor].
 //
 // Kept here, by the numbers of docs/invariants.md:
 //

@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 var errLost = errors.New("the answer was lost")
 
 // once has the first write of a record take place and fail all the same.
-func once(key string, with error) func(Effect) (before, after error) {
+func once(key string, with error) func(actor.Effect) (before, after error) {
 	done := false
-	return func(e Effect) (before, after error) {
-		if wr, ok := e.(WriteRecord); ok && wr.Key == key && !done {
+	return func(e actor.Effect) (before, after error) {
+		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == key && !done {
 			done = true
 			return nil, with
 		}
@@ -34,8 +36,8 @@ func TestInDoubt(t *testing.T) {
 	limited := func(pages int64) func(*blobschema.Crawl) error {
 		return func(c *blobschema.Crawl) error { c.Settings.MaxPages = pages; return nil }
 	}
-	for _, with := range []error{errLost, ErrConflict} {
-		for _, key := range []string{blobschema.GrantsKey("test"), blobschema.CrawlKey("test"), blobschema.ActiveKey} {
+	for _, with := range []error{errLost, actor.ErrConflict} {
+		for _, key := range []string{naming.GrantsKey("test"), naming.CrawlKey("test"), naming.ActiveKey} {
 			t.Run(fmt.Sprintf("begin/%s/%v", key, with), func(t *testing.T) {
 				w := newWorld(t)
 				c := newCrawl(2)
@@ -46,13 +48,13 @@ func TestInDoubt(t *testing.T) {
 					t.Fatal(err)
 				}
 				var now active
-				w.record(blobschema.ActiveKey, &now)
+				w.record(naming.ActiveKey, &now)
 				if _, created, added := b.Crawl(); !created || added != pages || now.Crawl != c.ID {
 					t.Errorf("created %v, %d seeds, active %q", created, added, now.Crawl)
 				}
 			})
 		}
-		for _, key := range []string{blobschema.GrantsKey("test"), blobschema.CrawlKey("test"), blobschema.WishKey("test")} {
+		for _, key := range []string{naming.GrantsKey("test"), naming.CrawlKey("test"), naming.WishKey("test")} {
 			t.Run(fmt.Sprintf("change/%s/%v", key, with), func(t *testing.T) {
 				w := newWorld(t)
 				c := newCrawl(2)
@@ -65,8 +67,8 @@ func TestInDoubt(t *testing.T) {
 				}
 				var g blobschema.Grants
 				var wish blobschema.Wish
-				w.record(blobschema.GrantsKey("test"), &g)
-				w.record(blobschema.WishKey("test"), &wish)
+				w.record(naming.GrantsKey("test"), &g)
+				w.record(naming.WishKey("test"), &wish)
 				if _, _, added := b.Crawl(); added != 2 || g.Limit != 200 || wish.Version != 1 {
 					t.Errorf("%d seeds are new, the limit is %d, the wish %+v", added, g.Limit, wish)
 				}
@@ -75,14 +77,14 @@ func TestInDoubt(t *testing.T) {
 		t.Run(fmt.Sprintf("requests/%v", with), func(t *testing.T) {
 			w := newWorld(t)
 			c := w.begin(newCrawl(2), all(host)[0])
-			w.fault = once(blobschema.RequestsKey("test"), with)
+			w.fault = once(naming.RequestsKey("test"), with)
 			spent := func() blobschema.Calls { return blobschema.Calls{BlobPuts: 1} }
-			in := NewIntake(IntakeConfig{Crawl: c.ID, Spent: spent}, []Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1","no","nor this"]}`)}})
+			in := NewIntake(IntakeConfig{Crawl: c.ID, Spent: spent}, []actor.Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1","no","nor this"]}`)}})
 			if _, err := w.run(in); err != nil {
 				t.Fatal(err)
 			}
 			var r blobschema.Requests
-			w.record(blobschema.RequestsKey("test"), &r)
+			w.record(naming.RequestsKey("test"), &r)
 			if len(r.Outbox) != 1 || r.Dead != 2 || r.Calls.BlobPuts != 1 {
 				t.Errorf("%+v", r)
 			}
@@ -90,13 +92,13 @@ func TestInDoubt(t *testing.T) {
 		t.Run(fmt.Sprintf("tick/%v", with), func(t *testing.T) {
 			w := newWorld(t)
 			c := w.begin(newCrawl(1), all(host)[0])
-			w.fault = once(blobschema.TickKey("test"), with)
+			w.fault = once(naming.TickKey("test"), with)
 			k := NewTick(TickConfig{Crawl: c.ID, Spent: func() blobschema.Calls { return blobschema.Calls{Functions: 1} }}, nil)
 			if _, err := w.run(k); err != nil {
 				t.Fatal(err)
 			}
 			var r blobschema.TickRecord
-			w.record(blobschema.TickKey("test"), &r)
+			w.record(naming.TickKey("test"), &r)
 			if len(r.Woken) != 1 || r.Calls.Functions != 1 {
 				t.Errorf("%+v", r)
 			}
@@ -112,12 +114,12 @@ func TestChangeGoesOn(t *testing.T) {
 	c.Settings.MaxPages = 1
 	w.begin(c, "https://www.example/0")
 	c.Version, c.Settings.MaxPages = blobschema.Version, 2
-	w.table[blobschema.CrawlKey("test")] = Record{Found: true, Value: encodeJSON(c), Revision: -1}
+	w.table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: actor.Encode(c), Revision: -1}
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return nil })); err != nil {
 		t.Fatal(err)
 	}
 	var g blobschema.Grants
-	w.record(blobschema.GrantsKey("test"), &g)
+	w.record(naming.GrantsKey("test"), &g)
 	if g.Limit != 2 {
 		t.Errorf("the limit is %d", g.Limit)
 	}
@@ -127,33 +129,33 @@ func TestChangeGoesOn(t *testing.T) {
 // whoever writes it.
 func TestGivesUp(t *testing.T) {
 	const host = "www.example"
-	for key, actor := range map[string]func(*world) Actor{
-		blobschema.TickKey("test"):  func(*world) Actor { return NewTick(TickConfig{Crawl: "test"}, nil) },
-		blobschema.CrawlKey("test"): func(*world) Actor { return NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:3]...)), nil) },
-		blobschema.WishKey("test"):  func(*world) Actor { return NewCommand("test", OrderStop) },
-		blobschema.ActiveKey: func(*world) Actor {
+	for key, begin := range map[string]func(*world) actor.Actor{
+		naming.TickKey("test"):  func(*world) actor.Actor { return NewTick(TickConfig{Crawl: "test"}, nil) },
+		naming.CrawlKey("test"): func(*world) actor.Actor { return NewBegin(blobschema.Crawl{}, Seeds(urls(t, all(host)[:3]...)), nil) },
+		naming.WishKey("test"):  func(*world) actor.Actor { return NewCommand("test", OrderStop) },
+		naming.ActiveKey: func(*world) actor.Actor {
 			return NewAnother(blobschema.Crawl{ID: "next", Slots: 1, Partitions: 1}, Seeds(urls(t, all(host)[0])), false)
 		},
-		blobschema.RequestsKey("test"): func(*world) Actor {
-			return NewIntake(IntakeConfig{Crawl: "test"}, []Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1"]}`)}})
+		naming.RequestsKey("test"): func(*world) actor.Actor {
+			return NewIntake(IntakeConfig{Crawl: "test"}, []actor.Message{{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1"]}`)}})
 		},
 	} {
 		t.Run(key, func(t *testing.T) {
 			w := newWorld(t)
 			w.begin(newCrawl(1), all(host)[0])
-			if key == blobschema.ActiveKey {
+			if key == naming.ActiveKey {
 				if _, err := w.run(NewCommand("test", OrderStop)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.fault = func(e Effect) (before, after error) {
-				if wr, ok := e.(WriteRecord); ok && wr.Key == key {
+			w.fault = func(e actor.Effect) (before, after error) {
+				if wr, ok := e.(actor.WriteRecord); ok && wr.Key == key {
 					return errLost, nil
 				}
 				return nil, nil
 			}
 			began := w.now
-			if _, err := w.run(actor(w)); !errors.Is(err, errLost) {
+			if _, err := w.run(begin(w)); !errors.Is(err, errLost) {
 				t.Fatalf("%v", err)
 			}
 			if took := w.now - began; took < time.Second || took > time.Minute {
@@ -176,8 +178,8 @@ func TestLongSeeds(t *testing.T) {
 	}
 	w := newWorld(t)
 	sent := 0
-	w.fault = func(e Effect) (before, after error) {
-		if s, ok := e.(Send); ok && s.Queue == blobschema.MailboxQueue(0) {
+	w.fault = func(e actor.Effect) (before, after error) {
+		if s, ok := e.(actor.Send); ok && s.Queue == naming.MailboxQueue(0) {
 			for _, b := range s.Bodies {
 				if len(b) > blobschema.MaxMailBytes {
 					t.Errorf("a mail of %d bytes", len(b))
@@ -210,8 +212,8 @@ func TestSeedsInParts(t *testing.T) {
 	var published []int
 	for len(published) < 4 {
 		n := 0
-		w.fault = func(e Effect) (before, after error) {
-			if s, ok := e.(Send); ok && s.Queue != blobschema.WakesQueue {
+		w.fault = func(e actor.Effect) (before, after error) {
+			if s, ok := e.(actor.Send); ok && s.Queue != naming.WakesQueue {
 				if n++; n > 2 {
 					return errLost, nil
 				}
@@ -220,7 +222,7 @@ func TestSeedsInParts(t *testing.T) {
 		}
 		_, err := w.run(NewTick(TickConfig{Crawl: "test"}, nil))
 		var c blobschema.Crawl
-		w.record(blobschema.CrawlKey("test"), &c)
+		w.record(naming.CrawlKey("test"), &c)
 		published = append(published, c.Published)
 		if err == nil {
 			break
@@ -231,7 +233,7 @@ func TestSeedsInParts(t *testing.T) {
 	}
 	got := 0
 	for p := range 2 {
-		got += len(w.queues[blobschema.MailboxQueue(partition.ID(p))])
+		got += len(w.queues[naming.MailboxQueue(partition.ID(p))])
 	}
 	if got != 2*26 {
 		t.Errorf("%d mails", got)
@@ -251,8 +253,8 @@ func TestHostsInParts(t *testing.T) {
 	if seq := w.head("test", 0).Seq; seq < 15 {
 		t.Fatalf("only %d commits", seq)
 	}
-	w.fault = func(e Effect) (before, after error) {
-		if _, ok := e.(GetObject); ok {
+	w.fault = func(e actor.Effect) (before, after error) {
+		if _, ok := e.(actor.GetObject); ok {
 			w.now += 3 * time.Second
 		}
 		return nil, nil
@@ -268,7 +270,7 @@ func TestHostsInParts(t *testing.T) {
 			t.Errorf("a tick took %v", took)
 		}
 		var r blobschema.TickRecord
-		w.record(blobschema.TickKey("test"), &r)
+		w.record(naming.TickKey("test"), &r)
 		copied = append(copied, r.Copied[0])
 		w.now += time.Minute
 	}
@@ -281,13 +283,13 @@ func TestHostsInParts(t *testing.T) {
 func TestResendWaits(t *testing.T) {
 	w := newWorld(t)
 	c := w.begin(newCrawl(1), "https://www.example/0")
-	w.queues = map[string][]Message{}
+	w.queues = map[string][]actor.Message{}
 	head := blobschema.Head{Owner: "p/1", LeaseUntil: w.clocks().Wall.Add(time.Hour)}
 	for _, leased := range []bool{true, false} {
-		w.table[blobschema.HeadKey("test", 0)] = Record{Found: true, Value: encodeJSON(head), Revision: -1}
+		w.table[naming.HeadKey("test", 0)] = actor.Record{Found: true, Value: actor.Encode(head), Revision: -1}
 		w.now += time.Hour / 2
 		w.coldTick(c.ID)
-		if got := len(w.queues[blobschema.MailboxQueue(0)]); got > 0 == leased {
+		if got := len(w.queues[naming.MailboxQueue(0)]); got > 0 == leased {
 			t.Errorf("leased %v: %d mails sent again", leased, got)
 		}
 		head = blobschema.Head{}

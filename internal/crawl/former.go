@@ -2,6 +2,8 @@ package crawl
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -12,14 +14,14 @@ const formerCommits = 4
 // former returns the page record that a URL has in a commit, nil if it cannot be had: then
 // the URL is asked for without a condition, and its answer stored whole. It is read unless it
 // was kept.
-func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page {
+func (s *Step) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
 	if p, ok := s.st.formers.kept(url); ok {
 		return &p
 	}
 	if o.Partition == s.cfg.Partition { // its commit may be under way
-		t.await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed })
+		t.Await(func() bool { return s.st.man.Seq >= uint64(o.Seq) || s.closed })
 	}
-	t.await(func() bool { return !s.st.formers.reading })
+	t.Await(func() bool { return !s.st.formers.reading })
 	pages, ok := s.st.formers.get(o)
 	if !ok {
 		s.st.formers.reading = true
@@ -35,14 +37,14 @@ func (s *Step) former(t *task, o blobschema.Origin, url string) *blobschema.Page
 }
 
 // readFormers reads the page records of a commit, the last of each URL.
-func (s *Step) readFormers(t *task, o blobschema.Origin) map[string]blobschema.Page {
+func (s *Step) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobschema.Page {
 	pages := map[string]blobschema.Page{}
 	man, err := s.manifestWith(t, o)
 	if err != nil {
 		return pages
 	}
 	for name := range blobschema.CommitNames(man) {
-		if _, seq, _, err := blobschema.ParseCommitName(name); err != nil || seq != uint64(o.Seq) {
+		if _, seq, _, err := naming.ParseCommit(name); err != nil || seq != uint64(o.Seq) {
 			continue
 		}
 		c, err := s.openCommit(t, name)
@@ -64,18 +66,18 @@ func (s *Step) readFormers(t *task, o blobschema.Origin) map[string]blobschema.P
 
 // manifestWith is a manifest that names the commit of an origin: this partition's, or that
 // of another which held the slot before.
-func (s *Step) manifestWith(t *task, o blobschema.Origin) (*blobschema.Manifest, error) {
+func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Manifest, error) {
 	if o.Partition == s.cfg.Partition {
 		return &s.st.man, nil
 	}
 	if man := s.st.formers.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
 		return man, nil
 	}
-	rec, err := s.readOne(t, blobschema.HeadKey(s.cfg.Crawl.ID, o.Partition))
+	rec, err := s.readOne(t, naming.HeadKey(s.cfg.Crawl.ID, o.Partition))
 	if err != nil {
 		return nil, err
 	}
-	h, err := decodeJSON[blobschema.Head](rec, "head")
+	h, err := actor.Decode[blobschema.Head](rec, "head")
 	if err != nil {
 		return nil, err
 	}

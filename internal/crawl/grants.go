@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -16,7 +18,7 @@ const (
 // record that deals it out. A partition stores no page it was not granted, so the
 // limit holds whatever crashes; what a crashed step was granted stays its
 // partition's.
-func (s *Step) refill(t *task) error {
+func (s *Step) refill(t *actor.Task) error {
 	defer func() { s.refilling = false }()
 	return s.changeGrants(t, func(g *blobschema.Grants) bool {
 		used := s.st.totals.Pages + s.reserved
@@ -39,7 +41,7 @@ func (s *Step) refill(t *task) error {
 
 // giveBack returns what this partition was granted, to this step or to one that
 // crashed, and did not use.
-func (s *Step) giveBack(t *task) error {
+func (s *Step) giveBack(t *actor.Task) error {
 	if s.cfg.Crawl.Settings.MaxPages == 0 {
 		return nil
 	}
@@ -54,8 +56,8 @@ func (s *Step) giveBack(t *task) error {
 
 // changeGrants changes the record until the change holds, and takes over what it
 // then grants.
-func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error {
-	key := blobschema.GrantsKey(s.cfg.Crawl.ID)
+func (s *Step) changeGrants(t *actor.Task, change func(*blobschema.Grants) bool) error {
+	key := naming.GrantsKey(s.cfg.Crawl.ID)
 	for fails := 0; ; {
 		rec, err := s.readOne(t, key)
 		if err != nil {
@@ -63,7 +65,7 @@ func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error
 		}
 		g := blobschema.Grants{}
 		if rec.Found {
-			if g, err = decodeJSON[blobschema.Grants](rec, "grants"); err != nil {
+			if g, err = actor.Decode[blobschema.Grants](rec, "grants"); err != nil {
 				return err
 			}
 		}
@@ -78,9 +80,9 @@ func (s *Step) changeGrants(t *task, change func(*blobschema.Grants) bool) error
 				g.Fences = map[partition.ID]uint64{}
 			}
 			g.Fences[s.cfg.Partition] = s.head.Fence
-			_, err := t.do(WriteRecord{Key: key, Value: encodeJSON(g), Revision: rec.Revision})
+			_, err := t.Do(actor.WriteRecord{Key: key, Value: actor.Encode(g), Revision: rec.Revision})
 			if err != nil {
-				if fails, err = t.failed(key, fails, err); err != nil {
+				if fails, err = t.Failed(key, fails, err); err != nil {
 					return err
 				}
 				continue // lost the race, or in doubt: what the record says now decides

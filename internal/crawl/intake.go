@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -24,7 +26,7 @@ const (
 )
 
 // Intake turns messages from the intake queue into mail for the owners of their URLs.
-// It is an [Actor]; when it has ended without an error, the messages may be
+// It is an [actor.Actor]; when it has ended without an error, the messages may be
 // acknowledged.
 //
 //	put URLs → record numbers the mail → mail sent → wakes sent → messages acknowledged
@@ -33,10 +35,10 @@ const (
 // again, under the same numbers, or if they were applied meanwhile under new ones, and
 // the owners tell by the request's id that it is the same.
 type Intake struct {
-	procedure
+	actor.Procedure
 	cfg   IntakeConfig
 	crawl string
-	msgs  []Message
+	msgs  []actor.Message
 	rec   blobschema.Crawl
 	pmap  *partition.Map
 	hash  partition.Hash
@@ -63,9 +65,9 @@ type IntakeConfig struct {
 }
 
 // NewIntake returns the actor for some messages.
-func NewIntake(cfg IntakeConfig, msgs []Message) *Intake {
+func NewIntake(cfg IntakeConfig, msgs []actor.Message) *Intake {
 	in := &Intake{cfg: cfg, crawl: cfg.Crawl, msgs: msgs, own: map[mailID]bool{}}
-	in.body = in.run
+	in.Body = in.run
 	return in
 }
 
@@ -77,18 +79,18 @@ type outMail struct {
 	object  string
 }
 
-func (in *Intake) run(t *task) error {
-	recs, err := readRecords(t, []string{blobschema.CrawlKey(in.crawl), blobschema.MapKey(in.crawl)})
+func (in *Intake) run(t *actor.Task) error {
+	recs, err := t.Records(naming.CrawlKey(in.crawl), naming.MapKey(in.crawl))
 	if err != nil {
 		return err
 	}
 	if !recs[0].Found {
 		return fmt.Errorf("crawl %s has no record", in.crawl)
 	}
-	if in.rec, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
+	if in.rec, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
-	p, err := openPartitioning(t, &in.rec, recs[1])
+	p, err := OpenPartitioning(t, &in.rec, recs[1])
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (in *Intake) run(t *task) error {
 }
 
 // flush sends the mail that was made so far.
-func (in *Intake) flush(t *task) error {
+func (in *Intake) flush(t *actor.Task) error {
 	mails := in.mails
 	in.mails, in.urls = nil, 0
 	for i := range mails {
@@ -129,7 +131,7 @@ func (in *Intake) flush(t *task) error {
 
 // read makes mail of one message. What of it cannot be read is put aside, with its
 // reason: it will not be better the next time.
-func (in *Intake) read(t *task, m Message) error {
+func (in *Intake) read(t *actor.Task, m actor.Message) error {
 	if uploads, ok := blobschema.DecodeNotification(m.Body); ok && in.cfg.Bucket != "" {
 		for _, u := range uploads {
 			if err := in.readList(t, u); err != nil {
@@ -150,7 +152,7 @@ func (in *Intake) read(t *task, m Message) error {
 }
 
 // readList makes mail of a list of URLs that was put into the bucket.
-func (in *Intake) readList(t *task, u blobschema.Upload) error {
+func (in *Intake) readList(t *actor.Task, u blobschema.Upload) error {
 	aside := func(reason string) error { return in.putAside(t, []byte(u.Name), 1, reason) }
 	seeds := strings.HasPrefix(u.Name, blobschema.SeedLists)
 	switch {
@@ -163,9 +165,9 @@ func (in *Intake) readList(t *task, u blobschema.Upload) error {
 	case u.Size <= 0 || strings.HasSuffix(u.Name, "/"):
 		return nil // nothing, or a folder
 	}
-	data, err := getObject(t, u.Name, 0, blobschema.MaxListBytes+1) // it may have grown
+	data, err := t.Object(u.Name, 0, blobschema.MaxListBytes+1) // it may have grown
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, actor.ErrNotFound):
 		return aside("the list was removed before it was read")
 	case err != nil:
 		return err
@@ -189,7 +191,7 @@ func (in *Intake) readList(t *task, u blobschema.Upload) error {
 }
 
 // take makes mail of a request, which has an id.
-func (in *Intake) take(t *task, r blobschema.Request) error {
+func (in *Intake) take(t *actor.Task, r blobschema.Request) error {
 	policy, err := policyOf(&in.rec, nil)
 	if err != nil {
 		return err
@@ -275,23 +277,23 @@ func place(s *blobschema.Settings, u weburl.URL, q *blobschema.Queued) string {
 }
 
 // putAside makes a dead letter of what cannot be read, of n messages or URLs.
-func (in *Intake) putAside(t *task, body []byte, n int64, reason string) error {
+func (in *Intake) putAside(t *actor.Task, body []byte, n int64, reason string) error {
 	in.dead += n
-	letter := encodeJSON(DeadLetter{Crawl: in.crawl, Partition: partition.Requests, Reason: reason, Body: body})
-	name := blobschema.DeadName(in.crawl, letter)
-	if _, err := t.do(PutObject{Name: name, Parts: [][]byte{letter}}); err != nil {
+	letter := actor.Encode(DeadLetter{Crawl: in.crawl, Partition: partition.Requests, Reason: reason, Body: body})
+	name := naming.Dead(in.crawl, letter)
+	if _, err := t.Do(actor.PutObject{Name: name, Parts: [][]byte{letter}}); err != nil {
 		return fmt.Errorf("put %s: %w", name, err)
 	}
 	return nil
 }
 
-func (in *Intake) put(t *task, m *outMail) error {
+func (in *Intake) put(t *actor.Task, m *outMail) error {
 	data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: m.request, URLs: m.urls})
 	if err != nil {
 		return err
 	}
-	m.object = blobschema.RequestName(in.crawl, data)
-	if _, err := t.do(PutObject{Name: m.object, Parts: [][]byte{data}}); err != nil {
+	m.object = naming.Request(in.crawl, data)
+	if _, err := t.Do(actor.PutObject{Name: m.object, Parts: [][]byte{data}}); err != nil {
 		return fmt.Errorf("put %s: %w", m.object, err)
 	}
 	return nil
@@ -300,7 +302,7 @@ func (in *Intake) put(t *task, m *outMail) error {
 // number gives the mail its numbers, in the record that will be asked for them. before are
 // others of the same requests: an intake that crashed has numbered them by a map that has
 // changed since, and perhaps did not send them.
-func (in *Intake) number(t *task, mails []outMail) (numbers, before []blobschema.RequestMail, err error) {
+func (in *Intake) number(t *actor.Task, mails []outMail) (numbers, before []blobschema.RequestMail, err error) {
 	if len(mails) == 0 && in.dead == 0 {
 		return nil, nil, nil
 	}
@@ -309,7 +311,7 @@ func (in *Intake) number(t *task, mails []outMail) (numbers, before []blobschema
 		spent = in.cfg.Spent().Minus(in.told) // but for the mail itself, which is sent after this
 	}
 	fresh := 0
-	err = update(t, blobschema.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
+	err = actor.Update(t, naming.RequestsKey(in.crawl), func(r *blobschema.Requests) bool {
 		numbers, before = numbers[:0], before[:0]
 		if r.Sent == nil {
 			r.Sent = map[partition.ID]uint64{}
@@ -356,7 +358,7 @@ func (in *Intake) number(t *task, mails []outMail) (numbers, before []blobschema
 	return numbers, before, nil
 }
 
-func (in *Intake) send(t *task, mails []outMail, numbers []blobschema.RequestMail) error {
+func (in *Intake) send(t *actor.Task, mails []outMail, numbers []blobschema.RequestMail) error {
 	var wakes [][]byte
 	woken := map[partition.ID]bool{}
 	for i, m := range mails {
@@ -364,7 +366,7 @@ func (in *Intake) send(t *task, mails []outMail, numbers []blobschema.RequestMai
 		if err != nil {
 			return err
 		}
-		if _, err := t.do(Send{Queue: blobschema.MailboxQueue(m.to), Bodies: [][]byte{body}}); err != nil {
+		if _, err := t.Do(actor.Send{Queue: naming.MailboxQueue(m.to), Bodies: [][]byte{body}}); err != nil {
 			return fmt.Errorf("send requests: %w", err)
 		}
 		if !woken[m.to] {
@@ -373,7 +375,7 @@ func (in *Intake) send(t *task, mails []outMail, numbers []blobschema.RequestMai
 		}
 	}
 	for wake := range slices.Chunk(wakes, 10) {
-		if _, err := t.do(Send{Queue: blobschema.WakesQueue, Bodies: wake}); err != nil {
+		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: wake}); err != nil {
 			return fmt.Errorf("send wakes: %w", err)
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // lists puts lists of n URLs of as many hosts into the bucket, and returns notifications.
-func (w *world) lists(count, n int, line string) (msgs []Message) {
+func (w *world) lists(count, n int, line string) (msgs []actor.Message) {
 	for i := range count {
 		var list strings.Builder
 		for j := range n {
@@ -19,14 +21,14 @@ func (w *world) lists(count, n int, line string) (msgs []Message) {
 		name := fmt.Sprintf("lists/recrawl/%d", i)
 		w.blobs[name] = []byte(list.String())
 		body := fmt.Sprintf(`{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":"b"},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, name, list.Len())
-		msgs = append(msgs, Message{ID: fmt.Sprint(i), Body: []byte(body)})
+		msgs = append(msgs, actor.Message{ID: fmt.Sprint(i), Body: []byte(body)})
 	}
 	return msgs
 }
 
 func (w *world) requests() (r blobschema.Requests) {
-	if w.table[blobschema.RequestsKey("test")].Found {
-		w.record(blobschema.RequestsKey("test"), &r)
+	if w.table[naming.RequestsKey("test")].Found {
+		w.record(naming.RequestsKey("test"), &r)
 	}
 	return r
 }
@@ -38,16 +40,16 @@ func TestIntakeOfMuch(t *testing.T) {
 	w.begin(newCrawl(4), "https://www.example/")
 	msgs := w.lists(3, maxAtOnce/2, "https://www%d.example/%d")
 	most, held := 0, 0
-	w.fault = func(e Effect) (before, after error) {
+	w.fault = func(e actor.Effect) (before, after error) {
 		switch e := e.(type) {
-		case PutObject: // what is held is put first
+		case actor.PutObject: // what is held is put first
 			b, err := blobschema.DecodeSeeds(e.Parts[0])
 			if err != nil {
 				t.Error(err)
 			}
 			held += len(b.URLs)
 			most = max(most, held)
-		case Send:
+		case actor.Send:
 			held = 0
 		}
 		return nil, nil
@@ -60,7 +62,7 @@ func TestIntakeOfMuch(t *testing.T) {
 	}
 	got := 0
 	for p := range partition.ID(4) {
-		for _, m := range w.queues[blobschema.MailboxQueue(p)] {
+		for _, m := range w.queues[naming.MailboxQueue(p)] {
 			mail, err := blobschema.DecodeMail(m.Body)
 			if err != nil {
 				t.Fatal(err)
@@ -84,8 +86,8 @@ func TestIntakeWaits(t *testing.T) {
 	w.begin(c, "https://www.example/")
 	msgs := w.lists(8, 8000, "https://www%d.example/%d")
 	taken := 0
-	for _, m := range append([]Message{}, msgs...) {
-		_, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, []Message{m}))
+	for _, m := range append([]actor.Message{}, msgs...) {
+		_, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, []actor.Message{m}))
 		if err == nil {
 			taken++
 		} else if !strings.Contains(err.Error(), "stay in the queue") {
@@ -98,10 +100,10 @@ func TestIntakeWaits(t *testing.T) {
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs[:1])); err != nil {
 		t.Errorf("what is listed already: %v", err)
 	}
-	if size := len(w.table[blobschema.RequestsKey("test")].Value); size > 350<<10 {
+	if size := len(w.table[naming.RequestsKey("test")].Value); size > 350<<10 {
 		t.Errorf("the record has %d bytes", size)
 	}
-	w.table[blobschema.RequestsKey("test")] = Record{}
+	w.table[naming.RequestsKey("test")] = actor.Record{}
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil || len(w.requests().Outbox) != maxOutbox {
 		t.Errorf("all at once: %v, %d mails listed", err, len(w.requests().Outbox))
 	}
@@ -117,7 +119,7 @@ func TestNoURLs(t *testing.T) {
 		t.Errorf("%v, %v, %d put aside", err, counts, w.requests().Dead)
 	}
 	for name, b := range w.blobs {
-		if strings.HasPrefix(name, blobschema.DeadPrefix("test")) && len(b) > 2*maxAside {
+		if strings.HasPrefix(name, naming.DeadPrefix("test")) && len(b) > 2*maxAside {
 			t.Errorf("it has %d bytes", len(b))
 		}
 	}
@@ -129,8 +131,8 @@ func TestListHasGrown(t *testing.T) {
 	w.begin(newCrawl(1), "https://www.example/")
 	msgs := w.lists(1, 1, "https://www.example/%d/%d")
 	w.blobs["lists/recrawl/0"] = make([]byte, blobschema.MaxListBytes+2)
-	w.fault = func(e Effect) (before, after error) {
-		if g, ok := e.(GetObject); ok && (g.Length < 0 || g.Length > blobschema.MaxListBytes+1) {
+	w.fault = func(e actor.Effect) (before, after error) {
+		if g, ok := e.(actor.GetObject); ok && (g.Length < 0 || g.Length > blobschema.MaxListBytes+1) {
 			t.Errorf("it reads %d bytes", g.Length)
 		}
 		return nil, nil

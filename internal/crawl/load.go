@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -19,27 +21,27 @@ import (
 // steps that try, one succeeds (I4). A lease that was not released belongs to a step
 // that crashed: all hosts are left alone for a pace, since nobody knows what it
 // asked for last (I9).
-func (s *Step) take(t *task) error {
-	rec, err := s.readOne(t, blobschema.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition))
+func (s *Step) take(t *actor.Task) error {
+	rec, err := s.readOne(t, naming.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition))
 	if err != nil {
 		return err
 	}
 	head := blobschema.Head{Partition: s.cfg.Partition}
 	if rec.Found {
-		if head, err = decodeJSON[blobschema.Head](rec, "head"); err != nil {
+		if head, err = actor.Decode[blobschema.Head](rec, "head"); err != nil {
 			return err
 		}
 	}
 	crashed := head.Owner != ""
 	if crashed {
 		void := s.cfg.Exclusive && !ownedBy(head.Owner, s.cfg.Process)
-		if s.now.Wall.Before(head.LeaseUntil) && !void {
+		if s.Now().Wall.Before(head.LeaseUntil) && !void {
 			return ErrLeaseTaken
 		}
-		head.Floor = s.clock().UTC()
+		head.Floor = s.Clock().UTC()
 		head.Crashes++
 	}
-	if s.clock().Sub(head.Floor) < polite.MaxCrawlDelay { // also for the steps after this one
+	if s.Clock().Sub(head.Floor) < polite.MaxCrawlDelay { // also for the steps after this one
 		s.floor = head.Floor
 	}
 	warm := s.head.Commit
@@ -63,7 +65,7 @@ func ownedBy(owner, process string) bool {
 
 // load brings the state that the head names into memory: the manifest, the held
 // links, and of the slots only summaries. Slots are loaded as they are due.
-func (s *Step) load(t *task) error {
+func (s *Step) load(t *actor.Task) error {
 	if s.st == nil {
 		if err := s.loadState(t); err != nil {
 			return err
@@ -105,7 +107,7 @@ func (s *Step) load(t *task) error {
 	return s.obeyWish(t)
 }
 
-func (s *Step) loadState(t *task) error {
+func (s *Step) loadState(t *actor.Task) error {
 	set := &s.cfg.Crawl.Settings
 	if err := s.readRanks(t, set.HostRanks); err != nil {
 		return err
@@ -164,8 +166,8 @@ func (s *Step) loadState(t *task) error {
 	return s.loadHeld(t)
 }
 
-func (s *Step) openCommit(t *task, name string) (*blobschema.CommitReader, error) {
-	data, err := getObject(t, name, 0, -1)
+func (s *Step) openCommit(t *actor.Task, name string) (*blobschema.CommitReader, error) {
+	data, err := t.Object(name, 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func (s *Step) openCommit(t *task, name string) (*blobschema.CommitReader, error
 }
 
 // loadHeld reads back the links that are in commits but in no mail yet.
-func (s *Step) loadHeld(t *task) error {
+func (s *Step) loadHeld(t *actor.Task) error {
 	first := uint64(0)
 	for _, seq := range s.st.man.HeldFrom {
 		if first == 0 || seq < first {
@@ -188,7 +190,7 @@ func (s *Step) loadHeld(t *task) error {
 		return nil
 	}
 	for name := range blobschema.CommitNames(&s.st.man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
+		_, seq, _, err := naming.ParseCommit(name)
 		if err != nil {
 			return err
 		}
@@ -221,14 +223,14 @@ func (s *Step) loadHeld(t *task) error {
 }
 
 // loadSeedScope takes the hosts of all seeds into the scope.
-func (s *Step) loadSeedScope(t *task) error {
+func (s *Step) loadSeedScope(t *actor.Task) error {
 	if !s.st.scopes.bounded() {
 		s.st.seeds = len(s.cfg.Crawl.SeedBatches)
 		return nil
 	}
 	for ; s.st.seeds < len(s.cfg.Crawl.SeedBatches); s.st.seeds++ {
 		name := s.cfg.Crawl.SeedBatches[s.st.seeds]
-		data, err := getObject(t, name, 0, -1)
+		data, err := t.Object(name, 0, -1)
 		if err != nil {
 			return err
 		}
@@ -246,10 +248,10 @@ func (s *Step) loadSeedScope(t *task) error {
 }
 
 // republish sends the mail of a commit whose step may have crashed before it did.
-func (s *Step) republish(t *task, seq uint64) error {
+func (s *Step) republish(t *actor.Task, seq uint64) error {
 	s.unsent = append(s.unsent, seq)
 	for name := range blobschema.CommitNames(&s.st.man) {
-		if _, n, _, err := blobschema.ParseCommitName(name); err != nil || n != seq {
+		if _, n, _, err := naming.ParseCommit(name); err != nil || n != seq {
 			continue
 		}
 		c, err := s.openCommit(t, name)
@@ -268,7 +270,7 @@ func (s *Step) republish(t *task, seq uint64) error {
 
 // madeWith is what of the settings a frontier is made with and keeps.
 func madeWith(s *blobschema.Settings) string {
-	return string(encodeJSON(blobschema.Settings{
+	return string(actor.Encode(blobschema.Settings{
 		Delay: s.Delay, MaxHostURLs: s.MaxHostURLs, MaxDomainURLs: s.MaxDomainURLs,
 		Hosts: s.Hosts, QueueBy: s.QueueBy, Queues: s.Queues, RecrawlPerHour: s.RecrawlPerHour,
 	}))
@@ -276,7 +278,7 @@ func madeWith(s *blobschema.Settings) string {
 
 // obeyWish reads what the operator wishes, and the hosts that redirects of seeds have
 // brought into the scope anywhere.
-func (s *Step) obeyWish(t *task) error {
+func (s *Step) obeyWish(t *actor.Task) error {
 	s.look = false
 	defer s.applyLater()
 	if len(s.later) > 0 {
@@ -284,12 +286,12 @@ func (s *Step) obeyWish(t *task) error {
 			return err
 		}
 	}
-	recs, err := s.read(t, blobschema.WishKey(s.cfg.Crawl.ID), blobschema.CrawlKey(s.cfg.Crawl.ID))
+	recs, err := s.read(t, naming.WishKey(s.cfg.Crawl.ID), naming.CrawlKey(s.cfg.Crawl.ID))
 	if err != nil {
 		return err
 	}
 	if recs[0].Found {
-		w, err := decodeJSON[blobschema.Wish](recs[0], "wish")
+		w, err := actor.Decode[blobschema.Wish](recs[0], "wish")
 		if err != nil {
 			return err
 		}
@@ -330,7 +332,7 @@ func (s *Step) obeyWish(t *task) error {
 
 // obeyScope takes new hosts into the scope and follows the links to them that were
 // out of scope when they were found: every commit has kept its own.
-func (s *Step) obeyScope(t *task, w blobschema.Wish, rec Record) error {
+func (s *Step) obeyScope(t *actor.Task, w blobschema.Wish, rec actor.Record) error {
 	s.rescanning = true
 	defer func() { s.rescanning = false }()
 	before := s.st.seeds
@@ -356,9 +358,9 @@ func (s *Step) obeyScope(t *task, w blobschema.Wish, rec Record) error {
 }
 
 // takeRecord takes over topics and seeds from the crawl record.
-func (s *Step) takeRecord(t *task, rec Record, shrunk map[uint8]time.Duration) error {
+func (s *Step) takeRecord(t *actor.Task, rec actor.Record, shrunk map[uint8]time.Duration) error {
 	if rec.Found {
-		c, err := decodeJSON[blobschema.Crawl](rec, "crawl")
+		c, err := actor.Decode[blobschema.Crawl](rec, "crawl")
 		if err != nil {
 			return err
 		}
@@ -370,7 +372,7 @@ func (s *Step) takeRecord(t *task, rec Record, shrunk map[uint8]time.Duration) e
 	return s.loadSeedScope(t)
 }
 
-func (s *Step) rescan(t *task) error {
+func (s *Step) rescan(t *actor.Task) error {
 	again := func(links []blobschema.Queued) {
 		for _, q := range links {
 			u, err := weburl.Parse(q.URL)
@@ -416,13 +418,13 @@ func (s *Step) loadWanted(now time.Time) {
 		return
 	}
 	s.loading++
-	s.spawn(func(t *task) error {
+	s.Spawn(func(t *actor.Task) error {
 		defer func() { s.loading-- }()
 		states, err := s.readParts(t, wanted)
-		for try := 0; errors.Is(err, ErrNotFound) && try < 3; try++ { // a run that was merged and swept meanwhile
+		for try := 0; errors.Is(err, actor.ErrNotFound) && try < 3; try++ { // a run that was merged and swept meanwhile
 			states, err = s.readParts(t, wanted)
 		}
-		if errors.Is(err, ErrNotFound) && s.leaseLeft() <= 0 { // it stood still, and others went on
+		if errors.Is(err, actor.ErrNotFound) && s.leaseLeft() <= 0 { // it stood still, and others went on
 			return ErrLeaseLost
 		}
 		if err != nil {
@@ -433,7 +435,7 @@ func (s *Step) loadWanted(now time.Time) {
 			if run == nil {
 				run = &blobschema.Run{}
 			}
-			if err := s.st.f.Load(s.clock(), id, run); err != nil {
+			if err := s.st.f.Load(s.Clock(), id, run); err != nil {
 				return err
 			}
 		}
@@ -443,7 +445,7 @@ func (s *Step) loadWanted(now time.Time) {
 
 // readParts reads the state of some parts of slots, which are in order, from all runs that
 // hold any of it.
-func (s *Step) readParts(t *task, wanted []frontier.PartID) (map[frontier.PartID]*blobschema.Run, error) {
+func (s *Step) readParts(t *actor.Task, wanted []frontier.PartID) (map[frontier.PartID]*blobschema.Run, error) {
 	var slots []partition.Slot
 	for _, id := range wanted {
 		if n := len(slots); n == 0 || slots[n-1] != id.Slot {
@@ -461,14 +463,14 @@ func (s *Step) readParts(t *task, wanted []frontier.PartID) (map[frontier.PartID
 			return nil, err
 		}
 		for _, piece := range wantedPieces(ix, slots) {
-			if piece.data, err = getObject(t, ref.Object, ref.Offset+piece.at, piece.length); err != nil {
+			if piece.data, err = t.Object(ref.Object, ref.Offset+piece.at, piece.length); err != nil {
 				return nil, err
 			}
 			pieces = append(pieces, piece)
 		}
 	}
 	h := s.hash
-	v, err := t.do(Work{Do: func() (any, error) { return joinParts(h, wanted, pieces) }})
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return joinParts(h, wanted, pieces) }})
 	if err != nil {
 		return nil, err
 	}
@@ -572,11 +574,11 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 	return out, nil
 }
 
-func (s *Step) index(t *task, ref blobschema.RunRef) (*blobschema.RunIndex, error) {
+func (s *Step) index(t *actor.Task, ref blobschema.RunRef) (*blobschema.RunIndex, error) {
 	if ix := s.st.indexes[ref.Object]; ix != nil {
 		return ix, nil
 	}
-	data, err := getObject(t, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	data, err := t.Object(ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -18,7 +19,7 @@ func (s *Step) obeyThreshold(threshold float64) {
 		return
 	}
 	s.st.wish.Threshold = threshold
-	s.st.f.SetThreshold(s.clock(), threshold)
+	s.st.f.SetThreshold(s.Clock(), threshold)
 	if stale(&s.head, threshold) { // the head must say that it is obeyed
 		s.batch.applied = true
 	}
@@ -48,7 +49,7 @@ func (s *Step) hint(t frontier.Task, l *page.Link, target *blobschema.Target, q 
 		return false
 	}
 	if l.Kind == page.LinkListed && l.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(q.Slot) == s.cfg.Partition {
-		s.st.f.Hint(s.clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
+		s.st.f.Hint(s.Clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
 	}
 	return true
 }
@@ -63,7 +64,7 @@ func (s *Step) looksDue() time.Time {
 	if !looks(&s.cfg.Crawl.Settings) || !s.exhausted || !s.limited() || s.st.f.Counts().Urgent > 0 {
 		return time.Time{}
 	}
-	latest := s.clock().Add(looksAtLeast).UTC()
+	latest := s.Clock().Add(looksAtLeast).UTC()
 	if next := s.st.f.NextAt(); !next.IsZero() && next.Before(latest) {
 		return next.UTC()
 	}
@@ -73,7 +74,7 @@ func (s *Step) looksDue() time.Time {
 // limitLooks does after a commit what steps without looks do when they end, for one with looks
 // may never end: it gives back what it was granted and has no use for, and has it asked again
 // whether others did so.
-func (s *Step) limitLooks(t *task) error {
+func (s *Step) limitLooks(t *actor.Task) error {
 	if set := &s.cfg.Crawl.Settings; !looks(set) || set.MaxPages == 0 {
 		return nil
 	}
@@ -93,13 +94,13 @@ const (
 
 // steerLooks changes the threshold of looks so that there are as many an hour as the crawl is to
 // have. What it begins with is in the wish itself: two ticks at once count nothing twice.
-func (k *Tick) steerLooks(t *task) error {
+func (k *Tick) steerLooks(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	pages := k.report.Totals.Pages
 	if !looks(set) || pages == 0 {
 		return nil
 	}
-	now, again := k.now.Wall.UTC(), k.report.Totals.Again
+	now, again := k.Now().Wall.UTC(), k.report.Totals.Again
 	change := func(w *blobschema.Wish) bool {
 		was, since := w.Looks, now.Sub(w.Looks.At)
 		if w.Threshold > 0 && since >= 0 && since < steerEvery {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -85,7 +86,7 @@ func TestSteerLooks(t *testing.T) {
 	w, c, cfg := lookedAt(t, 0, &asked)
 	w.step(cfg, nil)
 	wish := func() (v blobschema.Wish) {
-		w.record(blobschema.WishKey(c.ID), &v)
+		w.record(naming.WishKey(c.ID), &v)
 		return v
 	}
 	w.tick(c.ID)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -61,15 +63,15 @@ func (m *marks) stored() blobschema.Marks {
 
 // receive is the task that drains the mailbox while the step works. Nothing waits
 // in the queue for politeness: mail goes straight into the frontier.
-func (s *Step) receive(t *task) error {
-	queue := blobschema.MailboxQueue(s.cfg.Partition)
+func (s *Step) receive(t *actor.Task) error {
+	queue := naming.MailboxQueue(s.cfg.Partition)
 	for {
-		v, err := t.do(Receive{Queue: queue, Max: 10, Wait: 20 * time.Second})
+		v, err := t.Do(actor.Receive{Queue: queue, Max: 10, Wait: 20 * time.Second})
 		if err != nil {
-			t.sleep(time.Second)
+			t.Sleep(time.Second)
 			continue
 		}
-		for _, m := range v.([]Message) {
+		for _, m := range v.([]actor.Message) {
 			s.applyMail(m, false)
 		}
 	}
@@ -77,7 +79,7 @@ func (s *Step) receive(t *task) error {
 
 // applyMail merges one mail into the frontier. It is acknowledged after the commit
 // that holds its effect (I5); a repeat of what is committed already, at once.
-func (s *Step) applyMail(m Message, late bool) {
+func (s *Step) applyMail(m actor.Message, late bool) {
 	if s.closed {
 		return // it comes again, to the next step
 	}
@@ -91,7 +93,7 @@ func (s *Step) applyMail(m Message, late bool) {
 		return
 	}
 	if mail.Number == 0 {
-		s.acknowledge([]Receipt{m.Receipt})
+		s.acknowledge([]actor.Receipt{m.Receipt})
 		s.nudged()
 		return
 	}
@@ -157,7 +159,7 @@ func (s *Step) applyLater() {
 // badMail deals with a message that is not ours or cannot be read. What may be read
 // next time is left in the queue once; then it is put aside with its reason, and
 // counted. Its numbers stay unapplied, so the sender's copy will be sent again.
-func (s *Step) badMail(m Message, mail blobschema.Mail, err error) {
+func (s *Step) badMail(m actor.Message, mail blobschema.Mail, err error) {
 	if err != nil && m.Receives < 2 {
 		return
 	}
@@ -175,13 +177,13 @@ func (s *Step) badMail(m Message, mail blobschema.Mail, err error) {
 		return
 	}
 	s.dead[key] = true
-	body := encodeJSON(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Reason: reason, Body: m.Body})
+	body := actor.Encode(DeadLetter{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Reason: reason, Body: m.Body})
 	b := s.batch
 	b.puts++
-	s.issue(PutObject{Name: blobschema.DeadName(s.cfg.Crawl.ID, body), Parts: [][]byte{body}}, func(r Reply) {
+	s.Issue(actor.PutObject{Name: naming.Dead(s.cfg.Crawl.ID, body), Parts: [][]byte{body}}, func(r actor.Reply) {
 		b.puts--
 		if r.Err != nil {
-			s.end(r.Err)
+			s.End(r.Err)
 		}
 	})
 	s.st.totals.DeadMail++
@@ -207,7 +209,7 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 		if q.Flags&blobschema.FlagSeed != 0 && s.st.scopes.take(q.Topic, u.Host()) {
 			s.batch.newScope = append(s.batch.newScope, scopeEntry(q.Topic, u.Host()))
 		}
-		switch s.st.f.Add(s.clock(), u, fp, q) {
+		switch s.st.f.Add(s.Clock(), u, fp, q) {
 		case frontier.Known, frontier.Capped:
 			return false
 		}
@@ -240,7 +242,7 @@ func (s *Step) placements() {
 		if owner := s.owner(q.Slot); owner != s.cfg.Partition {
 			s.hold(owner, q) // past the filter of sent links: the name's slot has sent it once
 		} else {
-			s.st.f.Add(s.clock(), p.URL, p.Fingerprint, q)
+			s.st.f.Add(s.Clock(), p.URL, p.Fingerprint, q)
 		}
 	}
 }
@@ -268,7 +270,7 @@ func (s *Step) held() (n int64) {
 // spreads fast that way, and near its end, when partitions run dry one after another,
 // it does not commit for the sake of links that most likely are known.
 func (s *Step) feedAfter() time.Duration {
-	after, age := never, s.lastCommit.Sub(s.start.Wall)
+	after, age := never, s.lastCommit.Sub(s.Begun())
 	for p, a := range s.appetites {
 		o := s.st.out[p]
 		if o == nil || len(o.links) == 0 {
@@ -298,7 +300,7 @@ func (s *Step) publish(seq uint64, outbox []blobschema.OutMail) {
 		return
 	}
 	s.publishing++
-	s.spawn(func(t *task) error {
+	s.Spawn(func(t *actor.Task) error {
 		defer func() { s.publishing-- }()
 		for len(outbox) > 0 {
 			to := outbox[0].To
@@ -311,14 +313,14 @@ func (s *Step) publish(seq uint64, outbox []blobschema.OutMail) {
 				bodies = append(bodies, m.Body)
 			}
 			for try := 0; ; try++ {
-				_, err := t.do(Send{Queue: blobschema.MailboxQueue(to), Bodies: bodies})
+				_, err := t.Do(actor.Send{Queue: naming.MailboxQueue(to), Bodies: bodies})
 				if err == nil {
 					break
 				}
 				if try == 4 || s.stopping {
 					return nil
 				}
-				t.sleep(time.Second << try)
+				t.Sleep(time.Second << try)
 			}
 			outbox = outbox[n:]
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // mergeFanIn runs of one tier are merged into one of the next. Each URL is written
@@ -74,12 +76,12 @@ func (s *Step) compact() {
 	}
 	s.merging = true
 	seq, fence, takes := s.st.man.Seq, s.head.Fence, s.st.ter.takes
-	s.spawn(func(t *task) error {
+	s.Spawn(func(t *actor.Task) error {
 		defer func() { s.merging = false }()
 		var datas [][]byte
 		for _, r := range from {
-			data, err := getObject(t, r.Object, r.Offset, r.Length)
-			if errors.Is(err, ErrNotFound) && s.leaseLeft() <= 0 {
+			data, err := t.Object(r.Object, r.Offset, r.Length)
+			if errors.Is(err, actor.ErrNotFound) && s.leaseLeft() <= 0 {
 				return ErrLeaseLost
 			}
 			if err != nil {
@@ -92,7 +94,7 @@ func (s *Step) compact() {
 			data []byte
 			ref  blobschema.RunRef
 		}
-		v, err := t.do(Work{Do: func() (any, error) {
+		v, err := t.Do(actor.Work{Do: func() (any, error) {
 			var runs []*blobschema.Run
 			for i, d := range datas {
 				run := &blobschema.Run{}
@@ -112,10 +114,10 @@ func (s *Step) compact() {
 		if len(res.data) > 0 {
 			m.to = res.ref
 			m.to.Tier = from[0].Tier + 1
-			m.to.Object = blobschema.RunName(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, m.to.Tier)
+			m.to.Object = naming.Run(s.cfg.Crawl.ID, s.cfg.Partition, seq, fence, m.to.Tier)
 			stored := false
-			s.put(PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
-			t.await(func() bool { return stored })
+			s.put(actor.PutObject{Name: m.to.Object, Parts: [][]byte{res.data}}, func() { stored = true })
+			t.Await(func() bool { return stored })
 		}
 		if s.st.ter.takes == takes { // else slots that came meanwhile may have their state in these runs: left out of it
 			s.st.merged = m

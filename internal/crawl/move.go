@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -86,7 +88,7 @@ func (s *Step) ours() func(partition.Slot) bool {
 func (s *Step) partitions() int { return max(s.cfg.Crawl.Partitions, s.st.ter.record.Partitions) }
 
 // learnMap brings the step's map up to date with the record, and plans what follows.
-func (s *Step) learnMap(t *task) error {
+func (s *Step) learnMap(t *actor.Task) error {
 	ter := s.st.ter
 	p, rec, err := readPartitioning(t, &s.cfg.Crawl)
 	if err != nil {
@@ -138,7 +140,7 @@ func (s *Step) pull() {
 		return
 	}
 	s.pulling = true
-	s.spawn(func(t *task) error {
+	s.Spawn(func(t *actor.Task) error {
 		defer func() { s.pulling = false }()
 		for wait := pullSoon; !s.closed; wait = min(2*wait, pullLate) {
 			if err := s.pullOnce(t); err != nil {
@@ -147,7 +149,7 @@ func (s *Step) pull() {
 			if len(s.st.ter.awaited) == s.st.ter.arrivedSlots() {
 				return nil
 			}
-			t.sleep(wait)
+			t.Sleep(wait)
 		}
 		return nil
 	})
@@ -161,14 +163,14 @@ func (ter *territory) arrivedSlots() (n int) {
 }
 
 // pullOnce takes what of the awaited slots stands in the manifests of those who give them.
-func (s *Step) pullOnce(t *task) error {
+func (s *Step) pullOnce(t *actor.Task) error {
 	ter := s.st.ter
 	givers := slices.Sorted(maps.Keys(ter.from))
 	keys := make([]string, len(givers))
 	for i, p := range givers {
-		keys[i] = blobschema.HeadKey(s.cfg.Crawl.ID, p)
+		keys[i] = naming.HeadKey(s.cfg.Crawl.ID, p)
 	}
-	recs, err := readRecords(t, keys)
+	recs, err := t.Records(keys...)
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (s *Step) pullOnce(t *task) error {
 		if !recs[i].Found {
 			continue
 		}
-		h, err := decodeJSON[blobschema.Head](recs[i], "head")
+		h, err := actor.Decode[blobschema.Head](recs[i], "head")
 		if err != nil {
 			return err
 		}
@@ -201,7 +203,7 @@ func (s *Step) pullOnce(t *task) error {
 // nudged looks at once for what others should give: one of them has just given it.
 func (s *Step) nudged() {
 	if len(s.st.ter.awaited) > s.st.ter.arrivedSlots() {
-		s.spawn(s.pullOnce)
+		s.Spawn(s.pullOnce)
 	}
 }
 
@@ -216,14 +218,14 @@ func (s *Step) nudgeReceivers() {
 		return
 	}
 	s.publishing++
-	s.spawn(func(t *task) error {
+	s.Spawn(func(t *actor.Task) error {
 		defer func() { s.publishing-- }()
 		for _, p := range to {
 			body, err := blobschema.EncodeMail(blobschema.Mail{Crawl: s.cfg.Crawl.ID, From: s.cfg.Partition, To: p, Epoch: s.st.ter.pmap.Epoch()})
 			if err != nil {
 				return err
 			}
-			_, _ = t.do(Send{Queue: blobschema.MailboxQueue(p), Bodies: [][]byte{body}})
+			_, _ = t.Do(actor.Send{Queue: naming.MailboxQueue(p), Bodies: [][]byte{body}})
 		}
 		if s.cfg.SendsWakes && !s.halted {
 			s.sendWake(t, 0, to...)

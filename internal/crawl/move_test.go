@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -42,9 +44,9 @@ func (w *world) order(crawl string, o Order) {
 	}
 }
 
-func readsHead(e Effect, crawl string, p partition.ID) bool {
-	r, ok := e.(ReadRecords)
-	return ok && len(r.Keys) == 1 && r.Keys[0] == blobschema.HeadKey(crawl, p)
+func readsHead(e actor.Effect, crawl string, p partition.ID) bool {
+	r, ok := e.(actor.ReadRecords)
+	return ok && len(r.Keys) == 1 && r.Keys[0] == naming.HeadKey(crawl, p)
 }
 
 // TestTakesOfACommitLookedAtBefore: one commit gives by two maps, and the receiver knows of
@@ -56,7 +58,7 @@ func TestTakesOfACommitLookedAtBefore(t *testing.T) {
 	w.order(c.ID, OrderPause)
 	w.give(c.ID, 1, 0)
 	given := false
-	w.fault = func(e Effect) (error, error) {
+	w.fault = func(e actor.Effect) (error, error) {
 		if !given && readsHead(e, c.ID, 0) {
 			given = true
 			w.aside(func() {
@@ -110,8 +112,8 @@ func TestMergeLosesNoSlotThatComesBack(t *testing.T) {
 	}
 	w.give(c.ID, 1, slot)
 	tries := 0
-	w.fault = func(e Effect) (error, error) {
-		if put, ok := e.(PutObject); !ok || !strings.Contains(put.Name, "/r") || tries == 8 {
+	w.fault = func(e actor.Effect) (error, error) {
+		if put, ok := e.(actor.PutObject); !ok || !strings.Contains(put.Name, "/r") || tries == 8 {
 			return nil, nil
 		}
 		if tries++; tries == 1 {
@@ -181,7 +183,7 @@ func TestAwaitedSlotsAreNotDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []Message{{ID: "1", Body: body}})); err != nil {
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []actor.Message{{ID: "1", Body: body}})); err != nil {
 		t.Fatal(err)
 	}
 	w.wakes = nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -25,15 +26,15 @@ func policyOf(c *blobschema.Crawl, given frontier.Policy) (frontier.Policy, erro
 
 // readRanks completes the policy of a crawl that goes by the ranks of hosts: its table is an
 // object, "" if there is none yet.
-func (s *Step) readRanks(t *task, name string) error {
+func (s *Step) readRanks(t *actor.Task, name string) error {
 	if name == "" || s.cfg.Policy != nil {
 		return nil
 	}
-	data, err := getObject(t, name, 0, frontier.MaxHostRankBytes+1)
+	data, err := t.Object(name, 0, frontier.MaxHostRankBytes+1)
 	if err != nil {
 		return err
 	}
-	v, err := t.do(Work{Do: func() (any, error) { return frontier.ParseHostRanks(data) }})
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return frontier.ParseHostRanks(data) }})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -43,13 +44,13 @@ func (s *Step) readRanks(t *task, name string) error {
 
 // takeRanks goes by the ranks of hosts that the wish names, where the crawl has none of its own: URLs
 // found from now on are ranked by them.
-func (s *Step) takeRanks(t *task, name string) error {
+func (s *Step) takeRanks(t *actor.Task, name string) error {
 	set := &s.cfg.Crawl.Settings
 	if name == s.st.wish.HostRanks || set.HostRanks != "" || set.Quality != (frontier.HostRanks{}).Name() {
 		return nil
 	}
 	switch err := s.readRanks(t, name); {
-	case errors.Is(err, ErrNotFound): // newer ones have taken their place; the wish will say so
+	case errors.Is(err, actor.ErrNotFound): // newer ones have taken their place; the wish will say so
 		return nil
 	case err != nil:
 		return err

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -19,7 +21,7 @@ func (w *world) request(crawl string, r blobschema.Request) map[string]int {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	counts, err := w.run(NewIntake(IntakeConfig{Crawl: crawl}, []Message{{ID: "m", Body: body}}))
+	counts, err := w.run(NewIntake(IntakeConfig{Crawl: crawl}, []actor.Message{{ID: "m", Body: body}}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -162,12 +164,12 @@ func TestRecrawlOutside(t *testing.T) {
 		t.Errorf("records: %+v", got)
 	}
 	var r blobschema.Requests
-	w.record(blobschema.RequestsKey(c.ID), &r)
+	w.record(naming.RequestsKey(c.ID), &r)
 	if r.Dead != 2 {
 		t.Errorf("%d URLs put aside", r.Dead)
 	}
 	for _, body := range []string{"", "{", `{"recrawl":[]}`, `{"recrawls":["https://www.example/"]}`, `{"crawl":"other","recrawl":["https://www.example/"]}`, `{"version":2,"recrawl":["a"]}`} {
-		counts, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []Message{{ID: "x", Body: []byte(body)}}))
+		counts, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []actor.Message{{ID: "x", Body: []byte(body)}}))
 		if err != nil || counts["PutObject"] != 1 || counts["Send"] != 0 {
 			t.Errorf("message %q: %v, %v", body, counts, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -18,9 +20,9 @@ type Partitioning struct {
 
 // Repartition changes which partitions are wanted to own the slots. The moves that can
 // begin do so at once; slots that are on the move already follow, by ticks, when they have
-// arrived. It is an [Actor].
+// arrived. It is an [actor.Actor].
 type Repartition struct {
-	procedure
+	actor.Procedure
 	before, after Partitioning
 }
 
@@ -29,7 +31,7 @@ type Repartition struct {
 // another change came first. Its error ends the actor.
 func NewRepartition(crawl string, want func(Partitioning) (*partition.Map, error)) *Repartition {
 	r := &Repartition{}
-	r.body = func(t *task) error {
+	r.Body = func(t *actor.Task) error {
 		c, _, err := readCrawl(t, crawl)
 		if err != nil {
 			return err
@@ -126,25 +128,25 @@ func (p *Partitioning) plan() bool {
 }
 
 // readPartitioning reads the record, if there is one, and its maps.
-func readPartitioning(t *task, c *blobschema.Crawl) (p Partitioning, rec Record, err error) {
-	recs, err := readRecords(t, []string{blobschema.MapKey(c.ID)})
+func readPartitioning(t *actor.Task, c *blobschema.Crawl) (p Partitioning, rec actor.Record, err error) {
+	recs, err := t.Records(naming.MapKey(c.ID))
 	if err != nil {
 		return p, rec, err
 	}
-	p, err = openPartitioning(t, c, recs[0])
+	p, err = OpenPartitioning(t, c, recs[0])
 	return p, recs[0], err
 }
 
 // mapRecord is what a record says, or stands for if there is none.
-func mapRecord(c *blobschema.Crawl, rec Record) (blobschema.MapRecord, error) {
+func mapRecord(c *blobschema.Crawl, rec actor.Record) (blobschema.MapRecord, error) {
 	if !rec.Found {
 		return blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}, nil
 	}
-	return decodeJSON[blobschema.MapRecord](rec, "partition map")
+	return actor.Decode[blobschema.MapRecord](rec, "partition map")
 }
 
-// openPartitioning reads the maps of a record.
-func openPartitioning(t *task, c *blobschema.Crawl, rec Record) (p Partitioning, err error) {
+// OpenPartitioning reads the maps of a record.
+func OpenPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p Partitioning, err error) {
 	if p.Record, err = mapRecord(c, rec); err != nil {
 		return p, err
 	}
@@ -159,11 +161,11 @@ func openPartitioning(t *task, c *blobschema.Crawl, rec Record) (p Partitioning,
 }
 
 // ReadMap reads a map: of epoch 1, if its object has no name.
-func ReadMap(t *task, c *blobschema.Crawl, object string) (*partition.Map, error) {
+func ReadMap(t *actor.Task, c *blobschema.Crawl, object string) (*partition.Map, error) {
 	if object == "" {
 		return partition.NewMap(c.Slots, c.Partitions)
 	}
-	data, err := getObject(t, object, 0, -1)
+	data, err := t.Object(object, 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +181,8 @@ func ReadMap(t *task, c *blobschema.Crawl, object string) (*partition.Map, error
 
 // changePartitioning changes the record by compare-and-set, and has steps look at it. change
 // returns false if nothing is to change.
-func changePartitioning(t *task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
-	key := blobschema.MapKey(c.ID)
+func changePartitioning(t *actor.Task, c *blobschema.Crawl, change func(*Partitioning) (bool, error)) (before, after Partitioning, err error) {
+	key := naming.MapKey(c.ID)
 	var written []byte
 	for fails := 0; ; {
 		p, rec, err := readPartitioning(t, c)
@@ -202,18 +204,18 @@ func changePartitioning(t *task, c *blobschema.Crawl, change func(*Partitioning)
 			return before, after, err
 		}
 		after.Record.Version++
-		written = encodeJSON(after.Record)
-		if _, err = t.do(WriteRecord{Key: key, Value: written, Revision: rec.Revision}); err == nil {
+		written = actor.Encode(after.Record)
+		if _, err = t.Do(actor.WriteRecord{Key: key, Value: written, Revision: rec.Revision}); err == nil {
 			break
 		}
-		if fails, err = t.failed(key, fails, err); err != nil {
+		if fails, err = t.Failed(key, fails, err); err != nil {
 			return before, after, err
 		}
 	}
 	if after.Record.Version == 0 {
 		return before, after, nil
 	}
-	return before, after, update(t, blobschema.WishKey(c.ID), func(w *blobschema.Wish) bool {
+	return before, after, actor.Update(t, naming.WishKey(c.ID), func(w *blobschema.Wish) bool {
 		if w.Map >= after.Record.Version {
 			return false
 		}
@@ -223,13 +225,13 @@ func changePartitioning(t *task, c *blobschema.Crawl, change func(*Partitioning)
 }
 
 // putMaps stores the maps that a change has made, and names them in its record.
-func putMaps(t *task, c *blobschema.Crawl, before, after *Partitioning) error {
+func putMaps(t *actor.Task, c *blobschema.Crawl, before, after *Partitioning) error {
 	put := func(m *partition.Map) (string, error) {
 		name, data, err := blobschema.MapObjectName(c.ID, m)
 		if err != nil {
 			return "", err
 		}
-		_, err = t.do(PutObject{Name: name, Parts: [][]byte{data}})
+		_, err = t.Do(actor.PutObject{Name: name, Parts: [][]byte{data}})
 		if err != nil {
 			err = fmt.Errorf("put %s: %w", name, err)
 		}

@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -21,8 +24,8 @@ type batch struct {
 	pages    []blobschema.Page
 	links    []blobschema.PageLinks
 	outside  []blobschema.Queued
-	receipts []Receipt // to acknowledge after the commit
-	applied  bool      // some mail had an effect
+	receipts []actor.Receipt // to acknowledge after the commit
+	applied  bool            // some mail had an effect
 	newScope []string
 	warcs    []string
 	puts     int // objects being put that the commit relies on
@@ -43,7 +46,7 @@ type warcFile struct {
 
 // done takes what came of a task: record and links of an answer, or its refusal.
 func (s *Step) done(t frontier.Task, o *page.Outcome) {
-	verdict := s.st.f.Done(s.clock(), t, o)
+	verdict := s.st.f.Done(s.Clock(), t, o)
 	s.refusals()
 	s.st.totals.Bytes += o.Wire
 	if s.careful > 0 {
@@ -108,7 +111,7 @@ func (s *Step) refusals() {
 	for _, r := range s.st.f.Refusals() {
 		p := blobschema.Page{
 			URL: r.URL.String(), Generation: r.Generation, Depth: r.Depth, Outcome: r.Outcome,
-			Time: s.now.Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts, Topic: r.Topic,
+			Time: s.Now().Wall.UTC(), Detail: r.Detail, Attempts: r.Attempts, Topic: r.Topic,
 		}
 		s.count(&p, false)
 		s.batch.pages = append(s.batch.pages, p)
@@ -126,7 +129,7 @@ func (s *Step) refer(p *blobschema.Page, o *page.Outcome) {
 	if !known {
 		return
 	}
-	rec := blobschema.RevisitRecord(p.Time, p.URL, o.IP, blobschema.ProfileIdenticalPayload, p.Digest, of, o.Head)
+	rec := warc.Revisit(p.Time, p.URL, o.IP, warc.ProfileIdenticalPayload, p.Digest, of, o.Head)
 	rec.ConcurrentTo = o.RequestID
 	data, _, err := s.encoder().Append(o.Record[:o.ResponseAt:o.ResponseAt], &rec)
 	if err != nil {
@@ -137,13 +140,13 @@ func (s *Step) refer(p *blobschema.Page, o *page.Outcome) {
 }
 
 // encoder makes the records that the step writes itself.
-func (s *Step) encoder() *blobschema.WARCEncoder {
+func (s *Step) encoder() *warc.Encoder {
 	if s.st.encoder == nil {
-		kind := blobschema.None
+		kind := warc.None
 		if s.cfg.Compressed {
-			kind = blobschema.GzipFast
+			kind = warc.GzipFast
 		}
-		s.st.encoder = blobschema.NewWARCEncoder(kind)
+		s.st.encoder = warc.NewEncoder(kind)
 	}
 	return s.st.encoder
 }
@@ -172,17 +175,13 @@ func (s *Step) store(p *blobschema.Page, o *page.Outcome) {
 
 func (s *Step) newWARC() *warcFile {
 	s.warcs++
-	kind := blobschema.None
-	if s.cfg.Compressed {
-		kind = blobschema.GzipFast
-	}
-	w := &warcFile{name: blobschema.WARCName(s.cfg.Crawl.ID, s.cfg.Partition, s.head.Fence, uint64(s.warcs), kind)}
-	info := blobschema.WARCInfo(s.now.Wall.UTC(), w.name, blobschema.WARCInfoFields{
-		Software: s.cfg.Software, Robots: blobschema.RobotsObey, UserAgent: s.cfg.Crawl.Settings.UserAgent, IsPartOf: s.cfg.Crawl.ID,
+	w := &warcFile{name: naming.WARC(s.cfg.Crawl.ID, s.cfg.Partition, s.head.Fence, uint64(s.warcs), s.cfg.Compressed)}
+	info := warc.Info(s.Now().Wall.UTC(), w.name, warc.InfoFields{
+		Software: s.cfg.Software, Robots: warc.RobotsObey, UserAgent: s.cfg.Crawl.Settings.UserAgent, IsPartOf: s.cfg.Crawl.ID,
 	})
 	data, _, err := s.encoder().Append(nil, info)
 	if err != nil {
-		s.end(err)
+		s.End(err)
 	}
 	w.parts, w.size = [][]byte{data}, len(data)
 	s.st.totals.Stored += int64(len(data))
@@ -198,7 +197,7 @@ func (s *Step) seal() {
 	b.warc = nil
 	b.warcs = append(b.warcs, w.name)
 	b.puts++
-	s.put(PutObject{Name: w.name, Parts: w.parts}, func() { b.puts-- })
+	s.put(actor.PutObject{Name: w.name, Parts: w.parts}, func() { b.puts-- })
 }
 
 // follow takes an answer's links to their owners and keeps the link graph.

@@ -1,12 +1,13 @@
 package crawl
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -133,23 +134,23 @@ type state struct {
 
 	payloads payloads
 	formers  formers
-	encoder  *blobschema.WARCEncoder
+	encoder  *warc.Encoder
 }
 
 // Step is one invocation's work on one partition: it takes the lease, loads the
 // state, fetches and commits until there is nothing to do or time is up, and
-// releases the lease. It is an [Actor].
+// releases the lease. It is an [actor.Actor].
 type Step struct {
-	loop
+	actor.Loop
 	cfg    StepConfig
 	hash   partition.Hash
 	policy frontier.Policy
 	head   blobschema.Head
-	rev    Revision
+	rev    actor.Revision
 	st     *state
 	batch  *batch
 
-	leaseEnd    Now
+	leaseEnd    actor.Now
 	careful     int // requests still to be made one at a time, named by a commit first
 	alarms      int
 	clearing    bool           // the suspect did no harm: commit that before going on
@@ -189,7 +190,7 @@ type Step struct {
 	idleSince   time.Time              // zero while there is something to do
 	alarm       time.Time              // of the earliest Sleep under way
 	sinceCommit int                    // pages
-	later       []Message              // mail from senders with a newer map
+	later       []actor.Message        // mail from senders with a newer map
 	pulling     bool                   // looks for slots that are to come
 	gaveTo      []partition.ID         // since the last commit
 	informed    bool                   // it has read the crawl record itself
@@ -229,22 +230,21 @@ func NewHash(c *blobschema.Crawl) (partition.Hash, error) {
 }
 
 // Start begins the step.
-func (s *Step) Start(now Now) []Issue {
-	s.begin(now)
-	s.spawn(s.main)
+func (s *Step) Start(now actor.Now) []actor.Issue {
+	s.Begin(now)
+	s.Spawn(s.main)
 	return s.after()
 }
 
 // Handle takes the reply to an effect.
-func (s *Step) Handle(now Now, r Reply) []Issue {
-	s.now = now
-	s.handle(r)
+func (s *Step) Handle(now actor.Now, r actor.Reply) []actor.Issue {
+	s.Deliver(now, r)
 	return s.after()
 }
 
 // Signal takes a signal from outside.
-func (s *Step) Signal(now Now, sig Signal) []Issue {
-	s.now = now
+func (s *Step) Signal(now actor.Now, sig Signal) []actor.Issue {
+	s.Advance(now)
 	switch sig := sig.(type) {
 	case Stop:
 		s.stop()
@@ -282,7 +282,7 @@ func (s *Step) Appetite() Appetite {
 // Warm returns what the next step in this process may go on with, nil if this one
 // did not end well.
 func (s *Step) Warm() *Warm {
-	if !s.ended || s.err != nil || s.st == nil {
+	if ended, err := s.Ended(); !ended || err != nil || s.st == nil {
 		return nil
 	}
 	return &Warm{commit: s.head.Commit, st: s.st}
@@ -312,18 +312,18 @@ func (s *Step) Progress() (Progress, bool) {
 
 // after runs what follows from an event, and sets the alarm for what follows from
 // time alone.
-func (s *Step) after() []Issue {
-	s.turn()
-	if s.running && !s.ended {
+func (s *Step) after() []actor.Issue {
+	s.Turn()
+	if ended, _ := s.Ended(); s.running && !ended {
 		s.kick()
-		s.turn()
+		s.Turn()
 		s.setAlarm()
 	}
-	return s.flush()
+	return s.Flush()
 }
 
 // main is the step from beginning to end.
-func (s *Step) main(t *task) error {
+func (s *Step) main(t *actor.Task) error {
 	if err := s.take(t); err != nil {
 		return err
 	}
@@ -331,12 +331,12 @@ func (s *Step) main(t *task) error {
 		return err
 	}
 	s.running = true
-	s.lastCommit = s.clock()
+	s.lastCommit = s.Clock()
 	s.lastMail = s.lastCommit
-	s.spawn(s.receive)
+	s.Spawn(s.receive)
 	s.pull()
 	for {
-		t.await(func() bool { return s.decide() != wait })
+		t.Await(func() bool { return s.decide() != wait })
 		var err error
 		s.busy = true
 		switch s.decide() {
@@ -368,8 +368,8 @@ const (
 
 // decide says what the main task does next. It looks at state and time only.
 func (s *Step) decide() decision {
-	now := s.clock()
-	if s.cfg.Deadline > 0 && s.now.Mono-s.start.Mono >= s.cfg.Deadline {
+	now := s.Clock()
+	if s.cfg.Deadline > 0 && s.Age() >= s.cfg.Deadline {
 		s.timeUp = true
 		s.stop()
 	}
@@ -410,7 +410,7 @@ func (s *Step) idleAfter() time.Duration {
 	if s.allStarve() {
 		return min(s.cfg.CommitMin, 50*time.Millisecond)
 	}
-	return max(s.cfg.CommitMin, min(400*time.Millisecond, s.lastCommit.Sub(s.start.Wall)/8))
+	return max(s.cfg.CommitMin, min(400*time.Millisecond, s.lastCommit.Sub(s.Begun())/8))
 }
 
 // allStarve reports whether no other partition has anything to do either: whatever this
@@ -441,16 +441,16 @@ func (s *Step) stop() {
 		s.stopping = true
 		if t := s.suspect; t != nil {
 			s.suspect = nil
-			s.done(*t, page.Aborted(t.Request, s.now.Wall))
+			s.done(*t, page.Aborted(t.Request, s.Now().Wall))
 		}
-		s.issue(CancelFetches{}, func(Reply) {})
+		s.Issue(actor.CancelFetches{}, func(actor.Reply) {})
 	}
 }
 
 // kick starts as many requests as may be made now, and finds out whether the step
 // is idle.
 func (s *Step) kick() {
-	now := s.clock()
+	now := s.Clock()
 	more := true
 	for more && s.mayFetch() {
 		var t frontier.Task
@@ -491,7 +491,7 @@ func (s *Step) mayFetch() bool {
 		n := s.st.f.Counts()
 		if !s.refilling && !s.exhausted && n.Pending > n.Urgent {
 			s.refilling = true
-			s.spawn(s.refill)
+			s.Spawn(s.refill)
 		}
 		// A look waits until it is known whether more is granted: what was found has its turn.
 		return n.Urgent > 0 || looks(&s.cfg.Crawl.Settings) && !s.refilling
@@ -517,7 +517,7 @@ func (s *Step) begun(t frontier.Task) {
 	u := t.Request.URL.String()
 	switch {
 	case s.suspects[u] >= suspectCrashes:
-		o := page.Aborted(t.Request, s.now.Wall)
+		o := page.Aborted(t.Request, s.Now().Wall)
 		o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, "asking for it crashed the crawler again and again", false
 		s.done(t, o)
 	case s.careful > 0:
@@ -536,10 +536,10 @@ func (s *Step) fetch(t frontier.Task) {
 		s.ask(t)
 		return
 	}
-	s.spawn(func(tk *task) error {
+	s.Spawn(func(tk *actor.Task) error {
 		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
 		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
-			s.answered(t, page.Aborted(t.Request, s.now.Wall))
+			s.answered(t, page.Aborted(t.Request, s.Now().Wall))
 			return nil
 		}
 		s.ask(t)
@@ -558,13 +558,13 @@ func (s *Step) ask(t frontier.Task) {
 	if timeout <= 0 {
 		timeout = time.Minute
 	}
-	t.Request.Deadline = s.now.Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
-	asked, ahead := s.clock(), s.clock().Sub(s.now.Wall)
+	t.Request.Deadline = s.Now().Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
+	asked, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
 	s.st.f.Begun(asked, t)
-	s.issue(Fetch{Request: t.Request}, func(r Reply) {
+	s.Issue(actor.Fetch{Request: t.Request}, func(r actor.Reply) {
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
-			o = page.Aborted(t.Request, s.now.Wall)
+			o = page.Aborted(t.Request, s.Now().Wall)
 		}
 		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
 			o.Started = asked
@@ -589,7 +589,7 @@ func (s *Step) answered(t frontier.Task, o *page.Outcome) {
 // setAlarm makes sure that the step is called again when time alone changes what it
 // would do.
 func (s *Step) setAlarm() {
-	now := s.clock()
+	now := s.Clock()
 	var at time.Time
 	sooner := func(t time.Time) {
 		if t.After(now) && (at.IsZero() || t.Before(at)) { // what is past was looked at just now
@@ -620,7 +620,7 @@ func (s *Step) setAlarm() {
 		sooner(now.Add(s.leaseLeft() - s.cfg.Lease*2/3))
 	}
 	if s.cfg.Deadline > 0 && !s.stopping {
-		sooner(now.Add(s.cfg.Deadline - (s.now.Mono - s.start.Mono)))
+		sooner(now.Add(s.cfg.Deadline - (s.Age())))
 	}
 	if at.IsZero() {
 		return
@@ -629,25 +629,9 @@ func (s *Step) setAlarm() {
 		return
 	}
 	s.alarm = at
-	s.issue(Sleep{For: at.Sub(now)}, func(Reply) {
+	s.Issue(actor.Sleep{For: at.Sub(now)}, func(actor.Reply) {
 		if s.alarm.Equal(at) {
 			s.alarm = time.Time{}
 		}
 	})
-}
-
-func decodeJSON[T any](rec Record, what string) (T, error) {
-	var v T
-	if err := json.Unmarshal(rec.Value, &v); err != nil {
-		return v, fmt.Errorf("decode %s: %w", what, err)
-	}
-	return v, nil
-}
-
-func encodeJSON(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("crawl: a record cannot be encoded: " + err.Error()) // fixed types: unreachable
-	}
-	return b
 }

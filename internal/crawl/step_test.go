@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -107,7 +109,7 @@ func TestStepCost(t *testing.T) {
 	if d := cmp.Diff(want, counts); d != "" {
 		t.Errorf("the step (-want +got):\n%s", d)
 	}
-	head := blobschema.HeadKey(c.ID, 0)
+	head := naming.HeadKey(c.ID, 0)
 	if d := cmp.Diff([]string{head, head, head, head}, w.written); d != "" {
 		t.Errorf("records written (-want +got):\n%s", d)
 	}
@@ -166,7 +168,7 @@ func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 		t.Errorf("a tick of another process does the work of the first again: %v", counts)
 	}
 	var pack HostPack
-	w.record(blobschema.HostsKey(c.ID, 0, 0), &pack)
+	w.record(naming.HostsKey(c.ID, 0, 0), &pack)
 	if got := pack.Hosts["www.example"]; got.Commit != 2 || got.Requests != 1+pages || got.Response != fetchTime {
 		t.Errorf("the pack of hosts is %+v", pack)
 	}
@@ -192,7 +194,7 @@ func TestMailCost(t *testing.T) {
 	w := newWorld(t)
 	w.web = site(t, here, pages, func(i int) []string { return append(all(here), all(there)[i]) })
 	c = w.begin(c, all(here)[0])
-	w.queues = map[string][]Message{blobschema.MailboxQueue(0): w.queues[blobschema.MailboxQueue(0)]}
+	w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}
 
 	_, counts := w.step(StepConfig{Crawl: c, Process: "p", MailEvery: time.Hour}, nil)
 	delete(counts, "Sleep")
@@ -204,7 +206,7 @@ func TestMailCost(t *testing.T) {
 		t.Errorf("the step (-want +got):\n%s", d)
 	}
 	checkPages(t, w, c.ID, 0, all(here))
-	sent := w.queues[blobschema.MailboxQueue(1)]
+	sent := w.queues[naming.MailboxQueue(1)]
 	if len(sent) != 1 {
 		t.Fatalf("%d messages", len(sent))
 	}
@@ -235,16 +237,16 @@ func TestRepeatedMail(t *testing.T) {
 	w := newWorld(t)
 	w.web = site(t, host, pages, func(int) []string { return nil })
 	c = w.begin(c, all(host)...)
-	box := blobschema.MailboxQueue(0)
+	box := naming.MailboxQueue(0)
 	mail := w.queues[box][0].Body
 	for range 3 {
-		if _, err := w.apply(Send{Queue: box, Bodies: [][]byte{mail}}); err != nil {
+		if _, err := w.apply(actor.Send{Queue: box, Bodies: [][]byte{mail}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	checkPages(t, w, c.ID, 0, all(host))
-	if _, err := w.apply(Send{Queue: box, Bodies: [][]byte{mail}}); err != nil {
+	if _, err := w.apply(actor.Send{Queue: box, Bodies: [][]byte{mail}}); err != nil {
 		t.Fatal(err)
 	}
 	_, counts := w.step(StepConfig{Crawl: c, Process: "p"}, nil)
@@ -279,7 +281,7 @@ func TestLease(t *testing.T) {
 		c := w.begin(c, "https://www.example/0")
 		w.web = site(t, "www.example", 1, func(int) []string { return nil })
 		old := blobschema.Head{Fence: 7, Owner: k.owner, LeaseUntil: epoch.Add(w.now + k.until)}
-		if _, err := w.apply(WriteRecord{Key: blobschema.HeadKey(c.ID, 0), Value: encodeJSON(old)}); err != nil {
+		if _, err := w.apply(actor.WriteRecord{Key: naming.HeadKey(c.ID, 0), Value: actor.Encode(old)}); err != nil {
 			t.Fatal(err)
 		}
 		began, first := w.now, time.Duration(0)
@@ -316,16 +318,16 @@ func TestLeaseLost(t *testing.T) {
 	w := newWorld(t)
 	c = w.begin(c, all(host)...)
 	serve := site(t, host, pages, func(int) []string { return nil })
-	key, asked := blobschema.HeadKey(c.ID, 0), 0
+	key, asked := naming.HeadKey(c.ID, 0), 0
 	w.web = nil
 	s, err := NewStep(StepConfig{Crawl: c, Process: "p"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := encodeJSON(blobschema.Head{Fence: 9, Owner: "q/9"})
+	theirs := actor.Encode(blobschema.Head{Fence: 9, Owner: "q/9"})
 	w.web = func(req page.Request) *page.Outcome {
 		if asked++; asked == 10 {
-			if _, err := w.apply(WriteRecord{Key: key, Value: theirs, Revision: w.table[key].Revision}); err != nil {
+			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.table[key].Revision}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -351,7 +353,13 @@ func TestStop(t *testing.T) {
 	c = w.begin(c, all(host)...)
 	before := runtime.NumGoroutine()
 	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 10 * time.Second}, nil)
-	noneLeft(t, before)
+	for tries := 0; runtime.NumGoroutine() > before; tries++ { // one that has ended may be counted for a moment
+		if tries == 10_000 {
+			t.Errorf("%d coroutines are left", runtime.NumGoroutine()-before)
+			break
+		}
+		runtime.Gosched()
+	}
 	h := w.head(c.ID, 0)
 	if h.Owner != "" || h.Seq != 1 || h.Totals.Pages != 10 || h.Totals.Pending != pages-10 || h.Due.IsZero() {
 		t.Errorf("the head is %+v", h)
@@ -378,9 +386,9 @@ func TestFloorOutlivesStep(t *testing.T) {
 	c = w.begin(c, all(host)...)
 	w.step(StepConfig{Crawl: c, Process: "p1", Exclusive: true, Deadline: 10 * time.Second}, nil)
 	w.now += 5 * time.Second
-	key, h := blobschema.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, asked, crashed
+	key, h := naming.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, asked, crashed
 	h.Fence, h.Owner, h.LeaseUntil = h.Fence+1, "p2/2", epoch.Add(w.now+time.Minute)
-	if _, err := w.apply(WriteRecord{Key: key, Value: encodeJSON(h), Revision: w.table[key].Revision}); err != nil {
+	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.table[key].Revision}); err != nil {
 		t.Fatal(err)
 	}
 	takeover = w.now

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -71,9 +73,9 @@ func (r *Report) Partitions() int { return max(r.Crawl.Partitions, r.Map.Partiti
 
 // Tick is one run of the coordinator: it reads the heads and does what follows from
 // them. Every action is idempotent: two ticks at once do no harm, and a tick that dies
-// is made up for by the next. It is an [Actor].
+// is made up for by the next. It is an [actor.Actor].
 type Tick struct {
-	procedure
+	actor.Procedure
 	cfg    TickConfig
 	mem    *TickMemory
 	report Report
@@ -122,14 +124,14 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 		cfg.Capacity = 20_000
 	}
 	k := &Tick{cfg: cfg, mem: mem, heads: map[partition.ID]*blobschema.Head{}}
-	k.body = k.run
+	k.Body = k.run
 	return k
 }
 
 // Report returns what the tick found, once it has ended well.
 func (k *Tick) Report() Report { return k.report }
 
-func (k *Tick) run(t *task) error {
+func (k *Tick) run(t *actor.Task) error {
 	if err := k.readAll(t); err != nil || k.report.Idle {
 		return err
 	}
@@ -174,38 +176,38 @@ func (k *Tick) run(t *task) error {
 	return errors.Join(err, k.remember(t))
 }
 
-func (k *Tick) readAll(t *task) error {
+func (k *Tick) readAll(t *actor.Task) error {
 	id := k.cfg.Crawl
-	recs, err := readRecords(t, []string{
-		blobschema.CrawlKey(id), blobschema.WishKey(id), blobschema.GrantsKey(id), blobschema.RequestsKey(id), blobschema.TickKey(id),
-		blobschema.MapKey(id), // before the heads: what it says of moves is true of them
-	})
+	recs, err := t.Records(
+		naming.CrawlKey(id), naming.WishKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
+		naming.MapKey(id), // before the heads: what it says of moves is true of them
+	)
 	if err != nil {
 		return err
 	}
 	if !recs[0].Found {
 		return fmt.Errorf("crawl %s has no record", id)
 	}
-	if k.report.Crawl, err = decodeJSON[blobschema.Crawl](recs[0], "crawl"); err != nil {
+	if k.report.Crawl, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
 	if recs[1].Found {
-		if k.report.Wish, err = decodeJSON[blobschema.Wish](recs[1], "wish"); err != nil {
+		if k.report.Wish, err = actor.Decode[blobschema.Wish](recs[1], "wish"); err != nil {
 			return err
 		}
 	}
 	if recs[2].Found {
-		if k.grants, err = decodeJSON[blobschema.Grants](recs[2], "grants"); err != nil {
+		if k.grants, err = actor.Decode[blobschema.Grants](recs[2], "grants"); err != nil {
 			return err
 		}
 	}
 	if recs[3].Found {
-		if k.report.Requests, err = decodeJSON[blobschema.Requests](recs[3], "requests"); err != nil {
+		if k.report.Requests, err = actor.Decode[blobschema.Requests](recs[3], "requests"); err != nil {
 			return err
 		}
 	}
 	if recs[4].Found {
-		if k.record, err = decodeJSON[blobschema.TickRecord](recs[4], "tick"); err != nil {
+		if k.record, err = actor.Decode[blobschema.TickRecord](recs[4], "tick"); err != nil {
 			return err
 		}
 	}
@@ -232,16 +234,16 @@ func (k *Tick) readAll(t *task) error {
 	}
 	keys := make([]string, k.report.Partitions())
 	for p := range keys {
-		keys[p] = blobschema.HeadKey(id, partition.ID(p))
+		keys[p] = naming.HeadKey(id, partition.ID(p))
 	}
-	if recs, err = readRecords(t, keys); err != nil {
+	if recs, err = t.Records(keys...); err != nil {
 		return err
 	}
 	for p, rec := range recs {
 		if !rec.Found {
 			continue
 		}
-		h, err := decodeJSON[blobschema.Head](rec, "head")
+		h, err := actor.Decode[blobschema.Head](rec, "head")
 		if err != nil {
 			return err
 		}
@@ -263,7 +265,7 @@ func (k *Tick) leased(h *blobschema.Head) bool {
 	if h.Owner == "" || k.cfg.Exclusive && !ownedBy(h.Owner, k.cfg.Process) {
 		return false
 	}
-	return k.now.Wall.Before(h.LeaseUntil)
+	return k.Now().Wall.Before(h.LeaseUntil)
 }
 
 // batchesAtOnce is how many batches of seeds are sent before the record says so: as many
@@ -272,7 +274,7 @@ const batchesAtOnce = 10
 
 // publishSeeds turns batches of seeds into mail: batch i is number i+1 from Intake to
 // every partition, so that sending it again is harmless.
-func (k *Tick) publishSeeds(t *task) error {
+func (k *Tick) publishSeeds(t *actor.Task) error {
 	c := &k.report.Crawl
 	if c.Published >= len(c.SeedBatches) {
 		return nil
@@ -294,11 +296,11 @@ func (k *Tick) publishSeeds(t *task) error {
 			}
 		}
 		for p, bodies := range mails {
-			if _, err := t.do(Send{Queue: blobschema.MailboxQueue(partition.ID(p)), Bodies: bodies}); err != nil {
+			if _, err := t.Do(actor.Send{Queue: naming.MailboxQueue(partition.ID(p)), Bodies: bodies}); err != nil {
 				return fmt.Errorf("send seeds: %w", err)
 			}
 		}
-		err := update(t, blobschema.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
+		err := actor.Update(t, naming.CrawlKey(c.ID), func(rec *blobschema.Crawl) bool {
 			if rec.Published >= upTo {
 				return false
 			}
@@ -315,8 +317,8 @@ func (k *Tick) publishSeeds(t *task) error {
 
 // seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
 // that its content is the same however often it is sent.
-func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int, policy frontier.Policy) ([][]byte, error) {
-	data, err := getObject(t, c.SeedBatches[i], 0, -1)
+func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int, policy frontier.Policy) ([][]byte, error) {
+	data, err := t.Object(c.SeedBatches[i], 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +352,7 @@ func seedMail(t *task, c *blobschema.Crawl, pmap *partition.Map, h partition.Has
 
 // changeWish adds to the wish, which all partitions read, what any of them has found:
 // hosts that seeds redirected to, and domains that have too many URLs.
-func (k *Tick) changeWish(t *task) error {
+func (k *Tick) changeWish(t *actor.Task) error {
 	change := func(w *blobschema.Wish) bool {
 		hosts := missingIn(w.Scope, k.foundHosts())
 		full := missingIn(w.Capped, k.fullDomains())
@@ -365,11 +367,11 @@ func (k *Tick) changeWish(t *task) error {
 }
 
 // tell changes the wish, which all steps read, if there is anything to change.
-func (k *Tick) tell(t *task, change func(w *blobschema.Wish) bool) error {
+func (k *Tick) tell(t *actor.Task, change func(w *blobschema.Wish) bool) error {
 	if w := k.report.Wish; !change(&w) {
 		return nil
 	}
-	return update(t, blobschema.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
+	return actor.Update(t, naming.WishKey(k.report.Crawl.ID), func(w *blobschema.Wish) bool {
 		changed := change(w)
 		k.report.Wish = *w
 		return changed
@@ -466,8 +468,8 @@ func (k *Tick) free() int64 {
 }
 
 // wake sends a wake to every partition that has something to do and no step.
-func (k *Tick) wake(t *task) error {
-	now := k.now.Wall
+func (k *Tick) wake(t *actor.Task) error {
+	now := k.Now().Wall
 	woken := map[partition.ID]blobschema.Waking{}
 	var bodies [][]byte
 	for p := range partition.ID(k.report.Partitions()) {
@@ -494,7 +496,7 @@ func (k *Tick) wake(t *task) error {
 	sent := len(bodies) > 0
 	for len(bodies) > 0 {
 		n := min(10, len(bodies))
-		if _, err := t.do(Send{Queue: blobschema.WakesQueue, Bodies: bodies[:n]}); err != nil {
+		if _, err := t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies[:n]}); err != nil {
 			return fmt.Errorf("send wakes: %w", err)
 		}
 		bodies = bodies[n:]
@@ -529,14 +531,14 @@ func (k *Tick) needsStep(p partition.ID) bool {
 	if k.free() == 0 && k.grants.Granted[p] > h.Totals.Pages {
 		return true // it was granted what others may need, and will use it or give it back
 	}
-	due := !h.Due.IsZero() && !h.Due.After(k.now.Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
+	due := !h.Due.IsZero() && !h.Due.After(k.Now().Wall) || h.Totals.Unexamined > 0 && h.Awaits == 0
 	switch {
 	case !due || k.report.Wish.Pause:
 		return false
 	case k.free() != 0 || h.Totals.Urgent > 0:
 		return true
 	}
-	return looks(&k.report.Crawl.Settings) && !h.LooksDue.After(k.now.Wall)
+	return looks(&k.report.Crawl.Settings) && !h.LooksDue.After(k.Now().Wall)
 }
 
 // finished applies the rule for the end: every seed applied, nothing pending, all
@@ -599,49 +601,4 @@ func (k *Tick) idle() {
 	now := k.whatMatters()
 	now.Finished, now.Limited = k.report.Finished, k.report.Limited
 	k.learn(func(r *blobschema.TickRecord) { r.Idle = &now })
-}
-
-// update changes a JSON record by compare-and-set until the change holds; change
-// returns false if nothing needs changing. A record that is just what was written before an
-// error is our own, so that nothing is counted twice. What fails again and again is an error.
-func update[T any](t *task, key string, change func(*T) bool) error {
-	var written []byte
-	for fails := 0; ; {
-		recs, err := readRecords(t, []string{key})
-		if err != nil {
-			return err
-		}
-		if written != nil && recs[0].Found && string(recs[0].Value) == string(written) {
-			return nil
-		}
-		var v T
-		if recs[0].Found {
-			if v, err = decodeJSON[T](recs[0], key); err != nil {
-				return err
-			}
-		}
-		if !change(&v) {
-			return nil
-		}
-		written = encodeJSON(v)
-		if _, err = t.do(WriteRecord{Key: key, Value: written, Revision: recs[0].Revision}); err == nil {
-			return nil
-		}
-		if fails, err = t.failed(key, fails, err); err != nil {
-			return err
-		}
-	}
-}
-
-// failed waits after a write that did not succeed, before what the record says now decides.
-// A race that was lost counts for nothing: somebody else got on.
-func (t *task) failed(key string, fails int, err error) (int, error) {
-	if errors.Is(err, ErrConflict) {
-		return fails, nil
-	}
-	if fails++; fails >= maxTries {
-		return fails, fmt.Errorf("write %s: %w", key, err)
-	}
-	t.sleep(shortRetry << min(fails-1, 6))
-	return fails, nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -27,38 +29,38 @@ func (k *Tick) settles() bool {
 }
 
 // readRankJob reads the record of the rank job that was begun last, if there is one.
-func (k *Tick) readRankJob(t *task) error {
-	recs, err := readRecords(t, []string{blobschema.RankKey(k.report.Crawl.ID)})
+func (k *Tick) readRankJob(t *actor.Task) error {
+	recs, err := t.Records(naming.RankKey(k.report.Crawl.ID))
 	if err != nil || !recs[0].Found {
 		return err
 	}
-	k.ranks, err = decodeJSON[blobschema.RankJob](recs[0], "rank job")
+	k.ranks, err = actor.Decode[blobschema.RankJob](recs[0], "rank job")
 	return err
 }
 
 // follow has index and ranks follow a crawl that is to be searchable.
-func (k *Tick) follow(t *task) error {
+func (k *Tick) follow(t *actor.Task) error {
 	c := &k.report.Crawl
 	if !c.Settings.Index {
 		return nil
 	}
-	keys := []string{blobschema.RankKey(c.ID)}
+	keys := []string{naming.RankKey(c.ID)}
 	for i := range k.report.Heads {
-		keys = append(keys, blobschema.IndexKey(c.ID, k.report.Heads[i].Partition))
+		keys = append(keys, naming.IndexKey(c.ID, k.report.Heads[i].Partition))
 	}
-	recs, err := readRecords(t, keys)
+	recs, err := t.Records(keys...)
 	if err != nil {
 		return err
 	}
 	if recs[0].Found {
-		if k.ranks, err = decodeJSON[blobschema.RankJob](recs[0], "rank job"); err != nil {
+		if k.ranks, err = actor.Decode[blobschema.RankJob](recs[0], "rank job"); err != nil {
 			return err
 		}
 	}
 	indexes := make([]blobschema.IndexHead, len(k.report.Heads))
 	for i, rec := range recs[1:] {
 		if rec.Found {
-			if indexes[i], err = decodeJSON[blobschema.IndexHead](rec, "index head"); err != nil {
+			if indexes[i], err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil {
 				return err
 			}
 		}
@@ -71,7 +73,7 @@ func (k *Tick) follow(t *task) error {
 }
 
 // followIndex sends messages for the indexes that are behind.
-func (k *Tick) followIndex(t *task, indexes []blobschema.IndexHead) error {
+func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error {
 	done := uint64(0)
 	if j := k.ranks.Finished(); j != nil {
 		done = j.Number
@@ -85,7 +87,7 @@ func (k *Tick) followIndex(t *task, indexes []blobschema.IndexHead) error {
 		}
 		k.report.Indexing++
 		// A message is for all that there is now, and the next one waits a while.
-		behind := blobschema.Waking{Fence: h.Seq + done, At: k.now.Wall.UTC(), Times: 1}
+		behind := blobschema.Waking{Fence: h.Seq + done, At: k.Now().Wall.UTC(), Times: 1}
 		if was, ok := k.notes.Indexing[h.Partition]; ok {
 			wait := k.cfg.IndexEvery
 			switch {
@@ -95,7 +97,7 @@ func (k *Tick) followIndex(t *task, indexes []blobschema.IndexHead) error {
 			case k.settles():
 				wait = 0
 			}
-			if past := k.now.Wall.Sub(was.At); past >= 0 && past < wait {
+			if past := k.Now().Wall.Sub(was.At); past >= 0 && past < wait {
 				sent[h.Partition] = was
 				continue
 			}
@@ -104,7 +106,7 @@ func (k *Tick) followIndex(t *task, indexes []blobschema.IndexHead) error {
 		bodies = append(bodies, blobschema.EncodeJob(k.report.Crawl.ID, h.Partition))
 	}
 	if len(bodies) > 0 {
-		if _, err := t.do(Send{Queue: blobschema.IndexQueue, Bodies: bodies}); err != nil {
+		if _, err := t.Do(actor.Send{Queue: naming.IndexQueue, Bodies: bodies}); err != nil {
 			return fmt.Errorf("send index jobs: %w", err)
 		}
 	}
@@ -142,7 +144,7 @@ func (k *Tick) followRanks() {
 }
 
 // tellRanks has steps go by the newest ranks of hosts, where they go by any.
-func (k *Tick) tellRanks(t *task) error {
+func (k *Tick) tellRanks(t *actor.Task) error {
 	set, done := &k.report.Crawl.Settings, k.ranks.Finished()
 	if done == nil || set.Quality != (frontier.HostRanks{}).Name() || set.HostRanks != "" {
 		return nil

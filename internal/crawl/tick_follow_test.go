@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
@@ -45,21 +47,21 @@ func (w *world) jobs(queue string) int {
 
 func (w *world) writeRecord(key string, v any) {
 	w.revision++
-	w.table[key] = Record{Value: encodeJSON(v), Revision: w.revision, Found: true}
+	w.table[key] = actor.Record{Value: actor.Encode(v), Revision: w.revision, Found: true}
 }
 
 // TestIndexFollows: an index that is behind gets a message, and another one when that seems lost; when all is
 // done, ticks look at a few records only, until there are new ranks.
 func TestIndexFollows(t *testing.T) {
 	w, c := searchable(t, nil)
-	w.jobs(blobschema.IndexQueue)
+	w.jobs(naming.IndexQueue)
 	sent := []int{}
 	for range 40 {
 		w.now += 30 * time.Second
 		if rep, _ := w.coldTick(c.ID); rep.Indexing != 1 || !rep.WantsRanks || !rep.Following() || rep.Idle {
 			t.Fatalf("report %+v", rep)
 		}
-		sent = append(sent, w.jobs(blobschema.IndexQueue))
+		sent = append(sent, w.jobs(naming.IndexQueue))
 	}
 	total, last := 0, 0
 	for i, n := range sent {
@@ -71,28 +73,28 @@ func TestIndexFollows(t *testing.T) {
 		t.Errorf("messages in half-minutes: %v", sent)
 	}
 	h := w.head(c.ID, 0)
-	w.writeRecord(blobschema.IndexKey(c.ID, 0), blobschema.IndexHead{Number: 1, Seq: h.Seq})
+	w.writeRecord(naming.IndexKey(c.ID, 0), blobschema.IndexHead{Number: 1, Seq: h.Seq})
 	if rep, _ := w.coldTick(c.ID); rep.Indexing != 0 || !rep.WantsRanks {
 		t.Errorf("when it is indexed: %+v", rep)
 	}
 	job := blobschema.RankJob{Number: 1, Started: w.clocks().Wall, Inputs: []blobschema.RankInput{{Partition: 0, Seq: h.Seq}}}
-	w.writeRecord(blobschema.RankKey(c.ID), job)
+	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.WantsRanks || !rep.Ranking || !rep.Following() {
 		t.Errorf("while ranks are computed: %+v", rep)
 	}
 	job.Done = w.clocks().Wall
-	w.writeRecord(blobschema.RankKey(c.ID), job)
-	if rep, _ := w.coldTick(c.ID); rep.Ranking || rep.Indexing != 1 || w.jobs(blobschema.IndexQueue) != 1 {
+	w.writeRecord(naming.RankKey(c.ID), job)
+	if rep, _ := w.coldTick(c.ID); rep.Ranking || rep.Indexing != 1 || w.jobs(naming.IndexQueue) != 1 {
 		t.Errorf("when they are there, with texts of links: %+v", rep)
 	}
-	w.writeRecord(blobschema.IndexKey(c.ID, 0), blobschema.IndexHead{Number: 2, Seq: h.Seq, Anchors: 1})
+	w.writeRecord(naming.IndexKey(c.ID, 0), blobschema.IndexHead{Number: 2, Seq: h.Seq, Anchors: 1})
 	w.coldTick(c.ID)
 	rep, counts := w.coldTick(c.ID)
 	if !rep.Idle || cmp.Diff(map[string]int{"ReadRecords": 2}, counts) != "" {
 		t.Errorf("an idle tick: %+v, %v", rep, counts)
 	}
 	job.Number, job.Done = 2, w.clocks().Wall.Add(time.Second)
-	w.writeRecord(blobschema.RankKey(c.ID), job)
+	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.Idle || rep.Indexing != 1 {
 		t.Errorf("after ranks that an operator asked for: %+v", rep)
 	}
@@ -102,14 +104,14 @@ func TestIndexFollows(t *testing.T) {
 func TestIndexSwitchedOn(t *testing.T) {
 	w, c := searchable(t, func(s *blobschema.Settings) { s.Index = false })
 	w.coldTick(c.ID)
-	if rep, counts := w.coldTick(c.ID); !rep.Idle || counts["ReadRecords"] != 1 || w.jobs(blobschema.IndexQueue) != 0 {
+	if rep, counts := w.coldTick(c.ID); !rep.Idle || counts["ReadRecords"] != 1 || w.jobs(naming.IndexQueue) != 0 {
 		t.Fatalf("a crawl without index: %+v, %v", rep, counts)
 	}
 	var rec blobschema.Crawl
-	w.record(blobschema.CrawlKey(c.ID), &rec)
+	w.record(naming.CrawlKey(c.ID), &rec)
 	rec.Settings.Index = true
-	w.writeRecord(blobschema.CrawlKey(c.ID), rec)
-	if rep, _ := w.coldTick(c.ID); rep.Idle || rep.Indexing != 1 || w.jobs(blobschema.IndexQueue) != 1 {
+	w.writeRecord(naming.CrawlKey(c.ID), rec)
+	if rep, _ := w.coldTick(c.ID); rep.Idle || rep.Indexing != 1 || w.jobs(naming.IndexQueue) != 1 {
 		t.Errorf("when it is switched on: %+v", rep)
 	}
 }
@@ -118,7 +120,7 @@ func TestIndexSwitchedOn(t *testing.T) {
 func TestRanksFeedTheFrontier(t *testing.T) {
 	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", frontier.HostRanks{}.Name() })
 	table := []byte("good.example\t8\nbad.example\t0.125\n")
-	name := blobschema.RanksName(c.ID, table)
+	name := naming.Ranks(c.ID, table)
 	w.blobs[name] = table
 	rankOf := func(s *Step, host string) uint32 {
 		return s.rank(urls(t, "https://"+host+"/x")[0], frontier.Candidate{Depth: 1})
@@ -127,10 +129,10 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	if rankOf(s, "good.example") != rankOf(s, "bad.example") {
 		t.Error("hosts differ before there are ranks")
 	}
-	w.writeRecord(blobschema.RankKey(c.ID), blobschema.RankJob{Number: 1, Done: w.clocks().Wall, HostRanks: name})
+	w.writeRecord(naming.RankKey(c.ID), blobschema.RankJob{Number: 1, Done: w.clocks().Wall, HostRanks: name})
 	w.coldTick(c.ID)
 	var wish blobschema.Wish
-	if w.record(blobschema.WishKey(c.ID), &wish); wish.HostRanks != name {
+	if w.record(naming.WishKey(c.ID), &wish); wish.HostRanks != name {
 		t.Fatalf("wish %+v", wish)
 	}
 	for _, warm := range []*Warm{s.Warm(), nil} {

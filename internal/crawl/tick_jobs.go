@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -50,7 +52,7 @@ const copyFor = 20 * time.Second
 // copyHosts copies the owners' host estimates into the hosts table, by commit number:
 // doing it twice changes nothing. all says that the table has those of all commits: else
 // a later tick goes on.
-func (k *Tick) copyHosts(t *task) (all bool, err error) {
+func (k *Tick) copyHosts(t *actor.Task) (all bool, err error) {
 	var behind []*blobschema.Head
 	for i := range k.report.Heads {
 		if h := &k.report.Heads[i]; h.Seq > k.record.Copied[h.Partition] {
@@ -63,7 +65,7 @@ func (k *Tick) copyHosts(t *task) (all bool, err error) {
 	if !k.over() && !k.passed(k.record.CopiedAt, k.cfg.HostsEvery) {
 		return false, nil
 	}
-	until := k.now.Mono + copyFor
+	until := k.Now().Mono + copyFor
 	copied, dropped := map[partition.ID]uint64{}, []string{}
 	all = true
 	for _, h := range behind {
@@ -77,7 +79,7 @@ func (k *Tick) copyHosts(t *task) (all bool, err error) {
 			break
 		}
 	}
-	now := k.now.Wall.UTC()
+	now := k.Now().Wall.UTC()
 	k.learn(func(r *blobschema.TickRecord) {
 		if all {
 			r.CopiedAt = now
@@ -99,7 +101,7 @@ func (k *Tick) passed(since time.Time, d time.Duration) bool {
 	if c := k.report.Crawl.Created; since.Before(c) {
 		since = c
 	}
-	past := k.now.Wall.Sub(since)
+	past := k.Now().Wall.Sub(since)
 	return past < 0 || past >= d
 }
 
@@ -108,7 +110,7 @@ func (k *Tick) learn(change func(*blobschema.TickRecord)) { k.learnt = append(k.
 
 // remember changes the record that the next tick begins with, in whatever process, if
 // there is anything new.
-func (k *Tick) remember(t *task) error {
+func (k *Tick) remember(t *actor.Task) error {
 	if len(k.learnt) == 0 {
 		return nil
 	}
@@ -116,7 +118,7 @@ func (k *Tick) remember(t *task) error {
 	if k.cfg.Spent != nil {
 		spent = k.cfg.Spent().Minus(k.told)
 	}
-	err := update(t, blobschema.TickKey(k.report.Crawl.ID), func(r *blobschema.TickRecord) bool {
+	err := actor.Update(t, naming.TickKey(k.report.Crawl.ID), func(r *blobschema.TickRecord) bool {
 		for _, change := range k.learnt {
 			change(r)
 		}
@@ -131,7 +133,7 @@ func (k *Tick) remember(t *task) error {
 // copyPartition copies the estimates of a partition's commits, oldest first, until a time
 // on the monotonic clock, one commit at least. upTo is the last of them, dropped the runs
 // that they name no more.
-func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
+func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
 	man, err := readManifest(t, h.Commit)
 	if err != nil {
 		return 0, nil, err
@@ -139,15 +141,15 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (
 	packs := HostPacks(h.Totals.Hosts)
 	fresh := make([]map[string]HostRecord, packs)
 	for name := range blobschema.CommitNames(man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
+		_, seq, _, err := naming.ParseCommit(name)
 		if err != nil || seq <= k.record.Copied[h.Partition] {
 			continue
 		}
-		if upTo > 0 && k.now.Mono >= until {
+		if upTo > 0 && k.Now().Mono >= until {
 			break
 		}
 		upTo = seq
-		c, err := readCommit(t, name)
+		c, err := ReadCommit(t, name)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -175,7 +177,7 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (
 		if len(hosts) == 0 {
 			continue
 		}
-		err := update(t, blobschema.HostsKey(k.report.Crawl.ID, h.Partition, n), func(p *HostPack) bool {
+		err := actor.Update(t, naming.HostsKey(k.report.Crawl.ID, h.Partition, n), func(p *HostPack) bool {
 			changed := false
 			p.Partition = h.Partition
 			if p.Hosts == nil {
@@ -195,8 +197,9 @@ func (k *Tick) copyPartition(t *task, h *blobschema.Head, until time.Duration) (
 	return upTo, dropped, nil
 }
 
-func readCommit(t *task, name string) (*blobschema.CommitReader, error) {
-	data, err := getObject(t, name, 0, -1)
+// ReadCommit reads and opens a commit object.
+func ReadCommit(t *actor.Task, name string) (*blobschema.CommitReader, error) {
+	data, err := t.Object(name, 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +210,8 @@ func readCommit(t *task, name string) (*blobschema.CommitReader, error) {
 	return c, nil
 }
 
-func readManifest(t *task, name string) (*blobschema.Manifest, error) {
-	c, err := readCommit(t, name)
+func readManifest(t *actor.Task, name string) (*blobschema.Manifest, error) {
+	c, err := ReadCommit(t, name)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +227,7 @@ const manifestsAtOnce = 8
 
 // eachManifest calls do with the manifest of each head that wanted picks, in their order.
 // There may be thousands, and a function has a minute, so some are read at once.
-func (k *Tick) eachManifest(t *task, wanted func(*blobschema.Head) bool, do func(*blobschema.Manifest)) error {
+func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, do func(*blobschema.Manifest)) error {
 	var names []string
 	for i := range k.report.Heads {
 		if h := &k.report.Heads[i]; h.Commit != "" && wanted(h) {
@@ -234,13 +237,13 @@ func (k *Tick) eachManifest(t *task, wanted func(*blobschema.Head) bool, do func
 	for some := range slices.Chunk(names, manifestsAtOnce) {
 		mans, errs, left := make([]*blobschema.Manifest, len(some)), make([]error, len(some)), len(some)
 		for i, name := range some {
-			k.spawn(func(t *task) error {
+			k.Spawn(func(t *actor.Task) error {
 				mans[i], errs[i] = readManifest(t, name)
 				left--
 				return nil
 			})
 		}
-		t.await(func() bool { return left == 0 })
+		t.Await(func() bool { return left == 0 })
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
@@ -255,7 +258,7 @@ func (k *Tick) eachManifest(t *task, wanted func(*blobschema.Head) bool, do func
 // may lose messages, or give up on those it delivered too often. Numbers and
 // content are the same, so the receiver can tell. A partition with a step at work is
 // taking its mail: finding out what it lacks would read commits for nothing.
-func (k *Tick) resend(t *task) error {
+func (k *Tick) resend(t *actor.Task) error {
 	var short []partition.ID
 	for p := range partition.ID(k.report.Partitions()) {
 		if h := k.heads[p]; k.expected(p) > k.applied(p) && (h == nil || !k.leased(h)) {
@@ -268,7 +271,7 @@ func (k *Tick) resend(t *task) error {
 	if !k.passed(k.record.ResentAt, k.cfg.ResendAfter) {
 		return nil
 	}
-	now := k.now.Wall.UTC()
+	now := k.Now().Wall.UTC()
 	k.learn(func(r *blobschema.TickRecord) { r.ResentAt = now })
 	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
 		return err
@@ -301,13 +304,13 @@ func missing(m blobschema.Marks, n uint64) bool {
 	return true
 }
 
-func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobschema.Marks) error {
+func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks) error {
 	c := &k.report.Crawl
 	h, err := NewHash(c)
 	if err != nil {
 		return err
 	}
-	queue := blobschema.MailboxQueue(p)
+	queue := naming.MailboxQueue(p)
 	for i := range c.SeedBatches {
 		if int(p) >= c.Partitions || !missing(applied[partition.Intake], uint64(i+1)) {
 			continue
@@ -316,7 +319,7 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		if err != nil {
 			return err
 		}
-		if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{mails[p]}}); err != nil {
+		if _, err := t.Do(actor.Send{Queue: queue, Bodies: [][]byte{mails[p]}}); err != nil {
 			return err
 		}
 	}
@@ -332,7 +335,7 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 		if err != nil {
 			return err
 		}
-		if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{body}}); err != nil {
+		if _, err := t.Do(actor.Send{Queue: queue, Bodies: [][]byte{body}}); err != nil {
 			return err
 		}
 	}
@@ -357,7 +360,7 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 			if left == 0 {
 				break
 			}
-			r, err := readCommit(t, name)
+			r, err := ReadCommit(t, name)
 			if err != nil {
 				return err
 			}
@@ -370,7 +373,7 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 					continue
 				}
 				left--
-				if _, err := t.do(Send{Queue: queue, Bodies: [][]byte{m.Body}}); err != nil {
+				if _, err := t.Do(actor.Send{Queue: queue, Bodies: [][]byte{m.Body}}); err != nil {
 					return err
 				}
 			}
@@ -380,8 +383,8 @@ func (k *Tick) resendTo(t *task, p partition.ID, applied map[partition.ID]blobsc
 }
 
 // requestURLs reads the URLs of a mail of requests.
-func requestURLs(t *task, m blobschema.RequestMail) ([]blobschema.Queued, error) {
-	data, err := getObject(t, m.Object, 0, -1)
+func requestURLs(t *actor.Task, m blobschema.RequestMail) ([]blobschema.Queued, error) {
+	data, err := t.Object(m.Object, 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -393,7 +396,7 @@ func requestURLs(t *task, m blobschema.RequestMail) ([]blobschema.Queued, error)
 }
 
 // pruneRequests forgets the requests that their receivers have applied.
-func (k *Tick) pruneRequests(t *task) error {
+func (k *Tick) pruneRequests(t *actor.Task) error {
 	applied := func(m blobschema.RequestMail) bool {
 		h := k.heads[m.To]
 		return h != nil && m.Number <= h.Requests
@@ -401,7 +404,7 @@ func (k *Tick) pruneRequests(t *task) error {
 	if !slices.ContainsFunc(k.report.Requests.Outbox, applied) {
 		return nil
 	}
-	return update(t, blobschema.RequestsKey(k.report.Crawl.ID), func(r *blobschema.Requests) bool {
+	return actor.Update(t, naming.RequestsKey(k.report.Crawl.ID), func(r *blobschema.Requests) bool {
 		n := len(r.Outbox)
 		r.Outbox = slices.DeleteFunc(r.Outbox, applied)
 		return len(r.Outbox) < n

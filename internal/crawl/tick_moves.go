@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // moves takes note of the moves that their receivers have confirmed, and begins those that
 // the target asks for.
-func (k *Tick) moves(t *task) error {
+func (k *Tick) moves(t *actor.Task) error {
 	r := &k.report.Map
 	untold := r.Version > k.report.Wish.Map // who changed it died over this
 	if !slices.ContainsFunc(r.Moving, k.confirmed) && r.Target == "" && !untold {

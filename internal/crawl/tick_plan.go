@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -15,7 +16,7 @@ const loadHorizon = 10 * time.Minute
 // planElastic changes the number of partitions, and evens their load, where the operator
 // lets it: never while slots are on the move, and not for so little work that the moves
 // would be more.
-func (k *Tick) planElastic(t *task) error {
+func (k *Tick) planElastic(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	most := set.MostPartitions
 	if k.cfg.Mailboxes > 0 {
@@ -25,7 +26,7 @@ func (k *Tick) planElastic(t *task) error {
 		return nil
 	}
 	least := min(max(1, set.LeastPartitions), most)
-	now := k.now.Wall.UTC()
+	now := k.Now().Wall.UTC()
 	k.learn(func(r *blobschema.TickRecord) { r.PlannedAt = now })
 	if k.report.Totals.Pending+k.report.Totals.Unexamined < wakeURLs*int64(least) {
 		return nil
@@ -67,7 +68,7 @@ func (k *Tick) planElastic(t *task) error {
 }
 
 // loads reads the load of each slot from the manifests.
-func (k *Tick) loads(t *task) (bySlot []float64, total float64, err error) {
+func (k *Tick) loads(t *actor.Task) (bySlot []float64, total float64, err error) {
 	set := &k.report.Crawl.Settings
 	atMost := float64(1 << 40)
 	if set.Delay > 0 {

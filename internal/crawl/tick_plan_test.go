@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // TestWakesWhateverBecomesOfPlans: reading what all partitions have to do may fail, or last
@@ -27,8 +29,8 @@ func TestWakesWhateverBecomesOfPlans(t *testing.T) {
 		return w.run(NewTick(TickConfig{Crawl: c.ID, HostsEvery: 24 * time.Hour}, nil))
 	}
 	commit := w.head(c.ID, 0).Commit
-	w.fault = func(e Effect) (error, error) {
-		if get, ok := e.(GetObject); ok && get.Name == commit {
+	w.fault = func(e actor.Effect) (error, error) {
+		if get, ok := e.(actor.GetObject); ok && get.Name == commit {
 			return errors.New("it cannot be read"), nil
 		}
 		return nil, nil

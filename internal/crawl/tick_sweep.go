@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // Runs that were merged into others are deleted: by the tick alone, and only what no manifest
@@ -29,7 +30,7 @@ func candidates(r *blobschema.TickRecord, names []string) {
 
 // sweep deletes merged runs. What another manifest still names is left alone: when that one
 // drops it, its commit says so too.
-func (k *Tick) sweep(t *task) error {
+func (k *Tick) sweep(t *actor.Task) error {
 	if len(k.record.Sweep) == 0 || !k.passed(k.record.SweptAt, k.cfg.SweepEvery) {
 		return nil
 	}
@@ -57,13 +58,13 @@ func (k *Tick) sweep(t *task) error {
 		case named[c.Object]:
 			counts[c.Object] = -1
 		case c.Unnamed+1 >= sweepsUnnamed:
-			if _, err := t.do(DeleteObject{Name: c.Object}); err != nil {
+			if _, err := t.Do(actor.DeleteObject{Name: c.Object}); err != nil {
 				return fmt.Errorf("delete %s: %w", c.Object, err)
 			}
 			counts[c.Object] = -1
 		}
 	}
-	now := k.now.Wall.UTC()
+	now := k.Now().Wall.UTC()
 	k.learn(func(r *blobschema.TickRecord) {
 		r.SweptAt = now
 		r.Sweep = slices.DeleteFunc(r.Sweep, func(c blobschema.Dropped) bool { return counts[c.Object] < 0 })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // minSlice is the shortest that the watcher makes a slice, and shrink what it divides it by.
@@ -16,14 +17,14 @@ const (
 // watchTopics is the watcher of topics (PAPERS E): one that has had its minimum of pages in its
 // period has a shorter slice until the period ends, so that the others of its priority have
 // more.
-func (k *Tick) watchTopics(t *task) error {
+func (k *Tick) watchTopics(t *actor.Task) error {
 	set := &k.report.Crawl.Settings
 	shrunk := map[uint8]time.Duration{}
 	pages := map[string]int64{}
 	for i := range set.Topics {
 		pages[set.Topics[i].Name] += k.report.Totals.Topics[uint8(i+1)].Pages
 	}
-	now := k.now.Wall.UTC()
+	now := k.Now().Wall.UTC()
 	for i := range set.Topics {
 		tp := &set.Topics[i]
 		if tp.Minimum <= 0 {

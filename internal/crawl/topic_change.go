@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // Bounds of topics.
@@ -62,9 +64,9 @@ func set[T comparable](field, value *T, changed *bool) {
 }
 
 // ChangeTopic changes a topic of a crawl: in the crawl record, which steps read again with
-// their next commit. It is an [Actor].
+// their next commit. It is an [actor.Actor].
 type ChangeTopic struct {
-	procedure
+	actor.Procedure
 	topic   blobschema.Topic
 	changed bool
 }
@@ -73,20 +75,20 @@ type ChangeTopic struct {
 // priority of a topic of several rows; and what [CheckTopic] says.
 func NewChangeTopic(crawl, name string, change TopicChange) *ChangeTopic {
 	c := &ChangeTopic{}
-	c.body = func(t *task) error { return c.run(t, crawl, name, change) }
+	c.Body = func(t *actor.Task) error { return c.run(t, crawl, name, change) }
 	return c
 }
 
 // Topic is the topic as it is since, and whether the change was news.
 func (c *ChangeTopic) Topic() (now blobschema.Topic, changed bool) { return c.topic, c.changed }
 
-func (c *ChangeTopic) run(t *task, crawl, name string, change TopicChange) error {
+func (c *ChangeTopic) run(t *actor.Task, crawl, name string, change TopicChange) error {
 	if _, _, err := readCrawl(t, crawl); err != nil {
 		return err
 	}
 	var refused error
 	var numbers []uint8
-	err := update(t, blobschema.CrawlKey(crawl), func(rec *blobschema.Crawl) bool {
+	err := actor.Update(t, naming.CrawlKey(crawl), func(rec *blobschema.Crawl) bool {
 		changed := false
 		rec.Settings.Topics = slices.Clone(rec.Settings.Topics)
 		numbers, refused = numbers[:0], nil
@@ -119,7 +121,7 @@ func (c *ChangeTopic) run(t *task, crawl, name string, change TopicChange) error
 		return err
 	}
 	// Also where it was so already: who changed it may have died over this.
-	return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
+	return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
 		for _, n := range numbers {
 			if change.Slice != nil {
 				delete(w.Slices, n) // what the topic was shrunk to, from the slice of before

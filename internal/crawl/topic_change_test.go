@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // topical begins a crawl of two topics, the second with two priorities.
@@ -33,7 +35,7 @@ func topical(t *testing.T) *world {
 func seedTopics(t *testing.T, w *world) map[string]uint8 {
 	t.Helper()
 	var c blobschema.Crawl
-	w.record(blobschema.CrawlKey("test"), &c)
+	w.record(naming.CrawlKey("test"), &c)
 	out := map[string]uint8{}
 	for _, name := range c.SeedBatches {
 		b, err := blobschema.DecodeSeeds(w.blobs[name])
@@ -57,8 +59,8 @@ func TestSeedsOfTopics(t *testing.T) {
 	}
 	version := func() uint64 {
 		var wish blobschema.Wish
-		if _, ok := w.table[blobschema.WishKey("test")]; ok {
-			w.record(blobschema.WishKey("test"), &wish)
+		if _, ok := w.table[naming.WishKey("test")]; ok {
+			w.record(naming.WishKey("test"), &wish)
 		}
 		return wish.Version
 	}
@@ -103,8 +105,8 @@ func TestSeedsOfTopics(t *testing.T) {
 // TestChangeTopicInDoubt: a write that took place although an error came back is a change.
 func TestChangeTopicInDoubt(t *testing.T) {
 	priority := 7
-	for _, key := range []string{blobschema.CrawlKey("test"), blobschema.WishKey("test")} {
-		for _, with := range []error{errLost, ErrConflict} {
+	for _, key := range []string{naming.CrawlKey("test"), naming.WishKey("test")} {
+		for _, with := range []error{errLost, actor.ErrConflict} {
 			t.Run(fmt.Sprintf("%s/%v", key, with), func(t *testing.T) {
 				w := topical(t)
 				w.fault = once(key, with)
@@ -116,7 +118,7 @@ func TestChangeTopicInDoubt(t *testing.T) {
 					t.Errorf("changed %v: %+v", changed, now)
 				}
 				var wish blobschema.Wish
-				w.record(blobschema.WishKey("test"), &wish)
+				w.record(naming.WishKey("test"), &wish)
 				if wish.Version != 1 {
 					t.Errorf("the wish has version %d", wish.Version)
 				}
@@ -150,11 +152,11 @@ func TestChangeTopic(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := topical(t)
-			w.table[blobschema.WishKey("test")] = Record{Found: true, Revision: -1, Value: encodeJSON(blobschema.Wish{
+			w.table[naming.WishKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{
 				Slices: map[uint8]time.Duration{1: time.Second, 2: time.Second, 3: time.Second},
 			})}
 			var want, got blobschema.Crawl
-			w.record(blobschema.CrawlKey("test"), &want)
+			w.record(naming.CrawlKey("test"), &want)
 			news := tt.want != nil
 			for i := range want.Settings.Topics {
 				if r := &want.Settings.Topics[i]; news && r.Name == tt.topic {
@@ -167,7 +169,7 @@ func TestChangeTopic(t *testing.T) {
 				err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("%v", err)
 			}
-			w.record(blobschema.CrawlKey("test"), &got)
+			w.record(naming.CrawlKey("test"), &got)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}
@@ -176,7 +178,7 @@ func TestChangeTopic(t *testing.T) {
 				t.Errorf("changed %v: %+v", changed, now)
 			}
 			var wish blobschema.Wish
-			w.record(blobschema.WishKey("test"), &wish)
+			w.record(naming.WishKey("test"), &wish)
 			if told := wish.Version > 0; told != (err == nil) {
 				t.Errorf("told %v", told)
 			}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -23,7 +25,7 @@ func widened(t *testing.T) (w *world, was, is blobschema.Crawl, warm *Warm) {
 		t.Fatal(err)
 	}
 	w.tick(was.ID)
-	w.record(blobschema.CrawlKey(was.ID), &was)
+	w.record(naming.CrawlKey(was.ID), &was)
 	s, _ := w.step(StepConfig{Crawl: was, Process: "p"}, nil)
 	b := NewBegin(blobschema.Crawl{}, []Seed{{urls(t, "https://b.example/")[0], 2}}, func(c *blobschema.Crawl) error {
 		c.Settings.Topics = append(c.Settings.Topics, blobschema.Topic{Name: "b", MaxDepth: -1, Scope: blobschema.ScopeHost})
@@ -76,12 +78,12 @@ func TestTopicsThatCome(t *testing.T) {
 func TestMailOfNewTopic(t *testing.T) {
 	w, was, is, _ := widened(t)
 	w.tick(is.ID) // its seed is mailed
-	keys := []string{blobschema.WishKey(is.ID), blobschema.CrawlKey(is.ID)}
-	now := []Record{w.table[keys[0]], w.table[keys[1]]}
+	keys := []string{naming.WishKey(is.ID), naming.CrawlKey(is.ID)}
+	now := []actor.Record{w.table[keys[0]], w.table[keys[1]]}
 	delete(w.table, keys[0])
 	looks := 0
-	w.fault = func(e Effect) (before, after error) { // the step is told when it looks for the second time
-		if r, ok := e.(ReadRecords); ok && slices.Contains(r.Keys, keys[0]) {
+	w.fault = func(e actor.Effect) (before, after error) { // the step is told when it looks for the second time
+		if r, ok := e.(actor.ReadRecords); ok && slices.Contains(r.Keys, keys[0]) {
 			if looks++; looks == 2 {
 				w.table[keys[0]], w.table[keys[1]] = now[0], now[1]
 			}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -34,7 +36,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	if !s.cfg.SendsWakes {
 		return h, false
 	}
-	now := s.now.Wall
+	now := s.Now().Wall
 	if !s.timeUp {
 		h.Due = worthwhile(s.here(s.st.man.Slots), now, h.Due)
 	}
@@ -89,23 +91,23 @@ func worthwhile(slots []blobschema.SlotSummary, now, first time.Time) time.Time 
 }
 
 // sendWake wakes a partition after a delay. It may fail: then the tick does it.
-func (s *Step) sendWake(t *task, delay time.Duration, ps ...partition.ID) {
+func (s *Step) sendWake(t *actor.Task, delay time.Duration, ps ...partition.ID) {
 	for some := range slices.Chunk(ps, 10) {
 		var bodies [][]byte
 		for _, p := range some {
 			bodies = append(bodies, blobschema.EncodeWake(s.cfg.Crawl.ID, p))
 		}
-		_, _ = t.do(Send{Queue: blobschema.WakesQueue, Bodies: bodies, Delay: delay})
+		_, _ = t.Do(actor.Send{Queue: naming.WakesQueue, Bodies: bodies, Delay: delay})
 	}
 }
 
 // wakeMailed wakes the partitions that were mailed much and have no step at work. For
 // the others the tick is soon enough.
-func (s *Step) wakeMailed(t *task) {
+func (s *Step) wakeMailed(t *actor.Task) {
 	if !s.cfg.SendsWakes || s.paused || s.halted {
 		return
 	}
-	now := s.now.Wall
+	now := s.Now().Wall
 	var ps []partition.ID
 	for p := range partition.ID(s.partitions()) {
 		if s.mailed[p] >= wakeURLs && !now.Before(s.awake[p]) {
@@ -118,9 +120,9 @@ func (s *Step) wakeMailed(t *task) {
 	}
 	keys := make([]string, len(ps))
 	for i, p := range ps {
-		keys[i] = blobschema.HeadKey(s.cfg.Crawl.ID, p)
+		keys[i] = naming.HeadKey(s.cfg.Crawl.ID, p)
 	}
-	recs, err := readRecords(t, keys)
+	recs, err := t.Records(keys...)
 	if err != nil {
 		return
 	}
@@ -128,7 +130,7 @@ func (s *Step) wakeMailed(t *task) {
 	for i, p := range ps {
 		var h blobschema.Head
 		if recs[i].Found {
-			if h, err = decodeJSON[blobschema.Head](recs[i], "head"); err != nil {
+			if h, err = actor.Decode[blobschema.Head](recs[i], "head"); err != nil {
 				continue // whoever works on it will say so
 			}
 		}

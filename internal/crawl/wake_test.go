@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -178,10 +180,10 @@ func TestWakesMailed(t *testing.T) {
 				return links
 			})
 			cr = w.begin(cr, all(here)[0])
-			w.queues = map[string][]Message{blobschema.MailboxQueue(0): w.queues[blobschema.MailboxQueue(0)]}
+			w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}
 			if c.lease != 0 {
 				head := blobschema.Head{Partition: 1, Fence: 1, Owner: "other/1", LeaseUntil: epoch.Add(w.now + c.lease)}
-				w.table[blobschema.HeadKey(cr.ID, 1)] = Record{Value: encodeJSON(head), Revision: -1, Found: true}
+				w.table[naming.HeadKey(cr.ID, 1)] = actor.Record{Value: actor.Encode(head), Revision: -1, Found: true}
 			}
 			w.wakes = nil
 			w.step(inCloud(cr, 0), nil)
@@ -335,7 +337,7 @@ func TestLists(t *testing.T) {
 			asked = nil
 			w.blobs["lists/recrawl/a"], w.blobs["lists/seeds/a"] = []byte(c.list), []byte(c.list)
 			for range 2 { // delivered again it is no more
-				if _, err := w.run(NewIntake(IntakeConfig{Crawl: cr.ID, Bucket: "b"}, []Message{{ID: "m", Body: c.body}})); err != nil {
+				if _, err := w.run(NewIntake(IntakeConfig{Crawl: cr.ID, Bucket: "b"}, []actor.Message{{ID: "m", Body: c.body}})); err != nil {
 					t.Fatal(err)
 				}
 				w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
@@ -344,8 +346,8 @@ func TestLists(t *testing.T) {
 				t.Errorf("asked for %d URLs, not %d", len(asked), c.asked)
 			}
 			var r blobschema.Requests
-			if len(w.table[blobschema.RequestsKey(cr.ID)].Value) > 0 {
-				w.record(blobschema.RequestsKey(cr.ID), &r)
+			if len(w.table[naming.RequestsKey(cr.ID)].Value) > 0 {
+				w.record(naming.RequestsKey(cr.ID), &r)
 			}
 			if r.Dead != 2*c.dead {
 				t.Errorf("%d put aside, not %d", r.Dead, 2*c.dead)

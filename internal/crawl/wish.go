@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // Order is what an operator can tell a crawl to do.
@@ -18,24 +20,24 @@ const (
 )
 
 // Command gives a crawl an order: it changes the wish that steps read at each commit, and
-// ticks each time. It is an [Actor].
+// ticks each time. It is an [actor.Actor].
 type Command struct {
-	procedure
+	actor.Procedure
 	changed bool
 }
 
 // NewCommand returns the actor.
 func NewCommand(crawl string, o Order) *Command {
 	c := &Command{}
-	c.body = func(t *task) error {
-		recs, err := readRecords(t, []string{blobschema.CrawlKey(crawl)})
+	c.Body = func(t *actor.Task) error {
+		recs, err := t.Records(naming.CrawlKey(crawl))
 		if err != nil {
 			return err
 		}
 		if !recs[0].Found {
 			return fmt.Errorf("crawl %s has no record", crawl)
 		}
-		return update(t, blobschema.WishKey(crawl), func(w *blobschema.Wish) bool {
+		return actor.Update(t, naming.WishKey(crawl), func(w *blobschema.Wish) bool {
 			stop, pause := o == OrderStop, o == OrderPause
 			if w.Stop == stop && w.Pause == pause {
 				return false

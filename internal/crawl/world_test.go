@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -30,21 +32,21 @@ const (
 type world struct {
 	t      *testing.T
 	now    time.Duration
-	table  map[string]Record
+	table  map[string]actor.Record
 	blobs  map[string][]byte
-	queues map[string][]Message
+	queues map[string][]actor.Message
 	web    func(page.Request) *page.Outcome
 
 	memory   TickMemory
 	revision int
 	receipts int
-	mail     map[Receipt][]byte
+	mail     map[actor.Receipt][]byte
 	counts   map[string]int // effects, by kind
 	written  []string       // keys of records, in order
 	put      []string       // names of objects, in order
 	wakes    []wakeSent     // by steps, ticks and intake
 	// fault has an effect fail, before it took place or after; nil: none does.
-	fault func(Effect) (before, after error)
+	fault func(actor.Effect) (before, after error)
 }
 
 type wakeSent struct {
@@ -54,27 +56,27 @@ type wakeSent struct {
 
 func newWorld(t *testing.T) *world {
 	return &world{
-		t: t, table: map[string]Record{}, blobs: map[string][]byte{}, queues: map[string][]Message{},
-		mail: map[Receipt][]byte{}, counts: map[string]int{},
+		t: t, table: map[string]actor.Record{}, blobs: map[string][]byte{}, queues: map[string][]actor.Message{},
+		mail: map[actor.Receipt][]byte{}, counts: map[string]int{},
 	}
 }
 
-func (w *world) clocks() Now { return Now{Wall: epoch.Add(w.now), Mono: w.now} }
+func (w *world) clocks() actor.Now { return actor.Now{Wall: epoch.Add(w.now), Mono: w.now} }
 
 // pending is a reply that is due.
 type pending struct {
 	at    time.Duration
-	issue Issue
+	issue actor.Issue
 }
 
 // run carries an actor to its end and returns the effects that took, by kind.
-func (w *world) run(a Actor) (map[string]int, error) {
+func (w *world) run(a actor.Actor) (map[string]int, error) {
 	w.t.Helper()
 	w.counts, w.written, w.put = map[string]int{}, nil, nil
 	var due []pending
-	add := func(issues []Issue) {
+	add := func(issues []actor.Issue) {
 		for _, is := range issues {
-			w.counts[strings.TrimPrefix(fmt.Sprintf("%T", is.Effect), "crawl.")]++
+			w.counts[strings.TrimPrefix(fmt.Sprintf("%T", is.Effect), "actor.")]++
 			due = append(due, pending{w.now + w.takes(is.Effect), is})
 		}
 	}
@@ -96,18 +98,18 @@ func (w *world) run(a Actor) (map[string]int, error) {
 		due = slices.Delete(due, next, next+1)
 		w.now = p.at
 		v, err := w.try(p.issue.Effect)
-		add(a.Handle(w.clocks(), Reply{ID: p.issue.ID, Value: v, Err: err}))
+		add(a.Handle(w.clocks(), actor.Reply{ID: p.issue.ID, Value: v, Err: err}))
 	}
 }
 
 // takes says when an effect is answered.
-func (w *world) takes(e Effect) time.Duration {
+func (w *world) takes(e actor.Effect) time.Duration {
 	switch e := e.(type) {
-	case Sleep:
+	case actor.Sleep:
 		return max(0, e.For)
-	case Fetch:
+	case actor.Fetch:
 		return fetchTime
-	case Receive:
+	case actor.Receive:
 		if len(w.queues[e.Queue]) == 0 {
 			return e.Wait
 		}
@@ -115,7 +117,7 @@ func (w *world) takes(e Effect) time.Duration {
 	return callTime
 }
 
-func (w *world) try(effect Effect) (any, error) {
+func (w *world) try(effect actor.Effect) (any, error) {
 	var before, after error
 	if w.fault != nil {
 		before, after = w.fault(effect)
@@ -130,27 +132,27 @@ func (w *world) try(effect Effect) (any, error) {
 	return v, err
 }
 
-func (w *world) apply(effect Effect) (any, error) {
+func (w *world) apply(effect actor.Effect) (any, error) {
 	switch e := effect.(type) {
-	case Sleep, CancelFetches:
+	case actor.Sleep, actor.CancelFetches:
 		return nil, nil
-	case Work:
+	case actor.Work:
 		return e.Do()
-	case Fetch:
+	case actor.Fetch:
 		o := w.web(e.Request)
 		o.Started, o.Ended = epoch.Add(w.now-fetchTime), epoch.Add(w.now)
 		return o, nil
-	case GetObject:
+	case actor.GetObject:
 		b, ok := w.blobs[e.Name]
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", ErrNotFound, e.Name)
+			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
 		}
 		if e.Length < 0 {
 			return b[e.Offset:], nil
 		}
 		b = b[min(e.Offset, int64(len(b))):]
 		return b[:min(e.Length, int64(len(b)))], nil
-	case PutObject:
+	case actor.PutObject:
 		data := bytes.Join(e.Parts, nil)
 		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
 			w.t.Errorf("I6: object %s would change", e.Name)
@@ -158,16 +160,16 @@ func (w *world) apply(effect Effect) (any, error) {
 		w.blobs[e.Name] = data
 		w.put = append(w.put, e.Name)
 		return nil, nil
-	case ReadRecords:
-		recs := make([]Record, len(e.Keys))
+	case actor.ReadRecords:
+		recs := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {
 			recs[i] = w.table[k]
 		}
 		return recs, nil
-	case WriteRecord:
+	case actor.WriteRecord:
 		return w.write(e)
-	case Send:
-		if e.Queue == blobschema.WakesQueue {
+	case actor.Send:
+		if e.Queue == naming.WakesQueue {
 			for _, body := range e.Bodies {
 				_, p, err := blobschema.DecodeWake(body)
 				if err != nil {
@@ -178,16 +180,16 @@ func (w *world) apply(effect Effect) (any, error) {
 		}
 		for _, body := range e.Bodies {
 			w.receipts++
-			w.queues[e.Queue] = append(w.queues[e.Queue], Message{Body: body, Receipt: w.receipts, Receives: 1})
+			w.queues[e.Queue] = append(w.queues[e.Queue], actor.Message{Body: body, Receipt: w.receipts, Receives: 1})
 			w.mail[w.receipts] = body
 		}
 		return nil, nil
-	case Receive:
+	case actor.Receive:
 		got := w.queues[e.Queue]
 		got = got[:min(e.Max, len(got))]
 		w.queues[e.Queue] = w.queues[e.Queue][len(got):]
 		return slices.Clone(got), nil
-	case Acknowledge:
+	case actor.Acknowledge:
 		for _, r := range e.Receipts {
 			w.acknowledge(e.Queue, r)
 		}
@@ -196,25 +198,25 @@ func (w *world) apply(effect Effect) (any, error) {
 	return nil, fmt.Errorf("effect %T is unknown here", effect)
 }
 
-func (w *world) write(e WriteRecord) (any, error) {
+func (w *world) write(e actor.WriteRecord) (any, error) {
 	old := w.table[e.Key]
 	if e.Revision == nil && old.Found || e.Revision != nil && (!old.Found || old.Revision != e.Revision) {
-		return nil, ErrConflict
+		return nil, actor.ErrConflict
 	}
 	w.revision++
-	w.table[e.Key] = Record{Value: slices.Clone(e.Value), Revision: w.revision, Found: true}
+	w.table[e.Key] = actor.Record{Value: slices.Clone(e.Value), Revision: w.revision, Found: true}
 	w.written = append(w.written, e.Key)
 	return w.revision, nil
 }
 
 // acknowledge checks I5 as the receiver's head and its manifest show it.
-func (w *world) acknowledge(queue string, r Receipt) {
+func (w *world) acknowledge(queue string, r actor.Receipt) {
 	m, err := blobschema.DecodeMail(w.mail[r])
 	if err != nil {
 		w.t.Errorf("acknowledged what is no mail: %v", err)
 		return
 	}
-	if queue != blobschema.MailboxQueue(m.To) {
+	if queue != naming.MailboxQueue(m.To) {
 		w.t.Errorf("mail to %d acknowledged in %s", m.To, queue)
 	}
 	if m.Number > 0 { // else it is a nudge
@@ -226,7 +228,7 @@ func (w *world) acknowledge(queue string, r Receipt) {
 }
 
 func (w *world) head(crawl string, p partition.ID) (h blobschema.Head) {
-	w.record(blobschema.HeadKey(crawl, p), &h)
+	w.record(naming.HeadKey(crawl, p), &h)
 	return h
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
 // A place is where a record begins.
@@ -24,9 +25,9 @@ type place struct {
 
 // A capture is a response or revisit record.
 type capture struct {
-	blobschema.WARCRecord // without header and body
-	status                int
-	payload               [sha256.Size]byte // of a response: of the payload without its content coding
+	warc.Record // without header and body
+	status      int
+	payload     [sha256.Size]byte // of a response: of the payload without its content coding
 }
 
 // archive is what a folder of WARC files holds.
@@ -65,7 +66,7 @@ func (a *archive) read(name string) error {
 		return err
 	}
 	a.bytes += info.Size()
-	for r := blobschema.NewWARCReader(f); ; {
+	for r := warc.NewReader(f); ; {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -76,7 +77,7 @@ func (a *archive) read(name string) error {
 		if err != nil {
 			return err
 		}
-		if rec.Type != blobschema.WARCTypeResponse && rec.Type != blobschema.WARCTypeRevisit {
+		if rec.Type != warc.TypeResponse && rec.Type != warc.TypeRevisit {
 			continue
 		}
 		c, err := newCapture(rec)
@@ -88,10 +89,10 @@ func (a *archive) read(name string) error {
 }
 
 // newCapture keeps what is needed of a record.
-func newCapture(rec *blobschema.WARCRecord) (*capture, error) {
-	c := &capture{WARCRecord: *rec}
+func newCapture(rec *warc.Record) (*capture, error) {
+	c := &capture{Record: *rec}
 	c.Header, c.Body = nil, nil
-	if rec.Profile == blobschema.ProfileNotModified { // stored without a header
+	if rec.Profile == warc.ProfileNotModified { // stored without a header
 		c.status = http.StatusNotModified
 		return c, nil
 	}
@@ -100,7 +101,7 @@ func newCapture(rec *blobschema.WARCRecord) (*capture, error) {
 		return nil, err
 	}
 	c.status = m.Status
-	if rec.Type == blobschema.WARCTypeRevisit {
+	if rec.Type == warc.TypeRevisit {
 		return c, nil
 	}
 	var payload io.Reader = bytes.NewReader(m.Body)
@@ -132,7 +133,7 @@ func (a *archive) find(p *blobschema.Page) (own, original *capture, what string)
 	case own.TargetURI != p.URL || own.status != int(p.Status) || own.Length != p.Length || own.PayloadDigest != p.Digest:
 		return nil, nil, fmt.Sprintf("the record of %s, status %d, %d bytes, %s is not what its page record says",
 			own.TargetURI, own.status, own.Length, own.PayloadDigest)
-	case p.Original == nil && own.Type != blobschema.WARCTypeResponse:
+	case p.Original == nil && own.Type != warc.TypeResponse:
 		return nil, nil, fmt.Sprintf("a %s record, but its page record names no original", own.Type)
 	case p.Original == nil:
 		return own, own, ""
@@ -140,9 +141,9 @@ func (a *archive) find(p *blobschema.Page) (own, original *capture, what string)
 	o := p.Original
 	original = a.captures[place{path.Base(o.WARC), o.Offset}]
 	switch {
-	case own.Type != blobschema.WARCTypeRevisit:
+	case own.Type != warc.TypeRevisit:
 		return nil, nil, fmt.Sprintf("a %s record, but its page record names an original", own.Type)
-	case original == nil || original.Type != blobschema.WARCTypeResponse:
+	case original == nil || original.Type != warc.TypeResponse:
 		return nil, nil, "no response record is where its original should be"
 	case original.TargetURI != o.URL || own.RefersToTargetURI != o.URL:
 		return nil, nil, fmt.Sprintf("its original is of %s, by its revisit record of %s, by its page record of %s", original.TargetURI, own.RefersToTargetURI, o.URL)

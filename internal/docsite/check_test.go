@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
 const base = "http://127.0.0.1:8080"
@@ -113,10 +114,10 @@ func TestCheckBytes(t *testing.T) {
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	build := func() (*archive, []blobschema.Page) {
 		digest := "sha1:AAAA"
-		response := capture{status: 200, payload: sha256.Sum256([]byte(text)), WARCRecord: blobschema.WARCRecord{
-			Type: blobschema.WARCTypeResponse, TargetURI: base + "/a.html", Date: when, Length: 99, PayloadDigest: digest}}
-		reference := capture{status: 304, WARCRecord: blobschema.WARCRecord{
-			Type: blobschema.WARCTypeRevisit, TargetURI: base + "/a.html", Date: when.Add(time.Hour), Length: 44, PayloadDigest: digest,
+		response := capture{status: 200, payload: sha256.Sum256([]byte(text)), Record: warc.Record{
+			Type: warc.TypeResponse, TargetURI: base + "/a.html", Date: when, Length: 99, PayloadDigest: digest}}
+		reference := capture{status: 304, Record: warc.Record{
+			Type: warc.TypeRevisit, TargetURI: base + "/a.html", Date: when.Add(time.Hour), Length: 44, PayloadDigest: digest,
 			RefersToTargetURI: base + "/a.html", RefersToDate: when}}
 		a := &archive{captures: map[place]*capture{{"w.warc.gz", 7}: &response, {"v.warc.gz", 8}: &reference}}
 		return a, []blobschema.Page{
@@ -135,7 +136,7 @@ func TestCheckBytes(t *testing.T) {
 		{"another payload", func(_ *archive, r, _ *capture, _ []blobschema.Page) { r.payload[0]++ }, "the payload is not the file"},
 		{"elsewhere", func(_ *archive, _, _ *capture, p []blobschema.Page) { p[1].Offset++ }, "no record is where"},
 		{"another URL", func(_ *archive, r, _ *capture, _ []blobschema.Page) { r.TargetURI = base + "/b" }, "/b, status 200"},
-		{"a response twice", func(_ *archive, _, r *capture, _ []blobschema.Page) { r.Type = blobschema.WARCTypeResponse }, "names an original"},
+		{"a response twice", func(_ *archive, _, r *capture, _ []blobschema.Page) { r.Type = warc.TypeResponse }, "names an original"},
 		{"an original unsaid", func(_ *archive, _, _ *capture, p []blobschema.Page) { p[1].Original = nil }, "names no original"},
 		{"an original gone", func(_ *archive, _, _ *capture, p []blobschema.Page) { p[1].Original.Offset = 8 }, "no response record is where its original"},
 		{"a reference to another URL", func(_ *archive, _, r *capture, _ []blobschema.Page) { r.RefersToTargetURI = base }, "by its revisit record of"},
@@ -174,7 +175,7 @@ func TestNewCapture(t *testing.T) {
 		{"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n", []byte("text"), false},
 		{"no header", []byte("text"), false},
 	} {
-		got, err := newCapture(&blobschema.WARCRecord{Type: blobschema.WARCTypeResponse, Header: []byte(c.header), Body: c.body})
+		got, err := newCapture(&warc.Record{Type: warc.TypeResponse, Header: []byte(c.header), Body: c.body})
 		if (err == nil) != c.ok || c.ok && got.payload != sha256.Sum256([]byte("text")) {
 			t.Errorf("%q: %+v, %v", c.header, got, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) PutRanks(ctx context.Context, c *blobschema.Crawl, ranks []byte
 	if ranks == nil {
 		return nil
 	}
-	c.Settings.HostRanks = blobschema.RanksName(c.ID, ranks)
+	c.Settings.HostRanks = naming.Ranks(c.ID, ranks)
 	if err := e.platform.Bucket.WriteAll(ctx, c.Settings.HostRanks, ranks, nil); err != nil {
 		return fmt.Errorf("put %s: %w", c.Settings.HostRanks, err)
 	}

@@ -22,6 +22,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
@@ -63,7 +66,7 @@ type Engine struct {
 	crawl       blobschema.Crawl
 
 	tickNow chan struct{}
-	intake  chan []crawl.Message
+	intake  chan []actor.Message
 
 	submitted atomic.Int64 // requests that this engine put into the queue, and has not taken
 	memory    crawl.TickMemory
@@ -92,9 +95,9 @@ func (c Config) For(set *blobschema.Settings) Config {
 	c.Fetch.UserAgent, c.Fetch.Token = set.UserAgent, c.Step.Token
 	c.Fetch.MaxBody, c.Fetch.Timeout, c.Fetch.Srcset = set.MaxBody, set.Timeout, set.Srcset
 	c.Fetch.MaxIdle = c.Connections
-	c.Fetch.Compression = blobschema.GzipFast
+	c.Fetch.Compression = warc.GzipFast
 	if set.Plain {
-		c.Fetch.Compression = blobschema.None
+		c.Fetch.Compression = warc.None
 	}
 	return c
 }
@@ -126,7 +129,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	return &Engine{
 		cfg: cfg, platform: p, client: fetch.New(cfg.Fetch), ledger: cfg.Ledger, log: cfg.Log, queues: newQueues(p), started: time.Now(),
 		connections: semaphore.NewWeighted(int64(cfg.Connections)), process: hex.EncodeToString(id[:]),
-		tickNow: make(chan struct{}, 1), intake: make(chan []crawl.Message), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
+		tickNow: make(chan struct{}, 1), intake: make(chan []actor.Message), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
 		appetite: map[partition.ID]crawl.Appetite{}, rewake: map[partition.ID]bool{}, live: map[partition.ID]crawl.Progress{},
 	}, nil
 }
@@ -316,12 +319,12 @@ func (e *Engine) written(key string) {
 // serveWakes starts a step for every wake whose partition has none.
 func (e *Engine) serveWakes(ctx context.Context) {
 	for ctx.Err() == nil {
-		msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.WakesQueue, Max: 10, Wait: time.Minute})
+		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: naming.WakesQueue, Max: 10, Wait: time.Minute})
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive wakes", "error", err)
 			e.pause(ctx)
 		}
-		e.acknowledge(ctx, blobschema.WakesQueue, msgs)
+		e.acknowledge(ctx, naming.WakesQueue, msgs)
 		for _, m := range msgs {
 			id, p, err := blobschema.DecodeWake(m.Body)
 			if err == nil && id == e.crawl.ID && e.mayHave(p) {
@@ -332,11 +335,11 @@ func (e *Engine) serveWakes(ctx context.Context) {
 }
 
 // acknowledge deletes messages, or says in the log that it could not: they come again.
-func (e *Engine) acknowledge(ctx context.Context, queue string, msgs []crawl.Message) {
+func (e *Engine) acknowledge(ctx context.Context, queue string, msgs []actor.Message) {
 	if len(msgs) == 0 {
 		return
 	}
-	ack := crawl.Acknowledge{Queue: queue}
+	ack := actor.Acknowledge{Queue: queue}
 	for _, m := range msgs {
 		ack.Receipts = append(ack.Receipts, m.Receipt)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -77,7 +79,7 @@ func pages(t *testing.T, p *platform.Platform, web *simweb.Web) map[string]simwe
 	t.Helper()
 	got := map[string]simweb.Got{}
 	for part := range 4 {
-		recs, err := engine.ReadRecords(t.Context(), p, []string{blobschema.HeadKey("test", partition.ID(part))})
+		recs, err := engine.ReadRecords(t.Context(), p, []string{naming.HeadKey("test", partition.ID(part))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +109,7 @@ func pages(t *testing.T, p *platform.Platform, web *simweb.Web) map[string]simwe
 
 func commit(t *testing.T, p *platform.Platform, name string) *blobschema.CommitReader {
 	t.Helper()
-	data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: name, Length: -1})
+	data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: name, Length: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/index"
 	"github.com/orbweaver/orbweaver/partition"
@@ -104,7 +106,7 @@ func (e *Engine) LookAtIndexes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	jobs := crawl.Send{Queue: blobschema.IndexQueue}
+	jobs := actor.Send{Queue: naming.IndexQueue}
 	for p := range parts.Record.Partitions {
 		jobs.Bodies = append(jobs.Bodies, blobschema.EncodeJob(e.crawl.ID, partition.ID(p)))
 	}
@@ -143,13 +145,13 @@ const followWait = time.Minute
 func (e *Engine) serveFollowers(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		e.serveJobs(ctx, blobschema.IndexQueue, func(p partition.ID) error {
+		e.serveJobs(ctx, naming.IndexQueue, func(p partition.ID) error {
 			_, err := e.index(ctx, p, 0)
 			return err
 		})
 	})
 	wg.Go(func() {
-		e.serveJobs(ctx, blobschema.RankQueue, func(p partition.ID) error { return e.rankStep(ctx, p) })
+		e.serveJobs(ctx, naming.RankQueue, func(p partition.ID) error { return e.rankStep(ctx, p) })
 	})
 	wg.Wait()
 }
@@ -158,16 +160,16 @@ func (e *Engine) serveFollowers(ctx context.Context) {
 // once that is done; one that fails comes again.
 func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.ID) error) {
 	for ctx.Err() == nil {
-		msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: queue, Max: 10, Wait: followWait})
+		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: followWait})
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive jobs", "queue", queue, "error", err)
 			e.pause(ctx)
 		}
-		same := map[partition.ID][]crawl.Message{}
+		same := map[partition.ID][]actor.Message{}
 		for _, m := range msgs {
 			id, p, err := blobschema.DecodeJob(m.Body)
 			if err != nil || id != e.crawl.ID || !e.mayHave(p) {
-				e.acknowledge(ctx, queue, []crawl.Message{m})
+				e.acknowledge(ctx, queue, []actor.Message{m})
 				continue
 			}
 			same[p] = append(same[p], m)

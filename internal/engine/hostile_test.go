@@ -16,6 +16,9 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -128,13 +131,13 @@ func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored m
 		}
 		payload := got.Payload() // what several hosts serve is stored once
 		if objects[payload.WARC] == nil {
-			data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: payload.WARC, Length: -1})
+			data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: payload.WARC, Length: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			objects[payload.WARC] = data
 		}
-		rec, err := blobschema.ReadWARCAt(bytes.NewReader(objects[payload.WARC]), payload.Offset, payload.Length)
+		rec, err := warc.ReadAt(bytes.NewReader(objects[payload.WARC]), payload.Offset, payload.Length)
 		if err != nil {
 			t.Errorf("good page %s: %v", u, err)
 			continue
@@ -213,7 +216,7 @@ func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
 	t.Helper()
 	all := map[string]blobschema.Page{}
 	for part := range partition.ID(hostileParts) {
-		recs, err := engine.ReadRecords(t.Context(), p, []string{blobschema.HeadKey("test", part)})
+		recs, err := engine.ReadRecords(t.Context(), p, []string{naming.HeadKey("test", part)})
 		if err != nil {
 			t.Fatal(err)
 		}

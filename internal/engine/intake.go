@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
@@ -16,7 +18,7 @@ func (e *Engine) Submit(ctx context.Context, r blobschema.Request) error {
 		return err
 	}
 	e.submitted.Add(1)
-	return e.queues.send(ctx, crawl.Send{Queue: blobschema.IntakeQueue, Bodies: [][]byte{body}})
+	return e.queues.send(ctx, actor.Send{Queue: naming.IntakeQueue, Bodies: [][]byte{body}})
 }
 
 // How long an engine with nothing left to do waits for a request that is in the queue
@@ -32,7 +34,7 @@ const (
 // watchIntake hands requests from outside to the tick loop.
 func (e *Engine) watchIntake(ctx context.Context) {
 	for ctx.Err() == nil {
-		msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.IntakeQueue, Max: 10, Wait: time.Minute})
+		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: naming.IntakeQueue, Max: 10, Wait: time.Minute})
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive requests", "error", err)
 			e.pause(ctx)
@@ -43,7 +45,7 @@ func (e *Engine) watchIntake(ctx context.Context) {
 		select {
 		case e.intake <- msgs:
 		case <-ctx.Done():
-			e.giveBack(blobschema.IntakeQueue, msgs)
+			e.giveBack(naming.IntakeQueue, msgs)
 		}
 	}
 }
@@ -56,18 +58,18 @@ func (e *Engine) pause(ctx context.Context) {
 }
 
 // take turns requests into mail. If that fails they stay in the queue.
-func (e *Engine) take(msgs []crawl.Message) {
+func (e *Engine) take(msgs []actor.Message) {
 	if err := e.newRunner(crawl.NewIntake(crawl.IntakeConfig{Crawl: e.crawl.ID}, msgs)).run(); err != nil {
 		e.log.Error("take requests", "error", err)
-		e.giveBack(blobschema.IntakeQueue, msgs)
+		e.giveBack(naming.IntakeQueue, msgs)
 		return
 	}
-	e.acknowledge(context.Background(), blobschema.IntakeQueue, msgs)
+	e.acknowledge(context.Background(), naming.IntakeQueue, msgs)
 	e.submitted.Store(max(0, e.submitted.Load()-int64(len(msgs)))) // only the tick loop takes
 }
 
-func (e *Engine) giveBack(queue string, msgs []crawl.Message) {
-	receipts := make([]crawl.Receipt, len(msgs))
+func (e *Engine) giveBack(queue string, msgs []actor.Message) {
+	receipts := make([]actor.Receipt, len(msgs))
 	for i, m := range msgs {
 		receipts[i] = m.Receipt
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -108,7 +109,7 @@ func (e *Engine) tickAmongMany(spent func() blobschema.Calls) (crawl.Report, err
 
 // Take turns messages of the intake queue into mail. If it returns no error they may be
 // acknowledged.
-func (e *Engine) Take(msgs []crawl.Message) error {
+func (e *Engine) Take(msgs []actor.Message) error {
 	spent, done := e.meter()
 	defer done()
 	return e.newRunner(crawl.NewIntake(crawl.IntakeConfig{Crawl: e.crawl.ID, Bucket: e.cfg.Bucket, Spent: spent}, msgs)).run()
@@ -170,8 +171,8 @@ func (e *Engine) Repartition(want func(crawl.Partitioning) (*partition.Map, erro
 }
 
 // Receive waits for messages of a queue.
-func (e *Engine) Receive(ctx context.Context, queue string, limit int, wait time.Duration) ([]crawl.Message, error) {
-	return e.queues.receive(ctx, crawl.Receive{Queue: queue, Max: limit, Wait: wait})
+func (e *Engine) Receive(ctx context.Context, queue string, limit int, wait time.Duration) ([]actor.Message, error) {
+	return e.queues.receive(ctx, actor.Receive{Queue: queue, Max: limit, Wait: wait})
 }
 
 // Close ends what is open. An engine that has Run is closed already.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -22,7 +23,7 @@ func TestNoQueuesOfJobs(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	missing := errors.New("there is no queue")
 	p.CheckQueue = func(_ context.Context, name string) error {
-		if name == blobschema.RankQueue {
+		if name == naming.RankQueue {
 			return missing
 		}
 		return nil

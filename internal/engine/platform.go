@@ -10,7 +10,7 @@ import (
 	"gocloud.dev/docstore"
 	"gocloud.dev/gcerrors"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -22,7 +22,7 @@ type Document struct {
 }
 
 // ReadRecords reads records in the order of keys.
-func ReadRecords(ctx context.Context, p *platform.Platform, keys []string) ([]crawl.Record, error) {
+func ReadRecords(ctx context.Context, p *platform.Platform, keys []string) ([]actor.Record, error) {
 	docs := make([]Document, len(keys))
 	list := p.Table.Actions()
 	for i, k := range keys {
@@ -42,17 +42,17 @@ func ReadRecords(ctx context.Context, p *platform.Platform, keys []string) ([]cr
 			absent[e.Index] = true
 		}
 	}
-	recs := make([]crawl.Record, len(keys))
+	recs := make([]actor.Record, len(keys))
 	for i := range docs {
 		if !absent[i] {
-			recs[i] = crawl.Record{Found: true, Value: []byte(docs[i].Value), Revision: docs[i].DocstoreRevision}
+			recs[i] = actor.Record{Found: true, Value: []byte(docs[i].Value), Revision: docs[i].DocstoreRevision}
 		}
 	}
 	return recs, nil
 }
 
-// WriteRecord creates or replaces a record; see crawl.WriteRecord.
-func WriteRecord(ctx context.Context, p *platform.Platform, w crawl.WriteRecord) (crawl.Revision, error) {
+// WriteRecord creates or replaces a record; see actor.WriteRecord.
+func WriteRecord(ctx context.Context, p *platform.Platform, w actor.WriteRecord) (actor.Revision, error) {
 	doc := Document{Key: w.Key, Value: string(w.Value), DocstoreRevision: w.Revision}
 	var err error
 	if w.Revision == nil {
@@ -64,13 +64,13 @@ func WriteRecord(ctx context.Context, p *platform.Platform, w crawl.WriteRecord)
 	case gcerrors.OK:
 		return doc.DocstoreRevision, nil
 	case gcerrors.AlreadyExists, gcerrors.FailedPrecondition, gcerrors.NotFound:
-		return nil, fmt.Errorf("%w: %s", crawl.ErrConflict, w.Key) // drivers differ; all mean a lost race
+		return nil, fmt.Errorf("%w: %s", actor.ErrConflict, w.Key) // drivers differ; all mean a lost race
 	}
 	return nil, err
 }
 
 // GetObject reads an object or a part of it.
-func GetObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]byte, error) {
+func GetObject(ctx context.Context, p *platform.Platform, g actor.GetObject) ([]byte, error) {
 	b, err := getObject(ctx, p, g)
 	if p.Meter != nil {
 		p.Meter.BlobGet(len(b))
@@ -78,7 +78,7 @@ func GetObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]
 	return b, err
 }
 
-func getObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]byte, error) {
+func getObject(ctx context.Context, p *platform.Platform, g actor.GetObject) ([]byte, error) {
 	if g.Offset == 0 && g.Length < 0 {
 		b, err := p.Bucket.ReadAll(ctx, g.Name)
 		return b, notFound(err)
@@ -93,13 +93,13 @@ func getObject(ctx context.Context, p *platform.Platform, g crawl.GetObject) ([]
 
 func notFound(err error) error {
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return fmt.Errorf("%w: %w", crawl.ErrNotFound, err)
+		return fmt.Errorf("%w: %w", actor.ErrNotFound, err)
 	}
 	return err
 }
 
 // DeleteObject deletes an object, if there is one.
-func DeleteObject(ctx context.Context, p *platform.Platform, d crawl.DeleteObject) error {
+func DeleteObject(ctx context.Context, p *platform.Platform, d actor.DeleteObject) error {
 	if err := p.Bucket.Delete(ctx, d.Name); gcerrors.Code(err) != gcerrors.NotFound {
 		return err
 	}
@@ -107,7 +107,7 @@ func DeleteObject(ctx context.Context, p *platform.Platform, d crawl.DeleteObjec
 }
 
 // PutObject stores an object durably.
-func PutObject(ctx context.Context, p *platform.Platform, o crawl.PutObject) error {
+func PutObject(ctx context.Context, p *platform.Platform, o actor.PutObject) error {
 	size := 1
 	for _, part := range o.Parts {
 		size += len(part)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -35,7 +35,7 @@ func (q *queues) get(name string) (platform.Queue, error) {
 	return o, nil
 }
 
-func (q *queues) send(ctx context.Context, e crawl.Send) error {
+func (q *queues) send(ctx context.Context, e actor.Send) error {
 	o, err := q.get(e.Queue)
 	if err != nil {
 		return err
@@ -43,20 +43,20 @@ func (q *queues) send(ctx context.Context, e crawl.Send) error {
 	return o.Send(ctx, e.Bodies, e.Delay)
 }
 
-func (q *queues) receive(ctx context.Context, e crawl.Receive) ([]crawl.Message, error) {
+func (q *queues) receive(ctx context.Context, e actor.Receive) ([]actor.Message, error) {
 	o, err := q.get(e.Queue)
 	if err != nil {
 		return nil, err
 	}
 	got, err := o.Receive(ctx, e.Max, e.Wait)
-	out := make([]crawl.Message, len(got))
+	out := make([]actor.Message, len(got))
 	for i, d := range got {
-		out[i] = crawl.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		out[i] = actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	return out, err
 }
 
-func (q *queues) acknowledge(ctx context.Context, e crawl.Acknowledge) error {
+func (q *queues) acknowledge(ctx context.Context, e actor.Acknowledge) error {
 	o, err := q.get(e.Queue)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (q *queues) acknowledge(ctx context.Context, e crawl.Acknowledge) error {
 }
 
 // release gives messages back, so that others need not wait for their visibility to end.
-func (q *queues) release(ctx context.Context, queue string, receipts []crawl.Receipt) error {
+func (q *queues) release(ctx context.Context, queue string, receipts []actor.Receipt) error {
 	o, err := q.get(queue)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (q *queues) release(ctx context.Context, queue string, receipts []crawl.Rec
 	return o.Release(ctx, receiptsOf(receipts))
 }
 
-func receiptsOf(rs []crawl.Receipt) []platform.Receipt {
+func receiptsOf(rs []actor.Receipt) []platform.Receipt {
 	out := make([]platform.Receipt, len(rs))
 	for i, r := range rs {
 		out[i] = r

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
@@ -204,7 +206,7 @@ const stepTime = 5 * time.Second
 
 // runRanks takes some messages and runs the steps that they ask for.
 func (e *Engine) runRanks(ctx context.Context) error {
-	msgs, err := e.queues.receive(ctx, crawl.Receive{Queue: blobschema.RankQueue, Max: 10, Wait: 5 * time.Second})
+	msgs, err := e.queues.receive(ctx, actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: 5 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -226,9 +228,9 @@ func (e *Engine) runRanks(ctx context.Context) error {
 		})
 	}
 	if err := steps.Wait(); err != nil {
-		return errors.Join(err, e.queues.release(context.WithoutCancel(ctx), blobschema.RankQueue, receipts(msgs)))
+		return errors.Join(err, e.queues.release(context.WithoutCancel(ctx), naming.RankQueue, receipts(msgs)))
 	}
-	return e.queues.acknowledge(ctx, crawl.Acknowledge{Queue: blobschema.RankQueue, Receipts: receipts(msgs)})
+	return e.queues.acknowledge(ctx, actor.Acknowledge{Queue: naming.RankQueue, Receipts: receipts(msgs)})
 }
 
 // tidyRanks has all partitions delete what only the rounds needed.
@@ -241,7 +243,7 @@ func (e *Engine) tidyRanks(ctx context.Context, partitions int) error {
 	return nil
 }
 
-func receipts(msgs []crawl.Message) (out []crawl.Receipt) {
+func receipts(msgs []actor.Message) (out []actor.Receipt) {
 	for _, m := range msgs {
 		out = append(out, m.Receipt)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
@@ -20,7 +20,7 @@ type madeOn struct {
 }
 
 func (m madeOn) Put(name string, data []byte) error {
-	return engine.PutObject(m.t.Context(), m.p, crawl.PutObject{Name: name, Parts: [][]byte{data}})
+	return engine.PutObject(m.t.Context(), m.p, actor.PutObject{Name: name, Parts: [][]byte{data}})
 }
 
 func (m madeOn) Record(key string, value []byte) error {
@@ -28,7 +28,7 @@ func (m madeOn) Record(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = engine.WriteRecord(m.t.Context(), m.p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
+	_, err = engine.WriteRecord(m.t.Context(), m.p, actor.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
 	return err
 }
 
@@ -71,7 +71,7 @@ func TestRank(t *testing.T) {
 		if partitions > 1 && len(rounds) < 3 {
 			t.Errorf("progress was told of rounds %v", rounds)
 		}
-		if data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: job.HostRanks, Length: -1}); err != nil || len(data) == 0 {
+		if data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: job.HostRanks, Length: -1}); err != nil || len(data) == 0 {
 			t.Errorf("table of hosts: %d bytes, %v", len(data), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
@@ -17,9 +18,9 @@ import (
 // what it asks for, as many as there is to do at once, and end with it.
 type runner struct {
 	e       *Engine
-	actor   crawl.Actor
-	replies chan crawl.Reply
-	idle    chan crawl.Issue // taken by goroutines that have nothing to do
+	actor   actor.Actor
+	replies chan actor.Reply
+	idle    chan actor.Issue // taken by goroutines that have nothing to do
 	signals chan crawl.Signal
 
 	ctx         context.Context // of all effects
@@ -31,22 +32,22 @@ type runner struct {
 	given       <-chan struct{} // closed: the actor is given up, as if the process had died; nil: never
 
 	mu       sync.Mutex
-	received map[crawl.Receipt]string // and not acknowledged yet: their queues
+	received map[actor.Receipt]string // and not acknowledged yet: their queues
 }
 
 // errGivenUp says that an actor did not come to its end.
 var errGivenUp = errors.New("given up")
 
-func (e *Engine) newRunner(a crawl.Actor) *runner {
-	r := &runner{e: e, actor: a, replies: make(chan crawl.Reply, 128), idle: make(chan crawl.Issue), signals: make(chan crawl.Signal, 16), received: map[crawl.Receipt]string{}}
+func (e *Engine) newRunner(a actor.Actor) *runner {
+	r := &runner{e: e, actor: a, replies: make(chan actor.Reply, 128), idle: make(chan actor.Issue), signals: make(chan crawl.Signal, 16), received: map[actor.Receipt]string{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
 	return r
 }
 
-func (e *Engine) now() crawl.Now {
+func (e *Engine) now() actor.Now {
 	t := time.Now()
-	return crawl.Now{Wall: t.Round(0), Mono: t.Sub(e.started)}
+	return actor.Now{Wall: t.Round(0), Mono: t.Sub(e.started)}
 }
 
 // run carries the actor to its end. Nothing it started outlives the call.
@@ -82,7 +83,7 @@ func (r *runner) run() error {
 func (r *runner) giveBack() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	byQueue := map[string][]crawl.Receipt{}
+	byQueue := map[string][]actor.Receipt{}
 	for receipt, queue := range r.received {
 		byQueue[queue] = append(byQueue[queue], receipt)
 	}
@@ -110,8 +111,8 @@ func (r *runner) offer(s crawl.Signal) {
 	}
 }
 
-func (r *runner) execute(is crawl.Issue) {
-	if _, ok := is.Effect.(crawl.CancelFetches); ok {
+func (r *runner) execute(is actor.Issue) {
+	if _, ok := is.Effect.(actor.CancelFetches); ok {
 		r.cancelFetch()
 	}
 	select {
@@ -123,11 +124,11 @@ func (r *runner) execute(is crawl.Issue) {
 
 // work carries out an effect, and others as they come. A goroutine that ended with its effect
 // would leave the next one to grow a stack for a page anew.
-func (r *runner) work(is crawl.Issue) {
+func (r *runner) work(is actor.Issue) {
 	for {
 		v, err := r.perform(is.Effect)
 		select {
-		case r.replies <- crawl.Reply{ID: is.ID, Value: v, Err: err}:
+		case r.replies <- actor.Reply{ID: is.ID, Value: v, Err: err}:
 		case <-r.ctx.Done():
 			return
 		}
@@ -139,14 +140,14 @@ func (r *runner) work(is crawl.Issue) {
 	}
 }
 
-func (r *runner) perform(effect crawl.Effect) (any, error) {
+func (r *runner) perform(effect actor.Effect) (any, error) {
 	p := r.e.platform
 	switch e := effect.(type) {
-	case crawl.Fetch:
+	case actor.Fetch:
 		return r.fetch(e.Request), nil
-	case crawl.CancelFetches:
+	case actor.CancelFetches:
 		return nil, nil
-	case crawl.Sleep:
+	case actor.Sleep:
 		t := time.NewTimer(e.For)
 		defer t.Stop()
 		select {
@@ -154,25 +155,25 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 		case <-r.ctx.Done():
 		}
 		return nil, nil
-	case crawl.Work:
+	case actor.Work:
 		return e.Do()
-	case crawl.GetObject:
+	case actor.GetObject:
 		return GetObject(r.ctx, p, e)
-	case crawl.PutObject:
+	case actor.PutObject:
 		return nil, PutObject(r.ctx, p, e)
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		return nil, DeleteObject(r.ctx, p, e)
-	case crawl.ReadRecords:
+	case actor.ReadRecords:
 		return ReadRecords(r.ctx, p, e.Keys)
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		rev, err := WriteRecord(r.ctx, p, e)
 		r.e.written(e.Key)
 		return rev, err
-	case crawl.Send:
+	case actor.Send:
 		err := r.e.queues.send(r.ctx, e)
 		r.e.written("")
 		return nil, err
-	case crawl.Receive:
+	case actor.Receive:
 		msgs, err := r.e.queues.receive(r.ctx, e)
 		r.mu.Lock()
 		for _, m := range msgs {
@@ -180,7 +181,7 @@ func (r *runner) perform(effect crawl.Effect) (any, error) {
 		}
 		r.mu.Unlock()
 		return msgs, err
-	case crawl.Acknowledge:
+	case actor.Acknowledge:
 		r.mu.Lock()
 		for _, receipt := range e.Receipts {
 			delete(r.received, receipt)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -150,7 +152,7 @@ func (s *shift) takeWakes(ctx context.Context) {
 
 // nextWake waits for a wake. A worker asks for one at a time, and lets those that have
 // less to do ask first: so work spreads. false at the end of ctx.
-func (s *shift) nextWake(ctx context.Context) (crawl.Message, bool) {
+func (s *shift) nextWake(ctx context.Context) (actor.Message, bool) {
 	for ctx.Err() == nil {
 		running, failures := s.load()
 		yield := min(maxYield, time.Duration(running)*pollYield)
@@ -160,7 +162,7 @@ func (s *shift) nextWake(ctx context.Context) (crawl.Message, bool) {
 		if !sleep(ctx, yield) {
 			break
 		}
-		msgs, err := s.e.queues.receive(ctx, crawl.Receive{Queue: blobschema.WakesQueue, Max: 1, Wait: pollWait})
+		msgs, err := s.e.queues.receive(ctx, actor.Receive{Queue: naming.WakesQueue, Max: 1, Wait: pollWait})
 		if err != nil && ctx.Err() == nil {
 			s.e.log.Warn("receive wakes", "error", err)
 			s.e.pause(ctx)
@@ -168,9 +170,9 @@ func (s *shift) nextWake(ctx context.Context) (crawl.Message, bool) {
 		if len(msgs) > 0 && ctx.Err() == nil {
 			return msgs[0], true
 		}
-		s.release(blobschema.WakesQueue, msgs)
+		s.release(naming.WakesQueue, msgs)
 	}
-	return crawl.Message{}, false
+	return actor.Message{}, false
 }
 
 func (s *shift) load() (running, failures int) {
@@ -181,8 +183,8 @@ func (s *shift) load() (running, failures int) {
 
 // begin does what a wake asks for, and reports whether it has started a step for it. A
 // wake that cannot be read, or is of another crawl, asks for nothing.
-func (s *shift) begin(ctx context.Context, m crawl.Message) bool {
-	msgs := []crawl.Message{m}
+func (s *shift) begin(ctx context.Context, m actor.Message) bool {
+	msgs := []actor.Message{m}
 	id, p, err := blobschema.DecodeWake(m.Body)
 	switch {
 	case err != nil:
@@ -190,26 +192,26 @@ func (s *shift) begin(ctx context.Context, m crawl.Message) bool {
 	case id != s.e.Crawl().ID:
 		switch c, err := s.w.opener.active(); {
 		case err != nil:
-			s.release(blobschema.WakesQueue, msgs)
+			s.release(naming.WakesQueue, msgs)
 			s.e.log.Warn("look for a crawl", "error", err)
 			s.e.pause(ctx)
 			return false
 		case c.ID == id:
-			s.release(blobschema.WakesQueue, msgs)
+			s.release(naming.WakesQueue, msgs)
 			s.end(errChanged)
 			return false
 		}
 	case !s.e.mayHave(p):
 	default:
-		s.e.acknowledge(context.WithoutCancel(ctx), blobschema.WakesQueue, msgs)
+		s.e.acknowledge(context.WithoutCancel(ctx), naming.WakesQueue, msgs)
 		return s.start(p)
 	}
-	s.e.acknowledge(context.WithoutCancel(ctx), blobschema.WakesQueue, msgs)
+	s.e.acknowledge(context.WithoutCancel(ctx), naming.WakesQueue, msgs)
 	return false
 }
 
 // release gives messages back, for others to take.
-func (s *shift) release(queue string, msgs []crawl.Message) {
+func (s *shift) release(queue string, msgs []actor.Message) {
 	if len(msgs) > 0 {
 		s.e.giveBack(queue, msgs)
 	}
@@ -317,7 +319,7 @@ func (s *shift) keepWarm(p partition.ID, warm *crawl.Warm) {
 func (s *shift) wake(p partition.ID) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := s.e.queues.send(ctx, crawl.Send{Queue: blobschema.WakesQueue, Bodies: [][]byte{blobschema.EncodeWake(s.e.Crawl().ID, p)}})
+	err := s.e.queues.send(ctx, actor.Send{Queue: naming.WakesQueue, Bodies: [][]byte{blobschema.EncodeWake(s.e.Crawl().ID, p)}})
 	if err != nil {
 		s.e.log.Warn("send a wake", "partition", p, "error", err)
 	}
@@ -400,14 +402,14 @@ func (s *shift) workers(rep *crawl.Report) int {
 // takeRequests turns requests from outside into mail.
 func (s *shift) takeRequests(ctx context.Context) {
 	for ctx.Err() == nil {
-		msgs, err := s.e.queues.receive(ctx, crawl.Receive{Queue: blobschema.IntakeQueue, Max: 10, Wait: requestWait})
+		msgs, err := s.e.queues.receive(ctx, actor.Receive{Queue: naming.IntakeQueue, Max: 10, Wait: requestWait})
 		switch {
 		case err != nil && ctx.Err() == nil:
 			s.e.log.Warn("receive requests", "error", err)
 			s.e.pause(ctx)
 		case len(msgs) == 0:
 		case ctx.Err() != nil:
-			s.release(blobschema.IntakeQueue, msgs)
+			s.release(naming.IntakeQueue, msgs)
 		default:
 			s.take(ctx, msgs)
 		}
@@ -417,20 +419,20 @@ func (s *shift) takeRequests(ctx context.Context) {
 // take takes requests, all at once, or one by one if that fails: one of them may be what
 // the others suffer from. Those that fail stay in the queue, hidden for a while: it gives
 // them up in the end.
-func (s *shift) take(ctx context.Context, msgs []crawl.Message) {
-	take := func(msgs []crawl.Message) error {
+func (s *shift) take(ctx context.Context, msgs []actor.Message) {
+	take := func(msgs []actor.Message) error {
 		cfg := crawl.IntakeConfig{Crawl: s.e.Crawl().ID, Bucket: s.e.cfg.Bucket, Spent: s.w.share.spent()}
 		return s.e.newRunner(crawl.NewIntake(cfg, msgs)).run()
 	}
 	err := take(msgs)
 	if err == nil {
-		s.e.acknowledge(context.WithoutCancel(ctx), blobschema.IntakeQueue, msgs)
+		s.e.acknowledge(context.WithoutCancel(ctx), naming.IntakeQueue, msgs)
 		return
 	}
 	s.e.log.Error("take requests", "error", err)
 	for i := range msgs {
 		if one := msgs[i : i+1]; len(msgs) > 1 && take(one) == nil {
-			s.e.acknowledge(context.WithoutCancel(ctx), blobschema.IntakeQueue, one)
+			s.e.acknowledge(context.WithoutCancel(ctx), naming.IntakeQueue, one)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
@@ -23,13 +25,13 @@ type store struct {
 }
 
 func (s store) Put(name string, data []byte) error {
-	return PutObject(s.t.Context(), s.p, crawl.PutObject{Name: name, Parts: [][]byte{data}})
+	return PutObject(s.t.Context(), s.p, actor.PutObject{Name: name, Parts: [][]byte{data}})
 }
 
 func (s store) Record(key string, value []byte) error {
 	recs, err := ReadRecords(s.t.Context(), s.p, []string{key})
 	if err == nil {
-		_, err = WriteRecord(s.t.Context(), s.p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
+		_, err = WriteRecord(s.t.Context(), s.p, actor.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
 	}
 	return err
 }
@@ -54,7 +56,7 @@ func TestLostWithTheirProcess(t *testing.T) {
 	}
 	messages := func(e *Engine, wait time.Duration) (n int) {
 		for {
-			msgs, err := e.queues.receive(t.Context(), crawl.Receive{Queue: blobschema.RankQueue, Max: 10, Wait: wait})
+			msgs, err := e.queues.receive(t.Context(), actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: wait})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +64,7 @@ func TestLostWithTheirProcess(t *testing.T) {
 				return n
 			}
 			n += len(msgs)
-			e.acknowledge(t.Context(), blobschema.RankQueue, msgs)
+			e.acknowledge(t.Context(), naming.RankQueue, msgs)
 		}
 	}
 	for i, want := range []int{3, 3} { // of the process that begins the job, and of the next one
@@ -124,7 +126,7 @@ func TestFollowSaysWhatIsDamaged(t *testing.T) {
 	}
 	c.Record.Settings.Index = true
 	rec, jsonErr := json.Marshal(c.Record)
-	if err = errors.Join(err, jsonErr, bad.Record(blobschema.CrawlKey("c"), rec)); err != nil || bad.name == "" {
+	if err = errors.Join(err, jsonErr, bad.Record(naming.CrawlKey("c"), rec)); err != nil || bad.name == "" {
 		t.Fatal(err, bad.name)
 	}
 	e, err := New(p, Config{TickEvery: 100 * time.Millisecond})
@@ -134,7 +136,7 @@ func TestFollowSaysWhatIsDamaged(t *testing.T) {
 	e.Use(c.Record)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := e.Follow(ctx, nil); !errors.Is(err, blobschema.ErrDamaged) || !strings.Contains(err.Error(), bad.name) || !strings.HasPrefix(err.Error(), blobschema.RankQueue) {
+	if err := e.Follow(ctx, nil); !errors.Is(err, blobschema.ErrDamaged) || !strings.Contains(err.Error(), bad.name) || !strings.HasPrefix(err.Error(), naming.RankQueue) {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -146,7 +148,7 @@ type damaging struct {
 }
 
 func (d *damaging) Record(key string, value []byte) error {
-	if key == blobschema.HeadKey("c", 0) {
+	if key == naming.HeadKey("c", 0) {
 		var h blobschema.Head
 		if err := json.Unmarshal(value, &h); err != nil {
 			return err
@@ -158,7 +160,7 @@ func (d *damaging) Record(key string, value []byte) error {
 }
 
 func (d *damaging) Put(name string, data []byte) error {
-	if _, _, _, err := blobschema.ParseCommitName(name); err == nil {
+	if _, _, _, err := naming.ParseCommit(name); err == nil {
 		for i := range data {
 			bad := bytes.Clone(data)
 			bad[i] ^= 1

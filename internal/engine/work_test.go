@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -112,7 +114,7 @@ func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	queues := map[string]*sharedQueue{blobschema.WakesQueue: {}}
+	queues := map[string]*sharedQueue{naming.WakesQueue: {}}
 	var mu sync.Mutex
 	p.Exclusive = false
 	p.Queue = func(name string) (platform.Queue, error) {
@@ -123,7 +125,7 @@ func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 		}
 		return queues[name], nil
 	}
-	return p, queues[blobschema.WakesQueue]
+	return p, queues[naming.WakesQueue]
 }
 
 // start begins a crawl of a host that nobody can ask.
@@ -200,7 +202,7 @@ func TestWakes(t *testing.T) {
 		t.Errorf("%d wakes wait", n)
 	}
 	m, _ := s.nextWake(ctx)
-	s.e.acknowledge(ctx, blobschema.WakesQueue, []crawl.Message{m})
+	s.e.acknowledge(ctx, naming.WakesQueue, []actor.Message{m})
 	// A wake of a newer crawl is given back, and ends the shift.
 	e, err := New(p, Config{})
 	if err != nil {

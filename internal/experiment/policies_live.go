@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -157,7 +159,7 @@ func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string)
 
 // storedPages are the pages in a partition's commits, robots.txt apart.
 func storedPages(ctx context.Context, p *platform.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
-	recs, err := engine.ReadRecords(ctx, p, []string{blobschema.HeadKey(id, part)})
+	recs, err := engine.ReadRecords(ctx, p, []string{naming.HeadKey(id, part)})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func storedPages(ctx context.Context, p *platform.Platform, id string, part part
 		return nil, fmt.Errorf("read the head: %w", err)
 	}
 	open := func(name string) (*blobschema.CommitReader, error) {
-		data, err := engine.GetObject(ctx, p, crawl.GetObject{Name: name, Length: -1})
+		data, err := engine.GetObject(ctx, p, actor.GetObject{Name: name, Length: -1})
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/corpus"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -166,28 +169,28 @@ func (c *archiveCommit) store() error {
 	}
 	warc := commit.Pages[0].WARC
 	commit.Manifest.WARCs = []string{warc}
-	if err := engine.PutObject(ctx, c.Platform, crawl.PutObject{Name: warc, Parts: parts}); err != nil {
+	if err := engine.PutObject(ctx, c.Platform, actor.PutObject{Name: warc, Parts: parts}); err != nil {
 		return err
 	}
-	name := blobschema.CommitName(c.crawl.ID, c.part, c.seq, archiveFence)
+	name := naming.Commit(c.crawl.ID, c.part, c.seq, archiveFence)
 	data, _, err := blobschema.EncodeCommit(&commit, name, c.hash)
 	if err != nil {
 		return err
 	}
-	if err := engine.PutObject(ctx, c.Platform, crawl.PutObject{Name: name, Parts: [][]byte{data}}); err != nil || !c.last {
+	if err := engine.PutObject(ctx, c.Platform, actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil || !c.last {
 		return err
 	}
 	head, err := json.Marshal(blobschema.Head{Partition: c.part, Fence: archiveFence, Commit: name, Seq: c.seq, Epoch: 1, Totals: man.Totals})
 	if err != nil {
 		return err
 	}
-	_, err = engine.WriteRecord(ctx, c.Platform, crawl.WriteRecord{Key: blobschema.HeadKey(c.crawl.ID, c.part), Value: head})
+	_, err = engine.WriteRecord(ctx, c.Platform, actor.WriteRecord{Key: naming.HeadKey(c.crawl.ID, c.part), Value: head})
 	return err
 }
 
 // records are the answers, as the fetcher keeps them; their pages and links are in the commit.
 func (c *archiveCommit) records(commit *blobschema.Commit) (parts [][]byte, err error) {
-	name := blobschema.WARCName(c.crawl.ID, c.part, archiveFence, c.seq, blobschema.GzipFast)
+	name := naming.WARC(c.crawl.ID, c.part, archiveFence, c.seq, true)
 	scratch := fetch.NewScratch(fetch.Config{UserAgent: liveAgent, Token: liveAgent})
 	html := make([]byte, 0, 32<<10)
 	size := 0
@@ -201,7 +204,7 @@ func (c *archiveCommit) records(commit *blobschema.Commit) (parts [][]byte, err 
 		at := archiveTime.Add(time.Duration(int(c.seq)*archiveChunk+k) * time.Second)
 		out := fetch.Assemble(scratch, page.Request{URL: u, Host: string(u.Host())}, fetch.Response{
 			Status: 200, Proto: "HTTP/1.1", Body: d.HTML, Addr: "192.0.2.1", Started: at, Ended: at,
-			Header:      []blobschema.HeaderField{{Name: "Content-Type", Value: "text/html; charset=utf-8"}},
+			Header:      []warc.HeaderField{{Name: "Content-Type", Value: "text/html; charset=utf-8"}},
 			RequestHead: []byte("GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + d.Host + "\r\n\r\n"),
 		})
 		if out.Page.Outcome != blobschema.OutcomeOK {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
@@ -39,7 +39,7 @@ type farm struct {
 // worker is an actor on a farm.
 type worker struct {
 	*farm
-	actor crawl.Actor
+	actor actor.Actor
 	free  time.Duration // when its processor is
 	end   time.Duration // when the actor ended
 	ended bool
@@ -73,9 +73,9 @@ func (f *farm) at(t time.Duration, do func()) {
 }
 
 // start gives an actor a worker, from now on.
-func (f *farm) start(a crawl.Actor, after func()) *worker {
+func (f *farm) start(a actor.Actor, after func()) *worker {
 	w := &worker{farm: f, actor: a, free: f.now, after: after}
-	f.at(f.now, func() { w.resume(func() []crawl.Issue { return a.Start(w.clock()) }) })
+	f.at(f.now, func() { w.resume(func() []actor.Issue { return a.Start(w.clock()) }) })
 	return w
 }
 
@@ -89,8 +89,8 @@ func (f *farm) run() (time.Duration, error) {
 	return f.now, f.err
 }
 
-func (w *worker) clock() crawl.Now {
-	return crawl.Now{Wall: archiveTime.Add(24*time.Hour + w.now), Mono: w.now}
+func (w *worker) clock() actor.Now {
+	return actor.Now{Wall: archiveTime.Add(24*time.Hour + w.now), Mono: w.now}
 }
 
 // spend does something on the worker's processor, and returns when it is done.
@@ -104,11 +104,11 @@ func (w *worker) spend(do func()) time.Duration {
 }
 
 // resume has the actor go on, and carries out what it asks for.
-func (w *worker) resume(event func() []crawl.Issue) {
+func (w *worker) resume(event func() []actor.Issue) {
 	if w.ended {
 		return
 	}
-	var issues []crawl.Issue
+	var issues []actor.Issue
 	at := w.spend(func() { issues = event() })
 	for _, is := range issues {
 		w.at(at, func() { w.issue(is) })
@@ -127,42 +127,42 @@ func (w *worker) resume(event func() []crawl.Issue) {
 }
 
 // issue has an effect happen at once, and its reply come when it would have ended.
-func (w *worker) issue(is crawl.Issue) {
+func (w *worker) issue(is actor.Issue) {
 	ctx := context.Background()
 	reply := func(at time.Duration, v any, err error) {
 		w.at(at, func() {
-			w.resume(func() []crawl.Issue { return w.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err}) })
+			w.resume(func() []actor.Issue { return w.actor.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err}) })
 		})
 	}
 	w.calls++
 	moved := func(bytes int) time.Duration { return time.Duration(bytes) * time.Second / farmNet }
 	switch e := is.Effect.(type) {
-	case crawl.Work:
+	case actor.Work:
 		w.calls--
 		var v any
 		var err error
 		at := w.spend(func() { v, err = e.Do() })
 		reply(at, v, err)
-	case crawl.Sleep:
+	case actor.Sleep:
 		reply(w.now+e.For, nil, nil)
-	case crawl.GetObject:
+	case actor.GetObject:
 		data, err := engine.GetObject(ctx, w.platform, e)
 		reply(w.now+farmGet+moved(len(data)), data, err)
-	case crawl.PutObject:
+	case actor.PutObject:
 		size := 0
 		for _, p := range e.Parts {
 			size += len(p)
 		}
 		reply(w.now+farmPut+moved(size), nil, engine.PutObject(ctx, w.platform, e))
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		reply(w.now+farmPut, nil, engine.DeleteObject(ctx, w.platform, e))
-	case crawl.ReadRecords:
+	case actor.ReadRecords:
 		recs, err := engine.ReadRecords(ctx, w.platform, e.Keys)
 		reply(w.now+farmTable, recs, err)
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		rev, err := engine.WriteRecord(ctx, w.platform, e)
 		reply(w.now+farmTable, rev, err)
-	case crawl.Send:
+	case actor.Send:
 		for _, body := range e.Bodies {
 			w.at(w.now+2*farmQueue, func() {
 				if err := w.sent(body); err != nil && w.err == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -20,7 +20,7 @@ func TestFarm(t *testing.T) {
 	const bytes = farmNet / 10 // a tenth of a second
 	f := &farm{platform: p}
 	for _, name := range []string{"a", "b"} {
-		f.start(crawl.NewProcedure(func(task *crawl.Task) error {
+		f.start(&actor.Procedure{Body: func(task *actor.Task) error {
 			if err := task.Put(name, make([]byte, bytes)); err != nil {
 				return err
 			}
@@ -29,7 +29,7 @@ func TestFarm(t *testing.T) {
 				err = errors.New("it is another")
 			}
 			return err
-		}), nil)
+		}}, nil)
 	}
 	end, err := f.run()
 	want := farmPut + farmGet + 200*time.Millisecond
@@ -39,8 +39,8 @@ func TestFarm(t *testing.T) {
 
 	f = &farm{platform: p}
 	const turns = 30_000_000
-	f.start(crawl.NewProcedure(func(task *crawl.Task) error {
-		sum, err := task.Do(crawl.Work{Do: func() (any, error) {
+	f.start(&actor.Procedure{Body: func(task *actor.Task) error {
+		sum, err := task.Do(actor.Work{Do: func() (any, error) {
 			n := 0
 			for i := range turns {
 				n += i & 1
@@ -51,17 +51,17 @@ func TestFarm(t *testing.T) {
 			err = errors.New("it was not done")
 		}
 		return err
-	}), nil)
+	}}, nil)
 	if end, err := f.run(); err != nil || end == 0 || end > f.busy || f.calls != 0 {
 		t.Errorf("work ended at %v, %v, busy %v, %d calls", end, err, f.busy, f.calls)
 	}
 
 	f = &farm{platform: p}
-	f.start(crawl.NewProcedure(func(task *crawl.Task) error {
+	f.start(&actor.Procedure{Body: func(task *actor.Task) error {
 		_, err := task.Object("nothing", 0, -1)
 		return err
-	}), nil)
-	if _, err := f.run(); !errors.Is(err, crawl.ErrNotFound) {
+	}}, nil)
+	if _, err := f.run(); !errors.Is(err, actor.ErrNotFound) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -11,8 +11,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/corpus"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/index"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -121,7 +122,7 @@ func stages(a *archive) ([]*stage, error) {
 		name, lang := pages[i].WARC, a.docs.Lang(a.of[0][i])
 		byLang[lang] = append(byLang[lang], pages[i])
 		if objects[name] == nil {
-			if objects[name], err = engine.GetObject(ctx, a.Platform, crawl.GetObject{Name: name, Length: -1}); err != nil {
+			if objects[name], err = engine.GetObject(ctx, a.Platform, actor.GetObject{Name: name, Length: -1}); err != nil {
 				return nil, err
 			}
 		}
@@ -174,7 +175,7 @@ func spent(do func()) time.Duration {
 
 // bodyOf is the body of a stored answer.
 func bodyOf(object []byte, p *blobschema.Page) ([]byte, error) {
-	rec, err := blobschema.ReadWARCAt(bytes.NewReader(object), p.Offset, p.Length)
+	rec, err := warc.ReadAt(bytes.NewReader(object), p.Offset, p.Length)
 	if err != nil {
 		return nil, err
 	}

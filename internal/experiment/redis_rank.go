@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
@@ -26,13 +27,13 @@ const (
 type madeStore struct{ *platform.Platform }
 
 func (s madeStore) Put(name string, data []byte) error {
-	return engine.PutObject(context.Background(), s.Platform, crawl.PutObject{Name: name, Parts: [][]byte{data}})
+	return engine.PutObject(context.Background(), s.Platform, actor.PutObject{Name: name, Parts: [][]byte{data}})
 }
 
 func (s madeStore) Record(key string, value []byte) error {
 	recs, err := engine.ReadRecords(context.Background(), s.Platform, []string{key})
 	if err == nil {
-		_, err = engine.WriteRecord(context.Background(), s.Platform, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
+		_, err = engine.WriteRecord(context.Background(), s.Platform, actor.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
 	}
 	return err
 }
@@ -136,11 +137,11 @@ func (f *farm) rank(id string) (time.Duration, error) {
 
 // ranked is a crawl's rank job, which is to be done.
 func ranked(p *platform.Platform, id string) (job blobschema.RankJob, err error) {
-	recs, err := engine.ReadRecords(context.Background(), p, []string{blobschema.RankKey(id)})
+	recs, err := engine.ReadRecords(context.Background(), p, []string{naming.RankKey(id)})
 	if err != nil {
 		return job, err
 	}
-	job, err = crawl.DecodeRecord[blobschema.RankJob](recs[0], "rank job")
+	job, err = actor.Decode[blobschema.RankJob](recs[0], "rank job")
 	if err == nil && (job.Done.IsZero() || job.Failed != "") {
 		err = fmt.Errorf("the ranks are not there: %s", job.Failed)
 	}

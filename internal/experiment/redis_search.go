@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/search"
@@ -52,7 +52,7 @@ func (s *shelfStore) Object(ctx context.Context, name string) ([]byte, error) {
 
 func (s *shelfStore) ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
 	defer s.wait()()
-	return engine.GetObject(ctx, s.platform, crawl.GetObject{Name: name, Offset: offset, Length: length})
+	return engine.GetObject(ctx, s.platform, actor.GetObject{Name: name, Offset: offset, Length: length})
 }
 
 // queryKind is a kind of queries, and what they took.

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/corpus"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/text"
@@ -52,15 +53,15 @@ func (a *archive) sizeOf() (z indexSize, err error) {
 
 // manifest is that of a partition's index.
 func (a *archive) manifest(ctx context.Context, p partition.ID) (m blobschema.IndexManifest, err error) {
-	recs, err := engine.ReadRecords(ctx, a.Platform, []string{blobschema.IndexKey(a.crawl.ID, p)})
+	recs, err := engine.ReadRecords(ctx, a.Platform, []string{naming.IndexKey(a.crawl.ID, p)})
 	if err != nil {
 		return m, err
 	}
-	head, err := crawl.DecodeRecord[blobschema.IndexHead](recs[0], "index head")
+	head, err := actor.Decode[blobschema.IndexHead](recs[0], "index head")
 	if err != nil {
 		return m, err
 	}
-	data, err := engine.GetObject(ctx, a.Platform, crawl.GetObject{Name: head.Manifest, Length: -1})
+	data, err := engine.GetObject(ctx, a.Platform, actor.GetObject{Name: head.Manifest, Length: -1})
 	if err != nil {
 		return m, err
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -37,15 +38,15 @@ const maxRetryAfter = 24 * time.Hour
 // Response is an answer as it came from a server, or as the simulation makes one up.
 type Response struct {
 	Status      int
-	Reason      string                   // phrase after the status, may be empty
-	Proto       string                   // "HTTP/1.0", "HTTP/1.1", "HTTP/2.0"
-	Header      []blobschema.HeaderField // sorted by name
-	Body        []byte                   // without transfer coding, with content coding
-	Truncated   string                   // why Body is not whole: one of blobschema.Truncated…, or ""
-	RequestHead []byte                   // as it is sent over HTTP/1.1
-	Addr        string                   // IP address asked, or ""
-	Started     time.Time                // when the request began
-	Ended       time.Time                // when the last byte came
+	Reason      string             // phrase after the status, may be empty
+	Proto       string             // "HTTP/1.0", "HTTP/1.1", "HTTP/2.0"
+	Header      []warc.HeaderField // sorted by name
+	Body        []byte             // without transfer coding, with content coding
+	Truncated   string             // why Body is not whole: one of blobschema.Truncated…, or ""
+	RequestHead []byte             // as it is sent over HTTP/1.1
+	Addr        string             // IP address asked, or ""
+	Started     time.Time          // when the request began
+	Ended       time.Time          // when the last byte came
 }
 
 // field returns the first value of the field, or "".
@@ -76,7 +77,7 @@ type Scratch struct {
 	token   string
 	srcset  bool
 	maxBody int64
-	encoder *blobschema.WARCEncoder
+	encoder *warc.Encoder
 	body    coding.Decoder
 	record  []byte
 	head    []byte
@@ -86,7 +87,7 @@ type Scratch struct {
 func NewScratch(cfg Config) *Scratch {
 	cfg = cfg.withDefaults()
 	return &Scratch{
-		token: cfg.Token, srcset: cfg.Srcset, maxBody: cfg.MaxBody, encoder: blobschema.NewWARCEncoder(cfg.Compression),
+		token: cfg.Token, srcset: cfg.Srcset, maxBody: cfg.MaxBody, encoder: warc.NewEncoder(cfg.Compression),
 	}
 }
 
@@ -108,15 +109,15 @@ func Assemble(s *Scratch, req page.Request, resp Response) *page.Outcome {
 	p := &out.Page
 	p.Status = uint16(max(0, min(resp.Status, 999)))
 	switch resp.Truncated {
-	case "", blobschema.TruncatedLength:
-	case blobschema.TruncatedTime:
+	case "", warc.TruncatedLength:
+	case warc.TruncatedTime:
 		return refuse(out, verdict{blobschema.OutcomeTimeout, true, "body not whole in time"})
 	default:
 		return refuse(out, verdict{blobschema.OutcomeCut, true, "connection ended within the body"})
 	}
 	p.Truncated = resp.Truncated
 	p.BodyBytes = int64(len(resp.Body))
-	p.Digest = blobschema.PayloadDigest(resp.Body)
+	p.Digest = warc.PayloadDigest(resp.Body)
 	p.MIME = mediaType(resp.field("Content-Type"))
 	p.ETag = shortText(resp.field("ETag"), maxETag)
 	p.Modified = shortText(resp.field("Last-Modified"), maxModified)
@@ -178,12 +179,12 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 // conditions lists the fields that make a request conditional (RFC 9110 section 13.1): the
 // validators of the former answer, as they came. A robots.txt is always asked for whole,
 // since what it says is needed.
-func conditions(req *page.Request) []blobschema.HeaderField {
+func conditions(req *page.Request) []warc.HeaderField {
 	if req.Robots || !hasPayload(req.Former) {
 		return nil
 	}
-	var fields []blobschema.HeaderField
-	for _, f := range [...]blobschema.HeaderField{ // by name, as net/http sends them
+	var fields []warc.HeaderField
+	for _, f := range [...]warc.HeaderField{ // by name, as net/http sends them
 		{Name: "If-Modified-Since", Value: req.Former.Modified},
 		{Name: "If-None-Match", Value: req.Former.ETag},
 	} {
@@ -207,13 +208,13 @@ func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile st
 	case !hasPayload(former):
 		return ""
 	case resp.Status == http.StatusNotModified && asked:
-		profile = blobschema.ProfileNotModified
+		profile = warc.ProfileNotModified
 		p.Outcome = blobschema.OutcomeUnchanged
 		p.Digest, p.BodyBytes, p.Truncated, p.MIME, p.NoIndex = former.Digest, former.BodyBytes, former.Truncated, former.MIME, former.NoIndex
 		p.ETag, p.Modified = cmp.Or(p.ETag, former.ETag), cmp.Or(p.Modified, former.Modified)
 	case p.Outcome == blobschema.OutcomeOK && p.Digest == former.Digest && p.BodyBytes == former.BodyBytes &&
 		p.BodyBytes > 0 && p.Truncated == "" && former.Truncated == "":
-		profile = blobschema.ProfileIdenticalPayload
+		profile = warc.ProfileIdenticalPayload
 	default:
 		return ""
 	}
@@ -225,21 +226,21 @@ func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile st
 // pack encodes the request and the response as WARC records into out, the latter as a
 // revisit if there is a profile.
 func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err error) {
-	s.head = blobschema.AppendHTTPResponseHead(s.head[:0], resp.Proto, resp.Status, resp.Reason, resp.Header)
-	request := blobschema.WARCRecord{
-		Type: blobschema.WARCTypeRequest, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr, Header: resp.RequestHead,
+	s.head = warc.AppendHTTPResponseHead(s.head[:0], resp.Proto, resp.Status, resp.Reason, resp.Header)
+	request := warc.Record{
+		Type: warc.TypeRequest, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr, Header: resp.RequestHead,
 	}
-	response := blobschema.WARCRecord{
-		Type: blobschema.WARCTypeResponse, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr,
+	response := warc.Record{
+		Type: warc.TypeResponse, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr,
 		Truncated: resp.Truncated, PayloadDigest: out.Page.Digest, Header: s.head, Body: resp.Body,
 		Packed: packed(resp.Body, resp.coding()),
 	}
 	if profile != "" {
 		head := s.head
-		if profile == blobschema.ProfileNotModified {
+		if profile == warc.ProfileNotModified {
 			head = nil // replay takes a header for the one to show, and that of a 304 shows nothing
 		}
-		response = blobschema.RevisitRecord(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, head)
+		response = warc.Revisit(out.Page.Time, out.Page.URL, resp.Addr, profile, out.Page.Digest, *out.Page.Original, head)
 	}
 	s.record, out.RequestID, err = s.encoder.Append(s.record[:0], &request)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -23,15 +24,15 @@ import (
 
 var started = time.Date(2024, 2, 29, 12, 30, 45, 123456789, time.UTC)
 
-func fields(pairs ...string) (out []blobschema.HeaderField) {
+func fields(pairs ...string) (out []warc.HeaderField) {
 	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, blobschema.HeaderField{Name: pairs[i], Value: pairs[i+1]})
+		out = append(out, warc.HeaderField{Name: pairs[i], Value: pairs[i+1]})
 	}
 	return out
 }
 
 // made returns an answer to a request for example.org.
-func made(status int, header []blobschema.HeaderField, body string) Response {
+func made(status int, header []warc.HeaderField, body string) Response {
 	return Response{
 		Status: status, Reason: "Reason", Proto: "HTTP/1.1", Header: header, Body: []byte(body),
 		RequestHead: []byte("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"), Addr: "192.0.2.7",
@@ -164,11 +165,11 @@ func TestAssembleStatus(t *testing.T) {
 
 func TestAssembleTruncated(t *testing.T) {
 	for reason, want := range map[string]blobschema.Outcome{
-		"":                              blobschema.OutcomeOK,
-		blobschema.TruncatedLength:      blobschema.OutcomeOK,
-		blobschema.TruncatedTime:        blobschema.OutcomeTimeout,
-		blobschema.TruncatedDisconnect:  blobschema.OutcomeCut,
-		blobschema.TruncatedUnspecified: blobschema.OutcomeCut,
+		"":                        blobschema.OutcomeOK,
+		warc.TruncatedLength:      blobschema.OutcomeOK,
+		warc.TruncatedTime:        blobschema.OutcomeTimeout,
+		warc.TruncatedDisconnect:  blobschema.OutcomeCut,
+		warc.TruncatedUnspecified: blobschema.OutcomeCut,
 	} {
 		resp := made(200, fields("Content-Type", "text/html"), `<a href="/x">x</a>`)
 		resp.Truncated = reason
@@ -197,7 +198,7 @@ func TestAssembleContent(t *testing.T) {
 	cut := string(gzipped(html + strings.Repeat("<p>some text, and <b>more</b>", 1000)))
 	for _, tt := range []struct {
 		name   string
-		header []blobschema.HeaderField
+		header []warc.HeaderField
 		body   string
 		links  int
 	}{
@@ -233,7 +234,7 @@ func TestAssembleContent(t *testing.T) {
 			if _, response := records(t, out); payload(t, response) != tt.body {
 				t.Error("the stored body is not the one received")
 			}
-			if out.Page.Digest != blobschema.PayloadDigest([]byte(tt.body)) || out.Page.BodyBytes != int64(len(tt.body)) {
+			if out.Page.Digest != warc.PayloadDigest([]byte(tt.body)) || out.Page.BodyBytes != int64(len(tt.body)) {
 				t.Errorf("digest %s of %d bytes", out.Page.Digest, out.Page.BodyBytes)
 			}
 			if s.body.Kept() > coding.KeptBuffer {
@@ -310,7 +311,7 @@ func TestAssembleRobotsDirectives(t *testing.T) {
 		{[]string{"noindex"}, "nofollow", true, true},
 		{nil, "noindex", true, false},
 	} {
-		var header []blobschema.HeaderField
+		var header []warc.HeaderField
 		header = append(header, fields("Content-Type", "text/html")...)
 		for _, tag := range tt.tags {
 			header = append(header, fields("X-Robots-Tag", tag)...)
@@ -328,7 +329,7 @@ func TestAssembleRobotsFile(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		status int
-		header []blobschema.HeaderField
+		header []warc.HeaderField
 		body   string
 		want   []byte
 	}{
@@ -451,10 +452,10 @@ func FuzzAssemble(f *testing.F) {
 	f.Add(304, "", []byte("body"), false, "length", "\xff\n")
 	s := testScratch()
 	f.Fuzz(func(t *testing.T, status int, header string, body []byte, robots bool, truncated, etag string) {
-		var h []blobschema.HeaderField
+		var h []warc.HeaderField
 		for line := range strings.Lines(header) {
 			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-			h = append(h, blobschema.HeaderField{Name: name, Value: value})
+			h = append(h, warc.HeaderField{Name: name, Value: value})
 		}
 		resp := made(status, h, string(body))
 		resp.Truncated = truncated
@@ -464,7 +465,7 @@ func FuzzAssemble(f *testing.F) {
 			req.Former = changed(func(p *blobschema.Page) {
 				p.ETag, p.Modified = shortText(etag, maxETag), ""
 				if len(etag)%2 == 0 { // the body is the one before
-					p.Digest, p.BodyBytes = blobschema.PayloadDigest(body), int64(len(body))
+					p.Digest, p.BodyBytes = warc.PayloadDigest(body), int64(len(body))
 				}
 			})
 		}

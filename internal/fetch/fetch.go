@@ -39,6 +39,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -70,7 +71,7 @@ type Config struct {
 	MaxLarge       int           // bodies above 1 MiB held at a time, others wait; 8
 	Workers        int           // answers assembled at a time; GOMAXPROCS
 
-	Compression blobschema.Compression // of the records; gzip level 1
+	Compression warc.Compression // of the records; gzip level 1
 }
 
 // ProductToken is the name by which robots.txt may address a user agent (RFC 9309
@@ -96,7 +97,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("check fetch configuration: %q is not a product token", c.Token)
 	case !httpguts.ValidHeaderFieldValue(c.From), !httpguts.ValidHeaderFieldValue(c.AcceptLanguage):
 		return errors.New("check fetch configuration: From or Accept-Language is unfit for a header")
-	case c.MaxBody > blobschema.MaxWARCBlock-c.MaxHeader-blobschema.MaxWARCHeader:
+	case c.MaxBody > warc.MaxBlock-c.MaxHeader-warc.MaxHeader:
 		return fmt.Errorf("check fetch configuration: a body of %d bytes does not fit a WARC record", c.MaxBody)
 	}
 	for _, p := range c.AllowNet {
@@ -136,15 +137,15 @@ func or[T int | int64 | time.Duration](v, def T) T {
 // requestFields lists the fields of every request after Host, in the order in which net/http
 // sends them: by name, after the first. Bodies are wanted in every coding that Assemble can
 // undo, and stored as they come: what the server has compressed is not compressed again.
-func (c Config) requestFields() []blobschema.HeaderField {
-	fields := []blobschema.HeaderField{
+func (c Config) requestFields() []warc.HeaderField {
+	fields := []warc.HeaderField{
 		{Name: "User-Agent", Value: c.UserAgent},
 		{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
 		{Name: "Accept-Encoding", Value: coding.Accepted},
 		{Name: "Accept-Language", Value: c.AcceptLanguage},
 		{Name: "From", Value: c.From},
 	}
-	return slices.DeleteFunc(fields, func(f blobschema.HeaderField) bool { return f.Value == "" })
+	return slices.DeleteFunc(fields, func(f warc.HeaderField) bool { return f.Value == "" })
 }
 
 // Client fetches. It may be used by any number of goroutines, each with its own host: a host
@@ -153,8 +154,8 @@ func (c Config) requestFields() []blobschema.HeaderField {
 // address that Request.Addr named for it: those are never used for one another.
 type Client struct {
 	cfg       Config
-	fields    []blobschema.HeaderField // of every request, after Host
-	header    http.Header              // the same, for net/http; read only
+	fields    []warc.HeaderField // of every request, after Host
+	header    http.Header        // the same, for net/http; read only
 	names     *names
 	dialer    *dialer
 	transport *http.Transport
@@ -316,7 +317,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 		RequestHead: asked, Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
 	}
 	if !whole {
-		resp.Truncated = blobschema.TruncatedLength
+		resp.Truncated = warc.TruncatedLength
 	}
 	select {
 	case s := <-c.scratch:
@@ -333,9 +334,9 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 // requestHead makes, in b, the request for req.URL as it is sent over HTTP/1.1, and as it is
 // stored whatever the protocol: start line, fields, blank line.
 func (c *Client) requestHead(b *buffers, req *page.Request) []byte {
-	b.fields = append(b.fields[:0], blobschema.HeaderField{Name: "Host", Value: string(req.URL.Host())})
+	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), conditions(req)...)
-	b.head = blobschema.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
+	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
 	return b.head
 }
 

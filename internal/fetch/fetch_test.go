@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -515,7 +516,7 @@ func TestConfigValidate(t *testing.T) {
 		"bad token":      func(c *Config) { c.Token = "a b" },
 		"bad from":       func(c *Config) { c.From = "\x00" },
 		"bad language":   func(c *Config) { c.AcceptLanguage = "\n" },
-		"large body":     func(c *Config) { c.MaxBody = blobschema.MaxWARCBlock },
+		"large body":     func(c *Config) { c.MaxBody = warc.MaxBlock },
 		"bad net":        func(c *Config) { c.AllowNet = []netip.Prefix{{}} },
 	} {
 		bad := good

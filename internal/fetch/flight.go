@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -169,7 +169,7 @@ const (
 type buffers struct {
 	body   []byte
 	head   []byte // of the request
-	fields []blobschema.HeaderField
+	fields []warc.HeaderField
 	large  bool // holds a place in Client.large
 }
 
@@ -217,12 +217,12 @@ func (c *Client) read(ctx context.Context, r io.Reader, b *buffers, limit int64)
 }
 
 // appendFields appends the fields of h by name; fields of one name keep their order.
-func appendFields(dst []blobschema.HeaderField, h http.Header) []blobschema.HeaderField {
+func appendFields(dst []warc.HeaderField, h http.Header) []warc.HeaderField {
 	for name, values := range h {
 		for _, v := range values {
-			dst = append(dst, blobschema.HeaderField{Name: name, Value: v})
+			dst = append(dst, warc.HeaderField{Name: name, Value: v})
 		}
 	}
-	slices.SortStableFunc(dst, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(dst, func(a, b warc.HeaderField) int { return strings.Compare(a.Name, b.Name) })
 	return dst
 }

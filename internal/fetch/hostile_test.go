@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/hostile"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
@@ -152,7 +153,7 @@ func checkWant(t *testing.T, c hostile.Case, out *page.Outcome) {
 		if want.Truncated != (p.Truncated != "") {
 			t.Errorf("truncated %q", p.Truncated)
 		}
-		if int64(len(want.Body)) > 0 && p.Digest != blobschema.PayloadDigest([]byte(want.Body)) {
+		if int64(len(want.Body)) > 0 && p.Digest != warc.PayloadDigest([]byte(want.Body)) {
 			t.Errorf("stored another body, of %d bytes", p.BodyBytes)
 		}
 		if len(out.Links) < want.Links {
@@ -184,9 +185,9 @@ func checkRecords(t testing.TB, out *page.Outcome) {
 		}
 		return
 	}
-	r := blobschema.NewWARCReader(bytes.NewReader(out.Record))
-	request := checkRecord(t, r, blobschema.WARCTypeRequest)
-	response := checkRecord(t, r, blobschema.WARCTypeResponse)
+	r := warc.NewReader(bytes.NewReader(out.Record))
+	request := checkRecord(t, r, warc.TypeRequest)
+	response := checkRecord(t, r, warc.TypeResponse)
 	if rec, err := r.Next(); err != io.EOF {
 		t.Fatalf("a third record: %+v, %v", rec, err)
 	}
@@ -208,7 +209,7 @@ func checkRecords(t testing.TB, out *page.Outcome) {
 }
 
 // checkRecord reads the next record. What it returns shares nothing with the reader.
-func checkRecord(t testing.TB, r *blobschema.WARCReader, kind blobschema.WARCType) blobschema.WARCRecord {
+func checkRecord(t testing.TB, r *warc.Reader, kind warc.Type) warc.Record {
 	t.Helper()
 	rec, err := r.Next()
 	if err != nil {
@@ -263,7 +264,7 @@ func TestHostileBeside(t *testing.T) {
 				if out.Temporary { // once more, as a crawler would: net/http may notice late that a connection has ended
 					out = quick.Fetch(context.Background(), req)
 				}
-				if out.Page.Outcome != blobschema.OutcomeOK || out.Page.Digest != blobschema.PayloadDigest(want.Body) {
+				if out.Page.Outcome != blobschema.OutcomeOK || out.Page.Digest != warc.PayloadDigest(want.Body) {
 					t.Errorf("%s: the page %s it: %v, status %d, %d bytes, %q", c.Name, when, out.Page.Outcome, out.Page.Status, out.Page.BodyBytes, out.Page.Detail)
 				}
 			}
@@ -287,7 +288,7 @@ func TestSurplusAnswer(t *testing.T) {
 			continue
 		}
 		good := strings.Replace(s.URL(i), "/x", "/page/1", 1)
-		want := blobschema.PayloadDigest(s.Pages()[good].Body)
+		want := warc.PayloadDigest(s.Pages()[good].Body)
 		for range 100 {
 			checkWant(t, cs, c.Fetch(context.Background(), hostileRequest(t, s, i)))
 			if out := c.Fetch(context.Background(), ask(t, good)); out.Page.Digest != want {

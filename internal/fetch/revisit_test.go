@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
@@ -24,7 +25,7 @@ const formerBody = `<!DOCTYPE html><a href="/x">x</a>`
 func former() *blobschema.Page {
 	return &blobschema.Page{
 		URL: "http://example.org/", Outcome: blobschema.OutcomeOK, Status: 200, Time: started.AddDate(-1, 0, 0).UTC().Truncate(time.Microsecond),
-		MIME: "text/html", Digest: blobschema.PayloadDigest([]byte(formerBody)), BodyBytes: int64(len(formerBody)),
+		MIME: "text/html", Digest: warc.PayloadDigest([]byte(formerBody)), BodyBytes: int64(len(formerBody)),
 		WARC: "warc/old.warc.gz", Offset: 100, Length: 200, ETag: `"v1"`, Modified: "Thu, 29 Feb 2024 00:00:00 GMT", NoIndex: true, Links: 1,
 	}
 }
@@ -41,7 +42,7 @@ func TestAssembleNotModified(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		former *blobschema.Page
-		header []blobschema.HeaderField
+		header []warc.HeaderField
 		want   blobschema.Outcome
 		change func(*blobschema.Page) // of what the page is expected to be
 	}{
@@ -86,7 +87,7 @@ func TestAssembleNotModified(t *testing.T) {
 			if diff := cmp.Diff(want, out.Page); diff != "" {
 				t.Errorf("page (-want +got)\n%s", diff)
 			}
-			wantRevisit(t, request, response, blobschema.ProfileNotModified, original, "")
+			wantRevisit(t, request, response, warc.ProfileNotModified, original, "")
 			if strings.Contains(response, "WARC-Truncated") {
 				t.Error("a 304 leaves nothing out")
 			}
@@ -132,7 +133,7 @@ func TestAssembleIdentical(t *testing.T) {
 		{"without validators", changed(func(p *blobschema.Page) { p.ETag, p.Modified = "", "" }), formerBody, nil, true},
 		{"another body", former(), formerBody + " ", nil, false},
 		{"another length", changed(func(p *blobschema.Page) { p.BodyBytes++ }), formerBody, nil, false},
-		{"empty", changed(func(p *blobschema.Page) { p.Digest, p.BodyBytes = blobschema.PayloadDigest(nil), 0 }), "", nil, false},
+		{"empty", changed(func(p *blobschema.Page) { p.Digest, p.BodyBytes = warc.PayloadDigest(nil), 0 }), "", nil, false},
 		{"cut", former(), formerBody, func(r *Response) { r.Truncated = "length" }, false},
 		{"former cut", changed(func(p *blobschema.Page) { p.Truncated = "length" }), formerBody, nil, false},
 		{"former not stored", changed(func(p *blobschema.Page) { p.WARC = "" }), formerBody, nil, false},
@@ -161,7 +162,7 @@ func TestAssembleIdentical(t *testing.T) {
 				return
 			}
 			wantOutcome(t, out, blobschema.OutcomeOK)
-			wantRevisit(t, request, response, blobschema.ProfileIdenticalPayload, tt.former.Payload(), "HTTP/1.1 200 Reason\r\nContent-Type: text/html\r\n")
+			wantRevisit(t, request, response, warc.ProfileIdenticalPayload, tt.former.Payload(), "HTTP/1.1 200 Reason\r\nContent-Type: text/html\r\n")
 			if p := out.Page; p.ETag != `"v2"` || p.BodyBytes != int64(len(tt.body)) || p.Truncated != "" || out.Head != nil ||
 				!strings.Contains(response, "WARC-Truncated: length\r\n") {
 				t.Errorf("page %+v\n%s", p, response)
@@ -179,13 +180,13 @@ func TestAssembleHead(t *testing.T) {
 		t.Errorf("head %q", out.Head)
 	}
 	of := former().Payload()
-	r := blobschema.RevisitRecord(out.Page.Time, out.Page.URL, out.IP, blobschema.ProfileIdenticalPayload, out.Page.Digest, of, out.Head)
+	r := warc.Revisit(out.Page.Time, out.Page.URL, out.IP, warc.ProfileIdenticalPayload, out.Page.Digest, of, out.Head)
 	r.ConcurrentTo = out.RequestID
-	data, _, err := blobschema.NewWARCEncoder(blobschema.GzipFast).Append(bytes.Clone(out.Record[:out.ResponseAt]), &r)
+	data, _, err := warc.NewEncoder(warc.GzipFast).Append(bytes.Clone(out.Record[:out.ResponseAt]), &r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRevisit(t, request, gunzip(t, data[out.ResponseAt:]), blobschema.ProfileIdenticalPayload, of, "HTTP/1.1 200 Reason\r\n")
+	wantRevisit(t, request, gunzip(t, data[out.ResponseAt:]), warc.ProfileIdenticalPayload, of, "HTTP/1.1 200 Reason\r\n")
 
 	for name, resp := range map[string]Response{
 		"no body":    made(200, nil, ""),
@@ -216,7 +217,7 @@ func TestConditions(t *testing.T) {
 	} {
 		req := ask(t, "http://example.org/")
 		req.Former, req.Robots = tt.former, tt.robots
-		var want []blobschema.HeaderField
+		var want []warc.HeaderField
 		if tt.modified != "" {
 			want = append(want, fields("If-Modified-Since", tt.modified)...)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -252,9 +253,9 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 // copyOf copies what a platform holds.
 func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	keys := []string{blobschema.ActiveKey, blobschema.CrawlKey(crawlID), blobschema.WishKey(crawlID), blobschema.GrantsKey(crawlID), blobschema.RequestsKey(crawlID), blobschema.MapKey(crawlID), blobschema.RankKey(crawlID)}
+	keys := []string{naming.ActiveKey, naming.CrawlKey(crawlID), naming.WishKey(crawlID), naming.GrantsKey(crawlID), naming.RequestsKey(crawlID), naming.MapKey(crawlID), naming.RankKey(crawlID)}
 	for q := range partition.ID(most) {
-		keys = append(keys, blobschema.HeadKey(crawlID, q), blobschema.IndexKey(crawlID, q), blobschema.RankHeadKey(crawlID, q))
+		keys = append(keys, naming.HeadKey(crawlID, q), naming.IndexKey(crawlID, q), naming.RankHeadKey(crawlID, q))
 	}
 	recs, err := engine.ReadRecords(ctx, p, keys)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -230,11 +231,11 @@ func (c *checker) tally(looks int) {
 
 // wentOn reports whether the crawl is further than when the check began.
 func (c *checker) wentOn() bool {
-	if r, found, err := record[blobschema.MapRecord](c, blobschema.MapKey(c.id)); err != nil || found && r.Version != c.atlas.record.Version {
+	if r, found, err := record[blobschema.MapRecord](c, naming.MapKey(c.id)); err != nil || found && r.Version != c.atlas.record.Version {
 		return err == nil
 	}
 	for _, p := range c.parts {
-		h, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
+		h, _, err := record[blobschema.Head](c, naming.HeadKey(c.id, p.id))
 		if err != nil {
 			return false
 		}
@@ -334,7 +335,7 @@ type part struct {
 
 // where names what says how a partition is: its last commit, or its head before that.
 func (c *checker) where(p *part) string {
-	return cmp.Or(p.head.Commit, blobschema.HeadKey(c.id, p.id))
+	return cmp.Or(p.head.Commit, naming.HeadKey(c.id, p.id))
 }
 
 func (c *checker) check() error {
@@ -457,7 +458,7 @@ func (c *checker) open() error {
 	if c.id == "" {
 		act, found, err := record[struct {
 			Crawl string `json:"crawl"`
-		}](c, blobschema.ActiveKey)
+		}](c, naming.ActiveKey)
 		if err != nil {
 			return err
 		}
@@ -467,7 +468,7 @@ func (c *checker) open() error {
 		c.id = act.Crawl
 	}
 	c.report.Crawl = c.id
-	key := blobschema.CrawlKey(c.id)
+	key := naming.CrawlKey(c.id)
 	var found bool
 	var err error
 	if c.crawl, found, err = record[blobschema.Crawl](c, key); err != nil {
@@ -499,7 +500,7 @@ func (c *checker) open() error {
 			return fmt.Errorf("list objects: %w", err)
 		}
 		c.listed[name] = true
-		c.indexed = c.indexed || strings.HasPrefix(name, blobschema.IndexPrefix(c.id))
+		c.indexed = c.indexed || strings.HasPrefix(name, naming.IndexPrefix(c.id))
 	}
 	c.indexed = c.indexed || c.crawl.Settings.Index
 	c.report.Objects, c.report.Partitions = len(c.listed), len(c.parts)
@@ -519,7 +520,7 @@ func (c *checker) frozen() (err error) {
 	if c.crawl.ID != c.id {
 		return fmt.Errorf("the record is of crawl %q", c.crawl.ID)
 	}
-	if err := blobschema.CheckCrawlID(c.id); err != nil {
+	if err := naming.CheckCrawlID(c.id); err != nil {
 		return err
 	}
 	if len(c.crawl.HashKey) != 16 {
@@ -575,7 +576,7 @@ func (c *checker) checkGrants() error {
 	if c.crawl.Settings.MaxPages <= 0 {
 		return nil
 	}
-	key := blobschema.GrantsKey(c.id)
+	key := naming.GrantsKey(c.id)
 	// A grant is made before its pages are asked for, and what is given back was never
 	// used: so a later look at the record than at the heads is harmless.
 	g, found, err := record[blobschema.Grants](c, key)
@@ -613,8 +614,8 @@ func (c *checker) countOrphans() {
 	for name := range c.listed {
 		switch {
 		case c.named[name] != "":
-		case strings.HasPrefix(name, blobschema.DeadPrefix(c.id)):
-			if !blobschema.IsReplayedName(name) {
+		case strings.HasPrefix(name, naming.DeadPrefix(c.id)):
+			if !naming.IsReplayed(name) {
 				c.report.Dead++
 			}
 		case strings.HasPrefix(name, c.id+"/cdxj/"): // made from the rest

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -47,14 +48,14 @@ func TestOrphansAreNoDamage(t *testing.T) {
 	m := mustCrawl(t, crawled)
 	before := check(t, m, fsck.Options{})
 	for _, name := range []string{
-		blobschema.CommitName(crawlID, 1, 7, 90), blobschema.RunName(crawlID, 1, 7, 90, 1),
-		blobschema.WARCName(crawlID, 1, 90, 1, blobschema.GzipFast),
+		naming.Commit(crawlID, 1, 7, 90), naming.Run(crawlID, 1, 7, 90, 1),
+		naming.WARC(crawlID, 1, 90, 1, true),
 	} {
 		m.objects[name] = []byte("half a")
 	}
-	m.objects[blobschema.DeadName(crawlID, []byte("x"))] = []byte("x")
-	m.objects[blobschema.ReplayedName(blobschema.DeadName(crawlID, []byte("x")))] = nil
-	m.objects[blobschema.CDXJIndexName(crawlID)] = nil
+	m.objects[naming.Dead(crawlID, []byte("x"))] = []byte("x")
+	m.objects[naming.Replayed(naming.Dead(crawlID, []byte("x")))] = nil
+	m.objects[naming.CDXJIndex(crawlID)] = nil
 	rep := check(t, m, fsck.Options{})
 	want := before
 	want.Objects, want.Orphans, want.Dead = before.Objects+6, before.Orphans+3, 1
@@ -93,7 +94,7 @@ func TestBound(t *testing.T) {
 			}
 		})
 	}
-	edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Fence = 0 })
+	edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Fence = 0 })
 	rep := check(t, m, fsck.Options{MaxViolations: 3})
 	kept := map[string]int{}
 	for _, v := range rep.Violations {
@@ -131,7 +132,7 @@ func TestHeadsMove(t *testing.T) {
 	m.commit(4, blobschema.Commit{State: m.pending(m.queued("http://"+m.host(0, 0)+"/stale", 0))})
 	once := func(p partition.ID, seq int) func(string, int) string {
 		return func(key string, read int) string {
-			if key == blobschema.HeadKey(crawlID, p) && read == 1 {
+			if key == naming.HeadKey(crawlID, p) && read == 1 {
 				return m.heads[p][seq-1]
 			}
 			return ""
@@ -146,13 +147,13 @@ func TestHeadsMove(t *testing.T) {
 		{"giver after it was done, taker before it took", once(4, 1), true},
 		{"sender before it sent, receiver after it applied", once(0, 2), true},
 		{"the map before it was changed", func(key string, read int) string {
-			if key == blobschema.MapKey(crawlID) && read == 1 {
+			if key == naming.MapKey(crawlID) && read == 1 {
 				return `{"version":1,"epoch":1}`
 			}
 			return ""
 		}, true},
 		{"a giver that never gave", func(key string, _ int) string {
-			if key == blobschema.HeadKey(crawlID, 0) {
+			if key == naming.HeadKey(crawlID, 0) {
 				return m.heads[0][0]
 			}
 			return ""
@@ -165,9 +166,9 @@ func TestHeadsMove(t *testing.T) {
 	}
 	restless := func(key string, read int) string {
 		switch key {
-		case blobschema.HeadKey(crawlID, 0):
+		case naming.HeadKey(crawlID, 0):
 			return m.heads[0][0] // so that a slot is held twice
-		case blobschema.HeadKey(crawlID, 1):
+		case naming.HeadKey(crawlID, 1):
 			return m.heads[1][read%2]
 		}
 		return ""
@@ -184,7 +185,7 @@ func TestSecondLook(t *testing.T) {
 	warc := m.own(3).Manifest.WARCs[0]
 	man := &m.parts[0].man
 	runs := man.Runs
-	merged := blobschema.RunName(crawlID, 0, 3, 1, 1)
+	merged := naming.Run(crawlID, 0, 3, 1, 1)
 	data, ref := blobschema.EncodeRun(&m.parts[0].state, m.hash)
 	ref.Object, ref.Tier = merged, 1
 	m.objects[merged] = data
@@ -196,7 +197,7 @@ func TestSecondLook(t *testing.T) {
 	delete(m.objects, merged)
 	before := func(times int) *moving {
 		return &moving{memory: m.memory, old: func(key string, read int) string {
-			if key == blobschema.HeadKey(crawlID, 0) && read <= times {
+			if key == naming.HeadKey(crawlID, 0) && read <= times {
 				return m.heads[0][3]
 			}
 			return ""
@@ -226,7 +227,7 @@ func TestErrors(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	other := m.clone()
-	edit(newHand(t, other), blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Version = 99 })
+	edit(newHand(t, other), naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Version = 99 })
 	for _, tt := range []struct {
 		name  string
 		ctx   context.Context

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -110,7 +111,7 @@ func (c *checker) checkIndexes(group []*history, broken bool) error {
 	all := make([]*indexChecker, len(group))
 	for i, h := range group {
 		x := &indexChecker{c: c, h: h, broken: broken}
-		if err := c.steadily([]string{blobschema.IndexKey(c.id, h.id)}, x.check); err != nil {
+		if err := c.steadily([]string{naming.IndexKey(c.id, h.id)}, x.check); err != nil {
 			return err
 		}
 		if !c.atlas.anyMoved || x.broken {
@@ -139,7 +140,7 @@ type indexChecker struct {
 }
 
 func (x *indexChecker) check() error {
-	c, key := x.c, blobschema.IndexKey(x.c.id, x.h.id)
+	c, key := x.c, naming.IndexKey(x.c.id, x.h.id)
 	x.docs, x.answers, x.man = nil, x.h.answers, blobschema.IndexManifest{}
 	var found bool
 	var err error
@@ -196,7 +197,7 @@ func (x *indexChecker) readManifest(key string) (ok bool, err error) {
 	}
 	m := &x.man
 	c.name(h.Manifest, key)
-	if name := blobschema.IndexManifestName(c.id, x.h.id, m.Number, data); name != h.Manifest {
+	if name := naming.IndexManifest(c.id, x.h.id, m.Number, data); name != h.Manifest {
 		c.violate("I6", h.Manifest, "its name should be %s", name)
 	}
 	if h.Partition != x.h.id || m.Partition != x.h.id || m.Crawl != c.id {
@@ -275,7 +276,7 @@ func (x *indexChecker) checkAnchorJob() error {
 	if x.man.AnchorJob <= x.c.lastJob {
 		return nil
 	}
-	key := blobschema.RankKey(x.c.id)
+	key := naming.RankKey(x.c.id)
 	job, _, err := record[blobschema.RankJob](x.c, key)
 	if errors.Is(err, errUnusable) {
 		return nil
@@ -290,7 +291,7 @@ func (x *indexChecker) checkAnchorJob() error {
 // was read that the check is about.
 func (x *indexChecker) readLater(key string) (later []answer, err error) {
 	c := x.c
-	now, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, x.h.id))
+	now, _, err := record[blobschema.Head](c, naming.HeadKey(c.id, x.h.id))
 	if errors.Is(err, errUnusable) {
 		return nil, nil
 	}
@@ -307,7 +308,7 @@ func (x *indexChecker) readLater(key string) (later []answer, err error) {
 		return nil, err
 	}
 	for name := range blobschema.CommitNames(o.man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
+		_, seq, _, err := naming.ParseCommit(name)
 		if err != nil || seq <= x.h.head.Seq || seq > x.man.Seq {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -47,7 +48,7 @@ func TestCleanIndex(t *testing.T) {
 // index is what makes up the index of a partition.
 func (m *maker) index(p partition.ID) (head blobschema.IndexHead, man blobschema.IndexManifest) {
 	m.Helper()
-	edit(m.hand, blobschema.IndexKey(crawlID, p), func(h *blobschema.IndexHead) { head = *h })
+	edit(m.hand, naming.IndexKey(crawlID, p), func(h *blobschema.IndexHead) { head = *h })
 	man, err := blobschema.DecodeIndexManifest(m.objects[head.Manifest])
 	if err != nil {
 		m.Fatal(err)
@@ -59,7 +60,7 @@ func (m *maker) index(p partition.ID) (head blobschema.IndexHead, man blobschema
 func (m *maker) reindex(p partition.ID, change func(*blobschema.IndexManifest)) {
 	m.Helper()
 	man := blobschema.IndexManifest{Crawl: crawlID, Partition: p}
-	if m.records[blobschema.IndexKey(crawlID, p)] != "" {
+	if m.records[naming.IndexKey(crawlID, p)] != "" {
 		_, man = m.index(p)
 	}
 	man.Number++
@@ -83,9 +84,9 @@ func (m *maker) putIndex(p partition.ID, man *blobschema.IndexManifest) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	h.Manifest = blobschema.IndexManifestName(crawlID, p, man.Number, data)
+	h.Manifest = naming.IndexManifest(crawlID, p, man.Number, data)
 	m.objects[h.Manifest] = data
-	m.put(blobschema.IndexKey(crawlID, p), h)
+	m.put(naming.IndexKey(crawlID, p), h)
 }
 
 // doc is a document of a page.
@@ -114,7 +115,7 @@ func (m *maker) segment(p partition.ID, number uint64, docs []segment.Document, 
 		m.Fatal(err)
 	}
 	ref := blobschema.SegmentRef{
-		Object: blobschema.SegmentName(crawlID, p, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
+		Object: naming.Segment(crawlID, p, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 	}
 	for _, n := range sum.Lengths {
 		ref.Lengths = append(ref.Lengths, uint64(n))
@@ -176,10 +177,10 @@ func indexed(t testing.TB) *maker {
 			texts[i].URL, texts[i].Text, texts[i].Time, texts[i].Generation = "", "", time.Time{}, 0
 		}
 		man.Anchors, man.AnchorJob = []blobschema.SegmentRef{m.segment(0, 1, texts)}, 2
-		man.Dropped = []blobschema.DroppedSegment{{Object: m.segment(0, 1, docs[3:4]).Object, Time: m.now}, {Object: blobschema.SegmentName(crawlID, 0, 1, []byte("gone")), Time: m.now}}
+		man.Dropped = []blobschema.DroppedSegment{{Object: m.segment(0, 1, docs[3:4]).Object, Time: m.now}, {Object: naming.Segment(crawlID, 0, 1, []byte("gone")), Time: m.now}}
 		man.Totals.Merges = 7
 	})
-	m.put(blobschema.RankKey(crawlID), blobschema.RankJob{Version: blobschema.Version, Number: 2, Failed: "not this time", Done: m.now, Params: blobschema.DefaultRankParams()})
+	m.put(naming.RankKey(crawlID), blobschema.RankJob{Version: blobschema.Version, Number: 2, Failed: "not this time", Done: m.now, Params: blobschema.DefaultRankParams()})
 	return m
 }
 
@@ -278,7 +279,7 @@ func (m *maker) show(deleted ...uint32) {
 }
 
 func (m *maker) indexHead(change func(*blobschema.IndexHead)) {
-	edit(m.hand, blobschema.IndexKey(crawlID, 0), change)
+	edit(m.hand, naming.IndexKey(crawlID, 0), change)
 }
 
 func (m *maker) firstSegment(change func(*blobschema.SegmentRef)) {
@@ -385,7 +386,7 @@ var indexCorruptions = []corruption{
 		if err != nil {
 			m.Fatal(err)
 		}
-		name := blobschema.IndexManifestName(crawlID, 0, man.Number, data)
+		name := naming.IndexManifest(crawlID, 0, man.Number, data)
 		m.objects[name] = data
 		m.indexHead(func(h *blobschema.IndexHead) {
 			h.Manifest, h.Documents, h.Totals = name, man.Totals.Documents, man.Totals
@@ -443,7 +444,7 @@ var indexCorruptions = []corruption{
 		m.objects[h.Manifest] = m.objects[now.Manifest]
 		m.indexHead(func(i *blobschema.IndexHead) { i.Manifest = h.Manifest })
 	}},
-	{"index head garbage", indexed, "I6", "cannot be decoded", func(m *maker) { m.records[blobschema.IndexKey(crawlID, 0)] = "{" }},
+	{"index head garbage", indexed, "I6", "cannot be decoded", func(m *maker) { m.records[naming.IndexKey(crawlID, 0)] = "{" }},
 }
 
 // TestFindsIndexRot flips bits anywhere in the objects of an index.
@@ -475,7 +476,7 @@ func TestFindsIndexRot(t *testing.T) {
 // more.
 func TestIndexMoves(t *testing.T) {
 	m := indexed(t)
-	key := blobschema.IndexKey(crawlID, 0)
+	key := naming.IndexKey(crawlID, 0)
 	old := m.records[key]
 	_, man := m.index(0)
 	m.reindex(0, func(man *blobschema.IndexManifest) {
@@ -497,7 +498,7 @@ func TestIndexMoves(t *testing.T) {
 			switch {
 			case k == key && read <= tt.stale:
 				return old
-			case k == blobschema.HeadKey(crawlID, 0) && read == 1:
+			case k == naming.HeadKey(crawlID, 0) && read == 1:
 				return early // so that the index has a commit more
 			}
 			return ""
@@ -567,11 +568,11 @@ func TestRepairIndex(t *testing.T) {
 	_, man := m.index(0)
 	doc := []segment.Document{m.doc(m.pageOf(1, "notext"))}
 	goes := []string{
-		m.segment(0, 1, doc).Object, blobschema.IndexManifestName(crawlID, 0, 1, []byte("lost")), blobschema.SegmentName(crawlID, 0, 0, nil),
+		m.segment(0, 1, doc).Object, naming.IndexManifest(crawlID, 0, 1, []byte("lost")), naming.Segment(crawlID, 0, 0, nil),
 	}
 	stays := []string{
-		blobschema.SegmentName(crawlID, 0, man.Number+1, nil), blobschema.SegmentName(crawlID, 1, 1, nil), blobschema.SegmentName(crawlID, 77, 1, nil),
-		blobschema.IndexPrefix(crawlID) + "else",
+		naming.Segment(crawlID, 0, man.Number+1, nil), naming.Segment(crawlID, 1, 1, nil), naming.Segment(crawlID, 77, 1, nil),
+		naming.IndexPrefix(crawlID) + "else",
 	}
 	s := &mendable{memory: m.memory, modified: map[string]time.Time{}}
 	for _, name := range slices.Concat(goes, stays) {
@@ -582,7 +583,7 @@ func TestRepairIndex(t *testing.T) {
 	for name := range m.objects {
 		s.modified[name] = m.now.Add(-2 * time.Hour)
 	}
-	young := blobschema.SegmentName(crawlID, 0, 1, []byte("young"))
+	young := naming.Segment(crawlID, 0, 1, []byte("young"))
 	m.objects[young], s.modified[young] = nil, m.now
 	did, err := fsck.Repair(context.Background(), s, fsck.RepairOptions{Options: fsck.Options{Time: m.now}})
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -56,14 +58,14 @@ func recrawled(t testing.TB) *maker {
 	m.apply(1, partition.Requests, 1)
 	m.commit(1, blobschema.Commit{})
 
-	m.put(blobschema.RequestsKey(crawlID), blobschema.Requests{
+	m.put(naming.RequestsKey(crawlID), blobschema.Requests{
 		Sent: map[partition.ID]uint64{0: 2, 1: 1},
 		Outbox: []blobschema.RequestMail{
 			m.request(0, 2, 77, blobschema.Queued{URL: a + "new", Flags: blobschema.FlagAgain}),
 			m.request(1, 1, 78, blobschema.Queued{URL: b, Flags: blobschema.FlagAgain}),
 		},
 	})
-	m.objects[blobschema.RequestName(crawlID, []byte("applied and forgotten"))] = nil
+	m.objects[naming.Request(crawlID, []byte("applied and forgotten"))] = nil
 	return m
 }
 
@@ -192,7 +194,7 @@ func TestCleanByHand(t *testing.T) {
 // pageAt changes a page record of partition 0.
 func (h *hand) pageAt(seq uint64, url string, change func(*blobschema.Page)) {
 	h.Helper()
-	h.rewrite(blobschema.CommitName(crawlID, 0, seq, 1), func(c *blobschema.Commit) {
+	h.rewrite(naming.Commit(crawlID, 0, seq, 1), func(c *blobschema.Commit) {
 		i := slices.IndexFunc(c.Pages, func(p blobschema.Page) bool { return strings.HasSuffix(p.URL, url) })
 		if i < 0 {
 			h.Fatalf("commit %d has no page %s", seq, url)
@@ -202,7 +204,7 @@ func (h *hand) pageAt(seq uint64, url string, change func(*blobschema.Page)) {
 }
 
 func (h *hand) requests(change func(*blobschema.Requests)) {
-	edit(h, blobschema.RequestsKey(crawlID), change)
+	edit(h, naming.RequestsKey(crawlID), change)
 }
 
 // state changes the run of the last commit of a partition.
@@ -234,7 +236,7 @@ var madeCorruptions = []corruption{
 		m.state(1, func(r *blobschema.Run) { r.Seen[0].Origin.Partition = 2 })
 	}},
 	{"former elsewhere", recrawled, "I7", "its former record", func(m *maker) {
-		m.rewrite(blobschema.CommitName(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
+		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) { r.Seen = append(r.Seen, r.Seen[0]) })
@@ -246,7 +248,7 @@ var madeCorruptions = []corruption{
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Generation = 1 })
 	}},
 	{"pending in a generation that is settled", recrawled, "I8", "pending still", func(m *maker) {
-		m.rewrite(blobschema.CommitName(crawlID, 0, 3, 1), func(c *blobschema.Commit) {
+		m.rewrite(naming.Commit(crawlID, 0, 3, 1), func(c *blobschema.Commit) {
 			p := c.Pages[0]
 			p.URL, p.Generation = p.URL+"copy", 1
 			c.Pages = append(c.Pages, p)
@@ -278,7 +280,7 @@ var madeCorruptions = []corruption{
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Original.Length++ })
 	}},
 	{"revisit of another payload", recrawled, "I6", "its digest", func(m *maker) {
-		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Digest = blobschema.PayloadDigest(nil) })
+		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Digest = warc.PayloadDigest(nil) })
 	}},
 	{"revisit that refers elsewhere", recrawled, "I6", "it refers to", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Original.URL += "x" })
@@ -335,12 +337,12 @@ var madeCorruptions = []corruption{
 			r.Outbox[1] = m.request(1, 1, 78, blobschema.Queued{URL: "http://" + m.host(1, 0) + "/lost", Flags: blobschema.FlagAgain})
 		})
 	}},
-	{"requests garbage", recrawled, "I6", "cannot be decoded", func(m *maker) { m.records[blobschema.RequestsKey(crawlID)] = "[" }},
+	{"requests garbage", recrawled, "I6", "cannot be decoded", func(m *maker) { m.records[naming.RequestsKey(crawlID)] = "[" }},
 	{"head's requests", recrawled, "I5", "all requests up to", func(m *maker) {
-		edit(m.hand, blobschema.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Requests++ })
+		edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Requests++ })
 	}},
 	{"head's domains", recrawled, "I7", "counts of domains", func(m *maker) {
-		edit(m.hand, blobschema.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Domains = map[string]int64{"x.example": 1} })
+		edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Domains = map[string]int64{"x.example": 1} })
 	}},
 	{"own mail applied before it was sent", recrawled, "I5", "mail 2 from partition 0 is applied, of which 1", func(m *maker) {
 		m.last(0, func(c *blobschema.Commit) { c.Manifest.Applied[0] = blobschema.Marks{Low: 2} })
@@ -374,7 +376,7 @@ var madeCorruptions = []corruption{
 		})
 	}},
 	{"partitioned by what is not known", recrawled, "I6", "is partitioned by", func(m *maker) {
-		edit(m.hand, blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.PartitionBy = "moon" })
+		edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.PartitionBy = "moon" })
 	}},
 
 	{"domain asked too soon", byDomain, "I9", "after the request before", func(m *maker) {
@@ -471,10 +473,10 @@ var madeCorruptions = []corruption{
 
 	{"left out and not counted", capped, "I7", "was followed", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Capped = 0 }) }},
 	{"left out below the cap", capped, "I7", "was followed", func(m *maker) {
-		edit(m.hand, blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxHostURLs = 10 })
+		edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxHostURLs = 10 })
 	}},
 	{"left out below the cap of a domain", capped, "I7", "was followed", func(m *maker) {
-		edit(m.hand, blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) {
+		edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) {
 			c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10
 		})
 	}},
@@ -500,7 +502,7 @@ var madeCorruptions = []corruption{
 
 // own decodes a commit of partition 0.
 func (m *maker) own(seq uint64) *blobschema.Commit {
-	return m.hand.commit(blobschema.CommitName(crawlID, 0, seq, 1))
+	return m.hand.commit(naming.Commit(crawlID, 0, seq, 1))
 }
 
 // lastMail changes the first mail that a partition's last commit sends.
@@ -538,8 +540,8 @@ func TestFindsCorruptionByHand(t *testing.T) {
 // partition knows few URLs of it.
 func TestDomainCap(t *testing.T) {
 	m := capped(t)
-	edit(m.hand, blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10 })
-	m.put(blobschema.WishKey(crawlID), blobschema.Wish{Version: 1, Capped: []string{m.host(0, 0)}})
+	edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxHostURLs, c.Settings.MaxDomainURLs = 0, 10 })
+	m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 1, Capped: []string{m.host(0, 0)}})
 	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() {
 		t.Errorf("found %v", rep.Violations)
 	}
@@ -560,7 +562,7 @@ func TestSettledTwice(t *testing.T) {
 // TestFewerPages: what was asked for on purpose is not in the total of pages.
 func TestFewerPages(t *testing.T) {
 	m := recrawled(t)
-	edit(m.hand, blobschema.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Totals.Pages-- })
+	edit(m.hand, naming.HeadKey(crawlID, 0), func(h *blobschema.Head) { h.Totals.Pages-- })
 	m.totals(func(t *blobschema.Totals) { t.Pages-- })
 	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() {
 		t.Errorf("found %v", rep.Violations)

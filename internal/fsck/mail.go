@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -32,7 +33,7 @@ func (c *checker) checkMarks(p *part) {
 		}
 		last := max(m.Low, slices.Max(append(m.Above, 0)))
 		if last > sent && int(from) < len(c.parts) { // its head may have been read before it sent that
-			now, _, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, from))
+			now, _, err := record[blobschema.Head](c, naming.HeadKey(c.id, from))
 			if err == nil && int(p.id) < len(now.Sent) {
 				sent = max(sent, now.Sent[p.id])
 			}
@@ -159,7 +160,7 @@ type seed struct {
 // readSeeds reads the batches of seeds. Those whose mail is not applied are on
 // their way.
 func (c *checker) readSeeds() error {
-	key := blobschema.CrawlKey(c.id)
+	key := naming.CrawlKey(c.id)
 	if n := len(c.crawl.SeedBatches); c.crawl.Published > n {
 		c.violate("I5", key, "%d batches of seeds are published, of %d", c.crawl.Published, n)
 	}
@@ -178,7 +179,7 @@ func (c *checker) readSeeds() error {
 			c.violate("I6", name, "%v", err)
 			continue
 		}
-		if b.Number != uint64(i+1) || blobschema.SeedsName(c.id, data) != name {
+		if b.Number != uint64(i+1) || naming.Seeds(c.id, data) != name {
 			c.violate("I6", name, "it holds batch %d of seeds, and is named as batch %d", b.Number, i+1)
 		}
 		for j := range b.URLs {

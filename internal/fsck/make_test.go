@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -42,9 +44,9 @@ func newMaker(t testing.TB, settings blobschema.Settings) *maker {
 	c := blobschema.Crawl{Version: blobschema.Version, ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: slots, Partitions: partitions, Settings: settings}
 	m := &maker{crawl: c, pins: map[string]netip.Addr{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	mem := &memory{records: map[string]string{}, objects: map[string][]byte{}}
-	mem.records[blobschema.ActiveKey] = `{"crawl":"` + crawlID + `"}`
+	mem.records[naming.ActiveKey] = `{"crawl":"` + crawlID + `"}`
 	m.hand = &hand{TB: t, memory: mem}
-	m.put(blobschema.CrawlKey(crawlID), c)
+	m.put(naming.CrawlKey(crawlID), c)
 	m.hand = newHand(t, mem)
 	for p := range m.parts {
 		m.parts[p] = &made{
@@ -119,17 +121,17 @@ func (m *maker) answer(p partition.ID, url string, gen uint32, body string, of *
 	m.now = m.now.Add(time.Second)
 	pg := blobschema.Page{
 		URL: url, Generation: gen, Outcome: blobschema.OutcomeOK, Status: 200, Time: m.now, BodyBytes: int64(len(body)),
-		Digest: blobschema.PayloadDigest([]byte(body)), WARC: blobschema.WARCName(crawlID, p, 1, mp.man.Seq+1, blobschema.GzipFast),
+		Digest: warc.PayloadDigest([]byte(body)), WARC: naming.WARC(crawlID, p, 1, mp.man.Seq+1, true),
 	}
-	e := blobschema.NewWARCEncoder(blobschema.GzipFast)
-	add := func(r blobschema.WARCRecord) {
+	e := warc.NewEncoder(warc.GzipFast)
+	add := func(r warc.Record) {
 		var err error
 		if mp.warc, _, err = e.Append(mp.warc, &r); err != nil {
 			m.Fatal(err)
 		}
 	}
 	if len(mp.warc) == 0 {
-		add(*blobschema.WARCInfo(m.now, pg.WARC, blobschema.WARCInfoFields{Software: "test"}))
+		add(*warc.Info(m.now, pg.WARC, warc.InfoFields{Software: "test"}))
 	}
 	pg.Offset = int64(len(mp.warc))
 	q := m.queued(url, gen)
@@ -137,18 +139,18 @@ func (m *maker) answer(p partition.ID, url string, gen uint32, body string, of *
 	if q.Flags&blobschema.FlagPlaced != 0 {
 		ip = q.Host[1 : len(q.Host)-1]
 	}
-	r := blobschema.WARCRecord{
-		Type: blobschema.WARCTypeResponse, Date: m.now, TargetURI: url, IPAddress: ip, Header: []byte("HTTP/1.1 200 OK\r\n\r\n"),
+	r := warc.Record{
+		Type: warc.TypeResponse, Date: m.now, TargetURI: url, IPAddress: ip, Header: []byte("HTTP/1.1 200 OK\r\n\r\n"),
 		Body: []byte(body), Packed: gen%2 == 0,
 	}
 	if of != nil {
-		o, profile, status := of.Payload(), blobschema.ProfileIdenticalPayload, "200 OK"
+		o, profile, status := of.Payload(), warc.ProfileIdenticalPayload, "200 OK"
 		if body == "" {
 			pg.Outcome, pg.Status, pg.Digest, pg.BodyBytes = blobschema.OutcomeUnchanged, 304, of.Digest, of.BodyBytes
-			profile, status = blobschema.ProfileNotModified, "304 Not Modified"
+			profile, status = warc.ProfileNotModified, "304 Not Modified"
 		}
 		pg.Original = &o
-		r = blobschema.RevisitRecord(m.now, url, ip, profile, pg.Digest, o, []byte("HTTP/1.1 "+status+"\r\n\r\n"))
+		r = warc.Revisit(m.now, url, ip, profile, pg.Digest, o, []byte("HTTP/1.1 "+status+"\r\n\r\n"))
 	}
 	add(r)
 	pg.Length = int64(len(mp.warc)) - pg.Offset
@@ -196,10 +198,10 @@ func (m *maker) seeds(urls ...string) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	name := blobschema.SeedsName(crawlID, data)
+	name := naming.Seeds(crawlID, data)
 	m.objects[name] = data
 	m.crawl.SeedBatches = append(m.crawl.SeedBatches, name)
-	m.put(blobschema.CrawlKey(crawlID), m.crawl)
+	m.put(naming.CrawlKey(crawlID), m.crawl)
 }
 
 // request is mail made of a request, and its object.
@@ -208,7 +210,7 @@ func (h *hand) request(to partition.ID, number, request uint64, urls ...blobsche
 	if err != nil {
 		h.Fatal(err)
 	}
-	name := blobschema.RequestName(crawlID, data)
+	name := naming.Request(crawlID, data)
 	h.objects[name] = data
 	return blobschema.RequestMail{To: to, Number: number, Request: request, Object: name}
 }
@@ -252,7 +254,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 		}
 	}
 	if len(mp.warc) > 0 {
-		man.WARCs = []string{blobschema.WARCName(crawlID, p, 1, man.Seq, blobschema.GzipFast)}
+		man.WARCs = []string{naming.WARC(crawlID, p, 1, man.Seq, true)}
 		m.objects[man.WARCs[0]] = mp.warc
 		t.Stored += int64(len(mp.warc))
 	}
@@ -266,7 +268,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 		t.Known, t.Pending, t.Unexamined = t.Known+int64(s.Known), t.Pending+int64(s.Pending), t.Unexamined+int64(s.Unexamined)
 	}
 	c.Manifest = *man
-	name := blobschema.CommitName(crawlID, p, man.Seq, 1)
+	name := naming.Commit(crawlID, p, man.Seq, 1)
 	data, stored, err := blobschema.EncodeCommit(&c, name, m.hash)
 	if err != nil {
 		m.Fatal(err)
@@ -302,8 +304,8 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 			}
 		}
 	}
-	m.put(blobschema.HeadKey(crawlID, p), head)
-	m.heads[p] = append(m.heads[p], m.records[blobschema.HeadKey(crawlID, p)])
+	m.put(naming.HeadKey(crawlID, p), head)
+	m.heads[p] = append(m.heads[p], m.records[naming.HeadKey(crawlID, p)])
 }
 
 // move takes slots to another partition: the map has the next epoch, and nobody has heard
@@ -328,7 +330,7 @@ func (m *maker) move(from, to partition.ID, moved ...partition.Slot) partition.E
 	r.Epoch, r.Partitions = next.Epoch(), max(r.Partitions, int(to)+1)
 	r.Former, r.Object = append([]string{r.Object}, r.Former...), name
 	r.Moving = append(r.Moving, blobschema.Moving{Epoch: r.Epoch, From: from, To: to, Slots: partition.SlotsOf(moved)})
-	m.put(blobschema.MapKey(crawlID), r)
+	m.put(naming.MapKey(crawlID), r)
 	return r.Epoch
 }
 
@@ -373,7 +375,7 @@ func (m *maker) take(p, from partition.ID) {
 func (m *maker) confirm(to partition.ID) {
 	m.moves.Version++
 	m.moves.Moving = slices.DeleteFunc(slices.Clone(m.moves.Moving), func(mv blobschema.Moving) bool { return mv.To == to })
-	m.put(blobschema.MapKey(crawlID), m.moves)
+	m.put(naming.MapKey(crawlID), m.moves)
 }
 
 // summaries are those of the slots that a partition holds, or of some of them, and of those

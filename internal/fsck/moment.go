@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -106,7 +107,7 @@ func (c *checker) sleep(d time.Duration) error {
 
 // mapRecord reads the record of the map, and makes room for all partitions it tells of.
 func (c *checker) mapRecord() (blobschema.MapRecord, error) {
-	key := blobschema.MapKey(c.id)
+	key := naming.MapKey(c.id)
 	r, found, err := record[blobschema.MapRecord](c, key)
 	if err != nil {
 		return r, err
@@ -128,7 +129,7 @@ func (c *checker) mapRecord() (blobschema.MapRecord, error) {
 // commits.
 func (c *checker) heads() (commits []string, err error) {
 	for _, p := range c.parts {
-		h, found, err := record[blobschema.Head](c, blobschema.HeadKey(c.id, p.id))
+		h, found, err := record[blobschema.Head](c, naming.HeadKey(c.id, p.id))
 		if err != nil {
 			return nil, err
 		}

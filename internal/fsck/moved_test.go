@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -77,7 +78,7 @@ func moved(t testing.TB) *maker {
 	m.commit(2, blobschema.Commit{
 		State: m.pending(m.queued(d+"2", 0)), Outbox: []blobschema.OutMail{m.mail(2, 0, blobschema.Queued{URL: b + "new"})},
 	})
-	m.put(blobschema.RequestsKey(crawlID), blobschema.Requests{
+	m.put(naming.RequestsKey(crawlID), blobschema.Requests{
 		Sent:   map[partition.ID]uint64{4: 1},
 		Outbox: []blobschema.RequestMail{m.request(4, 1, 7, blobschema.Queued{URL: a + "asked", Flags: blobschema.FlagAgain})},
 	})
@@ -87,7 +88,7 @@ func moved(t testing.TB) *maker {
 
 // record changes the record of the map.
 func (h *hand) record(change func(*blobschema.MapRecord)) {
-	edit(h, blobschema.MapKey(crawlID), change)
+	edit(h, naming.MapKey(crawlID), change)
 }
 
 // manifest changes the manifest of a partition's last commit.
@@ -97,12 +98,12 @@ func (h *hand) manifest(p partition.ID, change func(*blobschema.Manifest)) {
 
 // at changes any commit of a partition.
 func (h *hand) at(p partition.ID, seq uint64, change func(*blobschema.Commit)) {
-	h.rewrite(blobschema.CommitName(crawlID, p, seq, 1), change)
+	h.rewrite(naming.Commit(crawlID, p, seq, 1), change)
 }
 
 // headOf changes a head.
 func (h *hand) headOf(p partition.ID, change func(*blobschema.Head)) {
-	edit(h, blobschema.HeadKey(crawlID, p), change)
+	edit(h, naming.HeadKey(crawlID, p), change)
 }
 
 var movedCorruptions = []corruption{
@@ -169,8 +170,8 @@ var movedCorruptions = []corruption{
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].Runs = []blobschema.RunRef{} })
 	}},
 	{"run of a hand-over missing", moved, "I6", "does not exist", func(m *maker) {
-		delete(m.objects, blobschema.CommitName(crawlID, 1, 2, 1))
-		delete(m.objects, blobschema.CommitName(crawlID, 1, 1, 1))
+		delete(m.objects, naming.Commit(crawlID, 1, 2, 1))
+		delete(m.objects, naming.Commit(crawlID, 1, 1, 1))
 	}},
 	{"run of a hand-over outside", moved, "I6", "lies outside", func(m *maker) {
 		m.manifest(1, func(man *blobschema.Manifest) { man.Given[0].Runs[0].Length += 1 << 20 })
@@ -303,14 +304,14 @@ var movedCorruptions = []corruption{
 	{"target missing", moved, "I6", "does not exist", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Target = crawlID + "/maps/e00000009-0" })
 	}},
-	{"map record garbage", moved, "I6", "cannot be decoded", func(m *maker) { m.records[blobschema.MapKey(crawlID)] = "{" }},
+	{"map record garbage", moved, "I6", "cannot be decoded", func(m *maker) { m.records[naming.MapKey(crawlID)] = "{" }},
 	{"map record without an epoch", moved, "I6", "its epoch is 0", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Epoch = 0 })
 	}},
 	{"partition beyond those of the map", moved, "I3", "says that there are", func(m *maker) {
 		m.record(func(r *blobschema.MapRecord) { r.Partitions = 4 })
 	}},
-	{"map record lost", moved, "I3", "the map is of epoch 1", func(m *maker) { delete(m.records, blobschema.MapKey(crawlID)) }},
+	{"map record lost", moved, "I3", "the map is of epoch 1", func(m *maker) { delete(m.records, naming.MapKey(crawlID)) }},
 	{"head owes", moved, "I3", "it owes 0 slots", func(m *maker) { m.headOf(2, func(h *blobschema.Head) { h.Owes = 0 }) }},
 	{"head gives", moved, "I3", "it gives slots to", func(m *maker) { m.headOf(1, func(h *blobschema.Head) { h.Gives[0]++ }) }},
 	{"head awaits", moved, "I3", "it awaits slots since epoch 0", func(m *maker) { m.headOf(0, func(h *blobschema.Head) { h.Awaits = 0 }) }},

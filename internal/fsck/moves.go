@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -35,7 +36,7 @@ func (c *checker) mapNamed(name, where string) (*partition.Map, error) {
 // checkMap checks the record of the map, and that every slot is where it says, or on its
 // way there.
 func (c *checker) checkMap() error {
-	a, key := &c.atlas, blobschema.MapKey(c.id)
+	a, key := &c.atlas, naming.MapKey(c.id)
 	a.gifts, a.takes = map[slotAt]gift{}, map[slotAt]partition.ID{}
 	c.report.Epoch, c.report.Moving = a.record.Epoch, len(a.moving)
 	for _, what := range c.placeSlots() {
@@ -63,7 +64,7 @@ func (c *checker) checkMap() error {
 
 // checkPlaces checks each slot against the map of the record.
 func (c *checker) checkPlaces(now *partition.Map) {
-	a, key := &c.atlas, blobschema.MapKey(c.id)
+	a, key := &c.atlas, naming.MapKey(c.id)
 	if now.Epoch() != a.record.Epoch {
 		c.violate("I3", key, "its epoch is %d, that of its map %d", a.record.Epoch, now.Epoch())
 	}

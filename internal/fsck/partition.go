@@ -11,13 +11,14 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // openPartition checks the manifest that a head names, and that they agree.
 func (c *checker) openPartition(p *part) error {
-	key := blobschema.HeadKey(c.id, p.id)
+	key := naming.HeadKey(c.id, p.id)
 	h := &p.head
 	if h.Partition != p.id {
 		c.violate("I4", key, "it is the head of partition %d", h.Partition)
@@ -37,7 +38,7 @@ func (c *checker) openPartition(p *part) error {
 		return nil
 	}
 	m := p.man
-	if name := blobschema.CommitName(c.id, p.id, m.Seq, m.Fence); name != h.Commit || h.Seq != m.Seq {
+	if name := naming.Commit(c.id, p.id, m.Seq, m.Fence); name != h.Commit || h.Seq != m.Seq {
 		c.violate("I4", key, "it names %s, the %d-th, whose manifest says it is %s", h.Commit, h.Seq, name)
 	}
 	if m.Fence > h.Fence {
@@ -322,7 +323,7 @@ func (c *checker) checkRanges(m *blobschema.Manifest, name string) {
 func (c *checker) checkManifest(p *part, name string, prev, m *blobschema.Manifest) {
 	c.checked["I4"]++
 	c.checked["I5"] += int64(len(prev.Applied))
-	if m.Crawl != c.id || m.Partition != p.id || blobschema.CommitName(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
+	if m.Crawl != c.id || m.Partition != p.id || naming.Commit(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
 		c.violate("I4", name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
 	}
 	if m.Epoch < prev.Epoch || m.Epoch < 1 {

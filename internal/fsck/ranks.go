@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -30,7 +31,7 @@ const sumTolerance = 1e-6
 // nameRanks takes note of the tables that the crawl itself and the wish name.
 func (c *checker) nameRanks() {
 	for name, by := range map[string]string{
-		c.crawl.Settings.HostRanks: blobschema.CrawlKey(c.id), c.hostRanks: blobschema.WishKey(c.id),
+		c.crawl.Settings.HostRanks: naming.CrawlKey(c.id), c.hostRanks: naming.WishKey(c.id),
 	} {
 		if name != "" && c.name(name, by) && !c.listed[name] {
 			c.violate("I6", name, "the object does not exist; %s names it", by)
@@ -41,12 +42,12 @@ func (c *checker) nameRanks() {
 // checkRanks checks the ranks that were computed last, and what is there of those under way.
 func (c *checker) checkRanks() error {
 	c.nameRanks()
-	if _, found, err := c.store.Record(c.ctx, blobschema.RankKey(c.id)); err != nil || !found {
+	if _, found, err := c.store.Record(c.ctx, naming.RankKey(c.id)); err != nil || !found {
 		return err
 	}
-	keys := []string{blobschema.RankKey(c.id)}
+	keys := []string{naming.RankKey(c.id)}
 	for _, p := range c.parts {
-		keys = append(keys, blobschema.RankHeadKey(c.id, p.id))
+		keys = append(keys, naming.RankHeadKey(c.id, p.id))
 	}
 	return c.steadily(keys, func() error {
 		r := ranksChecker{c: c, key: keys[0]}
@@ -132,7 +133,7 @@ func (r *ranksChecker) checkInputs() {
 
 // checkHead checks what a partition has of the jobs.
 func (r *ranksChecker) checkHead(p partition.ID) error {
-	c, key := r.c, blobschema.RankHeadKey(r.c.id, p)
+	c, key := r.c, naming.RankHeadKey(r.c.id, p)
 	h, found, err := record[blobschema.RankHead](c, key)
 	if errors.Is(err, errUnusable) {
 		r.whole = false
@@ -277,8 +278,8 @@ func (r *rankPart) object(name string, job uint64) ([]byte, error) {
 	if data == nil {
 		return nil, err
 	}
-	p, of, what, err := blobschema.ParseRankObjectName(name)
-	if err != nil || p != r.p || of > job || blobschema.RankObjectName(r.c.id, p, of, what, data) != name {
+	p, of, what, err := naming.ParseRankObject(name)
+	if err != nil || p != r.p || of > job || naming.RankObject(r.c.id, p, of, what, data) != name {
 		r.c.violate("I6", name, "it is not the object that its name says, or none of partition %d and job %d", r.p, job)
 	}
 	return data, nil
@@ -400,7 +401,7 @@ func (r *ranksChecker) checkText(name string) error {
 	if data == nil {
 		return err
 	}
-	if is := blobschema.RanksName(c.id, data); is != name {
+	if is := naming.Ranks(c.id, data); is != name {
 		c.violate("I6", name, "by its content its name should be %s", is)
 	}
 	before := math.Inf(1)

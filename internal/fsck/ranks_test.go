@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -19,14 +20,14 @@ func (m *maker) rankObject(p partition.ID, job uint64, what string, data []byte,
 	if err != nil {
 		m.Fatal(err)
 	}
-	name := blobschema.RankObjectName(crawlID, p, job, what, data)
+	name := naming.RankObject(crawlID, p, job, what, data)
 	m.objects[name] = data
 	return name
 }
 
 // text stores a table of ranks as text.
 func (m *maker) text(data string) string {
-	name := blobschema.RanksName(crawlID, []byte(data))
+	name := naming.Ranks(crawlID, []byte(data))
 	m.objects[name] = []byte(data)
 	return name
 }
@@ -75,13 +76,13 @@ func ranked(t testing.TB) *maker {
 			h = blobschema.RankHead{
 				Partition: p, Job: 5, Last: result, Next: blobschema.RankResult{Job: 5, Seq: in.Seq},
 				Rounds:  []blobschema.RankRound{{Number: 0, Object: m.rankObject(p, 5, "r0000", object, nil), Parts: parts}},
-				Dropped: []blobschema.RankDropped{{Object: m.rankObject(p, 3, "table", []byte("old"), nil)}, {Object: blobschema.RankObjectName(crawlID, p, 3, "gone", nil)}},
+				Dropped: []blobschema.RankDropped{{Object: m.rankObject(p, 3, "table", []byte("old"), nil)}, {Object: naming.RankObject(crawlID, p, 3, "gone", nil)}},
 			}
 		}
-		m.put(blobschema.RankHeadKey(crawlID, p), h)
+		m.put(naming.RankHeadKey(crawlID, p), h)
 	}
-	m.put(blobschema.RankKey(crawlID), job)
-	m.put(blobschema.WishKey(crawlID), blobschema.Wish{Version: 1, HostRanks: m.text("c.example\t1\n")})
+	m.put(naming.RankKey(crawlID), job)
+	m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 1, HostRanks: m.text("c.example\t1\n")})
 	return m
 }
 
@@ -94,14 +95,14 @@ func finished(t testing.TB) *maker {
 	done.Inputs = job.Inputs
 	for p := range done.Inputs {
 		done.Inputs[p].Seq = min(done.Inputs[p].Seq, 1)
-		m.put(blobschema.RankHeadKey(crawlID, partition.ID(p)), blobschema.RankHead{
+		m.put(naming.RankHeadKey(crawlID, partition.ID(p)), blobschema.RankHead{
 			Partition: partition.ID(p), Job: 4, Final: true, Next: m.rankOf(partition.ID(p), 4, done.Inputs[p].Seq),
-			Rounds: []blobschema.RankRound{{Number: 11, Object: blobschema.RankObjectName(crawlID, partition.ID(p), 4, "r0011", nil)}, {Number: 12}},
+			Rounds: []blobschema.RankRound{{Number: 11, Object: naming.RankObject(crawlID, partition.ID(p), 4, "r0011", nil)}, {Number: 12}},
 		})
 	}
-	m.put(blobschema.RankKey(crawlID), done)
+	m.put(naming.RankKey(crawlID), done)
 	for name := range m.objects {
-		if _, job, _, err := blobschema.ParseRankObjectName(name); err == nil && job != 4 {
+		if _, job, _, err := naming.ParseRankObject(name); err == nil && job != 4 {
 			delete(m.objects, name)
 		}
 	}
@@ -109,11 +110,11 @@ func finished(t testing.TB) *maker {
 }
 
 func (m *maker) rankJob(change func(*blobschema.RankJob)) {
-	edit(m.hand, blobschema.RankKey(crawlID), change)
+	edit(m.hand, naming.RankKey(crawlID), change)
 }
 
 func (m *maker) rankHead(p partition.ID, change func(*blobschema.RankHead)) {
-	edit(m.hand, blobschema.RankHeadKey(crawlID, p), change)
+	edit(m.hand, naming.RankHeadKey(crawlID, p), change)
 }
 
 func TestCleanRanksByHand(t *testing.T) {
@@ -137,8 +138,8 @@ func TestCleanRanksByHand(t *testing.T) {
 }
 
 var rankCorruptions = []corruption{
-	{"job garbage", ranked, "I6", "cannot be decoded", func(m *maker) { m.records[blobschema.RankKey(crawlID)] = "{" }},
-	{"rank head garbage", ranked, "I6", "cannot be decoded", func(m *maker) { m.records[blobschema.RankHeadKey(crawlID, 2)] = "{" }},
+	{"job garbage", ranked, "I6", "cannot be decoded", func(m *maker) { m.records[naming.RankKey(crawlID)] = "{" }},
+	{"rank head garbage", ranked, "I6", "cannot be decoded", func(m *maker) { m.records[naming.RankHeadKey(crawlID, 2)] = "{" }},
 	{"job of another version", ranked, "I6", "it is of version", func(m *maker) { m.rankJob(func(j *blobschema.RankJob) { j.Version++ }) }},
 	{"inputs out of order", ranked, "ranks", "its input 1 is of partition 2", func(m *maker) {
 		m.rankJob(func(j *blobschema.RankJob) { j.Inputs[1].Partition = 2 })
@@ -200,7 +201,7 @@ var rankCorruptions = []corruption{
 		m.rankHead(1, func(h *blobschema.RankHead) { h.Final = false })
 	}},
 	{"no head of a partition", finished, "ranks", "there is no result", func(m *maker) {
-		delete(m.records, blobschema.RankHeadKey(crawlID, 3))
+		delete(m.records, naming.RankHeadKey(crawlID, 3))
 	}},
 	{"no result of a partition, of the job before", ranked, "ranks", "it says", func(m *maker) {
 		m.rankHead(3, func(h *blobschema.RankHead) { h.Final = false })
@@ -250,7 +251,7 @@ var rankCorruptions = []corruption{
 // TestRanksMove checks ranks that go on while they are read.
 func TestRanksMove(t *testing.T) {
 	m := ranked(t)
-	key := blobschema.RankHeadKey(crawlID, 1)
+	key := naming.RankHeadKey(crawlID, 1)
 	old := m.records[key]
 	m.rankHead(1, func(h *blobschema.RankHead) {
 		delete(m.objects, h.Rounds[0].Object)
@@ -283,9 +284,9 @@ func TestRepairRanks(t *testing.T) {
 		s := &mendable{memory: m.memory, modified: map[string]time.Time{}}
 		litter := map[string]bool{}
 		for _, where := range slices.Concat(tt.goes, tt.stays) {
-			name := blobschema.RanksName(crawlID, []byte("lost"))
+			name := naming.Ranks(crawlID, []byte("lost"))
 			if where != "/ranks/" {
-				name = blobschema.RankPrefix(crawlID) + where + "table-0123456789abcdef"
+				name = naming.RankPrefix(crawlID) + where + "table-0123456789abcdef"
 			}
 			m.objects[name] = []byte("half a")
 			litter[name] = slices.Contains(tt.goes, where)

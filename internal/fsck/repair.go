@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -149,22 +150,22 @@ func (c *checker) orphaned(name string) orphan {
 		}
 		return ""
 	}
-	if p, _, fence, err := blobschema.ParseCommitName(name); err == nil {
+	if p, _, fence, err := naming.ParseCommit(name); err == nil {
 		return orphan{why: fenced(p, fence, "commit")}
 	}
-	if p, _, fence, _, err := blobschema.ParseRunName(name); err == nil {
+	if p, _, fence, _, err := naming.ParseRun(name); err == nil {
 		if at, ok := c.dropped[name]; ok {
 			return orphan{why: "a run that was merged into another", dropped: at}
 		}
 		return orphan{why: fenced(p, fence, "run")}
 	}
-	if p, fence, _, err := blobschema.ParseWARCName(name); err == nil {
+	if p, fence, _, err := naming.ParseWARC(name); err == nil {
 		return orphan{why: fenced(p, fence, "WARC object")}
 	}
-	if p, number, err := blobschema.ParseIndexName(name); err == nil {
+	if p, number, err := naming.ParseIndex(name); err == nil {
 		return orphan{why: c.orphanedIndex(p, number)}
 	}
-	if p, job, _, err := blobschema.ParseRankObjectName(name); err == nil {
+	if p, job, _, err := naming.ParseRankObject(name); err == nil {
 		return orphan{why: c.orphanedRank(p, job)}
 	}
 	switch rest, _ := strings.CutPrefix(name, c.id+"/"); {
@@ -183,7 +184,7 @@ func (c *checker) orphaned(name string) orphan {
 
 // wake wakes the partitions that should have a step by now.
 func (r *Repairs) wake(ctx context.Context, s RepairStore, opt RepairOptions, c *checker) error {
-	w, _, err := record[blobschema.Wish](c, blobschema.WishKey(c.id))
+	w, _, err := record[blobschema.Wish](c, naming.WishKey(c.id))
 	if err != nil || w.Stop {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -42,7 +43,7 @@ func (m *mendable) Wake(_ context.Context, crawl string, ids []partition.ID) err
 }
 
 func (m *mendable) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	if key == blobschema.ActiveKey {
+	if key == naming.ActiveKey {
 		if m.lists++; m.lists == 2 && m.second != nil {
 			m.second()
 		}
@@ -60,17 +61,17 @@ func littered(t *testing.T) (m *maker, s *mendable, why map[string]string, targe
 		}
 	}
 	why = map[string]string{
-		blobschema.CommitName(crawlID, 1, 7, 2):                     "goes",
-		blobschema.RunName(crawlID, 1, 7, 2, 1):                     "goes",
-		blobschema.WARCName(crawlID, 1, 2, 9, blobschema.GzipFast):  "goes",
-		crawlID + "/maps/e00000009-0123456789abcdef":                "goes",
-		crawlID + "/seeds/0123456789ab":                             "goes",
-		blobschema.CommitName(crawlID, 1, 7, 3):                     "of the fence of the head",
-		blobschema.WARCName(crawlID, 1, 4, 1, blobschema.GzipFast):  "of a later fence",
-		blobschema.CommitName(crawlID, 77, 1, 1):                    "of no partition",
-		crawlID + "/something/else":                                 "unknown",
-		blobschema.WARCName(crawlID, 1, 2, 10, blobschema.GzipFast): "young",
-		blobschema.WARCName(crawlID, 1, 2, 11, blobschema.GzipFast): "of unknown age",
+		naming.Commit(crawlID, 1, 7, 2):              "goes",
+		naming.Run(crawlID, 1, 7, 2, 1):              "goes",
+		naming.WARC(crawlID, 1, 2, 9, true):          "goes",
+		crawlID + "/maps/e00000009-0123456789abcdef": "goes",
+		crawlID + "/seeds/0123456789ab":              "goes",
+		naming.Commit(crawlID, 1, 7, 3):              "of the fence of the head",
+		naming.WARC(crawlID, 1, 4, 1, true):          "of a later fence",
+		naming.Commit(crawlID, 77, 1, 1):             "of no partition",
+		crawlID + "/something/else":                  "unknown",
+		naming.WARC(crawlID, 1, 2, 10, true):         "young",
+		naming.WARC(crawlID, 1, 2, 11, true):         "of unknown age",
 	}
 	next, err := m.chart.Apply(nil)
 	if err != nil {
@@ -149,7 +150,7 @@ func TestRepair(t *testing.T) {
 // TestRepairDropped: a run that was merged goes when who may read it is done.
 func TestRepairDropped(t *testing.T) {
 	m := recrawled(t)
-	name := blobschema.RunName(crawlID, 0, 2, 1, 1)
+	name := naming.Run(crawlID, 0, 2, 1, 1)
 	m.objects[name] = []byte("a run")
 	m.parts[0].man.Dropped = []string{name}
 	m.commit(0, blobschema.Commit{})
@@ -184,14 +185,14 @@ func TestWakes(t *testing.T) {
 	}{
 		{"mail, moves and what is due", func(*maker) {}, []partition.ID{0, 1, 2, 3, 4}},
 		{"paused", func(m *maker) {
-			m.put(blobschema.WishKey(crawlID), blobschema.Wish{Version: 0, Pause: true})
+			m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 0, Pause: true})
 			m.headOf(1, func(h *blobschema.Head) { h.Published = h.Seq })
 		}, []partition.ID{0, 2, 3, 4}},
-		{"stopped", func(m *maker) { m.put(blobschema.WishKey(crawlID), blobschema.Wish{Stop: true}) }, nil},
+		{"stopped", func(m *maker) { m.put(naming.WishKey(crawlID), blobschema.Wish{Stop: true}) }, nil},
 		{"at work", func(m *maker) {
 			for p := range partition.ID(5) {
 				if m.heads[p] == nil {
-					m.put(blobschema.HeadKey(crawlID, p), blobschema.Head{Partition: p, Fence: 1})
+					m.put(naming.HeadKey(crawlID, p), blobschema.Head{Partition: p, Fence: 1})
 				}
 				m.headOf(p, func(h *blobschema.Head) { h.Owner, h.LeaseUntil = "x", later.Add(time.Hour) })
 			}

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -14,7 +15,7 @@ import (
 // they have applied is numbered in the second. Mail that was numbered between is
 // perhaps in neither, for a later head may have applied it already.
 func (c *checker) openRequests(heads func() error) error {
-	key := blobschema.RequestsKey(c.id)
+	key := naming.RequestsKey(c.id)
 	before, _, err := record[blobschema.Requests](c, key)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (c *checker) openRequests(heads func() error) error {
 // readRequests reads the mail that was made of requests from outside and is not known
 // to be applied. Each mail that is numbered is applied, or kept to be sent again.
 func (c *checker) readRequests() error {
-	key := blobschema.RequestsKey(c.id)
+	key := naming.RequestsKey(c.id)
 	waiting := map[partition.ID]map[uint64]bool{}
 	for _, m := range c.requests.Outbox {
 		c.name(m.Object, key)
@@ -91,7 +92,7 @@ func (c *checker) readRequests() error {
 
 // readRequest reads the URLs of one mail.
 func (c *checker) readRequest(m blobschema.RequestMail) error {
-	data, err := c.object(m.Object, blobschema.RequestsKey(c.id))
+	data, err := c.object(m.Object, naming.RequestsKey(c.id))
 	if data == nil {
 		return err
 	}
@@ -100,12 +101,12 @@ func (c *checker) readRequest(m blobschema.RequestMail) error {
 		c.violate("I6", m.Object, "%v", err)
 		return nil
 	}
-	if b.Number != m.Request || blobschema.RequestName(c.id, data) != m.Object {
+	if b.Number != m.Request || naming.Request(c.id, data) != m.Object {
 		c.violate("I6", m.Object, "it holds request %016x and is named as %016x", b.Number, m.Request)
 	}
 	c.given = append(c.given, m.Object)
 	if m.Epoch > c.atlas.record.Epoch {
-		c.violate("I3", blobschema.RequestsKey(c.id), "request %d to partition %d was dealt by a map of epoch %d, of %d", m.Number, m.To, m.Epoch, c.atlas.record.Epoch)
+		c.violate("I3", naming.RequestsKey(c.id), "request %d to partition %d was dealt by a map of epoch %d, of %d", m.Number, m.To, m.Epoch, c.atlas.record.Epoch)
 	}
 	for i := range b.URLs {
 		q := &b.URLs[i]
@@ -141,14 +142,14 @@ func (c *checker) checkWaiting(p *part, waiting map[uint64]bool) {
 		}
 	}
 	if want := numbered - m.Low; there < want {
-		c.violate("I7", blobschema.RequestsKey(c.id), "of %d requests to partition %d above number %d, %d are neither applied nor kept", want, p.id, m.Low, want-there)
+		c.violate("I7", naming.RequestsKey(c.id), "of %d requests to partition %d above number %d, %d are neither applied nor kept", want, p.id, m.Low, want-there)
 	}
 }
 
 // openWish reads whether some domain has reached its cap, and the ranks of hosts. Such domains only
 // become more; former ranks stay until newer ones are wanted.
 func (c *checker) openWish() error {
-	w, _, err := record[blobschema.Wish](c, blobschema.WishKey(c.id))
+	w, _, err := record[blobschema.Wish](c, naming.WishKey(c.id))
 	if err != nil && !errors.Is(err, errUnusable) {
 		return fmt.Errorf("wish: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 // claim is what a revisit says of the record that holds its payload, in few bytes.
@@ -52,7 +53,7 @@ func (c *checker) findOriginals(p *part, name string, r *blobschema.CommitReader
 	if len(c.claims) == 0 {
 		return
 	}
-	_, seq, _, err := blobschema.ParseCommitName(name)
+	_, seq, _, err := naming.ParseCommit(name)
 	if err != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -64,7 +65,7 @@ func (s *segmentChecker) check(current func(document)) error {
 // and the violation is reported, if there is none.
 func (s *segmentChecker) open(whole bool) (segment.Source, error) {
 	c, ref := s.c, s.ref
-	p, number, err := blobschema.ParseIndexName(ref.Object)
+	p, number, err := naming.ParseIndex(ref.Object)
 	if err != nil || p != s.h.id || number > s.man.Number {
 		c.violate("I6", s.head.Manifest, "it names %s, which is no segment of it", ref.Object)
 	}
@@ -83,7 +84,7 @@ func (s *segmentChecker) open(whole bool) (segment.Source, error) {
 		c.violate("I6", ref.Object, "it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
 		return nil, nil
 	}
-	if name := blobschema.SegmentName(c.id, p, number, data); name != ref.Object {
+	if name := naming.Segment(c.id, p, number, data); name != ref.Object {
 		c.violate("I6", ref.Object, "by its content its name should be %s", name)
 	}
 	return segment.Source(pieceOf(data)), nil

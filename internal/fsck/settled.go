@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 // settled is a page record of a URL.
@@ -137,7 +138,7 @@ func (c *checker) commitOf(s settled) string {
 func (c *checker) commitAt(p *part, seq uint64) string {
 	for _, r := range p.man.Commits {
 		if r.From <= seq && seq <= r.To {
-			return blobschema.CommitName(c.id, p.id, seq, r.Fence)
+			return naming.Commit(c.id, p.id, seq, r.Fence)
 		}
 	}
 	return p.head.Commit

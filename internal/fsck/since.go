@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -91,7 +92,7 @@ func (c *checker) openState() error {
 	}
 	for _, p := range c.parts {
 		if was := s.Partitions[p.id]; p.head.Seq < was.Seq {
-			c.violate("I4", blobschema.HeadKey(c.id, p.id), "its last commit is %d, and was %d at the check before", p.head.Seq, was.Seq)
+			c.violate("I4", naming.HeadKey(c.id, p.id), "its last commit is %d, and was %d at the check before", p.head.Seq, was.Seq)
 		}
 	}
 	return nil

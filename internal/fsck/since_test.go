@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 )
 
@@ -86,7 +87,7 @@ func TestStateFindsChange(t *testing.T) {
 			m.at(0, 1, func(c *blobschema.Commit) { c.Manifest.Time = c.Manifest.Time.Add(time.Second) })
 		}},
 		{"a head went back", "I4", "was 3 at the check before", func(m *maker) {
-			m.records[blobschema.HeadKey(crawlID, 0)] = m.heads[0][1]
+			m.records[naming.HeadKey(crawlID, 0)] = m.heads[0][1]
 		}},
 		{"a WARC object is gone", "I6", "does not exist", func(m *maker) {
 			delete(m.objects, m.own(1).Manifest.WARCs[0])
@@ -109,7 +110,7 @@ func TestStateFindsChange(t *testing.T) {
 func TestStateOfAnother(t *testing.T) {
 	m := recrawled(t)
 	state := check(t, m.memory, fsck.Options{State: &fsck.State{}}).State
-	edit(m.hand, blobschema.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Created = c.Created.Add(time.Hour) })
+	edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Created = c.Created.Add(time.Hour) })
 	if _, err := fsck.Check(t.Context(), m.memory, fsck.Options{State: state}); !errors.Is(err, fsck.ErrState) {
 		t.Errorf("error %v", err)
 	}

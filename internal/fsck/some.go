@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -183,7 +184,7 @@ func (c *checker) readSome(h *history) error {
 		}
 	}
 	for name := range blobschema.CommitNames(h.man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
+		_, seq, _, err := naming.ParseCommit(name)
 		if err != nil || !seqs[uint32(seq)] {
 			continue
 		}
@@ -213,7 +214,7 @@ func (c *checker) readPagesOf(h *history, name string, r *blobschema.CommitReade
 		c.violate("I6", name, "%v", err)
 		return nil
 	}
-	if m.Crawl != c.id || m.Partition != h.id || blobschema.CommitName(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
+	if m.Crawl != c.id || m.Partition != h.id || naming.Commit(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
 		c.violate("I4", name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
 	}
 	pages, err := r.Pages()

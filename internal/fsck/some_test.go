@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -79,10 +80,10 @@ func TestSomeFinds(t *testing.T) {
 		{"total", "I7", "total of", 4, func(m *maker) {
 			m.manifest(4, func(man *blobschema.Manifest) { man.Totals.Robots++ })
 		}},
-		{"commit missing", "I6", "does not exist", 4, func(m *maker) { delete(m.objects, blobschema.CommitName(crawlID, 4, 1, 1)) }},
+		{"commit missing", "I6", "does not exist", 4, func(m *maker) { delete(m.objects, naming.Commit(crawlID, 4, 1, 1)) }},
 		{"run damaged", "I6", "", 2, func(m *maker) { m.flip(m.head(2).Commit, 40) }},
 		{"WARC missing", "I6", "does not exist", 4, func(m *maker) {
-			delete(m.objects, m.hand.commit(blobschema.CommitName(crawlID, 4, 3, 1)).Manifest.WARCs[0])
+			delete(m.objects, m.hand.commit(naming.Commit(crawlID, 4, 3, 1)).Manifest.WARCs[0])
 		}},
 	} {
 		m := moved(t)

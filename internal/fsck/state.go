@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -185,7 +186,7 @@ func join(state []entry) []entry {
 func (c *checker) checkRunName(h *history, ref blobschema.RunRef, again bool) {
 	c.checked["I4"]++
 	of, seq, fence, ok := c.makerOf(h, ref)
-	isCommit := ok && ref.Object == blobschema.CommitName(c.id, of.id, seq, fence)
+	isCommit := ok && ref.Object == naming.Commit(c.id, of.id, seq, fence)
 	switch {
 	case ok && isCommit && (of.man == nil || seq > of.man.Seq || ref.Object != c.commitAt(of, seq)):
 		c.violate("I4", h.head.Commit, "it names a run in %s, which is no visible commit of it", ref.Object)
@@ -203,9 +204,9 @@ func (c *checker) checkRunName(h *history, ref blobschema.RunRef, again bool) {
 // that the manifest may have.
 func (c *checker) makerOf(h *history, ref blobschema.RunRef) (of *part, seq, fence uint64, ok bool) {
 	var tier uint8
-	p, seq, fence, err := blobschema.ParseCommitName(ref.Object)
+	p, seq, fence, err := naming.ParseCommit(ref.Object)
 	if err != nil {
-		p, seq, fence, tier, err = blobschema.ParseRunName(ref.Object)
+		p, seq, fence, tier, err = naming.ParseRun(ref.Object)
 	}
 	if err != nil || tier != ref.Tier || int(p) >= len(c.parts) || p != h.id && len(h.man.Moved) == 0 || !strings.HasPrefix(ref.Object, c.id+"/") {
 		return h.part, 0, 0, false
@@ -267,9 +268,9 @@ func (c *checker) readRun(read piece, ref blobschema.RunRef, deep bool, takes []
 		c.violate("I6", ref.Object, "%v", err)
 		return false
 	}
-	of, _, _, err := blobschema.ParseCommitName(ref.Object)
+	of, _, _, err := naming.ParseCommit(ref.Object)
 	if err != nil {
-		of, _, _, _, _ = blobschema.ParseRunName(ref.Object) // what is neither was reported
+		of, _, _, _, _ = naming.ParseRun(ref.Object) // what is neither was reported
 	}
 	rc := runChecker{c: c, of: of, ix: ix, where: ref.Object, deep: deep, merged: ref.Tier > 0, each: each}
 	var run blobschema.Run

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -24,7 +25,7 @@ type hand struct {
 
 func newHand(t testing.TB, m *memory) *hand {
 	var c blobschema.Crawl
-	if err := json.Unmarshal([]byte(m.records[blobschema.CrawlKey(crawlID)]), &c); err != nil {
+	if err := json.Unmarshal([]byte(m.records[naming.CrawlKey(crawlID)]), &c); err != nil {
 		t.Fatal(err)
 	}
 	h, err := partition.NewHash([16]byte(c.HashKey), slots)
@@ -53,7 +54,7 @@ func edit[T any](h *hand, key string, change func(*T)) {
 }
 
 func (h *hand) head(p partition.ID) (head blobschema.Head) {
-	edit(h, blobschema.HeadKey(crawlID, p), func(v *blobschema.Head) { head = *v })
+	edit(h, naming.HeadKey(crawlID, p), func(v *blobschema.Head) { head = *v })
 	return head
 }
 
@@ -126,7 +127,7 @@ func (h *hand) rewrite(name string, change func(*blobschema.Commit)) {
 // commits are the visible commits of all partitions.
 func (h *hand) commits() (names []string) {
 	for p := range partition.ID(partitions + 1) {
-		if h.records[blobschema.HeadKey(crawlID, p)] == "" {
+		if h.records[naming.HeadKey(crawlID, p)] == "" {
 			continue
 		}
 		man := h.commit(h.head(p).Commit).Manifest
@@ -245,13 +246,13 @@ var corruptions = []struct {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Epoch = 0 })
 	}},
 	{"head of another", "I4", "head of partition", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Partition = 1 })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Partition = 1 })
 	}},
 	{"head with an old fence", "I4", "its fence", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Fence = 0 })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Fence = 0 })
 	}},
 	{"head with another number", "I4", "whose manifest says", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Seq++ })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Seq++ })
 	}},
 	{"commit under another name", "I4", "its manifest is of", func(h *hand) {
 		names := h.commits()
@@ -279,12 +280,12 @@ var corruptions = []struct {
 	{"WARC of another fence", "I4", "not of its partition and fence", func(h *hand) {
 		name, _ := h.answered()
 		h.rewrite(name, func(c *blobschema.Commit) {
-			c.Manifest.WARCs = append(c.Manifest.WARCs, blobschema.WARCName(crawlID, c.Manifest.Partition, c.Manifest.Fence+1, 1, blobschema.GzipFast))
+			c.Manifest.WARCs = append(c.Manifest.WARCs, naming.WARC(crawlID, c.Manifest.Partition, c.Manifest.Fence+1, 1, true))
 		})
 	}},
 	{"run of no commit", "I4", "no visible commit", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
-			c.Manifest.Runs = append(c.Manifest.Runs, blobschema.RunRef{Object: blobschema.CommitName(crawlID, 0, 1, 99)})
+			c.Manifest.Runs = append(c.Manifest.Runs, blobschema.RunRef{Object: naming.Commit(crawlID, 0, 1, 99)})
 		})
 	}},
 	{"mail applied that nobody sent", "I5", "is applied, of which", func(h *hand) {
@@ -302,13 +303,13 @@ var corruptions = []struct {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Sent = nil })
 	}},
 	{"head's count of mail sent", "I5", "were sent to partition", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Sent[1] += 3 })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Sent[1] += 3 })
 	}},
 	{"head's count of mail applied", "I5", "mails are applied", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Applied++ })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Applied++ })
 	}},
 	{"head's published", "I5", "is sent, and its last commit", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Published = v.Seq + 1 })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Published = v.Seq + 1 })
 	}},
 	{"mail misnumbered", "I5", "says it is mail", func(h *hand) { h.mail(func(m *blobschema.Mail) { m.Number += 2 }) }},
 	{"outbox misnumbered", "I5", "follows mail", func(h *hand) {
@@ -339,12 +340,12 @@ var corruptions = []struct {
 	{"seeds damaged", "I6", "", func(h *hand) { h.flip(h.object("/seeds/"), 10) }},
 	{"WARC damaged", "I6", "", func(h *hand) { n := h.object("/warc/"); h.flip(n, len(h.objects[n])-30) }},
 	{"WARC cut", "I6", "", func(h *hand) { n := h.object("/warc/"); h.objects[n] = h.objects[n][:len(h.objects[n])-1] }},
-	{"head garbage", "I6", "cannot be decoded", func(h *hand) { h.records[blobschema.HeadKey(crawlID, 1)] = "{" }},
+	{"head garbage", "I6", "cannot be decoded", func(h *hand) { h.records[naming.HeadKey(crawlID, 1)] = "{" }},
 	{"crawl without key", "I6", "hash key", func(h *hand) {
-		edit(h, blobschema.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.HashKey = nil })
+		edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.HashKey = nil })
 	}},
 	{"head's wish", "I6", "wish", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Wish += 5 })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Wish += 5 })
 	}},
 	{"record elsewhere", "I6", "no response begins at", func(h *hand) { h.page(func(p *blobschema.Page) { p.Offset++ }) }},
 	{"record without page", "I6", "has no page record", func(h *hand) {
@@ -398,12 +399,12 @@ var corruptions = []struct {
 		if err != nil {
 			h.Fatal(err)
 		}
-		name := blobschema.SeedsName(crawlID, data)
+		name := naming.Seeds(crawlID, data)
 		h.objects[name] = data
-		edit(h, blobschema.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.SeedBatches[0] = name })
+		edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.SeedBatches[0] = name })
 	}},
 	{"head's totals", "I7", "those of the manifest", func(h *hand) {
-		edit(h, blobschema.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Totals.Pages++ })
+		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Totals.Pages++ })
 	}},
 	{"total of pages", "I7", "total of pages", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Pages++ }) }},
 	{"total of robots.txt", "I7", "robots.txt", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
@@ -423,7 +424,7 @@ var corruptions = []struct {
 	{"page record twice", "I8", "another page record", func(h *hand) {
 		name, i := h.answered()
 		pg := h.commit(name).Pages[i]
-		p, _, _, err := blobschema.ParseCommitName(name)
+		p, _, _, err := naming.ParseCommit(name)
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -452,8 +453,8 @@ var corruptions = []struct {
 		h.limit(10, map[partition.ID]int64{0: 1000, 1: 1000, 2: 1000, 3: 1000})
 	}},
 	{"no grants", "limit", "no record", func(h *hand) {
-		edit(h, blobschema.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.Settings.MaxPages = 5 })
-		delete(h.records, blobschema.GrantsKey(crawlID))
+		edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.Settings.MaxPages = 5 })
+		delete(h.records, naming.GrantsKey(crawlID))
 	}},
 }
 
@@ -462,12 +463,12 @@ func (h *hand) totals(change func(*blobschema.Totals)) {
 }
 
 func (h *hand) limit(pages int64, granted map[partition.ID]int64) {
-	edit(h, blobschema.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.Settings.MaxPages = pages })
+	edit(h, naming.CrawlKey(crawlID), func(v *blobschema.Crawl) { v.Settings.MaxPages = pages })
 	b, err := json.Marshal(blobschema.Grants{Limit: pages, Granted: granted})
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.records[blobschema.GrantsKey(crawlID)] = string(b)
+	h.records[naming.GrantsKey(crawlID)] = string(b)
 }
 
 // mail changes the first mail there is.
@@ -598,7 +599,7 @@ func FuzzRecords(f *testing.F) {
 	for i, key := range keys {
 		f.Add(uint(i), whole.records[key])
 	}
-	f.Add(uint(slices.Index(keys, blobschema.MapKey(crawlID))), `{"epoch":4,"partitions":4095,"moving":[{"epoch":2,"from":77,"to":5000,"slots":"0-65535"}],"former":["",""]}`)
+	f.Add(uint(slices.Index(keys, naming.MapKey(crawlID))), `{"epoch":4,"partitions":4095,"moving":[{"epoch":2,"from":77,"to":5000,"slots":"0-65535"}],"former":["",""]}`)
 	f.Fuzz(func(t *testing.T, key uint, value string) {
 		m := whole.clone()
 		m.records[keys[key%uint(len(keys))]] = value

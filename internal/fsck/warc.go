@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
 // capture is a page record with what its WARC record adds: the address asked, if it says.
@@ -44,7 +46,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 	for i, w := range m.WARCs {
 		c.report.WARCs++
 		c.checked["I4"]++
-		if p, fence, _, err := blobschema.ParseWARCName(w); err != nil || p != h.id || fence != m.Fence || !strings.HasPrefix(w, blobschema.WARCPrefix(c.id)) {
+		if p, fence, _, err := naming.ParseWARC(w); err != nil || p != h.id || fence != m.Fence || !strings.HasPrefix(w, naming.WARCPrefix(c.id)) {
 			c.violate("I4", name, "it names %s, which is not of its partition and fence", w)
 		}
 		if !c.name(w, name) {
@@ -110,7 +112,7 @@ func verify(name string, data []byte, pages []capture) (found []string) {
 		}
 		byOffset[pg.Offset] = pg
 	}
-	r := blobschema.NewWARCReader(bytes.NewReader(data))
+	r := warc.NewReader(bytes.NewReader(data))
 	for first := true; ; first = false {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -120,13 +122,13 @@ func verify(name string, data []byte, pages []capture) (found []string) {
 			say("%v", err)
 			return found // the rest cannot be read, and that is one damage, not many
 		}
-		if first && (rec.Type != blobschema.WARCTypeInfo || path.Base(rec.Filename) != path.Base(name)) {
+		if first && (rec.Type != warc.TypeInfo || path.Base(rec.Filename) != path.Base(name)) {
 			say("it begins with a %s record of file %q", rec.Type, rec.Filename)
 		}
 		if err := rec.Verify(); err != nil {
 			say("record at %d: %v", rec.Offset, err)
 		}
-		if rec.Type != blobschema.WARCTypeResponse && rec.Type != blobschema.WARCTypeRevisit {
+		if rec.Type != warc.TypeResponse && rec.Type != warc.TypeRevisit {
 			continue
 		}
 		pg, ok := byOffset[rec.Offset]
@@ -151,7 +153,7 @@ func verify(name string, data []byte, pages []capture) (found []string) {
 }
 
 // differs says what of a response or revisit is not what its page record says.
-func differs(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
+func differs(rec *warc.Record, pg *blobschema.Page) string {
 	status := uint16(0)
 	if m, err := rec.HTTP(); err == nil {
 		status = uint16(m.Status)
@@ -176,17 +178,17 @@ func differs(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
 // differsRevisit says what of a record is not what its page record says of where the
 // payload is: in a response here, with a revisit in the original that it refers to (WARC
 // 1.1 section 6.7).
-func differsRevisit(rec *blobschema.WARCRecord, pg *blobschema.Page) string {
+func differsRevisit(rec *warc.Record, pg *blobschema.Page) string {
 	o := pg.Original
-	if revisit := rec.Type == blobschema.WARCTypeRevisit; revisit != (o != nil) {
+	if revisit := rec.Type == warc.TypeRevisit; revisit != (o != nil) {
 		return fmt.Sprintf("it is a %s, by the page record of %s it is not", rec.Type, pg.URL)
 	}
 	if o == nil {
 		return ""
 	}
-	profile := blobschema.ProfileIdenticalPayload
+	profile := warc.ProfileIdenticalPayload
 	if pg.Outcome == blobschema.OutcomeUnchanged {
-		profile = blobschema.ProfileNotModified
+		profile = warc.ProfileNotModified
 	}
 	switch {
 	case rec.Profile != profile:

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -308,7 +309,7 @@ func outcome(rep *crawl.Report) string {
 
 // Intake takes messages of the intake queue, and returns the ids of those that it
 // could not take: they stay in the queue. An error means all of them.
-func (f *Function) Intake(ctx context.Context, msgs []crawl.Message) (failed []string, err error) {
+func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []string, err error) {
 	err = f.invoke(ctx, "intake", func(line *[]any) error {
 		*line = append(*line, "messages", len(msgs))
 		if f.engine == nil {
@@ -322,7 +323,7 @@ func (f *Function) Intake(ctx context.Context, msgs []crawl.Message) (failed []s
 			return all
 		}
 		for _, m := range msgs { // one of them may be what the others suffer from
-			if err := f.engine.Take([]crawl.Message{m}); err != nil {
+			if err := f.engine.Take([]actor.Message{m}); err != nil {
 				failed = append(failed, m.ID)
 			}
 		}
@@ -333,7 +334,7 @@ func (f *Function) Intake(ctx context.Context, msgs []crawl.Message) (failed []s
 }
 
 // asks reports whether a message asks for anything.
-func asks(m crawl.Message) bool {
+func asks(m actor.Message) bool {
 	uploads, ok := blobschema.DecodeNotification(m.Body)
 	return !ok || len(uploads) > 0
 }

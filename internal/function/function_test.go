@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
@@ -107,7 +109,7 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 		}
 	})
 	wg.Go(func() {
-		q, err := c.platform.Queue(blobschema.WakesQueue)
+		q, err := c.platform.Queue(naming.WakesQueue)
 		if err != nil {
 			c.t.Error(err)
 			return
@@ -137,7 +139,7 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 	})
 	wg.Go(func() {
 		f := newFunction(c.env, c.platform, c.log)
-		q, err := c.platform.Queue(blobschema.IntakeQueue)
+		q, err := c.platform.Queue(naming.IntakeQueue)
 		if err != nil {
 			c.t.Error(err)
 			return
@@ -150,10 +152,10 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 			if len(got) == 0 {
 				continue
 			}
-			var msgs []crawl.Message
+			var msgs []actor.Message
 			var receipts []platform.Receipt
 			for _, d := range got {
-				msgs = append(msgs, crawl.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
+				msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
 			}
 			failed, err := f.Intake(ctx, msgs)
 			if err != nil {
@@ -169,8 +171,8 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 			}
 		}
 	})
-	wg.Go(func() { c.jobs(ctx, blobschema.IndexQueue, (*Function).Index) })
-	wg.Go(func() { c.jobs(ctx, blobschema.RankQueue, (*Function).Rank) })
+	wg.Go(func() { c.jobs(ctx, naming.IndexQueue, (*Function).Index) })
+	wg.Go(func() { c.jobs(ctx, naming.RankQueue, (*Function).Rank) })
 	return func() { cancel(); wg.Wait() }
 }
 
@@ -228,7 +230,7 @@ func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 		}
 		behind, documents := 0, int64(0)
 		for i := range heads {
-			recs, err := engine.ReadRecords(c.t.Context(), c.platform, []string{blobschema.IndexKey("test", heads[i].Partition)})
+			recs, err := engine.ReadRecords(c.t.Context(), c.platform, []string{naming.IndexKey("test", heads[i].Partition)})
 			if err != nil {
 				c.t.Fatal(err)
 			}
@@ -295,7 +297,7 @@ func TestCrawl(t *testing.T) {
 
 	// A request, written by hand.
 	url := web.Seeds()[0]
-	q, err := c.platform.Queue(blobschema.IntakeQueue)
+	q, err := c.platform.Queue(naming.IntakeQueue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,10 +395,10 @@ func TestNothingToDo(t *testing.T) {
 			}
 		}
 	}
-	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
+	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {
 		t.Error("a request was taken, by no crawl")
 	}
-	if _, err := f.Intake(t.Context(), []crawl.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
+	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"Service":"Amazon S3","Event":"s3:TestEvent"}`)}}); err != nil {
 		t.Error("S3's own test of the queue is refused:", err)
 	}
 	for _, l := range c.log.lines() {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/function/event"
@@ -40,20 +41,20 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 		c.t.Fatal(err)
 	}
 	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Terms: token.Version, Segments: []blobschema.SegmentRef{{
-		Object: blobschema.SegmentName(crawl, 0, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
+		Object: naming.Segment(crawl, 0, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 		Lengths: []uint64{uint64(sum.Lengths[segment.Title])},
 	}}}
 	c.put(m.Segments[0].Object, data)
 	if data, err = blobschema.EncodeIndexManifest(&m); err != nil {
 		c.t.Fatal(err)
 	}
-	head := blobschema.IndexHead{Number: number, Manifest: blobschema.IndexManifestName(crawl, 0, number, data)}
+	head := blobschema.IndexHead{Number: number, Manifest: naming.IndexManifest(crawl, 0, number, data)}
 	c.put(head.Manifest, data)
 	value, err := json.Marshal(head)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := c.platform.Table.Put(c.t.Context(), &engine.Document{Key: blobschema.IndexKey(crawl, 0), Value: string(value)}); err != nil {
+	if err := c.platform.Table.Put(c.t.Context(), &engine.Document{Key: naming.IndexKey(crawl, 0), Value: string(value)}); err != nil {
 		c.t.Fatal(err)
 	}
 }

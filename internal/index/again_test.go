@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -152,7 +153,7 @@ func TestLongTexts(t *testing.T) {
 			}
 			most = max(most, size)
 		}
-		issues = append(issues[1:], s.Handle(w.clock(), crawl.Reply{ID: issues[0].ID, Value: v, Err: err})...)
+		issues = append(issues[1:], s.Handle(w.clock(), actor.Reply{ID: issues[0].ID, Value: v, Err: err})...)
 	}
 	w.must(err)
 	if len(w.shown()) != len(list) || s.Report().Pages != int64(len(list)) || len(w.manifest().Segments) < 1 {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // maxCopies is how often a text counts that links of so many hosts have. Those of one host count
@@ -18,11 +18,11 @@ const textGap = 16
 
 // takeAnchors replaces the texts of links by those of the last rank job that is finished, given the
 // job's record and the partition's.
-func (s *Step) takeAnchors(t *crawl.Task, job, head crawl.Record) error {
+func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if !job.Found {
 		return nil
 	}
-	j, err := crawl.DecodeRecord[blobschema.RankJob](job, "rank job")
+	j, err := actor.Decode[blobschema.RankJob](job, "rank job")
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Step) takeAnchors(t *crawl.Task, job, head crawl.Record) error {
 	}
 	var h blobschema.RankHead
 	if head.Found {
-		if h, err = crawl.DecodeRecord[blobschema.RankHead](head, "rank head"); err != nil {
+		if h, err = actor.Decode[blobschema.RankHead](head, "rank head"); err != nil {
 			return err
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Step) takeAnchors(t *crawl.Task, job, head crawl.Record) error {
 	}
 	var data []byte
 	if result.Anchors != "" {
-		if data, err = t.Object(result.Anchors, 0, -1); errors.Is(err, crawl.ErrNotFound) {
+		if data, err = t.Object(result.Anchors, 0, -1); errors.Is(err, actor.ErrNotFound) {
 			return nil // a later job is finished meanwhile
 		} else if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (s *Step) takeAnchors(t *crawl.Task, job, head crawl.Record) error {
 		data []byte
 		sum  segment.Summary
 	}
-	v, err := t.Do(crawl.Work{Do: func() (any, error) {
+	v, err := t.Do(actor.Work{Do: func() (any, error) {
 		var out []made
 		err := s.anchorSegments(data, func(data []byte, sum segment.Summary) { out = append(out, made{data, sum}) })
 		return out, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -55,8 +56,8 @@ func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
 
 // read takes the pages of a commit: of a URL that was asked for more than once the last answer that says
 // anything.
-func (b *batch) read(t *crawl.Task, name string, seq uint64) error {
-	c, err := t.Commit(name)
+func (b *batch) read(t *actor.Task, name string, seq uint64) error {
+	c, err := crawl.ReadCommit(t, name)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func ofItself(p *blobschema.Page) bool { return p.Original != nil && p.Original.
 
 // look finds which documents of the batch the index has. What turns out to have the payload that it
 // has in the index is left as it is there.
-func (b *batch) look(t *crawl.Task, m *blobschema.IndexManifest) error {
+func (b *batch) look(t *actor.Task, m *blobschema.IndexManifest) error {
 	b.former = make([]map[uint32]identity, len(m.Segments))
 	wanted := map[partition.Slot]bool{}
 	for id, c := range b.pages {
@@ -245,7 +246,7 @@ func (b *batch) spans() (out []span) {
 }
 
 // segments puts the segments of a batch's documents, and notes which former versions they replace.
-func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
+func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
 	if err := b.look(t, m); err != nil {
 		return nil, err
 	}
@@ -269,7 +270,7 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 			data []byte
 			sum  segment.Summary
 		}
-		v, err := t.Do(crawl.Work{Do: func() (any, error) {
+		v, err := t.Do(actor.Work{Do: func() (any, error) {
 			data, sum, err := full.Finish()
 			return made{data, sum}, err
 		}})
@@ -307,11 +308,11 @@ func (b *batch) segments(t *crawl.Task, m *blobschema.IndexManifest) (refs []blo
 }
 
 // readSpans reads some spans and gives the documents in them, some at a time, which may carry out effects.
-func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) error) error {
+func (b *batch) readSpans(t *actor.Task, spans []span, add func([]document) error) error {
 	data := make([][]byte, len(spans))
-	reads := make([]crawl.Effect, len(spans))
+	reads := make([]actor.Effect, len(spans))
 	for i, s := range spans {
-		reads[i] = crawl.GetObject{Name: s.object, Offset: s.from, Length: s.to - s.from}
+		reads[i] = actor.GetObject{Name: s.object, Offset: s.from, Length: s.to - s.from}
 	}
 	err := t.All(len(reads), reads, func(i int, v any, err error) error {
 		if err != nil { // once more, and patiently
@@ -326,7 +327,7 @@ func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) erro
 	var todo []piece
 	for i, s := range spans {
 		if data[i] == nil {
-			if data[i], err = t.Object(s.object, s.from, s.to-s.from); errors.Is(err, crawl.ErrNotFound) {
+			if data[i], err = t.Object(s.object, s.from, s.to-s.from); errors.Is(err, actor.ErrNotFound) {
 				b.totals.Damaged += int64(len(s.members)) // fsck says more
 				continue
 			} else if err != nil {
@@ -346,11 +347,11 @@ func (b *batch) readSpans(t *crawl.Task, spans []span, add func([]document) erro
 }
 
 // readPieces reads as many pieces as there are workers, and returns what is left.
-func (b *batch) readPieces(t *crawl.Task, todo []piece, add func([]document) error) (left []piece, err error) {
+func (b *batch) readPieces(t *actor.Task, todo []piece, add func([]document) error) (left []piece, err error) {
 	now := todo[:min(len(todo), b.s.cfg.Workers)]
-	works, results := make([]crawl.Effect, len(now)), make([]pages, len(now))
+	works, results := make([]actor.Effect, len(now)), make([]pages, len(now))
 	for i, p := range now {
-		works[i] = crawl.Work{Do: func() (any, error) { return p.read(), nil }}
+		works[i] = actor.Work{Do: func() (any, error) { return p.read(), nil }}
 	}
 	err = t.All(len(works), works, func(i int, v any, err error) error {
 		if err == nil {
@@ -476,7 +477,7 @@ func (s *Step) due() []int {
 }
 
 // merge replaces some segments by one, or by several that each have slots of their own.
-func (s *Step) merge(t *crawl.Task, places []int) error {
+func (s *Step) merge(t *actor.Task, places []int) error {
 	m := s.next(t)
 	var inputs []segment.Input
 	for _, i := range places {
@@ -501,7 +502,7 @@ func (s *Step) merge(t *crawl.Task, places []int) error {
 		inputs = append(inputs, segment.Input{Reader: r, Deleted: set})
 		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
 	}
-	v, err := t.Do(crawl.Work{Do: func() (any, error) { return segment.Merge(inputs, segment.Limits{Bytes: s.cfg.MaxMerged}) }})
+	v, err := t.Do(actor.Work{Do: func() (any, error) { return segment.Merge(inputs, segment.Limits{Bytes: s.cfg.MaxMerged}) }})
 	if err != nil {
 		return fmt.Errorf("merge %s: %w", s.man.Segments[places[0]].Object, err)
 	}

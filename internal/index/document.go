@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -90,11 +91,11 @@ func (r *pageReader) read(m member) (doc document, err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	rec, err := blobschema.ReadWARCAt(r.src, m.at.Offset, m.at.Length)
+	rec, err := warc.ReadAt(r.src, m.at.Offset, m.at.Length)
 	if err == nil {
 		err = rec.Verify()
 	}
-	if err == nil && (rec.TargetURI != m.at.URL || rec.Type != blobschema.WARCTypeResponse) {
+	if err == nil && (rec.TargetURI != m.at.URL || rec.Type != warc.TypeResponse) {
 		err = fmt.Errorf("%w: it is a %s of %s", blobschema.ErrDamaged, rec.Type, rec.TargetURI)
 	}
 	if err != nil {

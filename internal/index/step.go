@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -56,9 +58,9 @@ type Report struct {
 	Lost      bool                 // another step was at work too, and faster
 }
 
-// Step brings the index of a partition up to its last commit. It is an [crawl.Actor].
+// Step brings the index of a partition up to its last commit. It is an [actor.Actor].
 type Step struct {
-	*crawl.Procedure
+	actor.Procedure
 	cfg    Config
 	hash   partition.Hash
 	start  time.Duration // on the monotonic clock
@@ -75,18 +77,18 @@ func NewStep(cfg Config) (*Step, error) {
 	if s.hash, err = crawl.NewHash(&cfg.Crawl); err != nil {
 		return nil, err
 	}
-	s.Procedure = crawl.NewProcedure(s.run)
+	s.Body = s.run
 	return s, nil
 }
 
 // Report returns what the step did, once it has ended well.
 func (s *Step) Report() Report { return s.report }
 
-func (s *Step) run(t *crawl.Task) error {
+func (s *Step) run(t *actor.Task) error {
 	s.start = t.Now().Mono
 	err := s.work(t)
 	if err == nil && s.report.Behind && !s.report.Lost {
-		_, err = t.Do(crawl.Send{Queue: blobschema.IndexQueue, Bodies: [][]byte{blobschema.EncodeJob(s.cfg.Crawl.ID, s.cfg.Partition)}})
+		_, err = t.Do(actor.Send{Queue: naming.IndexQueue, Bodies: [][]byte{blobschema.EncodeJob(s.cfg.Crawl.ID, s.cfg.Partition)}})
 	}
 	s.report.Head = s.head
 	if err != nil {
@@ -95,9 +97,9 @@ func (s *Step) run(t *crawl.Task) error {
 	return nil
 }
 
-func (s *Step) work(t *crawl.Task) error {
+func (s *Step) work(t *actor.Task) error {
 	id, p := s.cfg.Crawl.ID, s.cfg.Partition
-	recs, err := t.Records(blobschema.HeadKey(id, p), blobschema.IndexKey(id, p), blobschema.RankHeadKey(id, p), blobschema.RankKey(id))
+	recs, err := t.Records(naming.HeadKey(id, p), naming.IndexKey(id, p), naming.RankHeadKey(id, p), naming.RankKey(id))
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func (s *Step) work(t *crawl.Task) error {
 	}
 	var head blobschema.Head
 	if recs[0].Found {
-		if head, err = crawl.DecodeRecord[blobschema.Head](recs[0], "head"); err != nil {
+		if head, err = actor.Decode[blobschema.Head](recs[0], "head"); err != nil {
 			return err
 		}
 	}
@@ -138,26 +140,26 @@ func (s *Step) work(t *crawl.Task) error {
 }
 
 // over reports whether no more work should be begun.
-func (s *Step) over(t *crawl.Task) bool {
+func (s *Step) over(t *actor.Task) bool {
 	return s.cfg.Deadline > 0 && t.Now().Mono-s.start >= s.cfg.Deadline
 }
 
 // open reads the manifest that the index head names, if there is one.
-func (s *Step) open(t *crawl.Task, rec crawl.Record) error {
+func (s *Step) open(t *actor.Task, rec actor.Record) error {
 	s.head.Partition = s.cfg.Partition
 	s.man = blobschema.IndexManifest{Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition, Terms: token.Version}
 	if !rec.Found {
 		return nil
 	}
 	var err error
-	if s.head, err = crawl.DecodeRecord[blobschema.IndexHead](rec, "index head"); err != nil {
+	if s.head, err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil {
 		return err
 	}
 	s.man, err = readManifest(t, s.head.Manifest)
 	return err
 }
 
-func readManifest(t *crawl.Task, name string) (m blobschema.IndexManifest, err error) {
+func readManifest(t *actor.Task, name string) (m blobschema.IndexManifest, err error) {
 	data, err := t.Object(name, 0, -1)
 	if err != nil {
 		return m, err
@@ -170,7 +172,7 @@ func readManifest(t *crawl.Task, name string) (m blobschema.IndexManifest, err e
 
 // anew makes the manifest one of no documents, and the current one, if its terms are of another version: those of this
 // version would not be found among them. All is indexed once more.
-func (s *Step) anew(t *crawl.Task) error {
+func (s *Step) anew(t *actor.Task) error {
 	if s.man.CheckTerms(token.Version) == nil {
 		return nil
 	}
@@ -183,8 +185,8 @@ func (s *Step) anew(t *crawl.Task) error {
 }
 
 // catchUp indexes the commits that are not in the index, up to that of a name.
-func (s *Step) catchUp(t *crawl.Task, commit string) error {
-	c, err := t.Commit(commit)
+func (s *Step) catchUp(t *actor.Task, commit string) error {
+	c, err := crawl.ReadCommit(t, commit)
 	if err != nil {
 		return err
 	}
@@ -225,7 +227,7 @@ func (s *Step) catchUp(t *crawl.Task, commit string) error {
 const maxCommits = 500
 
 // index makes a batch searchable: segments, then the manifest.
-func (s *Step) index(t *crawl.Task, b *batch) error {
+func (s *Step) index(t *actor.Task, b *batch) error {
 	m := s.next(t)
 	m.Seq = b.seq
 	added, err := b.segments(t, m)
@@ -240,7 +242,7 @@ func (s *Step) index(t *crawl.Task, b *batch) error {
 }
 
 // next is the manifest to come, as yet like the one there is. What was dropped long ago is deleted.
-func (s *Step) next(t *crawl.Task) *blobschema.IndexManifest {
+func (s *Step) next(t *actor.Task) *blobschema.IndexManifest {
 	m := s.man
 	m.Number++
 	m.Time = t.Now().Wall
@@ -248,7 +250,7 @@ func (s *Step) next(t *crawl.Task) *blobschema.IndexManifest {
 	m.Dropped = nil
 	for _, d := range s.man.Dropped {
 		if m.Time.Sub(d.Time) >= s.cfg.Grace {
-			if _, err := t.Do(crawl.DeleteObject{Name: d.Object}); err == nil {
+			if _, err := t.Do(actor.DeleteObject{Name: d.Object}); err == nil {
 				continue
 			} // else the next manifest tries again
 		}
@@ -261,7 +263,7 @@ func (s *Step) next(t *crawl.Task) *blobschema.IndexManifest {
 }
 
 // commit makes a manifest the current one, unless another step has made one of its number.
-func (s *Step) commit(t *crawl.Task, m *blobschema.IndexManifest) error {
+func (s *Step) commit(t *actor.Task, m *blobschema.IndexManifest) error {
 	m.Totals.Documents = 0
 	head := blobschema.IndexHead{Partition: s.cfg.Partition, Number: m.Number, Seq: m.Seq, Anchors: m.AnchorJob, Calls: s.head.Calls}
 	for _, r := range m.Segments {
@@ -276,7 +278,7 @@ func (s *Step) commit(t *crawl.Task, m *blobschema.IndexManifest) error {
 	if err != nil {
 		return err
 	}
-	head.Manifest = blobschema.IndexManifestName(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
+	head.Manifest = naming.IndexManifest(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
 	if err := t.Put(head.Manifest, data); err != nil {
 		return err
 	}
@@ -285,7 +287,7 @@ func (s *Step) commit(t *crawl.Task, m *blobschema.IndexManifest) error {
 		head.Calls.Add(spent.Minus(s.told))
 		s.told = spent
 	}
-	err = crawl.Update(t, blobschema.IndexKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *blobschema.IndexHead) bool {
+	err = actor.Update(t, naming.IndexKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *blobschema.IndexHead) bool {
 		if s.report.Lost = h.Number != s.man.Number; s.report.Lost {
 			return false
 		}
@@ -301,8 +303,8 @@ func (s *Step) commit(t *crawl.Task, m *blobschema.IndexManifest) error {
 }
 
 // put stores a segment made for a manifest.
-func (s *Step) put(t *crawl.Task, m *blobschema.IndexManifest, data []byte, sum segment.Summary) (blobschema.SegmentRef, error) {
-	name := blobschema.SegmentName(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
+func (s *Step) put(t *actor.Task, m *blobschema.IndexManifest, data []byte, sum segment.Summary) (blobschema.SegmentRef, error) {
+	name := naming.Segment(s.cfg.Crawl.ID, s.cfg.Partition, m.Number, data)
 	if err := t.Put(name, data); err != nil {
 		return blobschema.SegmentRef{}, err
 	}
@@ -317,7 +319,7 @@ func (s *Step) put(t *crawl.Task, m *blobschema.IndexManifest, data []byte, sum 
 }
 
 // reader opens a segment, to be read range by range.
-func reader(t *crawl.Task, ref *blobschema.SegmentRef) (*segment.Reader, error) {
+func reader(t *actor.Task, ref *blobschema.SegmentRef) (*segment.Reader, error) {
 	r, err := segment.Open(func(off, length int64) ([]byte, error) { return t.Object(ref.Object, off, length) }, ref.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ref.Object, err)

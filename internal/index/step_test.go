@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
 )
@@ -154,7 +155,7 @@ func TestMerges(t *testing.T) {
 	}
 	n := 0
 	for name := range w.blobs {
-		if strings.HasPrefix(name, blobschema.IndexPrefix(w.crawl.ID)) && !named[name] {
+		if strings.HasPrefix(name, naming.IndexPrefix(w.crawl.ID)) && !named[name] {
 			n++
 		}
 	}
@@ -299,10 +300,10 @@ func TestAnchors(t *testing.T) {
 		fp = d.Fingerprint
 		data, err := blobschema.EncodeAnchors([]blobschema.AnchorTarget{{Fingerprint: fp, Slot: slot, Host: "h0.example", Texts: []blobschema.AnchorText{{Text: text, Pages: 3, Hosts: 2}}}})
 		w.must(err)
-		name := blobschema.RankObjectName(w.crawl.ID, 0, job, "anchors", data)
+		name := naming.RankObject(w.crawl.ID, 0, job, "anchors", data)
 		w.must(w.put(name, data))
-		w.write(blobschema.RankHeadKey(w.crawl.ID, 0), blobschema.RankHead{Job: job, Final: true, Next: blobschema.RankResult{Job: job, Anchors: name}})
-		w.write(blobschema.RankKey(w.crawl.ID), blobschema.RankJob{Number: job, Done: epoch, Inputs: []blobschema.RankInput{{Seq: 1}}})
+		w.write(naming.RankHeadKey(w.crawl.ID, 0), blobschema.RankHead{Job: job, Final: true, Next: blobschema.RankResult{Job: job, Anchors: name}})
+		w.write(naming.RankKey(w.crawl.ID), blobschema.RankJob{Number: job, Done: epoch, Inputs: []blobschema.RankInput{{Seq: 1}}})
 	}
 	for job, text := range []string{"fine harbour", "quiet lighthouse"} {
 		anchors(uint64(job+1), text)
@@ -343,9 +344,9 @@ func TestAnew(t *testing.T) {
 	m.Terms++
 	data, err := blobschema.EncodeIndexManifest(&m)
 	w.must(err)
-	name := blobschema.IndexManifestName(w.crawl.ID, 0, m.Number, data)
+	name := naming.IndexManifest(w.crawl.ID, 0, m.Number, data)
 	w.must(w.put(name, data))
-	w.write(blobschema.IndexKey(w.crawl.ID, 0), blobschema.IndexHead{Number: m.Number, Manifest: name, Seq: m.Seq, Documents: 2})
+	w.write(naming.IndexKey(w.crawl.ID, 0), blobschema.IndexHead{Number: m.Number, Manifest: name, Seq: m.Seq, Documents: 2})
 	if rep := w.step(Config{Deadline: time.Nanosecond}); rep.Head.Seq != 0 || rep.Head.Documents != 0 || !rep.Behind {
 		t.Errorf("it begins with %+v", rep)
 	}

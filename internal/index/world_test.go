@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
@@ -23,7 +26,7 @@ type world struct {
 	t       testing.TB
 	now     time.Duration
 	crawl   blobschema.Crawl
-	records map[string]crawl.Record
+	records map[string]actor.Record
 	blobs   map[string][]byte
 	version int
 	man     blobschema.Manifest // of the last commit
@@ -35,7 +38,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	return &world{
-		t: t, records: map[string]crawl.Record{}, blobs: map[string][]byte{}, calls: map[string]int{}, kill: -1,
+		t: t, records: map[string]actor.Record{}, blobs: map[string][]byte{}, calls: map[string]int{}, kill: -1,
 		crawl: blobschema.Crawl{Version: blobschema.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1},
 	}
 }
@@ -68,8 +71,8 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 	w.t.Helper()
 	w.now += time.Minute
 	w.warcs++
-	warc := blobschema.WARCName(w.crawl.ID, 0, 1, uint64(w.warcs), blobschema.GzipFast)
-	enc := blobschema.NewWARCEncoder(blobschema.GzipFast)
+	file := naming.WARC(w.crawl.ID, 0, 1, uint64(w.warcs), true)
+	enc := warc.NewEncoder(warc.GzipFast)
 	var object []byte
 	var pages []blobschema.Page
 	for _, a := range list {
@@ -85,41 +88,41 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 		default:
 			p.Outcome, p.Status, p.BodyBytes = blobschema.OutcomeOK, 200, int64(len(a.body))
 			object = w.record(enc, object, &p, a)
-			p.WARC = warc
+			p.WARC = file
 		}
 		pages = append(pages, p)
 	}
-	w.must(w.put(warc, object))
+	w.must(w.put(file, object))
 	m := w.man
 	if m.Seq > 0 {
 		m.Commits = append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: 1, From: m.Seq, To: m.Seq})
 	}
-	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = blobschema.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{warc}
+	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = blobschema.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{file}
 	hash, err := crawl.NewHash(&w.crawl)
 	w.must(err)
-	name := blobschema.CommitName(w.crawl.ID, 0, m.Seq, 1)
+	name := naming.Commit(w.crawl.ID, 0, m.Seq, 1)
 	data, man, err := blobschema.EncodeCommit(&blobschema.Commit{Manifest: m, Pages: pages}, name, hash)
 	w.must(err)
 	w.must(w.put(name, data))
 	w.man = man
-	w.write(blobschema.HeadKey(w.crawl.ID, 0), blobschema.Head{Fence: 1, Commit: name, Seq: m.Seq})
+	w.write(naming.HeadKey(w.crawl.ID, 0), blobschema.Head{Fence: 1, Commit: name, Seq: m.Seq})
 	return pages
 }
 
-func (w *world) record(enc *blobschema.WARCEncoder, object []byte, p *blobschema.Page, a answer) []byte {
-	fields := []blobschema.HeaderField{{Name: "Content-Type", Value: p.MIME}}
+func (w *world) record(enc *warc.Encoder, object []byte, p *blobschema.Page, a answer) []byte {
+	fields := []warc.HeaderField{{Name: "Content-Type", Value: p.MIME}}
 	body := []byte(a.body)
 	if a.gzip {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
 		_, err := z.Write(body)
 		w.must(errors.Join(err, z.Close()))
-		body, fields = b.Bytes(), append(fields, blobschema.HeaderField{Name: "Content-Encoding", Value: "gzip"})
+		body, fields = b.Bytes(), append(fields, warc.HeaderField{Name: "Content-Encoding", Value: "gzip"})
 	}
 	p.Offset = int64(len(object))
-	object, _, err := enc.Append(object, &blobschema.WARCRecord{
-		Type: blobschema.WARCTypeResponse, Date: p.Time, TargetURI: p.URL, ContentType: "application/http;msgtype=response",
-		Header: blobschema.AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", fields), Body: body,
+	object, _, err := enc.Append(object, &warc.Record{
+		Type: warc.TypeResponse, Date: p.Time, TargetURI: p.URL, ContentType: "application/http;msgtype=response",
+		Header: warc.AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", fields), Body: body,
 	})
 	w.must(err)
 	p.Length = int64(len(object)) - p.Offset
@@ -145,49 +148,49 @@ func (w *world) write(key string, v any) {
 	b, err := json.Marshal(v)
 	w.must(err)
 	w.version++
-	w.records[key] = crawl.Record{Value: b, Revision: w.version, Found: true}
+	w.records[key] = actor.Record{Value: b, Revision: w.version, Found: true}
 }
 
 var errKilled = errors.New("killed")
 
-func (w *world) apply(effect crawl.Effect) (any, error) {
+func (w *world) apply(effect actor.Effect) (any, error) {
 	w.now += time.Millisecond
-	w.calls[fmt.Sprintf("%T", effect)[len("crawl."):]]++
+	w.calls[fmt.Sprintf("%T", effect)[len("actor."):]]++
 	switch e := effect.(type) {
-	case crawl.Sleep:
+	case actor.Sleep:
 		w.now += e.For
 		return nil, nil
-	case crawl.Work:
+	case actor.Work:
 		return e.Do()
-	case crawl.GetObject:
+	case actor.GetObject:
 		b, ok := w.blobs[e.Name]
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name)
+			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
 		}
 		b = b[min(e.Offset, int64(len(b))):]
 		if e.Length >= 0 {
 			b = b[:min(e.Length, int64(len(b)))]
 		}
 		return b, nil
-	case crawl.PutObject:
+	case actor.PutObject:
 		return nil, w.put(e.Name, bytes.Join(e.Parts, nil))
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		delete(w.blobs, e.Name)
 		return nil, nil
-	case crawl.ReadRecords:
-		recs := make([]crawl.Record, len(e.Keys))
+	case actor.ReadRecords:
+		recs := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {
 			recs[i] = w.records[k]
 		}
 		return recs, nil
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		if w.records[e.Key].Revision != e.Revision {
-			return nil, crawl.ErrConflict
+			return nil, actor.ErrConflict
 		}
 		w.version++
-		w.records[e.Key] = crawl.Record{Value: e.Value, Revision: w.version, Found: true}
+		w.records[e.Key] = actor.Record{Value: e.Value, Revision: w.version, Found: true}
 		return w.version, nil
-	case crawl.Send:
+	case actor.Send:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("effect %T is unknown here", effect)
@@ -196,10 +199,10 @@ func (w *world) apply(effect crawl.Effect) (any, error) {
 // running is a step at work.
 type running struct {
 	*Step
-	queue []crawl.Issue
+	queue []actor.Issue
 }
 
-func (w *world) clock() crawl.Now { return crawl.Now{Wall: epoch.Add(w.now), Mono: w.now} }
+func (w *world) clock() actor.Now { return actor.Now{Wall: epoch.Add(w.now), Mono: w.now} }
 
 func (w *world) begin(cfg Config) *running {
 	w.t.Helper()
@@ -221,7 +224,7 @@ func (w *world) turn(r *running) (ended bool, err error) {
 		r.Drop()
 		return true, errKilled
 	}
-	r.queue = append(r.queue, r.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
+	r.queue = append(r.queue, r.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err})...)
 	return r.Ended()
 }
 
@@ -246,7 +249,7 @@ func (w *world) step(cfg Config) Report {
 func (w *world) manifest() (m blobschema.IndexManifest) {
 	w.t.Helper()
 	var h blobschema.IndexHead
-	if rec := w.records[blobschema.IndexKey(w.crawl.ID, 0)]; rec.Found {
+	if rec := w.records[naming.IndexKey(w.crawl.ID, 0)]; rec.Found {
 		w.must(json.Unmarshal(rec.Value, &h))
 		var err error
 		m, err = blobschema.DecodeIndexManifest(w.blobs[h.Manifest])

@@ -76,7 +76,7 @@ type Outcome struct {
 	Temporary  bool          // worth another attempt later
 	Addr       netip.Addr    // what a Request with Resolve was for
 
-	// What blobschema.RevisitRecord needs to stand in for the response member of Record, if
+	// What warc.Revisit needs to stand in for the response member of Record, if
 	// the payload turns out to be stored already.
 	Head      []byte // start line and fields of the answer, at most 64 KiB; nil: nothing to gain, or a revisit already
 	IP        string // address that was asked; may be empty

@@ -12,7 +12,7 @@ import (
 	"gocloud.dev/docstore"
 	"gocloud.dev/pubsub"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/platform/driver"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/platform/local"
@@ -31,7 +31,7 @@ type Platform struct {
 	// are deployed beforehand it fails if they are too few.
 	CreateQueues func(ctx context.Context, partitions int) error
 	// CheckQueue says what is wrong if there is no queue of that name: deployments may have
-	// been made without [blobschema.IndexQueue] and [blobschema.RankQueue].
+	// been made without [naming.IndexQueue] and [naming.RankQueue].
 	CheckQueue func(ctx context.Context, name string) error
 	// Partitions is how many partitions a crawl may have here, because there are so many
 	// mailboxes; 0 for any number.
@@ -118,9 +118,9 @@ func fromStore(s *local.Store, meter Meter, sync func([]string) error) (*Platfor
 			}, nil
 		},
 		CreateQueues: func(ctx context.Context, partitions int) error {
-			names := []string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.IndexQueue, blobschema.RankQueue}
+			names := []string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}
 			for p := range partitions {
-				names = append(names, blobschema.MailboxQueue(partition.ID(p)))
+				names = append(names, naming.MailboxQueue(partition.ID(p)))
 			}
 			for _, n := range names {
 				// No dead-letter queue: the step itself puts aside what it cannot read, with

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -19,7 +20,7 @@ const (
 )
 
 // final makes the partition's tables.
-func (s *Step) final(t *crawl.Task) (*outcome, error) {
+func (s *Step) final(t *actor.Task) (*outcome, error) {
 	w := s.warm
 	hosts := &blobschema.RankHosts{Names: w.layout.HostNames, Ranks: w.hosts.x}
 	best := bestNodes(w.layout, w.pages.x)
@@ -28,7 +29,7 @@ func (s *Step) final(t *crawl.Task) (*outcome, error) {
 		return nil, err
 	}
 	var objects [3][]byte
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for _, i := range best {
 			hosts.Best = append(hosts.Best, w.pages.x[i])
 		}
@@ -101,7 +102,7 @@ func bestNodes(l *blobschema.RankLayout, x []float64) (best []int) {
 }
 
 // urls finds the URLs of nodes by their page records.
-func (s *Step) urls(t *crawl.Task, nodes []int) ([]string, error) {
+func (s *Step) urls(t *actor.Task, nodes []int) ([]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
 	}
@@ -160,7 +161,7 @@ func (s *Step) findURLs(commit []byte, at map[uint64]int, urls []string) error {
 }
 
 // originNames are the commits of some origins, in order.
-func (s *Step) originNames(t *crawl.Task, in map[blobschema.Origin]bool) ([]string, error) {
+func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]string, error) {
 	var origins []blobschema.Origin
 	for o := range in {
 		origins = append(origins, o)
@@ -177,7 +178,7 @@ func (s *Step) originNames(t *crawl.Task, in map[blobschema.Origin]bool) ([]stri
 			return nil, err
 		}
 		for _, name := range all {
-			_, seq, _, err := blobschema.ParseCommitName(name)
+			_, seq, _, err := naming.ParseCommit(name)
 			if err != nil {
 				return nil, err
 			}
@@ -194,7 +195,7 @@ func (s *Step) originNames(t *crawl.Task, in map[blobschema.Origin]bool) ([]stri
 
 // finish makes the job's tables of what all partitions have made, and marks it done. All that do so
 // make the same.
-func (s *Step) finish(t *crawl.Task) error {
+func (s *Step) finish(t *actor.Task) error {
 	if err := s.prepare(t); err != nil {
 		return err
 	}
@@ -226,13 +227,13 @@ func (s *Step) finish(t *crawl.Task) error {
 	var names [2]string
 	for i, r := range []*ranking{&hosts, &pages} {
 		text := r.text()
-		names[i] = blobschema.RanksName(s.cfg.Crawl, text)
+		names[i] = naming.Ranks(s.cfg.Crawl, text)
 		if err := t.Put(names[i], text); err != nil {
 			return err
 		}
 	}
 	now := t.Now().Wall.UTC()
-	err = crawl.Update(t, blobschema.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
+	err = actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}

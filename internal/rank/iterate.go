@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // What a round leaves for the next one of its partition: ranks of both levels (from before the job, until
@@ -19,7 +20,7 @@ func (w *Warm) encode(x [2][]float64) []byte {
 }
 
 // resume makes the process ready for the round after one that was stored.
-func (s *Step) resume(t *crawl.Task, round int) error {
+func (s *Step) resume(t *actor.Task, round int) error {
 	w := s.warm
 	if w.job == s.job.Number && w.round == round && w.pages != nil {
 		return nil
@@ -60,7 +61,7 @@ func (s *Step) sums(round int) (sums blobschema.RankSums, all blobschema.RankTot
 	for q := range s.heads {
 		r := s.heads[q].At(round)
 		if r == nil {
-			return sums, all, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, crawl.ErrNotFound)
+			return sums, all, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, actor.ErrNotFound)
 		}
 		add(&sums.Residual, r.Sums.Residual)
 		add(&sums.Dangling, r.Sums.Dangling)
@@ -76,7 +77,7 @@ func (s *Step) sums(round int) (sums blobschema.RankSums, all blobschema.RankTot
 var errPersonal = errors.New("none of the hosts and URLs of the personalisation is in the graph")
 
 // start makes the first ranks. Nil: the job has failed.
-func (s *Step) start(t *crawl.Task) (*outcome, error) {
+func (s *Step) start(t *actor.Task) (*outcome, error) {
 	if err := s.resume(t, blobschema.RankNodes); err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (s *Step) start(t *crawl.Task) (*outcome, error) {
 		return nil, s.fail(t, errPersonal)
 	}
 	did := &outcome{}
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		w.pages.x, w.hosts.x = make([]float64, len(w.before[0])), make([]float64, len(w.before[1]))
 		w.pages.start(w.before[0], sums.Known.Pages, sums.New.Pages)
 		w.hosts.start(w.before[1], sums.Known.Hosts, sums.New.Hosts)
@@ -131,7 +132,7 @@ func (s *Step) encodeGifts(did *outcome) {
 }
 
 // iterate multiplies once more, or ends the job's rounds if no level has changed by more than the tolerance.
-func (s *Step) iterate(t *crawl.Task, round int) (*outcome, error) {
+func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 	if err := s.resume(t, round-1); err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (s *Step) iterate(t *crawl.Task, round int) (*outcome, error) {
 	own := s.own().At(round - 1).Sums.Residual
 	did := &outcome{}
 	did.sums.Residual = own // of a level that is done
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		if !w.pages.done {
 			did.sums.Residual.Pages = w.pages.receive(gifts[0], sums.Dangling.Pages, p.Damping)
 		}
@@ -168,7 +169,7 @@ func (s *Step) iterate(t *crawl.Task, round int) (*outcome, error) {
 }
 
 // gifts are what each partition gives to the nodes of this one, by level.
-func (s *Step) gifts(t *crawl.Task, round int) (gifts [2][][]float64, err error) {
+func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error) {
 	n := len(s.heads)
 	gifts[0], gifts[1] = make([][]float64, n), make([][]float64, n)
 	w, p := s.warm, int(s.cfg.Partition)
@@ -201,9 +202,9 @@ func (s *Step) gifts(t *crawl.Task, round int) (gifts [2][][]float64, err error)
 }
 
 // fail ends the job without a result.
-func (s *Step) fail(t *crawl.Task, why error) error {
+func (s *Step) fail(t *actor.Task, why error) error {
 	now := t.Now().Wall.UTC()
-	return crawl.Update(t, blobschema.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
+	return actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/partition"
@@ -90,7 +91,7 @@ func TestManyAtOnce(t *testing.T) {
 			t.Fatalf("seed %d: job %+v makes\n%q\nwant\n%q", seed, w.job(), got, calm.results())
 		}
 		for _, name := range w.orphans() { // of slow steps a layout may stay
-			if _, _, what, err := blobschema.ParseRankObjectName(name); err != nil || what != "layout" {
+			if _, _, what, err := naming.ParseRankObject(name); err != nil || what != "layout" {
 				t.Errorf("seed %d: nothing names %s", seed, name)
 			}
 		}
@@ -113,8 +114,8 @@ func TestFaults(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		w := before.clone()
-		w.fault = func(e crawl.Effect) (before, after error) {
-			if _, work := e.(crawl.Work); work {
+		w.fault = func(e actor.Effect) (before, after error) {
+			if _, work := e.(actor.Work); work {
 				return nil, nil
 			}
 			switch r.IntN(8) {
@@ -428,7 +429,7 @@ func TestDamage(t *testing.T) {
 	if err := w.run(NewStep(StepConfig{Crawl: "c", Partition: 9}, nil)); err != nil {
 		t.Errorf("a step without a job: %v", err)
 	}
-	if ended, err := crawl.Actor(NewStart(StartConfig{Crawl: "none", Params: rough})).Ended(); ended || err != nil {
+	if ended, err := actor.Actor(NewStart(StartConfig{Crawl: "none", Params: rough})).Ended(); ended || err != nil {
 		t.Error("an actor that was not started has ended")
 	}
 }

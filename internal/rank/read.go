@@ -2,7 +2,7 @@ package rank
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -54,22 +54,22 @@ func (p *Progress) Residual() (sum blobschema.RankResidual, ok bool) {
 // Iterations is how often the ranks were multiplied.
 func (p *Progress) Iterations() int { return max(0, p.Round-blobschema.RankStart) }
 
-// Read reads how far the job of a crawl is. It is an [crawl.Actor].
+// Read reads how far the job of a crawl is. It is an [actor.Actor].
 type Read struct {
-	*crawl.Procedure
+	actor.Procedure
 	progress Progress
 }
 
 // NewRead returns the actor.
 func NewRead(id string) *Read {
 	r := &Read{}
-	r.Procedure = crawl.NewProcedure(func(t *crawl.Task) (err error) {
+	r.Body = func(t *actor.Task) (err error) {
 		s := &Step{cfg: StepConfig{Crawl: id}}
 		if err = s.look(t); err == nil {
 			r.progress = NewProgress(s.job, s.heads)
 		}
 		return err
-	})
+	}
 	return r
 }
 
@@ -80,7 +80,7 @@ func (r *Read) Progress() Progress { return r.progress }
 // wait for. It is harmless, but if they are at work the round is worked out twice.
 func NewRemind(id string) *Start {
 	s := &Start{}
-	s.Procedure = crawl.NewProcedure(func(t *crawl.Task) error {
+	s.Body = func(t *actor.Task) error {
 		l := &Step{cfg: StepConfig{Crawl: id}}
 		if err := l.look(t); err != nil || l.job.Number == 0 || !l.job.Done.IsZero() {
 			return err
@@ -96,6 +96,6 @@ func NewRemind(id string) *Start {
 			to = to[:1] // one makes the tables
 		}
 		return send(t, id, to)
-	})
+	}
 	return s
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -15,7 +17,7 @@ const commitsAtOnce = 2
 
 // gather reads the commits that the last job had not, and sorts their pages by owner. Of what the last
 // job kept here, pages of slots that have moved go to their owners.
-func (s *Step) gather(t *crawl.Task) (*outcome, error) {
+func (s *Step) gather(t *actor.Task) (*outcome, error) {
 	owners := make([]builder, len(s.heads))
 	kept, since, err := s.readKept(t, s.last())
 	if err != nil {
@@ -38,7 +40,7 @@ func (s *Step) gather(t *crawl.Task) (*outcome, error) {
 		}
 	}
 	did := &outcome{parts: make([][]byte, len(owners))}
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for p := range owners {
 			if len(owners[p].pieces) > 0 {
 				if did.parts[p], err = blobschema.EncodeRankGraph(owners[p].pieces); err != nil {
@@ -62,7 +64,7 @@ func (s *Step) last() blobschema.RankResult {
 }
 
 // readKept reads the graph that the last job kept, and the commit that it goes up to.
-func (s *Step) readKept(t *crawl.Task, last blobschema.RankResult) (kept []*blobschema.RankGraph, since uint64, err error) {
+func (s *Step) readKept(t *actor.Task, last blobschema.RankResult) (kept []*blobschema.RankGraph, since uint64, err error) {
 	if last.Graph == "" {
 		return nil, last.Seq, nil
 	}
@@ -70,17 +72,17 @@ func (s *Step) readKept(t *crawl.Task, last blobschema.RankResult) (kept []*blob
 	return kept, last.Seq, err
 }
 
-func (s *Step) readGraph(t *crawl.Task, name string) ([]*blobschema.RankGraph, error) {
+func (s *Step) readGraph(t *actor.Task, name string) ([]*blobschema.RankGraph, error) {
 	return read(t, name, blobschema.DecodeRankGraph)
 }
 
 // read reads and decodes a whole object.
-func read[T any](t *crawl.Task, name string, decode func([]byte) (T, error)) (v T, err error) {
+func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v T, err error) {
 	data, err := t.Object(name, 0, -1)
 	if err != nil {
 		return v, err
 	}
-	got, err := t.Do(crawl.Work{Do: func() (any, error) { return decode(data) }})
+	got, err := t.Do(actor.Work{Do: func() (any, error) { return decode(data) }})
 	if err != nil {
 		return v, fmt.Errorf("%s: %w", name, err)
 	}
@@ -88,9 +90,9 @@ func read[T any](t *crawl.Task, name string, decode func([]byte) (T, error)) (v 
 }
 
 // commits are the names of a partition's commits after one of them, oldest first.
-func (s *Step) commits(t *crawl.Task, in blobschema.RankInput, since uint64) ([]string, error) {
+func (s *Step) commits(t *actor.Task, in blobschema.RankInput, since uint64) ([]string, error) {
 	name := in.Commit(s.cfg.Crawl)
-	c, err := t.Commit(name)
+	c, err := crawl.ReadCommit(t, name)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (s *Step) commits(t *crawl.Task, in blobschema.RankInput, since uint64) ([]
 	}
 	var names []string
 	for name := range blobschema.CommitNames(&man) {
-		_, seq, _, err := blobschema.ParseCommitName(name)
+		_, seq, _, err := naming.ParseCommit(name)
 		if err != nil {
 			return nil, err
 		}
@@ -112,12 +114,12 @@ func (s *Step) commits(t *crawl.Task, in blobschema.RankInput, since uint64) ([]
 }
 
 // readCommits adds the pages of some commits, in their order.
-func (s *Step) readCommits(t *crawl.Task, names []string, owners []builder) error {
+func (s *Step) readCommits(t *actor.Task, names []string, owners []builder) error {
 	data, err := getWhole(t, names)
 	if err != nil {
 		return err
 	}
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for i, name := range names {
 			if err := s.addCommit(name, data[i], owners); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -129,10 +131,10 @@ func (s *Step) readCommits(t *crawl.Task, names []string, owners []builder) erro
 }
 
 // getWhole reads whole objects side by side.
-func getWhole(t *crawl.Task, names []string) ([][]byte, error) {
-	gets := make([]crawl.GetObject, len(names))
+func getWhole(t *actor.Task, names []string) ([][]byte, error) {
+	gets := make([]actor.GetObject, len(names))
 	for i, name := range names {
-		gets[i] = crawl.GetObject{Name: name, Length: -1}
+		gets[i] = actor.GetObject{Name: name, Length: -1}
 	}
 	return getAll(t, len(names), gets)
 }
@@ -151,7 +153,7 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 	if err != nil {
 		return err
 	}
-	p, seq, _, err := blobschema.ParseCommitName(name)
+	p, seq, _, err := naming.ParseCommit(name)
 	if err != nil {
 		return err
 	}
@@ -215,7 +217,7 @@ func (s *Step) add(owners []builder, host string, fp uint64, p blobschema.RankPa
 
 // join takes the pages that the partition owns, decides which answer of each counts, keeps that as
 // the graph, and tells each partition what is linked to of its own.
-func (s *Step) join(t *crawl.Task) (*outcome, error) {
+func (s *Step) join(t *actor.Task) (*outcome, error) {
 	parts, err := s.parts(t, blobschema.RankGather)
 	if err != nil {
 		return nil, err
@@ -232,7 +234,7 @@ func (s *Step) join(t *crawl.Task) (*outcome, error) {
 	}
 	did := &outcome{parts: make([][]byte, len(s.heads))}
 	var graph []byte
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		all := slices.Clone(kept)
 		for q, part := range parts {
 			if part == nil {
@@ -268,13 +270,13 @@ func (s *Step) join(t *crawl.Task) (*outcome, error) {
 }
 
 // put stores an object of the job's results.
-func (s *Step) put(t *crawl.Task, what string, data []byte) (name string, err error) {
-	name = blobschema.RankObjectName(s.cfg.Crawl, s.cfg.Partition, s.job.Number, what, data)
+func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err error) {
+	name = naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, what, data)
 	return name, t.Put(name, data)
 }
 
 // number numbers all nodes, puts the texts of links together, and finds what ranks they had.
-func (s *Step) number(t *crawl.Task) (*outcome, error) {
+func (s *Step) number(t *actor.Task) (*outcome, error) {
 	parts, err := s.parts(t, blobschema.RankJoin)
 	if err != nil {
 		return nil, err
@@ -293,7 +295,7 @@ func (s *Step) number(t *crawl.Task) (*outcome, error) {
 	}
 	did := &outcome{}
 	var layout, anchors []byte
-	_, err = t.Do(crawl.Work{Do: func() (any, error) {
+	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		in := make([]*blobschema.RankTargets, len(parts))
 		for q, part := range parts {
 			if part != nil {
@@ -346,7 +348,7 @@ type former struct {
 	hosts  *blobschema.RankHosts
 }
 
-func (s *Step) readRanks(t *crawl.Task) (f former, err error) {
+func (s *Step) readRanks(t *actor.Task) (f former, err error) {
 	last := s.own().Last
 	if s.job.Previous == nil || s.job.Fresh || last.Job != s.job.Previous.Number {
 		return f, nil

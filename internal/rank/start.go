@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -28,12 +29,12 @@ type StartConfig struct {
 }
 
 // Start begins a job, or goes on with the one that is under way with the same parameters: its
-// messages are sent again, which is harmless. It is an [crawl.Actor].
+// messages are sent again, which is harmless. It is an [actor.Actor].
 //
 // A crash before the record is written leaves nothing; one after it a job whose messages were not
 // sent, which the next Start sends.
 type Start struct {
-	*crawl.Procedure
+	actor.Procedure
 	job   blobschema.RankJob
 	begun bool
 }
@@ -41,21 +42,21 @@ type Start struct {
 // NewStart returns the actor. Its errors are [ErrNothing] and [ErrUnderWay], and those of what it reads.
 func NewStart(cfg StartConfig) *Start {
 	s := &Start{}
-	s.Procedure = crawl.NewProcedure(func(t *crawl.Task) error { return s.run(t, cfg) })
+	s.Body = func(t *actor.Task) error { return s.run(t, cfg) }
 	return s
 }
 
 // Job is the job that is under way since, and whether it was begun just now.
 func (s *Start) Job() (job blobschema.RankJob, begun bool) { return s.job, s.begun }
 
-func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
+func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	if cfg.Same {
 		cfg.Params = blobschema.DefaultRankParams()
 	}
 	if err := cfg.Params.Check(); err != nil {
 		return fmt.Errorf("begin ranks: %w", err)
 	}
-	recs, err := t.Records(blobschema.CrawlKey(cfg.Crawl), blobschema.MapKey(cfg.Crawl))
+	recs, err := t.Records(naming.CrawlKey(cfg.Crawl), naming.MapKey(cfg.Crawl))
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 	}
 	m := blobschema.MapRecord{Epoch: 1, Partitions: c.Partitions}
 	if recs[1].Found {
-		if m, err = crawl.DecodeRecord[blobschema.MapRecord](recs[1], "partition map"); err != nil {
+		if m, err = actor.Decode[blobschema.MapRecord](recs[1], "partition map"); err != nil {
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 		return err
 	}
 	var refused error
-	err = crawl.Update(t, blobschema.RankKey(cfg.Crawl), func(j *blobschema.RankJob) bool {
+	err = actor.Update(t, naming.RankKey(cfg.Crawl), func(j *blobschema.RankJob) bool {
 		refused, s.begun = nil, false
 		if j.Number > 0 && j.Done.IsZero() && !cfg.Force {
 			s.job = *j
@@ -112,10 +113,10 @@ func (s *Start) run(t *crawl.Task, cfg StartConfig) error {
 }
 
 // readInputs are the commits that heads name; none if there are none at all.
-func readInputs(t *crawl.Task, id string, partitions int) ([]blobschema.RankInput, error) {
+func readInputs(t *actor.Task, id string, partitions int) ([]blobschema.RankInput, error) {
 	keys := make([]string, partitions)
 	for p := range keys {
-		keys[p] = blobschema.HeadKey(id, partition.ID(p))
+		keys[p] = naming.HeadKey(id, partition.ID(p))
 	}
 	recs, err := t.Records(keys...)
 	if err != nil {
@@ -128,14 +129,14 @@ func readInputs(t *crawl.Task, id string, partitions int) ([]blobschema.RankInpu
 		if !rec.Found {
 			continue
 		}
-		h, err := crawl.DecodeRecord[blobschema.Head](rec, "head")
+		h, err := actor.Decode[blobschema.Head](rec, "head")
 		if err != nil {
 			return nil, err
 		}
 		if h.Commit == "" {
 			continue
 		}
-		_, seq, fence, err := blobschema.ParseCommitName(h.Commit)
+		_, seq, fence, err := naming.ParseCommit(h.Commit)
 		if err != nil {
 			return nil, err
 		}
@@ -147,11 +148,11 @@ func readInputs(t *crawl.Task, id string, partitions int) ([]blobschema.RankInpu
 	return inputs, nil
 }
 
-func decodeCrawl(rec crawl.Record, id string) (c blobschema.Crawl, err error) {
+func decodeCrawl(rec actor.Record, id string) (c blobschema.Crawl, err error) {
 	if !rec.Found {
 		return c, fmt.Errorf("crawl %s has no record", id)
 	}
-	if c, err = crawl.DecodeRecord[blobschema.Crawl](rec, "crawl"); err != nil {
+	if c, err = actor.Decode[blobschema.Crawl](rec, "crawl"); err != nil {
 		return c, err
 	}
 	if c.Version != blobschema.Version {
@@ -182,7 +183,7 @@ func all(n int) []partition.ID {
 }
 
 // send has partitions look at what there is to do.
-func send(t *crawl.Task, id string, to []partition.ID) error {
+func send(t *actor.Task, id string, to []partition.ID) error {
 	if len(to) == 0 {
 		return nil
 	}
@@ -191,14 +192,14 @@ func send(t *crawl.Task, id string, to []partition.ID) error {
 		bodies[i] = blobschema.EncodeJob(id, p)
 	}
 	for try := 0; ; try++ {
-		_, err := t.Do(crawl.Send{Queue: blobschema.RankQueue, Bodies: bodies})
+		_, err := t.Do(actor.Send{Queue: naming.RankQueue, Bodies: bodies})
 		if err == nil {
 			return nil
 		}
 		if try == sendTries {
-			return fmt.Errorf("send to queue %s: %w", blobschema.RankQueue, err)
+			return fmt.Errorf("send to queue %s: %w", naming.RankQueue, err)
 		}
-		if _, err := t.Do(crawl.Sleep{For: retryAfter << try}); err != nil {
+		if _, err := t.Do(actor.Sleep{For: retryAfter << try}); err != nil {
 			return err
 		}
 	}

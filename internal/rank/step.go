@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -43,9 +45,9 @@ type Report struct {
 // Step does what a partition has to do next for the job that is under way: one round, and the ones
 // after it as long as everybody else has finished them too. With nothing to do it ends. Two at once do no
 // harm: the one that was slower in a round ends with it, and tells nobody, or each round would have more
-// of them than the last. It is an [crawl.Actor].
+// of them than the last. It is an [actor.Actor].
 type Step struct {
-	*crawl.Procedure
+	actor.Procedure
 	cfg    StepConfig
 	warm   *Warm
 	report Report
@@ -92,13 +94,13 @@ func NewStep(cfg StepConfig, warm *Warm) *Step {
 	if warm == nil || warm.crawl != cfg.Crawl || warm.of != cfg.Partition {
 		s.warm = s.cold()
 	}
-	s.Procedure = crawl.NewProcedure(func(t *crawl.Task) error {
+	s.Body = func(t *actor.Task) error {
 		err := s.run(t)
 		if err != nil {
 			s.warm = s.cold()
 		}
 		return err
-	})
+	}
 	return s
 }
 
@@ -110,7 +112,7 @@ func (s *Step) Warm() *Warm { return s.warm }
 // Report is what the step has done.
 func (s *Step) Report() Report { return s.report }
 
-func (s *Step) run(t *crawl.Task) error {
+func (s *Step) run(t *actor.Task) error {
 	s.began = t.Now().Mono
 	for first := true; ; first = false {
 		if err := s.look(t); err != nil || s.job.Number == 0 {
@@ -164,22 +166,22 @@ func (s *Step) own() *blobschema.RankHead {
 func (s *Step) solo() bool { return len(s.heads) == 1 }
 
 // over reports whether no further round is to be begun.
-func (s *Step) over(t *crawl.Task) bool {
+func (s *Step) over(t *actor.Task) bool {
 	return s.cfg.Deadline > 0 && t.Now().Mono-s.began >= s.cfg.Deadline
 }
 
 // look reads the job and all heads.
-func (s *Step) look(t *crawl.Task) error {
+func (s *Step) look(t *actor.Task) error {
 	for {
-		keys := []string{blobschema.RankKey(s.cfg.Crawl)}
+		keys := []string{naming.RankKey(s.cfg.Crawl)}
 		for p := range s.heads {
-			keys = append(keys, blobschema.RankHeadKey(s.cfg.Crawl, partition.ID(p)))
+			keys = append(keys, naming.RankHeadKey(s.cfg.Crawl, partition.ID(p)))
 		}
 		recs, err := t.Records(keys...)
 		if err != nil || !recs[0].Found {
 			return err
 		}
-		job, err := crawl.DecodeRecord[blobschema.RankJob](recs[0], "rank job")
+		job, err := actor.Decode[blobschema.RankJob](recs[0], "rank job")
 		if err != nil {
 			return err
 		}
@@ -196,7 +198,7 @@ func (s *Step) look(t *crawl.Task) error {
 		for p, rec := range recs[1:] {
 			s.heads[p] = blobschema.RankHead{Partition: partition.ID(p)}
 			if rec.Found {
-				if s.heads[p], err = crawl.DecodeRecord[blobschema.RankHead](rec, "rank head"); err != nil {
+				if s.heads[p], err = actor.Decode[blobschema.RankHead](rec, "rank head"); err != nil {
 					return err
 				}
 			}
@@ -217,8 +219,8 @@ func (s *Step) least() int {
 
 // orMoved is an error, nil if it is due to another step of this partition that was faster: it has
 // deleted what nobody needs any more.
-func (s *Step) orMoved(t *crawl.Task, err error) error {
-	if !errors.Is(err, crawl.ErrNotFound) {
+func (s *Step) orMoved(t *actor.Task, err error) error {
+	if !errors.Is(err, actor.ErrNotFound) {
 		return err
 	}
 	job := s.job.Number
@@ -234,7 +236,7 @@ func (s *Step) orMoved(t *crawl.Task, err error) error {
 
 // tellOthers has all look that have finished just this round: so has everybody, this partition
 // last of all. A crash here loses the messages; but this step's own comes again; see prod.
-func (s *Step) tellOthers(t *crawl.Task, round int) error {
+func (s *Step) tellOthers(t *actor.Task, round int) error {
 	var to []partition.ID
 	for p := range s.heads {
 		if s.heads[p].Round(s.job.Number) == round && (partition.ID(p) != s.cfg.Partition || s.over(t)) {
@@ -247,7 +249,7 @@ func (s *Step) tellOthers(t *crawl.Task, round int) error {
 // prod has the next partition look that has not finished the round this one is about to begin, if
 // the round before ended long ago: who saw that end may have crashed before it told anyone. As each
 // that begins does so, all are told in the end.
-func (s *Step) prod(t *crawl.Task) error {
+func (s *Step) prod(t *actor.Task) error {
 	round := s.own().Round(s.job.Number)
 	ended := s.job.Started
 	for p := range s.heads {
@@ -268,11 +270,11 @@ func (s *Step) prod(t *crawl.Task) error {
 }
 
 // prepare reads what all rounds need.
-func (s *Step) prepare(t *crawl.Task) error {
+func (s *Step) prepare(t *actor.Task) error {
 	if s.pmap != nil {
 		return nil
 	}
-	recs, err := t.Records(blobschema.CrawlKey(s.cfg.Crawl))
+	recs, err := t.Records(naming.CrawlKey(s.cfg.Crawl))
 	if err != nil {
 		return err
 	}
@@ -317,7 +319,7 @@ type outcome struct {
 }
 
 // rounds does the partition's next round: where there is no other partition, all that are left.
-func (s *Step) rounds(t *crawl.Task) error {
+func (s *Step) rounds(t *actor.Task) error {
 	for {
 		round := s.own().Round(s.job.Number) + 1
 		if s.warm.job != s.job.Number || s.warm.round != round-1 {
@@ -352,7 +354,7 @@ func (s *Step) rounds(t *crawl.Task) error {
 }
 
 // pack makes what a round stores that was not to be stored until the time was over.
-func (s *Step) pack(t *crawl.Task, round int, did *outcome) error {
+func (s *Step) pack(t *actor.Task, round int, did *outcome) error {
 	if round >= blobschema.RankNodes && s.own().Next.Layout == "" {
 		name, err := s.put(t, "layout", blobschema.EncodeRankLayout(s.warm.layout))
 		if err != nil {
@@ -372,7 +374,7 @@ func (s *Step) pack(t *crawl.Task, round int, did *outcome) error {
 	return nil
 }
 
-func (s *Step) round(t *crawl.Task, round int) (*outcome, error) {
+func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
 	switch round {
 	case blobschema.RankGather:
 		return s.gather(t)
@@ -391,7 +393,7 @@ func (s *Step) round(t *crawl.Task, round int) (*outcome, error) {
 //	delete what nobody needs → put the round's object → the head names it
 //
 // A crash before the head is written leaves an object that the next try puts again, the same.
-func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
+func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	var object []byte
 	var lengths []byte
 	s.warm.self = nil
@@ -408,7 +410,7 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	}
 	object = append(object, did.state...)
 	lengths = binary.AppendUvarint(lengths, uint64(len(did.state)))
-	name := blobschema.RankObjectName(s.cfg.Crawl, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
+	name := naming.RankObject(s.cfg.Crawl, s.cfg.Partition, s.job.Number, fmt.Sprintf("r%04d", round), object)
 	if err := s.deleteDropped(t); err != nil {
 		return err
 	}
@@ -418,7 +420,7 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
 	late := false
-	err := crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
+	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
 		late = false
 		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
 			late = true
@@ -444,7 +446,7 @@ func (s *Step) commit(t *crawl.Task, round int, did *outcome) error {
 
 // takeBack deletes an object that a step has put which was slower than another of its partition: that may have
 // deleted it before. What is still named, and not to be deleted yet, is left to whoever will.
-func (s *Step) takeBack(t *crawl.Task, name string) error {
+func (s *Step) takeBack(t *actor.Task, name string) error {
 	if err := s.look(t); err != nil {
 		return err
 	}
@@ -513,7 +515,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 // deleteDropped deletes what all partitions have moved on from. Steps that are slow may still read
 // it: they find that their own partition has moved on too. What rounds have dropped that were not stored,
 // the stored head still names.
-func (s *Step) deleteDropped(t *crawl.Task) error {
+func (s *Step) deleteDropped(t *actor.Task) error {
 	own, least := s.own(), s.least()
 	var names []string
 	for _, d := range own.Dropped[:s.listed] {
@@ -527,10 +529,10 @@ func (s *Step) deleteDropped(t *crawl.Task) error {
 }
 
 // deleteAll deletes objects, and says which it has. What fails is left for another time.
-func deleteAll(t *crawl.Task, names []string) (gone map[string]bool, err error) {
-	effects := make([]crawl.Effect, len(names))
+func deleteAll(t *actor.Task, names []string) (gone map[string]bool, err error) {
+	effects := make([]actor.Effect, len(names))
 	for i, name := range names {
-		effects[i] = crawl.DeleteObject{Name: name}
+		effects[i] = actor.DeleteObject{Name: name}
 	}
 	gone = map[string]bool{}
 	err = t.All(atOnce, effects, func(i int, _ any, err error) error {
@@ -541,7 +543,7 @@ func deleteAll(t *crawl.Task, names []string) (gone map[string]bool, err error) 
 }
 
 // tidyUp deletes what only the rounds of the job needed, once it is done.
-func (s *Step) tidyUp(t *crawl.Task) error {
+func (s *Step) tidyUp(t *actor.Task) error {
 	own := s.own()
 	if own.Job != s.job.Number {
 		return nil
@@ -563,7 +565,7 @@ func (s *Step) tidyUp(t *crawl.Task) error {
 		return err
 	}
 	spent := s.spent()
-	return crawl.Update(t, blobschema.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
+	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
 		if h.Job != s.job.Number {
 			return false
 		}
@@ -583,9 +585,9 @@ func (s *Step) tidyUp(t *crawl.Task) error {
 }
 
 // parts reads what each partition's round has for this one; nil where that is nothing.
-func (s *Step) parts(t *crawl.Task, round int) ([][]byte, error) {
+func (s *Step) parts(t *actor.Task, round int) ([][]byte, error) {
 	out := make([][]byte, len(s.heads))
-	var gets []crawl.GetObject
+	var gets []actor.GetObject
 	var from []int
 	for q := range s.heads {
 		if q == int(s.cfg.Partition) && s.warm.job == s.job.Number && s.warm.round == round && s.warm.self != nil {
@@ -608,15 +610,15 @@ func (s *Step) parts(t *crawl.Task, round int) ([][]byte, error) {
 }
 
 // getAll reads objects side by side. What fails is tried again, one by one.
-func getAll(t *crawl.Task, limit int, gets []crawl.GetObject) ([][]byte, error) {
-	effects, data := make([]crawl.Effect, len(gets)), make([][]byte, len(gets))
+func getAll(t *actor.Task, limit int, gets []actor.GetObject) ([][]byte, error) {
+	effects, data := make([]actor.Effect, len(gets)), make([][]byte, len(gets))
 	for i, g := range gets {
 		effects[i] = g
 	}
 	var failed []int
 	err := t.All(limit, effects, func(i int, v any, err error) error {
 		switch {
-		case errors.Is(err, crawl.ErrNotFound):
+		case errors.Is(err, actor.ErrNotFound):
 			return fmt.Errorf("get %s: %w", gets[i].Name, err)
 		case err != nil:
 			failed = append(failed, i)
@@ -634,10 +636,10 @@ func getAll(t *crawl.Task, limit int, gets []crawl.GetObject) ([][]byte, error) 
 }
 
 // get is the effect that reads a part of a partition's round; nil if the part is empty.
-func (s *Step) get(q, round, part int) (*crawl.GetObject, error) {
+func (s *Step) get(q, round, part int) (*actor.GetObject, error) {
 	r := s.heads[q].At(round)
 	if r == nil {
-		return nil, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, crawl.ErrNotFound)
+		return nil, fmt.Errorf("partition %d has forgotten round %d: %w", q, round, actor.ErrNotFound)
 	}
 	if r.Object == "" {
 		return nil, nil
@@ -646,11 +648,11 @@ func (s *Step) get(q, round, part int) (*crawl.GetObject, error) {
 	if err != nil || length == 0 {
 		return nil, err
 	}
-	return &crawl.GetObject{Name: r.Object, Offset: off, Length: length}, nil
+	return &actor.GetObject{Name: r.Object, Offset: off, Length: length}, nil
 }
 
 // state reads what the partition's own round left for the next one.
-func (s *Step) state(t *crawl.Task, round int) ([]byte, error) {
+func (s *Step) state(t *actor.Task, round int) ([]byte, error) {
 	get, err := s.get(int(s.cfg.Partition), round, len(s.heads))
 	if err != nil {
 		return nil, err

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -27,7 +28,7 @@ const visibility = 30 * time.Minute
 type world struct {
 	t       testing.TB
 	now     time.Duration
-	records map[string]crawl.Record
+	records map[string]actor.Record
 	blobs   map[string][]byte
 	queue   []partition.ID
 	version int
@@ -38,13 +39,13 @@ type world struct {
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
 	// fault has an effect fail, before it took place or after; nil: none does.
-	fault func(crawl.Effect) (before, after error)
+	fault func(actor.Effect) (before, after error)
 	puts  int
 	gets  int
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, records: map[string]crawl.Record{}, blobs: map[string][]byte{}, kill: -1, warm: map[partition.ID]*Warm{}}
+	return &world{t: t, records: map[string]actor.Record{}, blobs: map[string][]byte{}, kill: -1, warm: map[partition.ID]*Warm{}}
 }
 
 func (w *world) clone() *world {
@@ -65,16 +66,16 @@ func (w *world) Put(name string, data []byte) error {
 
 func (w *world) Record(key string, value []byte) error {
 	w.version++
-	w.records[key] = crawl.Record{Value: bytes.Clone(value), Revision: w.version, Found: true}
+	w.records[key] = actor.Record{Value: bytes.Clone(value), Revision: w.version, Found: true}
 	return nil
 }
 
 var errKilled = errors.New("killed")
 
-func (w *world) clock() crawl.Now { return crawl.Now{Wall: epoch.Add(w.now), Mono: w.now} }
+func (w *world) clock() actor.Now { return actor.Now{Wall: epoch.Add(w.now), Mono: w.now} }
 
 // run carries an actor to its end, or until it is killed.
-func (w *world) run(a crawl.Actor) error {
+func (w *world) run(a actor.Actor) error {
 	r := &running{actor: a, queue: a.Start(w.clock())}
 	for {
 		ended, err := w.turn(r, 0)
@@ -86,8 +87,8 @@ func (w *world) run(a crawl.Actor) error {
 
 // running is an actor at work and what it waits for.
 type running struct {
-	actor crawl.Actor
-	queue []crawl.Issue
+	actor actor.Actor
+	queue []actor.Issue
 	p     partition.ID
 }
 
@@ -107,11 +108,11 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 		return true, errKilled
 	}
 	v, err := w.try(is.Effect)
-	r.queue = append(r.queue, r.actor.Handle(w.clock(), crawl.Reply{ID: is.ID, Value: v, Err: err})...)
+	r.queue = append(r.queue, r.actor.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err})...)
 	return r.actor.Ended()
 }
 
-func (w *world) try(e crawl.Effect) (any, error) {
+func (w *world) try(e actor.Effect) (any, error) {
 	if w.fault == nil {
 		return w.apply(e)
 	}
@@ -126,52 +127,52 @@ func (w *world) try(e crawl.Effect) (any, error) {
 	return v, err
 }
 
-func (w *world) apply(effect crawl.Effect) (any, error) {
+func (w *world) apply(effect actor.Effect) (any, error) {
 	w.now += time.Millisecond
 	switch e := effect.(type) {
-	case crawl.Sleep:
+	case actor.Sleep:
 		w.now += e.For
 		return nil, nil
-	case crawl.Work:
+	case actor.Work:
 		return e.Do()
-	case crawl.GetObject:
+	case actor.GetObject:
 		w.gets++
 		b, ok := w.blobs[e.Name]
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name)
+			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
 		}
 		b = b[min(e.Offset, int64(len(b))):]
 		if e.Length >= 0 {
 			b = b[:min(e.Length, int64(len(b)))]
 		}
 		return b, nil
-	case crawl.PutObject:
+	case actor.PutObject:
 		w.puts++
 		return nil, w.Put(e.Name, bytes.Join(e.Parts, nil))
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		if !strings.Contains(e.Name, "/rank/") {
 			w.t.Errorf("%s would be deleted", e.Name)
 		}
 		delete(w.blobs, e.Name)
 		return nil, nil
-	case crawl.ReadRecords:
-		recs := make([]crawl.Record, len(e.Keys))
+	case actor.ReadRecords:
+		recs := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {
 			recs[i] = w.records[k]
 		}
 		return recs, nil
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		old := w.records[e.Key]
 		if old.Found != (e.Revision != nil) || old.Found && old.Revision != e.Revision {
-			return nil, crawl.ErrConflict
+			return nil, actor.ErrConflict
 		}
 		if len(e.Value) > 400<<10 {
 			w.t.Errorf("record %s has %d bytes", e.Key, len(e.Value))
 		}
 		_ = w.Record(e.Key, e.Value)
 		return w.version, nil
-	case crawl.Send:
-		if e.Queue != blobschema.RankQueue {
+	case actor.Send:
+		if e.Queue != naming.RankQueue {
 			return nil, fmt.Errorf("there is no queue %s", e.Queue)
 		}
 		for _, b := range e.Bodies {
@@ -258,7 +259,7 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 
 func (w *world) job() blobschema.RankJob {
 	w.t.Helper()
-	j, err := crawl.DecodeRecord[blobschema.RankJob](w.records[blobschema.RankKey("c")], "job")
+	j, err := actor.Decode[blobschema.RankJob](w.records[naming.RankKey("c")], "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -267,7 +268,7 @@ func (w *world) job() blobschema.RankJob {
 
 func (w *world) head(p int) blobschema.RankHead {
 	w.t.Helper()
-	h, err := crawl.DecodeRecord[blobschema.RankHead](w.records[blobschema.RankHeadKey("c", partition.ID(p))], "head")
+	h, err := actor.Decode[blobschema.RankHead](w.records[naming.RankHeadKey("c", partition.ID(p))], "head")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 	}
 	pages, hosts = map[uint64]float64{}, map[string]float64{}
 	for p := 0; ; p++ {
-		if !w.records[blobschema.RankHeadKey("c", partition.ID(p))].Found {
+		if !w.records[naming.RankHeadKey("c", partition.ID(p))].Found {
 			return pages, hosts
 		}
 		h := w.head(p)
@@ -325,7 +326,7 @@ func (w *world) orphans() (out []string) {
 	named := map[string]bool{}
 	for key := range w.records {
 		if strings.HasPrefix(key, "c/rank/") {
-			h, err := crawl.DecodeRecord[blobschema.RankHead](w.records[key], key)
+			h, err := actor.Decode[blobschema.RankHead](w.records[key], key)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -341,7 +342,7 @@ func (w *world) orphans() (out []string) {
 		}
 	}
 	for name := range w.blobs {
-		if strings.HasPrefix(name, blobschema.RankPrefix("c")) && !named[name] {
+		if strings.HasPrefix(name, naming.RankPrefix("c")) && !named[name] {
 			out = append(out, name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -107,7 +108,7 @@ const testCrawl = "test"
 func newCorpus(t testing.TB, partitions int) *corpus {
 	c := &corpus{TB: t, memory: &memory{records: map[string][]byte{}, objects: map[string][]byte{}}, numbers: map[partition.ID]uint64{}, removed: map[partition.ID][]blobschema.RemovedDocument{}, terms: token.Version}
 	c.crawl = blobschema.Crawl{Version: blobschema.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
-	c.put(blobschema.CrawlKey(testCrawl), c.crawl)
+	c.put(naming.CrawlKey(testCrawl), c.crawl)
 	var err error
 	if c.hash, err = crawl.NewHash(&c.crawl); err != nil {
 		t.Fatal(err)
@@ -195,7 +196,7 @@ func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentR
 	for _, n := range sum.Lengths {
 		ref.Lengths = append(ref.Lengths, uint64(n))
 	}
-	ref.Object = blobschema.SegmentName(testCrawl, id, c.numbers[id], data)
+	ref.Object = naming.Segment(testCrawl, id, c.numbers[id], data)
 	c.objects[ref.Object] = data
 	return ref
 }
@@ -218,9 +219,9 @@ func (c *corpus) manifest(id partition.ID, segments, anchors []blobschema.Segmen
 	if err != nil {
 		c.Fatal(err)
 	}
-	name := blobschema.IndexManifestName(testCrawl, id, m.Number, data)
+	name := naming.IndexManifest(testCrawl, id, m.Number, data)
 	c.objects[name] = data
-	return blobschema.IndexKey(testCrawl, id), blobschema.IndexHead{Partition: id, Number: m.Number, Manifest: name}
+	return naming.IndexKey(testCrawl, id), blobschema.IndexHead{Partition: id, Number: m.Number, Manifest: name}
 }
 
 // rank stores the ranks of a partition's pages.
@@ -247,10 +248,10 @@ func (c *corpus) rank(id partition.ID, nodes int64, pages []*page) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	name := blobschema.RankObjectName(testCrawl, id, 1, "table", data)
+	name := naming.RankObject(testCrawl, id, 1, "table", data)
 	c.objects[name] = data
-	c.put(blobschema.RankKey(testCrawl), blobschema.RankJob{Number: 1, Done: time.Unix(1, 0)})
-	c.put(blobschema.RankHeadKey(testCrawl, id), blobschema.RankHead{Partition: id, Job: 1, Final: true, Next: blobschema.RankResult{Job: 1, Table: name}})
+	c.put(naming.RankKey(testCrawl), blobschema.RankJob{Number: 1, Done: time.Unix(1, 0)})
+	c.put(naming.RankHeadKey(testCrawl, id), blobschema.RankHead{Partition: id, Job: 1, Final: true, Next: blobschema.RankResult{Job: 1, Table: name}})
 }
 
 func (c *corpus) open() *Index {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -80,7 +81,7 @@ func Open(ctx context.Context, store Store, crawlID string, opt Options) (*Index
 	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
 	opt.MaxPostings = cmp.Or(opt.MaxPostings, defaultPostings)
 	ix := &Index{store: store, id: crawlID, opt: opt, cache: newCache(opt.CacheBytes)}
-	key := blobschema.CrawlKey(crawlID)
+	key := naming.CrawlKey(crawlID)
 	b, found, err := store.Record(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
@@ -185,7 +186,7 @@ func (ix *Index) refresh(ctx context.Context) error {
 // index is whole in itself.
 func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) {
 	s := &snapshot{at: time.Now()}
-	mapKey, rankKey := blobschema.MapKey(ix.id), blobschema.RankKey(ix.id)
+	mapKey, rankKey := naming.MapKey(ix.id), naming.RankKey(ix.id)
 	first, err := ix.records(ctx, []string{mapKey, rankKey})
 	if err != nil {
 		return nil, err
@@ -203,12 +204,12 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 	s.moved = m.Epoch > 1 || len(m.Moving) > 0 || ix.record.Settings.PartitionBy == blobschema.ByIP
 	keys := make([]string, 0, 2*n)
 	for p := range partition.ID(n) {
-		keys = append(keys, blobschema.IndexKey(ix.id, p))
+		keys = append(keys, naming.IndexKey(ix.id, p))
 	}
 	ranked := job.Finished()
 	if ranked != nil {
 		for p := range partition.ID(n) {
-			keys = append(keys, blobschema.RankHeadKey(ix.id, p))
+			keys = append(keys, naming.RankHeadKey(ix.id, p))
 		}
 	}
 	values, err := ix.records(ctx, keys)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -442,7 +443,7 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 		}
 	}
 	if moved {
-		c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: parts})
+		c.put(naming.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: parts})
 	}
 	m.sum()
 	return c.open(), m, nodes

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 func TestNothingIndexed(t *testing.T) {
@@ -27,7 +28,7 @@ func TestNothingIndexed(t *testing.T) {
 	if a := ask(t, ix, Request{Query: "coffee"}); a.Total != 0 || a.Results == nil || len(a.Notes) != 1 || a.Notes[0] != "The index is empty." {
 		t.Errorf("%+v", a)
 	}
-	c.put(blobschema.IndexKey(testCrawl, 0), blobschema.IndexHead{}) // of a partition that had nothing to index
+	c.put(naming.IndexKey(testCrawl, 0), blobschema.IndexHead{}) // of a partition that had nothing to index
 	if err := ix.Refresh(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -98,7 +99,7 @@ func TestRefreshMoved(t *testing.T) {
 	newer := *old
 	newer.body, newer.generation = "coffee again", 1
 	c.commit(1, []blobschema.SegmentRef{c.segment(1, []*page{&newer}, false)}, nil)
-	c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 2})
+	c.put(naming.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 2})
 	ix := c.open()
 	req := Request{Query: "coffee bean OR coffee"}
 	if a := ask(t, ix, req); a.Total != 2 {
@@ -125,9 +126,9 @@ func TestRefreshMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := blobschema.IndexManifestName(testCrawl, 1, 9, data)
+	name := naming.IndexManifest(testCrawl, 1, 9, data)
 	c.objects[name] = data
-	c.put(blobschema.IndexKey(testCrawl, 1), blobschema.IndexHead{Partition: 1, Number: 9, Manifest: name})
+	c.put(naming.IndexKey(testCrawl, 1), blobschema.IndexHead{Partition: 1, Number: 9, Manifest: name})
 	if err := ix.Refresh(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
 		t.Errorf("removed documents without order: %v", err)
 	}
@@ -220,12 +221,12 @@ func TestRecordsDamaged(t *testing.T) {
 		"gone":      func(_ *corpus, r *blobschema.SegmentRef) { r.Gone = 9 },
 		"deleted":   func(_ *corpus, r *blobschema.SegmentRef) { r.Deleted = []byte("?") },
 		"lengths":   func(_ *corpus, r *blobschema.SegmentRef) { r.Lengths = make([]uint64, 100) },
-		"map":       func(c *corpus, _ *blobschema.SegmentRef) { c.put(blobschema.MapKey(testCrawl), "?") },
+		"map":       func(c *corpus, _ *blobschema.SegmentRef) { c.put(naming.MapKey(testCrawl), "?") },
 		"many": func(c *corpus, _ *blobschema.SegmentRef) {
-			c.put(blobschema.MapKey(testCrawl), blobschema.MapRecord{Partitions: 1 << 30})
+			c.put(naming.MapKey(testCrawl), blobschema.MapRecord{Partitions: 1 << 30})
 		},
-		"job":  func(c *corpus, _ *blobschema.SegmentRef) { c.put(blobschema.RankKey(testCrawl), []int{}) },
-		"head": func(c *corpus, _ *blobschema.SegmentRef) { c.put(blobschema.IndexKey(testCrawl, 0), []int{}) },
+		"job":  func(c *corpus, _ *blobschema.SegmentRef) { c.put(naming.RankKey(testCrawl), []int{}) },
+		"head": func(c *corpus, _ *blobschema.SegmentRef) { c.put(naming.IndexKey(testCrawl, 0), []int{}) },
 	} {
 		c := newCorpus(t, 1)
 		ref := c.segment(0, []*page{{url: site, body: "coffee"}}, false)

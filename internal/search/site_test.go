@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 // TestSites: a site is itself and all names below it, whatever has a slot, and whatever words its name
@@ -16,7 +17,7 @@ func TestSites(t *testing.T) {
 	for _, by := range []blobschema.PartitionBy{blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP} {
 		c := newCorpus(t, 1)
 		c.crawl.Settings.PartitionBy = by
-		c.put(blobschema.CrawlKey(testCrawl), c.crawl)
+		c.put(naming.CrawlKey(testCrawl), c.crawl)
 		c.commit(0, []blobschema.SegmentRef{c.segment(0, pages, false)}, nil)
 		ix := c.open()
 		for query, want := range map[string][]string{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
@@ -134,7 +135,7 @@ func hostOf(url string) string {
 func (w *world) visible() (map[string][]blobschema.Page, error) {
 	got := map[string][]blobschema.Page{}
 	for p := range partition.ID(w.partitions()) {
-		v, _, ok := w.table.Get(blobschema.HeadKey(w.crawl.ID, p))
+		v, _, ok := w.table.Get(naming.HeadKey(w.crawl.ID, p))
 		if !ok {
 			continue
 		}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/index"
 	"github.com/orbweaver/orbweaver/internal/rank"
@@ -17,8 +19,8 @@ import (
 
 // pollJobs is the trigger of what follows a crawl: every message of a queue starts a process, also if
 // one is at work for the same partition, and is acknowledged when that has ended well.
-func (w *world) pollJobs(queue, kind string, actor func(*proc) (crawl.Actor, error)) {
-	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), func() { w.pollJobs(queue, kind, actor) })
+func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, error)) {
+	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), func() { w.pollJobs(queue, kind, begin) })
 	got, err := w.queues.Receive(w.wall(), queue, 10)
 	if err != nil {
 		w.fail(err)
@@ -31,13 +33,13 @@ func (w *world) pollJobs(queue, kind string, actor func(*proc) (crawl.Actor, err
 			return
 		}
 		p := w.newProc(kind, part)
-		if p.actor, err = actor(p); err != nil {
+		if p.actor, err = begin(p); err != nil {
 			w.fail(err)
 			return
 		}
 		p.onEnd = func(err error) {
 			switch {
-			case p.dead || errors.Is(err, errInjected) || errors.Is(err, crawl.ErrNotFound): // a faster one dropped what it read
+			case p.dead || errors.Is(err, errInjected) || errors.Is(err, actor.ErrNotFound): // a faster one dropped what it read
 				return // the message comes again
 			case err != nil:
 				w.fail(fmt.Errorf("%s fails: partition %d at %v: %w", kind, part, w.now, err))
@@ -52,7 +54,7 @@ func (w *world) pollJobs(queue, kind string, actor func(*proc) (crawl.Actor, err
 }
 
 // indexStep is a step of the index, with so little memory and patience that it merges all the time.
-func (w *world) indexStep(p *proc) (crawl.Actor, error) {
+func (w *world) indexStep(p *proc) (actor.Actor, error) {
 	cfg := index.Config{
 		Crawl: w.crawl, Partition: p.part, Workers: 1 + p.rng.IntN(3), BatchSize: 1 + p.rng.IntN(60), FanIn: 2 + p.rng.IntN(3),
 		Memory: []int{1 << 14, 1 << 20}[p.rng.IntN(2)], Grace: w.cfg.IndexGrace,
@@ -64,7 +66,7 @@ func (w *world) indexStep(p *proc) (crawl.Actor, error) {
 }
 
 // rankStep is a step of the ranks.
-func (w *world) rankStep(p *proc) (crawl.Actor, error) {
+func (w *world) rankStep(p *proc) (actor.Actor, error) {
 	cfg := rank.StepConfig{Crawl: w.crawl.ID, Partition: p.part}
 	if p.rng.IntN(4) == 0 {
 		cfg.Deadline = p.between(time.Second, time.Minute)
@@ -110,11 +112,11 @@ func (w *world) indexed() (map[string]uint32, error) {
 	}
 	shown, removed := map[document]version{}, map[document]uint32{}
 	for p := range partition.ID(w.partitions()) {
-		v, _, ok := w.table.Get(blobschema.IndexKey(w.crawl.ID, p))
+		v, _, ok := w.table.Get(naming.IndexKey(w.crawl.ID, p))
 		if !ok {
 			continue
 		}
-		head, err := crawl.DecodeRecord[blobschema.IndexHead](crawl.Record{Value: v}, "index head")
+		head, err := actor.Decode[blobschema.IndexHead](actor.Record{Value: v}, "index head")
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +159,7 @@ func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, e
 	data := w.blobs[ref.Object]
 	r, err := segment.Open(func(off, length int64) ([]byte, error) {
 		if off < 0 || off+length > int64(len(data)) {
-			return nil, crawl.ErrNotFound
+			return nil, actor.ErrNotFound
 		}
 		return data[off : off+length], nil
 	}, ref.Bytes)

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
@@ -158,7 +161,7 @@ type poll struct {
 // labActor is an actor at work.
 type labActor struct {
 	*lab
-	crawl.Actor
+	actor.Actor
 	part     partition.ID
 	isStep   bool
 	commit   string // that the head names, if it is a step
@@ -206,16 +209,16 @@ func newLab(cfg Lab) (*lab, error) {
 	}
 	l := &lab{
 		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
-		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
+		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
 		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
 		load: make([]float64, cfg.Slots), asked: map[string][]int{},
 	}
 	l.sight = l.nothing()
 	l.result.Served = make([]time.Duration, len(cfg.Asks))
-	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue}
+	names := []string{naming.WakesQueue, naming.IntakeQueue}
 	for p := range partition.ID(cfg.Most) {
-		names = append(names, blobschema.MailboxQueue(p))
+		names = append(names, naming.MailboxQueue(p))
 	}
 	for _, q := range names {
 		if err := l.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
@@ -272,7 +275,7 @@ func (l *lab) at(d time.Duration, do func()) {
 }
 
 func (l *lab) wall() time.Time  { return epoch.Add(l.now) }
-func (l *lab) clock() crawl.Now { return crawl.Now{Wall: l.wall(), Mono: l.now} }
+func (l *lab) clock() actor.Now { return actor.Now{Wall: l.wall(), Mono: l.now} }
 
 func (l *lab) fail(err error) {
 	if l.err == nil {
@@ -335,7 +338,7 @@ func (l *lab) tickNow() {
 
 // wakes starts the steps that are asked for.
 func (l *lab) wakes() {
-	got, err := l.queues.Receive(l.wall(), blobschema.WakesQueue, 10)
+	got, err := l.queues.Receive(l.wall(), naming.WakesQueue, 10)
 	if err != nil {
 		l.fail(err)
 		return
@@ -343,7 +346,7 @@ func (l *lab) wakes() {
 	for _, d := range got {
 		_, p, err := blobschema.DecodeWake(d.Body)
 		if err == nil {
-			err = l.queues.Ack(l.wall(), blobschema.WakesQueue, d.Receipt)
+			err = l.queues.Ack(l.wall(), naming.WakesQueue, d.Receipt)
 		}
 		if err != nil {
 			l.fail(err)
@@ -384,16 +387,16 @@ func (l *lab) startStep(p partition.ID) {
 	}
 }
 
-func (l *lab) start(actor crawl.Actor, p partition.ID, onEnd func(error)) *labActor {
+func (l *lab) start(begun actor.Actor, p partition.ID, onEnd func(error)) *labActor {
 	l.actors++
-	_, step := actor.(*crawl.Step)
-	a := &labActor{lab: l, Actor: actor, part: p, isStep: step, fetching: map[uint64]page.Request{}, onEnd: onEnd}
-	a.took(actor.Start(l.clock()))
+	_, step := begun.(*crawl.Step)
+	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]page.Request{}, onEnd: onEnd}
+	a.took(begun.Start(l.clock()))
 	return a
 }
 
 // took carries out what the actor asked for, and sees whether it has ended.
-func (a *labActor) took(issues []crawl.Issue) {
+func (a *labActor) took(issues []actor.Issue) {
 	for _, is := range issues {
 		a.issue(is)
 	}
@@ -407,43 +410,43 @@ func (a *labActor) took(issues []crawl.Issue) {
 
 func (a *labActor) reply(id uint64, v any, err error) {
 	if !a.ended {
-		a.took(a.Handle(a.clock(), crawl.Reply{ID: id, Value: v, Err: err}))
+		a.took(a.Handle(a.clock(), actor.Reply{ID: id, Value: v, Err: err}))
 	}
 }
 
 // issue has an effect happen at once, and its reply come when it would have ended.
-func (a *labActor) issue(is crawl.Issue) {
+func (a *labActor) issue(is actor.Issue) {
 	after := func(d time.Duration, v any, err error) { a.at(d, func() { a.reply(is.ID, v, err) }) }
 	switch e := is.Effect.(type) {
-	case crawl.Sleep:
+	case actor.Sleep:
 		after(max(0, e.For), nil, nil)
-	case crawl.Work:
+	case actor.Work:
 		v, err := e.Do()
 		after(0, v, err)
-	case crawl.Fetch:
+	case actor.Fetch:
 		a.fetch(is.ID, e.Request)
-	case crawl.CancelFetches:
+	case actor.CancelFetches:
 		for _, id := range sortedIDs(a.fetching) {
 			o := page.Aborted(a.fetching[id], a.wall())
 			delete(a.fetching, id)
 			a.at(0, func() { a.reply(id, o, nil) })
 		}
 		after(0, nil, nil)
-	case crawl.Receive:
+	case actor.Receive:
 		a.receive(is.ID, e)
-	case crawl.Send:
+	case actor.Send:
 		after(queueTime, nil, a.send(e))
-	case crawl.Acknowledge:
+	case actor.Acknowledge:
 		var err error
 		for _, r := range e.Receipts {
 			err = errors.Join(err, a.queues.Ack(a.wall(), e.Queue, r.(embedded.Receipt)))
 		}
 		after(queueTime, nil, err)
-	case crawl.GetObject:
+	case actor.GetObject:
 		a.result.Gets++
 		b, ok := a.objects[e.Name]
 		if !ok {
-			after(getTime, nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name))
+			after(getTime, nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name))
 			return
 		}
 		b = b[min(e.Offset, int64(len(b))):]
@@ -451,25 +454,25 @@ func (a *labActor) issue(is crawl.Issue) {
 			b = b[:min(e.Length, int64(len(b)))]
 		}
 		after(getTime, b, nil)
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		delete(a.objects, e.Name)
 		after(putTime, nil, nil)
-	case crawl.PutObject:
+	case actor.PutObject:
 		a.result.Puts++
-		if !strings.HasPrefix(e.Name, blobschema.WARCPrefix(a.crawl.ID)) { // nobody reads those here
+		if !strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nobody reads those here
 			a.objects[e.Name] = bytes.Join(e.Parts, nil)
 		}
 		after(putTime, nil, nil)
-	case crawl.ReadRecords:
-		recs := make([]crawl.Record, len(e.Keys))
+	case actor.ReadRecords:
+		recs := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {
 			if v, rev, ok := a.table.Get(k); ok {
-				recs[i] = crawl.Record{Value: v, Revision: rev, Found: true}
+				recs[i] = actor.Record{Value: v, Revision: rev, Found: true}
 			}
 		}
 		a.learnt(e.Keys, recs)
 		after(tableTime, recs, nil)
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		rev, err := a.write(e)
 		if err == nil {
 			a.taken(e)
@@ -480,7 +483,7 @@ func (a *labActor) issue(is crawl.Issue) {
 	}
 }
 
-func (a *labActor) write(e crawl.WriteRecord) (any, error) {
+func (a *labActor) write(e actor.WriteRecord) (any, error) {
 	var rev uint64
 	var err error
 	if e.Revision == nil {
@@ -489,14 +492,14 @@ func (a *labActor) write(e crawl.WriteRecord) (any, error) {
 		rev, err = a.table.Replace(e.Key, e.Value, e.Revision.(uint64))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", crawl.ErrConflict, err)
+		return nil, fmt.Errorf("%w: %w", actor.ErrConflict, err)
 	}
 	return rev, nil
 }
 
 // learnt takes note of a step that reads which slots it must give.
-func (a *labActor) learnt(keys []string, recs []crawl.Record) {
-	i := slices.Index(keys, blobschema.MapKey(a.crawl.ID))
+func (a *labActor) learnt(keys []string, recs []actor.Record) {
+	i := slices.Index(keys, naming.MapKey(a.crawl.ID))
 	if i < 0 || !recs[i].Found || !a.isStep {
 		return
 	}
@@ -518,8 +521,8 @@ func (a *labActor) learnt(keys []string, recs []crawl.Record) {
 }
 
 // taken takes note of a commit with slots that have come.
-func (a *labActor) taken(e crawl.WriteRecord) {
-	if len(a.asleep) == 0 || !a.isStep || e.Key != blobschema.HeadKey(a.crawl.ID, a.part) {
+func (a *labActor) taken(e actor.WriteRecord) {
+	if len(a.asleep) == 0 || !a.isStep || e.Key != naming.HeadKey(a.crawl.ID, a.part) {
 		return
 	}
 	var h blobschema.Head
@@ -552,7 +555,7 @@ func (a *labActor) taken(e crawl.WriteRecord) {
 	}
 }
 
-func (a *labActor) send(e crawl.Send) error {
+func (a *labActor) send(e actor.Send) error {
 	for _, body := range e.Bodies {
 		if _, err := a.queues.Send(a.wall(), e.Queue, body, nil, e.Delay); err != nil {
 			return err
@@ -563,7 +566,7 @@ func (a *labActor) send(e crawl.Send) error {
 			}
 		}
 	}
-	if e.Queue == blobschema.WakesQueue {
+	if e.Queue == naming.WakesQueue {
 		a.at(e.Delay, a.wakes)
 	}
 	if p := a.waiting[e.Queue]; p != nil {
@@ -573,7 +576,7 @@ func (a *labActor) send(e crawl.Send) error {
 }
 
 // mailboxPrefix begins the names of all mailboxes.
-var mailboxPrefix = strings.TrimRight(blobschema.MailboxQueue(0), "0")
+var mailboxPrefix = strings.TrimRight(naming.MailboxQueue(0), "0")
 
 // count takes note of mail from one partition to another.
 func (a *labActor) count(body []byte) error {
@@ -592,7 +595,7 @@ func (a *labActor) count(body []byte) error {
 }
 
 // receive waits until there is mail or time is up.
-func (a *labActor) receive(id uint64, e crawl.Receive) {
+func (a *labActor) receive(id uint64, e actor.Receive) {
 	p := &poll{a: a, id: id, max: e.Max}
 	a.waiting[e.Queue] = p
 	a.at(queueTime, func() { a.hand(p, e.Queue) })
@@ -611,14 +614,14 @@ func (l *lab) hand(p *poll, queue string) {
 	if err == nil && len(got) == 0 {
 		return
 	}
-	msgs := make([]crawl.Message, len(got))
+	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
-		msgs[i] = crawl.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = actor.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	p.answer(l.waiting, queue, msgs, err)
 }
 
-func (p *poll) answer(waiting map[string]*poll, queue string, msgs []crawl.Message, err error) {
+func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Message, err error) {
 	if p.done {
 		return
 	}
@@ -658,9 +661,9 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 			RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
 		}
 		for _, h := range resp.Header {
-			r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})
+			r.Header = append(r.Header, warc.HeaderField{Name: h.Name, Value: h.Value})
 		}
-		slices.SortFunc(r.Header, func(a, b blobschema.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(r.Header, func(a, b warc.HeaderField) int { return strings.Compare(a.Name, b.Name) })
 		out := fetch.Assemble(a.scratch, req, r)
 		out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
 		if a.cfg.Server != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -110,7 +112,7 @@ func (l *lab) ask(i int) {
 	url := l.cfg.Asks[i].URL
 	body, err := blobschema.EncodeRequest(blobschema.Request{ID: fmt.Sprint(i), Recrawl: []string{url}})
 	if err == nil {
-		_, err = l.queues.Send(l.wall(), blobschema.IntakeQueue, body, nil, 0)
+		_, err = l.queues.Send(l.wall(), naming.IntakeQueue, body, nil, 0)
 	}
 	if err != nil {
 		l.fail(err)
@@ -122,18 +124,18 @@ func (l *lab) ask(i int) {
 
 // intake carries out the function that takes requests.
 func (l *lab) intake() {
-	got, err := l.queues.Receive(l.wall(), blobschema.IntakeQueue, 10)
+	got, err := l.queues.Receive(l.wall(), naming.IntakeQueue, 10)
 	if err != nil || len(got) == 0 {
 		l.failIf(err)
 		return
 	}
-	msgs := make([]crawl.Message, len(got))
+	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
-		msgs[i] = crawl.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	l.start(crawl.NewIntake(crawl.IntakeConfig{Crawl: l.crawl.ID}, msgs), 0, func(err error) {
 		for _, d := range got {
-			err = errors.Join(err, l.queues.Ack(l.wall(), blobschema.IntakeQueue, d.Receipt))
+			err = errors.Join(err, l.queues.Ack(l.wall(), naming.IntakeQueue, d.Receipt))
 		}
 		l.failIf(err)
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
@@ -59,7 +60,7 @@ func (w *world) resume() {
 	if w.now < w.resumeAt+10*time.Minute {
 		return
 	}
-	v, _, _ := w.table.Get(blobschema.WishKey(w.crawl.ID))
+	v, _, _ := w.table.Get(naming.WishKey(w.crawl.ID))
 	if wish, err := decodeJSON[blobschema.Wish](v); err == nil && (wish.Stop || wish.Pause) {
 		w.order(crawl.OrderResume)
 	}
@@ -123,10 +124,10 @@ func (w *world) recrawl() {
 	w.note("recrawl", wi.url, wi.id)
 	body, err := blobschema.EncodeRequest(blobschema.Request{ID: wi.id, Recrawl: []string{wi.url}})
 	if err == nil {
-		_, err = w.queues.Send(w.wall(), blobschema.IntakeQueue, body, nil, 0)
+		_, err = w.queues.Send(w.wall(), naming.IntakeQueue, body, nil, 0)
 	}
 	if err == nil && w.fault(&id, RequestJunk) {
-		_, err = w.queues.Send(w.wall(), blobschema.IntakeQueue, junk(id.detail(RequestJunk), body), nil, 0)
+		_, err = w.queues.Send(w.wall(), naming.IntakeQueue, junk(id.detail(RequestJunk), body), nil, 0)
 	}
 	if err != nil {
 		w.fail(err)
@@ -151,7 +152,7 @@ func (w *world) reachable() []string {
 
 // settledWishes reports whether no request waits in the intake queue.
 func (w *world) settledWishes() bool {
-	visible, inFlight, delayed, err := w.queues.Depth(w.wall(), blobschema.IntakeQueue)
+	visible, inFlight, delayed, err := w.queues.Depth(w.wall(), naming.IntakeQueue)
 	if err != nil {
 		w.fail(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -99,7 +101,7 @@ func (w *world) pollWakes() {
 	if free <= 0 {
 		return
 	}
-	got, err := w.queues.Receive(w.wall(), blobschema.WakesQueue, free)
+	got, err := w.queues.Receive(w.wall(), naming.WakesQueue, free)
 	if err != nil {
 		w.fail(err)
 		return
@@ -112,7 +114,7 @@ func (w *world) pollWakes() {
 		}
 		p := w.newProc("step", part)
 		w.at(p.between(0, 500*time.Millisecond), func() { w.startStep(p) })
-		if err := w.queues.Ack(w.wall(), blobschema.WakesQueue, d.Receipt); err != nil {
+		if err := w.queues.Ack(w.wall(), naming.WakesQueue, d.Receipt); err != nil {
 			w.fail(err)
 		}
 	}
@@ -180,7 +182,7 @@ func (w *world) startStep(p *proc) {
 		case errors.Is(err, crawl.ErrLeaseLost):
 			w.count(LeaseLost)
 		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, errInjected):
-		case errors.Is(err, crawl.ErrNotFound) && w.part(p.part).holder != p: // deleted since another took its lease
+		case errors.Is(err, actor.ErrNotFound) && w.part(p.part).holder != p: // deleted since another took its lease
 		default:
 			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.now, err))
 		}
@@ -213,16 +215,16 @@ func (w *world) crashesAllowed() int {
 // pollIntake is the trigger of the intake function.
 func (w *world) pollIntake() {
 	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), w.pollIntake)
-	got, err := w.queues.Receive(w.wall(), blobschema.IntakeQueue, 10)
+	got, err := w.queues.Receive(w.wall(), naming.IntakeQueue, 10)
 	if err != nil {
 		w.fail(err)
 	}
 	if len(got) == 0 {
 		return
 	}
-	msgs := make([]crawl.Message, len(got))
+	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
-		msgs[i] = crawl.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	p := w.newProc("intake", 0)
 	p.actor = crawl.NewIntake(crawl.IntakeConfig{Crawl: w.crawl.ID}, msgs)
@@ -236,7 +238,7 @@ func (w *world) pollIntake() {
 		}
 		w.taken = w.now
 		for _, m := range msgs {
-			if err := w.queues.Ack(w.wall(), blobschema.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
+			if err := w.queues.Ack(w.wall(), naming.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
 				w.fail(err)
 			}
 		}

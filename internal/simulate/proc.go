@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
@@ -21,7 +23,7 @@ var errInjected = errors.New("injected fault")
 type proc struct {
 	identity
 	w        *world
-	actor    crawl.Actor
+	actor    actor.Actor
 	step     *crawl.Step // if the actor is one
 	part     partition.ID
 	kind     string
@@ -42,7 +44,7 @@ type clock struct{ ahead time.Duration } // of the true time
 
 func (p *proc) wall() time.Time { return p.w.wall().Add(p.clock.ahead) }
 
-func (p *proc) now() crawl.Now { return crawl.Now{Wall: p.wall(), Mono: p.w.now} }
+func (p *proc) now() actor.Now { return actor.Now{Wall: p.wall(), Mono: p.w.now} }
 
 func (p *proc) start() {
 	w := p.w
@@ -64,7 +66,7 @@ func (p *proc) start() {
 }
 
 // took carries out what the actor asked for and sees whether it has ended.
-func (p *proc) took(issues []crawl.Issue) {
+func (p *proc) took(issues []actor.Issue) {
 	for _, is := range issues {
 		if p.dead {
 			return
@@ -114,7 +116,7 @@ func (w *world) left(p *proc) {
 }
 
 // reply delivers a reply, now or when the process thaws.
-func (p *proc) reply(r crawl.Reply) {
+func (p *proc) reply(r actor.Reply) {
 	if p.ended {
 		return
 	}
@@ -146,30 +148,30 @@ func (p *proc) reply(r crawl.Reply) {
 }
 
 // issue splits an effect into apply and reply, and lets it fail in between.
-func (p *proc) issue(is crawl.Issue) {
+func (p *proc) issue(is actor.Issue) {
 	w := p.w
 	w.note(p.name, effectName(is.Effect))
 	switch e := is.Effect.(type) {
-	case crawl.Sleep:
-		w.at(max(0, e.For), func() { p.reply(crawl.Reply{ID: is.ID}) })
+	case actor.Sleep:
+		w.at(max(0, e.For), func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
-	case crawl.Fetch:
+	case actor.Fetch:
 		p.fetch(is.ID, e)
 		return
-	case crawl.CancelFetches:
+	case actor.CancelFetches:
 		for _, id := range sortedIDs(p.fetching) {
 			o := page.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
-			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: o}) })
+			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
 		}
-		w.at(0, func() { p.reply(crawl.Reply{ID: is.ID}) })
+		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
-	case crawl.Receive:
+	case actor.Receive:
 		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.receive(is.ID, e, w.now+e.Wait) })
 		return
 	}
 	before, after := p.between(time.Millisecond, 40*time.Millisecond), p.between(time.Millisecond, 40*time.Millisecond)
-	_, work := is.Effect.(crawl.Work)
+	_, work := is.Effect.(actor.Work)
 	if p.suffers(Slow) && !work {
 		before = between(p.detail(Slow), time.Second, 4*time.Minute)
 	}
@@ -182,7 +184,7 @@ func (p *proc) issue(is crawl.Issue) {
 			return
 		}
 		if !work && (p.throttled(is.Effect) || p.suffers(Lost)) {
-			w.at(after, func() { p.reply(crawl.Reply{ID: is.ID, Err: errInjected}) })
+			w.at(after, func() { p.reply(actor.Reply{ID: is.ID, Err: errInjected}) })
 			return
 		}
 		v, err := p.apply(is.Effect)
@@ -193,7 +195,7 @@ func (p *proc) issue(is crawl.Issue) {
 		if err == nil && !work && p.suffers(Doubt) {
 			v, err = nil, errInjected
 		}
-		w.at(after, func() { p.reply(crawl.Reply{ID: is.ID, Value: v, Err: err}) })
+		w.at(after, func() { p.reply(actor.Reply{ID: is.ID, Value: v, Err: err}) })
 	})
 }
 
@@ -210,18 +212,18 @@ const (
 	services
 )
 
-func serviceOf(e crawl.Effect) service {
+func serviceOf(e actor.Effect) service {
 	switch e.(type) {
-	case crawl.ReadRecords, crawl.WriteRecord:
+	case actor.ReadRecords, actor.WriteRecord:
 		return onTable
-	case crawl.GetObject, crawl.PutObject, crawl.DeleteObject:
+	case actor.GetObject, actor.PutObject, actor.DeleteObject:
 		return onObjects
 	}
 	return onQueues
 }
 
 // throttled reports whether an effect fails, as all of its sort do for a while.
-func (p *proc) throttled(e crawl.Effect) bool {
+func (p *proc) throttled(e actor.Effect) bool {
 	if p.kindly {
 		return false
 	}
@@ -241,47 +243,47 @@ func sortedIDs(m map[uint64]page.Request) []uint64 {
 	return ids
 }
 
-func effectName(e crawl.Effect) string {
+func effectName(e actor.Effect) string {
 	switch e := e.(type) {
-	case crawl.Fetch:
+	case actor.Fetch:
 		return "fetch " + e.Request.URL.String()
-	case crawl.GetObject:
+	case actor.GetObject:
 		return "get " + e.Name
-	case crawl.PutObject:
+	case actor.PutObject:
 		return "put " + e.Name
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		return "delete " + e.Name
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		return "write " + e.Key
-	case crawl.Send:
+	case actor.Send:
 		return "send " + e.Queue
 	}
 	return fmt.Sprintf("%T", e)
 }
 
 // apply carries out an effect on the world.
-func (p *proc) apply(effect crawl.Effect) (any, error) {
+func (p *proc) apply(effect actor.Effect) (any, error) {
 	w := p.w
 	switch e := effect.(type) {
-	case crawl.Work:
+	case actor.Work:
 		return e.Do()
-	case crawl.DeleteObject:
+	case actor.DeleteObject:
 		if err := w.mayDelete(e.Name); err != nil {
 			w.fail(err)
 		}
 		delete(w.blobs, e.Name)
 		return nil, nil
-	case crawl.GetObject:
+	case actor.GetObject:
 		b, ok := w.blobs[e.Name]
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", crawl.ErrNotFound, e.Name)
+			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
 		}
 		if e.Length < 0 {
 			return b[min(e.Offset, int64(len(b))):], nil
 		}
 		b = b[min(e.Offset, int64(len(b))):]
 		return b[:min(e.Length, int64(len(b)))], nil
-	case crawl.PutObject:
+	case actor.PutObject:
 		data := bytes.Join(e.Parts, nil)
 		// What two mailboxes are sent alike has one dead letter, the last one's.
 		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
@@ -289,19 +291,19 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 		}
 		w.blobs[e.Name] = data
 		return nil, nil
-	case crawl.ReadRecords:
-		recs := make([]crawl.Record, len(e.Keys))
+	case actor.ReadRecords:
+		recs := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {
 			if v, rev, ok := w.table.Get(k); ok {
-				recs[i] = crawl.Record{Value: v, Revision: rev, Found: true}
+				recs[i] = actor.Record{Value: v, Revision: rev, Found: true}
 			}
 		}
 		return recs, nil
-	case crawl.WriteRecord:
+	case actor.WriteRecord:
 		return p.write(e)
-	case crawl.Send:
+	case actor.Send:
 		return nil, p.send(e)
-	case crawl.Acknowledge:
+	case actor.Acknowledge:
 		for _, r := range e.Receipts {
 			if err := p.mayAcknowledge(r.(embedded.Receipt)); err != nil {
 				w.fail(err)
@@ -316,7 +318,7 @@ func (p *proc) apply(effect crawl.Effect) (any, error) {
 	return nil, fmt.Errorf("effect %T is unknown here", effect)
 }
 
-func (p *proc) write(e crawl.WriteRecord) (any, error) {
+func (p *proc) write(e actor.WriteRecord) (any, error) {
 	var rev uint64
 	var err error
 	if e.Revision == nil {
@@ -325,12 +327,12 @@ func (p *proc) write(e crawl.WriteRecord) (any, error) {
 		rev, err = p.w.table.Replace(e.Key, e.Value, e.Revision.(uint64))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", crawl.ErrConflict, err)
+		return nil, fmt.Errorf("%w: %w", actor.ErrConflict, err)
 	}
 	switch {
-	case p.step != nil && e.Key == blobschema.HeadKey(p.w.crawl.ID, p.part):
+	case p.step != nil && e.Key == naming.HeadKey(p.w.crawl.ID, p.part):
 		err = p.wroteHead(e.Value)
-	case e.Key == blobschema.MapKey(p.w.crawl.ID):
+	case e.Key == naming.MapKey(p.w.crawl.ID):
 		err = p.wroteMap(e.Value)
 	}
 	if err != nil {
@@ -339,7 +341,7 @@ func (p *proc) write(e crawl.WriteRecord) (any, error) {
 	return rev, nil
 }
 
-func (p *proc) send(e crawl.Send) error {
+func (p *proc) send(e actor.Send) error {
 	upTo := len(e.Bodies)
 	if upTo > 1 && p.suffers(SentInPart) {
 		upTo = p.detail(SentInPart).IntN(upTo)
@@ -356,7 +358,7 @@ func (p *proc) send(e crawl.Send) error {
 }
 
 // sendOne sends a message, and what else faults make of it.
-func (p *proc) sendOne(e crawl.Send, body []byte) error {
+func (p *proc) sendOne(e actor.Send, body []byte) error {
 	w, n := p.w, 1
 	drop := MailDropped
 	if !mailed(e.Queue) {
@@ -397,7 +399,7 @@ func (p *proc) sendOne(e crawl.Send, body []byte) error {
 
 // mailed reports whether the messages of a queue hold anything; others are hints.
 func mailed(queue string) bool {
-	return queue != blobschema.WakesQueue && queue != blobschema.IndexQueue && queue != blobschema.RankQueue
+	return queue != naming.WakesQueue && queue != naming.IndexQueue && queue != naming.RankQueue
 }
 
 // poison makes mail of other mail that its receiver can do nothing with.
@@ -415,7 +417,7 @@ func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string,
 		bad, err = blobschema.EncodeMail(m)
 		return queue, bad, err
 	case MailMisled:
-		queue = blobschema.MailboxQueue(partition.ID(r.IntN(w.cfg.Partitions)))
+		queue = naming.MailboxQueue(partition.ID(r.IntN(w.cfg.Partitions)))
 	case MailHuge:
 		bad = bytes.Repeat(body, 256<<10/len(body)+1)[:256<<10]
 	case MailEmpty:
@@ -427,13 +429,13 @@ func (w *world) poison(k Kind, r *rand.Rand, queue string, body []byte) (string,
 }
 
 // receive polls a queue until something is there or time is up.
-func (p *proc) receive(id uint64, e crawl.Receive, until time.Duration) {
+func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 	if p.ended {
 		return
 	}
 	w := p.w
 	if p.throttled(e) || p.suffers(Lost) {
-		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Err: errInjected}) })
+		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Err: errInjected}) })
 		return
 	}
 	got, err := w.queues.Receive(w.wall(), e.Queue, 1+p.rng.IntN(e.Max))
@@ -444,14 +446,14 @@ func (p *proc) receive(id uint64, e crawl.Receive, until time.Duration) {
 	if len(got) > 1 && p.suffers(MailReordered) {
 		p.detail(MailReordered).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
 	}
-	msgs := make([]crawl.Message, len(got))
+	msgs := make([]actor.Message, len(got))
 	for i, d := range got {
 		w.bodies[d.Receipt] = d.Body
-		msgs[i] = crawl.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
 	}
 	if len(msgs) > 0 && p.suffers(CrashReceived) {
 		p.crash()
 		return
 	}
-	w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(crawl.Reply{ID: id, Value: msgs, Err: err}) })
+	w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: msgs, Err: err}) })
 }

@@ -27,6 +27,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
@@ -224,8 +227,8 @@ func (w *world) run() error {
 	w.at(0, w.pollWakes)
 	w.at(0, w.pollIntake)
 	if w.cfg.Index {
-		w.at(0, func() { w.pollJobs(blobschema.IndexQueue, "index", w.indexStep) })
-		w.at(0, func() { w.pollJobs(blobschema.RankQueue, "rank", w.rankStep) })
+		w.at(0, func() { w.pollJobs(naming.IndexQueue, "index", w.indexStep) })
+		w.at(0, func() { w.pollJobs(naming.RankQueue, "rank", w.rankStep) })
 	}
 	if w.cfg.Cold {
 		w.at(w.outside.between(0, 20*time.Minute), w.command)
@@ -264,7 +267,7 @@ func newWorld(cfg Config) (*world, error) {
 		cfg: cfg, trace: fnv.New64a(), web: web, outside: newIdentity(cfg.Seed, "outside"),
 		poll: newIdentity(cfg.Seed, "poll"), operator: newIdentity(cfg.Seed, "operator"),
 		queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), blobs: map[string][]byte{},
-		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: blobschema.None}),
+		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[machine]*crawl.Warm{}, hits: map[string]int{},
 		asked: map[string]asked{}, pace: map[string]time.Duration{}, procs: map[string]int{},
 		bodies: map[embedded.Receipt][]byte{}, pinned: map[string]netip.Addr{}, clocks: map[machine]*clock{},
@@ -283,7 +286,7 @@ func newWorld(cfg Config) (*world, error) {
 	for range cfg.Looks {
 		w.looks = append(w.looks, 1+w.outside.rng.IntN(50))
 	}
-	for _, q := range append([]string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.IndexQueue, blobschema.RankQueue}, w.mailboxes()...) {
+	for _, q := range append([]string{naming.WakesQueue, naming.IntakeQueue, naming.IndexQueue, naming.RankQueue}, w.mailboxes()...) {
 		if err := w.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
 			return nil, err
 		}
@@ -295,7 +298,7 @@ const agent = "orbweaver"
 
 func (w *world) mailboxes() (names []string) {
 	for p := range partition.ID(w.most()) {
-		names = append(names, blobschema.MailboxQueue(p))
+		names = append(names, naming.MailboxQueue(p))
 	}
 	return names
 }
@@ -411,7 +414,7 @@ func (w *world) seeds() []string {
 func (w *world) heads() string {
 	var b strings.Builder
 	for p := range partition.ID(w.partitions()) {
-		v, _, _ := w.table.Get(blobschema.HeadKey(w.crawl.ID, p))
+		v, _, _ := w.table.Get(naming.HeadKey(w.crawl.ID, p))
 		fmt.Fprintf(&b, "\n  %s", v)
 	}
 	return b.String()
@@ -430,7 +433,7 @@ func (s store) Record(_ context.Context, key string) ([]byte, bool, error) {
 func (s store) Object(_ context.Context, name string) ([]byte, error) {
 	b, ok := s.w.blobs[name]
 	if !ok {
-		return nil, crawl.ErrNotFound
+		return nil, actor.ErrNotFound
 	}
 	return b, nil
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -45,7 +46,7 @@ func (w *world) checkPin(host string, addr netip.Addr) {
 
 // fetch asks the generated web. The request reaches the host at once, so that the
 // pace is checked as the host sees it (I9).
-func (p *proc) fetch(id uint64, e crawl.Fetch) {
+func (p *proc) fetch(id uint64, e actor.Fetch) {
 	w := p.w
 	req := e.Request
 	if !p.kindly && w.fault(&p.identity, CrashAsking) {
@@ -83,7 +84,7 @@ func (p *proc) fetch(id uint64, e crawl.Fetch) {
 			p.learnPace(paced(req), o.Body)
 		}
 		w.note(p.name, "answer", url, o.Page.Outcome.String())
-		p.reply(crawl.Reply{ID: id, Value: o})
+		p.reply(actor.Reply{ID: id, Value: o})
 	})
 }
 
@@ -173,7 +174,7 @@ func (p *proc) resolve(id uint64, req page.Request) {
 			return
 		}
 		delete(p.fetching, id)
-		p.reply(crawl.Reply{ID: id, Value: o})
+		p.reply(actor.Reply{ID: id, Value: o})
 	})
 }
 
@@ -217,9 +218,9 @@ func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, 
 		r.Addr = req.Addr.String()
 	}
 	for _, h := range resp.Header {
-		r.Header = append(r.Header, blobschema.HeaderField{Name: h.Name, Value: h.Value})
+		r.Header = append(r.Header, warc.HeaderField{Name: h.Name, Value: h.Value})
 	}
-	slices.SortStableFunc(r.Header, func(a, b blobschema.HeaderField) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortStableFunc(r.Header, func(a, b warc.HeaderField) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	out := fetch.Assemble(p.w.scratch, req, r)
 	out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
 	return out, took

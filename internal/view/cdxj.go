@@ -14,7 +14,8 @@ import (
 
 	"gocloud.dev/blob"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -25,13 +26,13 @@ import (
 const sortMemory = 64 << 20
 
 // WriteCDXJ writes the capture index of a crawl, over whatever index there was, as
-// the object blobschema.CDXJIndexName.
+// the object naming.CDXJIndex.
 func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
 	v := &View{store: OfPlatform(p), close: func() error { return nil }}
 	if err := v.of(ctx, crawl); err != nil {
 		return err
 	}
-	name := blobschema.CDXJIndexName(crawl)
+	name := naming.CDXJIndex(crawl)
 	writing, cancel := context.WithCancel(ctx)
 	defer cancel() // before Close it gives up what was written
 	w, err := p.Bucket.NewWriter(writing, name, &blob.WriterOptions{ContentType: "text/x-cdxj", DisableContentTypeDetection: true})
@@ -72,7 +73,7 @@ func (v *View) CDXJ(ctx context.Context, w io.Writer, tmp string) (lines int64, 
 		if pg.Original != nil {
 			pg.MIME, pg.Status = "warc/revisit", 0
 		}
-		if line = blobschema.AppendCDXJ(line[:0], u.Key(), pg, path.Base(pg.WARC)); len(line) == 0 {
+		if line = warc.AppendCDXJ(line[:0], u.Key(), pg, path.Base(pg.WARC)); len(line) == 0 {
 			continue
 		}
 		lines++
@@ -115,7 +116,7 @@ func (s *sorter) sorted() [][]byte {
 	for i, end := range s.ends {
 		lines[i], start = s.text[start:end], end
 	}
-	slices.SortFunc(lines, blobschema.CompareCDXJ)
+	slices.SortFunc(lines, warc.CompareCDXJ)
 	return lines
 }
 

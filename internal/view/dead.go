@@ -14,7 +14,7 @@ import (
 
 	"gocloud.dev/blob"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
@@ -37,17 +37,17 @@ func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	at, err := store.changed(ctx, blobschema.DeadPrefix(v.id))
+	at, err := store.changed(ctx, naming.DeadPrefix(v.id))
 	if err != nil {
 		return nil, err
 	}
 	var out []DeadLetter
 	for name, t := range at {
-		if blobschema.IsReplayedName(name) {
+		if naming.IsReplayed(name) {
 			continue
 		}
 		l := DeadLetter{ID: path.Base(name), Name: name, At: t.UTC()}
-		if again, ok := at[blobschema.ReplayedName(name)]; ok && again.After(t) { // in doubt it came back: some stores know seconds only
+		if again, ok := at[naming.Replayed(name)]; ok && again.After(t) { // in doubt it came back: some stores know seconds only
 			l.Replayed = again.UTC()
 		}
 		out = append(out, l)

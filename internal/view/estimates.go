@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -38,7 +39,7 @@ func (v *View) Estimates(ctx context.Context) (*Estimates, error) {
 		return nil, err
 	}
 	var tick blobschema.TickRecord
-	if _, err := v.record(ctx, blobschema.TickKey(v.id), &tick); err != nil {
+	if _, err := v.record(ctx, naming.TickKey(v.id), &tick); err != nil {
 		return nil, err
 	}
 	e := &Estimates{AsOf: tick.CopiedAt}
@@ -83,7 +84,7 @@ func (v *View) hostRecords(ctx context.Context, h *blobschema.Head) (map[string]
 				return nil, err
 			}
 			var pack crawl.HostPack
-			ok, err := v.record(ctx, blobschema.HostsKey(v.id, h.Partition, n), &pack)
+			ok, err := v.record(ctx, naming.HostsKey(v.id, h.Partition, n), &pack)
 			if err != nil {
 				return nil, fmt.Errorf("host estimates of partition %d: %w", h.Partition, err)
 			}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -17,13 +18,13 @@ import (
 // Ranks is how far the rank job is that was begun last.
 func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
 	var job blobschema.RankJob
-	if found, err := v.record(ctx, blobschema.RankKey(v.id), &job); err != nil || !found {
+	if found, err := v.record(ctx, naming.RankKey(v.id), &job); err != nil || !found {
 		return rank.NewProgress(job, nil), err
 	}
 	heads := make([]blobschema.RankHead, min(len(job.Inputs), partition.MaxPartitions))
 	keys, to := make([]string, len(heads)), make([]any, len(heads))
 	for p := range heads {
-		keys[p], to[p] = blobschema.RankHeadKey(v.id, partition.ID(p)), &heads[p]
+		keys[p], to[p] = naming.RankHeadKey(v.id, partition.ID(p)), &heads[p]
 	}
 	if _, err := v.records(ctx, keys, to); err != nil {
 		return rank.Progress{}, err

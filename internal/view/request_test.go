@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -139,11 +140,11 @@ func TestEstimates(t *testing.T) {
 	pack := func(commit, requests uint64) crawl.HostPack {
 		return crawl.HostPack{Hosts: map[string]crawl.HostRecord{"moved.example": {Commit: commit, Requests: requests}}}
 	}
-	s.records[blobschema.HostsKey(crawlID, 0, 0)] = pack(3, 30)
-	s.records[blobschema.HostsKey(crawlID, 0, 1)] = pack(7, 70)
-	s.records[blobschema.HostsKey(crawlID, 0, 3)] = pack(5, 50)
-	s.records[blobschema.HostsKey(crawlID, 0, 8)] = pack(9, 90) // after a doubling with nothing
-	s.records[blobschema.TickKey(crawlID)] = blobschema.TickRecord{CopiedAt: e.AsOf}
+	s.records[naming.HostsKey(crawlID, 0, 0)] = pack(3, 30)
+	s.records[naming.HostsKey(crawlID, 0, 1)] = pack(7, 70)
+	s.records[naming.HostsKey(crawlID, 0, 3)] = pack(5, 50)
+	s.records[naming.HostsKey(crawlID, 0, 8)] = pack(9, 90) // after a doubling with nothing
+	s.records[naming.TickKey(crawlID)] = blobschema.TickRecord{CopiedAt: e.AsOf}
 	if e, err = v.Estimates(t.Context()); err != nil || !e.Behind {
 		t.Fatalf("behind %v, %v", e.Behind, err)
 	}
@@ -186,7 +187,7 @@ func TestLeftOut(t *testing.T) {
 	} {
 		c := c
 		tt.set(&c.Settings)
-		s.records[blobschema.CrawlKey(crawlID)], s.records[blobschema.WishKey(crawlID)] = c, tt.wish
+		s.records[naming.CrawlKey(crawlID)], s.records[naming.WishKey(crawlID)] = c, tt.wish
 		r, err := v.ExplainURL(t.Context(), unknown)
 		if err != nil || r.State != view.Unknown || !strings.Contains(r.Why[0], tt.says) {
 			t.Errorf("%q, %v, want %q", r.Why, err, tt.says)
@@ -216,11 +217,11 @@ func TestRequested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := blobschema.RequestName(crawlID, data)
+	name := naming.Request(crawlID, data)
 	if err := p.Bucket.WriteAll(t.Context(), name, data, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.records[blobschema.RequestsKey(crawlID)] = blobschema.Requests{
+	s.records[naming.RequestsKey(crawlID)] = blobschema.Requests{
 		Sent: map[partition.ID]uint64{1: 1}, Dead: 2,
 		Outbox: []blobschema.RequestMail{{To: 1, Number: 1, Request: 1, Object: name}},
 	}
@@ -240,7 +241,7 @@ func TestRequested(t *testing.T) {
 	}
 	head := before.Heads[slices.IndexFunc(before.Heads, func(h blobschema.Head) bool { return h.Partition == 1 })]
 	head.Requests = 1
-	s.records[blobschema.HeadKey(crawlID, 1)] = head
+	s.records[naming.HeadKey(crawlID, 1)] = head
 	if waits(seed) {
 		t.Error("a request that is applied waits")
 	}

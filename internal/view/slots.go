@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -44,7 +45,7 @@ func (v *View) MapRecord(ctx context.Context) (blobschema.MapRecord, error) {
 		return v.still.record, nil
 	}
 	var r blobschema.MapRecord
-	_, err := v.record(ctx, blobschema.MapKey(v.id), &r)
+	_, err := v.record(ctx, naming.MapKey(v.id), &r)
 	if err == nil {
 		err = v.division.check(&r)
 	}

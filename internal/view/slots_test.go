@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -52,8 +53,8 @@ func newHandmade(t *testing.T) *handmade {
 		heads: map[partition.ID]blobschema.Head{},
 	}
 	key := [16]byte{1}
-	s.write(blobschema.ActiveKey, map[string]string{"crawl": handID})
-	s.write(blobschema.CrawlKey(handID), blobschema.Crawl{
+	s.write(naming.ActiveKey, map[string]string{"crawl": handID})
+	s.write(naming.CrawlKey(handID), blobschema.Crawl{
 		Version: blobschema.Version, ID: handID, HashKey: key[:], Slots: handSlots, Partitions: 2,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1},
 	})
@@ -99,7 +100,7 @@ func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blo
 		m.Totals.Pending += int64(sum.Pending)
 		m.Totals.Unexamined += int64(sum.Unexamined)
 	}
-	name := blobschema.CommitName(handID, p, m.Seq, 1)
+	name := naming.Commit(handID, p, m.Seq, 1)
 	data, stored, err := blobschema.EncodeCommit(&c, name, s.hash)
 	if err != nil {
 		s.t.Fatal(err)
@@ -118,7 +119,7 @@ func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blo
 
 func (s *handmade) head(h blobschema.Head) {
 	s.heads[h.Partition] = h
-	s.write(blobschema.HeadKey(handID, h.Partition), h)
+	s.write(naming.HeadKey(handID, h.Partition), h)
 }
 
 func (s *handmade) putMap(m *partition.Map) string {
@@ -270,7 +271,7 @@ func (m *moves) phases() []struct {
 			})
 		}, want{pending: 2, held: []int{4, 4}}},
 		{"planned", func() {
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+			m.write(naming.MapKey(handID), blobschema.MapRecord{
 				Version: 1, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1], Moving: moving(2, 0, 2),
 			})
 		}, want{move: &view.Move{Epoch: 2, To: 2}, pending: 2, held: []int{4, 4, 0}, owes: 1, awaits: 1}},
@@ -307,11 +308,11 @@ func (m *moves) phases() []struct {
 			})
 		}, want{partition: 2, underWay: true, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"confirmed", func() {
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1]})
+			m.write(naming.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1]})
 			m.commit(0, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{partition: 2, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"back", func() {
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+			m.write(naming.MapKey(handID), blobschema.MapRecord{
 				Version: 3, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""}, Moving: moving(3, 2, 0),
 			})
 			m.commit(2, func(c *blobschema.Commit) {
@@ -331,7 +332,7 @@ func (m *moves) phases() []struct {
 			h := m.heads[0]
 			h.Epoch = 3
 			m.head(h)
-			m.write(blobschema.MapKey(handID), blobschema.MapRecord{
+			m.write(naming.MapKey(handID), blobschema.MapRecord{
 				Version: blobschema.Version, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""},
 			})
 			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
@@ -531,7 +532,7 @@ func TestEstimatesOfMoves(t *testing.T) {
 		ph.do()
 	}
 	pack := func(p partition.ID, commit, requests, pending uint64) {
-		m.write(blobschema.HostsKey(handID, p, 0), crawl.HostPack{Hosts: map[string]crawl.HostRecord{
+		m.write(naming.HostsKey(handID, p, 0), crawl.HostPack{Hosts: map[string]crawl.HostRecord{
 			m.host: {Commit: commit, Requests: requests, Pending: pending},
 		}})
 	}
@@ -577,7 +578,7 @@ func TestDamagedMaps(t *testing.T) {
 		"a damaged map":        {Epoch: 2, Partitions: 3, Object: "hand/maps/garbage"},
 		"an owner too high":    {Epoch: 2, Partitions: 2, Object: m.objects[1]},
 	} {
-		m.write(blobschema.MapKey(handID), r)
+		m.write(naming.MapKey(handID), r)
 		v, err := view.New(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
@@ -595,7 +596,7 @@ func TestDamagedMaps(t *testing.T) {
 		}
 	}
 	delete(m.handmade.objects, m.objects[1])
-	m.write(blobschema.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.objects[1]})
+	m.write(naming.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.objects[1]})
 	v, err := view.New(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -64,7 +65,7 @@ func (v *View) Status(ctx context.Context) (s Status, err error) {
 	s.Live = v.Live(ctx)
 	var requests blobschema.Requests
 	s.Heads, s.Map, err = v.headsAnd(ctx,
-		[]string{blobschema.CrawlKey(v.id), blobschema.WishKey(v.id), blobschema.RequestsKey(v.id), blobschema.TickKey(v.id), blobschema.RankKey(v.id)},
+		[]string{naming.CrawlKey(v.id), naming.WishKey(v.id), naming.RequestsKey(v.id), naming.TickKey(v.id), naming.RankKey(v.id)},
 		[]any{&s.Crawl, &s.Wish, &requests, &s.Tick, &s.Ranks.Job})
 	if err != nil {
 		return s, err
@@ -122,12 +123,12 @@ func (v *View) addFollowers(ctx context.Context, s *Status) error {
 	index := make([]blobschema.IndexHead, len(s.Heads))
 	if s.Crawl.Settings.Index {
 		for i := range index {
-			keys, to = append(keys, blobschema.IndexKey(v.id, s.Heads[i].Partition)), append(to, &index[i])
+			keys, to = append(keys, naming.IndexKey(v.id, s.Heads[i].Partition)), append(to, &index[i])
 		}
 	}
 	ranks := make([]blobschema.RankHead, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
 	for p := range ranks {
-		keys, to = append(keys, blobschema.RankHeadKey(v.id, partition.ID(p))), append(to, &ranks[p])
+		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &ranks[p])
 	}
 	if len(keys) == 0 {
 		return nil

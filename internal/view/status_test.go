@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
@@ -42,7 +44,7 @@ func write(t *testing.T, p *platform.Platform, key string, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.WriteRecord(t.Context(), p, crawl.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision}); err != nil {
+	if _, err := engine.WriteRecord(t.Context(), p, actor.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,18 +80,18 @@ func TestStateOfShared(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := shared(t)
-			write(t, p, blobschema.ActiveKey, map[string]string{"crawl": "x"})
-			write(t, p, blobschema.CrawlKey("x"), blobschema.Crawl{
+			write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
+			write(t, p, naming.CrawlKey("x"), blobschema.Crawl{
 				Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
 				SeedBatches: []string{"s"}, Published: 1,
 			})
-			write(t, p, blobschema.WishKey("x"), tt.wish)
+			write(t, p, naming.WishKey("x"), tt.wish)
 			tt.reqs.Calls.BlobGets = 100
-			write(t, p, blobschema.RequestsKey("x"), tt.reqs)
-			write(t, p, blobschema.TickKey("x"), blobschema.TickRecord{Calls: blobschema.Calls{BlobGets: 20}})
+			write(t, p, naming.RequestsKey("x"), tt.reqs)
+			write(t, p, naming.TickKey("x"), blobschema.TickRecord{Calls: blobschema.Calls{BlobGets: 20}})
 			if tt.head != nil {
 				tt.head.Calls.BlobGets = 3
-				write(t, p, blobschema.HeadKey("x", 0), tt.head)
+				write(t, p, naming.HeadKey("x", 0), tt.head)
 			}
 			v, err := view.New(t.Context(), view.OfPlatform(p))
 			if err != nil {
@@ -109,19 +111,19 @@ func TestStateOfShared(t *testing.T) {
 // TestStatusOfFollowers: how far index and ranks are, the records tell.
 func TestStatusOfFollowers(t *testing.T) {
 	p := shared(t)
-	write(t, p, blobschema.ActiveKey, map[string]string{"crawl": "x"})
+	write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
 	c := blobschema.Crawl{Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 3, Settings: blobschema.Settings{Index: true}}
-	write(t, p, blobschema.CrawlKey("x"), c)
+	write(t, p, naming.CrawlKey("x"), c)
 	for i, seq := range []uint64{7, 5, 2} {
-		write(t, p, blobschema.HeadKey("x", partition.ID(i)), blobschema.Head{Partition: partition.ID(i), Seq: seq})
+		write(t, p, naming.HeadKey("x", partition.ID(i)), blobschema.Head{Partition: partition.ID(i), Seq: seq})
 	}
 	calls := blobschema.Calls{BlobGets: 10}
-	write(t, p, blobschema.IndexKey("x", 0), blobschema.IndexHead{Partition: 0, Number: 3, Seq: 7, Calls: calls})
-	write(t, p, blobschema.IndexKey("x", 1), blobschema.IndexHead{Partition: 1, Number: 1, Seq: 4, Calls: calls})
-	write(t, p, blobschema.RankKey("x"), blobschema.RankJob{Version: blobschema.Version, Number: 2, Started: time.Now(), Inputs: make([]blobschema.RankInput, 3)})
+	write(t, p, naming.IndexKey("x", 0), blobschema.IndexHead{Partition: 0, Number: 3, Seq: 7, Calls: calls})
+	write(t, p, naming.IndexKey("x", 1), blobschema.IndexHead{Partition: 1, Number: 1, Seq: 4, Calls: calls})
+	write(t, p, naming.RankKey("x"), blobschema.RankJob{Version: blobschema.Version, Number: 2, Started: time.Now(), Inputs: make([]blobschema.RankInput, 3)})
 	for i := range partition.ID(3) {
 		h := blobschema.RankHead{Partition: i, Job: 2, Calls: calls, Rounds: []blobschema.RankRound{{Number: int(i) + 4}}}
-		write(t, p, blobschema.RankHeadKey("x", i), h)
+		write(t, p, naming.RankHeadKey("x", i), h)
 	}
 	v, err := view.New(t.Context(), view.OfPlatform(p))
 	if err != nil {
@@ -135,7 +137,7 @@ func TestStatusOfFollowers(t *testing.T) {
 		t.Errorf("index %+v, %d commits behind, %d gets, ranks %+v", s.Index, s.Behind(), s.Calls.BlobGets, s.Ranks)
 	}
 	c.Settings.Index = false
-	write(t, p, blobschema.CrawlKey("x"), c)
+	write(t, p, naming.CrawlKey("x"), c)
 	if s, err = v.Status(t.Context()); err != nil || len(s.Index) != 0 || s.Ranks.Job.Number != 2 {
 		t.Errorf("without an index: %+v, %v", s.Index, err)
 	}
@@ -186,7 +188,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	put := func(name string, data []byte) {
 		t.Helper()
-		if err := engine.PutObject(t.Context(), p, crawl.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
+		if err := engine.PutObject(t.Context(), p, actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Millisecond) // times of puts differ
@@ -196,15 +198,15 @@ func TestDeadLetters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := blobschema.DeadName(crawlID, []byte(body))
+		name := naming.Dead(crawlID, []byte(body))
 		put(name, b)
 		return name
 	}
 	a, b, c := letter("a"), letter("b"), letter("c")
-	put(blobschema.ReplayedName(b), nil)
-	put(blobschema.ReplayedName(c), nil)
+	put(naming.Replayed(b), nil)
+	put(naming.Replayed(c), nil)
 	letter("c") // it came back
-	put(blobschema.DeadName(crawlID, []byte("d")), []byte("{"))
+	put(naming.Dead(crawlID, []byte("d")), []byte("{"))
 	got, err := v.DeadLetters(t.Context())
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%+v, %v", got, err)

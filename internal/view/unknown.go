@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -86,7 +87,7 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wi
 // requested adds whether a request for the URL from outside waits to be applied.
 func (v *View) requested(ctx context.Context, u weburl.URL, r *URLReport) error {
 	var reqs blobschema.Requests
-	if found, err := v.record(ctx, blobschema.RequestsKey(v.id), &reqs); err != nil || !found {
+	if found, err := v.record(ctx, naming.RequestsKey(v.id), &reqs); err != nil || !found {
 		return err
 	}
 	for _, m := range reqs.Outbox {

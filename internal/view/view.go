@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -60,7 +62,7 @@ func New(ctx context.Context, s Store) (*View, error) {
 	var active struct {
 		Crawl string `json:"crawl"`
 	}
-	if found, err := v.record(ctx, blobschema.ActiveKey, &active); err != nil {
+	if found, err := v.record(ctx, naming.ActiveKey, &active); err != nil {
 		return nil, err
 	} else if !found {
 		return nil, ErrNoCrawl
@@ -154,7 +156,7 @@ func (v *View) ID() string { return v.id }
 
 // Crawl reads the crawl's record.
 func (v *View) Crawl(ctx context.Context) (c blobschema.Crawl, err error) {
-	found, err := v.record(ctx, blobschema.CrawlKey(v.id), &c)
+	found, err := v.record(ctx, naming.CrawlKey(v.id), &c)
 	if err == nil && !found {
 		err = fmt.Errorf("%w with id %q", ErrNoCrawl, v.id)
 	}
@@ -163,7 +165,7 @@ func (v *View) Crawl(ctx context.Context) (c blobschema.Crawl, err error) {
 
 // Wish reads what the operator wants of the crawl.
 func (v *View) Wish(ctx context.Context) (w blobschema.Wish, err error) {
-	_, err = v.record(ctx, blobschema.WishKey(v.id), &w)
+	_, err = v.record(ctx, naming.WishKey(v.id), &w)
 	return w, err
 }
 
@@ -181,7 +183,7 @@ func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobsch
 		return slices.Clone(v.still.heads), v.still.record, nil
 	}
 	n := v.division.known()
-	heads, err := v.headsWith(ctx, upTo(n), append(keys, blobschema.MapKey(v.id)), append(to, &r))
+	heads, err := v.headsWith(ctx, upTo(n), append(keys, naming.MapKey(v.id)), append(to, &r))
 	if err == nil {
 		err = v.division.check(&r)
 	}
@@ -208,7 +210,7 @@ func (v *View) headsWith(ctx context.Context, ids []partition.ID, keys []string,
 	others := len(keys)
 	heads := make([]blobschema.Head, len(ids))
 	for i, p := range ids {
-		keys, to = append(keys, blobschema.HeadKey(v.id, p)), append(to, &heads[i])
+		keys, to = append(keys, naming.HeadKey(v.id, p)), append(to, &heads[i])
 	}
 	found, err := v.records(ctx, keys, to)
 	if err != nil {
@@ -243,7 +245,7 @@ func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, fou
 		}
 		return h, false, nil
 	}
-	found, err = v.record(ctx, blobschema.HeadKey(v.id, p), &h)
+	found, err = v.record(ctx, naming.HeadKey(v.id, p), &h)
 	return h, found, err
 }
 
@@ -317,7 +319,7 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID, after fun
 			names := func(yield func(string) bool) {
 				for name := range blobschema.CommitNames(m) {
 					if after != nil {
-						if _, seq, _, err := blobschema.ParseCommitName(name); err == nil && seq <= after(p) {
+						if _, seq, _, err := naming.ParseCommit(name); err == nil && seq <= after(p) {
 							continue
 						}
 					}
@@ -499,7 +501,7 @@ func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
 	if pg.WARC == "" {
 		return nil, fmt.Errorf("no answer of %s is kept: %s", pg.URL, pg.Outcome)
 	}
-	if pg.Length <= 0 || pg.Length > blobschema.MaxWARCBlock {
+	if pg.Length <= 0 || pg.Length > warc.MaxBlock {
 		return nil, fmt.Errorf("read record of %s: %w: %d bytes", pg.URL, blobschema.ErrDamaged, pg.Length)
 	}
 	return v.store.ObjectRange(ctx, pg.WARC, pg.Offset, pg.Length)
@@ -507,22 +509,22 @@ func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
 
 // Response reads and verifies a page's response record; of a revisit, the record that
 // stands in for it, with the header only.
-func (v *View) Response(ctx context.Context, pg blobschema.Page) (*blobschema.WARCRecord, error) {
-	kind := blobschema.WARCTypeResponse
+func (v *View) Response(ctx context.Context, pg blobschema.Page) (*warc.Record, error) {
+	kind := warc.TypeResponse
 	if pg.Original != nil {
-		kind = blobschema.WARCTypeRevisit
+		kind = warc.TypeRevisit
 	}
 	return v.warcRecord(ctx, pg, kind)
 }
 
 // Payload reads and verifies the response record with the payload of a page's answer:
 // its own, or the original of a revisit.
-func (v *View) Payload(ctx context.Context, pg blobschema.Page) (*blobschema.WARCRecord, error) {
+func (v *View) Payload(ctx context.Context, pg blobschema.Page) (*warc.Record, error) {
 	if pg.Original == nil {
 		return v.Response(ctx, pg)
 	}
 	o := pg.Payload()
-	rec, err := v.warcRecord(ctx, blobschema.Page{URL: o.URL, WARC: o.WARC, Offset: o.Offset, Length: o.Length}, blobschema.WARCTypeResponse)
+	rec, err := v.warcRecord(ctx, blobschema.Page{URL: o.URL, WARC: o.WARC, Offset: o.Offset, Length: o.Length}, warc.TypeResponse)
 	if err == nil && pg.Digest != "" && rec.PayloadDigest != pg.Digest {
 		err = fmt.Errorf("%w: its payload is %s, not %s", blobschema.ErrDamaged, rec.PayloadDigest, pg.Digest)
 	}
@@ -532,12 +534,12 @@ func (v *View) Payload(ctx context.Context, pg blobschema.Page) (*blobschema.WAR
 	return rec, nil
 }
 
-func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind blobschema.WARCType) (*blobschema.WARCRecord, error) {
+func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind warc.Type) (*warc.Record, error) {
 	data, err := v.Member(ctx, pg)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := blobschema.ReadWARCAt(bytes.NewReader(data), 0, int64(len(data)))
+	rec, err := warc.ReadAt(bytes.NewReader(data), 0, int64(len(data)))
 	if err == nil {
 		err = rec.Verify()
 	}

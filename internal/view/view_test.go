@@ -18,7 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -195,12 +197,12 @@ func testIndex(t *testing.T, v *view.View, pages []blobschema.Page) {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
-	if !slices.IsSortedFunc(lines, blobschema.CompareCDXJ) || int64(len(lines)) != n {
-		t.Errorf("%d lines, sorted: %v", n, slices.IsSortedFunc(lines, blobschema.CompareCDXJ))
+	if !slices.IsSortedFunc(lines, warc.CompareCDXJ) || int64(len(lines)) != n {
+		t.Errorf("%d lines, sorted: %v", n, slices.IsSortedFunc(lines, warc.CompareCDXJ))
 	}
 	var got, want []string
 	for _, line := range lines {
-		c, err := blobschema.ParseCDXJ(line)
+		c, err := warc.ParseCDXJ(line)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +236,7 @@ func TestWriteCDXJ(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stored, err := p.Bucket.ReadAll(t.Context(), blobschema.CDXJIndexName(crawlID))
+	stored, err := p.Bucket.ReadAll(t.Context(), naming.CDXJIndex(crawlID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +372,7 @@ func TestRenew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := engine.WriteRecord(t.Context(), p, crawl.WriteRecord{Key: key, Value: []byte("1")}); err != nil {
+		if _, err := engine.WriteRecord(t.Context(), p, actor.WriteRecord{Key: key, Value: []byte("1")}); err != nil {
 			t.Fatal(err)
 		}
 		return p
@@ -443,7 +445,7 @@ func TestFrozen(t *testing.T) {
 	}
 	before := all(t, frozen, view.EveryRecord)
 	for q := range partition.ID(4) {
-		s.records[blobschema.HeadKey(crawlID, q)] = blobschema.Head{Partition: q}
+		s.records[naming.HeadKey(crawlID, q)] = blobschema.Head{Partition: q}
 	}
 	if n := len(all(t, v, view.EveryRecord)); n != 0 {
 		t.Errorf("%d pages of no commits", n)
@@ -529,9 +531,9 @@ func TestScope(t *testing.T) {
 	set := func(change func(*blobschema.Settings)) {
 		c := c
 		change(&c.Settings)
-		s.records[blobschema.CrawlKey(crawlID)] = c
+		s.records[naming.CrawlKey(crawlID)] = c
 	}
-	s.records[blobschema.WishKey(crawlID)] = blobschema.Wish{Scope: []string{"www.added.example"}}
+	s.records[naming.WishKey(crawlID)] = blobschema.Wish{Scope: []string{"www.added.example"}}
 	for _, tt := range []struct {
 		scope     blobschema.Scope
 		url, says string
@@ -577,7 +579,7 @@ func TestVersion(t *testing.T) {
 	}
 	defer p.Close()
 	s := overlay{view.OfPlatform(p), map[string]any{
-		blobschema.ActiveKey: map[string]string{"crawl": "x"}, blobschema.CrawlKey("x"): blobschema.Crawl{ID: "x", Version: 99},
+		naming.ActiveKey: map[string]string{"crawl": "x"}, naming.CrawlKey("x"): blobschema.Crawl{ID: "x", Version: 99},
 	}}
 	if _, err := view.New(t.Context(), s); !errors.Is(err, blobschema.ErrVersion) {
 		t.Errorf("error %v", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // encoded is the attribute of messages whose body is base64: gocloud's, which sends
@@ -16,10 +16,10 @@ import (
 const encoded = "base64encoded"
 
 // Messages are the messages of an event of SQS.
-func Messages(e events.SQSEvent) []crawl.Message {
-	out := make([]crawl.Message, len(e.Records))
+func Messages(e events.SQSEvent) []actor.Message {
+	out := make([]actor.Message, len(e.Records))
 	for i, r := range e.Records {
-		m := crawl.Message{ID: r.MessageId, Body: []byte(r.Body), Receipt: r.ReceiptHandle, Receives: 1}
+		m := actor.Message{ID: r.MessageId, Body: []byte(r.Body), Receipt: r.ReceiptHandle, Receives: 1}
 		if _, ok := r.MessageAttributes[encoded]; ok {
 			if b, err := base64.StdEncoding.DecodeString(r.Body); err == nil {
 				m.Body = b

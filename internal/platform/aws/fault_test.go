@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -188,7 +188,7 @@ func TestOpenFails(t *testing.T) {
 func TestThrottledWrite(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	served := always(200, `{"ConsumedCapacity":{"TableName":"name","CapacityUnits":3.0}}`)
-	write := crawl.WriteRecord{Key: "k", Value: []byte("v")}
+	write := actor.WriteRecord{Key: "k", Value: []byte("v")}
 
 	p, s, led := open(t, answers{"PutItem": first(1, 400, failure(throttled), served)})
 	if rev, err := engine.WriteRecord(t.Context(), p, write); err != nil || rev == nil {
@@ -200,10 +200,10 @@ func TestThrottledWrite(t *testing.T) {
 
 	for _, code := range []string{throttled, "ThrottlingException", "TransactionConflictException", "RequestLimitExceeded", "ResourceNotFoundException", "AccessDeniedException"} {
 		p, s, led := openTrying(t, 1, answers{"PutItem": always(400, failure(code))})
-		for _, rev := range []crawl.Revision{nil, "revision"} {
+		for _, rev := range []actor.Revision{nil, "revision"} {
 			write.Revision = rev
 			_, err := engine.WriteRecord(t.Context(), p, write)
-			if err == nil || errors.Is(err, crawl.ErrConflict) {
+			if err == nil || errors.Is(err, actor.ErrConflict) {
 				t.Errorf("%s, revision %v: %v", code, rev, err)
 			}
 		}
@@ -218,8 +218,8 @@ func TestThrottledWrite(t *testing.T) {
 // first. Whoever writes learns of a conflict, and finds its own write when it reads.
 func TestLostAnswer(t *testing.T) {
 	p, _, led := open(t, answers{"PutItem": first(1, lose, "", always(400, failure("ConditionalCheckFailedException")))})
-	_, err := engine.WriteRecord(t.Context(), p, crawl.WriteRecord{Key: "k", Value: bytes.Repeat([]byte("v"), 2500)})
-	if !errors.Is(err, crawl.ErrConflict) {
+	_, err := engine.WriteRecord(t.Context(), p, actor.WriteRecord{Key: "k", Value: bytes.Repeat([]byte("v"), 2500)})
+	if !errors.Is(err, actor.ErrConflict) {
 		t.Errorf("%v, want a conflict", err)
 	}
 	if c := led.Counts(); c.KVWriteUnits != 6 {
@@ -322,7 +322,7 @@ func TestPut(t *testing.T) {
 		got = len(body)
 		return 200, ""
 	})})
-	if err := engine.PutObject(t.Context(), p, crawl.PutObject{Name: "c/large", Parts: [][]byte{make([]byte, 5), nil, make([]byte, size-5)}}); err != nil {
+	if err := engine.PutObject(t.Context(), p, actor.PutObject{Name: "c/large", Parts: [][]byte{make([]byte, 5), nil, make([]byte, size-5)}}); err != nil {
 		t.Fatal(err)
 	}
 	if n, c := s.count("PUT"), led.Counts(); n != 2 || got != size || c.BlobPuts != 1 || c.BlobPutBytes != size {
@@ -350,8 +350,8 @@ func TestObjectErrors(t *testing.T) {
 		{503, "SlowDown", false, ""},
 	} {
 		p, _, led := openTrying(t, 1, answers{"GET": always(c.status, fmt.Sprintf(s3Failure, c.code))})
-		_, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: "c/o", Length: -1})
-		if err == nil || errors.Is(err, crawl.ErrNotFound) != c.missing || !strings.Contains(err.Error(), c.want) {
+		_, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: "c/o", Length: -1})
+		if err == nil || errors.Is(err, actor.ErrNotFound) != c.missing || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.code, err)
 		}
 		if gets := led.Counts().BlobGets; c.status < 500 && gets != 1 || c.status >= 500 && gets != 0 {
@@ -488,9 +488,9 @@ func TestQueueFailures(t *testing.T) {
 func TestQueueMissing(t *testing.T) {
 	p, _, _ := open(t, answers{"GetQueueUrl": always(400, failure("AWS.SimpleQueueService.NonExistentQueue"))})
 	for name, want := range map[string]string{
-		blobschema.MailboxQueue(1): "there is no queue name-mailbox-00001 in region eu-west-1: deploy name with as many mailboxes",
-		blobschema.IndexQueue:      "there is no queue name-index in region eu-west-1: name was deployed without an index",
-		blobschema.RankQueue:       "there is no queue name-rank in region eu-west-1: name was deployed without an index",
+		naming.MailboxQueue(1): "there is no queue name-mailbox-00001 in region eu-west-1: deploy name with as many mailboxes",
+		naming.IndexQueue:      "there is no queue name-index in region eu-west-1: name was deployed without an index",
+		naming.RankQueue:       "there is no queue name-rank in region eu-west-1: name was deployed without an index",
 	} {
 		if err := p.CheckQueue(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

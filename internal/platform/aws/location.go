@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -128,7 +128,7 @@ func (l Location) String() string {
 // ofJobs says whether the deployed name of a queue is one that only deployments with an
 // index have.
 func (l Location) ofJobs(deployed string) bool {
-	return deployed == l.queue(blobschema.IndexQueue) || deployed == l.queue(blobschema.RankQueue)
+	return deployed == l.queue(naming.IndexQueue) || deployed == l.queue(naming.RankQueue)
 }
 
 // queue is the deployed name of a queue.

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/platform/conformance"
@@ -82,9 +82,9 @@ func deploy(t *testing.T, partitions int, visibility time.Duration) string {
 	})
 
 	queues := sqs.NewFromConfig(cfg)
-	names := []string{blobschema.WakesQueue, blobschema.IntakeQueue, blobschema.DeadLettersQueue, blobschema.IndexQueue}
+	names := []string{naming.WakesQueue, naming.IntakeQueue, naming.DeadLettersQueue, naming.IndexQueue}
 	for p := range partitions {
-		names = append(names, blobschema.MailboxQueue(partition.ID(p)))
+		names = append(names, naming.MailboxQueue(partition.ID(p)))
 	}
 	for _, n := range names {
 		q, err := queues.CreateQueue(ctx, &sqs.CreateQueueInput{
@@ -186,10 +186,10 @@ func TestAWSDeployment(t *testing.T) {
 	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "has 2 mailboxes") {
 		t.Errorf("more partitions than mailboxes: %v", err)
 	}
-	if err := p.CheckQueue(t.Context(), blobschema.IndexQueue); err != nil {
+	if err := p.CheckQueue(t.Context(), naming.IndexQueue); err != nil {
 		t.Error(err)
 	}
-	if err := p.CheckQueue(t.Context(), blobschema.RankQueue); err == nil || !strings.Contains(err.Error(), "was deployed without an index") {
+	if err := p.CheckQueue(t.Context(), naming.RankQueue); err == nil || !strings.Contains(err.Error(), "was deployed without an index") {
 		t.Errorf("a queue that is missing: %v", err)
 	}
 	for what, l := range map[string]string{

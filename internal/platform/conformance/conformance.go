@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -101,16 +101,16 @@ func (s *suite) queue(t *testing.T, name string) platform.Queue {
 	return q
 }
 
-func (s *suite) write(t *testing.T, key, value string, rev crawl.Revision) crawl.Revision {
+func (s *suite) write(t *testing.T, key, value string, rev actor.Revision) actor.Revision {
 	t.Helper()
-	rev, err := engine.WriteRecord(t.Context(), s.p, crawl.WriteRecord{Key: key, Value: []byte(value), Revision: rev})
+	rev, err := engine.WriteRecord(t.Context(), s.p, actor.WriteRecord{Key: key, Value: []byte(value), Revision: rev})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rev
 }
 
-func (s *suite) read(t *testing.T, keys ...string) []crawl.Record {
+func (s *suite) read(t *testing.T, keys ...string) []actor.Record {
 	t.Helper()
 	recs, err := engine.ReadRecords(t.Context(), s.p, keys)
 	if err != nil {
@@ -121,14 +121,14 @@ func (s *suite) read(t *testing.T, keys ...string) []crawl.Record {
 
 func (s *suite) put(t *testing.T, name string, parts ...[]byte) {
 	t.Helper()
-	if err := engine.PutObject(t.Context(), s.p, crawl.PutObject{Name: name, Parts: parts}); err != nil {
+	if err := engine.PutObject(t.Context(), s.p, actor.PutObject{Name: name, Parts: parts}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *suite) get(t *testing.T, name string, offset, length int64) []byte {
 	t.Helper()
-	b, err := engine.GetObject(t.Context(), s.p, crawl.GetObject{Name: name, Offset: offset, Length: length})
+	b, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: name, Offset: offset, Length: length})
 	if err != nil {
 		t.Fatal(err)
 	}

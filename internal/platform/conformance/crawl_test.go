@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -84,7 +86,7 @@ func TestAWSCrawl(t *testing.T) {
 func pages(t *testing.T, p *platform.Platform, partitions int) map[string]simweb.Got {
 	t.Helper()
 	read := func(name string) *blobschema.CommitReader {
-		data, err := engine.GetObject(t.Context(), p, crawl.GetObject{Name: name, Length: -1})
+		data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: name, Length: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +98,7 @@ func pages(t *testing.T, p *platform.Platform, partitions int) map[string]simweb
 	}
 	got := map[string]simweb.Got{}
 	for part := range partitions {
-		recs, err := engine.ReadRecords(t.Context(), p, []string{blobschema.HeadKey("test", partition.ID(part))})
+		recs, err := engine.ReadRecords(t.Context(), p, []string{naming.HeadKey("test", partition.ID(part))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
@@ -75,7 +76,7 @@ func empty(t *testing.T, q platform.Queue) {
 // delivers: every message comes, of any bytes and size, more than a call takes, and
 // comes no more once it is acknowledged.
 func (s *suite) delivers(t *testing.T) {
-	q := s.queue(t, blobschema.MailboxQueue(0))
+	q := s.queue(t, naming.MailboxQueue(0))
 	var bodies [][]byte
 	all := make([]byte, 256)
 	for i := range all {
@@ -102,7 +103,7 @@ func (s *suite) delivers(t *testing.T) {
 
 // shared: a queue serves many at once.
 func (s *suite) shared(t *testing.T) {
-	q := s.queue(t, blobschema.MailboxQueue(1))
+	q := s.queue(t, naming.MailboxQueue(1))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -129,7 +130,7 @@ func (s *suite) shared(t *testing.T) {
 // delays: a message sent with a delay does not come before.
 func (s *suite) delays(t *testing.T) {
 	const delay = 2 * time.Second
-	q := s.queue(t, blobschema.WakesQueue)
+	q := s.queue(t, naming.WakesQueue)
 	sent := time.Now()
 	send(t, q, delay, []byte("later"))
 	if got, err := q.Receive(t.Context(), 10, 0); err != nil || len(got) > 0 {
@@ -143,7 +144,7 @@ func (s *suite) delays(t *testing.T) {
 
 // takesBack: a message released comes again soon, and says how often it came.
 func (s *suite) takesBack(t *testing.T) {
-	q := s.queue(t, blobschema.MailboxQueue(2))
+	q := s.queue(t, naming.MailboxQueue(2))
 	send(t, q, 0, []byte("again"))
 	var first platform.Delivery
 	for i := 1; i <= 3; i++ {
@@ -181,7 +182,7 @@ func (s *suite) deliversAgain(t *testing.T) {
 	if s.traits.Visibility > 5*time.Second {
 		t.Skipf("messages are hidden for %v here", s.traits.Visibility)
 	}
-	q := s.queue(t, blobschema.MailboxQueue(2))
+	q := s.queue(t, naming.MailboxQueue(2))
 	send(t, q, 0, []byte("lost"))
 	receive := func() []platform.Delivery {
 		t.Helper()
@@ -222,7 +223,7 @@ func (s *suite) deliversAgain(t *testing.T) {
 // endsWait: the end of a context ends a wait, and is no error; what comes during that is
 // not lost until its visibility ends.
 func (s *suite) endsWait(t *testing.T) {
-	q := s.queue(t, blobschema.MailboxQueue(0))
+	q := s.queue(t, naming.MailboxQueue(0))
 	empty(t, q)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -257,7 +258,7 @@ func (s *suite) endsWait(t *testing.T) {
 
 // missingQueue: a queue that was not deployed is an error, not silence.
 func (s *suite) missingQueue(t *testing.T) {
-	q, err := s.p.Queue(blobschema.MailboxQueue(Partitions + 1))
+	q, err := s.p.Queue(naming.MailboxQueue(Partitions + 1))
 	if err != nil {
 		t.Log(err)
 		return

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -25,10 +25,10 @@ func since(a, b ledger.Counts) ledger.Counts {
 // counts: what each operation costs. Small sizes are used where a unit's bound is near,
 // so that what stores add to a record does not matter.
 func (s *suite) counts(t *testing.T) {
-	q := s.queue(t, blobschema.MailboxQueue(1))
+	q := s.queue(t, naming.MailboxQueue(1))
 	send(t, q, 0, []byte("opens the queue"))
 	collect(t, q, 1)
-	var rev crawl.Revision
+	var rev actor.Revision
 	for _, c := range []struct {
 		what string
 		do   func()
@@ -57,8 +57,8 @@ func (s *suite) counts(t *testing.T) {
 		}
 	}
 	before := s.ledger.Counts()
-	_, err := engine.GetObject(t.Context(), s.p, crawl.GetObject{Name: "count/none", Length: -1})
-	if c := since(before, s.ledger.Counts()); !errors.Is(err, crawl.ErrNotFound) || c.BlobGets != 1 {
+	_, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: "count/none", Length: -1})
+	if c := since(before, s.ledger.Counts()); !errors.Is(err, actor.ErrNotFound) || c.BlobGets != 1 {
 		t.Errorf("get none: %v, %d gets", err, c.BlobGets)
 	}
 	s.countReceives(t, q)

@@ -10,22 +10,22 @@ import (
 
 	"gocloud.dev/blob"
 
-	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
 // objectNames: every kind of name that is in use.
 func (s *suite) objectNames(t *testing.T) {
 	for _, name := range []string{
-		blobschema.CommitName("c1", 4095, 1<<33, 1<<27),
-		blobschema.RunName("c1", 0, 7, 3, 2),
-		blobschema.WARCName("c1", 12, 5, 1, blobschema.GzipFast),
-		blobschema.WARCName("a-crawl-of-thirty-two-characters", 12, 5, 1, blobschema.None),
-		blobschema.SeedsName("c1", []byte("seeds")),
-		blobschema.DeadName("c1", []byte("dead")),
-		blobschema.CDXJName("c1", 1, 2),
-		blobschema.CDXJIndexName("c1"),
+		naming.Commit("c1", 4095, 1<<33, 1<<27),
+		naming.Run("c1", 0, 7, 3, 2),
+		naming.WARC("c1", 12, 5, 1, true),
+		naming.WARC("a-crawl-of-thirty-two-characters", 12, 5, 1, false),
+		naming.Seeds("c1", []byte("seeds")),
+		naming.Dead("c1", []byte("dead")),
+		naming.CDXJ("c1", 1, 2),
+		naming.CDXJIndex("c1"),
 		"lists/seeds/a list of 2026-11-21 (1).txt",
 	} {
 		s.put(t, name, []byte("is "), nil, []byte(name))
@@ -52,18 +52,18 @@ func (s *suite) objectRanges(t *testing.T) {
 	}
 }
 
-// missingObject: no object is [crawl.ErrNotFound], and nothing else is.
+// missingObject: no object is [actor.ErrNotFound], and nothing else is.
 func (s *suite) missingObject(t *testing.T) {
 	for _, length := range []int64{-1, 5} {
-		_, err := engine.GetObject(t.Context(), s.p, crawl.GetObject{Name: "c1/none", Offset: 0, Length: length})
-		if !errors.Is(err, crawl.ErrNotFound) {
+		_, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: "c1/none", Offset: 0, Length: length})
+		if !errors.Is(err, actor.ErrNotFound) {
 			t.Errorf("length %d: %v", length, err)
 		}
 	}
 	s.put(t, "c1/there", []byte("there"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := engine.GetObject(ctx, s.p, crawl.GetObject{Name: "c1/there", Length: -1}); errors.Is(err, crawl.ErrNotFound) {
+	if _, err := engine.GetObject(ctx, s.p, actor.GetObject{Name: "c1/there", Length: -1}); errors.Is(err, actor.ErrNotFound) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
@@ -125,11 +125,11 @@ func (s *suite) aborts(t *testing.T) {
 	if err := w.Close(); err == nil {
 		t.Error("an aborted write succeeded")
 	}
-	if err := engine.PutObject(ctx, s.p, crawl.PutObject{Name: "c1/ended", Parts: [][]byte{[]byte("x")}}); err == nil {
+	if err := engine.PutObject(ctx, s.p, actor.PutObject{Name: "c1/ended", Parts: [][]byte{[]byte("x")}}); err == nil {
 		t.Error("a put with an ended context succeeded")
 	}
 	for _, name := range []string{"c1/aborted", "c1/ended"} {
-		if _, err := engine.GetObject(t.Context(), s.p, crawl.GetObject{Name: name, Length: -1}); !errors.Is(err, crawl.ErrNotFound) {
+		if _, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: name, Length: -1}); !errors.Is(err, actor.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

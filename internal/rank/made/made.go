@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -61,7 +62,7 @@ func Begin(s Store, id string, slots, partitions int, by blobschema.PartitionBy)
 	if c.Map, err = partition.NewMap(slots, partitions); err != nil {
 		return nil, err
 	}
-	return c, c.record(s, blobschema.CrawlKey(id), c.Record)
+	return c, c.record(s, naming.CrawlKey(id), c.Record)
 }
 
 func (c *Crawl) record(s Store, key string, v any) error {
@@ -91,7 +92,7 @@ func (c *Crawl) Move(s Store, m *partition.Map, partitions int) error {
 		return err
 	}
 	c.Map = m
-	return c.record(s, blobschema.MapKey(c.Record.ID), blobschema.MapRecord{Version: uint64(m.Epoch()), Epoch: m.Epoch(), Partitions: partitions, Object: name})
+	return c.record(s, naming.MapKey(c.Record.ID), blobschema.MapRecord{Version: uint64(m.Epoch()), Epoch: m.Epoch(), Partitions: partitions, Object: name})
 }
 
 // Commit adds pages to the partitions that own them, in commits of at most atOnce pages each.
@@ -170,7 +171,7 @@ func (c *Crawl) commit(s Store, p partition.ID, pages []blobschema.Page, links [
 	if old.Seq > 0 {
 		man.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: old.Seq}}
 	}
-	name := blobschema.CommitName(c.Record.ID, p, man.Seq, man.Fence)
+	name := naming.Commit(c.Record.ID, p, man.Seq, man.Fence)
 	data, man, err := blobschema.EncodeCommit(&blobschema.Commit{Manifest: man, Pages: pages, Links: links}, name, c.hash)
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (c *Crawl) commit(s Store, p partition.ID, pages []blobschema.Page, links [
 		return err
 	}
 	c.heads[p] = man
-	return c.record(s, blobschema.HeadKey(c.Record.ID, p), blobschema.Head{Partition: p, Fence: 1, Commit: name, Seq: man.Seq, Epoch: man.Epoch})
+	return c.record(s, naming.HeadKey(c.Record.ID, p), blobschema.Head{Partition: p, Fence: 1, Commit: name, Seq: man.Seq, Epoch: man.Epoch})
 }
 
 // Sites makes a web of one page per site. The numbers of links from and to a site follow power laws, as

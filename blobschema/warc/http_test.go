@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bytes"
@@ -91,7 +91,7 @@ func FuzzSplitHTTP(f *testing.F) {
 			t.Fatalf("%q came apart into %+v", head, m)
 		}
 		head = AppendHTTPRequestHead(nil, reason, value, []HeaderField{{name, value}})
-		if m, err := SplitHTTP(head); err == nil && len(m.Fields) != want-1 || warcHeadEnd(head) != len(head) {
+		if m, err := SplitHTTP(head); err == nil && len(m.Fields) != want-1 || headEnd(head) != len(head) {
 			t.Fatalf("%q came apart into %+v", head, m)
 		}
 	})

@@ -1,11 +1,10 @@
-package crawl
+package actor
 
 import (
 	"errors"
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/page"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Now is one reading of both clocks. Wall may jump; Mono only grows, but means
@@ -15,7 +14,7 @@ type Now struct {
 	Mono time.Duration
 }
 
-// Effect is something only an executor can do for the core. Each is answered by
+// Effect is something only an executor can do for an actor. Each is answered by
 // one Reply with the value its comment names, or an error. An executor may answer
 // in any order, and need not answer at all once the actor is done.
 type Effect interface{ effect() }
@@ -111,7 +110,7 @@ type Message struct {
 	Receives int // how often it was delivered, this time included
 }
 
-// Errors that the core tells apart.
+// Errors that actors tell apart.
 var (
 	ErrConflict = errors.New("the record was changed by another")
 	ErrNotFound = errors.New("no such object")
@@ -142,20 +141,3 @@ type Reply struct {
 	Value any
 	Err   error
 }
-
-// Signal is something that happens to a step from outside.
-type Signal interface{ signal() }
-
-type (
-	// Stop asks a step to end soon: fetches are aborted, what is done is committed.
-	Stop struct{}
-	// Look asks a step to read what the operator wishes now, not with its next commit.
-	Look struct{}
-	// Appetites says which other partitions have little or nothing to do, so that mail for
-	// them is sent soon. Those not named are Fed. The map may not change afterwards.
-	Appetites struct{ Of map[partition.ID]Appetite }
-)
-
-func (Stop) signal()      {}
-func (Look) signal()      {}
-func (Appetites) signal() {}

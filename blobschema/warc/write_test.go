@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bufio"
@@ -19,44 +19,46 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-var warcDay = time.Date(2024, 2, 29, 23, 59, 58, 123456789, time.UTC)
+var leapDay = time.Date(2024, 2, 29, 23, 59, 58, 123456789, time.UTC)
 
-// warcSample is a capture as a crawl writes it: info, request, response, and the
+// sampleRecords is a capture as a crawl writes it: info, request, response, and the
 // other types in forms that the sections allow.
-func warcSample(t testing.TB) []*WARCRecord {
+func sampleRecords(t testing.TB) []*Record {
 	t.Helper()
 	const page = "https://www.example.org/a%20b?q=1&r=(x)#frag"
 	requestHead := AppendHTTPRequestHead(nil, "GET", "/a%20b?q=1&r=(x)", []HeaderField{{"Host", "www.example.org"}, {"User-Agent", "orbweaver/0"}})
-	request := &WARCRecord{Type: WARCTypeRequest, Date: warcDay, TargetURI: page, IPAddress: "2001:DB8::0:1", Header: requestHead}
-	_, id, err := NewWARCEncoder(None).Append(nil, request)
+	request := &Record{Type: TypeRequest, Date: leapDay, TargetURI: page, IPAddress: "2001:DB8::0:1", Header: requestHead}
+	_, id, err := NewEncoder(None).Append(nil, request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	body := []byte("<!doctype html><title>Grüße</title>\r\n\r\nWARC/1.1\r\n\x00\xff" + strings.Repeat("<p>text</p>\n", 500))
 	head := AppendHTTPResponseHead(nil, "HTTP/2.0", 200, "OK", []HeaderField{{"Content-Type", "text/html"}, {"Transfer-Encoding", "chunked"}})
-	return []*WARCRecord{
-		WARCInfo(warcDay.Truncate(time.Second), "crawl-00001.warc.gz", WARCInfoFields{
+	return []*Record{
+		Info(leapDay.Truncate(time.Second), "crawl-00001.warc.gz", InfoFields{
 			Software: "orbweaver/0", UserAgent: "bot\r\nevil: 1", IsPartOf: "crawl-1", Operator: "a\xffb",
 		}),
 		request,
-		{Type: WARCTypeResponse, Date: warcDay, TargetURI: page, IPAddress: "::ffff:192.0.2.1", ConcurrentTo: id,
+		{Type: TypeResponse, Date: leapDay, TargetURI: page, IPAddress: "::ffff:192.0.2.1", ConcurrentTo: id,
 			WarcinfoID: "urn:uuid:00000000-0000-4000-8000-000000000001", Truncated: TruncatedLength,
 			PayloadType: "text/html", Header: head, Body: body},
-		{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/empty", Header: head},
-		{Type: WARCTypeRevisit, Date: warcDay, TargetURI: page, Header: head, Profile: ProfileIdenticalPayload,
-			PayloadDigest: PayloadDigest(body), RefersTo: id, RefersToTargetURI: page, RefersToDate: warcDay, Truncated: TruncatedLength},
-		{Type: WARCTypeRevisit, Date: warcDay, TargetURI: page, Profile: ProfileNotModified},
-		{Type: WARCTypeMetadata, Date: warcDay, TargetURI: page, RefersTo: id, ContentType: "application/warc-fields", Body: []byte("via: http://e.example/\r\n")},
-		{Type: WARCTypeResource, Date: warcDay, TargetURI: "urn:orbweaver:seeds", ContentType: "text/plain", Body: []byte("http://e.example/\n")},
+		{Type: TypeResponse, Date: leapDay, TargetURI: "http://e.example/empty", Header: head},
+		{Type: TypeRevisit, Date: leapDay, TargetURI: page, Header: head, Profile: ProfileIdenticalPayload,
+			PayloadDigest: PayloadDigest(body), RefersTo: id, RefersToTargetURI: page, RefersToDate: leapDay, Truncated: TruncatedLength},
+		{Type: TypeRevisit, Date: leapDay, TargetURI: page, Profile: ProfileNotModified},
+		{Type: TypeMetadata, Date: leapDay, TargetURI: page, RefersTo: id, ContentType: "application/warc-fields", Body: []byte("via: http://e.example/\r\n")},
+		{Type: TypeResource, Date: leapDay, TargetURI: "urn:orbweaver:seeds", ContentType: "text/plain", Body: []byte("http://e.example/\n")},
 	}
 }
 
-// warcPack encodes the records one after another and returns where each begins.
-func warcPack(t testing.TB, c Compression, records []*WARCRecord) (file []byte, starts []int) {
+// packFile encodes the records one after another and returns where each begins.
+func packFile(t testing.TB, c Compression, records []*Record) (file []byte, starts []int) {
 	t.Helper()
-	e := NewWARCEncoder(c)
+	e := NewEncoder(c)
 	for i, r := range records {
 		starts = append(starts, len(file))
 		var id string
@@ -71,16 +73,16 @@ func warcPack(t testing.TB, c Compression, records []*WARCRecord) (file []byte, 
 	return file, append(starts, len(file))
 }
 
-// warcPlainRecord is what the independent reader below makes of one record.
-type warcPlainRecord struct {
+// plainRecord is what the independent reader below makes of one record.
+type plainRecord struct {
 	version string
 	fields  textproto.MIMEHeader
 	block   []byte
 }
 
-// warcReadPlain reads one record with nothing but the standard library, by the letter
+// readPlain reads one record with nothing but the standard library, by the letter
 // of section 4.
-func warcReadPlain(r *bufio.Reader) (p warcPlainRecord, err error) {
+func readPlain(r *bufio.Reader) (p plainRecord, err error) {
 	text := textproto.NewReader(r)
 	if p.version, err = text.ReadLine(); err != nil {
 		return p, err
@@ -103,8 +105,8 @@ func warcReadPlain(r *bufio.Reader) (p warcPlainRecord, err error) {
 	return p, nil
 }
 
-// warcReadMember reads a byte range that must be one record.
-func warcReadMember(t testing.TB, c Compression, member []byte) warcPlainRecord {
+// readMember reads a byte range that must be one record.
+func readMember(t testing.TB, c Compression, member []byte) plainRecord {
 	t.Helper()
 	var in io.Reader = bytes.NewReader(member)
 	if c != None {
@@ -115,7 +117,7 @@ func warcReadMember(t testing.TB, c Compression, member []byte) warcPlainRecord 
 		in = z
 	}
 	r := bufio.NewReader(in)
-	p, err := warcReadPlain(r)
+	p, err := readPlain(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,24 +127,24 @@ func warcReadMember(t testing.TB, c Compression, member []byte) warcPlainRecord 
 	return p
 }
 
-func warcSHA1Text(b ...[]byte) string {
+func sha1Text(b ...[]byte) string {
 	sum := sha1.Sum(bytes.Join(b, nil))
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
 }
 
-func TestWARCEncoderByAnIndependentReader(t *testing.T) {
-	records := warcSample(t)
+func TestEncoderByAnIndependentReader(t *testing.T) {
+	records := sampleRecords(t)
 	for _, c := range []Compression{GzipFast, Gzip6, None} {
-		file, starts := warcPack(t, c, records)
+		file, starts := packFile(t, c, records)
 		for i, r := range records {
-			p := warcReadMember(t, c, file[starts[i]:starts[i+1]])
+			p := readMember(t, c, file[starts[i]:starts[i+1]])
 			want := map[string]string{
 				"WARC-Type":         string(r.Type),
 				"WARC-Target-URI":   r.TargetURI,
 				"WARC-Truncated":    r.Truncated,
 				"WARC-Profile":      r.Profile,
 				"WARC-Filename":     r.Filename,
-				"WARC-Block-Digest": warcSHA1Text(r.Header, r.Body),
+				"WARC-Block-Digest": sha1Text(r.Header, r.Body),
 				"Content-Length":    strconv.Itoa(len(r.Header) + len(r.Body)),
 				"WARC-Date":         "2024-02-29T23:59:58.123456Z",
 			}
@@ -157,10 +159,10 @@ func TestWARCEncoderByAnIndependentReader(t *testing.T) {
 				want["Content-Type"] = "application/http;msgtype=response"
 				want["WARC-Concurrent-To"] = "<" + r.ConcurrentTo + ">"
 				want["WARC-Warcinfo-ID"] = "<" + r.WarcinfoID + ">"
-				want["WARC-Payload-Digest"] = warcSHA1Text(r.Body)
+				want["WARC-Payload-Digest"] = sha1Text(r.Body)
 				want["WARC-Identified-Payload-Type"] = "text/html"
 			case 3, 7:
-				want["WARC-Payload-Digest"] = warcSHA1Text(r.Body)
+				want["WARC-Payload-Digest"] = sha1Text(r.Body)
 			case 4:
 				want["WARC-Payload-Digest"] = r.PayloadDigest
 				want["WARC-Refers-To"] = "<" + r.RefersTo + ">"
@@ -184,9 +186,9 @@ func TestWARCEncoderByAnIndependentReader(t *testing.T) {
 
 // The bytes of a plain record are pinned: stored records never change their form
 // unnoticed, and ids of captures already stored must not either.
-func TestWARCEncoderGolden(t *testing.T) {
-	r := &WARCRecord{
-		Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://example.org/", IPAddress: "192.0.2.1",
+func TestEncoderGolden(t *testing.T) {
+	r := &Record{
+		Type: TypeResponse, Date: leapDay, TargetURI: "http://example.org/", IPAddress: "192.0.2.1",
 		Header: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"), Body: []byte("hello\n"),
 	}
 	const want = "WARC/1.1\r\n" +
@@ -201,42 +203,42 @@ func TestWARCEncoderGolden(t *testing.T) {
 		"Content-Length: 51\r\n" +
 		"\r\n" +
 		"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nhello\n\r\n\r\n"
-	got, id, err := NewWARCEncoder(None).Append([]byte("before"), r)
+	got, id, err := NewEncoder(None).Append([]byte("before"), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("before"+want, string(got)); diff != "" {
 		t.Error(diff)
 	}
-	for name, change := range map[string]func(*WARCRecord){
-		"date":   func(r *WARCRecord) { r.Date = r.Date.Add(time.Microsecond) },
-		"target": func(r *WARCRecord) { r.TargetURI += "x" },
-		"block":  func(r *WARCRecord) { r.Body = []byte("hellp\n") },
-		"type":   func(r *WARCRecord) { r.Type, r.Profile = WARCTypeRevisit, ProfileNotModified },
+	for name, change := range map[string]func(*Record){
+		"date":   func(r *Record) { r.Date = r.Date.Add(time.Microsecond) },
+		"target": func(r *Record) { r.TargetURI += "x" },
+		"block":  func(r *Record) { r.Body = []byte("hellp\n") },
+		"type":   func(r *Record) { r.Type, r.Profile = TypeRevisit, ProfileNotModified },
 	} {
 		other := *r
 		change(&other)
-		if _, id2, err := NewWARCEncoder(GzipFast).Append(nil, &other); err != nil || id2 == id {
+		if _, id2, err := NewEncoder(GzipFast).Append(nil, &other); err != nil || id2 == id {
 			t.Errorf("another %s: id %s as before, or %v", name, id2, err)
 		}
 	}
 	other := *r
 	other.IPAddress, other.Date = "", r.Date.In(time.FixedZone("", 3600))
-	if _, id2, err := NewWARCEncoder(Gzip6).Append(nil, &other); err != nil || id2 != id {
+	if _, id2, err := NewEncoder(Gzip6).Append(nil, &other); err != nil || id2 != id {
 		t.Errorf("same capture: id %s, want %s, %v", id2, id, err)
 	}
 }
 
 // What was encoded before leaves no trace, so the same capture has the same bytes;
 // and a member says nothing of when or where it was made.
-func TestWARCEncoderRepeats(t *testing.T) {
-	records := append(warcSample(t), warcBenchRecords()...)
+func TestEncoderRepeats(t *testing.T) {
+	records := append(sampleRecords(t), benchRecords()...)
 	var sizes []int
 	for _, c := range []Compression{GzipFast, Gzip6, None} {
-		used := NewWARCEncoder(c)
+		used := NewEncoder(c)
 		for range 2 {
 			for i, r := range records {
-				fresh, id, err := NewWARCEncoder(c).Append(nil, r)
+				fresh, id, err := NewEncoder(c).Append(nil, r)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -249,7 +251,7 @@ func TestWARCEncoderRepeats(t *testing.T) {
 				}
 			}
 		}
-		file, _ := warcPack(t, c, records)
+		file, _ := packFile(t, c, records)
 		sizes = append(sizes, len(file))
 	}
 	if !(sizes[1] < sizes[0] && sizes[0] < sizes[2]/2) {
@@ -259,7 +261,7 @@ func TestWARCEncoderRepeats(t *testing.T) {
 
 // The body of a packed record is in the member byte for byte, and the standard library
 // and our reader find the record that is also found deflated.
-func TestWARCEncoderPacked(t *testing.T) {
+func TestEncoderPacked(t *testing.T) {
 	noise := make([]byte, 3*maxStored)
 	for i, n := 0, uint32(1); i < len(noise); i++ {
 		n = n*1664525 + 1013904223
@@ -268,13 +270,13 @@ func TestWARCEncoderPacked(t *testing.T) {
 	head := AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", []HeaderField{{"Content-Encoding", "gzip"}})
 	for _, n := range []int{0, 1, 100, maxStored - 1, maxStored, maxStored + 1, 2 * maxStored, 3 * maxStored} {
 		for _, c := range []Compression{GzipFast, Gzip6, None} {
-			r := &WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/", Header: head, Body: noise[:n]}
-			deflated, id, err := NewWARCEncoder(c).Append(nil, r)
+			r := &Record{Type: TypeResponse, Date: leapDay, TargetURI: "http://e.example/", Header: head, Body: noise[:n]}
+			deflated, id, err := NewEncoder(c).Append(nil, r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Packed = true
-			e := NewWARCEncoder(c)
+			e := NewEncoder(c)
 			for range 2 { // what was encoded before leaves no trace
 				packed, id2, err := e.Append([]byte("before"), r)
 				if err != nil || id2 != id || string(packed[:6]) != "before" {
@@ -287,20 +289,20 @@ func TestWARCEncoderPacked(t *testing.T) {
 				if len(packed) > len(deflated)+64 {
 					t.Errorf("%d bytes, %d: %d packed, %d deflated", n, c, len(packed), len(deflated))
 				}
-				plain, want := warcReadMember(t, c, packed), warcReadMember(t, c, deflated)
+				plain, want := readMember(t, c, packed), readMember(t, c, deflated)
 				if diff := cmp.Diff(want.fields, plain.fields); diff != "" || !bytes.Equal(want.block, plain.block) {
 					t.Errorf("%d bytes, %d: another record %s", n, c, diff)
 				}
-				got, err := ReadWARCAt(bytes.NewReader(packed), 0, int64(len(packed)))
+				got, err := ReadAt(bytes.NewReader(packed), 0, int64(len(packed)))
 				if err != nil || got.Verify() != nil || !bytes.Equal(got.Body, r.Body) || got.ID != id {
 					t.Errorf("%d bytes, %d: read %v", n, c, err)
 				}
 			}
 		}
 	}
-	r := warcBenchRecords()[0]
+	r := benchRecords()[0]
 	r.Packed = true
-	e := NewWARCEncoder(GzipFast)
+	e := NewEncoder(GzipFast)
 	dst, _, _ := e.Append(nil, r)
 	if n := testing.AllocsPerRun(100, func() { dst, _, _ = e.Append(dst[:0], r) }); n > 1 { // the id
 		t.Errorf("%v allocations", n)
@@ -310,25 +312,25 @@ func TestWARCEncoderPacked(t *testing.T) {
 func TestRevisitRecord(t *testing.T) {
 	head := AppendHTTPResponseHead(nil, "HTTP/1.1", 200, "OK", []HeaderField{{"Content-Type", "text/html"}})
 	digest := PayloadDigest([]byte("body"))
-	of := Original{URL: "http://e.example/first", Time: warcDay.AddDate(-1, 0, 0), WARC: "w", Offset: 1, Length: 2}
+	of := blobschema.Original{URL: "http://e.example/first", Time: leapDay.AddDate(-1, 0, 0), WARC: "w", Offset: 1, Length: 2}
 	for _, tt := range []struct {
 		profile, truncated string
 	}{
 		{ProfileNotModified, ""},
 		{ProfileIdenticalPayload, TruncatedLength},
 	} {
-		r := RevisitRecord(warcDay, "http://e.example/", "192.0.2.1", tt.profile, digest, of, head)
+		r := Revisit(leapDay, "http://e.example/", "192.0.2.1", tt.profile, digest, of, head)
 		r.ConcurrentTo = "urn:uuid:92283950-ef2f-8d72-b224-f54c6ec90bb0"
-		member, _, err := NewWARCEncoder(GzipFast).Append(nil, &r)
+		member, _, err := NewEncoder(GzipFast).Append(nil, &r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := warcReadMember(t, GzipFast, member)
+		p := readMember(t, GzipFast, member)
 		for name, want := range map[string]string{
 			"WARC-Type": "revisit", "WARC-Date": "2024-02-29T23:59:58.123456Z", "WARC-Target-URI": "http://e.example/",
 			"WARC-IP-Address": "192.0.2.1", "WARC-Profile": tt.profile, "WARC-Payload-Digest": digest, "WARC-Truncated": tt.truncated,
 			"WARC-Refers-To-Target-URI": "http://e.example/first", "WARC-Refers-To-Date": "2023-03-01T23:59:58.123456Z",
-			"WARC-Refers-To": "", "WARC-Concurrent-To": "<" + r.ConcurrentTo + ">", "Content-Type": warcHTTPAnswer,
+			"WARC-Refers-To": "", "WARC-Concurrent-To": "<" + r.ConcurrentTo + ">", "Content-Type": httpAnswer,
 		} {
 			if got := p.fields.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", tt.profile, name, got, want)
@@ -340,72 +342,72 @@ func TestRevisitRecord(t *testing.T) {
 	}
 }
 
-func TestWARCEncoderRefuses(t *testing.T) {
+func TestEncoderRefuses(t *testing.T) {
 	head := []byte("HTTP/1.1 200 OK\r\n\r\n")
-	response := WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: "http://e.example/", Header: head, Body: []byte("x")}
-	info := *WARCInfo(warcDay, "f.warc", WARCInfoFields{})
+	response := Record{Type: TypeResponse, Date: leapDay, TargetURI: "http://e.example/", Header: head, Body: []byte("x")}
+	info := *Info(leapDay, "f.warc", InfoFields{})
 	const inject = "x\r\nWARC-Type: resource"
-	for name, change := range map[string]func(r, info *WARCRecord){
-		"type":                   func(r, _ *WARCRecord) { r.Type = "conversion" },
-		"type injected":          func(r, _ *WARCRecord) { r.Type = "response\r\nX: y" },
-		"no target":              func(r, _ *WARCRecord) { r.TargetURI = "" },
-		"target injected":        func(r, _ *WARCRecord) { r.TargetURI += inject },
-		"target with space":      func(r, _ *WARCRecord) { r.TargetURI += "a b" },
-		"target long":            func(r, _ *WARCRecord) { r.TargetURI += strings.Repeat("a", MaxWARCHeader) },
-		"no date":                func(r, _ *WARCRecord) { r.Date = time.Time{} },
-		"year":                   func(r, _ *WARCRecord) { r.Date = warcDay.AddDate(9000, 0, 0) },
-		"media type injected":    func(r, _ *WARCRecord) { r.ContentType = "application/http;" + inject },
-		"media type of no HTTP":  func(r, _ *WARCRecord) { r.ContentType = "text/html" },
-		"media type not UTF-8":   func(r, _ *WARCRecord) { r.PayloadType = "text/\xff" },
-		"address injected":       func(r, _ *WARCRecord) { r.IPAddress = "192.0.2.1\r\nX: y" },
-		"address with zone":      func(r, _ *WARCRecord) { r.IPAddress = "fe80::1%eth0" },
-		"concurrent injected":    func(r, _ *WARCRecord) { r.ConcurrentTo = "urn:" + inject },
-		"concurrent bracketed":   func(r, _ *WARCRecord) { r.ConcurrentTo = "<urn:uuid:x>" },
-		"truncated injected":     func(r, _ *WARCRecord) { r.Truncated = inject },
-		"payload digest":         func(r, _ *WARCRecord) { r.PayloadDigest = "ABC" },
-		"payload injected":       func(r, _ *WARCRecord) { r.PayloadDigest = "sha1:" + inject },
-		"payload type":           func(r, _ *WARCRecord) { r.PayloadType = "a/b\nX: y" },
-		"profile":                func(r, _ *WARCRecord) { r.Profile = ProfileNotModified },
-		"refers to":              func(r, _ *WARCRecord) { r.RefersTo = "urn:uuid:x" },
-		"refers to date":         func(r, _ *WARCRecord) { r.RefersToDate = warcDay },
-		"refers to URI":          func(r, _ *WARCRecord) { r.RefersToTargetURI = "http://e.example/" },
-		"file name":              func(r, _ *WARCRecord) { r.Filename = "f" },
-		"header with two ends":   func(r, _ *WARCRecord) { r.Header = append(head, head...) },
-		"header without end":     func(r, _ *WARCRecord) { r.Header = head[:len(head)-2] },
-		"body without header":    func(r, _ *WARCRecord) { r.Header, r.ContentType = nil, warcHTTPAnswer },
-		"header of 2 MiB":        func(r, _ *WARCRecord) { r.Header = append(bytes.Repeat([]byte("a"), 2<<20), "\r\n\r\n"...) },
-		"block over bound":       func(r, _ *WARCRecord) { r.Body = make([]byte, MaxWARCBlock) },
-		"revisit, no profile":    func(r, _ *WARCRecord) { r.Type = WARCTypeRevisit },
-		"revisit, no digest":     func(r, _ *WARCRecord) { r.Type, r.Profile = WARCTypeRevisit, ProfileIdenticalPayload },
-		"info with target":       func(_, i *WARCRecord) { i.TargetURI = "http://e.example/" },
-		"info with address":      func(_, i *WARCRecord) { i.IPAddress = "192.0.2.1" },
-		"info with HTTP header":  func(_, i *WARCRecord) { i.Header = head },
-		"info with digest":       func(_, i *WARCRecord) { i.PayloadDigest = PayloadDigest(nil) },
-		"info, name injected":    func(_, i *WARCRecord) { i.Filename = inject },
-		"info concurrent":        func(_, i *WARCRecord) { i.ConcurrentTo = "urn:uuid:x" },
-		"info with payload type": func(_, i *WARCRecord) { i.PayloadType = "text/plain" },
+	for name, change := range map[string]func(r, info *Record){
+		"type":                   func(r, _ *Record) { r.Type = "conversion" },
+		"type injected":          func(r, _ *Record) { r.Type = "response\r\nX: y" },
+		"no target":              func(r, _ *Record) { r.TargetURI = "" },
+		"target injected":        func(r, _ *Record) { r.TargetURI += inject },
+		"target with space":      func(r, _ *Record) { r.TargetURI += "a b" },
+		"target long":            func(r, _ *Record) { r.TargetURI += strings.Repeat("a", MaxHeader) },
+		"no date":                func(r, _ *Record) { r.Date = time.Time{} },
+		"year":                   func(r, _ *Record) { r.Date = leapDay.AddDate(9000, 0, 0) },
+		"media type injected":    func(r, _ *Record) { r.ContentType = "application/http;" + inject },
+		"media type of no HTTP":  func(r, _ *Record) { r.ContentType = "text/html" },
+		"media type not UTF-8":   func(r, _ *Record) { r.PayloadType = "text/\xff" },
+		"address injected":       func(r, _ *Record) { r.IPAddress = "192.0.2.1\r\nX: y" },
+		"address with zone":      func(r, _ *Record) { r.IPAddress = "fe80::1%eth0" },
+		"concurrent injected":    func(r, _ *Record) { r.ConcurrentTo = "urn:" + inject },
+		"concurrent bracketed":   func(r, _ *Record) { r.ConcurrentTo = "<urn:uuid:x>" },
+		"truncated injected":     func(r, _ *Record) { r.Truncated = inject },
+		"payload digest":         func(r, _ *Record) { r.PayloadDigest = "ABC" },
+		"payload injected":       func(r, _ *Record) { r.PayloadDigest = "sha1:" + inject },
+		"payload type":           func(r, _ *Record) { r.PayloadType = "a/b\nX: y" },
+		"profile":                func(r, _ *Record) { r.Profile = ProfileNotModified },
+		"refers to":              func(r, _ *Record) { r.RefersTo = "urn:uuid:x" },
+		"refers to date":         func(r, _ *Record) { r.RefersToDate = leapDay },
+		"refers to URI":          func(r, _ *Record) { r.RefersToTargetURI = "http://e.example/" },
+		"file name":              func(r, _ *Record) { r.Filename = "f" },
+		"header with two ends":   func(r, _ *Record) { r.Header = append(head, head...) },
+		"header without end":     func(r, _ *Record) { r.Header = head[:len(head)-2] },
+		"body without header":    func(r, _ *Record) { r.Header, r.ContentType = nil, httpAnswer },
+		"header of 2 MiB":        func(r, _ *Record) { r.Header = append(bytes.Repeat([]byte("a"), 2<<20), "\r\n\r\n"...) },
+		"block over bound":       func(r, _ *Record) { r.Body = make([]byte, MaxBlock) },
+		"revisit, no profile":    func(r, _ *Record) { r.Type = TypeRevisit },
+		"revisit, no digest":     func(r, _ *Record) { r.Type, r.Profile = TypeRevisit, ProfileIdenticalPayload },
+		"info with target":       func(_, i *Record) { i.TargetURI = "http://e.example/" },
+		"info with address":      func(_, i *Record) { i.IPAddress = "192.0.2.1" },
+		"info with HTTP header":  func(_, i *Record) { i.Header = head },
+		"info with digest":       func(_, i *Record) { i.PayloadDigest = PayloadDigest(nil) },
+		"info, name injected":    func(_, i *Record) { i.Filename = inject },
+		"info concurrent":        func(_, i *Record) { i.ConcurrentTo = "urn:uuid:x" },
+		"info with payload type": func(_, i *Record) { i.PayloadType = "text/plain" },
 	} {
 		r, i := response, info
 		change(&r, &i)
-		e := NewWARCEncoder(GzipFast)
+		e := NewEncoder(GzipFast)
 		_, _, err := e.Append(nil, &r)
 		out, id, err2 := e.Append([]byte("before"), &i)
-		if !errors.Is(err, ErrWARCField) && !errors.Is(err2, ErrWARCField) {
+		if !errors.Is(err, ErrField) && !errors.Is(err2, ErrField) {
 			t.Errorf("%s: accepted (%v, %v)", name, err, err2)
 		}
 		if err2 != nil && (string(out) != "before" || id != "") {
 			t.Errorf("%s: an error came with output %q, %q", name, out, id)
 		}
 	}
-	e := NewWARCEncoder(GzipFast)
-	for _, r := range []*WARCRecord{&response, &info} { // what the cases above started from is fine
+	e := NewEncoder(GzipFast)
+	for _, r := range []*Record{&response, &info} { // what the cases above started from is fine
 		if _, _, err := e.Append(nil, r); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestWARCURI(t *testing.T) {
+func TestURI(t *testing.T) {
 	for uri, want := range map[string]bool{
 		"http://example.org/":                  true,
 		"https://user:pw@example.org:8080/a?b": true,
@@ -437,7 +439,7 @@ func TestWARCURI(t *testing.T) {
 		"http://h:1:2/":                        false,
 		"http://a<b/":                          false,
 	} {
-		if err := warcCheckURI(uri); (err == nil) != want {
+		if err := checkURI(uri); (err == nil) != want {
 			t.Errorf("%q: %v, want accepted: %v", uri, err, want)
 		}
 	}
@@ -465,12 +467,12 @@ func TestWARCIO(t *testing.T) {
 	if warcio == "" {
 		t.Skip("WARCIO does not name the warcio executable (pip install warcio)")
 	}
-	records := warcSample(t)
+	records := sampleRecords(t)
 	packed := *records[2]
 	packed.Packed = true
 	records = append(records, &packed)
 	for c, name := range map[Compression]string{GzipFast: "fast.warc.gz", Gzip6: "six.warc.gz", None: "plain.warc"} {
-		file, starts := warcPack(t, c, records)
+		file, starts := packFile(t, c, records)
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
@@ -490,9 +492,9 @@ func TestWARCIO(t *testing.T) {
 	}
 }
 
-func TestWARCEncoderAllocations(t *testing.T) {
-	for _, r := range warcBenchRecords() {
-		e := NewWARCEncoder(GzipFast)
+func TestEncoderAllocations(t *testing.T) {
+	for _, r := range benchRecords() {
+		e := NewEncoder(GzipFast)
 		dst, _, err := e.Append(nil, r)
 		if err != nil {
 			t.Fatal(err)
@@ -504,8 +506,8 @@ func TestWARCEncoderAllocations(t *testing.T) {
 	}
 }
 
-// warcBenchRecords are a response of 30 KiB of HTML-like text and its request.
-func warcBenchRecords() []*WARCRecord {
+// benchRecords are a response of 30 KiB of HTML-like text and its request.
+func benchRecords() []*Record {
 	const page = "https://www.example.org/some/path/to/article-12345.html?x=1"
 	var body []byte
 	for i, n := 0, uint32(1); len(body) < 30<<10; i++ {
@@ -527,24 +529,24 @@ func warcBenchRecords() []*WARCRecord {
 		{"Host", "www.example.org"}, {"User-Agent", "orbweaver/0.1 (+https://orbweaver.example/bot.html)"},
 		{"Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}, {"Accept-Language", "en;q=0.9,*;q=0.5"}, {"Accept-Encoding", "gzip, br"},
 	})
-	return []*WARCRecord{
-		{Type: WARCTypeResponse, Date: warcDay, TargetURI: page, IPAddress: "192.0.2.1", Header: head, Body: body,
+	return []*Record{
+		{Type: TypeResponse, Date: leapDay, TargetURI: page, IPAddress: "192.0.2.1", Header: head, Body: body,
 			ConcurrentTo: "urn:uuid:92283950-ef2f-8d72-b224-f54c6ec90bb0", PayloadType: "text/html"},
-		{Type: WARCTypeRequest, Date: warcDay, TargetURI: page, IPAddress: "192.0.2.1", Header: request},
+		{Type: TypeRequest, Date: leapDay, TargetURI: page, IPAddress: "192.0.2.1", Header: request},
 	}
 }
 
-// BenchmarkWARCPacked encodes a page that came as gzip, stored as it came and deflated again.
-func BenchmarkWARCPacked(b *testing.B) {
+// BenchmarkPacked encodes a page that came as gzip, stored as it came and deflated again.
+func BenchmarkPacked(b *testing.B) {
 	var body bytes.Buffer
 	z := stdgzip.NewWriter(&body)
-	z.Write(warcBenchRecords()[0].Body)
+	z.Write(benchRecords()[0].Body)
 	z.Close()
 	for _, packed := range []bool{true, false} {
 		b.Run(map[bool]string{true: "stored", false: "deflated"}[packed], func(b *testing.B) {
-			r := *warcBenchRecords()[0]
+			r := *benchRecords()[0]
 			r.Body, r.Packed = body.Bytes(), packed
-			e := NewWARCEncoder(GzipFast)
+			e := NewEncoder(GzipFast)
 			dst, _, _ := e.Append(nil, &r)
 			b.SetBytes(int64(len(r.Header) + len(r.Body)))
 			b.ReportAllocs()
@@ -556,11 +558,11 @@ func BenchmarkWARCPacked(b *testing.B) {
 	}
 }
 
-func BenchmarkWARCEncoder(b *testing.B) {
+func BenchmarkEncoder(b *testing.B) {
 	for c, name := range []string{"gzip1", "gzip6", "plain"} {
-		for _, r := range warcBenchRecords() {
+		for _, r := range benchRecords() {
 			b.Run(name+"/"+string(r.Type), func(b *testing.B) {
-				e := NewWARCEncoder(Compression(c))
+				e := NewEncoder(Compression(c))
 				dst, _, err := e.Append(nil, r)
 				if err != nil {
 					b.Fatal(err)
@@ -576,26 +578,26 @@ func BenchmarkWARCEncoder(b *testing.B) {
 	}
 }
 
-// FuzzWARCEncoder: whatever values a record has, it is refused or an independent
+// FuzzEncoder: whatever values a record has, it is refused or an independent
 // reader finds exactly them.
-func FuzzWARCEncoder(f *testing.F) {
+func FuzzEncoder(f *testing.F) {
 	f.Add("http://e.example/", "application/http", "192.0.2.1", "urn:uuid:x", "length", "text/html", "sha1:A", []byte("HTTP/1.1 200 OK\r\n\r\n"), []byte("body"), true)
 	f.Add("http://e.example/\r\nX: y", "a\nb", "::1%x", "<>", "\x00", "\xff", ":", []byte("\r\n"), []byte("WARC/1.1\r\n"), false)
-	e := NewWARCEncoder(GzipFast)
-	f.Fuzz(func(t *testing.T, target, contentType, ip, concurrent, truncated, payloadType, digest string, head, body []byte, packed bool) {
-		r := &WARCRecord{Type: WARCTypeResponse, Date: warcDay, TargetURI: EscapeURI(target), ContentType: contentType, IPAddress: ip,
+	e := NewEncoder(GzipFast)
+	f.Fuzz(func(t *testing.T, target, kind, ip, concurrent, truncated, payloadType, digest string, head, body []byte, packed bool) {
+		r := &Record{Type: TypeResponse, Date: leapDay, TargetURI: EscapeURI(target), ContentType: kind, IPAddress: ip,
 			ConcurrentTo: concurrent, Truncated: truncated, PayloadType: payloadType, PayloadDigest: digest, Header: head, Body: body, Packed: packed}
 		out, _, err := e.Append(nil, r)
 		if err != nil {
-			if !errors.Is(err, ErrWARCField) || len(out) != 0 {
+			if !errors.Is(err, ErrField) || len(out) != 0 {
 				t.Fatalf("%d bytes with %v", len(out), err)
 			}
 			return
 		}
-		p := warcReadMember(t, GzipFast, out)
+		p := readMember(t, GzipFast, out)
 		for name, value := range map[string]string{
-			"WARC-Type": "response", "WARC-Target-URI": r.TargetURI, "Content-Type": warcContentType(r),
-			"WARC-Truncated": truncated, "WARC-Identified-Payload-Type": payloadType, "WARC-Block-Digest": warcSHA1Text(head, body),
+			"WARC-Type": "response", "WARC-Target-URI": r.TargetURI, "Content-Type": contentType(r),
+			"WARC-Truncated": truncated, "WARC-Identified-Payload-Type": payloadType, "WARC-Block-Digest": sha1Text(head, body),
 		} {
 			if got := p.fields.Values(name); len(got) > 1 || len(got) == 1 && got[0] != strings.Trim(value, " ") || len(got) == 0 && value != "" {
 				t.Fatalf("%s: %q, want %q", name, got, value)

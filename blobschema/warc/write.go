@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"crypto/sha1"
@@ -22,26 +22,26 @@ import (
 // Bounds of one record, kept by writer and reader alike, so that nothing is
 // written that a default reader would refuse.
 const (
-	MaxWARCHeader = 64 << 10 // bytes of the record header, its blank line included
-	MaxWARCBlock  = 64 << 20 // bytes of the block (Header and Body)
-	MaxHTTPHeader = 1 << 20  // bytes of WARCRecord.Header
+	MaxHeader     = 64 << 10 // bytes of the record header, its blank line included
+	MaxBlock      = 64 << 20 // bytes of the block (Header and Body)
+	MaxHTTPHeader = 1 << 20  // bytes of Record.Header
 )
 
-// WARCType is the kind of a record (WARC 1.1 section 5.5). A reader skips types
+// Type is the kind of a record (WARC 1.1 section 5.5). A reader skips types
 // it does not know.
-type WARCType string
+type Type string
 
 // The types that are written here; sections 6.2 to 6.7 define them.
 const (
-	WARCTypeInfo     WARCType = "warcinfo"
-	WARCTypeResponse WARCType = "response"
-	WARCTypeResource WARCType = "resource"
-	WARCTypeRequest  WARCType = "request"
-	WARCTypeMetadata WARCType = "metadata"
-	WARCTypeRevisit  WARCType = "revisit"
+	TypeInfo     Type = "warcinfo"
+	TypeResponse Type = "response"
+	TypeResource Type = "resource"
+	TypeRequest  Type = "request"
+	TypeMetadata Type = "metadata"
+	TypeRevisit  Type = "revisit"
 )
 
-// Values of WARCRecord.Truncated (section 5.15).
+// Values of Record.Truncated (section 5.15).
 const (
 	TruncatedLength      = "length"      // longer than the configured bound
 	TruncatedTime        = "time"        // took longer than the configured bound
@@ -49,19 +49,19 @@ const (
 	TruncatedUnspecified = "unspecified" // any other reason
 )
 
-// Values of WARCRecord.Profile, for revisit records (section 6.7).
+// Values of Record.Profile, for revisit records (section 6.7).
 const (
 	ProfileIdenticalPayload = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// WARCRecord is one record of a WARC file. Its block is Header followed by Body;
+// Record is one record of a WARC file. Its block is Header followed by Body;
 // keeping the two apart saves the copy that joining them would need, and makes
 // Body the payload. The zero value of a field means that it is absent.
 //
 // URIs and record ids are without angle brackets.
-type WARCRecord struct {
-	Type              WARCType
+type Record struct {
+	Type              Type
 	Date              time.Time // start of the capture, shared by all records of one capture (5.4); written in UTC, to the microsecond
 	TargetURI         string    // RFC 3986 (5.14); see EscapeURI
 	ContentType       string    // of the block (5.6); empty with a Header: application/http with the fitting msgtype
@@ -99,33 +99,33 @@ const (
 	None                        // plain text, readable with an editor
 )
 
-// ErrWARCField is wrapped by all errors of Append: a value of the record may not
+// ErrField is wrapped by all errors of Append: a value of the record may not
 // be written, because it is malformed or not allowed with the record's type.
-var ErrWARCField = errors.New("unfit WARC field")
+var ErrField = errors.New("unfit WARC field")
 
-// WARCEncoder turns records into bytes. It holds about 0.8 MiB of tables and
+// Encoder turns records into bytes. It holds about 0.8 MiB of tables and
 // buffers, whatever it encodes, and starts no goroutine. It may be used again
 // and again, but by one goroutine at a time.
-type WARCEncoder struct {
+type Encoder struct {
 	deflate *flate.Writer  // nil: plain
 	short   *shortDeflater // for what is short; nil: deflate serves that too
-	sink    warcSink
+	sink    sink
 	block   hash.Hash
 	sum     [sha1.Size]byte
 	head    []byte
 }
 
-// warcSink collects what the compressor writes, straight into the caller's slice.
-type warcSink struct{ b []byte }
+// sink collects what the compressor writes, straight into the caller's slice.
+type sink struct{ b []byte }
 
-func (s *warcSink) Write(p []byte) (int, error) {
+func (s *sink) Write(p []byte) (int, error) {
 	s.b = append(s.b, p...)
 	return len(p), nil
 }
 
-// NewWARCEncoder returns an encoder. An unknown compression means GzipFast.
-func NewWARCEncoder(c Compression) *WARCEncoder {
-	e := &WARCEncoder{block: sha1.New()}
+// NewEncoder returns an encoder. An unknown compression means GzipFast.
+func NewEncoder(c Compression) *Encoder {
+	e := &Encoder{block: sha1.New()}
 	level := flate.BestSpeed
 	switch c {
 	case None:
@@ -141,10 +141,10 @@ func NewWARCEncoder(c Compression) *WARCEncoder {
 }
 
 var (
-	warcEnd         = []byte("\r\n\r\n") // two line ends follow every block (section 4)
-	warcDigestText  = base32.StdEncoding
-	warcHTTPRequest = "application/http;msgtype=request"
-	warcHTTPAnswer  = "application/http;msgtype=response"
+	recordEnd   = []byte("\r\n\r\n") // two line ends follow every block (section 4)
+	digestText  = base32.StdEncoding
+	httpRequest = "application/http;msgtype=request"
+	httpAnswer  = "application/http;msgtype=response"
 
 	// The header of a gzip member (RFC 1952 section 2.3): deflate, no flags, no time, of
 	// the system "unknown", so that it says nothing of when or where it was made.
@@ -173,9 +173,9 @@ const (
 // again gives the same bytes. A request written first hands its id to the
 // response's ConcurrentTo, or the other way round; either is enough (5.7).
 //
-// On an error, which wraps ErrWARCField, dst comes back as it was.
-func (e *WARCEncoder) Append(dst []byte, r *WARCRecord) (out []byte, id string, err error) {
-	if err := warcCheck(r); err != nil {
+// On an error, which wraps ErrField, dst comes back as it was.
+func (e *Encoder) Append(dst []byte, r *Record) (out []byte, id string, err error) {
+	if err := checkRecord(r); err != nil {
 		return dst, "", fmt.Errorf("encode %q record: %w", string(r.Type), err)
 	}
 	e.block.Reset()
@@ -184,14 +184,14 @@ func (e *WARCEncoder) Append(dst []byte, r *WARCRecord) (out []byte, id string, 
 	e.block.Sum(e.sum[:0])
 	id = e.id(r)
 	e.appendHead(r, id)
-	if len(e.head) > MaxWARCHeader {
-		return dst, "", fmt.Errorf("encode %q record: %w: header of %d bytes", string(r.Type), ErrWARCField, len(e.head))
+	if len(e.head) > MaxHeader {
+		return dst, "", fmt.Errorf("encode %q record: %w: header of %d bytes", string(r.Type), ErrField, len(e.head))
 	}
 	if e.deflate == nil {
 		dst = append(dst, e.head...)
 		dst = append(dst, r.Header...)
 		dst = append(dst, r.Body...)
-		return append(dst, warcEnd...), id, nil
+		return append(dst, recordEnd...), id, nil
 	}
 	out, err = e.appendMember(dst, r)
 	if err != nil {
@@ -202,8 +202,8 @@ func (e *WARCEncoder) Append(dst []byte, r *WARCRecord) (out []byte, id string, 
 
 // appendMember appends e.head and r's block as one gzip member. The framing is written
 // here, since a gzip writer offers no way to store a part.
-func (e *WARCEncoder) appendMember(dst []byte, r *WARCRecord) (out []byte, err error) {
-	parts := [...][]byte{e.head, r.Header, r.Body, warcEnd}
+func (e *Encoder) appendMember(dst []byte, r *Record) (out []byte, err error) {
+	parts := [...][]byte{e.head, r.Header, r.Body, recordEnd}
 	var sum, size uint32 // CRC-32 and length modulo 2^32 of what is packed
 	for _, part := range parts {
 		sum = crc32.Update(sum, crc32.IEEETable, part)
@@ -224,21 +224,21 @@ func (e *WARCEncoder) appendMember(dst []byte, r *WARCRecord) (out []byte, err e
 		return nil, err
 	}
 	if stored {
-		out = slices.Grow(out, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(warcEnd)+8)
+		out = slices.Grow(out, len(r.Body)+5*(len(r.Body)/maxStored+2)+len(recordEnd)+8)
 		out = appendStored(out, r.Body, 0)
-		out = appendStored(out, warcEnd, 1)
+		out = appendStored(out, recordEnd, 1)
 	}
 	out = binary.LittleEndian.AppendUint32(out, sum)
 	return binary.LittleEndian.AppendUint32(out, size), nil
 }
 
 // isShort reports whether what of r is to be deflated is for e.short.
-func (e *WARCEncoder) isShort(r *WARCRecord, stored bool) bool {
+func (e *Encoder) isShort(r *Record, stored bool) bool {
 	return e.short != nil && len(e.head)+len(r.Header) <= maxShort && (stored || len(r.Body) <= maxShortBody)
 }
 
 // appendDeflated appends parts, deflated, as shortDeflater.append does.
-func (e *WARCEncoder) appendDeflated(dst []byte, parts [][]byte, last bool) (out []byte, err error) {
+func (e *Encoder) appendDeflated(dst []byte, parts [][]byte, last bool) (out []byte, err error) {
 	e.sink.b = dst
 	e.deflate.Reset(&e.sink)
 	defer func() { e.sink.b = nil }() // keep no reference to the caller's memory
@@ -269,10 +269,10 @@ func appendStored(dst, b []byte, final byte) []byte {
 // id derives a version 8 UUID (RFC 9562 section 5.8) from what identifies a
 // capture. Every part but the last has a fixed length or ends in a line end that
 // cannot occur within it, so no two captures have the same text.
-func (e *WARCEncoder) id(r *WARCRecord) string {
+func (e *Encoder) id(r *Record) string {
 	e.head = append(e.head[:0], r.Type...)
 	e.head = append(e.head, '\n')
-	e.head = warcAppendDate(e.head, r.Date)
+	e.head = appendDate(e.head, r.Date)
 	e.head = append(e.head, '\n')
 	e.head = append(e.head, e.sum[:]...)
 	e.head = append(e.head, r.TargetURI...)
@@ -290,36 +290,36 @@ func (e *WARCEncoder) id(r *WARCRecord) string {
 	return string(b)
 }
 
-// appendHead builds the record header in e.head. All values have passed warcCheck.
-func (e *WARCEncoder) appendHead(r *WARCRecord, id string) {
+// appendHead builds the record header in e.head. All values have passed checkRecord.
+func (e *Encoder) appendHead(r *Record, id string) {
 	b := append(e.head[:0], "WARC/1.1\r\nWARC-Type: "...)
 	b = append(b, r.Type...)
 	b = append(b, "\r\nWARC-Record-ID: <"...)
 	b = append(b, id...)
 	b = append(b, ">\r\nWARC-Date: "...)
-	b = warcAppendDate(b, r.Date)
+	b = appendDate(b, r.Date)
 	b = append(b, "\r\n"...)
-	b = warcAppendField(b, "WARC-Target-URI", r.TargetURI)
+	b = appendField(b, "WARC-Target-URI", r.TargetURI)
 	if a, err := netip.ParseAddr(r.IPAddress); r.IPAddress != "" && err == nil {
 		b = append(b, "WARC-IP-Address: "...)
 		b = append(a.Unmap().AppendTo(b), "\r\n"...)
 	}
-	b = warcAppendID(b, "WARC-Concurrent-To", r.ConcurrentTo)
-	b = warcAppendID(b, "WARC-Warcinfo-ID", r.WarcinfoID)
-	b = warcAppendID(b, "WARC-Refers-To", r.RefersTo)
-	b = warcAppendField(b, "WARC-Refers-To-Target-URI", r.RefersToTargetURI)
+	b = appendID(b, "WARC-Concurrent-To", r.ConcurrentTo)
+	b = appendID(b, "WARC-Warcinfo-ID", r.WarcinfoID)
+	b = appendID(b, "WARC-Refers-To", r.RefersTo)
+	b = appendField(b, "WARC-Refers-To-Target-URI", r.RefersToTargetURI)
 	if !r.RefersToDate.IsZero() {
 		b = append(b, "WARC-Refers-To-Date: "...)
-		b = append(warcAppendDate(b, r.RefersToDate), "\r\n"...)
+		b = append(appendDate(b, r.RefersToDate), "\r\n"...)
 	}
-	b = warcAppendField(b, "WARC-Profile", r.Profile)
-	b = warcAppendField(b, "WARC-Truncated", r.Truncated)
-	b = warcAppendField(b, "WARC-Filename", r.Filename)
-	b = warcAppendField(b, "WARC-Identified-Payload-Type", r.PayloadType)
+	b = appendField(b, "WARC-Profile", r.Profile)
+	b = appendField(b, "WARC-Truncated", r.Truncated)
+	b = appendField(b, "WARC-Filename", r.Filename)
+	b = appendField(b, "WARC-Identified-Payload-Type", r.PayloadType)
 	b = append(b, "WARC-Block-Digest: sha1:"...)
-	b = append(warcDigestText.AppendEncode(b, e.sum[:]), "\r\n"...)
+	b = append(digestText.AppendEncode(b, e.sum[:]), "\r\n"...)
 	b = e.appendPayloadDigest(b, r)
-	b = warcAppendField(b, "Content-Type", warcContentType(r))
+	b = appendField(b, "Content-Type", contentType(r))
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, int64(len(r.Header)+len(r.Body)), 10)
 	e.head = append(b, "\r\n\r\n"...)
@@ -328,13 +328,13 @@ func (e *WARCEncoder) appendHead(r *WARCRecord, id string) {
 // appendPayloadDigest appends the payload's digest: the one given, or else the
 // one of Body if the record has a payload (section 5.9). A request without a body
 // gets none: it would say the same in every record.
-func (e *WARCEncoder) appendPayloadDigest(b []byte, r *WARCRecord) []byte {
+func (e *Encoder) appendPayloadDigest(b []byte, r *Record) []byte {
 	if r.PayloadDigest != "" {
-		return warcAppendField(b, "WARC-Payload-Digest", r.PayloadDigest)
+		return appendField(b, "WARC-Payload-Digest", r.PayloadDigest)
 	}
 	sum := e.sum
 	switch {
-	case r.Type == WARCTypeRequest && len(r.Body) > 0, r.Type == WARCTypeResponse, r.Type == WARCTypeResource:
+	case r.Type == TypeRequest && len(r.Body) > 0, r.Type == TypeResponse, r.Type == TypeResource:
 		if len(r.Header) > 0 { // else the block is the payload: hashed already
 			sum = sha1.Sum(r.Body)
 		}
@@ -342,19 +342,19 @@ func (e *WARCEncoder) appendPayloadDigest(b []byte, r *WARCRecord) []byte {
 		return b
 	}
 	b = append(b, "WARC-Payload-Digest: sha1:"...)
-	return append(warcDigestText.AppendEncode(b, sum[:]), "\r\n"...)
+	return append(digestText.AppendEncode(b, sum[:]), "\r\n"...)
 }
 
 // PayloadDigest returns the SHA-1 of body as WARC and CDX write it: "sha1:" and
 // 32 characters of base 32. A caller that needs it before encoding passes it on
-// in WARCRecord.PayloadDigest, and body is hashed once less.
+// in Record.PayloadDigest, and body is hashed once less.
 func PayloadDigest(body []byte) string {
 	sum := sha1.Sum(body)
 	var text [5 + 32]byte
-	return string(warcDigestText.AppendEncode(append(text[:0], "sha1:"...), sum[:]))
+	return string(digestText.AppendEncode(append(text[:0], "sha1:"...), sum[:]))
 }
 
-func warcAppendField(b []byte, name, value string) []byte {
+func appendField(b []byte, name, value string) []byte {
 	if value == "" {
 		return b
 	}
@@ -364,7 +364,7 @@ func warcAppendField(b []byte, name, value string) []byte {
 	return append(b, "\r\n"...)
 }
 
-func warcAppendID(b []byte, name, id string) []byte {
+func appendID(b []byte, name, id string) []byte {
 	if id == "" {
 		return b
 	}
@@ -374,10 +374,10 @@ func warcAppendID(b []byte, name, id string) []byte {
 	return append(b, ">\r\n"...)
 }
 
-// warcAppendDate writes t in UTC (section 5.4): to the second if it has no
+// appendDate writes t in UTC (section 5.4): to the second if it has no
 // fraction, else with six digits, which older readers take for microseconds
 // however many there are.
-func warcAppendDate(b []byte, t time.Time) []byte {
+func appendDate(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	if t.Nanosecond() < int(time.Microsecond) {
 		return t.AppendFormat(b, "2006-01-02T15:04:05Z")
@@ -385,20 +385,20 @@ func warcAppendDate(b []byte, t time.Time) []byte {
 	return t.AppendFormat(b, "2006-01-02T15:04:05.000000Z")
 }
 
-func warcContentType(r *WARCRecord) string {
+func contentType(r *Record) string {
 	switch {
 	case r.ContentType != "" || len(r.Header) == 0:
 		return r.ContentType
-	case r.Type == WARCTypeRequest:
-		return warcHTTPRequest
+	case r.Type == TypeRequest:
+		return httpRequest
 	}
-	return warcHTTPAnswer
+	return httpAnswer
 }
 
-// warcIsHTTP reports whether blocks of this type and media type are HTTP messages.
-func warcIsHTTP(t WARCType, contentType string) bool {
+// isHTTP reports whether blocks of this type and media type are HTTP messages.
+func isHTTP(t Type, contentType string) bool {
 	const media = "application/http"
-	if t != WARCTypeResponse && t != WARCTypeRequest && t != WARCTypeRevisit {
+	if t != TypeResponse && t != TypeRequest && t != TypeRevisit {
 		return false
 	}
 	if len(contentType) < len(media) || !strings.EqualFold(contentType[:len(media)], media) {
@@ -408,9 +408,9 @@ func warcIsHTTP(t WARCType, contentType string) bool {
 	return rest == "" || rest[0] == ';'
 }
 
-// warcCheck refuses what section 5 does not allow in a record of this type, and
+// checkRecord refuses what section 5 does not allow in a record of this type, and
 // any value that could end its line or be read as something else.
-func warcCheck(r *WARCRecord) error {
+func checkRecord(r *Record) error {
 	const (
 		info = 1 << iota
 		response
@@ -421,20 +421,20 @@ func warcCheck(r *WARCRecord) error {
 	)
 	var t int
 	switch r.Type {
-	case WARCTypeInfo:
+	case TypeInfo:
 		t = info
-	case WARCTypeResponse:
+	case TypeResponse:
 		t = response
-	case WARCTypeResource:
+	case TypeResource:
 		t = resource
-	case WARCTypeRequest:
+	case TypeRequest:
 		t = request
-	case WARCTypeMetadata:
+	case TypeMetadata:
 		t = metadata
-	case WARCTypeRevisit:
+	case TypeRevisit:
 		t = revisit
 	default:
-		return fmt.Errorf("%w: WARC-Type %q", ErrWARCField, string(r.Type))
+		return fmt.Errorf("%w: WARC-Type %q", ErrField, string(r.Type))
 	}
 	const captures = response | resource | request | metadata | revisit
 	for _, f := range [...]struct {
@@ -442,149 +442,149 @@ func warcCheck(r *WARCRecord) error {
 		allowed, missing int // types that may have it; types that must
 		check            func(string) error
 	}{
-		{"WARC-Target-URI", r.TargetURI, captures, response | resource | request | revisit, warcCheckURI},
-		{"WARC-IP-Address", r.IPAddress, captures, 0, warcCheckIP},
-		{"WARC-Concurrent-To", r.ConcurrentTo, captures, 0, warcCheckURI},
-		{"WARC-Warcinfo-ID", r.WarcinfoID, captures, 0, warcCheckURI},
-		{"WARC-Refers-To", r.RefersTo, metadata | revisit, 0, warcCheckURI},
-		{"WARC-Refers-To-Target-URI", r.RefersToTargetURI, revisit, 0, warcCheckURI},
-		{"WARC-Profile", r.Profile, revisit, revisit, warcCheckURI},
-		{"WARC-Truncated", r.Truncated, info | captures, 0, warcCheckToken},
-		{"WARC-Filename", r.Filename, info, 0, warcCheckText},
-		{"WARC-Identified-Payload-Type", r.PayloadType, response | resource | request | revisit, 0, warcCheckText},
-		{"WARC-Payload-Digest", r.PayloadDigest, response | resource | request | revisit, 0, warcCheckDigest},
-		{"Content-Type", r.ContentType, info | captures, 0, warcCheckText},
+		{"WARC-Target-URI", r.TargetURI, captures, response | resource | request | revisit, checkURI},
+		{"WARC-IP-Address", r.IPAddress, captures, 0, checkIP},
+		{"WARC-Concurrent-To", r.ConcurrentTo, captures, 0, checkURI},
+		{"WARC-Warcinfo-ID", r.WarcinfoID, captures, 0, checkURI},
+		{"WARC-Refers-To", r.RefersTo, metadata | revisit, 0, checkURI},
+		{"WARC-Refers-To-Target-URI", r.RefersToTargetURI, revisit, 0, checkURI},
+		{"WARC-Profile", r.Profile, revisit, revisit, checkURI},
+		{"WARC-Truncated", r.Truncated, info | captures, 0, checkToken},
+		{"WARC-Filename", r.Filename, info, 0, checkText},
+		{"WARC-Identified-Payload-Type", r.PayloadType, response | resource | request | revisit, 0, checkText},
+		{"WARC-Payload-Digest", r.PayloadDigest, response | resource | request | revisit, 0, checkDigest},
+		{"Content-Type", r.ContentType, info | captures, 0, checkText},
 	} {
 		if f.value == "" {
 			if f.missing&t != 0 {
-				return fmt.Errorf("%w: no %s", ErrWARCField, f.name)
+				return fmt.Errorf("%w: no %s", ErrField, f.name)
 			}
 			continue
 		}
 		if f.allowed&t == 0 {
-			return fmt.Errorf("%w: %s does not belong here", ErrWARCField, f.name)
+			return fmt.Errorf("%w: %s does not belong here", ErrField, f.name)
 		}
 		if err := f.check(f.value); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrWARCField, f.name, err)
+			return fmt.Errorf("%w: %s: %w", ErrField, f.name, err)
 		}
 	}
 	if y := r.Date.UTC().Year(); r.Date.IsZero() || y < 1 || y > 9999 {
-		return fmt.Errorf("%w: WARC-Date is absent or out of range", ErrWARCField)
+		return fmt.Errorf("%w: WARC-Date is absent or out of range", ErrField)
 	}
 	if y := r.RefersToDate.UTC().Year(); !r.RefersToDate.IsZero() && (t != revisit || y < 1 || y > 9999) {
-		return fmt.Errorf("%w: WARC-Refers-To-Date is out of range or does not belong here", ErrWARCField)
+		return fmt.Errorf("%w: WARC-Refers-To-Date is out of range or does not belong here", ErrField)
 	}
 	if r.Profile == ProfileIdenticalPayload && r.PayloadDigest == "" {
-		return fmt.Errorf("%w: no WARC-Payload-Digest", ErrWARCField) // mandatory by 6.7.2
+		return fmt.Errorf("%w: no WARC-Payload-Digest", ErrField) // mandatory by 6.7.2
 	}
-	return warcCheckBlock(r)
+	return checkBlock(r)
 }
 
-// warcCheckBlock keeps Header and Body where a reader will find them again: the
+// checkBlock keeps Header and Body where a reader will find them again: the
 // first blank line of an HTTP block is the end of Header.
-func warcCheckBlock(r *WARCRecord) error {
-	if n := len(r.Header) + len(r.Body); n > MaxWARCBlock {
-		return fmt.Errorf("%w: block of %d bytes", ErrWARCField, n)
+func checkBlock(r *Record) error {
+	if n := len(r.Header) + len(r.Body); n > MaxBlock {
+		return fmt.Errorf("%w: block of %d bytes", ErrField, n)
 	}
-	switch isHTTP := warcIsHTTP(r.Type, warcContentType(r)); {
+	switch isHTTP := isHTTP(r.Type, contentType(r)); {
 	case len(r.Header) > MaxHTTPHeader:
-		return fmt.Errorf("%w: Header of %d bytes", ErrWARCField, len(r.Header))
+		return fmt.Errorf("%w: Header of %d bytes", ErrField, len(r.Header))
 	case len(r.Header) > 0 && !isHTTP:
-		return fmt.Errorf("%w: Header in a record that is not HTTP", ErrWARCField)
-	case len(r.Header) > 0 && warcHeadEnd(r.Header) != len(r.Header):
-		return fmt.Errorf("%w: Header does not end at its first blank line", ErrWARCField)
+		return fmt.Errorf("%w: Header in a record that is not HTTP", ErrField)
+	case len(r.Header) > 0 && headEnd(r.Header) != len(r.Header):
+		return fmt.Errorf("%w: Header does not end at its first blank line", ErrField)
 	case len(r.Header) == 0 && len(r.Body) > 0 && isHTTP:
-		return fmt.Errorf("%w: HTTP record without Header", ErrWARCField)
+		return fmt.Errorf("%w: HTTP record without Header", ErrField)
 	}
 	return nil
 }
 
-func warcCheckText(s string) error {
+func checkText(s string) error {
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("%q is not UTF-8", warcClip(s))
+		return fmt.Errorf("%q is not UTF-8", clip(s))
 	}
 	for i := 0; i < len(s); i++ {
 		if s[i] < ' ' || s[i] == 0x7f {
-			return fmt.Errorf("control character in %q", warcClip(s))
+			return fmt.Errorf("control character in %q", clip(s))
 		}
 	}
 	return nil
 }
 
-func warcCheckToken(s string) error {
+func checkToken(s string) error {
 	for i := 0; i < len(s); i++ {
-		if !warcIsToken(s[i]) {
-			return fmt.Errorf("%q is not a token", warcClip(s))
+		if !isToken(s[i]) {
+			return fmt.Errorf("%q is not a token", clip(s))
 		}
 	}
 	return nil
 }
 
-// warcCheckDigest wants algorithm:value. '=' and '/', which the grammar forgot,
+// checkDigest wants algorithm:value. '=' and '/', which the grammar forgot,
 // occur in padded base 32 and in base 64.
-func warcCheckDigest(s string) error {
+func checkDigest(s string) error {
 	algorithm, value, _ := strings.Cut(s, ":")
-	if algorithm == "" || value == "" || warcCheckToken(algorithm) != nil {
-		return fmt.Errorf("%q is not a labelled digest", warcClip(s))
+	if algorithm == "" || value == "" || checkToken(algorithm) != nil {
+		return fmt.Errorf("%q is not a labelled digest", clip(s))
 	}
 	for i := 0; i < len(value); i++ {
-		if c := value[i]; !warcIsToken(c) && c != '=' && c != '/' {
-			return fmt.Errorf("%q is not a labelled digest", warcClip(s))
+		if c := value[i]; !isToken(c) && c != '=' && c != '/' {
+			return fmt.Errorf("%q is not a labelled digest", clip(s))
 		}
 	}
 	return nil
 }
 
-func warcCheckIP(s string) error {
+func checkIP(s string) error {
 	if a, err := netip.ParseAddr(s); err != nil || a.Zone() != "" {
-		return fmt.Errorf("%q is not an address", warcClip(s))
+		return fmt.Errorf("%q is not an address", clip(s))
 	}
 	return nil
 }
 
-// warcIsToken reports whether c may be in a token (RFC 9110 section 5.6.2).
-func warcIsToken(c byte) bool {
-	return warcIsAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+// isToken reports whether c may be in a token (RFC 9110 section 5.6.2).
+func isToken(c byte) bool {
+	return isAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-func warcIsAlnum(c byte) bool {
+func isAlnum(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// warcClip keeps error texts short whatever a record holds.
-func warcClip(s string) string { return s[:min(len(s), 80)] }
+// clip keeps error texts short whatever a record holds.
+func clip(s string) string { return s[:min(len(s), 80)] }
 
-// warcCheckURI accepts what the URI rule of RFC 3986 (appendix A) accepts, except
+// checkURI accepts what the URI rule of RFC 3986 (appendix A) accepts, except
 // address literals of future versions, which nothing uses.
-func warcCheckURI(s string) error {
+func checkURI(s string) error {
 	scheme, rest, ok := strings.Cut(s, ":")
 	ok = ok && scheme != "" && !('0' <= scheme[0] && scheme[0] <= '9')
 	for i := 0; ok && i < len(scheme); i++ {
 		c := scheme[i]
-		ok = warcIsAlnum(c) || i > 0 && (c == '+' || c == '-' || c == '.')
+		ok = isAlnum(c) || i > 0 && (c == '+' || c == '-' || c == '.')
 	}
 	if ok && strings.HasPrefix(rest, "//") {
 		end := strings.IndexAny(rest[2:], "/?#")
 		if end < 0 {
 			end = len(rest) - 2
 		}
-		ok = warcIsAuthority(rest[2 : 2+end])
+		ok = isAuthority(rest[2 : 2+end])
 		rest = rest[2+end:]
 	}
 	if ok {
 		before, fragment, _ := strings.Cut(rest, "#")
-		ok = warcURIChars(before, ":@/?") && warcURIChars(fragment, ":@/?")
+		ok = uriChars(before, ":@/?") && uriChars(fragment, ":@/?")
 	}
 	if !ok {
-		return fmt.Errorf("%q is not a URI", warcClip(s))
+		return fmt.Errorf("%q is not a URI", clip(s))
 	}
 	return nil
 }
 
-// warcIsAuthority checks [ userinfo "@" ] host [ ":" port ] (RFC 3986 section 3.2).
-func warcIsAuthority(s string) bool {
+// isAuthority checks [ userinfo "@" ] host [ ":" port ] (RFC 3986 section 3.2).
+func isAuthority(s string) bool {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
-		if !warcURIChars(s[:i], ":") {
+		if !uriChars(s[:i], ":") {
 			return false
 		}
 		s = s[i+1:]
@@ -600,17 +600,17 @@ func warcIsAuthority(s string) bool {
 		}
 	}
 	name, port, _ := strings.Cut(s, ":")
-	return warcURIChars(name, "") && strings.Trim(port, "0123456789") == ""
+	return uriChars(name, "") && strings.Trim(port, "0123456789") == ""
 }
 
-// warcURIChars reports whether s holds only unreserved characters, sub-delims,
+// uriChars reports whether s holds only unreserved characters, sub-delims,
 // escapes and those in extra.
-func warcURIChars(s, extra string) bool {
+func uriChars(s, extra string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case warcIsAlnum(c):
+		case isAlnum(c):
 		case c == '%':
-			if !warcIsEscape(s[i:]) {
+			if !isEscape(s[i:]) {
 				return false
 			}
 		case strings.IndexByte("-._~!$&'()*+,;=", c) < 0 && strings.IndexByte(extra, c) < 0:
@@ -620,8 +620,8 @@ func warcURIChars(s, extra string) bool {
 	return true
 }
 
-// warcIsEscape reports whether s begins with a percent-encoded byte.
-func warcIsEscape(s string) bool {
+// isEscape reports whether s begins with a percent-encoded byte.
+func isEscape(s string) bool {
 	isHex := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 	return len(s) > 2 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
 }
@@ -645,8 +645,8 @@ func EscapeURI(url string) string {
 	from := 0
 	for i := start; i < len(url); i++ {
 		c := url[i]
-		if warcIsAlnum(c) || strings.IndexByte("-._~!$&'()*+,;=:@/?", c) >= 0 ||
-			c == '%' && warcIsEscape(url[i:]) || c == '#' && i == fragment {
+		if isAlnum(c) || strings.IndexByte("-._~!$&'()*+,;=:@/?", c) >= 0 ||
+			c == '%' && isEscape(url[i:]) || c == '#' && i == fragment {
 			continue
 		}
 		b = append(b, url[from:i]...)

@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 // CDXJ is the index over WARC files that replay tools read: one line per capture,
@@ -41,7 +43,7 @@ const cdxjTime = "20060102150405"
 //
 // A SHA-1 digest is written without its label, as pywb's own indexer does: pywb
 // compares it with bare values, and finds duplicates by "contains".
-func AppendCDXJ(dst []byte, key string, p Page, filename string) []byte {
+func AppendCDXJ(dst []byte, key string, p blobschema.Page, filename string) []byte {
 	if p.Length <= 0 {
 		return dst
 	}

@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ type HeaderField struct{ Name, Value string }
 const OriginalPrefix = "X-Crawler-Original-"
 
 // AppendHTTPResponseHead appends an HTTP/1 status line, fields and the blank line
-// to dst, for WARCRecord.Header. What would break the message is replaced: control
+// to dst, for Record.Header. What would break the message is replaced: control
 // characters by spaces, characters not fit for a name by '_'; a field without name
 // is dropped. A proto other than HTTP/1.0 is written as HTTP/1.1, the only form
 // that readers of WARC parse.
@@ -33,13 +33,13 @@ func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string,
 	}
 	dst = append(dst, proto...)
 	dst = append(dst, ' ', byte('0'+status/100), byte('0'+status/10%10), byte('0'+status%10), ' ')
-	dst = warcAppendPrintable(dst, reason)
+	dst = appendPrintable(dst, reason)
 	dst = append(dst, "\r\n"...)
 	for _, f := range fields {
 		if strings.EqualFold(f.Name, "Transfer-Encoding") || strings.EqualFold(f.Name, "Trailer") {
 			dst = append(dst, OriginalPrefix...)
 		}
-		dst = warcAppendHTTPField(dst, f.Name, f.Value)
+		dst = appendHTTPField(dst, f.Name, f.Value)
 	}
 	return append(dst, "\r\n"...)
 }
@@ -61,7 +61,7 @@ func AppendHTTPRequestHead(dst []byte, method, target string, fields []HeaderFie
 	dst[middle] = ' '
 	dst = append(dst, " HTTP/1.1\r\n"...)
 	for _, f := range fields {
-		dst = warcAppendHTTPField(dst, f.Name, f.Value)
+		dst = appendHTTPField(dst, f.Name, f.Value)
 	}
 	return append(dst, "\r\n"...)
 }
@@ -78,25 +78,25 @@ func MarkDecoded(fields []HeaderField, bodyBytes int) []HeaderField {
 	return append(fields, HeaderField{"Content-Length", strconv.Itoa(bodyBytes)})
 }
 
-func warcAppendHTTPField(dst []byte, name, value string) []byte {
+func appendHTTPField(dst []byte, name, value string) []byte {
 	if name == "" {
 		return dst
 	}
 	for i := 0; i < len(name); i++ {
 		c := name[i]
-		if !warcIsToken(c) {
+		if !isToken(c) {
 			c = '_'
 		}
 		dst = append(dst, c)
 	}
 	dst = append(dst, ": "...)
-	dst = warcAppendPrintable(dst, value)
+	dst = appendPrintable(dst, value)
 	return append(dst, "\r\n"...)
 }
 
-// warcAppendPrintable appends s with a space for each control character but tab.
+// appendPrintable appends s with a space for each control character but tab.
 // Bytes above 0x7f stay: headers of the web are not always UTF-8.
-func warcAppendPrintable(dst []byte, s string) []byte {
+func appendPrintable(dst []byte, s string) []byte {
 	start := len(dst)
 	dst = append(dst, s...)
 	for i := start; i < len(dst); i++ {
@@ -122,11 +122,11 @@ type HTTPMessage struct {
 // status that is not three digits and a field without name or colon; it accepts
 // lines that end in a bare LF and fields folded over several lines.
 func SplitHTTP(block []byte) (HTTPMessage, error) {
-	n := warcHeadEnd(block[:min(len(block), MaxHTTPHeader)])
+	n := headEnd(block[:min(len(block), MaxHTTPHeader)])
 	if n < 0 {
 		return HTTPMessage{}, errors.New("split HTTP message: no end of header")
 	}
-	m, err := warcParseHTTP(block[:n])
+	m, err := parseHTTP(block[:n])
 	if err != nil {
 		return HTTPMessage{}, fmt.Errorf("split HTTP message: %w", err)
 	}
@@ -136,15 +136,15 @@ func SplitHTTP(block []byte) (HTTPMessage, error) {
 
 // HTTP returns the HTTP message that r holds, as SplitHTTP does. Its Body is
 // r.Body.
-func (r *WARCRecord) HTTP() (HTTPMessage, error) {
+func (r *Record) HTTP() (HTTPMessage, error) {
 	m, err := SplitHTTP(r.Header)
 	m.Body = r.Body
 	return m, err
 }
 
-// warcParseHTTP parses a header that ends in its only blank line.
-func warcParseHTTP(head []byte) (m HTTPMessage, err error) {
-	first, rest, _ := strings.Cut(warcUnfold(head), "\n")
+// parseHTTP parses a header that ends in its only blank line.
+func parseHTTP(head []byte) (m HTTPMessage, err error) {
+	first, rest, _ := strings.Cut(unfold(head), "\n")
 	m.Start = strings.TrimSuffix(first, "\r")
 	if strings.HasPrefix(m.Start, "HTTP/") {
 		var status string
@@ -152,7 +152,7 @@ func warcParseHTTP(head []byte) (m HTTPMessage, err error) {
 		status, m.Reason, _ = strings.Cut(status, " ")
 		n, err := strconv.ParseUint(status, 10, 16)
 		if err != nil || len(status) != 3 {
-			return m, fmt.Errorf("status line %q", warcClip(m.Start))
+			return m, fmt.Errorf("status line %q", clip(m.Start))
 		}
 		m.Status = int(n)
 	}
@@ -163,16 +163,16 @@ func warcParseHTTP(head []byte) (m HTTPMessage, err error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if name == "" || !ok {
-			return m, fmt.Errorf("field %q", warcClip(line))
+			return m, fmt.Errorf("field %q", clip(line))
 		}
 		m.Fields = append(m.Fields, HeaderField{name, strings.Trim(value, " \t")})
 	}
 	return m, nil
 }
 
-// warcUnfold returns head with spaces for each line end that is followed by space
+// unfold returns head with spaces for each line end that is followed by space
 // or tab: the older way to write long fields (RFC 9112 section 5.2).
-func warcUnfold(head []byte) string {
+func unfold(head []byte) string {
 	folded := bytes.Contains(head, []byte("\n ")) || bytes.Contains(head, []byte("\n\t"))
 	if !folded {
 		return string(head)
@@ -189,10 +189,10 @@ func warcUnfold(head []byte) string {
 	return string(b)
 }
 
-// warcHeadEnd returns the length of the HTTP or WARC header at the start of b,
+// headEnd returns the length of the HTTP or WARC header at the start of b,
 // its blank line included, or -1 if there is no blank line. Lines end in LF,
 // with or without CR before it (RFC 9112 section 2.2).
-func warcHeadEnd(b []byte) int {
+func headEnd(b []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(b[at:], '\n')
 		if i < 0 {

@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bytes"
@@ -18,37 +18,37 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// warcAsRead is what a reader must return for r.
-func warcAsRead(r *WARCRecord, start, end int) *WARCRecord {
+// asRead is what a reader must return for r.
+func asRead(r *Record, start, end int) *Record {
 	w := *r
-	w.ContentType = warcContentType(r)
+	w.ContentType = contentType(r)
 	w.Date = r.Date.UTC().Truncate(time.Microsecond)
 	if !w.RefersToDate.IsZero() {
 		w.RefersToDate = r.RefersToDate.UTC().Truncate(time.Microsecond)
 	}
-	w.BlockDigest = warcSHA1Text(r.Header, r.Body)
+	w.BlockDigest = sha1Text(r.Header, r.Body)
 	w.Offset, w.Length = int64(start), int64(end-start)
 	return &w
 }
 
-var warcSame = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(WARCRecord{}, "ID", "PayloadDigest", "IPAddress")}
+var sameRecord = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Record{}, "ID", "PayloadDigest", "IPAddress")}
 
-func TestWARCReader(t *testing.T) {
-	records := warcSample(t)
+func TestReader(t *testing.T) {
+	records := sampleRecords(t)
 	for _, c := range []Compression{GzipFast, Gzip6, None} {
-		file, starts := warcPack(t, c, records)
+		file, starts := packFile(t, c, records)
 		for _, slow := range []bool{false, true} {
 			var in io.Reader = bytes.NewReader(file)
 			if slow {
 				in = iotest.OneByteReader(in)
 			}
-			r := NewWARCReader(in)
+			r := NewReader(in)
 			for i := range records {
 				got, err := r.Next()
 				if err != nil {
 					t.Fatalf("%d: record %d: %v", c, i, err)
 				}
-				if diff := cmp.Diff(warcAsRead(records[i], starts[i], starts[i+1]), got, warcSame); diff != "" {
+				if diff := cmp.Diff(asRead(records[i], starts[i], starts[i+1]), got, sameRecord); diff != "" {
 					t.Errorf("%d: record %d: %s", c, i, diff)
 				}
 				if err := got.Verify(); err != nil {
@@ -62,27 +62,27 @@ func TestWARCReader(t *testing.T) {
 			}
 		}
 		for i := len(records) - 1; i >= 0; i-- {
-			got, err := ReadWARCAt(bytes.NewReader(file), int64(starts[i]), int64(starts[i+1]-starts[i]))
+			got, err := ReadAt(bytes.NewReader(file), int64(starts[i]), int64(starts[i+1]-starts[i]))
 			if err != nil {
 				t.Fatalf("%d: record %d alone: %v", c, i, err)
 			}
-			if diff := cmp.Diff(warcAsRead(records[i], starts[i], starts[i+1]), got, warcSame); diff != "" {
+			if diff := cmp.Diff(asRead(records[i], starts[i], starts[i+1]), got, sameRecord); diff != "" {
 				t.Errorf("%d: record %d alone: %s", c, i, diff)
 			}
 		}
 		for _, at := range [][2]int{{0, 0}, {-1, 5}, {0, starts[1] - 5}, {0, starts[2]}, {starts[1] + 1, starts[2] - starts[1]}, {len(file), 9}} {
-			if _, err := ReadWARCAt(bytes.NewReader(file), int64(at[0]), int64(at[1])); !errors.Is(err, ErrWARCDamaged) {
+			if _, err := ReadAt(bytes.NewReader(file), int64(at[0]), int64(at[1])); !errors.Is(err, ErrDamaged) {
 				t.Errorf("%d: range %v: %v", c, at, err)
 			}
 		}
 	}
 }
 
-func TestWARCReaderMixedFile(t *testing.T) {
-	records := warcSample(t)
-	plain, _ := warcPack(t, None, records[:2])
-	packed, _ := warcPack(t, GzipFast, records[2:4])
-	r := NewWARCReader(bytes.NewReader(append(append(bytes.Clone(plain), packed...), plain...)))
+func TestReaderMixedFile(t *testing.T) {
+	records := sampleRecords(t)
+	plain, _ := packFile(t, None, records[:2])
+	packed, _ := packFile(t, GzipFast, records[2:4])
+	r := NewReader(bytes.NewReader(append(append(bytes.Clone(plain), packed...), plain...)))
 	for i, want := range []int{0, 1, 2, 3, 0, 1} {
 		got, err := r.Next()
 		if err != nil || got.Type != records[want].Type || got.Verify() != nil {
@@ -94,20 +94,20 @@ func TestWARCReaderMixedFile(t *testing.T) {
 // A record is cut at each byte, and each bit of it is turned: the reader either
 // says that it is damaged, naming the record's offset, or returns the record as it
 // was written (some bits of a gzip header mean nothing).
-func TestWARCReaderDamage(t *testing.T) {
+func TestReaderDamage(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "deflated", true: "packed"}[packed], func(t *testing.T) { testDamage(t, packed) })
 	}
 }
 
 func testDamage(t *testing.T, packed bool) {
-	records := warcSample(t)
+	records := sampleRecords(t)
 	small := *records[2]
 	small.Body, small.Packed = small.Body[:200], packed
-	file, starts := warcPack(t, GzipFast, []*WARCRecord{records[1], &small})
+	file, starts := packFile(t, GzipFast, []*Record{records[1], &small})
 	second := starts[1]
-	read := func(file []byte) (*WARCRecord, error) {
-		r := NewWARCReader(bytes.NewReader(file))
+	read := func(file []byte) (*Record, error) {
+		r := NewReader(bytes.NewReader(file))
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func testDamage(t *testing.T, packed bool) {
 	}
 	place := "at " + strconv.Itoa(second) + ":"
 	for n := second + 1; n < len(file); n++ {
-		if _, err := read(file[:n]); !errors.Is(err, ErrWARCDamaged) || !strings.Contains(err.Error(), place) {
+		if _, err := read(file[:n]); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), place) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 	}
@@ -133,7 +133,7 @@ func testDamage(t *testing.T, packed bool) {
 			if diff := cmp.Diff(whole, got); diff != "" {
 				t.Fatalf("bit %d: %s", bit, diff)
 			}
-		} else if !errors.Is(err, ErrWARCDamaged) || !strings.Contains(err.Error(), place) {
+		} else if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), place) {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
 	}
@@ -144,11 +144,11 @@ func testDamage(t *testing.T, packed bool) {
 	}
 }
 
-func TestWARCReaderRefuses(t *testing.T) {
+func TestReaderRefuses(t *testing.T) {
 	const id = "WARC-Record-ID: <urn:x:1>\r\n"
 	const date = "WARC-Date: 2024-01-01T00:00:00Z\r\n"
 	ok := "WARC/1.1\r\nWARC-Type: resource\r\n" + id + date + "Content-Length: 2\r\n\r\nab\r\n\r\n"
-	if _, err := NewWARCReader(strings.NewReader(ok)).Next(); err != nil {
+	if _, err := NewReader(strings.NewReader(ok)).Next(); err != nil {
 		t.Fatal(err)
 	}
 	zip := func(s string) string {
@@ -180,45 +180,45 @@ func TestWARCReaderRefuses(t *testing.T) {
 		"lone CR":           strings.Replace(ok, "urn:x:1", "urn\rx:1", 1),
 		"no colon":          strings.Replace(ok, "WARC-Type:", "WARC-Type", 1),
 		"bad name":          strings.Replace(ok, "WARC-Type:", "WARC Type:", 1),
-		"endless header":    "WARC/1.1\r\n" + strings.Repeat("X: y\r\n", MaxWARCHeader),
-		"endless line":      "WARC/1.1\r\nX: " + strings.Repeat("y", 2*MaxWARCHeader),
+		"endless header":    "WARC/1.1\r\n" + strings.Repeat("X: y\r\n", MaxHeader),
+		"endless line":      "WARC/1.1\r\nX: " + strings.Repeat("y", 2*MaxHeader),
 		"two in one member": zip(ok + ok),
 		"more in member":    zip(ok + "\n"),
 		"empty member":      zip(""),
 		"cut in member":     zip(ok[:len(ok)-4]),
 		"gzip name":         "\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x00name",
 	} {
-		if r, err := NewWARCReader(strings.NewReader(file)).Next(); !errors.Is(err, ErrWARCDamaged) {
+		if r, err := NewReader(strings.NewReader(file)).Next(); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	r := NewWARCReader(strings.NewReader(ok))
+	r := NewReader(strings.NewReader(ok))
 	r.MaxBlock = 1
 	for range 2 {
-		if _, err := r.Next(); !errors.Is(err, ErrWARCDamaged) {
+		if _, err := r.Next(); !errors.Is(err, ErrDamaged) {
 			t.Errorf("over the configured bound: %v", err)
 		}
 	}
 	broken := errors.New("network")
 	in := io.MultiReader(strings.NewReader(ok[:40]), iotest.ErrReader(broken))
-	if _, err := NewWARCReader(in).Next(); !errors.Is(err, broken) || errors.Is(err, ErrWARCDamaged) {
+	if _, err := NewReader(in).Next(); !errors.Is(err, broken) || errors.Is(err, ErrDamaged) {
 		t.Errorf("failing source: %v", err)
 	}
-	if _, err := NewWARCReader(iotest.ErrReader(broken)).Next(); !errors.Is(err, broken) || errors.Is(err, ErrWARCDamaged) {
+	if _, err := NewReader(iotest.ErrReader(broken)).Next(); !errors.Is(err, broken) || errors.Is(err, ErrDamaged) {
 		t.Errorf("source failing at once: %v", err)
 	}
 }
 
-func TestWARCReaderTolerates(t *testing.T) {
+func TestReaderTolerates(t *testing.T) {
 	const folded = "WARC/1.0\nwarc-type:resource\nWARC-Record-ID: <urn:x:1>\nWARC-Target-URI: <http://e.example/>\n" +
 		"WARC-Date: 2024-01\nX-Unknown: é\nContent-Type:\n  text/plain\nWARC-Concurrent-To: <urn:x:2>\n" +
 		"WARC-Concurrent-To: <urn:x:3>\nContent-Length: 2\n\nab"
-	got, err := NewWARCReader(strings.NewReader(folded)).Next()
+	got, err := NewReader(strings.NewReader(folded)).Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &WARCRecord{
-		Type: WARCTypeResource, ID: "urn:x:1", TargetURI: "http://e.example/", Date: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+	want := &Record{
+		Type: TypeResource, ID: "urn:x:1", TargetURI: "http://e.example/", Date: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
 		ContentType: "text/plain", ConcurrentTo: "urn:x:2", Body: []byte("ab"), Length: int64(len(folded)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -227,11 +227,11 @@ func TestWARCReaderTolerates(t *testing.T) {
 }
 
 // What a header claims costs nothing until the bytes come.
-func TestWARCReaderMemory(t *testing.T) {
+func TestReaderMemory(t *testing.T) {
 	file := "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\nContent-Length: 67108864\r\n\r\nab"
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := NewWARCReader(strings.NewReader(file)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := NewReader(strings.NewReader(file)).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -240,48 +240,48 @@ func TestWARCReaderMemory(t *testing.T) {
 	}
 }
 
-func TestWARCVerify(t *testing.T) {
+func TestVerify(t *testing.T) {
 	const (
 		helloSHA1   = "sha1:6VZNHFX25EQGMKDRJ6ZM4AHXF2KPEJMP"
 		helloSHA256 = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
 	)
 	for i, c := range []struct {
 		block, payload string
-		typ            WARCType
+		typ            Type
 		ok             bool
 	}{
-		{helloSHA1, "", WARCTypeResource, true},
-		{"", helloSHA1, WARCTypeResource, true},
-		{"SHA-1:6vznhfx25eqgmkdrj6zm4ahxf2kpejmp", "", WARCTypeResource, true},
-		{"sha1:F572D396FAE9206628714FB2CE00F72E94F2258F", "", WARCTypeResource, true},
-		{helloSHA256, helloSHA1, WARCTypeResource, true},
-		{"sha256:LCI3LNJC2XPQQ3IP6CYRB66Z2IN3J7DRMOXTJUECQ2ROQRXWXYBQ====", "", WARCTypeResource, true},
-		{helloSHA1, PayloadDigest(nil), WARCTypeRevisit, true}, // its payload is elsewhere
-		{"", "", WARCTypeResource, false},
-		{"", helloSHA1, WARCTypeRevisit, false},
-		{helloSHA1, PayloadDigest(nil), WARCTypeResource, false},
-		{PayloadDigest(nil), helloSHA1, WARCTypeResource, false},
-		{"md5:b1946ac92492d2347c6235b4d2611184", "", WARCTypeResource, false},
-		{"sha1:", "", WARCTypeResource, false},
-		{"sha1", "", WARCTypeResource, false},
-		{"sha1:!!!", "", WARCTypeResource, false},
+		{helloSHA1, "", TypeResource, true},
+		{"", helloSHA1, TypeResource, true},
+		{"SHA-1:6vznhfx25eqgmkdrj6zm4ahxf2kpejmp", "", TypeResource, true},
+		{"sha1:F572D396FAE9206628714FB2CE00F72E94F2258F", "", TypeResource, true},
+		{helloSHA256, helloSHA1, TypeResource, true},
+		{"sha256:LCI3LNJC2XPQQ3IP6CYRB66Z2IN3J7DRMOXTJUECQ2ROQRXWXYBQ====", "", TypeResource, true},
+		{helloSHA1, PayloadDigest(nil), TypeRevisit, true}, // its payload is elsewhere
+		{"", "", TypeResource, false},
+		{"", helloSHA1, TypeRevisit, false},
+		{helloSHA1, PayloadDigest(nil), TypeResource, false},
+		{PayloadDigest(nil), helloSHA1, TypeResource, false},
+		{"md5:b1946ac92492d2347c6235b4d2611184", "", TypeResource, false},
+		{"sha1:", "", TypeResource, false},
+		{"sha1", "", TypeResource, false},
+		{"sha1:!!!", "", TypeResource, false},
 	} {
-		r := &WARCRecord{Type: c.typ, Body: []byte("hello\n"), BlockDigest: c.block, PayloadDigest: c.payload}
-		if err := r.Verify(); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrWARCDigest) {
+		r := &Record{Type: c.typ, Body: []byte("hello\n"), BlockDigest: c.block, PayloadDigest: c.payload}
+		if err := r.Verify(); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrDigest) {
 			t.Errorf("case %d: %v", i, err)
 		}
 	}
 }
 
 // Files that warcio wrote, in both forms, are read record by record.
-func TestWARCForeign(t *testing.T) {
-	types := []WARCType{WARCTypeInfo, WARCTypeResponse, WARCTypeRequest, WARCTypeRevisit, WARCTypeMetadata}
+func TestForeign(t *testing.T) {
+	types := []Type{TypeInfo, TypeResponse, TypeRequest, TypeRevisit, TypeMetadata}
 	for _, name := range []string{"foreign.warc", "foreign.warc.gz"} {
 		file, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := NewWARCReader(bytes.NewReader(file))
+		r := NewReader(bytes.NewReader(file))
 		for i, want := range types {
 			got, err := r.Next()
 			if err != nil {
@@ -290,7 +290,7 @@ func TestWARCForeign(t *testing.T) {
 			if err := got.Verify(); err != nil || got.Type != want || got.ID != "urn:uuid:00000000-0000-4000-8000-00000000000"+strconv.Itoa(i+1) {
 				t.Errorf("%s: record %d: %s %s, %v", name, i, got.Type, got.ID, err)
 			}
-			if want != WARCTypeResponse {
+			if want != TypeResponse {
 				continue
 			}
 			m, err := got.HTTP()
@@ -304,13 +304,13 @@ func TestWARCForeign(t *testing.T) {
 	}
 }
 
-func BenchmarkWARCReader(b *testing.B) {
-	file, _ := warcPack(b, GzipFast, warcBenchRecords())
+func BenchmarkReader(b *testing.B) {
+	file, _ := packFile(b, GzipFast, benchRecords())
 	file = bytes.Repeat(file, 50)
 	b.SetBytes(int64(len(file)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := NewWARCReader(bytes.NewReader(file))
+		r := NewReader(bytes.NewReader(file))
 		for {
 			rec, err := r.Next()
 			if err == io.EOF {
@@ -326,26 +326,26 @@ func BenchmarkWARCReader(b *testing.B) {
 	}
 }
 
-// FuzzWARCReader: hostile bytes give records or an error, never a panic, a stall
+// FuzzReader: hostile bytes give records or an error, never a panic, a stall
 // or a block over the bound; what was read and can be written is read again alike.
-func FuzzWARCReader(f *testing.F) {
+func FuzzReader(f *testing.F) {
 	for _, c := range []Compression{GzipFast, None} {
-		records := warcSample(f)
+		records := sampleRecords(f)
 		records[2].Body = records[2].Body[:100] // small seeds mutate better
-		file, starts := warcPack(f, c, records)
+		file, starts := packFile(f, c, records)
 		f.Add(file)
 		f.Add(file[:starts[1]])
 		f.Add(file[starts[1]:starts[2]])
 	}
 	f.Add([]byte("WARC/1.0\nWARC-Type:revisit\nWARC-Record-ID:<>\nWARC-Date:2024\nContent-Length:0\n\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		r := NewWARCReader(bytes.NewReader(file))
+		r := NewReader(bytes.NewReader(file))
 		r.MaxBlock = 1 << 20
 		at := int64(0)
 		for {
 			got, err := r.Next()
 			if err != nil {
-				if err != io.EOF && !errors.Is(err, ErrWARCDamaged) {
+				if err != io.EOF && !errors.Is(err, ErrDamaged) {
 					t.Fatal(err)
 				}
 				return
@@ -356,11 +356,11 @@ func FuzzWARCReader(f *testing.F) {
 			at += got.Length
 			_ = got.Verify()
 			_, _ = got.HTTP()
-			one, _, err := NewWARCEncoder(None).Append(nil, got)
+			one, _, err := NewEncoder(None).Append(nil, got)
 			if err != nil {
 				continue // readers accept more than may be written
 			}
-			again, err := ReadWARCAt(bytes.NewReader(one), 0, int64(len(one)))
+			again, err := ReadAt(bytes.NewReader(one), 0, int64(len(one)))
 			if err != nil {
 				t.Fatal(err)
 			}

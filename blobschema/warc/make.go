@@ -1,13 +1,15 @@
-package blobschema
+package warc
 
 import (
 	"strings"
 	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// WARCInfoFields describes the crawl at the start of a WARC file (section 6.2).
+// InfoFields describes the crawl at the start of a WARC file (section 6.2).
 // Empty fields are left out.
-type WARCInfoFields struct {
+type InfoFields struct {
 	Software  string       // name and version of the crawler
 	Operator  string       // whom to write to
 	Hostname  string       // machine that wrote the file
@@ -26,9 +28,9 @@ const (
 	RobotsClassic RobotsPolicy = "classic"
 )
 
-// WARCInfo returns the record that a WARC file begins with. Filename is the
+// Info returns the record that a WARC file begins with. Filename is the
 // file's name without folders. Control characters in fields become spaces.
-func WARCInfo(date time.Time, filename string, f WARCInfoFields) *WARCRecord {
+func Info(date time.Time, filename string, f InfoFields) *Record {
 	if f.Robots == "" {
 		f.Robots = RobotsObey
 	}
@@ -44,13 +46,13 @@ func WARCInfo(date time.Time, filename string, f WARCInfoFields) *WARCRecord {
 		{"isPartOf", f.IsPartOf},
 	} {
 		if field.Value != "" {
-			b = warcAppendHTTPField(b, field.Name, strings.ToValidUTF8(field.Value, "\ufffd"))
+			b = appendHTTPField(b, field.Name, strings.ToValidUTF8(field.Value, "\ufffd"))
 		}
 	}
-	return &WARCRecord{Type: WARCTypeInfo, Date: date, Filename: filename, ContentType: "application/warc-fields", Body: b}
+	return &Record{Type: TypeInfo, Date: date, Filename: filename, ContentType: "application/warc-fields", Body: b}
 }
 
-// RevisitRecord returns the record of a capture whose payload is that of an earlier one,
+// Revisit returns the record of a capture whose payload is that of an earlier one,
 // of, and is not stored again (section 6.7). Profile is ProfileNotModified for an answer
 // that says so itself, or ProfileIdenticalPayload for one whose payload has the same
 // digest. Digest is that of the payload; ip is the server's address or empty; head is the
@@ -61,9 +63,9 @@ func WARCInfo(date time.Time, filename string, f WARCInfoFields) *WARCRecord {
 // An identical payload that is left out is marked as truncated, which section 6.7.2
 // demands. Refers-To is not given: it would need the original's block, and target and date
 // name the original as well.
-func RevisitRecord(date time.Time, target, ip, profile, digest string, of Original, head []byte) WARCRecord {
-	r := WARCRecord{
-		Type: WARCTypeRevisit, Date: date, TargetURI: target, IPAddress: ip, Profile: profile, PayloadDigest: digest,
+func Revisit(date time.Time, target, ip, profile, digest string, of blobschema.Original, head []byte) Record {
+	r := Record{
+		Type: TypeRevisit, Date: date, TargetURI: target, IPAddress: ip, Profile: profile, PayloadDigest: digest,
 		RefersToTargetURI: of.URL, RefersToDate: of.Time, Header: head,
 	}
 	if profile == ProfileIdenticalPayload {

@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bytes"
@@ -62,17 +62,17 @@ func shortTexts() map[string][]byte {
 			texts[fmt.Sprintf("%d bytes from %d before", length, back)] = text
 		}
 	}
-	for _, r := range warcBenchRecords() {
+	for _, r := range benchRecords() {
 		texts[string(r.Type)] = shortHead(r)
 	}
 	return texts
 }
 
 // shortHead returns what of a packed r is deflated.
-func shortHead(r *WARCRecord) []byte {
+func shortHead(r *Record) []byte {
 	head := *r
 	head.Body = nil
-	text, _, _ := NewWARCEncoder(None).Append(nil, &head)
+	text, _, _ := NewEncoder(None).Append(nil, &head)
 	return text
 }
 
@@ -82,7 +82,7 @@ func TestShortDeflater(t *testing.T) {
 		t.Run(name, func(t *testing.T) { testShort(t, d, text) })
 	}
 	t.Run("after a gigabyte", func(t *testing.T) {
-		text := shortHead(warcBenchRecords()[0])
+		text := shortHead(benchRecords()[0])
 		d.base = 1<<30 - uint32(len(text))
 		for range 3 {
 			testShort(t, d, text)
@@ -136,7 +136,7 @@ func TestShortCodes(t *testing.T) {
 
 // Records are not to grow for being made in less time.
 func TestShortDeflaterSize(t *testing.T) {
-	for _, r := range warcBenchRecords() {
+	for _, r := range benchRecords() {
 		text := shortHead(r)
 		var general bytes.Buffer
 		w, _ := flate.NewWriter(&general, flate.BestSpeed)
@@ -162,9 +162,9 @@ func FuzzShortDeflater(f *testing.F) {
 	})
 }
 
-// BenchmarkWARCHead deflates what a request and a packed response begin with.
-func BenchmarkWARCHead(b *testing.B) {
-	for _, r := range warcBenchRecords() {
+// BenchmarkHead deflates what a request and a packed response begin with.
+func BenchmarkHead(b *testing.B) {
+	for _, r := range benchRecords() {
 		text := shortHead(r)
 		b.Run("short/"+string(r.Type), func(b *testing.B) {
 			d := newShortDeflater()
@@ -176,7 +176,7 @@ func BenchmarkWARCHead(b *testing.B) {
 			b.ReportMetric(float64(len(dst)), "stored-B")
 		})
 		b.Run("level1/"+string(r.Type), func(b *testing.B) {
-			var sink warcSink
+			var sink sink
 			w, _ := flate.NewWriter(&sink, flate.BestSpeed)
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bufio"
@@ -19,41 +19,41 @@ import (
 )
 
 var (
-	// ErrWARCDamaged is wrapped by errors of the reader that lie in the bytes: they
+	// ErrDamaged is wrapped by errors of the reader that lie in the bytes: they
 	// are not WARC, cut short, changed since they were written, or over a bound.
 	// Errors of the underlying reader do not wrap it.
-	ErrWARCDamaged = errors.New("damaged WARC record")
-	// ErrWARCDigest is wrapped by the errors of Verify.
-	ErrWARCDigest = errors.New("WARC digest does not match")
+	ErrDamaged = errors.New("damaged WARC record")
+	// ErrDigest is wrapped by the errors of Verify.
+	ErrDigest = errors.New("WARC digest does not match")
 )
 
-// WARCReader reads a WARC file record by record, gzip members and plain records
+// Reader reads a WARC file record by record, gzip members and plain records
 // alike (WARC 1.1 section 4, annex D.2). It holds one record at a time: memory is
 // bounded by MaxBlock, whatever the input claims, and grows only with bytes that
 // really came. It may be used by one goroutine at a time.
-type WARCReader struct {
-	MaxBlock int64 // bytes of the largest block accepted; set before the first Next; 0: MaxWARCBlock
+type Reader struct {
+	MaxBlock int64 // bytes of the largest block accepted; set before the first Next; 0: MaxBlock
 
 	base  int64 // offset at which src begins
-	src   warcSource
+	src   memberSource
 	in    *bufio.Reader // over src
 	gz    *gzip.Reader  // over in; nil until a member was seen
 	text  *bufio.Reader // over gz
 	head  []byte
 	block []byte
-	rec   WARCRecord
+	rec   Record
 	err   error
 }
 
-// warcSource counts what was read and keeps the source's own failure apart from
+// memberSource counts what was read and keeps the source's own failure apart from
 // what decoders make of it.
-type warcSource struct {
+type memberSource struct {
 	r   io.Reader
 	n   int64
 	err error
 }
 
-func (s *warcSource) Read(p []byte) (int, error) {
+func (s *memberSource) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.n += int64(n)
 	if err != nil && err != io.EOF {
@@ -62,11 +62,11 @@ func (s *warcSource) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewWARCReader returns a reader of the WARC file r. It reads ahead.
-func NewWARCReader(r io.Reader) *WARCReader { return newWARCReader(r, 64<<10) }
+// NewReader returns a reader of the WARC file r. It reads ahead.
+func NewReader(r io.Reader) *Reader { return newReader(r, 64<<10) }
 
-func newWARCReader(r io.Reader, bufferBytes int) *WARCReader {
-	w := &WARCReader{src: warcSource{r: r}}
+func newReader(r io.Reader, bufferBytes int) *Reader {
+	w := &Reader{src: memberSource{r: r}}
 	w.in = bufio.NewReaderSize(&w.src, bufferBytes)
 	return w
 }
@@ -74,8 +74,8 @@ func newWARCReader(r io.Reader, bufferBytes int) *WARCReader {
 // Next returns the next record, or io.EOF after the last one. The record and its
 // bytes are valid until the next call; strings in it stay. An error is final: there
 // is no mark to resume at, but records that an index names can still be had with
-// ReadWARCAt. Records of unknown type are returned like others.
-func (w *WARCReader) Next() (*WARCRecord, error) {
+// ReadAt. Records of unknown type are returned like others.
+func (w *Reader) Next() (*Record, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -85,7 +85,7 @@ func (w *WARCReader) Next() (*WARCRecord, error) {
 		w.err = io.EOF
 		return nil, w.err
 	}
-	w.rec = WARCRecord{Offset: start}
+	w.rec = Record{Offset: start}
 	if err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
 		err = w.member()
 	} else if err == nil || err == io.EOF {
@@ -100,22 +100,22 @@ func (w *WARCReader) Next() (*WARCRecord, error) {
 }
 
 // offset is where the next byte to consume lies.
-func (w *WARCReader) offset() int64 { return w.base + w.src.n - int64(w.in.Buffered()) }
+func (w *Reader) offset() int64 { return w.base + w.src.n - int64(w.in.Buffered()) }
 
 // failure tells where it happened, and whether to blame the bytes or the source.
-func (w *WARCReader) failure(start int64, err error) error {
+func (w *Reader) failure(start int64, err error) error {
 	if w.src.err != nil {
 		return fmt.Errorf("read WARC record at %d: %w", start, w.src.err)
 	}
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("read WARC record at %d: %w: %w", start, ErrWARCDamaged, err)
+	return fmt.Errorf("read WARC record at %d: %w: %w", start, ErrDamaged, err)
 }
 
 // member reads a gzip member that holds one record. Its checksum is compared only
 // at its end, hence the read past the record.
-func (w *WARCReader) member() error {
+func (w *Reader) member() error {
 	if w.gz == nil {
 		w.gz = new(gzip.Reader)
 		w.text = bufio.NewReader(nil)
@@ -139,17 +139,17 @@ func (w *WARCReader) member() error {
 }
 
 // record reads header, block and the two line ends after it into w.rec.
-func (w *WARCReader) record(in *bufio.Reader) error {
+func (w *Reader) record(in *bufio.Reader) error {
 	if err := w.readHead(in); err != nil {
 		return err
 	}
-	size, err := warcParseHead(&w.rec, w.head)
+	size, err := parseHead(&w.rec, w.head)
 	if err != nil {
 		return err
 	}
 	bound := w.MaxBlock
 	if bound <= 0 {
-		bound = MaxWARCBlock
+		bound = MaxBlock
 	}
 	if size > bound {
 		return fmt.Errorf("block of %d bytes is over the bound of %d", size, bound)
@@ -162,12 +162,12 @@ func (w *WARCReader) record(in *bufio.Reader) error {
 	case err == io.EOF && in == w.in: // the last plain record; indexes leave its line ends out
 	case err != nil:
 		return err
-	case string(end[:]) != string(warcEnd):
+	case string(end[:]) != string(recordEnd):
 		return errors.New("block is not followed by two line ends: Content-Length is wrong")
 	}
 	w.rec.Body = w.block
-	if warcIsHTTP(w.rec.Type, w.rec.ContentType) {
-		if n := warcHeadEnd(w.block[:min(len(w.block), MaxHTTPHeader)]); n >= 0 {
+	if isHTTP(w.rec.Type, w.rec.ContentType) {
+		if n := headEnd(w.block[:min(len(w.block), MaxHTTPHeader)]); n >= 0 {
 			w.rec.Header, w.rec.Body = w.block[:n:n], w.block[n:]
 		}
 	}
@@ -175,13 +175,13 @@ func (w *WARCReader) record(in *bufio.Reader) error {
 }
 
 // readHead reads up to the first blank line.
-func (w *WARCReader) readHead(in *bufio.Reader) error {
+func (w *Reader) readHead(in *bufio.Reader) error {
 	w.head = w.head[:0]
 	for line := 0; ; {
 		part, err := in.ReadSlice('\n')
 		w.head = append(w.head, part...)
-		if len(w.head) > MaxWARCHeader {
-			return fmt.Errorf("header of more than %d bytes", MaxWARCHeader)
+		if len(w.head) > MaxHeader {
+			return fmt.Errorf("header of more than %d bytes", MaxHeader)
 		}
 		if err == bufio.ErrBufferFull {
 			continue
@@ -198,7 +198,7 @@ func (w *WARCReader) readHead(in *bufio.Reader) error {
 
 // readBlock reads n bytes. The buffer doubles as they come, so that a large
 // Content-Length with little behind it costs little.
-func (w *WARCReader) readBlock(in *bufio.Reader, n int) error {
+func (w *Reader) readBlock(in *bufio.Reader, n int) error {
 	w.block = w.block[:0]
 	for len(w.block) < n {
 		have := len(w.block)
@@ -214,12 +214,12 @@ func (w *WARCReader) readBlock(in *bufio.Reader, n int) error {
 	return nil
 }
 
-// warcParseHead parses a record header (section 4) into r and returns the length of the
+// parseHead parses a record header (section 4) into r and returns the length of the
 // block. Values lose their angle brackets; unknown fields are ignored (5.1).
-func warcParseHead(r *WARCRecord, head []byte) (size int64, err error) {
-	version, rest, _ := strings.Cut(warcUnfold(head), "\n")
+func parseHead(r *Record, head []byte) (size int64, err error) {
+	version, rest, _ := strings.Cut(unfold(head), "\n")
 	if v := strings.TrimSuffix(version, "\r"); v != "WARC/1.1" && v != "WARC/1.0" {
-		return 0, fmt.Errorf("first line %q", warcClip(v))
+		return 0, fmt.Errorf("first line %q", clip(v))
 	}
 	var kind, date, length, refersToDate string
 	fields := [...]struct {
@@ -252,8 +252,8 @@ func warcParseHead(r *WARCRecord, head []byte) (size int64, err error) {
 			break
 		}
 		value = strings.Trim(value, " \t")
-		if !ok || name == "" || warcCheckToken(name) != nil || warcHasControl(value) {
-			return 0, fmt.Errorf("field %q", warcClip(line))
+		if !ok || name == "" || checkToken(name) != nil || hasControl(value) {
+			return 0, fmt.Errorf("field %q", clip(line))
 		}
 		for _, f := range fields {
 			if !strings.EqualFold(name, f.name) {
@@ -263,39 +263,39 @@ func warcParseHead(r *WARCRecord, head []byte) (size int64, err error) {
 				return 0, fmt.Errorf("field %s occurs twice", f.name)
 			}
 			if *f.to == "" {
-				*f.to = warcUnbracket(value)
+				*f.to = unbracket(value)
 			}
 		}
 	}
-	r.Type = WARCType(kind)
+	r.Type = Type(kind)
 	n, err := strconv.ParseUint(length, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("Content-Length %q", warcClip(length))
+		return 0, fmt.Errorf("Content-Length %q", clip(length))
 	}
 	if kind == "" || r.ID == "" {
 		return 0, errors.New("no WARC-Type or no WARC-Record-ID")
 	}
-	if r.Date, err = warcParseDate(date); err != nil {
-		return 0, fmt.Errorf("WARC-Date %q", warcClip(date))
+	if r.Date, err = parseDate(date); err != nil {
+		return 0, fmt.Errorf("WARC-Date %q", clip(date))
 	}
 	if refersToDate != "" {
-		if r.RefersToDate, err = warcParseDate(refersToDate); err != nil {
-			return 0, fmt.Errorf("WARC-Refers-To-Date %q", warcClip(refersToDate))
+		if r.RefersToDate, err = parseDate(refersToDate); err != nil {
+			return 0, fmt.Errorf("WARC-Refers-To-Date %q", clip(refersToDate))
 		}
 	}
 	return int64(n), nil
 }
 
-// warcUnbracket removes the brackets around ids (5.2), and those that WARC 1.0 had
+// unbracket removes the brackets around ids (5.2), and those that WARC 1.0 had
 // around all URIs.
-func warcUnbracket(value string) string {
+func unbracket(value string) string {
 	if len(value) >= 2 && value[0] == '<' && value[len(value)-1] == '>' {
 		return value[1 : len(value)-1]
 	}
 	return value
 }
 
-func warcHasControl(s string) bool {
+func hasControl(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return true
@@ -304,8 +304,8 @@ func warcHasControl(s string) bool {
 	return false
 }
 
-// warcParseDate accepts all granularities of section 5.4.
-func warcParseDate(s string) (t time.Time, err error) {
+// parseDate accepts all granularities of section 5.4.
+func parseDate(s string) (t time.Time, err error) {
 	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", time.DateOnly, "2006-01", "2006"} {
 		if t, err = time.Parse(layout, s); err == nil {
 			return t.UTC(), nil
@@ -314,15 +314,15 @@ func warcParseDate(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// ReadWARCAt reads the one record, compressed or plain, that fills the length
+// ReadAt reads the one record, compressed or plain, that fills the length
 // bytes of src at offset: what an index entry points to. The record is the
-// caller's. Errors are those of WARCReader.Next; anything but exactly one record
+// caller's. Errors are those of Reader.Next; anything but exactly one record
 // is damage.
-func ReadWARCAt(src io.ReaderAt, offset, length int64) (*WARCRecord, error) {
+func ReadAt(src io.ReaderAt, offset, length int64) (*Record, error) {
 	if offset < 0 || length <= 0 {
-		return nil, fmt.Errorf("read WARC record at %d: %w: length %d", offset, ErrWARCDamaged, length)
+		return nil, fmt.Errorf("read WARC record at %d: %w: length %d", offset, ErrDamaged, length)
 	}
-	w := newWARCReader(io.NewSectionReader(src, offset, length), int(min(length, 64<<10)))
+	w := newReader(io.NewSectionReader(src, offset, length), int(min(length, 64<<10)))
 	w.base = offset
 	r, err := w.Next()
 	switch {
@@ -340,25 +340,25 @@ func ReadWARCAt(src io.ReaderAt, offset, length int64) (*WARCRecord, error) {
 // of the payload (5.9) unless that is elsewhere, as for a revisit. It knows SHA-1
 // and SHA-256, in base 32 or 16. A record without digest, or with one of another
 // kind, is not verified, which is an error too.
-func (r *WARCRecord) Verify() error {
+func (r *Record) Verify() error {
 	payload := r.PayloadDigest
-	if r.Type == WARCTypeRevisit {
+	if r.Type == TypeRevisit {
 		payload = ""
 	}
 	if r.BlockDigest == "" && payload == "" {
-		return fmt.Errorf("verify %s: %w: there is none", r.ID, ErrWARCDigest)
+		return fmt.Errorf("verify %s: %w: there is none", r.ID, ErrDigest)
 	}
-	if err := warcVerify(r.BlockDigest, r.Header, r.Body); err != nil {
+	if err := verifyDigest(r.BlockDigest, r.Header, r.Body); err != nil {
 		return fmt.Errorf("verify block of %s: %w", r.ID, err)
 	}
-	if err := warcVerify(payload, r.Body); err != nil {
+	if err := verifyDigest(payload, r.Body); err != nil {
 		return fmt.Errorf("verify payload of %s: %w", r.ID, err)
 	}
 	return nil
 }
 
-// warcVerify compares a labelled digest, if there is one, with that of the parts.
-func warcVerify(digest string, parts ...[]byte) error {
+// verifyDigest compares a labelled digest, if there is one, with that of the parts.
+func verifyDigest(digest string, parts ...[]byte) error {
 	if digest == "" {
 		return nil
 	}
@@ -370,7 +370,7 @@ func warcVerify(digest string, parts ...[]byte) error {
 	case "sha256", "sha-256":
 		h = sha256.New()
 	default:
-		return fmt.Errorf("%w: unknown algorithm %q", ErrWARCDigest, warcClip(label))
+		return fmt.Errorf("%w: unknown algorithm %q", ErrDigest, clip(label))
 	}
 	for _, p := range parts {
 		h.Write(p)
@@ -384,10 +384,10 @@ func warcVerify(digest string, parts ...[]byte) error {
 		want, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(plain)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %q", ErrWARCDigest, warcClip(digest))
+		return fmt.Errorf("%w: %q", ErrDigest, clip(digest))
 	}
 	if got := h.Sum(nil); string(got) != string(want) {
-		return fmt.Errorf("%w: recorded %s, computed %s", ErrWARCDigest, warcClip(digest), warcDigestText.EncodeToString(got))
+		return fmt.Errorf("%w: recorded %s, computed %s", ErrDigest, clip(digest), digestText.EncodeToString(got))
 	}
 	return nil
 }

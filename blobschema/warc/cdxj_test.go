@@ -1,4 +1,4 @@
-package blobschema
+package warc
 
 import (
 	"bytes"
@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-func cdxjSample() Page {
-	return Page{
+func cdxjSample() blobschema.Page {
+	return blobschema.Page{
 		URL: "http://example.org/a?b=\"c\"&é", Time: time.Date(2024, 2, 29, 23, 59, 58, 999, time.FixedZone("", 3600)),
 		Status: 200, MIME: "text/html; charset=utf-8", Digest: "sha1:BUOUIIINSE4GCD3FKWLBCMHJTYSKHFW4", Length: 357, Offset: 257,
 	}
@@ -24,22 +26,22 @@ func cdxjSample() Page {
 func TestAppendCDXJ(t *testing.T) {
 	for name, c := range map[string]struct {
 		key      string
-		change   func(*Page)
+		change   func(*blobschema.Page)
 		filename string
 		want     string
 	}{
-		"all fields": {"org,example)/a?b=c", func(*Page) {}, "crawl-1.warc.gz",
+		"all fields": {"org,example)/a?b=c", func(*blobschema.Page) {}, "crawl-1.warc.gz",
 			`org,example)/a?b=c 20240229225958 {"url": "http://example.org/a?b=\"c\"&é", "mime": "text/html", "status": "200", ` +
 				`"digest": "BUOUIIINSE4GCD3FKWLBCMHJTYSKHFW4", "length": "357", "offset": "257", "filename": "crawl-1.warc.gz"}` + "\n"},
-		"few fields": {"k", func(p *Page) { *p = Page{URL: "u", Length: 1} }, "f",
+		"few fields": {"k", func(p *blobschema.Page) { *p = blobschema.Page{URL: "u", Length: 1} }, "f",
 			`k 00010101000000 {"url": "u", "length": "1", "offset": "0", "filename": "f"}` + "\n"},
-		"other digest": {"k", func(p *Page) { *p = Page{URL: "u", Length: 1, Digest: "sha256:ab"} }, "f",
+		"other digest": {"k", func(p *blobschema.Page) { *p = blobschema.Page{URL: "u", Length: 1, Digest: "sha256:ab"} }, "f",
 			`k 00010101000000 {"url": "u", "digest": "sha256:ab", "length": "1", "offset": "0", "filename": "f"}` + "\n"},
-		"hostile": {"a b\n\x7f", func(p *Page) {
-			*p = Page{URL: "u\r\n\"\\\x00\xff", MIME: " ; x", Length: 1, Time: time.Date(12024, 1, 1, 0, 0, 0, 0, time.UTC)}
+		"hostile": {"a b\n\x7f", func(p *blobschema.Page) {
+			*p = blobschema.Page{URL: "u\r\n\"\\\x00\xff", MIME: " ; x", Length: 1, Time: time.Date(12024, 1, 1, 0, 0, 0, 0, time.UTC)}
 		}, "f\n",
 			`a%20b%0A%7F 00010101000000 {"url": "u\u000d\u000a\"\\\u0000` + "\ufffd" + `", "length": "1", "offset": "0", "filename": "f\u000a"}` + "\n"},
-		"no record": {"k", func(p *Page) { p.Length = 0 }, "f", ""},
+		"no record": {"k", func(p *blobschema.Page) { p.Length = 0 }, "f", ""},
 	} {
 		p := cdxjSample()
 		c.change(&p)
@@ -132,7 +134,7 @@ func TestCDXJForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		r, err := ReadWARCAt(file, c.Offset, c.Length)
+		r, err := ReadAt(file, c.Offset, c.Length)
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -169,7 +171,7 @@ func FuzzCDXJ(f *testing.F) {
 		if c, err := ParseCDXJ(line); err == nil && (c.Key == "" || c.URL == "" || c.Filename == "" || c.Offset < 0 || c.Length < 0 || c.Status < 0) {
 			t.Fatalf("%q gives %+v", line, c)
 		}
-		p := Page{URL: url, MIME: mime, Digest: digest, Status: status % 1000, Time: warcDay, Offset: max(offset, 0), Length: length}
+		p := blobschema.Page{URL: url, MIME: mime, Digest: digest, Status: status % 1000, Time: leapDay, Offset: max(offset, 0), Length: length}
 		out := AppendCDXJ(nil, key, p, filename)
 		if length <= 0 {
 			if len(out) != 0 {
@@ -191,7 +193,7 @@ func FuzzCDXJ(f *testing.F) {
 			t.Fatalf("%q: %v", out, err)
 		}
 		if want := strings.ToValidUTF8(url, "\ufffd"); strings.ReplaceAll(c.URL, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "") ||
-			c.Offset != p.Offset || c.Length != p.Length || c.Status != int(p.Status) || !c.Time.Equal(warcDay.Truncate(time.Second)) {
+			c.Offset != p.Offset || c.Length != p.Length || c.Status != int(p.Status) || !c.Time.Equal(leapDay.Truncate(time.Second)) {
 			t.Fatalf("%q gives %+v", out, c)
 		}
 	})

@@ -1,4 +1,4 @@
-package crawl
+package actor
 
 import (
 	"errors"
@@ -35,15 +35,15 @@ func (n numbers) take(t *testing.T, issues []Issue, want ...string) {
 }
 
 // deliver is what every actor does with a reply.
-func deliver(l *loop, r Reply) []Issue {
-	l.handle(r)
-	l.turn()
-	return l.flush()
+func deliver(l *Loop, r Reply) []Issue {
+	l.Deliver(l.now, r)
+	l.Turn()
+	return l.Flush()
 }
 
-func newLoop() *loop {
-	l := &loop{}
-	l.begin(Now{})
+func newLoop() *Loop {
+	l := &Loop{}
+	l.Begin(Now{})
 	return l
 }
 
@@ -52,15 +52,15 @@ func TestTasksTakeTurns(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	var log []string
 	for _, name := range []string{"a", "b"} {
-		l.spawn(func(t *task) error {
+		l.Spawn(func(t *Task) error {
 			for i := range 2 {
-				v, err := t.do(call(fmt.Sprint(name, i)))
+				v, err := t.Do(call(fmt.Sprint(name, i)))
 				log = append(log, fmt.Sprint(name, i, " ", v, " ", err))
 			}
 			return nil
 		})
 	}
-	n.take(t, l.flush(), "a0", "b0")
+	n.take(t, l.Flush(), "a0", "b0")
 	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 1}), "b1")
 	n.take(t, deliver(l, Reply{ID: n["b0"], Value: 2})) // again: nobody waits for it any more
 	n.take(t, deliver(l, Reply{ID: 12345, Value: 3}))
@@ -85,16 +85,16 @@ func TestAwait(t *testing.T) {
 	l, n := newLoop(), numbers{}
 	stage := 0
 	for _, wait := range []int{3, 2, 1, 0} {
-		l.spawn(func(t *task) error {
-			t.await(func() bool { return stage == wait })
+		l.Spawn(func(t *Task) error {
+			t.Await(func() bool { return stage == wait })
 			stage++
-			_, err := t.do(call(fmt.Sprint(wait)))
+			_, err := t.Do(call(fmt.Sprint(wait)))
 			return err
 		})
 	}
-	n.take(t, l.flush(), "0") // a condition that holds already is not waited for
-	l.turn()
-	n.take(t, l.flush(), "1", "2", "3")
+	n.take(t, l.Flush(), "0") // a condition that holds already is not waited for
+	l.Turn()
+	n.take(t, l.Flush(), "1", "2", "3")
 	if stage != 4 {
 		t.Errorf("stage %d", stage)
 	}
@@ -107,30 +107,30 @@ func TestErrorEndsActor(t *testing.T) {
 	broken := errors.New("broken")
 	var unwound, ran []string
 	work := func(name string, end error) {
-		l.spawn(func(t *task) error {
+		l.Spawn(func(t *Task) error {
 			defer func() { unwound = append(unwound, name) }()
-			_, err := t.do(call(name))
+			_, err := t.Do(call(name))
 			ran = append(ran, name)
-			l.issue(call("after "+name), func(Reply) { ran = append(ran, "reply after "+name) })
+			l.Issue(call("after "+name), func(Reply) { ran = append(ran, "reply after "+name) })
 			return errors.Join(err, end)
 		})
 	}
 	work("a", nil)
 	work("b", broken)
-	l.spawn(func(t *task) error {
+	l.Spawn(func(t *Task) error {
 		defer func() { unwound = append(unwound, "c") }()
-		t.await(func() bool { return len(ran) == 1 }) // holds when it is too late
+		t.Await(func() bool { return len(ran) == 1 }) // holds when it is too late
 		ran = append(ran, "c")
 		return nil
 	})
-	n.take(t, l.flush(), "a", "b")
+	n.take(t, l.Flush(), "a", "b")
 	n.take(t, deliver(l, Reply{ID: n["b"]}))
 	if ended, err := l.Ended(); !ended || !errors.Is(err, broken) {
 		t.Errorf("ended %v with %v", ended, err)
 	}
 	n.take(t, deliver(l, Reply{ID: n["a"]}))
-	n.take(t, l.flush())
-	l.end(errors.New("another"))
+	n.take(t, l.Flush())
+	l.End(errors.New("another"))
 	if _, err := l.Ended(); !errors.Is(err, broken) {
 		t.Errorf("the error became %v", err)
 	}
@@ -145,9 +145,9 @@ func TestErrorEndsActor(t *testing.T) {
 // TestEndWell: an actor ends without an error too, and then no callback is called.
 func TestEndWell(t *testing.T) {
 	l, n := newLoop(), numbers{}
-	l.issue(call("x"), func(Reply) { t.Error("a callback after the end") })
-	l.issue(call("y"), func(Reply) { l.end(nil) })
-	n.take(t, l.flush(), "x", "y")
+	l.Issue(call("x"), func(Reply) { t.Error("a callback after the end") })
+	l.Issue(call("y"), func(Reply) { l.End(nil) })
+	n.take(t, l.Flush(), "x", "y")
 	n.take(t, deliver(l, Reply{ID: n["y"]}))
 	n.take(t, deliver(l, Reply{ID: n["x"]}))
 	if ended, err := l.Ended(); !ended || err != nil {
@@ -158,11 +158,11 @@ func TestEndWell(t *testing.T) {
 // TestPanicIsNotSwallowed: unwinding a task uses a panic of its own; others go through.
 func TestPanicIsNotSwallowed(t *testing.T) {
 	l, n := newLoop(), numbers{}
-	l.spawn(func(t *task) error {
-		_, _ = t.do(call("x"))
+	l.Spawn(func(t *Task) error {
+		_, _ = t.Do(call("x"))
 		panic("a bug")
 	})
-	n.take(t, l.flush(), "x")
+	n.take(t, l.Flush(), "x")
 	defer func() {
 		if r := recover(); r != "a bug" {
 			t.Errorf("recovered %v", r)
@@ -178,28 +178,28 @@ func TestNoCoroutineIsLeft(t *testing.T) {
 	const tasks = 50
 	l := newLoop()
 	for i := range tasks {
-		l.spawn(func(t *task) error {
-			l.spawn(func(t *task) error {
-				t.await(func() bool { return false })
+		l.Spawn(func(t *Task) error {
+			l.Spawn(func(t *Task) error {
+				t.Await(func() bool { return false })
 				return nil
 			})
 			if i%2 == 0 {
-				t.sleep(time.Hour)
+				t.Sleep(time.Hour)
 			}
-			t.await(func() bool { return false })
+			t.Await(func() bool { return false })
 			return nil
 		})
 	}
-	l.turn()
-	if n := len(l.flush()); n != tasks/2 {
+	l.Turn()
+	if n := len(l.Flush()); n != tasks/2 {
 		t.Fatalf("%d effects", n)
 	}
 	waiting := runtime.NumGoroutine()
 	if waiting < 2*tasks {
 		t.Fatalf("%d coroutines wait: this test cannot tell whether they are left", waiting)
 	}
-	l.end(nil)
-	l.flush()
+	l.End(nil)
+	l.Flush()
 	noneLeft(t, waiting-2*tasks)
 }
 
@@ -217,12 +217,12 @@ func noneLeft(t *testing.T, before int) {
 
 // TestClock: the wall clock counts once, at the start; from then on only the monotonic one.
 func TestClock(t *testing.T) {
-	l := &loop{}
+	l := &Loop{}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	l.begin(Now{Wall: start, Mono: 5 * time.Hour})
+	l.Begin(Now{Wall: start, Mono: 5 * time.Hour})
 	for _, jump := range []time.Duration{0, time.Hour, -time.Hour} {
 		l.now = Now{Wall: start.Add(jump), Mono: 5*time.Hour + 3*time.Second}
-		if got := l.clock().Sub(start); got != 3*time.Second {
+		if got := l.Clock().Sub(start); got != 3*time.Second {
 			t.Errorf("wall clock off by %v: %v since the start", jump, got)
 		}
 	}

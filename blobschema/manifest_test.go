@@ -1,0 +1,33 @@
+package blobschema
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+func TestCommitNames(t *testing.T) {
+	m := Manifest{Crawl: "c", Partition: partition.ID(7), Seq: 6, Fence: 4, Commits: []CommitRange{{2, 1, 3}, {3, 5, 5}}}
+	want := []string{
+		"c/p00007/c0000000001-f00000002", "c/p00007/c0000000002-f00000002", "c/p00007/c0000000003-f00000002",
+		"c/p00007/c0000000005-f00000003", "c/p00007/c0000000006-f00000004",
+	}
+	if diff := cmp.Diff(want, slices.Collect(CommitNames(&m))); diff != "" {
+		t.Errorf("names differ (-want +got):\n%s", diff)
+	}
+	for name := range CommitNames(&m) {
+		if name != want[0] {
+			t.Errorf("went on to %s after the loop ended", name)
+		}
+		break
+	}
+	// Ranges that no manifest may hold still come to an end.
+	m.Commits = []CommitRange{{1, 5, math.MaxUint64}}
+	if n := len(slices.Collect(CommitNames(&m))); n != 2 {
+		t.Errorf("%d names of a range without end", n)
+	}
+}

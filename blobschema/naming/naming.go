@@ -1,0 +1,251 @@
+// Package naming holds the names of all that is stored and sent: objects, keys of the KV
+// table, and queues.
+//
+// It is the one place where a name is put together or taken apart; everybody else passes
+// names on. Every name carries the crawl's id, but for the queues and [ActiveKey]. Names of
+// objects sort by partition and time, and carry what makes them unique (I6): partition,
+// sequence and fence, or a hash of their content.
+//
+// It does not know what is behind a name (blobschema does), nor reads anything.
+package naming
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// The queues.
+const (
+	WakesQueue       = "wakes"
+	IntakeQueue      = "intake"
+	DeadLettersQueue = "dead-letters"
+	IndexQueue       = "index" // of what a partition has that is not indexed yet
+	RankQueue        = "rank"  // of rounds of rank jobs to be looked at
+)
+
+// ActiveKey is the KV key that names the deployment's active crawl.
+const ActiveKey = "active"
+
+// MaxCrawlID is the longest crawl id, in bytes.
+const MaxCrawlID = 32
+
+// CheckCrawlID says what is wrong with a crawl id: it is 1 to 32 of a-z, 0-9 and
+// the hyphen, so that it may stand in any key, path or name unescaped.
+func CheckCrawlID(id string) error {
+	if len(id) < 1 || len(id) > MaxCrawlID {
+		return fmt.Errorf("crawl id %.40q has not 1 to %d bytes", id, MaxCrawlID)
+	}
+	for i := range len(id) {
+		if c := id[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return fmt.Errorf("crawl id %q has characters other than a-z, 0-9 and the hyphen", id)
+		}
+	}
+	return nil
+}
+
+// Commit names a commit object. The fence is part of it, so that two steps
+// that both believe they own the partition never write the same object (I4, I6).
+func Commit(crawl string, p partition.ID, seq, fence uint64) string {
+	return fmt.Sprintf("%s/p%05d/c%010d-f%08d", crawl, p, seq, fence)
+}
+
+// ParseCommit undoes Commit.
+func ParseCommit(name string) (p partition.ID, seq, fence uint64, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	if _, scanErr := fmt.Sscanf(rest, "p%d/c%d-f%d", &p, &seq, &fence); scanErr != nil ||
+		CheckCrawlID(crawl) != nil || Commit(crawl, p, seq, fence) != name {
+		return 0, 0, 0, fmt.Errorf("parse commit name: %.100q is none", name)
+	}
+	return p, seq, fence, nil
+}
+
+// Run names the object of a merged run, written before the commit seq.
+func Run(crawl string, p partition.ID, seq, fence uint64, tier uint8) string {
+	return fmt.Sprintf("%s/p%05d/r%010d-f%08d-t%d", crawl, p, seq, fence, tier)
+}
+
+// ParseRun undoes Run.
+func ParseRun(name string) (p partition.ID, seq, fence uint64, tier uint8, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	if _, scanErr := fmt.Sscanf(rest, "p%d/r%d-f%d-t%d", &p, &seq, &fence, &tier); scanErr != nil ||
+		CheckCrawlID(crawl) != nil || Run(crawl, p, seq, fence, tier) != name {
+		return 0, 0, 0, 0, fmt.Errorf("parse run name: %.100q is none", name)
+	}
+	return p, seq, fence, tier, nil
+}
+
+// PartitionPrefix begins the names of a partition's commits and runs.
+func PartitionPrefix(crawl string, p partition.ID) string { return fmt.Sprintf("%s/p%05d/", crawl, p) }
+
+// WARCPrefix begins the names of a crawl's WARC objects.
+func WARCPrefix(crawl string) string { return crawl + "/warc/" }
+
+// WARC names a WARC object: the serial-th that a partition wrote under a
+// fence. Its last part says all the rest does, for files that leave the store.
+func WARC(crawl string, p partition.ID, fence, serial uint64, gzipped bool) string {
+	ext := "warc"
+	if gzipped {
+		ext = "warc.gz"
+	}
+	return fmt.Sprintf("%s/warc/orbweaver-%s-p%05d-f%08d-%06d.%s", crawl, crawl, p, fence, serial, ext)
+}
+
+// ParseWARC undoes WARC.
+func ParseWARC(name string) (p partition.ID, fence, serial uint64, err error) {
+	crawl, _, _ := strings.Cut(name, "/")
+	rest, _ := strings.CutPrefix(name, WARCPrefix(crawl)+"orbweaver-"+crawl+"-")
+	if _, scanErr := fmt.Sscanf(rest, "p%d-f%d-%d.", &p, &fence, &serial); scanErr != nil ||
+		CheckCrawlID(crawl) != nil || WARC(crawl, p, fence, serial, !strings.HasSuffix(name, ".warc")) != name {
+		return 0, 0, 0, fmt.Errorf("parse WARC name: %.100q is none", name)
+	}
+	return p, fence, serial, nil
+}
+
+// Seeds names a batch of seeds by its content, so that giving it twice is
+// giving it once.
+func Seeds(crawl string, content []byte) string {
+	return crawl + "/seeds/" + contentHash(content)[:12]
+}
+
+// Ranks names a table of what hosts are worth, by its content.
+func Ranks(crawl string, content []byte) string {
+	return crawl + "/ranks/" + contentHash(content)[:16]
+}
+
+// Dead names a dead letter by its content, as it is stored: with its reason.
+func Dead(crawl string, content []byte) string {
+	return DeadPrefix(crawl) + contentHash(content)[:32]
+}
+
+func contentHash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// CDXJ names a sorted piece of the capture index: the pages of one partition's
+// commits up to seq.
+func CDXJ(crawl string, p partition.ID, seq uint64) string {
+	return fmt.Sprintf("%s/cdxj/p%05d-c%010d.cdxj", crawl, p, seq)
+}
+
+// CDXJIndex names the whole capture index.
+func CDXJIndex(crawl string) string { return crawl + "/cdxj/index.cdxj" }
+
+// CrawlKey is the KV key of the [Crawl] record.
+func CrawlKey(crawl string) string { return crawl + "/crawl" }
+
+// HeadKey is the KV key of a partition's [Head].
+func HeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/head/%05d", crawl, p) }
+
+// WishKey is the KV key of the [Wish].
+func WishKey(crawl string) string { return crawl + "/wish" }
+
+// GrantsKey is the KV key of the [Grants].
+func GrantsKey(crawl string) string { return crawl + "/grants" }
+
+// HostsKey is the KV key of the n-th pack of a partition's host estimates.
+func HostsKey(crawl string, p partition.ID, n int) string {
+	return fmt.Sprintf("%s/hosts/%05d/%04d", crawl, p, n)
+}
+
+// MailboxQueue names the queue of the mail to a partition.
+func MailboxQueue(p partition.ID) string { return fmt.Sprintf("mailbox-%05d", p) }
+
+// Segment names a segment made for the manifest of a number, by its content.
+func Segment(crawl string, p partition.ID, number uint64, content []byte) string {
+	return fmt.Sprintf("%s/index/p%05d/s%010d-%s", crawl, p, number, contentHash(content)[:16])
+}
+
+// ParseIndex undoes IndexManifest and Segment, as far as it can without the content:
+// it returns the partition, and the number of the manifest that the object is, or was made for.
+func ParseIndex(name string) (p partition.ID, number uint64, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	var kind rune
+	var hash string
+	if _, scanErr := fmt.Sscanf(rest, "index/p%d/%c%d-%s", &p, &kind, &number, &hash); scanErr != nil || kind != 'm' && kind != 's' ||
+		CheckCrawlID(crawl) != nil || !isHash(hash) || fmt.Sprintf("%s/index/p%05d/%c%010d-%s", crawl, p, kind, number, hash) != name {
+		return 0, 0, fmt.Errorf("parse index name: %.100q is none", name)
+	}
+	return p, number, nil
+}
+
+// isHash reports whether a part of a name is of a content's hash.
+func isHash(s string) bool {
+	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// IndexPrefix begins the names of a crawl's index objects.
+func IndexPrefix(crawl string) string { return crawl + "/index/" }
+
+// IndexKey is the KV key of a partition's [IndexHead].
+func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
+
+// IndexManifest names the manifest of a number by its content: two that make one at the same
+// time never write one object (I6).
+func IndexManifest(crawl string, p partition.ID, number uint64, content []byte) string {
+	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
+}
+
+// RankKey is the KV key of the [RankJob].
+func RankKey(crawl string) string { return crawl + "/rank" }
+
+// RankHeadKey is the KV key of a partition's [RankHead].
+func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/rank/%05d", crawl, p) }
+
+// RankPrefix begins the names of the objects that rank heads name.
+func RankPrefix(crawl string) string { return crawl + "/rank/" }
+
+// RankObject names an object that a job makes of a partition, by what it is and by its content:
+// two that make it at the same time make the same one (I6). What is a word of a few letters.
+func RankObject(crawl string, p partition.ID, job uint64, what string, content []byte) string {
+	return fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, contentHash(content)[:16])
+}
+
+// ParseRankObject undoes RankObject, as far as it can without the content.
+func ParseRankObject(name string) (p partition.ID, job uint64, what string, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	var tail string
+	_, scanErr := fmt.Sscanf(rest, "rank/p%d/j%d-%s", &p, &job, &tail)
+	what, hash, _ := strings.Cut(tail, "-")
+	if scanErr != nil || what == "" || CheckCrawlID(crawl) != nil || !isHash(hash) ||
+		fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, hash) != name {
+		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is none", name)
+	}
+	return p, job, what, nil
+}
+
+// RequestsKey is the KV key of the [Requests].
+func RequestsKey(crawl string) string { return crawl + "/requests" }
+
+// TickKey is the KV key of the [TickRecord].
+func TickKey(crawl string) string { return crawl + "/tick" }
+
+// Request names the URLs of one mail of a request by their content.
+func Request(crawl string, content []byte) string {
+	return crawl + "/requests/" + contentHash(content)[:24]
+}
+
+// MapKey is the KV key of the [MapRecord].
+func MapKey(crawl string) string { return crawl + "/map" }
+
+// replayed ends the name of the note that a dead letter was sent again.
+const replayed = ".replayed"
+
+// DeadPrefix begins the names of a crawl's dead letters, and of the notes beside them.
+func DeadPrefix(crawl string) string { return crawl + "/dead/" }
+
+// Replayed names the note, beside a dead letter of that name, that its body was sent
+// again: an empty object.
+func Replayed(dead string) string { return dead + replayed }
+
+// IsReplayed reports whether a name is such a note's.
+func IsReplayed(name string) bool { return strings.HasSuffix(name, replayed) }
+
+// Map names the object of a map by its epoch and content.
+func Map(crawl string, epoch partition.Epoch, content []byte) string {
+	return fmt.Sprintf("%s/maps/e%08d-%s", crawl, epoch, contentHash(content)[:16])
+}

@@ -1,0 +1,166 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Task is one coroutine of an actor. Its methods may be called by its own function alone.
+type Task struct {
+	l     *Loop
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	ready func() bool // what the task awaits, if not a reply
+	reply Reply
+	done  bool
+}
+
+// stopped unwinds a task whose actor has ended.
+type stopped struct{}
+
+func (t *Task) pause() {
+	if !t.yield(struct{}{}) {
+		panic(stopped{})
+	}
+}
+
+// Now is the time of the event that the task was resumed by.
+func (t *Task) Now() Now { return t.l.now }
+
+// Do carries out an effect and returns its reply.
+func (t *Task) Do(e Effect) (any, error) {
+	t.l.Issue(e, func(r Reply) {
+		t.reply = r
+		t.next()
+	})
+	t.pause()
+	return t.reply.Value, t.reply.Err
+}
+
+// Await waits until a condition on the actor's state holds.
+func (t *Task) Await(cond func() bool) {
+	if cond() {
+		return
+	}
+	t.ready = cond
+	t.pause()
+}
+
+// Sleep waits for a time.
+func (t *Task) Sleep(d time.Duration) { _, _ = t.Do(Sleep{For: d}) }
+
+// All carries out effects side by side, at most limit at once, and calls done with each reply as it
+// comes, in any order. The first error of done ends it, once what was under way is answered.
+func (t *Task) All(limit int, effects []Effect, done func(i int, v any, err error) error) error {
+	next, open := 0, 0
+	var failure error
+	for next < len(effects) || open > 0 {
+		for next < len(effects) && open < limit && failure == nil {
+			i := next
+			next, open = next+1, open+1
+			t.l.Issue(effects[i], func(r Reply) {
+				open--
+				if err := done(i, r.Value, r.Err); err != nil && failure == nil {
+					failure = err
+				}
+			})
+		}
+		if failure != nil && open == 0 {
+			break
+		}
+		before := open
+		t.Await(func() bool { return open < before })
+	}
+	return failure
+}
+
+// Reads are tried this often more, and writes this often in all, first after so long.
+const (
+	readRetries  = 8
+	firstReread  = 50 * time.Millisecond
+	maxWrites    = 10
+	firstRewrite = 50 * time.Millisecond
+)
+
+// Records reads records, in the order of keys. Reads that fail are tried again a few times.
+func (t *Task) Records(keys ...string) ([]Record, error) {
+	v, err := t.read(ReadRecords{Keys: keys})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", keys[0], err)
+	}
+	return v.([]Record), nil
+}
+
+// Object reads length bytes of an object from an offset, -1 for the rest. Reads that fail are
+// tried again a few times. ErrNotFound if there is no such object.
+func (t *Task) Object(name string, offset, length int64) ([]byte, error) {
+	v, err := t.read(GetObject{Name: name, Offset: offset, Length: length})
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", name, err)
+	}
+	return v.([]byte), nil
+}
+
+func (t *Task) read(e Effect) (any, error) {
+	for try := 0; ; try++ {
+		v, err := t.Do(e)
+		if err == nil || errors.Is(err, ErrNotFound) || try == readRetries {
+			return v, err
+		}
+		t.Sleep(firstReread << min(try, 7))
+	}
+}
+
+// Put stores an object. What fails is tried again a few times.
+func (t *Task) Put(name string, data []byte) error {
+	for fails := 0; ; {
+		_, err := t.Do(PutObject{Name: name, Parts: [][]byte{data}})
+		if err == nil {
+			return nil
+		}
+		if fails, err = t.Failed(name, fails, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Write creates a record, or replaces the one of that revision. After an error the record
+// may hold what was written all the same: also after a conflict, where a cloud's client
+// has tried again by itself.
+func (t *Task) Write(key string, v any, revision Revision) error {
+	value := Encode(v)
+	for fails := 0; ; {
+		_, err := t.Do(WriteRecord{Key: key, Value: value, Revision: revision})
+		if err == nil {
+			return nil
+		}
+		recs, rerr := t.Records(key)
+		switch {
+		case rerr != nil:
+			return rerr
+		case recs[0].Found && string(recs[0].Value) == string(value):
+			return nil
+		case errors.Is(err, ErrConflict):
+			return fmt.Errorf("write %s: %w", key, err)
+		}
+		if fails, err = t.Failed(key, fails, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Failed waits after a write that did not succeed, before what the record says now decides,
+// and counts it. A race that was lost counts for nothing: somebody else got on. After too many
+// it returns an error.
+func (t *Task) Failed(key string, fails int, err error) (int, error) {
+	if errors.Is(err, ErrConflict) {
+		return fails, nil
+	}
+	if fails++; fails >= maxWrites {
+		return fails, fmt.Errorf("write %s: %w", key, err)
+	}
+	t.Sleep(firstRewrite << min(fails-1, 6))
+	return fails, nil
+}
