@@ -165,8 +165,8 @@ func TestStageOf(t *testing.T) {
 		call []string // within this module if they begin with a dot
 		want string
 	}{
-		{[]string{"runtime.memmove", "github.com/klauspost/compress/flate.(*compressor).fillBlock", ".blobschema.(*WARCEncoder).Append", ".internal/fetch.Assemble"}, "WARC records"},
-		{[]string{"crypto/sha1.blockAVX2", ".blobschema.(*WARCEncoder).Append"}, "digests"},
+		{[]string{"runtime.memmove", "github.com/klauspost/compress/flate.(*compressor).fillBlock", ".blobschema/warc.(*Encoder).Append", ".internal/fetch.Assemble"}, "WARC records"},
+		{[]string{"crypto/sha1.blockAVX2", ".blobschema/warc.(*Encoder).Append"}, "digests"},
 		{[]string{"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll", ".blobschema.EncodeCommit", ".internal/crawl.encodeCommit"}, "commits, runs"},
 		{[]string{".internal/weburl.resolve", ".internal/extract.Links", ".internal/fetch.Assemble"}, "parse, links"},
 		{[]string{"syscall.Read", "net.(*conn).Read", ".internal/fetch.(*conn).Read", "net/http.(*persistConn).readLoop"}, "ask and read"},

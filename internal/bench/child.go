@@ -183,6 +183,7 @@ func start(j job) (*stopwatch, error) {
 	w := &stopwatch{job: j}
 	runtime.GC()
 	if j.Profiles != "" {
+		runtime.MemProfileRate = 32 << 10 // by default half a MiB, which leaves a stage to chance
 		var err error
 		if w.file, err = os.Create(filepath.Join(j.Profiles, j.Name+cpuProfile)); err != nil {
 			return nil, err

@@ -31,10 +31,7 @@ var stages = []stage{
 	{"inflate", []string{own + "internal/inflate.", own + "internal/coding."}},
 	{"parse, links", []string{own + "internal/extract.", own + "internal/weburl.", "golang.org/x/net/html"}},
 	{"digests", []string{"crypto/sha1."}},
-	{"WARC records", []string{
-		own + "blobschema/warc.", own + "blobschema.(*WARCEncoder)", own + "blobschema.(*shortDeflater)", own + "blobschema.AppendHTTP",
-		own + "blobschema.warc", own + "internal/fetch.(*Scratch).pack",
-	}},
+	{"WARC records", []string{own + "blobschema/warc.", own + "internal/fetch.(*Scratch).pack"}},
 	{"frontier", []string{own + "internal/frontier.", own + "internal/polite."}},
 	{"step, tick, mail", []string{own + "internal/crawl.", own + "internal/actor", own + "internal/engine.", own + "partition."}},
 	{"commits, runs", []string{own + "blobschema"}},

@@ -178,7 +178,7 @@ func (c *Client) release(b *buffers) {
 		<-c.large
 		return // the garbage collector has it
 	}
-	clear(b.fields)
+	clear(b.fields[:cap(b.fields)]) // the request had some, too
 	c.buffers.Put(b)
 }
 
