@@ -33,13 +33,11 @@ var schema string
 type listed struct {
 	ImportPath, Dir, Name, Export string
 	GoFiles                       []string
-	DepOnly                       bool
 }
 
 // source is a package whose mutants are made.
 type source struct {
 	listed
-	root    string
 	path    string // within the module
 	exports map[string]listed
 	files   *token.FileSet
@@ -50,35 +48,35 @@ type source struct {
 	count   int // of mutants
 }
 
-// list are the packages that patterns name, with those they import.
-func list(ctx context.Context, root string, patterns []string) (map[string]listed, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles,DepOnly"}, patterns...)...)
+// list is what `go list` says of a package and of all that it imports, by import path; the
+// package itself comes last.
+func list(ctx context.Context, root, path string) (all map[string]listed, last listed, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles", "./"+path)
 	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
+		return nil, last, fmt.Errorf("go list: %w\n%s", err, &stderr)
 	}
-	all := map[string]listed{}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var l listed
-		if err := d.Decode(&l); err == io.EOF {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+	all = map[string]listed{}
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		last = listed{}
+		if err := d.Decode(&last); err != nil {
+			return nil, last, fmt.Errorf("go list: %w", err)
 		}
-		all[l.ImportPath] = l
+		all[last.ImportPath] = last
 	}
+	return all, last, nil
 }
 
 // load reads a package, and finds all its sites.
-func load(root string, l listed, all map[string]listed) (*source, error) {
-	dir, err := filepath.Rel(root, l.Dir)
+func load(ctx context.Context, root, path string) (*source, error) {
+	all, l, err := list(ctx, root, path)
 	if err != nil {
 		return nil, err
 	}
-	p := &source{listed: l, root: root, path: filepath.ToSlash(dir), exports: all, texts: map[string][]byte{}}
+	p := &source{listed: l, path: path, exports: all, texts: map[string][]byte{}}
 	for _, name := range l.GoFiles {
 		name = filepath.Join(l.Dir, name)
 		if p.texts[name], err = os.ReadFile(name); err != nil {
