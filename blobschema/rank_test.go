@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -227,6 +228,19 @@ func FuzzRank(f *testing.F) {
 			t.Fatalf("encoded again: %v\n%+v\n%+v", err, v, w)
 		}
 	})
+}
+
+func TestRankNames(t *testing.T) {
+	if got := (RankInput{Partition: 3, Seq: 17, Fence: 2}).Commit("web"); got != naming.Commit("web", 3, 17, 2) {
+		t.Errorf("the last commit is %s", got)
+	}
+	all := RankResult{Graph: "a", Layout: "b", Anchors: "c", Table: "d", Rest: "e", Hosts: "f"}
+	if got := strings.Join(all.Objects(), ""); got != "abcdef" {
+		t.Errorf("objects %s", got)
+	}
+	if got := (&RankResult{Table: "d"}).Objects(); len(got) != 1 {
+		t.Errorf("objects %q", got)
+	}
 }
 
 func TestRankHead(t *testing.T) {
