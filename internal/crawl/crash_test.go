@@ -1,10 +1,13 @@
 package crawl
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -12,6 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
+
+var crashes = flag.Bool("crashes", false, "have processes die at each effect")
 
 // dies is what a process dies of.
 type dies struct{}
@@ -52,10 +57,16 @@ func (w *world) redeliver() {
 	}
 }
 
-// crashing crawls two sites that link to each other, in two partitions. The process dies before
-// effect number at, or right after it, and others go on. Effects are counted from one; it
-// returns how many there were.
-func crashing(t *testing.T, at int, after bool) (effects int) {
+// crashing is a crawl of two sites that link to each other, in two partitions, in which a process dies
+// before effect number at, or right after it; effects are counted from one. If it moves, all slots of
+// partition 1 go to 2 meanwhile, and then to 0.
+type crashing struct {
+	at           int
+	after, moves bool
+}
+
+// run returns how many effects there were.
+func (x crashing) run(t *testing.T) (effects int) {
 	t.Helper()
 	const n = 3
 	w, c := newWorld(t), newCrawl(2)
@@ -75,10 +86,10 @@ func crashing(t *testing.T, at int, after bool) (effects int) {
 	}
 	c = w.begin(c, "https://"+hosts[0]+"/0")
 	w.fault = func(e actor.Effect) (error, error) {
-		if effects++; effects != at {
+		if effects++; effects != x.at {
 			return nil, nil
 		}
-		if after {
+		if x.after {
 			if _, err := w.apply(e); err != nil {
 				t.Error(err)
 			}
@@ -86,20 +97,34 @@ func crashing(t *testing.T, at int, after bool) (effects int) {
 		panic(dies{})
 	}
 	for round := 0; ; round++ {
-		if round == 30 {
+		if round == 40 {
 			t.Fatalf("it has no end: %+v and %+v", w.head(c.ID, 0), w.head(c.ID, 1))
 		}
-		k := NewTick(TickConfig{Crawl: c.ID, ResendAfter: time.Minute}, &w.memory)
+		k := NewTick(TickConfig{Crawl: c.ID, ResendAfter: time.Minute, SweepEvery: time.Minute}, &w.memory)
 		if !w.live(k) {
 			w.memory = TickMemory{}
 			continue
 		}
-		if k.Report().Finished {
+		report := k.Report()
+		if report.Finished {
 			break
 		}
-		for p := range partition.ID(2) {
+		if from := partition.ID(round); x.moves && (round == 1 || round == 2) {
+			for !w.live(NewRepartition(c.ID, func(p Partitioning) (*partition.Map, error) {
+				owners := p.Target.Owners()
+				for s := range owners {
+					if owners[s] == from {
+						owners[s] = 2 - 2*(from-1)
+					}
+				}
+				return p.Target.WithOwners(owners)
+			})) {
+			}
+		}
+		for p := range partition.ID(report.Partitions()) {
 			s, err := NewStep(StepConfig{
-				Crawl: c, Partition: p, Process: fmt.Sprint("p", round), Deadline: 4 * time.Second, CommitEvery: 2 * time.Second, MailEvery: 3 * time.Second,
+				Crawl: c, Partition: p, Process: fmt.Sprint("p", round), MergeFanIn: 2,
+				Deadline: 3 * time.Second, CommitEvery: 2 * time.Second, MailEvery: 3 * time.Second,
 			}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -108,27 +133,38 @@ func crashing(t *testing.T, at int, after bool) (effects int) {
 		}
 		w.now += 20 * time.Second
 	}
-	for p, host := range hosts {
-		want := make([]string, n+1) // the last is not found
-		for i := range want {
-			want[i] = fmt.Sprintf("https://%s/%d", host, i)
+	want, got := map[string]int{}, map[string]int{}
+	for p := range partition.ID(3) {
+		if rec := w.table[naming.HeadKey(c.ID, p)]; rec.Found && w.head(c.ID, p).Commit != "" {
+			for url, times := range w.visible(c.ID, p) {
+				got[url] += times
+			}
 		}
-		checkPages(t, w, c.ID, partition.ID(p), want)
+	}
+	for i := range n + 1 { // the last is not found
+		want[fmt.Sprintf("https://%s/%d", hosts[0], i)], want[fmt.Sprintf("https://%s/%d", hosts[1], i)] = 1, 1
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("pages (-want +got):\n%s", d)
 	}
 	return effects
 }
 
 // TestCrashAnywhere: wherever a process dies, before an effect or right after it, others end
-// the crawl with all pages, each once (I7, I8), and no host is asked faster than its pace (I9).
+// the crawl with all pages, each once (I7, I8), and no host is asked faster than its pace (I9);
+// also while slots move. Of all such deaths it tries some, with -crashes all of them.
 func TestCrashAnywhere(t *testing.T) {
-	effects := crashing(t, 0, false)
-	if effects < 60 {
-		t.Errorf("only %d effects", effects)
-	}
-	for at := range effects {
-		for _, after := range []bool{false, true} {
-			if crashing(t, at+1, after); t.Failed() {
-				t.Fatalf("it died at effect %d of %d, after it: %v", at+1, effects, after)
+	for moves, every := range map[bool]int{false: 3, true: 9} {
+		effects := crashing{moves: moves}.run(t)
+		if effects < 100 {
+			t.Errorf("only %d effects", effects)
+		}
+		if *crashes {
+			every = 1
+		}
+		for i := 0; i < 2*effects; i += every {
+			if x := (crashing{at: 1 + i/2, after: i%2 > 0, moves: moves}); x.run(t) > 0 && t.Failed() {
+				t.Fatalf("%+v of %d effects", x, effects)
 			}
 		}
 	}

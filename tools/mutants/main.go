@@ -57,6 +57,7 @@ type options struct {
 	slowest  time.Duration
 	least    float64
 	only     string
+	again    string
 	list     bool
 	json     string
 }
@@ -73,6 +74,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.DurationVar(&o.slowest, "slowest", 0, "leave out tests that take more CPU time by themselves (0: none)")
 	flags.Float64Var(&o.least, "least", 80, "percent of each package's mutants that must be killed")
 	flags.StringVar(&o.only, "only", "", "only mutants at FILE or FILE:LINE, for a closer look")
+	flags.StringVar(&o.again, "again", "", "the mutants of an earlier -json file, of which those that were killed stay so")
 	flags.BoolVar(&o.list, "list", false, "list what survived, and the tests that came by it")
 	flags.StringVar(&o.json, "json", "", "write all mutants into this file")
 	if err := flags.Parse(args); err != nil {
@@ -131,7 +133,9 @@ func try(ctx context.Context, root string, packages []string, o options, progres
 	if err != nil {
 		return nil, err
 	}
-	p.choose(o)
+	if err := p.choose(o); err != nil {
+		return nil, err
+	}
 	overlay, err := p.write(folder)
 	if err != nil {
 		return nil, err
@@ -216,7 +220,7 @@ func (r *result) list(out io.Writer) {
 			if len(m.Reach) > 4 {
 				reach += fmt.Sprintf(" and %d more", len(m.Reach)-4)
 			}
-			fmt.Fprintf(out, "%s:%d:%d: %s, %s: %s (%s)\n", m.File, m.Line, m.Column, m.Fate, m.Operator, m.Change, reach)
+			fmt.Fprintf(out, "%s: %s, %s: %s (%s)\n", m.place(), m.Fate, m.Operator, m.Change, reach)
 		}
 	}
 }

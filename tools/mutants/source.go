@@ -127,28 +127,49 @@ func (p *source) check(texts map[string][]byte) (parsed []*ast.File, errs []erro
 
 // choose leaves out what is not asked for, and then all but a sample, which the hashes of
 // the positions choose.
-func (p *source) choose(o options) {
+func (p *source) choose(o options) error {
 	var all []*mutant
+	before := map[string]*mutant{}
+	if o.again != "" {
+		b, err := os.ReadFile(o.again)
+		if err != nil {
+			return err
+		}
+		var results []*result
+		if err := json.Unmarshal(b, &results); err != nil {
+			return err
+		}
+		for _, r := range results {
+			for _, m := range r.Mutants {
+				before[m.place()+m.Operator+m.Change] = m
+			}
+		}
+	}
 	for _, s := range p.sites {
 		for _, m := range s.mutants {
-			at := fmt.Sprintf("%s:%d", m.File, m.Line)
-			if m.out = o.only != "" && o.only != at && o.only != m.File; !m.out {
+			old := before[m.place()+m.Operator+m.Change]
+			m.out = o.only != "" && o.only != m.File && !strings.HasPrefix(m.place(), o.only+":") || o.again != "" && old == nil
+			if old != nil && old.Fate == killed {
+				m.Fate, m.By = killed, old.By
+			}
+			if !m.out {
 				all = append(all, m)
 			}
 		}
 	}
 	if o.sample == 0 || len(all) <= o.sample {
-		return
+		return nil
 	}
 	hash := func(m *mutant) uint64 {
 		h := fnv.New64a()
-		fmt.Fprint(h, o.seed, m.File, m.Line, m.Column, m.Operator, m.Change)
+		fmt.Fprint(h, o.seed, m.place(), m.Operator, m.Change)
 		return h.Sum64()
 	}
 	slices.SortFunc(all, func(a, b *mutant) int { return cmp.Compare(hash(a), hash(b)) })
 	for _, m := range all[o.sample:] {
 		m.out = true
 	}
+	return nil
 }
 
 // write makes all mutants of the package one text, and returns the files of an overlay that
