@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -16,31 +17,34 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-var crashes = flag.Bool("crashes", false, "have processes die at each effect")
+var crashes = flag.Bool("crashes", false, "try all that can go wrong with one effect")
 
 // dies is what a process dies of.
 type dies struct{}
 
 // live carries an actor to its end, or to its death: it reports which. Then nothing of it is left but
-// what it has done, its lease expires, and what it has received and not acknowledged comes back.
+// what it has done, its lease expires, and what it has received and not acknowledged comes back. An
+// operation that fails may be its death too.
 func (w *world) live(a interface {
 	actor.Actor
 	Drop()
 }) (alive bool) {
 	w.t.Helper()
 	defer func() {
-		if r := recover(); r == (dies{}) {
+		if r := recover(); r != nil && r != (dies{}) {
+			panic(r)
+		}
+		if !alive {
 			a.Drop()
 			w.now += 3 * time.Minute
 			w.redeliver()
-		} else if r != nil {
-			panic(r)
 		}
 	}()
-	if _, err := w.run(a); err != nil {
-		w.t.Fatal(err)
+	_, err := w.run(a)
+	if err != nil && !errors.Is(err, errLost) {
+		w.t.Error(err)
 	}
-	return true
+	return err == nil
 }
 
 // redeliver puts mail back into its mailbox that was received and not acknowledged.
@@ -57,12 +61,24 @@ func (w *world) redeliver() {
 	}
 }
 
-// crashing is a crawl of two sites that link to each other, in two partitions, in which a process dies
-// before effect number at, or right after it; effects are counted from one. If it moves, all slots of
-// partition 1 go to 2 meanwhile, and then to 0.
+// death is how a process dies, or what goes wrong with one operation.
+type death uint8
+
+const (
+	diesBefore death = iota
+	diesAfter
+	failsBefore
+	failsAfter
+	deaths
+)
+
+// crashing is a crawl of two sites that link to each other, in two partitions, in which something goes
+// wrong with effect number at, counted from one.
 type crashing struct {
-	at           int
-	after, moves bool
+	at     int
+	death  death
+	moves  bool // all slots of partition 1 go to 2 meanwhile, and then to 0
+	narrow bool // the second site is in scope because a seed leads to it
 }
 
 // run returns how many effects there were.
@@ -84,12 +100,32 @@ func (x crashing) run(t *testing.T) (effects int) {
 			return []string{fmt.Sprintf("https://%s/%d", host, i+1), fmt.Sprintf("https://%s/%d", hosts[0], i), fmt.Sprintf("https://%s/%d", hosts[1], i)}
 		})(r)
 	}
-	c = w.begin(c, "https://"+hosts[0]+"/0")
-	w.fault = func(e actor.Effect) (error, error) {
+	seeds := []string{"https://" + hosts[0] + "/0"}
+	if x.narrow {
+		c.Settings.Scope = blobschema.ScopeHost
+		seeds = append(seeds, "https://go.example/")
+		serve := w.web
+		w.web = func(r page.Request) *page.Outcome {
+			o := serve(r)
+			if r.URL.String() == seeds[1] {
+				to := "https://" + hosts[1] + "/0"
+				o.Page.Outcome, o.Page.Status, o.Page.Redirect = blobschema.OutcomeRedirect, 301, to
+				o.Links = []page.Link{{URL: parseURL(t, to), Kind: page.LinkRedirect}}
+			}
+			return o
+		}
+	}
+	c = w.begin(c, seeds...)
+	w.fault = func(e actor.Effect) (before, after error) {
 		if effects++; effects != x.at {
 			return nil, nil
 		}
-		if x.after {
+		switch x.death {
+		case failsBefore:
+			return errLost, nil
+		case failsAfter:
+			return nil, errLost
+		case diesAfter:
 			if _, err := w.apply(e); err != nil {
 				t.Error(err)
 			}
@@ -144,28 +180,35 @@ func (x crashing) run(t *testing.T) (effects int) {
 	for i := range n + 1 { // the last is not found
 		want[fmt.Sprintf("https://%s/%d", hosts[0], i)], want[fmt.Sprintf("https://%s/%d", hosts[1], i)] = 1, 1
 	}
+	if x.narrow {
+		want[seeds[1]] = 1
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("pages (-want +got):\n%s", d)
 	}
 	return effects
 }
 
-// TestCrashAnywhere: wherever a process dies, before an effect or right after it, others end
-// the crawl with all pages, each once (I7, I8), and no host is asked faster than its pace (I9);
-// also while slots move. Of all such deaths it tries some, with -crashes all of them.
+// TestCrashAnywhere: wherever a process dies or an operation fails, before it was done or right after it, the
+// crawl ends with all pages, each once (I7, I8), and no host is asked faster than its pace (I9). It tries
+// some of all these cases; with -crashes all.
 func TestCrashAnywhere(t *testing.T) {
-	for moves, every := range map[bool]int{false: 3, true: 9} {
-		effects := crashing{moves: moves}.run(t)
-		if effects < 100 {
-			t.Errorf("only %d effects", effects)
-		}
-		if *crashes {
-			every = 1
-		}
-		for i := 0; i < 2*effects; i += every {
-			if x := (crashing{at: 1 + i/2, after: i%2 > 0, moves: moves}); x.run(t) > 0 && t.Failed() {
-				t.Fatalf("%+v of %d effects", x, effects)
+	for name, x := range map[string]crashing{"plain": {}, "moves": {moves: true}, "narrow": {narrow: true}} {
+		t.Run(name, func(t *testing.T) {
+			effects := x.run(t)
+			if effects < 100 {
+				t.Errorf("only %d effects", effects)
 			}
-		}
+			every := 1 + effects/29*2 // odd, so that all deaths come about
+			if *crashes {
+				every = 1
+			}
+			for i := 0; i < effects*int(deaths); i += every {
+				x.at, x.death = 1+i/int(deaths), death(i%int(deaths))
+				if x.run(t); t.Failed() {
+					t.Fatalf("%+v of %d effects", x, effects)
+				}
+			}
+		})
 	}
 }
