@@ -173,6 +173,29 @@ func TestCommitHostileText(t *testing.T) {
 	}
 }
 
+// TestCommitHandsOver: a hand-over names the runs that may hold anything of its slots, that of its
+// own commit among them.
+func TestCommitHandsOver(t *testing.T) {
+	run := func(object string, first, last partition.Slot) RunRef {
+		return RunRef{Object: object, First: first, Last: last}
+	}
+	c := &Commit{Manifest: Manifest{
+		Seq: 1, Runs: []RunRef{run("below", 1, 9), run("to", 1, 10), run("from", 20, 30), run("above", 21, 30), run("all", 0, 99)},
+		Given: []Handover{{Epoch: 2, Slots: partition.Slots{10, 20}}, {Epoch: 2}, {Epoch: 2, Slots: partition.Slots{10}, Runs: []RunRef{}}},
+	}}
+	_, man, err := EncodeCommit(c, testCommit, testHash(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range man.Given[0].Runs {
+		names = append(names, r.Object)
+	}
+	if !slices.Equal(names, []string{"to", "from", "all"}) || man.Given[1].Runs == nil || len(man.Given[1].Runs)+len(man.Given[2].Runs) > 0 || c.Manifest.Given[0].Runs != nil {
+		t.Errorf("%v are handed over; without slots, and where it was said: %+v", names, man.Given[1:])
+	}
+}
+
 func TestCommitBounds(t *testing.T) {
 	long := strings.Repeat("u", wire.MaxURL+1)
 	for name, c := range map[string]*Commit{

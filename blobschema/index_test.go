@@ -10,6 +10,30 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
+func TestIndexManifestVersion(t *testing.T) {
+	at := time.Unix(1e9, 1234).In(time.FixedZone("", 3600))
+	data, err := EncodeIndexManifest(&IndexManifest{Crawl: "c", Time: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := DecodeIndexManifest(data)
+	if err != nil || m.Version != wire.Version || m.Time != time.Unix(1e9, 1000).UTC() {
+		t.Errorf("%+v, %v", m, err)
+	}
+	raw, err := cborEnc.Marshal(&IndexManifest{Version: wire.Version + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		raw  []byte
+		want error
+	}{{raw, wire.ErrVersion}, {[]byte{0x60}, wire.ErrDamaged}} {
+		if _, err := DecodeIndexManifest(wire.Append(nil, []wire.Section{{Name: sectionManifest, Data: wire.AppendPacked(nil, c.raw)}})); !errors.Is(err, c.want) {
+			t.Errorf("%x: %v, want %v", c.raw, err, c.want)
+		}
+	}
+}
+
 func FuzzIndexManifest(f *testing.F) {
 	for _, m := range []IndexManifest{
 		{},

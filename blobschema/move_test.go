@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -29,6 +30,19 @@ func TestHandoverRoundTrip(t *testing.T) {
 	}
 }
 
+// TestMapObjectName: the object is named by its content, which is the map.
+func TestMapObjectName(t *testing.T) {
+	m, err := partition.NewMap(6, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, data, err := MapObjectName("web", m)
+	var got partition.Map
+	if err != nil || got.UnmarshalBinary(data) != nil || got.Epoch() != 1 || got.Slots() != 6 || name != naming.Map("web", 1, data) {
+		t.Errorf("%s has %x, %v", name, data, err)
+	}
+}
+
 // TestHolding: the newest hand-over of a slot decides, in whatever order they are seen.
 func TestHolding(t *testing.T) {
 	first, err := partition.NewMap(6, 2)
@@ -42,11 +56,19 @@ func TestHolding(t *testing.T) {
 	h.Add(Moved{Epoch: 4, Held: false, Slots: partition.Slots{1, 3}})
 	h.Add(Moved{Epoch: 2, Held: true, Slots: partition.Slots{0, 1}}) // 1 is older than what was seen
 	h.Add(Moved{Epoch: 5, Held: true, Slots: partition.Slots{3}})
+	h.Add(Moved{Epoch: 5, Held: false, Slots: partition.Slots{3}}) // I3: one hand-over of an epoch
 	if got := h.Slots().String(); got != "0,3,5" {
 		t.Errorf("it holds %s", got)
 	}
 	if d := cmp.Diff(h.Moved(), NewHolding(1, first, h.Moved()).Moved()); d != "" {
 		t.Errorf("as stored it differs (-want +got):\n%s", d)
+	}
+	want := []Moved{{Epoch: 2, Held: true, Slots: partition.Slots{0}}, {Epoch: 4, Slots: partition.Slots{1}}, {Epoch: 5, Held: true, Slots: partition.Slots{3}}}
+	if d := cmp.Diff(want, h.Moved()); d != "" {
+		t.Errorf("a manifest says of it (-want +got):\n%s", d)
+	}
+	if got := NewHolding(1, first, nil).Moved(); got != nil {
+		t.Errorf("of what never moved a manifest says %+v", got)
 	}
 	for s, want := range map[partition.Slot]partition.Epoch{0: 2, 1: 4, 2: 1, 3: 5} {
 		if got := h.Seen(s); got != want {

@@ -1,9 +1,82 @@
 package blobschema
 
 import (
+	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// TestSums: of sums of figures each field is one.
+func TestSums(t *testing.T) {
+	count := func(of any, by int64) { // sets the fields to by, 2*by, ...
+		v, n := reflect.ValueOf(of).Elem(), int64(0)
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInt() {
+				n += by
+				f.SetInt(n)
+			}
+		}
+	}
+	check := func(got, want any) {
+		t.Helper()
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	}
+	var a, b, sum Totals
+	count(&a, 1)
+	count(&b, 10)
+	count(&sum, 11)
+	a.Topics, b.Topics = nil, map[uint8]TopicTotals{3: {1, 2, 3}}
+	b.Outcomes = map[string]int64{"ok": 5}
+	a.Add(&b)
+	a.Add(&Totals{Topics: b.Topics, Outcomes: b.Outcomes})
+	sum.Topics, sum.Outcomes = map[uint8]TopicTotals{3: {2, 4, 6}}, map[string]int64{"ok": 10}
+	check(a, sum)
+
+	var index, more, all IndexTotals
+	count(&index, 1)
+	count(&more, 10)
+	count(&all, 11)
+	index.Add(&more)
+	check(index, all)
+
+	var calls, since, now Calls
+	count(&calls, 1)
+	count(&since, 10)
+	count(&now, 11)
+	calls.Add(since)
+	check(calls, now)
+	count(&calls, 1)
+	check(now.Minus(since), calls)
+}
+
+func TestParts(t *testing.T) {
+	parts := []Part{{}}
+	for range 3 {
+		for _, p := range slices.Clone(parts) {
+			halves := p.Halves()
+			parts = append(parts[1:], halves[:]...)
+		}
+	}
+	if len(parts) != 8 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i, p := range parts {
+		for j := range uint64(8) {
+			for _, fp := range []uint64{j << 61, j<<61 + (1<<61 - 1)} {
+				if p.Has(fp) != (j == uint64(i)) {
+					t.Errorf("part %d, %+v, has %016x: %v", i, p, fp, p.Has(fp))
+				}
+			}
+		}
+	}
+	if whole := (Part{}); !whole.Has(0) || !whole.Has(1<<64-1) {
+		t.Error("the whole is not all")
+	}
+}
 
 func TestFlagsJoin(t *testing.T) {
 	all := make([]QueuedFlags, 256)

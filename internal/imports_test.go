@@ -102,7 +102,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding
+github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local

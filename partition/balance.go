@@ -88,7 +88,6 @@ func newBalancer(m *Map, load []float64, o BalanceOptions) *balancer {
 	if !(b.start >= 1) {
 		b.start = defaultStart
 	}
-	b.start = max(b.start, b.stop)
 	owning := m.Partitions()
 	want := slices.Clone(o.Partitions)
 	if want == nil {

@@ -113,6 +113,11 @@ func TestBalance(t *testing.T) {
 			name: "a hot slot is left alone", owners: []partition.ID{0, 0, 0, 1, 1}, load: []float64{100, 20, 20, 10, 10},
 			want: []move{{Slot: 1, From: 0, To: 1}, {Slot: 2, From: 0, To: 1}},
 		},
+		{
+			name: "a hot slot stays where its neighbours are heavy", owners: []partition.ID{0, 0, 0, 1, 2, 3, 4}, load: []float64{100, 30, 40, 10, 10, 10, 10},
+			want: []move{{Slot: 1, From: 0, To: 2}, {Slot: 2, From: 0, To: 1}, {Slot: 3, From: 1, To: 4}, {Slot: 4, From: 2, To: 3}},
+		},
+		{name: "what lies beside a hot slot is compared with that", owners: []partition.ID{0, 0, 1, 1, 2}, load: []float64{100, 20, 30, 20, 40}},
 		{name: "and stays", owners: []partition.ID{0, 1, 1, 1, 1}, load: []float64{100, 20, 20, 10, 10}},
 		{
 			name: "two hot slots part", owners: []partition.ID{0, 0, 1, 2}, load: []float64{100, 90, 10, 11},
@@ -127,12 +132,35 @@ func TestBalance(t *testing.T) {
 			name: "what is no load counts as none", owners: []partition.ID{0, 0, 0, 0, 1, 1}, load: []float64{math.Inf(1), math.NaN(), -9, 1, 1, 0},
 		},
 		{
+			name: "nor does what has no end", owners: []partition.ID{0, 0, 0, 1, 1, 1}, load: []float64{math.Inf(1), 3, 2, 1, 1, 0},
+			want: []move{{Slot: 2, From: 0, To: 1}},
+		},
+		{
+			name: "as even as was asked for", owners: []partition.ID{0, 0, 0, 0, 0, 0, 1}, load: []float64{1, 1, 1, 1, 1, 1, 1},
+			o: partition.BalanceOptions{Stop: 1.5}, want: []move{{Slot: 0, From: 0, To: 1}},
+		},
+		{
 			name: "loads that no sum holds", owners: []partition.ID{0, 0, 1, 1}, load: []float64{math.MaxFloat64, math.MaxFloat64, 0, 0},
 			want: []move{{Slot: 0, From: 0, To: 1}},
 		},
 		{
 			name: "a partition joins", owners: []partition.ID{0, 1, 0, 1, 0, 1}, load: []float64{1, 1, 1, 1, 1, 1},
 			o: partition.BalanceOptions{Partitions: ids(3)}, want: []move{{Slot: 0, From: 0, To: 2}, {Slot: 1, From: 1, To: 2}},
+		},
+		{
+			name: "partitions in any order", owners: []partition.ID{0, 1, 0, 1, 0, 1}, load: []float64{1, 1, 1, 1, 1, 1},
+			o:    partition.BalanceOptions{Partitions: []partition.ID{2, 0, partition.MaxPartitions, 1, 0}},
+			want: []move{{Slot: 0, From: 0, To: 2}, {Slot: 1, From: 1, To: 2}},
+		},
+		{
+			name: "what is idle goes to who has few", owners: []partition.ID{0, 0, 0, 1, 2, 2, 2, 2},
+			o:    partition.BalanceOptions{Partitions: ids(2)},
+			want: []move{{Slot: 4, From: 2, To: 1}, {Slot: 5, From: 2, To: 1}, {Slot: 6, From: 2, To: 1}, {Slot: 7, From: 2, To: 0}},
+		},
+		{
+			name: "a partition leaves, the heaviest slots first", owners: []partition.ID{0, 1, 2, 2, 2}, load: []float64{1, 1, 1, 1, 4},
+			o:    partition.BalanceOptions{Partitions: ids(2)},
+			want: []move{{Slot: 0, From: 0, To: 1}, {Slot: 2, From: 2, To: 1}, {Slot: 3, From: 2, To: 1}, {Slot: 4, From: 2, To: 0}},
 		},
 		{
 			name: "a partition leaves, idle slots too", owners: []partition.ID{0, 1, 2, 2, 0, 1, 2}, load: []float64{1, 1, 1, 1, 0, 0, 0},
@@ -145,6 +173,22 @@ func TestBalance(t *testing.T) {
 		if d := cmp.Diff(c.want, withOwners(t, c.owners...).Balance(c.load, c.o)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
+	}
+}
+
+// TestBalanceMost: an eighth of the slots may move, at least one; all where partitions come
+// or go.
+func TestBalanceMost(t *testing.T) {
+	for _, c := range []struct{ slots, partitions, want int }{{64, 2, 8}, {63, 2, 7}, {7, 2, 1}, {64, 3, 41}, {64, 1, 1}} {
+		owners := make([]partition.ID, c.slots)
+		owners[0] = 1
+		m := withOwners(t, owners...)
+		if got := len(m.Balance(uniform(c.slots), partition.BalanceOptions{Partitions: ids(c.partitions)})); got != c.want {
+			t.Errorf("%d slots for %d partitions: %d moves, want %d", c.slots, c.partitions, got, c.want)
+		}
+	}
+	if got := withOwners(t, 0, 1).Balance(uniform(2), partition.BalanceOptions{Partitions: []partition.ID{}}); got != nil {
+		t.Errorf("moves to nobody: %+v", got)
 	}
 }
 

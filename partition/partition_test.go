@@ -377,6 +377,27 @@ func TestPlanRefuses(t *testing.T) {
 }
 
 // TestApplyRefuses: a plan for another map, or another epoch of it, changes nothing.
+// TestToward: a plan made at one epoch is carried out at later ones, slot by slot.
+func TestToward(t *testing.T) {
+	m := newMap(t, 4, 2)
+	target, err := m.WithOwners([]partition.ID{0, 2, 2, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target.Epoch() != m.Epoch()+1 || !slices.Equal(target.Owners(), []partition.ID{0, 2, 2, 1}) || !slices.Equal(m.Owners(), []partition.ID{0, 1, 0, 1}) {
+		t.Errorf("I3: %v at epoch %d, after %v at %d", target.Owners(), target.Epoch(), m.Owners(), m.Epoch())
+	}
+	want := []partition.Move{{Slot: 1, From: 1, To: 2}}
+	if got := m.Toward(target, func(s partition.Slot) bool { return s == 2 }); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, owners := range [][]partition.ID{{0, 1, 0}, {0, 1, 0, 1, 0}, {0, 1, 0, partition.MaxPartitions}} {
+		if _, err := m.WithOwners(owners); err == nil {
+			t.Errorf("%v are taken for the owners of four slots", owners)
+		}
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	m := newMap(t, 10, 2)
 	moves, err := m.Plan(ids(3))

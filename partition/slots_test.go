@@ -25,9 +25,27 @@ func TestSlotsText(t *testing.T) {
 			t.Errorf("%q is written %q, want %q", text, got.String(), want)
 		}
 	}
-	for _, text := range []string{"x", "-1", "1-", "5-3", "65536", "1-4/0", "1-4/2", "1,,2", "1/2", "99999999999999999999"} {
+	for _, text := range []string{"x", "-1", "1-", "5-3", "65536", "1-4/0", "1-4/2", "1,,2", "1/2", "2-1", "1-x", "1-4/x", "99999999999999999999"} {
 		if got, err := partition.ParseSlots(text); err == nil {
 			t.Errorf("%q was taken for %v", text, got)
+		}
+	}
+}
+
+func TestSlotsEncoding(t *testing.T) {
+	for _, text := range []string{"", "3", "3,8-15,100-400/4"} {
+		var got partition.Slots
+		if err := got.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := got.MarshalText(); err != nil || string(again) != text {
+			t.Errorf("%q became %q, %v", text, again, err)
+		}
+		if got.Has(8) != (len(got) > 1) || got.Has(7) {
+			t.Errorf("%q has 8: %v, 7: %v", text, got.Has(8), got.Has(7))
+		}
+		if err := got.UnmarshalText([]byte("x")); err == nil || got.String() != text {
+			t.Errorf("what is no text is taken: %v, %v", got, err)
 		}
 	}
 }

@@ -32,6 +32,16 @@ func TestNames(t *testing.T) {
 		RankHeadKey("c", 3):                           "c/rank/00003",
 		RankObject("c", 3, 12, "graph", nil):          "c/rank/p00003/j00000012-graph-e3b0c44298fc1c14",
 		RankPrefix("c"):                               "c/rank/",
+		RequestsKey("c"):                              "c/requests",
+		TickKey("c"):                                  "c/tick",
+		MapKey("c"):                                   "c/map",
+		IndexKey("c", 3):                              "c/index/00003",
+		IndexPrefix("c"):                              "c/index/",
+		Ranks("c", seeds):                             "c/ranks/8198d1bac40a1033",
+		Request("c", seeds):                           "c/requests/8198d1bac40a1033653a78e4",
+		Map("c", 12, seeds):                           "c/maps/e00000012-8198d1bac40a1033",
+		Segment("c", 3, 17, seeds):                    "c/index/p00003/s0000000017-8198d1bac40a1033",
+		IndexManifest("c", 3, 17, seeds):              "c/index/p00003/m0000000017-8198d1bac40a1033",
 		WakesQueue:                                    "wakes",
 		IntakeQueue:                                   "intake",
 		DeadLettersQueue:                              "dead-letters",
@@ -39,6 +49,9 @@ func TestNames(t *testing.T) {
 		if got != want {
 			t.Errorf("name is %s, want %s", got, want)
 		}
+	}
+	if dead := Dead("c", seeds); IsReplayed(dead) || !IsReplayed(Replayed(dead)) {
+		t.Errorf("%s, or its note, is taken for the other", dead)
 	}
 	if a, b := Commit("a", 1, 9_999_999_999, 1), Commit("a", 1, 10, 1); a < b {
 		t.Errorf("%s sorts before %s", a, b)
@@ -68,6 +81,7 @@ func TestParseNames(t *testing.T) {
 		"web-1/p00003/c0000000017-f00000002/", "/p00003/c0000000017-f00000002", "Web/p00003/c0000000017-f00000002",
 		"web-1/p00003/c0000000017-f00000002.tmp", "web-1/p00003/c+000000017-f00000002", "web-1/p-0003/c0000000017-f00000002",
 		"web-1/p00003/c99999999999999999999-f00000002", "web-1/p00003/r0000000017-f00000002-t256", "web-1/p00003/r0000000017-f00000002-t01",
+		"Web/p00003/r0000000017-f00000002-t1", "Web/warc/orbweaver-Web-p00003-f00000002-000017.warc",
 		"web-1/warc/orbweaver-web-2-p00003-f00000002-000017.warc.gz", "web-1/warc/orbweaver-web-1-p00003-f00000002-000017.warc.zst",
 		"orbweaver-web-1-p00003-f00000002-000017.warc.gz",
 	} {
@@ -89,7 +103,8 @@ func TestParseIndexAndRankNames(t *testing.T) {
 		if p, n, err := ParseIndex(name); p != 3 || n != 17 || err != nil || !strings.HasPrefix(name, IndexPrefix("web-1")) {
 			t.Errorf("ParseIndexName(%s) = %d, %d, %v", name, p, n, err)
 		}
-		for _, bad := range []string{name + "0", name[:len(name)-1], name + ".tmp", strings.ToUpper(name), strings.Replace(name, "p00003", "p3", 1), strings.Replace(name, "index", "rank", 1)} {
+		for _, bad := range []string{name + "0", name[:len(name)-1], name + ".tmp", strings.ToUpper(name), strings.Replace(name, "p00003", "p3", 1), strings.Replace(name, "index", "rank", 1),
+			strings.Replace(name, "web-1", "Web", 1), strings.NewReplacer("/s", "/c", "/m", "/c").Replace(name)} {
 			if _, _, err := ParseIndex(bad); err == nil {
 				t.Errorf("ParseIndexName took %q", bad)
 			}
@@ -107,7 +122,7 @@ func TestParseIndexAndRankNames(t *testing.T) {
 }
 
 func TestCheckCrawlID(t *testing.T) {
-	for _, id := range []string{"a", "web-2026", "-", strings.Repeat("z", 32)} {
+	for _, id := range []string{"a", "web-2026", "-", "09", strings.Repeat("z", 32)} {
 		if err := CheckCrawlID(id); err != nil {
 			t.Error(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
@@ -232,6 +233,19 @@ func FuzzRank(f *testing.F) {
 	})
 }
 
+func TestRankNames(t *testing.T) {
+	if got := (Input{Partition: 3, Seq: 17, Fence: 2}).Commit("web"); got != naming.Commit("web", 3, 17, 2) {
+		t.Errorf("the last commit is %s", got)
+	}
+	all := Result{Graph: "a", Layout: "b", Anchors: "c", Table: "d", Rest: "e", Hosts: "f"}
+	if got := strings.Join(all.Objects(), ""); got != "abcdef" {
+		t.Errorf("objects %s", got)
+	}
+	if got := (&Result{Table: "d"}).Objects(); len(got) != 1 {
+		t.Errorf("objects %q", got)
+	}
+}
+
 func TestRankHead(t *testing.T) {
 	h := Head{Job: 7, Rounds: []Round{{Number: 4}, {Number: 5, Parts: []byte{3, 0, 0x80, 1, 2}, Object: "o"}}, Next: Result{Job: 7, Table: "new"}, Last: Result{Job: 5, Table: "old"}}
 	if h.Round(7) != 5 || h.Round(6) != -1 || h.At(4) == nil || h.At(3) != nil {
@@ -340,5 +354,20 @@ func TestRankLines(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
+	}
+}
+
+// TestTotals: of a sum each field is one.
+func TestTotals(t *testing.T) {
+	count := func(by int64) (of Totals) { // its fields are by, 2*by, ...
+		v := reflect.ValueOf(&of).Elem()
+		for i := range v.NumField() {
+			v.Field(i).SetInt(int64(i+1) * by)
+		}
+		return of
+	}
+	got, more := count(1), count(10)
+	if got.Add(&more); got != count(11) {
+		t.Errorf("got %+v, want %+v", got, count(11))
 	}
 }

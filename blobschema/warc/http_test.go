@@ -67,6 +67,17 @@ func TestSplitHTTP(t *testing.T) {
 	}
 }
 
+func TestHeadEnd(t *testing.T) {
+	for head, want := range map[string]int{
+		"": -1, "\n": 1, "\r\n": 2, "a\n": -1, "a\n\nb": 3, "a\r\n\r\nb": 5, "a\n\r\nb": 4,
+		"a\n\rb\n\nc": 6, "a\nb\nc\n\n": 7, "a\n\r": -1,
+	} {
+		if got := headEnd([]byte(head)); got != want {
+			t.Errorf("%q ends at %d, want %d", head, got, want)
+		}
+	}
+}
+
 // FuzzSplitHTTP: a header written from any values comes apart into one field each.
 func FuzzSplitHTTP(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody"), "HTTP/1.1", 200, "OK", "Name", "value")

@@ -167,6 +167,7 @@ func TestReaderRefuses(t *testing.T) {
 		"no id":             strings.Replace(ok, "WARC-Record-ID", "X", 1),
 		"no date":           strings.Replace(ok, "WARC-Date", "X", 1),
 		"bad date":          strings.Replace(ok, "2024-01-01", "2024-13-01", 1),
+		"bad date, empty":   strings.NewReplacer("2024-01-01", "2024-13-01", "Length: 2", "Length: 0", "ab", "").Replace(ok),
 		"bad other date":    strings.Replace(ok, id, id+"WARC-Refers-To-Date: x\r\n", 1),
 		"no length":         strings.Replace(ok, "Content-Length", "X", 1),
 		"negative length":   strings.Replace(ok, "Length: 2", "Length: -2", 1),

@@ -346,6 +346,9 @@ func TestEncoderRefuses(t *testing.T) {
 	head := []byte("HTTP/1.1 200 OK\r\n\r\n")
 	response := Record{Type: TypeResponse, Date: leapDay, TargetURI: "http://e.example/", Header: head, Body: []byte("x")}
 	info := *Info(leapDay, "f.warc", InfoFields{})
+	if want := "format: WARC File Format 1.1\r\nconformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\nrobots: obey\r\n"; string(info.Body) != want {
+		t.Errorf("what a file says of itself, with nothing given: %q", info.Body)
+	}
 	const inject = "x\r\nWARC-Type: resource"
 	for name, change := range map[string]func(r, info *Record){
 		"type":                   func(r, _ *Record) { r.Type = "conversion" },

@@ -69,8 +69,7 @@ func (l scopes) bounded() bool {
 	return slices.ContainsFunc(l, func(s *scope) bool { return s.kind != blobschema.ScopeAny })
 }
 
-// add takes a host into the scope of a topic as it is told in heads and wishes, and reports
-// whether that is news.
+// add takes a host into the scope of a topic as it is told in heads and wishes.
 func (l scopes) add(entry string) {
 	topic, host := 0, entry
 	if number, rest, ok := strings.Cut(entry, "/"); ok {

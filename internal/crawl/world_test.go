@@ -160,6 +160,9 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 		w.blobs[e.Name] = data
 		w.put = append(w.put, e.Name)
 		return nil, nil
+	case actor.DeleteObject:
+		delete(w.blobs, e.Name)
+		return nil, nil
 	case actor.ReadRecords:
 		recs := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {

@@ -190,11 +190,11 @@ func parseDatetime(s string) int64 {
 	if !ok {
 		return 0
 	}
-	t := time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], 0, time.UTC)
+	t := time.Date(parts[0], time.Month(parts[1]), parts[2], 0, 0, 0, 0, time.UTC)
 	if int(t.Month()) != parts[1] || t.Day() != parts[2] || parts[3] > 23 || parts[4] > 59 || parts[5] > 60 {
 		return 0 // 31 February, 25 o'clock
 	}
-	return max(0, t.Add(-zone).Unix())
+	return max(0, t.Unix()+int64((parts[3]*60+parts[4])*60+parts[5])-int64(zone/time.Second)) // a leap second is the next one
 }
 
 // parseZone reads Z, +hh:mm or -hh:mm, also without the colon; nothing is UTC.

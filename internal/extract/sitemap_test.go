@@ -166,6 +166,21 @@ func TestTextSitemap(t *testing.T) {
 	}
 }
 
+func TestTextSitemapCharset(t *testing.T) {
+	r := Links([]byte("http://example.com/\xe9\nhttp://example.com/b\n"), "text/plain; charset=iso-8859-1", mustParse(t, selfURL), Options{Sitemap: true})
+	if diff := cmp.Diff([]string{"listed http://example.com/%C3%A9", "listed http://example.com/b"}, showAll(r.Links)); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+}
+
+// TestSitemapCutOff: what was said of the last entry counts, though its end is missing.
+func TestSitemapCutOff(t *testing.T) {
+	r := Links([]byte("<urlset><url><loc>/a</loc><lastmod>2024-01-01</lastmod>"), "text/xml", mustParse(t, selfURL), Options{Sitemap: true})
+	if len(r.Links) != 1 || r.Links[0].Modified != 1_704_067_200 {
+		t.Errorf("%+v", r.Links)
+	}
+}
+
 func TestListedBounds(t *testing.T) {
 	self := mustParse(t, selfURL)
 	many := func(n int, format string) string {
@@ -223,12 +238,13 @@ func TestParseDatetime(t *testing.T) {
 		{"2024-07-16 19:20:30", "2024-07-16T19:20:30Z"},
 		{"2024-07-16t19:20:30z", "2024-07-16T19:20:30Z"},
 		{"2024-07-16+02:00", "2024-07-15T22:00:00Z"},
+		{"2024-07-16T23:59:60+23:59", "2024-07-16T00:01:00Z"},
 		{"2024-02-29", "2024-02-29T00:00:00Z"},
 		{"9999-12-31", "9999-12-31T00:00:00Z"},
 		{"1970-01-01T00:00:01Z", "1970-01-01T00:00:01Z"},
 		{in: ""}, {in: "0"}, {in: "24"}, {in: "2024-"}, {in: "2024-7-1"}, {in: "2024-13-01"}, {in: "2024-00-01"}, {in: "2023-02-29"},
 		{in: "2024-01-01T"}, {in: "2024-01-01T10"}, {in: "2024-01-01T10Z"}, {in: "2024-01-01T25:00Z"}, {in: "2024-01-01T10:60Z"}, {in: "2024-01-01T10:00:61Z"},
-		{in: "2024-01-01T10:00+1"}, {in: "2024-01-01T10:00+24:00"}, {in: "2024-01-01T10:00*01:00"}, {in: "2024-01-01T10:00Zz"}, {in: "2024Z"}, {in: "2024-01Z"},
+		{in: "2024-01-01T10:00+1"}, {in: "2024-01-01T10:00+24:00"}, {in: "2024-01-01T10:00+10:60"}, {in: "2024-01-01T10:00*01:00"}, {in: "2024-01-01T10:00Zz"}, {in: "2024Z"}, {in: "2024-01Z"},
 		{in: "1969-12-31"}, {in: "0000-01-01"}, {in: "Mon, 01 Jan 2024 00:00:00 GMT"}, {in: "+024-01-01"}, {in: "2024-01-01T10:00:00." + strings.Repeat("0", 100)},
 	} {
 		want := int64(0)

@@ -68,7 +68,6 @@ func (r *rule) matchTail(uri string) bool {
 	if tail == "" {
 		return text == ""
 	}
-	tail = tail[1:] // the star that ends the prefix
 	for {
 		literal, more, found := strings.Cut(tail, "*")
 		switch {

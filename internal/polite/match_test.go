@@ -97,6 +97,8 @@ func TestNormalForm(t *testing.T) {
 		{"/%4", "/%254", "/%254"},
 		{"/%%362", "/%2562", "/%2562"},
 		{"/%*41", "/%25*41", "/%25%2A41"},
+		{"/%@1%1@%1g", "/%25@1%251@%251g", "/%25@1%251@%251g"},
+		{"/AZaz09", "/AZaz09", "/AZaz09"},
 	} {
 		if got := normalPattern([]byte(c.in)); got != c.pattern {
 			t.Errorf("pattern %q: got %q, want %q", c.in, got, c.pattern)

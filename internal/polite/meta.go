@@ -110,9 +110,6 @@ func isAgentName(key string) bool {
 // and without names of days, and ISO 8601.
 func parseDate(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
-	if len(s) > 64 {
-		return time.Time{}, false
-	}
 	for _, layout := range []string{
 		time.RFC1123, time.RFC1123Z, time.RFC850, time.RFC822, time.RFC822Z, time.ANSIC,
 		"2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "2 Jan 2006",

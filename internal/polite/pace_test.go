@@ -50,6 +50,10 @@ func TestStart(t *testing.T) {
 	if !p.ready(epoch) || !p.ready(time.Time{}) {
 		t.Error("a new host is not ready")
 	}
+	p.Start(epoch, -time.Hour)
+	if !p.ReadyAt().Equal(epoch) {
+		t.Errorf("after a pause below zero it is ready at %v", p.ReadyAt())
+	}
 	p.Start(epoch, time.Second)
 	if p.ready(epoch.Add(time.Second - 1)) {
 		t.Error("ready too early")
@@ -141,6 +145,31 @@ func TestDone(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, p); diff != "" {
 			t.Errorf("%d %d %v (-want +got):\n%s", c.outcome, c.status, c.after, diff)
+		}
+	}
+}
+
+// TestDoneUnit: pauses scale with the unit, and a host's own longer delay counts.
+func TestDoneUnit(t *testing.T) {
+	for _, c := range []struct {
+		outcome     blobschema.Outcome
+		status      uint16
+		unit, delay time.Duration
+		backoff     time.Duration
+	}{
+		{serverErr, 503, time.Minute, time.Second, 2 * time.Minute},
+		{serverErr, 503, time.Second, 5 * time.Second, 10 * time.Second},
+		{serverErr, 503, -1, 0, 2 * defaultBackoff},
+		{connect, 0, time.Minute, time.Second, 12 * time.Second},
+		{connect, 0, time.Hour, 0, maxSilentBackoff},
+		{blobschema.OutcomeCut, 200, time.Minute, time.Second, 12 * time.Second},
+		{blobschema.OutcomeProtocol, 0, time.Minute, 10 * time.Second, 20 * time.Second},
+	} {
+		p := NewPace()
+		p.Start(epoch, c.delay)
+		p.Done(epoch, c.outcome, c.status, 0, c.unit)
+		if p.Backoff != c.backoff || !p.BackoffUntil.Equal(epoch.Add(c.backoff)) {
+			t.Errorf("%+v: %v, until %v", c, p.Backoff, p.BackoffUntil)
 		}
 	}
 }
@@ -297,6 +326,8 @@ func TestObserve(t *testing.T) {
 	p.ObserveConnection(200 * time.Millisecond)
 	p.ObserveResponse(time.Second)
 	p.ObserveResponse(500 * time.Millisecond)
+	p.ObserveConnection(0)
+	p.ObserveResponse(-1)
 	p.ObserveClosed(10)
 	p.ObserveClosed(20)
 	want := Pace{ConnTime: 120 * time.Millisecond, RespTime: 900 * time.Millisecond, PerConnection: 12}
@@ -380,6 +411,21 @@ func TestPaceCBOR(t *testing.T) {
 	if b, err := cbor.Marshal(NewPace()); err != nil || len(b) != 1 {
 		t.Errorf("a new host takes %d bytes, %v", len(b), err)
 	}
+
+	b, err = cbor.Marshal(NewPace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cbor.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(NewPace(), got); diff != "" || !got.ReadyAt().IsZero() {
+		t.Errorf("a new host (-want +got):\n%s", diff)
+	}
+	if err := got.UnmarshalCBOR([]byte{0xa1, 0x01, 0x60}); err == nil {
+		t.Error("a text is taken for a time")
+	}
+	got = want
 
 	// In a larger record, under options that would have cut times to seconds.
 	type host struct {

@@ -71,6 +71,8 @@ func TestAllowed(t *testing.T) {
 		{"no colon", lines("user-agent FooBot", "disallow /"), "/x", "-"},
 		{"no colon, colon in value", lines("user-agent FooBot", "disallow /a:b"), "/a:bc /a", "-+"},
 		{"no colon, three words", star("disallow / x"), "/", "+"},
+		{"no colon, three words, the first path ours", star("disallow /x y"), "/x%20y /x", "++"},
+		{"no colon, blanks around", star("\t disallow /x \t"), "/x /y", "-+"},
 		{"blanks around", "\t user-agent \t:  FooBot \n\vdisallow \t: /x\t \n", "/x /y", "-+"},
 		{"case of keys", lines("USER-AGENT: FOOBOT", "DisAllow: /X"), "/X /x", "-+"},
 		{"misspelt", lines("useragent: *", "dissallow: /a", "dissalow: /b", "disalow: /c", "diasllow: /d", "disallaw: /e"), "/a /b /c /d /e", "-----"},
@@ -168,6 +170,13 @@ func TestAllowedEmptyURI(t *testing.T) {
 	}
 }
 
+func TestAllowedFragment(t *testing.T) {
+	r := ParseRobots([]byte("User-agent: *\nDisallow: /a$"), "bot")
+	if ok, _ := r.Allowed("/a#b"); ok {
+		t.Error("a fragment is no part of what is asked for")
+	}
+}
+
 func TestRuleThatDecides(t *testing.T) {
 	r := ParseRobots([]byte("# x\r\nUser-agent: *\r\rDisallow : /a # x\nallow:/a/ツ*$\ndisallow: /a\nDisallow: /b\nAllow: /b\n"), "bot")
 	for _, c := range []struct {
@@ -190,7 +199,7 @@ func TestRuleThatDecides(t *testing.T) {
 func TestToken(t *testing.T) {
 	body := []byte(lines("User-agent: Orb_weaver-x", "Disallow: /a", "User-agent: *", "Disallow: /b"))
 	for token, want := range map[string]string{
-		"orb_weaver-x": "-+", "ORB_WEAVER-X/1.0 (+https://a.example)": "-+", "orb": "+-", "": "+-", "123": "+-",
+		"orb_weaver-x": "-+", "orb_weaver-xz": "+-", "ORB_WEAVER-X/1.0 (+https://a.example)": "-+", "orb": "+-", "": "+-", "123": "+-",
 	} {
 		if got := verdicts(ParseRobots(body, token), []string{"/a", "/b"}); got != want {
 			t.Errorf("%q: got %s, want %s", token, got, want)
@@ -221,6 +230,8 @@ func TestCrawlDelay(t *testing.T) {
 		{"1e-1", 100 * time.Millisecond, true},
 		{"2e", 2 * time.Second, true},
 		{"2e+", 2 * time.Second, true},
+		{"2ex5", 2 * time.Second, true},
+		{"2E1", 20 * time.Second, true},
 		{"86400", MaxCrawlDelay, true},
 		{strings.Repeat("9", 10_000), MaxCrawlDelay, true},
 		{"", 0, false},
@@ -311,8 +322,8 @@ func TestForStatus(t *testing.T) {
 		want   string
 		later  bool
 	}{
-		{200, "-+", false}, {204, "-+", false}, {299, "-+", false},
-		{301, "++", false}, {399, "++", false},
+		{199, "--", true}, {200, "-+", false}, {204, "-+", false}, {299, "-+", false},
+		{300, "++", false}, {301, "++", false}, {399, "++", false},
 		{400, "++", false}, {401, "++", false}, {403, "++", false}, {404, "++", false}, {410, "++", false}, {451, "++", false}, {499, "++", false},
 		{429, "--", true},
 		{500, "--", true}, {503, "--", true}, {599, "--", true},
@@ -333,6 +344,11 @@ func TestReason(t *testing.T) {
 		_, rule := r.Allowed("/x")
 		if diff := cmp.Diff(Rule{Text: "why", Allow: !r.Unreachable()}, rule); diff != "" || r.Reason() != "why" {
 			t.Errorf("%q -want +got:\n%s", r.Reason(), diff)
+		}
+	}
+	for status, want := range map[int]string{0: "robots.txt: no answer", 404: "robots.txt: status 404", 503: "robots.txt: status 503"} {
+		if got := ForStatus(status, nil, "bot").Reason(); got != want {
+			t.Errorf("%d: %q, want %q", status, got, want)
 		}
 	}
 	long := allowAll(strings.Repeat("ツ", 1000)).Reason()

@@ -1,7 +1,7 @@
 // Mutants tells how much of the core its tests notice: it makes small changes in the
 // sources, mutants, and counts those with which some test fails.
 //
-//	cd tools/mutants && go run . -packages internal/weburl,partition -list
+//	cd tools/mutants && go run . -packages internal/weburl,partition -sample 400 -list
 //
 // All mutants of a package are compiled at once into its tests, each behind a switch that
 // the environment sets (schema.go.txt), by `go test -c -overlay`: the sources are not
@@ -28,14 +28,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 // core are the packages whose tests are tried.
-const core = "internal/weburl,internal/polite,partition,internal/extract,internal/frontier,internal/crawl,blobschema/..."
+const core = "internal/weburl,internal/polite,partition,internal/extract,internal/frontier,internal/actor+internal/crawl,internal/crawl," +
+	"blobschema,blobschema/naming,blobschema/segment,blobschema/warc"
 
 func main() {
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,13 +51,13 @@ func main() {
 type options struct {
 	root     string
 	packages string
-	with     string
 	sample   int
 	seed     uint64
 	workers  int
 	slowest  time.Duration
 	least    float64
 	only     string
+	again    string
 	list     bool
 	json     string
 }
@@ -67,14 +67,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	flags.StringVar(&o.root, "root", "../..", "the folder of the module")
-	flags.StringVar(&o.packages, "packages", core, "patterns of packages, with commas")
-	flags.StringVar(&o.with, "with", "", "packages whose tests are run too, with commas")
+	flags.StringVar(&o.packages, "packages", core, "the packages, with commas; as A+B those of A, with the tests of B too")
 	flags.IntVar(&o.sample, "sample", 0, "so many mutants of each package, chosen by hash (0: all)")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the hash")
 	flags.IntVar(&o.workers, "workers", 2, "mutants that are run at a time")
 	flags.DurationVar(&o.slowest, "slowest", 0, "leave out tests that take more CPU time by themselves (0: none)")
 	flags.Float64Var(&o.least, "least", 80, "percent of each package's mutants that must be killed")
 	flags.StringVar(&o.only, "only", "", "only mutants at FILE or FILE:LINE, for a closer look")
+	flags.StringVar(&o.again, "again", "", "the mutants of an earlier -json file, of which those that were killed stay so")
 	flags.BoolVar(&o.list, "list", false, "list what survived, and the tests that came by it")
 	flags.StringVar(&o.json, "json", "", "write all mutants into this file")
 	if err := flags.Parse(args); err != nil {
@@ -84,19 +84,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var patterns []string
-	for p := range strings.SplitSeq(o.packages, ",") {
-		patterns = append(patterns, "./"+strings.TrimPrefix(p, "./"))
-	}
-	all, err := list(ctx, root, patterns)
-	if err != nil {
-		return err
-	}
 	var results []*result
-	for _, name := range named(all) {
-		r, err := try(ctx, root, all[name], all, o, progress)
+	for entry := range strings.SplitSeq(o.packages, ",") {
+		r, err := try(ctx, root, strings.Split(entry, "+"), o, progress)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", entry, err)
 		}
 		results = append(results, r)
 		if o.list {
@@ -115,17 +107,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return table(out, results, o.least)
 }
 
-// named are the packages that were asked for, by name.
-func named(all map[string]listed) (names []string) {
-	for name, l := range all {
-		if !l.DepOnly && len(l.GoFiles) > 0 {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // result is what came of a package.
 type result struct {
 	Package  string    `json:"package"`
@@ -140,26 +121,24 @@ type result struct {
 	Mutants  []*mutant `json:"mutants"`
 }
 
-// try makes the mutants of a package and runs them.
-func try(ctx context.Context, root string, l listed, all map[string]listed, o options, progress io.Writer) (r *result, err error) {
+// try makes the mutants of the first of some packages, and runs the tests of all of them.
+func try(ctx context.Context, root string, packages []string, o options, progress io.Writer) (r *result, err error) {
 	begun := time.Now()
 	folder, err := os.MkdirTemp("", "orbweaver-mutants-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	p, err := load(root, l, all)
+	p, err := load(ctx, root, packages[0])
 	if err != nil {
 		return nil, err
 	}
-	p.choose(o)
+	if err := p.choose(o); err != nil {
+		return nil, err
+	}
 	overlay, err := p.write(folder)
 	if err != nil {
 		return nil, err
-	}
-	packages := []string{p.path}
-	if o.with != "" {
-		packages = append(packages, strings.Split(o.with, ",")...)
 	}
 	programs, err := build(ctx, root, folder, overlay, packages)
 	if err != nil {
@@ -241,7 +220,7 @@ func (r *result) list(out io.Writer) {
 			if len(m.Reach) > 4 {
 				reach += fmt.Sprintf(" and %d more", len(m.Reach)-4)
 			}
-			fmt.Fprintf(out, "%s:%d:%d: %s, %s: %s (%s)\n", m.File, m.Line, m.Column, m.Fate, m.Operator, m.Change, reach)
+			fmt.Fprintf(out, "%s: %s, %s: %s (%s)\n", m.place(), m.Fate, m.Operator, m.Change, reach)
 		}
 	}
 }

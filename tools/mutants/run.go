@@ -34,6 +34,8 @@ type mutant struct {
 	Reach    []string `json:"reach,omitempty"` // the tests that come by it, fastest first
 }
 
+func (m *mutant) place() string { return fmt.Sprintf("%s:%d:%d", m.File, m.Line, m.Column) }
+
 type fate string
 
 const (
@@ -194,6 +196,9 @@ func judge(ctx context.Context, mutants []*mutant, tests []*test, workers int, p
 // judge runs the tests that reach a mutant, until one fails: the fast ones in one process,
 // then ever slower ones.
 func (m *mutant) judge(ctx context.Context, tests []*test) error {
+	if m.Fate == killed {
+		return nil // before
+	}
 	var reach []*test
 	for _, t := range tests {
 		if t.reached[m.id] != 0 {

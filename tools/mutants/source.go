@@ -33,13 +33,11 @@ var schema string
 type listed struct {
 	ImportPath, Dir, Name, Export string
 	GoFiles                       []string
-	DepOnly                       bool
 }
 
 // source is a package whose mutants are made.
 type source struct {
 	listed
-	root    string
 	path    string // within the module
 	exports map[string]listed
 	files   *token.FileSet
@@ -50,35 +48,35 @@ type source struct {
 	count   int // of mutants
 }
 
-// list are the packages that patterns name, with those they import.
-func list(ctx context.Context, root string, patterns []string) (map[string]listed, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles,DepOnly"}, patterns...)...)
+// list is what `go list` says of a package and of all that it imports, by import path; the
+// package itself comes last.
+func list(ctx context.Context, root, path string) (all map[string]listed, last listed, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles", "./"+path)
 	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
+		return nil, last, fmt.Errorf("go list: %w\n%s", err, &stderr)
 	}
-	all := map[string]listed{}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var l listed
-		if err := d.Decode(&l); err == io.EOF {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+	all = map[string]listed{}
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		last = listed{}
+		if err := d.Decode(&last); err != nil {
+			return nil, last, fmt.Errorf("go list: %w", err)
 		}
-		all[l.ImportPath] = l
+		all[last.ImportPath] = last
 	}
+	return all, last, nil
 }
 
 // load reads a package, and finds all its sites.
-func load(root string, l listed, all map[string]listed) (*source, error) {
-	dir, err := filepath.Rel(root, l.Dir)
+func load(ctx context.Context, root, path string) (*source, error) {
+	all, l, err := list(ctx, root, path)
 	if err != nil {
 		return nil, err
 	}
-	p := &source{listed: l, root: root, path: filepath.ToSlash(dir), exports: all, texts: map[string][]byte{}}
+	p := &source{listed: l, path: path, exports: all, texts: map[string][]byte{}}
 	for _, name := range l.GoFiles {
 		name = filepath.Join(l.Dir, name)
 		if p.texts[name], err = os.ReadFile(name); err != nil {
@@ -129,28 +127,49 @@ func (p *source) check(texts map[string][]byte) (parsed []*ast.File, errs []erro
 
 // choose leaves out what is not asked for, and then all but a sample, which the hashes of
 // the positions choose.
-func (p *source) choose(o options) {
+func (p *source) choose(o options) error {
 	var all []*mutant
+	before := map[string]*mutant{}
+	if o.again != "" {
+		b, err := os.ReadFile(o.again)
+		if err != nil {
+			return err
+		}
+		var results []*result
+		if err := json.Unmarshal(b, &results); err != nil {
+			return err
+		}
+		for _, r := range results {
+			for _, m := range r.Mutants {
+				before[m.place()+m.Operator+m.Change] = m
+			}
+		}
+	}
 	for _, s := range p.sites {
 		for _, m := range s.mutants {
-			at := fmt.Sprintf("%s:%d", m.File, m.Line)
-			if m.out = o.only != "" && o.only != at && o.only != m.File; !m.out {
+			old := before[m.place()+m.Operator+m.Change]
+			m.out = o.only != "" && o.only != m.File && !strings.HasPrefix(m.place(), o.only+":") || o.again != "" && old == nil
+			if old != nil && old.Fate == killed {
+				m.Fate, m.By = killed, old.By
+			}
+			if !m.out {
 				all = append(all, m)
 			}
 		}
 	}
 	if o.sample == 0 || len(all) <= o.sample {
-		return
+		return nil
 	}
 	hash := func(m *mutant) uint64 {
 		h := fnv.New64a()
-		fmt.Fprint(h, o.seed, m.File, m.Line, m.Column, m.Operator, m.Change)
+		fmt.Fprint(h, o.seed, m.place(), m.Operator, m.Change)
 		return h.Sum64()
 	}
 	slices.SortFunc(all, func(a, b *mutant) int { return cmp.Compare(hash(a), hash(b)) })
 	for _, m := range all[o.sample:] {
 		m.out = true
 	}
+	return nil
 }
 
 // write makes all mutants of the package one text, and returns the files of an overlay that

@@ -1,0 +1,185 @@
+package crawl
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// says has a partition's head say something.
+func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
+	w.t.Helper()
+	key := naming.HeadKey(c.ID, p)
+	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.table[key].Revision}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) wish(c blobschema.Crawl) (wish blobschema.Wish) {
+	w.t.Helper()
+	w.tick(c.ID)
+	if w.table[naming.WishKey(c.ID)].Found {
+		w.record(naming.WishKey(c.ID), &wish)
+	}
+	return wish
+}
+
+// TestMinimum: a topic that has had its minimum of pages in its period has a short slice until that
+// ends; one period follows on the other.
+func TestMinimum(t *testing.T) {
+	c := newCrawl(2)
+	c.Settings.Topics = []blobschema.Topic{
+		{Name: "a", MaxDepth: -1, Minimum: 10, Period: time.Hour, Slice: 8 * time.Second}, {Name: "b", MaxDepth: -1, Minimum: 10},
+		{Name: "c", MaxDepth: -1}, {Name: "d", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: time.Millisecond},
+	}
+	w := newWorld(t)
+	c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/0", "https://"+ofPartition(t, c, 1)+"/0")
+	pages := func(a, b, d int64) {
+		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: a}, 3: {Pages: 1000}}}})
+		w.says(c, 1, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: 2}, 2: {Pages: b}, 4: {Pages: d}}}})
+	}
+	const day = blobschema.DefaultSlice / 8 // of the topic that has no period and slice of its own
+	for _, step := range []struct {
+		after   time.Duration
+		a, b, d int64
+		want    map[uint8]time.Duration
+	}{
+		{0, 1, 1, 0, nil},
+		{20 * time.Minute, 7, 9, 4, nil},
+		{0, 8, 9, 4, map[uint8]time.Duration{1: time.Second}},
+		{0, 8, 10, 5, map[uint8]time.Duration{1: time.Second, 2: day, 4: minSlice}},
+		{41 * time.Minute, 8, 10, 5, map[uint8]time.Duration{2: day}}, // the second hours have begun
+		{0, 17, 10, 9, map[uint8]time.Duration{2: day}},
+		{0, 18, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
+		{58 * time.Minute, 18, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
+		{2 * time.Minute, 18, 10, 9, map[uint8]time.Duration{2: day}},
+		{10 * time.Hour, 30, 10, 9, map[uint8]time.Duration{2: day}}, // hours later one begins anew
+		{59 * time.Minute, 40, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
+		{24 * time.Hour, 40, 10, 9, nil},
+	} {
+		w.now += step.after
+		pages(step.a, step.b, step.d)
+		if d := cmp.Diff(step.want, w.wish(c).Slices); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", step, d)
+		}
+	}
+}
+
+// TestWhatPartitionsFind: hosts that seeds have led to, and domains of which the partitions together
+// know too many URLs, are told to all, each once.
+func TestWhatPartitionsFind(t *testing.T) {
+	c := newCrawl(2)
+	c.Settings.MaxDomainURLs = 10
+	w := newWorld(t)
+	c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/0", "https://"+ofPartition(t, c, 1)+"/0")
+	before := w.wish(c)
+	w.says(c, 0, blobschema.Head{Fence: 1, Scope: []string{"a.example", "1/b.example"}, Domains: map[string]int64{"few.example": 5, "many.example": 5, "more.example": 11}})
+	w.says(c, 1, blobschema.Head{Fence: 1, Scope: []string{"a.example"}, Domains: map[string]int64{"few.example": 4, "many.example": 5}})
+	for range 2 {
+		got := w.wish(c)
+		want := blobschema.Wish{Version: before.Version + 1, Scope: []string{"a.example", "1/b.example"}, Capped: []string{"many.example", "more.example"}}
+		if d := cmp.Diff(want.Scope, got.Scope) + cmp.Diff(want.Capped, got.Capped); d != "" || got.Version != want.Version {
+			t.Errorf("version %d, want %d (-want +got):\n%s", got.Version, want.Version, d)
+		}
+	}
+}
+
+// TestScopeEntries: a host comes into the scope of a topic as it was told.
+func TestScopeEntries(t *testing.T) {
+	c := newCrawl(1)
+	c.Settings.Scope = blobschema.ScopeHost
+	c.Settings.Topics = []blobschema.Topic{{Name: "a", MaxDepth: -1, Scope: blobschema.ScopeHost}}
+	l, err := newScopes(&c.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []struct {
+		topic uint8
+		host  string
+	}{{0, "a.example"}, {0, "a.example"}, {1, "a.example"}, {1, "b.example:81"}, {2, "c.example"}, {255, "c.example"}} {
+		h := parseURL(t, "https://"+e.host+"/").Host()
+		l.add(scopeEntry(e.topic, h))
+	}
+	for _, bad := range []string{"", "/a.example", "256/d.example", "x/d.example", "1/"} {
+		l.add(bad)
+	}
+	for topic, want := range map[uint8]string{0: "+--", 1: "++-", 2: "+--"} { // of a topic nobody knows the crawl's own
+		got := ""
+		for _, host := range []string{"a.example", "b.example:81", "c.example"} {
+			if l.of(topic).host(parseURL(t, "https://"+host+"/").Host()) {
+				got += "+"
+			} else {
+				got += "-"
+			}
+		}
+		if got != want {
+			t.Errorf("topic %d: %s, want %s", topic, got, want)
+		}
+	}
+}
+
+// TestBadMail: what cannot be read is left in the queue once, then put aside with its reason, once; what
+// is left over from another crawl goes.
+func TestBadMail(t *testing.T) {
+	c := newCrawl(2)
+	w := newWorld(t)
+	here := ofPartition(t, c, 0)
+	w.web = site(t, here, 1, func(int) []string { return nil })
+	c = w.begin(c, "https://"+here+"/0")
+	box := naming.MailboxQueue(0)
+	encode := func(crawl string, to partition.ID) []byte {
+		b, err := blobschema.EncodeMail(blobschema.Mail{Crawl: crawl, From: 1, To: to, Number: 1, Epoch: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var acknowledged []any
+	w.fault = func(e actor.Effect) (before, after error) {
+		if a, ok := e.(actor.Acknowledge); ok {
+			for _, r := range a.Receipts {
+				if _, ok := w.mail[r]; !ok {
+					acknowledged = append(acknowledged, r)
+					delete(w.mail, r)
+				}
+			}
+			return errLost, nil
+		}
+		return nil, nil
+	}
+	for _, m := range []actor.Message{
+		{Body: []byte("first time"), Receipt: "first", Receives: 1},
+		{Body: []byte("second time"), Receipt: "second", Receives: 2},
+		{Body: []byte("second time"), Receipt: "repeated", Receives: 2},
+		{Body: encode("older", 0), Receipt: "older", Receives: 1},
+		{Body: encode(c.ID, 1), Receipt: "misled", Receives: 1},
+	} {
+		w.queues[box] = append(w.queues[box], m)
+	}
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if d := cmp.Diff([]any{"second", "repeated", "older", "misled"}, acknowledged); d != "" {
+		t.Errorf("acknowledged (-want +got):\n%s", d)
+	}
+	reasons := map[string]int{}
+	for name, b := range w.blobs {
+		if len(name) > len(naming.DeadPrefix(c.ID)) && name[:len(naming.DeadPrefix(c.ID))] == naming.DeadPrefix(c.ID) {
+			d, err := actor.Decode[DeadLetter](actor.Record{Value: b, Found: true}, "dead letter")
+			if err != nil || d.Crawl != c.ID || d.Partition != 0 || d.Reason == "" {
+				t.Errorf("%s: %+v, %v", name, d, err)
+			}
+			reasons[string(d.Body)]++
+		}
+	}
+	if d := cmp.Diff(map[string]int{"second time": 1, string(encode(c.ID, 1)): 1}, reasons); d != "" {
+		t.Errorf("put aside (-want +got):\n%s", d)
+	}
+	if n := w.head(c.ID, 0).Totals.DeadMail; n != 2 {
+		t.Errorf("%d messages are counted", n)
+	}
+}
