@@ -103,8 +103,14 @@ vuln: ## look for known vulnerabilities in what the code calls; needs the networ
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
 
+lines: ## count the lines of code by package, tests apart, without blank lines and comments
+	@go list -f '{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... | while IFS='|' read -r dir code tests; do \
+	count() { (cd "$$dir" && cat /dev/null $$1 | grep -cvE '^[[:space:]]*(//.*)?$$'); }; \
+	printf '%7d %7d  %s\n' "$$(count "$$code")" "$$(count "$$tests")" "$${dir#$(CURDIR)/}"; done | \
+	awk '{ print; code += $$1; tests += $$2 } END { printf "%7d %7d  in all\n", code, tests }'
+
 clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover lines clean
