@@ -10,7 +10,7 @@ ARCH ?= arm64
 NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
 functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
-lint = go tool -modfile=tools/go.mod golangci-lint
+tool = go tool -modfile=tools/go.mod
 
 export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
@@ -52,13 +52,14 @@ localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 	go build -o bin/localstack ./localstack && bin/localstack -up
 
 test: ## vet, and run all tests
-	go vet ./... && go test ./...
+	go vet ./... && go test -vet=off ./...
 
 race: ## run all tests with the race detector
 	go test -race ./...
 
-lint: ## run the linters of .golangci.yml (the first time they are built, for minutes)
-	$(lint) run --allow-parallel-runners ./...
+lint: ## run the linters of .golangci.yml, and look for dead code (the first time they are built, for minutes)
+	$(tool) golangci-lint run --allow-parallel-runners ./...
+	! $(tool) deadcode -test ./... | grep .
 
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
 	! gofmt -l . | grep . && $(MAKE) test lint race
@@ -76,8 +77,11 @@ fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
 
-bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -json'
+bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -against BINARY'
 	go run ./internal/bench $(ARGS)
+
+profile: ## print what each stage costs: CPU and allocations per page; ARGS='-web W1G,W2'
+	go run ./internal/bench -stages -web W1 $(ARGS)
 
 bench-quick: ## the same on small webs, to see that it works
 	go run ./internal/bench -quick $(ARGS)
@@ -91,6 +95,11 @@ searchlibs: ## compare index segments with bleve, for minutes; ARGS='-documents 
 experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies, ARGS='--quick'
 	@for name in $(EXPERIMENTS); do go run ./cmd/orbweaver experiment $$name --out docs/experiments $(ARGS) || exit 1; done
 
+recordings: ## make the pictures of the documents, from a crawl on this machine
+	go run ./internal/recordings -out docs/recordings
+vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
+	$(tool) govulncheck $(ARGS) ./...
+
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
 
@@ -98,4 +107,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench bench-quick bench-frontier searchlibs experiments cover clean
+.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover clean

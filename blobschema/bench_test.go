@@ -127,8 +127,9 @@ func BenchmarkCommit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range r.pack.sections {
-		b.Logf("%-10s %8d B", s.name, s.length)
+	for _, name := range r.pack.Names() {
+		_, length := r.pack.SectionAt(name)
+		b.Logf("%-10s %8d B", name, length)
 	}
 	b.Run("pages", func(b *testing.B) {
 		for b.Loop() {

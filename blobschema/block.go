@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -14,19 +15,19 @@ type runEncoder struct {
 	blocks []BlockRef
 	data   []byte
 	raw    []byte
-	texts  textPacker
+	texts  wire.TextPacker
 	starts []bool // of the queued entries of a block: begins a host
 }
 
 // add ends a block: what is in raw. Compression that does not help is left away.
 func (e *runEncoder) add(b BlockRef) {
 	start := len(e.data)
-	e.data = appendZstd(e.data, e.raw)
+	e.data = wire.AppendCompressed(e.data, e.raw)
 	if len(e.data)-start >= len(e.raw) {
 		e.data = append(e.data[:start], e.raw...)
 	}
 	b.Offset, b.Length, b.Raw = int64(start), int64(len(e.data)-start), int64(len(e.raw))
-	b.Sum = checksum(e.data[start:])
+	b.Sum = wire.Checksum(e.data[start:])
 	e.blocks = append(e.blocks, b)
 	e.raw = e.raw[:0]
 }
@@ -53,8 +54,8 @@ func (e *runEncoder) seen(all []Seen) {
 				planes[p*len(s)+i] = byte(d >> (56 - 8*p))
 			}
 		}
-		raw = appendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].Generation) })
-		raw = appendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].State) })
+		raw = wire.AppendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].Generation) })
+		raw = wire.AppendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].State) })
 		e.raw = appendOrigins(raw, len(s), func(i int) Origin { return s[i].Origin })
 		e.add(BlockRef{Kind: SeenBlock, First: s[0].Slot, Last: s[len(s)-1].Slot, Entries: int64(len(s))})
 	}
@@ -62,14 +63,14 @@ func (e *runEncoder) seen(all []Seen) {
 
 // appendOrigins writes two columns.
 func appendOrigins(dst []byte, n int, at func(i int) Origin) []byte {
-	dst = appendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Partition) })
-	return appendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Seq) })
+	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Partition) })
+	return wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(at(i).Seq) })
 }
 
 // origins reads what appendOrigins wrote.
-func (c *cursor) origins(n int, at func(i int) *Origin) {
-	c.column(n, partition.MaxPartitions-1, func(i int, v uint64) { at(i).Partition = partition.ID(v) })
-	c.column(n, 1<<32-1, func(i int, v uint64) { at(i).Seq = uint32(v) })
+func readOrigins(c *wire.Cursor, n int, at func(i int) *Origin) {
+	c.Column(n, partition.MaxPartitions-1, func(i int, v uint64) { at(i).Partition = partition.ID(v) })
+	c.Column(n, 1<<32-1, func(i int, v uint64) { at(i).Seq = uint32(v) })
 }
 
 // appendSlots writes a sorted column of slots as runs: difference and count.
@@ -88,13 +89,13 @@ func appendSlots(dst []byte, n int, at func(i int) partition.Slot) []byte {
 }
 
 // slots reads what appendSlots wrote; all must be ref's.
-func (c *cursor) slots(n int, ref BlockRef, set func(i int, s partition.Slot)) {
+func readSlots(c *wire.Cursor, n int, ref BlockRef, set func(i int, s partition.Slot)) {
 	var slot uint64
-	for i := 0; i < n && c.err == nil; {
-		slot += c.uvarint(uint64(ref.Last) - slot)
-		count := int(c.uvarint(uint64(n - i)))
+	for i := 0; i < n && c.Err == nil; {
+		slot += c.Uvarint(uint64(ref.Last) - slot)
+		count := int(c.Uvarint(uint64(n - i)))
 		if slot < uint64(ref.First) || count == 0 {
-			c.fail("slot %d", slot)
+			c.Fail("slot %d", slot)
 			return
 		}
 		for ; count > 0; count-- {
@@ -121,35 +122,35 @@ func (e *runEncoder) queued(all []Queued) {
 				j++
 			}
 			raw = binary.AppendUvarint(raw, uint64(j-i))
-			raw = appendPrefixed(raw, q[i].Host)
+			raw = wire.AppendPrefixed(raw, q[i].Host)
 			i = j
 		}
-		raw = appendColumn(raw, len(q), func(i int) uint64 {
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 {
 			if e.starts[i] {
 				return uint64(q[i].Rank)
 			}
 			return uint64(q[i].Rank - q[i-1].Rank)
 		})
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Generation) })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Depth) })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Attempts) })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Flags) })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return zigzag(q[i].NotBefore) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Generation) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Depth) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Attempts) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Flags) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return zigzag(q[i].NotBefore) })
 		raw = appendOrigins(raw, len(q), func(i int) Origin { return q[i].Former })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Topic) })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Shape)) })
-		raw = appendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Hours)) })
-		e.raw = e.texts.append(raw)
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(q[i].Topic) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Shape)) })
+		raw = wire.AppendColumn(raw, len(q), func(i int) uint64 { return uint64(math.Float32bits(q[i].Change.Hours)) })
+		e.raw = e.texts.Append(raw)
 		e.add(BlockRef{Kind: QueuedBlock, First: q[0].Slot, Last: q[len(q)-1].Slot, Entries: int64(len(q)),
 			Host: q[0].Host, Rank: q[0].Rank})
 	}
 }
 
 // amount is a number that is finite and not negative, given its bits.
-func (c *cursor) amount(bits uint64) float32 {
+func readAmount(c *wire.Cursor, bits uint64) float32 {
 	v := math.Float32frombits(uint32(bits))
 	if !(v >= 0 && v <= math.MaxFloat32) || bits == 1<<31 {
-		c.fail("amount %x", bits)
+		c.Fail("amount %x", bits)
 		return 0
 	}
 	return v
@@ -166,16 +167,19 @@ func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 // fill packs the URLs of the next block and returns how many it takes: until it
 // is full, counting five bytes for the fields of an entry that is not a URL's.
 func (e *runEncoder) fill(q []Queued) int {
-	e.texts.reset()
+	e.texts.Reset()
 	e.starts = e.starts[:0]
 	size, n := 0, 0
-	for n < len(q) && n < blockEntries && size+5*n+len(e.texts.text) < blockTarget && e.texts.expanded < blockText {
+	for n < len(q) && n < blockEntries {
+		if packed, whole := e.texts.Size(); size+5*n+packed >= blockTarget || whole >= blockText {
+			break
+		}
 		e.starts = append(e.starts, startsHost(q, n))
 		if e.starts[n] {
 			size += len(q[n].Host) + 4
-			e.texts.prev = hostPrefix(q[n].Host)
+			e.texts.After(hostPrefix(q[n].Host))
 		}
-		e.texts.add(q[n].URL)
+		e.texts.Add(q[n].URL)
 		n++
 	}
 	return n
@@ -193,9 +197,9 @@ func (e *runEncoder) hosts(all []HostState) {
 		all = all[n:]
 		raw := binary.AppendUvarint(e.raw, uint64(n))
 		raw = appendSlots(raw, n, func(i int) partition.Slot { return s[i].Slot })
-		raw = appendColumn(raw, n, func(i int) uint64 { return s[i].Version })
-		raw = appendValues(raw, n, func(i int) uint64 { return uint64(len(s[i].Host)) })
-		raw = appendColumn(raw, n, func(i int) uint64 { return uint64(len(s[i].Data)) })
+		raw = wire.AppendColumn(raw, n, func(i int) uint64 { return s[i].Version })
+		raw = wire.AppendValues(raw, n, func(i int) uint64 { return uint64(len(s[i].Host)) })
+		raw = wire.AppendColumn(raw, n, func(i int) uint64 { return uint64(len(s[i].Data)) })
 		for i := range s {
 			raw = append(raw, s[i].Host...)
 		}
@@ -210,41 +214,41 @@ func (e *runEncoder) hosts(all []HostState) {
 // blockDecoder decodes blocks one after another and reuses what it needs for it.
 type blockDecoder struct {
 	buf   []byte
-	texts textUnpacker
+	texts wire.TextUnpacker
 }
 
 func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last partition.Slot) error {
 	if int64(len(data)) != ref.Length || ref.Raw < ref.Length || ref.Raw > maxBlock || ref.Last > maxSlot {
-		return damaged("block of %d bytes where %d are %d", len(data), ref.Length, ref.Raw)
+		return wire.Damaged("block of %d bytes where %d are %d", len(data), ref.Length, ref.Raw)
 	}
-	if checksum(data) != ref.Sum {
-		return damaged("checksum of a block")
+	if wire.Checksum(data) != ref.Sum {
+		return wire.Damaged("checksum of a block")
 	}
 	raw := data
 	if ref.Raw != ref.Length {
 		var err error
-		if raw, err = inflate(d.buf, data, int(ref.Raw)); err != nil {
+		if raw, err = wire.Decompress(d.buf, data, int(ref.Raw)); err != nil {
 			return err
 		}
 		d.buf = raw
 	}
-	c := cursor{b: raw}
-	n := c.count(1)
+	c := &wire.Cursor{Rest: raw}
+	n := c.Count(1)
 	if int64(n) != ref.Entries || n > blockEntries || n == 0 {
-		return damaged("%d entries where %d were promised", n, ref.Entries)
+		return wire.Damaged("%d entries where %d were promised", n, ref.Entries)
 	}
 	before := *into
 	switch ref.Kind {
 	case SeenBlock:
-		d.seen(&c, n, ref, into)
+		d.seen(c, n, ref, into)
 	case QueuedBlock:
-		d.queued(&c, n, ref, into)
+		d.queued(c, n, ref, into)
 	case HostBlock:
-		d.hosts(&c, n, ref, into)
+		d.hosts(c, n, ref, into)
 	default:
-		c.fail("kind %d of a block", ref.Kind)
+		c.Fail("kind %d of a block", ref.Kind)
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		*into = before
 		return err
 	}
@@ -263,17 +267,17 @@ func (r *Run) keep(seen, queued, hosts int, first, last partition.Slot) {
 	r.Hosts = append(r.Hosts[:hosts], slices.DeleteFunc(r.Hosts[hosts:], func(h HostState) bool { return outside(h.Slot) })...)
 }
 
-func (d *blockDecoder) seen(c *cursor, n int, ref BlockRef, into *Run) {
-	if n > len(c.b)/seenPlanes {
-		c.fail("%d fingerprints in %d bytes", n, len(c.b))
+func (d *blockDecoder) seen(c *wire.Cursor, n int, ref BlockRef, into *Run) {
+	if n > len(c.Rest)/seenPlanes {
+		c.Fail("%d fingerprints in %d bytes", n, len(c.Rest))
 		return
 	}
 	at := len(into.Seen)
 	into.Seen = slices.Grow(into.Seen, n)[:at+n]
 	s := into.Seen[at:]
-	c.slots(n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
-	planes := c.take(uint64(seenPlanes * n))
-	if c.err != nil {
+	readSlots(c, n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
+	planes := c.Take(uint64(seenPlanes * n))
+	if c.Err != nil {
 		return
 	}
 	var fp uint64
@@ -285,26 +289,26 @@ func (d *blockDecoder) seen(c *cursor, n int, ref BlockRef, into *Run) {
 		fp += diff
 		s[i].Fingerprint = fp
 	}
-	c.column(n, 1<<32-1, func(i int, v uint64) { s[i].Generation = uint32(v) })
-	c.column(n, uint64(Forwarded), func(i int, v uint64) {
+	c.Column(n, 1<<32-1, func(i int, v uint64) { s[i].Generation = uint32(v) })
+	c.Column(n, uint64(Forwarded), func(i int, v uint64) {
 		if s[i].State = State(v); s[i].State == Pending {
-			c.fail("settled URL that is pending")
+			c.Fail("settled URL that is pending")
 		}
 	})
-	c.origins(n, func(i int) *Origin { return &s[i].Origin })
+	readOrigins(c, n, func(i int) *Origin { return &s[i].Origin })
 }
 
-func (d *blockDecoder) queued(c *cursor, n int, ref BlockRef, into *Run) {
+func (d *blockDecoder) queued(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 	at := len(into.Queued)
 	into.Queued = slices.Grow(into.Queued, n)[:at+n]
 	q := into.Queued[at:]
 	clear(q) // whatever was there before
-	c.slots(n, ref, func(i int, slot partition.Slot) { q[i].Slot = slot })
-	for i := 0; i < n && c.err == nil; {
-		count := int(c.uvarint(uint64(n - i)))
-		host := string(c.prefixed(maxHost))
+	readSlots(c, n, ref, func(i int, slot partition.Slot) { q[i].Slot = slot })
+	for i := 0; i < n && c.Err == nil; {
+		count := int(c.Uvarint(uint64(n - i)))
+		host := string(c.Prefixed(wire.MaxHost))
 		if count == 0 {
-			c.fail("host of no URLs")
+			c.Fail("host of no URLs")
 			return
 		}
 		for ; count > 0; count-- {
@@ -312,45 +316,45 @@ func (d *blockDecoder) queued(c *cursor, n int, ref BlockRef, into *Run) {
 			i++
 		}
 	}
-	c.column(n, 1<<32-1, func(i int, v uint64) {
+	c.Column(n, 1<<32-1, func(i int, v uint64) {
 		if startsHost(q, i) {
 			q[i].Rank = uint32(v)
 		} else if q[i].Rank = q[i-1].Rank + uint32(v); q[i].Rank < q[i-1].Rank {
-			c.fail("rank above its bound")
+			c.Fail("rank above its bound")
 		}
 	})
-	c.column(n, 1<<32-1, func(i int, v uint64) { q[i].Generation = uint32(v) })
-	c.column(n, 1<<16-1, func(i int, v uint64) { q[i].Depth = uint16(v) })
-	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Attempts = uint8(v) })
-	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
-	c.column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
-	c.origins(n, func(i int) *Origin { return &q[i].Former })
-	c.column(n, 1<<8-1, func(i int, v uint64) { q[i].Topic = uint8(v) })
-	c.column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Shape = c.amount(v) })
-	c.column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Hours = c.amount(v) })
-	d.texts.read(c, n, maxURL, maxBlockText)
-	for i := 0; i < n && c.err == nil; i++ {
+	c.Column(n, 1<<32-1, func(i int, v uint64) { q[i].Generation = uint32(v) })
+	c.Column(n, 1<<16-1, func(i int, v uint64) { q[i].Depth = uint16(v) })
+	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Attempts = uint8(v) })
+	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Flags = QueuedFlags(v) })
+	c.Column(n, 1<<64-1, func(i int, v uint64) { q[i].NotBefore = unzigzag(v) })
+	readOrigins(c, n, func(i int) *Origin { return &q[i].Former })
+	c.Column(n, 1<<8-1, func(i int, v uint64) { q[i].Topic = uint8(v) })
+	c.Column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Shape = readAmount(c, v) })
+	c.Column(n, 1<<32-1, func(i int, v uint64) { q[i].Change.Hours = readAmount(c, v) })
+	d.texts.Read(c, n, wire.MaxURL, maxBlockText)
+	for i := 0; i < n && c.Err == nil; i++ {
 		if startsHost(q, i) {
-			d.texts.prev = hostPrefix(q[i].Host)
+			d.texts.After(hostPrefix(q[i].Host))
 		}
-		q[i].URL = d.texts.next(c)
+		q[i].URL = d.texts.Next(c)
 	}
 }
 
-func (d *blockDecoder) hosts(c *cursor, n int, ref BlockRef, into *Run) {
+func (d *blockDecoder) hosts(c *wire.Cursor, n int, ref BlockRef, into *Run) {
 	at := len(into.Hosts)
 	into.Hosts = slices.Grow(into.Hosts, n)[:at+n]
 	s := into.Hosts[at:]
 	clear(s)
-	c.slots(n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
-	c.column(n, 1<<64-1, func(i int, v uint64) { s[i].Version = v })
+	readSlots(c, n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
+	c.Column(n, 1<<64-1, func(i int, v uint64) { s[i].Version = v })
 	lengths := make([]uint64, 2*n)
-	c.values(n, maxHost, func(i int, v uint64) { lengths[i] = v })
-	c.column(n, maxHostData, func(i int, v uint64) { lengths[n+i] = v })
-	for i := 0; i < n && c.err == nil; i++ {
-		s[i].Host = string(c.take(lengths[i]))
+	c.Values(n, wire.MaxHost, func(i int, v uint64) { lengths[i] = v })
+	c.Column(n, maxHostData, func(i int, v uint64) { lengths[n+i] = v })
+	for i := 0; i < n && c.Err == nil; i++ {
+		s[i].Host = string(c.Take(lengths[i]))
 	}
-	for i := 0; i < n && c.err == nil; i++ {
-		s[i].Data = append([]byte(nil), c.take(lengths[n+i])...)
+	for i := 0; i < n && c.Err == nil; i++ {
+		s[i].Data = append([]byte(nil), c.Take(lengths[n+i])...)
 	}
 }

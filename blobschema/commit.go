@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -34,7 +35,7 @@ type OutMail struct {
 	Body   []byte
 }
 
-// HostObservation is what a commit says of a host's capability (PAPERS C).
+// HostObservation is what a commit says of a host's capability (Cao, Jiang, Singh: crawl capability).
 type HostObservation struct {
 	Host          string         `cbor:"1,keyasint"`
 	Slot          partition.Slot `cbor:"2,keyasint"`
@@ -53,14 +54,14 @@ type HostObservation struct {
 const (
 	sectionRun      = "run" // first, so that the manifest can say where it is
 	sectionManifest = "manifest"
-	sectionPages    = "pages"    // CBOR sequence (RFC 8742)
-	sectionLinks    = "links"    // see appendLinks
-	sectionHeld     = "held"     // count, then per receiver: ID, length, URLs
-	sectionOutbox   = "outbox"   // count, then per message: receiver, number, body; not compressed again
-	sectionOutside  = "outside"  // URLs
-	sectionHosts    = "hosts"    // CBOR sequence
-	maxListText     = maxSection // of a list's strings, expanded
-	maxSequence     = 1 << 20    // items of a CBOR sequence, which may take a byte each and be hundreds decoded
+	sectionPages    = "pages"         // CBOR sequence (RFC 8742)
+	sectionLinks    = "links"         // see appendLinks
+	sectionHeld     = "held"          // count, then per receiver: ID, length, URLs
+	sectionOutbox   = "outbox"        // count, then per message: receiver, number, body; not compressed again
+	sectionOutside  = "outside"       // URLs
+	sectionHosts    = "hosts"         // CBOR sequence
+	maxListText     = wire.MaxSection // of a list's strings, expanded
+	maxSequence     = 1 << 20         // items of a CBOR sequence, which may take a byte each and be hundreds decoded
 )
 
 // EncodeCommit encodes the object of a commit that will be stored under the given
@@ -72,17 +73,17 @@ const (
 // could not be read.
 func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, manifest Manifest, err error) {
 	manifest = c.Manifest
-	manifest.Version = Version
+	manifest.Version = wire.Version
 	manifest.Time = storedTime(manifest.Time)
-	var sections []Section
+	var sections []wire.Section
 	if c.State != nil && c.State.Len() > 0 {
 		if err := c.State.Check(); err != nil {
 			return nil, Manifest{}, fmt.Errorf("encode commit: %w", err)
 		}
 		run, ref := EncodeRun(c.State, h)
-		ref.Object, ref.Offset = object, int64(packHeader)
+		ref.Object, ref.Offset = object, int64(wire.HeaderSize)
 		manifest.Runs = append(slices.Clip(manifest.Runs), ref)
-		sections = append(sections, Section{sectionRun, run})
+		sections = append(sections, wire.Section{Name: sectionRun, Data: run})
 	}
 	manifest.Given = slices.Clone(manifest.Given)
 	for i := range manifest.Given {
@@ -105,16 +106,16 @@ func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, mani
 		{sectionHosts, func(c *Commit) ([]byte, error) { return encodeSequence(c.Hosts) }},
 	} {
 		raw, err := s.append(c)
-		if err == nil && len(raw) > maxSection {
-			err = fmt.Errorf("%d bytes are above the bound of %d", len(raw), maxSection)
+		if err == nil && len(raw) > wire.MaxSection {
+			err = fmt.Errorf("%d bytes are above the bound of %d", len(raw), wire.MaxSection)
 		}
 		if err != nil {
 			return nil, Manifest{}, fmt.Errorf("encode commit: section %s: %w", s.name, err)
 		}
-		sections = append(sections, Section{s.name, appendPacked(nil, raw)})
+		sections = append(sections, wire.Section{Name: s.name, Data: wire.AppendPacked(nil, raw)})
 	}
-	sections = append(sections, Section{sectionOutbox, encodeOutbox(c.Outbox)})
-	return AppendPack(nil, sections), manifest, nil
+	sections = append(sections, wire.Section{Name: sectionOutbox, Data: encodeOutbox(c.Outbox)})
+	return wire.Append(nil, sections), manifest, nil
 }
 
 // runsOf are the runs that may hold anything of some slots. It is not nil.
@@ -137,7 +138,7 @@ func (m *Manifest) check() error {
 	var next uint64
 	for _, r := range m.Commits {
 		if r.From < next || r.From > r.To || r.To >= m.Seq {
-			return damaged("commits %d to %d before %d", r.From, r.To, m.Seq)
+			return wire.Damaged("commits %d to %d before %d", r.From, r.To, m.Seq)
 		}
 		next = r.To + 1
 	}
@@ -164,10 +165,10 @@ func decodeSequence[T any](raw []byte) ([]T, error) {
 		var v T
 		rest, err := cborDec.UnmarshalFirst(raw, &v)
 		if err != nil {
-			return nil, damaged("CBOR: %v", err)
+			return nil, wire.Damaged("CBOR: %v", err)
 		}
 		if len(list) == maxSequence {
-			return nil, damaged("more than %d items", maxSequence)
+			return nil, wire.Damaged("more than %d items", maxSequence)
 		}
 		list, raw = append(list, v), rest
 	}
@@ -203,7 +204,7 @@ func encodeHeld(c *Commit) ([]byte, error) {
 			return nil, fmt.Errorf("URLs of %d bytes for partition %d", n, p)
 		}
 		dst = binary.AppendUvarint(dst, uint64(p))
-		dst = appendPrefixed(dst, appendURLs(nil, urls))
+		dst = wire.AppendPrefixed(dst, appendURLs(nil, urls))
 	}
 	return dst, nil
 }
@@ -224,7 +225,7 @@ func encodeOutbox(outbox []OutMail) []byte {
 	for _, m := range outbox {
 		dst = binary.AppendUvarint(dst, uint64(m.To))
 		dst = binary.AppendUvarint(dst, m.Number)
-		dst = appendPrefixed(dst, m.Body)
+		dst = wire.AppendPrefixed(dst, m.Body)
 	}
 	return dst
 }
@@ -232,13 +233,13 @@ func encodeOutbox(outbox []OutMail) []byte {
 // CommitReader reads a commit object section by section: each method decodes its
 // own and no other, every time it is called. It is safe for concurrent use.
 type CommitReader struct {
-	pack *Pack
+	pack *wire.Pack
 }
 
 // OpenCommit opens a whole commit object. The reader keeps data, which must not
 // change any more.
 func OpenCommit(data []byte) (*CommitReader, error) {
-	p, err := OpenPack(data)
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, fmt.Errorf("open commit: %w", err)
 	}
@@ -248,7 +249,7 @@ func OpenCommit(data []byte) (*CommitReader, error) {
 func (r *CommitReader) open(section string) ([]byte, error) {
 	b, err := r.pack.Section(section)
 	if err == nil {
-		b, err = unpack(b, maxSection)
+		b, err = wire.Unpack(b, wire.MaxSection)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode commit: section %s: %w", section, err)
@@ -278,13 +279,13 @@ func (r *CommitReader) Manifest() (Manifest, error) {
 			Version int `cbor:"1,keyasint"`
 		}
 		if err := cborDec.Unmarshal(raw, &v); err != nil {
-			return m, damaged("CBOR: %v", err)
+			return m, wire.Damaged("CBOR: %v", err)
 		}
-		if v.Version != Version {
-			return m, fmt.Errorf("%w: %d", ErrVersion, v.Version)
+		if v.Version != wire.Version {
+			return m, fmt.Errorf("%w: %d", wire.ErrVersion, v.Version)
 		}
 		if err := cborDec.Unmarshal(raw, &m); err != nil {
-			return m, damaged("CBOR: %v", err)
+			return m, wire.Damaged("CBOR: %v", err)
 		}
 		return m, m.check()
 	})
@@ -303,20 +304,20 @@ func (r *CommitReader) Links() ([]PageLinks, error) {
 // Held decodes the links held for other partitions.
 func (r *CommitReader) Held() (map[partition.ID][]Queued, error) {
 	return decodeSection(r, sectionHeld, func(raw []byte) (map[partition.ID][]Queued, error) {
-		c := cursor{b: raw}
+		c := &wire.Cursor{Rest: raw}
 		held := make(map[partition.ID][]Queued)
-		for n := c.count(2); n > 0 && c.err == nil; n-- {
-			p := partition.ID(c.uvarint(1<<32 - 1))
-			list := cursor{b: c.prefixed(maxSection)}
+		for n := c.Count(2); n > 0 && c.Err == nil; n-- {
+			p := partition.ID(c.Uvarint(1<<32 - 1))
+			list := &wire.Cursor{Rest: c.Prefixed(wire.MaxSection)}
 			if _, twice := held[p]; twice {
-				c.fail("partition %d twice", p)
+				c.Fail("partition %d twice", p)
 			}
-			held[p] = list.urls(maxSection, maxListText)
-			if err := list.end(); err != nil {
+			held[p] = readURLs(list, wire.MaxSection, maxListText)
+			if err := list.End(); err != nil {
 				return nil, err
 			}
 		}
-		return held, c.end()
+		return held, c.End()
 	})
 }
 
@@ -326,14 +327,14 @@ func (r *CommitReader) Outbox() ([]OutMail, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode commit: %w", err)
 	}
-	c := cursor{b: b}
-	outbox := make([]OutMail, 0, c.count(3))
-	for n := cap(outbox); n > 0 && c.err == nil; n-- {
-		m := OutMail{To: partition.ID(c.uvarint(1<<32 - 1)), Number: c.uvarint(1<<64 - 1)}
-		m.Body = c.prefixed(maxSection)
+	c := &wire.Cursor{Rest: b}
+	outbox := make([]OutMail, 0, c.Count(3))
+	for n := cap(outbox); n > 0 && c.Err == nil; n-- {
+		m := OutMail{To: partition.ID(c.Uvarint(1<<32 - 1)), Number: c.Uvarint(1<<64 - 1)}
+		m.Body = c.Prefixed(wire.MaxSection)
 		outbox = append(outbox, m)
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return nil, fmt.Errorf("decode commit: section %s: %w", sectionOutbox, err)
 	}
 	return outbox, nil
@@ -342,9 +343,9 @@ func (r *CommitReader) Outbox() ([]OutMail, error) {
 // Outside decodes the links out of scope.
 func (r *CommitReader) Outside() ([]Queued, error) {
 	return decodeSection(r, sectionOutside, func(raw []byte) ([]Queued, error) {
-		c := cursor{b: raw}
-		list := c.urls(maxSection, maxListText)
-		return list, c.end()
+		c := &wire.Cursor{Rest: raw}
+		list := readURLs(c, wire.MaxSection, maxListText)
+		return list, c.End()
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -23,7 +25,7 @@ const testCommit = "web/p00003/c0000000017-f00000002"
 
 func fullManifest() Manifest {
 	return Manifest{
-		Version: Version, Crawl: "web", Partition: 3, Seq: 17, Fence: 2, Epoch: 4,
+		Version: wire.Version, Crawl: "web", Partition: 3, Seq: 17, Fence: 2, Epoch: 4,
 		Time:    time.Date(2026, 11, 21, 8, 0, 0, 123456000, time.UTC),
 		Commits: []CommitRange{{1, 1, 9}, {2, 11, 16}},
 		Runs:    []RunRef{{Object: "web/p00003/r0000000016-f00000002-t1", Tier: 1, Offset: 5, Length: 100, Index: 60, First: 1, Last: 9, Entries: 7}},
@@ -129,7 +131,7 @@ func TestCommitEmpty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(Commit{Manifest: manifest}, got, cmpopts.EquateEmpty()); diff != "" || len(manifest.Runs) != 0 || manifest.Version != Version {
+		if diff := cmp.Diff(Commit{Manifest: manifest}, got, cmpopts.EquateEmpty()); diff != "" || len(manifest.Runs) != 0 || manifest.Version != wire.Version {
 			t.Errorf("commit differs (-want +got):\n%s", diff)
 		}
 		if len(data) > 300 {
@@ -195,7 +197,7 @@ func TestCommitHandsOver(t *testing.T) {
 }
 
 func TestCommitBounds(t *testing.T) {
-	long := strings.Repeat("u", maxURL+1)
+	long := strings.Repeat("u", wire.MaxURL+1)
 	for name, c := range map[string]*Commit{
 		"state":          {State: &Run{Seen: []Seen{{}}}},
 		"held":           {Held: map[partition.ID][]Queued{1: {{URL: long}}}},
@@ -229,36 +231,36 @@ func TestCommitDamage(t *testing.T) {
 	if _, err := readCommit(data); err != nil {
 		t.Fatal(err)
 	}
-	eachDamage(data, func(what string, b []byte) {
-		err := readPack(b) // which a reader of all sections does on its way
+	wiretest.EachDamage(data, func(what string, b []byte) {
+		err := wiretest.ReadPack(b) // which a reader of all sections does on its way
 		if err == nil {
 			_, err = readCommit(b)
 		}
-		if !isOurs(err) {
+		if !wiretest.IsRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
 	// Right checksums around what no writer of ours wrote.
 	withSection := func(name string, raw []byte) []byte {
-		p, err := OpenPack(data)
+		p, err := wire.Open(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sections []Section
-		for _, s := range p.sections {
-			b, err := p.Section(s.name)
+		var sections []wire.Section
+		for _, n := range p.Names() {
+			b, err := p.Section(n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.name == name {
+			if n == name {
 				b = raw
 			}
-			sections = append(sections, Section{s.name, b})
+			sections = append(sections, wire.Section{Name: n, Data: b})
 		}
-		return AppendPack(nil, sections)
+		return wire.Append(nil, sections)
 	}
 	other := fullManifest()
-	other.Version = Version + 1
+	other.Version = wire.Version + 1
 	otherVersion, err := cborEnc.Marshal(&other)
 	if err != nil {
 		t.Fatal(err)
@@ -274,20 +276,20 @@ func TestCommitDamage(t *testing.T) {
 		raw     []byte
 		want    error
 	}{
-		"another version":    {sectionManifest, appendPacked(nil, otherVersion), ErrVersion},
-		"endless commits":    {sectionManifest, appendPacked(nil, endlessCommits), ErrDamaged},
-		"no manifest":        {sectionManifest, nil, ErrDamaged},
-		"bytes after":        {sectionManifest, appendPacked(nil, append(bytes.Clone(endlessCommits), 0)), ErrDamaged},
-		"indefinite":         {sectionPages, appendPacked(nil, []byte{0xbf, 0xff}), ErrDamaged},
-		"tagged":             {sectionPages, appendPacked(nil, []byte{0xa1, 6, 0xc1, 0}), ErrDamaged},
-		"half a page":        {sectionPages, appendPacked(nil, []byte{0xa1, 1}), ErrDamaged},
-		"pages of nothing":   {sectionPages, appendPacked(nil, bytes.Repeat([]byte{0xa0}, maxSequence+1)), ErrDamaged},
-		"pages claim much":   {sectionPages, []byte{0xff, 0xff, 0xff, 0x7f, 0}, ErrDamaged},
-		"host claims much":   {sectionHosts, appendPacked(nil, []byte{0x9a, 0xff, 0xff, 0xff, 0xff}), ErrDamaged},
-		"outbox claims much": {sectionOutbox, []byte{0xff, 0xff, 0x03}, ErrDamaged},
-		"receiver twice":     {sectionHeld, appendPacked(nil, []byte{2, 1, 1, 0, 1, 1, 0}), ErrDamaged},
-		"links claim much":   {sectionLinks, appendPacked(nil, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0x7f, 0}), ErrDamaged},
-		"run of nothing":     {sectionRun, nil, ErrDamaged},
+		"another version":    {sectionManifest, wire.AppendPacked(nil, otherVersion), wire.ErrVersion},
+		"endless commits":    {sectionManifest, wire.AppendPacked(nil, endlessCommits), wire.ErrDamaged},
+		"no manifest":        {sectionManifest, nil, wire.ErrDamaged},
+		"bytes after":        {sectionManifest, wire.AppendPacked(nil, append(bytes.Clone(endlessCommits), 0)), wire.ErrDamaged},
+		"indefinite":         {sectionPages, wire.AppendPacked(nil, []byte{0xbf, 0xff}), wire.ErrDamaged},
+		"tagged":             {sectionPages, wire.AppendPacked(nil, []byte{0xa1, 6, 0xc1, 0}), wire.ErrDamaged},
+		"half a page":        {sectionPages, wire.AppendPacked(nil, []byte{0xa1, 1}), wire.ErrDamaged},
+		"pages of nothing":   {sectionPages, wire.AppendPacked(nil, bytes.Repeat([]byte{0xa0}, maxSequence+1)), wire.ErrDamaged},
+		"pages claim much":   {sectionPages, []byte{0xff, 0xff, 0xff, 0x7f, 0}, wire.ErrDamaged},
+		"host claims much":   {sectionHosts, wire.AppendPacked(nil, []byte{0x9a, 0xff, 0xff, 0xff, 0xff}), wire.ErrDamaged},
+		"outbox claims much": {sectionOutbox, []byte{0xff, 0xff, 0x03}, wire.ErrDamaged},
+		"receiver twice":     {sectionHeld, wire.AppendPacked(nil, []byte{2, 1, 1, 0, 1, 1, 0}), wire.ErrDamaged},
+		"links claim much":   {sectionLinks, wire.AppendPacked(nil, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0x7f, 0}), wire.ErrDamaged},
+		"run of nothing":     {sectionRun, nil, wire.ErrDamaged},
 	} {
 		if _, err := readCommit(withSection(tt.section, tt.raw)); !errors.Is(err, tt.want) {
 			t.Errorf("%s: error %v", name, err)
@@ -302,7 +304,7 @@ func TestLinksSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := len(appendPacked(nil, raw))
+	n := len(wire.AppendPacked(nil, raw))
 	t.Logf("%d bytes a page, %.1f a link", n/500, float64(n)/25_000)
 	if n > 500*650 {
 		t.Errorf("links of a page take %d bytes", n/500)
@@ -322,7 +324,7 @@ func FuzzLinks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		links, err := decodeLinks(raw)
 		if err != nil {
-			if !isOurs(err) {
+			if !wiretest.IsRefusal(err) {
 				t.Fatal(err)
 			}
 			return
@@ -347,7 +349,7 @@ func FuzzCommit(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	p, err := OpenPack(data)
+	p, err := wire.Open(data)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -358,7 +360,7 @@ func FuzzCommit(f *testing.F) {
 			f.Fatal(err)
 		}
 		if name != sectionOutbox && name != sectionRun {
-			if b, err = unpack(b, maxSection); err != nil {
+			if b, err = wire.Unpack(b, wire.MaxSection); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -367,10 +369,10 @@ func FuzzCommit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which byte, raw []byte) {
 		name := names[int(which)%len(names)]
 		if name != sectionOutbox && name != sectionRun {
-			raw = appendPacked(nil, raw)
+			raw = wire.AppendPacked(nil, raw)
 		}
-		c, err := readCommit(AppendPack(nil, []Section{{name, raw}}))
-		if err == nil || !isOurs(err) {
+		c, err := readCommit(wire.Append(nil, []wire.Section{{Name: name, Data: raw}}))
+		if err == nil || !wiretest.IsRefusal(err) {
 			t.Fatalf("commit of one section: %v", err)
 		}
 		for name := range CommitNames(&c.Manifest) {
@@ -397,7 +399,7 @@ func FuzzPages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		pages, err := decodeSequence[Page](raw)
 		if err != nil {
-			if !isOurs(err) {
+			if !wiretest.IsRefusal(err) {
 				t.Fatal(err)
 			}
 			return

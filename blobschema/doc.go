@@ -21,7 +21,7 @@
 //
 // Everything decoded is taken for hostile: counts and lengths are held against the
 // bytes that are there before anything is allocated, and what a number may be is
-// checked where it is read. An error is [ErrDamaged] or [ErrVersion] (WARC and CDXJ
+// checked where it is read. An error is [wire.ErrDamaged] or [wire.ErrVersion] (WARC and CDXJ
 // have their own); a decoder that returns one has changed nothing. Encoders refuse
 // what decoders would: no state is written that could not be read (I7). Encoding is
 // deterministic for one version of the compressor: equal content has equal bytes,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -56,12 +57,12 @@ type IndexManifest struct {
 	Terms int `cbor:"13,keyasint"`
 }
 
-// CheckTerms reports whether the terms are of a version; else the error is [ErrVersion].
+// CheckTerms reports whether the terms are of a version; else the error is [wire.ErrVersion].
 func (m *IndexManifest) CheckTerms(version int) error {
 	if m.Terms == version {
 		return nil
 	}
-	return fmt.Errorf("%w: its terms are of version %d, and this program's of version %d: 'orbweaver index' makes it anew", ErrVersion, m.Terms, version)
+	return fmt.Errorf("%w: its terms are of version %d, and this program's of version %d: 'orbweaver index' makes it anew", wire.ErrVersion, m.Terms, version)
 }
 
 // RemovedDocument says that a document is gone as of a generation of its URL.
@@ -126,19 +127,19 @@ func (t *IndexTotals) Add(o *IndexTotals) {
 // EncodeIndexManifest encodes m, with its version set.
 func EncodeIndexManifest(m *IndexManifest) ([]byte, error) {
 	c := *m
-	c.Version, c.Time = Version, storedTime(m.Time)
+	c.Version, c.Time = wire.Version, storedTime(m.Time)
 	raw, err := cborEnc.Marshal(&c)
 	if err != nil {
 		return nil, fmt.Errorf("encode index manifest: %w", err)
 	}
-	return AppendPack(nil, []Section{{sectionManifest, appendPacked(nil, raw)}}), nil
+	return wire.Append(nil, []wire.Section{{Name: sectionManifest, Data: wire.AppendPacked(nil, raw)}}), nil
 }
 
-// DecodeIndexManifest decodes an index manifest. The errors are [ErrDamaged] and [ErrVersion].
+// DecodeIndexManifest decodes an index manifest. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
 func DecodeIndexManifest(data []byte) (m IndexManifest, err error) {
 	err = decodePacked(data, sectionManifest, &m)
-	if err == nil && m.Version != Version {
-		err = fmt.Errorf("%w: %d", ErrVersion, m.Version)
+	if err == nil && m.Version != wire.Version {
+		err = fmt.Errorf("%w: %d", wire.ErrVersion, m.Version)
 	}
 	if err != nil {
 		return IndexManifest{}, fmt.Errorf("decode index manifest: %w", err)
@@ -148,19 +149,19 @@ func DecodeIndexManifest(data []byte) (m IndexManifest, err error) {
 
 // decodePacked decodes the CBOR of a pack's section.
 func decodePacked(data []byte, section string, to any) error {
-	p, err := OpenPack(data)
+	p, err := wire.Open(data)
 	if err != nil {
 		return err
 	}
 	b, err := p.Section(section)
 	if err == nil {
-		b, err = unpack(b, maxSection)
+		b, err = wire.Unpack(b, wire.MaxSection)
 	}
 	if err != nil {
 		return err
 	}
 	if err := cborDec.Unmarshal(b, to); err != nil {
-		return damaged("CBOR: %v", err)
+		return wire.Damaged("CBOR: %v", err)
 	}
 	return nil
 }

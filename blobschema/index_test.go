@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 func TestIndexManifestVersion(t *testing.T) {
@@ -15,18 +17,18 @@ func TestIndexManifestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := DecodeIndexManifest(data)
-	if err != nil || m.Version != Version || m.Time != time.Unix(1e9, 1000).UTC() {
+	if err != nil || m.Version != wire.Version || m.Time != time.Unix(1e9, 1000).UTC() {
 		t.Errorf("%+v, %v", m, err)
 	}
-	raw, err := cborEnc.Marshal(&IndexManifest{Version: Version + 1})
+	raw, err := cborEnc.Marshal(&IndexManifest{Version: wire.Version + 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		raw  []byte
 		want error
-	}{{raw, ErrVersion}, {[]byte{0x60}, ErrDamaged}} {
-		if _, err := DecodeIndexManifest(AppendPack(nil, []Section{{sectionManifest, appendPacked(nil, c.raw)}})); !errors.Is(err, c.want) {
+	}{{raw, wire.ErrVersion}, {[]byte{0x60}, wire.ErrDamaged}} {
+		if _, err := DecodeIndexManifest(wire.Append(nil, []wire.Section{{Name: sectionManifest, Data: wire.AppendPacked(nil, c.raw)}})); !errors.Is(err, c.want) {
 			t.Errorf("%x: %v, want %v", c.raw, err, c.want)
 		}
 	}
@@ -52,7 +54,7 @@ func FuzzIndexManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := DecodeIndexManifest(data)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrVersion) {
+			if !errors.Is(err, wire.ErrDamaged) && !errors.Is(err, wire.ErrVersion) {
 				t.Fatal(err)
 			}
 			return

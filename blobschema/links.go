@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -59,110 +60,50 @@ func appendLinks(dst []byte, pages []PageLinks) ([]byte, error) {
 	refs := make([]uint64, 0, total)
 	targets := make([]*Target, 0, total)
 	known := newNodeTable(total)
-	var hosts hostTable
+	var hosts wire.HostTable
+	var of []uint32 // of nodes, their hosts
 	for i := range pages {
-		if pages[i].Slot > maxSlot || len(pages[i].Host) > maxHost {
+		if pages[i].Slot > maxSlot || len(pages[i].Host) > wire.MaxHost {
 			return nil, fmt.Errorf("page of slot %d, of a host of %d bytes", pages[i].Slot, len(pages[i].Host))
 		}
-		hosts.add(pages[i].Host)
+		hosts.Add(pages[i].Host)
 		for j := range pages[i].Targets {
 			t := &pages[i].Targets[j]
-			if len(t.Anchor) > maxAnchor || t.Slot > maxSlot || len(t.Host) > maxHost {
+			if len(t.Anchor) > maxAnchor || t.Slot > maxSlot || len(t.Host) > wire.MaxHost {
 				return nil, fmt.Errorf("link to slot %d with an anchor of %d bytes, to a host of %d", t.Slot, len(t.Anchor), len(t.Host))
 			}
 			n := node{t.Fingerprint, t.Slot}
 			place := known.find(nodes, n)
 			refs, targets = append(refs, uint64(*place)), append(targets, t)
 			if *place == 0 {
-				nodes, hosts.of = append(nodes, n), append(hosts.of, hosts.add(t.Host))
+				nodes, of = append(nodes, n), append(of, hosts.Add(t.Host))
 				*place = uint32(len(nodes))
 			}
 			text += len(t.Anchor)
 		}
 	}
 	dst = slices.Grow(dst, 16*len(pages)+14*len(nodes)+5*total+text)
-	dst = hosts.append(dst)
+	dst = hosts.Append(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(pages)))
 	for i := range pages {
 		dst = binary.LittleEndian.AppendUint64(dst, pages[i].Source)
 	}
-	dst = appendColumn(dst, len(pages), func(i int) uint64 { return uint64(pages[i].Slot) })
-	dst = appendColumn(dst, len(pages), func(i int) uint64 { return uint64(hosts.add(pages[i].Host)) })
-	dst = appendColumn(dst, len(pages), func(i int) uint64 { return uint64(len(pages[i].Targets)) })
+	dst = wire.AppendColumn(dst, len(pages), func(i int) uint64 { return uint64(pages[i].Slot) })
+	dst = wire.AppendColumn(dst, len(pages), func(i int) uint64 { return uint64(hosts.Add(pages[i].Host)) })
+	dst = wire.AppendColumn(dst, len(pages), func(i int) uint64 { return uint64(len(pages[i].Targets)) })
 	dst = binary.AppendUvarint(dst, uint64(len(nodes)))
 	for _, n := range nodes {
 		dst = binary.LittleEndian.AppendUint64(dst, n.fp)
 	}
-	dst = appendColumn(dst, len(nodes), func(i int) uint64 { return uint64(nodes[i].slot) })
-	dst = appendColumn(dst, len(nodes), func(i int) uint64 { return uint64(hosts.of[i]) })
-	dst = appendValues(dst, len(refs), func(i int) uint64 { return refs[i] })
-	dst = appendColumn(dst, len(targets), func(i int) uint64 { return targets[i].flags() })
-	dst = appendColumn(dst, len(targets), func(i int) uint64 { return uint64(len(targets[i].Anchor)) })
+	dst = wire.AppendColumn(dst, len(nodes), func(i int) uint64 { return uint64(nodes[i].slot) })
+	dst = wire.AppendColumn(dst, len(nodes), func(i int) uint64 { return uint64(of[i]) })
+	dst = wire.AppendValues(dst, len(refs), func(i int) uint64 { return refs[i] })
+	dst = wire.AppendColumn(dst, len(targets), func(i int) uint64 { return targets[i].flags() })
+	dst = wire.AppendColumn(dst, len(targets), func(i int) uint64 { return uint64(len(targets[i].Anchor)) })
 	for _, t := range targets {
 		dst = append(dst, t.Anchor...)
 	}
 	return dst, nil
-}
-
-// hostTable numbers the hosts of links in order of appearance. Neighbours are of one host
-// more often than not.
-type hostTable struct {
-	names  []string
-	number map[string]uint32
-	last   uint32
-	of     []uint32 // nodes'
-}
-
-func (t *hostTable) add(host string) uint32 {
-	if len(t.names) > 0 && t.names[t.last] == host {
-		return t.last
-	}
-	n, ok := t.number[host]
-	if !ok {
-		if t.number == nil {
-			t.number = map[string]uint32{}
-		}
-		n = uint32(len(t.names))
-		t.names, t.number[host] = append(t.names, host), n
-	}
-	t.last = n
-	return n
-}
-
-func (t *hostTable) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(t.names)))
-	dst = appendValues(dst, len(t.names), func(i int) uint64 { return uint64(len(t.names[i])) })
-	for _, name := range t.names {
-		dst = append(dst, name...)
-	}
-	return dst
-}
-
-// hostNames reads a hostTable's names, as parts of one string.
-func (c *cursor) hostNames() []string {
-	names := make([]string, c.count(1))
-	lengths := make([]int, len(names))
-	total := 0
-	c.values(len(names), maxHost, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
-	text := string(c.take(uint64(total)))
-	if c.err != nil {
-		return nil
-	}
-	for i, n := range lengths {
-		names[i], text = text[:n], text[n:]
-	}
-	return names
-}
-
-// hostColumn reads a column of hosts.
-func (c *cursor) hostColumn(n int, names []string, set func(i int, host string)) {
-	c.column(n, uint64(len(names)), func(i int, v uint64) {
-		if v >= uint64(len(names)) {
-			c.fail("host %d of %d", v, len(names))
-			return
-		}
-		set(i, names[v])
-	})
 }
 
 // nodeTable finds nodes by linear probing, in a quarter of a map's time:
@@ -192,48 +133,48 @@ func (t *Target) flags() (f uint64) {
 }
 
 func decodeLinks(raw []byte) ([]PageLinks, error) {
-	c := cursor{b: raw}
-	hosts := c.hostNames()
-	pages := make([]PageLinks, c.count(8))
+	c := &wire.Cursor{Rest: raw}
+	hosts := wire.ReadHostNames(c)
+	pages := make([]PageLinks, c.Count(8))
 	for i := range pages {
-		pages[i].Source = c.uint64()
+		pages[i].Source = c.Uint64()
 	}
-	c.column(len(pages), maxSlot, func(i int, v uint64) { pages[i].Slot = partition.Slot(v) })
-	c.hostColumn(len(pages), hosts, func(i int, host string) { pages[i].Host = host })
+	c.Column(len(pages), maxSlot, func(i int, v uint64) { pages[i].Slot = partition.Slot(v) })
+	wire.ReadHostColumn(c, len(pages), hosts, func(i int, host string) { pages[i].Host = host })
 	counts := make([]int, len(pages))
 	total := 0 // at most a byte of the input each
-	c.column(len(pages), uint64(len(raw)), func(i int, v uint64) { counts[i] = int(v); total += int(v) })
-	nodes := make([]node, c.count(8))
+	c.Column(len(pages), uint64(len(raw)), func(i int, v uint64) { counts[i] = int(v); total += int(v) })
+	nodes := make([]node, c.Count(8))
 	hostOf := make([]string, len(nodes))
 	for i := range nodes {
-		nodes[i].fp = c.uint64()
+		nodes[i].fp = c.Uint64()
 	}
-	c.column(len(nodes), maxSlot, func(i int, v uint64) { nodes[i].slot = partition.Slot(v) })
-	c.hostColumn(len(nodes), hosts, func(i int, host string) { hostOf[i] = host })
-	if total > len(c.b) {
-		c.fail("%d links in %d bytes", total, len(c.b))
+	c.Column(len(nodes), maxSlot, func(i int, v uint64) { nodes[i].slot = partition.Slot(v) })
+	wire.ReadHostColumn(c, len(nodes), hosts, func(i int, host string) { hostOf[i] = host })
+	if total > len(c.Rest) {
+		c.Fail("%d links in %d bytes", total, len(c.Rest))
 	}
-	if c.err != nil {
-		return nil, c.err
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	targets := make([]Target, total)
 	next := 0
-	c.values(total, uint64(len(nodes)), func(i int, ref uint64) {
+	c.Values(total, uint64(len(nodes)), func(i int, ref uint64) {
 		if ref == 0 {
 			next++
 			ref = uint64(next)
 		}
 		if ref > uint64(next) || next > len(nodes) {
-			c.fail("link %d to a target not seen yet", i)
+			c.Fail("link %d to a target not seen yet", i)
 			return
 		}
 		targets[i].Fingerprint, targets[i].Slot, targets[i].Host = nodes[ref-1].fp, nodes[ref-1].slot, hostOf[ref-1]
 	})
-	c.column(total, targetFlags, func(i int, f uint64) {
+	c.Column(total, targetFlags, func(i int, f uint64) {
 		targets[i].NoFollow, targets[i].Followed = f&targetNoFollow != 0, f&targetFollowed != 0
 	})
-	c.anchors(targets)
-	if err := c.end(); err != nil {
+	readAnchors(c, targets)
+	if err := c.End(); err != nil {
 		return nil, err
 	}
 	for i := range pages {
@@ -245,15 +186,18 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 }
 
 // anchors reads the texts of links, as parts of one string.
-func (c *cursor) anchors(targets []Target) {
+func readAnchors(c *wire.Cursor, targets []Target) {
 	lengths := make([]int, len(targets))
 	total := 0
-	c.column(len(targets), maxAnchor, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
-	text := string(c.take(uint64(total)))
-	if c.err != nil {
+	c.Column(len(targets), maxAnchor, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
+	text := string(c.Take(uint64(total)))
+	if c.Err != nil {
 		return
 	}
 	for i, n := range lengths {
 		targets[i].Anchor, text = text[:n], text[n:]
 	}
 }
+
+// maxAnchor bounds a link's text, in bytes.
+const maxAnchor = 1 << 10

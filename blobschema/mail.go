@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -59,38 +60,38 @@ const (
 )
 
 func sealLetter(kind byte, head []byte, urls []Queued) []byte {
-	b := append([]byte{kind, Version}, head...)
-	b = appendPacked(b, appendURLs(nil, urls))
-	return binary.LittleEndian.AppendUint32(b, checksum(b))
+	b := append([]byte{kind, wire.Version}, head...)
+	b = wire.AppendPacked(b, appendURLs(nil, urls))
+	return binary.LittleEndian.AppendUint32(b, wire.Checksum(b))
 }
 
 // openLetter returns what is between kind and checksum.
-func openLetter(kind byte, b []byte) (*cursor, error) {
+func openLetter(kind byte, b []byte) (*wire.Cursor, error) {
 	if len(b) < letterKind+letterSum || b[0] != kind {
-		return nil, damaged("%d bytes do not begin with %q", len(b), kind)
+		return nil, wire.Damaged("%d bytes do not begin with %q", len(b), kind)
 	}
-	if b[1] != Version {
-		return nil, fmt.Errorf("%w: %d", ErrVersion, b[1])
+	if b[1] != wire.Version {
+		return nil, fmt.Errorf("%w: %d", wire.ErrVersion, b[1])
 	}
 	end := len(b) - letterSum
-	if checksum(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
-		return nil, damaged("checksum")
+	if wire.Checksum(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, wire.Damaged("checksum")
 	}
-	return &cursor{b: b[letterKind:end]}, nil
+	return &wire.Cursor{Rest: b[letterKind:end]}, nil
 }
 
 // packedURLs reads a letter's URLs, which are all that is left of it.
-func (c *cursor) packedURLs() ([]Queued, error) {
-	if c.err != nil {
-		return nil, c.err
+func readPackedURLs(c *wire.Cursor) ([]Queued, error) {
+	if c.Err != nil {
+		return nil, c.Err
 	}
-	raw, err := unpack(c.b, maxPacked)
+	raw, err := wire.Unpack(c.Rest, maxPacked)
 	if err != nil {
 		return nil, err
 	}
-	list := cursor{b: raw}
-	urls := list.urls(MaxMailURLs, MaxMailText)
-	return urls, list.end()
+	list := &wire.Cursor{Rest: raw}
+	urls := readURLs(list, MaxMailURLs, MaxMailText)
+	return urls, list.End()
 }
 
 func checkURLs(urls []Queued) error {
@@ -105,11 +106,11 @@ func checkURLs(urls []Queued) error {
 
 func checkLengths(urls []Queued) error {
 	for i := range urls {
-		if n := len(urls[i].URL); n > maxURL {
-			return fmt.Errorf("URL of %d bytes is above the bound of %d", n, maxURL)
+		if n := len(urls[i].URL); n > wire.MaxURL {
+			return fmt.Errorf("URL of %d bytes is above the bound of %d", n, wire.MaxURL)
 		}
-		if n := len(urls[i].Host); urls[i].Flags&FlagPlaced != 0 && n > maxHost {
-			return fmt.Errorf("host of %d bytes is above the bound of %d", n, maxHost)
+		if n := len(urls[i].Host); urls[i].Flags&FlagPlaced != 0 && n > wire.MaxHost {
+			return fmt.Errorf("host of %d bytes is above the bound of %d", n, wire.MaxHost)
 		}
 	}
 	return nil
@@ -152,7 +153,7 @@ func EncodeMail(m Mail) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode mail: %w", err)
 	}
-	head := appendPrefixed(nil, m.Crawl)
+	head := wire.AppendPrefixed(nil, m.Crawl)
 	head = binary.AppendUvarint(head, uint64(m.From))
 	head = binary.AppendUvarint(head, uint64(m.To))
 	head = binary.AppendUvarint(head, m.Number)
@@ -169,23 +170,23 @@ func EncodeMail(m Mail) ([]byte, error) {
 // being canonical.
 func DecodeMail(b []byte) (Mail, error) {
 	if len(b) > MaxMailBytes {
-		return Mail{}, fmt.Errorf("decode mail: %w", damaged("%d bytes", len(b)))
+		return Mail{}, fmt.Errorf("decode mail: %w", wire.Damaged("%d bytes", len(b)))
 	}
 	c, err := openLetter(letterMail, b)
 	if err != nil {
 		return Mail{}, fmt.Errorf("decode mail: %w", err)
 	}
-	m := Mail{Crawl: string(c.prefixed(naming.MaxCrawlID))}
-	m.From = partition.ID(c.uvarint(1<<32 - 1))
-	m.To = partition.ID(c.uvarint(1<<32 - 1))
-	m.Number = c.uvarint(1<<64 - 1)
-	m.Epoch = partition.Epoch(c.uvarint(1<<64 - 1))
-	m.Request = c.uvarint(1<<64 - 1)
-	if m.URLs, err = c.packedURLs(); err != nil {
+	m := Mail{Crawl: string(c.Prefixed(naming.MaxCrawlID))}
+	m.From = partition.ID(c.Uvarint(1<<32 - 1))
+	m.To = partition.ID(c.Uvarint(1<<32 - 1))
+	m.Number = c.Uvarint(1<<64 - 1)
+	m.Epoch = partition.Epoch(c.Uvarint(1<<64 - 1))
+	m.Request = c.Uvarint(1<<64 - 1)
+	if m.URLs, err = readPackedURLs(c); err != nil {
 		return Mail{}, fmt.Errorf("decode mail: %w", err)
 	}
 	if err := naming.CheckCrawlID(m.Crawl); err != nil {
-		return Mail{}, fmt.Errorf("decode mail: %w", damaged("%v", err))
+		return Mail{}, fmt.Errorf("decode mail: %w", wire.Damaged("%v", err))
 	}
 	return m, nil
 }
@@ -215,7 +216,7 @@ func SplitMail(urls []Queued, maxRaw int) [][]Queued {
 }
 
 func splitMail(out [][]Queued, urls []Queued, limit int) [][]Queued {
-	size := mailHead + len(appendPacked(nil, appendURLs(nil, urls)))
+	size := mailHead + len(wire.AppendPacked(nil, appendURLs(nil, urls)))
 	if size <= limit || len(urls) == 1 {
 		return append(out, urls)
 	}
@@ -237,7 +238,7 @@ type wake struct {
 
 // EncodeWake encodes a wake: a hint to run a step for a partition, as JSON.
 func EncodeWake(crawl string, p partition.ID) []byte {
-	b, err := json.Marshal(wake{Version, crawl, p})
+	b, err := json.Marshal(wake{wire.Version, crawl, p})
 	if err != nil {
 		panic(err) // two numbers and a string always encode
 	}
@@ -248,16 +249,16 @@ func EncodeWake(crawl string, p partition.ID) []byte {
 func DecodeWake(b []byte) (crawl string, p partition.ID, err error) {
 	var w wake
 	if err := json.Unmarshal(b, &w); err != nil {
-		return "", 0, fmt.Errorf("decode wake: %w", damaged("%v", err))
+		return "", 0, fmt.Errorf("decode wake: %w", wire.Damaged("%v", err))
 	}
-	if w.Version != Version {
-		return "", 0, fmt.Errorf("decode wake: %w: %d", ErrVersion, w.Version)
+	if w.Version != wire.Version {
+		return "", 0, fmt.Errorf("decode wake: %w: %d", wire.ErrVersion, w.Version)
 	}
 	if err := naming.CheckCrawlID(w.Crawl); err != nil {
-		return "", 0, fmt.Errorf("decode wake: %w", damaged("%v", err))
+		return "", 0, fmt.Errorf("decode wake: %w", wire.Damaged("%v", err))
 	}
 	if w.Partition >= partition.MaxPartitions {
-		return "", 0, fmt.Errorf("decode wake: %w", damaged("partition %d", w.Partition))
+		return "", 0, fmt.Errorf("decode wake: %w", wire.Damaged("partition %d", w.Partition))
 	}
 	return w.Crawl, w.Partition, nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -81,13 +83,13 @@ func TestMailBounds(t *testing.T) {
 		for i := range random {
 			random[i] = byte(r.IntN(256))
 		}
-		incompressible = append(incompressible, Queued{URL: string(random[:maxURL])})
+		incompressible = append(incompressible, Queued{URL: string(random[:wire.MaxURL])})
 	}
-	long := slices.Repeat([]Queued{{URL: strings.Repeat("u", maxURL)}}, MaxMailText/maxURL+1)
+	long := slices.Repeat([]Queued{{URL: strings.Repeat("u", wire.MaxURL)}}, MaxMailText/wire.MaxURL+1)
 	for name, m := range map[string]Mail{
 		"no crawl":  {},
 		"bad crawl": {Crawl: "A"},
-		"long URL":  {Crawl: "c", URLs: []Queued{{URL: strings.Repeat("u", maxURL+1)}}},
+		"long URL":  {Crawl: "c", URLs: []Queued{{URL: strings.Repeat("u", wire.MaxURL+1)}}},
 		"URLs":      {Crawl: "c", URLs: make([]Queued, MaxMailURLs+1)},
 		"text":      {Crawl: "c", URLs: long},
 		"bytes":     {Crawl: "c", URLs: incompressible},
@@ -109,7 +111,7 @@ func TestMailBounds(t *testing.T) {
 		"head":  sealLetter(letterMail, []byte("\x21c\x01\x01\x01\x01"), nil),
 		"ID":    sealLetter(letterMail, []byte("\x01c\xff\xff\xff\xff\x7f\x01\x01\x01"), nil),
 	} {
-		if _, err := DecodeMail(b); !errors.Is(err, ErrDamaged) {
+		if _, err := DecodeMail(b); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -120,13 +122,13 @@ func TestMailDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachDamage(b, func(what string, b []byte) {
-		if _, err := DecodeMail(b); !isOurs(err) {
+	wiretest.EachDamage(b, func(what string, b []byte) {
+		if _, err := DecodeMail(b); !wiretest.IsRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
 	b[1]++
-	if _, err := DecodeMail(b); !errors.Is(err, ErrVersion) {
+	if _, err := DecodeMail(b); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("mail of another version: %v", err)
 	}
 }
@@ -152,7 +154,7 @@ func TestSplitMail(t *testing.T) {
 		{"to pieces of one", w.mailURLs(20), 1, 20},
 		{"to the largest", w.mailURLs(30_000), 1 << 30, 3},
 		{"more than fit by number", many, MaxMailBytes, 3},
-		{"the same", slices.Repeat([]Queued{{URL: strings.Repeat("u", maxURL)}}, 3000), 0, 4},
+		{"the same", slices.Repeat([]Queued{{URL: strings.Repeat("u", wire.MaxURL)}}, 3000), 0, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := slices.SortedFunc(slices.Values(tt.urls), byURL)
@@ -183,7 +185,7 @@ func TestSplitMail(t *testing.T) {
 }
 
 func TestSeeds(t *testing.T) {
-	want := SeedBatch{Version: Version, Number: 3, URLs: newWeb(t, 1).mailURLs(100)}
+	want := SeedBatch{Version: wire.Version, Number: 3, URLs: newWeb(t, 1).mailURLs(100)}
 	b, err := EncodeSeeds(want)
 	if err != nil {
 		t.Fatal(err)
@@ -195,12 +197,12 @@ func TestSeeds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("seeds differ (-want +got):\n%s", diff)
 	}
-	eachDamage(b[:100], func(what string, b []byte) {
-		if _, err := DecodeSeeds(b); !isOurs(err) {
+	wiretest.EachDamage(b[:100], func(what string, b []byte) {
+		if _, err := DecodeSeeds(b); !wiretest.IsRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
-	if _, err := EncodeSeeds(SeedBatch{Version: Version + 1}); !errors.Is(err, ErrVersion) {
+	if _, err := EncodeSeeds(SeedBatch{Version: wire.Version + 1}); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("seeds of another version: %v", err)
 	}
 	var random []Queued
@@ -222,10 +224,10 @@ func TestWake(t *testing.T) {
 		t.Errorf("wake decodes to %s, %d, %v", crawl, p, err)
 	}
 	for text, want := range map[string]error{
-		"": ErrDamaged, "null": ErrVersion, "[]": ErrDamaged, `{"version":1}`: ErrVersion, `{"version":5}`: ErrDamaged,
-		`{"version":5,"crawl":"C","partition":3}`:    ErrDamaged,
-		`{"version":5,"crawl":"c","partition":-3}`:   ErrDamaged,
-		`{"version":5,"crawl":"c","partition":4096}`: ErrDamaged,
+		"": wire.ErrDamaged, "null": wire.ErrVersion, "[]": wire.ErrDamaged, `{"version":1}`: wire.ErrVersion, `{"version":5}`: wire.ErrDamaged,
+		`{"version":5,"crawl":"C","partition":3}`:    wire.ErrDamaged,
+		`{"version":5,"crawl":"c","partition":-3}`:   wire.ErrDamaged,
+		`{"version":5,"crawl":"c","partition":4096}`: wire.ErrDamaged,
 	} {
 		if _, _, err := DecodeWake([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("wake %q: error %v, want %v", text, err, want)
@@ -238,15 +240,15 @@ func FuzzMail(f *testing.F) {
 	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), appendURLs(nil, newWeb(f, 1).mailURLs(5)))
 	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), appendURLs(nil, nil))
 	f.Fuzz(func(t *testing.T, head, body []byte) {
-		b := appendPacked(append([]byte{letterMail, Version}, head...), body)
+		b := wire.AppendPacked(append([]byte{letterMail, wire.Version}, head...), body)
 		b = append(b, 0, 0, 0, 0)
-		sum := checksum(b[:len(b)-4])
+		sum := wire.Checksum(b[:len(b)-4])
 		for i := range 4 {
 			b[len(b)-4+i] = byte(sum >> (8 * i))
 		}
 		m, err := DecodeMail(b)
 		if err != nil {
-			if !isOurs(err) {
+			if !wiretest.IsRefusal(err) {
 				t.Fatal(err)
 			}
 			return
@@ -279,16 +281,16 @@ func FuzzLetter(f *testing.F) {
 	f.Add(b)
 	f.Add(EncodeWake("web", 3))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := DecodeMail(b); err != nil && !isOurs(err) {
+		if _, err := DecodeMail(b); err != nil && !wiretest.IsRefusal(err) {
 			t.Error(err)
 		}
-		if _, err := DecodeSeeds(b); err != nil && !isOurs(err) {
+		if _, err := DecodeSeeds(b); err != nil && !wiretest.IsRefusal(err) {
 			t.Error(err)
 		}
-		if _, _, err := DecodeWake(b); err != nil && !isOurs(err) {
+		if _, _, err := DecodeWake(b); err != nil && !wiretest.IsRefusal(err) {
 			t.Error(err)
 		}
-		if _, err := unpack(b, 1<<20); err != nil && !isOurs(err) {
+		if _, err := wire.Unpack(b, 1<<20); err != nil && !wiretest.IsRefusal(err) {
 			t.Error(err)
 		}
 	})

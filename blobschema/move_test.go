@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // TestHandoverRoundTrip: what a manifest says of moves comes back as it was.
 func TestHandoverRoundTrip(t *testing.T) {
-	want := Manifest{Version: Version, Crawl: "web", Seq: 1, Fence: 1, Time: time.Unix(0, 0).UTC(),
+	want := Manifest{Version: wire.Version, Crawl: "web", Seq: 1, Fence: 1, Time: time.Unix(0, 0).UTC(),
 		Moved: []Moved{{Epoch: 2, Slots: partition.Slots{1, 5, 9, 13}}, {Epoch: 3, Held: true, Slots: partition.Slots{7}}},
 		Given: []Handover{{Epoch: 2, To: 4, Slots: partition.Slots{1, 5, 9, 13}, Runs: []RunRef{{Object: "o", Length: 9}},
 			State: []SlotSummary{{Slot: 5, Known: 2, Pending: 1, Due: 7}}, Floor: time.UnixMicro(12345).UTC()}}}

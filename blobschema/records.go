@@ -8,10 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Version is the version of every format in this package. A folder or table
-// written by another version is refused at the start, never guessed at.
-const Version = 5
-
 // Crawl is the record that begins a crawl: one conditional create in the KV
 // table. Everything but Settings.Limits, SeedBatches and Published is frozen.
 type Crawl struct {
@@ -99,7 +95,7 @@ type Settings struct {
 	RecrawlPerHour float64 `json:"recrawl_per_hour,omitempty"`
 }
 
-// QueueBy says which queue of its host a URL belongs to (PAPERS D). One request at a time is
+// QueueBy says which queue of its host a URL belongs to (Zhang, Wang). One request at a time is
 // made of each queue.
 type QueueBy string
 
@@ -119,7 +115,7 @@ type HostRule struct {
 	Delay       *time.Duration `json:"delay,omitempty"`       // in place of the crawl's; robots.txt may ask for more
 }
 
-// Topic is a named part of a crawl, with a scope and a share of its own (PAPERS E). Several in
+// Topic is a named part of a crawl, with a scope and a share of its own (Fan, Li). Several in
 // a row with one name are one topic, whose URLs have priorities of their own: what is found on
 // a page has the page's.
 type Topic struct {
@@ -369,7 +365,7 @@ type SlotSummary struct {
 
 // Part is a piece of a slot's URLs: those whose fingerprints begin with the Depth bits Prefix.
 // The zero value is all of it. A part that holds too many is replaced by its two halves
-// (extendible hashing: Fagin, Nievergelt, Pippenger, Strong 1979; PAPERS E).
+// (extendible hashing: Fagin, Nievergelt, Pippenger, Strong 1979).
 type Part struct {
 	_      struct{} `cbor:",toarray"`
 	Depth  uint8

@@ -43,13 +43,6 @@ func TestSums(t *testing.T) {
 	index.Add(&more)
 	check(index, all)
 
-	var rank, other, both RankTotals
-	count(&rank, 1)
-	count(&other, 10)
-	count(&both, 11)
-	rank.Add(&other)
-	check(rank, both)
-
 	var calls, since, now Calls
 	count(&calls, 1)
 	count(&since, 10)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bits-and-blooms/bloom/v3"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -50,12 +51,12 @@ func (r *Run) Check() error {
 		}
 	}
 	for i := range r.Queued {
-		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > maxURL || len(q.Host) > maxHost || q.Former.Partition >= partition.MaxPartitions {
+		if q := &r.Queued[i]; q.Slot >= partition.MaxSlots || len(q.URL) > wire.MaxURL || len(q.Host) > wire.MaxHost || q.Former.Partition >= partition.MaxPartitions {
 			return fmt.Errorf("check run: slot %d, URL of %d bytes or host of %d", q.Slot, len(q.URL), len(q.Host))
 		}
 	}
 	for i := range r.Hosts {
-		if s := &r.Hosts[i]; s.Slot >= partition.MaxSlots || len(s.Host) > maxHost || len(s.Data) > maxHostData {
+		if s := &r.Hosts[i]; s.Slot >= partition.MaxSlots || len(s.Host) > wire.MaxHost || len(s.Data) > maxHostData {
 			return fmt.Errorf("check run: slot %d, host of %d bytes or its state of %d", s.Slot, len(s.Host), len(s.Data))
 		}
 	}
@@ -98,16 +99,16 @@ const (
 	runEnd  = "OWR"
 	runTail = 8 + 4 + 1 + len(runEnd)
 
-	blockTarget  = 64 << 10             // bytes of a block, raw
-	blockText    = 1 << 20              // bytes of its URLs, expanded
-	blockEntries = 1 << 14              // at most
-	maxBlock     = blockTarget + 4<<20  // a block ends after the entry that fills it
-	maxBlockText = blockText + 2*maxURL //
-	filterBits   = 10                   // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
-	filterHashes = 7                    //
-	maxHashes    = 16                   // that a reader takes
-	seenPerBlock = blockTarget / 8      //
-	seenPlanes   = 8                    // bytes of a fingerprint
+	blockTarget  = 64 << 10                  // bytes of a block, raw
+	blockText    = 1 << 20                   // bytes of its URLs, expanded
+	blockEntries = 1 << 14                   // at most
+	maxBlock     = blockTarget + 4<<20       // a block ends after the entry that fills it
+	maxBlockText = blockText + 2*wire.MaxURL //
+	filterBits   = 10                        // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
+	filterHashes = 7                         //
+	maxHashes    = 16                        // that a reader takes
+	seenPerBlock = blockTarget / 8           //
+	seenPlanes   = 8                         // bytes of a fingerprint
 	maxSlot      = partition.MaxSlots - 1
 )
 
@@ -151,8 +152,8 @@ func (e *runEncoder) layOut(keys int) (data []byte, ref RunRef) {
 // appendTail ends a run whose index begins at the given offset of dst.
 func appendTail(dst []byte, index int64) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(index))
-	dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[index:]))
-	return append(append(dst, Version), runEnd...)
+	dst = binary.LittleEndian.AppendUint32(dst, wire.Checksum(dst[index:]))
+	return append(append(dst, wire.Version), runEnd...)
 }
 
 func appendIndex(dst []byte, blocks []BlockRef) []byte {
@@ -168,7 +169,7 @@ func appendIndex(dst []byte, blocks []BlockRef) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, b.Sum)
 		if b.Kind == QueuedBlock {
 			dst = binary.AppendUvarint(dst, uint64(b.Rank))
-			dst = appendPrefixed(dst, b.Host)
+			dst = wire.AppendPrefixed(dst, b.Host)
 		}
 	}
 	return dst
@@ -210,63 +211,63 @@ type RunIndex struct {
 // OpenRun reads a run's index and filter: the bytes from ref.Index to the end.
 func OpenRun(index []byte, ref RunRef) (*RunIndex, error) {
 	if len(index) < runTail || ref.Index < 0 || ref.Index+int64(len(index)) != ref.Length {
-		return nil, fmt.Errorf("open run: %w", damaged("index of %d bytes at %d in %d", len(index), ref.Index, ref.Length))
+		return nil, fmt.Errorf("open run: %w", wire.Damaged("index of %d bytes at %d in %d", len(index), ref.Index, ref.Length))
 	}
 	body := index[:len(index)-runTail]
-	tail := cursor{b: index[len(body):]}
-	at, sum := tail.uint64(), tail.uint32()
-	if v := tail.b[0]; string(tail.b[1:]) == runEnd && v != Version {
-		return nil, fmt.Errorf("open run: %w: %d", ErrVersion, v)
+	tail := &wire.Cursor{Rest: index[len(body):]}
+	at, sum := tail.Uint64(), tail.Uint32()
+	if v := tail.Rest[0]; string(tail.Rest[1:]) == runEnd && v != wire.Version {
+		return nil, fmt.Errorf("open run: %w: %d", wire.ErrVersion, v)
 	}
-	if string(tail.b[1:]) != runEnd || at != uint64(ref.Index) || checksum(index[:len(body)+8]) != sum {
-		return nil, fmt.Errorf("open run: %w", damaged("tail or checksum of the index"))
+	if string(tail.Rest[1:]) != runEnd || at != uint64(ref.Index) || wire.Checksum(index[:len(body)+8]) != sum {
+		return nil, fmt.Errorf("open run: %w", wire.Damaged("tail or checksum of the index"))
 	}
-	c := cursor{b: body}
-	x := &RunIndex{blocks: c.index(ref)}
-	x.filter = c.filter()
-	if err := c.end(); err != nil {
+	c := &wire.Cursor{Rest: body}
+	x := &RunIndex{blocks: readIndex(c, ref)}
+	x.filter = readFilter(c)
+	if err := c.End(); err != nil {
 		return nil, fmt.Errorf("open run: %w", err)
 	}
 	return x, nil
 }
 
-func (c *cursor) index(ref RunRef) []BlockRef {
-	n := c.count(indexEntry)
+func readIndex(c *wire.Cursor, ref RunRef) []BlockRef {
+	n := c.Count(indexEntry)
 	blocks := make([]BlockRef, 0, n)
 	var off, entries int64
-	for i := 0; i < n && c.err == nil; i++ {
-		b := BlockRef{Kind: BlockKind(c.uvarint(uint64(HostBlock))), Offset: off}
-		b.First = partition.Slot(c.uvarint(maxSlot))
-		b.Last = b.First + partition.Slot(c.uvarint(maxSlot-uint64(b.First)))
-		b.Length = int64(c.uvarint(uint64(ref.Index - off)))
-		b.Raw = int64(c.uvarint(maxBlock))
-		b.Entries = int64(c.uvarint(min(blockEntries, uint64(b.Raw))))
-		b.Sum = c.uint32()
+	for i := 0; i < n && c.Err == nil; i++ {
+		b := BlockRef{Kind: BlockKind(c.Uvarint(uint64(HostBlock))), Offset: off}
+		b.First = partition.Slot(c.Uvarint(maxSlot))
+		b.Last = b.First + partition.Slot(c.Uvarint(maxSlot-uint64(b.First)))
+		b.Length = int64(c.Uvarint(uint64(ref.Index - off)))
+		b.Raw = int64(c.Uvarint(maxBlock))
+		b.Entries = int64(c.Uvarint(min(blockEntries, uint64(b.Raw))))
+		b.Sum = c.Uint32()
 		if b.Kind == QueuedBlock {
-			b.Rank = uint32(c.uvarint(1<<32 - 1))
-			b.Host = string(c.prefixed(maxHost))
+			b.Rank = uint32(c.Uvarint(1<<32 - 1))
+			b.Host = string(c.Prefixed(wire.MaxHost))
 		}
 		ordered := i == 0 || blocks[i-1].First <= b.First
 		if b.Kind == 0 || b.First < ref.First || b.Last > ref.Last || b.Length > b.Raw || !ordered {
-			c.fail("block %d of the index", i)
+			c.Fail("block %d of the index", i)
 		}
 		off, entries = off+b.Length, entries+b.Entries
 		blocks = append(blocks, b)
 	}
 	if off != ref.Index || entries != ref.Entries {
-		c.fail("blocks of %d bytes and %d entries, not %d and %d", off, entries, ref.Index, ref.Entries)
+		c.Fail("blocks of %d bytes and %d entries, not %d and %d", off, entries, ref.Index, ref.Entries)
 	}
 	return blocks
 }
 
 // filter checks what the library does not: its own decoder takes a filter of no
 // bits, and divides by them, or of no hashes, which finds everything.
-func (c *cursor) filter() *bloom.BloomFilter {
-	n := c.uvarint(uint64(len(c.b) / 8))
-	hashes := c.uvarint(maxHashes)
-	b := c.take(n * 8)
-	if n == 0 || hashes == 0 || c.err != nil {
-		c.fail("filter of %d words and %d hashes", n, hashes)
+func readFilter(c *wire.Cursor) *bloom.BloomFilter {
+	n := c.Uvarint(uint64(len(c.Rest) / 8))
+	hashes := c.Uvarint(maxHashes)
+	b := c.Take(n * 8)
+	if n == 0 || hashes == 0 || c.Err != nil {
+		c.Fail("filter of %d words and %d hashes", n, hashes)
 		return nil
 	}
 	words := make([]uint64, n)
@@ -320,7 +321,7 @@ func DecodeBlock(data []byte, ref BlockRef, into *Run, first, last partition.Slo
 // are not kept. After an error into holds what it did.
 func DecodeRun(data []byte, ref RunRef, into *Run) error {
 	if ref.Index < 0 || ref.Index > int64(len(data)) {
-		return fmt.Errorf("decode run: %w", damaged("index at %d of %d bytes", ref.Index, len(data)))
+		return fmt.Errorf("decode run: %w", wire.Damaged("index at %d of %d bytes", ref.Index, len(data)))
 	}
 	x, err := OpenRun(data[ref.Index:], ref)
 	if err != nil {
@@ -349,3 +350,6 @@ func (x *RunIndex) grow(into *Run, believed int) {
 	into.Queued = slices.Grow(into.Queued, n[QueuedBlock])
 	into.Hosts = slices.Grow(into.Hosts, n[HostBlock])
 }
+
+// maxHostData bounds HostState.Data, in bytes.
+const maxHostData = 1 << 20

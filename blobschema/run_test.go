@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -53,8 +55,8 @@ func TestRunRoundTrip(t *testing.T) {
 		Queued: []Queued{
 			{},
 			{URL: "no prefix at all", Host: "h"},
-			{Slot: maxSlot, Host: string(bytes.Repeat([]byte("h"), maxHost)), Rank: 1<<32 - 1,
-				URL: string(bytes.Repeat([]byte("u"), maxURL)), Generation: 1<<32 - 1, Depth: 1<<16 - 1, Attempts: 255, Flags: 255, NotBefore: -1 << 63},
+			{Slot: maxSlot, Host: string(bytes.Repeat([]byte("h"), wire.MaxHost)), Rank: 1<<32 - 1,
+				URL: string(bytes.Repeat([]byte("u"), wire.MaxURL)), Generation: 1<<32 - 1, Depth: 1<<16 - 1, Attempts: 255, Flags: 255, NotBefore: -1 << 63},
 			{Slot: maxSlot, NotBefore: 1<<63 - 1},
 		},
 		Hosts: []HostState{{Version: 1<<64 - 1}, {Slot: maxSlot, Host: "h", Data: make([]byte, maxHostData)}},
@@ -260,8 +262,8 @@ func TestRunDamage(t *testing.T) {
 	h, w := testHash(t), newWeb(t, 5)
 	data, ref := EncodeRun(w.run(20, 20, 5), h)
 	into := &Run{Seen: []Seen{{Fingerprint: 1, State: Fetched}}}
-	eachDamage(data, func(what string, b []byte) {
-		if err := DecodeRun(b, ref, into); !isOurs(err) {
+	wiretest.EachDamage(data, func(what string, b []byte) {
+		if err := DecodeRun(b, ref, into); !wiretest.IsRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if into.Len() != 1 {
@@ -280,7 +282,7 @@ func TestRunDamage(t *testing.T) {
 	} {
 		other := ref
 		change(&other)
-		if err := DecodeRun(data, other, into); !errors.Is(err, ErrDamaged) {
+		if err := DecodeRun(data, other, into); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("ref with another %s: error %v", name, err)
 		}
 	}
@@ -302,12 +304,12 @@ func TestRunDamage(t *testing.T) {
 	} {
 		other := b
 		change(&other)
-		if err := DecodeBlock(stored, other, into, 0, maxSlot); !errors.Is(err, ErrDamaged) {
+		if err := DecodeBlock(stored, other, into, 0, maxSlot); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("block ref with another %s: error %v", name, err)
 		}
 	}
 	data[len(data)-len(runEnd)-1]++
-	if err := DecodeRun(data, ref, into); !errors.Is(err, ErrVersion) {
+	if err := DecodeRun(data, ref, into); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("run of another version: %v", err)
 	}
 }
@@ -320,10 +322,10 @@ func TestRunCheck(t *testing.T) {
 		"queued former": {Queued: []Queued{{Former: Origin{Partition: partition.MaxPartitions}}}},
 		"seen slot":     {Seen: []Seen{{State: Fetched, Slot: maxSlot + 1}}},
 		"queued slot":   {Queued: []Queued{{Slot: maxSlot + 1}}},
-		"queued URL":    {Queued: []Queued{{URL: string(make([]byte, maxURL+1))}}},
-		"queued host":   {Queued: []Queued{{Host: string(make([]byte, maxHost+1))}}},
+		"queued URL":    {Queued: []Queued{{URL: string(make([]byte, wire.MaxURL+1))}}},
+		"queued host":   {Queued: []Queued{{Host: string(make([]byte, wire.MaxHost+1))}}},
 		"host slot":     {Hosts: []HostState{{Slot: maxSlot + 1}}},
-		"host host":     {Hosts: []HostState{{Host: string(make([]byte, maxHost+1))}}},
+		"host host":     {Hosts: []HostState{{Host: string(make([]byte, wire.MaxHost+1))}}},
 		"host data":     {Hosts: []HostState{{Data: make([]byte, maxHostData+1)}}},
 	} {
 		if run.Check() == nil {
@@ -345,7 +347,7 @@ func FuzzBlock(f *testing.F) {
 		b := x.Blocks(0, maxSlot)[0]
 		raw := data[:b.Length]
 		if b.Raw != b.Length {
-			if raw, err = inflate(nil, raw, int(b.Raw)); err != nil {
+			if raw, err = wire.Decompress(nil, raw, int(b.Raw)); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -353,10 +355,10 @@ func FuzzBlock(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, kind byte, entries int64, first, last uint32) {
 		ref := BlockRef{Kind: BlockKind(kind), First: partition.Slot(first), Last: partition.Slot(last), Entries: entries,
-			Length: int64(len(raw)), Raw: int64(len(raw)), Sum: checksum(raw)}
+			Length: int64(len(raw)), Raw: int64(len(raw)), Sum: wire.Checksum(raw)}
 		got := &Run{}
 		if err := DecodeBlock(raw, ref, got, 0, maxSlot); err != nil {
-			if !isOurs(err) || got.Len() != 0 {
+			if !wiretest.IsRefusal(err) || got.Len() != 0 {
 				t.Fatalf("%d entries and error %v", got.Len(), err)
 			}
 			return
@@ -384,12 +386,12 @@ func FuzzIndex(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1}, int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, body []byte, index, entries int64) {
 		tail := binary.LittleEndian.AppendUint64(bytes.Clone(body), uint64(index))
-		tail = binary.LittleEndian.AppendUint32(tail, checksum(tail))
-		tail = append(append(tail, Version), runEnd...)
+		tail = binary.LittleEndian.AppendUint32(tail, wire.Checksum(tail))
+		tail = append(append(tail, wire.Version), runEnd...)
 		ref := RunRef{Index: index, Length: index + int64(len(tail)), Last: maxSlot, Entries: entries}
 		x, err := OpenRun(tail, ref)
 		if err != nil {
-			if !isOurs(err) {
+			if !wiretest.IsRefusal(err) {
 				t.Fatal(err)
 			}
 			return

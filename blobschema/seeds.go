@@ -3,6 +3,8 @@ package blobschema
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // SeedBatch is an object of URLs that were asked for from outside. Each partition
@@ -21,8 +23,8 @@ const maxSeeds = MaxMailBytes - 4<<10
 // EncodeSeeds encodes a batch. The order of its URLs is not kept, and equal
 // batches have equal bytes.
 func EncodeSeeds(b SeedBatch) ([]byte, error) {
-	if b.Version != Version && b.Version != 0 {
-		return nil, fmt.Errorf("encode seeds: %w: %d", ErrVersion, b.Version)
+	if b.Version != wire.Version && b.Version != 0 {
+		return nil, fmt.Errorf("encode seeds: %w: %d", wire.ErrVersion, b.Version)
 	}
 	if err := checkURLs(b.URLs); err != nil {
 		return nil, fmt.Errorf("encode seeds: %w", err)
@@ -40,8 +42,8 @@ func DecodeSeeds(data []byte) (SeedBatch, error) {
 	if err != nil {
 		return SeedBatch{}, fmt.Errorf("decode seeds: %w", err)
 	}
-	b := SeedBatch{Version: Version, Number: c.uvarint(1<<64 - 1)}
-	if b.URLs, err = c.packedURLs(); err != nil {
+	b := SeedBatch{Version: wire.Version, Number: c.Uvarint(1<<64 - 1)}
+	if b.URLs, err = readPackedURLs(c); err != nil {
 		return SeedBatch{}, fmt.Errorf("decode seeds: %w", err)
 	}
 	return b, nil

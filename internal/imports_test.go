@@ -26,16 +26,20 @@ const module = "github.com/orbweaver/orbweaver"
 // way; "..." stands for all of them. Tests are free.
 const picture = `
 partition:
+blobschema/wire:
+blobschema/wire/wiretest: blobschema/wire
 blobschema/naming:        partition
 internal/weburl:
 internal/inflate:
 internal/coding:          internal/inflate
+internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
-blobschema:               blobschema/naming partition
+blobschema:               blobschema/naming blobschema/wire partition
+blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
-blobschema/segment:       blobschema partition
+blobschema/segment:       blobschema/wire partition
 internal/ledger:          blobschema
 internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
@@ -48,28 +52,29 @@ internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema blobschema/warc internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
 internal/actor:           internal/page
-internal/crawl:           blobschema blobschema/naming blobschema/warc internal/actor internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
-internal/rank:            blobschema blobschema/naming internal/actor internal/crawl internal/frontier internal/weburl partition
-internal/rank/made:       blobschema blobschema/naming internal/crawl internal/weburl partition
+internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/crawl internal/frontier internal/weburl partition
+internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/crawl internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    blobschema/naming internal/platform/driver partition
 internal/platform:        blobschema/naming internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
-internal/index:           blobschema blobschema/naming blobschema/segment blobschema/warc internal/actor internal/coding internal/crawl internal/text internal/token internal/weburl partition
-internal/engine:          blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank partition
+internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/crawl internal/text internal/token internal/weburl partition
+internal/engine:          blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank partition
 internal/platform/conformance: blobschema blobschema/naming internal/actor internal/engine internal/ledger internal/platform
-internal/fsck:            blobschema blobschema/naming blobschema/segment blobschema/warc internal/weburl partition
+internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
-internal/simulate:        blobschema blobschema/naming blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/naming blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
-internal/view:            blobschema blobschema/naming blobschema/warc internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
-internal/search:          blobschema blobschema/naming blobschema/segment internal/crawl internal/token internal/weburl partition
-internal/experiment:      blobschema blobschema/naming blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
+internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
+internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/actor
 internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
 internal/docsite:         blobschema blobschema/warc
+internal/recordings:
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
@@ -80,7 +85,7 @@ internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
 infra/zip:
-localstack:               blobschema blobschema/naming internal/emulators internal/lambdalocal internal/ledger internal/platform internal/simweb internal/view internal/weburl internal/wiretap
+localstack:               blobschema blobschema/naming blobschema/ranks internal/emulators internal/lambdalocal internal/ledger internal/platform internal/simweb internal/view internal/weburl internal/wiretap
 infra/emulated:
 cmd/orbweaver:            ...
 `
@@ -89,7 +94,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
-github.com/andybalholm/brotli:       internal/coding internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
@@ -97,7 +102,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema blobschema/warc cmd/orbweaver internal/coding
+github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
@@ -114,8 +119,10 @@ golang.org/x/text:                   internal/extract internal/token
 var core = []string{
 	"blobschema",
 	"blobschema/naming",
+	"blobschema/ranks",
 	"blobschema/segment",
 	"blobschema/warc",
+	"blobschema/wire",
 	"internal/actor",
 	"internal/coding",
 	"internal/crawl",
@@ -137,7 +144,7 @@ var core = []string{
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema", "blobschema/segment", "internal/extract", "internal/text", "internal/token"}
+var pools = []string{"blobschema/segment", "blobschema/wire", "internal/extract", "internal/text", "internal/token"}
 
 // tables are those that may unpack a table of theirs when it is needed first, by
 // sync.OnceValue: it is a constant, only too large to be made by every program.
@@ -207,6 +214,38 @@ func TestModulesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
+// TestModulesHaveTheirReasons keeps a direct dependency from coming in without a line in ADR 8.
+func TestModulesHaveTheirReasons(t *testing.T) {
+	gomod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	adr, err := os.ReadFile("../docs/adr/0008-dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for i, s := range strings.Split(string(adr), "`") {
+		if i%2 == 1 {
+			named = append(named, s)
+		}
+	}
+	direct := 0
+	for line := range strings.Lines(string(gomod)) {
+		mod, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(version, "v") || strings.HasSuffix(version, "// indirect") {
+			continue
+		}
+		direct++
+		if !slices.ContainsFunc(named, func(name string) bool { return within(mod, name) }) {
+			t.Errorf("%s is not in ADR 8: say there what it is for", mod)
+		}
+	}
+	if direct < 20 {
+		t.Errorf("only %d direct dependencies are found", direct)
+	}
+}
+
 func TestCoreDoesNoIO(t *testing.T) {
 	all := sources(t)
 	for _, pkg := range core {
@@ -262,10 +301,26 @@ type source struct {
 	ast  *ast.File
 }
 
-// sources parses the whole module, by package path within it.
+// sources parses the whole module but for its tests, by package path within it.
 func sources(t *testing.T) map[string][]source {
 	t.Helper()
 	out := map[string][]source{}
+	for _, name := range files(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[path.Dir(name)] = append(out[path.Dir(name)], source{name, f})
+	}
+	return out
+}
+
+// files are the names of the module's Go files, from the root, with slashes.
+func files(t *testing.T) (out []string) {
+	t.Helper()
 	root := os.DirFS("..")
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -279,14 +334,9 @@ func sources(t *testing.T) map[string][]source {
 			}
 			return nil
 		}
-		if path.Ext(base) != ".go" || strings.HasSuffix(base, "_test.go") {
-			return nil
+		if path.Ext(base) == ".go" {
+			out = append(out, name)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(name)), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		out[path.Dir(name)] = append(out[path.Dir(name)], source{name, f})
 		return nil
 	})
 	if err != nil {

@@ -274,16 +274,17 @@ func idle(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	before := w.functions["coordinate"].Totals()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(10 * tickEvery):
+	after, ticks := before, int64(0)
+	if err := until(ctx, "ten ticks", func() bool {
+		after = w.functions["coordinate"].Totals()
+		ticks = after.Invocations - before.Invocations
+		return ticks >= 10
+	}); err != nil {
+		return nil, err
 	}
-	after := w.functions["coordinate"].Totals()
-	ticks := after.Invocations - before.Invocations
 	told, seen, err := k.both()
-	if err != nil || ticks == 0 {
-		return nil, fmt.Errorf("%d ticks, %w", ticks, err)
+	if err != nil {
+		return nil, err
 	}
 	per := func(n int64) float64 { return float64(n) / float64(ticks) }
 	figures := map[string]any{

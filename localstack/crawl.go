@@ -24,11 +24,7 @@ import (
 
 // serve serves a made-up web until the scenario ends.
 func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, error) {
-	web, err := simweb.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, cfg, simweb.ListenOptions{})
 	if err != nil {
 		return nil, err
 	}

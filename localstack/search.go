@@ -16,6 +16,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -83,7 +84,7 @@ func (s *sought) titles() (found map[string]string, hidden []string) {
 }
 
 // followed waits until everything that was committed is in the index, with ranks of all of it.
-func (w *world) followed(ctx context.Context, v *view.View) (documents int64, job blobschema.RankJob, err error) {
+func (w *world) followed(ctx context.Context, v *view.View) (documents int64, job ranks.Job, err error) {
 	for begin := time.Now(); time.Since(begin) < 2*time.Minute; time.Sleep(200 * time.Millisecond) {
 		if err := ctx.Err(); err != nil {
 			return 0, job, err
@@ -96,7 +97,7 @@ func (w *world) followed(ctx context.Context, v *view.View) (documents int64, jo
 	return documents, job, fmt.Errorf("after two minutes index and ranks are still behind: %d documents, ranks %d of round %d", documents, job.Number, job.Rounds)
 }
 
-func follows(ctx context.Context, v *view.View) (documents int64, job blobschema.RankJob, ready bool, err error) {
+func follows(ctx context.Context, v *view.View) (documents int64, job ranks.Job, ready bool, err error) {
 	heads, err := v.Heads(ctx)
 	if err != nil {
 		return 0, job, false, err
@@ -287,7 +288,7 @@ func (w *world) findsAll(ctx context.Context, s *sought, documents int64, figure
 }
 
 // sameRanks crawls the web in a folder, and compares the ranks of hosts and pages.
-func (w *world) sameRanks(ctx context.Context, v *view.View, job *blobschema.RankJob, args []string) error {
+func (w *world) sameRanks(ctx context.Context, v *view.View, job *ranks.Job, args []string) error {
 	dir := filepath.Join(w.dir, "folder")
 	args = append(args, "--data", dir, "--allow-net", "127.0.0.0/8")
 	if out, err := w.orbweaver(ctx, args...); err != nil {
@@ -305,11 +306,11 @@ func (w *world) sameRanks(ctx context.Context, v *view.View, job *blobschema.Ran
 		return fmt.Errorf("the graph is %+v, in a folder %+v", job.Totals, there.Totals)
 	}
 	for i, names := range [][2]string{{job.HostRanks, there.HostRanks}, {job.PageRanks, there.PageRanks}} {
-		a, err := ranks(ctx, v, names[0])
+		a, err := rankTable(ctx, v, names[0])
 		if err != nil {
 			return err
 		}
-		b, err := ranks(ctx, folder, names[1])
+		b, err := rankTable(ctx, folder, names[1])
 		if err != nil {
 			return err
 		}
@@ -331,8 +332,8 @@ func (w *world) sameRanks(ctx context.Context, v *view.View, job *blobschema.Ran
 	return nil
 }
 
-// ranks reads a table of ranks.
-func ranks(ctx context.Context, v *view.View, name string) (map[string]float64, error) {
+// rankTable reads a table of ranks.
+func rankTable(ctx context.Context, v *view.View, name string) (map[string]float64, error) {
 	b, err := v.Store().Object(ctx, name)
 	if err != nil {
 		return nil, err

@@ -128,21 +128,8 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	begin := time.Now()
-	var list []*worker
-	for range 2 { // they wait for a crawl
-		k, err := w.worker(limit, "--steps", "2")
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, k)
-	}
-	args := []string{"crawl", "--detach", "--scope", "any", "--sitemaps=false", "--delay", workerDelay.String()}
-	if out, err := w.orbweaver(limit, append(args, srv.Web().Seeds()...)...); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(out))
-	}
-	if err := until(limit, "both workers have pages", func() bool {
-		return list[0].told().Pages > 0 && list[1].told().Pages > 0
-	}); err != nil {
+	list, err := w.twoWorkers(limit, srv.Web().Seeds())
+	if err != nil {
 		return nil, err
 	}
 	if _, err := w.orbweaver(limit, "partitions", "scale", "6"); err != nil {
@@ -199,6 +186,22 @@ func workers(ctx context.Context, w *world) (map[string]any, error) {
 		return figures, errors.New("a worker has done nothing")
 	}
 	return figures, nil
+}
+
+// twoWorkers begins a crawl that two workers wait for, and waits until both have pages.
+func (w *world) twoWorkers(ctx context.Context, seeds []string) (list []*worker, err error) {
+	for range 2 {
+		k, err := w.worker(ctx, "--steps", "2")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, k)
+	}
+	args := []string{"crawl", "--detach", "--scope", "any", "--sitemaps=false", "--delay", workerDelay.String()}
+	if out, err := w.orbweaver(ctx, append(args, seeds...)...); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, tail(out))
+	}
+	return list, until(ctx, "both workers have pages", func() bool { return list[0].told().Pages > 0 && list[1].told().Pages > 0 })
 }
 
 // until waits for something that a worker tells.

@@ -190,10 +190,10 @@ func IndexManifest(crawl string, p partition.ID, number uint64, content []byte) 
 	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
 }
 
-// RankKey is the KV key of the [RankJob].
+// RankKey is the KV key of the [ranks.Job].
 func RankKey(crawl string) string { return crawl + "/rank" }
 
-// RankHeadKey is the KV key of a partition's [RankHead].
+// RankHeadKey is the KV key of a partition's [ranks.Head].
 func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/rank/%05d", crawl, p) }
 
 // RankPrefix begins the names of the objects that rank heads name.

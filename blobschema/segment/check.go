@@ -3,18 +3,18 @@ package segment
 import (
 	"bytes"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // Check reads all of a segment, in ranges of 1 MiB, and checks that its parts are whole and agree:
 // checksums, the order of documents and of terms, the document table, every list with its
 // positions, and what the summary says. It calls visit, if that is not nil, for each document, with its
-// text; d is valid until visit returns. Errors wrap blobschema.ErrDamaged, or are the source's, or visit's.
+// text; d is valid until visit returns. Errors wrap wire.ErrDamaged, or are the source's, or visit's.
 func (r *Reader) Check(visit func(doc uint32, d *Document) error) error {
 	if b, err := r.read(0, int64(header)); err != nil {
 		return readError("header", err)
-	} else if string(b) != magic+string(rune(blobschema.Version)) {
-		return readError("header", damaged("it begins with %q", b))
+	} else if string(b) != magic+string(rune(wire.Version)) {
+		return readError("header", wire.Damaged("it begins with %q", b))
 	}
 	columns, err := r.Columns(AllColumns)
 	if err != nil {
@@ -39,10 +39,10 @@ func (m *mergeInput) checkDocuments(want *Summary, columns *Columns, visit func(
 		}
 		d, doc := &m.now.Document, uint32(m.doc)
 		if !columns.agree(doc, d) {
-			return readError("documents", damaged("document %d is not what the table says", doc))
+			return readError("documents", wire.Damaged("document %d is not what the table says", doc))
 		}
 		if got.Documents++; got.Documents == 1 && d.Slot != want.First {
-			return readError("documents", damaged("the first is of slot %d, not %d", d.Slot, want.First))
+			return readError("documents", wire.Damaged("the first is of slot %d, not %d", d.Slot, want.First))
 		}
 		got.Last = d.Slot
 		got.TextBytes += int64(len(d.Text))
@@ -58,7 +58,7 @@ func (m *mergeInput) checkDocuments(want *Summary, columns *Columns, visit func(
 		}
 	}
 	if got.Documents != want.Documents || got.Last != want.Last || got.TextBytes != want.TextBytes || got.BodyBytes != want.BodyBytes {
-		return readError("documents", damaged("%d of %d bytes, the last of slot %d", got.Documents, got.TextBytes, got.Last))
+		return readError("documents", wire.Damaged("%d of %d bytes, the last of slot %d", got.Documents, got.TextBytes, got.Last))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (m *mergeInput) checkTerms(want *Summary) error {
 	var term []byte
 	for ; m.dict != nil; got.Terms++ {
 		if got.Terms > 0 && bytes.Compare(m.dict.term, term) <= 0 {
-			return readError("dictionary", damaged("order of terms"))
+			return readError("dictionary", wire.Damaged("order of terms"))
 		}
 		term = append(term[:0], m.dict.term...)
 		for f := range NumFields {
@@ -92,7 +92,7 @@ func (m *mergeInput) checkTerms(want *Summary) error {
 		}
 	}
 	if got.Terms != want.Terms || got.Lengths != want.Lengths {
-		return readError("dictionary", damaged("%d terms, tokens %d; not %d, %d", got.Terms, got.Lengths, want.Terms, want.Lengths))
+		return readError("dictionary", wire.Damaged("%d terms, tokens %d; not %d, %d", got.Terms, got.Lengths, want.Terms, want.Lengths))
 	}
 	return nil
 }
@@ -110,12 +110,12 @@ func (m *mergeInput) checkList(info *TermInfo) (occurrences int64, err error) {
 	buf := make([]int32, 0, group)
 	for before := uint32(0); list.Next(); before = list.Doc() {
 		if int(list.Doc()) >= len(m.renamed) || n > 0 && list.Doc() <= before {
-			return 0, damaged("document %d after %d", list.Doc(), before)
+			return 0, wire.Damaged("document %d after %d", list.Doc(), before)
 		}
 		n++
 		buf = list.Positions(buf[:0])
 		if list.Err() == nil && len(buf) != list.Freq() {
-			return 0, damaged("%d positions, frequency %d", len(buf), list.Freq())
+			return 0, wire.Damaged("%d positions, frequency %d", len(buf), list.Freq())
 		}
 		occurrences += int64(len(buf))
 	}
@@ -123,7 +123,7 @@ func (m *mergeInput) checkList(info *TermInfo) (occurrences int64, err error) {
 		return 0, err
 	}
 	if n != info.Documents || occurrences != info.Occurrences {
-		return 0, damaged("%d documents and %d occurrences, not %d and %d", n, occurrences, info.Documents, info.Occurrences)
+		return 0, wire.Damaged("%d documents and %d occurrences, not %d and %d", n, occurrences, info.Documents, info.Occurrences)
 	}
 	return occurrences, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // checked150 has every kind of list: inline, short, and of full blocks.
@@ -74,7 +74,7 @@ func TestCheckFindsDamage(t *testing.T) {
 			continue
 		}
 		data[i] ^= 0x41
-		if err := checkBytes(data); !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion) {
+		if err := checkBytes(data); !errors.Is(err, wire.ErrDamaged) && !errors.Is(err, wire.ErrVersion) {
 			t.Errorf("byte %d of %d: %v", i, len(data), err)
 		}
 		data[i] ^= 0x41
@@ -123,7 +123,7 @@ func TestCheckFindsDisagreement(t *testing.T) {
 			w.docs.block[0].URL, w.docs.block[1].URL = w.docs.block[1].URL, w.docs.block[0].URL
 		}, nil),
 	} {
-		if err := checkBytes(data); !errors.Is(err, blobschema.ErrDamaged) {
+		if err := checkBytes(data); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -113,7 +114,7 @@ func (w *columnsWriter) append(dst []byte) ([]byte, [numColumns]piece) {
 		case columnLangs:
 			raw = binary.AppendUvarint(raw, uint64(len(w.langs)))
 			for _, l := range w.langs {
-				raw = appendPrefixed(raw, l)
+				raw = wire.AppendPrefixed(raw, l)
 			}
 			raw = append(raw, w.lang...)
 		case columnSlots:
@@ -191,7 +192,7 @@ func (c *Columns) load(i int, raw []byte, n int) error {
 		return c.loadLangs(raw, n)
 	}
 	if int64(len(raw)) != maxColumn(i, n) {
-		return damaged("column of %d bytes for %d documents", len(raw), n)
+		return wire.Damaged("column of %d bytes for %d documents", len(raw), n)
 	}
 	switch i {
 	case columnSlots:
@@ -213,18 +214,18 @@ func (c *Columns) load(i int, raw []byte, n int) error {
 }
 
 func (c *Columns) loadLangs(raw []byte, n int) error {
-	cur := cursor{b: raw}
+	cur := &wire.Cursor{Rest: raw}
 	langs := []string{""}
-	for range cur.uvarint(maxLangs) {
-		langs = append(langs, string(cur.prefixed(MaxLang)))
+	for range cur.Uvarint(maxLangs) {
+		langs = append(langs, string(cur.Prefixed(MaxLang)))
 	}
-	codes := cur.take(uint64(n))
-	if err := cur.end(); err != nil {
+	codes := cur.Take(uint64(n))
+	if err := cur.End(); err != nil {
 		return err
 	}
 	for _, code := range codes {
 		if int(code) >= len(langs) {
-			return damaged("language %d of %d", code, len(langs))
+			return wire.Damaged("language %d of %d", code, len(langs))
 		}
 	}
 	c.langs, c.lang = langs, slices.Clone(codes)

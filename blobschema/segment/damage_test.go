@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // walk reads all that a segment has, and merges it.
@@ -58,7 +58,7 @@ func walkPostings(p *Postings) error {
 }
 
 func known(err error) bool {
-	return err == nil || errors.Is(err, blobschema.ErrDamaged) || errors.Is(err, blobschema.ErrVersion)
+	return err == nil || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrVersion)
 }
 
 // sliceSource is a segment in memory that may be asked for anything.
@@ -107,12 +107,12 @@ func TestDamageIsFound(t *testing.T) {
 		data[i] ^= 0x41
 	}
 	for _, n := range []int{0, 1, header + tailSize - 1, header + tailSize, len(data) / 2, len(data) - 1} {
-		if err := walk(sliceSource(data[:n]), int64(n)); !errors.Is(err, blobschema.ErrDamaged) {
+		if err := walk(sliceSource(data[:n]), int64(n)); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
 	data[len(data)-len(magicEnd)-1]++
-	if _, err := Open(sliceSource(data), int64(len(data))); !errors.Is(err, blobschema.ErrVersion) {
+	if _, err := Open(sliceSource(data), int64(len(data))); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("another version: %v", err)
 	}
 }
@@ -189,7 +189,7 @@ func TestSourceFails(t *testing.T) {
 			}
 			return data[off : off+length], nil
 		}
-		if err := walk(short, int64(len(data))); !errors.Is(err, blobschema.ErrDamaged) {
+		if err := walk(short, int64(len(data))); !errors.Is(err, wire.ErrDamaged) {
 			t.Fatalf("cut after %d reads: %v", n, err)
 		}
 	}
@@ -257,8 +257,8 @@ func FuzzDictionary(f *testing.F) {
 				}
 			}
 		}
-		if !known(d.c.err) {
-			t.Fatal(d.c.err)
+		if !known(d.c.Err) {
+			t.Fatal(d.c.Err)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // The dictionary has the terms of all fields in order, so that one read tells
@@ -101,7 +103,7 @@ func (w *dictWriter) flush() {
 
 // dictCursor goes through the terms of a block.
 type dictCursor struct {
-	c         cursor
+	c         wire.Cursor
 	documents int
 	lists     int64
 	end       int64
@@ -110,23 +112,23 @@ type dictCursor struct {
 }
 
 func (ref *dictRef) open(raw []byte, documents int) *dictCursor {
-	return &dictCursor{c: cursor{b: raw}, documents: documents, lists: ref.lists, end: ref.end}
+	return &dictCursor{c: wire.Cursor{Rest: raw}, documents: documents, lists: ref.lists, end: ref.end}
 }
 
 // next goes to the next term, false at the end of the block or where it is damaged: see
-// c.err.
+// c.Err.
 func (d *dictCursor) next() bool {
 	c := &d.c
-	if len(c.b) == 0 {
-		if c.err == nil && d.lists != d.end {
-			c.fail("lists of %d bytes too many", d.end-d.lists)
+	if len(c.Rest) == 0 {
+		if c.Err == nil && d.lists != d.end {
+			c.Fail("lists of %d bytes too many", d.end-d.lists)
 		}
 		return false
 	}
-	d.term = c.shared(d.term, MaxTerm)
-	mask := c.uvarint(1<<NumFields - 1)
+	d.term = readShared(c, d.term, MaxTerm)
+	mask := c.Uvarint(1<<NumFields - 1)
 	if mask == 0 || len(d.term) == 0 {
-		c.fail("term in no field, or none")
+		c.Fail("term in no field, or none")
 	}
 	for f := range NumFields {
 		d.infos[f] = TermInfo{Field: f}
@@ -134,20 +136,20 @@ func (d *dictCursor) next() bool {
 			continue
 		}
 		info := &d.infos[f]
-		head := c.uvarint(uint64(d.documents)<<1 | 1)
+		head := c.Uvarint(uint64(d.documents)<<1 | 1)
 		info.Documents = int(head >> 1)
-		info.Occurrences = int64(head>>1) + int64(c.uvarint(1<<40))
+		info.Occurrences = int64(head>>1) + int64(c.Uvarint(1<<40))
 		if info.Documents == 0 {
-			c.fail("term in no document")
+			c.Fail("term in no document")
 		}
 		if head&1 != 0 {
-			if info.list.inline = c.prefixed(inlineList); info.list.inline == nil {
+			if info.list.inline = c.Prefixed(inlineList); info.list.inline == nil {
 				info.list.inline = []byte{}
 			}
 			continue
 		}
-		info.list.size = int64(c.uvarint(uint64(max(d.end-d.lists, 0))))
-		info.list.length = int64(c.uvarint(uint64(max(d.end-d.lists, 0))))
+		info.list.size = int64(c.Uvarint(uint64(max(d.end-d.lists, 0))))
+		info.list.length = int64(c.Uvarint(uint64(max(d.end-d.lists, 0))))
 		info.list.postings = d.lists
 		d.lists += info.list.size
 	}
@@ -158,9 +160,9 @@ func (d *dictCursor) next() bool {
 		}
 	}
 	if d.lists > d.end {
-		c.fail("lists of a term beyond those of its block")
+		c.Fail("lists of a term beyond those of its block")
 	}
-	return c.err == nil
+	return c.Err == nil
 }
 
 // info is what next found of a field, free of the block.
@@ -278,8 +280,8 @@ func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {
 			return nil
 		}
 	}
-	if d.c.err != nil {
-		return readError("dictionary", d.c.err)
+	if d.c.Err != nil {
+		return readError("dictionary", d.c.Err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@
 //
 // Everything read is taken for hostile, as in blobschema: each piece that is read by
 // itself has a CRC-32C, counts are held against the bytes that are there, and errors
-// wrap blobschema.ErrDamaged or ErrVersion. Equal documents give equal bytes, whatever
+// wrap wire.ErrDamaged or wire.ErrVersion. Equal documents give equal bytes, whatever
 // their order, and whether they were built at once or merged.
 //
 // The package is pure: no I/O, no clock, no goroutines, and no state but pools of

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -138,7 +139,7 @@ func (w *docsWriter) flush() {
 	d, n := w.block, len(w.block)
 	raw := append(binary.AppendUvarint(w.raw[:0], uint64(w.count)), w.table...)
 	slot := partition.Slot(0)
-	raw = appendColumn(raw, n, func(i int) uint64 {
+	raw = wire.AppendValues(raw, n, func(i int) uint64 {
 		diff := d[i].Slot - slot
 		slot = d[i].Slot
 		return uint64(diff)
@@ -146,20 +147,20 @@ func (w *docsWriter) flush() {
 	for i := range d {
 		raw = binary.LittleEndian.AppendUint64(raw, d[i].Fingerprint)
 	}
-	raw = appendColumn(raw, n, func(i int) uint64 { return uint64(d[i].Generation) })
-	raw = appendColumn(raw, n, func(i int) uint64 { return packTime(d[i].Time) })
-	raw = appendColumn(raw, n, func(i int) uint64 { return packTime(d[i].Published) })
+	raw = wire.AppendValues(raw, n, func(i int) uint64 { return uint64(d[i].Generation) })
+	raw = wire.AppendValues(raw, n, func(i int) uint64 { return packTime(d[i].Time) })
+	raw = wire.AppendValues(raw, n, func(i int) uint64 { return packTime(d[i].Published) })
 	for i := range d {
 		raw = binary.LittleEndian.AppendUint64(raw, d[i].SimHash)
 	}
-	raw = appendColumn(raw, n, func(i int) uint64 { return uint64(d[i].BodyBytes) })
-	raw = appendColumn(raw, n, func(i int) uint64 { return uint64(d[i].text.to) })
+	raw = wire.AppendValues(raw, n, func(i int) uint64 { return uint64(d[i].BodyBytes) })
+	raw = wire.AppendValues(raw, n, func(i int) uint64 { return uint64(d[i].text.to) })
 	host, url := "", ""
 	for i := range d {
 		raw = appendShared(raw, host, d[i].Host)
 		raw = appendShared(raw, url, d[i].URL)
-		raw = appendPrefixed(raw, d[i].Lang)
-		raw = appendPrefixed(raw, d[i].Title)
+		raw = wire.AppendPrefixed(raw, d[i].Lang)
+		raw = wire.AppendPrefixed(raw, d[i].Title)
 		host, url = d[i].Host, d[i].URL
 	}
 	ref := docsRef{texts: int64(w.start), first: d[0].place()}
@@ -195,65 +196,65 @@ type docsDecoder struct {
 // decode reads the piece of a block of n documents. Strings are made of the documents
 // from first to end-1 only; they alone are valid, until the next call.
 func (d *docsDecoder) decode(raw []byte, ref *docsRef, n, first, end int) ([]stored, error) {
-	c := cursor{b: raw}
+	c := &wire.Cursor{Rest: raw}
 	docs := d.docs[:n]
 	off := ref.texts
 	begun := 0
-	for count := c.uvarint(docsBlock); count > 0 && c.err == nil; count-- {
-		k := int(c.uvarint(uint64(n - begun)))
-		t := textRef{piece: c.piece(&off, ref.piece.off, maxTextRaw)}
+	for count := c.Uvarint(docsBlock); count > 0 && c.Err == nil; count-- {
+		k := int(c.Uvarint(uint64(n - begun)))
+		t := textRef{piece: readPiece(c, &off, ref.piece.off, maxTextRaw)}
 		for i := range k {
 			docs[begun+i] = stored{text: t}
 		}
 		begun += k
 	}
 	if begun < n {
-		c.fail("%d of %d documents have a text", begun, n)
+		c.Fail("%d of %d documents have a text", begun, n)
 	}
 	slot := uint64(0)
-	c.column(n, partition.MaxSlots, func(i int, v uint64) {
+	c.Values(n, partition.MaxSlots, func(i int, v uint64) {
 		if slot += v; slot >= partition.MaxSlots {
-			c.fail("slot %d", slot)
+			c.Fail("slot %d", slot)
 		}
 		docs[i].Slot = partition.Slot(slot)
 	})
 	for i := range docs {
-		docs[i].Fingerprint = c.uint64()
+		docs[i].Fingerprint = c.Uint64()
 	}
-	c.column(n, 1<<32-1, func(i int, v uint64) { docs[i].Generation = uint32(v) })
-	c.column(n, maxUnixTime<<1+1, func(i int, v uint64) { docs[i].Time = unpackTime(v) })
-	c.column(n, maxUnixTime<<1+1, func(i int, v uint64) { docs[i].Published = unpackTime(v) })
+	c.Values(n, 1<<32-1, func(i int, v uint64) { docs[i].Generation = uint32(v) })
+	c.Values(n, maxUnixTime<<1+1, func(i int, v uint64) { docs[i].Time = unpackTime(v) })
+	c.Values(n, maxUnixTime<<1+1, func(i int, v uint64) { docs[i].Published = unpackTime(v) })
 	for i := range docs {
-		docs[i].SimHash = c.uint64()
+		docs[i].SimHash = c.Uint64()
 	}
-	c.column(n, 1<<62, func(i int, v uint64) { docs[i].BodyBytes = int64(v) })
+	c.Values(n, 1<<62, func(i int, v uint64) { docs[i].BodyBytes = int64(v) })
 	at := 0
-	c.column(n, MaxText, func(i int, v uint64) {
+	c.Values(n, MaxText, func(i int, v uint64) {
 		if i == 0 || docs[i].text.piece.off != docs[i-1].text.piece.off {
 			at = 0
 		}
 		t := &docs[i].text
 		t.from, t.to = at, at+int(v)
 		if at = t.to; int64(at) > t.piece.raw {
-			c.fail("texts of %d bytes in %d", at, t.piece.raw)
+			c.Fail("texts of %d bytes in %d", at, t.piece.raw)
 		}
 	})
-	d.strings(&c, docs, first, end)
-	if err := c.end(); err != nil {
+	d.strings(c, docs, first, end)
+	if err := c.End(); err != nil {
 		return nil, err
 	}
 	return docs, nil
 }
 
-func (d *docsDecoder) strings(c *cursor, docs []stored, first, end int) {
+func (d *docsDecoder) strings(c *wire.Cursor, docs []stored, first, end int) {
 	d.host, d.url = d.host[:0], d.url[:0]
 	for i := range docs {
-		if c.err != nil {
+		if c.Err != nil {
 			return
 		}
-		d.host = c.shared(d.host, MaxHost)
-		d.url = c.shared(d.url, MaxURL)
-		lang, title := c.prefixed(MaxLang), c.prefixed(MaxTitle)
+		d.host = readShared(c, d.host, MaxHost)
+		d.url = readShared(c, d.url, MaxURL)
+		lang, title := c.Prefixed(MaxLang), c.Prefixed(MaxTitle)
 		if i < first || i >= end {
 			continue
 		}
@@ -271,7 +272,7 @@ func (d *docsDecoder) strings(c *cursor, docs []stored, first, end int) {
 // block reads the block of documents that has doc, and where in it doc is.
 func (r *Reader) block(doc uint32) (d *docsDecoder, docs []stored, i int, err error) {
 	if int64(doc) >= int64(r.x.summary.Documents) {
-		return nil, nil, 0, damaged("document %d of %d", doc, r.x.summary.Documents)
+		return nil, nil, 0, wire.Damaged("document %d of %d", doc, r.x.summary.Documents)
 	}
 	i = int(doc % docsBlock)
 	d = &docsDecoder{}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // A list has the documents of a term in one field. It is two pieces, so that positions
@@ -146,33 +146,33 @@ func (p *Postings) open(info *TermInfo, documents int, postings, positions []byt
 	p.inline = info.list.inline != nil
 	full := info.Documents / group
 	if full > len(postings) || full > 0 && p.inline {
-		return damaged("%d documents in %d bytes", info.Documents, len(postings))
+		return wire.Damaged("%d documents in %d bytes", info.Documents, len(postings))
 	}
-	c := cursor{b: postings}
+	c := &wire.Cursor{Rest: postings}
 	p.blocks = slices.Grow(p.blocks, full)
 	var next, off uint64
 	sizes := make([]int, full)
 	for i := range full {
 		b := block{base: uint32(next), positions: int(off)}
-		next += c.uvarint(uint64(documents))
+		next += c.Uvarint(uint64(documents))
 		b.last = uint32(next - 1)
-		sizes[i] = int(c.uvarint(uint64(len(postings))))
-		off += c.uvarint(1 << 32)
+		sizes[i] = int(c.Uvarint(uint64(len(postings))))
+		off += c.Uvarint(1 << 32)
 		if next > uint64(documents) || next < uint64(b.base)+group || p.positions != nil && off > uint64(len(positions)) {
-			c.fail("head of a block")
+			c.Fail("head of a block")
 		}
-		if c.err != nil {
-			return c.err
+		if c.Err != nil {
+			return c.Err
 		}
 		p.blocks = append(p.blocks, b)
 	}
 	for i := range p.blocks {
-		p.blocks[i].data = c.take(uint64(sizes[i]))
+		p.blocks[i].data = c.Take(uint64(sizes[i]))
 	}
-	p.rest = c.b
+	p.rest = c.Rest
 	// The rest is a block as well, to the end of the positions.
 	p.blocks = append(p.blocks, block{base: uint32(next), last: noDocument, positions: int(off)})
-	return c.err
+	return c.Err
 }
 
 // Err is why there is no next document, if that is not because the list has ended.
@@ -243,7 +243,7 @@ func (p *Postings) load(b int) bool {
 	}
 	block := &p.blocks[b]
 	if p.packed = unpackGroup(&p.docs, block.data); p.packed == nil {
-		return p.finish(damaged("block of documents"))
+		return p.finish(wire.Damaged("block of documents"))
 	}
 	next := uint64(block.base)
 	for i, d := range p.docs {
@@ -252,7 +252,7 @@ func (p *Postings) load(b int) bool {
 		next++
 	}
 	if next != uint64(block.last)+1 {
-		return p.finish(damaged("last document of a block"))
+		return p.finish(wire.Damaged("last document of a block"))
 	}
 	p.n = group
 	return true
@@ -260,29 +260,29 @@ func (p *Postings) load(b int) bool {
 
 // loadRest reads the documents after the last full block.
 func (p *Postings) loadRest(base uint32) bool {
-	c := cursor{b: p.rest}
+	c := &wire.Cursor{Rest: p.rest}
 	p.n = p.count % group
 	next := uint64(base)
 	for i := range p.n {
-		v := c.uvarint(1 << 33)
+		v := c.Uvarint(1 << 33)
 		p.freqs[i] = 1
 		if v&1 == 0 {
-			p.freqs[i] = uint32(c.uvarint(MaxTokens)) + 2
+			p.freqs[i] = uint32(c.Uvarint(MaxTokens)) + 2
 		}
 		next += v >> 1
 		p.docs[i] = uint32(next)
 		next++
 	}
 	if next > uint64(p.documents) {
-		c.fail("document %d of %d", next-1, p.documents)
+		c.Fail("document %d of %d", next-1, p.documents)
 	}
 	if p.inline {
-		p.positions = c.b
-	} else if err := c.end(); err != nil {
+		p.positions = c.Rest
+	} else if err := c.End(); err != nil {
 		return p.finish(err)
 	}
-	if c.err != nil {
-		return p.finish(c.err)
+	if c.Err != nil {
+		return p.finish(c.Err)
 	}
 	p.packed = nil
 	if p.n == 0 {
@@ -311,7 +311,7 @@ func (p *Postings) unpackFreqs() {
 		for i := range p.freqs {
 			p.freqs[i] = 1
 		}
-		p.err = damaged("block of frequencies")
+		p.err = wire.Damaged("block of frequencies")
 	}
 }
 
@@ -331,7 +331,7 @@ func (p *Postings) Positions(buf []int32) []int32 {
 	at, start := uint64(0), len(buf)
 	for n > 0 {
 		if p.at.i == p.at.n && !p.at.fill() {
-			p.err = damaged("positions cut short")
+			p.err = wire.Damaged("positions cut short")
 			return buf[:start]
 		}
 		now := p.at.v[p.at.i:min(p.at.n, p.at.i+n)]
@@ -340,7 +340,7 @@ func (p *Postings) Positions(buf []int32) []int32 {
 			buf = append(buf, int32(at))
 		}
 		if at > MaxPosition {
-			p.err = damaged("position %d", at)
+			p.err = wire.Damaged("position %d", at)
 			return buf[:start]
 		}
 		p.at.i, n = p.at.i+len(now), n-len(now)
@@ -384,15 +384,15 @@ func (c *positionCursor) fill() bool {
 		c.left, c.n = c.left-group, group
 		return true
 	}
-	r := cursor{b: c.b}
+	r := wire.Cursor{Rest: c.b}
 	for i := range c.left {
-		c.v[i] = uint32(r.uvarint(MaxPosition))
+		c.v[i] = uint32(r.Uvarint(MaxPosition))
 	}
-	if r.err != nil || c.left == 0 {
+	if r.Err != nil || c.left == 0 {
 		c.left = 0
 		return false
 	}
-	c.b, c.n, c.left = r.b, c.left, 0
+	c.b, c.n, c.left = r.Rest, c.left, 0
 	return true
 }
 
@@ -416,12 +416,12 @@ func (c *positionCursor) skip(n int) {
 // checked is a piece of a list less its checksum, once that is found right.
 func checked(b []byte) ([]byte, error) {
 	n := len(b) - 4
-	if n < 0 || blobschema.Checksum(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
-		return nil, damaged("checksum of a list")
+	if n < 0 || wire.Checksum(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
+		return nil, wire.Damaged("checksum of a list")
 	}
 	return b[:n:n], nil
 }
 
 func appendChecked(dst, b []byte) []byte {
-	return binary.LittleEndian.AppendUint32(append(dst, b...), blobschema.Checksum(b))
+	return binary.LittleEndian.AppendUint32(append(dst, b...), wire.Checksum(b))
 }

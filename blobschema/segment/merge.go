@@ -3,6 +3,8 @@ package segment
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // windowSize is how much a merge reads at once of what it reads in order.
@@ -20,7 +22,7 @@ func window(src Source, size int64) Source {
 				return nil, err
 			}
 			if int64(len(b)) != n {
-				return nil, damaged("%d bytes where %d were asked for", len(b), n)
+				return nil, wire.Damaged("%d bytes where %d were asked for", len(b), n)
 			}
 			at, buf = off, b
 		}
@@ -130,7 +132,7 @@ func (m *mergeInput) nextDocument() error {
 	}
 	m.now = &m.block[m.doc%docsBlock]
 	if m.begun && m.before.compare(m.now) >= 0 {
-		return readError("documents", damaged("order of documents"))
+		return readError("documents", wire.Damaged("order of documents"))
 	}
 	for f := range m.now.lengths {
 		m.now.lengths[f] = m.columns.lengths[f][m.doc]
@@ -233,8 +235,8 @@ func (m *merge) full(s *stored) bool {
 func (m *mergeInput) nextTerm() error {
 	r := m.dictFrom
 	for m.dict == nil || !m.dict.next() {
-		if m.dict != nil && m.dict.c.err != nil {
-			return readError("dictionary", m.dict.c.err)
+		if m.dict != nil && m.dict.c.Err != nil {
+			return readError("dictionary", m.dict.c.Err)
 		}
 		if m.dictBlock++; m.dictBlock >= len(r.x.dict) {
 			m.dict = nil
@@ -265,7 +267,7 @@ func (m *merge) terms() error {
 			return nil
 		}
 		if !first && bytes.Compare(least, term) <= 0 {
-			return damaged("order of terms")
+			return wire.Damaged("order of terms")
 		}
 		term = append(term[:0], least...)
 		if err := m.term(term); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -46,7 +46,7 @@ type index struct {
 }
 
 // Reader reads a segment by ranges. It keeps the index only, and is safe for concurrent
-// use if its source is. Its errors wrap blobschema.ErrDamaged, or are the source's.
+// use if its source is. Its errors wrap wire.ErrDamaged, or are the source's.
 type Reader struct {
 	src  Source
 	size int64
@@ -58,7 +58,7 @@ func readError(what string, err error) error {
 }
 
 // Open reads the index of a segment of size bytes: the last 64 KiB, and what is missing
-// of a larger one. Errors wrap blobschema.ErrDamaged or ErrVersion, or are the source's.
+// of a larger one. Errors wrap wire.ErrDamaged or wire.ErrVersion, or are the source's.
 func Open(src Source, size int64) (*Reader, error) {
 	x, err := readIndex(src, size)
 	if err != nil {
@@ -79,21 +79,21 @@ func (r *Reader) Summary() Summary { return r.x.summary }
 
 func (r *Reader) read(off, length int64) ([]byte, error) {
 	if off < 0 || length < 0 || off > r.size-length {
-		return nil, damaged("%d bytes at %d of %d", length, off, r.size)
+		return nil, wire.Damaged("%d bytes at %d of %d", length, off, r.size)
 	}
 	if length == 0 {
 		return nil, nil
 	}
 	b, err := r.src(off, length)
 	if err == nil && int64(len(b)) != length {
-		err = damaged("%d bytes where %d were asked for", len(b), length)
+		err = wire.Damaged("%d bytes where %d were asked for", len(b), length)
 	}
 	return b, err
 }
 
 func readIndex(src Source, size int64) (*index, error) {
 	if size < int64(header+tailSize) {
-		return nil, damaged("no segment of %d bytes", size)
+		return nil, wire.Damaged("no segment of %d bytes", size)
 	}
 	r := Reader{src: src, size: size}
 	end, err := r.read(max(size-openRead, 0), min(size, openRead))
@@ -102,16 +102,16 @@ func readIndex(src Source, size int64) (*index, error) {
 	}
 	tail := end[len(end)-tailSize:]
 	if string(tail[tailSize-len(magicEnd):]) != magicEnd {
-		return nil, damaged("tail")
+		return nil, wire.Damaged("tail")
 	}
-	if v := tail[tailSize-len(magicEnd)-1]; v != blobschema.Version {
-		return nil, fmt.Errorf("%w: %d", blobschema.ErrVersion, v)
+	if v := tail[tailSize-len(magicEnd)-1]; v != wire.Version {
+		return nil, fmt.Errorf("%w: %d", wire.ErrVersion, v)
 	}
-	c := cursor{b: tail}
-	raw, length, sum := int64(c.uint32()), int64(c.uint32()), c.uint32()
+	c := &wire.Cursor{Rest: tail}
+	raw, length, sum := int64(c.Uint32()), int64(c.Uint32()), c.Uint32()
 	at := size - int64(tailSize) - length
 	if at < int64(header) || raw > min(maxIndex, length*indexRatio) || raw < length {
-		return nil, damaged("index of %d bytes, %d inflated", length, raw)
+		return nil, wire.Damaged("index of %d bytes, %d inflated", length, raw)
 	}
 	if missing := length + int64(tailSize) - int64(len(end)); missing > 0 {
 		b, err := r.read(at, missing)
@@ -122,9 +122,9 @@ func readIndex(src Source, size int64) (*index, error) {
 	}
 	b := end[len(end)-tailSize-int(length) : len(end)-tailSize]
 	if indexSum(b, tail) != sum {
-		return nil, damaged("checksum of the index")
+		return nil, wire.Damaged("checksum of the index")
 	}
-	p := piece{length: length, raw: raw, sum: blobschema.Checksum(b)}
+	p := piece{length: length, raw: raw, sum: wire.Checksum(b)}
 	if b, err = p.open(b, nil); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func readIndex(src Source, size int64) (*index, error) {
 
 // indexSum is the checksum of the index and of what the tail says of it.
 func indexSum(b, tail []byte) uint32 {
-	return blobschema.Checksum(fmt.Appendf(nil, "%08x %x", blobschema.Checksum(b), tail[:8]))
+	return wire.Checksum(fmt.Appendf(nil, "%08x %x", wire.Checksum(b), tail[:8]))
 }
 
 // append appends the index of a segment whose parts have the given lengths, in order.
@@ -171,58 +171,58 @@ func (x *index) append(dst []byte, lists int64) []byte {
 // decodeIndex reads what append wrote; the index begins at the given offset.
 func decodeIndex(b []byte, at, size int64) (*index, error) {
 	x := &index{}
-	c := cursor{b: b}
+	c := &wire.Cursor{Rest: b}
 	s := &x.summary
 	s.Bytes = size
-	s.Documents = int(c.uvarint(uint64(min(maxDocuments, size*perByte))))
-	s.Terms = int(c.uvarint(1 << 40))
-	s.TextBytes, s.BodyBytes = int64(c.uvarint(1<<62)), int64(c.uvarint(1<<62))
-	s.First, s.Last = partition.Slot(c.uvarint(partition.MaxSlots-1)), partition.Slot(c.uvarint(partition.MaxSlots-1))
+	s.Documents = int(c.Uvarint(uint64(min(maxDocuments, size*perByte))))
+	s.Terms = int(c.Uvarint(1 << 40))
+	s.TextBytes, s.BodyBytes = int64(c.Uvarint(1<<62)), int64(c.Uvarint(1<<62))
+	s.First, s.Last = partition.Slot(c.Uvarint(partition.MaxSlots-1)), partition.Slot(c.Uvarint(partition.MaxSlots-1))
 	for f := range s.Lengths {
-		s.Lengths[f] = int64(c.uvarint(1 << 62))
+		s.Lengths[f] = int64(c.Uvarint(1 << 62))
 	}
 	off := int64(header)
 	slot, host := uint64(0), []byte(nil)
 	for range (s.Documents + docsBlock - 1) / docsBlock {
 		d := docsRef{texts: off}
-		off += int64(c.uvarint(uint64(max(at-off, 0))))
-		d.piece = c.piece(&off, at, maxDocsRaw)
-		if slot += c.uvarint(partition.MaxSlots); slot >= partition.MaxSlots {
-			c.fail("slot %d", slot)
+		off += int64(c.Uvarint(uint64(max(at-off, 0))))
+		d.piece = readPiece(c, &off, at, maxDocsRaw)
+		if slot += c.Uvarint(partition.MaxSlots); slot >= partition.MaxSlots {
+			c.Fail("slot %d", slot)
 		}
-		host = c.shared(host, MaxHost+1)
+		host = readShared(c, host, MaxHost+1)
 		d.first = place{partition.Slot(slot), string(host)}
-		if c.err != nil {
-			return nil, c.err
+		if c.Err != nil {
+			return nil, c.Err
 		}
 		x.docs = append(x.docs, d)
 	}
-	x.decodeDict(&c, &off, at)
+	x.decodeDict(c, &off, at)
 	for i := range x.columns {
-		x.columns[i] = c.piece(&off, at, maxColumn(i, s.Documents))
+		x.columns[i] = readPiece(c, &off, at, maxColumn(i, s.Documents))
 	}
 	if off != at {
-		c.fail("%d bytes between the parts", at-off)
+		c.Fail("%d bytes between the parts", at-off)
 	}
-	return x, c.end()
+	return x, c.End()
 }
 
-func (x *index) decodeDict(c *cursor, off *int64, at int64) {
+func (x *index) decodeDict(c *wire.Cursor, off *int64, at int64) {
 	lists := *off
-	*off += int64(c.uvarint(uint64(max(at-lists, 0))))
+	*off += int64(c.Uvarint(uint64(max(at-lists, 0))))
 	end := *off
 	var first []byte
-	for range c.uvarint(1 << 32) {
-		d := dictRef{piece: c.piece(off, at, maxDictBlock), lists: lists}
-		lists += int64(c.uvarint(uint64(max(end-lists, 0))))
-		first = c.shared(first, MaxTerm)
+	for range c.Uvarint(1 << 32) {
+		d := dictRef{piece: readPiece(c, off, at, maxDictBlock), lists: lists}
+		lists += int64(c.Uvarint(uint64(max(end-lists, 0))))
+		first = readShared(c, first, MaxTerm)
 		d.end, d.first = lists, string(first)
-		if c.err != nil {
+		if c.Err != nil {
 			return
 		}
 		x.dict = append(x.dict, d)
 	}
 	if lists != end {
-		c.fail("%d bytes of lists of no term", end-lists)
+		c.Fail("%d bytes of lists of no term", end-lists)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // Set is a set of documents of a segment, such as those that were replaced since. The
@@ -55,20 +57,20 @@ func (s *Set) AppendTo(dst []byte) []byte {
 	return appendChecked(dst, b)
 }
 
-// DecodeSet reads what AppendTo wrote, of a segment of so many documents. An error wraps blobschema.ErrDamaged.
+// DecodeSet reads what AppendTo wrote, of a segment of so many documents. An error wraps wire.ErrDamaged.
 func DecodeSet(data []byte, documents int) (*Set, error) {
 	b, err := checked(data)
 	if err != nil {
 		return nil, readError("deleted documents", err)
 	}
-	c := cursor{b: b}
+	c := &wire.Cursor{Rest: b}
 	s := &Set{}
 	next := uint64(0)
-	for range c.uvarint(uint64(min(documents, len(b)))) {
-		if next += c.uvarint(1 << 32); next >= uint64(documents) {
-			c.fail("document %d of %d", next, documents)
+	for range c.Uvarint(uint64(min(documents, len(b)))) {
+		if next += c.Uvarint(1 << 32); next >= uint64(documents) {
+			c.Fail("document %d of %d", next, documents)
 		}
-		if c.err != nil {
+		if c.Err != nil {
 			break
 		}
 		if s.words == nil {
@@ -77,7 +79,7 @@ func DecodeSet(data []byte, documents int) (*Set, error) {
 		s.Add(uint32(next))
 		next++
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return nil, readError("deleted documents", err)
 	}
 	return s, nil

@@ -3,7 +3,7 @@ package segment
 import (
 	"encoding/binary"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // writer writes a segment: all documents in order, then all terms in order.
@@ -16,7 +16,7 @@ type writer struct {
 
 func newWriter() *writer {
 	w := &writer{}
-	w.docs.data = append(append(w.docs.data, magic...), blobschema.Version)
+	w.docs.data = append(append(w.docs.data, magic...), wire.Version)
 	return w
 }
 
@@ -57,5 +57,5 @@ func seal(out, index []byte) []byte {
 	tail := binary.LittleEndian.AppendUint32(nil, uint32(p.raw))
 	tail = binary.LittleEndian.AppendUint32(tail, uint32(p.length))
 	tail = binary.LittleEndian.AppendUint32(tail, indexSum(out[p.off:], tail))
-	return append(append(append(out, tail...), blobschema.Version), magicEnd...)
+	return append(append(append(out, tail...), wire.Version), magicEnd...)
 }

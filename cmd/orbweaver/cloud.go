@@ -38,7 +38,7 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []cra
 		}
 		rep.started(b)
 		if f.detach {
-			rep.left(v.departure(b.Pages))
+			rep.told(v.departure(b.Pages))
 			return nil
 		}
 		w := follower{visit: v, every: f.every, reporter: rep}
@@ -47,7 +47,7 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []cra
 			return err
 		}
 		if end == engine.Stopped {
-			rep.left(v.departure(s.Totals.Pages))
+			rep.told(v.departure(s.Totals.Pages))
 			return nil
 		}
 		sum, err := w.summarize(ctx, end, s)

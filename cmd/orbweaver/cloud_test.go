@@ -271,7 +271,7 @@ func (c *cloud) runFor(ctx context.Context, args ...string) *result {
 	cmd.SetOut(&out)
 	cmd.SetErr(&errOut)
 	args = append(args, "--platform", c.url)
-	status := execute(withOpener(ctx, c.open), cmd, args)
+	status := execute(context.WithValue(ctx, openerKey{}, c.open), cmd, args)
 	return &result{c, strings.Join(args, " "), status, out.String(), errOut.String()}
 }
 

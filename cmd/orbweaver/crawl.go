@@ -259,7 +259,7 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 		}
 	}
 	if s.crawl.Settings.Index && !sum.idle {
-		now, err := s.view.Status(ctx)
+		now, err := s.view.Status(context.WithoutCancel(ctx)) // a signal is no reason to say less
 		if err != nil {
 			return err
 		}

@@ -248,6 +248,7 @@ func TestComparesWithTheTruth(t *testing.T) {
 
 // TestDemo is the demo as it is.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	cmd, out, errOut := program(t, "demo", "--quiet")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, errOut)

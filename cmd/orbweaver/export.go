@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -346,7 +347,7 @@ func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err 
 func (e *exporter) warc(ctx context.Context, name string) (int64, error) {
 	to := filepath.Join(e.out, path.Base(name))
 	if !strings.HasPrefix(path.Base(name), "orbweaver-") {
-		return 0, fmt.Errorf("%w: no name of a WARC file", blobschema.ErrDamaged)
+		return 0, fmt.Errorf("%w: no name of a WARC file", wire.ErrDamaged)
 	}
 	from, err := e.view.File(ctx, name)
 	if err != nil {

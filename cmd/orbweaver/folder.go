@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform/local"
 )
@@ -72,10 +72,10 @@ func explain(dir string, err error) error {
 	case errors.Is(err, local.ErrInUse):
 		return fail(exitInUse, fmt.Errorf("the folder %s is in use: another process works on it.\n"+
 			"Wait until it ends, or work in another folder (--data)", dir))
-	case errors.Is(err, local.ErrVersion), errors.Is(err, blobschema.ErrVersion):
+	case errors.Is(err, local.ErrVersion), errors.Is(err, wire.ErrVersion):
 		return fmt.Errorf("the folder %s was not written by this version: %w.\n"+
 			"Use the version that wrote it, or begin another crawl in another folder (--data)", dir, err)
-	case errors.Is(err, local.ErrDamaged), errors.Is(err, blobschema.ErrDamaged):
+	case errors.Is(err, local.ErrDamaged), errors.Is(err, wire.ErrDamaged):
 		return fmt.Errorf("the folder %s is damaged: %w.\n"+
 			"Restore it from a copy, or begin another crawl in another folder (--data); WARC files in %s can be read all the same",
 			dir, err, filepath.Join(dir, "blobs"))

@@ -28,20 +28,17 @@ func orbweaver(t *testing.T, args ...string) *exec.Cmd {
 // TestKilledTenTimes kills a crawl with SIGKILL at ten moments of its life, goes on
 // with it each time, and wants the same pages as if nothing had happened.
 func TestKilledTenTimes(t *testing.T) {
-	web, err := simweb.New(simweb.Config{
+	t.Parallel()
+	srv, err := simweb.Start(t.Context(), simweb.Config{
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 80}, PageBytes: 4 << 10, LinksPerPage: 12,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},
 		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	}, simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	data := filepath.Join(t.TempDir(), "data")
 	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "20ms", "--allow-net", "127.0.0.0/8", "--quiet"}
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -19,20 +19,17 @@ import (
 // TestScaledWhileItRuns divides a crawl anew and again while it runs, and wants the same
 // pages as if nothing had happened, each once.
 func TestScaledWhileItRuns(t *testing.T) {
-	web, err := simweb.New(simweb.Config{
+	t.Parallel()
+	srv, err := simweb.Start(t.Context(), simweb.Config{
 		Seed: 6, Hosts: 40, Pages: simweb.Pages{Min: 30, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 20 * time.Millisecond},
 		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	}, simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	data := filepath.Join(t.TempDir(), "data")
 	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "80ms", "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
 	crawl := orbweaver(t, append(args, web.Seeds()...)...)

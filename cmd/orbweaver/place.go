@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -146,9 +146,9 @@ func (p *place) explain(err error) error {
 		return explain(p.data, err)
 	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl):
 		return p.noCrawl()
-	case errors.Is(err, blobschema.ErrVersion):
+	case errors.Is(err, wire.ErrVersion):
 		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\nUse the version that began it, or deploy this version under another name", p, err)
-	case errors.Is(err, blobschema.ErrDamaged):
+	case errors.Is(err, wire.ErrDamaged):
 		return fmt.Errorf("%s: what is stored there is damaged: %w.\nSee '%s'", p, err, p.command("fsck"))
 	case strings.Contains(err.Error(), p.String()):
 		return err
@@ -164,12 +164,8 @@ func (p *place) noCrawl() error {
 // opener opens a platform, as platform.Open does.
 type opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
 
+// openerKey is where a context has how platforms in a cloud are opened, if not by platform.Open.
 type openerKey struct{}
-
-// withOpener returns a context whose commands open platforms in a cloud in another way.
-func withOpener(ctx context.Context, open opener) context.Context {
-	return context.WithValue(ctx, openerKey{}, open)
-}
 
 // open opens the platform of a place in a cloud.
 func (p *place) open(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {

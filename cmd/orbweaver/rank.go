@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -21,7 +21,7 @@ import (
 
 type rankFlags struct {
 	looking
-	params blobschema.RankParams
+	params ranks.Params
 	weigh  []string
 	level  levelValue
 	top    int
@@ -34,7 +34,7 @@ type rankFlags struct {
 }
 
 func newRank() *cobra.Command {
-	f := rankFlags{params: blobschema.DefaultRankParams(), level: "all"}
+	f := rankFlags{params: ranks.DefaultParams(), level: "all"}
 	cmd := &cobra.Command{
 		Use:   "rank",
 		Short: "Rank pages and hosts by the links to them (PageRank)",
@@ -118,7 +118,7 @@ func (f *rankFlags) check() error {
 const maxWeights = 1 << 20
 
 // parseWeights reads an item of --personalise.
-func parseWeights(item string) ([]blobschema.RankWeight, error) {
+func parseWeights(item string) ([]ranks.Weight, error) {
 	if info, err := os.Stat(item); err == nil && info.Mode().IsRegular() {
 		if info.Size() > maxWeights {
 			return nil, fmt.Errorf("the file %s has %d bytes, more than %d", item, info.Size(), maxWeights)
@@ -127,7 +127,7 @@ func parseWeights(item string) ([]blobschema.RankWeight, error) {
 		if err != nil {
 			return nil, err
 		}
-		var out []blobschema.RankWeight
+		var out []ranks.Weight
 		for line := range strings.Lines(string(data)) {
 			line = strings.TrimSpace(line)
 			if line == "" || line[0] == '#' {
@@ -147,10 +147,10 @@ func parseWeights(item string) ([]blobschema.RankWeight, error) {
 		name, weight, _ = strings.Cut(item, "=")
 	}
 	w, err := parseWeight(name, weight)
-	return []blobschema.RankWeight{w}, err
+	return []ranks.Weight{w}, err
 }
 
-func parseWeight(name, weight string) (w blobschema.RankWeight, err error) {
+func parseWeight(name, weight string) (w ranks.Weight, err error) {
 	w.Weight = 1
 	if weight = strings.TrimSpace(weight); weight != "" {
 		if w.Weight, err = strconv.ParseFloat(weight, 64); err != nil {
@@ -211,7 +211,7 @@ func (f *rankFlags) compute(ctx context.Context, p *rankProgress) (done bool, er
 	begun := uint64(0) // by the process that works on the folder
 	for {
 		owned := false
-		var job blobschema.RankJob
+		var job ranks.Job
 		err := f.look(ctx, func(v *view.View) (err error) {
 			if owned = v.Live(ctx) != nil; !owned {
 				return nil
@@ -308,7 +308,7 @@ func (f *rankFlags) inTheCloud(ctx context.Context, start rank.StartConfig, p *r
 	return done, err
 }
 
-func failed(job *blobschema.RankJob) error {
+func failed(job *ranks.Job) error {
 	if job.Failed != "" {
 		return fmt.Errorf("rank job %d has failed: %s", job.Number, job.Failed)
 	}
@@ -332,7 +332,7 @@ func (p *rankProgress) tell(now rank.Progress) (news bool) {
 	case !now.Job.Done.IsZero() || now.Round < 0:
 	case iterating:
 		fmt.Fprintf(p.w, "round %d: pages changed by %.2g, hosts by %.2g\n", now.Iterations(), residual.Pages, residual.Hosts)
-	case now.Round == blobschema.RankNodes:
+	case now.Round == ranks.Nodes:
 		t := now.Totals()
 		fmt.Fprintf(p.w, "%s, %s; %s, %s\n", plural(t.Pages, "page"), plural(t.Links, "link"), plural(t.Hosts, "host"), plural(t.HostLinks, "link"))
 	}
@@ -343,20 +343,20 @@ const rankTime = "2006-01-02 15:04:05 UTC"
 
 // rankReport is what was computed, for a program.
 type rankReport struct {
-	Crawl     string                    `json:"crawl"`
-	Data      string                    `json:"data,omitempty"`
-	Cloud     string                    `json:"platform,omitempty"`
-	Job       uint64                    `json:"job"`
-	Started   time.Time                 `json:"started"`
-	Done      time.Time                 `json:"done"`
-	Seconds   float64                   `json:"seconds"`
-	Params    blobschema.RankParams     `json:"params"`
-	Rounds    int                       `json:"rounds"`
-	Residuals []blobschema.RankResidual `json:"residuals"`
-	Totals    blobschema.RankTotals     `json:"totals"`
-	UnderWay  uint64                    `json:"under_way,omitempty"` // job
-	Hosts     []view.Ranked             `json:"top_hosts,omitempty"`
-	Pages     []view.Ranked             `json:"top_pages,omitempty"`
+	Crawl     string           `json:"crawl"`
+	Data      string           `json:"data,omitempty"`
+	Cloud     string           `json:"platform,omitempty"`
+	Job       uint64           `json:"job"`
+	Started   time.Time        `json:"started"`
+	Done      time.Time        `json:"done"`
+	Seconds   float64          `json:"seconds"`
+	Params    ranks.Params     `json:"params"`
+	Rounds    int              `json:"rounds"`
+	Residuals []ranks.Residual `json:"residuals"`
+	Totals    ranks.Totals     `json:"totals"`
+	UnderWay  uint64           `json:"under_way,omitempty"` // job
+	Hosts     []view.Ranked    `json:"top_hosts,omitempty"`
+	Pages     []view.Ranked    `json:"top_pages,omitempty"`
 }
 
 // tell shows what was computed last.
@@ -437,7 +437,7 @@ func (r *rankReport) print(out io.Writer, p *place) error {
 }
 
 // export writes a table.
-func (f *rankFlags) export(ctx context.Context, out io.Writer, v *view.View, job *blobschema.RankJob) error {
+func (f *rankFlags) export(ctx context.Context, out io.Writer, v *view.View, job *ranks.Job) error {
 	object := job.HostRanks
 	if f.level == "pages" {
 		object = job.PageRanks

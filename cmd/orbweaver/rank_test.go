@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -90,12 +91,12 @@ func TestParseWeights(t *testing.T) {
 	}
 	for _, c := range []struct {
 		item string
-		want []blobschema.RankWeight
+		want []ranks.Weight
 	}{
-		{"example.org", []blobschema.RankWeight{{Host: "example.org", Weight: 1}}},
-		{"example.org=3", []blobschema.RankWeight{{Host: "example.org", Weight: 3}}},
-		{"https://example.org/?a=3", []blobschema.RankWeight{{URL: "https://example.org/?a=3", Weight: 1}}},
-		{file, []blobschema.RankWeight{{Host: "example.org", Weight: 1}, {URL: "https://example.net/a?b=c", Weight: 2.5}}},
+		{"example.org", []ranks.Weight{{Host: "example.org", Weight: 1}}},
+		{"example.org=3", []ranks.Weight{{Host: "example.org", Weight: 3}}},
+		{"https://example.org/?a=3", []ranks.Weight{{URL: "https://example.org/?a=3", Weight: 1}}},
+		{file, []ranks.Weight{{Host: "example.org", Weight: 1}, {URL: "https://example.net/a?b=c", Weight: 2.5}}},
 		{"example.org=x", nil},
 		{"no host", nil},
 	} {

@@ -115,6 +115,11 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	return concluded(rep, sum)
+}
+
+// concluded tells what came of a request.
+func concluded(rep reporter, sum *summary) error {
 	rep.ended(sum)
 	if sum.Status == exitNothing {
 		return fail(exitNothing, errors.New("none of the URLs was answered"))
@@ -137,7 +142,7 @@ func (f *recrawlFlags) hand(ctx context.Context, r *request, rep reporter) (done
 		})
 		switch {
 		case err == nil:
-			rep.handed(&told)
+			rep.told(&told)
 			return true, nil
 		case !errors.Is(err, view.ErrNoOwner):
 			return false, err
@@ -147,7 +152,7 @@ func (f *recrawlFlags) hand(ctx context.Context, r *request, rep reporter) (done
 			err := f.leave(ctx, told.Crawl, r)
 			if err == nil {
 				told.Resume = resumeCommand(f.data)
-				rep.handed(&told)
+				rep.told(&told)
 			}
 			return true, f.explain(err)
 		case try == 10:

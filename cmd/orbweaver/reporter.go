@@ -20,14 +20,18 @@ type reporter interface {
 	io.Writer // warnings, one line each
 	started(*beginning)
 	progress(*figures)
-	handed(*handed)
-	left(*departure)
+	told(news)
 	ended(*summary)
 	failed(err error)
 
 	joined(*joining) // of a worker
 	works(*workFigures)
-	went(*leaving)
+}
+
+// news is what is told at the end, where there is no summary.
+type news interface {
+	fmt.Stringer
+	event() string // its name in JSON
 }
 
 // handed is told when a request was left to a process that crawls, or will.
@@ -40,6 +44,8 @@ type handed struct {
 	ID     string `json:"id"`
 	Resume string `json:"resume,omitempty"` // the command that takes the request
 }
+
+func (h *handed) event() string { return "handed" }
 
 func (h *handed) String() string {
 	if h.Cloud != "" {
@@ -93,6 +99,8 @@ type departure struct {
 	Look  string `json:"look"` // the command that looks again
 }
 
+func (d *departure) event() string { return "left" }
+
 func (d *departure) String() string {
 	return fmt.Sprintf("crawl %s goes on in %s; look again with '%s'", d.Crawl, platform.ShortName(d.Cloud), d.Look)
 }
@@ -102,7 +110,7 @@ func (d *departure) String() string {
 func newReporter(f *runFlags, out, errOut io.Writer) reporter {
 	switch tty, live := terminal(errOut); {
 	case f.json:
-		return &events{Writer: errOut, enc: json.NewEncoder(out), quiet: f.quiet}
+		return &events{Writer: errOut, out: out, quiet: f.quiet}
 	case f.quiet:
 		return silent{errOut}
 	case live:
@@ -139,12 +147,14 @@ func (v *liveView) started(b *beginning) {
 }
 
 func (v *liveView) progress(f *figures) { v.show(frame(v.title, f)) }
-func (v *liveView) handed(h *handed)    { fmt.Fprintln(v.out, h) }
 func (v *liveView) failed(error)        { v.show(nil) }
 
-func (v *liveView) left(d *departure) {
+func (v *liveView) joined(j *joining)    { fmt.Fprintln(v, j) }
+func (v *liveView) works(f *workFigures) { v.show(f.frame()) }
+
+func (v *liveView) told(n news) {
 	v.show(nil)
-	fmt.Fprintln(v.out, d)
+	fmt.Fprintln(v.out, n)
 }
 
 func (v *liveView) ended(s *summary) {
@@ -164,8 +174,8 @@ type lineView struct {
 const lineSeconds = 5
 
 func (v *lineView) started(b *beginning) { fmt.Fprintln(v, b) }
-func (v *lineView) handed(h *handed)     { fmt.Fprintln(v.out, h) }
-func (v *lineView) left(d *departure)    { fmt.Fprintln(v.out, d) }
+func (v *lineView) joined(j *joining)    { fmt.Fprintln(v, j) }
+func (v *lineView) told(n news)          { fmt.Fprintln(v.out, n) }
 func (v *lineView) failed(error)         {}
 func (v *lineView) ended(s *summary)     { _, _ = io.WriteString(v.out, s.text()) }
 
@@ -176,62 +186,58 @@ func (v *lineView) progress(f *figures) {
 	}
 }
 
+// workQuiet is how long a log has no line of a worker with nothing new to tell, in seconds.
+const workQuiet = 60
+
+func (v *lineView) works(f *workFigures) {
+	news := f.Active > 0 || f.Pages != v.pages || f.State != v.state
+	if passed := f.Seconds - v.last; passed >= lineSeconds && news || passed >= workQuiet || v.state == "" {
+		v.last, v.pages, v.state = f.Seconds, f.Pages, f.State
+		fmt.Fprintln(v, f)
+	}
+}
+
 // silent tells nothing but warnings.
 type silent struct{ io.Writer }
 
 func (silent) started(*beginning) {}
+func (silent) joined(*joining)    {}
 func (silent) progress(*figures)  {}
-func (silent) handed(*handed)     {}
-func (silent) left(*departure)    {}
+func (silent) works(*workFigures) {}
+func (silent) told(news)          {}
 func (silent) ended(*summary)     {}
 func (silent) failed(error)       {}
 
 // events writes one JSON object a line.
 type events struct {
 	io.Writer
-	enc   *json.Encoder
+	out   io.Writer
 	quiet bool // no progress
 	last  float64
 }
 
-// stamp begins every event.
-type stamp struct {
-	Event string    `json:"event"` // started, joined, progress, handed, left, finished, stopped or error
-	Time  time.Time `json:"time"`
+// tell writes an event, and the fields of body in the same object.
+func (v *events) tell(event string, body any) {
+	head, _ := json.Marshal(struct {
+		Event string    `json:"event"` // started, joined, progress, handed, left, finished, stopped or error
+		Time  time.Time `json:"time"`
+	}{event, time.Now().UTC()})
+	fields, _ := json.Marshal(body)
+	fmt.Fprintf(v.out, "%s,%s\n", head[:len(head)-1], fields[1:])
 }
 
-func stamped(event string) stamp { return stamp{event, time.Now().UTC()} }
+func (v *events) started(b *beginning) { v.tell("started", b) }
+func (v *events) joined(j *joining)    { v.tell("joined", j) }
+func (v *events) progress(f *figures)  { v.now(f.Seconds, f) }
+func (v *events) works(f *workFigures) { v.now(f.Seconds, f) }
+func (v *events) told(n news)          { v.tell(n.event(), n) }
 
-func (v *events) started(b *beginning) {
-	_ = v.enc.Encode(struct {
-		stamp
-		*beginning
-	}{stamped("started"), b})
-}
-
-func (v *events) progress(f *figures) {
-	if v.quiet || f.Seconds-v.last < 1 {
-		return
+// now tells of progress, once a second.
+func (v *events) now(seconds float64, figures any) {
+	if !v.quiet && seconds-v.last >= 1 {
+		v.last = seconds
+		v.tell("progress", figures)
 	}
-	v.last = f.Seconds
-	_ = v.enc.Encode(struct {
-		stamp
-		*figures
-	}{stamped("progress"), f})
-}
-
-func (v *events) handed(h *handed) {
-	_ = v.enc.Encode(struct {
-		stamp
-		*handed
-	}{stamped("handed"), h})
-}
-
-func (v *events) left(d *departure) {
-	_ = v.enc.Encode(struct {
-		stamp
-		*departure
-	}{stamped("left"), d})
 }
 
 func (v *events) ended(s *summary) {
@@ -239,16 +245,14 @@ func (v *events) ended(s *summary) {
 	if s.Status == exitStopped {
 		event = "stopped"
 	}
-	_ = v.enc.Encode(struct {
-		stamp
+	v.tell(event, struct {
 		Summary *summary `json:"summary"`
-	}{stamped(event), s})
+	}{s})
 }
 
 func (v *events) failed(err error) {
-	_ = v.enc.Encode(struct {
-		stamp
+	v.tell("error", struct {
 		Error  string `json:"error"`
 		Status exit   `json:"status"`
-	}{stamped("error"), err.Error(), statusOf(err)})
+	}{err.Error(), statusOf(err)})
 }

@@ -72,7 +72,8 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 	for _, u := range s.request.urls {
 		latest[u.String()] = nil
 	}
-	for pg, err := range s.view.PagesSince(ctx, s.asked) {
+	told := context.WithoutCancel(ctx) // a signal is no reason to say less
+	for pg, err := range s.view.PagesSince(told, s.asked) {
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 			latest[pg.URL] = &pg
 		}
 	}
-	now, err := s.view.Status(ctx)
+	now, err := s.view.Status(told)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +20,9 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// TestMain has more tests at once than there are processors, unless -parallel says otherwise: most of them wait.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8")
 	testscript.Main(m, map[string]func(){"orbweaver": main})
 }
 

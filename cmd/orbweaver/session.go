@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -67,7 +68,7 @@ var errMaxTime = errors.New("--max-time is over")
 // of it. after is called with the platform still open. The folder is closed when run
 // returns.
 func (s *session) run(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
-	s.began, s.cpu = time.Now(), cpuTime()
+	s.began, s.cpu = time.Now(), ledger.Processor()
 	s.log = slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
 		return nil, s.explain(err)
@@ -199,9 +200,9 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 			}
 			return s.engine.ChangeTopic(name, c)
 		},
-		StartRanks: func(_ context.Context, o view.RankOrder) (blobschema.RankJob, bool, error) {
+		StartRanks: func(_ context.Context, o view.RankOrder) (ranks.Job, bool, error) {
 			if s.over.Load() {
-				return blobschema.RankJob{}, false, errors.New("this run is at its end")
+				return ranks.Job{}, false, errors.New("this run is at its end")
 			}
 			return s.engine.StartRanks(rank.StartConfig{Params: o.Params, Join: o.Join, Fresh: o.Fresh, Force: o.Force})
 		},
@@ -279,7 +280,7 @@ func (s *session) guard(ctx context.Context) error {
 func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 	snap := s.engine.Snapshot()
 	sum := s.ended(end, cause, snap.Totals)
-	return sum, sum.measure(snap.Calls, snap.Totals.Pages-s.before.Pages, time.Since(s.began), cpuTime()-s.cpu)
+	return sum, sum.measure(snap.Calls, snap.Totals.Pages-s.before.Pages, time.Since(s.began), ledger.Processor()-s.cpu)
 }
 
 // ended says how the run ended.

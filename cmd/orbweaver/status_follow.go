@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -63,11 +64,11 @@ func (r *indexReport) rows(row func(name, format string, args ...any)) {
 
 // ranksReport is how far the ranks of a crawl are.
 type ranksReport struct {
-	Job    uint64                `json:"job,omitempty"` // the last one that is finished
-	Done   time.Time             `json:"done,omitzero"`
-	Rounds int                   `json:"rounds,omitempty"`
-	Totals blobschema.RankTotals `json:"totals,omitzero"`
-	Behind uint64                `json:"behind,omitempty"` // commits that it knows nothing of
+	Job    uint64       `json:"job,omitempty"` // the last one that is finished
+	Done   time.Time    `json:"done,omitzero"`
+	Rounds int          `json:"rounds,omitempty"`
+	Totals ranks.Totals `json:"totals,omitzero"`
+	Behind uint64       `json:"behind,omitempty"` // commits that it knows nothing of
 	// Running is the job that is under way, Round the last one that all partitions have finished of it.
 	Running uint64    `json:"running,omitempty"`
 	Round   int       `json:"round,omitempty"`

@@ -15,7 +15,6 @@ import (
 // platform in a cloud, or in a folder that nobody works on.
 type visit struct {
 	place    *place
-	ledger   *ledger.Ledger
 	platform *platform.Platform
 	engine   *engine.Engine
 	view     *view.View // nil before there is a crawl
@@ -27,7 +26,7 @@ func newVisit(p *place, pl *platform.Platform, led *ledger.Ledger) (*visit, erro
 	if err != nil {
 		return nil, err
 	}
-	return &visit{place: p, ledger: led, platform: pl, engine: e}, nil
+	return &visit{place: p, platform: pl, engine: e}, nil
 }
 
 // see opens the view of the active crawl.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,7 +49,7 @@ func (f *recrawlFlags) recrawlInCloud(ctx context.Context, rep reporter, r *requ
 			return err
 		}
 		if f.later {
-			rep.handed(&handed{Crawl: v.view.ID(), Cloud: f.cloud, URLs: len(r.urls), ID: r.id})
+			rep.told(&handed{Crawl: v.view.ID(), Cloud: f.cloud, URLs: len(r.urls), ID: r.id})
 			return nil
 		}
 		why, err := w.wait(ctx)
@@ -61,11 +60,7 @@ func (f *recrawlFlags) recrawlInCloud(ctx context.Context, rep reporter, r *requ
 		if err != nil {
 			return err
 		}
-		rep.ended(sum)
-		if sum.Status == exitNothing {
-			return fail(exitNothing, errors.New("none of the URLs was answered"))
-		}
-		return stopped(sum.Status)
+		return concluded(rep, sum)
 	})
 }
 

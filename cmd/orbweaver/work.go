@@ -192,7 +192,7 @@ func (f *workFlags) follow(ctx context.Context, w *engine.Worker, rep reporter) 
 		select {
 		case <-done:
 			if err == nil {
-				rep.went(newLeaving(f.cloud, w.Snapshot(), time.Since(began)))
+				rep.told(newLeaving(f.cloud, w.Snapshot(), time.Since(began)))
 			}
 			return err
 		case now := <-tick.C:

@@ -24,20 +24,16 @@ func TestCloudWork(t *testing.T) { testCloudWork(memoryCloud(t)) }
 // testCloudWork has workers come and go during a crawl: one is there before it begins, and
 // is sent away in the middle of it, when two others join. Nothing is lost, and nothing asked for twice.
 func testCloudWork(c *cloud) {
-	web, err := simweb.New(simweb.Config{
+	srv, err := simweb.Start(c.t.Context(), simweb.Config{
 		Seed: 5, Hosts: 12, Pages: simweb.Pages{Min: 40, Max: 60}, PageBytes: 4 << 10, LinksPerPage: 12, CrossHost: 0.2,
 		Connection: simweb.Connection{LatencyMin: 2 * time.Millisecond, LatencyMax: 10 * time.Millisecond},
 		Kinds:      simweb.PageShares{Redirect: 0.05, Gone: 0.05},
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	srv, err := simweb.Serve(c.t.Context(), web, simweb.ListenOptions{})
+	}, simweb.ListenOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	first := c.worker("--json")
 	c.run(append([]string{"crawl", "--detach", "--scope", "any", "--delay", "20ms", "--sitemaps=false"}, web.Seeds()...)...).ends(exitOK)
 	requests := func() (n int) {

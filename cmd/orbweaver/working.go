@@ -150,6 +150,8 @@ func newLeaving(cloud string, s engine.WorkSnapshot, took time.Duration) *leavin
 	return e
 }
 
+func (e *leaving) event() string { return "left" }
+
 func (e *leaving) String() string {
 	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s", platform.ShortName(e.Cloud), span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond,
 		plural(e.Steps, "step"))
@@ -157,55 +159,4 @@ func (e *leaving) String() string {
 		s += fmt.Sprintf(", %d of them failed", e.Failed)
 	}
 	return s
-}
-
-func (v *liveView) joined(j *joining)    { fmt.Fprintln(v, j) }
-func (v *liveView) works(f *workFigures) { v.show(f.frame()) }
-
-func (v *liveView) went(l *leaving) {
-	v.show(nil)
-	fmt.Fprintln(v.out, l)
-}
-
-func (v *lineView) joined(j *joining) { fmt.Fprintln(v, j) }
-func (v *lineView) went(l *leaving)   { fmt.Fprintln(v.out, l) }
-
-// workQuiet is how long a log has no line of a worker with nothing new to tell, in seconds.
-const workQuiet = 60
-
-func (v *lineView) works(f *workFigures) {
-	news := f.Active > 0 || f.Pages != v.pages || f.State != v.state
-	if passed := f.Seconds - v.last; passed >= lineSeconds && news || passed >= workQuiet || v.state == "" {
-		v.last, v.pages, v.state = f.Seconds, f.Pages, f.State
-		fmt.Fprintln(v, f)
-	}
-}
-
-func (silent) joined(*joining)    {}
-func (silent) works(*workFigures) {}
-func (silent) went(*leaving)      {}
-
-func (v *events) joined(j *joining) {
-	_ = v.enc.Encode(struct {
-		stamp
-		*joining
-	}{stamped("joined"), j})
-}
-
-func (v *events) works(f *workFigures) {
-	if v.quiet || f.Seconds-v.last < 1 {
-		return
-	}
-	v.last = f.Seconds
-	_ = v.enc.Encode(struct {
-		stamp
-		*workFigures
-	}{stamped("progress"), f})
-}
-
-func (v *events) went(l *leaving) {
-	_ = v.enc.Encode(struct {
-		stamp
-		*leaving
-	}{stamped("left"), l})
 }

@@ -14,13 +14,29 @@ func Encode(v any) []byte {
 	return b
 }
 
-// Decode decodes a JSON record. An error says what could not be decoded.
-func Decode[T any](rec Record, what string) (T, error) {
-	var v T
-	if err := json.Unmarshal(rec.Value, &v); err != nil {
-		return v, fmt.Errorf("decode %s: %w", what, err)
+// Into decodes a JSON record into what v points to, which stays as it is if there is no
+// record. An error says what could not be decoded.
+func (r Record) Into(v any, what string) error {
+	if !r.Found {
+		return nil
 	}
-	return v, nil
+	if err := json.Unmarshal(r.Value, v); err != nil {
+		return fmt.Errorf("decode %s: %w", what, err)
+	}
+	return nil
+}
+
+// Decode decodes a JSON record; what is not there is an error.
+func Decode[T any](rec Record, what string) (v T, err error) {
+	rec.Found = true
+	err = rec.Into(&v, what)
+	return v, err
+}
+
+// DecodeFound is Decode, and the zero value of a record that is not there.
+func DecodeFound[T any](rec Record, what string) (v T, err error) {
+	err = rec.Into(&v, what)
+	return v, err
 }
 
 // Update changes a JSON record by compare-and-set until the change holds; change
@@ -37,11 +53,9 @@ func Update[T any](t *Task, key string, change func(*T) bool) error {
 		if written != nil && recs[0].Found && string(recs[0].Value) == string(written) {
 			return nil
 		}
-		var v T
-		if recs[0].Found {
-			if v, err = Decode[T](recs[0], key); err != nil {
-				return err
-			}
+		v, err := DecodeFound[T](recs[0], key)
+		if err != nil {
+			return err
 		}
 		if !change(&v) {
 			return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -89,6 +90,100 @@ func TestQuick(t *testing.T) {
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &text)
+		}
+	}
+}
+
+// TestAgainst has this program take turns with itself.
+func TestAgainst(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-web", "W2", "-against", os.Args[0]}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"W2-oracle", "W2-before@4", "W2-crawl@4", "pages/s, of before's", "CPU per page, of before's", "targets: "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+// TestStages makes a small crawl and cuts its profiles into stages.
+func TestStages(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-web", "W1", "-stages"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(out.String()) {
+		if words := strings.Fields(line); len(words) > 4 {
+			n := len(words) - 4
+			rows[strings.Join(words[:n], " ")] = words[n:]
+		}
+	}
+	for _, name := range []string{"all", "WARC records", "parse, links", "ask and read"} {
+		if row := rows[name]; len(row) == 0 || row[0] == "0.0" || row[2] == "0.0" {
+			t.Errorf("%s: %v", name, row)
+		}
+	}
+	if rest := rows["the rest"]; len(rest) == 0 || len(rest[1]) > len("9.9") {
+		t.Errorf("the rest, in percent of the time: %v", rest)
+	}
+	if t.Failed() {
+		t.Log(&out)
+	}
+}
+
+func TestReadCalls(t *testing.T) {
+	const raw = `PeriodType: cpu nanoseconds
+Samples:
+samples/count cpu/nanoseconds
+          1   10000000: 1 2 
+          3   30000000: 2 
+Locations
+     1: 0x47b499 M=1 runtime.memmove /go/src/runtime/memmove.s:1:0 s=0
+             bytes.Clone /go/src/bytes/bytes.go:2:0 s=1
+     2: 0x47b844 M=1 main.main /main.go:3:0 s=2
+Mappings
+1: 0x400000/0x1488000/0x0 /tmp/program build [FN]
+`
+	var got []string
+	err := readCalls(strings.NewReader(raw), func(values []int64, call []string) {
+		got = append(got, fmt.Sprint(values, call))
+	})
+	if d := cmp.Diff([]string{"[1 10000000] [runtime.memmove bytes.Clone main.main]", "[3 30000000] [main.main]"}, got); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	if err := readCalls(strings.NewReader("Samples:\nmany: 1\n"), func([]int64, []string) {}); err == nil {
+		t.Error("a sample without values passes")
+	}
+}
+
+func TestStageOf(t *testing.T) {
+	for _, c := range []struct {
+		call []string // within this module if they begin with a dot
+		want string
+	}{
+		{[]string{"runtime.memmove", "github.com/klauspost/compress/flate.(*compressor).fillBlock", ".blobschema/warc.(*Encoder).Append", ".internal/fetch.Assemble"}, "WARC records"},
+		{[]string{"crypto/sha1.blockAVX2", ".blobschema/warc.(*Encoder).Append"}, "digests"},
+		{[]string{"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll", ".blobschema.EncodeCommit", ".internal/crawl.encodeCommit"}, "commits, runs"},
+		{[]string{".internal/weburl.resolve", ".internal/extract.Links", ".internal/fetch.Assemble"}, "parse, links"},
+		{[]string{"syscall.Read", "net.(*conn).Read", ".internal/fetch.(*conn).Read", "net/http.(*persistConn).readLoop"}, "ask and read"},
+		{[]string{"runtime.copystack", "runtime.newstack", ".internal/fetch.Assemble"}, "goroutines"},
+		{[]string{"runtime.main", "main.main"}, ""},
+	} {
+		for i, f := range c.call {
+			if path, ok := strings.CutPrefix(f, "."); ok {
+				c.call[i] = own + path
+			}
+		}
+		got := ""
+		if i := stageOf(c.call); i < len(stages) {
+			got = stages[i].name
+		}
+		if got != c.want {
+			t.Errorf("%q is in %q, want %q", c.call, got, c.want)
 		}
 	}
 }
@@ -195,6 +290,8 @@ func TestParse(t *testing.T) {
 		{"", settings{webs: webNames, rounds: 3, partitions: []int{4}}, true},
 		{"-rounds 1 -json -partitions 1,2", settings{webs: webNames, rounds: 1, partitions: []int{1, 2}, json: true}, true},
 		{"-web W2,plain -quick", settings{webs: []string{"W2", "plain"}, quick: true, rounds: 1, partitions: []int{4}}, true},
+		{"-web W1 -against before", settings{webs: []string{"W1"}, rounds: 3, partitions: []int{4}, against: "before"}, true},
+		{"-web W1 -stages", settings{webs: []string{"W1"}, rounds: 1, partitions: []int{4}, stages: true}, true},
 		{"-web W3", settings{}, false},
 		{"-web W1,", settings{}, false},
 		{"-partitions 2,2", settings{}, false},
@@ -283,7 +380,7 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
+	var got, beside []string
 	for _, tr := range trials(&s) {
 		for _, side := range tr.sides {
 			base := tr.sides[side.base].Name
@@ -299,6 +396,23 @@ func TestTrials(t *testing.T) {
 		"plain-loader by plain-loader", "plain-crawl@4 by plain-loader",
 		"W2-oracle by W2-oracle", "W2-crawl@4 by W2-oracle",
 	}, got); d != "" {
+		t.Error(d)
+	}
+	s.against = "before"
+	for _, tr := range trials(&s) {
+		for _, side := range tr.sides {
+			beside = append(beside, side.Name+" by "+tr.sides[side.base].Name)
+			if before := strings.Contains(side.Name, "-before@"); before != (side.program == "before") || before && len(side.targets) > 0 || before != (side.before == "") && side.Role == roleCrawl {
+				t.Errorf("%s: %+v", tr.name, side)
+			}
+		}
+	}
+	if d := cmp.Diff([]string{
+		"W1-loader by W1-loader", "W1-before@4 by W1-loader", "W1-crawl@4 by W1-loader",
+		"W1-before@4 by W1-crawl@4", "W1-crawl@4 by W1-crawl@4", "W1G-before@4 by W1-crawl@4", "W1G-crawl@4 by W1-crawl@4",
+		"plain-loader by plain-loader", "plain-before@4 by plain-loader", "plain-crawl@4 by plain-loader",
+		"W2-oracle by W2-oracle", "W2-before@4 by W2-oracle", "W2-crawl@4 by W2-oracle",
+	}, beside); d != "" {
 		t.Error(d)
 	}
 	if least := leastTime(simweb.W2()); least < 11*time.Second || least > 12*time.Second {

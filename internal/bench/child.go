@@ -41,6 +41,7 @@ type job struct {
 	Partitions  int              `json:"partitions,omitempty"`
 	Compression warc.Compression `json:"compression,omitempty"` // of WARC records
 	Profiles    string           `json:"profiles,omitempty"`    // folder; "" for none
+	program     string           // that does it; "" for this one
 }
 
 // figures are what one measurement gave, as JSON on the process's standard output.
@@ -117,7 +118,7 @@ func measure(ctx context.Context, j job) (f figures, err error) {
 		return f, err
 	}
 	j.Web.Port = srv.port
-	cmd, err := child(ctx, j.Role)
+	cmd, err := child(ctx, j.program, j.Role)
 	if err != nil {
 		return f, err
 	}
@@ -150,13 +151,14 @@ func (f *figures) check(hosts int) error {
 	return nil
 }
 
-// child makes a command that runs this program again in a role. It is killed when ctx ends.
-func child(ctx context.Context, what role) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// child makes a command that runs a program in a role: "" is this one again. It is killed when ctx ends.
+func child(ctx context.Context, program string, what role) (_ *exec.Cmd, err error) {
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
-	cmd := exec.CommandContext(ctx, self, childFlag, string(what))
+	cmd := exec.CommandContext(ctx, program, childFlag, string(what))
 	cmd.Stderr = os.Stderr
 	return cmd, nil
 }
@@ -169,27 +171,34 @@ type stopwatch struct {
 	file  *os.File // of the CPU profile, if there is one
 }
 
+// What the names of profiles end in.
+const (
+	cpuProfile   = ".cpu.pprof"
+	allocProfile = ".allocs.pprof"
+)
+
 // start begins a measurement; all that was prepared before is not part of it, but for
 // memory, whose peak only the system knows.
 func start(j job) (*stopwatch, error) {
 	w := &stopwatch{job: j}
 	runtime.GC()
 	if j.Profiles != "" {
+		runtime.MemProfileRate = 32 << 10 // by default half a MiB, which leaves a stage to chance
 		var err error
-		if w.file, err = os.Create(filepath.Join(j.Profiles, j.Name+".cpu.pprof")); err != nil {
+		if w.file, err = os.Create(filepath.Join(j.Profiles, j.Name+cpuProfile)); err != nil {
 			return nil, err
 		}
 		if err := pprof.StartCPUProfile(w.file); err != nil {
 			return nil, err
 		}
 	}
-	w.began, w.cpu = time.Now(), cpuTime()
+	w.began, w.cpu = time.Now(), ledger.Processor()
 	return w, nil
 }
 
 // stop ends it, with that many pages had.
 func (w *stopwatch) stop(pages int) (*figures, error) {
-	took, cpu := time.Since(w.began), cpuTime()-w.cpu
+	took, cpu := time.Since(w.began), ledger.Processor()-w.cpu
 	f := &figures{Pages: pages, Seconds: took.Seconds(), CPUSeconds: cpu.Seconds(), PeakBytes: peakMemory()}
 	if pages > 0 {
 		f.PagesPerSecond = float64(pages) / f.Seconds
@@ -205,7 +214,8 @@ func (w *stopwatch) stop(pages int) (*figures, error) {
 }
 
 func writeAllocs(j job) error {
-	file, err := os.Create(filepath.Join(j.Profiles, j.Name+".allocs.pprof"))
+	runtime.GC() // the profile is as of the last one
+	file, err := os.Create(filepath.Join(j.Profiles, j.Name+allocProfile))
 	if err != nil {
 		return err
 	}

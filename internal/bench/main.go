@@ -5,7 +5,9 @@
 //	go run ./internal/bench -web W1,W2           two of them
 //	go run ./internal/bench -quick               a smoke test of some seconds
 //	go run ./internal/bench -partitions 1,2,4,8  which number is best
-//	go run ./internal/bench -cpuprofile DIR      where the time goes
+//	go run ./internal/bench -against BINARY      beside the crawl as it was before
+//	go run ./internal/bench -stages -web W1      where CPU and memory go, by stage
+//	go run ./internal/bench -cpuprofile DIR      the profiles of all measurements
 //
 // What is measured (trial.go has the targets):
 //
@@ -26,6 +28,10 @@
 //     a tokenizer over each body, WARC records, files of 1,000 pages.
 //   - The crawl (crawl.go) is the real engine on the embedded platform, from one seed,
 //     obeying robots.txt, everything durable.
+//
+// With -against, the crawls of another commit take turns with those of this one: its program, built
+// with go build -o BINARY ./internal/bench, makes each of them on the server of this one. Loader,
+// before and now stand side by side, and how now compares with before is of one round, too.
 //
 // Every measurement is checked: by the server, that each page was asked for exactly once,
 // and for crawls by the page records that its commits make visible. One that fails the
@@ -79,6 +85,8 @@ type settings struct {
 	partitions []int // of one crawl each per web and round
 	json       bool
 	profiles   string // folder; "" for none
+	stages     bool   // one crawl of each web, and what the stages cost
+	against    string // this program as it was before; "" for none
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -90,7 +98,9 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	fs.BoolVar(&s.quick, "quick", false, "one round on small webs, to see that all works; they are too small for the targets")
 	partitions := fs.String("partitions", "4", "`numbers` of partitions to crawl with, separated by commas")
 	fs.BoolVar(&s.json, "json", false, "print one JSON object, with all rounds, instead of the tables")
+	fs.StringVar(&s.against, "against", "", "`program` built from another commit, whose crawls take turns with ours")
 	fs.StringVar(&s.profiles, "cpuprofile", "", "`folder` for CPU and allocation profiles of the last round")
+	fs.BoolVar(&s.stages, "stages", false, "crawl each web once, and print what each stage of the work costs per page")
 	if err := fs.Parse(args); err != nil {
 		return s, err
 	}
@@ -113,7 +123,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		}
 		s.partitions = append(s.partitions, n)
 	}
-	if s.quick {
+	if s.quick || s.stages {
 		s.rounds = 1
 	}
 	if s.profiles != "" {
@@ -138,7 +148,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if s.stages {
+		return profileStages(ctx, &s, dir, stdout, stderr)
+	}
 	all := trials(&s)
+	made, err := takeTurns(ctx, &s, all, dir, stderr)
+	if err != nil {
+		return err
+	}
+	rep, err := newReport(&s, all, made)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return rep.writeJSON(stdout)
+	}
+	return rep.writeText(stdout)
+}
+
+// takeTurns makes all measurements, round by round.
+func takeTurns(ctx context.Context, s *settings, all []trial, dir string, stderr io.Writer) (measured, error) {
 	made := measured{}
 	for round := range s.rounds {
 		for _, t := range all {
@@ -150,7 +179,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 				j.Dir, j.Profiles = filepath.Join(dir, j.Name), s.profiles
 				f, err := measure(ctx, j)
 				if err != nil {
-					return fmt.Errorf("round %d, %s: %w", round+1, j.Name, err)
+					return nil, fmt.Errorf("round %d, %s: %w", round+1, j.Name, err)
 				}
 				made[j.Name] = append(made[j.Name], f)
 				fmt.Fprintf(stderr, "round %d/%d  %-13s %7.0f pages/s  %6.2f CPU s per 1,000 pages  %5.1f s\n",
@@ -158,12 +187,5 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			}
 		}
 	}
-	rep, err := newReport(&s, all, made)
-	if err != nil {
-		return err
-	}
-	if s.json {
-		return rep.writeJSON(stdout)
-	}
-	return rep.writeText(stdout)
+	return made, nil
 }

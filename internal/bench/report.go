@@ -77,18 +77,24 @@ func newReport(s *settings, all []trial, made measured) (*report, error) {
 			LeastByWait: leastTime(t.web).Seconds(),
 		}
 		for _, side := range t.sides {
-			one.Sides = append(one.Sides, side.report(made[side.Name], made[t.sides[side.base].Name], &prices))
+			one.Sides = append(one.Sides, side.report(made, t.sides[side.base].Name, &prices))
 		}
 		r.Trials = append(r.Trials, one)
 	}
 	return r, nil
 }
 
-// report sums up the rounds of a side beside those of its base.
-func (s *side) report(rounds, base []figures, prices *ledger.Prices) sideReport {
+// report sums up the rounds of a side beside those of its base, and of what was before.
+func (s *side) report(made measured, base string, prices *ledger.Prices) sideReport {
+	rounds := made[s.Name]
 	r := sideReport{Name: s.Name, Median: medians(rounds), Rounds: rounds, Partitions: s.Partitions}
 	for _, t := range s.targets {
-		r.Results = append(r.Results, t.judge(rounds, base))
+		r.Results = append(r.Results, t.judge(rounds, made[base]))
+	}
+	if s.before != "" {
+		for _, t := range sinceBefore {
+			r.Results = append(r.Results, t.judge(rounds, made[s.before]))
+		}
 	}
 	if s.Role == roleCrawl {
 		m := &r.Median
@@ -245,6 +251,10 @@ func (t *trialReport) writeResults(w io.Writer) (reached, all int) {
 	for i := range t.Sides {
 		s := &t.Sides[i]
 		for _, x := range s.Results {
+			if x.Bound == "" {
+				fmt.Fprintf(w, "%-13s %-34s %.4f\n", s.Name, x.Name, x.Value)
+				continue
+			}
 			word := "missed"
 			if x.OK {
 				word = "ok"

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
@@ -33,14 +34,14 @@ func serve(ctx context.Context, j job, in io.Reader, out *json.Encoder) error {
 	web = srv.Web()
 	web.Precompress()
 	runtime.GC()
-	cpu := cpuTime()
+	cpu := ledger.Processor()
 	if err := out.Encode(ready{Port: web.Config().Port}); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return err
 	}
-	s := served{CPUSeconds: (cpuTime() - cpu).Seconds()}
+	s := served{CPUSeconds: (ledger.Processor() - cpu).Seconds()}
 	if err := srv.Close(); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ type server struct {
 
 // startServer returns when the web can be asked.
 func startServer(ctx context.Context, web simweb.Config) (*server, error) {
-	cmd, err := child(ctx, roleServer)
+	cmd, err := child(ctx, "", roleServer)
 	if err != nil {
 		return nil, err
 	}

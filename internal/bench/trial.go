@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema/warc"
@@ -23,6 +24,7 @@ type side struct {
 	job
 	base    int // index of the other one
 	targets []target
+	before  string // name of the same crawl by -against; "" for none
 }
 
 // target is a bound to a figure. Its value is the median over the rounds of what of says
@@ -35,7 +37,7 @@ type target struct {
 	value float64
 }
 
-// bound says on which side of its target a figure is to be.
+// bound says on which side of its target a figure is to be; "" is a figure without a target.
 type bound string
 
 const (
@@ -62,7 +64,40 @@ var webNames = []string{"W1", "W1G", "plain", "W2"}
 // trials returns those that s asks for, with a crawl for each number of partitions.
 func trials(s *settings) []trial {
 	all := []trial{trialW1(s), trialW1G(s), trialPlain(s), trialW2(s)}
-	return slices.DeleteFunc(all, func(t trial) bool { return !slices.Contains(s.webs, t.name) })
+	all = slices.DeleteFunc(all, func(t trial) bool { return !slices.Contains(s.webs, t.name) })
+	if s.against != "" {
+		for i := range all {
+			all[i].beside(s.against)
+		}
+	}
+	return all
+}
+
+// beside has the crawls of another program take turns with ours, each right before it.
+func (t *trial) beside(program string) {
+	var sides []side
+	moved := make([]int, len(t.sides)) // where a side went
+	for i, now := range t.sides {
+		if now.Role == roleCrawl {
+			before := now
+			before.Name, before.program, before.targets = strings.Replace(now.Name, "-crawl@", "-before@", 1), program, nil
+			now.before = before.Name
+			sides = append(sides, before)
+		}
+		moved[i] = len(sides)
+		sides = append(sides, now)
+	}
+	for i := range sides {
+		sides[i].base = moved[sides[i].base]
+	}
+	t.sides = sides
+}
+
+// sinceBefore are the figures of a crawl beside what it was before.
+var sinceBefore = []target{
+	{name: "pages/s, of before's", of: func(f, base *figures) float64 { return f.PagesPerSecond / base.PagesPerSecond }},
+	{name: "CPU per page, of before's", of: func(f, base *figures) float64 { return f.CPUSeconds / base.CPUSeconds }},
+	{name: "peak RSS, of before's", of: func(f, base *figures) float64 { return float64(f.PeakBytes) / float64(base.PeakBytes) }},
 }
 
 func trialW1(s *settings) trial {

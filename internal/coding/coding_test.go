@@ -2,7 +2,6 @@ package coding
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"strings"
@@ -10,43 +9,17 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/orbweaver/orbweaver/internal/coding/bodies"
 )
-
-// encode returns s in a content coding.
-func encode(t testing.TB, coding, s string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	var w io.WriteCloser
-	switch coding {
-	case "":
-		return []byte(s)
-	case "gzip":
-		w = gzip.NewWriter(&b)
-	case "br":
-		w = brotli.NewWriter(&b)
-	case "zstd":
-		w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
-	default:
-		t.Fatalf("no encoder of %q", coding)
-	}
-	if _, err := io.WriteString(w, s); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-var codings = []string{"", "gzip", "br", "zstd"}
 
 // TestDecode decodes in turns with one decoder, at once and in steps.
 func TestDecode(t *testing.T) {
 	var d Decoder
-	page := somePage(100 << 10)
+	page := bodies.Page(100 << 10)
 	for _, text := range []string{page, "", "x", page[:600]} {
-		for _, coding := range codings {
-			body := encode(t, coding, text)
+		for _, coding := range bodies.Codings {
+			body := bodies.Encode(t, coding, text)
 			for _, steps := range [][]int{{1 << 20}, {0, 1, 512, 513, 4096, 1 << 20}, {512, 10}} {
 				d.Open(body, coding)
 				for _, limit := range steps {
@@ -68,7 +41,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	for coding, body := range map[string]string{
-		"br, gzip": string(encode(t, "br", page)), "gzip,gzip": string(encode(t, "gzip", page)), "deflate": page, "nonsense": page,
+		"br, gzip": string(bodies.Encode(t, "br", page)), "gzip,gzip": string(bodies.Encode(t, "gzip", page)), "deflate": page, "nonsense": page,
 		"zstd": page, "br": "\xff\xff\xff" + page,
 	} {
 		d.Open([]byte(body), coding)
@@ -135,13 +108,13 @@ func TestDecodeLongBrotli(t *testing.T) {
 
 // FuzzDecode gives any body in any coding, to one decoder that goes on and to a fresh one.
 func FuzzDecode(f *testing.F) {
-	for i, coding := range codings {
-		f.Add(byte(i), encode(f, coding, somePage(500)), uint16(100))
+	for i, coding := range bodies.Codings {
+		f.Add(byte(i), bodies.Encode(f, coding, bodies.Page(500)), uint16(100))
 	}
 	f.Add(byte(2), []byte("\x0d\x00\x80"), uint16(1))
 	var used Decoder
 	f.Fuzz(func(t *testing.T, which byte, body []byte, step uint16) {
-		coding := codings[int(which)%len(codings)]
+		coding := bodies.Codings[int(which)%len(bodies.Codings)]
 		const limit = 1 << 20
 		used.Open(body, coding)
 		first := bytes.Clone(used.UpTo(int(step)))
@@ -155,11 +128,11 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	html := somePage(30 << 10)
-	for _, coding := range codings[1:] {
+	html := bodies.Page(30 << 10)
+	for _, coding := range bodies.Codings[1:] {
 		b.Run(coding, func(b *testing.B) {
 			var d Decoder
-			body := encode(b, coding, html)
+			body := bodies.Encode(b, coding, html)
 			b.SetBytes(int64(len(html)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -171,19 +144,4 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportMetric(float64(len(body)), "wire-B")
 		})
 	}
-}
-
-// somePage is HTML of about n bytes.
-func somePage(n int) string {
-	var b strings.Builder
-	b.WriteString("<!DOCTYPE html><html><head><title>A page</title><meta charset=utf-8></head><body>")
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, `<div class="item c%d"><p>Words of paragraph %d, %x %x %x and so on and on.</p>`, i%7, i, i*7919, i*104729, i*1299709)
-		if i%3 == 0 {
-			fmt.Fprintf(&b, `<a href="/section/%d/article-%x.html" class="link">Read more about %d</a>`, i%11, i*7919, i)
-		}
-		b.WriteString("</div>\n")
-	}
-	b.WriteString("</body></html>")
-	return b.String()
 }

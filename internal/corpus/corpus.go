@@ -86,9 +86,6 @@ func New(seed uint64, docs int) (*Corpus, error) {
 // Len is how many documents there are.
 func (c *Corpus) Len() int { return c.docs }
 
-// Hosts is how many hosts they are on.
-func (c *Corpus) Hosts() int { return len(c.starts) - 1 }
-
 // made makes the word of a rank of sounds; no two are the same, and none has a q or an x.
 func made(rank int) string {
 	const heads, tails = "bcdfghjklmnprstvwz", "aeiou"

@@ -68,8 +68,8 @@ func TestTitlesOfMost(t *testing.T) {
 		}
 		seen[title], seen[unique] = true, true
 	}
-	if c.host(0) != 0 || c.host(Most-1) != c.Hosts()-1 {
-		t.Errorf("the hosts are %d to %d of %d", c.host(0), c.host(Most-1), c.Hosts())
+	if c.host(0) != 0 || c.host(Most-1) != len(c.starts)-2 {
+		t.Errorf("the hosts are %d to %d of %d", c.host(0), c.host(Most-1), len(c.starts)-1)
 	}
 	if _, err := New(1, Most+1); err == nil {
 		t.Error("more than most are no error")

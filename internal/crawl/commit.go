@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -62,7 +63,7 @@ func (s *Step) commit(t *actor.Task) error {
 	b := s.batch
 	s.batch = &batch{}
 	clears := s.clearing
-	c, opened := s.nextCommit(b, now)
+	c, opened := s.nextCommit(b)
 	object := naming.Commit(s.cfg.Crawl.ID, s.cfg.Partition, c.Manifest.Seq, s.head.Fence)
 	links, h := s.takeHeld(c, now), s.hash
 	for p, l := range links {
@@ -112,11 +113,11 @@ func (s *Step) commit(t *actor.Task) error {
 
 // nextCommit is the commit of a batch, but for the mail. The slots that it takes over are
 // to be opened when it is made.
-func (s *Step) nextCommit(b *batch, now time.Time) (c *blobschema.Commit, opened partition.Slots) {
+func (s *Step) nextCommit(b *batch) (c *blobschema.Commit, opened partition.Slots) {
 	s.placements() // what is forwarded in this commit is with its new owner in this commit
 	old := &s.st.man
 	man := blobschema.Manifest{
-		Version: blobschema.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
+		Version: wire.Version, Crawl: s.cfg.Crawl.ID, Partition: s.cfg.Partition,
 		Seq: old.Seq + 1, Fence: s.head.Fence, Epoch: s.st.ter.pmap.Epoch(), Time: s.Now().Wall.UTC(),
 		Commits: appendCommit(old.Commits, old.Fence, old.Seq),
 		Runs:    slices.Clone(old.Runs),

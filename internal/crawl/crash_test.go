@@ -81,12 +81,11 @@ type crashing struct {
 	narrow bool // the second site is in scope because a seed leads to it
 }
 
-// run returns how many effects there were.
-func (x crashing) run(t *testing.T) (effects int) {
-	t.Helper()
-	const n = 3
-	w, c := newWorld(t), newCrawl(2)
-	hosts := []string{ofPartition(t, c, 0), ofPartition(t, c, 1)}
+// pagesOfASite is how many pages each of the two sites has.
+const pagesOfASite = 3
+
+// web is what the sites answer; none may be asked faster than the delay (I9).
+func (x crashing) web(t *testing.T, w *world, c *blobschema.Crawl, hosts []string) (seeds []string) {
 	last := map[string]time.Duration{}
 	w.web = func(r page.Request) *page.Outcome {
 		host := string(r.URL.Host())
@@ -96,11 +95,11 @@ func (x crashing) run(t *testing.T) (effects int) {
 			}
 			last[host] = began
 		}
-		return site(t, host, n, func(i int) []string {
+		return site(t, host, pagesOfASite, func(i int) []string {
 			return []string{fmt.Sprintf("https://%s/%d", host, i+1), fmt.Sprintf("https://%s/%d", hosts[0], i), fmt.Sprintf("https://%s/%d", hosts[1], i)}
 		})(r)
 	}
-	seeds := []string{"https://" + hosts[0] + "/0"}
+	seeds = []string{"https://" + hosts[0] + "/0"}
 	if x.narrow {
 		c.Settings.Scope = blobschema.ScopeHost
 		seeds = append(seeds, "https://go.example/")
@@ -115,6 +114,15 @@ func (x crashing) run(t *testing.T) (effects int) {
 			return o
 		}
 	}
+	return seeds
+}
+
+// run returns how many effects there were.
+func (x crashing) run(t *testing.T) (effects int) {
+	t.Helper()
+	w, c := newWorld(t), newCrawl(2)
+	hosts := []string{ofPartition(t, c, 0), ofPartition(t, c, 1)}
+	seeds := x.web(t, w, &c, hosts)
 	c = w.begin(c, seeds...)
 	w.fault = func(e actor.Effect) (before, after error) {
 		if effects++; effects != x.at {
@@ -177,7 +185,7 @@ func (x crashing) run(t *testing.T) (effects int) {
 			}
 		}
 	}
-	for i := range n + 1 { // the last is not found
+	for i := range pagesOfASite + 1 { // the last is not found
 		want[fmt.Sprintf("https://%s/%d", hosts[0], i)], want[fmt.Sprintf("https://%s/%d", hosts[1], i)] = 1, 1
 	}
 	if x.narrow {

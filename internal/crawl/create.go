@@ -8,6 +8,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -154,7 +155,7 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 	if c.Settings.Quality == (frontier.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
 		return ErrNoRanks
 	}
-	c.Version = blobschema.Version
+	c.Version = wire.Version
 	if _, err := partition.NewMap(c.Slots, c.Partitions); err != nil {
 		return err
 	}
@@ -260,8 +261,8 @@ func readCrawl(t *actor.Task, id string) (c blobschema.Crawl, revision actor.Rev
 	if c, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return c, nil, err
 	}
-	if c.Version != blobschema.Version {
-		return c, nil, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, blobschema.ErrVersion, c.Version, blobschema.Version)
+	if c.Version != wire.Version {
+		return c, nil, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
 	}
 	return c, recs[0].Revision, nil
 }
@@ -294,11 +295,9 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 	if err != nil {
 		return err
 	}
-	now := blobschema.Grants{}
-	if recs[0].Found {
-		if now, err = actor.Decode[blobschema.Grants](recs[0], "grants"); err != nil {
-			return err
-		}
+	now, err := actor.DecodeFound[blobschema.Grants](recs[0], "grants")
+	if err != nil {
+		return err
 	}
 	if now.Limit == c.Settings.MaxPages {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
@@ -42,7 +43,7 @@ func TestAnother(t *testing.T) {
 		{"at work before us", 0, 1, lease, true, nil},
 		{"of another version", 0, 1, func(t *testing.T, w *world) {
 			w.table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: []byte(`{"version":99,"id":"test"}`), Revision: -1}
-		}, false, blobschema.ErrVersion},
+		}, false, wire.ErrVersion},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCrawl(1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -113,7 +114,7 @@ func TestChangeGoesOn(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxPages = 1
 	w.begin(c, "https://www.example/0")
-	c.Version, c.Settings.MaxPages = blobschema.Version, 2
+	c.Version, c.Settings.MaxPages = wire.Version, 2
 	w.table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: actor.Encode(c), Revision: -1}
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return nil })); err != nil {
 		t.Fatal(err)

@@ -63,11 +63,9 @@ func (s *Step) changeGrants(t *actor.Task, change func(*blobschema.Grants) bool)
 		if err != nil {
 			return err
 		}
-		g := blobschema.Grants{}
-		if rec.Found {
-			if g, err = actor.Decode[blobschema.Grants](rec, "grants"); err != nil {
-				return err
-			}
+		g, err := actor.DecodeFound[blobschema.Grants](rec, "grants")
+		if err != nil {
+			return err
 		}
 		if g.Granted == nil {
 			g.Granted = map[partition.ID]int64{}

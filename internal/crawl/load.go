@@ -10,6 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -535,7 +536,7 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 		run := &blobschema.Run{}
 		for _, b := range p.blocks {
 			if int64(len(p.data)) < p.length {
-				return nil, blobschema.ErrDamaged
+				return nil, wire.ErrDamaged
 			}
 			s, q := len(run.Seen), len(run.Queued)
 			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, wanted[0].Slot, wanted[len(wanted)-1].Slot); err != nil {

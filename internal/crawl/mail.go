@@ -136,7 +136,6 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 	}
 	applied := func() {
 		mk.add(mail.Number)
-		s.st.applied++
 		s.batch.applied = true
 		s.batch.receipts = append(s.batch.receipts, m.Receipt)
 	}

@@ -44,7 +44,6 @@ type territory struct {
 
 // arrival is a hand-over, or the part of it that is news.
 type arrival struct {
-	from  partition.ID
 	slots partition.Slots
 	given blobschema.Handover
 }
@@ -193,7 +192,7 @@ func (s *Step) pullOnce(t *actor.Task) error {
 			return nil
 		}
 		for _, given := range man.Given {
-			s.arrive(p, given)
+			s.arrive(given)
 		}
 		ter.from[p] = h.Commit
 	}
@@ -235,12 +234,12 @@ func (s *Step) nudgeReceivers() {
 }
 
 // arrive takes of a hand-over what is awaited, and not older than what was seen before.
-func (s *Step) arrive(from partition.ID, h blobschema.Handover) {
+func (s *Step) arrive(h blobschema.Handover) {
 	ter := s.st.ter
 	if h.To != s.cfg.Partition {
 		return
 	}
-	a := arrival{from: from, given: h}
+	a := arrival{given: h}
 	for _, id := range h.Slots {
 		already := slices.ContainsFunc(ter.arrived, func(a arrival) bool { return a.slots.Has(id) })
 		if ter.awaited[id] == h.Epoch && h.Epoch > ter.holding.Seen(id) && !already {

@@ -56,7 +56,7 @@ func changing(host string, asked *[]page.Request) func(page.Request) *page.Outco
 		if req.Robots {
 			o.Page.Outcome, o.Page.Status = blobschema.OutcomeClientError, 404
 		}
-		return &o
+		return o
 	}
 }
 

@@ -69,19 +69,19 @@ func (l scopes) bounded() bool {
 	return slices.ContainsFunc(l, func(s *scope) bool { return s.kind != blobschema.ScopeAny })
 }
 
-// add takes a host into the scope of a topic as it is told in heads and wishes, and reports
-// whether that is news.
-func (l scopes) add(entry string) bool {
+// add takes a host into the scope of a topic as it is told in heads and wishes.
+func (l scopes) add(entry string) {
 	topic, host := 0, entry
 	if number, rest, ok := strings.Cut(entry, "/"); ok {
 		n, err := strconv.ParseUint(number, 10, 8)
 		if err != nil {
-			return false
+			return
 		}
 		topic, host = int(n), rest
 	}
-	h, err := weburl.ParseHost(host)
-	return err == nil && l.take(uint8(topic), h)
+	if h, err := weburl.ParseHost(host); err == nil {
+		l.take(uint8(topic), h)
+	}
 }
 
 // take takes a host into the scope of a topic, and reports whether that is news. That of a

@@ -119,7 +119,6 @@ type state struct {
 	f       *frontier.Frontier
 	out     map[partition.ID]*outgoing
 	marks   map[partition.ID]*marks
-	applied uint64
 	totals  blobschema.Totals // as they are now, counts of the frontier apart
 	sent    *sentFilter
 	policy  frontier.Policy
@@ -441,8 +440,7 @@ func (s *Step) stop() {
 		s.stopping = true
 		if t := s.suspect; t != nil {
 			s.suspect = nil
-			o := page.Aborted(t.Request, s.Now().Wall)
-			s.done(*t, &o)
+			s.done(*t, page.Aborted(t.Request, s.Now().Wall))
 		}
 		s.Issue(actor.CancelFetches{}, func(actor.Reply) {})
 	}
@@ -520,7 +518,7 @@ func (s *Step) begun(t frontier.Task) {
 	case s.suspects[u] >= suspectCrashes:
 		o := page.Aborted(t.Request, s.Now().Wall)
 		o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, "asking for it crashed the crawler again and again", false
-		s.done(t, &o)
+		s.done(t, o)
 	case s.careful > 0:
 		s.suspect = &t
 	default:
@@ -540,8 +538,7 @@ func (s *Step) fetch(t frontier.Task) {
 	s.Spawn(func(tk *actor.Task) error {
 		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
 		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
-			o := page.Aborted(t.Request, s.Now().Wall)
-			s.answered(t, &o)
+			s.answered(t, page.Aborted(t.Request, s.Now().Wall))
 			return nil
 		}
 		s.ask(t)
@@ -566,8 +563,7 @@ func (s *Step) ask(t frontier.Task) {
 	s.Issue(actor.Fetch{Request: t.Request}, func(r actor.Reply) {
 		o, ok := r.Value.(*page.Outcome)
 		if !ok || r.Err != nil {
-			aborted := page.Aborted(t.Request, s.Now().Wall)
-			o = &aborted
+			o = page.Aborted(t.Request, s.Now().Wall)
 		}
 		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
 			o.Started = asked

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -81,7 +82,7 @@ type Tick struct {
 	report Report
 	first  *partition.Map // of epoch 1
 	grants blobschema.Grants
-	ranks  blobschema.RankJob // of a crawl with an index, once it was read
+	ranks  ranks.Job // of a crawl with an index, once it was read
 	heads  map[partition.ID]*blobschema.Head
 	record blobschema.TickRecord
 	notes  *blobschema.TickNotes          // in mem, or in record
@@ -178,36 +179,19 @@ func (k *Tick) run(t *actor.Task) error {
 
 func (k *Tick) readAll(t *actor.Task) error {
 	id := k.cfg.Crawl
-	recs, err := t.Records(
+	keys := []string{
 		naming.CrawlKey(id), naming.WishKey(id), naming.GrantsKey(id), naming.RequestsKey(id), naming.TickKey(id),
 		naming.MapKey(id), // before the heads: what it says of moves is true of them
-	)
+	}
+	recs, err := t.Records(keys...)
 	if err != nil {
 		return err
 	}
 	if !recs[0].Found {
 		return fmt.Errorf("crawl %s has no record", id)
 	}
-	if k.report.Crawl, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
-		return err
-	}
-	if recs[1].Found {
-		if k.report.Wish, err = actor.Decode[blobschema.Wish](recs[1], "wish"); err != nil {
-			return err
-		}
-	}
-	if recs[2].Found {
-		if k.grants, err = actor.Decode[blobschema.Grants](recs[2], "grants"); err != nil {
-			return err
-		}
-	}
-	if recs[3].Found {
-		if k.report.Requests, err = actor.Decode[blobschema.Requests](recs[3], "requests"); err != nil {
-			return err
-		}
-	}
-	if recs[4].Found {
-		if k.record, err = actor.Decode[blobschema.TickRecord](recs[4], "tick"); err != nil {
+	for i, into := range []any{&k.report.Crawl, &k.report.Wish, &k.grants, &k.report.Requests, &k.record} {
+		if err := recs[i].Into(into, keys[i]); err != nil {
 			return err
 		}
 	}
@@ -232,7 +216,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {
 		return err
 	}
-	keys := make([]string, k.report.Partitions())
+	keys = make([]string, k.report.Partitions())
 	for p := range keys {
 		keys[p] = naming.HeadKey(id, partition.ID(p))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
@@ -34,7 +35,7 @@ func (k *Tick) readRankJob(t *actor.Task) error {
 	if err != nil || !recs[0].Found {
 		return err
 	}
-	k.ranks, err = actor.Decode[blobschema.RankJob](recs[0], "rank job")
+	k.ranks, err = actor.Decode[ranks.Job](recs[0], "rank job")
 	return err
 }
 
@@ -52,17 +53,13 @@ func (k *Tick) follow(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
-	if recs[0].Found {
-		if k.ranks, err = actor.Decode[blobschema.RankJob](recs[0], "rank job"); err != nil {
-			return err
-		}
+	if k.ranks, err = actor.DecodeFound[ranks.Job](recs[0], "rank job"); err != nil {
+		return err
 	}
 	indexes := make([]blobschema.IndexHead, len(k.report.Heads))
 	for i, rec := range recs[1:] {
-		if rec.Found {
-			if indexes[i], err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil {
-				return err
-			}
+		if indexes[i], err = actor.DecodeFound[blobschema.IndexHead](rec, "index head"); err != nil {
+			return err
 		}
 	}
 	k.followRanks()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -77,7 +78,7 @@ func TestIndexFollows(t *testing.T) {
 	if rep, _ := w.coldTick(c.ID); rep.Indexing != 0 || !rep.WantsRanks {
 		t.Errorf("when it is indexed: %+v", rep)
 	}
-	job := blobschema.RankJob{Number: 1, Started: w.clocks().Wall, Inputs: []blobschema.RankInput{{Partition: 0, Seq: h.Seq}}}
+	job := ranks.Job{Number: 1, Started: w.clocks().Wall, Inputs: []ranks.Input{{Partition: 0, Seq: h.Seq}}}
 	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.WantsRanks || !rep.Ranking || !rep.Following() {
 		t.Errorf("while ranks are computed: %+v", rep)
@@ -129,7 +130,7 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	if rankOf(s, "good.example") != rankOf(s, "bad.example") {
 		t.Error("hosts differ before there are ranks")
 	}
-	w.writeRecord(naming.RankKey(c.ID), blobschema.RankJob{Number: 1, Done: w.clocks().Wall, HostRanks: name})
+	w.writeRecord(naming.RankKey(c.ID), ranks.Job{Number: 1, Done: w.clocks().Wall, HostRanks: name})
 	w.coldTick(c.ID)
 	var wish blobschema.Wish
 	if w.record(naming.WishKey(c.ID), &wish); wish.HostRanks != name {

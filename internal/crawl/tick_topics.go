@@ -14,7 +14,7 @@ const (
 	shrink   = 8
 )
 
-// watchTopics is the watcher of topics (PAPERS E): one that has had its minimum of pages in its
+// watchTopics is the watcher of topics (Fan, Li): one that has had its minimum of pages in its
 // period has a shorter slice until the period ends, so that the others of its priority have
 // more.
 func (k *Tick) watchTopics(t *actor.Task) error {

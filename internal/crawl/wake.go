@@ -128,11 +128,9 @@ func (s *Step) wakeMailed(t *actor.Task) {
 	}
 	var asleep []partition.ID
 	for i, p := range ps {
-		var h blobschema.Head
-		if recs[i].Found {
-			if h, err = actor.Decode[blobschema.Head](recs[i], "head"); err != nil {
-				continue // whoever works on it will say so
-			}
+		h, err := actor.DecodeFound[blobschema.Head](recs[i], "head")
+		if err != nil {
+			continue // whoever works on it will say so
 		}
 		switch {
 		case h.Owner != "" && now.Before(h.LeaseUntil):

@@ -350,6 +350,6 @@ func site(t *testing.T, host string, n int, links func(i int) []string) func(pag
 				o.Links = append(o.Links, page.Link{URL: u})
 			}
 		}
-		return &o
+		return o
 	}
 }

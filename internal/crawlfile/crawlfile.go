@@ -31,7 +31,7 @@ import (
 // Bounds of a file.
 const (
 	MaxBytes    = 1 << 20
-	MaxSeeds    = 1_000_000 // with those of lists
+	maxSeeds    = 1_000_000 // with those of lists
 	maxNodes    = 1 << 20   // looked at, aliases followed
 	maxProblems = 100       // told
 	maxHosts    = 1000      // rules

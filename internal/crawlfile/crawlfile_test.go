@@ -445,7 +445,7 @@ func FuzzParse(f *testing.F) {
 		if problems != nil {
 			t.Fatalf("accepted, then refused: %v", problems)
 		}
-		if len(topics) > blobschema.MaxTopics || len(seeds) > MaxSeeds {
+		if len(topics) > blobschema.MaxTopics || len(seeds) > maxSeeds {
 			t.Fatalf("%d topics, %d seeds", len(topics), len(seeds))
 		}
 		for i := range topics {

@@ -279,8 +279,8 @@ func (d *decoder) seeds(topic, line int, n *yaml.Node) {
 
 // room reports whether another seed is allowed.
 func (d *decoder) room(line int) bool {
-	if len(d.file.seeds) >= MaxSeeds {
-		d.tell(line, "these are more than %d seeds", MaxSeeds)
+	if len(d.file.seeds) >= maxSeeds {
+		d.tell(line, "these are more than %d seeds", maxSeeds)
 		return false
 	}
 	return len(d.problems) <= maxProblems

@@ -16,8 +16,8 @@ import (
 
 // The values of keys that flags have too. Their errors say what a value must be.
 
-// MaxConnections is how many connections a host can have.
-const MaxConnections = 64
+// maxConnections is how many connections a host can have.
+const maxConnections = 64
 
 // ParseScope parses which links are followed.
 func ParseScope(s string) (blobschema.Scope, error) {
@@ -173,7 +173,7 @@ func ParseHostRule(s string) (r blobschema.HostRule, err error) {
 		} else if d, err := parseDelay(part); err == nil && r.Delay == nil {
 			r.Delay = &d
 		} else {
-			return r, fmt.Errorf("after = must be 1 to %d connections, a delay, or both, such as 8,100ms", MaxConnections)
+			return r, fmt.Errorf("after = must be 1 to %d connections, a delay, or both, such as 8,100ms", maxConnections)
 		}
 	}
 	return r, nil
@@ -201,8 +201,8 @@ func parseHost(s string) (string, error) {
 
 func parseConnections(s string) (int, error) {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > MaxConnections {
-		return 0, fmt.Errorf("it must be a number from 1 to %d", MaxConnections)
+	if err != nil || n < 1 || n > maxConnections {
+		return 0, fmt.Errorf("it must be a number from 1 to %d", maxConnections)
 	}
 	return n, nil
 }

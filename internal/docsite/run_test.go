@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	bin := filepath.Join(t.TempDir(), "orbweaver")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/orbweaver").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", bin, "../../cmd/orbweaver").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var out, told bytes.Buffer

@@ -83,7 +83,7 @@ type Engine struct {
 	followFailures int // of index and rank steps, in a row
 	fatal          error
 
-	ranks ranks
+	ranks rankSteps
 
 	report atomic.Pointer[crawl.Report]
 	steps  sync.WaitGroup

@@ -24,16 +24,12 @@ import (
 )
 
 func TestCrawlsDemo(t *testing.T) {
-	web, err := simweb.New(simweb.Demo())
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	led := &ledger.Ledger{}
 	p, err := platform.Memory(led)
 	if err != nil {
@@ -67,7 +63,7 @@ func TestCrawlsDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := pages(t, p, web)
+	got := pages(t, p)
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
 		t.Error(d)
 	}
@@ -75,7 +71,7 @@ func TestCrawlsDemo(t *testing.T) {
 }
 
 // pages reads the visible page records.
-func pages(t *testing.T, p *platform.Platform, web *simweb.Web) map[string]simweb.Got {
+func pages(t *testing.T, p *platform.Platform) map[string]simweb.Got {
 	t.Helper()
 	got := map[string]simweb.Got{}
 	for part := range 4 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -33,7 +34,7 @@ func TestNoQueuesOfJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := blobschema.Crawl{
-		Version: blobschema.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1,
+		Version: wire.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 1 << 20, Index: true},
 	}
 	seed, err := weburl.Parse("http://host.example/")

@@ -11,14 +11,15 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// ranks is what an engine keeps of its rank steps.
-type ranks struct {
+// rankSteps is what an engine keeps of its rank steps.
+type rankSteps struct {
 	mu       sync.Mutex
 	warm     map[partition.ID]*rank.Warm
 	reminded time.Time // when lost messages were made up for last, or a job was seen first
@@ -29,7 +30,7 @@ type ranks struct {
 const warmRanks = 16
 
 // take takes what is kept of a partition. What is kept of others makes room for it, if that are most already.
-func (r *ranks) take(p partition.ID, most int) *rank.Warm {
+func (r *rankSteps) take(p partition.ID, most int) *rank.Warm {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.warm[p]
@@ -39,7 +40,7 @@ func (r *ranks) take(p partition.ID, most int) *rank.Warm {
 	return w
 }
 
-func (r *ranks) give(p partition.ID, w *rank.Warm, most int) {
+func (r *rankSteps) give(p partition.ID, w *rank.Warm, most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.warm == nil || len(r.warm) >= most {
@@ -85,7 +86,7 @@ func (e *Engine) stepRanks(ctx context.Context, p partition.ID, atMost time.Dura
 
 // StartRanks begins a rank job of the crawl that the engine works for, or goes on with the one
 // under way; see [rank.NewStart]. Somebody has to run its steps.
-func (e *Engine) StartRanks(cfg rank.StartConfig) (job blobschema.RankJob, begun bool, err error) {
+func (e *Engine) StartRanks(cfg rank.StartConfig) (job ranks.Job, begun bool, err error) {
 	cfg.Crawl = e.crawl.ID
 	s := rank.NewStart(cfg)
 	if err := e.newRunner(s).run(); err != nil {
@@ -166,13 +167,13 @@ func (e *Engine) RemindRanks() error { return e.newRunner(rank.NewRemind(e.crawl
 
 // Rank computes ranks to the end, in this process alone: it begins a job, or goes on with the one under way, and
 // runs the steps of all partitions, two at once. progress is called whenever all have finished a round, and may be nil.
-func (e *Engine) Rank(ctx context.Context, cfg rank.StartConfig, progress func(rank.Progress)) (blobschema.RankJob, error) {
+func (e *Engine) Rank(ctx context.Context, cfg rank.StartConfig, progress func(rank.Progress)) (ranks.Job, error) {
 	if err := e.ensureRankQueue(ctx); err != nil {
-		return blobschema.RankJob{}, err
+		return ranks.Job{}, err
 	}
 	job, _, err := e.StartRanks(cfg)
 	if err != nil {
-		return blobschema.RankJob{}, err
+		return ranks.Job{}, err
 	}
 	round := -2
 	for {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -59,7 +60,7 @@ func TestRank(t *testing.T) {
 	for partitions := 1; partitions <= 4; partitions++ {
 		e, p := madeEngine(t, made.Sites(1, 500), partitions)
 		var rounds []int
-		job, err := e.Rank(t.Context(), rank.StartConfig{Params: blobschema.DefaultRankParams()}, func(p rank.Progress) {
+		job, err := e.Rank(t.Context(), rank.StartConfig{Params: ranks.DefaultParams()}, func(p rank.Progress) {
 			rounds = append(rounds, p.Round)
 		})
 		if err != nil {
@@ -77,7 +78,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// BenchmarkRank ranks 35,602 made sites, as the paper's measurement does (PAPERS B).
+// BenchmarkRank ranks 35,602 made sites, as the paper's measurement does (Li, Ai, Wang).
 func BenchmarkRank(b *testing.B) {
 	pages := made.Sites(1, 35_602)
 	for partitions := 1; partitions <= 4; partitions++ {
@@ -87,7 +88,7 @@ func BenchmarkRank(b *testing.B) {
 				e, _ := madeEngine(b, pages, partitions)
 				b.StartTimer()
 				began := time.Now()
-				job, err := e.Rank(b.Context(), rank.StartConfig{Params: blobschema.DefaultRankParams()}, nil)
+				job, err := e.Rank(b.Context(), rank.StartConfig{Params: ranks.DefaultParams()}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -15,11 +15,12 @@ import (
 )
 
 // runner carries one actor: one goroutine delivers replies to it, others carry out
-// what it asks for and end with it.
+// what it asks for, as many as there is to do at once, and end with it.
 type runner struct {
 	e       *Engine
 	actor   actor.Actor
 	replies chan actor.Reply
+	idle    chan actor.Issue // taken by goroutines that have nothing to do
 	signals chan crawl.Signal
 
 	ctx         context.Context // of all effects
@@ -38,7 +39,7 @@ type runner struct {
 var errGivenUp = errors.New("given up")
 
 func (e *Engine) newRunner(a actor.Actor) *runner {
-	r := &runner{e: e, actor: a, replies: make(chan actor.Reply, 128), signals: make(chan crawl.Signal, 16), received: map[actor.Receipt]string{}}
+	r := &runner{e: e, actor: a, replies: make(chan actor.Reply, 128), idle: make(chan actor.Issue), signals: make(chan crawl.Signal, 16), received: map[actor.Receipt]string{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
 	return r
@@ -114,13 +115,29 @@ func (r *runner) execute(is actor.Issue) {
 	if _, ok := is.Effect.(actor.CancelFetches); ok {
 		r.cancelFetch()
 	}
-	r.wg.Go(func() {
+	select {
+	case r.idle <- is:
+	default:
+		r.wg.Go(func() { r.work(is) })
+	}
+}
+
+// work carries out an effect, and others as they come. A goroutine that ended with its effect
+// would leave the next one to grow a stack for a page anew.
+func (r *runner) work(is actor.Issue) {
+	for {
 		v, err := r.perform(is.Effect)
 		select {
 		case r.replies <- actor.Reply{ID: is.ID, Value: v, Err: err}:
 		case <-r.ctx.Done():
+			return
 		}
-	})
+		select {
+		case is = <-r.idle:
+		case <-r.ctx.Done():
+			return
+		}
+	}
 }
 
 func (r *runner) perform(effect actor.Effect) (any, error) {
@@ -181,16 +198,13 @@ func (r *runner) fetch(req page.Request) (out *page.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.e.log.Error("a page crashed its fetch", "url", req.URL.String(), "panic", p, "stack", string(debug.Stack()))
-			o := page.Aborted(req, time.Now())
-			o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
-			out = &o
+			out = page.Aborted(req, time.Now())
+			out.Page.Outcome, out.Page.Detail, out.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
 		}
 	}()
 	if err := r.e.connections.Acquire(r.fetches, 1); err != nil {
-		o := page.Aborted(req, time.Now())
-		return &o
+		return page.Aborted(req, time.Now())
 	}
 	defer r.e.connections.Release(1)
-	o := r.e.client.Fetch(r.fetches, req)
-	return &o
+	return r.e.client.Fetch(r.fetches, req)
 }

@@ -115,7 +115,19 @@ func TestTraps(t *testing.T) {
 	if err != nil || end != engine.Finished {
 		t.Fatalf("the crawl %s: %v", end, err)
 	}
-	totals := e.Snapshot().Totals
+	checkTraps(t, p, e.Snapshot().Totals, perHost, partitions, perDomain)
+	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range rep.Violations {
+		t.Error(v)
+	}
+}
+
+// checkTraps looks at the pages that were had and at what was left out.
+func checkTraps(t *testing.T, p *platform.Platform, totals blobschema.Totals, perHost, partitions, perDomain int) {
+	t.Helper()
 	hosts, domains := map[string]int{}, map[string]int{}
 	var last, lastHonest time.Time
 	for u, pg := range records(t, p) {
@@ -155,12 +167,5 @@ func TestTraps(t *testing.T) {
 	}
 	if first := last.Sub(lastHonest); first < 0 || len(hosts) < 100 {
 		t.Errorf("the honest pages came last, or few of the wild hosts: %d", len(hosts))
-	}
-	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range rep.Violations {
-		t.Error(v)
 	}
 }

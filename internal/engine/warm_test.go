@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -92,7 +93,7 @@ func TestLostWithTheirProcess(t *testing.T) {
 // TestOneWarmGraph: where there is memory for one partition's graph, that of another is let go before the
 // next step begins.
 func TestOneWarmGraph(t *testing.T) {
-	var r ranks
+	var r rankSteps
 	one, two := &rank.Warm{}, &rank.Warm{}
 	r.give(1, one, 1)
 	if r.take(1, 1) != one || r.take(1, 1) != nil {
@@ -136,7 +137,7 @@ func TestFollowSaysWhatIsDamaged(t *testing.T) {
 	e.Use(c.Record)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := e.Follow(ctx, nil); !errors.Is(err, blobschema.ErrDamaged) || !strings.Contains(err.Error(), bad.name) || !strings.HasPrefix(err.Error(), naming.RankQueue) {
+	if err := e.Follow(ctx, nil); !errors.Is(err, wire.ErrDamaged) || !strings.Contains(err.Error(), bad.name) || !strings.HasPrefix(err.Error(), naming.RankQueue) {
 		t.Errorf("it ends with %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -166,7 +167,7 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 			return c, nil
 		case errors.Is(err, crawl.ErrNoCrawl):
 			w.looked = true
-		case !w.looked || errors.Is(err, blobschema.ErrVersion):
+		case !w.looked || errors.Is(err, wire.ErrVersion):
 			return c, err
 		default:
 			w.cfg.Log.Warn("look for a crawl", "error", err)

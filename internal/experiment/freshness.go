@@ -38,8 +38,9 @@ const enough = 0.97
 
 // freshness measures how far copies are as the pages are, if pages are asked for again by
 // internal/fresh.
-func freshness(o Options) (*Report, error) {
-	s, log := freshScaleOf(o), o.logger()
+func freshness(o Options) (*Report, error) { return freshScaleOf(o).run(o.Quick, o.logger()) }
+
+func (s freshScale) run(quick bool, log func(string, ...any)) (*Report, error) {
 	p := newLivePages(s.seed, s.pages, s.hosts)
 	rates, err := ratesSection(s, p, log)
 	if err != nil {
@@ -58,7 +59,7 @@ func freshness(o Options) (*Report, error) {
 		return nil, err
 	}
 	return &Report{
-		Name: "freshness", Title: "How fresh copies are that are looked at again", Seed: s.seed, Pages: s.pages, Quick: o.Quick,
+		Name: "freshness", Title: "How fresh copies are that are looked at again", Seed: s.seed, Pages: s.pages, Quick: quick,
 		Intro:    fmt.Sprintf(freshIntro, grouped(len(p.pages)), grouped(p.hosts), medianHours, hostSigma, pageSigma, weightZipf),
 		Sections: []Section{rates, hints, slow, core},
 	}, nil

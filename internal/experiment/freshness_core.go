@@ -102,7 +102,7 @@ func coreSection(s freshScale, log func(string, ...any)) (Section, error) {
 		spent := c.perHour() * hours / float64(len(pages))
 		tab.Rows = append(tab.Rows, []any{
 			c.partitions, mean(c.freshness[:max(1, s.coreRounds/10)]), c.learnt(), c.learnt() / best, c.learnt() / fixed, spent,
-			c.Twice, float64(c.Steps) / looks, float64(c.Gets) / looks, float64(c.Puts) / looks,
+			c.Twice, float64(c.Steps) / looks, float64(c.Calls.BlobGets) / looks, float64(c.Calls.BlobPuts) / looks,
 		})
 		plot.Series = append(plot.Series, c.curve(fmt.Sprintf("%d partitions", c.partitions), color))
 		sec.Checks = append(sec.Checks,

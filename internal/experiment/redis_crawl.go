@@ -40,10 +40,9 @@ type redisCrawl struct {
 	live        bool
 	answer      time.Duration
 
-	pages    int
-	requests int           // with those for robots.txt; 0: not counted
-	end      time.Duration // from the beginning until the last page
-	most     time.Duration // until three quarters of them
+	pages int
+	end   time.Duration // from the beginning until the last page
+	most  time.Duration // until three quarters of them
 }
 
 func (c *redisCrawl) String() string {
@@ -95,7 +94,7 @@ func (c *redisCrawl) run(seed uint64) error {
 	if err != nil {
 		return fmt.Errorf("%v: %w", c, err)
 	}
-	if c.requests = m.Requests; m.Twice > 0 {
+	if m.Twice > 0 {
 		return fmt.Errorf("%v: %d pages twice", c, m.Twice)
 	}
 	return c.finish(at)

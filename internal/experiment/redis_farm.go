@@ -41,7 +41,6 @@ type worker struct {
 	*farm
 	actor actor.Actor
 	free  time.Duration // when its processor is
-	end   time.Duration // when the actor ended
 	ended bool
 	after func() // called then
 }
@@ -73,10 +72,9 @@ func (f *farm) at(t time.Duration, do func()) {
 }
 
 // start gives an actor a worker, from now on.
-func (f *farm) start(a actor.Actor, after func()) *worker {
+func (f *farm) start(a actor.Actor, after func()) {
 	w := &worker{farm: f, actor: a, free: f.now, after: after}
 	f.at(f.now, func() { w.resume(func() []actor.Issue { return a.Start(w.clock()) }) })
-	return w
 }
 
 // run runs until nothing is left to do, and returns when that was.
@@ -117,7 +115,7 @@ func (w *worker) resume(event func() []actor.Issue) {
 	if !ended {
 		return
 	}
-	w.ended, w.end = true, at
+	w.ended = true
 	if err != nil && w.err == nil {
 		w.farm.err = err
 	}

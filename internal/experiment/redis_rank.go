@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -44,7 +45,7 @@ type rankTrial struct {
 	sites    int
 	measured bool // in this process, two steps at once
 
-	job   blobschema.RankJob
+	job   ranks.Job
 	took  time.Duration
 	busy  time.Duration // of all processors
 	steps int
@@ -90,13 +91,13 @@ func (t *rankTrial) run(pages []made.Page) (err error) {
 }
 
 // rankAll works out the ranks of a crawl in this process, two steps at once.
-func rankAll(p *platform.Platform, c blobschema.Crawl) (blobschema.RankJob, error) {
+func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
 	e, err := engine.New(p, engine.Config{})
 	if err != nil {
-		return blobschema.RankJob{}, err
+		return ranks.Job{}, err
 	}
 	e.Use(c)
-	job, err := e.Rank(context.Background(), rank.StartConfig{Params: blobschema.DefaultRankParams()}, nil)
+	job, err := e.Rank(context.Background(), rank.StartConfig{Params: ranks.DefaultParams()}, nil)
 	if err == nil && job.Failed != "" {
 		err = fmt.Errorf("the ranks are not there: %s", job.Failed)
 	}
@@ -131,17 +132,17 @@ func (f *farm) rank(id string) (time.Duration, error) {
 		}
 		return err
 	}
-	f.start(rank.NewStart(rank.StartConfig{Crawl: id, Params: blobschema.DefaultRankParams()}), nil)
+	f.start(rank.NewStart(rank.StartConfig{Crawl: id, Params: ranks.DefaultParams()}), nil)
 	return f.run()
 }
 
 // ranked is a crawl's rank job, which is to be done.
-func ranked(p *platform.Platform, id string) (job blobschema.RankJob, err error) {
+func ranked(p *platform.Platform, id string) (job ranks.Job, err error) {
 	recs, err := engine.ReadRecords(context.Background(), p, []string{naming.RankKey(id)})
 	if err != nil {
 		return job, err
 	}
-	job, err = actor.Decode[blobschema.RankJob](recs[0], "rank job")
+	job, err = actor.Decode[ranks.Job](recs[0], "rank job")
 	if err == nil && (job.Done.IsZero() || job.Failed != "") {
 		err = fmt.Errorf("the ranks are not there: %s", job.Failed)
 	}

@@ -29,7 +29,6 @@ var (
 type scale struct {
 	seed        uint64
 	pages       int
-	hosts       int
 	slots       int
 	connections int
 	numbers     []int // of partitions
@@ -48,7 +47,6 @@ func scaleOf(o Options) scale {
 			s.pages = o.Pages
 		}
 	}
-	s.hosts = hostsFor(s.pages)
 	return s
 }
 

@@ -12,6 +12,9 @@ import (
 // none is the index of no reference.
 const none = -1
 
+// firstHrefs is how many bytes of hrefs there is room for at first.
+const firstHrefs = 2 << 10
+
 // A reference is a link as the page writes it, without its fragment.
 type reference struct {
 	href     string
@@ -23,12 +26,12 @@ type reference struct {
 // A collector gathers references, each href once, and resolves them when the
 // whole page is read. The zero collector is ready.
 type collector struct {
-	refs      []reference
-	texts     []byte
-	seen      map[string]int32 // href -> index in refs
-	urls      map[string]int32 // canonical URL -> index in the links
-	hrefBytes int              // of all hrefs
-	dropped   int
+	refs    []reference
+	hrefs   strings.Builder // of all references, one after another
+	texts   []byte
+	seen    map[string]int32 // href -> index in refs
+	urls    map[string]int32 // canonical URL -> index in the links
+	dropped int
 }
 
 // reset forgets the page. Maps grown by a page full of links are given up:
@@ -53,18 +56,21 @@ func (c *collector) add(kind page.LinkKind, href, rel []byte) int {
 		c.refs[i].noFollow = c.refs[i].noFollow && noFollow
 		return int(i)
 	}
-	if len(href) > maxHref || len(c.refs) == MaxLinks || c.hrefBytes+len(href) > maxHrefs {
+	if len(href) > maxHref || len(c.refs) == MaxLinks || c.hrefs.Len()+len(href) > maxHrefs {
 		c.dropped++
 		return none
 	}
 	if c.seen == nil {
 		c.seen, c.urls = make(map[string]int32), make(map[string]int32)
 	}
-	i := len(c.refs)
-	s := string(href)
+	i, at := len(c.refs), c.hrefs.Len()
+	if at == 0 {
+		c.hrefs.Grow(firstHrefs)
+	}
+	c.hrefs.Write(href) // one allocation for many
+	s := c.hrefs.String()[at:]
 	c.seen[s] = int32(i)
 	c.refs = append(c.refs, reference{href: s, kind: kind, noFollow: noFollow})
-	c.hrefBytes += len(s)
 	return i
 }
 

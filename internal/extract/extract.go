@@ -39,8 +39,6 @@
 package extract
 
 import (
-	"strings"
-
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -131,9 +129,9 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 	return Result{Base: self}
 }
 
-// HTML extracts from an HTML or XHTML body, whole or cut off anywhere.
+// readHTML extracts from an HTML or XHTML body, whole or cut off anywhere.
 //
-// contentType is the value of the header, of which the charset counts and whether
+// contentType is the value of the header, of which the charset counts; xml is whether
 // it says XHTML. self is the page's own URL.
 //
 // Links come from a and area (href), frame and iframe (src), link (rel canonical,
@@ -144,10 +142,6 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 // the link has the kind of the first, the first anchor text that is not empty, and
 // is followed if any of them may be. rel=nofollow stops following; rel=ugc and
 // rel=sponsored qualify a link and do not.
-func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result {
-	return readHTML(body, contentType, self, opt, strings.EqualFold(essence(contentType), typeXHTML))
-}
-
 func readHTML(body []byte, contentType string, self weburl.URL, opt Options, xml bool) Result {
 	d := newDocument(self, opt)
 	defer d.release()

@@ -56,6 +56,11 @@ func showAll(links []page.Link) []string {
 	return out
 }
 
+// HTML reads a body of one of the types of HTML.
+func HTML(body []byte, contentType string, self weburl.URL, opt Options) Result {
+	return readHTML(body, contentType, self, opt, strings.EqualFold(essence(contentType), typeXHTML))
+}
+
 func TestLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

@@ -4,20 +4,11 @@ package extract
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// cpuTime is what this process has used so far: unlike the clock it does not
-// count the time that other processes had.
-func cpuTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+	"github.com/orbweaver/orbweaver/internal/ledger"
+)
 
 func TestHostile(t *testing.T) {
 	self := mustParse(t, selfURL)
@@ -28,9 +19,9 @@ func TestHostile(t *testing.T) {
 			if contentType == "" {
 				contentType = "text/html; charset=utf-8"
 			}
-			start := cpuTime(t)
+			start := ledger.Processor()
 			r := HTML(body, contentType, self, Options{})
-			took := cpuTime(t) - start
+			took := ledger.Processor() - start
 			t.Logf("%v of CPU for %d bytes, %d links, %d dropped", took, len(body), len(r.Links), r.Dropped)
 			if took > 2*time.Second {
 				t.Error("too slow")
@@ -46,9 +37,9 @@ func TestHostileXML(t *testing.T) {
 	self := mustParse(t, selfURL)
 	for _, h := range append(hostileSitemaps, hostileFeeds...) {
 		body := []byte(h.make(*hostileBytes))
-		start := cpuTime(t)
+		start := ledger.Processor()
 		r := Links(body, "text/xml; charset=utf-8", self, Options{})
-		took := cpuTime(t) - start
+		took := ledger.Processor() - start
 		t.Logf("%s: %v of CPU for %d bytes, %d links, %d dropped", h.name, took, len(body), len(r.Links), r.Dropped)
 		if took > time.Second {
 			t.Errorf("%s: too slow", h.name)
@@ -64,9 +55,9 @@ func TestAfterManyAttributes(t *testing.T) {
 	fastest := func(body string) time.Duration {
 		best := time.Hour
 		for range 3 {
-			start := cpuTime(t)
+			start := ledger.Processor()
 			HTML([]byte(body), "text/html; charset=utf-8", self, Options{})
-			best = min(best, cpuTime(t)-start)
+			best = min(best, ledger.Processor()-start)
 		}
 		return best
 	}

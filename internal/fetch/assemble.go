@@ -43,7 +43,7 @@ type Response struct {
 	Header      []warc.HeaderField // sorted by name
 	Body        []byte             // without transfer coding, with content coding
 	Truncated   string             // why Body is not whole: one of blobschema.Truncated…, or ""
-	RequestHead []byte             // as Config.RequestHead gives it
+	RequestHead []byte             // as it is sent over HTTP/1.1
 	Addr        string             // IP address asked, or ""
 	Started     time.Time          // when the request began
 	Ended       time.Time          // when the last byte came
@@ -104,8 +104,8 @@ func NewScratch(cfg Config) *Scratch {
 // with the same digest (OutcomeOK, with links).
 //
 // Deterministic: the same arguments give the same outcome.
-func Assemble(s *Scratch, req page.Request, resp Response) page.Outcome {
-	out := blank(req, resp.Started, resp.Ended)
+func Assemble(s *Scratch, req page.Request, resp Response) *page.Outcome {
+	out := blank(&req, resp.Started, resp.Ended)
 	p := &out.Page
 	p.Status = uint16(max(0, min(resp.Status, 999)))
 	switch resp.Truncated {
@@ -122,14 +122,14 @@ func Assemble(s *Scratch, req page.Request, resp Response) page.Outcome {
 	p.ETag = shortText(resp.field("ETag"), maxETag)
 	p.Modified = shortText(resp.field("Last-Modified"), maxModified)
 	p.Outcome, out.Temporary = judge(resp.Status)
-	profile := revisit(p, req.Former, &resp, len(conditions(req)) > 0)
+	profile := revisit(p, req.Former, &resp, len(conditions(&req)) > 0)
 	defer s.shrink()
-	if err := s.pack(&out, &resp, profile); err != nil {
-		return refuse(blank(req, resp.Started, resp.Ended), verdict{blobschema.OutcomeProtocol, false, err.Error()})
+	if err := s.pack(out, &resp, profile); err != nil {
+		return refuse(blank(&req, resp.Started, resp.Ended), verdict{blobschema.OutcomeProtocol, false, err.Error()})
 	}
 	switch p.Outcome {
 	case blobschema.OutcomeOK:
-		s.readBody(&out, req, &resp)
+		s.readBody(out, &req, &resp)
 		return out
 	case blobschema.OutcomeRedirect:
 		if target, err := req.URL.Resolve(resp.field("Location")); err == nil && resp.field("Location") != "" {
@@ -144,8 +144,8 @@ func Assemble(s *Scratch, req page.Request, resp Response) page.Outcome {
 }
 
 // blank returns the outcome of req but for what the answer says.
-func blank(req page.Request, started, ended time.Time) page.Outcome {
-	return page.Outcome{
+func blank(req *page.Request, started, ended time.Time) *page.Outcome {
+	return &page.Outcome{
 		Page: blobschema.Page{
 			URL: req.URL.String(), Generation: req.Generation, Depth: req.Depth, Robots: req.Robots, Attempts: req.Attempt,
 			// To the microsecond, as in the record: the index finds one by the other.
@@ -179,7 +179,7 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 // conditions lists the fields that make a request conditional (RFC 9110 section 13.1): the
 // validators of the former answer, as they came. A robots.txt is always asked for whole,
 // since what it says is needed.
-func conditions(req page.Request) []warc.HeaderField {
+func conditions(req *page.Request) []warc.HeaderField {
 	if req.Robots || !hasPayload(req.Former) {
 		return nil
 	}
@@ -263,10 +263,10 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err e
 }
 
 // readBody looks into the body of a page for its links, or keeps that of a robots.txt.
-func (s *Scratch) readBody(out *page.Outcome, req page.Request, resp *Response) {
+func (s *Scratch) readBody(out *page.Outcome, req *page.Request, resp *Response) {
 	s.body.Open(resp.Body, resp.coding())
 	if req.Robots {
-		out.Body = append([]byte{}, s.body.UpTo(MaxRobots)...)
+		out.Body = append([]byte{}, s.body.UpTo(maxRobots)...)
 		out.Links = sitemaps(out.Body, s.token, req.URL)
 		out.Page.Links = uint32(len(out.Links))
 		return

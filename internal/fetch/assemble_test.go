@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/coding"
+	"github.com/orbweaver/orbweaver/internal/coding/bodies"
 	"github.com/orbweaver/orbweaver/internal/extract"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -217,10 +218,10 @@ func TestAssembleContent(t *testing.T) {
 		{"gzip cut off", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), cut[:len(cut)-20], 1},
 		{"gzip damaged", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), "\x1f\x8b\x08\x00 nothing", 0},
 		{"gzip twice", fields("Content-Encoding", "gzip", "Content-Encoding", "gzip", "Content-Type", "text/html"), string(gzipped(html)), 0},
-		{"brotli", fields("Content-Encoding", "br", "Content-Type", "text/html"), string(encode(t, "br", html)), 1},
+		{"brotli", fields("Content-Encoding", "br", "Content-Type", "text/html"), string(bodies.Encode(t, "br", html)), 1},
 		{"brotli that is plain", fields("Content-Encoding", "br", "Content-Type", "text/html"), html, 0},
-		{"no type, zstd", fields("Content-Encoding", "zstd"), string(encode(t, "zstd", html)), 1},
-		{"gzip, then brotli", fields("Content-Encoding", "gzip, br", "Content-Type", "text/html"), string(encode(t, "br", string(gzipped(html)))), 0},
+		{"no type, zstd", fields("Content-Encoding", "zstd"), string(bodies.Encode(t, "zstd", html)), 1},
+		{"gzip, then brotli", fields("Content-Encoding", "gzip, br", "Content-Type", "text/html"), string(bodies.Encode(t, "br", string(gzipped(html)))), 0},
 		{"bomb", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), bomb, 1},
 		{"empty", fields("Content-Type", "text/html"), "", 0},
 	} {
@@ -256,11 +257,11 @@ func TestAssembleOptions(t *testing.T) {
 	}
 	const list = "http://example.org/1\nhttp://example.org/2\n"
 	for sitemap, want := range map[bool]int{false: 0, true: 2} {
-		for _, coding := range codings {
+		for _, coding := range bodies.Codings {
 			req := ask(t, "http://example.org/sitemap.txt")
 			req.Sitemap = sitemap
 			h := fields("Content-Type", "text/plain", "Content-Encoding", coding)
-			out := Assemble(testScratch(), req, made(200, h, string(encode(t, coding, list))))
+			out := Assemble(testScratch(), req, made(200, h, string(bodies.Encode(t, coding, list))))
 			if len(out.Links) != want {
 				t.Errorf("sitemap %v, %q: links %v", sitemap, coding, out.Links)
 			}
@@ -325,7 +326,7 @@ func TestAssembleRobotsDirectives(t *testing.T) {
 
 func TestAssembleRobotsFile(t *testing.T) {
 	rules := "User-agent: *\nDisallow: /x\n"
-	long := strings.Repeat("# a line of comment\n", MaxRobots/10)
+	long := strings.Repeat("# a line of comment\n", maxRobots/10)
 	for _, tt := range []struct {
 		name   string
 		status int
@@ -336,8 +337,8 @@ func TestAssembleRobotsFile(t *testing.T) {
 		{"plain", 200, nil, rules, []byte(rules)},
 		{"html is not read for links", 200, fields("Content-Type", "text/html"), `<a href="/x">`, []byte(`<a href="/x">`)},
 		{"gzip", 200, fields("Content-Encoding", "gzip"), string(gzipped(rules)), []byte(rules)},
-		{"long", 200, nil, long, []byte(long[:MaxRobots])},
-		{"long gzip", 200, fields("Content-Encoding", "gzip"), string(gzipped(long)), []byte(long[:MaxRobots])},
+		{"long", 200, nil, long, []byte(long[:maxRobots])},
+		{"long gzip", 200, fields("Content-Encoding", "gzip"), string(gzipped(long)), []byte(long[:maxRobots])},
 		{"empty", 200, nil, "", []byte{}},
 		{"gone", 404, nil, rules, nil},
 		{"broken", 500, nil, rules, nil},
@@ -445,8 +446,8 @@ func FuzzAssemble(f *testing.F) {
 	f.Add(200, "Content-Encoding: gzip", gzipped("User-agent: *"), true, "", "")
 	f.Add(429, "Retry-After: 99999999999\nX: \x00\xff", []byte("\xff"), false, "time", "")
 	f.Add(200, "X-Robots-Tag: none\n: \nTransfer-Encoding: a\nLink: </b>; rel=next", []byte("<html>"), false, "", "")
-	f.Add(200, "Content-Encoding: br", encode(f, "br", formerBody), false, "", "")
-	f.Add(200, "Content-Encoding: zstd", encode(f, "zstd", formerBody), true, "", "")
+	f.Add(200, "Content-Encoding: br", bodies.Encode(f, "br", formerBody), false, "", "")
+	f.Add(200, "Content-Encoding: zstd", bodies.Encode(f, "zstd", formerBody), true, "", "")
 	f.Add(200, "Content-Type: text/html", []byte(formerBody), false, "", `"v1"`)
 	f.Add(304, "Etag: x", []byte{}, false, "", `"v1"`)
 	f.Add(304, "", []byte("body"), false, "length", "\xff\n")
@@ -483,7 +484,7 @@ func FuzzAssemble(f *testing.F) {
 		if p.Outcome == blobschema.OutcomeNone || len(p.Detail) > maxDetail || len(p.ETag) > maxETag {
 			t.Errorf("unfit page %+v", p)
 		}
-		if out.RetryAfter < 0 || out.RetryAfter > maxRetryAfter || len(out.Body) > MaxRobots || int(p.Links) != len(out.Links) {
+		if out.RetryAfter < 0 || out.RetryAfter > maxRetryAfter || len(out.Body) > maxRobots || int(p.Links) != len(out.Links) {
 			t.Errorf("unfit outcome %+v", out)
 		}
 		if len(out.Record) > 0 {
@@ -506,31 +507,16 @@ func FuzzAssemble(f *testing.F) {
 	})
 }
 
-// somePage returns HTML of about n bytes that is somewhat like the web's: 0.7 links per 500 bytes.
-func somePage(n int) string {
-	var b strings.Builder
-	b.WriteString("<!DOCTYPE html><html><head><title>A page</title><meta charset=utf-8></head><body>")
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, `<div class="item c%d"><p>Words of paragraph %d, %x %x %x and so on and on.</p>`, i%7, i, i*7919, i*104729, i*1299709)
-		if i%3 == 0 {
-			fmt.Fprintf(&b, `<a href="/section/%d/article-%x.html" class="link">Read more about %d</a>`, i%11, i*7919, i)
-		}
-		b.WriteString("</div>\n")
-	}
-	b.WriteString("</body></html>")
-	return b.String()
-}
-
 func BenchmarkAssemble(b *testing.B) {
-	html := somePage(30 << 10)
+	html := bodies.Page(30 << 10)
 	for _, bb := range []struct {
 		name string
 		resp Response
 	}{
 		{"plain30KB", made(200, fields("Content-Type", "text/html; charset=utf-8"), html)},
 		{"gzip30KB", made(200, fields("Content-Encoding", "gzip", "Content-Type", "text/html; charset=utf-8"), string(gzipped(html)))},
-		{"br30KB", made(200, fields("Content-Encoding", "br", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "br", html)))},
-		{"zstd30KB", made(200, fields("Content-Encoding", "zstd", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "zstd", html)))},
+		{"br30KB", made(200, fields("Content-Encoding", "br", "Content-Type", "text/html; charset=utf-8"), string(bodies.Encode(b, "br", html)))},
+		{"zstd30KB", made(200, fields("Content-Encoding", "zstd", "Content-Type", "text/html; charset=utf-8"), string(bodies.Encode(b, "zstd", html)))},
 		{"image30KB", made(200, fields("Content-Type", "image/png"), "\x89PNG"+html)},
 		{"notfound", made(404, fields("Content-Type", "text/html"), html[:500])},
 	} {

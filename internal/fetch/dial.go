@@ -89,6 +89,7 @@ var errUnasked = errors.New("server sends what nobody asked for")
 // conn counts what is received over one connection, TLS included.
 type conn struct {
 	net.Conn
+	addr     string       // IP address at the other end
 	served   atomic.Bool  // has carried a request
 	answers  atomic.Int32 // that are coming over it
 	received atomic.Int64 // bytes
@@ -237,7 +238,7 @@ func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 	if !pin.IsValid() {
 		d.names.prefer(host, addr)
 	}
-	return &conn{Conn: nc}, nil
+	return &conn{Conn: nc, addr: addr.Unmap().String()}, nil
 }
 
 // pin returns the address of host that all who know the same addresses choose: the lowest

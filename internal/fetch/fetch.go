@@ -45,9 +45,9 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// MaxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
+// maxRobots is how much of a robots.txt is kept, in bytes, before and after decoding. RFC 9309
 // section 2.5 asks for at least 500 KiB.
-const MaxRobots = 512 << 10
+const maxRobots = 512 << 10
 
 // Config says how to fetch. The zero value of a field means its default.
 type Config struct {
@@ -134,14 +134,6 @@ func or[T int | int64 | time.Duration](v, def T) T {
 	return v
 }
 
-// RequestHead returns the request for req.URL as it is sent over HTTP/1.1, and as it is
-// stored whatever the protocol: start line, fields, blank line.
-func (c Config) RequestHead(req page.Request) []byte {
-	fields := append([]warc.HeaderField{{Name: "Host", Value: string(req.URL.Host())}}, c.requestFields()...)
-	fields = append(fields, conditions(req)...)
-	return warc.AppendHTTPRequestHead(make([]byte, 0, 512), http.MethodGet, req.URL.RequestURI(), fields)
-}
-
 // requestFields lists the fields of every request after Host, in the order in which net/http
 // sends them: by name, after the first. Bodies are wanted in every coding that Assemble can
 // undo, and stored as they come: what the server has compressed is not compressed again.
@@ -162,7 +154,8 @@ func (c Config) requestFields() []warc.HeaderField {
 // address that Request.Addr named for it: those are never used for one another.
 type Client struct {
 	cfg       Config
-	header    http.Header // of every request; read only
+	fields    []warc.HeaderField // of every request, after Host
+	header    http.Header        // the same, for net/http; read only
 	names     *names
 	dialer    *dialer
 	transport *http.Transport
@@ -176,6 +169,7 @@ func New(cfg Config) *Client {
 	cfg = cfg.withDefaults()
 	c := &Client{
 		cfg:     cfg,
+		fields:  cfg.requestFields(),
 		header:  make(http.Header),
 		names:   newNames(cfg.Lookup, cfg.ConnectTimeout, cfg.Clock),
 		buffers: sync.Pool{New: func() any { return &buffers{body: make([]byte, 0, firstBuffer)} }},
@@ -185,7 +179,7 @@ func New(cfg Config) *Client {
 	for range cfg.Workers {
 		c.scratch <- nil
 	}
-	for _, f := range cfg.requestFields() {
+	for _, f := range c.fields {
 		c.header[f.Name] = []string{f.Value}
 	}
 	c.dialer = &dialer{
@@ -249,31 +243,34 @@ var errAgain = errors.New("refused again and again")
 // With req.Addr it connects there, whatever the name resolves to, and without resolving it;
 // the certificate is still checked for the name. A host that spells its address can be asked
 // at no other: OutcomeForbidden.
-func (c *Client) Fetch(ctx context.Context, req page.Request) page.Outcome {
+func (c *Client) Fetch(ctx context.Context, req page.Request) *page.Outcome {
 	started := c.cfg.Clock()
 	limit, cause := c.cfg.Timeout, errTimeout
 	if left := req.Deadline.Sub(started); !req.Deadline.IsZero() && left < limit {
 		limit, cause = left, errDeadline
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
-	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	if limit <= 0 {
+		end(cause)
+	}
+	timer := time.AfterFunc(limit, func() { end(cause) })
+	defer timer.Stop()
 	f := &flight{end: end}
 	f.ctx = httptrace.WithClientTrace(context.WithValue(ctx, flightKey{}, f), f.trace())
 
-	var out page.Outcome
+	var out *page.Outcome
 	if req.Resolve {
-		out = c.resolve(f, req, started)
+		out = c.resolve(f, &req, started)
 	} else {
-		out = c.ask(f, req, started)
+		out = c.ask(f, &req, started)
 	}
-	f.observe(&out)
+	f.observe(out)
 	return out
 }
 
 // resolve is Fetch for a request with Resolve.
-func (c *Client) resolve(f *flight, req page.Request, started time.Time) page.Outcome {
+func (c *Client) resolve(f *flight, req *page.Request, started time.Time) *page.Outcome {
 	addr, err := c.dialer.pin(f.ctx, requestURL(req.URL).Hostname())
 	out := blank(req, started, c.cfg.Clock())
 	switch {
@@ -287,9 +284,11 @@ func (c *Client) resolve(f *flight, req page.Request, started time.Time) page.Ou
 }
 
 // ask is Fetch without what is observed about the connection.
-func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcome {
-	if literal, err := netip.ParseAddr(requestURL(req.URL).Hostname()); err == nil && req.Addr.IsValid() && req.Addr.Unmap() != literal.Unmap() {
-		return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
+func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outcome {
+	if req.Addr.IsValid() {
+		if literal, err := netip.ParseAddr(requestURL(req.URL).Hostname()); err == nil && req.Addr.Unmap() != literal.Unmap() {
+			return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
+		}
 	}
 	answer, err := c.transport.RoundTrip(request(f.ctx, req, c.header))
 	if err != nil {
@@ -303,18 +302,19 @@ func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcom
 	defer c.release(b)
 	limit := c.cfg.MaxBody
 	if req.Robots {
-		limit = min(limit, MaxRobots)
+		limit = min(limit, maxRobots)
 	}
 	whole, err := c.read(f.ctx, answer.Body, b, limit)
 	if err != nil {
 		return c.failed(f, req, started, answer.StatusCode, err)
 	}
 	f.received(answer.Close)
+	asked := c.requestHead(b, req)
 	b.fields = appendFields(b.fields[:0], answer.Header)
 	_, reason, _ := strings.Cut(answer.Status, " ")
 	resp := Response{
 		Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, Header: b.fields, Body: b.body,
-		RequestHead: c.cfg.RequestHead(req), Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
+		RequestHead: asked, Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
 	}
 	if !whole {
 		resp.Truncated = warc.TruncatedLength
@@ -325,14 +325,23 @@ func (c *Client) ask(f *flight, req page.Request, started time.Time) page.Outcom
 			s = NewScratch(c.cfg)
 		}
 		defer func() { c.scratch <- s }()
-		return Assemble(s, req, resp)
+		return Assemble(s, *req, resp)
 	case <-f.ctx.Done(): // waiting for a worker; the answer may be had again
 		return c.failed(f, req, started, answer.StatusCode, context.Cause(f.ctx))
 	}
 }
 
+// requestHead makes, in b, the request for req.URL as it is sent over HTTP/1.1, and as it is
+// stored whatever the protocol: start line, fields, blank line.
+func (c *Client) requestHead(b *buffers, req *page.Request) []byte {
+	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
+	b.fields = append(append(b.fields, c.fields...), conditions(req)...)
+	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
+	return b.head
+}
+
 // request makes the HTTP request for req. Header is what all have in common, and is shared.
-func request(ctx context.Context, req page.Request, header http.Header) *http.Request {
+func request(ctx context.Context, req *page.Request, header http.Header) *http.Request {
 	if fields := conditions(req); len(fields) > 0 {
 		header = header.Clone()
 		for _, f := range fields {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/coding/bodies"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -101,7 +102,7 @@ func TestRequestHead(t *testing.T) {
 		u := parse(t, "http://"+host+path)
 		out := c.Fetch(context.Background(), page.Request{URL: u})
 		wantOutcome(t, out, blobschema.OutcomeOK)
-		if diff := cmp.Diff(string(c.cfg.RequestHead(page.Request{URL: u})), sent.String()); diff != "" {
+		if diff := cmp.Diff(string(c.requestHead(&buffers{}, &page.Request{URL: u})), sent.String()); diff != "" {
 			t.Errorf("%s: request stored and sent differ (-stored +sent)\n%s", path, diff)
 		}
 	}
@@ -135,7 +136,7 @@ func TestFetchBodyBound(t *testing.T) {
 		{bound, bound, "", false},
 		{bound + 1, bound, "length", false},
 		{50 * bound, bound, "length", false},
-		{MaxRobots + 1, bound, "length", true},
+		{maxRobots + 1, bound, "length", true},
 	} {
 		size.Store(tt.size)
 		c := testClient(t, func(cfg *Config) { cfg.MaxBody = bound })
@@ -157,8 +158,8 @@ func TestFetchBodyBound(t *testing.T) {
 	c := testClient(t, nil)
 	req := ask(t, server.URL)
 	req.Robots = true
-	size.Store(2 * MaxRobots)
-	if out := c.Fetch(context.Background(), req); out.Page.BodyBytes != MaxRobots || len(out.Body) != MaxRobots {
+	size.Store(2 * maxRobots)
+	if out := c.Fetch(context.Background(), req); out.Page.BodyBytes != maxRobots || len(out.Body) != maxRobots {
 		t.Errorf("robots.txt of %d bytes stored, %d kept", out.Page.BodyBytes, len(out.Body))
 	}
 }
@@ -575,7 +576,7 @@ func FuzzFetch(f *testing.F) {
 }
 
 func BenchmarkFetch(b *testing.B) {
-	html := []byte(somePage(30 << 10))
+	html := []byte(bodies.Page(30 << 10))
 	packed := gzipped(string(html))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

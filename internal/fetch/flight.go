@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -131,11 +130,7 @@ func (f *flight) address() string {
 	if f.conn == nil {
 		return ""
 	}
-	a, ok := f.conn.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return ""
-	}
-	return a.AddrPort().Addr().Unmap().String()
+	return f.conn.addr
 }
 
 // observe writes what was seen of the connection into out.
@@ -173,6 +168,7 @@ const (
 // buffers are what a request needs until its answer is assembled.
 type buffers struct {
 	body   []byte
+	head   []byte // of the request
 	fields []warc.HeaderField
 	large  bool // holds a place in Client.large
 }
@@ -182,7 +178,7 @@ func (c *Client) release(b *buffers) {
 		<-c.large
 		return // the garbage collector has it
 	}
-	clear(b.fields)
+	clear(b.fields[:cap(b.fields)]) // the request had some, too
 	c.buffers.Put(b)
 }
 

@@ -122,7 +122,7 @@ func gunzip(t testing.TB, b []byte) string {
 }
 
 // records checks that the record bytes are what page.Outcome promises and returns the two.
-func records(t testing.TB, out page.Outcome) (request, response string) {
+func records(t testing.TB, out *page.Outcome) (request, response string) {
 	t.Helper()
 	if cap(out.Record) != len(out.Record) {
 		t.Errorf("record of %d bytes holds %d", len(out.Record), cap(out.Record))
@@ -143,7 +143,7 @@ func payload(t testing.TB, record string) string {
 	return strings.TrimSuffix(parts[2], "\r\n\r\n")
 }
 
-func wantOutcome(t testing.TB, out page.Outcome, want blobschema.Outcome) {
+func wantOutcome(t testing.TB, out *page.Outcome, want blobschema.Outcome) {
 	t.Helper()
 	if out.Page.Outcome != want {
 		t.Fatalf("outcome %d, want %d (status %d, detail %q)", out.Page.Outcome, want, out.Page.Status, out.Page.Detail)

@@ -71,12 +71,6 @@ func clamp(x, lo, hi float64) float64 {
 	return min(x, hi)
 }
 
-// Rate is the mean of what is believed, in changes an hour.
-func Rate(c blobschema.Change) float64 {
-	b := of(c)
-	return b.shape / b.hours
-}
-
 // Prior is what is believed of a page that was never looked at again, given what the host's
 // pages showed as if they were one: a rate like theirs, but far from sure.
 func Prior(host blobschema.Change) blobschema.Change {
@@ -135,14 +129,10 @@ func (b belief) stale(gap float64) float64 {
 	return -expm1(-float64(b.shape * log1p(gap/b.hours)))
 }
 
-// Worth is what a look adds to freshness if it comes so many hours after the last, in hours.
-// At a known rate r it is weight/r (1 - (1+rh) e^-rh), the derivative of freshness by the number of
-// looks; this is the mean of that over what is believed. It grows with the hours, without end where
-// the belief's shape is 1 or less. weight is how much the page matters; 1 is usual.
-func Worth(c blobschema.Change, hours, weight float64) float64 {
-	return weight * of(c).worth(clamp(hours, 0, mostGap))
-}
-
+// worth is what a look adds to freshness if it comes so many hours after the last, in hours, to a
+// page of the usual weight 1. At a known rate r it is 1/r (1 - (1+rh) e^-rh), the derivative of
+// freshness by the number of looks; this is the mean of that over what is believed. It grows with
+// the hours, without end where the belief's shape is 1 or less.
 func (b belief) worth(gap float64) float64 {
 	t := gap / b.hours
 	log := log1p(t)
@@ -159,7 +149,7 @@ func (b belief) worth(gap float64) float64 {
 const steps = 14
 
 // Interval is how long after a look the next one is worth the threshold: between Shortest and
-// Longest, which it is too where no look is ever worth that. weight as for Worth. A threshold of
+// Longest, which it is too where no look is ever worth that. weight is how much the page matters; 1 is usual. A threshold of
 // 0 or less makes it Shortest.
 func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
 	b, lo, hi := of(c), Shortest.Hours(), Longest.Hours()
@@ -176,9 +166,12 @@ func Interval(c blobschema.Change, weight, threshold float64) time.Duration {
 // bisect is about the least x between lo and hi, both above 0, at which a monotone f is true.
 func bisect(lo, hi float64, steps int, f func(x float64) bool) float64 {
 	for range steps {
-		if mid := sqrt(lo * hi); f(mid) {
+		switch mid := sqrt(lo * hi); {
+		case mid <= lo || mid >= hi: // there is no number between them
+			return mid
+		case f(mid):
 			hi = mid
-		} else {
+		default:
 			lo = mid
 		}
 	}

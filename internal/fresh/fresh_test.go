@@ -9,6 +9,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
+// rateOf is the mean of what is believed, in changes an hour.
+func rateOf(c blobschema.Change) float64 {
+	b := of(c)
+	return b.shape / b.hours
+}
+
 func near(t *testing.T, what string, got, want, within float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= within*max(math.Abs(want), 1e-300)) {
@@ -83,7 +89,7 @@ func TestLearnFindsRates(t *testing.T) {
 					gap := times / rate * (0.5 + r.Float64())
 					c = Learn(c, Look{Hours: gap, Changed: r.Float64() < -math.Expm1(-rate*gap)})
 				}
-				sum += Rate(c)
+				sum += rateOf(c)
 			}
 			near(t, "rate", sum/pages, rate, 0.2)
 		}
@@ -99,7 +105,7 @@ func TestHintedLooksAreNotBiased(t *testing.T) {
 		for range 200 {
 			c = Learn(c, Look{Hours: r.ExpFloat64() * 10, Changed: true, Hinted: true})
 		}
-		sum += Rate(c)
+		sum += rateOf(c)
 	}
 	near(t, "rate", sum/100, 0.1, 0.05)
 }
@@ -110,25 +116,25 @@ func TestBeliefsFollow(t *testing.T) {
 	for range 200 {
 		c = Learn(c, Look{Hours: 500})
 	}
-	if r := Rate(c); r > 1.0/20_000 {
+	if r := rateOf(c); r > 1.0/20_000 {
 		t.Errorf("after 11 years without a change its rate is %v", r)
 	}
 	for range 12 {
 		c = Learn(c, Look{Hours: 24, Changed: true})
 	}
-	if r := Rate(c); r < 1.0/5000 {
+	if r := rateOf(c); r < 1.0/5000 {
 		t.Errorf("after twelve changes its rate is %v", r)
 	}
 	for range 400 {
 		c = Learn(c, Look{Hours: 24, Changed: true})
 	}
-	if r := Rate(c); r < 1.0/48 {
+	if r := rateOf(c); r < 1.0/48 {
 		t.Errorf("after a year of changes its rate is %v", r)
 	}
 	for range 200 {
 		c = Learn(c, Look{Hours: 500})
 	}
-	if r := Rate(c); r > 1.0/10_000 {
+	if r := rateOf(c); r > 1.0/10_000 {
 		t.Errorf("after 11 more years without a change its rate is %v", r)
 	}
 }
@@ -149,7 +155,7 @@ func TestWorth(t *testing.T) {
 	for _, b := range []belief{{0.5, 120}, {1, 100}, {1.000001, 100}, {3, 2}, {64, 640}} {
 		last := 0.0
 		for _, gap := range []float64{0.05, 1, 30, 2000} {
-			got := Worth(b.change(), gap, 2)
+			got := 2 * of(b.change()).worth(gap)
 			near(t, "worth", got, 2*worthOn(of(b.change()), gap), 1e-4)
 			if !(got > last) {
 				t.Errorf("%+v: the worth after %v h is %v, before it was %v", b, gap, got, last)
@@ -159,7 +165,7 @@ func TestWorth(t *testing.T) {
 	}
 	// Of a rate that is known it is the formula.
 	for _, gap := range []float64{0.1, 1, 10} {
-		near(t, "worth at a known rate", Worth(blobschema.Change{Shape: 4000, Hours: 8000}, gap, 1), 2*(1-(1+gap/2)*math.Exp(-gap/2)), 2e-3)
+		near(t, "worth at a known rate", of(blobschema.Change{Shape: 4000, Hours: 8000}).worth(gap), 2*(1-(1+gap/2)*math.Exp(-gap/2)), 2e-3)
 	}
 }
 
@@ -172,7 +178,7 @@ func TestInterval(t *testing.T) {
 				t.Errorf("%+v: the interval at %v is %v, at more it is %v", c, threshold, got, last)
 			}
 			if last = got; got > Shortest && got < Longest {
-				near(t, "worth after the interval", Worth(c, got.Hours(), 1), threshold, 0.01)
+				near(t, "worth after the interval", of(c).worth(got.Hours()), threshold, 0.01)
 			}
 		}
 		if last != Shortest {
@@ -224,7 +230,7 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 		if i := Interval(got, weight, threshold); i < Shortest || i > Longest {
 			t.Fatalf("interval %v", i)
 		}
-		if w := Worth(got, gap, 1); !(w >= 0) || math.IsInf(w, 0) {
+		if w := of(got).worth(clamp(gap, 0, mostGap)); !(w >= 0) || math.IsInf(w, 0) {
 			t.Fatalf("%+v is worth %v after %v h", got, w, gap)
 		}
 	}
@@ -233,12 +239,12 @@ func checkAll(t *testing.T, c blobschema.Change, gap, weight, threshold float64)
 		if n := (Trust{SaidSame: 3}).Next(c, gap, said, weight, threshold); n < 0 || n > Longest {
 			t.Fatalf("the next look is after %v", n)
 		}
-		if g := trust.Gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
+		if g := trust.gap(c, gap, said); !(g >= 0 && g <= mostGap) && trust.SaidChanged >= 0 && trust.SilentSame >= 0 {
 			t.Fatalf("%+v: gap %v", trust, g)
 		}
 	}
 	for _, v := range []float64{Steer(threshold, gap, weight), Steer(gap, weight, threshold), First(c, gap, weight)} {
-		if !(v >= LeastThreshold && v <= MostThreshold) {
+		if !(v >= leastThreshold && v <= mostThreshold) {
 			t.Fatalf("threshold %v", v)
 		}
 	}
@@ -321,7 +327,7 @@ func TestTrust(t *testing.T) {
 		if got := x.trust.Next(c, 10, x.said, 1, threshold); got < x.least || got > x.most {
 			t.Errorf("%s: the next look is after %v, want %v to %v (%v without)", x.what, got, x.least, x.most, plain)
 		}
-		if got := x.trust.Gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
+		if got := x.trust.gap(c, 10, x.said); got < x.gapLeast || got > x.gapMost {
 			t.Errorf("%s: gap %v, want %v to %v", x.what, got, x.gapLeast, x.gapMost)
 		}
 	}

@@ -10,8 +10,8 @@ func sqrt(x float64) float64 { return math.Sqrt(x) } // exact everywhere, by IEE
 
 // Bounds of thresholds.
 const (
-	LeastThreshold = 1e-7 // below it all intervals are Shortest
-	MostThreshold  = 1e7
+	leastThreshold = 1e-7 // below it all intervals are Shortest
+	mostThreshold  = 1e7
 )
 
 // gain is how strongly Steer answers. Halving the threshold makes looks more frequent by half as
@@ -25,10 +25,10 @@ const mostSteer = 2
 // expect, so that there are perHour looks at all of them in an hour.
 func First(prior blobschema.Change, pages, perHour float64) float64 {
 	if !(pages > 0 && perHour > 0) {
-		return LeastThreshold
+		return leastThreshold
 	}
 	gap := clamp(pages/perHour, Shortest.Hours(), Longest.Hours())
-	return clamp(of(prior).worth(gap), LeastThreshold, MostThreshold)
+	return clamp(of(prior).worth(gap), leastThreshold, mostThreshold)
 }
 
 // Steer is the threshold after a time in which there were so many looks more than wanted (less
@@ -37,5 +37,5 @@ func First(prior blobschema.Change, pages, perHour float64) float64 {
 // smoothing.)
 func Steer(threshold, pages, excess float64) float64 {
 	by := exp(clamp(gain*excess/max(1, pages), -1, 1))
-	return clamp(threshold*clamp(by, 1.0/mostSteer, mostSteer), LeastThreshold, MostThreshold)
+	return clamp(threshold*clamp(by, 1.0/mostSteer, mostSteer), leastThreshold, mostThreshold)
 }

@@ -54,10 +54,10 @@ func share(a, b float32, prior float64) float64 {
 func (t Trust) recall() float64 { return share(t.SaidChanged, t.SilentChanged, priorRecall) }
 func (t Trust) alarm() float64  { return share(t.SaidSame, t.SilentSame, priorAlarm) }
 
-// Gap is after how many hours without a hint a page would be as likely to have changed as it is now, so
+// gap is after how many hours without a hint a page would be as likely to have changed as it is now, so
 // many hours after the last look, when its host's sitemap was read and said that it has
 // changed, or nothing. It takes the place of the hours in [Worth]: see [Trust.Next].
-func (t Trust) Gap(c blobschema.Change, hours float64, said bool) float64 {
+func (t Trust) gap(c blobschema.Change, hours float64, said bool) float64 {
 	b := of(c)
 	hours = clamp(hours, leastGap, mostGap)
 	r, a := t.recall(), t.alarm()
@@ -81,7 +81,7 @@ func (b belief) gap(fresh float64) float64 {
 // host's sitemap was read and said that it has changed, or nothing; 0: not at all. weight and
 // threshold as for [Interval].
 func (t Trust) Next(c blobschema.Change, hours float64, said bool, weight, threshold float64) time.Duration {
-	gap := t.Gap(c, hours, said)
+	gap := t.gap(c, hours, said)
 	after := Interval(c, weight, threshold)
 	if after == Longest { // no look may be worth it: then a hint makes none so
 		gap = hours

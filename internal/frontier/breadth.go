@@ -1,7 +1,7 @@
 package frontier
 
 // BreadthFirst asks for URLs in the order of their depth and lets units take turns: both
-// queues of the paper are first-in, first-out (PAPERS C). The order by depth is that of a queue
+// queues of the paper are first-in, first-out (Cao, Jiang, Singh). The order by depth is that of a queue
 // into which each page's links are put as it comes, and unlike that it is kept when a slot is
 // loaded again; URLs of one depth go in the order in which they came.
 type BreadthFirst struct{ byDepth }

@@ -1,7 +1,7 @@
 package frontier
 
 // Capability asks first where most quality is to be had per second of connection time
-// (PAPERS C: Cao, Jiang, Singh), and there for the best URLs.
+// (Cao, Jiang, Singh), and there for the best URLs.
 type Capability struct{ byQuality }
 
 // Name is "capability".

@@ -95,7 +95,7 @@ func (f *Frontier) takeStates(run *blobschema.Run) (observed []blobschema.HostOb
 		st.dirty = false
 		st.version++
 		run.Hosts = append(run.Hosts, blobschema.HostState{
-			Slot: st.unit.slot.id, Host: JoinSite(st.unit.key, st.name), Version: st.version, Data: st.encode(),
+			Slot: st.unit.slot.id, Host: joinSite(st.unit.key, st.name), Version: st.version, Data: st.encode(),
 		})
 	}
 	f.dirtySites = f.dirtySites[:0]

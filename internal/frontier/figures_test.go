@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -23,6 +22,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -68,16 +68,6 @@ func (m *measured) say(what string, value, most float64, unit string) {
 		verdict = fmt.Sprintf("missed  %5.2f of %g", value/most, most)
 	}
 	fmt.Printf("  %-44s %10.2f %-10s %s\n", what, value, unit, verdict)
-}
-
-// cpu is the time that all of the process has worked so far: what counts where the
-// machine is shared.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 const mostRSS = 300 // MB, for 1,000,000 known URLs of 10,000 hosts
@@ -239,7 +229,7 @@ func (m *measured) load() {
 		run   *blobschema.Run
 		slots []blobschema.SlotSummary
 	}
-	began, worked := time.Now(), cpu()
+	began, worked := time.Now(), ledger.Processor()
 	index, err := blobschema.OpenRun(data[sf.Ref.Index:], sf.Ref)
 	if err != nil {
 		m.t.Fatal(err)
@@ -256,18 +246,7 @@ func (m *measured) load() {
 		work.Go(func() {
 			for list := range jobs {
 				start := time.Now()
-				first, last := list[0].Slot, list[len(list)-1].Slot
-				run := &blobschema.Run{}
-				blocks, n := index.Blocks(first, last), map[blobschema.BlockKind]int{}
-				for _, b := range blocks {
-					n[b.Kind] += int(b.Entries)
-				}
-				run.Seen, run.Queued = make([]blobschema.Seen, 0, n[blobschema.SeenBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
-				for _, b := range blocks {
-					if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, run, first, last); err != nil {
-						panic(err)
-					}
-				}
+				run := slotsOf(data, index, list[0].Slot, list[len(list)-1].Slot)
 				blobschema.Join(h, run)
 				mu.Lock()
 				decoding += time.Since(start)
@@ -288,7 +267,7 @@ func (m *measured) load() {
 		loading += time.Since(start)
 	}
 	m.say("decoded, joined and loaded in", time.Since(began).Seconds(), 0.5, "s")
-	m.say("CPU time of that, on all processors", (cpu() - worked).Seconds(), 0, "s")
+	m.say("CPU time of that, on all processors", (ledger.Processor() - worked).Seconds(), 0, "s")
 	m.say("of that decoding and joining, all processors", decoding.Seconds(), 0, "s")
 	m.say("of that Load, on the loop", loading.Seconds(), 0, "s")
 	n := f.Counts()
@@ -296,6 +275,22 @@ func (m *measured) load() {
 	m.say("pending", float64(n.Pending), 0, "URLs")
 	all, data = nil, nil
 	m.memory(mostRSS, f)
+}
+
+// slotsOf decodes the blocks of some slots.
+func slotsOf(data []byte, index *blobschema.RunIndex, first, last partition.Slot) *blobschema.Run {
+	run := &blobschema.Run{}
+	blocks, n := index.Blocks(first, last), map[blobschema.BlockKind]int{}
+	for _, b := range blocks {
+		n[b.Kind] += int(b.Entries)
+	}
+	run.Seen, run.Queued = make([]blobschema.Seen, 0, n[blobschema.SeenBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
+	for _, b := range blocks {
+		if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, run, first, last); err != nil {
+			panic(err)
+		}
+	}
+	return run
 }
 
 // cut takes the first slot from a joined run.
@@ -329,11 +324,11 @@ func (m *measured) add() {
 	var before, after runtime.MemStats
 	pass := func() {
 		runtime.ReadMemStats(&before)
-		start := cpu()
+		start := ledger.Processor()
 		for i := range batch {
 			f.Add(epoch, batch[i].u, batch[i].fp, batch[i].q)
 		}
-		adding += cpu() - start
+		adding += ledger.Processor() - start
 		runtime.ReadMemStats(&after)
 		mallocs += after.Mallocs - before.Mallocs
 		n += len(batch)
@@ -413,7 +408,7 @@ func (m *measured) hosts() {
 // tasks asks for everything.
 func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
 	now, done, asked := epoch, 0, 0
-	worked := cpu()
+	worked := ledger.Processor()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for {
@@ -438,7 +433,7 @@ func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
 			f.Committed()
 		}
 	}
-	took := cpu() - worked
+	took := ledger.Processor() - worked
 	runtime.ReadMemStats(&after)
 	if done != n {
 		m.t.Fatalf("%d of %d URLs were asked for", done, n)
@@ -517,39 +512,15 @@ func (m *measured) giant(maxPart, room int) {
 	for ; made < 1000; made++ {
 		add(made)
 	}
-	var halving, longest, loading time.Duration
-	loads, loaded, commits, peak, most, idle := 0, 0, 0, 0, 0, 0
-	commit := func() {
-		run, _ := f.Delta(uint64(commits))
-		commits++
-		d.store(run)
-		before, start := f.Counts().Halved, cpu()
-		f.Committed()
-		took := cpu() - start
-		if n := f.Counts().Halved - before; n > 0 {
-			halving += took
-			longest = max(longest, took)
-		}
-		for _, id := range f.Wanted(epoch) {
-			run := d.read(id.Part)
-			start := cpu()
-			if err := f.Load(epoch, id, run); err != nil {
-				m.t.Fatal(err)
-			}
-			loading += cpu() - start
-			loads++
-			loaded += len(run.Seen) + len(run.Queued)
-		}
-		peak, most = max(peak, f.bytes()), max(most, f.resident)
-	}
-	start := cpu()
+	c, idle := committing{f: f, d: d, t: m.t}, 0
+	start := ledger.Processor()
 	for done := 0; done < pages; {
 		t, ok := f.Next(epoch, false)
 		if !ok {
 			if idle++; idle > 10_000 {
 				m.t.Fatalf("it stands still: %+v", f.Counts())
 			}
-			commit()
+			c.commit()
 			continue
 		}
 		o := &page.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond}
@@ -566,10 +537,10 @@ func (m *measured) giant(maxPart, room int) {
 			add(g.r.IntN(made))
 		}
 		if done%2500 == 0 {
-			commit()
+			c.commit()
 		}
 	}
-	all := cpu() - start
+	all := ledger.Processor() - start
 	n := f.Counts()
 	parts := 0
 	for _, s := range f.slots {
@@ -578,17 +549,17 @@ func (m *measured) giant(maxPart, room int) {
 		}
 	}
 	m.say("parts, of one slot", float64(parts), 0, "")
-	m.say("entries in memory, at most", float64(most), 0, "")
-	m.say("bytes of them, at most", float64(peak)/1e6, 0, "MB")
+	m.say("entries in memory, at most", float64(c.most), 0, "")
+	m.say("bytes of them, at most", float64(c.peak)/1e6, 0, "MB")
 	m.say("URLs that came for a part in memory", 100*float64(n.Hits)/float64(n.Hits+n.Misses), 0, "%")
 	m.say("halvings", float64(n.Halved), 0, "")
-	m.say("CPU of a commit with halvings, at most", float64(longest.Microseconds())/1e3, 0, "ms")
-	m.say("CPU per halving", float64(halving.Microseconds())/1e3/float64(max(1, n.Halved)), 0, "ms")
-	m.say("loads", float64(loads), 0, "")
-	m.say("CPU of a Load", float64(loading.Microseconds())/1e3/float64(max(1, loads)), 0, "ms")
-	m.say("entries loaded, per page", float64(loaded)/pages, 0, "")
-	m.say("CPU of Load, per page", float64(loading.Microseconds())/pages, 0, "us")
-	m.say("commits", float64(commits), 0, "")
+	m.say("CPU of a commit with halvings, at most", float64(c.longest.Microseconds())/1e3, 0, "ms")
+	m.say("CPU per halving", float64(c.halving.Microseconds())/1e3/float64(max(1, n.Halved)), 0, "ms")
+	m.say("loads", float64(c.loads), 0, "")
+	m.say("CPU of a Load", float64(c.loading.Microseconds())/1e3/float64(max(1, c.loads)), 0, "ms")
+	m.say("entries loaded, per page", float64(c.loaded)/pages, 0, "")
+	m.say("CPU of Load, per page", float64(c.loading.Microseconds())/pages, 0, "us")
+	m.say("commits", float64(c.commits), 0, "")
 	m.say("commits with nothing to ask for", float64(idle), 0, "")
 	m.say("CPU of all, the test's own work included", all.Seconds(), 0, "s")
 	sums, err := cbor.Marshal(f.Summaries())
@@ -596,4 +567,38 @@ func (m *measured) giant(maxPart, room int) {
 		m.t.Fatal(err)
 	}
 	m.say("summaries in a manifest", float64(len(sums)), 0, "B")
+}
+
+// committing is a frontier that commits to a disk, and what that takes.
+type committing struct {
+	f *Frontier
+	d *disk
+	t testing.TB
+
+	halving, longest, loading          time.Duration
+	loads, loaded, commits, peak, most int
+}
+
+func (c *committing) commit() {
+	run, _ := c.f.Delta(uint64(c.commits))
+	c.commits++
+	c.d.store(run)
+	before, start := c.f.Counts().Halved, ledger.Processor()
+	c.f.Committed()
+	took := ledger.Processor() - start
+	if n := c.f.Counts().Halved - before; n > 0 {
+		c.halving += took
+		c.longest = max(c.longest, took)
+	}
+	for _, id := range c.f.Wanted(epoch) {
+		run := c.d.read(id.Part)
+		start := ledger.Processor()
+		if err := c.f.Load(epoch, id, run); err != nil {
+			c.t.Fatal(err)
+		}
+		c.loading += ledger.Processor() - start
+		c.loads++
+		c.loaded += len(run.Seen) + len(run.Queued)
+	}
+	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.resident)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Parts of slots are halved by extendible hashing (PAPERS E): the directory of a slot maps the
+// Parts of slots are halved by extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979): the directory of a slot maps the
 // first bits of a fingerprint to parts, and a part that holds too many URLs gives way to two of
 // one bit more. What is stored stays as it is: a part is only which entries of the runs it takes.
 

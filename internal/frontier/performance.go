@@ -1,7 +1,7 @@
 package frontier
 
 // Performance asks first where most pages are to be had per second of connection time, and
-// there first-in, first-out (PAPERS C: Cao, Jiang, Singh).
+// there first-in, first-out (Cao, Jiang, Singh).
 type Performance struct{ byDepth }
 
 // Name is "performance".

@@ -60,9 +60,9 @@ type HostView struct {
 	stands  []*stand
 }
 
-// Best returns the n URLs that would be asked for first, best first; fewer if fewer
+// best returns the n URLs that would be asked for first, best first; fewer if fewer
 // may be asked for. It takes time in proportion to n log n, however many wait.
-func (h *HostView) Best(n int) []Waiting {
+func (h *HostView) best(n int) []Waiting {
 	return best(h.stands, n)
 }
 
@@ -101,7 +101,7 @@ const maxBest = 100
 func (h *HostView) capability(quality func(Waiting) float64) float64 {
 	pages, cost := h.Pace.Connection(min(h.Pending, maxBest), h.Allowed)
 	sum := 0.0
-	for _, w := range h.Best(pages) {
+	for _, w := range h.best(pages) {
 		sum += quality(w)
 	}
 	return sum / cost.Seconds()

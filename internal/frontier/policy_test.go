@@ -184,7 +184,7 @@ func TestSources(t *testing.T) {
 		if got := p.Quality(p.Found(a, b)); math.Abs(got-want) > want/8000 {
 			t.Errorf("%s: %g and %g are found, that is %g", s.Name(), p.Quality(a), p.Quality(b), got)
 		}
-		if got := p.Quality(p.URLRank(Candidate{Depth: 1, Cash: 2, Relevant: true})); math.Abs(got-RelevantFactor*p.Quality(a)) > got/4000 {
+		if got := p.Quality(p.URLRank(Candidate{Depth: 1, Cash: 2, Relevant: true})); math.Abs(got-relevantFactor*p.Quality(a)) > got/4000 {
 			t.Errorf("%s: relevant it is worth %g, else %g", s.Name(), got, p.Quality(a))
 		}
 	}

@@ -1,7 +1,7 @@
 package frontier
 
 // QualityFirst asks for the best URL of all that may be asked for: a unit is worth what its
-// best URL is (PAPERS C: Cao, Jiang, Singh, "quality").
+// best URL is (Cao, Jiang, Singh, "quality").
 type QualityFirst struct{ byQuality }
 
 // Name is "quality".
@@ -9,15 +9,15 @@ func (QualityFirst) Name() string { return "quality" }
 
 // HostRank is the quality of the unit's best URL.
 func (p QualityFirst) HostRank(h *HostView) float64 {
-	for _, w := range h.Best(1) {
+	for _, w := range h.best(1) {
 		return p.Quality(w.Rank)
 	}
 	return 0
 }
 
-// RelevantFactor is what the quality of a relevant URL is multiplied with: as much as two or
+// relevantFactor is what the quality of a relevant URL is multiplied with: as much as two or
 // three links that lead to it more, or that it is three links nearer to a seed.
-const RelevantFactor = 4
+const relevantFactor = 4
 
 // byQuality orders URLs by their quality, as source has it; nil is [Depth].
 type byQuality struct{ source Quality }
@@ -33,7 +33,7 @@ func (p byQuality) quality() Quality {
 func (p byQuality) URLRank(c Candidate) uint32 {
 	q := p.quality().Of(c)
 	if c.Relevant {
-		q *= RelevantFactor
+		q *= relevantFactor
 	}
 	return rankOf(q)
 }

@@ -30,7 +30,7 @@ const goneAfter = 7 * 24 * time.Hour
 const ReplanAt = 1.5
 
 // SetThreshold says from which worth on a settled URL is looked at again, in the unit of
-// [fresh.Worth]; before the first call it is Config.Threshold.
+// [fresh.Interval]; before the first call it is Config.Threshold.
 // If it has fallen by much, looks that wait come sooner: those of parts in memory from now on, others when they are
 // loaded, which Wanted asks for.
 func (f *Frontier) SetThreshold(now time.Time, threshold float64) {
@@ -132,7 +132,7 @@ func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
 		return // refused, as where no looks are wanted
 	}
 	p, u := t.lane.part, t.lane.door.site.unit
-	change := f.learn(now, u, t, o)
+	change := f.learn(u, t, o)
 	wait := fresh.Interval(f.believed(u, change), 1, f.threshold)
 	switch {
 	case !answered, o.Page.Outcome == blobschema.OutcomeServerError:
@@ -242,7 +242,7 @@ func (f *Frontier) believed(u *unit, change blobschema.Change) blobschema.Change
 }
 
 // learn takes what a look has shown of a URL, and of its unit.
-func (f *Frontier) learn(now time.Time, u *unit, t Task, o *page.Outcome) blobschema.Change {
+func (f *Frontier) learn(u *unit, t Task, o *page.Outcome) blobschema.Change {
 	former := t.Request.Former
 	if former == nil || !o.Page.Outcome.Answered() {
 		return t.Change

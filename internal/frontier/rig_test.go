@@ -113,7 +113,7 @@ func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Ou
 	o.Started, o.Ended, o.RetryAfter = started, started.Add(took), a.retryAfter
 	if a.outcome != 0 {
 		o.Page.Outcome, o.Temporary, o.Page.Detail = a.outcome, !a.final, "as the test wants"
-		return &o
+		return o
 	}
 	if a.status == 0 {
 		a.status = http.StatusOK
@@ -136,7 +136,7 @@ func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Ou
 	if a.keep || a.closed {
 		o.Response, o.Closed = max(took, time.Millisecond), a.closed
 	}
-	return &o
+	return o
 }
 
 // hit returns the answer to the next request for a URL. robots.txt files that are not
@@ -266,6 +266,16 @@ func (r *rig) check() {
 	if pending != f.pending {
 		r.t.Errorf("pending by topic: %v, should be %v", f.pending, pending)
 	}
+	r.checkQueues()
+	if r.t.Failed() {
+		r.t.FailNow()
+	}
+}
+
+// checkQueues looks at what is ready, what waits and what is to be halved.
+func (r *rig) checkQueues() {
+	r.t.Helper()
+	f := r.f
 	for topic, h := range f.ready.heaps {
 		for i, st := range h {
 			u := st.unit
@@ -284,9 +294,6 @@ func (r *rig) check() {
 		if !p.full && p.loaded {
 			r.t.Errorf("part %+v of slot %d is to be halved, and is not full", p.is, p.slot.id)
 		}
-	}
-	if r.t.Failed() {
-		r.t.FailNow()
 	}
 }
 
@@ -378,32 +385,7 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 			r.t.Errorf("unit %s is not the one of slot %d", u.key, s.id)
 		}
 		requests += u.asked
-		if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed || u.starting != nil) || u.starting != nil && u.asked == 0 {
-			r.t.Errorf("unit %s has %d of %d requests under way, and stands in %d", u.key, u.asked, u.allowed, u.place)
-		}
-		if u.place == idle && u.waits() && !r.f.frozen[s.id] {
-			r.t.Errorf("unit %s has URLs and stands nowhere", u.key)
-		}
-		topics := map[uint8]bool{}
-		for _, st := range u.stands {
-			if st.unit != u || topics[st.topic] {
-				r.t.Errorf("a stand of %s is not its own, or there twice", u.key)
-			}
-			topics[st.topic] = true
-			if queued := u.place == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
-				r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", u.key, st.topic, st.index, len(st.lanes))
-			}
-			for i, l := range st.lanes {
-				if l.where != open || l.index != i || l.stand != st || l.topic != st.topic || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && st.lanes.Less(i, (i-1)/2) {
-					r.t.Errorf("lane %d of %s is out of place", i, u.key)
-				}
-			}
-		}
-		for i, l := range u.blocked {
-			if l.where != held || l.index != i || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && u.blocked.Less(i, (i-1)/2) {
-				r.t.Errorf("blocked lane %d of %s is out of place", i, u.key)
-			}
-		}
+		r.checkUnit(u, r.f.frozen[s.id])
 		for i, d := range u.later {
 			tried[d.part]++
 			if it := &d.part.items[d.item]; !d.part.loaded || d.part.rareOf(d.item).notBefore != d.at || it.bits&isAsked != 0 || i > 0 && u.later.Less(i, (i-1)/2) {
@@ -420,24 +402,7 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 		if st.pending != pending[st] {
 			r.t.Errorf("%s has %d pending URLs, and counts %d", st.name, pending[st], st.pending)
 		}
-		for i := range st.doors {
-			d := &st.doors[i]
-			if d.site != st || d.https != (i == 1) {
-				r.t.Errorf("a door of %s is another's", st.name)
-			}
-			if d.asking {
-				asking[st.unit]++
-			}
-			for _, l := range d.lanes {
-				if l.door != d || !l.part.loaded || l.part.slot != s || l.part.lanes[l.number] != l || l.stand.unit != st.unit {
-					r.t.Errorf("a lane of %s is another's", st.name)
-				}
-				closed := len(l.queue) == 0 || l.asked || d.asking || l.part.full
-				if (l.where == nowhere) != closed {
-					r.t.Errorf("a lane of %s has %d URLs and is in %d", st.name, len(l.queue), l.where)
-				}
-			}
-		}
+		asking[st.unit] += r.checkDoors(s, st)
 	}
 	for p := range s.parts {
 		if p.loaded {
@@ -472,6 +437,61 @@ func (r *rig) checkSlot(s *slot) (requests int) {
 		r.t.Errorf("slot %d: %d settled, %d counted", s.id, settled, bySite)
 	}
 	return requests
+}
+
+// checkUnit looks at a unit's stands and lanes.
+func (r *rig) checkUnit(u *unit, frozen bool) {
+	r.t.Helper()
+	if u.asked < 0 || u.asked > u.allowed || (u.place == busy) != (u.asked == u.allowed || u.starting != nil) || u.starting != nil && u.asked == 0 {
+		r.t.Errorf("unit %s has %d of %d requests under way, and stands in %d", u.key, u.asked, u.allowed, u.place)
+	}
+	if u.place == idle && u.waits() && !frozen {
+		r.t.Errorf("unit %s has URLs and stands nowhere", u.key)
+	}
+	topics := map[uint8]bool{}
+	for _, st := range u.stands {
+		if st.unit != u || topics[st.topic] {
+			r.t.Errorf("a stand of %s is not its own, or there twice", u.key)
+		}
+		topics[st.topic] = true
+		if queued := u.place == ready && len(st.lanes) > 0; queued != (st.index >= 0) {
+			r.t.Errorf("the stand of %s in topic %d is at %d, with %d lanes", u.key, st.topic, st.index, len(st.lanes))
+		}
+		for i, l := range st.lanes {
+			if l.where != open || l.index != i || l.stand != st || l.topic != st.topic || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && st.lanes.Less(i, (i-1)/2) {
+				r.t.Errorf("lane %d of %s is out of place", i, u.key)
+			}
+		}
+	}
+	for i, l := range u.blocked {
+		if l.where != held || l.index != i || l.door.site.unit != u || len(l.queue) == 0 || i > 0 && u.blocked.Less(i, (i-1)/2) {
+			r.t.Errorf("blocked lane %d of %s is out of place", i, u.key)
+		}
+	}
+}
+
+// checkDoors looks at a site's doors and their lanes, and counts the robots.txt files under way.
+func (r *rig) checkDoors(s *slot, st *site) (asking int) {
+	r.t.Helper()
+	for i := range st.doors {
+		d := &st.doors[i]
+		if d.site != st || d.https != (i == 1) {
+			r.t.Errorf("a door of %s is another's", st.name)
+		}
+		if d.asking {
+			asking++
+		}
+		for _, l := range d.lanes {
+			if l.door != d || !l.part.loaded || l.part.slot != s || l.part.lanes[l.number] != l || l.stand.unit != st.unit {
+				r.t.Errorf("a lane of %s is another's", st.name)
+			}
+			closed := len(l.queue) == 0 || l.asked || d.asking || l.part.full
+			if (l.where == nowhere) != closed {
+				r.t.Errorf("a lane of %s has %d URLs and is in %d", st.name, len(l.queue), l.where)
+			}
+		}
+	}
+	return asking
 }
 
 // checkLanes looks at the queues of a loaded part and returns how many of its URLs are under way.

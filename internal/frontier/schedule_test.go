@@ -52,7 +52,7 @@ type deepFirst struct{}
 func (deepFirst) Name() string                 { return "deep-first" }
 func (deepFirst) URLRank(c Candidate) uint32   { return 1000 - uint32(c.Depth) }
 func (deepFirst) Found(a, b uint32) uint32     { return min(a, b) }
-func (deepFirst) HostRank(h *HostView) float64 { return -float64(h.Best(1)[0].Rank) }
+func (deepFirst) HostRank(h *HostView) float64 { return -float64(h.best(1)[0].Rank) }
 
 // TestHostsTakeTurns: a host that was asked stands behind those that were not.
 func TestHostsTakeTurns(t *testing.T) {
@@ -204,7 +204,7 @@ func TestNotStarted(t *testing.T) {
 	r.now = epoch.Add(3 * time.Second)
 	page1 := r.mustNext("https://a.example/1")
 	o := page.Aborted(page1.Request, r.now)
-	r.f.Done(r.now, page1, &o)
+	r.f.Done(r.now, page1, o)
 	r.now = epoch.Add(6*time.Second - 1)
 	r.mustIdle()
 	r.now = epoch.Add(6 * time.Second)

@@ -20,10 +20,10 @@ import (
 // further site as another, whose Host is that of the unit, a space, and the authority:
 // so a domain with many names is not written whole each time.
 
-// JoinSite returns the Host of a HostState for a further site of a unit.
-func JoinSite(unit, site string) string { return unit + " " + site }
+// joinSite returns the Host of a HostState for a further site of a unit.
+func joinSite(unit, site string) string { return unit + " " + site }
 
-// SplitSite undoes JoinSite. For the state of a unit site is "".
+// SplitSite undoes joinSite. For the state of a unit site is "".
 func SplitSite(host string) (unit, site string) {
 	unit, site, _ = strings.Cut(host, " ")
 	return unit, site

@@ -7,7 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Topic is what the scheduler knows of a topic (PAPERS E: Fan, Li).
+// Topic is what the scheduler knows of a topic (Fan, Li).
 type Topic struct {
 	Priority int
 	Slice    time.Duration // of a turn; 0: blobschema.DefaultSlice

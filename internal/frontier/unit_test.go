@@ -90,7 +90,7 @@ func TestSitesAreStored(t *testing.T) {
 			t.Errorf("state of %s: %+v, %v", h.Host, info, err)
 		}
 	}
-	if unit, site := SplitSite(JoinSite("a.example", "b.a.example:8080")); unit != "a.example" || site != "b.a.example:8080" {
+	if unit, site := SplitSite(joinSite("a.example", "b.a.example:8080")); unit != "a.example" || site != "b.a.example:8080" {
 		t.Errorf("split into %q and %q", unit, site)
 	}
 }

@@ -185,11 +185,7 @@ func balanced(web *simweb.Web) (string, error) {
 func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *engine.Engine, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	web, err := simweb.New(smallWeb)
-	if err != nil {
-		return nil, err
-	}
-	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -33,7 +34,7 @@ type WARCs uint8
 
 // The extents.
 const (
-	AllWARCs  WARCs = iota
+	allWARCs  WARCs = iota
 	SomeWARCs       // one in 32 of each partition, the first included; of the others only that they exist
 )
 
@@ -477,8 +478,8 @@ func (c *checker) open() error {
 	if !found {
 		return fmt.Errorf("%w with id %q", ErrNoCrawl, c.id)
 	}
-	if c.crawl.Version != blobschema.Version {
-		return fmt.Errorf("crawl %s: %w: %d", c.id, blobschema.ErrVersion, c.crawl.Version)
+	if c.crawl.Version != wire.Version {
+		return fmt.Errorf("crawl %s: %w: %d", c.id, wire.ErrVersion, c.crawl.Version)
 	}
 	if err := c.frozen(); err != nil {
 		c.violate("I6", key, "%v", err)

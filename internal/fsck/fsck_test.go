@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -239,7 +240,7 @@ func TestErrors(t *testing.T) {
 		{"another crawl", t.Context(), m, fsck.Options{Crawl: "other"}, fsck.ErrNoCrawl},
 		{"stopped", stopped, m, fsck.Options{}, context.Canceled},
 		{"table", t.Context(), broken{m}, fsck.Options{}, errBroken},
-		{"version", t.Context(), other, fsck.Options{}, blobschema.ErrVersion},
+		{"version", t.Context(), other, fsck.Options{}, wire.ErrVersion},
 	} {
 		if _, err := fsck.Check(tt.ctx, tt.store, tt.opt); !errors.Is(err, tt.want) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)

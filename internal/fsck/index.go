@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -277,7 +278,7 @@ func (x *indexChecker) checkAnchorJob() error {
 		return nil
 	}
 	key := naming.RankKey(x.c.id)
-	job, _, err := record[blobschema.RankJob](x.c, key)
+	job, _, err := record[ranks.Job](x.c, key)
 	if errors.Is(err, errUnusable) {
 		return nil
 	}

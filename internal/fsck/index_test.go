@@ -13,7 +13,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -180,7 +182,7 @@ func indexed(t testing.TB) *maker {
 		man.Dropped = []blobschema.DroppedSegment{{Object: m.segment(0, 1, docs[3:4]).Object, Time: m.now}, {Object: naming.Segment(crawlID, 0, 1, []byte("gone")), Time: m.now}}
 		man.Totals.Merges = 7
 	})
-	m.put(naming.RankKey(crawlID), blobschema.RankJob{Version: blobschema.Version, Number: 2, Failed: "not this time", Done: m.now, Params: blobschema.DefaultRankParams()})
+	m.put(naming.RankKey(crawlID), ranks.Job{Version: wire.Version, Number: 2, Failed: "not this time", Done: m.now, Params: ranks.DefaultParams()})
 	return m
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -41,7 +42,7 @@ type made struct {
 
 func newMaker(t testing.TB, settings blobschema.Settings) *maker {
 	settings.Scope, settings.Delay = blobschema.ScopeHost, 100*time.Millisecond
-	c := blobschema.Crawl{Version: blobschema.Version, ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: slots, Partitions: partitions, Settings: settings}
+	c := blobschema.Crawl{Version: wire.Version, ID: crawlID, HashKey: []byte("0123456789abcdef"), Slots: slots, Partitions: partitions, Settings: settings}
 	m := &maker{crawl: c, pins: map[string]netip.Addr{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	mem := &memory{records: map[string]string{}, objects: map[string][]byte{}}
 	mem.records[naming.ActiveKey] = `{"crawl":"` + crawlID + `"}`
@@ -276,6 +277,11 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	m.objects[name] = data
 	mp.man = stored
 	mp.man.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: man.Seq}}
+	m.putHead(p, name, &stored)
+}
+
+// putHead writes a partition's head, which names its last commit.
+func (m *maker) putHead(p partition.ID, name string, stored *blobschema.Manifest) {
 	head := blobschema.Head{
 		Partition: p, Fence: 1, Commit: name, Seq: stored.Seq, Epoch: stored.Epoch, Totals: stored.Totals, Requests: stored.Applied[partition.Requests].Low,
 		Sent: make([]uint64, len(m.parts)), Due: m.now, Domains: stored.Domains,
@@ -296,7 +302,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 	for _, mv := range m.moves.Moving {
 		for _, s := range mv.Slots {
 			switch {
-			case mv.Epoch > man.Epoch:
+			case mv.Epoch > stored.Epoch:
 			case mv.From == p && holding.Holds(s):
 				head.Owes++
 			case mv.To == p && !holding.Holds(s) && (head.Awaits == 0 || mv.Epoch < head.Awaits):

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -62,9 +63,9 @@ func (c *checker) checkRanks() error {
 type ranksChecker struct {
 	c     *checker
 	key   string
-	job   blobschema.RankJob
-	done  *blobschema.RankJob // finished; nil if there is none
-	sizes blobschema.RankTotals
+	job   ranks.Job
+	done  *ranks.Job // finished; nil if there is none
+	sizes ranks.Totals
 	nodes int64 // that tables tell of
 	pages float64
 	hosts float64
@@ -74,11 +75,11 @@ type ranksChecker struct {
 func (r *ranksChecker) check() error {
 	c := r.c
 	var err error
-	if r.job, _, err = record[blobschema.RankJob](c, r.key); err != nil {
+	if r.job, _, err = record[ranks.Job](c, r.key); err != nil {
 		return err
 	}
 	j := &r.job
-	if j.Version != blobschema.Version || len(j.Inputs) > partition.MaxPartitions {
+	if j.Version != wire.Version || len(j.Inputs) > partition.MaxPartitions {
 		c.violate("I6", r.key, "it is of version %d, with %d partitions", j.Version, len(j.Inputs))
 		return errUnusable
 	}
@@ -134,7 +135,7 @@ func (r *ranksChecker) checkInputs() {
 // checkHead checks what a partition has of the jobs.
 func (r *ranksChecker) checkHead(p partition.ID) error {
 	c, key := r.c, naming.RankHeadKey(r.c.id, p)
-	h, found, err := record[blobschema.RankHead](c, key)
+	h, found, err := record[ranks.Head](c, key)
 	if errors.Is(err, errUnusable) {
 		r.whole = false
 		return nil
@@ -171,7 +172,7 @@ func (r *ranksChecker) checkHead(p partition.ID) error {
 // rankPart is a partition's share of ranks.
 type rankPart struct {
 	*ranksChecker
-	head *blobschema.RankHead
+	head *ranks.Head
 	p    partition.ID
 	key  string
 }
@@ -203,7 +204,7 @@ func (r *rankPart) checkObjects() error {
 			return err
 		}
 	}
-	for _, res := range []*blobschema.RankResult{&h.Next, &h.Last} {
+	for _, res := range []*ranks.Result{&h.Next, &h.Last} {
 		for _, name := range res.Objects() {
 			c.name(name, r.key)
 		}
@@ -215,7 +216,7 @@ func (r *rankPart) checkObjects() error {
 }
 
 // checkRound checks the object of a round.
-func (r *rankPart) checkRound(round *blobschema.RankRound) error {
+func (r *rankPart) checkRound(round *ranks.Round) error {
 	data, err := r.object(round.Object, r.head.Job)
 	if data == nil {
 		return err
@@ -237,23 +238,23 @@ func (r *rankPart) checkRound(round *blobschema.RankRound) error {
 
 // checkMade decodes what only steps read: the tables of ranks and the texts of links of the job that
 // is done come later.
-func (r *rankPart) checkMade(res *blobschema.RankResult, dropped map[string]bool) error {
+func (r *rankPart) checkMade(res *ranks.Result, dropped map[string]bool) error {
 	for _, of := range []struct {
 		name   string
 		decode func([]byte) error
 	}{
-		{res.Graph, func(b []byte) error { _, err := blobschema.DecodeRankGraph(b); return err }},
+		{res.Graph, func(b []byte) error { _, err := ranks.DecodeGraph(b); return err }},
 		{res.Layout, func(b []byte) error {
 			if res.Job != r.job.Number {
 				return nil // of how many partitions it was nobody knows any more
 			}
-			_, err := blobschema.DecodeRankLayout(b, len(r.job.Inputs))
+			_, err := ranks.DecodeLayout(b, len(r.job.Inputs))
 			return err
 		}},
-		{res.Anchors, func(b []byte) error { _, err := blobschema.DecodeAnchors(b); return err }},
-		{res.Table, func(b []byte) error { _, err := blobschema.DecodeRankTable(b); return err }},
-		{res.Rest, func(b []byte) error { _, err := blobschema.DecodeRankTable(b); return err }},
-		{res.Hosts, func(b []byte) error { _, err := blobschema.DecodeRankHosts(b); return err }},
+		{res.Anchors, func(b []byte) error { _, err := ranks.DecodeAnchors(b); return err }},
+		{res.Table, func(b []byte) error { _, err := ranks.DecodeTable(b); return err }},
+		{res.Rest, func(b []byte) error { _, err := ranks.DecodeTable(b); return err }},
+		{res.Hosts, func(b []byte) error { _, err := ranks.DecodeHosts(b); return err }},
 	} {
 		if of.name == "" || dropped[of.name] || r.done != nil && res.Job == r.done.Number && of.name != res.Graph && of.name != res.Layout {
 			continue
@@ -308,9 +309,9 @@ func readResult[T any](r *rankPart, name string, job uint64, decode func([]byte)
 }
 
 // checkResult reads a partition's share of the job that is done, and adds it to the sums.
-func (r *rankPart) checkResult(res *blobschema.RankResult) error {
+func (r *rankPart) checkResult(res *ranks.Result) error {
 	for _, name := range []string{res.Table, res.Rest} {
-		t, err := readResult(r, name, res.Job, blobschema.DecodeRankTable)
+		t, err := readResult(r, name, res.Job, ranks.DecodeTable)
 		if err != nil {
 			return err
 		}
@@ -318,7 +319,7 @@ func (r *rankPart) checkResult(res *blobschema.RankResult) error {
 			r.addTable(name, *t, name == res.Table)
 		}
 	}
-	hosts, err := readResult(r, res.Hosts, res.Job, blobschema.DecodeRankHosts)
+	hosts, err := readResult(r, res.Hosts, res.Job, ranks.DecodeHosts)
 	if err != nil {
 		return err
 	}
@@ -332,7 +333,7 @@ func (r *rankPart) checkResult(res *blobschema.RankResult) error {
 			r.c.violate("ranks", res.Hosts, "its hosts are not in order")
 		}
 	}
-	anchors, err := readResult(r, res.Anchors, res.Job, blobschema.DecodeAnchors)
+	anchors, err := readResult(r, res.Anchors, res.Job, ranks.DecodeAnchors)
 	if err != nil || anchors == nil {
 		return err
 	}
@@ -349,7 +350,7 @@ func (r *rankPart) checkResult(res *blobschema.RankResult) error {
 }
 
 // addTable adds a table of ranks; DecodeRankTable has checked each.
-func (r *rankPart) addTable(name string, t *blobschema.RankTable, crawled bool) {
+func (r *rankPart) addTable(name string, t *ranks.Table, crawled bool) {
 	switch {
 	case r.nodes == 0:
 		r.nodes = t.Nodes()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -34,21 +36,21 @@ func (m *maker) text(data string) string {
 
 // rankOf is what a job has made of a partition: of each two pages that were answered, of one that
 // was not, and of one host, all of equal rank.
-func (m *maker) rankOf(p partition.ID, job, seq uint64) blobschema.RankResult {
+func (m *maker) rankOf(p partition.ID, job, seq uint64) ranks.Result {
 	const nodes = 3 * partitions
 	fp := uint64(p)<<32 | job
-	table, err := blobschema.EncodeRankTable(nodes, []uint64{fp, fp + 1}, []float64{1. / nodes, 1. / nodes})
-	r := blobschema.RankResult{Job: job, Seq: seq, Table: m.rankObject(p, job, "table", table, err)}
-	table, err = blobschema.EncodeRankTable(nodes, []uint64{fp + 2}, []float64{1. / nodes})
+	table, err := ranks.EncodeTable(nodes, []uint64{fp, fp + 1}, []float64{1. / nodes, 1. / nodes})
+	r := ranks.Result{Job: job, Seq: seq, Table: m.rankObject(p, job, "table", table, err)}
+	table, err = ranks.EncodeTable(nodes, []uint64{fp + 2}, []float64{1. / nodes})
 	r.Rest = m.rankObject(p, job, "rest", table, err)
 	host := m.host(p, 0)
-	hosts, err := blobschema.EncodeRankHosts(&blobschema.RankHosts{Names: []string{host}, Ranks: []float64{1. / partitions}})
+	hosts, err := ranks.EncodeHosts(&ranks.Hosts{Names: []string{host}, Ranks: []float64{1. / partitions}})
 	r.Hosts = m.rankObject(p, job, "hosts", hosts, err)
-	anchors, err := blobschema.EncodeAnchors([]blobschema.AnchorTarget{{
-		Fingerprint: fp, Slot: m.hash.Slot(host), Host: host, Texts: []blobschema.AnchorText{{Text: "here", Pages: 1, Hosts: 1}},
+	anchors, err := ranks.EncodeAnchors([]ranks.AnchorTarget{{
+		Fingerprint: fp, Slot: m.hash.Slot(host), Host: host, Texts: []ranks.AnchorText{{Text: "here", Pages: 1, Hosts: 1}},
 	}})
 	r.Anchors = m.rankObject(p, job, "anchors", anchors, err)
-	graph, err := blobschema.EncodeRankGraph(nil)
+	graph, err := ranks.EncodeGraph(nil)
 	r.Graph = m.rankObject(p, job, "graph", append(graph, byte(p), byte(job))[:len(graph)], err)
 	return r
 }
@@ -56,27 +58,27 @@ func (m *maker) rankOf(p partition.ID, job, seq uint64) blobschema.RankResult {
 // ranked is a crawl with ranks, and a job under way that two of four partitions have begun.
 func ranked(t testing.TB) *maker {
 	m := recrawled(t)
-	sizes := blobschema.RankTotals{Pages: 3 * partitions, Crawled: 2 * partitions, Hosts: partitions, Anchors: partitions}
-	former := blobschema.RankJob{
-		Version: blobschema.Version, Number: 4, Params: blobschema.DefaultRankParams(), Started: m.now, Done: m.now, Rounds: 9, Totals: sizes,
+	sizes := ranks.Totals{Pages: 3 * partitions, Crawled: 2 * partitions, Hosts: partitions, Anchors: partitions}
+	former := ranks.Job{
+		Version: wire.Version, Number: 4, Params: ranks.DefaultParams(), Started: m.now, Done: m.now, Rounds: 9, Totals: sizes,
 		HostRanks: m.text("a.example\t2\nb.example\t1\n"), PageRanks: m.text("http://a.example/\t1\n"),
 	}
-	job := blobschema.RankJob{Version: blobschema.Version, Number: 5, Params: former.Params, Started: m.now, Previous: &former}
+	job := ranks.Job{Version: wire.Version, Number: 5, Params: former.Params, Started: m.now, Previous: &former}
 	for p := range partition.ID(partitions) {
-		in := blobschema.RankInput{Partition: p}
+		in := ranks.Input{Partition: p}
 		if m.parts[p].man.Seq > 0 {
 			in.Seq, in.Fence = m.parts[p].man.Seq, 1
 		}
 		job.Inputs = append(job.Inputs, in)
 		result := m.rankOf(p, 4, 1)
-		h := blobschema.RankHead{Partition: p, Job: 4, Final: true, Totals: sizes, Next: result, Rounds: []blobschema.RankRound{{Number: 12}}}
+		h := ranks.Head{Partition: p, Job: 4, Final: true, Totals: sizes, Next: result, Rounds: []ranks.Round{{Number: 12}}}
 		if p < 2 {
 			object := []byte("what partitions get")
 			parts := []byte{4, 5, 5, 3, 2}
-			h = blobschema.RankHead{
-				Partition: p, Job: 5, Last: result, Next: blobschema.RankResult{Job: 5, Seq: in.Seq},
-				Rounds:  []blobschema.RankRound{{Number: 0, Object: m.rankObject(p, 5, "r0000", object, nil), Parts: parts}},
-				Dropped: []blobschema.RankDropped{{Object: m.rankObject(p, 3, "table", []byte("old"), nil)}, {Object: naming.RankObject(crawlID, p, 3, "gone", nil)}},
+			h = ranks.Head{
+				Partition: p, Job: 5, Last: result, Next: ranks.Result{Job: 5, Seq: in.Seq},
+				Rounds:  []ranks.Round{{Number: 0, Object: m.rankObject(p, 5, "r0000", object, nil), Parts: parts}},
+				Dropped: []ranks.Dropped{{Object: m.rankObject(p, 3, "table", []byte("old"), nil)}, {Object: naming.RankObject(crawlID, p, 3, "gone", nil)}},
 			}
 		}
 		m.put(naming.RankHeadKey(crawlID, p), h)
@@ -89,15 +91,15 @@ func ranked(t testing.TB) *maker {
 // finished is a crawl with ranks, and no job under way.
 func finished(t testing.TB) *maker {
 	m := ranked(t)
-	var job blobschema.RankJob
-	m.rankJob(func(j *blobschema.RankJob) { job = *j })
+	var job ranks.Job
+	m.rankJob(func(j *ranks.Job) { job = *j })
 	done := *job.Previous
 	done.Inputs = job.Inputs
 	for p := range done.Inputs {
 		done.Inputs[p].Seq = min(done.Inputs[p].Seq, 1)
-		m.put(naming.RankHeadKey(crawlID, partition.ID(p)), blobschema.RankHead{
+		m.put(naming.RankHeadKey(crawlID, partition.ID(p)), ranks.Head{
 			Partition: partition.ID(p), Job: 4, Final: true, Next: m.rankOf(partition.ID(p), 4, done.Inputs[p].Seq),
-			Rounds: []blobschema.RankRound{{Number: 11, Object: naming.RankObject(crawlID, partition.ID(p), 4, "r0011", nil)}, {Number: 12}},
+			Rounds: []ranks.Round{{Number: 11, Object: naming.RankObject(crawlID, partition.ID(p), 4, "r0011", nil)}, {Number: 12}},
 		})
 	}
 	m.put(naming.RankKey(crawlID), done)
@@ -109,11 +111,11 @@ func finished(t testing.TB) *maker {
 	return m
 }
 
-func (m *maker) rankJob(change func(*blobschema.RankJob)) {
+func (m *maker) rankJob(change func(*ranks.Job)) {
 	edit(m.hand, naming.RankKey(crawlID), change)
 }
 
-func (m *maker) rankHead(p partition.ID, change func(*blobschema.RankHead)) {
+func (m *maker) rankHead(p partition.ID, change func(*ranks.Head)) {
 	edit(m.hand, naming.RankHeadKey(crawlID, p), change)
 }
 
@@ -140,110 +142,110 @@ func TestCleanRanksByHand(t *testing.T) {
 var rankCorruptions = []corruption{
 	{"job garbage", ranked, "I6", "cannot be decoded", func(m *maker) { m.records[naming.RankKey(crawlID)] = "{" }},
 	{"rank head garbage", ranked, "I6", "cannot be decoded", func(m *maker) { m.records[naming.RankHeadKey(crawlID, 2)] = "{" }},
-	{"job of another version", ranked, "I6", "it is of version", func(m *maker) { m.rankJob(func(j *blobschema.RankJob) { j.Version++ }) }},
+	{"job of another version", ranked, "I6", "it is of version", func(m *maker) { m.rankJob(func(j *ranks.Job) { j.Version++ }) }},
 	{"inputs out of order", ranked, "ranks", "its input 1 is of partition 2", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { j.Inputs[1].Partition = 2 })
+		m.rankJob(func(j *ranks.Job) { j.Inputs[1].Partition = 2 })
 	}},
 	{"input that is no commit", ranked, "ranks", "is no visible commit", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { j.Inputs[0].Fence = 7 })
+		m.rankJob(func(j *ranks.Job) { j.Inputs[0].Fence = 7 })
 	}},
 	{"rank head of another partition", ranked, "ranks", "it is of partition 3", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Partition = 3 })
+		m.rankHead(1, func(h *ranks.Head) { h.Partition = 3 })
 	}},
 	{"rank head of a job to come", ranked, "ranks", "job 6", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Job = 6 })
+		m.rankHead(1, func(h *ranks.Head) { h.Job = 6 })
 	}},
 	{"rounds out of order", ranked, "ranks", "out of order", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Rounds = append(h.Rounds, h.Rounds[0]) })
+		m.rankHead(1, func(h *ranks.Head) { h.Rounds = append(h.Rounds, h.Rounds[0]) })
 	}},
 	{"object of a round missing", ranked, "I6", "does not exist", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { delete(m.objects, h.Rounds[0].Object) })
+		m.rankHead(1, func(h *ranks.Head) { delete(m.objects, h.Rounds[0].Object) })
 	}},
 	{"parts of a round", ranked, "I6", "by its head", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Rounds[0].Parts[1]++ })
+		m.rankHead(1, func(h *ranks.Head) { h.Rounds[0].Parts[1]++ })
 	}},
 	{"parts of a round cut", ranked, "I6", "part", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Rounds[0].Parts = h.Rounds[0].Parts[:3] })
+		m.rankHead(1, func(h *ranks.Head) { h.Rounds[0].Parts = h.Rounds[0].Parts[:3] })
 	}},
 	{"graph missing", ranked, "I6", "does not exist", func(m *maker) {
-		m.rankHead(0, func(h *blobschema.RankHead) { delete(m.objects, h.Last.Graph) })
+		m.rankHead(0, func(h *ranks.Head) { delete(m.objects, h.Last.Graph) })
 	}},
 	{"graph damaged", ranked, "I6", "", func(m *maker) {
-		m.rankHead(0, func(h *blobschema.RankHead) { m.flip(h.Last.Graph, 3) })
+		m.rankHead(0, func(h *ranks.Head) { m.flip(h.Last.Graph, 3) })
 	}},
 	{"table missing", ranked, "I6", "does not exist", func(m *maker) {
-		m.rankHead(0, func(h *blobschema.RankHead) { delete(m.objects, h.Last.Table) })
+		m.rankHead(0, func(h *ranks.Head) { delete(m.objects, h.Last.Table) })
 	}},
 	{"table damaged", ranked, "I6", "decode rank table", func(m *maker) {
-		m.rankHead(2, func(h *blobschema.RankHead) { m.flip(h.Next.Table, 30) })
+		m.rankHead(2, func(h *ranks.Head) { m.flip(h.Next.Table, 30) })
 	}},
 	{"table of another partition", finished, "I6", "none of partition 0", func(m *maker) {
-		m.rankHead(1, func(o *blobschema.RankHead) {
-			m.rankHead(0, func(h *blobschema.RankHead) { h.Next.Table = o.Next.Table })
+		m.rankHead(1, func(o *ranks.Head) {
+			m.rankHead(0, func(h *ranks.Head) { h.Next.Table = o.Next.Table })
 		})
 	}},
 	{"table not named", finished, "ranks", "has no tables", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Next.Rest = "" })
+		m.rankHead(1, func(h *ranks.Head) { h.Next.Rest = "" })
 	}},
 	{"anchors damaged", finished, "I6", "decode anchors", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { m.flip(h.Next.Anchors, 30) })
+		m.rankHead(1, func(h *ranks.Head) { m.flip(h.Next.Anchors, 30) })
 	}},
 	{"anchors of another slot", finished, "I2", "texts of links to", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) {
-			data, err := blobschema.EncodeAnchors([]blobschema.AnchorTarget{{Fingerprint: 1, Host: m.host(1, 0), Slot: m.wrong(1, m.host(1, 0))}})
+		m.rankHead(1, func(h *ranks.Head) {
+			data, err := ranks.EncodeAnchors([]ranks.AnchorTarget{{Fingerprint: 1, Host: m.host(1, 0), Slot: m.wrong(1, m.host(1, 0))}})
 			h.Next.Anchors = m.rankObject(1, 4, "anchors", data, err)
 		})
 	}},
 	{"hosts damaged", finished, "I6", "decode ranks of hosts", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { m.flip(h.Next.Hosts, 30) })
+		m.rankHead(1, func(h *ranks.Head) { m.flip(h.Next.Hosts, 30) })
 	}},
 	{"no result of a partition", finished, "ranks", "there is no result", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Final = false })
+		m.rankHead(1, func(h *ranks.Head) { h.Final = false })
 	}},
 	{"no head of a partition", finished, "ranks", "there is no result", func(m *maker) {
 		delete(m.records, naming.RankHeadKey(crawlID, 3))
 	}},
 	{"no result of a partition, of the job before", ranked, "ranks", "it says", func(m *maker) {
-		m.rankHead(3, func(h *blobschema.RankHead) { h.Final = false })
+		m.rankHead(3, func(h *ranks.Head) { h.Final = false })
 	}},
 	{"result of other commits", finished, "ranks", "the job is of those up to", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) { h.Next.Seq++ })
+		m.rankHead(1, func(h *ranks.Head) { h.Next.Seq++ })
 	}},
 	{"ranks lost", finished, "ranks", "add up to", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) {
-			data, err := blobschema.EncodeRankTable(3*partitions, []uint64{5}, []float64{0.01})
+		m.rankHead(1, func(h *ranks.Head) {
+			data, err := ranks.EncodeTable(3*partitions, []uint64{5}, []float64{0.01})
 			h.Next.Rest = m.rankObject(1, 4, "rest", data, err)
 		})
 	}},
 	{"ranks of hosts lost", finished, "ranks", "add up to", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) {
-			data, err := blobschema.EncodeRankHosts(&blobschema.RankHosts{Names: []string{"x.example"}, Ranks: []float64{0.3}})
+		m.rankHead(1, func(h *ranks.Head) {
+			data, err := ranks.EncodeHosts(&ranks.Hosts{Names: []string{"x.example"}, Ranks: []float64{0.3}})
 			h.Next.Hosts = m.rankObject(1, 4, "hosts", data, err)
 		})
 	}},
 	{"tables of other graphs", finished, "ranks", "another table of", func(m *maker) {
-		m.rankHead(1, func(h *blobschema.RankHead) {
-			data, err := blobschema.EncodeRankTable(99, []uint64{5}, []float64{1. / 12})
+		m.rankHead(1, func(h *ranks.Head) {
+			data, err := ranks.EncodeTable(99, []uint64{5}, []float64{1. / 12})
 			h.Next.Rest = m.rankObject(1, 4, "rest", data, err)
 		})
 	}},
 	{"totals of the job", finished, "ranks", "it says", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { j.Totals.Anchors++ })
+		m.rankJob(func(j *ranks.Job) { j.Totals.Anchors++ })
 	}},
 	{"text missing", finished, "I6", "does not exist", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { delete(m.objects, j.PageRanks) })
+		m.rankJob(func(j *ranks.Job) { delete(m.objects, j.PageRanks) })
 	}},
 	{"text of other content", finished, "I6", "by its content", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { m.objects[j.HostRanks] = []byte("a\t1\n") })
+		m.rankJob(func(j *ranks.Job) { m.objects[j.HostRanks] = []byte("a\t1\n") })
 	}},
 	{"text not named", finished, "ranks", "has no table of hosts", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { j.HostRanks = "" })
+		m.rankJob(func(j *ranks.Job) { j.HostRanks = "" })
 	}},
 	{"text out of order", finished, "ranks", "line 2", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { j.HostRanks = m.text("a\t1\nb\t2\n") })
+		m.rankJob(func(j *ranks.Job) { j.HostRanks = m.text("a\t1\nb\t2\n") })
 	}},
 	{"text that is none", finished, "ranks", "line 1", func(m *maker) {
-		m.rankJob(func(j *blobschema.RankJob) { j.HostRanks = m.text("<html>\n") })
+		m.rankJob(func(j *ranks.Job) { j.HostRanks = m.text("<html>\n") })
 	}},
 	{"ranks that the wish names", ranked, "I6", "wish names it", func(m *maker) { delete(m.objects, m.text("c.example\t1\n")) }},
 }
@@ -253,9 +255,9 @@ func TestRanksMove(t *testing.T) {
 	m := ranked(t)
 	key := naming.RankHeadKey(crawlID, 1)
 	old := m.records[key]
-	m.rankHead(1, func(h *blobschema.RankHead) {
+	m.rankHead(1, func(h *ranks.Head) {
 		delete(m.objects, h.Rounds[0].Object)
-		h.Rounds[0] = blobschema.RankRound{Number: 1, Object: m.rankObject(1, 5, "r0001", []byte("x"), nil), Parts: []byte{1, 0, 0, 0, 0}}
+		h.Rounds[0] = ranks.Round{Number: 1, Object: m.rankObject(1, 5, "r0001", []byte("x"), nil), Parts: []byte{1, 0, 0, 0, 0}}
 	})
 	for stale, clean := range map[int]bool{2: true, 100: false} {
 		rep := check(t, &moving{memory: m.memory, old: func(k string, read int) string {

@@ -20,7 +20,7 @@ func (s *segmentChecker) check(current func(document)) error {
 	c, ref := s.c, s.ref
 	c.name(ref.Object, s.head.Manifest)
 	c.checked["I6"]++
-	deep := c.opt.WARCs == AllWARCs || c.index.Segments%sampleEvery == 0
+	deep := c.opt.WARCs == allWARCs || c.index.Segments%sampleEvery == 0
 	c.index.Segments++
 	src, err := s.open(deep)
 	if src == nil {

@@ -223,7 +223,7 @@ func (c *checker) checkTotals(h *history) {
 			c.violate("I7", where, "its total of %s is %d, and there are %d", n.what, n.want, n.got)
 		}
 	}
-	if c.opt.WARCs == AllWARCs && !h.unread && want.Stored != h.was.Stored+h.read {
+	if c.opt.WARCs == allWARCs && !h.unread && want.Stored != h.was.Stored+h.read {
 		c.violate("I7", where, "its total of bytes in WARC objects is %d, and there are %d", want.Stored, h.was.Stored+h.read)
 	}
 	if !maps.Equal(want.Outcomes, got.Outcomes) {

@@ -129,7 +129,7 @@ func (c *checker) settleState() {
 	if c.next == nil {
 		return
 	}
-	if c.opt.WARCs != AllWARCs || !c.report.Clean() {
+	if c.opt.WARCs != allWARCs || !c.report.Clean() {
 		was := c.opt.State.Partitions
 		c.next.Partitions = was
 	}

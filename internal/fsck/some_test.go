@@ -17,7 +17,6 @@ import (
 // ranged is a memory that gives pieces of objects.
 type ranged struct {
 	*memory
-	bytes int64
 }
 
 func (m *ranged) ObjectRange(_ context.Context, name string, offset, length int64) ([]byte, error) {
@@ -25,7 +24,6 @@ func (m *ranged) ObjectRange(_ context.Context, name string, offset, length int6
 	if !ok || offset < 0 || length < 0 || offset > int64(len(b)) || length > int64(len(b))-offset {
 		return nil, fmt.Errorf("no %d bytes at %d of %s", length, offset, name)
 	}
-	m.bytes += length
 	return b[offset : offset+length], nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -108,72 +109,80 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 			}
 		}
 	})
-	wg.Go(func() {
-		q, err := c.platform.Queue(naming.WakesQueue)
-		if err != nil {
-			c.t.Error(err)
-			return
-		}
-		for ctx.Err() == nil {
-			f := <-c.idle
-			got, err := q.Receive(ctx, 1, 100*time.Millisecond)
-			if err != nil && ctx.Err() == nil {
-				c.t.Error(err)
-			}
-			if len(got) == 0 {
-				c.idle <- f
-				continue
-			}
-			wg.Go(func() {
-				call, done := context.WithTimeout(context.Background(), 20*time.Second)
-				defer done()
-				if err := f.Fetch(call, got[0].Body); err != nil {
-					c.t.Error(err)
-				}
-				if err := q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt}); err != nil {
-					c.t.Error(err)
-				}
-				c.idle <- f
-			})
-		}
-	})
-	wg.Go(func() {
-		f := newFunction(c.env, c.platform, c.log)
-		q, err := c.platform.Queue(naming.IntakeQueue)
-		if err != nil {
-			c.t.Error(err)
-			return
-		}
-		for ctx.Err() == nil {
-			got, err := q.Receive(ctx, 10, 100*time.Millisecond)
-			if err != nil && ctx.Err() == nil {
-				c.t.Error(err)
-			}
-			if len(got) == 0 {
-				continue
-			}
-			var msgs []actor.Message
-			var receipts []platform.Receipt
-			for _, d := range got {
-				msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
-			}
-			failed, err := f.Intake(ctx, msgs)
-			if err != nil {
-				c.t.Error(err)
-			}
-			for i, d := range got {
-				if !slices.Contains(failed, d.ID) {
-					receipts = append(receipts, got[i].Receipt)
-				}
-			}
-			if err := q.Acknowledge(ctx, receipts); err != nil {
-				c.t.Error(err)
-			}
-		}
-	})
+	wg.Go(func() { c.wakes(ctx) })
+	wg.Go(func() { c.intake(ctx) })
 	wg.Go(func() { c.jobs(ctx, naming.IndexQueue, (*Function).Index) })
 	wg.Go(func() { c.jobs(ctx, naming.RankQueue, (*Function).Rank) })
 	return func() { cancel(); wg.Wait() }
+}
+
+// wakes runs a step for each wake, until ctx ends.
+func (c *cloud) wakes(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	q, err := c.platform.Queue(naming.WakesQueue)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	for ctx.Err() == nil {
+		f := <-c.idle
+		got, err := q.Receive(ctx, 1, 100*time.Millisecond)
+		if err != nil && ctx.Err() == nil {
+			c.t.Error(err)
+		}
+		if len(got) == 0 {
+			c.idle <- f
+			continue
+		}
+		wg.Go(func() {
+			call, done := context.WithTimeout(context.Background(), 20*time.Second)
+			defer done()
+			if err := f.Fetch(call, got[0].Body); err != nil {
+				c.t.Error(err)
+			}
+			if err := q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt}); err != nil {
+				c.t.Error(err)
+			}
+			c.idle <- f
+		})
+	}
+}
+
+// intake hands on what comes in from outside, until ctx ends.
+func (c *cloud) intake(ctx context.Context) {
+	f := newFunction(c.env, c.platform, c.log)
+	q, err := c.platform.Queue(naming.IntakeQueue)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	for ctx.Err() == nil {
+		got, err := q.Receive(ctx, 10, 100*time.Millisecond)
+		if err != nil && ctx.Err() == nil {
+			c.t.Error(err)
+		}
+		if len(got) == 0 {
+			continue
+		}
+		var msgs []actor.Message
+		var receipts []platform.Receipt
+		for _, d := range got {
+			msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
+		}
+		failed, err := f.Intake(ctx, msgs)
+		if err != nil {
+			c.t.Error(err)
+		}
+		for i, d := range got {
+			if !slices.Contains(failed, d.ID) {
+				receipts = append(receipts, got[i].Receipt)
+			}
+		}
+		if err := q.Acknowledge(ctx, receipts); err != nil {
+			c.t.Error(err)
+		}
+	}
 }
 
 // jobs plays the trigger of a queue of jobs.
@@ -259,19 +268,15 @@ func (c *cloud) indexed(v *view.View, atMost time.Duration) {
 func TestCrawl(t *testing.T) {
 	small := simweb.Demo()
 	small.Pages = simweb.Pages{Min: 8, Max: 16}
-	web, err := simweb.New(small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{Recording: simweb.RecordCounts})
+	srv, err := simweb.Start(t.Context(), small, simweb.ListenOptions{Recording: simweb.RecordCounts})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	c := newCloud(t, 3)
 	want := blobschema.Crawl{
-		Version: blobschema.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 256, Partitions: 4,
+		Version: wire.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 256, Partitions: 4,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, UserAgent: "orbweaver/test", MaxBody: 16 << 20, Timeout: 10 * time.Second, Index: true},
 	}
 	c.begin(want, web.Seeds()...)
@@ -281,7 +286,7 @@ func TestCrawl(t *testing.T) {
 	}
 	stop := c.serve(300 * time.Millisecond)
 	defer stop()
-	took := c.finished(v, time.Minute)
+	t.Logf("crawled in %v", c.finished(v, time.Minute))
 	got := map[string]simweb.Got{}
 	for pg, err := range v.Pages(t.Context(), view.EveryRecord) {
 		if err != nil {
@@ -294,51 +299,7 @@ func TestCrawl(t *testing.T) {
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
 		t.Error(d)
 	}
-
-	// A request, written by hand.
-	url := web.Seeds()[0]
-	q, err := c.platform.Queue(naming.IntakeQueue)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := time.Now()
-	body := []byte(`{"id": "cms-1", "recrawl": ["` + url + `"]}`)
-	for range 2 { // delivered twice it is one
-		if err := q.Send(t.Context(), [][]byte{body}, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	u, err := weburl.Parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		list, err := v.History(t.Context(), u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list) > 1 {
-			break
-		}
-		if time.Since(asked) > 20*time.Second {
-			t.Fatalf("the request is not answered:\n%s", strings.Join(c.log.lines(), "\n"))
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Logf("crawled in %v, recrawled in %v", took, time.Since(asked))
-	c.finished(v, 20*time.Second)
-	idle := func() bool {
-		lines := c.log.lines()
-		return strings.Contains(lines[len(lines)-1], `"msg":"tick"`) && !strings.Contains(lines[len(lines)-1], `"woken"`)
-	}
-	for deadline := time.Now().Add(20 * time.Second); !idle(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not idle:\n%s", strings.Join(c.log.lines(), "\n"))
-		}
-	}
-	if list, err := v.History(t.Context(), u); err != nil || len(list) != 2 {
-		t.Errorf("%d records after a request that came twice, %v", len(list), err)
-	}
+	c.recrawls(v, web.Seeds()[0])
 	c.indexed(v, 20*time.Second)
 	stop()
 	r, err := fsck.Check(t.Context(), v.Store(), fsck.Options{Crawl: "test"})
@@ -355,6 +316,53 @@ func TestCrawl(t *testing.T) {
 	}
 	if calls.Functions == 0 || calls.FunctionMBMillis == 0 {
 		t.Errorf("the heads know of calls %+v", calls)
+	}
+}
+
+// recrawls asks for a URL again, by a request written by hand.
+func (c *cloud) recrawls(v *view.View, url string) {
+	c.t.Helper()
+	q, err := c.platform.Queue(naming.IntakeQueue)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	asked := time.Now()
+	body := []byte(`{"id": "cms-1", "recrawl": ["` + url + `"]}`)
+	for range 2 { // delivered twice it is one
+		if err := q.Send(c.t.Context(), [][]byte{body}, 0); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	u, err := weburl.Parse(url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for {
+		list, err := v.History(c.t.Context(), u)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(list) > 1 {
+			break
+		}
+		if time.Since(asked) > 20*time.Second {
+			c.t.Fatalf("the request is not answered:\n%s", strings.Join(c.log.lines(), "\n"))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.t.Logf("recrawled in %v", time.Since(asked))
+	c.finished(v, 20*time.Second)
+	idle := func() bool {
+		lines := c.log.lines()
+		return strings.Contains(lines[len(lines)-1], `"msg":"tick"`) && !strings.Contains(lines[len(lines)-1], `"woken"`)
+	}
+	for deadline := time.Now().Add(20 * time.Second); !idle(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not idle:\n%s", strings.Join(c.log.lines(), "\n"))
+		}
+	}
+	if list, err := v.History(c.t.Context(), u); err != nil || len(list) != 2 {
+		c.t.Errorf("%d records after a request that came twice, %v", len(list), err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/function/event"
 	"github.com/orbweaver/orbweaver/internal/search"
@@ -84,7 +85,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("without a crawl: %d, %s", status, last())
 	}
 	c.begin(blobschema.Crawl{
-		Version: blobschema.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 16, Partitions: 1,
+		Version: wire.Version, ID: "test", Created: time.Now(), HashKey: make([]byte, 16), Slots: 16, Partitions: 1,
 		Settings: blobschema.Settings{UserAgent: "orbweaver/test"},
 	}, "https://example.org/")
 	if status, _, _ := ask("/", "q=coffee"); status != 503 {

@@ -13,8 +13,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// Cases returns all cases, in the order in which the documentation lists them.
-func Cases() []Case {
+// cases returns all cases, in the order in which the documentation lists them.
+func cases() []Case {
 	return slices.Concat(stageCases(), statusCases(), headerCases(), lengthCases(), chunkCases(), bodyCases(), codingCases(),
 		redirectCases(), robotsCases(), tlsCases(), http2Cases(), nameCases())
 }

@@ -3,14 +3,14 @@
 // A crawler that is let loose on it must get every good page byte for byte, give every bad URL
 // an outcome with a reason, and stay within its bounds of bytes, time and memory.
 //
-// [Cases] lists what there is to endure, [Start] opens a [Server] that does it all. Each case has a
+// [cases] lists what there is to endure, [Start] opens a [Server] that does it all. Each case has a
 // host of its own, an address in [Net] with a port, so that one cannot spoil another. What is
 // written to a connection is raw bytes: net/http could not be made to lie so.
 //
 // One listener, the inside, is outside Net: it stands for what redirects and names must never lead
 // to, and counts who comes.
 //
-// Everything ends by itself: a connection is closed after [MaxLife] or [MaxSent], whichever comes
+// Everything ends by itself: a connection is closed after [MaxLife] or [maxSent], whichever comes
 // first, so that a client that never gives up costs no more than that.
 package hostile
 
@@ -34,8 +34,8 @@ import (
 
 // Bounds of one connection.
 const (
-	MaxLife = 10 * time.Second
-	MaxSent = 200 << 20 // bytes
+	MaxLife = time.Minute
+	maxSent = 200 << 20 // bytes
 )
 
 // Net holds the addresses of all hosts but the inside, which is at 127.0.0.1.
@@ -108,7 +108,7 @@ func startFor(life time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start hostile web: %w", err)
 	}
-	s := &Server{cases: Cases(), authority: a, life: life, conns: map[net.Conn]bool{}, queries: map[string]int{}}
+	s := &Server{cases: cases(), authority: a, life: life, conns: map[net.Conn]bool{}, queries: map[string]int{}}
 	if err := s.listen(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start hostile web: %w", err)
@@ -219,7 +219,7 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// Cases returns the cases that s serves.
+// cases returns the cases that s serves.
 func (s *Server) Cases() []Case { return s.cases }
 
 // URL returns the URL of the i-th case.
@@ -298,7 +298,7 @@ func (m *metered) Write(p []byte) (int, error) {
 // handle serves one connection.
 func (s *Server) handle(h *host, nc net.Conn) {
 	nc.SetDeadline(time.Now().Add(s.life))
-	x := &conn{Conn: &metered{Conn: nc, h: h, left: MaxSent}, s: s}
+	x := &conn{Conn: &metered{Conn: nc, h: h, left: maxSent}, s: s}
 	if h.c != nil && h.c.Whole && h.c.secure == nil {
 		h.c.serve(x)
 		return

@@ -36,7 +36,7 @@ func start(t *testing.T) *Server {
 
 func TestCasesAreComplete(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range Cases() {
+	for _, c := range cases() {
 		if seen[c.Name] {
 			t.Errorf("%s: there are two", c.Name)
 		}
@@ -87,7 +87,7 @@ func TestDocumentation(t *testing.T) {
 func table() string {
 	var b strings.Builder
 	b.WriteString("| case | what the server does | what the crawler makes of it | outcome |\n|---|---|---|---|\n")
-	for _, c := range Cases() {
+	for _, c := range cases() {
 		outcome := c.Want.Outcome.String()
 		if c.Want.Or != 0 {
 			outcome += " or " + c.Want.Or.String()

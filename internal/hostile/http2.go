@@ -100,15 +100,13 @@ func http2Cases() []Case {
 	const unasked = "4 MiB that belong to no answer end the connection"
 	flooded := Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeProtocol, Wire: 5 << 20}
 	const fieldsBound = "64 KiB of header fields"
-	protocol := func(detail string) Want {
-		return Want{Outcome: blobschema.OutcomeProtocol, Or: blobschema.OutcomeCut, Detail: detail, Wire: 4 << 20}
-	}
+	protocol := Want{Outcome: blobschema.OutcomeProtocol, Or: blobschema.OutcomeCut, Wire: 4 << 20}
 	timeout := Want{Outcome: blobschema.OutcomeTimeout, Detail: "t"}
 	cases := []struct {
 		Case
 		serve func(*stream)
 	}{
-		{Case{Name: "h2-goaway", Does: "GOAWAY in place of an answer, and the end", Bound: "the connection's end", Want: protocol("")},
+		{Case{Name: "h2-goaway", Does: "GOAWAY in place of an answer, and the end", Bound: "the connection's end", Want: protocol},
 			func(s *stream) { s.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) }},
 		{Case{Name: "h2-goaway-flood", Does: "endless GOAWAY frames", Bound: "asked once more, no more",
 			Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Wire: 64 << 20}},
@@ -120,7 +118,7 @@ func http2Cases() []Case {
 					return s.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
 				})
 			}},
-		{Case{Name: "h2-reset", Does: "RST_STREAM in place of an answer", Bound: "the first frame", Want: protocol("")},
+		{Case{Name: "h2-reset", Does: "RST_STREAM in place of an answer", Bound: "the first frame", Want: protocol},
 			func(s *stream) { s.WriteRSTStream(s.id, http2.ErrCodeInternal); s.goOn() }},
 		{Case{Name: "h2-refused", Does: "REFUSED_STREAM for every request", Bound: "asked once more, no more", Slow: true, Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Detail: ""}},
 			func(s *stream) { s.WriteRSTStream(s.id, http2.ErrCodeRefusedStream); s.goOn() }},
@@ -131,7 +129,7 @@ func http2Cases() []Case {
 				s.WriteRSTStream(s.id, http2.ErrCodeInternal)
 				s.goOn()
 			}},
-		{Case{Name: "h2-endless-continuation", Does: "a header that goes on in CONTINUATION frames for ever", Bound: fieldsBound, Want: protocol("")},
+		{Case{Name: "h2-endless-continuation", Does: "a header that goes on in CONTINUATION frames for ever", Bound: fieldsBound, Want: protocol},
 			func(s *stream) {
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: block(":status", "200")})
 				until(func() error { return s.WriteContinuation(s.id, false, block("x-field", strings.Repeat("y", 1000))) })
@@ -141,7 +139,7 @@ func http2Cases() []Case {
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: block(":status", "200")})
 				until(func() error { return s.WriteContinuation(s.id, false, nil) })
 			}},
-		{Case{Name: "h2-header-bomb", Does: "a field of 4,000 bytes, then 60,000 references to it in one byte each", Bound: fieldsBound + ", as decoded", Want: protocol("")},
+		{Case{Name: "h2-header-bomb", Does: "a field of 4,000 bytes, then 60,000 references to it in one byte each", Bound: fieldsBound + ", as decoded", Want: protocol},
 			func(s *stream) {
 				var b bytes.Buffer
 				e := hpack.NewEncoder(&b)
@@ -151,32 +149,32 @@ func http2Cases() []Case {
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: true})
 				s.goOn()
 			}},
-		{Case{Name: "h2-bad-compression", Does: "a header block that cannot be decoded", Bound: "the first frame", Want: protocol("")},
+		{Case{Name: "h2-bad-compression", Does: "a header block that cannot be decoded", Bound: "the first frame", Want: protocol},
 			func(s *stream) {
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: []byte("\xff\xff\xff\xff\xff\xff\xff"), EndHeaders: true})
 				s.leave()
 			}},
-		{Case{Name: "h2-no-status", Does: "an answer without status", Bound: "the header", Want: protocol("")},
+		{Case{Name: "h2-no-status", Does: "an answer without status", Bound: "the header", Want: protocol},
 			func(s *stream) { s.headers(true, "content-type", "text/html"); s.goOn() }},
-		{Case{Name: "h2-control-characters", Does: "CR, LF and NUL in header fields", Bound: "the header", Want: protocol("")},
+		{Case{Name: "h2-control-characters", Does: "CR, LF and NUL in header fields", Bound: "the header", Want: protocol},
 			func(s *stream) {
 				s.headers(true, ":status", "200", "x-a", "b\r\nInjected: yes", "x-nul", "a\x00b")
 				s.goOn()
 			}},
-		{Case{Name: "h2-interim-flood", Does: "endless answers with status 103", Bound: "five interim answers, or 64 KiB of them", Want: protocol("")},
+		{Case{Name: "h2-interim-flood", Does: "endless answers with status 103", Bound: "five interim answers, or 64 KiB of them", Want: protocol},
 			func(s *stream) { until(func() error { return s.headers(false, ":status", "103", "link", "</x>") }) }},
 		{Case{Name: "h2-overflow", Does: "more body than the window lets through", Bound: "the window", Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 200, Truncated: true, Wire: 16 << 20}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
 				until(func() error { return s.WriteData(s.id, false, make([]byte, 16<<10)) })
 			}},
-		{Case{Name: "h2-large-frame", Does: "a frame that claims 16 MiB", Bound: "frames are at most 1 MiB", Want: protocol("")},
+		{Case{Name: "h2-large-frame", Does: "a frame that claims 16 MiB", Bound: "frames are at most 1 MiB", Want: protocol},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
 				s.x.send("\xff\xff\xff\x00\x00\x00\x00\x00\x01")
 				endless("", "x")(s.x)
 			}},
-		{Case{Name: "h2-empty-data", Does: "endless DATA frames with nothing in them", Bound: "time-out of the request", Slow: true, Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: MaxSent}},
+		{Case{Name: "h2-empty-data", Does: "endless DATA frames with nothing in them", Bound: "time-out of the request", Slow: true, Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: maxSent}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
 				until(func() error { return s.WriteData(s.id, false, nil) })
@@ -198,7 +196,7 @@ func http2Cases() []Case {
 				s.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 				s.goOn()
 			}},
-		{Case{Name: "h2-push", Does: "a promise to push what nobody asked for", Bound: "the first frame", Want: protocol("")},
+		{Case{Name: "h2-push", Does: "a promise to push what nobody asked for", Bound: "the first frame", Want: protocol},
 			func(s *stream) {
 				s.WritePushPromise(http2.PushPromiseParam{StreamID: s.id, PromiseID: 2, BlockFragment: block(":method", "GET", ":path", "/page/1"), EndHeaders: true})
 				s.leave()
@@ -217,7 +215,7 @@ func http2Cases() []Case {
 				s.WriteData(s.id, true, []byte("half"))
 				s.goOn()
 			}},
-		{Case{Name: "h2-garbage", Does: "bytes that are no frames", Bound: "the first frame", Want: protocol("")},
+		{Case{Name: "h2-garbage", Does: "bytes that are no frames", Bound: "the first frame", Want: protocol},
 			func(s *stream) { endless("", "not frames at all")(s.x) }},
 	}
 	out := make([]Case, len(cases))

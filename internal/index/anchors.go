@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
@@ -22,7 +23,7 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if !job.Found {
 		return nil
 	}
-	j, err := actor.Decode[blobschema.RankJob](job, "rank job")
+	j, err := actor.Decode[ranks.Job](job, "rank job")
 	if err != nil {
 		return err
 	}
@@ -30,11 +31,9 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if done == nil || done.Number <= s.man.AnchorJob {
 		return nil
 	}
-	var h blobschema.RankHead
-	if head.Found {
-		if h, err = actor.Decode[blobschema.RankHead](head, "rank head"); err != nil {
-			return err
-		}
+	h, err := actor.DecodeFound[ranks.Head](head, "rank head")
+	if err != nil {
+		return err
 	}
 	result, ok := h.Result(done.Number) // else the partition is newer than the job, and has none
 	if !ok && h.Job == done.Number {
@@ -84,7 +83,7 @@ func (s *Step) anchorSegments(data []byte, made func([]byte, segment.Summary)) e
 	if data == nil {
 		return nil
 	}
-	targets, err := blobschema.DecodeAnchors(data)
+	targets, err := ranks.DecodeAnchors(data)
 	if err != nil {
 		return err
 	}

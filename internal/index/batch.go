@@ -10,6 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -488,7 +489,7 @@ func (s *Step) merge(t *actor.Task, places []int) error {
 		}
 		r, err := segment.Open(func(off, length int64) ([]byte, error) {
 			if off < 0 || length < 0 || off > int64(len(data))-length {
-				return nil, fmt.Errorf("%w: it ends early", blobschema.ErrDamaged)
+				return nil, fmt.Errorf("%w: it ends early", wire.ErrDamaged)
 			}
 			return data[off : off+length], nil
 		}, ref.Bytes)

@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -96,7 +96,7 @@ func (r *pageReader) read(m member) (doc document, err error) {
 		err = rec.Verify()
 	}
 	if err == nil && (rec.TargetURI != m.at.URL || rec.Type != warc.TypeResponse) {
-		err = fmt.Errorf("%w: it is a %s of %s", blobschema.ErrDamaged, rec.Type, rec.TargetURI)
+		err = fmt.Errorf("%w: it is a %s of %s", wire.ErrDamaged, rec.Type, rec.TargetURI)
 	}
 	if err != nil {
 		return doc, err

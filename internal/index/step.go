@@ -109,11 +109,9 @@ func (s *Step) work(t *actor.Task) error {
 	if err := s.anew(t); err != nil || s.report.Lost {
 		return err
 	}
-	var head blobschema.Head
-	if recs[0].Found {
-		if head, err = actor.Decode[blobschema.Head](recs[0], "head"); err != nil {
-			return err
-		}
+	head, err := actor.DecodeFound[blobschema.Head](recs[0], "head")
+	if err != nil {
+		return err
 	}
 	if head.Seq > s.man.Seq {
 		if err := s.catchUp(t, head.Commit); err != nil || s.report.Lost {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
 )
@@ -298,12 +299,12 @@ func TestAnchors(t *testing.T) {
 		d, err := r.Document(0)
 		w.must(err)
 		fp = d.Fingerprint
-		data, err := blobschema.EncodeAnchors([]blobschema.AnchorTarget{{Fingerprint: fp, Slot: slot, Host: "h0.example", Texts: []blobschema.AnchorText{{Text: text, Pages: 3, Hosts: 2}}}})
+		data, err := ranks.EncodeAnchors([]ranks.AnchorTarget{{Fingerprint: fp, Slot: slot, Host: "h0.example", Texts: []ranks.AnchorText{{Text: text, Pages: 3, Hosts: 2}}}})
 		w.must(err)
 		name := naming.RankObject(w.crawl.ID, 0, job, "anchors", data)
 		w.must(w.put(name, data))
-		w.write(naming.RankHeadKey(w.crawl.ID, 0), blobschema.RankHead{Job: job, Final: true, Next: blobschema.RankResult{Job: job, Anchors: name}})
-		w.write(naming.RankKey(w.crawl.ID), blobschema.RankJob{Number: job, Done: epoch, Inputs: []blobschema.RankInput{{Seq: 1}}})
+		w.write(naming.RankHeadKey(w.crawl.ID, 0), ranks.Head{Job: job, Final: true, Next: ranks.Result{Job: job, Anchors: name}})
+		w.write(naming.RankKey(w.crawl.ID), ranks.Job{Number: job, Done: epoch, Inputs: []ranks.Input{{Seq: 1}}})
 	}
 	for job, text := range []string{"fine harbour", "quiet lighthouse"} {
 		anchors(uint64(job+1), text)

@@ -15,6 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 )
@@ -39,7 +40,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	return &world{
 		t: t, records: map[string]actor.Record{}, blobs: map[string][]byte{}, calls: map[string]int{}, kill: -1,
-		crawl: blobschema.Crawl{Version: blobschema.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1},
+		crawl: blobschema.Crawl{Version: wire.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1},
 	}
 }
 
@@ -97,7 +98,7 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 	if m.Seq > 0 {
 		m.Commits = append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: 1, From: m.Seq, To: m.Seq})
 	}
-	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = blobschema.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{file}
+	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = wire.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{file}
 	hash, err := crawl.NewHash(&w.crawl)
 	w.must(err)
 	name := naming.Commit(w.crawl.ID, 0, m.Seq, 1)

@@ -82,7 +82,7 @@ const tooLarge = "Function.ResponseSizeTooLarge"
 // readReply reads a body of at most 6 MB. A larger one is a failure of the invocation,
 // as is one that ends with an error in its trailers.
 func readReply(w http.ResponseWriter, r *http.Request, failed bool) (*reply, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPayload))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

@@ -31,11 +31,11 @@ import (
 
 // What AWS allows. [Open] refuses what it would refuse.
 const (
-	MinMemoryMB = 128
-	MaxMemoryMB = 10240
-	MaxTimeout  = 15 * time.Minute
-	MaxPayload  = 6 << 20 // bytes of a request, and of a response
-	MaxInit     = 10 * time.Second
+	minMemoryMB = 128
+	maxMemoryMB = 10240
+	maxTimeout  = 15 * time.Minute
+	maxPayload  = 6 << 20 // bytes of a request, and of a response
+	maxInit     = 10 * time.Second
 
 	defaultConcurrency = 1000
 )
@@ -104,10 +104,10 @@ func Open(c Config) (*Function, error) {
 	switch {
 	case c.Name == "":
 		return nil, errors.New("a function without a name")
-	case c.MemoryMB < MinMemoryMB || c.MemoryMB > MaxMemoryMB:
-		return nil, fmt.Errorf("function %s: %d MB of memory, allowed are %d to %d", c.Name, c.MemoryMB, MinMemoryMB, MaxMemoryMB)
-	case c.Timeout <= 0 || c.Timeout > MaxTimeout:
-		return nil, fmt.Errorf("function %s: a time-out of %v, allowed are up to %v", c.Name, c.Timeout, MaxTimeout)
+	case c.MemoryMB < minMemoryMB || c.MemoryMB > maxMemoryMB:
+		return nil, fmt.Errorf("function %s: %d MB of memory, allowed are %d to %d", c.Name, c.MemoryMB, minMemoryMB, maxMemoryMB)
+	case c.Timeout <= 0 || c.Timeout > maxTimeout:
+		return nil, fmt.Errorf("function %s: a time-out of %v, allowed are up to %v", c.Name, c.Timeout, maxTimeout)
 	case c.Concurrency < 0:
 		return nil, fmt.Errorf("function %s: concurrency %d", c.Name, c.Concurrency)
 	}
@@ -134,17 +134,14 @@ func Open(c Config) (*Function, error) {
 	}, nil
 }
 
-// ARN is the name under which the function is invoked.
-func (f *Function) ARN() string { return f.arn }
-
 // Config is what the function was opened with, defaults filled in.
 func (f *Function) Config() Config { return f.config }
 
-// Invoke runs the function on a payload, a JSON text, and returns when the instance has
+// invoke runs the function on a payload, a JSON text, and returns when the instance has
 // asked for more work or is dead. An error means that nothing ran. What went wrong in
 // the function is an outcome, not an error.
-func (f *Function) Invoke(payload []byte) (Invocation, error) {
-	if len(payload) > MaxPayload {
+func (f *Function) invoke(payload []byte) (Invocation, error) {
+	if len(payload) > maxPayload {
 		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, ErrTooLarge)
 	}
 	if err := f.enter(); err != nil {
@@ -185,7 +182,7 @@ func (f *Function) leave(inv Invocation) {
 
 // run finds an instance for the payload and has it do the work.
 func (f *Function) run(payload []byte) Invocation {
-	inv := Invocation{Function: f.config.Name, RequestID: newID(), Start: time.Now()}
+	inv := Invocation{RequestID: newID(), Start: time.Now()}
 	for {
 		i := f.warm()
 		if i == nil {

@@ -129,7 +129,7 @@ func (i *instance) snapshot() Instance {
 // init waits until the runtime is ready for its first job, and says whether it is.
 func (i *instance) init(inv *Invocation) bool {
 	inv.Instance = i.id
-	ended := i.await(inv, MaxInit)
+	ended := i.await(inv, maxInit)
 	inv.Init = time.Since(i.started)
 	inv.Billed = roundUp(inv.Init)
 	inv.MaxMemoryMB = i.memory()
@@ -140,7 +140,7 @@ func (i *instance) init(inv *Invocation) bool {
 	case "":
 		return true
 	case TimedOut:
-		inv.ErrorType, inv.ErrorMessage = "Sandbox.Timedout", fmt.Sprintf("not ready after %v", MaxInit)
+		inv.ErrorType, inv.ErrorMessage = "Sandbox.Timedout", fmt.Sprintf("not ready after %v", maxInit)
 	case Exited:
 		inv.ErrorType, inv.ErrorMessage = "Runtime.ExitError", i.exitStatus()
 		if initErr != nil {

@@ -21,7 +21,6 @@ const (
 
 // Invocation is one run of a function.
 type Invocation struct {
-	Function  string
 	Instance  string
 	RequestID string
 	Start     time.Time

@@ -18,7 +18,7 @@ import (
 
 // What an event source mapping does by itself.
 const (
-	MaxBatch       = 10 // messages; AWS allows more with a batching window
+	maxBatch       = 10 // messages; AWS allows more with a batching window
 	defaultPollers = 5
 	defaultWait    = 20 * time.Second
 	firstPause     = 100 * time.Millisecond // after an error, doubled up to
@@ -87,8 +87,8 @@ func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
 		m.MaximumConcurrency = limit
 	}
 	switch {
-	case m.BatchSize < 1 || m.BatchSize > MaxBatch:
-		return nil, fmt.Errorf("mapping of %s: batch size %d, allowed are 1 to %d", m.QueueURL, m.BatchSize, MaxBatch)
+	case m.BatchSize < 1 || m.BatchSize > maxBatch:
+		return nil, fmt.Errorf("mapping of %s: batch size %d, allowed are 1 to %d", m.QueueURL, m.BatchSize, maxBatch)
 	case m.MaximumConcurrency < 0 || m.Pollers < 0:
 		return nil, fmt.Errorf("mapping of %s: concurrency %d, pollers %d", m.QueueURL, m.MaximumConcurrency, m.Pollers)
 	case m.Wait < 0 || m.Wait > defaultWait:
@@ -234,7 +234,7 @@ func (p *Poller) work(ctx context.Context, batch []types.Message) {
 func (p *Poller) invoke(ctx context.Context, payload []byte) (Invocation, error) {
 	last := time.Now().Add(p.visibility - p.m.Function.config.Timeout)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		inv, err := p.m.Function.Invoke(payload)
+		inv, err := p.m.Function.invoke(payload)
 		if !errors.Is(err, ErrThrottled) {
 			return inv, err
 		}

@@ -29,7 +29,6 @@ type queue struct {
 
 	mu       sync.Mutex
 	messages []*message
-	waiting  int // receives that wait
 	failing  int // receives to fail
 }
 
@@ -97,8 +96,6 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (q *queue) receive(ctx context.Context, most int, wait time.Duration) (out []map[string]any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting++
-	defer func() { q.waiting-- }()
 	for end := time.Now().Add(wait); ; {
 		now := time.Now()
 		for _, m := range q.messages {

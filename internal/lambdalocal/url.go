@@ -38,7 +38,7 @@ func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	inv, err := u.Function.Invoke(payload)
+	inv, err := u.Function.invoke(payload)
 	switch {
 	case errors.Is(err, ErrThrottled):
 		http.Error(w, "Rate Exceeded.", http.StatusTooManyRequests)
@@ -54,7 +54,7 @@ func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // event is what the function gets for a request. Names of headers are in lower case, and
 // what comes several times is joined by commas.
 func (u URL) event(w http.ResponseWriter, r *http.Request) (e events.LambdaFunctionURLRequest, err error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPayload))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if err != nil {
 		return e, err
 	}

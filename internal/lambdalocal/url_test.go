@@ -86,7 +86,7 @@ func TestURL(t *testing.T) {
 	if resp, _ := ask("GET", "/page", "", ""); len(resp.Header["Set-Cookie"]) != 2 {
 		t.Errorf("cookies: %v", resp.Header)
 	}
-	if resp, _ := ask("POST", "/echo", "text/plain", strings.Repeat("x", MaxPayload+1)); resp.StatusCode != 413 {
+	if resp, _ := ask("POST", "/echo", "text/plain", strings.Repeat("x", maxPayload+1)); resp.StatusCode != 413 {
 		t.Errorf("a request of more than 6 MB: %s", resp.Status)
 	}
 }
@@ -98,7 +98,7 @@ func TestURLThrottled(t *testing.T) {
 	defer srv.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.Invoke([]byte(`{"Do":"sleep","N":1000}`))
+		_, err := f.invoke([]byte(`{"Do":"sleep","N":1000}`))
 		done <- err
 	}()
 	for len(f.Instances()) == 0 || f.Instances()[0].RequestID == "" {

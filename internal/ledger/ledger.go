@@ -88,12 +88,12 @@ type Prices struct {
 	LogGB            float64  `json:"log_gb"`
 	LogGBMonth       float64  `json:"log_gb_month"`
 	TrafficOutGB     float64  `json:"traffic_out_gb"`
-	Free             Free     `json:"free_per_month"`
+	Free             free     `json:"free_per_month"`
 }
 
-// Free is what an account has free of charge each month, whoever uses it. What a new
+// free is what an account has free of charge each month, whoever uses it. What a new
 // account gets for its first months is not in it.
-type Free struct {
+type free struct {
 	QueueRequests     float64 `json:"queue_requests"`
 	FunctionRequests  float64 `json:"function_requests"`
 	FunctionGBSeconds float64 `json:"function_gb_seconds"`

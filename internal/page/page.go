@@ -84,8 +84,8 @@ type Outcome struct {
 }
 
 // Aborted is the outcome of a request that we broke off ourselves: no attempt.
-func Aborted(req Request, now time.Time) Outcome {
-	return Outcome{
+func Aborted(req Request, now time.Time) *Outcome {
+	return &Outcome{
 		Page: blobschema.Page{
 			URL: req.URL.String(), Generation: req.Generation, Depth: req.Depth, Robots: req.Robots,
 			Outcome: blobschema.OutcomeAborted, Time: now.UTC(),

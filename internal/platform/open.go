@@ -39,7 +39,7 @@ func openAWS(ctx context.Context, location string, meter Meter) (*Platform, erro
 	if err != nil {
 		return nil, err
 	}
-	d, err := aws.Open(ctx, l, KeyField, orNone(meter))
+	d, err := aws.Open(ctx, l, keyField, orNone(meter))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 
 // Platform is what engines and commands work on.
 type Platform struct {
-	Table  *docstore.Collection // of documents with a string field KeyField
+	Table  *docstore.Collection // of documents with a string field keyField
 	Bucket *blob.Bucket
 	// BucketName is the bucket's in the cloud; "" where objects are not put by others.
 	BucketName string
@@ -68,8 +68,8 @@ func (NoMeter) KVWrite(int)              {}
 func (NoMeter) BlobPut(int)              {}
 func (NoMeter) BlobGet(int)              {}
 
-// KeyField is the field of a table's document that holds its key.
-const KeyField = "key"
+// keyField is the field of a table's document that holds its key.
+const keyField = "key"
 
 // visibility is how long a message received is hidden: far above the longest time
 // between two commits.
@@ -104,7 +104,7 @@ func fromStore(s *local.Store, meter Meter, sync func([]string) error) (*Platfor
 	if err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
-	table := s.Collection("records", KeyField)
+	table := s.Collection("records", keyField)
 	return &Platform{
 		Table: table, Bucket: b, Sync: sync, Exclusive: true, Meter: meter,
 		Close: func() error {

@@ -15,8 +15,8 @@
 // runs.
 //
 // Invariant I9 (no host is asked faster than its pace) is kept here as far as one host
-// and one actor go: between two calls of [Pace.Start] that were made when [Pace.Ready]
-// said yes lies at least the delay given to the first. That one actor only paces a host,
+// and one actor go: between two calls of [Pace.Start] that were made at [Pace.ReadyAt]
+// or later lies at least the delay given to the first. That one actor only paces a host,
 // and that a takeover calls [Pace.Floor], is kept by the step.
 //
 // It does not fetch robots.txt, follow its redirects, or remember how old it is. It does

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MaxEncodedRobots is the size of the largest encoding DecodeRobots looks at, more than
-// any file of MaxRobotsBytes can need.
-const MaxEncodedRobots = 2 << 20
+// maxEncodedRobots is the size of the largest encoding DecodeRobots looks at, more than
+// any file of maxRobotsBytes can need.
+const maxEncodedRobots = 2 << 20
 
 // encodingVersion is the first byte of every encoding. Its layout, all numbers unsigned
 // varints and all strings led by their length:
@@ -26,7 +26,7 @@ var (
 )
 
 // Encode gives the form in which a Robots is stored with its host: only what applies to
-// the token it was read for. Usually well under 1 KB, at most MaxEncodedRobots.
+// the token it was read for. Usually well under 1 KB, at most maxEncodedRobots.
 func (r *Robots) Encode() []byte {
 	b := make([]byte, 0, 64+24*len(r.rules))
 	b = append(b, encodingVersion, byte(r.kind))
@@ -70,7 +70,7 @@ func decodeRobots(b []byte) (*Robots, error) {
 		return nil, errTruncated
 	case b[0] != encodingVersion:
 		return nil, errVersion
-	case len(b) > MaxEncodedRobots:
+	case len(b) > maxEncodedRobots:
 		return nil, errMalformed
 	}
 	d := decoder{rest: string(b[2:])} // one copy; all strings are parts of it
@@ -82,11 +82,11 @@ func decodeRobots(b []byte) (*Robots, error) {
 		r.delay, r.hasDelay = time.Duration(delay-1)*time.Millisecond, true
 	}
 	d.rules(r)
-	for range d.number(MaxSitemaps) {
+	for range d.number(maxSitemaps) {
 		if d.err != nil {
 			break
 		}
-		r.sitemaps = append(r.sitemaps, d.text(MaxSitemapBytes))
+		r.sitemaps = append(r.sitemaps, d.text(maxSitemapBytes))
 	}
 	if d.err == nil && d.rest != "" {
 		d.err = errMalformed
@@ -111,11 +111,11 @@ func (d *decoder) rules(r *Robots) {
 	r.rules = make([]rule, 0, n)
 	line := uint64(0)
 	for range n {
-		head := d.number(2*MaxRobotsBytes + 1)
-		pattern := d.text(MaxEncodedRobots)
+		head := d.number(2*maxRobotsBytes + 1)
+		pattern := d.text(maxEncodedRobots)
 		line += head >> 1
 		// The index relies on normal form, and on lines no greater than a file can have.
-		if d.err == nil && (head>>1 == 0 || line > MaxRobotsBytes || pattern == "" || normalPattern([]byte(pattern)) != pattern) {
+		if d.err == nil && (head>>1 == 0 || line > maxRobotsBytes || pattern == "" || normalPattern([]byte(pattern)) != pattern) {
 			d.err = errMalformed
 		}
 		if d.err != nil {

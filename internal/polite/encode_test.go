@@ -19,7 +19,7 @@ func TestEncodeGolden(t *testing.T) {
 		{"rules", ParseRobots([]byte(body), "bot"), "\x01\x01\x00\xad\x02\x02\x06\x03/a*\x05\x08/%C3%A9$\x01\x12https://a.example/"},
 		{"no rules", ParseRobots(nil, "bot"), "\x01\x01\x00\x00\x00\x00"},
 		{"zero delay", ParseRobots([]byte("User-agent: *\nCrawl-delay: 0"), "bot"), "\x01\x01\x00\x01\x00\x00"},
-		{"allow", AllowAll("404"), "\x01\x02\x03404\x00\x00\x00"},
+		{"allow", allowAll("404"), "\x01\x02\x03404\x00\x00\x00"},
 		{"deny", DenyAll(""), "\x01\x03\x00\x00\x00\x00"},
 	} {
 		b := c.r.Encode()
@@ -63,7 +63,7 @@ func TestDecodeHostile(t *testing.T) {
 		"line too far":         "\x01\x01\x00\x00\x02\xfe\xff\x3e\x01/\xfe\xff\x3e\x01/\x00",
 		"too many sitemaps":    "\x01\x01\x00\x00\x00\xe9\x07" + strings.Repeat("\x01x", 1001),
 		"long sitemap":         "\x01\x01\x00\x00\x00\x01\x81\x10" + strings.Repeat("x", 2049),
-		"too large":            "\x01\x01" + strings.Repeat("\x00", MaxEncodedRobots),
+		"too large":            "\x01\x01" + strings.Repeat("\x00", maxEncodedRobots),
 	} {
 		if r, err := DecodeRobots([]byte(b)); err == nil {
 			t.Errorf("%s: no error, but %+v", name, r)
@@ -76,12 +76,12 @@ func TestEncodeLargest(t *testing.T) {
 	for name, line := range map[string]string{
 		"many rules":   "Allow:x\n",
 		"escapes":      "Allow:" + strings.Repeat("\xff", 2000) + "\n",
-		"one rule":     "Allow:" + strings.Repeat("\xff", MaxRobotsBytes-len("User-agent:*\nAllow:")),
+		"one rule":     "Allow:" + strings.Repeat("\xff", maxRobotsBytes-len("User-agent:*\nAllow:")),
 		"sitemaps":     "Sitemap:" + strings.Repeat("x", 500) + "\n",
 		"wild":         "Allow:*" + "\n",
 		"short colons": "allow x\n",
 	} {
-		body := "User-agent:*\n" + strings.Repeat(line, MaxRobotsBytes/len(line))
+		body := "User-agent:*\n" + strings.Repeat(line, maxRobotsBytes/len(line))
 		r := ParseRobots([]byte(body), "bot")
 		b := r.Encode()
 		back, err := DecodeRobots(b)
@@ -137,7 +137,7 @@ func FuzzParseRobots(f *testing.F) {
 
 func FuzzDecodeRobots(f *testing.F) {
 	f.Add(ParseRobots([]byte(typicalRobots), "bot").Encode(), "/x")
-	f.Add(AllowAll("404").Encode(), "/")
+	f.Add(allowAll("404").Encode(), "/")
 	f.Add([]byte("\x01\x01\x00\xad\x02\x02\x06\x03/a*\x05\x08/%C3%A9$\x01\x12https://a.example/"), "/a")
 	f.Fuzz(func(t *testing.T, b []byte, uri string) {
 		r, err := DecodeRobots(b)
@@ -184,7 +184,7 @@ Sitemap: https://www.example.org/news-sitemap.xml
 func manyRules(format string) []byte {
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
-	for n := 0; b.Len() < MaxRobotsBytes; n++ {
+	for n := 0; b.Len() < maxRobotsBytes; n++ {
 		fmt.Fprintf(&b, format, n)
 	}
 	return []byte(b.String())
@@ -242,7 +242,7 @@ func BenchmarkAllowed(b *testing.B) {
 func deepRules() string {
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
-	for n := 1; b.Len() < MaxRobotsBytes; n++ {
+	for n := 1; b.Len() < maxRobotsBytes; n++ {
 		b.WriteString("Disallow: /" + strings.Repeat("a", n) + "$\n")
 	}
 	return b.String()

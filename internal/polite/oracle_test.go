@@ -120,3 +120,25 @@ func FuzzOracle(f *testing.F) {
 		})
 	})
 }
+
+// BenchmarkOracle parses as much as this package does at most, and asks it a question.
+func BenchmarkOracle(b *testing.B) {
+	body := manyRules("Disallow: /*a%d*b\n")
+	b.Run("parse", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := robotstxt.FromBytes(body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("ask", func(b *testing.B) {
+		r, err := robotstxt.FromBytes(body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		group := r.FindGroup("bot")
+		for b.Loop() {
+			group.Test("/section/17000/some-article")
+		}
+	})
+}

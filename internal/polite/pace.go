@@ -9,35 +9,35 @@ import (
 
 // Bounds on the pauses kept as host state.
 const (
-	// MaxRetryAfter is the longest Retry-After obeyed.
-	MaxRetryAfter = 24 * time.Hour
-	// MaxBackoff is the longest pause that failures alone bring about.
-	MaxBackoff = time.Hour
-	// ClockSlack is how much further in the future than its pauses explain Clamp lets a
+	// maxRetryAfter is the longest Retry-After obeyed.
+	maxRetryAfter = 24 * time.Hour
+	// maxBackoff is the longest pause that failures alone bring about.
+	maxBackoff = time.Hour
+	// clockSlack is how much further in the future than its pauses explain Clamp lets a
 	// time be before it takes it for a wall clock set back.
-	ClockSlack = 2 * time.Minute
+	clockSlack = 2 * time.Minute
 
-	// MaxSilentBackoff is the longest pause for a host that does not answer at all: it costs
+	// maxSilentBackoff is the longest pause for a host that does not answer at all: it costs
 	// nothing to ask it, and a few dead URLs at the end of its queue should not hold up a crawl.
-	MaxSilentBackoff = 5 * time.Minute
+	maxSilentBackoff = 5 * time.Minute
 
-	// DefaultBackoff is the unit of the pauses for a host that says it has too much to do; that
+	// defaultBackoff is the unit of the pauses for a host that says it has too much to do; that
 	// for one that does not answer is a tenth of it.
-	DefaultBackoff = 10 * time.Second
+	defaultBackoff = 10 * time.Second
 )
 
-// The estimators (PAPERS C: Cao, Jiang, Singh, "crawl capability").
+// The estimators (Cao, Jiang, Singh, "crawl capability").
 const (
 	smoothing = 0.8 // weight of the past in a new estimate
 
 	// NewPerConnection is how many requests a connection to a new host is taken to serve.
 	NewPerConnection = 50
-	// NewConnTime and NewRespTime are what a new host is taken to need, until it was
+	// newConnTime and newRespTime are what a new host is taken to need, until it was
 	// measured. They are a fast host's, so that a policy that goes by them tries a new one soon: its
 	// first answer tells, and a slow one is put off then. With those of a slow host the first that were tried
 	// would be preferred to all others for ever.
-	NewConnTime = 50 * time.Millisecond
-	NewRespTime = 50 * time.Millisecond
+	newConnTime = 50 * time.Millisecond
+	newRespTime = 50 * time.Millisecond
 
 	maxPerConnection = 10_000
 	maxObserved      = 10 * time.Minute
@@ -79,10 +79,7 @@ func EffectiveDelay(configured time.Duration, robots *Robots) time.Duration {
 // ReadyAt is the earliest time a request may start; zero: any time.
 func (p *Pace) ReadyAt() time.Time { return later(p.Next, p.BackoffUntil) }
 
-// Ready says whether a request may start now.
-func (p *Pace) Ready(now time.Time) bool { return !now.Before(p.ReadyAt()) }
-
-// Start books the start of a request, made when Ready: the next may start delay later. To
+// Start books the start of a request, made at ReadyAt or later: the next may start delay later. To
 // book the same request again, when it turns out to have started later, does no harm.
 func (p *Pace) Start(now time.Time, delay time.Duration) {
 	p.pause(now, max(delay, 0))
@@ -104,7 +101,7 @@ func (p *Pace) pause(now time.Time, delay time.Duration) {
 }
 
 // Clamp undoes what a wall clock set back would do, which is to leave the host untouched
-// until the clock has caught up: a time further ahead than its pause and ClockSlack
+// until the clock has caught up: a time further ahead than its pause and clockSlack
 // explain becomes one pause from now. A clock set back never shortens a pause by that. To
 // be called when a Pace is loaded, and whenever clocks are seen to disagree.
 func (p *Pace) Clamp(now time.Time) {
@@ -113,34 +110,34 @@ func (p *Pace) Clamp(now time.Time) {
 }
 
 func clamp(t, now time.Time, pause time.Duration) time.Time {
-	if t.After(now.Add(pause).Add(ClockSlack)) {
+	if t.After(now.Add(pause).Add(clockSlack)) {
 		return now.Add(pause)
 	}
 	return t
 }
 
 // Done takes note of how a request ended. now is when it ended, retryAfter what the
-// answer's Retry-After asked for (0: nothing; bounded to MaxRetryAfter), on whatever
+// answer's Retry-After asked for (0: nothing; bounded to maxRetryAfter), on whatever
 // status it came. status counts only for outcomes that are answers.
 //
 //	429, 502, 503, 504                      the host is overloaded: one failure more; no request for
 //	                                        2^failures times the larger of its delay and 10 s,
-//	                                        at most MaxBackoff, or for retryAfter if that is longer
+//	                                        at most maxBackoff, or for retryAfter if that is longer
 //	other OK, redirect, 4xx, 5xx            it answers (a 500 is as a rule the page's fault): no failures
 //	cut, protocol                           it answers badly: no request for twice the larger of its
 //	                                        delay and 1 s; failures stay as they are
 //	DNS, connect, TLS, timeout              it does not: one failure more; no request for 2^failures times
-//	                                        the larger of its delay and 1 s, at most MaxSilentBackoff
+//	                                        the larger of its delay and 1 s, at most maxSilentBackoff
 //	all others                              nothing: it was not asked, or we broke off
 //
-// The 10 s and 1 s are for a unit of DefaultBackoff, which 0 stands for, and scale with it.
+// The 10 s and 1 s are for a unit of defaultBackoff, which 0 stands for, and scale with it.
 // A back-off already running is never shortened, for another connection may have brought
 // it.
 func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, retryAfter, unit time.Duration) {
 	if unit <= 0 {
-		unit = DefaultBackoff
+		unit = defaultBackoff
 	}
-	pause := min(max(retryAfter, 0), MaxRetryAfter)
+	pause := min(max(retryAfter, 0), maxRetryAfter)
 	switch c := classOf(outcome, status); c {
 	case answered:
 		p.Failures = 0
@@ -150,9 +147,9 @@ func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, re
 		if p.Failures < math.MaxUint8 {
 			p.Failures++
 		}
-		limit := MaxBackoff
+		limit := maxBackoff
 		if c == failed {
-			unit, limit = unit/10, MaxSilentBackoff
+			unit, limit = unit/10, maxSilentBackoff
 		}
 		pause = max(pause, min(limit, backoff(max(unit, p.Delay), p.Failures)))
 	default:
@@ -193,12 +190,12 @@ func classOf(outcome blobschema.Outcome, status uint16) class {
 	return unknown
 }
 
-// backoff is unit * 2^n, at most MaxBackoff.
+// backoff is unit * 2^n, at most maxBackoff.
 func backoff(unit time.Duration, n uint8) time.Duration {
-	for ; n > 0 && unit < MaxBackoff; n-- {
+	for ; n > 0 && unit < maxBackoff; n-- {
 		unit *= 2
 	}
-	return min(unit, MaxBackoff)
+	return min(unit, maxBackoff)
 }
 
 // ObserveConnection takes note of the time it took to connect, handshakes included. Not
@@ -254,7 +251,7 @@ func smoothTime(old, measured time.Duration) time.Duration {
 //	cost  T = 2 * time to connect + P * time to respond / p
 //
 // P / T is the host's rank under the performance policy, and the sum of the qualities of
-// its best P URLs / T its capability (PAPERS C). p is the paper's gain by pipelining, in whose
+// its best P URLs / T its capability (Cao, Jiang, Singh). p is the paper's gain by pipelining, in whose
 // place HTTP/2 is today: as many requests as are allowed to be under way at once (less than 1 counts
 // as 1), but no more than there are, share one connection; over HTTP/1.1 it is 1. cost is never zero.
 func (p *Pace) Connection(queued, allowed int) (pages int, cost time.Duration) {
@@ -263,10 +260,10 @@ func (p *Pace) Connection(queued, allowed int) (pages int, cost time.Duration) {
 		per = NewPerConnection
 	}
 	if conn <= 0 {
-		conn = NewConnTime
+		conn = newConnTime
 	}
 	if resp <= 0 {
-		resp = NewRespTime
+		resp = newRespTime
 	}
 	pages = max(min(int(math.Round(per)), queued), 0)
 	at := 1

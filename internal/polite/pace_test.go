@@ -23,6 +23,9 @@ const (
 	serverErr = blobschema.OutcomeServerError
 )
 
+// ready says whether a request may start now.
+func (p *Pace) ready(now time.Time) bool { return !now.Before(p.ReadyAt()) }
+
 func TestEffectiveDelay(t *testing.T) {
 	slow := ParseRobots([]byte("User-agent: *\nCrawl-delay: 5"), "bot")
 	for _, c := range []struct {
@@ -31,7 +34,7 @@ func TestEffectiveDelay(t *testing.T) {
 		want       time.Duration
 	}{
 		{time.Second, nil, time.Second},
-		{time.Second, AllowAll(""), time.Second},
+		{time.Second, allowAll(""), time.Second},
 		{time.Second, slow, 5 * time.Second},
 		{10 * time.Minute, slow, 10 * time.Minute},
 		{-time.Second, nil, 0},
@@ -44,7 +47,7 @@ func TestEffectiveDelay(t *testing.T) {
 
 func TestStart(t *testing.T) {
 	p := NewPace()
-	if !p.Ready(epoch) || !p.Ready(time.Time{}) {
+	if !p.ready(epoch) || !p.ready(time.Time{}) {
 		t.Error("a new host is not ready")
 	}
 	p.Start(epoch, -time.Hour)
@@ -52,10 +55,10 @@ func TestStart(t *testing.T) {
 		t.Errorf("after a pause below zero it is ready at %v", p.ReadyAt())
 	}
 	p.Start(epoch, time.Second)
-	if p.Ready(epoch.Add(time.Second - 1)) {
+	if p.ready(epoch.Add(time.Second - 1)) {
 		t.Error("ready too early")
 	}
-	if !p.Ready(epoch.Add(time.Second)) {
+	if !p.ready(epoch.Add(time.Second)) {
 		t.Error("not ready when due")
 	}
 	p.Start(epoch.Add(300*time.Millisecond), time.Second) // the same request, begun later
@@ -112,7 +115,7 @@ func TestDone(t *testing.T) {
 		{clientErr, 429, 0, 1, 20 * time.Second},
 		{clientErr, 429, time.Second, 1, 20 * time.Second},
 		{clientErr, 429, time.Hour, 1, time.Hour},
-		{clientErr, 429, 100 * time.Hour, 1, MaxRetryAfter},
+		{clientErr, 429, 100 * time.Hour, 1, maxRetryAfter},
 		{clientErr, 429, -time.Hour, 1, 20 * time.Second},
 		{serverErr, 500, 0, 0, 0},
 		{serverErr, 500, 2 * time.Hour, 0, 2 * time.Hour},
@@ -156,9 +159,9 @@ func TestDoneUnit(t *testing.T) {
 	}{
 		{serverErr, 503, time.Minute, time.Second, 2 * time.Minute},
 		{serverErr, 503, time.Second, 5 * time.Second, 10 * time.Second},
-		{serverErr, 503, -1, 0, 2 * DefaultBackoff},
+		{serverErr, 503, -1, 0, 2 * defaultBackoff},
 		{connect, 0, time.Minute, time.Second, 12 * time.Second},
-		{connect, 0, time.Hour, 0, MaxSilentBackoff},
+		{connect, 0, time.Hour, 0, maxSilentBackoff},
 		{blobschema.OutcomeCut, 200, time.Minute, time.Second, 12 * time.Second},
 		{blobschema.OutcomeProtocol, 0, time.Minute, 10 * time.Second, 20 * time.Second},
 	} {
@@ -188,7 +191,7 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("after 300: %d failures, %s", p.Failures, waits[299])
 	}
 	p.Done(now, answer, 200, 0, 0)
-	if p.Failures != 0 || !p.Ready(now) || !p.BackoffUntil.IsZero() || p.Backoff != 0 {
+	if p.Failures != 0 || !p.ready(now) || !p.BackoffUntil.IsZero() || p.Backoff != 0 {
 		t.Errorf("an answer does not end it: %+v", p)
 	}
 	p.Done(now, connect, 0, 0, 0)
@@ -224,8 +227,8 @@ func TestClamp(t *testing.T) {
 		{0, time.Second, time.Hour},
 		{-time.Hour, time.Second - time.Hour, 0},
 		{time.Minute, time.Second + time.Minute, time.Hour + time.Minute},
-		{ClockSlack, time.Second + ClockSlack, time.Hour + ClockSlack},
-		{ClockSlack + 1, time.Second, time.Hour},
+		{clockSlack, time.Second + clockSlack, time.Hour + clockSlack},
+		{clockSlack + 1, time.Second, time.Hour},
 		{1000 * time.Hour, time.Second, time.Hour},
 		{math.MaxInt64 / 2, time.Second, time.Hour},
 	} {
@@ -281,10 +284,10 @@ func TestPaceHolds(t *testing.T) {
 			default:
 				actual = actual.Add(duration(3 * time.Second))
 			}
-			if limit := wall().Add(max(p.Delay, p.Backoff) + ClockSlack + time.Millisecond); p.ReadyAt().After(limit) {
+			if limit := wall().Add(max(p.Delay, p.Backoff) + clockSlack + time.Millisecond); p.ReadyAt().After(limit) {
 				t.Fatalf("seed %d: ready at %v, clock shows %v: %+v", seed, p.ReadyAt(), wall(), p)
 			}
-			if !p.Ready(wall()) {
+			if !p.ready(wall()) {
 				continue
 			}
 			starts++
@@ -316,7 +319,7 @@ func TestObserve(t *testing.T) {
 	if diff := cmp.Diff(NewPace(), p); diff != "" {
 		t.Errorf("nothing was measured (-want +got):\n%s", diff)
 	}
-	if pages, cost := p.Connection(1000, 8); pages != 50 || cost != 2*NewConnTime+50*NewRespTime {
+	if pages, cost := p.Connection(1000, 8); pages != 50 || cost != 2*newConnTime+50*newRespTime {
 		t.Errorf("new host: %d pages, %v", pages, cost)
 	}
 	p.ObserveConnection(100 * time.Millisecond)
@@ -470,7 +473,7 @@ func FuzzPaceCBOR(f *testing.F) {
 			t.Fatalf("-first +second:\n%s", diff)
 		}
 		p.Clamp(epoch)
-		if limit := epoch.Add(max(p.Delay, p.Backoff) + ClockSlack); p.ReadyAt().After(limit) {
+		if limit := epoch.Add(max(p.Delay, p.Backoff) + clockSlack); p.ReadyAt().After(limit) {
 			t.Fatalf("ready at %v", p.ReadyAt())
 		}
 		p.Done(epoch, connect, 0, 0, 0)

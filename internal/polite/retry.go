@@ -12,13 +12,13 @@ type Retry struct {
 	Attempts     uint8         // of a URL whose failure may pass soon; default 3
 	FewAttempts  uint8         // of one whose failure seldom passes: no such name, TLS, not HTTP; default 2
 	HostFailures uint8         // URLs in a row without an answer before a host is given up; default 10
-	Backoff      time.Duration // unit of a host's back-off, see [Pace.Done]; default DefaultBackoff
+	Backoff      time.Duration // unit of a host's back-off, see [Pace.Done]; default defaultBackoff
 	Wait         time.Duration // before the second attempt, four times longer before each further one; default 30 s
 }
 
-// MaxRetryWait bounds the wait between two attempts at one URL. The host's own back-off
+// maxRetryWait bounds the wait between two attempts at one URL. The host's own back-off
 // comes on top.
-const MaxRetryWait = time.Hour
+const maxRetryWait = time.Hour
 
 func (r Retry) withDefaults() Retry {
 	set := func(v *uint8, d uint8) {
@@ -74,11 +74,11 @@ func (r Retry) Next(outcome blobschema.Outcome, status uint16, attempt uint8) (a
 	if attempt >= limit {
 		return false, 0
 	}
-	after = min(r.Wait, MaxRetryWait)
-	for ; attempt > 1 && after < MaxRetryWait; attempt-- {
+	after = min(r.Wait, maxRetryWait)
+	for ; attempt > 1 && after < maxRetryWait; attempt-- {
 		after *= 4
 	}
-	return true, min(after, MaxRetryWait)
+	return true, min(after, maxRetryWait)
 }
 
 // GivenUp says whether a host has been silent so often that what waits for it is to be

@@ -65,7 +65,7 @@ func TestRetryConfigured(t *testing.T) {
 	}
 	r = Retry{Attempts: 255, Wait: 1 << 62}
 	for attempt := range 255 {
-		if again, after := r.Next(connect, 0, uint8(attempt)); !again || after != MaxRetryWait {
+		if again, after := r.Next(connect, 0, uint8(attempt)); !again || after != maxRetryWait {
 			t.Errorf("attempt %d: %v %v", attempt, again, after)
 		}
 	}

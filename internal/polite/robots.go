@@ -11,19 +11,19 @@ import (
 
 // Bounds on what is taken from a robots.txt.
 const (
-	// MaxRobotsBytes is how much of a robots.txt is read: 500 KiB, the least that RFC
+	// maxRobotsBytes is how much of a robots.txt is read: 500 KiB, the least that RFC
 	// 9309 section 2.5 allows.
-	MaxRobotsBytes = 500 << 10
+	maxRobotsBytes = 500 << 10
 	// MaxCrawlDelay is the longest Crawl-delay obeyed. It is not a part of RFC 9309;
 	// beyond two minutes it would be a refusal, and there are rules for those.
 	MaxCrawlDelay = 120 * time.Second
-	// MaxSitemaps is how many Sitemap lines are kept.
-	MaxSitemaps = 1000
-	// MaxSitemapBytes is the length of the longest Sitemap value kept.
-	MaxSitemapBytes = 2048
+	// maxSitemaps is how many Sitemap lines are kept.
+	maxSitemaps = 1000
+	// maxSitemapBytes is the length of the longest Sitemap value kept.
+	maxSitemapBytes = 2048
 )
 
-// maxReasonBytes bounds the reason of AllowAll and DenyAll.
+// maxReasonBytes bounds the reason of allowAll and DenyAll.
 const maxReasonBytes = 200
 
 // kind says where the verdicts of a Robots come from. The numbers are stored.
@@ -52,14 +52,14 @@ type Rule struct {
 	// Line counts from 1; CR, LF and CRLF each end one. Zero: no line decided.
 	Line int
 	// Text is the rule as it was understood, with the pattern in normal form, and printable
-	// ASCII: "Disallow: /caf%C3%A9". Without a line it is the reason of AllowAll or
+	// ASCII: "Disallow: /caf%C3%A9". Without a line it is the reason of allowAll or
 	// DenyAll, or why no line could be found, or empty.
 	Text  string
 	Allow bool
 }
 
-// AllowAll is the Robots of a host that has no robots.txt.
-func AllowAll(reason string) *Robots {
+// allowAll is the Robots of a host that has no robots.txt.
+func allowAll(reason string) *Robots {
 	return &Robots{kind: kindAllow, reason: boundReason(reason)}
 }
 
@@ -90,7 +90,7 @@ func ForStatus(status int, body []byte, token string) *Robots {
 	case status == 429:
 		return DenyAll(reason)
 	case status >= 300 && status <= 499:
-		return AllowAll(reason)
+		return allowAll(reason)
 	case status == 0:
 		return DenyAll("robots.txt: no answer")
 	default:
@@ -133,7 +133,7 @@ func (r *Robots) Allowed(requestURI string) (allowed bool, decider Rule) {
 // for now only.
 func (r *Robots) Unreachable() bool { return r.kind == kindDeny }
 
-// Reason is what AllowAll or DenyAll was given, at most 200 bytes of it.
+// Reason is what allowAll or DenyAll was given, at most 200 bytes of it.
 func (r *Robots) Reason() string { return r.reason }
 
 // CrawlDelay is the pause asked for between two requests, between 0 and MaxCrawlDelay;
@@ -179,16 +179,16 @@ func ParseRobots(body []byte, token string) *Robots {
 	return p.robots()
 }
 
-// boundBody cuts a body at MaxRobotsBytes, and there a line that is not whole: half a
+// boundBody cuts a body at maxRobotsBytes, and there a line that is not whole: half a
 // pattern would forbid, or allow, more than its author meant.
 func boundBody(body []byte) []byte {
-	if len(body) <= MaxRobotsBytes {
+	if len(body) <= maxRobotsBytes {
 		return body
 	}
-	if isEOL(body[MaxRobotsBytes]) {
-		return body[:MaxRobotsBytes]
+	if isEOL(body[maxRobotsBytes]) {
+		return body[:maxRobotsBytes]
 	}
-	return body[:bytes.LastIndexAny(body[:MaxRobotsBytes], "\r\n")+1]
+	return body[:bytes.LastIndexAny(body[:maxRobotsBytes], "\r\n")+1]
 }
 
 func isEOL(c byte) bool { return c == '\r' || c == '\n' }
@@ -246,7 +246,7 @@ func (p *parser) parseLine(n int, line []byte) {
 			}
 		}
 	case dirSitemap:
-		if len(value) > 0 && len(value) <= MaxSitemapBytes && len(p.sitemaps) < MaxSitemaps {
+		if len(value) > 0 && len(value) <= maxSitemapBytes && len(p.sitemaps) < maxSitemaps {
 			p.sitemaps = append(p.sitemaps, string(value))
 		}
 	}

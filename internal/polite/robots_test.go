@@ -273,19 +273,19 @@ func TestCrawlDelayOfGroups(t *testing.T) {
 }
 
 func TestSitemaps(t *testing.T) {
-	long := "https://a.example/" + strings.Repeat("x", MaxSitemapBytes)
+	long := "https://a.example/" + strings.Repeat("x", maxSitemapBytes)
 	body := lines("Sitemap: https://a.example/1", "User-agent: x", "sitemap : /2 # x", "Disallow: /", "SITEMAP:",
-		"Site-map:"+long[:MaxSitemapBytes], "Sitemap: "+long, "Sitemap https://a.example/4")
+		"Site-map:"+long[:maxSitemapBytes], "Sitemap: "+long, "Sitemap https://a.example/4")
 	got := ParseRobots([]byte(body), "bot").Sitemaps()
-	want := []string{"https://a.example/1", "/2", long[:MaxSitemapBytes]}
+	want := []string{"https://a.example/1", "/2", long[:maxSitemapBytes]}
 	// The line without a colon has one in its value, and begins with a known word.
 	want = append(want, "https://a.example/4")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	r := ParseRobots([]byte(strings.Repeat("Sitemap: x\n", MaxSitemaps+1)), "bot")
-	if n := len(r.Sitemaps()); n != MaxSitemaps {
-		t.Errorf("%d sitemaps kept, want %d", n, MaxSitemaps)
+	r := ParseRobots([]byte(strings.Repeat("Sitemap: x\n", maxSitemaps+1)), "bot")
+	if n := len(r.Sitemaps()); n != maxSitemaps {
+		t.Errorf("%d sitemaps kept, want %d", n, maxSitemaps)
 	}
 	r.Sitemaps()[0] = "changed"
 	if r.Sitemaps()[0] != "x" {
@@ -302,12 +302,12 @@ func TestSizeBound(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 	}{
-		{"whole, at the very end", fill(MaxRobotsBytes-len(rule)) + rule, "-+"},
-		{"whole, its end just beyond", fill(MaxRobotsBytes-len(rule)) + rule + "\nDisallow: /", "-+"},
-		{"whole, CR just beyond", fill(MaxRobotsBytes-len(rule)) + rule + "\rDisallow: /", "-+"},
-		{"cut", fill(MaxRobotsBytes-len(rule)+1) + rule, "++"},
-		{"beyond", fill(MaxRobotsBytes) + rule, "++"},
-		{"one line", strings.Repeat("x", 2*MaxRobotsBytes), "++"},
+		{"whole, at the very end", fill(maxRobotsBytes-len(rule)) + rule, "-+"},
+		{"whole, its end just beyond", fill(maxRobotsBytes-len(rule)) + rule + "\nDisallow: /", "-+"},
+		{"whole, CR just beyond", fill(maxRobotsBytes-len(rule)) + rule + "\rDisallow: /", "-+"},
+		{"cut", fill(maxRobotsBytes-len(rule)+1) + rule, "++"},
+		{"beyond", fill(maxRobotsBytes) + rule, "++"},
+		{"one line", strings.Repeat("x", 2*maxRobotsBytes), "++"},
 	} {
 		if got := verdicts(ParseRobots([]byte(c.body), "bot"), []string{"/private/x", "/priv"}); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -340,7 +340,7 @@ func TestForStatus(t *testing.T) {
 }
 
 func TestReason(t *testing.T) {
-	for _, r := range []*Robots{AllowAll("why"), DenyAll("why")} {
+	for _, r := range []*Robots{allowAll("why"), DenyAll("why")} {
 		_, rule := r.Allowed("/x")
 		if diff := cmp.Diff(Rule{Text: "why", Allow: !r.Unreachable()}, rule); diff != "" || r.Reason() != "why" {
 			t.Errorf("%q -want +got:\n%s", r.Reason(), diff)
@@ -351,7 +351,7 @@ func TestReason(t *testing.T) {
 			t.Errorf("%d: %q, want %q", status, got, want)
 		}
 	}
-	long := AllowAll(strings.Repeat("ツ", 1000)).Reason()
+	long := allowAll(strings.Repeat("ツ", 1000)).Reason()
 	if want := strings.Repeat("ツ", maxReasonBytes/3); long != want {
 		t.Errorf("got %d bytes: %q", len(long), long)
 	}

@@ -2,9 +2,15 @@ package rank
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 )
 
@@ -23,11 +29,77 @@ func BenchmarkSites(b *testing.B) {
 			}
 			for b.Loop() {
 				w := empty.clone()
-				w.compute(StartConfig{Params: blobschema.DefaultRankParams()})
+				w.compute(StartConfig{Params: ranks.DefaultParams()})
 				j := w.job()
 				b.ReportMetric(float64(j.Rounds), "rounds")
 				b.ReportMetric(float64(j.Totals.Links), "links")
 			}
 		})
+	}
+}
+
+// BenchmarkMemory ranks two webs by one partition: pages of 50 links on 200 hosts, and sites of one page. It reports
+// the memory that a step takes at its most, beside what was stored before, and what is kept for the next job.
+func BenchmarkMemory(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	at := func(i int) string { return fmt.Sprintf("https://host%d.example/pages/%d", i%200, i) }
+	pages := make([]made.Page, 16_400)
+	for i := range pages {
+		pages[i].URL = at(i)
+		for range 50 {
+			pages[i].Links = append(pages[i].Links, made.Link{URL: at(r.IntN(4 * len(pages))), Text: "some words"})
+		}
+	}
+	for name, pages := range map[string][]made.Page{"pages": pages, "sites": made.Sites(1, 35_602)} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			c, err := made.Begin(w, "c", 1024, 1, blobschema.ByHost)
+			if err == nil {
+				err = c.Commit(w, pages, 1000)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			before := live()
+			done, most := make(chan struct{}), make(chan uint64)
+			go func() { most <- highest(done) }()
+			old := debug.SetGCPercent(5) // so that hardly any of it is garbage
+			w.compute(StartConfig{Params: ranks.DefaultParams()})
+			debug.SetGCPercent(old)
+			close(done)
+			links, graph := float64(w.job().Totals.Links), 0
+			for name, data := range w.blobs {
+				if strings.Contains(name, "-graph-") {
+					graph += len(data)
+				}
+			}
+			b.ReportMetric(links, "links")
+			b.ReportMetric(float64(<-most-before)/links, "B/link")
+			b.ReportMetric(float64(graph)/links, "B-kept/link")
+		})
+	}
+}
+
+// live is the memory in use.
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// highest looks at the memory in use until done.
+func highest(done <-chan struct{}) (most uint64) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return most
+		case <-tick.C:
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapAlloc)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // builder makes the pieces of a graph, page by page.
 type builder struct {
-	pieces []*blobschema.RankGraph
+	pieces []*ranks.Graph
 	hosts  map[string]uint32 // of the last piece
 	nodes  map[uint64]uint32
 	texts  map[string]uint32
@@ -26,13 +26,13 @@ type builder struct {
 	number uint32
 }
 
-func (b *builder) piece() *blobschema.RankGraph { return b.pieces[len(b.pieces)-1] }
+func (b *builder) piece() *ranks.Graph { return b.pieces[len(b.pieces)-1] }
 
 // begin begins a page.
-func (b *builder) begin(fp uint64, host blobschema.RankHost, p blobschema.RankPage) {
+func (b *builder) begin(fp uint64, host ranks.Host, p ranks.Page) {
 	if n := len(b.pieces); n == 0 || len(b.piece().Links)+len(b.piece().Outs) >= pieceLinks ||
 		max(len(b.piece().Nodes), len(b.piece().Texts), len(b.piece().Pages)) >= pieceNodes {
-		b.pieces = append(b.pieces, &blobschema.RankGraph{Texts: []string{""}})
+		b.pieces = append(b.pieces, &ranks.Graph{Texts: []string{""}})
 		b.hosts, b.nodes, b.texts, b.last = map[string]uint32{}, map[uint64]uint32{}, map[string]uint32{"": 0}, ""
 	}
 	g := b.piece()
@@ -40,7 +40,7 @@ func (b *builder) begin(fp uint64, host blobschema.RankHost, p blobschema.RankPa
 	g.Pages = append(g.Pages, p)
 }
 
-func (b *builder) host(h blobschema.RankHost) uint32 {
+func (b *builder) host(h ranks.Host) uint32 {
 	if h.Name == b.last && len(b.hosts) > 0 {
 		return b.number
 	}
@@ -55,24 +55,24 @@ func (b *builder) host(h blobschema.RankHost) uint32 {
 }
 
 // link adds a link of the page that was begun last.
-func (b *builder) link(fp uint64, host blobschema.RankHost, text string) {
+func (b *builder) link(fp uint64, host ranks.Host, text string) {
 	g := b.piece()
 	n, ok := b.nodes[fp]
 	if !ok {
 		n = uint32(len(g.Nodes))
-		g.Nodes, b.nodes[fp] = append(g.Nodes, blobschema.RankNode{Fingerprint: fp, Host: b.host(host)}), n
+		g.Nodes, b.nodes[fp] = append(g.Nodes, ranks.Node{Fingerprint: fp, Host: b.host(host)}), n
 	}
 	t, ok := b.texts[text]
 	if !ok {
 		t = uint32(len(g.Texts))
 		g.Texts, b.texts[text] = append(g.Texts, text), t
 	}
-	g.Links = append(g.Links, blobschema.RankLink{Node: n, Text: t})
+	g.Links = append(g.Links, ranks.Link{Node: n, Text: t})
 	g.Pages[len(g.Pages)-1].Links++
 }
 
 // out adds a link of the page that was begun last to a host out of scope.
-func (b *builder) out(host blobschema.RankHost) {
+func (b *builder) out(host ranks.Host) {
 	g := b.piece()
 	g.Outs = append(g.Outs, b.host(host))
 	g.Pages[len(g.Pages)-1].Outs++
@@ -84,7 +84,7 @@ func (b *builder) end() {
 	g := b.piece()
 	p := &g.Pages[len(g.Pages)-1]
 	links := g.Links[len(g.Links)-int(p.Links):]
-	slices.SortFunc(links, func(a, b blobschema.RankLink) int {
+	slices.SortFunc(links, func(a, b ranks.Link) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Text, b.Text))
 	})
 	n := len(slices.Compact(links))
@@ -113,18 +113,18 @@ func (b *builder) copy(page, from place) {
 
 // place is where a page of a graph is, with its links.
 type place struct {
-	g          *blobschema.RankGraph
+	g          *ranks.Graph
 	i          int
 	link, outI uint32 // its first link and out
 }
 
-func (p place) page() *blobschema.RankPage   { return &p.g.Pages[p.i] }
-func (p place) host() blobschema.RankHost    { return p.g.Hosts[p.page().Host] }
-func (p place) links() []blobschema.RankLink { return p.g.Links[p.link:][:p.page().Links] }
-func (p place) outs() []uint32               { return p.g.Outs[p.outI:][:p.page().Outs] }
+func (p place) page() *ranks.Page   { return &p.g.Pages[p.i] }
+func (p place) host() ranks.Host    { return p.g.Hosts[p.page().Host] }
+func (p place) links() []ranks.Link { return p.g.Links[p.link:][:p.page().Links] }
+func (p place) outs() []uint32      { return p.g.Outs[p.outI:][:p.page().Outs] }
 
 // places yields all pages of some pieces.
-func places(pieces []*blobschema.RankGraph) func(yield func(place) bool) {
+func places(pieces []*ranks.Graph) func(yield func(place) bool) {
 	return func(yield func(place) bool) {
 		for _, g := range pieces {
 			p := place{g: g}
@@ -142,8 +142,8 @@ func places(pieces []*blobschema.RankGraph) func(yield func(place) bool) {
 // tidy is the text of a link as it is counted: runs of white space are one space.
 func tidy(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > blobschema.MaxAnchorText {
-		text = text[:blobschema.MaxAnchorText]
+	if len(text) > ranks.MaxAnchorText {
+		text = text[:ranks.MaxAnchorText]
 	}
 	for !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "")
@@ -153,7 +153,7 @@ func tidy(text string) string {
 
 // join folds the answers of each page, of the slots that owner says are ours, into one: the highest
 // generation decides, of equal ones the last in the order given. Pages are in order of host and fingerprint.
-func join(pieces []*blobschema.RankGraph, ours func(partition.Slot) bool) []*blobschema.RankGraph {
+func join(pieces []*ranks.Graph, ours func(partition.Slot) bool) []*ranks.Graph {
 	var all []place
 	for p := range places(pieces) {
 		if ours(p.host().Slot) {
@@ -174,11 +174,11 @@ func join(pieces []*blobschema.RankGraph, ours func(partition.Slot) bool) []*blo
 		var f folded
 		for _, p := range all[:n] {
 			switch p.page().Kind {
-			case blobschema.RankLinked:
+			case ranks.Linked:
 				f = folded{p, p}
-			case blobschema.RankSame:
+			case ranks.Same:
 				f.page = p
-			case blobschema.RankGone:
+			case ranks.Gone:
 				f = folded{}
 			}
 		}
@@ -196,14 +196,14 @@ func join(pieces []*blobschema.RankGraph, ours func(partition.Slot) bool) []*blo
 	}
 	for _, g := range out.pieces {
 		for i := range g.Pages {
-			g.Pages[i].Kind = blobschema.RankLinked
+			g.Pages[i].Kind = ranks.Linked
 		}
 	}
 	return out.pieces
 }
 
 // inOrder reports whether the pages of a graph are in order of host and fingerprint, each once.
-func inOrder(pieces []*blobschema.RankGraph) bool {
+func inOrder(pieces []*ranks.Graph) bool {
 	var last place
 	for p := range places(pieces) {
 		if last.g != nil && cmp.Or(strings.Compare(last.host().Name, p.host().Name), cmp.Compare(last.page().Fingerprint, p.page().Fingerprint)) >= 0 {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
@@ -22,7 +24,7 @@ const (
 // final makes the partition's tables.
 func (s *Step) final(t *actor.Task) (*outcome, error) {
 	w := s.warm
-	hosts := &blobschema.RankHosts{Names: w.layout.HostNames, Ranks: w.hosts.x}
+	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.hosts.x}
 	best := bestNodes(w.layout, w.pages.x)
 	var err error
 	if hosts.URLs, err = s.urls(t, best); err != nil {
@@ -36,7 +38,7 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 		if objects[0], objects[1], err = tables(w.layout, w.pages); err != nil {
 			return nil, err
 		}
-		objects[2], err = blobschema.EncodeRankHosts(hosts)
+		objects[2], err = ranks.EncodeHosts(hosts)
 		return nil, err
 	}})
 	if err != nil {
@@ -48,18 +50,18 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
-	did := &outcome{final: true, state: blobschema.EncodeRankValues(w.past[0], w.past[1])}
+	did := &outcome{final: true, state: ranks.EncodeValues(w.past[0], w.past[1])}
 	if layout := s.own().Next.Layout; layout != "" {
 		did.drop = []string{layout}
 	}
-	did.next = func(r *blobschema.RankResult) {
+	did.next = func(r *ranks.Result) {
 		r.Layout, r.Table, r.Rest, r.Hosts = "", names[0], names[1], names[2]
 	}
 	return did, nil
 }
 
 // tables are the ranks of pages that were answered, and of those that were not.
-func tables(l *blobschema.RankLayout, pages *level) (table, rest []byte, err error) {
+func tables(l *ranks.Layout, pages *level) (table, rest []byte, err error) {
 	type entry struct {
 		fp   uint64
 		rank float64
@@ -76,11 +78,11 @@ func tables(l *blobschema.RankLayout, pages *level) (table, rest []byte, err err
 	for kind, list := range all {
 		slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(b.rank, a.rank)) })
 		list = slices.CompactFunc(list, func(a, b entry) bool { return a.fp == b.fp }) // of two hosts, once in a blue moon
-		fps, ranks := make([]uint64, len(list)), make([]float64, len(list))
+		fps, values := make([]uint64, len(list)), make([]float64, len(list))
 		for i, e := range list {
-			fps[i], ranks[i] = e.fp, min(e.rank, 1)
+			fps[i], values[i] = e.fp, min(e.rank, 1)
 		}
-		if out[kind], err = blobschema.EncodeRankTable(int64(pages.nodes), fps, ranks); err != nil {
+		if out[kind], err = ranks.EncodeTable(int64(pages.nodes), fps, values); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -88,7 +90,7 @@ func tables(l *blobschema.RankLayout, pages *level) (table, rest []byte, err err
 }
 
 // bestNodes are the best of the pages that were answered, best first.
-func bestNodes(l *blobschema.RankLayout, x []float64) (best []int) {
+func bestNodes(l *ranks.Layout, x []float64) (best []int) {
 	order := func(a, b int) int { return cmp.Or(cmp.Compare(x[b], x[a]), cmp.Compare(l.Nodes[a], l.Nodes[b])) }
 	for i := range l.Nodes {
 		if !crawled(l, i) || len(best) == bestOfPartition && order(i, best[len(best)-1]) > 0 {
@@ -171,7 +173,7 @@ func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]stri
 	for len(origins) > 0 {
 		p := origins[0].Partition
 		if int(p) >= len(s.job.Inputs) {
-			return nil, fmt.Errorf("graph: %w: page of partition %d", blobschema.ErrDamaged, p)
+			return nil, fmt.Errorf("graph: %w: page of partition %d", wire.ErrDamaged, p)
 		}
 		all, err := s.commits(t, s.job.Inputs[p], uint64(origins[0].Seq)-1)
 		if err != nil {
@@ -187,7 +189,7 @@ func (s *Step) originNames(t *actor.Task, in map[blobschema.Origin]bool) ([]stri
 			}
 		}
 		if len(origins) > 0 && origins[0].Partition == p {
-			return nil, fmt.Errorf("graph: %w: page of commit %d of partition %d, which is none", blobschema.ErrDamaged, origins[0].Seq, p)
+			return nil, fmt.Errorf("graph: %w: page of commit %d of partition %d, which is none", wire.ErrDamaged, origins[0].Seq, p)
 		}
 	}
 	return names, nil
@@ -204,9 +206,9 @@ func (s *Step) finish(t *actor.Task) error {
 	if err != nil {
 		return err
 	}
-	past, err := blobschema.DecodeRankValues(data, 2)
+	past, err := ranks.DecodeValues(data, 2)
 	if err == nil && len(past[0]) != len(past[1]) {
-		err = blobschema.ErrDamaged
+		err = wire.ErrDamaged
 	}
 	if err != nil {
 		return fmt.Errorf("residuals of rank job %d: %w", s.job.Number, err)
@@ -217,7 +219,7 @@ func (s *Step) finish(t *actor.Task) error {
 	}
 	hosts, pages := ranking{most: frontier.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
 	for q := range s.heads {
-		h, err := read(t, s.heads[q].Next.Hosts, blobschema.DecodeRankHosts)
+		h, err := read(t, s.heads[q].Next.Hosts, ranks.DecodeHosts)
 		if err != nil {
 			return err
 		}
@@ -233,14 +235,14 @@ func (s *Step) finish(t *actor.Task) error {
 		}
 	}
 	now := t.Now().Wall.UTC()
-	err = actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
+	err = actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *ranks.Job) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}
 		j.Done, j.Rounds, j.Totals, j.HostRanks, j.PageRanks = now, len(past[0]), sizes, names[0], names[1]
 		j.Residuals = nil
-		for i := max(0, len(past[0])-blobschema.MaxRankResiduals); i < len(past[0]); i++ {
-			j.Residuals = append(j.Residuals, blobschema.RankResidual{Pages: past[0][i], Hosts: past[1][i]})
+		for i := max(0, len(past[0])-ranks.MaxRankResiduals); i < len(past[0]); i++ {
+			j.Residuals = append(j.Residuals, ranks.Residual{Pages: past[0][i], Hosts: past[1][i]})
 		}
 		return true
 	})
@@ -286,7 +288,7 @@ func (r *ranking) text() []byte {
 	r.cut()
 	var out []byte
 	for _, e := range r.all {
-		next := blobschema.AppendRankLine(out, e.name, e.rank*r.scale)
+		next := ranks.AppendLine(out, e.name, e.rank*r.scale)
 		if len(next) > frontier.MaxHostRankBytes {
 			break
 		}

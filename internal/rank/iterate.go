@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
@@ -15,7 +16,7 @@ const stateLists = 7
 
 // encode is the partition's state, with x for ranks.
 func (w *Warm) encode(x [2][]float64) []byte {
-	return blobschema.EncodeRankValues(x[0], x[1], w.pages.weight, w.hosts.weight,
+	return ranks.EncodeValues(x[0], x[1], w.pages.weight, w.hosts.weight,
 		[]float64{w.pages.nodes, w.pages.sum, w.hosts.nodes, w.hosts.sum}, w.past[0], w.past[1])
 }
 
@@ -25,8 +26,8 @@ func (s *Step) resume(t *actor.Task, round int) error {
 	if w.job == s.job.Number && w.round == round && w.pages != nil {
 		return nil
 	}
-	l, err := read(t, s.own().Next.Layout, func(data []byte) (*blobschema.RankLayout, error) {
-		return blobschema.DecodeRankLayout(data, len(s.heads))
+	l, err := read(t, s.own().Next.Layout, func(data []byte) (*ranks.Layout, error) {
+		return ranks.DecodeLayout(data, len(s.heads))
 	})
 	if err != nil {
 		return err
@@ -35,17 +36,17 @@ func (s *Step) resume(t *actor.Task, round int) error {
 	if err != nil {
 		return err
 	}
-	v, err := blobschema.DecodeRankValues(data, stateLists)
+	v, err := ranks.DecodeValues(data, stateLists)
 	if err == nil && (len(v[0]) != len(l.Nodes) || len(v[1]) != len(l.HostNames) || len(v[4]) != 4 || len(v[5]) != len(v[6]) ||
 		len(v[2]) != 0 && len(v[2]) != len(v[0]) || len(v[3]) != 0 && len(v[3]) != len(v[1])) {
-		err = fmt.Errorf("state of round %d: %w", round, blobschema.ErrDamaged)
+		err = fmt.Errorf("state of round %d: %w", round, wire.ErrDamaged)
 	}
 	if err != nil {
 		return err
 	}
 	w.layout, w.before, w.past = l, [2][]float64{v[0], v[1]}, [2][]float64{v[5], v[6]}
-	w.pages = &level{RankLevel: &l.Pages, x: v[0], nodes: v[4][0], sum: v[4][1]}
-	w.hosts = &level{RankLevel: &l.Hosts, x: v[1], nodes: v[4][2], sum: v[4][3]}
+	w.pages = &level{Level: &l.Pages, x: v[0], nodes: v[4][0], sum: v[4][1]}
+	w.hosts = &level{Level: &l.Hosts, x: v[1], nodes: v[4][2], sum: v[4][3]}
 	if len(s.job.Params.Personal) > 0 {
 		w.pages.weight, w.hosts.weight = v[2], v[3]
 	}
@@ -53,8 +54,8 @@ func (s *Step) resume(t *actor.Task, round int) error {
 }
 
 // sums adds up what all partitions say of a round, in their order.
-func (s *Step) sums(round int) (sums blobschema.RankSums, all blobschema.RankTotals, err error) {
-	add := func(to *blobschema.RankResidual, v blobschema.RankResidual) {
+func (s *Step) sums(round int) (sums ranks.Sums, all ranks.Totals, err error) {
+	add := func(to *ranks.Residual, v ranks.Residual) {
 		to.Pages += v.Pages
 		to.Hosts += v.Hosts
 	}
@@ -78,10 +79,10 @@ var errPersonal = errors.New("none of the hosts and URLs of the personalisation 
 
 // start makes the first ranks. Nil: the job has failed.
 func (s *Step) start(t *actor.Task) (*outcome, error) {
-	if err := s.resume(t, blobschema.RankNodes); err != nil {
+	if err := s.resume(t, ranks.Nodes); err != nil {
 		return nil, err
 	}
-	sums, all, err := s.sums(blobschema.RankNodes)
+	sums, all, err := s.sums(ranks.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (s *Step) encodeGifts(did *outcome) {
 	did.parts = make([][]byte, len(s.heads))
 	for q := range did.parts {
 		if pages, hosts := w.pages.part(q), w.hosts.part(q); len(pages)+len(hosts) > 0 {
-			did.parts[q] = blobschema.EncodeRankValues(pages, hosts)
+			did.parts[q] = ranks.EncodeValues(pages, hosts)
 		}
 	}
 	did.state = w.encode([2][]float64{w.pages.x, w.hosts.x})
@@ -141,7 +142,7 @@ func (s *Step) iterate(t *actor.Task, round int) (*outcome, error) {
 		return nil, err
 	}
 	w, p := s.warm, &s.job.Params
-	if round > blobschema.RankIterate {
+	if round > ranks.Iterate {
 		w.past[0], w.past[1] = append(w.past[0], sums.Residual.Pages), append(w.past[1], sums.Residual.Hosts)
 		w.pages.done, w.hosts.done = sums.Residual.Pages <= p.Tolerance, sums.Residual.Hosts <= p.Tolerance
 		if w.pages.done && w.hosts.done || len(w.past[0]) >= p.MaxRounds {
@@ -187,14 +188,14 @@ func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error)
 		case q == p && self:
 			pages, hosts = w.pages.part(q), w.hosts.part(q)
 		case part != nil:
-			v, err := blobschema.DecodeRankValues(part, 2)
+			v, err := ranks.DecodeValues(part, 2)
 			if err != nil {
 				return gifts, fmt.Errorf("what partition %d gives in round %d: %w", q, round, err)
 			}
 			pages, hosts = v[0], v[1]
 		}
 		if !w.pages.fits(q, pages) || !w.hosts.fits(q, hosts) {
-			return gifts, fmt.Errorf("what partition %d gives in round %d: %w: %d and %d numbers", q, round, blobschema.ErrDamaged, len(pages), len(hosts))
+			return gifts, fmt.Errorf("what partition %d gives in round %d: %w: %d and %d numbers", q, round, wire.ErrDamaged, len(pages), len(hosts))
 		}
 		gifts[0][q], gifts[1][q] = pages, hosts
 	}
@@ -204,7 +205,7 @@ func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error)
 // fail ends the job without a result.
 func (s *Step) fail(t *actor.Task, why error) error {
 	now := t.Now().Wall.UTC()
-	return actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *blobschema.RankJob) bool {
+	return actor.Update(t, naming.RankKey(s.cfg.Crawl), func(j *ranks.Job) bool {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
@@ -20,7 +22,7 @@ import (
 )
 
 // rough makes few rounds.
-var rough = blobschema.RankParams{Damping: 0.85, Tolerance: 0.02, MaxRounds: 50}
+var rough = ranks.Params{Damping: 0.85, Tolerance: 0.02, MaxRounds: 50}
 
 // results are the names of the objects that a job has made, which are those of their content.
 func (w *world) results() (names []string) {
@@ -54,9 +56,11 @@ func TestCrashAnywhere(t *testing.T) {
 		if calm.job().Number != 2 || calm.job().Done.IsZero() {
 			t.Fatalf("job: %+v", calm.job())
 		}
-		for kill := range calm.effects {
-			w := before.clone()
-			w.kill = kill
+		kill, run := 0, before.clone()
+		run.fork = func(p partition.ID) {
+			w := run.clone() // all that was before is the same for each
+			w.fork = nil
+			w.killed(p)
 			if err := w.drain(); err != nil {
 				t.Fatalf("killed before effect %d: %v", kill, err)
 			}
@@ -66,6 +70,10 @@ func TestCrashAnywhere(t *testing.T) {
 			if o := w.orphans(); len(o) > 0 {
 				t.Fatalf("killed before effect %d: nothing names %q", kill, o)
 			}
+			kill++
+		}
+		if err := run.drain(); err != nil || kill != calm.effects {
+			t.Fatalf("%d kills of %d: %v", kill, calm.effects, err)
 		}
 		t.Logf("%d partitions: %d effects", partitions, calm.effects)
 	}
@@ -197,7 +205,7 @@ func TestSlotsHaveMoved(t *testing.T) {
 func TestPersonalisation(t *testing.T) {
 	pages := random(10, 60)
 	p := precise
-	p.Personal = []blobschema.RankWeight{{Host: "h1.example", Weight: 3}, {URL: "https://h2.example/3", Weight: 1}, {Host: "unknown.example", Weight: 5}}
+	p.Personal = []ranks.Weight{{Host: "h1.example", Weight: 3}, {URL: "https://h2.example/3", Weight: 1}, {Host: "unknown.example", Weight: 5}}
 	for partitions := 1; partitions <= 3; partitions++ {
 		w := newWorld(t)
 		c := w.made(pages, partitions, blobschema.ByHost)
@@ -232,7 +240,7 @@ func TestUnits(t *testing.T) {
 // TestGrowing ranks a crawl again and again as it grows.
 func TestGrowing(t *testing.T) {
 	all := random(13, 160)
-	p := blobschema.RankParams{Damping: 0.85, Tolerance: 1e-10, MaxRounds: 500}
+	p := ranks.Params{Damping: 0.85, Tolerance: 1e-10, MaxRounds: 500}
 	w := newWorld(t)
 	c, err := made.Begin(w, "c", 64, 3, blobschema.ByHost)
 	if err != nil {
@@ -277,7 +285,7 @@ func TestStart(t *testing.T) {
 	if err := w.start(StartConfig{Params: rough}); !errors.Is(err, ErrNothing) {
 		t.Errorf("without commits: %v", err)
 	}
-	if err := w.start(StartConfig{Params: blobschema.RankParams{Damping: 1, MaxRounds: 1}}); err == nil {
+	if err := w.start(StartConfig{Params: ranks.Params{Damping: 1, MaxRounds: 1}}); err == nil {
 		t.Error("a damping of 1 is taken")
 	}
 	w.made(random(1, 30), 2, blobschema.ByHost)
@@ -289,7 +297,7 @@ func TestStart(t *testing.T) {
 	if err := w.start(StartConfig{Params: other}); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("while one is under way: %v", err)
 	}
-	if err := w.start(StartConfig{Params: blobschema.DefaultRankParams(), Join: true}); err != nil || w.job().Number != 1 || w.job().Params.Tolerance != rough.Tolerance {
+	if err := w.start(StartConfig{Params: ranks.DefaultParams(), Join: true}); err != nil || w.job().Number != 1 || w.job().Params.Tolerance != rough.Tolerance {
 		t.Errorf("going on with it: job %+v, %v", w.job(), err)
 	}
 	w.queue = nil // all is lost
@@ -383,10 +391,10 @@ func TestAnchors(t *testing.T) {
 		{URL: "https://d.example/", Links: []made.Link{{URL: b, Text: "another"}, {URL: b, Text: "good page"}}},
 	}, 3, blobschema.ByHost)
 	w.compute(StartConfig{Params: rough})
-	got := map[uint64][]blobschema.AnchorText{}
+	got := map[uint64][]ranks.AnchorText{}
 	for p := range 3 {
 		h := w.head(p)
-		list, err := blobschema.DecodeAnchors(w.blobs[h.Next.Anchors])
+		list, err := ranks.DecodeAnchors(w.blobs[h.Next.Anchors])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,11 +405,11 @@ func TestAnchors(t *testing.T) {
 			got[x.Fingerprint] = x.Texts
 		}
 	}
-	want := map[uint64][]blobschema.AnchorText{
+	want := map[uint64][]ranks.AnchorText{
 		c.Fingerprint(a): {{Text: "back", Pages: 1, Hosts: 1}},
 		c.Fingerprint(b): {{Text: "good page", Pages: 3, Hosts: 2}, {Text: "another", Pages: 1, Hosts: 1}},
 	}
-	if !maps.EqualFunc(got, want, slices.Equal[[]blobschema.AnchorText]) {
+	if !maps.EqualFunc(got, want, slices.Equal[[]ranks.AnchorText]) {
 		t.Errorf("texts are %v, want %v", got, want)
 	}
 }
@@ -417,7 +425,7 @@ func TestDamage(t *testing.T) {
 		if err := v.start(StartConfig{Params: rough}); err != nil {
 			t.Fatal(err)
 		}
-		if err := v.drain(); !errors.Is(err, blobschema.ErrDamaged) || !strings.Contains(err.Error(), name) {
+		if err := v.drain(); !errors.Is(err, wire.ErrDamaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("damaged %s: %v", name, err)
 		}
 		v.blobs[name] = data // restored

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 )
 
 // newLayout numbers the nodes of a partition: its pages, and what it is sent by each partition. Both are
 // in order of host and fingerprint.
-func newLayout(pieces []*blobschema.RankGraph, out *targets, in []*blobschema.RankTargets) *blobschema.RankLayout {
-	l := &blobschema.RankLayout{}
+func newLayout(pieces []*ranks.Graph, out *targets, in []*ranks.Targets) *ranks.Layout {
+	l := &ranks.Layout{}
 	for p := range places(pieces) {
 		l.HostNames = append(l.HostNames, p.host().Name)
 	}
@@ -28,9 +28,9 @@ func newLayout(pieces []*blobschema.RankGraph, out *targets, in []*blobschema.Ra
 		number[name] = uint32(i)
 	}
 	l.Hosts.In, l.Hosts.InFirst = nil, []uint32{0}
-	var nodes []blobschema.RankNode
+	var nodes []ranks.Node
 	for p := range places(pieces) {
-		nodes = append(nodes, blobschema.RankNode{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
+		nodes = append(nodes, ranks.Node{Fingerprint: p.page().Fingerprint, Host: number[p.host().Name]})
 	}
 	pages := len(nodes)
 	l.Pages.InFirst = []uint32{0}
@@ -41,7 +41,7 @@ func newLayout(pieces []*blobschema.RankGraph, out *targets, in []*blobschema.Ra
 				h := number[name]
 				l.Hosts.In = append(l.Hosts.In, h)
 				for range t.Counts[i] {
-					nodes = append(nodes, blobschema.RankNode{Fingerprint: t.Fingerprints[at], Host: h})
+					nodes = append(nodes, ranks.Node{Fingerprint: t.Fingerprints[at], Host: h})
 					at++
 				}
 			}
@@ -52,7 +52,7 @@ func newLayout(pieces []*blobschema.RankGraph, out *targets, in []*blobschema.Ra
 	sorted := slices.Clone(nodes)
 	slices.SortFunc(sorted, compareNodes)
 	sorted = slices.Compact(sorted)
-	place := func(n blobschema.RankNode) uint32 {
+	place := func(n ranks.Node) uint32 {
 		i, _ := slices.BinarySearchFunc(sorted, n, compareNodes)
 		return uint32(i)
 	}
@@ -78,14 +78,14 @@ func newLayout(pieces []*blobschema.RankGraph, out *targets, in []*blobschema.Ra
 }
 
 // crawled reports whether a node was answered.
-func crawled(l *blobschema.RankLayout, i int) bool { return l.Crawled[i/8]&(1<<(i%8)) != 0 }
+func crawled(l *ranks.Layout, i int) bool { return l.Crawled[i/8]&(1<<(i%8)) != 0 }
 
 // outLinks fills in what the nodes of a layout give to. The pages of the graph are in their order.
-func outLinks(l *blobschema.RankLayout, pieces []*blobschema.RankGraph, out *targets) {
+func outLinks(l *ranks.Layout, pieces []*ranks.Graph, out *targets) {
 	l.Pages.Targets, l.Hosts.Targets = out.first, out.hostFirst
 	l.Pages.OutFirst, l.Hosts.OutFirst = make([]uint32, 1, len(l.Nodes)+1), make([]uint32, 1, len(l.HostNames)+1)
 	piece, host := -1, 0
-	var last *blobschema.RankGraph
+	var last *ranks.Graph
 	var to []uint32 // hosts that the pages of a host link to
 	endHost := func() {
 		slices.Sort(to)
@@ -139,7 +139,7 @@ func outLinks(l *blobschema.RankLayout, pieces []*blobschema.RankGraph, out *tar
 }
 
 // totals are the sizes of the partition's share of the graphs.
-func totals(l *blobschema.RankLayout) (t blobschema.RankTotals) {
+func totals(l *ranks.Layout) (t ranks.Totals) {
 	t.Pages, t.Hosts = int64(len(l.Nodes)), int64(len(l.HostNames))
 	t.Links, t.HostLinks = int64(len(l.Pages.Out)), int64(len(l.Hosts.Out))
 	for i := range l.Nodes {
@@ -159,8 +159,8 @@ func totals(l *blobschema.RankLayout) (t blobschema.RankTotals) {
 }
 
 // joinAnchors puts together the texts that partitions sent, for pages that were answered.
-func joinAnchors(l *blobschema.RankLayout, in []*blobschema.RankTargets) []blobschema.AnchorTarget {
-	var all []blobschema.AnchorTarget
+func joinAnchors(l *ranks.Layout, in []*ranks.Targets) []ranks.AnchorTarget {
+	var all []ranks.AnchorTarget
 	for _, t := range in {
 		if t == nil {
 			continue
@@ -174,10 +174,10 @@ func joinAnchors(l *blobschema.RankLayout, in []*blobschema.RankTargets) []blobs
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b blobschema.AnchorTarget) int {
+	slices.SortStableFunc(all, func(a, b ranks.AnchorTarget) int {
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), strings.Compare(a.Host, b.Host), cmp.Compare(a.Fingerprint, b.Fingerprint))
 	})
-	var out []blobschema.AnchorTarget
+	var out []ranks.AnchorTarget
 	for len(all) > 0 {
 		a := all[0]
 		n := 1
@@ -193,12 +193,12 @@ func joinAnchors(l *blobschema.RankLayout, in []*blobschema.RankTargets) []blobs
 }
 
 // addTexts adds up the texts of one target. Hosts and pages of different senders are different ones.
-func addTexts(parts []blobschema.AnchorTarget) []blobschema.AnchorText {
-	var all []blobschema.AnchorText
+func addTexts(parts []ranks.AnchorTarget) []ranks.AnchorText {
+	var all []ranks.AnchorText
 	for _, p := range parts {
 		all = append(all, p.Texts...)
 	}
-	slices.SortStableFunc(all, func(a, b blobschema.AnchorText) int { return strings.Compare(a.Text, b.Text) })
+	slices.SortStableFunc(all, func(a, b ranks.AnchorText) int { return strings.Compare(a.Text, b.Text) })
 	sums := all[:0]
 	for _, t := range all {
 		if n := len(sums); n > 0 && sums[n-1].Text == t.Text {

@@ -3,12 +3,12 @@ package rank
 import (
 	"math"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 )
 
 // level is one of the two graphs while it is iterated: a partition's share of it.
 type level struct {
-	*blobschema.RankLevel
+	*ranks.Level
 	x      []float64 // ranks
 	weight []float64 // of personalisation; nil: equal ones
 	nodes  float64   // of all partitions

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -77,12 +78,12 @@ func TestRemindAfterAJob(t *testing.T) {
 
 // TestFingerprintTwice: two URLs of different hosts may have one fingerprint.
 func TestFingerprintTwice(t *testing.T) {
-	l := &blobschema.RankLayout{HostNames: []string{"a", "b"}, First: []uint32{0, 2, 3}, Nodes: []uint64{1, 5, 5}, Crawled: []byte{7}}
+	l := &ranks.Layout{HostNames: []string{"a", "b"}, First: []uint32{0, 2, 3}, Nodes: []uint64{1, 5, 5}, Crawled: []byte{7}}
 	table, _, err := tables(l, &level{x: []float64{.2, .3, .5}, nodes: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := blobschema.DecodeRankTable(table)
+	got, err := ranks.DecodeTable(table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestNamedIsThere(t *testing.T) {
 				for p := range partitions {
 					h := w.head(p)
 					for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
-						dropped := slices.ContainsFunc(h.Dropped, func(d blobschema.RankDropped) bool { return d.Object == name })
+						dropped := slices.ContainsFunc(h.Dropped, func(d ranks.Dropped) bool { return d.Object == name })
 						if w.blobs[name] == nil && !dropped {
 							t.Fatalf("%d partitions, killed at effect %d: partition %d names %s, which is not there", partitions, kill, p, name)
 						}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -82,7 +83,7 @@ func newest(pages []made.Page) map[string]*made.Page {
 }
 
 // truth are the exact ranks of a web by URL, and by host.
-func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d float64) (urls, hosts map[string]float64) {
+func truth(t testing.TB, pages []made.Page, personal []ranks.Weight, d float64) (urls, hosts map[string]float64) {
 	t.Helper()
 	last := newest(pages)
 	host := func(url string) string {
@@ -92,51 +93,24 @@ func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d 
 		}
 		return string(u.Host())
 	}
-	type graph struct {
-		number map[string]int
-		names  []string
-		to     [][]int
-	}
-	node := func(g *graph, name string) int {
-		if _, ok := g.number[name]; !ok {
-			g.number[name] = len(g.names)
-			g.names, g.to = append(g.names, name), append(g.to, nil)
-		}
-		return g.number[name]
-	}
 	pg, hg := &graph{number: map[string]int{}}, &graph{number: map[string]int{}}
 	for i := range pages {
 		p := last[pages[i].URL]
 		if p == nil {
 			continue
 		}
-		from, fromHost := node(pg, p.URL), node(hg, host(p.URL))
+		from, fromHost := pg.node(p.URL), hg.node(host(p.URL))
 		for _, l := range p.Links {
 			if l.NoFollow {
 				continue
 			}
-			to := node(hg, host(l.URL))
+			to := hg.node(host(l.URL))
 			hg.to[fromHost] = append(hg.to[fromHost], to)
 			if !l.Outside {
-				to := node(pg, l.URL)
+				to := pg.node(l.URL)
 				pg.to[from] = append(pg.to[from], to)
 			}
 		}
-	}
-	solve := func(g *graph, weight func(name string) float64) map[string]float64 {
-		v, sum := make([]float64, len(g.names)), 0.0
-		for i, name := range g.names {
-			v[i] = weight(name)
-			sum += v[i]
-		}
-		for i := range v {
-			v[i] /= sum
-		}
-		out := map[string]float64{}
-		for i, x := range exact(len(g.names), g.to, v, d) {
-			out[g.names[i]] = x
-		}
-		return out
 	}
 	perHost := map[string]int{}
 	for _, name := range pg.names {
@@ -165,7 +139,39 @@ func truth(t testing.TB, pages []made.Page, personal []blobschema.RankWeight, d 
 		pageWeight = func(string) float64 { return 1 }
 		hostWeight = pageWeight
 	}
-	return solve(pg, pageWeight), solve(hg, hostWeight)
+	return pg.solve(pageWeight, d), hg.solve(hostWeight, d)
+}
+
+// graph is made of names.
+type graph struct {
+	number map[string]int
+	names  []string
+	to     [][]int
+}
+
+func (g *graph) node(name string) int {
+	if _, ok := g.number[name]; !ok {
+		g.number[name] = len(g.names)
+		g.names, g.to = append(g.names, name), append(g.to, nil)
+	}
+	return g.number[name]
+}
+
+// solve ranks it; where one jumps to at random goes by weight.
+func (g *graph) solve(weight func(name string) float64, damping float64) map[string]float64 {
+	v, sum := make([]float64, len(g.names)), 0.0
+	for i, name := range g.names {
+		v[i] = weight(name)
+		sum += v[i]
+	}
+	for i := range v {
+		v[i] /= sum
+	}
+	out := map[string]float64{}
+	for i, x := range exact(len(g.names), g.to, v, damping) {
+		out[g.names[i]] = x
+	}
+	return out
 }
 
 // links makes links to pages of one host.
@@ -234,7 +240,7 @@ func random(seed uint64, n int) []made.Page {
 	return out
 }
 
-var precise = blobschema.RankParams{Damping: 0.85, Tolerance: 1e-13, MaxRounds: 1000}
+var precise = ranks.Params{Damping: 0.85, Tolerance: 1e-13, MaxRounds: 1000}
 
 // made puts a web into a world.
 func (w *world) made(pages []made.Page, partitions int, by blobschema.PartitionBy) *made.Crawl {
@@ -265,7 +271,7 @@ func (w *world) compute(cfg StartConfig) {
 }
 
 // compare checks all ranks against the exact ones.
-func (w *world) compare(c *made.Crawl, pages []made.Page, p blobschema.RankParams, within float64) {
+func (w *world) compare(c *made.Crawl, pages []made.Page, p ranks.Params, within float64) {
 	w.t.Helper()
 	urls, hosts := truth(w.t, pages, p.Personal, p.Damping)
 	gotPages, gotHosts := w.ranks()

@@ -1,20 +1,20 @@
 package rank
 
 import (
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Progress is how far a job is.
 type Progress struct {
-	Job   blobschema.RankJob // Number 0: there never was one
-	Round int                // that all partitions have finished; -1 for none
-	Heads []blobschema.RankHead
+	Job   ranks.Job // Number 0: there never was one
+	Round int       // that all partitions have finished; -1 for none
+	Heads []ranks.Head
 }
 
 // NewProgress is the progress that a job's record and its partitions' heads show.
-func NewProgress(job blobschema.RankJob, heads []blobschema.RankHead) Progress {
+func NewProgress(job ranks.Job, heads []ranks.Head) Progress {
 	p := Progress{Job: job, Round: -1, Heads: heads}
 	for i := range heads {
 		if r := heads[i].Round(job.Number); i == 0 || r < p.Round {
@@ -25,7 +25,7 @@ func NewProgress(job blobschema.RankJob, heads []blobschema.RankHead) Progress {
 }
 
 // Totals are the sizes of the graphs, from the round on in which they are known.
-func (p *Progress) Totals() (t blobschema.RankTotals) {
+func (p *Progress) Totals() (t ranks.Totals) {
 	for i := range p.Heads {
 		if p.Heads[i].Job == p.Job.Number {
 			t.Add(&p.Heads[i].Totals)
@@ -36,14 +36,14 @@ func (p *Progress) Totals() (t blobschema.RankTotals) {
 
 // Residual is by how much the last round that all have finished changed the ranks; false before the
 // first iteration.
-func (p *Progress) Residual() (sum blobschema.RankResidual, ok bool) {
-	if p.Round < blobschema.RankIterate {
+func (p *Progress) Residual() (sum ranks.Residual, ok bool) {
+	if p.Round < ranks.Iterate {
 		return sum, false
 	}
 	for i := range p.Heads {
 		r := p.Heads[i].At(p.Round)
 		if r == nil || p.Heads[i].Final && p.Heads[i].Round(p.Job.Number) == p.Round {
-			return blobschema.RankResidual{}, false
+			return ranks.Residual{}, false
 		}
 		sum.Pages += r.Sums.Residual.Pages
 		sum.Hosts += r.Sums.Residual.Hosts
@@ -52,7 +52,7 @@ func (p *Progress) Residual() (sum blobschema.RankResidual, ok bool) {
 }
 
 // Iterations is how often the ranks were multiplied.
-func (p *Progress) Iterations() int { return max(0, p.Round-blobschema.RankStart) }
+func (p *Progress) Iterations() int { return max(0, p.Round-ranks.Start) }
 
 // Read reads how far the job of a crawl is. It is an [actor.Actor].
 type Read struct {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -43,7 +45,7 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
 		for p := range owners {
 			if len(owners[p].pieces) > 0 {
-				if did.parts[p], err = blobschema.EncodeRankGraph(owners[p].pieces); err != nil {
+				if did.parts[p], err = ranks.EncodeGraph(owners[p].pieces); err != nil {
 					return nil, err
 				}
 			}
@@ -55,16 +57,16 @@ func (s *Step) gather(t *actor.Task) (*outcome, error) {
 }
 
 // last is what the last finished job had made of the partition, if it is to be used.
-func (s *Step) last() blobschema.RankResult {
+func (s *Step) last() ranks.Result {
 	if s.job.Previous == nil || s.job.Fresh {
-		return blobschema.RankResult{}
+		return ranks.Result{}
 	}
 	r, _ := s.own().Result(s.job.Previous.Number)
 	return r
 }
 
 // readKept reads the graph that the last job kept, and the commit that it goes up to.
-func (s *Step) readKept(t *actor.Task, last blobschema.RankResult) (kept []*blobschema.RankGraph, since uint64, err error) {
+func (s *Step) readKept(t *actor.Task, last ranks.Result) (kept []*ranks.Graph, since uint64, err error) {
 	if last.Graph == "" {
 		return nil, last.Seq, nil
 	}
@@ -72,8 +74,8 @@ func (s *Step) readKept(t *actor.Task, last blobschema.RankResult) (kept []*blob
 	return kept, last.Seq, err
 }
 
-func (s *Step) readGraph(t *actor.Task, name string) ([]*blobschema.RankGraph, error) {
-	return read(t, name, blobschema.DecodeRankGraph)
+func (s *Step) readGraph(t *actor.Task, name string) ([]*ranks.Graph, error) {
+	return read(t, name, ranks.DecodeGraph)
 }
 
 // read reads and decodes a whole object.
@@ -90,7 +92,7 @@ func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v 
 }
 
 // commits are the names of a partition's commits after one of them, oldest first.
-func (s *Step) commits(t *actor.Task, in blobschema.RankInput, since uint64) ([]string, error) {
+func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, error) {
 	name := in.Commit(s.cfg.Crawl)
 	c, err := crawl.ReadCommit(t, name)
 	if err != nil {
@@ -169,14 +171,14 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 		}
 		u, err := weburl.Parse(page.URL)
 		if err != nil {
-			return fmt.Errorf("%w: page of URL %.100q", blobschema.ErrDamaged, page.URL)
+			return fmt.Errorf("%w: page of URL %.100q", wire.ErrDamaged, page.URL)
 		}
 		fp := s.hash.Fingerprint(page.URL)
 		var own *blobschema.PageLinks
 		if list := of[fp]; page.Links > 0 && len(list) > 0 {
 			own, of[fp] = &links[list[0]], list[1:]
 		}
-		s.add(owners, string(u.Host()), fp, blobschema.RankPage{
+		s.add(owners, string(u.Host()), fp, ranks.Page{
 			Generation: page.Generation, Kind: kind, Origin: blobschema.Origin{Partition: p, Seq: uint32(seq)},
 		}, own)
 	}
@@ -184,31 +186,31 @@ func (s *Step) addCommit(name string, data []byte, owners []builder) error {
 }
 
 // kindOf says what a page record means for the page's links; not counts: nothing.
-func kindOf(p *blobschema.Page) (kind blobschema.RankKind, counts bool) {
+func kindOf(p *blobschema.Page) (kind ranks.Kind, counts bool) {
 	switch p.Outcome {
 	case blobschema.OutcomeOK, blobschema.OutcomeRedirect:
-		return blobschema.RankLinked, true
+		return ranks.Linked, true
 	case blobschema.OutcomeUnchanged:
-		return blobschema.RankSame, true
+		return ranks.Same, true
 	case blobschema.OutcomeClientError, blobschema.OutcomeRobots:
-		return blobschema.RankGone, true
+		return ranks.Gone, true
 	}
 	return 0, false
 }
 
-func (s *Step) add(owners []builder, host string, fp uint64, p blobschema.RankPage, links *blobschema.PageLinks) {
-	home := blobschema.RankHost{Name: host, Slot: s.slot(host)}
+func (s *Step) add(owners []builder, host string, fp uint64, p ranks.Page, links *blobschema.PageLinks) {
+	home := ranks.Host{Name: host, Slot: s.slot(host)}
 	b := &owners[s.owner(home.Slot)]
 	b.begin(fp, home, p)
-	if links != nil && p.Kind == blobschema.RankLinked {
+	if links != nil && p.Kind == ranks.Linked {
 		for i := range links.Targets {
 			l := &links.Targets[i]
 			switch {
 			case l.NoFollow || l.Fingerprint == fp:
 			case l.Followed:
-				b.link(l.Fingerprint, blobschema.RankHost{Name: l.Host, Slot: s.slot(l.Host)}, tidy(l.Anchor))
+				b.link(l.Fingerprint, ranks.Host{Name: l.Host, Slot: s.slot(l.Host)}, tidy(l.Anchor))
 			case l.Host != host:
-				b.out(blobschema.RankHost{Name: l.Host, Slot: s.slot(l.Host)})
+				b.out(ranks.Host{Name: l.Host, Slot: s.slot(l.Host)})
 			}
 		}
 	}
@@ -218,13 +220,13 @@ func (s *Step) add(owners []builder, host string, fp uint64, p blobschema.RankPa
 // join takes the pages that the partition owns, decides which answer of each counts, keeps that as
 // the graph, and tells each partition what is linked to of its own.
 func (s *Step) join(t *actor.Task) (*outcome, error) {
-	parts, err := s.parts(t, blobschema.RankGather)
+	parts, err := s.parts(t, ranks.Gather)
 	if err != nil {
 		return nil, err
 	}
 	kept := s.warm.kept
-	if s.warm.round != blobschema.RankGather {
-		last := blobschema.RankResult{}
+	if s.warm.round != ranks.Gather {
+		last := ranks.Result{}
 		if s.job.Previous != nil && !s.job.Fresh && s.own().Last.Job == s.job.Previous.Number {
 			last = s.own().Last
 		}
@@ -240,7 +242,7 @@ func (s *Step) join(t *actor.Task) (*outcome, error) {
 			if part == nil {
 				continue
 			}
-			pieces, err := blobschema.DecodeRankGraph(part)
+			pieces, err := ranks.DecodeGraph(part)
 			if err != nil {
 				return nil, fmt.Errorf("what partition %d has gathered: %w", q, err)
 			}
@@ -253,11 +255,11 @@ func (s *Step) join(t *actor.Task) (*outcome, error) {
 			if to.Anchors = anchors; len(to.Hosts) == 0 {
 				continue
 			}
-			if did.parts[q], err = blobschema.EncodeRankTargets(to); err != nil {
+			if did.parts[q], err = ranks.EncodeTargets(to); err != nil {
 				return nil, err
 			}
 		}
-		graph, err = blobschema.EncodeRankGraph(s.warm.graph)
+		graph, err = ranks.EncodeGraph(s.warm.graph)
 		return nil, err
 	}})
 	if err != nil {
@@ -265,7 +267,7 @@ func (s *Step) join(t *actor.Task) (*outcome, error) {
 	}
 	name, err := s.put(t, "graph", graph)
 	s.warm.kept = nil
-	did.next = func(r *blobschema.RankResult) { r.Graph = name }
+	did.next = func(r *ranks.Result) { r.Graph = name }
 	return did, err
 }
 
@@ -277,7 +279,7 @@ func (s *Step) put(t *actor.Task, what string, data []byte) (name string, err er
 
 // number numbers all nodes, puts the texts of links together, and finds what ranks they had.
 func (s *Step) number(t *actor.Task) (*outcome, error) {
-	parts, err := s.parts(t, blobschema.RankJoin)
+	parts, err := s.parts(t, ranks.Join)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +288,7 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 		if !inOrder(s.warm.graph) {
-			return nil, fmt.Errorf("%s: %w: pages are out of order", s.own().Next.Graph, blobschema.ErrDamaged)
+			return nil, fmt.Errorf("%s: %w: pages are out of order", s.own().Next.Graph, wire.ErrDamaged)
 		}
 	}
 	before, err := s.readRanks(t)
@@ -296,10 +298,10 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 	did := &outcome{}
 	var layout, anchors []byte
 	_, err = t.Do(actor.Work{Do: func() (any, error) {
-		in := make([]*blobschema.RankTargets, len(parts))
+		in := make([]*ranks.Targets, len(parts))
 		for q, part := range parts {
 			if part != nil {
-				if in[q], err = blobschema.DecodeRankTargets(part, true); err != nil {
+				if in[q], err = ranks.DecodeTargets(part, true); err != nil {
 					return nil, fmt.Errorf("what partition %d links to: %w", q, err)
 				}
 			}
@@ -316,11 +318,11 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 		s.warm.before = before.of(l)
 		s.levels(l)
 		did.sums = s.firstSums()
-		if anchors, err = blobschema.EncodeAnchors(texts); err != nil {
+		if anchors, err = ranks.EncodeAnchors(texts); err != nil {
 			return nil, err
 		}
 		if !s.solo() {
-			layout = blobschema.EncodeRankLayout(l)
+			layout = ranks.EncodeLayout(l)
 		}
 		did.state = s.warm.encode(s.warm.before)
 		return nil, nil
@@ -338,14 +340,14 @@ func (s *Step) number(t *actor.Task) (*outcome, error) {
 			return nil, err
 		}
 	}
-	did.next = func(r *blobschema.RankResult) { r.Anchors, r.Layout = textsName, layoutName }
+	did.next = func(r *ranks.Result) { r.Anchors, r.Layout = textsName, layoutName }
 	return did, nil
 }
 
 // former is what ranks pages and hosts had by the last job.
 type former struct {
-	tables []*blobschema.RankTable
-	hosts  *blobschema.RankHosts
+	tables []*ranks.Table
+	hosts  *ranks.Hosts
 }
 
 func (s *Step) readRanks(t *actor.Task) (f former, err error) {
@@ -354,18 +356,18 @@ func (s *Step) readRanks(t *actor.Task) (f former, err error) {
 		return f, nil
 	}
 	for _, name := range []string{last.Table, last.Rest} {
-		table, err := read(t, name, blobschema.DecodeRankTable)
+		table, err := read(t, name, ranks.DecodeTable)
 		if err != nil {
 			return f, err
 		}
 		f.tables = append(f.tables, table)
 	}
-	f.hosts, err = read(t, last.Hosts, blobschema.DecodeRankHosts)
+	f.hosts, err = read(t, last.Hosts, ranks.DecodeHosts)
 	return f, err
 }
 
 // of are the ranks of a layout's nodes; 0 for new ones.
-func (f former) of(l *blobschema.RankLayout) (before [2][]float64) {
+func (f former) of(l *ranks.Layout) (before [2][]float64) {
 	before[0], before[1] = make([]float64, len(l.Nodes)), make([]float64, len(l.HostNames))
 	for i, fp := range l.Nodes {
 		for _, t := range f.tables {
@@ -385,9 +387,9 @@ func (f former) of(l *blobschema.RankLayout) (before [2][]float64) {
 }
 
 // levels makes the two levels of a layout, with their personalisation.
-func (s *Step) levels(l *blobschema.RankLayout) {
-	s.warm.pages = &level{RankLevel: &l.Pages, x: make([]float64, len(l.Nodes))}
-	s.warm.hosts = &level{RankLevel: &l.Hosts, x: make([]float64, len(l.HostNames))}
+func (s *Step) levels(l *ranks.Layout) {
+	s.warm.pages = &level{Level: &l.Pages, x: make([]float64, len(l.Nodes))}
+	s.warm.hosts = &level{Level: &l.Hosts, x: make([]float64, len(l.HostNames))}
 	if len(s.job.Params.Personal) == 0 {
 		return
 	}
@@ -417,7 +419,7 @@ func (s *Step) levels(l *blobschema.RankLayout) {
 }
 
 // firstSums are what the first ranks are scaled by.
-func (s *Step) firstSums() (sums blobschema.RankSums) {
+func (s *Step) firstSums() (sums ranks.Sums) {
 	sum := func(l *level, before []float64, weight, known, fresh *float64) {
 		for i, x := range before {
 			w := 1.0

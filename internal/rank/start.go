@@ -6,6 +6,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -19,7 +21,7 @@ var (
 // StartConfig says which job to begin.
 type StartConfig struct {
 	Crawl  string
-	Params blobschema.RankParams
+	Params ranks.Params
 	// Same asks for the parameters of the last finished job, or the default ones, whatever Params are. Where a job
 	// is under way it is left to itself.
 	Same  bool
@@ -35,7 +37,7 @@ type StartConfig struct {
 // sent, which the next Start sends.
 type Start struct {
 	actor.Procedure
-	job   blobschema.RankJob
+	job   ranks.Job
 	begun bool
 }
 
@@ -47,11 +49,11 @@ func NewStart(cfg StartConfig) *Start {
 }
 
 // Job is the job that is under way since, and whether it was begun just now.
-func (s *Start) Job() (job blobschema.RankJob, begun bool) { return s.job, s.begun }
+func (s *Start) Job() (job ranks.Job, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	if cfg.Same {
-		cfg.Params = blobschema.DefaultRankParams()
+		cfg.Params = ranks.DefaultParams()
 	}
 	if err := cfg.Params.Check(); err != nil {
 		return fmt.Errorf("begin ranks: %w", err)
@@ -75,7 +77,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 		return err
 	}
 	var refused error
-	err = actor.Update(t, naming.RankKey(cfg.Crawl), func(j *blobschema.RankJob) bool {
+	err = actor.Update(t, naming.RankKey(cfg.Crawl), func(j *ranks.Job) bool {
 		refused, s.begun = nil, false
 		if j.Number > 0 && j.Done.IsZero() && !cfg.Force {
 			s.job = *j
@@ -92,8 +94,8 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 		if last := j.Finished(); cfg.Same && last != nil {
 			params = last.Params
 		}
-		next := blobschema.RankJob{
-			Version: blobschema.Version, Number: j.Number + 1, Params: params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
+		next := ranks.Job{
+			Version: wire.Version, Number: j.Number + 1, Params: params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
 		}
 		if f := j.Finished(); f != nil {
 			last := *f
@@ -113,7 +115,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 }
 
 // readInputs are the commits that heads name; none if there are none at all.
-func readInputs(t *actor.Task, id string, partitions int) ([]blobschema.RankInput, error) {
+func readInputs(t *actor.Task, id string, partitions int) ([]ranks.Input, error) {
 	keys := make([]string, partitions)
 	for p := range keys {
 		keys[p] = naming.HeadKey(id, partition.ID(p))
@@ -123,7 +125,7 @@ func readInputs(t *actor.Task, id string, partitions int) ([]blobschema.RankInpu
 		return nil, err
 	}
 	some := false
-	inputs := make([]blobschema.RankInput, partitions)
+	inputs := make([]ranks.Input, partitions)
 	for p, rec := range recs {
 		inputs[p].Partition = partition.ID(p)
 		if !rec.Found {
@@ -155,13 +157,13 @@ func decodeCrawl(rec actor.Record, id string) (c blobschema.Crawl, err error) {
 	if c, err = actor.Decode[blobschema.Crawl](rec, "crawl"); err != nil {
 		return c, err
 	}
-	if c.Version != blobschema.Version {
-		return c, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, blobschema.ErrVersion, c.Version, blobschema.Version)
+	if c.Version != wire.Version {
+		return c, fmt.Errorf("crawl %s: %w: it was begun by version %d, this is version %d", id, wire.ErrVersion, c.Version, wire.Version)
 	}
 	return c, nil
 }
 
-func sameParams(a, b *blobschema.RankParams) bool {
+func sameParams(a, b *ranks.Params) bool {
 	if a.Damping != b.Damping || a.Tolerance != b.Tolerance || a.MaxRounds != b.MaxRounds || len(a.Personal) != len(b.Personal) {
 		return false
 	}

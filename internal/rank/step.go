@@ -9,6 +9,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -56,8 +58,8 @@ type Step struct {
 	hash   partition.Hash
 	pmap   *partition.Map
 	slots  map[string]partition.Slot
-	job    blobschema.RankJob
-	heads  []blobschema.RankHead
+	job    ranks.Job
+	heads  []ranks.Head
 	tried  int  // the round that was begun last
 	late   bool // another step of the partition was faster
 	listed int  // of the partition's Dropped: those that its stored head has
@@ -73,10 +75,10 @@ type Warm struct {
 	job    uint64
 	round  int
 	self   []byte // what the round has for the partition itself
-	kept   []*blobschema.RankGraph
-	graph  []*blobschema.RankGraph
+	kept   []*ranks.Graph
+	graph  []*ranks.Graph
 	out    *targets
-	layout *blobschema.RankLayout
+	layout *ranks.Layout
 	before [2][]float64 // ranks by the job before
 	pages  *level
 	hosts  *level
@@ -155,9 +157,9 @@ func (s *Step) run(t *actor.Task) error {
 	}
 }
 
-func (s *Step) own() *blobschema.RankHead {
+func (s *Step) own() *ranks.Head {
 	if int(s.cfg.Partition) >= len(s.heads) {
-		return &blobschema.RankHead{}
+		return &ranks.Head{}
 	}
 	return &s.heads[s.cfg.Partition]
 }
@@ -181,24 +183,24 @@ func (s *Step) look(t *actor.Task) error {
 		if err != nil || !recs[0].Found {
 			return err
 		}
-		job, err := actor.Decode[blobschema.RankJob](recs[0], "rank job")
+		job, err := actor.Decode[ranks.Job](recs[0], "rank job")
 		if err != nil {
 			return err
 		}
-		if job.Version != blobschema.Version {
-			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl, blobschema.ErrVersion, job.Version)
+		if job.Version != wire.Version {
+			return fmt.Errorf("rank job of crawl %s: %w: %d", s.cfg.Crawl, wire.ErrVersion, job.Version)
 		}
 		if job.Number != s.job.Number {
 			s.pmap = nil
 		}
 		if s.job = job; len(job.Inputs) != len(s.heads) {
-			s.heads = make([]blobschema.RankHead, len(job.Inputs))
+			s.heads = make([]ranks.Head, len(job.Inputs))
 			continue
 		}
 		for p, rec := range recs[1:] {
-			s.heads[p] = blobschema.RankHead{Partition: partition.ID(p)}
+			s.heads[p] = ranks.Head{Partition: partition.ID(p)}
 			if rec.Found {
-				if s.heads[p], err = actor.Decode[blobschema.RankHead](rec, "rank head"); err != nil {
+				if s.heads[p], err = actor.Decode[ranks.Head](rec, "rank head"); err != nil {
 					return err
 				}
 			}
@@ -311,11 +313,11 @@ func (s *Step) owner(slot partition.Slot) partition.ID {
 type outcome struct {
 	parts  [][]byte // for each partition; nil for the rounds that have nothing for anybody
 	state  []byte   // for the partition's own next round
-	sums   blobschema.RankSums
-	totals *blobschema.RankTotals
+	sums   ranks.Sums
+	totals *ranks.Totals
 	final  bool
 	drop   []string // objects that are not needed any more
-	next   func(*blobschema.RankResult)
+	next   func(*ranks.Result)
 }
 
 // rounds does the partition's next round: where there is no other partition, all that are left.
@@ -355,20 +357,20 @@ func (s *Step) rounds(t *actor.Task) error {
 
 // pack makes what a round stores that was not to be stored until the time was over.
 func (s *Step) pack(t *actor.Task, round int, did *outcome) error {
-	if round >= blobschema.RankNodes && s.own().Next.Layout == "" {
-		name, err := s.put(t, "layout", blobschema.EncodeRankLayout(s.warm.layout))
+	if round >= ranks.Nodes && s.own().Next.Layout == "" {
+		name, err := s.put(t, "layout", ranks.EncodeLayout(s.warm.layout))
 		if err != nil {
 			return err
 		}
 		more := did.next
-		did.next = func(r *blobschema.RankResult) {
+		did.next = func(r *ranks.Result) {
 			if more != nil {
 				more(r)
 			}
 			r.Layout = name
 		}
 	}
-	if round >= blobschema.RankStart {
+	if round >= ranks.Start {
 		s.encodeGifts(did)
 	}
 	return nil
@@ -376,13 +378,13 @@ func (s *Step) pack(t *actor.Task, round int, did *outcome) error {
 
 func (s *Step) round(t *actor.Task, round int) (*outcome, error) {
 	switch round {
-	case blobschema.RankGather:
+	case ranks.Gather:
 		return s.gather(t)
-	case blobschema.RankJoin:
+	case ranks.Join:
 		return s.join(t)
-	case blobschema.RankNodes:
+	case ranks.Nodes:
 		return s.number(t)
-	case blobschema.RankStart:
+	case ranks.Start:
 		return s.start(t)
 	}
 	return s.iterate(t, round)
@@ -420,7 +422,7 @@ func (s *Step) commit(t *actor.Task, round int, did *outcome) error {
 	head := s.head(round, did, name, lengths, t.Now().Wall)
 	spent := s.spent()
 	late := false
-	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
+	err := actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *ranks.Head) bool {
 		late = false
 		if h.Job > s.job.Number || h.Round(s.job.Number) >= round {
 			late = true
@@ -452,8 +454,8 @@ func (s *Step) takeBack(t *actor.Task, name string) error {
 	}
 	own, least := s.own(), s.least()
 	current := own.Job == s.job.Number && s.job.Done.IsZero()
-	if current && slices.ContainsFunc(own.Rounds, func(r blobschema.RankRound) bool { return r.Object == name }) ||
-		slices.ContainsFunc(own.Dropped, func(d blobschema.RankDropped) bool { return d.Object == name && !s.deletable(d, least) }) {
+	if current && slices.ContainsFunc(own.Rounds, func(r ranks.Round) bool { return r.Object == name }) ||
+		slices.ContainsFunc(own.Dropped, func(d ranks.Dropped) bool { return d.Object == name && !s.deletable(d, least) }) {
 		return nil
 	}
 	_, err := deleteAll(t, []string{name})
@@ -461,8 +463,8 @@ func (s *Step) takeBack(t *actor.Task, name string) error {
 }
 
 // deletable reports whether nobody needs a dropped object any more, where all partitions have finished a round.
-func (s *Step) deletable(d blobschema.RankDropped, least int) bool {
-	return d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= blobschema.RankGather
+func (s *Step) deletable(d ranks.Dropped, least int) bool {
+	return d.Job == s.job.Number && d.Round <= least || d.Job < s.job.Number && least >= ranks.Gather
 }
 
 func (s *Step) spent() blobschema.Calls {
@@ -473,13 +475,13 @@ func (s *Step) spent() blobschema.Calls {
 }
 
 // head is the partition's head after a round.
-func (s *Step) head(round int, did *outcome, object string, parts []byte, now time.Time) blobschema.RankHead {
+func (s *Step) head(round int, did *outcome, object string, parts []byte, now time.Time) ranks.Head {
 	old, job := s.own(), s.job.Number
-	h := blobschema.RankHead{Partition: s.cfg.Partition, Job: job, Final: did.final, Totals: old.Totals, Next: old.Next, Last: old.Last, Dropped: slices.Clone(old.Dropped)}
+	h := ranks.Head{Partition: s.cfg.Partition, Job: job, Final: did.final, Totals: old.Totals, Next: old.Next, Last: old.Last, Dropped: slices.Clone(old.Dropped)}
 	drop := func(round int, names ...string) {
 		for _, n := range names {
 			if n != "" {
-				h.Dropped = append(h.Dropped, blobschema.RankDropped{Object: n, Job: job, Round: round})
+				h.Dropped = append(h.Dropped, ranks.Dropped{Object: n, Job: job, Round: round})
 			}
 		}
 	}
@@ -491,15 +493,15 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 		}
 	} else {
 		for _, r := range old.Rounds {
-			drop(blobschema.RankGather, r.Object)
+			drop(ranks.Gather, r.Object)
 		}
 		if p := s.job.Previous; p != nil && old.Next.Job == p.Number && old.Final {
-			drop(blobschema.RankStart, old.Last.Objects()...)
+			drop(ranks.Start, old.Last.Objects()...)
 			h.Last = old.Next
 		} else {
-			drop(blobschema.RankGather, old.Next.Objects()...)
+			drop(ranks.Gather, old.Next.Objects()...)
 		}
-		h.Totals, h.Next = blobschema.RankTotals{}, blobschema.RankResult{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
+		h.Totals, h.Next = ranks.Totals{}, ranks.Result{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
 	}
 	if did.totals != nil {
 		h.Totals = *did.totals
@@ -508,7 +510,7 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 		did.next(&h.Next)
 	}
 	drop(round, did.drop...)
-	h.Rounds = append(h.Rounds, blobschema.RankRound{Number: round, Time: now.UTC(), Object: object, Parts: parts, Sums: did.sums})
+	h.Rounds = append(h.Rounds, ranks.Round{Number: round, Time: now.UTC(), Object: object, Parts: parts, Sums: did.sums})
 	return h
 }
 
@@ -524,7 +526,7 @@ func (s *Step) deleteDropped(t *actor.Task) error {
 		}
 	}
 	gone, err := deleteAll(t, names)
-	own.Dropped = slices.DeleteFunc(slices.Clone(own.Dropped), func(d blobschema.RankDropped) bool { return gone[d.Object] })
+	own.Dropped = slices.DeleteFunc(slices.Clone(own.Dropped), func(d ranks.Dropped) bool { return gone[d.Object] })
 	return err
 }
 
@@ -565,12 +567,12 @@ func (s *Step) tidyUp(t *actor.Task) error {
 		return err
 	}
 	spent := s.spent()
-	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *blobschema.RankHead) bool {
+	return actor.Update(t, naming.RankHeadKey(s.cfg.Crawl, s.cfg.Partition), func(h *ranks.Head) bool {
 		if h.Job != s.job.Number {
 			return false
 		}
 		before := len(h.Dropped)
-		h.Dropped = slices.DeleteFunc(h.Dropped, func(d blobschema.RankDropped) bool { return gone[d.Object] })
+		h.Dropped = slices.DeleteFunc(h.Dropped, func(d ranks.Dropped) bool { return gone[d.Object] })
 		changed := len(h.Dropped) < before
 		for i := range h.Rounds {
 			if r := &h.Rounds[i]; gone[r.Object] {
@@ -658,7 +660,7 @@ func (s *Step) state(t *actor.Task, round int) ([]byte, error) {
 		return nil, err
 	}
 	if get == nil {
-		return nil, fmt.Errorf("round %d has left no state: %w", round, blobschema.ErrDamaged)
+		return nil, fmt.Errorf("round %d has left no state: %w", round, wire.ErrDamaged)
 	}
 	return t.Object(get.Name, get.Offset, get.Length)
 }

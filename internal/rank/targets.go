@@ -5,25 +5,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // targets are all that the pages of a graph link to, numbered in order of owner, host and
 // fingerprint.
 type targets struct {
-	hosts     []blobschema.RankHost
-	hostFirst []uint32              // per partition
-	nodes     []blobschema.RankNode // Host is a number in hosts
-	first     []uint32              // per partition
-	ofHost    [][]uint32            // by piece and host there
-	ofNode    [][]uint32            // by piece and node there
+	hosts     []ranks.Host
+	hostFirst []uint32     // per partition
+	nodes     []ranks.Node // Host is a number in hosts
+	first     []uint32     // per partition
+	ofHost    [][]uint32   // by piece and host there
+	ofNode    [][]uint32   // by piece and node there
 }
 
 // none marks a host of a piece that nothing links to.
 const none = 1<<32 - 1
 
-func newTargets(pieces []*blobschema.RankGraph, owner func(partition.Slot) partition.ID, partitions int) *targets {
+func newTargets(pieces []*ranks.Graph, owner func(partition.Slot) partition.ID, partitions int) *targets {
 	t := &targets{ofHost: make([][]uint32, len(pieces)), ofNode: make([][]uint32, len(pieces))}
 	for i, g := range pieces { // which hosts are linked to
 		t.ofHost[i] = slices.Repeat([]uint32{none}, len(g.Hosts))
@@ -40,11 +40,11 @@ func newTargets(pieces []*blobschema.RankGraph, owner func(partition.Slot) parti
 			mark(h)
 		}
 	}
-	order := func(a, b blobschema.RankHost) int {
+	order := func(a, b ranks.Host) int {
 		return cmp.Or(cmp.Compare(owner(a.Slot), owner(b.Slot)), strings.Compare(a.Name, b.Name))
 	}
 	slices.SortFunc(t.hosts, order)
-	t.hosts = slices.CompactFunc(t.hosts, func(a, b blobschema.RankHost) bool { return a.Name == b.Name })
+	t.hosts = slices.CompactFunc(t.hosts, func(a, b ranks.Host) bool { return a.Name == b.Name })
 	for i, g := range pieces {
 		for h, n := range t.ofHost[i] {
 			if n != none {
@@ -53,7 +53,7 @@ func newTargets(pieces []*blobschema.RankGraph, owner func(partition.Slot) parti
 			}
 		}
 		for _, n := range g.Nodes {
-			t.nodes = append(t.nodes, blobschema.RankNode{Fingerprint: n.Fingerprint, Host: t.ofHost[i][n.Host]})
+			t.nodes = append(t.nodes, ranks.Node{Fingerprint: n.Fingerprint, Host: t.ofHost[i][n.Host]})
 		}
 	}
 	slices.SortFunc(t.nodes, compareNodes)
@@ -61,7 +61,7 @@ func newTargets(pieces []*blobschema.RankGraph, owner func(partition.Slot) parti
 	for i, g := range pieces {
 		t.ofNode[i] = make([]uint32, len(g.Nodes))
 		for k, n := range g.Nodes {
-			at, _ := slices.BinarySearchFunc(t.nodes, blobschema.RankNode{Fingerprint: n.Fingerprint, Host: t.ofHost[i][n.Host]}, compareNodes)
+			at, _ := slices.BinarySearchFunc(t.nodes, ranks.Node{Fingerprint: n.Fingerprint, Host: t.ofHost[i][n.Host]}, compareNodes)
 			t.ofNode[i][k] = uint32(at)
 		}
 	}
@@ -80,13 +80,13 @@ func newTargets(pieces []*blobschema.RankGraph, owner func(partition.Slot) parti
 	return t
 }
 
-func compareNodes(a, b blobschema.RankNode) int {
+func compareNodes(a, b ranks.Node) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Fingerprint, b.Fingerprint))
 }
 
 // of is what a partition is sent.
-func (t *targets) of(p int) *blobschema.RankTargets {
-	out := &blobschema.RankTargets{}
+func (t *targets) of(p int) *ranks.Targets {
+	out := &ranks.Targets{}
 	first := t.hostFirst[p]
 	for _, h := range t.hosts[first:t.hostFirst[p+1]] {
 		out.Hosts = append(out.Hosts, h.Name)
@@ -103,13 +103,13 @@ func (t *targets) of(p int) *blobschema.RankTargets {
 type text struct{ target, text, host uint32 }
 
 // anchors are the texts of the links to each target, for the partitions that own them.
-func (t *targets) anchors(pieces []*blobschema.RankGraph, partitions int) [][]blobschema.AnchorTarget {
+func (t *targets) anchors(pieces []*ranks.Graph, partitions int) [][]ranks.AnchorTarget {
 	names := map[string]uint32{}
 	var list []string
 	var all []text
 	host, hosts := "", uint32(0) // pages are in order of host
 	at := -1
-	var last *blobschema.RankGraph
+	var last *ranks.Graph
 	var ofText []uint32
 	for p := range places(pieces) {
 		if p.g != last {
@@ -136,16 +136,16 @@ func (t *targets) anchors(pieces []*blobschema.RankGraph, partitions int) [][]bl
 	slices.SortFunc(all, func(a, b text) int {
 		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.text, b.text), cmp.Compare(a.host, b.host))
 	})
-	out := make([][]blobschema.AnchorTarget, partitions)
+	out := make([][]ranks.AnchorTarget, partitions)
 	p := 0
 	for len(all) > 0 {
 		n := t.nodes[all[0].target]
 		for all[0].target >= t.first[p+1] {
 			p++
 		}
-		a := blobschema.AnchorTarget{Fingerprint: n.Fingerprint, Slot: t.hosts[n.Host].Slot, Host: t.hosts[n.Host].Name}
+		a := ranks.AnchorTarget{Fingerprint: n.Fingerprint, Slot: t.hosts[n.Host].Slot, Host: t.hosts[n.Host].Name}
 		for target := all[0].target; len(all) > 0 && all[0].target == target; {
-			x := blobschema.AnchorText{Text: list[all[0].text]}
+			x := ranks.AnchorText{Text: list[all[0].text]}
 			for id, host := all[0].text, uint32(none); len(all) > 0 && all[0].target == target && all[0].text == id; all = all[1:] {
 				x.Pages++
 				if all[0].host != host {
@@ -161,13 +161,13 @@ func (t *targets) anchors(pieces []*blobschema.RankGraph, partitions int) [][]bl
 }
 
 // bestTexts are the texts that most hosts use, as many as are kept.
-func bestTexts(texts []blobschema.AnchorText) []blobschema.AnchorText {
-	slices.SortFunc(texts, func(a, b blobschema.AnchorText) int {
+func bestTexts(texts []ranks.AnchorText) []ranks.AnchorText {
+	slices.SortFunc(texts, func(a, b ranks.AnchorText) int {
 		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(b.Pages, a.Pages), strings.Compare(a.Text, b.Text))
 	})
 	size := 0
 	for i := range texts {
-		if size += len(texts[i].Text); i >= blobschema.MaxAnchorTexts || size > blobschema.MaxAnchorBytes {
+		if size += len(texts[i].Text); i >= ranks.MaxAnchorTexts || size > ranks.MaxAnchorBytes {
 			return slices.Clone(texts[:i])
 		}
 	}

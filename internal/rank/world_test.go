@@ -14,6 +14,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -35,6 +36,9 @@ type world struct {
 	effects int
 	// kill ends the actor at work when that many effects were carried out.
 	kill int
+	// fork is called before each effect with the partition of the step at work; nil: nobody is.
+	fork func(partition.ID)
+	at   partition.ID // of the step at work
 	warm map[partition.ID]*Warm
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
@@ -102,6 +106,9 @@ func (w *world) turn(r *running, i int) (ended bool, err error) {
 	}
 	is := r.queue[i]
 	r.queue = slices.Delete(r.queue, i, i+1)
+	if w.fork != nil {
+		w.fork(w.at)
+	}
 	w.effects++
 	if w.effects-1 == w.kill {
 		r.actor.Drop()
@@ -208,13 +215,10 @@ func (w *world) drain() error {
 		p := w.queue[0]
 		w.queue = w.queue[1:]
 		s := w.step(p)
+		w.at = p
 		switch err := w.run(s); {
 		case errors.Is(err, errKilled):
-			w.warm = map[partition.ID]*Warm{} // the process is gone
-			if len(w.queue) == 0 {
-				w.now += visibility
-			}
-			w.queue = append(w.queue, p)
+			w.killed(p)
 		case err != nil:
 			return err
 		default:
@@ -222,6 +226,15 @@ func (w *world) drain() error {
 		}
 	}
 	return nil
+}
+
+// killed is what comes of the end of a step's process: its message comes again.
+func (w *world) killed(p partition.ID) {
+	w.warm = map[partition.ID]*Warm{}
+	if len(w.queue) == 0 {
+		w.now += visibility
+	}
+	w.queue = append(w.queue, p)
 }
 
 // drainWild runs up to n steps at once, their effects in any order, and delivers messages twice.
@@ -257,18 +270,18 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 	return nil
 }
 
-func (w *world) job() blobschema.RankJob {
+func (w *world) job() ranks.Job {
 	w.t.Helper()
-	j, err := actor.Decode[blobschema.RankJob](w.records[naming.RankKey("c")], "job")
+	j, err := actor.Decode[ranks.Job](w.records[naming.RankKey("c")], "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return j
 }
 
-func (w *world) head(p int) blobschema.RankHead {
+func (w *world) head(p int) ranks.Head {
 	w.t.Helper()
-	h, err := actor.Decode[blobschema.RankHead](w.records[naming.RankHeadKey("c", partition.ID(p))], "head")
+	h, err := actor.Decode[ranks.Head](w.records[naming.RankHeadKey("c", partition.ID(p))], "head")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -294,7 +307,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 			w.t.Fatalf("head %d has no result of job %d", p, job.Number)
 		}
 		for _, name := range []string{r.Table, r.Rest} {
-			table, err := blobschema.DecodeRankTable(w.blobs[name])
+			table, err := ranks.DecodeTable(w.blobs[name])
 			if err != nil {
 				w.t.Fatalf("%s: %v", name, err)
 			}
@@ -311,7 +324,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 				pages[fp] = warm.pages.x[i]
 			}
 		}
-		rh, err := blobschema.DecodeRankHosts(w.blobs[r.Hosts])
+		rh, err := ranks.DecodeHosts(w.blobs[r.Hosts])
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -326,7 +339,7 @@ func (w *world) orphans() (out []string) {
 	named := map[string]bool{}
 	for key := range w.records {
 		if strings.HasPrefix(key, "c/rank/") {
-			h, err := actor.Decode[blobschema.RankHead](w.records[key], key)
+			h, err := actor.Decode[ranks.Head](w.records[key], key)
 			if err != nil {
 				w.t.Fatal(err)
 			}

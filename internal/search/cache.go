@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // What is read, is read in blocks: what is used together lies together, and a read costs
@@ -164,7 +164,7 @@ func (r *reader) direct(ctx context.Context, object string, off, length int64) (
 		return nil, err
 	}
 	if int64(len(data)) != length {
-		return nil, fmt.Errorf("read object %s at %d: %w: %d bytes, not %d", object, off, blobschema.ErrDamaged, len(data), length)
+		return nil, fmt.Errorf("read object %s at %d: %w: %d bytes, not %d", object, off, wire.ErrDamaged, len(data), length)
 	}
 	return data, nil
 }
@@ -181,7 +181,7 @@ func (r *reader) whole(ctx context.Context, object string) ([]byte, error) {
 func (r *reader) source(ctx context.Context, object string, size int64) segment.Source {
 	return func(off, length int64) ([]byte, error) {
 		if off < 0 || length < 0 || off > size || length > size-off {
-			return nil, fmt.Errorf("%w: bytes %d to %d of %d", blobschema.ErrDamaged, off, off+length, size)
+			return nil, fmt.Errorf("%w: bytes %d to %d of %d", wire.ErrDamaged, off, off+length, size)
 		}
 		if length == 0 {
 			return nil, nil

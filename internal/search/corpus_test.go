@@ -13,7 +13,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -26,7 +28,6 @@ type memory struct {
 	records map[string][]byte
 	objects map[string][]byte
 	reads   int
-	bytes   int64
 	fail    func(object string) error // nil: nothing does
 }
 
@@ -63,7 +64,6 @@ func (m *memory) ObjectRange(ctx context.Context, name string, off, length int64
 		return nil, errors.New("read past the end")
 	}
 	m.reads++
-	m.bytes += length
 	return data[off : off+length : off+length], nil
 }
 
@@ -107,7 +107,7 @@ const testCrawl = "test"
 
 func newCorpus(t testing.TB, partitions int) *corpus {
 	c := &corpus{TB: t, memory: &memory{records: map[string][]byte{}, objects: map[string][]byte{}}, numbers: map[partition.ID]uint64{}, removed: map[partition.ID][]blobschema.RemovedDocument{}, terms: token.Version}
-	c.crawl = blobschema.Crawl{Version: blobschema.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
+	c.crawl = blobschema.Crawl{Version: wire.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
 	c.put(naming.CrawlKey(testCrawl), c.crawl)
 	var err error
 	if c.hash, err = crawl.NewHash(&c.crawl); err != nil {
@@ -240,18 +240,18 @@ func (c *corpus) rank(id partition.ID, nodes int64, pages []*page) {
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.fp, b.fp) })
 	list = slices.CompactFunc(list, func(a, b entry) bool { return a.fp == b.fp })
 	var fps []uint64
-	var ranks []float64
+	var values []float64
 	for _, e := range list {
-		fps, ranks = append(fps, e.fp), append(ranks, e.rank)
+		fps, values = append(fps, e.fp), append(values, e.rank)
 	}
-	data, err := blobschema.EncodeRankTable(nodes, fps, ranks)
+	data, err := ranks.EncodeTable(nodes, fps, values)
 	if err != nil {
 		c.Fatal(err)
 	}
 	name := naming.RankObject(testCrawl, id, 1, "table", data)
 	c.objects[name] = data
-	c.put(naming.RankKey(testCrawl), blobschema.RankJob{Number: 1, Done: time.Unix(1, 0)})
-	c.put(naming.RankHeadKey(testCrawl, id), blobschema.RankHead{Partition: id, Job: 1, Final: true, Next: blobschema.RankResult{Job: 1, Table: name}})
+	c.put(naming.RankKey(testCrawl), ranks.Job{Number: 1, Done: time.Unix(1, 0)})
+	c.put(naming.RankHeadKey(testCrawl, id), ranks.Head{Partition: id, Job: 1, Final: true, Next: ranks.Result{Job: 1, Table: name}})
 }
 
 func (c *corpus) open() *Index {

@@ -15,7 +15,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
@@ -92,8 +94,8 @@ func Open(ctx context.Context, store Store, crawlID string, opt Options) (*Index
 	if err := decode(key, b, &ix.record); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
-	if ix.record.Version != blobschema.Version {
-		return nil, fmt.Errorf("open index: crawl %s: %w: %d", crawlID, blobschema.ErrVersion, ix.record.Version)
+	if ix.record.Version != wire.Version {
+		return nil, fmt.Errorf("open index: crawl %s: %w: %d", crawlID, wire.ErrVersion, ix.record.Version)
 	}
 	if ix.hash, err = crawl.NewHash(&ix.record); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
@@ -192,51 +194,19 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		return nil, err
 	}
 	var m blobschema.MapRecord
-	var job blobschema.RankJob
+	var job ranks.Job
 	if err := errors.Join(decode(mapKey, first[0], &m), decode(rankKey, first[1], &job)); err != nil {
 		return nil, err
 	}
 	n := max(ix.record.Partitions, m.Partitions)
 	if n > partition.MaxPartitions {
-		return nil, fmt.Errorf("map record: %w: %d partitions", blobschema.ErrDamaged, n)
+		return nil, fmt.Errorf("map record: %w: %d partitions", wire.ErrDamaged, n)
 	}
 	// By address, a document is where the address belongs to, its rank and the texts of links to it where its name does.
 	s.moved = m.Epoch > 1 || len(m.Moving) > 0 || ix.record.Settings.PartitionBy == blobschema.ByIP
-	keys := make([]string, 0, 2*n)
-	for p := range partition.ID(n) {
-		keys = append(keys, naming.IndexKey(ix.id, p))
-	}
-	ranked := job.Finished()
-	if ranked != nil {
-		for p := range partition.ID(n) {
-			keys = append(keys, naming.RankHeadKey(ix.id, p))
-		}
-	}
-	values, err := ix.records(ctx, keys)
+	heads, tables, err := ix.heads(ctx, n, job.Finished())
 	if err != nil {
 		return nil, err
-	}
-	var heads []blobschema.IndexHead
-	tables := map[partition.ID]string{}
-	for i, v := range values {
-		var h blobschema.IndexHead
-		var r blobschema.RankHead
-		switch {
-		case v == nil:
-		case i < n:
-			if err := decode(keys[i], v, &h); err != nil {
-				return nil, err
-			}
-			h.Partition = partition.ID(i)
-			heads = append(heads, h)
-		default:
-			if err := decode(keys[i], v, &r); err != nil {
-				return nil, err
-			}
-			if result, ok := r.Result(ranked.Number); ok {
-				tables[partition.ID(i-n)] = result.Table
-			}
-		}
 	}
 	if len(heads) == 0 {
 		return nil, ErrNoIndex
@@ -266,6 +236,45 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 		err = ix.hide(ctx, s)
 	}
 	return s, err
+}
+
+// heads reads the heads of n partitions' indexes, and by a finished rank job, if ranked is not nil, the names of their tables.
+func (ix *Index) heads(ctx context.Context, n int, ranked *ranks.Job) (heads []blobschema.IndexHead, tables map[partition.ID]string, err error) {
+	keys := make([]string, 0, 2*n)
+	for p := range partition.ID(n) {
+		keys = append(keys, naming.IndexKey(ix.id, p))
+	}
+	if ranked != nil {
+		for p := range partition.ID(n) {
+			keys = append(keys, naming.RankHeadKey(ix.id, p))
+		}
+	}
+	values, err := ix.records(ctx, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	tables = map[partition.ID]string{}
+	for i, v := range values {
+		var h blobschema.IndexHead
+		var r ranks.Head
+		switch {
+		case v == nil:
+		case i < n:
+			if err := decode(keys[i], v, &h); err != nil {
+				return nil, nil, err
+			}
+			h.Partition = partition.ID(i)
+			heads = append(heads, h)
+		default:
+			if err := decode(keys[i], v, &r); err != nil {
+				return nil, nil, err
+			}
+			if result, ok := r.Result(ranked.Number); ok {
+				tables[partition.ID(i-n)] = result.Table
+			}
+		}
+	}
+	return heads, tables, nil
 }
 
 // likeParts reports whether all partitions' manifests are those of another snapshot.
@@ -331,10 +340,10 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 		return nil, fmt.Errorf("%s: %w", h.Manifest, err)
 	}
 	if !slices.IsSortedFunc(m.Removed, blobschema.RemovedDocument.Compare) {
-		return nil, fmt.Errorf("%s: %w: removed documents are not in order", h.Manifest, blobschema.ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: removed documents are not in order", h.Manifest, wire.ErrDamaged)
 	}
 	if m.Crawl != ix.id || len(m.Segments)+len(m.Anchors) > maxSegments {
-		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, blobschema.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))
+		return nil, fmt.Errorf("%s: %w: of crawl %.40q, with %d segments", h.Manifest, wire.ErrDamaged, m.Crawl, len(m.Segments)+len(m.Anchors))
 	}
 	p.removed = m.Removed
 	for list, to := range map[*[]blobschema.SegmentRef]*[]*seg{&m.Segments: &p.segments, &m.Anchors: &p.anchors} {
@@ -346,7 +355,7 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 				}
 			}
 			if ref.Gone > ref.Documents || ref.Bytes <= 0 || len(ref.Lengths) > int(segment.NumFields) {
-				return nil, fmt.Errorf("%s: %w: segment %.100q", h.Manifest, blobschema.ErrDamaged, ref.Object)
+				return nil, fmt.Errorf("%s: %w: segment %.100q", h.Manifest, wire.ErrDamaged, ref.Object)
 			}
 			*to = append(*to, s)
 		}
@@ -411,7 +420,7 @@ func decode(key string, value []byte, to any) error {
 		return nil
 	}
 	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
+		return fmt.Errorf("decode record %s: %w: %w", key, wire.ErrDamaged, err)
 	}
 	return nil
 }

@@ -424,6 +424,16 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 		c.rank(id, nodes, all)
 		before = append(before, m.docs...)
 	}
+	m.choose(removed)
+	if moved {
+		c.put(naming.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: parts})
+	}
+	m.sum()
+	return c.open(), m, nodes
+}
+
+// choose says which documents count: of those of one URL the newest, unless it is removed.
+func (m *model) choose(removed []blobschema.RemovedDocument) {
 	best := map[identity]*modelDoc{}
 	for _, d := range m.docs {
 		d.counts = !d.deleted && !slices.ContainsFunc(removed, func(r blobschema.RemovedDocument) bool {
@@ -442,11 +452,6 @@ func randomCorpus(t testing.TB, rng *rand.Rand, moved bool) (*Index, *model, flo
 			d.counts = false
 		}
 	}
-	if moved {
-		c.put(naming.MapKey(testCrawl), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: parts})
-	}
-	m.sum()
-	return c.open(), m, nodes
 }
 
 // TestModel compares hits, order and scores with those of the model, on random corpora.
@@ -457,7 +462,7 @@ func TestModel(t *testing.T) {
 		ix, m, nodes := randomCorpus(t, rng, seed%2 == 1)
 		for range 25 {
 			text := randomQuery(rng)
-			q, err := Parse(text)
+			q, err := parse(text, &Request{})
 			if err != nil {
 				continue // nothing but exclusions
 			}

@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -32,7 +34,7 @@ func (r *reader) open(ctx context.Context, s *seg) (*segment.Reader, error) {
 	opened, err := cached(ctx, r.cache, key{s.ref.Object, kindReader, 0, 0}, func() (*segment.Reader, int64, error) {
 		o, err := segment.Open(src, s.ref.Bytes)
 		if err == nil && o.Documents() != int(s.ref.Documents) {
-			err = fmt.Errorf("%w: %d documents, not %d", blobschema.ErrDamaged, o.Documents(), s.ref.Documents)
+			err = fmt.Errorf("%w: %d documents, not %d", wire.ErrDamaged, o.Documents(), s.ref.Documents)
 		}
 		return o, 4<<10 + s.ref.Bytes/256, err // of which the index of its blocks is the most
 	})
@@ -271,7 +273,7 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 		if err != nil {
 			return nil, 0, err
 		}
-		tables := make([]*blobschema.RankTable, len(names)) // as far as they were needed
+		tables := make([]*ranks.Table, len(names)) // as far as they were needed
 		out := make([]float32, s.ref.Documents)
 		home := -1 // the table of the slot
 		for doc := range s.ref.Documents {
@@ -293,13 +295,13 @@ func (r *reader) ranks(ctx context.Context, snap *snapshot, s *seg) ([]float32, 
 	})
 }
 
-func (r *reader) table(ctx context.Context, name string) (*blobschema.RankTable, error) {
-	return cached(ctx, r.cache, key{name, kindTable, 0, 0}, func() (*blobschema.RankTable, int64, error) {
+func (r *reader) table(ctx context.Context, name string) (*ranks.Table, error) {
+	return cached(ctx, r.cache, key{name, kindTable, 0, 0}, func() (*ranks.Table, int64, error) {
 		data, err := r.whole(ctx, name)
 		if err != nil {
 			return nil, 0, err
 		}
-		t, err := blobschema.DecodeRankTable(data)
+		t, err := ranks.DecodeTable(data)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}

@@ -133,7 +133,7 @@ func statusOf(err error) (int, string) {
 
 // readRequest reads the request of a URL, and whether there is one.
 func readRequest(u *url.URL) (req Request, asked bool, err error) {
-	if len(u.RawQuery) > 4*MaxQuery { // what a query may have, escaped, and more
+	if len(u.RawQuery) > 4*maxQuery { // what a query may have, escaped, and more
 		return req, false, badQuery("the request has %d bytes", len(u.RawQuery))
 	}
 	v := u.Query()
@@ -200,7 +200,7 @@ const maxLanguages = 6 // that are offered
 
 func newPage(req Request, a *Answer, text string) *pageData {
 	p := &pageData{
-		Style: template.CSS(style), Syntax: Syntax, Query: cutText(req.Query, MaxQuery), Error: text,
+		Style: template.CSS(style), Syntax: Syntax, Query: cutText(req.Query, maxQuery), Error: text,
 		Sites: req.Sites, Langs: req.Langs, All: req.All, Answer: a, First: req.Offset + 1,
 	}
 	if a == nil {
@@ -290,15 +290,15 @@ func Summary(a *Answer) string {
 	if a.Cut {
 		n = "at least " + n
 	}
-	s := fmt.Sprintf("%s in %s", n, Milliseconds(a.Took))
+	s := fmt.Sprintf("%s in %s", n, milliseconds(a.Took))
 	if a.Cut {
 		s += "; the query was cut short, as it would have taken too long: give it rarer words"
 	}
 	return s
 }
 
-// Milliseconds writes a duration as people compare them.
-func Milliseconds(d time.Duration) string {
+// milliseconds writes a duration as people compare them.
+func milliseconds(d time.Duration) string {
 	ms := float64(d.Microseconds()) / 1000
 	if ms < 10 {
 		return fmt.Sprintf("%.1f ms", ms)

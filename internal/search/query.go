@@ -15,8 +15,8 @@ import (
 
 // Bounds of a query.
 const (
-	MaxQuery = 4 << 10 // bytes
-	MaxWords = 32      // words, as they are looked for
+	maxQuery = 4 << 10 // bytes
+	maxWords = 32      // words, as they are looked for
 	// What those may be in the index: a word may have several parts, each with a stem in every
 	// language, and the beginning of a word is many.
 	maxTerms    = 512
@@ -87,14 +87,11 @@ var fieldNames = map[string]segment.Field{
 	"body": segment.Body, "url": segment.URL, "anchor": segment.Anchor,
 }
 
-// Parse reads a query; the errors are [ErrQuery]. Whatever means nothing, such as a point
-// alone, is left out, unless there is nothing else.
-func Parse(text string) (*Query, error) { return parse(text, &Request{}) }
-
-// parse reads a query, and the filters beside it.
+// parse reads a query, and the filters beside it; the errors are [ErrQuery]. Whatever means
+// nothing, such as a point alone, is left out, unless there is nothing else.
 func parse(text string, req *Request) (*Query, error) {
-	if len(text) > MaxQuery {
-		return nil, badQuery("it has %d bytes, more than %d", len(text), MaxQuery)
+	if len(text) > maxQuery {
+		return nil, badQuery("it has %d bytes, more than %d", len(text), maxQuery)
 	}
 	l := lexer{rest: strings.Map(printable, strings.ToValidUTF8(text, " "))}
 	var langs []string // that words are looked for in; nil: all
@@ -248,8 +245,8 @@ func (q *Query) look(a atom, langs []string, one bool) ([]leaf, error) {
 		return q.beginning(a, langs, one)
 	}
 	words := token.Query(a.text, langs)
-	if q.words += len(words); q.words > MaxWords {
-		return nil, badQuery("it has more than %d words", MaxWords)
+	if q.words += len(words); q.words > maxWords {
+		return nil, badQuery("it has more than %d words", maxWords)
 	}
 	if len(words) == 0 {
 		return nil, nil
@@ -287,8 +284,8 @@ func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
 	case len(leaves) > 0 && (one || a.not):
 		return nil, badQuery("%.80s* is more than one word, and cannot be one of several or be left out", a.text)
 	}
-	if q.words++; q.words > MaxWords {
-		return nil, badQuery("it has more than %d words", MaxWords)
+	if q.words++; q.words > maxWords {
+		return nil, badQuery("it has more than %d words", maxWords)
 	}
 	return append(leaves, leaf{text: a.text[last.Start:] + "*", fields: a.fields, prefix: last.Term}), nil
 }
@@ -309,8 +306,8 @@ func (q *Query) filter(a atom) error {
 			return badQuery("%.80q is no site: %v", a.text, err)
 		}
 	}
-	if len(*to) == MaxWords {
-		return badQuery("it has more than %d times %s:", MaxWords, a.filter)
+	if len(*to) == maxWords {
+		return badQuery("it has more than %d times %s:", maxWords, a.filter)
 	}
 	if !slices.Contains(*to, text) {
 		*to = append(*to, text)

@@ -126,7 +126,7 @@ func spread(in []group) []group {
 }
 
 // results reads the documents of a page of results.
-func (e *evaluation) results(ctx context.Context, groups []group, req *Request) ([]Result, error) {
+func (e *evaluation) results(groups []group, req *Request) ([]Result, error) {
 	out := make([]Result, len(groups))
 	h := e.highlighter()
 	var g errgroup.Group

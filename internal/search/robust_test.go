@@ -13,6 +13,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 func TestNothingIndexed(t *testing.T) {
@@ -129,7 +130,7 @@ func TestRefreshMoved(t *testing.T) {
 	name := naming.IndexManifest(testCrawl, 1, 9, data)
 	c.objects[name] = data
 	c.put(naming.IndexKey(testCrawl, 1), blobschema.IndexHead{Partition: 1, Number: 9, Manifest: name})
-	if err := ix.Refresh(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
+	if err := ix.Refresh(t.Context()); !errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("removed documents without order: %v", err)
 	}
 }
@@ -148,7 +149,7 @@ func TestVanished(t *testing.T) {
 	}
 	delete(c.objects, merged.Object)
 	ix.cache = newCache(1 << 20)
-	if _, err := ix.Search(t.Context(), Request{Query: "coffee"}); err == nil || errors.Is(err, blobschema.ErrDamaged) {
+	if _, err := ix.Search(t.Context(), Request{Query: "coffee"}); err == nil || errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("without its segment: %v", err)
 	}
 }
@@ -159,7 +160,7 @@ func TestTermsVersion(t *testing.T) {
 	c := newCorpus(t, 1)
 	c.terms++
 	c.commit(0, []blobschema.SegmentRef{c.segment(0, []*page{{url: site, body: "coffee"}}, false)}, nil)
-	if _, err := Open(t.Context(), c.memory, testCrawl, Options{}); !errors.Is(err, blobschema.ErrVersion) {
+	if _, err := Open(t.Context(), c.memory, testCrawl, Options{}); !errors.Is(err, wire.ErrVersion) {
 		t.Error(err)
 	}
 }
@@ -197,7 +198,7 @@ func TestDamaged(t *testing.T) {
 				t.Errorf("%s: another answer", name)
 			case err != nil && !strings.Contains(err.Error(), name) && len(broken) == len(data):
 				t.Errorf("%s: %v", name, err)
-			case err != nil && len(broken) == len(data) && !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion):
+			case err != nil && len(broken) == len(data) && !errors.Is(err, wire.ErrDamaged) && !errors.Is(err, wire.ErrVersion):
 				t.Errorf("%s: %v", name, err)
 			case err != nil:
 				failed[name]++
@@ -241,7 +242,7 @@ func TestRecordsDamaged(t *testing.T) {
 		if err == nil {
 			_, err = ix.Search(t.Context(), Request{Query: "coffee"})
 		}
-		if !errors.Is(err, blobschema.ErrDamaged) && name != "size" { // a size that is too large is a read past the end
+		if !errors.Is(err, wire.ErrDamaged) && name != "size" { // a size that is too large is a read past the end
 			t.Errorf("%s: %v", name, err)
 		} else if err == nil {
 			t.Errorf("%s: no error", name)
@@ -329,7 +330,7 @@ func TestListsAreReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Parse(`"coffee beans" x*`)
+	q, err := parse(`"coffee beans" x*`, &Request{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // Bounds of a request.
@@ -96,7 +96,7 @@ func (ix *Index) Search(ctx context.Context, req Request) (*Answer, error) {
 	rd := reads{}
 	snap := ix.now.Load()
 	a, err := ix.answer(ctx, snap, q, &req, &rd)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, blobschema.ErrDamaged) && !errors.Is(err, blobschema.ErrVersion) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, wire.ErrDamaged) && !errors.Is(err, wire.ErrVersion) {
 		if ix.Refresh(ctx) != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 	last := req.Offset + req.Limit
 	a.More = len(groups) > last && last < MaxResults
 	groups = groups[min(req.Offset, len(groups)):min(last, len(groups))]
-	if a.Results, err = e.results(ctx, groups, req); err != nil {
+	if a.Results, err = e.results(groups, req); err != nil {
 		return nil, err
 	}
 	if req.Explain {

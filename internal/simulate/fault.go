@@ -34,7 +34,7 @@ const (
 	WakeDropped               // a wake is gone
 	Freeze                    // the process stands still for one to six minutes, longer than its lease
 	Stop                      // the step is told to end
-	Skew                      // the clock of a process is wrong by up to MaxSkew
+	Skew                      // the clock of a process is wrong by up to maxSkew
 	Jump                      // the clock of a process is set, within the same bound
 	TwoTicks                  // a second tick begins with the first
 	HostDown                  // a host gives no answer, or only errors, for up to ten minutes
@@ -89,9 +89,9 @@ func Kinds() []Kind {
 // harmless faults happen all the time, and count for no bound.
 func (k Kind) harmless() bool { return k == MailLate || k == MailReordered || k == Skew }
 
-// MaxSkew bounds how far a clock is from the true time, so that two of them differ by less
+// maxSkew bounds how far a clock is from the true time, so that two of them differ by less
 // than half of the margin that leases have.
-const MaxSkew = time.Second
+const maxSkew = time.Second
 
 // Faults says what goes wrong. The zero value is a world without faults.
 type Faults struct {

@@ -82,7 +82,6 @@ func (w *world) startRanks(rep *crawl.Report) {
 	p := w.newProc("ranks", 0)
 	switch {
 	case rep.WantsRanks:
-		w.result.Ranks++
 		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Same: true})
 	case rep.Ranking && w.now-w.reminded >= remindAfter:
 		p.actor = rank.NewRemind(w.crawl.ID)
@@ -191,7 +190,6 @@ func (w *world) checkIndex(all map[string][]blobschema.Page) error {
 	if err != nil {
 		return err
 	}
-	w.result.Documents = len(got)
 	for url, pages := range all {
 		pages = slices.Clone(pages)
 		slices.SortFunc(pages, func(a, b blobschema.Page) int { return cmp.Compare(a.Generation, b.Generation) })

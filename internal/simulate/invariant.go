@@ -71,7 +71,7 @@ func (p *proc) wroteHead(value []byte) error {
 	case h.Partition != p.part:
 		return broken("I4", "the head of partition %d says it is of %d", p.part, h.Partition)
 	case h.Fence == old.Fence+1:
-		if old.Owner != "" && !w.cfg.Local && p.wall().Before(old.LeaseUntil.Add(-2*MaxSkew)) {
+		if old.Owner != "" && !w.cfg.Local && p.wall().Before(old.LeaseUntil.Add(-2*maxSkew)) {
 			return broken("I4", "%s takes a lease of partition %d that ends at %v", p.name, p.part, old.LeaseUntil.Sub(epoch))
 		}
 		if s.holder = p; old.Owner != "" {
@@ -92,7 +92,6 @@ func (p *proc) wroteHead(value []byte) error {
 	}
 	for w.writes++; len(w.looks) > 0 && slices.Contains(w.looks, w.writes); {
 		w.looks = slices.DeleteFunc(w.looks, func(n int) bool { return n == w.writes })
-		w.result.Looks++
 		return w.fsck()
 	}
 	return nil
@@ -314,7 +313,7 @@ func (w *world) skew() time.Duration {
 	if w.result.Faults[Skew]+w.result.Faults[Jump] == 0 {
 		return 0
 	}
-	return MaxSkew
+	return maxSkew
 }
 
 // mayAcknowledge checks I5: the head names a commit that holds the mail's effect.

@@ -169,3 +169,38 @@ func TestMeasureRegions(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsPerPage pins the cost rule: what a crawl asks of queues, table and blob storage is per thousand pages,
+// not per page. The web is W1 but for the size of its pages, which no call depends on: a WARC object is full at
+// 1,000 pages long before it is at 32 MiB. A step commits at times too, so that it is a virtual clock which counts.
+func TestCallsPerPage(t *testing.T) {
+	web := simweb.W1()
+	web.PageBytes, web.Names = 1<<10, true
+	w, err := simweb.New(web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Measure(Lab{Seed: 1, Web: w, Seeds: 1, Partitions: 4, Slots: partition.DefaultSlots, Connections: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Pages != w.Pages() || !m.Finished {
+		t.Fatalf("%d pages of %d", m.Pages, w.Pages())
+	}
+	for _, c := range []struct {
+		name    string
+		n       int64
+		perPage float64
+	}{
+		{"queue requests", m.Calls.QueueRequests, 0.005},
+		{"blob puts", m.Calls.BlobPuts, 0.003},
+		{"KV write units", m.Calls.KVWriteUnits, 0.005},
+	} {
+		got := float64(c.n) / float64(m.Pages)
+		if got > c.perPage {
+			t.Errorf("%d %s: %.4f per page, not at most %.4f", c.n, c.name, got, c.perPage)
+		}
+		t.Logf("%s: %d, %.4f per page", c.name, c.n, got)
+	}
+	t.Logf("%v, %+v", m.Virtual, m.Calls)
+}

@@ -36,7 +36,6 @@ func (w *world) startTick() {
 
 // newTick begins a tick with what ticks before have remembered, nil for nothing.
 func (w *world) newTick(memory *crawl.TickMemory) *proc {
-	w.result.Ticks++
 	p := w.newProc("tick", 0)
 	cfg := crawl.TickConfig{
 		Crawl: w.crawl.ID, Process: p.process(), Exclusive: w.cfg.Local, ResendAfter: cmp.Or(w.cfg.Resend, 10000*time.Hour),
@@ -138,7 +137,6 @@ func (w *world) startStep(p *proc) {
 	if w.cfg.Local && slices.ContainsFunc(w.live, func(q *proc) bool { return q.step != nil && q.part == p.part }) {
 		return
 	}
-	w.result.Steps++
 	cfg := crawl.StepConfig{
 		Crawl: w.crawl, Partition: p.part, Process: p.process(), Exclusive: w.cfg.Local,
 		Connections: w.cfg.Connections, Lease: lease, Margin: margin, MaxResident: w.cfg.MaxResident, MaxPart: w.cfg.MaxPart,
@@ -238,7 +236,7 @@ func (w *world) pollIntake() {
 		}
 		w.taken = w.now
 		for _, m := range msgs {
-			if err := w.queues.Ack(w.wall(), naming.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
+			if err := w.queues.Ack(w.wall(), naming.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil {
 				w.fail(err)
 			}
 		}

@@ -55,7 +55,7 @@ func (p *proc) start() {
 		p.clock = &clock{}
 		w.clocks[p.on] = p.clock
 		if !p.kindly && w.fault(&p.identity, Skew) {
-			p.clock.ahead = between(p.detail(Skew), -MaxSkew, MaxSkew)
+			p.clock.ahead = between(p.detail(Skew), -maxSkew, maxSkew)
 		}
 	}
 	p.ahead = p.clock.ahead
@@ -135,7 +135,7 @@ func (p *proc) reply(r actor.Reply) {
 			return
 		}
 		if w.fault(&p.identity, Jump) {
-			p.clock.ahead = between(p.detail(Jump), -MaxSkew, MaxSkew)
+			p.clock.ahead = between(p.detail(Jump), -maxSkew, maxSkew)
 		}
 		if p.step != nil && w.fault(&p.identity, Stop) {
 			p.took(p.step.Signal(p.now(), crawl.Stop{}))
@@ -162,7 +162,7 @@ func (p *proc) issue(is actor.Issue) {
 		for _, id := range sortedIDs(p.fetching) {
 			o := page.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
-			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: &o}) })
+			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
 		}
 		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
@@ -309,7 +309,7 @@ func (p *proc) apply(effect actor.Effect) (any, error) {
 				w.fail(err)
 			}
 			delete(w.bodies, r.(embedded.Receipt))
-			if err := w.queues.Ack(w.wall(), e.Queue, r.(embedded.Receipt)); err != nil && !errors.Is(err, embedded.ErrNotYours) {
+			if err := w.queues.Ack(w.wall(), e.Queue, r.(embedded.Receipt)); err != nil {
 				return nil, err
 			}
 		}

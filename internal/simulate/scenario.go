@@ -76,32 +76,37 @@ func Scenario(seed uint64) Config {
 	if r.IntN(3) == 0 { // small crawls merge seldom
 		cfg.MergeFanIn = 2
 	}
-	r = rand.New(rand.NewPCG(seed, 0x70b1c5))
-	if r.IntN(2) == 0 {
-		cfg.Policy = []string{"performance", "quality", "capability"}[r.IntN(3)]
-		cfg.Quality = []string{"", "in-links", "opic", "zipf"}[r.IntN(4)]
-	}
-	if cfg.Scope == blobschema.ScopeAny && r.IntN(3) == 0 { // else their pages are not those of a crawl without
-		cfg.Topics = 1 + r.IntN(5)
-	}
-	if r.IntN(3) == 0 {
-		cfg.Allowed = 2 + r.IntN(3)
-		cfg.QueueBy = []blobschema.QueueBy{"", blobschema.QueueByBKDR, blobschema.QueueBySURT}[r.IntN(3)]
-	}
-	if r.IntN(3) == 0 { // nearly every slot is in parts
-		cfg.MaxPart = []int{3, 10, 40}[r.IntN(3)]
-	}
-	r = rand.New(rand.NewPCG(seed, 0xf4e54))
-	// Hours are dear where wakes are looked for all the time.
-	if r.IntN(5) == 0 && cfg.Scope == blobschema.ScopeAny && !cfg.Local {
-		cfg.Concurrency = 0 // steps with looks go on to their deadlines: a few at once would be all that is at work for days
-		cfg.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
-	}
 	r = rand.New(rand.NewPCG(seed, 0x1de8))
 	if cfg.Index = r.IntN(3) == 0; cfg.Index {
 		cfg.IndexGrace = seconds(1, 60, 3600)
 	}
+	cfg.choose(seed)
 	return cfg
+}
+
+// choose says what the crawl asks for, and in which order.
+func (c *Config) choose(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0x70b1c5))
+	if r.IntN(2) == 0 {
+		c.Policy = []string{"performance", "quality", "capability"}[r.IntN(3)]
+		c.Quality = []string{"", "in-links", "opic", "zipf"}[r.IntN(4)]
+	}
+	if c.Scope == blobschema.ScopeAny && r.IntN(3) == 0 { // else their pages are not those of a crawl without
+		c.Topics = 1 + r.IntN(5)
+	}
+	if r.IntN(3) == 0 {
+		c.Allowed = 2 + r.IntN(3)
+		c.QueueBy = []blobschema.QueueBy{"", blobschema.QueueByBKDR, blobschema.QueueBySURT}[r.IntN(3)]
+	}
+	if r.IntN(3) == 0 { // nearly every slot is in parts
+		c.MaxPart = []int{3, 10, 40}[r.IntN(3)]
+	}
+	r = rand.New(rand.NewPCG(seed, 0xf4e54))
+	// Hours are dear where wakes are looked for all the time.
+	if r.IntN(5) == 0 && c.Scope == blobschema.ScopeAny && !c.Local {
+		c.Concurrency = 0 // steps with looks go on to their deadlines: a few at once would be all that is at work for days
+		c.PerHour = []float64{100, 300, 1000}[r.IntN(3)]
+	}
 }
 
 // topics are those of a crawl, whose seeds are dealt to them.

@@ -216,6 +216,6 @@ func (s *Shrunk) String() string {
 	for _, l := range s.Last {
 		fmt.Fprintf(&b, "  %.200s\n", l)
 	}
-	fmt.Fprintf(&b, "\nas a test:\n%s\n", s.Config.Source())
+	fmt.Fprintf(&b, "\nas a test:\n%s\n", s.Config.source())
 	return b.String()
 }

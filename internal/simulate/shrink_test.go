@@ -62,7 +62,7 @@ func TestSource(t *testing.T) {
 		},
 	},
 }`
-	if got := cfg.Source(); got != want {
+	if got := cfg.source(); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }

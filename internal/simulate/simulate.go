@@ -109,17 +109,12 @@ type Config struct {
 
 // Result is what came of a run.
 type Result struct {
-	Trace     uint64        // hash of all events: equal seeds have equal traces
-	Events    int           // carried out
-	Virtual   time.Duration // time that passed in the simulated world
-	Pages     int           // URLs with a page record at the end
-	Faults    [kinds]int    // that happened, by Kind
-	Fired     []Fault       // those of them that are faults, in their order
-	Steps     int
-	Ticks     int
-	Looks     int // of package fsck, but for the last
-	Documents int // in the index at the end
-	Ranks     int // rank jobs that were begun
+	Trace   uint64        // hash of all events: equal seeds have equal traces
+	Events  int           // carried out
+	Virtual time.Duration // time that passed in the simulated world
+	Pages   int           // URLs with a page record at the end
+	Faults  [kinds]int    // that happened, by Kind
+	Fired   []Fault       // those of them that are faults, in their order
 }
 
 // Bounds that a run must end within.

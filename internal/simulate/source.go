@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Source is the scenario as a Go expression, for a test in this package. What is zero, and
+// source is the scenario as a Go expression, for a test in this package. What is zero, and
 // Trace, is left out.
-func (c Config) Source() string {
+func (c Config) source() string {
 	var b strings.Builder
 	source(&b, reflect.ValueOf(c))
 	out, err := format.Source([]byte(b.String()))

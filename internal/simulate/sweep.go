@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -31,8 +30,6 @@ type Tally struct {
 	In       [kinds]int // seeds in which a kind occurred
 	Events   int64
 	Pages    int64
-	Steps    int64
-	Ticks    int64
 	Virtual  time.Duration
 	Trace    uint64 // of all traces
 }
@@ -104,18 +101,6 @@ func (t *Tally) add(cfg Config, res *Result, err error) {
 	}
 	t.Events += int64(res.Events)
 	t.Pages += int64(res.Pages)
-	t.Steps += int64(res.Steps)
-	t.Ticks += int64(res.Ticks)
 	t.Virtual += res.Virtual
 	t.Trace += mix(cfg.Seed ^ mix(res.Trace)) // in any order
-}
-
-// Table is how often what happened, and in how many scenarios.
-func (t *Tally) Table() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-16s %10s %8s\n", "fault", "times", "seeds")
-	for _, k := range Kinds() {
-		fmt.Fprintf(&b, "%-16s %10d %8d\n", k, t.Times[k], t.In[k])
-	}
-	return b.String()
 }

@@ -166,7 +166,7 @@ func (p *proc) resolve(id uint64, req page.Request) {
 	if resp.Fault != simweb.FaultDNS {
 		out := page.Aborted(req, p.wall())
 		out.Page.Outcome, out.Temporary, out.Started, out.Addr = blobschema.OutcomeOK, false, p.wall(), p.address(string(req.URL.Host()))
-		o = &out
+		o = out
 	}
 	p.fetching[id] = req
 	w.at(took, func() {
@@ -186,7 +186,7 @@ func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, 
 	refuse := func(o blobschema.Outcome, temporary bool) (*page.Outcome, time.Duration) {
 		out := page.Aborted(req, started)
 		out.Page.Outcome, out.Temporary, out.Started = o, temporary, started
-		return &out, min(took, limit)
+		return out, min(took, limit)
 	}
 	late := func() (*page.Outcome, time.Duration) {
 		if limit < timeout {
@@ -223,7 +223,7 @@ func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, 
 	slices.SortStableFunc(r.Header, func(a, b warc.HeaderField) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	out := fetch.Assemble(p.w.scratch, req, r)
 	out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
-	return &out, took
+	return out, took
 }
 
 // learnPace takes note of what a robots.txt asks of us, once its answer is here. It

@@ -55,6 +55,15 @@ const (
 	portAttempts = 20
 )
 
+// Start makes a web and serves it as [Serve] does. Its addresses are those of [Server.Web].
+func Start(ctx context.Context, cfg Config, opt ListenOptions) (*Server, error) {
+	w, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return Serve(ctx, w, opt)
+}
+
 // Serve listens on each host's own loopback address, and returns when all do. Use the web
 // that [Server.Web] returns from then on: its URLs have the port, which is chosen here
 // unless the configuration has one. With Config.Names there is one listener, for clients

@@ -55,7 +55,6 @@ type Expect struct {
 	// client that accepts gzip gets it, equal to Digest if it is not compressed. Both
 	// are "" where no whole body comes.
 	Digest, Encoded string
-	BodyBytes       int // decoded
 	Depth           int // least number of links and redirects from a seed
 	Links           int // distinct targets a crawler with this scope learns from it
 	Redirect        string
@@ -276,7 +275,6 @@ func (k *walk) digest(e *Expect, body []byte) {
 	}
 	e.Digest = digestOf(body)
 	e.Encoded = e.Digest
-	e.BodyBytes = len(body)
 }
 
 func digestOf(b []byte) string {

@@ -356,11 +356,7 @@ type HostFacts struct {
 	Pages                 int    // the calendar's apart
 	Latency               time.Duration
 	RequestsPerConnection int
-	CrawlDelay            time.Duration // by its robots.txt; 0: none
-	Robots                string        // none, allow all, sections, forbidden, error, redirect, huge, soft 404
-	Gzip                  bool
 	Sitemap               bool
-	Validators            bool  // it answers 304
 	Down                  Fault // FaultNone: it answers
 }
 
@@ -370,15 +366,10 @@ func (w *Web) Hosts() int { return len(w.hosts) }
 // Host returns what host i is like.
 func (w *Web) Host(i int) HostFacts {
 	h := &w.hosts[i]
-	f := HostFacts{
+	return HostFacts{
 		Authority: w.authority[i], Pages: h.pages, Latency: h.latency, RequestsPerConnection: h.maxRequests,
-		Robots: h.robots.String(), Gzip: h.gzip, Down: h.down,
-		Sitemap: h.sitemap != sitemapNone, Validators: h.validates,
+		Sitemap: h.sitemap != sitemapNone, Down: h.down,
 	}
-	if h.robots.rules() {
-		f.CrawlDelay = w.cfg.Robots.Delay
-	}
-	return f
 }
 
 // HostOf returns the number of the host with that authority (lower case, no default port).

@@ -1,5 +1,5 @@
 // Package strhash holds the string hashes that were compared for dealing the URLs of one
-// host to several queues (PAPERS D), as they were published, and the way from a hash to one
+// host to several queues (Zhang, Wang), as they were published, and the way from a hash to one
 // of k queues. It sits below the frontier and the experiments on it.
 //
 // The hashes have no key: whoever chooses the strings can choose where they go. What

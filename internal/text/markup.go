@@ -58,7 +58,7 @@ func (p *page) textToken(z *html.Tokenizer) {
 	case !top.skip:
 		p.add(characters(z))
 	case top.element == atom.Title && len(p.title) == 0 && !p.within(atom.Svg):
-		p.title = fold(p.title, 0, cut(characters(z), 4*MaxTitle), false)
+		p.title = fold(p.title, 0, cut(characters(z), 4*maxTitle), false)
 	case top.element == atom.Script && p.published.IsZero():
 		p.published = publishedJSON(z.Raw())
 	}

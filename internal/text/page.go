@@ -172,14 +172,14 @@ func (p *page) document() Document {
 		line := p.text[b.from:b.to]
 		appendLine(&body, line, MaxText)
 		if b.heading {
-			appendLine(&headings, line, MaxHeadings)
+			appendLine(&headings, line, maxHeadings)
 		}
 	}
 	return Document{
-		Title:       first(MaxTitle, p.title, p.ogTitle, p.firstHeading),
+		Title:       first(maxTitle, p.title, p.ogTitle, p.firstHeading),
 		Headings:    headings.String(),
 		Body:        body.String(),
-		Description: first(MaxDescription, p.description, p.ogDescription),
+		Description: first(maxDescription, p.description, p.ogDescription),
 		NoIndex:     p.noIndex,
 		Published:   p.published,
 	}
@@ -191,7 +191,7 @@ func (p *page) keepTopHeading(dst *strings.Builder) {
 	for _, b := range p.blocks {
 		if b.heading && p.boxes[b.box].element == atom.H1 {
 			if !p.kept(b) {
-				appendLine(dst, p.text[b.from:b.to], MaxHeadings)
+				appendLine(dst, p.text[b.from:b.to], maxHeadings)
 			}
 			return
 		}

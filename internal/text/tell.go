@@ -71,7 +71,7 @@ func tellOnce(dst, content []byte) []byte {
 	if len(dst) > 0 {
 		return dst
 	}
-	return fold(dst, 0, cut(content, 4*MaxDescription), false)
+	return fold(dst, 0, cut(content, 4*maxDescription), false)
 }
 
 // publishedJSON finds when a page was published in a script of JSON-LD

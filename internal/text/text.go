@@ -3,7 +3,7 @@
 // a description, when it was published, and a hash that near-duplicates share. It
 // stands between stored pages and internal/token, in the index step.
 //
-// [Extract] is a pure function of its arguments, may be called from several goroutines
+// [extract] is a pure function of its arguments, may be called from several goroutines
 // at once and keeps no reference to the body. Any bytes give a [Document] or none; time
 // is linear in their number, and what is looked at is bounded by [MaxHTML]. No tree is
 // built: the tokens of golang.org/x/net/html are read once into blocks of text, and boxes around
@@ -29,9 +29,9 @@ import (
 const (
 	MaxHTML        = 4 << 20  // of a body: the rest is not read
 	MaxText        = 1 << 20  // Document.Body
-	MaxTitle       = 1 << 10  // Document.Title
-	MaxHeadings    = 64 << 10 // Document.Headings
-	MaxDescription = 2 << 10  // Document.Description
+	maxTitle       = 1 << 10  // Document.Title
+	maxHeadings    = 64 << 10 // Document.Headings
+	maxDescription = 2 << 10  // Document.Description
 )
 
 // Document is what is searchable of a page. All text is valid UTF-8, with white space
@@ -53,7 +53,7 @@ type Options struct {
 	Token string
 }
 
-// Extract returns what is searchable of a decoded body. contentType is the value of the
+// extract returns what is searchable of a decoded body. contentType is the value of the
 // header with its charset parameter; it may be empty or wrong, for the bytes have
 // the last word. url is the page's address: plain text is Markdown if it ends in .md.
 //
@@ -61,11 +61,11 @@ type Options struct {
 // sheets, JSON, sitemaps, binary that claims to be text, and types that are unknown. HTML, XHTML, other XML, Markdown and
 // plain text give a document, which may be empty.
 func Extract(contentType string, body []byte, url string) (doc Document, ok bool) {
-	return Options{}.Extract(contentType, body, url)
+	return Options{}.extract(contentType, body, url)
 }
 
-// Extract is [Extract] with options.
-func (o Options) Extract(contentType string, body []byte, url string) (doc Document, ok bool) {
+// extract is [extract] with options.
+func (o Options) extract(contentType string, body []byte, url string) (doc Document, ok bool) {
 	body = body[:min(len(body), MaxHTML)]
 	if magic(body) {
 		return doc, false

@@ -257,7 +257,7 @@ func (a *analyzer) unit(from, to int) string {
 		if len(a.grams) >= maxKnown {
 			clear(a.grams)
 		}
-		term = cutRunes(string(b), MaxTerm)
+		term = cutRunes(string(b), maxTerm)
 		a.grams[term] = term
 	}
 	return term

@@ -32,14 +32,14 @@ type Term struct {
 const maxAlternative = 32
 
 // Query analyses a piece of query text. langs are the languages to look in besides
-// those that are not stemmed: ISO 639-1 codes; nil are all of [Stemmed]. Chinese,
+// those that are not stemmed: ISO 639-1 codes; nil are all of [stemmed]. Chinese,
 // Japanese and other text without spaces is looked for whatever they are.
 //
 // The words are in order; phrases are made by their Positions. A query may be of any
 // length: whoever evaluates it bounds the number of words.
 func Query(text string, langs []string) []Word {
 	if langs == nil {
-		langs = Stemmed()
+		langs = stemmed()
 	}
 	a := analyzers.Get().(*analyzer)
 	defer a.release()

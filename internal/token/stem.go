@@ -47,8 +47,8 @@ var stemmers = [...]struct {
 
 const languages = int(firstStemmed) + len(stemmers)
 
-// Stemmed returns the languages whose words are stemmed: ISO 639-1 codes, sorted.
-func Stemmed() []string {
+// stemmed returns the languages whose words are stemmed: ISO 639-1 codes, sorted.
+func stemmed() []string {
 	codes := make([]string, len(stemmers))
 	for i, s := range stemmers {
 		codes[i] = s.code

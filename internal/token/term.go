@@ -38,7 +38,7 @@ func (a *analyzer) makeTerm(word string, lang language) string {
 		s = norm.NFC.String(s)
 	}
 	s = plain(lang.stem(s))
-	s = strings.Trim(cutRunes(s, MaxTerm), " ")
+	s = strings.Trim(cutRunes(s, maxTerm), " ")
 	return s
 }
 

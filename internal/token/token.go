@@ -35,8 +35,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTerm is the largest length of a term, in bytes. What is longer is cut.
-const MaxTerm = 64
+// maxTerm is the largest length of a term, in bytes. What is longer is cut.
+const maxTerm = 64
 
 // Version is that of the terms: a text may have others under another version, so an
 // index is asked only with queries of the version that it was made with.
@@ -44,7 +44,7 @@ const Version = 1
 
 // A Token is a term at its place in a text.
 type Token struct {
-	Term string // valid UTF-8, 1 to MaxTerm bytes
+	Term string // valid UTF-8, 1 to maxTerm bytes
 
 	// Position counts from 0. Positions of tokens never fall; those of terms that overlap
 	// may be equal.

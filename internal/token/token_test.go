@@ -13,6 +13,8 @@ import (
 
 	"github.com/clipperhouse/uax29/v2/words"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
 // show writes tokens as "term@position", those that overlap among them.
@@ -199,7 +201,7 @@ func check(t *testing.T, text string, tokens []Token) {
 	last := int32(0)
 	for _, tok := range tokens {
 		if tok.Position < last || tok.Start < 0 || tok.Start >= tok.End || int(tok.End) > len(text) ||
-			tok.Term == "" || len(tok.Term) > MaxTerm || !utf8.ValidString(tok.Term) {
+			tok.Term == "" || len(tok.Term) > maxTerm || !utf8.ValidString(tok.Term) {
 			t.Fatalf("token %+v of %.200q, after position %d", tok, text, last)
 		}
 		last = tok.Position
@@ -250,9 +252,9 @@ func TestHostile(t *testing.T) {
 		"not UTF-8": fill("\xff\xfe"), "changing": fill("aжa語アa한a"),
 	} {
 		for _, lang := range []string{"en", "ja"} {
-			start := time.Now()
+			start := ledger.Processor()
 			tokens := Append(nil, text, lang)
-			if took := time.Since(start); took > time.Second {
+			if took := ledger.Processor() - start; took > time.Second {
 				t.Errorf("%s (%s) took %v", name, lang, took)
 			}
 			check(t, text, tokens)

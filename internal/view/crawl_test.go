@@ -31,11 +31,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	web, err := simweb.New(smallWeb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(ctx, web, simweb.ListenOptions{})
+	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

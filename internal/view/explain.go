@@ -111,7 +111,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 			return nil, err
 		}
 	}
-	return r, v.requested(ctx, u, r)
+	return r, v.requested(ctx, r)
 }
 
 // look looks for a URL in the state of its places, the last first, and fills in what

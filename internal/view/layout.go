@@ -28,10 +28,9 @@ type Part struct {
 	Partition partition.ID
 	Head      *blobschema.Head // nil before its first step
 	Held      int              // slots that it may ask for
-	Owned     int              // by the map
 	Wanted    int              // by the target
 	Owes      int              // of Held, on their way to others
-	Awaits    int              // of Owned, not here yet
+	Awaits    int              // of those that it owns by the map, not here yet
 }
 
 // Moves are slots on their way from one partition to another, by one change of the map.
@@ -78,7 +77,6 @@ func (v *View) Layout(ctx context.Context) (*Layout, error) {
 	}
 	for s := range partition.Slot(l.Map.Slots()) {
 		owner, wanted := l.Map.Owner(s), l.Target.Owner(s)
-		l.Parts[owner].Owned++
 		l.Parts[owner].Held++
 		l.Parts[wanted].Wanted++
 	}

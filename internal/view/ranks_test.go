@@ -4,43 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
 // TestStartRanks has a folder's owner begin ranks.
 func TestStartRanks(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var asked []view.RankOrder
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
-		StartRanks: func(_ context.Context, o view.RankOrder) (blobschema.RankJob, bool, error) {
+	f := newOwned(t, view.Owner{
+		StartRanks: func(_ context.Context, o view.RankOrder) (ranks.Job, bool, error) {
 			asked = append(asked, o)
-			return blobschema.RankJob{Number: 7, Params: o.Params}, true, refuse
+			return ranks.Job{Number: 7, Params: o.Params}, true, refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	if now, err := v.Ranks(t.Context()); err != nil || now.Job.Number != 0 || now.Round != -1 {
 		t.Errorf("before any: %+v, %v", now, err)
 	}
-	order := view.RankOrder{Params: blobschema.DefaultRankParams(), Fresh: true}
-	order.Params.Personal = []blobschema.RankWeight{{Host: "a.example", Weight: 2}}
+	order := view.RankOrder{Params: ranks.DefaultParams(), Fresh: true}
+	order.Params.Personal = []ranks.Weight{{Host: "a.example", Weight: 2}}
 	job, begun, err := v.StartRanks(t.Context(), order)
 	if err != nil || !begun || job.Number != 7 || len(asked) != 1 || fmt.Sprint(asked[0]) != fmt.Sprint(order) {
 		t.Errorf("%v %v %+v, asked %+v", err, begun, job, asked)
@@ -52,20 +39,14 @@ func TestStartRanks(t *testing.T) {
 		}
 	}
 	asked = nil
-	for name, body := range map[string]string{
+	f.refuses("/ranks", map[string]string{
 		"no JSON": "a", "nothing": "", "no parameters": "{}", "an unknown field": `{"crawl": "x"}`,
 		"unfit": `{"params": {"damping": 2, "tolerance": 0.1, "max_rounds": 1}}`, "too much": `{"x": "` + strings.Repeat("x", 1<<20) + `"}`,
-	} {
-		if status := postTo(t, dir, "/ranks", body); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
+	})
 	if len(asked) > 0 {
 		t.Errorf("the owner was asked for %+v", asked)
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if _, _, err := v.StartRanks(t.Context(), order); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}

@@ -2,9 +2,7 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -43,53 +41,24 @@ const maxChange = 1 << 20
 // Repartition gives a change to the process that works on the view's folder. The errors are
 // [ErrNoOwner], as for [View.Order], and [ErrChanged].
 func (v *View) Repartition(ctx context.Context, c Change) error {
-	s, ok := v.store.(*folderStore)
-	if !ok || s.live(ctx) == nil {
-		return ErrNoOwner
-	}
 	m, err := c.Map.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(change{c.Version, m})
-	if err != nil {
-		return err
-	}
-	_, err = s.owner.post(ctx, "/partitions", body)
+	_, err = post[nothing](ctx, v, "/partitions", change{c.Version, m}, changeErrors())
 	return err
 }
 
-// repartition answers POST /partitions.
-func (o *Owner) repartition(w http.ResponseWriter, r *http.Request) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxChange))
-	d.DisallowUnknownFields()
-	var what change
+func changeErrors() told { return told{http.StatusConflict: ErrChanged} }
+
+// decodeChange reads what is asked of POST /partitions.
+func decodeChange(body []byte) (Change, error) {
 	m := &partition.Map{}
-	err := d.Decode(&what)
+	c, err := decodeOne[change](body)
 	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is more than one JSON value")
-		}
+		err = m.UnmarshalBinary(c.Map)
 	}
-	if err == nil {
-		err = m.UnmarshalBinary(what.Map)
-	}
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	case o.Repartition == nil:
-		http.Error(w, "partitions are not changed here", http.StatusServiceUnavailable)
-		return
-	}
-	switch err := o.Repartition(r.Context(), Change{what.Version, m}); {
-	case errors.Is(err, ErrChanged):
-		http.Error(w, err.Error(), http.StatusConflict)
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	default:
-		w.WriteHeader(http.StatusNoContent)
-	}
+	return Change{c.Version, m}, err
 }
 
 // FormerMap reads the map that was wanted before the last change, nil if none is kept.

@@ -1,16 +1,11 @@
 package view_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net"
-	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,17 +21,9 @@ import (
 // TestSubmit gives requests to a folder's owner: those that are fit reach it, all
 // others are told why not.
 func TestSubmit(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var got []blobschema.Request
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		Submit: func(_ context.Context, r blobschema.Request) error {
 			if refuse == nil {
 				got = append(got, r)
@@ -44,10 +31,7 @@ func TestSubmit(t *testing.T) {
 			return refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	want := blobschema.Request{Version: 1, Crawl: crawlID, ID: "x", Recrawl: []string{"http://a.example/?a&b"}}
 	if err := v.Submit(t.Context(), want); err != nil || len(got) != 1 || !cmp.Equal(got[0], want) {
 		t.Errorf("%v, the owner got %+v", err, got)
@@ -60,62 +44,24 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("a request that was not taken: %v", err)
 	}
 	refuse = nil
-	for name, body := range map[string]string{
+	f.refuses("/requests", map[string]string{
 		"no JSON":          "recrawl it",
 		"an unknown field": `{"recrawl": ["http://a.example/"], "urgent": true}`,
 		"nothing":          "",
 		"too much":         `{"recrawl": ["` + strings.Repeat("x", blobschema.MaxRequestBytes) + `"]}`,
-	} {
-		if status := post(t, dir, body); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
+	})
 	if len(got) != 1 {
 		t.Errorf("the owner got %+v", got)
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if err := v.Submit(t.Context(), want); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}
 }
 
-// post posts to the socket without looking at what it posts.
-func post(t *testing.T, dir, body string) int {
-	t.Helper()
-	return postTo(t, dir, "/requests", body)
-}
-
-func postTo(t *testing.T, dir, path, body string) int {
-	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "orbweaver.sock"))
-		},
-	}}
-	defer client.CloseIdleConnections()
-	resp, err := client.Post("http://owner"+path, "application/json", bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode
-}
-
 // TestEstimates reads the hosts table, also where the number of packs has changed.
 func TestEstimates(t *testing.T) {
-	p, err := platform.Memory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 0)
-	s := overlay{view.OfPlatform(p), map[string]any{}}
-	v, err := view.New(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s, v := overlaid(t, 0)
 	e, err := v.Estimates(t.Context())
 	if err != nil || e.AsOf.IsZero() || e.Behind {
 		t.Fatalf("estimates as of %s, behind %v, %v", e.AsOf, e.Behind, err)
@@ -156,17 +102,7 @@ func TestEstimates(t *testing.T) {
 
 // TestLeftOut asks about URLs that traps and caps keep out.
 func TestLeftOut(t *testing.T) {
-	p, err := platform.Memory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	web := crawlInto(t, p, 0)
-	s := overlay{view.OfPlatform(p), map[string]any{}}
-	v, err := view.New(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	web, s, v := overlaid(t, 0)
 	c, err := v.Crawl(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -197,17 +133,7 @@ func TestLeftOut(t *testing.T) {
 
 // TestRequested says of a URL that a request for it waits, until that is applied.
 func TestRequested(t *testing.T) {
-	p, err := platform.Memory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	web := crawlInto(t, p, 5)
-	s := overlay{view.OfPlatform(p), map[string]any{}}
-	v, err := view.New(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	web, s, v := overlaid(t, 5)
 	before, err := v.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +144,7 @@ func TestRequested(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := naming.Request(crawlID, data)
-	if err := p.Bucket.WriteAll(t.Context(), name, data, nil); err != nil {
+	if err := s.platform.Bucket.WriteAll(t.Context(), name, data, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.records[naming.RequestsKey(crawlID)] = blobschema.Requests{

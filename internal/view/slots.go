@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -59,13 +60,13 @@ func (d *division) check(r *blobschema.MapRecord) error {
 	r.Epoch = max(r.Epoch, d.first.Epoch())
 	r.Partitions = max(r.Partitions, d.partitions)
 	if r.Partitions > partition.MaxPartitions {
-		return fmt.Errorf("map record: %w: %d partitions", blobschema.ErrDamaged, r.Partitions)
+		return fmt.Errorf("map record: %w: %d partitions", wire.ErrDamaged, r.Partitions)
 	}
 	for i := range r.Moving {
 		mv := &r.Moving[i]
 		n := len(mv.Slots)
 		if n > 0 && int(mv.Slots[n-1]) >= d.first.Slots() || int(max(mv.From, mv.To)) >= r.Partitions {
-			return fmt.Errorf("map record: %w: slots %.100s from partition %d to %d", blobschema.ErrDamaged, mv.Slots, mv.From, mv.To)
+			return fmt.Errorf("map record: %w: slots %.100s from partition %d to %d", wire.ErrDamaged, mv.Slots, mv.From, mv.To)
 		}
 	}
 	d.partitions = r.Partitions
@@ -85,15 +86,15 @@ func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string
 		}
 		m = &partition.Map{}
 		if err := m.UnmarshalBinary(data); err != nil {
-			return nil, fmt.Errorf("decode %s: %w: %w", object, blobschema.ErrDamaged, err)
+			return nil, fmt.Errorf("decode %s: %w: %w", object, wire.ErrDamaged, err)
 		}
 	}
 	if m.Slots() != d.first.Slots() {
-		return nil, fmt.Errorf("%s: %w: a map of %d slots, not %d", object, blobschema.ErrDamaged, m.Slots(), d.first.Slots())
+		return nil, fmt.Errorf("%s: %w: a map of %d slots, not %d", object, wire.ErrDamaged, m.Slots(), d.first.Slots())
 	}
 	for s := range partition.Slot(m.Slots()) {
 		if o := m.Owner(s); int(o) >= r.Partitions {
-			return nil, fmt.Errorf("%s: %w: slot %d belongs to partition %d of %d", object, blobschema.ErrDamaged, s, o, r.Partitions)
+			return nil, fmt.Errorf("%s: %w: slot %d belongs to partition %d of %d", object, wire.ErrDamaged, s, o, r.Partitions)
 		}
 	}
 	d.mu.Lock()

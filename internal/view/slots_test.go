@@ -3,194 +3,23 @@ package view_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-// handmade is a store whose records and objects a test writes.
-type handmade struct {
-	t       *testing.T
-	hash    partition.Hash
-	records map[string][]byte
-	objects map[string][]byte
-	last    map[partition.ID]*blobschema.Manifest
-	heads   map[partition.ID]blobschema.Head
-	// before, if not nil, is called before each read.
-	before func()
-}
-
-const (
-	handID    = "hand"
-	handSlots = 8
-)
-
-func newHandmade(t *testing.T) *handmade {
-	t.Helper()
-	h, err := partition.NewHash([16]byte{1}, handSlots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &handmade{
-		t: t, hash: h, records: map[string][]byte{}, objects: map[string][]byte{}, last: map[partition.ID]*blobschema.Manifest{},
-		heads: map[partition.ID]blobschema.Head{},
-	}
-	key := [16]byte{1}
-	s.write(naming.ActiveKey, map[string]string{"crawl": handID})
-	s.write(naming.CrawlKey(handID), blobschema.Crawl{
-		Version: blobschema.Version, ID: handID, HashKey: key[:], Slots: handSlots, Partitions: 2,
-		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1},
-	})
-	return s
-}
-
-// clone is the store as it is now, to go on from in another way.
-func (s *handmade) clone() *handmade {
-	c := *s
-	c.records, c.objects = map[string][]byte{}, map[string][]byte{}
-	for k, v := range s.records {
-		c.records[k] = v
-	}
-	for k, v := range s.objects {
-		c.objects[k] = v
-	}
-	return &c
-}
-
-func (s *handmade) write(key string, v any) {
-	s.t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.records[key] = b
-}
-
-// commit makes a partition's next commit from its last: change may change all of it.
-func (s *handmade) commit(p partition.ID, change func(c *blobschema.Commit)) blobschema.Manifest {
-	s.t.Helper()
-	var c blobschema.Commit
-	if m := s.last[p]; m != nil {
-		c.Manifest = *m
-		c.Manifest.Commits = []blobschema.CommitRange{{Fence: 1, From: 1, To: m.Seq}}
-	}
-	m := &c.Manifest
-	m.Crawl, m.Partition, m.Fence, m.Seq = handID, p, 1, m.Seq+1
-	change(&c)
-	m.Totals = blobschema.Totals{Pages: m.Totals.Pages + int64(len(c.Pages))}
-	for _, sum := range m.Slots {
-		m.Totals.Known += int64(sum.Known)
-		m.Totals.Pending += int64(sum.Pending)
-		m.Totals.Unexamined += int64(sum.Unexamined)
-	}
-	name := naming.Commit(handID, p, m.Seq, 1)
-	data, stored, err := blobschema.EncodeCommit(&c, name, s.hash)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.objects[name] = data
-	s.last[p] = &stored
-	h := s.heads[p]
-	h.Partition, h.Fence, h.Commit, h.Seq, h.Totals = p, 1, name, stored.Seq, stored.Totals
-	h.Gives = nil
-	for _, g := range stored.Given {
-		h.Gives = map[partition.ID]partition.Epoch{g.To: g.Epoch}
-	}
-	s.head(h)
-	return stored
-}
-
-func (s *handmade) head(h blobschema.Head) {
-	s.heads[h.Partition] = h
-	s.write(naming.HeadKey(handID, h.Partition), h)
-}
-
-func (s *handmade) putMap(m *partition.Map) string {
-	s.t.Helper()
-	name, data, err := blobschema.MapObjectName(handID, m)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.objects[name] = data
-	return name
-}
-
-func (s *handmade) reading() {
-	if s.before != nil {
-		s.before()
-	}
-}
-
-func (s *handmade) Record(_ context.Context, key string) ([]byte, bool, error) {
-	s.reading()
-	b, ok := s.records[key]
-	return b, ok, nil
-}
-
-func (s *handmade) Object(_ context.Context, name string) ([]byte, error) {
-	s.reading()
-	b, ok := s.objects[name]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-	}
-	return b, nil
-}
-
-func (s *handmade) ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
-	b, err := s.Object(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return b[offset:][:length], nil
-}
-
-func (s *handmade) List(context.Context, string) iter.Seq2[string, error] {
-	return func(func(string, error) bool) {}
-}
-
-// hostIn is a host whose slot is the wanted one.
-func (s *handmade) hostIn(slot partition.Slot, but ...string) string {
-	for n := 0; ; n++ {
-		if h := fmt.Sprintf("h%d.example", n); s.hash.Slot(h) == slot && !slices.Contains(but, h) {
-			return h
-		}
-	}
-}
-
-func (s *handmade) queued(url string) blobschema.Queued {
-	u := mustParse(s.t, url)
-	unit, _ := crawl.Unit(blobschema.ByHost, u.Host())
-	return blobschema.Queued{Slot: s.hash.Slot(unit), Host: unit, Rank: 1, URL: url}
-}
-
-func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Seen {
-	return blobschema.Seen{
-		Slot: s.queued(url).Slot, Fingerprint: s.hash.Fingerprint(url), State: blobschema.Refused,
-		Origin: blobschema.Origin{Partition: p, Seq: seq},
-	}
-}
-
-// page is one without an answer: what is stored of it is its record alone.
-func page(url string, at int) blobschema.Page {
-	return blobschema.Page{URL: url, Time: time.Unix(1e9+int64(at), 0).UTC(), Outcome: blobschema.OutcomeRobots}
-}
 
 // The slot that moves in these tests is movedSlot: partition 0's at epoch 1, then 2's,
 // which is new, then 0's again.
@@ -199,12 +28,11 @@ const movedSlot = partition.Slot(4)
 // moves is a crawl in which a slot moves.
 type moves struct {
 	*handmade
-	host               string // in the slot that moves
-	stays              string // in another slot of partition 0
-	old, waits, mailed string // URLs of host: refused, pending, and found while it moves
-	late               string // of host: refused by partition 2
-	maps               []*partition.Map
-	objects            []string // of maps
+	host               string   // in the slot that moves
+	stays              string   // in another slot of partition 0
+	old, waits, mailed string   // URLs of host: refused, pending, and found while it moves
+	late               string   // of host: refused by partition 2
+	maps               []string // objects
 }
 
 func newMoves(t *testing.T) *moves {
@@ -225,8 +53,7 @@ func newMoves(t *testing.T) *moves {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.maps = []*partition.Map{first, second, third}
-	m.objects = []string{"", m.putMap(second), m.putMap(third)}
+	m.maps = []string{"", m.putMap(second), m.putMap(third)}
 	return m
 }
 
@@ -272,7 +99,7 @@ func (m *moves) phases() []struct {
 		}, want{pending: 2, held: []int{4, 4}}},
 		{"planned", func() {
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: 1, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1], Moving: moving(2, 0, 2),
+				Version: 1, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1], Moving: moving(2, 0, 2),
 			})
 		}, want{move: &view.Move{Epoch: 2, To: 2}, pending: 2, held: []int{4, 4, 0}, owes: 1, awaits: 1}},
 		{"mailed", func() {
@@ -308,12 +135,12 @@ func (m *moves) phases() []struct {
 			})
 		}, want{partition: 2, underWay: true, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"confirmed", func() {
-			m.write(naming.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.objects[1], Former: m.objects[:1]})
+			m.write(naming.MapKey(handID), blobschema.MapRecord{Version: 2, Epoch: 2, Partitions: 3, Object: m.maps[1], Former: m.maps[:1]})
 			m.commit(0, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{partition: 2, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
 		{"back", func() {
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: 3, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""}, Moving: moving(3, 2, 0),
+				Version: 3, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""}, Moving: moving(3, 2, 0),
 			})
 			m.commit(2, func(c *blobschema.Commit) {
 				kept = blobschema.Handover{Epoch: 3, To: 0, Slots: slots, Runs: c.Manifest.Runs, State: c.Manifest.Slots}
@@ -333,7 +160,7 @@ func (m *moves) phases() []struct {
 			h.Epoch = 3
 			m.head(h)
 			m.write(naming.MapKey(handID), blobschema.MapRecord{
-				Version: blobschema.Version, Epoch: 3, Partitions: 3, Object: m.objects[2], Former: []string{m.objects[1], ""},
+				Version: wire.Version, Epoch: 3, Partitions: 3, Object: m.maps[2], Former: []string{m.maps[1], ""},
 			})
 			m.commit(2, func(c *blobschema.Commit) { c.Manifest.Given = nil })
 		}, want{mailed: true, done: true, pending: 2, held: []int{4, 4, 0}}},
@@ -571,32 +398,32 @@ func TestDamagedMaps(t *testing.T) {
 	}
 	m.handmade.objects["hand/maps/garbage"] = []byte("garbage")
 	for name, r := range map[string]blobschema.MapRecord{
-		"too many partitions":  {Epoch: 2, Partitions: partition.MaxPartitions + 1, Object: m.objects[1]},
-		"a slot too high":      {Epoch: 2, Partitions: 3, Object: m.objects[1], Moving: []blobschema.Moving{{Epoch: 2, To: 2, Slots: partition.Slots{handSlots}}}},
-		"a partition too high": {Epoch: 2, Partitions: 3, Object: m.objects[1], Moving: []blobschema.Moving{{Epoch: 2, To: 3, Slots: partition.Slots{0}}}},
+		"too many partitions":  {Epoch: 2, Partitions: partition.MaxPartitions + 1, Object: m.maps[1]},
+		"a slot too high":      {Epoch: 2, Partitions: 3, Object: m.maps[1], Moving: []blobschema.Moving{{Epoch: 2, To: 2, Slots: partition.Slots{handSlots}}}},
+		"a partition too high": {Epoch: 2, Partitions: 3, Object: m.maps[1], Moving: []blobschema.Moving{{Epoch: 2, To: 3, Slots: partition.Slots{0}}}},
 		"a map of more slots":  {Epoch: 2, Partitions: 3, Object: m.putMap(wrong)},
 		"a damaged map":        {Epoch: 2, Partitions: 3, Object: "hand/maps/garbage"},
-		"an owner too high":    {Epoch: 2, Partitions: 2, Object: m.objects[1]},
+		"an owner too high":    {Epoch: 2, Partitions: 2, Object: m.maps[1]},
 	} {
 		m.write(naming.MapKey(handID), r)
 		v, err := view.New(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = v.ExplainURL(t.Context(), mustParse(t, m.old)); !errors.Is(err, blobschema.ErrDamaged) {
+		if _, err = v.ExplainURL(t.Context(), mustParse(t, m.old)); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: explain: %v", name, err)
 		}
 		for _, err = range v.Hosts(t.Context()) {
 		}
-		if !errors.Is(err, blobschema.ErrDamaged) {
+		if !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: hosts: %v", name, err)
 		}
-		if _, err = v.Layout(t.Context()); !errors.Is(err, blobschema.ErrDamaged) {
+		if _, err = v.Layout(t.Context()); !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%s: layout: %v", name, err)
 		}
 	}
-	delete(m.handmade.objects, m.objects[1])
-	m.write(naming.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.objects[1]})
+	delete(m.handmade.objects, m.maps[1])
+	m.write(naming.MapKey(handID), blobschema.MapRecord{Epoch: 2, Partitions: 3, Object: m.maps[1]})
 	v, err := view.New(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
@@ -666,17 +493,9 @@ func TestLoads(t *testing.T) {
 // TestRepartition gives changes of the map to a folder's owner: those of the record that
 // there is reach it, all others are told why not.
 func TestRepartition(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var got []view.Change
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		Repartition: func(_ context.Context, c view.Change) error {
 			if refuse == nil {
 				got = append(got, c)
@@ -684,10 +503,7 @@ func TestRepartition(t *testing.T) {
 			return refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	wanted, err := partition.NewMap(partition.MaxSlots, 1000) // as large as there is
 	if err != nil {
 		t.Fatal(err)
@@ -703,7 +519,7 @@ func TestRepartition(t *testing.T) {
 		t.Error("a change that was not taken")
 	}
 	refuse = nil
-	for name, body := range map[string]string{
+	f.refuses("/partitions", map[string]string{
 		"no JSON":          "scale to 5",
 		"nothing":          "",
 		"no map":           `{"version": 1}`,
@@ -711,17 +527,11 @@ func TestRepartition(t *testing.T) {
 		"an unknown field": `{"version": 1, "map": "AQEFAAECAAE=", "now": true}`,
 		"two of them":      `{"version": 1, "map": "AQEFAAECAAE="}{}`,
 		"too much":         `{"version": 1, "map": "` + strings.Repeat("A", 2<<20) + `"}`,
-	} {
-		if status := postTo(t, dir, "/partitions", body); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
-	if status := postTo(t, dir, "/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
+	})
+	if status := f.post("/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
 		t.Errorf("a map by hand: status %d", status)
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if err := v.Repartition(t.Context(), change); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
@@ -70,7 +71,7 @@ type Owner struct {
 	// ChangeTopic changes a topic; nil where that cannot be.
 	ChangeTopic func(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error)
 	// StartRanks begins a rank job and sees that it is run; nil where that cannot be.
-	StartRanks func(context.Context, RankOrder) (job blobschema.RankJob, begun bool, err error)
+	StartRanks func(context.Context, RankOrder) (job ranks.Job, begun bool, err error)
 	// Repartition changes which partitions own the slots, unless the error is ErrChanged; nil
 	// where that cannot be.
 	Repartition func(context.Context, Change) error
@@ -114,11 +115,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(figures)
 	})
-	mux.HandleFunc("POST /requests", func(w http.ResponseWriter, r *http.Request) { o.take(w, r) })
-	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) { o.obey(w, r) })
-	mux.HandleFunc("POST /partitions", func(w http.ResponseWriter, r *http.Request) { o.repartition(w, r) })
-	mux.HandleFunc("POST /topics", func(w http.ResponseWriter, r *http.Request) { o.topic(w, r) })
-	mux.HandleFunc("POST /ranks", func(w http.ResponseWriter, r *http.Request) { o.ranks(w, r) })
+	o.handle(mux)
 	srv := &http.Server{
 		Handler: mux, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
@@ -139,26 +136,52 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 	}, nil
 }
 
-// take answers POST /requests.
-func (o *Owner) take(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, blobschema.MaxRequestBytes))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	req, err := blobschema.DecodeRequest(body)
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-	case o.Submit == nil:
-		http.Error(w, "requests are not taken here", http.StatusServiceUnavailable)
-	default:
-		if err := o.Submit(r.Context(), req); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
+// handle registers what the owner is asked to do.
+func (o *Owner) handle(mux *http.ServeMux) {
+	mux.HandleFunc("POST /requests", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, blobschema.MaxRequestBytes, blobschema.DecodeRequest, quietly(o.Submit), nil)
+	})
+	mux.HandleFunc("POST /partitions", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, maxChange, decodeChange, quietly(o.Repartition), changeErrors())
+	})
+	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
+		var do func(context.Context, order) (obeyed, error)
+		if o.Order != nil {
+			do = func(ctx context.Context, what order) (obeyed, error) {
+				changed, err := o.Order(ctx, what.Order)
+				return obeyed{changed}, err
+			}
 		}
-		w.WriteHeader(http.StatusNoContent)
+		answer(w, r, maxOrder, decodeOrder, do, nil)
+	})
+	mux.HandleFunc("POST /topics", func(w http.ResponseWriter, r *http.Request) {
+		var do func(context.Context, Topic) (changedTopic, error)
+		if o.ChangeTopic != nil {
+			do = func(ctx context.Context, what Topic) (changedTopic, error) {
+				now, changed, err := o.ChangeTopic(ctx, what.Name, what.TopicChange)
+				return changedTopic{now, changed}, err
+			}
+		}
+		answer(w, r, maxOrder, decodeOne[Topic], do, topicErrors())
+	})
+	mux.HandleFunc("POST /ranks", func(w http.ResponseWriter, r *http.Request) {
+		var do func(context.Context, RankOrder) (rankStarted, error)
+		if o.StartRanks != nil {
+			do = func(ctx context.Context, what RankOrder) (rankStarted, error) {
+				job, begun, err := o.StartRanks(ctx, what)
+				return rankStarted{job, begun}, err
+			}
+		}
+		answer(w, r, maxRankOrder, decodeRankOrder, do, rankErrors())
+	})
+}
+
+// quietly is do, which says nothing but whether it worked.
+func quietly[In any](do func(context.Context, In) error) func(context.Context, In) (nothing, error) {
+	if do == nil {
+		return nil
 	}
+	return func(ctx context.Context, what In) (nothing, error) { return nothing{}, do(ctx, what) }
 }
 
 // The bodies of POST /orders.
@@ -171,30 +194,13 @@ type (
 	}
 )
 
-// obey answers POST /orders.
-func (o *Owner) obey(w http.ResponseWriter, r *http.Request) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
-	d.DisallowUnknownFields()
-	var what order
-	err := d.Decode(&what)
-	switch known := what.Order == crawl.OrderPause || what.Order == crawl.OrderResume || what.Order == crawl.OrderStop; {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	case !known:
-		http.Error(w, fmt.Sprintf("there is no order %.20q", what.Order), http.StatusBadRequest)
-		return
-	case o.Order == nil:
-		http.Error(w, "orders are not taken here", http.StatusServiceUnavailable)
-		return
+// decodeOrder reads what is asked of POST /orders.
+func decodeOrder(body []byte) (order, error) {
+	o, err := decodeOne[order](body)
+	if known := o.Order == crawl.OrderPause || o.Order == crawl.OrderResume || o.Order == crawl.OrderStop; err == nil && !known {
+		err = fmt.Errorf("there is no order %.20q", o.Order)
 	}
-	changed, err := o.Order(r.Context(), what.Order)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(obeyed{changed}) // whoever asked may be gone
+	return o, err
 }
 
 // listen makes the folder's socket. It is bound in a folder that only its owner may
@@ -289,62 +295,19 @@ func (c *client) do(ctx context.Context, method, path string, content []byte) (s
 // Submit gives a request to the process that works on the view's folder. The error is
 // [ErrNoOwner] if there is none, or if it is ending and takes no more.
 func (v *View) Submit(ctx context.Context, r blobschema.Request) error {
-	s, ok := v.store.(*folderStore)
-	if !ok || s.live(ctx) == nil {
-		return ErrNoOwner
-	}
 	body, err := blobschema.EncodeRequest(r)
 	if err != nil {
 		return err
 	}
-	_, err = s.owner.post(ctx, "/requests", body)
+	_, err = post[nothing](ctx, v, "/requests", body, nil)
 	return err
 }
 
 // Order gives an order to the process that works on the view's folder, and reports
 // whether it was news. The error is [ErrNoOwner] if there is none, or if it is ending.
 func (v *View) Order(ctx context.Context, o crawl.Order) (changed bool, err error) {
-	s, ok := v.store.(*folderStore)
-	if !ok || s.live(ctx) == nil {
-		return false, ErrNoOwner
-	}
-	body, err := json.Marshal(order{o})
-	if err != nil {
-		return false, err
-	}
-	if body, err = s.owner.post(ctx, "/orders", body); err != nil {
-		return false, err
-	}
-	var was obeyed
-	if err := json.Unmarshal(body, &was); err != nil {
-		return false, fmt.Errorf("ask the folder's owner: %w", err)
-	}
-	return was.Changed, nil
-}
-
-// ErrNoOwner says that no process at work takes requests, orders and changes for a folder.
-var ErrNoOwner = errors.New("no process takes requests or orders")
-
-func (c *client) post(ctx context.Context, path string, content []byte) (answer []byte, err error) {
-	status, body, err := c.do(ctx, http.MethodPost, path, content)
-	switch {
-	case err != nil:
-		return nil, err
-	case status == http.StatusNoContent || status == http.StatusOK:
-		return body, nil
-	}
-	return nil, errOwner(status, string(bytes.TrimSpace(body)))
-}
-
-// errOwner is what an owner's answer says that is no success.
-func errOwner(status int, body string) error {
-	switch status {
-	case http.StatusServiceUnavailable:
-		return fmt.Errorf("%w: %.200s", ErrNoOwner, body)
-	case http.StatusConflict:
-		return ErrChanged
-	}
-	return fmt.Errorf("ask the folder's owner: %s: %.200s", http.StatusText(status), body)
+	was, err := post[obeyed](ctx, v, "/orders", order{o}, nil)
+	return was.Changed, err
 }
 
 func (c *client) answers(ctx context.Context) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -126,7 +127,7 @@ func (v *View) addFollowers(ctx context.Context, s *Status) error {
 			keys, to = append(keys, naming.IndexKey(v.id, s.Heads[i].Partition)), append(to, &index[i])
 		}
 	}
-	ranks := make([]blobschema.RankHead, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
+	ranks := make([]ranks.Head, min(len(s.Ranks.Job.Inputs), partition.MaxPartitions))
 	for p := range ranks {
 		keys, to = append(keys, naming.RankHeadKey(v.id, partition.ID(p))), append(to, &ranks[p])
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -82,7 +84,7 @@ func TestStateOfShared(t *testing.T) {
 			p := shared(t)
 			write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
 			write(t, p, naming.CrawlKey("x"), blobschema.Crawl{
-				Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
+				Version: wire.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 1, Settings: blobschema.Settings{MaxPages: tt.limit},
 				SeedBatches: []string{"s"}, Published: 1,
 			})
 			write(t, p, naming.WishKey("x"), tt.wish)
@@ -112,7 +114,7 @@ func TestStateOfShared(t *testing.T) {
 func TestStatusOfFollowers(t *testing.T) {
 	p := shared(t)
 	write(t, p, naming.ActiveKey, map[string]string{"crawl": "x"})
-	c := blobschema.Crawl{Version: blobschema.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 3, Settings: blobschema.Settings{Index: true}}
+	c := blobschema.Crawl{Version: wire.Version, ID: "x", HashKey: make([]byte, 16), Slots: 8, Partitions: 3, Settings: blobschema.Settings{Index: true}}
 	write(t, p, naming.CrawlKey("x"), c)
 	for i, seq := range []uint64{7, 5, 2} {
 		write(t, p, naming.HeadKey("x", partition.ID(i)), blobschema.Head{Partition: partition.ID(i), Seq: seq})
@@ -120,9 +122,9 @@ func TestStatusOfFollowers(t *testing.T) {
 	calls := blobschema.Calls{BlobGets: 10}
 	write(t, p, naming.IndexKey("x", 0), blobschema.IndexHead{Partition: 0, Number: 3, Seq: 7, Calls: calls})
 	write(t, p, naming.IndexKey("x", 1), blobschema.IndexHead{Partition: 1, Number: 1, Seq: 4, Calls: calls})
-	write(t, p, naming.RankKey("x"), blobschema.RankJob{Version: blobschema.Version, Number: 2, Started: time.Now(), Inputs: make([]blobschema.RankInput, 3)})
+	write(t, p, naming.RankKey("x"), ranks.Job{Version: wire.Version, Number: 2, Started: time.Now(), Inputs: make([]ranks.Input, 3)})
 	for i := range partition.ID(3) {
-		h := blobschema.RankHead{Partition: i, Job: 2, Calls: calls, Rounds: []blobschema.RankRound{{Number: int(i) + 4}}}
+		h := ranks.Head{Partition: i, Job: 2, Calls: calls, Rounds: []ranks.Round{{Number: int(i) + 4}}}
 		write(t, p, naming.RankHeadKey("x", i), h)
 	}
 	v, err := view.New(t.Context(), view.OfPlatform(p))
@@ -230,26 +232,15 @@ func TestDeadLetters(t *testing.T) {
 
 // TestOrder gives orders to a folder's owner.
 func TestOrder(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var got []crawl.Order
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		Order: func(_ context.Context, o crawl.Order) (bool, error) {
 			got = append(got, o)
 			return len(got) == 1, refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	for i, want := range []bool{true, false} {
 		if changed, err := v.Order(t.Context(), crawl.OrderPause); changed != want || err != nil || len(got) != i+1 || got[i] != crawl.OrderPause {
 			t.Errorf("order %d: %v, %v, %v", i, changed, err, got)
@@ -260,13 +251,11 @@ func TestOrder(t *testing.T) {
 		t.Errorf("an order that was not taken: %v", err)
 	}
 	for _, body := range []string{"", "stop", `{"order":"halt"}`, `{"order":"stop","now":true}`, fmt.Sprintf(`{"order":%q}`, make([]byte, 2000))} {
-		if status := postTo(t, dir, "/orders", body); status != http.StatusBadRequest {
+		if status := f.post("/orders", body); status != http.StatusBadRequest {
 			t.Errorf("%.20q: status %d", body, status)
 		}
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if _, err := v.Order(t.Context(), crawl.OrderStop); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}

@@ -2,10 +2,8 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -99,70 +97,17 @@ type changedTopic struct {
 	Changed bool             `json:"changed"`
 }
 
-// topicErrors are those that whoever asks tells apart, by the status of the answer.
-func topicErrors() map[int]error {
-	return map[int]error{http.StatusNotFound: crawl.ErrNoTopic, http.StatusUnprocessableEntity: crawl.ErrPriorities}
+func topicErrors() told {
+	return told{http.StatusNotFound: crawl.ErrNoTopic, http.StatusUnprocessableEntity: crawl.ErrPriorities}
 }
 
 // ChangeTopic has the process that works on the view's folder change a topic, and returns it as
 // it is since, and whether that was news. The errors are [ErrNoOwner], as for [View.Order],
 // [crawl.ErrNoTopic] and [crawl.ErrPriorities].
 func (v *View) ChangeTopic(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error) {
-	s, ok := v.store.(*folderStore)
-	if !ok || s.live(ctx) == nil {
-		return now, false, ErrNoOwner
+	answer, err := post[changedTopic](ctx, v, "/topics", Topic{name, c}, topicErrors())
+	if errors.Is(err, crawl.ErrNoTopic) || errors.Is(err, crawl.ErrPriorities) {
+		err = fmt.Errorf("topic %q: %w", name, err)
 	}
-	body, err := json.Marshal(Topic{name, c})
-	if err != nil {
-		return now, false, err
-	}
-	status, body, err := s.owner.do(ctx, http.MethodPost, "/topics", body)
-	if err != nil {
-		return now, false, err
-	}
-	if err := topicErrors()[status]; err != nil {
-		return now, false, fmt.Errorf("topic %q: %w", name, err)
-	}
-	if status != http.StatusOK {
-		return now, false, errOwner(status, string(body))
-	}
-	var answer changedTopic
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return now, false, fmt.Errorf("ask the folder's owner: %w", err)
-	}
-	return answer.Topic, answer.Changed, nil
-}
-
-// topic answers POST /topics.
-func (o *Owner) topic(w http.ResponseWriter, r *http.Request) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
-	d.DisallowUnknownFields()
-	var what Topic
-	err := d.Decode(&what)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is more than one JSON value")
-		}
-	}
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	case o.ChangeTopic == nil:
-		http.Error(w, "topics are not changed here", http.StatusServiceUnavailable)
-		return
-	}
-	now, changed, err := o.ChangeTopic(r.Context(), what.Name, what.TopicChange)
-	if err != nil {
-		status := http.StatusServiceUnavailable
-		for s, e := range topicErrors() {
-			if errors.Is(err, e) {
-				status = s
-			}
-		}
-		http.Error(w, err.Error(), status)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(changedTopic{now, changed}) // whoever asked may be gone
+	return answer.Topic, answer.Changed, err
 }

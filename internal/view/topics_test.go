@@ -3,7 +3,6 @@ package view_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -52,26 +50,15 @@ func TestTopics(t *testing.T) {
 
 // TestChangeTopic has a folder's owner change a topic.
 func TestChangeTopic(t *testing.T) {
-	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 5)
 	var asked []view.Topic
 	var refuse error
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{
-		Snapshot: func() any { return nil },
+	f := newOwned(t, view.Owner{
 		ChangeTopic: func(_ context.Context, name string, c crawl.TopicChange) (blobschema.Topic, bool, error) {
 			asked = append(asked, view.Topic{Name: name, TopicChange: c})
 			return blobschema.Topic{Name: name, Priority: 7}, true, refuse
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := open(t, dir)
+	v := f.view
 	slice := time.Second
 	change := crawl.TopicChange{Slice: &slice}
 	now, changed, err := v.ChangeTopic(t.Context(), "a", change)
@@ -88,20 +75,14 @@ func TestChangeTopic(t *testing.T) {
 		}
 	}
 	asked = nil
-	for name, body := range map[string]string{
+	f.refuses("/topics", map[string]string{
 		"no JSON": "a", "nothing": "", "an unknown field": `{"topic": "a", "scope": "any"}`, "two values": `{"topic": "a"} {}`,
 		"no number": `{"topic": "a", "priority": "high"}`, "too much": `{"topic": "` + strings.Repeat("x", 1<<20) + `"}`,
-	} {
-		if status := postTo(t, dir, "/topics", body); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
+	})
 	if len(asked) > 0 {
 		t.Errorf("the owner was asked for %+v", asked)
 	}
-	if err := errors.Join(stop(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.leave()
 	if _, _, err := v.ChangeTopic(t.Context(), "a", change); !errors.Is(err, view.ErrNoOwner) {
 		t.Errorf("without an owner: %v", err)
 	}

@@ -85,7 +85,7 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wi
 }
 
 // requested adds whether a request for the URL from outside waits to be applied.
-func (v *View) requested(ctx context.Context, u weburl.URL, r *URLReport) error {
+func (v *View) requested(ctx context.Context, r *URLReport) error {
 	var reqs blobschema.Requests
 	if found, err := v.record(ctx, naming.RequestsKey(v.id), &reqs); err != nil || !found {
 		return err

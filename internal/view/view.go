@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -42,7 +43,7 @@ var ErrNoCrawl = errors.New("there is no crawl")
 
 // Open opens the crawl in a folder for reading; see the package documentation. The
 // errors are [ErrNoFolder], [ErrNoCrawl], those of opening a folder (package local:
-// ErrInUse if its owner does not answer) and blobschema.ErrVersion.
+// ErrInUse if its owner does not answer) and wire.ErrVersion.
 func Open(ctx context.Context, dir string) (*View, error) {
 	s, err := openFolder(ctx, dir)
 	if err != nil {
@@ -77,8 +78,8 @@ func (v *View) of(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if c.Version != blobschema.Version {
-		return fmt.Errorf("crawl %s: %w: %d", id, blobschema.ErrVersion, c.Version)
+	if c.Version != wire.Version {
+		return fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
 	}
 	if v.hash, err = crawl.NewHash(&c); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (v *View) record(ctx context.Context, key string, to any) (bool, error) {
 
 func decode(key string, value []byte, to any) error {
 	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("decode record %s: %w: %w", key, blobschema.ErrDamaged, err)
+		return fmt.Errorf("decode record %s: %w: %w", key, wire.ErrDamaged, err)
 	}
 	return nil
 }
@@ -249,8 +250,8 @@ func (v *View) head(ctx context.Context, p partition.ID) (h blobschema.Head, fou
 	return h, found, err
 }
 
-// Manifest reads a partition's manifest; nil if it has not committed yet.
-func (v *View) Manifest(ctx context.Context, p partition.ID) (*blobschema.Manifest, error) {
+// manifest reads a partition's manifest; nil if it has not committed yet.
+func (v *View) manifest(ctx context.Context, p partition.ID) (*blobschema.Manifest, error) {
 	h, found, err := v.head(ctx, p)
 	if err != nil || !found || h.Commit == "" {
 		return nil, err
@@ -308,7 +309,7 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID, after fun
 					continue // not worth reading its manifest
 				}
 			}
-			m, err := v.Manifest(ctx, p)
+			m, err := v.manifest(ctx, p)
 			if err != nil {
 				yield(Commit{}, err)
 				return
@@ -502,7 +503,7 @@ func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
 		return nil, fmt.Errorf("no answer of %s is kept: %s", pg.URL, pg.Outcome)
 	}
 	if pg.Length <= 0 || pg.Length > warc.MaxBlock {
-		return nil, fmt.Errorf("read record of %s: %w: %d bytes", pg.URL, blobschema.ErrDamaged, pg.Length)
+		return nil, fmt.Errorf("read record of %s: %w: %d bytes", pg.URL, wire.ErrDamaged, pg.Length)
 	}
 	return v.store.ObjectRange(ctx, pg.WARC, pg.Offset, pg.Length)
 }
@@ -526,7 +527,7 @@ func (v *View) Payload(ctx context.Context, pg blobschema.Page) (*warc.Record, e
 	o := pg.Payload()
 	rec, err := v.warcRecord(ctx, blobschema.Page{URL: o.URL, WARC: o.WARC, Offset: o.Offset, Length: o.Length}, warc.TypeResponse)
 	if err == nil && pg.Digest != "" && rec.PayloadDigest != pg.Digest {
-		err = fmt.Errorf("%w: its payload is %s, not %s", blobschema.ErrDamaged, rec.PayloadDigest, pg.Digest)
+		err = fmt.Errorf("%w: its payload is %s, not %s", wire.ErrDamaged, rec.PayloadDigest, pg.Digest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("original of %s: %w", pg.URL, err)
@@ -544,7 +545,7 @@ func (v *View) warcRecord(ctx context.Context, pg blobschema.Page, kind warc.Typ
 		err = rec.Verify()
 	}
 	if err == nil && (rec.TargetURI != pg.URL || rec.Type != kind) {
-		err = fmt.Errorf("%w: it is a %s of %s", blobschema.ErrDamaged, rec.Type, rec.TargetURI)
+		err = fmt.Errorf("%w: it is a %s of %s", wire.ErrDamaged, rec.Type, rec.TargetURI)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read record of %s in %s at %d: %w", pg.URL, pg.WARC, pg.Offset, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
@@ -428,17 +429,7 @@ func stale(t *testing.T, dir string) {
 
 // TestFrozen goes on seeing what it saw.
 func TestFrozen(t *testing.T) {
-	p, err := platform.Memory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	crawlInto(t, p, 10)
-	s := overlay{view.OfPlatform(p), map[string]any{}}
-	v, err := view.New(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s, v := overlaid(t, 10)
 	frozen, err := v.Freeze(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -512,17 +503,7 @@ func TestOpenErrors(t *testing.T) {
 
 // TestScope tells why nothing of a host is followed.
 func TestScope(t *testing.T) {
-	p, err := platform.Memory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	web := crawlInto(t, p, 10)
-	s := overlay{view.OfPlatform(p), map[string]any{}}
-	v, err := view.New(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	web, s, v := overlaid(t, 10)
 	c, err := v.Crawl(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -560,7 +541,8 @@ func TestScope(t *testing.T) {
 // overlay is a store with some records of its own.
 type overlay struct {
 	view.Store
-	records map[string]any
+	platform *platform.Platform
+	records  map[string]any
 }
 
 func (o overlay) Record(ctx context.Context, key string) ([]byte, bool, error) {
@@ -578,10 +560,10 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s := overlay{view.OfPlatform(p), map[string]any{
+	s := overlay{view.OfPlatform(p), p, map[string]any{
 		naming.ActiveKey: map[string]string{"crawl": "x"}, naming.CrawlKey("x"): blobschema.Crawl{ID: "x", Version: 99},
 	}}
-	if _, err := view.New(t.Context(), s); !errors.Is(err, blobschema.ErrVersion) {
+	if _, err := view.New(t.Context(), s); !errors.Is(err, wire.ErrVersion) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -3,6 +3,8 @@ package weburl
 import (
 	"strings"
 	"testing"
+
+	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
 // BenchmarkResolve covers what pages are full of; each is one link.
@@ -33,6 +35,19 @@ func BenchmarkResolve(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkOracle resolves a link as the parser does that tests compare with.
+func BenchmarkOracle(b *testing.B) {
+	b.Run("rooted", func(b *testing.B) {
+		oracle := whatwg.NewParser()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := oracle.ParseRef("https://www.example.com/news/2024/article-12345.html?ref=home", "/category/technology/page/2?sort=date&view=list"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func BenchmarkKey(b *testing.B) {

@@ -213,6 +213,9 @@ func endsInNumber(name string) bool {
 // canonicalIPv4 parses up to four numbers, decimal, octal or hexadecimal, of
 // which the last fills all bytes that are left (WHATWG section 3.5).
 func canonicalIPv4(name string) (string, error) {
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Is4() {
+		return name, nil // four decimals without leading zeros
+	}
 	parts := strings.Split(name, ".")
 	if len(parts) > 4 {
 		return "", fmt.Errorf("%w: IPv4 address of more than four parts", ErrHost)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 )
@@ -35,12 +34,9 @@ type Fault struct {
 
 // Request is what a rule decides by.
 type Request struct {
-	Op     Op
-	N      int64 // requests of the kind before
-	Method string
-	URL    *url.URL
-	Header http.Header
-	Body   []byte // of SQS and DynamoDB; nil for S3
+	Op   Op
+	N    int64  // requests of the kind before
+	Body []byte // of SQS and DynamoDB; nil for S3
 }
 
 // Rule chooses the fault of each request. It is called concurrently and must not change

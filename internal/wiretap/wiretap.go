@@ -151,7 +151,7 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &countingBody{r.Body, &x.in}
 	}
 	x.op.Action = action(x.op.Service, r, x.body)
-	fault := t.begin(x, r)
+	fault := t.begin(x)
 	defer t.end(x, r) // also when the proxy gives up on the client, by a panic
 	x.fault = fault
 	if fault.Delay > 0 {
@@ -185,7 +185,7 @@ func (t *Tap) carryOut(x *exchange, r *http.Request) {
 	}
 }
 
-func (t *Tap) begin(x *exchange, r *http.Request) Fault {
+func (t *Tap) begin(x *exchange) Fault {
 	t.mu.Lock()
 	if _, known := t.seen[x.op]; !known && len(t.seen) >= maxOps {
 		x.op.Action = "other"
@@ -196,7 +196,7 @@ func (t *Tap) begin(x *exchange, r *http.Request) Fault {
 	if rule == nil {
 		return Fault{}
 	}
-	return rule(Request{Op: x.op, N: n, Method: r.Method, URL: r.URL, Header: r.Header, Body: x.body})
+	return rule(Request{Op: x.op, N: n, Body: x.body})
 }
 
 func (t *Tap) end(x *exchange, r *http.Request) {

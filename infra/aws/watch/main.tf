@@ -7,88 +7,43 @@ locals {
   # wakes may be lost, so a single failure is nothing. Who searches sees that it fails.
   alarms = { for k, a in local.all : k => a if var.index || !contains(["index-errors", "rank-errors"], k) }
 
-  all = {
+  all = merge(
+    { for k, a in local.queues : k => merge(a, {
+      namespace = "AWS/SQS", dimensions = { QueueName = "${var.name}-${a.of}" }, statistic = "Maximum", minutes = 5
+    }) },
+    { for k, a in local.functions : k => merge(a, {
+      namespace = "AWS/Lambda", dimensions = { FunctionName = "${var.name}-${a.of}" }, statistic = "Sum", minutes = 15
+    }) },
+  )
+
+  queues = {
     dead-letters = {
-      says       = "A wake, a request or a job was given up after five tries: look at it with 'orbweaver dlq'."
-      namespace  = "AWS/SQS"
-      metric     = "ApproximateNumberOfMessagesVisible"
-      dimensions = { QueueName = "${var.name}-dead-letters" }
-      statistic  = "Maximum"
-      minutes    = 5
-      above      = 0
+      of     = "dead-letters"
+      says   = "A wake, a request or a job was given up after five tries: look at it with 'orbweaver dlq'."
+      metric = "ApproximateNumberOfMessagesVisible"
+      above  = 0
     }
     wakes-age = {
-      says       = "The oldest wake waits for more than two hours, longer than that of a step that was killed: there are too few steps at a time, or they fail."
-      namespace  = "AWS/SQS"
-      metric     = "ApproximateAgeOfOldestMessage"
-      dimensions = { QueueName = "${var.name}-wakes" }
-      statistic  = "Maximum"
-      minutes    = 5
-      above      = 7200
+      of     = "wakes"
+      says   = "The oldest wake waits for more than two hours, longer than that of a step that was killed: there are too few steps at a time, or they fail."
+      metric = "ApproximateAgeOfOldestMessage"
+      above  = 7200
     }
     intake-age = {
-      says       = "The oldest request waits for more than half an hour: the intake function fails."
-      namespace  = "AWS/SQS"
-      metric     = "ApproximateAgeOfOldestMessage"
-      dimensions = { QueueName = "${var.name}-intake" }
-      statistic  = "Maximum"
-      minutes    = 5
-      above      = 1800
+      of     = "intake"
+      says   = "The oldest request waits for more than half an hour: the intake function fails."
+      metric = "ApproximateAgeOfOldestMessage"
+      above  = 1800
     }
-    fetch-errors = {
-      says       = "Steps fail again and again."
-      namespace  = "AWS/Lambda"
-      metric     = "Errors"
-      dimensions = { FunctionName = "${var.name}-fetch" }
-      statistic  = "Sum"
-      minutes    = 15
-      above      = 10
-    }
-    coordinate-errors = {
-      says       = "Most ticks fail: what is due is no longer woken."
-      namespace  = "AWS/Lambda"
-      metric     = "Errors"
-      dimensions = { FunctionName = "${var.name}-coordinate" }
-      statistic  = "Sum"
-      minutes    = 15
-      above      = 7
-    }
-    intake-errors = {
-      says       = "Requests from outside fail again and again."
-      namespace  = "AWS/Lambda"
-      metric     = "Errors"
-      dimensions = { FunctionName = "${var.name}-intake" }
-      statistic  = "Sum"
-      minutes    = 15
-      above      = 3
-    }
-    index-errors = {
-      says       = "Index steps fail again and again: what is crawled does not become searchable."
-      namespace  = "AWS/Lambda"
-      metric     = "Errors"
-      dimensions = { FunctionName = "${var.name}-index" }
-      statistic  = "Sum"
-      minutes    = 15
-      above      = 10
-    }
-    rank-errors = {
-      says       = "Rank steps fail again and again: ranks stay as they are."
-      namespace  = "AWS/Lambda"
-      metric     = "Errors"
-      dimensions = { FunctionName = "${var.name}-rank" }
-      statistic  = "Sum"
-      minutes    = 15
-      above      = 10
-    }
-    throttles = {
-      says       = "Steps are refused: max_concurrency is above what the account has left."
-      namespace  = "AWS/Lambda"
-      metric     = "Throttles"
-      dimensions = { FunctionName = "${var.name}-fetch" }
-      statistic  = "Sum"
-      minutes    = 15
-      above      = 10
-    }
+  }
+
+  functions = {
+    fetch-errors      = { of = "fetch", metric = "Errors", above = 10, says = "Steps fail again and again." }
+    coordinate-errors = { of = "coordinate", metric = "Errors", above = 7, says = "Most ticks fail: what is due is no longer woken." }
+    intake-errors     = { of = "intake", metric = "Errors", above = 3, says = "Requests from outside fail again and again." }
+    index-errors      = { of = "index", metric = "Errors", above = 10, says = "Index steps fail again and again: what is crawled does not become searchable." }
+    rank-errors       = { of = "rank", metric = "Errors", above = 10, says = "Rank steps fail again and again: ranks stay as they are." }
+    throttles         = { of = "fetch", metric = "Throttles", above = 10, says = "Steps are refused: max_concurrency is above what the account has left." }
   }
 }
 

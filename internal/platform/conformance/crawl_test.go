@@ -27,16 +27,12 @@ import (
 // truth, and the ledger is what went over the wire.
 func TestAWSCrawl(t *testing.T) {
 	emulated(t)
-	web, err := simweb.New(simweb.Demo())
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := simweb.Serve(t.Context(), web, simweb.ListenOptions{})
+	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	web = srv.Web()
+	web := srv.Web()
 	var seeds []weburl.URL
 	for _, s := range web.Seeds() {
 		u, err := weburl.Parse(s)

@@ -16,7 +16,7 @@
 // Kept here:
 //
 //  1. A message that was sent is delivered until it is acknowledged, or moved to
-//     its dead-letter queue: nothing else but Purge removes it.
+//     its dead-letter queue: nothing else removes it.
 //  2. A message is shown to one receiver at a time, until its visibility ends.
 //  3. A revision is used once: never again for another write, not even after a
 //     delete, nor after Load (no ABA).

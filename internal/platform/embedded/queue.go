@@ -16,10 +16,9 @@ import (
 
 // What the methods of [Queues] refuse.
 var (
-	ErrNoQueue  = errors.New("no such queue")
-	ErrName     = errors.New("bad queue name")
-	ErrConfig   = errors.New("bad queue configuration")
-	ErrNotYours = errors.New("message was acknowledged or delivered again")
+	ErrNoQueue = errors.New("no such queue")
+	ErrName    = errors.New("bad queue name")
+	ErrConfig  = errors.New("bad queue configuration")
 )
 
 // Attributes that a message gains when it is moved to a dead-letter queue.
@@ -29,8 +28,8 @@ const (
 	AttrDeadReceives = "orbweaver-dead-receives" // how often it had been delivered
 )
 
-// DefaultVisibility is what a zero QueueConfig.Visibility stands for, as in SQS.
-const DefaultVisibility = 30 * time.Second
+// defaultVisibility is what a zero QueueConfig.Visibility stands for, as in SQS.
+const defaultVisibility = 30 * time.Second
 
 // maxQueueName bounds names; SQS allows 80 characters.
 const maxQueueName = 255
@@ -38,7 +37,7 @@ const maxQueueName = 255
 // QueueConfig says how a queue treats its messages.
 type QueueConfig struct {
 	// Visibility is how long a delivered message is hidden from other
-	// receivers. 0 stands for [DefaultVisibility].
+	// receivers. 0 stands for [defaultVisibility].
 	Visibility time.Duration `json:"visibility"`
 	// MaxReceives is how often a message is delivered. When the last delivery
 	// ends unacknowledged the message moves to DeadLetter. 0 is for ever.
@@ -58,7 +57,6 @@ type Delivery struct {
 	Body     []byte
 	Attrs    map[string]string // nil if it has none
 	Receives int               // how often it has been delivered, this time included
-	SentAt   time.Time         // UTC
 }
 
 // Queues is a set of named queues. Each delivers every message at least once, to
@@ -108,7 +106,7 @@ func (q *Queues) Create(name string, c QueueConfig) error {
 		return err
 	}
 	if c.Visibility == 0 {
-		c.Visibility = DefaultVisibility
+		c.Visibility = defaultVisibility
 	}
 	switch {
 	case c.Visibility < 0, c.MaxReceives < 0:
@@ -233,7 +231,7 @@ func (q *Queues) Receive(now time.Time, name string, limit int) ([]Delivery, err
 		}
 		out = append(out, Delivery{
 			ID: m.id, Receipt: m.receipt, Receives: m.receives,
-			Body: bytes.Clone(d.body), Attrs: d.attrs, SentAt: d.sent,
+			Body: bytes.Clone(d.body), Attrs: d.attrs,
 		})
 	}
 	return out, nil
@@ -272,28 +270,6 @@ func (q *Queues) Nack(now time.Time, name string, receipt Receipt) error {
 	return nil
 }
 
-// Extend hides the message until now + d, for longer or shorter than before. It
-// works as long as nobody else got the message; else [ErrNotYours], which tells
-// the receiver that its work is being done twice.
-func (q *Queues) Extend(now time.Time, name string, receipt Receipt, d time.Duration) error {
-	qu, err := q.get(name)
-	if err != nil {
-		return err
-	}
-	q.advance(now, qu)
-	m := qu.held[receipt]
-	if m == nil {
-		return ErrNotYours
-	}
-	if d <= 0 {
-		return q.Nack(now, name, receipt)
-	}
-	qu.unlink(m)
-	m.until = now.Add(d)
-	qu.hide(m)
-	return nil
-}
-
 // NextVisible returns when, without any further call, the queue has a visible
 // message: the zero time if it has one already. It is false if there is nothing
 // in the queue.
@@ -318,22 +294,6 @@ func (q *Queues) Depth(now time.Time, name string) (visible, inFlight, delayed i
 	}
 	q.advance(now, qu)
 	return qu.ready.Len(), qu.hidden.Len() - qu.delayed, qu.delayed, nil
-}
-
-// Purge removes every message of the queue, those in flight too.
-func (q *Queues) Purge(name string) error {
-	qu, err := q.get(name)
-	if err != nil {
-		return err
-	}
-	for _, h := range []*messageHeap{&qu.ready, &qu.hidden} {
-		for _, m := range h.items {
-			q.forget(qu, m)
-		}
-		h.items = nil
-	}
-	qu.delayed = 0
-	return nil
 }
 
 // EndVisibility makes everything that is in flight in any queue visible at once

@@ -83,7 +83,7 @@ func TestDeliveryIsWhole(t *testing.T) {
 	id, err := q.Send(at(1), "q", body, attrs, 0)
 	ok(t, err)
 	body[0], attrs["a"] = 'X', "X" // the sender's slices are its own again
-	want := Delivery{ID: id, Receipt: 1, Body: []byte("body"), Attrs: map[string]string{"b": "2", "a": "1", "": ""}, Receives: 1, SentAt: at(1)}
+	want := Delivery{ID: id, Receipt: 1, Body: []byte("body"), Attrs: map[string]string{"b": "2", "a": "1", "": ""}, Receives: 1}
 	got := receive(t, q, at(2), "q", 1)
 	if diff := cmp.Diff([]Delivery{want}, got); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
@@ -144,22 +144,15 @@ func TestAck(t *testing.T) {
 	}
 }
 
-func TestNackAndExtend(t *testing.T) {
-	q := newQueues(t, QueueConfig{Visibility: 10 * time.Second})
+func TestNack(t *testing.T) {
+	q := newQueues(t, QueueConfig{Visibility: 30 * time.Second})
 	send(t, q, at(0), "q", "a", 0)
 	r := receive(t, q, at(0), "q", 1)[0].Receipt
-	ok(t, q.Extend(at(5), "q", r, 20*time.Second))
-	wantBodies(t, receive(t, q, at(24), "q", 1))
-	wantDepth(t, q, at(25), "q", 1, 0, 0)
-	ok(t, q.Extend(at(25), "q", r, 5*time.Second)) // over, but still ours
 	wantBodies(t, receive(t, q, at(29), "q", 1))
-	ok(t, q.Extend(at(29), "q", r, 0)) // as Nack
+	ok(t, q.Nack(at(29), "q", r))
 	ds := receive(t, q, at(29), "q", 1)
 	wantBodies(t, ds, "a/2")
 	ok(t, q.Nack(at(29), "q", r)) // stale: does not take it from the other
-	if err := q.Extend(at(29), "q", r, time.Hour); !errors.Is(err, ErrNotYours) {
-		t.Fatalf("extend of a stale receipt: %v", err)
-	}
 	wantDepth(t, q, at(29), "q", 0, 1, 0)
 	ok(t, q.Nack(at(30), "q", ds[0].Receipt))
 	ok(t, q.Nack(at(30), "q", ds[0].Receipt))
@@ -191,7 +184,7 @@ func TestDeadLetters(t *testing.T) {
 			}
 			wantDepth(t, q, at(20), "q", 0, 0, 0)
 			want := []Delivery{{
-				ID: id, Receipt: 3, Body: []byte("a"), Receives: 1, SentAt: at(0),
+				ID: id, Receipt: 3, Body: []byte("a"), Receives: 1,
 				Attrs: map[string]string{
 					"k": "v", AttrDeadQueue: "q", AttrDeadReceives: "2",
 					AttrDeadReason: "delivered 2 times without being acknowledged",
@@ -215,25 +208,6 @@ func TestEndVisibility(t *testing.T) {
 	ok(t, q.Ack(at(1), "q", r)) // from before: void
 	wantDepth(t, q, at(1), "q", 1, 0, 1)
 	wantBodies(t, receive(t, q, at(1), "q", 9), "a/2")
-}
-
-func TestPurge(t *testing.T) {
-	log := NewLog()
-	q := NewQueues(log)
-	ok(t, q.Create("q", QueueConfig{MaxReceives: 9, DeadLetter: "d"}))
-	for i := range 3 {
-		send(t, q, at(0), "q", "a", time.Duration(i)*time.Minute)
-	}
-	receive(t, q, at(0), "q", 1)
-	d := newDisk()
-	d.apply(log.Drain())
-	ok(t, q.Purge("q"))
-	d.apply(log.Drain())
-	wantDepth(t, q, at(0), "q", 0, 0, 0)
-	wantDepth(t, q, at(999), "q", 0, 0, 0)
-	if n := len(d[bucketMessage]) + len(d[bucketReceives]); n != 0 {
-		t.Fatalf("%d keys left behind", n)
-	}
 }
 
 func TestCreate(t *testing.T) {
@@ -280,8 +254,8 @@ func TestCreate(t *testing.T) {
 	wantBodies(t, receive(t, q, at(0), "q", 1), "kept/1")
 	for name, err := range map[string]error{
 		"receive": second(q.Receive(at(0), "none", 1)), "send": second(q.Send(at(0), "none", nil, nil, 0)),
-		"ack": q.Ack(at(0), "none", 1), "nack": q.Nack(at(0), "none", 1), "extend": q.Extend(at(0), "none", 1, 1),
-		"purge": q.Purge("none"), "config": second(q.Config("none")),
+		"ack": q.Ack(at(0), "none", 1), "nack": q.Nack(at(0), "none", 1),
+		"config": second(q.Config("none")),
 	} {
 		if !errors.Is(err, ErrNoQueue) {
 			t.Errorf("%s of no queue: %v", name, err)

@@ -17,12 +17,12 @@ import (
 
 // The bounds that DynamoDB sets are kept here too.
 const (
-	// MaxDocumentBytes bounds an encoded document.
-	MaxDocumentBytes = 400 << 10
-	// MaxKeyBytes bounds a document's key.
-	MaxKeyBytes = 1024
-	// MaxAtomicWrites bounds the writes of one atomic list.
-	MaxAtomicWrites = 100
+	// maxDocumentBytes bounds an encoded document.
+	maxDocumentBytes = 400 << 10
+	// maxKeyBytes bounds a document's key.
+	maxKeyBytes = 1024
+	// maxAtomicWrites bounds the writes of one atomic list.
+	maxAtomicWrites = 100
 )
 
 // Collection returns the documents called name, by the field that holds their
@@ -82,8 +82,8 @@ func (c *collection) Key(doc driver.Document) (any, error) {
 		return nil, nil // only Create gets along without
 	}
 	s, ok := key.(string)
-	if !ok || len(s) > MaxKeyBytes {
-		return nil, fmt.Errorf("%w: a document's key is a string of at most %d bytes, not %T", errArgument, MaxKeyBytes, key)
+	if !ok || len(s) > maxKeyBytes {
+		return nil, fmt.Errorf("%w: a document's key is a string of at most %d bytes, not %T", errArgument, maxKeyBytes, key)
 	}
 	return s, nil
 }
@@ -261,8 +261,8 @@ func (c *collection) encode(tree map[string]any, doc driver.Document) ([]byte, e
 		tree[c.revField] = nil
 	}
 	b, err := c.store.codec.marshal(tree)
-	if err == nil && len(b) > MaxDocumentBytes {
-		err = fmt.Errorf("%w: a document of %d bytes, want at most %d", errArgument, len(b), MaxDocumentBytes)
+	if err == nil && len(b) > maxDocumentBytes {
+		err = fmt.Errorf("%w: a document of %d bytes, want at most %d", errArgument, len(b), maxDocumentBytes)
 	}
 	return b, err
 }
@@ -285,8 +285,8 @@ func (c *collection) apply(ps []pending, errs []error) {
 			failed, err = i, e
 		}
 	}
-	if err == nil && len(ps) > MaxAtomicWrites {
-		failed, err = MaxAtomicWrites, fmt.Errorf("%w: %d atomic writes, want at most %d", errArgument, len(ps), MaxAtomicWrites)
+	if err == nil && len(ps) > maxAtomicWrites {
+		failed, err = maxAtomicWrites, fmt.Errorf("%w: %d atomic writes, want at most %d", errArgument, len(ps), maxAtomicWrites)
 	}
 	var revs []uint64
 	if err == nil {

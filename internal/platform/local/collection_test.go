@@ -115,7 +115,7 @@ func TestAtomicWrites(t *testing.T) {
 			t.Errorf("%d writes counted, want 1 and twice 4", n)
 		}
 		many := coll.Actions().AtomicWrites()
-		for i := range MaxAtomicWrites + 1 {
+		for i := range maxAtomicWrites + 1 {
 			many.Put(doc{"k": fmt.Sprint("many", i)})
 		}
 		wantCode(t, "too many", firstError(t, many.Do(ctx)), gcerrors.InvalidArgument)
@@ -229,8 +229,8 @@ func TestRefusedDocuments(t *testing.T) {
 		must(t, coll.Put(ctx, doc{"k": "there", "s": "text"}))
 		for name, err := range map[string]error{
 			"key type":     coll.Put(ctx, doc{"k": 7}),
-			"long key":     coll.Put(ctx, doc{"k": strings.Repeat("k", MaxKeyBytes+1)}),
-			"large":        coll.Put(ctx, doc{"k": "k", "v": make([]byte, MaxDocumentBytes)}),
+			"long key":     coll.Put(ctx, doc{"k": strings.Repeat("k", maxKeyBytes+1)}),
+			"large":        coll.Put(ctx, doc{"k": "k", "v": make([]byte, maxDocumentBytes)}),
 			"not UTF-8":    coll.Put(ctx, doc{"k": "k", "v": []any{doc{"x": "\xff"}}}),
 			"bad key":      coll.Put(ctx, doc{"k": "k", "\xff": 1}),
 			"no type":      coll.Put(ctx, doc{"k": "k", "v": make(chan int)}),

@@ -16,10 +16,10 @@ import (
 // The bounds that clouds set are kept here too, so that what would fail there
 // fails at once.
 const (
-	// MaxMessageBytes bounds a message's body and attributes together.
-	MaxMessageBytes = 256 << 10
-	// MaxDelay bounds how long a message may be delayed, as in SQS.
-	MaxDelay = 15 * time.Minute
+	// maxMessageBytes bounds a message's body and attributes together.
+	maxMessageBytes = 256 << 10
+	// maxDelay bounds how long a message may be delayed, as in SQS.
+	maxDelay = 15 * time.Minute
 	// maxBatch is how many messages one call of a queue may have.
 	maxBatch = 10
 	// defaultWait is how long SQS lets a receive wait at most.
@@ -42,55 +42,6 @@ func (s *Store) CreateQueue(ctx context.Context, name string, c embedded.QueueCo
 	return s.wait(ctx, commit)
 }
 
-// Queues returns the names of all queues, sorted.
-func (s *Store) Queues() ([]string, error) {
-	if err := s.lock(); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return s.queues.Names(), nil
-}
-
-// Depth counts a queue's messages: visible, in flight, delayed.
-func (s *Store) Depth(name string) (visible, inFlight, delayed int, err error) {
-	s.meter.QueueRequest(OpDepth, 0)
-	if err := s.lock(); err != nil {
-		return 0, 0, 0, err
-	}
-	defer s.unlockAndRing()
-	return s.queues.Depth(time.Now(), name)
-}
-
-// Purge removes every message of a queue. It is durable on return.
-func (s *Store) Purge(ctx context.Context, name string) error {
-	if err := s.lock(); err != nil {
-		return err
-	}
-	err := s.queues.Purge(name)
-	commit := s.soon()
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return s.wait(ctx, commit)
-}
-
-// Extend hides a message, received from queue, for another d from now. It works
-// as long as nobody else got the message, else embedded.ErrNotYours.
-func (s *Store) Extend(queue string, m *pubsub.Message, d time.Duration) error {
-	var delivery embedded.Delivery
-	if !m.As(&delivery) {
-		return fmt.Errorf("extend: %w: not a message of this driver", errArgument)
-	}
-	s.meter.QueueRequest(OpExtend, 0)
-	if err := s.lock(); err != nil {
-		return err
-	}
-	defer s.unlockAndRing()
-	s.ring(queue) // receivers wait for the old time
-	return s.queues.Extend(time.Now(), queue, delivery.Receipt, d)
-}
-
 // Sending is what a message's BeforeSend can change of it:
 //
 //	m.BeforeSend = func(as func(any) bool) error {
@@ -103,7 +54,7 @@ func (s *Store) Extend(queue string, m *pubsub.Message, d time.Duration) error {
 //
 // One BeforeSend can ask for this and for another cloud's type in turn.
 type Sending struct {
-	// Delay is how long the message stays invisible, at most [MaxDelay].
+	// Delay is how long the message stays invisible, at most [maxDelay].
 	Delay time.Duration
 }
 
@@ -191,11 +142,11 @@ func prepare(m *driver.Message) (delay time.Duration, err error) {
 			return 0, err
 		}
 	}
-	if sending.Delay < 0 || sending.Delay > MaxDelay {
-		return 0, fmt.Errorf("%w: a delay of %v, want at most %v", errArgument, sending.Delay, MaxDelay)
+	if sending.Delay < 0 || sending.Delay > maxDelay {
+		return 0, fmt.Errorf("%w: a delay of %v, want at most %v", errArgument, sending.Delay, maxDelay)
 	}
-	if n := messageBytes(m.Body, m.Metadata); n > MaxMessageBytes {
-		return 0, fmt.Errorf("%w: a message of %d bytes, want at most %d", errArgument, n, MaxMessageBytes)
+	if n := messageBytes(m.Body, m.Metadata); n > maxMessageBytes {
+		return 0, fmt.Errorf("%w: a message of %d bytes, want at most %d", errArgument, n, maxMessageBytes)
 	}
 	return sending.Delay, nil
 }
@@ -247,7 +198,7 @@ type SubscriptionOptions struct {
 // it received and did not acknowledge is then visible again at once, and counts
 // as delivered, whether or not it was handed out.
 //
-// Message.As knows *embedded.Delivery; see also [Receives] and [Store.Extend].
+// Message.As knows *embedded.Delivery; see also [Receives].
 func (s *Store) Subscription(name string, opts SubscriptionOptions) *pubsub.Subscription {
 	// Asked for more than one, the portable layer prefetches for two seconds of
 	// work, which may be thousands of messages whose visibility runs. So it asks

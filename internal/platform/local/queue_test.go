@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"gocloud.dev/gcerrors"
 	"gocloud.dev/pubsub"
 
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
@@ -200,24 +199,24 @@ func TestCompetingConsumers(t *testing.T) {
 	})
 }
 
-func TestNackAndExtend(t *testing.T) {
+// depth counts a queue's messages.
+func (q *queueTest) depth(name string) (visible, inFlight int, err error) {
+	must(q, q.store.lock())
+	defer q.store.unlockAndRing()
+	visible, inFlight, _, err = q.store.queues.Depth(time.Now(), name)
+	return visible, inFlight, err
+}
+
+func TestNack(t *testing.T) {
 	inQueue(t, embedded.QueueConfig{Visibility: time.Minute}, func(q *queueTest) {
 		q.send("a", 0)
 		one, two := q.subscription("q", SubscriptionOptions{}), q.subscription("q", SubscriptionOptions{})
 		m := q.receive(one)
-		must(q, q.store.Extend("q", m, 10*time.Minute))
 		second := q.receive(two)
-		q.wantAt(second, "a", 2, 10*time.Minute)
-		if err := q.store.Extend("q", m, time.Minute); errorCode(err) != gcerrors.FailedPrecondition {
-			q.Fatalf("extend of a lost message: %v", err)
-		}
+		q.wantAt(second, "a", 2, time.Minute)
+		m.Nack() // stale: does not take it from the other
 		second.Nack()
-		third := q.receive(one)
-		q.wantAt(third, "a", 3, 10*time.Minute)
-		must(q, q.store.Extend("q", third, 0))
-		q.wantAt(q.receive(one), "a", 4, 10*time.Minute)
-		m.Ack()
-		third.Ack()
+		q.wantAt(q.receive(one), "a", 3, time.Minute)
 	})
 }
 
@@ -275,7 +274,7 @@ func TestCallsArePacked(t *testing.T) {
 		for i := range 35 {
 			m := q.receive(sub)
 			synctest.Wait()
-			_, flying, _, err := q.store.Depth("q")
+			_, flying, err := q.depth("q")
 			must(q, err)
 			if flying > i+1+10 {
 				q.Fatalf("%d in flight after %d were handed out", flying, i+1)
@@ -307,7 +306,7 @@ func TestShutdownWhileSending(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		wg.Wait()
-		visible, _, _, err := q.store.Depth("q")
+		visible, _, err := q.depth("q")
 		must(q, err)
 		if n := q.calls.count(OpSend); visible != 11 || n != 2 {
 			q.Fatalf("%d messages in %d calls, want 11 in 2", visible, n)
@@ -325,7 +324,7 @@ func TestShutdownGivesBack(t *testing.T) {
 		q.receive(sub).Ack()
 		q.receive(sub)
 		must(q, sub.Shutdown(q.Context()))
-		visible, flying, _, err := q.store.Depth("q")
+		visible, flying, err := q.depth("q")
 		must(q, err)
 		if visible != 11 || flying != 0 {
 			q.Fatalf("%d visible, %d in flight, want 11, 0", visible, flying)
@@ -344,17 +343,17 @@ func TestSendBounds(t *testing.T) {
 			}}
 		}
 		for name, m := range map[string]*pubsub.Message{
-			"body":           {Body: make([]byte, MaxMessageBytes+1)},
-			"attributes":     {Body: make([]byte, MaxMessageBytes-4), Metadata: map[string]string{"key": "va"}},
-			"long delay":     delayed(MaxDelay + 1),
+			"body":           {Body: make([]byte, maxMessageBytes+1)},
+			"attributes":     {Body: make([]byte, maxMessageBytes-4), Metadata: map[string]string{"key": "va"}},
+			"long delay":     delayed(maxDelay + 1),
 			"negative delay": delayed(-1),
 		} {
 			if err := q.topic.Send(q.Context(), m); err == nil {
 				q.Errorf("%s was accepted", name)
 			}
 		}
-		must(q, q.topic.Send(q.Context(), &pubsub.Message{Body: make([]byte, MaxMessageBytes-5), Metadata: map[string]string{"key": "va"}}))
-		must(q, q.topic.Send(q.Context(), delayed(MaxDelay)))
+		must(q, q.topic.Send(q.Context(), &pubsub.Message{Body: make([]byte, maxMessageBytes-5), Metadata: map[string]string{"key": "va"}}))
+		must(q, q.topic.Send(q.Context(), delayed(maxDelay)))
 	})
 }
 

@@ -33,8 +33,6 @@ const (
 	OpReceive = "receive"
 	OpAck     = "ack"
 	OpNack    = "nack"
-	OpExtend  = "extend"
-	OpDepth   = "depth"
 )
 
 // Meter is told of every call in the units that clouds bill. It is called by many
@@ -316,7 +314,6 @@ func errorCode(err error) gcerrors.ErrorCode {
 		{embedded.ErrNotFound, gcerrors.NotFound},
 		{embedded.ErrExists, gcerrors.AlreadyExists},
 		{embedded.ErrConflict, gcerrors.FailedPrecondition},
-		{embedded.ErrNotYours, gcerrors.FailedPrecondition},
 		{ErrClosed, gcerrors.FailedPrecondition},
 		{embedded.ErrName, gcerrors.InvalidArgument},
 		{embedded.ErrConfig, gcerrors.InvalidArgument},

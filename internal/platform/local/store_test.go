@@ -49,9 +49,7 @@ func fill(t *testing.T, s *Store) {
 func contents(t *testing.T, s *Store) []string {
 	t.Helper()
 	var out []string
-	names, err := s.Queues()
-	must(t, err)
-	for _, name := range names {
+	for _, name := range s.queues.Names() {
 		sub := newSubscription(s, name, SubscriptionOptions{Wait: time.Nanosecond})
 		for {
 			ms, err := sub.ReceiveBatch(t.Context(), 10)

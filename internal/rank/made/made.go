@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -52,7 +53,7 @@ func Begin(s Store, id string, slots, partitions int, by blobschema.PartitionBy)
 	c := &Crawl{heads: map[partition.ID]blobschema.Manifest{}}
 	key := [16]byte{1, 2, 3, 4, 5}
 	c.Record = blobschema.Crawl{
-		Version: blobschema.Version, ID: id, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), HashKey: key[:], Slots: slots, Partitions: partitions,
+		Version: wire.Version, ID: id, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), HashKey: key[:], Slots: slots, Partitions: partitions,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, PartitionBy: by},
 	}
 	var err error
@@ -73,8 +74,8 @@ func (c *Crawl) record(s Store, key string, v any) error {
 	return s.Record(key, b)
 }
 
-// Slot is the slot of a URL's unit.
-func (c *Crawl) Slot(u weburl.URL) partition.Slot {
+// slot is the slot of a URL's unit.
+func (c *Crawl) slot(u weburl.URL) partition.Slot {
 	unit, _ := crawl.Unit(c.Record.Settings.PartitionBy, u.Host())
 	return c.hash.Slot(unit)
 }
@@ -142,7 +143,7 @@ func (c *Crawl) page(p *Page) (page blobschema.Page, links blobschema.PageLinks,
 	if err != nil {
 		return page, links, 0, err
 	}
-	slot := c.Slot(u)
+	slot := c.slot(u)
 	c.written++
 	page = blobschema.Page{
 		URL: p.URL, Generation: p.Generation, Outcome: p.Outcome, Time: c.Record.Created.Add(time.Duration(c.written) * time.Second), Links: uint32(len(p.Links)),
@@ -157,7 +158,7 @@ func (c *Crawl) page(p *Page) (page blobschema.Page, links blobschema.PageLinks,
 			return page, links, 0, err
 		}
 		links.Targets = append(links.Targets, blobschema.Target{
-			Fingerprint: c.hash.Fingerprint(l.URL), Slot: c.Slot(to), Host: string(to.Host()), NoFollow: l.NoFollow, Followed: !l.NoFollow && !l.Outside, Anchor: l.Text,
+			Fingerprint: c.hash.Fingerprint(l.URL), Slot: c.slot(to), Host: string(to.Host()), NoFollow: l.NoFollow, Followed: !l.NoFollow && !l.Outside, Anchor: l.Text,
 		})
 	}
 	return page, links, c.Map.Owner(slot), nil

@@ -2,6 +2,7 @@
 // core, and counts the simulated crawls in which each is found:
 //
 //	go run ./internal/simulate/plants -seeds 200
+//	go run ./internal/simulate/plants -markdown    # the table of docs/proof.md
 //
 // The sources are not touched, and have no switches for it: a bug is a text of the core
 // and what stands there instead, which `go build -overlay` puts in its place: this program
@@ -52,6 +53,7 @@ type options struct {
 	most   time.Duration
 	only   string
 	json   bool
+	mark   bool
 	inside bool
 }
 
@@ -64,6 +66,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.DurationVar(&o.most, "time", 5*time.Minute, "how long the crawls of one bug may take; what is found by then counts")
 	flags.StringVar(&o.only, "only", "", "plant only bugs whose names match this regular expression")
 	flags.BoolVar(&o.json, "json", false, "write JSON, for a program")
+	flags.BoolVar(&o.mark, "markdown", false, "write a table for a document")
 	flags.BoolVar(&o.inside, "inside", false, "simulate with this program as it is, and write JSON: what it calls itself with")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -86,7 +89,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 	}
 	var found []finding
-	if !o.json {
+	switch {
+	case o.mark:
+		fmt.Fprint(out, "| bug | breaks | found in | by |\n|---|---|---|---|\n")
+	case !o.json:
 		fmt.Fprintf(out, row, "bug", "breaks", "found in", "first", "seconds", "by")
 	}
 	for i := range chosen {
@@ -95,7 +101,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			return fmt.Errorf("%s: %w", chosen[i].Name, err)
 		}
 		found = append(found, f)
-		if !o.json {
+		switch {
+		case o.mark:
+			fmt.Fprintf(out, "%s %d of %d | %s |\n", chosen[i].cells(), f.Found, f.Seeds, f.by())
+		case !o.json:
 			fmt.Fprintf(out, row, f.Name, f.Promise, fmt.Sprintf("%d of %d", f.Found, f.Seeds), f.firstSeed(), fmt.Sprintf("%.0f", f.Seconds), f.by())
 		}
 	}
@@ -111,6 +120,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 
 // control begins the names of what has no bug.
 const control = "none"
+
+// cells begin the row of a plant in a document.
+func (p *plant) cells() string { return fmt.Sprintf("| %s | %s |", p.Bug, p.Promise) }
 
 const row = "%-26s%-12s%12s%7s%9s  %s\n"
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"os"
 	"strings"
 	"testing"
 
@@ -35,6 +36,19 @@ func TestPlantsFit(t *testing.T) {
 	}
 	if len(plants) < 12 {
 		t.Errorf("there are %d plants", len(plants))
+	}
+}
+
+// TestProofHasThePlants: docs/proof.md says of each plant what the simulation found.
+func TestProofHasThePlants(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plants {
+		if row := plants[i].cells(); !strings.Contains(string(text), "\n"+row) {
+			t.Errorf("docs/proof.md has no row\n%s\n'make plants ARGS=-markdown' writes it", row)
+		}
 	}
 }
 

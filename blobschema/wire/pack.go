@@ -1,4 +1,4 @@
-package blobschema
+package wire
 
 import (
 	"encoding/binary"
@@ -23,16 +23,22 @@ type Section struct {
 const (
 	packMagic      = "OWPK"
 	packEnd        = "KPWO"
-	packHeader     = len(packMagic) + 1
 	packTail       = 4 + 4 + len(packEnd)
 	maxSections    = 64
 	maxSectionName = 32
 )
 
-// AppendPack appends a pack of the sections, in their order. The first begins
+// Version is the version of every format in this package. A folder or table
+// written by another version is refused at the start, never guessed at.
+const Version = 5
+
+// HeaderSize is how many bytes are before the first section.
+const HeaderSize = len(packMagic) + 1
+
+// Append appends a pack of the sections, in their order. The first begins
 // [PackHeader] bytes into the pack.
-func AppendPack(dst []byte, sections []Section) []byte {
-	start, size := len(dst), packHeader+packTail+1
+func Append(dst []byte, sections []Section) []byte {
+	start, size := len(dst), HeaderSize+packTail+1
 	for _, s := range sections {
 		size += len(s.Data) + len(s.Name) + 16
 	}
@@ -44,16 +50,16 @@ func AppendPack(dst []byte, sections []Section) []byte {
 	table := len(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(sections)))
 	for _, s := range sections {
-		dst = appendPrefixed(dst, s.Name)
+		dst = AppendPrefixed(dst, s.Name)
 		dst = binary.AppendUvarint(dst, uint64(len(s.Data)))
-		dst = binary.LittleEndian.AppendUint32(dst, checksum(s.Data))
+		dst = binary.LittleEndian.AppendUint32(dst, Checksum(s.Data))
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(dst)-table))
-	dst = binary.LittleEndian.AppendUint32(dst, packSum(dst[start:start+packHeader], dst[table:]))
+	dst = binary.LittleEndian.AppendUint32(dst, packSum(dst[start:start+HeaderSize], dst[table:]))
 	return append(dst, packEnd...)
 }
 
-func packSum(header, table []byte) uint32 { return checksum(slices.Concat(header, table)) }
+func packSum(header, table []byte) uint32 { return Checksum(slices.Concat(header, table)) }
 
 // Pack is an opened pack: a view of its bytes. It is safe for concurrent use.
 type Pack struct {
@@ -67,41 +73,41 @@ type packSection struct {
 	sum         uint32
 }
 
-// OpenPack reads the table of a whole pack. The pack keeps data, which must not
+// Open reads the table of a whole pack. The pack keeps data, which must not
 // change any more.
-func OpenPack(data []byte) (*Pack, error) {
-	if len(data) < packHeader+packTail || string(data[:len(packMagic)]) != packMagic {
-		return nil, fmt.Errorf("open pack: %w", damaged("no pack of %d bytes", len(data)))
+func Open(data []byte) (*Pack, error) {
+	if len(data) < HeaderSize+packTail || string(data[:len(packMagic)]) != packMagic {
+		return nil, fmt.Errorf("open pack: %w", Damaged("no pack of %d bytes", len(data)))
 	}
-	if v := data[packHeader-1]; v != Version {
+	if v := data[HeaderSize-1]; v != Version {
 		return nil, fmt.Errorf("open pack: %w: %d", ErrVersion, v)
 	}
-	tail := cursor{b: data[len(data)-packTail:]}
-	size, sum := int64(tail.uint32()), tail.uint32()
+	tail := &Cursor{Rest: data[len(data)-packTail:]}
+	size, sum := int64(tail.Uint32()), tail.Uint32()
 	table := int64(len(data)-packTail) - size
-	if string(tail.b) != packEnd || table < int64(packHeader) {
-		return nil, fmt.Errorf("open pack: %w", damaged("tail"))
+	if string(tail.Rest) != packEnd || table < int64(HeaderSize) {
+		return nil, fmt.Errorf("open pack: %w", Damaged("tail"))
 	}
-	if packSum(data[:packHeader], data[table:len(data)-packTail+4]) != sum {
-		return nil, fmt.Errorf("open pack: %w", damaged("checksum of the table"))
+	if packSum(data[:HeaderSize], data[table:len(data)-packTail+4]) != sum {
+		return nil, fmt.Errorf("open pack: %w", Damaged("checksum of the table"))
 	}
 	p := &Pack{data: data}
-	c := cursor{b: data[table : len(data)-packTail]}
-	off := int64(packHeader)
-	for range c.uvarint(maxSections) {
-		s := packSection{name: string(c.prefixed(maxSectionName)), off: off}
-		s.length = int64(c.uvarint(uint64(table - off)))
-		s.sum = c.uint32()
+	c := &Cursor{Rest: data[table : len(data)-packTail]}
+	off := int64(HeaderSize)
+	for range c.Uvarint(maxSections) {
+		s := packSection{name: string(c.Prefixed(maxSectionName)), off: off}
+		s.length = int64(c.Uvarint(uint64(table - off)))
+		s.sum = c.Uint32()
 		off += s.length
 		if p.find(s.name) != nil {
-			c.fail("two sections %q", s.name)
+			c.Fail("two sections %q", s.name)
 		}
 		p.sections = append(p.sections, s)
 	}
 	if off != table {
-		c.fail("sections of %d bytes in %d", off, table)
+		c.Fail("sections of %d bytes in %d", off, table)
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return nil, fmt.Errorf("open pack: %w", err)
 	}
 	return p, nil
@@ -121,11 +127,11 @@ func (p *Pack) find(name string) *packSection {
 func (p *Pack) Section(name string) ([]byte, error) {
 	s := p.find(name)
 	if s == nil {
-		return nil, fmt.Errorf("read section %s: %w", name, damaged("not in the pack"))
+		return nil, fmt.Errorf("read section %s: %w", name, Damaged("not in the pack"))
 	}
 	b := p.data[s.off : s.off+s.length : s.off+s.length]
-	if checksum(b) != s.sum {
-		return nil, fmt.Errorf("read section %s: %w", name, damaged("checksum"))
+	if Checksum(b) != s.sum {
+		return nil, fmt.Errorf("read section %s: %w", name, Damaged("checksum"))
 	}
 	return b, nil
 }
@@ -138,3 +144,15 @@ func (p *Pack) SectionAt(name string) (off, length int64) {
 	}
 	return 0, 0
 }
+
+// Names returns the names of the sections, in their order.
+func (p *Pack) Names() []string {
+	names := make([]string, len(p.sections))
+	for i := range p.sections {
+		names[i] = p.sections[i].name
+	}
+	return names
+}
+
+// Has reports whether there is a section of that name.
+func (p *Pack) Has(name string) bool { return p.find(name) != nil }

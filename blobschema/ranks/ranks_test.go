@@ -1,4 +1,4 @@
-package blobschema
+package ranks
 
 import (
 	"bytes"
@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -26,46 +29,46 @@ func rankObjects(t testing.TB) map[string]rankObject {
 		}
 		return b
 	}
-	graph := []*RankGraph{
+	graph := []*Graph{
 		{
-			Hosts: []RankHost{{"a.example", 3}, {"b.example", 9}},
-			Nodes: []RankNode{{7, 1}, {1 << 63, 0}},
+			Hosts: []Host{{"a.example", 3}, {"b.example", 9}},
+			Nodes: []Node{{7, 1}, {1 << 63, 0}},
 			Texts: []string{"", "a text", "中文"},
-			Pages: []RankPage{
-				{RankNode: RankNode{11, 0}, Generation: 2, Kind: RankLinked, Origin: Origin{4, 12}, Links: 2, Outs: 1},
-				{RankNode: RankNode{12, 1}, Kind: RankSame},
-				{RankNode: RankNode{13, 1}, Kind: RankGone, Links: 1},
+			Pages: []Page{
+				{Node: Node{11, 0}, Generation: 2, Kind: Linked, Origin: blobschema.Origin{Partition: 4, Seq: 12}, Links: 2, Outs: 1},
+				{Node: Node{12, 1}, Kind: Same},
+				{Node: Node{13, 1}, Kind: Gone, Links: 1},
 			},
-			Links: []RankLink{{0, 1}, {1, 0}, {0, 2}},
+			Links: []Link{{0, 1}, {1, 0}, {0, 2}},
 			Outs:  []uint32{1},
 		},
-		{Texts: []string{""}, Hosts: []RankHost{{"c.example", 1}}, Pages: []RankPage{{RankNode: RankNode{14, 0}}}},
+		{Texts: []string{""}, Hosts: []Host{{"c.example", 1}}, Pages: []Page{{Node: Node{14, 0}}}},
 	}
 	anchors := []AnchorTarget{
 		{Fingerprint: 7, Slot: 9, Host: "b.example", Texts: []AnchorText{{"a text", 3, 2}, {"another", 1, 1}}},
 		{Fingerprint: 1, Slot: 9, Host: "b.example", Texts: []AnchorText{{"x", 1, 1}}},
 	}
-	targets := &RankTargets{Hosts: []string{"a.example", "b.example", "c.example"}, Counts: []uint32{2, 0, 1}, Fingerprints: []uint64{1, 9, 4}, Anchors: anchors}
-	layout := &RankLayout{
+	targets := &Targets{Hosts: []string{"a.example", "b.example", "c.example"}, Counts: []uint32{2, 0, 1}, Fingerprints: []uint64{1, 9, 4}, Anchors: anchors}
+	layout := &Layout{
 		HostNames: []string{"a.example", "b.example"}, First: []uint32{0, 2, 3}, Nodes: []uint64{1, 5, 4}, Crawled: []byte{5},
-		Pages: RankLevel{OutFirst: []uint32{0, 2, 2, 3}, Out: []uint32{0, 2, 1}, Targets: []uint32{0, 1, 3}, InFirst: []uint32{0, 1, 1}, In: []uint32{2}},
-		Hosts: RankLevel{OutFirst: []uint32{0, 1, 1}, Out: []uint32{0}, Targets: []uint32{0, 0, 1}, InFirst: []uint32{0, 0, 2}, In: []uint32{1, 0}},
+		Pages: Level{OutFirst: []uint32{0, 2, 2, 3}, Out: []uint32{0, 2, 1}, Targets: []uint32{0, 1, 3}, InFirst: []uint32{0, 1, 1}, In: []uint32{2}},
+		Hosts: Level{OutFirst: []uint32{0, 1, 1}, Out: []uint32{0}, Targets: []uint32{0, 0, 1}, InFirst: []uint32{0, 0, 2}, In: []uint32{1, 0}},
 	}
-	hosts := &RankHosts{Names: []string{"a.example", "b.example"}, Ranks: []float64{0.25, 0.75}, URLs: []string{"https://b.example/"}, Best: []float64{0.5}}
+	hosts := &Hosts{Names: []string{"a.example", "b.example"}, Ranks: []float64{0.25, 0.75}, URLs: []string{"https://b.example/"}, Best: []float64{0.5}}
 	return map[string]rankObject{
-		"graph":   {must(EncodeRankGraph(graph)), graph, there(DecodeRankGraph, EncodeRankGraph)},
+		"graph":   {must(EncodeGraph(graph)), graph, there(DecodeGraph, EncodeGraph)},
 		"anchors": {must(EncodeAnchors(anchors)), anchors, there(DecodeAnchors, EncodeAnchors)},
-		"targets": {must(EncodeRankTargets(targets)), targets, there(func(b []byte) (*RankTargets, error) { return DecodeRankTargets(b, true) }, EncodeRankTargets)},
-		"layout": {EncodeRankLayout(layout), layout, there(
-			func(b []byte) (*RankLayout, error) { return DecodeRankLayout(b, 2) },
-			func(l *RankLayout) ([]byte, error) { return EncodeRankLayout(l), nil },
+		"targets": {must(EncodeTargets(targets)), targets, there(func(b []byte) (*Targets, error) { return DecodeTargets(b, true) }, EncodeTargets)},
+		"layout": {EncodeLayout(layout), layout, there(
+			func(b []byte) (*Layout, error) { return DecodeLayout(b, 2) },
+			func(l *Layout) ([]byte, error) { return EncodeLayout(l), nil },
 		)},
-		"values": {EncodeRankValues([]float64{0, 1.5}, nil, []float64{math.SmallestNonzeroFloat64}), [][]float64{{0, 1.5}, {}, {math.SmallestNonzeroFloat64}}, there(
-			func(b []byte) ([][]float64, error) { return DecodeRankValues(b, 3) },
-			func(v [][]float64) ([]byte, error) { return EncodeRankValues(v...), nil },
+		"values": {EncodeValues([]float64{0, 1.5}, nil, []float64{math.SmallestNonzeroFloat64}), [][]float64{{0, 1.5}, {}, {math.SmallestNonzeroFloat64}}, there(
+			func(b []byte) ([][]float64, error) { return DecodeValues(b, 3) },
+			func(v [][]float64) ([]byte, error) { return EncodeValues(v...), nil },
 		)},
-		"hosts": {must(EncodeRankHosts(hosts)), hosts, there(DecodeRankHosts, EncodeRankHosts)},
-		"table": {must(EncodeRankTable(10, []uint64{3, 5, 1 << 60}, []float64{0.5, 0.25, 0})), nil, there(DecodeRankTable, encodeAgain)},
+		"hosts": {must(EncodeHosts(hosts)), hosts, there(DecodeHosts, EncodeHosts)},
+		"table": {must(EncodeTable(10, []uint64{3, 5, 1 << 60}, []float64{0.5, 0.25, 0})), nil, there(DecodeTable, encodeAgain)},
 	}
 }
 
@@ -81,14 +84,14 @@ func there[T any](decode func([]byte) (T, error), encode func(T) ([]byte, error)
 	}
 }
 
-func encodeAgain(t *RankTable) ([]byte, error) {
+func encodeAgain(t *Table) ([]byte, error) {
 	var fps []uint64
 	var ranks []float64
 	for i := range t.Len() {
 		fp, rank := t.At(i)
 		fps, ranks = append(fps, fp), append(ranks, rank)
 	}
-	return EncodeRankTable(t.Nodes(), fps, ranks)
+	return EncodeTable(t.Nodes(), fps, ranks)
 }
 
 type rankObject struct {
@@ -109,8 +112,8 @@ func TestRankObjects(t *testing.T) {
 		if got, want := fmt.Sprintf("%+v", deref(v)), fmt.Sprintf("%+v", deref(o.want)); o.want != nil && got != want {
 			t.Errorf("%s is\n%s\nwant\n%s", name, got, want)
 		}
-		eachDamage(o.data, func(what string, bad []byte) {
-			if _, _, err := o.decode(bad); err == nil || !isOurs(err) {
+		wiretest.EachDamage(o.data, func(what string, bad []byte) {
+			if _, _, err := o.decode(bad); err == nil || !wiretest.IsRefusal(err) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		})
@@ -119,11 +122,11 @@ func TestRankObjects(t *testing.T) {
 
 // deref shows what a list of pointers points to.
 func deref(v any) any {
-	list, ok := v.([]*RankGraph)
+	list, ok := v.([]*Graph)
 	if !ok {
 		return v
 	}
-	var out []RankGraph
+	var out []Graph
 	for _, g := range list {
 		c := *g
 		if len(c.Nodes) == 0 {
@@ -136,11 +139,11 @@ func deref(v any) any {
 
 func TestRankTable(t *testing.T) {
 	fps, ranks := []uint64{3, 5, 1 << 60}, []float64{0.5, 0.25, 0}
-	data, err := EncodeRankTable(10, fps, ranks)
+	data, err := EncodeTable(10, fps, ranks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := DecodeRankTable(data)
+	table, err := DecodeTable(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +161,10 @@ func TestRankTable(t *testing.T) {
 		t.Errorf("%d of %d", table.Len(), table.Nodes())
 	}
 	for name, call := range map[string]func() ([]byte, error){
-		"order": func() ([]byte, error) { return EncodeRankTable(10, []uint64{5, 3}, []float64{0, 0}) },
-		"twice": func() ([]byte, error) { return EncodeRankTable(10, []uint64{5, 5}, []float64{0, 0}) },
-		"nodes": func() ([]byte, error) { return EncodeRankTable(1, []uint64{3, 5}, []float64{0, 0}) },
-		"ranks": func() ([]byte, error) { return EncodeRankTable(10, []uint64{3, 5}, nil) },
+		"order": func() ([]byte, error) { return EncodeTable(10, []uint64{5, 3}, []float64{0, 0}) },
+		"twice": func() ([]byte, error) { return EncodeTable(10, []uint64{5, 5}, []float64{0, 0}) },
+		"nodes": func() ([]byte, error) { return EncodeTable(1, []uint64{3, 5}, []float64{0, 0}) },
+		"ranks": func() ([]byte, error) { return EncodeTable(10, []uint64{3, 5}, nil) },
 	} {
 		if _, err := call(); err == nil {
 			t.Errorf("%s: encoded", name)
@@ -176,16 +179,16 @@ func FuzzRank(f *testing.F) {
 	for i, k := range kinds {
 		f.Add(uint8(i), objects[k].data)
 		// What is inside, so that the fuzzer gets past the checksums.
-		p, err := OpenPack(objects[k].data)
+		p, err := wire.Open(objects[k].data)
 		if err != nil {
 			f.Fatal(err)
 		}
-		for j, s := range p.sections {
-			b, err := p.Section(s.name)
+		for j, name := range p.Names() {
+			b, err := p.Section(name)
 			if err != nil {
 				f.Fatal(err)
 			}
-			if raw, err := unpack(b, maxSection); err == nil {
+			if raw, err := wire.Unpack(b, wire.MaxSection); err == nil {
 				f.Add(uint8(8+i+16*j), raw)
 			} else {
 				f.Add(uint8(8+i+16*j), b)
@@ -195,30 +198,30 @@ func FuzzRank(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
 		o := objects[kinds[int(kind%8)%len(kinds)]]
 		if kind&8 != 0 { // one section of a whole object is replaced
-			p, err := OpenPack(o.data)
+			p, err := wire.Open(o.data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var sections []Section
-			for j, s := range p.sections {
-				b, err := p.Section(s.name)
+			var sections []wire.Section
+			for j, name := range p.Names() {
+				b, err := p.Section(name)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if j == int(kind>>4)%len(p.sections) {
-					if _, err := unpack(b, maxSection); err == nil {
-						b = appendPacked(nil, data)
+				if j == int(kind>>4)%len(p.Names()) {
+					if _, err := wire.Unpack(b, wire.MaxSection); err == nil {
+						b = wire.AppendPacked(nil, data)
 					} else {
 						b = data
 					}
 				}
-				sections = append(sections, Section{s.name, b})
+				sections = append(sections, wire.Section{Name: name, Data: b})
 			}
-			data = AppendPack(nil, sections)
+			data = wire.Append(nil, sections)
 		}
 		v, again, err := o.decode(data)
 		if err != nil {
-			if v == nil && again == nil && !isOurs(err) {
+			if v == nil && again == nil && !wiretest.IsRefusal(err) {
 				t.Fatalf("error %v", err)
 			}
 			return
@@ -231,20 +234,20 @@ func FuzzRank(f *testing.F) {
 }
 
 func TestRankNames(t *testing.T) {
-	if got := (RankInput{Partition: 3, Seq: 17, Fence: 2}).Commit("web"); got != naming.Commit("web", 3, 17, 2) {
+	if got := (Input{Partition: 3, Seq: 17, Fence: 2}).Commit("web"); got != naming.Commit("web", 3, 17, 2) {
 		t.Errorf("the last commit is %s", got)
 	}
-	all := RankResult{Graph: "a", Layout: "b", Anchors: "c", Table: "d", Rest: "e", Hosts: "f"}
+	all := Result{Graph: "a", Layout: "b", Anchors: "c", Table: "d", Rest: "e", Hosts: "f"}
 	if got := strings.Join(all.Objects(), ""); got != "abcdef" {
 		t.Errorf("objects %s", got)
 	}
-	if got := (&RankResult{Table: "d"}).Objects(); len(got) != 1 {
+	if got := (&Result{Table: "d"}).Objects(); len(got) != 1 {
 		t.Errorf("objects %q", got)
 	}
 }
 
 func TestRankHead(t *testing.T) {
-	h := RankHead{Job: 7, Rounds: []RankRound{{Number: 4}, {Number: 5, Parts: []byte{3, 0, 0x80, 1, 2}, Object: "o"}}, Next: RankResult{Job: 7, Table: "new"}, Last: RankResult{Job: 5, Table: "old"}}
+	h := Head{Job: 7, Rounds: []Round{{Number: 4}, {Number: 5, Parts: []byte{3, 0, 0x80, 1, 2}, Object: "o"}}, Next: Result{Job: 7, Table: "new"}, Last: Result{Job: 5, Table: "old"}}
 	if h.Round(7) != 5 || h.Round(6) != -1 || h.At(4) == nil || h.At(3) != nil {
 		t.Errorf("rounds of %+v", h)
 	}
@@ -253,7 +256,7 @@ func TestRankHead(t *testing.T) {
 			t.Errorf("part %d: %d, %d, %v", n, off, length, err)
 		}
 	}
-	if _, _, err := h.At(5).Part(4); !errors.Is(err, ErrDamaged) {
+	if _, _, err := h.At(5).Part(4); !errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("a part that is not there: %v", err)
 	}
 	if _, ok := h.Result(7); ok {
@@ -272,7 +275,7 @@ func TestRankHead(t *testing.T) {
 }
 
 func TestRankJob(t *testing.T) {
-	j := RankJob{Number: 2, Previous: &RankJob{Number: 1, Done: time.Unix(1, 0)}}
+	j := Job{Number: 2, Previous: &Job{Number: 1, Done: time.Unix(1, 0)}}
 	if f := j.Finished(); f.Number != 1 {
 		t.Errorf("under way: %+v", f)
 	}
@@ -284,30 +287,30 @@ func TestRankJob(t *testing.T) {
 	if f := j.Finished(); f.Number != 1 {
 		t.Errorf("failed: %+v", f)
 	}
-	if f := (&RankJob{}).Finished(); f != nil {
+	if f := (&Job{}).Finished(); f != nil {
 		t.Errorf("none: %+v", f)
 	}
-	p := DefaultRankParams()
+	p := DefaultParams()
 	if err := p.Check(); err != nil {
 		t.Error(err)
 	}
-	for name, change := range map[string]func(p *RankParams){
-		"damping 0":  func(p *RankParams) { p.Damping = 0 },
-		"damping 1":  func(p *RankParams) { p.Damping = 1 },
-		"NaN":        func(p *RankParams) { p.Damping = math.NaN() },
-		"tolerance":  func(p *RankParams) { p.Tolerance = -1 },
-		"no rounds":  func(p *RankParams) { p.MaxRounds = 0 },
-		"rounds":     func(p *RankParams) { p.MaxRounds = MaxRankRounds + 1 },
-		"weight":     func(p *RankParams) { p.Personal = []RankWeight{{Host: "a", Weight: math.Inf(1)}} },
-		"weight 0":   func(p *RankParams) { p.Personal = []RankWeight{{Host: "a"}} },
-		"of nothing": func(p *RankParams) { p.Personal = []RankWeight{{Weight: 1}} },
-		"of both":    func(p *RankParams) { p.Personal = []RankWeight{{Host: "a", URL: "b", Weight: 1}} },
-		"many":       func(p *RankParams) { p.Personal = slices.Repeat([]RankWeight{{Host: "a", Weight: 1}}, maxPersonal+1) },
-		"long": func(p *RankParams) {
-			p.Personal = []RankWeight{{URL: strings.Repeat("a", maxPersonalBytes+1), Weight: 1}}
+	for name, change := range map[string]func(p *Params){
+		"damping 0":  func(p *Params) { p.Damping = 0 },
+		"damping 1":  func(p *Params) { p.Damping = 1 },
+		"NaN":        func(p *Params) { p.Damping = math.NaN() },
+		"tolerance":  func(p *Params) { p.Tolerance = -1 },
+		"no rounds":  func(p *Params) { p.MaxRounds = 0 },
+		"rounds":     func(p *Params) { p.MaxRounds = MaxRounds + 1 },
+		"weight":     func(p *Params) { p.Personal = []Weight{{Host: "a", Weight: math.Inf(1)}} },
+		"weight 0":   func(p *Params) { p.Personal = []Weight{{Host: "a"}} },
+		"of nothing": func(p *Params) { p.Personal = []Weight{{Weight: 1}} },
+		"of both":    func(p *Params) { p.Personal = []Weight{{Host: "a", URL: "b", Weight: 1}} },
+		"many":       func(p *Params) { p.Personal = slices.Repeat([]Weight{{Host: "a", Weight: 1}}, maxPersonal+1) },
+		"long": func(p *Params) {
+			p.Personal = []Weight{{URL: strings.Repeat("a", maxPersonalBytes+1), Weight: 1}}
 		},
 	} {
-		p := DefaultRankParams()
+		p := DefaultParams()
 		if change(&p); p.Check() == nil {
 			t.Errorf("%s is taken: %+v", name, p)
 		}
@@ -317,15 +320,15 @@ func TestRankJob(t *testing.T) {
 // TestRankRecordsFit holds the records of a thousand partitions to the 400 KB of a table's item.
 func TestRankRecordsFit(t *testing.T) {
 	const limit = 400 << 10
-	j := RankJob{Params: DefaultRankParams(), Residuals: slices.Repeat([]RankResidual{{math.Pi * 1e-9, math.E * 1e-9}}, MaxRankResiduals)}
-	h := RankHead{Rounds: []RankRound{{Object: strings.Repeat("o", 60)}, {}}}
+	j := Job{Params: DefaultParams(), Residuals: slices.Repeat([]Residual{{math.Pi * 1e-9, math.E * 1e-9}}, MaxRankResiduals)}
+	h := Head{Rounds: []Round{{Object: strings.Repeat("o", 60)}, {}}}
 	for p := range partition.ID(1000) {
-		j.Inputs = append(j.Inputs, RankInput{Partition: p, Seq: 1e9, Fence: 1e6})
+		j.Inputs = append(j.Inputs, Input{Partition: p, Seq: 1e9, Fence: 1e6})
 		h.Rounds[0].Parts = append(h.Rounds[0].Parts, 0xff, 0xff, 0xff, 0xff, 1)
 	}
 	h.Rounds[1] = h.Rounds[0]
 	for range 1000 / 2 {
-		j.Params.Personal = append(j.Params.Personal, RankWeight{URL: strings.Repeat("u", 128), Weight: 1. / 3})
+		j.Params.Personal = append(j.Params.Personal, Weight{URL: strings.Repeat("u", 128), Weight: 1. / 3})
 	}
 	if err := j.Params.Check(); err != nil {
 		t.Fatal(err)
@@ -344,12 +347,27 @@ func TestRankRecordsFit(t *testing.T) {
 
 func TestRankLines(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{string(AppendRankLine(nil, "a.example", 2.5)), "a.example\t2.5\n"},
-		{string(AppendRankLine(nil, "a\tb\n", 1e9)), "ab\t1e+06\n"},
-		{string(AppendRankLine(nil, "a", 0)), "a\t1e-06\n"},
+		{string(AppendLine(nil, "a.example", 2.5)), "a.example\t2.5\n"},
+		{string(AppendLine(nil, "a\tb\n", 1e9)), "ab\t1e+06\n"},
+		{string(AppendLine(nil, "a", 0)), "a\t1e-06\n"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
+	}
+}
+
+// TestTotals: of a sum each field is one.
+func TestTotals(t *testing.T) {
+	count := func(by int64) (of Totals) { // its fields are by, 2*by, ...
+		v := reflect.ValueOf(&of).Elem()
+		for i := range v.NumField() {
+			v.Field(i).SetInt(int64(i+1) * by)
+		}
+		return of
+	}
+	got, more := count(1), count(10)
+	if got.Add(&more); got != count(11) {
+		t.Errorf("got %+v, want %+v", got, count(11))
 	}
 }

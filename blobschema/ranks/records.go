@@ -1,60 +1,62 @@
-package blobschema
+package ranks
 
 import (
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// RankJob is the KV record of the computation of ranks that was begun last: what goes in, and what
-// came out. What each partition has done of it is in its [RankHead].
-type RankJob struct {
-	Version int         `json:"version"`
-	Number  uint64      `json:"number"` // grows by one with each job
-	Params  RankParams  `json:"params"`
-	Inputs  []RankInput `json:"inputs,omitempty"` // by partition; those without commits too
-	Map     string      `json:"map,omitempty"`    // object of the map by which URLs belong to partitions here; "" for that of epoch 1
-	Started time.Time   `json:"started"`
-	Done    time.Time   `json:"done,omitzero"`    // or failed
-	Failed  string      `json:"failed,omitempty"` // why there is no result
-	Fresh   bool        `json:"fresh,omitempty"`  // whatever jobs before have made is left aside
+// Job is the KV record of the computation of ranks that was begun last: what goes in, and what
+// came out. What each partition has done of it is in its [Head].
+type Job struct {
+	Version int       `json:"version"`
+	Number  uint64    `json:"number"` // grows by one with each job
+	Params  Params    `json:"params"`
+	Inputs  []Input   `json:"inputs,omitempty"` // by partition; those without commits too
+	Map     string    `json:"map,omitempty"`    // object of the map by which URLs belong to partitions here; "" for that of epoch 1
+	Started time.Time `json:"started"`
+	Done    time.Time `json:"done,omitzero"`    // or failed
+	Failed  string    `json:"failed,omitempty"` // why there is no result
+	Fresh   bool      `json:"fresh,omitempty"`  // whatever jobs before have made is left aside
 	// What follows is known when the job is done.
-	Rounds    int            `json:"rounds,omitempty"`    // of iteration
-	Residuals []RankResidual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
-	Totals    RankTotals     `json:"totals,omitzero"`
+	Rounds    int        `json:"rounds,omitempty"`    // of iteration
+	Residuals []Residual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
+	Totals    Totals     `json:"totals,omitzero"`
 	// HostRanks is a text object: lines of a host, a tab and its rank, best first; 1 is the mean.
 	// PageRanks is the same for the best pages.
 	HostRanks string `json:"host_ranks,omitempty"`
 	PageRanks string `json:"page_ranks,omitempty"`
 	// Previous is the last job that was finished before this one, without its Inputs and its own
 	// Previous: its results stay until this one is finished.
-	Previous *RankJob `json:"previous,omitempty"`
+	Previous *Job `json:"previous,omitempty"`
 }
 
 // Finished is the job whose results are there to be read: j, or the one before; nil if there is
 // none yet.
-func (j *RankJob) Finished() *RankJob {
+func (j *Job) Finished() *Job {
 	if !j.Done.IsZero() && j.Failed == "" {
 		return j
 	}
 	return j.Previous
 }
 
-// RankParams say what is computed.
-type RankParams struct {
+// Params say what is computed.
+type Params struct {
 	Damping   float64 `json:"damping"`    // the chance that a surfer follows a link; above 0, below 1
 	Tolerance float64 `json:"tolerance"`  // ends once no level changes by more in a round: the sum of all absolute differences
 	MaxRounds int     `json:"max_rounds"` // of iteration; then the ranks are what they are
 	// Personal says where the surfer goes who follows no link, in proportion to weights. Empty: to
 	// any page, or to any host.
-	Personal []RankWeight `json:"personal,omitempty"`
+	Personal []Weight `json:"personal,omitempty"`
 }
 
-// RankWeight is the weight of a page, or of all pages of a host together.
-type RankWeight struct {
+// Weight is the weight of a page, or of all pages of a host together.
+type Weight struct {
 	Host   string  `json:"host,omitempty"` // one of the two
 	URL    string  `json:"url,omitempty"`  // canonical
 	Weight float64 `json:"weight"`
@@ -62,19 +64,19 @@ type RankWeight struct {
 
 // Bounds of a job. The record is one item of a table.
 const (
-	MaxRankRounds    = 1000
+	MaxRounds        = 1000
 	MaxRankResiduals = 200
 	maxPersonal      = 1000
 	maxPersonalBytes = 64 << 10
 )
 
-// DefaultRankParams are used for what is not said.
-func DefaultRankParams() RankParams {
-	return RankParams{Damping: 0.85, Tolerance: 1e-8, MaxRounds: 200}
+// DefaultParams are used for what is not said.
+func DefaultParams() Params {
+	return Params{Damping: 0.85, Tolerance: 1e-8, MaxRounds: 200}
 }
 
 // Check says what is wrong with p.
-func (p *RankParams) Check() error {
+func (p *Params) Check() error {
 	size := 0
 	for _, w := range p.Personal {
 		size += len(w.Host) + len(w.URL)
@@ -90,35 +92,35 @@ func (p *RankParams) Check() error {
 		return fmt.Errorf("damping %g is not above 0 and below 1", p.Damping)
 	case !(p.Tolerance >= 0 && p.Tolerance <= 1):
 		return fmt.Errorf("tolerance %g is not from 0 to 1", p.Tolerance)
-	case p.MaxRounds < 1 || p.MaxRounds > MaxRankRounds:
-		return fmt.Errorf("%d rounds are not 1 to %d", p.MaxRounds, MaxRankRounds)
+	case p.MaxRounds < 1 || p.MaxRounds > MaxRounds:
+		return fmt.Errorf("%d rounds are not 1 to %d", p.MaxRounds, MaxRounds)
 	case len(p.Personal) > maxPersonal || size > maxPersonalBytes:
 		return fmt.Errorf("personalisation by %d hosts and URLs of %d bytes: at most %d, of %d bytes", len(p.Personal), size, maxPersonal, maxPersonalBytes)
 	}
 	return nil
 }
 
-// RankInput is the state of a partition that a job is about: its commits up to one of them.
-type RankInput struct {
+// Input is the state of a partition that a job is about: its commits up to one of them.
+type Input struct {
 	Partition partition.ID `json:"p"`
 	Seq       uint64       `json:"seq"` // 0: it has none
 	Fence     uint64       `json:"fence,omitempty"`
 }
 
 // Commit is the last commit object.
-func (i RankInput) Commit(crawl string) string {
+func (i Input) Commit(crawl string) string {
 	return naming.Commit(crawl, i.Partition, i.Seq, i.Fence)
 }
 
-// RankResidual is how much a round changed the ranks, by level: the sum of all absolute
+// Residual is how much a round changed the ranks, by level: the sum of all absolute
 // differences, of ranks that add up to 1.
-type RankResidual struct {
+type Residual struct {
 	Pages float64 `json:"pages"`
 	Hosts float64 `json:"hosts"`
 }
 
-// RankTotals are the sizes of the two graphs.
-type RankTotals struct {
+// Totals are the sizes of the two graphs.
+type Totals struct {
 	Pages         int64 `json:"pages,omitempty" cbor:"1,keyasint,omitempty"`          // nodes: URLs known, asked for or not
 	Crawled       int64 `json:"crawled,omitempty" cbor:"2,keyasint,omitempty"`        // of them, answered with 2xx or a redirect
 	Links         int64 `json:"links,omitempty" cbor:"3,keyasint,omitempty"`          // between different pages, each pair once
@@ -130,7 +132,7 @@ type RankTotals struct {
 }
 
 // Add adds another partition's figures.
-func (t *RankTotals) Add(o *RankTotals) {
+func (t *Totals) Add(o *Totals) {
 	t.Pages += o.Pages
 	t.Crawled += o.Crawled
 	t.Links += o.Links
@@ -143,45 +145,45 @@ func (t *RankTotals) Add(o *RankTotals) {
 
 // The rounds of a job. Each ends when all partitions have finished it.
 const (
-	RankGather  = 0 // commits -> pages and their links, for the partitions that own the pages
-	RankJoin    = 1 // of each page the last answer; what it links to, for the owners of that
-	RankNodes   = 2 // all nodes, numbered; anchor texts
-	RankStart   = 3 // the first ranks, and what they give to what they link to
-	RankIterate = 4 // and all after it: one more multiplication each
+	Gather  = 0 // commits -> pages and their links, for the partitions that own the pages
+	Join    = 1 // of each page the last answer; what it links to, for the owners of that
+	Nodes   = 2 // all nodes, numbered; anchor texts
+	Start   = 3 // the first ranks, and what they give to what they link to
+	Iterate = 4 // and all after it: one more multiplication each
 )
 
-// RankHead is the KV record of how far a partition is with a job. It is replaced by
+// Head is the KV record of how far a partition is with a job. It is replaced by
 // compare-and-set; whoever loses has done its work for nothing, and no harm.
-type RankHead struct {
+type Head struct {
 	Partition partition.ID `json:"partition"`
 	Job       uint64       `json:"job"`
 	// Rounds are the last two that are finished, the newer one last: others may still need what
 	// the one before has for them.
-	Rounds []RankRound `json:"rounds"`
-	Final  bool        `json:"final,omitempty"` // the last of Rounds was the last of all
-	Totals RankTotals  `json:"totals,omitzero"` // from RankNodes on
+	Rounds []Round `json:"rounds"`
+	Final  bool    `json:"final,omitempty"` // the last of Rounds was the last of all
+	Totals Totals  `json:"totals,omitzero"` // from Nodes on
 	// Next is what the job has made here so far. Last is what the last finished job had made
 	// when this one began.
-	Next RankResult `json:"next"`
-	Last RankResult `json:"last,omitzero"`
+	Next Result `json:"next"`
+	Last Result `json:"last,omitzero"`
 	// Dropped are objects to be deleted once all partitions have finished a round.
-	Dropped []RankDropped `json:"dropped,omitempty"`
-	Calls   Calls         `json:"calls,omitzero"` // of this partition's steps, for all jobs
+	Dropped []Dropped        `json:"dropped,omitempty"`
+	Calls   blobschema.Calls `json:"calls,omitzero"` // of this partition's steps, for all jobs
 }
 
-// RankRound is a round that a partition has finished.
-type RankRound struct {
+// Round is a round that a partition has finished.
+type Round struct {
 	Number int       `json:"number"`
 	Time   time.Time `json:"time"`
 	// Object holds what the round has for each partition, in their order, and at its end what
 	// this one needs for the next round. Parts are the lengths, as varints.
-	Object string   `json:"object,omitempty"`
-	Parts  []byte   `json:"parts,omitempty"`
-	Sums   RankSums `json:"sums,omitzero"`
+	Object string `json:"object,omitempty"`
+	Parts  []byte `json:"parts,omitempty"`
+	Sums   Sums   `json:"sums,omitzero"`
 }
 
 // Round is the number of the last round that h has finished of a job; -1 if none.
-func (h *RankHead) Round(job uint64) int {
+func (h *Head) Round(job uint64) int {
 	if h.Job != job || len(h.Rounds) == 0 {
 		return -1
 	}
@@ -189,7 +191,7 @@ func (h *RankHead) Round(job uint64) int {
 }
 
 // At is what h says of a round; nil if it is none of the last two.
-func (h *RankHead) At(round int) *RankRound {
+func (h *Head) At(round int) *Round {
 	for i := range h.Rounds {
 		if h.Rounds[i].Number == round {
 			return &h.Rounds[i]
@@ -199,55 +201,55 @@ func (h *RankHead) At(round int) *RankRound {
 }
 
 // Part says where in Object the n-th part is; the one after the last partition's is the
-// partition's own state. The error is [ErrDamaged].
-func (r *RankRound) Part(n int) (off, length int64, err error) {
-	c := cursor{b: r.Parts}
+// partition's own state. The error is [wire.ErrDamaged].
+func (r *Round) Part(n int) (off, length int64, err error) {
+	c := &wire.Cursor{Rest: r.Parts}
 	for i := 0; i <= n; i++ {
 		off += length
-		length = int64(c.uvarint(1 << 40))
+		length = int64(c.Uvarint(1 << 40))
 	}
-	if c.err != nil {
-		return 0, 0, fmt.Errorf("part %d of %s: %w", n, r.Object, c.err)
+	if c.Err != nil {
+		return 0, 0, fmt.Errorf("part %d of %s: %w", n, r.Object, c.Err)
 	}
 	return off, length, nil
 }
 
 // Result is what a finished job has made of the partition; false if it is another's that the
 // head knows.
-func (h *RankHead) Result(job uint64) (RankResult, bool) {
+func (h *Head) Result(job uint64) (Result, bool) {
 	switch {
 	case h.Next.Job == job && h.Final:
 		return h.Next, true
 	case h.Last.Job == job && job > 0:
 		return h.Last, true
 	}
-	return RankResult{}, false
+	return Result{}, false
 }
 
-// RankSums are what all partitions' numbers are added up for, in the order of partitions, so that
+// Sums are what all partitions' numbers are added up for, in the order of partitions, so that
 // the sums are the same to the last bit wherever they are worked out.
-type RankSums struct {
-	Residual RankResidual `json:"residual,omitzero"` // of the round
-	Dangling RankResidual `json:"dangling,omitzero"` // ranks of nodes without links
-	Weight   RankResidual `json:"weight,omitzero"`   // of personalisation
-	Known    RankResidual `json:"known,omitzero"`    // ranks that nodes had before
-	New      RankResidual `json:"new,omitzero"`      // weights of nodes that had none
+type Sums struct {
+	Residual Residual `json:"residual,omitzero"` // of the round
+	Dangling Residual `json:"dangling,omitzero"` // ranks of nodes without links
+	Weight   Residual `json:"weight,omitzero"`   // of personalisation
+	Known    Residual `json:"known,omitzero"`    // ranks that nodes had before
+	New      Residual `json:"new,omitzero"`      // weights of nodes that had none
 }
 
-// RankResult is what a job makes of a partition.
-type RankResult struct {
+// Result is what a job makes of a partition.
+type Result struct {
 	Job     uint64 `json:"job"`
 	Seq     uint64 `json:"seq"`               // the commits up to this one are in it
 	Graph   string `json:"graph,omitempty"`   // object: pages and their links
 	Layout  string `json:"layout,omitempty"`  // object: nodes in order, and who gives what to whom; while the job runs
 	Anchors string `json:"anchors,omitempty"` // object: see [AnchorTarget]
-	Table   string `json:"table,omitempty"`   // object: a [RankTable] of the pages that were answered
-	Rest    string `json:"rest,omitempty"`    // object: a [RankTable] of the nodes that were not
+	Table   string `json:"table,omitempty"`   // object: a [Table] of the pages that were answered
+	Rest    string `json:"rest,omitempty"`    // object: a [Table] of the nodes that were not
 	Hosts   string `json:"hosts,omitempty"`   // object: ranks of the partition's hosts
 }
 
 // Objects are the names of those there are.
-func (r *RankResult) Objects() (names []string) {
+func (r *Result) Objects() (names []string) {
 	for _, n := range []string{r.Graph, r.Layout, r.Anchors, r.Table, r.Rest, r.Hosts} {
 		if n != "" {
 			names = append(names, n)
@@ -256,8 +258,8 @@ func (r *RankResult) Objects() (names []string) {
 	return names
 }
 
-// RankDropped is an object that may be deleted when all partitions have finished a round.
-type RankDropped struct {
+// Dropped is an object that may be deleted when all partitions have finished a round.
+type Dropped struct {
 	Object string `json:"object"`
 	Job    uint64 `json:"job"`
 	Round  int    `json:"round"`

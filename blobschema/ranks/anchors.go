@@ -1,10 +1,11 @@
-package blobschema
+package ranks
 
 import (
 	"encoding/binary"
 	"fmt"
 	"slices"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -42,10 +43,10 @@ func EncodeAnchors(targets []AnchorTarget) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode anchors: %w", err)
 	}
-	return AppendPack(nil, sections), nil
+	return wire.Append(nil, sections), nil
 }
 
-func anchorSections(targets []AnchorTarget) (sections []Section, err error) {
+func anchorSections(targets []AnchorTarget) (sections []wire.Section, err error) {
 	if len(targets) > maxPieces*anchorsAtOnce {
 		return nil, fmt.Errorf("%d targets with texts, more than %d: the crawl needs more partitions", len(targets), maxPieces*anchorsAtOnce)
 	}
@@ -54,7 +55,7 @@ func anchorSections(targets []AnchorTarget) (sections []Section, err error) {
 		if err != nil {
 			return nil, err
 		}
-		sections = append(sections, Section{fmt.Sprint(sectionAnchors, len(sections)), appendPacked(nil, raw)})
+		sections = append(sections, wire.Section{Name: fmt.Sprint(sectionAnchors, len(sections)), Data: wire.AppendPacked(nil, raw)})
 	}
 	return sections, nil
 }
@@ -67,14 +68,15 @@ func anchorSections(targets []AnchorTarget) (sections []Section, err error) {
 //
 // Each is a column.
 func appendAnchors(raw []byte, targets []AnchorTarget) ([]byte, error) {
-	var hosts hostTable
+	var hosts wire.HostTable
+	var of []uint32
 	var texts []*AnchorText
 	for i := range targets {
 		t := &targets[i]
-		if t.Slot > maxSlot || len(t.Host) > maxHost || len(t.Texts) > MaxAnchorTexts {
+		if t.Slot > partition.MaxSlots-1 || len(t.Host) > wire.MaxHost || len(t.Texts) > MaxAnchorTexts {
 			return nil, fmt.Errorf("target of slot %d, of a host of %d bytes, with %d texts", t.Slot, len(t.Host), len(t.Texts))
 		}
-		hosts.of = append(hosts.of, hosts.add(t.Host))
+		of = append(of, hosts.Add(t.Host))
 		for j := range t.Texts {
 			if len(t.Texts[j].Text) > MaxAnchorText {
 				return nil, fmt.Errorf("text of %d bytes", len(t.Texts[j].Text))
@@ -82,30 +84,30 @@ func appendAnchors(raw []byte, targets []AnchorTarget) ([]byte, error) {
 			texts = append(texts, &t.Texts[j])
 		}
 	}
-	raw = hosts.append(raw)
+	raw = hosts.Append(raw)
 	raw = binary.AppendUvarint(raw, uint64(len(targets)))
 	for i := range targets {
 		raw = binary.LittleEndian.AppendUint64(raw, targets[i].Fingerprint)
 	}
-	raw = appendColumn(raw, len(targets), func(i int) uint64 { return uint64(targets[i].Slot) })
-	raw = appendColumn(raw, len(targets), func(i int) uint64 { return uint64(hosts.of[i]) })
-	raw = appendColumn(raw, len(targets), func(i int) uint64 { return uint64(len(targets[i].Texts)) })
+	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(targets[i].Slot) })
+	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(of[i]) })
+	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(len(targets[i].Texts)) })
 	raw = binary.AppendUvarint(raw, uint64(len(texts)))
-	raw = appendValues(raw, len(texts), func(i int) uint64 { return uint64(len(texts[i].Text)) })
+	raw = wire.AppendValues(raw, len(texts), func(i int) uint64 { return uint64(len(texts[i].Text)) })
 	for _, t := range texts {
 		raw = append(raw, t.Text...)
 	}
-	raw = appendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Pages) })
-	return appendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Hosts) }), nil
+	raw = wire.AppendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Pages) })
+	return wire.AppendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Hosts) }), nil
 }
 
-// DecodeAnchors decodes what EncodeAnchors wrote. The errors are [ErrDamaged] and [ErrVersion].
+// DecodeAnchors decodes what EncodeAnchors wrote. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
 func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
-	p, err := OpenPack(data)
-	for i := 0; err == nil && p.find(fmt.Sprint(sectionAnchors, i)) != nil; i++ {
+	p, err := wire.Open(data)
+	for i := 0; err == nil && p.Has(fmt.Sprint(sectionAnchors, i)); i++ {
 		var b []byte
 		if b, err = p.Section(fmt.Sprint(sectionAnchors, i)); err == nil {
-			b, err = unpack(b, maxSection)
+			b, err = wire.Unpack(b, wire.MaxSection)
 		}
 		var some []AnchorTarget
 		if err == nil {
@@ -120,27 +122,27 @@ func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
 }
 
 func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
-	c := cursor{b: raw}
-	hosts := c.hostNames()
-	targets := make([]AnchorTarget, c.count(8))
+	c := &wire.Cursor{Rest: raw}
+	hosts := wire.ReadHostNames(c)
+	targets := make([]AnchorTarget, c.Count(8))
 	for i := range targets {
-		targets[i].Fingerprint = c.uint64()
+		targets[i].Fingerprint = c.Uint64()
 	}
-	c.column(len(targets), maxSlot, func(i int, v uint64) { targets[i].Slot = partition.Slot(v) })
-	c.hostColumn(len(targets), hosts, func(i int, host string) { targets[i].Host = host })
+	c.Column(len(targets), partition.MaxSlots-1, func(i int, v uint64) { targets[i].Slot = partition.Slot(v) })
+	wire.ReadHostColumn(c, len(targets), hosts, func(i int, host string) { targets[i].Host = host })
 	counts, total := make([]int, len(targets)), 0
-	c.column(len(targets), MaxAnchorTexts, func(i int, v uint64) { counts[i] = int(v); total += int(v) })
-	list := c.texts()
+	c.Column(len(targets), MaxAnchorTexts, func(i int, v uint64) { counts[i] = int(v); total += int(v) })
+	list := readTexts(c)
 	if len(list) != total {
-		c.fail("%d texts where %d were promised", len(list), total)
+		c.Fail("%d texts where %d were promised", len(list), total)
 	}
 	texts := make([]AnchorText, len(list))
 	for i, t := range list {
 		texts[i].Text = t
 	}
-	c.column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Pages = uint32(v) })
-	c.column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Hosts = uint32(v) })
-	if err := c.end(); err != nil {
+	c.Column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Pages = uint32(v) })
+	c.Column(len(texts), 1<<32-1, func(i int, v uint64) { texts[i].Hosts = uint32(v) })
+	if err := c.End(); err != nil {
 		return nil, err
 	}
 	for i, n := range counts {
@@ -151,7 +153,7 @@ func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
 
 // openSection inflates a pack's section.
 func openSection(data []byte, section string) ([]byte, error) {
-	p, err := OpenPack(data)
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, err
 	}
@@ -159,5 +161,5 @@ func openSection(data []byte, section string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unpack(b, maxSection)
+	return wire.Unpack(b, wire.MaxSection)
 }

@@ -1,28 +1,30 @@
-package blobschema
+package ranks
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// RankLayout is a partition's share of the two graphs, pages and hosts, ready to be multiplied by. It
+// Layout is a partition's share of the two graphs, pages and hosts, ready to be multiplied by. It
 // stays the same while a job iterates.
 //
 // Nodes are numbered in order of host and fingerprint. What a node gives goes to targets, which are
-// numbered too: those of partition 0 first, in the order of the [RankTargets] that it was sent. What
+// numbered too: those of partition 0 first, in the order of the [Targets] that it was sent. What
 // comes from others is in the order of what they sent.
-type RankLayout struct {
+type Layout struct {
 	HostNames []string // ascending
 	First     []uint32 // per host its first node; and their number
 	Nodes     []uint64 // fingerprints
 	Crawled   []byte   // a bit per node: it was answered with 2xx or a redirect
-	Pages     RankLevel
-	Hosts     RankLevel
+	Pages     Level
+	Hosts     Level
 }
 
-// RankLevel is the graph of one level: of pages, or of hosts.
-type RankLevel struct {
+// Level is the graph of one level: of pages, or of hosts.
+type Level struct {
 	OutFirst []uint32 // per node the first of its Out; and their number
 	Out      []uint32 // targets
 	Targets  []uint32 // per partition its first target; and their number
@@ -30,30 +32,30 @@ type RankLevel struct {
 	In       []uint32 // nodes
 }
 
-// EncodeRankLayout encodes a layout: each list as it is in memory.
-func EncodeRankLayout(l *RankLayout) []byte {
-	names := hostTable{names: l.HostNames}
-	sections := []Section{
-		{"names", appendPacked(nil, names.append(nil))},
-		{"first", appendNumbers(l.First)},
-		{"nodes", make([]byte, 0, 8*len(l.Nodes))},
-		{"crawled", l.Crawled},
+// EncodeLayout encodes a layout: each list as it is in memory.
+func EncodeLayout(l *Layout) []byte {
+	names := wire.NewHostTable(l.HostNames)
+	sections := []wire.Section{
+		{Name: "names", Data: wire.AppendPacked(nil, names.Append(nil))},
+		{Name: "first", Data: appendNumbers(l.First)},
+		{Name: "nodes", Data: make([]byte, 0, 8*len(l.Nodes))},
+		{Name: "crawled", Data: l.Crawled},
 	}
 	for _, fp := range l.Nodes {
 		sections[2].Data = binary.LittleEndian.AppendUint64(sections[2].Data, fp)
 	}
 	for _, v := range []struct {
 		name string
-		of   *RankLevel
+		of   *Level
 	}{{"pages", &l.Pages}, {"hosts", &l.Hosts}} {
 		for i, list := range v.of.lists() {
-			sections = append(sections, Section{fmt.Sprint(v.name, i), appendNumbers(*list)})
+			sections = append(sections, wire.Section{Name: fmt.Sprint(v.name, i), Data: appendNumbers(*list)})
 		}
 	}
-	return AppendPack(nil, sections)
+	return wire.Append(nil, sections)
 }
 
-func (l *RankLevel) lists() []*[]uint32 {
+func (l *Level) lists() []*[]uint32 {
 	return []*[]uint32{&l.OutFirst, &l.Out, &l.Targets, &l.InFirst, &l.In}
 }
 
@@ -65,9 +67,9 @@ func appendNumbers(list []uint32) []byte {
 	return dst
 }
 
-// DecodeRankLayout decodes a layout for a number of partitions. The errors are [ErrDamaged] and
-// [ErrVersion].
-func DecodeRankLayout(data []byte, partitions int) (*RankLayout, error) {
+// DecodeLayout decodes a layout for a number of partitions. The errors are [wire.ErrDamaged] and
+// [wire.ErrVersion].
+func DecodeLayout(data []byte, partitions int) (*Layout, error) {
 	l, err := decodeRankLayout(data, partitions)
 	if err != nil {
 		return nil, fmt.Errorf("decode rank layout: %w", err)
@@ -75,22 +77,22 @@ func DecodeRankLayout(data []byte, partitions int) (*RankLayout, error) {
 	return l, nil
 }
 
-func decodeRankLayout(data []byte, partitions int) (*RankLayout, error) {
-	p, err := OpenPack(data)
+func decodeRankLayout(data []byte, partitions int) (*Layout, error) {
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, err
 	}
-	l := &RankLayout{}
+	l := &Layout{}
 	names, err := openSection(data, "names")
 	if err != nil {
 		return nil, err
 	}
-	c := cursor{b: names}
-	l.HostNames = c.hostNames()
-	if err := c.end(); err != nil {
+	c := &wire.Cursor{Rest: names}
+	l.HostNames = wire.ReadHostNames(c)
+	if err := c.End(); err != nil {
 		return nil, err
 	}
-	if l.First, err = p.numbers("first"); err != nil {
+	if l.First, err = readNumbers(p, "first"); err != nil {
 		return nil, err
 	}
 	nodes, err := p.Section("nodes")
@@ -105,27 +107,27 @@ func decodeRankLayout(data []byte, partitions int) (*RankLayout, error) {
 		return nil, err
 	}
 	if len(l.Crawled) != (len(l.Nodes)+7)/8 || !ascends(l.First, len(l.HostNames), len(l.Nodes)) {
-		return nil, damaged("nodes of hosts")
+		return nil, wire.Damaged("nodes of hosts")
 	}
 	for _, v := range []struct {
 		name string
-		of   *RankLevel
+		of   *Level
 		n    int
 	}{{"pages", &l.Pages, len(l.Nodes)}, {"hosts", &l.Hosts, len(l.HostNames)}} {
 		for i, list := range v.of.lists() {
-			if *list, err = p.numbers(fmt.Sprint(v.name, i)); err != nil {
+			if *list, err = readNumbers(p, fmt.Sprint(v.name, i)); err != nil {
 				return nil, err
 			}
 		}
 		if !v.of.fits(v.n, partitions) {
-			return nil, damaged("level of %s", v.name)
+			return nil, wire.Damaged("level of %s", v.name)
 		}
 	}
 	return l, nil
 }
 
 // fits reports whether all of a level of n nodes is within its bounds.
-func (l *RankLevel) fits(n, partitions int) bool {
+func (l *Level) fits(n, partitions int) bool {
 	if len(l.Targets) == 0 || !ascends(l.OutFirst, n, len(l.Out)) || !ascends(l.InFirst, partitions, len(l.In)) ||
 		!ascends(l.Targets, partitions, int(l.Targets[len(l.Targets)-1])) {
 		return false
@@ -157,13 +159,13 @@ func ascends(first []uint32, n, end int) bool {
 	return true
 }
 
-func (p *Pack) numbers(section string) ([]uint32, error) {
+func readNumbers(p *wire.Pack, section string) ([]uint32, error) {
 	b, err := p.Section(section)
 	if err != nil {
 		return nil, err
 	}
 	if len(b)%4 != 0 {
-		return nil, damaged("section %s of %d bytes", section, len(b))
+		return nil, wire.Damaged("section %s of %d bytes", section, len(b))
 	}
 	list := make([]uint32, len(b)/4)
 	for i := range list {
@@ -172,22 +174,22 @@ func (p *Pack) numbers(section string) ([]uint32, error) {
 	return list, nil
 }
 
-// EncodeRankValues encodes lists of numbers that are finite and not negative: 8 bytes each.
-func EncodeRankValues(lists ...[]float64) []byte {
-	var sections []Section
+// EncodeValues encodes lists of numbers that are finite and not negative: 8 bytes each.
+func EncodeValues(lists ...[]float64) []byte {
+	var sections []wire.Section
 	for i, list := range lists {
 		b := make([]byte, 0, 8*len(list))
 		for _, v := range list {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 		}
-		sections = append(sections, Section{fmt.Sprint(i), b})
+		sections = append(sections, wire.Section{Name: fmt.Sprint(i), Data: b})
 	}
-	return AppendPack(nil, sections)
+	return wire.Append(nil, sections)
 }
 
-// DecodeRankValues decodes that many lists. The errors are [ErrDamaged] and [ErrVersion].
-func DecodeRankValues(data []byte, lists int) ([][]float64, error) {
-	p, err := OpenPack(data)
+// DecodeValues decodes that many lists. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+func DecodeValues(data []byte, lists int) ([][]float64, error) {
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, fmt.Errorf("decode rank values: %w", err)
 	}
@@ -195,7 +197,7 @@ func DecodeRankValues(data []byte, lists int) ([][]float64, error) {
 	for i := range out {
 		b, err := p.Section(fmt.Sprint(i))
 		if err == nil && len(b)%8 != 0 {
-			err = damaged("%d bytes", len(b))
+			err = wire.Damaged("%d bytes", len(b))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("decode rank values: %w", err)
@@ -204,7 +206,7 @@ func DecodeRankValues(data []byte, lists int) ([][]float64, error) {
 		for j := range out[i] {
 			v := math.Float64frombits(binary.LittleEndian.Uint64(b[8*j:]))
 			if !(v >= 0 && v <= math.MaxFloat64) {
-				return nil, fmt.Errorf("decode rank values: %w", damaged("value %g", v))
+				return nil, fmt.Errorf("decode rank values: %w", wire.Damaged("value %g", v))
 			}
 			out[i][j] = v
 		}
@@ -212,37 +214,37 @@ func DecodeRankValues(data []byte, lists int) ([][]float64, error) {
 	return out, nil
 }
 
-// RankHosts are the ranks of a partition's hosts, and its best pages.
-type RankHosts struct {
+// Hosts are the ranks of a partition's hosts, and its best pages.
+type Hosts struct {
 	Names []string // ascending
 	Ranks []float64
 	URLs  []string // best first
 	Best  []float64
 }
 
-// EncodeRankHosts encodes the ranks of hosts.
-func EncodeRankHosts(h *RankHosts) ([]byte, error) {
+// EncodeHosts encodes the ranks of hosts.
+func EncodeHosts(h *Hosts) ([]byte, error) {
 	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) {
 		return nil, fmt.Errorf("encode ranks of hosts: %d names, %d ranks", len(h.Names), len(h.Ranks))
 	}
-	names := hostTable{names: h.Names}
-	raw := names.append(nil)
+	names := wire.NewHostTable(h.Names)
+	raw := names.Append(nil)
 	raw = binary.AppendUvarint(raw, uint64(len(h.URLs)))
 	for _, u := range h.URLs {
-		if len(u) > maxURL {
+		if len(u) > wire.MaxURL {
 			return nil, fmt.Errorf("encode ranks of hosts: URL of %d bytes", len(u))
 		}
-		raw = appendPrefixed(raw, u)
+		raw = wire.AppendPrefixed(raw, u)
 	}
-	if len(raw) > maxSection {
-		return nil, fmt.Errorf("encode ranks of hosts: %d bytes are above the bound of %d", len(raw), maxSection)
+	if len(raw) > wire.MaxSection {
+		return nil, fmt.Errorf("encode ranks of hosts: %d bytes are above the bound of %d", len(raw), wire.MaxSection)
 	}
-	values := EncodeRankValues(h.Ranks, h.Best)
-	return AppendPack(nil, []Section{{"names", appendPacked(nil, raw)}, {"values", values}}), nil
+	values := EncodeValues(h.Ranks, h.Best)
+	return wire.Append(nil, []wire.Section{{Name: "names", Data: wire.AppendPacked(nil, raw)}, {Name: "values", Data: values}}), nil
 }
 
-// DecodeRankHosts decodes the ranks of hosts. The errors are [ErrDamaged] and [ErrVersion].
-func DecodeRankHosts(data []byte) (*RankHosts, error) {
+// DecodeHosts decodes the ranks of hosts. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+func DecodeHosts(data []byte) (*Hosts, error) {
 	h, err := decodeRankHosts(data)
 	if err != nil {
 		return nil, fmt.Errorf("decode ranks of hosts: %w", err)
@@ -250,21 +252,21 @@ func DecodeRankHosts(data []byte) (*RankHosts, error) {
 	return h, nil
 }
 
-func decodeRankHosts(data []byte) (*RankHosts, error) {
+func decodeRankHosts(data []byte) (*Hosts, error) {
 	raw, err := openSection(data, "names")
 	if err != nil {
 		return nil, err
 	}
-	c := cursor{b: raw}
-	h := &RankHosts{Names: c.hostNames()}
-	h.URLs = make([]string, c.count(1))
+	c := &wire.Cursor{Rest: raw}
+	h := &Hosts{Names: wire.ReadHostNames(c)}
+	h.URLs = make([]string, c.Count(1))
 	for i := range h.URLs {
-		h.URLs[i] = string(c.prefixed(maxURL))
+		h.URLs[i] = string(c.Prefixed(wire.MaxURL))
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return nil, err
 	}
-	p, err := OpenPack(data)
+	p, err := wire.Open(data)
 	if err != nil {
 		return nil, err
 	}
@@ -272,12 +274,12 @@ func decodeRankHosts(data []byte) (*RankHosts, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := DecodeRankValues(b, 2)
+	values, err := DecodeValues(b, 2)
 	if err != nil {
 		return nil, err
 	}
 	if h.Ranks, h.Best = values[0], values[1]; len(h.Ranks) != len(h.Names) || len(h.Best) != len(h.URLs) {
-		return nil, damaged("%d hosts, %d ranks; %d URLs, %d ranks", len(h.Names), len(h.Ranks), len(h.URLs), len(h.Best))
+		return nil, wire.Damaged("%d hosts, %d ranks; %d URLs, %d ranks", len(h.Names), len(h.Ranks), len(h.URLs), len(h.Best))
 	}
 	return h, nil
 }

@@ -1,0 +1,338 @@
+package ranks
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Graph is a piece of the link graph: pages and what they link to. What a job gathers, and what it
+// keeps for the next one, are lists of pieces.
+type Graph struct {
+	Hosts []Host
+	Nodes []Node   // linked to by followed links, in the order in which Links name them first
+	Texts []string // of links; the first is empty
+	Pages []Page
+	Links []Link   // of the pages, one after another: each pair of node and text once a page
+	Outs  []uint32 // hosts that pages link to out of scope, one after another: each once a page
+}
+
+// Host is an authority and the slot of its unit.
+type Host struct {
+	Name string
+	Slot partition.Slot
+}
+
+// Node is a URL.
+type Node struct {
+	Fingerprint uint64
+	Host        uint32 // in Hosts
+}
+
+// Link is a link to one of Nodes, with one of Texts.
+type Link struct{ Node, Text uint32 }
+
+// Page is a page as one answer left it.
+type Page struct {
+	Node
+	Generation uint32
+	Kind       Kind
+	Origin     blobschema.Origin // of the page record
+	Links      uint32            // how many of Graph.Links are its
+	Outs       uint32            // and of Outs
+}
+
+// Kind says what an answer means for a page's links.
+type Kind uint8
+
+// The kinds.
+const (
+	Linked Kind = iota // a page or a redirect: its links are those it has now
+	Same               // unchanged: its links are those it had
+	Gone               // it is no page any more
+)
+
+const (
+	sectionGraph   = "graph" // and a number
+	sectionTargets = "targets"
+	maxPieces      = 60
+)
+
+// EncodeGraph encodes pieces of a graph.
+func EncodeGraph(pieces []*Graph) ([]byte, error) {
+	if len(pieces) > maxPieces {
+		return nil, fmt.Errorf("encode rank graph: %d pieces, more than %d: the crawl needs more partitions", len(pieces), maxPieces)
+	}
+	var sections []wire.Section
+	for i, g := range pieces {
+		raw, err := g.append(nil)
+		if err == nil && len(raw) > wire.MaxSection {
+			err = fmt.Errorf("a piece of %d bytes", len(raw))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("encode rank graph: %w", err)
+		}
+		sections = append(sections, wire.Section{Name: fmt.Sprint(sectionGraph, i), Data: wire.AppendPacked(nil, raw)})
+	}
+	return wire.Append(nil, sections), nil
+}
+
+// append writes a piece:
+//
+//	hosts: number, lengths, names; slots
+//	number of nodes; of each: fingerprint, host
+//	number of texts; lengths; the texts
+//	number of pages; of each: fingerprint, host, generation, kind, origin, number of links and outs
+//	of each link: node (0: the next that no link had yet; else its index + 1), text
+//	of each out: host
+//
+// Each is a column.
+func (g *Graph) append(raw []byte) ([]byte, error) {
+	list := make([]string, len(g.Hosts))
+	for i, h := range g.Hosts {
+		if len(h.Name) > wire.MaxHost || h.Slot > partition.MaxSlots-1 {
+			return nil, fmt.Errorf("host of %d bytes, slot %d", len(h.Name), h.Slot)
+		}
+		list[i] = h.Name
+	}
+	names := wire.NewHostTable(list)
+	raw = names.Append(raw)
+	raw = wire.AppendColumn(raw, len(g.Hosts), func(i int) uint64 { return uint64(g.Hosts[i].Slot) })
+	raw = binary.AppendUvarint(raw, uint64(len(g.Nodes)))
+	for _, n := range g.Nodes {
+		raw = binary.LittleEndian.AppendUint64(raw, n.Fingerprint)
+	}
+	raw = wire.AppendColumn(raw, len(g.Nodes), func(i int) uint64 { return uint64(g.Nodes[i].Host) })
+	raw = binary.AppendUvarint(raw, uint64(len(g.Texts)))
+	raw = wire.AppendValues(raw, len(g.Texts), func(i int) uint64 { return uint64(len(g.Texts[i])) })
+	for _, t := range g.Texts {
+		if len(t) > MaxAnchorText {
+			return nil, fmt.Errorf("text of %d bytes", len(t))
+		}
+		raw = append(raw, t...)
+	}
+	raw = binary.AppendUvarint(raw, uint64(len(g.Pages)))
+	for i := range g.Pages {
+		raw = binary.LittleEndian.AppendUint64(raw, g.Pages[i].Fingerprint)
+	}
+	for _, field := range []func(p *Page) uint64{
+		func(p *Page) uint64 { return uint64(p.Host) },
+		func(p *Page) uint64 { return uint64(p.Generation) },
+		func(p *Page) uint64 { return uint64(p.Kind) },
+		func(p *Page) uint64 { return uint64(p.Origin.Partition) },
+		func(p *Page) uint64 { return uint64(p.Origin.Seq) },
+		func(p *Page) uint64 { return uint64(p.Links) },
+		func(p *Page) uint64 { return uint64(p.Outs) },
+	} {
+		raw = wire.AppendColumn(raw, len(g.Pages), func(i int) uint64 { return field(&g.Pages[i]) })
+	}
+	next := uint32(0)
+	for _, l := range g.Links {
+		switch {
+		case l.Node > next:
+			return nil, fmt.Errorf("link to node %d before %d", l.Node, next)
+		case l.Node == next:
+			raw = append(raw, 0)
+			next++
+		default:
+			raw = binary.AppendUvarint(raw, uint64(l.Node)+1)
+		}
+	}
+	raw = wire.AppendColumn(raw, len(g.Links), func(i int) uint64 { return uint64(g.Links[i].Text) })
+	return wire.AppendValues(raw, len(g.Outs), func(i int) uint64 { return uint64(g.Outs[i]) }), nil
+}
+
+// DecodeGraph decodes the pieces of a graph. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+func DecodeGraph(data []byte) ([]*Graph, error) {
+	p, err := wire.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("decode rank graph: %w", err)
+	}
+	var pieces []*Graph
+	for i := 0; p.Has(fmt.Sprint(sectionGraph, i)); i++ {
+		b, err := p.Section(fmt.Sprint(sectionGraph, i))
+		if err == nil {
+			b, err = wire.Unpack(b, wire.MaxSection)
+		}
+		var g *Graph
+		if err == nil {
+			g, err = decodeRankPiece(b)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode rank graph: %w", err)
+		}
+		pieces = append(pieces, g)
+	}
+	if len(pieces) != len(p.Names()) {
+		return nil, fmt.Errorf("decode rank graph: %w", wire.Damaged("%d sections, %d of a graph", len(p.Names()), len(pieces)))
+	}
+	return pieces, nil
+}
+
+func decodeRankPiece(raw []byte) (*Graph, error) {
+	c := &wire.Cursor{Rest: raw}
+	g := &Graph{}
+	names := wire.ReadHostNames(c)
+	g.Hosts = make([]Host, len(names))
+	for i, name := range names {
+		g.Hosts[i].Name = name
+	}
+	c.Column(len(names), partition.MaxSlots-1, func(i int, v uint64) { g.Hosts[i].Slot = partition.Slot(v) })
+	host := func(v uint64) uint32 {
+		if v >= uint64(len(names)) {
+			c.Fail("host %d of %d", v, len(names))
+		}
+		return uint32(v)
+	}
+	g.Nodes = make([]Node, c.Count(8))
+	for i := range g.Nodes {
+		g.Nodes[i].Fingerprint = c.Uint64()
+	}
+	c.Column(len(g.Nodes), math.MaxUint32, func(i int, v uint64) { g.Nodes[i].Host = host(v) })
+	g.Texts = readTexts(c)
+	g.Pages = make([]Page, c.Count(8))
+	for i := range g.Pages {
+		g.Pages[i].Fingerprint = c.Uint64()
+	}
+	links, outs := uint64(0), uint64(0)
+	for _, f := range []struct {
+		limit uint64
+		set   func(p *Page, v uint64)
+	}{
+		{math.MaxUint32, func(p *Page, v uint64) { p.Host = host(v) }},
+		{math.MaxUint32, func(p *Page, v uint64) { p.Generation = uint32(v) }},
+		{uint64(Gone), func(p *Page, v uint64) { p.Kind = Kind(v) }},
+		{partition.MaxPartitions - 1, func(p *Page, v uint64) { p.Origin.Partition = partition.ID(v) }},
+		{math.MaxUint32, func(p *Page, v uint64) { p.Origin.Seq = uint32(v) }},
+		{uint64(len(raw)), func(p *Page, v uint64) { p.Links = uint32(v); links += v }},
+		{uint64(len(raw)), func(p *Page, v uint64) { p.Outs = uint32(v); outs += v }},
+	} {
+		c.Column(len(g.Pages), f.limit, func(i int, v uint64) { f.set(&g.Pages[i], v) })
+	}
+	if left := uint64(len(c.Rest)); links > left || outs > left { // at least a byte each
+		c.Fail("%d links and %d outs in %d bytes", links, outs, left)
+	}
+	if c.Err != nil {
+		return nil, c.Err
+	}
+	g.Links, g.Outs = make([]Link, links), make([]uint32, outs)
+	next := uint64(0)
+	c.Values(len(g.Links), uint64(len(g.Nodes)), func(i int, ref uint64) {
+		if ref == 0 {
+			next++
+			ref = next
+		}
+		if ref > next || next > uint64(len(g.Nodes)) {
+			c.Fail("link %d to a node not seen yet", i)
+			return
+		}
+		g.Links[i].Node = uint32(ref - 1)
+	})
+	c.Column(len(g.Links), math.MaxUint32, func(i int, v uint64) {
+		if v >= uint64(len(g.Texts)) {
+			c.Fail("text %d of %d", v, len(g.Texts))
+			return
+		}
+		g.Links[i].Text = uint32(v)
+	})
+	c.Values(len(g.Outs), math.MaxUint32, func(i int, v uint64) { g.Outs[i] = host(v) })
+	if err := c.End(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// texts reads a number of texts, their lengths, and them, as parts of one string.
+func readTexts(c *wire.Cursor) []string {
+	out := make([]string, c.Count(1))
+	lengths, total := make([]int, len(out)), 0
+	c.Values(len(out), MaxAnchorText, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
+	text := string(c.Take(uint64(total)))
+	if c.Err != nil {
+		return nil
+	}
+	for i, n := range lengths {
+		out[i], text = text[:n], text[n:]
+	}
+	return out
+}
+
+// Targets is what the pages of one partition link to at another: hosts, and of each the
+// fingerprints of its pages. Contributions to ranks are sent in this order.
+type Targets struct {
+	Hosts        []string // ascending
+	Counts       []uint32 // of Fingerprints, by host
+	Fingerprints []uint64 // ascending within a host
+	Anchors      []AnchorTarget
+}
+
+// EncodeTargets encodes the targets, and the anchor texts beside them.
+func EncodeTargets(t *Targets) ([]byte, error) {
+	names := wire.NewHostTable(t.Hosts)
+	raw := names.Append(nil)
+	raw = wire.AppendColumn(raw, len(t.Hosts), func(i int) uint64 { return uint64(t.Counts[i]) })
+	raw = binary.AppendUvarint(raw, uint64(len(t.Fingerprints)))
+	for _, fp := range t.Fingerprints {
+		raw = binary.LittleEndian.AppendUint64(raw, fp)
+	}
+	if len(raw) > wire.MaxSection {
+		return nil, fmt.Errorf("encode rank targets: %d bytes are above the bound of %d", len(raw), wire.MaxSection)
+	}
+	anchors, err := anchorSections(t.Anchors)
+	if err != nil {
+		return nil, fmt.Errorf("encode rank targets: %w", err)
+	}
+	return wire.Append(nil, append(anchors, wire.Section{Name: sectionTargets, Data: wire.AppendPacked(nil, raw)})), nil
+}
+
+// DecodeTargets decodes what EncodeTargets wrote; without the texts, if they are not
+// wanted. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
+func DecodeTargets(data []byte, anchors bool) (*Targets, error) {
+	t, err := decodeRankTargets(data)
+	if err == nil && anchors {
+		t.Anchors, err = DecodeAnchors(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode rank targets: %w", err)
+	}
+	return t, nil
+}
+
+func decodeRankTargets(data []byte) (*Targets, error) {
+	raw, err := openSection(data, sectionTargets)
+	if err != nil {
+		return nil, err
+	}
+	c := &wire.Cursor{Rest: raw}
+	t := &Targets{Hosts: wire.ReadHostNames(c)}
+	t.Counts = make([]uint32, len(t.Hosts))
+	total := uint64(0)
+	c.Column(len(t.Hosts), math.MaxUint32, func(i int, v uint64) { t.Counts[i] = uint32(v); total += v })
+	t.Fingerprints = make([]uint64, c.Count(8))
+	if total != uint64(len(t.Fingerprints)) {
+		c.Fail("%d fingerprints where %d were promised", len(t.Fingerprints), total)
+	}
+	for i := range t.Fingerprints {
+		t.Fingerprints[i] = c.Uint64()
+	}
+	if err := c.End(); err != nil {
+		return nil, err
+	}
+	at := 0
+	for i, n := range t.Counts {
+		if i > 0 && t.Hosts[i] <= t.Hosts[i-1] {
+			return nil, wire.Damaged("hosts out of order")
+		}
+		for j := range int(n) {
+			if j > 0 && t.Fingerprints[at+j] <= t.Fingerprints[at+j-1] {
+				return nil, wire.Damaged("fingerprints out of order")
+			}
+		}
+		at += int(n)
+	}
+	return t, nil
+}

@@ -1,0 +1,65 @@
+package blobschema
+
+import (
+	"encoding/binary"
+
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+)
+
+// appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags,
+// Rank and Topic, Host of those that are placed, and Ask of those with FlagAgain. The caller has them sorted by URL, so
+// that prefixes are shared.
+func appendURLs(dst []byte, urls []Queued) []byte {
+	n := len(urls)
+	dst = binary.AppendUvarint(dst, uint64(n))
+	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Depth) })
+	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Generation) })
+	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Flags) })
+	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Rank) })
+	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Topic) })
+	var p wire.TextPacker
+	for i := range urls {
+		p.Add(urls[i].URL)
+	}
+	dst = p.Append(dst)
+	for i := range urls {
+		if urls[i].Flags&FlagPlaced != 0 {
+			dst = wire.AppendPrefixed(dst, urls[i].Host)
+		}
+		if urls[i].Flags&FlagAgain != 0 {
+			dst = binary.AppendUvarint(dst, urls[i].Ask)
+		}
+	}
+	return dst
+}
+
+// urls reads what appendURLs wrote, at most most URLs of whole bytes in all.
+func readURLs(c *wire.Cursor, most, whole int) []Queued {
+	n := c.Count(1)
+	if n > most {
+		c.Fail("%d URLs", n)
+	}
+	if n == 0 || c.Err != nil {
+		return nil
+	}
+	urls := make([]Queued, n)
+	c.Column(n, 1<<16-1, func(i int, v uint64) { urls[i].Depth = uint16(v) })
+	c.Column(n, 1<<32-1, func(i int, v uint64) { urls[i].Generation = uint32(v) })
+	c.Column(n, 1<<8-1, func(i int, v uint64) { urls[i].Flags = QueuedFlags(v) })
+	c.Column(n, 1<<32-1, func(i int, v uint64) { urls[i].Rank = uint32(v) })
+	c.Column(n, 1<<8-1, func(i int, v uint64) { urls[i].Topic = uint8(v) })
+	var u wire.TextUnpacker
+	u.Read(c, n, wire.MaxURL, whole)
+	for i := 0; i < n && c.Err == nil; i++ {
+		urls[i].URL = u.Next(c)
+	}
+	for i := 0; i < n && c.Err == nil; i++ {
+		if urls[i].Flags&FlagPlaced != 0 {
+			urls[i].Host = string(c.Prefixed(wire.MaxHost))
+		}
+		if urls[i].Flags&FlagAgain != 0 {
+			urls[i].Ask = c.Uvarint(1<<64 - 1)
+		}
+	}
+	return urls
+}

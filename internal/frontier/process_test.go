@@ -1,0 +1,530 @@
+package frontier
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// process is a frontier with all that a step and its partition's commits add to it:
+// requests under way, loads under way, a commit under way, and what is committed. It
+// checks the pace of every host as the host sees it, whatever is restarted.
+type process struct {
+	*rig
+	cfg     Config
+	flights []flight
+	loads   []loading
+	asked   map[string]flight // the last request, by host
+	calm    time.Time         // a process that took over lasts until then at least
+
+	runs  []*blobschema.Run // committed
+	slots []blobschema.SlotSummary
+	under *commit // a commit under way
+	next  commit  // what the one after it will hold
+
+	settled map[string]string // URL, and generation if not 0, to outcome, as committed
+	unloads int
+	deltas  uint64
+	ops     int // things that happened
+
+	unitOf  func(weburl.URL) string // nil: the authority
+	todo    []asking                // requests from outside that were not made yet
+	heard   map[string]int          // URL to when it was last asked for on purpose
+	visible map[string][]record     // URL to its page records, as committed
+	pinned  map[string]string       // name to its address, as committed
+	seqs    map[uint32]bool         // of commits
+	capped  int64                   // as counted by former processes
+	topics  map[string]uint64       // URL to the topics that it was found in, as bits
+	away    *away                   // slots on the move
+	hurry   bool                    // moves take no longer than they must
+	halved  int64                   // parts, by former processes
+}
+
+// away are slots that go to another partition and come back.
+type away struct {
+	slots []partition.Slot
+	given bool                     // in a commit
+	state []blobschema.SlotSummary // of what was given
+}
+
+// asking is a request from outside for one URL.
+type asking struct {
+	url     string
+	request uint64
+}
+
+// record is a page record.
+type record struct {
+	url     string
+	gen     uint32
+	outcome blobschema.Outcome
+	began   int // when its request, or its refusal, did
+	seq     uint32
+}
+
+func (r record) key() string {
+	if r.gen == 0 {
+		return r.url
+	}
+	return fmt.Sprintf("%s#%d", r.url, r.gen)
+}
+
+func (p *process) seq() uint64 {
+	p.deltas++
+	return p.deltas
+}
+
+type flight struct {
+	task    Task
+	started time.Time
+	began   int
+	told    bool // the frontier knows that it has begun
+}
+
+// loading is a part of a slot on its way into memory, with the runs that were named when
+// its loading began.
+type loading struct {
+	id   PartID
+	runs []*blobschema.Run
+}
+
+type commit struct {
+	run     *blobschema.Run
+	seq     uint32
+	slots   []blobschema.SlotSummary
+	added   []blobschema.Queued // to be told of again if this is lost, as mail would be
+	asked   []asking            // likewise
+	settled []record
+	placed  []Placement
+	gives   bool // slots away go with it
+	state   []blobschema.SlotSummary
+	takes   bool // they come with it
+}
+
+func newProcess(t testing.TB, cfg Config) *process {
+	p := &process{rig: newRig(t, cfg), cfg: cfg, asked: map[string]flight{}, settled: map[string]string{}, heard: map[string]int{},
+		visible: map[string][]record{}, pinned: map[string]string{}, seqs: map[uint32]bool{}, topics: map[string]uint64{}}
+	p.f.SetThreshold(p.now, 0) // looks, where there are any, as often as may be
+	return p
+}
+
+func (p *process) add(q blobschema.Queued) {
+	p.t.Helper()
+	p.next.added = append(p.next.added, q)
+	p.topics[q.URL] |= 1 << q.Topic
+	if p.unitOf != nil && q.Host == "" {
+		q.Host = p.unitOf(mustParse(p.t, q.URL))
+	}
+	p.queue(q.URL, q)
+	p.placements()
+}
+
+// ask makes the requests from outside whose slots are loaded, and wants the others.
+func (p *process) ask() {
+	p.t.Helper()
+	todo := p.todo
+	p.todo = nil
+	for _, a := range todo {
+		u := mustParse(p.t, a.url)
+		unit := string(u.Host())
+		if p.unitOf != nil {
+			unit = p.unitOf(u)
+		}
+		slot, fp := p.hash.Slot(unit), p.hash.Fingerprint(a.url)
+		if !p.f.Loaded(slot, fp) {
+			p.f.Want(slot, fp)
+			p.todo = append(p.todo, a)
+			continue
+		}
+		p.ops++
+		p.topics[a.url] |= 1
+		switch got := p.f.Again(p.now, u, fp, blobschema.Queued{Host: unit}, a.request); got {
+		case Fresh, Lowered:
+			p.heard[a.url] = p.ops
+		case Known:
+		default:
+			p.t.Fatalf("%s was asked for again: %d", a.url, got)
+		}
+		p.next.asked = append(p.next.asked, a)
+		p.placements()
+	}
+}
+
+// placements takes what was sent on to its address, in this very frontier.
+func (p *process) placements() {
+	for _, x := range p.f.Placements() {
+		p.next.placed = append(p.next.placed, x)
+		if x.Rank == 0 { // what was wished for the name is to be had from the address
+			p.heard[x.URL.String()] = p.ops
+		}
+		p.f.Add(p.now, x.URL, x.Fingerprint, x.Queued)
+	}
+}
+
+// start makes the next request, some time after the frontier was asked for it.
+func (p *process) start(late time.Duration) bool {
+	p.t.Helper()
+	p.tell()
+	task, ok := p.f.Next(p.now, false)
+	p.refusals()
+	if !ok {
+		return false
+	}
+	p.ops++
+	host, allowed, delay := task.Host(), 1, p.cfg.Delay
+	if rule, ok := p.cfg.Hosts[host]; ok {
+		allowed, delay = rule.Connections, rule.Delay
+	}
+	fl := flight{task: task, started: p.now.Add(late), began: p.ops}
+	p.checkFormer(task)
+	if found := p.topics[task.Request.URL.String()]; found>>task.Topic&1 == 0 && found > 0 {
+		p.t.Fatalf("%s is asked for in topic %d, and was found in %b", task.Request.URL, task.Topic, found)
+	}
+	for _, other := range p.flights {
+		if other.task.Host() != host {
+			continue
+		}
+		if allowed--; allowed < 1 || other.task.lane == task.lane {
+			p.t.Fatalf("%s and %s at once", other.task.Request.URL, task.Request.URL)
+		}
+	}
+	if task.Request.Resolve {
+		p.flights = append(p.flights, fl)
+		return true
+	}
+	if last, ok := p.asked[host]; ok && !last.task.Request.Robots && fl.started.Sub(last.started) < delay {
+		p.t.Fatalf("%s was asked for %s %v after %s", host, task.Request.URL, fl.started.Sub(last.started), last.task.Request.URL)
+	}
+	p.asked[host] = fl
+	p.flights = append(p.flights, fl)
+	return true
+}
+
+// tell says of all requests that have begun since that they have.
+func (p *process) tell() {
+	for i := range p.flights {
+		if fl := &p.flights[i]; !fl.told && !fl.started.After(p.now) {
+			fl.told = true
+			p.f.Begun(fl.started, fl.task)
+		}
+	}
+}
+
+// checkFormer: a task knows the last page record that is visible, or about to be.
+func (p *process) checkFormer(task Task) {
+	p.t.Helper()
+	former, url := task.Former(), task.Request.URL.String()
+	if former != (blobschema.Origin{}) && !p.seqs[former.Seq] && (p.under == nil || p.under.seq != former.Seq) {
+		p.t.Fatalf("the former of %s is in commit %d, which there is not", url, former.Seq)
+	}
+	if task.Request.Robots || task.Request.Resolve {
+		return
+	}
+	for _, r := range p.visible[url] {
+		if r.gen >= task.Request.Generation {
+			p.t.Fatalf("%s is asked for in generation %d after %d", url, task.Request.Generation, r.gen)
+		}
+		// What is sent on to an address may meet its former answer in the runs only, whose join
+		// does not keep where that is.
+		if former.Seq < r.seq && (former.Seq > 0 || !p.cfg.Resolve) {
+			p.t.Fatalf("the former of %s in generation %d is in %d, though there is %+v", url, task.Request.Generation, former.Seq, r)
+		}
+	}
+}
+
+// finish ends the i-th request. What comes of it depends on the URL and the number of
+// the attempt alone.
+func (p *process) finish(i int) {
+	p.t.Helper()
+	fl := p.flights[i]
+	p.flights = append(p.flights[:i], p.flights[i+1:]...)
+	if fl.started.After(p.now) {
+		p.now = fl.started
+	}
+	if !fl.told && fl.began%2 == 0 { // the end of a request says that it has begun, too
+		p.f.Begun(fl.started, fl.task)
+	}
+	req := fl.task.Request
+	a := answer{}
+	switch url := req.URL.String(); {
+	case req.Resolve && strings.Contains(url, "//h9"):
+		a.outcome = blobschema.OutcomeDNS
+	case req.Resolve:
+	case req.Robots:
+		a.body = "User-agent: *\nDisallow: /robots-says-no\n"
+	case strings.Contains(url, "/never"):
+		a.outcome = blobschema.OutcomeCut
+	case strings.Contains(url, "/second") && req.Attempt == 0:
+		a.status = 500
+	}
+	o := a.reply(fl.task, fl.started, p.now.Sub(fl.started))
+	if req.Resolve && a.outcome == 0 { // other ones each time
+		o.Addr = netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + p.ops%3)})
+	}
+	if p.f.Done(p.now, fl.task, o) == Final && !req.Robots && !req.Resolve {
+		p.next.settled = append(p.next.settled, record{url: req.URL.String(), gen: req.Generation, outcome: o.Page.Outcome, began: fl.began})
+	}
+	p.refusals()
+	p.placements()
+}
+
+func (p *process) refusals() {
+	p.ops++
+	for _, x := range p.f.Refusals() {
+		p.next.settled = append(p.next.settled, record{url: x.URL.String(), gen: x.Generation, outcome: x.Outcome, began: p.ops})
+	}
+}
+
+// beginCommit and endCommit are the two ends of a commit: in between the world goes on.
+func (p *process) beginCommit() {
+	if p.under != nil {
+		return
+	}
+	c := p.next
+	p.next = commit{}
+	c.seq = uint32(p.seq())
+	c.run, _ = p.f.Delta(uint64(c.seq))
+	p.move(&c)
+	c.slots = p.f.Summaries()
+	if err := c.run.Check(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.under = &c
+}
+
+// move lets slots that are away go or come with a commit, as far as it is time for that.
+func (p *process) move(c *commit) {
+	a := p.away
+	switch {
+	case a == nil || !p.hurry && p.ops%3 > 0:
+	case !a.given:
+		for _, id := range a.slots {
+			if !p.f.Still(id) {
+				return
+			}
+		}
+		c.gives, c.state = true, p.f.Release(a.slots)
+		p.f.Await(a.slots)
+	default:
+		p.f.Take(a.state)
+		c.takes = true
+	}
+}
+
+func (p *process) endCommit() {
+	p.t.Helper()
+	c := p.under
+	if c == nil {
+		return
+	}
+	p.under = nil
+	p.runs, p.slots = append(p.runs[:len(p.runs):len(p.runs)], c.run), c.slots
+	if len(p.runs) > 6 {
+		p.runs = []*blobschema.Run{blobschema.MergeRuns(p.hash, p.runs)}
+	}
+	p.seqs[c.seq] = true
+	for _, r := range c.settled {
+		r.seq = c.seq
+		if old, ok := p.settled[r.key()]; ok {
+			p.t.Fatalf("%s came to %s after it came to %s", r.key(), r.outcome, old)
+		}
+		p.settled[r.key()] = r.outcome.String()
+		p.visible[r.url] = append(p.visible[r.url], r)
+	}
+	for _, x := range c.placed {
+		name := string(x.URL.Host())
+		if old, ok := p.pinned[name]; ok && old != x.Host {
+			p.t.Fatalf("%s was sent on to %s, its name to %s", x.URL, x.Host, old)
+		}
+		p.pinned[name] = x.Host
+	}
+	p.f.Committed()
+	switch {
+	case c.gives:
+		p.away.given, p.away.state = true, c.state
+	case c.takes:
+		p.f.Open(p.away.slots)
+		p.away = nil
+	}
+}
+
+// freeze begins to move some slots.
+func (p *process) freeze(rng *rand.Rand) {
+	if p.away != nil || p.under != nil {
+		return
+	}
+	p.away = &away{}
+	for range 1 + rng.IntN(4) {
+		id := partition.Slot(rng.IntN(testSlots))
+		if !slices.Contains(p.away.slots, id) {
+			p.away.slots = append(p.away.slots, id)
+		}
+	}
+	p.f.Freeze(p.away.slots)
+}
+
+// want begins to load what the frontier wants.
+func (p *process) want() {
+	for _, id := range p.f.Wanted(p.now) {
+		p.loads = append(p.loads, loading{id, p.runs})
+	}
+}
+
+// load ends the i-th loading.
+func (p *process) load(i int) {
+	p.t.Helper()
+	l := p.loads[i]
+	p.loads = append(p.loads[:i], p.loads[i+1:]...)
+	if err := p.f.Load(p.now, l.id, p.restricted(l)); err != nil {
+		p.t.Fatal(err)
+	}
+	p.refusals()
+	p.placements()
+	p.ask()
+}
+
+// restricted is the join of the runs, of one part only; host states are those of its slot.
+func (p *process) restricted(l loading) *blobschema.Run {
+	all, out := blobschema.MergeRuns(p.hash, l.runs), &blobschema.Run{}
+	for _, e := range all.Seen {
+		if e.Slot == l.id.Slot && l.id.Part.Has(e.Fingerprint) {
+			out.Seen = append(out.Seen, e)
+		}
+	}
+	for _, e := range all.Queued {
+		if e.Slot == l.id.Slot && l.id.Part.Has(p.hash.Fingerprint(e.URL)) {
+			out.Queued = append(out.Queued, e)
+		}
+	}
+	for _, e := range all.Hosts {
+		if e.Slot == l.id.Slot {
+			out.Hosts = append(out.Hosts, e)
+		}
+	}
+	return out
+}
+
+// restart goes on in a new process, with what is committed and nothing else. A process
+// that crashed may have asked anything since its last commit.
+func (p *process) restart(crashed bool) {
+	p.t.Helper()
+	if !crashed {
+		if p.now.Before(p.calm) {
+			p.now = p.calm
+		}
+		for len(p.flights) > 0 {
+			p.finish(0)
+		}
+		p.endCommit()
+		p.beginCommit()
+		p.endCommit()
+	}
+	p.capped += p.f.Counts().Capped
+	p.halved += p.f.Counts().Halved
+	var lost []blobschema.Queued
+	if p.under != nil {
+		lost = p.under.added
+	}
+	lost = append(lost, p.next.added...)
+	if p.under != nil {
+		p.todo = append(p.todo, p.under.asked...)
+	}
+	p.todo = append(p.todo, p.next.asked...)
+	p.flights, p.loads, p.under, p.next = nil, nil, nil, commit{}
+	p.f = New(p.f.cfg)
+	p.f.SetThreshold(p.now, 0)
+	if crashed {
+		for _, last := range p.asked { // nothing is known of what began later than now
+			if last.started.After(p.now) {
+				p.now = last.started
+			}
+		}
+		p.f.Floor(p.now)
+		p.calm = p.now.Add(p.cfg.Delay)
+	}
+	p.f.Restore(p.slots)
+	if p.away != nil && !p.away.given {
+		p.away = nil
+	} else if p.away != nil {
+		p.f.Await(p.away.slots)
+	}
+	for _, q := range lost {
+		p.add(q)
+	}
+}
+
+// drain goes on without chance until nothing is pending.
+func (p *process) drain() {
+	p.t.Helper()
+	p.hurry = true
+	for turn := 0; ; turn++ {
+		if turn > 20_000 {
+			p.t.Fatalf("the frontier stands still: %+v, %d resident, next at %v", p.f.Counts(), p.f.resident, p.f.NextAt().Sub(p.now))
+		}
+		for p.start(0) {
+		}
+		for len(p.flights) > 0 {
+			p.finish(0)
+		}
+		p.endCommit()
+		p.beginCommit()
+		p.endCommit()
+		p.check()
+		if p.f.Dirty() && len(p.loads) == 0 {
+			p.t.Fatalf("something is left to be committed: %d full parts", len(p.f.full))
+		}
+		p.ask()
+		p.want()
+		for len(p.loads) > 0 {
+			p.load(0)
+		}
+		if n := p.f.Counts(); (n.Pending+n.Unexamined == 0 || p.onlyLooks()) && !p.f.Dirty() && len(p.todo) == 0 && p.away == nil {
+			return
+		}
+		p.now = p.now.Add(500 * time.Millisecond)
+	}
+}
+
+// onlyLooks reports whether what is pending waits for a look, and for nothing else.
+func (p *process) onlyLooks() bool {
+	if !p.cfg.Looks || p.f.Counts().Urgent > 0 {
+		return false
+	}
+	for url := range p.topics {
+		if len(p.visible[url]) == 0 {
+			return false
+		}
+	}
+	for url, heard := range p.heard {
+		if !slices.ContainsFunc(p.visible[url], func(r record) bool { return r.began > heard }) {
+			return false
+		}
+	}
+	return true
+}
+
+// someURL is one of a few hundred, of some forty hosts.
+func someURL(rng *rand.Rand) blobschema.Queued {
+	kind := []string{"page", "page", "page", "page", "second", "never", "robots-says-no"}[rng.IntN(7)]
+	scheme := []string{"https", "https", "http"}[rng.IntN(3)]
+	return blobschema.Queued{URL: fmt.Sprintf("%s://h%d.example/%s/%d", scheme, rng.IntN(40), kind, rng.IntN(4)), Depth: uint16(rng.IntN(5))}
+}
+
+// expected is what a URL comes to.
+func expected(url string) string {
+	switch {
+	case strings.Contains(url, "/never"):
+		return blobschema.OutcomeCut.String()
+	case strings.Contains(url, "/robots-says-no"):
+		return blobschema.OutcomeRobots.String()
+	}
+	return blobschema.OutcomeOK.String()
+}

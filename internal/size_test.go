@@ -1,0 +1,129 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Functions and files have so many lines at the most.
+const (
+	maxFunction = 80 // a table of data or a text within it is one
+	maxFile     = 700
+)
+
+// long are the functions that are longer, by package and name, and why.
+var long = map[string]string{
+	"internal/hostile.http2Cases":  "a table, whose rows are functions",
+	"internal/inflate.Decoder.run": "the inner loop: a call in it costs more than it tells",
+	"internal/view.moves.phases":   "a table, whose rows are functions",
+}
+
+// TestNothingIsLong keeps functions and files, tests too, short enough to be read at one go.
+func TestNothingIsLong(t *testing.T) {
+	found := map[string]bool{}
+	for _, name := range files(t) {
+		src, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, functions, err := measure(name, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines > maxFile {
+			t.Errorf("%s has %d lines", name, lines)
+		}
+		for function, n := range functions {
+			function = path.Dir(name) + "." + function
+			found[function] = true
+			if n > maxFunction && long[function] == "" {
+				t.Errorf("%s in %s has %d lines: split it, or say why not", function, name, n)
+			}
+			if n <= maxFunction && long[function] != "" {
+				t.Errorf("%s is no longer long: take it off the list", function)
+			}
+		}
+	}
+	for function := range long {
+		if !found[function] {
+			t.Errorf("there is no %s: take it off the list", function)
+		}
+	}
+}
+
+// measure counts the lines of a file and of its functions.
+func measure(name string, src []byte) (lines int, functions map[string]int, err error) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return 0, nil, err
+	}
+	length := func(n ast.Node) int { return set.Position(n.End()).Line - set.Position(n.Pos()).Line + 1 }
+	functions = map[string]int{}
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		n := length(fn)
+		ast.Inspect(fn, func(x ast.Node) bool {
+			switch lit := x.(type) {
+			case *ast.BasicLit:
+				n -= length(lit) - 1
+			case *ast.CompositeLit:
+				if isData(lit) {
+					n -= length(lit) - 1
+					return false
+				}
+			}
+			return true
+		})
+		called := fn.Name.Name
+		if fn.Recv != nil {
+			called = types.ExprString(fn.Recv.List[0].Type) + "." + called
+		}
+		functions[strings.TrimPrefix(called, "*")] = n
+	}
+	return set.File(f.Pos()).LineCount(), functions, nil
+}
+
+// isData says whether a literal has no function in it.
+func isData(lit *ast.CompositeLit) bool {
+	data := true
+	ast.Inspect(lit, func(n ast.Node) bool {
+		if _, ok := n.(*ast.FuncLit); ok {
+			data = false
+		}
+		return data
+	})
+	return data
+}
+
+// TestLinesAreCounted keeps the check above from passing because it sees nothing.
+func TestLinesAreCounted(t *testing.T) {
+	src := strings.ReplaceAll(`package p
+
+func (t *T) f() {
+	_ = []int{
+		1,
+		2,
+	}
+	_ = '
+'
+	_ = []func(){
+		func() {},
+	}
+}
+`, "'", "`")
+	lines, functions, err := measure("f.go", []byte(src))
+	if n := functions["T.f"]; err != nil || lines != 13 || n != 7 {
+		t.Errorf("%d lines, %d of T.f, %v", lines, n, err)
+	}
+}
