@@ -2,6 +2,7 @@ package segment
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,56 @@ func TestDamageIsFound(t *testing.T) {
 }
 
 // TestSourceFails keeps the source's own errors, and takes no other length.
+// TestReadsStayInside: no offset or number, whatever it is, is asked of the source or looked up outside of what there is.
+func TestReadsStayInside(t *testing.T) {
+	data := smallSegment(t)
+	size := int64(len(data))
+	r, err := Open(func(off, length int64) ([]byte, error) {
+		if off < 0 || length <= 0 || off+length > size {
+			t.Errorf("%d bytes at %d are read", length, off)
+		}
+		return data[off : off+length], nil
+	}, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		off, length int64
+		ok          bool
+	}{
+		{0, size, true}, {size - 1, 1, true}, {size, 0, true}, {0, 0, true},
+		{-1, 1, false}, {0, -1, false}, {size, 1, false}, {1, size, false}, {size + 1, 0, false}, {math.MaxInt64, 1, false}, {1, math.MaxInt64, false}, {math.MinInt64, math.MinInt64, false},
+	} {
+		if b, err := r.read(c.off, c.length); (err == nil) != c.ok || c.ok && int64(len(b)) != c.length || err != nil && !errors.Is(err, blobschema.ErrDamaged) {
+			t.Errorf("%d bytes at %d: %d, %v", c.length, c.off, len(b), err)
+		}
+	}
+	n := uint32(r.Documents())
+	for doc, ok := range map[uint32]bool{0: true, n - 1: true, n: false, n + docsBlock: false, math.MaxUint32: false} {
+		if _, err := r.Document(doc); (err == nil) != ok || err != nil && !errors.Is(err, blobschema.ErrDamaged) {
+			t.Errorf("document %d of %d: %v", doc, n, err)
+		}
+	}
+	c, err := r.Columns(AllColumns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, least := c.Bytes(), int64(n)*(4*4+2*8+1); got < least || got > 2*least {
+		t.Errorf("columns of %d documents take %d bytes, at least %d", n, got, least)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		want string
+	}{{0, ""}, {1, "a"}, {2, "a"}, {3, "aä"}, {5, "aä"}, {6, "aä日"}, {9, "aä日"}} {
+		if got := cut("aä日", c.n); got != c.want {
+			t.Errorf("to %d bytes: %q, want %q", c.n, got, c.want)
+		}
+	}
+}
+
 func TestSourceFails(t *testing.T) {
 	data := smallSegment(t)
 	gone := errors.New("gone")

@@ -222,6 +222,9 @@ func TestClock(t *testing.T) {
 	l.Begin(Now{Wall: start, Mono: 5 * time.Hour})
 	for _, jump := range []time.Duration{0, time.Hour, -time.Hour} {
 		l.now = Now{Wall: start.Add(jump), Mono: 5*time.Hour + 3*time.Second}
+		if l.Begun() != start || l.Age() != 3*time.Second || l.Now() != l.now {
+			t.Errorf("it began at %v, %v ago", l.Begun(), l.Age())
+		}
 		if got := l.Clock().Sub(start); got != 3*time.Second {
 			t.Errorf("wall clock off by %v: %v since the start", jump, got)
 		}

@@ -11,9 +11,8 @@ type Procedure struct {
 func (p *Procedure) Start(now Now) []Issue {
 	p.Begin(now)
 	p.Spawn(func(t *Task) error {
-		err := p.Body(t)
-		p.End(err)
-		return err
+		p.End(p.Body(t))
+		return nil
 	})
 	p.Turn()
 	return p.Flush()

@@ -1,0 +1,329 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var errDown = errors.New("down")
+
+// carry carries a procedure to its end: of what is under way the last is answered first. It returns
+// how long it has slept.
+func carry(t *testing.T, body func(*Task) error, answer func(Effect) (any, error)) (slept time.Duration, err error) {
+	t.Helper()
+	p := &Procedure{Body: body}
+	due := p.Start(Now{})
+	for range 1000 {
+		if ended, err := p.Ended(); ended {
+			return slept, err
+		}
+		is := due[len(due)-1]
+		due = due[:len(due)-1]
+		r := Reply{ID: is.ID}
+		if s, ok := is.Effect.(Sleep); ok {
+			slept += s.For
+		} else {
+			r.Value, r.Err = answer(is.Effect)
+		}
+		due = append(due, p.Handle(Now{Mono: slept}, r)...)
+	}
+	t.Fatal("it has no end")
+	return 0, nil
+}
+
+// failing answers a number of times with an error, and then as it should.
+func failing(times int, err error, answer func(Effect) (any, error)) func(Effect) (any, error) {
+	return func(e Effect) (any, error) {
+		if times--; times >= 0 {
+			return nil, err
+		}
+		return answer(e)
+	}
+}
+
+// TestAll: as many effects as are allowed are under way at once, each reply comes with its number, and
+// after an error nothing is begun any more, but what is under way is waited for.
+func TestAll(t *testing.T) {
+	var effects []Effect
+	for i := range 7 {
+		effects = append(effects, call(fmt.Sprint(i)))
+	}
+	for _, limit := range []int{1, 3, 7, 100} {
+		for fails := -1; fails < len(effects); fails++ {
+			l, open, begun, most, after := newLoop(), map[string]uint64{}, 0, 0, 0
+			got := map[int]any{}
+			var failure error
+			ended := false
+			l.Spawn(func(t *Task) error {
+				failure = t.All(limit, effects, func(i int, v any, err error) error {
+					if got[i] = v; err != nil {
+						after++
+					}
+					return err
+				})
+				ended = true
+				return nil
+			})
+			issued := func(list []Issue) {
+				for _, is := range list {
+					begun++
+					open[string(is.Effect.(call))] = is.ID
+				}
+				most = max(most, len(open))
+			}
+			issued(l.Flush())
+			for step := 0; len(open) > 0; step++ {
+				name := slices.Max(mapKeys(open)) // the last that was begun
+				r := Reply{ID: open[name], Value: name}
+				if delete(open, name); fails >= 0 && step >= fails {
+					r.Err = fmt.Errorf("%w %d", errDown, step)
+				}
+				before := begun
+				issued(deliver(l, r))
+				if r.Err != nil && begun > before {
+					t.Errorf("limit %d: %d are begun after an error", limit, begun-before)
+				}
+				if ended != (len(open) == 0) {
+					t.Fatalf("limit %d: it has ended: %v, with %d under way", limit, ended, len(open))
+				}
+			}
+			if most != min(limit, len(effects)) || len(got) != begun || (fails < 0 && begun != len(effects)) {
+				t.Errorf("limit %d: %d at once, %d begun, %d answered", limit, most, begun, len(got))
+			}
+			if fails < 0 && failure != nil || fails >= 0 && (failure == nil || failure.Error() != fmt.Sprint("down ", fails) || after == 0) {
+				t.Errorf("limit %d: the error is %v, where reply %d was the first", limit, failure, fails)
+			}
+			for i, v := range got {
+				if v != fmt.Sprint(i) {
+					t.Errorf("limit %d: %v came as the reply to %d", limit, v, i)
+				}
+			}
+		}
+	}
+	if _, err := carry(t, func(t *Task) error { return t.All(3, nil, nil) }, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func mapKeys(m map[string]uint64) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// tried are the pauses after so many failures.
+func tried(times int) (slept time.Duration) {
+	for i := range times {
+		slept += 50 * time.Millisecond << min(i, 7)
+	}
+	return slept
+}
+
+// TestReads: a read that fails is tried again eight times, over some seconds; one of nothing is not.
+func TestReads(t *testing.T) {
+	stored := func(e Effect) (any, error) {
+		if g, ok := e.(GetObject); ok {
+			return []byte(fmt.Sprint(g.Name, g.Offset, g.Length)), nil
+		}
+		return []Record{{Value: []byte(e.(ReadRecords).Keys[1])}, {}}, nil
+	}
+	for times, ok := range map[int]bool{0: true, 1: true, 8: true, 9: false} {
+		slept, err := carry(t, func(t *Task) error {
+			b, err := t.Object("o", 3, -1)
+			if err == nil && string(b) != "o3 -1" {
+				return fmt.Errorf("object %s", b)
+			}
+			return err
+		}, failing(times, errDown, stored))
+		if (err == nil) != ok || slept != tried(min(times, 8)) || !ok && (!errors.Is(err, errDown) || !strings.Contains(err.Error(), "get o")) {
+			t.Errorf("an object, after %d failures and %v: %v", times, slept, err)
+		}
+		slept, err = carry(t, func(t *Task) error {
+			recs, err := t.Records("a", "b")
+			if err == nil && (len(recs) != 2 || string(recs[0].Value) != "b") {
+				return fmt.Errorf("records %v", recs)
+			}
+			return err
+		}, failing(times, errDown, stored))
+		if (err == nil) != ok || slept != tried(min(times, 8)) || !ok && (!errors.Is(err, errDown) || !strings.Contains(err.Error(), "read a")) {
+			t.Errorf("records, after %d failures and %v: %v", times, slept, err)
+		}
+	}
+	slept, err := carry(t, func(t *Task) error { _, err := t.Object("o", 0, -1); return err }, failing(1, ErrNotFound, stored))
+	if !errors.Is(err, ErrNotFound) || slept > 0 {
+		t.Errorf("what is not there is looked for for %v: %v", slept, err)
+	}
+}
+
+// TestPut: a write that fails is tried ten times in all; races that are lost do not count.
+func TestPut(t *testing.T) {
+	pauses := []time.Duration{0, 50, 150, 350, 750, 1550, 3150, 6350, 9550, 12750} // milliseconds, after so many failures
+	for times := range 12 {
+		puts := 0
+		slept, err := carry(t, func(t *Task) error { return t.Put("o", []byte("data")) }, failing(times, errDown, func(e Effect) (any, error) {
+			if p := e.(PutObject); p.Name != "o" || len(p.Parts) != 1 || string(p.Parts[0]) != "data" {
+				t.Errorf("it puts %+v", p)
+			}
+			puts++
+			return nil, nil
+		}))
+		if (err == nil) != (times < 10) || puts != 1 && times < 10 || slept != pauses[min(times, 9)]*time.Millisecond || err != nil && (!errors.Is(err, errDown) || !strings.Contains(err.Error(), "write o")) {
+			t.Errorf("after %d failures and %v: %v", times, slept, err)
+		}
+	}
+	if slept, err := carry(t, func(t *Task) error { return t.Put("o", nil) }, failing(30, ErrConflict, func(Effect) (any, error) { return nil, nil })); err != nil || slept > 0 {
+		t.Errorf("races that were lost: %v after %v", err, slept)
+	}
+}
+
+// table is a table of one record, which fails as it is told: with the record written, or not.
+type table struct {
+	rec   Record
+	fails []fault
+	reads int // that fail, after the first write that did
+	down  bool
+}
+
+type fault struct {
+	err     error
+	written bool
+	meant   func(*table) // what another does then
+}
+
+func (x *table) answer(e Effect) (any, error) {
+	if _, ok := e.(ReadRecords); ok {
+		if x.down && x.reads > 0 {
+			x.reads--
+			return nil, errDown
+		}
+		return []Record{x.rec}, nil
+	}
+	w := e.(WriteRecord)
+	if w.Revision != x.rec.Revision {
+		return nil, ErrConflict
+	}
+	store := func() {
+		n, _ := x.rec.Revision.(int)
+		x.rec = Record{Value: w.Value, Revision: n + 1, Found: true}
+	}
+	if len(x.fails) == 0 {
+		store()
+		return x.rec.Revision, nil
+	}
+	f := x.fails[0]
+	x.fails, x.down = x.fails[1:], true
+	if f.written {
+		store()
+	}
+	if f.meant != nil {
+		f.meant(x)
+	}
+	return nil, f.err
+}
+
+// TestWrite: after an error the record says whether it was written; whose it is, if there was a conflict.
+func TestWrite(t *testing.T) {
+	another := func(x *table) { x.rec = Record{Value: []byte(`"theirs"`), Revision: 7, Found: true} }
+	for name, c := range map[string]struct {
+		fails []fault
+		reads int
+		want  error
+		value string
+	}{
+		"done":                       {nil, 0, nil, `"ours"`},
+		"lost":                       {[]fault{{err: errDown}}, 0, nil, `"ours"`},
+		"lost nine times":            {slices.Repeat([]fault{{err: errDown}}, 9), 0, nil, `"ours"`},
+		"lost ten times":             {slices.Repeat([]fault{{err: errDown}}, 10), 0, errDown, ""},
+		"done, and the answer lost":  {[]fault{{err: errDown, written: true}}, 0, nil, `"ours"`},
+		"done, and said to conflict": {[]fault{{err: ErrConflict, written: true}}, 0, nil, `"ours"`},
+		"done by another":            {[]fault{{err: ErrConflict, meant: another}}, 0, ErrConflict, `"theirs"`},
+		"lost, then by another":      {[]fault{{err: errDown, meant: another}}, 0, ErrConflict, `"theirs"`},
+		"and nobody can say":         {[]fault{{err: errDown, written: true}}, 9, errDown, `"ours"`},
+	} {
+		x := &table{fails: c.fails, reads: c.reads}
+		_, err := carry(t, func(t *Task) error { return t.Write("k", "ours", nil) }, x.answer)
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || string(x.rec.Value) != c.value || err != nil && !strings.Contains(err.Error(), " k") {
+			t.Errorf("%s: %v, the record is %s", name, err, x.rec.Value)
+		}
+	}
+}
+
+// TestUpdate: a change is made once, whatever becomes of the writes, and upon what others have written.
+func TestUpdate(t *testing.T) {
+	add := func(n *int) bool { *n++; return true }
+	set := func(v string) func(*table) {
+		return func(x *table) { x.rec = Record{Value: []byte(v), Revision: 7, Found: true} }
+	}
+	gone := func(x *table) { x.rec = Record{} }
+	for name, c := range map[string]struct {
+		before string
+		fails  []fault
+		reads  int
+		change func(*int) bool
+		want   error
+		value  string
+	}{
+		"a new one":                 {"", nil, 0, add, nil, "1"},
+		"one there is":              {"4", nil, 0, add, nil, "5"},
+		"nothing to change":         {"4", nil, 0, func(*int) bool { return false }, nil, "4"},
+		"lost nine times":           {"4", slices.Repeat([]fault{{err: errDown}}, 9), 0, add, nil, "5"},
+		"lost ten times":            {"4", slices.Repeat([]fault{{err: errDown}}, 10), 0, add, errDown, "4"},
+		"done, and the answer lost": {"4", []fault{{err: errDown, written: true}}, 0, add, nil, "5"},
+		"another was faster":        {"4", []fault{{err: ErrConflict, meant: set("8")}}, 0, add, nil, "9"},
+		"another, and conflicts":    {"4", slices.Repeat([]fault{{err: ErrConflict, meant: set("8")}}, 20), 0, add, nil, "9"},
+		"gone meanwhile":            {"4", []fault{{err: errDown, written: true, meant: gone}}, 0, add, nil, "1"},
+		"nobody can say":            {"4", []fault{{err: errDown, written: true}}, 9, add, errDown, "5"},
+	} {
+		x := &table{fails: c.fails, reads: c.reads}
+		if c.before != "" {
+			set(c.before)(x)
+		}
+		_, err := carry(t, func(t *Task) error { return Update(t, "k", c.change) }, x.answer)
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || string(x.rec.Value) != c.value {
+			t.Errorf("%s: %v, the record is %s", name, err, x.rec.Value)
+		}
+	}
+	x := &table{rec: Record{Value: []byte(`"text"`), Revision: 1, Found: true}}
+	if _, err := carry(t, func(t *Task) error { return Update(t, "k", add) }, x.answer); err == nil || !strings.Contains(err.Error(), "decode k") {
+		t.Errorf("a text is taken for a number: %v", err)
+	}
+}
+
+func TestEncodeRecords(t *testing.T) {
+	if n, err := Decode[int](Record{Value: Encode(4)}, "number"); n != 4 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := Decode[int](Record{Value: Encode("four")}, "number"); err == nil || !strings.Contains(err.Error(), "decode number") {
+		t.Errorf("%v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a function is stored")
+		}
+	}()
+	Encode(func() {})
+}
+
+// TestDrop: of an actor that is given up nothing is left.
+func TestDrop(t *testing.T) {
+	unwound := 0
+	p := &Procedure{Body: func(t *Task) error {
+		defer func() { unwound++ }()
+		t.Sleep(time.Hour)
+		unwound += 10
+		return errDown
+	}}
+	due := p.Start(Now{Mono: time.Second})
+	p.Drop()
+	if ended, err := p.Ended(); !ended || err != nil || unwound != 1 {
+		t.Errorf("ended %v with %v, unwound %d", ended, err, unwound)
+	}
+	if again := p.Handle(Now{}, Reply{ID: due[0].ID}); len(again) > 0 || unwound != 1 {
+		t.Errorf("it goes on: %v", again)
+	}
+}
