@@ -153,15 +153,13 @@ func TestBadMail(t *testing.T) {
 		}
 		return nil, nil
 	}
-	for _, m := range []actor.Message{
-		{Body: []byte("first time"), Receipt: "first", Receives: 1},
-		{Body: []byte("second time"), Receipt: "second", Receives: 2},
-		{Body: []byte("second time"), Receipt: "repeated", Receives: 2},
-		{Body: encode("older", 0), Receipt: "older", Receives: 1},
-		{Body: encode(c.ID, 1), Receipt: "misled", Receives: 1},
-	} {
-		w.queues[box] = append(w.queues[box], m)
-	}
+	w.queues[box] = append(w.queues[box],
+		actor.Message{Body: []byte("first time"), Receipt: "first", Receives: 1},
+		actor.Message{Body: []byte("second time"), Receipt: "second", Receives: 2},
+		actor.Message{Body: []byte("second time"), Receipt: "repeated", Receives: 2},
+		actor.Message{Body: encode("older", 0), Receipt: "older", Receives: 1},
+		actor.Message{Body: encode(c.ID, 1), Receipt: "misled", Receives: 1},
+	)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	if d := cmp.Diff([]any{"second", "repeated", "older", "misled"}, acknowledged); d != "" {
 		t.Errorf("acknowledged (-want +got):\n%s", d)
