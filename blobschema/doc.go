@@ -8,7 +8,7 @@
 // [Crawl], [Wish], [Grants]) are plain JSON; package naming derives
 // every object name, KV key and queue name, and nothing else does.
 //
-// A commit object is a [Pack]: named sections, each under a checksum, so that a
+// A commit object is a [wire.Pack]: named sections, each under a checksum, so that a
 // reader decodes only what it needs. Its state is a run: blocks in order of slot,
 // each compressed by itself, then an index and a Bloom filter, so that a slot is
 // found, or known to be absent, without the rest. Runs merge by [Join], in any order.

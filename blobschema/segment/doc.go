@@ -2,7 +2,7 @@
 //
 // A segment is one immutable object in blob storage. A [Builder] makes it of documents
 // and their tokens, [Merge] of other segments; a [Reader] searches it by reading ranges
-// of it, never the whole. A query with nothing of a segment in memory reads
+// of it, never all. A query reads, with nothing in memory,
 //
 //	the index at the end of the object           once: Open, Reader.Columns
 //	a block of the dictionary per term           Reader.Lookup: all fields at once
@@ -27,6 +27,6 @@
 // itself has a CRC-32C, and errors wrap wire.ErrDamaged or wire.ErrVersion. Equal
 // documents give equal bytes, built in any order, at once or merged.
 //
-// It is pure, and does not know what a token is, what a query means, or which segments
-// make up an index: internal/token, internal/search and internal/index do.
+// It is pure. What a token is, what a query means, and which segments make up an index is
+// for internal/token, internal/search and internal/index to know.
 package segment

@@ -6,10 +6,8 @@
 // body of page p of host h are pure functions of (seed, h, p), so a web of a million pages
 // costs a few bytes each. It is reached in two ways that give the same answers:
 //
-//   - [Web.Answer], a plain function from request to response, for the deterministic
-//     simulation: latency, cuts and refusals come back as values;
-//   - [Serve], over sockets: each host on a loopback address of its own, 127.1.x.y, all on
-//     one port.
+//   - [Web.Answer], a function for the simulation: delays and cuts are values;
+//   - [Serve], over sockets: each host on an address of its own, 127.1.x.y, all on one port.
 //
 // [Web.Truth] walks the generator's own link lists, never the HTML made from them, and so
 // is independent of the code it judges. [Diff] says in words where a crawl differs.
