@@ -1,5 +1,4 @@
-// Package blobschema holds the names and the formats of all that Orbweaver stores
-// and sends. It is where two versions, two processes or two clouds meet; whatever
+// Package blobschema holds the formats of what Orbweaver stores and sends. It is where two versions, two processes or two clouds meet; whatever
 // is not written down here is nobody's contract.
 //
 // On a URL's way it is met three times: mail carries the URL to its partition
@@ -9,15 +8,11 @@
 // [Crawl], [Wish], [Grants]) are plain JSON; package naming derives
 // every object name, KV key and queue name, and nothing else does.
 //
-// # Formats
-//
-// A commit object is a [Pack]: named sections, each under a checksum, so that a
+// A commit object is a [wire.Pack]: named sections, each under a checksum, so that a
 // reader decodes only what it needs. Its state is a run: blocks in order of slot,
 // each compressed by itself, then an index and a Bloom filter, so that a slot is
 // found, or known to be absent, without the rest. Runs merge by [Join], in any order.
 // Mail and seeds are letters, small and self-contained.
-//
-// # What it keeps
 //
 // Everything decoded is taken for hostile: counts and lengths are held against the
 // bytes that are there before anything is allocated, and what a number may be is
@@ -27,7 +22,6 @@
 // deterministic for one version of the compressor: equal content has equal bytes,
 // whatever the order it was given in.
 //
-// The package is pure: no I/O, no clock, no goroutines, and no state but pools of
-// compressors. It does not know what a URL means, when one is due, or who owns a
+// The package is pure, but for pools of compressors. It does not know what a URL means, when one is due, or who owns a
 // slot; internal/frontier, internal/crawl and partition do.
 package blobschema

@@ -8,7 +8,5 @@
 //
 // What it keeps: everything decoded is taken for hostile, and refused as wire.ErrDamaged or
 // wire.ErrVersion; encoders are deterministic, so that two which make an object make the same
-// one (I6).
-//
-// It computes nothing, and does no I/O.
+// one (I6). It computes nothing, and does no I/O.
 package ranks

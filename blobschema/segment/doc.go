@@ -2,15 +2,15 @@
 //
 // A segment is one immutable object in blob storage. A [Builder] makes it of documents
 // and their tokens, [Merge] of other segments; a [Reader] searches it by reading ranges
-// of it, never the whole. A query on a segment of which nothing is in memory reads
+// of it, never all. A query reads, with nothing in memory,
 //
 //	the index at the end of the object           once: Open, Reader.Columns
 //	a block of the dictionary per term           Reader.Lookup: all fields at once
 //	the lists of that term, fields side by side  Reader.Postings
 //	a block of documents per result, and a text  Reader.Document, Reader.Text
 //
-// and each of these steps can be done for all terms or results at once: a reader is
-// immutable and caches nothing, a [Source] that caches does.
+// and each of these for all terms or results at once: a reader is immutable and caches
+// nothing, a [Source] that caches does.
 //
 // # Order
 //
@@ -18,18 +18,15 @@
 // labels from the last on. So a site is a range of documents, and so are all hosts of
 // a registrable domain where that is the crawl's unit ([Reader.Site], [Reader.Domain]);
 // neighbours have few differences, which makes lists and columns short; and a merge can
-// cut its output between two slots. Of one identity, slot and fingerprint, a
-// segment has one document. What was replaced later, in another segment, is in a
-// [Set] beside it, and goes away when it is merged.
+// cut its output between two slots. Of one slot and fingerprint a segment has one
+// document. What another segment has replaced is in a [Set] beside it, until a merge.
 //
 // # What it keeps
 //
 // Everything read is taken for hostile, as in blobschema: each piece that is read by
-// itself has a CRC-32C, counts are held against the bytes that are there, and errors
-// wrap wire.ErrDamaged or wire.ErrVersion. Equal documents give equal bytes, whatever
-// their order, and whether they were built at once or merged.
+// itself has a CRC-32C, and errors wrap wire.ErrDamaged or wire.ErrVersion. Equal
+// documents give equal bytes, built in any order, at once or merged.
 //
-// The package is pure: no I/O, no clock, no goroutines, and no state but pools of
-// scratch memory. It does not know what a token is, what a query means, or which
-// segments make up an index: internal/token, internal/search and internal/index do.
+// It is pure. What a token is, what a query means, and which segments make up an index is
+// for internal/token, internal/search and internal/index to know.
 package segment

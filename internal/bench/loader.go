@@ -28,7 +28,7 @@ const (
 
 // loader loads pages whose URLs it is given: the least that a crawler has to do per page,
 // without finding, keeping, ordering or committing anything. It is meant to be fast: as
-// many workers as processors look at bodies and hold all large buffers, so that these stay
+// many writers as processors look at bodies and hold all large buffers, so that these stay
 // in the caches however many hosts are asked.
 type loader struct {
 	dir     string
@@ -36,11 +36,11 @@ type loader struct {
 	client  *http.Client
 	header  http.Header
 	fields  []warc.HeaderField // header, for the record
-	workers chan *worker
+	writers chan *writer
 }
 
-// worker turns answers into records. It writes files of its own.
-type worker struct {
+// writer turns answers into records. It writes files of its own.
+type writer struct {
 	id      int
 	encoder *warc.Encoder
 	fields  []warc.HeaderField
@@ -88,7 +88,7 @@ func newLoader(dir string, c warc.Compression) *loader {
 			{Name: "Accept-Encoding", Value: "gzip"},
 		},
 		header:  http.Header{},
-		workers: make(chan *worker, runtime.GOMAXPROCS(0)),
+		writers: make(chan *writer, runtime.GOMAXPROCS(0)),
 	}
 	for _, f := range l.fields {
 		l.header.Set(f.Name, f.Value)
@@ -96,8 +96,8 @@ func newLoader(dir string, c warc.Compression) *loader {
 	if c == warc.None {
 		l.ending = "warc"
 	}
-	for i := range cap(l.workers) {
-		l.workers <- &worker{id: i, encoder: warc.NewEncoder(c)}
+	for i := range cap(l.writers) {
+		l.writers <- &writer{id: i, encoder: warc.NewEncoder(c)}
 	}
 	return l
 }
@@ -121,8 +121,8 @@ func (l *loader) load(ctx context.Context, hosts [][]string) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for range cap(l.workers) {
-		if err := (<-l.workers).flush(l); err != nil {
+	for range cap(l.writers) {
+		if err := (<-l.writers).flush(l); err != nil {
 			return err
 		}
 	}
@@ -148,8 +148,8 @@ func (l *loader) page(ctx context.Context, raw string, body *bytes.Buffer) error
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
-	w := <-l.workers
-	defer func() { l.workers <- w }()
+	w := <-l.writers
+	defer func() { l.writers <- w }()
 	if err := w.tokens(body.Bytes()); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (l *loader) page(ctx context.Context, raw string, body *bytes.Buffer) error
 }
 
 // tokens cuts a page into its tokens and looks no further.
-func (w *worker) tokens(body []byte) error {
+func (w *writer) tokens(body []byte) error {
 	z := html.NewTokenizer(bytes.NewReader(body))
 	for {
 		switch z.Next() {
@@ -179,7 +179,7 @@ func (w *worker) tokens(body []byte) error {
 }
 
 // record appends request and response to the file being filled.
-func (w *worker) record(l *loader, req *http.Request, resp *http.Response, began time.Time, body []byte) error {
+func (w *writer) record(l *loader, req *http.Request, resp *http.Response, began time.Time, body []byte) error {
 	raw, addr := req.URL.String(), req.URL.Hostname()
 	w.fields = append(append(w.fields[:0], warc.HeaderField{Name: "Host", Value: req.Host}), l.fields...)
 	w.head = warc.AppendHTTPRequestHead(w.head[:0], req.Method, req.URL.RequestURI(), w.fields)
@@ -203,7 +203,7 @@ func (w *worker) record(l *loader, req *http.Request, resp *http.Response, began
 }
 
 // flush writes the file being filled, if it has pages.
-func (w *worker) flush(l *loader) error {
+func (w *writer) flush(l *loader) error {
 	if w.pages == 0 {
 		return nil
 	}

@@ -68,17 +68,16 @@ func NewAnother(want blobschema.Crawl, seeds []Seed, exclusive bool) *Begin {
 	return b
 }
 
-// Why no other crawl can begin yet.
+// Why no crawl, or no other one, can begin.
 var (
+	// ErrUnfinished and ErrAtWork say that another crawl cannot begin yet.
 	ErrUnfinished = errors.New("the last crawl is neither finished nor stopped")
 	ErrAtWork     = errors.New("steps of the last crawl are still at work")
+	// ErrNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
+	ErrNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
+	// ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
+	ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
 )
-
-// ErrNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
-var ErrNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
-
-// ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
-var ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
 
 // Crawl returns the record, whether it is new, and how many seeds were added.
 func (b *Begin) Crawl() (c blobschema.Crawl, created bool, added int) {

@@ -80,6 +80,7 @@ func (r *Response) Get(name string) string {
 
 // Answer answers a request. It is a pure function of it and of the page's version (see
 // [Web.Touch]): URLs of other hosts have FaultDNS, unknown ones of a host 404.
+// Latency, cuts and refusals come back as values.
 func (w *Web) Answer(req Request) Response {
 	h, uri, ok := w.split(req.URL)
 	if !ok {

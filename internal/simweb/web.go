@@ -15,6 +15,21 @@ import (
 
 // Web is a generated web. It may be used by many goroutines at once, and never changes but
 // by [Web.Touch].
+//
+// What holds of every web:
+//
+//   - Page 0 of a host is its root, an ordinary page at "/". Page p > 0 is linked from a
+//     page q < p of the same host that is ordinary, allowed by every robots.txt group but
+//     that of "badbot", and whose links count. The root of host h > 0 is linked from such a
+//     page of a host g < h that can be crawled. So all is reachable from host 0's root, but
+//     for pages that exist to be missed ([PageShares].Hidden), those that only a sitemap has
+//     ([Sitemaps].Unlinked) and the inner pages of hosts that cannot be crawled.
+//   - A URL this package calls canonical is so under the URL standard and under RFC 3986
+//     section 6.2.2: lower-case host, no default port, no dot segments, only needful escapes,
+//     in upper case.
+//   - An answer depends only on the [Request] and on how often the page was changed with
+//     [Web.Touch]: what fails and then succeeds does so by Request.Attempt, which the caller
+//     counts (the [Server] counts for itself). Nothing changes by time.
 type Web struct {
 	cfg         Config // with defaults
 	hosts       []host

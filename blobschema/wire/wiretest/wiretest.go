@@ -1,3 +1,5 @@
+// Package wiretest holds what the tests of all decoders share: every damage that can be done
+// to some bytes, and what a decoder may say of it.
 package wiretest
 
 import (
