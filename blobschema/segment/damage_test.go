@@ -138,13 +138,13 @@ func TestReadsStayInside(t *testing.T) {
 		{0, size, true}, {size - 1, 1, true}, {size, 0, true}, {0, 0, true},
 		{-1, 1, false}, {0, -1, false}, {size, 1, false}, {1, size, false}, {size + 1, 0, false}, {math.MaxInt64, 1, false}, {1, math.MaxInt64, false}, {math.MinInt64, math.MinInt64, false},
 	} {
-		if b, err := r.read(c.off, c.length); (err == nil) != c.ok || c.ok && int64(len(b)) != c.length || err != nil && !errors.Is(err, blobschema.ErrDamaged) {
+		if b, err := r.read(c.off, c.length); (err == nil) != c.ok || c.ok && int64(len(b)) != c.length || err != nil && !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("%d bytes at %d: %d, %v", c.length, c.off, len(b), err)
 		}
 	}
 	n := uint32(r.Documents())
 	for doc, ok := range map[uint32]bool{0: true, n - 1: true, n: false, n + docsBlock: false, math.MaxUint32: false} {
-		if _, err := r.Document(doc); (err == nil) != ok || err != nil && !errors.Is(err, blobschema.ErrDamaged) {
+		if _, err := r.Document(doc); (err == nil) != ok || err != nil && !errors.Is(err, wire.ErrDamaged) {
 			t.Errorf("document %d of %d: %v", doc, n, err)
 		}
 	}
