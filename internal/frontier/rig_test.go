@@ -232,8 +232,12 @@ func (r *rig) check() {
 			loaded++
 			r.checkIndex(p)
 			for i := range p.items {
-				if it := &p.items[i]; it.length > 0 {
-					pending[it.topic]++
+				it := &p.items[i]
+				if it.length == 0 {
+					continue
+				}
+				if pending[it.topic]++; f.cfg.Looks && it.rank == lookRank {
+					want.Looks++
 				}
 			}
 			if f.overflows(p, p.resident()) && !p.full {
@@ -250,7 +254,6 @@ func (r *rig) check() {
 	}
 	want.WaitMillis, want.Capped = f.counts.WaitMillis, f.counts.Capped
 	want.Hits, want.Misses, want.Halved = f.counts.Hits, f.counts.Misses, f.counts.Halved
-	want.Looks = f.counts.Looks
 	if want != f.counts {
 		r.t.Errorf("counts are %+v, should be %+v", f.counts, want)
 	}

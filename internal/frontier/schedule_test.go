@@ -402,6 +402,83 @@ func TestRobotsComesBack(t *testing.T) {
 	}
 }
 
+// TestRobotsAborted: what we broke off ourselves is no attempt, and tells nothing.
+func TestRobotsAborted(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/")
+	for range 20 {
+		task := r.mustNext("https://a.example/robots.txt")
+		if task.Request.Attempt != 0 || task.Rank() != 0 {
+			t.Fatalf("attempt %d at robots.txt, rank %d", task.Request.Attempt, task.Rank())
+		}
+		if v := r.f.Done(r.now, task, answer{outcome: blobschema.OutcomeAborted}.reply(task, r.now, 0)); v != Again {
+			t.Fatalf("the verdict is %d", v)
+		}
+		r.check()
+		r.now = r.f.NextAt()
+	}
+	task := r.mustNext("https://a.example/robots.txt")
+	if v := r.f.Done(r.now, task, answer{status: 404}.reply(task, r.now, 0)); v != Final {
+		t.Errorf("the verdict of an answer is %d", v)
+	}
+	if task := r.mustNext("https://a.example/"); task.Rank() != 1 {
+		t.Errorf("a seed has rank %d", task.Rank())
+	}
+}
+
+// TestObservesConnections: the time to connect is told by the first request of a connection, and how many
+// it serves by the one it closes with.
+func TestObservesConnections(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second})
+	r.add(0, "https://a.example/1", "https://a.example/2", "https://a.example/3")
+	for i, o := range []struct {
+		url            string
+		connect        time.Duration
+		reused, closed bool
+		wantTime       time.Duration
+		wantPerConnect float64
+	}{
+		{"robots.txt", 80 * time.Millisecond, false, false, 80 * time.Millisecond, polite.NewPerConnection},
+		{"1", 40 * time.Millisecond, true, false, 80 * time.Millisecond, polite.NewPerConnection},
+		{"2", 0, false, false, 80 * time.Millisecond, polite.NewPerConnection},
+		{"3", 0, true, true, 80 * time.Millisecond, 4},
+	} {
+		task := r.mustNext("https://a.example/" + o.url)
+		out := answer{keep: !o.closed, closed: o.closed, status: map[bool]int{true: 404, false: 200}[i == 0]}.reply(task, r.now, 100*time.Millisecond)
+		out.Connect, out.Reused = o.connect, o.reused
+		r.f.Done(r.now, task, out)
+		if pace := r.f.units["a.example"].pace; pace.ConnTime != o.wantTime || pace.PerConnection != o.wantPerConnect || pace.RespTime != 100*time.Millisecond {
+			t.Errorf("after %s: %+v", o.url, pace)
+		}
+		r.now = r.now.Add(time.Second)
+	}
+}
+
+// TestAsksAfterGivingUp: what comes for a host that was given up is asked for; one failure more is not the end of it.
+func TestAsksAfterGivingUp(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 1, HostFailures: 3}})
+	web := answers{}
+	for i := range 12 {
+		web[fmt.Sprintf("https://a.example/%d", i)] = []answer{{outcome: blobschema.OutcomeTimeout}}
+	}
+	asked := func(from, to int) (n int) {
+		for i := from; i < to; i++ {
+			r.add(0, fmt.Sprintf("https://a.example/%d", i))
+		}
+		r.run(web)
+		for i := from; i < to; i++ {
+			n += r.hits[fmt.Sprintf("https://a.example/%d", i)]
+		}
+		return n
+	}
+	if n := asked(0, 6); n != 3 {
+		t.Errorf("%d of six were asked for", n)
+	}
+	if n := asked(6, 8); n != 2 {
+		t.Errorf("of two that came then %d were asked for", n)
+	}
+}
+
 // TestRobotsAgainNextDay: rules are good for a day (RFC 9309 section 2.4).
 func TestRobotsAgainNextDay(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})

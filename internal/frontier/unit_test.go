@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
@@ -235,6 +236,35 @@ func TestDomains(t *testing.T) {
 	}
 }
 
+func TestAddress(t *testing.T) {
+	for key, want := range map[string]string{
+		"[192.0.2.1]": "192.0.2.1", "[::1]": "::1", "192.0.2.1": "", "[192.0.2.1": "", "192.0.2.1]": "", "x192.0.2.1]": "", "[192.0.2.1x": "",
+		"": "", "[": "", "[]": "", "[a.example]": "", "[192.0.2.1]:81": "",
+	} {
+		a, ok := address(key)
+		if ok != (want != "") || ok && a.String() != want {
+			t.Errorf("%q: %v, %v", key, a, ok)
+		}
+	}
+	cfg := Config{Resolve: true, Hosts: map[string]HostRule{"a.example": {3, time.Second}, "[192.0.2.1]": {3, time.Second}}}
+	r := newRig(t, cfg)
+	r.add(0, "https://a.example/")
+	r.queue("https://a.example/", blobschema.Queued{Host: "[192.0.2.1]", Flags: blobschema.FlagPlaced})
+	if name, placed := r.f.units["a.example"], r.f.units["[192.0.2.1]"]; name.allowed != 1 || placed.allowed != 3 || name.address() != "[invalid IP]" || placed.address() != placed.key {
+		t.Errorf("a name is resolved by %d at once, its address asked by %d", name.allowed, placed.allowed)
+	}
+}
+
+func TestThresholdAtFirst(t *testing.T) {
+	if got := newRig(t, Config{Looks: true, Threshold: 3}).f.Threshold(); got != 3 {
+		t.Errorf("it is %v", got)
+	}
+	day := newRig(t, Config{Looks: true}).f.Threshold()
+	if got := fresh.Interval(blobschema.Change{}, 1, day).Round(time.Minute); got != 24*time.Hour {
+		t.Errorf("where none is given, what nothing is known of is looked at after %v", got)
+	}
+}
+
 // TestPlacements: the URLs of a name wait for its address, once; then they are sent on, and
 // so is all that comes later.
 func TestPlacements(t *testing.T) {
@@ -268,6 +298,9 @@ func TestPlacements(t *testing.T) {
 	}
 	resolve("")
 	p.mustIdle()
+	if pace := p.f.units["a.example"].pace; pace.Failures != 1 || !pace.BackoffUntil.After(p.now) {
+		t.Errorf("a name without an address is left alone for a while: %+v", pace)
+	}
 	p.now = p.f.NextAt()
 	if got := p.now.Sub(epoch); got != time.Minute {
 		t.Errorf("the second attempt is after %v", got)
