@@ -93,6 +93,15 @@ func (t *Task) Records(keys ...string) ([]Record, error) {
 	return v.([]Record), nil
 }
 
+// Record reads one record, as Records does.
+func (t *Task) Record(key string) (Record, error) {
+	recs, err := t.Records(key)
+	if err != nil {
+		return Record{}, err
+	}
+	return recs[0], nil
+}
+
 // Object reads length bytes of an object from an offset, -1 for the rest. Reads that fail are
 // tried again a few times. ErrNotFound if there is no such object.
 func (t *Task) Object(name string, offset, length int64) ([]byte, error) {

@@ -335,7 +335,7 @@ func (s *Step) writeHead(t *actor.Task, h blobschema.Head) error {
 		v, err := t.Do(actor.WriteRecord{Key: key, Value: value, Revision: s.rev})
 		if errors.Is(err, actor.ErrConflict) {
 			// Perhaps our own write, whose reply was lost.
-			rec, rerr := s.readOne(t, key)
+			rec, rerr := t.Record(key)
 			if rerr != nil {
 				return rerr
 			}
@@ -354,17 +354,6 @@ func (s *Step) writeHead(t *actor.Task, h blobschema.Head) error {
 		t.Sleep(min(5*time.Second, 50*time.Millisecond<<min(try, 7)))
 	}
 }
-
-func (s *Step) readOne(t *actor.Task, key string) (actor.Record, error) {
-	recs, err := s.read(t, key)
-	if err != nil {
-		return actor.Record{}, err
-	}
-	return recs[0], nil
-}
-
-// read reads records, trying a few times.
-func (s *Step) read(t *actor.Task, keys ...string) ([]actor.Record, error) { return t.Records(keys...) }
 
 // renew writes the head unchanged but for the lease.
 func (s *Step) renew(t *actor.Task) error {

@@ -73,7 +73,7 @@ func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Man
 	if man := s.st.formers.others[o.Partition]; man != nil && man.Seq >= uint64(o.Seq) {
 		return man, nil
 	}
-	rec, err := s.readOne(t, naming.HeadKey(s.cfg.Crawl.ID, o.Partition))
+	rec, err := t.Record(naming.HeadKey(s.cfg.Crawl.ID, o.Partition))
 	if err != nil {
 		return nil, err
 	}

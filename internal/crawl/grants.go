@@ -59,7 +59,7 @@ func (s *Step) giveBack(t *actor.Task) error {
 func (s *Step) changeGrants(t *actor.Task, change func(*blobschema.Grants) bool) error {
 	key := naming.GrantsKey(s.cfg.Crawl.ID)
 	for fails := 0; ; {
-		rec, err := s.readOne(t, key)
+		rec, err := t.Record(key)
 		if err != nil {
 			return err
 		}

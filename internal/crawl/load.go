@@ -23,7 +23,7 @@ import (
 // that crashed: all hosts are left alone for a pace, since nobody knows what it
 // asked for last (I9).
 func (s *Step) take(t *actor.Task) error {
-	rec, err := s.readOne(t, naming.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition))
+	rec, err := t.Record(naming.HeadKey(s.cfg.Crawl.ID, s.cfg.Partition))
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (s *Step) obeyWish(t *actor.Task) error {
 			return err
 		}
 	}
-	recs, err := s.read(t, naming.WishKey(s.cfg.Crawl.ID), naming.CrawlKey(s.cfg.Crawl.ID))
+	recs, err := t.Records(naming.WishKey(s.cfg.Crawl.ID), naming.CrawlKey(s.cfg.Crawl.ID))
 	if err != nil {
 		return err
 	}
