@@ -55,7 +55,7 @@ const (
 	sectionRun      = "run" // first, so that the manifest can say where it is
 	sectionManifest = "manifest"
 	sectionPages    = "pages"         // CBOR sequence (RFC 8742)
-	sectionLinks    = "links"         // see appendLinks
+	sectionLinks    = "links"         // see encodeLinks
 	sectionHeld     = "held"          // count, then per receiver: ID, length, URLs
 	sectionOutbox   = "outbox"        // count, then per message: receiver, number, body; not compressed again
 	sectionOutside  = "outside"       // URLs
@@ -100,7 +100,7 @@ func EncodeCommit(c *Commit, object string, h partition.Hash) (data []byte, mani
 	}{
 		{sectionManifest, func(*Commit) ([]byte, error) { return cborEnc.Marshal(&manifest) }},
 		{sectionPages, encodePages},
-		{sectionLinks, func(c *Commit) ([]byte, error) { return appendLinks(nil, c.Links) }},
+		{sectionLinks, encodeLinks},
 		{sectionHeld, encodeHeld},
 		{sectionOutside, encodeOutside},
 		{sectionHosts, func(c *Commit) ([]byte, error) { return encodeSequence(c.Hosts) }},
@@ -204,7 +204,7 @@ func encodeHeld(c *Commit) ([]byte, error) {
 			return nil, fmt.Errorf("URLs of %d bytes for partition %d", n, p)
 		}
 		dst = binary.AppendUvarint(dst, uint64(p))
-		dst = wire.AppendPrefixed(dst, appendURLs(nil, urls))
+		dst = wire.AppendPrefixed(dst, encodeURLs(urls))
 	}
 	return dst, nil
 }
@@ -217,7 +217,7 @@ func encodeOutside(c *Commit) ([]byte, error) {
 	if n := textOf(urls); n > maxListText {
 		return nil, fmt.Errorf("URLs of %d bytes", n)
 	}
-	return appendURLs(nil, urls), nil
+	return encodeURLs(urls), nil
 }
 
 func encodeOutbox(outbox []OutMail) []byte {

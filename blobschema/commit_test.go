@@ -300,7 +300,7 @@ func TestCommitDamage(t *testing.T) {
 // TestLinksSize pins what links cost: a page of a site with a menu.
 func TestLinksSize(t *testing.T) {
 	links := newWeb(t, 1).links(500, 50)
-	raw, err := appendLinks(nil, links)
+	raw, err := encodeLinks(&Commit{Links: links})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestLinksSize(t *testing.T) {
 }
 
 func FuzzLinks(f *testing.F) {
-	raw, err := appendLinks(nil, newWeb(f, 1).links(3, 4))
+	raw, err := encodeLinks(&Commit{Links: newWeb(f, 1).links(3, 4)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func FuzzLinks(f *testing.F) {
 			}
 			return
 		}
-		again, err := appendLinks(nil, links)
+		again, err := encodeLinks(&Commit{Links: links})
 		if err != nil {
 			t.Fatal(err)
 		}

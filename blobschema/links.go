@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
@@ -40,7 +39,7 @@ type node struct {
 	slot partition.Slot
 }
 
-// appendLinks writes links. Pages of a site share most of their links, so targets
+// encodeLinks writes links. Pages of a site share most of their links, so targets
 // are kept once, in order of appearance, and links refer to them:
 //
 //	number of hosts; the bytes of each; the hosts
@@ -51,7 +50,8 @@ type node struct {
 //
 // Each is a column. Menus repeat as repeated sequences of references and texts,
 // which is what the compression after this looks for.
-func appendLinks(dst []byte, pages []PageLinks) ([]byte, error) {
+func encodeLinks(c *Commit) ([]byte, error) {
+	pages := c.Links
 	total, text := 0, 0
 	for i := range pages {
 		total += len(pages[i].Targets)
@@ -82,8 +82,7 @@ func appendLinks(dst []byte, pages []PageLinks) ([]byte, error) {
 			text += len(t.Anchor)
 		}
 	}
-	dst = slices.Grow(dst, 16*len(pages)+14*len(nodes)+5*total+text)
-	dst = hosts.Append(dst)
+	dst := hosts.Append(make([]byte, 0, 16*len(pages)+14*len(nodes)+5*total+text))
 	dst = binary.AppendUvarint(dst, uint64(len(pages)))
 	for i := range pages {
 		dst = binary.LittleEndian.AppendUint64(dst, pages[i].Source)
@@ -134,7 +133,7 @@ func (t *Target) flags() (f uint64) {
 
 func decodeLinks(raw []byte) ([]PageLinks, error) {
 	c := &wire.Cursor{Rest: raw}
-	hosts := wire.ReadHostNames(c)
+	hosts := c.Texts(wire.MaxHost)
 	pages := make([]PageLinks, c.Count(8))
 	for i := range pages {
 		pages[i].Source = c.Uint64()
@@ -185,7 +184,7 @@ func decodeLinks(raw []byte) ([]PageLinks, error) {
 	return pages, nil
 }
 
-// anchors reads the texts of links, as parts of one string.
+// readAnchors reads the texts of links, as parts of one string.
 func readAnchors(c *wire.Cursor, targets []Target) {
 	lengths := make([]int, len(targets))
 	total := 0

@@ -61,7 +61,7 @@ const (
 
 func sealLetter(kind byte, head []byte, urls []Queued) []byte {
 	b := append([]byte{kind, wire.Version}, head...)
-	b = wire.AppendPacked(b, appendURLs(nil, urls))
+	b = wire.AppendPacked(b, encodeURLs(urls))
 	return binary.LittleEndian.AppendUint32(b, wire.Checksum(b))
 }
 
@@ -216,7 +216,7 @@ func SplitMail(urls []Queued, maxRaw int) [][]Queued {
 }
 
 func splitMail(out [][]Queued, urls []Queued, limit int) [][]Queued {
-	size := mailHead + len(wire.AppendPacked(nil, appendURLs(nil, urls)))
+	size := mailHead + len(wire.AppendPacked(nil, encodeURLs(urls)))
 	if size <= limit || len(urls) == 1 {
 		return append(out, urls)
 	}

@@ -237,8 +237,8 @@ func TestWake(t *testing.T) {
 
 // FuzzMail goes past checksum and compression, where bugs would be.
 func FuzzMail(f *testing.F) {
-	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), appendURLs(nil, newWeb(f, 1).mailURLs(5)))
-	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), appendURLs(nil, nil))
+	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), encodeURLs(newWeb(f, 1).mailURLs(5)))
+	f.Add([]byte("\x03web\x01\x02\x03\x04\x05"), encodeURLs(nil))
 	f.Fuzz(func(t *testing.T, head, body []byte) {
 		b := wire.AppendPacked(append([]byte{letterMail, wire.Version}, head...), body)
 		b = append(b, 0, 0, 0, 0)

@@ -18,6 +18,19 @@ func CommitNames(m *Manifest) iter.Seq[string] {
 	}
 }
 
+// CommitOf returns the name of the visible commit of a number; "" if there is none.
+func CommitOf(m *Manifest, seq uint64) string {
+	if seq == m.Seq && seq > 0 {
+		return naming.Commit(m.Crawl, m.Partition, seq, m.Fence)
+	}
+	for _, r := range m.Commits {
+		if r.From <= seq && seq <= r.To && seq > 0 {
+			return naming.Commit(m.Crawl, m.Partition, seq, r.Fence)
+		}
+	}
+	return ""
+}
+
 // CommitsAfter yields the numbers and names of the visible commits of a partition that come after one
 // of them, oldest first, m's own last. It takes no time for those before.
 func CommitsAfter(m *Manifest, after uint64) iter.Seq2[uint64, string] {

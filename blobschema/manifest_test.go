@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -18,6 +19,16 @@ func TestCommitNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, slices.Collect(CommitNames(&m))); diff != "" {
 		t.Errorf("names differ (-want +got):\n%s", diff)
+	}
+	for _, name := range want {
+		if _, seq, _, err := naming.ParseCommit(name); err != nil || CommitOf(&m, seq) != name {
+			t.Errorf("CommitOf(%d) = %q, want %s", seq, CommitOf(&m, seq), name)
+		}
+	}
+	for _, seq := range []uint64{0, 4, 7} {
+		if name := CommitOf(&m, seq); name != "" {
+			t.Errorf("CommitOf(%d) = %s", seq, name)
+		}
 	}
 	for name := range CommitNames(&m) {
 		if name != want[0] {

@@ -6,12 +6,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
-// appendURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags,
+// encodeURLs writes what travels of a list of URLs: URL, Depth, Generation, Flags,
 // Rank and Topic, Host of those that are placed, and Ask of those with FlagAgain. The caller has them sorted by URL, so
 // that prefixes are shared.
-func appendURLs(dst []byte, urls []Queued) []byte {
+func encodeURLs(urls []Queued) []byte {
 	n := len(urls)
-	dst = binary.AppendUvarint(dst, uint64(n))
+	dst := binary.AppendUvarint(nil, uint64(n))
 	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Depth) })
 	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Generation) })
 	dst = wire.AppendColumn(dst, n, func(i int) uint64 { return uint64(urls[i].Flags) })
@@ -33,7 +33,7 @@ func appendURLs(dst []byte, urls []Queued) []byte {
 	return dst
 }
 
-// urls reads what appendURLs wrote, at most most URLs of whole bytes in all.
+// readURLs reads what encodeURLs wrote, at most most URLs of whole bytes in all.
 func readURLs(c *wire.Cursor, most, whole int) []Queued {
 	n := c.Count(1)
 	if n > most {

@@ -28,7 +28,7 @@ func (w *world) serve(ctx context.Context, cfg simweb.Config) (*simweb.Server, e
 	if err != nil {
 		return nil, err
 	}
-	w.served = append(w.served, func() { _ = srv.Close() })
+	w.served = append(w.served, srv.Close)
 	return srv, nil
 }
 

@@ -29,6 +29,15 @@ const Intake ID = 1<<32 - 1
 // Requests is the sender of mail that the intake function makes of messages.
 const Requests ID = 1<<32 - 2
 
+// All are the partitions of a crawl that has n.
+func All(n int) []ID {
+	out := make([]ID, n)
+	for p := range out {
+		out[p] = ID(p)
+	}
+	return out
+}
+
 // Epoch is the version of a [Map]. It only grows.
 type Epoch uint64
 

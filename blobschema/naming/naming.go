@@ -78,9 +78,6 @@ func ParseRun(name string) (p partition.ID, seq, fence uint64, tier uint8, err e
 	return p, seq, fence, tier, nil
 }
 
-// PartitionPrefix begins the names of a partition's commits and runs.
-func PartitionPrefix(crawl string, p partition.ID) string { return fmt.Sprintf("%s/p%05d/", crawl, p) }
-
 // WARCPrefix begins the names of a crawl's WARC objects.
 func WARCPrefix(crawl string) string { return crawl + "/warc/" }
 
@@ -108,13 +105,19 @@ func ParseWARC(name string) (p partition.ID, fence, serial uint64, err error) {
 // Seeds names a batch of seeds by its content, so that giving it twice is
 // giving it once.
 func Seeds(crawl string, content []byte) string {
-	return crawl + "/seeds/" + contentHash(content)[:12]
+	return SeedsPrefix(crawl) + contentHash(content)[:12]
 }
+
+// SeedsPrefix begins the names of a crawl's batches of seeds.
+func SeedsPrefix(crawl string) string { return crawl + "/seeds/" }
 
 // Ranks names a table of what hosts are worth, by its content.
 func Ranks(crawl string, content []byte) string {
-	return crawl + "/ranks/" + contentHash(content)[:16]
+	return RanksPrefix(crawl) + contentHash(content)[:16]
 }
+
+// RanksPrefix begins the names of a crawl's tables of what hosts are worth.
+func RanksPrefix(crawl string) string { return crawl + "/ranks/" }
 
 // Dead names a dead letter by its content, as it is stored: with its reason.
 func Dead(crawl string, content []byte) string {
@@ -126,13 +129,7 @@ func contentHash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CDXJ names a sorted piece of the capture index: the pages of one partition's
-// commits up to seq.
-func CDXJ(crawl string, p partition.ID, seq uint64) string {
-	return fmt.Sprintf("%s/cdxj/p%05d-c%010d.cdxj", crawl, p, seq)
-}
-
-// CDXJIndex names the whole capture index.
+// CDXJIndex names the capture index.
 func CDXJIndex(crawl string) string { return crawl + "/cdxj/index.cdxj" }
 
 // CrawlKey is the KV key of the [Crawl] record.
@@ -226,8 +223,11 @@ func TickKey(crawl string) string { return crawl + "/tick" }
 
 // Request names the URLs of one mail of a request by their content.
 func Request(crawl string, content []byte) string {
-	return crawl + "/requests/" + contentHash(content)[:24]
+	return RequestPrefix(crawl) + contentHash(content)[:24]
 }
+
+// RequestPrefix begins the names of the URLs of a crawl's requests.
+func RequestPrefix(crawl string) string { return crawl + "/requests/" }
 
 // MapKey is the KV key of the [MapRecord].
 func MapKey(crawl string) string { return crawl + "/map" }
@@ -247,5 +247,19 @@ func IsReplayed(name string) bool { return strings.HasSuffix(name, replayed) }
 
 // Map names the object of a map by its epoch and content.
 func Map(crawl string, epoch partition.Epoch, content []byte) string {
-	return fmt.Sprintf("%s/maps/e%08d-%s", crawl, epoch, contentHash(content)[:16])
+	return fmt.Sprintf("%se%08d-%s", MapPrefix(crawl), epoch, contentHash(content)[:16])
 }
+
+// ParseMap undoes Map, as far as it can without the content.
+func ParseMap(name string) (epoch partition.Epoch, err error) {
+	crawl, rest, _ := strings.Cut(name, "/")
+	var hash string
+	if _, scanErr := fmt.Sscanf(rest, "maps/e%d-%s", &epoch, &hash); scanErr != nil || CheckCrawlID(crawl) != nil ||
+		!isHash(hash) || fmt.Sprintf("%se%08d-%s", MapPrefix(crawl), epoch, hash) != name {
+		return 0, fmt.Errorf("parse map name: %.100q is none", name)
+	}
+	return epoch, nil
+}
+
+// MapPrefix begins the names of a crawl's maps.
+func MapPrefix(crawl string) string { return crawl + "/maps/" }

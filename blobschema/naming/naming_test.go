@@ -12,14 +12,12 @@ func TestNames(t *testing.T) {
 		Commit("web-1", 3, 17, 2):                     "web-1/p00003/c0000000017-f00000002",
 		Commit("a", 4095, math.MaxUint64, 1234567890): "a/p04095/c18446744073709551615-f1234567890",
 		Run("web-1", 3, 17, 2, 1):                     "web-1/p00003/r0000000017-f00000002-t1",
-		PartitionPrefix("web-1", 3):                   "web-1/p00003/",
 		WARCPrefix("web-1"):                           "web-1/warc/",
 		WARC("web-1", 3, 2, 17, true):                 "web-1/warc/orbweaver-web-1-p00003-f00000002-000017.warc.gz",
 		WARC("web-1", 3, 2, 17, false):                "web-1/warc/orbweaver-web-1-p00003-f00000002-000017.warc",
 		Seeds("web-1", seeds):                         "web-1/seeds/8198d1bac40a",
 		Dead("web-1", seeds):                          "web-1/dead/8198d1bac40a1033653a78e48800cefc",
 		Replayed(Dead("web-1", seeds)):                "web-1/dead/8198d1bac40a1033653a78e48800cefc.replayed",
-		CDXJ("web-1", 3, 17):                          "web-1/cdxj/p00003-c0000000017.cdxj",
 		CDXJIndex("web-1"):                            "web-1/cdxj/index.cdxj",
 		ActiveKey:                                     "active",
 		CrawlKey("web-1"):                             "web-1/crawl",
@@ -117,6 +115,19 @@ func TestParseIndexAndRankNames(t *testing.T) {
 	for _, bad := range []string{seg, rank + "0", "/" + rank, strings.Replace(rank, "r0004", "", 1), strings.Replace(rank, "r0004", "a-b", 1), strings.Replace(rank, "j00000017", "j17", 1)} {
 		if _, _, _, err := ParseRankObject(bad); err == nil {
 			t.Errorf("ParseRankObjectName took %q", bad)
+		}
+	}
+}
+
+func TestParseMap(t *testing.T) {
+	name := Map("web-1", 12, []byte("x"))
+	if epoch, err := ParseMap(name); epoch != 12 || err != nil || !strings.HasPrefix(name, MapPrefix("web-1")) {
+		t.Errorf("ParseMap(%s) = %d, %v", name, epoch, err)
+	}
+	for _, bad := range []string{"", "/" + name, name + "0", name[:len(name)-1], strings.ToUpper(name), strings.Replace(name, "web-1", "Web", 1),
+		strings.Replace(name, "e00000012", "e12", 1), strings.Replace(name, "maps", "map", 1)} {
+		if _, err := ParseMap(bad); err == nil {
+			t.Errorf("ParseMap took %q", bad)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func anchorSections(targets []AnchorTarget) (sections []wire.Section, err error)
 		return nil, fmt.Errorf("%d targets with texts, more than %d: the crawl needs more partitions", len(targets), maxPieces*anchorsAtOnce)
 	}
 	for some := range slices.Chunk(targets, anchorsAtOnce) {
-		raw, err := appendAnchors(nil, some)
+		raw, err := encodeAnchorTargets(some)
 		if err != nil {
 			return nil, err
 		}
@@ -60,14 +60,14 @@ func anchorSections(targets []AnchorTarget) (sections []wire.Section, err error)
 	return sections, nil
 }
 
-// appendAnchors writes targets:
+// encodeAnchorTargets writes targets:
 //
 //	hosts: number, lengths, names
 //	number of targets; of each: fingerprint, slot, host, number of texts
 //	number of texts; lengths; the texts; of each: pages, hosts
 //
 // Each is a column.
-func appendAnchors(raw []byte, targets []AnchorTarget) ([]byte, error) {
+func encodeAnchorTargets(targets []AnchorTarget) ([]byte, error) {
 	var hosts wire.HostTable
 	var of []uint32
 	var texts []*AnchorText
@@ -84,7 +84,7 @@ func appendAnchors(raw []byte, targets []AnchorTarget) ([]byte, error) {
 			texts = append(texts, &t.Texts[j])
 		}
 	}
-	raw = hosts.Append(raw)
+	raw := hosts.Append(nil)
 	raw = binary.AppendUvarint(raw, uint64(len(targets)))
 	for i := range targets {
 		raw = binary.LittleEndian.AppendUint64(raw, targets[i].Fingerprint)
@@ -92,11 +92,7 @@ func appendAnchors(raw []byte, targets []AnchorTarget) ([]byte, error) {
 	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(targets[i].Slot) })
 	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(of[i]) })
 	raw = wire.AppendColumn(raw, len(targets), func(i int) uint64 { return uint64(len(targets[i].Texts)) })
-	raw = binary.AppendUvarint(raw, uint64(len(texts)))
-	raw = wire.AppendValues(raw, len(texts), func(i int) uint64 { return uint64(len(texts[i].Text)) })
-	for _, t := range texts {
-		raw = append(raw, t.Text...)
-	}
+	raw = wire.AppendTexts(raw, len(texts), func(i int) string { return texts[i].Text })
 	raw = wire.AppendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Pages) })
 	return wire.AppendColumn(raw, len(texts), func(i int) uint64 { return uint64(texts[i].Hosts) }), nil
 }
@@ -123,7 +119,7 @@ func DecodeAnchors(data []byte) (targets []AnchorTarget, err error) {
 
 func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
 	c := &wire.Cursor{Rest: raw}
-	hosts := wire.ReadHostNames(c)
+	hosts := c.Texts(wire.MaxHost)
 	targets := make([]AnchorTarget, c.Count(8))
 	for i := range targets {
 		targets[i].Fingerprint = c.Uint64()
@@ -132,7 +128,7 @@ func decodeAnchors(raw []byte) ([]AnchorTarget, error) {
 	wire.ReadHostColumn(c, len(targets), hosts, func(i int, host string) { targets[i].Host = host })
 	counts, total := make([]int, len(targets)), 0
 	c.Column(len(targets), MaxAnchorTexts, func(i int, v uint64) { counts[i] = int(v); total += int(v) })
-	list := readTexts(c)
+	list := c.Texts(MaxAnchorText)
 	if len(list) != total {
 		c.Fail("%d texts where %d were promised", len(list), total)
 	}

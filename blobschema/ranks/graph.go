@@ -69,7 +69,7 @@ func EncodeGraph(pieces []*Graph) ([]byte, error) {
 	}
 	var sections []wire.Section
 	for i, g := range pieces {
-		raw, err := g.append(nil)
+		raw, err := g.encode()
 		if err == nil && len(raw) > wire.MaxSection {
 			err = fmt.Errorf("a piece of %d bytes", len(raw))
 		}
@@ -81,7 +81,7 @@ func EncodeGraph(pieces []*Graph) ([]byte, error) {
 	return wire.Append(nil, sections), nil
 }
 
-// append writes a piece:
+// encode writes a piece:
 //
 //	hosts: number, lengths, names; slots
 //	number of nodes; of each: fingerprint, host
@@ -91,30 +91,25 @@ func EncodeGraph(pieces []*Graph) ([]byte, error) {
 //	of each out: host
 //
 // Each is a column.
-func (g *Graph) append(raw []byte) ([]byte, error) {
-	list := make([]string, len(g.Hosts))
-	for i, h := range g.Hosts {
+func (g *Graph) encode() ([]byte, error) {
+	for _, h := range g.Hosts {
 		if len(h.Name) > wire.MaxHost || h.Slot > partition.MaxSlots-1 {
 			return nil, fmt.Errorf("host of %d bytes, slot %d", len(h.Name), h.Slot)
 		}
-		list[i] = h.Name
 	}
-	names := wire.NewHostTable(list)
-	raw = names.Append(raw)
+	raw := wire.AppendTexts(nil, len(g.Hosts), func(i int) string { return g.Hosts[i].Name })
 	raw = wire.AppendColumn(raw, len(g.Hosts), func(i int) uint64 { return uint64(g.Hosts[i].Slot) })
 	raw = binary.AppendUvarint(raw, uint64(len(g.Nodes)))
 	for _, n := range g.Nodes {
 		raw = binary.LittleEndian.AppendUint64(raw, n.Fingerprint)
 	}
 	raw = wire.AppendColumn(raw, len(g.Nodes), func(i int) uint64 { return uint64(g.Nodes[i].Host) })
-	raw = binary.AppendUvarint(raw, uint64(len(g.Texts)))
-	raw = wire.AppendValues(raw, len(g.Texts), func(i int) uint64 { return uint64(len(g.Texts[i])) })
 	for _, t := range g.Texts {
 		if len(t) > MaxAnchorText {
 			return nil, fmt.Errorf("text of %d bytes", len(t))
 		}
-		raw = append(raw, t...)
 	}
+	raw = wire.AppendTexts(raw, len(g.Texts), func(i int) string { return g.Texts[i] })
 	raw = binary.AppendUvarint(raw, uint64(len(g.Pages)))
 	for i := range g.Pages {
 		raw = binary.LittleEndian.AppendUint64(raw, g.Pages[i].Fingerprint)
@@ -176,7 +171,7 @@ func DecodeGraph(data []byte) ([]*Graph, error) {
 func decodeRankPiece(raw []byte) (*Graph, error) {
 	c := &wire.Cursor{Rest: raw}
 	g := &Graph{}
-	names := wire.ReadHostNames(c)
+	names := c.Texts(wire.MaxHost)
 	g.Hosts = make([]Host, len(names))
 	for i, name := range names {
 		g.Hosts[i].Name = name
@@ -193,7 +188,7 @@ func decodeRankPiece(raw []byte) (*Graph, error) {
 		g.Nodes[i].Fingerprint = c.Uint64()
 	}
 	c.Column(len(g.Nodes), math.MaxUint32, func(i int, v uint64) { g.Nodes[i].Host = host(v) })
-	g.Texts = readTexts(c)
+	g.Texts = c.Texts(MaxAnchorText)
 	g.Pages = make([]Page, c.Count(8))
 	for i := range g.Pages {
 		g.Pages[i].Fingerprint = c.Uint64()
@@ -246,21 +241,6 @@ func decodeRankPiece(raw []byte) (*Graph, error) {
 	return g, nil
 }
 
-// texts reads a number of texts, their lengths, and them, as parts of one string.
-func readTexts(c *wire.Cursor) []string {
-	out := make([]string, c.Count(1))
-	lengths, total := make([]int, len(out)), 0
-	c.Values(len(out), MaxAnchorText, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
-	text := string(c.Take(uint64(total)))
-	if c.Err != nil {
-		return nil
-	}
-	for i, n := range lengths {
-		out[i], text = text[:n], text[n:]
-	}
-	return out
-}
-
 // Targets is what the pages of one partition link to at another: hosts, and of each the
 // fingerprints of its pages. Contributions to ranks are sent in this order.
 type Targets struct {
@@ -272,8 +252,7 @@ type Targets struct {
 
 // EncodeTargets encodes the targets, and the anchor texts beside them.
 func EncodeTargets(t *Targets) ([]byte, error) {
-	names := wire.NewHostTable(t.Hosts)
-	raw := names.Append(nil)
+	raw := wire.AppendTexts(nil, len(t.Hosts), func(i int) string { return t.Hosts[i] })
 	raw = wire.AppendColumn(raw, len(t.Hosts), func(i int) uint64 { return uint64(t.Counts[i]) })
 	raw = binary.AppendUvarint(raw, uint64(len(t.Fingerprints)))
 	for _, fp := range t.Fingerprints {
@@ -308,7 +287,7 @@ func decodeRankTargets(data []byte) (*Targets, error) {
 		return nil, err
 	}
 	c := &wire.Cursor{Rest: raw}
-	t := &Targets{Hosts: wire.ReadHostNames(c)}
+	t := &Targets{Hosts: c.Texts(wire.MaxHost)}
 	t.Counts = make([]uint32, len(t.Hosts))
 	total := uint64(0)
 	c.Column(len(t.Hosts), math.MaxUint32, func(i int, v uint64) { t.Counts[i] = uint32(v); total += v })

@@ -34,9 +34,9 @@ type Level struct {
 
 // EncodeLayout encodes a layout: each list as it is in memory.
 func EncodeLayout(l *Layout) []byte {
-	names := wire.NewHostTable(l.HostNames)
+	names := wire.AppendTexts(nil, len(l.HostNames), func(i int) string { return l.HostNames[i] })
 	sections := []wire.Section{
-		{Name: "names", Data: wire.AppendPacked(nil, names.Append(nil))},
+		{Name: "names", Data: wire.AppendPacked(nil, names)},
 		{Name: "first", Data: appendNumbers(l.First)},
 		{Name: "nodes", Data: make([]byte, 0, 8*len(l.Nodes))},
 		{Name: "crawled", Data: l.Crawled},
@@ -88,7 +88,7 @@ func decodeRankLayout(data []byte, partitions int) (*Layout, error) {
 		return nil, err
 	}
 	c := &wire.Cursor{Rest: names}
-	l.HostNames = wire.ReadHostNames(c)
+	l.HostNames = c.Texts(wire.MaxHost)
 	if err := c.End(); err != nil {
 		return nil, err
 	}
@@ -227,8 +227,7 @@ func EncodeHosts(h *Hosts) ([]byte, error) {
 	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) {
 		return nil, fmt.Errorf("encode ranks of hosts: %d names, %d ranks", len(h.Names), len(h.Ranks))
 	}
-	names := wire.NewHostTable(h.Names)
-	raw := names.Append(nil)
+	raw := wire.AppendTexts(nil, len(h.Names), func(i int) string { return h.Names[i] })
 	raw = binary.AppendUvarint(raw, uint64(len(h.URLs)))
 	for _, u := range h.URLs {
 		if len(u) > wire.MaxURL {
@@ -258,7 +257,7 @@ func decodeRankHosts(data []byte) (*Hosts, error) {
 		return nil, err
 	}
 	c := &wire.Cursor{Rest: raw}
-	h := &Hosts{Names: wire.ReadHostNames(c)}
+	h := &Hosts{Names: c.Texts(wire.MaxHost)}
 	h.URLs = make([]string, c.Count(1))
 	for i := range h.URLs {
 		h.URLs[i] = string(c.Prefixed(wire.MaxURL))

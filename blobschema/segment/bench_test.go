@@ -55,10 +55,7 @@ func BenchmarkQuery(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	data, _, err := bl.Finish()
-	if err != nil {
-		b.Fatal(err)
-	}
+	data, _ := bl.Finish()
 	r, _ := open(b, data)
 	b.Run("lookup", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {

@@ -180,7 +180,7 @@ func (b *Builder) Documents() int { return len(b.docs) }
 
 // Finish returns the segment. The same documents make the same bytes, in whatever order
 // they were added. The builder is of no use any more.
-func (b *Builder) Finish() ([]byte, Summary, error) {
+func (b *Builder) Finish() ([]byte, Summary) {
 	slices.SortFunc(b.docs, func(x, y building) int { return x.compare(&y.stored) })
 	w := newWriter()
 	for i := range b.docs {
@@ -202,7 +202,7 @@ func (b *Builder) Finish() ([]byte, Summary, error) {
 	}
 	data, summary := w.finish()
 	*b = Builder{}
-	return data, summary, nil
+	return data, summary
 }
 
 // inNameOrder returns the numbers of the names, sorted by these. The first bytes of a

@@ -270,14 +270,13 @@ func (d *docsDecoder) strings(c *wire.Cursor, docs []stored, first, end int) {
 }
 
 // block reads the block of documents that has doc, and where in it doc is.
-func (r *Reader) block(doc uint32) (d *docsDecoder, docs []stored, i int, err error) {
+func (r *Reader) block(doc uint32) (docs []stored, i int, err error) {
 	if int64(doc) >= int64(r.x.summary.Documents) {
-		return nil, nil, 0, wire.Damaged("document %d of %d", doc, r.x.summary.Documents)
+		return nil, 0, wire.Damaged("document %d of %d", doc, r.x.summary.Documents)
 	}
 	i = int(doc % docsBlock)
-	d = &docsDecoder{}
-	docs, err = r.docs(d, int(doc/docsBlock), i, i+1)
-	return d, docs, i, err
+	docs, err = r.docs(&docsDecoder{}, int(doc/docsBlock), i, i+1)
+	return docs, i, err
 }
 
 // docs reads a block of documents.
@@ -297,7 +296,7 @@ func (r *Reader) docs(d *docsDecoder, block, first, end int) ([]stored, error) {
 
 // Document returns what is stored of a document, but for its text. It reads one range.
 func (r *Reader) Document(doc uint32) (Document, error) {
-	_, docs, i, err := r.block(doc)
+	docs, i, err := r.block(doc)
 	if err != nil {
 		return Document{}, readError("document", err)
 	}
@@ -306,7 +305,7 @@ func (r *Reader) Document(doc uint32) (Document, error) {
 
 // Text returns Document.Text. It reads two ranges: that of Document, and the text.
 func (r *Reader) Text(doc uint32) (string, error) {
-	_, docs, i, err := r.block(doc)
+	docs, i, err := r.block(doc)
 	if err != nil {
 		return "", readError("document", err)
 	}

@@ -148,7 +148,7 @@ func (c *Cursor) Take(n uint64) []byte {
 // prefixed reads bytes behind their length, which is at most limit.
 func (c *Cursor) Prefixed(limit uint64) []byte { return c.Take(c.Uvarint(limit)) }
 
-// count reads the number of things that follow and take at least size bytes each,
+// Count reads the number of things that follow and take at least size bytes each,
 // so that what is allocated for them is in proportion to the input.
 func (c *Cursor) Count(size int) int {
 	n := c.Uvarint(uint64(len(c.Rest) / size))
@@ -171,7 +171,7 @@ func (c *Cursor) Uint64() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// end is the verdict on everything read: an error too if bytes are left.
+// End is the verdict on everything read: an error too if bytes are left.
 func (c *Cursor) End() error {
 	if c.Err == nil && len(c.Rest) > 0 {
 		c.Fail("%d bytes too many", len(c.Rest))
@@ -181,6 +181,31 @@ func (c *Cursor) End() error {
 
 func AppendPrefixed[T string | []byte](dst []byte, s T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// AppendTexts writes the number of some texts, their lengths, and them.
+func AppendTexts(dst []byte, n int, at func(i int) string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(n))
+	dst = AppendValues(dst, n, func(i int) uint64 { return uint64(len(at(i))) })
+	for i := range n {
+		dst = append(dst, at(i)...)
+	}
+	return dst
+}
+
+// Texts reads what AppendTexts wrote, as parts of one string; longest is that of a text, in bytes.
+func (c *Cursor) Texts(longest uint64) []string {
+	texts := make([]string, c.Count(1))
+	lengths, total := make([]int, len(texts)), 0
+	c.Values(len(texts), longest, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
+	all := string(c.Take(uint64(total)))
+	if c.Err != nil {
+		return nil
+	}
+	for i, n := range lengths {
+		texts[i], all = all[:n], all[n:]
+	}
+	return texts
 }
 
 // A column holds one number of each of n entries. Columns compress better than

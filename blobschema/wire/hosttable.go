@@ -1,7 +1,5 @@
 package wire
 
-import "encoding/binary"
-
 // HostTable numbers the hosts of links in order of appearance. Neighbours are of one host
 // more often than not.
 type HostTable struct {
@@ -10,9 +8,7 @@ type HostTable struct {
 	last   uint32
 }
 
-// NewHostTable returns a table of these names, in this order.
-func NewHostTable(names []string) HostTable { return HostTable{names: names} }
-
+// Add returns the number of a host, its next one if it is new.
 func (t *HostTable) Add(host string) uint32 {
 	if len(t.names) > 0 && t.names[t.last] == host {
 		return t.last
@@ -29,32 +25,12 @@ func (t *HostTable) Add(host string) uint32 {
 	return n
 }
 
+// Append writes the names, as Texts reads them.
 func (t *HostTable) Append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(t.names)))
-	dst = AppendValues(dst, len(t.names), func(i int) uint64 { return uint64(len(t.names[i])) })
-	for _, name := range t.names {
-		dst = append(dst, name...)
-	}
-	return dst
+	return AppendTexts(dst, len(t.names), func(i int) string { return t.names[i] })
 }
 
-// hostNames reads a HostTable's names, as parts of one string.
-func ReadHostNames(c *Cursor) []string {
-	names := make([]string, c.Count(1))
-	lengths := make([]int, len(names))
-	total := 0
-	c.Values(len(names), MaxHost, func(i int, v uint64) { lengths[i] = int(v); total += int(v) })
-	text := string(c.Take(uint64(total)))
-	if c.Err != nil {
-		return nil
-	}
-	for i, n := range lengths {
-		names[i], text = text[:n], text[n:]
-	}
-	return names
-}
-
-// hostColumn reads a column of hosts.
+// ReadHostColumn reads a column of hosts.
 func ReadHostColumn(c *Cursor, n int, names []string, set func(i int, host string)) {
 	c.Column(n, uint64(len(names)), func(i int, v uint64) {
 		if v >= uint64(len(names)) {

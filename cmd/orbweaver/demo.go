@@ -109,7 +109,7 @@ func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w\nThe demo needs the loopback addresses 127.1.0.0/16, which some systems must be told of first", err)
 	}
-	return srv.Web(), func() { _ = srv.Close() }, nil
+	return srv.Web(), srv.Close, nil
 }
 
 func demoSession(dir string, web *simweb.Web, rep reporter) (*session, error) {

@@ -92,7 +92,7 @@ func (s *Step) commit(t *actor.Task) error {
 		return err
 	}
 	if len(opened) > 0 { // others may have had answers since
-		s.st.formers.young, s.st.formers.old = nil, nil
+		s.st.formers.newest = recent[string, blobschema.Page]{}
 	}
 	s.st.ter.given = slices.Clone(s.st.man.Given)
 	if clears {

@@ -15,7 +15,7 @@ const formerCommits = 4
 // the URL is asked for without a condition, and its answer stored whole. It is read unless it
 // was kept.
 func (s *Step) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
-	if p, ok := s.st.formers.kept(url); ok {
+	if p, ok := s.st.formers.newest.get(url); ok {
 		return &p
 	}
 	if o.Partition == s.cfg.Partition { // its commit may be under way
@@ -43,22 +43,21 @@ func (s *Step) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobsc
 	if err != nil {
 		return pages
 	}
-	for name := range blobschema.CommitNames(man) {
-		if _, seq, _, err := naming.ParseCommit(name); err != nil || seq != uint64(o.Seq) {
-			continue
-		}
-		c, err := s.openCommit(t, name)
-		if err != nil {
-			return pages
-		}
-		list, err := c.Pages()
-		if err != nil {
-			return pages
-		}
-		for _, p := range list {
-			if old, ok := pages[p.URL]; !p.Robots && (!ok || old.Generation < p.Generation) {
-				pages[p.URL] = p
-			}
+	name := blobschema.CommitOf(man, uint64(o.Seq))
+	if name == "" {
+		return pages
+	}
+	c, err := ReadCommit(t, name)
+	if err != nil {
+		return pages
+	}
+	list, err := c.Pages()
+	if err != nil {
+		return pages
+	}
+	for _, p := range list {
+		if old, ok := pages[p.URL]; !p.Robots && (!ok || old.Generation < p.Generation) {
+			pages[p.URL] = p
 		}
 	}
 	return pages
@@ -81,7 +80,7 @@ func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Man
 	if err != nil {
 		return nil, err
 	}
-	man, err := readManifest(t, h.Commit)
+	man, err := ReadManifest(t, h.Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Man
 // formers are the page records of the commits looked into last, and, where pages are looked at again,
 // of the answers that came last.
 type formers struct {
-	young, old map[string]blobschema.Page // by URL
+	newest recent[string, blobschema.Page] // by URL
 
 	reading bool
 	order   []blobschema.Origin // oldest first
@@ -109,22 +108,10 @@ const maxFormers = 1 << 15
 // keep takes the newest page record of a URL.
 func (f *formers) keep(p *blobschema.Page) {
 	if !p.Outcome.Answered() { // then there is none to compare with
-		delete(f.young, p.URL)
-		delete(f.old, p.URL)
+		f.newest.forget(p.URL)
 		return
 	}
-	if f.young == nil || len(f.young) >= maxFormers/2 {
-		f.old, f.young = f.young, map[string]blobschema.Page{}
-	}
-	f.young[p.URL] = *p
-}
-
-func (f *formers) kept(url string) (blobschema.Page, bool) {
-	p, ok := f.young[url]
-	if !ok {
-		p, ok = f.old[url]
-	}
-	return p, ok
+	f.newest.put(p.URL, *p, maxFormers)
 }
 
 func (f *formers) get(o blobschema.Origin) (map[string]blobschema.Page, bool) {
@@ -143,30 +130,9 @@ func (f *formers) put(o blobschema.Origin, pages map[string]blobschema.Page) {
 	f.order, f.pages[o] = append(f.order, o), pages
 }
 
-// Payloads that are worth a reference instead of a copy, and how many are remembered.
+// Payloads that are worth a reference instead of a copy, and how many are remembered: one that
+// is forgotten is stored once more.
 const (
 	minRevisit  = 1 << 10 // bytes: the record of a revisit takes half of this
 	maxPayloads = 1 << 15
 )
-
-// payloads remembers where payloads are stored, by digest: those of the pages that this
-// partition stored last. It is bounded like a sentFilter: a payload that is forgotten is
-// stored once more.
-type payloads struct {
-	young, old map[string]blobschema.Original
-}
-
-func (p *payloads) find(digest string) (blobschema.Original, bool) {
-	o, ok := p.young[digest]
-	if !ok {
-		o, ok = p.old[digest]
-	}
-	return o, ok
-}
-
-func (p *payloads) add(digest string, o blobschema.Original) {
-	if p.young == nil || len(p.young) >= maxPayloads/2 {
-		p.old, p.young = p.young, map[string]blobschema.Original{}
-	}
-	p.young[digest] = o
-}

@@ -134,7 +134,7 @@ func (s *Step) loadState(t *actor.Task) error {
 		st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil)
 		return err
 	}
-	c, err := s.openCommit(t, s.head.Commit)
+	c, err := ReadCommit(t, s.head.Commit)
 	if err != nil {
 		return err
 	}
@@ -167,18 +167,6 @@ func (s *Step) loadState(t *actor.Task) error {
 	return s.loadHeld(t)
 }
 
-func (s *Step) openCommit(t *actor.Task, name string) (*blobschema.CommitReader, error) {
-	data, err := t.Object(name, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	c, err := blobschema.OpenCommit(data)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	return c, nil
-}
-
 // loadHeld reads back the links that are in commits but in no mail yet.
 func (s *Step) loadHeld(t *actor.Task) error {
 	first := uint64(0)
@@ -190,15 +178,8 @@ func (s *Step) loadHeld(t *actor.Task) error {
 	if first == 0 {
 		return nil
 	}
-	for name := range blobschema.CommitNames(&s.st.man) {
-		_, seq, _, err := naming.ParseCommit(name)
-		if err != nil {
-			return err
-		}
-		if seq < first {
-			continue
-		}
-		c, err := s.openCommit(t, name)
+	for seq, name := range blobschema.CommitsAfter(&s.st.man, first-1) {
+		c, err := ReadCommit(t, name)
 		if err != nil {
 			return err
 		}
@@ -251,22 +232,20 @@ func (s *Step) loadSeedScope(t *actor.Task) error {
 // republish sends the mail of a commit whose step may have crashed before it did.
 func (s *Step) republish(t *actor.Task, seq uint64) error {
 	s.unsent = append(s.unsent, seq)
-	for name := range blobschema.CommitNames(&s.st.man) {
-		if _, n, _, err := naming.ParseCommit(name); err != nil || n != seq {
-			continue
-		}
-		c, err := s.openCommit(t, name)
-		if err != nil {
-			return err
-		}
-		outbox, err := c.Outbox()
-		if err != nil {
-			return fmt.Errorf("outbox of %s: %w", name, err)
-		}
-		s.publish(seq, outbox)
-		return nil
+	name := blobschema.CommitOf(&s.st.man, seq)
+	if name == "" {
+		return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
 	}
-	return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
+	c, err := ReadCommit(t, name)
+	if err != nil {
+		return err
+	}
+	outbox, err := c.Outbox()
+	if err != nil {
+		return fmt.Errorf("outbox of %s: %w", name, err)
+	}
+	s.publish(seq, outbox)
+	return nil
 }
 
 // madeWith is what of the settings a frontier is made with and keeps.
@@ -394,7 +373,7 @@ func (s *Step) rescan(t *actor.Task) error {
 		return nil
 	}
 	for name := range blobschema.CommitNames(&s.st.man) {
-		c, err := s.openCommit(t, name)
+		c, err := ReadCommit(t, name)
 		if err != nil {
 			return err
 		}

@@ -184,7 +184,7 @@ func (s *Step) pullOnce(t *actor.Task) error {
 		if h.Gives[s.cfg.Partition] == 0 || h.Commit == ter.from[p] {
 			continue
 		}
-		man, err := readManifest(t, h.Commit)
+		man, err := ReadManifest(t, h.Commit)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func (s *Step) refer(p *blobschema.Page, o *page.Outcome) {
 	if len(o.Head) == 0 || p.Original != nil || p.BodyBytes < minRevisit || p.Truncated != "" {
 		return
 	}
-	of, known := s.st.payloads.find(p.Digest)
+	of, known := s.st.payloads.get(p.Digest)
 	if !known {
 		return
 	}
@@ -169,7 +169,7 @@ func (s *Step) store(p *blobschema.Page, o *page.Outcome) {
 	w.pages++
 	s.st.totals.Stored += int64(len(o.Record))
 	if len(o.Head) > 0 && p.Original == nil && p.BodyBytes >= minRevisit && p.Truncated == "" {
-		s.st.payloads.add(p.Digest, p.Payload())
+		s.st.payloads.put(p.Digest, p.Payload(), maxPayloads)
 	}
 }
 

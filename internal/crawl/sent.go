@@ -12,9 +12,9 @@ import "github.com/orbweaver/orbweaver/internal/frontier"
 // told before. So the owner knows at least half of what was found, and is told once for
 // each time that it doubles.
 type sentFilter struct {
-	young, old map[uint64]sentLink
-	limit      int
-	sums       frontier.Rated // nil: finds do not add up
+	recent[uint64, sentLink]
+	limit int
+	sums  frontier.Rated // nil: finds do not add up
 }
 
 // sentLink is what the owner of a link was told, and what it was not.
@@ -24,23 +24,19 @@ type sentLink struct {
 }
 
 func newSentFilter(limit int, p frontier.Policy) *sentFilter {
-	return &sentFilter{young: map[uint64]sentLink{}, limit: limit, sums: summing(p)}
+	return &sentFilter{limit: limit, sums: summing(p)}
 }
 
 // tell takes note of a link that was found at a depth, with a rank. If the owner is to be told,
 // it returns the rank to be sent.
 func (f *sentFilter) tell(fp uint64, depth uint16, rank uint32) (send uint32, news bool) {
-	l, isYoung := f.young[fp]
-	known := isYoung
-	if !known {
-		l, known = f.old[fp]
-	}
+	l, known := f.get(fp)
 	news = !known || depth < l.depth
 	if f.sums == nil || rank == 0 {
 		if !news {
 			return 0, false
 		}
-		f.put(fp, sentLink{depth: depth}, isYoung)
+		f.put(fp, sentLink{depth: depth}, f.limit)
 		return rank, true
 	}
 	if l.untold != 0 {
@@ -55,13 +51,34 @@ func (f *sentFilter) tell(fp uint64, depth uint16, rank uint32) (send uint32, ne
 	default:
 		l, news = sentLink{depth: depth, told: rank}, true
 	}
-	f.put(fp, l, isYoung)
+	f.put(fp, l, f.limit)
 	return rank, news
 }
 
-func (f *sentFilter) put(fp uint64, l sentLink, isYoung bool) {
-	if !isYoung && len(f.young) >= f.limit/2 {
-		f.old, f.young = f.young, make(map[uint64]sentLink, f.limit/2)
+// recent is a map of bounded size: it forgets what was put longest ago, half of all at once.
+type recent[K comparable, V any] struct {
+	young, old map[K]V
+}
+
+func (r *recent[K, V]) get(k K) (V, bool) {
+	v, ok := r.young[k]
+	if !ok {
+		v, ok = r.old[k]
 	}
-	f.young[fp] = l
+	return v, ok
+}
+
+// put keeps v, and most values at the most, or two.
+func (r *recent[K, V]) put(k K, v V, most int) {
+	if r.young == nil || len(r.young) >= most/2 {
+		if _, ok := r.young[k]; !ok {
+			r.old, r.young = r.young, make(map[K]V, len(r.young))
+		}
+	}
+	r.young[k] = v
+}
+
+func (r *recent[K, V]) forget(k K) {
+	delete(r.young, k)
+	delete(r.old, k)
 }

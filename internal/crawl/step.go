@@ -131,7 +131,7 @@ type state struct {
 	merged  *merged // a finished merge, for the next commit
 	ter     *territory
 
-	payloads payloads
+	payloads recent[string, blobschema.Original] // where the payloads of the pages stored last are, by digest
 	formers  formers
 	encoder  *warc.Encoder
 }

@@ -27,10 +27,8 @@ type TickConfig struct {
 	WakeAgain   time.Duration
 	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
 	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
-	IndexEvery  time.Duration // how often the index follows a crawl that runs; default 2 min, 5 s with a TickMemory
 	// Settle has index and ranks follow at once, as if the crawl were over.
 	Settle     bool
-	RanksEvery time.Duration // how often ranks are computed again while a crawl runs and grows; default 1 h
 	HostsEvery time.Duration // how often host estimates are copied to the hosts table; default 1 min
 	// Where the crawl's settings let ticks change the number of partitions: how often they look,
 	// default 2 min; how many pages one partition may fetch in ten minutes, default 20,000; and
@@ -99,15 +97,6 @@ func NewTick(cfg TickConfig, mem *TickMemory) *Tick {
 		if mem != nil {
 			cfg.WakeAgain = 3 * time.Second
 		}
-	}
-	if cfg.IndexEvery == 0 {
-		cfg.IndexEvery = 2 * time.Minute
-		if mem != nil {
-			cfg.IndexEvery = 5 * time.Second
-		}
-	}
-	if cfg.RanksEvery == 0 {
-		cfg.RanksEvery = time.Hour
 	}
 	if cfg.ResendAfter == 0 {
 		cfg.ResendAfter = 10 * time.Minute

@@ -17,6 +17,9 @@ import (
 // records, so that sending it again is harmless.
 
 const (
+	indexEvery    = 2 * time.Minute  // the index follows a crawl that runs
+	indexSoon     = 5 * time.Second  // the same, with a TickMemory
+	ranksEvery    = time.Hour        // ranks are computed again while a crawl runs and grows
 	maxFollowWait = 15 * time.Minute // before a message is sent again, however often it was
 	grown         = 1.2              // how many times the pages of the last ranks make new ones worth while
 )
@@ -86,7 +89,10 @@ func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error 
 		// A message is for all that there is now, and the next one waits a while.
 		behind := blobschema.Waking{Fence: h.Seq + done, At: k.Now().Wall.UTC(), Times: 1}
 		if was, ok := k.notes.Indexing[h.Partition]; ok {
-			wait := k.cfg.IndexEvery
+			wait := indexEvery
+			if k.mem != nil {
+				wait = indexSoon
+			}
 			switch {
 			case was.Fence == behind.Fence:
 				wait = min(maxFollowWait, k.cfg.WakeAgain<<min(was.Times, 10))
@@ -135,7 +141,7 @@ func (k *Tick) followRanks() {
 	case k.settles():
 		k.report.WantsRanks = true
 	default:
-		k.report.WantsRanks = k.passed(job.Started, k.cfg.RanksEvery) &&
+		k.report.WantsRanks = k.passed(job.Started, ranksEvery) &&
 			float64(k.report.Totals.Pages) >= grown*float64(job.Totals.Crawled)
 	}
 }

@@ -134,17 +134,13 @@ func (k *Tick) remember(t *actor.Task) error {
 // on the monotonic clock, one commit at least. upTo is the last of them, dropped the runs
 // that they name no more.
 func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
-	man, err := readManifest(t, h.Commit)
+	man, err := ReadManifest(t, h.Commit)
 	if err != nil {
 		return 0, nil, err
 	}
 	packs := HostPacks(h.Totals.Hosts)
 	fresh := make([]map[string]HostRecord, packs)
-	for name := range blobschema.CommitNames(man) {
-		_, seq, _, err := naming.ParseCommit(name)
-		if err != nil || seq <= k.record.Copied[h.Partition] {
-			continue
-		}
+	for seq, name := range blobschema.CommitsAfter(man, k.record.Copied[h.Partition]) {
 		if upTo > 0 && k.Now().Mono >= until {
 			break
 		}
@@ -210,7 +206,8 @@ func ReadCommit(t *actor.Task, name string) (*blobschema.CommitReader, error) {
 	return c, nil
 }
 
-func readManifest(t *actor.Task, name string) (*blobschema.Manifest, error) {
+// ReadManifest reads the manifest of a commit object.
+func ReadManifest(t *actor.Task, name string) (*blobschema.Manifest, error) {
 	c, err := ReadCommit(t, name)
 	if err != nil {
 		return nil, err
@@ -238,7 +235,7 @@ func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, d
 		mans, errs, left := make([]*blobschema.Manifest, len(some)), make([]error, len(some)), len(some)
 		for i, name := range some {
 			k.Spawn(func(t *actor.Task) error {
-				mans[i], errs[i] = readManifest(t, name)
+				mans[i], errs[i] = ReadManifest(t, name)
 				left--
 				return nil
 			})
@@ -279,7 +276,7 @@ func (k *Tick) resend(t *actor.Task) error {
 	for _, p := range short {
 		applied := map[partition.ID]blobschema.Marks{}
 		if h := k.heads[p]; h != nil && h.Commit != "" {
-			man, err := readManifest(t, h.Commit)
+			man, err := ReadManifest(t, h.Commit)
 			if err != nil {
 				return err
 			}
@@ -344,7 +341,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {
 			continue
 		}
-		man, err := readManifest(t, from.Commit)
+		man, err := ReadManifest(t, from.Commit)
 		if err != nil {
 			return err
 		}

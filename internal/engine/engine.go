@@ -230,10 +230,15 @@ func (e *Engine) tick() (crawl.Report, error) {
 	if err := e.fatalError(); err != nil {
 		return crawl.Report{}, err
 	}
+	return e.runTick(&e.memory, nil)
+}
+
+// runTick runs a tick; without a memory it tells other processes' ticks, by the table, what it knows.
+func (e *Engine) runTick(mem *crawl.TickMemory, spent func() blobschema.Calls) (crawl.Report, error) {
 	cfg := e.cfg.Tick
-	cfg.Crawl, cfg.Process, cfg.Exclusive = e.crawl.ID, e.process, e.platform.Exclusive
+	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = e.crawl.ID, e.process, e.platform.Exclusive, spent
 	cfg.Mailboxes = e.platform.Partitions
-	k := crawl.NewTick(cfg, &e.memory)
+	k := crawl.NewTick(cfg, mem)
 	if err := e.newRunner(k).run(); err != nil {
 		return crawl.Report{}, fmt.Errorf("tick: %w", err)
 	}

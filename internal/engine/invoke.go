@@ -90,21 +90,7 @@ func (e *Engine) CloseIdle() { e.client.CloseIdle() }
 func (e *Engine) Tick() (crawl.Report, error) {
 	spent, done := e.meter()
 	defer done()
-	return e.tickAmongMany(spent)
-}
-
-// tickAmongMany runs a tick that tells other processes' ticks, by the table, what it knows.
-func (e *Engine) tickAmongMany(spent func() blobschema.Calls) (crawl.Report, error) {
-	cfg := e.cfg.Tick
-	cfg.Crawl, cfg.Process, cfg.Exclusive, cfg.Spent = e.crawl.ID, e.process, e.platform.Exclusive, spent
-	cfg.Mailboxes = e.platform.Partitions
-	k := crawl.NewTick(cfg, nil)
-	if err := e.newRunner(k).run(); err != nil {
-		return crawl.Report{}, fmt.Errorf("tick: %w", err)
-	}
-	rep := k.Report()
-	e.known(&rep)
-	return rep, e.startRanks(&rep)
+	return e.runTick(nil, spent)
 }
 
 // Take turns messages of the intake queue into mail. If it returns no error they may be

@@ -88,13 +88,13 @@ func (w *Worker) newShift(c blobschema.Crawl) (*shift, error) {
 	e.Use(c)
 	e.shared = true
 	return &shift{
-		w: w, e: e, settings: settingsOf(c), room: make(chan struct{}, w.cfg.Steps), soon: make(chan struct{}, 1),
+		w: w, e: e, settings: SettingsOf(c), room: make(chan struct{}, w.cfg.Steps), soon: make(chan struct{}, 1),
 		stints: map[partition.ID]*stint{},
 	}, nil
 }
 
-// settingsOf tells crawls and settings apart.
-func settingsOf(c blobschema.Crawl) string {
+// SettingsOf tells crawls and settings apart.
+func SettingsOf(c blobschema.Crawl) string {
 	c.SeedBatches, c.Published = nil, 0
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -362,14 +362,14 @@ func (s *shift) look() (wait time.Duration, err error) {
 	if err != nil {
 		return wait, err
 	}
-	if settingsOf(c) != s.settings {
+	if SettingsOf(c) != s.settings {
 		s.end(errChanged)
 		return wait, nil
 	}
 	if s.w.cfg.StepsOnly {
 		return wait, nil
 	}
-	rep, err := s.e.tickAmongMany(s.w.share.spent())
+	rep, err := s.e.runTick(nil, s.w.share.spent())
 	if err != nil {
 		return wait, err
 	}

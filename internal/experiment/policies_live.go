@@ -96,7 +96,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, srv.Close()) }()
+	defer srv.Close()
 	if t.campus, err = observe(0, srv.Web(), 0); err != nil { // the same, at another port
 		return err
 	}

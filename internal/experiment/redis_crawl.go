@@ -108,7 +108,7 @@ func (c *redisCrawl) overSockets(web *simweb.Web) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, srv.Close()) }()
+	defer srv.Close()
 	var roots []weburl.URL
 	for h := range web.Hosts() {
 		u, err := weburl.Parse(srv.Web().URL(h, 0))

@@ -155,10 +155,7 @@ func stages(a *archive) ([]*stage, error) {
 				})
 			}
 		}
-		out[len(out)-1].took[lang] += spent(func() {
-			_, _, more := b.Finish()
-			err = errors.Join(err, more)
-		})
+		out[len(out)-1].took[lang] += spent(func() { b.Finish() })
 	}
 	return out, err
 }

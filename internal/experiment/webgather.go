@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -67,22 +66,8 @@ const (
 // newWeb is a web of about so many pages, with hosts as large as in a Zipf distribution.
 func newWeb(seed uint64, pages int) (*simweb.Web, error) {
 	hosts := hostsFor(pages)
-	total := func(largest int) (n int) {
-		for h := range hosts {
-			n += max(leastPages, int(float64(largest)/math.Pow(float64(h+1), zipf)))
-		}
-		return n
-	}
-	lo, hi := leastPages, pages
-	for lo < hi {
-		if mid := (lo + hi + 1) / 2; total(mid) <= pages {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
 	return simweb.New(simweb.Config{
-		Seed: seed, Hosts: hosts, Names: true, Pages: simweb.Pages{Min: leastPages, Max: lo, Zipf: zipf}, PageBytes: 256, LinksPerPage: 8,
+		Seed: seed, Hosts: hosts, Names: true, Pages: simweb.Pages{Min: leastPages, Max: largestOf(hosts, pages, leastPages, zipf), Zipf: zipf}, PageBytes: 256, LinksPerPage: 8,
 		Connection: simweb.Connection{LatencyMin: latencyMin, LatencyMax: latencyMax},
 	})
 }

@@ -672,8 +672,8 @@ func (c *checker) countOrphans() {
 			if !naming.IsReplayed(name) {
 				c.report.Dead++
 			}
-		case strings.HasPrefix(name, c.id+"/cdxj/"): // made from the rest
-		case strings.HasPrefix(name, c.id+"/requests/"): // applied, and named no longer
+		case name == naming.CDXJIndex(c.id): // made from the rest
+		case strings.HasPrefix(name, naming.RequestPrefix(c.id)): // applied, and named no longer
 		default:
 			c.report.Orphans++
 			c.orphans[name] = c.orphaned(name)

@@ -308,10 +308,9 @@ func (x *indexChecker) readLater(key string) (later []answer, err error) {
 		x.broken = true
 		return nil, err
 	}
-	for name := range blobschema.CommitNames(o.man) {
-		_, seq, _, err := naming.ParseCommit(name)
-		if err != nil || seq <= x.h.head.Seq || seq > x.man.Seq {
-			continue
+	for seq, name := range blobschema.CommitsAfter(o.man, x.h.head.Seq) {
+		if seq > x.man.Seq {
+			break
 		}
 		r, err := c.commit(name, now.Commit)
 		if err != nil {

@@ -112,10 +112,7 @@ func (m *maker) segment(p partition.ID, number uint64, docs []segment.Document, 
 			m.Fatal(err)
 		}
 	}
-	data, sum, err := b.Finish()
-	if err != nil {
-		m.Fatal(err)
-	}
+	data, sum := b.Finish()
 	ref := blobschema.SegmentRef{
 		Object: naming.Segment(crawlID, p, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 	}

@@ -126,7 +126,7 @@ func (r *ranksChecker) checkInputs() {
 		if i >= len(c.parts) || in.Seq == 0 || c.parts[i].man == nil || in.Seq > c.parts[i].man.Seq {
 			continue // none, or later than the head that was read
 		}
-		if name := in.Commit(c.id); name != c.commitAt(c.parts[i], in.Seq) {
+		if name := in.Commit(c.id); name != commitAt(c.parts[i], in.Seq) {
 			c.violate("ranks", r.key, "it is about %s, which is no visible commit", name)
 		}
 	}

@@ -168,15 +168,15 @@ func (c *checker) orphaned(name string) orphan {
 	if p, job, _, err := naming.ParseRankObject(name); err == nil {
 		return orphan{why: c.orphanedRank(p, job)}
 	}
-	switch rest, _ := strings.CutPrefix(name, c.id+"/"); {
-	case strings.HasPrefix(rest, "maps/"):
+	switch {
+	case strings.HasPrefix(name, naming.MapPrefix(c.id)):
 		return orphan{why: "a map that is not in force, and that no record names"}
-	case strings.HasPrefix(rest, "ranks/"):
+	case strings.HasPrefix(name, naming.RanksPrefix(c.id)):
 		if c.ranks.Running > 0 {
 			return orphan{} // the job may be about to name it
 		}
 		return orphan{why: "ranks of hosts that the crawl does not name"}
-	case strings.HasPrefix(rest, "seeds/"):
+	case strings.HasPrefix(name, naming.SeedsPrefix(c.id)):
 		return orphan{why: "a batch of seeds that the crawl does not name"}
 	}
 	return orphan{}

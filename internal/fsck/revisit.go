@@ -75,9 +75,9 @@ func (c *checker) findOriginals(p *part, name string, r *blobschema.CommitReader
 			cl.found = true
 			switch {
 			case by == p && seq > uint64(cl.seq) || by != p && !c.atlas.anyMoved:
-				c.violate("I6", c.commitAt(by, uint64(cl.seq)), "%s is said to be a revisit of %s, which is in commit %d of partition %d", c.claimant(*cl), pg.URL, seq, p.id)
+				c.violate("I6", commitAt(by, uint64(cl.seq)), "%s is said to be a revisit of %s, which is in commit %d of partition %d", c.claimant(*cl), pg.URL, seq, p.id)
 			case c.captureHash(&own, pg) != cl.of:
-				c.violate("I6", c.commitAt(by, uint64(cl.seq)), "%s is a revisit, and does not say of its original what %s of %s is", c.claimant(*cl), pg.URL, own.Time.Format(time.RFC3339Nano))
+				c.violate("I6", commitAt(by, uint64(cl.seq)), "%s is a revisit, and does not say of its original what %s of %s is", c.claimant(*cl), pg.URL, own.Time.Format(time.RFC3339Nano))
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (c *checker) checkOriginals() {
 	for _, cl := range c.claims {
 		by := c.parts[cl.by]
 		if !cl.found && !by.broken {
-			c.violate("I6", c.commitAt(by, uint64(cl.seq)), "%s is a revisit of a response that has no page record", c.claimant(cl))
+			c.violate("I6", commitAt(by, uint64(cl.seq)), "%s is a revisit of a response that has no page record", c.claimant(cl))
 		}
 	}
 }

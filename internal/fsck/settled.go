@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 // settled is a page record of a URL.
@@ -132,16 +131,11 @@ func (c *checker) compare(p *part, e entry, of []settled) {
 }
 
 func (c *checker) commitOf(s settled) string {
-	return c.commitAt(c.parts[s.origin.Partition], uint64(s.origin.Seq))
+	return commitAt(c.parts[s.origin.Partition], uint64(s.origin.Seq))
 }
 
-func (c *checker) commitAt(p *part, seq uint64) string {
-	for _, r := range p.man.Commits {
-		if r.From <= seq && seq <= r.To {
-			return naming.Commit(c.id, p.id, seq, r.Fence)
-		}
-	}
-	return p.head.Commit
+func commitAt(p *part, seq uint64) string {
+	return cmp.Or(blobschema.CommitOf(p.man, seq), p.head.Commit)
 }
 
 // urlOf finds the URL of a page record again, for a message.
@@ -162,7 +156,7 @@ func (c *checker) urlOf(s settled) string {
 
 // findPage reads the page records of a commit again until one is found.
 func (c *checker) findPage(p *part, seq uint64, found func(*blobschema.Page) bool) {
-	data, err := c.store.Object(c.ctx, c.commitAt(p, seq))
+	data, err := c.store.Object(c.ctx, commitAt(p, seq))
 	if err != nil {
 		return
 	}

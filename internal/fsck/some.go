@@ -183,9 +183,8 @@ func (c *checker) readSome(h *history) error {
 			}
 		}
 	}
-	for name := range blobschema.CommitNames(h.man) {
-		_, seq, _, err := naming.ParseCommit(name)
-		if err != nil || !seqs[uint32(seq)] {
+	for seq, name := range blobschema.CommitsAfter(h.man, 0) {
+		if !seqs[uint32(seq)] {
 			continue
 		}
 		h.some = append(h.some, name)

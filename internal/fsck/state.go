@@ -188,7 +188,7 @@ func (c *checker) checkRunName(h *history, ref blobschema.RunRef, again bool) {
 	of, seq, fence, ok := c.makerOf(h, ref)
 	isCommit := ok && ref.Object == naming.Commit(c.id, of.id, seq, fence)
 	switch {
-	case ok && isCommit && (of.man == nil || seq > of.man.Seq || ref.Object != c.commitAt(of, seq)):
+	case ok && isCommit && (of.man == nil || seq > of.man.Seq || ref.Object != commitAt(of, seq)):
 		c.violate("I4", h.head.Commit, "it names a run in %s, which is no visible commit of it", ref.Object)
 	case !ok || of.man == nil || seq > of.man.Seq || fence > of.man.Fence:
 		c.violate("I4", h.head.Commit, "it names a run %s of tier %d, which is none of it", ref.Object, ref.Tier)

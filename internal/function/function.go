@@ -16,7 +16,6 @@ package function
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -196,7 +195,7 @@ func (f *Function) open(ctx context.Context) error {
 	if f.engine, err = engine.New(f.platform, cfg); err != nil {
 		return err
 	}
-	f.settings = settingsOf(c)
+	f.settings = engine.SettingsOf(c)
 	f.engine.Use(c)
 	return nil
 }
@@ -208,17 +207,7 @@ func (f *Function) refresh() (bool, error) {
 	if errors.Is(err, crawl.ErrNoCrawl) {
 		return false, nil
 	}
-	return err == nil && settingsOf(c) == f.settings, err
-}
-
-// settingsOf tells crawls and settings apart.
-func settingsOf(c blobschema.Crawl) string {
-	c.SeedBatches, c.Published = nil, 0
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic("function: a crawl record cannot be encoded: " + err.Error()) // fixed types: unreachable
-	}
-	return string(b)
+	return err == nil && engine.SettingsOf(c) == f.settings, err
 }
 
 // reserve is what of an invocation's time a step leaves for its last commit.
@@ -236,30 +225,28 @@ func atMost(ctx context.Context) time.Duration {
 	return left - reserve(left)
 }
 
-// partition reads whose turn a wake or a job says it is. There is nothing to do if it cannot be
-// read, or is of another crawl.
-func (f *Function) partition(msg []byte, line *[]any) (p partition.ID, ok bool) {
-	id, p, err := blobschema.DecodeJob(msg) // as wakes are
-	if err != nil {
-		f.log.Error("a message that cannot be read is dropped", "error", err)
-		return 0, false
-	}
-	*line = append(*line, "crawl", id, "partition", p)
-	if f.engine == nil || f.engine.Crawl().ID != id {
-		*line = append(*line, "outcome", "not the active crawl")
-		return 0, false
-	}
-	return p, true
+// turn does what a wake or a job asks for, for the partition that it names. One that cannot be
+// read, or is of another crawl, asks for nothing.
+func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p partition.ID, line *[]any) error) error {
+	return f.invoke(ctx, what, func(line *[]any) error {
+		id, p, err := blobschema.DecodeJob(msg) // as wakes are
+		if err != nil {
+			f.log.Error("a message that cannot be read is dropped", "error", err)
+			return nil
+		}
+		*line = append(*line, "crawl", id, "partition", p)
+		if f.engine == nil || f.engine.Crawl().ID != id {
+			*line = append(*line, "outcome", "not the active crawl")
+			return nil
+		}
+		return do(p, line)
+	})
 }
 
 // Fetch runs the step that a wake asks for, and has ended, with its work committed,
-// before ctx does. A wake that cannot be read, or is of another crawl, asks for nothing.
+// before ctx does.
 func (f *Function) Fetch(ctx context.Context, wake []byte) error {
-	return f.invoke(ctx, "step", func(line *[]any) error {
-		p, ok := f.partition(wake, line)
-		if !ok {
-			return nil
-		}
+	return f.turn(ctx, "step", wake, func(p partition.ID, line *[]any) error {
 		did, err := f.engine.Step(p, atMost(ctx))
 		f.engine.CloseIdle() // servers need not wait for a function that may never run again
 		if err != nil {

@@ -4,17 +4,13 @@ import (
 	"context"
 
 	"github.com/orbweaver/orbweaver/internal/index"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Index makes searchable what the partition that a job names has committed since, as far as
-// that can be done before ctx ends; ticks see what is left. A job that cannot be read, or is
-// of another crawl, asks for nothing.
+// that can be done before ctx ends; ticks see what is left.
 func (f *Function) Index(ctx context.Context, job []byte) error {
-	return f.invoke(ctx, "index", func(line *[]any) error {
-		p, ok := f.partition(job, line)
-		if !ok {
-			return nil
-		}
+	return f.turn(ctx, "index", job, func(p partition.ID, line *[]any) error {
 		did, err := f.engine.Index(p, atMost(ctx))
 		if err != nil {
 			return err
@@ -37,13 +33,9 @@ func indexed(did *index.Report) string {
 }
 
 // Rank does the piece of work that is next for the partition that a job names, of the ranks
-// that are being computed. A job that cannot be read, or is of another crawl, asks for nothing.
+// that are being computed.
 func (f *Function) Rank(ctx context.Context, job []byte) error {
-	return f.invoke(ctx, "rank", func(line *[]any) error {
-		p, ok := f.partition(job, line)
-		if !ok {
-			return nil
-		}
+	return f.turn(ctx, "rank", job, func(p partition.ID, line *[]any) error {
 		did, err := f.engine.RankStep(p, atMost(ctx))
 		if err != nil {
 			return err

@@ -37,16 +37,14 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 			c.t.Fatal(err)
 		}
 	}
-	data, sum, err := b.Finish()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	data, sum := b.Finish()
 	m := blobschema.IndexManifest{Crawl: crawl, Number: number, Terms: token.Version, Segments: []blobschema.SegmentRef{{
 		Object: naming.Segment(crawl, 0, number, data), Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last,
 		Lengths: []uint64{uint64(sum.Lengths[segment.Title])},
 	}}}
 	c.put(m.Segments[0].Object, data)
-	if data, err = blobschema.EncodeIndexManifest(&m); err != nil {
+	data, err := blobschema.EncodeIndexManifest(&m)
+	if err != nil {
 		c.t.Fatal(err)
 	}
 	head := blobschema.IndexHead{Number: number, Manifest: naming.IndexManifest(crawl, 0, number, data)}

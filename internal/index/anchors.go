@@ -109,11 +109,7 @@ func (s *Step) anchorSegments(data []byte, made func([]byte, segment.Summary)) e
 			return err
 		}
 		if b.Size() >= s.cfg.Memory || i == len(targets)-1 {
-			data, sum, err := b.Finish()
-			if err != nil {
-				return err
-			}
-			made(data, sum)
+			made(b.Finish())
 			b = segment.NewBuilder()
 		}
 	}

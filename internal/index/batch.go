@@ -272,8 +272,8 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 			sum  segment.Summary
 		}
 		v, err := t.Do(actor.Work{Do: func() (any, error) {
-			data, sum, err := full.Finish()
-			return made{data, sum}, err
+			data, sum := full.Finish()
+			return made{data, sum}, nil
 		}})
 		if err != nil {
 			return err

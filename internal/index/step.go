@@ -184,13 +184,9 @@ func (s *Step) anew(t *actor.Task) error {
 
 // catchUp indexes the commits that are not in the index, up to that of a name.
 func (s *Step) catchUp(t *actor.Task, commit string) error {
-	c, err := crawl.ReadCommit(t, commit)
+	man, err := crawl.ReadManifest(t, commit)
 	if err != nil {
 		return err
-	}
-	man, err := c.Manifest()
-	if err != nil {
-		return fmt.Errorf("manifest of %s: %w", commit, err)
 	}
 	moved := map[partition.Slot]bool{}
 	for _, m := range man.Moved {
@@ -199,7 +195,7 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 		}
 	}
 	b, commits := s.newBatch(moved), 0
-	for seq, name := range blobschema.CommitsAfter(&man, s.man.Seq) {
+	for seq, name := range blobschema.CommitsAfter(man, s.man.Seq) {
 		if s.over(t) && (commits > 0 || s.report.Manifests > 0) {
 			s.report.Behind = true
 			if s.report.Manifests == 0 {

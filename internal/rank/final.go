@@ -250,7 +250,7 @@ func (s *Step) finish(t *actor.Task) error {
 		return err
 	}
 	var others []partition.ID
-	for _, p := range all(len(s.heads)) {
+	for p := range partition.ID(len(s.heads)) {
 		if p != s.cfg.Partition {
 			others = append(others, p)
 		}

@@ -93,24 +93,13 @@ func read[T any](t *actor.Task, name string, decode func([]byte) (T, error)) (v 
 
 // commits are the names of a partition's commits after one of them, oldest first.
 func (s *Step) commits(t *actor.Task, in ranks.Input, since uint64) ([]string, error) {
-	name := in.Commit(s.cfg.Crawl)
-	c, err := crawl.ReadCommit(t, name)
+	man, err := crawl.ReadManifest(t, in.Commit(s.cfg.Crawl))
 	if err != nil {
 		return nil, err
 	}
-	man, err := c.Manifest()
-	if err != nil {
-		return nil, fmt.Errorf("manifest of %s: %w", name, err)
-	}
 	var names []string
-	for name := range blobschema.CommitNames(&man) {
-		_, seq, _, err := naming.ParseCommit(name)
-		if err != nil {
-			return nil, err
-		}
-		if seq > since {
-			names = append(names, name)
-		}
+	for _, name := range blobschema.CommitsAfter(man, since) {
+		names = append(names, name)
 	}
 	return names, nil
 }

@@ -111,7 +111,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 	if err != nil || cfg.Same && !s.begun {
 		return err
 	}
-	return send(t, cfg.Crawl, all(len(s.job.Inputs)))
+	return send(t, cfg.Crawl, partition.All(len(s.job.Inputs)))
 }
 
 // readInputs are the commits that heads name; none if there are none at all.
@@ -173,15 +173,6 @@ func sameParams(a, b *ranks.Params) bool {
 		}
 	}
 	return true
-}
-
-// all are the partitions below n.
-func all(n int) []partition.ID {
-	out := make([]partition.ID, n)
-	for p := range out {
-		out[p] = partition.ID(p)
-	}
-	return out
 }
 
 // send has partitions look at what there is to do.

@@ -188,10 +188,7 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 // finish stores what a builder has.
 func (c *corpus) finish(id partition.ID, b *segment.Builder) blobschema.SegmentRef {
 	c.Helper()
-	data, sum, err := b.Finish()
-	if err != nil {
-		c.Fatal(err)
-	}
+	data, sum := b.Finish()
 	ref := blobschema.SegmentRef{Bytes: int64(len(data)), Documents: uint32(sum.Documents), First: sum.First, Last: sum.Last}
 	for _, n := range sum.Lengths {
 		ref.Lengths = append(ref.Lengths, uint64(n))

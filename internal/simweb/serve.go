@@ -191,11 +191,10 @@ func (s *Server) shut() {
 
 // Close closes listeners and connections, and waits until nothing of the server runs. What
 // was recorded can still be read.
-func (s *Server) Close() error {
+func (s *Server) Close() {
 	s.stop()
 	s.shut()
 	s.wg.Wait()
-	return nil
 }
 
 // Web returns the web with the port that it is served at.

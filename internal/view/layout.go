@@ -2,12 +2,12 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -135,14 +135,13 @@ func (v *View) mapTimes(ctx context.Context) (map[partition.Epoch]time.Time, err
 	if !ok {
 		return nil, nil
 	}
-	at, err := store.changed(ctx, v.id+"/maps/")
+	at, err := store.changed(ctx, naming.MapPrefix(v.id))
 	if err != nil {
 		return nil, err
 	}
 	since := map[partition.Epoch]time.Time{}
 	for name, t := range at {
-		var epoch partition.Epoch
-		if _, err := fmt.Sscanf(name, v.id+"/maps/e%d-", &epoch); err == nil && t.After(since[epoch]) {
+		if epoch, err := naming.ParseMap(name); err == nil && t.After(since[epoch]) {
 			since[epoch] = t.UTC()
 		}
 	}

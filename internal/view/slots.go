@@ -109,15 +109,7 @@ func (v *View) all(ctx context.Context) ([]partition.ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return upTo(r.Partitions), nil
-}
-
-func upTo(n int) []partition.ID {
-	out := make([]partition.ID, n)
-	for i := range out {
-		out[i] = partition.ID(i)
-	}
-	return out
+	return partition.All(r.Partitions), nil
 }
 
 // part is what the manifest of a partition says of slots.
@@ -296,7 +288,7 @@ func (v *View) regions(ctx context.Context) ([]region, error) {
 		if err != nil {
 			return nil, err
 		}
-		parts, err := v.parts(ctx, upTo(r.Partitions))
+		parts, err := v.parts(ctx, partition.All(r.Partitions))
 		if err != nil {
 			return nil, err
 		}
@@ -350,7 +342,7 @@ func (v *View) held(ctx context.Context, s partition.Slot) ([]partition.ID, erro
 	if r.Epoch == v.division.first.Epoch() {
 		return []partition.ID{first}, nil
 	}
-	parts, err := v.parts(ctx, upTo(r.Partitions))
+	parts, err := v.parts(ctx, partition.All(r.Partitions))
 	if err != nil {
 		return nil, err
 	}

@@ -184,14 +184,14 @@ func (v *View) headsAnd(ctx context.Context, keys []string, to []any) ([]blobsch
 		return slices.Clone(v.still.heads), v.still.record, nil
 	}
 	n := v.division.known()
-	heads, err := v.headsWith(ctx, upTo(n), append(keys, naming.MapKey(v.id)), append(to, &r))
+	heads, err := v.headsWith(ctx, partition.All(n), append(keys, naming.MapKey(v.id)), append(to, &r))
 	if err == nil {
 		err = v.division.check(&r)
 	}
 	if err != nil || r.Partitions == n {
 		return heads, r, err
 	}
-	more, err := v.headsWith(ctx, upTo(r.Partitions)[n:], nil, nil) // of partitions that are new
+	more, err := v.headsWith(ctx, partition.All(r.Partitions)[n:], nil, nil) // of partitions that are new
 	return append(heads, more...), r, err
 }
 
@@ -318,12 +318,11 @@ func (v *View) commits(ctx context.Context, partitions []partition.ID, after fun
 				continue
 			}
 			names := func(yield func(string) bool) {
-				for name := range blobschema.CommitNames(m) {
-					if after != nil {
-						if _, seq, _, err := naming.ParseCommit(name); err == nil && seq <= after(p) {
-							continue
-						}
-					}
+				first := uint64(0)
+				if after != nil {
+					first = after(p)
+				}
+				for _, name := range blobschema.CommitsAfter(m, first) {
 					if ctx.Err() != nil || !yield(name) { // files do not look at it
 						return
 					}

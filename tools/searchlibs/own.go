@@ -41,10 +41,7 @@ func (o *own) add(p page) error {
 }
 
 func (o *own) finish() error {
-	data, _, err := o.builder.Finish()
-	if err != nil {
-		return err
-	}
+	data, _ := o.builder.Finish()
 	if err := os.Mkdir(o.folder, 0o777); err != nil {
 		return err
 	}

@@ -24,7 +24,6 @@ func (s *suite) objectNames(t *testing.T) {
 		naming.WARC("a-crawl-of-thirty-two-characters", 12, 5, 1, false),
 		naming.Seeds("c1", []byte("seeds")),
 		naming.Dead("c1", []byte("dead")),
-		naming.CDXJ("c1", 1, 2),
 		naming.CDXJIndex("c1"),
 		"lists/seeds/a list of 2026-11-21 (1).txt",
 	} {
