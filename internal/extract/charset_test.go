@@ -6,30 +6,30 @@ import (
 )
 
 func TestCharset(t *testing.T) {
-	for _, tt := range []struct{ name, contentType, body, want, title string }{
-		{"nothing said, ASCII", "", "<title>x</title>", "utf-8", "x"},
-		{"nothing said, UTF-8", "", "<title>é</title>", "utf-8", "é"},
-		{"nothing said, UTF-8 cut in a character", "", "<title>é\xe2\x82", "utf-8", "é\ufffd\ufffd"},
-		{"nothing said, not UTF-8", "", "<title>\xe9</title>", "windows-1252", "é"},
-		{"header", "text/html; charset=ISO-8859-2", "<title>\xb1</title>", "iso-8859-2", "ą"},
-		{"header, quoted", `text/html;boundary=x; CharSet="koi8-r" ; y=z`, "<title>\xc1</title>", "koi8-r", "а"},
-		{"header before meta", "text/html; charset=utf-8", "<meta charset=koi8-r><title>é</title>", "utf-8", "é"},
-		{"unknown in the header, meta", "text/html; charset=nonesuch", "<meta charset=koi8-r><title>\xc1</title>", "koi8-r", "а"},
-		{"meta", "text/html", "<title>\xc1</title><meta charset=koi8-r>", "koi8-r", "а"},
-		{"meta that claims windows-1252 for UTF-8", "text/html", "<meta charset=latin1><title>é</title>", "utf-8", "é"},
-		{"header that claims windows-1252 for UTF-8", "text/html; charset=latin1", "<title>é</title>", "windows-1252", "Ã©"},
-		{"meta cannot say UTF-16", "text/html", "<meta charset=utf-16><title>é</title>", "utf-8", "é"},
-		{"mark before header", "text/html; charset=koi8-r", "\xef\xbb\xbf<title>é</title>", "utf-8", "é"},
-		{"UTF-16 by mark", "text/html", "\xfe\xff\x00<\x00t\x00i\x00t\x00l\x00e\x00>\x20\xac", "utf-16be", "€"},
-		{"UTF-16 by header", "text/html; charset=utf-16", "<\x00t\x00i\x00t\x00l\x00e\x00>\x00\xac\x20", "utf-16le", "€"},
-		{"UTF-16 cut in a character", "text/html; charset=utf-16", "<\x00t\x00i\x00t\x00l\x00e\x00>\x00\xac\x20x", "utf-16le", "€\ufffd"},
-		{"reference beside other bytes", "text/html; charset=koi8-r", "<title>\xc1&eacute;&amp;</title>", "koi8-r", "аé&"},
-		{"unsafe charsets are not read", "text/html; charset=hz-gb-2312", "<title>x\x80</title>", "replacement", "\ufffd"},
+	for _, tt := range []struct{ name, contentType, body, want, text string }{
+		{"nothing said, ASCII", "", "<a href=1>x</a>", "utf-8", "x"},
+		{"nothing said, UTF-8", "", "<a href=1>é</a>", "utf-8", "é"},
+		{"nothing said, UTF-8 cut in a character", "", "<a href=1>é\xe2\x82", "utf-8", "é\ufffd\ufffd"},
+		{"nothing said, not UTF-8", "", "<a href=1>\xe9</a>", "windows-1252", "é"},
+		{"header", "text/html; charset=ISO-8859-2", "<a href=1>\xb1</a>", "iso-8859-2", "ą"},
+		{"header, quoted", `text/html;boundary=x; CharSet="koi8-r" ; y=z`, "<a href=1>\xc1</a>", "koi8-r", "а"},
+		{"header before meta", "text/html; charset=utf-8", "<meta charset=koi8-r><a href=1>é</a>", "utf-8", "é"},
+		{"unknown in the header, meta", "text/html; charset=nonesuch", "<meta charset=koi8-r><a href=1>\xc1</a>", "koi8-r", "а"},
+		{"meta", "text/html", "<a href=1>\xc1</a><meta charset=koi8-r>", "koi8-r", "а"},
+		{"meta that claims windows-1252 for UTF-8", "text/html", "<meta charset=latin1><a href=1>é</a>", "utf-8", "é"},
+		{"header that claims windows-1252 for UTF-8", "text/html; charset=latin1", "<a href=1>é</a>", "windows-1252", "Ã©"},
+		{"meta cannot say UTF-16", "text/html", "<meta charset=utf-16><a href=1>é</a>", "utf-8", "é"},
+		{"mark before header", "text/html; charset=koi8-r", "\xef\xbb\xbf<a href=1>é</a>", "utf-8", "é"},
+		{"UTF-16 by mark", "text/html", "\xfe\xff\x00<\x00a\x00 \x00h\x00r\x00e\x00f\x00=\x001\x00>\x20\xac", "utf-16be", "€"},
+		{"UTF-16 by header", "text/html; charset=utf-16", "<\x00a\x00 \x00h\x00r\x00e\x00f\x00=\x001\x00>\x00\xac\x20", "utf-16le", "€"},
+		{"UTF-16 cut in a character", "text/html; charset=utf-16", "<\x00a\x00 \x00h\x00r\x00e\x00f\x00=\x001\x00>\x00\xac\x20x", "utf-16le", "€\ufffd"},
+		{"reference beside other bytes", "text/html; charset=koi8-r", "<a href=1>\xc1&eacute;&amp;</a>", "koi8-r", "аé&"},
+		{"unsafe charsets are not read", "text/html; charset=hz-gb-2312", "<a href=1>x\x80</a>", "replacement", "\ufffd"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := HTML([]byte(tt.body), tt.contentType, mustParse(t, selfURL), Options{})
-			if r.Charset != tt.want || r.Title != tt.title {
-				t.Errorf("charset %s, title %q; want %s, %q", r.Charset, r.Title, tt.want, tt.title)
+			if name := detect([]byte(tt.body), tt.contentType).name; name != tt.want || len(r.Links) != 1 || r.Links[0].Anchor != tt.text {
+				t.Errorf("charset %s, %v; want %s, text %q", name, showAll(r.Links), tt.want, tt.text)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestQueryCharset(t *testing.T) {
 func TestConvertedBound(t *testing.T) {
 	body := strings.Repeat("<a href=\xe9>", maxConverted+3) + "<a href=1>"
 	r := HTML([]byte(body), "text/html; charset=windows-1252", mustParse(t, selfURL), Options{})
-	if len(r.Links) != 2 || r.Dropped != 3 {
-		t.Errorf("%d links, %d dropped; want 2 and 3", len(r.Links), r.Dropped)
+	if len(r.Links) != 2 {
+		t.Errorf("%d links, want 2", len(r.Links))
 	}
 }

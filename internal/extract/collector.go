@@ -2,7 +2,6 @@ package extract
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -26,12 +25,11 @@ type reference struct {
 // A collector gathers references, each href once, and resolves them when the
 // whole page is read. The zero collector is ready.
 type collector struct {
-	refs    []reference
-	hrefs   strings.Builder // of all references, one after another
-	texts   []byte
-	seen    map[string]int32 // href -> index in refs
-	urls    map[string]int32 // canonical URL -> index in the links
-	dropped int
+	refs  []reference
+	hrefs strings.Builder // of all references, one after another
+	texts []byte
+	seen  map[string]int32 // href -> index in refs
+	urls  map[string]int32 // canonical URL -> index in the links
 }
 
 // reset forgets the page. Maps grown by a page full of links are given up:
@@ -57,7 +55,6 @@ func (c *collector) add(kind page.LinkKind, href, rel []byte) int {
 		return int(i)
 	}
 	if len(href) > maxHref || len(c.refs) == MaxLinks || c.hrefs.Len()+len(href) > maxHrefs {
-		c.dropped++
 		return none
 	}
 	if c.seen == nil {
@@ -103,9 +100,6 @@ func (c *collector) links(self, base weburl.URL) []page.Link {
 	for _, ref := range c.refs {
 		u, err := base.Resolve(ref.href)
 		if err != nil || u == self {
-			if errors.Is(err, weburl.ErrTooLong) {
-				c.dropped++
-			}
 			continue
 		}
 		anchor := strings.TrimSuffix(texts[ref.from:ref.to], " ")

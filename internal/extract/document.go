@@ -22,12 +22,9 @@ type document struct {
 	// Where the reading stands.
 	raw      string // the raw text element the next token may be the text of
 	template int    // depth in inert templates
-	svg      int    // depth in svg elements, whose titles are captions
 	anchor   int    // the reference whose text is being read, or none
 
 	// What was found.
-	title     []byte
-	titled    bool
 	base      []byte // href of the first base element that has one
 	robots    polite.Directives
 	converted int // tags converted for their attributes
@@ -38,14 +35,14 @@ var documents = sync.Pool{New: func() any { return new(document) }}
 
 func newDocument(self weburl.URL, opt Options) *document {
 	d := documents.Get().(*document)
-	*d = document{collector: d.collector, self: self, opt: opt, anchor: none, title: d.title[:0]}
+	*d = document{collector: d.collector, self: self, opt: opt, anchor: none}
 	return d
 }
 
 // release gives the document back without anything that refers to the page.
 func (d *document) release() {
 	d.collector.reset()
-	*d = document{collector: d.collector, title: d.title[:0]}
+	*d = document{collector: d.collector}
 	documents.Put(d)
 }
 
@@ -60,10 +57,7 @@ func (d *document) html(body []byte, contentType string, xml bool) Result {
 	}
 	d.open(body, xml)
 	d.read()
-
-	r := d.result()
-	r.Charset = cs.name
-	return r
+	return d.result()
 }
 
 // read goes over the body, once.
@@ -101,25 +95,14 @@ func (d *document) result() Result {
 	for i := range links {
 		links[i].NoFollow = links[i].NoFollow || d.robots.NoFollow
 	}
-	return Result{
-		Links:    links,
-		Title:    string(bytes.TrimSuffix(d.title, []byte(" "))),
-		NoIndex:  d.robots.NoIndex,
-		NoFollow: d.robots.NoFollow,
-		Base:     base,
-		Dropped:  d.dropped,
-	}
+	return Result{Links: links, NoIndex: d.robots.NoIndex, NoFollow: d.robots.NoFollow}
 }
 
 // text handles a text token.
 func (d *document) text() {
 	raw := d.raw
 	d.raw = ""
-	switch {
-	case raw == "title" && !d.titled && d.svg == 0 && d.template == 0:
-		d.titled = true
-		d.title, _ = fold(d.title, 0, d.plain(d.src), maxTitle)
-	case raw == "" && d.anchor != none:
+	if raw == "" && d.anchor != none {
 		if full := d.addText(d.anchor, d.plain(d.src)); full {
 			d.anchor = none
 		}
@@ -171,10 +154,6 @@ func (d *document) enter(name string, tt html.TokenType) {
 	switch name {
 	case "noscript":
 		d.notRaw()
-	case "svg":
-		if !closed {
-			d.svg++
-		}
 	case "template":
 		// A template is inert unless it is a shadow root written in place. Inside
 		// one, all templates are counted, as their end tags will be.
@@ -200,8 +179,6 @@ func (d *document) endTag() {
 	switch elementName(d.src[2:]) {
 	case "a":
 		d.anchor = none
-	case "svg":
-		d.svg = max(0, d.svg-1)
 	case "template":
 		d.template = max(0, d.template-1)
 	}
@@ -240,7 +217,7 @@ var elements = [...][]string{
 	'm' - 'a': {"meta"},
 	'n' - 'a': {"noembed", "noframes", "noscript"},
 	'p' - 'a': {"plaintext"},
-	's' - 'a': {"script", "style", "svg"},
+	's' - 'a': {"script", "style"},
 	't' - 'a': {"template", "textarea", "title"},
 	'x' - 'a': {"xmp"},
 }

@@ -25,7 +25,6 @@ func (d *document) attributes() attributes {
 	switch {
 	case d.foreign(src):
 		if d.converted == maxConverted {
-			d.dropped++
 			return attributes{}
 		}
 		d.converted++

@@ -1,5 +1,5 @@
 // Package extract turns the bytes of a document into its links and the little that
-// is kept of it besides: title, charset, base, robots directives. It sits inside
+// is kept of it besides: robots directives. It sits inside
 // the fetch effect, after the body was read and before the record is packed;
 // what it returns goes to the step as page.Link.
 //
@@ -18,7 +18,6 @@
 //     bounds beside it, plus one converted copy of the body if its charset does not
 //     contain ASCII (UTF-16, ISO-2022-JP), plus one inflated copy if it is a sitemap
 //     that was gzip. Nesting costs nothing: no tree and no stack is kept.
-//  4. What the bounds leave out is counted in Result.Dropped (I7).
 //
 // A page is read as a browser with scripting disabled reads it: the content of
 // noscript counts, that of script, style, textarea, title, comments and inert
@@ -54,9 +53,8 @@ const MaxListed = 50_000
 const (
 	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
 	maxHrefs     = 1 << 20           // all distinct hrefs together
-	maxTitle     = 256               // Result.Title
 	maxAnchor    = 100               // page.Link.Anchor
-	maxText      = 4 << 10           // source text looked at for a title or a piece of an anchor
+	maxText      = 4 << 10           // source text looked at for a piece of an anchor
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
 	maxToken     = 64 << 10          // one tag; longer ones are passed over
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
@@ -71,12 +69,8 @@ const (
 // Result is what a page says of itself and where it points.
 type Result struct {
 	Links    []page.Link
-	Title    string     // of the first title element with text; at most 256 bytes of valid UTF-8, white space folded
-	Charset  string     // the name of the WHATWG Encoding Standard, lower case; empty if the body was not read
-	NoIndex  bool       // meta robots: the page is not to be indexed
-	NoFollow bool       // meta robots: no link is to be followed; every Link says so too
-	Base     weburl.URL // what relative links were resolved against
-	Dropped  int        // references left out because a bound was reached
+	NoIndex  bool // meta robots: the page is not to be indexed
+	NoFollow bool // meta robots: no link is to be followed; every Link says so too
 }
 
 // Options are what a crawl wants of its documents. The zero value reads pages, and
@@ -105,7 +99,7 @@ type Options struct {
 //
 // A feed of RSS or Atom gives its items as page.LinkEntry with their titles as
 // anchors, what else it links to (its site, next and previous pages) as
-// page.LinkRel, other feeds as page.LinkFeed. Its Title is the Result's.
+// page.LinkRel, other feeds as page.LinkFeed.
 func Links(body []byte, contentType string, self weburl.URL, opt Options) Result {
 	body, contentType = unzip(body, contentType, self, opt.Sitemap)
 	mime := sniff(contentType, body)
@@ -126,7 +120,7 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 	case typeHTML, typeXHTML:
 		return readHTML(body, contentType, self, opt, mime == typeXHTML)
 	}
-	return Result{Base: self}
+	return Result{}
 }
 
 // readHTML extracts from an HTML or XHTML body, whole or cut off anywhere.

@@ -17,7 +17,6 @@ import (
 type feed struct {
 	listing
 
-	title []byte // of the feed
 	scope []byte // the prefix of the feed or, if one is being read, of the item
 	skip  []byte // the element within which nothing counts
 
@@ -45,9 +44,7 @@ func readFeed(l listing) Result {
 		}
 	}
 	f.finishItem()
-	r := f.result()
-	r.Title = string(trim(f.title))
-	return r
+	return Result{Links: f.links}
 }
 
 func (f *feed) startTag() {
@@ -186,14 +183,8 @@ func (f *feed) finishField() {
 		f.found(page.LinkRel, f.base, value)
 	case kind == fieldID:
 		f.id = trim(value)
-	case kind == fieldTitle && f.item:
-		if len(f.caption) == 0 {
-			f.caption, _ = fold(f.caption, 0, unescapeTitle(value), maxAnchor)
-		}
-	case kind == fieldTitle:
-		if len(f.title) == 0 {
-			f.title, _ = fold(f.title, 0, unescapeTitle(value), maxTitle)
-		}
+	case kind == fieldTitle && f.item && len(f.caption) == 0:
+		f.caption, _ = fold(f.caption, 0, unescapeTitle(value), maxAnchor)
 	}
 }
 

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -21,9 +20,6 @@ type listing struct {
 	seen  map[string]int32 // canonical URL -> index in links
 	limit int              // of links
 	size  int              // of all URLs
-
-	charset string
-	dropped int
 
 	// The element whose text is being read.
 	field   field
@@ -48,7 +44,7 @@ func newListing(body []byte, contentType string, self weburl.URL) listing {
 	l := listing{self: self, base: self}
 	cs := detectXML(body, contentType)
 	body = body[cs.bom:]
-	l.charset, l.enc = cs.name, cs.enc
+	l.enc = cs.enc
 	if cs.wide {
 		body = l.decode(body)
 		l.decoder = decoder{}
@@ -66,21 +62,16 @@ func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
 	}
 	href = withoutFragment(href)
 	if len(href) > maxHref {
-		l.dropped++
 		return none
 	}
 	u, err := base.Resolve(string(href))
 	if err != nil || u == l.self {
-		if errors.Is(err, weburl.ErrTooLong) {
-			l.dropped++
-		}
 		return none
 	}
 	if i, ok := l.seen[u.String()]; ok {
 		return int(i)
 	}
 	if len(l.links) == l.limit || l.size+len(u.String()) > maxListed {
-		l.dropped++
 		return none
 	}
 	if l.seen == nil {
@@ -91,11 +82,6 @@ func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
 	l.size += len(u.String())
 	l.links = append(l.links, page.Link{URL: u, Kind: kind})
 	return at
-}
-
-// result is what was found so far.
-func (l *listing) result() Result {
-	return Result{Links: l.links, Charset: l.charset, Base: l.base, Dropped: l.dropped}
 }
 
 // begin makes the current start tag the one whose text is read.

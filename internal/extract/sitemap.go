@@ -45,7 +45,7 @@ func readSitemap(l listing) Result {
 		}
 	}
 	s.finishEntry()
-	return s.result()
+	return Result{Links: s.links}
 }
 
 func (s *sitemap) startTag() {
@@ -130,7 +130,7 @@ func readLines(l listing) Result {
 			l.add(page.LinkListed, l.base, line)
 		}
 	}
-	return l.result()
+	return Result{Links: l.links}
 }
 
 // parsePriority reads a priority between 0 and 1 as tenths from the default 0.5. One
