@@ -111,28 +111,37 @@ func (g *given) inCloud(ctx context.Context) error {
 
 // inFolder tells the process that works on the folder, or leaves word for the next one.
 func (g *given) inFolder(ctx context.Context) error {
+	return g.place.tell(ctx, func(v *view.View, pid int) (err error) {
+		g.Crawl, g.PID = v.ID(), pid
+		g.Changed, err = v.Order(ctx, g.Order)
+		return err
+	}, func(v *visit) (err error) {
+		g.Changed, err = v.engine.Command(g.Order)
+		return err
+	})
+}
+
+// tell has the process that works on the folder do something, or does it here if there is none: one
+// that is ending is waited for.
+func (p *place) tell(ctx context.Context, tell func(v *view.View, pid int) error, here func(*visit) error) error {
 	for try := 0; ; try++ {
-		err := g.place.look(ctx, func(v *view.View) (err error) {
-			g.Crawl, g.PID = v.ID(), 0
+		pid := 0
+		err := p.look(ctx, func(v *view.View) error {
 			if live := v.Live(ctx); live != nil {
-				g.PID = live.PID
+				pid = live.PID
 			}
-			g.Changed, err = v.Order(ctx, g.Order)
-			return err
+			return tell(v, pid)
 		})
 		switch {
 		case !errors.Is(err, view.ErrNoOwner):
 			return err
-		case g.PID == 0:
-			return g.place.work(ctx, func(v *visit) (err error) {
-				g.Changed, err = v.engine.Command(g.Order)
-				return err
-			})
+		case pid == 0:
+			return p.work(ctx, here)
 		case try == 10:
-			return fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and takes no more orders; try again soon", g.place))
+			return fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and changes nothing more; try again soon", p))
 		}
 		if !wait(ctx, 500*time.Millisecond) {
-			return fail(exitStopped, errors.New("stopped; nothing was ordered"))
+			return fail(exitStopped, errors.New("stopped; nothing was changed"))
 		}
 	}
 }

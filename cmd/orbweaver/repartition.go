@@ -244,37 +244,21 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 
 // inFolder tells the process that works on the folder, or records the change for the next.
 func (f *changing) inFolder(ctx context.Context, cmd *cobra.Command, r *repartitioned, want wanted) error {
-	for try := 0; ; try++ {
-		err := f.look(ctx, func(v *view.View) error {
-			r.PID = 0
-			if live := v.Live(ctx); live != nil {
-				r.PID = live.PID
-			} else if f.wait {
-				return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl", f.data, f.command("crawl"))
-			}
-			err := r.change(ctx, v, 0, want, func(c view.Change) error { return v.Repartition(ctx, c) })
-			if err != nil {
-				return err
-			}
-			return f.follow(ctx, cmd, r, v)
-		})
-		switch {
-		case !errors.Is(err, view.ErrNoOwner):
+	return f.tell(ctx, func(v *view.View, pid int) error {
+		if r.PID = pid; pid == 0 && f.wait {
+			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl", f.data, f.command("crawl"))
+		}
+		err := r.change(ctx, v, 0, want, func(c view.Change) error { return v.Repartition(ctx, c) })
+		if err != nil {
 			return err
-		case r.PID == 0:
-			return f.work(ctx, func(v *visit) error {
-				return r.change(ctx, v.view, 0, want, func(c view.Change) error {
-					_, _, err := v.engine.Repartition(c.Want)
-					return err
-				})
-			})
-		case try == 10:
-			return fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and changes nothing more; try again soon", f.data))
 		}
-		if !wait(ctx, 500*time.Millisecond) {
-			return fail(exitStopped, errors.New("stopped; nothing was changed"))
-		}
-	}
+		return f.follow(ctx, cmd, r, v)
+	}, func(v *visit) error {
+		return r.change(ctx, v.view, 0, want, func(c view.Change) error {
+			_, _, err := v.engine.Repartition(c.Want)
+			return err
+		})
+	})
 }
 
 // maxChanges is how often a change is worked out anew because another came first: as slots

@@ -247,7 +247,7 @@ func (f *setTopicFlags) run(cmd *cobra.Command, name string) error {
 	var err error
 	if f.inCloud() {
 		r.Cloud = f.cloud
-		err = r.here(cmd.Context(), &f.place, c)
+		err = f.work(cmd.Context(), func(v *visit) error { return r.here(cmd.Context(), v, c) })
 	} else {
 		r.Data = f.data
 		err = r.inFolder(cmd.Context(), &f.place, c)
@@ -264,41 +264,23 @@ func (f *setTopicFlags) run(cmd *cobra.Command, name string) error {
 }
 
 // here changes the topic where nobody has to be told but by the table.
-func (r *setTopic) here(ctx context.Context, p *place, c crawl.TopicChange) error {
-	return p.work(ctx, func(v *visit) (err error) {
-		r.Crawl = v.view.ID()
-		if r.now, r.Changed, err = v.engine.ChangeTopic(r.Topic, c); err != nil {
-			return err
-		}
-		s, err := v.view.Status(ctx)
-		r.AtWork = s.Leased
+func (r *setTopic) here(ctx context.Context, v *visit, c crawl.TopicChange) (err error) {
+	r.Crawl = v.view.ID()
+	if r.now, r.Changed, err = v.engine.ChangeTopic(r.Topic, c); err != nil {
 		return err
-	})
+	}
+	s, err := v.view.Status(ctx)
+	r.AtWork = s.Leased
+	return err
 }
 
 // inFolder has the process that works on the folder change the topic, if there is one.
 func (r *setTopic) inFolder(ctx context.Context, p *place, c crawl.TopicChange) error {
-	for try := 0; ; try++ {
-		err := p.look(ctx, func(v *view.View) (err error) {
-			r.Crawl, r.PID = v.ID(), 0
-			if live := v.Live(ctx); live != nil {
-				r.PID = live.PID
-			}
-			r.now, r.Changed, err = v.ChangeTopic(ctx, r.Topic, c)
-			return err
-		})
-		switch {
-		case !errors.Is(err, view.ErrNoOwner):
-			return err
-		case r.PID == 0:
-			return r.here(ctx, p, c)
-		case try == 10:
-			return fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and changes nothing more; try again soon", p))
-		}
-		if !wait(ctx, 500*time.Millisecond) {
-			return fail(exitStopped, errors.New("stopped; nothing was changed"))
-		}
-	}
+	return p.tell(ctx, func(v *view.View, pid int) (err error) {
+		r.Crawl, r.PID = v.ID(), pid
+		r.now, r.Changed, err = v.ChangeTopic(ctx, r.Topic, c)
+		return err
+	}, func(v *visit) error { return r.here(ctx, v, c) })
 }
 
 func (r *setTopic) tell(out io.Writer, f *setTopicFlags) error {
