@@ -31,7 +31,6 @@ import (
 	"net/netip"
 	"net/url"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,24 +48,25 @@ import (
 // section 2.5 asks for at least 500 KiB.
 const maxRobots = 512 << 10
 
+const (
+	maxHeader   = 64 << 10 // bytes of all header fields of an answer
+	idleTimeout = time.Minute
+)
+
 // Config says how to fetch. The zero value of a field means its default.
 type Config struct {
-	UserAgent      string           // the User-Agent field, whole; no default
-	Token          string           // product token that robots directives name us by; no default
-	From           string           // mail address for the From field (RFC 9110 section 10.1.2); none
-	AcceptLanguage string           // none: what the server thinks best
-	Srcset         bool             // take the images of pages as links too
-	AllowNet       []netip.Prefix   // nets that may be asked although they are not public
-	Roots          *x509.CertPool   // whose certificates are trusted; the system's
-	Lookup         LookupFunc       // resolves names; the system's resolver
-	Clock          func() time.Time // for stamps, deadlines and the name cache; time.Now
+	UserAgent string           // the User-Agent field, whole; no default
+	Token     string           // product token that robots directives name us by; no default
+	Srcset    bool             // take the images of pages as links too
+	AllowNet  []netip.Prefix   // nets that may be asked although they are not public
+	Roots     *x509.CertPool   // whose certificates are trusted; the system's
+	Lookup    LookupFunc       // resolves names; the system's resolver
+	Clock     func() time.Time // for stamps, deadlines and the name cache; time.Now
 
 	MaxBody        int64         // bytes of a body, as received; 16 MiB; a longer one is cut there
-	MaxHeader      int64         // bytes of all header fields of an answer; 64 KiB
 	ConnectTimeout time.Duration // name and TCP together, and TLS once more; 10 s
 	HeaderTimeout  time.Duration // from the request sent to the header received; 20 s
 	Timeout        time.Duration // of the whole request; 60 s
-	IdleTimeout    time.Duration // a connection not used so long is closed; 60 s
 	MaxIdle        int           // connections kept open without a request; 256
 	MaxLarge       int           // bodies above 1 MiB held at a time, others wait; 8
 	Workers        int           // answers assembled at a time; GOMAXPROCS
@@ -95,9 +95,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("check fetch configuration: user agent %q is empty or unfit for a header", c.UserAgent)
 	case !httpguts.ValidHeaderFieldName(c.Token):
 		return fmt.Errorf("check fetch configuration: %q is not a product token", c.Token)
-	case !httpguts.ValidHeaderFieldValue(c.From), !httpguts.ValidHeaderFieldValue(c.AcceptLanguage):
-		return errors.New("check fetch configuration: From or Accept-Language is unfit for a header")
-	case c.MaxBody > warc.MaxBlock-c.MaxHeader-warc.MaxHeader:
+	case c.MaxBody > warc.MaxBlock-maxHeader-warc.MaxHeader:
 		return fmt.Errorf("check fetch configuration: a body of %d bytes does not fit a WARC record", c.MaxBody)
 	}
 	for _, p := range c.AllowNet {
@@ -110,11 +108,9 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	c.MaxBody = or(c.MaxBody, 16<<20)
-	c.MaxHeader = or(c.MaxHeader, 64<<10)
 	c.ConnectTimeout = or(c.ConnectTimeout, 10*time.Second)
 	c.HeaderTimeout = or(c.HeaderTimeout, 20*time.Second)
 	c.Timeout = or(c.Timeout, 60*time.Second)
-	c.IdleTimeout = or(c.IdleTimeout, 60*time.Second)
 	c.MaxIdle = or(c.MaxIdle, 256)
 	c.MaxLarge = or(c.MaxLarge, 8)
 	c.Workers = or(c.Workers, runtime.GOMAXPROCS(0))
@@ -138,14 +134,11 @@ func or[T int | int64 | time.Duration](v, def T) T {
 // sends them: by name, after the first. Bodies are wanted in every coding that Assemble can
 // undo, and stored as they come: what the server has compressed is not compressed again.
 func (c Config) requestFields() []warc.HeaderField {
-	fields := []warc.HeaderField{
+	return []warc.HeaderField{
 		{Name: "User-Agent", Value: c.UserAgent},
 		{Name: "Accept", Value: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
 		{Name: "Accept-Encoding", Value: coding.Accepted},
-		{Name: "Accept-Language", Value: c.AcceptLanguage},
-		{Name: "From", Value: c.From},
 	}
-	return slices.DeleteFunc(fields, func(f warc.HeaderField) bool { return f.Value == "" })
 }
 
 // Client fetches. It may be used by any number of goroutines, each with its own host: a host
@@ -198,9 +191,9 @@ func New(cfg Config) *Client {
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           cfg.MaxIdle,
 		MaxIdleConnsPerHost:    1,
-		IdleConnTimeout:        cfg.IdleTimeout,
+		IdleConnTimeout:        idleTimeout,
 		ResponseHeaderTimeout:  cfg.HeaderTimeout,
-		MaxResponseHeaderBytes: cfg.MaxHeader,
+		MaxResponseHeaderBytes: maxHeader,
 		HTTP2: &http.HTTP2Config{
 			// What a server may send ahead of our reading.
 			MaxReceiveBufferPerStream:     1 << 20,

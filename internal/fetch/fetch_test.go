@@ -39,7 +39,7 @@ func TestFetchPage(t *testing.T) {
 		io.WriteString(w, `<title>T</title><a href="/next">Next</a>`)
 	}))
 	defer server.Close()
-	c := testClient(t, func(cfg *Config) { cfg.From, cfg.AcceptLanguage = "bot@example.org", "en" })
+	c := testClient(t, nil)
 	before := time.Now()
 	out := c.Fetch(context.Background(), ask(t, server.URL+"/dir/?q=1"))
 	wantOutcome(t, out, blobschema.OutcomeOK)
@@ -48,8 +48,6 @@ func TestFetchPage(t *testing.T) {
 		"User-Agent":      {"orbtest/1.0 (+http://example.org/bot)"},
 		"Accept":          {"text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"},
 		"Accept-Encoding": {"gzip, br, zstd"},
-		"Accept-Language": {"en"},
-		"From":            {"bot@example.org"},
 	}
 	if diff := cmp.Diff(wantHeader, got); diff != "" {
 		t.Errorf("header sent (-want +got)\n%s", diff)
@@ -98,7 +96,7 @@ func TestRequestHead(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 			hang(c)
 		})
-		c := testClient(t, func(cfg *Config) { cfg.From, cfg.AcceptLanguage = "a@example.org", "de" })
+		c := testClient(t, nil)
 		u := parse(t, "http://"+host+path)
 		out := c.Fetch(context.Background(), page.Request{URL: u})
 		wantOutcome(t, out, blobschema.OutcomeOK)
@@ -515,8 +513,6 @@ func TestConfigValidate(t *testing.T) {
 		"bad user agent": func(c *Config) { c.UserAgent = "a\r\nb" },
 		"no token":       func(c *Config) { c.Token = "" },
 		"bad token":      func(c *Config) { c.Token = "a b" },
-		"bad from":       func(c *Config) { c.From = "\x00" },
-		"bad language":   func(c *Config) { c.AcceptLanguage = "\n" },
 		"large body":     func(c *Config) { c.MaxBody = warc.MaxBlock },
 		"bad net":        func(c *Config) { c.AllowNet = []netip.Prefix{{}} },
 	} {

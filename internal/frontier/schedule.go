@@ -30,9 +30,6 @@ type Task struct {
 	hint    hint
 }
 
-// IsZero reports whether t is no task.
-func (t Task) IsZero() bool { return t.lane == nil }
-
 // Host is the unit the task belongs to.
 func (t Task) Host() string { return t.lane.door.site.unit.key }
 

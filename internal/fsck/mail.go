@@ -50,8 +50,7 @@ func (c *checker) checkMarks(p *part) {
 func (c *checker) checkOutbox(h *history, name string, r *blobschema.CommitReader, prev, m *blobschema.Manifest) {
 	outbox, err := r.Outbox()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return
 	}
 	sent := maps.Clone(prev.Sent)
@@ -117,8 +116,7 @@ func (c *checker) slotOf(q *blobschema.Queued, where string) (slot partition.Slo
 func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader, m *blobschema.Manifest) {
 	held, err := r.Held()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return
 	}
 	for _, to := range slices.Sorted(maps.Keys(held)) {
@@ -139,8 +137,7 @@ func (c *checker) checkHeld(h *history, name string, r *blobschema.CommitReader,
 	}
 	outside, err := r.Outside()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return
 	}
 	for i := range outside {

@@ -273,8 +273,7 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	c.report.Commits++
 	m, err := r.Manifest()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return nil, nil
 	}
 	c.checkManifest(h.part, name, prev, &m)
@@ -284,8 +283,7 @@ func (c *checker) readCommit(h *history, name string, r *blobschema.CommitReader
 	}
 	pages, err := r.Pages()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 	}
 	addrs, err := c.checkWARCs(h, name, &m, pages)
 	if err != nil {
@@ -494,12 +492,17 @@ func tally(m map[string]int64, key string) map[string]int64 {
 	return m
 }
 
+// unreadable says what is wrong with a commit.
+func (c *checker) unreadable(h *history, name string, err error) {
+	h.broken = true
+	c.violate("I6", name, "%v", err)
+}
+
 // checkLinkSources checks that the links of a commit are those of its pages.
 func (c *checker) checkLinkSources(h *history, name string, r *blobschema.CommitReader, slots map[uint64]partition.Slot) {
 	links, err := r.Links()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return
 	}
 	for i := range links {

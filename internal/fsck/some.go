@@ -209,8 +209,7 @@ func (c *checker) readPagesOf(h *history, name string, r *blobschema.CommitReade
 	c.report.Commits++
 	m, err := r.Manifest()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return nil
 	}
 	if m.Crawl != c.id || m.Partition != h.id || naming.Commit(m.Crawl, m.Partition, m.Seq, m.Fence) != name {
@@ -218,8 +217,7 @@ func (c *checker) readPagesOf(h *history, name string, r *blobschema.CommitReade
 	}
 	pages, err := r.Pages()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 	}
 	addrs, err := c.checkWARCs(h, name, &m, pages)
 	if err != nil {

@@ -403,8 +403,7 @@ func (rc *runChecker) filter(fp uint64) {
 func (c *checker) checkDelta(h *history, name string, r *blobschema.CommitReader, m *blobschema.Manifest) {
 	data, err := r.Run()
 	if err != nil {
-		h.broken = true
-		c.violate("I6", name, "%v", err)
+		c.unreadable(h, name, err)
 		return
 	}
 	if data == nil {

@@ -139,7 +139,7 @@ func (w *world) visible() (map[string][]blobschema.Page, error) {
 		if !ok {
 			continue
 		}
-		h, err := decodeHead(v)
+		h, err := decodeJSON[blobschema.Head](v)
 		if err != nil {
 			return nil, err
 		}
@@ -227,8 +227,6 @@ func (w *world) checkLimit(got map[string]simweb.Got) error {
 	}
 	return nil
 }
-
-func decodeHead(b []byte) (blobschema.Head, error) { return decodeJSON[blobschema.Head](b) }
 
 func decodeJSON[T any](b []byte) (v T, err error) {
 	if err := json.Unmarshal(b, &v); err != nil {

@@ -61,7 +61,7 @@ func (w *world) part(id partition.ID) *part {
 // wroteHead checks a head that a process has just written.
 func (p *proc) wroteHead(value []byte) error {
 	w := p.w
-	h, err := decodeHead(value)
+	h, err := decodeJSON[blobschema.Head](value)
 	if err != nil {
 		return err
 	}
