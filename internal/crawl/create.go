@@ -73,8 +73,8 @@ var (
 	// ErrUnfinished and ErrAtWork say that another crawl cannot begin yet.
 	ErrUnfinished = errors.New("the last crawl is neither finished nor stopped")
 	ErrAtWork     = errors.New("steps of the last crawl are still at work")
-	// ErrNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
-	ErrNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
+	// errNoRanks says that a new crawl is to go by the ranks of hosts, and has none.
+	errNoRanks = errors.New("the quality host-rank needs the ranks of hosts: give them with --host-ranks FILE, or have them computed with --index")
 	// ErrNoCrawl says that there is no crawl to go on with, and no seeds to begin one.
 	ErrNoCrawl = errors.New("there is no crawl yet; give it a URL to begin with")
 )
@@ -152,7 +152,7 @@ func (b *Begin) create(t *actor.Task, revision actor.Revision) error {
 	}
 	c := b.want
 	if c.Settings.Quality == (frontier.HostRanks{}).Name() && c.Settings.HostRanks == "" && !c.Settings.Index {
-		return ErrNoRanks
+		return errNoRanks
 	}
 	c.Version = wire.Version
 	if _, err := partition.NewMap(c.Slots, c.Partitions); err != nil {

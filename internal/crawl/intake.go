@@ -90,7 +90,7 @@ func (in *Intake) run(t *actor.Task) error {
 	if in.rec, err = actor.Decode[blobschema.Crawl](recs[0], "crawl"); err != nil {
 		return err
 	}
-	p, err := OpenPartitioning(t, &in.rec, recs[1])
+	p, err := openPartitioning(t, &in.rec, recs[1])
 	if err != nil {
 		return err
 	}

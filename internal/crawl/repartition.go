@@ -133,7 +133,7 @@ func readPartitioning(t *actor.Task, c *blobschema.Crawl) (p Partitioning, rec a
 	if err != nil {
 		return p, rec, err
 	}
-	p, err = OpenPartitioning(t, c, recs[0])
+	p, err = openPartitioning(t, c, recs[0])
 	return p, recs[0], err
 }
 
@@ -145,8 +145,8 @@ func mapRecord(c *blobschema.Crawl, rec actor.Record) (blobschema.MapRecord, err
 	return actor.Decode[blobschema.MapRecord](rec, "partition map")
 }
 
-// OpenPartitioning reads the maps of a record.
-func OpenPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p Partitioning, err error) {
+// openPartitioning reads the maps of a record.
+func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p Partitioning, err error) {
 	if p.Record, err = mapRecord(c, rec); err != nil {
 		return p, err
 	}

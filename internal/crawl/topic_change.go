@@ -15,8 +15,8 @@ import (
 const (
 	MaxPriority = 100 // and -MaxPriority is the least
 	MaxSlice    = time.Hour
-	MaxPeriod   = 365 * 24 * time.Hour // of a minimum
-	MaxMinimum  = 1 << 40              // pages
+	maxPeriod   = 365 * 24 * time.Hour // of a minimum
+	maxMinimum  = 1 << 40              // pages
 )
 
 // CheckTopic refuses a priority, slice, minimum or period out of bounds.
@@ -26,10 +26,10 @@ func CheckTopic(t *blobschema.Topic) error {
 		return fmt.Errorf("priority %d: it must be from %d to %d", t.Priority, -MaxPriority, MaxPriority)
 	case t.Slice < 0 || t.Slice > MaxSlice: // 0: the default
 		return fmt.Errorf("slice %s: it must be longer than 0s, and at most %s", t.Slice, MaxSlice)
-	case t.Minimum < 0 || t.Minimum > MaxMinimum: // 0: none
-		return fmt.Errorf("minimum %d: it must be at least 1 page and at most %d", t.Minimum, int64(MaxMinimum))
-	case t.Period < 0 || t.Period > MaxPeriod: // 0: the default
-		return fmt.Errorf("period %s: it must be longer than 0s, and at most %s", t.Period, MaxPeriod)
+	case t.Minimum < 0 || t.Minimum > maxMinimum: // 0: none
+		return fmt.Errorf("minimum %d: it must be at least 1 page and at most %d", t.Minimum, int64(maxMinimum))
+	case t.Period < 0 || t.Period > maxPeriod: // 0: the default
+		return fmt.Errorf("period %s: it must be longer than 0s, and at most %s", t.Period, maxPeriod)
 	}
 	return nil
 }
