@@ -22,8 +22,7 @@ const OriginalPrefix = "X-Crawler-Original-"
 // that readers of WARC parse.
 //
 // The body stored after it is never chunked (its digest is that of the entity,
-// section 5.9), so Transfer-Encoding and Trailer get OriginalPrefix. If the body
-// is stored decoded as well, apply MarkDecoded first.
+// section 5.9), so Transfer-Encoding and Trailer get OriginalPrefix.
 func AppendHTTPResponseHead(dst []byte, proto string, status int, reason string, fields []HeaderField) []byte {
 	if proto != "HTTP/1.0" {
 		proto = "HTTP/1.1"
@@ -64,18 +63,6 @@ func AppendHTTPRequestHead(dst []byte, method, target string, fields []HeaderFie
 		dst = appendHTTPField(dst, f.Name, f.Value)
 	}
 	return append(dst, "\r\n"...)
-}
-
-// MarkDecoded prepares the fields of an answer whose body is stored without its
-// content coding: Content-Encoding and Content-Length are renamed in place with
-// OriginalPrefix, and a Content-Length of bodyBytes is appended.
-func MarkDecoded(fields []HeaderField, bodyBytes int) []HeaderField {
-	for i := range fields {
-		if f := &fields[i]; strings.EqualFold(f.Name, "Content-Encoding") || strings.EqualFold(f.Name, "Content-Length") {
-			f.Name = OriginalPrefix + f.Name
-		}
-	}
-	return append(fields, HeaderField{"Content-Length", strconv.Itoa(bodyBytes)})
 }
 
 func appendHTTPField(dst []byte, name, value string) []byte {

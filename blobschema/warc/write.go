@@ -63,7 +63,7 @@ const (
 type Record struct {
 	Type              Type
 	Date              time.Time // start of the capture, shared by all records of one capture (5.4); written in UTC, to the microsecond
-	TargetURI         string    // RFC 3986 (5.14); see EscapeURI
+	TargetURI         string    // RFC 3986 (5.14)
 	ContentType       string    // of the block (5.6); empty with a Header: application/http with the fitting msgtype
 	IPAddress         string    // of the server (5.10)
 	ConcurrentTo      string    // id of another record of the same capture (5.7)
@@ -624,37 +624,4 @@ func uriChars(s, extra string) bool {
 func isEscape(s string) bool {
 	isHex := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 	return len(s) > 2 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
-}
-
-// EscapeURI returns url with every byte that RFC 3986 does not allow where it
-// stands percent-encoded. Canonical URLs of the web need it: the WHATWG standard
-// keeps '|', '[', '{', '^', a lone '%' and others in a path or query. A URL that
-// is fine comes back as it is, without a copy. Hosts and schemes are not mended.
-func EscapeURI(url string) string {
-	start := 0 // what is before it is not touched: scheme and authority
-	if i := strings.Index(url, "://"); i >= 0 {
-		start = i + 3
-		if j := strings.IndexAny(url[start:], "/?#"); j >= 0 {
-			start += j
-		} else {
-			start = len(url)
-		}
-	}
-	fragment := start + strings.IndexByte(url[start:], '#')
-	var b []byte
-	from := 0
-	for i := start; i < len(url); i++ {
-		c := url[i]
-		if isAlnum(c) || strings.IndexByte("-._~!$&'()*+,;=:@/?", c) >= 0 ||
-			c == '%' && isEscape(url[i:]) || c == '#' && i == fragment {
-			continue
-		}
-		b = append(b, url[from:i]...)
-		b = append(b, '%', "0123456789ABCDEF"[c>>4], "0123456789ABCDEF"[c&15])
-		from = i + 1
-	}
-	if from == 0 {
-		return url
-	}
-	return string(append(b, url[from:]...))
 }

@@ -333,15 +333,11 @@ func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	}
 	have := map[string]bool{}
 	for _, name := range c.SeedBatches {
-		data, err := t.Object(name, 0, -1)
+		urls, err := readURLs(t, name)
 		if err != nil {
 			return nil, err
 		}
-		batch, err := blobschema.DecodeSeeds(data)
-		if err != nil {
-			return nil, fmt.Errorf("seeds %s: %w", name, err)
-		}
-		for _, q := range batch.URLs {
+		for _, q := range urls {
 			have[q.URL] = true
 		}
 	}

@@ -120,7 +120,7 @@ func (in *Intake) flush(t *actor.Task) error {
 		return err
 	}
 	for _, m := range before {
-		urls, err := requestURLs(t, m)
+		urls, err := readURLs(t, m.Object)
 		if err != nil {
 			return err
 		}

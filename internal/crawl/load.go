@@ -211,16 +211,11 @@ func (s *Step) loadSeedScope(t *actor.Task) error {
 		return nil
 	}
 	for ; s.st.seeds < len(s.cfg.Crawl.SeedBatches); s.st.seeds++ {
-		name := s.cfg.Crawl.SeedBatches[s.st.seeds]
-		data, err := t.Object(name, 0, -1)
+		urls, err := readURLs(t, s.cfg.Crawl.SeedBatches[s.st.seeds])
 		if err != nil {
 			return err
 		}
-		b, err := blobschema.DecodeSeeds(data)
-		if err != nil {
-			return fmt.Errorf("seeds %s: %w", name, err)
-		}
-		for _, q := range b.URLs {
+		for _, q := range urls {
 			if u, err := weburl.Parse(q.URL); err == nil {
 				s.st.scopes.take(q.Topic, u.Host())
 			}

@@ -291,19 +291,15 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 // seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
 // that its content is the same however often it is sent.
 func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int, policy frontier.Policy) ([][]byte, error) {
-	data, err := t.Object(c.SeedBatches[i], 0, -1)
+	urls, err := readURLs(t, c.SeedBatches[i])
 	if err != nil {
 		return nil, err
-	}
-	b, err := blobschema.DecodeSeeds(data)
-	if err != nil {
-		return nil, fmt.Errorf("seeds %s: %w", c.SeedBatches[i], err)
 	}
 	if policy, err = policyOf(c, policy); err != nil {
 		return nil, err
 	}
 	shares := make([][]blobschema.Queued, c.Partitions)
-	for _, q := range b.URLs {
+	for _, q := range urls {
 		u, err := weburl.Parse(q.URL)
 		if err != nil {
 			continue

@@ -324,7 +324,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		if m.To != p || !missing(applied[partition.Requests], m.Number) {
 			continue
 		}
-		urls, err := requestURLs(t, m)
+		urls, err := readURLs(t, m.Object)
 		if err != nil {
 			return err
 		}
@@ -379,15 +379,15 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 	return nil
 }
 
-// requestURLs reads the URLs of a mail of requests.
-func requestURLs(t *actor.Task, m blobschema.RequestMail) ([]blobschema.Queued, error) {
-	data, err := t.Object(m.Object, 0, -1)
+// readURLs reads a batch of seeds, or the URLs of a mail of requests.
+func readURLs(t *actor.Task, name string) ([]blobschema.Queued, error) {
+	data, err := t.Object(name, 0, -1)
 	if err != nil {
 		return nil, err
 	}
 	b, err := blobschema.DecodeSeeds(data)
 	if err != nil {
-		return nil, fmt.Errorf("requests %s: %w", m.Object, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b.URLs, nil
 }
