@@ -86,7 +86,7 @@ func DecodeRequest(b []byte) (Request, error) {
 	return r, nil
 }
 
-// Requests is the KV record by which intake numbers its mail to the partitions, as
+// Requests is the record by which intake numbers its mail to the partitions, as
 // partitions number theirs. It is changed by compare-and-set.
 type Requests struct {
 	Sent map[partition.ID]uint64 `json:"sent,omitempty"` // last number, by receiver
@@ -106,7 +106,7 @@ type RequestMail struct {
 	Epoch partition.Epoch `json:"epoch"`
 }
 
-// TickRecord is what ticks remember from one process to the next, in the KV table.
+// TickRecord is what ticks remember from one process to the next, in the table.
 type TickRecord struct {
 	Copied   map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
 	CopiedAt time.Time               `json:"copied_at,omitzero"`

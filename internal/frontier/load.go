@@ -71,7 +71,7 @@ func (f *Frontier) Loaded(id partition.Slot, fp uint64) bool {
 	return p == nil || p.loaded
 }
 
-// found says where a URL is, if its part is loaded.
+// find says where a URL is, if its part is loaded.
 func (f *Frontier) find(id partition.Slot, fp uint64) (p *part, place uint32, k kind) {
 	if p = f.partOf(id, fp); p == nil || !p.loaded {
 		return nil, 0, absent
