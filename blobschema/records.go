@@ -452,8 +452,8 @@ func (o Origin) Compare(p Origin) int {
 	return cmp.Or(cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Seq, p.Seq))
 }
 
-// Seen is a settled URL in a run.
-type Seen struct {
+// Settled is a settled URL in a run.
+type Settled struct {
 	Slot        partition.Slot
 	Fingerprint uint64
 	Generation  uint32
