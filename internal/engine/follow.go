@@ -31,7 +31,7 @@ func (e *Engine) index(ctx context.Context, p partition.ID, atMost time.Duration
 	}
 	spent, done := e.meter()
 	defer done()
-	cfg := index.Config{Crawl: e.currentCrawl(), Partition: p, Deadline: atMost, Workers: runtime.GOMAXPROCS(0), Spent: spent}
+	cfg := index.Config{Crawl: e.currentCrawl(), Partition: p, Deadline: atMost, Processors: runtime.GOMAXPROCS(0), Spent: spent}
 	if e.cfg.MemoryMB > 0 {
 		cfg.Memory = e.cfg.MemoryMB << 20 / 16
 		cfg.MaxMerged = int64(e.cfg.MemoryMB) << 20 / 5
