@@ -9,11 +9,11 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// EncodeJob encodes the message that there may be something to do for a partition. Like a wake it
+// EncodeJob encodes a job: there may be something to do for a partition. Like a wake it
 // may be lost, late or repeated: what there is to do, the records say.
 func EncodeJob(crawl string, p partition.ID) []byte { return EncodeWake(crawl, p) }
 
-// DecodeJob decodes such a message.
+// DecodeJob decodes a job.
 func DecodeJob(b []byte) (crawl string, p partition.ID, err error) { return DecodeWake(b) }
 
 // IndexHead is the record that names what is searchable of a partition's commits. It is

@@ -142,7 +142,7 @@ type TickNotes struct {
 	Woken map[partition.ID]Waking `json:"woken,omitempty"` // wakes that no step has answered yet, as far as known
 	// Quiet are the partitions' commits when nothing was left to do; nil if that was never so.
 	Quiet map[partition.ID]uint64 `json:"quiet,omitempty"`
-	// Indexing are the messages that were sent for indexes that are behind. Fence is what they
+	// Indexing are the jobs that were sent for indexes that are behind. Fence is what they
 	// were behind of.
 	Indexing map[partition.ID]Waking `json:"indexing,omitempty"`
 	// RankAsked is when ranks were asked for, or their steps reminded, last.

@@ -12,12 +12,12 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What is made of a crawl follows it by messages: the tick sends one for each partition whose
+// What is made of a crawl follows it by jobs: the tick sends one for each partition whose
 // index is behind its commits. They may be lost, so they are sent again; who gets one looks at the
 // records, so that sending it again is harmless.
 
 const (
-	maxFollowWait = 15 * time.Minute // before a message is sent again, however often it was
+	maxFollowWait = 15 * time.Minute // before a job is sent again, however often it was
 	grown         = 1.2              // how many times the pages of the last ranks make new ones worth while
 )
 
@@ -69,7 +69,7 @@ func (k *Tick) follow(t *actor.Task) error {
 	return k.followIndex(t, indexes)
 }
 
-// followIndex sends messages for the indexes that are behind.
+// followIndex sends jobs for the indexes that are behind.
 func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error {
 	done := uint64(0)
 	if j := k.ranks.Finished(); j != nil {
@@ -83,7 +83,7 @@ func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error 
 			continue
 		}
 		k.report.Indexing++
-		// A message is for all that there is now, and the next one waits a while.
+		// A job is for all that there is now, and the next one waits a while.
 		behind := blobschema.Waking{Fence: h.Seq + done, At: k.Now().Wall.UTC(), Times: 1}
 		if was, ok := k.notes.Indexing[h.Partition]; ok {
 			wait := k.cfg.IndexEvery
