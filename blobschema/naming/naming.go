@@ -190,7 +190,7 @@ func CDXJ(crawl string, p partition.ID, seq uint64) string {
 // CDXJIndex names the whole capture index.
 func CDXJIndex(crawl string) string { return crawl + "/cdxj/index.cdxj" }
 
-// CrawlKey is the key of the [Crawl] record.
+// CrawlKey is the KV key of the [Crawl] record.
 func CrawlKey(crawl string) string { return crawl + "/crawl" }
 
 // HeadKey is the key of a partition's [Head].
@@ -284,7 +284,7 @@ func Request(crawl string, content []byte) string {
 	return crawl + "/requests/" + contentHash(content)[:24]
 }
 
-// MapKey is the key of the [MapRecord].
+// MapKey is the KV key of the [MapRecord].
 func MapKey(crawl string) string { return crawl + "/map" }
 
 // replayed ends the name of the note that a dead letter was sent again.

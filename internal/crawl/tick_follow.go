@@ -17,7 +17,7 @@ import (
 // records, so that sending it again is harmless.
 
 const (
-	maxFollowWait = 15 * time.Minute // before a job is sent again, however often it was
+	maxFollowWait = 15 * time.Minute // before a message is sent again, however often it was
 	grown         = 1.2              // how many times the pages of the last ranks make new ones worth while
 )
 
@@ -83,7 +83,7 @@ func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error 
 			continue
 		}
 		k.report.Indexing++
-		// A job is for all that there is now, and the next one waits a while.
+		// A message is for all that there is now, and the next one waits a while.
 		behind := blobschema.Waking{Fence: h.Seq + done, At: k.Now().Wall.UTC(), Times: 1}
 		if was, ok := k.notes.Indexing[h.Partition]; ok {
 			wait := k.cfg.IndexEvery
