@@ -1,4 +1,4 @@
-// Package naming holds the names of all that is stored and sent: objects, keys of the KV
+// Package naming holds the names of all that is stored and sent: objects, keys of the
 // table, and queues.
 //
 // It is the one place where a name is put together or taken apart; everybody else passes
@@ -29,7 +29,7 @@ const (
 	RankQueue        = "rank"  // of rounds of rank jobs to be looked at
 )
 
-// ActiveKey is the KV key that names the deployment's active crawl.
+// ActiveKey is the key that names the deployment's active crawl.
 const ActiveKey = "active"
 
 // MaxCrawlID is the longest crawl id, in bytes.
@@ -115,7 +115,7 @@ func ParseCommit(name string) (p partition.ID, seq, fence uint64, err error) {
 	return p, seq, fence, nil
 }
 
-// Run names the object of a merged run, written before the commit seq.
+// Run names the object of a merged run, written after the commit seq.
 func Run(crawl string, p partition.ID, seq, fence uint64, tier uint8) string {
 	return fmt.Sprintf("%s/p%05d/r%010d-f%08d-t%d", crawl, p, seq, fence, tier)
 }
@@ -193,16 +193,16 @@ func CDXJIndex(crawl string) string { return crawl + "/cdxj/index.cdxj" }
 // CrawlKey is the KV key of the [Crawl] record.
 func CrawlKey(crawl string) string { return crawl + "/crawl" }
 
-// HeadKey is the KV key of a partition's [Head].
+// HeadKey is the key of a partition's [Head].
 func HeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/head/%05d", crawl, p) }
 
-// WishKey is the KV key of the [Wish].
+// WishKey is the key of the [Wish].
 func WishKey(crawl string) string { return crawl + "/wish" }
 
-// GrantsKey is the KV key of the [Grants].
+// GrantsKey is the key of the [Grants].
 func GrantsKey(crawl string) string { return crawl + "/grants" }
 
-// HostsKey is the KV key of the n-th pack of a partition's host estimates.
+// HostsKey is the key of the n-th pack of a partition's host estimates.
 func HostsKey(crawl string, p partition.ID, n int) string {
 	return fmt.Sprintf("%s/hosts/%05d/%04d", crawl, p, n)
 }
@@ -236,7 +236,7 @@ func ParseIndex(name string) (p partition.ID, number uint64, err error) {
 // IndexPrefix begins the names of a crawl's index objects.
 func IndexPrefix(crawl string) string { return crawl + "/index/" }
 
-// IndexKey is the KV key of a partition's [IndexHead].
+// IndexKey is the key of a partition's [IndexHead].
 func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
 
 // IndexManifest names the manifest of a number by its content: two that make one at the same
@@ -245,10 +245,10 @@ func IndexManifest(crawl string, p partition.ID, number uint64, content []byte) 
 	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
 }
 
-// RankKey is the KV key of the [ranks.Job].
+// RankKey is the key of the [ranks.Job].
 func RankKey(crawl string) string { return crawl + "/rank" }
 
-// RankHeadKey is the KV key of a partition's [ranks.Head].
+// RankHeadKey is the key of a partition's [ranks.Head].
 func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/rank/%05d", crawl, p) }
 
 // RankPrefix begins the names of the objects that rank heads name.
@@ -273,10 +273,10 @@ func ParseRankObject(name string) (p partition.ID, job uint64, what string, err 
 	return p, job, what, nil
 }
 
-// RequestsKey is the KV key of the [Requests].
+// RequestsKey is the key of the [Requests].
 func RequestsKey(crawl string) string { return crawl + "/requests" }
 
-// TickKey is the KV key of the [TickRecord].
+// TickKey is the key of the [TickRecord].
 func TickKey(crawl string) string { return crawl + "/tick" }
 
 // Request names the URLs of one mail of a request by their content.
