@@ -307,10 +307,10 @@ func Map(crawl string, epoch partition.Epoch, content []byte) string {
 
 // ParseMap undoes Map, as far as it can without the content.
 func ParseMap(name string) (epoch partition.Epoch, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	var hash string
-	if _, scanErr := fmt.Sscanf(rest, "maps/e%d-%s", &epoch, &hash); scanErr != nil || CheckCrawlID(crawl) != nil ||
-		!isHash(hash) || fmt.Sprintf("%se%08d-%s", MapPrefix(crawl), epoch, hash) != name {
+	_, n := parse(name)
+	epoch = partition.Epoch(n.number("/maps/e", 8))
+	n.text("-")
+	if n.hash(); !n.ends() {
 		return 0, fmt.Errorf("parse map name: %.100q is none", name)
 	}
 	return epoch, nil
