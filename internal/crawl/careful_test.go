@@ -1,0 +1,116 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// TestCrashLoop: a URL that kills whoever asks for it costs a few processes, and no page of others: after some crashes steps
+// ask for one URL at a time, which a commit names first, and the one that goes on killing is refused.
+func TestCrashLoop(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	var seeds []string
+	for i := range 40 {
+		seeds = append(seeds, fmt.Sprintf("https://h%d.example/", i))
+	}
+	deadly := seeds[25]
+	deaths, careful := 0, 0
+	w.serve(nil)
+	serve := w.web
+	answered := 0
+	w.web = func(r page.Request) *page.Outcome {
+		if h := w.head(c.ID, 0); h.Commit != "" {
+			if man := w.manifest(c.ID, 0); man.Careful > 0 {
+				careful++
+				if url := r.URL.String(); !slices.Contains(man.Suspects, url) {
+					t.Errorf("%s is asked for by a careful step, and no commit says so: %v", url, man.Suspects)
+				}
+				if under := w.counts["Fetch"] - answered; under != 1 {
+					t.Errorf("%d requests under way of a careful step", under)
+				}
+			}
+		}
+		if answered++; r.URL.String() == deadly && !r.Robots {
+			panic(dies{})
+		}
+		return serve(r)
+	}
+	c = w.begin(c, seeds...)
+	for {
+		if deaths > 20 {
+			t.Fatalf("it goes on dying: %+v", w.manifest(c.ID, 0))
+		}
+		answered = 0
+		s := stepOf(t, StepConfig{Crawl: c, Process: fmt.Sprint("p", deaths)}, nil)
+		if w.live(s) {
+			break
+		}
+		deaths++
+		if h := w.head(c.ID, 0); h.Owner == "" {
+			t.Errorf("after a crash: %+v", h)
+		}
+	}
+	// Three die before steps are careful, one because care ended among the robots.txt files, the rest by the suspect.
+	if deaths != 3+1+suspectCrashes || careful == 0 {
+		t.Errorf("%d processes died, %d requests were made with care", deaths, careful)
+	}
+	for _, url := range seeds {
+		want := blobschema.OutcomeClientError
+		if url == deadly {
+			want = blobschema.OutcomeSuspect
+		}
+		if got := w.records(c.ID, 0, url); len(got) == 0 || got[len(got)-1].Outcome != want {
+			t.Errorf("%s: %+v", url, got)
+		}
+	}
+	man, h := w.manifest(c.ID, 0), w.head(c.ID, 0)
+	if len(man.Suspects) > 0 || h.Crashes != 0 || h.Totals.Pending != 0 || h.Totals.Outcomes["suspect"] != 1 {
+		t.Errorf("in the end %v are suspects, %d crashes in a row; %+v", man.Suspects, h.Crashes, h.Totals)
+	}
+	// Care ends, however long the crawl goes on.
+	var more []string
+	for i := range man.Careful + 70 {
+		more = append(more, fmt.Sprintf("https://more%d.example/", i))
+	}
+	w.request(c.ID, blobschema.Request{ID: "more", Seeds: more})
+	most := 0
+	w.web = func(r page.Request) *page.Outcome {
+		most = max(most, w.counts["Fetch"]-answered)
+		answered++
+		return serve(r)
+	}
+	answered = 0
+	w.step(StepConfig{Crawl: c, Process: "p", Connections: 10}, nil)
+	if man = w.manifest(c.ID, 0); man.Careful != 0 || man.Alarms != 2 || most != 10 || w.head(c.ID, 0).Totals.Pending != 0 {
+		t.Errorf("still careful: %d, %d alarms, %d requests at once", man.Careful, man.Alarms, most)
+	}
+}
+
+// TestStoppedWithASuspect: a careful step that is stopped before it has asked for what it names accuses nobody of anything.
+func TestStoppedWithASuspect(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	seeds := []string{"https://a.example/", "https://b.example/"}
+	asked := w.serve(nil)
+	c = w.begin(c, seeds...)
+	w.says(c, 0, blobschema.Head{Fence: 1, Crashes: 3})
+	cfg := StepConfig{Crawl: c, Process: "p", CommitMin: time.Millisecond}
+	for i := 1; w.head(c.ID, 0).Totals.Outcomes["client-error"] < 2; i++ {
+		if i > 40 {
+			t.Fatalf("it does not get on: %+v", w.head(c.ID, 0))
+		}
+		cfg.Deadline = time.Duration(i) * 25 * time.Millisecond
+		w.step(cfg, nil)
+		w.redeliver()
+		if man := w.manifest(c.ID, 0); len(man.Suspects) > 0 {
+			t.Fatalf("%v are under suspicion after %v", man.Suspects, cfg.Deadline)
+		}
+	}
+	if len(*asked) < 4 {
+		t.Errorf("asked for %d URLs", len(*asked))
+	}
+}
