@@ -15,7 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// crawlOn has steps of all partitions and ticks take turns until nothing is left to do.
+// crawlOn has ticks and the steps that they want take turns until nothing is left to do.
 func (w *world) crawlOn(cfg StepConfig) {
 	w.t.Helper()
 	for range 60 {
@@ -23,7 +23,7 @@ func (w *world) crawlOn(cfg StepConfig) {
 		if report.Finished {
 			return
 		}
-		for p := range partition.ID(report.Partitions()) {
+		for _, p := range report.Woken {
 			cfg.Partition = p
 			w.step(cfg, nil)
 		}
