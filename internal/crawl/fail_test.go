@@ -206,14 +206,34 @@ func TestIntakeFails(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(2), "https://www.example/")
 	msgs := append(w.lists(1, 20, "https://www%d.example/%d"), actor.Message{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1","no"]}`)})
-	n := 0
-	w.failing(func(*world) actor.Actor { return NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs) }, func(_ *world, target string, err error) {
-		if n++; !errors.Is(err, errLost) {
-			t.Errorf("%s failed: %v", target, err)
+	w.blobs["lists/recrawl/long"] = []byte(strings.Repeat("https://www.example/\n", blobschema.MaxListURLs+1))
+	w.blobs["lists/recrawl/large"] = make([]byte, blobschema.MaxListBytes+1)
+	notify := func(bucket, name string, size int) actor.Message {
+		return actor.Message{Body: fmt.Appendf(nil, `{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, bucket, name, size)}
+	}
+	for _, k := range []struct {
+		msgs    []actor.Message
+		targets int // at least
+	}{
+		{msgs, 8},
+		{[]actor.Message{{Body: []byte("{")}}, 3},
+		{[]actor.Message{{Body: []byte(`{"crawl":"other","recrawl":["https://www.example/"]}`)}}, 3},
+		{[]actor.Message{notify("c", "lists/recrawl/long", 9)}, 3},
+		{[]actor.Message{notify("b", "elsewhere/long", 9)}, 3},
+		{[]actor.Message{notify("b", "lists/recrawl/huge", 1<<30)}, 3},
+		{[]actor.Message{notify("b", "lists/recrawl/gone", 9)}, 4},
+		{[]actor.Message{notify("b", "lists/recrawl/large", 9)}, 4},
+		{[]actor.Message{notify("b", "lists/recrawl/long", 9)}, 4},
+	} {
+		n := 0
+		w.failing(func(*world) actor.Actor { return NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, k.msgs) }, func(_ *world, target string, err error) {
+			if n++; !errors.Is(err, errLost) {
+				t.Errorf("%s: %s failed: %v", k.msgs[0].Body, target, err)
+			}
+		})
+		if n < k.targets {
+			t.Errorf("%s: only %d targets", k.msgs[0].Body, n)
 		}
-	})
-	if n < 8 {
-		t.Errorf("only %d targets", n)
 	}
 	for _, key := range []string{naming.CrawlKey("test"), naming.MapKey("test"), naming.RequestsKey("test")} {
 		try := w.clone()
