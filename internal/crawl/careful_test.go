@@ -20,12 +20,16 @@ func TestCrashLoop(t *testing.T) {
 	}
 	deadly := seeds[25]
 	deaths, careful := 0, 0
+	var man blobschema.Manifest // that the head names
 	w.serve(nil)
 	serve := w.web
 	answered := 0
 	w.web = func(r page.Request) *page.Outcome {
 		if h := w.head(c.ID, 0); h.Commit != "" {
-			if man := w.manifest(c.ID, 0); man.Careful > 0 {
+			if man.Seq != h.Seq {
+				man = w.manifest(c.ID, 0)
+			}
+			if man.Careful > 0 {
 				careful++
 				if url := r.URL.String(); !slices.Contains(man.Suspects, url) {
 					t.Errorf("%s is asked for by a careful step, and no commit says so: %v", url, man.Suspects)
@@ -68,13 +72,14 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("%s: %+v", url, got)
 		}
 	}
-	man, h := w.manifest(c.ID, 0), w.head(c.ID, 0)
+	h := w.head(c.ID, 0)
+	man = w.manifest(c.ID, 0)
 	if len(man.Suspects) > 0 || h.Crashes != 0 || h.Totals.Pending != 0 || h.Totals.Outcomes["suspect"] != 1 {
 		t.Errorf("in the end %v are suspects, %d crashes in a row; %+v", man.Suspects, h.Crashes, h.Totals)
 	}
 	// Care ends, however long the crawl goes on.
 	var more []string
-	for i := range man.Careful + 70 {
+	for i := range man.Careful/2 + 20 {
 		more = append(more, fmt.Sprintf("https://more%d.example/", i))
 	}
 	w.request(c.ID, blobschema.Request{ID: "more", Seeds: more})

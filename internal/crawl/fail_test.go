@@ -117,7 +117,7 @@ func troubled(t *testing.T) (*world, StepConfig) {
 	if len(man.Unsent) == 0 || len(man.HeldFrom) == 0 || len(man.Runs) < 4 || len(w.queues[naming.MailboxQueue(0)]) == 0 {
 		t.Fatalf("nothing is troubled: unsent %v, held from %v, %d runs", man.Unsent, man.HeldFrom, len(man.Runs))
 	}
-	cfg.Deadline, cfg.MergeFanIn = 40*time.Second, 3
+	cfg.Deadline, cfg.MergeFanIn = 12*time.Second, 3
 	return w, cfg
 }
 

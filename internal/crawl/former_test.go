@@ -16,7 +16,7 @@ import (
 func TestFormersAreBounded(t *testing.T) {
 	var f formers
 	p := blobschema.Page{Outcome: blobschema.OutcomeOK}
-	const n = maxFormers * 5 / 4
+	const n = maxFormers + 1
 	for i := range n {
 		p.URL, p.Generation = fmt.Sprint(i), uint32(i)
 		f.keep(&p)
@@ -58,7 +58,7 @@ func TestFormersAreBounded(t *testing.T) {
 // TestPayloadsAreBounded: of the payloads that were stored last half as many as there is room for are known.
 func TestPayloadsAreBounded(t *testing.T) {
 	var p payloads
-	const n = maxPayloads * 5 / 4
+	const n = maxPayloads + 1
 	for i := range n {
 		p.add(fmt.Sprint(i), blobschema.Original{Offset: int64(i)})
 		if held := len(p.young) + len(p.old); held > maxPayloads {

@@ -254,7 +254,7 @@ func TestSeedsThatComeLate(t *testing.T) {
 // TestManyParts: a partition that has far more than fits into memory, in many runs that are merged meanwhile, asks for every
 // URL once, whatever processes its steps are of.
 func TestManyParts(t *testing.T) {
-	const hosts, each = 8, 12
+	const hosts, each = 6, 10
 	c, w := newCrawl(1), newWorld(t)
 	c.Slots = 4
 	c.Settings.Delay = 100 * time.Millisecond
@@ -287,7 +287,7 @@ func TestManyParts(t *testing.T) {
 			t.Fatalf("it has no end: %+v", w.head(c.ID, 0))
 		}
 		cfg := StepConfig{
-			Crawl: c, Process: "p", MaxResident: 24, MaxPart: 6, MergeFanIn: 2, CommitEvery: 300 * time.Millisecond, CommitMin: time.Millisecond,
+			Crawl: c, Process: "p", MaxResident: 16, MaxPart: 5, MergeFanIn: 2, CommitEvery: 300 * time.Millisecond, CommitMin: time.Millisecond,
 			Deadline: 1500 * time.Millisecond, Connections: 4,
 		}
 		var warm *Warm
