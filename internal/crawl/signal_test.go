@@ -3,6 +3,7 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -386,5 +387,99 @@ func TestObjectsFail(t *testing.T) {
 				t.Errorf("%s: %d tries", kind, tries)
 			}
 		}
+	}
+}
+
+// TestHeadInDoubt: a head that was written although an error came back is known for one's own, whichever of a step's it is; one that
+// cannot be read after that ends the step.
+func TestHeadInDoubt(t *testing.T) {
+	for _, with := range []error{errLost, actor.ErrConflict} {
+		for at := 1; at <= 4; at++ { // the lease, two commits, the lease's end
+			for _, read := range []bool{true, false} {
+				c, w := newCrawl(1), newWorld(t)
+				c = w.begin(c, all("www.example")[:5]...)
+				w.serve(nil)
+				key, writes, doubt := naming.HeadKey(c.ID, 0), 0, false
+				w.fault = func(e actor.Effect) (before, after error) {
+					switch e := e.(type) {
+					case actor.WriteRecord:
+						if e.Key == key && !doubt {
+							if writes++; writes == at {
+								doubt = true
+								return nil, with
+							}
+						}
+					case actor.ReadRecords:
+						if doubt && !read && slices.Contains(e.Keys, key) {
+							return errLost, nil
+						}
+					}
+					return nil, nil
+				}
+				_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 3 * time.Second}, nil))
+				if !read {
+					if !errors.Is(err, errLost) {
+						t.Errorf("write %d: %v", at, err)
+					}
+					continue
+				}
+				if h := w.head(c.ID, 0); err != nil || h.Owner != "" || h.Seq != 2 {
+					t.Errorf("write %d, %v: %v, %+v", at, with, err, h)
+				}
+				checkPages(t, w, c.ID, 0, all("www.example")[:5])
+			}
+		}
+	}
+}
+
+// TestStopsThoughNothingWorks: a step that is to end gives up soon if its head cannot be written.
+func TestStopsThoughNothingWorks(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	c = w.begin(c, all("www.example")...)
+	w.serve(nil)
+	began := w.now
+	w.fault = func(e actor.Effect) (before, after error) {
+		if _, ok := e.(actor.WriteRecord); ok && w.now-began > 5*time.Second {
+			return errLost, nil
+		}
+		return nil, nil
+	}
+	_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", Deadline: 10 * time.Second}, nil))
+	if took := w.now - began; !errors.Is(err, errLost) || took < 10*time.Second || took > 15*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// TestIdleCommits: a step with nothing to do commits mail that comes in at once where nobody else has anything to do either, and
+// else the more seldom the longer it has been at work.
+func TestIdleCommits(t *testing.T) {
+	commits := map[Appetite][]time.Duration{}
+	for _, others := range []Appetite{Fed, Starved} {
+		c, w := newCrawl(2), newWorld(t)
+		w.serve(nil)
+		c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/")
+		number, began := uint64(0), w.now
+		w.fault = func(e actor.Effect) (before, after error) {
+			if _, ok := e.(actor.PutObject); ok {
+				commits[others] = append(commits[others], w.now-began)
+			}
+			return nil, nil
+		}
+		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
+		if _, err := w.run(prompted{s, func() Signal {
+			if w.now-began < 5*time.Second && len(w.queues[naming.MailboxQueue(0)]) == 0 {
+				number++
+				w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: number, Epoch: 1})
+			}
+			return Appetites{map[partition.ID]Appetite{1: others}}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if h := w.head(c.ID, 0); h.Applied != number+1 || number < 100 {
+			t.Errorf("%d mails of %d are applied", h.Applied, number+1)
+		}
+	}
+	if fed, starved := commits[Fed], commits[Starved]; len(starved) < 40 || len(fed) > len(starved)/2 || fed[len(fed)-2]-fed[len(fed)-3] < 300*time.Millisecond {
+		t.Errorf("%d commits among those who have nothing to do, else at %v", len(starved), fed)
 	}
 }
