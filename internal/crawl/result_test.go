@@ -149,6 +149,9 @@ func TestFollowRedirects(t *testing.T) {
 					t.Errorf("hop %d: asked for %v, at depth %d", hop, ok, depth)
 				}
 			}
+			if told := w.head(c.ID, 0).Scope; strings.HasPrefix(k.name, "from host") != (len(told) == 5) {
+				t.Errorf("hosts that came into the scope, as the head tells: %v", told)
+			}
 			if tot := w.head(c.ID, 0).Totals; len(got) != k.asked || tot.Trapped != k.tot.Trapped || tot.OutOfScope != k.tot.OutOfScope {
 				t.Errorf("asked for %v; %+v", slices.Collect(maps.Keys(got)), tot)
 			}
