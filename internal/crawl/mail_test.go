@@ -61,6 +61,12 @@ func TestMailIsApplied(t *testing.T) {
 	*asked = nil
 	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 2, Epoch: 2, URLs: []blobschema.Queued{of(hosts[1], "/new")}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Epoch: 2}) // a nudge, which changes nothing
+	left := len(w.mail)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if len(w.mail) != left-1 {
+		t.Errorf("the nudge is left: %d messages, %d before", len(w.mail), left)
+	}
 	if h = w.head(c.ID, 0); h.Applied != 5 || h.Epoch != 2 || h.Awaits == 0 || h.Totals.Unexamined != 1 || len(*asked) > 0 {
 		t.Errorf("before the slot came: asked for %v, the head is %+v", depths(*asked), h)
 	}

@@ -161,8 +161,8 @@ func TestRecrawlOutside(t *testing.T) {
 	w.request(c.ID, blobschema.Request{Recrawl: []string{outside, "mailto:a@b.example", "http://"}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	got := w.records(c.ID, 0, outside)
-	if len(got) != 1 || got[0].Outcome != blobschema.OutcomeScope || got[0].Detail == "" {
-		t.Errorf("records: %+v", got)
+	if tot := w.head(c.ID, 0).Totals; len(got) != 1 || got[0].Outcome != blobschema.OutcomeScope || got[0].Detail == "" || tot.Outcomes["out-of-scope"] != 1 || tot.Pages != 1 {
+		t.Errorf("records: %+v; %+v", got, tot)
 	}
 	var r blobschema.Requests
 	w.record(naming.RequestsKey(c.ID), &r)

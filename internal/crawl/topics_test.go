@@ -245,3 +245,24 @@ func TestTopicChangesWhileWarm(t *testing.T) {
 		t.Errorf("figures of topics: %+v", totals)
 	}
 }
+
+// TestRecrawlOfTopics: what is asked for on purpose belongs to the topic that it is in the scope of, and counts for it.
+func TestRecrawlOfTopics(t *testing.T) {
+	w, was, _, _ := widened(t)
+	cfg := StepConfig{Crawl: was, Process: "p"}
+	w.record(naming.CrawlKey(was.ID), &cfg.Crawl)
+	w.crawlOn(cfg)
+	w.request(was.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://a.example/", "https://b.example/new", "https://c.example/"}})
+	w.crawlOn(cfg)
+	for url, want := range map[string]string{"https://a.example/": "ok 1 1", "https://b.example/new": "ok 2 0", "https://c.example/": "out-of-scope 0 0"} {
+		list := w.records(was.ID, 0, url)
+		if len(list) == 0 {
+			t.Errorf("%s has no record", url)
+			continue
+		}
+		last := list[len(list)-1]
+		if got := fmt.Sprint(last.Outcome, " ", last.Topic, " ", last.Generation); got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
+		}
+	}
+}
