@@ -349,3 +349,42 @@ func TestRunIsGone(t *testing.T) {
 		}
 	}
 }
+
+// TestScopeSpreads: a host that a seed of one partition redirects to comes into the scope of the others: they follow the links to it
+// that they have found before, and those that they find later, in whatever process.
+func TestScopeSpreads(t *testing.T) {
+	for _, cold := range []bool{true, false} {
+		c, w := newCrawl(2), newWorld(t)
+		c.Settings.Scope = blobschema.ScopeHost
+		first, second, host := "https://"+ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1), "https://to.example"
+		asked := w.serve(answers{
+			first + "/go":     linking(t, page.LinkRedirect, host+"/"),
+			second + "/":      linking(t, page.LinkAnchor, host+"/before", "https://never.example/"),
+			second + "/later": linking(t, page.LinkAnchor, host+"/after"),
+		})
+		c = w.begin(c, first+"/go", second+"/")
+		cfg := []StepConfig{{Crawl: c, Process: "p"}, {Crawl: c, Process: "p", Partition: 1}}
+		b, _ := w.step(cfg[1], nil)
+		w.step(cfg[0], nil)
+		w.tick(c.ID)
+		warm := func() *Warm {
+			if cold {
+				return nil
+			}
+			return b.Warm()
+		}
+		b, _ = w.step(cfg[1], warm())
+		w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{second + "/later"}})
+		b, _ = w.step(cfg[1], warm())
+		w.crawlOn(cfg[0])
+		want := map[string]int{first + "/go": 0, second + "/": 0, host + "/": 0, host + "/before": 1, second + "/later": 0, host + "/after": 1}
+		if d := cmp.Diff(want, depths(*asked)); d != "" {
+			t.Errorf("cold %v: asked for, by depth (-want +got):\n%s", cold, d)
+		}
+		for p := range partition.ID(2) {
+			if man := w.manifest(c.ID, p); !slices.Contains(man.Scope, "to.example") {
+				t.Errorf("cold %v: partition %d obeys the scope %v", cold, p, man.Scope)
+			}
+		}
+	}
+}
