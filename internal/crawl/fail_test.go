@@ -301,3 +301,23 @@ func TestIntakeCrashes(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitFails: a step that cannot read or change what is granted of the limit on pages ends with an error, as it does where nothing
+// that it writes can be written.
+func TestLimitFails(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	c.Settings.MaxPages, c.Settings.RecrawlPerHour = 100, 1
+	w.serve(answers{"https://www.example/": func(*page.Outcome) {}})
+	c = w.begin(c, "https://www.example/")
+	n := 0
+	w.failing(func(*world) actor.Actor {
+		return stepOf(t, StepConfig{Crawl: c, Process: "p", Deadline: time.Minute}, nil)
+	}, func(_ *world, target string, err error) {
+		if n++; !errors.Is(err, errLost) {
+			t.Errorf("%s failed: %v", target, err)
+		}
+	})
+	if n < 7 {
+		t.Errorf("only %d targets", n)
+	}
+}

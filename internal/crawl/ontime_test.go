@@ -241,3 +241,25 @@ func TestNoSuchCrawl(t *testing.T) {
 		}
 	}
 }
+
+// TestDue: a partition is due when the first of its slots is; what was not looked at yet is due at once.
+func TestDue(t *testing.T) {
+	at := func(secs ...int64) (out []blobschema.SlotSummary) {
+		for _, s := range secs {
+			out = append(out, blobschema.SlotSummary{Due: 1000 * s})
+		}
+		return out
+	}
+	unexamined := at(20, 0, 10)
+	unexamined[1].Unexamined = 1
+	for _, k := range []struct {
+		slots []blobschema.SlotSummary
+		want  time.Time
+	}{
+		{nil, time.Time{}}, {at(0, 0), time.Time{}}, {at(30, 10, 20), time.Unix(10, 0)}, {at(0, 20, 0), time.Unix(20, 0)}, {unexamined, time.UnixMilli(1)},
+	} {
+		if got := due(k.slots); !got.Equal(k.want) {
+			t.Errorf("%v: due at %v, want %v", k.slots, got, k.want)
+		}
+	}
+}
