@@ -76,19 +76,24 @@ func TestCrashLoop(t *testing.T) {
 	if len(man.Suspects) > 0 || h.Crashes != 0 || h.Totals.Pending != 0 || h.Totals.Outcomes["suspect"] != 1 {
 		t.Errorf("in the end %v are suspects, %d crashes in a row; %+v", man.Suspects, h.Crashes, h.Totals)
 	}
-	// Care ends, however long the crawl goes on.
+	w.web = serve
+	checkCareEnds(t, w, c)
+}
+
+// checkCareEnds: care ends, however long the crawl goes on.
+func checkCareEnds(t *testing.T, w *world, c blobschema.Crawl) {
+	t.Helper()
+	man, serve, most, answered := w.manifest(c.ID, 0), w.web, 0, 0
 	var more []string
 	for i := range man.Careful/2 + 20 {
 		more = append(more, fmt.Sprintf("https://more%d.example/", i))
 	}
 	w.request(c.ID, blobschema.Request{ID: "more", Seeds: more})
-	most := 0
 	w.web = func(r page.Request) *page.Outcome {
 		most = max(most, w.counts["Fetch"]-answered)
 		answered++
 		return serve(r)
 	}
-	answered = 0
 	w.step(StepConfig{Crawl: c, Process: "p", Connections: 10}, nil)
 	if man = w.manifest(c.ID, 0); man.Careful != 0 || man.Alarms != 2 || most != 10 || w.head(c.ID, 0).Totals.Pending != 0 {
 		t.Errorf("still careful: %d, %d alarms, %d requests at once", man.Careful, man.Alarms, most)
