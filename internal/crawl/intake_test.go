@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,11 +55,12 @@ func TestIntakeOfMuch(t *testing.T) {
 		}
 		return nil, nil
 	}
-	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err != nil {
+	spent := func() blobschema.Calls { return blobschema.Calls{Functions: 7} }
+	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b", Spent: spent}, msgs)); err != nil {
 		t.Fatal(err)
 	}
-	if most != maxAtOnce {
-		t.Errorf("%d URLs at once", most)
+	if most != maxAtOnce || w.requests().Calls.Functions != 7 {
+		t.Errorf("%d URLs at once, at the cost of %+v", most, w.requests().Calls)
 	}
 	got := 0
 	for p := range partition.ID(4) {
@@ -139,5 +141,53 @@ func TestListHasGrown(t *testing.T) {
 	}
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err != nil || w.requests().Dead != 1 {
 		t.Errorf("%v, %d put aside", err, w.requests().Dead)
+	}
+}
+
+// TestNotURLs: what is no URL is kept one a line, as far as there is room, with the reason of the first.
+func TestNotURLs(t *testing.T) {
+	why := errors.New("why")
+	var l notURLs
+	l.add("a", why)
+	if string(l.kept) != "a" || l.reason() != "not a URL: why" {
+		t.Errorf("%q: %s", l.kept, l.reason())
+	}
+	l.add(strings.Repeat("b", 5000), errors.New("another"))
+	if string(l.kept) != "a\n"+strings.Repeat("b", 4096) || l.reason() != "2 are not URLs; the first: why" {
+		t.Errorf("%d bytes: %s", len(l.kept), l.reason())
+	}
+	for len(l.kept) <= maxAside-100 {
+		l.add(strings.Repeat("c", 99), why)
+	}
+	left := maxAside - len(l.kept)
+	l.add(strings.Repeat("d", left), why) // with its end of line one byte too many
+	l.add(strings.Repeat("e", left-1), why)
+	if kept := string(l.kept); len(kept) != maxAside || strings.Contains(kept, "d") || !strings.HasSuffix(kept, "\n"+strings.Repeat("e", left-1)) {
+		t.Errorf("%d bytes are kept", len(kept))
+	}
+}
+
+// TestRequestsWithoutID: a request that has no id of its own is known by that of its message.
+func TestRequestsWithoutID(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	asked := w.serve(nil)
+	c = w.begin(c, "https://www.example/")
+	cfg := StepConfig{Crawl: c, Process: "p"}
+	w.crawlOn(cfg)
+	for _, k := range []struct {
+		message, id string
+		want        int
+	}{{"m1", "", 1}, {"m1", "", 0}, {"m2", "", 1}, {"m3", "r", 1}, {"m4", "r", 0}} {
+		*asked = nil
+		body, err := blobschema.EncodeRequest(blobschema.Request{ID: k.id, Recrawl: []string{"https://www.example/"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.run(NewIntake(IntakeConfig{Crawl: c.ID}, []actor.Message{{ID: k.message, Body: body}})); err != nil {
+			t.Fatal(err)
+		}
+		if w.crawlOn(cfg); len(*asked) != k.want {
+			t.Errorf("%+v: %d requests", k, len(*asked))
+		}
 	}
 }

@@ -406,11 +406,7 @@ func (s *Step) loadWanted(now time.Time) {
 			return fmt.Errorf("load slots of partition %d: %w", s.cfg.Partition, err)
 		}
 		for _, id := range wanted {
-			run := states[id]
-			if run == nil {
-				run = &blobschema.Run{}
-			}
-			if err := s.st.f.Load(s.Clock(), id, run); err != nil {
+			if err := s.st.f.Load(s.Clock(), id, states[id]); err != nil {
 				return err
 			}
 		}
@@ -482,7 +478,7 @@ func wantedPieces(ix *blobschema.RunIndex, slots []partition.Slot) []runPiece {
 	return pieces
 }
 
-// joinParts joins what pieces of runs hold of some parts, and tells it apart.
+// joinParts joins what pieces of runs hold of some parts, and tells it apart: each part has a run.
 func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (map[frontier.PartID]*blobschema.Run, error) {
 	bySlot := map[partition.Slot][]blobschema.Part{}
 	for _, id := range wanted {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -175,5 +176,154 @@ func TestLimitWakesNobody(t *testing.T) {
 	w.wakes = nil
 	if w.tick(c.ID); len(w.wakes) != 1 {
 		t.Errorf("a tick has wakes sent for a higher limit: %v", w.wakes)
+	}
+}
+
+// TestStale: a partition plans its looks anew where something of it waits and the threshold has fallen much.
+func TestStale(t *testing.T) {
+	for _, k := range []struct {
+		pending           int64
+		threshold, wanted float64
+		want              bool
+	}{
+		{1, 1, 1 / frontier.ReplanAt, true},
+		{1, 1, 1.01 / frontier.ReplanAt, false},
+		{1, 1, 1, false},
+		{0, 1, 1 / frontier.ReplanAt / 2, false},
+		{9, 1, 0, false},
+		{9, 0, 0.001, false},
+	} {
+		h := blobschema.Head{Threshold: k.threshold, Totals: blobschema.Totals{Pending: k.pending}}
+		if got := stale(&h, k.wanted); got != k.want {
+			t.Errorf("%+v: %v", k, got)
+		}
+	}
+}
+
+// TestSteering: what a tick makes of the looks since the threshold was set.
+func TestSteering(t *testing.T) {
+	const before = 0.01
+	for _, k := range []struct {
+		name    string
+		since   time.Duration
+		looks   int64 // since then
+		pause   bool
+		want    string // of the threshold
+		counted bool   // what was until now
+	}{
+		{"too soon", steerEvery - time.Second, 100, false, "same", false},
+		{"too few", 10 * time.Minute, 0, false, "lower", true},
+		{"too many", 10 * time.Minute, 100, false, "higher", true},
+		{"as many as wanted", 30 * time.Minute, 30, false, "same", true},
+		{"as long as may be", mostUnseen - time.Second, 0, false, "lower", true},
+		{"nobody looked for long", mostUnseen + time.Second, 0, false, "same", true},
+		{"the clock was set", -time.Minute, 100, false, "same", true},
+		{"paused", 10 * time.Minute, 0, true, "same", true},
+	} {
+		c, w := newCrawl(1), newWorld(t)
+		c.Settings.RecrawlPerHour = 60
+		c = w.begin(c, all("www.example")[0])
+		w.now += 2 * time.Hour
+		was := blobschema.Looks{At: w.clocks().Wall.Add(-k.since), Again: 1000, Pages: 5000}
+		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Pages: 5000, Again: 1000 + k.looks}})
+		w.table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Threshold: before, Looks: was, Pause: k.pause})}
+		w.tick(c.ID)
+		var got blobschema.Wish
+		w.record(naming.WishKey(c.ID), &got)
+		change := "same"
+		switch {
+		case got.Threshold > before*1.001:
+			change = "higher"
+		case got.Threshold < before*0.999:
+			change = "lower"
+		}
+		if counted := !got.Looks.At.Equal(was.At); change != k.want || counted != k.counted || counted && (got.Looks.Again != 1000+k.looks || got.Looks.Pages != 5000) {
+			t.Errorf("%s: %v became %+v", k.name, before, got)
+		}
+	}
+}
+
+// TestThresholdIsObeyed: a step at work takes a threshold that has fallen much, and its next head says so; one that has risen changes nothing
+// that waits.
+func TestThresholdIsObeyed(t *testing.T) {
+	for _, by := range []float64{1 / frontier.ReplanAt / 2, 2} {
+		var asked []page.Request
+		w, c, cfg := lookedAt(t, 0, &asked)
+		s, _ := w.step(cfg, nil)
+		w.tick(c.ID)
+		s, _ = w.step(cfg, s.Warm())
+		was := w.head(c.ID, 0)
+		var wish blobschema.Wish
+		w.record(naming.WishKey(c.ID), &wish)
+		wish.Threshold = was.Threshold * by
+		w.table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(wish)}
+		w.step(cfg, s.Warm())
+		is := w.head(c.ID, 0)
+		if replanned := is.Threshold == wish.Threshold; was.Threshold == 0 || replanned != (by < 1) || replanned != (is.Seq > was.Seq) {
+			t.Errorf("by %v: %v became %v, commit %d became %d", by, was.Threshold, is.Threshold, was.Seq, is.Seq)
+		}
+	}
+}
+
+// TestChangedLooks: looks that found another page are counted.
+func TestChangedLooks(t *testing.T) {
+	var asked []page.Request
+	w, c, cfg := lookedAt(t, 0, &asked)
+	plain, changes := w.web, true
+	w.web = func(r page.Request) *page.Outcome {
+		o := plain(r)
+		if changes && r.Generation > 0 {
+			o.Page.Digest, o.Page.ETag = fmt.Sprint("sha1:", r.Generation), ""
+		}
+		if r.URL.Path() == "/4" && r.Generation > 0 {
+			o.Page.Outcome, o.Page.Status, o.Page.Digest = blobschema.OutcomeTimeout, 0, "sha1:none"
+		}
+		return o
+	}
+	s, _ := w.step(cfg, nil)
+	for round := 0; w.head(c.ID, 0).Totals.Again < 8 && round < 300; round++ {
+		w.now += time.Hour
+		w.tick(c.ID)
+		s, _ = w.step(cfg, s.Warm())
+	}
+	changed, failed := int64(0), int64(0)
+	for i := range 5 {
+		for _, p := range w.records(c.ID, 0, all("www.example")[i]) {
+			switch {
+			case p.Generation > 0 && p.Outcome == blobschema.OutcomeOK:
+				changed++
+			case p.Generation > 0:
+				failed++
+			}
+		}
+	}
+	if tot := w.head(c.ID, 0).Totals; tot.Again != changed+failed || tot.Changed != changed || changed == 0 || failed == 0 {
+		t.Errorf("%d pages were others, %d were not there: %+v", changed, failed, tot)
+	}
+}
+
+// TestLooksGiveBack: a step that goes on for ever for its looks gives back what it was granted of the limit on pages and has no use
+// for, and keeps it while there is something to find.
+func TestLooksGiveBack(t *testing.T) {
+	var asked []page.Request
+	w, c, cfg := lookedAt(t, 100, &asked)
+	var grants []int64
+	cfg.SleepMax, cfg.Deadline, cfg.CommitEvery = time.Hour, 40*time.Second, 2*time.Second
+	w.fault = func(e actor.Effect) (before, after error) {
+		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.GrantsKey(c.ID) {
+			g, err := actor.Decode[blobschema.Grants](actor.Record{Found: true, Value: wr.Value}, "grants")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Granted[0] == 5 && w.now > 20*time.Second {
+				t.Errorf("given back only after %v", w.now)
+			}
+			grants = append(grants, g.Granted[0])
+		}
+		return nil, nil
+	}
+	w.step(cfg, nil)
+	if n := len(grants); n < 2 || grants[0] <= 5 || grants[1] != 5 || grants[n-1] != 5 {
+		t.Errorf("granted %v", grants)
 	}
 }

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,8 +161,8 @@ func TestRecrawlOutside(t *testing.T) {
 	w.request(c.ID, blobschema.Request{Recrawl: []string{outside, "mailto:a@b.example", "http://"}})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
 	got := w.records(c.ID, 0, outside)
-	if len(got) != 1 || got[0].Outcome != blobschema.OutcomeScope || got[0].Detail == "" {
-		t.Errorf("records: %+v", got)
+	if tot := w.head(c.ID, 0).Totals; len(got) != 1 || got[0].Outcome != blobschema.OutcomeScope || got[0].Detail == "" || tot.Outcomes["out-of-scope"] != 1 || tot.Pages != 1 {
+		t.Errorf("records: %+v; %+v", got, tot)
 	}
 	var r blobschema.Requests
 	w.record(naming.RequestsKey(c.ID), &r)
@@ -216,23 +217,35 @@ func TestSitemapSaysChanged(t *testing.T) {
 	}
 }
 
-// TestTrap looks at URLs alone.
+// TestTrap looks at URLs alone, and says why.
 func TestTrap(t *testing.T) {
 	s := &blobschema.Settings{MaxSegments: 6, MaxRepeats: 2}
-	for url, trapped := range map[string]bool{
-		"https://a.example/":              false,
-		"https://a.example/1/2/3/4/5/6":   false,
-		"https://a.example/1/2/3/4/5/6/7": true,
-		"https://a.example/x/y/x/y":       false,
-		"https://a.example/x/y/x/y/x":     true,
-		"https://a.example////":           true,
-		"https://a.example/a?x/x/x/x/x/x": false,
+	many := "https://a.example"
+	for i := range 64 {
+		many += fmt.Sprint("/", i)
+	}
+	for url, why := range map[string]string{
+		"https://a.example/":              "",
+		"https://a.example/1/2/3/4/5/6":   "",
+		"https://a.example/1/2/3/4/5/6/7": "7 segments",
+		"https://a.example/x/y/x/y":       "",
+		"https://a.example/x/y/x/y/x":     `"x"`,
+		"https://a.example/x/x":           "",
+		"https://a.example/x/x/x":         `"x"`,
+		"https://a.example////":           `"/"`,
+		"https://a.example/a?x/x/x/x/x/x": "",
 	} {
-		if got := Trap(s, parseURL(t, url)); (got != "") != trapped {
+		if got := Trap(s, parseURL(t, url)); (got != "") != (why != "") || !strings.Contains(got, why) {
 			t.Errorf("%s: %q", url, got)
 		}
 		if got := Trap(&blobschema.Settings{}, parseURL(t, url)); got != "" {
 			t.Errorf("%s without caps: %q", url, got)
+		}
+	}
+	s = &blobschema.Settings{MaxRepeats: 1}
+	for url, trapped := range map[string]bool{"https://a.example/x": false, "https://a.example/x/x": true, many: false, many + "/63": true, many + "/64/64": false} {
+		if got := Trap(s, parseURL(t, url)); (got != "") != trapped {
+			t.Errorf("each segment once: %s: %q", url, got)
 		}
 	}
 }

@@ -406,7 +406,7 @@ func (s *Step) decide() decision {
 		return commitNow
 	case !s.idleSince.IsZero() && since >= s.idleAfter() && (s.dirty() || s.held() > 0):
 		return commitNow // nothing else will come of waiting, and others may wait for this
-	case s.leaseLeft() < s.cfg.Lease*2/3:
+	case s.leaseLeft() <= s.cfg.Lease*2/3: // the alarm is set for when it is so much
 		return renewNow
 	case s.look:
 		return lookNow

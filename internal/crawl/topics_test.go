@@ -1,12 +1,17 @@
 package crawl
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -126,4 +131,138 @@ func stepOf(t *testing.T, cfg StepConfig, warm *Warm) *Step {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestTopicsOfScheduler: the scheduler knows topics by number, with the slices of now; 0 is what belongs to none.
+func TestTopicsOfScheduler(t *testing.T) {
+	s := &blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Priority: 5, Slice: time.Minute}, {Name: "b"}}}
+	want := []frontier.Topic{{}, {Priority: 5, Slice: time.Second}, {Slice: 2 * time.Second}}
+	if d := cmp.Diff(want, topics(s, map[uint8]time.Duration{1: time.Second, 2: 2 * time.Second, 3: time.Hour})); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]frontier.Topic{{}, {Priority: 5, Slice: time.Minute}, {}}, topics(s, nil)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestHostRules: what an operator allows holds for the unit of his host; the first rule of a unit is its rule.
+func TestHostRules(t *testing.T) {
+	short := 100 * time.Millisecond
+	s := &blobschema.Settings{Delay: time.Second, PartitionBy: blobschema.ByDomain, Hosts: []blobschema.HostRule{
+		{Host: "no host"}, {Host: "www.a.example", Connections: 3}, {Host: "a.example", Connections: 9, Delay: &short}, {Host: "b.example", Delay: &short},
+	}}
+	want := map[string]frontier.HostRule{"a.example": {Connections: 3, Delay: time.Second}, "b.example": {Delay: short}}
+	if d := cmp.Diff(want, hostRules(s)); d != "" {
+		t.Error(d)
+	}
+	s.PartitionBy = blobschema.ByHost
+	if n := len(hostRules(s)); n != 3 {
+		t.Errorf("%d rules of three hosts", n)
+	}
+}
+
+// TestRelevant: a link is relevant if its URL or its anchor has a word of its topic, in whatever case.
+func TestRelevant(t *testing.T) {
+	s := &Step{cfg: StepConfig{Crawl: blobschema.Crawl{Settings: blobschema.Settings{Topics: []blobschema.Topic{{Name: "a", Words: []string{"wine", "beer"}}, {Name: "b"}}}}}}
+	for _, k := range []struct {
+		topic  uint8
+		url    string
+		anchor string
+		want   bool
+	}{
+		{1, "https://a.example/", "", false},
+		{1, "https://a.example/Wine/1", "", true},
+		{1, "https://a.example/", "all the BEERS", true},
+		{0, "https://a.example/wine", "wine", false},
+		{2, "https://a.example/wine", "wine", false}, // it has no words
+		{3, "https://a.example/wine", "wine", false}, // nobody knows it
+	} {
+		if got := s.relevant(k.topic, &page.Link{URL: parseURL(t, k.url), Anchor: k.anchor}); got != k.want {
+			t.Errorf("%+v: %v", k, got)
+		}
+	}
+}
+
+// TestScopesOfTopics: a URL that is asked for on purpose belongs to the first topic that has it in its scope, then to none;
+// rows of one topic have one scope; and hosts stay in scope when settings change.
+func TestScopesOfTopics(t *testing.T) {
+	s := &blobschema.Settings{Scope: blobschema.ScopeHost, Topics: []blobschema.Topic{
+		{Name: "a", Scope: blobschema.ScopeHost}, {Name: "b", Scope: blobschema.ScopeHost}, {Name: "b", Scope: blobschema.ScopeHost}, {Name: "c", Scope: blobschema.ScopeHost, Exclude: []string{"/x"}},
+	}}
+	l, err := newScopes(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, host := range []string{"none.example", "a.example", "b.example", "b2.example", "c.example"} {
+		l.take(uint8(topic), parseURL(t, "https://"+host+"/").Host())
+	}
+	for _, topic := range []uint8{0, 4} {
+		l.take(topic, "both.example")
+	}
+	check := func(l scopes) {
+		t.Helper()
+		for url, want := range map[string]string{
+			"https://none.example/": "0 true", "https://a.example/": "1 true", "https://b.example/": "2 true", "https://b2.example/": "2 true",
+			"https://c.example/": "4 true", "https://c.example/x": "0 false", "https://d.example/": "0 false",
+			"https://both.example/": "4 true", "https://both.example/x": "0 true",
+		} {
+			topic, ok := l.admit(parseURL(t, url))
+			if got := fmt.Sprint(topic, " ", ok); got != want {
+				t.Errorf("%s: %s, want %s", url, got, want)
+			}
+		}
+	}
+	check(l)
+	later, err := newScopes(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later.adopt(l)
+	check(later)
+	fewer := later[:2]
+	fewer.adopt(l)
+	if !l.bounded() || (scopes{{kind: blobschema.ScopeAny}}).bounded() || !(scopes{{kind: blobschema.ScopeAny}, {kind: blobschema.ScopeDomain}}).bounded() {
+		t.Error("bounded")
+	}
+	s.Topics[2].Name, s.Topics[2].Exclude = "other", []string{"("}
+	if _, err := newScopes(s); err == nil {
+		t.Error("a topic with a bad pattern")
+	}
+}
+
+// TestTopicChangesWhileWarm: a change of topics keeps what is in their scopes, and is obeyed by a step that goes on in memory.
+func TestTopicChangesWhileWarm(t *testing.T) {
+	w, was, _, warm := widened(t)
+	priority := 50
+	if _, err := w.run(NewChangeTopic(was.ID, "a", TopicChange{Priority: &priority})); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := w.step(StepConfig{Crawl: was, Process: "p"}, warm)
+	if !s.st.scopes[1].host("a.example") || s.st.topics[0].Priority != priority || s.cfg.Crawl.Settings.Topics[0].Priority != priority {
+		t.Errorf("topics %+v, a.example in scope %v", s.st.topics, s.st.scopes[1].host("a.example"))
+	}
+	if totals := w.head(was.ID, 0).Totals.Topics; len(totals) != 1 || totals[1].Pages != 1 {
+		t.Errorf("figures of topics: %+v", totals)
+	}
+}
+
+// TestRecrawlOfTopics: what is asked for on purpose belongs to the topic that it is in the scope of, and counts for it.
+func TestRecrawlOfTopics(t *testing.T) {
+	w, was, _, _ := widened(t)
+	cfg := StepConfig{Crawl: was, Process: "p"}
+	w.record(naming.CrawlKey(was.ID), &cfg.Crawl)
+	w.crawlOn(cfg)
+	w.request(was.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://a.example/", "https://b.example/new", "https://c.example/"}})
+	w.crawlOn(cfg)
+	for url, want := range map[string]string{"https://a.example/": "ok 1 1", "https://b.example/new": "ok 2 0", "https://c.example/": "out-of-scope 0 0"} {
+		list := w.records(was.ID, 0, url)
+		if len(list) == 0 {
+			t.Errorf("%s has no record", url)
+			continue
+		}
+		last := list[len(list)-1]
+		if got := fmt.Sprint(last.Outcome, " ", last.Topic, " ", last.Generation); got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
+		}
+	}
 }

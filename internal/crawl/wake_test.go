@@ -317,6 +317,7 @@ func TestLists(t *testing.T) {
 	}{
 		{"to recrawl", notify("b", "lists/recrawl/a", 10), "https://www.example/0\r\n# not this\n\n https://www.example/1 or so\n", 2, 0},
 		{"seeds", notify("b", "lists/seeds/a", 10), "https://www.example/7", 1, 0},
+		{"of one byte, as it is told", notify("b", "lists/seeds/a", 1), "https://www.example/7", 1, 0},
 		{"of one bad URL", notify("b", "lists/seeds/a", 10), "https://www.example/7\n:", 1, 1},
 		{"empty", notify("b", "lists/seeds/a", 0), "", 0, 0},
 		{"of another bucket", notify("c", "lists/seeds/a", 10), "https://www.example/7", 0, 1},

@@ -1,0 +1,239 @@
+package crawl
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// crawlOn has ticks and the steps that they want take turns until nothing is left to do.
+func (w *world) crawlOn(cfg StepConfig) {
+	w.t.Helper()
+	for range 60 {
+		report, _ := w.tick(cfg.Crawl.ID)
+		if report.Finished {
+			return
+		}
+		for _, p := range report.Woken {
+			cfg.Partition = p
+			w.step(cfg, nil)
+		}
+		w.now += 10 * time.Second
+	}
+	w.t.Fatal("it has no end")
+}
+
+// TestSeedAfterAll: a URL that was settled as one that was found turns out to be a seed. What it redirects to is in scope
+// then, wherever that belongs and whoever has the URL's page record; but patterns keep it out, and it must have been an answer.
+func TestSeedAfterAll(t *testing.T) {
+	for _, k := range []struct {
+		name     string
+		to       func(c blobschema.Crawl) string // where the URL redirects to
+		exclude  string
+		meantime func(w *world, c blobschema.Crawl, slot partition.Slot) // before the seed comes
+		asked    bool
+	}{
+		{name: "to the same partition", to: func(c blobschema.Crawl) string { return "https://go." + ofPartition(t, c, 0) + "/x" }, asked: true},
+		{name: "to another partition", to: func(c blobschema.Crawl) string { return "https://" + ofPartition(t, c, 1) + "/x" }, asked: true},
+		{name: "nowhere"},
+		{name: "to what is excluded", to: func(c blobschema.Crawl) string { return "https://" + ofPartition(t, c, 1) + "/x" }, exclude: "/x$"},
+		{name: "to no URL", to: func(blobschema.Crawl) string { return "mailto:a@b.example" }},
+		{
+			name: "its slot has moved since", to: func(c blobschema.Crawl) string { return "https://go." + ofPartition(t, c, 0) + "/x" }, asked: true,
+			meantime: func(w *world, c blobschema.Crawl, slot partition.Slot) {
+				w.give(c.ID, 1, slot)
+				w.crawlOn(StepConfig{Crawl: c, Process: "p"})
+			},
+		},
+		{
+			name: "its slot is on the move", to: func(c blobschema.Crawl) string { return "https://" + ofPartition(t, c, 1) + "/x" }, asked: true,
+			meantime: func(w *world, c blobschema.Crawl, slot partition.Slot) { w.give(c.ID, 1, slot) },
+		},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, w := newCrawl(2), newWorld(t)
+			c.Settings.Scope = blobschema.ScopeHost
+			if k.exclude != "" {
+				c.Settings.Exclude = []string{k.exclude}
+			}
+			at := "https://" + ofPartition(t, c, 0)
+			web, to := answers{at + "/": linking(t, page.LinkAnchor, at+"/go", at+"/1")}, ""
+			if k.to != nil {
+				to = k.to(c)
+				web[at+"/go"] = func(o *page.Outcome) {
+					o.Page.Outcome, o.Page.Status, o.Page.Redirect = blobschema.OutcomeRedirect, 301, to
+					if !strings.HasPrefix(to, "mailto:") {
+						o.Links = []page.Link{{URL: parseURL(t, to), Kind: page.LinkRedirect}}
+					}
+				}
+				if next := strings.TrimSuffix(to, "x"); next != to {
+					web[to] = linking(t, page.LinkAnchor, next+"y")
+				}
+			}
+			asked := w.serve(web)
+			c = w.begin(c, at+"/")
+			cfg := StepConfig{Crawl: c, Process: "p"}
+			w.crawlOn(cfg)
+			if _, ok := depths(*asked)[to]; ok || len(depths(*asked)) != 3 {
+				t.Fatalf("at first asked for %v", depths(*asked))
+			}
+			slot := stepOf(t, cfg, nil).hash.Slot(ofPartition(t, c, 0))
+			if k.meantime != nil {
+				k.meantime(w, c, slot)
+			}
+			*asked = nil
+			if _, err := w.run(NewBegin(blobschema.Crawl{}, Seeds(urls(t, at+"/go")), nil)); err != nil {
+				t.Fatal(err)
+			}
+			w.record(naming.CrawlKey(c.ID), &cfg.Crawl)
+			w.crawlOn(cfg)
+			got := depths(*asked)
+			want := map[string]int{}
+			if k.asked { // as a seed's redirect it has the seed's depth; its host is in scope
+				want[to], want[strings.TrimSuffix(to, "x")+"y"] = 1, 2
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("asked for, by depth (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestSeedJustSettled: the same where it happens within one step: the page record of what is settled comes with the next commit,
+// and what is still pending becomes a seed before it is asked for.
+func TestSeedJustSettled(t *testing.T) {
+	const at, to = "https://www.example", "https://to.example/x"
+	for _, place := range []int{2, 25} { // mail is received after 20 s, and a page is asked for every second
+		c, w := newCrawl(1), newWorld(t)
+		c.Settings.Scope = blobschema.ScopeHost
+		var links []string
+		for i := range 30 {
+			links = append(links, fmt.Sprintf("%s/%d", at, i))
+		}
+		links[place] = at + "/go"
+		asked := w.serve(answers{at + "/": linking(t, page.LinkAnchor, links...), at + "/go": linking(t, page.LinkRedirect, to)})
+		c = w.begin(c, at+"/")
+		serve := w.web
+		w.web = func(r page.Request) *page.Outcome {
+			if r.URL.String() == at+"/" {
+				w.aside(func() { w.request(c.ID, blobschema.Request{ID: "s", Seeds: []string{at + "/go"}}) })
+			}
+			return serve(r)
+		}
+		w.step(StepConfig{Crawl: c, Process: "p", CommitEvery: time.Hour, Linger: 3 * time.Second}, nil)
+		if got := depths(*asked); len(got) != 32 { // the first, thirty links of it, and what one of them redirects to
+			t.Errorf("place %d: asked for %v", place, got)
+		}
+	}
+}
+
+// TestRecrawlOfUnloaded: requests for pages of many slots reach each of them once, though few slots fit into memory, in
+// steps of any process; and one for a slot that another partition has by now is sent on.
+func TestRecrawlOfUnloaded(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	var seeds []string
+	for i := range 24 {
+		seeds = append(seeds, fmt.Sprintf("https://h%d.example/", i))
+	}
+	asked := w.serve(nil)
+	c = w.begin(c, seeds...)
+	cfg := StepConfig{Crawl: c, Process: "p", MaxResident: 3}
+	w.crawlOn(cfg)
+	*asked = nil
+	h := stepOf(t, cfg, nil).hash
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: append(seeds, "https://new.example/")})
+	w.give(c.ID, 1, h.Slot("h0.example"), h.Slot("h2.example"))
+	w.give(c.ID, 0, h.Slot("h1.example"), h.Slot("h3.example"))
+	w.crawlOn(cfg)
+	got, want := map[string]int{}, map[string]int{"https://new.example/ 0": 1}
+	for _, r := range *asked {
+		if !r.Robots {
+			got[fmt.Sprint(r.URL, " ", r.Generation)]++
+		}
+	}
+	for _, url := range seeds {
+		want[url+" 1"] = 1
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("asked for, by generation (-want +got):\n%s", d)
+	}
+	*asked = nil
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: seeds}) // the same once more
+	w.crawlOn(cfg)
+	if n := len(*asked); n > 0 {
+		t.Errorf("a request that comes again has %d URLs asked for", n)
+	}
+}
+
+// TestPlaced: where the unit is an address, URLs of a name go to the slot of its address, whoever has that, and are asked for
+// there, once; so do requests for them, and what a late seed redirects to.
+func TestPlaced(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	c.Settings.PartitionBy, c.Settings.Scope = blobschema.ByIP, blobschema.ScopeHost
+	at, to := "https://a.example", "https://c.example/x"
+	addresses := map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1", "c.example": "192.0.2.7", "d.example": "192.0.2.8"}
+	asked := w.serve(answers{
+		at + "/":             linking(t, page.LinkAnchor, at+"/go", at+"/1", "https://b.example/1", "https://d.example/1"),
+		at + "/go":           linking(t, page.LinkRedirect, to),
+		"https://d.example/": linking(t, page.LinkAnchor, at+"/1", at+"/2"),
+	})
+	serve, last := w.web, map[netip.Addr]time.Duration{}
+	w.web = func(r page.Request) *page.Outcome {
+		ip := netip.MustParseAddr(addresses[string(r.URL.Host())])
+		if r.Resolve {
+			o := page.Aborted(r, w.clocks().Wall)
+			o.Addr, o.Temporary = ip, false
+			return o
+		}
+		if r.Addr != ip {
+			t.Errorf("%s is asked for at %v", r.URL, r.Addr)
+		}
+		if before, ok := last[ip]; ok && !r.Robots && w.now-before < c.Settings.Delay {
+			t.Errorf("I9: %v is asked after %v", ip, w.now-before)
+		}
+		if !r.Robots {
+			last[ip] = w.now
+		}
+		return serve(r)
+	}
+	c = w.begin(c, at+"/", "https://b.example/", "https://d.example/")
+	cfg := StepConfig{Crawl: c, Process: "p"}
+	w.crawlOn(cfg)
+	want := map[string]int{
+		at + "/": 0, at + "/go": 1, at + "/1": 1, at + "/2": 1, "https://b.example/": 0, "https://b.example/1": 1, "https://d.example/": 0, "https://d.example/1": 1,
+	}
+	if d := cmp.Diff(want, depths(*asked)); d != "" {
+		t.Errorf("asked for, by depth (-want +got):\n%s", d)
+	}
+	forwarded := w.head(c.ID, 0).Totals.Forwarded + w.head(c.ID, 1).Totals.Forwarded
+	if forwarded == 0 || forwarded > int64(len(want)) {
+		t.Errorf("%d URLs of %d were sent on", forwarded, len(want))
+	}
+	pages := map[string]int{}
+	for p := range partition.ID(2) {
+		for url, n := range w.visible(c.ID, p) {
+			pages[url] += n
+		}
+	}
+	for url := range want {
+		if pages[url] != 1 {
+			t.Errorf("%s has %d records", url, pages[url])
+		}
+	}
+	*asked = nil
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{at + "/1", "https://192.0.2.9/"}, Seeds: []string{at + "/go"}})
+	addresses["192.0.2.9"] = "192.0.2.9"
+	w.crawlOn(cfg)
+	if d := cmp.Diff(map[string]int{at + "/1": 0, to: 1}, depths(*asked)); d != "" {
+		t.Errorf("asked for later, by depth (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,123 @@
+package crawl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// TestFormersAreBounded: of the answers that came last half as many as there is room for are always kept, as they were last;
+// and what brought no answer is not.
+func TestFormersAreBounded(t *testing.T) {
+	var f formers
+	p := blobschema.Page{Outcome: blobschema.OutcomeOK}
+	const n = maxFormers + 1
+	for i := range n {
+		p.URL, p.Generation = fmt.Sprint(i), uint32(i)
+		f.keep(&p)
+		if held := len(f.young) + len(f.old); held > maxFormers {
+			t.Fatalf("%d answers are kept", held)
+		}
+	}
+	for i := range maxFormers / 2 {
+		url := fmt.Sprint(n - 1 - i)
+		if got, ok := f.kept(url); !ok || fmt.Sprint(got.Generation) != url {
+			t.Fatalf("the answer before the last %d is %+v, %v", i, got, ok)
+		}
+	}
+	if _, ok := f.kept("0"); ok {
+		t.Error("the first answer is kept for ever")
+	}
+	for _, i := range []int{n - 1, n - maxFormers/2} { // among the young, and the old
+		p.URL, p.Generation, p.Outcome = fmt.Sprint(i), 1<<30, blobschema.OutcomeOK
+		f.keep(&p)
+		if got, _ := f.kept(p.URL); got.Generation != 1<<30 {
+			t.Errorf("%d: not the last answer: %+v", i, got)
+		}
+		p.Outcome = blobschema.OutcomeTimeout
+		f.keep(&p)
+		if _, ok := f.kept(p.URL); ok {
+			t.Errorf("%d: an answer before the last failure is kept", i)
+		}
+	}
+	for i := range 2 * formerCommits {
+		f.put(blobschema.Origin{Seq: uint32(i + 1)}, map[string]blobschema.Page{})
+		for k := range 2 * formerCommits {
+			if _, ok := f.get(blobschema.Origin{Seq: uint32(k + 1)}); ok != (k <= i && k > i-formerCommits) {
+				t.Errorf("after %d commits: %d is kept %v", i+1, k+1, ok)
+			}
+		}
+	}
+}
+
+// TestPayloadsAreBounded: of the payloads that were stored last half as many as there is room for are known.
+func TestPayloadsAreBounded(t *testing.T) {
+	var p payloads
+	const n = maxPayloads + 1
+	for i := range n {
+		p.add(fmt.Sprint(i), blobschema.Original{Offset: int64(i)})
+		if held := len(p.young) + len(p.old); held > maxPayloads {
+			t.Fatalf("%d payloads are known", held)
+		}
+	}
+	for i := n - maxPayloads/2; i < n; i++ {
+		if o, ok := p.find(fmt.Sprint(i)); !ok || o.Offset != int64(i) {
+			t.Fatalf("payload %d of %d is %+v, %v", i, n, o, ok)
+		}
+	}
+	if _, ok := p.find("0"); ok {
+		t.Error("the first payload is known for ever")
+	}
+}
+
+// TestFormersOfAnother: the last answers of pages whose slot came from another partition are in that one's commits; each of these is
+// read once, however many pages are asked for again.
+func TestFormersOfAnother(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	host := ofPartition(t, c, 0)
+	var asked []page.Request
+	w.web = changing(host, &asked)
+	c = w.begin(c, all(host)[:30]...)
+	cfg := StepConfig{Crawl: c, Process: "p"}
+	small := cfg
+	small.CommitPages = 11
+	w.step(small, nil)
+	w.give(c.ID, 1, stepOf(t, cfg, nil).hash.Slot(host))
+	w.crawlOn(cfg)
+	asked = nil
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:30]})
+	reads := map[string]int{}
+	w.fault = func(e actor.Effect) (before, after error) {
+		if g, ok := e.(actor.GetObject); ok && g.Length < 0 && strings.Contains(g.Name, "/p00000/") {
+			reads[g.Name]++
+		}
+		return nil, nil
+	}
+	cfg.Partition, cfg.Deadline = 1, time.Hour
+	w.step(cfg, nil)
+	pages := 0
+	for _, r := range asked {
+		if r.Robots {
+			continue
+		}
+		if pages++; r.Former == nil || r.Former.URL != r.URL.String() || r.Former.ETag != `"v1"` || r.Generation != 1 {
+			t.Errorf("%s, generation %d, former %+v", r.URL, r.Generation, r.Former)
+		}
+	}
+	if pages != 30 || len(reads) != 4 { // one for the manifest
+		t.Errorf("%d requests, %d commits are read", pages, len(reads))
+	}
+	for name, n := range reads {
+		if n > 1 {
+			t.Errorf("%s is read %d times", name, n)
+		}
+	}
+	if got := w.records(c.ID, 1, all(host)[3]); len(got) != 1 || got[0].Generation != 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,172 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// post puts mail from one partition to another into its mailbox.
+func (w *world) post(m blobschema.Mail) {
+	w.t.Helper()
+	body, err := blobschema.EncodeMail(m)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.apply(actor.Send{Queue: naming.MailboxQueue(m.To), Bodies: [][]byte{body}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestMailIsApplied: mail comes in any order; a URL that is none is left out, one of another partition is sent on to it, however often
+// it was before, and what a newer map gives away or brings is learnt from the map. The head says what was applied.
+func TestMailIsApplied(t *testing.T) {
+	c, w := newCrawl(3), newWorld(t)
+	hosts := []string{ofPartition(t, c, 0), ofPartition(t, c, 1), ofPartition(t, c, 2)}
+	asked := w.serve(nil)
+	c = w.begin(c, "https://"+hosts[0]+"/")
+	of := func(host, path string) blobschema.Queued {
+		return blobschema.Queued{URL: "https://" + host + path, Depth: 3}
+	}
+	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 3, Epoch: 1, URLs: []blobschema.Queued{of(hosts[0], "/c"), {URL: "no URL"}, of(hosts[2], "/c")}})
+	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{of(hosts[0], "/a"), of(hosts[2], "/c")}})
+	w.post(blobschema.Mail{Crawl: c.ID, From: 2, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{of(hosts[0], "/a"), of(hosts[1], "/b")}})
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if d := cmp.Diff(map[string]int{"https://" + hosts[0] + "/": 0, "https://" + hosts[0] + "/a": 3, "https://" + hosts[0] + "/c": 3}, depths(*asked)); d != "" {
+		t.Errorf("asked for, by depth (-want +got):\n%s", d)
+	}
+	man, h := w.manifest(c.ID, 0), w.head(c.ID, 0)
+	want := map[partition.ID]blobschema.Marks{partition.Intake: {Low: 1}, 1: {Low: 1, Above: []uint64{3}}, 2: {Low: 1}}
+	if d := cmp.Diff(want, man.Applied); d != "" || h.Applied != 4 || len(w.queues[naming.MailboxQueue(0)]) > 0 {
+		t.Errorf("%d applied (-want +got):\n%s", h.Applied, d)
+	}
+	if got := w.mailed(2); got["https://"+hosts[2]+"/c"] != 2 {
+		t.Errorf("sent on to 2: %v", got)
+	}
+	if got := w.mailed(1); got["https://"+hosts[1]+"/b"] != 1 {
+		t.Errorf("sent on to 1: %v", got)
+	}
+	// A slot comes from 1, with mail of it by the new map before this step has read that.
+	slot := stepOf(t, StepConfig{Crawl: c}, nil).hash.Slot(hosts[1])
+	w.give(c.ID, 0, slot)
+	*asked = nil
+	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 2, Epoch: 2, URLs: []blobschema.Queued{of(hosts[1], "/new")}})
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Epoch: 2}) // a nudge, which changes nothing
+	left := len(w.mail)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	if len(w.mail) != left-1 {
+		t.Errorf("the nudge is left: %d messages, %d before", len(w.mail), left)
+	}
+	if h = w.head(c.ID, 0); h.Applied != 5 || h.Epoch != 2 || h.Awaits == 0 || h.Totals.Unexamined != 1 || len(*asked) > 0 {
+		t.Errorf("before the slot came: asked for %v, the head is %+v", depths(*asked), h)
+	}
+	for _, p := range []partition.ID{1, 0, 0} {
+		w.step(StepConfig{Crawl: c, Process: "p", Partition: p}, nil)
+	}
+	if got := depths(*asked); got["https://"+hosts[1]+"/new"] != 3 || len(got) < 2 {
+		t.Errorf("when it is here asked for %v", got)
+	}
+}
+
+// TestMailWhileItEnds: mail that comes during the last commit is left for the next step.
+func TestMailWhileItEnds(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	host := ofPartition(t, c, 0)
+	w.serve(nil)
+	c = w.begin(c, "https://"+host+"/")
+	posted := false
+	w.fault = func(e actor.Effect) (before, after error) {
+		if _, ok := e.(actor.Receive); ok && !posted && w.now > 15*time.Second { // nothing came for so long that the step is about to end
+			posted = true
+			w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{{URL: "https://" + host + "/late"}}})
+		}
+		return nil, nil
+	}
+	cfg := StepConfig{Crawl: c, Process: "p", Deadline: 21 * time.Second, Linger: time.Minute}
+	w.step(cfg, nil)
+	w.redeliver()
+	w.fault = nil
+	w.step(cfg, nil)
+	if h := w.head(c.ID, 0); !posted || h.Applied != 2 || w.visible(c.ID, 0)["https://"+host+"/late"] != 1 {
+		t.Errorf("posted %v, %d mails applied", posted, h.Applied)
+	}
+}
+
+// TestManyLinksAreMailed: links for another partition wait for each other, but not once there are enough for a mail.
+func TestManyLinksAreMailed(t *testing.T) {
+	for _, n := range []int{flushURLs - 1, flushURLs} {
+		c, w := newCrawl(2), newWorld(t)
+		here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
+		w.web = site(t, here, pages, func(i int) []string {
+			if i > 0 {
+				return all(here)
+			}
+			links := all(here)
+			for k := range n {
+				links = append(links, fmt.Sprintf("https://%s/%d", there, k))
+			}
+			return links
+		})
+		c = w.begin(c, all(here)[0])
+		var sizes []int
+		at := time.Duration(0)
+		w.fault = func(e actor.Effect) (before, after error) {
+			if s, ok := e.(actor.Send); ok && s.Queue == naming.MailboxQueue(1) {
+				for _, b := range s.Bodies {
+					m, err := blobschema.DecodeMail(b)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sizes, at = append(sizes, len(m.URLs)), w.now
+				}
+			}
+			return nil, nil
+		}
+		w.step(StepConfig{Crawl: c, Process: "p", CommitEvery: 10 * time.Second, MailEvery: time.Hour}, nil)
+		sum := 0
+		for _, s := range sizes {
+			sum += s
+		}
+		if soon := at < 20*time.Second; sum != n || soon != (n == flushURLs) || slices.Max(sizes) < 1000 {
+			t.Errorf("%d links are mailed after %v, as %v", n, at, sizes)
+		}
+	}
+}
+
+// TestSeedsAreTold: what a seed redirects to is told to its owner as a seed even if it was told as a link before.
+func TestSeedsAreTold(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	here, there := ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1)+"/x"
+	w.serve(answers{
+		"https://" + here + "/":   linking(t, page.LinkAnchor, there, "https://"+here+"/2"),
+		"https://" + here + "/2":  linking(t, page.LinkAnchor, there),
+		"https://" + here + "/go": linking(t, page.LinkRedirect, there),
+	})
+	c = w.begin(c, "https://"+here+"/", "https://"+here+"/go")
+	w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	var flags []blobschema.QueuedFlags
+	for _, m := range w.queues[naming.MailboxQueue(1)] {
+		mail, err := blobschema.DecodeMail(m.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range mail.URLs {
+			flags = append(flags, q.Flags&blobschema.FlagSeed)
+		}
+	}
+	slices.Sort(flags)
+	if d := cmp.Diff([]blobschema.QueuedFlags{0, blobschema.FlagSeed}, flags); d != "" {
+		t.Errorf("told as (-want +got):\n%s", d)
+	}
+}

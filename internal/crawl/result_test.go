@@ -1,0 +1,408 @@
+package crawl
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// answers is a web: what comes of asking for a URL. What it does not have is not found.
+type answers map[string]func(*page.Outcome)
+
+// serve has the world's web answer so, and returns what is asked for, in order.
+func (w *world) serve(a answers) *[]page.Request {
+	asked := &[]page.Request{}
+	w.web = func(req page.Request) *page.Outcome {
+		*asked = append(*asked, req)
+		o := page.Aborted(req, w.clocks().Wall)
+		o.Temporary = false
+		o.Page.Outcome, o.Page.Status = blobschema.OutcomeClientError, 404
+		o.Record, o.ResponseAt = []byte("request|answer of "+o.Page.URL), len("request|")
+		o.Page.Length = int64(len(o.Record) - o.ResponseAt)
+		if answer := a[o.Page.URL]; answer != nil {
+			o.Page.Outcome, o.Page.Status = blobschema.OutcomeOK, 200
+			answer(o)
+		}
+		return o
+	}
+	return asked
+}
+
+// linking is an answer with links of one kind.
+func linking(t testing.TB, kind page.LinkKind, to ...string) func(*page.Outcome) {
+	list := urls(t, to...)
+	return func(o *page.Outcome) {
+		if kind == page.LinkRedirect {
+			o.Page.Outcome, o.Page.Status, o.Page.Redirect = blobschema.OutcomeRedirect, 301, to[0]
+		}
+		for _, u := range list {
+			o.Links = append(o.Links, page.Link{URL: u, Kind: kind})
+		}
+	}
+}
+
+// depths are the URLs that were asked for, with their depths.
+func depths(asked []page.Request) map[string]int {
+	out := map[string]int{}
+	for _, r := range asked {
+		if !r.Robots {
+			out[r.URL.String()] = int(r.Depth)
+		}
+	}
+	return out
+}
+
+// TestFollow: of a page's links those are asked for that are in scope, not too deep and no traps; each way to be
+// left out has its figure, and a link out of scope is kept once, should the scope widen.
+func TestFollow(t *testing.T) {
+	const at = "https://www.example"
+	c := newCrawl(1)
+	c.Settings.Scope, c.Settings.MaxDepth, c.Settings.MaxSegments, c.Settings.Exclude = blobschema.ScopeHost, 2, 3, []string{`\.pdf$`}
+	w := newWorld(t)
+	first := linking(t, page.LinkAnchor, at+"/a", at+"/x.pdf", at+"/1/2/3", at+"/1/2/3/4", at+"/no", "https://other.example/")
+	asked := w.serve(answers{
+		at + "/":  func(o *page.Outcome) { first(o); o.Links[4].NoFollow, o.Links[0].Anchor = true, "the first" },
+		at + "/a": linking(t, page.LinkAnchor, at+"/b", at+"/", "https://other.example/", "https://other.example/2"),
+		at + "/b": linking(t, page.LinkAnchor, at+"/c"),
+	})
+	c = w.begin(c, at+"/")
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	want := map[string]int{at + "/": 0, at + "/a": 1, at + "/1/2/3": 1, at + "/b": 2}
+	if d := cmp.Diff(want, depths(*asked)); d != "" {
+		t.Errorf("asked for, by depth (-want +got):\n%s", d)
+	}
+	tot := w.head(c.ID, 0).Totals
+	if tot.OutOfScope != 4 || tot.Trapped != 1 || tot.Duplicates != 1 || tot.Robots != 1 || tot.Pages != 3 {
+		t.Errorf("%+v", tot)
+	}
+	if d := cmp.Diff(map[string]int64{"ok": 3, "client-error": 1}, tot.Outcomes); d != "" {
+		t.Errorf("outcomes (-want +got):\n%s", d)
+	}
+	var outside, graph []string
+	for _, commit := range w.commits(c.ID, 0) {
+		links, err := commit.Outside()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range links {
+			outside = append(outside, fmt.Sprint(q.URL, " ", q.Depth))
+		}
+		pages, err := commit.Links()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pages {
+			for _, l := range p.Targets {
+				graph = append(graph, fmt.Sprintf("%s %v %v %s", l.Host, l.Followed, l.NoFollow, l.Anchor))
+			}
+		}
+	}
+	if d := cmp.Diff([]string{"https://other.example/ 1", "https://other.example/2 2"}, outside); d != "" {
+		t.Errorf("kept though out of scope (-want +got):\n%s", d)
+	}
+	wantGraph := []string{
+		"www.example true false the first", "www.example false false ", "www.example true false ", "www.example false false ",
+		"www.example false true ", "other.example false false ",
+		"www.example true false ", "www.example true false ", "other.example false false ", "other.example false false ",
+		"www.example false false ",
+	}
+	if d := cmp.Diff(wantGraph, graph); d != "" {
+		t.Errorf("the link graph (-want +got):\n%s", d)
+	}
+}
+
+// TestFollowRedirects: a redirect adds nothing to the depth; from a seed it widens the scope for five hops, and a
+// chain of them ends after ten.
+func TestFollowRedirects(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		url   func(hop int) string
+		asked int
+		tot   blobschema.Totals
+	}{
+		{"on one host", func(hop int) string { return fmt.Sprintf("https://www.example/%d", hop) }, 1 + maxRedirects, blobschema.Totals{Trapped: 1}},
+		{"from host to host", func(hop int) string { return fmt.Sprintf("https://h%d.example/", hop) }, 1 + 5, blobschema.Totals{OutOfScope: 1}},
+		{"what looks like a trap", func(hop int) string { return fmt.Sprintf("https://www.example/%s", strings.Repeat("x/", hop)) }, 1 + 5, blobschema.Totals{Trapped: 1}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, w, web := newCrawl(1), newWorld(t), answers{}
+			c.Settings.Scope, c.Settings.MaxDepth, c.Settings.MaxRepeats = blobschema.ScopeHost, 0, 1
+			for hop := range 2 * maxRedirects {
+				web[k.url(hop)] = linking(t, page.LinkRedirect, k.url(hop+1))
+			}
+			asked := w.serve(web)
+			c = w.begin(c, k.url(0))
+			w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+			got := depths(*asked)
+			for hop := range k.asked {
+				if depth, ok := got[k.url(hop)]; !ok || depth != 0 {
+					t.Errorf("hop %d: asked for %v, at depth %d", hop, ok, depth)
+				}
+			}
+			if told := w.head(c.ID, 0).Scope; strings.HasPrefix(k.name, "from host") != (len(told) == 5) {
+				t.Errorf("hosts that came into the scope, as the head tells: %v", told)
+			}
+			if tot := w.head(c.ID, 0).Totals; len(got) != k.asked || tot.Trapped != k.tot.Trapped || tot.OutOfScope != k.tot.OutOfScope {
+				t.Errorf("asked for %v; %+v", slices.Collect(maps.Keys(got)), tot)
+			}
+		})
+	}
+}
+
+// TestFollowSitemaps: where the crawl wants sitemaps, those that a robots.txt names are read as such, and those that they
+// name, for five hops; the pages that they list are a link deeper. A page that only looks like one is a page.
+func TestFollowSitemaps(t *testing.T) {
+	const at = "https://www.example"
+	for _, wanted := range []bool{true, false} {
+		c, w := newCrawl(1), newWorld(t)
+		c.Settings.Sitemaps = wanted
+		web := answers{
+			at + "/robots.txt": linking(t, page.LinkSitemap, at+"/sitemap0"),
+			at + "/":           linking(t, page.LinkSitemap, at+"/looks-like-one"),
+		}
+		for i := range 6 {
+			list := linking(t, page.LinkListed, fmt.Sprintf("%s/page%d", at, i))
+			more := linking(t, page.LinkSitemap, fmt.Sprintf("%s/sitemap%d", at, i+1))
+			web[fmt.Sprintf("%s/sitemap%d", at, i)] = func(o *page.Outcome) { list(o); more(o) }
+		}
+		asked := w.serve(web)
+		c = w.begin(c, at+"/")
+		w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+		want := map[string]string{at + "/": "0 false", at + "/looks-like-one": "1 false"}
+		for i := range 6 {
+			if wanted {
+				want[fmt.Sprintf("%s/sitemap%d", at, i)], want[fmt.Sprintf("%s/page%d", at, i)] = "0 true", "1 false"
+			}
+		}
+		if wanted {
+			want[at+"/sitemap6"] = "1 false" // nested too deep
+		}
+		got := map[string]string{}
+		for _, r := range *asked {
+			if !r.Robots {
+				got[r.URL.String()] = fmt.Sprint(r.Depth, " ", r.Sitemap)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("wanted %v (-want +got):\n%s", wanted, d)
+		}
+		for _, commit := range w.commits(c.ID, 0) {
+			links, err := commit.Links()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range links {
+				if l.Source == stepOf(t, StepConfig{Crawl: c}, nil).hash.Fingerprint(at+"/robots.txt") {
+					t.Error("a robots.txt is in the link graph")
+				}
+			}
+		}
+	}
+}
+
+// TestWhereAnswersAre: a page record says where its answer is; no WARC object is larger or has more answers than
+// others can well read, and each is put before the commit that names it.
+func TestWhereAnswersAre(t *testing.T) {
+	large := bytes.Repeat([]byte("x"), maxWARCBytes/3)
+	for _, k := range []struct {
+		name   string
+		pages  int
+		record func(url string) []byte
+		warcs  int
+	}{
+		{"small", maxWARCPages + 1, func(url string) []byte { return []byte("request|answer of " + url) }, 2},
+		{"large", 5, func(string) []byte { return large }, 3},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, w := newCrawl(1), newWorld(t)
+			c.Settings.Delay = time.Millisecond
+			var seeds []string
+			web := answers{}
+			for i := range k.pages {
+				url := fmt.Sprintf("https://h%d.example/", i%40) + fmt.Sprint(i)
+				seeds = append(seeds, url)
+				web[url] = func(o *page.Outcome) { o.Record = k.record(url); o.Page.Length = int64(len(o.Record) - o.ResponseAt) }
+			}
+			asked := w.serve(web)
+			serve := w.web
+			w.web = func(r page.Request) *page.Outcome {
+				o := serve(r)
+				if r.Robots {
+					o.Record = nil // and thus in no object
+				}
+				return o
+			}
+			c = w.begin(c, seeds...)
+			w.fault = func(e actor.Effect) (before, after error) {
+				if put, ok := e.(actor.PutObject); ok && !strings.Contains(put.Name, "/warc/") {
+					man := w.openData(bytes.Join(put.Parts, nil))
+					for _, name := range man.WARCs {
+						if w.blobs[name] == nil {
+							t.Errorf("%s is named before it is put", name)
+						}
+					}
+				}
+				return nil, nil
+			}
+			w.step(StepConfig{Crawl: c, Process: "p", Compressed: true, Software: "test", CommitPages: 10 * k.pages, CommitEvery: time.Hour}, nil)
+			answers, stored := map[string]int{}, 0
+			for _, commit := range w.commits(c.ID, 0) {
+				pages, err := commit.Pages()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range pages {
+					answers[p.WARC]++
+					record := k.record(p.URL)
+					if got := w.blobs[p.WARC][p.Offset:][:p.Length]; !bytes.Equal(got, record[len("request|"):]) {
+						t.Fatalf("%s is not at %d of %s", p.URL, p.Offset, p.WARC)
+					}
+				}
+			}
+			for name, n := range answers {
+				stored += len(w.blobs[name])
+				if n > maxWARCPages || len(w.blobs[name]) > maxWARCBytes {
+					t.Errorf("%s has %d answers, %d bytes", name, n, len(w.blobs[name]))
+				}
+			}
+			if tot := w.head(c.ID, 0).Totals; len(answers) != k.warcs || tot.Stored != int64(stored) || tot.Robots != 0 || tot.Pages != int64(k.pages) || len(*asked) < k.pages {
+				t.Errorf("%d objects of %d bytes, asked %d times; %+v", len(answers), stored, len(*asked), tot)
+			}
+		})
+	}
+}
+
+// openData is the manifest of a commit object that is not visible yet.
+func (w *world) openData(data []byte) blobschema.Manifest {
+	w.t.Helper()
+	c, err := blobschema.OpenCommit(data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	man, err := c.Manifest()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return man
+}
+
+// TestSamePayload: a payload that the partition has stored already is kept as a reference to where it is first, whatever URL
+// it has now; but not if it is too short to gain by it, or was cut off.
+func TestSamePayload(t *testing.T) {
+	const at = "https://www.example"
+	answer := func(digest string, bytes int64, change func(*page.Outcome)) func(*page.Outcome) {
+		return func(o *page.Outcome) {
+			o.Page.Digest, o.Page.BodyBytes, o.Head = digest, bytes, []byte("HTTP/1.1 200 OK\r\n\r\n")
+			change(o)
+		}
+	}
+	as := func(*page.Outcome) {}
+	c, w := newCrawl(1), newWorld(t)
+	list := []struct {
+		answer  func(*page.Outcome)
+		revisit bool
+	}{
+		{answer("sha1:A", minRevisit, as), false},
+		{answer("sha1:A", minRevisit, as), true},
+		{answer("sha1:B", minRevisit, as), false}, // another payload
+		{answer("sha1:A", minRevisit-1, as), false},
+		{answer("sha1:A", minRevisit, func(o *page.Outcome) { o.Page.Truncated = "length" }), false},
+		{answer("sha1:A", minRevisit, func(o *page.Outcome) { o.Head = nil }), false}, // a revisit already
+		{answer("sha1:C", minRevisit, func(o *page.Outcome) { o.Page.Truncated = "length" }), false},
+		{answer("sha1:C", minRevisit, as), false}, // what was cut off is no original
+		{answer("sha1:C", minRevisit, as), true},
+		{answer("sha1:D", minRevisit-1, as), false},
+		{answer("sha1:D", minRevisit, as), false}, // nor is what is too short
+		{answer("sha1:E", minRevisit, func(o *page.Outcome) { o.Head = nil }), false},
+		{answer("sha1:E", minRevisit, as), false},
+		{answer("sha1:A", minRevisit, as), true},
+	}
+	web, links := answers{}, []string{}
+	for i, a := range list {
+		url := fmt.Sprintf("%s/%02d", at, i)
+		web[url] = a.answer
+		links = append(links, url)
+	}
+	w.serve(web)
+	c = w.begin(c, links...)
+	w.step(StepConfig{Crawl: c, Process: "p", CommitEvery: 3 * time.Second}, nil)
+	records := map[string]blobschema.Page{}
+	revisits := int64(0)
+	for i, a := range list {
+		got := w.records(c.ID, 0, links[i])
+		if len(got) != 1 || (got[0].Original != nil) != a.revisit {
+			t.Fatalf("page %d: %+v", i, got)
+		}
+		p := got[0]
+		records[p.URL] = p
+		stored := string(w.blobs[p.WARC][p.Offset:][:p.Length])
+		if !a.revisit {
+			if stored != "answer of "+p.URL {
+				t.Errorf("page %d: %q is stored", i, stored)
+			}
+			continue
+		}
+		revisits++
+		original := records[p.Original.URL]
+		if d := cmp.Diff(original.Payload(), *p.Original); d != "" || original.Digest != p.Digest || original.Original != nil {
+			t.Errorf("page %d refers to what is not so (-want +got):\n%s", i, d)
+		}
+		request := string(w.blobs[p.WARC][p.Offset-int64(len("request|")) : p.Offset])
+		if request != "request|" || !strings.Contains(stored, "WARC-Type: revisit") || !strings.Contains(stored, p.Original.URL) {
+			t.Errorf("page %d: %s is stored behind %s", i, stored, request)
+		}
+	}
+	if tot := w.head(c.ID, 0).Totals; tot.Revisits != revisits || tot.Pages != int64(len(list)) {
+		t.Errorf("%+v", tot)
+	}
+}
+
+// TestFiguresOfAnswers: what was received is counted, of topics too; what is tried again has no record, but a
+// figure, unless the crawler broke it off itself.
+func TestFiguresOfAnswers(t *testing.T) {
+	const at = "https://www.example"
+	c, w := newCrawl(1), newWorld(t)
+	c.Settings.Topics = []blobschema.Topic{{Name: "a", MaxDepth: -1, Scope: blobschema.ScopeAny}}
+	tries := map[string]int{}
+	failing := func(outcome blobschema.Outcome) func(*page.Outcome) {
+		return func(o *page.Outcome) {
+			if o.Wire = 10; tries[o.Page.URL] == 0 {
+				o.Page.Outcome, o.Temporary, o.Record = outcome, true, nil
+			}
+			tries[o.Page.URL]++
+		}
+	}
+	w.serve(answers{
+		at + "/":        linking(t, page.LinkAnchor, at+"/fails", at+"/aborted", at+"/gone"),
+		at + "/fails":   failing(blobschema.OutcomeServerError),
+		at + "/aborted": failing(blobschema.OutcomeAborted),
+	})
+	if _, err := w.run(NewBegin(c, []Seed{{urls(t, at+"/")[0], 1}}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.tick(c.ID)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	checkPages(t, w, c.ID, 0, []string{at + "/", at + "/fails", at + "/aborted", at + "/gone"})
+	tot := w.head(c.ID, 0).Totals
+	if tot.Bytes != 40 || tot.Retries != 1 || tries[at+"/fails"] != 2 || tries[at+"/aborted"] != 2 || tot.Pages != 3 {
+		t.Errorf("%+v after %v", tot, tries)
+	}
+	if d := cmp.Diff(map[uint8]blobschema.TopicTotals{1: {Pages: 3, Bytes: 20}}, tot.Topics); d != "" {
+		t.Errorf("topics (-want +got):\n%s", d)
+	}
+	for _, p := range w.records(c.ID, 0, at+"/fails") {
+		if p.Topic != 1 || p.Depth != 1 {
+			t.Errorf("%+v", p)
+		}
+	}
+}

@@ -1,0 +1,485 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// TestAppetite: a step says that it has little to do, or nothing, when that is so, and only while it could use what others
+// send; and what it shows of itself is true at all times.
+func TestAppetite(t *testing.T) {
+	for _, k := range []struct {
+		name   string
+		hosts  int
+		delay  time.Duration
+		limit  int64
+		pauses bool
+		middle Appetite // when it has asked for half of what it knows
+		last   Appetite // when it has nothing to ask for any more
+	}{
+		{"many hosts", 30, time.Second, 0, false, Fed, Starved},
+		{"one host, soon again", 1, time.Second / 2, 0, false, Fed, Starved},
+		{"one host, some seconds between", 1, 5 * time.Second, 0, false, Hungry, Starved},
+		{"one host, nothing before the next commit", 1, time.Minute, 0, false, Starved, Starved},
+		{"the limit is reached", 30, time.Second, 60, false, Fed, Fed},
+		{"paused", 30, time.Second, 0, true, Fed, Fed},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, w := newCrawl(1), newWorld(t)
+			c.Settings.Delay, c.Settings.MaxPages = k.delay, k.limit
+			var seeds []string
+			for i := range 3 * k.hosts {
+				seeds = append(seeds, fmt.Sprintf("https://h%d.example/%d", i%k.hosts, i))
+			}
+			web := answers{}
+			for _, url := range seeds {
+				web[url] = func(*page.Outcome) {}
+			}
+			asked := w.serve(web)
+			var s *Step
+			serve := w.web
+			w.web = func(r page.Request) *page.Outcome {
+				under := w.counts["Fetch"] - len(*asked)
+				if p, ok := s.Progress(); !ok || p.Active != under || p.Totals.Pages != s.Pages() || p.Totals.Known != p.Totals.Pending+p.Totals.Pages {
+					t.Fatalf("%d requests under way, %d pages; shown are %+v", under, s.Pages(), p)
+				}
+				o := serve(r)
+				if r.Robots { // so that the first page waits for its pace
+					o.Page.Outcome, o.Page.Status, o.Body = blobschema.OutcomeOK, 200, fmt.Appendf(nil, "User-agent: *\nCrawl-delay: %g\n", k.delay.Seconds())
+				}
+				return o
+			}
+			c = w.begin(c, seeds...)
+			s = stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
+			if _, ok := s.Progress(); ok || s.Pages() != 0 {
+				t.Error("it shows figures before it has begun")
+			}
+			answered, paused, wants := 0, false, map[int]Appetite{}
+			_, err := w.run(prompted{s, func() Signal {
+				if p, _ := s.Progress(); p.Active == 0 || len(*asked) > answered {
+					answered = len(*asked)
+					wants[answered] = max(wants[answered], s.Appetite())
+				}
+				if k.pauses && !paused && s.Pages() > 40 {
+					paused = true
+					w.aside(func() { w.order(c.ID, OrderPause) })
+					return Look{}
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if middle, last := wants[k.hosts+(len(seeds)+1)/2], wants[len(*asked)]; middle != k.middle || last != k.last {
+				t.Errorf("its appetite is %d, and in the end %d: %v", middle, last, wants)
+			}
+			if p, ok := s.Progress(); ok && p.Active > 0 || s.Pages() != w.head(c.ID, 0).Totals.Pages {
+				t.Errorf("in the end it shows %+v", p)
+			}
+		})
+	}
+}
+
+// TestFeeds: what is found for a partition with nothing to do is sent soon, for one with little to do later, for others with
+// the commits that are due anyway; and all the more seldom the longer the step goes on.
+func TestFeeds(t *testing.T) {
+	mailed := map[Appetite][]time.Duration{}
+	for _, a := range []Appetite{Fed, Hungry, Starved} {
+		c, w := newCrawl(3), newWorld(t)
+		here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
+		w.web = site(t, here, pages, func(i int) []string { return append(all(here), all(there)[i]) })
+		c = w.begin(c, all(here)[0])
+		began := w.now
+		w.fault = func(e actor.Effect) (before, after error) {
+			if s, ok := e.(actor.Send); ok && s.Queue == naming.MailboxQueue(1) {
+				mailed[a] = append(mailed[a], w.now-began)
+			}
+			return nil, nil
+		}
+		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
+		if _, err := w.run(prompted{s, func() Signal { return Appetites{map[partition.ID]Appetite{1: a}} }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	starved, hungry, fed := mailed[Starved], mailed[Hungry], mailed[Fed]
+	if len(fed) != 2 || len(hungry) <= len(fed) || len(starved) <= len(hungry) || len(starved) > pages*3/4 {
+		t.Errorf("mail was sent %d, %d and %d times", len(fed), len(hungry), len(starved))
+	}
+	if first := fetchTime + 2*time.Second; starved[0] > first || hungry[0] > first || fed[0] < 20*time.Second {
+		t.Errorf("first after %v, %v and %v", starved[0], hungry[0], fed[0])
+	}
+	for i := 2; i < len(hungry)-1; i++ {
+		if before, gap := hungry[i-1], hungry[i]-hungry[i-1]; gap < before/3 || gap > before {
+			t.Errorf("to one with little to do %v after %v", gap, before)
+		}
+	}
+	if n := len(starved); starved[n-2]-starved[n-3] < 3*time.Second {
+		t.Errorf("still sent every %v", starved[n-2]-starved[n-3])
+	}
+}
+
+// TestPause: a pause that a step is told of keeps it from further requests at once, one that it is not told of from its next
+// commit on; what is under way is committed.
+func TestPause(t *testing.T) {
+	for _, o := range []Order{OrderPause, OrderStop} {
+		for _, told := range []bool{true, false} {
+			c, w := newCrawl(1), newWorld(t)
+			c = w.begin(c, all("www.example")...)
+			asked := w.serve(nil)
+			s, ordered := stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 10 * time.Second}, nil), false
+			if _, err := w.run(prompted{s, func() Signal {
+				if !ordered && len(*asked) == 5 {
+					ordered = true
+					w.aside(func() { w.order(c.ID, o) })
+					if told {
+						return Look{}
+					}
+				}
+				return nil
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			n, h := len(*asked), w.head(c.ID, 0)
+			if told && n > 6 || !told && (n < 10 || n > 13) {
+				t.Errorf("%s, told %v: %d requests", o, told, n)
+			}
+			if h.Owner != "" || h.Totals.Outcomes["client-error"] != int64(n-1) || h.Totals.Pending != int64(pages-n+1) {
+				t.Errorf("%s, told %v: after %d requests the head is %+v", o, told, n, h)
+			}
+			w.aside(func() { w.order(c.ID, OrderResume) })
+			w.step(StepConfig{Crawl: c, Process: "p"}, s.Warm())
+			checkPages(t, w, c.ID, 0, all("www.example"))
+		}
+	}
+}
+
+// TestStopAborts: a step that is told to stop breaks off its requests; what they were for waits for the next.
+func TestStopAborts(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	c = w.begin(c, "https://a.example/", "https://b.example/", "https://c.example/")
+	w.serve(nil)
+	s, stopped := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil), 0
+	counts, err := w.run(prompted{s, func() Signal {
+		if p, ok := s.Progress(); ok && p.Active == 3 && stopped < 2 { // told twice
+			stopped++
+			return Stop{}
+		}
+		return nil
+	}})
+	if err != nil || counts["CancelFetches"] != 1 || counts["Fetch"] != 3 {
+		t.Errorf("%v, %v", err, counts)
+	}
+}
+
+// TestWithinTheLease: no request lasts past the lease's end less the margin, nor longer than the crawl wants; the lease is
+// renewed long before, and while that fails nothing is begun near its end (I9).
+func TestWithinTheLease(t *testing.T) {
+	const lease, margin = 9 * time.Second, 2 * time.Second
+	for _, k := range []struct {
+		name    string
+		timeout time.Duration // of the crawl
+		from    time.Duration // from when on the head cannot be written
+		fails   time.Duration // how long
+		err     error
+	}{
+		{"nothing fails", 0, 0, 0, nil},
+		{"a short timeout", 3 * time.Second, 0, 0, nil},
+		{"it fails for a while", 0, 10 * time.Second, 6 * time.Second, nil},
+		{"it fails for good", 0, 10 * time.Second, time.Hour, errLost},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, w := newCrawl(1), newWorld(t)
+			c.Settings.Timeout = k.timeout
+			w.serve(nil)
+			c = w.begin(c, all("www.example")...)
+			began, end, writes := w.now, time.Time{}, 0
+			w.fault = func(e actor.Effect) (before, after error) {
+				switch e := e.(type) {
+				case actor.WriteRecord:
+					if since := w.now - began; since >= k.from && since < k.from+k.fails {
+						return errLost, nil
+					}
+					h, err := actor.Decode[blobschema.Head](actor.Record{Value: e.Value, Found: true}, "head")
+					if err != nil {
+						t.Fatal(err)
+					}
+					writes++
+					end = h.LeaseUntil
+				case actor.Fetch:
+					asked := epoch.Add(w.now - fetchTime)
+					most := time.Minute
+					if k.timeout > 0 {
+						most = k.timeout
+					}
+					if d := e.Request.Deadline; d.After(end.Add(-margin)) || d.After(asked.Add(most)) || !d.After(asked) || k.timeout > 0 && d.Sub(asked) < most && end.Sub(asked) > margin+most {
+						t.Errorf("asked at %v until %v, the lease ends at %v", asked, d, end)
+					}
+				}
+				return nil, nil
+			}
+			_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", Lease: lease, Margin: margin, CommitEvery: time.Hour}, nil))
+			took := w.now - began
+			if !errors.Is(err, k.err) {
+				t.Fatalf("after %v: %v", took, err)
+			}
+			if k.err != nil {
+				if took > k.from+lease+5*time.Second {
+					t.Errorf("it gave up after %v", took)
+				}
+				return
+			}
+			checkPages(t, w, c.ID, 0, all("www.example"))
+			if each := took / time.Duration(writes); each < 2*time.Second || each > lease/2 {
+				t.Errorf("the lease was renewed every %v", each)
+			}
+		})
+	}
+}
+
+// TestClockIsSet: whatever the wall clock is set to while a step is at work, hosts are asked at their pace, the step goes
+// on, and leases end by whichever clock says so first.
+func TestClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour, -1500 * time.Millisecond, 1500 * time.Millisecond} {
+		c, w := newCrawl(1), newWorld(t)
+		asked := w.serve(nil)
+		c = w.begin(c, all("www.example")[:20]...)
+		serve, began, last := w.web, w.now, time.Duration(-1)
+		w.web = func(r page.Request) *page.Outcome {
+			if last >= 0 && !r.Robots && len(*asked) > 1 && w.now-last < c.Settings.Delay {
+				t.Errorf("by %v: %s is asked after %v", by, r.URL, w.now-last)
+			}
+			last = w.now
+			return serve(r)
+		}
+		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
+		if _, err := w.run(&skewed{Step: s, by: func() time.Duration {
+			if len(*asked) > 7 {
+				return by
+			}
+			return 0
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if took := w.now - began; len(*asked) != 21 || took > 30*time.Second {
+			t.Errorf("by %v: %d requests in %v", by, len(*asked), took)
+		}
+	}
+}
+
+// skewed is a step on a machine whose wall clock is set.
+type skewed struct {
+	*Step
+	by     func() time.Duration
+	before time.Duration // when the requests under way began
+}
+
+func (s *skewed) Handle(now actor.Now, r actor.Reply) []actor.Issue {
+	by := s.by()
+	now.Wall = now.Wall.Add(by)
+	if o, ok := r.Value.(*page.Outcome); ok {
+		o.Started, o.Ended = o.Started.Add(s.before), o.Ended.Add(by)
+	}
+	s.before = by
+	return s.Step.Handle(now, r)
+}
+
+// TestFetchFails: a request that the executor could not make is made again, at the host's pace.
+func TestFetchFails(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	c = w.begin(c, all("www.example")[:3]...)
+	asked := w.serve(nil)
+	var times []time.Duration
+	w.fault = func(e actor.Effect) (before, after error) {
+		if f, ok := e.(actor.Fetch); ok && !f.Request.Robots {
+			if times = append(times, w.now); len(times) == 2 || len(times) == 3 {
+				return errLost, nil
+			}
+		}
+		return nil, nil
+	}
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	checkPages(t, w, c.ID, 0, all("www.example")[:3])
+	for i := 1; i < len(times); i++ {
+		if gap := times[i] - times[i-1]; gap < c.Settings.Delay {
+			t.Errorf("request %d after %v", i, gap)
+		}
+	}
+	if len(*asked) != 1+3 || len(times) != 5 || w.head(c.ID, 0).Totals.Retries != 0 {
+		t.Errorf("%d requests, %d answers", len(times), len(*asked))
+	}
+}
+
+// TestCommits: a commit comes with so many pages, or after so long, whichever is first; with nothing new there is none.
+func TestCommits(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		cfg   StepConfig
+		sizes []int // pages of each commit, robots.txt among them
+	}{
+		{"by pages", StepConfig{CommitPages: 20, CommitEvery: time.Hour}, []int{20, 20, 11}},
+		{"by time", StepConfig{CommitPages: 100, CommitEvery: 20 * time.Second}, []int{21, 20, 10}},
+		{"both", StepConfig{CommitPages: 15, CommitEvery: 20 * time.Second}, []int{15, 15, 15, 6}},
+	} {
+		c, w := newCrawl(1), newWorld(t)
+		c = w.begin(c, all("www.example")...)
+		w.serve(nil)
+		k.cfg.Crawl, k.cfg.Process = c, "p"
+		w.step(k.cfg, nil)
+		var sizes []int
+		for _, commit := range w.commits(c.ID, 0) {
+			list, err := commit.Pages()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes = append(sizes, len(list))
+		}
+		if d := cmp.Diff(k.sizes, sizes); d != "" {
+			t.Errorf("%s: pages of commits (-want +got):\n%s", k.name, d)
+		}
+	}
+}
+
+// TestObjectsFail: an object that cannot be put is tried again for a while, and what relies on it waits; if it fails for good
+// the step ends, and nothing of it is visible.
+func TestObjectsFail(t *testing.T) {
+	for _, kind := range []string{"/warc/", "/p00000/c"} {
+		for _, fails := range []int{3, 1000} {
+			c, w := newCrawl(1), newWorld(t)
+			c = w.begin(c, all("www.example")[:5]...)
+			w.serve(nil)
+			tries, began := 0, time.Duration(0)
+			w.fault = func(e actor.Effect) (before, after error) {
+				if put, ok := e.(actor.PutObject); ok && strings.Contains(put.Name, kind) {
+					if tries++; tries == 1 {
+						began = w.now
+					}
+					if tries <= fails {
+						return errLost, nil
+					}
+				}
+				return nil, nil
+			}
+			_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 3 * time.Second}, nil))
+			took, h := w.now-began, w.head(c.ID, 0)
+			if fails == 3 {
+				checkPages(t, w, c.ID, 0, all("www.example")[:5])
+				if err != nil || took < 3*time.Second {
+					t.Errorf("%s: %v after %v", kind, err, took)
+				}
+				continue
+			}
+			if !errors.Is(err, errLost) || took < 5*time.Second || took > 30*time.Second || h.Commit != "" {
+				t.Errorf("%s: %v after %v, %d tries; %+v", kind, err, took, tries, h)
+			}
+			if tries > maxTries {
+				t.Errorf("%s: %d tries", kind, tries)
+			}
+		}
+	}
+}
+
+// TestHeadInDoubt: a head that was written although an error came back is known for one's own, whichever of a step's it is; one that
+// cannot be read after that ends the step.
+func TestHeadInDoubt(t *testing.T) {
+	for _, with := range []error{errLost, actor.ErrConflict} {
+		for at := 1; at <= 4; at++ { // the lease, two commits, the lease's end
+			for _, read := range []bool{true, false} {
+				c, w := newCrawl(1), newWorld(t)
+				c = w.begin(c, all("www.example")[:5]...)
+				w.serve(nil)
+				key, writes, doubt := naming.HeadKey(c.ID, 0), 0, false
+				w.fault = func(e actor.Effect) (before, after error) {
+					switch e := e.(type) {
+					case actor.WriteRecord:
+						if e.Key == key && !doubt {
+							if writes++; writes == at {
+								doubt = true
+								return nil, with
+							}
+						}
+					case actor.ReadRecords:
+						if doubt && !read && slices.Contains(e.Keys, key) {
+							return errLost, nil
+						}
+					}
+					return nil, nil
+				}
+				_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 3 * time.Second}, nil))
+				if !read {
+					if !errors.Is(err, errLost) {
+						t.Errorf("write %d: %v", at, err)
+					}
+					continue
+				}
+				if h := w.head(c.ID, 0); err != nil || h.Owner != "" || h.Seq != 2 {
+					t.Errorf("write %d, %v: %v, %+v", at, with, err, h)
+				}
+				checkPages(t, w, c.ID, 0, all("www.example")[:5])
+			}
+		}
+	}
+}
+
+// TestStopsThoughNothingWorks: a step that is to end gives up soon if its head cannot be written.
+func TestStopsThoughNothingWorks(t *testing.T) {
+	c, w := newCrawl(1), newWorld(t)
+	c = w.begin(c, all("www.example")...)
+	w.serve(nil)
+	began := w.now
+	w.fault = func(e actor.Effect) (before, after error) {
+		if _, ok := e.(actor.WriteRecord); ok && w.now-began > 5*time.Second {
+			return errLost, nil
+		}
+		return nil, nil
+	}
+	_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", Deadline: 10 * time.Second}, nil))
+	if took := w.now - began; !errors.Is(err, errLost) || took < 10*time.Second || took > 15*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// TestIdleCommits: a step with nothing to do commits mail that comes in at once where nobody else has anything to do either, and
+// else the more seldom the longer it has been at work.
+func TestIdleCommits(t *testing.T) {
+	commits := map[Appetite][]time.Duration{}
+	for _, others := range []Appetite{Fed, Starved} {
+		c, w := newCrawl(2), newWorld(t)
+		w.serve(nil)
+		c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/")
+		number, began := uint64(0), w.now
+		w.fault = func(e actor.Effect) (before, after error) {
+			if _, ok := e.(actor.PutObject); ok {
+				commits[others] = append(commits[others], w.now-began)
+			}
+			return nil, nil
+		}
+		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
+		if _, err := w.run(prompted{s, func() Signal {
+			if w.now-began < 5*time.Second && len(w.queues[naming.MailboxQueue(0)]) == 0 {
+				number++
+				w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: number, Epoch: 1})
+			}
+			return Appetites{map[partition.ID]Appetite{1: others}}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if h := w.head(c.ID, 0); h.Applied != number+1 || number < 100 {
+			t.Errorf("%d mails of %d are applied", h.Applied, number+1)
+		}
+	}
+	if fed, starved := commits[Fed], commits[Starved]; len(starved) < 40 || len(fed) > len(starved)/2 || fed[len(fed)-2]-fed[len(fed)-3] < 300*time.Millisecond {
+		t.Errorf("%d commits among those who have nothing to do, else at %v", len(starved), fed)
+	}
+}
