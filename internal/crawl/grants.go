@@ -1,18 +1,13 @@
 package crawl
 
 import (
-	"time"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-const (
-	maxGrant   = 1000 // pages granted to a partition at once
-	shortRetry = 50 * time.Millisecond
-)
+const maxGrant = 1000 // pages granted to a partition at once
 
 // refill gets more of the page limit for this partition: a compare-and-set on the one
 // record that deals it out. A partition stores no page it was not granted, so the

@@ -140,11 +140,7 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 	}
 	packs := HostPacks(h.Totals.Hosts)
 	fresh := make([]map[string]HostRecord, packs)
-	for name := range blobschema.CommitNames(man) {
-		_, seq, _, err := naming.ParseCommit(name)
-		if err != nil || seq <= k.record.Copied[h.Partition] {
-			continue
-		}
+	for seq, name := range blobschema.CommitsAfter(man, k.record.Copied[h.Partition]) {
 		if upTo > 0 && k.Now().Mono >= until {
 			break
 		}
