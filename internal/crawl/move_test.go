@@ -341,8 +341,8 @@ func TestFloorGoesAlong(t *testing.T) {
 		w.step(StepConfig{Crawl: c, Partition: 1, Process: "b", Deadline: 5 * time.Second}, nil)
 		w.now += 4 * time.Second
 	}
-	if rest := first - takeover; rest < c.Settings.Delay || rest > c.Settings.Delay+10*time.Second || w.head(c.ID, 1).Totals.Pages != 2 {
-		t.Errorf("who takes asks first %v after the takeover, its head is %+v", rest, w.head(c.ID, 1))
+	if rest := first - takeover; rest < c.Settings.Delay || rest > c.Settings.Delay+10*time.Second {
+		t.Errorf("who takes asks first %v after the takeover", rest)
 	}
 }
 
