@@ -94,6 +94,7 @@ func failing(t *testing.T, begin subject, may ...string) {
 func busy(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	id := s.crawl.ID
+	s.cfg.HostsEvery = time.Minute
 	batch, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: 2, URLs: []blobschema.Queued{{URL: "https://www.example/"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -140,10 +141,21 @@ func planning(t *testing.T) (*world, actor.Actor) {
 	return w, NewTick(s.cfg, nil)
 }
 
+// idle is a tick that finds that nothing has come since the crawl was over.
+func idle(t *testing.T) (*world, actor.Actor) {
+	w, s := newScene(t)
+	s.crawl.Settings.Index = true
+	s.ranks = ranks.Job{Number: 1, Done: epoch}
+	s.record.Idle = &blobschema.Idle{Finished: true, Batches: 1, Wish: 1, Index: true, Ranks: 1}
+	s.write(w)
+	return w, NewTick(s.cfg, nil)
+}
+
 // TestFailuresOfTicks: a tick passes over nothing that it could not do, or read.
 func TestFailuresOfTicks(t *testing.T) {
 	t.Run("busy", func(t *testing.T) { failing(t, busy) })
 	t.Run("planning", func(t *testing.T) { failing(t, planning) })
+	t.Run("idle", func(t *testing.T) { failing(t, idle) })
 }
 
 // TestFailuresOfOrders: nor does who begins a crawl, changes it, or orders something.

@@ -185,3 +185,83 @@ func TestResends(t *testing.T) {
 		t.Errorf("%d requests are remembered", n)
 	}
 }
+
+// TestLooksForLostMail: what is lost is looked for in the newest commits first, and in no more than it takes; seeds are
+// for partitions that there were at first.
+func TestLooksForLostMail(t *testing.T) {
+	w, s := newScene(t)
+	const n = 6 // commits of partition 0, with a mail to 1 and one to 2 each
+	var com blobschema.Commit
+	for seq := uint64(1); seq <= n; seq++ {
+		com.Manifest = blobschema.Manifest{Partition: 0, Fence: 4, Seq: seq, Epoch: 1}
+		if seq > 1 {
+			com.Manifest.Commits = []blobschema.CommitRange{{Fence: 4, From: 1, To: seq - 1}}
+		}
+		com.Outbox = nil
+		for p := partition.ID(1); p < 3; p++ {
+			com.Outbox = append(com.Outbox, blobschema.OutMail{To: p, Number: seq, Body: fmt.Append(nil, p, seq)})
+		}
+		s.heads[0].Commit = w.stored(s.crawl, com)
+	}
+	s.heads[0].Seq, s.heads[0].Published, s.heads[0].Sent, s.record.Copied[0] = n, n, []uint64{0, n, n}, n
+	applied := map[partition.ID]blobschema.Marks{partition.Intake: {Low: 1}, 0: {Low: 3, Above: []uint64{5, 6}}}
+	s.heads[1].Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 1, Fence: 4, Seq: 3, Epoch: 1, Applied: applied}})
+	s.heads[1].Applied = 6
+	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}
+	s.wish.Map, s.record.ResentAt = 1, epoch
+	third := blobschema.Head{Partition: 2, Fence: 1, Seq: 1, Published: 1, Wish: 1, Applied: n - 1}
+	applied = map[partition.ID]blobschema.Marks{0: {Low: n - 1}}
+	third.Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 2, Fence: 1, Seq: 1, Epoch: 1, Applied: applied}})
+	s.record.Copied[2] = 1
+	s.write(w)
+	w.writeRecord(naming.HeadKey(s.crawl.ID, 2), third)
+	w.queues = map[string][]actor.Message{}
+	s.tick(w)
+	want := []string{string(fmt.Append(nil, 1, 4))}
+	if d := cmp.Diff(want, w.lost(1)); d != "" {
+		t.Errorf("sent to 1 again (-want +got):\n%s", d)
+	}
+	want = []string{string(fmt.Append(nil, 2, n))}
+	if d := cmp.Diff(want, w.lost(2)); d != "" {
+		t.Errorf("sent to 2 again (-want +got):\n%s", d)
+	}
+	if n := w.counts["GetObject"]; n != 2+2+3+1 { // manifests of the receivers, and of the sender for each; commits 6, 5, 4; and 6
+		t.Errorf("it took %d reads", n)
+	}
+}
+
+// TestHostsOfMany: copying the estimates of many partitions goes on with the next tick where one has no time for
+// all, which are then done.
+func TestHostsOfMany(t *testing.T) {
+	w, s := newScene(t)
+	s.record.Copied, s.cfg.HostsEvery = nil, time.Minute
+	for _, h := range s.heads {
+		var com blobschema.Commit
+		for seq := uint64(1); seq <= 3; seq++ {
+			com.Manifest = blobschema.Manifest{Partition: h.Partition, Fence: 4, Seq: seq, Epoch: 1}
+			if seq > 1 {
+				com.Manifest.Commits = []blobschema.CommitRange{{Fence: 4, From: 1, To: seq - 1}}
+			}
+			h.Commit = w.stored(s.crawl, com)
+		}
+	}
+	s.heads[0].Totals.Pending = 1 // it is not over
+	s.write(w)
+	w.fault = func(e actor.Effect) (error, error) {
+		if _, ok := e.(actor.GetObject); ok {
+			w.now += copyFor/3 + time.Second
+		}
+		return nil, nil
+	}
+	var got []map[partition.ID]uint64
+	for range 5 {
+		s.tick(w)
+		s.remembered(w)
+		got = append(got, s.record.Copied)
+		w.now += time.Second
+	}
+	want := []map[partition.ID]uint64{{0: 2}, {0: 3, 1: 1}, {0: 3, 1: 3}, {0: 3, 1: 3}, {0: 3, 1: 3}}
+	if d := cmp.Diff(want, got); d != "" || s.record.CopiedAt.IsZero() {
+		t.Errorf("copied at %v (-want +got):\n%s", s.record.CopiedAt, d)
+	}
+}

@@ -398,3 +398,106 @@ func TestRequestedSoon(t *testing.T) {
 	}
 	t.Error("it is not stored")
 }
+
+// TestNoWakeNeeded: a step that ends has its partition woken when it is due, but for where somebody else does it, or nobody should.
+func TestNoWakeNeeded(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		delay time.Duration
+		set   func(w *world, cfg *StepConfig)
+		wakes int
+	}{
+		{"due as soon as a queue can tell", 14 * time.Minute, nil, 1},
+		{"due later: the tick does it", 16 * time.Minute, nil, 0},
+		{"the steps of one process", 10 * time.Second, func(_ *world, cfg *StepConfig) { cfg.SendsWakes = false }, 0},
+		{"a pause", 10 * time.Second, func(w *world, cfg *StepConfig) { w.order(cfg.Crawl.ID, OrderPause) }, 0},
+		{"a stop", 10 * time.Second, func(w *world, cfg *StepConfig) { w.order(cfg.Crawl.ID, OrderStop) }, 0},
+		{"another wake is on its way", 10 * time.Second, func(w *world, cfg *StepConfig) {
+			h := w.head(cfg.Crawl.ID, 0)
+			h.WakeAt = w.in(8 * time.Second)
+			w.writeRecord(naming.HeadKey(cfg.Crawl.ID, 0), h)
+		}, 0},
+		{"another wake is late", 10 * time.Second, func(w *world, cfg *StepConfig) {
+			h := w.head(cfg.Crawl.ID, 0)
+			h.WakeAt = w.in(time.Minute)
+			w.writeRecord(naming.HeadKey(cfg.Crawl.ID, 0), h)
+		}, 1},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, host := newCrawl(1), "www.example"
+			c.Settings.Delay = k.delay
+			w := newWorld(t)
+			w.web = site(t, host, 3, func(int) []string { return all(host)[:3] })
+			c = w.begin(c, all(host)[0])
+			w.step(StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second}, nil) // the first page
+			cfg := inCloud(c, 0)
+			if k.set != nil {
+				k.set(w, &cfg)
+			}
+			w.wakes = nil
+			w.step(cfg, nil)
+			if len(w.wakes) != k.wakes {
+				t.Errorf("wakes %v", w.wakes)
+			}
+			for _, s := range w.wakes {
+				if s.delay > k.delay || s.delay < k.delay-6*time.Second {
+					t.Errorf("a wake in %v", s.delay)
+				}
+			}
+			if h := w.head(c.ID, 0); h.Due.IsZero() || h.Published != h.Seq {
+				t.Errorf("the head is %+v", h)
+			}
+		})
+	}
+}
+
+// TestWakesOnceInAWhile: a partition that gets much mail again and again is woken once, until its step has had time to begin.
+func TestWakesOnceInAWhile(t *testing.T) {
+	c := newCrawl(3)
+	host, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(i int) []string { // half of what is worth a wake, each second
+		links := all(host)
+		for n := range wakeURLs / 2 {
+			links = append(links, fmt.Sprintf("https://%s/%d-%d", there, i, n))
+		}
+		return links
+	})
+	c = w.begin(c, all(host)[0])
+	cfg := inCloud(c, 0)
+	cfg.MailEvery, cfg.CommitEvery, cfg.Deadline = time.Second, time.Second, 45*time.Second
+	w.wakes = nil
+	w.step(cfg, nil)
+	n := 0
+	for _, k := range w.wakes {
+		if k.p == 2 {
+			t.Errorf("a partition without mail is woken")
+		}
+		if k.p == 1 {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("woken %d times in 45 seconds: %v", n, w.wakes)
+	}
+}
+
+// TestYoungCrawls: a crawl commits and mails often at first, where nobody tells who starves, and in the end as often as
+// it is told to.
+func TestYoungCrawls(t *testing.T) {
+	c := newCrawl(1)
+	for _, k := range []struct {
+		age   time.Duration
+		cloud bool
+		want  time.Duration
+	}{{0, true, youngCommit}, {20 * time.Second, true, youngCommit}, {time.Minute, true, 15 * time.Second}, {time.Hour, true, time.Minute}, {0, false, time.Minute}} {
+		s, err := NewStep(StepConfig{Crawl: c, Process: "p", SendsWakes: k.cloud, CommitEvery: time.Minute, MailEvery: time.Minute}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := c.Created.Add(k.age)
+		if commit, mail := s.commitEvery(now), s.mailEvery(now); commit != k.want || mail != k.want {
+			t.Errorf("at the age of %v it commits every %v and mails every %v, not every %v", k.age, commit, mail, k.want)
+		}
+	}
+}
