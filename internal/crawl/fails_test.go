@@ -141,6 +141,18 @@ func planning(t *testing.T) (*world, actor.Actor) {
 	return w, NewTick(s.cfg, nil)
 }
 
+// copying is a tick that has hosts to copy, and runs to delete.
+func copying(t *testing.T) (*world, actor.Actor) {
+	w, s := newScene(t)
+	s.record.Copied, s.record.Sweep = map[partition.ID]uint64{1: 3}, []blobschema.Dropped{{Object: "run", Unnamed: 1}}
+	for _, h := range s.heads {
+		man := blobschema.Manifest{Partition: h.Partition, Fence: h.Fence, Seq: 3, Epoch: 1}
+		h.Commit = w.stored(s.crawl, blobschema.Commit{Manifest: man, Hosts: []blobschema.HostObservation{{Host: "www.example"}}})
+	}
+	s.write(w)
+	return w, NewTick(s.cfg, nil)
+}
+
 // idle is a tick that finds that nothing has come since the crawl was over.
 func idle(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
@@ -154,6 +166,7 @@ func idle(t *testing.T) (*world, actor.Actor) {
 // TestFailuresOfTicks: a tick passes over nothing that it could not do, or read.
 func TestFailuresOfTicks(t *testing.T) {
 	t.Run("busy", func(t *testing.T) { failing(t, busy) })
+	t.Run("copying", func(t *testing.T) { failing(t, copying) })
 	t.Run("planning", func(t *testing.T) { failing(t, planning) })
 	t.Run("idle", func(t *testing.T) { failing(t, idle) })
 }

@@ -331,3 +331,82 @@ func TestWakesInTens(t *testing.T) {
 		}
 	}
 }
+
+// TestWakesAgain: a wake that no step answers is sent again, each time later, soon where one process does all; what
+// another partition gets meanwhile changes nothing of that.
+func TestWakesAgain(t *testing.T) {
+	for _, k := range []struct {
+		mem   *TickMemory
+		every time.Duration // ticks
+		first time.Duration
+	}{{nil, 15 * time.Second, time.Minute}, {&TickMemory{}, time.Second, 3 * time.Second}} {
+		w, s := newScene(t)
+		s.heads[0].Applied = 0
+		at := [2][]time.Duration{}
+		for i := range 300 {
+			if i > 0 && k.mem == nil {
+				s.remembered(w)
+			}
+			s.heads[1].Applied = 1 - uint64(i/100%2) // seeds that its step has taken, or not
+			s.record.ResentAt = w.clocks().Wall
+			s.write(w)
+			tick := NewTick(s.cfg, k.mem)
+			now := w.now
+			if _, err := w.run(tick); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range tick.Report().Woken {
+				at[p] = append(at[p], now)
+			}
+			w.now = now + k.every
+		}
+		wait := k.first
+		for i := 1; i < len(at[0]); i++ {
+			if gap := at[0][i] - at[0][i-1]; gap < wait || gap > wait+k.every {
+				t.Errorf("wake %d comes %v after the one before, not %v", i, gap, wait)
+			}
+			wait = min(2*wait, maxDelay)
+		}
+		if len(at[0]) < 7 || len(at[1]) < 3 || at[1][0]-at[0][0] != 100*k.every {
+			t.Errorf("woken at %v and %v", at[0], at[1])
+		}
+	}
+}
+
+// TestSeedsAreMailed: each partition gets its share of a batch as one numbered mail, also an empty one; what is no URL is
+// left out.
+func TestSeedsAreMailed(t *testing.T) {
+	w, s := newScene(t)
+	here := ofPartition(t, s.crawl, 0)
+	batch, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: 2, URLs: []blobschema.Queued{
+		{URL: "no URL"}, {URL: "https://" + here + "/a"}, {URL: "https://" + here + "/b"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.blobs["seeds"] = batch
+	s.crawl.SeedBatches = append(s.crawl.SeedBatches, "seeds")
+	s.write(w)
+	w.queues = map[string][]actor.Message{}
+	if rep := s.tick(w); rep.Crawl.Published != 2 || !slices.Equal(rep.Woken, []partition.ID{0, 1}) {
+		t.Errorf("published %d batches, woken %v", rep.Crawl.Published, rep.Woken)
+	}
+	for p := range partition.ID(2) {
+		mails := w.lost(p)
+		if len(mails) != 1 {
+			t.Fatalf("%d mails for %d", len(mails), p)
+		}
+		m, err := blobschema.DecodeMail([]byte(mails[0]))
+		if err != nil || m.From != partition.Intake || m.To != p || m.Number != 2 || m.Epoch != 1 || len(m.URLs) != 2-2*int(p) {
+			t.Errorf("mail for %d: %+v, %v", p, m, err)
+		}
+		for _, q := range m.URLs {
+			if q.Flags != blobschema.FlagSeed || q.Rank == 0 {
+				t.Errorf("a seed is %+v", q)
+			}
+		}
+	}
+	if s.tick(w); w.counts["Send"] > 0 && len(w.lost(0)) > 0 {
+		t.Error("seeds are mailed again")
+	}
+}
