@@ -47,6 +47,9 @@ func TestWorthwhile(t *testing.T) {
 	}
 	unexamined, urgent := slots(8, 20), slots(-1, 20)
 	unexamined[1].Unexamined, urgent[0].Urgent = 3, 1
+	later, atOnce, settled := slots(8, 20), slots(0, 20), slots(8, 20)
+	later[1].Urgent, atOnce[0].Urgent = 1, 1
+	settled[1].Due = 0
 	for _, c := range []struct {
 		name  string
 		slots []blobschema.SlotSummary
@@ -61,11 +64,18 @@ func TestWorthwhile(t *testing.T) {
 		{"enough are due soon", slots(append(many(250, 5), 50)...), 12},
 		{"not known what waits", unexamined, 8},
 		{"somebody waits", urgent, 0},
+		{"somebody waits since just now", atOnce, 0},
+		{"somebody waits for what is not due", later, 20},
+		{"nothing is left of one", settled, 8},
+		{"within just a minute", slots(5, 65), 65},
 	} {
 		first := time.UnixMilli(c.slots[0].Due).UTC()
 		if got := worthwhile(c.slots, now, first).Sub(now).Seconds(); int(got) != c.want {
 			t.Errorf("%s: in %v s, not %d", c.name, got, c.want)
 		}
+	}
+	if got := worthwhile(nil, now, now.Add(time.Second)); !got.Equal(now.Add(time.Second)) {
+		t.Errorf("something is due, nobody knows where: at %v", got)
 	}
 	if !worthwhile(nil, now, time.Time{}).IsZero() {
 		t.Error("nothing is due, but a step is wanted")

@@ -344,3 +344,61 @@ func TestHintsAndTrust(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesDiffer: what is learnt of a page is told apart from what is learnt of its host, and of new pages the host's is
+// believed.
+func TestPagesDiffer(t *testing.T) {
+	const looks = 7
+	steady, lively := urlX, urlY
+	r := begun(t, Config{Looks: true}, steady, lively)
+	r.f.SetThreshold(r.now, every(24*time.Hour))
+	former := map[string]*blobschema.Page{}
+	count := map[string]int{}
+	for range 2 * looks {
+		_, task := r.nextLook()
+		url := task.Request.URL.String()
+		digest := "a"
+		if url == lively {
+			digest = fmt.Sprint(count[url])
+		}
+		r.seen(task, former[url], digest)
+		former[url] = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+		r.state(uint64(count[steady] + count[lively] + 1))
+		count[url]++
+	}
+	s, _, _ := r.waiting(steady)
+	l, _, _ := r.waiting(lively)
+	if count[lively] < 2*count[steady] || 2*s < 3*l {
+		t.Errorf("%d looks at a page that never changes, the next in %v; %d at one that always does, in %v", count[steady], s, count[lively], l)
+	}
+	u := r.f.units["a.example"]
+	if u.changes.Shape == 0 || r.f.believed(u, blobschema.Change{}) == (blobschema.Change{}) || r.f.believed(u, blobschema.Change{Shape: 1, Hours: 2}).Shape != 1 {
+		t.Errorf("of the host is believed %+v", u.changes)
+	}
+}
+
+// TestGivenUpHosts: where a host is given up, what was found is refused, and looks wait.
+func TestGivenUpHosts(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		r := begun(t, Config{Looks: looks, Delay: time.Second}, urlX)
+		r.seen(r.mustNext(urlX), nil, "a")
+		r.state(1)
+		r.add(2, urlY, "https://a.example/z")
+		st := &r.f.units["a.example"].own
+		r.f.unqueue(st.unit)
+		o := answer{outcome: blobschema.OutcomeConnect, final: true}.reply(Task{}, r.now, 0)
+		r.f.giveUp(r.now, st, o)
+		r.f.settleUnit(st.unit, r.now)
+		r.check()
+		if got := r.refused(); len(got) != 2 {
+			t.Errorf("looks %v: refused are %v", looks, got)
+		}
+		if wait, _, ok := r.waiting(urlX); ok != looks || ok && wait < lookAfterFailure {
+			t.Errorf("looks %v: the look waits %v for %v", looks, ok, wait)
+		}
+		run, _ := r.f.Delta(2)
+		if stored := len(run.Queued) == 1 && run.Queued[0].URL == urlX; stored != looks {
+			t.Errorf("looks %v: stored are %+v", looks, run.Queued)
+		}
+	}
+}
