@@ -97,6 +97,7 @@ experiments: ## make the measurements of papers again, for half an hour; EXPERIM
 
 recordings: ## make the pictures of the documents, from a crawl on this machine
 	go run ./internal/recordings -out docs/recordings
+
 vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
 	$(tool) govulncheck $(ARGS) ./...
 

@@ -29,8 +29,8 @@ func benchRun(b *testing.B, run *Run) {
 	})
 }
 
-func BenchmarkRunSeen1M(b *testing.B)   { benchRun(b, newWeb(b, 1).run(1e6, 0, 0)) }
-func BenchmarkRunQueued1M(b *testing.B) { benchRun(b, newWeb(b, 1).run(0, 1e6, 0)) }
+func BenchmarkRunSettled1M(b *testing.B) { benchRun(b, newWeb(b, 1).run(1e6, 0, 0)) }
+func BenchmarkRunQueued1M(b *testing.B)  { benchRun(b, newWeb(b, 1).run(0, 1e6, 0)) }
 
 // BenchmarkRunCommit is the run of one commit: small, over all its slots.
 func BenchmarkRunCommit(b *testing.B) { benchRun(b, newWeb(b, 1).run(2_000, 28_000, 300)) }

@@ -32,32 +32,32 @@ func (e *runEncoder) add(b BlockRef) {
 	e.raw = e.raw[:0]
 }
 
-// seen makes blocks of settled URLs: how many there are of each slot, then the
+// settled makes blocks of settled URLs: how many there are of each slot, then the
 // differences of fingerprints, then generations, states and origins. The differences are
 // turned round, first the high byte of each, then the next: where a slot holds
 // many, the high bytes are zeros, and fingerprints have nothing else to save.
-func (e *runEncoder) seen(all []Seen) {
+func (e *runEncoder) settled(all []Settled) {
 	for len(all) > 0 {
-		s := all[:min(len(all), seenPerBlock)]
+		s := all[:min(len(all), settledPerBlock)]
 		all = all[len(s):]
 		raw := binary.AppendUvarint(e.raw, uint64(len(s)))
 		raw = appendSlots(raw, len(s), func(i int) partition.Slot { return s[i].Slot })
 		at := len(raw)
-		raw = append(raw, make([]byte, seenPlanes*len(s))...)
+		raw = append(raw, make([]byte, settledPlanes*len(s))...)
 		planes := raw[at:]
 		for i := range s {
 			d := s[i].Fingerprint
 			if i > 0 {
 				d -= s[i-1].Fingerprint // wraps where a slot ends, and back when read
 			}
-			for p := range seenPlanes {
+			for p := range settledPlanes {
 				planes[p*len(s)+i] = byte(d >> (56 - 8*p))
 			}
 		}
 		raw = wire.AppendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].Generation) })
 		raw = wire.AppendColumn(raw, len(s), func(i int) uint64 { return uint64(s[i].State) })
 		e.raw = appendOrigins(raw, len(s), func(i int) Origin { return s[i].Origin })
-		e.add(BlockRef{Kind: SeenBlock, First: s[0].Slot, Last: s[len(s)-1].Slot, Entries: int64(len(s))})
+		e.add(BlockRef{Kind: SettledBlock, First: s[0].Slot, Last: s[len(s)-1].Slot, Entries: int64(len(s))})
 	}
 }
 
@@ -239,8 +239,8 @@ func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last 
 	}
 	before := *into
 	switch ref.Kind {
-	case SeenBlock:
-		d.seen(c, n, ref, into)
+	case SettledBlock:
+		d.settled(c, n, ref, into)
 	case QueuedBlock:
 		d.queued(c, n, ref, into)
 	case HostBlock:
@@ -253,37 +253,37 @@ func (d *blockDecoder) decode(data []byte, ref BlockRef, into *Run, first, last 
 		return err
 	}
 	if ref.First < first || ref.Last > last {
-		into.keep(len(before.Seen), len(before.Queued), len(before.Hosts), first, last)
+		into.keep(len(before.Settled), len(before.Queued), len(before.Hosts), first, last)
 	}
 	return nil
 }
 
 // keep drops the entries from the given ones on that are not of the slots first to
 // last.
-func (r *Run) keep(seen, queued, hosts int, first, last partition.Slot) {
+func (r *Run) keep(settled, queued, hosts int, first, last partition.Slot) {
 	outside := func(s partition.Slot) bool { return s < first || s > last }
-	r.Seen = append(r.Seen[:seen], slices.DeleteFunc(r.Seen[seen:], func(s Seen) bool { return outside(s.Slot) })...)
+	r.Settled = append(r.Settled[:settled], slices.DeleteFunc(r.Settled[settled:], func(s Settled) bool { return outside(s.Slot) })...)
 	r.Queued = append(r.Queued[:queued], slices.DeleteFunc(r.Queued[queued:], func(q Queued) bool { return outside(q.Slot) })...)
 	r.Hosts = append(r.Hosts[:hosts], slices.DeleteFunc(r.Hosts[hosts:], func(h HostState) bool { return outside(h.Slot) })...)
 }
 
-func (d *blockDecoder) seen(c *wire.Cursor, n int, ref BlockRef, into *Run) {
-	if n > len(c.Rest)/seenPlanes {
+func (d *blockDecoder) settled(c *wire.Cursor, n int, ref BlockRef, into *Run) {
+	if n > len(c.Rest)/settledPlanes {
 		c.Fail("%d fingerprints in %d bytes", n, len(c.Rest))
 		return
 	}
-	at := len(into.Seen)
-	into.Seen = slices.Grow(into.Seen, n)[:at+n]
-	s := into.Seen[at:]
+	at := len(into.Settled)
+	into.Settled = slices.Grow(into.Settled, n)[:at+n]
+	s := into.Settled[at:]
 	readSlots(c, n, ref, func(i int, slot partition.Slot) { s[i].Slot = slot })
-	planes := c.Take(uint64(seenPlanes * n))
+	planes := c.Take(uint64(settledPlanes * n))
 	if c.Err != nil {
 		return
 	}
 	var fp uint64
 	for i := range s {
 		var diff uint64
-		for p := range seenPlanes {
+		for p := range settledPlanes {
 			diff = diff<<8 | uint64(planes[p*n+i])
 		}
 		fp += diff

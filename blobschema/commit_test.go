@@ -199,7 +199,7 @@ func TestCommitHandsOver(t *testing.T) {
 func TestCommitBounds(t *testing.T) {
 	long := strings.Repeat("u", wire.MaxURL+1)
 	for name, c := range map[string]*Commit{
-		"state":          {State: &Run{Seen: []Seen{{}}}},
+		"state":          {State: &Run{Settled: []Settled{{}}}},
 		"held":           {Held: map[partition.ID][]Queued{1: {{URL: long}}}},
 		"outside":        {Outside: []Queued{{URL: long}}},
 		"anchor":         {Links: []PageLinks{{Targets: []Target{{Anchor: long}}}}},

@@ -4,9 +4,9 @@
 // On a URL's way it is met three times: mail carries the URL to its partition
 // ([Mail]), the partition's state keeps it until it is asked for ([Run]), and a
 // commit makes what came of it visible ([Commit], with the answer itself in a
-// [warc.Record] that a [warc.CDXJ] line finds). The records of the KV table ([Head],
+// [warc.Record] that a [warc.CDXJ] line finds). The records of the table ([Head],
 // [Crawl], [Wish], [Grants]) are plain JSON; package naming derives
-// every object name, KV key and queue name, and nothing else does.
+// every name of an object, key and queue, and nothing else does.
 //
 // A commit object is a [wire.Pack]: named sections, each under a checksum, so that a
 // reader decodes only what it needs. Its state is a run: blocks in order of slot,

@@ -77,10 +77,10 @@ func (w *web) queued(n int) []Queued {
 	return out
 }
 
-func (w *web) seen(n int) []Seen {
-	out := make([]Seen, n)
+func (w *web) settled(n int) []Settled {
+	out := make([]Settled, n)
 	for i := range out {
-		out[i] = Seen{Slot: w.slot(w.host()), Fingerprint: w.r.Uint64(), State: Fetched, Origin: Origin{Partition: 3, Seq: 1 + w.r.Uint32N(250)}}
+		out[i] = Settled{Slot: w.slot(w.host()), Fingerprint: w.r.Uint64(), State: Fetched, Origin: Origin{Partition: 3, Seq: 1 + w.r.Uint32N(250)}}
 		if w.r.IntN(20) == 0 {
 			out[i].State = Refused
 		}
@@ -97,8 +97,8 @@ func (w *web) hosts(n int) []HostState {
 	return out
 }
 
-func (w *web) run(seen, queued, hosts int) *Run {
-	return &Run{Seen: w.seen(seen), Queued: w.queued(queued), Hosts: w.hosts(hosts)}
+func (w *web) run(settled, queued, hosts int) *Run {
+	return &Run{Settled: w.settled(settled), Queued: w.queued(queued), Hosts: w.hosts(hosts)}
 }
 
 func (w *web) pages(n int) []Page {

@@ -9,14 +9,14 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// EncodeJob encodes the message that there may be something to do for a partition. Like a wake it
+// EncodeJob encodes a job: there may be something to do for a partition. Like a wake it
 // may be lost, late or repeated: what there is to do, the records say.
 func EncodeJob(crawl string, p partition.ID) []byte { return EncodeWake(crawl, p) }
 
-// DecodeJob decodes such a message.
+// DecodeJob decodes a job.
 func DecodeJob(b []byte) (crawl string, p partition.ID, err error) { return DecodeWake(b) }
 
-// IndexHead is the KV record that names what is searchable of a partition's commits. It is
+// IndexHead is the record that names what is searchable of a partition's commits. It is
 // replaced by compare-and-set; whoever loses has done its work for nothing, and no harm.
 type IndexHead struct {
 	Partition partition.ID `json:"partition"`
@@ -83,7 +83,7 @@ type SegmentRef struct {
 	Object    string         `cbor:"1,keyasint"`
 	Bytes     int64          `cbor:"2,keyasint"`
 	Documents uint32         `cbor:"3,keyasint"`           // deleted ones included
-	Deleted   []byte         `cbor:"4,keyasint,omitempty"` // roaring bitmap of documents; empty: none
+	Deleted   []byte         `cbor:"4,keyasint,omitempty"` // set of documents, as package segment encodes it; empty: none
 	Gone      uint32         `cbor:"5,keyasint,omitempty"` // how many those are
 	First     partition.Slot `cbor:"6,keyasint"`
 	Last      partition.Slot `cbor:"7,keyasint"`

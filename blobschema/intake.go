@@ -86,7 +86,7 @@ func DecodeRequest(b []byte) (Request, error) {
 	return r, nil
 }
 
-// Requests is the KV record by which intake numbers its mail to the partitions, as
+// Requests is the record by which intake numbers its mail to the partitions, as
 // partitions number theirs. It is changed by compare-and-set.
 type Requests struct {
 	Sent map[partition.ID]uint64 `json:"sent,omitempty"` // last number, by receiver
@@ -106,7 +106,7 @@ type RequestMail struct {
 	Epoch partition.Epoch `json:"epoch"`
 }
 
-// TickRecord is what ticks remember from one process to the next, in the KV table.
+// TickRecord is what ticks remember from one process to the next, in the table.
 type TickRecord struct {
 	Copied   map[partition.ID]uint64 `json:"copied,omitempty"` // commits whose host estimates are in the hosts table
 	CopiedAt time.Time               `json:"copied_at,omitzero"`
@@ -142,7 +142,7 @@ type TickNotes struct {
 	Woken map[partition.ID]Waking `json:"woken,omitempty"` // wakes that no step has answered yet, as far as known
 	// Quiet are the partitions' commits when nothing was left to do; nil if that was never so.
 	Quiet map[partition.ID]uint64 `json:"quiet,omitempty"`
-	// Indexing are the messages that were sent for indexes that are behind. Fence is what they
+	// Indexing are the jobs that were sent for indexes that are behind. Fence is what they
 	// were behind of.
 	Indexing map[partition.ID]Waking `json:"indexing,omitempty"`
 	// RankAsked is when ranks were asked for, or their steps reminded, last.

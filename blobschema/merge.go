@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-func compareSeen(a, b Seen) int {
+func compareSettled(a, b Settled) int {
 	if a.Slot != b.Slot {
 		return cmp.Compare(a.Slot, b.Slot)
 	}
@@ -47,17 +47,17 @@ func compareHosts(a, b HostState) int {
 
 // MergeRuns joins runs into a new one, as [Join] does, and leaves them as they are.
 func MergeRuns(h partition.Hash, runs []*Run) *Run {
-	var seen, queued, hosts int
+	var settled, queued, hosts int
 	for _, r := range runs {
-		seen, queued, hosts = seen+len(r.Seen), queued+len(r.Queued), hosts+len(r.Hosts)
+		settled, queued, hosts = settled+len(r.Settled), queued+len(r.Queued), hosts+len(r.Hosts)
 	}
 	out := &Run{
-		Seen:   make([]Seen, 0, seen),
-		Queued: make([]Queued, 0, queued),
-		Hosts:  make([]HostState, 0, hosts),
+		Settled: make([]Settled, 0, settled),
+		Queued:  make([]Queued, 0, queued),
+		Hosts:   make([]HostState, 0, hosts),
 	}
 	for _, r := range runs {
-		out.Seen = append(out.Seen, r.Seen...)
+		out.Settled = append(out.Settled, r.Settled...)
 		out.Queued = append(out.Queued, r.Queued...)
 		out.Hosts = append(out.Hosts, r.Hosts...)
 	}
@@ -83,7 +83,7 @@ func MergeRuns(h partition.Hash, runs []*Run) *Run {
 // runs are, join in linear time but for a sort of the pending fingerprints.
 func Join(h partition.Hash, run *Run) {
 	run.Hosts = joinHosts(run.Hosts)
-	run.Seen = joinSeen(run.Seen)
+	run.Settled = joinSettled(run.Settled)
 	if joinQueued(h, run) {
 		slices.SortFunc(run.Queued, compareQueued)
 	} else {
@@ -107,18 +107,18 @@ func joinHosts(hosts []HostState) []HostState {
 	return hosts[:n]
 }
 
-// joinSeen keeps the last entry of each fingerprint, which is the highest.
-func joinSeen(seen []Seen) []Seen {
-	sortPieces(seen, compareSeen)
+// joinSettled keeps the last entry of each fingerprint, which is the highest.
+func joinSettled(settled []Settled) []Settled {
+	sortPieces(settled, compareSettled)
 	n := 0
-	for _, s := range seen {
-		if n > 0 && seen[n-1].Slot == s.Slot && seen[n-1].Fingerprint == s.Fingerprint {
+	for _, s := range settled {
+		if n > 0 && settled[n-1].Slot == s.Slot && settled[n-1].Fingerprint == s.Fingerprint {
 			n--
 		}
-		seen[n] = s
+		settled[n] = s
 		n++
 	}
-	return seen[:n]
+	return settled[:n]
 }
 
 // queuedKey places a Queued entry among the fingerprints.
@@ -146,7 +146,7 @@ func joinQueued(h partition.Hash, run *Run) (unordered bool) {
 		return cmp.Compare(a.at, b.at)
 	})
 	dropped := make([]bool, len(run.Queued))
-	seen, settled := run.Seen, run.Seen[:0]
+	settled, kept := run.Settled, run.Settled[:0]
 	for i := 0; i < len(keys); {
 		k := keys[i]
 		best := k.at
@@ -154,21 +154,21 @@ func joinQueued(h partition.Hash, run *Run) (unordered bool) {
 			winner, loser, moved := joinPair(run.Queued, best, keys[i].at)
 			best, dropped[loser], unordered = winner, true, unordered || moved
 		}
-		for len(seen) > 0 && (seen[0].Slot < k.slot || seen[0].Slot == k.slot && seen[0].Fingerprint < k.fp) {
-			settled = append(settled, seen[0])
-			seen = seen[1:]
+		for len(settled) > 0 && (settled[0].Slot < k.slot || settled[0].Slot == k.slot && settled[0].Fingerprint < k.fp) {
+			kept = append(kept, settled[0])
+			settled = settled[1:]
 		}
-		if len(seen) == 0 || seen[0].Slot != k.slot || seen[0].Fingerprint != k.fp {
+		if len(settled) == 0 || settled[0].Slot != k.slot || settled[0].Fingerprint != k.fp {
 			continue
 		}
-		if s := seen[0]; s.State == Pending && s.Generation == run.Queued[best].Generation ||
+		if s := settled[0]; s.State == Pending && s.Generation == run.Queued[best].Generation ||
 			s.Generation < run.Queued[best].Generation {
-			seen = seen[1:] // asked for again
+			settled = settled[1:] // asked for again
 		} else {
 			dropped[best] = true
 		}
 	}
-	run.Seen = append(settled, seen...)
+	run.Settled = append(kept, settled...)
 	n := 0
 	for i := range run.Queued {
 		if !dropped[i] {

@@ -14,8 +14,8 @@ func TestMergeRules(t *testing.T) {
 	h := testHash(t)
 	const url = "https://a.example/"
 	fp := h.Fingerprint(url)
-	seen := func(generation uint32, s State) *Run {
-		return &Run{Seen: []Seen{{Slot: 1, Fingerprint: fp, Generation: generation, State: s}}}
+	settled := func(generation uint32, s State) *Run {
+		return &Run{Settled: []Settled{{Slot: 1, Fingerprint: fp, Generation: generation, State: s}}}
 	}
 	queued := func(q Queued) *Run {
 		q.Slot, q.Host, q.URL = 1, "a.example", url
@@ -28,12 +28,12 @@ func TestMergeRules(t *testing.T) {
 		name       string
 		a, b, want *Run
 	}{
-		{"refused above fetched", seen(1, Fetched), seen(1, Refused), seen(1, Refused)},
-		{"generation above state", seen(1, Refused), seen(2, Fetched), seen(2, Fetched)},
-		{"settled drops pending", seen(1, Fetched), queued(Queued{Generation: 1}), seen(1, Fetched)},
-		{"settled drops older pending", seen(2, Fetched), queued(Queued{Generation: 1}), seen(2, Fetched)},
-		{"asked for again", seen(1, Refused), queued(Queued{Generation: 2}), queued(Queued{Generation: 2})},
-		{"seen but pending is no reason to drop", seen(1, Pending), queued(Queued{Generation: 1}), queued(Queued{Generation: 1})},
+		{"refused above fetched", settled(1, Fetched), settled(1, Refused), settled(1, Refused)},
+		{"generation above state", settled(1, Refused), settled(2, Fetched), settled(2, Fetched)},
+		{"settled drops pending", settled(1, Fetched), queued(Queued{Generation: 1}), settled(1, Fetched)},
+		{"settled drops older pending", settled(2, Fetched), queued(Queued{Generation: 1}), settled(2, Fetched)},
+		{"asked for again", settled(1, Refused), queued(Queued{Generation: 2}), queued(Queued{Generation: 2})},
+		{"settled but pending is no reason to drop", settled(1, Pending), queued(Queued{Generation: 1}), queued(Queued{Generation: 1})},
 		{"newer pending", queued(Queued{Generation: 2, Rank: 9, Depth: 9}), queued(Queued{Generation: 1}), queued(Queued{Generation: 2, Rank: 9, Depth: 9})},
 		{"fields of pending", queued(Queued{Rank: 5, Depth: 1, Flags: 1, Attempts: 2, NotBefore: 10}),
 			queued(Queued{Rank: 4, Depth: 3, Flags: 2, Attempts: 1, NotBefore: 99}),
@@ -51,8 +51,8 @@ func TestMergeRules(t *testing.T) {
 			}
 		}
 	}
-	other := seen(1, Fetched)
-	other.Seen[0].Slot = 2
+	other := settled(1, Fetched)
+	other.Settled[0].Slot = 2
 	if got := MergeRuns(h, []*Run{other, queued(Queued{})}); got.Len() != 2 {
 		t.Error("a URL is dropped for one of another slot")
 	}
@@ -63,7 +63,7 @@ func smallRun(r *rand.Rand, h partition.Hash) *Run {
 	urls := []string{"https://a.example/1", "https://a.example/2", "https://b.example/1", "https://b.example/2", "https://c.example/"}
 	run := &Run{}
 	for range r.IntN(6) {
-		run.Seen = append(run.Seen, Seen{Slot: partition.Slot(r.IntN(2)), Fingerprint: h.Fingerprint(urls[r.IntN(len(urls))]),
+		run.Settled = append(run.Settled, Settled{Slot: partition.Slot(r.IntN(2)), Fingerprint: h.Fingerprint(urls[r.IntN(len(urls))]),
 			Generation: uint32(r.IntN(3)), State: State(1 + r.IntN(3)), Origin: someOrigin(r)})
 	}
 	for range r.IntN(8) {
@@ -128,7 +128,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 		}
 	}
 	for _, r := range runs {
-		for _, s := range r.Seen {
+		for _, s := range r.Settled {
 			put(key{s.Slot, s.Fingerprint}, entry{generation: s.Generation, state: s.State, origin: s.Origin})
 		}
 		for _, q := range r.Queued {
@@ -146,7 +146,7 @@ func mergeSlowly(h partition.Hash, runs []*Run) *Run {
 		if e.state == Pending {
 			out.Queued = append(out.Queued, e.queued)
 		} else {
-			out.Seen = append(out.Seen, Seen{k.slot, k.fp, e.generation, e.state, e.origin})
+			out.Settled = append(out.Settled, Settled{k.slot, k.fp, e.generation, e.state, e.origin})
 		}
 	}
 	for _, s := range hosts {
@@ -173,7 +173,7 @@ func TestMergeProperties(t *testing.T) {
 				t.Fatalf("round %d: not %s (-abc +other):\n%s", i, name, diff)
 			}
 		}
-		if !slices.IsSortedFunc(abc.Seen, compareSeen) || !slices.IsSortedFunc(abc.Queued, compareQueued) || !slices.IsSortedFunc(abc.Hosts, compareHosts) {
+		if !slices.IsSortedFunc(abc.Settled, compareSettled) || !slices.IsSortedFunc(abc.Queued, compareQueued) || !slices.IsSortedFunc(abc.Hosts, compareHosts) {
 			t.Fatalf("round %d: the merge is not sorted", i)
 		}
 		for j, run := range []*Run{a, b, c} {
@@ -194,9 +194,9 @@ func TestMergeLarge(t *testing.T) {
 		for j := range r.Queued {
 			r.Queued[j].Rank += uint32(i * j % 7)
 		}
-		for j := range r.Seen[:1000] {
-			r.Seen[j].Slot, r.Seen[j].Fingerprint = r.Queued[j].Slot, h.Fingerprint(r.Queued[j].URL)
-			r.Seen[j].Generation = uint32(j % 2)
+		for j := range r.Settled[:1000] {
+			r.Settled[j].Slot, r.Settled[j].Fingerprint = r.Queued[j].Slot, h.Fingerprint(r.Queued[j].URL)
+			r.Settled[j].Generation = uint32(j % 2)
 			r.Queued[j].Generation = uint32(j % 3)
 		}
 		if i < 4 {

@@ -12,7 +12,7 @@ import (
 // [Handover]. The new owner pulls that, and names the runs in a manifest of its own, which
 // confirms the move.
 
-// MapRecord is the KV record of the partition map. There is none before the first move:
+// MapRecord is the record of the partition map. There is none before the first move:
 // then the map is that of epoch 1, dealt to Crawl.Partitions partitions.
 type MapRecord struct {
 	Version    uint64          `json:"version"` // of this record: it grows with every change

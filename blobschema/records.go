@@ -8,8 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Crawl is the record that begins a crawl: one conditional create in the KV
-// table. Everything but Settings.Limits, SeedBatches and Published is frozen.
+// Crawl is the record that begins a crawl: one conditional create in the
+// table. Everything but SeedBatches, Published and what of the Settings may change is frozen.
 type Crawl struct {
 	Version    int       `json:"version"`
 	ID         string    `json:"id"`
@@ -45,8 +45,8 @@ const (
 	ByIP     PartitionBy = "ip"     // the address that its name had when it was first resolved
 )
 
-// Settings are what a crawl was asked to do. The first group is frozen; the
-// second may change when the crawl is resumed.
+// Settings are what a crawl was asked to do. The first two groups are frozen, but for Plain and
+// the shares of Topics; the others may change when the crawl is resumed.
 type Settings struct {
 	Scope    Scope    `json:"scope"`
 	Include  []string `json:"include,omitempty"` // RE2; a link must match one, where there are any
@@ -138,7 +138,7 @@ const (
 	MaxTopics     = 255
 )
 
-// Head is the KV record that names a partition's last commit and holds its
+// Head is the record that names a partition's last commit and holds its
 // lease. Only steps write it, each time by compare-and-set (invariant I4).
 type Head struct {
 	Partition  partition.ID    `json:"partition"`
@@ -452,8 +452,8 @@ func (o Origin) Compare(p Origin) int {
 	return cmp.Or(cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Seq, p.Seq))
 }
 
-// Seen is a settled URL in a run.
-type Seen struct {
+// Settled is a settled URL in a run.
+type Settled struct {
 	Slot        partition.Slot
 	Fingerprint uint64
 	Generation  uint32

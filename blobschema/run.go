@@ -15,18 +15,18 @@ import (
 // Run is a piece of a partition's state in memory. Decoders append to it, [Join]
 // makes one entry per URL of it, [EncodeRun] stores it. The zero value is empty.
 type Run struct {
-	Seen   []Seen
-	Queued []Queued
-	Hosts  []HostState
+	Settled []Settled
+	Queued  []Queued
+	Hosts   []HostState
 }
 
 // Len is the number of entries of all kinds.
-func (r *Run) Len() int { return len(r.Seen) + len(r.Queued) + len(r.Hosts) }
+func (r *Run) Len() int { return len(r.Settled) + len(r.Queued) + len(r.Hosts) }
 
-// Sort puts the entries in the order in which they are stored: Seen by slot and
+// Sort puts the entries in the order in which they are stored: Settled by slot and
 // fingerprint; Queued by slot, host, rank and URL; Hosts by slot and host.
 func (r *Run) Sort() {
-	sortPieces(r.Seen, compareSeen)
+	sortPieces(r.Settled, compareSettled)
 	sortPieces(r.Queued, compareQueued)
 	sortPieces(r.Hosts, compareHosts)
 }
@@ -34,7 +34,7 @@ func (r *Run) Sort() {
 // Only leaves out, in place, what is of other slots than those wanted; nil wants all.
 func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 	if wanted != nil {
-		r.Seen = slices.DeleteFunc(r.Seen, func(e Seen) bool { return !wanted(e.Slot) })
+		r.Settled = slices.DeleteFunc(r.Settled, func(e Settled) bool { return !wanted(e.Slot) })
 		r.Queued = slices.DeleteFunc(r.Queued, func(e Queued) bool { return !wanted(e.Slot) })
 		r.Hosts = slices.DeleteFunc(r.Hosts, func(e HostState) bool { return !wanted(e.Slot) })
 	}
@@ -45,9 +45,9 @@ func (r *Run) Only(wanted func(partition.Slot) bool) *Run {
 // out of bounds, or a settled URL that is not settled. EncodeRun is for runs that
 // pass, as every decoded one does.
 func (r *Run) Check() error {
-	for i := range r.Seen {
-		if s := &r.Seen[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Origin.Partition >= partition.MaxPartitions {
-			return fmt.Errorf("check run: seen entry of slot %d is %s, of partition %d", s.Slot, s.State, s.Origin.Partition)
+	for i := range r.Settled {
+		if s := &r.Settled[i]; s.Slot >= partition.MaxSlots || s.State == Pending || s.State > Forwarded || s.Origin.Partition >= partition.MaxPartitions {
+			return fmt.Errorf("check run: settled entry of slot %d is %s, of partition %d", s.Slot, s.State, s.Origin.Partition)
 		}
 	}
 	for i := range r.Queued {
@@ -68,9 +68,9 @@ type BlockKind uint8
 
 // The kinds of block.
 const (
-	SeenBlock   BlockKind = 1
-	QueuedBlock BlockKind = 2
-	HostBlock   BlockKind = 3
+	SettledBlock BlockKind = 1
+	QueuedBlock  BlockKind = 2
+	HostBlock    BlockKind = 3
 )
 
 // BlockRef describes a block of a run: entries of one kind, of one or more slots.
@@ -99,17 +99,17 @@ const (
 	runEnd  = "OWR"
 	runTail = 8 + 4 + 1 + len(runEnd)
 
-	blockTarget  = 64 << 10                  // bytes of a block, raw
-	blockText    = 1 << 20                   // bytes of its URLs, expanded
-	blockEntries = 1 << 14                   // at most
-	maxBlock     = blockTarget + 4<<20       // a block ends after the entry that fills it
-	maxBlockText = blockText + 2*wire.MaxURL //
-	filterBits   = 10                        // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
-	filterHashes = 7                         //
-	maxHashes    = 16                        // that a reader takes
-	seenPerBlock = blockTarget / 8           //
-	seenPlanes   = 8                         // bytes of a fingerprint
-	maxSlot      = partition.MaxSlots - 1
+	blockTarget     = 64 << 10                  // bytes of a block, raw
+	blockText       = 1 << 20                   // bytes of its URLs, expanded
+	blockEntries    = 1 << 14                   // at most
+	maxBlock        = blockTarget + 4<<20       // a block ends after the entry that fills it
+	maxBlockText    = blockText + 2*wire.MaxURL //
+	filterBits      = 10                        // per key: with 7 hashes 0.8 % answer "perhaps" wrongly
+	filterHashes    = 7                         //
+	maxHashes       = 16                        // that a reader takes
+	settledPerBlock = blockTarget / 8           //
+	settledPlanes   = 8                         // bytes of a fingerprint
+	maxSlot         = partition.MaxSlots - 1
 )
 
 // EncodeRun encodes a run, which it sorts in place, and describes the result: all
@@ -120,10 +120,10 @@ func EncodeRun(run *Run, h partition.Hash) (data []byte, ref RunRef) {
 	}
 	run.Sort()
 	e := runEncoder{}
-	e.seen(run.Seen)
+	e.settled(run.Settled)
 	e.queued(run.Queued)
 	e.hosts(run.Hosts)
-	data, ref = e.layOut(len(run.Seen) + len(run.Queued))
+	data, ref = e.layOut(len(run.Settled) + len(run.Queued))
 	ref.Entries = int64(run.Len())
 	ref.Index = int64(len(data))
 	data = appendIndex(data, e.blocks)
@@ -179,11 +179,11 @@ func appendIndex(dst []byte, blocks []BlockRef) []byte {
 const indexEntry = 10
 
 func appendFilter(dst []byte, run *Run, h partition.Hash) []byte {
-	words := (uint(len(run.Seen)+len(run.Queued))*filterBits + 63) / 64
+	words := (uint(len(run.Settled)+len(run.Queued))*filterBits + 63) / 64
 	f := bloom.New(max(words, 1)*64, filterHashes)
 	var key [8]byte
-	for i := range run.Seen {
-		f.Add(filterKey(&key, run.Seen[i].Fingerprint))
+	for i := range run.Settled {
+		f.Add(filterKey(&key, run.Settled[i].Fingerprint))
 	}
 	for i := range run.Queued {
 		f.Add(filterKey(&key, h.Fingerprint(run.Queued[i].URL)))
@@ -300,7 +300,7 @@ func (x *RunIndex) Range(first, last partition.Slot) (off, length int64) {
 	return blocks[0].Offset, end.Offset + end.Length - blocks[0].Offset
 }
 
-// MayContain says whether a URL may be in the run, seen or queued. False is
+// MayContain says whether a URL may be in the run, settled or queued. False is
 // certain; true is wrong for fewer than 1 URL in 100 that are not there.
 func (x *RunIndex) MayContain(fp uint64) bool {
 	var key [8]byte
@@ -346,7 +346,7 @@ func (x *RunIndex) grow(into *Run, believed int) {
 	for _, b := range x.blocks {
 		n[b.Kind] = min(n[b.Kind]+int(b.Entries), believed)
 	}
-	into.Seen = slices.Grow(into.Seen, n[SeenBlock])
+	into.Settled = slices.Grow(into.Settled, n[SettledBlock])
 	into.Queued = slices.Grow(into.Queued, n[QueuedBlock])
 	into.Hosts = slices.Grow(into.Hosts, n[HostBlock])
 }

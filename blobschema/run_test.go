@@ -20,7 +20,7 @@ import (
 
 // cloneRun copies a run, for functions that sort theirs.
 func cloneRun(r *Run) *Run {
-	return &Run{Seen: slices.Clone(r.Seen), Queued: slices.Clone(r.Queued), Hosts: slices.Clone(r.Hosts)}
+	return &Run{Settled: slices.Clone(r.Settled), Queued: slices.Clone(r.Queued), Hosts: slices.Clone(r.Hosts)}
 }
 
 func sorted(r *Run) *Run {
@@ -48,7 +48,7 @@ func inSlots(r *Run, first, last partition.Slot) *Run {
 func TestRunRoundTrip(t *testing.T) {
 	h := testHash(t)
 	extreme := &Run{
-		Seen: []Seen{
+		Settled: []Settled{
 			{Slot: 0, Fingerprint: 0, Generation: 0, State: Fetched},
 			{Slot: maxSlot, Fingerprint: 1<<64 - 1, Generation: 1<<32 - 1, State: Refused},
 		},
@@ -63,13 +63,13 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 	w := newWeb(t, 1)
 	for name, run := range map[string]*Run{
-		"one seen":     w.run(1, 0, 0),
+		"one settled":  w.run(1, 0, 0),
 		"one queued":   w.run(0, 1, 0),
 		"one host":     w.run(0, 0, 1),
 		"extremes":     extreme,
 		"few of all":   w.run(10, 10, 10),
-		"block of all": w.run(seenPerBlock, 2000, 500),
-		"many blocks":  w.run(3*seenPerBlock+1, 15_000, 3000),
+		"block of all": w.run(settledPerBlock, 2000, 500),
+		"many blocks":  w.run(3*settledPerBlock+1, 15_000, 3000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := run.Check(); err != nil {
@@ -78,7 +78,7 @@ func TestRunRoundTrip(t *testing.T) {
 			data, ref := EncodeRun(cloneRun(run), h)
 			all := sorted(run)
 			var slots []partition.Slot
-			for _, s := range all.Seen {
+			for _, s := range all.Settled {
 				slots = append(slots, s.Slot)
 			}
 			for _, q := range all.Queued {
@@ -91,14 +91,14 @@ func TestRunRoundTrip(t *testing.T) {
 			if diff := cmp.Diff(want, ref); diff != "" {
 				t.Errorf("ref differs (-want +got):\n%s", diff)
 			}
-			got := &Run{Seen: []Seen{{Fingerprint: 5, State: Fetched}}}
+			got := &Run{Settled: []Settled{{Fingerprint: 5, State: Fetched}}}
 			if err := DecodeRun(data, ref, got); err != nil {
 				t.Fatal(err)
 			}
-			if got.Seen[0].Fingerprint != 5 {
+			if got.Settled[0].Fingerprint != 5 {
 				t.Error("DecodeRun did not append")
 			}
-			got.Seen = got.Seen[1:]
+			got.Settled = got.Settled[1:]
 			if diff := diffRuns(run, got); diff != "" {
 				t.Errorf("run differs (-want +got):\n%.2000s", diff)
 			}
@@ -124,8 +124,8 @@ func TestRunSizes(t *testing.T) {
 		run   *Run
 		bound float64 // bytes per entry in blocks and index
 	}{
-		{"seen, one partition of a large crawl", w.run(100_000, 0, 0), 8.8},
-		{"seen, as a commit adds them", w.run(2_000, 0, 0), 9.5},
+		{"settled, one partition of a large crawl", w.run(100_000, 0, 0), 8.8},
+		{"settled, as a commit adds them", w.run(2_000, 0, 0), 9.5},
 		{"queued, one partition of a large crawl", w.run(0, 50_000, 0), 17},
 		{"queued, as a commit adds them", w.run(0, 28_000, 0), 18},
 	} {
@@ -207,9 +207,9 @@ func TestRunFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range run.Seen {
+	for _, s := range run.Settled {
 		if !x.MayContain(s.Fingerprint) {
-			t.Fatalf("seen fingerprint %x is denied", s.Fingerprint)
+			t.Fatalf("settled fingerprint %x is denied", s.Fingerprint)
 		}
 	}
 	for _, q := range run.Queued {
@@ -240,9 +240,9 @@ const goldenRun = "AgMBAgEB/gL9A/wE+wX6BvkH+QgBAQACAQECAQADAQCsAgIFAgIJYS5leGFtc
 func TestRunGolden(t *testing.T) {
 	h := testHash(t)
 	run := &Run{
-		Seen:   []Seen{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused, Origin: Origin{3, 300}}},
-		Queued: []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Former: Origin{1, 2}, Topic: 3, Change: Change{Shape: 1.5, Hours: 24}}},
-		Hosts:  []HostState{{Slot: 5, Host: "a.example", Version: 7, Data: []byte("state")}},
+		Settled: []Settled{{Slot: 3, Fingerprint: 0x0102030405060708, State: Fetched}, {Slot: 5, Fingerprint: 9, Generation: 2, State: Refused, Origin: Origin{3, 300}}},
+		Queued:  []Queued{{Slot: 5, Host: "a.example", Rank: 4, URL: "https://a.example/x", Depth: 1}, {Slot: 5, Host: "a.example", Rank: 6, URL: "https://a.example/y", Depth: 2, Attempts: 1, NotBefore: 1000, Flags: FlagSeed, Former: Origin{1, 2}, Topic: 3, Change: Change{Shape: 1.5, Hours: 24}}},
+		Hosts:   []HostState{{Slot: 5, Host: "a.example", Version: 7, Data: []byte("state")}},
 	}
 	data, err := base64.StdEncoding.DecodeString(goldenRun)
 	if err != nil {
@@ -261,7 +261,7 @@ func TestRunGolden(t *testing.T) {
 func TestRunDamage(t *testing.T) {
 	h, w := testHash(t), newWeb(t, 5)
 	data, ref := EncodeRun(w.run(20, 20, 5), h)
-	into := &Run{Seen: []Seen{{Fingerprint: 1, State: Fetched}}}
+	into := &Run{Settled: []Settled{{Fingerprint: 1, State: Fetched}}}
 	wiretest.EachDamage(data, func(what string, b []byte) {
 		if err := DecodeRun(b, ref, into); !wiretest.IsRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
@@ -316,17 +316,17 @@ func TestRunDamage(t *testing.T) {
 
 func TestRunCheck(t *testing.T) {
 	for name, run := range map[string]Run{
-		"pending seen":  {Seen: []Seen{{State: Pending}}},
-		"seen state":    {Seen: []Seen{{State: 4}}},
-		"seen origin":   {Seen: []Seen{{State: Fetched, Origin: Origin{Partition: partition.MaxPartitions}}}},
-		"queued former": {Queued: []Queued{{Former: Origin{Partition: partition.MaxPartitions}}}},
-		"seen slot":     {Seen: []Seen{{State: Fetched, Slot: maxSlot + 1}}},
-		"queued slot":   {Queued: []Queued{{Slot: maxSlot + 1}}},
-		"queued URL":    {Queued: []Queued{{URL: string(make([]byte, wire.MaxURL+1))}}},
-		"queued host":   {Queued: []Queued{{Host: string(make([]byte, wire.MaxHost+1))}}},
-		"host slot":     {Hosts: []HostState{{Slot: maxSlot + 1}}},
-		"host host":     {Hosts: []HostState{{Host: string(make([]byte, wire.MaxHost+1))}}},
-		"host data":     {Hosts: []HostState{{Data: make([]byte, maxHostData+1)}}},
+		"pending settled": {Settled: []Settled{{State: Pending}}},
+		"settled state":   {Settled: []Settled{{State: 4}}},
+		"settled origin":  {Settled: []Settled{{State: Fetched, Origin: Origin{Partition: partition.MaxPartitions}}}},
+		"queued former":   {Queued: []Queued{{Former: Origin{Partition: partition.MaxPartitions}}}},
+		"settled slot":    {Settled: []Settled{{State: Fetched, Slot: maxSlot + 1}}},
+		"queued slot":     {Queued: []Queued{{Slot: maxSlot + 1}}},
+		"queued URL":      {Queued: []Queued{{URL: string(make([]byte, wire.MaxURL+1))}}},
+		"queued host":     {Queued: []Queued{{Host: string(make([]byte, wire.MaxHost+1))}}},
+		"host slot":       {Hosts: []HostState{{Slot: maxSlot + 1}}},
+		"host host":       {Hosts: []HostState{{Host: string(make([]byte, wire.MaxHost+1))}}},
+		"host data":       {Hosts: []HostState{{Data: make([]byte, maxHostData+1)}}},
 	} {
 		if run.Check() == nil {
 			t.Errorf("%s: taken", name)

@@ -22,11 +22,10 @@ type Slot uint32
 // ID names a partition, the unit of work.
 type ID uint32
 
-// Intake is the sender of mail that comes from outside the crawl: seeds and
-// requests. It owns no slots and has no step.
+// Intake is the sender of mail that brings seeds. It owns no slots and has no step.
 const Intake ID = 1<<32 - 1
 
-// Requests is the sender of mail that the intake function makes of messages.
+// Requests is the sender of mail that is made of requests from outside.
 const Requests ID = 1<<32 - 2
 
 // Epoch is the version of a [Map]. It only grows.

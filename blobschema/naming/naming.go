@@ -1,4 +1,4 @@
-// Package naming holds the names of all that is stored and sent: objects, keys of the KV
+// Package naming holds the names of all that is stored and sent: objects, keys of the
 // table, and queues.
 //
 // It is the one place where a name is put together or taken apart; everybody else passes
@@ -13,6 +13,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/orbweaver/orbweaver/partition"
@@ -27,7 +29,7 @@ const (
 	RankQueue        = "rank"  // of rounds of rank jobs to be looked at
 )
 
-// ActiveKey is the KV key that names the deployment's active crawl.
+// ActiveKey is the key that names the deployment's active crawl.
 const ActiveKey = "active"
 
 // MaxCrawlID is the longest crawl id, in bytes.
@@ -47,6 +49,56 @@ func CheckCrawlID(id string) error {
 	return nil
 }
 
+// Characters that names have.
+const (
+	digits  = "0123456789"
+	letters = "abcdefghijklmnopqrstuvwxyz"
+)
+
+// parser takes a name apart from its front, and takes only what is written as the functions
+// here write it: each name has one way to be read, and what was read one name.
+type parser struct {
+	rest string
+	bad  bool
+}
+
+// parse takes the crawl's id from the front of a name.
+func parse(name string) (crawl string, p parser) {
+	i := max(strings.IndexByte(name, '/'), 0)
+	return name[:i], parser{rest: name[i:], bad: CheckCrawlID(name[:i]) != nil}
+}
+
+func (p *parser) text(s string) {
+	rest, ok := strings.CutPrefix(p.rest, s)
+	p.rest, p.bad = rest, p.bad || !ok
+}
+
+// number takes what is before a number, and the number, which has leading zeros up to that width.
+func (p *parser) number(before string, width int) uint64 {
+	p.text(before)
+	end := len(p.rest) - len(strings.TrimLeft(p.rest, digits))
+	s := p.rest[:end]
+	n, err := strconv.ParseUint(s, 10, 64)
+	p.rest, p.bad = p.rest[end:], p.bad || err != nil || end < width || end > width && s[0] == '0'
+	return n
+}
+
+func (p *parser) partition(before string) partition.ID {
+	n := p.number(before, 5)
+	p.bad = p.bad || n > math.MaxUint32
+	return partition.ID(n)
+}
+
+// hash takes what [contentHash] begins with.
+func (p *parser) hash() {
+	const size = 16
+	s := p.rest[:min(size, len(p.rest))]
+	p.rest, p.bad = p.rest[len(s):], p.bad || len(s) < size || strings.Trim(s, digits+letters[:6]) != ""
+}
+
+// ends reports whether all of the name was read, and is one.
+func (p *parser) ends() bool { return !p.bad && p.rest == "" }
+
 // Commit names a commit object. The fence is part of it, so that two steps
 // that both believe they own the partition never write the same object (I4, I6).
 func Commit(crawl string, p partition.ID, seq, fence uint64) string {
@@ -55,27 +107,28 @@ func Commit(crawl string, p partition.ID, seq, fence uint64) string {
 
 // ParseCommit undoes Commit.
 func ParseCommit(name string) (p partition.ID, seq, fence uint64, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	if _, scanErr := fmt.Sscanf(rest, "p%d/c%d-f%d", &p, &seq, &fence); scanErr != nil ||
-		CheckCrawlID(crawl) != nil || Commit(crawl, p, seq, fence) != name {
+	_, n := parse(name)
+	p, seq, fence = n.partition("/p"), n.number("/c", 10), n.number("-f", 8)
+	if !n.ends() {
 		return 0, 0, 0, fmt.Errorf("parse commit name: %.100q is none", name)
 	}
 	return p, seq, fence, nil
 }
 
-// Run names the object of a merged run, written before the commit seq.
+// Run names the object of a merged run, written after the commit seq.
 func Run(crawl string, p partition.ID, seq, fence uint64, tier uint8) string {
 	return fmt.Sprintf("%s/p%05d/r%010d-f%08d-t%d", crawl, p, seq, fence, tier)
 }
 
 // ParseRun undoes Run.
 func ParseRun(name string) (p partition.ID, seq, fence uint64, tier uint8, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	if _, scanErr := fmt.Sscanf(rest, "p%d/r%d-f%d-t%d", &p, &seq, &fence, &tier); scanErr != nil ||
-		CheckCrawlID(crawl) != nil || Run(crawl, p, seq, fence, tier) != name {
+	_, n := parse(name)
+	p, seq, fence = n.partition("/p"), n.number("/r", 10), n.number("-f", 8)
+	t := n.number("-t", 1)
+	if !n.ends() || t > math.MaxUint8 {
 		return 0, 0, 0, 0, fmt.Errorf("parse run name: %.100q is none", name)
 	}
-	return p, seq, fence, tier, nil
+	return p, seq, fence, uint8(t), nil
 }
 
 // PartitionPrefix begins the names of a partition's commits and runs.
@@ -96,10 +149,12 @@ func WARC(crawl string, p partition.ID, fence, serial uint64, gzipped bool) stri
 
 // ParseWARC undoes WARC.
 func ParseWARC(name string) (p partition.ID, fence, serial uint64, err error) {
-	crawl, _, _ := strings.Cut(name, "/")
-	rest, _ := strings.CutPrefix(name, WARCPrefix(crawl)+"orbweaver-"+crawl+"-")
-	if _, scanErr := fmt.Sscanf(rest, "p%d-f%d-%d.", &p, &fence, &serial); scanErr != nil ||
-		CheckCrawlID(crawl) != nil || WARC(crawl, p, fence, serial, !strings.HasSuffix(name, ".warc")) != name {
+	crawl, n := parse(name)
+	n.text("/warc/orbweaver-" + crawl)
+	p, fence, serial = n.partition("-p"), n.number("-f", 8), n.number("-", 6)
+	n.text(".warc")
+	n.rest = strings.TrimSuffix(n.rest, ".gz")
+	if !n.ends() {
 		return 0, 0, 0, fmt.Errorf("parse WARC name: %.100q is none", name)
 	}
 	return p, fence, serial, nil
@@ -138,16 +193,16 @@ func CDXJIndex(crawl string) string { return crawl + "/cdxj/index.cdxj" }
 // CrawlKey is the KV key of the [Crawl] record.
 func CrawlKey(crawl string) string { return crawl + "/crawl" }
 
-// HeadKey is the KV key of a partition's [Head].
+// HeadKey is the key of a partition's [Head].
 func HeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/head/%05d", crawl, p) }
 
-// WishKey is the KV key of the [Wish].
+// WishKey is the key of the [Wish].
 func WishKey(crawl string) string { return crawl + "/wish" }
 
-// GrantsKey is the KV key of the [Grants].
+// GrantsKey is the key of the [Grants].
 func GrantsKey(crawl string) string { return crawl + "/grants" }
 
-// HostsKey is the KV key of the n-th pack of a partition's host estimates.
+// HostsKey is the key of the n-th pack of a partition's host estimates.
 func HostsKey(crawl string, p partition.ID, n int) string {
 	return fmt.Sprintf("%s/hosts/%05d/%04d", crawl, p, n)
 }
@@ -163,25 +218,25 @@ func Segment(crawl string, p partition.ID, number uint64, content []byte) string
 // ParseIndex undoes IndexManifest and Segment, as far as it can without the content:
 // it returns the partition, and the number of the manifest that the object is, or was made for.
 func ParseIndex(name string) (p partition.ID, number uint64, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	var kind rune
-	var hash string
-	if _, scanErr := fmt.Sscanf(rest, "index/p%d/%c%d-%s", &p, &kind, &number, &hash); scanErr != nil || kind != 'm' && kind != 's' ||
-		CheckCrawlID(crawl) != nil || !isHash(hash) || fmt.Sprintf("%s/index/p%05d/%c%010d-%s", crawl, p, kind, number, hash) != name {
+	_, n := parse(name)
+	n.text("/index")
+	p = n.partition("/p")
+	kind := "/m"
+	if strings.HasPrefix(n.rest, "/s") {
+		kind = "/s"
+	}
+	number = n.number(kind, 10)
+	n.text("-")
+	if n.hash(); !n.ends() {
 		return 0, 0, fmt.Errorf("parse index name: %.100q is none", name)
 	}
 	return p, number, nil
 }
 
-// isHash reports whether a part of a name is of a content's hash.
-func isHash(s string) bool {
-	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
-}
-
 // IndexPrefix begins the names of a crawl's index objects.
 func IndexPrefix(crawl string) string { return crawl + "/index/" }
 
-// IndexKey is the KV key of a partition's [IndexHead].
+// IndexKey is the key of a partition's [IndexHead].
 func IndexKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/index/%05d", crawl, p) }
 
 // IndexManifest names the manifest of a number by its content: two that make one at the same
@@ -190,10 +245,10 @@ func IndexManifest(crawl string, p partition.ID, number uint64, content []byte) 
 	return fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, number, contentHash(content)[:16])
 }
 
-// RankKey is the KV key of the [ranks.Job].
+// RankKey is the key of the [ranks.Job].
 func RankKey(crawl string) string { return crawl + "/rank" }
 
-// RankHeadKey is the KV key of a partition's [ranks.Head].
+// RankHeadKey is the key of a partition's [ranks.Head].
 func RankHeadKey(crawl string, p partition.ID) string { return fmt.Sprintf("%s/rank/%05d", crawl, p) }
 
 // RankPrefix begins the names of the objects that rank heads name.
@@ -207,21 +262,21 @@ func RankObject(crawl string, p partition.ID, job uint64, what string, content [
 
 // ParseRankObject undoes RankObject, as far as it can without the content.
 func ParseRankObject(name string) (p partition.ID, job uint64, what string, err error) {
-	crawl, rest, _ := strings.Cut(name, "/")
-	var tail string
-	_, scanErr := fmt.Sscanf(rest, "rank/p%d/j%d-%s", &p, &job, &tail)
-	what, hash, _ := strings.Cut(tail, "-")
-	if scanErr != nil || what == "" || CheckCrawlID(crawl) != nil || !isHash(hash) ||
-		fmt.Sprintf("%sp%05d/j%08d-%s-%s", RankPrefix(crawl), p, job, what, hash) != name {
+	_, n := parse(name)
+	n.text("/rank")
+	p, job = n.partition("/p"), n.number("/j", 8)
+	n.text("-")
+	what, n.rest, _ = strings.Cut(n.rest, "-")
+	if n.hash(); what == "" || strings.Trim(what, digits+letters) != "" || !n.ends() {
 		return 0, 0, "", fmt.Errorf("parse rank object name: %.100q is none", name)
 	}
 	return p, job, what, nil
 }
 
-// RequestsKey is the KV key of the [Requests].
+// RequestsKey is the key of the [Requests].
 func RequestsKey(crawl string) string { return crawl + "/requests" }
 
-// TickKey is the KV key of the [TickRecord].
+// TickKey is the key of the [TickRecord].
 func TickKey(crawl string) string { return crawl + "/tick" }
 
 // Request names the URLs of one mail of a request by their content.

@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -138,8 +139,18 @@ func FuzzNames(f *testing.F) {
 	f.Add("web-1/p00003/c0000000017-f00000002")
 	f.Add("web-1/p00003/r0000000017-f00000002-t1")
 	f.Add("web-1/warc/orbweaver-web-1-p00003-f00000002-000017.warc.gz")
+	f.Add("web-1/index/p00003/s0000000017-8198d1bac40a1033")
+	f.Add("web-1/rank/p00003/j00000012-graph-e3b0c44298fc1c14")
 	f.Fuzz(func(t *testing.T, name string) {
 		crawl, _, _ := strings.Cut(name, "/")
+		_, hash, _ := strings.Cut(name[max(len(name)-17, 0):], "-")
+		if p, n, err := ParseIndex(name); err == nil && fmt.Sprintf("%s/index/p%05d/s%010d-%s", crawl, p, n, hash) != name &&
+			fmt.Sprintf("%s/index/p%05d/m%010d-%s", crawl, p, n, hash) != name {
+			t.Errorf("%q is not the name of its index object", name)
+		}
+		if p, job, what, err := ParseRankObject(name); err == nil && fmt.Sprintf("%s/rank/p%05d/j%08d-%s-%s", crawl, p, job, what, hash) != name {
+			t.Errorf("%q is not the name of its rank object", name)
+		}
 		if p, seq, fence, err := ParseCommit(name); err == nil && Commit(crawl, p, seq, fence) != name {
 			t.Errorf("%q is not the name of its commit", name)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// Job is the KV record of the computation of ranks that was begun last: what goes in, and what
+// Job is the record of the computation of ranks that was begun last: what goes in, and what
 // came out. What each partition has done of it is in its [Head].
 type Job struct {
 	Version int       `json:"version"`
@@ -152,7 +152,7 @@ const (
 	Iterate = 4 // and all after it: one more multiplication each
 )
 
-// Head is the KV record of how far a partition is with a job. It is replaced by
+// Head is the record of how far a partition is with a job. It is replaced by
 // compare-and-set; whoever loses has done its work for nothing, and no harm.
 type Head struct {
 	Partition partition.ID `json:"partition"`

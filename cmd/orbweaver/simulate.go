@@ -14,15 +14,16 @@ import (
 
 // simulateFlags are those of simulate.
 type simulateFlags struct {
-	seed    uint64
-	seeds   int
-	first   uint64
-	workers int
-	json    bool
-	trace   bool
-	shrink  bool
-	runs    int
+	seed   uint64
+	seeds  int
+	first  uint64
+	json   bool
+	trace  bool
+	shrink bool
 }
+
+// shrinkRuns is how many crawls may be carried out to shrink one.
+const shrinkRuns = 500
 
 func newSimulate() *cobra.Command {
 	var f simulateFlags
@@ -45,8 +46,8 @@ It prints how often each kind of fault happened, and the seeds that failed.`,
 			if cmd.Flags().Changed("seed") {
 				f.first, f.seeds = f.seed, 1
 			}
-			if f.seeds < 1 || f.workers < 0 {
-				return usagef("--seeds must be 1 or more, and --workers not below 0\nSee '%s --help'", cmd.CommandPath())
+			if f.seeds < 1 {
+				return usagef("--seeds must be 1 or more\nSee '%s --help'", cmd.CommandPath())
 			}
 			ctx, release := following(cmd.Context())
 			defer release()
@@ -57,11 +58,9 @@ It prints how often each kind of fault happened, and the seeds that failed.`,
 	flags.Uint64Var(&f.seed, "seed", 1, "run this seed only")
 	flags.IntVar(&f.seeds, "seeds", 200, "number of crawls, each of the next seed")
 	flags.Uint64Var(&f.first, "first", 1, "the first seed")
-	flags.IntVar(&f.workers, "workers", 0, "crawls at once; 0 for one on each processor")
 	flags.BoolVar(&f.json, "json", false, "write JSON, for a program")
 	flags.BoolVar(&f.trace, "trace", false, "print every event; one crawl at a time")
 	flags.BoolVar(&f.shrink, "shrink", false, "look for the shortest way to each failure")
-	flags.IntVar(&f.runs, "shrink-runs", 500, "crawls that may take, for each")
 	return cmd
 }
 
@@ -95,7 +94,7 @@ func runSimulate(ctx context.Context, f *simulateFlags, out, progress io.Writer)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // small worlds that come and go: memory is cheap, time is not
 	begun := time.Now()
 	told := begun
-	s := simulate.Sweeping{First: f.first, Seeds: f.seeds, Workers: f.workers}
+	s := simulate.Sweeping{First: f.first, Seeds: f.seeds}
 	if f.trace {
 		s.Workers = 1
 		s.Scenario = func(seed uint64) simulate.Config {
@@ -123,7 +122,7 @@ func runSimulate(ctx context.Context, f *simulateFlags, out, progress io.Writer)
 	for _, failure := range t.Failures {
 		one := failedSeed{Seed: failure.Seed, Error: failure.Err.Error()}
 		if f.shrink {
-			one.Shrunk = simulate.Shrink(ctx, failure, f.runs).String()
+			one.Shrunk = simulate.Shrink(ctx, failure, shrinkRuns).String()
 		}
 		result.Failures = append(result.Failures, one)
 	}

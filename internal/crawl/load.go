@@ -528,7 +528,7 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 	queued := func(q *blobschema.Queued) (frontier.PartID, bool) {
 		return of(q.Slot, func() uint64 { return h.Fingerprint(q.URL) })
 	}
-	seen := func(e *blobschema.Seen) (frontier.PartID, bool) {
+	settled := func(e *blobschema.Settled) (frontier.PartID, bool) {
 		return of(e.Slot, func() uint64 { return e.Fingerprint })
 	}
 	var runs []*blobschema.Run
@@ -538,12 +538,12 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 			if int64(len(p.data)) < p.length {
 				return nil, wire.ErrDamaged
 			}
-			s, q := len(run.Seen), len(run.Queued)
+			s, q := len(run.Settled), len(run.Queued)
 			if err := blobschema.DecodeBlock(p.data[b.Offset-p.at:][:b.Length], b, run, wanted[0].Slot, wanted[len(wanted)-1].Slot); err != nil {
 				return nil, err
 			}
-			run.Seen = append(run.Seen[:s], slices.DeleteFunc(run.Seen[s:], func(e blobschema.Seen) bool {
-				_, ok := seen(&e)
+			run.Settled = append(run.Settled[:s], slices.DeleteFunc(run.Settled[s:], func(e blobschema.Settled) bool {
+				_, ok := settled(&e)
 				return !ok
 			})...)
 			run.Queued = append(run.Queued[:q], slices.DeleteFunc(run.Queued[q:], func(e blobschema.Queued) bool {
@@ -558,9 +558,9 @@ func joinParts(h partition.Hash, wanted []frontier.PartID, pieces []runPiece) (m
 		out[id] = &blobschema.Run{}
 	}
 	all := blobschema.MergeRuns(h, runs)
-	for i := range all.Seen {
-		id, _ := seen(&all.Seen[i])
-		out[id].Seen = append(out[id].Seen, all.Seen[i])
+	for i := range all.Settled {
+		id, _ := settled(&all.Settled[i])
+		out[id].Settled = append(out[id].Settled, all.Settled[i])
 	}
 	for i := range all.Queued {
 		id, _ := queued(&all.Queued[i])

@@ -159,7 +159,7 @@ func (w *world) settledIn(c blobschema.Crawl, p partition.ID, slot partition.Slo
 		runs = append(runs, run)
 	}
 	n := 0
-	for _, s := range blobschema.MergeRuns(h, runs).Seen {
+	for _, s := range blobschema.MergeRuns(h, runs).Settled {
 		if s.Slot == slot {
 			n++
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What is made of a crawl follows it by messages: the tick sends one for each partition whose
+// What is made of a crawl follows it by jobs: the tick sends one for each partition whose
 // index is behind its commits. They may be lost, so they are sent again; who gets one looks at the
 // records, so that sending it again is harmless.
 
@@ -69,7 +69,7 @@ func (k *Tick) follow(t *actor.Task) error {
 	return k.followIndex(t, indexes)
 }
 
-// followIndex sends messages for the indexes that are behind.
+// followIndex sends jobs for the indexes that are behind.
 func (k *Tick) followIndex(t *actor.Task, indexes []blobschema.IndexHead) error {
 	done := uint64(0)
 	if j := k.ranks.Finished(); j != nil {

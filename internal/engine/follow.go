@@ -16,7 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// What follows a crawl, its index and its ranks, is worked out by steps of their own, which messages
+// What follows a crawl, its index and its ranks, is worked out by steps of their own, which jobs
 // of two queues start. An engine that has Run serves them beside the crawl's; one that is called for
 // single pieces of work does one at a time.
 
@@ -31,7 +31,7 @@ func (e *Engine) index(ctx context.Context, p partition.ID, atMost time.Duration
 	}
 	spent, done := e.meter()
 	defer done()
-	cfg := index.Config{Crawl: e.currentCrawl(), Partition: p, Deadline: atMost, Workers: runtime.GOMAXPROCS(0), Spent: spent}
+	cfg := index.Config{Crawl: e.currentCrawl(), Partition: p, Deadline: atMost, Processors: runtime.GOMAXPROCS(0), Spent: spent}
 	if e.cfg.MemoryMB > 0 {
 		cfg.Memory = e.cfg.MemoryMB << 20 / 16
 		cfg.MaxMerged = int64(e.cfg.MemoryMB) << 20 / 5
@@ -140,7 +140,7 @@ func (e *Engine) followLoop(ctx context.Context, progress func(*crawl.Report)) e
 // followWait is how long a queue of jobs is listened to at once.
 const followWait = time.Minute
 
-// serveFollowers runs the index and rank steps that messages ask for, one of each at a time, until
+// serveFollowers runs the index and rank steps that jobs ask for, one of each at a time, until
 // ctx ends: then what is under way is given up.
 func (e *Engine) serveFollowers(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -156,8 +156,8 @@ func (e *Engine) serveFollowers(ctx context.Context) {
 	wg.Wait()
 }
 
-// serveJobs does what the messages of a queue ask for, each partition's once. A message is acknowledged
-// once that is done; one that fails comes again.
+// serveJobs does what the jobs of a queue ask for, each partition's once. A job is acknowledged
+// once it is done; one that fails comes again.
 func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.ID) error) {
 	for ctx.Err() == nil {
 		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: followWait})

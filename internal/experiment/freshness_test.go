@@ -10,7 +10,8 @@ import (
 
 // TestFreshness runs the experiment on few pages: all that it is to show holds.
 func TestFreshness(t *testing.T) {
-	r, err := freshness(Options{Seed: 1, Quick: true, Pages: 1_000})
+	s := freshScale{seed: 1, pages: 600, hosts: 20, rounds: 24, budgets: []float64{48, 336}, corePages: 600, coreRounds: 5}
+	r, err := s.run(true, func(string, ...any) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestFreshness(t *testing.T) {
 
 // TestFreshnessRepeats: what comes of it is the same each time, which few pages show as well as many.
 func TestFreshnessRepeats(t *testing.T) {
-	s := freshScale{seed: 1, pages: 200, hosts: 20, rounds: 12, budgets: []float64{48, 336}, corePages: 100, coreRounds: 2}
+	s := freshScale{seed: 1, pages: 200, hosts: 20, rounds: 12, budgets: []float64{48, 336}, corePages: 60, coreRounds: 1}
 	var docs []string
 	for range 2 {
 		r, err := s.run(true, func(string, ...any) {})

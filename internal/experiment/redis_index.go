@@ -92,7 +92,7 @@ func (t *indexTrial) simulated(docs *corpus.Corpus) (err error) {
 	runtime.GC()
 	f := &farm{platform: a.Platform}
 	for p := range t.workers {
-		s, err := index.NewStep(index.Config{Crawl: a.crawl, Partition: partition.ID(p), Workers: 1})
+		s, err := index.NewStep(index.Config{Crawl: a.crawl, Partition: partition.ID(p), Processors: 1})
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ type Config struct {
 	IdleTimeout    time.Duration // a connection not used so long is closed; 60 s
 	MaxIdle        int           // connections kept open without a request; 256
 	MaxLarge       int           // bodies above 1 MiB held at a time, others wait; 8
-	Workers        int           // answers assembled at a time; GOMAXPROCS
+	Processors     int           // answers assembled at a time; GOMAXPROCS
 
 	Compression warc.Compression // of the records; gzip level 1
 }
@@ -117,7 +117,7 @@ func (c Config) withDefaults() Config {
 	c.IdleTimeout = or(c.IdleTimeout, 60*time.Second)
 	c.MaxIdle = or(c.MaxIdle, 256)
 	c.MaxLarge = or(c.MaxLarge, 8)
-	c.Workers = or(c.Workers, runtime.GOMAXPROCS(0))
+	c.Processors = or(c.Processors, runtime.GOMAXPROCS(0))
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -160,7 +160,7 @@ type Client struct {
 	dialer    *dialer
 	transport *http.Transport
 	buffers   sync.Pool     // of *buffers
-	scratch   chan *Scratch // the workers; a nil one is not made yet
+	scratch   chan *Scratch // one for each answer that may be assembled; a nil one is not made yet
 	large     chan struct{} // a place per large body
 }
 
@@ -173,10 +173,10 @@ func New(cfg Config) *Client {
 		header:  make(http.Header),
 		names:   newNames(cfg.Lookup, cfg.ConnectTimeout, cfg.Clock),
 		buffers: sync.Pool{New: func() any { return &buffers{body: make([]byte, 0, firstBuffer)} }},
-		scratch: make(chan *Scratch, cfg.Workers),
+		scratch: make(chan *Scratch, cfg.Processors),
 		large:   make(chan struct{}, cfg.MaxLarge),
 	}
-	for range cfg.Workers {
+	for range cfg.Processors {
 		c.scratch <- nil
 	}
 	for _, f := range c.fields {
@@ -326,7 +326,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 		}
 		defer func() { c.scratch <- s }()
 		return Assemble(s, *req, resp)
-	case <-f.ctx.Done(): // waiting for a worker; the answer may be had again
+	case <-f.ctx.Done(): // waiting to be assembled; the answer may be had again
 		return c.failed(f, req, started, answer.StatusCode, context.Cause(f.ctx))
 	}
 }

@@ -169,7 +169,7 @@ func TestFetchLarge(t *testing.T) {
 	body := strings.Repeat("0123456789abcdef", (3<<20)/16)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, body) }))
 	defer server.Close()
-	c := testClient(t, func(cfg *Config) { cfg.MaxLarge, cfg.Workers = 1, 1 })
+	c := testClient(t, func(cfg *Config) { cfg.MaxLarge, cfg.Processors = 1, 1 })
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -181,7 +181,7 @@ func TestFetchLarge(t *testing.T) {
 	}
 	all.Wait()
 	if len(c.large) != 0 || len(c.scratch) != 1 {
-		t.Errorf("%d places not given back, %d workers free", len(c.large), len(c.scratch))
+		t.Errorf("%d places not given back, %d processors free", len(c.large), len(c.scratch))
 	}
 }
 
@@ -489,13 +489,13 @@ func TestFetchAborted(t *testing.T) {
 		out := testClient(t, nil).Fetch(ctx, ask(t, "http://"+host+"/"))
 		wantOutcome(t, out, blobschema.OutcomeAborted)
 	})
-	t.Run("no worker", func(t *testing.T) {
+	t.Run("no processor", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		host := rawServer(t, func(c net.Conn) {
 			answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")(c)
 			hang(c)
 		})
-		c := testClient(t, func(cfg *Config) { cfg.Workers = 1; cfg.Timeout = 50 * time.Millisecond })
+		c := testClient(t, func(cfg *Config) { cfg.Processors = 1; cfg.Timeout = 50 * time.Millisecond })
 		s := <-c.scratch
 		out := c.Fetch(ctx, ask(t, "http://"+host+"/"))
 		wantOutcome(t, out, blobschema.OutcomeTimeout)

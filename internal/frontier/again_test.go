@@ -30,7 +30,7 @@ func (r *rig) done(task Task, a answer) Verdict {
 func (r *rig) state(seq uint64) (out []string) {
 	r.t.Helper()
 	run, _ := r.f.Delta(seq)
-	for _, e := range run.Seen {
+	for _, e := range run.Settled {
 		out = append(out, fmt.Sprintf("%s %d at %d", e.State, e.Generation, e.Origin.Seq))
 	}
 	for _, q := range run.Queued {

@@ -19,9 +19,9 @@ func (f *Frontier) Dirty() bool {
 func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservation) {
 	f.delta++
 	f.examined = false
-	run := &blobschema.Run{Seen: f.settled}
+	run := &blobschema.Run{Settled: f.settled}
 	f.settled = nil
-	run.Seen = f.giveOrigins(run.Seen, blobschema.Origin{Partition: f.cfg.Partition, Seq: uint32(seq)})
+	run.Settled = f.giveOrigins(run.Settled, blobschema.Origin{Partition: f.cfg.Partition, Seq: uint32(seq)})
 	f.takeDirty(run)
 	observed := f.takeStates(run)
 	if f.fresh > 0 {
@@ -40,7 +40,7 @@ func (f *Frontier) Delta(seq uint64) (*blobschema.Run, []blobschema.HostObservat
 // giveOrigins says of all that was settled since the last delta where its page records
 // are: in the run, in memory, and with what is to be asked for again already. It returns
 // what is still so: a URL may have been settled in one generation after another.
-func (f *Frontier) giveOrigins(settled []blobschema.Seen, o blobschema.Origin) []blobschema.Seen {
+func (f *Frontier) giveOrigins(settled []blobschema.Settled, o blobschema.Origin) []blobschema.Settled {
 	kept := settled[:0]
 	for _, e := range settled {
 		if e.State != blobschema.Forwarded { // which has no page record here

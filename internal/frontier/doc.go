@@ -1,5 +1,5 @@
-// Package frontier holds what a partition knows: which URLs it has seen, which are still to
-// be asked for, and of what something may be asked next.
+// Package frontier holds what a partition knows: which URLs are settled, which are pending,
+// and of what something may be asked next.
 //
 // It sits between mail and fetches: the step adds URLs, takes the next [Task] when a
 // connection is free, and says how the task ended; what changed since the last commit comes

@@ -170,7 +170,7 @@ func (m *measured) store(settled, pending int) {
 		text += len(url)
 		if i < settled {
 			hosts[host]++
-			run.Seen = append(run.Seen, blobschema.Seen{
+			run.Settled = append(run.Settled, blobschema.Settled{
 				Slot: slot, Fingerprint: h.Fingerprint(url), State: blobschema.Fetched, Origin: blobschema.Origin{Seq: uint32(1 + i/4000)},
 			})
 			count(slot, 0)
@@ -284,7 +284,7 @@ func slotsOf(data []byte, index *blobschema.RunIndex, first, last partition.Slot
 	for _, b := range blocks {
 		n[b.Kind] += int(b.Entries)
 	}
-	run.Seen, run.Queued = make([]blobschema.Seen, 0, n[blobschema.SeenBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
+	run.Settled, run.Queued = make([]blobschema.Settled, 0, n[blobschema.SettledBlock]), make([]blobschema.Queued, 0, n[blobschema.QueuedBlock])
 	for _, b := range blocks {
 		if err := blobschema.DecodeBlock(data[b.Offset:b.Offset+b.Length], b, run, first, last); err != nil {
 			panic(err)
@@ -297,10 +297,10 @@ func slotsOf(data []byte, index *blobschema.RunIndex, first, last partition.Slot
 func cut(run *blobschema.Run, slot partition.Slot) *blobschema.Run {
 	out := &blobschema.Run{}
 	n := 0
-	for n < len(run.Seen) && run.Seen[n].Slot == slot {
+	for n < len(run.Settled) && run.Settled[n].Slot == slot {
 		n++
 	}
-	out.Seen, run.Seen = run.Seen[:n], run.Seen[n:]
+	out.Settled, run.Settled = run.Settled[:n], run.Settled[n:]
 	for n = 0; n < len(run.Queued) && run.Queued[n].Slot == slot; n++ {
 	}
 	out.Queued, run.Queued = run.Queued[:n], run.Queued[n:]
@@ -450,9 +450,9 @@ type disk struct {
 }
 
 func (d *disk) store(run *blobschema.Run) {
-	for _, e := range run.Seen {
+	for _, e := range run.Settled {
 		b := &d.buckets[e.Fingerprint>>56]
-		b.Seen = append(b.Seen, e)
+		b.Settled = append(b.Settled, e)
 	}
 	for _, q := range run.Queued {
 		b := &d.buckets[d.hash.Fingerprint(q.URL)>>56]
@@ -471,7 +471,7 @@ func (d *disk) read(p blobschema.Part) *blobschema.Run {
 		b.Hosts = nil
 		blobschema.Join(d.hash, b)
 		b.Hosts = hosts
-		out.Seen, out.Queued = append(out.Seen, b.Seen...), append(out.Queued, b.Queued...)
+		out.Settled, out.Queued = append(out.Settled, b.Settled...), append(out.Queued, b.Queued...)
 	}
 	blobschema.Join(d.hash, out)
 	return out
@@ -598,7 +598,7 @@ func (c *committing) commit() {
 		}
 		c.loading += ledger.Processor() - start
 		c.loads++
-		c.loaded += len(run.Seen) + len(run.Queued)
+		c.loaded += len(run.Settled) + len(run.Queued)
 	}
 	c.peak, c.most = max(c.peak, c.f.bytes()), max(c.most, c.f.resident)
 }

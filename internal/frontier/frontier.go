@@ -93,7 +93,7 @@ type Frontier struct {
 
 	// Since the last delta.
 	dirtyParts []*part // with items in their dirty lists
-	settled    []blobschema.Seen
+	settled    []blobschema.Settled
 	dirtyUnits []*unit
 	dirtySites []*site
 	examined   bool // a part with unexamined entries was loaded: its summary changes
@@ -522,9 +522,9 @@ func (f *Frontier) settle(p *part, i uint32, state blobschema.State) {
 // begun; until then its former one must do.
 func (f *Frontier) addSettled(p *part, st *site, fp uint64, gen uint32, state blobschema.State, former blobschema.Origin) {
 	p.touched = f.delta + 1
-	p.addMark(newMark(&blobschema.Seen{Fingerprint: fp, Generation: gen, State: state, Origin: former}))
+	p.addMark(newMark(&blobschema.Settled{Fingerprint: fp, Generation: gen, State: state, Origin: former}))
 	f.countSettled(st, 1)
-	f.settled = append(f.settled, blobschema.Seen{Slot: p.slot.id, Fingerprint: fp, Generation: gen, State: state})
+	f.settled = append(f.settled, blobschema.Settled{Slot: p.slot.id, Fingerprint: fp, Generation: gen, State: state})
 }
 
 func (f *Frontier) countSettled(st *site, n int) {

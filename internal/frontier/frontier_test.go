@@ -82,8 +82,8 @@ func TestAddSettled(t *testing.T) {
 	}
 	run, _ := r.f.Delta(1)
 	all := blobschema.MergeRuns(r.hash, []*blobschema.Run{run})
-	if len(all.Queued) != 1 || all.Queued[0].Generation != 2 || len(all.Seen) != 0 {
-		t.Errorf("the join holds %+v and %+v", all.Queued, all.Seen)
+	if len(all.Queued) != 1 || all.Queued[0].Generation != 2 || len(all.Settled) != 0 {
+		t.Errorf("the join holds %+v and %+v", all.Queued, all.Settled)
 	}
 }
 
@@ -104,8 +104,8 @@ func TestDelta(t *testing.T) {
 		for _, h := range run.Hosts {
 			got = append(got, fmt.Sprintf("%s %d", h.Host, h.Version))
 		}
-		if len(run.Seen) != seen || len(run.Queued) != queued || !slices.Equal(got, hosts) {
-			t.Errorf("%s: %d settled, %d pending, hosts %v", name, len(run.Seen), len(run.Queued), got)
+		if len(run.Settled) != seen || len(run.Queued) != queued || !slices.Equal(got, hosts) {
+			t.Errorf("%s: %d settled, %d pending, hosts %v", name, len(run.Settled), len(run.Queued), got)
 		}
 		if r.f.Dirty() {
 			t.Errorf("%s: dirty after all", name)

@@ -71,7 +71,7 @@ func (f *Frontier) Loaded(id partition.Slot, fp uint64) bool {
 	return p == nil || p.loaded
 }
 
-// found says where a URL is, if its part is loaded.
+// find says where a URL is, if its part is loaded.
 func (f *Frontier) find(id partition.Slot, fp uint64) (p *part, place uint32, k kind) {
 	if p = f.partOf(id, fp); p == nil || !p.loaded {
 		return nil, 0, absent
@@ -224,7 +224,7 @@ func (f *Frontier) Load(now time.Time, id PartID, run *blobschema.Run) error {
 		return fmt.Errorf("load part %+v of slot %d: not an unloaded part", id.Part, id.Slot)
 	}
 	f.seen = now
-	queued, excess := run.Queued, int(p.known)-int(p.npending)-len(run.Seen)
+	queued, excess := run.Queued, int(p.known)-int(p.npending)-len(run.Settled)
 	p, run = f.narrow(p, run)
 	old := *p
 	f.forget(p)
@@ -265,12 +265,12 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 		text += max(0, len(run.Queued[i].URL)-len(run.Queued[i].Host)-len("http://"))
 	}
 	more := len(old.taken) + len(old.fresh)
-	p.grow(len(run.Queued)+more, len(run.Seen), text)
-	for i := range run.Seen {
-		p.addMark(newMark(&run.Seen[i]))
+	p.grow(len(run.Queued)+more, len(run.Settled), text)
+	for i := range run.Settled {
+		p.addMark(newMark(&run.Settled[i]))
 	}
-	f.counts.Known += int64(len(run.Seen))
-	f.resident += len(run.Seen)
+	f.counts.Known += int64(len(run.Settled))
+	f.resident += len(run.Settled)
 	from := fromState
 	if old.unexamined > 0 {
 		from = unexamined

@@ -53,8 +53,8 @@ func TestBoundedAsUnbounded(t *testing.T) {
 				t.Errorf("seed %d, %s: what URLs came to (-want +got):\n%s", seed, name, d)
 			}
 			all := blobschema.MergeRuns(p.hash, p.runs)
-			if len(all.Queued) != 0 || len(all.Seen) != len(added) {
-				t.Errorf("seed %d, %s: runs hold %d settled URLs and %d pending ones", seed, name, len(all.Seen), len(all.Queued))
+			if len(all.Queued) != 0 || len(all.Settled) != len(added) {
+				t.Errorf("seed %d, %s: runs hold %d settled URLs and %d pending ones", seed, name, len(all.Settled), len(all.Queued))
 			}
 		}
 		unloads += bounded.unloads
@@ -206,8 +206,8 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 	}
 	p.drain()
 	all := blobschema.MergeRuns(p.hash, p.runs)
-	final := map[uint64]blobschema.Seen{}
-	for _, e := range all.Seen {
+	final := map[uint64]blobschema.Settled{}
+	for _, e := range all.Settled {
 		if e.State != blobschema.Forwarded {
 			final[e.Fingerprint] = e
 		}
@@ -216,7 +216,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 		t.Fatalf("%d URLs are pending in the runs", len(all.Queued))
 	}
 	for _, q := range all.Queued { // as if it had been settled like its last record
-		final[p.hash.Fingerprint(q.URL)] = blobschema.Seen{Origin: q.Former}
+		final[p.hash.Fingerprint(q.URL)] = blobschema.Settled{Origin: q.Former}
 	}
 	capped := 0
 	for url := range added {
@@ -224,7 +224,7 @@ func world(t *testing.T, p *process, rng *rand.Rand) {
 		if len(records) == 0 {
 			capped++
 			if p.cfg.MaxHostURLs == 0 {
-				for _, e := range all.Seen {
+				for _, e := range all.Settled {
 					if e.Fingerprint == p.hash.Fingerprint(url) {
 						t.Errorf("nothing came of %s: %+v", url, e)
 					}

@@ -125,16 +125,16 @@ func (f *Frontier) split(p *part, sums [2]blobschema.SlotSummary) (halves [2]*pa
 // narrow halves a part that is about to be loaded until one half does not hold too many, and
 // returns that with its state.
 func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run) {
-	for f.overflows(p, len(run.Seen)+len(run.Queued)) {
+	for f.overflows(p, len(run.Settled)+len(run.Queued)) {
 		var runs [2]*blobschema.Run
 		var sums [2]blobschema.SlotSummary
 		for i, half := range p.is.Halves() {
 			runs[i] = &blobschema.Run{Hosts: run.Hosts}
 			sum := &sums[i]
 			sum.Part = half
-			for _, e := range run.Seen {
+			for _, e := range run.Settled {
 				if half.Has(e.Fingerprint) {
-					runs[i].Seen = append(runs[i].Seen, e)
+					runs[i].Settled = append(runs[i].Settled, e)
 				}
 			}
 			for _, q := range run.Queued {
@@ -146,7 +146,7 @@ func (f *Frontier) narrow(p *part, run *blobschema.Run) (*part, *blobschema.Run)
 					sum.Due = max(1, p.due)
 				}
 			}
-			sum.Known, sum.Pending = uint32(len(runs[i].Seen)+len(runs[i].Queued)), uint32(len(runs[i].Queued))
+			sum.Known, sum.Pending = uint32(len(runs[i].Settled)+len(runs[i].Queued)), uint32(len(runs[i].Queued))
 		}
 		halves := f.split(p, sums)
 		f.counts.Halved++

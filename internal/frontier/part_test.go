@@ -180,8 +180,8 @@ func TestSplitsCost(t *testing.T) {
 		t.Errorf("%d parts were halved; dirty %v", n, p.f.Dirty())
 	}
 	run, _ := p.f.Delta(99)
-	if len(run.Seen)+len(run.Queued)+len(run.Hosts) != 0 {
-		t.Errorf("halving wrote %d settled and %d pending URLs, %d hosts", len(run.Seen), len(run.Queued), len(run.Hosts))
+	if len(run.Settled)+len(run.Queued)+len(run.Hosts) != 0 {
+		t.Errorf("halving wrote %d settled and %d pending URLs, %d hosts", len(run.Settled), len(run.Queued), len(run.Hosts))
 	}
 }
 

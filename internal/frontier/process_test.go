@@ -394,9 +394,9 @@ func (p *process) load(i int) {
 // restricted is the join of the runs, of one part only; host states are those of its slot.
 func (p *process) restricted(l loading) *blobschema.Run {
 	all, out := blobschema.MergeRuns(p.hash, l.runs), &blobschema.Run{}
-	for _, e := range all.Seen {
+	for _, e := range all.Settled {
 		if e.Slot == l.id.Slot && l.id.Part.Has(e.Fingerprint) {
-			out.Seen = append(out.Seen, e)
+			out.Settled = append(out.Settled, e)
 		}
 	}
 	for _, e := range all.Queued {

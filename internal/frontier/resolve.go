@@ -115,7 +115,7 @@ func (f *Frontier) forward(u *unit, st *site, url weburl.URL, fp uint64, q *blob
 	if i, k := p.find(fp); k == inMarks { // in a lower generation
 		m := &p.marks[i]
 		m.gen, m.state, m.seq, m.part = q.Generation, blobschema.Forwarded, 0, 0
-		f.settled = append(f.settled, blobschema.Seen{Slot: u.slot.id, Fingerprint: fp, Generation: q.Generation, State: blobschema.Forwarded})
+		f.settled = append(f.settled, blobschema.Settled{Slot: u.slot.id, Fingerprint: fp, Generation: q.Generation, State: blobschema.Forwarded})
 		p.touched = f.delta + 1
 		return
 	}

@@ -541,8 +541,8 @@ func TestRetries(t *testing.T) {
 				t.Errorf("%d attempts in the page record, want %d", o.Page.Attempts, c.attempts)
 			}
 			run, _ := r.f.Delta(1)
-			if len(run.Seen) != 1 || run.Seen[0].State != c.state || len(run.Queued) != 0 {
-				t.Errorf("the delta holds %+v %+v", run.Seen, run.Queued)
+			if len(run.Settled) != 1 || run.Settled[0].State != c.state || len(run.Queued) != 0 {
+				t.Errorf("the delta holds %+v %+v", run.Settled, run.Queued)
 			}
 			if r.queue(url, blobschema.Queued{}) != Known {
 				t.Error("a settled URL is news")

@@ -182,7 +182,7 @@ type mark struct {
 	state blobschema.State
 }
 
-func newMark(e *blobschema.Seen) mark {
+func newMark(e *blobschema.Settled) mark {
 	return mark{fp: e.Fingerprint, gen: e.Generation, seq: e.Origin.Seq, part: uint16(e.Origin.Partition), state: e.State}
 }
 

@@ -317,7 +317,7 @@ func TestPlacements(t *testing.T) {
 	if n := p.f.Counts(); n.Known != 4 || n.Pending != 0 {
 		t.Errorf("counts are %+v", n)
 	}
-	if e := p.runs[0].Seen[0]; e.State != blobschema.Forwarded || e.Origin != (blobschema.Origin{}) {
+	if e := p.runs[0].Settled[0]; e.State != blobschema.Forwarded || e.Origin != (blobschema.Origin{}) {
 		t.Errorf("settled as %+v", e)
 	}
 	for _, c := range []struct {

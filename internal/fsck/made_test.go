@@ -92,13 +92,13 @@ func byIP(t testing.TB) *maker {
 	addr, bare := m.addr(1, 0), m.addr(2, 0)
 	a, b, c, d := "http://"+n0+"/", "http://"+n1+"/", "http://"+none+"/", "http://"+bare.String()+"/"
 	m.seeds(a, b, c, d)
-	forwarded := func(url string) blobschema.Seen {
+	forwarded := func(url string) blobschema.Settled {
 		q := m.queued(url, 0) // of the name: it is not pinned yet
-		return blobschema.Seen{Slot: q.Slot, Fingerprint: m.hash.Fingerprint(url), State: blobschema.Forwarded}
+		return blobschema.Settled{Slot: q.Slot, Fingerprint: m.hash.Fingerprint(url), State: blobschema.Forwarded}
 	}
 
-	run := &blobschema.Run{Seen: []blobschema.Seen{forwarded(a), forwarded(a + "2")}}
-	other := &blobschema.Run{Seen: []blobschema.Seen{forwarded(b)}}
+	run := &blobschema.Run{Settled: []blobschema.Settled{forwarded(a), forwarded(a + "2")}}
+	other := &blobschema.Run{Settled: []blobschema.Settled{forwarded(b)}}
 	m.pins[n0], m.pins[n1] = addr, addr
 	run.Hosts = []blobschema.HostState{{Slot: m.hash.Slot(n0), Host: n0}}
 	m.refuse(0, c, blobschema.OutcomeDNS)
@@ -138,7 +138,7 @@ func capped(t testing.TB) *maker {
 	m.commit(0, blobschema.Commit{
 		State: &blobschema.Run{
 			Queued: []blobschema.Queued{m.queued(a+"2", 0)},
-			Seen: []blobschema.Seen{{
+			Settled: []blobschema.Settled{{
 				Slot: slot, Fingerprint: m.hash.Fingerprint(a + "late"), State: blobschema.Refused, Origin: blobschema.Origin{Seq: 1},
 			}},
 		},
@@ -230,16 +230,16 @@ type corruption struct {
 
 var madeCorruptions = []corruption{
 	{"origin elsewhere", recrawled, "I7", "is not the commit with its record", func(m *maker) {
-		m.state(0, func(r *blobschema.Run) { r.Seen[0].Origin.Seq = 1 })
+		m.state(0, func(r *blobschema.Run) { r.Settled[0].Origin.Seq = 1 })
 	}},
 	{"origin of another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
-		m.state(1, func(r *blobschema.Run) { r.Seen[0].Origin.Partition = 2 })
+		m.state(1, func(r *blobschema.Run) { r.Settled[0].Origin.Partition = 2 })
 	}},
 	{"former elsewhere", recrawled, "I7", "its former record", func(m *maker) {
 		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
-		m.state(0, func(r *blobschema.Run) { r.Seen = append(r.Seen, r.Seen[0]) })
+		m.state(0, func(r *blobschema.Run) { r.Settled = append(r.Settled, r.Settled[0]) })
 	}},
 	{"record of a generation lost", recrawled, "I7", "has no page record", func(m *maker) {
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Generation = 1 })
@@ -367,7 +367,7 @@ var madeCorruptions = []corruption{
 		})
 	}},
 	{"forwarded, by host", recrawled, "I7", "not by IP", func(m *maker) {
-		m.state(0, func(r *blobschema.Run) { r.Seen[0].State = blobschema.Forwarded })
+		m.state(0, func(r *blobschema.Run) { r.Settled[0].State = blobschema.Forwarded })
 	}},
 	{"site, by host", recrawled, "I1", "belongs to the unit", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
@@ -417,14 +417,14 @@ var madeCorruptions = []corruption{
 	{"asked at an address of another slot", byIP, "I2", "was asked for at", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) {
 			slot := m.owned(1)
-			for i := range r.Seen {
-				if slot == r.Seen[i].Slot {
+			for i := range r.Settled {
+				if slot == r.Settled[i].Slot {
 					slot = m.pmap.Owned(1)[1]
 				}
 			}
-			for i := range r.Seen {
-				if r.Seen[i].State == blobschema.Fetched {
-					r.Seen[i].Slot = slot
+			for i := range r.Settled {
+				if r.Settled[i].State == blobschema.Fetched {
+					r.Settled[i].Slot = slot
 				}
 			}
 		})
@@ -458,8 +458,8 @@ var madeCorruptions = []corruption{
 	}},
 	{"forwarded with an origin", byIP, "I7", "and it was forwarded", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
-			i := slices.IndexFunc(r.Seen, func(s blobschema.Seen) bool { return s.State == blobschema.Forwarded })
-			r.Seen[i].Origin.Seq = 1
+			i := slices.IndexFunc(r.Settled, func(s blobschema.Settled) bool { return s.State == blobschema.Forwarded })
+			r.Settled[i].Origin.Seq = 1
 		})
 	}},
 	{"total of forwarded URLs", byIP, "I7", "total of forwarded", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Forwarded = 0 }) }},
@@ -493,8 +493,8 @@ var madeCorruptions = []corruption{
 	}},
 	{"left out late, elsewhere", capped, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(0, func(r *blobschema.Run) {
-			for i := range r.Seen {
-				r.Seen[i].Origin.Seq = 2
+			for i := range r.Settled {
+				r.Settled[i].Origin.Seq = 2
 			}
 		})
 	}},

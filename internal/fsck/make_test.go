@@ -238,7 +238,7 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 		if pg.Original != nil {
 			t.Revisits++
 		}
-		s := blobschema.Seen{
+		s := blobschema.Settled{
 			Slot: m.queued(pg.URL, 0).Slot, Fingerprint: m.hash.Fingerprint(pg.URL), Generation: pg.Generation, State: blobschema.Refused,
 			Origin: blobschema.Origin{Partition: p, Seq: uint32(man.Seq)},
 		}
@@ -246,10 +246,10 @@ func (m *maker) commit(p partition.ID, c blobschema.Commit) {
 			s.State = blobschema.Fetched
 		}
 		if pg.Outcome != blobschema.OutcomeScope {
-			c.State.Seen = append(c.State.Seen, s)
+			c.State.Settled = append(c.State.Settled, s)
 		}
 	}
-	for _, s := range c.State.Seen {
+	for _, s := range c.State.Settled {
 		if s.State == blobschema.Forwarded {
 			t.Forwarded++
 		}
@@ -415,7 +415,7 @@ func summaries(state *blobschema.Run) (out []blobschema.SlotSummary) {
 		}
 		sums[slot] = s
 	}
-	for _, s := range state.Seen {
+	for _, s := range state.Settled {
 		count(s.Slot, 0)
 	}
 	for _, q := range state.Queued {

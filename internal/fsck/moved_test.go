@@ -192,7 +192,7 @@ var movedCorruptions = []corruption{
 			})
 		}
 		m.at(4, 3, func(c *blobschema.Commit) {
-			c.State.Seen = slices.DeleteFunc(c.State.Seen, func(s blobschema.Seen) bool { return s.State == blobschema.Refused })
+			c.State.Settled = slices.DeleteFunc(c.State.Settled, func(s blobschema.Settled) bool { return s.State == blobschema.Refused })
 		})
 	}},
 	{"summary of a hand-over", moved, "I7", "its summary says", func(m *maker) {
@@ -227,7 +227,7 @@ var movedCorruptions = []corruption{
 		m.at(0, 1, func(c *blobschema.Commit) { c.Pages = c.Pages[:1] })
 	}},
 	{"origin in the new partition", moved, "I7", "is not the commit with its record", func(m *maker) {
-		m.at(4, 3, func(c *blobschema.Commit) { c.State.Seen[0].Origin.Partition = 0 })
+		m.at(4, 3, func(c *blobschema.Commit) { c.State.Settled[0].Origin.Partition = 0 })
 	}},
 	{"asked too soon after the move", moved, "I9", "after the request before", func(m *maker) {
 		at := m.own(1).Pages[0].Time

@@ -70,7 +70,7 @@ func TestSomeFinds(t *testing.T) {
 			m.at(0, 1, func(c *blobschema.Commit) { c.Pages = c.Pages[:1] })
 		}},
 		{"origin elsewhere", "I7", "is not the commit with its record", 4, func(m *maker) {
-			m.at(4, 3, func(c *blobschema.Commit) { c.State.Seen[0].Origin.Seq = 2 })
+			m.at(4, 3, func(c *blobschema.Commit) { c.State.Settled[0].Origin.Seq = 2 })
 		}},
 		{"summary", "I7", "its summary says", 2, func(m *maker) {
 			m.manifest(2, func(man *blobschema.Manifest) { man.Slots[0].Known++ })

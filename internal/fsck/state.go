@@ -278,7 +278,7 @@ func (c *checker) readRun(read piece, ref blobschema.RunRef, deep bool, takes []
 		if !c.wants(b.First, b.Last, takes) {
 			continue
 		}
-		run.Seen, run.Queued, run.Hosts = run.Seen[:0], run.Queued[:0], run.Hosts[:0]
+		run.Settled, run.Queued, run.Hosts = run.Settled[:0], run.Queued[:0], run.Hosts[:0]
 		data, err := read(b.Offset, b.Length)
 		if err == nil {
 			err = blobschema.DecodeBlock(data, b, &run, 0, partition.MaxSlots-1)
@@ -287,8 +287,8 @@ func (c *checker) readRun(read piece, ref blobschema.RunRef, deep bool, takes []
 			c.violate("I6", ref.Object, "block at %d: %v", b.Offset, err)
 			return false
 		}
-		for i := range run.Seen {
-			rc.seen(run.Seen[i])
+		for i := range run.Settled {
+			rc.seen(run.Settled[i])
 		}
 		for i := range run.Queued {
 			rc.queued(&run.Queued[i])
@@ -312,13 +312,13 @@ type runChecker struct {
 	merged bool
 	each   func(entry)
 
-	lastSeen   blobschema.Seen
+	lastSeen   blobschema.Settled
 	lastQueued blobschema.Queued
 	lastHost   blobschema.HostState
 	counts     [3]int
 }
 
-func (rc *runChecker) seen(s blobschema.Seen) {
+func (rc *runChecker) seen(s blobschema.Settled) {
 	if rc.deep {
 		l := &rc.lastSeen
 		order := cmp.Or(cmp.Compare(l.Slot, s.Slot), cmp.Compare(l.Fingerprint, s.Fingerprint))

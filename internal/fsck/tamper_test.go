@@ -231,7 +231,7 @@ var corruptions = []struct {
 	}},
 	{"state of another's slot", "I3", "not partition 0's", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) {
-			c.State = &blobschema.Run{Seen: []blobschema.Seen{{Slot: h.owned(1), Fingerprint: 1, State: blobschema.Fetched}}}
+			c.State = &blobschema.Run{Settled: []blobschema.Settled{{Slot: h.owned(1), Fingerprint: 1, State: blobschema.Fetched}}}
 		})
 	}},
 	{"page of another's slot", "I3", "partition 1's", func(h *hand) {

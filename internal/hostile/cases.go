@@ -446,7 +446,7 @@ func redirectCases() []Case {
 		{Name: "redirect-pair", Does: "302 to a URL that leads back", Bound: "a URL is asked for once", serve: func(x *conn) {
 			to(map[string]string{"/x": "/x/back"}[x.path] + "#")(x)
 		}, Want: redirect},
-		{Name: "redirect-chain", Does: "302 without end, each time to a new URL", Bound: "a redirect is a link: the longest URL and the caps on a host bound it, the depth does not", serve: func(x *conn) {
+		{Name: "redirect-chain", Does: "302 without end, each time to a new URL", Bound: "ten redirects in a row are followed, whatever the depth", serve: func(x *conn) {
 			to(x.path + "/" + strings.Repeat("n", 60))(x)
 		}, Want: redirect},
 		{Name: "redirect-grows", Does: "302 to a URL twice as long each time", Bound: "the longest URL", serve: func(x *conn) {

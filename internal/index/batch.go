@@ -347,9 +347,9 @@ func (b *batch) readSpans(t *actor.Task, spans []span, add func([]document) erro
 	return nil
 }
 
-// readPieces reads as many pieces as there are workers, and returns what is left.
+// readPieces reads as many pieces as are worked on at once, and returns what is left.
 func (b *batch) readPieces(t *actor.Task, todo []piece, add func([]document) error) (left []piece, err error) {
-	now := todo[:min(len(todo), b.s.cfg.Workers)]
+	now := todo[:min(len(todo), b.s.cfg.Processors)]
 	works, results := make([]actor.Effect, len(now)), make([]pages, len(now))
 	for i, p := range now {
 		works[i] = actor.Work{Do: func() (any, error) { return p.read(), nil }}

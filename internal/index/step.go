@@ -17,15 +17,15 @@ import (
 
 // Config says what a step indexes, and what it may take for it. Zero values stand for the defaults.
 type Config struct {
-	Crawl     blobschema.Crawl
-	Partition partition.ID
-	Deadline  time.Duration // no piece of work begins after it; 0: none is known
-	Workers   int           // pieces of work on the processor at once; default 2
-	BatchSize int           // pages between two manifests, about; default 5,000
-	Memory    int           // bytes that the documents of one segment may take; default 64 MiB
-	FanIn     int           // segments of one size that are merged into one; default 8
-	MaxMerged int64         // bytes of the segments that are merged into one, and of that; default 192 MiB
-	Grace     time.Duration // for which objects are kept that no manifest names any more; default 15 min
+	Crawl      blobschema.Crawl
+	Partition  partition.ID
+	Deadline   time.Duration // no piece of work begins after it; 0: none is known
+	Processors int           // pieces of work on the processor at once; default 2
+	BatchSize  int           // pages between two manifests, about; default 5,000
+	Memory     int           // bytes that the documents of one segment may take; default 64 MiB
+	FanIn      int           // segments of one size that are merged into one; default 8
+	MaxMerged  int64         // bytes of the segments that are merged into one, and of that; default 192 MiB
+	Grace      time.Duration // for which objects are kept that no manifest names any more; default 15 min
 	// Spent is what the process was billed for since the step began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }
@@ -36,7 +36,7 @@ func (c Config) withDefaults() Config {
 			*v = to
 		}
 	}
-	set(&c.Workers, 2)
+	set(&c.Processors, 2)
 	set(&c.BatchSize, 5000)
 	set(&c.Memory, 64<<20)
 	set(&c.FanIn, 8)

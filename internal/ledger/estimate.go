@@ -39,18 +39,18 @@ const (
 	minTimeoutS   = 60.0
 	commitS       = 60.0 // between commits
 	commitPages   = 4000.0
-	mailS         = 300.0 // between mails to the same partition
-	linkBytes     = 190.0 // of a page's links, compressed
-	wakeS         = 60.0  // that a wake waits for pages to be due
-	wokenS        = 2.0   // that a step runs which asks each host once
-	drainS        = 20.0  // of a long poll of the mailbox
-	headUnits     = 2.0   // write units of a head
-	stepReads     = 10.0  // read units to begin a step
+	mailS         = 300.0    // between mails to the same partition
+	linkBytes     = 190.0    // of a page's links, compressed
+	wakeS         = 60.0     // that a wake waits for pages to be due
+	wokenS        = 2.0      // that a step runs which asks each host once
+	drainS        = 10 / 3.0 // between two polls of the mailbox by a step that waits
+	headUnits     = 2.0      // write units of a head
+	stepReads     = 10.0     // read units to begin a step
 	commitReads   = 2.0
 	stepGets      = 10.0  // objects read to begin a step whose state is not in memory
 	runsPerCommit = 0.25  // merged
 	tickS         = 60.0  // between ticks
-	tickReads     = 7.0   // read units of an idle tick
+	tickReads     = 8.0   // read units of an idle tick, without the job of ranks
 	tickRunS      = 0.1   // that an idle tick takes
 	tickGB        = 0.25  // memory of the coordinator
 	logBytes      = 600.0 // of an invocation
@@ -86,6 +86,14 @@ func (d *Deployment) mappings() float64 {
 		return 4 // wakes, intake, index, rank
 	}
 	return 2
+}
+
+// tickReads is how many read units an idle tick takes.
+func (d *Deployment) tickReads() float64 {
+	if d.Index {
+		return tickReads + 1
+	}
+	return tickReads
 }
 
 // Item is a line of an estimate.
@@ -284,7 +292,7 @@ func (p Prices) idle(d Deployment) []Item {
 		item("schedule", ticks, "ticks", p.Schedule/million, p.Free.Schedules),
 		item("function calls", ticks, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
 		item("function time", ticks*tickRunS*tickGB, "GB-seconds", p.FunctionGBSecond, p.Free.FunctionGBSeconds),
-		item("records read", ticks*tickReads, "units", p.KVReadUnit/million, 0),
+		item("records read", ticks*d.tickReads(), "units", p.KVReadUnit/million, 0),
 		item("polls of queues", d.mappings()*pollers*monthS/pollS, "requests", p.QueueRequest/million, p.Free.QueueRequests),
 		item("alarms", float64(d.alarms()), "alarms", p.AlarmMonth, p.Free.Alarms),
 		item("logs received", logs, "GB", p.LogGB, p.Free.LogGB),
@@ -309,8 +317,8 @@ func (d Deployment) assumptions() []string {
 		fmt.Sprintf("where it is cheaper than to wait for hosts, a step asks each ready host once, in %g s, ends, and is woken after %g s", wokenS, wakeS),
 		fmt.Sprintf("a commit is a put and a record of %g write units, and every fourth merges a run; beginning a step reads %g units and %g objects", headUnits, stepReads, stepGets),
 		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it, and asked for with %g, TLS included", d.PagesPerWARC, d.StoredBytes, d.SentBytes),
-		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %g s", linkBytes, mailS, drainS),
-		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of each of %g event source mappings poll for %g s", tickReads, tickRunS*1000, pollers, d.mappings(), pollS),
+		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %.1f s", linkBytes, mailS, drainS),
+		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of each of %g event source mappings poll for %g s", d.tickReads(), tickRunS*1000, pollers, d.mappings(), pollS),
 		"traffic from the hosts, and between functions, queues, table and bucket of one region, is free",
 		"no taxes, no support plan; backups of the table and storage of its records (cents) are left out",
 	}

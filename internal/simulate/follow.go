@@ -56,7 +56,7 @@ func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, err
 // indexStep is a step of the index, with so little memory and patience that it merges all the time.
 func (w *world) indexStep(p *proc) (actor.Actor, error) {
 	cfg := index.Config{
-		Crawl: w.crawl, Partition: p.part, Workers: 1 + p.rng.IntN(3), BatchSize: 1 + p.rng.IntN(60), FanIn: 2 + p.rng.IntN(3),
+		Crawl: w.crawl, Partition: p.part, Processors: 1 + p.rng.IntN(3), BatchSize: 1 + p.rng.IntN(60), FanIn: 2 + p.rng.IntN(3),
 		Memory: []int{1 << 14, 1 << 20}[p.rng.IntN(2)], Grace: w.cfg.IndexGrace,
 	}
 	if p.rng.IntN(4) == 0 {

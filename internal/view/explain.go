@@ -119,7 +119,7 @@ func (v *View) ExplainURL(ctx context.Context, u weburl.URL) (*URLReport, error)
 func (r *URLReport) look(u weburl.URL, fp uint64, places []*place) bool {
 	for i := len(places) - 1; i >= 0; i-- {
 		p := places[i]
-		for _, s := range p.run.Seen {
+		for _, s := range p.run.Settled {
 			if s.Fingerprint != fp || s.Slot != p.slot {
 				continue
 			}

@@ -171,8 +171,8 @@ func (s *handmade) queued(url string) blobschema.Queued {
 	return blobschema.Queued{Slot: s.hash.Slot(unit), Host: unit, Rank: 1, URL: url}
 }
 
-func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Seen {
-	return blobschema.Seen{
+func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Settled {
+	return blobschema.Settled{
 		Slot: s.queued(url).Slot, Fingerprint: s.hash.Fingerprint(url), State: blobschema.Refused,
 		Origin: blobschema.Origin{Partition: p, Seq: seq},
 	}

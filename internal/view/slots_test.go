@@ -91,8 +91,8 @@ func (m *moves) phases() []struct {
 			m.commit(0, func(c *blobschema.Commit) {
 				c.Pages = []blobschema.Page{page(m.old, 1)}
 				c.State = &blobschema.Run{
-					Seen:   []blobschema.Seen{m.fetched(m.old, 0, 1)},
-					Queued: []blobschema.Queued{m.queued(m.waits), m.queued(other)},
+					Settled: []blobschema.Settled{m.fetched(m.old, 0, 1)},
+					Queued:  []blobschema.Queued{m.queued(m.waits), m.queued(other)},
 				}
 				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 1, Pending: 1}, {Slot: movedSlot, Known: 2, Pending: 1}}
 			})
@@ -130,7 +130,7 @@ func (m *moves) phases() []struct {
 		{"asked", func() {
 			m.commit(2, func(c *blobschema.Commit) {
 				c.Pages = []blobschema.Page{page(m.late, 2)}
-				c.State = &blobschema.Run{Seen: []blobschema.Seen{m.fetched(m.late, 2, 3)}}
+				c.State = &blobschema.Run{Settled: []blobschema.Settled{m.fetched(m.late, 2, 3)}}
 				c.Manifest.Slots = []blobschema.SlotSummary{{Slot: movedSlot, Known: 3, Pending: 1}}
 			})
 		}, want{partition: 2, underWay: true, mailed: true, done: true, pending: 2, held: []int{3, 4, 1}}},
