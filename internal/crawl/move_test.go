@@ -221,6 +221,28 @@ func hostsOf(t *testing.T, c blobschema.Crawl, p partition.ID, n int) (hosts []s
 	return hosts, slots
 }
 
+// gave are the slots that a partition's commits name as given to partition 1, each time there are more, and when.
+func (w *world) gave(c blobschema.Crawl, p partition.ID) (gave []partition.Slots, at []time.Duration) {
+	w.t.Helper()
+	for _, com := range w.commits(c.ID, p) {
+		man, err := com.Manifest()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var given partition.Slots
+		for _, h := range man.Given {
+			if h.To != 1 || h.Epoch != 2 || len(h.Runs) == 0 || len(h.State) != len(h.Slots) {
+				w.t.Errorf("given: %+v", h)
+			}
+			given = append(given, h.Slots...)
+		}
+		if len(given) > 0 && (len(gave) == 0 || len(given) > len(gave[len(gave)-1])) {
+			gave, at = append(gave, given), append(at, man.Time.Sub(epoch))
+		}
+	}
+	return gave, at
+}
+
 // TestMovesAtWork: slots go from a step at work to one at work. Nothing more of them is asked for by the first as soon as it
 // knows, nor by the second before it has them; one that is still does not wait long for one that is not; and the pages are
 // each had once.
@@ -261,24 +283,7 @@ func TestMovesAtWork(t *testing.T) {
 	if last := asked[quick][len(asked[quick])-1]; ordered == 0 || len(asked[stays]) != n+1 || last > knows || len(asked[slow]) != 2 {
 		t.Errorf("asked for %d, %d and %d URLs, the last that goes at %v", len(asked[quick]), len(asked[slow]), len(asked[stays]), last)
 	}
-	var gave []partition.Slots
-	var at []time.Duration
-	for _, com := range w.commits(c.ID, 0) {
-		man, err := com.Manifest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var given partition.Slots
-		for _, h := range man.Given {
-			if h.To != 1 || h.Epoch != 2 || len(h.Runs) == 0 || len(h.State) != len(h.Slots) {
-				t.Errorf("given: %+v", h)
-			}
-			given = append(given, h.Slots...)
-		}
-		if len(given) > 0 && (len(gave) == 0 || len(given) > len(gave[len(gave)-1])) {
-			gave, at = append(gave, given), append(at, man.Time.Sub(epoch))
-		}
-	}
+	gave, at := w.gave(c, 0)
 	want := []partition.Slots{{slots[0]}, {slots[0], slots[1]}}
 	if d := cmp.Diff(want, gave); d != "" || at[0] > knows+2*giveRest || at[1] < asked[slow][1] || at[1] > asked[slow][1]+time.Second {
 		t.Errorf("given at %v; the last request ended at %v (-want +got):\n%s", at, asked[slow][1], d)

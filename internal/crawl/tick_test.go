@@ -81,22 +81,28 @@ func (s *scene) tick(w *world) Report {
 	return k.Report()
 }
 
+// due has partition 0 be due, under a limit on pages of which so much is granted to nobody, and to it.
+func (s *scene) due(left, granted int64) {
+	s.crawl.Settings.MaxPages, s.grants = 10+left, blobschema.Grants{Limit: 10 + left, Granted: map[partition.ID]int64{0: granted, 1: 10 - granted}}
+	s.heads[0].Due, s.heads[0].Totals.Pending = epoch, 3
+	s.heads[1].Totals.Pages = 10 - granted
+}
+
+// dueLooks has nothing of the limit be left, and looks of partition 0 be due.
+func (s *scene) dueLooks(w *world, in time.Duration) {
+	s.due(0, 2)
+	s.crawl.Settings.RecrawlPerHour, s.heads[0].LooksDue = 1, w.in(in)
+	s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
+}
+
+// moving has slots be on the move.
+func (s *scene) moving(m blobschema.Moving) {
+	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{m}}
+	s.wish.Map = 1
+}
+
 // TestWhoIsWoken: a partition is woken if a step can do something for it, and none is at work.
 func TestWhoIsWoken(t *testing.T) {
-	limit := func(s *scene, left, granted int64) { // due, and a limit of which so much is granted to nobody, and to 0
-		s.crawl.Settings.MaxPages, s.grants = 10+left, blobschema.Grants{Limit: 10 + left, Granted: map[partition.ID]int64{0: granted, 1: 10 - granted}}
-		s.heads[0].Due, s.heads[0].Totals.Pending = epoch, 3
-		s.heads[1].Totals.Pages = 10 - granted
-	}
-	limitedLooks := func(w *world, s *scene, in time.Duration) {
-		limit(s, 0, 2)
-		s.crawl.Settings.RecrawlPerHour, s.heads[0].LooksDue = 1, w.in(in)
-		s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
-	}
-	moving := func(s *scene, m blobschema.Moving) {
-		s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{m}}
-		s.wish.Map = 1
-	}
 	away := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{2}}
 	coming := blobschema.Moving{Epoch: 2, From: 1, To: 0, Slots: partition.Slots{1}}
 	for _, k := range []struct {
@@ -134,30 +140,30 @@ func TestWhoIsWoken(t *testing.T) {
 		{"it is due, and a pause", func(w *world, s *scene) { s.heads[0].Due, s.wish.Pause = w.in(0), true }, false},
 		{"nobody knows what waits", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, true},
 		{"what waits is elsewhere", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined, s.heads[0].Awaits = 1, 2 }, false},
-		{"some of the limit is left", func(_ *world, s *scene) { limit(s, 1, 2) }, true},
-		{"nothing of the limit is left", func(_ *world, s *scene) { limit(s, 0, 2) }, false},
-		{"its part of the limit is left", func(_ *world, s *scene) { limit(s, 0, 3) }, true},
-		{"somebody waits, whatever the limit", func(_ *world, s *scene) { limit(s, 0, 2); s.heads[0].Totals.Urgent = 1 }, true},
-		{"looks are due, whatever the limit", func(w *world, s *scene) { limitedLooks(w, s, 0) }, true},
-		{"looks are due soon", func(w *world, s *scene) { limitedLooks(w, s, time.Second) }, false},
+		{"some of the limit is left", func(_ *world, s *scene) { s.due(1, 2) }, true},
+		{"nothing of the limit is left", func(_ *world, s *scene) { s.due(0, 2) }, false},
+		{"its part of the limit is left", func(_ *world, s *scene) { s.due(0, 3) }, true},
+		{"somebody waits, whatever the limit", func(_ *world, s *scene) { s.due(0, 2); s.heads[0].Totals.Urgent = 1 }, true},
+		{"looks are due, whatever the limit", func(w *world, s *scene) { s.dueLooks(w, 0) }, true},
+		{"looks are due soon", func(w *world, s *scene) { s.dueLooks(w, time.Second) }, false},
 		{"looks are to come sooner", func(w *world, s *scene) {
-			limitedLooks(w, s, time.Hour)
+			s.dueLooks(w, time.Hour)
 			s.heads[0].Threshold = 100
 		}, true},
 		{"looks are to come sooner, and a pause", func(w *world, s *scene) {
-			limitedLooks(w, s, time.Hour)
+			s.dueLooks(w, time.Hour)
 			s.heads[0].Threshold, s.wish.Pause = 100, true
 		}, false},
-		{"slots to give", func(_ *world, s *scene) { moving(s, away) }, true},
-		{"slots that it knows it is to give", func(_ *world, s *scene) { moving(s, away); s.heads[0].Epoch, s.heads[0].Owes = 2, 1 }, true},
-		{"slots that it has given", func(_ *world, s *scene) { moving(s, away); s.heads[0].Epoch = 2 }, false},
-		{"slots to take", func(_ *world, s *scene) { moving(s, coming); s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 2} }, true},
+		{"slots to give", func(_ *world, s *scene) { s.moving(away) }, true},
+		{"slots that it knows it is to give", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch, s.heads[0].Owes = 2, 1 }, true},
+		{"slots that it has given", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch = 2 }, false},
+		{"slots to take", func(_ *world, s *scene) { s.moving(coming); s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 2} }, true},
 		{"slots to take, which nobody has given", func(_ *world, s *scene) {
-			moving(s, coming)
+			s.moving(coming)
 			s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 1, 1: 2}
 		}, false},
 		{"slots to take by the first step that comes", func(_ *world, s *scene) {
-			moving(s, coming)
+			s.moving(coming)
 			s.heads[0], s.crawl.SeedBatches, s.crawl.Published = nil, nil, 0
 			s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 2}
 		}, true},
