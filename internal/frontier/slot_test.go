@@ -157,3 +157,43 @@ func TestPartsOfOneSlot(t *testing.T) {
 		t.Errorf("%d are new, %d known; counts %+v", loaded, known, c)
 	}
 }
+
+// TestAgainUnexamined: settled URLs that are asked for once more while their part is not in memory are pending when it is
+// loaded, whether a commit has the asking by then or not; nothing is counted twice.
+func TestAgainUnexamined(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		for _, gen := range []uint32{0, 1} {
+			p := newProcess(t, Config{})
+			const n = 5
+			for i := range n {
+				p.add(blobschema.Queued{URL: pageURL(i)})
+			}
+			p.drain()
+			p.commit()
+			p.restart(false)
+			id := p.hash.Slot("a.example")
+			for i := range 2 {
+				fp := p.hash.Fingerprint(pageURL(i))
+				if got := p.f.Add(p.now, mustParse(t, pageURL(i)), fp, blobschema.Queued{Host: "a.example", Rank: 2, Generation: gen}); got != Deferred || p.f.Loaded(id, fp) {
+					t.Fatalf("added: %d", got)
+				}
+			}
+			if committed {
+				p.commit()
+			}
+			p.loadAll()
+			p.check()
+			want := int64(2 * gen)
+			u := p.f.units["a.example"]
+			if c := p.f.Counts(); c.Known != n || c.Pending != want || u != nil && u.settled != uint64(n-want) {
+				t.Errorf("generation %d, committed %v: counts %+v, %d settled", gen, committed, c, u.settled)
+			}
+			for i := range n {
+				fp := p.hash.Fingerprint(pageURL(i))
+				if back := gen == 1 && i < 2; p.f.Pending(id, fp) != back || p.f.Settled(id, fp) == back || (p.f.Origin(id, fp).Seq == 0) != back {
+					t.Errorf("generation %d, committed %v: page %d is pending %v, settled by %+v", gen, committed, i, p.f.Pending(id, fp), p.f.Origin(id, fp))
+				}
+			}
+		}
+	}
+}
