@@ -309,6 +309,17 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 	if err != nil {
 		return err
 	}
+	pages := map[partition.ID]int64{} // what is stored already counts, limited or not
+	for p, rec := range heads {
+		if !rec.Found {
+			continue
+		}
+		h, err := actor.Decode[blobschema.Head](rec, "head")
+		if err != nil {
+			return err
+		}
+		pages[partition.ID(p)] = h.Totals.Pages
+	}
 	return actor.Update(t, naming.GrantsKey(c.ID), func(g *blobschema.Grants) bool {
 		if g.Limit == c.Settings.MaxPages {
 			return false
@@ -317,10 +328,8 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 		if g.Granted == nil {
 			g.Granted = map[partition.ID]int64{}
 		}
-		for p, rec := range heads { // what is stored already counts, limited or not
-			if h, err := actor.Decode[blobschema.Head](rec, "head"); rec.Found && err == nil {
-				g.Granted[partition.ID(p)] = max(g.Granted[partition.ID(p)], h.Totals.Pages)
-			}
+		for p, n := range pages {
+			g.Granted[p] = max(g.Granted[p], n)
 		}
 		return true
 	})

@@ -2,12 +2,19 @@ package crawl
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // TestAnother: a crawl takes the place of another only where that is at its end, with no
@@ -90,5 +97,175 @@ func TestAnotherFirst(t *testing.T) {
 	}
 	if _, err := w.run(NewAnother(newCrawl(1), Seeds(urls(t, "http://a.example/")), false)); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// TestBegin: what a crawl is begun with is stored in batches; what cannot be begins nothing.
+func TestBegin(t *testing.T) {
+	var many []string
+	for i := range seedsPerBatch + 1 {
+		many = append(many, fmt.Sprintf("https://www%d.example/", i))
+	}
+	topics := []blobschema.Topic{{Name: "a", MaxDepth: -1}}
+	one := Seeds(urls(t, "https://www.example/"))
+	byRanks := func(c *blobschema.Crawl) {
+		c.Settings.Policy, c.Settings.Quality = "quality", frontier.HostRanks{}.Name()
+	}
+	for _, k := range []struct {
+		name    string
+		set     func(*blobschema.Crawl)
+		seeds   []Seed
+		batches int // 0: it begins nothing
+		err     error
+	}{
+		{"one seed", nil, one, 1, nil},
+		{"a batch", nil, Seeds(urls(t, many[1:]...)), 1, nil},
+		{"more than a batch", nil, Seeds(urls(t, many...)), 2, nil},
+		{"no seed", nil, nil, 0, ErrNoCrawl},
+		{"a topic", func(c *blobschema.Crawl) { c.Settings.Topics = topics }, []Seed{{one[0].URL, 1}}, 1, nil},
+		{"a topic that there is not", func(c *blobschema.Crawl) { c.Settings.Topics = topics }, []Seed{{one[0].URL, 2}}, 0, nil},
+		{"no partition", func(c *blobschema.Crawl) { c.Partitions = 0 }, one, 0, nil},
+		{"by ranks that there are not", byRanks, one, 0, ErrNoRanks},
+		{"by ranks that are given", func(c *blobschema.Crawl) { byRanks(c); c.Settings.HostRanks = "ranks" }, one, 1, nil},
+		{"by ranks that will be computed", func(c *blobschema.Crawl) { byRanks(c); c.Settings.Index = true }, one, 1, nil},
+		{"with a limit", func(c *blobschema.Crawl) { c.Settings.MaxPages = 7 }, one, 1, nil},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, c := newWorld(t), newCrawl(2)
+			if k.set != nil {
+				k.set(&c)
+			}
+			b := NewBegin(c, k.seeds, nil)
+			_, err := w.run(b)
+			got, created, added := b.Crawl()
+			if k.batches == 0 {
+				if err == nil || k.err != nil && !errors.Is(err, k.err) || created || len(w.table)+len(w.blobs) > 0 {
+					t.Errorf("%v; created %v, records %v, objects %v", err, created, w.written, w.put)
+				}
+				return
+			}
+			var rec blobschema.Crawl
+			w.record(naming.CrawlKey(c.ID), &rec)
+			if d := cmp.Diff(rec, got); err != nil || d != "" || !created || added != len(k.seeds) || rec.Version != wire.Version || len(rec.SeedBatches) != k.batches {
+				t.Errorf("%v; created %v with %d seeds in %d batches (-record +crawl):\n%s", err, created, added, len(rec.SeedBatches), d)
+			}
+			for i, name := range rec.SeedBatches {
+				batch, err := blobschema.DecodeSeeds(w.blobs[name])
+				if err != nil || batch.Number != uint64(i+1) || batch.URLs[0].Topic != k.seeds[0].Topic || batch.URLs[0].Flags != blobschema.FlagSeed {
+					t.Errorf("batch %d: %v, %+v", i, err, batch)
+				}
+			}
+			var g blobschema.Grants
+			if limit := c.Settings.MaxPages; w.table[naming.GrantsKey(c.ID)].Found != (limit > 0) {
+				t.Errorf("a limit of %d, and grants %v", limit, w.table[naming.GrantsKey(c.ID)].Found)
+			} else if limit > 0 {
+				if w.record(naming.GrantsKey(c.ID), &g); g.Limit != limit {
+					t.Errorf("the limit is %d", g.Limit)
+				}
+			}
+		})
+	}
+}
+
+// TestGoOn: beginning a crawl that there is adds the seeds that are new, each once, and tells steps and ticks of what
+// changes for them, and of nothing else.
+func TestGoOn(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		check func(*blobschema.Crawl) error
+		seeds []string
+		added int
+		told  bool // steps
+	}{
+		{"nothing", nil, nil, 0, false},
+		{"a look", func(*blobschema.Crawl) error { return nil }, nil, 0, false},
+		{"known seeds", nil, []string{"https://www.example/"}, 0, false},
+		{"new seeds", nil, []string{"https://www.example/", "https://b.example/", "https://b.example/", "https://c.example/"}, 2, true},
+		{"topics", func(c *blobschema.Crawl) error {
+			c.Settings.Topics = []blobschema.Topic{{Name: "a", MaxDepth: -1}}
+			return nil
+		}, nil, 0, true},
+		{"hosts", func(c *blobschema.Crawl) error {
+			c.Settings.Hosts = []blobschema.HostRule{{Host: "a.example", Connections: 2}}
+			return nil
+		}, nil, 0, true},
+		{"looks", func(c *blobschema.Crawl) error { c.Settings.RecrawlPerHour = 3; return nil }, nil, 0, true},
+		{"queues", func(c *blobschema.Crawl) error {
+			c.Settings.QueueBy, c.Settings.Queues = blobschema.QueueByELF, 3
+			return nil
+		}, nil, 0, true},
+		{"partitions to come", func(c *blobschema.Crawl) error { c.Settings.MostPartitions = 3; return nil }, nil, 0, false},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, c := newWorld(t), newCrawl(2)
+			c = w.begin(c, "https://www.example/")
+			before := w.table[naming.CrawlKey(c.ID)]
+			b := NewBegin(blobschema.Crawl{}, Seeds(urls(t, k.seeds...)), k.check)
+			if _, err := w.run(b); err != nil {
+				t.Fatal(err)
+			}
+			got, created, added := b.Crawl()
+			var rec blobschema.Crawl
+			w.record(naming.CrawlKey(c.ID), &rec)
+			if d := cmp.Diff(rec, got); created || added != k.added || d != "" {
+				t.Errorf("created %v, %d seeds (-record +crawl):\n%s", created, added, d)
+			}
+			if w.table[naming.WishKey(c.ID)].Found != k.told || w.table[naming.GrantsKey(c.ID)].Found {
+				t.Errorf("it writes %v", w.written)
+			}
+			if changed := w.table[naming.CrawlKey(c.ID)].Revision != before.Revision; changed != (string(actor.Encode(rec)) != string(before.Value)) {
+				t.Errorf("the record is written: %v", changed)
+			}
+			if k.name == "nothing" && w.counts["ReadRecords"] != 2 { // which crawl, and its record
+				t.Errorf("only to open takes %v", w.counts)
+			}
+		})
+	}
+	w := newWorld(t)
+	c := w.begin(newCrawl(2), "https://www.example/")
+	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return errLost })); !errors.Is(err, errLost) || len(w.written) > 0 {
+		t.Errorf("it is not to be: %v; it writes %v", err, w.written)
+	}
+	delete(w.table, naming.CrawlKey(c.ID))
+	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, nil)); err == nil {
+		t.Error("a crawl without a record was opened")
+	}
+}
+
+// TestLimitThatComesLater: pages that are stored already count, of partitions that came later too; what was granted is
+// not taken back.
+func TestLimitThatComesLater(t *testing.T) {
+	w, s := newScene(t)
+	s.heads[0].Totals.Pages, s.heads[1] = 5, nil
+	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}
+	s.write(w)
+	w.writeRecord(naming.HeadKey(s.crawl.ID, 2), blobschema.Head{Partition: 2, Totals: blobschema.Totals{Pages: 3}})
+	limit := func(n int64) (g blobschema.Grants) {
+		t.Helper()
+		if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error { c.Settings.MaxPages = n; return nil })); err != nil {
+			t.Fatal(err)
+		}
+		w.record(naming.GrantsKey(s.crawl.ID), &g)
+		return g
+	}
+	want := blobschema.Grants{Limit: 20, Granted: map[partition.ID]int64{0: 5, 2: 3}}
+	if d := cmp.Diff(want, limit(20)); d != "" {
+		t.Errorf("a limit (-want +got):\n%s", d)
+	}
+	if limit(20); slices.Contains(w.written, naming.GrantsKey(s.crawl.ID)) {
+		t.Error("the same limit is written again")
+	}
+	want.Granted[0], want.Granted[1] = 9, 1
+	w.writeRecord(naming.GrantsKey(s.crawl.ID), want)
+	want.Limit = 30
+	if d := cmp.Diff(want, limit(30)); d != "" {
+		t.Errorf("another limit (-want +got):\n%s", d)
+	}
+}
+
+// TestCrawlID: ids are sorted as the times that they are made of.
+func TestCrawlID(t *testing.T) {
+	if got := CrawlID(epoch.Add(25*time.Hour + time.Second).In(time.FixedZone("east", 3600))); got != "20260102-010001" || naming.CheckCrawlID(got) != nil {
+		t.Errorf("%s", got)
 	}
 }

@@ -112,7 +112,7 @@ func TestSteerLooks(t *testing.T) {
 	}
 }
 
-// TestHintOfOthers: what a sitemap says of another host's pages brings no look at them forward.
+// TestHintOfOthers: what a sitemap says of another host's pages changes nothing of when they are looked at.
 func TestHintOfOthers(t *testing.T) {
 	for _, of := range []string{"https://www.example/", "https://other.example/"} {
 		var asked []page.Request
@@ -122,7 +122,7 @@ func TestHintOfOthers(t *testing.T) {
 		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(url.String())}
 		task := frontier.Task{Request: page.Request{URL: urls(t, of+"sitemap.xml")[0]}}
 		before := s.st.f.Summaries()
-		s.hint(task, &page.Link{URL: url, Kind: page.LinkListed, Modified: 1 << 40}, &target, &blobschema.Queued{Host: "www.example", Slot: s.hash.Slot("www.example")})
+		s.hint(task, &page.Link{URL: url, Kind: page.LinkListed, Modified: 1}, &target, &blobschema.Queued{Host: "www.example", Slot: s.hash.Slot("www.example")})
 		if hinted := s.st.f.Dirty(); hinted != (of == "https://www.example/") {
 			t.Errorf("a sitemap of %s: hinted %v; %v became %v", of, hinted, before, s.st.f.Summaries())
 		}

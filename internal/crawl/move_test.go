@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -199,5 +202,257 @@ func TestAwaitedSlotsAreNotDue(t *testing.T) {
 	w.step(b, nil)
 	if head := w.head(c.ID, 1); head.Awaits != 0 || head.Totals.Unexamined+head.Totals.Pending > 0 {
 		t.Errorf("once it is given it is crawled: %+v", head)
+	}
+}
+
+// hostsOf are n hosts of a partition, each in a slot of its own.
+func hostsOf(t *testing.T, c blobschema.Crawl, p partition.ID, n int) (hosts []string, slots []partition.Slot) {
+	t.Helper()
+	h, err := NewHash(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; len(hosts) < n; i++ {
+		host := fmt.Sprintf("h%d.example", i)
+		if s := h.Slot(host); int(s)%c.Partitions == int(p) && !slices.Contains(slots, s) {
+			hosts, slots = append(hosts, host), append(slots, s)
+		}
+	}
+	return hosts, slots
+}
+
+// gave are the slots that a partition's commits name as given to partition 1, each time there are more, and when.
+func (w *world) gave(c blobschema.Crawl, p partition.ID) (gave []partition.Slots, at []time.Duration) {
+	w.t.Helper()
+	for _, com := range w.commits(c.ID, p) {
+		man, err := com.Manifest()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var given partition.Slots
+		for _, h := range man.Given {
+			if h.To != 1 || h.Epoch != 2 || len(h.Runs) == 0 || len(h.State) != len(h.Slots) {
+				w.t.Errorf("given: %+v", h)
+			}
+			given = append(given, h.Slots...)
+		}
+		if len(given) > 0 && (len(gave) == 0 || len(given) > len(gave[len(gave)-1])) {
+			gave, at = append(gave, given), append(at, man.Time.Sub(epoch))
+		}
+	}
+	return gave, at
+}
+
+// TestMovesAtWork: slots go from a step at work to one at work. Nothing more of them is asked for by the first as soon as it
+// knows, nor by the second before it has them; one that is still does not wait long for one that is not; and the pages are
+// each had once.
+func TestMovesAtWork(t *testing.T) {
+	w, c := newWorld(t), newCrawl(2)
+	hosts, slots := hostsOf(t, c, 0, 3)
+	quick, slow, stays := hosts[0], hosts[1], hosts[2]
+	const n = 12
+	served := map[string]func(page.Request) *page.Outcome{}
+	for _, h := range hosts {
+		served[h] = site(t, h, n, func(int) []string { return all(h)[:n] })
+	}
+	asked := map[string][]time.Duration{} // by host, when
+	w.web = func(r page.Request) *page.Outcome {
+		asked[string(r.URL.Host())] = append(asked[string(r.URL.Host())], w.now)
+		return served[string(r.URL.Host())](r)
+	}
+	w.slow = func(r page.Request) time.Duration {
+		if string(r.URL.Host()) == slow && !r.Robots {
+			return 20 * time.Second
+		}
+		return fetchTime
+	}
+	c = w.begin(c, all(quick)[0], all(slow)[0], all(stays)[0])
+	var ordered time.Duration
+	w.fault = func(e actor.Effect) (error, error) {
+		if _, ok := e.(actor.Fetch); ok && ordered == 0 && len(asked[slow]) == 1 && len(asked[quick]) == 3 { // the slow one is under way
+			ordered = w.now
+			w.aside(func() { w.give(c.ID, 1, slots[0], slots[1]) })
+		}
+		return nil, nil
+	}
+	cfg := StepConfig{Crawl: c, Process: "a", CommitEvery: 6 * time.Second, CommitMin: 500 * time.Millisecond, Linger: 200 * time.Millisecond, SleepMax: time.Minute}
+	w.wakes = nil
+	w.step(cfg, nil)
+	w.fault = nil
+	knows := 7 * time.Second // with the first commit
+	if last := asked[quick][len(asked[quick])-1]; ordered == 0 || len(asked[stays]) != n+1 || last > knows || len(asked[slow]) != 2 {
+		t.Errorf("asked for %d, %d and %d URLs, the last that goes at %v", len(asked[quick]), len(asked[slow]), len(asked[stays]), last)
+	}
+	gave, at := w.gave(c, 0)
+	want := []partition.Slots{{slots[0]}, {slots[0], slots[1]}}
+	if d := cmp.Diff(want, gave); d != "" || at[0] > knows+2*giveRest || at[1] < asked[slow][1] || at[1] > asked[slow][1]+time.Second {
+		t.Errorf("given at %v; the last request ended at %v (-want +got):\n%s", at, asked[slow][1], d)
+	}
+	if h := w.head(c.ID, 0); h.Owes != 0 || h.Epoch != 2 || h.Gives[1] != 2 || len(h.Gives) != 1 {
+		t.Errorf("the head of who gave is %+v", h)
+	}
+	if len(w.wakes) > 0 || len(w.queues[naming.MailboxQueue(1)]) != 3 { // seeds, and two nudges
+		t.Errorf("who takes is woken by %v, and has %d messages", w.wakes, len(w.queues[naming.MailboxQueue(1)]))
+	}
+	had := int64(len(w.visible(c.ID, 0)) - n) // of the two that go
+	cfg.Partition, cfg.Process = 1, "b"
+	w.step(cfg, nil)
+	if h := w.head(c.ID, 1); h.Awaits != 0 || h.Epoch != 2 || had < 2 || h.Totals.Pages != 2*n-had {
+		t.Errorf("the head of who took is %+v; %d pages were had before", h, had)
+	}
+	objects := map[string]int{}
+	for _, r := range w.manifest(c.ID, 1).Runs {
+		if objects[r.Object]++; objects[r.Object] > 1 {
+			t.Errorf("run %s is named twice", r.Object)
+		}
+	}
+	w.tick(c.ID)
+	w.step(StepConfig{Crawl: c, Process: "a"}, nil)
+	if man := w.manifest(c.ID, 0); len(man.Given) > 0 || len(w.head(c.ID, 0).Gives) > 0 {
+		t.Errorf("what was taken is still given: %+v", man.Given)
+	}
+}
+
+// TestGivesToSeveral: each hand-over is named until its own receiver has it, who takes its own alone, from those who have
+// given; a partition that nobody has begun keeps nobody from it. In a cloud those who take are woken.
+func TestGivesToSeveral(t *testing.T) {
+	w, c := newWorld(t), newCrawl(3)
+	hosts, slots := hostsOf(t, c, 0, 2)
+	more, others := hostsOf(t, c, 1, 1)
+	_, never := hostsOf(t, c, 2, 1)
+	w.web = site(t, "nobody.example", 0, nil)
+	c = w.begin(c, "https://"+hosts[0]+"/", "https://"+hosts[1]+"/", "https://"+more[0]+"/")
+	w.order(c.ID, OrderPause)
+	w.give(c.ID, 4, never[0])
+	w.give(c.ID, 3, slots[0])
+	w.give(c.ID, 4, slots[1], others[0])
+	step := func(p partition.ID) blobschema.Head {
+		t.Helper()
+		w.wakes = nil
+		w.step(inCloud(c, p), nil)
+		return w.head(c.ID, p)
+	}
+	given := func(when string, p partition.ID, want ...blobschema.Handover) {
+		t.Helper()
+		var got []blobschema.Handover
+		for _, h := range w.manifest(c.ID, p).Given {
+			got = append(got, blobschema.Handover{Epoch: h.Epoch, To: h.To, Slots: h.Slots})
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s partition %d gives (-want +got):\n%s", when, p, d)
+		}
+	}
+	first, second := blobschema.Handover{Epoch: 3, To: 3, Slots: partition.Slots{slots[0]}}, blobschema.Handover{Epoch: 4, To: 4, Slots: partition.Slots{slots[1]}}
+	if h := step(0); h.Gives[3] != 3 || h.Gives[4] != 4 || h.Owes != 0 || len(w.wakes) != 2 || w.wakes[0].p != 3 || w.wakes[1].p != 4 {
+		t.Errorf("who gives: %+v; wakes %v", h, w.wakes)
+	}
+	given("at first", 0, first, second)
+	step(1)
+	if h := step(4); h.Awaits != 2 || h.Totals.Unexamined+h.Totals.Pending != 2 {
+		t.Errorf("who takes from one of two that have given, and awaits a third: %+v", h)
+	}
+	w.tick(c.ID)
+	step(0)
+	given("when nobody has confirmed for sure", 0, first, second)
+	if h := step(3); h.Awaits != 0 || h.Totals.Unexamined+h.Totals.Pending != 1 || len(w.manifest(c.ID, 3).Moved) != 1 {
+		t.Errorf("who takes one of two: %+v", h)
+	}
+	w.tick(c.ID)
+	step(0)
+	given("when one has confirmed", 0, second)
+	step(2)
+	if h := step(4); h.Awaits != 0 {
+		t.Errorf("who takes from all: %+v", h)
+	}
+	w.tick(c.ID)
+	if h := step(0); len(h.Gives) > 0 {
+		t.Errorf("all have confirmed: %+v", h)
+	}
+	given("in the end", 0)
+	if rep, _ := w.tick(c.ID); len(rep.Map.Moving) > 0 || rep.Totals.Unexamined+rep.Totals.Pending != 3 {
+		t.Errorf("in the end: %+v, %+v", rep.Map, rep.Totals)
+	}
+}
+
+// TestFloorGoesAlong: the hosts of slots that move rest for a pace after a crash of whoever had them before, also at who
+// takes them (I9).
+func TestFloorGoesAlong(t *testing.T) {
+	w, c := newWorld(t), newCrawl(2)
+	c.Settings.Delay = 20 * time.Second
+	hosts, slots := hostsOf(t, c, 0, 1)
+	serve := site(t, hosts[0], 2, func(int) []string { return all(hosts[0])[:2] })
+	first := time.Duration(0)
+	w.web = func(r page.Request) *page.Outcome {
+		if first == 0 {
+			first = w.now - fetchTime
+		}
+		return serve(r)
+	}
+	c = w.begin(c, all(hosts[0])[0])
+	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 5 * time.Second}, nil) // one page
+	w.now += time.Hour
+	first = 0
+	crashed := w.head(c.ID, 0)
+	crashed.Fence, crashed.Owner, crashed.LeaseUntil = crashed.Fence+1, "gone/1", w.in(-time.Second)
+	w.writeRecord(naming.HeadKey(c.ID, 0), crashed)
+	w.give(c.ID, 1, slots[0])
+	takeover := w.now
+	w.step(StepConfig{Crawl: c, Process: "b", Deadline: 5 * time.Second}, nil)
+	if first > 0 || w.head(c.ID, 0).Gives[1] != 2 {
+		t.Fatalf("who gives asks at %v; its head is %+v", first, w.head(c.ID, 0))
+	}
+	for range 8 {
+		w.step(StepConfig{Crawl: c, Partition: 1, Process: "b", Deadline: 5 * time.Second}, nil)
+		w.now += 4 * time.Second
+	}
+	if rest := first - takeover; rest < c.Settings.Delay || rest > c.Settings.Delay+10*time.Second {
+		t.Errorf("who takes asks first %v after the takeover", rest)
+	}
+}
+
+// TestWaitsForWhatIsGiven: a step at work looks for slots that should come soon at first, then ever more seldom, and at
+// once when it is told that they are there.
+func TestWaitsForWhatIsGiven(t *testing.T) {
+	w, c := newWorld(t), newCrawl(2)
+	hosts, slots := hostsOf(t, c, 1, 1)
+	w.web = site(t, hosts[0], pages, func(int) []string { return all(hosts[0]) }) // so that it has something to do
+	away, moving := hostsOf(t, c, 0, 2)
+	c = w.begin(c, all(hosts[0])[0], "https://"+away[0]+"/", "https://"+away[1]+"/")
+	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 100 * time.Millisecond}, nil) // it has a commit
+	w.give(c.ID, 1, moving[0], moving[1])
+	var looked []time.Duration
+	var took, givenAt time.Duration
+	given, read := false, 0
+	w.fault = func(e actor.Effect) (error, error) {
+		if readsHead(e, c.ID, 0) {
+			looked = append(looked, w.now)
+		}
+		if wr, ok := e.(actor.WriteRecord); ok && given && took == 0 && wr.Key == naming.HeadKey(c.ID, 1) {
+			if h, err := actor.Decode[blobschema.Head](actor.Record{Value: wr.Value}, "head"); err == nil && h.Awaits == 0 {
+				took = w.now
+			}
+		}
+		if w.now > 30*time.Second && !given {
+			given = true
+			givenAt = w.now
+			w.aside(func() { w.step(StepConfig{Crawl: c, Process: "a"}, nil) })
+		}
+		if get, ok := e.(actor.GetObject); ok && get.Name == w.head(c.ID, 0).Commit && get.Length < 0 {
+			read++
+		}
+		return nil, nil
+	}
+	w.step(StepConfig{Crawl: c, Partition: 1, Process: "b", CommitEvery: 20 * time.Second}, nil)
+	if n := len(looked); !given || n < 8 || n > 20 || looked[1]-looked[0] > time.Second || looked[7]-looked[6] < 4*time.Second {
+		t.Errorf("it looks at %v", looked)
+	}
+	if read != 1 {
+		t.Errorf("it reads what is given %d times", read)
+	}
+	if took == 0 || took > givenAt+pullLate+2*time.Second || w.head(c.ID, 1).Totals.Pending > 0 || slots[0] == moving[0] {
+		t.Errorf("it has them after %v", took)
+	}
+	if last := looked[len(looked)-1]; last > took {
+		t.Errorf("it looks again at %v, when it has them since %v", last, took)
 	}
 }

@@ -2,10 +2,16 @@ package crawl
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -48,5 +54,198 @@ func TestPlanFitsItsRecord(t *testing.T) {
 	}
 	if moves := p.Map.Toward(target, func(partition.Slot) bool { return false }); len(moves) > 0 {
 		t.Errorf("%d slots are not where they are wanted", len(moves))
+	}
+}
+
+// partitioning is what is.
+func (w *world) partitioning(crawl string) Partitioning {
+	w.t.Helper()
+	r := ReadPartitioning(crawl)
+	if _, err := w.run(r); err != nil {
+		w.t.Fatal(err)
+	}
+	before, after := r.Result()
+	if !slices.Equal(before.Target.Owners(), after.Target.Owners()) || before.Record.Version != after.Record.Version {
+		w.t.Error("to read what is changes it")
+	}
+	return after
+}
+
+// readMap reads a map as somebody does who rolls back to it.
+func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, err error) {
+	p := &actor.Procedure{Body: func(t *actor.Task) (err error) {
+		m, err = ReadMap(t, c, object)
+		return err
+	}}
+	_, err = w.run(p)
+	return m, err
+}
+
+// TestFormerMaps: what was wanted before is remembered, the last first, as far as there is room, also where it was
+// never reached.
+func TestFormerMaps(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin(newCrawl(2), "https://www.example/")
+	wanted := [][]partition.ID{w.partitioning(c.ID).Target.Owners()}
+	for i := range 2 * blobschema.MaxFormer {
+		slot, to := partition.Slot(i/2%3), partition.ID(3+i)
+		w.give(c.ID, to, slot) // which may be on the move already
+		p := w.partitioning(c.ID)
+		owners := slices.Clone(wanted[0])
+		owners[slot] = to
+		if !slices.Equal(p.Target.Owners(), owners) || p.Record.Partitions < 3 || p.Record.Epoch != p.Map.Epoch() {
+			t.Fatalf("change %d: %+v", i, p.Record)
+		}
+		if n := len(p.Record.Former); n != min(i+1, blobschema.MaxFormer) {
+			t.Fatalf("change %d: %d former maps", i, n)
+		}
+		for k, name := range p.Record.Former {
+			if m, err := w.readMap(&c, name); err != nil || !slices.Equal(m.Owners(), wanted[k]) {
+				t.Fatalf("change %d: former map %d (%s) is another, or %v", i, k, name, err)
+			}
+		}
+		wanted = slices.Insert(wanted, 0, owners)
+	}
+	var moving partition.Slots
+	p := w.partitioning(c.ID)
+	for _, m := range p.Record.Moving {
+		moving = append(moving, m.Slots...)
+		if p.Map.Owner(m.Slots[0]) != m.To || int(m.To) >= p.Record.Partitions {
+			t.Errorf("%+v, but the owner is %d of %d", m, p.Map.Owner(m.Slots[0]), p.Record.Partitions)
+		}
+	}
+	if slices.Sort(moving); !slices.Equal(moving, partition.Slots{0, 1, 2}) || p.Record.Target == "" {
+		t.Errorf("on the move are %v; %+v", moving, p.Record)
+	}
+}
+
+// TestRepartitionNothing: who wants nothing, what there is already or what cannot be changes nothing.
+func TestRepartitionNothing(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		want func(Partitioning) (*partition.Map, error)
+		ok   bool
+	}{
+		{"nothing", func(Partitioning) (*partition.Map, error) { return nil, nil }, true},
+		{"what is", func(p Partitioning) (*partition.Map, error) { return p.Map, nil }, true},
+		{"an error", func(p Partitioning) (*partition.Map, error) { return nil, errLost }, false},
+		{"other slots", func(Partitioning) (*partition.Map, error) { return partition.NewMap(128, 3) }, false},
+	} {
+		w := newWorld(t)
+		c := w.begin(newCrawl(2), "https://www.example/")
+		r := NewRepartition(c.ID, k.want)
+		_, err := w.run(r)
+		before, after := r.Result()
+		if (err == nil) != k.ok || len(w.written)+len(w.put) > 0 || w.table[naming.MapKey(c.ID)].Found {
+			t.Errorf("%s: %v; it writes %v and puts %v", k.name, err, w.written, w.put)
+		}
+		if k.ok && (before.Record.Partitions != 2 || after.Record.Partitions != 2 || after.Record.Epoch != 1) {
+			t.Errorf("%s: %+v became %+v", k.name, before.Record, after.Record)
+		}
+	}
+}
+
+// TestRepartitionRaces: a change that took place although an error came back is made once; of two at once the second
+// is made of what the first has left; and what its maker died over telling is told by the next.
+func TestRepartitionRaces(t *testing.T) {
+	begin := func() (*world, string) {
+		w := newWorld(t)
+		return w, w.begin(newCrawl(2), "https://www.example/").ID
+	}
+	check := func(w *world, id, name string, version uint64, owners ...partition.ID) {
+		t.Helper()
+		var wish blobschema.Wish
+		w.record(naming.WishKey(id), &wish)
+		p := w.partitioning(id)
+		if got := p.Map.Owners()[:len(owners)]; p.Record.Version != version || wish.Map != version || len(p.Record.Former) != int(version) || !slices.Equal(got, owners) {
+			t.Errorf("%s: the wish is %+v, the record %+v; owners %v", name, wish, p.Record, got)
+		}
+	}
+	for _, with := range []error{errLost, actor.ErrConflict} {
+		w, id := begin()
+		w.fault = once(naming.MapKey(id), with)
+		w.give(id, 1, 0)
+		check(w, id, with.Error(), 1, 1, 1)
+	}
+	w, id := begin()
+	w.fault = func(e actor.Effect) (error, error) {
+		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.MapKey(id) {
+			w.aside(func() { w.give(id, 1, 0) })
+			w.fault = nil
+		}
+		return nil, nil
+	}
+	w.give(id, 1, 2)
+	check(w, id, "two at once", 2, 1, 1, 1, 1)
+	w, id = begin()
+	w.fault = func(e actor.Effect) (error, error) {
+		if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.WishKey(id) {
+			return errLost, nil
+		}
+		return nil, nil
+	}
+	r := NewRepartition(id, func(Partitioning) (*partition.Map, error) { return partition.NewMap(64, 1) })
+	if _, err := w.run(r); !errors.Is(err, errLost) {
+		t.Errorf("it could not be told: %v", err)
+	}
+	w.fault = nil
+	w.partitioning(id)
+	check(w, id, "told by the next", 1, 0, 0, 0, 0)
+	w.partitioning(id)
+	if len(w.written) > 0 {
+		t.Errorf("told again: %v", w.written)
+	}
+}
+
+// TestOtherMaps: a map of another number of slots is not taken for this crawl's.
+func TestOtherMaps(t *testing.T) {
+	w := newWorld(t)
+	c := w.begin(newCrawl(2), "https://www.example/")
+	for _, slots := range []int{64, 128} {
+		m, err := partition.NewMap(slots, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, data, err := blobschema.MapObjectName(c.ID, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.blobs[name] = data
+		if _, err := w.readMap(&c, name); (err == nil) != (slots == 64) {
+			t.Errorf("%d slots: %v", slots, err)
+		}
+	}
+}
+
+// TestTicksMoveOn: a tick takes note of moves that have arrived, and of none before, and begins what waited for them.
+func TestTicksMoveOn(t *testing.T) {
+	for _, k := range []struct {
+		name          string
+		epoch, awaits partition.Epoch // of the head of the receiver
+		arrived       bool
+	}{{"not begun", 1, 0, false}, {"arrived", 2, 0, true}, {"long ago", 7, 0, true}, {"awaited", 2, 2, false}, {"an older one is awaited", 3, 2, false}, {"a later one is awaited", 3, 3, true}} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			s.write(w)
+			w.give(s.crawl.ID, 1, 0, 2)
+			w.give(s.crawl.ID, 0, 0)
+			s.heads[1].Epoch, s.heads[1].Awaits = k.epoch, k.awaits
+			w.writeRecord(naming.HeadKey(s.crawl.ID, 1), s.heads[1])
+			before := w.partitioning(s.crawl.ID).Record
+			rep := s.tick(w)
+			rec := w.partitioning(s.crawl.ID).Record
+			want := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{0, 2}}
+			if k.arrived {
+				want = blobschema.Moving{Epoch: 3, From: 1, To: 0, Slots: partition.Slots{0}}
+			}
+			if d := cmp.Diff([]blobschema.Moving{want}, rec.Moving); d != "" || (rec.Target == "") != k.arrived || (rec.Version > before.Version) != k.arrived {
+				t.Errorf("the record is %+v (-want +got):\n%s", rec, d)
+			}
+			var wish blobschema.Wish
+			w.record(naming.WishKey(s.crawl.ID), &wish)
+			if d := cmp.Diff(rec, rep.Map); d != "" || wish.Map != rec.Version || rep.Wish.Map != rec.Version {
+				t.Errorf("the tick reports wish %+v, map %+v", rep.Wish, rep.Map)
+			}
+		})
 	}
 }

@@ -212,6 +212,7 @@ func (k *Tick) readAll(t *actor.Task) error {
 	if recs, err = t.Records(keys...); err != nil {
 		return err
 	}
+	k.report.Heads = make([]blobschema.Head, 0, len(recs)) // k.heads points into it
 	for p, rec := range recs {
 		if !rec.Found {
 			continue
@@ -226,9 +227,6 @@ func (k *Tick) readAll(t *actor.Task) error {
 		if k.leased(&h) {
 			k.report.Leased++
 		}
-	}
-	for i := range k.report.Heads {
-		k.heads[k.report.Heads[i].Partition] = &k.report.Heads[i]
 	}
 	return nil
 }

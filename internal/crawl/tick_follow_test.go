@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // searchable is a crawl with an index, finished, and its world.
@@ -141,5 +142,125 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 		if rankOf(s, "good.example") >= rankOf(s, "other.example") || rankOf(s, "other.example") >= rankOf(s, "bad.example") {
 			t.Errorf("warm %v: ranks %d, %d, %d", warm != nil, rankOf(s, "good.example"), rankOf(s, "other.example"), rankOf(s, "bad.example"))
 		}
+	}
+}
+
+// TestWhenRanksAreWanted: ranks are computed again when a crawl is over, or has grown for a while, if there is anything
+// new.
+func TestWhenRanksAreWanted(t *testing.T) {
+	running := func(s *scene) { s.heads[0].Totals.Pending = 1 }
+	for _, k := range []struct {
+		name          string
+		set           func(w *world, s *scene)
+		wants, during bool
+	}{
+		{"no ranks yet, and the crawl is over", func(*world, *scene) {}, true, false},
+		{"the same commits", func(_ *world, s *scene) {
+			s.ranks.Inputs = []ranks.Input{{Partition: 0, Seq: 3}, {Partition: 1, Seq: 3}}
+		}, false, false},
+		{"one commit more", func(_ *world, s *scene) {
+			s.ranks.Inputs = []ranks.Input{{Partition: 0, Seq: 3}, {Partition: 1, Seq: 2}}
+		}, true, false},
+		{"no pages", func(_ *world, s *scene) { s.heads[0].Totals.Pages, s.heads[1].Totals.Pages = 0, 0 }, false, false},
+		{"one page", func(_ *world, s *scene) { s.heads[0].Totals.Pages, s.heads[1].Totals.Pages = 1, 0 }, true, false},
+		{"they are computed", func(_ *world, s *scene) { s.ranks = ranks.Job{Number: 2, Started: epoch} }, false, true},
+		{"no ranks yet, for an hour", func(_ *world, s *scene) { running(s) }, true, false},
+		{"no ranks yet, for less", func(w *world, s *scene) { running(s); w.now -= 2 * time.Second }, false, false},
+		{"it has not grown", func(_ *world, s *scene) { running(s); s.ranks.Totals.Crawled = 4 }, false, false},
+		{"it has grown", func(_ *world, s *scene) { running(s); s.ranks.Totals.Crawled = 3 }, true, false},
+		{"it has grown since a moment ago", func(w *world, s *scene) { running(s); s.ranks.Started = w.in(-59 * time.Minute) }, false, false},
+		{"it is to settle", func(w *world, s *scene) { running(s); s.ranks.Started, s.cfg.Settle = w.in(-time.Minute), true }, true, false},
+		{"it is paused", func(w *world, s *scene) { running(s); s.ranks.Started, s.wish.Pause = w.in(-time.Minute), true }, true, false},
+		{"its limit is reached, with a step at work", func(w *world, s *scene) {
+			running(s)
+			s.ranks.Started, s.crawl.Settings.MaxPages, s.heads[0].Owner, s.heads[0].LeaseUntil = w.in(-time.Minute), 4, "q/1", w.in(time.Hour)
+		}, true, false},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			s.crawl.Settings.Index = true
+			s.ranks = ranks.Job{Number: 1, Done: epoch}
+			k.set(w, s)
+			s.write(w)
+			s.tick(w)
+			s.remembered(w)
+			if rep := s.tick(w); rep.WantsRanks != k.wants || rep.Ranking != k.during {
+				t.Errorf("wants ranks %v, computes them %v", rep.WantsRanks, rep.Ranking)
+			}
+		})
+	}
+}
+
+// TestWhenTheIndexFollows: an index that is behind gets a message at once, and the next one a while later while the crawl runs;
+// at once when it is over; and the same one again, ever later. Of several partitions each has its own.
+func TestWhenTheIndexFollows(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		mem   *TickMemory
+		over  bool
+		grows bool
+		want  []int // messages, in each of so many half minutes
+	}{
+		{"it runs", nil, false, true, []int{1, 0, 0, 0, 1, 0, 0, 0, 1}},
+		{"it is over", nil, true, true, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		{"nothing is new", nil, false, false, []int{1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}},
+		{"it runs, and one process works on it", &TickMemory{}, false, true, []int{1, 1, 1, 1}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			s.crawl.Settings.Index = true
+			s.heads[0].Totals.Pending = 1
+			s.wish.Pause = k.over
+			for p := range s.heads { // partition 1 is not behind
+				w.writeRecord(naming.IndexKey(s.crawl.ID, partition.ID(p)), blobschema.IndexHead{Number: 1, Seq: 3 * uint64(p)})
+			}
+			s.write(w)
+			w.jobs(naming.IndexQueue)
+			var got []int
+			for range k.want {
+				tick := NewTick(s.cfg, k.mem)
+				if _, err := w.run(tick); err != nil {
+					t.Fatal(err)
+				}
+				if rep := tick.Report(); rep.Indexing != 1 {
+					t.Errorf("%d indexes are behind", rep.Indexing)
+				}
+				for _, m := range w.queues[naming.IndexQueue] {
+					if _, p, err := blobschema.DecodeJob(m.Body); err != nil || p != 0 {
+						t.Errorf("a message for partition %d, %v", p, err)
+					}
+				}
+				got = append(got, w.jobs(naming.IndexQueue))
+				s.remembered(w)
+				if k.grows {
+					s.heads[0].Seq++
+					s.heads[0].Published++
+				}
+				s.record.Copied = map[partition.ID]uint64{0: s.heads[0].Seq, 1: 3}
+				s.write(w)
+				w.now += 30 * time.Second
+			}
+			if d := cmp.Diff(k.want, got); d != "" {
+				t.Errorf("messages (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestSecondIndexFollows: one partition's index that waits keeps no other's from its message.
+func TestSecondIndexFollows(t *testing.T) {
+	w, s := newScene(t)
+	s.crawl.Settings.Index = true
+	s.heads[0].Totals.Pending = 1
+	w.writeRecord(naming.IndexKey(s.crawl.ID, 1), blobschema.IndexHead{Number: 1, Seq: 3})
+	s.write(w)
+	w.jobs(naming.IndexQueue)
+	for i, want := range []int{1, 1, 0} {
+		if rep := s.tick(w); rep.Indexing != min(i+1, 2) || w.jobs(naming.IndexQueue) != want {
+			t.Errorf("tick %d: %d indexes are behind", i, rep.Indexing)
+		}
+		s.remembered(w)
+		s.heads[1].Seq, s.heads[1].Published, s.record.Copied = 4, 4, map[partition.ID]uint64{0: 3, 1: 4}
+		s.write(w)
 	}
 }

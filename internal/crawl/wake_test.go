@@ -47,6 +47,9 @@ func TestWorthwhile(t *testing.T) {
 	}
 	unexamined, urgent := slots(8, 20), slots(-1, 20)
 	unexamined[1].Unexamined, urgent[0].Urgent = 3, 1
+	later, atOnce, settled := slots(8, 20), slots(0, 20), slots(8, 20)
+	later[1].Urgent, atOnce[0].Urgent = 1, 1
+	settled[1].Due = 0
 	for _, c := range []struct {
 		name  string
 		slots []blobschema.SlotSummary
@@ -61,11 +64,18 @@ func TestWorthwhile(t *testing.T) {
 		{"enough are due soon", slots(append(many(250, 5), 50)...), 12},
 		{"not known what waits", unexamined, 8},
 		{"somebody waits", urgent, 0},
+		{"somebody waits since just now", atOnce, 0},
+		{"somebody waits for what is not due", later, 20},
+		{"nothing is left of one", settled, 8},
+		{"within just a minute", slots(5, 65), 65},
 	} {
 		first := time.UnixMilli(c.slots[0].Due).UTC()
 		if got := worthwhile(c.slots, now, first).Sub(now).Seconds(); int(got) != c.want {
 			t.Errorf("%s: in %v s, not %d", c.name, got, c.want)
 		}
+	}
+	if got := worthwhile(nil, now, now.Add(time.Second)); !got.Equal(now.Add(time.Second)) {
+		t.Errorf("something is due, nobody knows where: at %v", got)
 	}
 	if !worthwhile(nil, now, time.Time{}).IsZero() {
 		t.Error("nothing is due, but a step is wanted")
@@ -398,4 +408,107 @@ func TestRequestedSoon(t *testing.T) {
 		}
 	}
 	t.Error("it is not stored")
+}
+
+// TestNoWakeNeeded: a step that ends has its partition woken when it is due, but for where somebody else does it, or nobody should.
+func TestNoWakeNeeded(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		delay time.Duration
+		set   func(w *world, cfg *StepConfig)
+		wakes int
+	}{
+		{"due as soon as a queue can tell", 14 * time.Minute, nil, 1},
+		{"due later: the tick does it", 16 * time.Minute, nil, 0},
+		{"the steps of one process", 10 * time.Second, func(_ *world, cfg *StepConfig) { cfg.SendsWakes = false }, 0},
+		{"a pause", 10 * time.Second, func(w *world, cfg *StepConfig) { w.order(cfg.Crawl.ID, OrderPause) }, 0},
+		{"a stop", 10 * time.Second, func(w *world, cfg *StepConfig) { w.order(cfg.Crawl.ID, OrderStop) }, 0},
+		{"another wake is on its way", 10 * time.Second, func(w *world, cfg *StepConfig) {
+			h := w.head(cfg.Crawl.ID, 0)
+			h.WakeAt = w.in(8 * time.Second)
+			w.writeRecord(naming.HeadKey(cfg.Crawl.ID, 0), h)
+		}, 0},
+		{"another wake is late", 10 * time.Second, func(w *world, cfg *StepConfig) {
+			h := w.head(cfg.Crawl.ID, 0)
+			h.WakeAt = w.in(time.Minute)
+			w.writeRecord(naming.HeadKey(cfg.Crawl.ID, 0), h)
+		}, 1},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			c, host := newCrawl(1), "www.example"
+			c.Settings.Delay = k.delay
+			w := newWorld(t)
+			w.web = site(t, host, 3, func(int) []string { return all(host)[:3] })
+			c = w.begin(c, all(host)[0])
+			w.step(StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second}, nil) // the first page
+			cfg := inCloud(c, 0)
+			if k.set != nil {
+				k.set(w, &cfg)
+			}
+			w.wakes = nil
+			w.step(cfg, nil)
+			if len(w.wakes) != k.wakes {
+				t.Errorf("wakes %v", w.wakes)
+			}
+			for _, s := range w.wakes {
+				if s.delay > k.delay || s.delay < k.delay-6*time.Second {
+					t.Errorf("a wake in %v", s.delay)
+				}
+			}
+			if h := w.head(c.ID, 0); h.Due.IsZero() || h.Published != h.Seq {
+				t.Errorf("the head is %+v", h)
+			}
+		})
+	}
+}
+
+// TestWakesOnceInAWhile: a partition that gets much mail again and again is woken once, until its step has had time to begin.
+func TestWakesOnceInAWhile(t *testing.T) {
+	c := newCrawl(3)
+	host, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
+	w := newWorld(t)
+	w.web = site(t, host, pages, func(i int) []string { // half of what is worth a wake, each second
+		links := all(host)
+		for n := range wakeURLs / 2 {
+			links = append(links, fmt.Sprintf("https://%s/%d-%d", there, i, n))
+		}
+		return links
+	})
+	c = w.begin(c, all(host)[0])
+	cfg := inCloud(c, 0)
+	cfg.MailEvery, cfg.CommitEvery, cfg.Deadline = time.Second, time.Second, 45*time.Second
+	w.wakes = nil
+	w.step(cfg, nil)
+	n := 0
+	for _, k := range w.wakes {
+		if k.p == 2 {
+			t.Errorf("a partition without mail is woken")
+		}
+		if k.p == 1 {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("woken %d times in 45 seconds: %v", n, w.wakes)
+	}
+}
+
+// TestYoungCrawls: a crawl commits and mails often at first, where nobody tells who starves, and in the end as often as
+// it is told to.
+func TestYoungCrawls(t *testing.T) {
+	c := newCrawl(1)
+	for _, k := range []struct {
+		age   time.Duration
+		cloud bool
+		want  time.Duration
+	}{{0, true, youngCommit}, {20 * time.Second, true, youngCommit}, {time.Minute, true, 15 * time.Second}, {time.Hour, true, time.Minute}, {0, false, time.Minute}} {
+		s, err := NewStep(StepConfig{Crawl: c, Process: "p", SendsWakes: k.cloud, CommitEvery: time.Minute, MailEvery: time.Minute}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := c.Created.Add(k.age)
+		if commit, mail := s.commitEvery(now), s.mailEvery(now); commit != k.want || mail != k.want {
+			t.Errorf("at the age of %v it commits every %v and mails every %v, not every %v", k.age, commit, mail, k.want)
+		}
+	}
 }

@@ -45,6 +45,8 @@ type world struct {
 	written  []string       // keys of records, in order
 	put      []string       // names of objects, in order
 	wakes    []wakeSent     // by steps, ticks and intake
+	// slow says how long a request takes; nil: each takes fetchTime.
+	slow func(page.Request) time.Duration
 	// fault has an effect fail, before it took place or after; nil: none does.
 	fault func(actor.Effect) (before, after error)
 }
@@ -108,6 +110,9 @@ func (w *world) takes(e actor.Effect) time.Duration {
 	case actor.Sleep:
 		return max(0, e.For)
 	case actor.Fetch:
+		if w.slow != nil {
+			return w.slow(e.Request)
+		}
 		return fetchTime
 	case actor.Receive:
 		if len(w.queues[e.Queue]) == 0 {

@@ -184,3 +184,175 @@ func TestSplitsCost(t *testing.T) {
 		t.Errorf("halving wrote %d settled and %d pending URLs, %d hosts", len(run.Settled), len(run.Queued), len(run.Hosts))
 	}
 }
+
+// TestHalvedWithMail: what comes for a part that is to be halved, before a commit is begun, while it is under way and after it, goes to
+// its half, with the word how much of it somebody waits for; nothing is lost.
+func TestHalvedWithMail(t *testing.T) {
+	p := newProcess(t, Config{MaxPart: 4, Delay: time.Second})
+	n := 0
+	add := func(urls int) {
+		t.Helper()
+		for range urls {
+			q := blobschema.Queued{URL: pageURL(n)}
+			if n > 4 && n%3 == 0 {
+				q.Generation = 1 // with rank 0: somebody waits for it
+			}
+			p.next.added = append(p.next.added, q)
+			u := mustParse(t, q.URL)
+			got := p.f.Add(p.now, u, p.hash.Fingerprint(q.URL), blobschema.Queued{Host: "a.example", Rank: 1 - q.Generation, Generation: q.Generation})
+			if n > 4 != (got == Deferred) {
+				t.Fatalf("page %d: %d", n, got)
+			}
+			p.check()
+			n++
+		}
+	}
+	add(4)
+	p.start(0)
+	p.finish(0) // the robots.txt
+	p.now = p.now.Add(time.Second)
+	p.start(0)
+	add(1 + 8) // the fifth makes it full
+	p.beginCommit()
+	add(7)
+	p.endCommit()
+	p.check()
+	add(6)
+	p.finish(0)
+	p.check()
+	p.beginCommit()
+	add(5)
+	p.endCommit()
+	p.check()
+	if c := p.f.Counts(); c.Halved != 1 || c.Misses != 26 {
+		t.Fatalf("counts %+v", c)
+	}
+	id := p.hash.Slot("a.example")
+	var known, unexamined, urgent uint32
+	for _, sum := range p.f.Summaries() {
+		if sum.Slot != id || sum.Part.Depth != 1 || sum.Due <= 0 {
+			t.Errorf("summary %+v", sum)
+		}
+		known, unexamined, urgent = known+sum.Known, unexamined+sum.Unexamined, urgent+sum.Urgent
+	}
+	// Of those in runs nobody knows which half they are of, so both count them.
+	if known != 5 || unexamined < 26 || unexamined > 2*26 || urgent < 9 || urgent > 2*9 {
+		t.Errorf("of 31 URLs %d are known, %d unexamined, %d urgent", known, unexamined, urgent)
+	}
+	p.f.cfg.MaxPart = 0
+	p.loadAll()
+	if c := p.f.Counts(); c.Known != 31 || c.Pending != 30 || c.Unexamined != 0 || c.Urgent != 9 {
+		t.Errorf("when they are loaded: counts %+v", c)
+	}
+}
+
+// TestHalfThatIsLoaded: of a part that turns out to hold too many the piece is loaded that somebody waits for; the others say what
+// they hold.
+func TestHalfThatIsLoaded(t *testing.T) {
+	for _, second := range []bool{false, true} { // whether what somebody waits for is of the second half
+		p := newProcess(t, Config{})
+		urgent, n := "", 0
+		for i := 0; n < 40; i++ {
+			if urgent == "" && p.hash.Fingerprint(pageURL(i))>>63 == 1 == second {
+				urgent = pageURL(i)
+				continue
+			}
+			p.add(blobschema.Queued{URL: pageURL(i)})
+			n++
+		}
+		p.again(urgent, 0)
+		p.next.added = append(p.next.added, blobschema.Queued{URL: urgent})
+		p.commit()
+		p.f.cfg.MaxPart = 8
+		p.restart(false)
+		p.want()
+		p.load(0)
+		id := p.hash.Slot("a.example")
+		if !p.f.Loaded(id, p.hash.Fingerprint(urgent)) {
+			t.Error("what somebody waits for is not loaded")
+		}
+		var known, pending, waits uint32
+		for _, sum := range p.f.Summaries() {
+			known, pending, waits = known+sum.Known, pending+sum.Pending, waits+sum.Urgent
+			if sum.Pending > 0 != (sum.Due > 0) || sum.Unexamined > 0 {
+				t.Errorf("summary %+v", sum)
+			}
+		}
+		if known != 41 || pending != 41 || waits != 1 || !p.f.Dirty() {
+			t.Errorf("in all %d are known, %d pending, %d urgent; dirty %v", known, pending, waits, p.f.Dirty())
+		}
+	}
+}
+
+// TestPartLeaves: when one part of a host is unloaded and another stays, the host goes on with that: what waits for another
+// attempt too.
+func TestPartLeaves(t *testing.T) {
+	p := newProcess(t, Config{MaxPart: 20, Delay: time.Second})
+	for i := range 21 {
+		p.add(blobschema.Queued{URL: pageURL(i)})
+	}
+	p.commit() // halves it
+	p.loadAll()
+	id := p.hash.Slot("a.example")
+	if s := p.f.slots[id]; s.loaded != 2 {
+		t.Fatalf("%d parts are loaded", s.loaded)
+	}
+	for range 12 { // some are to be tried again
+		task, ok := p.f.Next(p.now, false)
+		if !ok {
+			p.now = p.f.NextAt()
+			continue
+		}
+		a := answer{status: 503}
+		if task.Request.Robots {
+			a = answer{status: 404}
+		}
+		p.f.Done(p.now, task, a.reply(task, p.now, 0))
+		p.check()
+		p.now = p.now.Add(time.Second)
+	}
+	p.f.Delta(p.seq())
+	p.f.Committed()
+	before := p.f.Counts()
+	p.f.unload(p.f.slots[id].dir[0])
+	p.check()
+	c := p.f.Counts()
+	if c.Known != before.Known || c.Pending != before.Pending || c.Hosts != 1 || p.f.slots[id].loaded != 1 {
+		t.Errorf("counts %+v, before %+v", c, before)
+	}
+	stays := p.f.slots[id].dir[1]
+	asked := map[string]bool{}
+	for left := stays.npend; stays.npend > 0; {
+		if left--; left < -50 {
+			t.Fatalf("%d are left", stays.npend)
+		}
+		if task, ok := p.f.Next(p.now, false); ok {
+			url := task.Request.URL.String()
+			if asked[url] || !stays.is.Has(p.hash.Fingerprint(url)) {
+				t.Errorf("%s is asked for", url)
+			}
+			asked[url] = true
+			p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
+			p.check()
+			continue
+		}
+		p.now = p.f.NextAt()
+	}
+}
+
+// TestSheds: parts are unloaded when three quarters of the room are in use, down to a half.
+func TestSheds(t *testing.T) {
+	for _, k := range []struct{ urls, want int }{{15, 15}, {16, 10}, {20, 10}} {
+		p := newProcess(t, Config{})
+		for i := range k.urls { // each in a slot of its own, as good as
+			p.add(blobschema.Queued{URL: fmt.Sprintf("https://h%d.example/", i)})
+		}
+		p.commit()
+		p.f.cfg.MaxResident = 20
+		p.f.Restore([]blobschema.SlotSummary{}) // nothing
+		if got := p.f.room(); p.f.resident > k.want || p.f.resident < k.want-4 || got != 20-p.f.resident {
+			t.Errorf("of %d URLs %d stay, and there is room for %d", k.urls, p.f.resident, got)
+		}
+		p.check()
+	}
+}

@@ -319,6 +319,9 @@ func (f *Frontier) Hint(now time.Time, host string, fp uint64, modified time.Tim
 	if wait > 0 {
 		at = f.lookAt(now, wait)
 	}
+	if r.hint == hintChanged && at.UnixMilli() > r.notBefore {
+		return // the first look comes anywhere in its interval: word of a change does not put it off
+	}
 	f.reschedule(now, p, i, at, lookRank)
 }
 

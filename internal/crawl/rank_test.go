@@ -1,0 +1,88 @@
+package crawl
+
+import (
+	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/page"
+)
+
+// TestWhichRanks: a crawl goes by the ranks of hosts that it was given, else by those that were computed last, as far as
+// they are there; and a policy that nobody knows is an error.
+func TestWhichRanks(t *testing.T) {
+	byRanks := func(s *scene) {
+		s.crawl.Settings.Policy, s.crawl.Settings.Quality = "quality", frontier.HostRanks{}.Name()
+	}
+	for _, k := range []struct {
+		name string
+		set  func(s *scene)
+		best string // of the hosts a and b; "": neither
+		ok   bool
+	}{
+		{"none", byRanks, "", true},
+		{"given", func(s *scene) { byRanks(s); s.crawl.Settings.HostRanks = "a is good" }, "a", true},
+		{"computed", func(s *scene) { byRanks(s); s.wish.HostRanks = "b is good" }, "b", true},
+		{"given, and computed", func(s *scene) {
+			byRanks(s)
+			s.crawl.Settings.HostRanks, s.wish.HostRanks = "a is good", "b is good"
+		}, "a", true},
+		{"computed, and gone", func(s *scene) { byRanks(s); s.wish.HostRanks = "no more" }, "", true},
+		{"given, and gone", func(s *scene) { byRanks(s); s.crawl.Settings.HostRanks = "no more" }, "", false},
+		{"computed, and not gone by", func(s *scene) { s.wish.HostRanks = "b is good" }, "", true},
+		{"an unknown policy", func(s *scene) { s.crawl.Settings.Policy = "at will" }, "", false},
+		{"a policy of the process", func(s *scene) {
+			byRanks(s)
+			s.crawl.Settings.HostRanks, s.cfg.Policy = "a is good", frontier.BreadthFirst{}
+		}, "", true},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			w.blobs["a is good"], w.blobs["b is good"] = []byte("a.example\t8\n"), []byte("b.example\t8\n")
+			k.set(s)
+			s.write(w)
+			delete(w.table, naming.HeadKey(s.crawl.ID, 0)) // as a crawl that has just begun
+			w.web = site(t, "nobody.example", 0, nil)
+			var warm *Warm
+			for range 2 { // a cold step, and a warm one
+				step, err := NewStep(StepConfig{Crawl: s.crawl, Process: "p", Policy: s.cfg.Policy}, warm)
+				if err == nil {
+					_, err = w.run(step)
+				}
+				if (err == nil) != k.ok {
+					t.Fatalf("the step ends with %v", err)
+				}
+				if err != nil {
+					return
+				}
+				a := step.rank(urls(t, "https://a.example/")[0], frontier.Candidate{Depth: 1})
+				b := step.rank(urls(t, "https://b.example/")[0], frontier.Candidate{Depth: 1})
+				got := ""
+				switch {
+				case a < b:
+					got = "a"
+				case b < a:
+					got = "b"
+				}
+				if got != k.best {
+					t.Errorf("the best host is %q, not %q", got, k.best)
+				}
+				warm = step.Warm()
+			}
+		})
+	}
+}
+
+// TestCashOfOneLink: a page without links that are followed, or with one, gives all it has.
+func TestCashOfOneLink(t *testing.T) {
+	p, err := frontier.PolicyByName("capability", "opic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Step{policy: p}
+	for _, links := range [][]page.Link{nil, {{}}, {{NoFollow: true}}} {
+		if got := s.cash(frontier.Task{}, links); got != 1 {
+			t.Errorf("of %d links each brings %g", len(links), got)
+		}
+	}
+}

@@ -1,0 +1,418 @@
+package crawl
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// scene is what a tick finds: a crawl of two partitions in which all is done, but for what a test
+// changes. Its steps began with settings that were the same.
+type scene struct {
+	cfg      TickConfig
+	crawl    blobschema.Crawl
+	heads    [2]*blobschema.Head // nil: none
+	wish     blobschema.Wish
+	grants   blobschema.Grants
+	requests blobschema.Requests
+	moves    blobschema.MapRecord
+	ranks    ranks.Job
+	record   blobschema.TickRecord
+}
+
+func newScene(t *testing.T) (*world, *scene) {
+	w := newWorld(t)
+	c := w.begin(newCrawl(2), "https://"+ofPartition(t, newCrawl(2), 0)+"/0")
+	c.Published = 1
+	w.now += time.Hour
+	s := &scene{cfg: TickConfig{Crawl: c.ID, Process: "p", HostsEvery: 24 * time.Hour}, crawl: c}
+	s.wish.Version = 1
+	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3, 1: 3}, ResentAt: w.clocks().Wall}
+	for p := range s.heads {
+		s.heads[p] = &blobschema.Head{
+			Partition: partition.ID(p), Fence: 4, Seq: 3, Published: 3, Epoch: 1, Wish: 1, Applied: 1, Totals: blobschema.Totals{Known: 2, Pages: 2},
+		}
+	}
+	return w, s
+}
+
+// in how long something comes, for a head or the like.
+func (w *world) in(d time.Duration) time.Time { return epoch.Add(w.now + d) }
+
+// write makes the scene what the table says.
+func (s *scene) write(w *world) {
+	id := s.crawl.ID
+	w.writeRecord(naming.CrawlKey(id), s.crawl)
+	w.writeRecord(naming.WishKey(id), s.wish)
+	w.writeRecord(naming.RequestsKey(id), s.requests)
+	w.writeRecord(naming.GrantsKey(id), s.grants)
+	w.writeRecord(naming.RankKey(id), s.ranks)
+	w.writeRecord(naming.TickKey(id), s.record)
+	for p, h := range s.heads {
+		delete(w.table, naming.HeadKey(id, partition.ID(p)))
+		if h != nil {
+			w.writeRecord(naming.HeadKey(id, partition.ID(p)), h)
+		}
+	}
+	if s.moves.Version > 0 {
+		w.writeRecord(naming.MapKey(id), s.moves)
+	}
+}
+
+// remembered has the scene go on with what ticks remember.
+func (s *scene) remembered(w *world) {
+	s.record = blobschema.TickRecord{}
+	w.record(naming.TickKey(s.crawl.ID), &s.record)
+}
+
+// tick is one of a process of its own.
+func (s *scene) tick(w *world) Report {
+	w.t.Helper()
+	k := NewTick(s.cfg, nil)
+	if _, err := w.run(k); err != nil {
+		w.t.Fatal(err)
+	}
+	return k.Report()
+}
+
+// due has partition 0 be due, under a limit on pages of which so much is granted to nobody, and to it.
+func (s *scene) due(left, granted int64) {
+	s.crawl.Settings.MaxPages, s.grants = 10+left, blobschema.Grants{Limit: 10 + left, Granted: map[partition.ID]int64{0: granted, 1: 10 - granted}}
+	s.heads[0].Due, s.heads[0].Totals.Pending = epoch, 3
+	s.heads[1].Totals.Pages = 10 - granted
+}
+
+// dueLooks has nothing of the limit be left, and looks of partition 0 be due.
+func (s *scene) dueLooks(w *world, in time.Duration) {
+	s.due(0, 2)
+	s.crawl.Settings.RecrawlPerHour, s.heads[0].LooksDue = 1, w.in(in)
+	s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
+}
+
+// moving has slots be on the move.
+func (s *scene) moving(m blobschema.Moving) {
+	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{m}}
+	s.wish.Map = 1
+}
+
+// TestWhoIsWoken: a partition is woken if a step can do something for it, and none is at work.
+func TestWhoIsWoken(t *testing.T) {
+	away := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{2}}
+	coming := blobschema.Moving{Epoch: 2, From: 1, To: 0, Slots: partition.Slots{1}}
+	for _, k := range []struct {
+		name  string
+		set   func(w *world, s *scene)
+		woken bool
+	}{
+		{"nothing to do", func(*world, *scene) {}, false},
+		{"seeds, and no step was ever there", func(_ *world, s *scene) { s.heads[0] = nil }, true},
+		{"nothing, and no step was ever there", func(_ *world, s *scene) { s.heads[0], s.crawl.SeedBatches, s.crawl.Published = nil, nil, 0 }, false},
+		{"seeds", func(_ *world, s *scene) { s.heads[0].Applied = 0 }, true},
+		{"mail of another partition", func(_ *world, s *scene) { s.heads[1].Sent = []uint64{1} }, true},
+		{"mail of requests", func(_ *world, s *scene) { s.requests.Sent = map[partition.ID]uint64{0: 1} }, true},
+		{"mail, which others have", func(_ *world, s *scene) {
+			s.heads[1].Sent, s.requests.Sent = []uint64{0, 1}, map[partition.ID]uint64{1: 1}
+		}, false},
+		{"mail, and a step at work", func(w *world, s *scene) {
+			s.heads[0].Applied, s.heads[0].Owner, s.heads[0].LeaseUntil = 0, "q/1", w.in(time.Minute)
+		}, false},
+		{"mail, and a lease that was let go", func(w *world, s *scene) { s.heads[0].Applied, s.heads[0].LeaseUntil = 0, w.in(time.Minute) }, true},
+		{"a lease that ran out", func(w *world, s *scene) { s.heads[0].Owner, s.heads[0].LeaseUntil = "q/1", w.in(-time.Second) }, true},
+		{"a lease of a process before", func(w *world, s *scene) {
+			s.cfg.Exclusive, s.heads[0].Owner, s.heads[0].LeaseUntil = true, "q/1", w.in(time.Minute)
+		}, true},
+		{"a lease of this process", func(w *world, s *scene) {
+			s.cfg.Exclusive, s.heads[0].Owner, s.heads[0].LeaseUntil = true, "p/1", w.in(time.Minute)
+		}, false},
+		{"mail, and a stop", func(_ *world, s *scene) { s.heads[0].Applied, s.wish.Stop = 0, true }, false},
+		{"mail, and a pause", func(_ *world, s *scene) { s.heads[0].Applied, s.wish.Pause = 0, true }, true},
+		{"a wish that is not obeyed", func(_ *world, s *scene) { s.heads[0].Wish = 0 }, true},
+		{"mail that was not sent", func(_ *world, s *scene) { s.heads[0].Published = 2 }, true},
+		{"links that are held", func(_ *world, s *scene) { s.heads[0].Totals.Held = 1 }, true},
+		{"it is due", func(w *world, s *scene) { s.heads[0].Due = w.in(0) }, true},
+		{"it is due soon", func(w *world, s *scene) { s.heads[0].Due = w.in(time.Second) }, false},
+		{"it is due, and a pause", func(w *world, s *scene) { s.heads[0].Due, s.wish.Pause = w.in(0), true }, false},
+		{"nobody knows what waits", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, true},
+		{"what waits is elsewhere", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined, s.heads[0].Awaits = 1, 2 }, false},
+		{"some of the limit is left", func(_ *world, s *scene) { s.due(1, 2) }, true},
+		{"nothing of the limit is left", func(_ *world, s *scene) { s.due(0, 2) }, false},
+		{"its part of the limit is left", func(_ *world, s *scene) { s.due(0, 3) }, true},
+		{"somebody waits, whatever the limit", func(_ *world, s *scene) { s.due(0, 2); s.heads[0].Totals.Urgent = 1 }, true},
+		{"looks are due, whatever the limit", func(w *world, s *scene) { s.dueLooks(w, 0) }, true},
+		{"looks are due soon", func(w *world, s *scene) { s.dueLooks(w, time.Second) }, false},
+		{"looks are to come sooner", func(w *world, s *scene) {
+			s.dueLooks(w, time.Hour)
+			s.heads[0].Threshold = 100
+		}, true},
+		{"looks are to come sooner, and a pause", func(w *world, s *scene) {
+			s.dueLooks(w, time.Hour)
+			s.heads[0].Threshold, s.wish.Pause = 100, true
+		}, false},
+		{"slots to give", func(_ *world, s *scene) { s.moving(away) }, true},
+		{"slots that it knows it is to give", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch, s.heads[0].Owes = 2, 1 }, true},
+		{"slots that it has given", func(_ *world, s *scene) { s.moving(away); s.heads[0].Epoch = 2 }, false},
+		{"slots to take", func(_ *world, s *scene) { s.moving(coming); s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 2} }, true},
+		{"slots to take, which nobody has given", func(_ *world, s *scene) {
+			s.moving(coming)
+			s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 1, 1: 2}
+		}, false},
+		{"slots to take by the first step that comes", func(_ *world, s *scene) {
+			s.moving(coming)
+			s.heads[0], s.crawl.SeedBatches, s.crawl.Published = nil, nil, 0
+			s.heads[1].Gives = map[partition.ID]partition.Epoch{0: 2}
+		}, true},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			k.set(w, s)
+			s.write(w)
+			if rep := s.tick(w); slices.Contains(rep.Woken, 0) != k.woken {
+				t.Errorf("woken are %v", rep.Woken)
+			}
+		})
+	}
+}
+
+// TestItsEnd: a crawl is finished when two ticks find that nothing is left, and nothing has happened in
+// between.
+func TestItsEnd(t *testing.T) {
+	quiet := func(*world, *scene) {}
+	for _, k := range []struct {
+		name    string
+		set     func(w *world, s *scene)
+		between func(s *scene)
+		want    string // of the second tick
+	}{
+		{"nothing is left", quiet, nil, "finished"},
+		{"seeds are to be sent", func(_ *world, s *scene) { s.heads[1].Applied = 0 }, nil, ""},
+		{"a partition without seeds was never begun", func(_ *world, s *scene) {
+			s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}, 1
+		}, nil, "finished"},
+		{"URLs wait", func(_ *world, s *scene) { s.heads[1].Totals.Pending = 1 }, nil, ""},
+		{"URLs are unexamined", func(_ *world, s *scene) { s.heads[0].Totals.Unexamined = 1 }, nil, ""},
+		{"links are held", func(_ *world, s *scene) { s.heads[0].Totals.Held = 1 }, nil, ""},
+		{"mail is under way", func(_ *world, s *scene) { s.heads[0].Sent = []uint64{0, 1} }, nil, ""},
+		{"a request is under way", func(_ *world, s *scene) { s.requests.Sent = map[partition.ID]uint64{0: 1} }, nil, ""},
+		{"a wish that is not obeyed", func(_ *world, s *scene) { s.heads[0].Wish = 0 }, nil, ""},
+		{"slots are on the move", func(_ *world, s *scene) {
+			moving := blobschema.Moving{Epoch: 2, From: 0, To: 1, Slots: partition.Slots{2}}
+			s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2, Moving: []blobschema.Moving{moving}}, 1
+		}, nil, ""},
+		{"a step has committed in between", quiet, func(s *scene) { s.heads[1].Seq++; s.heads[1].Published++; s.record.Copied[1]++ }, "quiet"},
+		{"the limit is reached", func(_ *world, s *scene) { s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending = 4, 1 }, nil, "limited"},
+		{"the limit is not reached", func(_ *world, s *scene) { s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending = 5, 1 }, nil, ""},
+		{"the limit is reached, and looks go on", func(w *world, s *scene) {
+			s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending, s.crawl.Settings.RecrawlPerHour = 4, 1, 1
+			s.wish.Threshold, s.wish.Looks.At = 1, w.in(0)
+		}, nil, ""},
+		{"the limit is reached, a request was answered", func(_ *world, s *scene) {
+			s.crawl.Settings.MaxPages, s.heads[0].Totals.Pending, s.requests.Sent, s.heads[1].Applied = 4, 1, map[partition.ID]uint64{1: 1}, 2
+		}, nil, "limited"},
+		{"the limit is reached, a request is under way", func(_ *world, s *scene) {
+			s.crawl.Settings.MaxPages, s.requests.Sent = 4, map[partition.ID]uint64{1: 1}
+		}, nil, ""},
+		{"the limit is reached, and somebody waits", func(_ *world, s *scene) {
+			s.crawl.Settings.MaxPages, s.requests.Sent, s.heads[1].Applied = 4, map[partition.ID]uint64{1: 1}, 2
+			s.heads[0].Totals.Pending, s.heads[0].Totals.Urgent = 1, 1
+		}, nil, ""},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			k.set(w, s)
+			s.write(w)
+			if rep := s.tick(w); rep.Finished {
+				t.Error("the first tick finds that it is finished")
+			}
+			if k.between != nil {
+				s.remembered(w)
+				k.between(s)
+				s.write(w)
+			}
+			w.now += time.Second
+			rep := s.tick(w)
+			got := ""
+			switch {
+			case rep.Finished:
+				got = "finished"
+			case rep.Limited:
+				got = "limited"
+			case rep.Quiet:
+				got = "quiet"
+			}
+			if got != k.want {
+				t.Errorf("it is %q, not %q", got, k.want)
+			}
+		})
+	}
+}
+
+// TestIdleUntil: an idle crawl is looked at no further, until something has come that could change it.
+func TestIdleUntil(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		set  func(s *scene)
+		idle bool
+	}{
+		{"nothing", func(*scene) {}, true},
+		{"seeds", func(s *scene) { s.crawl.SeedBatches = append(s.crawl.SeedBatches, s.crawl.SeedBatches[0]) }, false},
+		{"requests", func(s *scene) { s.requests.Sent = map[partition.ID]uint64{1: 1} }, false},
+		{"a limit", func(s *scene) { s.grants.Limit = 100 }, false},
+		{"other settings", func(s *scene) { s.wish.Version = 2 }, false},
+		{"an order", func(s *scene) { s.wish.Orders = 1 }, false},
+		{"another map", func(s *scene) { s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2}, 1 }, false},
+		{"an index that is wanted", func(s *scene) { s.crawl.Settings.Index = true }, false},
+		{"ranks, of which there is to be no index", func(s *scene) { s.ranks = ranks.Job{Number: 1, Done: epoch} }, true},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			s.write(w)
+			s.tick(w)
+			if rep := s.tick(w); rep.Idle || !rep.Finished {
+				t.Fatalf("at its end: %+v", rep)
+			}
+			s.remembered(w)
+			k.set(s)
+			s.write(w)
+			rep := s.tick(w)
+			if rep.Idle != k.idle || rep.Idle && !rep.Finished {
+				t.Errorf("idle %v, finished %v", rep.Idle, rep.Finished)
+			}
+		})
+	}
+}
+
+// TestNotIdle: a crawl of which something is left to do is looked at by every tick, whatever it is.
+func TestNotIdle(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		set  func(w *world, s *scene)
+	}{
+		{"a step at work", func(w *world, s *scene) { s.heads[0].Owner, s.heads[0].LeaseUntil = "q/1", w.in(time.Hour) }},
+		{"mail to merge, in a pause", func(_ *world, s *scene) { s.wish.Pause, s.heads[0].Totals.Held = true, 1 }},
+		{"runs to delete", func(_ *world, s *scene) {
+			s.record.Sweep, s.record.SweptAt = []blobschema.Dropped{{Object: "run"}}, epoch.Add(time.Hour)
+		}},
+		{"an index that is behind", func(_ *world, s *scene) { s.crawl.Settings.Index = true }},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			w, s := newScene(t)
+			k.set(w, s)
+			s.write(w)
+			for range 4 {
+				if rep := s.tick(w); rep.Idle {
+					t.Fatal("it is idle")
+				}
+			}
+		})
+	}
+}
+
+// TestWakesInTens: a queue takes ten messages at a time.
+func TestWakesInTens(t *testing.T) {
+	for _, partitions := range []int{9, 10, 11, 25} {
+		w := newWorld(t)
+		if _, err := w.run(NewBegin(newCrawl(partitions), Seeds(urls(t, "https://www.example/")), nil)); err != nil {
+			t.Fatal(err)
+		}
+		w.fault = func(e actor.Effect) (before, after error) {
+			if s, ok := e.(actor.Send); ok && s.Queue == naming.WakesQueue && len(s.Bodies) > 10 {
+				t.Errorf("%d wakes in one request", len(s.Bodies))
+			}
+			return nil, nil
+		}
+		w.tick("test")
+		var got []partition.ID
+		for _, k := range w.wakes {
+			got = append(got, k.p)
+		}
+		slices.Sort(got)
+		if got = slices.Compact(got); len(got) != partitions || len(w.wakes) != partitions || w.counts["Send"] != partitions+(partitions+9)/10 {
+			t.Errorf("of %d partitions %v are woken, by %d messages", partitions, got, w.counts["Send"])
+		}
+	}
+}
+
+// TestWakesAgain: a wake that no step answers is sent again, each time later, soon where one process does all; what
+// another partition gets meanwhile changes nothing of that.
+func TestWakesAgain(t *testing.T) {
+	for _, k := range []struct {
+		mem   *TickMemory
+		every time.Duration // ticks
+		first time.Duration
+	}{{nil, 15 * time.Second, time.Minute}, {&TickMemory{}, time.Second, 3 * time.Second}} {
+		w, s := newScene(t)
+		s.heads[0].Applied = 0
+		at := [2][]time.Duration{}
+		for i := range 300 {
+			if i > 0 && k.mem == nil {
+				s.remembered(w)
+			}
+			s.heads[1].Applied = 1 - uint64(i/100%2) // seeds that its step has taken, or not
+			s.record.ResentAt = w.clocks().Wall
+			s.write(w)
+			tick := NewTick(s.cfg, k.mem)
+			now := w.now
+			if _, err := w.run(tick); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range tick.Report().Woken {
+				at[p] = append(at[p], now)
+			}
+			w.now = now + k.every
+		}
+		wait := k.first
+		for i := 1; i < len(at[0]); i++ {
+			if gap := at[0][i] - at[0][i-1]; gap < wait || gap > wait+k.every {
+				t.Errorf("wake %d comes %v after the one before, not %v", i, gap, wait)
+			}
+			wait = min(2*wait, maxDelay)
+		}
+		if len(at[0]) < 7 || len(at[1]) < 3 || at[1][0]-at[0][0] != 100*k.every {
+			t.Errorf("woken at %v and %v", at[0], at[1])
+		}
+	}
+}
+
+// TestSeedsAreMailed: each partition gets its share of a batch as one numbered mail, also an empty one; what is no URL is
+// left out.
+func TestSeedsAreMailed(t *testing.T) {
+	w, s := newScene(t)
+	here := ofPartition(t, s.crawl, 0)
+	batch, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: 2, URLs: []blobschema.Queued{
+		{URL: "no URL"}, {URL: "https://" + here + "/a"}, {URL: "https://" + here + "/b"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.blobs["seeds"] = batch
+	s.crawl.SeedBatches = append(s.crawl.SeedBatches, "seeds")
+	s.write(w)
+	w.queues = map[string][]actor.Message{}
+	if rep := s.tick(w); rep.Crawl.Published != 2 || !slices.Equal(rep.Woken, []partition.ID{0, 1}) {
+		t.Errorf("published %d batches, woken %v", rep.Crawl.Published, rep.Woken)
+	}
+	for p := range partition.ID(2) {
+		mails := w.lost(p)
+		if len(mails) != 1 {
+			t.Fatalf("%d mails for %d", len(mails), p)
+		}
+		m, err := blobschema.DecodeMail([]byte(mails[0]))
+		if err != nil || m.From != partition.Intake || m.To != p || m.Number != 2 || m.Epoch != 1 || len(m.URLs) != 2-2*int(p) {
+			t.Errorf("mail for %d: %+v, %v", p, m, err)
+		}
+		for _, q := range m.URLs {
+			if q.Flags != blobschema.FlagSeed || q.Rank == 0 {
+				t.Errorf("a seed is %+v", q)
+			}
+		}
+	}
+	if s.tick(w); w.counts["Send"] > 0 && len(w.lost(0)) > 0 {
+		t.Error("seeds are mailed again")
+	}
+}

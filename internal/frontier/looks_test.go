@@ -1,0 +1,404 @@
+package frontier
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/fresh"
+)
+
+// every is the threshold with which pages of which nothing is known are looked at that often.
+func every(d time.Duration) float64 { return fresh.First(blobschema.Change{}, d.Hours(), 1) }
+
+// waiting is in how long a URL that is pending may be asked for; ok is false for one that is not.
+func (r *rig) waiting(url string) (wait time.Duration, gen uint32, ok bool) {
+	r.t.Helper()
+	u := mustParse(r.t, url)
+	p, i, k := r.f.find(r.hash.Slot(string(u.Host())), r.hash.Fingerprint(url))
+	if k != inItems {
+		return 0, 0, false
+	}
+	q := p.queued(i)
+	return time.UnixMilli(q.NotBefore).Sub(r.now), q.Generation, true
+}
+
+// TestWhenLooksCome: a look comes when it is worth the threshold, the first one anywhere before that; what failed, or is
+// not there, waits longer; and what never had an answer is not looked at.
+func TestWhenLooksCome(t *testing.T) {
+	hour := fresh.Interval(blobschema.Change{}, 1, every(time.Hour))
+	month := fresh.Interval(blobschema.Change{}, 1, every(30*24*time.Hour))
+	if hour < 40*time.Minute || hour > 90*time.Minute || month < 20*24*time.Hour {
+		t.Fatalf("intervals of %v and %v", hour, month)
+	}
+	connect := answer{outcome: blobschema.OutcomeConnect, final: true}
+	for _, k := range []struct {
+		name        string
+		every       time.Duration
+		answers     []answer // one look after the other
+		least, most time.Duration
+	}{
+		{"the first", time.Hour, []answer{{}}, 0, hour},
+		{"a later one", time.Hour, []answer{{}, {}}, hour, 2 * hour},
+		{"not there", time.Hour, []answer{{}, {status: 404}}, goneAfter, goneAfter + goneAfter/grid},
+		{"never there", time.Hour, []answer{{status: 404}}, goneAfter, goneAfter + goneAfter/grid},
+		{"there again", time.Hour, []answer{{status: 404}, {}}, fresh.Shortest, 2 * hour},
+		{"a server's error", time.Hour, []answer{{}, {status: 500}}, lookAfterFailure, lookAfterFailure * 17 / 16},
+		{"no answer to a look", time.Hour, []answer{{}, connect}, lookAfterFailure, lookAfterFailure * 17 / 16},
+		{"an error, and rare looks", 30 * 24 * time.Hour, []answer{{}, {status: 500}}, month, 2 * month},
+		{"never an answer", time.Hour, []answer{connect}, -1, -1},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			r := begun(t, Config{Looks: true, Partition: 3}, urlX)
+			r.f.cfg.Retry.Attempts = 1
+			r.f.SetThreshold(r.now, every(k.every))
+			for i, a := range k.answers {
+				_, task := r.nextLook()
+				if task.Request.Generation != uint32(i) || task.Look() != (i > 0) {
+					t.Fatalf("look %d is %+v", i, task)
+				}
+				o := a.reply(task, r.now, 0)
+				o.Page.Time = r.now
+				r.f.Done(r.now, task, o)
+				r.check()
+				r.state(uint64(i + 1))
+			}
+			wait, gen, ok := r.waiting(urlX)
+			if ok != (k.least >= 0) {
+				t.Fatalf("it waits: %v", ok)
+			}
+			if ok && (wait < k.least || wait > k.most || gen != uint32(len(k.answers))) {
+				t.Errorf("look %d comes in %v, not in %v to %v", gen, wait, k.least, k.most)
+			}
+		})
+	}
+}
+
+// TestFirstLooksAreSpread: what was found together is first looked at at moments all over the interval, none of them
+// sooner than any look may come.
+func TestFirstLooksAreSpread(t *testing.T) {
+	const day = 24 * time.Hour
+	r := begun(t, Config{Looks: true}, urlX)
+	r.f.SetThreshold(r.now, every(day))
+	var waits []time.Duration
+	for i := range 64 {
+		r.add(2, fmt.Sprintf("https://a.example/%d", i))
+	}
+	for task, ok := r.f.Next(r.now, false); ok; task, ok = r.f.Next(r.now, false) {
+		r.seen(task, nil, "a")
+		wait, _, _ := r.waiting(task.Request.URL.String())
+		waits = append(waits, wait)
+	}
+	slices.Sort(waits)
+	interval := fresh.Interval(blobschema.Change{}, 1, every(day))
+	if waits[0] < fresh.Shortest || waits[0] > interval/8 || waits[32] < interval/3 || waits[32] > interval*2/3 || waits[64] < interval*7/8 || waits[64] > interval*17/16 {
+		t.Errorf("of an interval of %v the first looks come after %v", interval, waits)
+	}
+}
+
+// TestLine: looks that are due together stand in line at half the unit's pace, while what is found has its turn in
+// between; where there is no pace, there is no line.
+func TestLine(t *testing.T) {
+	const pace = 10 * time.Second
+	for _, k := range []struct {
+		name  string
+		delay time.Duration
+		found int // URLs
+		want  []string
+	}{
+		{"looks alone", pace, 0, []string{"look", "20s look", "20s look", "20s look"}},
+		{"with what is found", pace, 2, []string{"look", "10s found", "10s look", "10s found", "10s look", "20s look"}},
+		{"with much that is found", pace, 9, []string{"look", "10s found", "10s look", "10s found", "10s look", "10s found", "10s look", "10s found", "10s found"}},
+		{"without a pace", 0, 2, []string{"look", "look", "look", "look", "found", "found"}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			r := begun(t, Config{Looks: true, Delay: k.delay}, urlX)
+			r.add(2, urlY, "https://a.example/z", "https://a.example/0")
+			for range 4 {
+				_, task := r.nextLook()
+				r.seen(task, nil, "a")
+			}
+			r.state(1)
+			r.now = r.now.Add(100 * 24 * time.Hour)
+			for i := range k.found {
+				r.queue(fmt.Sprintf("https://a.example/found%d", i), blobschema.Queued{Rank: 3})
+			}
+			var got []string
+			for range k.want {
+				gap, task := r.nextLook()
+				what := "found"
+				if task.Look() {
+					what = "look"
+				}
+				if gap > 0 && len(got) > 0 {
+					what = fmt.Sprintf("%v %s", gap.Round(time.Second), what)
+				}
+				got = append(got, what)
+				r.seen(task, &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: "a", Time: epoch}, "a")
+			}
+			if d := cmp.Diff(k.want, got); d != "" {
+				t.Errorf("asked for (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestUrgentOnlyTakesLooks: where only what is urgent is asked for, looks are, one after the other, and nothing that was found.
+func TestUrgentOnlyTakesLooks(t *testing.T) {
+	r := begun(t, Config{Looks: true, Delay: time.Second}, urlX, urlY)
+	for range 2 {
+		_, task := r.nextLook()
+		r.seen(task, nil, "a")
+	}
+	r.now = r.now.Add(100 * 24 * time.Hour)
+	r.queue("https://a.example/found", blobschema.Queued{Rank: 3})
+	looks := 0
+	for end := r.now.Add(time.Minute); r.now.Before(end); r.now = r.now.Add(time.Second) {
+		task, ok := r.f.Next(r.now, true)
+		if !ok {
+			continue
+		}
+		if task.Request.Robots {
+			r.done(task, answer{status: 404})
+			continue
+		}
+		if !task.Look() {
+			t.Fatalf("asked for %s", task.Request.URL)
+		}
+		looks++
+		r.seen(task, nil, "a")
+	}
+	if looks != 2 {
+		t.Errorf("%d looks", looks)
+	}
+}
+
+// TestWhoIsReplanned: of what waits only looks come sooner that would have been planned sooner with the new threshold:
+// not those that wait because something failed, is not there, or is asked for already.
+func TestWhoIsReplanned(t *testing.T) {
+	const often, seldom = time.Hour, 12 * time.Hour
+	url := func(name string) string { return "https://a.example/" + name }
+	names := []string{"one", "another", "gone", "failed", "purpose"}
+	r := begun(t, Config{Looks: true, Hosts: map[string]HostRule{"a.example": {Connections: 1}}}, urlX)
+	r.f.SetThreshold(r.now, every(seldom))
+	r.seen(r.mustNext(urlX), nil, "a")
+	for _, n := range names {
+		r.queue(url(n), blobschema.Queued{Depth: 2})
+		_, task := r.nextLook()
+		a := answer{}
+		if n == "gone" {
+			a.status = http.StatusGone
+		}
+		if n == "failed" {
+			a.status = http.StatusInternalServerError
+			r.f.cfg.Retry.Attempts = 1
+		}
+		o := a.reply(task, r.now, 0)
+		o.Page.Time = r.now
+		r.f.Done(r.now, task, o)
+		r.check()
+	}
+	r.f.cfg.Retry.Attempts = 0
+	r.state(1)
+	r.again(url("purpose"), 0)
+	before := map[string]time.Duration{}
+	gens := map[string]uint32{}
+	for _, n := range names {
+		before[n], gens[n], _ = r.waiting(url(n))
+	}
+	was := r.f.Threshold()
+	if r.f.SetThreshold(r.now, was/1.4); r.f.Threshold() != was {
+		t.Error("a threshold a little lower has looks planned anew")
+	}
+	for _, n := range names {
+		if wait, gen, _ := r.waiting(url(n)); wait != before[n] || gen != gens[n] {
+			t.Errorf("%s comes in %v, with the first threshold in %v", n, wait, before[n])
+		}
+	}
+	if r.f.SetThreshold(r.now, every(often)); r.f.Threshold() != every(often) {
+		t.Error("a threshold far lower is not planned with")
+	}
+	r.check()
+	for _, n := range names {
+		wait, gen, ok := r.waiting(url(n))
+		sooner := n != "gone" && n != "failed" && n != "purpose"
+		if !ok || sooner && (wait > 2*often || gen != gens[n]+1) || !sooner && (wait != before[n] || gen != gens[n]) {
+			t.Errorf("%s comes in %v, generation %d; before it was %v, %d", n, wait, gen, before[n], gens[n])
+		}
+	}
+	run, _ := r.f.Delta(2) // what is stored says so too
+	for _, q := range run.Queued {
+		wait, gen, _ := r.waiting(q.URL)
+		if time.UnixMilli(q.NotBefore).Sub(r.now) != wait || q.Generation != gen {
+			t.Errorf("stored as %+v; it waits for %v, generation %d", q, wait, gen)
+		}
+	}
+	if len(run.Queued) != len(names)-2+1 {
+		t.Errorf("%d of the looks are stored anew", len(run.Queued))
+	}
+}
+
+// TestWhatHintsChange: a sitemap brings the look at a page that has changed forward once, and puts off that at one that
+// has not; of all else it says nothing.
+func TestWhatHintsChange(t *testing.T) {
+	const day = 24 * time.Hour
+	past, future := -time.Hour, time.Hour // when it was modified, from the last look on
+	for _, k := range []struct {
+		name  string
+		set   func(r *rig) // after the first answer
+		hints []time.Duration
+		want  string // of the last hint
+	}{
+		{"changed", nil, []time.Duration{future}, "sooner"},
+		{"as it was", nil, []time.Duration{past}, "later"},
+		{"changed, as was said", nil, []time.Duration{future, 2 * future}, ""},
+		{"as it was, after it had changed", nil, []time.Duration{future, past}, ""},
+		{"changed, after it was as it was", nil, []time.Duration{past, future}, "sooner"},
+		{"changed, as is often said", func(r *rig) { r.f.units["a.example"].trust = fresh.Trust{SaidSame: 100, SilentChanged: 10} }, []time.Duration{future}, ""},
+		{"asked for on purpose", func(r *rig) { r.again(urlX, 0) }, []time.Duration{future}, ""},
+		{"under way", func(r *rig) {
+			r.now = r.now.Add(100 * day)
+			r.nextLook()
+		}, []time.Duration{100 * day}, ""},
+		{"due already", func(r *rig) { r.now = r.now.Add(100 * day) }, []time.Duration{100 * day}, ""},
+		{"to be tried again", func(r *rig) {
+			_, task := r.nextLook()
+			r.done(task, answer{status: 503})
+		}, []time.Duration{100 * day}, ""},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			r := begun(t, Config{Looks: true, Delay: time.Second}, urlX)
+			r.f.SetThreshold(r.now, every(10*day))
+			r.seen(r.mustNext(urlX), nil, "a")
+			r.state(1)
+			r.f.units["a.example"].trust = fresh.Trust{SaidChanged: 30, SilentSame: 30}
+			looked := r.now
+			if k.set != nil {
+				k.set(r)
+			}
+			r.now = r.now.Add(2 * time.Hour)
+			var was, is time.Time
+			var gen, newGen uint32
+			at := func() (time.Time, uint32) {
+				wait, gen, ok := r.waiting(urlX)
+				if !ok {
+					t.Fatal("it is not pending")
+				}
+				return r.now.Add(wait), gen
+			}
+			for _, h := range k.hints {
+				was, gen = at()
+				r.f.Hint(r.now, "a.example", r.hash.Fingerprint(urlX), looked.Add(h))
+				r.check()
+				is, newGen = at()
+			}
+			got := ""
+			switch {
+			case is.Before(was.Add(-time.Minute)):
+				got = "sooner"
+			case is.After(was.Add(time.Minute)):
+				got = "later"
+			}
+			if got != k.want || (newGen > gen) != (got == "sooner") {
+				t.Errorf("it comes %q: at %v, not %v; generation %d after %d", got, is.Sub(looked), was.Sub(looked), newGen, gen)
+			}
+		})
+	}
+}
+
+// TestHintsAndTrust: what a look shows is held against what a sitemap said of the page, if it said anything.
+func TestHintsAndTrust(t *testing.T) {
+	for _, k := range []struct {
+		name          string
+		modified      time.Duration // from the look before on; 0: it is not listed
+		changed       bool
+		changedS, sam float32 // said to have changed, or not, by those that had
+	}{
+		{"said, and so", time.Hour, true, 1, 0}, {"said, and not so", time.Hour, false, 0, 1}, {"not said", 0, true, 0, 0},
+	} {
+		r := begun(t, Config{Looks: true}, urlX)
+		r.f.SetThreshold(r.now, every(24*time.Hour))
+		r.seen(r.mustNext(urlX), nil, "a")
+		former := r.record()
+		if k.modified != 0 {
+			r.now = r.now.Add(2 * time.Minute)
+			r.f.Hint(r.now, "a.example", r.hash.Fingerprint(urlX), former.Time.Add(k.modified))
+		}
+		_, task := r.nextLook()
+		digest := "a"
+		if k.changed {
+			digest = "b"
+		}
+		r.seen(task, former, digest)
+		trust := r.f.units["a.example"].trust
+		if trust.SaidChanged != k.changedS || trust.SaidSame != k.sam || trust.SilentChanged+trust.SilentSame != 0 {
+			t.Errorf("%s: trust is %+v", k.name, trust)
+		}
+		if c := r.f.units["a.example"].changes; c.Shape == 0 {
+			t.Errorf("%s: nothing is learnt of the host: %+v", k.name, c)
+		}
+	}
+}
+
+// TestPagesDiffer: what is learnt of a page is told apart from what is learnt of its host, and of new pages the host's is
+// believed.
+func TestPagesDiffer(t *testing.T) {
+	const looks = 7
+	steady, lively := urlX, urlY
+	r := begun(t, Config{Looks: true}, steady, lively)
+	r.f.SetThreshold(r.now, every(24*time.Hour))
+	former := map[string]*blobschema.Page{}
+	count := map[string]int{}
+	for range 2 * looks {
+		_, task := r.nextLook()
+		url := task.Request.URL.String()
+		digest := "a"
+		if url == lively {
+			digest = fmt.Sprint(count[url])
+		}
+		r.seen(task, former[url], digest)
+		former[url] = &blobschema.Page{Outcome: blobschema.OutcomeOK, Digest: digest, Time: r.now}
+		r.state(uint64(count[steady] + count[lively] + 1))
+		count[url]++
+	}
+	s, _, _ := r.waiting(steady)
+	l, _, _ := r.waiting(lively)
+	if count[lively] < 2*count[steady] || 2*s < 3*l {
+		t.Errorf("%d looks at a page that never changes, the next in %v; %d at one that always does, in %v", count[steady], s, count[lively], l)
+	}
+	u := r.f.units["a.example"]
+	if u.changes.Shape == 0 || r.f.believed(u, blobschema.Change{}) == (blobschema.Change{}) || r.f.believed(u, blobschema.Change{Shape: 1, Hours: 2}).Shape != 1 {
+		t.Errorf("of the host is believed %+v", u.changes)
+	}
+}
+
+// TestGivenUpHosts: where a host is given up, what was found is refused, and looks wait.
+func TestGivenUpHosts(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		r := begun(t, Config{Looks: looks, Delay: time.Second}, urlX)
+		r.seen(r.mustNext(urlX), nil, "a")
+		r.state(1)
+		r.add(2, urlY, "https://a.example/z")
+		st := &r.f.units["a.example"].own
+		r.f.unqueue(st.unit)
+		o := answer{outcome: blobschema.OutcomeConnect, final: true}.reply(Task{}, r.now, 0)
+		r.f.giveUp(r.now, st, o)
+		r.f.settleUnit(st.unit, r.now)
+		r.check()
+		if got := r.refused(); len(got) != 2 {
+			t.Errorf("looks %v: refused are %v", looks, got)
+		}
+		if wait, _, ok := r.waiting(urlX); ok != looks || ok && wait < lookAfterFailure {
+			t.Errorf("looks %v: the look waits %v for %v", looks, ok, wait)
+		}
+		run, _ := r.f.Delta(2)
+		if stored := len(run.Queued) == 1 && run.Queued[0].URL == urlX; stored != looks {
+			t.Errorf("looks %v: stored are %+v", looks, run.Queued)
+		}
+	}
+}
