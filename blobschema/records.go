@@ -378,6 +378,9 @@ const MaxPartDepth = 24
 // Has reports whether a fingerprint is of the part.
 func (p Part) Has(fp uint64) bool { return fp>>(64-p.Depth) == uint64(p.Prefix) }
 
+// First is the least fingerprint of the part: parts of one slot are in the order of it.
+func (p Part) First() uint64 { return uint64(p.Prefix) << (64 - p.Depth) }
+
 // Halves are the two parts that p consists of.
 func (p Part) Halves() [2]Part {
 	return [2]Part{{Depth: p.Depth + 1, Prefix: p.Prefix << 1}, {Depth: p.Depth + 1, Prefix: p.Prefix<<1 | 1}}

@@ -125,7 +125,7 @@ func TestBegin(t *testing.T) {
 		{"a topic", func(c *blobschema.Crawl) { c.Settings.Topics = topics }, []Seed{{one[0].URL, 1}}, 1, nil},
 		{"a topic that there is not", func(c *blobschema.Crawl) { c.Settings.Topics = topics }, []Seed{{one[0].URL, 2}}, 0, nil},
 		{"no partition", func(c *blobschema.Crawl) { c.Partitions = 0 }, one, 0, nil},
-		{"by ranks that there are not", byRanks, one, 0, ErrNoRanks},
+		{"by ranks that there are not", byRanks, one, 0, errNoRanks},
 		{"by ranks that are given", func(c *blobschema.Crawl) { byRanks(c); c.Settings.HostRanks = "ranks" }, one, 1, nil},
 		{"by ranks that will be computed", func(c *blobschema.Crawl) { byRanks(c); c.Settings.Index = true }, one, 1, nil},
 		{"with a limit", func(c *blobschema.Crawl) { c.Settings.MaxPages = 7 }, one, 1, nil},

@@ -20,28 +20,28 @@ func TestFormersAreBounded(t *testing.T) {
 	for i := range n {
 		p.URL, p.Generation = fmt.Sprint(i), uint32(i)
 		f.keep(&p)
-		if held := len(f.young) + len(f.old); held > maxFormers {
+		if held := len(f.newest.young) + len(f.newest.old); held > maxFormers {
 			t.Fatalf("%d answers are kept", held)
 		}
 	}
 	for i := range maxFormers / 2 {
 		url := fmt.Sprint(n - 1 - i)
-		if got, ok := f.kept(url); !ok || fmt.Sprint(got.Generation) != url {
+		if got, ok := f.newest.get(url); !ok || fmt.Sprint(got.Generation) != url {
 			t.Fatalf("the answer before the last %d is %+v, %v", i, got, ok)
 		}
 	}
-	if _, ok := f.kept("0"); ok {
+	if _, ok := f.newest.get("0"); ok {
 		t.Error("the first answer is kept for ever")
 	}
 	for _, i := range []int{n - 1, n - maxFormers/2} { // among the young, and the old
 		p.URL, p.Generation, p.Outcome = fmt.Sprint(i), 1<<30, blobschema.OutcomeOK
 		f.keep(&p)
-		if got, _ := f.kept(p.URL); got.Generation != 1<<30 {
+		if got, _ := f.newest.get(p.URL); got.Generation != 1<<30 {
 			t.Errorf("%d: not the last answer: %+v", i, got)
 		}
 		p.Outcome = blobschema.OutcomeTimeout
 		f.keep(&p)
-		if _, ok := f.kept(p.URL); ok {
+		if _, ok := f.newest.get(p.URL); ok {
 			t.Errorf("%d: an answer before the last failure is kept", i)
 		}
 	}
@@ -57,20 +57,20 @@ func TestFormersAreBounded(t *testing.T) {
 
 // TestPayloadsAreBounded: of the payloads that were stored last half as many as there is room for are known.
 func TestPayloadsAreBounded(t *testing.T) {
-	var p payloads
+	var p recent[string, blobschema.Original]
 	const n = maxPayloads + 1
 	for i := range n {
-		p.add(fmt.Sprint(i), blobschema.Original{Offset: int64(i)})
+		p.put(fmt.Sprint(i), blobschema.Original{Offset: int64(i)}, maxPayloads)
 		if held := len(p.young) + len(p.old); held > maxPayloads {
 			t.Fatalf("%d payloads are known", held)
 		}
 	}
 	for i := n - maxPayloads/2; i < n; i++ {
-		if o, ok := p.find(fmt.Sprint(i)); !ok || o.Offset != int64(i) {
+		if o, ok := p.get(fmt.Sprint(i)); !ok || o.Offset != int64(i) {
 			t.Fatalf("payload %d of %d is %+v, %v", i, n, o, ok)
 		}
 	}
-	if _, ok := p.find("0"); ok {
+	if _, ok := p.get("0"); ok {
 		t.Error("the first payload is known for ever")
 	}
 }

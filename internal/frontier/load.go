@@ -130,7 +130,7 @@ func (p *part) pressing() bool { return p.want || p.urgent > 0 || p.late }
 
 // Wanted returns the unloaded parts that should be loaded now: those of Want and those
 // with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
-// loading: each must be given to Load. They are ordered by slot and prefix.
+// loading: each must be given to Load. They are ordered by slot and first fingerprint.
 func (f *Frontier) Wanted(now time.Time) []PartID {
 	if f.unloaded == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.Prefix, b.is.Prefix))
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
 	})
 	room := f.room()
 	var ids []PartID
@@ -170,7 +170,7 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 		ids = append(ids, PartID{p.slot.id, p.is})
 	}
 	slices.SortFunc(ids, func(a, b PartID) int {
-		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Part.Prefix, b.Part.Prefix))
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Part.First(), b.Part.First()))
 	})
 	return ids
 }
@@ -418,7 +418,7 @@ func (f *Frontier) shed(keep int) {
 		return p.due
 	}
 	slices.SortFunc(idle, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.Prefix, b.is.Prefix))
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.slot.id, b.slot.id), cmp.Compare(a.is.First(), b.is.First()))
 	})
 	for _, p := range idle {
 		if f.resident <= keep {

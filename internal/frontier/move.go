@@ -83,7 +83,7 @@ func (f *Frontier) Await(ids []partition.Slot) {
 func (f *Frontier) Take(state []blobschema.SlotSummary) {
 	for _, sum := range state {
 		s := f.slots[sum.Slot]
-		p := s.of(uint64(sum.Part.Prefix) << (64 - sum.Part.Depth))
+		p := s.of(sum.Part.First())
 		for p.is.Depth < sum.Part.Depth { // it comes in parts
 			var sums [2]blobschema.SlotSummary
 			for i, half := range p.is.Halves() {

@@ -356,3 +356,30 @@ func TestSheds(t *testing.T) {
 		p.check()
 	}
 }
+
+// TestWantedInOrder: parts are wanted, and read, in the order of their fingerprints, whatever their depths: a
+// crawl that is carried out again does the same.
+func TestWantedInOrder(t *testing.T) {
+	p := newProcess(t, Config{MaxPart: 4})
+	for i := range 200 {
+		p.add(blobschema.Queued{URL: pageURL(i)})
+	}
+	for range 3 { // what is loaded is halved
+		p.commit()
+		p.restart(false)
+		p.loadAll()
+	}
+	p.commit()
+	p.restart(false)
+	wanted := p.f.Wanted(p.now)
+	depths := map[uint8]bool{}
+	for i, id := range wanted {
+		depths[id.Part.Depth] = true
+		if i > 0 && wanted[i-1].Part.First() >= id.Part.First() {
+			t.Errorf("%+v is wanted before %+v", wanted[i-1].Part, id.Part)
+		}
+	}
+	if len(wanted) < 20 || len(depths) < 2 {
+		t.Errorf("only %d parts, of %d depths, are wanted", len(wanted), len(depths))
+	}
+}
