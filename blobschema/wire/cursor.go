@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -151,8 +152,12 @@ func (c *Cursor) Prefixed(limit uint64) []byte { return c.Take(c.Uvarint(limit))
 // Count reads the number of things that follow and take at least size bytes each,
 // so that what is allocated for them is in proportion to the input.
 func (c *Cursor) Count(size int) int {
-	n := c.Uvarint(uint64(len(c.Rest) / size))
-	return int(min(n, uint64(len(c.Rest)/size)))
+	n := c.Uvarint(math.MaxUint64)
+	if most := uint64(len(c.Rest) / size); n > most {
+		c.Fail("number of %d, %d bytes left", n, len(c.Rest))
+		return 0
+	}
+	return int(n)
 }
 
 func (c *Cursor) Uint32() uint32 {
