@@ -106,7 +106,7 @@ func decodeRankLayout(data []byte, partitions int) (*Layout, error) {
 	if l.Crawled, err = p.Section("crawled"); err != nil {
 		return nil, err
 	}
-	if len(l.Crawled) != (len(l.Nodes)+7)/8 || !ascends(l.First, len(l.HostNames), len(l.Nodes)) {
+	if len(nodes)%8 != 0 || len(l.Crawled) != (len(l.Nodes)+7)/8 || !ascends(l.First, len(l.HostNames), len(l.Nodes)) {
 		return nil, wire.Damaged("nodes of hosts")
 	}
 	for _, v := range []struct {

@@ -256,8 +256,8 @@ func TestRankHead(t *testing.T) {
 			t.Errorf("part %d: %d, %d, %v", n, off, length, err)
 		}
 	}
-	if _, _, err := h.At(5).Part(4); !errors.Is(err, wire.ErrDamaged) {
-		t.Errorf("a part that is not there: %v", err)
+	if off, length, err := h.At(5).Part(4); !errors.Is(err, wire.ErrDamaged) || off != 0 || length != 0 {
+		t.Errorf("a part that is not there: %d, %d, %v", off, length, err)
 	}
 	if _, ok := h.Result(7); ok {
 		t.Error("a job that is not final has a result")
@@ -269,8 +269,13 @@ func TestRankHead(t *testing.T) {
 	if r, ok := h.Result(7); !ok || r.Table != "new" {
 		t.Errorf("result: %+v, %v", r, ok)
 	}
-	if _, ok := h.Result(0); ok {
-		t.Error("no job has a result")
+	for _, h := range []Head{h, {}} {
+		if r, ok := h.Result(0); ok || r != (Result{}) {
+			t.Errorf("no job has a result: %+v", r)
+		}
+	}
+	if h = (Head{Job: 7}); h.Round(7) != -1 {
+		t.Errorf("round %d is finished of a job that was only begun", h.Round(7))
 	}
 }
 
@@ -295,19 +300,34 @@ func TestRankJob(t *testing.T) {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(p *Params){
+		"least": func(p *Params) { p.Damping, p.Tolerance, p.MaxRounds = 1e-9, 0, 1 },
+		"most": func(p *Params) {
+			p.Damping, p.Tolerance, p.MaxRounds = 1-1e-9, 1, MaxRounds
+			p.Personal = append(slices.Repeat([]Weight{{Host: "a", Weight: 1e9}}, maxPersonal-1), Weight{URL: strings.Repeat("a", maxPersonalBytes-maxPersonal+1), Weight: 1e-9})
+		},
+	} {
+		p := DefaultParams()
+		change(&p)
+		if err := p.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(p *Params){
 		"damping 0":  func(p *Params) { p.Damping = 0 },
 		"damping 1":  func(p *Params) { p.Damping = 1 },
 		"NaN":        func(p *Params) { p.Damping = math.NaN() },
 		"tolerance":  func(p *Params) { p.Tolerance = -1 },
+		"above 1":    func(p *Params) { p.Tolerance = 1.01 },
 		"no rounds":  func(p *Params) { p.MaxRounds = 0 },
 		"rounds":     func(p *Params) { p.MaxRounds = MaxRounds + 1 },
 		"weight":     func(p *Params) { p.Personal = []Weight{{Host: "a", Weight: math.Inf(1)}} },
+		"below 0":    func(p *Params) { p.Personal = []Weight{{URL: "a", Weight: -1}} },
 		"weight 0":   func(p *Params) { p.Personal = []Weight{{Host: "a"}} },
 		"of nothing": func(p *Params) { p.Personal = []Weight{{Weight: 1}} },
 		"of both":    func(p *Params) { p.Personal = []Weight{{Host: "a", URL: "b", Weight: 1}} },
 		"many":       func(p *Params) { p.Personal = slices.Repeat([]Weight{{Host: "a", Weight: 1}}, maxPersonal+1) },
 		"long": func(p *Params) {
-			p.Personal = []Weight{{URL: strings.Repeat("a", maxPersonalBytes+1), Weight: 1}}
+			p.Personal = []Weight{{URL: strings.Repeat("a", maxPersonalBytes), Weight: 1}, {Host: "a", Weight: 1}}
 		},
 	} {
 		p := DefaultParams()
@@ -350,6 +370,7 @@ func TestRankLines(t *testing.T) {
 		{string(AppendLine(nil, "a.example", 2.5)), "a.example\t2.5\n"},
 		{string(AppendLine(nil, "a\tb\n", 1e9)), "ab\t1e+06\n"},
 		{string(AppendLine(nil, "a", 0)), "a\t1e-06\n"},
+		{string(AppendLine([]byte("a\t1\n"), "b ~\x7f\x1fé", 1)), "a\t1\nb ~é\t1\n"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -63,13 +63,13 @@ func TestPacked(t *testing.T) {
 		b     []byte
 		limit uint64
 	}{
-		"above the limit":      {packed, uint64(len(raw)) - 1},
-		"nothing":              {nil, 10},
-		"length cut":           {packed[:1], 1000},
-		"length too long":      {bytes.Repeat([]byte{0xff}, 12), math.MaxUint64},
-		"more than fits a bit": {append(binary.AppendUvarint(nil, 1<<45), packed[2:]...), 1 << 46},
-		"one more":             {append(binary.AppendUvarint(nil, uint64(len(raw))+1), packed[2:]...), 1000},
-		"one less":             {append(binary.AppendUvarint(nil, uint64(len(raw))-1), packed[2:]...), 1000},
+		"above the limit":     {packed, uint64(len(raw)) - 1},
+		"nothing":             {nil, 10},
+		"length cut":          {packed[:1], 1000},
+		"length too long":     {bytes.Repeat([]byte{0xff}, 12), math.MaxUint64},
+		"more than any frame": {append(binary.AppendUvarint(nil, 1<<45), packed[2:]...), 1 << 46},
+		"one more":            {append(binary.AppendUvarint(nil, uint64(len(raw))+1), packed[2:]...), 1000},
+		"one less":            {append(binary.AppendUvarint(nil, uint64(len(raw))-1), packed[2:]...), 1000},
 	} {
 		if got, err := wire.Unpack(c.b, c.limit); !errors.Is(err, wire.ErrDamaged) || got != nil {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -107,7 +107,7 @@ func TestUvarint(t *testing.T) {
 	}
 }
 
-// TestCursor reads one thing of each kind, and then a second of which the last byte is missing.
+// TestCursor reads one thing of each kind, from all of its bytes and from fewer.
 func TestCursor(t *testing.T) {
 	input := []byte("\x01\x02\x03\x04\x05\x06\x07\x08" + "\x09\x0a\x0b\x0c" + "\x03abc" + "de")
 	read := func(c *wire.Cursor) string {

@@ -14,11 +14,11 @@ import (
 func unpack(u *wire.TextUnpacker, b []byte, after string, n, each, whole int) (texts []string, err error) {
 	c := &wire.Cursor{Rest: b}
 	u.Read(c, n, each, whole)
-	if err := c.End(); err != nil {
-		return nil, err
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	u.After(after)
-	for range n {
+	for i := 0; i < n && c.Err == nil; i++ {
 		texts = append(texts, u.Next(c))
 	}
 	return texts, c.End()
