@@ -46,7 +46,7 @@ func rankObjects(t testing.TB) map[string]rankObject {
 	}
 	anchors := []AnchorTarget{
 		{Fingerprint: 7, Slot: 9, Host: "b.example", Texts: []AnchorText{{"a text", 3, 2}, {"another", 1, 1}}},
-		{Fingerprint: 1, Slot: 9, Host: "b.example", Texts: []AnchorText{{"x", 1, 1}}},
+		{Fingerprint: 1, Slot: 3, Host: "a.example", Texts: []AnchorText{{"x", 1, 1}}},
 	}
 	targets := &Targets{Hosts: []string{"a.example", "b.example", "c.example"}, Counts: []uint32{2, 0, 1}, Fingerprints: []uint64{1, 9, 4}, Anchors: anchors}
 	layout := &Layout{
