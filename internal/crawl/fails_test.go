@@ -3,7 +3,6 @@ package crawl
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,29 +38,40 @@ func operation(e actor.Effect) string {
 	return ""
 }
 
-// failing has each operation of an actor fail for good, and each record and object that it reads be damaged. All of
-// them end it with an error, but for what may fail, of which this tests that it goes on without.
-func failing(t *testing.T, begin subject, may ...string) {
-	t.Helper()
-	var operations []string
-	w, a := begin(t)
+// operations runs an actor, and returns what it does that can fail, each once.
+func (w *world) operations(a actor.Actor) (list []string) {
+	w.t.Helper()
 	w.fault = func(e actor.Effect) (error, error) {
-		if op := operation(e); op != "" && !slices.Contains(operations, op) {
-			operations = append(operations, op)
+		if op := operation(e); op != "" && !slices.Contains(list, op) {
+			list = append(list, op)
 		}
 		return nil, nil
 	}
 	if _, err := w.run(a); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
+	return list
+}
+
+// unable is the fault of a world in which an operation fails for good.
+func unable(op string) func(actor.Effect) (before, after error) {
+	return func(e actor.Effect) (error, error) {
+		if operation(e) == op {
+			return errLost, nil
+		}
+		return nil, nil
+	}
+}
+
+// failing has each operation of an actor fail for good, and each record and object that it reads be damaged. All of
+// them end it with an error, but for what may fail, of which this tests that it goes on without.
+func failing(t *testing.T, begin subject, may ...string) {
+	t.Helper()
+	w, a := begin(t)
+	operations := w.operations(a)
 	for _, op := range operations {
 		w, a := begin(t)
-		w.fault = func(e actor.Effect) (error, error) {
-			if operation(e) == op {
-				return fmt.Errorf("%s: %w", op, errLost), nil
-			}
-			return nil, nil
-		}
+		w.fault = unable(op)
 		_, err := w.run(a)
 		if want := !slices.Contains(may, op); errors.Is(err, errLost) != want || !want && err != nil {
 			t.Errorf("it cannot %s: it ends with %v", op, err)

@@ -27,49 +27,17 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// target is what an effect is about; "" for one that is about nothing stored.
-func target(e actor.Effect) string {
-	switch e := e.(type) {
-	case actor.GetObject:
-		return "get " + e.Name
-	case actor.PutObject:
-		return "put " + e.Name
-	case actor.ReadRecords:
-		return "read " + strings.Join(e.Keys, " ")
-	case actor.WriteRecord:
-		return "write " + e.Key
-	case actor.Send:
-		return "send " + e.Queue
-	}
-	return ""
-}
-
-// failing runs actors in worlds that are as w is, each with one target failing for good, and hands over what came of it.
-func (w *world) failing(begin func(*world) actor.Actor, then func(w *world, target string, err error)) {
+// failing runs actors in worlds that are as w is, each with one operation failing for good, and hands over what came of it.
+func (w *world) failing(begin func(*world) actor.Actor, then func(w *world, op string, err error)) {
 	w.t.Helper()
-	var targets []string
 	probe := w.clone()
-	probe.fault = func(e actor.Effect) (before, after error) {
-		if name := target(e); name != "" && !slices.Contains(targets, name) {
-			targets = append(targets, name)
-		}
-		return nil, nil
-	}
-	if _, err := probe.run(begin(probe)); err != nil {
-		w.t.Fatal(err)
-	}
-	for _, name := range targets {
+	for _, op := range probe.operations(begin(probe)) {
 		try := w.clone()
-		try.fault = func(e actor.Effect) (before, after error) {
-			if target(e) == name {
-				return errLost, nil
-			}
-			return nil, nil
-		}
+		try.fault = unable(op)
 		a := begin(try)
 		_, err := try.run(a)
 		a.Drop()
-		then(try, name, err)
+		then(try, op, err)
 	}
 }
 
@@ -127,8 +95,8 @@ func TestReadsThatFail(t *testing.T) {
 	w, cfg := troubled(t)
 	before := w.visible(cfg.Crawl.ID, 0)
 	fails := 0
-	w.failing(func(w *world) actor.Actor { return stepOf(t, cfg, nil) }, func(w *world, target string, err error) {
-		kind, name, _ := strings.Cut(target, " ")
+	w.failing(func(w *world) actor.Actor { return stepOf(t, cfg, nil) }, func(w *world, op string, err error) {
+		kind, name, _ := strings.Cut(op, " ")
 		if kind != "get" && kind != "read" {
 			return
 		}
@@ -136,7 +104,7 @@ func TestReadsThatFail(t *testing.T) {
 			return // what others give it can wait for longer than there is anything else to do
 		}
 		if !errors.Is(err, errLost) || !strings.Contains(err.Error(), strings.Fields(name)[0]) {
-			t.Errorf("%s: %v", target, err)
+			t.Errorf("%s: %v", op, err)
 		}
 		w.fault = nil
 		w.now += 3 * time.Minute
@@ -145,12 +113,12 @@ func TestReadsThatFail(t *testing.T) {
 		after := w.visible(cfg.Crawl.ID, 0)
 		for url, n := range after {
 			if again := strings.HasSuffix(url, "/3") || strings.HasSuffix(url, "/0"); n > 1 && !again {
-				t.Errorf("%s: %d records of %s", target, n, url)
+				t.Errorf("%s: %d records of %s", op, n, url)
 			}
 		}
 		for url := range before {
 			if after[url] == 0 {
-				t.Errorf("%s: %s is lost", target, url)
+				t.Errorf("%s: %s is lost", op, url)
 			}
 		}
 	})
@@ -165,7 +133,7 @@ func TestDamage(t *testing.T) {
 	var names []string
 	probe := w.clone()
 	probe.fault = func(e actor.Effect) (before, after error) {
-		if kind, name, _ := strings.Cut(target(e), " "); kind == "get" || kind == "read" {
+		if kind, name, _ := strings.Cut(operation(e), " "); kind == "get" || kind == "read" {
 			for _, n := range strings.Fields(name) {
 				if (w.blobs[n] != nil || w.table[n].Found) && !slices.Contains(names, n) {
 					names = append(names, n)
@@ -226,9 +194,9 @@ func TestIntakeFails(t *testing.T) {
 		{[]actor.Message{notify("b", "lists/recrawl/long", 9)}, 4},
 	} {
 		n := 0
-		w.failing(func(*world) actor.Actor { return NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, k.msgs) }, func(_ *world, target string, err error) {
+		w.failing(func(*world) actor.Actor { return NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, k.msgs) }, func(_ *world, op string, err error) {
 			if n++; !errors.Is(err, errLost) {
-				t.Errorf("%s: %s failed: %v", k.msgs[0].Body, target, err)
+				t.Errorf("%s: %s failed: %v", k.msgs[0].Body, op, err)
 			}
 		})
 		if n < k.targets {
@@ -312,9 +280,9 @@ func TestLimitFails(t *testing.T) {
 	n := 0
 	w.failing(func(*world) actor.Actor {
 		return stepOf(t, StepConfig{Crawl: c, Process: "p", Deadline: time.Minute}, nil)
-	}, func(_ *world, target string, err error) {
+	}, func(_ *world, op string, err error) {
 		if n++; !errors.Is(err, errLost) {
-			t.Errorf("%s failed: %v", target, err)
+			t.Errorf("%s failed: %v", op, err)
 		}
 	})
 	if n < 7 {
