@@ -84,7 +84,15 @@ type dialer struct {
 // or the header may take.
 const maxUnasked = 4 << 20
 
-var errUnasked = errors.New("server sends what nobody asked for")
+// perByte is how many bytes may come over a connection for one of a body, besides maxUnasked for
+// each answer, which is the window of HTTP/2: a byte of a body in a frame and a TLS record of its
+// own is 32. An answer of empty frames would be read for as long as a request may take.
+const perByte = 64
+
+var (
+	errUnasked = errors.New("server sends what nobody asked for")
+	errNothing = errors.New("server sends an answer of nearly empty frames")
+)
 
 // conn counts what is received over one connection, TLS included.
 type conn struct {
@@ -94,6 +102,7 @@ type conn struct {
 	answers  atomic.Int32 // that are coming over it
 	received atomic.Int64 // bytes
 	told     atomic.Int64 // of these, attributed to a request already
+	bodies   atomic.Int64 // bytes of bodies that came since
 	reading  atomic.Bool  // all that came was taken, and more is waited for
 	closed   atomic.Bool
 }
@@ -128,16 +137,23 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.reading.Store(false)
 	c.received.Add(int64(n))
-	if c.answers.Load() == 0 && c.received.Load()-c.told.Load() > maxUnasked {
-		c.Close()
-		return 0, errUnasked
+	answers := int64(c.answers.Load())
+	switch over := c.received.Load() - c.told.Load() - maxUnasked; {
+	case answers == 0 && over > 0:
+		err = errUnasked
+	case over > answers*maxUnasked+perByte*c.bodies.Load():
+		err = errNothing
+	default:
+		return n, err
 	}
-	return n, err
+	c.Close()
+	return 0, err
 }
 
 // take returns the bytes received since it was last called.
 func (c *conn) take() int64 {
 	n := c.received.Load()
+	c.bodies.Store(0)
 	return n - c.told.Swap(n)
 }
 

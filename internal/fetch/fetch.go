@@ -297,7 +297,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 	if req.Robots {
 		limit = min(limit, maxRobots)
 	}
-	whole, err := c.read(f.ctx, answer.Body, b, limit)
+	whole, err := c.read(f, answer.Body, b, limit)
 	if err != nil {
 		return c.failed(f, req, started, answer.StatusCode, err)
 	}

@@ -96,6 +96,15 @@ func (f *flight) received(closed bool) {
 	f.done, f.closed = time.Now(), closed
 }
 
+// read notes that n bytes of the body are here.
+func (f *flight) read(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn != nil {
+		f.conn.bodies.Add(int64(n))
+	}
+}
+
 // broken ends the connection. Over HTTP/2 net/http would keep it: then the next request would
 // wait in vain on a server that is stuck, and one that floods would be read for as long as the
 // connection may idle.
@@ -185,7 +194,7 @@ func (c *Client) release(b *buffers) {
 // read reads a body into b.body, at most limit bytes of it, and reports whether that was all.
 // A body that outgrows freeBuffer first takes a place for all that may come, not bit by bit:
 // so those that have a place can finish, and memory is bounded however many connections there are.
-func (c *Client) read(ctx context.Context, r io.Reader, b *buffers, limit int64) (whole bool, err error) {
+func (c *Client) read(f *flight, r io.Reader, b *buffers, limit int64) (whole bool, err error) {
 	body := b.body[:0]
 	defer func() { b.body = body }()
 	for {
@@ -194,8 +203,8 @@ func (c *Client) read(ctx context.Context, r io.Reader, b *buffers, limit int64)
 				select {
 				case c.large <- struct{}{}:
 					b.large = true
-				case <-ctx.Done():
-					return false, context.Cause(ctx)
+				case <-f.ctx.Done():
+					return false, context.Cause(f.ctx)
 				}
 			}
 			body = append(make([]byte, 0, min(2*int64(cap(body)), limit+1)), body...)
@@ -203,6 +212,7 @@ func (c *Client) read(ctx context.Context, r io.Reader, b *buffers, limit int64)
 		// One byte more than the limit tells a body that ends there from one that goes on.
 		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
 		body = body[:len(body)+n]
+		f.read(n)
 		if int64(len(body)) > limit {
 			body = body[:limit]
 			return false, nil
