@@ -52,7 +52,7 @@ localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 	go build -o bin/localstack ./localstack && bin/localstack -up
 
 test: ## vet, and run all tests
-	go vet ./... && go test -vet=off ./...
+	go vet ./... && go test -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # at once: for much of their time tests wait
 
 race: ## run all tests with the race detector
 	go test -race ./...

@@ -324,7 +324,7 @@ func testCloudCrawl(c *cloud) {
 	}
 	c.run("explain", url+"/1").ends(exitOK, `^state +fetched$`)
 	c.run("get", url+"/1").ends(exitOK, `<title>page 1</title>`)
-	c.run("hosts").ends(exitOK, `1 host`)
+	c.eventually("hosts", `1 host`) // a tick that sees the end copies what is known of it
 	if r := c.run("export", "--format", "urls", "--outcome", "ok", "--out", "-").ends(exitOK); strings.Count(r.out, "\n") != 41 {
 		c.t.Errorf("exported\n%s", r.out)
 	}

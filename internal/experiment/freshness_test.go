@@ -10,7 +10,7 @@ import (
 
 // TestFreshness runs the experiment on few pages: all that it is to show holds.
 func TestFreshness(t *testing.T) {
-	s := freshScale{seed: 1, pages: 600, hosts: 20, rounds: 24, budgets: []float64{48, 336}, corePages: 600, coreRounds: 5}
+	s := freshScale{seed: 1, pages: 400, hosts: 20, rounds: 24, budgets: []float64{48, 336}, corePages: 600, coreRounds: 5}
 	r, err := s.run(true, func(string, ...any) {})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // depend on size holds: capability is best where all is known, and crawls over sockets are what the
 // simulation of them is.
 func TestPolicies(t *testing.T) {
-	r, err := policies(Options{Seed: 1, Quick: true, Pages: 1_000})
+	r, err := policies(Options{Seed: 1, Quick: true, Pages: 600})
 	if err != nil {
 		t.Fatal(err)
 	}

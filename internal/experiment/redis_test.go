@@ -10,7 +10,7 @@ import (
 // speed of a machine nor on size holds.
 func TestRedisEngine(t *testing.T) {
 	s := redisScale{
-		seed: 2, workers: []int{1, 2}, times: 1, faster: 60, indexed: 100, sites: 150, small: 150, docs: 200, items: 40, queries: 10,
+		seed: 2, workers: []int{1, 2}, times: 1, faster: 240, indexed: 100, sites: 150, small: 150, docs: 200, items: 15, queries: 10,
 	}
 	r, err := s.run(true, func(string, ...any) {})
 	if err != nil {

@@ -27,7 +27,7 @@ func TestLive(t *testing.T) {
 			_, err := crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, p *platform.Platform) error {
 				shuffled := make(chan error, 1)
 				go func() { shuffled <- shuffle(ctx, e, 30*time.Millisecond) }()
-				for ctx.Err() == nil && l.checks < 25 {
+				for ctx.Err() == nil && l.checks < 17 {
 					l.check(p)
 					if l.checks%8 == 0 {
 						l.plant(p)

@@ -349,9 +349,9 @@ func brotlied(body []byte, more int) []byte {
 	return b.Bytes()
 }
 
-// brotliBomb is some hundred bytes that decode to 256 MB.
+// brotliBomb is some hundred bytes that decode to 64 MB.
 func brotliBomb() []byte {
-	return brotlied([]byte(codingPage), 256)
+	return brotlied([]byte(codingPage), 64)
 }
 
 // gzipBomb is 800 KB that inflate to about 800 MB: as members, for making one takes long.

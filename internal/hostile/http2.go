@@ -90,9 +90,25 @@ func (s *stream) leave() { s.x.leave() }
 // goOn keeps the connection for further requests.
 func (s *stream) goOn() { s.x.keep = true }
 
-// until calls f until it fails: the client has gone, or enough was sent.
-func until(f func() error) {
-	for f() == nil {
+// flood sends a frame again and again until the client has gone, or enough was sent, and takes what
+// the client says to it.
+func (s *stream) flood(frame func(*stream)) {
+	go io.Copy(io.Discard, s.x)
+	s.deaf(frame)
+}
+
+// deaf is flood, but takes nothing: a client that answers is stuck before long.
+func (s *stream) deaf(frame func(*stream)) {
+	var b bytes.Buffer
+	many := &stream{http2.NewFramer(&b, nil), s.x, s.id}
+	many.AllowIllegalWrites = true
+	for b.Len() < 16<<10 {
+		frame(many)
+	}
+	for {
+		if _, err := s.x.Write(b.Bytes()); err != nil {
+			return
+		}
 	}
 }
 
@@ -110,13 +126,12 @@ func http2Cases() []Case {
 			func(s *stream) { s.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) }},
 		{Case{Name: "h2-goaway-flood", Does: "endless GOAWAY frames", Bound: "asked once more, no more",
 			Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeTimeout, Wire: 64 << 20}},
-			func(s *stream) { until(func() error { return s.WriteGoAway(0, http2.ErrCodeNo, make([]byte, 1000)) }) }},
+			func(s *stream) { s.flood(func(s *stream) { s.WriteGoAway(0, http2.ErrCodeNo, make([]byte, 1000)) }) }},
 		{Case{Name: "h2-goaway-later", Does: "endless GOAWAY frames that promise an answer yet", Bound: "header time-out", Slow: true, Want: timeout},
 			func(s *stream) {
-				until(func() error {
+				for s.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil) == nil {
 					time.Sleep(10 * time.Millisecond)
-					return s.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
-				})
+				}
 			}},
 		{Case{Name: "h2-reset", Does: "RST_STREAM in place of an answer", Bound: "the first frame", Want: protocol},
 			func(s *stream) { s.WriteRSTStream(s.id, http2.ErrCodeInternal); s.goOn() }},
@@ -132,12 +147,12 @@ func http2Cases() []Case {
 		{Case{Name: "h2-endless-continuation", Does: "a header that goes on in CONTINUATION frames for ever", Bound: fieldsBound, Want: protocol},
 			func(s *stream) {
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: block(":status", "200")})
-				until(func() error { return s.WriteContinuation(s.id, false, block("x-field", strings.Repeat("y", 1000))) })
+				s.flood(func(s *stream) { s.WriteContinuation(s.id, false, block("x-field", strings.Repeat("y", 1000))) })
 			}},
 		{Case{Name: "h2-empty-continuation", Does: "endless CONTINUATION frames with nothing in them", Bound: unasked, Want: flooded},
 			func(s *stream) {
 				s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: block(":status", "200")})
-				until(func() error { return s.WriteContinuation(s.id, false, nil) })
+				s.flood(func(s *stream) { s.WriteContinuation(s.id, false, nil) })
 			}},
 		{Case{Name: "h2-header-bomb", Does: "a field of 4,000 bytes, then 60,000 references to it in one byte each", Bound: fieldsBound + ", as decoded", Want: protocol},
 			func(s *stream) {
@@ -162,11 +177,11 @@ func http2Cases() []Case {
 				s.goOn()
 			}},
 		{Case{Name: "h2-interim-flood", Does: "endless answers with status 103", Bound: "five interim answers, or 64 KiB of them", Want: protocol},
-			func(s *stream) { until(func() error { return s.headers(false, ":status", "103", "link", "</x>") }) }},
+			func(s *stream) { s.flood(func(s *stream) { s.headers(false, ":status", "103", "link", "</x>") }) }},
 		{Case{Name: "h2-overflow", Does: "more body than the window lets through", Bound: "the window", Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 200, Truncated: true, Wire: 16 << 20}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
-				until(func() error { return s.WriteData(s.id, false, make([]byte, 16<<10)) })
+				s.flood(func(s *stream) { s.WriteData(s.id, false, make([]byte, 16<<10)) })
 			}},
 		{Case{Name: "h2-large-frame", Does: "a frame that claims 16 MiB", Bound: "frames are at most 1 MiB", Want: protocol},
 			func(s *stream) {
@@ -177,19 +192,22 @@ func http2Cases() []Case {
 		{Case{Name: "h2-empty-data", Does: "endless DATA frames with nothing in them", Bound: "8 MiB, and 64 times what is in them", Want: Want{Outcome: blobschema.OutcomeCut, Or: blobschema.OutcomeProtocol, Status: 200, Wire: 9 << 20}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
-				until(func() error { return s.WriteData(s.id, false, nil) })
+				s.flood(func(s *stream) { s.WriteData(s.id, false, nil) })
 			}},
 		{Case{Name: "h2-ping-flood", Does: "endless PING frames in place of an answer", Bound: unasked, Want: flooded},
-			func(s *stream) { until(func() error { return s.WritePing(false, [8]byte{}) }) }},
+			func(s *stream) { s.flood(func(s *stream) { s.WritePing(false, [8]byte{}) }) }},
+		{Case{Name: "h2-ping-deaf", Does: "endless PING frames in place of an answer, by a server that takes no answers to them", Bound: "header time-out", Slow: true,
+			Want: Want{Outcome: blobschema.OutcomeTimeout, Or: blobschema.OutcomeCut, Wire: 5 << 20}},
+			func(s *stream) { s.deaf(func(s *stream) { s.WritePing(false, [8]byte{}) }) }},
 		{Case{Name: "h2-settings-flood", Does: "endless SETTINGS frames in place of an answer", Bound: unasked, Want: flooded},
 			func(s *stream) {
-				until(func() error { return s.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 100}) })
+				s.flood(func(s *stream) { s.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 100}) })
 			}},
 		{Case{Name: "h2-flood-after-answer", Does: "endless PING frames after a good answer", Bound: unasked, Alone: true, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 4 << 20}},
 			func(s *stream) {
 				s.headers(false, ":status", "200", "content-type", "text/plain")
 				s.WriteData(s.id, true, []byte("body"))
-				until(func() error { return s.WritePing(true, [8]byte{}) })
+				s.flood(func(s *stream) { s.WritePing(true, [8]byte{}) })
 			}},
 		{Case{Name: "h2-no-window", Does: "SETTINGS that leave no window, and no answer", Bound: "header time-out", Slow: true, Want: timeout},
 			func(s *stream) {

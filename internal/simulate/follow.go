@@ -9,6 +9,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
@@ -82,7 +83,9 @@ func (w *world) startRanks(rep *crawl.Report) {
 	p := w.newProc("ranks", 0)
 	switch {
 	case rep.WantsRanks:
-		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Same: true})
+		params := ranks.DefaultParams()
+		params.MaxRounds = 1 + int(w.cfg.Seed%16) // or most of the simulation were rounds that go well
+		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Params: params, Same: true})
 	case rep.Ranking && w.now-w.reminded >= remindAfter:
 		p.actor = rank.NewRemind(w.crawl.ID)
 	default:

@@ -171,11 +171,11 @@ func TestMeasureRegions(t *testing.T) {
 }
 
 // TestCallsPerPage pins the cost rule: what a crawl asks of queues, table and blob storage is per thousand pages,
-// not per page. The web is W1 but for the size of its pages, which no call depends on: a WARC object is full at
-// 1,000 pages long before it is at 32 MiB. A step commits at times too, so that it is a virtual clock which counts.
+// not per page. The web is W1 with half of its pages, and but for their size, which no call depends on: a WARC object
+// is full at 1,000 pages long before it is at 32 MiB. A step commits at times too, so that it is a virtual clock which counts.
 func TestCallsPerPage(t *testing.T) {
 	web := simweb.W1()
-	web.PageBytes, web.Names = 1<<10, true
+	web.PageBytes, web.Names, web.Pages.Min = 1<<10, true, 250
 	w, err := simweb.New(web)
 	if err != nil {
 		t.Fatal(err)

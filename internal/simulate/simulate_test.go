@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 12, "number of scenarios; `make simulate` carries out more")
+	seeds = flag.Int("seeds", 8, "number of scenarios; `make simulate` carries out more")
 	first = flag.Uint64("first", 1, "seed of the first scenario")
 )
 
