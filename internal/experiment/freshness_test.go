@@ -30,7 +30,7 @@ func TestFreshness(t *testing.T) {
 
 // TestFreshnessRepeats: what comes of it is the same each time, which few pages show as well as many.
 func TestFreshnessRepeats(t *testing.T) {
-	s := freshScale{seed: 1, pages: 200, hosts: 20, rounds: 12, budgets: []float64{48, 336}, corePages: 60, coreRounds: 1}
+	s := freshScale{seed: 1, pages: 100, hosts: 20, rounds: 6, budgets: []float64{48, 336}, corePages: 60, coreRounds: 1}
 	var docs []string
 	for range 2 {
 		r, err := s.run(true, func(string, ...any) {})

@@ -130,7 +130,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 // TestKiller has a page that crashes every step that asks for it: it is refused, and
 // nothing else suffers.
 func TestKiller(t *testing.T) {
-	for seed := *first; seed < *first+6; seed++ {
+	for seed := *first; seed < *first+3; seed++ {
 		cfg := Scenario(seed)
 		cfg.Faults, cfg.MaxPages, cfg.Scope, cfg.Seeds = Faults{}, 0, blobschema.ScopeAny, nil
 		web, err := simweb.New(cfg.Web)
