@@ -49,6 +49,7 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 	verdict := s.st.f.Done(s.Clock(), t, o)
 	s.refusals()
 	s.st.totals.Bytes += o.Wire
+	s.countTopic(t.Topic, 0, o.Wire)
 	if s.careful > 0 {
 		s.careful, s.clearing = s.careful-1, true
 	}
@@ -64,7 +65,6 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 	}
 	p := &o.Page
 	p.Robots, p.Topic = t.Request.Robots, t.Topic
-	s.countTopic(t.Topic, 0, o.Wire)
 	s.refer(p, o)
 	if len(o.Record) > 0 {
 		s.store(p, o)

@@ -397,7 +397,7 @@ func TestFiguresOfAnswers(t *testing.T) {
 	if tot.Bytes != 40 || tot.Retries != 1 || tries[at+"/fails"] != 2 || tries[at+"/aborted"] != 2 || tot.Pages != 3 {
 		t.Errorf("%+v after %v", tot, tries)
 	}
-	if d := cmp.Diff(map[uint8]blobschema.TopicTotals{1: {Pages: 3, Bytes: 20}}, tot.Topics); d != "" {
+	if d := cmp.Diff(map[uint8]blobschema.TopicTotals{1: {Pages: 3, Bytes: 40}}, tot.Topics); d != "" {
 		t.Errorf("topics (-want +got):\n%s", d)
 	}
 	for _, p := range w.records(c.ID, 0, at+"/fails") {

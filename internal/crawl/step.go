@@ -508,7 +508,7 @@ func (s *Step) mayFetch() bool {
 	}
 	if s.limited() {
 		n := s.st.f.Counts()
-		if !s.refilling && !s.exhausted && n.Pending > n.Urgent {
+		if !s.refilling && !s.exhausted && n.Pending > n.Urgent+n.Looks {
 			s.refilling = true
 			s.Spawn(s.refill)
 		}
