@@ -10,7 +10,6 @@ import (
 	"log"
 	"net/netip"
 	"runtime"
-	"runtime/metrics"
 	"strings"
 	"sync"
 	"testing"
@@ -107,7 +106,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*life)
 	defer cancel()
-	stop := watchHeap()
+	stop := hostile.WatchHeap()
 	begun := time.Now()
 	end, err := e.Run(ctx)
 	took, before, peak := time.Since(begun), uint64(0), uint64(0)
@@ -203,34 +202,6 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 	}
 	if n := len(web.Cases()); others > n/3 || followed < 10 {
 		t.Errorf("%d of %d outcomes are others than wanted, %d redirects inside", others, n, followed)
-	}
-}
-
-// watchHeap looks at the heap until the function that it returns is called, which returns what
-// there was at first and at most, in bytes.
-func watchHeap() (stop func() (before, peak uint64)) {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	heap := func() uint64 {
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
-	}
-	before, peak := heap(), uint64(0)
-	done, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(2 * time.Millisecond):
-				peak = max(peak, heap())
-			}
-		}
-	}()
-	return func() (uint64, uint64) {
-		close(done)
-		<-watched
-		return before, peak
 	}
 }
 

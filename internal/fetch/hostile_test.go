@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http/httptrace"
 	"net/netip"
-	"runtime/metrics"
 	"strings"
 	"sync"
 	"testing"
@@ -366,24 +365,7 @@ func TestHostileMemory(t *testing.T) {
 	s := hostileWeb(t)
 	const maxBody, atOnce, most = 4 << 20, 8, 192 << 20
 	c := hostileClient(t, s, func(cfg *Config) { cfg.MaxBody = maxBody })
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	heap := func() uint64 {
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
-	}
-	before, peak := heap(), uint64(0)
-	done, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-				peak = max(peak, heap())
-			}
-		}
-	}()
+	watched := hostile.WatchHeap()
 	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	count := 0
@@ -402,8 +384,7 @@ func TestHostileMemory(t *testing.T) {
 		})
 	}
 	all.Wait()
-	close(done)
-	<-watched
+	before, peak := watched()
 	t.Logf("%d answers, heap %d MB before, %d MB at most", count, before>>20, peak>>20)
 	if peak > before+most {
 		t.Errorf("the heap grew from %d MB to %d MB", before>>20, peak>>20)

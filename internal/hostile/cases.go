@@ -333,25 +333,34 @@ func codings() []coding {
 	return []coding{
 		{"gzip", gzipped([]byte(codingPage)), sync.OnceValue(gzipBomb)},
 		{"zstd", zstdFrame(0, []byte(codingPage)), zstdBomb},
-		{"br", brotlied([]byte(codingPage), 0), sync.OnceValue(brotliBomb)},
+		{"br", brotlied([]byte(codingPage)), sync.OnceValue(brotliBomb)},
 	}
 }
 
-// brotlied encodes a body, and so many more MB of one byte.
-func brotlied(body []byte, more int) []byte {
+// brotlied encodes a body.
+func brotlied(body []byte) []byte {
 	var b bytes.Buffer
 	w := brotli.NewWriterLevel(&b, brotli.BestSpeed)
 	w.Write(body)
-	for range more {
-		w.Write(bytes.Repeat([]byte{'<'}, 1<<20))
-	}
 	w.Close()
 	return b.Bytes()
 }
 
-// brotliBomb is some hundred bytes that decode to 64 MB.
+// brotliBomb is 180 KB that decode to 256 MB: a part of 8 MB again and again, for making it all takes long. A part ends at
+// the end of a byte (RFC 7932 section 9.2), and the second stands for what any further one does.
 func brotliBomb() []byte {
-	return brotlied([]byte(codingPage), 64)
+	var b bytes.Buffer
+	w := brotli.NewWriterLevel(&b, brotli.BestSpeed)
+	w.Write([]byte(codingPage))
+	w.Flush()
+	var ends []int
+	for range 2 {
+		w.Write(bytes.Repeat([]byte{'<'}, 8<<20))
+		w.Flush()
+		ends = append(ends, b.Len())
+	}
+	bomb := append(b.Bytes(), bytes.Repeat(b.Bytes()[ends[0]:ends[1]], 30)...)
+	return append(bomb, 0x03) // the last part, empty
 }
 
 // gzipBomb is 800 KB that inflate to about 800 MB: as members, for making one takes long.

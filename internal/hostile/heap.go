@@ -1,0 +1,34 @@
+package hostile
+
+import (
+	"runtime/metrics"
+	"time"
+)
+
+// WatchHeap looks at the heap until the function that it returns is called, which returns what
+// there was at first and at most, in bytes.
+func WatchHeap() (stop func() (before, peak uint64)) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	heap := func() uint64 {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	before, peak := heap(), uint64(0)
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				peak = max(peak, heap())
+			}
+		}
+	}()
+	return func() (uint64, uint64) {
+		close(done)
+		<-watched
+		return before, peak
+	}
+}
