@@ -332,6 +332,41 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// chatty is a connection over which bytes come for ever.
+type chatty struct{ net.Conn }
+
+func (chatty) Read(p []byte) (int, error) { return len(p), nil }
+func (chatty) Close() error               { return nil }
+
+// TestEmptyFrames bounds what comes with an answer and is none of its body; but a body may come byte by byte, each in
+// a frame and a TLS record of its own.
+func TestEmptyFrames(t *testing.T) {
+	const step, most = 32, 20 << 20
+	for _, k := range []struct {
+		answers, bodies int64 // answers under way; bytes of their bodies in each read
+		ends            error
+		after           int64
+	}{
+		{0, 0, errUnasked, maxUnasked}, {1, 0, errNothing, 2 * maxUnasked}, {3, 0, errNothing, 4 * maxUnasked},
+		{1, 1, nil, most}, {0, 1, errUnasked, maxUnasked},
+	} {
+		c := &conn{Conn: chatty{}}
+		c.answers.Store(int32(k.answers))
+		var err error
+		p := make([]byte, step)
+		for err == nil && c.received.Load() < most {
+			_, err = c.Read(p)
+			c.bodies.Add(k.bodies)
+		}
+		if n := c.received.Load(); err != k.ends || n < k.after || n > k.after+step || c.closed.Load() != (err != nil) {
+			t.Errorf("%d answers: %v after %d bytes", k.answers, err, n)
+		}
+		if c.take(); k.ends == nil && c.bodies.Load() != 0 {
+			t.Errorf("%d bytes of bodies that were told", c.bodies.Load())
+		}
+	}
+}
+
 // TestFloodAfterAnswer has a server that goes on after its answer, on a connection that is kept
 // for the next request.
 func TestFloodAfterAnswer(t *testing.T) {
