@@ -57,7 +57,7 @@ func (w *world) command() {
 
 // resume has the crawl go on that should, but was halted by an order that came late.
 func (w *world) resume() {
-	if w.now < w.resumeAt+10*time.Minute {
+	if w.closing || w.now < w.resumeAt+10*time.Minute {
 		return
 	}
 	v, _, _ := w.table.Get(naming.WishKey(w.crawl.ID))
@@ -79,16 +79,22 @@ func (w *world) order(o crawl.Order) {
 }
 
 // finish ends the run, unless there is something left that comes when a crawl is done. A
-// tick that began then has found the crawl at its end.
-func (w *world) finish(began time.Duration) {
+// tick that began then has found the crawl at its end. Looks never end: index and ranks have caught up with them
+// once they are stopped.
+func (w *world) finish(began time.Duration, rep *crawl.Report) {
 	switch {
 	case w.late != givenAll:
 		w.giveRest()
 	case w.repartitionAtEnd():
 	case len(w.wishes) < w.cfg.Recrawls:
 		w.recrawl()
-	case w.settledWishes() && w.settledMap() && w.taken <= began: // else it looked before the last request was taken
+	case !w.settledWishes() || !w.settledMap() || w.taken > began: // it looked before the last request was taken
+	case !rep.Following():
 		w.done = true
+	default:
+		if w.closing = true; !rep.Wish.Stop {
+			w.order(crawl.OrderStop)
+		}
 	}
 }
 

@@ -77,8 +77,8 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 		if rep.Finished && (len(rep.Map.Moving) > 0 || rep.Map.Target != "") {
 			w.fail(broken("end", "a tick takes the crawl for finished while slots are on the move"))
 		}
-		if (rep.Finished || rep.Limited || w.onlyLooks(&rep)) && !rep.Following() {
-			w.finish(began)
+		if w.onlyLooks(&rep) || (rep.Finished || rep.Limited) && !rep.Following() {
+			w.finish(began, &rep)
 		}
 	}
 	p.start()

@@ -166,6 +166,7 @@ type world struct {
 	orders                  []*mapOrder
 	ordering                int           // of these under way
 	resumeAt                time.Duration // after the last order to halt
+	closing                 bool          // the crawl is stopped for good
 	mapRecord               blobschema.MapRecord
 	looked                  uint64        // version of the map that steps were told of
 	taken                   time.Duration // when the last request was taken, or the rest of the seeds was given
