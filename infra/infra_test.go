@@ -84,7 +84,7 @@ func TestWildcards(t *testing.T) {
 		`rank_objects = ["${var.bucket_arn}/*/rank/*", "${var.bucket_arn}/*/ranks/*"]`,
 		`rank_records = ["*/rank", "*/rank/*"]`,
 		`Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"`,
-		`ArnLike = { "aws:SourceArn" = "${local.rules}/${var.name}-feed-*" }`,
+		`ArnLike = { "aws:SourceArn" = ["${local.rules}/${var.name}-feed-*", "${local.rules}/*/${var.name}-feed-*"] } # of the default event bus, and of others`,
 		`events = ["s3:ObjectCreated:*"]`,
 	}
 	spaces := regexp.MustCompile(` +`)

@@ -15,7 +15,7 @@
 //	-speedup
 //	        measure only how much faster several workers crawl than one
 //	-few    crawl few hosts with long delays too
-//	-fast   the shortest scenario that still has every step
+//	-fast   the shortest scenario, with small webs and without pages of many megabytes
 //	-keep   leave the emulators running after the scenario, until interrupted
 //	-v      show what the functions print
 //	-json   write the summary to a file

@@ -32,8 +32,8 @@ func newCrawl() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crawl [flags] [URL...]",
 		Short: "Crawl the web from some URLs, or go on with a crawl",
-		Long: `Crawl follows links from the given URLs, asks each host at most once a second (or
-slower, if its robots.txt says so), and keeps every answer in WARC files.
+		Long: `Crawl follows links from the given URLs, asks each host at most once a second, its
+robots.txt apart (or slower, if that says so), and keeps the answers in WARC files.
 
 If the folder (--data) holds a crawl already, it goes on with that one, and adds the
 URLs that are new. Stop it with Ctrl-C at any time: nothing that was answered is lost
@@ -47,10 +47,10 @@ A crawl that was stopped or paused by an order is resumed. With --new another cr
 takes the place of the last one, where that is finished, at its limit or stopped.
 
 A crawl of several topics is described by a crawl file, --file: each topic has seeds, a
-scope, a priority and a share. All flags of the two lists below may stand in it too;
-those given beside it win. It can be changed, and given again: what may change does, and
-what the crawl keeps is refused with its line. 'orbweaver help crawl-file' prints one to
-begin with, 'orbweaver topics' shows how far each topic is.
+scope, a priority and a share. All flags of the two lists below may stand in it too
+(--host-rule as 'hosts'); those given beside it win. It can be changed, and given again:
+what may change does, and what the crawl keeps is refused with its line. 'orbweaver help
+crawl-file' prints one to begin with, 'orbweaver topics' shows how far each topic is.
 
 Fixed when a crawl begins:
   what is followed   --scope, --include, --exclude, --max-depth, --sitemaps, --srcset
@@ -72,10 +72,11 @@ Kept, but changed by giving them again:
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
-Of one run in a folder only: --connections, --allow-net, --max-time. In a cloud these are
-variables of the deployment; so is --partitions, unless others are asked for, and calls and cost in the summary are those of the whole crawl.
+Of one run in a folder only: --connections, --allow-net, --max-time. In a cloud they are
+refused, --partitions is that of the deployment, unless others are asked for, and
+calls and cost in the summary are those of the whole crawl.
 
-Progress goes to standard error, the summary to standard output.`,
+Progress goes to standard error, the summary to standard output; with --json both go there.`,
 		Example: `  # one site, and what it redirects to
   orbweaver crawl https://example.org/
 

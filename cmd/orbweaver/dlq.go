@@ -33,7 +33,7 @@ that could not be read. They were put aside with their reason, and nothing waits
 them: what a sender knows not to have arrived it sends again by itself.
 
 In a cloud they are joined by what the queues gave up because no function came to its
-end with it; that stays in a queue of its own until 'list' or 'replay' fetches it.`,
+end with it; that stays in a queue of its own until one of the commands below fetches it.`,
 		Example: `  orbweaver dlq list
   orbweaver dlq show 8198d1ba
   orbweaver dlq replay --all
@@ -101,9 +101,10 @@ func newDLQReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay [ID...|--all]",
 		Short: "Send messages again that could not be read",
-		Long: `Replay sends the bodies of dead letters again to where they belong: mail to the mailbox
-of its partition, all else to the intake queue. That helps where a newer version reads
-what an older one could not. What was applied before does nothing.
+		Long: `Replay sends the bodies of dead letters again to where they belong: mail, and what a
+partition could make nothing of, to the partition's mailbox, wakes to their queue, all
+else to the intake queue. That helps where a newer version reads what an older one could
+not. What was applied before does nothing.
 
 With --all it sends what this version can read and was not sent again yet; an id may name
 any letter. A folder must not have a process at work.`,

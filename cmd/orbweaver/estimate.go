@@ -57,7 +57,7 @@ What a crawl really called is counted while it runs, and priced in its summary.`
 	f.IntVar(&d.PagesPerWARC, "pages-per-warc", d.PagesPerWARC, "pages in a WARC file")
 	f.Float64Var(&d.StoredBytes, "stored-bytes", d.StoredBytes, "bytes stored for a page")
 	f.Float64Var(&d.SentBytes, "sent-bytes", d.SentBytes, "bytes sent for a page")
-	f.IntVar(&d.Alarms, "alarms", d.Alarms, "number of alarms")
+	f.IntVar(&d.Alarms, "alarms", d.Alarms, "number of alarms, besides the two of an index")
 	f.BoolVar(&d.Index, "index", d.Index, "pages are made searchable and ranked, too; and what searches cost")
 	f.Float64Var(&d.IndexMillis, "index-ms", d.IndexMillis, "ms of CPU to make a page searchable")
 	f.Float64Var(&d.IndexBytes, "index-bytes", d.IndexBytes, "bytes that a page takes in the index")

@@ -39,14 +39,14 @@ func newFsck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fsck",
 		Short: "Check everything that is stored, and repair what crashes leave",
-		Long: `Fsck checks a crawl by what is stored of it, and shares no code with what stored it: that
+		Long: `Fsck checks a crawl by what is stored of it, without the code that is to keep it right: that
 every object is there and whole, that every URL that was found is fetched, pending or
 refused, that none was fetched twice, that no host was asked too often, that each slot has
 one owner wherever it went, that the index shows each page once and as it was answered
 last, that ranks add up. It only reads, and may run while the crawl does: what looks
 broken then is looked at again before it is told.
 
-Each line of its output is one broken invariant: its number (docs/invariants.md), the
+Each broken invariant is a line of its output: its number (docs/invariants.md), the
 object, and what is wrong. Objects that nothing names are what crashes leave; they are
 counted, and are no damage.
 

@@ -40,7 +40,8 @@ func newHosts() *cobra.Command {
              the host, or its registrable domain, has too many
 
 With --partition-by domain or ip a line is a registrable domain or an address. The
-figures are copied from the partitions every minute, and when a crawl is finished.`,
+figures are copied from the partitions every minute, in a cloud every quarter of an hour,
+and when a crawl is finished.`,
 		Example: `  orbweaver hosts
   orbweaver hosts --sort pending --limit 10
   orbweaver hosts --host example.org
@@ -173,7 +174,7 @@ func hostTable(b *strings.Builder, hosts []view.HostEstimate) {
 // hostsLine says how many hosts there are, and how old the figures.
 func hostsLine(shown, all int, like string, e *view.Estimates) string {
 	if e.AsOf.IsZero() {
-		return "no figures of hosts yet: they are copied every minute, and when a crawl is finished"
+		return "no figures of hosts yet: they are copied every minute, in a cloud every quarter of an hour, and when a crawl is finished"
 	}
 	s := plural(int64(all), "host")
 	if shown < all {

@@ -52,7 +52,7 @@ func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "orbweaver",
 		Short: "A web crawler made of queues and functions",
-		Long: `Orbweaver crawls the web politely, keeps every answer in WARC files, and can be
+		Long: `Orbweaver crawls the web politely, keeps the answers in WARC files, and can be
 stopped and started again at any time without losing or repeating anything.
 
 All it keeps is in one folder (--data, by default ./` + defaultData + `). The same

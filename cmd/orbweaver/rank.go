@@ -40,7 +40,7 @@ func newRank() *cobra.Command {
 		Short: "Rank pages and hosts by the links to them (PageRank)",
 		Long: `Rank computes PageRank of all that is crawled so far, of pages and of hosts, and lists the
 best. It works in rounds: in each every page gives its rank in equal parts to the pages it
-links to, until a round changes the ranks by less than --tolerance in all. A rank of 1 is
+links to, until a round changes the ranks by no more than --tolerance in all. A rank of 1 is
 the mean, 10 ten times that.
 
 What a job before has computed is used: only commits since then are read, and the ranks
@@ -48,8 +48,9 @@ begin as they were. In a folder this process computes, or, while a crawl runs, t
 that crawls; in a cloud functions do. Ctrl-C leaves a job where it is, and 'orbweaver rank'
 goes on with it, as it was begun.
 
-Ranks serve the search, as soon as the index has taken them up, and crawls by quality: with
---out FILE the table of all hosts is what 'orbweaver crawl --host-ranks FILE' reads.
+Ranks serve the search (and the texts of links, as soon as the index has taken them up), and
+crawls by quality: with --out FILE the table of all hosts is what 'orbweaver crawl
+--host-ranks FILE' reads.
 
 Links marked nofollow do not count, nor those of a page to itself; several links to one
 page count once. See docs/rank.md.`,

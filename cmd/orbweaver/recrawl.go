@@ -30,8 +30,8 @@ func newRecrawl() *cobra.Command {
 		Use:   "recrawl [flags] URL...",
 		Short: "Ask for URLs once more",
 		Long: `Recrawl asks for URLs of a crawl once more, or for the first time, before all others.
-Hosts are told what is stored already: an answer that has not changed costs a few
-bytes, and a payload that is stored already is not stored again.
+Hosts are told what is stored already: an answer that has not changed costs some
+hundred bytes, and a payload that is stored already is not stored again.
 
 If a process crawls in the folder (--data), it is given the URLs, and that is all.
 Otherwise recrawl goes on with the crawl until nothing is left to do: with one that was
@@ -46,7 +46,8 @@ URLs out of the crawl's scope are not asked for: give them to 'orbweaver crawl'.
 limit of --max-pages does not count what is asked for here. With --id a repeat of the
 same request does nothing, for 15 days, and as far as the last 1,000 URLs of each host.
 
-The exit status is 0 if one of the URLs was answered, or if nothing was left to ask.`,
+The exit status is 0 if one of the URLs was answered, or if nothing was left to ask; 3 if
+it ended before that was known of all.`,
 		Example: `  orbweaver recrawl https://example.org/ https://example.org/news
 
   # everything that was found, from time to time

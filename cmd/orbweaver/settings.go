@@ -189,7 +189,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.srcset, "srcset", false, "follow the images of img and source elements too")
 	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, most pages in a second of connection time, the best pages, or most quality in a second")
 	fs.StringVar(&f.hostRanks, "host-ranks", "", "file of what hosts are worth, one a line: host, tab, a number (1 is as much as one that is not there); for --quality host-rank, which it stands for")
-	fs.Var(&f.quality, "quality", "what makes a page good, for the last two: how near it is to a seed, how many links lead to it, how much these are worth, or chance")
+	fs.Var(&f.quality, "quality", "what makes a page good, for the last two: how near it is to a seed, how many links lead to it, how much these are worth, what its host is worth, or chance")
 	fs.Var(&f.partitionBy, "partition-by", "what --delay is between two requests to: a host, its registrable domain, or its IP address")
 	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into when it begins; 'orbweaver partitions' changes that")
 	fs.Var(&f.elastic, "elastic", "let the crawl choose its partitions between these, by what there is to do, and even it out; off for as many as it is told")

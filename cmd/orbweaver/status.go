@@ -67,7 +67,7 @@ of the process that crawls; else, and in a cloud, those of the last commits.
   idle       in a cloud: there is more to do, but the hosts want to be left alone
   finished   nothing is left to do
   limit      --max-pages is reached
-  paused     there is more to do: 'orbweaver resume' goes on with it
+  paused     there is more to do: 'orbweaver crawl' goes on with it, in a cloud 'resume' too
   stopped    there is more to do: 'orbweaver crawl' goes on with it
 
 Of a crawl with --index it says how much of it is searchable, and how far the index is behind

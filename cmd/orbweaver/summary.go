@@ -197,7 +197,7 @@ func (s *summary) cost(row func(name, format string, args ...any)) {
 }
 
 // notInCalls says what the calls that records tell of leave out.
-const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, and what commands read"
+const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, polls that start functions, searches, and what commands read"
 
 func gbSeconds(c *ledger.Counts) float64 { return float64(c.FunctionMBMillis) / 1024 / 1000 }
 

@@ -36,7 +36,7 @@ crawl-file'.
   pages     answers kept with status 2xx; share: of all pages; bytes: received
   pending   URLs not asked for yet, as far as they are in memory
 
-The last line is what belongs to no topic.`,
+The last line is what belongs to no topic, and pending URLs that are not in memory.`,
 		Example: `  orbweaver topics
   orbweaver topics set news --priority 20 --slice 30s
   orbweaver topics set news --minimum 2000/h

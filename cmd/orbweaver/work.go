@@ -52,7 +52,7 @@ Start as many as you like, whenever you like; none knows of the others.
 A worker takes wakes from their queue, each of which names a partition, and works on that
 partition for some minutes, on several at once. It also does what falls to a coordinator:
 ticks, which find out whom to wake, and requests from outside. With --no-tick it leaves
-that to other workers, or to functions.
+that to other workers, or to functions. Index and ranks it always leaves to functions.
 
 Ctrl-C or SIGTERM lets it leave: what was answered is committed, its partitions are given
 back, and others go on with them at once. A second Ctrl-C quits at once; that, a kill -9 or
@@ -66,7 +66,8 @@ is this process's own is a flag here.
 
 A folder (--data) has one owner: there 'orbweaver crawl' does all the work itself.
 
-Progress goes to standard error, of this worker alone; 'orbweaver status' tells of all.`,
+Progress goes to standard error (with --json to standard output), of this worker alone;
+'orbweaver status' tells of all.`,
 		Example: `  # two workers on this machine, and a crawl for them
   export ORBWEAVER_PLATFORM=aws.json
   orbweaver work & orbweaver work &

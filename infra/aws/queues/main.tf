@@ -112,7 +112,7 @@ resource "aws_sqs_queue" "intake" {
         Action    = "sqs:SendMessage"
         Resource  = "${local.queues}:${var.name}-intake"
         Condition = {
-          ArnLike = { "aws:SourceArn" = "${local.rules}/${var.name}-feed-*" }
+          ArnLike = { "aws:SourceArn" = ["${local.rules}/${var.name}-feed-*", "${local.rules}/*/${var.name}-feed-*"] } # of the default event bus, and of others
         }
       },
     ]
