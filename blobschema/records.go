@@ -145,7 +145,7 @@ type Head struct {
 	Fence      uint64          `json:"fence"`
 	Owner      string          `json:"owner,omitempty"` // "<process>/<step>", empty when released
 	LeaseUntil time.Time       `json:"lease_until,omitzero"`
-	Crashes    int             `json:"crashes,omitempty"` // takeovers since the last commit
+	Crashes    int             `json:"crashes,omitempty"` // takeovers since the last commit that settled a URL
 	Floor      time.Time       `json:"floor,omitzero"`    // of the last takeover from a crash: hosts rest for a pace from then
 	Commit     string          `json:"commit,omitempty"`  // object name; empty before the first
 	Seq        uint64          `json:"seq"`               // of that commit

@@ -38,8 +38,7 @@ results, unless there is nothing else near; --all shows everything as it is.
 
 What a query may say: 'orbweaver help search-syntax'. Put it in quotes if it has a quote, a
 star, or a hyphen before a word. With --serve it is a page for a
-browser, and JSON at /search.json; of a folder that no process works on it shows what is
-there when it begins.`,
+browser, and JSON at /search.json.`,
 		Example: `  orbweaver search linux scheduler
   orbweaver search --site kernel.org '"page cache" -swap'
   orbweaver search --json 'title:coffee OR title:tea' | jq -r '.results[].url'

@@ -37,7 +37,7 @@ type StepConfig struct {
 	MaxPart     int           // see frontier.Config; default 1<<17, or a quarter of MaxResident if that is less
 	Retry       polite.Retry
 	Policy      frontier.Policy // for experiments; nil: what the crawl's settings name
-	// CrashesAllowed is how many steps in a row may crash without a commit before the next
+	// CrashesAllowed is how many steps may crash, without a commit that settles a URL, before the next
 	// are careful for a while: they ask for one URL at a time, and name it in a commit first.
 	// Default 2.
 	CrashesAllowed int

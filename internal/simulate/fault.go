@@ -32,7 +32,7 @@ const (
 	MailHuge                  // likewise 256 KiB that mean nothing
 	MailEmpty                 // likewise nothing
 	WakeDropped               // a wake is gone
-	Freeze                    // the process stands still for one to six minutes, longer than its lease
+	Freeze                    // the process stands still for one to six minutes, mostly longer than its lease
 	Stop                      // the step is told to end
 	Skew                      // the clock of a process is wrong by up to maxSkew
 	Jump                      // the clock of a process is set, within the same bound
