@@ -137,7 +137,7 @@ func statusCases() []Case {
 		{Name: "not-http", Does: "the greeting of another protocol", Bound: "the first line", serve: text("220 mail.example ESMTP\r\n"), Want: refused},
 		{Name: "garbage", Does: "endless random bytes", Bound: "the first line, or 64 KiB without one", serve: endless("\x00\xff\x80", "\x01\x02\x03\x00\xfe"), Want: isProtocol(0, "")},
 		{Name: "empty-lines", Does: "endless empty lines", Bound: "the first line", serve: endless("", "\r\n"), Want: refused},
-		{Name: "interim", Does: "100, 102 and 103 before the answer", Bound: "five interim answers", serve: text("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: </x>\r\n\r\n" + okLine + four), Want: isOK("body")},
+		{Name: "interim", Does: "100, 102 and 103 before the answer", Bound: "64 KiB of header fields, those of the answer included", serve: text("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: </x>\r\n\r\n" + okLine + four), Want: isOK("body")},
 		{Name: "interim-flood", Does: "endless answers with status 103", Bound: headerBound, serve: endless("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), Want: isProtocol(0, "")},
 		{Name: "interim-drip", Does: "endless answers with status 103, slowly", Bound: headerTime, Slow: true, serve: drip("", "HTTP/1.1 103 E\r\n\r\n"), Want: isTimeout(0)},
 		{Name: "switches-protocols", Does: "101, unasked", Bound: "the connection is dropped", serve: stall("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), Want: isProtocol(101, "unasked")},
@@ -178,9 +178,9 @@ func headerCases() []Case {
 		{Name: "header-same-field", Does: "one field 5,000 times", Bound: headerBound, serve: text(okLine + strings.Repeat("X: y\r\n", 5000) + four), Want: isOK("body")},
 		{Name: "header-large-etag", Does: "an ETag of 1 MB", Bound: headerBound, serve: text(okLine + "ETag: \"" + strings.Repeat("e", 1<<20) + "\"\r\n" + four), Want: tooLong},
 		{Name: "header-long-etag", Does: "an ETag of 50 KB", Bound: "256 bytes of an ETag are kept, a longer one is none", serve: text(okLine + "ETag: \"" + strings.Repeat("e", 50<<10) + "\"\r\n" + four), Want: isOK("body")},
-		{Name: "header-cookies", Does: "1,000 cookies", Bound: "none is kept", serve: text(okLine + strings.Repeat("Set-Cookie: session=0123456789abcdef; Path=/\r\n", 1000) + four), Want: isOK("body")},
+		{Name: "header-cookies", Does: "1,000 cookies", Bound: "none is sent back", serve: text(okLine + strings.Repeat("Set-Cookie: session=0123456789abcdef; Path=/\r\n", 1000) + four), Want: isOK("body")},
 		{Name: "header-cookie-flood", Does: "cookies without end", Bound: headerBound, serve: endless(okLine, "Set-Cookie: session=0123456789abcdef; Path=/\r\n"), Want: tooLong},
-		{Name: "header-links", Does: "Link fields with 2,000 targets in all", Bound: headerBound, serve: text(html + strings.Repeat("Link: </page/1>; rel=next, <//>; rel=\"\r\n", 1000) + four), Want: isOK("body")},
+		{Name: "header-links", Does: "Link fields with 2,000 targets in all", Bound: "100 links of a header", serve: text(html + strings.Repeat("Link: </page/1>; rel=next, <//>; rel=\"\r\n", 1000) + four), Want: isOK("body")},
 		value("nul", "NUL in a value", "a\x00b", refused),
 		value("escape", "escape sequences of a terminal in a value", "\x1b]0;title\x07\x1b[2J", refused),
 		value("delete", "DEL in a value", "a\x7fb", refused),
@@ -200,7 +200,7 @@ func headerCases() []Case {
 		{Name: "header-bare-lf", Does: "LF in place of CR LF everywhere", Bound: "the header", serve: text("HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 4\n\nbody"), Want: isOK("body")},
 		{Name: "retry-after-absurd", Does: "429, Retry-After of a trillion years", Bound: "a day", Alone: true, Day: true, serve: text("HTTP/1.1 429 No\r\nRetry-After: 99999999999999999999999\r\n" + four), Want: Want{Outcome: blobschema.OutcomeClientError, Status: 429, Body: "body"}},
 		{Name: "retry-after-odd", Does: "503, Retry-After -1 and a date that is none", Bound: "what is malformed is no wait", Alone: true, serve: text("HTTP/1.1 503 No\r\nRetry-After: -1\r\nRetry-After: Tue, 99 Foo 9999 25:61:61 GMT\r\n" + four), Want: Want{Outcome: blobschema.OutcomeServerError, Status: 503, Body: "body"}},
-		{Name: "content-type-odd", Does: "a Content-Type of 8 KB with every delimiter", Bound: "128 bytes of a type are kept", serve: text(okLine + "Content-Type: " + strings.Repeat("text/html;charset=\";,;=", 350) + "\r\n" + four), Want: isOK("body")},
+		{Name: "content-type-odd", Does: "a Content-Type of 8 KB with every delimiter", Bound: "128 bytes of a type are kept, a longer one is none", serve: text(okLine + "Content-Type: " + strings.Repeat("text/html;charset=\";,;=", 350) + "\r\n" + four), Want: isOK("body")},
 		{Name: "connection-odd", Does: "Connection fields that name all others", Bound: "the header", serve: text(okLine + "Connection: content-length, close, keep-alive, transfer-encoding\r\n" + four), Want: isOK("body")},
 	}
 }
@@ -210,6 +210,11 @@ func lengthCases() []Case {
 	l := func(name, does, fields string, want Want) Case {
 		return Case{Name: "length-" + name, Does: does, Bound: lengthBound, serve: text(plain + fields + "\r\n\r\nbody"), Want: want}
 	}
+	otherwise := func(bound string, c Case) Case {
+		c.Bound = bound
+		return c
+	}
+	const transfer = "the transfer coding"
 	refused := isProtocol(0, "Content-Length")
 	return []Case{
 		l("too-long", "a Content-Length longer than the body", "Content-Length: 5", isCut(200, "within the body")),
@@ -226,11 +231,11 @@ func lengthCases() []Case {
 		l("huge", "a Content-Length of 4 exabytes, and four bytes", "Content-Length: 4611686018427387904", isCut(200, "within the body")),
 		l("over-64-bits", "a Content-Length of 30 digits", "Content-Length: "+strings.Repeat("9", 30), refused),
 		l("long", "a Content-Length of 10,000 zeros and a 4", "Content-Length: "+strings.Repeat("0", 10_000)+"4", Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 0}),
-		l("and-chunks", "Content-Length and chunks, which disagree", "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0", isOK("body")),
-		l("coding-unknown", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: gzip, chunked", isProtocol(0, "transfer encoding")),
-		l("coding-twice", "Transfer-Encoding twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", isProtocol(0, "transfer encoding")),
-		l("coding-hidden", "Transfer-Encoding: xchunked", "Transfer-Encoding: xchunked", isProtocol(0, "transfer encoding")),
-		l("none", "neither length nor chunks: the connection's end is the body's", "X: y", isOK("body")),
+		otherwise("the chunks count", l("and-chunks", "Content-Length and chunks, which disagree", "Content-Length: 400\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0", isOK("body"))),
+		otherwise(transfer, l("coding-unknown", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: gzip, chunked", isProtocol(0, "transfer encoding"))),
+		otherwise(transfer, l("coding-twice", "Transfer-Encoding twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", isProtocol(0, "transfer encoding"))),
+		otherwise(transfer, l("coding-hidden", "Transfer-Encoding: xchunked", "Transfer-Encoding: xchunked", isProtocol(0, "transfer encoding"))),
+		otherwise("the connection's end", l("none", "neither length nor chunks: the connection's end is the body's", "X: y", isOK("body"))),
 		{Name: "length-none-endless", Does: "a body without length or end", Bound: bodyBound, serve: endless(plain+"\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
 		{Name: "length-huge-endless", Does: "a body of 4 exabytes", Bound: bodyBound, serve: endless(plain+"Content-Length: 4611686018427387904\r\n\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
 		{Name: "length-drip", Does: "a body byte by byte, without end", Bound: wholeTime, Slow: true, serve: drip(plain+"\r\n", "b"), Want: isTimeout(200)},
@@ -273,7 +278,7 @@ func chunkCases() []Case {
 		c("extension", "a short extension on each chunk, and a trailer", "2;a=b\r\nbo\r\n2;\"\r\ndy\r\n0\r\nX: y\r\n\r\n", isOK("body")),
 		c("trailer-length", "a trailer with Content-Length and Content-Encoding", "4\r\nbody\r\n0\r\nContent-Length: 2\r\nContent-Encoding: gzip\r\n\r\n", isOK("body")),
 		{Name: "chunk-endless-extension", Does: "a chunk extension without end", Bound: "4 KiB of a line", serve: endless(plain+chunked+"1;", "x"), Want: refused("header line too long")},
-		{Name: "chunk-extensions", Does: "chunks of one byte with an extension of 1 KB each", Bound: "16 KiB more of extensions than of body", serve: endless(plain+chunked, "1;"+strings.Repeat("x", 1000)+"\r\na\r\n"), Want: refused("non-data")},
+		{Name: "chunk-extensions", Does: "chunks of one byte with an extension of 1 KB each", Bound: "16 KiB more than 16 bytes for each chunk and twice the body", serve: endless(plain+chunked, "1;"+strings.Repeat("x", 1000)+"\r\na\r\n"), Want: refused("non-data")},
 		{Name: "chunk-tiny", Does: "chunks of one byte without end", Bound: bodyBound, serve: endless(plain+chunked, "1\r\na\r\n"), Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeProtocol, Status: 200, Truncated: true, Wire: 8 << 20}},
 		{Name: "chunk-endless", Does: "chunks without end", Bound: bodyBound, serve: endless(plain+chunked, "400\r\n"+strings.Repeat("a", 1024)+"\r\n"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
 		{Name: "chunk-huge-endless", Does: "a chunk of 16 exabytes that comes", Bound: bodyBound, serve: endless(plain+chunked+"ffffffffffffffff\r\n", "a"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
@@ -324,6 +329,7 @@ type coding struct {
 	name string // as in Content-Encoding
 	page []byte // encodes codingPage
 	bomb func() []byte
+	much string // what it decodes to
 }
 
 const codingPage = `<!doctype html><a href="/page/1">one</a>`
@@ -331,9 +337,9 @@ const codingPage = `<!doctype html><a href="/page/1">one</a>`
 // A new coding is one line here.
 func codings() []coding {
 	return []coding{
-		{"gzip", gzipped([]byte(codingPage)), sync.OnceValue(gzipBomb)},
-		{"zstd", zstdFrame(0, []byte(codingPage)), zstdBomb},
-		{"br", brotlied([]byte(codingPage)), sync.OnceValue(brotliBomb)},
+		{"gzip", gzipped([]byte(codingPage)), sync.OnceValue(gzipBomb), "800 MB"},
+		{"zstd", zstdFrame(0, []byte(codingPage)), zstdBomb, "12 GB"},
+		{"br", brotlied([]byte(codingPage)), sync.OnceValue(brotliBomb), "256 MB"},
 	}
 }
 
@@ -397,7 +403,8 @@ func codingCases() []Case {
 	stored := func(body []byte) Want {
 		return Want{Outcome: blobschema.OutcomeOK, Status: 200, Body: string(body), Wire: 2 << 20}
 	}
-	const received = "what came is stored as it came; decoding ends at 128 times that, or 1 MiB"
+	const received = "what came is stored as it came; decoding ends at 128 times that, or 1 MiB, and at 64 MiB in any case"
+	const several = "what came is stored; several codings are not undone"
 	var cases []Case
 	for _, c := range codings() {
 		links := func(w Want) Want { // of what decodes to its begin, whatever follows
@@ -414,7 +421,7 @@ func codingCases() []Case {
 		garbage := append(bytes.Clone(c.page), "trailing garbage"...)
 		broken := append(bytes.Clone(c.page[:8]), bytes.Repeat([]byte{0xff}, 1000)...)
 		cases = append(cases,
-			Case{Name: c.name + "-bomb", Does: "a body that decodes to gigabytes, " + c.name, Bound: received, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20, Links: links(Want{}).Links},
+			Case{Name: c.name + "-bomb", Does: "a body that decodes to " + c.much + ", " + c.name, Bound: received, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Wire: 2 << 20, Links: links(Want{}).Links},
 				serve: func(x *conn) { answer(c.name, c.bomb())(x) }},
 			Case{Name: c.name + "-truncated", Does: "a body that ends within the coding, " + c.name, Bound: received, serve: answer(c.name, half), Want: ofGzip(stored(half))},
 			Case{Name: c.name + "-trailing-garbage", Does: "garbage behind the coded body, " + c.name, Bound: received, serve: answer(c.name, garbage), Want: links(stored(garbage))},
@@ -426,15 +433,15 @@ func codingCases() []Case {
 	window := zstdFrame(21, []byte(codingPage))
 	name := append([]byte("\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x00"), bytes.Repeat([]byte("name"), 100_000)...)
 	return append(cases,
-		Case{Name: "gzip-twice", Does: "gzip of a gzip bomb, as the header says", Bound: "one coding is undone", serve: answer("gzip, gzip", twice), Want: stored(twice)},
+		Case{Name: "gzip-twice", Does: "gzip of a gzip bomb, as the header says", Bound: several, serve: answer("gzip, gzip", twice), Want: stored(twice)},
 		Case{Name: "gzip-endless", Does: "a gzip bomb without end", Bound: bodyBound, serve: func(x *conn) {
 			x.send(html + "Content-Encoding: gzip\r\n\r\n")
 			endless("", string(gzipBomb()))(x)
 		}, Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20, Links: 1}},
 		Case{Name: "gzip-long-name", Does: "a gzip header with a file name of 400 KB", Bound: received, serve: answer("gzip", name), Want: stored(name)},
-		Case{Name: "zstd-window", Does: "a zstd frame that asks for a window of 2 GiB", Bound: received, serve: answer("zstd", window), Want: stored(window)},
+		Case{Name: "zstd-window", Does: "a zstd frame that asks for a window of 2 GiB", Bound: "what came is stored; a window above 8 MiB is not given", serve: answer("zstd", window), Want: stored(window)},
 		Case{Name: "coding-unknown", Does: "a content coding that does not exist", Bound: "what came is stored, nothing is looked for in it", serve: answer("x-rot13", []byte(codingPage)), Want: stored([]byte(codingPage))},
-		Case{Name: "coding-many", Does: "a list of 1,000 content codings", Bound: "one coding is undone", serve: answer(strings.Repeat("gzip, ", 1000)+"gzip", []byte(codingPage)), Want: stored([]byte(codingPage))},
+		Case{Name: "coding-many", Does: "a list of 1,000 content codings", Bound: several, serve: answer(strings.Repeat("gzip, ", 999)+"gzip", []byte(codingPage)), Want: stored([]byte(codingPage))},
 	)
 }
 
@@ -453,7 +460,7 @@ func redirectCases() []Case {
 	cases := []Case{
 		{Name: "redirect-loop", Does: "302 to itself", Bound: "a URL is asked for once", serve: to("/x"), Want: redirect},
 		{Name: "redirect-pair", Does: "302 to a URL that leads back", Bound: "a URL is asked for once", serve: func(x *conn) {
-			to(map[string]string{"/x": "/x/back"}[x.path] + "#")(x)
+			to(map[string]string{"/x": "/x/back", "/x/back": "/x"}[x.path] + "#")(x)
 		}, Want: redirect},
 		{Name: "redirect-chain", Does: "302 without end, each time to a new URL", Bound: "ten redirects in a row are followed, whatever the depth", serve: func(x *conn) {
 			to(x.path + "/" + strings.Repeat("n", 60))(x)
@@ -535,11 +542,11 @@ func robotsCases() []Case {
 		r("endless", "a robots.txt without end", endless(plain+"\r\n"+allow, "Disallow: /private/\n"), cut),
 		r("endless-line", "a robots.txt of one line without end", endless(plain+"\r\n"+allow+"Disallow: /private/", "a*"), cut),
 		r("wildcards", "rules of nothing but wildcards", long(plain+"\r\nUser-agent: *\n", "Disallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q*r*s*t*$\n", 5000, ""), many),
-		r("agents", "20,000 groups", long(plain+"\r\n"+allow, "User-agent: other\nDisallow: /\n\n", 10_000, ""), many),
+		r("agents", "10,000 groups", long(plain+"\r\n"+allow, "User-agent: other\nDisallow: /\n\n", 10_000, ""), many),
 		r("sitemaps", "10,000 sitemaps", long(plain+"\r\n"+allow, "Sitemap: http://127.0.0.1/sitemap.xml\n", 10_000, ""), many),
 		r("binary", "a robots.txt of bytes that are no text", long(plain+"\r\n", "\x00\xff\xfe\r\x0b\x1f", 10_000, ""), isOK("")),
 		r("html", "a page in place of robots.txt", text(html+"\r\n<html><body>Disallow: /"), isOK("")),
-		r("bomb", "a robots.txt that inflates to gigabytes", func(x *conn) {
+		r("bomb", "a robots.txt that inflates to 800 MB", func(x *conn) {
 			x.send(plain + "Content-Encoding: gzip\r\n\r\n")
 			x.Write(gzipped([]byte(allow)))
 			x.Write(gzipBomb())
@@ -548,6 +555,7 @@ func robotsCases() []Case {
 			Robots: true, Alone: true, path: "/robots.txt", serve: func(x *conn) {
 				x.send(fmt.Sprintf("HTTP/1.1 301 M\r\nLocation: http://127.0.0.1:%d/robots.txt\r\n%s", x.s.Inside().Port(), four))
 			}, Want: Want{Outcome: blobschema.OutcomeRedirect, Status: 301, Body: "body"}},
-		r("loop", "a robots.txt that redirects to itself", text("HTTP/1.1 301 M\r\nLocation: /robots.txt\r\n"+four), Want{Outcome: blobschema.OutcomeRedirect, Status: 301, Body: "body"}),
+		{Name: "robots-loop", Does: "a robots.txt that redirects to itself", Bound: "five redirects are followed, then there are no rules", Robots: true, path: "/robots.txt",
+			serve: text("HTTP/1.1 301 M\r\nLocation: /robots.txt\r\n" + four), Want: Want{Outcome: blobschema.OutcomeRedirect, Status: 301, Body: "body"}},
 	}
 }

@@ -65,7 +65,7 @@ type Case struct {
 // Want is what a crawler should make of a case.
 type Want struct {
 	Outcome   blobschema.Outcome
-	Or        blobschema.Outcome // as good, where it is chance which end is noticed; 0 for none
+	Or        blobschema.Outcome // as good, as where it is chance which end is noticed; 0 for none
 	Status    uint16
 	Detail    string // part of the reason
 	Body      string // stored, if not ""
