@@ -219,7 +219,9 @@ func (c *checker) lostWake(p *part, paused bool, now time.Time) string {
 			return fmt.Sprintf("slots were handed to it by epoch %d", m.Epoch)
 		}
 	}
-	limited := c.crawl.Settings.MaxPages > 0 && h.Totals.Urgent == 0 && h.Totals.Pages >= c.granted[p.id] && c.allGranted
+	set := &c.crawl.Settings
+	limited := set.MaxPages > 0 && h.Totals.Urgent == 0 && h.Totals.Pages >= c.granted[p.id] && c.allGranted &&
+		(set.RecrawlPerHour == 0 || h.LooksDue.After(now))
 	switch {
 	case sent > h.Applied:
 		return fmt.Sprintf("%d mails are not applied", sent-h.Applied)

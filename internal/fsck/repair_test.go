@@ -178,11 +178,22 @@ func TestRepairRefuses(t *testing.T) {
 
 func TestWakes(t *testing.T) {
 	later := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	limit := func(pages int64, perHour float64, looksDue time.Time) func(*maker) {
+		return func(m *maker) {
+			edit(m.hand, naming.CrawlKey(crawlID), func(c *blobschema.Crawl) { c.Settings.MaxPages, c.Settings.RecrawlPerHour = pages, perHour })
+			m.put(naming.GrantsKey(crawlID), blobschema.Grants{Limit: pages, Granted: map[partition.ID]int64{0: 1, 1: 1, 2: 1, 4: 1}})
+			m.headOf(1, func(h *blobschema.Head) { h.Published, h.LooksDue = h.Seq, looksDue })
+		}
+	}
 	for _, tt := range []struct {
 		name string
 		do   func(*maker)
 		want []partition.ID
 	}{
+		{"some of the limit is left", limit(5, 0, time.Time{}), []partition.ID{0, 1, 2, 3, 4}},
+		{"the limit is reached", limit(4, 0, time.Time{}), []partition.ID{0, 2, 3, 4}},
+		{"the limit is reached, and looks are due", limit(4, 100, later), []partition.ID{0, 1, 2, 3, 4}},
+		{"the limit is reached, and no look is due", limit(4, 100, later.Add(time.Minute)), []partition.ID{0, 2, 3, 4}},
 		{"mail, moves and what is due", func(*maker) {}, []partition.ID{0, 1, 2, 3, 4}},
 		{"paused", func(m *maker) {
 			m.put(naming.WishKey(crawlID), blobschema.Wish{Version: 0, Pause: true})
