@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,7 +104,13 @@ func runSimulate(ctx context.Context, f *simulateFlags, out, progress io.Writer)
 			return cfg
 		}
 	}
+	failed := 0
 	s.Done = func(t *simulate.Tally) {
+		for ; failed < len(t.Failures); failed++ {
+			one := &t.Failures[failed]
+			what, _, _ := strings.Cut(one.Err.Error(), "\n")
+			fmt.Fprintf(progress, "seed %d: %s\n", one.Seed, what)
+		}
 		if now := time.Now(); now.Sub(told) >= 10*time.Second && t.Seeds < f.seeds {
 			told = now
 			fmt.Fprintf(progress, "%s of %s, %.1f a second, %d failed\n", count(int64(t.Seeds)), plural(int64(f.seeds), "seed"),

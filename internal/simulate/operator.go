@@ -101,10 +101,11 @@ func (w *world) finish(began time.Duration, rep *crawl.Report) {
 // newsAfter is how long nothing new was asked for where there is nothing: longer than any pause.
 const newsAfter = 3 * time.Hour
 
-// onlyLooks reports whether nothing is left to do but looks, of which there were some.
+// onlyLooks reports whether nothing is left to do but looks, of which there were some. That was so once they are
+// stopped, though links may be left then that were found again.
 func (w *world) onlyLooks(rep *crawl.Report) bool {
 	t := &rep.Totals
-	return w.cfg.PerHour > 0 && t.Unexamined+t.Urgent == 0 && w.now > max(w.news, w.taken)+newsAfter && t.Again > t.Pages
+	return w.closing || w.cfg.PerHour > 0 && t.Unexamined+t.Urgent == 0 && w.now > max(w.news, w.taken)+newsAfter && t.Again > t.Pages
 }
 
 // wish is a request from outside for one URL.
