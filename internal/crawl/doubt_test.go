@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -280,19 +282,70 @@ func TestHostsInParts(t *testing.T) {
 	}
 }
 
-// TestResendWaits: nothing is read to find lost mail of a partition that a step works on.
-func TestResendWaits(t *testing.T) {
-	w := newWorld(t)
-	c := w.begin(newCrawl(1), "https://www.example/0")
-	w.queues = map[string][]actor.Message{}
-	head := blobschema.Head{Owner: "p/1", LeaseUntil: w.clocks().Wall.Add(time.Hour)}
+// TestResendBusy: mail of a partition with a step at work is sent again as well, once it was committed long ago.
+func TestResendBusy(t *testing.T) {
 	for _, leased := range []bool{true, false} {
-		w.table[naming.HeadKey("test", 0)] = actor.Record{Found: true, Value: actor.Encode(head), Revision: -1}
-		w.now += time.Hour / 2
-		w.coldTick(c.ID)
-		if got := len(w.queues[naming.MailboxQueue(0)]); got > 0 == leased {
-			t.Errorf("leased %v: %d mails sent again", leased, got)
+		w, s := newScene(t)
+		com := blobschema.Commit{}
+		for seq, ago := range []time.Duration{time.Hour, 20 * time.Minute, 5 * time.Minute} {
+			n := uint64(seq + 1)
+			com.Manifest = blobschema.Manifest{Partition: 0, Fence: 4, Seq: n, Epoch: 1, Time: w.in(-ago)}
+			if n > 1 {
+				com.Manifest.Commits = []blobschema.CommitRange{{Fence: 4, From: 1, To: n - 1}}
+			}
+			com.Outbox = []blobschema.OutMail{{To: 1, Number: n, Body: fmt.Append(nil, n)}}
+			s.heads[0].Commit = w.stored(s.crawl, com)
 		}
-		head = blobschema.Head{}
+		s.heads[0].Sent = []uint64{0, 3}
+		marks := map[partition.ID]blobschema.Marks{partition.Intake: {Low: 1}, 0: {Low: 1}}
+		s.heads[1].Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 1, Fence: 4, Seq: 3, Epoch: 1, Applied: marks}})
+		s.heads[1].Applied = 2
+		want := []string{"2", "3"}
+		if leased {
+			s.heads[1].Owner, s.heads[1].LeaseUntil = "q/5", w.in(time.Minute)
+			want = []string{"2"}
+		}
+		s.record.ResentAt = epoch
+		s.write(w)
+		w.queues = map[string][]actor.Message{}
+		s.tick(w)
+		if d := cmp.Diff(want, w.lost(1)); d != "" {
+			t.Errorf("leased %v: sent again (-want +got):\n%s", leased, d)
+		}
+		s.remembered(w)
+		if s.record.ResentAt.Before(w.in(-time.Second)) {
+			t.Errorf("leased %v: sent again at %v", leased, s.record.ResentAt)
+		}
+	}
+}
+
+// TestResendInTurn: of many partitions with steps at work few are looked at in a tick, and each has its turn.
+func TestResendInTurn(t *testing.T) {
+	const n = 20
+	w := newWorld(t)
+	c := w.begin(newCrawl(n), "https://www.example/0")
+	w.coldTick(c.ID) // the seeds are mailed
+	w.queues = map[string][]actor.Message{}
+	had := map[partition.ID]int{}
+	for range 3 {
+		w.now += 10 * time.Minute
+		for p := range partition.ID(n) {
+			w.writeRecord(naming.HeadKey(c.ID, p), blobschema.Head{Partition: p, Fence: 1, Owner: "p/1", LeaseUntil: w.in(time.Hour)})
+		}
+		w.coldTick(c.ID)
+		sent := 0
+		for p := range partition.ID(n) {
+			if got := len(w.queues[naming.MailboxQueue(p)]); got > had[p] {
+				had[p], sent = got, sent+1
+			}
+		}
+		if sent > busyAtOnce {
+			t.Errorf("%d partitions at once", sent)
+		}
+	}
+	for p := range partition.ID(n) {
+		if had[p] != 1 {
+			t.Errorf("partition %d: %d mails", p, had[p])
+		}
 	}
 }

@@ -25,7 +25,7 @@ type TickConfig struct {
 	// long each further time, up to 15 minutes: it may be lost, or wait for a free function.
 	// Default 1 min, 3 s with a TickMemory.
 	WakeAgain   time.Duration
-	ResendAfter time.Duration // how often mail that is not applied is sent again at most; default 10 min
+	ResendAfter time.Duration // how often mail that is not applied is sent again at most, and how old it is then where a step is at work; default 10 min
 	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
 	// Settle has index and ranks follow at once, as if the crawl were over.
 	Settle     bool

@@ -251,21 +251,26 @@ func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, d
 	return nil
 }
 
+// busyAtOnce is of how many partitions with a step at work it is found out at once which mail they lack.
+const busyAtOnce = 8
+
 // resend sends mail again that was committed long ago and is not applied: a queue
 // may lose messages, or give up on those it delivered too often. Numbers and
 // content are the same, so the receiver can tell. A partition with a step at work is
-// taking its mail: finding out what it lacks would read commits for nothing.
+// taking its mail, as a rule: what it lacks is on its way. So that is looked for in few of them at a time, and
+// what was committed just now is left to the queue.
 func (k *Tick) resend(t *actor.Task) error {
-	var short []partition.ID
+	var short, busy []partition.ID
 	for p := range partition.ID(k.report.Partitions()) {
-		if h := k.heads[p]; k.expected(p) > k.applied(p) && (h == nil || !k.leased(h)) {
+		switch h := k.heads[p]; {
+		case k.expected(p) <= k.applied(p):
+		case h != nil && k.leased(h):
+			busy = append(busy, p)
+		default:
 			short = append(short, p)
 		}
 	}
-	if len(short) == 0 {
-		return nil
-	}
-	if !k.passed(k.record.ResentAt, k.cfg.ResendAfter) {
+	if len(short)+len(busy) == 0 || !k.passed(k.record.ResentAt, k.cfg.ResendAfter) {
 		return nil
 	}
 	now := k.Now().Wall.UTC()
@@ -273,7 +278,15 @@ func (k *Tick) resend(t *actor.Task) error {
 	if err := k.remember(t); err != nil { // before, so that a tick that dies over it is not followed by another at once
 		return err
 	}
-	for _, p := range short {
+	if turns := (len(busy) + busyAtOnce - 1) / busyAtOnce; turns > 1 {
+		turn := int(now.UnixNano()/int64(k.cfg.ResendAfter)) % turns
+		busy = busy[turn*busyAtOnce : min(len(busy), (turn+1)*busyAtOnce)]
+	}
+	for i, p := range append(short, busy...) {
+		var before time.Time
+		if i >= len(short) {
+			before = now.Add(-k.cfg.ResendAfter)
+		}
 		applied := map[partition.ID]blobschema.Marks{}
 		if h := k.heads[p]; h != nil && h.Commit != "" {
 			man, err := ReadManifest(t, h.Commit)
@@ -282,7 +295,7 @@ func (k *Tick) resend(t *actor.Task) error {
 			}
 			applied = man.Applied
 		}
-		if err := k.resendTo(t, p, applied); err != nil {
+		if err := k.resendTo(t, p, applied, before); err != nil {
 			return fmt.Errorf("send mail to partition %d again: %w", p, err)
 		}
 	}
@@ -301,7 +314,8 @@ func missing(m blobschema.Marks, n uint64) bool {
 	return true
 }
 
-func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks) error {
+// resendTo sends what a partition has not applied; of partitions what they committed before a time, if that is not zero.
+func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
 	c := &k.report.Crawl
 	h, err := NewHash(c)
 	if err != nil {
@@ -341,38 +355,55 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		if int(p) >= len(from.Sent) || !anyMissing(applied[from.Partition], from.Sent[p]) {
 			continue
 		}
-		man, err := ReadManifest(t, from.Commit)
+		if err := k.resendFrom(t, from, p, applied[from.Partition], before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resendFrom sends what a partition's commits have for another and it has not applied.
+func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, marks blobschema.Marks, before time.Time) error {
+	man, err := ReadManifest(t, from.Commit)
+	if err != nil {
+		return err
+	}
+	left := 0
+	for n := marks.Low + 1; n <= from.Sent[p]; n++ {
+		if missing(marks, n) {
+			left++
+		}
+	}
+	// Newest first: what is missing is young as a rule, and a crawl may be years old.
+	for _, name := range slices.Backward(slices.Collect(blobschema.CommitNames(man))) {
+		if left == 0 {
+			break
+		}
+		r, err := ReadCommit(t, name)
 		if err != nil {
 			return err
 		}
-		// Newest first: what is missing is young as a rule, and a crawl may be years old.
-		marks := applied[from.Partition]
-		left := 0
-		for n := marks.Low + 1; n <= from.Sent[p]; n++ {
-			if missing(marks, n) {
-				left++
-			}
+		outbox, err := r.Outbox()
+		if err != nil {
+			return err
 		}
-		for _, name := range slices.Backward(slices.Collect(blobschema.CommitNames(man))) {
-			if left == 0 {
-				break
-			}
-			r, err := ReadCommit(t, name)
+		young := false
+		if !before.IsZero() {
+			of, err := r.Manifest()
 			if err != nil {
 				return err
 			}
-			outbox, err := r.Outbox()
-			if err != nil {
-				return err
+			young = of.Time.After(before)
+		}
+		for _, m := range outbox {
+			if m.To != p || !missing(marks, m.Number) {
+				continue
 			}
-			for _, m := range outbox {
-				if m.To != p || !missing(marks, m.Number) {
-					continue
-				}
-				left--
-				if _, err := t.Do(actor.Send{Queue: queue, Bodies: [][]byte{m.Body}}); err != nil {
-					return err
-				}
+			if left--; young {
+				continue
+			}
+			if _, err := t.Do(actor.Send{Queue: naming.MailboxQueue(p), Bodies: [][]byte{m.Body}}); err != nil {
+				return err
 			}
 		}
 	}
