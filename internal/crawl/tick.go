@@ -25,7 +25,7 @@ type TickConfig struct {
 	// long each further time, up to 15 minutes: it may be lost, or wait for a free function.
 	// Default 1 min, 3 s with a TickMemory.
 	WakeAgain   time.Duration
-	ResendAfter time.Duration // mail unapplied this long after its commit is sent again; default 10 min
+	ResendAfter time.Duration // how often mail that is not applied is sent again, at most; default 10 min
 	SweepEvery  time.Duration // how often runs that were merged are looked for, to be deleted; default 10 min
 	// Settle has index and ranks follow at once, as if the crawl were over.
 	Settle     bool
@@ -42,7 +42,7 @@ type TickConfig struct {
 }
 
 // TickMemory is what one process's ticks remember from one to the next. Losing it
-// costs a few wakes and nothing else. The zero value is ready for use.
+// costs a few wakes and index jobs, and a tick at the end. The zero value is ready for use.
 type TickMemory struct{ notes blobschema.TickNotes }
 
 // Report is what a tick found.

@@ -251,7 +251,7 @@ func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, d
 	return nil
 }
 
-// resend sends mail again that was committed long ago and is not applied: a queue
+// resend sends mail again that is not applied, now and then: a queue
 // may lose messages, or give up on those it delivered too often. Numbers and
 // content are the same, so the receiver can tell. A partition with a step at work is
 // taking its mail: finding out what it lacks would read commits for nothing.

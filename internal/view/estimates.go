@@ -14,8 +14,8 @@ import (
 // Estimates is the hosts table: what the partitions observed of the hosts they asked.
 type Estimates struct {
 	Hosts []HostEstimate // each once, in no order
-	// AsOf is when a tick copied them last, zero for never: every minute, and when a
-	// crawl is finished.
+	// AsOf is when a tick copied them last, zero for never: every minute (every 15 by
+	// functions and workers), and when a crawl is finished.
 	AsOf time.Time
 	// Behind says that partitions have committed since.
 	Behind bool
