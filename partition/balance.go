@@ -381,7 +381,8 @@ func (b *balancer) fill(joined []*bin) {
 // Size says how many partitions a crawl should have, of now that it has, for a total load of
 // which one partition carries the given capacity: as many as are at most four fifths full
 // once they are fuller, one less when the others would be less than half full. So the
-// same load gives the same number again, whatever it was before. The result is within least and most.
+// same load, asked for again and again, goes one way and comes to rest, where depends on the
+// number before. The result is within least and most.
 func Size(load, capacity float64, now, least, most int) int {
 	least = max(least, 1)
 	most = max(most, least)

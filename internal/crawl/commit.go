@@ -46,7 +46,7 @@ func (s *Step) tryPut(e actor.PutObject, try int, then func()) {
 // commit makes everything since the last commit visible, in one conditional write
 // of the head. Fetching goes on meanwhile, into the next batch.
 //
-//	put WARCs → put commit object → head names it → mail sent → mail acknowledged
+//	put WARCs → put commit object → head names it → mail sent, and mail acknowledged
 //
 // A crash before the head is written leaves objects that nothing names: nothing
 // happened. A crash after it leaves an outbox that the manifest names, which the next

@@ -47,8 +47,8 @@ type Begin struct {
 }
 
 // NewBegin returns the actor. check is called with an existing crawl's record, perhaps
-// several times: its error ends the actor, what it changes is written, and told to steps at
-// work. It may give the seeds other topics, in the slice: their numbers are those of the
+// several times: its error ends the actor, what it changes is written, and steps at work are
+// told of seeds, topics and the limit. It may give the seeds other topics, in the slice: their numbers are those of the
 // record as check leaves it. A seed that the crawl was given before keeps its topic. An
 // actor with no seeds and an empty want.ID only opens.
 func NewBegin(want blobschema.Crawl, seeds []Seed, check func(*blobschema.Crawl) error) *Begin {

@@ -294,7 +294,7 @@ func (s *Step) give(man *blobschema.Manifest) {
 }
 
 // takeArrived puts the slots that have arrived into a commit. They may be asked for when
-// it is made: see open.
+// it is made: see [frontier.Frontier.Open].
 func (s *Step) takeArrived(man *blobschema.Manifest) (slots partition.Slots, floor time.Time) {
 	ter := s.st.ter
 	for _, a := range ter.arrived {

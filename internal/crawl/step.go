@@ -26,7 +26,7 @@ type StepConfig struct {
 	Lease       time.Duration // default 2 min
 	Margin      time.Duration // no request lasts past the lease's end less this; default 5 s
 	CommitEvery time.Duration // longest time that work stays uncommitted; default 30 s
-	CommitMin   time.Duration // least time between commits made for a starving partition; default 100 ms
+	CommitMin   time.Duration // least time between commits made for a starving partition, unless all starve; default 100 ms
 	CommitPages int           // pages that make a commit; default 4,000
 	MergeFanIn  int           // runs of one tier that are merged into one of the next; default 8
 	MailEvery   time.Duration // longest time that links for others are held; default CommitEvery
@@ -423,7 +423,7 @@ func (s *Step) requestedAfter() time.Duration {
 }
 
 // idleAfter is how long after the last commit an idle step commits what came in since:
-// at once in a young crawl, later in an old one, where it is mostly mail that brings
+// at once in a young step, later in an old one, where it is mostly mail that brings
 // nothing new.
 func (s *Step) idleAfter() time.Duration {
 	if s.allStarve() {

@@ -42,7 +42,7 @@ type TickConfig struct {
 }
 
 // TickMemory is what one process's ticks remember from one to the next. Losing it
-// costs a few wakes and nothing else. The zero value is ready for use.
+// costs a few wakes and index jobs, and a tick at the end. The zero value is ready for use.
 type TickMemory struct{ notes blobschema.TickNotes }
 
 // Report is what a tick found.

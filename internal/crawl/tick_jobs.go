@@ -254,7 +254,7 @@ func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, d
 // busyAtOnce is of how many partitions with a step at work it is found out at once which mail they lack.
 const busyAtOnce = 8
 
-// resend sends mail again that was committed long ago and is not applied: a queue
+// resend sends mail again that is not applied, now and then: a queue
 // may lose messages, or give up on those it delivered too often. Numbers and
 // content are the same, so the receiver can tell. A partition with a step at work is
 // taking its mail, as a rule: what it lacks is on its way. So that is looked for in few of them at a time, and

@@ -11,7 +11,7 @@ import (
 // Order is what an operator can tell a crawl to do.
 type Order string
 
-// The orders. A stopped crawl does nothing until it is resumed. A paused one fetches
+// The orders. A stopped crawl runs no steps until it is resumed. A paused one fetches
 // nothing but still merges its mail, which queues would forget after some days.
 const (
 	OrderPause  Order = "pause"

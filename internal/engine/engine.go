@@ -1,6 +1,6 @@
 // Package engine is the real executor: it runs steps and ticks over queues, a
-// key-value table, blob storage and sockets. It takes gocloud's portable types as
-// they are; package platform opens them.
+// key-value table, blob storage and sockets. It takes gocloud's table and bucket as
+// they are, and queues as package driver has them; package platform opens them.
 //
 // One [Engine] is one process's share of a crawl. Its wakes come from a queue, its
 // steps are [crawl.Step] values each carried by one goroutine, and everything else a

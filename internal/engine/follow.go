@@ -20,7 +20,7 @@ import (
 // of two queues start. An engine that has Run serves them beside the crawl's; one that is called for
 // single pieces of work does one at a time.
 
-// Index runs one index step of a partition; nothing of it begins after atMost, 0 for no bound.
+// Index runs one index step of a partition; nothing of it begins after atMost but a first manifest, 0 for no bound.
 func (e *Engine) Index(p partition.ID, atMost time.Duration) (index.Report, error) {
 	return e.index(context.Background(), p, atMost)
 }

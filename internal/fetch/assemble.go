@@ -71,8 +71,8 @@ func (r *Response) fields(name string) []string {
 }
 
 // Scratch is what assembling needs besides its input: about 1 MiB of tables and buffers that
-// are worth keeping from one answer to the next, and up to 8 MiB for each of brotli and zstd
-// once they occur. One goroutine at a time.
+// are worth keeping from one answer to the next (up to 8 MiB more after a long one), and up to
+// 8 MiB for each of brotli and zstd once they occur. One goroutine at a time.
 type Scratch struct {
 	token   string
 	srcset  bool

@@ -85,7 +85,7 @@ type dialer struct {
 const maxUnasked = 4 << 20
 
 // perByte is how many bytes may come over a connection for one of a body, besides maxUnasked for
-// each answer, which is the window of HTTP/2: a byte of a body in a frame and a TLS record of its
+// each answer, which is more than a window of HTTP/2: a byte of a body in a frame and a TLS record of its
 // own is 32. An answer of empty frames would be read for as long as a request may take.
 const perByte = 64
 

@@ -87,7 +87,7 @@ func ProductToken(agent string) string {
 	return name
 }
 
-// Validate says what about c would make every request fail.
+// Validate says what about c would make requests fail.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	switch {
@@ -143,7 +143,7 @@ func (c Config) requestFields() []warc.HeaderField {
 
 // Client fetches. It may be used by any number of goroutines, each with its own host: a host
 // that is asked twice at a time gets two connections, or two streams whose bytes are not told
-// apart in Outcome.Wire. It holds at most one idle connection per host, and one more for each
+// apart in Outcome.Wire. It holds at most one idle connection per host and scheme, and one more for each
 // address that Request.Addr named for it: those are never used for one another.
 type Client struct {
 	cfg       Config

@@ -65,7 +65,7 @@ func (d domainSizes) add(name string, n int64) {
 
 // Domains returns the registrable domains with at least so many known URLs here. The
 // numbers are approximate: at most 65,536 domains are counted, the largest, and what is
-// appended to an unloaded slot is not, until that is loaded.
+// appended to an unloaded part is not, until that is loaded.
 func (f *Frontier) Domains(atLeast int64) map[string]int64 {
 	out := map[string]int64{}
 	for name, n := range f.sizes {

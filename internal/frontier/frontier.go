@@ -19,8 +19,8 @@ type Config struct {
 	Token     string        // product token that robots.txt groups are matched with
 	Delay     time.Duration // least time between the starts of two requests to a unit
 	Retry     polite.Retry  // how often a URL is tried, and when a site is given up
-	// MaxResident bounds the URLs held in loaded slots, pending and settled; above it
-	// slots with nothing due are unloaded. 0 is no bound.
+	// MaxResident bounds the URLs held in memory, pending and settled; above three quarters of
+	// it parts with nothing under way are unloaded, the latest due first. 0 is no bound.
 	MaxResident int
 	// MaxHostURLs and MaxDomainURLs bound the known URLs of one site, and of one registrable
 	// domain as far as this partition sees. What comes on top is counted, not kept, but
@@ -123,7 +123,7 @@ type Counts struct {
 	Pending    int64 // of them not settled
 	Urgent     int64 // of them asked for on purpose
 	Looks      int64 // of those in memory, that wait for a look and nothing else
-	Unexamined int64 // appended to unloaded slots, perhaps known
+	Unexamined int64 // appended to unloaded parts, perhaps known
 	Hosts      int64 // units in loaded slots
 	Asked      int64 // requests under way
 	WaitMillis int64 // time units stood ready but for their pace, since New
@@ -158,15 +158,15 @@ type Added uint8
 const (
 	Known    Added = iota // nothing changed
 	Fresh                 // pending now: not known before, or settled in a lower generation
-	Lowered               // pending already; its depth, rank or generation changed
-	Deferred              // its slot is not loaded: appended unexamined
+	Lowered               // pending already; its depth, rank, topic, flags or generation changed
+	Deferred              // its part is not loaded, or to be halved: appended unexamined
 	Capped                // its site or domain has too many: counted, not kept
 )
 
 // Add records a URL; fp is its fingerprint. q.Host is its unit, q.Rank the policy's (or
 // 0, if it is asked for on purpose), q.URL and q.Slot are taken from u and q.Host. Adding a URL
-// again changes nothing but a lower depth or rank of one that is pending, or a higher
-// generation. If that comes while a request for the URL is under way, the request
+// again changes nothing but a lower depth, rank or topic of one that is pending, its flags, or
+// a higher generation. If that comes while a request for the URL is under way, the request
 // settles the generation that it was made for, and the higher one is pending after it.
 func (f *Frontier) Add(now time.Time, u weburl.URL, fp uint64, q blobschema.Queued) Added {
 	q.Flags &^= blobschema.FlagAgain

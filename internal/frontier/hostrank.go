@@ -20,7 +20,7 @@ const (
 // quality of a URL by [Depth] times its host's number, which is 1 for a host that is not in the table.
 type HostRanks struct{ of map[string]float64 }
 
-// ParseHostRanks reads lines of a host, a tab and a number above 0, up to 1e6, as large as the host
+// ParseHostRanks reads lines of a host, a tab and a number from 1e-6 to 1e6, as large as the host
 // is better than one that is not in the table. Empty lines, and those that begin with #, are
 // left out. Of a host's lines the last counts. It is an error if a line is none of this, or if there are
 // more than MaxHostRanks or MaxHostRankBytes.

@@ -116,7 +116,7 @@ func (f *Frontier) SentOn(name string, id partition.Slot, fp uint64) (address st
 	return u.address(), true
 }
 
-// Want makes the next Wanted return the part of a URL that is not loaded, whatever is due. Once
+// Want has Wanted return the part of a URL that is not loaded before others, whatever is due. Once
 // loaded it stays so long enough to call Again, if that is done before more is
 // asked of the frontier than its loads.
 func (f *Frontier) Want(id partition.Slot, fp uint64) {

@@ -29,7 +29,7 @@ type Policy interface {
 // Rated is a [Policy] whose ranks carry qualities.
 type Rated interface {
 	Policy
-	// Quality is what a rank stands for. What is asked for on purpose has that of a seed.
+	// Quality is what a rank stands for. What is asked for on purpose has 1.
 	Quality(rank uint32) float64
 	// Adds reports whether qualities of several finds add up, so that a find of what
 	// is known already still tells something.

@@ -152,12 +152,12 @@ func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
 	}
 }
 
-// grid is how many times in an interval looks begin.
+// grid is how many times in an interval looks begin, at least.
 const grid = 16
 
-// lookAt is when a look comes that is to be after wait. A partition's looks come together at whole minutes, a power of two
-// of them, so that many of them are one step, one commit, and few reads of
-// commits with former answers. Other partitions have other minutes.
+// lookAt is when a look comes that is to be after wait. A partition's looks come together at times that are minutes apart, a
+// power of two of them, so that many of them are one step, one commit, and few reads of
+// commits with former answers. Other partitions have other times.
 func (f *Frontier) lookAt(now time.Time, wait time.Duration) time.Time {
 	minutes := int64(wait / (grid * time.Minute))
 	if minutes == 0 {

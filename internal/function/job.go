@@ -8,7 +8,7 @@ import (
 )
 
 // Index makes searchable what the partition that a job names has committed since, as far as
-// that can be done before ctx ends; ticks see what is left.
+// that can be done before ctx ends; for what is left it sends another job.
 func (f *Function) Index(ctx context.Context, job []byte) error {
 	return f.turn(ctx, "index", job, func(p partition.ID, line *[]any) error {
 		did, err := f.engine.Index(p, atMost(ctx))

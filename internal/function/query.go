@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// refreshAfter is how old the index may be that a query is answered from. It is two small
-	// reads to see whether there is something new.
+	// refreshAfter is how old the index may be that a query is answered from. It is four small
+	// calls of the table to see whether there is something new.
 	refreshAfter = 10 * time.Second
 	// cacheShare is the part of the memory that keeps what was read of the index. The rest is for
 	// queries, and for the program.

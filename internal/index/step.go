@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Crawl      blobschema.Crawl
 	Partition  partition.ID
-	Deadline   time.Duration // no piece of work begins after it; 0: none is known
+	Deadline   time.Duration // no piece of work begins after it but a first manifest; 0: none is known
 	Processors int           // pieces of work on the processor at once; default 2
 	BatchSize  int           // pages between two manifests, about; default 5,000
 	Memory     int           // bytes that the documents of one segment may take; default 64 MiB

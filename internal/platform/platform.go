@@ -1,5 +1,5 @@
-// Package platform opens what a crawl runs on: queues, a key-value table and blob
-// storage, as gocloud's portable types. Its subpackages hold the drivers; only they
+// Package platform opens what a crawl runs on: queues, and a key-value table and blob
+// storage as gocloud's portable types. Its subpackages hold the drivers; only they
 // import SDKs.
 package platform
 

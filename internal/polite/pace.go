@@ -123,7 +123,7 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 //	429, 502, 503, 504                      the host is overloaded: one failure more; no request for
 //	                                        2^failures times the larger of its delay and 10 s,
 //	                                        at most maxBackoff, or for retryAfter if that is longer
-//	other OK, redirect, 4xx, 5xx            it answers (a 500 is as a rule the page's fault): no failures
+//	other OK, unchanged, redirect, 4xx, 5xx it answers (a 500 is as a rule the page's fault): no failures
 //	cut, protocol                           it answers badly: no request for twice the larger of its
 //	                                        delay and 1 s; failures stay as they are
 //	DNS, connect, TLS, timeout              it does not: one failure more; no request for 2^failures times
@@ -175,7 +175,7 @@ const (
 
 func classOf(outcome blobschema.Outcome, status uint16) class {
 	switch outcome {
-	case blobschema.OutcomeOK, blobschema.OutcomeRedirect,
+	case blobschema.OutcomeOK, blobschema.OutcomeUnchanged, blobschema.OutcomeRedirect,
 		blobschema.OutcomeClientError, blobschema.OutcomeServerError:
 		switch status {
 		case 429, 502, 503, 504:

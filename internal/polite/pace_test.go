@@ -111,6 +111,8 @@ func TestDone(t *testing.T) {
 		{answer, 200, 0, 0, 0},
 		{answer, 200, time.Minute, 0, time.Minute},
 		{blobschema.OutcomeRedirect, 301, 0, 0, 0},
+		{blobschema.OutcomeUnchanged, 304, 0, 0, 0},
+		{blobschema.OutcomeUnchanged, 304, time.Minute, 0, time.Minute},
 		{clientErr, 404, 0, 0, 0},
 		{clientErr, 429, 0, 1, 20 * time.Second},
 		{clientErr, 429, time.Second, 1, 20 * time.Second},

@@ -45,7 +45,7 @@ func (r Retry) withDefaults() Retry {
 //	4xx: 408, 425, 429                   Attempts
 //	5xx: all but those below             Attempts
 //	DNS, TLS, protocol                   FewAttempts
-//	OK, redirect, other 4xx              final
+//	OK, unchanged, redirect, other 4xx   final
 //	5xx: 501, 505, 506, 508, 510, 511    final: what is not implemented stays so
 //	robots, robots gone                  final; robots.txt has had attempts of its own
 //	forbidden, suspect, unknown numbers  final

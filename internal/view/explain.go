@@ -22,7 +22,7 @@ type URLReport struct {
 	Slot      partition.Slot `json:"slot"` // of the unit
 	Partition partition.ID   `json:"partition"`
 	Move      *Move          `json:"move,omitempty"` // of the slot, if it is on the move
-	State     string         `json:"state"`          // "fetched", "refused", "pending", or Unknown
+	State     string         `json:"state"`          // "fetched", "refused", "pending", or Unknown; of a robots.txt its outcome
 	Why       []string       `json:"why"`            // in words
 	// Of a pending URL, as it is queued; of a settled one, from its page record.
 	Depth      uint16 `json:"depth"`
@@ -224,7 +224,11 @@ func (r *URLReport) pending(u weburl.URL, p *place, q *blobschema.Queued) {
 	later(p.info.Hold, "its name could not be resolved, and is tried again first")
 	later(rb.Retry, "the host's robots.txt could not be had, and is tried again first")
 	if q.NotBefore > 0 {
-		later(time.UnixMilli(q.NotBefore).UTC(), fmt.Sprintf("attempt %d failed", q.Attempts))
+		why := fmt.Sprintf("attempt %d failed", q.Attempts)
+		if q.Attempts == 0 {
+			why = "it was had before, and waits for a look"
+		}
+		later(time.UnixMilli(q.NotBefore).UTC(), why)
 	}
 	if len(r.Why) == 0 {
 		r.Why = append(r.Why, "it is the host's next")

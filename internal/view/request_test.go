@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -204,6 +205,27 @@ func TestPayload(t *testing.T) {
 		change(&pg, &o)
 		if rec, err := v.Payload(t.Context(), pg); err == nil {
 			t.Errorf("%s: %+v", name, rec)
+		}
+	}
+}
+
+// TestWhyItWaits: a URL that may not be asked for yet has failed, or waits for a look.
+func TestWhyItWaits(t *testing.T) {
+	for attempts, want := range map[uint8]string{0: "it was had before, and waits for a look", 2: "attempt 2 failed"} {
+		s := newHandmade(t)
+		q := s.queued("http://" + s.hostIn(0) + "/")
+		q.Generation, q.Attempts, q.NotBefore = 1, attempts, time.Now().Add(time.Hour).UnixMilli()
+		s.commit(0, func(c *blobschema.Commit) {
+			c.State = &blobschema.Run{Queued: []blobschema.Queued{q}}
+			c.Manifest.Slots = []blobschema.SlotSummary{{Slot: 0, Known: 1, Pending: 1}}
+		})
+		v, err := view.New(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := v.ExplainURL(t.Context(), mustParse(t, q.URL))
+		if err != nil || !slices.Contains(r.Why, want) {
+			t.Errorf("%d attempts: %q, %v", attempts, r.Why, err)
 		}
 	}
 }

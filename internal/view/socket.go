@@ -41,7 +41,7 @@ import (
 //	                     on; 423 if another one is under way, 422 if there is nothing to rank, 400 if
 //	                     it is no order, 503 if it was not taken
 //
-// It reads, and takes requests, orders and changes of the map and of topics. Whoever may write the folder may ask: the socket has
+// It reads, and takes requests, orders, rank jobs and changes of the map and of topics. Whoever may write the folder may ask: the socket has
 // mode 0600.
 const (
 	socketName = "orbweaver.sock"

@@ -156,7 +156,7 @@ const (
 // ErrNoFolder says that a folder holds no crawl.
 var ErrNoFolder = errors.New("the folder holds no crawl")
 
-// openFolder opens a folder for reading, and creates nothing.
+// openFolder opens a folder for reading, and creates nothing but the folder of objects.
 func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	if _, err := os.Stat(filepath.Join(dir, tableFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoFolder

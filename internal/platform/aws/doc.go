@@ -2,8 +2,8 @@
 // table of DynamoDB and a bucket of S3, through gocloud's drivers, and through their
 // clients where those fall short. ADR 19 says where, and why.
 //
-// [Parse] reads the URL that names a deployment, [Open] opens it. Credentials, region
-// and endpoints come from the SDK's standard environment and files. Every try of every
+// [Parse] reads the URL that names a deployment, [Open] opens it. Credentials, endpoints
+// and a region that the URL leaves out come from the SDK's standard environment and files. Every try of every
 // call goes through one layer (wire.go) that tells the meter what it will be billed as,
 // and what a failure means to whoever has to mend it.
 //

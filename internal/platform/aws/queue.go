@@ -140,7 +140,7 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 }
 
 // Receive polls, with pauses that grow, until something comes. It ends up to a second
-// after its context.
+// after its context, later only if an answer is.
 func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]driver.Delivery, error) {
 	url, err := q.address(ctx)
 	if err != nil {

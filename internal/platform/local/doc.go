@@ -3,8 +3,8 @@
 // nothing to install and nothing running besides.
 //
 // It sits where package aws and the other clouds sit: package platform opens it,
-// the engine sees only *pubsub.Topic, *pubsub.Subscription, *docstore.Collection
-// and *blob.Bucket. The semantics are those of package embedded, which the
+// and makes queues of *pubsub.Topic and *pubsub.Subscription; the engine sees
+// these, *docstore.Collection and *blob.Bucket. The semantics are those of package embedded, which the
 // simulation runs as they are; this package adds the clock, the waiting, the file
 // and the codecs.
 //
