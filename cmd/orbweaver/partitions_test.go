@@ -31,7 +31,7 @@ func TestScaledWhileItRuns(t *testing.T) {
 	defer srv.Close()
 	web := srv.Web()
 	data := filepath.Join(t.TempDir(), "data")
-	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "80ms", "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
+	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "160ms", "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
 	crawl := orbweaver(t, append(args, web.Seeds()...)...)
 	var out strings.Builder
 	crawl.Stdout, crawl.Stderr = &out, &out

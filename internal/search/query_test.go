@@ -126,13 +126,14 @@ func TestParse(t *testing.T) {
 // TestHugeQuery: a query that is too long costs nothing.
 func TestHugeQuery(t *testing.T) {
 	ix := one(t, &page{url: site, body: "coffee"})
+	long := Request{Query: strings.Repeat("天 \"", 100_000)}
 	began := ledger.Processor()
 	for range 1000 {
-		if _, err := ix.Search(t.Context(), Request{Query: strings.Repeat("天 \"", 100_000)}); !errors.Is(err, ErrQuery) {
+		if _, err := ix.Search(t.Context(), long); !errors.Is(err, ErrQuery) {
 			t.Fatal(err)
 		}
 	}
-	if took := ledger.Processor() - began; took > time.Second {
+	if took := ledger.Processor() - began; took > 200*time.Millisecond {
 		t.Errorf("a thousand took %v", took)
 	}
 }
