@@ -124,7 +124,7 @@ func (s *Step) loadState(t *actor.Task) error {
 			Hash: s.hash, Partition: s.cfg.Partition, Policy: s.policy, Token: s.cfg.Token, Delay: set.Delay,
 			Retry: s.cfg.Retry, MaxResident: s.cfg.MaxResident, MaxPart: s.cfg.MaxPart, Resolve: set.PartitionBy == blobschema.ByIP,
 			MaxHostURLs: set.MaxHostURLs, MaxDomainURLs: set.MaxDomainURLs,
-			Topics: topics(set, nil), Hosts: hostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
+			Topics: topics(set, nil), Hosts: HostRules(set), QueueBy: set.QueueBy, Queues: set.Queues,
 			Looks: looks(set), Threshold: s.head.Threshold,
 		}),
 	}

@@ -26,9 +26,9 @@ func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.T
 	return list
 }
 
-// hostRules is what operators allow, by unit. A unit of several hosts has the rule of the
+// HostRules is what operators allow, by unit. A unit of several hosts has the rule of the
 // first that has one.
-func hostRules(s *blobschema.Settings) map[string]frontier.HostRule {
+func HostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 	rules := map[string]frontier.HostRule{}
 	for _, r := range s.Hosts {
 		h, err := weburl.ParseHost(r.Host)

@@ -152,11 +152,11 @@ func TestHostRules(t *testing.T) {
 		{Host: "no host"}, {Host: "www.a.example", Connections: 3}, {Host: "a.example", Connections: 9, Delay: &short}, {Host: "b.example", Delay: &short},
 	}}
 	want := map[string]frontier.HostRule{"a.example": {Connections: 3, Delay: time.Second}, "b.example": {Delay: short}}
-	if d := cmp.Diff(want, hostRules(s)); d != "" {
+	if d := cmp.Diff(want, HostRules(s)); d != "" {
 		t.Error(d)
 	}
 	s.PartitionBy = blobschema.ByHost
-	if n := len(hostRules(s)); n != 3 {
+	if n := len(HostRules(s)); n != 3 {
 		t.Errorf("%d rules of three hosts", n)
 	}
 }

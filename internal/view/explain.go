@@ -172,7 +172,7 @@ func (r *URLReport) whySettled() {
 	}
 	r.Why = append(r.Why, why)
 	if pg.Generation > 0 {
-		r.Why = append(r.Why, fmt.Sprintf("it was asked for once more on purpose: generation %d", pg.Generation))
+		r.Why = append(r.Why, fmt.Sprintf("it was asked for once more: generation %d", pg.Generation))
 	}
 	if o := pg.Original; o != nil {
 		of := "the payload of"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -63,13 +64,17 @@ func (v *View) ExplainHost(ctx context.Context, name weburl.Host) (*HostReport, 
 	}
 	r.URLs, r.Capped = int64(at.site.Settled)+r.Pending, at.site.Capped
 	r.Known = r.URLs > 0 || at.unit == r.Host && i.Requests > 0
-	delay := max(polite.EffectiveDelay(c.Settings.Delay, at.site.HTTP.Rules), polite.EffectiveDelay(0, at.site.HTTPS.Rules))
+	rule, ok := crawl.HostRules(&c.Settings)[at.unit]
+	if !ok {
+		rule.Delay = c.Settings.Delay
+	}
+	delay := max(polite.EffectiveDelay(rule.Delay, at.site.HTTP.Rules), polite.EffectiveDelay(0, at.site.HTTPS.Rules))
 	r.Delay, r.Next, r.Backoff = delay.String(), i.Pace.ReadyAt(), i.Pace.BackoffUntil
 	if i.Pace.RespTime > 0 {
 		r.Connect, r.Response, r.PerConn = i.Pace.ConnTime.String(), i.Pace.RespTime.String(), i.Pace.PerConnection
 	}
 	if at.pending > 0 {
-		r.Left = (time.Duration(at.pending) * max(delay, i.Pace.RespTime)).Round(time.Second).String()
+		r.Left = (time.Duration(at.pending) * max(delay, i.Pace.RespTime/time.Duration(max(1, rule.Connections)))).Round(time.Second).String()
 	}
 	held, err := v.held(ctx, at.slot)
 	if err != nil {
