@@ -89,10 +89,11 @@ func isCut(err error) bool {
 	if errors.As(err, &stream) {
 		return stream.Code != protocolError
 	}
-	// net/http does not export the rest of what can end an HTTP/2 connection.
+	// net/http does not export the rest of what can end a connection.
 	text := err.Error()
 	return strings.HasPrefix(text, "http2: server sent GOAWAY") || strings.HasPrefix(text, "http2: client connection") ||
-		strings.HasPrefix(text, "http: server closed idle connection")
+		strings.HasPrefix(text, "http: server closed idle connection") ||
+		strings.HasPrefix(text, "readLoopPeekFailLocked:") // ended for what came before the request was sent
 }
 
 // streamError is the shape of an HTTP/2 stream error (RFC 9113 section 5.4.2). The one inside
