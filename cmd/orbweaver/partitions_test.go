@@ -31,7 +31,11 @@ func TestScaledWhileItRuns(t *testing.T) {
 	defer srv.Close()
 	web := srv.Web()
 	data := filepath.Join(t.TempDir(), "data")
-	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", "160ms", "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
+	delay := "160ms" // so that there is time for all changes
+	if raced {
+		delay = "1s"
+	}
+	args := []string{"crawl", "--data", data, "--scope", "any", "--delay", delay, "--allow-net", "127.0.0.0/8", "--quiet", "--slots", "64", "--partitions", "4"}
 	crawl := orbweaver(t, append(args, web.Seeds()...)...)
 	var out strings.Builder
 	crawl.Stdout, crawl.Stderr = &out, &out
