@@ -369,6 +369,16 @@ func TestEmptyFrames(t *testing.T) {
 	}
 }
 
+// TestSpokenFirst: what net/http says of a connection over which bytes came before it had sent the request, which chance
+// decides, is that it ended.
+func TestSpokenFirst(t *testing.T) {
+	for text, want := range map[string]bool{"readLoopPeekFailLocked: %!w(<nil>)": true, "malformed HTTP response": false} {
+		if got := isCut(errors.New(text)); got != want {
+			t.Errorf("%s: cut is %v", text, got)
+		}
+	}
+}
+
 // TestFloodAfterAnswer has a server that goes on after its answer, on a connection that is kept
 // for the next request.
 func TestFloodAfterAnswer(t *testing.T) {

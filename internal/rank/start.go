@@ -21,9 +21,9 @@ var (
 // StartConfig says which job to begin.
 type StartConfig struct {
 	Crawl  string
-	Params ranks.Params // zero: [ranks.DefaultParams]
-	// Same asks for the parameters of the last finished job: Params are for the first one only. Where a job is under
-	// way it is left to itself.
+	Params ranks.Params
+	// Same asks for the parameters of the last finished job: Params, or the default ones if they are zero, are for the
+	// first one only. Where a job is under way it is left to itself.
 	Same  bool
 	Join  bool // where a job is under way, go on with it, whatever its parameters
 	Fresh bool // use nothing of the jobs before: read all commits again
@@ -52,7 +52,7 @@ func NewStart(cfg StartConfig) *Start {
 func (s *Start) Job() (job ranks.Job, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *actor.Task, cfg StartConfig) error {
-	if sameParams(&cfg.Params, &ranks.Params{}) {
+	if cfg.Same && sameParams(&cfg.Params, &ranks.Params{}) {
 		cfg.Params = ranks.DefaultParams()
 	}
 	if err := cfg.Params.Check(); err != nil {
