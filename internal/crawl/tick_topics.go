@@ -8,7 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// minSlice is the shortest that the watcher makes a slice, and shrink what it divides it by.
+// minSlice is the shortest that the watcher makes a longer slice, and shrink what it divides it by.
 const (
 	minSlice = 100 * time.Millisecond
 	shrink   = 8
@@ -53,7 +53,7 @@ func (k *Tick) watchTopics(t *actor.Task) error {
 			if whole <= 0 {
 				whole = blobschema.DefaultSlice
 			}
-			shrunk[uint8(i+1)] = max(minSlice, whole/shrink)
+			shrunk[uint8(i+1)] = min(whole, max(minSlice, whole/shrink))
 		}
 	}
 	return k.tell(t, func(w *blobschema.Wish) bool {

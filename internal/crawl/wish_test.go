@@ -36,13 +36,14 @@ func TestMinimum(t *testing.T) {
 	c := newCrawl(2)
 	c.Settings.Topics = []blobschema.Topic{
 		{Name: "a", MaxDepth: -1, Minimum: 10, Period: time.Hour, Slice: 8 * time.Second}, {Name: "b", MaxDepth: -1, Minimum: 10},
-		{Name: "c", MaxDepth: -1}, {Name: "d", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: time.Millisecond},
+		{Name: "c", MaxDepth: -1}, {Name: "d", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: 2 * minSlice},
+		{Name: "e", MaxDepth: -1, Minimum: 5, Period: time.Hour, Slice: time.Millisecond}, // is shorter than any that is made
 	}
 	w := newWorld(t)
 	c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/0", "https://"+ofPartition(t, c, 1)+"/0")
 	pages := func(a, b, d int64) {
 		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: a}, 3: {Pages: 1000}}}})
-		w.says(c, 1, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: 2}, 2: {Pages: b}, 4: {Pages: d}}}})
+		w.says(c, 1, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Topics: map[uint8]blobschema.TopicTotals{1: {Pages: 2}, 2: {Pages: b}, 4: {Pages: d}, 5: {Pages: d}}}})
 	}
 	const day = blobschema.DefaultSlice / 8 // of the topic that has no period and slice of its own
 	for _, step := range []struct {
@@ -53,7 +54,7 @@ func TestMinimum(t *testing.T) {
 		{0, 1, 1, 0, nil},
 		{20 * time.Minute, 7, 9, 4, nil},
 		{0, 8, 9, 4, map[uint8]time.Duration{1: time.Second}},
-		{0, 8, 10, 5, map[uint8]time.Duration{1: time.Second, 2: day, 4: minSlice}},
+		{0, 8, 10, 5, map[uint8]time.Duration{1: time.Second, 2: day, 4: minSlice, 5: time.Millisecond}},
 		{41 * time.Minute, 8, 10, 5, map[uint8]time.Duration{2: day}}, // the second hours have begun
 		{0, 17, 10, 9, map[uint8]time.Duration{2: day}},
 		{0, 18, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},

@@ -33,7 +33,7 @@ func (q *portable) Send(ctx context.Context, bodies [][]byte, delay time.Duratio
 			m.BeforeSend = func(as func(any) bool) error {
 				var s *local.Sending
 				if as(&s) {
-					s.Delay = delay
+					s.Delay = min(delay, local.MaxDelay)
 				}
 				return nil
 			}

@@ -127,7 +127,7 @@ func (s *suite) shared(t *testing.T) {
 	empty(t, q)
 }
 
-// delays: a message sent with a delay does not come before.
+// delays: a message sent with a delay does not come before, and one that is longer than the queue can delay is not refused.
 func (s *suite) delays(t *testing.T) {
 	const delay = 2 * time.Second
 	q := s.queue(t, naming.WakesQueue)
@@ -140,6 +140,7 @@ func (s *suite) delays(t *testing.T) {
 	if d := time.Since(sent); d < delay*9/10 {
 		t.Errorf("it came after %v, before its delay of %v", d, delay)
 	}
+	send(t, q, 24*time.Hour, []byte("no queue delays for so long"))
 }
 
 // takesBack: a message released comes again soon, and says how often it came.

@@ -18,8 +18,8 @@ import (
 const (
 	// maxMessageBytes bounds a message's body and attributes together.
 	maxMessageBytes = 256 << 10
-	// maxDelay bounds how long a message may be delayed, as in SQS.
-	maxDelay = 15 * time.Minute
+	// MaxDelay is how long a message may be delayed, as in SQS.
+	MaxDelay = 15 * time.Minute
 	// maxBatch is how many messages one call of a queue may have.
 	maxBatch = 10
 	// defaultWait is how long SQS lets a receive wait at most.
@@ -54,7 +54,7 @@ func (s *Store) CreateQueue(ctx context.Context, name string, c embedded.QueueCo
 //
 // One BeforeSend can ask for this and for another cloud's type in turn.
 type Sending struct {
-	// Delay is how long the message stays invisible, at most [maxDelay].
+	// Delay is how long the message stays invisible, at most [MaxDelay].
 	Delay time.Duration
 }
 
@@ -142,8 +142,8 @@ func prepare(m *driver.Message) (delay time.Duration, err error) {
 			return 0, err
 		}
 	}
-	if sending.Delay < 0 || sending.Delay > maxDelay {
-		return 0, fmt.Errorf("%w: a delay of %v, want at most %v", errArgument, sending.Delay, maxDelay)
+	if sending.Delay < 0 || sending.Delay > MaxDelay {
+		return 0, fmt.Errorf("%w: a delay of %v, want at most %v", errArgument, sending.Delay, MaxDelay)
 	}
 	if n := messageBytes(m.Body, m.Metadata); n > maxMessageBytes {
 		return 0, fmt.Errorf("%w: a message of %d bytes, want at most %d", errArgument, n, maxMessageBytes)

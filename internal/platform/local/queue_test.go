@@ -345,7 +345,7 @@ func TestSendBounds(t *testing.T) {
 		for name, m := range map[string]*pubsub.Message{
 			"body":           {Body: make([]byte, maxMessageBytes+1)},
 			"attributes":     {Body: make([]byte, maxMessageBytes-4), Metadata: map[string]string{"key": "va"}},
-			"long delay":     delayed(maxDelay + 1),
+			"long delay":     delayed(MaxDelay + 1),
 			"negative delay": delayed(-1),
 		} {
 			if err := q.topic.Send(q.Context(), m); err == nil {
@@ -353,7 +353,7 @@ func TestSendBounds(t *testing.T) {
 			}
 		}
 		must(q, q.topic.Send(q.Context(), &pubsub.Message{Body: make([]byte, maxMessageBytes-5), Metadata: map[string]string{"key": "va"}}))
-		must(q, q.topic.Send(q.Context(), delayed(maxDelay)))
+		must(q, q.topic.Send(q.Context(), delayed(MaxDelay)))
 	})
 }
 
