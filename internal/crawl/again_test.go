@@ -237,3 +237,49 @@ func TestPlaced(t *testing.T) {
 		t.Errorf("asked for later, by depth (-want +got):\n%s", d)
 	}
 }
+
+// TestPlacedBesideALook: where the unit is an address, a URL that waits for a look by the slot of its address, and is asked
+// for on purpose by that of its name, is asked for now.
+func TestPlacedBesideALook(t *testing.T) {
+	const gone, address = "https://a.example/gone", "192.0.2.1"
+	for _, parts := range []int{1, 2} { // with two, the slots are of different partitions
+		c, w := newCrawl(parts), newWorld(t)
+		c.Settings.PartitionBy, c.Settings.RecrawlPerHour = blobschema.ByIP, 1
+		asked := w.serve(nil)
+		serve := w.web
+		w.web = func(r page.Request) *page.Outcome {
+			if r.Resolve {
+				o := page.Aborted(r, w.clocks().Wall)
+				o.Addr, o.Temporary = netip.MustParseAddr(address), false
+				return o
+			}
+			return serve(r)
+		}
+		c = w.begin(c, gone)
+		cfg := StepConfig{Crawl: c, Process: "p", SleepMax: time.Second}
+		rounds := func() (times int) {
+			*asked = nil
+			for range 20 {
+				report, _ := w.tick(c.ID)
+				for _, p := range report.Woken {
+					cfg.Partition = p
+					w.step(cfg, nil)
+				}
+				w.now += 10 * time.Second
+			}
+			for _, r := range *asked {
+				if !r.Robots && !r.Resolve {
+					times++
+				}
+			}
+			return times
+		}
+		if n := rounds(); n != 1 {
+			t.Fatalf("%d partitions: asked for %d times at first", parts, n)
+		}
+		w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{gone}})
+		if n := rounds(); n != 1 {
+			t.Errorf("%d partitions: asked for %d times later", parts, n)
+		}
+	}
+}

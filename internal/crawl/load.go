@@ -382,13 +382,13 @@ func (s *Step) rescan(t *actor.Task) error {
 }
 
 // loadWanted loads the parts of slots that are due and not in memory. Where nothing of them may
-// be asked for, and no request waits for one, it loads none: those that do not fit into memory
-// together would take turns for ever.
+// be asked for, and no request waits for one, it loads none, and at the limit on pages none of which that is known: those
+// that do not fit into memory together would take turns for ever.
 func (s *Step) loadWanted(now time.Time) {
 	if s.loading > 0 || s.stopping || s.rescanning || s.asksNothing() && len(s.asking) == 0 {
 		return
 	}
-	wanted := s.st.f.Wanted(now)
+	wanted := s.st.f.Wanted(now, s.exhausted && s.limited())
 	if len(wanted) == 0 {
 		return
 	}

@@ -327,3 +327,34 @@ func TestLooksGiveBack(t *testing.T) {
 		t.Errorf("granted %v", grants)
 	}
 }
+
+// TestLimitOfParts: at the limit on pages a step loads no slots in turns, where they do not fit into memory together, for what was
+// found in them: it may not be asked for.
+func TestLimitOfParts(t *testing.T) {
+	const hosts, each = 6, 3
+	for _, perHour := range []float64{0, 1} {
+		c, w := newCrawl(1), newWorld(t)
+		c.Settings.RecrawlPerHour, c.Settings.MaxPages = perHour, 2
+		var seeds []string
+		a := answers{}
+		for i := range hosts * each {
+			seeds = append(seeds, fmt.Sprintf("https://www%d.example/%d", i%hosts, i))
+			a[seeds[i]] = linking(t, page.LinkAnchor)
+		}
+		asked := w.serve(a)
+		c = w.begin(c, seeds...)
+		cfg := StepConfig{Crawl: c, Process: "p", SleepMax: time.Second, MaxResident: 2 * each}
+		reads := 0
+		for range 10 {
+			report, _ := w.tick(c.ID)
+			for range report.Woken {
+				_, counts := w.step(cfg, nil)
+				reads += counts["GetObject"]
+			}
+			w.now += time.Hour
+		}
+		if n := w.head(c.ID, 0).Totals.Pages; n != 2 || reads > 500 { // some 35 a step, without end otherwise
+			t.Errorf("%v looks an hour: %d pages, %d requests, %d reads", perHour, n, len(*asked), reads)
+		}
+	}
+}

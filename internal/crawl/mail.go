@@ -238,7 +238,11 @@ func (s *Step) placements() {
 		q := p.Queued
 		q.URL, q.Slot = p.URL.String(), s.hash.Slot(q.Host)
 		s.st.totals.Forwarded++
-		if owner := s.owner(q.Slot); owner != s.cfg.Partition {
+		asked := looks(&s.cfg.Crawl.Settings) && q.Rank == 0
+		if asked { // the slot of the name does not know of looks: which generation is next, the owner knows
+			q.Flags |= blobschema.FlagAgain
+		}
+		if owner := s.owner(q.Slot); owner != s.cfg.Partition || asked {
 			s.hold(owner, q) // past the filter of sent links: the name's slot has sent it once
 		} else {
 			s.st.f.Add(s.Clock(), p.URL, p.Fingerprint, q)

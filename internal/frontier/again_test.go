@@ -232,7 +232,7 @@ func TestAgainNeedsItsSlot(t *testing.T) {
 	if p.f.Loaded(slot, fp) || p.again(urlX, 1) != Deferred || p.f.Dirty() {
 		t.Fatal("the slot should not be loaded")
 	}
-	if got := p.f.Wanted(p.now); got != nil {
+	if got := p.f.Wanted(p.now, false); got != nil {
 		t.Errorf("slots %v are wanted", got)
 	}
 	p.rig.add(0, "https://b.example/") // something to do

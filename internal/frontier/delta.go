@@ -167,14 +167,15 @@ func (p *part) summary() blobschema.SlotSummary {
 	if p.loaded {
 		sum.Known = uint32(p.resident())
 		sum.Pending = uint32(p.npend)
-		sum.Due = p.firstDue()
+		sum.Due = p.firstDue(false)
 	}
 	return sum
 }
 
 // firstDue is when the first of the part's pending URLs may be asked for, in Unix
-// milliseconds; 1 for at once, 0 for never.
-func (p *part) firstDue() int64 {
+// milliseconds; 1 for at once, 0 for never. With urgentOnly it is of those that [Frontier.Next] returns then; of what was
+// found, only retries count.
+func (p *part) firstDue(urgentOnly bool) int64 {
 	due := int64(0)
 	sooner := func(ms int64) {
 		if ms = max(1, ms); due == 0 || ms < due {
@@ -183,6 +184,7 @@ func (p *part) firstDue() int64 {
 	}
 	for _, l := range p.lanes {
 		switch u := l.door.site.unit; {
+		case urgentOnly && len(l.queue) > 0 && l.urgency() == found:
 		case l.asked || u.place == busy && len(l.queue) > 0:
 			sooner(1)
 		case len(l.queue) > 0:

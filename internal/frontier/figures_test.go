@@ -590,7 +590,7 @@ func (c *committing) commit() {
 		c.halving += took
 		c.longest = max(c.longest, took)
 	}
-	for _, id := range c.f.Wanted(epoch) {
+	for _, id := range c.f.Wanted(epoch, false) {
 		run := c.d.read(id.Part)
 		start := ledger.Processor()
 		if err := c.f.Load(epoch, id, run); err != nil {

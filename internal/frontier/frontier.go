@@ -233,8 +233,7 @@ type source uint8
 const (
 	fromOutside source = iota
 	fromState          // a run
-	unexamined         // a run, perhaps never looked at before
-	appended           // what was appended to the part, and may be in no run
+	unexamined         // what was appended to the part: nobody has looked at it
 )
 
 // add is Add for a loaded part. un is the URL's unit, nil if there is none yet.
@@ -248,10 +247,6 @@ func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64
 	switch {
 	case k == inMarks && q.Generation <= p.marks[place].gen:
 		return Known
-	case k == inItems && (from == fromOutside || from == appended) && q.Rank == 0 && q.Flags&blobschema.FlagPlaced != 0 && f.waitsForLook(p, place):
-		// The slot of its name, which asks for it on purpose, does not know of looks.
-		f.reschedule(now, p, place, now, 0)
-		return Lowered
 	case k == inItems:
 		return f.rejoin(now, p, place, q, from)
 	}

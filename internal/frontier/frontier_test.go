@@ -258,10 +258,10 @@ func TestDeferred(t *testing.T) {
 	}
 	p.endCommit()
 	p.check()
-	if got := p.f.Wanted(p.now); !slices.Equal(got, whole(id)) {
+	if got := p.f.Wanted(p.now, false); !slices.Equal(got, whole(id)) {
 		t.Fatalf("slots %v are wanted", got)
 	}
-	if got := p.f.Wanted(p.now); got != nil {
+	if got := p.f.Wanted(p.now, false); got != nil {
 		t.Errorf("slots %v are wanted twice", got)
 	}
 	p.loads = []loading{{PartID{Slot: id}, p.runs}}
@@ -352,26 +352,26 @@ func TestWantedOrder(t *testing.T) {
 		{Slot: 5, Known: 10, Pending: 5, Due: at(60)},
 	})
 	r.check()
-	if got := r.f.Wanted(r.now); !slices.Equal(got, whole(2, 3)) {
+	if got := r.f.Wanted(r.now, false); !slices.Equal(got, whole(2, 3)) {
 		t.Errorf("slots %v are wanted", got)
 	}
 	big := newRig(t, Config{MaxResident: 25})
 	big.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: at(-1)}, {Slot: 2, Known: 1, Pending: 1, Due: at(0)}})
-	if got := big.f.Wanted(big.now); !slices.Equal(got, whole(1)) { // alone
+	if got := big.f.Wanted(big.now, false); !slices.Equal(got, whole(1)) { // alone
 		t.Errorf("slots %v are wanted", got)
 	}
 	working := newRig(t, Config{MaxResident: 25})
 	working.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: at(-1)}})
 	working.add(0, loadedURL)
-	if got := working.f.Wanted(working.now); got != nil { // not while there is something to do
+	if got := working.f.Wanted(working.now, false); got != nil { // not while there is something to do
 		t.Errorf("slots %v are wanted", got)
 	}
 	none := newRig(t, Config{})
 	none.f.Restore([]blobschema.SlotSummary{{Slot: 4, Known: 10}, {Slot: 5, Known: 10, Pending: 5, Due: at(60)}})
-	if got := none.f.Wanted(none.now); got != nil {
+	if got := none.f.Wanted(none.now, false); got != nil {
 		t.Errorf("slots %v are wanted, though nothing is due", got)
 	}
-	if got := none.f.Wanted(none.now.Add(time.Minute)); !slices.Equal(got, whole(5)) {
+	if got := none.f.Wanted(none.now.Add(time.Minute), false); !slices.Equal(got, whole(5)) {
 		t.Errorf("slots %v are wanted a minute later", got)
 	}
 }

@@ -3,6 +3,7 @@ package frontier
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -130,8 +131,9 @@ func (p *part) pressing() bool { return p.want || p.urgent > 0 || p.late }
 
 // Wanted returns the unloaded parts that should be loaded now: those of Want and those
 // with URLs asked for on purpose first, then the one due first, as far as the memory bound has room for them. It marks them as
-// loading: each must be given to Load. They are ordered by slot and first fingerprint.
-func (f *Frontier) Wanted(now time.Time) []PartID {
+// loading: each must be given to Load. They are ordered by slot and first fingerprint. With urgentOnly what was found is not
+// due, as for [Frontier.Next], as far as it is known what else parts have: of those that were in memory once.
+func (f *Frontier) Wanted(now time.Time, urgentOnly bool) []PartID {
 	if f.unloaded == 0 {
 		return nil
 	}
@@ -141,7 +143,11 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 			continue
 		}
 		for p := range s.parts {
-			if !p.loaded && !p.loading && (p.want || p.replan > 0 || p.unexamined > 0 || p.npending > 0 && p.due <= now.UnixMilli()) {
+			at := p.due
+			if urgentOnly && p.urgentDue != 0 {
+				at = p.urgentDue
+			}
+			if !p.loaded && !p.loading && (p.want || p.replan > 0 || p.unexamined > 0 || p.npending > 0 && at <= now.UnixMilli()) {
 				due = append(due, p)
 			}
 		}
@@ -174,6 +180,9 @@ func (f *Frontier) Wanted(now time.Time) []PartID {
 	})
 	return ids
 }
+
+// never is the urgentDue of a part that has nothing urgent.
+const never = math.MaxInt64
 
 // patience is how long a part waits for room at most where looks keep those in memory at work for ever.
 const patience = time.Minute
@@ -294,7 +303,7 @@ func (f *Frontier) fill(now time.Time, p, old *part, run *blobschema.Run) error 
 func (f *Frontier) join(now time.Time, p *part, lists ...[]blobschema.Queued) error {
 	for _, list := range lists {
 		for i := range list {
-			if err := f.loadQueued(now, p, nil, &list[i], appended); err != nil {
+			if err := f.loadQueued(now, p, nil, &list[i], unexamined); err != nil {
 				return err
 			}
 		}
@@ -406,7 +415,7 @@ func (f *Frontier) shed(keep int) {
 			case p.loaded && p.want:
 				p.want = false // it stays this time, and was to be looked at before the next
 			case p.loaded && p.resident() > 0 && f.still(p):
-				p.due = p.firstDue()
+				p.due = p.firstDue(false)
 				idle = append(idle, p)
 			}
 		}
@@ -440,7 +449,7 @@ func (f *Frontier) still(p *part) bool {
 
 // unload drops what is in memory of a part that is still, and its units if it was the last.
 func (f *Frontier) unload(p *part) {
-	s := p.slot
+	s, urgentDue := p.slot, cmp.Or(p.firstDue(true), never)
 	if s.loaded--; s.loaded > 0 {
 		f.leave(p)
 	} else {
@@ -455,7 +464,7 @@ func (f *Frontier) unload(p *part) {
 	f.counts.Looks -= int64(p.looks)
 	f.unloaded++
 	*p = part{
-		slot: s, is: p.is, touched: p.touched, due: p.due, urgent: p.urgent,
+		slot: s, is: p.is, touched: p.touched, due: p.due, urgentDue: urgentDue, urgent: p.urgent,
 		known: uint32(p.resident()), npending: uint32(p.npend),
 		unexamined: p.unexamined, fresh: p.fresh, taken: p.taken, // of one that was full
 	}

@@ -266,7 +266,7 @@ func TestWantedRespectsBound(t *testing.T) {
 		for _, s := range p.slots {
 			largest = max(largest, int(s.Known))
 		}
-		first := p.f.Wanted(p.now)
+		first := p.f.Wanted(p.now, false)
 		p.loads = nil
 		for _, id := range first {
 			p.loads = append(p.loads, loading{id, p.runs})
@@ -278,7 +278,7 @@ func TestWantedRespectsBound(t *testing.T) {
 		if len(first) == 0 || p.f.resident > max(bound, largest) || p.f.resident > bound && len(first) > 1 {
 			t.Errorf("bound %d: slots %v were loaded, %d URLs are resident, the largest slot has %d", bound, first, p.f.resident, largest)
 		}
-		if more := p.f.Wanted(p.now); len(more) > 0 && p.f.resident+int(p.f.slots[more[0].Slot].of(0).known) > bound {
+		if more := p.f.Wanted(p.now, false); len(more) > 0 && p.f.resident+int(p.f.slots[more[0].Slot].of(0).known) > bound {
 			t.Errorf("bound %d: %v is wanted on top of %d", bound, more, p.f.resident)
 		}
 	}
@@ -381,7 +381,7 @@ func TestSummariesAgree(t *testing.T) {
 		t.Errorf("summaries after Restore (-want +got):\n%s", d)
 	}
 	p.now = p.now.Add(time.Hour)
-	for _, id := range p.f.Wanted(p.now) {
+	for _, id := range p.f.Wanted(p.now, false) {
 		p.loads = append(p.loads, loading{id, p.runs})
 	}
 	loaded := 0

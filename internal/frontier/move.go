@@ -51,7 +51,7 @@ func (f *Frontier) Release(ids []partition.Slot) (state []blobschema.SlotSummary
 		}
 		for p := range s.parts {
 			if p.loaded {
-				p.due = p.firstDue()
+				p.due = p.firstDue(false)
 				f.unload(p)
 			}
 		}

@@ -54,7 +54,7 @@ func (f *Frontier) halve() {
 // halves describes what becomes of a loaded part. Of URLs asked for on purpose that were appended
 // to it and are in runs only nobody knows which half they are of, so both count them.
 func (f *Frontier) halves(p *part) (sums [2]blobschema.SlotSummary) {
-	due, gone := p.firstDue(), p.urgent
+	due, gone := p.firstDue(false), p.urgent
 	for _, q := range slices.Concat(p.fresh, p.taken) {
 		if q.Rank == 0 {
 			gone--

@@ -371,7 +371,7 @@ func TestWantedInOrder(t *testing.T) {
 	}
 	p.commit()
 	p.restart(false)
-	wanted := p.f.Wanted(p.now)
+	wanted := p.f.Wanted(p.now, false)
 	depths := map[uint8]bool{}
 	for i, id := range wanted {
 		depths[id.Part.Depth] = true

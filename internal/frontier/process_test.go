@@ -373,7 +373,7 @@ func (p *process) freeze(rng *rand.Rand) {
 
 // want begins to load what the frontier wants.
 func (p *process) want() {
-	for _, id := range p.f.Wanted(p.now) {
+	for _, id := range p.f.Wanted(p.now, false) {
 		p.loads = append(p.loads, loading{id, p.runs})
 	}
 }

@@ -326,7 +326,7 @@ func TestReplans(t *testing.T) {
 				t.Fatalf("%d loads", len(p.loads))
 			}
 			p.load(0)
-			if got := p.f.Wanted(p.now); got != nil {
+			if got := p.f.Wanted(p.now, false); got != nil {
 				t.Errorf("%v is wanted again", got)
 			}
 		} else {
@@ -370,47 +370,12 @@ func TestPartsThatWait(t *testing.T) {
 		r := newRig(t, Config{Looks: looks, MaxResident: 10})
 		r.f.Restore([]blobschema.SlotSummary{{Slot: 1, Known: 100, Pending: 5, Due: 1}})
 		r.add(0, loadedURL)
-		if got := r.f.Wanted(r.now); got != nil {
+		if got := r.f.Wanted(r.now, false); got != nil {
 			t.Fatalf("%v is wanted at once", got)
 		}
-		r.f.Wanted(r.now.Add(patience))
-		if got := r.f.Wanted(r.now.Add(patience)); (len(got) == 1) != looks {
+		r.f.Wanted(r.now.Add(patience), false)
+		if got := r.f.Wanted(r.now.Add(patience), false); (len(got) == 1) != looks {
 			t.Errorf("looks %v: %v is wanted", looks, got)
 		}
-	}
-}
-
-// TestPurposeBesideALook: a URL of an address that is asked for on purpose, by the slot of its name, while its part
-// is not in memory, is asked for although a look waits there already.
-func TestPurposeBesideALook(t *testing.T) {
-	p := newProcess(t, Config{Looks: true, Resolve: true})
-	q := blobschema.Queued{URL: urlX, Host: "[192.0.2.1]", Rank: 2, Flags: blobschema.FlagPlaced}
-	p.queue(urlX, q)
-	for task, ok := p.f.Next(p.now, false); ok; task, ok = p.f.Next(p.now, false) {
-		p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
-	}
-	p.commit()
-	p.restart(false)
-	if task, ok := p.f.Next(p.now, false); ok {
-		t.Fatalf("asked for %s", task.Request.URL)
-	}
-	q.Rank = 0
-	u := mustParse(t, urlX)
-	if got := p.f.Add(p.now, u, p.hash.Fingerprint(urlX), q); got != Deferred {
-		t.Fatalf("added: %d", got)
-	}
-	p.loadAll()
-	for {
-		task, ok := p.f.Next(p.now, false)
-		if !ok {
-			t.Fatalf("nothing is asked for; counts are %+v, next at %v", p.f.Counts(), p.f.NextAt().Sub(p.now))
-		}
-		if task.Request.URL.String() == urlX {
-			if !task.Urgent() {
-				t.Error("it is not urgent")
-			}
-			break
-		}
-		p.f.Done(p.now, task, answer{}.reply(task, p.now, 0))
 	}
 }

@@ -120,7 +120,8 @@ type part struct {
 	// When unloaded: what the last commit said, and what came since.
 	known      uint32
 	npending   uint32
-	due        int64
+	due        int64 // see firstDue
+	urgentDue  int64 // with urgentOnly; 0: not known
 	unexamined uint32
 	fresh      []blobschema.Queued // in no delta yet
 	taken      []blobschema.Queued // in a delta whose commit is under way

@@ -103,13 +103,13 @@ func TestWantedFirst(t *testing.T) {
 		{"room for three", 31, func(*Frontier) {}, []partition.Slot{1, 2, 5}},
 		{"somebody waits for what is not due", 20, func(f *Frontier) { f.Want(3, 1) }, []partition.Slot{2, 3}},
 		{"one is elsewhere, and one goes away", 0, func(f *Frontier) { f.Await([]partition.Slot{9}); f.Freeze([]partition.Slot{1, 4}) }, []partition.Slot{2, 5}},
-		{"they are loading", 0, func(f *Frontier) { f.Wanted(epoch) }, nil},
+		{"they are loading", 0, func(f *Frontier) { f.Wanted(epoch, false) }, nil},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			r := newRig(t, Config{MaxResident: k.room})
 			r.f.Restore(sums)
 			k.set(r.f)
-			got := r.f.Wanted(r.now)
+			got := r.f.Wanted(r.now, false)
 			if !slices.Equal(got, whole(k.want...)) {
 				t.Errorf("wanted are %v, not %v", got, k.want)
 			}

@@ -341,12 +341,18 @@ func (u *unit) nextTry() (at time.Time) {
 
 // urgency is that of the best URL that may be asked for.
 func (st *stand) urgency() urgency {
-	switch {
-	case len(st.lanes) == 0:
+	if len(st.lanes) == 0 {
 		return found
-	case st.lanes[0].best().rank == 0:
+	}
+	return st.lanes[0].urgency()
+}
+
+// urgency is that of the best URL of a lane that has any.
+func (l *lane) urgency() urgency {
+	switch it := l.best(); {
+	case it.rank == 0:
 		return onPurpose
-	case st.unit.looks && isLook(st.lanes[0].best()):
+	case l.door.site.unit.looks && isLook(it):
 		return looked
 	}
 	return found

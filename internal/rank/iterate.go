@@ -174,7 +174,7 @@ func (s *Step) gifts(t *actor.Task, round int) (gifts [2][][]float64, err error)
 	n := len(s.heads)
 	gifts[0], gifts[1] = make([][]float64, n), make([][]float64, n)
 	w, p := s.warm, int(s.cfg.Partition)
-	self := w.job == s.job.Number && w.round == round && w.pages.give != nil
+	self := w.job == s.job.Number && w.round == round
 	if self {
 		w.self = []byte{} // it is here, decoded
 	}

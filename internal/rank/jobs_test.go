@@ -175,6 +175,32 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// TestDeadlineCold has each step end after some rounds, and the next one begin in another process; also when pages are
+// done, which are a ring here, and hosts, which are not, are on their way.
+func TestDeadlineCold(t *testing.T) {
+	ring := make([]made.Page, 12)
+	for i := range ring {
+		url := func(i int) string {
+			return fmt.Sprintf("https://h%d.example/%d", []int{0, 1, 0, 0, 2, 2, 0, 3, 1, 1, 0, 2}[i%12], i%12)
+		}
+		ring[i] = made.Page{URL: url(i), Links: []made.Link{{URL: url(i + 1)}}}
+	}
+	for name, pages := range map[string][]made.Page{"random": random(8, 40), "ring": ring} {
+		whole := newWorld(t)
+		whole.made(pages, 1, blobschema.ByHost)
+		short := whole.clone()
+		whole.compute(StartConfig{Params: rough})
+		for ms := range time.Duration(12) {
+			short := short.clone()
+			short.deadline, short.cold = (6+ms)*time.Millisecond, true
+			short.compute(StartConfig{Params: rough})
+			if !slices.Equal(whole.results(), short.results()) {
+				t.Errorf("%s: steps of %v make something else", name, short.deadline)
+			}
+		}
+	}
+}
+
 func TestSlotsHaveMoved(t *testing.T) {
 	pages := random(9, 80)
 	for _, jobBefore := range []bool{false, true} {

@@ -42,6 +42,7 @@ type world struct {
 	warm map[partition.ID]*Warm
 	// deadline is that of steps; 0 for none.
 	deadline time.Duration
+	cold     bool // no step begins with what another has left in memory
 	// fault has an effect fail, before it took place or after; nil: none does.
 	fault func(actor.Effect) (before, after error)
 	puts  int
@@ -221,7 +222,7 @@ func (w *world) drain() error {
 			w.killed(p)
 		case err != nil:
 			return err
-		default:
+		case !w.cold:
 			w.warm[p] = s.Warm()
 		}
 	}

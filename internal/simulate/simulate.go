@@ -161,7 +161,8 @@ type world struct {
 	pace                    map[string]time.Duration // least time between requests, by host, as learnt from robots.txt
 	pinned                  map[string]netip.Addr    // the address each host was asked at
 	urls                    []string                 // see reachable
-	news                    time.Duration            // when a URL was asked for last that had no answer before
+	news                    time.Duration            // when something was asked for last that had no answer before
+	met                     map[string]bool          // the hosts that were asked for more than robots.txt
 	wishes                  []wish
 	orders                  []*mapOrder
 	ordering                int           // of these under way
@@ -265,7 +266,7 @@ func newWorld(cfg Config) (*world, error) {
 		queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), blobs: map[string][]byte{},
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[machine]*crawl.Warm{}, hits: map[string]int{},
-		asked: map[string]asked{}, pace: map[string]time.Duration{}, procs: map[string]int{},
+		asked: map[string]asked{}, met: map[string]bool{}, pace: map[string]time.Duration{}, procs: map[string]int{},
 		bodies: map[embedded.Receipt][]byte{}, pinned: map[string]netip.Addr{}, clocks: map[machine]*clock{},
 		parts: map[partition.ID]*part{}, seen: map[pageKey]string{},
 		trouble: map[string]*trouble{}, spoilt: map[string]int{}, changed: map[string]bool{},

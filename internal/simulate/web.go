@@ -69,8 +69,9 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 		w.checkPin(string(req.URL.Host()), req.Addr)
 	}
 	w.asked[req.Host] = asked{at: w.now, host: paced(req), robots: req.Robots, by: p}
-	if !req.Robots && req.Generation == 0 {
+	if host := string(req.URL.Host()); req.Generation == 0 && (!req.Robots || !w.met[host]) { // of robots that fail there is one request an hour
 		w.news = w.now
+		w.met[host] = w.met[host] || !req.Robots
 	}
 	resp := p.answer(&req, url)
 	o, took := p.outcome(req, &resp)
