@@ -110,33 +110,34 @@ const (
 
 // lab is the state of one measurement.
 type lab struct {
-	cfg     Lab
-	now     time.Duration
-	seq     uint64
-	heap    events
-	queues  *embedded.Queues
-	table   *embedded.Table
-	objects map[string][]byte
-	scratch *fetch.Scratch
-	crawl   blobschema.Crawl
-	hash    partition.Hash
-	memory  *crawl.TickMemory
-	warm    map[partition.ID]*crawl.Warm
-	steps   map[partition.ID]*labActor
-	waiting map[string]*poll // by queue: who waits for messages
-	seen    map[uint64]struct{}
-	servers map[weburl.Host]*server
-	sight   Sight
-	load    []float64 // pages by slot, since Plan was asked last
-	asleep  map[partition.Slot]stopped
-	began   time.Duration
-	result  Measured
-	ledger  ledger.Ledger
-	actors  int
-	asked   map[string][]int // Asks under way, by URL
-	ticking bool
-	done    bool
-	err     error
+	cfg       Lab
+	now       time.Duration
+	seq       uint64
+	heap      events
+	queues    *embedded.Queues
+	table     *embedded.Table
+	objects   map[string][]byte
+	scratch   *fetch.Scratch
+	crawl     blobschema.Crawl
+	hash      partition.Hash
+	memory    *crawl.TickMemory
+	warm      map[partition.ID]*crawl.Warm
+	steps     map[partition.ID]*labActor
+	waiting   map[string]*poll // by queue: who waits for messages
+	seen      map[uint64]struct{}
+	servers   map[weburl.Host]*server
+	sight     Sight
+	load      []float64 // pages by slot, since Plan was asked last
+	asleep    map[partition.Slot]stopped
+	began     time.Duration
+	result    Measured
+	ledger    ledger.Ledger
+	actors    int
+	asked     map[string][]int // Asks under way, by URL
+	ticking   bool
+	tickAgain bool // once more, when it is done
+	done      bool
+	err       error
 }
 
 // stopped is when a slot's owner learnt that it is to go, by the map of an epoch.
@@ -311,11 +312,14 @@ func (l *lab) plan() {
 // tick runs the coordinator, now and every minute.
 func (l *lab) tick() {
 	l.at(tickEvery, l.tick)
-	l.tickNow()
+	if !l.ticking {
+		l.tickNow()
+	}
 }
 
+// tickNow runs the coordinator, after the tick that is at work if there is one: that has looked already.
 func (l *lab) tickNow() {
-	if l.ticking {
+	if l.tickAgain = l.ticking; l.ticking {
 		return
 	}
 	l.ticking = true
@@ -327,6 +331,9 @@ func (l *lab) tickNow() {
 			l.fail(fmt.Errorf("tick at %v: %w", l.now, err))
 		case k.Report().Finished:
 			l.done = l.allGiven()
+		}
+		if l.tickAgain {
+			l.tickNow()
 		}
 	})
 }
