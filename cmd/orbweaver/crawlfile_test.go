@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +93,7 @@ func TestFileProblems(t *testing.T) {
 		got = append(got, strings.ReplaceAll(p.String(), dir, "DIR"))
 	}
 	if d := cmp.Diff([]string{
-		`c.yaml:1: policy "best": no frontier policy is called "best"; there are ["breadth-first" "performance" "quality" "capability"]`,
+		fmt.Sprintf(`c.yaml:1: policy "best": no frontier policy is called "best"; there are %q`, frontier.PolicyNames()),
 		`c.yaml:2: quality "worst": no source of quality is called "worst"; there are ["depth" "in-links" "opic" "host-rank" "zipf"]`,
 		`c.yaml:3: delay "1": it must be a time such as 500ms, 1s or 2m`,
 		`c.yaml:4: timeout: it must be longer than 0s`,

@@ -63,7 +63,7 @@ func (v *policyValue) Set(s string) error {
 }
 
 func (v *policyValue) String() string { return string(*v) }
-func (v *policyValue) Type() string   { return "breadth-first|performance|quality|capability" }
+func (v *policyValue) Type() string   { return strings.Join(frontier.PolicyNames(), "|") }
 
 // qualityValue is --quality.
 type qualityValue string
@@ -80,7 +80,7 @@ func (v *qualityValue) Set(s string) error {
 }
 
 func (v *qualityValue) String() string { return string(*v) }
-func (v *qualityValue) Type() string   { return "depth|in-links|opic|host-rank|zipf" }
+func (v *qualityValue) Type() string   { return strings.Join(frontier.QualityNames(), "|") }
 
 // compressValue is --compress, as the record has it: whether WARC files are plain.
 type compressValue bool

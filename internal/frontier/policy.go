@@ -9,7 +9,7 @@ import (
 // Policy ranks the two queues. It must be a pure function of its arguments, and needs no
 // lock: one value serves all partitions.
 //
-// A new policy is one file like performance.go, a line in policies below, and a row in
+// A new policy is one file like performance.go, its place in policies below, and a row in
 // TestPolicies. One that orders URLs by their quality embeds byQuality, and has all sources of quality.
 type Policy interface {
 	// Name is what PolicyByName finds it by.
@@ -71,17 +71,25 @@ func policies(source Quality) []Policy {
 	return []Policy{BreadthFirst{}, Performance{}, QualityFirst{byQuality{source}}, Capability{byQuality{source}}}
 }
 
+// PolicyNames are the names that NewPolicy knows.
+func PolicyNames() []string { return namesOf(policies(nil)) }
+
+func namesOf[T interface{ Name() string }](list []T) (names []string) {
+	for _, v := range list {
+		names = append(names, v.Name())
+	}
+	return names
+}
+
 // NewPolicy returns the policy of a name, or BreadthFirst for "". source says what the quality
 // of a URL is, for policies that use it; nil is [Depth].
 func NewPolicy(name string, source Quality) (Policy, error) {
-	var names []string
 	for _, p := range policies(source) {
 		if name == p.Name() || name == "" {
 			return p, nil
 		}
-		names = append(names, p.Name())
 	}
-	return nil, fmt.Errorf("no frontier policy is called %q; there are %q", name, names)
+	return nil, fmt.Errorf("no frontier policy is called %q; there are %q", name, PolicyNames())
 }
 
 // PolicyByName is NewPolicy, with a source of quality by name too; "" is [Depth].

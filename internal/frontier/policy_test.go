@@ -11,13 +11,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// TestPolicies: what each policy makes of two units and of two URLs. Every policy has a row.
+// TestPolicies: what each policy makes of two units and of two URLs.
 func TestPolicies(t *testing.T) {
 	const ms = time.Millisecond
 	// near has the better URLs, quick the shorter times, and many the most requests per second.
 	near := ranked{conn: 100 * ms, resp: 400 * ms, per: 10, depths: []uint16{0, 1, 1}}
 	quick := ranked{conn: 100 * ms, resp: 100 * ms, per: 10, depths: []uint16{9, 9, 1}}
 	many := ranked{conn: 100 * ms, resp: 100 * ms, per: 10, depths: []uint16{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}}
+	rows := map[string]bool{}
 	for _, c := range []struct {
 		policy Policy
 		near   float64 // rank of the unit
@@ -33,6 +34,7 @@ func TestPolicies(t *testing.T) {
 			[]Candidate{{Priority: 5}, {}, {Depth: 2, Priority: 5}, {Depth: 1}, {Depth: 2}},
 		},
 	} {
+		rows[c.policy.Name()] = true
 		t.Run(c.policy.Name(), func(t *testing.T) {
 			if got, err := NewPolicy(c.policy.Name(), nil); err != nil || got != c.policy && got.Name() != c.policy.Name() {
 				t.Errorf("by name: %v, %v", got, err)
@@ -55,6 +57,9 @@ func TestPolicies(t *testing.T) {
 		})
 	}
 	for _, p := range policies(nil) {
+		if !rows[p.Name()] {
+			t.Errorf("%s has no row", p.Name())
+		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 1000 {
 			a, b := p.URLRank(Candidate{Depth: uint16(rng.IntN(50))}), p.URLRank(Candidate{Depth: uint16(rng.IntN(50))})
@@ -158,6 +163,7 @@ func TestSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rows := map[string]bool{}
 	for _, c := range []struct {
 		source Quality
 		of     Candidate
@@ -169,11 +175,15 @@ func TestSources(t *testing.T) {
 		{Zipf{}, Candidate{}, 1}, {Zipf{}, Candidate{Fingerprint: 1 << 48}, 0.5}, {Zipf{}, Candidate{Fingerprint: math.MaxUint64}, 1. / 65536},
 		{table, Candidate{Host: "a.example", Depth: 1}, 15. / 11}, {table, Candidate{Host: "b.example", Depth: 1}, 3. / 11},
 	} {
+		rows[c.source.Name()] = true
 		if got := c.source.Of(c.of); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s of %+v is %g, want %g", c.source.Name(), c.of, got, c.want)
 		}
 	}
 	for _, s := range sources() {
+		if !rows[s.Name()] {
+			t.Errorf("%s has no row", s.Name())
+		}
 		p := Capability{byQuality{s}}
 		a, b := p.URLRank(Candidate{Depth: 1, Cash: 2}), p.URLRank(Candidate{Depth: 1, Cash: 6})
 		sum, best := p.Quality(a)+p.Quality(b), max(p.Quality(a), p.Quality(b))

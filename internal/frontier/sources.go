@@ -4,7 +4,7 @@ import "fmt"
 
 // Quality says what a URL is worth when it is found: more than 0, in a unit of the source's own.
 // It must be a pure function of what it is given. A new source is a type like those below, a
-// line in sources, and a row in TestSources.
+// place in sources, and a row in TestSources.
 type Quality interface {
 	// Name is what QualityByName finds it by.
 	Name() string
@@ -17,16 +17,17 @@ type Quality interface {
 // sources are those that have a name.
 func sources() []Quality { return []Quality{Depth{}, InLinks{}, OPIC{}, HostRanks{}, Zipf{}} }
 
+// QualityNames are the names that QualityByName knows.
+func QualityNames() []string { return namesOf(sources()) }
+
 // QualityByName returns a source of quality; "" is [Depth].
 func QualityByName(name string) (Quality, error) {
-	var names []string
 	for _, q := range sources() {
 		if name == q.Name() || name == "" {
 			return q, nil
 		}
-		names = append(names, q.Name())
 	}
-	return nil, fmt.Errorf("no source of quality is called %q; there are %q", name, names)
+	return nil, fmt.Errorf("no source of quality is called %q; there are %q", name, QualityNames())
 }
 
 // Depth is for URLs that are worth less the farther they are from a seed, and what sitemaps say of

@@ -310,7 +310,7 @@ func splitLine(line []byte) (directive, []byte) {
 }
 
 func directiveOf(key []byte) directive {
-	var low [len("crawl-delay")]byte // room for the longest; on the stack, as this runs for every line
+	var low [32]byte // more than any word has; on the stack, as this runs for every line
 	if len(key) > len(low) {
 		return dirUnknown
 	}
