@@ -92,7 +92,7 @@ bench-frontier: ## measure the frontier's time and memory with 1,000,000 known U
 searchlibs: ## compare index segments with bleve, for minutes; ARGS='-documents 2000'
 	cd tools/searchlibs && go run . $(ARGS)
 
-experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies, ARGS='--quick'
+experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies
 	@for name in $(EXPERIMENTS); do go run ./cmd/orbweaver experiment $$name --out docs/experiments $(ARGS) || exit 1; done
 
 recordings: ## make the pictures of the documents, from a crawl on this machine

@@ -77,6 +77,11 @@ func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*
 				f.partitions, f.place.String(), mailboxes(most))
 		}
 	}
+	if err := f.checkQuality(); err != nil {
+		if _, none := v.engine.Open(); f.another || errors.Is(none, crawl.ErrNoCrawl) {
+			return nil, err
+		}
+	}
 	want, err := identify(f.fresh())
 	if err != nil {
 		return nil, err
@@ -254,11 +259,15 @@ func (v *visit) summary(end engine.End, s *view.Status) (*summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &summary{
+	sum := &summary{
 		Crawl: v.view.ID(), Cloud: v.place.cloud, End: end, Totals: s.Totals, Calls: s.Calls, place: v.place,
 		Cost: prices.PerMillion(s.Calls, s.Totals.Pages, 0), Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
-		Archive: v.place.String() + ", objects " + naming.WARCPrefix(v.view.ID()), Search: newIndexReport(s),
-	}, nil
+		Search: newIndexReport(s),
+	}
+	if s.Totals.Stored > 0 {
+		sum.Archive = v.place.String() + ", objects " + naming.WARCPrefix(v.view.ID())
+	}
+	return sum, nil
 }
 
 // warn writes a line that is no output.

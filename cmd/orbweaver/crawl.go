@@ -148,6 +148,11 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	if err := checkFolder(f.data, len(seeds)); err != nil {
 		return err
 	}
+	if what, err := lookAt(f.data); err == nil && (f.another || what == folderEmpty) {
+		if err := f.checkQuality(); err != nil {
+			return err
+		}
+	}
 	s := &session{
 		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
@@ -186,6 +191,21 @@ func (f *crawlFlags) readRanks() error {
 	}
 	f.ranks, f.quality = data, "host-rank"
 	return nil
+}
+
+// checkQuality refuses for a new crawl what makes no difference to it: a quality, and a
+// policy that goes by none.
+func (f *crawlFlags) checkQuality() error {
+	p, err := frontier.PolicyByName(string(f.policy), string(f.quality))
+	if _, rated := p.(frontier.Rated); err != nil || rated || f.quality == defaultQuality {
+		return err
+	}
+	flag := "--quality " + f.quality.String()
+	if f.hostRanks != "" {
+		flag = "--host-ranks"
+	}
+	return usagef("%s makes no difference to --policy %s: only the policies quality and capability go by it.\n"+
+		"Give --policy quality or --policy capability too, or leave it out", flag, &f.policy)
 }
 
 // tellFailure reports an error, unless all has been said.

@@ -27,7 +27,7 @@ var exitMeanings = [...]string{
 	exitError:       "an error; what was committed is kept",
 	exitUsage:       "wrong use: a flag or a URL is wrong, or contradicts the crawl",
 	exitStopped:     "stopped before the end, by a signal, --max-time or 'orbweaver stop'",
-	exitDeadLetters: "finished, but some messages could not be read",
+	exitDeadLetters: "finished, but some mail between partitions could not be read",
 	exitInUse:       "another process works on the folder, steps on the crawl that --new is to replace, or another rank job is under way",
 	exitDamaged:     "fsck found damage",
 	exitNothing:     "nothing could be fetched, or no ranks are finished yet",

@@ -63,7 +63,7 @@ and when a crawl is finished.`,
 	}
 	f.register(cmd)
 	cmd.Flags().Lookup("json").Usage = "write JSON, one object a line"
-	cmd.Flags().Var(&f.sort, "sort", "the column to sort by, highest first; host from a to z")
+	cmd.Flags().Var(&f.sort, "sort", "the column to sort by, highest first, host from a to z: "+strings.Join(sortColumns(), ", "))
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "list at most so many; 0 for all")
 	cmd.Flags().StringVar(&f.host, "host", "", "list only hosts whose name holds this text")
 	return cmd
@@ -87,19 +87,24 @@ var hostColumns = []hostColumn{
 	{"capped", func(h *view.HostEstimate) float64 { return float64(h.Capped) }},
 }
 
+// sortColumns are the names of hostColumns.
+func sortColumns() (names []string) {
+	for _, c := range hostColumns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // hostOrder is --sort.
 type hostOrder string
 
 func (v *hostOrder) Set(s string) error {
-	var names []string
-	for _, c := range hostColumns {
-		if c.name == s {
-			*v = hostOrder(s)
-			return nil
-		}
-		names = append(names, c.name)
+	names := sortColumns()
+	if !slices.Contains(names, s) {
+		return fmt.Errorf("it must be one of %s", strings.Join(names, ", "))
 	}
-	return fmt.Errorf("it must be one of %s", strings.Join(names, ", "))
+	*v = hostOrder(s)
+	return nil
 }
 
 func (v *hostOrder) String() string { return string(*v) }

@@ -57,7 +57,7 @@ page count once. See docs/rank.md.`,
 		Example: `  orbweaver rank
   orbweaver rank --show --top 50 --level hosts
   orbweaver rank --personalise example.org,example.net=3
-  orbweaver rank --show --level hosts --out ranks.tsv && orbweaver crawl --data next --quality host-rank --host-ranks ranks.tsv https://example.org/
+  orbweaver rank --show --level hosts --out ranks.tsv && orbweaver crawl --data next --policy quality --host-ranks ranks.tsv https://example.org/
   orbweaver rank --platform aws.json --json | jq .rounds`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -371,7 +371,7 @@ func (f *rankFlags) tell(ctx context.Context, out io.Writer, v *view.View) error
 		if now.Job.Number > 0 {
 			return fail(exitNothing, fmt.Errorf("the first ranks are being computed since %s", now.Job.Started.Format(rankTime)))
 		}
-		return usagef("no ranks were computed in %s yet; '%s' does", &f.place, f.command("rank"))
+		return fail(exitNothing, fmt.Errorf("no ranks were computed in %s yet; '%s' does", &f.place, f.command("rank")))
 	}
 	if f.out != "" {
 		return f.export(ctx, out, v, job)

@@ -35,7 +35,8 @@ hundred bytes, and a payload that is stored already is not stored again.
 
 If a process crawls in the folder (--data), it is given the URLs, and that is all.
 Otherwise recrawl goes on with the crawl until nothing is left to do: with one that was
-stopped early, that means everything that was still to be asked for, after these URLs.
+interrupted, that means everything that was still to be asked for, after these URLs; one
+that 'orbweaver stop' or 'orbweaver pause' holds must be resumed first ('orbweaver resume').
 With --later it only leaves a message, for the next 'orbweaver crawl'.
 
 In a cloud (--platform) the request goes to the intake queue, and recrawl waits until each

@@ -37,10 +37,11 @@ Near-duplicates stand behind the best of them, and of one site at most two are a
 results, unless there is nothing else near; --all shows everything as it is.
 
 What a query may say: 'orbweaver help search-syntax'. Put it in quotes if it has a quote, a
-star, or a hyphen before a word. With --serve it is a page for a
-browser, and JSON at /search.json.`,
+star, or a hyphen before a word; if it begins with a hyphen, put -- before it. With --serve
+it is a page for a browser, and JSON at /search.json.`,
 		Example: `  orbweaver search linux scheduler
   orbweaver search --site kernel.org '"page cache" -swap'
+  orbweaver search -- -swap linux
   orbweaver search --json 'title:coffee OR title:tea' | jq -r '.results[].url'
   orbweaver search --explain --limit 3 coffee
   orbweaver search --serve 127.0.0.1:8090

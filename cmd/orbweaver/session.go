@@ -285,7 +285,10 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 
 // ended says how the run ended.
 func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
-	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, Archive: objectFile(s.dir, naming.WARCPrefix(s.crawl.ID)), End: end, Totals: t}
+	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t}
+	if t.Stored > 0 {
+		sum.Archive = objectFile(s.dir, naming.WARCPrefix(s.crawl.ID))
+	}
 	// Where there is nothing to do, no step runs.
 	sum.idle = !s.created && s.added == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
@@ -297,6 +300,9 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 	case end == engine.Stopped:
 		sum.Status = exitStopped
 		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
+	case sum.idle && end == engine.Finished && t.Pages == 0:
+		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
+		sum.Resume = resumeCommand(s.dir, append(s.perRun, "--new", "URL...")...)
 	case sum.idle && end == engine.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)

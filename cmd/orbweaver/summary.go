@@ -17,7 +17,7 @@ type summary struct {
 	Crawl   string            `json:"crawl"`
 	Data    string            `json:"data,omitempty"`
 	Cloud   string            `json:"platform,omitempty"`
-	Archive string            `json:"archive,omitempty"` // folder of WARC files; empty if it is not kept
+	Archive string            `json:"archive,omitempty"` // folder of WARC files; empty if there is none, or it is not kept
 	Index   string            `json:"index,omitempty"`   // CDXJ file of all pages
 	Search  *indexReport      `json:"search,omitempty"`  // what of it is searchable
 	End     engine.End        `json:"end"`
@@ -122,8 +122,14 @@ func (s *summary) text() string {
 	fmt.Fprintf(&b, "%s\n", s.Reason)
 	s.requested(&b)
 	if s.idle {
-		row("go on", "%s", s.Resume)
-		row("read it", "%s", exportCommand(s.at()))
+		if s.Status == exitNothing {
+			row("try again", "%s", s.Resume)
+		} else {
+			row("go on", "%s", s.Resume)
+		}
+		if s.Archive != "" {
+			row("read it", "%s", exportCommand(s.at()))
+		}
 		return b.String()
 	}
 	if s.place != nil && s.Requested == nil {

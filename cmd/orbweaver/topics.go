@@ -198,6 +198,9 @@ A crawl file that is given later changes it again, to what that says.`,
 	cmd.Flags().Var(&f.priority, "priority", "higher goes first: -100 to 100")
 	cmd.Flags().Var(&f.slice, "slice", "length of its turn among topics of its priority, such as 20s")
 	cmd.Flags().Var(&f.minimum, "minimum", "pages that it is to have in a time, such as 1000/h; off for none")
+	for _, name := range []string{"slice", "minimum"} {
+		cmd.Flags().Lookup(name).DefValue = "" // what is left out stays as it is
+	}
 	return cmd
 }
 

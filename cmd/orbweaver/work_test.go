@@ -81,7 +81,8 @@ func testCloudWork(c *cloud) {
 	for _, e := range events {
 		pages = max(pages, e.Pages)
 	}
-	if last := events[len(events)-1]; pages == 0 || last.Pages != pages || last.Steps == 0 || last.Platform != c.url {
+	if last := events[len(events)-1]; pages == 0 || last.Pages != pages || last.Steps == 0 || last.Platform != c.url ||
+		last.Crawl != v.ID() || last.State != "crawling" {
 		c.t.Errorf("%d pages, and in the end %+v", pages, last)
 	}
 }
@@ -104,6 +105,7 @@ func testCloudWorkRequests(c *cloud) {
 	w.leave()
 	w.ends(exitOK)
 	c.run("work", "--idle-exit").ends(exitOK, `^left aws://test after .*: 0 pages`) // there is nothing to do
+	c.run("work", "--idle-exit", "--json").ends(exitOK, `"event":"left",.*"crawl":"[0-9-]+","state":"finished"`)
 	c.run("work", "--for", "100ms", "--no-tick", "--quiet").ends(exitOK)
 }
 
@@ -137,6 +139,8 @@ func (w *worker) ends(status exit, lines ...string) *worker {
 type workEvent struct {
 	Event    string `json:"event"`
 	Platform string `json:"platform"`
+	Crawl    string `json:"crawl"`
+	State    string `json:"state"`
 	Pages    int64  `json:"pages"`
 	Steps    int64  `json:"steps_ended"`
 }

@@ -80,7 +80,7 @@ type Worker struct {
 	share    *share
 
 	mu    sync.Mutex
-	shift *shift // nil while there is no crawl
+	shift *shift // nil while there is no crawl; the last one once Run has ended
 	done  Worked // by steps that have ended
 }
 
@@ -143,10 +143,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		w.set(s)
 		err = s.run(ctx)
-		w.set(nil)
 		if !errors.Is(err, errChanged) {
-			return err
+			return err // what Snapshot tells of the crawl stays, for a last word
 		}
+		w.set(nil)
 	}
 }
 

@@ -4,10 +4,10 @@
 // what it returns goes to the step as page.Link.
 //
 // [Links] is the one way from bytes to links: it tells pages from sitemaps and
-// feeds and reads each as what it is. [HTML] is its part for pages, [Wanted] says
-// whether a body is worth its while, and [LinkHeader] reads the links beside the
-// body. All are pure functions of their arguments, may be called from several
-// goroutines at once and keep no reference to the body.
+// feeds and reads each as what it is. [Wanted] says whether a body is worth its
+// while, and [LinkHeader] reads the links beside the body. All are pure functions
+// of their arguments, may be called from several goroutines at once and keep no
+// reference to the body.
 //
 // Invariants:
 //

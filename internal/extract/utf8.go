@@ -30,7 +30,7 @@ const (
 )
 
 // UTF8 returns a document in UTF-8 and without a byte order mark: the charset is found as
-// browsers do, as that of XML and plain text if xml is set, see [HTML]. What cannot be
+// browsers do, as that of XML and plain text if xml is set. What cannot be
 // decoded becomes U+FFFD. The result may share memory with the body.
 func UTF8(body []byte, contentType string, xml bool) []byte {
 	var cs detected

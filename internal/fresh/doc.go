@@ -5,7 +5,7 @@
 // Changes of a page are taken for a Poisson process. Its rate is not known but believed: a
 // gamma distribution, [blobschema.Change], which [Learn] sharpens with each look. A look that
 // comes h hours after the last is worth what it adds to freshness (the share of time in which the stored
-// copy is the page as it is) for each look more: [Worth]. A page is looked at when the worth
+// copy is the page as it is) for each look more. A page is looked at when the worth
 // reaches a threshold that all pages share: [Interval]. So no queue of all pages by worth is needed, only one number
 // for all partitions, which [Steer] raises if there are too many looks and lowers if there are too few.
 // What sitemaps say counts as far as the host's word turned out true: [Trust].

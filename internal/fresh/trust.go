@@ -56,7 +56,7 @@ func (t Trust) alarm() float64  { return share(t.SaidSame, t.SilentSame, priorAl
 
 // gap is after how many hours without a hint a page would be as likely to have changed as it is now, so
 // many hours after the last look, when its host's sitemap was read and said that it has
-// changed, or nothing. It takes the place of the hours in [Worth]: see [Trust.Next].
+// changed, or nothing. It takes the place of the hours in the worth of a look: see [Trust.Next].
 func (t Trust) gap(c blobschema.Change, hours float64, said bool) float64 {
 	b := of(c)
 	hours = clamp(hours, leastGap, mostGap)

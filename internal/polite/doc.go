@@ -7,9 +7,9 @@
 // its connections have cost so far. [Retry] says when a URL, or a whole host, has had
 // attempts enough.
 //
-// The step (package frontier) holds one Pace per unit and one Robots per site and scheme,
-// asks them before it starts a request, and stores both with the unit. The fetcher measures; this package
-// only judges. Everything here is plain data and pure functions: no I/O, no goroutines,
+// The step (package crawl) has a frontier (package frontier), which holds one Pace per unit
+// and one Robots per site and scheme, asks them before a request is started, and stores both
+// with the unit. The fetcher measures; this package only judges. Everything here is plain data and pure functions: no I/O, no goroutines,
 // no clock. Time comes in as an argument, and is best left as the clock gave it: the
 // monotonic reading in it is what keeps the pace when the wall clock is set while a step
 // runs.

@@ -4,7 +4,7 @@
 // It stands at the end of the flow: crawl → index and ranks → search. The main type is
 // [Index], over a [Store] of records and objects. A query goes
 //
-//	text → [Parse] → terms → their postings in every segment → scores → the best →
+//	text → Query → terms → their postings in every segment → scores → the best →
 //	near-duplicates under one, sites spread → the page asked for, with snippets
 //
 // Visible means reachable from the records: an index head names a manifest, and that the

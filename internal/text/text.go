@@ -3,7 +3,7 @@
 // a description, when it was published, and a hash that near-duplicates share. It
 // stands between stored pages and internal/token, in the index step.
 //
-// [extract] is a pure function of its arguments, may be called from several goroutines
+// [Extract] is a pure function of its arguments, may be called from several goroutines
 // at once and keeps no reference to the body. Any bytes give a [Document] or none; time
 // is linear in their number, and what is looked at is bounded by [MaxHTML]. No tree is
 // built: the tokens of golang.org/x/net/html are read once into blocks of text, and boxes around
@@ -53,7 +53,7 @@ type Options struct {
 	Token string
 }
 
-// extract returns what is searchable of a decoded body. contentType is the value of the
+// Extract returns what is searchable of a decoded body. contentType is the value of the
 // header with its charset parameter; it may be empty or wrong, for the bytes have
 // the last word. url is the page's address: plain text is Markdown if it ends in .md.
 //
@@ -64,7 +64,7 @@ func Extract(contentType string, body []byte, url string) (doc Document, ok bool
 	return Options{}.extract(contentType, body, url)
 }
 
-// extract is [extract] with options.
+// extract is [Extract] with options.
 func (o Options) extract(contentType string, body []byte, url string) (doc Document, ok bool) {
 	body = body[:min(len(body), MaxHTML)]
 	if magic(body) {

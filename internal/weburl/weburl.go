@@ -1,7 +1,7 @@
-// Package weburl holds canonical web URLs and the keys derived from them. It is
-// the bottom of the import graph: links, seeds, redirects and stored addresses
-// all become a [URL] here, once, and every other package compares, hashes and
-// prints what comes out.
+// Package weburl holds canonical web URLs and the keys derived from them. It
+// imports no other package of this module: links, seeds, redirects and stored
+// addresses all become a [URL] here, once, and the others compare, hash and
+// print what comes out.
 //
 // # What canonical means
 //

@@ -2,7 +2,7 @@
 // bucket in one folder of one machine, behind gocloud.dev's portable types, with
 // nothing to install and nothing running besides.
 //
-// It sits where package aws and the other clouds sit: package platform opens it,
+// It sits where package aws sits in a cloud: package platform opens it,
 // and makes queues of *pubsub.Topic and *pubsub.Subscription; the engine sees
 // these, *docstore.Collection and *blob.Bucket. The semantics are those of package embedded, which the
 // simulation runs as they are; this package adds the clock, the waiting, the file
