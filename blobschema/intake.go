@@ -120,8 +120,16 @@ type TickRecord struct {
 	TickNotes
 	// Idle is what a tick saw when it found that nothing is to do: while it holds there is
 	// no need to look at the partitions.
-	Idle  *Idle `json:"idle,omitempty"`
-	Calls Calls `json:"calls,omitzero"` // of ticks, as far as they wrote this record
+	Idle  *Idle   `json:"idle,omitempty"`
+	Calls Calls   `json:"calls,omitzero"` // of ticks, as far as they wrote this record
+	Day   CallDay `json:"day,omitzero"`
+}
+
+// CallDay is the beginning of the period for which the coordinator limits function calls; zero: the crawl's beginning.
+type CallDay struct {
+	At     time.Time `json:"at"`
+	Calls  int64     `json:"calls"`  // function calls of the crawl until then
+	Orders uint64    `json:"orders"` // of the wish then
 }
 
 // TopicPeriod is a stretch of time in which a topic is to have its minimum of pages.

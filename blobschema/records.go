@@ -164,6 +164,8 @@ type Head struct {
 	// WakeAt is when the wake arrives that a step sent for its partition's later work: as
 	// long as it is to come, no step needs to send another.
 	WakeAt time.Time `json:"wake_at,omitzero"`
+	// Workless counts the steps in a row, up to the last one, that did no work.
+	Workless int `json:"workless,omitempty"`
 	// Owes counts the slots that are still held but go to others by the map of Epoch.
 	Owes int `json:"owes,omitempty"`
 	// Gives are the hand-overs in the manifest, not known to be confirmed: by receiver, the
@@ -261,6 +263,7 @@ type Wish struct {
 	Version uint64   `json:"version"`
 	Stop    bool     `json:"stop,omitempty"`
 	Pause   bool     `json:"pause,omitempty"`
+	Why     string   `json:"why,omitempty"`    // the reason of a pause that the coordinator ordered
 	Orders  uint64   `json:"orders,omitempty"` // how often Stop or Pause was changed
 	Scope   []string `json:"scope,omitempty"`  // hosts added to the scope by redirects of seeds
 	// Capped are registrable domains that have reached the cap on known URLs.

@@ -111,8 +111,9 @@ type statusReport struct {
 	DeadRequests int64               `json:"requests_dead,omitempty"`
 	Seeds        int                 `json:"seed_batches"`
 	Paused       bool                `json:"paused,omitempty"`
-	Stopping     bool                `json:"stopping,omitempty"`     // told to stop, and not there yet
-	Moving       int                 `json:"slots_moving,omitempty"` // between partitions
+	Why          string              `json:"paused_because,omitempty"` // if the coordinator paused the crawl
+	Stopping     bool                `json:"stopping,omitempty"`       // told to stop, and not there yet
+	Moving       int                 `json:"slots_moving,omitempty"`   // between partitions
 	Index        *indexReport        `json:"index,omitempty"`
 	Ranks        *ranksReport        `json:"ranks,omitempty"`
 	InCloud      *cloudReport        `json:"cloud,omitempty"`
@@ -173,7 +174,7 @@ func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
 	}
 	r := statusReport{
 		Crawl: v.ID(), Cloud: f.cloud, place: &f.place, State: s.State, Created: s.Crawl.Created, Totals: s.Totals, Unread: s.Unread,
-		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Settings: s.Crawl.Settings,
+		DeadRequests: s.DeadRequests, Seeds: len(s.Crawl.SeedBatches), Paused: s.Wish.Pause, Why: s.Wish.Why, Settings: s.Crawl.Settings,
 	}
 	for _, m := range s.Map.Moving {
 		r.Moving += len(m.Slots)
@@ -229,6 +230,9 @@ func (r *statusReport) print(out io.Writer) error {
 		row("", "told to stop")
 	case r.Paused && r.State != view.Paused:
 		row("", "paused")
+	}
+	if r.Why != "" {
+		row("", "because %s; look for the cause in the functions' logs first", r.Why)
 	}
 	if p, by := policyOf(&r.Settings), partitionBy(&r.Settings); p != defaultPolicy || by != blobschema.ByHost {
 		row("policy", "%s, paced by %s", p, by)

@@ -272,7 +272,7 @@ func (s *Step) nextHead(object string, man *blobschema.Manifest) blobschema.Head
 // tell says in a head what the partition's steps have cost so far.
 func (s *Step) tell(h *blobschema.Head) {
 	if s.cfg.Spent != nil {
-		h.Calls = s.earlier
+		h.Calls = s.taken.Calls
 		h.Calls.Add(s.cfg.Spent())
 	}
 }

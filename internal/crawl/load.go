@@ -46,8 +46,7 @@ func (s *Step) take(t *actor.Task) error {
 		s.floor = head.Floor
 	}
 	warm := s.head.Commit
-	s.earlier, s.before = head.Calls, head.Totals.Pages
-	s.head, s.rev = head, rec.Revision
+	s.taken, s.head, s.rev = head, head, rec.Revision
 	next := head
 	next.Fence++
 	next.Owner = fmt.Sprintf("%s/%d", s.cfg.Process, next.Fence)

@@ -197,8 +197,7 @@ type Step struct {
 	unsent      []uint64
 	mailed      map[partition.ID]int       // links mailed to partitions since they were last looked after
 	awake       map[partition.ID]time.Time // partitions with a step at work, until then at least
-	earlier     blobschema.Calls           // of the partition's steps before this one
-	before      int64                      // pages they stored
+	taken       blobschema.Head            // as the step before left it
 	appetites   map[partition.ID]Appetite  // of the other partitions, where not Fed
 	hungry      bool
 	lastCommit  time.Time
@@ -312,7 +311,7 @@ func (s *Step) Pages() int64 {
 	if s.st == nil {
 		return 0
 	}
-	return s.st.totals.Pages - s.before
+	return s.st.totals.Pages - s.taken.Totals.Pages
 }
 
 // Progress is a step's figures as they are now, for a display.

@@ -36,7 +36,9 @@ type TickConfig struct {
 	PlanEvery time.Duration
 	Capacity  float64
 	Mailboxes int
-	Policy    frontier.Policy // as in StepConfig
+	// DailyCalls limits the function calls of a day; the coordinator pauses a crawl that exceeds it. 0: no limit.
+	DailyCalls int64
+	Policy     frontier.Policy // as in StepConfig
 	// Spent is what the process was billed for since the tick began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }
@@ -86,6 +88,8 @@ type Tick struct {
 	notes  *blobschema.TickNotes          // in mem, or in record
 	learnt []func(*blobschema.TickRecord) // changes of the record, made at the end
 	told   blobschema.Calls               // of cfg.Spent, what the record has
+	// indexCalls are the function calls of all index steps, as far as this run read their records.
+	indexCalls int64
 }
 
 // NewTick returns a tick. mem is shared by the ticks of a process, one at a time. It is
@@ -145,6 +149,9 @@ func (k *Tick) run(t *actor.Task) error {
 	}
 	k.finished()
 	if err := k.follow(t); err != nil {
+		return err
+	}
+	if err := k.limitCalls(t); err != nil {
 		return err
 	}
 	if err := k.pruneRequests(t); err != nil {

@@ -64,6 +64,7 @@ func (k *Tick) follow(t *actor.Task) error {
 		if indexes[i], err = actor.DecodeFound[blobschema.IndexHead](rec, "index head"); err != nil {
 			return err
 		}
+		k.indexCalls += indexes[i].Calls.Functions
 	}
 	k.followRanks()
 	if err := k.tellRanks(t); err != nil {

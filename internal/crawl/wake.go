@@ -20,6 +20,9 @@ const (
 	maxDelay    = 15 * time.Minute // what queues can delay; beyond, the tick wakes
 	youngCommit = 5 * time.Second  // between two commits, and two mails, of a young crawl
 	wakeSlip    = 5 * time.Second  // a wake this near is as good as another one now
+	// maxWorkless steps in a row without work end the chain of wakes that a partition sends itself: a defect must not run
+	// functions for ever. The coordinator, which runs once a minute, goes on waking the partition.
+	maxWorkless = 4
 )
 
 // lastHead is the head that releases the lease. wake says that a wake is to be sent for
@@ -33,6 +36,9 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	}
 	s.tell(&h)
 	h.LooksDue = s.looksDue()
+	if h.Workless++; worked(&s.taken, &h) {
+		h.Workless = 0
+	}
 	if !s.cfg.SendsWakes {
 		return h, false
 	}
@@ -48,7 +54,7 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 		at = now
 	}
 	switch {
-	case h.Due.IsZero() || s.halted || s.asksNothing():
+	case h.Due.IsZero() || s.halted || s.asksNothing() || h.Workless >= maxWorkless:
 		return h, false
 	case at.Sub(now) > maxDelay:
 		return h, false // the tick wakes it
@@ -57,6 +63,14 @@ func (s *Step) lastHead() (h blobschema.Head, wake bool) {
 	}
 	h.WakeAt = at.UTC()
 	return h, true
+}
+
+// worked reports whether the step between two heads did any work: fetched URLs or counted failed attempts, applied mail,
+// examined new URLs, or followed a new map or an order.
+func worked(from, to *blobschema.Head) bool {
+	was, is := &from.Totals, &to.Totals
+	return settled(is) > settled(was) || is.Retries > was.Retries || is.Robots > was.Robots || is.Unexamined < was.Unexamined ||
+		to.Applied > from.Applied || to.Epoch > from.Epoch || to.Wish > from.Wish
 }
 
 // worthwhile is when enough of a partition is due for a step: as many slots as make a

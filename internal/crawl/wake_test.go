@@ -512,3 +512,33 @@ func TestYoungCrawls(t *testing.T) {
 		}
 	}
 }
+
+// TestWorklessChainEnds: steps that never get any work done stop waking their partition after a few, and wake it again
+// once they work.
+func TestWorklessChainEnds(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Delay = 10 * time.Second
+	w := newWorld(t)
+	w.web = site(t, host, 3, func(int) []string { return all(host)[:3] })
+	c = w.begin(c, all(host)[0])
+	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second}, nil)
+	good := w.web
+	w.web = func(r page.Request) *page.Outcome { return page.Aborted(r, epoch.Add(w.now)) } // a fetcher that never answers
+	next := func() int {
+		w.wakes = nil
+		w.now += c.Settings.Delay
+		w.step(inCloud(c, 0), nil)
+		return len(w.wakes)
+	}
+	chain := 0
+	for chain < 100 && next() == 1 {
+		chain++
+	}
+	if chain != maxWorkless-1 {
+		t.Errorf("%d steps without work wake the next one, not %d", chain, maxWorkless-1)
+	}
+	w.web = good
+	if next() != 1 || w.head(c.ID, 0).Workless != 0 {
+		t.Error("a step that fetches a page does not wake the next one")
+	}
+}

@@ -42,7 +42,7 @@ func NewCommand(crawl string, o Order) *Command {
 			if w.Stop == stop && w.Pause == pause {
 				return false
 			}
-			w.Stop, w.Pause = stop, pause
+			w.Stop, w.Pause, w.Why = stop, pause, ""
 			w.Orders++
 			c.changed = true
 			return true

@@ -7,6 +7,7 @@
 //	ORBWEAVER_PLATFORM    where the deployment is; see platform.Open
 //	ORBWEAVER_ALLOW_NET   networks that may be asked although they are not public
 //	ORBWEAVER_RETRY_WAIT  least wait before anything is tried again, for tests; 5s
+//	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
 //	ORBWEAVER_LEASE       how long a partition is a step's that no longer lives, for tests; 2m
 //	AWS_LAMBDA_FUNCTION_MEMORY_SIZE   MB; bounds what is held in memory
 //
@@ -52,11 +53,12 @@ type Function struct {
 }
 
 type environment struct {
-	location string
-	memoryMB int
-	allowNet []netip.Prefix
-	retry    polite.Retry
-	lease    time.Duration // 0 for the step's own default
+	location   string
+	memoryMB   int
+	allowNet   []netip.Prefix
+	retry      polite.Retry
+	lease      time.Duration // 0 for the step's own default
+	dailyCalls int64         // see crawl.TickConfig; 0 for no limit
 }
 
 const defaultMemoryMB = 512
@@ -77,6 +79,11 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 			return env, fmt.Errorf("ORBWEAVER_RETRY_WAIT is %q, not a duration such as 5s", s)
 		}
 		env.retry.Backoff = env.retry.Wait
+	}
+	if s := get("ORBWEAVER_DAILY_CALLS"); s != "" {
+		if env.dailyCalls, err = strconv.ParseInt(s, 10, 64); err != nil || env.dailyCalls < 1 {
+			return env, fmt.Errorf("ORBWEAVER_DAILY_CALLS is %q, not a number of calls", s)
+		}
 	}
 	if s := get("ORBWEAVER_LEASE"); s != "" {
 		if env.lease, err = time.ParseDuration(s); err != nil || env.lease < 4*time.Second {
@@ -138,7 +145,7 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
 			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
 		},
-		Tick:        crawl.TickConfig{HostsEvery: hostsEvery, WakeAgain: f.env.lease / 2},
+		Tick:        crawl.TickConfig{HostsEvery: hostsEvery, WakeAgain: f.env.lease / 2, DailyCalls: f.env.dailyCalls},
 		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/mbPerLarge)},
 		Bucket:      f.platform.BucketName,
 		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/mbPerConnection)),
@@ -273,6 +280,9 @@ func (f *Function) Coordinate(ctx context.Context) error {
 			return err
 		}
 		*line = append(*line, "crawl", rep.Crawl.ID, "outcome", outcome(&rep))
+		if rep.Wish.Why != "" {
+			*line = append(*line, "why", rep.Wish.Why)
+		}
 		if !rep.Idle {
 			*line = append(*line, "woken", len(rep.Woken), "leased", rep.Leased, "pages", rep.Totals.Pages, "pending", rep.Totals.Pending+rep.Totals.Unexamined)
 		}

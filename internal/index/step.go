@@ -87,7 +87,8 @@ func (s *Step) Report() Report { return s.report }
 func (s *Step) run(t *actor.Task) error {
 	s.start = t.Now().Mono
 	err := s.work(t)
-	if err == nil && s.report.Behind && !s.report.Lost {
+	// A step that got nowhere does not call the next one: else a chain of them might never end. The coordinator does.
+	if err == nil && s.report.Behind && !s.report.Lost && s.report.Manifests > 0 {
 		_, err = t.Do(actor.Send{Queue: naming.IndexQueue, Bodies: [][]byte{blobschema.EncodeJob(s.cfg.Crawl.ID, s.cfg.Partition)}})
 	}
 	s.report.Head = s.head

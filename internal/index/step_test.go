@@ -252,6 +252,24 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// TestBehindWithoutProgress: a step that had no time for anything does not call the next one; one that got on does.
+func TestBehindWithoutProgress(t *testing.T) {
+	w := newWorld(t)
+	for i := range 3 {
+		w.commit(answer{url: urlOf(i), body: page("x", "words")})
+		w.step(Config{BatchSize: 1})
+	}
+	cfg := merging
+	cfg.Deadline = time.Nanosecond
+	if rep := w.step(cfg); !rep.Behind || rep.Manifests > 0 || w.calls["Send"] != 0 {
+		t.Errorf("%+v, and %d jobs sent", rep, w.calls["Send"])
+	}
+	w.commit(answer{url: urlOf(3), body: page("x", "words")})
+	if rep := w.step(cfg); !rep.Behind || rep.Manifests != 1 || w.calls["Send"] != 1 {
+		t.Errorf("%+v, and %d jobs sent", rep, w.calls["Send"])
+	}
+}
+
 // TestHostile has pages that are not what they say, and an archive that lacks some.
 func TestHostile(t *testing.T) {
 	w := newWorld(t)

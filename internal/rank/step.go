@@ -125,8 +125,14 @@ func (s *Step) run(t *actor.Task) error {
 		if s.report.Done {
 			return s.tidyUp(t)
 		}
-		if int(s.cfg.Partition) >= len(s.heads) || s.least() < own.Round(job) {
-			return nil // others have to finish theirs first
+		if int(s.cfg.Partition) >= len(s.heads) {
+			return nil
+		}
+		if s.least() < own.Round(job) { // others have to finish theirs first
+			if first {
+				return nil
+			}
+			return s.prod(t)
 		}
 		if own.Final && own.Job == job {
 			s.tried = own.Round(job) + 1
@@ -142,8 +148,6 @@ func (s *Step) run(t *actor.Task) error {
 			if s.over(t) {
 				return nil
 			}
-		} else if err := s.prod(t); err != nil {
-			return err
 		}
 		if err := s.prepare(t); err != nil {
 			return err
@@ -248,11 +252,11 @@ func (s *Step) tellOthers(t *actor.Task, round int) error {
 	return send(t, s.cfg.Crawl, to)
 }
 
-// prod has the next partition look that has not finished the round this one is about to begin, if
-// the round before ended long ago: who saw that end may have crashed before it told anyone. As each
-// that begins does so, all are told in the end.
+// prod wakes the next partition that has not finished the round before the one this step has just finished, if that
+// round could begin long ago: whoever should have told it may have crashed first. As each that finishes a round does
+// so, all are told in the end. A step that finished nothing wakes nobody, so that a chain without progress ends.
 func (s *Step) prod(t *actor.Task) error {
-	round := s.own().Round(s.job.Number)
+	round := s.own().Round(s.job.Number) - 1
 	ended := s.job.Started
 	for p := range s.heads {
 		if r := s.heads[p].At(round); r != nil && s.heads[p].Job == s.job.Number && r.Time.After(ended) {

@@ -117,3 +117,8 @@ variable "jobs_arns" {
   description = "ARNs of the queues index and rank, by those names; none without an index."
   type        = map(string)
 }
+
+variable "daily_calls" {
+  description = "Function calls of a day after which the coordinator pauses the crawl."
+  type        = number
+}

@@ -284,3 +284,14 @@ variable "allow_net" {
     error_message = "Networks must be written as ADDRESS/BITS."
   }
 }
+
+variable "daily_calls" {
+  description = "Function calls of a day after which the coordinator pauses the crawl and says why; a fuse against functions that call each other for ever. Default: 15,000 for each mailbox, a step every six seconds."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.daily_calls == null ? true : var.daily_calls >= 1000 && floor(var.daily_calls) == var.daily_calls
+    error_message = "The daily limit must be a whole number of at least 1000 calls: the coordinator alone needs 1440."
+  }
+}

@@ -1,0 +1,58 @@
+package crawl
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+)
+
+// TestDailyCalls: a crawl whose functions ran too often within a day is paused, and its wish says why. Resuming it grants
+// as many calls again, and so does the next day.
+func TestDailyCalls(t *testing.T) {
+	w, s := newScene(t)
+	s.cfg.DailyCalls = 100
+	s.heads[0].Totals.Pending, s.heads[0].Due = 1, w.in(100*time.Hour) // else nothing is looked at
+	s.heads[0].Calls.Functions, s.heads[1].Fence = 40, 30 // of partition 1 all steps crashed
+	s.record.Calls.Functions, s.requests.Calls.Functions = 20, 9
+	s.write(w)
+	if s.tick(w); s.told(w).Pause {
+		t.Fatal("paused after 99 calls")
+	}
+	s.remembered(w)
+	s.heads[1].Fence++
+	s.write(w)
+	s.tick(w)
+	if got := s.told(w); !got.Pause || got.Orders != 1 || !strings.Contains(got.Why, "100 times within a day") {
+		t.Fatalf("the wish after 100 calls: %+v", got)
+	}
+	if _, err := w.run(NewCommand(s.crawl.ID, OrderResume)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.told(w); got.Pause || got.Why != "" {
+		t.Errorf("the wish once resumed: %+v", got)
+	}
+	s.wish = s.told(w)
+	for _, more := range []struct {
+		after  time.Duration
+		calls  int64
+		paused bool
+	}{{time.Minute, 0, false}, {time.Minute, 99, false}, {24 * time.Hour, 50, false}, {time.Hour, 99, false}, {time.Hour, 1, true}} {
+		s.remembered(w)
+		s.heads[0].Calls.Functions += more.calls
+		s.write(w)
+		w.now += more.after
+		s.tick(w)
+		if got := s.told(w); got.Pause != more.paused {
+			t.Errorf("%v later, with %d more calls: %+v", more.after, more.calls, got)
+		}
+	}
+}
+
+// told is the wish as the table has it.
+func (s *scene) told(w *world) (wish blobschema.Wish) {
+	w.record(naming.WishKey(s.crawl.ID), &wish)
+	return wish
+}
