@@ -82,7 +82,7 @@ func explain(dir string, err error) error {
 	case noRoom(err):
 		return fmt.Errorf("no room in %s: %w.\nMake room and go on with '%s': what was committed is kept", dir, err, resumeCommand(dir))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("the folder %s cannot be written: %w.\nChange its permissions, or give another folder with --data", dir, err)
+		return fail(exitError, fmt.Errorf("the folder %s cannot be read or written: %w.\nChange its permissions, or give another folder with --data", dir, err))
 	case errors.Is(err, crawl.ErrNoCrawl):
 		return errNoCrawl(dir)
 	}

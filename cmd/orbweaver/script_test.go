@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 //	asked N                 wait until the site was asked for N pages
 //	held                    check that the site is asked for nothing more for some time
 //	store FILE FORMAT       write a store's file, of another format
+//	readonly DIR            take away all permissions to write a folder, and hold the lock that
+//	                        its readers share, so that writers fail as root too
 //	deadletter DIR REASON PARTITION BODY
 //	                        put a dead letter into a folder, and set LETTER to its id
 func TestScripts(t *testing.T) {
@@ -51,7 +54,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ends": ends, "asked": asked, "held": held, "store": writeStore, "deadletter": writeDeadLetter,
+			"ends": ends, "asked": asked, "held": held, "store": writeStore, "readonly": makeReadOnly, "deadletter": writeDeadLetter,
 		},
 	})
 }
@@ -136,4 +139,29 @@ func writeStore(ts *testscript.TestScript, neg bool, args []string) {
 		return b.Put([]byte("format"), []byte(args[1]))
 	})
 	ts.Check(errors.Join(err, db.Close()))
+}
+
+// makeReadOnly changes the modes back at the end of the script.
+func makeReadOnly(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: readonly DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	db, err := bbolt.Open(filepath.Join(dir, storeFile), 0, &bbolt.Options{ReadOnly: true})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(db.Close()) })
+	var paths []string // folders before what is in them
+	ts.Check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	}))
+	change := func(mask, set fs.FileMode) {
+		for _, path := range paths {
+			info, err := os.Stat(path)
+			ts.Check(err)
+			ts.Check(os.Chmod(path, info.Mode().Perm()&^mask|set))
+		}
+	}
+	ts.Defer(func() { change(0, 0o200) })
+	change(0o222, 0)
 }

@@ -86,6 +86,16 @@ func Local(dir string, meter Meter) (*Platform, error) {
 	return fromStore(s, meter, s.SyncBlobs)
 }
 
+// LocalCopy opens a copy in memory of the queues and the table in a folder, which it only reads:
+// the process needs no permission to write there. The bucket is empty.
+func LocalCopy(dir string) (*Platform, error) {
+	s, err := local.Copy(dir, local.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return fromStore(s, NoMeter{}, nil)
+}
+
 // Memory opens an embedded platform that is gone when it is closed. meter may be nil.
 func Memory(meter Meter) (*Platform, error) {
 	meter = orNone(meter)

@@ -6,7 +6,8 @@
 //
 //   - nobody owns the folder: all records are read at once and the folder is given
 //     back, so that looking never keeps a crawl from beginning. Objects never
-//     change (I6), so what those records name stays as it was;
+//     change (I6), so what those records name stays as it was. The process needs
+//     no permission to write the folder;
 //   - a process owns it: that process answers for its records over a Unix socket
 //     in the folder ([Serve]), and objects are read from their files.
 //

@@ -189,7 +189,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 			return nil
 		}
 		var p *platform.Platform
-		if p, err = platform.Local(s.dir, nil); err == nil {
+		if p, err = platform.LocalCopy(s.dir); err == nil {
 			return s.take(ctx, p)
 		}
 		if !errors.Is(err, local.ErrInUse) {
@@ -263,7 +263,7 @@ func (s *folderStore) Renew(ctx context.Context) error {
 		s.snapshot = nil
 		return nil
 	}
-	p, err := platform.Local(s.dir, nil)
+	p, err := platform.LocalCopy(s.dir)
 	if errors.Is(err, local.ErrInUse) {
 		return nil
 	}

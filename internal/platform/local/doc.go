@@ -38,7 +38,7 @@
 //
 // # What it does not do
 //
-// No two processes share a folder, and blobs are not synced by writing them: see
+// No two processes share a folder, except to read it ([Copy]), and blobs are not synced by writing them: see
 // [Store.SyncBlobs]. Messages waiting in queues and the table are held in memory.
 // bbolt's pages carry no checksums: damage that breaks the file's structure is
 // reported, a flipped bit inside a value is not.

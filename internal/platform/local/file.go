@@ -27,11 +27,35 @@ type file struct{ db *bbolt.DB }
 
 // openFile opens or creates the file, waits at most wait for its lock, and hands
 // all it holds to load. Slices given to load are valid only during the call.
-func openFile(path string, wait time.Duration, load func(embedded.Mutation) error) (f *file, err error) {
+func openFile(path string, wait time.Duration, load func(embedded.Mutation) error) (*file, error) {
+	return open(path, &bbolt.Options{Timeout: wait}, load)
+}
+
+// readFile does the same for a file that exists, changes nothing and closes it again. Several
+// readers share the lock.
+func readFile(path string, wait time.Duration, load func(embedded.Mutation) error) error {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // a crash before the first transaction
+		return err
+	}
+	f, err := open(path, &bbolt.Options{Timeout: wait, ReadOnly: true}, load)
+	if errors.Is(err, errFresh) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.close()
+}
+
+// errFresh is why a file cannot be read that has no buckets yet.
+var errFresh = errors.New("nothing was written into the file yet")
+
+func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (f *file, err error) {
 	var raw *os.File
 	err = guard(func() error {
 		db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-			Timeout:      wait,
+			Timeout:      how.Timeout,
+			ReadOnly:     how.ReadOnly,
 			FreelistType: bbolt.FreelistMapType,
 			NoStatistics: true,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -106,6 +130,8 @@ func (f *file) prepare() error {
 		return nil
 	case !fresh:
 		return fmt.Errorf("%w: it says %.40q, want %q", ErrVersion, format, fileFormat)
+	case f.db.IsReadOnly():
+		return errFresh
 	}
 	// A crash before this transaction leaves an empty file, which is fresh again.
 	return f.db.Update(func(tx *bbolt.Tx) error {

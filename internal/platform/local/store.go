@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,11 @@ type Options struct {
 	LazySync time.Duration
 }
 
+func (o *Options) lockWait() time.Duration { return cmp.Or(o.LockWait, time.Second) }
+
+// fileName is the name of the file of queues and table in the Store's folder.
+const fileName = "orbweaver.db"
+
 // Store is a folder's queues, table and blobs, or the same in memory. All methods
 // are safe for concurrent use, and so is what they return.
 type Store struct {
@@ -103,10 +109,23 @@ func newCommit() *commit { return &commit{done: make(chan struct{})} }
 func Open(dir string, opts Options) (*Store, error) {
 	s := newStore(opts, embedded.NewLog())
 	s.dir = dir
-	if err := s.openFile(opts.LockWait); err != nil {
+	if err := s.openFile(opts.lockWait()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	go s.run()
+	return s, nil
+}
+
+// Copy opens a copy in memory of the queues and the table of a folder, without the blobs. It only
+// reads the folder, which other processes may do at the same time. The errors are those of [Open].
+func Copy(dir string, opts Options) (*Store, error) {
+	s := OpenMemory(opts)
+	err := readFile(filepath.Join(dir, fileName), opts.lockWait(), func(m embedded.Mutation) error {
+		return embedded.Load(s.queues, s.table, m)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
 	return s, nil
 }
 
@@ -143,13 +162,10 @@ func newStore(opts Options, log *embedded.Log) *Store {
 }
 
 func (s *Store) openFile(wait time.Duration) error {
-	if wait == 0 {
-		wait = time.Second
-	}
 	if err := makeDir(s.dir); err != nil {
 		return err
 	}
-	f, err := openFile(filepath.Join(s.dir, "orbweaver.db"), wait, func(m embedded.Mutation) error {
+	f, err := openFile(filepath.Join(s.dir, fileName), wait, func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)
 	})
 	if err != nil {

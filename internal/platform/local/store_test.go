@@ -1,11 +1,13 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -114,6 +116,56 @@ func TestOneOwner(t *testing.T) {
 	}
 	must(t, s.Close())
 	openDir(t, dir, Options{LockWait: time.Millisecond})
+}
+
+// TestCopy: several readers copy a folder at once, and change nothing in it.
+func TestCopy(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	if _, err := Copy(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("copy of nothing: %v", err)
+	}
+	// These are what crashes leave: before the first page of the file, and before the first transaction.
+	must(t, os.WriteFile(path, nil, 0o600))
+	for _, name := range []string{"empty file", "no buckets"} {
+		c, err := Copy(dir, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := contents(t, c); len(got) != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+		must(t, c.Close())
+		db, err := bbolt.Open(path, 0o600, nil)
+		must(t, err)
+		must(t, db.Close())
+	}
+	s, err := Open(dir, Options{})
+	must(t, err)
+	fill(t, s)
+	want := contents(t, s)
+	if _, err := Copy(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
+		t.Errorf("copy of a folder that has an owner: %v", err)
+	}
+	must(t, s.Close())
+
+	before, err := os.ReadFile(path)
+	must(t, err)
+	reader, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true})
+	must(t, err)
+	c, err := Copy(dir, Options{LockWait: time.Millisecond})
+	must(t, err)
+	must(t, reader.Close())
+	if diff := cmp.Diff(want, contents(t, c)); diff != "" {
+		t.Errorf("the copy (-want +got):\n%s", diff)
+	}
+	must(t, c.CreateQueue(t.Context(), "another", embedded.QueueConfig{Visibility: time.Hour}))
+	must(t, c.Close())
+	after, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("copying changed the file")
+	}
 }
 
 func TestAcksAreLazy(t *testing.T) {
@@ -300,8 +352,8 @@ func TestDamage(t *testing.T) {
 	for name, damage := range damages {
 		broken := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(broken, "orbweaver.db"), damage(slices.Clone(good)), 0o600))
-		for range 2 {
-			s, err := Open(broken, Options{LockWait: time.Millisecond})
+		for _, open := range []func(string, Options) (*Store, error){Copy, Open, Open} {
+			s, err := open(broken, Options{LockWait: time.Millisecond})
 			switch {
 			case err == nil:
 				must(t, s.Close())
@@ -313,6 +365,6 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	if refused < len(damages) {
-		t.Errorf("only %d of %d opens of damaged files were refused", refused, 2*len(damages))
+		t.Errorf("only %d of %d opens of damaged files were refused", refused, 3*len(damages))
 	}
 }
