@@ -101,13 +101,13 @@ func newDLQReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay [ID...|--all]",
 		Short: "Send messages again that could not be read",
-		Long: `Replay sends the bodies of dead letters again to where they belong: mail, and what a
-partition could make nothing of, to the partition's mailbox, wakes to their queue, all
-else to the intake queue. That helps where a newer version reads what an older one could
-not. What was applied before does nothing.
+		Long: `Replay sends dead letters again: mail to its mailbox, wakes to their queue, requests and
+notifications to the intake queue. That helps where a newer version reads what an older
+one could not. A message that was applied before has no effect.
 
-With --all it sends what this version can read and was not sent again yet; an id may name
-any letter. A folder must not have a process at work.`,
+A message that this version cannot parse is refused, and nothing is sent: it would only
+become a dead letter again. --all skips those messages, and those that were replayed
+before. No process may work on the folder.`,
 		Example: "  orbweaver dlq replay 8198d1ba 04c2\n  orbweaver dlq replay --all --platform aws.json",
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			if all == (len(ids) > 0) {
@@ -125,24 +125,23 @@ any letter. A folder must not have a process at work.`,
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all that this version can read, but what was sent again before")
+	cmd.Flags().BoolVar(&all, "all", false, "all messages that this version can parse and that were not replayed before")
 	return cmd
 }
 
 // letter is a dead letter as programs see it.
 type letter struct {
-	ID        string           `json:"id"`
-	At        time.Time        `json:"at"`
-	Replayed  time.Time        `json:"replayed,omitzero"`
-	Kind      letterKind       `json:"kind"`
-	Origin    string           `json:"origin"`
-	Reason    string           `json:"reason"`
-	Bytes     int              `json:"bytes"`
-	URLs      []string         `json:"urls,omitempty"` // of mail and requests
-	Body      []byte           `json:"body"`
-	name      string           // of the object
-	partition partition.ID     // that could not read it
-	mail      *blobschema.Mail // if it is mail
+	ID       string           `json:"id"`
+	At       time.Time        `json:"at"`
+	Replayed time.Time        `json:"replayed,omitzero"`
+	Kind     letterKind       `json:"kind"`
+	Origin   string           `json:"origin"`
+	Reason   string           `json:"reason"`
+	Bytes    int              `json:"bytes"`
+	URLs     []string         `json:"urls,omitempty"` // of mail and requests
+	Body     []byte           `json:"body"`
+	name     string           // of the object
+	mail     *blobschema.Mail // if it is mail
 }
 
 // letterKind is what a body is, as far as this version can tell.
@@ -159,7 +158,7 @@ const (
 func newLetter(d *view.DeadLetter) letter {
 	l := letter{
 		ID: d.ID, At: d.At, Replayed: d.Replayed, Kind: kindUnknown, Reason: d.Reason, Bytes: len(d.Body), Body: d.Body,
-		name: d.Name, partition: d.Partition, Origin: fmt.Sprintf("partition %d", d.Partition),
+		name: d.Name, Origin: fmt.Sprintf("partition %d", d.Partition),
 	}
 	if d.Partition == partition.Requests {
 		l.Origin = "intake"
@@ -355,7 +354,7 @@ func (f *looking) unowned(ctx context.Context) error {
 // replayed is what replay did.
 type replayed struct {
 	Sent    []string `json:"sent"`
-	Skipped []string `json:"skipped,omitempty"` // with --all: what cannot be read by this version either
+	Skipped []string `json:"skipped,omitempty"` // with --all: messages that this version cannot parse either
 }
 
 func runReplay(cmd *cobra.Command, f *looking, v *visit, ids []string) error {
@@ -370,6 +369,10 @@ func runReplay(cmd *cobra.Command, f *looking, v *visit, ids []string) error {
 		l, err := find(list, id)
 		if err != nil {
 			return err
+		}
+		if l.Kind == kindUnknown {
+			return fmt.Errorf("message %.12s cannot be parsed, so nothing was sent: it is neither mail nor a wake, a request or a notification of this version.\n"+
+				"See '%s', or replay the others by their ids or with --all", l.ID, f.command("dlq show", l.ID[:min(len(l.ID), 12)]))
 		}
 		chosen = append(chosen, l)
 	}
@@ -398,7 +401,7 @@ func runReplay(cmd *cobra.Command, f *looking, v *visit, ids []string) error {
 	}
 	text := fmt.Sprintf("%s sent again", plural(int64(len(r.Sent)), "message"))
 	if n := len(r.Skipped); n > 0 {
-		text += fmt.Sprintf("; %s left out, which cannot be read by this version either", count(int64(n)))
+		text += fmt.Sprintf("; %s not sent, which this version cannot parse either", count(int64(n)))
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 	return err
@@ -438,8 +441,6 @@ func (l *letter) destination(c *blobschema.Crawl, partitions int) (queue string,
 		return mailbox(partitions, l.mail.To)
 	case l.Kind == kindWake:
 		return naming.WakesQueue, nil
-	case l.Kind == kindUnknown && l.partition != partition.Requests:
-		return mailbox(partitions, l.partition)
 	}
 	return naming.IntakeQueue, nil
 }
