@@ -11,6 +11,8 @@ NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
 functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 tool = go tool -modfile=tools/go.mod
+# Status 3 says that the command was stopped, which is no error. The trap keeps the shell from dying of the same Ctrl-C.
+interruptible = @trap : INT; $(1) || { s=$$?; [ $$s = 3 ] || exit $$s; }
 
 export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
 
@@ -21,10 +23,10 @@ build: ## build bin/orbweaver
 	go build -o bin/orbweaver ./cmd/orbweaver
 
 crawl: build ## crawl URL=https://example.org, or go on with the crawl; ARGS='--max-pages 100'
-	bin/orbweaver crawl $(ARGS) $(URL)
+	$(call interruptible,bin/orbweaver crawl $(ARGS) $(URL))
 
 demo: build ## crawl a made-up web on this machine and compare with the truth
-	bin/orbweaver demo $(ARGS)
+	$(call interruptible,bin/orbweaver demo $(ARGS))
 
 docsite: build ## crawl real documentation served by nginx, check and recrawl it; DOCS=FOLDER
 	go run ./internal/docsite -docs $(DOCS) $(ARGS)

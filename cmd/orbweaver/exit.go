@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // exit is a status that the process ends with. Scripts rely on the numbers.
@@ -33,13 +35,15 @@ var exitMeanings = [...]string{
 	exitNothing:     "nothing could be fetched, or no ranks are finished yet",
 }
 
-// exitTable is the table as help shows it.
-func exitTable() string {
+// newExitStatus is a help topic that lists them.
+func newExitStatus() *cobra.Command {
 	var b strings.Builder
 	for status, meaning := range exitMeanings {
 		fmt.Fprintf(&b, "  %d  %s\n", status, meaning)
 	}
-	return b.String()
+	cmd := &cobra.Command{Use: "exit-status", Short: "The exit statuses of all commands", Long: b.String()}
+	cmd.SetHelpTemplate("{{.Long}}")
+	return cmd
 }
 
 // failure is why a command ends with a status other than 0. Without an error all has

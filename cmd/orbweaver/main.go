@@ -72,15 +72,13 @@ where functions crawl, and this program only begins and looks.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nExit status:\n" + exitTable())
 	for _, sub := range []func() *cobra.Command{
 		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus,
-		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile, newSearchSyntax,
+		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile, newSearchSyntax, newExitStatus,
 	} {
 		cmd.AddCommand(sub())
 	}
