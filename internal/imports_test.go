@@ -111,7 +111,7 @@ gocloud.dev:                         internal/engine internal/platform internal/
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
-golang.org/x/text:                   internal/extract internal/token
+golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 `
 
 // core are the packages that do no I/O, start no goroutine and read no clock, so that

@@ -131,7 +131,11 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	if err := f.refuseOthers(); err != nil {
 		return err
 	}
-	urls, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin())
+	var skip io.Writer
+	if f.skipBad {
+		skip = rep
+	}
+	urls, err := readURLs(args, "seeds", f.seeds, cmd.InOrStdin(), skip)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 	if len(f.id) > blobschema.MaxRequestID {
 		return usagef("--id must have at most %d bytes", blobschema.MaxRequestID)
 	}
-	urls, err := readURLs(args, "urls", f.urls, cmd.InOrStdin())
+	urls, err := readURLs(args, "urls", f.urls, cmd.InOrStdin(), nil)
 	if err != nil {
 		return err
 	}

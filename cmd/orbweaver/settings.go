@@ -131,6 +131,7 @@ type crawlFlags struct {
 	runFlags
 	file    string
 	seeds   string
+	skipBad bool // lines of seeds
 	another bool
 	detach  bool
 
@@ -179,6 +180,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringVar(&f.file, "file", "", "crawl file (YAML) that describes the crawl: see 'orbweaver help crawl-file'; flags beside it win")
 	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
+	fs.BoolVar(&f.skipBad, "skip-bad-seeds", false, "skip, list and count lines of --seeds that are no URL, instead of stopping there")
 	fs.BoolVar(&f.another, "new", false, "begin another crawl where the last one is finished, at its limit or stopped; only 'export' made before leads to the pages of that")
 	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
 	fs.Var(&f.scope, "scope", "which links are followed: to the hosts of the seeds and of what these redirect to, to their registrable domains, or any")
@@ -216,6 +218,9 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 func (f *crawlFlags) check() error {
 	if err := f.runFlags.check(); err != nil {
 		return err
+	}
+	if f.skipBad && f.seeds == "" {
+		return usagef("--skip-bad-seeds applies to the file of --seeds; give that too")
 	}
 	if f.elastic.most > 0 && !f.set.Changed("partitions") {
 		f.partitions = f.elastic.least

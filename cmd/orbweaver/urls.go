@@ -10,22 +10,27 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// maxURLErrors is how many are told before giving up.
-const maxURLErrors = 10
+// Limits on the bad lines that are listed: before reading ends with an error, and of those skipped.
+const (
+	maxURLErrors   = 10
+	maxURLsSkipped = 100
+)
 
-// urlList collects the URLs that a command is given, each once, and what is wrong with
-// the others.
+// urlList collects the URLs that a command is given, each once, and the errors of the others.
 type urlList struct {
-	flag  string // that names the file
+	flag  string    // names the file
+	skip  io.Writer // lists the bad lines of the file, which are skipped; nil if they are errors
 	urls  []weburl.URL
 	known map[weburl.URL]bool
 	errs  []error
+	bad   int64 // lines skipped
 }
 
 // readURLs returns the URLs given as arguments and those of the file that a flag names:
-// "" for none, "-" for in. All that are wrong are told, up to a bound.
-func readURLs(args []string, flag, file string, in io.Reader) ([]weburl.URL, error) {
-	l := urlList{flag: flag, known: map[weburl.URL]bool{}}
+// "" for none, "-" for in. The error lists the bad ones, up to a bound. If skip is not nil, bad lines
+// of the file are listed there instead.
+func readURLs(args []string, flag, file string, in io.Reader, skip io.Writer) ([]weburl.URL, error) {
+	l := urlList{flag: flag, skip: skip, known: map[weburl.URL]bool{}}
 	for _, raw := range args {
 		l.add("", raw)
 	}
@@ -66,13 +71,25 @@ func (l *urlList) readFile(file string, in io.Reader) error {
 	if err != nil {
 		return usagef("read --%s %s: %w", l.flag, file, err)
 	}
+	if more := l.bad - maxURLsSkipped; more > 0 {
+		fmt.Fprintf(l.skip, "… and %s more\n", count(more))
+	}
+	if l.bad > 0 {
+		fmt.Fprintf(l.skip, "skipped %s of --%s %s\n", plural(l.bad, "bad line"), l.flag, listName(file))
+	}
 	return nil
 }
 
+// add takes a URL. where is "" for an argument.
 func (l *urlList) add(where, raw string) {
 	u, err := weburl.Parse(raw)
 	if err != nil {
-		l.errs = append(l.errs, fmt.Errorf("%scannot use URL %.200q: %w%s", where, raw, err, crawlfile.Suggestion(raw)))
+		err = fmt.Errorf("%scannot use URL %.200q: %w%s", where, raw, err, crawlfile.Suggestion(raw))
+		if where == "" || l.skip == nil {
+			l.errs = append(l.errs, err)
+		} else if l.bad++; l.bad <= maxURLsSkipped {
+			fmt.Fprintln(l.skip, err)
+		}
 		return
 	}
 	if !l.known[u] {

@@ -214,7 +214,7 @@ func TestProblems(t *testing.T) {
 		{"a seed that the crawl excludes", "exclude: a.ex\n" + topic, `c.yaml:4: seed https://a.example/ is excluded by "a.ex": leave out one of them`},
 		{"a list of seeds that is not there", "seeds-file: no.txt\n", `c.yaml:1: seeds-file "no.txt": file does not exist`},
 		{"an empty list of seeds", "\nseeds-file: empty.txt\n", `c.yaml:2: seeds-file "empty.txt": it holds no URL; it should have one a line`},
-		{"a list with a long line", "\nseeds-file: long.txt\n", `c.yaml:2: seeds-file "long.txt": bufio.Scanner: token too long`},
+		{"a list with a long line", "\nseeds-file: long.txt\n", `long.txt:1: seed "` + strings.Repeat("x", 200) + `": ` + parseError(strings.Repeat("x", maxListLine))},
 		{"a list that is wrong", "topics:\n  - name: a\n    seeds-file: bad.txt\n", "bad.txt:2: seed \"https:// x/\": " + parseError("https:// x/") +
 			"\nbad.txt:3: seed \"b.example\": " + parseError("b.example") + " (did you mean https://b.example/ ?)"},
 
@@ -426,6 +426,26 @@ func TestDistance(t *testing.T) {
 
 // FuzzParse: whatever the file, it is refused or makes settings that hold to their bounds,
 // and joining it to what it made changes nothing.
+// TestReadList: a list may begin with a byte order mark, and a line of any length is one line.
+func TestReadList(t *testing.T) {
+	long := strings.Repeat("x", 3*maxListLine)
+	for _, list := range []string{
+		"\ufeffa\n# c\r\n" + long + "\nb # c", "\ufeff# c\n\na\n" + long + "\nb\n", "\xff\xfea\x00\n\x00#\x00\n\x00b\x00", "\xfe\xff\x00a\x00\n\x00\r\x00\n\x00b",
+	} {
+		var got []string
+		last := 0
+		err := ReadList(strings.NewReader(list), func(line int, url string) bool {
+			if url[0] != 'x' {
+				got, last = append(got, url), line
+			}
+			return true
+		})
+		if want := strings.Count(strings.Trim(strings.ReplaceAll(list, "\x00", ""), "\n"), "\n") + 1; err != nil || !slices.Equal(got, []string{"a", "b"}) || last != want {
+			t.Errorf("%.20q: %q, the last in line %d, want %d (%v)", list, got, last, want, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(whole)
 	f.Add("seeds: &x [*x]\ntopics: *x\n")

@@ -2,6 +2,7 @@ package crawlfile
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+	utf "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -371,16 +374,25 @@ func (d *decoder) seedsFile(topic, line int, n *yaml.Node) {
 	}
 }
 
-// maxListLine is how long a line of a list may be, in bytes.
-const maxListLine = 1 << 20
+// maxListLine is how many bytes of a line of a list are read: more than any URL has.
+const maxListLine = 64 << 10
 
 // ReadList reads a list of URLs, one a line, with comments after #, and calls add with each
-// and its line until that returns false.
+// and its line until that returns false. The list is in UTF-8, or in what its byte order mark says.
 func ReadList(r io.Reader, add func(line int, url string) bool) error {
-	sc := bufio.NewScanner(r)
-	sc.Buffer(nil, maxListLine)
-	for n := 1; sc.Scan(); n++ {
-		line := strings.TrimSpace(sc.Text())
+	lines := bufio.NewReaderSize(transform.NewReader(r, utf.BOMOverride(transform.Nop)), maxListLine)
+	for n := 1; ; n++ {
+		b, long, err := lines.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line := strings.TrimSpace(string(b))
+		for long && err == nil { // an error comes again with the next line
+			_, long, err = lines.ReadLine()
+		}
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -389,7 +401,6 @@ func ReadList(r io.Reader, add func(line int, url string) bool) error {
 			return nil
 		}
 	}
-	return sc.Err()
 }
 
 // Suggestion guesses what was meant by a URL without a scheme; "" for no idea.
