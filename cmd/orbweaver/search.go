@@ -63,7 +63,7 @@ it is a page for a browser, and JSON at /search.json.`,
 	}
 	f.register(cmd)
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host and those below it; several: any of them")
+	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host, at any port unless it names one, and those below it; several: any of them")
 	fs.StringSliceVar(&f.request.Langs, "lang", nil, "only documents in this language, such as en; several: any of them")
 	fs.IntVar(&f.request.Limit, "limit", search.DefaultLimit, "show so many results")
 	fs.IntVar(&f.request.Offset, "offset", 0, "leave out so many before them")

@@ -496,7 +496,7 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 	var out []span
 	for _, site := range sites {
 		host := weburl.Host(site)
-		name, exact := host.Name(), host.IsIP() || host.Port() != ""
+		exact := host.Port() != ""
 		slots, err := e.slots(ctx, t, host, exact)
 		if err != nil {
 			return nil, err
@@ -509,7 +509,7 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 			if exact {
 				s.first, s.end, err = t.opened.Site(site, slot)
 			} else {
-				s.first, s.end, err = t.opened.Domain(name, slot)
+				s.first, s.end, err = t.opened.Domain(site, slot)
 			}
 			if err != nil {
 				return nil, err
@@ -523,13 +523,17 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 	return out, nil
 }
 
-// slots are those that may have documents of a site. Its own is known by its name; where names
-// below it have slots of their own, those are asked whose documents have the name in their URL.
+// slots are those that may have documents of a site. Its own is known by its name. Names below it, and
+// other ports, may have slots of their own: of those, the ones whose documents have the name in their URL.
 func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
 	by := e.ix.record.Settings.PartitionBy
 	unit, _ := crawl.Unit(by, host)
 	out := []partition.Slot{e.ix.hash.Slot(unit)}
-	if below, _ := crawl.Unit(by, "a."+host); exact || below == unit {
+	other := "a." + host
+	if host.IsIP() { // there are no names below an address
+		other = host + ":1"
+	}
+	if another, _ := crawl.Unit(by, other); exact || another == unit {
 		return out, nil
 	}
 	cols, err := e.columns(ctx, t.seg)
@@ -542,7 +546,7 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 		}
 	}
 	name := host.Name()
-	if name[0] >= '0' && name[0] <= '9' { // it may be one word with what is before it, as in a1.2.example
+	if name[0] >= '0' && name[0] <= '9' && !host.IsIP() { // it may be one word with what is before it, as in a1.2.example
 		_, name, _ = strings.Cut(name, ".")
 	}
 	list := token.Query(name, []string{})
