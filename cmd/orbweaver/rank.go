@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -69,8 +73,8 @@ page count once. See docs/rank.md.`,
 	fl.IntVar(&f.params.MaxRounds, "max-rounds", f.params.MaxRounds, "end after so many rounds at the latest")
 	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer begins anew: hosts and URLs, HOST=WEIGHT for other weights than 1, or a file with one a line and the weight behind a tab (default: anywhere)")
 	fl.Var(&f.level, "level", "what is listed: pages, hosts or all")
-	fl.IntVar(&f.top, "top", 10, "list so many of each")
-	fl.StringVar(&f.out, "out", "", "write the table of --level into this file, one host or page a line, with a tab and its rank; - for standard output")
+	fl.IntVar(&f.top, "top", 10, "list so many of each; with --out all that the table has, unless this is given")
+	fl.StringVar(&f.out, "out", "", "write the table of --level into this file, one host or page a line, with a tab and its rank; - for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
 	fl.BoolVar(&f.show, "show", false, "compute nothing: show what was computed last")
 	fl.BoolVar(&f.fresh, "fresh", false, "use nothing of jobs before: read all commits again")
 	fl.BoolVar(&f.force, "force", false, "begin a new job even if one is under way, which is given up")
@@ -98,6 +102,9 @@ func (f *rankFlags) check() error {
 	}
 	if f.out != "" && f.level == "all" {
 		return usagef("--out writes one table: say which one with --level pages or --level hosts")
+	}
+	if f.out != "" && f.json {
+		return usagef("--out writes a table, and --json a report; give one of them")
 	}
 	if f.top < 0 {
 		return usagef("--top must be 0 or more")
@@ -190,7 +197,7 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return f.look(ctx, func(v *view.View) error { return f.tell(ctx, cmd.OutOrStdout(), v) })
+	return f.look(ctx, func(v *view.View) error { return f.tell(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), v) })
 }
 
 func (f *rankFlags) explainRanks(err error) error {
@@ -361,7 +368,7 @@ type rankReport struct {
 }
 
 // tell shows what was computed last.
-func (f *rankFlags) tell(ctx context.Context, out io.Writer, v *view.View) error {
+func (f *rankFlags) tell(ctx context.Context, out, errOut io.Writer, v *view.View) error {
 	now, err := v.Ranks(ctx)
 	if err != nil {
 		return err
@@ -374,7 +381,7 @@ func (f *rankFlags) tell(ctx context.Context, out io.Writer, v *view.View) error
 		return fail(exitNothing, fmt.Errorf("no ranks were computed in %s yet; '%s' does", &f.place, f.command("rank")))
 	}
 	if f.out != "" {
-		return f.export(ctx, out, v, job)
+		return f.export(ctx, out, errOut, v, job)
 	}
 	r := rankReport{
 		Crawl: v.ID(), Job: job.Number, Started: job.Started, Done: job.Done, Seconds: job.Done.Sub(job.Started).Seconds(),
@@ -397,6 +404,7 @@ func (f *rankFlags) tell(ctx context.Context, out io.Writer, v *view.View) error
 		if r.Pages, err = v.RankTable(ctx, job.PageRanks, f.top); err != nil {
 			return err
 		}
+		warnBest(errOut, "the list", len(r.Pages), f.top, job.Totals.Crawled, "page")
 	}
 	if f.json {
 		return writeJSON(out, r)
@@ -437,19 +445,38 @@ func (r *rankReport) print(out io.Writer, p *place) error {
 	return err
 }
 
-// export writes a table.
-func (f *rankFlags) export(ctx context.Context, out io.Writer, v *view.View, job *ranks.Job) error {
-	object := job.HostRanks
+// export writes a table, or its first lines if --top is given.
+func (f *rankFlags) export(ctx context.Context, out, errOut io.Writer, v *view.View, job *ranks.Job) error {
+	object, all, noun := job.HostRanks, job.Totals.Hosts, "host"
 	if f.level == "pages" {
-		object = job.PageRanks
+		object, all, noun = job.PageRanks, job.Totals.Crawled, "page"
 	}
 	data, err := v.Store().Object(ctx, object)
 	if err != nil {
 		return err
 	}
-	if f.out == "-" {
-		_, err := out.Write(data)
-		return err
+	lines, asked := slices.Collect(bytes.Lines(data)), math.MaxInt
+	if f.level == "hosts" && len(lines) < frontier.MaxHostRanks && len(data) < frontier.MaxHostRankBytes-1<<10 {
+		all = int64(len(lines)) // neither limit was reached, not even by one more line
 	}
-	return os.WriteFile(f.out, data, 0o644)
+	if f.set.Changed("top") {
+		asked = f.top
+	}
+	lines = lines[:min(asked, len(lines))]
+	if data = bytes.Join(lines, nil); f.out == "-" {
+		_, err = out.Write(data)
+	} else {
+		err = os.WriteFile(f.out, data, 0o644)
+	}
+	if err == nil {
+		warnBest(errOut, "the table", len(lines), asked, all, noun)
+	}
+	return err
+}
+
+// warnBest says that a list has fewer than were asked for, because a job keeps the best only.
+func warnBest(w io.Writer, list string, got, asked int, all int64, noun string) {
+	if int64(got) < min(int64(asked), all) {
+		warn(w, "%s has the best %s of %s only: a rank job keeps no more", list, count(int64(got)), plural(all, noun))
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -85,6 +87,45 @@ func (c *cloud) rankFunction() (off func()) {
 		}
 	})
 	return func() { cancel(); wg.Wait() }
+}
+
+// TestRankOut: what does not fit into a table is said.
+func TestRankOut(t *testing.T) {
+	t.Parallel()
+	srv, err := simweb.Start(t.Context(), simweb.Config{Seed: 5, Hosts: 1, Pages: simweb.Pages{Min: 150, Max: 150}, PageBytes: 1 << 10, LinksPerPage: 12}, simweb.ListenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	dir := t.TempDir()
+	run := func(args ...string) (stdout, stderr string) {
+		c := orbweaver(t, args...)
+		var out, errOut strings.Builder
+		c.Dir, c.Stdout, c.Stderr = dir, &out, &errOut
+		if err := c.Run(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, &errOut)
+		}
+		return out.String(), errOut.String()
+	}
+	run(append([]string{"crawl", "--quiet", "--partitions", "1", "--delay", "0s", "--allow-net", "127.0.0.0/8"}, srv.Web().Seeds()...)...)
+	if _, said := run("rank", "--level", "pages", "--out", "pages"); !strings.HasSuffix(said, "orbweaver: the table has the best 100 of 150 pages only: a rank job keeps no more\n") {
+		t.Error(said)
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "pages"))
+	if err != nil || strings.Count(string(table), "\n") != 100 {
+		t.Errorf("%v\n%s", err, table)
+	}
+	for _, args := range [][]string{{"--level", "hosts", "--out", "-"}, {"--level", "pages", "--out", "-", "--top", "100"}} {
+		if out, said := run(append([]string{"rank", "--show"}, args...)...); said != "" || out == "" {
+			t.Errorf("%s: %s\n%s", args, said, out)
+		}
+	}
+	if out, _ := run("rank", "--show", "--level", "pages", "--out", "-", "--top", "7"); strings.Count(out, "\n") != 7 || !strings.HasPrefix(string(table), out) {
+		t.Errorf("--top 7:\n%s", out)
+	}
+	if _, said := run("rank", "--show", "--top", "101"); !strings.Contains(said, "the list has the best 100 of 150 pages only") {
+		t.Error(said)
+	}
 }
 
 func TestParseWeights(t *testing.T) {
