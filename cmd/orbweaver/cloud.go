@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -241,11 +240,8 @@ func (w *follower) summarize(ctx context.Context, end engine.End, s *view.Status
 	if err != nil {
 		return nil, err
 	}
-	sum.Pages, sum.Seconds = s.Totals.Pages-w.before.Pages, time.Since(w.began).Seconds()
-	if sum.Seconds > 0 {
-		sum.PagesPerSecond = float64(sum.Pages) / sum.Seconds
-	}
-	sum.conclude(s.Crawl.Settings.MaxPages, nil)
+	sum.measure(&w.before, time.Since(w.began))
+	sum.conclude(s.Crawl.Settings.MaxPages)
 	if sum.Status == exitNothing {
 		sum.Seeds, err = seedOutcomes(ctx, w.view)
 	}
@@ -255,19 +251,11 @@ func (w *follower) summarize(ctx context.Context, end engine.End, s *view.Status
 // summary is what there is to say of a crawl in a cloud: its calls and their cost are
 // those of all of it.
 func (v *visit) summary(end engine.End, s *view.Status) (*summary, error) {
-	prices, err := ledger.DefaultPrices()
-	if err != nil {
-		return nil, err
-	}
-	sum := &summary{
-		Crawl: v.view.ID(), Cloud: v.place.cloud, End: end, Totals: s.Totals, Calls: s.Calls, place: v.place,
-		Cost: prices.PerMillion(s.Calls, s.Totals.Pages, 0), Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
-		Search: newIndexReport(s),
-	}
+	sum := &summary{Crawl: v.view.ID(), Cloud: v.place.cloud, End: end, Totals: s.Totals, place: v.place, Search: newIndexReport(s)}
 	if s.Totals.Stored > 0 {
 		sum.Archive = v.place.String() + ", objects " + naming.WARCPrefix(v.view.ID())
 	}
-	return sum, nil
+	return sum, sum.price(s.Calls, 0)
 }
 
 // warn writes a line that is no output.

@@ -72,8 +72,8 @@ Kept, but changed by giving them again:
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
-Of one run in a folder only: --connections, --allow-net, --max-time. In a cloud they are
-refused, --partitions is that of the deployment, unless others are asked for, and
+Of one run in a folder only: --connections, --allow-net, --max-time, --costs. In a cloud the
+first three are refused, --partitions is that of the deployment, unless others are asked for, and
 calls and cost in the summary are those of the whole crawl.
 
 Progress goes to standard error, the summary to standard output; with --json both go there.`,
@@ -171,6 +171,7 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	sum.costs = f.costs
 	rep.ended(sum)
 	if sum.Status == exitNothing {
 		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, f.allowNet)))

@@ -126,7 +126,7 @@ func (f *crawlFlags) ofCrawl(flag *pflag.Flag) bool {
 	run := pflag.NewFlagSet("", pflag.ContinueOnError)
 	var r runFlags
 	r.register(run)
-	return run.Lookup(flag.Name) == nil && flag.Name != "new" && flag.Name != "detach"
+	return run.Lookup(flag.Name) == nil && !slices.Contains([]string{"new", "detach", "skip-bad-seeds"}, flag.Name)
 }
 
 // setValue sets a flag, and says in words what its value must be.

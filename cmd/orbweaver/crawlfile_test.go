@@ -81,6 +81,7 @@ func TestFileProblems(t *testing.T) {
 		"policy: best", "quality: worst", "delay: 1", "timeout: 0s", "sitemaps: on", "slots: many", "partitions: 0", "elastic: 3", "max-body: 1XB",
 		"max-depth: 70000", "max-pages: 0", "compress: zip", "user-agent: '/'", "recrawl: 3", "queues: host 3", "partition-by: url", "delays: 3s",
 		"host-ranks: none.tsv", "max-time: 3s", "allow-net: 127.0.0.1", "data: d", "new: true", "delay: [1s, 2s]", "scope: [host, any]", "host-rule: a.example=3",
+		"skip-bad-seeds: true", "costs: true",
 	}, "\n"))
 	problems := crawlfile.Problems{}
 	if !errors.As(err, &problems) {
@@ -118,6 +119,8 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:23: delay is said twice: in line 3 already`,
 		`c.yaml:24: scope "host any": it takes one value`,
 		`c.yaml:25: a crawl file has no key "host-rule"`,
+		`c.yaml:26: skip-bad-seeds "true": it is of one run, not of the crawl: give it as --skip-bad-seeds`,
+		`c.yaml:27: costs "true": it is of one run, not of the crawl: give it as --costs`,
 	}, got); d != "" {
 		t.Error(d)
 	}

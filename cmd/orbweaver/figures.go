@@ -11,10 +11,11 @@ import (
 // figures are what is shown of a running crawl: totals since it began, rates of this
 // run.
 type figures struct {
-	Seconds        float64          `json:"seconds"`          // since this run began
-	Pages          int64            `json:"pages"`            // fetched, each time they were
-	PagesPerSecond float64          `json:"pages_per_second"` // smoothed
-	HostsActive    int              `json:"hosts_active"`     // being asked now; not known of a cloud
+	Seconds        float64          `json:"seconds"`             // since this run began
+	Pages          int64            `json:"pages"`               // fetched, each counted once
+	Recrawled      int64            `json:"recrawled,omitempty"` // answers besides, of all runs
+	PagesPerSecond float64          `json:"pages_per_second"`    // smoothed
+	HostsActive    int              `json:"hosts_active"`        // being asked now; not known of a cloud
 	Paused         bool             `json:"paused,omitempty"`
 	AtWork         *int             `json:"partitions_at_work,omitempty"` // in a cloud
 	Asked          int              `json:"asked,omitempty"`              // URLs that recrawl waits for, and how many have an outcome
@@ -71,7 +72,7 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 		m.last, m.pages = now, pages
 	}
 	f := figures{
-		Seconds: now.Sub(m.start).Seconds(), Pages: pages, HostsActive: s.Active, HostsKnown: t.Hosts,
+		Seconds: now.Sub(m.start).Seconds(), Pages: t.Pages, Recrawled: recrawled(t), HostsActive: s.Active, HostsKnown: t.Hosts,
 		Queue: t.Pending + t.Unexamined, Bytes: t.Bytes, Outcomes: t.Outcomes, Retries: t.Retries,
 	}
 	if m.passed > 0 {
@@ -90,6 +91,10 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
+
+// recrawled counts those of captures that are no pages of Totals.Pages: recrawl asked for them, or
+// they were due to be revisited.
+func recrawled(t *blobschema.Totals) int64 { return max(captures(t)-t.Pages, 0) }
 
 // limit finds the limit that will be reached first. more is how many pages --max-pages
 // leaves, below 0 if there is no such limit.

@@ -90,6 +90,9 @@ func frame(title string, f *figures) []string {
 	if f.Paused {
 		lines = append(lines, "  paused: nothing is asked for; 'orbweaver resume' goes on")
 	}
+	if f.Recrawled > 0 {
+		lines = append(lines, "  pages recrawled "+count(f.Recrawled))
+	}
 	if f.Asked > 0 {
 		lines = append(lines, fmt.Sprintf("  asked  %d of %s have an outcome", f.Answered, plural(int64(f.Asked), "URL")))
 	}
@@ -110,6 +113,9 @@ func line(f *figures) string {
 	}
 	s := fmt.Sprintf("%s: %s (%.1f/s), %s, queue %s, %s received",
 		span(f.Seconds), plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes))
+	if f.Recrawled > 0 {
+		s += fmt.Sprintf(", %s recrawled", count(f.Recrawled))
+	}
 	if f.Asked > 0 {
 		s += fmt.Sprintf(", %d of %s answered", f.Answered, plural(int64(f.Asked), "URL"))
 	}

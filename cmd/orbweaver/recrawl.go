@@ -117,6 +117,7 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	sum.costs = f.costs
 	return concluded(rep, sum)
 }
 

@@ -280,12 +280,13 @@ func (s *session) guard(ctx context.Context) error {
 func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 	snap := s.engine.Snapshot()
 	sum := s.ended(end, cause, snap.Totals)
-	return sum, sum.measure(snap.Calls, snap.Totals.Pages-s.before.Pages, time.Since(s.began), ledger.Processor()-s.cpu)
+	sum.measure(&s.before, time.Since(s.began))
+	return sum, sum.price(snap.Calls, ledger.Processor()-s.cpu)
 }
 
 // ended says how the run ended.
 func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
-	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t}
+	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t, before: s.before, perRun: s.perRun}
 	if t.Stored > 0 {
 		sum.Archive = objectFile(s.dir, naming.WARCPrefix(s.crawl.ID))
 	}
@@ -307,7 +308,7 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)
 	default:
-		sum.conclude(s.crawl.Settings.MaxPages, s.perRun)
+		sum.conclude(s.crawl.Settings.MaxPages)
 	}
 	return sum
 }

@@ -42,6 +42,8 @@ type runFlags struct {
 
 	every time.Duration // how often to look, in the cloud
 
+	costs bool
+
 	json  bool
 	quiet bool
 }
@@ -81,6 +83,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
 	fs.Var(&f.allowNet, "allow-net", "network that may be asked although it is not public; repeatable")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: how often to look how far it is")
+	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary how many calls this run made, and what they would cost in a cloud")
 	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
 	fs.BoolVar(&f.quiet, "quiet", false, "say nothing but warnings and errors")
 }

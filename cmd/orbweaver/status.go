@@ -142,7 +142,7 @@ func newCloudReport(s *view.Status) (*cloudReport, error) {
 	}
 	r := &cloudReport{
 		Partitions: s.Owners, AtWork: s.Leased, Due: s.Due, Calls: s.Calls,
-		Cost: prices.PerMillion(s.Calls, 1e6, 0).Total, PerMillion: prices.PerMillion(s.Calls, s.Totals.Pages, 0),
+		Cost: prices.PerMillion(s.Calls, 1e6, 0).Total, PerMillion: prices.PerMillion(s.Calls, captures(&s.Totals), 0),
 		Prices: fmt.Sprintf("%s, %s", prices.Name, prices.Date),
 	}
 	fences := map[partition.ID]uint64{}
@@ -238,6 +238,9 @@ func (r *statusReport) print(out io.Writer) error {
 		row("policy", "%s, paced by %s", p, by)
 	}
 	row("pages", "%s", count(t.Pages))
+	if n := recrawled(t); n > 0 {
+		row("recrawled", "%s besides", plural(n, "answer"))
+	}
 	if k := kinds(t.Outcomes, blobschema.OutcomeOK.String()); k != "" {
 		row("others", "%s", k)
 	}
@@ -286,7 +289,7 @@ func (r *statusReport) print(out io.Writer) error {
 		row("calls", "%s of functions, %.4g GB-seconds", count(c.Calls.Functions), gbSeconds(&c.Calls))
 		row("", "queue %s · KV %s read and %s write units · blob %s puts and %s gets", count(c.Calls.QueueRequests),
 			count(c.Calls.KVReadUnits), count(c.Calls.KVWriteUnits), count(c.Calls.BlobPuts), count(c.Calls.BlobGets))
-		row("cost", "$%.4g so far, %s per million pages at %s", c.Cost, dollars(c.PerMillion.Total), c.Prices)
+		row("cost", "$%.4g so far, %s per million pages fetched at %s", c.Cost, dollars(c.PerMillion.Total), c.Prices)
 		row("", "%s", notInCalls)
 	}
 	w.Flush() // into memory: it cannot fail

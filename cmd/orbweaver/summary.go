@@ -31,14 +31,17 @@ type summary struct {
 	PagesPerSecond float64       `json:"run_pages_per_second"`
 	CPUSeconds     float64       `json:"run_cpu_seconds"` // of this process, on this machine
 	Calls          ledger.Counts `json:"run_calls"`
-	Cost           ledger.Bill   `json:"cost_per_million_pages"` // dollars, at the price list's prices
+	Cost           ledger.Bill   `json:"cost_per_million_pages"` // of pages fetched, each time they were; dollars, at the price list's prices
 	Prices         string        `json:"price_list"`
 
-	Seeds     []seedOutcome    `json:"seeds,omitempty"`     // what came of them, where nothing could be fetched
-	Requested []requestOutcome `json:"requested,omitempty"` // what came of what recrawl was given
-	Latency   *latency         `json:"latency,omitempty"`   // of what was requested, in a cloud
-	idle      bool             // there was nothing to do
-	place     *place           // nil for the folder Data
+	Seeds     []seedOutcome     `json:"seeds,omitempty"`     // what came of them, where nothing could be fetched
+	Requested []requestOutcome  `json:"requested,omitempty"` // what came of what recrawl was given
+	Latency   *latency          `json:"latency,omitempty"`   // of what was requested, in a cloud
+	idle      bool              // there was nothing to do
+	perRun    []string          // flags of this run that going on needs again
+	costs     bool              // show the costs of a crawl in a folder
+	before    blobschema.Totals // when Calls were first counted: zero in a cloud
+	place     *place            // nil for the folder Data
 }
 
 // at is where the crawl is.
@@ -49,11 +52,10 @@ func (s *summary) at() *place {
 	return folderPlace(s.Data)
 }
 
-// conclude says how a crawl ended that was not interrupted. perRun are the flags that
-// going on needs again.
-func (s *summary) conclude(limit int64, perRun []string) {
+// conclude says how a crawl ended that was not interrupted.
+func (s *summary) conclude(limit int64) {
 	t, pages := &s.Totals, plural(s.Totals.Pages, "page")
-	s.Resume = s.at().command("crawl", perRun...)
+	s.Resume = s.at().command("crawl", s.perRun...)
 	switch {
 	case s.End == engine.Halted:
 		s.Status = exitStopped
@@ -61,7 +63,7 @@ func (s *summary) conclude(limit int64, perRun []string) {
 	case s.End == engine.Limited:
 		s.Reason = fmt.Sprintf("The limit of --max-pages %d is reached: %s.", limit, pages)
 		more := fmt.Sprintf("--max-pages=%d", 2*limit)
-		s.Resume = s.at().command("crawl", append([]string{more}, perRun...)...)
+		s.Resume = s.at().command("crawl", append([]string{more}, s.perRun...)...)
 	case t.DeadMail > 0:
 		s.Status, s.Resume = exitDeadLetters, ""
 		s.Reason = fmt.Sprintf("Finished, but %s between partitions could not be read: %s. See '%s'.",
@@ -94,20 +96,28 @@ func (s *seedOutcome) String() string {
 	return t
 }
 
-// measure fills in what this run did and cost.
-func (s *summary) measure(calls ledger.Counts, pages int64, took, cpu time.Duration) error {
+// measure fills in what this run did. before are the totals when it began.
+func (s *summary) measure(before *blobschema.Totals, took time.Duration) {
+	s.Pages, s.Seconds = s.Totals.Pages-before.Pages, took.Seconds()
+	if s.Seconds > 0 {
+		s.PagesPerSecond = float64(s.Pages) / s.Seconds
+	}
+}
+
+// price fills in calls and their cost.
+func (s *summary) price(calls ledger.Counts, cpu time.Duration) error {
 	prices, err := ledger.DefaultPrices()
 	if err != nil {
 		return err
 	}
-	s.Pages, s.Seconds, s.CPUSeconds, s.Calls = pages, took.Seconds(), cpu.Seconds(), calls
-	if s.Seconds > 0 {
-		s.PagesPerSecond = float64(pages) / s.Seconds
-	}
-	s.Cost = prices.PerMillion(calls, pages, s.CPUSeconds)
+	s.Calls, s.CPUSeconds = calls, cpu.Seconds()
+	s.Cost = prices.PerMillion(calls, s.fetched(), s.CPUSeconds)
 	s.Prices = fmt.Sprintf("%s, %s", prices.Name, prices.Date)
 	return nil
 }
+
+// fetched counts the pages that Calls brought, each time they did.
+func (s *summary) fetched() int64 { return captures(&s.Totals) - captures(&s.before) }
 
 // fewPages is how many pages a run needs at least for its cost to mean something.
 const fewPages = 1000
@@ -122,9 +132,14 @@ func (s *summary) text() string {
 	fmt.Fprintf(&b, "%s\n", s.Reason)
 	s.requested(&b)
 	if s.idle {
-		if s.Status == exitNothing {
+		switch {
+		case s.Status == exitNothing:
 			row("try again", "%s", s.Resume)
-		} else {
+		case s.End == engine.Finished:
+			row("more URLs", "%s", s.Resume)
+			row("refetch", "%s", s.at().command("recrawl", append(s.perRun, "URL...")...))
+			row("start over", "%s", s.at().command("crawl", append(s.perRun, "--new", "URL...")...))
+		default:
 			row("go on", "%s", s.Resume)
 		}
 		if s.Archive != "" {
@@ -139,8 +154,11 @@ func (s *summary) text() string {
 	} else {
 		row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
 	}
+	if n := recrawled(t); n > 0 {
+		row("recrawled", "%s besides", plural(n, "answer"))
+	}
 	row("outcomes", "%s", or(kinds(t.Outcomes), "none"))
-	row("hosts", "%s; together they were left alone for %s out of politeness", count(t.Hosts), span(float64(t.WaitMillis)/1000))
+	row("hosts", "%s%s", count(t.Hosts), s.politeness())
 	row("duplicates", "%s to URLs known already; %s out of scope", plural(t.Duplicates, "link"), count(t.OutOfScope))
 	if left := leftOut(&blobschema.Totals{Trapped: t.Trapped, Capped: t.Capped}); left != "" {
 		row("left out", "%s", left)
@@ -155,13 +173,12 @@ func (s *summary) text() string {
 	if waiting := t.Pending + t.Unexamined + t.Held; waiting > 0 {
 		row("left", "%s", plural(waiting, "URL"))
 	}
-	c := &s.Calls
 	if s.Latency != nil {
 		row("latency", "%s", s.Latency)
 	}
-	row("calls", "queue %s · KV %s read and %s write units · blob %s puts and %s gets",
-		count(c.QueueRequests), count(c.KVReadUnits), count(c.KVWriteUnits), count(c.BlobPuts), count(c.BlobGets))
-	s.cost(row)
+	if s.place != nil || s.costs {
+		s.bill(row)
+	}
 	if s.Archive != "" {
 		row("archive", "%s", s.Archive)
 		row("read it", "%s", exportCommand(s.at()))
@@ -179,24 +196,35 @@ func (s *summary) text() string {
 	return b.String()
 }
 
-func (s *summary) cost(row func(name, format string, args ...any)) {
-	c, pages := &s.Cost, s.Pages
-	if s.place != nil {
-		pages = s.Totals.Pages
+// politeness says how many hosts, on average of the run, had URLs but were not yet due for a request.
+// Nobody knows it of a cloud, which may have been idle for any time.
+func (s *summary) politeness() string {
+	waited := float64(s.Totals.WaitMillis-s.before.WaitMillis) / 1000
+	if s.place != nil || s.Seconds <= 0 || waited < s.Seconds/20 {
+		return ""
 	}
-	if pages == 0 {
+	return fmt.Sprintf("; on average %.1f of them waited out of politeness", waited/s.Seconds)
+}
+
+// bill shows the calls and what they cost.
+func (s *summary) bill(row func(name, format string, args ...any)) {
+	n, c := &s.Calls, &s.Cost
+	row("calls", "queue %s · KV %s read and %s write units · blob %s puts and %s gets",
+		count(n.QueueRequests), count(n.KVReadUnits), count(n.KVWriteUnits), count(n.BlobPuts), count(n.BlobGets))
+	if s.fetched() <= 0 {
 		return
 	}
-	row("cost", "%s per million pages at %s", dollars(c.Total), s.Prices)
+	row("cost", "%s per million pages fetched at %s", dollars(c.Total), s.Prices)
 	if s.place != nil {
 		row("", "queue %s · KV %s · blob %s · functions %s (%s, %.4g GB-seconds)",
-			dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), plural(s.Calls.Functions, "call"), gbSeconds(&s.Calls))
+			dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), plural(n.Functions, "call"), gbSeconds(n))
 		row("", "%s", notInCalls)
-	} else {
-		s.costHere(row)
+	} else { // what the functions would cost that this process was instead
+		row("", "queue %s · KV %s · blob %s · functions %s (%.3g ms of this machine's CPU a page)",
+			dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), s.CPUSeconds*1000/float64(s.fetched()))
 	}
 	note := ""
-	if pages < fewPages {
+	if s.fetched() < fewPages {
 		note = "; of few pages, so mostly the price of beginning"
 	}
 	row("", "keeping them: %s a month on top%s", dollars(c.Retention), note)
@@ -206,13 +234,6 @@ func (s *summary) cost(row func(name, format string, args ...any)) {
 const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, polls that start functions, searches, and what commands read"
 
 func gbSeconds(c *ledger.Counts) float64 { return float64(c.FunctionMBMillis) / 1024 / 1000 }
-
-// costHere says what the functions would cost that this process was instead.
-func (s *summary) costHere(row func(name, format string, args ...any)) {
-	c := &s.Cost
-	row("", "queue %s · KV %s · blob %s · functions %s (%.3g ms of this machine's CPU a page)",
-		dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), s.CPUSeconds*1000/float64(s.Pages))
-}
 
 func dollars(v float64) string {
 	if v >= 100 {
