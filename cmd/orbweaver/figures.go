@@ -13,7 +13,7 @@ import (
 type figures struct {
 	Seconds        float64          `json:"seconds"`             // since this run began
 	Pages          int64            `json:"pages"`               // fetched, each counted once
-	Recrawled      int64            `json:"recrawled,omitempty"` // answers besides, of all runs
+	Recrawled      int64            `json:"recrawled,omitempty"` // further answers, of recrawls and revisits
 	PagesPerSecond float64          `json:"pages_per_second"`    // smoothed
 	HostsActive    int              `json:"hosts_active"`        // being asked now; not known of a cloud
 	Paused         bool             `json:"paused,omitempty"`
@@ -92,8 +92,7 @@ func captures(t *blobschema.Totals) int64 {
 	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
 }
 
-// recrawled counts those of captures that are no pages of Totals.Pages: recrawl asked for them, or
-// they were due to be revisited.
+// recrawled counts the captures that Totals.Pages leaves out: those of requests by recrawl, and of revisits.
 func recrawled(t *blobschema.Totals) int64 { return max(captures(t)-t.Pages, 0) }
 
 // limit finds the limit that will be reached first. more is how many pages --max-pages

@@ -91,7 +91,7 @@ func frame(title string, f *figures) []string {
 		lines = append(lines, "  paused: nothing is asked for; 'orbweaver resume' goes on")
 	}
 	if f.Recrawled > 0 {
-		lines = append(lines, "  pages recrawled "+count(f.Recrawled))
+		lines = append(lines, "  again  "+count(f.Recrawled)+" recrawled")
 	}
 	if f.Asked > 0 {
 		lines = append(lines, fmt.Sprintf("  asked  %d of %s have an outcome", f.Answered, plural(int64(f.Asked), "URL")))

@@ -164,6 +164,10 @@ func TestFrame(t *testing.T) {
 		"errors: robots 30 · timeout 2 · 4 retried, 61 min 40 s left to --max-pages"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
+	f = &figures{Pages: 42, Recrawled: 2}
+	if got := line(f) + "\n" + strings.Join(frame("t", f), "\n"); !strings.Contains(got, ", 2 recrawled") || !strings.Contains(got, "\n  again  2 recrawled") {
+		t.Error(got)
+	}
 	if got := frame("t", &figures{}); len(got) != 3 {
 		t.Errorf("a frame of nothing: %q", got)
 	}
@@ -204,6 +208,12 @@ func TestMeter(t *testing.T) {
 	}
 	if f.PagesPerSecond < 3 || f.PagesPerSecond > 4.5 {
 		t.Errorf("after a pause: %v pages/s", f.PagesPerSecond)
+	}
+	// A page that is fetched again is the same page, and makes the rate.
+	again := &engine.Snapshot{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}
+	of := newMeter(at, 0, blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}})
+	if f := of.read(at.Add(time.Second), again); f.Pages != 42 || f.Recrawled != 10 || f.PagesPerSecond < 9.999 {
+		t.Errorf("recrawled: %+v", f)
 	}
 	// The same moment twice changes nothing, and of two limits the first counts.
 	m.deadline = m.last.Add(time.Second)

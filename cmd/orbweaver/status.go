@@ -239,7 +239,7 @@ func (r *statusReport) print(out io.Writer) error {
 	}
 	row("pages", "%s", count(t.Pages))
 	if n := recrawled(t); n > 0 {
-		row("recrawled", "%s besides", plural(n, "answer"))
+		row("recrawled", "%s", plural(n, "further answer"))
 	}
 	if k := kinds(t.Outcomes, blobschema.OutcomeOK.String()); k != "" {
 		row("others", "%s", k)

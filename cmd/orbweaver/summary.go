@@ -155,7 +155,7 @@ func (s *summary) text() string {
 		row("pages", "%s; this run %s in %s, %.1f/s", count(t.Pages), count(s.Pages), span(s.Seconds), s.PagesPerSecond)
 	}
 	if n := recrawled(t); n > 0 {
-		row("recrawled", "%s besides", plural(n, "answer"))
+		row("recrawled", "%s", plural(n, "further answer"))
 	}
 	row("outcomes", "%s", or(kinds(t.Outcomes), "none"))
 	row("hosts", "%s%s", count(t.Hosts), s.politeness())

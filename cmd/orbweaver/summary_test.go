@@ -31,7 +31,7 @@ func TestSummaryFigures(t *testing.T) {
 	}
 	text := s.text()
 	for _, want := range []string{
-		"  pages      43; this run 1 in 18 s, 0.1/s\n", "  recrawled  49 answers besides\n", "  outcomes   ok 62 · unchanged 30 · client-error 2\n",
+		"  pages      43; this run 1 in 18 s, 0.1/s\n", "  recrawled  49 further answers\n", "  outcomes   ok 62 · unchanged 30 · client-error 2\n",
 		"  hosts      2; on average 1.4 of them waited out of politeness\n", "(20 ms of this machine's CPU a page)",
 	} {
 		if !strings.Contains(text, want) {

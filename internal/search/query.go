@@ -41,7 +41,7 @@ const Syntax = `A query is words; a document is found that has all of them, in w
   roast*                any word that begins so (as it is indexed: often a stem)
   title:coffee          only in one field: title, headings, body, url, anchor (the texts
                         of links to the document); also before a phrase or a beginning
-  site:example.org      only that site and those below it; several: any of them
+  site:example.org      only that site, at any port, and those below it; several: any
   lang:de               only documents in that language; several: any of them
   -site:... -lang:...   none of them
 
