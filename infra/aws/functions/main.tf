@@ -166,6 +166,14 @@ resource "aws_lambda_function" "function" {
   depends_on = [aws_cloudwatch_log_group.function, aws_iam_role_policy.function]
 }
 
+# These three send to the queue that starts them, and Lambda would stop each chain of calls after 16.
+resource "aws_lambda_function_recursion_config" "chains" {
+  for_each = var.emulated ? toset([]) : setintersection(["fetch", "index", "rank"], keys(local.functions))
+
+  function_name  = aws_lambda_function.function[each.key].function_name
+  recursive_loop = "Allow"
+}
+
 resource "aws_lambda_event_source_mapping" "wakes" {
   event_source_arn        = var.wakes_arn
   function_name           = aws_lambda_function.function["fetch"].arn
