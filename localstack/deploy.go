@@ -173,10 +173,10 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 	address, done := page(lambdalocal.URL{Function: opened["query"]})
 	w.searchURL, w.served = address, append(w.served, done)
 	return w.begin(ctx, map[string]lambdalocal.Mapping{
-		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
+		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency},
 		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
-		"index":  {QueueURL: w.queueURL("index"), Function: opened["index"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
-		"rank":   {QueueURL: w.queueURL("rank"), Function: opened["rank"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
+		"index":  {QueueURL: w.queueURL("index"), Function: opened["index"], BatchSize: 1, MaximumConcurrency: 2},
+		"rank":   {QueueURL: w.queueURL("rank"), Function: opened["rank"], BatchSize: 1, MaximumConcurrency: 2},
 	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
 }
 

@@ -38,7 +38,7 @@ type Mapping struct {
 	// more on AWS, any here. 0 is as many as the function.
 	MaximumConcurrency int
 	// ReportBatchItemFailures has the function's response say which messages failed.
-	// Otherwise it is ignored.
+	// Otherwise the response is ignored, and the mapping takes fewer messages while calls fail.
 	ReportBatchItemFailures bool
 
 	Pollers int           // calls that wait for messages at once; 0 is 5, as on AWS
@@ -61,8 +61,9 @@ type PollerCounts struct {
 }
 
 // Poller takes messages from a queue, has a function work on them and deletes what
-// succeeded. What failed is left alone and comes back after its visibility time-out. Lambda
-// also takes fewer messages while a function keeps failing; this does not.
+// succeeded. What failed is left alone and comes back after its visibility time-out. While calls
+// fail it takes messages more slowly, unless the mapping reports batch item failures (Lambda developer
+// guide, "Handling errors for an SQS event source").
 type Poller struct {
 	m           Mapping
 	arn         string
@@ -71,6 +72,7 @@ type Poller struct {
 
 	mu     sync.Mutex
 	counts PollerCounts
+	brake  time.Duration // before the next receive
 }
 
 // NewPoller reads the queue's attributes and checks the mapping as AWS does when it is
@@ -165,6 +167,12 @@ func (p *Poller) poll(ctx context.Context, slots chan struct{}, all *sync.WaitGr
 		case <-ctx.Done():
 			return
 		}
+		p.mu.Lock()
+		brake := p.brake
+		p.mu.Unlock()
+		if brake > 0 {
+			sleep(ctx, brake)
+		}
 		batch, err := p.receive(ctx)
 		if len(batch) > 0 {
 			pause = firstPause
@@ -247,7 +255,15 @@ func (p *Poller) work(ctx context.Context, batch []types.Message) {
 	case p.m.ReportBatchItemFailures:
 		done = succeeded(inv.Response, batch)
 	}
-	p.count(func(c *PollerCounts) { c.Returned += int64(len(batch) - len(done)) })
+	p.count(func(c *PollerCounts) {
+		c.Returned += int64(len(batch) - len(done))
+		switch {
+		case inv.Outcome == Succeeded:
+			p.brake = 0
+		case !p.m.ReportBatchItemFailures:
+			p.brake = min(max(firstPause, 2*p.brake), longestPause)
+		}
+	})
 	if len(done) > 0 {
 		p.delete(done)
 	}

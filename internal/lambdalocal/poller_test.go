@@ -305,6 +305,30 @@ func TestPollerWaitsForAThrottledFunction(t *testing.T) {
 	}
 }
 
+// TestPollerSlowsDown has calls fail: the next receive waits, and longer each time, until one succeeds. A mapping that reports
+// batch item failures is not slowed down.
+func TestPollerSlowsDown(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, nil)
+	for _, c := range []struct {
+		report bool
+		want   []time.Duration // after each call
+	}{{false, []time.Duration{firstPause, 2 * firstPause, 4 * firstPause, 0}}, {true, []time.Duration{0, 0, 0, 0}}} {
+		q := &queue{visibility: time.Minute}
+		client, url := q.serve(t)
+		p, err := NewPoller(t.Context(), Mapping{Client: client, QueueURL: url, Function: f, BatchSize: 1, ReportBatchItemFailures: c.report})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, body := range []string{"fail all", "fail all", "exit", "good"} {
+			p.work(t.Context(), []types.Message{{MessageId: aws.String("m"), Body: aws.String(body), ReceiptHandle: aws.String("m")}})
+			if p.brake != c.want[i] {
+				t.Errorf("reports %v: after call %d the next receive waits %v, want %v", c.report, i, p.brake, c.want[i])
+			}
+		}
+	}
+}
+
 // TestChains has a function send to the queue that it is fed from, by the SDK. Lambda stops the chain after 16 calls, unless the
 // function allows more. A message without a trace header begins a chain.
 func TestChains(t *testing.T) {

@@ -174,11 +174,12 @@ resource "aws_lambda_function_recursion_config" "chains" {
   recursive_loop = "Allow"
 }
 
+# Where a batch is one message, an error says all: Lambda then takes fewer messages while calls fail, which it does not where
+# item failures are reported.
 resource "aws_lambda_event_source_mapping" "wakes" {
-  event_source_arn        = var.wakes_arn
-  function_name           = aws_lambda_function.function["fetch"].arn
-  batch_size              = 1
-  function_response_types = ["ReportBatchItemFailures"]
+  event_source_arn = var.wakes_arn
+  function_name    = aws_lambda_function.function["fetch"].arn
+  batch_size       = 1
 
   scaling_config {
     maximum_concurrency = var.max_concurrency
@@ -199,10 +200,9 @@ resource "aws_lambda_event_source_mapping" "intake" {
 resource "aws_lambda_event_source_mapping" "jobs" {
   for_each = var.index ? toset(["index", "rank"]) : toset([])
 
-  event_source_arn        = var.jobs_arns[each.key]
-  function_name           = aws_lambda_function.function[each.key].arn
-  batch_size              = 1
-  function_response_types = ["ReportBatchItemFailures"]
+  event_source_arn = var.jobs_arns[each.key]
+  function_name    = aws_lambda_function.function[each.key].arn
+  batch_size       = 1
 
   scaling_config {
     maximum_concurrency = var.index_concurrency
