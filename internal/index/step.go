@@ -165,9 +165,12 @@ func (s *Step) left(t *actor.Task) time.Duration {
 }
 
 // late reports whether work that cannot be stored in part is left to the next step, which begins with it. A step that
-// has stored nothing yet is never late: else no step might get further.
+// has stored nothing yet may use all its time for that: else no step might get further.
 func (s *Step) late(t *actor.Task) bool {
-	return s.report.Manifests > 0 && s.left(t) < s.cfg.Deadline/2
+	if s.report.Manifests == 0 {
+		return s.left(t) <= 0
+	}
+	return s.left(t) < s.cfg.Deadline/2
 }
 
 // claim keeps other steps of the partition from doing the same work, until this one has stored it or must have ended.
