@@ -28,6 +28,8 @@ type IndexHead struct {
 	Bytes     int64        `json:"bytes"` // of the segments
 	Totals    IndexTotals  `json:"totals,omitzero"`
 	Calls     Calls        `json:"calls,omitzero"`
+	// Until is when the step that works on the partition must have ended; other steps leave it alone before that.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // IndexManifest is what makes up the index of a partition: an object, CBOR.
@@ -55,6 +57,9 @@ type IndexManifest struct {
 	// Terms is the version of the terms in all segments (token.Version): words of another would not be
 	// found, and nobody would know.
 	Terms int `cbor:"13,keyasint"`
+	// Part is how many page records of the commit after Seq are in the index too, without those of robots.txt: the step's
+	// time was up.
+	Part uint64 `cbor:"14,keyasint,omitempty"`
 }
 
 // CheckTerms reports whether the terms are of a version; else the error is [wire.ErrVersion].

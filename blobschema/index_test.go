@@ -38,7 +38,7 @@ func FuzzIndexManifest(f *testing.F) {
 	for _, m := range []IndexManifest{
 		{},
 		{
-			Crawl: "c", Partition: 3, Number: 7, Seq: 9, Time: time.Unix(1e9, 0).UTC(), AnchorJob: 2,
+			Crawl: "c", Partition: 3, Number: 7, Seq: 9, Time: time.Unix(1e9, 0).UTC(), AnchorJob: 2, Part: 5,
 			Segments: []SegmentRef{{Object: "s", Bytes: 100, Documents: 8, Deleted: []byte{1, 2}, Gone: 1, First: 1, Last: 5, Lengths: []uint64{1, 2, 3}, Tier: 1}},
 			Anchors:  []SegmentRef{{Object: "a"}}, Dropped: []DroppedSegment{{Object: "d", Time: time.Unix(1e9, 0).UTC()}},
 			Totals: IndexTotals{Documents: 7, Deleted: 1}, Removed: []RemovedDocument{{Fingerprint: 1, Slot: 2, Generation: 3}},

@@ -22,6 +22,7 @@ type watch struct {
 	w      *world
 	wire   wiretap.Counts
 	logged map[string]int64 // where the logs ended
+	killed int64            // index steps that did not end by themselves
 	polls  int64
 	begin  time.Time
 }
@@ -39,7 +40,14 @@ func (w *world) watch() (*watch, error) {
 	for _, p := range w.pollers {
 		k.polls += p.Counts().Requests
 	}
+	k.killed = w.killed("index")
 	return k, nil
+}
+
+// killed is how many steps of a function did not end by themselves.
+func (w *world) killed(function string) int64 {
+	t := w.functions[function].Totals()
+	return t.Invocations - t.Outcomes[lambdalocal.Succeeded] - t.Outcomes[lambdalocal.Failed]
 }
 
 // told is what functions say in their logs.
@@ -47,6 +55,8 @@ type told struct {
 	all   calls
 	by    map[string]calls // function
 	pages int64
+
+	read, repeated int64 // pages, by index steps
 }
 
 // of sums up what some functions say.
@@ -72,6 +82,7 @@ func (k *watch) told() (t told, err error) {
 			if l.Msg == "step" { // ticks tell of all pages
 				t.pages += l.Pages
 			}
+			t.read, t.repeated = t.read+l.Read, t.repeated+l.Repeated
 		}
 		t.by[name] = sum
 		t.all.Add(sum)
@@ -210,10 +221,30 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if figures["reported"], err = reported(out); err != nil {
 		return figures, err
 	}
+	if err := k.indexedOnce(figures); err != nil {
+		return figures, err
+	}
 	if got := figures["dollars_per_million"].(map[string]float64)["queue+kv+blob"]; !w.fast && got > target {
 		return figures, fmt.Errorf("the calls cost $%.4f per million pages, more than $%.2f", got, target)
 	}
 	return figures, nil
+}
+
+// maxRepeated is how many of a hundred pages may be indexed twice: two steps may begin at the same moment.
+const maxRepeated = 1
+
+// indexedOnce checks that index steps stored their work before their time was up, and that no other step did it again.
+func (k *watch) indexedOnce(figures map[string]any) error {
+	told, err := k.told()
+	if err != nil {
+		return err
+	}
+	killed := k.w.killed("index") - k.killed
+	figures["index_read"], figures["index_repeated"], figures["index_killed"] = told.read, told.repeated, killed
+	if killed > 0 || told.read == 0 || told.repeated*100 > told.read*maxRepeated {
+		return fmt.Errorf("%d index steps were killed before they had stored their work, and of %d pages that were indexed %d were indexed again", killed, told.read, told.repeated)
+	}
+	return nil
 }
 
 // target is what the calls to queue, KV and blob may cost, in dollars per million pages.

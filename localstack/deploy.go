@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -110,6 +111,7 @@ type function struct {
 	timeout time.Duration
 	memory  int
 	env     map[string]string
+	loop    string // what becomes of long chains of calls, "" for what Lambda does by itself
 }
 
 // deploy has Terraform deploy into the emulators, or does it by the SDK where there is
@@ -162,7 +164,7 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 	opened := map[string]*lambdalocal.Function{}
 	for name, f := range functions {
 		opened[name], err = w.open(lambdalocal.Config{
-			Name: name, Bootstrap: w.bootstrap(name), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20,
+			Name: name, Bootstrap: w.bootstrap(name), MemoryMB: f.memory, Timeout: f.timeout, Env: f.env, Concurrency: 20, RecursiveLoop: f.loop,
 		})
 		if err != nil {
 			return err
@@ -171,10 +173,10 @@ func (w *world) drive(ctx context.Context, functions map[string]function) (err e
 	address, done := page(lambdalocal.URL{Function: opened["query"]})
 	w.searchURL, w.served = address, append(w.served, done)
 	return w.begin(ctx, map[string]lambdalocal.Mapping{
-		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency, ReportBatchItemFailures: true},
+		"wakes":  {QueueURL: w.queueURL("wakes"), Function: opened["fetch"], BatchSize: 1, MaximumConcurrency: concurrency},
 		"intake": {QueueURL: w.queueURL("intake"), Function: opened["intake"], BatchSize: 10, MaximumConcurrency: 2, ReportBatchItemFailures: true},
-		"index":  {QueueURL: w.queueURL("index"), Function: opened["index"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
-		"rank":   {QueueURL: w.queueURL("rank"), Function: opened["rank"], BatchSize: 1, MaximumConcurrency: 2, ReportBatchItemFailures: true},
+		"index":  {QueueURL: w.queueURL("index"), Function: opened["index"], BatchSize: 1, MaximumConcurrency: 2},
+		"rank":   {QueueURL: w.queueURL("rank"), Function: opened["rank"], BatchSize: 1, MaximumConcurrency: 2},
 	}, lambdalocal.Schedule{Function: opened["coordinate"], Every: tickEvery})
 }
 
@@ -212,16 +214,22 @@ func (w *world) emulated(ctx context.Context, verb string) (string, error) {
 
 // apply deploys by Terraform, and reads back how the functions are deployed.
 func (w *world) apply(ctx context.Context) (map[string]function, error) {
-	if _, err := w.emulated(ctx, "apply"); err != nil {
-		return nil, err
+	for _, verb := range []string{"apply", "account"} {
+		if _, err := w.emulated(ctx, verb); err != nil {
+			return nil, err
+		}
 	}
 	d := &w.deployed
-	text, err := os.ReadFile(filepath.Join(d.work, d.name+".json"))
-	if err != nil {
-		return nil, err
+	read := func(file string, to any) error {
+		text, err := os.ReadFile(filepath.Join(d.work, file))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, to)
 	}
 	var profile struct{ Platform, Bucket string }
-	if err := json.Unmarshal(text, &profile); err != nil {
+	var chains map[string]string
+	if err := errors.Join(read(d.name+".json", &profile), read(d.name+".chains.json", &chains)); err != nil {
 		return nil, err
 	}
 	d.platform, d.bucket = profile.Platform, profile.Bucket
@@ -235,7 +243,7 @@ func (w *world) apply(ctx context.Context) (map[string]function, error) {
 		if err := w.askMoto(ctx, "/2015-03-31/functions/"+d.name+"-"+name+"/configuration", &got); err != nil {
 			return nil, err
 		}
-		out[name] = function{time.Duration(got.Timeout) * time.Second, got.MemorySize, got.Environment.Variables}
+		out[name] = function{time.Duration(got.Timeout) * time.Second, got.MemorySize, got.Environment.Variables, chains[d.name+"-"+name]}
 	}
 	return out, nil
 }
@@ -313,7 +321,7 @@ func (w *world) create(ctx context.Context) (map[string]function, error) {
 		}
 		out[name] = function{time.Minute, memory, map[string]string{
 			"ORBWEAVER_PLATFORM": d.platform, "ORBWEAVER_ALLOW_NET": "127.0.0.0/8",
-		}}
+		}, lambdalocal.Allow}
 	}
 	return out, nil
 }

@@ -16,6 +16,8 @@
 //	        measure only how much faster several workers crawl than one
 //	-few    crawl few hosts with long delays too
 //	-fast   the shortest scenario, with small webs and without pages of many megabytes
+//	-only TEXT
+//	        run only the steps whose names contain TEXT, and those that they need
 //	-keep   leave the emulators running after the scenario, until interrupted
 //	-v      show what the functions print
 //	-json   write the summary to a file
@@ -77,7 +79,7 @@ var errUse = errors.New("wrong use")
 // options are the flags.
 type options struct {
 	fetch, up, bare, fast, few, speedup, keep, verbose bool
-	json, csv                                          string
+	json, csv, only                                    string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -90,6 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&o.fast, "fast", false, "the shortest scenario")
 	flags.BoolVar(&o.few, "few", false, "crawl few hosts with long delays too, for two minutes")
 	flags.BoolVar(&o.speedup, "speedup", false, "measure only how much faster several workers crawl than one")
+	flags.StringVar(&o.only, "only", "", "run only the steps whose names contain this `text`, and those that they need")
 	flags.BoolVar(&o.keep, "keep", false, "leave the emulators running until interrupted")
 	flags.BoolVar(&o.verbose, "v", false, "show what the functions print")
 	flags.StringVar(&o.json, "json", "", "write the summary to this `file`")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -83,34 +84,46 @@ func (s *sought) titles() (found map[string]string, hidden []string) {
 	return found, hidden
 }
 
-// followed waits until everything that was committed is in the index, with ranks of all of it.
+// maxStill is how long index and ranks may stand still: a step stores its work within 15 s, and a tick
+// sends a lost job again within a minute.
+const maxStill = 90 * time.Second
+
+// followed waits until everything that was committed is in the index, with ranks of all of it. It fails if they
+// make no progress, however slow this machine is.
 func (w *world) followed(ctx context.Context, v *view.View) (documents int64, job ranks.Job, err error) {
-	for begin := time.Now(); time.Since(begin) < 2*time.Minute; time.Sleep(200 * time.Millisecond) {
+	progress := time.Now()
+	for last := ""; time.Since(progress) < maxStill; time.Sleep(200 * time.Millisecond) {
 		if err := ctx.Err(); err != nil {
 			return 0, job, err
 		}
 		var ready bool
-		if documents, job, ready, err = follows(ctx, v); err != nil || ready {
+		var state string
+		if documents, job, state, ready, err = follows(ctx, v); err != nil || ready {
 			return documents, job, err
 		}
+		if state != last {
+			last, progress = state, time.Now()
+		}
 	}
-	return documents, job, fmt.Errorf("after two minutes index and ranks are still behind: %d documents, ranks %d of round %d", documents, job.Number, job.Rounds)
+	return documents, job, fmt.Errorf("index and ranks are behind, and made no progress for %v: %d documents, ranks %d of round %d", maxStill, documents, job.Number, job.Rounds)
 }
 
-func follows(ctx context.Context, v *view.View) (documents int64, job ranks.Job, ready bool, err error) {
+// follows reads how far index and ranks are; state changes with each of their commits.
+func follows(ctx context.Context, v *view.View) (documents int64, job ranks.Job, state string, ready bool, err error) {
 	heads, err := v.Heads(ctx)
 	if err != nil {
-		return 0, job, false, err
+		return 0, job, "", false, err
 	}
 	read := func(key string, to any) error {
 		b, found, err := v.Store().Record(ctx, key)
 		if err != nil || !found {
 			return err
 		}
+		state += string(b)
 		return json.Unmarshal(b, to)
 	}
 	if err := read(naming.RankKey(v.ID()), &job); err != nil {
-		return 0, job, false, err
+		return 0, job, "", false, err
 	}
 	ready = job.Number > 0 && !job.Done.IsZero()
 	ranked := map[int]uint64{}
@@ -119,13 +132,14 @@ func follows(ctx context.Context, v *view.View) (documents int64, job ranks.Job,
 	}
 	for i := range heads {
 		var x blobschema.IndexHead
-		if err := read(naming.IndexKey(v.ID(), heads[i].Partition), &x); err != nil {
-			return 0, job, false, err
+		var r ranks.Head
+		if err := errors.Join(read(naming.IndexKey(v.ID(), heads[i].Partition), &x), read(naming.RankHeadKey(v.ID(), heads[i].Partition), &r)); err != nil {
+			return 0, job, "", false, err
 		}
 		documents += x.Documents
 		ready = ready && x.Seq == heads[i].Seq && x.Anchors == job.Number && ranked[int(heads[i].Partition)] == heads[i].Seq
 	}
-	return documents, job, ready, nil
+	return documents, job, state, ready, nil
 }
 
 // found is what a search answers, as far as it matters here.
@@ -298,7 +312,7 @@ func (w *world) sameRanks(ctx context.Context, v *view.View, job *ranks.Job, arg
 	if err != nil {
 		return err
 	}
-	_, there, ready, err := follows(ctx, folder)
+	_, there, _, ready, err := follows(ctx, folder)
 	if err != nil || !ready {
 		return fmt.Errorf("in a folder: index and ranks are behind, %w", err)
 	}

@@ -90,6 +90,7 @@ func play(ctx context.Context, o options, set *emulators.Set, out io.Writer) err
 		if figures, err = s.run(ctx, w); ctx.Err() != nil {
 			err = errors.New("interrupted")
 		}
+		err = errors.Join(err, w.chained())
 		sum := stepSummary{Name: s.name, Seconds: time.Since(begin).Seconds(), Figures: figures}
 		verdict := "ok"
 		if err != nil {
@@ -116,6 +117,16 @@ func play(ctx context.Context, o options, set *emulators.Set, out io.Writer) err
 			jsonErr = os.WriteFile(o.json, append(text, '\n'), 0o644)
 		}
 		err = errors.Join(err, jsonErr)
+	}
+	return err
+}
+
+// chained checks that no chain of calls was stopped as a recursive loop: chains are how steps go on.
+func (w *world) chained() (err error) {
+	for _, name := range sorted(w.functions) {
+		if n := w.functions[name].Totals().Recursive; n > 0 {
+			err = errors.Join(err, fmt.Errorf("%d calls of %s were dropped as recursive loops: the plan for an account should set its recursive_loop to Allow", n, name))
+		}
 	}
 	return err
 }

@@ -1,7 +1,10 @@
 // Command emulated deploys infra/live/aws to emulators on this machine, looks at what a
 // second plan would change, and destroys it again:
 //
-//	go run ./infra/emulated [-name NAME] [-work DIR] [-var KEY=JSON]... apply | plan-again | destroy | all
+//	go run ./infra/emulated [-name NAME] [-work DIR] [-var KEY=JSON]... apply | account | plan-again | destroy | all
+//
+// The verb account plans the same deployment for an account, with what the emulators lack, and writes the functions'
+// settings for chains of calls to NAME.chains.json.
 //
 // The emulators run already; AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_LAMBDA and so on say where
 // (infra/README.md has the list). Anything but an address of loopback is refused, so no
@@ -87,13 +90,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	verbs := map[string][]func(context.Context) error{
 		"apply":      {d.apply},
+		"account":    {d.account},
 		"plan-again": {d.planAgain},
 		"destroy":    {d.destroy},
-		"all":        {d.apply, d.planAgain, d.destroy},
+		"all":        {d.apply, d.account, d.planAgain, d.destroy},
 	}
 	steps, ok := verbs[fs.Arg(0)]
 	if !ok || fs.NArg() != 1 {
-		return fmt.Errorf("%w: one of apply, plan-again, destroy and all is needed", errUsage)
+		return fmt.Errorf("%w: one of apply, account, plan-again, destroy and all is needed", errUsage)
 	}
 	if err := d.prepare(); err != nil {
 		return err
@@ -237,6 +241,24 @@ func (d *deployment) planAgain(ctx context.Context) error {
 	if len(bad) > 0 {
 		return fmt.Errorf("the second plan: %s", strings.Join(bad, "; "))
 	}
+	return nil
+}
+
+// account plans what an account gets besides. Nothing is asked about it: what there is, is known from the state.
+func (d *deployment) account(ctx context.Context) error {
+	found, err := d.plan(ctx, "-refresh=false", "-var=emulated=false", "-var=allow_net=[]", "-target=module.functions.aws_lambda_function_recursion_config.chains")
+	if err != nil {
+		return err
+	}
+	chains, err := json.Marshal(recursion(found))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(d.work, d.name+".chains.json")
+	if err := os.WriteFile(file, chains, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out, "chains: "+file)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -89,6 +90,19 @@ func TestJudge(t *testing.T) {
 		if _, err := changes([]byte(bad)); err == nil {
 			t.Errorf("%q is taken for a plan", bad)
 		}
+	}
+}
+
+// TestRecursion reads the settings for chains of calls out of a plan.
+func TestRecursion(t *testing.T) {
+	const chains = `{"address": "module.functions.aws_lambda_function_recursion_config.chains[\"%[1]s\"]", "mode": "managed",
+		"change": {"actions": ["create"], "after": {"function_name": "n-%[1]s", "recursive_loop": "Allow"}}}, `
+	found, err := changes(fmt.Appendf(nil, `{"format_version": "1.2", "resource_changes": [`+chains+`%s]}`, "fetch", table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := recursion(found); len(got) != 1 || got["n-fetch"] != "Allow" {
+		t.Errorf("%v", got)
 	}
 }
 

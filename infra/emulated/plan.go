@@ -73,6 +73,17 @@ func changes(plan []byte) (map[string]change, error) {
 	return out, nil
 }
 
+// recursion is what a plan sets for chains of calls, by the names of functions.
+func recursion(found map[string]change) map[string]any {
+	set := map[string]any{}
+	for address, c := range found {
+		if strings.Contains(address, ".aws_lambda_function_recursion_config.") {
+			set[fmt.Sprint(c.After["function_name"])] = c.After["recursive_loop"]
+		}
+	}
+	return set
+}
+
 // judge prints what a second plan found, and returns what it should not have found.
 func judge(w io.Writer, found map[string]change) (bad []string) {
 	for _, u := range unfaithful {

@@ -508,6 +508,25 @@ func TestIndexMoves(t *testing.T) {
 	}
 }
 
+// TestPartOfACommit checks an index that has a part of a commit.
+func TestPartOfACommit(t *testing.T) {
+	for part, clean := range map[uint64]bool{0: false, 1: true} {
+		m := indexed(t)
+		m.reindex(0, func(man *blobschema.IndexManifest) {
+			man.Part = part
+			man.Segments = append(man.Segments, m.segment(0, man.Number, []segment.Document{m.doc(m.pageOf(3, "late"))}))
+		})
+		if rep := check(t, m.memory, fsck.Options{}); rep.Clean() != clean {
+			t.Errorf("%d pages of the next commit: found %v", part, rep.Violations)
+		}
+	}
+	m := indexed(t)
+	m.reindex(0, func(man *blobschema.IndexManifest) { man.Seq, man.Part = 3, 1 })
+	if rep := check(t, m.memory, fsck.Options{}); rep.Clean() {
+		t.Error("a part of a commit that there is not is not found")
+	}
+}
+
 // TestGoneElsewhere: a document that another partition has found gone, since it has the slot, is noted
 // there as soon as the commit that says so is in its index.
 func TestGoneElsewhere(t *testing.T) {

@@ -15,7 +15,7 @@ func (f *Function) Index(ctx context.Context, job []byte) error {
 		if err != nil {
 			return err
 		}
-		*line = append(*line, "outcome", indexed(&did), "read", did.Pages, "documents", did.Head.Documents)
+		*line = append(*line, "outcome", indexed(&did), "read", did.Pages, "repeated", did.Repeated, "documents", did.Head.Documents)
 		return nil
 	})
 }
@@ -23,7 +23,7 @@ func (f *Function) Index(ctx context.Context, job []byte) error {
 func indexed(did *index.Report) string {
 	switch {
 	case did.Lost:
-		return "another step was faster"
+		return "another step is at work, or was faster"
 	case did.Behind:
 		return "time was up"
 	case did.Manifests == 0:

@@ -39,7 +39,7 @@ func (s *Step) takeAnchors(t *actor.Task, job, head actor.Record) error {
 	if !ok && h.Job == done.Number {
 		return nil // read before the job was done
 	}
-	if s.over(t) {
+	if s.late(t) {
 		s.report.Behind = true
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
@@ -36,7 +37,9 @@ type identity struct {
 // batch is what becomes of some commits, until a manifest says so.
 type batch struct {
 	s        *Step
-	seq      uint64 // of the last commit
+	seq      uint64 // the commits up to this one are in the batch,
+	part     uint64 // and so many page records of the next
+	commits  []start
 	pages    map[identity]*change
 	former   []map[uint32]identity // by segment of the manifest: the batch's documents that it has
 	replaced []identity            // whose former versions are to be hidden, in order
@@ -45,10 +48,17 @@ type batch struct {
 	totals   blobschema.IndexTotals
 }
 
+// start is where the page records of a commit begin: a position in the batch, negative if some are in the index.
+type start struct {
+	seq uint64
+	at  int64
+}
+
 // change is the last answer of a URL that says anything, and what it does.
 type change struct {
 	*blobschema.Page
 	does effect
+	at   int64 // position in the batch: how many page records are before it, without those of robots.txt
 }
 
 func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
@@ -66,18 +76,39 @@ func (b *batch) read(t *actor.Task, name string, seq uint64) error {
 	if err != nil {
 		return fmt.Errorf("pages of %s: %w", name, err)
 	}
-	b.seq = seq
+	skip := uint64(0)
+	if seq == b.s.man.Seq+1 {
+		skip = b.s.man.Part
+	}
+	b.seq, b.commits = seq, append(b.commits, start{seq, b.totals.Pages - int64(skip)})
 	for i := range pages {
 		p := &pages[i]
 		u, err := weburl.Parse(p.URL)
 		if p.Robots || err != nil {
 			continue
 		}
-		b.totals.Pages++
+		if skip > 0 {
+			skip--
+			continue
+		}
 		id := identity{b.s.hash.Fingerprint(p.URL), b.s.slotOf(string(u.Host()))}
 		b.take(id, p)
+		b.totals.Pages++
 	}
 	return nil
+}
+
+// end leaves the page records from a position on to the next batch. An answer before it that a later one replaced has no
+// effect then, which is as if the URL had been fetched once less.
+func (b *batch) end(at int64) {
+	maps.DeleteFunc(b.pages, func(_ identity, c *change) bool { return c.at >= at })
+	last := b.commits[0]
+	for _, c := range b.commits {
+		if c.at <= at {
+			last = c
+		}
+	}
+	b.seq, b.part, b.totals.Pages = last.seq-1, uint64(at-last.at), at
 }
 
 // hasMoved reports whether the index of another partition may have documents of a slot. Where slots are
@@ -99,7 +130,7 @@ func (b *batch) take(id identity, p *blobschema.Page) {
 	}
 	switch {
 	case does != kept:
-		b.pages[id] = &change{p, does}
+		b.pages[id] = &change{p, does, b.totals.Pages}
 	case was != nil:
 		was.Generation = p.Generation
 	}
@@ -211,9 +242,21 @@ func textless(mime string) bool {
 
 // member is where a page's answer is.
 type member struct {
-	id   identity
-	page *blobschema.Page
-	at   blobschema.Original
+	id    identity
+	page  *blobschema.Page
+	at    blobschema.Original
+	place int64 // position in the batch
+}
+
+// members are the new versions of documents, in the order of their positions.
+func (b *batch) members() (all []member) {
+	for id, c := range b.pages {
+		if c.does == written {
+			all = append(all, member{id, c.Page, c.Payload(), c.at})
+		}
+	}
+	slices.SortFunc(all, func(x, y member) int { return cmp.Compare(x.place, y.place) })
+	return all
 }
 
 // span is a range of a WARC object with members, in order.
@@ -223,14 +266,8 @@ type span struct {
 	members  []member
 }
 
-// spans are the ranges to be read for the batch's new versions, in an order that is always the same.
-func (b *batch) spans() (out []span) {
-	var all []member
-	for id, c := range b.pages {
-		if c.does == written {
-			all = append(all, member{id, c.Page, c.Payload()})
-		}
-	}
+// spansOf returns the ranges to be read for some members, in an order that is always the same. It sorts the members.
+func spansOf(all []member) (out []span) {
 	slices.SortFunc(all, func(x, y member) int {
 		return cmp.Or(cmp.Compare(x.at.WARC, y.at.WARC), cmp.Compare(x.at.Offset, y.at.Offset), cmp.Compare(x.id.fp, y.id.fp))
 	})
@@ -246,21 +283,13 @@ func (b *batch) spans() (out []span) {
 	return out
 }
 
-// segments puts the segments of a batch's documents, and notes which former versions they replace.
+// segments puts the segments of a batch's documents, and notes which former versions they replace. When the time for it is
+// up it ends the batch.
 func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blobschema.SegmentRef, err error) {
 	if err := b.look(t, m); err != nil {
 		return nil, err
 	}
-	for id, p := range b.pages {
-		if p.Generation > 0 {
-			b.replaced = append(b.replaced, id)
-		}
-		if p.Outcome == blobschema.OutcomeOK && p.NoIndex {
-			b.totals.NoIndex++
-		}
-	}
-	slices.SortFunc(b.replaced, func(x, y identity) int { return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.fp, y.fp)) })
-	builder := segment.NewBuilder()
+	builder, begun := segment.NewBuilder(), t.Now().Mono // of the segment
 	flush := func() error {
 		if builder.Documents() == 0 {
 			return nil
@@ -279,33 +308,73 @@ func (b *batch) segments(t *actor.Task, m *blobschema.IndexManifest) (refs []blo
 			return err
 		}
 		ref, err := b.s.put(t, m, v.(made).data, v.(made).sum)
-		refs = append(refs, ref)
+		refs, begun = append(refs, ref), t.Now().Mono
 		return err
 	}
-	for spans := range slices.Chunk(b.spans(), rangesAt) {
-		err := b.readSpans(t, spans, func(docs []document) error {
-			for i := range docs {
-				if err := builder.Add(docs[i].Document, docs[i].fields); err != nil {
-					b.totals.Damaged++ // beyond a bound of documents: unreachable, since text has the same
-					continue
+	for all := b.members(); len(all) > 0; {
+		n, began := min(b.s.window, len(all)), t.Now().Mono
+		for spans := range slices.Chunk(spansOf(all[:n]), rangesAt) {
+			if err := b.readSpans(t, spans, func(docs []document) error {
+				b.add(builder, docs)
+				if builder.Size() < b.s.cfg.Memory {
+					return nil
 				}
-				b.totals.Text += docs[i].text
-				b.written[identity{docs[i].Fingerprint, docs[i].Slot}] = true
+				return flush()
+			}); err != nil {
+				return nil, err
 			}
-			if builder.Size() < b.s.cfg.Memory {
-				return nil
-			}
-			return flush()
-		})
-		if err != nil {
-			return nil, err
+		}
+		all = all[n:]
+		// To store a segment never takes longer than to read its documents. The processor may have less time for us by then.
+		if next, unstored := b.s.resize(n, t.Now().Mono-began), t.Now().Mono-begun; len(all) > 0 && b.s.left(t) < 2*(next+unstored) {
+			b.s.report.Behind = true
+			b.end(all[0].place)
+			break
 		}
 	}
 	if err := flush(); err != nil {
 		return nil, err
 	}
+	for id, p := range b.pages {
+		if p.Generation > 0 {
+			b.replaced = append(b.replaced, id)
+		}
+		if p.Outcome == blobschema.OutcomeOK && p.NoIndex {
+			b.totals.NoIndex++
+		}
+	}
+	slices.SortFunc(b.replaced, func(x, y identity) int { return cmp.Or(cmp.Compare(x.slot, y.slot), cmp.Compare(x.fp, y.fp)) })
 	m.Totals.Add(&b.totals)
 	return refs, nil
+}
+
+// maxWindow bounds a window: with more pages there would be no fewer reads.
+const maxWindow = 1024
+
+// resize makes the window larger or smaller, given what the last one of n pages took, and returns what the next one should
+// take. That is a small part of the step's time, so that a step on a slow processor stores its work in time too.
+func (s *Step) resize(n int, took time.Duration) time.Duration {
+	switch {
+	case s.cfg.Deadline == 0:
+		return 0
+	case took < s.cfg.Deadline/64:
+		s.window = min(2*s.window, maxWindow)
+	case took > s.cfg.Deadline/32:
+		s.window = max(s.window/2, 1)
+	}
+	return took / time.Duration(n) * time.Duration(s.window)
+}
+
+// add adds documents to a segment.
+func (b *batch) add(builder *segment.Builder, docs []document) {
+	for i := range docs {
+		if err := builder.Add(docs[i].Document, docs[i].fields); err != nil {
+			b.totals.Damaged++ // beyond a bound of documents: unreachable, since text has the same
+			continue
+		}
+		b.totals.Text += docs[i].text
+		b.written[identity{docs[i].Fingerprint, docs[i].Slot}] = true
+	}
 }
 
 // readSpans reads some spans and gives the documents in them, some at a time, which may carry out effects.
@@ -397,6 +466,9 @@ func (s *Step) hide(m *blobschema.IndexManifest, b *batch) error {
 			return err
 		}
 		for doc, id := range docs {
+			if b.pages[id] == nil {
+				continue // left to the next batch
+			}
 			set.Add(doc)
 			gone[id] = true
 		}
@@ -477,8 +549,20 @@ func (s *Step) due() []int {
 	return nil
 }
 
+// smallMerge is how many bytes are not worth a claim.
+const smallMerge = 1 << 20
+
 // merge replaces some segments by one, or by several that each have slots of their own.
 func (s *Step) merge(t *actor.Task, places []int) error {
+	bytes := int64(0)
+	for _, i := range places {
+		bytes += s.man.Segments[i].Bytes
+	}
+	if bytes > smallMerge {
+		if err := s.claim(t); err != nil || s.report.Lost {
+			return err
+		}
+	}
 	m := s.next(t)
 	var inputs []segment.Input
 	for _, i := range places {

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 type Config struct {
 	Crawl      blobschema.Crawl
 	Partition  partition.ID
-	Deadline   time.Duration // no piece of work begins after it but a first manifest; 0: none is known
+	Deadline   time.Duration // time after which the step must have stored its work; 0: none
 	Processors int           // pieces of work on the processor at once; default 2
 	BatchSize  int           // pages between two manifests, about; default 5,000
 	Memory     int           // bytes that the documents of one segment may take; default 64 MiB
@@ -43,22 +44,31 @@ func (c Config) withDefaults() Config {
 	if c.MaxMerged == 0 {
 		c.MaxMerged = 192 << 20
 	}
+	if c.Deadline > 0 {
+		c.MaxMerged = min(c.MaxMerged, max(1<<20, int64(c.Deadline.Seconds()*mergeRate)))
+	}
 	if c.Grace == 0 {
 		c.Grace = 15 * time.Minute
 	}
 	return c
 }
 
+// mergeRate is how many bytes of segments a step expects to merge in a second. A merge cannot be stored in part, so
+// the estimate is low: one processor merges about ten times as many.
+const mergeRate = 1 << 20
+
 // Report is what a step did.
 type Report struct {
 	Head      blobschema.IndexHead // as it is since
 	Manifests int                  // that the step made
 	Pages     int64                // whose text it read
+	Repeated  int64                // those of Pages that another step has indexed, or will
 	Behind    bool                 // there is more to do; time was over
-	Lost      bool                 // another step was at work too, and faster
+	Lost      bool                 // another step is at work on the partition, or was faster
 }
 
-// Step brings the index of a partition up to its last commit. It is an [actor.Actor].
+// Step brings the index of a partition up to its last commit. It is an [actor.Actor]. A step whose time is up before
+// that stores what it has: the manifest says how many pages of the next commit are in the index too.
 type Step struct {
 	actor.Procedure
 	cfg    Config
@@ -67,6 +77,8 @@ type Step struct {
 	head   blobschema.IndexHead
 	man    blobschema.IndexManifest
 	told   blobschema.Calls // of cfg.Spent, what the head has
+	stored int64            // of report.Pages, those whose documents a manifest names
+	window int              // pages whose text is read between two looks at the clock
 	report Report
 }
 
@@ -76,6 +88,9 @@ func NewStep(cfg Config) (*Step, error) {
 	var err error
 	if s.hash, err = crawl.NewHash(&cfg.Crawl); err != nil {
 		return nil, err
+	}
+	if s.window = 1; cfg.Deadline == 0 {
+		s.window = math.MaxInt
 	}
 	s.Body = s.run
 	return s, nil
@@ -107,6 +122,9 @@ func (s *Step) work(t *actor.Task) error {
 	if err := s.open(t, recs[1]); err != nil {
 		return err
 	}
+	if s.report.Lost = s.head.Until.After(t.Now().Wall); s.report.Lost {
+		return nil
+	}
 	if err := s.anew(t); err != nil || s.report.Lost {
 		return err
 	}
@@ -127,7 +145,7 @@ func (s *Step) work(t *actor.Task) error {
 		if len(inputs) == 0 {
 			break
 		}
-		if s.over(t) {
+		if s.late(t) {
 			s.report.Behind = true
 			break
 		}
@@ -138,9 +156,44 @@ func (s *Step) work(t *actor.Task) error {
 	return nil
 }
 
-// over reports whether no more work should be begun.
-func (s *Step) over(t *actor.Task) bool {
-	return s.cfg.Deadline > 0 && t.Now().Mono-s.start >= s.cfg.Deadline
+// left is the time until the deadline.
+func (s *Step) left(t *actor.Task) time.Duration {
+	if s.cfg.Deadline == 0 {
+		return math.MaxInt64
+	}
+	return s.cfg.Deadline - (t.Now().Mono - s.start)
+}
+
+// late reports whether work that cannot be stored in part is left to the next step, which begins with it. A step that
+// has stored nothing yet may use all its time for that: else no step might get further.
+func (s *Step) late(t *actor.Task) bool {
+	if s.report.Manifests == 0 {
+		return s.left(t) <= 0
+	}
+	return s.left(t) < s.cfg.Deadline/2
+}
+
+// claim keeps other steps of the partition from doing the same work, until this one has stored it or must have ended.
+// It costs a write, so it is for work that costs more. Two steps at once are harmless, so no step checks its claim again.
+func (s *Step) claim(t *actor.Task) error {
+	if s.cfg.Deadline == 0 {
+		return nil
+	}
+	return s.update(t, func(h *blobschema.IndexHead) {
+		h.Partition, h.Until = s.cfg.Partition, t.Now().Wall.Add(s.left(t)+s.cfg.Deadline/4).UTC()
+	})
+}
+
+// update changes the index head, unless another step has made a manifest or a claim meanwhile.
+func (s *Step) update(t *actor.Task, change func(*blobschema.IndexHead)) error {
+	return actor.Update(t, naming.IndexKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *blobschema.IndexHead) bool {
+		if s.report.Lost = h.Number != s.man.Number || h.Until.After(t.Now().Wall) && !h.Until.Equal(s.head.Until); s.report.Lost {
+			return false
+		}
+		change(h)
+		s.head.Until = h.Until
+		return true
+	})
 }
 
 // open reads the manifest that the index head names, if there is one.
@@ -151,7 +204,7 @@ func (s *Step) open(t *actor.Task, rec actor.Record) error {
 		return nil
 	}
 	var err error
-	if s.head, err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil {
+	if s.head, err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil || s.head.Manifest == "" {
 		return err
 	}
 	s.man, err = readManifest(t, s.head.Manifest)
@@ -179,7 +232,7 @@ func (s *Step) anew(t *actor.Task) error {
 	for _, ref := range slices.Concat(m.Segments, m.Anchors) {
 		m.Dropped = append(m.Dropped, blobschema.DroppedSegment{Object: ref.Object, Time: m.Time})
 	}
-	m.Terms, m.Seq, m.Segments, m.Anchors, m.AnchorJob, m.Removed, m.Totals = token.Version, 0, nil, nil, 0, nil, blobschema.IndexTotals{}
+	m.Terms, m.Seq, m.Part, m.Segments, m.Anchors, m.AnchorJob, m.Removed, m.Totals = token.Version, 0, 0, nil, nil, 0, nil, blobschema.IndexTotals{}
 	return s.commit(t, m)
 }
 
@@ -195,25 +248,25 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 			moved[slot] = true
 		}
 	}
-	b, commits := s.newBatch(moved), 0
+	b := s.newBatch(moved)
 	for seq, name := range blobschema.CommitsAfter(man, s.man.Seq) {
-		if s.over(t) && (commits > 0 || s.report.Manifests > 0) {
+		if s.left(t) < s.cfg.Deadline/4 && (len(b.commits) > 0 || s.report.Manifests > 0) {
 			s.report.Behind = true
 			if s.report.Manifests == 0 {
-				return s.index(t, b) // or no step might ever get on
+				return s.index(t, b) // or no step might ever get further
 			}
 			return nil
 		}
 		if err := b.read(t, name, seq); err != nil {
 			return err
 		}
-		if commits++; len(b.pages) < s.cfg.BatchSize && commits < maxCommits && seq < man.Seq {
+		if len(b.pages) < s.cfg.BatchSize && len(b.commits) < maxCommits && seq < man.Seq {
 			continue
 		}
-		if err := s.index(t, b); err != nil || s.report.Lost {
+		if err := s.index(t, b); err != nil || s.report.Lost || s.report.Behind {
 			return err
 		}
-		b, commits = s.newBatch(moved), 0
+		b = s.newBatch(moved)
 	}
 	return nil
 }
@@ -221,14 +274,22 @@ func (s *Step) catchUp(t *actor.Task, commit string) error {
 // maxCommits are as many as are read for one manifest: there may be thousands with few pages.
 const maxCommits = 500
 
-// index makes a batch searchable: segments, then the manifest.
+// fewPages are not worth a claim: it costs about as much as indexing them twice.
+const fewPages = 64
+
+// index makes a batch searchable, or as much of it as there is time for: segments, then the manifest.
 func (s *Step) index(t *actor.Task, b *batch) error {
+	if len(b.pages) > fewPages {
+		if err := s.claim(t); err != nil || s.report.Lost {
+			return err
+		}
+	}
 	m := s.next(t)
-	m.Seq = b.seq
 	added, err := b.segments(t, m)
 	if err != nil {
 		return err
 	}
+	m.Seq, m.Part = b.seq, b.part
 	if err := s.hide(m, b); err != nil {
 		return err
 	}
@@ -282,17 +343,14 @@ func (s *Step) commit(t *actor.Task, m *blobschema.IndexManifest) error {
 		head.Calls.Add(spent.Minus(s.told))
 		s.told = spent
 	}
-	err = actor.Update(t, naming.IndexKey(s.cfg.Crawl.ID, s.cfg.Partition), func(h *blobschema.IndexHead) bool {
-		if s.report.Lost = h.Number != s.man.Number; s.report.Lost {
-			return false
-		}
-		*h = head
-		return true
-	})
-	if err != nil || s.report.Lost {
+	if err := s.update(t, func(h *blobschema.IndexHead) { *h = head }); err != nil {
 		return err
 	}
-	s.head, s.man = head, *m
+	if s.report.Lost {
+		s.report.Repeated = s.report.Pages - s.stored
+		return nil
+	}
+	s.head, s.man, s.stored = head, *m, s.report.Pages
 	s.report.Manifests++
 	return nil
 }

@@ -35,6 +35,9 @@ type world struct {
 	calls   map[string]int // effects carried out, by type
 	effects int
 	kill    int // the effect after which the step dies; -1 for none
+
+	document time.Duration // that the text of a document takes; a segment takes half as long for each of its documents
+	unstored int           // documents that were read and are in no segment
 }
 
 func newWorld(t testing.TB) *world {
@@ -162,7 +165,15 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 		w.now += e.For
 		return nil, nil
 	case actor.Work:
-		return e.Do()
+		v, err := e.Do()
+		if read, ok := v.(pages); ok {
+			w.now += time.Duration(len(read.docs)) * w.document
+			w.unstored += len(read.docs)
+		} else {
+			w.now += time.Duration(w.unstored) * w.document / 2
+			w.unstored = 0
+		}
+		return v, err
 	case actor.GetObject:
 		b, ok := w.blobs[e.Name]
 		if !ok {

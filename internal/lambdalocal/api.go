@@ -35,6 +35,7 @@ func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", "application/json")
 		h.Set("Lambda-Runtime-Aws-Request-Id", j.id)
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(j.deadline.UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Trace-Id", j.trace)
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", i.f.arn)
 		w.Write(j.payload) //nolint:errcheck // a runtime that is gone shows as such
 	case <-i.gone:

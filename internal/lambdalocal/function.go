@@ -45,6 +45,7 @@ var (
 	ErrThrottled = errors.New("too many invocations at once")
 	ErrClosed    = errors.New("the function is closed")
 	ErrTooLarge  = errors.New("the payload is larger than 6 MB")
+	ErrRecursive = errors.New("the function was called 16 times in one chain already, and is not configured to allow more")
 )
 
 // Config describes a function.
@@ -61,6 +62,10 @@ type Config struct {
 	// Concurrency is how many invocations may run at once; more are throttled. 0 is
 	// what a whole account may have, 1,000.
 	Concurrency int
+
+	// RecursiveLoop is what becomes of a chain in which the function has been called 16 times: [Allow], or
+	// [Terminate], which is the default.
+	RecursiveLoop string
 
 	// Log gets what instances print and what Lambda itself would log, line by line, each
 	// after the instance's id. Nil is nowhere.
@@ -101,6 +106,9 @@ func Open(c Config) (*Function, error) {
 	if c.Concurrency == 0 {
 		c.Concurrency = defaultConcurrency
 	}
+	if c.RecursiveLoop == "" {
+		c.RecursiveLoop = Terminate
+	}
 	switch {
 	case c.Name == "":
 		return nil, errors.New("a function without a name")
@@ -110,6 +118,8 @@ func Open(c Config) (*Function, error) {
 		return nil, fmt.Errorf("function %s: a time-out of %v, allowed are up to %v", c.Name, c.Timeout, maxTimeout)
 	case c.Concurrency < 0:
 		return nil, fmt.Errorf("function %s: concurrency %d", c.Name, c.Concurrency)
+	case c.RecursiveLoop != Allow && c.RecursiveLoop != Terminate:
+		return nil, fmt.Errorf("function %s: recursive loop %q, allowed are %s and %s", c.Name, c.RecursiveLoop, Allow, Terminate)
 	}
 	bootstrap, err := filepath.Abs(c.Bootstrap)
 	if err != nil {
@@ -138,26 +148,37 @@ func Open(c Config) (*Function, error) {
 func (f *Function) Config() Config { return f.config }
 
 // invoke runs the function on a payload, a JSON text, and returns when the instance has
-// asked for more work or is dead. An error means that nothing ran. What went wrong in
+// asked for more work or is dead. The trace header is that of the event, "" for none. An error means that nothing ran. What went wrong in
 // the function is an outcome, not an error.
-func (f *Function) invoke(payload []byte) (Invocation, error) {
+func (f *Function) invoke(payload []byte, header string) (Invocation, error) {
 	if len(payload) > maxPayload {
 		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, ErrTooLarge)
 	}
-	if err := f.enter(); err != nil {
+	trace, calls := f.next(header)
+	if err := f.enter(calls); err != nil {
 		return Invocation{}, fmt.Errorf("function %s: %w", f.config.Name, err)
 	}
-	inv := f.run(payload)
+	inv := f.run(event{payload, trace})
 	f.leave(inv)
 	return inv, nil
 }
 
-func (f *Function) enter() error {
+// event is what an invocation is about.
+type event struct {
+	payload []byte
+	trace   string // header
+}
+
+// enter admits an invocation, given how many of the function are in its chain.
+func (f *Function) enter(calls int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.closed:
 		return ErrClosed
+	case calls > maxChain && f.config.RecursiveLoop != Allow:
+		f.totals.Recursive++
+		return ErrRecursive
 	case f.busy >= f.config.Concurrency:
 		f.totals.Throttled++
 		return ErrThrottled
@@ -180,15 +201,15 @@ func (f *Function) leave(inv Invocation) {
 	}
 }
 
-// run finds an instance for the payload and has it do the work.
-func (f *Function) run(payload []byte) Invocation {
+// run finds an instance for the event and has it do the work.
+func (f *Function) run(e event) Invocation {
 	inv := Invocation{RequestID: newID(), Start: time.Now()}
 	for {
 		i := f.warm()
 		if i == nil {
 			break
 		}
-		if i.invoke(&inv, payload) {
+		if i.invoke(&inv, e) {
 			f.settle(i, inv.Outcome)
 			return inv
 		}
@@ -200,7 +221,7 @@ func (f *Function) run(payload []byte) Invocation {
 		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Exited, "Runtime.InvalidEntrypoint", err.Error()
 		return inv
 	}
-	if i.init(&inv) && !i.invoke(&inv, payload) {
+	if i.init(&inv) && !i.invoke(&inv, e) {
 		inv.Outcome, inv.ErrorType, inv.ErrorMessage = Exited, "Runtime.ExitError", i.exitStatus()
 	}
 	f.settle(i, inv.Outcome)

@@ -94,7 +94,7 @@ type answer struct {
 // do invokes the test function and reads its answer.
 func do(t *testing.T, f *Function, what string, n int) (Invocation, answer) {
 	t.Helper()
-	inv, err := f.invoke(fmt.Appendf(nil, `{"Do":%q,"N":%d}`, what, n))
+	inv, err := f.invoke(fmt.Appendf(nil, `{"Do":%q,"N":%d}`, what, n), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestConcurrency(t *testing.T) {
 	for len(busy(f)) < 2 {
 		time.Sleep(time.Millisecond)
 	}
-	if _, err := f.invoke([]byte(`{"Do":"count"}`)); !errors.Is(err, ErrThrottled) {
+	if _, err := f.invoke([]byte(`{"Do":"count"}`), ""); !errors.Is(err, ErrThrottled) {
 		t.Errorf("a third invocation: %v", err)
 	}
 	wait.Wait()
@@ -348,14 +348,14 @@ func TestCloseEndsAll(t *testing.T) {
 			t.Errorf("process %d: %v", pid, err)
 		}
 	}
-	if _, err := f.invoke([]byte("{}")); !errors.Is(err, ErrClosed) {
+	if _, err := f.invoke([]byte("{}"), ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
 
 func TestPayloadsAreBounded(t *testing.T) {
 	f, _ := open(t, nil)
-	if _, err := f.invoke(make([]byte, maxPayload+1)); !errors.Is(err, ErrTooLarge) {
+	if _, err := f.invoke(make([]byte, maxPayload+1), ""); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
 }

@@ -41,8 +41,8 @@ type instance struct {
 
 // job is what the runtime gets for asking.
 type job struct {
+	event
 	id       string
-	payload  []byte
 	deadline time.Time
 }
 
@@ -151,9 +151,9 @@ func (i *instance) init(inv *Invocation) bool {
 	return false
 }
 
-// invoke hands over a payload and waits until it is dealt with, and says false if the
+// invoke hands over an event and waits until it is dealt with, and says false if the
 // instance was dead already. The instance is frozen before and, if it lives, after.
-func (i *instance) invoke(inv *Invocation, payload []byte) bool {
+func (i *instance) invoke(inv *Invocation, e event) bool {
 	timeout := i.f.config.Timeout
 	begin := time.Now()
 	i.mu.Lock()
@@ -161,7 +161,7 @@ func (i *instance) invoke(inv *Invocation, payload []byte) bool {
 	i.mu.Unlock()
 	i.thaw()
 	select {
-	case i.work <- job{inv.RequestID, payload, begin.Add(timeout)}:
+	case i.work <- job{e, inv.RequestID, begin.Add(timeout)}:
 	case <-i.gone:
 		return false
 	}

@@ -43,6 +43,7 @@ type Totals struct {
 	Invocations int64             `json:"invocations"`
 	Cold        int64             `json:"cold"`
 	Throttled   int64             `json:"throttled"` // not counted as invocations
+	Recursive   int64             `json:"recursive"` // dropped because their chain was too long; not counted either
 	Outcomes    map[Outcome]int64 `json:"outcomes"`
 	Billed      time.Duration     `json:"billed_ns"`
 	GBSeconds   float64           `json:"gb_seconds"` // Billed, times the memory configured

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ type Mapping struct {
 	// more on AWS, any here. 0 is as many as the function.
 	MaximumConcurrency int
 	// ReportBatchItemFailures has the function's response say which messages failed.
-	// Otherwise it is ignored.
+	// Otherwise the response is ignored, and the mapping takes fewer messages while calls fail.
 	ReportBatchItemFailures bool
 
 	Pollers int           // calls that wait for messages at once; 0 is 5, as on AWS
@@ -56,18 +57,22 @@ type PollerCounts struct {
 	Errors   int64 `json:"errors"`   // calls that failed
 	Requests int64 `json:"requests"` // what is billed: calls, in units of 64 KB
 	Throttle int64 `json:"throttled"`
+	Dead     int64 `json:"dead"` // messages whose chain was too long, moved to the dead-letter queue
 }
 
 // Poller takes messages from a queue, has a function work on them and deletes what
-// succeeded. What failed is left alone and comes back after its visibility time-out.
-// Lambda also takes fewer messages while a function keeps failing; this does not.
+// succeeded. What failed is left alone and comes back after its visibility time-out. While calls
+// fail it takes messages more slowly, unless the mapping reports batch item failures (Lambda developer
+// guide, "Handling errors for an SQS event source").
 type Poller struct {
-	m          Mapping
-	arn        string
-	visibility time.Duration
+	m           Mapping
+	arn         string
+	deadLetters string // URL of the queue for them; "" if there is none
+	visibility  time.Duration
 
 	mu     sync.Mutex
 	counts PollerCounts
+	brake  time.Duration // before the next receive
 }
 
 // NewPoller reads the queue's attributes and checks the mapping as AWS does when it is
@@ -96,7 +101,7 @@ func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
 	}
 	got, err := m.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl:       &m.QueueURL,
-		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn, types.QueueAttributeNameVisibilityTimeout},
+		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn, types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameRedrivePolicy},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mapping of %s: %w", m.QueueURL, err)
@@ -109,7 +114,24 @@ func NewPoller(ctx context.Context, m Mapping) (*Poller, error) {
 	if t := m.Function.config.Timeout; p.visibility < t {
 		return nil, fmt.Errorf("mapping of %s: the queue's visibility time-out, %v, is shorter than the function's time-out, %v", m.QueueURL, p.visibility, t)
 	}
+	if p.deadLetters, err = deadLetters(m.QueueURL, got.Attributes["RedrivePolicy"]); err != nil {
+		return nil, fmt.Errorf("mapping of %s: %w", m.QueueURL, err)
+	}
 	return p, nil
+}
+
+// deadLetters is the URL of the queue that a redrive policy names, which is of the same account.
+func deadLetters(queue, policy string) (string, error) {
+	if policy == "" {
+		return "", nil
+	}
+	var to struct {
+		ARN string `json:"deadLetterTargetArn"`
+	}
+	if err := json.Unmarshal([]byte(policy), &to); err != nil {
+		return "", fmt.Errorf("redrive policy: %w", err)
+	}
+	return queue[:strings.LastIndex(queue, "/")+1] + to.ARN[strings.LastIndex(to.ARN, ":")+1:], nil
 }
 
 // Counts are the calls made so far.
@@ -144,6 +166,12 @@ func (p *Poller) poll(ctx context.Context, slots chan struct{}, all *sync.WaitGr
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return
+		}
+		p.mu.Lock()
+		brake := p.brake
+		p.mu.Unlock()
+		if brake > 0 {
+			sleep(ctx, brake)
 		}
 		batch, err := p.receive(ctx)
 		if len(batch) > 0 {
@@ -210,7 +238,11 @@ func (p *Poller) work(ctx context.Context, batch []types.Message) {
 		p.failed("event", err)
 		return
 	}
-	inv, err := p.invoke(ctx, payload)
+	inv, err := p.invoke(ctx, payload, p.lineage(batch))
+	if errors.Is(err, ErrRecursive) {
+		p.bury(batch)
+		return
+	}
 	if err != nil {
 		p.m.Log.Warn("messages not worked on", "function", p.m.Function.config.Name, "messages", len(batch), "error", err)
 		p.count(func(c *PollerCounts) { c.Returned += int64(len(batch)) })
@@ -223,18 +255,55 @@ func (p *Poller) work(ctx context.Context, batch []types.Message) {
 	case p.m.ReportBatchItemFailures:
 		done = succeeded(inv.Response, batch)
 	}
-	p.count(func(c *PollerCounts) { c.Returned += int64(len(batch) - len(done)) })
+	p.count(func(c *PollerCounts) {
+		c.Returned += int64(len(batch) - len(done))
+		switch {
+		case inv.Outcome == Succeeded:
+			p.brake = 0
+		case !p.m.ReportBatchItemFailures:
+			p.brake = min(max(firstPause, 2*p.brake), longestPause)
+		}
+	})
 	if len(done) > 0 {
 		p.delete(done)
 	}
 }
 
+// lineage is the trace header of a batch: that of the message with the longest chain.
+func (p *Poller) lineage(batch []types.Message) (header string) {
+	longest := 0
+	for _, m := range batch {
+		if _, calls := p.m.Function.next(m.Attributes[traceName]); calls > longest {
+			longest, header = calls, m.Attributes[traceName]
+		}
+	}
+	return header
+}
+
+// bury moves messages to the dead-letter queue, if there is one, and deletes them.
+func (p *Poller) bury(batch []types.Message) {
+	p.m.Log.Warn("a chain of calls was stopped", "function", p.m.Function.config.Name, "messages", len(batch))
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	for _, m := range batch {
+		if p.deadLetters == "" {
+			break
+		}
+		if _, err := p.m.Client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &p.deadLetters, MessageBody: m.Body, MessageAttributes: m.MessageAttributes}); err != nil {
+			p.failed("send", err)
+			return // they come again
+		}
+	}
+	p.count(func(c *PollerCounts) { c.Dead += int64(len(batch)) })
+	p.delete(batch)
+}
+
 // invoke tries again while the function is throttled, as long as nobody else can get the
 // messages.
-func (p *Poller) invoke(ctx context.Context, payload []byte) (Invocation, error) {
+func (p *Poller) invoke(ctx context.Context, payload []byte, trace string) (Invocation, error) {
 	last := time.Now().Add(p.visibility - p.m.Function.config.Timeout)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		inv, err := p.m.Function.invoke(payload)
+		inv, err := p.m.Function.invoke(payload, trace)
 		if !errors.Is(err, ErrThrottled) {
 			return inv, err
 		}

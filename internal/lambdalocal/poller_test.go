@@ -29,11 +29,13 @@ type queue struct {
 
 	mu       sync.Mutex
 	messages []*message
-	failing  int // receives to fail
+	dead     []string // bodies of messages in the dead-letter queue
+	failing  int      // receives to fail
 }
 
 type message struct {
 	id, body   string
+	trace      string // header of the call that sent it
 	receives   int
 	visible    time.Time
 	attributes map[string]any
@@ -60,6 +62,7 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		MaxNumberOfMessages, WaitTimeSeconds int
 		Entries                              []struct{ ID, ReceiptHandle string }
+		QueueURL, MessageBody                string
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		panic(err)
@@ -69,6 +72,7 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GetQueueAttributes":
 		out = map[string]any{"Attributes": map[string]string{
 			"QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "VisibilityTimeout": strconv.Itoa(int(q.visibility / time.Second)),
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":"5"}`,
 		}}
 	case "ReceiveMessage":
 		q.mu.Lock()
@@ -80,6 +84,16 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		out = map[string]any{"Messages": q.receive(r.Context(), in.MaxNumberOfMessages, time.Duration(in.WaitTimeSeconds)*time.Second)}
+	case "SendMessage":
+		q.mu.Lock()
+		if strings.HasSuffix(in.QueueURL, "/dead") {
+			q.dead = append(q.dead, in.MessageBody)
+		} else {
+			q.messages = append(q.messages, &message{id: fmt.Sprint("m-", in.MessageBody), body: in.MessageBody, trace: r.Header.Get("X-Amzn-Trace-Id")})
+		}
+		q.mu.Unlock()
+		sum := md5.Sum([]byte(in.MessageBody))
+		out = map[string]string{"MessageId": in.MessageBody, "MD5OfMessageBody": hex.EncodeToString(sum[:])}
 	case "DeleteMessageBatch":
 		var done []map[string]string
 		for _, e := range in.Entries {
@@ -103,9 +117,13 @@ func (q *queue) receive(ctx context.Context, most int, wait time.Duration) (out 
 				m.receives++
 				m.visible = now.Add(q.visibility)
 				sum := md5.Sum([]byte(m.body))
+				attributes := map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives), "SentTimestamp": "1700000000000"}
+				if m.trace != "" {
+					attributes[traceName] = m.trace
+				}
 				out = append(out, map[string]any{
 					"MessageId": m.id, "ReceiptHandle": m.id, "Body": m.body, "MD5OfBody": hex.EncodeToString(sum[:]),
-					"Attributes":        map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives), "SentTimestamp": "1700000000000"},
+					"Attributes":        attributes,
 					"MessageAttributes": m.attributes,
 				})
 			}
@@ -284,6 +302,90 @@ func TestPollerWaitsForAThrottledFunction(t *testing.T) {
 	p := poll(t, q, Mapping{Function: f, BatchSize: 1, MaximumConcurrency: 3})
 	if c := p.Counts(); c.Messages != 3 || c.Deleted != 3 || c.Throttle == 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestPollerSlowsDown has calls fail: the next receive waits, and longer each time, until one succeeds. A mapping that reports
+// batch item failures is not slowed down.
+func TestPollerSlowsDown(t *testing.T) {
+	t.Parallel()
+	f, _ := open(t, nil)
+	for _, c := range []struct {
+		report bool
+		want   []time.Duration // after each call
+	}{{false, []time.Duration{firstPause, 2 * firstPause, 4 * firstPause, 0}}, {true, []time.Duration{0, 0, 0, 0}}} {
+		q := &queue{visibility: time.Minute}
+		client, url := q.serve(t)
+		p, err := NewPoller(t.Context(), Mapping{Client: client, QueueURL: url, Function: f, BatchSize: 1, ReportBatchItemFailures: c.report})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, body := range []string{"fail all", "fail all", "exit", "good"} {
+			p.work(t.Context(), []types.Message{{MessageId: aws.String("m"), Body: aws.String(body), ReceiptHandle: aws.String("m")}})
+			if p.brake != c.want[i] {
+				t.Errorf("reports %v: after call %d the next receive waits %v, want %v", c.report, i, p.brake, c.want[i])
+			}
+		}
+	}
+}
+
+// TestChains has a function send to the queue that it is fed from, by the SDK. Lambda stops the chain after 16 calls, unless the
+// function allows more. A message without a trace header begins a chain.
+func TestChains(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		loop  string
+		sends int
+		calls int64
+		dead  []string
+	}{
+		{"", 15, 16, nil},
+		{"", 30, 16, []string{"again 14"}},
+		{Terminate, 16, 16, []string{"again 0"}},
+		{Allow, 30, 31, nil},
+	} {
+		q := &queue{visibility: time.Minute}
+		server := httptest.NewServer(q)
+		t.Cleanup(server.Close)
+		f, _ := open(t, func(f *Config) { f.RecursiveLoop, f.Env = c.loop, map[string]string{"QUEUES": server.URL} })
+		q.send(fmt.Sprint("again ", c.sends), "other")
+		p := poll(t, q, Mapping{Function: f, BatchSize: 1})
+		if total := f.Totals(); total.Invocations != c.calls+1 || total.Recursive != int64(len(c.dead)) {
+			t.Errorf("%q, %d sends: %d calls, want %d and one: %+v", c.loop, c.sends, total.Invocations, c.calls, total)
+		}
+		if got := p.Counts(); !slices.Equal(q.dead, c.dead) || got.Dead != int64(len(c.dead)) {
+			t.Errorf("%q, %d sends: %q is in the dead-letter queue, want %q: %+v", c.loop, c.sends, q.dead, c.dead, got)
+		}
+	}
+}
+
+// TestNext continues a chain in which other functions are too.
+func TestNext(t *testing.T) {
+	f, _ := open(t, nil)
+	first, calls := f.next("")
+	_, own, _ := strings.Cut(first, "Lineage=")
+	function, _, _ := strings.Cut(own, ":")
+	if calls != 1 {
+		t.Errorf("%s is call %d of its chain", first, calls)
+	}
+	for header, want := range map[string]struct {
+		calls    int
+		contains []string
+	}{
+		first: {2, []string{"Lineage=" + function + ":2"}},
+		"Root=1-a-b;Parent=c;Sampled=1;Lineage=00000001:7%7C" + function + ":15": {16, []string{"Root=1-a-b;", "00000001:7|" + function + ":16"}},
+		"Root=1-a-b;Lineage=00000001:7|x:y|:::":                                  {1, []string{"Lineage=00000001:7|" + function + ":1"}},
+		";;=;Lineage":                                                            {1, []string{"Root=1-"}},
+	} {
+		got, calls := f.next(header)
+		if calls != want.calls {
+			t.Errorf("%s: call %d, want %d", header, calls, want.calls)
+		}
+		for _, part := range want.contains {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: %s, want %s in it", header, got, part)
+			}
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (s Schedule) call(at time.Time, log *slog.Logger) {
 	if payload == nil {
 		payload = s.event(at)
 	}
-	_, err := s.Function.invoke(payload)
+	_, err := s.Function.invoke(payload, "")
 	if err != nil && !errors.Is(err, ErrClosed) {
 		log.Warn("schedule", "function", s.Function.config.Name, "error", err)
 	}

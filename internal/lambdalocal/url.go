@@ -38,7 +38,7 @@ func (u URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	inv, err := u.Function.invoke(payload)
+	inv, err := u.Function.invoke(payload, r.Header.Get("X-Amzn-Trace-Id"))
 	switch {
 	case errors.Is(err, ErrThrottled):
 		http.Error(w, "Rate Exceeded.", http.StatusTooManyRequests)

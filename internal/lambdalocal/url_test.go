@@ -98,7 +98,7 @@ func TestURLThrottled(t *testing.T) {
 	defer srv.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.invoke([]byte(`{"Do":"sleep","N":1000}`))
+		_, err := f.invoke([]byte(`{"Do":"sleep","N":1000}`), "")
 		done <- err
 	}()
 	for len(f.Instances()) == 0 || f.Instances()[0].RequestID == "" {

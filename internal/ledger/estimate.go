@@ -28,7 +28,7 @@ type Deployment struct {
 func DefaultDeployment() Deployment {
 	return Deployment{
 		Partitions: 16, MemoryMB: 512, TimeoutS: 300, ReadyHosts: 30, DelayS: 1, CPUMillis: 4,
-		PagesPerWARC: 1000, StoredBytes: 40_000, SentBytes: 600, Alarms: 8,
+		PagesPerWARC: 1000, StoredBytes: 40_000, SentBytes: 600, Alarms: 9,
 		IndexMillis: 2, IndexBytes: 5_000,
 	}
 }
@@ -72,7 +72,7 @@ const (
 	jobGB         = 1.0  // memory of the functions index, rank and query
 	searchS       = 0.1  // that a search takes
 	searchGets    = 6.0  // what it reads besides what is in memory
-	indexAlarms   = 2
+	indexAlarms   = 4
 	million       = 1e6
 	gb            = 1 << 30
 )

@@ -122,6 +122,9 @@ func (w *world) indexed() (map[string]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
+		if head.Manifest == "" {
+			continue // a step has claimed the partition, and stored nothing yet
+		}
 		man, err := blobschema.DecodeIndexManifest(w.blobs[head.Manifest])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", head.Manifest, err)

@@ -166,11 +166,20 @@ resource "aws_lambda_function" "function" {
   depends_on = [aws_cloudwatch_log_group.function, aws_iam_role_policy.function]
 }
 
+# These three send to the queue that starts them, and Lambda would stop each chain of calls after 16.
+resource "aws_lambda_function_recursion_config" "chains" {
+  for_each = var.emulated ? toset([]) : setintersection(["fetch", "index", "rank"], keys(local.functions))
+
+  function_name  = aws_lambda_function.function[each.key].function_name
+  recursive_loop = "Allow"
+}
+
+# Where a batch is one message, an error says all: Lambda then takes fewer messages while calls fail, which it does not where
+# item failures are reported.
 resource "aws_lambda_event_source_mapping" "wakes" {
-  event_source_arn        = var.wakes_arn
-  function_name           = aws_lambda_function.function["fetch"].arn
-  batch_size              = 1
-  function_response_types = ["ReportBatchItemFailures"]
+  event_source_arn = var.wakes_arn
+  function_name    = aws_lambda_function.function["fetch"].arn
+  batch_size       = 1
 
   scaling_config {
     maximum_concurrency = var.max_concurrency
@@ -191,10 +200,9 @@ resource "aws_lambda_event_source_mapping" "intake" {
 resource "aws_lambda_event_source_mapping" "jobs" {
   for_each = var.index ? toset(["index", "rank"]) : toset([])
 
-  event_source_arn        = var.jobs_arns[each.key]
-  function_name           = aws_lambda_function.function[each.key].arn
-  batch_size              = 1
-  function_response_types = ["ReportBatchItemFailures"]
+  event_source_arn = var.jobs_arns[each.key]
+  function_name    = aws_lambda_function.function[each.key].arn
+  batch_size       = 1
 
   scaling_config {
     maximum_concurrency = var.index_concurrency

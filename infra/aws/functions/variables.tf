@@ -93,6 +93,12 @@ variable "allow_net" {
   type        = list(string)
 }
 
+variable "emulated" {
+  description = "Leave out what emulators lack."
+  type        = bool
+  default     = false
+}
+
 variable "table_arn" {
   description = "ARN of the table."
   type        = string

@@ -5,7 +5,7 @@ data "aws_caller_identity" "current" {}
 locals {
   # Few, each for something that does not mend itself. Functions are tried again and
   # wakes may be lost, so a single failure is nothing. Who searches sees that it fails.
-  alarms = { for k, a in local.all : k => a if var.index || !contains(["index-errors", "rank-errors"], k) }
+  alarms = { for k, a in local.all : k => a if var.index || !contains(["index", "rank"], a.of) }
 
   all = merge(
     { for k, a in local.queues : k => merge(a, {
@@ -37,14 +37,19 @@ locals {
     }
   }
 
-  functions = {
+  functions = merge({ for f in ["fetch", "index", "rank"] : "${f}-loops" => {
+    of     = f
+    says   = "Lambda stops chains of ${f} calls as recursive loops: is its recursion setting still Allow?"
+    metric = "RecursiveInvocationsDropped"
+    above  = 0
+    } }, {
     fetch-errors      = { of = "fetch", metric = "Errors", above = 10, says = "Steps fail again and again." }
     coordinate-errors = { of = "coordinate", metric = "Errors", above = 7, says = "Most ticks fail: what is due is no longer woken." }
     intake-errors     = { of = "intake", metric = "Errors", above = 3, says = "Requests from outside fail again and again." }
     index-errors      = { of = "index", metric = "Errors", above = 10, says = "Index steps fail again and again: what is crawled does not become searchable." }
     rank-errors       = { of = "rank", metric = "Errors", above = 10, says = "Rank steps fail again and again: ranks stay as they are." }
     throttles         = { of = "fetch", metric = "Throttles", above = 10, says = "Steps are refused: max_concurrency is above what the account has left." }
-  }
+  })
 }
 
 resource "aws_sns_topic" "alarms" {

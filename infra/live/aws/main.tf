@@ -71,6 +71,7 @@ module "functions" {
   log_retention_days = var.log_retention_days
   allow_net          = var.allow_net
   daily_calls        = coalesce(var.daily_calls, 15000 * local.mailboxes)
+  emulated           = var.emulated
   table_arn          = module.storage.table_arn
   bucket_arn         = module.storage.bucket_arn
   wakes_arn          = module.queues.wakes_arn

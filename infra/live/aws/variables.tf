@@ -269,7 +269,7 @@ variable "budget_by_tag" {
 }
 
 variable "emulated" {
-  description = "Talk to emulators: no check of credentials, buckets as paths. Their addresses come from AWS_ENDPOINT_URL and its kin."
+  description = "Talk to emulators: no check of credentials, buckets as paths, and without what they lack. Their addresses come from AWS_ENDPOINT_URL and its kin."
   type        = bool
   default     = false
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 type order struct {
@@ -125,10 +128,32 @@ func batch(records []events.SQSMessage) (any, error) {
 			os.Exit(1)
 		case r.Body == "fail all":
 			return nil, errors.New("all failed")
+		case strings.HasPrefix(r.Body, "again "):
+			if err := again(r); err != nil {
+				return nil, err
+			}
 		case strings.HasPrefix(r.Body, "fail once") && r.Attributes["ApproximateReceiveCount"] != "1":
 		case strings.HasPrefix(r.Body, "fail"):
 			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
 		}
 	}
 	return out, nil
+}
+
+// again sends a message to the queue that it came from: "again N", until N is 0.
+func again(r events.SQSMessage) error {
+	n, err := strconv.Atoi(strings.TrimPrefix(r.Body, "again "))
+	if err != nil || n == 0 {
+		return err
+	}
+	c := sqs.New(sqs.Options{
+		Region: r.AWSRegion, BaseEndpoint: aws.String(os.Getenv("QUEUES")), Credentials: aws.CredentialsProviderFunc(
+			func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+			}),
+	})
+	_, err = c.SendMessage(context.Background(), &sqs.SendMessageInput{
+		QueueUrl: aws.String(os.Getenv("QUEUES") + "/000000000000/q"), MessageBody: aws.String(fmt.Sprint("again ", n-1)),
+	})
+	return err
 }
