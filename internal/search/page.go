@@ -306,13 +306,21 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
+// terms names the terms that matched.
+func (f *FieldScore) terms() string {
+	if len(f.Terms) == 0 {
+		return ""
+	}
+	return ", as " + oneLine(strings.Join(f.Terms, ", "))
+}
+
 // String lays an explanation out for people.
 func (x *Explanation) String() string {
 	var b strings.Builder
 	for _, w := range x.Words {
 		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)\n", w.Score, oneLine(w.Word), w.IDF, w.Documents)
 		for _, f := range w.Fields {
-			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f\n", f.Field, f.Freq, f.Length, f.Part)
+			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f%s\n", f.Field, f.Freq, f.Length, f.Part, f.terms())
 		}
 	}
 	if x.Titled > 0 {

@@ -348,20 +348,22 @@ func (q *Query) count() (terms, prefixes int) {
 		if l.prefix != "" {
 			prefixes++
 		}
-		for t := range l.terms {
+		for _, t := range l.terms {
 			seen[t] = true
 		}
 	}
 	return len(seen), prefixes
 }
 
-// terms are all terms that a leaf's words may be in the index.
-func (l *leaf) terms(yield func(string) bool) {
+// terms yields all terms that a leaf's words may be in the index, each with the alternative it is of.
+func (l *leaf) terms(yield func(*token.Alternative, string) bool) {
 	for _, w := range l.words {
-		for _, alt := range w.Alternatives {
-			for _, t := range alt {
-				if !yield(t.Text) {
-					return
+		for i := range w.Alternatives {
+			for _, t := range w.Alternatives[i].Terms {
+				for _, term := range t.Any {
+					if !yield(&w.Alternatives[i], term) {
+						return
+					}
 				}
 			}
 		}

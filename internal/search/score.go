@@ -10,6 +10,7 @@ import (
 // are as they are.
 type Weights struct {
 	Field [segment.NumFields]FieldWeight
+	Form  float64 // what another form of a word counts, as a part of the word as it was written
 	K1    float64 // how soon more of a word says no more
 	// Rank, RankK and RankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank
 	// times the number of pages: 1 is the mean.
@@ -34,8 +35,9 @@ func weights() Weights {
 			segment.Anchor:   {2.5, 0.4},
 			segment.URL:      {2, 0.5},
 			segment.Body:     {1, 0.75},
+			segment.Aside:    {0.2, 0.75},
 		},
-		K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
+		Form: 0.3, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
 	}
 }
 
@@ -45,10 +47,11 @@ func idf(n, df float64) float64 {
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
-// fieldPart is what freq words in a field of a length add, before saturation.
-func (w *Weights) fieldPart(f segment.Field, freq, length int, average float64) float64 {
+// fieldPart is what freq words in a field of a length add, before saturation; exact of them are as
+// they were written.
+func (w *Weights) fieldPart(f segment.Field, freq, exact, length int, average float64) float64 {
 	fw := &w.Field[f]
-	return fw.Weight * float64(freq) / (1 - fw.B + fw.B*float64(length)/average)
+	return fw.Weight * (float64(exact) + w.Form*float64(freq-exact)) / (1 - fw.B + fw.B*float64(length)/average)
 }
 
 // saturate is how much of a word's idf the sum of its parts is worth.
@@ -84,10 +87,12 @@ type WordScore struct {
 
 // FieldScore is what a field adds to a word's sum.
 type FieldScore struct {
-	Field  string  `json:"field"`
-	Freq   int     `json:"freq"`
-	Length int     `json:"length"` // of the field, in words; about
-	Part   float64 `json:"part"`
+	Field  string   `json:"field"`
+	Freq   int      `json:"freq"`            // in any form
+	Exact  int      `json:"exact"`           // as it was written
+	Terms  []string `json:"terms,omitempty"` // of the index that matched
+	Length int      `json:"length"`          // of the field, in words; about
+	Part   float64  `json:"part"`
 }
 
 // RankScore is what the PageRank adds.
@@ -99,6 +104,7 @@ type RankScore struct {
 // Scoring is what scores were reckoned with.
 type Scoring struct {
 	Documents int64          `json:"documents"`
+	Form      float64        `json:"form"`
 	K1        float64        `json:"k1"`
 	Fields    []FieldScoring `json:"fields"`
 	Rank      float64        `json:"rank"`
@@ -116,7 +122,7 @@ type FieldScoring struct {
 }
 
 func (w *Weights) scoring(s *snapshot) *Scoring {
-	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled}
+	out := &Scoring{Documents: s.documents, Form: w.Form, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled}
 	for f, fw := range w.Field {
 		out.Fields = append(out.Fields, FieldScoring{segment.Field(f).String(), fw.Weight, fw.B, s.average[f]})
 	}

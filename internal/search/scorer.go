@@ -57,6 +57,9 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 	if !e.may(s) {
 		return nil, nil
 	}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.terms.fetch(e.leaves); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 		s.not = append(s.not, &s.leaves[next])
 	}
 	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
-	return s, s.load(ctx)
+	return s, nil
 }
 
 // may reports whether the dictionary says that all clauses may match somewhere.
@@ -126,6 +129,7 @@ func (s *scorer) load(ctx context.Context) (err error) {
 	if s.cols, err = e.columns(ctx, s.seg); err != nil {
 		return err
 	}
+	s.terms.cols = s.cols
 	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
 		return err
 	}
@@ -215,16 +219,17 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 				continue
 			}
 			field := segment.Field(f)
-			freq, length := c.freq(), 0
+			freq, exact := c.freq()
+			length := 0
 			if h, ok := c.(*hitsCursor); ok {
 				length = int(h.hits[h.i].length)
 			} else {
 				length = s.cols.Length(field, doc)
 			}
-			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
+			part := e.weights.fieldPart(field, freq, exact, length, e.snap.average[f])
 			sum += part
 			if x != nil {
-				parts = append(parts, FieldScore{field.String(), freq, length, part})
+				parts = append(parts, FieldScore{field.String(), freq, exact, matched(c), length, part})
 			}
 		}
 		score := e.sums[i].idf * e.weights.saturate(sum)
@@ -234,7 +239,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		}
 	}
 	if n := s.titled(doc); n > 0 {
-		part := e.weights.Titled * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
+		part := e.weights.Titled * n / float64(max(len(s.clauses), s.cols.Length(segment.Title, doc)))
 		if total += part; x != nil {
 			x.Titled = part
 		}
@@ -250,17 +255,41 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	return total
 }
 
-// titled is how many clauses there are, if the title of a document has all of them; else 0.
-func (s *scorer) titled(doc uint32) int {
+// titled returns how many clauses there are, if the title of a document has all of them, and counts one
+// that the title has in another form by its weight. Otherwise it returns 0.
+func (s *scorer) titled(doc uint32) (n float64) {
 	for _, clause := range s.clauses {
-		if !slices.ContainsFunc(clause, func(l *leafCursor) bool {
-			c := l.fields[segment.Title]
-			return l.doc == doc && c != nil && c.at() == doc
-		}) {
+		best := 0.0
+		for _, l := range clause {
+			if c := l.fields[segment.Title]; l.doc == doc && c != nil && c.at() == doc {
+				if best = max(best, s.e.weights.Form); exactly(c) {
+					best = 1
+				}
+			}
+		}
+		if best == 0 {
 			return 0
 		}
+		n += best
 	}
-	return len(s.clauses)
+	return n
+}
+
+func exactly(c cursor) bool {
+	_, exact := c.freq()
+	return exact > 0
+}
+
+// matched returns the terms that a document has, sorted, and says which are stems.
+func matched(c cursor) (terms []string) {
+	c.matched(func(term string) {
+		if stem, ok := strings.CutSuffix(term, segment.FormMark); ok {
+			term = stem + " (stem)"
+		}
+		terms = append(terms, term)
+	})
+	slices.Sort(terms)
+	return slices.Compact(terms)
 }
 
 // segment finds the matches of a segment.
