@@ -287,16 +287,31 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 	if len(q.langs) > 0 && !slices.Contains(q.langs, d.lang) || slices.Contains(q.notLangs, d.lang) {
 		return 0, false
 	}
+	exactly := func(l *leaf) bool {
+		for f := range segment.NumFields {
+			if _, exact := d.freq(l, f); exact > 0 {
+				return true
+			}
+		}
+		return false
+	}
 	has := func(l *leaf) (score float64, any bool) {
-		sum := 0.0
+		sum, form := 0.0, 1.0
+		if exactly(l) {
+			form = w.Form
+		}
 		for f := range segment.NumFields {
 			if n, exact := d.freq(l, f); n > 0 {
 				any = true
 				b := w.Field[f].B
-				sum += w.Field[f].Weight * (float64(exact) + w.Form*float64(n-exact)) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
+				sum += w.Field[f].Weight * (float64(exact) + form*float64(n-exact)) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
 			}
 		}
-		return idfs[l] * (sum / (w.K1 + sum)), any
+		sum /= w.K1 + sum
+		if exactly(l) {
+			return idfs[l] * (sum + w.Form), any
+		}
+		return idfs[l] * w.Form * sum, any
 	}
 	for i := range q.not {
 		if _, any := has(&q.not[i]); any {
@@ -319,6 +334,15 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 	for i := range q.rows {
 		s, _ := has(&q.rows[i])
 		total += s
+	}
+	words := 0.0
+	for _, clause := range q.clauses {
+		if slices.ContainsFunc(clause, func(l leaf) bool { return exactly(&l) }) {
+			words++
+		}
+	}
+	if words > 0 {
+		total += w.Exact * words / float64(len(q.clauses))
 	}
 	titled, all := 0.0, len(q.clauses) > 0
 	for _, clause := range q.clauses {
@@ -513,7 +537,7 @@ func TestModel(t *testing.T) {
 				if r.URL != want[i].url || math.Abs(r.Score-want[i].score) > 1e-9 {
 					t.Fatalf("seed %d, %s: result %d is %s of %g, want %s of %g", seed, text, i, r.URL, r.Score, want[i].url, want[i].score)
 				}
-				sum := r.Explain.Rank.Score + r.Explain.Titled
+				sum := r.Explain.Rank.Score + r.Explain.Titled + r.Explain.Exact
 				for _, w := range r.Explain.Words {
 					sum += w.Score
 				}

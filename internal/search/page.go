@@ -318,10 +318,17 @@ func (f *FieldScore) terms() string {
 func (x *Explanation) String() string {
 	var b strings.Builder
 	for _, w := range x.Words {
-		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)\n", w.Score, oneLine(w.Word), w.IDF, w.Documents)
+		form := ""
+		if !w.Exact {
+			form = ", only in another form"
+		}
+		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)%s\n", w.Score, oneLine(w.Word), w.IDF, w.Documents, form)
 		for _, f := range w.Fields {
 			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f%s\n", f.Field, f.Freq, f.Length, f.Part, f.terms())
 		}
+	}
+	if x.Exact > 0 {
+		fmt.Fprintf(&b, "%8.4f  words as they were written\n", x.Exact)
 	}
 	if x.Titled > 0 {
 		fmt.Fprintf(&b, "%8.4f  the title has all that was asked for\n", x.Titled)

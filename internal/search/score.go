@@ -10,7 +10,12 @@ import (
 // are as they are.
 type Weights struct {
 	Field [segment.NumFields]FieldWeight
-	Form  float64 // what another form of a word counts, as a part of the word as it was written
+	// Form is what another form of a word counts, as a part of the word as it was written; the latter adds
+	// as much again, so that no frequency of another form counts more.
+	Form float64
+	// Exact is what a document adds that has all words as they were written; for a part of them, that
+	// part. It is more than rank and title add to a document that has another form.
+	Exact float64
 	K1    float64 // how soon more of a word says no more
 	// Rank, RankK and RankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank
 	// times the number of pages: 1 is the mean.
@@ -37,7 +42,7 @@ func weights() Weights {
 			segment.Body:     {1, 0.75},
 			segment.Aside:    {0.2, 0.75},
 		},
-		Form: 0.3, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
+		Form: 0.3, Exact: 2.5, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
 	}
 }
 
@@ -47,15 +52,20 @@ func idf(n, df float64) float64 {
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
-// fieldPart is what freq words in a field of a length add, before saturation; exact of them are as
-// they were written.
-func (w *Weights) fieldPart(f segment.Field, freq, exact, length int, average float64) float64 {
+// fieldPart is what freq words in a field of a length add, before saturation.
+func (w *Weights) fieldPart(f segment.Field, freq float64, length int, average float64) float64 {
 	fw := &w.Field[f]
-	return fw.Weight * (float64(exact) + w.Form*float64(freq-exact)) / (1 - fw.B + fw.B*float64(length)/average)
+	return fw.Weight * freq / (1 - fw.B + fw.B*float64(length)/average)
 }
 
-// saturate is how much of a word's idf the sum of its parts is worth.
-func (w *Weights) saturate(sum float64) float64 { return sum / (w.K1 + sum) }
+// word is how much of a word's idf the sum of its parts is worth. exact reports whether the document has
+// the word as it was written.
+func (w *Weights) word(sum float64, exact bool) float64 {
+	if sum /= w.K1 + sum; exact {
+		return sum + w.Form
+	}
+	return w.Form * sum
+}
 
 // rankPart is what a page's rank adds; rank is 1 in the mean.
 func (w *Weights) rankPart(rank float64) float64 {
@@ -67,19 +77,22 @@ func (w *Weights) rankPart(rank float64) float64 {
 }
 
 // Explanation says how the score of a result came about: Score is the sum of those of its words,
-// of Titled and of the rank's.
+// of Exact, of Titled and of the rank's.
 type Explanation struct {
 	Score  float64     `json:"score"`
 	Words  []WordScore `json:"words,omitempty"`
+	Exact  float64     `json:"exact,omitempty"`  // for words as they were written
 	Titled float64     `json:"titled,omitempty"` // for a title that has all that was asked for
 	Rank   RankScore   `json:"rank"`
 }
 
-// WordScore is what a word, a phrase or a beginning adds: IDF · Sum/(k1+Sum).
+// WordScore is what a word, a phrase or a beginning adds: IDF · (Sum/(k1+Sum) + form) if the document has it as
+// it was written, else form · IDF · Sum/(k1+Sum).
 type WordScore struct {
 	Word      string       `json:"word"`
 	Documents int64        `json:"documents"` // that have it, or, of several words, the rarest; about
 	IDF       float64      `json:"idf"`       // of several words that of all together
+	Exact     bool         `json:"exact"`     // the document has it as it was written
 	Fields    []FieldScore `json:"fields"`
 	Sum       float64      `json:"sum"` // of the fields' parts
 	Score     float64      `json:"score"`
@@ -111,6 +124,7 @@ type Scoring struct {
 	RankK     float64        `json:"rank_k"`
 	RankA     float64        `json:"rank_a"`
 	Titled    float64        `json:"titled"`
+	Exact     float64        `json:"exact"`
 }
 
 // FieldScoring is what a field counts.
@@ -122,7 +136,7 @@ type FieldScoring struct {
 }
 
 func (w *Weights) scoring(s *snapshot) *Scoring {
-	out := &Scoring{Documents: s.documents, Form: w.Form, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled}
+	out := &Scoring{Documents: s.documents, Form: w.Form, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled, Exact: w.Exact}
 	for f, fw := range w.Field {
 		out.Fields = append(out.Fields, FieldScoring{segment.Field(f).String(), fw.Weight, fw.B, s.average[f]})
 	}

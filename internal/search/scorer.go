@@ -212,7 +212,10 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		if l.seek(doc) != doc {
 			continue
 		}
-		sum := 0.0
+		sum, form, exactly := 0.0, 1.0, l.exact(doc)
+		if exactly {
+			form = e.weights.Form
+		}
 		var parts []FieldScore
 		for f, c := range l.fields {
 			if c == nil || c.at() != doc {
@@ -226,16 +229,22 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			} else {
 				length = s.cols.Length(field, doc)
 			}
-			part := e.weights.fieldPart(field, freq, exact, length, e.snap.average[f])
+			part := e.weights.fieldPart(field, float64(exact)+form*float64(freq-exact), length, e.snap.average[f])
 			sum += part
 			if x != nil {
 				parts = append(parts, FieldScore{field.String(), freq, exact, matched(c), length, part})
 			}
 		}
-		score := e.sums[i].idf * e.weights.saturate(sum)
+		score := e.sums[i].idf * e.weights.word(sum, exactly)
 		total += score
 		if x != nil {
-			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, parts, sum, score})
+			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, exactly, parts, sum, score})
+		}
+	}
+	if n := s.exact(doc); n > 0 {
+		part := e.weights.Exact * float64(n) / float64(len(s.clauses))
+		if total += part; x != nil {
+			x.Exact = part
 		}
 	}
 	if n := s.titled(doc); n > 0 {
@@ -253,6 +262,22 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		x.Rank, x.Score = RankScore{rank, part}, total
 	}
 	return total
+}
+
+// exact returns how many clauses a document has as they were written.
+func (s *scorer) exact(doc uint32) (n int) {
+	for _, clause := range s.clauses {
+		if slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.exact(doc) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// exact reports whether a document has the leaf as it was written.
+func (l *leafCursor) exact(doc uint32) bool {
+	has := func(c cursor) bool { return c != nil && c.at() == doc && exactly(c) }
+	return l.doc == doc && slices.ContainsFunc(l.fields[:], has)
 }
 
 // titled returns how many clauses there are, if the title of a document has all of them, and counts one

@@ -17,6 +17,7 @@ const (
 	main                      // the text
 	notes                     // footnotes, references, see also
 	landmark                  // navigation and the like, by its role
+	mainRole                  // the text, by its role
 	hidden                    // nothing to see
 )
 
@@ -53,8 +54,8 @@ func (p *page) hint(z *html.Tokenizer, a atom.Atom, more bool) (h hint) {
 		key, value, more = z.TagAttr()
 		switch string(key) {
 		case "class", "id", "role":
-			if string(key) == "role" && slices.Contains(landmarks, string(value)) {
-				h |= landmark
+			if string(key) == "role" {
+				h |= roleHint(string(value))
 			}
 			// The id of a section is most often made of its heading: "exceptions-for-shared-memory".
 			if a != atom.Section || string(key) != "id" || aroundWhole(value) {
@@ -77,6 +78,17 @@ func (p *page) hint(z *html.Tokenizer, a atom.Atom, more bool) (h hint) {
 		}
 	}
 	return h
+}
+
+// roleHint returns what a role of ARIA hints at.
+func roleHint(role string) hint {
+	switch {
+	case role == "main" || role == "article":
+		return mainRole
+	case slices.Contains(landmarks, role):
+		return landmark
+	}
+	return 0
 }
 
 // aroundWhole reports whether a value is a word that hints at what is beside the text, or more
@@ -211,24 +223,32 @@ func (p *page) dropByElement() {
 	for i := 1; i < len(p.boxes); i++ {
 		b := &p.boxes[i]
 		up := p.boxes[b.parent]
-		b.inner = up.inner || b.element == atom.Article || b.element == atom.Main
+		b.inner = up.inner || b.element == atom.Article || b.element == atom.Main || b.hint&mainRole != 0
+		b.fate = up.fate
 		drop := b.hint&(hidden|landmark) != 0
 		switch b.element {
-		case atom.Nav, atom.Aside, atom.Footer, atom.Menu:
+		case atom.Nav, atom.Footer, atom.Menu:
+			b.hint |= landmark
+			drop = true
+		case atom.Aside:
 			drop = true
 		case atom.Header:
 			drop = drop || !up.inner
 		}
-		b.fate = up.fate
 		if drop && !p.holds(b, 2) {
 			b.fate = max(b.fate, b.left())
 		}
 	}
 }
 
-// left is the fate of a box that is not of the text.
+// left returns the fate of a box that is not of the text. Notes can still be searched, and what stands within
+// the article or main element, unless it is hidden, navigation, or around the text and not prose.
 func (b *box) left() fate {
-	if b.hint&notes != 0 && b.hint&(hidden|landmark) == 0 {
+	switch {
+	case b.hint&hidden != 0:
+	case b.hint&notes != 0:
+		return beside
+	case b.hint&landmark == 0 && b.inner && (b.hint&around == 0 || b.prose > 0):
 		return beside
 	}
 	return dropped
@@ -274,8 +294,11 @@ func (p *page) dropOutside() {
 		switch {
 		case up.within && int(b.parent) >= region:
 			b.within = true
-		case !b.within && !isHeading(b.element) && (b.fate != inText || b.prose < b.size/2):
-			b.fate = max(up.fate, b.left())
+		case b.within || isHeading(b.element):
+		case b.fate == beside && !b.inner && b.hint&notes == 0: // links outside of the text
+			b.fate = dropped
+		case b.fate == inText && b.prose < b.size/2:
+			b.fate = b.left()
 		}
 	}
 }
