@@ -267,6 +267,14 @@ func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]Ter
 	return infos, false, nil
 }
 
+// Blocks returns how many blocks of the dictionary may have terms that begin with prefix. It reads nothing.
+func (r *Reader) Blocks(prefix string) (n int) {
+	for b := max(r.x.blockOf(prefix), 0); b < len(r.x.dict) && (r.x.dict[b].first <= prefix || strings.HasPrefix(r.x.dict[b].first, prefix)); b++ {
+		n++
+	}
+	return n
+}
+
 // eachTerm reads a block of the dictionary and goes through its terms until f returns
 // false.
 func (r *Reader) eachTerm(block int, f func(*dictCursor) bool) error {

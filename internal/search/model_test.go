@@ -296,22 +296,19 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 		return false
 	}
 	has := func(l *leaf) (score float64, any bool) {
-		sum, form := 0.0, 1.0
-		if exactly(l) {
-			form = w.Form
-		}
+		sum := 0.0
 		for f := range segment.NumFields {
-			if n, exact := d.freq(l, f); n > 0 {
+			if n, _ := d.freq(l, f); n > 0 {
 				any = true
 				b := w.Field[f].B
-				sum += w.Field[f].Weight * (float64(exact) + form*float64(n-exact)) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
+				sum += w.Field[f].Weight * float64(n) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
 			}
 		}
 		sum /= w.K1 + sum
 		if exactly(l) {
-			return idfs[l] * (sum + w.Form), any
+			sum++
 		}
-		return idfs[l] * w.Form * sum, any
+		return idfs[l] * sum, any
 	}
 	for i := range q.not {
 		if _, any := has(&q.not[i]); any {
@@ -344,20 +341,14 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 	if words > 0 {
 		total += w.Exact * words / float64(len(q.clauses))
 	}
-	titled, all := 0.0, len(q.clauses) > 0
+	titled := 0
 	for _, clause := range q.clauses {
-		best := 0.0
-		for _, l := range clause {
-			if n, exact := d.freq(&l, segment.Title); exact > 0 {
-				best = 1
-			} else if n > 0 {
-				best = max(best, w.Form)
-			}
+		if slices.ContainsFunc(clause, func(l leaf) bool { n, _ := d.freq(&l, segment.Title); return n > 0 }) {
+			titled++
 		}
-		titled, all = titled+best, all && best > 0
 	}
-	if all {
-		total += w.Titled * titled / math.Max(float64(len(q.clauses)), float64(stored(d.lengths[segment.Title])))
+	if titled > 0 && titled == len(q.clauses) {
+		total += w.Titled * float64(titled) / math.Max(float64(titled), float64(stored(d.lengths[segment.Title])))
 	}
 	if r := float64(float32(float64(float32(d.rank)) * nodes)); r > 0 {
 		total += w.Rank * math.Pow(r, w.RankA) / (math.Pow(w.RankK, w.RankA) + math.Pow(r, w.RankA))

@@ -10,9 +10,6 @@ import (
 // are as they are.
 type Weights struct {
 	Field [segment.NumFields]FieldWeight
-	// Form is what another form of a word counts, as a part of the word as it was written; the latter adds
-	// as much again, so that no frequency of another form counts more.
-	Form float64
 	// Exact is what a document adds that has all words as they were written; for a part of them, that
 	// part. It is more than rank and title add to a document that has another form.
 	Exact float64
@@ -42,7 +39,7 @@ func weights() Weights {
 			segment.Body:     {1, 0.75},
 			segment.Aside:    {0.2, 0.75},
 		},
-		Form: 0.3, Exact: 2.5, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
+		Exact: 4, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
 	}
 }
 
@@ -53,18 +50,18 @@ func idf(n, df float64) float64 {
 }
 
 // fieldPart is what freq words in a field of a length add, before saturation.
-func (w *Weights) fieldPart(f segment.Field, freq float64, length int, average float64) float64 {
+func (w *Weights) fieldPart(f segment.Field, freq, length int, average float64) float64 {
 	fw := &w.Field[f]
-	return fw.Weight * freq / (1 - fw.B + fw.B*float64(length)/average)
+	return fw.Weight * float64(freq) / (1 - fw.B + fw.B*float64(length)/average)
 }
 
-// word is how much of a word's idf the sum of its parts is worth. exact reports whether the document has
-// the word as it was written.
+// word is how many times its idf a word is worth, by the sum of its parts. If the document has it as it was
+// written, that is once more: no frequency of another form counts as much.
 func (w *Weights) word(sum float64, exact bool) float64 {
 	if sum /= w.K1 + sum; exact {
-		return sum + w.Form
+		sum++
 	}
-	return w.Form * sum
+	return sum
 }
 
 // rankPart is what a page's rank adds; rank is 1 in the mean.
@@ -86,8 +83,8 @@ type Explanation struct {
 	Rank   RankScore   `json:"rank"`
 }
 
-// WordScore is what a word, a phrase or a beginning adds: IDF · (Sum/(k1+Sum) + form) if the document has it as
-// it was written, else form · IDF · Sum/(k1+Sum).
+// WordScore is what a word, a phrase or a beginning adds: IDF · Sum/(k1+Sum), and IDF once more if the
+// document has it as it was written.
 type WordScore struct {
 	Word      string       `json:"word"`
 	Documents int64        `json:"documents"` // that have it, or, of several words, the rarest; about
@@ -117,7 +114,6 @@ type RankScore struct {
 // Scoring is what scores were reckoned with.
 type Scoring struct {
 	Documents int64          `json:"documents"`
-	Form      float64        `json:"form"`
 	K1        float64        `json:"k1"`
 	Fields    []FieldScoring `json:"fields"`
 	Rank      float64        `json:"rank"`
@@ -136,7 +132,7 @@ type FieldScoring struct {
 }
 
 func (w *Weights) scoring(s *snapshot) *Scoring {
-	out := &Scoring{Documents: s.documents, Form: w.Form, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled, Exact: w.Exact}
+	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled, Exact: w.Exact}
 	for f, fw := range w.Field {
 		out.Fields = append(out.Fields, FieldScoring{segment.Field(f).String(), fw.Weight, fw.B, s.average[f]})
 	}

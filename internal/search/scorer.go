@@ -212,10 +212,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		if l.seek(doc) != doc {
 			continue
 		}
-		sum, form, exactly := 0.0, 1.0, l.exact(doc)
-		if exactly {
-			form = e.weights.Form
-		}
+		sum, exactly := 0.0, l.exact(doc)
 		var parts []FieldScore
 		for f, c := range l.fields {
 			if c == nil || c.at() != doc {
@@ -229,7 +226,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			} else {
 				length = s.cols.Length(field, doc)
 			}
-			part := e.weights.fieldPart(field, float64(exact)+form*float64(freq-exact), length, e.snap.average[f])
+			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
 			sum += part
 			if x != nil {
 				parts = append(parts, FieldScore{field.String(), freq, exact, matched(c), length, part})
@@ -248,7 +245,7 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		}
 	}
 	if n := s.titled(doc); n > 0 {
-		part := e.weights.Titled * n / float64(max(len(s.clauses), s.cols.Length(segment.Title, doc)))
+		part := e.weights.Titled * float64(n) / float64(max(n, s.cols.Length(segment.Title, doc)))
 		if total += part; x != nil {
 			x.Titled = part
 		}
@@ -276,33 +273,27 @@ func (s *scorer) exact(doc uint32) (n int) {
 
 // exact reports whether a document has the leaf as it was written.
 func (l *leafCursor) exact(doc uint32) bool {
-	has := func(c cursor) bool { return c != nil && c.at() == doc && exactly(c) }
+	has := func(c cursor) bool {
+		if c == nil || c.at() != doc {
+			return false
+		}
+		_, exact := c.freq()
+		return exact > 0
+	}
 	return l.doc == doc && slices.ContainsFunc(l.fields[:], has)
 }
 
-// titled returns how many clauses there are, if the title of a document has all of them, and counts one
-// that the title has in another form by its weight. Otherwise it returns 0.
-func (s *scorer) titled(doc uint32) (n float64) {
+// titled is how many clauses there are, if the title of a document has all of them; else 0.
+func (s *scorer) titled(doc uint32) int {
 	for _, clause := range s.clauses {
-		best := 0.0
-		for _, l := range clause {
-			if c := l.fields[segment.Title]; l.doc == doc && c != nil && c.at() == doc {
-				if best = max(best, s.e.weights.Form); exactly(c) {
-					best = 1
-				}
-			}
-		}
-		if best == 0 {
+		if !slices.ContainsFunc(clause, func(l *leafCursor) bool {
+			c := l.fields[segment.Title]
+			return l.doc == doc && c != nil && c.at() == doc
+		}) {
 			return 0
 		}
-		n += best
 	}
-	return n
-}
-
-func exactly(c cursor) bool {
-	_, exact := c.freq()
-	return exact > 0
+	return len(s.clauses)
 }
 
 // matched returns the terms that a document has, sorted, and says which are stems.
