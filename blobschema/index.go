@@ -2,6 +2,7 @@ package blobschema
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -62,12 +63,15 @@ type IndexManifest struct {
 	Part uint64 `cbor:"14,keyasint,omitempty"`
 }
 
-// CheckTerms reports whether the terms are of a version; else the error is [wire.ErrVersion].
+// ErrTerms says that an index was made by another version of the program. 'orbweaver index' makes it again.
+var ErrTerms = errors.New("the index was made by another version")
+
+// CheckTerms reports whether the terms are of a version; else the error is [ErrTerms] and [wire.ErrVersion].
 func (m *IndexManifest) CheckTerms(version int) error {
 	if m.Terms == version {
 		return nil
 	}
-	return fmt.Errorf("%w: its terms are of version %d, and this program's of version %d: 'orbweaver index' makes it anew", wire.ErrVersion, m.Terms, version)
+	return fmt.Errorf("%w: its terms have version %d, this program's have version %d; 'orbweaver index' makes it again: %w", ErrTerms, m.Terms, version, wire.ErrVersion)
 }
 
 // RemovedDocument says that a document is gone as of a generation of its URL.

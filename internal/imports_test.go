@@ -45,7 +45,7 @@ internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/strhash:
-internal/token:           internal/inflate
+internal/token:           blobschema/segment internal/inflate
 internal/token/makedict:
 internal/extract:         internal/inflate internal/page internal/polite internal/weburl
 internal/text:            internal/extract internal/polite

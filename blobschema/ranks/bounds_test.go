@@ -370,6 +370,7 @@ func TestHostRankBounds(t *testing.T) {
 		"long URL":    func(h *Hosts) { h.URLs[0] += "u" },
 		"fewer ranks": func(h *Hosts) { h.Ranks = h.Ranks[:1] },
 		"fewer best":  func(h *Hosts) { h.Best = nil },
+		"crawled":     func(h *Hosts) { h.Crawled = []byte{1, 2} },
 	} {
 		h := whole()
 		change(h)
@@ -388,6 +389,15 @@ func TestHostRankBounds(t *testing.T) {
 		}
 	}
 	h := whole()
+	h.Crawled = []byte{2}
+	if b, err := EncodeHosts(h); err != nil {
+		t.Fatal(err)
+	} else if got, err := DecodeHosts(b); err != nil || got.HasCrawled(0) || !got.HasCrawled(1) {
+		t.Errorf("crawled hosts: %+v, %v", got, err)
+	} else if got, err := DecodeHosts(reseal(t, b, "crawled", func([]byte) []byte { return []byte{1, 2} })); !errors.Is(err, wire.ErrDamaged) {
+		t.Errorf("crawled hosts of another number: %+v, %v", got, err)
+	}
+	h = whole()
 	h.Names[1] += "b"
 	if b, err = EncodeHosts(h); err != nil {
 		t.Fatal(err)

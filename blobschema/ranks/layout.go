@@ -218,13 +218,19 @@ func DecodeValues(data []byte, lists int) ([][]float64, error) {
 type Hosts struct {
 	Names []string // ascending
 	Ranks []float64
-	URLs  []string // best first
-	Best  []float64
+	// Crawled has a bit for each host: a page of it was answered. It is nil if that is unknown, as in objects of
+	// earlier versions.
+	Crawled []byte
+	URLs    []string // best first
+	Best    []float64
 }
+
+// HasCrawled reports whether a page of host i was answered, as far as is known.
+func (h *Hosts) HasCrawled(i int) bool { return h.Crawled == nil || h.Crawled[i/8]&(1<<(i%8)) != 0 }
 
 // EncodeHosts encodes the ranks of hosts.
 func EncodeHosts(h *Hosts) ([]byte, error) {
-	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) {
+	if len(h.Names) != len(h.Ranks) || len(h.URLs) != len(h.Best) || h.Crawled != nil && len(h.Crawled) != (len(h.Names)+7)/8 {
 		return nil, fmt.Errorf("encode ranks of hosts: %d names, %d ranks", len(h.Names), len(h.Ranks))
 	}
 	raw := wire.AppendTexts(nil, len(h.Names), func(i int) string { return h.Names[i] })
@@ -239,7 +245,11 @@ func EncodeHosts(h *Hosts) ([]byte, error) {
 		return nil, fmt.Errorf("encode ranks of hosts: %d bytes are above the bound of %d", len(raw), wire.MaxSection)
 	}
 	values := EncodeValues(h.Ranks, h.Best)
-	return wire.Append(nil, []wire.Section{{Name: "names", Data: wire.AppendPacked(nil, raw)}, {Name: "values", Data: values}}), nil
+	sections := []wire.Section{{Name: "names", Data: wire.AppendPacked(nil, raw)}, {Name: "values", Data: values}}
+	if h.Crawled != nil {
+		sections = append(sections, wire.Section{Name: "crawled", Data: h.Crawled})
+	}
+	return wire.Append(nil, sections), nil
 }
 
 // DecodeHosts decodes the ranks of hosts. The errors are [wire.ErrDamaged] and [wire.ErrVersion].
@@ -280,5 +290,10 @@ func decodeRankHosts(data []byte) (*Hosts, error) {
 	if h.Ranks, h.Best = values[0], values[1]; len(h.Ranks) != len(h.Names) || len(h.Best) != len(h.URLs) {
 		return nil, wire.Damaged("%d hosts, %d ranks; %d URLs, %d ranks", len(h.Names), len(h.Ranks), len(h.URLs), len(h.Best))
 	}
-	return h, nil
+	if p.Has("crawled") {
+		if h.Crawled, err = p.Section("crawled"); err == nil && len(h.Crawled) != (len(h.Names)+7)/8 {
+			err = wire.Damaged("%d hosts, %d bytes that say which were crawled", len(h.Names), len(h.Crawled))
+		}
+	}
+	return h, err
 }

@@ -28,9 +28,11 @@ type Job struct {
 	Residuals []Residual `json:"residuals,omitempty"` // of the last MaxRankResiduals rounds
 	Totals    Totals     `json:"totals,omitzero"`
 	// HostRanks is a text object: lines of a host, a tab and its rank, best first; 1 is the mean.
-	// PageRanks is the same for the best pages.
-	HostRanks string `json:"host_ranks,omitempty"`
-	PageRanks string `json:"page_ranks,omitempty"`
+	// CrawledHosts is the same for the best hosts with a page that was answered, "" in jobs of earlier
+	// versions. PageRanks is the same for the best pages.
+	HostRanks    string `json:"host_ranks,omitempty"`
+	CrawledHosts string `json:"crawled_hosts,omitempty"`
+	PageRanks    string `json:"page_ranks,omitempty"`
 	// Previous is the last job that was finished before this one, without its Inputs and its own
 	// Previous: its results stay until this one is finished.
 	Previous *Job `json:"previous,omitempty"`

@@ -133,13 +133,17 @@ func (d *building) replaces(e *building) bool {
 func (b *Builder) encode(d *building, fields *[NumFields][]TermPosition) {
 	out := b.scratch[:0]
 	for f := range fields {
-		n := 0
+		n, words := 0, 0
 		for i := range fields[f] {
-			if l := len(fields[f][i].Term); l > 0 && l <= MaxTerm {
+			term := fields[f][i].Term
+			if len(term) > 0 && len(term) <= MaxTerm {
 				n++
+				if !strings.HasSuffix(term, FormMark) {
+					words++
+				}
 			}
 		}
-		d.lengths[f] = packLength(n)
+		d.lengths[f] = packLength(words)
 		out = binary.AppendUvarint(out, uint64(n))
 		before := int32(0)
 		for i := range fields[f] {

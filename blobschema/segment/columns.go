@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -103,6 +104,21 @@ func (w *columnsWriter) add(s *stored) {
 	w.generations = append(w.generations, s.Generation)
 	w.fingerprints = append(w.fingerprints, s.Fingerprint)
 	w.simha = append(w.simha, s.SimHash)
+}
+
+// count is Summary.Langs.
+func (w *columnsWriter) count() []LangCount { return countLangs(w.langs, w.lang) }
+
+func countLangs(langs []string, codes []byte) (out []LangCount) {
+	var by [maxLangs + 1]int
+	for _, code := range codes {
+		by[code]++
+	}
+	for i, l := range langs {
+		out = append(out, LangCount{l, by[i+1]})
+	}
+	slices.SortFunc(out, func(a, b LangCount) int { return strings.Compare(a.Lang, b.Lang) })
+	return out
 }
 
 // append appends the pieces of all columns.
@@ -238,6 +254,23 @@ func (c *Columns) Length(f Field, doc uint32) int { return unpackLength(c.length
 
 // Lang is Document.Lang.
 func (c *Columns) Lang(doc uint32) string { return c.langs[c.lang[doc]] }
+
+// LangSet is a set of the languages of a segment.
+type LangSet [maxLangs + 1]bool
+
+// LangsIn returns the languages that f accepts, as a set to ask with [Columns.LangIn].
+func (c *Columns) LangsIn(f func(lang string) bool) *LangSet {
+	var in LangSet
+	for code, l := range c.langs {
+		in[code] = f(l)
+	}
+	return &in
+}
+
+// LangIn reports whether a document's language is in a set of [Columns.LangsIn].
+func (c *Columns) LangIn(doc uint32, in *LangSet) bool { return in[c.lang[doc]] }
+
+func (c *Columns) count() []LangCount { return countLangs(c.langs[1:], c.lang) }
 
 // Slot is Document.Slot.
 func (c *Columns) Slot(doc uint32) partition.Slot { return partition.Slot(c.slots[doc]) }

@@ -58,6 +58,7 @@ func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
 	w.terms++
 	b := appendShared(w.block, w.before, term)
 	w.before = term
+	form := strings.HasSuffix(term, FormMark)
 	mask, at := byte(0), len(b)
 	b = append(b, 0)
 	later := w.later[:0]
@@ -67,7 +68,9 @@ func (w *dictWriter) add(term string, lists *[NumFields]rawList) {
 			continue
 		}
 		mask |= 1 << f
-		w.tokens[f] += int64(len(l.positions))
+		if !form {
+			w.tokens[f] += int64(len(l.positions))
+		}
 		post, pos := w.enc.encode(l)
 		inline := len(post)+len(pos) <= inlineList && len(l.docs) < group
 		head := uint64(len(l.docs)) << 1
@@ -221,8 +224,8 @@ func (r *Reader) Term(f Field, term string) (TermInfo, bool, error) {
 }
 
 // Terms returns the first terms of each field that begin with prefix, in order, at most limit of a
-// field. It reads a range per block of the dictionary (some thousand terms), at most so many; cut says
-// that there may be others in those that follow.
+// field; it skips forms ([FormMark]). It reads one range for each block of the dictionary (some thousand
+// terms), at most the given number of blocks; cut reports that more blocks may have such terms.
 func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]TermInfo, cut bool, err error) {
 	full := 0 // fields that have as many as are wanted
 	if limit <= 0 {
@@ -243,6 +246,9 @@ func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]Ter
 			if more = bytes.HasPrefix(d.term, []byte(prefix)); !more {
 				return false
 			}
+			if bytes.HasSuffix(d.term, []byte(FormMark)) {
+				return true
+			}
 			for f := range infos {
 				if d.infos[f].Documents == 0 || len(infos[f]) == limit {
 					continue
@@ -259,6 +265,14 @@ func (r *Reader) Terms(prefix string, limit, blocks int) (infos [NumFields][]Ter
 		}
 	}
 	return infos, false, nil
+}
+
+// Blocks returns how many blocks of the dictionary may have terms that begin with prefix. It reads nothing.
+func (r *Reader) Blocks(prefix string) (n int) {
+	for b := max(r.x.blockOf(prefix), 0); b < len(r.x.dict) && (r.x.dict[b].first <= prefix || strings.HasPrefix(r.x.dict[b].first, prefix)); b++ {
+		n++
+	}
+	return n
 }
 
 // eachTerm reads a block of the dictionary and goes through its terms until f returns

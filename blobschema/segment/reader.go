@@ -18,6 +18,8 @@ import (
 //
 // The index tells where all else is, by lengths that add up.
 const (
+	// version is that of segments alone: version 5 had no [Aside], no forms and no Summary.Langs.
+	version  = 6
 	magic    = "OWSG"
 	magicEnd = "GSWO"
 	header   = len(magic) + 1
@@ -104,7 +106,7 @@ func readIndex(src Source, size int64) (*index, error) {
 	if string(tail[tailSize-len(magicEnd):]) != magicEnd {
 		return nil, wire.Damaged("tail")
 	}
-	if v := tail[tailSize-len(magicEnd)-1]; v != wire.Version {
+	if v := tail[tailSize-len(magicEnd)-1]; v != version {
 		return nil, fmt.Errorf("%w: %d", wire.ErrVersion, v)
 	}
 	c := &wire.Cursor{Rest: tail}
@@ -145,6 +147,11 @@ func (x *index) append(dst []byte, lists int64) []byte {
 	for _, v := range s.Lengths {
 		dst = binary.AppendUvarint(dst, uint64(v))
 	}
+	dst = binary.AppendUvarint(dst, uint64(len(s.Langs)))
+	for _, l := range s.Langs {
+		dst = wire.AppendPrefixed(dst, l.Lang)
+		dst = binary.AppendUvarint(dst, uint64(l.Documents))
+	}
 	slot, host := partition.Slot(0), ""
 	for _, d := range x.docs {
 		dst = binary.AppendUvarint(dst, uint64(d.piece.off-d.texts))
@@ -180,6 +187,9 @@ func decodeIndex(b []byte, at, size int64) (*index, error) {
 	s.First, s.Last = partition.Slot(c.Uvarint(partition.MaxSlots-1)), partition.Slot(c.Uvarint(partition.MaxSlots-1))
 	for f := range s.Lengths {
 		s.Lengths[f] = int64(c.Uvarint(1 << 62))
+	}
+	for range c.Uvarint(maxLangs) {
+		s.Langs = append(s.Langs, LangCount{string(c.Prefixed(MaxLang)), int(c.Uvarint(uint64(s.Documents)))})
 	}
 	off := int64(header)
 	slot, host := uint64(0), []byte(nil)

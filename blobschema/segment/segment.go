@@ -15,6 +15,7 @@ const (
 	Body
 	Anchor // texts of links to the document
 	URL
+	Aside // parts beside the main text that are mostly links or notes
 	NumFields
 )
 
@@ -23,8 +24,13 @@ func (f Field) String() string {
 	if f >= NumFields {
 		return "unknown"
 	}
-	return [NumFields]string{"title", "headings", "body", "anchor", "url"}[f]
+	return [NumFields]string{"title", "headings", "body", "anchor", "url", "aside"}[f]
 }
+
+// FormMark ends a term that is not a word of the document but another form of one, such as its
+// stem. Such terms have lists as words have; [Summary].Lengths, [Columns.Length] and
+// [Reader.Terms] leave them out.
+const FormMark = "\x01"
 
 // Bounds of a document. What is above the first three is refused or, of title and
 // text, cut; terms that are longer, or empty, are left out: no query finds them.
@@ -70,8 +76,15 @@ type Summary struct {
 	Bytes       int64            // of the object
 	TextBytes   int64            // of all Document.Text
 	BodyBytes   int64            // of all Document.BodyBytes
-	Lengths     [NumFields]int64 // tokens of all documents
+	Lengths     [NumFields]int64 // tokens of all documents, without forms
+	Langs       []LangCount      // by language, sorted; documents without one are not counted
 	First, Last partition.Slot   // of the first and the last document
+}
+
+// LangCount is the number of documents in a language.
+type LangCount struct {
+	Lang      string
+	Documents int
 }
 
 // Source reads a range of a segment's object: exactly length bytes from off on, which

@@ -77,7 +77,11 @@ type document struct {
 func (w *web) tokens(n int) (out []TermPosition) {
 	position := int32(0)
 	for range n {
-		out = append(out, TermPosition{word(w.zipf.Uint64()), position})
+		term := word(w.zipf.Uint64())
+		out = append(out, TermPosition{term, position})
+		if term[0] == 'c' { // has a stem
+			out = append(out, TermPosition{term[:len(term)-1] + FormMark, position})
+		}
 		if position++; w.rng.IntN(40) == 0 {
 			position += 10 // as between paragraphs
 		}
@@ -85,9 +89,16 @@ func (w *web) tokens(n int) (out []TermPosition) {
 	return out
 }
 
+func isForm(t TermPosition) bool { return strings.HasSuffix(t.Term, FormMark) }
+
+// countWords is the length of a field.
+func countWords(tokens []TermPosition) int {
+	return len(slices.DeleteFunc(slices.Clone(tokens), isForm))
+}
+
 func text(tokens []TermPosition) string {
 	var b strings.Builder
-	for _, t := range tokens {
+	for _, t := range slices.DeleteFunc(slices.Clone(tokens), isForm) {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
@@ -119,6 +130,7 @@ func (w *web) page(n uint64, generation uint32) document {
 	if n%5 == 0 {
 		d.fields[Anchor] = w.tokens(w.rng.IntN(30))
 	}
+	d.fields[Aside] = w.tokens(int(n % 7))
 	d.fields[URL] = []TermPosition{{word(n % 50), 0}, {word(mix >> 50), 1}}
 	d.Title = text(d.fields[Title])
 	d.Text = text(d.fields[Body])
@@ -218,8 +230,9 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 		sum.TextBytes += int64(len(want.Text))
 		sum.BodyBytes += want.BodyBytes
 		for f, tokens := range want.fields {
-			sum.Lengths[f] += int64(len(tokens))
+			sum.Lengths[f] += int64(countWords(tokens))
 		}
+		sum.Langs = countLang(sum.Langs, want.Lang)
 	}
 	index := invert(docs)
 	sum.Documents, sum.Terms, sum.Bytes = len(docs), len(index), int64(len(data))
@@ -252,11 +265,29 @@ func mustEqual(t *testing.T, data []byte, docs []document) {
 	}
 	for term, fields := range index {
 		for f, list := range fields {
-			if len(list) > 0 {
+			if isForm(TermPosition{Term: term}) { // found only by its name
+				info, _, err := r.Term(Field(f), term)
+				if err != nil || !slices.EqualFunc(postings(t, r, info), list, posting.equal) {
+					t.Fatalf("postings of the form %q in %s: %v", term, Field(f), err)
+				}
+			} else if len(list) > 0 {
 				t.Fatalf("%s is not found in %s", term, Field(f))
 			}
 		}
 	}
+}
+
+// countLang counts a document of a language.
+func countLang(counts []LangCount, lang string) []LangCount {
+	if lang == "" {
+		return counts
+	}
+	i, found := slices.BinarySearchFunc(counts, lang, func(c LangCount, lang string) int { return cmp.Compare(c.Lang, lang) })
+	if !found {
+		counts = slices.Insert(counts, i, LangCount{Lang: lang})
+	}
+	counts[i].Documents++
+	return counts
 }
 
 func checkColumns(t *testing.T, c *Columns, i uint32, want *document) {
@@ -272,7 +303,7 @@ func checkColumns(t *testing.T, c *Columns, i uint32, want *document) {
 		t.Fatalf("columns of document %d", i)
 	}
 	for f, tokens := range want.fields {
-		if got, n := c.Length(Field(f), i), len(tokens); got > n || n < 32 && got != n || 16*got < 15*n {
+		if got, n := c.Length(Field(f), i), countWords(tokens); got > n || n < 32 && got != n || 16*got < 15*n {
 			t.Fatalf("length of document %d is %d, want about %d", i, got, n)
 		}
 	}

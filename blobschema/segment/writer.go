@@ -2,8 +2,6 @@ package segment
 
 import (
 	"encoding/binary"
-
-	"github.com/orbweaver/orbweaver/blobschema/wire"
 )
 
 // writer writes a segment: all documents in order, then all terms in order.
@@ -16,7 +14,7 @@ type writer struct {
 
 func newWriter() *writer {
 	w := &writer{}
-	w.docs.data = append(append(w.docs.data, magic...), wire.Version)
+	w.docs.data = append(append(w.docs.data, magic...), version)
 	return w
 }
 
@@ -40,6 +38,7 @@ func (w *writer) finish() ([]byte, Summary) {
 	x := &index{summary: w.summary, docs: w.docs.refs, dict: w.dict.refs}
 	x.summary.Terms = w.dict.terms
 	x.summary.Lengths = w.dict.tokens
+	x.summary.Langs = w.columns.count()
 	out := w.docs.data
 	lists := int64(len(w.dict.lists))
 	out = append(out, w.dict.lists...)
@@ -57,5 +56,5 @@ func seal(out, index []byte) []byte {
 	tail := binary.LittleEndian.AppendUint32(nil, uint32(p.raw))
 	tail = binary.LittleEndian.AppendUint32(tail, uint32(p.length))
 	tail = binary.LittleEndian.AppendUint32(tail, indexSum(out[p.off:], tail))
-	return append(append(append(out, tail...), wire.Version), magicEnd...)
+	return append(append(append(out, tail...), version), magicEnd...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ begin as they were. In a folder this process computes, or, while a crawl runs, t
 that crawls; in a cloud functions do. Ctrl-C leaves a job where it is, and 'orbweaver rank'
 goes on with it, as it was begun.
 
+The lists have what was crawled; other hosts that crawled pages link to have ranks too, and are
+in the table that --out writes.
+
 Ranks serve the search (and the texts of links, as soon as the index has taken them up), and
 crawls by quality: with --out FILE the table of all hosts is what 'orbweaver crawl
 --host-ranks FILE' reads.
@@ -72,9 +76,9 @@ page count once. See docs/rank.md.`,
 	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance, "end when a round changes the ranks by no more than this in all; they add up to 1")
 	fl.IntVar(&f.params.MaxRounds, "max-rounds", f.params.MaxRounds, "end after so many rounds at the latest")
 	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer begins anew: hosts and URLs, HOST=WEIGHT for other weights than 1, or a file with one a line and the weight behind a tab (default: anywhere)")
-	fl.Var(&f.level, "level", "what is listed: pages, hosts or all")
-	fl.IntVar(&f.top, "top", 10, "list so many of each; with --out all that the table has, unless this is given")
-	fl.StringVar(&f.out, "out", "", "write the table of --level into this file, one host or page a line, with a tab and its rank; - for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
+	fl.Var(&f.level, "level", "what is listed: crawled pages, crawled hosts or all")
+	fl.IntVar(&f.top, "top", 10, "number of pages and of hosts to list; with --out, the whole table unless this flag is given")
+	fl.StringVar(&f.out, "out", "", "write the table of --level to this file, one host or page a line, with a tab and its rank; - for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
 	fl.BoolVar(&f.show, "show", false, "compute nothing: show what was computed last")
 	fl.BoolVar(&f.fresh, "fresh", false, "use nothing of jobs before: read all commits again")
 	fl.BoolVar(&f.force, "force", false, "begin a new job even if one is under way, which is given up")
@@ -396,7 +400,8 @@ func (f *rankFlags) tell(ctx context.Context, out, errOut io.Writer, v *view.Vie
 		r.UnderWay = now.Job.Number
 	}
 	if f.top > 0 && f.level != "pages" {
-		if r.Hosts, err = v.RankTable(ctx, job.HostRanks, f.top); err != nil {
+		// A job of an earlier version has no table of its own for hosts that were crawled.
+		if r.Hosts, err = v.RankTable(ctx, cmp.Or(job.CrawledHosts, job.HostRanks), f.top); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -53,7 +54,7 @@ it is a page for a browser, and JSON at /search.json.`,
 			}
 			asked := len(args)+len(f.request.Sites)+len(f.request.Langs) > 0
 			if f.serve == "" && !asked {
-				return usagef("what shall be looked for?\nSee '%s --help'", cmd.CommandPath())
+				return usagef("no search terms given\nSee '%s --help'", cmd.CommandPath())
 			}
 			if f.request.Limit < 1 || f.request.Offset < 0 || f.request.Offset+f.request.Limit > search.MaxResults {
 				return usagef("--limit must be 1 or more, --offset 0 or more, and both together %d at most", search.MaxResults)
@@ -85,6 +86,8 @@ func (p *place) search(err error) error {
 	switch {
 	case errors.Is(err, search.ErrQuery):
 		return usagef("%w\nSee 'orbweaver help search-syntax'", err)
+	case errors.Is(err, blobschema.ErrTerms):
+		return usagef("the index in %s was made by another version of orbweaver; '%s' makes it again", p, p.command("index"))
 	case errors.Is(err, search.ErrNoIndex):
 		return usagef("nothing of the crawl in %s is indexed yet; '%s' does it", p, p.command("index"))
 	}
@@ -161,6 +164,9 @@ func printAnswer(w io.Writer, a *search.Answer, colour bool) error {
 		fmt.Fprintln(&b, n)
 	}
 	fmt.Fprintf(&b, "%s\n", search.Summary(a))
+	for _, s := range a.Suggestions {
+		fmt.Fprintf(&b, "try %s (%s)\n", printable(s.Query), plural(s.Documents, "document"))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -173,15 +179,19 @@ func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.
 	if err != nil {
 		return usagef("cannot serve at %s: %w", addr, err)
 	}
-	srv := &http.Server{
-		Handler: &search.Handler{
-			Open: func(ctx context.Context) (*search.Index, error) { return ix, ix.Fresh(ctx, refreshAfter) },
-			Done: func(_ *http.Request, _ *search.Answer, err error) {
-				if err != nil && !errors.Is(err, search.ErrQuery) {
-					fmt.Fprintln(errOut, "orbweaver: "+err.Error())
-				}
-			},
+	page := &search.Handler{
+		Open: func(ctx context.Context) (*search.Index, error) { return ix, ix.Fresh(ctx, refreshAfter) },
+		Done: func(_ *http.Request, _ *search.Answer, err error) {
+			if err != nil && !errors.Is(err, search.ErrQuery) {
+				fmt.Fprintln(errOut, "orbweaver: "+err.Error())
+			}
 		},
+	}
+	mux := http.NewServeMux() // there is nothing else, also below other folders
+	mux.Handle("/{$}", page)
+	mux.Handle("/search.json", page)
+	srv := &http.Server{
+		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", plural(ix.Documents(), "document"), l.Addr())

@@ -52,6 +52,16 @@ func TestServeSearch(t *testing.T) {
 			t.Errorf("%s: %d, %v\n%s", path, resp.StatusCode, err, body)
 		}
 	}
+	for _, path := range []string{"nothing", "nothing/", "nothing/search.json", "search.jsonx"} {
+		resp, err := http.Get(m[1] + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
 	cancel()
 	if got := <-ended; got != exitOK {
 		t.Errorf("exit status %d", got)

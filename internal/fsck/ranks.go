@@ -92,7 +92,11 @@ func (r *ranksChecker) check() error {
 	}
 	if r.done = j.Finished(); r.done != nil {
 		c.ranks.Job = r.done.Number
-		for _, name := range []string{r.done.HostRanks, r.done.PageRanks} {
+		names := []string{r.done.HostRanks, r.done.PageRanks}
+		if r.done.CrawledHosts != "" { // earlier versions made none
+			names = append(names, r.done.CrawledHosts)
+		}
+		for _, name := range names {
 			if err := r.checkText(name); err != nil {
 				return err
 			}
@@ -101,6 +105,7 @@ func (r *ranksChecker) check() error {
 	if p := j.Previous; p != nil && p != r.done { // readers may be at it still
 		c.name(p.HostRanks, r.key)
 		c.name(p.PageRanks, r.key)
+		c.name(p.CrawledHosts, r.key)
 	}
 	r.whole = true
 	for p := range partition.ID(max(len(c.parts), len(j.Inputs))) {

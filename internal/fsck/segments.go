@@ -1,9 +1,13 @@
 package fsck
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -29,6 +33,9 @@ func (s *segmentChecker) check(current func(document)) error {
 	fault := func(err error) error {
 		if ctxErr := c.ctx.Err(); ctxErr != nil {
 			return ctxErr
+		}
+		if errors.Is(err, wire.ErrVersion) {
+			err = fmt.Errorf("%w; 'orbweaver index' makes an index again that another version of orbweaver has made", err)
 		}
 		c.violate("I6", ref.Object, "%v", err)
 		return nil

@@ -136,6 +136,10 @@ func (r *pageReader) document(m member, u weburl.URL, found *text.Document) docu
 	if found.Description != "" && !strings.Contains(found.Body, found.Description) {
 		shown = found.Description + "\n" + found.Body
 	}
+	text := shown
+	if found.Aside != "" {
+		text += "\n" + found.Aside
+	}
 	at := m.page.Time
 	if ofItself(m.page) {
 		at = m.page.Original.Time // by which the payload is known again
@@ -143,12 +147,13 @@ func (r *pageReader) document(m member, u weburl.URL, found *text.Document) docu
 	d := document{Document: segment.Document{
 		URL: m.page.URL, Host: string(u.Host()), Fingerprint: m.id.fp, Slot: m.id.slot, Generation: m.page.Generation,
 		Time: at, Published: found.Published, Lang: found.Lang, SimHash: found.SimHash,
-		Title: found.Title, Text: shown, BodyBytes: m.page.BodyBytes,
+		Title: found.Title, Text: text, BodyBytes: m.page.BodyBytes,
 	}}
-	d.text = int64(len(found.Title) + len(found.Headings) + len(shown))
+	d.text = int64(len(found.Title) + len(found.Headings) + len(text))
 	d.fields[segment.Title] = r.terms(found.Title, found.Lang)
 	d.fields[segment.Headings] = r.terms(found.Headings, found.Lang)
 	d.fields[segment.Body] = r.terms(shown, found.Lang)
+	d.fields[segment.Aside] = r.terms(found.Aside, found.Lang)
 	d.fields[segment.URL] = r.terms(urlText(u), "")
 	return d
 }

@@ -57,7 +57,7 @@ func TestCalls(t *testing.T) {
 		field segment.Field
 		term  string
 		n     int
-	}{{segment.Title, "titl", 10}, {segment.Body, "word", 10}, {segment.URL, "h1", 3}, {segment.URL, "p4", 1}, {segment.Headings, "4", 1}} {
+	}{{segment.Title, "title", 10}, {segment.Title, "titl" + segment.FormMark, 10}, {segment.Body, "words", 10}, {segment.Body, "word" + segment.FormMark, 10}, {segment.URL, "h1", 3}, {segment.URL, "p4", 1}, {segment.Headings, "4", 1}} {
 		if info, _, err := r.Term(c.field, c.term); err != nil || info.Documents != c.n {
 			t.Errorf("%s:%s is in %d documents, want %d: %v", c.field, c.term, info.Documents, c.n, err)
 		}

@@ -24,7 +24,7 @@ const (
 // final makes the partition's tables.
 func (s *Step) final(t *actor.Task) (*outcome, error) {
 	w := s.warm
-	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.hosts.x}
+	hosts := &ranks.Hosts{Names: w.layout.HostNames, Ranks: w.hosts.x, Crawled: crawledHosts(w.layout)}
 	best := bestNodes(w.layout, w.pages.x)
 	var err error
 	if hosts.URLs, err = s.urls(t, best); err != nil {
@@ -58,6 +58,20 @@ func (s *Step) final(t *actor.Task) (*outcome, error) {
 		r.Layout, r.Table, r.Rest, r.Hosts = "", names[0], names[1], names[2]
 	}
 	return did, nil
+}
+
+// crawledHosts says which hosts have a page that was answered.
+func crawledHosts(l *ranks.Layout) []byte {
+	out := make([]byte, (len(l.HostNames)+7)/8)
+	for h := range l.HostNames {
+		for i := l.First[h]; i < l.First[h+1]; i++ {
+			if crawled(l, int(i)) {
+				out[h/8] |= 1 << (h % 8)
+				break
+			}
+		}
+	}
+	return out
 }
 
 // tables are the ranks of pages that were answered, and of those that were not.
@@ -218,16 +232,18 @@ func (s *Step) finish(t *actor.Task) error {
 		return err
 	}
 	hosts, pages := ranking{most: frontier.MaxHostRanks, scale: float64(sizes.Hosts)}, ranking{most: bestOfJob, scale: float64(sizes.Pages)}
+	visited := ranking{most: bestOfJob, scale: hosts.scale}
 	for q := range s.heads {
 		h, err := read(t, s.heads[q].Next.Hosts, ranks.DecodeHosts)
 		if err != nil {
 			return err
 		}
 		hosts.add(h.Names, h.Ranks)
+		visited.addCrawled(h)
 		pages.add(h.URLs, h.Best)
 	}
-	var names [2]string
-	for i, r := range []*ranking{&hosts, &pages} {
+	var names [3]string
+	for i, r := range []*ranking{&hosts, &pages, &visited} {
 		text := r.text()
 		names[i] = naming.Ranks(s.cfg.Crawl, text)
 		if err := t.Put(names[i], text); err != nil {
@@ -239,7 +255,7 @@ func (s *Step) finish(t *actor.Task) error {
 		if j.Number != s.job.Number || !j.Done.IsZero() {
 			return false
 		}
-		j.Done, j.Rounds, j.Totals, j.HostRanks, j.PageRanks = now, len(past[0]), sizes, names[0], names[1]
+		j.Done, j.Rounds, j.Totals, j.HostRanks, j.PageRanks, j.CrawledHosts = now, len(past[0]), sizes, names[0], names[1], names[2]
 		j.Residuals = nil
 		for i := max(0, len(past[0])-ranks.MaxRankResiduals); i < len(past[0]); i++ {
 			j.Residuals = append(j.Residuals, ranks.Residual{Pages: past[0][i], Hosts: past[1][i]})
@@ -277,6 +293,18 @@ func (r *ranking) add(names []string, ranks []float64) {
 	if len(r.all) > 4*r.most {
 		r.cut()
 	}
+}
+
+// addCrawled adds the hosts that were crawled.
+func (r *ranking) addCrawled(h *ranks.Hosts) {
+	var names []string
+	var values []float64
+	for i, name := range h.Names {
+		if h.HasCrawled(i) {
+			names, values = append(names, name), append(values, h.Ranks[i])
+		}
+	}
+	r.add(names, values)
 }
 
 func (r *ranking) cut() {

@@ -27,7 +27,7 @@ var rough = ranks.Params{Damping: 0.85, Tolerance: 0.02, MaxRounds: 50}
 // results are the names of the objects that a job has made, which are those of their content.
 func (w *world) results() (names []string) {
 	job := w.job()
-	names = append(names, job.HostRanks, job.PageRanks)
+	names = append(names, job.HostRanks, job.PageRanks, job.CrawledHosts)
 	for p := range job.Inputs {
 		h := w.head(p)
 		names = append(names, h.Next.Objects()...)
@@ -400,6 +400,12 @@ func TestHostTable(t *testing.T) {
 	}
 	if int64(len(lines)) != j.Totals.Hosts || math.Abs(sum/float64(len(lines))-1) > 1e-4 {
 		t.Errorf("%d lines for %d hosts, mean %g", len(lines), j.Totals.Hosts, sum/float64(len(lines)))
+	}
+	crawled := strings.Split(strings.TrimSpace(string(w.blobs[j.CrawledHosts])), "\n")
+	for _, line := range crawled {
+		if !slices.Contains(lines, line) {
+			t.Errorf("crawled host %q is not among all hosts", line)
+		}
 	}
 	best := strings.Split(string(w.blobs[j.PageRanks]), "\n")
 	if !strings.HasPrefix(best[0], "https://site") || !strings.HasPrefix(lines[0], "site") || len(best) < 200 {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -19,12 +20,16 @@ type cursor interface {
 	at() uint32
 	// seek goes to the first document from to on; it never goes back.
 	seek(to uint32)
-	// freq is how often the document has it.
-	freq() int
-	// positions appends where it begins there, ascending. Only cursors made with positions
-	// know.
-	positions(buf []int32) []int32
+	// freq returns how often the document has it, in any form, and as it was written.
+	freq() (n, exact int)
+	// places appends where it begins there, ascending. Only cursors made with positions know.
+	places(buf []place) []place
+	// matched calls f with the terms that the document has.
+	matched(f func(term string))
 }
+
+// place is a position, doubled, plus 1 if what is there is as it was written.
+type place int32
 
 // meter bounds what is looked at of the lists of a segment: when it is used up, or whoever asked gave
 // up, they all end.
@@ -48,13 +53,15 @@ func (m *meter) look(n int64) bool {
 
 // listCursor goes through the postings of one term.
 type listCursor struct {
+	term  string
 	p     *segment.Postings
+	buf   []int32 // scratch
 	meter *meter
 	doc   uint32
 }
 
-func newList(p *segment.Postings, m *meter) *listCursor {
-	c := &listCursor{p: p, meter: m, doc: end}
+func newList(term string, p *segment.Postings, m *meter) *listCursor {
+	c := &listCursor{term: term, p: p, meter: m, doc: end}
 	if p.Next() {
 		c.doc = p.Doc()
 	}
@@ -80,16 +87,57 @@ func (c *listCursor) seek(to uint32) {
 	}
 }
 
-func (c *listCursor) freq() int { return c.p.Freq() }
+func (c *listCursor) freq() (n, exact int) { return c.p.Freq(), c.p.Freq() }
 
-func (c *listCursor) positions(buf []int32) []int32 {
+func (c *listCursor) matched(f func(string)) { f(c.term) }
+
+func (c *listCursor) places(buf []place) []place {
 	c.meter.look(int64(c.p.Freq() / 16)) // they are read fast
-	return c.p.Positions(buf)
+	c.buf = c.p.Positions(c.buf[:0])
+	for _, p := range c.buf {
+		buf = append(buf, place(p)<<1|1)
+	}
+	return buf
 }
 
-// anyCursor goes through what any of several cursors has. If they are spellings of one word, as
-// Chinese words and their characters by twos, they may be in the same place: the most frequent
-// counts. Else all do.
+// formCursor goes through what another cursor has in documents of some languages: forms of the word
+// that was written, not itself.
+type formCursor struct {
+	cursor
+	cols *segment.Columns
+	in   *segment.LangSet // nil: all documents are in these languages
+}
+
+func newForm(c cursor, cols *segment.Columns, in *segment.LangSet) cursor {
+	f := &formCursor{c, cols, in}
+	f.seek(0)
+	return f
+}
+
+func (c *formCursor) seek(to uint32) {
+	c.cursor.seek(to)
+	for doc := c.at(); c.in != nil && doc != end && !c.cols.LangIn(doc, c.in); doc = c.at() {
+		c.cursor.seek(doc + 1)
+	}
+}
+
+func (c *formCursor) freq() (n, exact int) {
+	n, _ = c.cursor.freq()
+	return n, 0
+}
+
+func (c *formCursor) places(buf []place) []place {
+	from := len(buf)
+	buf = c.cursor.places(buf)
+	for i := range buf[from:] {
+		buf[from+i] &^= 1
+	}
+	return buf
+}
+
+// anyCursor goes through what any of several cursors has. If they are alternatives of one word, as
+// the word and its forms, or a Chinese word and its characters by twos, they may be in the same place:
+// the most frequent one counts. Otherwise all of them count.
 type anyCursor struct {
 	of  []cursor
 	all bool
@@ -128,28 +176,40 @@ func (c *anyCursor) seek(to uint32) {
 	c.least()
 }
 
-func (c *anyCursor) freq() (n int) {
+func (c *anyCursor) freq() (n, exact int) {
 	for _, o := range c.of {
-		switch {
-		case o.at() != c.doc:
+		if o.at() != c.doc {
+			continue
+		}
+		switch m, e := o.freq(); {
 		case c.all:
-			n += o.freq()
+			n, exact = n+m, exact+e
 		default:
-			n = max(n, o.freq())
+			n, exact = max(n, m), max(exact, e)
 		}
 	}
-	return n
+	return n, exact
 }
 
-func (c *anyCursor) positions(buf []int32) []int32 {
+func (c *anyCursor) places(buf []place) []place {
 	from := len(buf)
 	for _, o := range c.of {
 		if o.at() == c.doc {
-			buf = o.positions(buf)
+			buf = o.places(buf)
 		}
 	}
-	slices.Sort(buf[from:])
-	return buf[:from+len(slices.Compact(buf[from:]))]
+	// Of the same position the exact one comes first, and stays.
+	slices.SortFunc(buf[from:], func(a, b place) int { return cmp.Compare(a^1, b^1) })
+	same := func(a, b place) bool { return a>>1 == b>>1 }
+	return buf[:from+len(slices.CompactFunc(buf[from:], same))]
+}
+
+func (c *anyCursor) matched(f func(string)) {
+	for _, o := range c.of {
+		if o.at() == c.doc {
+			o.matched(f)
+		}
+	}
 }
 
 // rowCursor goes through what several cursors have in a row, each so far after the first.
@@ -157,8 +217,8 @@ type rowCursor struct {
 	of      []cursor
 	offsets []int32
 	doc     uint32
-	starts  []int32 // in the document
-	scratch [2][]int32
+	starts  []place // in the document
+	next    []place // scratch
 }
 
 func newRow(of []cursor, offsets []int32) cursor {
@@ -199,18 +259,18 @@ func (c *rowCursor) find(to uint32) {
 
 // match finds where the row begins in the document that all are at.
 func (c *rowCursor) match() bool {
-	c.starts = c.of[0].positions(c.starts[:0])
+	c.starts = c.of[0].places(c.starts[:0])
 	for i := 1; i < len(c.of) && len(c.starts) > 0; i++ {
-		next := c.of[i].positions(c.scratch[0][:0])
-		c.scratch[0] = next
+		next := c.of[i].places(c.next[:0])
+		c.next = next
 		kept, j := c.starts[:0], 0
 		for _, p := range c.starts {
-			want := p + c.offsets[i] - c.offsets[0]
-			for j < len(next) && next[j] < want {
+			want := p>>1 + place(c.offsets[i]-c.offsets[0])
+			for j < len(next) && next[j]>>1 < want {
 				j++
 			}
-			if j < len(next) && next[j] == want {
-				kept = append(kept, p)
+			if j < len(next) && next[j]>>1 == want {
+				kept = append(kept, p&(next[j]|^1)) // exact only if both are
 			}
 		}
 		c.starts = kept
@@ -218,8 +278,20 @@ func (c *rowCursor) match() bool {
 	return len(c.starts) > 0
 }
 
-func (c *rowCursor) freq() int                     { return len(c.starts) }
-func (c *rowCursor) positions(buf []int32) []int32 { return append(buf, c.starts...) }
+func (c *rowCursor) freq() (n, exact int) {
+	for _, p := range c.starts {
+		exact += int(p & 1)
+	}
+	return len(c.starts), exact
+}
+
+func (c *rowCursor) places(buf []place) []place { return append(buf, c.starts...) }
+
+func (c *rowCursor) matched(f func(string)) {
+	for _, o := range c.of {
+		o.matched(f)
+	}
+}
 
 // hit is a document that an anchor text is of.
 type hit struct {
@@ -245,18 +317,22 @@ func (c *hitsCursor) seek(to uint32) {
 	c.i += sort.Search(len(c.hits)-c.i, func(i int) bool { return c.hits[c.i+i].doc >= to })
 }
 
-func (c *hitsCursor) freq() int                     { return int(c.hits[c.i].freq) }
-func (c *hitsCursor) positions(buf []int32) []int32 { return buf }
+func (c *hitsCursor) freq() (n, exact int)       { return int(c.hits[c.i].freq), int(c.hits[c.i].freq) }
+func (c *hitsCursor) places(buf []place) []place { return buf }
+func (c *hitsCursor) matched(func(string))       {}
 
-// lister makes cursors of the lists of a segment: nil if a term is not there.
-type lister func(term string, f segment.Field, positions bool) (cursor, error)
+// lister makes cursors of the lists of a segment.
+type lister struct {
+	list func(term string, f segment.Field, positions bool) (cursor, error) // nil if the term is not there
+	of   *terms                                                             // knows the languages of documents
+}
 
 // words makes the cursor of words in a row in one field: nil if it cannot be there.
-func words(list []token.Word, f segment.Field, lists lister) (cursor, error) {
+func words(list []token.Word, f segment.Field, from lister) (cursor, error) {
 	var row []cursor
 	var offsets []int32
 	for _, w := range list {
-		c, err := word(w, f, len(list) > 1, lists)
+		c, err := from.word(w, f, len(list) > 1)
 		if c == nil || err != nil {
 			return nil, err
 		}
@@ -266,24 +342,46 @@ func words(list []token.Word, f segment.Field, lists lister) (cursor, error) {
 }
 
 // word makes the cursor of what a word may be.
-func word(w token.Word, f segment.Field, positions bool, lists lister) (cursor, error) {
+func (l lister) word(w token.Word, f segment.Field, positions bool) (cursor, error) {
 	var of []cursor
-	for _, alt := range w.Alternatives {
-		var row []cursor
-		var offsets []int32
-		for _, t := range alt {
-			c, err := lists(t.Text, f, positions || len(alt) > 1)
-			if err != nil {
-				return nil, err
-			}
-			if c == nil {
-				break
-			}
-			row, offsets = append(row, c), append(offsets, t.Offset)
+	for i := range w.Alternatives {
+		c, err := l.alternative(&w.Alternatives[i], f, positions)
+		if err != nil {
+			return nil, err
 		}
-		if len(row) == len(alt) {
-			of = append(of, newRow(row, offsets))
+		if c != nil {
+			of = append(of, c)
 		}
 	}
 	return newAny(of, false), nil
+}
+
+// alternative makes the cursor of one thing that a word may be.
+func (l lister) alternative(alt *token.Alternative, f segment.Field, positions bool) (cursor, error) {
+	if l.of.documents(alt) == 0 {
+		return nil, nil
+	}
+	var row []cursor
+	var offsets []int32
+	for _, t := range alt.Terms {
+		var of []cursor
+		for _, term := range t.Any {
+			c, err := l.list(term, f, positions || len(alt.Terms) > 1)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				of = append(of, c)
+			}
+		}
+		if len(of) == 0 {
+			return nil, nil
+		}
+		row, offsets = append(row, newAny(of, true)), append(offsets, t.Offset)
+	}
+	c := newRow(row, offsets)
+	if !alt.Exact() {
+		c = l.of.form(c, alt)
+	}
+	return c, nil
 }

@@ -59,11 +59,40 @@ type sums struct {
 type terms struct {
 	seg      *seg
 	opened   *segment.Reader
+	langs    []langCount
+	cols     *segment.Columns // nil until documents are gone through
 	infos    map[string][segment.NumFields]segment.TermInfo
 	prefixes map[*leaf][segment.NumFields][]segment.TermInfo
 	meter    *meter
 	ready    map[listKey][]*segment.Postings // read ahead
 	open     []*segment.Postings             // all that are in use, to be asked what went wrong
+}
+
+// langCount is the number of documents in a language that is stemmed.
+type langCount struct {
+	of        token.Langs
+	documents int
+}
+
+// documents returns the number of the segment's documents that an alternative may be in.
+func (t *terms) documents(alt *token.Alternative) (n int) {
+	if alt.Exact() {
+		return t.opened.Documents()
+	}
+	for _, l := range t.langs {
+		if alt.Langs&l.of != 0 {
+			n += l.documents
+		}
+	}
+	return n
+}
+
+// form makes the cursor of an alternative in the documents of its languages.
+func (t *terms) form(c cursor, alt *token.Alternative) cursor {
+	if t.documents(alt) == t.opened.Documents() {
+		return newForm(c, t.cols, nil)
+	}
+	return newForm(c, t.cols, t.cols.LangsIn(func(lang string) bool { return token.LangOf(lang)&alt.Langs != 0 }))
 }
 
 // listKey names the list of a term.
@@ -166,6 +195,11 @@ func (e *evaluation) lookup(ctx context.Context) error {
 				return err
 			}
 			t := &terms{seg: s, opened: o, infos: map[string][segment.NumFields]segment.TermInfo{}, prefixes: map[*leaf][segment.NumFields][]segment.TermInfo{}}
+			for _, l := range o.Summary().Langs {
+				if of := token.LangOf(l.Lang); of != 0 {
+					t.langs = append(t.langs, langCount{of, l.Documents})
+				}
+			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.terms[s] = t
@@ -187,8 +221,8 @@ func (e *evaluation) lookupTerms() error {
 			if l.prefix != "" {
 				g.Go(func() error { return bad(s, e.expand(t, l)) })
 			}
-			for term := range l.terms {
-				if seen[term] {
+			for alt, term := range l.terms {
+				if seen[term] || t.documents(alt) == 0 {
 					continue
 				}
 				seen[term] = true
@@ -271,17 +305,25 @@ func (e *evaluation) have(w token.Word, in fields) (most float64) {
 		if !in.has(f) {
 			continue
 		}
-		for _, alt := range w.Alternatives {
+		for i := range w.Alternatives {
 			var n float64
 			for _, t := range e.terms {
-				rarest := t.infos[alt[0].Text][f].Documents
-				for _, term := range alt[1:] {
-					rarest = min(rarest, t.infos[term.Text][f].Documents)
+				rarest := t.documents(&w.Alternatives[i])
+				for _, term := range w.Alternatives[i].Terms {
+					rarest = min(rarest, t.have(term, f))
 				}
 				n += float64(rarest)
 			}
 			most = max(most, n)
 		}
+	}
+	return most
+}
+
+// have returns about how many documents have one of the terms that may be at a place.
+func (t *terms) have(at token.Term, f segment.Field) (most int) {
+	for _, term := range at.Any {
+		most = max(most, t.infos[term][f].Documents)
 	}
 	return most
 }
@@ -292,7 +334,7 @@ func (t *terms) cursor(l *leaf, f segment.Field) (cursor, error) {
 		return nil, nil
 	}
 	if l.prefix == "" {
-		return words(l.words, f, t.list)
+		return words(l.words, f, lister{t.list, t})
 	}
 	var of []cursor
 	for _, info := range t.prefixes[l][f] {
@@ -314,7 +356,7 @@ func (t *terms) list(term string, f segment.Field, positions bool) (cursor, erro
 	if ahead := t.ready[k]; len(ahead) > 0 {
 		t.ready[k] = ahead[1:]
 		t.open = append(t.open, ahead[0])
-		return newList(ahead[0], t.meter), nil
+		return newList(term, ahead[0], t.meter), nil
 	}
 	return t.read(info, positions)
 }
@@ -356,22 +398,33 @@ func (t *terms) needs(leaves []*leaf) iter.Seq[listKey] {
 	return func(yield func(listKey) bool) {
 		for _, l := range leaves {
 			for _, w := range l.words {
-				for _, alt := range w.Alternatives {
-					for f := range segment.NumFields {
-						missing := func(term token.Term) bool { return t.infos[term.Text][f].Documents == 0 }
-						if !l.fields.has(f) || slices.ContainsFunc(alt, missing) {
-							continue
-						}
-						for _, term := range alt {
-							if !yield(listKey{term.Text, f, len(l.words) > 1 || len(alt) > 1}) {
-								return
-							}
-						}
+				for i := range w.Alternatives {
+					alt := &w.Alternatives[i]
+					if t.documents(alt) > 0 && !t.needsOf(alt, l.fields, len(l.words) > 1 || len(alt.Terms) > 1, yield) {
+						return
 					}
 				}
 			}
 		}
 	}
+}
+
+// needsOf yields the lists of an alternative, and reports whether more are wanted.
+func (t *terms) needsOf(alt *token.Alternative, in fields, positions bool, yield func(listKey) bool) bool {
+	for f := range segment.NumFields {
+		missing := func(at token.Term) bool { return t.have(at, f) == 0 }
+		if !in.has(f) || slices.ContainsFunc(alt.Terms, missing) {
+			continue
+		}
+		for _, at := range alt.Terms {
+			for _, term := range at.Any {
+				if t.infos[term][f].Documents > 0 && !yield(listKey{term, f, positions}) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // size is how many bytes the lists of leaves have.
@@ -399,7 +452,7 @@ func (t *terms) read(info segment.TermInfo, positions bool) (cursor, error) {
 		return nil, err
 	}
 	t.open = append(t.open, p)
-	return newList(p, t.meter), nil
+	return newList(info.Term, p, t.meter), nil
 }
 
 // err is what went wrong with a list, if anything did.
@@ -470,7 +523,8 @@ func (e *evaluation) anchorHits(ctx context.Context, a *seg) error {
 		for ; c.at() != end; c.seek(c.at() + 1) {
 			if doc := c.at(); to.of[doc].seg >= 0 && !a.gone(doc) {
 				s := to.segments[to.of[doc].seg]
-				found[s] = append(found[s], hit{to.of[doc].doc, int32(c.freq()), int32(cols.Length(segment.Anchor, doc))})
+				n, _ := c.freq() // texts of links have no language: all is as it was written
+				found[s] = append(found[s], hit{to.of[doc].doc, int32(n), int32(cols.Length(segment.Anchor, doc))})
 			}
 		}
 		e.mu.Lock()
@@ -556,7 +610,7 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 		}
 	} else {
 		m := *t.meter // as much again
-		c, err := words(list, segment.URL, func(term string, f segment.Field, positions bool) (cursor, error) {
+		c, err := words(list, segment.URL, lister{of: t, list: func(term string, f segment.Field, positions bool) (cursor, error) {
 			info, ok, err := t.opened.Term(f, term)
 			if err != nil || !ok {
 				return nil, err
@@ -566,8 +620,8 @@ func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exac
 				return nil, err
 			}
 			t.open = append(t.open, p)
-			return newList(p, &m), nil
-		})
+			return newList(term, p, &m), nil
+		}})
 		if c == nil || err != nil {
 			return out, err
 		}

@@ -51,7 +51,9 @@ func newModelDoc(c *corpus, p *page, in int) *modelDoc {
 		m.at[f] = map[string][]int32{}
 		for _, t := range token.Append(nil, text, lang) {
 			m.at[f][t.Term] = append(m.at[f][t.Term], t.Position)
-			m.lengths[f]++
+			if !strings.HasSuffix(t.Term, segment.FormMark) {
+				m.lengths[f]++
+			}
 		}
 	}
 	return m
@@ -95,60 +97,78 @@ func (m *model) sum() {
 	}
 }
 
-// starts are where words in a row begin in a field.
-func starts(at map[string][]int32, list []token.Word) (out []int32) {
+// meant reports whether an alternative is looked for in a field of the document.
+func (d *modelDoc) meant(alt *token.Alternative, f segment.Field) bool {
+	return alt.Exact() || f != segment.Anchor && alt.Langs&token.LangOf(d.lang) != 0
+}
+
+// starts are where words in a row begin in a field, and whether they are as they were written.
+func (d *modelDoc) starts(f segment.Field, list []token.Word) map[int32]bool {
+	at := d.at[f]
 	sets := make([]map[int32]bool, len(list))
 	for i, w := range list {
 		sets[i] = map[int32]bool{}
-		for _, alt := range w.Alternatives {
-			for _, p := range at[alt[0].Text] {
-				all := true
-				for _, t := range alt {
-					all = all && slices.Contains(at[t.Text], p+t.Offset)
-				}
-				if all {
-					sets[i][p] = true
+		for j := range w.Alternatives {
+			alt := &w.Alternatives[j]
+			if !d.meant(alt, f) {
+				continue
+			}
+			for _, first := range alt.Terms[0].Any {
+				for _, p := range at[first] {
+					all := true
+					for _, t := range alt.Terms {
+						all = all && slices.ContainsFunc(t.Any, func(term string) bool { return slices.Contains(at[term], p+t.Offset) })
+					}
+					if all {
+						sets[i][p] = sets[i][p] || alt.Exact()
+					}
 				}
 			}
 		}
 	}
+	out := map[int32]bool{}
 	for p := range sets[0] {
-		all := true
+		all, exact := true, true
 		for i, w := range list {
-			all = all && sets[i][p+w.Position-list[0].Position]
+			e, ok := sets[i][p+w.Position-list[0].Position]
+			all, exact = all && ok, exact && e
 		}
 		if all {
-			out = append(out, p)
+			out[p] = exact
 		}
 	}
 	return out
 }
 
-// freq is how often a field has a leaf.
-func (d *modelDoc) freq(l *leaf, f segment.Field) (n int) {
+// freq is how often a field has a leaf, in any form, and as it was written.
+func (d *modelDoc) freq(l *leaf, f segment.Field) (n, exact int) {
 	if !l.fields.has(f) {
-		return 0
+		return 0, 0
 	}
 	if l.prefix != "" {
 		for term, at := range d.at[f] {
-			if strings.HasPrefix(term, l.prefix) {
+			if strings.HasPrefix(term, l.prefix) && !strings.HasSuffix(term, segment.FormMark) {
 				n += len(at)
 			}
 		}
-		return n
+		return n, n
 	}
 	if len(l.words) > 1 {
-		return len(starts(d.at[f], l.words))
+		starts := d.starts(f, l.words)
+		for _, e := range starts {
+			if e {
+				exact++
+			}
+		}
+		return len(starts), exact
 	}
 	for _, alt := range l.words[0].Alternatives { // the most frequent spelling counts
-		one := []token.Word{{Alternatives: []token.Alternative{alt}}}
-		if len(alt) == 1 {
-			n = max(n, len(d.at[f][alt[0].Text]))
-		} else {
-			n = max(n, len(starts(d.at[f], one)))
+		m := len(d.starts(f, []token.Word{{Alternatives: []token.Alternative{alt}}}))
+		if n = max(n, m); alt.Exact() {
+			exact = max(exact, m)
 		}
 	}
-	return n
+	return n, exact
 }
 
 // documents is how many stored documents of a segment have a term in a field.
@@ -176,7 +196,7 @@ func (m *model) idf(l *leaf) (sum float64) {
 			n := 0.0
 			for _, d := range append(slices.Clone(m.docs), m.anchors...) {
 				for term := range d.at[f] {
-					if strings.HasPrefix(term, l.prefix) && !seen[term] {
+					if strings.HasPrefix(term, l.prefix) && !strings.HasSuffix(term, segment.FormMark) && !seen[term] {
 						seen[term] = true
 						for i := range m.segments {
 							n += m.documents(f, i, func(at map[string][]int32) bool { return at[term] != nil })
@@ -191,12 +211,22 @@ func (m *model) idf(l *leaf) (sum float64) {
 	for _, w := range l.words {
 		most := 0.0
 		for f := range segment.NumFields {
-			for _, alt := range w.Alternatives {
+			for j := range w.Alternatives {
+				alt := &w.Alternatives[j]
 				n := 0.0
 				for i := range m.segments {
-					rarest := math.Inf(1)
-					for _, t := range alt {
-						rarest = min(rarest, m.documents(f, i, func(at map[string][]int32) bool { return at[t.Text] != nil }))
+					rarest := 0.0 // documents in its languages
+					for _, d := range slices.Concat(m.docs, m.anchors) {
+						if d.segment == i && (alt.Exact() || alt.Langs&token.LangOf(d.lang) != 0) && (slices.Contains(m.docs, d) || alt.Exact()) {
+							rarest++
+						}
+					}
+					for _, t := range alt.Terms {
+						most := 0.0
+						for _, term := range t.Any {
+							most = max(most, m.documents(f, i, func(at map[string][]int32) bool { return at[term] != nil }))
+						}
+						rarest = min(rarest, most)
 					}
 					n += rarest
 				}
@@ -257,16 +287,28 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 	if len(q.langs) > 0 && !slices.Contains(q.langs, d.lang) || slices.Contains(q.notLangs, d.lang) {
 		return 0, false
 	}
+	exactly := func(l *leaf) bool {
+		for f := range segment.NumFields {
+			if _, exact := d.freq(l, f); exact > 0 {
+				return true
+			}
+		}
+		return false
+	}
 	has := func(l *leaf) (score float64, any bool) {
 		sum := 0.0
 		for f := range segment.NumFields {
-			if n := d.freq(l, f); n > 0 {
+			if n, _ := d.freq(l, f); n > 0 {
 				any = true
 				b := w.Field[f].B
 				sum += w.Field[f].Weight * float64(n) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
 			}
 		}
-		return idfs[l] * (sum / (w.K1 + sum)), any
+		sum /= w.K1 + sum
+		if exactly(l) {
+			sum++
+		}
+		return idfs[l] * sum, any
 	}
 	for i := range q.not {
 		if _, any := has(&q.not[i]); any {
@@ -290,9 +332,18 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 		s, _ := has(&q.rows[i])
 		total += s
 	}
+	words := 0.0
+	for _, clause := range q.clauses {
+		if slices.ContainsFunc(clause, func(l leaf) bool { return exactly(&l) }) {
+			words++
+		}
+	}
+	if words > 0 {
+		total += w.Exact * words / float64(len(q.clauses))
+	}
 	titled := 0
 	for _, clause := range q.clauses {
-		if slices.ContainsFunc(clause, func(l leaf) bool { return d.freq(&l, segment.Title) > 0 }) {
+		if slices.ContainsFunc(clause, func(l leaf) bool { n, _ := d.freq(&l, segment.Title); return n > 0 }) {
 			titled++
 		}
 	}
@@ -477,7 +528,7 @@ func TestModel(t *testing.T) {
 				if r.URL != want[i].url || math.Abs(r.Score-want[i].score) > 1e-9 {
 					t.Fatalf("seed %d, %s: result %d is %s of %g, want %s of %g", seed, text, i, r.URL, r.Score, want[i].url, want[i].score)
 				}
-				sum := r.Explain.Rank.Score + r.Explain.Titled
+				sum := r.Explain.Rank.Score + r.Explain.Titled + r.Explain.Exact
 				for _, w := range r.Explain.Words {
 					sum += w.Score
 				}

@@ -21,10 +21,12 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Handler serves the search page, behind whatever path: all links on it are relative.
+// Handler serves the search page, below any folder: all links on it are relative.
 //
 //	GET .../            the page: a form, and what was found
 //	GET .../search.json the same as JSON, an [Answer]
+//
+// Other names are answered with status 404.
 //
 // Both take q, and may be given site, lang (each several times), offset, limit, all=1 and
 // explain=1. The page needs no script, and is allowed none.
@@ -67,14 +69,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Robots-Tag", "noindex")
 	asJSON := false
-	switch base := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; {
+	switch last := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
-	case base == "search.json":
+	case last == "search.json":
 		asJSON = true
-	case strings.Contains(base, "."): // as favicon.ico
+	case last != "":
 		http.NotFound(w, r)
 		return
 	}
@@ -179,6 +181,7 @@ type pageData struct {
 	Results              []pageResult
 	Previous, Next       string
 	Everything           string
+	Suggestions          []pageLink
 }
 
 type pageLink struct {
@@ -217,6 +220,9 @@ func newPage(req Request, a *Answer, text string) *pageData {
 		for _, l := range a.Languages[:min(maxLanguages, len(a.Languages))] {
 			p.Languages = append(p.Languages, pageLink{l.Name, link(req, func(r *Request) { r.Langs, r.Offset = []string{l.Name}, 0 }), l.Documents})
 		}
+	}
+	for _, s := range a.Suggestions {
+		p.Suggestions = append(p.Suggestions, pageLink{s.Query, link(req, func(r *Request) { r.Query, r.Offset = s.Query, 0 }), s.Documents})
 	}
 	similar := 0
 	for i := range a.Results {
@@ -306,14 +312,29 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
+// terms names the terms that matched.
+func (f *FieldScore) terms() string {
+	if len(f.Terms) == 0 {
+		return ""
+	}
+	return ", as " + oneLine(strings.Join(f.Terms, ", "))
+}
+
 // String lays an explanation out for people.
 func (x *Explanation) String() string {
 	var b strings.Builder
 	for _, w := range x.Words {
-		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)\n", w.Score, oneLine(w.Word), w.IDF, w.Documents)
-		for _, f := range w.Fields {
-			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f\n", f.Field, f.Freq, f.Length, f.Part)
+		form := ""
+		if !w.Exact {
+			form = ", only in another form"
 		}
+		fmt.Fprintf(&b, "%8.4f  %s: idf %.3f (%d documents)%s\n", w.Score, oneLine(w.Word), w.IDF, w.Documents, form)
+		for _, f := range w.Fields {
+			fmt.Fprintf(&b, "          %s: %d of %d words, %.3f%s\n", f.Field, f.Freq, f.Length, f.Part, f.terms())
+		}
+	}
+	if x.Exact > 0 {
+		fmt.Fprintf(&b, "%8.4f  words as they were written\n", x.Exact)
 	}
 	if x.Titled > 0 {
 		fmt.Fprintf(&b, "%8.4f  the title has all that was asked for\n", x.Titled)

@@ -111,7 +111,9 @@ func TestPage(t *testing.T) {
 		{"/?q=" + strings.Repeat("a", 5000), 400, "more than 4096"},
 		{"/?q=" + strings.Repeat("a", 100_000), 400, "bytes"},
 		{"/?q=-coffee", 400, "what to look for"},
-		{"/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", 200, "0 results"},
+		{"/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", 400, "quote at character 1 is not closed"},
+		{"/?q=%3Cscript%3Ealert(1)%3C/script%3E", 200, "0 results"},
+		{"/?q=cofee", 200, `Try <a href="?q=coffee">coffee</a> (25).`},
 		{"/?site=example.org", 200, "25 results"},
 		{"/?q=coffee&explain=1", 200, "in all"},
 		{"/x/search.json?q=coffee&limit=2", 200, `"total":25`},
@@ -181,11 +183,11 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// TestPaths: what is before the last part of a path is nobody's business.
+// TestPaths: the folder does not matter, and of names there is only one.
 func TestPaths(t *testing.T) {
 	h := handler(one(t, &page{url: site, body: "coffee"}))
 	for path, kind := range map[string]string{
-		"/": "text/html", "/v1.0/": "text/html", "/v1.0/search": "text/html", "/example.org/a/search.json": "application/json",
+		"/": "text/html", "/v1.0/": "text/html", "/v1.0/search": "", "/v1.0": "", "/example.org/a/search.json": "application/json",
 		"/favicon.ico": "", "/v1.0/robots.txt": "",
 	} {
 		w := get(t, h, path+"?q=coffee")

@@ -34,19 +34,21 @@ func badQuery(format string, args ...any) error {
 // Syntax describes queries, for people.
 const Syntax = `A query is words; a document is found that has all of them, in whatever field.
 
-  coffee roasting       both words, in any form that the document's language gives them
+  coffee roasting       both words, also in other forms in the document's language; documents
+                        that have the words as you write them come first
   "coffee roasting"     the words side by side
   coffee OR tea         either of the two; OR binds closer than the rest
   -tea  -"green tea"    documents without it
-  roast*                any word that begins so (as it is indexed: often a stem)
-  title:coffee          only in one field: title, headings, body, url, anchor (the texts
-                        of links to the document); also before a phrase or a beginning
+  roast*                any word that begins so
+  title:coffee          only in one field: title, headings, body, url, aside (see-also lists,
+                        footnotes and other parts beside the text), anchor (the texts of
+                        links to the document); also before a phrase or a beginning
   site:example.org      only that site, at any port, and those below it; several: any
   lang:de               only documents in that language; several: any of them
   -site:... -lang:...   none of them
 
-Case and accents make no difference. Chinese, Japanese and Korean need no spaces. A query
-of nothing but site: and lang: lists documents, the most linked first. A query has at most
+Case and accents make no difference. Chinese, Japanese and Korean need no spaces. Quote a
+text with a colon that is no field: "std:vector". A query of nothing but site: and lang: lists documents, the most linked first. A query has at most
 4096 bytes and 32 words.`
 
 // Query is a parsed query: all of the clauses must match, and nothing of not.
@@ -55,6 +57,7 @@ type Query struct {
 	rows    []leaf // words that nothing parts, such as Chinese ones: a document scores for having them in a row, and need not
 	not     []leaf
 
+	atoms              []atom   // its pieces, filters of the request included
 	sites, langs       []string // any of them; empty: all
 	notSites, notLangs []string
 	words              int
@@ -84,8 +87,10 @@ type leaf struct {
 // fieldNames are the prefixes that stand for fields.
 var fieldNames = map[string]segment.Field{
 	"title": segment.Title, "heading": segment.Headings, "headings": segment.Headings,
-	"body": segment.Body, "url": segment.URL, "anchor": segment.Anchor,
+	"body": segment.Body, "url": segment.URL, "anchor": segment.Anchor, "aside": segment.Aside,
 }
+
+const fieldList = "title, headings, body, url, aside, anchor, site and lang"
 
 // parse reads a query, and the filters beside it; the errors are [ErrQuery]. Whatever means
 // nothing, such as a point alone, is left out, unless there is nothing else.
@@ -93,7 +98,8 @@ func parse(text string, req *Request) (*Query, error) {
 	if len(text) > maxQuery {
 		return nil, badQuery("it has %d bytes, more than %d", len(text), maxQuery)
 	}
-	l := lexer{rest: strings.Map(printable, strings.ToValidUTF8(text, " "))}
+	text = strings.Map(printable, strings.ToValidUTF8(text, " "))
+	l := lexer{text: text, rest: text}
 	var langs []string // that words are looked for in; nil: all
 	var atoms []atom
 	for _, s := range req.Sites {
@@ -104,7 +110,10 @@ func parse(text string, req *Request) (*Query, error) {
 		atoms = append(atoms, atom{filter: "lang", text: s})
 	}
 	for {
-		a, ok := l.next()
+		a, ok, err := l.next()
+		if err != nil {
+			return nil, err
+		}
 		if !ok {
 			break
 		}
@@ -113,7 +122,7 @@ func parse(text string, req *Request) (*Query, error) {
 			langs = append(langs, a.text)
 		}
 	}
-	q := &Query{}
+	q := &Query{atoms: atoms}
 	if err := q.build(atoms, langs); err != nil {
 		return nil, err
 	}
@@ -136,41 +145,87 @@ type atom struct {
 	prefix bool
 	filter string // "site" or "lang"
 	fields fields
+	at     int    // character of the query that it begins with, from 1 on; 0: it is not in the query's text
+	raw    string // all of it, as it was written
+	before int    // bytes of raw before text
 }
 
 // lexer cuts a query into atoms.
-type lexer struct{ rest string }
+type lexer struct{ text, rest string }
+
+// at is the character that comes next, from 1 on.
+func (l *lexer) at() int { return utf8.RuneCountInString(l.text[:len(l.text)-len(l.rest)]) + 1 }
 
 // quotes are the marks that begin or end a phrase, as people and programs write them.
 const quotes = "\"“”„«»"
 
-func (l *lexer) next() (a atom, ok bool) {
+// next returns the next atom; it is not ok at the end.
+func (l *lexer) next() (a atom, ok bool, err error) {
 	l.rest = strings.TrimLeft(l.rest, " ")
 	if l.rest == "" {
-		return a, false
+		return a, false, nil
 	}
-	a.fields = allFields
+	begin := l.rest
+	a.at, a.fields = l.at(), allFields
 	if len(l.rest) > 1 && l.rest[0] == '-' && l.rest[1] != ' ' {
 		a.not, l.rest = true, l.rest[1:]
 	}
-	if name, rest, found := strings.Cut(l.rest, ":"); found && rest != "" && rest[0] != ' ' && len(name) <= 8 {
-		name = strings.ToLower(name)
-		if f, known := fieldNames[name]; known {
-			a.fields, l.rest = 1<<f, rest
-		} else if name == "site" || name == "lang" {
-			a.filter, l.rest = name, rest
-		}
+	if err := l.field(&a); err != nil {
+		return a, false, err
 	}
+	a.before = len(begin) - len(l.rest)
+	err = l.content(&a)
+	a.raw = begin[:len(begin)-len(l.rest)]
+	return a, err == nil, err
+}
+
+// field reads the name of a field or filter, if there is one. A name that is none is an error if a
+// word or a quote follows: std::vector, https://example.org and example:8080 are words.
+func (l *lexer) field(a *atom) error {
+	name, rest, found := strings.Cut(l.rest, ":")
+	if !found || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' }) {
+		return nil
+	}
+	first, _ := utf8.DecodeRuneInString(rest)
+	f, known := fieldNames[strings.ToLower(name)]
+	switch {
+	case known:
+		a.fields = 1 << f
+	case strings.EqualFold(name, "site") || strings.EqualFold(name, "lang"):
+		a.filter = strings.ToLower(name)
+	case unicode.IsLetter(first) || strings.ContainsRune(quotes, first):
+		return badQuery("there is no field %.40s at character %d; fields are %s. Put quotes around a text that has a colon", name, l.at(), fieldList)
+	default:
+		return nil
+	}
+	if l.rest = rest; rest == "" || first == ' ' {
+		return a.empty()
+	}
+	return nil
+}
+
+// empty is the error for a field with nothing behind it.
+func (a *atom) empty() error {
+	if a.at == 0 {
+		return badQuery("the filter for a %s is empty", a.filter)
+	}
+	return badQuery("the field at character %d is empty; write what to look for right behind the colon", a.at)
+}
+
+// content reads what stands behind the name of a field.
+func (l *lexer) content(a *atom) error {
 	if first, width := utf8.DecodeRuneInString(l.rest); strings.ContainsRune(quotes, first) {
+		at := l.at()
 		l.rest = l.rest[width:]
 		end := strings.IndexAny(l.rest, quotes)
 		if end < 0 {
-			end = len(l.rest)
+			return badQuery("the quote at character %d is not closed", at)
 		}
+		a.before += width
 		a.text, a.phrase = l.rest[:end], true
 		_, width = utf8.DecodeRuneInString(l.rest[end:])
 		l.rest = l.rest[end+width:]
-		return a, true
+		return nil
 	}
 	end := strings.IndexAny(l.rest, " "+quotes)
 	if end < 0 {
@@ -178,12 +233,12 @@ func (l *lexer) next() (a atom, ok bool) {
 	}
 	a.text, l.rest = l.rest[:end], l.rest[end:]
 	if a.or = a.text == "OR" && !a.not && a.fields == allFields && a.filter == ""; a.or {
-		return a, true
+		return nil
 	}
 	if stem := strings.TrimRight(a.text, "*"); stem != a.text && a.filter == "" {
 		a.text, a.prefix = stem, stem != ""
 	}
-	return a, true
+	return nil
 }
 
 // build makes clauses of atoms.
@@ -208,6 +263,9 @@ func (q *Query) build(atoms []atom, langs []string) error {
 		leaves, err := q.look(a, langs, joined || i+1 < len(atoms) && atoms[i+1].or)
 		if err != nil {
 			return err
+		}
+		if len(leaves) == 0 && a.fields != allFields {
+			return a.empty()
 		}
 		if len(leaves) == 0 {
 			continue
@@ -292,6 +350,9 @@ func (q *Query) beginning(a atom, langs []string, one bool) ([]leaf, error) {
 
 // filter takes note of a site or a language.
 func (q *Query) filter(a atom) error {
+	if strings.TrimSpace(a.text) == "" {
+		return a.empty()
+	}
 	text := strings.ToLower(a.text)
 	if i := strings.IndexAny(text, "-_"); i > 0 && a.filter == "lang" { // regions are not told apart
 		text = text[:i]
@@ -348,20 +409,22 @@ func (q *Query) count() (terms, prefixes int) {
 		if l.prefix != "" {
 			prefixes++
 		}
-		for t := range l.terms {
+		for _, t := range l.terms {
 			seen[t] = true
 		}
 	}
 	return len(seen), prefixes
 }
 
-// terms are all terms that a leaf's words may be in the index.
-func (l *leaf) terms(yield func(string) bool) {
+// terms yields all terms that a leaf's words may be in the index, each with the alternative it is of.
+func (l *leaf) terms(yield func(*token.Alternative, string) bool) {
 	for _, w := range l.words {
-		for _, alt := range w.Alternatives {
-			for _, t := range alt {
-				if !yield(t.Text) {
-					return
+		for i := range w.Alternatives {
+			for _, t := range w.Alternatives[i].Terms {
+				for _, term := range t.Any {
+					if !yield(&w.Alternatives[i], term) {
+						return
+					}
 				}
 			}
 		}

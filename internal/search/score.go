@@ -10,6 +10,9 @@ import (
 // are as they are.
 type Weights struct {
 	Field [segment.NumFields]FieldWeight
+	// Exact is what a document adds that has all words as they were written; for a part of them, that
+	// part. It is more than rank and title add to a document that has another form.
+	Exact float64
 	K1    float64 // how soon more of a word says no more
 	// Rank, RankK and RankA are w, k and a of w·r^a/(k^a+r^a), where r is the page's PageRank
 	// times the number of pages: 1 is the mean.
@@ -34,8 +37,9 @@ func weights() Weights {
 			segment.Anchor:   {2.5, 0.4},
 			segment.URL:      {2, 0.5},
 			segment.Body:     {1, 0.75},
+			segment.Aside:    {0.2, 0.75},
 		},
-		K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
+		Exact: 4, K1: 1.2, Rank: 1.8, RankK: 1, RankA: 0.6, Titled: 2,
 	}
 }
 
@@ -51,8 +55,14 @@ func (w *Weights) fieldPart(f segment.Field, freq, length int, average float64) 
 	return fw.Weight * float64(freq) / (1 - fw.B + fw.B*float64(length)/average)
 }
 
-// saturate is how much of a word's idf the sum of its parts is worth.
-func (w *Weights) saturate(sum float64) float64 { return sum / (w.K1 + sum) }
+// word is how many times its idf a word is worth, by the sum of its parts. If the document has it as it was
+// written, that is once more: no frequency of another form counts as much.
+func (w *Weights) word(sum float64, exact bool) float64 {
+	if sum /= w.K1 + sum; exact {
+		sum++
+	}
+	return sum
+}
 
 // rankPart is what a page's rank adds; rank is 1 in the mean.
 func (w *Weights) rankPart(rank float64) float64 {
@@ -64,19 +74,22 @@ func (w *Weights) rankPart(rank float64) float64 {
 }
 
 // Explanation says how the score of a result came about: Score is the sum of those of its words,
-// of Titled and of the rank's.
+// of Exact, of Titled and of the rank's.
 type Explanation struct {
 	Score  float64     `json:"score"`
 	Words  []WordScore `json:"words,omitempty"`
+	Exact  float64     `json:"exact,omitempty"`  // for words as they were written
 	Titled float64     `json:"titled,omitempty"` // for a title that has all that was asked for
 	Rank   RankScore   `json:"rank"`
 }
 
-// WordScore is what a word, a phrase or a beginning adds: IDF · Sum/(k1+Sum).
+// WordScore is what a word, a phrase or a beginning adds: IDF · Sum/(k1+Sum), and IDF once more if the
+// document has it as it was written.
 type WordScore struct {
 	Word      string       `json:"word"`
 	Documents int64        `json:"documents"` // that have it, or, of several words, the rarest; about
 	IDF       float64      `json:"idf"`       // of several words that of all together
+	Exact     bool         `json:"exact"`     // the document has it as it was written
 	Fields    []FieldScore `json:"fields"`
 	Sum       float64      `json:"sum"` // of the fields' parts
 	Score     float64      `json:"score"`
@@ -84,10 +97,12 @@ type WordScore struct {
 
 // FieldScore is what a field adds to a word's sum.
 type FieldScore struct {
-	Field  string  `json:"field"`
-	Freq   int     `json:"freq"`
-	Length int     `json:"length"` // of the field, in words; about
-	Part   float64 `json:"part"`
+	Field  string   `json:"field"`
+	Freq   int      `json:"freq"`            // in any form
+	Exact  int      `json:"exact"`           // as it was written
+	Terms  []string `json:"terms,omitempty"` // of the index that matched
+	Length int      `json:"length"`          // of the field, in words; about
+	Part   float64  `json:"part"`
 }
 
 // RankScore is what the PageRank adds.
@@ -105,6 +120,7 @@ type Scoring struct {
 	RankK     float64        `json:"rank_k"`
 	RankA     float64        `json:"rank_a"`
 	Titled    float64        `json:"titled"`
+	Exact     float64        `json:"exact"`
 }
 
 // FieldScoring is what a field counts.
@@ -116,7 +132,7 @@ type FieldScoring struct {
 }
 
 func (w *Weights) scoring(s *snapshot) *Scoring {
-	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled}
+	out := &Scoring{Documents: s.documents, K1: w.K1, Rank: w.Rank, RankK: w.RankK, RankA: w.RankA, Titled: w.Titled, Exact: w.Exact}
 	for f, fw := range w.Field {
 		out.Fields = append(out.Fields, FieldScoring{segment.Field(f).String(), fw.Weight, fw.B, s.average[f]})
 	}

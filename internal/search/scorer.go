@@ -57,6 +57,9 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 	if !e.may(s) {
 		return nil, nil
 	}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.terms.fetch(e.leaves); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,7 @@ func (e *evaluation) scorer(ctx context.Context, seg *seg) (*scorer, error) {
 		s.not = append(s.not, &s.leaves[next])
 	}
 	slices.SortStableFunc(s.clauses, func(a, b []*leafCursor) int { return cmp.Compare(most(a), most(b)) })
-	return s, s.load(ctx)
+	return s, nil
 }
 
 // may reports whether the dictionary says that all clauses may match somewhere.
@@ -126,6 +129,7 @@ func (s *scorer) load(ctx context.Context) (err error) {
 	if s.cols, err = e.columns(ctx, s.seg); err != nil {
 		return err
 	}
+	s.terms.cols = s.cols
 	if s.ranks, err = e.ranks(ctx, e.snap, s.seg); err != nil {
 		return err
 	}
@@ -208,14 +212,15 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 		if l.seek(doc) != doc {
 			continue
 		}
-		sum := 0.0
+		sum, exactly := 0.0, l.exact(doc)
 		var parts []FieldScore
 		for f, c := range l.fields {
 			if c == nil || c.at() != doc {
 				continue
 			}
 			field := segment.Field(f)
-			freq, length := c.freq(), 0
+			freq, exact := c.freq()
+			length := 0
 			if h, ok := c.(*hitsCursor); ok {
 				length = int(h.hits[h.i].length)
 			} else {
@@ -224,13 +229,19 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 			part := e.weights.fieldPart(field, freq, length, e.snap.average[f])
 			sum += part
 			if x != nil {
-				parts = append(parts, FieldScore{field.String(), freq, length, part})
+				parts = append(parts, FieldScore{field.String(), freq, exact, matched(c), length, part})
 			}
 		}
-		score := e.sums[i].idf * e.weights.saturate(sum)
+		score := e.sums[i].idf * e.weights.word(sum, exactly)
 		total += score
 		if x != nil {
-			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, parts, sum, score})
+			x.Words = append(x.Words, WordScore{e.leaves[i].text, int64(e.sums[i].documents), e.sums[i].idf, exactly, parts, sum, score})
+		}
+	}
+	if n := s.exact(doc); n > 0 {
+		part := e.weights.Exact * float64(n) / float64(len(s.clauses))
+		if total += part; x != nil {
+			x.Exact = part
 		}
 	}
 	if n := s.titled(doc); n > 0 {
@@ -250,6 +261,28 @@ func (s *scorer) score(doc uint32, x *Explanation) (total float64) {
 	return total
 }
 
+// exact returns how many clauses a document has as they were written.
+func (s *scorer) exact(doc uint32) (n int) {
+	for _, clause := range s.clauses {
+		if slices.ContainsFunc(clause, func(l *leafCursor) bool { return l.exact(doc) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// exact reports whether a document has the leaf as it was written.
+func (l *leafCursor) exact(doc uint32) bool {
+	has := func(c cursor) bool {
+		if c == nil || c.at() != doc {
+			return false
+		}
+		_, exact := c.freq()
+		return exact > 0
+	}
+	return l.doc == doc && slices.ContainsFunc(l.fields[:], has)
+}
+
 // titled is how many clauses there are, if the title of a document has all of them; else 0.
 func (s *scorer) titled(doc uint32) int {
 	for _, clause := range s.clauses {
@@ -261,6 +294,18 @@ func (s *scorer) titled(doc uint32) int {
 		}
 	}
 	return len(s.clauses)
+}
+
+// matched returns the terms that a document has, sorted, and says which are stems.
+func matched(c cursor) (terms []string) {
+	c.matched(func(term string) {
+		if stem, ok := strings.CutSuffix(term, segment.FormMark); ok {
+			term = stem + " (stem)"
+		}
+		terms = append(terms, term)
+	})
+	slices.Sort(terms)
+	return slices.Compact(terms)
 }
 
 // segment finds the matches of a segment.

@@ -36,6 +36,9 @@ type Answer struct {
 	More      bool     `json:"more"` // there are results after these, and they may be asked for
 	Results   []Result `json:"results"`
 	Languages []Count  `json:"languages,omitempty"` // of all that match, the most frequent first
+	// Suggestions are queries that find something, if this one finds nothing.
+	Suggestions []Suggestion `json:"suggestions,omitempty"`
+
 	Cut       bool     `json:"cut_short,omitempty"` // the query took too much: not all documents were looked at
 	Notes     []string `json:"notes,omitempty"`     // what else there is to say
 	Documents int64    `json:"documents"`           // in the index
@@ -159,6 +162,11 @@ func (ix *Index) answer(ctx context.Context, snap *snapshot, q *Query, req *Requ
 		return nil, err
 	}
 	a.Total, a.Cut, a.Notes = m.total, m.cut, e.notes
+	if m.total == 0 && !m.cut {
+		if a.Suggestions, err = e.suggest(ctx, req); err != nil {
+			return nil, err
+		}
+	}
 	for l, n := range m.langs {
 		if l != "" {
 			a.Languages = append(a.Languages, Count{l, n})

@@ -46,25 +46,33 @@ const (
 
 // highlighter finds a query's words in texts. It is safe for concurrent use.
 type highlighter struct {
-	terms    map[string]int // to leaf
-	prefixes map[string]int
-	weights  []float64 // by leaf
+	leaves   []*leaf
+	prefixes map[string]int // to leaf
+	weights  []float64      // by leaf
 }
 
 func (e *evaluation) highlighter() *highlighter {
-	h := &highlighter{terms: map[string]int{}, prefixes: map[string]int{}}
-	for i, l := range e.leaves[:len(e.leaves)-len(e.q.not)] {
+	h := &highlighter{leaves: e.leaves[:len(e.leaves)-len(e.q.not)], prefixes: map[string]int{}}
+	for i, l := range h.leaves {
 		h.weights = append(h.weights, e.sums[i].idf)
 		if l.prefix != "" {
 			h.prefixes[l.prefix] = i
 		}
-		for t := range l.terms {
-			if _, ok := h.terms[t]; !ok {
-				h.terms[t] = i
+	}
+	return h
+}
+
+// terms returns what is looked for in a document of a language: leaves by their terms.
+func (h *highlighter) terms(lang string) map[string]int {
+	terms, of := map[string]int{}, token.LangOf(lang)
+	for i, l := range h.leaves {
+		for alt, t := range l.terms {
+			if _, ok := terms[t]; !ok && (alt.Exact() || alt.Langs&of != 0) {
+				terms[t] = i
 			}
 		}
 	}
-	return h
+	return terms
 }
 
 // mark is a place where a leaf was found.
@@ -72,11 +80,12 @@ type mark struct{ start, end, leaf int }
 
 // find finds the places in a text.
 func (h *highlighter) find(text, lang string) (out []mark) {
-	if len(h.terms)+len(h.prefixes) == 0 {
+	terms := h.terms(lang)
+	if len(terms)+len(h.prefixes) == 0 {
 		return nil
 	}
 	for _, t := range token.Append(nil, text, lang) {
-		leaf, ok := h.terms[t.Term]
+		leaf, ok := terms[t.Term]
 		if !ok {
 			for p, i := range h.prefixes {
 				if strings.HasPrefix(t.Term, p) && (!ok || i < leaf) {

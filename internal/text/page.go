@@ -45,7 +45,7 @@ type block struct {
 	linked   int32 // bytes of it within links
 	box      int32
 	heading  bool
-	drop     bool // not of the main text, though its box is
+	fate     fate // if it is worse than that of its box
 }
 
 func (b block) size() int32 { return b.to - b.from }
@@ -58,7 +58,7 @@ type box struct {
 	hint    hint
 	inner   bool // in article or main
 	within  bool // in the box that has most of the text, or around it
-	drop    bool // not of the main text
+	fate    fate
 	content
 }
 
@@ -163,13 +163,16 @@ func trimPermalink(text []byte, from int) []byte {
 
 // document puts together what was read.
 func (p *page) document() Document {
-	var body, headings strings.Builder
+	var body, headings, aside strings.Builder
 	p.keepTopHeading(&headings)
 	for _, b := range p.blocks {
+		line := p.text[b.from:b.to]
+		if p.fate(b) == beside {
+			appendLine(&aside, line, maxAside)
+		}
 		if !p.kept(b) {
 			continue
 		}
-		line := p.text[b.from:b.to]
 		appendLine(&body, line, MaxText)
 		if b.heading {
 			appendLine(&headings, line, maxHeadings)
@@ -179,6 +182,7 @@ func (p *page) document() Document {
 		Title:       first(maxTitle, p.title, p.ogTitle, p.firstHeading),
 		Headings:    headings.String(),
 		Body:        body.String(),
+		Aside:       aside.String(),
 		Description: first(maxDescription, p.description, p.ogDescription),
 		NoIndex:     p.noIndex,
 		Published:   p.published,

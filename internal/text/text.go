@@ -31,6 +31,7 @@ const (
 	MaxText        = 1 << 20  // Document.Body
 	maxTitle       = 1 << 10  // Document.Title
 	maxHeadings    = 64 << 10 // Document.Headings
+	maxAside       = 64 << 10 // Document.Aside
 	maxDescription = 2 << 10  // Document.Description
 )
 
@@ -40,6 +41,7 @@ type Document struct {
 	Title       string    // of the title element, or else of og:title, or the first heading
 	Headings    string    // of h1 to h6, one a line
 	Body        string    // main text without boilerplate, paragraphs one a line, headings among them
+	Aside       string    // link-rich parts of the text that Body lacks, such as see-also lists and footnotes
 	Description string    // meta description or og:description, may be empty
 	Lang        string    // ISO 639-1 code, "" if unknown
 	SimHash     uint64    // of the words of Body by threes; near-duplicates differ in few bits; 0 for an empty body

@@ -23,8 +23,8 @@ type analyzer struct {
 	cuts  []int // where its words end
 
 	folder cases.Caser
-	known  [languages]map[string]string // terms of words, by the word as it was written
-	grams  map[string]string            // terms of runs: the same strings again and again
+	known  [languages]map[string]terms // of words, by the word as it was written
+	grams  map[string]string           // terms of runs: the same strings again and again
 }
 
 func newAnalyzer() *analyzer {
@@ -167,19 +167,24 @@ func (a *analyzer) emit() {
 	}
 }
 
-// emitWord appends a word that stands apart.
+// emitWord appends a word that stands apart, and its stem.
 func (a *analyzer) emitWord() {
-	if term := a.term(a.text[a.start:a.end], a.lang); term != "" {
-		a.add(term, a.pos, a.start, a.end)
-		a.pos++
+	t := a.terms(a.text[a.start:a.end], a.lang)
+	if t.exact == "" {
+		return
 	}
+	a.add(t.exact, a.pos, a.start, a.end)
+	if t.form != "" {
+		a.add(t.form, a.pos, a.start, a.end)
+	}
+	a.pos++
 }
 
 // emitHangul appends a word and its syllables by twos.
 func (a *analyzer) emitHangul() {
 	a.split()
-	if term := a.term(a.text[a.start:a.end], unknown); term != "" {
-		a.add(term, a.pos, a.start, a.end)
+	if t := a.terms(a.text[a.start:a.end], unknown); t.exact != "" {
+		a.add(t.exact, a.pos, a.start, a.end)
 	}
 	if n := a.units.count(); n > 2 {
 		a.emitPairs(0, n)

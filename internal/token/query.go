@@ -1,6 +1,10 @@
 package token
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+)
 
 // A Word is a piece of a query that is looked for as one: a word, a compound such as
 // "wi-fi", a Chinese word, a run of Kana.
@@ -13,17 +17,26 @@ type Word struct {
 	Position int32
 
 	// Alternatives are what the word may be in the index: a document has the word if it
-	// has any of them. There is at least one; all differ.
+	// has any of them. There is at least one; all differ. Exact ones come first.
 	Alternatives []Alternative
 }
 
-// An Alternative is one or more terms, in order of Offset, all of which a document
-// has, each Offset after the position of the word. The first Offset is 0.
-type Alternative []Term
+// An Alternative is one or more terms in order of Offset. A document has the alternative if it has
+// all of them, each Offset after the position of the word. The first Offset is 0.
+type Alternative struct {
+	Terms []Term
 
-// A Term is a term of the index and its place in an [Alternative].
+	// Langs are the languages of the documents in which the terms are forms of the word. It is empty for
+	// the word as it was written, which counts in all documents.
+	Langs Langs
+}
+
+// Exact reports whether the alternative is the word as it was written.
+func (a *Alternative) Exact() bool { return a.Langs == 0 }
+
+// A Term is a place in an [Alternative]: any of some terms of the index is there.
 type Term struct {
-	Text   string
+	Any    []string
 	Offset int32
 }
 
@@ -31,9 +44,9 @@ type Term struct {
 // its beginning.
 const maxAlternative = 32
 
-// Query analyses a piece of query text. langs are the languages to look in besides
-// those that are not stemmed: ISO 639-1 codes; nil are all of [stemmed]. Chinese,
-// Japanese and other text without spaces is looked for whatever they are.
+// Query analyses a piece of query text. Each word is looked for as it is written, and in
+// documents of some languages by its stem there. langs are the codes of these languages (ISO 639-1);
+// nil means all that are stemmed.
 //
 // The words are in order; phrases are made by their Positions. A query may be of any
 // length: whoever evaluates it bounds the number of words.
@@ -43,7 +56,7 @@ func Query(text string, langs []string) []Word {
 	}
 	a := analyzers.Get().(*analyzer)
 	defer a.release()
-	q := querier{analyzer: a, langs: []language{unknown}}
+	q := querier{analyzer: a}
 	for _, tag := range langs {
 		if l := parseLanguage(tag); l >= firstStemmed && !slices.Contains(q.langs, l) {
 			q.langs = append(q.langs, l)
@@ -77,21 +90,35 @@ func (q *querier) compound() (more bool) {
 		parts = append(parts, stretch{q.start, q.end})
 	}
 	w := Word{Start: parts[0].start, End: parts[len(parts)-1].end, Position: q.pos}
-	var width int32
+	var exact []Term
+	for _, p := range parts {
+		if t := q.terms(q.text[p.start:p.end], unknown); t.exact != "" {
+			exact = append(exact, Term{[]string{t.exact}, int32(len(exact))})
+		}
+	}
+	w.add(exact, 0)
 	for _, l := range q.langs {
-		var alt Alternative
-		width = 0
+		var stems []Term
 		for _, p := range parts {
-			if t := q.term(q.text[p.start:p.end], l); t != "" {
-				alt = append(alt, Term{t, width})
-				width++
+			if t := q.terms(q.text[p.start:p.end], l); t.exact != "" {
+				stems = append(stems, Term{q.formsOf(t, l), int32(len(stems))})
 			}
 		}
-		w.add(alt)
+		w.add(stems, 1<<l)
 	}
-	q.pos += width
+	q.pos += int32(len(exact))
 	q.keep(w)
 	return more
+}
+
+// formsOf returns the terms that words with the stem of t have in documents of a language: the
+// stem, marked, if the word is another one; else the word, which is the stem.
+func (q *querier) formsOf(t terms, l language) []string {
+	stem := t.stem()
+	if t.form != "" && q.terms(stem, l).form != "" { // as a word the stem has another stem
+		return []string{t.form}
+	}
+	return []string{stem, stem + segment.FormMark}
 }
 
 // joint reports whether what stands between two words makes them one: a point, a
@@ -118,8 +145,8 @@ func (q *querier) run() {
 	case hangul:
 		// What the document has of it may be longer, so the syllables come as well.
 		w := q.word(0, n)
-		w.add(Alternative{{Text: q.term(q.text[q.start:q.end], unknown)}})
-		w.add(q.pairs(0, n))
+		w.addText(q.terms(q.text[q.start:q.end], unknown).exact)
+		w.add(q.pairs(0, n), 0)
 		q.keep(w)
 	default:
 		q.unspaced(0, n, n == 1)
@@ -132,20 +159,20 @@ func (q *querier) run() {
 func (q *querier) unspaced(from, to int, short bool) {
 	w := q.word(from, to)
 	if short || q.script == han {
-		w.add(Alternative{{Text: q.unit(from, to)}})
+		w.addText(q.unit(from, to))
 	}
 	if !short {
-		w.add(q.pairs(from, to))
+		w.add(q.pairs(from, to), 0)
 	}
 	q.keep(w)
 }
 
 // pairs are the characters [from, to) of the run by twos.
-func (q *querier) pairs(from, to int) (alt Alternative) {
+func (q *querier) pairs(from, to int) (pairs []Term) {
 	for i := from; i+2 <= to; i++ {
-		alt = append(alt, Term{q.unit(i, i+2), int32(i - from)})
+		pairs = append(pairs, Term{[]string{q.unit(i, i+2)}, int32(i - from)})
 	}
-	return alt
+	return pairs
 }
 
 func (q *querier) word(from, to int) Word {
@@ -161,11 +188,26 @@ func (q *querier) keep(w Word) {
 	}
 }
 
-// add adds an alternative that is new.
-func (w *Word) add(alt Alternative) {
-	alt = alt[:min(len(alt), maxAlternative)]
-	same := func(other Alternative) bool { return slices.Equal(alt, other) }
-	if len(alt) > 0 && alt[0].Text != "" && !slices.ContainsFunc(w.Alternatives, same) {
-		w.Alternatives = append(w.Alternatives, alt)
+// add adds an alternative: in the languages, or, if there is none, as the word is written. Languages
+// with the same terms share one alternative.
+func (w *Word) add(terms []Term, langs Langs) {
+	terms = terms[:min(len(terms), maxAlternative)]
+	if len(terms) == 0 {
+		return
+	}
+	for i := range w.Alternatives {
+		a := &w.Alternatives[i]
+		if a.Exact() == (langs == 0) && slices.EqualFunc(a.Terms, terms, func(t, u Term) bool { return t.Offset == u.Offset && slices.Equal(t.Any, u.Any) }) {
+			a.Langs |= langs
+			return
+		}
+	}
+	w.Alternatives = append(w.Alternatives, Alternative{terms, langs})
+}
+
+// addText adds one term as the word is written.
+func (w *Word) addText(term string) {
+	if term != "" {
+		w.add([]Term{{Any: []string{term}}}, 0)
 	}
 }

@@ -73,6 +73,17 @@ func parseLanguage(tag string) language {
 	return unknown
 }
 
+// Langs is a set of the languages that are stemmed.
+type Langs uint32
+
+// LangOf returns the set of one language, given its tag; it is empty for one that is not stemmed.
+func LangOf(tag string) Langs {
+	if l := parseLanguage(tag); l >= firstStemmed {
+		return 1 << l
+	}
+	return 0
+}
+
 // stem returns the stem of a word, or the word where nothing would be left. What has a digit has no
 // forms: some algorithms would make 201 of 2011.
 func (l language) stem(word string) string {

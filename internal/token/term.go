@@ -6,30 +6,46 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/orbweaver/orbweaver/blobschema/segment"
 )
 
-// term returns the term of a word in a language, "" if nothing is left of it.
-func (a *analyzer) term(word string, lang language) string {
+// terms are what a word becomes.
+type terms struct {
+	exact string // the word; "" if nothing is left of it
+	form  string // its stem with segment.FormMark, "" if the stem is the word itself
+}
+
+func (t terms) stem() string {
+	if t.form == "" {
+		return t.exact
+	}
+	return strings.TrimSuffix(t.form, segment.FormMark)
+}
+
+// terms returns the terms of a word in a language.
+func (a *analyzer) terms(word string, lang language) terms {
 	if len(word) > maxRemembered {
-		return a.makeTerm(cutRunes(word, maxWord), lang)
+		return a.makeTerms(cutRunes(word, maxWord), lang)
 	}
 	known := a.known[lang]
-	if term, ok := known[word]; ok {
-		return term
+	if t, ok := known[word]; ok {
+		return t
 	}
 	if known == nil {
-		known = map[string]string{}
+		known = map[string]terms{}
 		a.known[lang] = known
 	}
 	if len(known) >= maxKnown {
 		clear(known)
 	}
-	term := strings.Clone(a.makeTerm(word, lang))
-	known[strings.Clone(word)] = term
-	return term
+	t := a.makeTerms(word, lang)
+	t.exact = strings.Clone(t.exact)
+	known[strings.Clone(word)] = t
+	return t
 }
 
-func (a *analyzer) makeTerm(word string, lang language) string {
+func (a *analyzer) makeTerms(word string, lang language) terms {
 	s := word
 	if ascii(s) {
 		s = strings.ToLower(s)
@@ -37,10 +53,14 @@ func (a *analyzer) makeTerm(word string, lang language) string {
 		s = a.folder.String(norm.NFKC.String(s))
 		s = norm.NFC.String(s)
 	}
-	s = plain(lang.stem(s))
-	s = strings.Trim(cutRunes(s, maxTerm), " ")
-	return s
+	t := terms{exact: makeTerm(s)}
+	if stem := makeTerm(lang.stem(s)); stem != "" && stem != t.exact {
+		t.form = stem + segment.FormMark
+	}
+	return t
 }
+
+func makeTerm(s string) string { return strings.Trim(cutRunes(plain(s), maxTerm), " ") }
 
 // plain leaves out the marks that many leave out when they write, and joiners.
 func plain(s string) string {

@@ -4,10 +4,13 @@
 //
 // Text is cut into words wherever it has anything but letters and digits: "net.ipv4.tcp_rmem" is four terms in a row, and
 // so is "don't" two; a possessive s is left out, and numbers keep their points
-// ("2.5"). What is left is made alike: compatibility forms (NFKC), case, the stem of
-// the word in the document's language (Snowball), and last the marks over Latin,
-// Greek and most Cyrillic letters, so that "Schöne" and "schone" are one term.
+// ("2.5"). What is left is made alike: compatibility forms (NFKC), case, and the marks
+// over Latin, Greek and most Cyrillic letters, so that "Schöne" and "schone" are one term.
 // "C++" and "C#" stay whole.
+//
+// If the document is in a language that has stems (Snowball) and a word is not its own stem, the
+// word gives a second term at the same position: the stem, with segment.FormMark. In an English document
+// "point" and "points" have the same stem; the French verb "pointer" does not matter there.
 //
 // What is written without spaces is cut otherwise:
 //
@@ -24,8 +27,8 @@
 // characters. So terms overlap where they do in the text, and a phrase matches
 // however the text around it was cut.
 //
-// [Query] is made to find what [Append] made of a document of any language: it gives
-// for each word what it may have become (TestQueryFindsWhatAppendMade). All are pure functions, and
+// [Query] finds what [Append] made of a document: it gives for each word the terms that it may have,
+// and the languages of the documents where it has them (TestQueryFindsWhatAppendMade). All are pure functions, and
 // may be called from several goroutines at once; a bounded memory of words seen
 // before makes them fast and never shows.
 package token
@@ -40,11 +43,12 @@ const maxTerm = 64
 
 // Version is that of the terms: a text may have others under another version, so an
 // index is asked only with queries of the version that it was made with.
-const Version = 1
+// Version 1 had stems instead of words.
+const Version = 2
 
 // A Token is a term at its place in a text.
 type Token struct {
-	Term string // valid UTF-8, 1 to maxTerm bytes
+	Term string // valid UTF-8, 1 to maxTerm bytes; a stem ends with segment.FormMark
 
 	// Position counts from 0. Positions of tokens never fall; those of terms that overlap
 	// may be equal.
