@@ -79,17 +79,17 @@ func (m *memory) put(key string, v any) {
 
 // page is a document of a corpus, and what is known of it.
 type page struct {
-	url, title, headings, body, anchor string
-	lang                               string
-	simHash                            uint64
-	generation                         uint32
-	time                               time.Time
-	deleted                            bool
-	rank                               float64 // of all pages'; 0: unknown
+	url, title, headings, body, anchor, aside string
+	lang                                      string
+	simHash                                   uint64
+	generation                                uint32
+	time                                      time.Time
+	deleted                                   bool
+	rank                                      float64 // of all pages'; 0: unknown
 }
 
 func (p *page) fields() [segment.NumFields]string {
-	return [segment.NumFields]string{segment.Title: p.title, segment.Headings: p.headings, segment.Body: p.body, segment.URL: p.url}
+	return [segment.NumFields]string{segment.Title: p.title, segment.Headings: p.headings, segment.Body: p.body, segment.URL: p.url, segment.Aside: p.aside}
 }
 
 // corpus is a crawl that is being indexed.

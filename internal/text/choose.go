@@ -224,6 +224,7 @@ func (p *page) dropByElement() {
 		b := &p.boxes[i]
 		up := p.boxes[b.parent]
 		b.inner = up.inner || b.element == atom.Article || b.element == atom.Main || b.hint&mainRole != 0
+		b.hint |= up.hint & notes
 		b.fate = up.fate
 		drop := b.hint&(hidden|landmark) != 0
 		switch b.element {
