@@ -72,7 +72,7 @@ type Settings struct {
 
 	Delay     time.Duration `json:"delay"` // between the starts of two requests to a host
 	UserAgent string        `json:"user_agent"`
-	Timeout   time.Duration `json:"timeout"` // of one request, whole
+	Timeout   time.Duration `json:"timeout"` // of one request, unless its body arrives steadily
 	MaxPages  int64         `json:"max_pages,omitempty"`
 
 	// Between these the tick chooses the number of partitions, and evens their load; 0, 0:

@@ -207,7 +207,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs.Var(&f.recrawl, "recrawl", "ask again for so many pages in an hour or a day, those first that are likely to have changed, of those that are answered from now on; such a crawl does not end; off for none")
 	fs.Lookup("recrawl").NoOptDefVal = defaultRate
 	fs.BoolVar(&f.index, "index", false, "make what is crawled searchable as the crawl goes: an index, and ranks of pages and hosts")
-	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take")
+	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take; a body that arrives at 1 kB/s or faster has four times as long")
 	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")
 	fs.Var(&f.compress, "compress", "how WARC files are compressed")
 	fs.Var(&f.maxHostURLs, "max-host-urls", "know at most so many URLs of a host; 0 or -1 for no bound, here and below")

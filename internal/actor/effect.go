@@ -21,8 +21,10 @@ type Effect interface{ effect() }
 
 // Effects on the web, time and the processor.
 type (
-	// Fetch asks for one URL. Reply: *page.Outcome, never an error.
+	// Fetch requests one URL, and aborts the request at its deadline. Reply: *page.Outcome, never an error.
 	Fetch struct{ Request page.Request }
+	// ExtendFetches gives all fetches under way a later deadline, after the lease was renewed. Reply: nil.
+	ExtendFetches struct{ Deadline time.Time }
 	// CancelFetches ends all fetches under way; they are answered as aborted. Reply: nil.
 	CancelFetches struct{}
 	// Sleep waits. Reply: nil.
@@ -117,6 +119,7 @@ var (
 )
 
 func (Fetch) effect()         {}
+func (ExtendFetches) effect() {}
 func (CancelFetches) effect() {}
 func (Sleep) effect()         {}
 func (Work) effect()          {}

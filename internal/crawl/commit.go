@@ -346,6 +346,9 @@ func (s *Step) writeHead(t *actor.Task, h blobschema.Head) error {
 		}
 		if err == nil {
 			s.rev, s.head, s.leaseEnd = v, h, end
+			if h.Owner != "" && s.inflight > 0 {
+				s.Issue(actor.ExtendFetches{Deadline: s.fetchDeadline()}, func(actor.Reply) {})
+			}
 			return nil
 		}
 		if s.leaseLeft() <= 0 && s.head.Fence > 0 || try > 2*maxTries || s.stopping && try > 3 {

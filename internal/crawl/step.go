@@ -570,13 +570,14 @@ func counted(t frontier.Task) bool {
 	return !t.Request.Robots && !t.Request.Resolve && !t.Urgent() && !t.Look()
 }
 
+// fetchDeadline is the end of all requests under way, unless the lease is renewed before.
+func (s *Step) fetchDeadline() time.Time { return s.Now().Wall.Add(s.leaseLeft() - s.cfg.Margin) }
+
 // ask issues the request of a task.
 func (s *Step) ask(t frontier.Task) {
-	timeout := s.cfg.Crawl.Settings.Timeout
-	if timeout <= 0 {
-		timeout = time.Minute
-	}
-	t.Request.Deadline = s.Now().Wall.Add(min(timeout, s.leaseLeft()-s.cfg.Margin))
+	// A request that takes at most half a step comes to its end sooner or later: one that the end of a step
+	// aborts is made again, and is no attempt.
+	t.Request.Longest, t.Request.Deadline = s.cfg.Deadline/2, s.fetchDeadline()
 	asked, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
 	s.st.f.Begun(asked, t)
 	s.Issue(actor.Fetch{Request: t.Request}, func(r actor.Reply) {

@@ -139,7 +139,7 @@ func (w *world) try(effect actor.Effect) (any, error) {
 
 func (w *world) apply(effect actor.Effect) (any, error) {
 	switch e := effect.(type) {
-	case actor.Sleep, actor.CancelFetches:
+	case actor.Sleep, actor.CancelFetches, actor.ExtendFetches:
 		return nil, nil
 	case actor.Work:
 		return e.Do()

@@ -32,6 +32,7 @@ type runner struct {
 	given       <-chan struct{} // closed: the actor is given up, as if the process had died; nil: never
 
 	mu       sync.Mutex
+	extended time.Time                // deadline of all fetches under way; zero: each has its own
 	received map[actor.Receipt]string // and not acknowledged yet: their queues
 }
 
@@ -112,8 +113,13 @@ func (r *runner) offer(s crawl.Signal) {
 }
 
 func (r *runner) execute(is actor.Issue) {
-	if _, ok := is.Effect.(actor.CancelFetches); ok {
+	switch e := is.Effect.(type) {
+	case actor.CancelFetches:
 		r.cancelFetch()
+	case actor.ExtendFetches:
+		r.mu.Lock()
+		r.extended = e.Deadline
+		r.mu.Unlock()
 	}
 	select {
 	case r.idle <- is:
@@ -145,7 +151,7 @@ func (r *runner) perform(effect actor.Effect) (any, error) {
 	switch e := effect.(type) {
 	case actor.Fetch:
 		return r.fetch(e.Request), nil
-	case actor.CancelFetches:
+	case actor.CancelFetches, actor.ExtendFetches:
 		return nil, nil
 	case actor.Sleep:
 		t := time.NewTimer(e.For)
@@ -202,9 +208,35 @@ func (r *runner) fetch(req page.Request) (out *page.Outcome) {
 			out.Page.Outcome, out.Page.Detail, out.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
 		}
 	}()
-	if err := r.e.connections.Acquire(r.fetches, 1); err != nil {
+	ctx, end := r.leased(req.Deadline)
+	defer end()
+	if err := r.e.connections.Acquire(ctx, 1); err != nil {
 		return page.Aborted(req, time.Now())
 	}
 	defer r.e.connections.Release(1)
-	return r.e.client.Fetch(r.fetches, req)
+	return r.e.client.Fetch(ctx, req)
+}
+
+var errLease = errors.New("the lease ends")
+
+// leased returns a context for a fetch. It ends with all fetches, and at the deadline, unless that was
+// extended before.
+func (r *runner) leased(deadline time.Time) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(r.fetches)
+	r.mu.Lock() // the function below uses the timer
+	defer r.mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(deadline), func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if left := time.Until(r.extended); left <= 0 {
+			cancel(errLease)
+		} else if ctx.Err() == nil {
+			timer.Reset(left)
+		}
+	})
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
 }

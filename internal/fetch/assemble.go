@@ -95,9 +95,9 @@ func NewScratch(cfg Config) *Scratch {
 // the body of a robots.txt. What only a connection can tell (times, bytes, reuse) is left zero
 // but for Started and Ended. Nothing that is returned shares memory with resp or s.
 //
-// A body cut by our own bound (TruncatedLength) is an answer like any other. One cut by time or
-// by the connection is none: nothing is kept, since another attempt may bring the whole, and
-// where it broke off says nothing about the page.
+// A body cut by our own bounds (TruncatedLength, TruncatedTime) is an answer like any other, except that
+// a robots.txt must be whole in time. Of one cut by the connection nothing is kept: another
+// attempt may bring the whole, and where it broke off says nothing about the page.
 //
 // An answer whose payload is that of req.Former is kept as a revisit record, with
 // Page.Original: a 304 to a conditional request (OutcomeUnchanged, without links), and a page
@@ -108,9 +108,9 @@ func Assemble(s *Scratch, req page.Request, resp Response) *page.Outcome {
 	out := blank(&req, resp.Started, resp.Ended)
 	p := &out.Page
 	p.Status = uint16(max(0, min(resp.Status, 999)))
-	switch resp.Truncated {
-	case "", warc.TruncatedLength:
-	case warc.TruncatedTime:
+	switch {
+	case resp.Truncated == "", resp.Truncated == warc.TruncatedLength, resp.Truncated == warc.TruncatedTime && !req.Robots:
+	case resp.Truncated == warc.TruncatedTime:
 		return refuse(out, verdict{blobschema.OutcomeTimeout, true, "body not whole in time"})
 	default:
 		return refuse(out, verdict{blobschema.OutcomeCut, true, "connection ended within the body"})

@@ -168,7 +168,7 @@ func TestAssembleTruncated(t *testing.T) {
 	for reason, want := range map[string]blobschema.Outcome{
 		"":                        blobschema.OutcomeOK,
 		warc.TruncatedLength:      blobschema.OutcomeOK,
-		warc.TruncatedTime:        blobschema.OutcomeTimeout,
+		warc.TruncatedTime:        blobschema.OutcomeOK,
 		warc.TruncatedDisconnect:  blobschema.OutcomeCut,
 		warc.TruncatedUnspecified: blobschema.OutcomeCut,
 	} {
@@ -183,12 +183,18 @@ func TestAssembleTruncated(t *testing.T) {
 			continue
 		}
 		_, response := records(t, out)
-		if marked := strings.Contains(response, "\r\nWARC-Truncated: length\r\n"); marked != (reason != "") || out.Page.Truncated != reason {
+		if marked := strings.Contains(response, "\r\nWARC-Truncated: "+reason+"\r\n"); marked != (reason != "") || out.Page.Truncated != reason {
 			t.Errorf("%q: record marked %v, page %q", reason, marked, out.Page.Truncated)
 		}
 		if len(out.Links) != 1 {
 			t.Errorf("%q: links %v", reason, out.Links)
 		}
+	}
+	resp := made(200, nil, "User-agent: *\nDisallow: /")
+	resp.Truncated = warc.TruncatedTime
+	out := Assemble(testScratch(), page.Request{URL: parse(t, "http://example.org/robots.txt"), Robots: true}, resp)
+	if wantOutcome(t, out, blobschema.OutcomeTimeout); len(out.Record)+len(out.Body) != 0 {
+		t.Errorf("of a robots.txt that is not whole something is kept: %+v", out)
 	}
 }
 

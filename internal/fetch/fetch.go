@@ -53,6 +53,13 @@ const (
 	idleTimeout = time.Minute
 )
 
+// A body that arrives at MinRate or faster may take up to Patience times the timeout. The rate is
+// measured over half of the timeout.
+const (
+	MinRate  = 1000 // bytes per second; less is hardly of use to anybody
+	Patience = 4    // with the default timeout, the largest body then needs 70 kB/s
+)
+
 // Config says how to fetch. The zero value of a field means its default.
 type Config struct {
 	UserAgent string           // the User-Agent field, whole; no default
@@ -66,7 +73,7 @@ type Config struct {
 	MaxBody        int64         // bytes of a body, as received; 16 MiB; a longer one is cut there
 	ConnectTimeout time.Duration // name and TCP together, and TLS once more; 10 s
 	HeaderTimeout  time.Duration // from the request sent to the header received; 20 s
-	Timeout        time.Duration // of the whole request; 60 s
+	Timeout        time.Duration // of the whole request, unless its body arrives steadily, see Client.Fetch; 60 s
 	MaxIdle        int           // connections kept open without a request; 256
 	MaxLarge       int           // bodies above 1 MiB held at a time, others wait; 8
 	Processors     int           // answers assembled at a time; GOMAXPROCS
@@ -213,11 +220,11 @@ func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 }
 
-// The two ends of a request's time that are ours. They tell apart a slow server, which is an
-// answer of sorts, from a lease that runs out, which says nothing about the server.
+// errTimeout and errLongest are the ends of a request's time. Any other end of its context says
+// nothing about the server.
 var (
-	errTimeout  = errors.New("took too long")
-	errDeadline = errors.New("deadline of the request")
+	errTimeout = errors.New("took too long")
+	errLongest = errors.New("body took too long")
 )
 
 // errAgain ends a request that net/http would ask once more after it has done so already: a
@@ -225,9 +232,14 @@ var (
 // not to be asked faster than its pace.
 var errAgain = errors.New("refused again and again")
 
-// Fetch asks for req.URL once and returns what came of it; it never fails otherwise. It ends by
-// req.Deadline (if set) and soon after ctx ends, both with OutcomeAborted. Safe for
-// concurrent use.
+// Fetch requests req.URL once and returns the outcome; it never fails otherwise. Soon after ctx
+// ends it returns OutcomeAborted. Safe for concurrent use.
+//
+// A request that has lasted for the timeout ends with OutcomeTimeout (OutcomeConnect or OutcomeDNS,
+// if it never got a connection), whatever else may end it at about that time. While a
+// body arrives at MinRate or faster, the request goes on, but not past Patience times
+// the timeout: then the part received is the answer, marked as truncated. A robots.txt has the
+// timeout only: part of the rules could mean anything.
 //
 // With req.Resolve it only resolves the name: OutcomeOK with Outcome.Addr and nothing else, or
 // OutcomeDNS, or OutcomeForbidden if no address may be asked. Of several the lowest allowed
@@ -238,19 +250,17 @@ var errAgain = errors.New("refused again and again")
 // at no other: OutcomeForbidden.
 func (c *Client) Fetch(ctx context.Context, req page.Request) *page.Outcome {
 	started := c.cfg.Clock()
-	limit, cause := c.cfg.Timeout, errTimeout
-	if left := req.Deadline.Sub(started); !req.Deadline.IsZero() && left < limit {
-		limit, cause = left, errDeadline
-	}
-	ctx, end := context.WithCancelCause(ctx)
+	timed, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if limit <= 0 {
-		end(cause)
+	f := &flight{outer: ctx, end: end, timeout: c.cfg.Timeout, longest: Patience * c.cfg.Timeout}
+	if req.Longest > 0 {
+		f.timeout, f.longest = min(f.timeout, req.Longest), min(f.longest, req.Longest)
 	}
-	timer := time.AfterFunc(limit, func() { end(cause) })
-	defer timer.Stop()
-	f := &flight{end: end}
-	f.ctx = httptrace.WithClientTrace(context.WithValue(ctx, flightKey{}, f), f.trace())
+	if req.Robots {
+		f.longest = 0
+	}
+	f.ctx = httptrace.WithClientTrace(context.WithValue(timed, flightKey{}, f), f.trace())
+	defer f.watch()()
 
 	var out *page.Outcome
 	if req.Resolve {
@@ -288,6 +298,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 		return c.failed(f, req, started, 0, err)
 	}
 	defer answer.Body.Close()
+	f.answered()
 	if answer.StatusCode == http.StatusSwitchingProtocols { // a body that never ends, unasked for
 		return c.failed(f, req, started, answer.StatusCode, errSwitch)
 	}
@@ -297,7 +308,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 	if req.Robots {
 		limit = min(limit, maxRobots)
 	}
-	whole, err := c.read(f, answer.Body, b, limit)
+	truncated, err := c.read(f, answer.Body, b, limit)
 	if err != nil {
 		return c.failed(f, req, started, answer.StatusCode, err)
 	}
@@ -307,10 +318,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 	_, reason, _ := strings.Cut(answer.Status, " ")
 	resp := Response{
 		Status: answer.StatusCode, Reason: reason, Proto: answer.Proto, Header: b.fields, Body: b.body,
-		RequestHead: asked, Addr: f.address(), Started: started, Ended: c.cfg.Clock(),
-	}
-	if !whole {
-		resp.Truncated = warc.TruncatedLength
+		RequestHead: asked, Addr: f.address(), Started: started, Ended: c.cfg.Clock(), Truncated: truncated,
 	}
 	select {
 	case s := <-c.scratch:
@@ -319,8 +327,8 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 		}
 		defer func() { c.scratch <- s }()
 		return Assemble(s, *req, resp)
-	case <-f.ctx.Done(): // waiting to be assembled; the answer may be had again
-		return c.failed(f, req, started, answer.StatusCode, context.Cause(f.ctx))
+	case <-f.outer.Done(): // while it waits to be assembled; another request brings the answer again
+		return c.failed(f, req, started, answer.StatusCode, context.Cause(f.outer))
 	}
 }
 

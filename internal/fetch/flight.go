@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -17,13 +18,23 @@ import (
 // flight is one request under way, and what is observed of it. net/http calls back from its
 // own goroutines, now and then after the request has ended, so a flight is never used again.
 type flight struct {
-	ctx context.Context         // of the request, with its end; carries the flight
-	end context.CancelCauseFunc // of ctx
+	outer context.Context         // without the limits on time
+	ctx   context.Context         // of the request, with its end; carries the flight
+	end   context.CancelCauseFunc // of ctx
+
+	timeout time.Duration // see Client.Fetch
+	longest time.Duration // of a request whose body arrives steadily; 0: no longer than timeout
+	begun   time.Time
+	timer   *time.Timer
 
 	mu     sync.Mutex
+	body   int64     // bytes received of it
+	before int64     // of these, those received before the window of time that is measured now
+	queued bool      // waits for a place of the client's, not for the server
 	asked  time.Time // for a connection
 	got    time.Time // a connection
 	sent   time.Time // the request
+	header time.Time // was received
 	done   time.Time // the last byte of the body was received
 	conn   *conn     // the last one got: net/http asks again when one that idled turns out dead
 	conns  int       // got
@@ -48,6 +59,40 @@ func withFlight(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() {
 		stop()
 		cancel(nil)
+	}
+}
+
+// watch begins to measure the request's time, and returns what ends that.
+func (f *flight) watch() (stop func()) {
+	f.mu.Lock() // the timer is read by measure
+	defer f.mu.Unlock()
+	f.begun = time.Now()
+	f.timer = time.AfterFunc(f.timeout-f.timeout/2, f.measure)
+	return func() { f.timer.Stop() }
+}
+
+// measure ends a window of time: from the timeout on, the request with it if too little of a
+// body came in the window, or if the request has had its time.
+func (f *flight) measure() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over || !f.done.IsZero() { // what follows takes our time, not the server's
+		return
+	}
+	window, elapsed := f.timeout/2, time.Since(f.begun)
+	arriving := min(window, time.Since(f.header)) // from the header on a body can arrive
+	steady := f.queued || float64(f.body-f.before) >= max(1, MinRate*arriving.Seconds())
+	f.before = f.body
+	switch {
+	case elapsed >= f.timeout && (!steady || f.longest == 0):
+		f.end(errTimeout)
+	case elapsed >= f.timeout && elapsed >= f.longest:
+		f.end(errLongest)
+	default:
+		if elapsed >= f.timeout {
+			window = min(window, f.longest-elapsed)
+		}
+		f.timer.Reset(window)
 	}
 }
 
@@ -89,6 +134,13 @@ func (f *flight) trace() *httptrace.ClientTrace {
 	}
 }
 
+// answered notes that the header is here.
+func (f *flight) answered() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.header = time.Now()
+}
+
 // received notes that the answer is here, and whether the server ends the connection.
 func (f *flight) received(closed bool) {
 	f.mu.Lock()
@@ -100,8 +152,27 @@ func (f *flight) received(closed bool) {
 func (f *flight) read(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.body += int64(n)
 	if f.conn != nil {
 		f.conn.bodies.Add(int64(n))
+	}
+}
+
+// wait takes a place, or returns false when the request's time is up. Meanwhile the body does not
+// arrive, which is not the server's fault.
+func (f *flight) wait(places chan<- struct{}) bool {
+	queued := func(is bool) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.queued, f.before = is, math.MinInt32 // the window in which the wait ends counts as steady, too
+	}
+	queued(true)
+	defer queued(false)
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-f.ctx.Done():
+		return false
 	}
 }
 
@@ -191,20 +262,18 @@ func (c *Client) release(b *buffers) {
 	c.buffers.Put(b)
 }
 
-// read reads a body into b.body, at most limit bytes of it, and reports whether that was all.
+// read reads a body into b.body, at most limit bytes of it. truncated says why that is not the whole body:
+// warc.TruncatedLength, warc.TruncatedTime, or "" if it is.
 // A body that outgrows freeBuffer first takes a place for all that may come, not bit by bit:
 // so those that have a place can finish, and memory is bounded however many connections there are.
-func (c *Client) read(f *flight, r io.Reader, b *buffers, limit int64) (whole bool, err error) {
+func (c *Client) read(f *flight, r io.Reader, b *buffers, limit int64) (truncated string, err error) {
 	body := b.body[:0]
 	defer func() { b.body = body }()
 	for {
 		if len(body) == cap(body) {
 			if cap(body) >= freeBuffer && !b.large {
-				select {
-				case c.large <- struct{}{}:
-					b.large = true
-				case <-f.ctx.Done():
-					return false, context.Cause(f.ctx)
+				if b.large = f.wait(c.large); !b.large {
+					return f.cut(context.Cause(f.ctx))
 				}
 			}
 			body = append(make([]byte, 0, min(2*int64(cap(body)), limit+1)), body...)
@@ -215,15 +284,23 @@ func (c *Client) read(f *flight, r io.Reader, b *buffers, limit int64) (whole bo
 		f.read(n)
 		if int64(len(body)) > limit {
 			body = body[:limit]
-			return false, nil
+			return warc.TruncatedLength, nil
 		}
 		if err == io.EOF {
-			return true, nil
+			return "", nil
 		}
 		if err != nil {
-			return false, err
+			return f.cut(err)
 		}
 	}
+}
+
+// cut returns the results of read for an error. The end of the time for a body that arrives steadily is no error.
+func (f *flight) cut(err error) (truncated string, _ error) {
+	if context.Cause(f.ctx) == errLongest {
+		return warc.TruncatedTime, nil
+	}
+	return "", err
 }
 
 // appendFields appends the fields of h by name; fields of one name keep their order.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -61,7 +62,7 @@ func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
 	}
 	f.touchUnit(u)
 	u.failures++
-	u.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter, f.cfg.Retry.Backoff)
+	u.pace.Done(now, polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}, f.cfg.Retry.Backoff)
 	if o.Temporary {
 		u.resolves++
 		if again, after := f.cfg.Retry.Next(o.Page.Outcome, o.Page.Status, u.resolves); again {

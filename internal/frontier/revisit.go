@@ -205,17 +205,7 @@ func (u *unit) awaitsLook() bool {
 
 // hasFound reports whether something that was found may be asked for.
 func (u *unit) hasFound() bool {
-	const looked = 64 // places of a queue: there are never many looks in it
-	for _, st := range u.stands {
-		for _, l := range st.lanes {
-			for _, i := range l.queue[:min(looked, len(l.queue))] {
-				if it := &l.part.items[i]; !isLook(it) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return u.hasAny(func(it *item) bool { return !isLook(it) })
 }
 
 // standBack has the look at the top of a lane wait for one pause of looks, since what was found has its turn:
@@ -226,10 +216,8 @@ func (f *Frontier) standBack(l *lane, now time.Time) bool {
 	if pause <= 0 {
 		return false
 	}
-	i := l.pop()
-	p.setRare(i, func(r *rare) { r.notBefore, r.inLine = now.Add(pause).UnixMilli(), true })
-	u.enlist(l, now)
-	u.add(p, i, now)
+	p.setRare(l.queue[0], func(r *rare) { r.inLine = true })
+	u.putBack(l, now, pause)
 	return true
 }
 

@@ -189,6 +189,9 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		if !urgentOnly && u.looked && f.isLook(it) && it.attempts == 0 && u.hasFound() && f.standBack(l, now) {
 			continue
 		}
+		if !urgentOnly && it.attempts > 0 && !f.isLook(it) && f.yield(l, now) {
+			continue
+		}
 		url := p.url(it)
 		if f.cfg.Resolve && !u.placed {
 			return f.resolveTask(u, l, url), true
@@ -219,6 +222,17 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		}, true
 	}
 	return Task{}, false
+}
+
+// yield makes the URL at the top of a lane, which has failed before, wait for two delays if its host has
+// not answered since the last failure, and has other URLs: the next one tells whether the host fails, or single pages.
+func (f *Frontier) yield(l *lane, now time.Time) bool {
+	u := l.door.site.unit
+	if u.pace.Failures == 0 || !u.hasUntried() {
+		return false
+	}
+	u.putBack(l, now, max(2*u.delay, 2*u.pace.Delay, time.Millisecond))
+	return true
 }
 
 // reason says in words why robots.txt refuses a URL.
@@ -289,7 +303,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	if t.Request.Resolve {
 		return f.resolved(now, t, o)
 	}
-	f.observe(u, o, now)
+	f.observe(u, t, o, now)
 	var v Verdict
 	if t.page {
 		l.asked = false
@@ -308,7 +322,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	switch {
 	case o.Page.Outcome.Answered():
 		st.silent = 0
-	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome):
+	case t.page && t.Request.Attempt == 0 && polite.Silent(o.Page.Outcome) && o.Page.Status == 0: // not one whose body is slow
 		if st.silent++; f.cfg.Retry.GivenUp(st.silent) {
 			f.giveUp(now, st, o)
 		}
@@ -318,9 +332,13 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	return v
 }
 
-func (f *Frontier) observe(u *unit, o *page.Outcome, now time.Time) {
+func (f *Frontier) observe(u *unit, t Task, o *page.Outcome, now time.Time) {
 	u.observed = true
-	u.pace.Done(now, o.Page.Outcome, o.Page.Status, o.RetryAfter, f.cfg.Retry.Backoff)
+	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
+	if t.page {
+		end.Attempt = t.Request.Attempt
+	}
+	u.pace.Done(now, end, f.cfg.Retry.Backoff)
 	u.requests++
 	if !o.Page.Outcome.Answered() {
 		u.failures++

@@ -221,12 +221,49 @@ func TestWaitIsCounted(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: a host that says so is left alone, and the page asked for again.
+// TestFailingPages checks that pages which always fail do not stop their host: the next request is for another page.
+func TestFailingPages(t *testing.T) {
+	for _, first := range []int{0, 50, 97} { // place of the failing pages among the others
+		r := newRig(t, Config{Delay: time.Second})
+		web := answers{}
+		for i := range 100 {
+			url := fmt.Sprintf("https://a.example/%03d", i)
+			if i >= first && i < first+3 {
+				web[url] = []answer{{status: 502 + i - first}}
+			}
+			r.add(0, url)
+		}
+		r.run(web)
+		if took := r.now.Sub(epoch); took > 8*time.Minute || len(r.log) != 1+97+3*3 {
+			t.Errorf("failing pages from %d on: %d requests in %v", first, len(r.log), took)
+		}
+		if n := r.f.Counts(); n.Pending != 0 {
+			t.Errorf("failing pages from %d on: counts are %+v", first, n)
+		}
+	}
+}
+
+// TestFailingHost checks that a host whose pages all fail is requested ever more seldom.
+func TestFailingHost(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 1}})
+	web := answers{}
+	for i := range 9 {
+		url := fmt.Sprintf("https://a.example/%d", i)
+		web[url] = []answer{{status: 503}}
+		r.add(0, url)
+	}
+	r.run(web)
+	if took := r.now.Sub(epoch); took < 40*time.Minute {
+		t.Errorf("nine requests in %v", took)
+	}
+}
+
+// TestRetryAfter checks that a host which says so is left alone. Then another page is requested first.
 func TestRetryAfter(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Wait: time.Second}})
 	r.add(0, "https://a.example/1", "https://a.example/2")
 	r.run(answers{"https://a.example/1": {{status: 429, retryAfter: time.Minute}, {}}})
-	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "1m0.2s https://a.example/1", "1m1.2s https://a.example/2")
+	wantLog(t, r.log, noRobots, "100ms https://a.example/1", "1m0.2s https://a.example/2", "1m2.2s https://a.example/1")
 }
 
 // TestRobotsRefuses: what robots.txt forbids is never asked for, and refused with the line

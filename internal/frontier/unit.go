@@ -249,6 +249,35 @@ func (u *unit) add(p *part, i uint32, now time.Time) {
 	u.push(p, i, now)
 }
 
+// putBack moves the best item of a lane to those that wait, for a pause.
+func (u *unit) putBack(l *lane, now time.Time, pause time.Duration) {
+	i := l.pop()
+	l.part.setRare(i, func(r *rare) { r.notBefore = now.Add(pause).UnixMilli() })
+	u.enlist(l, now)
+	u.add(l.part, i, now)
+}
+
+// hasUntried reports whether the unit has a URL to request that has not failed yet.
+func (u *unit) hasUntried() bool {
+	return u.hasAny(func(it *item) bool { return it.attempts == 0 })
+}
+
+// hasAny reports whether wanted accepts one of the URLs that may be requested now. It looks at the first places of
+// each queue only: few URLs in them are looks or have failed.
+func (u *unit) hasAny(wanted func(*item) bool) bool {
+	const places = 64
+	for _, st := range u.stands {
+		for _, l := range st.lanes {
+			for _, i := range l.queue[:min(places, len(l.queue))] {
+				if wanted(&l.part.items[i]) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 func (u *unit) push(p *part, i uint32, now time.Time) {
 	l := p.lanes[p.items[i].lane]
 	l.push(i)

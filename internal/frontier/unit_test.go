@@ -31,9 +31,9 @@ func TestSitesOfAUnit(t *testing.T) {
 	})
 	wantLog(t, r.log,
 		"0s https://www.a.example/robots.txt", "1s https://www.a.example/1", // no page for nothing: there are more sites
-		"2s https://dead.a.example/robots.txt", "22s https://a.example/robots.txt", // the unit's back-off
-		"25s https://a.example/3",
-		"28s http://a.example/robots.txt", "28s http://a.example/4",
+		"2s https://dead.a.example/robots.txt", "4s https://a.example/robots.txt", // the unit's back-off
+		"7s https://a.example/3",
+		"10s http://a.example/robots.txt", "10s http://a.example/4",
 		"1m2s https://dead.a.example/robots.txt", "1m3s https://dead.a.example/2")
 	if got := r.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "https://www.a.example/5 robots:") {
 		t.Errorf("refused %v", got)

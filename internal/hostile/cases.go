@@ -239,6 +239,8 @@ func lengthCases() []Case {
 		{Name: "length-none-endless", Does: "a body without length or end", Bound: bodyBound, serve: endless(plain+"\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
 		{Name: "length-huge-endless", Does: "a body of 4 exabytes", Bound: bodyBound, serve: endless(plain+"Content-Length: 4611686018427387904\r\n\r\n", "body"), Want: Want{Outcome: blobschema.OutcomeOK, Status: 200, Truncated: true, Wire: 2 << 20}},
 		{Name: "length-drip", Does: "a body byte by byte, without end", Bound: wholeTime, Slow: true, serve: drip(plain+"\r\n", "b"), Want: isTimeout(200)},
+		{Name: "length-steady", Does: "a body of 5 kB/s, without end", Bound: "four times the time-out of the request", Slow: true, serve: drip(plain+"\r\n", strings.Repeat("b", 100)),
+			Want: Want{Outcome: blobschema.OutcomeOK, Or: blobschema.OutcomeCut, Status: 200, Truncated: true}},
 		{Name: "surplus-answer", Does: "a second answer behind the first, to nobody's question", Bound: "the connection is closed; nothing of it becomes another URL's answer",
 			serve: func(x *conn) {
 				x.send(okLine + four + okLine + "Content-Length: 4\r\n\r\nevil")

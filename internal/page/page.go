@@ -20,7 +20,8 @@ type Request struct {
 	Sitemap    bool             // a sitemap: its links are read even if it is plain text
 	Former     *blobschema.Page // the last answer whose payload is stored: ask conditionally, unless Robots, and keep an equal one as a revisit; nil for none
 	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
-	Deadline   time.Time        // the request may not last past this
+	Longest    time.Duration    // the most time that the request may have, if that is less than the fetcher's own limits; 0: those
+	Deadline   time.Time        // the lease ends then: the executor aborts the request unless the lease was renewed
 	Depth      uint16
 	Generation uint32
 	Attempt    uint8

@@ -52,7 +52,7 @@ type Pace struct {
 	Next  time.Time     // no request may start before; zero: any time
 	Delay time.Duration // the pause from start to start that Next was made with
 
-	Failures     uint8         // times in a row that the host gave no answer, or asked to be left alone
+	Failures     uint8         // in a row: connections that failed, URLs that the host was too busy for, answers 429
 	BackoffUntil time.Time     // no request may start before; zero: no back-off
 	Backoff      time.Duration // the pause BackoffUntil was made with
 
@@ -116,13 +116,25 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 	return t
 }
 
-// Done takes note of how a request ended. now is when it ended, retryAfter what the
-// answer's Retry-After asked for (0: nothing; bounded to maxRetryAfter), on whatever
-// status it came. status counts only for outcomes that are answers.
+// End is how a request ended.
+type End struct {
+	Outcome    blobschema.Outcome
+	Status     uint16        // counts only for outcomes that are answers
+	RetryAfter time.Duration // of the answer, whatever its status; 0: none; bounded to maxRetryAfter
+	// Attempt counts the requests for the same URL that failed before: another failure says no more about
+	// the host. A robots.txt stands for its host, so it is 0.
+	Attempt uint8
+}
+
+// Done takes note of how a request ended. now is when it ended.
 //
-//	429, 502, 503, 504                      the host is overloaded: one failure more; no request for
+//	429                                     the host is overloaded: one failure more; no request for
 //	                                        2^failures times the larger of its delay and 10 s,
-//	                                        at most maxBackoff, or for retryAfter if that is longer
+//	                                        at most maxBackoff, or for RetryAfter if that is longer
+//	502, 503, 504                           the page fails, or the host is too busy: one failure more, unless the URL
+//	                                        has failed before. After one failure no request for twice
+//	                                        the larger of its delay and 1 s: if the next URL is answered, it was
+//	                                        the page. After more, as 429 with a failure less.
 //	other OK, unchanged, redirect, 4xx, 5xx it answers (a 500 is as a rule the page's fault): no failures
 //	cut, protocol                           it answers badly: no request for twice the larger of its
 //	                                        delay and 1 s; failures stay as they are
@@ -133,27 +145,28 @@ func clamp(t, now time.Time, pause time.Duration) time.Time {
 // The 10 s and 1 s are for a unit of defaultBackoff, which 0 stands for, and scale with it.
 // A back-off already running is never shortened, for another connection may have brought
 // it.
-func (p *Pace) Done(now time.Time, outcome blobschema.Outcome, status uint16, retryAfter, unit time.Duration) {
+func (p *Pace) Done(now time.Time, end End, unit time.Duration) {
 	if unit <= 0 {
 		unit = defaultBackoff
 	}
-	pause := min(max(retryAfter, 0), maxRetryAfter)
-	switch c := classOf(outcome, status); c {
-	case answered:
-		p.Failures = 0
-	case broken:
-		pause = max(pause, 2*max(unit/10, p.Delay))
-	case failed, overloaded:
-		if p.Failures < math.MaxUint8 {
-			p.Failures++
-		}
-		limit := maxBackoff
-		if c == failed {
-			unit, limit = unit/10, maxSilentBackoff
-		}
-		pause = max(pause, min(limit, backoff(max(unit, p.Delay), p.Failures)))
-	default:
+	pause := min(max(end.RetryAfter, 0), maxRetryAfter)
+	c := classOf(end.Outcome, end.Status)
+	if (c == failed || c == overloaded || c == busy && end.Attempt == 0) && p.Failures < math.MaxUint8 {
+		p.Failures++
+	}
+	switch {
+	case c == unknown:
 		return
+	case c == answered:
+		p.Failures = 0
+	case c == broken, c == busy && p.Failures <= 1:
+		pause = max(pause, 2*max(unit/10, p.Delay))
+	case c == busy:
+		pause = max(pause, backoff(max(unit, p.Delay), p.Failures-1))
+	case c == overloaded:
+		pause = max(pause, backoff(max(unit, p.Delay), p.Failures))
+	case c == failed:
+		pause = max(pause, min(maxSilentBackoff, backoff(max(unit/10, p.Delay), p.Failures)))
 	}
 	if until := now.Add(pause); pause > 0 && until.After(p.BackoffUntil) {
 		p.BackoffUntil, p.Backoff = until, pause
@@ -170,6 +183,7 @@ const (
 	answered
 	broken
 	failed
+	busy
 	overloaded
 )
 
@@ -178,8 +192,10 @@ func classOf(outcome blobschema.Outcome, status uint16) class {
 	case blobschema.OutcomeOK, blobschema.OutcomeUnchanged, blobschema.OutcomeRedirect,
 		blobschema.OutcomeClientError, blobschema.OutcomeServerError:
 		switch status {
-		case 429, 502, 503, 504:
+		case 429:
 			return overloaded
+		case 502, 503, 504:
+			return busy
 		}
 		return answered
 	case blobschema.OutcomeDNS, blobschema.OutcomeConnect, blobschema.OutcomeTLS, blobschema.OutcomeTimeout:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,9 +122,10 @@ func TestDone(t *testing.T) {
 		{clientErr, 429, -time.Hour, 1, 20 * time.Second},
 		{serverErr, 500, 0, 0, 0},
 		{serverErr, 500, 2 * time.Hour, 0, 2 * time.Hour},
-		{serverErr, 502, 0, 1, 20 * time.Second},
-		{serverErr, 503, 0, 1, 20 * time.Second},
-		{serverErr, 504, 0, 1, 20 * time.Second},
+		{serverErr, 502, 0, 1, 6 * time.Second},
+		{serverErr, 503, 0, 1, 6 * time.Second},
+		{serverErr, 503, time.Minute, 1, time.Minute},
+		{serverErr, 504, 0, 1, 6 * time.Second},
 		{blobschema.OutcomeDNS, 0, 0, 1, 6 * time.Second},
 		{connect, 0, 0, 1, 6 * time.Second},
 		{blobschema.OutcomeTLS, 0, 0, 1, 6 * time.Second},
@@ -140,7 +142,7 @@ func TestDone(t *testing.T) {
 	} {
 		p := NewPace()
 		p.Start(epoch, 3*time.Second)
-		p.Done(epoch, c.outcome, c.status, c.after, 0)
+		p.Done(epoch, End{Outcome: c.outcome, Status: c.status, RetryAfter: c.after}, 0)
 		want := Pace{Next: epoch.Add(3 * time.Second), Delay: 3 * time.Second, Failures: c.failures, PerConnection: NewPerConnection}
 		if c.backoff > 0 {
 			want.BackoffUntil, want.Backoff = epoch.Add(c.backoff), c.backoff
@@ -159,9 +161,10 @@ func TestDoneUnit(t *testing.T) {
 		unit, delay time.Duration
 		backoff     time.Duration
 	}{
-		{serverErr, 503, time.Minute, time.Second, 2 * time.Minute},
-		{serverErr, 503, time.Second, 5 * time.Second, 10 * time.Second},
-		{serverErr, 503, -1, 0, 2 * defaultBackoff},
+		{clientErr, 429, time.Minute, time.Second, 2 * time.Minute},
+		{clientErr, 429, time.Second, 5 * time.Second, 10 * time.Second},
+		{clientErr, 429, -1, 0, 2 * defaultBackoff},
+		{serverErr, 503, time.Minute, time.Second, 12 * time.Second},
 		{connect, 0, time.Minute, time.Second, 12 * time.Second},
 		{connect, 0, time.Hour, 0, maxSilentBackoff},
 		{blobschema.OutcomeCut, 200, time.Minute, time.Second, 12 * time.Second},
@@ -169,7 +172,7 @@ func TestDoneUnit(t *testing.T) {
 	} {
 		p := NewPace()
 		p.Start(epoch, c.delay)
-		p.Done(epoch, c.outcome, c.status, 0, c.unit)
+		p.Done(epoch, End{Outcome: c.outcome, Status: c.status}, c.unit)
 		if p.Backoff != c.backoff || !p.BackoffUntil.Equal(epoch.Add(c.backoff)) {
 			t.Errorf("%+v: %v, until %v", c, p.Backoff, p.BackoffUntil)
 		}
@@ -181,7 +184,7 @@ func TestBackoff(t *testing.T) {
 	now := epoch
 	var waits []string
 	for range 300 {
-		p.Done(now, connect, 0, 0, 0)
+		p.Done(now, End{Outcome: connect}, 0)
 		waits = append(waits, p.BackoffUntil.Sub(now).String())
 		now = p.ReadyAt()
 	}
@@ -192,27 +195,55 @@ func TestBackoff(t *testing.T) {
 	if p.Failures != math.MaxUint8 || waits[299] != "5m0s" {
 		t.Errorf("after 300: %d failures, %s", p.Failures, waits[299])
 	}
-	p.Done(now, answer, 200, 0, 0)
+	p.Done(now, End{Outcome: answer, Status: 200}, 0)
 	if p.Failures != 0 || !p.ready(now) || !p.BackoffUntil.IsZero() || p.Backoff != 0 {
 		t.Errorf("an answer does not end it: %+v", p)
 	}
-	p.Done(now, connect, 0, 0, 0)
+	p.Done(now, End{Outcome: connect}, 0)
 	if got := p.BackoffUntil.Sub(now); got != 2*time.Second {
 		t.Errorf("it does not begin anew: %v", got)
 	}
 	p.Start(now, 2*time.Hour)
-	p.Done(now, connect, 0, 0, 0)
+	p.Done(now, End{Outcome: connect}, 0)
 	if got := p.ReadyAt().Sub(now); got != 2*time.Hour {
 		t.Errorf("shorter than the delay: %v", got)
+	}
+}
+
+// TestBackoffBusy checks which failures of pages lengthen the pause of their host: those of different URLs in a row.
+func TestBackoffBusy(t *testing.T) {
+	busy := func(attempt uint8) End { return End{Outcome: serverErr, Status: 503, Attempt: attempt} }
+	good := End{Outcome: answer, Status: 200}
+	for _, c := range []struct {
+		name string
+		ends []End
+		want string
+	}{
+		{"one page, again and again", []End{busy(0), busy(1), busy(2)}, "2s 2s 2s"},
+		{"three pages, others between them", []End{busy(0), good, busy(0), good, busy(1), busy(1), good, busy(0)}, "2s 0s 2s 0s 2s 2s 0s 2s"},
+		{"all pages", []End{busy(0), busy(0), busy(0), busy(0), busy(1), busy(1), good}, "2s 20s 40s 1m20s 1m20s 1m20s 0s"},
+		{"more than an hour", slices.Repeat([]End{busy(0)}, 12), "2s 20s 40s 1m20s 2m40s 5m20s 10m40s 21m20s 42m40s 1h0m0s 1h0m0s 1h0m0s"},
+		{"after connections that failed", []End{{Outcome: connect}, {Outcome: connect}, busy(1), busy(0)}, "2s 4s 20s 40s"},
+		{"429, the same page", []End{{Outcome: clientErr, Status: 429}, {Outcome: clientErr, Status: 429, Attempt: 1}}, "20s 40s"},
+	} {
+		p, now, waits := NewPace(), epoch, []string(nil)
+		for _, e := range c.ends {
+			p.Done(now, e, 0)
+			waits = append(waits, max(0, p.ReadyAt().Sub(now)).String())
+			now = later(now, p.ReadyAt())
+		}
+		if got := strings.Join(waits, " "); got != c.want {
+			t.Errorf("%s: got %s\nwant %s", c.name, got, c.want)
+		}
 	}
 }
 
 // TestBackoffStays: another connection's answer does not end what Retry-After asked for.
 func TestBackoffStays(t *testing.T) {
 	p := NewPace()
-	p.Done(epoch, serverErr, 503, time.Hour, 0)
-	p.Done(epoch.Add(time.Second), answer, 200, 0, 0)
-	p.Done(epoch.Add(2*time.Second), connect, 0, 0, 0)
+	p.Done(epoch, End{Outcome: serverErr, Status: 503, RetryAfter: time.Hour}, 0)
+	p.Done(epoch.Add(time.Second), End{Outcome: answer, Status: 200}, 0)
+	p.Done(epoch.Add(2*time.Second), End{Outcome: connect}, 0)
 	if got := p.ReadyAt().Sub(epoch); got != time.Hour || p.Backoff != time.Hour {
 		t.Errorf("ready after %v", got)
 	}
@@ -221,7 +252,7 @@ func TestBackoffStays(t *testing.T) {
 func TestClamp(t *testing.T) {
 	p := NewPace()
 	p.Start(epoch, time.Second)
-	p.Done(epoch, serverErr, 503, time.Hour, 0)
+	p.Done(epoch, End{Outcome: serverErr, Status: 503, RetryAfter: time.Hour}, 0)
 	for _, c := range []struct {
 		back          time.Duration // how far the clock was set back
 		next, backoff time.Duration // from the new now
@@ -304,7 +335,7 @@ func TestPaceHolds(t *testing.T) {
 			if rng.IntN(4) == 0 && out.o != blobschema.OutcomeAborted {
 				after = duration(10 * time.Minute)
 			}
-			p.Done(wall(), out.o, out.s, after, 0)
+			p.Done(wall(), End{Outcome: out.o, Status: out.s, RetryAfter: after, Attempt: uint8(rng.IntN(2))}, 0)
 			floor = later(floor, actual.Add(after))
 		}
 		if starts < 10 {
@@ -478,7 +509,7 @@ func FuzzPaceCBOR(f *testing.F) {
 		if limit := epoch.Add(max(p.Delay, p.Backoff) + clockSlack); p.ReadyAt().After(limit) {
 			t.Fatalf("ready at %v", p.ReadyAt())
 		}
-		p.Done(epoch, connect, 0, 0, 0)
+		p.Done(epoch, End{Outcome: connect}, 0)
 		p.Connection(3, 2)
 	})
 }

@@ -45,6 +45,8 @@ func (a *labActor) issue(is actor.Issue) {
 	switch e := is.Effect.(type) {
 	case actor.Sleep:
 		after(max(0, e.For), nil, nil)
+	case actor.ExtendFetches: // here no request takes as long
+		after(0, nil, nil)
 	case actor.Work:
 		v, err := e.Do()
 		after(0, v, err)

@@ -166,6 +166,10 @@ func (p *proc) issue(is actor.Issue) {
 		}
 		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
+	case actor.ExtendFetches:
+		p.extend(e.Deadline)
+		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
+		return
 	case actor.Receive:
 		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.receive(is.ID, e, w.now+e.Wait) })
 		return

@@ -81,6 +81,12 @@ func Scenario(seed uint64) Config {
 		cfg.IndexGrace = seconds(1, 60, 3600)
 	}
 	cfg.choose(seed)
+	r = rand.New(rand.NewPCG(seed, 0x510e))
+	if r.IntN(3) == 0 {
+		k := &cfg.Web.Kinds
+		k.Late, k.Steady, k.Busy, cfg.Web.Robots.Drip = 0.02, 0.02, []float64{0, 0.05}[r.IntN(2)], 0.1
+		cfg.Web.SteadyBody, cfg.Web.LateBy = seconds(70, 150, 300), seconds(61, 90, 600)
+	}
 	return cfg
 }
 

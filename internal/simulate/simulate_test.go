@@ -56,6 +56,7 @@ func TestI10(t *testing.T) {
 			rough.Faults.Chances[k] = 0.005
 		}
 		rough.Faults.Chances[HostChanged], rough.Faults.Max = 0, 300
+		rough.Web.Kinds.Steady = 0 // how much of it comes in time depends on the step
 		var first map[string]simweb.Got
 		for _, n := range []int{1, 2, 4, 8, 16} {
 			for _, kind := range []bool{true, false} {
@@ -96,6 +97,29 @@ func plainly(w *world) map[string]simweb.Got {
 		}
 	}
 	return w.got
+}
+
+// TestFailingPages crawls a host with three pages among a hundred that always answer 502, 503 or 504: they do not stop it.
+func TestFailingPages(t *testing.T) {
+	tried := 0
+	for seed := uint64(1); tried < 5; seed++ {
+		cfg := Config{
+			Seed: seed, Partitions: 1, Slots: 16, Connections: 16, MaxDepth: -1, Scope: blobschema.ScopeAny, Local: true,
+			MailEvery: 20 * time.Second, Delay: time.Second,
+			Web: simweb.Config{Seed: seed, Hosts: 1, Names: true, Pages: simweb.Pages{Min: 103}, Kinds: simweb.PageShares{Busy: 0.03}},
+		}
+		web, err := simweb.New(cfg.Web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if truth := web.Truth(simweb.Scope{Agent: agent}); truth.Count(simweb.KindError) != 3 {
+			continue
+		}
+		tried++
+		if res, err := Run(cfg); err != nil || res.Pages != 103 || res.Virtual > 8*time.Minute {
+			t.Errorf("seed %d: %d pages in %v: %v", seed, res.Pages, res.Virtual, err)
+		}
+	}
 }
 
 // TestOnceBroken runs scenarios that have found mistakes. They are as they were drawn then;

@@ -16,7 +16,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-const timeout = time.Minute // of a request
+const (
+	timeout = time.Minute      // of a request
+	begin   = time.Millisecond // from when the step asks for a request until it begins
+)
 
 // asked is a unit's last request. One for a robots.txt does not count for the pace that
 // the operator set, only for one that the host asks for.
@@ -76,17 +79,42 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 	resp := p.answer(&req, url)
 	o, took := p.outcome(req, &resp)
 	p.fetching[id] = req
-	w.at(took, func() {
-		if _, ok := p.fetching[id]; !ok {
-			return // cancelled
-		}
-		delete(p.fetching, id)
-		if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
-			p.learnPace(paced(req), o.Body)
-		}
-		w.note(p.name, "answer", url, o.Page.Outcome.String())
-		p.reply(actor.Reply{ID: id, Value: o})
-	})
+	p.await(id, o, took)
+}
+
+// await answers a request after the time that it takes, or aborts it at its deadline, which extend may move until then.
+func (p *proc) await(id uint64, o *page.Outcome, took time.Duration) {
+	w := p.w
+	req, ok := p.fetching[id]
+	if !ok {
+		return // cancelled
+	}
+	left := req.Deadline.Sub(p.wall())
+	if took > 0 && left > 0 {
+		pause := min(took, left)
+		w.at(pause, func() { p.await(id, o, took-pause) })
+		return
+	}
+	if took > 0 {
+		o = page.Aborted(req, p.wall())
+	}
+	delete(p.fetching, id)
+	if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
+		p.learnPace(paced(req), o.Body)
+	}
+	w.note(p.name, "answer", req.URL.String(), o.Page.Outcome.String())
+	p.reply(actor.Reply{ID: id, Value: o})
+}
+
+// extend gives all requests under way a later deadline.
+func (p *proc) extend(deadline time.Time) {
+	if s := p.w.part(p.part); s.holder == p && deadline.After(s.head.LeaseUntil.Add(-margin)) {
+		p.w.fail(broken("I4", "%s extends its requests until %v, the lease ends at %v", p.name, deadline.Sub(epoch), s.head.LeaseUntil.Sub(epoch)))
+	}
+	for id, req := range p.fetching {
+		req.Deadline = deadline
+		p.fetching[id] = req
+	}
 }
 
 // trouble is what befalls a host for a while.
@@ -170,30 +198,21 @@ func (p *proc) resolve(id uint64, req page.Request) {
 		o = out
 	}
 	p.fetching[id] = req
-	w.at(took, func() {
-		if _, ok := p.fetching[id]; !ok {
-			return
-		}
-		delete(p.fetching, id)
-		p.reply(actor.Reply{ID: id, Value: o})
-	})
+	p.await(id, o, took)
 }
 
 // outcome is what the fetcher would make of a response, and how long it would take.
 func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, time.Duration) {
 	started := p.wall()
-	took := resp.Delay + resp.BodyTime + time.Millisecond
-	limit := req.Deadline.Sub(started)
+	limit, longest := timeout, fetch.Patience*timeout
+	if req.Longest > 0 {
+		limit, longest = min(limit, req.Longest), min(longest, req.Longest)
+	}
+	took := resp.Delay + resp.BodyTime + begin
 	refuse := func(o blobschema.Outcome, temporary bool) (*page.Outcome, time.Duration) {
 		out := page.Aborted(req, started)
 		out.Page.Outcome, out.Temporary, out.Started = o, temporary, started
-		return out, min(took, limit)
-	}
-	late := func() (*page.Outcome, time.Duration) {
-		if limit < timeout {
-			return refuse(blobschema.OutcomeAborted, true) // the lease ended it, not the host
-		}
-		return refuse(blobschema.OutcomeTimeout, true)
+		return out, min(took, limit+begin)
 	}
 	switch resp.Fault {
 	case simweb.FaultDNS:
@@ -201,18 +220,26 @@ func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, 
 	case simweb.FaultRefused:
 		return refuse(blobschema.OutcomeConnect, true)
 	case simweb.FaultSilent:
-		took = limit
-		return late()
+		took = limit + begin
+		return refuse(blobschema.OutcomeTimeout, true)
 	case simweb.FaultReset, simweb.FaultCut:
 		return refuse(blobschema.OutcomeCut, true)
 	case simweb.FaultGarbage:
 		return refuse(blobschema.OutcomeProtocol, false)
 	}
-	if took > limit {
-		return late()
+	body, truncated := resp.Body, ""
+	if took > limit+begin {
+		steady := float64(len(body)) >= fetch.MinRate*resp.BodyTime.Seconds()
+		if resp.Delay >= limit || req.Robots || !steady {
+			return refuse(blobschema.OutcomeTimeout, true)
+		}
+		if took > longest+begin {
+			took, truncated = longest+begin, warc.TruncatedTime
+			body = body[:int(float64(len(body))*(longest-resp.Delay).Seconds()/resp.BodyTime.Seconds())]
+		}
 	}
 	r := fetch.Response{
-		Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: started.Add(took),
+		Status: resp.Status, Proto: "HTTP/1.1", Body: body, Truncated: truncated, Addr: "192.0.2.1", Started: started, Ended: started.Add(took),
 		RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
 	}
 	if req.Addr.IsValid() {

@@ -113,7 +113,7 @@ func (w *Web) answer(h int, uri string, req Request, buf []byte) Response {
 	if x.validates && resp.Fault == FaultNone && resp.Status == 200 && current(&req, &resp) {
 		resp = notModified(&resp)
 	}
-	resp.Delay = x.latency
+	resp.Delay += x.latency
 	if resp.Status == 0 {
 		return resp
 	}
@@ -141,7 +141,7 @@ func (w *Web) pageAnswer(h, p int, req Request, buf []byte) Response {
 	switch k {
 	case redirect, loop:
 		return w.redirectResponse(w.redirectStatus(h, p), w.location(h, p))
-	case gone, broken:
+	case gone, broken, busy:
 		return errorResponse(w.errorStatus(h, p, k))
 	case reset:
 		return Response{Fault: FaultReset}
@@ -156,11 +156,17 @@ func (w *Web) pageAnswer(h, p int, req Request, buf []byte) Response {
 		if f := w.flakiness(h, p); req.Attempt < f.times {
 			return w.flakyResponse(h, p, v, f, buf)
 		}
+	case steady:
+		resp := w.content(h, p, v, "text/html; charset=utf-8", w.steadyBody(h, p, v))
+		resp.BodyTime = w.cfg.SteadyBody
+		return resp
 	}
 	resp := w.htmlResponse(h, p, v, req.AcceptGzip, buf)
 	switch k {
 	case slow:
 		resp.BodyTime = w.cfg.SlowBody
+	case late:
+		resp.Delay = w.cfg.LateBy
 	case cut:
 		resp.Fault, resp.CutAt = FaultCut, len(resp.Body)/2
 	case surplus:
@@ -280,11 +286,24 @@ func (w *Web) location(h, p int) string {
 	return w.URL(th, tp)
 }
 
-// errorStatus is for the kinds gone and broken; a 302 has no Location.
+// steadyRate is how many bytes a second of a steady body come at least.
+const steadyRate = 4000
+
+// steadyBody is the HTML of a page, followed by as much text as takes SteadyBody.
+func (w *Web) steadyBody(h, p, v int) []byte {
+	body := w.appendHTML(nil, h, p, v)
+	missing := int(w.cfg.SteadyBody.Seconds()*steadyRate) - len(body)
+	return append(body, bytes.Repeat([]byte("and so on\n"), max(0, missing/10+1))...)
+}
+
+// errorStatus is for the kinds gone, broken and busy; a 302 has no Location.
 func (w *Web) errorStatus(h, p int, k kind) int {
 	r := draw(w.cfg.Seed, h, p, streamDetail)
-	if k == broken {
+	switch k {
+	case broken:
 		return [...]int{500, 502}[r.below(2)]
+	case busy:
+		return 502 + r.below(3)
 	}
 	return [...]int{404, 410, 404, 403, 404, 451, 404, 302}[r.below(8)]
 }

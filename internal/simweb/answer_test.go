@@ -76,6 +76,15 @@ func TestKinds(t *testing.T) {
 		"refresh": {refresh, func(c *Config) { c.Kinds.Refresh = 0.7 }, blobschema.OutcomeOK, func(r Response) bool {
 			return bytes.Count(r.Body, []byte("http-equiv")) == 1
 		}},
+		"late": {late, func(c *Config) { c.Kinds.Late, c.LateBy = 0.7, time.Minute }, blobschema.OutcomeTimeout, func(r Response) bool {
+			return r.Delay >= time.Minute
+		}},
+		"steady": {steady, func(c *Config) { c.Kinds.Steady, c.SteadyBody = 0.7, 10*time.Second }, blobschema.OutcomeOK, func(r Response) bool {
+			return r.Status == 200 && r.BodyTime == 10*time.Second && len(r.Body) >= 40_000 && bytes.Contains(r.Body[:8000], []byte("<a "))
+		}},
+		"busy": {busy, func(c *Config) { c.Kinds.Busy = 0.7 }, blobschema.OutcomeServerError, func(r Response) bool {
+			return r.Status >= 502 && r.Status <= 504
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +94,7 @@ func TestKinds(t *testing.T) {
 				t.Errorf("answer %+v\n%s", r, r.Body)
 			}
 			e, ok := w.Truth(Scope{}).Pages[w.URL(0, p)]
-			if !ok || e.Outcome != tc.outcome || r.Status != e.Status {
+			if !ok || e.Outcome != tc.outcome || r.Status != e.Status && tc.kind != late {
 				t.Errorf("truth %+v (%v), want outcome %d and status %d", e, ok, tc.outcome, r.Status)
 			}
 			if e.NoIndex != (tc.kind == noIndex) {
@@ -263,9 +272,9 @@ func TestRobotsTextAgreesWithTable(t *testing.T) {
 
 func TestRobotsKinds(t *testing.T) {
 	w := mustNew(t, Config{Hosts: 16, Robots: RobotsShares{AllowAll: 0.12, Sections: 0.12, Forbidden: 0.12, Error: 0.12,
-		Redirect: 0.12, Huge: 0.12, Soft404: 0.12}})
+		Redirect: 0.12, Huge: 0.12, Soft404: 0.12, Drip: 0.1}})
 	want := map[robotsKind]int{robotsNone: 404, robotsAllowAll: 200, robotsSections: 200, robotsForbidden: 403,
-		robotsError: 503, robotsHuge: 200, robotsSoft404: 200}
+		robotsError: 503, robotsHuge: 200, robotsSoft404: 200, robotsDrip: 200}
 	seen := make(map[robotsKind]bool)
 	for h := range w.hosts {
 		k := w.hosts[h].robots
@@ -282,11 +291,14 @@ func TestRobotsKinds(t *testing.T) {
 			}
 			continue
 		}
+		if (r.BodyTime > 0) != (k == robotsDrip) {
+			t.Errorf("%v: its body takes %v", k, r.BodyTime)
+		}
 		if r.Status != want[k] || hops != 0 {
 			t.Errorf("%v: status %d, want %d", k, r.Status, want[k])
 		}
 	}
-	if len(seen) != 8 {
+	if len(seen) != 9 {
 		t.Errorf("kinds of robots.txt: %v", seen)
 	}
 }

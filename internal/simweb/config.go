@@ -45,6 +45,8 @@ type Config struct {
 	FlakyMax   int           // most failures before a flaky page is had; 0: 2
 	RetryAfter time.Duration // whole seconds, sent with 429 and 503; 0: one second
 	SlowBody   time.Duration // how long a slow body takes; 0: 300 ms
+	SteadyBody time.Duration // how long a steady body takes, at 4 kB/s or more; 0: 100 s
+	LateBy     time.Duration // how long late answers take, more than a crawler waits; 0: 2 min
 }
 
 // Pages says how many pages hosts have, the root included. With Zipf 0 it is uniform
@@ -76,6 +78,7 @@ type RobotsShares struct {
 	Redirect  float64       // one to three redirects, then as Sections
 	Huge      float64       // as Sections, its rules just below 480 KiB of a MiB
 	Soft404   float64       // 200 with an HTML page: no rules
+	Drip      float64       // as Sections, but its body takes LateBy: nothing is allowed, as with Error
 	Delay     time.Duration // Crawl-delay where there are rules; 0: none
 }
 
@@ -106,6 +109,9 @@ type PageShares struct {
 	Base      float64 // base href
 	Refresh   float64 // meta refresh to another page
 	Hidden    float64 // linked only by nofollow links, in comments or in scripts
+	Late      float64 // the header comes after LateBy, always
+	Steady    float64 // the body takes SteadyBody, with all links at its beginning
+	Busy      float64 // 502, 503 or 504, always, whatever the rest of the host does
 }
 
 // LinkShares are the shares of links by how they are written.
@@ -175,13 +181,19 @@ func (c Config) withDefaults() Config {
 	if c.RetryAfter == 0 {
 		c.RetryAfter = time.Second
 	}
-	if c.SlowBody == 0 {
-		c.SlowBody = 300 * time.Millisecond
-	}
+	orTime(&c.SlowBody, 300*time.Millisecond)
+	orTime(&c.SteadyBody, 100*time.Second)
+	orTime(&c.LateBy, 2*time.Minute)
 	return c
 }
 
 func orInt(v *int, otherwise int) {
+	if *v == 0 {
+		*v = otherwise
+	}
+}
+
+func orTime(v *time.Duration, otherwise time.Duration) {
 	if *v == 0 {
 		*v = otherwise
 	}
@@ -216,14 +228,14 @@ func (c Config) check() error {
 	if !(c.Pages.Zipf >= 0 && c.Pages.Zipf <= 10) {
 		return fmt.Errorf("%w: Pages.Zipf is %v", errConfig, c.Pages.Zipf)
 	}
-	if c.Connection.LatencyMin < 0 || c.Robots.Delay < 0 || c.SlowBody < 0 || c.RetryAfter < 0 {
+	if c.Connection.LatencyMin < 0 || c.Robots.Delay < 0 || min(c.SlowBody, c.SteadyBody, c.LateBy) < 0 || c.RetryAfter < 0 {
 		return fmt.Errorf("%w: negative duration", errConfig)
 	}
 	k, r, d, l := c.Kinds, c.Robots, c.Down, c.Links
 	groups := [][]float64{
 		{c.Connection.OneRequest}, {c.Connection.Gzip}, {c.Connection.Chunked}, {c.Trap.Hosts}, {l.Odd}, {c.Validators},
 		{c.Sitemaps.Hosts}, {c.Sitemaps.Index}, {c.Sitemaps.Unlinked},
-		{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404},
+		{r.AllowAll, r.Sections, r.Forbidden, r.Error, r.Redirect, r.Huge, r.Soft404, r.Drip},
 		{d.DNS, d.Refused, d.Silent},
 		{l.NoFollow, l.Frame},
 		k.list(),
@@ -248,6 +260,6 @@ func (c Config) check() error {
 func (k PageShares) list() []float64 {
 	return []float64{
 		k.Redirect, k.Loop, k.Gone, k.Broken, k.Flaky, k.Slow, k.Cut, k.Reset, k.Silent, k.Garbage,
-		k.Surplus, k.Media, k.Duplicate, k.NoFollow, k.NoIndex, k.Base, k.Refresh, k.Hidden,
+		k.Surplus, k.Media, k.Duplicate, k.NoFollow, k.NoIndex, k.Base, k.Refresh, k.Hidden, k.Late, k.Steady, k.Busy,
 	}
 }

@@ -208,16 +208,15 @@ func (a *answering) body() net.Buffers {
 	return parts
 }
 
-const dribbles = 8 // writes of a slow body
-
-// dribble writes all but the last piece over BodyTime, and returns that.
+// dribble writes all but the last piece over BodyTime, evenly, and returns that.
 func (a *answering) dribble(parts net.Buffers) net.Buffers {
 	all := bytes.Join(parts, nil)
-	for left := dribbles; left > 1; left-- {
+	pieces := min(max(8, int(a.resp.BodyTime/(50*time.Millisecond))), 2000)
+	for left := pieces; left > 1; left-- {
 		n := len(all) / left
 		a.write(net.Buffers{all[:n]})
 		all = all[n:]
-		a.wait(a.resp.BodyTime / (dribbles - 1))
+		a.wait(a.resp.BodyTime / time.Duration(pieces-1))
 	}
 	return net.Buffers{all}
 }

@@ -19,8 +19,11 @@ type Got struct {
 }
 
 // GotOf takes what Diff compares from a page record. Records of robots.txt files do not
-// belong into a Diff.
+// belong into a Diff. Nobody knows how much of a body comes in time, so one that was cut then has no digest.
 func GotOf(p blobschema.Page) Got {
+	if p.Truncated == "time" { // the value of WARC-Truncated
+		p.Digest = ""
+	}
 	return Got{Outcome: p.Outcome, Status: int(p.Status), Digest: p.Digest, Redirect: p.Redirect}
 }
 

@@ -19,16 +19,20 @@ const (
 	robotsRedirect
 	robotsHuge
 	robotsSoft404
+	robotsDrip
 )
 
 func (k robotsKind) String() string {
-	return [...]string{"none", "allow all", "sections", "forbidden", "error", "redirect", "huge", "soft 404"}[k]
+	return [...]string{"none", "allow all", "sections", "forbidden", "error", "redirect", "huge", "soft 404", "drip"}[k]
 }
 
 // rules says whether sections of the host are forbidden.
 func (k robotsKind) rules() bool {
 	return k == robotsSections || k == robotsRedirect || k == robotsHuge
 }
+
+// unreachable reports whether nobody gets the host's rules, which forbids all (RFC 9309 section 2.3.1.4).
+func (k robotsKind) unreachable() bool { return k == robotsError || k == robotsDrip }
 
 // badAgent is the product token that every robots.txt with rules forbids everything.
 const badAgent = "badbot"
@@ -133,6 +137,10 @@ func (w *Web) robotsAnswer(h int, uri string) (Response, bool) {
 		}
 		return errorResponse(404), true
 	default:
-		return textResponse(200, plainText, w.robotsText(h)), true
+		resp := textResponse(200, plainText, w.robotsText(h))
+		if w.hosts[h].robots == robotsDrip {
+			resp.BodyTime = w.cfg.LateBy
+		}
+		return resp, true
 	}
 }

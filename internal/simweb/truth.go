@@ -204,7 +204,7 @@ func (k *walk) expect(h, p int) Expect {
 		return fail(blobschema.OutcomeConnect, blobschema.OutcomeRobotsGone)
 	case x.down == FaultSilent:
 		return fail(blobschema.OutcomeTimeout, blobschema.OutcomeRobotsGone)
-	case x.robots == robotsError:
+	case x.robots.unreachable():
 		return Expect{Kind: KindDenied, Outcome: blobschema.OutcomeRobotsGone}
 	case w.denied(h, w.section(h, p), k.scope.Agent):
 		return Expect{Kind: KindDenied, Outcome: blobschema.OutcomeRobots}
@@ -217,7 +217,7 @@ func (k *walk) expect(h, p int) Expect {
 		e = Expect{Kind: KindRedirect, Outcome: blobschema.OutcomeRedirect, Status: w.redirectStatus(h, p), Redirect: w.URL(th, tp)}
 		k.digest(&e, errorResponse(e.Status).Body)
 		return e
-	case gone, broken:
+	case gone, broken, busy:
 		return k.failed(w.errorStatus(h, p, kd))
 	case flaky:
 		if f := w.flakiness(h, p); k.scope.Attempts > 0 && f.times >= k.scope.Attempts {
@@ -227,7 +227,7 @@ func (k *walk) expect(h, p int) Expect {
 		return k.failed(200)
 	case reset:
 		return k.failed(0)
-	case silent:
+	case silent, late:
 		return fail(blobschema.OutcomeTimeout, 0)
 	case garbage:
 		return fail(blobschema.OutcomeProtocol, 0)
@@ -238,6 +238,11 @@ func (k *walk) expect(h, p int) Expect {
 		return e
 	case noIndex:
 		e.NoIndex = true
+	case steady:
+		if !k.scope.SkipDigests {
+			k.digest(&e, w.steadyBody(h, p, w.version(h, p)))
+		}
+		return e
 	}
 	if !k.scope.SkipDigests {
 		v := w.version(h, p)

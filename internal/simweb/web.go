@@ -40,7 +40,7 @@ type Web struct {
 	versions    *versions
 }
 
-// kind says what is special about a page. The order up to hidden is that of
+// kind says what is special about a page. The order up to busy is that of
 // PageShares.list.
 type kind uint8
 
@@ -64,6 +64,9 @@ const (
 	based
 	refresh
 	hidden
+	late
+	steady
+	busy
 	unlinked // of PageShares' kinds none: see Sitemaps
 	trap     // a day of the calendar: a page numbered from host.pages up
 )
@@ -71,7 +74,7 @@ const (
 // html says whether a 200 with HTML may come of such a page.
 func (k kind) html() bool {
 	switch k {
-	case redirect, loop, gone, broken, reset, silent, garbage, media:
+	case redirect, loop, gone, broken, reset, silent, garbage, media, late, busy:
 		return false
 	default:
 		return true
@@ -197,7 +200,7 @@ func (w *Web) drawHosts() {
 	chunk := w.deal(streamShareChunked, 0, c.Connection.Chunked)
 	traps := w.deal(streamShareTrap, 0, c.Trap.Hosts)
 	rs := c.Robots
-	robots := w.deal(streamShareRobots, 1, rs.AllowAll, rs.Sections, rs.Forbidden, rs.Error, rs.Redirect, rs.Huge, rs.Soft404)
+	robots := w.deal(streamShareRobots, 1, rs.AllowAll, rs.Sections, rs.Forbidden, rs.Error, rs.Redirect, rs.Huge, rs.Soft404, rs.Drip)
 	maps := w.deal(streamShareSitemap, 0, c.Sitemaps.Hosts*(1-c.Sitemaps.Index), c.Sitemaps.Hosts*c.Sitemaps.Index)
 	validate := w.deal(streamShareValidators, 0, c.Validators)
 	downs := w.deal(streamShareDown, 1, c.Down.DNS, c.Down.Refused, c.Down.Silent)
@@ -344,7 +347,7 @@ func (w *Web) linkRoots() {
 	}
 }
 
-func (h *host) crawlable() bool { return h.down == FaultNone && h.robots != robotsError }
+func (h *host) crawlable() bool { return h.down == FaultNone && !h.robots.unreachable() }
 
 // kind returns the kind of page p of host h; false if there is no such page.
 func (w *Web) kind(h, p int) (kind, bool) {

@@ -25,8 +25,16 @@ var plants = []plant{
 		Bug: "a request may last until the lease ends, without the margin for clocks that differ",
 		Edits: []edit{{
 			"internal/crawl/step.go",
-			"min(timeout, s.leaseLeft()-s.cfg.Margin)", "min(timeout, s.leaseLeft())",
+			"s.Now().Wall.Add(s.leaseLeft() - s.cfg.Margin)", "s.Now().Wall.Add(s.leaseLeft())",
 		}},
+	},
+	{
+		Name: "timeout taken for an end", Promise: "end",
+		Bug: "requests have a deadline that comes before their timeout, so slow answers count as aborted and are requested again without end",
+		Edits: []edit{
+			{"internal/crawl/step.go", "s.cfg.Deadline/2, s.fetchDeadline()", "s.cfg.Deadline/2, s.Now().Wall.Add(min(time.Minute, s.leaseLeft()-s.cfg.Margin))"},
+			{"internal/crawl/commit.go", "h.Owner != \"\" && s.inflight > 0", "false"},
+		},
 	},
 	{
 		Name: "taken too early", Promise: "I3",
