@@ -17,8 +17,9 @@ import (
 // flight is one request under way, and what is observed of it. net/http calls back from its
 // own goroutines, now and then after the request has ended, so a flight is never used again.
 type flight struct {
-	ctx context.Context         // of the request, with its end; carries the flight
-	end context.CancelCauseFunc // of ctx
+	ctx  context.Context         // of the request, with its end; carries the flight
+	end  context.CancelCauseFunc // of ctx
+	next time.Time               // expected next use of the connection; zero: none is expected
 
 	mu     sync.Mutex
 	asked  time.Time // for a connection
@@ -66,7 +67,11 @@ func (f *flight) trace() *httptrace.ClientTrace {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.leave()
+			f.drop()
 			f.got, f.conn = time.Now(), c
+			if c != nil {
+				c.idle.taken(c)
+			}
 			if f.conns++; f.conns > 2 {
 				f.end(errAgain)
 			}
@@ -125,6 +130,13 @@ func (f *flight) leave() {
 	}
 }
 
+// drop notes that the request no longer uses the connection. With mu held.
+func (f *flight) drop() {
+	if f.conn != nil {
+		f.conn.idle.left(f.conn, f.next)
+	}
+}
+
 // connected reports whether there was a connection to ask over.
 func (f *flight) connected() bool {
 	f.mu.Lock()
@@ -147,6 +159,7 @@ func (f *flight) observe(out *page.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
+	defer f.drop()
 	defer f.leave()
 	if f.conn == nil {
 		return

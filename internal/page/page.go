@@ -21,6 +21,7 @@ type Request struct {
 	Former     *blobschema.Page // the last answer whose payload is stored: ask conditionally, unless Robots, and keep an equal one as a revisit; nil for none
 	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
 	Deadline   time.Time        // the request may not last past this
+	Next       time.Time        // earliest next request to the host; zero: none is known of
 	Depth      uint16
 	Generation uint32
 	Attempt    uint8
