@@ -76,14 +76,14 @@ func TestMailFields(t *testing.T) {
 }
 
 func TestMailBounds(t *testing.T) {
-	random := make([]byte, 5000)
+	random := make([]byte, wire.MaxURL)
 	r := newRand(8)
 	var incompressible []Queued
 	for range 100 {
 		for i := range random {
 			random[i] = byte(r.IntN(256))
 		}
-		incompressible = append(incompressible, Queued{URL: string(random[:wire.MaxURL])})
+		incompressible = append(incompressible, Queued{URL: string(random)})
 	}
 	long := slices.Repeat([]Queued{{URL: strings.Repeat("u", wire.MaxURL)}}, MaxMailText/wire.MaxURL+1)
 	for name, m := range map[string]Mail{
@@ -154,7 +154,7 @@ func TestSplitMail(t *testing.T) {
 		{"to pieces of one", w.mailURLs(20), 1, 20},
 		{"to the largest", w.mailURLs(30_000), 1 << 30, 3},
 		{"more than fit by number", many, MaxMailBytes, 3},
-		{"the same", slices.Repeat([]Queued{{URL: strings.Repeat("u", wire.MaxURL)}}, 3000), 0, 4},
+		{"the same", slices.Repeat([]Queued{{URL: strings.Repeat("u", wire.MaxURL)}}, 1500), 0, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := slices.SortedFunc(slices.Values(tt.urls), byURL)

@@ -210,7 +210,8 @@ type Totals struct {
 	Topics map[uint8]TopicTotals `json:"topics,omitempty" cbor:"21,keyasint,omitempty"`
 	Again  int64                 `json:"again,omitempty" cbor:"22,keyasint,omitempty"` // pages had once more because they may have changed
 	// Changed are, of Again, those that had.
-	Changed int64 `json:"changed,omitempty" cbor:"23,keyasint,omitempty"`
+	Changed     int64 `json:"changed,omitempty" cbor:"23,keyasint,omitempty"`
+	Connections int64 `json:"connections,omitempty" cbor:"24,keyasint,omitempty"` // opened to web servers
 }
 
 // TopicTotals are a topic's figures.
@@ -243,6 +244,7 @@ func (t *Totals) Add(o *Totals) {
 	t.Forwarded += o.Forwarded
 	t.Again += o.Again
 	t.Changed += o.Changed
+	t.Connections += o.Connections
 	for k, n := range o.Topics {
 		if t.Topics == nil {
 			t.Topics = map[uint8]TopicTotals{}

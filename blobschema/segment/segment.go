@@ -35,7 +35,7 @@ const FormMark = "\x01"
 // Bounds of a document. What is above the first three is refused or, of title and
 // text, cut; terms that are longer, or empty, are left out: no query finds them.
 const (
-	MaxURL      = 4 << 10 // bytes
+	MaxURL      = 8 << 10 // bytes
 	MaxHost     = 512     // bytes
 	MaxLang     = 32      // bytes
 	MaxTitle    = 1 << 10 // bytes

@@ -20,7 +20,7 @@ var (
 
 // Bounds of one entry. Writers check them, so that readers may insist on them.
 const (
-	MaxURL     = 4 << 10   // bytes of a URL; weburl keeps to half of it
+	MaxURL     = 8 << 10   // bytes of a URL; weburl.MaxLen is less
 	MaxHost    = 512       // bytes of a host key
 	MaxSection = 256 << 20 // bytes of a section, inflated
 )

@@ -2,11 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +73,47 @@ func TestKilledTenTimes(t *testing.T) {
 	}
 	if d := simweb.Diff(web.Truth(simweb.Scope{}), exported(t, data)); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestKilledYoung kills a crawl with SIGKILL some seconds after its first page. The pages of its first
+// seconds stay.
+func TestKilledYoung(t *testing.T) {
+	t.Parallel()
+	const links = 400
+	began := make(chan struct{})
+	var once sync.Once
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		for i := range links {
+			fmt.Fprintf(w, `<a href="/%d">%d</a>`, i, i)
+		}
+		once.Do(func() { close(began) })
+	}))
+	defer srv.Close()
+	data := filepath.Join(t.TempDir(), "data")
+	c := orbweaver(t, "crawl", "--data", data, "--delay", "100ms", "--allow-net", "127.0.0.0/8", "--quiet", srv.URL+"/")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	<-began
+	select {
+	case <-time.After(6 * time.Second):
+	case err := <-done:
+		t.Fatalf("the crawl ended: %v", err)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if got := len(exported(t, data)); got < 10 || got >= links {
+		t.Errorf("%d pages are left of six seconds at ten a second", got)
 	}
 }
 

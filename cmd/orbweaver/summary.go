@@ -170,6 +170,9 @@ func (s *summary) text() string {
 		row("revisits", "%s whose payload was stored already", plural(t.Revisits, "answer"))
 	}
 	row("bytes", "%s received, %s stored; %s", size(t.Bytes), size(t.Stored), plural(t.Retries, "retried request"))
+	if t.Connections > 0 {
+		row("connected", "%s, for %.1f pages each", plural(t.Connections, "time"), float64(t.Pages)/float64(t.Connections))
+	}
 	if waiting := t.Pending + t.Unexamined + t.Held; waiting > 0 {
 		row("left", "%s", plural(waiting, "URL"))
 	}

@@ -21,6 +21,10 @@ const (
 	mailRaw = 45 << 10
 	// flushURLs is how many held links for one partition are worth a mail by themselves.
 	flushURLs = 3000
+	// firstWait is how long the first receive of a step waits for mail. It finds out whether there is any,
+	// so it does not wait for more. It costs a step without mail one request more, 0.4 millionths of a dollar.
+	firstWait = 20 * time.Millisecond
+	mailWait  = 20 * time.Second // of each further receive; the longest that SQS allows
 )
 
 // outgoing is what a step holds for one other partition: links that are in no mail yet.
@@ -65,8 +69,9 @@ func (m *marks) stored() blobschema.Marks {
 // in the queue for politeness: mail goes straight into the frontier.
 func (s *Step) receive(t *actor.Task) error {
 	queue := naming.MailboxQueue(s.cfg.Partition)
-	for {
-		v, err := t.Do(actor.Receive{Queue: queue, Max: 10, Wait: 20 * time.Second})
+	for wait := firstWait; ; wait = mailWait {
+		v, err := t.Do(actor.Receive{Queue: queue, Max: 10, Wait: wait})
+		s.heard = true
 		if err != nil {
 			t.Sleep(time.Second)
 			continue

@@ -78,6 +78,16 @@ func TestMailIsApplied(t *testing.T) {
 	}
 }
 
+// TestSlowQueue: a step with nothing else to do reads its mail, however long the first receive takes.
+func TestSlowQueue(t *testing.T) {
+	c, w, host := newCrawl(1), newWorld(t), "www.example"
+	w.web = site(t, host, pages, func(int) []string { return all(host) })
+	c = w.begin(c, all(host)[0])
+	w.receiveTime = 600 * time.Millisecond
+	w.step(StepConfig{Crawl: c, Process: "p", Linger: 200 * time.Millisecond}, nil)
+	checkPages(t, w, c.ID, 0, all(host))
+}
+
 // TestMailWhileItEnds: mail that comes during the last commit is left for the next step.
 func TestMailWhileItEnds(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)

@@ -49,6 +49,9 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 	verdict := s.st.f.Done(s.Clock(), t, o)
 	s.refusals()
 	s.st.totals.Bytes += o.Wire
+	if o.Connect > 0 {
+		s.st.totals.Connections++
+	}
 	s.countTopic(t.Topic, 0, o.Wire)
 	if s.careful > 0 {
 		s.careful, s.clearing = s.careful-1, true

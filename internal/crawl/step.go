@@ -205,6 +205,7 @@ type Step struct {
 	dead        map[string]bool        // messages put aside by this step
 	asking      map[string]bool        // mail with requests that is being looked at
 	waited      map[partition.Slot]int // of it, what waits for a slot
+	heard       bool                   // the first receive has been answered: before, nobody knows whether there is mail
 	idleSince   time.Time              // zero while there is something to do
 	alarm       time.Time              // of the earliest Sleep under way
 	sinceCommit int                    // pages
@@ -482,7 +483,7 @@ func (s *Step) kick() {
 		s.loadWanted(now)
 	}
 	s.hungry = s.inflight <= s.cfg.Connections/8 && s.st.f.Counts().Pending < enoughPending && s.loading == 0 && s.nothingWithin(now, time.Second)
-	idle := s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == s.stuck() &&
+	idle := s.heard && s.inflight == 0 && s.loading == 0 && !s.rescanning && !s.refilling && s.suspect == nil && !s.stopping && len(s.asking) == s.stuck() &&
 		(s.asksNothing() || s.nothingWithin(now, min(s.cfg.SleepMax, s.cfg.CommitEvery)))
 	switch {
 	case !idle:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,6 +132,28 @@ func TestStepCost(t *testing.T) {
 	checkIdleSteps(t, w, c, s.Warm())
 }
 
+// TestFolderCommits: in a folder the first pages are committed within two seconds, and commits become rare soon.
+func TestFolderCommits(t *testing.T) {
+	c, host := newCrawl(1), "www.example"
+	c.Settings.Delay = 100 * time.Millisecond
+	w := newWorld(t)
+	w.web = site(t, host, 4000, func(i int) []string { return []string{fmt.Sprintf("https://%s/%d", host, i+1)} })
+	c = w.begin(c, all(host)[0])
+	began := w.now
+	var at []float64 // seconds
+	w.fault = func(e actor.Effect) (before, after error) {
+		if p, ok := e.(actor.PutObject); ok && strings.Contains(p.Name, "/c0") {
+			at = append(at, (w.now - began).Round(100*time.Millisecond).Seconds())
+		}
+		return nil, nil
+	}
+	w.step(StepConfig{Crawl: c, Process: "p", Exclusive: true, Deadline: 3 * time.Minute}, nil)
+	want := []float64{1.1, 2.1, 3.1, 4.7, 7, 10.5, 15.7, 23.6, 35.4, 53.1, 79.6, 109.6, 139.6, 169.6, 180.1}
+	if d := cmp.Diff(want, at); d != "" {
+		t.Errorf("seconds at which commits are stored (-want +got):\n%s", d)
+	}
+}
+
 // checkIdleSteps: steps that were woken for nothing.
 func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 	t.Helper()
@@ -141,7 +164,7 @@ func checkIdleSteps(t *testing.T, w *world, c blobschema.Crawl, warm *Warm) {
 	}{{"warm", warm, 0}, {"cold", nil, 1}} { // the commit that the head names
 		_, counts := w.step(StepConfig{Crawl: c, Process: "p"}, k.warm)
 		delete(counts, "Sleep")
-		want := map[string]int{"ReadRecords": 2, "WriteRecord": 2, "Receive": 1}
+		want := map[string]int{"ReadRecords": 2, "WriteRecord": 2, "Receive": 2} // whether there is mail; then until it ends
 		if k.gets > 0 {
 			want["GetObject"] = k.gets
 		}

@@ -21,7 +21,7 @@ func Trap(s *blobschema.Settings, u weburl.URL) string {
 	if s.MaxRepeats <= 0 || segments <= s.MaxRepeats {
 		return ""
 	}
-	var seen [64]string // further segments are not compared: no URL of 2,048 bytes escapes the other rules for long
+	var seen [64]string // further segments are not compared: few URLs have more, and MaxSegments refuses them by default
 	n := 0
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		if segment == "" {

@@ -159,9 +159,14 @@ func (s *Step) wakeMailed(t *actor.Task) {
 }
 
 // commitEvery is the longest time that work stays uncommitted. A young crawl commits more
-// often where nobody tells which partitions starve, so that it spreads, and shows.
+// often where nobody tells which partitions starve, so that it spreads, and shows. In a folder commits
+// cost no money, and somebody may kill a process that has just begun: its first commit comes after a second, and
+// of a later kill no more than half of its work is to be done again.
 func (s *Step) commitEvery(now time.Time) time.Duration {
-	if !s.cfg.SendsWakes {
+	switch {
+	case s.cfg.Exclusive:
+		return min(s.cfg.CommitEvery, max(time.Second, s.lastCommit.Sub(s.Begun())/2))
+	case !s.cfg.SendsWakes:
 		return s.cfg.CommitEvery
 	}
 	return min(s.cfg.CommitEvery, max(youngCommit, now.Sub(s.cfg.Crawl.Created)/4))

@@ -140,7 +140,7 @@ func TestWakeCost(t *testing.T) {
 	want := map[string]int{
 		"Fetch": 1, "ReadRecords": 3, // the head; the wish at the begin and with the commit
 		"WriteRecord": 3, // the lease, the commit, the lease's end
-		"PutObject":   2, "Work": 1, "Receive": 1, "Send": 1,
+		"PutObject":   2, "Work": 1, "Receive": 2, "Send": 1,
 	}
 	if d := cmp.Diff(want, counts); d != "" {
 		t.Errorf("the step (-want +got):\n%s", d)

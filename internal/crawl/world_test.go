@@ -46,7 +46,8 @@ type world struct {
 	put      []string       // names of objects, in order
 	wakes    []wakeSent     // by steps, ticks and intake
 	// slow says how long a request takes; nil: each takes fetchTime.
-	slow func(page.Request) time.Duration
+	slow        func(page.Request) time.Duration
+	receiveTime time.Duration // least time that a receive takes
 	// fault has an effect fail, before it took place or after; nil: none does.
 	fault func(actor.Effect) (before, after error)
 }
@@ -116,8 +117,9 @@ func (w *world) takes(e actor.Effect) time.Duration {
 		return fetchTime
 	case actor.Receive:
 		if len(w.queues[e.Queue]) == 0 {
-			return e.Wait
+			return max(e.Wait, w.receiveTime)
 		}
+		return max(callTime, w.receiveTime)
 	}
 	return callTime
 }

@@ -94,7 +94,6 @@ func (c Config) For(set *blobschema.Settings) Config {
 	c.Step.Token, c.Step.Compressed = fetch.ProductToken(set.UserAgent), !set.Plain
 	c.Fetch.UserAgent, c.Fetch.Token = set.UserAgent, c.Step.Token
 	c.Fetch.MaxBody, c.Fetch.Timeout, c.Fetch.Srcset = set.MaxBody, set.Timeout, set.Srcset
-	c.Fetch.MaxIdle = c.Connections
 	c.Fetch.Compression = warc.GzipFast
 	if set.Plain {
 		c.Fetch.Compression = warc.None
@@ -109,6 +108,9 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	}
 	if cfg.MaxResident == 0 {
 		cfg.MaxResident = 2_000_000
+	}
+	if cfg.Fetch.MaxIdle == 0 {
+		cfg.Fetch.MaxIdle = maxIdle(openFiles(), cfg.Connections)
 	}
 	if cfg.TickEvery == 0 {
 		cfg.TickEvery = 5 * time.Second
@@ -132,6 +134,21 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 		tickNow: make(chan struct{}, 1), intake: make(chan []actor.Message), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
 		appetite: map[partition.ID]crawl.Appetite{}, rewake: map[partition.ID]bool{}, live: map[partition.ID]crawl.Progress{},
 	}, nil
+}
+
+// Bounds on idle connections. Files, look-ups and the platform's own connections need
+// reservedFiles descriptors at most. An idle connection over TLS and HTTP/2 takes about 40 KB, goroutines
+// included, so mostIdle of them take 160 MB.
+const (
+	reservedFiles = 160
+	mostIdle      = 4096
+)
+
+// maxIdle returns how many connections may be open without a request, if a process may open that many
+// files and makes that many requests at once. A crawl of polite pace requests a host once a second or less;
+// it needs a connection for each host that it has begun, not for each request under way.
+func maxIdle(files, connections int) int {
+	return min(mostIdle, max(files-reservedFiles-connections, connections/2))
 }
 
 // Begin creates a crawl or opens the one there is, and adds seeds; see

@@ -96,7 +96,7 @@ func (c *collector) links(self, base weburl.URL) []page.Link {
 		return nil
 	}
 	texts := string(c.texts)
-	links := make([]page.Link, 0, len(c.refs))
+	links, size := make([]page.Link, 0, len(c.refs)), 0
 	for _, ref := range c.refs {
 		u, err := base.Resolve(ref.href)
 		if err != nil || u == self {
@@ -110,6 +110,9 @@ func (c *collector) links(self, base weburl.URL) []page.Link {
 				l.Anchor = anchor
 			}
 			continue
+		}
+		if size += len(u.String()); size > maxLinked {
+			break
 		}
 		c.urls[u.String()] = int32(len(links))
 		links = append(links, page.Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow, Anchor: anchor})

@@ -53,6 +53,7 @@ const MaxListed = 50_000
 const (
 	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
 	maxHrefs     = 1 << 20           // all distinct hrefs together
+	maxLinked    = 4 << 20           // all URLs of a page together: short hrefs make long URLs of a long base
 	maxAnchor    = 100               // page.Link.Anchor
 	maxText      = 4 << 10           // source text looked at for a piece of an anchor
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset

@@ -236,6 +236,7 @@ func TestBounds(t *testing.T) {
 		{"a very long href", []byte("<a href=" + strings.Repeat("x", maxHref+1) + "><a href=1>"), 1},
 		{"an href too long for a URL", []byte("<a href=" + strings.Repeat("x", weburl.MaxLen) + "><a href=1>"), 1},
 		{"a long fragment", []byte("<a href=2#" + strings.Repeat("x", maxHref+1) + "><a href=1>"), 2},
+		{"short hrefs of a long base", []byte("<base href=/" + strings.Repeat("x", weburl.MaxLen-100) + "/>" + string(many(1000, "<a href=%d>"))), maxLinked / (weburl.MaxLen - 75)},
 		{"too many bytes of hrefs", many(1100, "<a href=%01024d>"), maxHrefs / 1024},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -195,9 +195,9 @@ func TestListedBounds(t *testing.T) {
 		{"too many entries", "<urlset>" + many(MaxListed+5, "<url><loc>/%d</loc></url>") + "<url><loc>/7</loc></url>", MaxListed},
 		{"too many lines", many(MaxListed+5, "http://example.com/%d\n"), MaxListed},
 		{"too many items", "<rss>" + many(MaxLinks+5, "<item><link>/%d</link></item>"), MaxLinks},
-		{"too many bytes", "<urlset>" + many(10_000, "<url><loc>http://example.com/%02029d</loc></url>"), maxListed / weburl.MaxLen},
+		{"too many bytes", "<urlset>" + many(3000, "<url><loc>http://example.com/%07981d</loc></url>"), maxListed / weburl.MaxLen},
 		{"a very long loc", "<urlset><url><loc>/" + strings.Repeat("x", 1<<20) + "</loc></url><url><loc>/a</loc></url>", 1},
-		{"a loc too long for a URL", "<urlset><url><loc>/" + strings.Repeat("x", 2100) + "</loc></url><url><loc>/a</loc></url>", 1},
+		{"a loc too long for a URL", "<urlset><url><loc>/" + strings.Repeat("x", weburl.MaxLen) + "</loc></url><url><loc>/a</loc></url>", 1},
 		{"a long loc in pieces", "<urlset><url><loc>/" + strings.Repeat("x<!-- -->", 10_000) + "</loc></url><url><loc>/a</loc></url>", 1},
 		{"a long translation", "<urlset><url><link rel=alternate href=/" + strings.Repeat("x", 1<<20) + "></url><url><loc>/a</loc></url>", 1},
 	} {

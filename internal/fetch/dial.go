@@ -73,6 +73,7 @@ type dialer struct {
 	allow   []netip.Prefix
 	timeout time.Duration // of names and TCP together; of TLS once more
 	tls     *tls.Config
+	idle    *idle
 	// connecting, if not nil, is told of each address that a socket is about to connect to, and
 	// may refuse it. For tests.
 	connecting func(netip.AddrPort) error
@@ -105,10 +106,13 @@ type conn struct {
 	bodies   atomic.Int64 // bytes of bodies that came since
 	reading  atomic.Bool  // all that came was taken, and more is waited for
 	closed   atomic.Bool
+	idle     *idle
+	users    int // requests that use it; guarded by idle.mu
 }
 
 func (c *conn) Close() error {
 	c.closed.Store(true)
+	c.idle.closed(c)
 	return c.Conn.Close()
 }
 
@@ -254,7 +258,7 @@ func (d *dialer) connect(ctx context.Context, address string) (*conn, error) {
 	if !pin.IsValid() {
 		d.names.prefer(host, addr)
 	}
-	return &conn{Conn: nc, addr: addr.Unmap().String()}, nil
+	return &conn{Conn: nc, addr: addr.Unmap().String(), idle: d.idle}, nil
 }
 
 // pin returns the address of host that all who know the same addresses choose: the lowest

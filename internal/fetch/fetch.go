@@ -151,7 +151,8 @@ func (c Config) requestFields() []warc.HeaderField {
 // Client fetches. It may be used by any number of goroutines, each with its own host: a host
 // that is asked twice at a time gets two connections, or two streams whose bytes are not told
 // apart in Outcome.Wire. It holds at most one idle connection per host and scheme, and one more for each
-// address that Request.Addr named for it: those are never used for one another.
+// address that Request.Addr named for it: those are never used for one another. Of more than
+// Config.MaxIdle it closes the one whose host, by Request.Next, will be requested last.
 type Client struct {
 	cfg       Config
 	fields    []warc.HeaderField // of every request, after Host
@@ -184,6 +185,7 @@ func New(cfg Config) *Client {
 	}
 	c.dialer = &dialer{
 		names: c.names, allow: cfg.AllowNet, timeout: cfg.ConnectTimeout,
+		idle: &idle{most: cfg.MaxIdle, next: map[*conn]time.Time{}},
 		tls: &tls.Config{
 			RootCAs:            cfg.Roots,
 			NextProtos:         []string{"h2", "http/1.1"},
@@ -196,8 +198,7 @@ func New(cfg Config) *Client {
 		DialTLSContext:         c.dialer.dialTLS,
 		DisableCompression:     true, // bodies are stored as received
 		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           cfg.MaxIdle,
-		MaxIdleConnsPerHost:    1,
+		MaxIdleConnsPerHost:    1, // the dialer's idle bounds all of them
 		IdleConnTimeout:        idleTimeout,
 		ResponseHeaderTimeout:  cfg.HeaderTimeout,
 		MaxResponseHeaderBytes: maxHeader,
@@ -252,7 +253,7 @@ func (c *Client) Fetch(ctx context.Context, req page.Request) *page.Outcome {
 	started := c.cfg.Clock()
 	timed, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	f := &flight{outer: ctx, end: end, timeout: c.cfg.Timeout, longest: Patience * c.cfg.Timeout}
+	f := &flight{outer: ctx, end: end, next: req.Next, timeout: c.cfg.Timeout, longest: Patience * c.cfg.Timeout}
 	if req.Longest > 0 {
 		f.timeout, f.longest = min(f.timeout, req.Longest), min(f.longest, req.Longest)
 	}

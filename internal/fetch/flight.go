@@ -21,6 +21,7 @@ type flight struct {
 	outer context.Context         // without the limits on time
 	ctx   context.Context         // of the request, with its end; carries the flight
 	end   context.CancelCauseFunc // of ctx
+	next  time.Time               // expected next use of the connection; zero: none is expected
 
 	timeout time.Duration // see Client.Fetch
 	longest time.Duration // of a request whose body arrives steadily; 0: no longer than timeout
@@ -111,7 +112,11 @@ func (f *flight) trace() *httptrace.ClientTrace {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.leave()
+			f.drop()
 			f.got, f.conn = time.Now(), c
+			if c != nil {
+				c.idle.taken(c)
+			}
 			if f.conns++; f.conns > 2 {
 				f.end(errAgain)
 			}
@@ -196,6 +201,13 @@ func (f *flight) leave() {
 	}
 }
 
+// drop notes that the request no longer uses the connection. With mu held.
+func (f *flight) drop() {
+	if f.conn != nil {
+		f.conn.idle.left(f.conn, f.next)
+	}
+}
+
 // connected reports whether there was a connection to ask over.
 func (f *flight) connected() bool {
 	f.mu.Lock()
@@ -218,6 +230,7 @@ func (f *flight) observe(out *page.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
+	defer f.drop()
 	defer f.leave()
 	if f.conn == nil {
 		return

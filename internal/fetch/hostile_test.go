@@ -322,7 +322,7 @@ func TestSettle(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			client, server := net.Pipe()
 			defer server.Close()
-			c := &conn{Conn: client}
+			c := &conn{Conn: client, idle: &idle{}}
 			defer c.Close()
 			go tt.reader(c)
 			f := &flight{}
@@ -352,7 +352,7 @@ func TestEmptyFrames(t *testing.T) {
 		{0, 0, errUnasked, maxUnasked}, {1, 0, errNothing, 2 * maxUnasked}, {3, 0, errNothing, 4 * maxUnasked},
 		{1, 1, nil, most}, {0, 1, errUnasked, maxUnasked},
 	} {
-		c := &conn{Conn: chatty{}}
+		c := &conn{Conn: chatty{}, idle: &idle{}}
 		c.answers.Store(int32(k.answers))
 		var err error
 		p := make([]byte, step)

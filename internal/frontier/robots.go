@@ -36,7 +36,7 @@ func (f *Frontier) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 	f.touchUnit(u)
 	d.relist(now, func() { d.asking = true })
 	return Task{
-		Request: page.Request{URL: target, Host: u.key, Site: d.site.name, Addr: addr, Robots: true, Attempt: d.attempts},
+		Request: page.Request{URL: target, Host: u.key, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
 		Topic:   l.topic,
 		lane:    l,
 	}, true

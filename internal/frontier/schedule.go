@@ -211,9 +211,13 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		it.bits |= isAsked
 		u.pace.Start(now, f.delay(d))
 		f.touchUnit(u)
+		var next time.Time
+		if u.waits() || len(l.queue) > 0 {
+			next = u.pace.ReadyAt()
+		}
 		return Task{
 			Request: page.Request{
-				URL: url, Host: u.key, Addr: u.addr, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
+				URL: url, Host: u.key, Addr: u.addr, Next: next, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
 			Flags: it.flags, Topic: l.topic, Change: p.rareOf(i).change,

@@ -195,6 +195,21 @@ func TestLateStart(t *testing.T) {
 	r.mustNext("https://a.example/2")
 }
 
+// TestNextOfHost: a request carries the time of the next one to its host, if anything waits for that.
+func TestNextOfHost(t *testing.T) {
+	r := newRig(t, Config{Delay: time.Minute})
+	r.add(0, "https://a.example/1", "https://a.example/2")
+	robots := r.mustNext("https://a.example/robots.txt")
+	r.done(robots, answer{status: 404})
+	one := r.mustNext("https://a.example/1")
+	r.done(one, answer{})
+	r.now = r.now.Add(time.Minute)
+	two := r.mustNext("https://a.example/2")
+	if got := one.Request.Next; !robots.Request.Next.Equal(got.Add(-time.Minute)) || !got.Equal(r.now) || !two.Request.Next.IsZero() {
+		t.Errorf("next after robots.txt %v, after the first page %v, after the last %v; it is %v", robots.Request.Next, got, two.Request.Next, r.now)
+	}
+}
+
 // TestNotStarted: a request that never began counts from when it was handed out.
 func TestNotStarted(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second})

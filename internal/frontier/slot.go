@@ -366,7 +366,7 @@ func (p *part) uri(it *item) []byte { return p.text[it.text : it.text+uint32(it.
 func (p *part) url(it *item) weburl.URL {
 	l := p.lanes[it.lane]
 	uri := p.uri(it)
-	b := make([]byte, 0, 2048)
+	b := make([]byte, 0, len("https://")+len(l.door.site.name)+len(uri))
 	b = append(append(append(b, l.door.prefix()...), l.door.site.name...), uri...)
 	u, ok := weburl.Canonical(string(b))
 	if !ok {

@@ -22,6 +22,7 @@ type Request struct {
 	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
 	Longest    time.Duration    // the most time that the request may have, if that is less than the fetcher's own limits; 0: those
 	Deadline   time.Time        // the lease ends then: the executor aborts the request unless the lease was renewed
+	Next       time.Time        // earliest next request to the host; zero: none is known of
 	Depth      uint16
 	Generation uint32
 	Attempt    uint8

@@ -62,7 +62,7 @@ func TestDecodeHostile(t *testing.T) {
 		"not in normal form":   "\x01\x01\x00\x00\x01\x02\x04/%41\x00",
 		"line too far":         "\x01\x01\x00\x00\x02\xfe\xff\x3e\x01/\xfe\xff\x3e\x01/\x00",
 		"too many sitemaps":    "\x01\x01\x00\x00\x00\xe9\x07" + strings.Repeat("\x01x", 1001),
-		"long sitemap":         "\x01\x01\x00\x00\x00\x01\x81\x10" + strings.Repeat("x", 2049),
+		"long sitemap":         "\x01\x01\x00\x00\x00\x01\xc1\x3e" + strings.Repeat("x", maxSitemapBytes+1),
 		"too large":            "\x01\x01" + strings.Repeat("\x00", maxEncodedRobots),
 	} {
 		if r, err := DecodeRobots([]byte(b)); err == nil {

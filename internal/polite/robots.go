@@ -19,8 +19,8 @@ const (
 	MaxCrawlDelay = 120 * time.Second
 	// maxSitemaps is how many Sitemap lines are kept.
 	maxSitemaps = 1000
-	// maxSitemapBytes is the length of the longest Sitemap value kept.
-	maxSitemapBytes = 2048
+	// maxSitemapBytes is the length of the longest Sitemap value kept: as long as a URL may be.
+	maxSitemapBytes = 8000
 )
 
 // maxReasonBytes bounds the reason of allowAll and DenyAll.

@@ -171,7 +171,11 @@ func (p *proc) issue(is actor.Issue) {
 		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
 	case actor.Receive:
-		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.receive(is.ID, e, w.now+e.Wait) })
+		after := p.between(time.Millisecond, 30*time.Millisecond)
+		if slow := w.cfg.SlowQueues; slow > 0 {
+			after = p.between(slow/2, slow)
+		}
+		w.at(after, func() { p.receive(is.ID, e, w.now+e.Wait) })
 		return
 	}
 	before, after := p.between(time.Millisecond, 40*time.Millisecond), p.between(time.Millisecond, 40*time.Millisecond)

@@ -80,6 +80,8 @@ func Scenario(seed uint64) Config {
 	if cfg.Index = r.IntN(3) == 0; cfg.Index {
 		cfg.IndexGrace = seconds(1, 60, 3600)
 	}
+	r = rand.New(rand.NewPCG(seed, 0x510e))
+	cfg.SlowQueues = time.Duration([]int{0, 0, 100, 600, 6000}[r.IntN(5)]) * time.Millisecond // steps linger for 200 ms or 2 s
 	cfg.choose(seed)
 	r = rand.New(rand.NewPCG(seed, 0x510e))
 	if r.IntN(3) == 0 {

@@ -121,6 +121,7 @@ var simplifications = []func(*Config) bool{
 	func(c *Config) bool { return withoutMap(c, 2) },
 	func(c *Config) bool { return set(&c.Elastic, false) },
 	func(c *Config) bool { return set(&c.SweepEvery, 0) },
+	func(c *Config) bool { return set(&c.SlowQueues, 0) },
 	func(c *Config) bool { return set(&c.MergeFanIn, 0) },
 	func(c *Config) bool { return set(&c.Late, false) },
 	func(c *Config) bool { return set(&c.Looks, 0) },

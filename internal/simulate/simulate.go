@@ -104,6 +104,8 @@ type Config struct {
 	// no index names any more.
 	Index      bool
 	IndexGrace time.Duration
+	// SlowQueues is how long a receive takes at most, and half of it at least; 0 for 1 to 30 ms.
+	SlowQueues time.Duration
 	Trace      io.Writer // every event as a line of text; nil for none
 }
 

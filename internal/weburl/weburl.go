@@ -49,8 +49,8 @@ package weburl
 
 import "errors"
 
-// MaxLen is the longest canonical URL, in bytes.
-const MaxLen = 2048
+// MaxLen is the longest canonical URL, in bytes: what RFC 9110 section 4.1 asks all to support at least.
+const MaxLen = 8000
 
 // maxRef bounds, in bytes, a reference without its fragment. A canonical URL can
 // be shorter than its source, by dot segments or credentials, but not by much in

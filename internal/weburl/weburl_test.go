@@ -287,7 +287,7 @@ func TestParse(t *testing.T) {
 		{"http://e.de/" + strings.Repeat("a", MaxLen-11), "ErrTooLong"},
 		{"http://e.de/" + strings.Repeat("é", MaxLen/6), "ErrTooLong"},
 		{"http://e.de/?" + strings.Repeat("%61", maxRef/3-12), "http://e.de/?" + strings.Repeat("a", maxRef/3-12)},
-		{"http://e.de/" + strings.Repeat("a/../", 1000), "ErrTooLong"},
+		{"http://e.de/" + strings.Repeat("a/../", maxRef/5), "ErrTooLong"},
 		{"http://e.de/" + strings.Repeat("\t", maxRef) + "a", "ErrTooLong"},
 	} {
 		checkResolve(t, URL{}, tt.raw, tt.want)
@@ -360,7 +360,7 @@ func TestResolve(t *testing.T) {
 		{"", "a\n\tb", "http://example.org/foo/ab"},
 		{"", "http://example.org", "http://example.org/"},
 		{"", strings.Repeat("../", 1000) + "a", "http://example.org/a"},
-		{"", strings.Repeat("a", 5000), "ErrTooLong"},
+		{"", strings.Repeat("a", MaxLen), "ErrTooLong"},
 		{"", "javascript:" + strings.Repeat("a", 5000), "ErrScheme"},
 		{"http://h/", "..", "http://h/"},
 		{"http://h//a//b", "../c", "http://h//a/c"},

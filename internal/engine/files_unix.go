@@ -1,0 +1,14 @@
+//go:build unix
+
+package engine
+
+import "syscall"
+
+// openFiles returns how many files, sockets included, this process may have open.
+func openFiles() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return 1024 // the usual limit
+	}
+	return int(min(r.Cur, 1<<30))
+}
