@@ -202,7 +202,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		l.pop()
 		if ok, rule := d.rules.Allowed(url.RequestURI()); !ok {
 			u.enlist(l, now)
-			f.refuse(p, i, url, refusalFor(d.rules), reason(d.rules, rule))
+			f.refuse(p, i, url, d.rules.Refusal(), reason(d.rules, rule))
 			continue
 		}
 		l.asked = true
@@ -241,13 +241,6 @@ func reason(r *polite.Robots, rule polite.Rule) string {
 		return fmt.Sprintf("robots.txt line %d: %s", rule.Line, rule.Text)
 	}
 	return r.Reason()
-}
-
-func refusalFor(r *polite.Robots) blobschema.Outcome {
-	if r.Unreachable() {
-		return blobschema.OutcomeRobotsGone
-	}
-	return blobschema.OutcomeRobots
 }
 
 // refuse settles an item that is in no queue any more.
