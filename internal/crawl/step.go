@@ -555,7 +555,14 @@ func (s *Step) fetch(t frontier.Task) {
 		return
 	}
 	s.Spawn(func(tk *actor.Task) error {
-		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
+		if p := s.former(tk, t.Former(), t.Request.URL.String()); p != nil {
+			if p.Outcome.Answered() {
+				t.Request.Former = p
+			}
+			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside tells no depth
+				t.Request.Depth = p.Depth
+			}
+		}
 		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
 			s.answered(t, page.Aborted(t.Request, s.Now().Wall))
 			return nil
