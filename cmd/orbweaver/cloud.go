@@ -111,6 +111,15 @@ func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*
 	if err := v.see(ctx); err != nil {
 		return nil, err
 	}
+	if b.Resumed {
+		failed, err := v.view.FailedSeeds(ctx, cloudSeedRecords)
+		if err != nil {
+			return nil, err
+		}
+		if _, _, b.Retried, err = v.engine.Begin(blobschema.Crawl{}, failed, nil); err != nil {
+			return nil, err
+		}
+	}
 	s, err := v.view.Status(ctx)
 	if err != nil {
 		return nil, err

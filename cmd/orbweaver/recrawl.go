@@ -109,8 +109,11 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 		return err
 	}
 	s := &session{
-		dir: f.data, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) { return stored, nil },
-		connections: f.connections, allowNet: f.allowNet, maxTime: f.maxTime,
+		dir: f.data, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
+			stored.Settings.AllowNet = f.allowNet.with(stored.Settings.AllowNet)
+			return stored, nil
+		},
+		connections: f.connections, maxTime: f.maxTime,
 		retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep, request: &r,
 	}
 	sum, err := s.run(ctx, s.concludeRequest)

@@ -87,7 +87,7 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 	}
 	// A request that is in the queue still has made no mail.
 	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
-	n := sum.requestOutcomes(s.request, latest, waits, s.allowNet)
+	n := sum.requestOutcomes(s.request, latest, waits, s.crawl.Settings.AllowNet)
 	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
 		n.conclude(sum, plural(int64(len(latest)), "URL"))
 	}
