@@ -148,7 +148,7 @@ func TestScreen(t *testing.T) {
 func TestFrame(t *testing.T) {
 	f := &figures{
 		Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
-		Outcomes: map[string]int64{"ok": 12345, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
+		Outcomes: map[string]int64{"ok": 12345, "unchanged": 38, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
 	}
 	want := []string{
 		"orbweaver c · 75 s",

@@ -76,9 +76,9 @@ func kinds(outcomes map[string]int64, without ...string) string {
 	return strings.Join(names, " · ")
 }
 
-// errors lists what is neither a page nor a redirect.
+// errors lists what is neither a page, changed or not, nor a redirect.
 func (f *figures) errors() string {
-	list := kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeRedirect.String())
+	list := kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String())
 	if f.Retries > 0 {
 		if list != "" {
 			list += " · "

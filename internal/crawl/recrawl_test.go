@@ -108,7 +108,7 @@ func TestRecrawl(t *testing.T) {
 		}
 	}
 	got := w.records(c.ID, 1, all(host)[3])
-	if len(got) != 3 || got[1].Generation != 1 || got[2].Generation != 2 {
+	if len(got) != 3 || got[0].Change != "" || got[1].Change != blobschema.PageSame || got[1].Generation != 1 || got[2].Generation != 2 {
 		t.Errorf("records: %+v", got)
 	}
 	w.tick(c.ID)
