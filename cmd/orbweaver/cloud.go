@@ -240,6 +240,9 @@ func (w *follower) figures(s *view.Status) figures {
 	}
 	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Totals: s.Totals})
 	f.AtWork, f.Paused = &s.Leased, s.Wish.Pause
+	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
+		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
+	}
 	return f
 }
 

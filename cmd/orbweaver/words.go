@@ -50,7 +50,7 @@ func size(n int64) string {
 
 // span writes a time as people say it, to the second once it is longer than ten.
 func span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
+	d := time.Duration(min(seconds, 1e9) * float64(time.Second)) // 32 years: more would overflow
 	switch {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())

@@ -318,15 +318,22 @@ func (s *Step) Pages() int64 {
 type Progress struct {
 	Totals blobschema.Totals
 	Active int // requests under way
+	Rest   Rest
 }
+
+// Rest is what the units of a partition wait for.
+type Rest = frontier.Rest
 
 // Progress returns the live figures; false before the state is loaded.
 func (s *Step) Progress() (Progress, bool) {
 	if !s.running {
 		return Progress{}, false
 	}
-	return Progress{Totals: s.snapshotTotals(), Active: s.inflight}, true
+	return Progress{Totals: s.snapshotTotals(), Active: s.inflight, Rest: s.st.f.Rest()}, true
 }
+
+// Resting reports whether no request is under way.
+func (s *Step) Resting() bool { return s.running && s.inflight == 0 }
 
 // after runs what follows from an event, and sets the alarm for what follows from
 // time alone.

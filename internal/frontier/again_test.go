@@ -354,6 +354,31 @@ func TestAgainAfterNoRobots(t *testing.T) {
 	r.mustNext(urlX)
 }
 
+// TestRest: what units wait for is told: their pace, an answer, or that they are less busy.
+func TestRest(t *testing.T) {
+	r := newRig(t, Config{Delay: 10 * time.Second})
+	for _, host := range []string{"a", "b", "c"} {
+		u := "https://" + host + ".example/"
+		r.add(0, u+"1", u+"2")
+		r.done(r.mustNext(u+"robots.txt"), answer{status: 404})
+		r.done(r.mustNext(u+"1"), map[string]answer{"a": {}, "b": {status: 429}, "c": {outcome: blobschema.OutcomeConnect}}[host])
+	}
+	r.mustIdle()
+	want := Rest{Until: r.now.Add(10 * time.Second), Units: 3, Failed: 1, Silent: 1}
+	if got := r.f.Rest(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	r.now = r.now.Add(time.Hour)
+	for range 3 {
+		if _, ok := r.f.Next(r.now, false); !ok {
+			t.Fatal("nothing to ask for")
+		}
+	}
+	if got := r.f.Rest(); got != (Rest{}) {
+		t.Errorf("in the end: %+v", got)
+	}
+}
+
 // TestSeedTriedAgain: a seed that is tried again has a seed's rank, so that its page counts.
 func TestSeedTriedAgain(t *testing.T) {
 	r := begun(t, Config{}, urlX)

@@ -84,6 +84,7 @@ type Frontier struct {
 	domains map[string]*domain
 	ready   readyQueue
 	timers  timerHeap
+	pauses  [pauseKinds]int // units in the timers, by why they are there
 	seq     uint32
 	turn    uint64
 	virtual uint64 // time of fair queueing: the turn of the unit taken last
