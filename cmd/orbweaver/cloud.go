@@ -238,7 +238,7 @@ func (w *follower) figures(s *view.Status) figures {
 		w.meter = newMeter(now, 0, s.Totals)
 		w.meter.memory = cloudRateMemory
 	}
-	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Totals: s.Totals})
+	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
 	f.AtWork, f.Paused = &s.Leased, s.Wish.Pause
 	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"

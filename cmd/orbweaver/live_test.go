@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
 // paper is a terminal that understands what the live view writes, and nothing else.
@@ -228,7 +229,7 @@ func TestMeter(t *testing.T) {
 func TestMeterInOutage(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMeter(at, 0, blobschema.Totals{})
-	snap := &engine.Snapshot{Active: 1}
+	snap := &engine.Snapshot{Progress: crawl.Progress{Active: 1}}
 	snap.Crawl.Settings.MaxPages = 1000
 	snap.Totals.Outcomes = map[string]int64{"ok": 100}
 	if f := m.read(at.Add(10*time.Second), snap); f.Waiting != "" || f.SecondsLeft < 99 || f.SecondsLeft > 101 {
@@ -243,7 +244,7 @@ func TestMeterInOutage(t *testing.T) {
 		t.Errorf("after four months: %+v", f)
 	}
 	now := at.Add(1e7*time.Second + time.Second)
-	for want, r := range map[string]crawl.Rest{
+	for want, r := range map[string]frontier.Rest{
 		"":                                     {},
 		"waiting 44 s: 1 host does not answer": {Units: 1, Silent: 1},
 		"waiting 44 s: 2 hosts do not answer, 1 host failed or asked for a pause":                   {Units: 3, Silent: 2, Failed: 1},
@@ -252,7 +253,7 @@ func TestMeterInOutage(t *testing.T) {
 		if r.Units > 0 {
 			r.Until = now.Add(44 * time.Second)
 		}
-		f := m.read(now, &engine.Snapshot{Rest: r})
+		f := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Rest: r}})
 		if f.Waiting != want {
 			t.Errorf("%+v: %q, want %q", r, f.Waiting, want)
 		}

@@ -318,11 +318,8 @@ func (s *Step) Pages() int64 {
 type Progress struct {
 	Totals blobschema.Totals
 	Active int // requests under way
-	Rest   Rest
+	Rest   frontier.Rest
 }
-
-// Rest is what the units of a partition wait for.
-type Rest = frontier.Rest
 
 // Progress returns the live figures; false before the state is loaded.
 func (s *Step) Progress() (Progress, bool) {

@@ -488,12 +488,10 @@ func (e *Engine) stopSteps() {
 
 // Snapshot is what a display shows of a running crawl.
 type Snapshot struct {
-	Crawl  blobschema.Crawl
-	Totals blobschema.Totals
-	Active int // requests under way
-	Rest   crawl.Rest
-	Steps  int
-	Calls  ledger.Counts
+	Crawl blobschema.Crawl
+	crawl.Progress
+	Steps int
+	Calls ledger.Counts
 }
 
 // Snapshot returns the live figures: of running steps as they are, of the others as

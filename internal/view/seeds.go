@@ -35,7 +35,7 @@ func (v *View) FailedSeeds(ctx context.Context, maxRecords int) ([]crawl.Seed, e
 	if err != nil {
 		return nil, err
 	}
-	open := map[string]bool{} // seeds, as far as no record shows that they were fetched; true for those that failed
+	open := map[string]bool{} // seeds that no record shows as fetched; true for those that failed
 	if err := v.eachSeed(ctx, &c, func(_ uint64, u weburl.URL) bool {
 		open[u.String()] = false
 		return true
