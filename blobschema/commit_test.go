@@ -43,7 +43,7 @@ func fullCommit(t testing.TB) *Commit {
 	w := newWeb(t, 1)
 	pages := w.pages(30)
 	pages[0] = Page{URL: "https://a.example/", Outcome: OutcomeDNS, Time: pages[1].Time, Detail: "no such host", Robots: true, NoIndex: true, Truncated: "length",
-		Redirect: "https://b.example/", Modified: "yesterday", Generation: 4}
+		Redirect: "https://b.example/", Modified: "yesterday", Generation: 4, Change: PageChanged}
 	links := w.links(20, 10)
 	links = append(links, PageLinks{Source: 1, Slot: 2, Host: "a.example"}, PageLinks{Source: 3, Targets: []Target{
 		{Fingerprint: 4, NoFollow: true}, {Fingerprint: 4, Slot: 1, Host: "b.example:8080", Followed: true, NoFollow: true, Anchor: "x"}, {Fingerprint: 4, Anchor: "\xff"}}})

@@ -61,7 +61,16 @@ type Page struct {
 	// of this URL or another. Digest, BodyBytes and MIME are then the original's too.
 	Original *Original `cbor:"22,keyasint,omitempty" json:"original,omitempty"`
 	Topic    uint8     `cbor:"23,keyasint,omitempty" json:"topic,omitempty"` // number of its topic
+	// Change compares an answer with that of an earlier generation: PageSame, PageChanged, or
+	// empty if there was none or its record could not be read.
+	Change string `cbor:"24,keyasint,omitempty" json:"change,omitempty"`
 }
+
+// The values of Page.Change.
+const (
+	PageSame    = "same"
+	PageChanged = "changed"
+)
 
 // Original names the response record that holds the payload of a revisit.
 type Original struct {

@@ -3,6 +3,7 @@ package blobschema
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/orbweaver/orbweaver/partition"
@@ -93,6 +94,11 @@ type Settings struct {
 	// RecrawlPerHour is how many settled URLs are asked for again in an hour, by what is known
 	// of how often they change; such a crawl never finishes. 0: none are.
 	RecrawlPerHour float64 `json:"recrawl_per_hour,omitempty"`
+
+	// AllowNet are networks that are not public, which the owner of a folder lets this crawl
+	// connect to from their own machine. Functions and workers ignore them: what those may
+	// reach is a matter of their own configuration.
+	AllowNet []netip.Prefix `json:"allow_net,omitempty"`
 }
 
 // QueueBy says which queue of its host a URL belongs to (Zhang, Wang). One request at a time is

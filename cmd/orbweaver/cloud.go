@@ -111,6 +111,15 @@ func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*
 	if err := v.see(ctx); err != nil {
 		return nil, err
 	}
+	if b.Resumed {
+		failed, err := v.view.FailedSeeds(ctx, cloudSeedRecords)
+		if err != nil {
+			return nil, err
+		}
+		if _, _, b.Retried, err = v.engine.Begin(blobschema.Crawl{}, failed, nil); err != nil {
+			return nil, err
+		}
+	}
 	s, err := v.view.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -229,8 +238,11 @@ func (w *follower) figures(s *view.Status) figures {
 		w.meter = newMeter(now, 0, s.Totals)
 		w.meter.memory = cloudRateMemory
 	}
-	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Totals: s.Totals})
+	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
 	f.AtWork, f.Paused = &s.Leased, s.Wish.Pause
+	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
+		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
+	}
 	return f
 }
 

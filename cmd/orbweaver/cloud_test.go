@@ -338,7 +338,7 @@ func testCloudCrawl(c *cloud) {
 
 	// What was asked for is asked for once more.
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed", url+"/1", "http://elsewhere.example/").ends(exitOK,
-		`^Finished: 2 of 3 URLs answered\.$`, `/fixed: unchanged 304, generation 1$`, `/1: ok 200, generation 1, same payload$`,
+		`^Finished: 2 of 3 URLs answered: 1 failed, 2 unchanged\.$`, `/fixed: unchanged 304, generation 1$`, `/1: ok 200, generation 1, unchanged$`,
 		`out-of-scope`, `^  latency +from the message until a URL was asked for: [\d.]+ s, at most`)
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed").ends(exitOK, `/fixed: nothing new: it was asked for before`)
 	c.run("recrawl", "--later", url+"/2").ends(exitOK, `^1 URL in the intake queue of aws://test`)

@@ -35,8 +35,8 @@ func newCrawl() *cobra.Command {
 		Long: `Crawl follows links from the given URLs, asks each host at most once a second, its
 robots.txt apart (or slower, if that says so), and keeps the answers in WARC files.
 
-If the folder (--data) holds a crawl already, it goes on with that one, and adds the
-URLs that are new. Stop it with Ctrl-C at any time: nothing that was answered is lost
+If the folder (--data) holds a crawl already, it goes on with that one, adds the URLs that
+are new, and tries seeds again that could not be fetched. Stop it with Ctrl-C at any time: nothing that was answered is lost
 or asked for again. A second Ctrl-C quits at once, which loses some seconds of work.
 
 In a cloud (--platform) it begins the crawl, or goes on with it, and shows how far it is:
@@ -69,11 +69,12 @@ Kept, but changed by giving them again:
   once more          --recrawl: what is likely to have changed, so many pages an hour
   searchable         --index: 'orbweaver search' finds what is crawled; ranks are computed, and
                      are what --quality host-rank goes by where there is no --host-ranks
+  inside networks    --allow-net, of a crawl in a folder: each is added to those kept, none drops them
   against traps      --max-host-urls, --max-domain-urls, --max-path-segments,
                      --max-repeats: what is beyond is counted, not asked for
 
-Of one run in a folder only: --connections, --allow-net, --max-time, --costs. In a cloud the
-first three are refused, --partitions is that of the deployment, unless others are asked for, and
+Of one run in a folder only: --connections, --max-time, --costs. In a cloud the first two and
+--allow-net are refused, --partitions is that of the deployment, unless others are asked for, and
 calls and cost in the summary are those of the whole crawl.
 
 Progress goes to standard error, the summary to standard output; with --json both go there.`,
@@ -158,7 +159,7 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 		}
 	}
 	s := &session{
-		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections, allowNet: f.allowNet,
+		dir: f.data, seeds: seeds, another: f.another, resume: f.resume, connections: f.connections,
 		maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep,
 	}
 	if s.fresh, err = identify(f.fresh()); err != nil {
@@ -174,7 +175,7 @@ func runCrawl(cmd *cobra.Command, f *crawlFlags, args []string) (err error) {
 	sum.costs = f.costs
 	rep.ended(sum)
 	if sum.Status == exitNothing {
-		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, f.allowNet)))
+		return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, s.crawl.Settings.AllowNet)))
 	}
 	return stopped(sum.Status)
 }
@@ -320,7 +321,7 @@ func (s *session) listCaptures(ctx context.Context, sum *summary) error {
 // seedOutcomes says what came of each seed.
 func seedOutcomes(ctx context.Context, v *view.View) ([]seedOutcome, error) {
 	var out []seedOutcome
-	for p, err := range v.Pages(ctx, view.EveryRecord) {
+	for p, err := range v.Pages(ctx, view.LatestRecord) {
 		if err != nil {
 			return nil, err
 		}
@@ -361,12 +362,14 @@ func hint(s *seedOutcome, allow []netip.Prefix) string {
 		return "check the name, and this machine's connection"
 	case blobschema.OutcomeConnect, blobschema.OutcomeTimeout:
 		return "check the address and the port, and that the server is up"
+	case blobschema.OutcomeTLS:
+		return "check the server's certificate, and the port"
 	case blobschema.OutcomeScope:
 		return "to widen the scope, give it to 'orbweaver crawl'"
 	case blobschema.OutcomeRobots:
 		return "the site does not want to be crawled"
 	case blobschema.OutcomeRobotsGone:
-		return "its robots.txt could not be had, and until it can a site must not be crawled: check that the server is up"
+		return "its robots.txt could not be fetched, and a site must not be crawled before it can: check that the server is up"
 	}
 	return ""
 }

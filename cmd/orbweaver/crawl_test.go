@@ -197,7 +197,7 @@ func TestUnreachableSeed(t *testing.T) {
 	if sum.Status != exitNothing || len(sum.Seeds) != 1 {
 		t.Fatalf("summary %+v", sum)
 	}
-	text := seedsFailed(sum.Seeds, s.allowNet)
+	text := seedsFailed(sum.Seeds, s.crawl.Settings.AllowNet)
 	for _, want := range []string{"http://127.0.0.1:1/: ", "check", "server is up"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -97,7 +97,7 @@ func (o *fileOptions) Names() (names []string) {
 func (o *fileOptions) Set(name string, values []string) error {
 	flag := o.alone.set.Lookup(name)
 	if !o.alone.ofCrawl(flag) {
-		return fmt.Errorf("it is of one run, not of the crawl: give it as --%s", name)
+		return fmt.Errorf("it is no key of a crawl file: give it as --%s", name)
 	}
 	_, list := flag.Value.(*patternsValue)
 	if !list && len(values) > 1 {

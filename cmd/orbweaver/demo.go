@@ -115,8 +115,7 @@ func serveWeb(cfg simweb.Config) (web *simweb.Web, stop func(), err error) {
 func demoSession(dir string, web *simweb.Web, rep reporter) (*session, error) {
 	s := &session{
 		dir: dir, connections: 256, reporter: rep,
-		allowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		retry:    polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
+		retry: polite.Retry{Wait: demoWait, Backoff: demoWait, Attempts: demoAttempts},
 		resume: func(c blobschema.Crawl) (blobschema.Crawl, error) {
 			return c, errors.New("the demo does not go on with a crawl")
 		},
@@ -133,6 +132,7 @@ func demoSession(dir string, web *simweb.Web, rep reporter) (*session, error) {
 		Slots: partition.DefaultSlots, Partitions: 4, // so that there is mail to see
 		Settings: blobschema.Settings{
 			Scope: blobschema.ScopeAny, MaxDepth: -1, MaxBody: 16 << 20, UserAgent: defaultAgent, Timeout: 10 * time.Second,
+			AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 	})
 	return s, err

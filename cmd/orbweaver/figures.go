@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -17,6 +19,7 @@ type figures struct {
 	PagesPerSecond float64          `json:"pages_per_second"`    // smoothed
 	HostsActive    int              `json:"hosts_active"`        // being asked now; not known of a cloud
 	Paused         bool             `json:"paused,omitempty"`
+	Waiting        string           `json:"waiting,omitempty"`            // why nothing happens, in words
 	AtWork         *int             `json:"partitions_at_work,omitempty"` // in a cloud
 	Asked          int              `json:"asked,omitempty"`              // URLs that recrawl waits for, and how many have an outcome
 	Answered       int              `json:"answered,omitempty"`
@@ -36,6 +39,9 @@ const (
 	cloudRateMemory = 90 * time.Second
 )
 
+// farAhead is the longest time in seconds that is told as what is left: a year.
+const farAhead = 365 * 24 * 3600
+
 // meter makes figures of snapshots. It belongs to one goroutine.
 type meter struct {
 	start    time.Time
@@ -44,13 +50,14 @@ type meter struct {
 	memory   time.Duration
 
 	last         time.Time
-	pages        int64   // at last
-	done, passed float64 // pages and seconds, the older the less they weigh
+	news         time.Time // when a page came last
+	pages        int64     // at last
+	done, passed float64   // pages and seconds, the older the less they weigh
 }
 
 // newMeter returns a meter for a run that begins with the totals of earlier ones.
 func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) *meter {
-	m := &meter{start: start, last: start, before: before, memory: rateMemory, pages: captures(&before)}
+	m := &meter{start: start, last: start, news: start, before: before, memory: rateMemory, pages: captures(&before)}
 	if maxTime > 0 {
 		m.deadline = start.Add(maxTime)
 	}
@@ -69,6 +76,9 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 		w := math.Exp(-dt / m.memory.Seconds())
 		m.done = m.done*w + float64(max(pages-m.pages, 0))
 		m.passed = m.passed*w + dt
+		if pages > m.pages {
+			m.news = now
+		}
 		m.last, m.pages = now, pages
 	}
 	f := figures{
@@ -83,7 +93,42 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 		more = max(limit-t.Pages, 0)
 	}
 	m.limit(&f, now, more)
+	f.Waiting = m.waiting(now, s)
 	return f
+}
+
+// quiet is how long nothing happens before people are told why.
+const quiet = 2 * time.Second
+
+// waiting says why no page comes, "" while pages do.
+func (m *meter) waiting(now time.Time, s *engine.Snapshot) string {
+	r := &s.Rest
+	left := r.Until.Sub(now)
+	switch {
+	case now.Sub(m.news) < quiet:
+		return ""
+	case s.Active > 0:
+		return fmt.Sprintf("waiting for %s", plural(int64(s.Active), "answer"))
+	case r.Units == 0 || left <= 0:
+		return ""
+	}
+	hosts := func(n int, one, more string) string {
+		if n == 1 {
+			return "1 host " + one
+		}
+		return plural(int64(n), "host") + " " + more
+	}
+	var why []string
+	if r.Silent > 0 {
+		why = append(why, hosts(r.Silent, "does not answer", "do not answer"))
+	}
+	if r.Failed > 0 {
+		why = append(why, hosts(r.Failed, "failed or asked for a pause", "failed or asked for a pause"))
+	}
+	if n := r.Units - r.Silent - r.Failed; n > 0 {
+		why = append(why, hosts(n, "may not be requested sooner", "may not be requested sooner"))
+	}
+	return fmt.Sprintf("waiting %s: %s", span(left.Seconds()), strings.Join(why, ", "))
 }
 
 // captures counts the pages that were fetched, also those fetched again on purpose, which do
@@ -101,10 +146,12 @@ func (m *meter) limit(f *figures, now time.Time, more int64) {
 	if !m.deadline.IsZero() {
 		f.Limit, f.SecondsLeft = "max-time", max(m.deadline.Sub(now).Seconds(), 0)
 	}
-	if more >= 0 && f.PagesPerSecond > 0 {
-		left := float64(more) / f.PagesPerSecond
-		if f.Limit == "" || left < f.SecondsLeft {
-			f.Limit, f.SecondsLeft = "max-pages", left
-		}
+	// In an outage the rate falls to nothing, and says nothing about the time after it: the mean of this run does.
+	rate := f.PagesPerSecond
+	if f.Seconds > 0 {
+		rate = max(rate, float64(f.Pages-captures(&m.before))/f.Seconds)
+	}
+	if left := float64(more) / rate; more >= 0 && left < farAhead && (f.Limit == "" || left < f.SecondsLeft) {
+		f.Limit, f.SecondsLeft = "max-pages", left
 	}
 }

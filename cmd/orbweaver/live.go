@@ -93,6 +93,9 @@ func frame(title string, f *figures) []string {
 	if f.Recrawled > 0 {
 		lines = append(lines, "  again  "+count(f.Recrawled)+" recrawled")
 	}
+	if f.Waiting != "" && !f.Paused {
+		lines = append(lines, "  "+f.Waiting)
+	}
 	if f.Asked > 0 {
 		lines = append(lines, fmt.Sprintf("  asked  %d of %s have an outcome", f.Answered, plural(int64(f.Asked), "URL")))
 	}
@@ -119,8 +122,11 @@ func line(f *figures) string {
 	if f.Asked > 0 {
 		s += fmt.Sprintf(", %d of %s answered", f.Answered, plural(int64(f.Asked), "URL"))
 	}
-	if f.Paused {
+	switch {
+	case f.Paused:
 		s += ", paused"
+	case f.Waiting != "":
+		s += ", " + f.Waiting
 	}
 	if e := f.errors(); e != "" {
 		s += ", errors: " + e

@@ -11,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
 // paper is a terminal that understands what the live view writes, and nothing else.
@@ -148,7 +150,7 @@ func TestScreen(t *testing.T) {
 func TestFrame(t *testing.T) {
 	f := &figures{
 		Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
-		Outcomes: map[string]int64{"ok": 12345, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
+		Outcomes: map[string]int64{"ok": 12345, "unchanged": 38, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
 	}
 	want := []string{
 		"orbweaver c · 75 s",
@@ -220,6 +222,50 @@ func TestMeter(t *testing.T) {
 	snap.Crawl.Settings.MaxPages = 1e6
 	if g := m.read(m.last, snap); g.PagesPerSecond != f.PagesPerSecond || g.Limit != "max-time" || g.SecondsLeft != 1 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestMeterInOutage: while no page comes the time left does not run away, and the reason is told.
+func TestMeterInOutage(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := newMeter(at, 0, blobschema.Totals{})
+	snap := &engine.Snapshot{Progress: crawl.Progress{Active: 1}}
+	snap.Crawl.Settings.MaxPages = 1000
+	snap.Totals.Outcomes = map[string]int64{"ok": 100}
+	if f := m.read(at.Add(10*time.Second), snap); f.Waiting != "" || f.SecondsLeft < 99 || f.SecondsLeft > 101 {
+		t.Errorf("while pages come: %+v", f)
+	}
+	f := m.read(at.Add(1000*time.Second), snap)
+	if f.Limit != "max-pages" || f.SecondsLeft < 9_999 || f.SecondsLeft > 10_001 || f.Waiting != "waiting for 1 answer" {
+		t.Errorf("after a quarter of an hour: %+v", f)
+	}
+	f = m.read(at.Add(1e7*time.Second), snap) // 1 page in 28 hours
+	if f.Limit != "" || f.SecondsLeft != 0 {
+		t.Errorf("after four months: %+v", f)
+	}
+	now := at.Add(1e7*time.Second + time.Second)
+	for want, r := range map[string]frontier.Rest{
+		"":                                     {},
+		"waiting 44 s: 1 host does not answer": {Units: 1, Silent: 1},
+		"waiting 44 s: 2 hosts do not answer, 1 host failed or asked for a pause":                   {Units: 3, Silent: 2, Failed: 1},
+		"waiting 44 s: 1 host failed or asked for a pause, 1,000 hosts may not be requested sooner": {Units: 1001, Failed: 1},
+	} {
+		if r.Units > 0 {
+			r.Until = now.Add(44 * time.Second)
+		}
+		f := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Rest: r}})
+		if f.Waiting != want {
+			t.Errorf("%+v: %q, want %q", r, f.Waiting, want)
+		}
+		if lines := frame("t", &f); want != "" && lines[len(lines)-1] != "  "+want {
+			t.Errorf("the frame is %q", lines)
+		}
+		if !strings.HasSuffix(line(&f), want) {
+			t.Errorf("the line is %q", line(&f))
+		}
+	}
+	if got := span(1e12); got != "11,574 days" {
+		t.Errorf("a very long time is %q", got)
 	}
 }
 

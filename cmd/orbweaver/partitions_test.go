@@ -256,7 +256,7 @@ func testCloudPartitions(c *cloud) {
 	c.eventually("partitions", `(?m)^ *all +8 +0 +0 +42 +0 +40 `)
 	c.run("partitions", "scale", "1", "--wait").ends(exitOK, `for 1 partition instead of 3; all have arrived after \d`)
 	c.run("partitions").ends(exitOK, `^map +8 slots of 1 partition, epoch \d+$`, `^ *0 +8 +0 +0 +42 +0 `)
-	c.run("recrawl", "--every", "50ms", url+"/3").ends(exitOK, `generation 1, same payload$`)
+	c.run("recrawl", "--every", "50ms", url+"/3").ends(exitOK, `generation 1, unchanged$`)
 	c.run("partitions", "rollback", "--wait", "--json").ends(exitOK, `"arrived": true`, `"owners": 3`)
 	c.run("explain", url+"/3").ends(exitOK, `^state +fetched$`, `^earlier +generation 0, `)
 	c.run("get", url+"/1").ends(exitOK, `<title>page 1</title>`)

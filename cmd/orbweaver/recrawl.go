@@ -43,6 +43,9 @@ In a cloud (--platform) the request goes to the intake queue, and recrawl waits 
 URL has an outcome, for ten minutes unless --max-time says otherwise; with --later it
 does not wait. Ctrl-C ends the waiting, not the request.
 
+In the end it says how many URLs have changed, are gone (404 or 410), new (fetched for the
+first time), failed or unchanged, and lists them; of more than 20 not the unchanged ones.
+
 URLs out of the crawl's scope are not asked for: give them to 'orbweaver crawl'. The
 limit of --max-pages does not count what is asked for here. With --id a repeat of the
 same request does nothing, for 15 days, and as far as the last 1,000 URLs of each host.
@@ -54,8 +57,9 @@ it ended before that was known of all.`,
   # everything that was found, from time to time
   orbweaver export --format urls --outcome ok,unchanged --out - | orbweaver recrawl --urls -
 
-  # what came of each URL
-  orbweaver recrawl --json --urls changed.txt | jq '.summary.requested[]?'
+  # what came of each URL, and which have changed
+  orbweaver recrawl --json --urls urls.txt | jq '.summary.requested[]?'
+  orbweaver recrawl --json --urls urls.txt | jq -r '.summary.requested[]? | select(.result == "changed").url'
 
   # in a cloud
   orbweaver recrawl --platform aws.json --max-time 2m https://example.org/news
@@ -109,8 +113,11 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 		return err
 	}
 	s := &session{
-		dir: f.data, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) { return stored, nil },
-		connections: f.connections, allowNet: f.allowNet, maxTime: f.maxTime,
+		dir: f.data, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
+			stored.Settings.AllowNet = f.allowNet.with(stored.Settings.AllowNet)
+			return stored, nil
+		},
+		connections: f.connections, maxTime: f.maxTime,
 		retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep, request: &r,
 	}
 	sum, err := s.run(ctx, s.concludeRequest)

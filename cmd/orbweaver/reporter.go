@@ -65,7 +65,8 @@ type beginning struct {
 	Resumed bool                `json:"resumed"`
 	Ordered bool                `json:"ordered,omitempty"` // it was stopped or paused by an order
 	Seeds   int                 `json:"seeds_added"`
-	Pages   int64               `json:"pages"` // of earlier runs
+	Retried int                 `json:"seeds_retried,omitempty"` // that could not be fetched before
+	Pages   int64               `json:"pages"`                   // of earlier runs
 	Set     blobschema.Settings `json:"settings"`
 }
 
@@ -87,6 +88,12 @@ func (b *beginning) String() string {
 	}
 	if b.Seeds > 0 {
 		s += fmt.Sprintf(", with %s more", plural(int64(b.Seeds), "URL"))
+	}
+	if b.Retried > 0 {
+		s += fmt.Sprintf(", and tries %s again", plural(int64(b.Retried), "seed"))
+	}
+	if nets := b.Set.AllowNet; len(nets) > 0 {
+		s += "; it may connect to " + netList(nets)
 	}
 	return s
 }

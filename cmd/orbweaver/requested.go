@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -24,12 +27,17 @@ type requestOutcome struct {
 
 // What a request found of a URL.
 const (
-	resultNew       = "new payload"
-	resultSame      = "same payload" // as one that is stored already
-	resultUnchanged = "unchanged"    // so the server says
-	resultWaits     = "waits"        // not asked for yet
-	resultRepeat    = "repeat"       // the request was made before
+	resultChanged   = "changed"
+	resultGone      = "gone"      // 404 or 410, where there was another answer before
+	resultNew       = "new"       // the first answer
+	resultFailed    = "failed"    // an error, or no answer
+	resultUnchanged = "unchanged" // as before
+	resultWaits     = "waits"     // not requested yet
+	resultRepeat    = "repeat"    // the request was made before
 )
+
+// results are those of URLs that were requested, in the order in which they are told.
+var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
 
 func (r *requestOutcome) String() string {
 	if r.Outcome == nil {
@@ -44,8 +52,7 @@ func (r *requestOutcome) String() string {
 	if r.Generation > 0 {
 		s += fmt.Sprintf(", generation %d", r.Generation)
 	}
-	switch r.Result {
-	case resultNew, resultSame:
+	if *r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
 		s += ", " + r.Result
 	}
 	return s
@@ -87,7 +94,7 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 	}
 	// A request that is in the queue still has made no mail.
 	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
-	n := sum.requestOutcomes(s.request, latest, waits, s.allowNet)
+	n := sum.requestOutcomes(s.request, latest, waits, s.crawl.Settings.AllowNet)
 	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
 		n.conclude(sum, plural(int64(len(latest)), "URL"))
 	}
@@ -99,16 +106,32 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 }
 
 // tally counts what came of the URLs of a request.
-type tally struct{ answered, refused, waiting int64 }
+type tally struct {
+	answered, refused, waiting int64
+	results                    map[string]int64 // see results
+}
+
+// String lists the results: "2 changed, 1 gone, 38 unchanged".
+func (n *tally) String() string {
+	var list []string
+	for _, r := range results {
+		if n.results[r] > 0 {
+			list = append(list, count(n.results[r])+" "+r)
+		}
+	}
+	return strings.Join(list, ", ")
+}
 
 // requestOutcomes says what came of the URLs of a request, by their new records. waits says
 // that those without one may still be asked for.
 func (s *summary) requestOutcomes(req *request, latest map[string]*blobschema.Page, waits bool, allow []netip.Prefix) (n tally) {
+	n.results = map[string]int64{}
 	for _, u := range req.urls {
 		r := requestOutcome{URL: u.String()}
 		switch pg := latest[r.URL]; {
 		case pg != nil:
 			r.of(pg, allow)
+			n.results[r.Result]++
 			if pg.Outcome.Answered() {
 				n.answered++
 			} else {
@@ -122,6 +145,7 @@ func (s *summary) requestOutcomes(req *request, latest map[string]*blobschema.Pa
 		}
 		s.Requested = append(s.Requested, r)
 	}
+	s.Results = n.results
 	return n
 }
 
@@ -131,20 +155,30 @@ func (n *tally) conclude(s *summary, all string) {
 		s.Status, s.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", all)
 		return
 	}
-	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered.", count(n.answered), all)
+	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered", count(n.answered), all)
+	if list := n.String(); list != "" {
+		s.Reason += ": " + list
+	}
+	s.Reason += "."
 }
 
 // of takes what the new record says.
 func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
+	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
 	switch {
 	case !pg.Outcome.Answered():
+		r.Result = resultFailed
 		r.Hint = hint(&seedOutcome{URL: pg.URL, Outcome: pg.Outcome}, allow)
-	case pg.Outcome == blobschema.OutcomeUnchanged:
+	case pg.Change == blobschema.PageSame:
 		r.Result = resultUnchanged
-	case pg.Original != nil:
-		r.Result = resultSame
-	case pg.Outcome == blobschema.OutcomeOK:
+	case failed && pg.Change != "" && (pg.Status == http.StatusNotFound || pg.Status == http.StatusGone):
+		r.Result = resultGone
+	case failed:
+		r.Result = resultFailed
+	case pg.Change == blobschema.PageChanged:
+		r.Result = resultChanged
+	default:
 		r.Result = resultNew
 	}
 }
@@ -152,16 +186,20 @@ func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 // maxRequestedTold is how many URLs of a request people are told of.
 const maxRequestedTold = 20
 
-// requested lists what came of the URLs, for people.
+// requested lists what came of the URLs, for people: of many not those that are unchanged.
 func (s *summary) requested(out io.Writer) {
-	for i := range s.Requested[:min(len(s.Requested), maxRequestedTold)] {
-		r := &s.Requested[i]
+	list := s.Requested
+	if len(list) > maxRequestedTold {
+		list = slices.DeleteFunc(slices.Clone(list), func(r requestOutcome) bool { return r.Result == resultUnchanged })
+	}
+	for i := range list[:min(len(list), maxRequestedTold)] {
+		r := &list[i]
 		fmt.Fprintf(out, "  %s\n", r)
 		if r.Hint != "" {
 			fmt.Fprintf(out, "    %s\n", r.Hint)
 		}
 	}
-	if more := len(s.Requested) - maxRequestedTold; more > 0 {
+	if more := len(list) - maxRequestedTold; more > 0 {
 		fmt.Fprintf(out, "  … and %s more; --json lists all\n", count(int64(more)))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +37,6 @@ type session struct {
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
 	ranks       []byte // of hosts, for a new crawl
 	connections int
-	allowNet    []netip.Prefix
 	maxTime     time.Duration
 	retry       polite.Retry
 	perRun      []string // flags of this run that going on needs again
@@ -55,11 +54,19 @@ type session struct {
 	created  bool
 	resumed  bool              // from an order to stop or to pause
 	added    int               // seeds
+	retried  int               // seeds that could not be fetched before
 	before   blobschema.Totals // of earlier runs
 	log      *slog.Logger
 	began    time.Time
 	cpu      time.Duration // used before the run
 }
+
+// Page records that are read at most to find the seeds that could not be fetched, when a crawl is
+// resumed: some seconds' worth in a folder, and few objects in a cloud.
+const (
+	seedRecords      = 1_000_000
+	cloudSeedRecords = 20_000
+)
 
 // errMaxTime is why a run ends that took --max-time.
 var errMaxTime = errors.New("--max-time is over")
@@ -87,7 +94,7 @@ func (s *session) run(ctx context.Context, after func(context.Context, *summary)
 	}
 	defer cancel()
 	s.reporter.started(&beginning{
-		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Pages: s.before.Pages, Set: s.crawl.Settings, Ordered: s.resumed,
+		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Retried: s.retried, Pages: s.before.Pages, Set: s.crawl.Settings, Ordered: s.resumed,
 	})
 	defer s.answer(ctx)()
 	if err := s.submitRequest(ctx); err != nil {
@@ -147,7 +154,7 @@ func (s *session) open(ctx context.Context) error {
 	}
 	cfg := engine.Config{
 		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: s.retry},
-		Fetch:       fetch.Config{AllowNet: s.allowNet},
+		Fetch:       fetch.Config{AllowNet: s.crawl.Settings.AllowNet},
 		Connections: s.connections, Ledger: &s.ledger, Log: s.log,
 	}.For(&s.crawl.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
@@ -156,7 +163,13 @@ func (s *session) open(ctx context.Context) error {
 	if s.engine, err = engine.New(s.platform, cfg); err != nil {
 		return err
 	}
-	if _, _, _, err = s.engine.Begin(blobschema.Crawl{}, nil, nil); err != nil {
+	var failed []crawl.Seed
+	if !s.created && s.request == nil {
+		if failed, err = s.view.FailedSeeds(ctx, seedRecords); err != nil {
+			return err
+		}
+	}
+	if _, _, s.retried, err = s.engine.Begin(blobschema.Crawl{}, failed, nil); err != nil {
 		return err
 	}
 	return s.goOn(ctx)
@@ -291,7 +304,7 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 		sum.Archive = objectFile(s.dir, naming.WARCPrefix(s.crawl.ID))
 	}
 	// Where there is nothing to do, no step runs.
-	sum.idle = !s.created && s.added == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
+	sum.idle = !s.created && s.added+s.retried == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
 	sum.Resume = resumeCommand(s.dir, s.perRun...)
 	switch {
@@ -303,7 +316,7 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
 	case sum.idle && end == engine.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
-		sum.Resume = resumeCommand(s.dir, append(s.perRun, "--new", "URL...")...)
+		sum.Resume = resumeCommand(s.dir, append(s.perNew(), "--new", "URL...")...)
 	case sum.idle && end == engine.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)
@@ -311,6 +324,15 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 		sum.conclude(s.crawl.Settings.MaxPages)
 	}
 	return sum
+}
+
+// perNew lists the flags that another crawl in place of this one needs again.
+func (s *session) perNew() []string {
+	args := slices.Clone(s.perRun)
+	for _, p := range s.crawl.Settings.AllowNet {
+		args = append(args, "--allow-net="+p.String())
+	}
+	return args
 }
 
 // stopped is what ends a command whose summary says it all: nil for status 0.

@@ -81,7 +81,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	f.place.register(fs)
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after so long; 0 for never")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
-	fs.Var(&f.allowNet, "allow-net", "network that may be asked although it is not public; repeatable")
+	fs.Var(&f.allowNet, "allow-net", "network to connect to although it is not public; repeatable, and kept with the crawl; none: no longer any of those kept")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: how often to look how far it is")
 	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary how many calls this run made, and what they would cost in a cloud")
 	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
@@ -120,9 +120,6 @@ func (f *runFlags) refuse(checks []wrong) error {
 // perRun lists the flags of this run only that going on needs again.
 func (f *runFlags) perRun() []string {
 	var args []string
-	for _, p := range f.allowNet {
-		args = append(args, "--allow-net="+p.String())
-	}
 	if f.set.Changed("connections") {
 		args = append(args, "--connections="+strconv.Itoa(f.connections))
 	}
@@ -261,6 +258,7 @@ func (f *crawlFlags) fresh() blobschema.Crawl {
 			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.maxPages.orNone(),
 			LeastPartitions: f.elastic.least, MostPartitions: f.elastic.most,
 			Hosts: f.hosts, QueueBy: f.queues.by, Queues: f.queues.n, RecrawlPerHour: float64(f.recrawl), Index: f.index,
+			AllowNet: f.allowNet.with(nil),
 		},
 	}
 	if d := f.described; d != nil {
@@ -334,6 +332,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 		"queues":            func() { was.QueueBy, was.Queues = now.QueueBy, now.Queues },
 		"recrawl":           func() { was.RecrawlPerHour = now.RecrawlPerHour },
 		"index":             func() { was.Index = now.Index },
+		"allow-net":         func() { was.AllowNet = f.allowNet.with(was.AllowNet) },
 		"elastic":           func() { was.LeastPartitions, was.MostPartitions = now.LeastPartitions, now.MostPartitions },
 	} {
 		if f.set.Changed(flag) {

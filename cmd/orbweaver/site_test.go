@@ -30,6 +30,7 @@ type site struct {
 	more  *sync.Cond // broadcast when asked grows, or time is up
 	asked []time.Time
 	late  bool
+	fled  bool // "/fleeting" was served, once
 }
 
 func newSite() *site {
@@ -90,6 +91,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/pictures":
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, `<img src="/picture" srcset="/picture-large 2x">`)
+	case r.URL.Path == "/fleeting" && s.flee():
+		fmt.Fprint(w, "here now")
 	case r.URL.Path == "/same":
 		fmt.Fprint(w, "same ", strings.Repeat("and same ", 200))
 	case r.URL.Path == "/news":
@@ -110,6 +113,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+}
+
+// flee reports whether it is called for the first time.
+func (s *site) flee() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.fled
+	s.fled = true
+	return first
 }
 
 // wait waits until the site was asked for n pages, and reports whether it was in time.

@@ -36,6 +36,7 @@ type summary struct {
 
 	Seeds     []seedOutcome     `json:"seeds,omitempty"`     // what came of them, where nothing could be fetched
 	Requested []requestOutcome  `json:"requested,omitempty"` // what came of what recrawl was given
+	Results   map[string]int64  `json:"results,omitempty"`   // of those, how many have changed, are gone, and so on
 	Latency   *latency          `json:"latency,omitempty"`   // of what was requested, in a cloud
 	idle      bool              // there was nothing to do
 	perRun    []string          // flags of this run that going on needs again

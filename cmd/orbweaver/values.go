@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -153,28 +154,57 @@ func formatSize(n int64) string {
 
 // netsValue is a list of networks, given one at a time. A bare address is a network of
 // its own.
-type netsValue []netip.Prefix
+type netsValue struct {
+	nets []netip.Prefix
+	none bool // "none" was given: those that are kept do not count any more
+}
 
 func (v *netsValue) Set(s string) error {
+	if s == "none" {
+		v.none = true
+		return nil
+	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
 		addr, aerr := netip.ParseAddr(s)
 		if aerr != nil || addr.Zone() != "" {
-			return errors.New("it must be a network such as 127.0.0.0/8, or an address")
+			return errors.New("it must be a network such as 127.0.0.0/8, an address, or none")
 		}
 		p = netip.PrefixFrom(addr, addr.BitLen())
 	}
-	*v = append(*v, p.Masked())
+	v.nets = append(v.nets, p.Masked())
 	return nil
 }
 
-func (v *netsValue) String() string {
-	if len(*v) == 0 {
-		return ""
+// with returns the networks that are kept, and those given.
+func (v *netsValue) with(kept []netip.Prefix) []netip.Prefix {
+	if v.none {
+		kept = nil
 	}
-	return fmt.Sprint([]netip.Prefix(*v))
+	kept = slices.Clone(kept)
+	for _, p := range v.nets {
+		if !slices.Contains(kept, p) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+func (v *netsValue) String() string {
+	if v.none && len(v.nets) == 0 {
+		return "none"
+	}
+	return netList(v.nets)
 }
 func (v *netsValue) Type() string { return "CIDR" }
+
+func netList(nets []netip.Prefix) string {
+	texts := make([]string, len(nets))
+	for i, p := range nets {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ", ")
+}
 
 // patternsValue is a list of regular expressions, given one at a time.
 type patternsValue []string

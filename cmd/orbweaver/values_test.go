@@ -60,7 +60,7 @@ func TestNets(t *testing.T) {
 	}
 	want := []string{"127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"}
 	var got []string
-	for _, p := range v {
+	for _, p := range v.nets {
 		got = append(got, p.String())
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -71,8 +71,12 @@ func TestNets(t *testing.T) {
 			t.Errorf("%q is accepted", s)
 		}
 	}
-	if len(v) != 4 {
-		t.Errorf("%d networks", len(v))
+	kept := []netip.Prefix{netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.168.0.0/16")}
+	if got := netList(v.with(kept)); got != "::1/128, 192.168.0.0/16, 127.0.0.1/32, 10.0.0.0/8, fd00::/8" {
+		t.Errorf("added to those kept: %s", got)
+	}
+	if err := v.Set("none"); err != nil || len(v.with(kept)) != 4 {
+		t.Errorf("without those kept: %v, %v", v.with(kept), err)
 	}
 }
 

@@ -50,7 +50,7 @@ func size(n int64) string {
 
 // span writes a time as people say it, to the second once it is longer than ten.
 func span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
+	d := time.Duration(min(seconds, 1e9) * float64(time.Second)) // 32 years: more would overflow
 	switch {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
@@ -76,9 +76,9 @@ func kinds(outcomes map[string]int64, without ...string) string {
 	return strings.Join(names, " · ")
 }
 
-// errors lists what is neither a page nor a redirect.
+// errors lists what is neither a page, changed or not, nor a redirect.
 func (f *figures) errors() string {
-	list := kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeRedirect.String())
+	list := kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String())
 	if f.Retries > 0 {
 		if list != "" {
 			list += " · "

@@ -102,7 +102,7 @@ func (f *workFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.duration, "for", 0, "leave after so long; 0 for never")
 	fs.BoolVar(&f.idleExit, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
-	fs.Var(&f.allowNet, "allow-net", "network that may be asked although it is not public; repeatable")
+	fs.Var(&f.allowNet, "allow-net", "network to connect to although it is not public; repeatable")
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
 	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
 	fs.BoolVar(&f.quiet, "quiet", false, "say nothing but warnings and errors")
@@ -144,7 +144,7 @@ func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.L
 			Step: crawl.StepConfig{
 				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
 			},
-			Fetch: fetch.Config{AllowNet: f.allowNet}, Bucket: p.BucketName, Connections: f.connections, Ledger: led, Log: log,
+			Fetch: fetch.Config{AllowNet: f.allowNet.nets}, Bucket: p.BucketName, Connections: f.connections, Ledger: led, Log: log,
 		},
 		Steps: f.steps, StepTime: f.stepTime, TickEvery: f.tick, StepsOnly: f.stepsOnly, UntilOver: f.idleExit,
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 )
@@ -50,7 +51,7 @@ type whole struct {
 
 func workFiguresOf(s engine.WorkSnapshot, m *meter, now time.Time) workFigures {
 	t := blobschema.Totals{Outcomes: map[string]int64{blobschema.OutcomeOK.String(): s.Pages}}
-	base := m.read(now, &engine.Snapshot{Totals: t})
+	base := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Totals: t}})
 	f := workFigures{
 		Seconds: base.Seconds, Crawl: s.Crawl, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
 		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, Failed: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,

@@ -54,13 +54,15 @@ func (s *Step) again(t *actor.Task, r request) {
 		s.widen(t, r)
 		return
 	}
-	topic, ok := s.st.scopes.admit(u)
-	if !ok {
-		s.refuseOutside(u)
-		return
-	}
-	if r.q.Topic == 0 {
-		r.q.Topic = topic
+	if r.q.Flags&blobschema.FlagSeed == 0 {
+		topic, ok := s.st.scopes.admit(u)
+		if !ok {
+			s.refuseOutside(u)
+			return
+		}
+		if r.q.Topic == 0 {
+			r.q.Topic = topic
+		}
 	}
 	r.q.Flags &^= blobschema.FlagAgain
 	r.q.URL, r.q.Slot = u.String(), s.hash.Slot(r.q.Host)

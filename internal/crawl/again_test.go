@@ -233,7 +233,7 @@ func TestPlaced(t *testing.T) {
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{at + "/1", "https://192.0.2.9/"}, Seeds: []string{at + "/go"}})
 	addresses["192.0.2.9"] = "192.0.2.9"
 	w.crawlOn(cfg)
-	if d := cmp.Diff(map[string]int{at + "/1": 0, to: 1}, depths(*asked)); d != "" {
+	if d := cmp.Diff(map[string]int{at + "/1": 1, to: 1}, depths(*asked)); d != "" {
 		t.Errorf("asked for later, by depth (-want +got):\n%s", d)
 	}
 }

@@ -23,6 +23,7 @@ const seedsPerBatch = 500
 type Seed struct {
 	URL   weburl.URL
 	Topic uint8 // number of its topic in the settings; 0 for none
+	Retry bool  // it was given before, could not be fetched, and is to be tried again
 }
 
 // Seeds are URLs that are given without a topic.
@@ -187,7 +188,11 @@ func putSeeds(t *actor.Task, c *blobschema.Crawl, seeds []Seed) error {
 			if int(s.Topic) > len(c.Settings.Topics) {
 				return fmt.Errorf("seed %s is of topic %d, and there are %d", s.URL, s.Topic, len(c.Settings.Topics))
 			}
-			urls = append(urls, blobschema.Queued{URL: s.URL.String(), Flags: blobschema.FlagSeed, Topic: s.Topic})
+			q := blobschema.Queued{URL: s.URL.String(), Flags: blobschema.FlagSeed, Topic: s.Topic}
+			if s.Retry {
+				q.Flags |= blobschema.FlagAgain
+			}
+			urls = append(urls, q)
 		}
 		for _, part := range blobschema.SplitMail(urls, mailRaw) {
 			data, err := blobschema.EncodeSeeds(blobschema.SeedBatch{Number: uint64(len(c.SeedBatches) + 1), URLs: part})
@@ -335,7 +340,7 @@ func tellLimit(t *actor.Task, c *blobschema.Crawl) error {
 	})
 }
 
-// newSeeds are those of the wanted seeds that no batch holds.
+// newSeeds are those of the wanted seeds that no batch holds, and those to be tried again.
 func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	if len(b.seeds) == 0 {
 		return nil, nil
@@ -352,7 +357,7 @@ func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	}
 	var fresh []Seed
 	for _, s := range b.seeds {
-		if u := s.URL.String(); !have[u] {
+		if u := s.URL.String(); s.Retry || !have[u] {
 			have[u] = true
 			fresh = append(fresh, s)
 		}

@@ -11,9 +11,8 @@ import (
 // for what was asked for before: a recrawl of many URLs finds most of them in few.
 const formerCommits = 4
 
-// former returns the page record that a URL has in a commit, nil if it cannot be had: then
-// the URL is asked for without a condition, and its answer stored whole. It is read unless it
-// was kept.
+// former returns the page record that a URL has in a commit, of an answer or of a refusal; nil if
+// it cannot be read: then the URL is fetched without a condition, and its answer stored whole.
 func (s *Step) former(t *actor.Task, o blobschema.Origin, url string) *blobschema.Page {
 	if p, ok := s.st.formers.newest.get(url); ok {
 		return &p
@@ -29,11 +28,10 @@ func (s *Step) former(t *actor.Task, o blobschema.Origin, url string) *blobschem
 		s.st.formers.reading = false
 		s.st.formers.put(o, pages)
 	}
-	p, ok := pages[url]
-	if !ok || !p.Outcome.Answered() {
-		return nil
+	if p, ok := pages[url]; ok {
+		return &p
 	}
-	return &p
+	return nil
 }
 
 // readFormers reads the page records of a commit, the last of each URL.

@@ -37,7 +37,7 @@ func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
 		return
 	}
 	s.st.totals.Again++
-	if f := t.Request.Former; f != nil && p.Outcome.Answered() && frontier.Changed(f, p) {
+	if p.Change == blobschema.PageChanged {
 		s.st.totals.Changed++
 	}
 }

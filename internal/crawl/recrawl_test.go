@@ -108,7 +108,7 @@ func TestRecrawl(t *testing.T) {
 		}
 	}
 	got := w.records(c.ID, 1, all(host)[3])
-	if len(got) != 3 || got[1].Generation != 1 || got[2].Generation != 2 {
+	if len(got) != 3 || got[0].Change != "" || got[1].Change != blobschema.PageSame || got[1].Generation != 1 || got[2].Generation != 2 {
 		t.Errorf("records: %+v", got)
 	}
 	w.tick(c.ID)
@@ -299,5 +299,79 @@ func TestRecrawlForbidden(t *testing.T) {
 	}
 	if d := w.records(c.ID, 0, all(host)[1])[1].Detail; d != "robots.txt line 2: Disallow: /1" {
 		t.Errorf("refused because %q", d)
+	}
+}
+
+// TestSeedTriedAgain: a seed whose host could not be reached is fetched when it is given to
+// be tried again, and counts as any page.
+func TestSeedTriedAgain(t *testing.T) {
+	c := newCrawl(1)
+	c.Settings.MaxPages = 1
+	w := newWorld(t)
+	var asked []page.Request
+	up, site := false, changing("www.example", &asked)
+	w.web = func(req page.Request) *page.Outcome {
+		o := site(req)
+		if !up {
+			o = page.Aborted(req, time.Time{})
+			o.Temporary, o.Page.Outcome, o.Page.Detail = false, blobschema.OutcomeDNS, "no such host"
+		}
+		return o
+	}
+	const seed = "https://www.example/0"
+	c = w.begin(c, seed)
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	got := w.records(c.ID, 0, seed)
+	if len(got) != 1 || got[0].Outcome != blobschema.OutcomeDNS || got[0].Detail != "robots.txt: no such host" {
+		t.Fatalf("records: %+v", got)
+	}
+	up = true
+	for range 2 { // the second time the limit on pages is reached
+		b := NewBegin(blobschema.Crawl{}, []Seed{{URL: urls(t, seed)[0], Retry: true}}, nil)
+		if _, err := w.run(b); err != nil {
+			t.Fatal(err)
+		}
+		c2, created, added := b.Crawl()
+		if created || added != 1 {
+			t.Errorf("created %v, %d added", created, added)
+		}
+		w.tick(c.ID)
+		w.step(StepConfig{Crawl: c2, Process: "p"}, nil)
+	}
+	got = w.records(c.ID, 0, seed)
+	if len(got) != 2 || got[1].Outcome != blobschema.OutcomeOK || got[1].Generation != 1 {
+		t.Errorf("records: %+v", got)
+	}
+	if rep, _ := w.tick(c.ID); rep.Totals.Pages != 1 || rep.Totals.Urgent != 0 {
+		t.Errorf("%d pages, %d urgent", rep.Totals.Pages, rep.Totals.Urgent)
+	}
+}
+
+// TestRecrawlKeepsDepth: the links of a page that is fetched once more are as deep as they
+// were, so that --max-depth holds.
+func TestRecrawlKeepsDepth(t *testing.T) {
+	c := newCrawl(1)
+	c.Settings.MaxDepth = 2
+	w := newWorld(t)
+	var asked []page.Request
+	site := changing("www.example", &asked)
+	w.web = func(req page.Request) *page.Outcome { // each page links to the next
+		o, n := site(req), 0
+		if _, err := fmt.Sscanf(req.URL.String(), "https://www.example/%d", &n); err == nil {
+			o.Links = []page.Link{{URL: urls(t, fmt.Sprintf("https://www.example/%d", n+1))[0]}}
+		}
+		return o
+	}
+	c = w.begin(c, "https://www.example/0")
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	asked = nil
+	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://www.example/2"}})
+	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+	got := w.records(c.ID, 0, "https://www.example/2")
+	if len(got) != 2 || got[0].Depth != 2 || got[1].Depth != 2 {
+		t.Errorf("records: %+v", got)
+	}
+	if len(asked) != 1 {
+		t.Errorf("fetched: %v", asked)
 	}
 }

@@ -68,6 +68,12 @@ func (s *Step) done(t frontier.Task, o *page.Outcome) {
 	}
 	p := &o.Page
 	p.Robots, p.Topic = t.Request.Robots, t.Topic
+	if f := t.Request.Former; f != nil && p.Outcome.Answered() {
+		p.Change = blobschema.PageSame
+		if frontier.Changed(f, p) {
+			p.Change = blobschema.PageChanged
+		}
+	}
 	s.refer(p, o)
 	if len(o.Record) > 0 {
 		s.store(p, o)

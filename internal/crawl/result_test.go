@@ -387,7 +387,7 @@ func TestFiguresOfAnswers(t *testing.T) {
 		at + "/fails":   failing(blobschema.OutcomeServerError),
 		at + "/aborted": failing(blobschema.OutcomeAborted),
 	})
-	if _, err := w.run(NewBegin(c, []Seed{{urls(t, at+"/")[0], 1}}, nil)); err != nil {
+	if _, err := w.run(NewBegin(c, []Seed{{URL: urls(t, at+"/")[0], Topic: 1}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	w.tick(c.ID)

@@ -319,6 +319,7 @@ func (s *Step) Pages() int64 {
 type Progress struct {
 	Totals blobschema.Totals
 	Active int // requests under way
+	Rest   frontier.Rest
 }
 
 // Progress returns the live figures; false before the state is loaded.
@@ -326,8 +327,11 @@ func (s *Step) Progress() (Progress, bool) {
 	if !s.running {
 		return Progress{}, false
 	}
-	return Progress{Totals: s.snapshotTotals(), Active: s.inflight}, true
+	return Progress{Totals: s.snapshotTotals(), Active: s.inflight, Rest: s.st.f.Rest()}, true
 }
+
+// Resting reports whether no request is under way.
+func (s *Step) Resting() bool { return s.running && s.inflight == 0 }
 
 // after runs what follows from an event, and sets the alarm for what follows from
 // time alone.
@@ -556,7 +560,14 @@ func (s *Step) fetch(t frontier.Task) {
 		return
 	}
 	s.Spawn(func(tk *actor.Task) error {
-		t.Request.Former = s.former(tk, t.Former(), t.Request.URL.String())
+		if p := s.former(tk, t.Former(), t.Request.URL.String()); p != nil {
+			if p.Outcome.Answered() {
+				t.Request.Former = p
+			}
+			if t.Request.Depth == 0 && t.Flags&blobschema.FlagSeed == 0 { // a request from outside tells no depth
+				t.Request.Depth = p.Depth
+			}
+		}
 		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
 			s.answered(t, page.Aborted(t.Request, s.Now().Wall))
 			return nil

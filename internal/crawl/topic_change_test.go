@@ -25,7 +25,7 @@ func topical(t *testing.T) *world {
 	}
 	w := newWorld(t)
 	list := urls(t, "https://a.example/", "https://b.example/", "https://c.example/")
-	if _, err := w.run(NewBegin(c, []Seed{{list[0], 1}, {list[1], 3}, {list[2], 0}}, nil)); err != nil {
+	if _, err := w.run(NewBegin(c, []Seed{{URL: list[0], Topic: 1}, {URL: list[1], Topic: 3}, {URL: list[2], Topic: 0}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -97,7 +97,7 @@ func TestSeedsOfTopics(t *testing.T) {
 			t.Errorf("%s: told %v", tt.name, told)
 		}
 	}
-	if _, err := w.run(NewBegin(blobschema.Crawl{}, []Seed{{urls(t, "https://e.example/")[0], 9}}, nil)); err == nil {
+	if _, err := w.run(NewBegin(blobschema.Crawl{}, []Seed{{URL: urls(t, "https://e.example/")[0], Topic: 9}}, nil)); err == nil {
 		t.Error("a seed of topic 9 was taken")
 	}
 }

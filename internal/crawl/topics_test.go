@@ -26,13 +26,13 @@ func widened(t *testing.T) (w *world, was, is blobschema.Crawl, warm *Warm) {
 	w = newWorld(t)
 	var asked []page.Request
 	w.web = changing("", &asked)
-	if _, err := w.run(NewBegin(was, []Seed{{urls(t, "https://a.example/")[0], 1}}, nil)); err != nil {
+	if _, err := w.run(NewBegin(was, []Seed{{URL: urls(t, "https://a.example/")[0], Topic: 1}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	w.tick(was.ID)
 	w.record(naming.CrawlKey(was.ID), &was)
 	s, _ := w.step(StepConfig{Crawl: was, Process: "p"}, nil)
-	b := NewBegin(blobschema.Crawl{}, []Seed{{urls(t, "https://b.example/")[0], 2}}, func(c *blobschema.Crawl) error {
+	b := NewBegin(blobschema.Crawl{}, []Seed{{URL: urls(t, "https://b.example/")[0], Topic: 2}}, func(c *blobschema.Crawl) error {
 		c.Settings.Topics = append(c.Settings.Topics, blobschema.Topic{Name: "b", MaxDepth: -1, Scope: blobschema.ScopeHost})
 		return nil
 	})

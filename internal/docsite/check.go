@@ -48,14 +48,12 @@ func (w want) outcome() blobschema.Outcome {
 // result is what recrawl must say of it.
 func (w want) result() string {
 	switch {
-	case w.status == http.StatusNotModified:
-		return "unchanged"
 	case w.status == http.StatusNotFound:
-		return "" // it has an outcome instead
-	case w.storing == revisit:
-		return "same payload"
+		return "gone"
+	case w.status == http.StatusNotModified, w.storing == revisit:
+		return "unchanged"
 	}
-	return "new payload"
+	return "changed"
 }
 
 // A check is one thing that was looked at.

@@ -204,7 +204,7 @@ func TestCheckSummary(t *testing.T) {
 		"fewer outcomes": {func(s *summary) { s.Totals.Outcomes = nil }, 7, "counts 0 outcomes"},
 		"more bytes":     {func(s *summary) { s.Totals.Stored++ }, 7, "11 bytes are stored"},
 		"a URL untold":   {func(s *summary) { s.Requested = nil }, 7, "it tells of 0 URLs"},
-		"another result": {func(s *summary) { s.Requested[0].Result = "new payload" }, 7, `it says "new payload"`},
+		"another result": {func(s *summary) { s.Requested[0].Result = "changed" }, 7, `it says "changed"`},
 		"fewer bytes":    {func(*summary) {}, 6, "6 bytes were received"},
 	} {
 		s := ok()

@@ -401,7 +401,7 @@ func (e *Engine) startStep(p partition.ID) {
 	lastLook := time.Time{}
 	r.after = func() {
 		e.watch(p, s)
-		if now := time.Now(); now.Sub(lastLook) > 100*time.Millisecond {
+		if now := time.Now(); now.Sub(lastLook) > 100*time.Millisecond || s.Resting() { // what it waits for must be known: nothing may happen for long
 			lastLook = now
 			if pr, ok := s.Progress(); ok {
 				e.setLive(p, pr)
@@ -505,11 +505,10 @@ func (e *Engine) stopSteps() {
 
 // Snapshot is what a display shows of a running crawl.
 type Snapshot struct {
-	Crawl  blobschema.Crawl
-	Totals blobschema.Totals
-	Active int // requests under way
-	Steps  int
-	Calls  ledger.Counts
+	Crawl blobschema.Crawl
+	crawl.Progress
+	Steps int
+	Calls ledger.Counts
 }
 
 // Snapshot returns the live figures: of running steps as they are, of the others as
@@ -523,6 +522,11 @@ func (e *Engine) Snapshot() Snapshot {
 	for _, pr := range e.live {
 		s.Totals.Add(&pr.Totals)
 		s.Active += pr.Active
+		r := &pr.Rest
+		if s.Rest.Units += r.Units; r.Units > 0 && (s.Rest.Until.IsZero() || r.Until.Before(s.Rest.Until)) {
+			s.Rest.Until = r.Until
+		}
+		s.Rest.Failed, s.Rest.Silent = s.Rest.Failed+r.Failed, s.Rest.Silent+r.Silent
 	}
 	if rep != nil {
 		s.Crawl = rep.Crawl

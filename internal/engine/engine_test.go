@@ -23,6 +23,15 @@ import (
 	"github.com/orbweaver/orbweaver/partition"
 )
 
+// TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process that did not
+// take it itself: a function, or a worker.
+func TestRecordOpensNoNetwork(t *testing.T) {
+	cfg := engine.Config{}.For(&blobschema.Settings{UserAgent: "a/1", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if len(cfg.Fetch.AllowNet) > 0 {
+		t.Errorf("allowed: %v", cfg.Fetch.AllowNet)
+	}
+}
+
 func TestCrawlsDemo(t *testing.T) {
 	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
 	if err != nil {

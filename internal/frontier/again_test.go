@@ -324,3 +324,73 @@ func TestRefusedAgain(t *testing.T) {
 	}
 	wantState(t, "state", r.state(5), "refused 1 at 5")
 }
+
+// TestAgainAfterNoRobots: rules that could not be fetched refuse a URL for a day, unless somebody asks for
+// it: then they are fetched again first, once.
+func TestAgainAfterNoRobots(t *testing.T) {
+	r := newRig(t, Config{})
+	const robots = "https://a.example/robots.txt"
+	gone := answer{outcome: blobschema.OutcomeDNS, final: true}
+	r.add(0, urlX)
+	r.done(r.mustNext(robots), gone)
+	r.refused()
+	r.now = r.now.Add(time.Hour)
+	r.add(0, urlY)
+	r.mustIdle()
+	r.refused()
+	for _, request := range []uint64{1, 2} {
+		r.again(urlX, request)
+		r.again(urlY, request)
+		r.done(r.mustNext(robots), gone)
+		r.now = r.now.Add(time.Hour)
+		r.mustIdle()
+		want := []string{urlX + " dns: robots.txt: as the test wants", urlY + " dns: robots.txt: as the test wants"}
+		wantState(t, "refused again", r.refused(), want...)
+	}
+	r.again(urlX, 3)
+	r.done(r.mustNext(robots), answer{status: 404})
+	r.done(r.mustNext(urlX), answer{})
+	r.again(urlX, 4) // rules that were fetched hold
+	r.mustNext(urlX)
+}
+
+// TestRest: what units wait for is told: their pace, an answer, or that they are less busy.
+func TestRest(t *testing.T) {
+	r := newRig(t, Config{Delay: 10 * time.Second})
+	for _, host := range []string{"a", "b", "c"} {
+		u := "https://" + host + ".example/"
+		r.add(0, u+"1", u+"2")
+		r.done(r.mustNext(u+"robots.txt"), answer{status: 404})
+		r.done(r.mustNext(u+"1"), map[string]answer{"a": {}, "b": {status: 429}, "c": {outcome: blobschema.OutcomeConnect}}[host])
+	}
+	r.mustIdle()
+	want := Rest{Until: r.now.Add(10 * time.Second), Units: 3, Failed: 1, Silent: 1}
+	if got := r.f.Rest(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	r.now = r.now.Add(time.Hour)
+	for range 3 {
+		if _, ok := r.f.Next(r.now, false); !ok {
+			t.Fatal("nothing to ask for")
+		}
+	}
+	if got := r.f.Rest(); got != (Rest{}) {
+		t.Errorf("in the end: %+v", got)
+	}
+}
+
+// TestSeedTriedAgain: a seed that is tried again has a seed's rank, so that its page counts.
+func TestSeedTriedAgain(t *testing.T) {
+	r := begun(t, Config{}, urlX)
+	r.done(r.mustNext(urlX), answer{outcome: blobschema.OutcomeCut, final: true})
+	u := mustParse(t, urlX)
+	q := blobschema.Queued{Host: string(u.Host()), Rank: 7, Flags: blobschema.FlagAgain | blobschema.FlagSeed}
+	if got := r.f.Again(r.now, u, r.hash.Fingerprint(urlX), q, 1); got != Fresh {
+		t.Errorf("got %d", got)
+	}
+	r.now = r.now.Add(time.Minute)
+	task := r.mustNext(urlX)
+	if task.Urgent() || task.Rank() != 7 || task.Request.Generation != 1 || task.Flags != blobschema.FlagSeed {
+		t.Errorf("the task is %+v", task)
+	}
+}

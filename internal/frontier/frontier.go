@@ -84,6 +84,7 @@ type Frontier struct {
 	domains map[string]*domain
 	ready   readyQueue
 	timers  timerHeap
+	pauses  [pauseKinds]int // units in the timers, by why they are there
 	seq     uint32
 	turn    uint64
 	virtual uint64 // time of fair queueing: the turn of the unit taken last
@@ -204,7 +205,10 @@ func (f *Frontier) Again(now time.Time, u weburl.URL, fp uint64, q blobschema.Qu
 		return Deferred
 	}
 	p.want = false
-	q.Rank, q.Generation, q.Flags = 0, 0, q.Flags&^blobschema.FlagAgain
+	q.Generation, q.Flags = 0, q.Flags&^blobschema.FlagAgain
+	if q.Flags&blobschema.FlagSeed == 0 { // a seed that is tried again has the rank of any seed, and its page counts
+		q.Rank = 0
+	}
 	if request != 0 {
 		if un = f.unit(p.slot, q.Host); !f.firstAsk(un, request, fp, now) {
 			return Known
@@ -244,15 +248,35 @@ func (f *Frontier) add(now time.Time, p *part, un *unit, u weburl.URL, fp uint64
 		q = &found
 	}
 	place, k := p.find(fp)
-	switch {
-	case k == inMarks && q.Generation <= p.marks[place].gen:
+	if k == inMarks && q.Generation <= p.marks[place].gen {
 		return Known
-	case k == inItems:
-		return f.rejoin(now, p, place, q, from)
 	}
-	added := f.addNew(now, p, un, u, fp, q, from, place, k)
-	f.watch(p, now)
+	var added Added
+	if k == inItems {
+		added = f.rejoin(now, p, place, q, from)
+	} else {
+		added = f.addNew(now, p, un, u, fp, q, from, place, k)
+	}
+	if from == fromOutside && (q.Rank == 0 || q.Generation > 0) {
+		f.retryRobots(now, p, fp)
+	}
+	if k != inItems {
+		f.watch(p, now)
+	}
 	return added
+}
+
+// retryRobots has the robots.txt of a URL that was requested on purpose fetched again, if it
+// could not be fetched the last time: it would refuse the URL for a day.
+func (f *Frontier) retryRobots(now time.Time, p *part, fp uint64) {
+	i, k := p.find(fp)
+	if k != inItems {
+		return // it was forwarded, or left out
+	}
+	if d := p.lanes[p.items[i].lane].door; d.rules != nil && d.rules.Unreachable() && d.until.After(now) {
+		d.until = now
+		f.touchSite(d.site)
+	}
 }
 
 // addNew adds a URL that is not pending; place and k say where it is.

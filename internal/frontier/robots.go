@@ -25,7 +25,7 @@ func (f *Frontier) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 	if target.IsZero() {
 		var err error
 		if target, err = url.Resolve("/robots.txt"); err != nil { // cannot be: url is canonical
-			d.setRules(polite.DenyAll("robots.txt has no URL"), now.Add(robotsLifetime))
+			d.setRules(polite.DenyAll(blobschema.OutcomeNone, "robots.txt has no URL"), now.Add(robotsLifetime))
 			return Task{}, false
 		}
 	}
@@ -59,7 +59,7 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) (v Verdict
 		return v
 	}
 	if rules.Unreachable() {
-		f.refuseAll(f.postpone(now, f.empty(d)), blobschema.OutcomeRobotsGone, rules.Reason())
+		f.refuseAll(f.postpone(now, f.empty(d)), rules.Refusal(), rules.Reason())
 	}
 	if _, slower := rules.CrawlDelay(); !slower && !o.Started.IsZero() && !d.site.further() && u.allowed == 1 {
 		// Once a day a host is asked for two things at once: its rules, and a page. A host that
@@ -87,7 +87,7 @@ func (f *Frontier) readRobots(now time.Time, d *door, o *page.Outcome) Verdict {
 	case out.Answered():
 		rules = polite.ForStatus(status, o.Body, f.cfg.Token)
 	default:
-		rules = polite.DenyAll(strings.TrimSuffix("robots.txt: "+out.String()+": "+o.Page.Detail, ": "))
+		rules = denial(out, o.Page.Detail, d.hops > 0)
 	}
 	if rules.Unreachable() && o.Temporary {
 		d.attempts++
@@ -98,4 +98,13 @@ func (f *Frontier) readRobots(now time.Time, d *door, o *page.Outcome) Verdict {
 	}
 	d.setRules(rules, now.Add(robotsLifetime))
 	return Final
+}
+
+// denial is what follows from a robots.txt that did not arrive. If nothing of the host can be
+// reached, that is the cause, unless a redirect led elsewhere.
+func denial(out blobschema.Outcome, detail string, redirected bool) *polite.Robots {
+	if r := polite.DenyAll(out, strings.TrimSuffix("robots.txt: "+detail, ": ")); r.Refusal() == out && !redirected {
+		return r
+	}
+	return polite.DenyAll(blobschema.OutcomeNone, strings.TrimSuffix("robots.txt: "+out.String()+": "+detail, ": "))
 }

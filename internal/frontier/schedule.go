@@ -77,6 +77,7 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 		u := heap.Pop(&f.timers).(*unit)
 		f.counts.WaitMillis += now.Sub(u.since).Milliseconds()
 		u.place = idle
+		f.pauses[u.pause]--
 		f.settleUnit(u, now)
 	}
 	if urgentOnly {
@@ -202,7 +203,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 		l.pop()
 		if ok, rule := d.rules.Allowed(url.RequestURI()); !ok {
 			u.enlist(l, now)
-			f.refuse(p, i, url, refusalFor(d.rules), reason(d.rules, rule))
+			f.refuse(p, i, url, d.rules.Refusal(), reason(d.rules, rule))
 			continue
 		}
 		l.asked = true
@@ -245,13 +246,6 @@ func reason(r *polite.Robots, rule polite.Rule) string {
 		return fmt.Sprintf("robots.txt line %d: %s", rule.Line, rule.Text)
 	}
 	return r.Reason()
-}
-
-func refusalFor(r *polite.Robots) blobschema.Outcome {
-	if r.Unreachable() {
-		return blobschema.OutcomeRobotsGone
-	}
-	return blobschema.OutcomeRobots
 }
 
 // refuse settles an item that is in no queue any more.
@@ -337,7 +331,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 }
 
 func (f *Frontier) observe(u *unit, t Task, o *page.Outcome, now time.Time) {
-	u.observed = true
+	u.observed, u.silent = true, polite.Silent(o.Page.Outcome)
 	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
 	if t.page {
 		end.Attempt = t.Request.Attempt
@@ -589,6 +583,7 @@ func (f *Frontier) unqueue(u *unit) {
 	switch u.place {
 	case waiting:
 		heap.Remove(&f.timers, u.index)
+		f.pauses[u.pause]--
 	case ready:
 		for _, st := range u.stands {
 			f.ready.remove(st)
@@ -602,5 +597,37 @@ func (f *Frontier) unqueue(u *unit) {
 // await puts an idle unit into the timers.
 func (f *Frontier) await(u *unit, at, now time.Time) {
 	u.place, u.at, u.since = waiting, at, now
+	switch {
+	case !u.pace.BackoffUntil.After(now):
+		u.pause = paced
+	case u.silent:
+		u.pause = unanswered
+	default:
+		u.pause = backedOff
+	}
+	f.pauses[u.pause]++
 	heap.Push(&f.timers, u)
+}
+
+// pause says why a unit is in the timers.
+type pause uint8
+
+const (
+	paced      pause = iota // by its pace, or until a URL of it may be tried again
+	backedOff               // it failed, or asked for a pause
+	unanswered              // it did not answer the last request
+	pauseKinds
+)
+
+// Rest is what the units wait for whose URLs may not be requested yet.
+type Rest struct {
+	Until  time.Time // when the first may be; zero if none waits
+	Units  int       // that wait
+	Failed int       // of them, those that failed or asked for a pause
+	Silent int       // of them, those that did not answer
+}
+
+// Rest returns what is waited for, as of the last call that changed it.
+func (f *Frontier) Rest() Rest {
+	return Rest{Until: f.NextAt(), Units: len(f.timers), Failed: f.pauses[backedOff], Silent: f.pauses[unanswered]}
 }

@@ -386,15 +386,16 @@ func TestRobotsUnreachable(t *testing.T) {
 		name     string
 		answer   answer
 		attempts int
-		reason   string
+		reason   string // with the outcome
 	}{
-		{"server error", answer{status: 500}, 3, "robots.txt: status 500"},
-		{"too many requests", answer{status: 429}, 3, "robots.txt: status 429"},
-		{"not implemented", answer{status: 501}, 1, "robots.txt: status 501"},
-		{"no connection", answer{outcome: blobschema.OutcomeConnect}, 3, "robots.txt: connect: as the test wants"},
-		{"no such name", answer{outcome: blobschema.OutcomeDNS}, 2, "robots.txt: dns: as the test wants"},
-		{"no such name, for sure", answer{outcome: blobschema.OutcomeDNS, final: true}, 1, "robots.txt: dns: as the test wants"},
-		{"own network", answer{outcome: blobschema.OutcomeForbidden, final: true}, 1, "robots.txt: forbidden: as the test wants"},
+		{"server error", answer{status: 500}, 3, "robots-gone: robots.txt: status 500"},
+		{"too many requests", answer{status: 429}, 3, "robots-gone: robots.txt: status 429"},
+		{"not implemented", answer{status: 501}, 1, "robots-gone: robots.txt: status 501"},
+		{"no answer", answer{outcome: blobschema.OutcomeTimeout}, 3, "robots-gone: robots.txt: timeout: as the test wants"},
+		{"no connection", answer{outcome: blobschema.OutcomeConnect}, 3, "connect: robots.txt: as the test wants"},
+		{"no such name", answer{outcome: blobschema.OutcomeDNS}, 2, "dns: robots.txt: as the test wants"},
+		{"no such name, for sure", answer{outcome: blobschema.OutcomeDNS, final: true}, 1, "dns: robots.txt: as the test wants"},
+		{"own network", answer{outcome: blobschema.OutcomeForbidden, final: true}, 1, "forbidden: robots.txt: as the test wants"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, Config{Delay: time.Second})
@@ -407,13 +408,13 @@ func TestRobotsUnreachable(t *testing.T) {
 			if r.hits["http://a.example/3"] != 1 || r.hits["https://a.example/1"]+r.hits["https://a.example/2"] > 0 {
 				t.Errorf("requests were %v", r.hits)
 			}
-			want := []string{"https://a.example/1 robots-gone: " + c.reason, "https://a.example/2 robots-gone: " + c.reason}
+			want := []string{"https://a.example/1 " + c.reason, "https://a.example/2 " + c.reason}
 			if d := cmp.Diff(want, r.refused()); d != "" {
 				t.Errorf("refused (-want +got):\n%s", d)
 			}
 			r.add(0, "https://a.example/4") // the same holds for what is found later
 			r.run(web)
-			if d := cmp.Diff([]string{"https://a.example/4 robots-gone: " + c.reason}, r.refused()); d != "" {
+			if d := cmp.Diff([]string{"https://a.example/4 " + c.reason}, r.refused()); d != "" {
 				t.Errorf("refused later (-want +got):\n%s", d)
 			}
 		})

@@ -54,9 +54,11 @@ type unit struct {
 	version            uint64 // of the stored state; grows with every delta that holds it
 	dirty              bool
 	observed           bool // asked since the last delta
+	silent             bool // its last request got no answer
 
 	place     place
 	index     int // in the timers
+	pause     pause
 	at        time.Time
 	since     time.Time
 	start     uint64 // virtual time of its turn

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 // maxEncodedRobots is the size of the largest encoding DecodeRobots looks at, more than
@@ -17,6 +19,7 @@ const maxEncodedRobots = 2 << 20
 //	version, kind (a byte each), reason, Crawl-delay in milliseconds + 1 (0: none),
 //	number of rules, each: (lines since the one before) * 2 + (1 for Allow), pattern
 //	number of sitemaps, each: value
+//	the cause of a denial (a byte), if it has one
 const encodingVersion = 1
 
 var (
@@ -50,6 +53,9 @@ func (r *Robots) Encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.sitemaps)))
 	for _, s := range r.sitemaps {
 		b = appendString(b, s)
+	}
+	if r.cause != blobschema.OutcomeNone {
+		b = append(b, byte(r.cause))
 	}
 	return b
 }
@@ -87,6 +93,9 @@ func decodeRobots(b []byte) (*Robots, error) {
 			break
 		}
 		r.sitemaps = append(r.sitemaps, d.text(maxSitemapBytes))
+	}
+	if d.err == nil && r.kind == kindDeny && len(d.rest) == 1 && ofHost(blobschema.Outcome(d.rest[0])) {
+		r.cause, d.rest = blobschema.Outcome(d.rest[0]), ""
 	}
 	if d.err == nil && d.rest != "" {
 		d.err = errMalformed

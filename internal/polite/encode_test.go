@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 func TestEncodeGolden(t *testing.T) {
@@ -20,7 +22,8 @@ func TestEncodeGolden(t *testing.T) {
 		{"no rules", ParseRobots(nil, "bot"), "\x01\x01\x00\x00\x00\x00"},
 		{"zero delay", ParseRobots([]byte("User-agent: *\nCrawl-delay: 0"), "bot"), "\x01\x01\x00\x01\x00\x00"},
 		{"allow", allowAll("404"), "\x01\x02\x03404\x00\x00\x00"},
-		{"deny", DenyAll(""), "\x01\x03\x00\x00\x00\x00"},
+		{"deny", DenyAll(blobschema.OutcomeTimeout, ""), "\x01\x03\x00\x00\x00\x00"},
+		{"deny with a cause", DenyAll(blobschema.OutcomeDNS, ""), "\x01\x03\x00\x00\x00\x00\x0c"},
 	} {
 		b := c.r.Encode()
 		if string(b) != c.want {
@@ -50,6 +53,9 @@ func TestDecodeHostile(t *testing.T) {
 	}
 	for name, b := range map[string]string{
 		"more after the end":   string(good) + "\x00",
+		"cause of no denial":   "\x01\x02\x00\x00\x00\x00\x0c",
+		"cause that is none":   "\x01\x03\x00\x00\x00\x00\x10",
+		"two causes":           "\x01\x03\x00\x00\x00\x00\x0c\x0c",
 		"version":              "\x02\x01\x00\x00\x00\x00",
 		"kind 0":               "\x01\x00\x00\x00\x00\x00",
 		"kind 4":               "\x01\x04\x00\x00\x00\x00",

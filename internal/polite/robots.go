@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 // Bounds on what is taken from a robots.txt.
@@ -39,6 +41,7 @@ const (
 // once made, and may be used from several goroutines.
 type Robots struct {
 	kind     kind
+	cause    blobschema.Outcome // of a kindDeny; see DenyAll
 	reason   string
 	delay    time.Duration
 	hasDelay bool
@@ -63,12 +66,28 @@ func allowAll(reason string) *Robots {
 	return &Robots{kind: kindAllow, reason: boundReason(reason)}
 }
 
-// DenyAll is the Robots of a host whose robots.txt cannot be had for now: all is refused
-// but robots.txt itself, which the caller asks for again later. RFC 9309 section 2.3.1.4
-// lets a crawler give up after a long while (30 days) and go on as if there were none;
-// that is the caller's to decide.
-func DenyAll(reason string) *Robots {
-	return &Robots{kind: kindDeny, reason: boundReason(reason)}
+// DenyAll is the Robots of a host whose robots.txt cannot be fetched for now: it refuses
+// everything except robots.txt itself, which the caller requests again later. RFC 9309 section
+// 2.3.1.4 lets a crawler give up after a long while (30 days) and continue as if there were
+// none; the caller decides that.
+//
+// cause is the outcome of the request for robots.txt. If it says that nothing of the host can
+// be reached (its name, its address, its port, its certificate), the host's URLs end with
+// that outcome too; see [Robots.Refusal].
+func DenyAll(cause blobschema.Outcome, reason string) *Robots {
+	if !ofHost(cause) {
+		cause = blobschema.OutcomeNone
+	}
+	return &Robots{kind: kindDeny, cause: cause, reason: boundReason(reason)}
+}
+
+// ofHost reports whether an outcome is about a host and not about one URL of it.
+func ofHost(o blobschema.Outcome) bool {
+	switch o {
+	case blobschema.OutcomeDNS, blobschema.OutcomeForbidden, blobschema.OutcomeConnect, blobschema.OutcomeTLS:
+		return true
+	}
+	return false
 }
 
 // ForStatus says what the answer to a request for robots.txt means (RFC 9309 section
@@ -88,13 +107,13 @@ func ForStatus(status int, body []byte, token string) *Robots {
 	case status >= 200 && status <= 299:
 		return ParseRobots(body, token)
 	case status == 429:
-		return DenyAll(reason)
+		return DenyAll(blobschema.OutcomeNone, reason)
 	case status >= 300 && status <= 499:
 		return allowAll(reason)
 	case status == 0:
-		return DenyAll("robots.txt: no answer")
+		return DenyAll(blobschema.OutcomeNone, "robots.txt: no answer")
 	default:
-		return DenyAll(reason)
+		return DenyAll(blobschema.OutcomeNone, reason)
 	}
 }
 
@@ -132,6 +151,18 @@ func (r *Robots) Allowed(requestURI string) (allowed bool, decider Rule) {
 // Unreachable says whether robots.txt could not be had: what is refused then is refused
 // for now only.
 func (r *Robots) Unreachable() bool { return r.kind == kindDeny }
+
+// Refusal is the outcome of a URL that r does not allow: the cause, if the host could not be
+// reached.
+func (r *Robots) Refusal() blobschema.Outcome {
+	switch {
+	case r.kind != kindDeny:
+		return blobschema.OutcomeRobots
+	case r.cause != blobschema.OutcomeNone:
+		return r.cause
+	}
+	return blobschema.OutcomeRobotsGone
+}
 
 // Reason is what allowAll or DenyAll was given, at most 200 bytes of it.
 func (r *Robots) Reason() string { return r.reason }

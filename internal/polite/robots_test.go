@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 // lines joins the lines of a robots.txt.
@@ -340,7 +342,7 @@ func TestForStatus(t *testing.T) {
 }
 
 func TestReason(t *testing.T) {
-	for _, r := range []*Robots{allowAll("why"), DenyAll("why")} {
+	for _, r := range []*Robots{allowAll("why"), DenyAll(blobschema.OutcomeNone, "why")} {
 		_, rule := r.Allowed("/x")
 		if diff := cmp.Diff(Rule{Text: "why", Allow: !r.Unreachable()}, rule); diff != "" || r.Reason() != "why" {
 			t.Errorf("%q -want +got:\n%s", r.Reason(), diff)
@@ -354,6 +356,24 @@ func TestReason(t *testing.T) {
 	long := allowAll(strings.Repeat("ツ", 1000)).Reason()
 	if want := strings.Repeat("ツ", maxReasonBytes/3); long != want {
 		t.Errorf("got %d bytes: %q", len(long), long)
+	}
+}
+
+// TestRefusal: a host that cannot be reached is refused for that reason; one that answers
+// badly, because its robots.txt is missing.
+func TestRefusal(t *testing.T) {
+	for o, want := range map[blobschema.Outcome]blobschema.Outcome{
+		blobschema.OutcomeDNS: blobschema.OutcomeDNS, blobschema.OutcomeForbidden: blobschema.OutcomeForbidden,
+		blobschema.OutcomeConnect: blobschema.OutcomeConnect, blobschema.OutcomeTLS: blobschema.OutcomeTLS,
+		blobschema.OutcomeTimeout: blobschema.OutcomeRobotsGone, blobschema.OutcomeCut: blobschema.OutcomeRobotsGone,
+		blobschema.OutcomeProtocol: blobschema.OutcomeRobotsGone, blobschema.OutcomeServerError: blobschema.OutcomeRobotsGone,
+	} {
+		if got := DenyAll(o, "why").Refusal(); got != want {
+			t.Errorf("%s: URLs are refused with %s, want %s", o, got, want)
+		}
+	}
+	if got := ParseRobots([]byte("User-agent: *\nDisallow: /"), "bot").Refusal(); got != blobschema.OutcomeRobots {
+		t.Errorf("a rule refuses with %s", got)
 	}
 }
 

@@ -119,8 +119,8 @@ func TestLeftOut(t *testing.T) {
 		{func(s *blobschema.Settings) { s.MaxRepeats = 2 }, blobschema.Wish{}, `looks like a trap: its path has the segment "a"`},
 		{func(s *blobschema.Settings) { s.MaxHostURLs = 2 }, blobschema.Wish{}, "cap of --max-host-urls 2: "},
 		{func(s *blobschema.Settings) { s.MaxDomainURLs = 1 << 40 }, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "--max-domain-urls"},
-		{func(s *blobschema.Settings) {}, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "no page that was fetched links to it"},
-		{func(s *blobschema.Settings) { s.MaxSegments, s.MaxHostURLs, s.MaxDomainURLs = 6, 1<<40, 1<<40 }, blobschema.Wish{}, "no page that was fetched links to it"},
+		{func(s *blobschema.Settings) {}, blobschema.Wish{Capped: []string{host.RegistrableDomain()}}, "no link to it is known"},
+		{func(s *blobschema.Settings) { s.MaxSegments, s.MaxHostURLs, s.MaxDomainURLs = 6, 1<<40, 1<<40 }, blobschema.Wish{}, "no link to it is known"},
 	} {
 		c := c
 		tt.set(&c.Settings)

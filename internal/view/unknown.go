@@ -52,11 +52,20 @@ func (v *View) whyUnknown(ctx context.Context, c *blobschema.Crawl, at *place, u
 	case links.plain != "":
 		r.Why = append(r.Why, fmt.Sprintf("%s links to it", links.plain))
 	case links.nofollow != "":
-		r.Why = append(r.Why, fmt.Sprintf("%s links to it with nofollow, and nobody else does", links.nofollow))
+		r.Why = append(r.Why, fmt.Sprintf("%s links to it with nofollow; no other link to it is known", links.nofollow))
 	default:
-		r.Why = append(r.Why, "no page that was fetched links to it")
+		r.Why = append(r.Why, "no link to it is known", notLinks(&c.Settings))
 	}
 	return nil
+}
+
+// notLinks says which references to a URL the crawl does not record.
+func notLinks(s *blobschema.Settings) string {
+	what := "images, style sheets and scripts"
+	if s.Srcset {
+		what = "style sheets and scripts"
+	}
+	return "the crawl follows links to pages only: a page that was fetched may still use it, as pages use " + what
 }
 
 // capped says which caps keep URLs of a host out that are not known yet.

@@ -163,9 +163,9 @@ func testExplain(t *testing.T, v *view.View, pages []blobschema.Page) {
 		{redirect.URL, "fetched", redirect.Redirect},
 		{forbidden.URL, "refused", "robots.txt forbids it"},
 		{robots.URL, "ok", "by the crawler itself"},
-		{root + "/not/linked/to", view.Unknown, "no page that was fetched links to it"},
+		{root + "/not/linked/to", view.Unknown, "no link to it is known"},
 		{root + "/never", view.Unknown, "--exclude"},
-		{"http://other.example/", view.Unknown, "no page"},
+		{"http://other.example/", view.Unknown, "no link"},
 	} {
 		r, err := v.ExplainURL(t.Context(), mustParse(t, tt.url))
 		if err != nil {
@@ -521,11 +521,11 @@ func TestScope(t *testing.T) {
 	}{
 		{blobschema.ScopeHost, "http://other.example/x", "--scope host the crawl keeps to " + seed},
 		{blobschema.ScopeHost, "http://added.example/x", "--scope host"},
-		{blobschema.ScopeHost, "http://www.added.example/x", "no page"},
-		{blobschema.ScopeDomain, "http://added.example/x", "no page"},
+		{blobschema.ScopeHost, "http://www.added.example/x", "no link"},
+		{blobschema.ScopeDomain, "http://added.example/x", "no link"},
 		{blobschema.ScopeDomain, "http://other.example/x", "--scope domain"},
 		{blobschema.ScopeAny, "http://other.example/y", "no --include matches it"},
-		{blobschema.ScopeAny, "http://other.example/x", "no page"},
+		{blobschema.ScopeAny, "http://other.example/x", "no link"},
 		{blobschema.ScopeAny, "http://other.example/x.png", "--exclude"},
 	} {
 		set(func(s *blobschema.Settings) {
