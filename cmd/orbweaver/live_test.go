@@ -212,7 +212,7 @@ func TestMeter(t *testing.T) {
 		t.Errorf("after a pause: %v pages/s", f.PagesPerSecond)
 	}
 	// A page that is fetched again is the same page, and makes the rate.
-	again := &engine.Snapshot{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}
+	again := &engine.Snapshot{Progress: crawl.Progress{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}}
 	of := newMeter(at, 0, blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}})
 	if f := of.read(at.Add(time.Second), again); f.Pages != 42 || f.Recrawled != 10 || f.PagesPerSecond < 9.999 {
 		t.Errorf("recrawled: %+v", f)

@@ -15,7 +15,7 @@ func TestDailyCalls(t *testing.T) {
 	w, s := newScene(t)
 	s.cfg.DailyCalls = 100
 	s.heads[0].Totals.Pending, s.heads[0].Due = 1, w.in(100*time.Hour) // else nothing is looked at
-	s.heads[0].Calls.Functions, s.heads[1].Fence = 40, 30 // of partition 1 all steps crashed
+	s.heads[0].Calls.Functions, s.heads[1].Fence = 40, 30              // of partition 1 all steps crashed
 	s.record.Calls.Functions, s.requests.Calls.Functions = 20, 9
 	s.write(w)
 	if s.tick(w); s.told(w).Pause {
