@@ -51,10 +51,13 @@ func (e *Engine) index(ctx context.Context, p partition.ID, atMost time.Duration
 // followFailed takes note of a step that failed. What fails again and again ends Run: index and
 // ranks would never be those of the crawl.
 func (e *Engine) followFailed(queue string, p partition.ID, err error) {
-	e.log.Error("step failed", "queue", queue, "partition", p, "error", err)
+	hopeless := e.hopeless(err)
+	if !hopeless { // else Run says so
+		e.log.Error("step failed", "queue", queue, "partition", p, "error", err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.followFailures++; e.followFailures >= maxFollowFailures && e.fatal == nil {
+	if e.followFailures++; (e.followFailures >= maxFollowFailures || hopeless) && e.fatal == nil {
 		e.fatal = fmt.Errorf("%s: %w", queue, err)
 	}
 }
@@ -161,6 +164,9 @@ func (e *Engine) serveFollowers(ctx context.Context) {
 func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.ID) error) {
 	for ctx.Err() == nil {
 		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: followWait})
+		if e.lost(err) {
+			return
+		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive jobs", "queue", queue, "error", err)
 			e.pause(ctx)
@@ -176,7 +182,7 @@ func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.
 		}
 		for p, list := range same {
 			switch err := do(p); {
-			case ctx.Err() != nil || errors.Is(err, errGivenUp):
+			case ctx.Err() != nil || e.isLost() || errors.Is(err, errGivenUp):
 				return
 			case err != nil:
 				e.followFailed(queue, p, err)
