@@ -353,6 +353,7 @@ func (f *fsckFlags) printCheck(out io.Writer, r *fsck.Report) error {
 	for _, what := range r.NotChecked {
 		fmt.Fprintf(&b, "not checked: %s\n", what)
 	}
+	b.WriteString(f.damageFound(r))
 	_, err := io.WriteString(out, b.String())
 	return err
 }
