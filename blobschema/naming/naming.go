@@ -318,3 +318,37 @@ func ParseMap(name string) (epoch partition.Epoch, err error) {
 
 // MapPrefix begins the names of a crawl's maps.
 func MapPrefix(crawl string) string { return crawl + "/maps/" }
+
+// Kind is a part of what is stored, by what it is made from.
+type Kind uint8
+
+// The kinds.
+const (
+	NoObject Kind = iota // the name is no object's
+	State                // commits, runs, and what they were made from: seeds, requests, maps, mail
+	Answers              // WARC files
+	Derived              // index, ranks and capture index, which can be made again
+)
+
+// KindOf returns what the object of a name is a part of.
+func KindOf(name string) Kind {
+	crawl, _, _ := strings.Cut(name, "/")
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) && name != prefix }
+	_, _, _, commitErr := ParseCommit(name)
+	_, _, _, _, runErr := ParseRun(name)
+	_, mapErr := ParseMap(name)
+	_, _, _, warcErr := ParseWARC(name)
+	_, _, indexErr := ParseIndex(name)
+	_, _, _, rankErr := ParseRankObject(name)
+	switch {
+	case CheckCrawlID(crawl) != nil:
+		return NoObject
+	case warcErr == nil:
+		return Answers
+	case indexErr == nil, rankErr == nil, begins(RanksPrefix(crawl)), name == CDXJIndex(crawl):
+		return Derived
+	case commitErr == nil, runErr == nil, mapErr == nil, begins(SeedsPrefix(crawl)), begins(RequestPrefix(crawl)), begins(DeadPrefix(crawl)):
+		return State
+	}
+	return NoObject
+}

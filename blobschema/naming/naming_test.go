@@ -174,3 +174,20 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+func TestKindOf(t *testing.T) {
+	data := []byte("data")
+	for name, want := range map[string]Kind{
+		Commit("c", 3, 17, 2): State, Run("c", 3, 17, 2, 1): State, Map("c", 12, data): State, Seeds("c", data): State,
+		Request("c", data): State, Dead("c", data): State, Replayed(Dead("c", data)): State,
+		WARC("web-1", 3, 2, 17, true): Answers, WARC("c", 3, 2, 17, false): Answers,
+		Segment("c", 3, 17, data): Derived, IndexManifest("c", 3, 17, data): Derived, RankObject("c", 3, 12, "graph", nil): Derived,
+		Ranks("c", data): Derived, CDXJIndex("c"): Derived,
+		IndexKey("c", 3): NoObject, RankHeadKey("c", 3): NoObject, HeadKey("c", 3): NoObject, ActiveKey: NoObject, CrawlKey("c"): NoObject,
+		"": NoObject, "/": NoObject, SeedsPrefix("c"): NoObject, "/tmp/" + Commit("c", 3, 17, 2): NoObject, "C" + Seeds("c", data): NoObject,
+	} {
+		if got := KindOf(name); got != want {
+			t.Errorf("%q: %d, want %d", name, got, want)
+		}
+	}
+}

@@ -31,7 +31,7 @@ var exitMeanings = [...]string{
 	exitStopped:     "stopped before the end, by a signal, --max-time or 'orbweaver stop'",
 	exitDeadLetters: "finished, but some mail between partitions could not be read",
 	exitInUse:       "another process works on the folder, steps on the crawl that --new is to replace, or another rank job is under way",
-	exitDamaged:     "fsck found damage",
+	exitDamaged:     "what is stored is damaged: fsck found it, or another command could not read it",
 	exitNothing:     "nothing could be fetched, or no ranks are finished yet",
 }
 

@@ -209,7 +209,7 @@ func runFsck(cmd *cobra.Command, f *fsckFlags, v *view.View) error {
 	if f.json {
 		err = writeJSON(out, r)
 	} else {
-		err = printCheck(out, &r)
+		err = f.printCheck(out, &r)
 	}
 	if err == nil && !r.Clean() {
 		return fail(exitDamaged, nil)
@@ -278,7 +278,7 @@ func runRepair(cmd *cobra.Command, f *fsckFlags, v *visit) error {
 	if f.json {
 		err = writeJSON(out, did)
 	} else {
-		err = printRepair(out, &did, damaged)
+		err = f.printRepair(out, &did, damaged)
 	}
 	if err == nil && damaged {
 		return fail(exitDamaged, nil)
@@ -286,8 +286,8 @@ func runRepair(cmd *cobra.Command, f *fsckFlags, v *visit) error {
 	return err
 }
 
-func printRepair(out io.Writer, did *fsck.Repairs, damaged bool) error {
-	if err := printCheck(out, &did.Report); err != nil {
+func (f *fsckFlags) printRepair(out io.Writer, did *fsck.Repairs, damaged bool) error {
+	if err := f.printCheck(out, &did.Report); err != nil {
 		return err
 	}
 	if damaged {
@@ -324,7 +324,7 @@ func fsckProgress(w io.Writer) func(fsck.Progress) {
 	}
 }
 
-func printCheck(out io.Writer, r *fsck.Report) error {
+func (f *fsckFlags) printCheck(out io.Writer, r *fsck.Report) error {
 	var b strings.Builder
 	for _, v := range r.Violations {
 		fmt.Fprintln(&b, printable(v.String()))
@@ -353,6 +353,7 @@ func printCheck(out io.Writer, r *fsck.Report) error {
 	for _, what := range r.NotChecked {
 		fmt.Fprintf(&b, "not checked: %s\n", what)
 	}
+	b.WriteString(f.damageFound(r))
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -377,10 +378,16 @@ func followersChecked(r *fsck.Report) (s string) {
 }
 
 func warcsRead(r *fsck.Report) string {
-	if r.WARCsRead == r.WARCs {
+	switch {
+	case r.WARCs == 0:
+		return "no WARC files"
+	case r.WARCsRead == r.WARCs:
 		return fmt.Sprintf("all %s verified", plural(int64(r.WARCs), "WARC file"))
 	}
 	s := fmt.Sprintf("%d of %s verified", r.WARCsRead, plural(int64(r.WARCs), "WARC file"))
+	if r.WARCsBad > 0 {
+		s += fmt.Sprintf(", %d damaged", r.WARCsBad)
+	}
 	if r.TakenOver > 0 {
 		s += fmt.Sprintf(", %d by a check before", r.TakenOver)
 	}

@@ -17,9 +17,10 @@ import (
 
 type indexFlags struct {
 	looking
-	quiet  bool
-	detach bool
-	every  time.Duration
+	quiet   bool
+	rebuild bool
+	detach  bool
+	every   time.Duration
 }
 
 func newIndex() *cobra.Command {
@@ -34,17 +35,22 @@ with --index: when it goes on, index and ranks follow it.
 What is in the index already is left alone: only what was crawled since is read. Ctrl-C
 loses nothing, and the same command goes on.
 
+With --rebuild it makes index and ranks again from all pages and links, and reads nothing of
+the old ones, which may be damaged. Until it is done a search finds only what is indexed again.
+
 In a folder this process does it; of a crawl that runs, the process that crawls does, if it
 was begun with 'orbweaver crawl --index'. In a cloud functions do, as soon as they are told;
 the command looks until they are done.`,
 		Example: `  orbweaver index
   orbweaver search "some words"
   orbweaver index --data two --json
+  orbweaver index --rebuild             # a search, or fsck, said that the index is damaged
   orbweaver index --platform aws.json --detach`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd)
+	cmd.Flags().BoolVar(&f.rebuild, "rebuild", false, "make index and ranks again from all that is crawled")
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "say nothing but the result")
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "in a cloud: do not wait until it is done")
 	cmd.Flags().DurationVar(&f.every, "every", 5*time.Second, "in a cloud: how often to look how far it is")
@@ -87,6 +93,11 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 		})
 		if err != nil {
 			return err
+		}
+		if f.rebuild {
+			if err := v.engine.Rebuild(ctx); err != nil {
+				return err
+			}
 		}
 		out.Done, err = f.follow(ctx, v, &indexProgress{w: cmd.ErrOrStderr(), quiet: f.quiet, last: began})
 		return errors.Join(err, out.read(context.WithoutCancel(ctx), v.view))

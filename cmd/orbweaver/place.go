@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type place struct {
 	flag    string // --platform
 	cloud   string // URL of the platform; "" for the folder
 	implied bool   // by the environment, so that other commands need not be told
+	live    bool   // another process is at work in the folder
 	set     *pflag.FlagSet
 }
 
@@ -135,21 +137,24 @@ func (p *place) flags() []string {
 // do, with the status to end with.
 func (p *place) explain(err error) error {
 	var f *failure
-	switch {
-	case err == nil || errors.As(err, &f):
+	if err == nil || errors.As(err, &f) {
 		return err
+	}
+	// A full disk comes first: it stops the database too.
+	if told := cmp.Or(p.noRoom(err), p.damage(err)); told != nil {
+		return told
+	}
+	switch {
 	case errors.Is(err, crawl.ErrUnfinished):
 		return usagef("%w.\nGo on with it: '%s'. Or give it up for good: '%s', and then this again", err, p.command("crawl"), p.command("stop"))
 	case errors.Is(err, crawl.ErrAtWork):
 		return fail(exitInUse, fmt.Errorf("%w.\nThey end within some minutes: try again then", err))
 	case !p.inCloud():
-		return explain(p.data, err)
+		return explainFolder(p.data, err)
 	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl):
 		return p.noCrawl()
 	case errors.Is(err, wire.ErrVersion):
 		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\nUse the version that began it, or deploy this version under another name", p, err)
-	case errors.Is(err, wire.ErrDamaged):
-		return fmt.Errorf("%s: what is stored there is damaged: %w.\nSee '%s'", p, err, p.command("fsck"))
 	case strings.Contains(err.Error(), p.String()):
 		return err
 	}
@@ -192,5 +197,8 @@ func (p *place) look(ctx context.Context, f func(v *view.View) error) (err error
 		return p.explain(err)
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	return p.explain(f(v))
+	if err = f(v); err != nil {
+		p.live = v.Live(ctx) != nil
+	}
+	return p.explain(err)
 }

@@ -238,20 +238,15 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 	}
 }
 
-// watch runs the engine and tells of its progress. A store that cannot be written any
-// more ends it at once, the engine left behind: it would go on trying for minutes, and
-// nothing but the end of the process can help.
+// watch runs the engine and tells of its progress.
 func (s *session) watch(ctx context.Context) (engine.End, error) {
 	var end engine.End
 	var err error
-	done, broken := make(chan struct{}), make(chan error, 1)
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		end, err = s.engine.Run(ctx)
 	}()
-	guard, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	go func() { broken <- s.guard(guard) }()
 	m := newMeter(s.began, s.maxTime, s.before)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -259,8 +254,6 @@ func (s *session) watch(ctx context.Context) (engine.End, error) {
 		select {
 		case <-done:
 			return end, err
-		case err := <-broken:
-			return engine.Stopped, err
 		case now := <-tick.C:
 			snap := s.engine.Snapshot()
 			f := m.read(now, &snap)
@@ -268,23 +261,6 @@ func (s *session) watch(ctx context.Context) (engine.End, error) {
 				f.Paused = rep.Wish.Pause
 			}
 			s.reporter.progress(&f)
-		}
-	}
-}
-
-// guard returns once the store fails, or ctx ends. A store that has failed once answers
-// every call with its error.
-func (s *session) guard(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			if _, err := engine.ReadRecords(ctx, s.platform, []string{naming.ActiveKey}); err != nil {
-				return err
-			}
 		}
 	}
 }

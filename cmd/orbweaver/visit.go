@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/engine"
@@ -54,12 +54,13 @@ func (p *place) enter(ctx context.Context, f func(v *visit) error) (err error) {
 	if err != nil {
 		return p.explain(err)
 	}
-	defer func() { err = errors.Join(err, pl.Close()) }()
+	// What fails while it closes says nothing new about a visit that failed.
+	defer func() { err = cmp.Or(err, p.explain(pl.Close())) }()
 	v, err := newVisit(p, pl, led)
 	if err != nil {
 		return p.explain(err)
 	}
-	defer func() { err = errors.Join(err, v.close()) }()
+	defer func() { err = cmp.Or(err, p.explain(v.close())) }()
 	return p.explain(f(v))
 }
 

@@ -8,6 +8,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -24,6 +25,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
@@ -83,6 +85,9 @@ type Engine struct {
 	followFailures int // of index and rank steps, in a row
 	fatal          error
 
+	broken chan struct{} // closed once no write can succeed any more; see platform.Permanent
+	once   sync.Once     // closes broken
+
 	ranks rankSteps
 
 	report atomic.Pointer[crawl.Report]
@@ -133,6 +138,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 		connections: semaphore.NewWeighted(int64(cfg.Connections)), process: hex.EncodeToString(id[:]),
 		tickNow: make(chan struct{}, 1), intake: make(chan []actor.Message), runners: map[partition.ID]*runner{}, warm: map[partition.ID]*crawl.Warm{},
 		appetite: map[partition.ID]crawl.Appetite{}, rewake: map[partition.ID]bool{}, live: map[partition.ID]crawl.Progress{},
+		broken: make(chan struct{}),
 	}, nil
 }
 
@@ -324,6 +330,39 @@ func (e *Engine) fatalError() error {
 	return e.fatal
 }
 
+// lost reports whether err says that no write can succeed any more. Then all actors are given up at
+// once, as if the process had died: retries would fetch pages again that nobody can store. What was
+// committed stays, and the next process resumes.
+func (e *Engine) lost(err error) bool {
+	if err == nil || !platform.Permanent(err) {
+		return false
+	}
+	e.once.Do(func() {
+		e.mu.Lock()
+		e.fatal = cmp.Or(e.fatal, err)
+		e.mu.Unlock()
+		close(e.broken)
+		e.askTick()
+	})
+	return true
+}
+
+// isLost reports whether lost ever did.
+func (e *Engine) isLost() bool {
+	select {
+	case <-e.broken:
+		return true
+	default:
+		return false
+	}
+}
+
+// hopeless reports whether a step that failed would fail again: what it reads is damaged or missing, and
+// no other process replaces it.
+func (e *Engine) hopeless(err error) bool {
+	return errors.Is(err, wire.ErrDamaged) || errors.Is(err, warc.ErrDamaged) || e.platform.Exclusive && errors.Is(err, actor.ErrNotFound)
+}
+
 func (e *Engine) askTick() {
 	select {
 	case e.tickNow <- struct{}{}:
@@ -342,6 +381,9 @@ func (e *Engine) written(key string) {
 func (e *Engine) serveWakes(ctx context.Context) {
 	for ctx.Err() == nil {
 		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: naming.WakesQueue, Max: 10, Wait: time.Minute})
+		if e.lost(err) {
+			return
+		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive wakes", "error", err)
 			e.pause(ctx)
@@ -434,12 +476,15 @@ func (e *Engine) runStep(p partition.ID, s *crawl.Step, r *runner) {
 		delete(e.live, p) // what it did since its last commit never happened
 	}
 	switch {
-	case err == nil, errors.Is(err, crawl.ErrLeaseTaken):
+	case err == nil, errors.Is(err, crawl.ErrLeaseTaken), e.isLost():
 	case errors.Is(err, crawl.ErrLeaseLost):
 		e.log.Warn("step ended early", "partition", p, "error", err)
 	default:
-		e.log.Error("step failed", "partition", p, "error", err)
-		if e.failures++; e.failures >= 3 || e.stopping {
+		hopeless := e.hopeless(err)
+		if !hopeless { // else Run says so
+			e.log.Error("step failed", "partition", p, "error", err)
+		}
+		if e.failures++; e.failures >= 3 || e.stopping || hopeless {
 			e.fatal = fmt.Errorf("partition %d: %w", p, err)
 		}
 	}

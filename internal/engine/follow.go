@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/index"
+	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -22,16 +23,17 @@ import (
 
 // Index runs one index step of a partition; nothing of it begins after atMost but a first manifest, 0 for no bound.
 func (e *Engine) Index(p partition.ID, atMost time.Duration) (index.Report, error) {
-	return e.index(context.Background(), p, atMost)
+	return e.index(context.Background(), p, index.Config{Deadline: atMost})
 }
 
-func (e *Engine) index(ctx context.Context, p partition.ID, atMost time.Duration) (index.Report, error) {
+// index runs one index step; cfg says what is not the same for all.
+func (e *Engine) index(ctx context.Context, p partition.ID, cfg index.Config) (index.Report, error) {
 	if !e.mayHave(p) {
 		return index.Report{}, fmt.Errorf("there can be no partition %d", p)
 	}
 	spent, done := e.meter()
 	defer done()
-	cfg := index.Config{Crawl: e.currentCrawl(), Partition: p, Deadline: atMost, Processors: runtime.GOMAXPROCS(0), Spent: spent}
+	cfg.Crawl, cfg.Partition, cfg.Processors, cfg.Spent = e.currentCrawl(), p, runtime.GOMAXPROCS(0), spent
 	if e.cfg.MemoryMB > 0 {
 		cfg.Memory = e.cfg.MemoryMB << 20 / 16
 		cfg.MaxMerged = int64(e.cfg.MemoryMB) << 20 / 5
@@ -51,10 +53,13 @@ func (e *Engine) index(ctx context.Context, p partition.ID, atMost time.Duration
 // followFailed takes note of a step that failed. What fails again and again ends Run: index and
 // ranks would never be those of the crawl.
 func (e *Engine) followFailed(queue string, p partition.ID, err error) {
-	e.log.Error("step failed", "queue", queue, "partition", p, "error", err)
+	hopeless := e.hopeless(err)
+	if !hopeless { // else Run says so
+		e.log.Error("step failed", "queue", queue, "partition", p, "error", err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.followFailures++; e.followFailures >= maxFollowFailures && e.fatal == nil {
+	if e.followFailures++; (e.followFailures >= maxFollowFailures || hopeless) && e.fatal == nil {
 		e.fatal = fmt.Errorf("%s: %w", queue, err)
 	}
 }
@@ -94,7 +99,26 @@ func (e *Engine) beginAnew(ctx context.Context) error {
 	parts, err := e.Partitioning()
 	for p := range parts.Record.Partitions {
 		if err == nil {
-			_, err = e.index(ctx, partition.ID(p), time.Nanosecond)
+			_, err = e.index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond})
+		}
+	}
+	return err
+}
+
+// Rebuild empties index and ranks, whatever state they are in, so that both are made again from what is crawled: by Follow, or
+// by functions. Begin comes first. Ranks come first, because an index takes up the results of a rank job.
+//
+// A crash in here leaves some of it empty, and the rest as it was; Rebuild can be called again.
+func (e *Engine) Rebuild(ctx context.Context) error {
+	if _, _, err := e.StartRanks(rank.StartConfig{Same: true, Rebuild: true}); err != nil && !errors.Is(err, rank.ErrNothing) {
+		return err
+	}
+	parts, err := e.Partitioning()
+	for p := 0; err == nil && p < parts.Record.Partitions; {
+		var did index.Report
+		did, err = e.index(ctx, partition.ID(p), index.Config{Deadline: time.Nanosecond, Rebuild: true})
+		if !did.Lost { // to another step, which went on with what there was
+			p++
 		}
 	}
 	return err
@@ -146,7 +170,7 @@ func (e *Engine) serveFollowers(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		e.serveJobs(ctx, naming.IndexQueue, func(p partition.ID) error {
-			_, err := e.index(ctx, p, 0)
+			_, err := e.index(ctx, p, index.Config{})
 			return err
 		})
 	})
@@ -161,6 +185,9 @@ func (e *Engine) serveFollowers(ctx context.Context) {
 func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.ID) error) {
 	for ctx.Err() == nil {
 		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: followWait})
+		if e.lost(err) {
+			return
+		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive jobs", "queue", queue, "error", err)
 			e.pause(ctx)
@@ -176,7 +203,7 @@ func (e *Engine) serveJobs(ctx context.Context, queue string, do func(partition.
 		}
 		for p, list := range same {
 			switch err := do(p); {
-			case ctx.Err() != nil || errors.Is(err, errGivenUp):
+			case ctx.Err() != nil || e.isLost() || errors.Is(err, errGivenUp):
 				return
 			case err != nil:
 				e.followFailed(queue, p, err)

@@ -35,6 +35,9 @@ const (
 func (e *Engine) watchIntake(ctx context.Context) {
 	for ctx.Err() == nil {
 		msgs, err := e.queues.receive(ctx, actor.Receive{Queue: naming.IntakeQueue, Max: 10, Wait: time.Minute})
+		if e.lost(err) {
+			return
+		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("receive requests", "error", err)
 			e.pause(ctx)

@@ -75,6 +75,9 @@ func (r *runner) run() error {
 		case <-r.given:
 			r.actor.Drop()
 			return errGivenUp
+		case <-r.e.broken:
+			r.actor.Drop()
+			return r.e.fatalError()
 		}
 	}
 }
@@ -82,6 +85,9 @@ func (r *runner) run() error {
 // giveBack makes the messages visible again that the actor did not acknowledge: else
 // nobody could work on them until their visibility ends.
 func (r *runner) giveBack() {
+	if r.e.isLost() { // they are visible again when the folder is opened
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	byQueue := map[string][]actor.Receipt{}
@@ -133,6 +139,7 @@ func (r *runner) execute(is actor.Issue) {
 func (r *runner) work(is actor.Issue) {
 	for {
 		v, err := r.perform(is.Effect)
+		r.e.lost(err)
 		select {
 		case r.replies <- actor.Reply{ID: is.ID, Value: v, Err: err}:
 		case <-r.ctx.Done():

@@ -108,12 +108,13 @@ type Report struct {
 	Epoch  partition.Epoch `json:"epoch"`  // of the map
 	Moving int             `json:"moving"` // slots on the move
 
-	Commits   int   `json:"commits"` // visible
-	Objects   int   `json:"objects"` // of the crawl, named or not
-	WARCs     int   `json:"warcs"`   // named
-	WARCsRead int   `json:"warcs_read"`
-	TakenOver int   `json:"warcs_taken_over"` // not read, because a check before did
-	Orphans   int   `json:"orphans"`          // objects that nothing names: what crashes and merges leave
+	Commits   int   `json:"commits"`                 // visible
+	Objects   int   `json:"objects"`                 // of the crawl, named or not
+	WARCs     int   `json:"warcs"`                   // named
+	WARCsRead int   `json:"warcs_read"`              // and found whole
+	WARCsBad  int   `json:"warcs_damaged,omitempty"` // missing ones included
+	TakenOver int   `json:"warcs_taken_over"`        // not read, because a check before did
+	Orphans   int   `json:"orphans"`                 // objects that nothing names: what crashes and merges leave
 	Dead      int   `json:"dead_letters"`
 	Pages     int64 `json:"pages"`     // page records, robots.txt included
 	URLs      int64 `json:"urls"`      // known

@@ -59,6 +59,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 		}
 		if (again || c.opt.WARCs == SomeWARCs) && sample%sampleEvery != 0 {
 			if !c.listed[w] {
+				c.report.WARCsBad++
 				c.violate("I6", w, "the object does not exist; %s names it", name)
 			}
 			continue
@@ -68,6 +69,7 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 			return nil, err
 		}
 		if data == nil {
+			c.report.WARCsBad++
 			h.unread = true
 			continue
 		}
@@ -86,6 +88,10 @@ func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pa
 	}
 	wg.Wait()
 	for i, w := range m.WARCs {
+		if len(found[i]) > 0 {
+			c.report.WARCsRead--
+			c.report.WARCsBad++
+		}
 		for _, what := range found[i] {
 			c.violate("I6", w, "%s", what)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/text"
@@ -162,5 +163,35 @@ func TestLongTexts(t *testing.T) {
 	// One page of words of a few letters, each with its stem, at 40 bytes.
 	if one := text.MaxText + 40*text.MaxText/2; most == 0 || most > pieceBytes+one {
 		t.Errorf("a piece of work made documents of %d bytes", most)
+	}
+}
+
+// TestRebuild: whatever is damaged of an index, a step that rebuilds it reads nothing of it, and shows the same in the end.
+func TestRebuild(t *testing.T) {
+	for name, damage := range map[string]func(w *world, name string){
+		"missing":   func(w *world, name string) { delete(w.blobs, name) },
+		"cut":       func(w *world, name string) { w.blobs[name] = w.blobs[name][:len(w.blobs[name])/2] },
+		"undamaged": func(*world, string) {},
+	} {
+		w := newWorld(t)
+		for i := range 3 {
+			w.commit(answer{url: fmt.Sprint(home, i), body: page(fmt.Sprint("title ", i), "text")})
+			w.step(Config{})
+		}
+		before, number := w.shown(), w.manifest().Number
+		for object := range maps.Clone(w.blobs) {
+			if strings.HasPrefix(object, naming.IndexPrefix(w.crawl.ID)) {
+				damage(w, object)
+			}
+		}
+		if _, err := w.run(Config{}); (err == nil) != (name == "undamaged") {
+			t.Errorf("%s: a step without Rebuild ends with %v", name, err)
+		}
+		if rep := w.step(Config{Rebuild: true, Deadline: 1}); !rep.Behind || rep.Pages != 0 || len(w.shown()) != 0 {
+			t.Errorf("%s: after one step %+v, and it shows %q", name, rep, w.shown())
+		}
+		if rep := w.step(Config{}); rep.Pages != 3 || !maps.Equal(w.shown(), before) || w.manifest().Number <= number {
+			t.Errorf("%s: %+v, and it shows %q, before %q", name, rep, w.shown(), before)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -27,6 +29,7 @@ type Config struct {
 	FanIn      int           // segments of one size that are merged into one; default 8
 	MaxMerged  int64         // bytes of the segments that are merged into one, and of that; default 192 MiB
 	Grace      time.Duration // for which objects are kept that no manifest names any more; default 15 min
+	Rebuild    bool          // begin with an empty index: what there is may be damaged
 	// Spent is what the process was billed for since the step began; nil: that is not counted.
 	Spent func() blobschema.Calls
 }
@@ -207,8 +210,16 @@ func (s *Step) open(t *actor.Task, rec actor.Record) error {
 	if s.head, err = actor.Decode[blobschema.IndexHead](rec, "index head"); err != nil || s.head.Manifest == "" {
 		return err
 	}
-	s.man, err = readManifest(t, s.head.Manifest)
-	return err
+	man, err := readManifest(t, s.head.Manifest)
+	switch {
+	case err == nil:
+		s.man = man
+	case s.cfg.Rebuild && (errors.Is(err, actor.ErrNotFound) || errors.Is(err, wire.ErrDamaged) || errors.Is(err, wire.ErrVersion)):
+		s.man.Number = s.head.Number // nothing names its segments any more: fsck --repair deletes them
+	default:
+		return err
+	}
+	return nil
 }
 
 func readManifest(t *actor.Task, name string) (m blobschema.IndexManifest, err error) {
@@ -222,10 +233,10 @@ func readManifest(t *actor.Task, name string) (m blobschema.IndexManifest, err e
 	return m, nil
 }
 
-// anew makes the manifest one of no documents, and the current one, if its terms are of another version: those of this
-// version would not be found among them. All is indexed once more.
+// anew stores a manifest without documents, so that everything is indexed again, if the index is to be rebuilt, or if its
+// terms are of another version: a search would not find terms of this version among them.
 func (s *Step) anew(t *actor.Task) error {
-	if s.man.CheckTerms(token.Version) == nil {
+	if !s.cfg.Rebuild && s.man.CheckTerms(token.Version) == nil {
 		return nil
 	}
 	m := s.next(t)

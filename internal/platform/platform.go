@@ -76,10 +76,10 @@ const keyField = "key"
 const visibility = 5 * time.Minute
 
 // Local opens the embedded platform in a folder, which this process owns until Close.
-// meter may be nil.
+// meter may be nil. The errors are those of [local.Open].
 func Local(dir string, meter Meter) (*Platform, error) {
 	meter = orNone(meter)
-	s, err := local.Open(dir, local.Options{Meter: meter})
+	s, err := openWhole(dir, local.Options{Meter: meter}, local.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func Local(dir string, meter Meter) (*Platform, error) {
 // LocalCopy opens a copy in memory of the queues and the table in a folder, which it only reads:
 // the process needs no permission to write there. The bucket is empty.
 func LocalCopy(dir string) (*Platform, error) {
-	s, err := local.Copy(dir, local.Options{})
+	s, err := openWhole(dir, local.Options{}, local.Copy)
 	if err != nil {
 		return nil, err
 	}

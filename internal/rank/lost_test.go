@@ -2,11 +2,14 @@ package rank
 
 import (
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
@@ -156,4 +159,55 @@ func TestProd(t *testing.T) {
 	if w.job().Done.IsZero() {
 		t.Errorf("the job stands still: %+v", w.job())
 	}
+}
+
+// TestRebuild: damage to anything that jobs before have made, also one under way, ends with a job that rebuilds. Until that is
+// done there are no ranks.
+func TestRebuild(t *testing.T) {
+	pages := random(13, 120)
+	w := newWorld(t)
+	c := w.made(pages, 3, blobschema.ByHost)
+	w.compute(StartConfig{Params: precise})
+	w.compute(StartConfig{Params: precise})
+	if err := w.start(StartConfig{Params: precise}); err != nil {
+		t.Fatal(err)
+	}
+	for p := range 3 { // a round each
+		if err := w.run(NewStep(StepConfig{Crawl: "c", Partition: partition.ID(p), Deadline: 1}, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range slices.Sorted(maps.Keys(w.blobs)) {
+		switch {
+		case naming.KindOf(name) != naming.Derived:
+		case i%2 == 0 && !strings.HasPrefix(name, naming.RanksPrefix("c")):
+			w.blobs[name] = w.blobs[name][:len(w.blobs[name])/2]
+		default:
+			delete(w.blobs, name)
+		}
+	}
+	if err := w.drain(); err == nil {
+		t.Error("damage does not show")
+	}
+	if err := w.start(StartConfig{Same: true, Rebuild: true}); err != nil {
+		t.Fatal(err)
+	}
+	if j := w.job(); j.Finished() != nil || j.Params.Tolerance != precise.Tolerance {
+		t.Errorf("job %+v", j)
+	}
+	w.warm = map[partition.ID]*Warm{}
+	if err := w.drain(); err != nil {
+		t.Fatal(err)
+	}
+	w.compare(c, pages, precise, 1e-9)
+	for p := range 3 { // what is named is there
+		h := w.head(p)
+		for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
+			if name != "" && w.blobs[name] == nil {
+				t.Errorf("partition %d names %s, which does not exist", p, name)
+			}
+		}
+	}
+	w.compute(StartConfig{Params: precise}) // and the next job can use it
+	w.compare(c, pages, precise, 1e-9)
 }

@@ -28,6 +28,9 @@ type StartConfig struct {
 	Join  bool // where a job is under way, go on with it, whatever its parameters
 	Fresh bool // use nothing of the jobs before: read all commits again
 	Force bool // begin a new job even while one is under way, which then has no result
+	// Rebuild begins a new job that reads nothing of the jobs before, as Fresh and Force do. It also ends the use of
+	// their results, which may be damaged: until the job is done there are no ranks.
+	Rebuild bool
 }
 
 // Start begins a job, or goes on with the one that is under way with the same parameters: its
@@ -52,6 +55,7 @@ func NewStart(cfg StartConfig) *Start {
 func (s *Start) Job() (job ranks.Job, begun bool) { return s.job, s.begun }
 
 func (s *Start) run(t *actor.Task, cfg StartConfig) error {
+	cfg.Fresh, cfg.Force = cfg.Fresh || cfg.Rebuild, cfg.Force || cfg.Rebuild
 	if cfg.Same && sameParams(&cfg.Params, &ranks.Params{}) {
 		cfg.Params = ranks.DefaultParams()
 	}
@@ -97,7 +101,7 @@ func (s *Start) run(t *actor.Task, cfg StartConfig) error {
 		next := ranks.Job{
 			Version: wire.Version, Number: j.Number + 1, Params: params, Fresh: cfg.Fresh, Inputs: inputs, Map: m.Object, Started: t.Now().Wall.UTC(),
 		}
-		if f := j.Finished(); f != nil {
+		if f := j.Finished(); f != nil && !cfg.Rebuild {
 			last := *f
 			last.Inputs, last.Previous = nil, nil
 			next.Previous = &last

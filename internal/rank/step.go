@@ -504,6 +504,10 @@ func (s *Step) head(round int, did *outcome, object string, parts []byte, now ti
 			h.Last = old.Next
 		} else {
 			drop(ranks.Gather, old.Next.Objects()...)
+			if p == nil { // they are rebuilt
+				drop(ranks.Gather, old.Last.Objects()...)
+				h.Last = ranks.Result{}
+			}
 		}
 		h.Totals, h.Next = ranks.Totals{}, ranks.Result{Job: job, Seq: s.job.Inputs[s.cfg.Partition].Seq}
 	}

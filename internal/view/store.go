@@ -16,6 +16,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/platform/local"
@@ -53,7 +54,7 @@ func (s bucket) ObjectRange(ctx context.Context, name string, offset, length int
 	defer r.Close()
 	data, err := io.ReadAll(r)
 	if err == nil && int64(len(data)) != length {
-		err = io.ErrUnexpectedEOF
+		err = fmt.Errorf("%w: it ends early", wire.ErrDamaged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read object %s at %d: %w", name, offset, err)
@@ -147,18 +148,15 @@ type folderStore struct {
 	written  time.Time         // when the records were written last, as of snapshot
 }
 
-// The names of what is in a folder; see package local.
-const (
-	tableFile  = "orbweaver.db"
-	blobFolder = "blobs"
-)
-
 // ErrNoFolder says that a folder holds no crawl.
 var ErrNoFolder = errors.New("the folder holds no crawl")
 
 // openFolder opens a folder for reading, and creates nothing but the folder of objects.
 func openFolder(ctx context.Context, dir string) (*folderStore, error) {
-	if _, err := os.Stat(filepath.Join(dir, tableFile)); errors.Is(err, fs.ErrNotExist) {
+	if err := platform.CheckFolder(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, local.FileName)); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoFolder
 	} else if err != nil {
 		return nil, err
@@ -168,7 +166,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 		s.owner.close()
 		return nil, err
 	}
-	root := filepath.Join(dir, blobFolder)
+	root := filepath.Join(dir, local.BlobFolder)
 	if err := os.MkdirAll(root, 0o755); err != nil { // a crawl that never stored anything
 		return nil, err
 	}
@@ -243,7 +241,7 @@ func (s *folderStore) Record(ctx context.Context, key string) ([]byte, bool, err
 
 // lastWritten is when a record was written last; the zero time if that is not known.
 func (s *folderStore) lastWritten() time.Time {
-	info, err := os.Stat(filepath.Join(s.dir, tableFile))
+	info, err := os.Stat(filepath.Join(s.dir, local.FileName))
 	if err != nil {
 		return time.Time{}
 	}

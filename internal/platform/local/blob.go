@@ -15,8 +15,8 @@ import (
 	"gocloud.dev/blob/memblob"
 )
 
-// blobFolder is the bucket's folder within the Store's.
-const blobFolder = "blobs"
+// BlobFolder is the bucket's folder within the Store's.
+const BlobFolder = "blobs"
 
 // Bucket returns the Store's blobs: the same bucket each time, because fileblob
 // keeps its promise of IfNotExist only within one. The Store closes it.
@@ -36,7 +36,7 @@ func (s *Store) Bucket() (*blob.Bucket, error) {
 		s.bucket = memblob.OpenBucket(nil)
 		return s.bucket, nil
 	}
-	root := filepath.Join(s.dir, blobFolder)
+	root := filepath.Join(s.dir, BlobFolder)
 	err := makeDir(root)
 	if err == nil {
 		err = removeUnfinished(root)
@@ -65,7 +65,7 @@ func (s *Store) SyncBlobs(keys []string) error {
 	if err != nil {
 		return err
 	}
-	root, err := filepath.Abs(filepath.Join(s.dir, blobFolder))
+	root, err := filepath.Abs(filepath.Join(s.dir, BlobFolder))
 	if err != nil {
 		return err
 	}

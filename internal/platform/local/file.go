@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,6 +60,8 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 			ReadOnly:     how.ReadOnly,
 			FreelistType: bbolt.FreelistMapType,
 			NoStatistics: true,
+			// Also where it is not needed, because it is checked.
+			PreLoadFreelist: true,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				var err error
 				raw, err = os.OpenFile(name, flag, mode)
@@ -71,7 +75,13 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 		if err := opened.prepare(); err != nil {
 			return errors.Join(err, db.Close())
 		}
+		if err := opened.whole(raw); err != nil {
+			return errors.Join(err, db.Close())
+		}
 		if err := opened.load(load); err != nil {
+			return errors.Join(err, db.Close())
+		}
+		if err := opened.consistent(); err != nil {
 			return errors.Join(err, db.Close())
 		}
 		f = opened
@@ -93,8 +103,12 @@ func open(path string, how *bbolt.Options, load func(embedded.Mutation) error) (
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error: // says where in memory, which helps nobody
+			err = fmt.Errorf("%w: its pages do not fit together", ErrDamaged)
+		default:
+			err = fmt.Errorf("%w: its pages do not fit together: %v", ErrDamaged, p)
 		}
 	}()
 	return f()
@@ -145,6 +159,36 @@ func (f *file) prepare() error {
 			return err
 		}
 		return about.Put([]byte(keyFormat), []byte(fileFormat))
+	})
+}
+
+// whole checks that the file is as long as its header says. bbolt maps what is missing, and
+// faults when it reads it.
+func (f *file) whole(raw *os.File) error {
+	info, err := raw.Stat()
+	if err != nil {
+		return err
+	}
+	return f.db.View(func(tx *bbolt.Tx) error {
+		if has, needs := info.Size(), tx.Size(); has < needs {
+			return fmt.Errorf("%w: it was cut: it has %d bytes and needs %d", ErrDamaged, has, needs)
+		}
+		return nil
+	})
+}
+
+// consistent checks that each page is used once or free: a write would destroy data that a damaged
+// list of free pages offers. It comes after load, because bbolt checks in a goroutine of its own,
+// where a memory fault cannot be caught: load has read the same pages. A page that is lost to both
+// only takes room.
+func (f *file) consistent() (first error) {
+	return f.db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() { // must be read to its end
+			if first == nil && !strings.HasSuffix(err.Error(), "unreachable unfreed") {
+				first = fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
+		}
+		return first
 	})
 }
 

@@ -21,8 +21,10 @@ import (
 var (
 	ErrInUse   = errors.New("another process owns the folder")
 	ErrVersion = errors.New("the folder was written by another version, or another program")
-	ErrDamaged = errors.New("the file is damaged")
+	ErrDamaged = errors.New("the database is damaged")
 	ErrClosed  = errors.New("the store is closed")
+	// ErrStopped says that a transaction failed before, or just now. Every later call returns it.
+	ErrStopped = errors.New("the database has stopped")
 )
 
 // errArgument marks what the caller got wrong.
@@ -67,8 +69,8 @@ type Options struct {
 
 func (o *Options) lockWait() time.Duration { return cmp.Or(o.LockWait, time.Second) }
 
-// fileName is the name of the file of queues and table in the Store's folder.
-const fileName = "orbweaver.db"
+// FileName is the name of the file of queues and table in the Store's folder.
+const FileName = "orbweaver.db"
 
 // Store is a folder's queues, table and blobs, or the same in memory. All methods
 // are safe for concurrent use, and so is what they return.
@@ -120,7 +122,7 @@ func Open(dir string, opts Options) (*Store, error) {
 // reads the folder, which other processes may do at the same time. The errors are those of [Open].
 func Copy(dir string, opts Options) (*Store, error) {
 	s := OpenMemory(opts)
-	err := readFile(filepath.Join(dir, fileName), opts.lockWait(), func(m embedded.Mutation) error {
+	err := readFile(filepath.Join(dir, FileName), opts.lockWait(), func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)
 	})
 	if err != nil {
@@ -165,7 +167,7 @@ func (s *Store) openFile(wait time.Duration) error {
 	if err := makeDir(s.dir); err != nil {
 		return err
 	}
-	f, err := openFile(filepath.Join(s.dir, fileName), wait, func(m embedded.Mutation) error {
+	f, err := openFile(filepath.Join(s.dir, FileName), wait, func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)
 	})
 	if err != nil {
@@ -176,6 +178,13 @@ func (s *Store) openFile(wait time.Duration) error {
 	}
 	s.file = f
 	return nil
+}
+
+// Empty reports whether the table has no document.
+func (s *Store) Empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Len() == 0
 }
 
 // Close writes what is not durable yet, waits for it and gives the folder back.
@@ -298,7 +307,7 @@ func (s *Store) commit() error {
 		// A crash in here leaves the transaction before this one: nobody was told
 		// of anything later.
 		if err := s.file.apply(mutations); err != nil {
-			c.err = fmt.Errorf("write %s: %w", s.dir, err)
+			c.err = fmt.Errorf("%w: write %s: %w", ErrStopped, s.dir, err)
 			s.fail(c.err)
 		}
 	}

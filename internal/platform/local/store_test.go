@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -121,7 +123,7 @@ func TestOneOwner(t *testing.T) {
 // TestCopy: several readers copy a folder at once, and change nothing in it.
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, FileName)
 	if _, err := Copy(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("copy of nothing: %v", err)
 	}
@@ -330,6 +332,11 @@ func TestDamage(t *testing.T) {
 	must(t, s.Close())
 	good, err := os.ReadFile(filepath.Join(dir, "orbweaver.db"))
 	must(t, err)
+	used := 0 // bytes, of a file that grows in larger pieces
+	db, err := bbolt.Open(filepath.Join(dir, FileName), 0o600, nil)
+	must(t, err)
+	must(t, db.View(func(tx *bbolt.Tx) error { used = int(tx.Size()); return nil }))
+	must(t, db.Close())
 	page := os.Getpagesize()
 	rng := rand.New(rand.NewPCG(1, 2))
 	damages := map[string]func([]byte) []byte{
@@ -337,10 +344,13 @@ func TestDamage(t *testing.T) {
 		"zeros":       func(b []byte) []byte { clear(b); return b },
 		"both metas":  func(b []byte) []byte { clear(b[:2*page]); return b },
 		"first page":  func(b []byte) []byte { return b[:page] },
-		"half":        func(b []byte) []byte { return b[:len(b)/2] },
-		"all but one": func(b []byte) []byte { return b[:len(b)-page] },
+		"half":        func(b []byte) []byte { return b[:used/2] },
+		"all but one": func(b []byte) []byte { return b[:used-page] },
 		"no data":     func(b []byte) []byte { clear(b[2*page:]); return b },
+		"last byte":   func(b []byte) []byte { return b[:used-1] },
+		"free list":   func(b []byte) []byte { return freeUsed(b[:used], page) },
 	}
+	always := slices.Collect(maps.Keys(damages)) // the others may be in pages that nothing uses
 	for i := range 12 {
 		damages[fmt.Sprint("page ", i, " zero")] = func(b []byte) []byte { clear(b[i*page:][:page]); return b }
 		damages[fmt.Sprint("page ", i, " header")] = func(b []byte) []byte {
@@ -356,7 +366,12 @@ func TestDamage(t *testing.T) {
 			s, err := open(broken, Options{LockWait: time.Millisecond})
 			switch {
 			case err == nil:
+				if slices.Contains(always, name) {
+					t.Errorf("%s: it opens", name)
+				}
 				must(t, s.Close())
+			case strings.Contains(err.Error(), "runtime error"):
+				t.Errorf("%s: an error for programmers: %v", name, err)
 			case errors.Is(err, ErrDamaged), errors.Is(err, ErrVersion):
 				refused++
 			default:
@@ -367,4 +382,24 @@ func TestDamage(t *testing.T) {
 	if refused < len(damages) {
 		t.Errorf("only %d of %d opens of damaged files were refused", refused, 3*len(damages))
 	}
+}
+
+// freeUsed has all lists of free pages of a bbolt file offer its leaves, which are in use.
+func freeUsed(b []byte, page int) []byte {
+	const leaf, free = 0x02, 0x10 // flags of pages
+	var leaves []uint64
+	for at := 0; at < len(b); at += page {
+		if binary.LittleEndian.Uint16(b[at+8:]) == leaf {
+			leaves = append(leaves, uint64(at/page))
+		}
+	}
+	for at := 0; at < len(b); at += page {
+		if binary.LittleEndian.Uint16(b[at+8:]) == free {
+			binary.LittleEndian.PutUint16(b[at+10:], uint16(len(leaves)))
+			for i, id := range leaves {
+				binary.LittleEndian.PutUint64(b[at+16+8*i:], id)
+			}
+		}
+	}
+	return b
 }

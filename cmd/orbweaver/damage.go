@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/platform/local"
+)
+
+// trouble says what is wrong with what is stored, what is safe, and what to do. All messages of
+// damage and of full disks are made here.
+func trouble(status exit, what, safe, todo string) error {
+	return fail(status, fmt.Errorf("%s.\nSafe: %s.\nTo do: %s", what, safe, todo))
+}
+
+// damage explains an error of reading something that is damaged or missing; nil for other errors.
+func (p *place) damage(err error) error {
+	cause := err.Error()
+	object, kind := objectIn(cause)
+	switch {
+	case errors.Is(err, local.ErrDamaged):
+		kind = naming.NoObject
+	case object != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, actor.ErrNotFound)):
+		cause = object + " is missing"
+	case errors.Is(err, wire.ErrDamaged), errors.Is(err, warc.ErrDamaged):
+	default:
+		return nil
+	}
+	what := "the folder " + p.data
+	if p.inCloud() {
+		what = "what is stored in " + p.String()
+	}
+	safe, todo := p.remedy(kind)
+	if object != "" {
+		todo += fmt.Sprintf(". '%s' lists all damage", p.command("fsck"))
+	}
+	if p.inCloud() || p.live {
+		todo = "try again first, because the crawl may just have replaced the object. If the error stays, " + todo
+	}
+	return trouble(exitDamaged, what+" is damaged: "+cause, safe, todo)
+}
+
+// objectIn returns the last name of an object in a text. An error names what it read last.
+func objectIn(text string) (name string, kind naming.Kind) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" :,;\"'()\n", r) }) {
+		if k := naming.KindOf(strings.TrimSuffix(word, ".")); k != naming.NoObject {
+			name, kind = word, k
+		}
+	}
+	return name, kind
+}
+
+// remedy says what is safe if something of a kind is damaged, and what to do. NoObject is the database.
+func (p *place) remedy(kind naming.Kind) (safe, todo string) {
+	restore, again := "restore the folder from a copy, with both "+local.FileName+" and "+local.BlobFolder, "another folder (--data)"
+	if p.inCloud() {
+		restore, again = "restore table and bucket as they were at one moment", "another deployment"
+	}
+	again = ". Without a copy, start another crawl in " + again
+	switch kind {
+	case naming.Derived:
+		return "the crawl with all its pages and links, from which index and ranks are made",
+			fmt.Sprintf("make index and ranks again with '%s'", p.command("index", "--rebuild"))
+	case naming.Answers:
+		return "the pages in all other WARC files, and the state of the crawl, which can continue",
+			"restore the file from a copy" + again + " to fetch its pages again"
+	}
+	safe = "the pages in the WARC files, which other programs can read too"
+	if !p.inCloud() {
+		safe += ": " + filepath.Join(p.data, local.BlobFolder, "*", "warc")
+	}
+	return safe, restore + again
+}
+
+// noRoom explains an error of a full disk; nil for other errors.
+func (p *place) noRoom(err error) error {
+	if p.inCloud() || !platform.NoRoom(err) {
+		return nil
+	}
+	cause, _, _ := strings.Cut(err.Error(), "\n")
+	dir, todo := p.data, fmt.Sprintf("make room, or move the folder to a larger disk. Then resume with '%s'", p.command("crawl"))
+	if f := (*fs.PathError)(nil); errors.As(err, &f) {
+		if cause = f.Error(); !below(dir, f.Path) { // what the command writes for its user
+			dir, todo = filepath.Dir(f.Path), "make room, or choose another place, and run the command again"
+		}
+	}
+	what := fmt.Sprintf("no room in %s: %s", dir, cause)
+	if free, total, ok := diskSpace(dir); ok {
+		what += fmt.Sprintf(" (%s of %s are free now)", size(free), size(total))
+	}
+	return trouble(exitError, what, "all pages that were committed; those fetched since then will be fetched again", todo)
+}
+
+// below reports whether a file is in a folder.
+func below(dir, file string) bool {
+	dir, dirErr := filepath.Abs(dir)
+	file, fileErr := filepath.Abs(file)
+	rel, err := filepath.Rel(dir, file)
+	return errors.Join(dirErr, fileErr, err) == nil && filepath.IsLocal(rel)
+}
+
+// damageFound says what to do about damaged objects that a check has found; "" without any.
+func (p *place) damageFound(r *fsck.Report) string {
+	var b strings.Builder
+	found := map[naming.Kind]bool{}
+	for _, v := range r.Violations {
+		kind := naming.KindOf(v.Where)
+		if v.Invariant == "I6" && kind != naming.NoObject {
+			found[kind] = true
+		} else if v.Invariant == "I11" || v.Invariant == "ranks" {
+			found[naming.Derived] = true
+		}
+	}
+	for kind, name := range []string{naming.State: "commits", naming.Answers: "WARC files", naming.Derived: "index or ranks"} {
+		if found[naming.Kind(kind)] {
+			safe, todo := p.remedy(naming.Kind(kind))
+			fmt.Fprintf(&b, "damaged: %s\n  safe: %s\n  to do: %s\n", name, safe, todo)
+		}
+	}
+	return b.String()
+}
