@@ -274,8 +274,10 @@ type Wish struct {
 	Why     string   `json:"why,omitempty"`    // the reason of a pause that the coordinator ordered
 	Orders  uint64   `json:"orders,omitempty"` // how often Stop or Pause was changed
 	Scope   []string `json:"scope,omitempty"`  // hosts added to the scope by redirects of seeds
-	// Capped are registrable domains that have reached the cap on known URLs.
-	Capped []string `json:"capped,omitempty"`
+	// Capped are registrable domains that have reached the cap on known URLs, HalfCapped those that have
+	// reached half of it, which is all that URLs from sitemaps may use.
+	Capped     []string `json:"capped,omitempty"`
+	HalfCapped []string `json:"half_capped,omitempty"`
 	// Map is the version of the [MapRecord], as far as it was told.
 	Map uint64 `json:"map,omitempty"`
 	// Slices are those of topics by number, where they are other than in the settings.
@@ -514,7 +516,13 @@ const (
 	FlagSitemap                         // a sitemap, whatever its media type says
 	FlagAgain                           // asked for on purpose, in mail only: the owner gives the generation
 	FlagPlaced                          // Host is the address that the URL's name was pinned to, and travels in mail
+
+	// FlagListed, in place of hops, is of a URL that only sitemaps list. It may use half of a cap.
+	FlagListed QueuedFlags = 15 << 4
 )
+
+// Listed reports whether only sitemaps list the URL.
+func (f QueuedFlags) Listed() bool { return f>>4 == FlagListed>>4 }
 
 // HostState is what is remembered of a host between loads, in a run. The higher
 // Version wins. Data is the frontier's own encoding.
@@ -530,8 +538,13 @@ type HostState struct {
 const maxHops = 5
 
 // Hops is the number of redirects, or of sitemaps, that led to a URL: counted above the
-// flag bits, up to 15.
-func (f QueuedFlags) Hops() int { return int(f >> 4) }
+// flag bits, up to 14.
+func (f QueuedFlags) Hops() int {
+	if f.Listed() {
+		return 0
+	}
+	return int(f >> 4)
+}
 
 // Join returns the flags of a URL that was found with either: all marks, and the fewest
 // hops of those that have marks to hand on, or of both if neither has. It is commutative,
@@ -551,7 +564,7 @@ func (f QueuedFlags) Join(g QueuedFlags) QueuedFlags {
 // NextHop returns the flags of what a URL with flags f redirects to, or names as a sitemap
 // if it is one: a hop more, and up to five hops a seed or a sitemap as well.
 func (f QueuedFlags) NextHop() QueuedFlags {
-	hops := min(f.Hops()+1, 15)
+	hops := min(f.Hops()+1, 14)
 	next := QueuedFlags(hops << 4)
 	if hops <= maxHops {
 		next |= f & (FlagSeed | FlagSitemap)

@@ -108,7 +108,7 @@ func TestNextHop(t *testing.T) {
 	f := FlagSeed | FlagPlaced
 	for hop := 1; hop <= 20; hop++ {
 		f = f.NextHop()
-		if f.Hops() != min(hop, 15) || f&FlagSeed != 0 != (hop <= 5) || f&FlagPlaced != 0 {
+		if f.Hops() != min(hop, 14) || f&FlagSeed != 0 != (hop <= 5) || f&FlagPlaced != 0 {
 			t.Errorf("hop %d has the flags %08b", hop, f)
 		}
 	}

@@ -162,7 +162,7 @@ func (s *Step) loadState(t *actor.Task) error {
 	for _, entry := range slices.Concat(st.man.Scope, st.man.NewScope) {
 		st.scopes.add(entry)
 	}
-	st.wish.Version, st.wish.Scope, st.wish.Capped = st.man.Wish, st.man.Scope, nil
+	st.wish.Version, st.wish.Scope, st.wish.Capped, st.wish.HalfCapped = st.man.Wish, st.man.Scope, nil, nil
 	return s.loadHeld(t)
 }
 
@@ -273,9 +273,9 @@ func (s *Step) obeyWish(t *actor.Task) error {
 		if s.halted = w.Stop; w.Stop {
 			s.stop()
 		}
-		if len(w.Capped) != len(s.st.wish.Capped) { // it only grows
-			s.st.wish.Capped = w.Capped
-			s.st.f.CapDomains(w.Capped)
+		if old := &s.st.wish; len(w.Capped)+len(w.HalfCapped) != len(old.Capped)+len(old.HalfCapped) { // they only grow
+			old.Capped, old.HalfCapped = w.Capped, w.HalfCapped
+			s.st.f.CapDomains(w.Capped, w.HalfCapped)
 		}
 		if w.Map > s.st.ter.record.Version {
 			if err := s.learnMap(t); err != nil {

@@ -219,7 +219,7 @@ func (s *Step) found(u weburl.URL, slot partition.Slot, fp uint64, q blobschema.
 		}
 		return true
 	}
-	rank, news := s.st.sent.tell(fp, q.Depth, q.Rank)
+	rank, news := s.st.sent.tell(fp, &q)
 	if !news && q.Flags&blobschema.FlagSeed == 0 {
 		return false
 	}

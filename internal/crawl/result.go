@@ -258,6 +258,9 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 		q.Flags |= t.Flags.NextHop()
 	case l.Kind != page.LinkSitemap:
 		q.Depth++
+		if l.Kind == page.LinkListed {
+			q.Flags |= blobschema.FlagListed
+		}
 	case t.Request.Robots:
 		q.Flags |= blobschema.FlagSitemap
 	default:
@@ -274,7 +277,7 @@ func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Targ
 	}
 	if q.Flags&blobschema.FlagSeed == 0 && !sc.host(u.Host()) {
 		s.st.totals.OutOfScope++
-		if rank, news := s.st.sent.tell(target.Fingerprint, q.Depth, q.Rank); news {
+		if rank, news := s.st.sent.tell(target.Fingerprint, &q); news {
 			q.URL, q.Rank = u.String(), rank
 			s.batch.outside = append(s.batch.outside, q)
 		}

@@ -210,6 +210,38 @@ func TestFollowSitemaps(t *testing.T) {
 	}
 }
 
+// TestSitemapsLeaveRoom: a sitemap that lists more URLs than the cap allows fills half of it. What a page links to in another
+// partition, and what the seed redirects to, is fetched too, although a sitemap lists it as well.
+func TestSitemapsLeaveRoom(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	here, there := "https://"+ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1)
+	c.Settings.Sitemaps, c.Settings.MaxHostURLs = true, 20
+	var listed []string
+	for i := range 100 {
+		listed = append(listed, fmt.Sprintf("%s/listed%d", there, i))
+	}
+	w.serve(answers{
+		here + "/robots.txt": linking(t, page.LinkSitemap, here+"/sitemap"),
+		here + "/sitemap":    linking(t, page.LinkListed, listed...),
+		here + "/":           linking(t, page.LinkAnchor, there+"/linked", listed[99]),
+		there + "/linked":    linking(t, page.LinkRedirect, there+"/redirected"),
+	})
+	c = w.begin(c, here+"/")
+	for range 2 {
+		w.step(StepConfig{Crawl: c, Process: "p"}, nil)
+		w.step(StepConfig{Crawl: c, Process: "p", Partition: 1}, nil)
+	}
+	got := w.visible(c.ID, 1)
+	for _, url := range []string{there + "/linked", there + "/redirected", listed[99]} {
+		if got[url] != 1 {
+			t.Errorf("%s is not fetched", url)
+		}
+	}
+	if known := w.head(c.ID, 1).Totals.Known; known < 12 || known > 13 { // half of the cap, and three
+		t.Errorf("%d URLs are known", known)
+	}
+}
+
 // TestWhereAnswersAre: a page record says where its answer is; no WARC object is larger or has more answers than
 // others can well read, and each is put before the commit that names it.
 func TestWhereAnswersAre(t *testing.T) {

@@ -1,6 +1,9 @@
 package crawl
 
-import "github.com/orbweaver/orbweaver/internal/frontier"
+import (
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+)
 
 // sentFilter remembers links already sent to other partitions, exactly, with the depth they
 // were sent at. It is bounded: when full, the older half is forgotten, and a link may be
@@ -27,9 +30,13 @@ func newSentFilter(limit int, p frontier.Policy) *sentFilter {
 	return &sentFilter{limit: limit, sums: summing(p)}
 }
 
-// tell takes note of a link that was found at a depth, with a rank. If the owner is to be told,
-// it returns the rank to be sent.
-func (f *sentFilter) tell(fp uint64, depth uint16, rank uint32) (send uint32, news bool) {
+// tell takes note of a link that was found. If the owner is to be told, it returns the rank to be sent. A link
+// that a sitemap lists is another one than that of a page, for which the owner keeps room.
+func (f *sentFilter) tell(fp uint64, q *blobschema.Queued) (send uint32, news bool) {
+	depth, rank := q.Depth, q.Rank
+	if q.Flags.Listed() {
+		fp = ^fp
+	}
 	l, known := f.get(fp)
 	news = !known || depth < l.depth
 	if f.sums == nil || rank == 0 {

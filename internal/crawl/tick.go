@@ -329,12 +329,14 @@ func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, h partiti
 func (k *Tick) changeWish(t *actor.Task) error {
 	change := func(w *blobschema.Wish) bool {
 		hosts := missingIn(w.Scope, k.foundHosts())
-		full := missingIn(w.Capped, k.fullDomains())
-		if len(hosts)+len(full) == 0 {
+		limit := k.report.Crawl.Settings.MaxDomainURLs
+		full, half := missingIn(w.Capped, k.largeDomains(limit)), missingIn(w.HalfCapped, k.largeDomains(limit/2))
+		full, half = full[:max(0, min(len(full), maxCapped-len(w.Capped)))], half[:max(0, min(len(half), maxCapped-len(w.HalfCapped)))]
+		if len(hosts)+len(full)+len(half) == 0 {
 			return false
 		}
 		w.Version++
-		w.Scope, w.Capped = append(w.Scope, hosts...), append(w.Capped, full...)
+		w.Scope, w.Capped, w.HalfCapped = append(w.Scope, hosts...), append(w.Capped, full...), append(w.HalfCapped, half...)
 		return true
 	}
 	return k.tell(t, change)
@@ -369,10 +371,9 @@ func (k *Tick) foundHosts() (out []string) {
 	return out
 }
 
-// fullDomains are the registrable domains of which the partitions together know as
-// many URLs as the cap allows.
-func (k *Tick) fullDomains() (out []string) {
-	limit := k.report.Crawl.Settings.MaxDomainURLs
+// largeDomains are the registrable domains of which the partitions together know at least
+// limit URLs; none if that is 0.
+func (k *Tick) largeDomains(limit int64) (out []string) {
 	if limit <= 0 {
 		return nil
 	}
@@ -383,7 +384,7 @@ func (k *Tick) fullDomains() (out []string) {
 		}
 	}
 	for _, d := range slices.Sorted(maps.Keys(sums)) {
-		if sums[d] >= limit && len(k.report.Wish.Capped)+len(out) < maxCapped {
+		if sums[d] >= limit {
 			out = append(out, d)
 		}
 	}

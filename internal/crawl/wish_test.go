@@ -85,7 +85,8 @@ func TestWhatPartitionsFind(t *testing.T) {
 	for range 2 {
 		got := w.wish(c)
 		want := blobschema.Wish{Version: before.Version + 1, Scope: []string{"a.example", "1/b.example"}, Capped: []string{"many.example", "more.example"}}
-		if d := cmp.Diff(want.Scope, got.Scope) + cmp.Diff(want.Capped, got.Capped); d != "" || got.Version != want.Version {
+		half := []string{"few.example", "many.example", "more.example"}
+		if d := cmp.Diff(want.Scope, got.Scope) + cmp.Diff(want.Capped, got.Capped) + cmp.Diff(half, got.HalfCapped); d != "" || got.Version != want.Version {
 			t.Errorf("version %d, want %d (-want +got):\n%s", got.Version, want.Version, d)
 		}
 	}

@@ -84,12 +84,25 @@ func (f *Frontier) RestoreDomains(sizes map[string]int64) {
 }
 
 // CapDomains says which registrable domains have too many URLs, over all partitions. It
-// replaces what was said before.
-func (f *Frontier) CapDomains(names []string) {
-	f.domainsFull = make(map[string]bool, len(names))
-	for _, name := range names {
-		f.domainsFull[name] = true
+// replaces what was said before. Those of half have half of too many, which is all that URLs from sitemaps
+// may use: links found on pages, and redirects, keep the rest.
+func (f *Frontier) CapDomains(full, half []string) {
+	set := func(names []string) map[string]bool {
+		m := make(map[string]bool, len(names))
+		for _, name := range names {
+			m[name] = true
+		}
+		return m
 	}
+	f.domainsFull, f.domainsHalf = set(full), set(half)
+}
+
+// share is how much of a cap a URL may use.
+func share(limit int64, q *blobschema.Queued) int64 {
+	if q.Flags.Listed() {
+		return limit / 2
+	}
+	return limit
 }
 
 // exempt reports whether caps do not count for a URL.
@@ -100,7 +113,7 @@ func exempt(q *blobschema.Queued) bool {
 // domainCapped reports whether a URL is too much for its unit's registrable domain. A
 // placed one has passed where its name is.
 func (f *Frontier) domainCapped(u *unit, q *blobschema.Queued) bool {
-	if f.cfg.MaxDomainURLs <= 0 && len(f.domainsFull) == 0 || exempt(q) || q.Flags&blobschema.FlagPlaced != 0 {
+	if f.cfg.MaxDomainURLs <= 0 && len(f.domainsFull)+len(f.domainsHalf) == 0 || exempt(q) || q.Flags&blobschema.FlagPlaced != 0 {
 		return false
 	}
 	name := ""
@@ -109,12 +122,13 @@ func (f *Frontier) domainCapped(u *unit, q *blobschema.Queued) bool {
 	} else {
 		name = weburl.Host(q.Host).RegistrableDomain()
 	}
-	return f.domainsFull[name] || f.cfg.MaxDomainURLs > 0 && f.sizes[name] >= f.cfg.MaxDomainURLs
+	return f.domainsFull[name] || q.Flags.Listed() && f.domainsHalf[name] ||
+		f.cfg.MaxDomainURLs > 0 && f.sizes[name] >= share(f.cfg.MaxDomainURLs, q)
 }
 
 // siteCapped reports whether a URL is too much for its site.
 func (f *Frontier) siteCapped(st *site, q *blobschema.Queued) bool {
-	return f.cfg.MaxHostURLs > 0 && st.known() >= uint64(f.cfg.MaxHostURLs) && !exempt(q)
+	return f.cfg.MaxHostURLs > 0 && st.known() >= uint64(share(f.cfg.MaxHostURLs, q)) && !exempt(q)
 }
 
 // leaveOut deals with a URL that is over a cap; st is nil if its domain is full. What is in

@@ -90,7 +90,8 @@ type Frontier struct {
 	virtual uint64 // time of fair queueing: the turn of the unit taken last
 
 	sizes       domainSizes
-	domainsFull map[string]bool
+	domainsFull map[string]bool // see CapDomains
+	domainsHalf map[string]bool
 
 	// Since the last delta.
 	dirtyParts []*part // with items in their dirty lists

@@ -149,7 +149,7 @@ func TestNoCreditForWaiting(t *testing.T) {
 // on purpose.
 func TestCaps(t *testing.T) {
 	type q = blobschema.Queued
-	seed := q{Flags: blobschema.FlagSeed}
+	seed, listed := q{Flags: blobschema.FlagSeed}, q{Flags: blobschema.FlagListed}
 	for _, c := range []struct {
 		name   string
 		cfg    Config
@@ -164,10 +164,16 @@ func TestCaps(t *testing.T) {
 		{"seeds", Config{MaxHostURLs: 1, MaxDomainURLs: 1}, []string{"a.com"}, []string{"https://a.com/1", "https://a.com/2"}, seed, 2, 0},
 		{"domain", Config{MaxDomainURLs: 2}, nil, []string{"https://a.com/1", "https://b.a.com/", "https://c.a.com/", "https://a.com/2", "https://b.com/"}, q{}, 3, 2},
 		{"domain that others have filled", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.a.com/", "https://b.com/"}, q{}, 1, 2},
+		{"site, from sitemaps", Config{MaxHostURLs: 4}, nil, []string{"https://a.com/1", "https://a.com/2", "https://a.com/3"}, listed, 2, 1},
+		{"domain, from sitemaps", Config{MaxDomainURLs: 5}, nil, []string{"https://a.com/1", "https://b.a.com/2", "https://a.com/3"}, listed, 2, 1},
+		{"domain that others have half filled, from sitemaps", Config{}, []string{"a.com"}, []string{"https://a.com/1", "https://b.com/"}, listed, 1, 1},
 		{"placed", Config{MaxDomainURLs: 1, Resolve: true}, nil, []string{"https://a.com/1", "https://a.com/2"}, q{Host: "[192.0.2.1]", Flags: blobschema.FlagPlaced}, 2, 0},
 	} {
 		r := newRig(t, c.cfg)
-		r.f.CapDomains(c.full)
+		r.f.CapDomains(nil, c.full)
+		if c.q != listed {
+			r.f.CapDomains(c.full, c.full)
+		}
 		for _, u := range c.urls {
 			r.queue(u, c.q)
 			r.check()
@@ -178,6 +184,24 @@ func TestCaps(t *testing.T) {
 		if got := r.again(c.urls[0]+"?again", 0); got != Fresh {
 			t.Errorf("%s: on purpose: %d", c.name, got)
 		}
+	}
+}
+
+// TestRoomForLinks: URLs that sitemaps list leave half of a cap to links, also to links to URLs that did not fit.
+func TestRoomForLinks(t *testing.T) {
+	r := newRig(t, Config{MaxHostURLs: 4})
+	for _, k := range []struct {
+		path  string
+		flags blobschema.QueuedFlags
+		want  Added
+	}{
+		{"1", blobschema.FlagListed, Fresh}, {"2", blobschema.FlagListed, Fresh}, {"3", blobschema.FlagListed, Capped},
+		{"3", 0, Fresh}, {"4", blobschema.FlagListed, Capped}, {"5", 1 << 4, Fresh}, {"6", 0, Capped},
+	} {
+		if got := r.queue("https://a.example/"+k.path, blobschema.Queued{Depth: 1, Flags: k.flags}); got != k.want {
+			t.Errorf("%s with the flags %08b: %d, want %d", k.path, k.flags, got, k.want)
+		}
+		r.check()
 	}
 }
 

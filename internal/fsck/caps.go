@@ -10,7 +10,7 @@ import (
 
 // fullSlot is how many URLs a slot holds before the text of pending ones may be too much
 // for a frontier, which then leaves out more whatever the caps.
-const fullSlot = 1 << 20
+const fullSlot = 1 << 18
 
 // leaveOut reports whether a cap may be why the home of a slot does not know a URL that it
 // was told of, and takes note of it. Which host and domain the URL has nobody
@@ -19,14 +19,14 @@ const fullSlot = 1 << 20
 func (c *checker) leaveOut(p *part, slot partition.Slot, fp uint64) bool {
 	s := &c.crawl.Settings
 	n := c.knownIn(p, slot)
-	inSlot := n >= fullSlot || s.MaxHostURLs > 0 && n >= s.MaxHostURLs
+	inSlot := n >= fullSlot || s.MaxHostURLs > 0 && n >= s.MaxHostURLs/2 // the half that URLs from sitemaps may use
 	full := false
 	for _, q := range c.parts {
 		if q.man == nil || q.man.Totals.Capped == 0 || !c.had(q.id, slot) {
 			continue
 		}
 		t := &q.man.Totals
-		full = full || inSlot || s.MaxDomainURLs > 0 && (c.domainsCapped || c.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs)
+		full = full || inSlot || s.MaxDomainURLs > 0 && (c.domainsCapped || c.atlas.anyMoved || t.Known+t.Unexamined >= s.MaxDomainURLs/2)
 	}
 	if !full {
 		return false

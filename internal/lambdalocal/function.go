@@ -4,7 +4,8 @@
 // A [Function] keeps instances: a process of the bootstrap and a Runtime API server on
 // loopback for it. An instance does one invocation at a time, is frozen between two
 // (SIGSTOP), so that whatever outlives an invocation stands still and shows, and is
-// killed without warning when its time or memory is used up. A [Poller] feeds a function
+// killed without warning when its time or memory is used up. A chain of calls ends after 16 of
+// a function, unless the function allows more. A [Poller] feeds a function
 // from an SQS queue as an event source mapping does, a [Schedule] calls it every so
 // often.
 //

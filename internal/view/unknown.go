@@ -74,6 +74,9 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wi
 	if known := int64(at.site.Settled) + at.pendingOf(h); s.MaxHostURLs > 0 && known >= s.MaxHostURLs {
 		why = append(why, fmt.Sprintf("its host has reached the cap of --max-host-urls %d: %d URLs of it are known, %d links were left out",
 			s.MaxHostURLs, known, at.site.Capped))
+	} else if s.MaxHostURLs > 0 && known >= s.MaxHostURLs/2 && at.site.Capped > 0 {
+		why = append(why, fmt.Sprintf("its host has reached half of the cap of --max-host-urls %d: URLs that only sitemaps list are left out, %d so far",
+			s.MaxHostURLs, at.site.Capped))
 	}
 	if s.MaxDomainURLs == 0 {
 		return why, nil
@@ -89,6 +92,8 @@ func (v *View) capped(ctx context.Context, c *blobschema.Crawl, w *blobschema.Wi
 	}
 	if known >= s.MaxDomainURLs || slices.Contains(w.Capped, domain) {
 		why = append(why, fmt.Sprintf("its registrable domain %s has reached the cap of --max-domain-urls %d", domain, s.MaxDomainURLs))
+	} else if known > 0 && known >= s.MaxDomainURLs/2 {
+		why = append(why, fmt.Sprintf("its registrable domain %s has reached half of the cap of --max-domain-urls %d: URLs that only sitemaps list are left out", domain, s.MaxDomainURLs))
 	}
 	return why, nil
 }
