@@ -178,9 +178,9 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 
 // conditions lists the fields that make a request conditional (RFC 9110 section 13.1): the
 // validators of the former answer, as they came. A robots.txt is always asked for whole,
-// since what it says is needed.
+// since what it says is needed, and so is a page of which only a part came in time.
 func conditions(req *page.Request) []warc.HeaderField {
-	if req.Robots || !hasPayload(req.Former) {
+	if req.Robots || !hasPayload(req.Former) || req.Former.Truncated == warc.TruncatedTime {
 		return nil
 	}
 	var fields []warc.HeaderField

@@ -54,6 +54,7 @@ func TestAssembleNotModified(t *testing.T) {
 			blobschema.OutcomeUnchanged, func(p *blobschema.Page) { p.Original = &older }},
 		{"was cut", changed(func(p *blobschema.Page) { p.Truncated = "length" }), nil,
 			blobschema.OutcomeUnchanged, func(p *blobschema.Page) { p.Truncated = "length" }},
+		{"was cut by time", changed(func(p *blobschema.Page) { p.Truncated = "time" }), nil, blobschema.OutcomeClientError, nil},
 		{"only an ETag", changed(func(p *blobschema.Page) { p.Modified = "" }), nil, blobschema.OutcomeUnchanged, func(p *blobschema.Page) { p.Modified = "" }},
 		{"without former", nil, nil, blobschema.OutcomeClientError, nil},
 		{"not asked", changed(func(p *blobschema.Page) { p.ETag, p.Modified = "", "a\nb" }), nil, blobschema.OutcomeClientError, nil},
