@@ -113,6 +113,7 @@ func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Ou
 	o.Started, o.Ended, o.RetryAfter = started, started.Add(took), a.retryAfter
 	if a.outcome != 0 {
 		o.Page.Outcome, o.Temporary, o.Page.Detail = a.outcome, !a.final, "as the test wants"
+		o.Page.Status = uint16(a.status)
 		return o
 	}
 	if a.status == 0 {

@@ -258,6 +258,21 @@ func TestFailingPages(t *testing.T) {
 	}
 }
 
+// TestSlowBodies checks that a host which answers, but too slowly, is not given up as silent.
+func TestSlowBodies(t *testing.T) {
+	r := newRig(t, Config{Retry: polite.Retry{Attempts: 2, Wait: time.Hour}})
+	web := answers{}
+	for i := range 20 {
+		url := fmt.Sprintf("https://a.example/%d", i)
+		web[url] = []answer{{outcome: blobschema.OutcomeTimeout, status: 200}}
+		r.add(0, url)
+	}
+	r.run(web)
+	if refused := r.refused(); len(refused) != 0 || len(r.log) != 1+2*20 {
+		t.Errorf("%d URLs are refused after %d requests", len(refused), len(r.log))
+	}
+}
+
 // TestFailingHost checks that a host whose pages all fail is requested ever more seldom.
 func TestFailingHost(t *testing.T) {
 	r := newRig(t, Config{Delay: time.Second, Retry: polite.Retry{Attempts: 1}})
