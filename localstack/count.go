@@ -192,7 +192,7 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	limit, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	out, err := w.orbweaver(limit, append([]string{"crawl", "--new", "--json", "--index", "--scope", "any", "--delay", "0s", "--sitemaps=false"}, web.Seeds()...)...)
 	if err != nil {

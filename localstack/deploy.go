@@ -40,6 +40,7 @@ const (
 	concurrency = 3 // fewer than partitions: some wait for a free function
 	tickEvery   = 2 * time.Second
 	stepTime    = 15 * time.Second // less than deployed, so that steps end because their time is up
+	indexTime   = 30 * time.Second // the same: on a busy machine the processor may be away for ten seconds
 	visibility  = "15"             // of mail: that of a step that is killed waits so long
 )
 
@@ -146,10 +147,12 @@ func deploy(ctx context.Context, w *world) (map[string]any, error) {
 	for name, f := range functions {
 		maps.Copy(f.env, forTests)
 		switch name {
-		case "fetch", "index", "rank":
+		case "index":
+			f.timeout = indexTime
+		case "fetch", "rank":
 			f.timeout = stepTime
-			functions[name] = f
 		}
+		functions[name] = f
 	}
 	how := "by the SDK"
 	if d.terraform {

@@ -84,9 +84,9 @@ func (s *sought) titles() (found map[string]string, hidden []string) {
 	return found, hidden
 }
 
-// maxStill is how long index and ranks may stand still: a step stores its work within 15 s, and a tick
+// maxStill is how long index and ranks may stand still: a step stores its work within half a minute, and a tick
 // sends a lost job again within a minute.
-const maxStill = 90 * time.Second
+const maxStill = 2 * time.Minute
 
 // followed waits until everything that was committed is in the index, with ranks of all of it. It fails if they
 // make no progress, however slow this machine is.
