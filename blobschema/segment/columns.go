@@ -255,20 +255,14 @@ func (c *Columns) Length(f Field, doc uint32) int { return unpackLength(c.length
 // Lang is Document.Lang.
 func (c *Columns) Lang(doc uint32) string { return c.langs[c.lang[doc]] }
 
-// LangSet is a set of the languages of a segment.
-type LangSet [maxLangs + 1]bool
-
-// LangsIn returns the languages that f accepts, as a set to ask with [Columns.LangIn].
-func (c *Columns) LangsIn(f func(lang string) bool) *LangSet {
-	var in LangSet
+// InLangs returns a function that reports whether a document's language is one that f accepts.
+func (c *Columns) InLangs(f func(lang string) bool) func(doc uint32) bool {
+	var in [maxLangs + 1]bool
 	for code, l := range c.langs {
 		in[code] = f(l)
 	}
-	return &in
+	return func(doc uint32) bool { return in[c.lang[doc]] }
 }
-
-// LangIn reports whether a document's language is in a set of [Columns.LangsIn].
-func (c *Columns) LangIn(doc uint32, in *LangSet) bool { return in[c.lang[doc]] }
 
 func (c *Columns) count() []LangCount { return countLangs(c.langs[1:], c.lang) }
 

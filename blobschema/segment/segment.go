@@ -27,11 +27,6 @@ func (f Field) String() string {
 	return [NumFields]string{"title", "headings", "body", "anchor", "url", "aside"}[f]
 }
 
-// FormMark ends a term that is not a word of the document but another form of one, such as its
-// stem. Such terms have lists as words have; [Summary].Lengths, [Columns.Length] and
-// [Reader.Terms] leave them out.
-const FormMark = "\x01"
-
 // Bounds of a document. What is above the first three is refused or, of title and
 // text, cut; terms that are longer, or empty, are left out: no query finds them.
 const (
@@ -43,6 +38,11 @@ const (
 	MaxTerm     = 128     // bytes
 	MaxPosition = 1<<30 - 1
 	MaxTokens   = 1 << 24 // of all fields of a document
+
+	// FormMark ends a term that is not a word of the document but another form of one, such as its
+	// stem. Such terms have lists as words have; [Summary].Lengths, [Columns.Length] and
+	// [Reader.Terms] leave them out.
+	FormMark = "\x01"
 )
 
 // Document is what is stored of a document beside its terms. Its identity is

@@ -104,19 +104,18 @@ func (c *listCursor) places(buf []place) []place {
 // that was written, not itself.
 type formCursor struct {
 	cursor
-	cols *segment.Columns
-	in   *segment.LangSet // nil: all documents are in these languages
+	in func(doc uint32) bool // reports whether a document is in these languages; nil: all are
 }
 
-func newForm(c cursor, cols *segment.Columns, in *segment.LangSet) cursor {
-	f := &formCursor{c, cols, in}
+func newForm(c cursor, in func(doc uint32) bool) cursor {
+	f := &formCursor{c, in}
 	f.seek(0)
 	return f
 }
 
 func (c *formCursor) seek(to uint32) {
 	c.cursor.seek(to)
-	for doc := c.at(); c.in != nil && doc != end && !c.cols.LangIn(doc, c.in); doc = c.at() {
+	for doc := c.at(); c.in != nil && doc != end && !c.in(doc); doc = c.at() {
 		c.cursor.seek(doc + 1)
 	}
 }

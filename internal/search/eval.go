@@ -90,9 +90,9 @@ func (t *terms) documents(alt *token.Alternative) (n int) {
 // form makes the cursor of an alternative in the documents of its languages.
 func (t *terms) form(c cursor, alt *token.Alternative) cursor {
 	if t.documents(alt) == t.opened.Documents() {
-		return newForm(c, t.cols, nil)
+		return newForm(c, nil)
 	}
-	return newForm(c, t.cols, t.cols.LangsIn(func(lang string) bool { return token.LangOf(lang)&alt.Langs != 0 }))
+	return newForm(c, t.cols.InLangs(func(lang string) bool { return token.LangOf(lang)&alt.Langs != 0 }))
 }
 
 // listKey names the list of a term.
