@@ -64,7 +64,7 @@ func TestVariablesAndOutputs(t *testing.T) {
 				t.Errorf("%s: there is no variable %s", dir, m[1])
 			}
 		}
-		if !strings.Contains(text, `version = ">= 5.100, < 7"`) || !strings.Contains(text, `required_version = ">= 1.5"`) {
+		if !strings.Contains(text, `version = "~> 5.100"`) || !strings.Contains(text, `required_version = ">= 1.5"`) {
 			t.Errorf("%s does not say which versions it is for", dir)
 		}
 	}
