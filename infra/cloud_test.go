@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// stub stands for each program that infra/cloud calls: it writes its name and arguments to
-// the file "calls", and answers from the folder "says", or fails if the folder "fails" has a file
-// of that name.
+// stub replaces each program that infra/cloud calls. It appends its name and arguments to
+// the file "calls" and prints a file of the folder "says". If the folder "fails" has a file
+// of that name, it prints that one and fails.
 const stub = `#!/bin/sh
 name=$(basename "$0")
 verb=$1
@@ -87,7 +87,7 @@ func (r *tree) run(verb string, env ...string) (out string, calls []string, err 
 	return string(b), strings.Split(strings.TrimSpace(r.read("calls")), "\n"), err
 }
 
-// call is the first call that begins so, and its place among all; "" and -1 if there is none.
+// call returns the first call with that prefix and its index, or "" and -1.
 func call(calls []string, prefix string) (string, int) {
 	i := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, prefix) })
 	if i < 0 {
@@ -139,7 +139,7 @@ func TestSettingsAreRemembered(t *testing.T) {
 		t.Helper()
 		out, calls, err := r.run("deploy", env...)
 		plan, i := call(calls, "terraform plan")
-		if got := r.read(file); err != nil || got != want || !strings.Contains(plan, "-var-file orbweaver.tfvars") {
+		if got := r.read(file); err != nil || got != want || !strings.Contains(plan, "-var-file orbweaver.tfvars.draft") {
 			t.Fatalf("%v, settings %q, %s\n%s", err, got, plan, out)
 		}
 		if all := strings.Join(calls[i:], "\n"); !strings.Contains(all, "-var settings="+strings.TrimSpace(want)) {
@@ -158,6 +158,14 @@ func TestSettingsAreRemembered(t *testing.T) {
 	deploy(all)
 	if _, calls, _ := r.run("deploy"); !slices.Contains(calls, "make --no-print-directory build functions ARCH=amd64") {
 		t.Errorf("the functions are built for another machine than before: %q", calls)
+	}
+	// What is not applied is not remembered.
+	r.write("fails/terraform-plan", "64 are too many")
+	if _, _, err := r.run("deploy", "PARTITIONS=5000"); err == nil || r.read(file) != all {
+		t.Errorf("%v: a plan that failed has left %q", err, r.read(file))
+	}
+	if err := os.Remove(filepath.Join(r.dir, "fails", "terraform-plan")); err != nil {
+		t.Fatal(err)
 	}
 	// Somebody else has deployed other ones since: they count, unless these were changed too.
 	r.write("says/terraform-output-settings", "partitions = 128\n")

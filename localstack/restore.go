@@ -16,10 +16,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 )
 
-// restored takes table and bucket of one moment in the middle of a crawl to another
-// deployment, as 'make restore' does, after the first one has crawled on and every object of
-// it was deleted. The crawl must end there with the pages that the web has. DynamoDB Local
-// has no backups, so the table is copied by hand at that moment.
+// restored restores table and bucket of one moment in the middle of a crawl as another
+// deployment, like 'make restore'. Before that, the first deployment finishes its crawl, and
+// all its objects are deleted. The restored crawl must end with the pages of the web. DynamoDB
+// Local has no backups, so this function copies the table at that moment.
 func restored(ctx context.Context, w *world) (map[string]any, error) {
 	srv, err := w.serve(ctx, simweb.Config{Seed: 22, Hosts: 24, Pages: simweb.Pages{Min: 20}, CrossHost: 0.3})
 	if err != nil {
@@ -106,8 +106,8 @@ func (w *world) sweepAll(ctx context.Context, bucket string) (n int, err error) 
 	return n, nil
 }
 
-// goOn makes a deployment of records and of a bucket's contents at a moment, and has a worker
-// end the crawl there. It is the one that is worked on until back is called.
+// goOn makes a deployment of records and of a bucket's contents at a moment, and lets a worker
+// finish the crawl there. Later steps use it until they call back.
 func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records []map[string]dynamotypes.AttributeValue) (back func(), err error) {
 	if back, err = w.bare(ctx, "to"); err != nil {
 		return nil, err

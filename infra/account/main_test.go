@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fake is Lambda, as far as this program calls it: aliases and one policy.
+// fake answers as Lambda does to the calls of this program: about aliases, and one policy.
 type fake struct {
 	aliases map[string]string // version by function
 	policy  map[string]string // statement by id
@@ -60,7 +60,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// calls runs the program against a fake Lambda.
+// run runs the program against the fake.
 func (f *fake) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	s := httptest.NewServer(f)

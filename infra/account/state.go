@@ -23,7 +23,7 @@ func (a *account) state(ctx context.Context, name string) error {
 		return fmt.Errorf("look for the bucket of the state, %s: %w", name, err)
 	}
 	in := &s3.CreateBucketInput{Bucket: &name}
-	if a.cfg.Region != "us-east-1" { // which is not a location that can be asked for
+	if a.cfg.Region != "us-east-1" { // S3 refuses to be told its default
 		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(a.cfg.Region)}
 	}
 	if _, err := client.CreateBucket(ctx, in); err != nil {

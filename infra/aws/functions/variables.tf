@@ -79,7 +79,7 @@ variable "index_concurrency" {
 }
 
 variable "search_page" {
-  description = "Who may reach the search page: none (there is none), iam or public."
+  description = "Access to the search page: none (it has no address), iam or public."
   type        = string
 }
 

@@ -59,7 +59,7 @@ output "search_url" {
 }
 
 output "search_page" {
-  description = "Who may reach the search page: none (there is none), iam or public."
+  description = "Access to the search page: none (it has no address), iam or public."
   value       = var.search_page
 }
 

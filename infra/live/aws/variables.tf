@@ -72,7 +72,7 @@ variable "timeout_s" {
 }
 
 variable "max_concurrency" {
-  description = "Most steps at a time; more than partitions are of no use. Less, with a warning, if the account may not run so many functions at once."
+  description = "Most steps at a time; a value above the number of partitions has no effect. If the account may not run so many functions at once, it is lowered, with a warning."
   type        = number
   default     = 8
 
