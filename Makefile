@@ -14,7 +14,10 @@ tool = go tool -modfile=tools/go.mod
 # Status 3 says that the command was stopped, which is no error. The trap keeps the shell from dying of the same Ctrl-C.
 interruptible = @trap : INT; $(1) || { s=$$?; [ $$s = 3 ] || exit $$s; }
 
-export ARCH NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
+export NAME REGION PARTITIONS MAILBOXES MEMORY INDEX SEARCH EMAIL STATE FROM AT TF_ARGS YES FORCE SINCE FUNCTION TERRAFORM
+ifneq ($(origin ARCH),file) # given: else a deployment keeps its own
+export ARCH
+endif
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 17
@@ -35,8 +38,14 @@ functions: ## build the cloud functions' zips, the same bytes each time; ARCH=ar
 	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
 	-o bin/functions/$$f/bootstrap ./functions/$$f && go run ./infra/zip bin/functions/$$f.zip bin/functions/$$f/bootstrap || exit 1; done
 
-deploy: build functions ## put it on AWS: shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, INDEX=, SEARCH=, EMAIL=, TF_ARGS=, YES=1
+deploy: ## put it on AWS: checks, builds, shows the plan and the cost, asks; NAME=, REGION=, PARTITIONS=, MAILBOXES=, MEMORY=, INDEX=, SEARCH=, EMAIL=, STATE=, TF_ARGS=, YES=1
 	infra/cloud deploy
+
+rollback: ## let the deployed functions run the release before; NAME=
+	infra/cloud rollback
+
+restore: ## make a deployment of what another one held at a moment; NAME=new, FROM=orbweaver, AT=2026-11-21T09:07:19Z
+	infra/cloud restore
 
 destroy: ## delete what was deployed, pages too; NAME=, FORCE=1
 	infra/cloud destroy
@@ -116,4 +125,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover lines clean

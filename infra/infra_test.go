@@ -3,6 +3,7 @@
 package infra_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 // modules are the folders with Terraform files, each with its files as one text.
@@ -64,7 +67,7 @@ func TestVariablesAndOutputs(t *testing.T) {
 				t.Errorf("%s: there is no variable %s", dir, m[1])
 			}
 		}
-		if !strings.Contains(text, `version = ">= 5.100, < 7"`) || !strings.Contains(text, `required_version = ">= 1.5"`) {
+		if !strings.Contains(text, `version = "~> 5.100"`) || !strings.Contains(text, `required_version = ">= 1.5"`) {
 			t.Errorf("%s does not say which versions it is for", dir)
 		}
 	}
@@ -79,10 +82,13 @@ func TestWildcards(t *testing.T) {
 	allowed := []string{
 		`mailboxes = "arn:${data.aws_partition.current.partition}:sqs:${local.region}:${local.account}:${var.name}-mailbox-?????"`,
 		`objects = "${var.bucket_arn}/*"`,
+		`runs = "${var.bucket_arn}/*/p?????/r*"`,
 		`index_objects = "${var.bucket_arn}/*/index/*"`,
 		`index_records = ["*/index/*"]`,
 		`rank_objects = ["${var.bucket_arn}/*/rank/*", "${var.bucket_arn}/*/ranks/*"]`,
 		`rank_records = ["*/rank", "*/rank/*"]`,
+		`[for _ in var.vpc[*] : { Sid = "Network", Action = local.network, Resource = "*" }],`,
+		`principal = "*"`, // of a public search page
 		`Resource = "${aws_cloudwatch_log_group.function[each.key].arn}:*"`,
 		`ArnLike = { "aws:SourceArn" = ["${local.rules}/${var.name}-feed-*", "${local.rules}/*/${var.name}-feed-*"] } # of the default event bus, and of others`,
 		`events = ["s3:ObjectCreated:*"]`,
@@ -93,7 +99,7 @@ func TestWildcards(t *testing.T) {
 	for dir, text := range modules(t) {
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(spaces.ReplaceAllString(line, " "))
-			prose := strings.HasPrefix(line, "#") || strings.HasPrefix(line, "says") || strings.HasPrefix(line, "alarm_description")
+			prose := strings.HasPrefix(line, "#") || strings.HasPrefix(line, "says") || strings.HasPrefix(line, "alarm_description") || strings.HasPrefix(line, "error_message")
 			if prose || strings.Contains(line, "regex(") || !wild.MatchString(line) {
 				continue
 			}
@@ -108,6 +114,110 @@ func TestWildcards(t *testing.T) {
 			t.Errorf("no longer there, take it off the list: %s", line)
 		}
 	}
+}
+
+// TestCoordinatorDeletesOnlyRuns compares the pattern of the right to delete with the names of objects.
+func TestCoordinatorDeletesOnlyRuns(t *testing.T) {
+	text := modules(t)["aws/functions"]
+	m := regexp.MustCompile(`(?m)^  runs = "\$\{var\.bucket_arn\}(/.*)"$`).FindStringSubmatch(text)
+	if m == nil || !strings.Contains(text, `{ Sid = "Runs", Action = ["s3:DeleteObject"], Resource = local.runs }`) {
+		t.Fatal("the coordinator has no right to delete runs")
+	}
+	pattern := regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(m[1])) + "$") // as IAM reads it
+	const crawl = "20261121-090719"
+	for name, want := range map[string]bool{
+		naming.Run(crawl, 7, 12, 3, 2):               true,
+		naming.Run(crawl, 99999, 1e10, 1e8, 9):       true,
+		naming.Commit(crawl, 7, 12, 3):               false,
+		naming.WARC(crawl, 7, 3, 1, true):            false,
+		naming.Seeds(crawl, nil):                     false,
+		naming.Ranks(crawl, nil):                     false,
+		naming.Dead(crawl, nil):                      false,
+		naming.CDXJIndex(crawl):                      false,
+		naming.Segment(crawl, 7, 1, nil):             false,
+		naming.IndexManifest(crawl, 7, 1, nil):       false,
+		naming.RankObject(crawl, 7, 1, "ranks", nil): false,
+		naming.Request(crawl, nil):                   false,
+		naming.Map(crawl, 1, nil):                    false,
+		"lists/recrawl/urls.txt":                     false,
+	} {
+		if pattern.MatchString("/"+name) != want {
+			t.Errorf("the coordinator may delete %s: %v", name, !want)
+		}
+	}
+	if n := strings.Count(text, "s3:DeleteObject"); n != 3 {
+		t.Errorf("%d functions may delete objects; they are coordinate, index and rank", n)
+	}
+}
+
+// TestEverythingStartsTheAlias: what starts or names a function by itself would miss a rollback.
+func TestEverythingStartsTheAlias(t *testing.T) {
+	allowed := []string{
+		"function_name = aws_lambda_function.function[each.key].function_name", // of the alias itself
+		"function_version = aws_lambda_function.function[each.key].version",
+		"value = tomap({ for k, f in aws_lambda_function.function : k => f.version })",
+		"value = { for k, f in aws_lambda_function.function : k => f.function_name }",
+	}
+	for line := range strings.Lines(modules(t)["aws/functions"]) {
+		line = strings.Join(strings.Fields(line), " ")
+		if strings.Contains(line, "aws_lambda_function.function") && !slices.Contains(allowed, line) {
+			t.Errorf("this names a function, not its alias: %s", line)
+		}
+	}
+}
+
+// TestPlans runs 'terraform test', which plans with a mocked provider.
+func TestPlans(t *testing.T) {
+	tf, err := exec.LookPath("terraform")
+	if err != nil {
+		t.Skip("SKIPPED: there is no terraform")
+	}
+	found, _ := filepath.Glob("/opt/*/registry.terraform.io/hashicorp/aws") // the pattern is good
+	if len(found) == 0 && os.Getenv("TF_CLI_ARGS_init") == "" {
+		t.Skip("SKIPPED: the AWS provider is not on this machine; TF_CLI_ARGS_init=-plugin-dir=FOLDER names a folder that has it")
+	}
+	dir := t.TempDir()
+	zips := filepath.Join(dir, "zips")
+	for _, sub := range []string{"aws", "live"} {
+		if err := os.CopyFS(filepath.Join(dir, sub), only{os.DirFS(sub)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(zips, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"fetch", "coordinate", "intake", "index", "rank", "query"} {
+		if err := os.WriteFile(filepath.Join(zips, f+".zip"), []byte(f), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	init := []string{"init", "-input=false", "-no-color"}
+	if len(found) > 0 {
+		init = append(init, "-plugin-dir="+strings.TrimSuffix(found[0], "registry.terraform.io/hashicorp/aws"))
+	}
+	for _, args := range [][]string{init, {"test", "-no-color", "-var=zips=" + zips}} {
+		cmd := exec.CommandContext(t.Context(), tf, args...)
+		cmd.Dir = filepath.Join(dir, "live", "aws")
+		cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE=", "CHECKPOINT_DISABLE=1", "TF_DATA_DIR=")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("terraform %s: %v\n%s", args[0], err, out)
+		}
+		if args[0] == "test" && !strings.Contains(string(out), "9 passed") {
+			t.Errorf("not all of it was run:\n%s", out)
+		}
+	}
+}
+
+// only is a tree without what is not committed: state, settings, and the provider.
+type only struct{ fs.FS }
+
+func (o only) ReadDir(name string) ([]fs.DirEntry, error) {
+	list, err := fs.ReadDir(o.FS, name)
+	return slices.DeleteFunc(list, func(e fs.DirEntry) bool {
+		ext := filepath.Ext(e.Name())
+		return !e.IsDir() && ext != ".tf" && ext != ".hcl" || strings.HasPrefix(e.Name(), ".") || e.Name() == "state.tf" || e.Name() == "backend.tf" || e.Name() == "terraform.tfstate.d"
+	}), err
 }
 
 // TestFormat runs 'terraform fmt -check' where there is Terraform.

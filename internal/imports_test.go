@@ -87,6 +87,7 @@ internal/emulators:
 infra/zip:
 localstack:               blobschema blobschema/naming blobschema/ranks internal/emulators internal/lambdalocal internal/ledger internal/platform internal/simweb internal/view internal/weburl internal/wiretap
 infra/emulated:
+infra/account:
 cmd/orbweaver:            ...
 `
 
@@ -96,7 +97,7 @@ const modules = `
 github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
-github.com/aws/aws-sdk-go-v2:        internal/lambdalocal internal/platform/aws localstack
+github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token

@@ -36,6 +36,7 @@ func scenario(o options) []step {
 		{"an idle minute", idle},
 		{"search: crawl, index and rank, while functions are killed; find every page", searchable},
 		{"workers that come and go, one killed, without functions", workers},
+		{"restore table and bucket of one moment; end the crawl there", restored},
 	}
 	if !o.fast {
 		steps = append(steps, step{"pages of many megabytes, within the functions' memory", heavy})

@@ -246,7 +246,7 @@ func (d *deployment) planAgain(ctx context.Context) error {
 
 // account plans what an account gets besides. Nothing is asked about it: what there is, is known from the state.
 func (d *deployment) account(ctx context.Context) error {
-	found, err := d.plan(ctx, "-refresh=false", "-var=emulated=false", "-var=allow_net=[]", "-target=module.functions.aws_lambda_function_recursion_config.chains")
+	found, err := d.plan(ctx, "-refresh=false", "-var=emulated=false", "-var=concurrency_quota=1000", "-var=allow_net=[]", "-target=module.functions.aws_lambda_function_recursion_config.chains")
 	if err != nil {
 		return err
 	}
@@ -334,6 +334,9 @@ func copyTerraform(from, to string) error {
 		return fmt.Errorf("no Terraform files in %s: run this in the root of the repository", from)
 	}
 	for _, f := range files {
+		if base := filepath.Base(f); base == "state.tf" || base == "backend.tf" {
+			continue // of a deployment to an account
+		}
 		rel, err := filepath.Rel(from, f)
 		if err != nil {
 			return err

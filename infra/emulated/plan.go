@@ -17,6 +17,10 @@ import (
 // DescribeSubscribersForNotification, and the provider asks it for ever.
 var unfaithful = []struct{ address, attributes, why string }{
 	{"module.storage.aws_dynamodb_table.records", "tags_all", "DynamoDB Local has no tags"},
+	{"module.functions.aws_lambda_event_source_mapping.wakes", "function_name", "moto forgets the alias of a mapping"},
+	{"module.functions.aws_lambda_event_source_mapping.intake", "function_name", "moto forgets the alias of a mapping"},
+	{`module.functions.aws_lambda_event_source_mapping.jobs["index"]`, "function_name", "moto forgets the alias of a mapping"},
+	{`module.functions.aws_lambda_event_source_mapping.jobs["rank"]`, "function_name", "moto forgets the alias of a mapping"},
 }
 
 // change is what a plan says of a resource.

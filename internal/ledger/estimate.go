@@ -8,27 +8,29 @@ import (
 // Deployment says what an [Estimate] is for: how a deployment is laid out, and what it
 // is expected to crawl. [DefaultDeployment] has the defaults.
 type Deployment struct {
-	Partitions   int     `json:"partitions"`
-	MemoryMB     int     `json:"memory_mb"`   // of the fetch function
-	TimeoutS     float64 `json:"timeout_s"`   // of the fetch function, in seconds
-	ReadyHosts   int     `json:"ready_hosts"` // that each partition has to ask at any time
-	DelayS       float64 `json:"delay_s"`     // between two requests to a host, in seconds
-	CPUMillis    float64 `json:"cpu_ms"`      // of a page
-	PagesPerWARC int     `json:"pages_per_warc"`
-	StoredBytes  float64 `json:"stored_bytes"`          // of a page, compressed
-	SentBytes    float64 `json:"sent_bytes"`            // to get a page
-	Alarms       int     `json:"alarms"`                // besides those that there are with an index
-	Index        bool    `json:"index"`                 // pages are made searchable, and ranked
-	IndexMillis  float64 `json:"index_ms,omitempty"`    // of CPU for a page, merges too
-	IndexBytes   float64 `json:"index_bytes,omitempty"` // of a page in the index, its text too
+	Partitions         int     `json:"partitions"`
+	MaxConcurrency     int     `json:"max_concurrency"` // most steps at a time
+	MemoryMB           int     `json:"memory_mb"`       // of the fetch function
+	TimeoutS           float64 `json:"timeout_s"`       // of the fetch function, in seconds
+	ReadyHosts         int     `json:"ready_hosts"`     // that each partition has to ask at any time
+	DelayS             float64 `json:"delay_s"`         // between two requests to a host, in seconds
+	CPUMillis          float64 `json:"cpu_ms"`          // of a page, without its connection
+	PagesPerWARC       int     `json:"pages_per_warc"`
+	StoredBytes        float64 `json:"stored_bytes"` // of a page, compressed
+	SentBytes          float64 `json:"sent_bytes"`   // to get a page on an open connection
+	PagesPerConnection float64 `json:"pages_per_connection"`
+	Alarms             int     `json:"alarms"`                // besides those of an index
+	Index              bool    `json:"index"`                 // pages are made searchable, and ranked
+	IndexMillis        float64 `json:"index_ms,omitempty"`    // of CPU for a page, merges too
+	IndexBytes         float64 `json:"index_bytes,omitempty"` // of a page in the index, its text too
 }
 
 // DefaultDeployment is what infra/live/aws deploys unless told otherwise, and a crawl of
 // many hosts.
 func DefaultDeployment() Deployment {
 	return Deployment{
-		Partitions: 16, MemoryMB: 512, TimeoutS: 300, ReadyHosts: 30, DelayS: 1, CPUMillis: 4,
-		PagesPerWARC: 1000, StoredBytes: 40_000, SentBytes: 600, Alarms: 9,
+		Partitions: 16, MaxConcurrency: 8, MemoryMB: 512, TimeoutS: 300, ReadyHosts: 30, DelayS: 1, CPUMillis: 4,
+		PagesPerWARC: 1000, StoredBytes: 40_000, SentBytes: 1_270, PagesPerConnection: 10, Alarms: 12,
 		IndexMillis: 2, IndexBytes: 5_000,
 	}
 }
@@ -44,16 +46,19 @@ const (
 	wakeS         = 60.0     // that a wake waits for pages to be due
 	wokenS        = 2.0      // that a step runs which asks each host once
 	drainS        = 10 / 3.0 // between two polls of the mailbox by a step that waits
-	headUnits     = 2.0      // write units of a head
-	stepReads     = 10.0     // read units to begin a step
-	commitReads   = 2.0
-	stepGets      = 10.0  // objects read to begin a step whose state is not in memory
-	runsPerCommit = 0.25  // merged
-	tickS         = 60.0  // between ticks
-	tickReads     = 8.0   // read units of an idle tick, without the job of ranks
-	tickRunS      = 0.1   // that an idle tick takes
-	tickGB        = 0.25  // memory of the coordinator
-	logBytes      = 600.0 // of an invocation
+	headBytes     = 1100.0   // of a head, without
+	headSentBytes = 6.0      // of it for each partition that gets mail
+	connectMillis = 2.0      // of CPU for a TLS connection: 1.4 to 2 were measured
+	connectBytes  = 1700.0   // sent for a TLS connection: 1,550 to 1,850 were measured
+	stepReads     = 10.0     // read units to begin a step, one of them for a small head
+	commitReads   = 2.0      // heads read
+	stepGets      = 10.0     // objects read to begin a step whose state is not in memory
+	runsPerCommit = 0.25     // merged
+	tickS         = 60.0     // between ticks
+	tickReads     = 8.0      // read units of an idle tick, without the job of ranks
+	tickRunS      = 0.1      // that an idle tick takes
+	tickGB        = 0.25     // memory of the coordinator
+	logBytes      = 600.0    // of an invocation
 	logMonths     = 14 / 30.4375
 	pollers       = 5 // of each event source mapping, as long as it has a maximum concurrency
 	pollS         = 20.0
@@ -72,13 +77,29 @@ const (
 	jobGB         = 1.0  // memory of the functions index, rank and query
 	searchS       = 0.1  // that a search takes
 	searchGets    = 6.0  // what it reads besides what is in memory
-	indexAlarms   = 4
+	indexAlarms   = 8
 	million       = 1e6
 	gb            = 1 << 30
 )
 
 // stepS is how long a step works at most, in seconds: it leaves time for its last commit.
 func (d *Deployment) stepS() float64 { return d.TimeoutS - min(30, max(3, d.TimeoutS/6)) }
+
+// atWork is how many partitions have a step at work, on average, while there is enough to do.
+func (d *Deployment) atWork() float64 { return float64(min(d.Partitions, d.MaxConcurrency)) }
+
+// cpuMillis is the CPU time of a page, with its share of a connection.
+func (d *Deployment) cpuMillis() float64 { return d.CPUMillis + connectMillis/d.PagesPerConnection }
+
+// sentBytes is what is sent for a page, with its share of a connection.
+func (d *Deployment) sentBytes() float64 { return d.SentBytes + connectBytes/d.PagesPerConnection }
+
+// headUnits is what a write and a read of a head are billed: a head grows with the number
+// of partitions, because it counts the mail to each of them.
+func (d *Deployment) headUnits() (write, read float64) {
+	size := headBytes + headSentBytes*float64(d.Partitions)
+	return math.Ceil(size / (1 << 10)), math.Ceil(size / (4 << 10))
+}
 
 // mappings is how many queues Lambda polls all month.
 func (d *Deployment) mappings() float64 {
@@ -146,6 +167,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 		n, min, max float64
 	}{
 		{"partitions", float64(d.Partitions), 1, 1000},
+		{"steps at a time", float64(d.MaxConcurrency), 1, 1000},
 		{"MB of memory", float64(d.MemoryMB), 128, 10240},
 		{"seconds of timeout", d.TimeoutS, minTimeoutS, 900},
 		{"ready hosts", float64(d.ReadyHosts), 1, 1e6},
@@ -154,6 +176,7 @@ func (p Prices) Estimate(d Deployment) (Estimate, error) {
 		{"pages per WARC", float64(d.PagesPerWARC), 1, 1e6},
 		{"bytes stored", d.StoredBytes, 0, 1e9},
 		{"bytes sent", d.SentBytes, 0, 1e9},
+		{"pages per connection", d.PagesPerConnection, 1, 1e6},
 		{"alarms", float64(d.Alarms), 0, 1e6},
 		{"ms of CPU to index a page", d.IndexMillis, 0, 1e6},
 		{"bytes of a page in the index", d.IndexBytes, 0, 1e9},
@@ -196,32 +219,30 @@ func sum(items []Item) (total float64) {
 }
 
 // way is a way to work: what a step gets done, how long it runs, and how long all
-// partitions take for a million pages.
+// partitions take for a million pages. Active are the partitions that fetch and mail meanwhile.
 type way struct {
-	bound                    string
-	pages, billedS, elapsedS float64
+	bound                            string
+	pages, billedS, elapsedS, active float64
 }
 
 // through is that of steps that always have something to do, or wait for it.
 func (p Prices) through(d Deployment) way {
-	rate := float64(d.MemoryMB) / 1024 / p.GBPerVCPU / (d.CPUMillis / 1000)
+	rate := float64(d.MemoryMB) / 1024 / p.GBPerVCPU / (d.cpuMillis() / 1000)
 	bound := "CPU"
 	if byHosts := float64(d.ReadyHosts) / d.DelayS; byHosts < rate { // a delay of 0 gives infinity
 		rate, bound = byHosts, "hosts"
 	}
 	run := d.stepS()
-	return way{bound: bound, pages: rate * run, billedS: run, elapsedS: million / rate / float64(d.Partitions)}
+	return way{bound: bound, pages: rate * run, billedS: run, elapsedS: million / rate / d.atWork(), active: d.atWork()}
 }
 
-// woken is that of steps that ask each ready host once, end, and are woken again.
+// woken is that of steps that request each ready host once, end, and are woken again. A
+// partition runs one step each minute or more, and all of them have MaxConcurrency functions.
 func (p Prices) woken(d Deployment) way {
 	pages := float64(d.ReadyHosts)
-	return way{
-		bound:    "wakes",
-		pages:    pages,
-		billedS:  max(wokenS, pages*d.CPUMillis/1000*p.GBPerVCPU/(float64(d.MemoryMB)/1024)),
-		elapsedS: million / pages / float64(d.Partitions) * max(wakeS, d.DelayS),
-	}
+	run := max(wokenS, pages*d.cpuMillis()/1000*p.GBPerVCPU/(float64(d.MemoryMB)/1024))
+	steps := min(float64(d.Partitions)/max(wakeS, d.DelayS), float64(d.MaxConcurrency)/run) // each second
+	return way{bound: "wakes", pages: pages, billedS: run, elapsedS: million / pages / steps, active: float64(d.Partitions)}
 }
 
 // perMillion prices a million pages. Ticks are in the idle month, but for the heads that
@@ -230,9 +251,10 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 	partitions := float64(d.Partitions)
 	steps := million / w.pages
 	commits := steps * max(math.Ceil(w.billedS/commitS), math.Ceil(w.pages/commitPages))
-	mails := partitions * (partitions - 1) * w.elapsedS / mailS // each partition to all others
-	batches := mails / 10                                       // calls to send, and to delete
-	chunks := 0.0                                               // what is billed of calls with mail in them
+	mails := w.active * (partitions - 1) * w.elapsedS / mailS // each active partition to all others
+	headWrite, headRead := d.headUnits()
+	batches := mails / 10 // calls to send, and to delete
+	chunks := 0.0         // what is billed of calls with mail in them
 	if d.Partitions > 1 {
 		chunks = max(batches, million*linkBytes/(64<<10))
 	}
@@ -242,11 +264,11 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 		item("function calls", steps, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
 		item("mail", 2*chunks+batches+drains, "requests", p.QueueRequest/million, p.Free.QueueRequests),
 		item("wakes", 3*steps, "requests", p.QueueRequest/million, p.Free.QueueRequests),
-		item("records written", (commits+2*steps)*headUnits, "units", p.KVWriteUnit/million, 0),
-		item("records read", steps*stepReads+commits*commitReads+w.elapsedS/tickS*partitions, "units", p.KVReadUnit/million, 0),
+		item("records written", (commits+2*steps)*headWrite, "units", p.KVWriteUnit/million, 0),
+		item("records read", steps*(stepReads-1)+(steps+commits*commitReads+w.elapsedS/tickS*partitions)*headRead, "units", p.KVReadUnit/million, 0),
 		item("objects put", max(million/float64(d.PagesPerWARC), steps)+commits*(1+runsPerCommit), "puts", p.BlobPut/million, 0),
 		item("objects got", steps*stepGets+commits, "gets", p.BlobGet/million, 0),
-		item("sent to hosts", million*d.SentBytes/gb, "GB", p.TrafficOutGB, p.Free.TrafficOutGB),
+		item("sent to hosts", million*d.sentBytes()/gb, "GB", p.TrafficOutGB, p.Free.TrafficOutGB),
 		item("logs", steps*logBytes/gb, "GB", p.LogGB, p.Free.LogGB),
 	}
 }
@@ -254,9 +276,10 @@ func (p Prices) perMillion(d Deployment, w way) []Item {
 // indexed prices making a million pages searchable as they are crawled, and ranking them once.
 func (p Prices) indexed(d Deployment, w way) []Item {
 	partitions := float64(d.Partitions)
-	index := max(1, w.elapsedS/indexS) * partitions
+	index := max(partitions, w.elapsedS/indexS*w.active)
 	manifests := index * (1 + 1/(mergedBy-1)) // merges of merges too
-	commits := max(w.elapsedS/commitS*partitions, million/w.pages)
+	commits := max(w.elapsedS/commitS*w.active, million/w.pages)
+	_, headRead := d.headUnits()
 	rank := partitions * rankRounds
 	if d.Partitions == 1 {
 		rank = 1 // all rounds in one step
@@ -268,7 +291,7 @@ func (p Prices) indexed(d Deployment, w way) []Item {
 		item("function calls", index+rank, "calls", p.FunctionRequest/million, p.Free.FunctionRequests),
 		item("jobs", 3*(index+rank), "requests", p.QueueRequest/million, p.Free.QueueRequests),
 		item("records written", manifests*indexUnits+rank*rankUnits, "units", p.KVWriteUnit/million, 0),
-		item("records read", index*jobReads+rank*(jobReads+partitions)+w.elapsedS/tickS*partitions, "units", p.KVReadUnit/million, 0),
+		item("records read", index*jobReads+rank*(jobReads+partitions)+w.elapsedS/tickS*partitions*headRead, "units", p.KVReadUnit/million, 0),
 		item("objects put", 2*manifests+rank, "puts", p.BlobPut/million, 0),
 		item("objects got", commits+million*d.StoredBytes/rangeBytes+2*index+manifests*mergedBy/(mergedBy-1)+commits+rank*partitions, "gets", p.BlobGet/million, 0),
 	}
@@ -310,17 +333,23 @@ func (d *Deployment) alarms() int {
 
 // assumptions are what the figures rest on, in words.
 func (d Deployment) assumptions() []string {
+	headWrite, headRead := d.headUnits()
 	list := []string{
-		fmt.Sprintf("each partition has %d hosts ready at any time, each asked every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
-		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), on %d MB a share of %.2f CPUs", d.CPUMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
+		fmt.Sprintf("each partition has %d hosts ready at any time and requests each every %g s; fewer or slower hosts make functions wait, and waiting is billed", d.ReadyHosts, d.DelayS),
+		fmt.Sprintf("at most %d steps run at a time (max_concurrency), one for each partition", d.MaxConcurrency),
+		fmt.Sprintf("a page takes %g ms of CPU (the target for pages of 190 KB), and a TLS connection %g ms (measured: 1.4 to 2); %d MB have a share of %.2f CPUs", d.CPUMillis, connectMillis, d.MemoryMB, float64(d.MemoryMB)/1769),
+		fmt.Sprintf("a connection serves %g pages: hosts that are requested seldom, or close connections, make it fewer", d.PagesPerConnection),
+		fmt.Sprintf("a page sends %g bytes (a request of 270 and, not measured, TCP/IP headers and acknowledgements), and a TLS connection %g (measured: 1,550 to 1,850)", d.SentBytes, connectBytes),
 		fmt.Sprintf("a step works for its timeout of %g s less %g s, and commits every %g s or %g pages", d.TimeoutS, d.TimeoutS-d.stepS(), commitS, commitPages),
-		fmt.Sprintf("where it is cheaper than to wait for hosts, a step asks each ready host once, in %g s, ends, and is woken after %g s", wokenS, wakeS),
-		fmt.Sprintf("a commit is a put and a record of %g write units, and every fourth merges a run; beginning a step reads %g units and %g objects", headUnits, stepReads, stepGets),
-		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it, and asked for with %g, TLS included", d.PagesPerWARC, d.StoredBytes, d.SentBytes),
+		fmt.Sprintf("where it is cheaper than to wait for hosts, a step requests each ready host once, in %g s, ends, and is woken after %g s", wokenS, wakeS),
+		fmt.Sprintf("a commit is a put and a head, and every fourth merges a run; beginning a step reads %g units and %g objects", stepReads, stepGets),
+		fmt.Sprintf("a head has %g bytes and %g for each partition: %g write units, %g read units; each tick reads all heads while the crawl runs", headBytes, headSentBytes, headWrite, headRead),
+		fmt.Sprintf("a WARC file has %d pages; a page is stored in %g bytes with all that belongs to it", d.PagesPerWARC, d.StoredBytes),
 		fmt.Sprintf("links take %g bytes a page; each partition mails every other every %g s, ten mails a call, and polls its mailbox every %.1f s", linkBytes, mailS, drainS),
 		fmt.Sprintf("an idle tick reads %g units and takes %g ms; %d pollers of each of %g event source mappings poll for %g s", d.tickReads(), tickRunS*1000, pollers, d.mappings(), pollS),
 		"traffic from the hosts, and between functions, queues, table and bucket of one region, is free",
-		"no taxes, no support plan; backups of the table and storage of its records (cents) are left out",
+		"prices are those of us-east-1; other regions cost up to a third more",
+		"no taxes, no support plan; backups of the table, storage of its records and deleted objects that are kept for a restore (cents) are left out",
 	}
 	if d.Index {
 		list = append(list,

@@ -1,10 +1,16 @@
 package ledger_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 )
 
@@ -43,10 +49,10 @@ func about(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestEstimateByHand works the default out: 30 pages a second, 270 s a step.
+// TestEstimateByHand works out the default: 8 steps at a time, 30 pages a second, 270 s a step.
 func TestEstimateByHand(t *testing.T) {
 	e := estimate(t, nil)
-	about(t, "pages/s", e.Rate, 16*30)
+	about(t, "pages/s", e.Rate, 8*30)
 	if e.PagesPerStep != 8100 || e.BoundBy != "hosts" {
 		t.Errorf("bound by %s, %g pages a step", e.BoundBy, e.PagesPerStep)
 	}
@@ -55,13 +61,17 @@ func TestEstimateByHand(t *testing.T) {
 	about(t, "function time", line(t, e.PerMillion, "function time").Dollars, 0.222)
 	about(t, "puts", line(t, e.PerMillion, "objects put").Quantity, 1000+steps*5*1.25)
 	about(t, "write units", line(t, e.PerMillion, "records written").Quantity, steps*(5+2)*2)
+	// 16 heads of 1.3 kB in each of 69 ticks, and those of steps and commits.
+	about(t, "read units", line(t, e.PerMillion, "records read").Quantity, steps*10+steps*5*2+1e6/240/60*16)
+	// A request with its TCP/IP headers, and a tenth of a TLS connection.
+	about(t, "traffic", line(t, e.PerMillion, "sent to hosts").Quantity, 1e6*(1270+170)/(1<<30))
 	// 15 others every 300 s: 1,667 mails, but their 190 MB are billed as 2,899 times 64 KB, sent and received.
 	about(t, "queue", line(t, e.PerMillion, "mail").Quantity, 2*2899+1e6/30/20*6+166.7) // six polls in 20 s
 	about(t, "retention", e.Retention, 40e9/(1<<30)*0.023)
 
 	about(t, "ticks", line(t, e.Idle, "schedule").Quantity, 43830)
 	about(t, "polls", line(t, e.Idle, "polls of queues").Dollars, 0.526)
-	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 0.90)
+	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 1.20)
 	for _, sum := range []struct {
 		items []ledger.Item
 		total float64
@@ -74,6 +84,36 @@ func TestEstimateByHand(t *testing.T) {
 	}
 	if e.IdleTotal > 2 || e.IdleRest <= 0 || e.IdleRest > e.IdleTotal/2 {
 		t.Errorf("an idle month: $%.2f, $%.2f beyond what is free", e.IdleTotal, e.IdleRest)
+	}
+}
+
+// TestEstimateKnowsHowHeadsGrow compares its figures with heads as steps write them.
+func TestEstimateKnowsHowHeadsGrow(t *testing.T) {
+	at := time.Date(2026, 11, 21, 9, 7, 19, 123456789, time.UTC)
+	head := blobschema.Head{
+		Partition: 7, Fence: 1234, Owner: "0123456789abcdef/12345678", LeaseUntil: at, Commit: naming.Commit("20261121-090719", 7, 1234, 1234),
+		Seq: 1234, Epoch: 3, Wish: 4, Due: at, Applied: 123456, Requests: 12, Published: 1233, WakeAt: at, LooksDue: at, Threshold: 1.5,
+		Calls: blobschema.Calls{QueueRequests: 123456, KVReadUnits: 123456, KVWriteUnits: 123456, BlobPuts: 12345, BlobGets: 12345, BlobPutBytes: 1e10, BlobGetBytes: 1e10, Functions: 1234, FunctionMBMillis: 1e9},
+		Totals: blobschema.Totals{
+			Known: 1234567, Pending: 123456, Unexamined: 1234, Held: 123, Hosts: 1234, Pages: 123456, Bytes: 1e11, Stored: 1e10, Duplicates: 1234,
+			OutOfScope: 123456, WaitMillis: 1e9, Retries: 1234, Robots: 1234, Capped: 1234,
+			Outcomes: map[string]int64{"ok": 123456, "unchanged": 12345, "redirect": 12345, "client-error": 1234, "server-error": 1234, "timeout": 123, "robots": 1234},
+		},
+	}
+	for _, partitions := range []int{16, 200, 1000} {
+		head.Sent = slices.Repeat([]uint64{12345}, partitions)
+		b, err := json.Marshal(head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l ledger.Ledger
+		l.KVRead(len(b))
+		l.KVWrite(len(b))
+		e := estimate(t, func(d *ledger.Deployment) { d.Partitions = partitions })
+		want := fmt.Sprintf("%d write units, %d read units", l.Counts().KVWriteUnits, l.Counts().KVReadUnits)
+		if !slices.ContainsFunc(e.Assumptions, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("a head of %d partitions has %d bytes, which are %s; assumed is\n%s", partitions, len(b), want, strings.Join(e.Assumptions, "\n"))
+		}
 	}
 }
 
@@ -105,23 +145,38 @@ func TestEstimateMoves(t *testing.T) {
 	if free.BoundBy != "CPU" {
 		t.Errorf("without delay: bound by %s", free.BoundBy)
 	}
-	about(t, "pages/s of 512 MB at 4 ms", free.Rate, 16*72.3)
+	about(t, "pages/s of 512 MB at 4.2 ms", free.Rate, 8*68.9)
+	// A page on each connection takes 6 ms, and sends 1,700 bytes more.
+	alone := estimate(t, func(d *ledger.Deployment) { d.DelayS, d.PagesPerConnection = 0, 1 })
+	about(t, "pages/s with a connection each", alone.Rate, 8*48.2)
+	about(t, "traffic with a connection each", line(t, alone.PerMillion, "sent to hosts").Quantity, 1e6*(1270+1700)/(1<<30))
 	if more := estimate(t, func(d *ledger.Deployment) { d.PagesPerWARC = 1 }); more.PerMillionTotal < base.PerMillionTotal+4.9 {
 		t.Errorf("an object a page: $%.2f", more.PerMillionTotal)
 	}
-	if none := estimate(t, func(d *ledger.Deployment) { d.Alarms = 0 }); none.IdleTotal > base.IdleTotal-0.79 {
+	if none := estimate(t, func(d *ledger.Deployment) { d.Alarms = 0 }); none.IdleTotal > base.IdleTotal-1.19 {
 		t.Errorf("an idle month without alarms: $%.2f", none.IdleTotal)
 	}
+	// More functions than partitions are of no use, and fewer bound the rate.
+	for at, rate := range map[int]float64{1: 30, 3: 90, 16: 480, 1000: 480} {
+		about(t, "pages/s", estimate(t, func(d *ledger.Deployment) { d.MaxConcurrency = at }).Rate, rate)
+	}
+	// A partition with five slow hosts has a step of 2 s each minute: 16 of them need half a function.
+	slow := estimate(t, func(d *ledger.Deployment) { d.ReadyHosts, d.DelayS = 5, 10 })
+	about(t, "pages/s of slow hosts", slow.Rate, 16*5/60.0)
+	turns := estimate(t, func(d *ledger.Deployment) { d.Partitions, d.MaxConcurrency, d.ReadyHosts, d.DelayS = 60, 1, 5, 10 })
+	about(t, "pages/s of slow hosts and one function", turns.Rate, 5/2.0)
 	// The design's figures for mail between 200 and 1,000 partitions at 60 pages/s, without the polls of mailboxes.
 	for partitions, dollars := range map[int]float64{200: 0.003, 1000: 0.010} {
-		e := estimate(t, func(d *ledger.Deployment) { d.Partitions, d.ReadyHosts = partitions, 60 })
+		e := estimate(t, func(d *ledger.Deployment) {
+			d.Partitions, d.MaxConcurrency, d.ReadyHosts = partitions, partitions, 60
+		})
 		if got := line(t, e.PerMillion, "mail").Dollars - 1e6/60/20*6*0.40/1e6; got > 1.5*dollars {
 			t.Errorf("mail of %d partitions: $%.4f", partitions, got)
 		}
 	}
 }
 
-// TestEstimateIndexByHand works out what searchable pages cost on top: a crawl of 480 pages a second.
+// TestEstimateIndexByHand works out what searchable pages cost on top: a crawl of 240 pages a second by 8 steps.
 func TestEstimateIndexByHand(t *testing.T) {
 	base := estimate(t, nil)
 	if len(base.Indexed) > 0 || len(base.Searches) > 0 || base.IndexRetention > 0 {
@@ -132,8 +187,8 @@ func TestEstimateIndexByHand(t *testing.T) {
 		t.Errorf("the crawl itself costs $%g, without an index $%g", e.PerMillionTotal, base.PerMillionTotal)
 	}
 	const (
-		elapsed = 1e6 / 480
-		index   = elapsed / 120 * 16
+		elapsed = 1e6 / 240
+		index   = elapsed / 120 * 8
 		rank    = 16 * 90
 	)
 	about(t, "index time", line(t, e.Indexed, "index time").Quantity, 0.3*index+2000*1.728)
@@ -146,9 +201,9 @@ func TestEstimateIndexByHand(t *testing.T) {
 	if e.IndexedTotal > 0.1 || e.SearchesTotal > 5 {
 		t.Errorf("index $%.3f, searches $%.2f", e.IndexedTotal, e.SearchesTotal)
 	}
-	// Four queues are polled, and four alarms more, of which ten are free.
+	// Four queues are polled, and there are eight alarms more.
 	about(t, "polls", line(t, e.Idle, "polls of queues").Quantity, 2*line(t, base.Idle, "polls of queues").Quantity)
-	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 1.30)
+	about(t, "alarms", line(t, e.Idle, "alarms").Dollars, 2.0)
 	if none := estimate(t, func(d *ledger.Deployment) { d.Index, d.Alarms = true, 0 }); line(t, none.Idle, "alarms").Quantity != 0 {
 		t.Error("alarms that there are none of")
 	}
@@ -165,6 +220,8 @@ func TestEstimateRefuses(t *testing.T) {
 	}
 	for want, change := range map[string]func(*ledger.Deployment){
 		"partitions": func(d *ledger.Deployment) { d.Partitions = 0 },
+		"at a time":  func(d *ledger.Deployment) { d.MaxConcurrency = 0 },
+		"connection": func(d *ledger.Deployment) { d.PagesPerConnection = 0 },
 		"memory":     func(d *ledger.Deployment) { d.MemoryMB = 64 },
 		"timeout":    func(d *ledger.Deployment) { d.TimeoutS = 30 },
 		"hosts":      func(d *ledger.Deployment) { d.ReadyHosts = 0 },

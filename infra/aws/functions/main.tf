@@ -18,6 +18,9 @@ locals {
   read    = ["dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:BatchGetItem"]
   objects = "${var.bucket_arn}/*"
 
+  # The runs of a partition: what the coordinator deletes when a merged run replaces them.
+  runs = "${var.bucket_arn}/*/p?????/r*"
+
   # What is made of a crawl is beside it, below the crawl's id; who makes it may write only
   # there.
   index_objects = "${var.bucket_arn}/*/index/*"
@@ -26,6 +29,18 @@ locals {
   rank_records  = ["*/rank", "*/rank/*"]
 
   functions = { for k, f in local.all : k => f if var.index || !contains(["index", "rank", "query"], k) }
+
+  # What every function may do besides its own work.
+  common = concat(
+    # The bucket, the table, the queues and the environment are encrypted with the key.
+    [for key in var.kms_key_arn[*] : { Sid = "Key", Action = ["kms:Decrypt", "kms:GenerateDataKey"], Resource = key }],
+    # Lambda attaches a function to a VPC with the function's own role. EC2 knows no narrower resource for most of these actions.
+    [for _ in var.vpc[*] : { Sid = "Network", Action = local.network, Resource = "*" }],
+  )
+  network = [
+    "ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses",
+  ]
 
   # With ListBucket a missing object is "not found", without it "forbidden".
   all = {
@@ -46,7 +61,8 @@ locals {
       rights = [
         { Sid = "Send", Action = local.send, Resource = concat([local.mailboxes, var.wakes_arn], values(var.jobs_arns)) },
         { Sid = "Records", Action = local.table, Resource = var.table_arn },
-        { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], Resource = local.objects },
+        { Sid = "Objects", Action = ["s3:GetObject", "s3:PutObject"], Resource = local.objects },
+        { Sid = "Runs", Action = ["s3:DeleteObject"], Resource = local.runs },
         { Sid = "Missing", Action = ["s3:ListBucket"], Resource = var.bucket_arn },
       ]
     }
@@ -108,7 +124,8 @@ resource "aws_cloudwatch_log_group" "function" {
 resource "aws_iam_role" "function" {
   for_each = local.functions
 
-  name = "${var.name}-${local.region}-${each.key}"
+  name                 = "${var.name}-${local.region}-${each.key}"
+  permissions_boundary = var.permissions_boundary
 
   assume_role_policy = jsonencode({
     Version = "2012-10-17"
@@ -128,7 +145,7 @@ resource "aws_iam_role_policy" "function" {
 
   policy = jsonencode({
     Version = "2012-10-17"
-    Statement = [for s in concat(each.value.rights, [{
+    Statement = [for s in concat(each.value.rights, local.common, [{
       Sid    = "Logs"
       Action = ["logs:CreateLogStream", "logs:PutLogEvents"]
       # The streams of the group have no names before they are there.
@@ -149,6 +166,8 @@ resource "aws_lambda_function" "function" {
   source_code_hash = filebase64sha256("${var.zips}/${each.key}.zip")
   memory_size      = each.value.memory_mb
   timeout          = each.value.timeout_s
+  publish          = true # a version, which a rollback can return to
+  kms_key_arn      = var.kms_key_arn
 
   # Only of what strangers may start: it keeps them from taking all that the account may run.
   reserved_concurrent_executions = each.key == "query" ? var.search_concurrency : -1
@@ -159,6 +178,15 @@ resource "aws_lambda_function" "function" {
       each.key == "coordinate" ? { ORBWEAVER_DAILY_CALLS = tostring(var.daily_calls) } : {},
       length(var.allow_net) > 0 ? { ORBWEAVER_ALLOW_NET = join(",", var.allow_net) } : {},
     )
+  }
+
+  dynamic "vpc_config" {
+    for_each = var.vpc[*]
+
+    content {
+      subnet_ids         = vpc_config.value.subnet_ids
+      security_group_ids = vpc_config.value.security_group_ids
+    }
   }
 
   # A function without its group makes one that is kept for ever, and one without its
@@ -174,11 +202,21 @@ resource "aws_lambda_function_recursion_config" "chains" {
   recursive_loop = "Allow"
 }
 
+# Everything that starts a function starts this alias of it, which names one published
+# version. 'make rollback' lets it name an earlier one; the next apply, the newest.
+resource "aws_lambda_alias" "live" {
+  for_each = local.functions
+
+  name             = "live"
+  function_name    = aws_lambda_function.function[each.key].function_name
+  function_version = aws_lambda_function.function[each.key].version
+}
+
 # Where a batch is one message, an error says all: Lambda then takes fewer messages while calls fail, which it does not where
 # item failures are reported.
 resource "aws_lambda_event_source_mapping" "wakes" {
   event_source_arn = var.wakes_arn
-  function_name    = aws_lambda_function.function["fetch"].arn
+  function_name    = aws_lambda_alias.live["fetch"].arn
   batch_size       = 1
 
   scaling_config {
@@ -188,12 +226,12 @@ resource "aws_lambda_event_source_mapping" "wakes" {
 
 resource "aws_lambda_event_source_mapping" "intake" {
   event_source_arn        = var.intake_arn
-  function_name           = aws_lambda_function.function["intake"].arn
+  function_name           = aws_lambda_alias.live["intake"].arn
   batch_size              = 10
   function_response_types = ["ReportBatchItemFailures"]
 
   scaling_config {
-    maximum_concurrency = 2 # the fewest; more would only race for the same records
+    maximum_concurrency = var.intake_concurrency
   }
 }
 
@@ -201,7 +239,7 @@ resource "aws_lambda_event_source_mapping" "jobs" {
   for_each = var.index ? toset(["index", "rank"]) : toset([])
 
   event_source_arn = var.jobs_arns[each.key]
-  function_name    = aws_lambda_function.function[each.key].arn
+  function_name    = aws_lambda_alias.live[each.key].arn
   batch_size       = 1
 
   scaling_config {
@@ -209,18 +247,46 @@ resource "aws_lambda_event_source_mapping" "jobs" {
   }
 }
 
-# The search page. Who asks is checked by IAM, or by nobody: a public address needs two
-# grants to everybody, which the provider adds by itself, from 6.29 on both of them.
+# The address of the search page. Lambda checks the caller by IAM, or admits everybody.
 resource "aws_lambda_function_url" "search" {
   count = var.index && var.search_page != "none" ? 1 : 0
 
-  function_name      = aws_lambda_function.function["query"].function_name
+  function_name      = aws_lambda_alias.live["query"].function_name
+  qualifier          = aws_lambda_alias.live["query"].name
   authorization_type = var.search_page == "public" ? "NONE" : "AWS_IAM"
+
+  # The provider grants access to a public address only when it creates the address.
+  lifecycle {
+    replace_triggered_by = [terraform_data.search_page]
+  }
+
+  depends_on = [aws_lambda_permission.search]
+}
+
+resource "terraform_data" "search_page" {
+  input = var.search_page
+}
+
+# A public address needs two grants to everybody. This is the first. It has the id of the
+# statement that the provider adds by itself and never removes; the provider accepts that
+# the statement exists, and Terraform removes it when the page is no longer public.
+# The second grant (lambda:InvokeFunction, only through the address) cannot be expressed in
+# provider 5: infra/cloud adds and removes it.
+resource "aws_lambda_permission" "search" {
+  count = var.index && var.search_page == "public" ? 1 : 0
+
+  statement_id           = "FunctionURLAllowPublicAccess"
+  action                 = "lambda:InvokeFunctionUrl"
+  function_name          = aws_lambda_alias.live["query"].function_name
+  qualifier              = aws_lambda_alias.live["query"].name
+  principal              = "*"
+  function_url_auth_type = "NONE"
 }
 
 # The tick. One that fails is not tried again: the next comes within a minute.
 resource "aws_lambda_function_event_invoke_config" "coordinate" {
-  function_name                = aws_lambda_function.function["coordinate"].function_name
+  function_name                = aws_lambda_alias.live["coordinate"].function_name
+  qualifier                    = aws_lambda_alias.live["coordinate"].name
   maximum_event_age_in_seconds = 60
   maximum_retry_attempts       = 0
 }
@@ -231,7 +297,8 @@ resource "aws_scheduler_schedule_group" "tick" {
 }
 
 resource "aws_iam_role" "tick" {
-  name = "${var.name}-${local.region}-tick"
+  name                 = "${var.name}-${local.region}-tick"
+  permissions_boundary = var.permissions_boundary
 
   assume_role_policy = jsonencode({
     Version = "2012-10-17"
@@ -259,7 +326,7 @@ resource "aws_iam_role_policy" "tick" {
       Sid      = "Tick"
       Effect   = "Allow"
       Action   = "lambda:InvokeFunction"
-      Resource = aws_lambda_function.function["coordinate"].arn
+      Resource = aws_lambda_alias.live["coordinate"].arn
     }]
   })
 }
@@ -274,7 +341,7 @@ resource "aws_scheduler_schedule" "tick" {
   }
 
   target {
-    arn      = aws_lambda_function.function["coordinate"].arn
+    arn      = aws_lambda_alias.live["coordinate"].arn
     role_arn = aws_iam_role.tick.arn
 
     retry_policy {

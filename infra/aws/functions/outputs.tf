@@ -3,6 +3,11 @@ output "names" {
   value       = { for k, f in aws_lambda_function.function : k => f.function_name }
 }
 
+output "versions" {
+  description = "Newest published versions of the functions, by the same."
+  value       = tomap({ for k, f in aws_lambda_function.function : k => f.version })
+}
+
 output "log_groups" {
   description = "Names of their log groups, by the same."
   value       = { for k, g in aws_cloudwatch_log_group.function : k => g.name }

@@ -38,6 +38,11 @@ variable "max_concurrency" {
   type        = number
 }
 
+variable "intake_concurrency" {
+  description = "Most intake calls that run at a time."
+  type        = number
+}
+
 variable "index" {
   description = "Whether there are the functions index, rank and query."
   type        = bool
@@ -74,7 +79,7 @@ variable "index_concurrency" {
 }
 
 variable "search_page" {
-  description = "Who may reach the search page: none (there is none), iam or public."
+  description = "Access to the search page: none (it has no address), iam or public."
   type        = string
 }
 
@@ -127,4 +132,22 @@ variable "jobs_arns" {
 variable "daily_calls" {
   description = "Function calls of a day after which the coordinator pauses the crawl."
   type        = number
+}
+
+variable "permissions_boundary" {
+  description = "ARN of the policy that bounds the rights of all roles; null for none."
+  type        = string
+}
+
+variable "vpc" {
+  description = "Subnets and security groups of the functions; null for functions outside of any VPC."
+  type = object({
+    subnet_ids         = list(string)
+    security_group_ids = list(string)
+  })
+}
+
+variable "kms_key_arn" {
+  description = "ARN of the key that encrypts the environment of the functions, and what they read and write; null for the services' own keys."
+  type        = string
 }

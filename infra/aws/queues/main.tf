@@ -30,14 +30,16 @@ resource "aws_sqs_queue" "mailbox" {
   visibility_timeout_seconds = var.mailbox_visibility_s
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
-  sqs_managed_sse_enabled    = true
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  kms_master_key_id          = var.kms_key_arn
 }
 
 resource "aws_sqs_queue" "dead_letters" {
   name                      = "${var.name}-dead-letters"
   message_retention_seconds = local.retention_s
   max_message_size          = local.max_message_bytes
-  sqs_managed_sse_enabled   = true
+  sqs_managed_sse_enabled   = var.kms_key_arn == null ? true : null
+  kms_master_key_id         = var.kms_key_arn
 
   # By name, since those refer to this queue themselves.
   redrive_allow_policy = jsonencode({
@@ -52,7 +54,8 @@ resource "aws_sqs_queue" "wakes" {
   visibility_timeout_seconds = 6 * var.fetch_timeout_s # as Lambda asks for
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
-  sqs_managed_sse_enabled    = true
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  kms_master_key_id          = var.kms_key_arn
 
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
@@ -68,7 +71,8 @@ resource "aws_sqs_queue" "jobs" {
   visibility_timeout_seconds = 6 * each.value
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
-  sqs_managed_sse_enabled    = true
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  kms_master_key_id          = var.kms_key_arn
 
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
@@ -82,7 +86,8 @@ resource "aws_sqs_queue" "intake" {
   visibility_timeout_seconds = 6 * var.intake_timeout_s
   message_retention_seconds  = local.retention_s
   max_message_size           = local.max_message_bytes
-  sqs_managed_sse_enabled    = true
+  sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
+  kms_master_key_id          = var.kms_key_arn
 
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead_letters.arn

@@ -48,3 +48,8 @@ variable "mailbox_visibility_s" {
   type        = number
   default     = 120
 }
+
+variable "kms_key_arn" {
+  description = "ARN of the key that encrypts the queues; null for the service's own key."
+  type        = string
+}

@@ -1,5 +1,9 @@
 # All that a crawl keeps: the table of its records and the bucket of its objects.
 
+locals {
+  table_backups = var.table_backups && var.recovery_days > 0
+}
+
 resource "aws_dynamodb_table" "records" {
   name                        = var.name
   billing_mode                = "PAY_PER_REQUEST"
@@ -12,7 +16,17 @@ resource "aws_dynamodb_table" "records" {
   }
 
   point_in_time_recovery {
-    enabled = var.point_in_time_recovery
+    enabled                 = local.table_backups
+    recovery_period_in_days = local.table_backups ? var.recovery_days : null
+  }
+
+  dynamic "server_side_encryption" {
+    for_each = var.kms_key_arn[*]
+
+    content {
+      enabled     = true
+      kms_key_arn = server_side_encryption.value
+    }
   }
 }
 
@@ -34,8 +48,21 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "objects" {
 
   rule {
     apply_server_side_encryption_by_default {
-      sse_algorithm = "AES256" # keys of the service: no price and no right per request
+      sse_algorithm     = var.kms_key_arn == null ? "AES256" : "aws:kms" # keys of the service: no price and no right per request
+      kms_master_key_id = var.kms_key_arn
     }
+
+    bucket_key_enabled = var.kms_key_arn != null # else every object is a request to the key
+  }
+}
+
+# The records of an earlier moment name objects that were swept since. Each deleted object
+# stays as a noncurrent version as long as the table can be restored.
+resource "aws_s3_bucket_versioning" "objects" {
+  bucket = aws_s3_bucket.objects.id
+
+  versioning_configuration {
+    status = var.recovery_days > 0 ? "Enabled" : "Suspended"
   }
 }
 
@@ -54,6 +81,25 @@ resource "aws_s3_bucket_lifecycle_configuration" "objects" {
 
     abort_incomplete_multipart_upload {
       days_after_initiation = 1
+    }
+  }
+
+  # One day more than the table, so that the oldest moment can still be restored while the
+  # copy runs. Without recovery this removes what a time with recovery has left.
+  rule {
+    id     = "expire-noncurrent"
+    status = "Enabled"
+
+    filter {
+      prefix = ""
+    }
+
+    noncurrent_version_expiration {
+      noncurrent_days = var.recovery_days + 1
+    }
+
+    expiration {
+      expired_object_delete_marker = true
     }
   }
 
@@ -88,4 +134,6 @@ resource "aws_s3_bucket_lifecycle_configuration" "objects" {
       }
     }
   }
+
+  depends_on = [aws_s3_bucket_versioning.objects] # a rule about versions needs them
 }

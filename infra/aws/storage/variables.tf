@@ -18,9 +18,19 @@ variable "deletion_protection" {
   type        = bool
 }
 
-variable "point_in_time_recovery" {
-  description = "Keep continuous backups of the table, 35 days back; they are billed by size."
+variable "recovery_days" {
+  description = "Days back to which table and bucket can be restored; 0 for no backups."
+  type        = number
+}
+
+variable "table_backups" {
+  description = "Whether the table can have backups, which DynamoDB Local cannot."
   type        = bool
+}
+
+variable "kms_key_arn" {
+  description = "ARN of the key that encrypts table and bucket; null for the services' own keys."
+  type        = string
 }
 
 variable "warc_lifecycle" {

@@ -1,13 +1,11 @@
-# What tells somebody: alarms and a budget, all to one topic.
+# Alarms and a budget; all of them notify one topic.
 
 data "aws_caller_identity" "current" {}
 
 locals {
-  # Few, each for something that does not mend itself. Functions are tried again and
-  # wakes may be lost, so a single failure is nothing. Who searches sees that it fails.
-  alarms = { for k, a in local.all : k => a if var.index || !contains(["index", "rank"], a.of) }
-
-  all = merge(
+  # Each alarm is for something that does not mend itself. Functions are retried and
+  # wakes may be lost, so a single failure raises no alarm.
+  alarms = merge(
     { for k, a in local.queues : k => merge(a, {
       namespace = "AWS/SQS", dimensions = { QueueName = "${var.name}-${a.of}" }, statistic = "Maximum", minutes = 5
     }) },
@@ -37,19 +35,28 @@ locals {
     }
   }
 
-  functions = merge({ for f in ["fetch", "index", "rank"] : "${f}-loops" => {
-    of     = f
-    says   = "Lambda stops chains of ${f} calls as recursive loops: is its recursion setting still Allow?"
-    metric = "RecursiveInvocationsDropped"
-    above  = 0
-    } }, {
-    fetch-errors      = { of = "fetch", metric = "Errors", above = 10, says = "Steps fail again and again." }
-    coordinate-errors = { of = "coordinate", metric = "Errors", above = 7, says = "Most ticks fail: what is due is no longer woken." }
-    intake-errors     = { of = "intake", metric = "Errors", above = 3, says = "Requests from outside fail again and again." }
-    index-errors      = { of = "index", metric = "Errors", above = 10, says = "Index steps fail again and again: what is crawled does not become searchable." }
-    rank-errors       = { of = "rank", metric = "Errors", above = 10, says = "Rank steps fail again and again: ranks stay as they are." }
-    throttles         = { of = "fetch", metric = "Throttles", above = 10, says = "Steps are refused: max_concurrency is above what the account has left." }
-  })
+  # Every function has two: its errors, with a bound and a meaning of its own, and its throttles.
+  functions = merge(
+    { for f in var.functions : "${f}-errors" => merge(local.errors[f], { of = f, metric = "Errors" }) },
+    { for f in var.functions : "${f}-throttles" => {
+      of = f, metric = "Throttles", above = 10, says = "Lambda refuses to run ${f}: the account runs as many functions as it may."
+    } },
+    { for f in setintersection(["fetch", "index", "rank"], var.functions) : "${f}-loops" => {
+      of = f, metric = "RecursiveInvocationsDropped", above = 0, says = "Lambda stops chains of ${f} calls as recursive loops: is its recursion setting still Allow?"
+    } },
+    { coordinate-dropped = {
+      of = "coordinate", metric = "AsyncEventsDropped", above = 7, says = "Most ticks are dropped before they run: the account runs as many functions as it may."
+    } },
+  )
+
+  errors = {
+    fetch      = { above = 10, says = "Steps fail again and again." }
+    coordinate = { above = 7, says = "Most ticks fail: what is due is no longer woken." }
+    intake     = { above = 3, says = "Requests from outside fail again and again." }
+    index      = { above = 10, says = "Index steps fail again and again: what is crawled does not become searchable." }
+    rank       = { above = 10, says = "Rank steps fail again and again: ranks stay as they are." }
+    query      = { above = 10, says = "Searches fail again and again." }
+  }
 }
 
 resource "aws_sns_topic" "alarms" {

@@ -8,9 +8,9 @@ variable "alarms" {
   type        = bool
 }
 
-variable "index" {
-  description = "Whether there are the functions index, rank and query."
-  type        = bool
+variable "functions" {
+  description = "Functions of the deployment, by role."
+  type        = list(string)
 }
 
 variable "alarm_email" {

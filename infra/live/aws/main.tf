@@ -14,20 +14,52 @@ locals {
   # What a program needs to find all the rest.
   platform = "aws://${var.name}?bucket=${local.bucket}&partitions=${var.partitions}&mailboxes=${local.mailboxes}&region=${local.region}"
 
+  # How many functions the account may run at once. Every function has its share: the tick
+  # one, a search one unless its share is set aside, the intake two, index and rank at least
+  # two each, and the steps the rest.
+  quota   = coalesce(var.concurrency_quota, one(data.aws_servicequotas_service_quota.concurrency[*].value), 1000)
+  search  = max(var.search_page == "none" ? 0 : 1, var.search_concurrency)
+  shared  = local.quota - 1 - local.intake_concurrency - local.search
+  fewest  = 2 # of any event source mapping
+  indexes = var.index ? max(local.fewest, min(var.index_concurrency, floor((local.shared - local.fewest) / 2))) : 0
+  steps   = max(local.fewest, min(var.max_concurrency, local.shared - 2 * local.indexes))
+
+  intake_concurrency = 2 # more would only race for the same records
+
+  # The versions that this apply makes, unless they are those of the last one.
+  release = try(var.releases[0], {}) == module.functions.versions ? [] : [module.functions.versions]
+
   intake_timeout_s = 120
   index_timeout_s  = 300
   rank_timeout_s   = 300
 }
 
+data "aws_servicequotas_service_quota" "concurrency" {
+  count = var.emulated || var.concurrency_quota != null ? 0 : 1
+
+  service_code = "lambda"
+  quota_code   = "L-B99A9384" # Concurrent executions
+}
+
+# A warning beside the plan. What does not fit at all is an error of the output platform.
+check "concurrency" {
+  assert {
+    condition     = local.steps == var.max_concurrency && (!var.index || local.indexes == var.index_concurrency)
+    error_message = "This account may run ${local.quota} functions at once, so max_concurrency is ${local.steps} instead of ${var.max_concurrency}${var.index ? ", index_concurrency ${local.indexes} instead of ${var.index_concurrency}" : ""}. To raise the limit, request an increase of \"Concurrent executions\" of AWS Lambda in Service Quotas, and deploy again."
+  }
+}
+
 module "storage" {
   source = "../../aws/storage"
 
-  name                   = var.name
-  bucket                 = local.bucket
-  force_destroy          = var.force_destroy
-  deletion_protection    = var.deletion_protection
-  point_in_time_recovery = var.point_in_time_recovery
-  warc_lifecycle         = var.warc_lifecycle
+  name                = var.name
+  bucket              = local.bucket
+  force_destroy       = var.force_destroy
+  deletion_protection = var.deletion_protection
+  recovery_days       = var.recovery_days
+  table_backups       = !var.emulated
+  kms_key_arn         = var.kms_key_arn
+  warc_lifecycle      = var.warc_lifecycle
 }
 
 module "queues" {
@@ -46,6 +78,7 @@ module "queues" {
   intake_timeout_s = local.intake_timeout_s
   bucket           = module.storage.bucket
   bucket_arn       = module.storage.bucket_arn
+  kms_key_arn      = var.kms_key_arn
 }
 
 module "functions" {
@@ -58,14 +91,15 @@ module "functions" {
   memory_mb          = var.memory_mb
   fetch_timeout_s    = var.timeout_s
   intake_timeout_s   = local.intake_timeout_s
-  max_concurrency    = var.max_concurrency
+  max_concurrency    = local.steps
+  intake_concurrency = local.intake_concurrency
   index              = var.index
   index_memory_mb    = var.index_memory_mb
   rank_memory_mb     = var.rank_memory_mb
   query_memory_mb    = var.query_memory_mb
   index_timeout_s    = local.index_timeout_s
   rank_timeout_s     = local.rank_timeout_s
-  index_concurrency  = var.index_concurrency
+  index_concurrency  = local.indexes
   search_page        = var.search_page
   search_concurrency = var.search_concurrency
   log_retention_days = var.log_retention_days
@@ -77,6 +111,10 @@ module "functions" {
   wakes_arn          = module.queues.wakes_arn
   intake_arn         = module.queues.intake_arn
   jobs_arns          = module.queues.jobs_arns
+
+  permissions_boundary = var.permissions_boundary
+  vpc                  = var.vpc
+  kms_key_arn          = var.kms_key_arn
 }
 
 module "watch" {
@@ -84,7 +122,7 @@ module "watch" {
 
   name               = var.name
   alarms             = var.alarms
-  index              = var.index
+  functions          = concat(["fetch", "coordinate", "intake"], var.index ? ["index", "rank", "query"] : [])
   alarm_email        = var.alarm_email
   monthly_budget_usd = var.monthly_budget_usd
   budget_by_tag      = var.budget_by_tag

@@ -8,6 +8,11 @@ output "platform" {
   }
 
   precondition {
+    condition     = local.shared >= 2 * local.indexes + local.fewest
+    error_message = "This account may run ${local.quota} functions at once, and this deployment needs ${local.quota - local.shared + 2 * local.indexes + local.fewest}${var.index ? " (4 less with index = false)" : ""}. Request an increase of \"Concurrent executions\" of AWS Lambda in Service Quotas."
+  }
+
+  precondition {
     condition     = local.mailboxes >= var.partitions
     error_message = "A crawl cannot begin with more partitions than there are mailboxes."
   }
@@ -53,6 +58,11 @@ output "search_url" {
   value       = module.functions.search_url
 }
 
+output "search_page" {
+  description = "Access to the search page: none (it has no address), iam or public."
+  value       = var.search_page
+}
+
 output "schedule" {
   description = "Group and name of the schedule of the tick."
   value       = module.functions.schedule
@@ -61,6 +71,21 @@ output "schedule" {
 output "alarm_topic" {
   description = "ARN of the topic that alarms and the budget write to."
   value       = module.watch.topic_arn
+}
+
+output "max_concurrency" {
+  description = "Most steps at a time, within the quota of the account."
+  value       = local.steps
+}
+
+output "releases" {
+  description = "Versions of the functions by deployment, newest first; 'make rollback' goes back in it."
+  value       = slice(concat(local.release, var.releases), 0, min(5, length(local.release) + length(var.releases)))
+}
+
+output "settings" {
+  description = "Text of NAME.tfvars as it was deployed."
+  value       = var.settings
 }
 
 output "profile" {

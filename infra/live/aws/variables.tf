@@ -72,13 +72,24 @@ variable "timeout_s" {
 }
 
 variable "max_concurrency" {
-  description = "Most steps at a time; more than partitions are of no use. A new account may run only 10 functions at a time, and the tick needs one."
+  description = "Most steps at a time; a value above the number of partitions has no effect. If the account may not run so many functions at once, it is lowered, with a warning."
   type        = number
   default     = 8
 
   validation {
     condition     = var.max_concurrency >= 2 && var.max_concurrency <= 1000 && floor(var.max_concurrency) == var.max_concurrency
     error_message = "The concurrency of an event source mapping must be 2 to 1000."
+  }
+}
+
+variable "concurrency_quota" {
+  description = "How many functions the account may run at once, or may spare for this deployment; without it the quota of the account is read."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.concurrency_quota == null ? true : var.concurrency_quota >= 1 && floor(var.concurrency_quota) == var.concurrency_quota
+    error_message = "The quota must be a whole number from 1 on."
   }
 }
 
@@ -193,10 +204,46 @@ variable "log_retention_days" {
   }
 }
 
-variable "point_in_time_recovery" {
-  description = "Keep continuous backups of the table, 35 days back; they are billed by size."
-  type        = bool
-  default     = false
+variable "recovery_days" {
+  description = "Days back to which 'make restore' can go: the table has continuous backups, and the bucket keeps what was deleted. 0 for neither."
+  type        = number
+  default     = 7
+
+  validation {
+    condition     = var.recovery_days >= 0 && var.recovery_days <= 35 && floor(var.recovery_days) == var.recovery_days
+    error_message = "The days must be 0 to 35."
+  }
+}
+
+variable "permissions_boundary" {
+  description = "ARN of the policy that bounds the rights of all roles, if the account demands one."
+  type        = string
+  default     = null
+}
+
+variable "vpc" {
+  description = "Subnets and security groups for the functions, which must reach the Internet and, by NAT or endpoints, SQS, DynamoDB and S3. Without it they run outside of any VPC."
+  type = object({
+    subnet_ids         = list(string)
+    security_group_ids = list(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.vpc == null ? true : length(var.vpc.subnet_ids) > 0 && length(var.vpc.security_group_ids) > 0
+    error_message = "A VPC needs at least one subnet and one security group."
+  }
+}
+
+variable "kms_key_arn" {
+  description = "ARN of the KMS key that encrypts table, bucket, queues and the functions' environment. Its policy must let S3 and EventBridge use it. Without it the services' own keys are used."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key_arn == null ? true : can(regex("^arn:[a-z-]+:kms:.+:key/", var.kms_key_arn))
+    error_message = "The key must be the ARN of a key, arn:aws:kms:REGION:ACCOUNT:key/ID, not an alias."
+  }
 }
 
 variable "deletion_protection" {
@@ -235,7 +282,7 @@ variable "warc_lifecycle" {
 }
 
 variable "alarms" {
-  description = "Whether there are alarms: eight, ten with an index, of which an account's first ten are free."
+  description = "Whether there are alarms: twelve, 20 with an index, of which an account's first ten are free."
   type        = bool
   default     = true
 }
@@ -266,6 +313,18 @@ variable "budget_by_tag" {
   description = "Let the budget count only what is tagged orbweaver = NAME, instead of the whole account. The tag must be activated for cost allocation first."
   type        = bool
   default     = false
+}
+
+variable "releases" {
+  description = "Versions of the functions that were deployed before, newest first. 'make deploy' sets it from the output of the same name."
+  type        = list(map(string))
+  default     = []
+}
+
+variable "settings" {
+  description = "Text of NAME.tfvars, kept with the state. 'make deploy' sets it."
+  type        = string
+  default     = ""
 }
 
 variable "emulated" {

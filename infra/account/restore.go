@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+const (
+	restoreTime = 12 * time.Hour // for a table; small ones take minutes
+	clocks      = time.Minute    // between the clocks of table and bucket, and more
+	copies      = 32             // at a time
+)
+
+// restoreTable has DynamoDB make a table of what another one held at a moment, and waits
+// until it can be used.
+func (a *account) restoreTable(ctx context.Context, from, to string, at time.Time) error {
+	client := a.table()
+	_, err := client.RestoreTableToPointInTime(ctx, &dynamodb.RestoreTableToPointInTimeInput{
+		SourceTableName: &from, TargetTableName: &to, RestoreDateTime: &at,
+	})
+	var exists *dynamotypes.TableAlreadyExistsException
+	var inUse *dynamotypes.ResourceInUseException
+	if errors.As(err, &exists) || errors.As(err, &inUse) {
+		got, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &to})
+		if err != nil {
+			return fmt.Errorf("table %s: %w", to, err)
+		}
+		if r := got.Table.RestoreSummary; r == nil || !strings.HasSuffix(aws.ToString(r.SourceTableArn), ":table/"+from) || !aws.ToTime(r.RestoreDateTime).Equal(at) {
+			return fmt.Errorf("there is a table %s already, which is not %s of that moment: restore under another name", to, from)
+		}
+	} else if err != nil {
+		return fmt.Errorf("restore table %s of %s: %w", from, at.Format(time.RFC3339), err)
+	}
+	fmt.Fprintf(a.out, "table %s: DynamoDB restores it from %s, which takes minutes at least\n", to, from)
+	if err := dynamodb.NewTableExistsWaiter(client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: &to}, restoreTime); err != nil {
+		return fmt.Errorf("wait for table %s: %w", to, err)
+	}
+	return nil
+}
+
+// entry is a version of an object, or a marker that it was deleted.
+type entry struct {
+	key, version string
+	time         time.Time
+	deleted      bool
+	size         int64
+}
+
+// contents picks from all entries of a bucket the objects that it contained at a moment: of
+// each key the newest version, unless it was deleted by then. Objects of the next minute are
+// among them: nothing in the table names those, and all that it names must be there although
+// table and bucket have clocks of their own.
+func contents(entries []entry, at time.Time) []entry {
+	newest := map[string]entry{}
+	for _, e := range entries {
+		if e.deleted && e.time.After(at) || e.time.After(at.Add(clocks)) {
+			continue
+		}
+		n, ok := newest[e.key]
+		if !ok || e.time.After(n.time) || e.time.Equal(n.time) && n.deleted {
+			newest[e.key] = e
+		}
+	}
+	var out []entry
+	for _, e := range newest {
+		if !e.deleted {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	return out
+}
+
+// restoreBucket copies what a bucket contained at a moment to another bucket. S3 copies;
+// nothing passes through here. What is there already is left alone.
+func (a *account) restoreBucket(ctx context.Context, from, to string, at time.Time) error {
+	client := a.bucket()
+	if got, err := client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &from}); err != nil {
+		return fmt.Errorf("bucket %s: %w", from, err)
+	} else if got.Status != types.BucketVersioningStatusEnabled {
+		return fmt.Errorf("bucket %s keeps no versions (recovery_days is 0): what was deleted since then is gone", from)
+	}
+	all, err := entries(ctx, client, from)
+	if err != nil {
+		return err
+	}
+	have, err := entries(ctx, client, to)
+	if err != nil {
+		return err
+	}
+	there := map[string]int64{}
+	for _, e := range contents(have, time.Now()) {
+		there[e.key] = e.size
+	}
+	missing := slices.DeleteFunc(contents(all, at), func(e entry) bool {
+		size, ok := there[e.key]
+		return ok && size == e.size
+	})
+	fmt.Fprintf(a.out, "bucket %s: %d objects to copy from %s\n", to, len(missing), from)
+	return each(ctx, missing, func(ctx context.Context, e entry) error {
+		source := from + "/" + (&url.URL{Path: e.key}).EscapedPath() + "?versionId=" + url.QueryEscape(e.version)
+		if _, err := client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &to, Key: &e.key, CopySource: &source}); err != nil {
+			return fmt.Errorf("copy %s: %w; repeat the restore, which copies only what is missing", e.key, err)
+		}
+		return nil
+	})
+}
+
+// entries lists all versions and delete markers of a bucket.
+func entries(ctx context.Context, client *s3.Client, bucket string) (out []entry, err error) {
+	pages := s3.NewListObjectVersionsPaginator(client, &s3.ListObjectVersionsInput{Bucket: &bucket})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the versions in %s: %w", bucket, err)
+		}
+		for _, v := range page.Versions {
+			out = append(out, entry{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified), false, aws.ToInt64(v.Size)})
+		}
+		for _, d := range page.DeleteMarkers {
+			out = append(out, entry{aws.ToString(d.Key), aws.ToString(d.VersionId), aws.ToTime(d.LastModified), true, 0})
+		}
+	}
+	return out, nil
+}
+
+// each calls do for all entries, several at a time, until one fails.
+func each(ctx context.Context, list []entry, do func(context.Context, entry) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	work := make(chan entry)
+	var workers sync.WaitGroup
+	for range copies {
+		workers.Go(func() {
+			for e := range work {
+				if err := do(ctx, e); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, e := range list {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- e
+	}
+	close(work)
+	workers.Wait()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/orbweaver/orbweaver/internal/simweb"
+)
+
+// restored restores table and bucket of one moment in the middle of a crawl as another
+// deployment, like 'make restore'. Before that, the first deployment finishes its crawl, and
+// all its objects are deleted. The restored crawl must end with the pages of the web. DynamoDB
+// Local has no backups, so this function copies the table at that moment.
+func restored(ctx context.Context, w *world) (map[string]any, error) {
+	srv, err := w.serve(ctx, simweb.Config{Seed: 22, Hosts: 24, Pages: simweb.Pages{Min: 20}, CrossHost: 0.3})
+	if err != nil {
+		return nil, err
+	}
+	back, err := w.bare(ctx, "from")
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	from := w.deployed
+	if _, err := w.bucket.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{
+		Bucket: &from.bucket, VersioningConfiguration: &s3types.VersioningConfiguration{Status: s3types.BucketVersioningStatusEnabled},
+	}); err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	list, err := w.twoWorkers(limit, srv.Web().Seeds())
+	if err != nil {
+		return nil, err
+	}
+	records, err := w.table.Scan(limit, &dynamodb.ScanInput{TableName: &from.name})
+	if err != nil {
+		return nil, err
+	}
+	at, pages := time.Now(), list[0].told().Pages+list[1].told().Pages
+	late, err := w.worker(limit, "--idle-exit")
+	if err != nil {
+		return nil, err
+	}
+	if err := late.ends(limit); err != nil {
+		return nil, err
+	}
+	for _, k := range list {
+		if err := k.cmd.Process.Kill(); err != nil {
+			return nil, err
+		}
+		<-k.done
+	}
+	all, err := w.compare(ctx, srv.Web())
+	if err != nil {
+		return nil, fmt.Errorf("before: %w", err)
+	}
+	deleted, err := w.sweepAll(limit, from.bucket)
+	if err != nil {
+		return nil, err
+	}
+	if pages == 0 || int(pages) >= all {
+		return nil, fmt.Errorf("the moment, after %d pages of %d, is not in the middle", pages, all)
+	}
+	again, err := w.goOn(limit, from.bucket, at, records.Items)
+	if err != nil {
+		return nil, err
+	}
+	defer again()
+	n, err := w.compare(ctx, srv.Web())
+	if err != nil {
+		return nil, fmt.Errorf("restored: %w", err)
+	}
+	figures, err := check(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(figures, map[string]any{"pages_at_the_moment": pages, "pages": n, "objects_deleted": deleted})
+	return figures, nil
+}
+
+// sweepAll deletes all objects of a bucket, which keeps them as versions.
+func (w *world) sweepAll(ctx context.Context, bucket string) (n int, err error) {
+	pages := s3.NewListObjectsV2Paginator(w.bucket, &s3.ListObjectsV2Input{Bucket: &bucket})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return n, err
+		}
+		for _, o := range page.Contents {
+			if _, err := w.bucket.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: o.Key}); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}
+
+// goOn makes a deployment of records and of a bucket's contents at a moment, and lets a worker
+// finish the crawl there. Later steps use it until they call back.
+func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records []map[string]dynamotypes.AttributeValue) (back func(), err error) {
+	if back, err = w.bare(ctx, "to"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			back()
+		}
+	}()
+	for _, r := range records {
+		if _, err := w.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &w.deployed.name, Item: r}); err != nil {
+			return nil, err
+		}
+	}
+	program := filepath.Join(w.dir, "account")
+	if _, err := w.command(ctx, nil, "go", "build", "-o", program, "./infra/account"); err != nil {
+		return nil, err
+	}
+	if _, err := w.command(ctx, w.set.Environment(), program, "restore-bucket", bucket, w.deployed.bucket, at.UTC().Format(time.RFC3339Nano)); err != nil {
+		return nil, err
+	}
+	k, err := w.worker(ctx, "--idle-exit")
+	if err != nil {
+		return nil, err
+	}
+	if err := k.ends(ctx); err != nil {
+		return nil, err
+	}
+	if k.told().Pages == 0 {
+		return nil, errors.New("nothing was left to crawl after the restore")
+	}
+	return back, nil
+}
