@@ -119,8 +119,8 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:23: delay is said twice: in line 3 already`,
 		`c.yaml:24: scope "host any": it takes one value`,
 		`c.yaml:25: a crawl file has no key "host-rule"`,
-		`c.yaml:26: skip-bad-seeds "true": it is of one run, not of the crawl: give it as --skip-bad-seeds`,
-		`c.yaml:27: costs "true": it is of one run, not of the crawl: give it as --costs`,
+		`c.yaml:26: skip-bad-seeds "true": it is no key of a crawl file: give it as --skip-bad-seeds`,
+		`c.yaml:27: costs "true": it is no key of a crawl file: give it as --costs`,
 	}, got); d != "" {
 		t.Error(d)
 	}

@@ -149,7 +149,7 @@ func (m *meter) limit(f *figures, now time.Time, more int64) {
 	// In an outage the rate falls to nothing, and says nothing about the time after it: the mean of this run does.
 	rate := f.PagesPerSecond
 	if f.Seconds > 0 {
-		rate = max(rate, float64(f.Pages-captures(&m.before))/f.Seconds)
+		rate = max(rate, float64(m.pages-captures(&m.before))/f.Seconds)
 	}
 	if left := float64(more) / rate; more >= 0 && left < farAhead && (f.Limit == "" || left < f.SecondsLeft) {
 		f.Limit, f.SecondsLeft = "max-pages", left

@@ -275,7 +275,7 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 
 // ended says how the run ended.
 func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
-	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t, before: s.before, perRun: s.perRun}
+	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t, before: s.before, perRun: s.perRun, perNew: s.perNew()}
 	if t.Stored > 0 {
 		sum.Archive = objectFile(s.dir, naming.WARCPrefix(s.crawl.ID))
 	}
@@ -292,7 +292,7 @@ func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summa
 		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
 	case sum.idle && end == engine.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
-		sum.Resume = resumeCommand(s.dir, append(s.perNew(), "--new", "URL...")...)
+		sum.Resume = resumeCommand(s.dir, append(sum.perNew, "--new", "URL...")...)
 	case sum.idle && end == engine.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)

@@ -40,6 +40,7 @@ type summary struct {
 	Latency   *latency          `json:"latency,omitempty"`   // of what was requested, in a cloud
 	idle      bool              // there was nothing to do
 	perRun    []string          // flags of this run that going on needs again
+	perNew    []string          // flags that another crawl in place of this one needs again
 	costs     bool              // show the costs of a crawl in a folder
 	before    blobschema.Totals // when Calls were first counted: zero in a cloud
 	place     *place            // nil for the folder Data
@@ -139,7 +140,7 @@ func (s *summary) text() string {
 		case s.End == engine.Finished:
 			row("more URLs", "%s", s.Resume)
 			row("refetch", "%s", s.at().command("recrawl", append(s.perRun, "URL...")...))
-			row("start over", "%s", s.at().command("crawl", append(s.perRun, "--new", "URL...")...))
+			row("start over", "%s", s.at().command("crawl", append(s.perNew, "--new", "URL...")...))
 		default:
 			row("go on", "%s", s.Resume)
 		}
