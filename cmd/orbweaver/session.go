@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -142,6 +143,7 @@ func (s *session) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.seeds = nil // they may be a million
 	if s.view, err = view.New(ctx, view.OfPlatform(s.platform)); err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (s *session) open(ctx context.Context) error {
 	cfg := engine.Config{
 		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: s.retry},
 		Fetch:       fetch.Config{AllowNet: s.crawl.Settings.AllowNet},
-		Connections: s.connections, Ledger: &s.ledger, Log: s.log,
+		Connections: s.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: &s.ledger, Log: s.log,
 	}.For(&s.crawl.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,7 +145,8 @@ func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.L
 			Step: crawl.StepConfig{
 				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
 			},
-			Fetch: fetch.Config{AllowNet: f.allowNet.nets}, Bucket: p.BucketName, Connections: f.connections, Ledger: led, Log: log,
+			Fetch: fetch.Config{AllowNet: f.allowNet.nets}, Bucket: p.BucketName, Connections: f.connections,
+			MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,
 		},
 		Steps: f.steps, StepTime: f.stepTime, TickEvery: f.tick, StepsOnly: f.stepsOnly, UntilOver: f.idleExit,
 	}

@@ -25,6 +25,9 @@ const (
 	// so it does not wait for more. It costs a step without mail one request more, 0.4 millionths of a dollar.
 	firstWait = 20 * time.Millisecond
 	mailWait  = 20 * time.Second // of each further receive; the longest that SQS allows
+	// maxAsking is how many mails with requests may wait for their slots before no more mail is received. Seeds
+	// for a slot that is not loaded are such; without a bound, a million of them would be held in memory.
+	maxAsking = 100
 )
 
 // outgoing is what a step holds for one other partition: links that are in no mail yet.
@@ -70,6 +73,7 @@ func (m *marks) stored() blobschema.Marks {
 func (s *Step) receive(t *actor.Task) error {
 	queue := naming.MailboxQueue(s.cfg.Partition)
 	for wait := firstWait; ; wait = mailWait {
+		t.Await(func() bool { return !s.fullOfMail() && len(s.asking)-s.stuck() < maxAsking })
 		v, err := t.Do(actor.Receive{Queue: queue, Max: 10, Wait: wait})
 		s.heard = true
 		if err != nil {
@@ -80,6 +84,12 @@ func (s *Step) receive(t *actor.Task) error {
 			s.applyMail(m, false)
 		}
 	}
+}
+
+// fullOfMail reports whether so many URLs came by mail since the last commit that they take too much memory:
+// the frontier cannot unload what no commit holds. The next mail waits in the queue until a commit is begun.
+func (s *Step) fullOfMail() bool {
+	return s.cfg.MaxResident > 0 && s.batch.urls >= max(s.cfg.MaxResident/2, 100)
 }
 
 // applyMail merges one mail into the frontier. It is acknowledged after the commit
@@ -115,6 +125,7 @@ func (s *Step) applyMail(m actor.Message, late bool) {
 		s.batch.receipts = append(s.batch.receipts, m.Receipt)
 		return
 	}
+	s.batch.urls += len(mail.URLs)
 	var again []request
 	for _, q := range mail.URLs {
 		u, err := weburl.Parse(q.URL)

@@ -3,6 +3,7 @@ package crawl
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,40 @@ func TestSlowQueue(t *testing.T) {
 	w.receiveTime = 600 * time.Millisecond
 	w.step(StepConfig{Crawl: c, Process: "p", Linger: 200 * time.Millisecond}, nil)
 	checkPages(t, w, c.ID, 0, all(host))
+}
+
+// TestMuchMail: mail is not received faster than commits make room for it in memory.
+func TestMuchMail(t *testing.T) {
+	c, w := newCrawl(2), newWorld(t)
+	host := ofPartition(t, c, 0)
+	w.serve(nil)
+	c = w.begin(c, "https://"+host+"/")
+	const mails, perMail = 40, 50
+	for i := range mails {
+		m := blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: uint64(i + 1), Epoch: 1}
+		for k := range perMail {
+			m.URLs = append(m.URLs, blobschema.Queued{URL: fmt.Sprintf("https://%s/%d/%d", host, i, k), Depth: 1, Rank: 1})
+		}
+		w.post(m)
+	}
+	received, commits := 0, 0
+	w.fault = func(e actor.Effect) (before, after error) {
+		switch e := e.(type) {
+		case actor.Receive:
+			if received++; len(w.queues[e.Queue]) > 0 && received > 2+commits {
+				t.Errorf("receive %d comes after %d commits", received, commits)
+			}
+		case actor.PutObject:
+			if strings.Contains(e.Name, "/c0") {
+				commits++
+			}
+		}
+		return nil, nil
+	}
+	w.step(StepConfig{Crawl: c, Process: "p", MaxResident: 400, CommitEvery: time.Hour, Deadline: 20 * time.Second}, nil)
+	if h := w.head(c.ID, 0); h.Applied != 1+mails || commits < mails/10 {
+		t.Errorf("%d mails applied in %d commits", h.Applied, commits)
+	}
 }
 
 // TestMailWhileItEnds: mail that comes during the last commit is left for the next step.

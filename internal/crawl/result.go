@@ -26,6 +26,7 @@ type batch struct {
 	outside  []blobschema.Queued
 	receipts []actor.Receipt // to acknowledge after the commit
 	applied  bool            // some mail had an effect
+	urls     int             // that came by mail
 	newScope []string
 	warcs    []string
 	puts     int // objects being put that the commit relies on

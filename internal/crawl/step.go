@@ -402,7 +402,7 @@ func (s *Step) decide() decision {
 		return endNow
 	case s.suspect != nil || s.clearing:
 		return commitNow
-	case s.sinceCommit >= s.cfg.CommitPages:
+	case s.sinceCommit >= s.cfg.CommitPages, s.fullOfMail():
 		return commitNow
 	case since >= s.commitEvery(now) && s.dirty(), s.requested && since >= s.requestedAfter():
 		return commitNow

@@ -45,7 +45,8 @@ type Config struct {
 	Fetch       fetch.Config
 	Bucket      string // name of the bucket, for lists of URLs that are put into it; "" where none are
 	Connections int    // requests under way at once in the process; default 256
-	MaxResident int    // URLs held in memory by all steps together; default 2 million, some 300 MB
+	MemoryLimit int64  // bytes that the process may use, see LimitMemory; 0 for any
+	MaxResident int    // URLs held in memory by all steps together; default by MemoryLimit, at most 2 million, some 300 MB
 	TickEvery   time.Duration
 	RemindRanks time.Duration // after which messages of rank steps are taken for lost; default 10 min
 	MemoryMB    int           // of the function that the engine runs in, which is billed for it; 0 for none
@@ -112,7 +113,7 @@ func New(p *platform.Platform, cfg Config) (*Engine, error) {
 		cfg.Connections = 256
 	}
 	if cfg.MaxResident == 0 {
-		cfg.MaxResident = 2_000_000
+		cfg.MaxResident = maxResident(cfg.MemoryLimit)
 	}
 	if cfg.Fetch.MaxIdle == 0 {
 		cfg.Fetch.MaxIdle = maxIdle(openFiles(), cfg.Connections)

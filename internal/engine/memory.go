@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"bytes"
+	"io/fs"
+	"math"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// LimitMemory has the garbage collector keep to the memory that this process may use: GOMEMLIMIT if that is
+// set, else nine tenths of the limit of its control group. It returns that limit in bytes; 0 for none. root is the file
+// system of the machine.
+func LimitMemory(root fs.FS) int64 {
+	if set := debug.SetMemoryLimit(-1); set < math.MaxInt64 {
+		return set
+	}
+	limit := groupLimit(root) / 10 * 9 // the rest is for what the collector does not count
+	if limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
+	return limit
+}
+
+// groupLimit returns the least memory limit of the control group of this process and those above it, of
+// either version; 0 for none. In a container the path of the group may not be visible, but
+// that of the container is, at the root.
+func groupLimit(root fs.FS) int64 {
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	least := int64(math.MaxInt64)
+	for line := range strings.Lines(string(groups)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		mount, file := "sys/fs/cgroup", "memory.max"
+		if fields[0] != "0" {
+			if fields[1] != "memory" {
+				continue
+			}
+			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
+			if text, err := fs.ReadFile(root, path.Join(mount, dir, file)); err == nil {
+				if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 { // not "max"
+					least = min(least, n)
+				}
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	if least > 1<<60 { // version 1 has no word for none
+		return 0
+	}
+	return least
+}
+
+// Bounds of the URLs that all frontiers of a process hold in memory.
+const (
+	mostResident = 2_000_000 // some 300 MB
+	// residentPerMB leaves most of a limited memory to pages and to commits: a URL takes some 150 bytes, and
+	// three times as much while it is committed.
+	residentPerMB = 500
+)
+
+// maxResident returns the bound for a process that may use that much memory; 0 for any.
+func maxResident(limit int64) int {
+	if limit <= 0 {
+		return mostResident
+	}
+	return int(min(mostResident, max(1, limit>>20*residentPerMB)))
+}
