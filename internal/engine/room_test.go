@@ -87,7 +87,7 @@ func TestFullDisk(t *testing.T) {
 			if err := run(); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("with room for %d objects: %v", room, err)
 			}
-			if disk.failed > partitions { // each step may have one on its way
+			if disk.failed > 2*partitions { // each step may have some on their way
 				t.Errorf("%d puts were tried on a full disk", disk.failed)
 			}
 			disk.room = 1 << 30
