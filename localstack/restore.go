@@ -36,7 +36,7 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	limit, cancel := context.WithTimeout(ctx, 4*time.Minute) // two crawls, on a busy machine
 	defer cancel()
 	list, err := w.twoWorkers(limit, srv.Web().Seeds())
 	if err != nil {
@@ -109,12 +109,13 @@ func (w *world) sweepAll(ctx context.Context, bucket string) (n int, err error) 
 // goOn makes a deployment of records and of a bucket's contents at a moment, and lets a worker
 // finish the crawl there. Later steps use it until they call back.
 func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records []map[string]dynamotypes.AttributeValue) (back func(), err error) {
-	if back, err = w.bare(ctx, "to"); err != nil {
+	leave, err := w.bare(ctx, "to")
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			back()
+			leave()
 		}
 	}()
 	for _, r := range records {
@@ -139,5 +140,5 @@ func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records [
 	if k.told().Pages == 0 {
 		return nil, errors.New("nothing was left to crawl after the restore")
 	}
-	return back, nil
+	return leave, nil
 }
