@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -42,7 +46,7 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, err := w.table.Scan(limit, &dynamodb.ScanInput{TableName: &from.name})
+	records, err := w.snapshot(limit, from.name)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	if pages == 0 || int(pages) >= all {
 		return nil, fmt.Errorf("the moment, after %d pages of %d, is not in the middle", pages, all)
 	}
-	again, err := w.goOn(limit, from.bucket, at, records.Items)
+	again, err := w.goOn(limit, from.bucket, at, records)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +90,36 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 	}
 	maps.Copy(figures, map[string]any{"pages_at_the_moment": pages, "pages": n, "objects_deleted": deleted})
 	return figures, nil
+}
+
+// snapshot returns all records of a table at one moment: what two scans find, between which
+// nothing changed.
+func (w *world) snapshot(ctx context.Context, table string) (records []map[string]dynamotypes.AttributeValue, err error) {
+	for {
+		got, err := w.table.Scan(ctx, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return nil, err
+		}
+		if reflect.DeepEqual(records, got.Items) {
+			return records, nil
+		}
+		records = got.Items
+	}
+}
+
+// created is the field of a crawl's record that says when the crawl began.
+var created = regexp.MustCompile(`"created":"[^"]*"`)
+
+// aged lets a crawl have begun a day earlier. Ticks resend mail for the first time ten minutes
+// after that, and the mail that was under way at the moment of the restore is in no queue.
+func aged(record map[string]dynamotypes.AttributeValue) map[string]dynamotypes.AttributeValue {
+	key, isKey := record["key"].(*dynamotypes.AttributeValueMemberS)
+	value, isValue := record["value"].(*dynamotypes.AttributeValueMemberS)
+	if isKey && isValue && strings.HasSuffix(key.Value, "/crawl") {
+		day := `"created":"` + time.Now().Add(-24*time.Hour).UTC().Format(time.RFC3339) + `"`
+		record["value"] = &dynamotypes.AttributeValueMemberS{Value: created.ReplaceAllLiteralString(value.Value, day)}
+	}
+	return record
 }
 
 // sweepAll deletes all objects of a bucket, which keeps them as versions.
@@ -119,7 +153,7 @@ func (w *world) goOn(ctx context.Context, bucket string, at time.Time, records [
 		}
 	}()
 	for _, r := range records {
-		if _, err := w.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &w.deployed.name, Item: r}); err != nil {
+		if _, err := w.table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &w.deployed.name, Item: aged(r)}); err != nil {
 			return nil, err
 		}
 	}
