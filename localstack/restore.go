@@ -62,7 +62,9 @@ func restored(ctx context.Context, w *world) (map[string]any, error) {
 		if err := k.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
-		<-k.done
+		if err := <-k.done; err == nil {
+			return nil, errors.New("a worker ended by itself before it was killed")
+		}
 	}
 	all, err := w.compare(ctx, srv.Web())
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 // the chain then. An event without one begins a chain.
 func (f *Function) next(header string) (trace string, calls int) {
 	h := fnv.New32a()
-	h.Write([]byte(f.arn)) //nolint:errcheck // never fails
+	h.Write([]byte(f.arn))
 	function := fmt.Sprintf("%08x", h.Sum32())
 	root, lineage, others := "", 1, []string(nil)
 	for field := range strings.SplitSeq(strings.ReplaceAll(header, "%7C", "|"), ";") { // the SDK escapes it
