@@ -121,7 +121,7 @@ type TickRecord struct {
 	// Idle is what a tick saw when it found that nothing is to do: while it holds there is
 	// no need to look at the partitions.
 	Idle  *Idle   `json:"idle,omitempty"`
-	Calls Calls   `json:"calls,omitzero"` // of ticks, as far as they wrote this record
+	Calls Calls   `json:"calls,omitzero"` // of the coordinator runs that wrote this record
 	Day   CallDay `json:"day,omitzero"`
 }
 

@@ -225,7 +225,7 @@ type Hosts struct {
 	Best    []float64
 }
 
-// HasCrawled reports whether a page of host i was answered, as far as is known.
+// HasCrawled reports whether a page of host i is known to have been answered.
 func (h *Hosts) HasCrawled(i int) bool { return h.Crawled == nil || h.Crawled[i/8]&(1<<(i%8)) != 0 }
 
 // EncodeHosts encodes the ranks of hosts.

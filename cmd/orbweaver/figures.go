@@ -39,7 +39,7 @@ const (
 	cloudRateMemory = 90 * time.Second
 )
 
-// farAhead is the longest time in seconds that is told as what is left: a year.
+// farAhead is the longest time left that is shown, in seconds: a year.
 const farAhead = 365 * 24 * 3600
 
 // meter makes figures of snapshots. It belongs to one goroutine.
@@ -97,7 +97,7 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 	return f
 }
 
-// quiet is how long nothing happens before people are told why.
+// quiet is the time without progress after which the view shows the reason.
 const quiet = 2 * time.Second
 
 // waiting says why no page comes, "" while pages do.

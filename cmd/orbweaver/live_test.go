@@ -225,7 +225,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterInOutage: while no page comes the time left does not run away, and the reason is told.
+// TestMeterInOutage: during an outage the time left stays bounded, and the view shows the reason.
 func TestMeterInOutage(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMeter(at, 0, blobschema.Totals{})

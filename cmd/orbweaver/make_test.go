@@ -49,7 +49,7 @@ func TestMakeCrawl(t *testing.T) {
 	defer site.close()
 	c, out := start("--allow-net 127.0.0.1", site.url+"/slow/1")
 	if !site.wait(1) {
-		t.Error("make crawl asked for nothing")
+		t.Error("make crawl sent no request")
 	}
 	if err := syscall.Kill(-c.Process.Pid, syscall.SIGINT); err != nil {
 		t.Error(err)

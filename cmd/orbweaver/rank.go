@@ -479,7 +479,7 @@ func (f *rankFlags) export(ctx context.Context, out, errOut io.Writer, v *view.V
 	return err
 }
 
-// warnBest says that a list has fewer than were asked for, because a job keeps the best only.
+// warnBest warns that a list is shorter than requested, because a job keeps only the best.
 func warnBest(w io.Writer, list string, got, asked int, all int64, noun string) {
 	if int64(got) < min(int64(asked), all) {
 		warn(w, "%s has the best %s of %s only: a rank job keeps no more", list, count(int64(got)), plural(all, noun))

@@ -36,7 +36,7 @@ const (
 	resultRepeat    = "repeat"    // the request was made before
 )
 
-// results are those of URLs that were requested, in the order in which they are told.
+// results lists the results of requested URLs in the order in which the summary counts them.
 var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
 
 func (r *requestOutcome) String() string {
@@ -186,7 +186,7 @@ func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 // maxRequestedTold is how many URLs of a request people are told of.
 const maxRequestedTold = 20
 
-// requested lists what came of the URLs, for people: of many not those that are unchanged.
+// requested prints the result of each URL. If there are many, it leaves out the unchanged ones.
 func (s *summary) requested(out io.Writer) {
 	list := s.Requested
 	if len(list) > maxRequestedTold {

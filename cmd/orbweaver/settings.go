@@ -81,7 +81,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	f.place.register(fs)
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after so long; 0 for never")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
-	fs.Var(&f.allowNet, "allow-net", "network to connect to although it is not public; repeatable, and kept with the crawl; none: no longer any of those kept")
+	fs.Var(&f.allowNet, "allow-net", "private network that the crawl may connect to; repeatable; kept with the crawl; 'none' removes the kept ones")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: how often to look how far it is")
 	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary how many calls this run made, and what they would cost in a cloud")
 	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
