@@ -363,6 +363,35 @@ func TestFoundHasItsTurn(t *testing.T) {
 	r.check()
 }
 
+// TestRevisitsTakeTurns: where more hosts have due revisits than there are connections, every other
+// request is for a new URL, also one of a topic with a lower priority.
+func TestRevisitsTakeTurns(t *testing.T) {
+	for _, topic := range []uint8{0, 1} {
+		r := begun(t, Config{Looks: true, Topics: []Topic{{}, {Priority: -1}}}, urlX)
+		r.f.SetThreshold(r.now, every(time.Hour))
+		for i := range 4 {
+			r.add(0, fmt.Sprintf("https://old%d.example/", i))
+		}
+		for range 5 {
+			_, task := r.nextLook()
+			r.seen(task, nil, "a")
+		}
+		r.now = r.now.Add(2 * time.Hour)
+		for i := range 4 {
+			r.find(fmt.Sprintf("https://new%d.example/", i), topic)
+		}
+		for i := range 8 {
+			task, ok := r.f.Next(r.now, false)
+			if !ok || task.Look() != (i%2 == 0) {
+				t.Fatalf("topic %d: request %d (%v) is %s, a revisit: %v", topic, i, ok, task.Request.URL, task.Look())
+			}
+		}
+		if task, ok := r.f.Next(r.now, true); !ok || !task.Look() {
+			t.Errorf("topic %d: the last revisit does not follow at once", topic)
+		}
+	}
+}
+
 // TestPartsThatWait: where looks keep memory busy for ever, a part that there is no room for is loaded after a
 // while all the same.
 func TestPartsThatWait(t *testing.T) {

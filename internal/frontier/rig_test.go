@@ -280,10 +280,11 @@ func (r *rig) check() {
 func (r *rig) checkQueues() {
 	r.t.Helper()
 	f := r.f
-	for topic, h := range f.ready.heaps {
+	for k, h := range slices.Concat(f.ready.heaps, f.ready.looks) {
+		topic, looks := k%len(f.ready.heaps), k >= len(f.ready.heaps)
 		for i, st := range h {
 			u := st.unit
-			if u.place != ready || st.index != i || int(st.topic) != topic || f.units[u.key] != u || st.urgent != st.urgency() || u.readyAt().After(r.now) ||
+			if u.place != ready || st.index != i || int(st.topic) != topic || (st.urgent == looked) != looks || f.units[u.key] != u || st.urgent != st.urgency() || u.readyAt().After(r.now) ||
 				len(st.lanes) == 0 || i > 0 && h.Less(i, (i-1)/2) {
 				r.t.Errorf("ready stand %d of topic %d (%s) stands in %d at %d", i, topic, u.key, u.place, st.index)
 			}

@@ -84,13 +84,14 @@ func (f *Frontier) Next(now time.Time, urgentOnly bool) (Task, bool) {
 		f.awaitUrgent(now)
 	}
 	for {
-		st := f.ready.best(now)
-		if st == nil || urgentOnly && st.urgent == found {
+		st := f.ready.next(now, urgentOnly)
+		if st == nil {
 			return Task{}, false
 		}
 		u := st.unit
 		f.unqueue(u)
 		if t, ok := f.take(st, now, urgentOnly); ok {
+			f.ready.revisit = st.urgent == looked
 			f.virtual = max(f.virtual, u.start)
 			t.lane.part.asked++
 			f.counts.Asked++
@@ -546,7 +547,7 @@ func (f *Frontier) outranked(u *unit) bool {
 			continue
 		}
 		f.rank(st)
-		if q := *f.ready.heap(st.topic); len(q) > 0 && q[0].rank > st.rank {
+		if q := *f.ready.heap(st); len(q) > 0 && q[0].rank > st.rank {
 			return true
 		}
 	}
@@ -557,8 +558,12 @@ func (f *Frontier) outranked(u *unit) bool {
 // that have nothing to ask for.
 func (f *Frontier) stand(u *unit) {
 	for _, st := range u.stands {
-		queue := f.ready.heap(st.topic)
 		urgent := st.urgency()
+		if st.urgent != urgent {
+			f.ready.remove(st)
+			st.urgent = urgent
+		}
+		queue := f.ready.heap(st)
 		switch {
 		case len(st.lanes) == 0:
 			f.ready.remove(st)
@@ -566,11 +571,7 @@ func (f *Frontier) stand(u *unit) {
 			if !u.connected || st.ranked == 0 { // else its visit goes on
 				f.rank(st)
 			}
-			st.urgent = urgent
 			heap.Push(queue, st)
-		case st.urgent != urgent:
-			st.urgent = urgent
-			heap.Fix(queue, st.index)
 		case u.pending > st.ranked+st.ranked/4 || st.best() < st.top: // a visit is worth more than it was
 			f.rank(st)
 			heap.Fix(queue, st.index)

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"container/heap"
 	"time"
 
@@ -13,14 +14,20 @@ type Topic struct {
 	Slice    time.Duration // of a turn; 0: blobschema.DefaultSlice
 }
 
-// readyQueue holds the stands that may be asked for something now, a heap for each topic. The
-// highest priority that has any goes first: a topic is pre-empted between two requests, and no
-// connection is closed for that. Topics of one priority take turns, each as long as its slice;
-// what the one whose turn it is cannot use goes to the others, one request each.
+// readyQueue holds the stands that may send a request now, by topic. The topic of the highest
+// priority goes first: it preempts others between two requests, and no connection is closed for
+// that. Topics of one priority take turns, each as long as its slice; requests that the topic
+// in turn cannot use go to the others, one each.
+//
+// Stands whose best URL is a due revisit have heaps of their own. A revisit goes before new URLs,
+// but while new URLs are ready, at most every other request is a revisit: where the connections
+// are few, a crawl that is behind with its revisits would never fetch anything new.
 type readyQueue struct {
-	topics []Topic
-	heaps  []readyHeap
-	turns  map[int]*topicTurn // by priority
+	topics  []Topic
+	heaps   []readyHeap        // by topic: new URLs, and those requested on purpose
+	looks   []readyHeap        // by topic: due revisits
+	turns   map[int]*topicTurn // by priority
+	revisit bool               // the last request was a revisit
 }
 
 // topicTurn says whose turn it is among the topics of a priority.
@@ -33,17 +40,23 @@ type topicTurn struct {
 // setTopics changes priorities and slices; there may be more topics than before.
 func (q *readyQueue) setTopics(topics []Topic) {
 	q.topics = topics
-	for len(q.heaps) < max(1, len(topics)) {
-		q.heaps = append(q.heaps, nil)
+	q.grow(len(topics))
+}
+
+// grow makes heaps for at least n topics, and for one.
+func (q *readyQueue) grow(n int) {
+	for len(q.heaps) < max(1, n) {
+		q.heaps, q.looks = append(q.heaps, nil), append(q.looks, nil)
 	}
 }
 
-// heap returns that of a topic. One that nobody knows has priority 0.
-func (q *readyQueue) heap(topic uint8) *readyHeap {
-	for len(q.heaps) <= int(topic) {
-		q.heaps = append(q.heaps, nil)
+// heap returns the heap for a stand. An unknown topic has priority 0.
+func (q *readyQueue) heap(st *stand) *readyHeap {
+	q.grow(int(st.topic) + 1)
+	if st.urgent == looked {
+		return &q.looks[st.topic]
 	}
-	return &q.heaps[topic]
+	return &q.heaps[st.topic]
 }
 
 func (q *readyQueue) rule(topic int) (t Topic) {
@@ -56,51 +69,47 @@ func (q *readyQueue) rule(topic int) (t Topic) {
 // remove takes a stand out of its queue, if it is in one.
 func (q *readyQueue) remove(st *stand) {
 	if st.index >= 0 {
-		heap.Remove(&q.heaps[st.topic], st.index)
+		heap.Remove(q.heap(st), st.index)
 	}
 }
 
 // empty reports whether no stand is ready.
 func (q *readyQueue) empty() bool {
 	for i := range q.heaps {
-		if len(q.heaps[i]) > 0 {
+		if len(q.heaps[i])+len(q.looks[i]) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// best returns the stand that is to be asked next, nil for none. What is asked for on purpose
-// goes before all topics, and then what is to be looked at again.
-func (q *readyQueue) best(now time.Time) *stand {
-	if len(q.heaps) == 1 {
-		if len(q.heaps[0]) == 0 {
-			return nil
-		}
-		return q.heaps[0][0]
-	}
-	highest, any := 0, false
-	var urgent *stand
-	for i, h := range q.heaps {
-		if len(h) == 0 {
-			continue
-		}
-		p := q.rule(i).Priority
-		if st := h[0]; st.urgent != found && (urgent == nil || st.urgent > urgent.urgent ||
-			st.urgent == urgent.urgent && p > q.rule(int(urgent.topic)).Priority) {
-			urgent = st
-		}
-		if !any || p > highest {
-			highest, any = p, true
-		}
-	}
+// next returns the stand to send the next request, nil for none: first URLs that are requested on
+// purpose, whatever their topic. With urgentOnly it returns no stand whose best URL is new.
+func (q *readyQueue) next(now time.Time, urgentOnly bool) *stand {
+	first, look := q.top(q.heaps), q.top(q.looks)
 	switch {
-	case urgent != nil:
-		return urgent
-	case !any:
+	case first != nil && first.urgent == onPurpose:
+		return first
+	case look != nil && (first == nil || urgentOnly || !q.revisit):
+		return look
+	case first == nil || urgentOnly:
 		return nil
+	case len(q.heaps) == 1:
+		return first
 	}
-	return q.heaps[q.turn(highest, now)][0]
+	return q.heaps[q.turn(q.rule(int(first.topic)).Priority, now)][0]
+}
+
+// top returns the first stand of the topic with the highest priority, or of the highest that has
+// one on purpose; nil for none.
+func (q *readyQueue) top(heaps []readyHeap) (top *stand) {
+	for _, h := range heaps {
+		if len(h) > 0 && (top == nil || cmp.Or(cmp.Compare(h[0].urgent, top.urgent),
+			cmp.Compare(q.rule(int(h[0].topic)).Priority, q.rule(int(top.topic)).Priority)) > 0) {
+			top = h[0]
+		}
+	}
+	return top
 }
 
 // turn returns the topic of a priority that is to be asked now; one of them has a stand.

@@ -561,9 +561,8 @@ func (q *laterHeap) init() {
 	heap.Init(q)
 }
 
-// readyHeap orders the stands of one topic whose units may be asked now: those with a URL
-// asked for on purpose first, then those with one to look at again, then those of units with an open connection, then by rank, then
-// by turn.
+// readyHeap orders stands of one topic: those with a URL requested on purpose first, then those
+// of units with an open connection, then by rank, then by turn.
 type readyHeap []*stand
 
 func (q readyHeap) Len() int { return len(q) }
