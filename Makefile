@@ -11,6 +11,9 @@ NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
 functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 tool = go tool -modfile=tools/go.mod
+lab-tool = go tool -modfile=../tools/go.mod
+# The laboratory in lab/ is a module of its own; its programs run from here.
+lab = go build -C lab -o $(CURDIR)/bin/lab/$(notdir $(1)) ./$(1) && $(2) bin/lab/$(notdir $(1))
 # Status 3 says that the command was stopped, which is no error. The trap keeps the shell from dying of the same Ctrl-C.
 interruptible = @trap : INT; $(1) || { s=$$?; [ $$s = 3 ] || exit $$s; }
 
@@ -32,7 +35,7 @@ demo: build ## crawl a made-up web on this machine and compare with the truth
 	$(call interruptible,bin/orbweaver demo $(ARGS))
 
 docsite: build ## crawl real documentation served by nginx, check and recrawl it; DOCS=FOLDER
-	go run ./internal/docsite -docs $(DOCS) $(ARGS)
+	$(call lab,docsite) -docs $(DOCS) $(ARGS)
 
 functions: ## build the cloud functions' zips, the same bytes each time; ARCH=arm64|amd64
 	for f in $(functions); do GOOS=linux GOARCH=$(ARCH) CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w' \
@@ -65,37 +68,41 @@ localstack-up: ## run it all on this machine for use by hand, until Ctrl-C
 test: ## vet, and run all tests
 	go vet ./... && go test -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./... # at once: for much of their time tests wait
 
+lab-test: ## vet the laboratory, and run its tests
+	cd lab && go vet ./... && go test -vet=off ./...
+
 race: ## run all tests with the race detector
 	go test -race ./...
 
 lint: ## run the linters of .golangci.yml, and look for dead code (the first time they are built, for minutes)
 	$(tool) golangci-lint run --allow-parallel-runners ./...
-	! $(tool) deadcode -test ./... | grep .
+	cd lab && $(lab-tool) golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
+	cd lab && ! $(lab-tool) deadcode -test -filter orbweaver ./... github.com/orbweaver/orbweaver/... | grep .
 
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
 	! gofmt -l . | grep . && $(MAKE) test lint race
 
-simulate: build ## simulate crawls with faults, SEEDS=200 of them; ARGS='--first 201 --shrink'
-	bin/orbweaver simulate --seeds $(SEEDS) $(ARGS)
+simulate: ## simulate crawls with faults, SEEDS=200 of them; ARGS='-first 201 -shrink'
+	$(call interruptible,$(call lab,cmd/simulate) -seeds $(SEEDS) $(ARGS))
 
 plants: ## plant bugs into the core, for minutes: the simulation must find each; SEEDS=200, ARGS='-only fence'
-	nice go run ./internal/simulate/plants -seeds $(SEEDS) $(ARGS)
+	$(call lab,plants,nice) -seeds $(SEEDS) $(ARGS)
 
 mutants: ## change the core in thousands of small ways, for hours: its tests must notice 80% of them; ARGS='-packages partition -sample 400 -list'
-	cd tools/mutants && go run . $(ARGS)
+	$(call lab,mutants) $(ARGS)
 
 fuzz: ## run each fuzz test for FUZZTIME=10s
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | while read -r dir fuzz; do \
 	go test $$dir -run='^$$' -fuzz="^$$fuzz\$$" -fuzztime=$(FUZZTIME) || exit 1; done
 
 bench: ## measure against loaders that know all URLs, for minutes; ARGS='-web W2 -against BINARY'
-	go run ./internal/bench $(ARGS)
+	$(call lab,bench) $(ARGS)
 
 profile: ## print what each stage costs: CPU and allocations per page; ARGS='-web W1G,W2'
-	go run ./internal/bench -stages -web W1 $(ARGS)
+	$(call lab,bench) -stages -web W1 $(ARGS)
 
 bench-quick: ## the same on small webs, to see that it works
-	go run ./internal/bench -quick $(ARGS)
+	$(call lab,bench) -quick $(ARGS)
 
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
 	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
@@ -104,10 +111,10 @@ searchlibs: ## compare index segments with bleve, for minutes; ARGS='-documents 
 	cd tools/searchlibs && go run . $(ARGS)
 
 experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies
-	@for name in $(EXPERIMENTS); do go run ./cmd/orbweaver experiment $$name --out docs/experiments $(ARGS) || exit 1; done
+	@for name in $(EXPERIMENTS); do $(call lab,cmd/experiment) $$name -out docs/experiments $(ARGS) || exit 1; done
 
 recordings: ## make the pictures of the documents, from a crawl on this machine
-	go run ./internal/recordings -out docs/recordings
+	$(call lab,recordings) -out docs/recordings
 
 vuln: ## look for known vulnerabilities in what the code calls; needs the network, or ARGS='-db file:///DATABASE'
 	$(tool) govulncheck $(ARGS) ./...
@@ -125,4 +132,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover lines clean

@@ -64,17 +64,12 @@ internal/platform/conformance: blobschema blobschema/naming internal/actor inter
 internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
-internal/corpus:
-internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
-internal/simulate/plants: internal/simulate
+internal/virtual:         internal/actor
+internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/fsck internal/index internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
-internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/actor
-internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
-internal/docsite:         blobschema blobschema/warc
-internal/recordings:
 functions/coordinate:     internal/function
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
@@ -109,8 +104,8 @@ github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
-golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   internal/bench internal/engine internal/search
+golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
+golang.org/x/sync:                   internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 `

@@ -78,7 +78,7 @@ where functions crawl, and this program only begins and looks.`,
 	})
 	for _, sub := range []func() *cobra.Command{
 		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus,
-		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newExperiment, newSimulate, newVersion, newCrawlFile, newSearchSyntax, newExitStatus,
+		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newVersion, newCrawlFile, newSearchSyntax, newExitStatus,
 	} {
 		cmd.AddCommand(sub())
 	}

@@ -23,7 +23,7 @@ import (
 // Defaults of the crawl command that are not those of other packages.
 const (
 	// defaultPartitions is what the benchmark found best on two cores: as fast as one, and
-	// cheaper than more (go run ./internal/bench -partitions 1,2,4,8).
+	// cheaper than more (make bench ARGS='-partitions 1,2,4,8').
 	defaultPartitions = 2
 	defaultAgent      = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
 	defaultPolicy     = "breadth-first"

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -256,8 +257,8 @@ func (w *world) checkWishes(got map[string][]blobschema.Page) error {
 				return broken("requests", "%s has generation %d after %d requests", url, p.Generation, len(requests[url]))
 			}
 		}
-		if at, ok := last[url]; ok && latest.Time.Before(epoch.Add(at-w.skew())) {
-			return broken("requests", "%s was requested at %v, but has no record after %v", url, at, latest.Time.Sub(epoch))
+		if at, ok := last[url]; ok && latest.Time.Before(virtual.Epoch.Add(at-w.skew())) {
+			return broken("requests", "%s was requested at %v, but has no record after %v", url, at, latest.Time.Sub(virtual.Epoch))
 		}
 		delete(last, url)
 	}

@@ -21,8 +21,8 @@ import (
 // pollJobs is the trigger of what follows a crawl: every message of a queue starts a process, also if
 // one is at work for the same partition, and is acknowledged when that has ended well.
 func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, error)) {
-	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), func() { w.pollJobs(queue, kind, begin) })
-	got, err := w.queues.Receive(w.wall(), queue, 10)
+	w.After(w.poll.between(200*time.Millisecond, 2*time.Second), func() { w.pollJobs(queue, kind, begin) })
+	got, err := w.queues.Receive(w.Wall(), queue, 10)
 	if err != nil {
 		w.fail(err)
 		return
@@ -43,14 +43,14 @@ func (w *world) pollJobs(queue, kind string, begin func(*proc) (actor.Actor, err
 			case p.dead || errors.Is(err, errInjected) || errors.Is(err, actor.ErrNotFound): // a faster one dropped what it read
 				return // the message comes again
 			case err != nil:
-				w.fail(fmt.Errorf("%s fails: partition %d at %v: %w", kind, part, w.now, err))
+				w.fail(fmt.Errorf("%s fails: partition %d at %v: %w", kind, part, w.Mono, err))
 				return
 			}
-			if err := w.queues.Ack(w.wall(), queue, d.Receipt); err != nil {
+			if err := w.queues.Ack(w.Wall(), queue, d.Receipt); err != nil {
 				w.note(kind, "was late") // it was delivered to another meanwhile
 			}
 		}
-		w.at(p.between(0, 500*time.Millisecond), p.start)
+		w.After(p.between(0, 500*time.Millisecond), p.start)
 	}
 }
 
@@ -86,15 +86,15 @@ func (w *world) startRanks(rep *crawl.Report) {
 		params := ranks.DefaultParams()
 		params.MaxRounds = 1 + int(w.cfg.Seed%16) // or most of the simulation were rounds that go well
 		p.actor = rank.NewStart(rank.StartConfig{Crawl: w.crawl.ID, Params: params, Same: true})
-	case rep.Ranking && w.now-w.reminded >= remindAfter:
+	case rep.Ranking && w.Mono-w.reminded >= remindAfter:
 		p.actor = rank.NewRemind(w.crawl.ID)
 	default:
 		return
 	}
-	w.reminded = w.now
+	w.reminded = w.Mono
 	p.onEnd = func(err error) {
 		if err != nil && !p.dead && !errors.Is(err, errInjected) && !errors.Is(err, rank.ErrUnderWay) && !errors.Is(err, rank.ErrNothing) {
-			w.fail(fmt.Errorf("ranks fail at %v: %w", w.now, err))
+			w.fail(fmt.Errorf("ranks fail at %v: %w", w.Mono, err))
 		}
 	}
 	p.start()

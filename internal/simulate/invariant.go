@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -72,7 +73,7 @@ func (p *proc) wroteHead(value []byte) error {
 		return broken("I4", "the head of partition %d says it is of %d", p.part, h.Partition)
 	case h.Fence == old.Fence+1:
 		if old.Owner != "" && !w.cfg.Local && p.wall().Before(old.LeaseUntil.Add(-2*maxSkew)) {
-			return broken("I4", "%s takes a lease of partition %d that ends at %v", p.name, p.part, old.LeaseUntil.Sub(epoch))
+			return broken("I4", "%s takes a lease of partition %d that ends at %v", p.name, p.part, old.LeaseUntil.Sub(virtual.Epoch))
 		}
 		if s.holder = p; old.Owner != "" {
 			w.count(TakenOver)
@@ -114,7 +115,7 @@ func (w *world) committed(id partition.ID, s *part) error {
 	case man.Partition != id || man.Seq != s.head.Seq || man.Fence != s.head.Fence:
 		return broken("I4", "%s has manifest %d of partition %d under fence %d", name, man.Seq, man.Partition, man.Fence)
 	case man.Epoch < old.Epoch:
-		return broken("I3", "partition %d goes back to epoch %d from %d", id, man.Epoch, old.Epoch)
+		return broken("I3", "partition %d goes back to virtual.Epoch %d from %d", id, man.Epoch, old.Epoch)
 	}
 	for from, m := range old.Applied {
 		if man.Applied[from].Low < m.Low {
@@ -147,11 +148,11 @@ func (w *world) moved(id partition.ID, s *part) error {
 	s.holding = blobschema.NewHolding(id, w.first, s.man.Moved)
 	for slot := range partition.Slot(w.cfg.Slots) {
 		if s.holding.Seen(slot) < was.Seen(slot) {
-			return broken("I3", "partition %d forgets epoch %d of slot %d", id, was.Seen(slot), slot)
+			return broken("I3", "partition %d forgets virtual.Epoch %d of slot %d", id, was.Seen(slot), slot)
 		}
 		taken = taken || s.holding.Holds(slot) && !was.Holds(slot)
 		if s.holding.Holds(slot) != was.Holds(slot) && s.holding.Seen(slot) == was.Seen(slot) {
-			return broken("I3", "partition %d gives or takes slot %d at epoch %d, which it has seen", id, slot, was.Seen(slot))
+			return broken("I3", "partition %d gives or takes slot %d at virtual.Epoch %d, which it has seen", id, slot, was.Seen(slot))
 		}
 	}
 	if taken {
@@ -195,22 +196,22 @@ func (p *proc) wroteMap(value []byte) error {
 	case err != nil:
 		return broken("I6", "map %s: %v", rec.Object, err)
 	case rec.Version != old.Version+1 || rec.Epoch < old.Epoch || rec.Partitions < old.Partitions:
-		return broken("I3", "map record %d of epoch %d comes after %d of %d", rec.Version, rec.Epoch, old.Version, old.Epoch)
+		return broken("I3", "map record %d of virtual.Epoch %d comes after %d of %d", rec.Version, rec.Epoch, old.Version, old.Epoch)
 	case m.Epoch() != rec.Epoch:
-		return broken("I3", "the map of epoch %d is of %d", rec.Epoch, m.Epoch())
+		return broken("I3", "the map of virtual.Epoch %d is of %d", rec.Epoch, m.Epoch())
 	}
 	moving := map[partition.Slot]bool{}
 	for _, mv := range rec.Moving {
 		for _, slot := range mv.Slots {
 			if moving[slot] || m.Owner(slot) != mv.To {
-				return broken("I3", "slot %d is on the move to %d, and not only there (epoch %d)", slot, mv.To, rec.Epoch)
+				return broken("I3", "slot %d is on the move to %d, and not only there (virtual.Epoch %d)", slot, mv.To, rec.Epoch)
 			}
 			moving[slot] = true
 		}
 	}
 	for slot := range partition.Slot(w.cfg.Slots) { // what is not on the move is where it belongs
 		if owner := m.Owner(slot); !moving[slot] && !w.part(owner).holding.Holds(slot) {
-			return broken("I3", "slot %d has arrived at %d, which does not hold it (epoch %d)", slot, owner, rec.Epoch)
+			return broken("I3", "slot %d has arrived at %d, which does not hold it (virtual.Epoch %d)", slot, owner, rec.Epoch)
 		}
 	}
 	return nil
@@ -272,7 +273,7 @@ func (p *proc) mayAsk(req *page.Request) error {
 	case s.holder != p || s.head.Owner == "":
 		return broken("I4", "%s asks for %s after it has lost the lease", p.name, url)
 	case req.Deadline.After(s.head.LeaseUntil.Add(-margin)):
-		return broken("I4", "%s asks for %s until %v, the lease ends at %v", p.name, url, req.Deadline.Sub(epoch), s.head.LeaseUntil.Sub(epoch))
+		return broken("I4", "%s asks for %s until %v, the lease ends at %v", p.name, url, req.Deadline.Sub(virtual.Epoch), s.head.LeaseUntil.Sub(virtual.Epoch))
 	case req.Deadline.Before(p.wall()):
 		return broken("I4", "a request of %s for %s begins after its deadline", p.name, url)
 	}
@@ -302,7 +303,7 @@ func (p *proc) mayAsk(req *page.Request) error {
 	if last.by != p { // whoever it was went by another clock, which may be wrong either way
 		pace -= max(0, p.ahead+w.skew())
 	}
-	if gap := w.now - last.at; gap < pace {
+	if gap := w.Mono - last.at; gap < pace {
 		return broken("I9", "%s was asked %v after the last request, its pace is %v (%s, then %s)", req.Host, gap, pace, last.by.name, p.name)
 	}
 	return nil

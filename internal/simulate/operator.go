@@ -33,10 +33,10 @@ func (w *world) giveRest() {
 	p.onEnd = func(err error) {
 		if err != nil || p.dead {
 			w.late = toGive
-			w.at(p.between(0, time.Minute), w.giveRest)
+			w.After(p.between(0, time.Minute), w.giveRest)
 			return
 		}
-		w.late, w.taken = givenAll, w.now
+		w.late, w.taken = givenAll, w.Mono
 		w.crawl, _, _ = b.Crawl()
 	}
 	p.start()
@@ -47,17 +47,17 @@ func (w *world) giveRest() {
 func (w *world) command() {
 	r := &w.operator
 	w.count(Halt)
-	w.resumeAt = w.now + r.between(time.Second, 30*time.Minute)
+	w.resumeAt = w.Mono + r.between(time.Second, 30*time.Minute)
 	w.order([]crawl.Order{crawl.OrderPause, crawl.OrderStop}[r.rng.IntN(2)])
-	w.at(w.resumeAt-w.now, func() { w.order(crawl.OrderResume) })
+	w.After(w.resumeAt-w.Mono, func() { w.order(crawl.OrderResume) })
 	if r.rng.IntN(2) == 0 {
-		w.at(r.between(30*time.Minute, 2*time.Hour), w.command)
+		w.After(r.between(30*time.Minute, 2*time.Hour), w.command)
 	}
 }
 
 // resume has the crawl go on that should, but was halted by an order that came late.
 func (w *world) resume() {
-	if w.closing || w.now < w.resumeAt+10*time.Minute {
+	if w.closing || w.Mono < w.resumeAt+10*time.Minute {
 		return
 	}
 	v, _, _ := w.table.Get(naming.WishKey(w.crawl.ID))
@@ -72,7 +72,7 @@ func (w *world) order(o crawl.Order) {
 	p.actor = crawl.NewCommand(w.crawl.ID, o)
 	p.onEnd = func(err error) {
 		if o == crawl.OrderResume && (err != nil || p.dead) {
-			w.at(p.between(0, time.Minute), func() { w.order(o) })
+			w.After(p.between(0, time.Minute), func() { w.order(o) })
 		}
 	}
 	p.start()
@@ -105,7 +105,7 @@ const newsAfter = 3 * time.Hour
 // stopped, though links may be left then that were found again.
 func (w *world) onlyLooks(rep *crawl.Report) bool {
 	t := &rep.Totals
-	return w.closing || w.cfg.PerHour > 0 && t.Unexamined+t.Urgent == 0 && w.now > max(w.news, w.taken)+newsAfter && t.Again > t.Pages
+	return w.closing || w.cfg.PerHour > 0 && t.Unexamined+t.Urgent == 0 && w.Mono > max(w.news, w.taken)+newsAfter && t.Again > t.Pages
 }
 
 // wish is a request from outside for one URL.
@@ -124,17 +124,17 @@ func (w *world) recrawl() {
 		wi = w.wishes[id.rng.IntN(len(w.wishes))]
 	} else {
 		urls := w.reachable()
-		wi = wish{url: urls[id.rng.IntN(len(urls))], id: fmt.Sprint("r", len(w.wishes)), at: w.now}
+		wi = wish{url: urls[id.rng.IntN(len(urls))], id: fmt.Sprint("r", len(w.wishes)), at: w.Mono}
 	}
 	w.wishes = append(w.wishes, wi)
 	w.count(Recrawl)
 	w.note("recrawl", wi.url, wi.id)
 	body, err := blobschema.EncodeRequest(blobschema.Request{ID: wi.id, Recrawl: []string{wi.url}})
 	if err == nil {
-		_, err = w.queues.Send(w.wall(), naming.IntakeQueue, body, nil, 0)
+		_, err = w.queues.Send(w.Wall(), naming.IntakeQueue, body, nil, 0)
 	}
 	if err == nil && w.fault(&id, RequestJunk) {
-		_, err = w.queues.Send(w.wall(), naming.IntakeQueue, junk(id.detail(RequestJunk), body), nil, 0)
+		_, err = w.queues.Send(w.Wall(), naming.IntakeQueue, junk(id.detail(RequestJunk), body), nil, 0)
 	}
 	if err != nil {
 		w.fail(err)
@@ -159,7 +159,7 @@ func (w *world) reachable() []string {
 
 // settledWishes reports whether no request waits in the intake queue.
 func (w *world) settledWishes() bool {
-	visible, inFlight, delayed, err := w.queues.Depth(w.wall(), naming.IntakeQueue)
+	visible, inFlight, delayed, err := w.queues.Depth(w.Wall(), naming.IntakeQueue)
 	if err != nil {
 		w.fail(err)
 	}

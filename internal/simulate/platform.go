@@ -18,7 +18,7 @@ import (
 
 // tick runs the coordinator, every minute.
 func (w *world) tick() {
-	w.at(time.Minute, w.tick)
+	w.After(time.Minute, w.tick)
 	w.resume()
 	w.startTick()
 	if !w.cfg.Local && w.fault(&w.outside, TwoTicks) {
@@ -52,7 +52,7 @@ func (w *world) newTick(memory *crawl.TickMemory) *proc {
 	}
 	k := crawl.NewTick(cfg, memory)
 	p.actor = k
-	began := w.now
+	began := w.Mono
 	p.onEnd = func(err error) {
 		if w.ticking == p {
 			w.ticking = nil
@@ -92,7 +92,7 @@ func (w *world) pollWakes() {
 	if w.cfg.Local {
 		pause /= 20
 	}
-	w.at(pause, w.pollWakes)
+	w.After(pause, w.pollWakes)
 	free := 10
 	if w.cfg.Concurrency > 0 {
 		free = min(free, w.cfg.Concurrency-w.working())
@@ -100,7 +100,7 @@ func (w *world) pollWakes() {
 	if free <= 0 {
 		return
 	}
-	got, err := w.queues.Receive(w.wall(), naming.WakesQueue, free)
+	got, err := w.queues.Receive(w.Wall(), naming.WakesQueue, free)
 	if err != nil {
 		w.fail(err)
 		return
@@ -112,8 +112,8 @@ func (w *world) pollWakes() {
 			return
 		}
 		p := w.newProc("step", part)
-		w.at(p.between(0, 500*time.Millisecond), func() { w.startStep(p) })
-		if err := w.queues.Ack(w.wall(), naming.WakesQueue, d.Receipt); err != nil {
+		w.After(p.between(0, 500*time.Millisecond), func() { w.startStep(p) })
+		if err := w.queues.Ack(w.Wall(), naming.WakesQueue, d.Receipt); err != nil {
 			w.fail(err)
 		}
 	}
@@ -175,14 +175,14 @@ func (w *world) startStep(p *proc) {
 				w.pace[host] = max(w.pace[host], d)
 			}
 			if !w.cfg.Cold && p.rng.IntN(2) == 0 {
-				w.at(p.between(0, time.Second), w.startTick)
+				w.After(p.between(0, time.Second), w.startTick)
 			}
 		case errors.Is(err, crawl.ErrLeaseLost):
 			w.count(LeaseLost)
 		case errors.Is(err, crawl.ErrLeaseTaken), errors.Is(err, errInjected):
 		case errors.Is(err, actor.ErrNotFound) && w.part(p.part).holder != p: // deleted since another took its lease
 		default:
-			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.now, err))
+			w.fail(fmt.Errorf("a step fails: partition %d at %v: %w", p.part, w.Mono, err))
 		}
 	}
 	p.start()
@@ -212,8 +212,8 @@ func (w *world) crashesAllowed() int {
 
 // pollIntake is the trigger of the intake function.
 func (w *world) pollIntake() {
-	w.at(w.poll.between(200*time.Millisecond, 2*time.Second), w.pollIntake)
-	got, err := w.queues.Receive(w.wall(), naming.IntakeQueue, 10)
+	w.After(w.poll.between(200*time.Millisecond, 2*time.Second), w.pollIntake)
+	got, err := w.queues.Receive(w.Wall(), naming.IntakeQueue, 10)
 	if err != nil {
 		w.fail(err)
 	}
@@ -234,9 +234,9 @@ func (w *world) pollIntake() {
 			w.fail(fmt.Errorf("the intake fails: %w", err))
 			return
 		}
-		w.taken = w.now
+		w.taken = w.Mono
 		for _, m := range msgs {
-			if err := w.queues.Ack(w.wall(), naming.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil {
+			if err := w.queues.Ack(w.Wall(), naming.IntakeQueue, m.Receipt.(embedded.Receipt)); err != nil {
 				w.fail(err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -42,9 +43,9 @@ type proc struct {
 // clock is the wall clock of a machine.
 type clock struct{ ahead time.Duration } // of the true time
 
-func (p *proc) wall() time.Time { return p.w.wall().Add(p.clock.ahead) }
+func (p *proc) wall() time.Time { return p.w.Wall().Add(p.clock.ahead) }
 
-func (p *proc) now() actor.Now { return actor.Now{Wall: p.wall(), Mono: p.w.now} }
+func (p *proc) now() actor.Now { return actor.Now{Wall: p.wall(), Mono: p.w.Mono} }
 
 func (p *proc) start() {
 	w := p.w
@@ -98,7 +99,7 @@ func (p *proc) crash() {
 	w.memory = &crawl.TickMemory{}
 	clear(w.warm)
 	w.queues.EndVisibility() // whoever opens the folder next finds all mail visible
-	w.at(p.between(0, 300*time.Millisecond), w.startTick)
+	w.After(p.between(0, 300*time.Millisecond), w.startTick)
 }
 
 func (p *proc) die() {
@@ -120,15 +121,15 @@ func (p *proc) reply(r actor.Reply) {
 	if p.ended {
 		return
 	}
-	if p.frozen > p.w.now {
-		p.w.at(p.frozen-p.w.now, func() { p.reply(r) })
+	if p.frozen > p.w.Mono {
+		p.w.After(p.frozen-p.w.Mono, func() { p.reply(r) })
 		return
 	}
 	if !p.kindly {
 		w := p.w
 		if w.fault(&p.identity, Freeze) {
-			p.frozen = w.now + between(p.detail(Freeze), time.Minute, 6*time.Minute)
-			w.at(p.frozen-w.now, func() { p.reply(r) })
+			p.frozen = w.Mono + between(p.detail(Freeze), time.Minute, 6*time.Minute)
+			w.After(p.frozen-w.Mono, func() { p.reply(r) })
 			if w.ticking == p && !w.cfg.Local {
 				w.ticking = nil // nobody waits for it
 			}
@@ -153,29 +154,29 @@ func (p *proc) issue(is actor.Issue) {
 	w.note(p.name, effectName(is.Effect))
 	switch e := is.Effect.(type) {
 	case actor.Sleep:
-		w.at(max(0, e.For), func() { p.reply(actor.Reply{ID: is.ID}) })
+		w.After(max(0, e.For), func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
 	case actor.Fetch:
 		p.fetch(is.ID, e)
 		return
 	case actor.CancelFetches:
-		for _, id := range sortedIDs(p.fetching) {
+		for _, id := range slices.Sorted(maps.Keys(p.fetching)) {
 			o := page.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
-			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
+			w.After(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
 		}
-		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
+		w.After(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
 	case actor.ExtendFetches:
 		p.extend(e.Deadline)
-		w.at(0, func() { p.reply(actor.Reply{ID: is.ID}) })
+		w.After(0, func() { p.reply(actor.Reply{ID: is.ID}) })
 		return
 	case actor.Receive:
 		after := p.between(time.Millisecond, 30*time.Millisecond)
 		if slow := w.cfg.SlowQueues; slow > 0 {
 			after = p.between(slow/2, slow)
 		}
-		w.at(after, func() { p.receive(is.ID, e, w.now+e.Wait) })
+		w.After(after, func() { p.receive(is.ID, e, w.Mono+e.Wait) })
 		return
 	}
 	before, after := p.between(time.Millisecond, 40*time.Millisecond), p.between(time.Millisecond, 40*time.Millisecond)
@@ -183,7 +184,7 @@ func (p *proc) issue(is actor.Issue) {
 	if p.suffers(Slow) && !work {
 		before = between(p.detail(Slow), time.Second, 4*time.Minute)
 	}
-	w.at(before, func() {
+	w.After(before, func() {
 		if p.dead && p.rng.IntN(2) == 0 {
 			return // it never left the process
 		}
@@ -192,7 +193,7 @@ func (p *proc) issue(is actor.Issue) {
 			return
 		}
 		if !work && (p.throttled(is.Effect) || p.suffers(Lost)) {
-			w.at(after, func() { p.reply(actor.Reply{ID: is.ID, Err: errInjected}) })
+			w.After(after, func() { p.reply(actor.Reply{ID: is.ID, Err: errInjected}) })
 			return
 		}
 		v, err := p.apply(is.Effect)
@@ -203,7 +204,7 @@ func (p *proc) issue(is actor.Issue) {
 		if err == nil && !work && p.suffers(Doubt) {
 			v, err = nil, errInjected
 		}
-		w.at(after, func() { p.reply(actor.Reply{ID: is.ID, Value: v, Err: err}) })
+		w.After(after, func() { p.reply(actor.Reply{ID: is.ID, Value: v, Err: err}) })
 	})
 }
 
@@ -236,19 +237,10 @@ func (p *proc) throttled(e actor.Effect) bool {
 		return false
 	}
 	w, s := p.w, serviceOf(e)
-	if w.failing[s] <= w.now && p.suffers(Throttle) {
-		w.failing[s] = w.now + between(p.detail(Throttle), time.Second, 20*time.Second)
+	if w.failing[s] <= w.Mono && p.suffers(Throttle) {
+		w.failing[s] = w.Mono + between(p.detail(Throttle), time.Second, 20*time.Second)
 	}
-	return w.failing[s] > w.now
-}
-
-func sortedIDs(m map[uint64]page.Request) []uint64 {
-	ids := make([]uint64, 0, len(m))
-	for id := range m {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return w.failing[s] > w.Mono
 }
 
 func effectName(e actor.Effect) string {
@@ -317,7 +309,7 @@ func (p *proc) apply(effect actor.Effect) (any, error) {
 				w.fail(err)
 			}
 			delete(w.bodies, r.(embedded.Receipt))
-			if err := w.queues.Ack(w.wall(), e.Queue, r.(embedded.Receipt)); err != nil {
+			if err := w.queues.Ack(w.Wall(), e.Queue, r.(embedded.Receipt)); err != nil {
 				return nil, err
 			}
 		}
@@ -383,7 +375,7 @@ func (p *proc) sendOne(e actor.Send, body []byte) error {
 		if p.suffers(MailLate) {
 			delay += between(p.detail(MailLate), 0, 20*time.Second)
 		}
-		if _, err := w.queues.Send(w.wall(), e.Queue, body, nil, delay); err != nil {
+		if _, err := w.queues.Send(w.Wall(), e.Queue, body, nil, delay); err != nil {
 			return err
 		}
 	}
@@ -396,7 +388,7 @@ func (p *proc) sendOne(e actor.Send, body []byte) error {
 		}
 		queue, bad, err := w.poison(k, p.detail(k), e.Queue, body)
 		if err == nil {
-			_, err = w.queues.Send(w.wall(), queue, bad, nil, 0)
+			_, err = w.queues.Send(w.Wall(), queue, bad, nil, 0)
 		}
 		if err != nil {
 			return err
@@ -443,12 +435,12 @@ func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 	}
 	w := p.w
 	if p.throttled(e) || p.suffers(Lost) {
-		w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Err: errInjected}) })
+		w.After(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Err: errInjected}) })
 		return
 	}
-	got, err := w.queues.Receive(w.wall(), e.Queue, 1+p.rng.IntN(e.Max))
-	if err == nil && len(got) == 0 && w.now < until {
-		w.at(p.between(100*time.Millisecond, 700*time.Millisecond), func() { p.receive(id, e, until) })
+	got, err := w.queues.Receive(w.Wall(), e.Queue, 1+p.rng.IntN(e.Max))
+	if err == nil && len(got) == 0 && w.Mono < until {
+		w.After(p.between(100*time.Millisecond, 700*time.Millisecond), func() { p.receive(id, e, until) })
 		return
 	}
 	if len(got) > 1 && p.suffers(MailReordered) {
@@ -463,5 +455,5 @@ func (p *proc) receive(id uint64, e actor.Receive, until time.Duration) {
 		p.crash()
 		return
 	}
-	w.at(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: msgs, Err: err}) })
+	w.After(p.between(time.Millisecond, 30*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: msgs, Err: err}) })
 }

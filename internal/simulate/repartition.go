@@ -32,7 +32,7 @@ func (w *world) repartitionOnTime() {
 		o := &mapOrder{MapOrder: o, n: i}
 		w.orders = append(w.orders, o)
 		if o.After > 0 {
-			w.at(o.After, func() { w.repartition(o) })
+			w.After(o.After, func() { w.repartition(o) })
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (w *world) repartition(o *mapOrder) {
 	}
 	r := w.mapRand(o.n, 0)
 	w.wantMap(ScaleUp, o.n, 1)
-	w.at(between(r, 0, 5*time.Second), func() { w.wantMap([]Kind{ScaleUp, ScaleDown, RollBack}[r.IntN(3)], o.n, 2) })
+	w.After(between(r, 0, 5*time.Second), func() { w.wantMap([]Kind{ScaleUp, ScaleDown, RollBack}[r.IntN(3)], o.n, 2) })
 }
 
 // blackout has all steps die at once.
@@ -97,12 +97,12 @@ func (w *world) wantMap(k Kind, order, part int) {
 	p.onEnd = func(err error) {
 		w.ordering--
 		if err != nil || p.dead {
-			w.at(p.between(0, time.Minute), func() { w.wantMap(k, order, part) })
+			w.After(p.between(0, time.Minute), func() { w.wantMap(k, order, part) })
 			return
 		}
-		w.taken = w.now
+		w.taken = w.Mono
 		if w.fault(&p.identity, CrashMoving) {
-			w.at(between(p.detail(CrashMoving), 0, 2*time.Second), w.blackout)
+			w.After(between(p.detail(CrashMoving), 0, 2*time.Second), w.blackout)
 		}
 	}
 	p.start()

@@ -34,6 +34,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -125,19 +126,15 @@ const (
 	maxVirtual = 60 * 24 * time.Hour
 )
 
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // world is the state of one run.
 type world struct {
+	virtual.Clock
 	cfg                     Config
 	odds                    [kinds]float64
 	only                    map[Fault]bool // nil for all
 	suffered                int            // faults that count for the bound
 	procs                   map[string]int // begun, by kind and partition
 	outside, poll, operator identity       // of what is no process
-	now                     time.Duration
-	seq                     uint64
-	events                  events
 	trace                   hash.Hash64
 	web                     *simweb.Web
 	queues                  *embedded.Queues
@@ -152,7 +149,7 @@ type world struct {
 	parts                   map[partition.ID]*part
 	seen                    map[pageKey]string // the commit that made a page visible
 	hash                    partition.Hash
-	first                   *partition.Map // of epoch 1
+	first                   *partition.Map // of virtual.Epoch 1
 	clocks                  map[machine]*clock
 	failing                 [services]time.Duration  // until then, by throttling
 	trouble                 map[string]*trouble      // by host
@@ -214,7 +211,7 @@ func Run(cfg Config) (Result, error) {
 	for _, p := range w.live {
 		p.actor.Drop()
 	}
-	w.result.Virtual, w.result.Trace = w.now, w.trace.Sum64()
+	w.result.Virtual, w.result.Trace = w.Mono, w.trace.Sum64()
 	return w.result, err
 }
 
@@ -222,19 +219,19 @@ func (w *world) run() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	w.at(0, w.tick)
-	w.at(0, w.pollWakes)
-	w.at(0, w.pollIntake)
+	w.After(0, w.tick)
+	w.After(0, w.pollWakes)
+	w.After(0, w.pollIntake)
 	if w.cfg.Index {
-		w.at(0, func() { w.pollJobs(naming.IndexQueue, "index", w.indexStep) })
-		w.at(0, func() { w.pollJobs(naming.RankQueue, "rank", w.rankStep) })
+		w.After(0, func() { w.pollJobs(naming.IndexQueue, "index", w.indexStep) })
+		w.After(0, func() { w.pollJobs(naming.RankQueue, "rank", w.rankStep) })
 	}
 	if w.cfg.Cold {
-		w.at(w.outside.between(0, 20*time.Minute), w.command)
+		w.After(w.outside.between(0, 20*time.Minute), w.command)
 	}
 	if w.cfg.Late {
 		w.late = toGive
-		w.at(w.outside.between(0, 40*time.Minute), w.giveRest)
+		w.After(w.outside.between(0, 40*time.Minute), w.giveRest)
 	}
 	w.repartitionOnTime()
 	onTime := w.cfg.Recrawls / 2
@@ -242,11 +239,11 @@ func (w *world) run() error {
 		onTime = w.cfg.Recrawls
 	}
 	for range onTime {
-		w.at(w.outside.between(0, 20*time.Minute), w.recrawl)
+		w.After(w.outside.between(0, 20*time.Minute), w.recrawl)
 	}
 	for !w.done && w.err == nil {
-		if w.result.Events > maxEvents || w.now > maxVirtual {
-			w.fail(broken("end", "the crawl does not end: %d events, %v: %s", w.result.Events, w.now, w.heads()))
+		if w.result.Events > maxEvents || w.Mono > maxVirtual {
+			w.fail(broken("end", "the crawl does not end: %d events, %v: %s", w.result.Events, w.Mono, w.heads()))
 			break
 		}
 		w.turn()
@@ -318,7 +315,7 @@ func (w *world) begin() error {
 	}
 	key := binary.BigEndian.AppendUint64(make([]byte, 8), w.cfg.Seed)
 	want := blobschema.Crawl{
-		ID: "sim", HashKey: key, Created: epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
+		ID: "sim", HashKey: key, Created: virtual.Epoch, Slots: w.cfg.Slots, Partitions: w.cfg.Partitions,
 		Settings: blobschema.Settings{
 			Scope: w.cfg.Scope, MaxDepth: w.cfg.MaxDepth, Delay: w.cfg.Delay, MaxPages: limit, Timeout: timeout, UserAgent: agent,
 			PartitionBy: w.cfg.PartitionBy, Policy: w.cfg.Policy, Quality: w.cfg.Quality, MostPartitions: most,
@@ -364,37 +361,25 @@ func (w *world) seedURLs() (seeds []weburl.URL, err error) {
 	return seeds, nil
 }
 
-// at has something done after d.
-func (w *world) at(d time.Duration, do func()) {
-	w.seq++
-	w.events.push(event{at: w.now + d, seq: w.seq, do: do})
-}
-
 // turn carries out the next event.
 func (w *world) turn() {
-	if len(w.events) == 0 {
-		w.fail(broken("end", "the crawl stands still: no event is left"))
-		return
-	}
-	e := w.events.pop()
-	w.now = e.at
 	w.result.Events++
-	e.do()
+	if !w.Next() {
+		w.fail(broken("end", "the crawl stands still: no event is left"))
+	}
 }
 
 func (w *world) note(parts ...string) {
 	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(w.now))
+	binary.LittleEndian.PutUint64(b[:], uint64(w.Mono))
 	w.trace.Write(b[:])
 	for _, p := range parts {
 		w.trace.Write([]byte(p))
 	}
 	if w.cfg.Trace != nil {
-		fmt.Fprintln(w.cfg.Trace, w.now, strings.Join(parts, " "))
+		fmt.Fprintln(w.cfg.Trace, w.Mono, strings.Join(parts, " "))
 	}
 }
-
-func (w *world) wall() time.Time { return epoch.Add(w.now) }
 
 func (w *world) fail(err error) {
 	if w.err == nil {

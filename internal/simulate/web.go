@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
 const (
@@ -71,9 +72,9 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 	if w.cfg.PartitionBy == blobschema.ByIP {
 		w.checkPin(string(req.URL.Host()), req.Addr)
 	}
-	w.asked[req.Host] = asked{at: w.now, host: paced(req), robots: req.Robots, by: p}
+	w.asked[req.Host] = asked{at: w.Mono, host: paced(req), robots: req.Robots, by: p}
 	if host := string(req.URL.Host()); req.Generation == 0 && (!req.Robots || !w.met[host]) { // of robots that fail there is one request an hour
-		w.news = w.now
+		w.news = w.Mono
 		w.met[host] = w.met[host] || !req.Robots
 	}
 	resp := p.answer(&req, url)
@@ -92,7 +93,7 @@ func (p *proc) await(id uint64, o *page.Outcome, took time.Duration) {
 	left := req.Deadline.Sub(p.wall())
 	if took > 0 && left > 0 {
 		pause := min(took, left)
-		w.at(pause, func() { p.await(id, o, took-pause) })
+		w.After(pause, func() { p.await(id, o, took-pause) })
 		return
 	}
 	if took > 0 {
@@ -109,7 +110,7 @@ func (p *proc) await(id uint64, o *page.Outcome, took time.Duration) {
 // extend gives all requests under way a later deadline.
 func (p *proc) extend(deadline time.Time) {
 	if s := p.w.part(p.part); s.holder == p && deadline.After(s.head.LeaseUntil.Add(-margin)) {
-		p.w.fail(broken("I4", "%s extends its requests until %v, the lease ends at %v", p.name, deadline.Sub(epoch), s.head.LeaseUntil.Sub(epoch)))
+		p.w.fail(broken("I4", "%s extends its requests until %v, the lease ends at %v", p.name, deadline.Sub(virtual.Epoch), s.head.LeaseUntil.Sub(virtual.Epoch)))
 	}
 	for id, req := range p.fetching {
 		req.Deadline = deadline
@@ -136,7 +137,7 @@ func (p *proc) answer(req *page.Request, url string) simweb.Response {
 		budget = paced(*req)
 	}
 	t := w.trouble[host]
-	if t == nil || t.until <= w.now {
+	if t == nil || t.until <= w.Mono {
 		if t = p.newTrouble(); t != nil {
 			w.trouble[host] = t
 		}
@@ -145,12 +146,12 @@ func (p *proc) answer(req *page.Request, url string) simweb.Response {
 		w.web.Touch(url)
 		w.changed[host] = true
 	}
-	spoilt := t != nil && t.until > w.now && w.spoilt[budget] < maxSpoilt && req.Attempt < maxSpoilt // the last outcome is the web's
+	spoilt := t != nil && t.until > w.Mono && w.spoilt[budget] < maxSpoilt && req.Attempt < maxSpoilt // the last outcome is the web's
 	if spoilt && t.kind == HostDown {
 		w.spoilt[budget]++
 		return t.fault
 	}
-	resp := w.web.Answer(simweb.Request{URL: url, Attempt: w.hits[url], AcceptGzip: true, Now: w.wall()})
+	resp := w.web.Answer(simweb.Request{URL: url, Attempt: w.hits[url], AcceptGzip: true, Now: w.Wall()})
 	w.hits[url]++
 	if spoilt {
 		resp.Delay, resp.BodyTime = resp.Delay*t.times, resp.BodyTime*t.times
@@ -168,7 +169,7 @@ func (p *proc) newTrouble() *trouble {
 			continue
 		}
 		r := p.detail(k)
-		t := &trouble{kind: k, until: p.w.now + between(r, time.Second, 10*time.Minute), times: time.Duration(2 + r.IntN(99))}
+		t := &trouble{kind: k, until: p.w.Mono + between(r, time.Second, 10*time.Minute), times: time.Duration(2 + r.IntN(99))}
 		t.fault = []simweb.Response{
 			{Fault: simweb.FaultRefused}, {Fault: simweb.FaultReset}, {Fault: simweb.FaultSilent},
 			{Status: 503, Header: []simweb.Field{{Name: "Retry-After", Value: "60"}}}, {Status: 500}, {Status: 429},
@@ -190,7 +191,7 @@ func paced(req page.Request) string {
 // resolve asks for a name's address.
 func (p *proc) resolve(id uint64, req page.Request) {
 	w := p.w
-	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.wall()})
+	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.Wall()})
 	o, took := p.outcome(req, &simweb.Response{Fault: resp.Fault, Delay: 20 * time.Millisecond})
 	if resp.Fault != simweb.FaultDNS {
 		out := page.Aborted(req, p.wall())

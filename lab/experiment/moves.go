@@ -1,0 +1,192 @@
+package experiment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/lab/measure"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// liveTrial is a crawl whose partitions become more, one after the other, and fewer again.
+type liveTrial struct {
+	measure.Measured
+	truth   int           // pages there are
+	changes []*liveChange // in their order
+	byEpoch map[int]*liveChange
+}
+
+// liveChange is one change of the number of partitions.
+type liveChange struct {
+	from, to, slots int
+	pauses          []time.Duration
+}
+
+// liveEvery is how long the number of partitions stays the same.
+const liveEvery = time.Minute
+
+func (t *liveTrial) run(s scale) error {
+	web, err := newWeb(s.seed+1, s.livePages)
+	if err != nil {
+		return err
+	}
+	t.truth, t.byEpoch = web.Pages(), map[int]*liveChange{}
+	growing, done := true, false
+	t.Measured, err = measure.Measure(measure.Lab{
+		Seed: s.seed, Web: web, Partitions: 1, Most: s.most + 1, Slots: s.slots, Connections: 2, PlanEvery: liveEvery,
+		Plan: func(_ []float64, m *partition.Map) (*partition.Map, error) {
+			n := len(m.Partitions())
+			if n > s.most {
+				growing = false
+			}
+			if !growing && n == 1 {
+				done = true
+			}
+			if done {
+				return nil, nil
+			}
+			c := &liveChange{from: n, to: n + 1}
+			if !growing {
+				c.to = n - 1
+			}
+			moves, err := m.Plan(m.Active(c.to))
+			if err != nil {
+				return nil, err
+			}
+			c.slots = len(moves)
+			next, err := m.Apply(moves)
+			if err == nil {
+				t.byEpoch[int(next.Epoch())] = c
+				t.changes = append(t.changes, c)
+			}
+			return next, err
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("a crawl from 1 partition to %d and back: %w", s.most+1, err)
+	}
+	for _, p := range t.Pauses {
+		if c := t.byEpoch[int(p.Epoch)]; c != nil {
+			c.pauses = append(c.pauses, p.Length)
+		}
+	}
+	return nil
+}
+
+// moveSection is about partitions that come and go.
+func moveSection(s scale, web *simweb.Web, live *liveTrial) (Section, error) {
+	sec := Section{Title: "Partitions that come and go", Text: fmt.Sprintf(moveText, grouped(s.slots), grouped(web.Hosts()))}
+	if err := compareWays(s, web, &sec); err != nil {
+		return sec, err
+	}
+	sec.live(s, live)
+	return sec, nil
+}
+
+const moveText = `One partition is added, again and again, and then taken away again. Which hosts change their owner is compared with three
+other ways to assign them: the hash modulo the number of partitions, jump hash (Lamping, Veach, 2014), and a table of all hosts that every partition has.
+The first two are functions of the host and the number alone: nothing is handed over, so what the new owner was not
+the owner of before, it fetches again. (State could be handed over with jump hash too; but then each host is to be looked at, and only the last partition can leave.)
+The table can move as few as the map does, and has an entry for every host; the map has %s entries, however many hosts there are (here %s).
+Where state is handed over nothing is fetched again: of the map that is measured, in a crawl whose partitions come and go while it runs.`
+
+// compareWays fills in what each way to assign hosts moves.
+func compareWays(s scale, web *simweb.Web, sec *Section) error {
+	key := binary.BigEndian.AppendUint64(make([]byte, 8), s.seed)
+	hash, err := partition.NewHash([16]byte(key), s.slots)
+	if err != nil {
+		return err
+	}
+	var hosts []string
+	var hashes []uint64
+	pages := 0
+	for h := range web.Hosts() {
+		f := web.Host(h)
+		hosts, hashes = append(hosts, f.Authority), append(hashes, hash.Fingerprint(f.Authority))
+		pages += f.Pages
+	}
+	ways := assigners(hash, hosts)
+	tab := Table{Name: "moves", Caption: "What changes its owner, in per cent of all hosts, and what is fetched again, in per cent of the pages had so far",
+		Columns: []string{"from", "to", "least possible"}}
+	for _, w := range ways {
+		tab.Columns = append(tab.Columns, w.name)
+	}
+	for _, w := range ways {
+		tab.Columns = append(tab.Columns, w.name+": again")
+	}
+	lines := make([]map[int]float64, len(ways))
+	owners := make([][]int, len(ways))
+	for i, w := range ways {
+		lines[i] = map[int]float64{}
+		owners[i] = w.assign(hashes, 1, nil)
+	}
+	for _, c := range changes(s.most) {
+		row := []any{c[0], c[1], 100 / float64(max(c[0], c[1]))}
+		var again []any
+		for i, w := range ways {
+			next := w.assign(hashes, c[1], owners[i])
+			moved, twice := 0, 0
+			for h := range hosts {
+				if next[h] != owners[i][h] {
+					moved++
+					if !w.handsOver {
+						twice += web.Host(h).Pages
+					}
+				}
+			}
+			owners[i] = next
+			row, again = append(row, 100*float64(moved)/float64(len(hosts))), append(again, 100*float64(twice)/float64(pages))
+			if c[1] > c[0] {
+				lines[i][c[1]] = 100 * float64(moved) / float64(len(hosts))
+			}
+		}
+		tab.Rows = append(tab.Rows, append(row, again...))
+	}
+	plot := Plot{Name: "moves", Title: "Hosts that change their owner when a partition is added", X: "partitions afterwards", Y: "per cent of all hosts"}
+	for i, w := range ways {
+		plot.Series = append(plot.Series, pairs(w.name, i, i > 1, lines[i]))
+	}
+	sec.Tables, sec.Plots = append(sec.Tables, tab), append(sec.Plots, plot)
+	return nil
+}
+
+// changes are those from 1 partition to most+1 and back.
+func changes(most int) (out [][2]int) {
+	for n := 1; n <= most; n++ {
+		out = append(out, [2]int{n, n + 1})
+	}
+	for n := most + 1; n > 1; n-- {
+		out = append(out, [2]int{n, n - 1})
+	}
+	return out
+}
+
+// live fills in what was measured of a crawl.
+func (sec *Section) live(s scale, t *liveTrial) {
+	tab := Table{
+		Name: "pauses",
+		Caption: fmt.Sprintf(`The same while a crawl of %s pages goes on, every %v: slots that moved, and the pause of a slot in seconds, from when its owner asks for
+nothing more of it until the new owner may ask`, grouped(t.truth), liveEvery),
+		Columns: []string{"from", "to", "slots moved", "of", "median", "99%", "longest"},
+	}
+	least := true
+	for _, c := range t.changes {
+		slices.Sort(c.pauses)
+		at := func(part float64) any {
+			if len(c.pauses) == 0 {
+				return nil
+			}
+			return c.pauses[min(len(c.pauses)-1, int(part*float64(len(c.pauses))))].Seconds()
+		}
+		tab.Rows = append(tab.Rows, []any{c.from, c.to, c.slots, s.slots, at(0.5), at(0.99), at(1)})
+		least = least && (c.to < c.from || c.slots == s.slots/c.to) && len(c.pauses) == c.slots
+	}
+	sec.Tables = append(sec.Tables, tab)
+	sec.Checks = append(sec.Checks,
+		Check{fmt.Sprintf("there are %d changes, each moves as few slots as can be, and all of them arrive", 2*s.most), least && len(t.changes) == 2*s.most},
+		Check{fmt.Sprintf("none of %s pages is lost", grouped(t.truth)), t.Finished && t.Pages-t.Twice == t.truth},
+		Check{"none is fetched twice", t.Twice == 0})
+}

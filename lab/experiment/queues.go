@@ -1,0 +1,262 @@
+package experiment
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/lab/measure"
+)
+
+// Properties of the crawls of a portal.
+const (
+	portalPages   = 100_000
+	portalLatency = 200 * time.Millisecond
+	portalTime    = 10 * time.Minute
+	portalWatch   = 10 * time.Second
+	portalPace    = 50 * time.Millisecond // where there is one
+	mixedHosts    = 200
+	mixedPages    = 100 // of each host but the portal
+	mixedDelay    = time.Second
+	mixedLinks    = 64 // connections of the partition
+)
+
+// queueTrial is one crawl of a web whose first host is a portal.
+type queueTrial struct {
+	by    blobschema.QueueBy
+	k     int // connections that the portal allows, and queues
+	delay time.Duration
+	rest  time.Duration // delay of other hosts
+
+	pages []int // by stretch of portalWatch
+	measure.Measured
+}
+
+func (t *queueTrial) String() string {
+	s := fmt.Sprintf("%d connections, queues by %s", t.k, t.by)
+	if t.delay > 0 {
+		s += fmt.Sprintf(", %v apart", t.delay)
+	}
+	return s
+}
+
+func (t *queueTrial) run(seed uint64, web *simweb.Web, d time.Duration) (err error) {
+	lab := measure.Lab{
+		Seed: seed, Web: web, Partitions: 1, Slots: 64, Connections: mixedLinks, Delay: t.rest, Duration: d,
+		Settings: blobschema.Settings{
+			Hosts:   []blobschema.HostRule{{Host: web.Host(0).Authority, Connections: t.k, Delay: &t.delay}},
+			QueueBy: t.by, Queues: t.k,
+		},
+		Watch: portalWatch, Look: func(s measure.Sight) { t.pages = append(t.pages, s.Pages[0]) },
+	}
+	if t.Measured, err = measure.Measure(lab); err != nil {
+		return fmt.Errorf("%v: %w", t, err)
+	}
+	return nil
+}
+
+// rates are pages a second, by stretch.
+func (t *queueTrial) rates() (out []float64) {
+	for _, n := range t.pages {
+		out = append(out, float64(n)/portalWatch.Seconds())
+	}
+	return out
+}
+
+// active are the requests under way, on average, by stretch: each takes the latency, so
+// that they are the rate times it (Little).
+func (t *queueTrial) active() []float64 {
+	out := t.rates()
+	for i := range out {
+		out[i] *= portalLatency.Seconds()
+	}
+	return out
+}
+
+// late is the mean of the second half, when the queues are long.
+func late(values []float64) float64 {
+	values = values[len(values)/2:]
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(1, len(values)))
+}
+
+// newPortal is a web of one host, or of a portal and others.
+func newPortal(seed uint64, pages, others int) (*simweb.Web, error) {
+	c := simweb.Config{
+		Seed: seed, Hosts: 1 + others, Names: true, Pages: simweb.Pages{Min: pages}, PageBytes: 256, LinksPerPage: 10,
+		Connection: simweb.Connection{LatencyMin: portalLatency, MaxRequests: 1 << 30},
+	}
+	if others > 0 {
+		c.Pages = simweb.Pages{Min: mixedPages, Max: pages, Zipf: 10} // so steep that there is one large host
+	}
+	return simweb.New(c)
+}
+
+// queueAssignment measures what dealing the URLs of one large host to several queues brings.
+func queueAssignment(o Options) (*Report, error) {
+	log := o.logger()
+	pages, ks, d := portalPages, []int{1, 2, 4, 8, 16, 32}, portalTime
+	if o.Quick {
+		pages, ks, d = 4_000, []int{1, 4}, 2*time.Minute
+	}
+	if o.Pages != 0 {
+		pages = o.Pages
+	}
+	portal, err := newPortal(o.Seed, pages, 0)
+	if err != nil {
+		return nil, err
+	}
+	mixed, err := newPortal(o.Seed, pages, mixedHosts)
+	if err != nil {
+		return nil, err
+	}
+	var alone, paced, among []*queueTrial
+	for _, k := range ks {
+		for _, by := range []blobschema.QueueBy{blobschema.QueueByHost, blobschema.QueueBySURT, blobschema.QueueByBKDR} {
+			alone = append(alone, &queueTrial{by: by, k: k})
+		}
+		paced = append(paced, &queueTrial{by: blobschema.QueueByBKDR, k: k, delay: portalPace})
+		among = append(among, &queueTrial{by: blobschema.QueueByBKDR, k: k, rest: mixedDelay})
+	}
+	var jobs []func() error
+	add := func(trials []*queueTrial, web *simweb.Web) {
+		for _, t := range trials {
+			jobs = append(jobs, func() error {
+				err := t.run(o.Seed, web, d)
+				log("%v: %s pages in %v of its time", t, grouped(t.Pages), t.Virtual)
+				return err
+			})
+		}
+	}
+	add(alone, portal)
+	add(paced, portal)
+	add(among, mixed)
+	if err := parallel(jobs); err != nil {
+		return nil, err
+	}
+	deal, err := dealSection(o.Seed, portal, pages)
+	if err != nil {
+		return nil, err
+	}
+	return &Report{
+		Name: "queue-assignment", Title: "One large host in several queues", Seed: o.Seed, Pages: pages, Quick: o.Quick,
+		Intro: fmt.Sprintf(queuesIntro, grouped(pages), portalLatency, d, portalWatch, len(alone[0].pages)/2),
+		Sections: []Section{
+			deal, portalSection(alone), paceSection(paced), mixedSection(among, mixed),
+		},
+	}, nil
+}
+
+// portalSection is about a portal alone.
+func portalSection(trials []*queueTrial) Section {
+	sec := Section{Title: "One portal, without a delay", Text: portalText}
+	tab := Table{
+		Name: "portal", Caption: "Requests under way, and pages a second, when the queues are long",
+		Columns: []string{"connections", "by host: active", "by SURT: active", "by BKDR: active", "by host: pages/s", "by SURT: pages/s", "by BKDR: pages/s", "times k = 1"},
+	}
+	active := Plot{Name: "active", Title: "Requests under way over time", X: "seconds", Y: "requests"}
+	rate := Plot{Name: "portal", Title: "Pages a second when the queues are long", X: "connections", Y: "pages a second", LogX: true}
+	byRate := map[blobschema.QueueBy]map[int]float64{}
+	for i := 0; i < len(trials); i += 3 {
+		row := []any{trials[i].k}
+		for _, t := range trials[i : i+3] {
+			row = append(row, late(t.active()))
+		}
+		for _, t := range trials[i : i+3] {
+			r := late(t.rates())
+			if byRate[t.by] == nil {
+				byRate[t.by] = map[int]float64{}
+			}
+			byRate[t.by][t.k] = r
+			row = append(row, r)
+		}
+		up := byRate[blobschema.QueueByBKDR][trials[i].k] / byRate[blobschema.QueueByBKDR][1]
+		tab.Rows = append(tab.Rows, append(row, up))
+		if k := trials[i].k; k > 1 {
+			sec.Checks = append(sec.Checks,
+				Check{What: fmt.Sprintf("%d connections, by BKDR: at least %g requests under way", k, busyEnough*float64(k)), OK: row[3].(float64) >= busyEnough*float64(k)},
+				Check{What: fmt.Sprintf("%d connections, by BKDR: at least %g times the pages of one", k, busyEnough*float64(k)), OK: up >= busyEnough*float64(k)})
+		}
+	}
+	most := trials[len(trials)-3:]
+	for i, t := range most {
+		active.Series = append(active.Series, overTime(string(t.by)+fmt.Sprintf(", k = %d", t.k), i, t.active()))
+	}
+	if len(trials) > 6 {
+		middle := trials[len(trials)-9+2]
+		active.Series = append(active.Series, overTime(string(middle.by)+fmt.Sprintf(", k = %d", middle.k), 3, middle.active()))
+	}
+	for i, by := range []blobschema.QueueBy{blobschema.QueueByHost, blobschema.QueueBySURT, blobschema.QueueByBKDR} {
+		rate.Series = append(rate.Series, pairs("by "+string(by), i, false, byRate[by]))
+	}
+	sec.Tables, sec.Plots = []Table{tab}, []Plot{active, rate}
+	return sec
+}
+
+// busyEnough is the part of the connections allowed that is to be busy.
+const busyEnough = 0.9
+
+func overTime(name string, color int, values []float64) Series {
+	s := Series{Name: name, Color: color}
+	for i, v := range values {
+		s.X, s.Y = append(s.X, float64(i+1)*portalWatch.Seconds()), append(s.Y, v)
+	}
+	return s
+}
+
+// paceSection is about a portal with a pace.
+func paceSection(trials []*queueTrial) Section {
+	sec := Section{Title: "One portal, with a delay", Text: fmt.Sprintf(paceText, portalPace, 1/portalPace.Seconds())}
+	tab := Table{Name: "pace", Caption: "By BKDR, when the queues are long", Columns: []string{"connections", "active", "pages/s", "bound by connections", "bound by delay"}}
+	for _, t := range trials {
+		byLinks, byPace := float64(t.k)/portalLatency.Seconds(), 1/portalPace.Seconds()
+		r := late(t.rates())
+		tab.Rows = append(tab.Rows, []any{t.k, late(t.active()), r, byLinks, byPace})
+		sec.Checks = append(sec.Checks, Check{
+			What: fmt.Sprintf("%d connections: the lower bound is kept, and %g%% of it reached", t.k, 100*busyEnough),
+			OK:   r <= min(byLinks, byPace)*1.001 && r >= busyEnough*min(byLinks, byPace),
+		})
+	}
+	sec.Tables = []Table{tab}
+	return sec
+}
+
+// mixedSection is about a portal among other hosts.
+func mixedSection(trials []*queueTrial, web *simweb.Web) Section {
+	sec := Section{Title: "A portal among other hosts", Text: fmt.Sprintf(mixedText, mixedHosts, mixedPages, mixedDelay, mixedLinks)}
+	tab := Table{Name: "mixed", Caption: "Pages of all hosts", Columns: []string{"connections to the portal", "pages", "of", "pages/s when the queues are long", "times k = 1"}}
+	plot := Plot{Name: "mixed", Title: "Pages a second, of all hosts", X: "seconds", Y: "pages a second"}
+	one := late(trials[0].rates())
+	for i, t := range trials {
+		r := late(t.rates())
+		tab.Rows = append(tab.Rows, []any{t.k, t.Pages, web.Pages(), r, r / one})
+		plot.Series = append(plot.Series, overTime(fmt.Sprintf("k = %d", t.k), i, t.rates()))
+	}
+	sec.Tables, sec.Plots = []Table{tab}, []Plot{plot}
+	return sec
+}
+
+const queuesIntro = `**Question.** A crawler that keeps one queue for each host has most of its connections idle when a few huge hosts hold most
+of the URLs. Zhang and Wang deal the URLs of Heritrix's hosts to queues by a string hash of the URL, and report more active
+threads and more URLs a second once the queues are long. Does that hold here, how far, and with which hash?
+
+**How.** The crawler's own core on a virtual clock, with one partition. The portal is a generated host of %s pages that
+answers after %v and closes no connection; its operator allows k requests under way at once (a rule for the host), and its URLs are dealt to k queues, of each
+of which one request is made at a time. Crawls begin with its root, last %v, and are looked at every %v; "when the queues are long" is the
+mean of the last %d of these.`
+
+const portalText = `By host there is one queue, whatever the host allows, as by Heritrix's default. By BKDR the speed is that of one connection times their number. By SURT
+prefix, that is by the first segment of the path, there are no more queues than a site has sections. The generated portal has eight, numbered in a row, which
+share no queue from eight queues on; sections with other names meet in a queue by chance, and one that is larger than the others is the last to be
+done. What is best in a queue comes first in all of them, but nothing orders the queues of a host among each other.`
+
+const paceText = `The same with %v between two requests to the host. Pace counts per host, not per queue: more queues never make a
+host be asked more often than once in that time, which is %g pages a second, and from there on more connections only wait.`
+
+const mixedText = `The portal with %d other hosts of %d pages each, which are asked every %v, as hosts are that nobody gave a rule; the crawl
+has %d connections. The other hosts are done after two minutes, and then the portal is all there is: with one queue, the crawl has one of its connections busy. This is the case of the
+paper: a few huge hosts, and most threads waiting.`

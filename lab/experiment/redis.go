@@ -1,0 +1,121 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/orbweaver/orbweaver/lab/corpus"
+)
+
+// The figures of the search engine on Redis queues (Li, Ai, Wang), by number of slaves.
+var (
+	redisPaperCrawl = map[int]float64{1: 5.385, 2: 10.992, 3: 14.118, 4: 17.079}      // pages a second
+	redisPaperIndex = map[int]float64{1: 4.262, 2: 6.661, 3: 7.775, 4: 8.514}         // pages a second
+	redisPaperRank  = map[int]float64{1: 963.955, 2: 754.473, 3: 648.617, 4: 584.876} // seconds
+	efficientRedis  = 0.9                                                             // speed-up by workers
+)
+
+// redisScale is how large the measurements are.
+type redisScale struct {
+	seed    uint64
+	workers []int
+	times   int // a web as large, by the paper's
+	faster  int // are answers over sockets
+	indexed int // pages that several numbers of workers index
+	sites   int // that are ranked
+	small   int // documents of the collection in which known items are sought
+	docs    int // of the one whose searches are timed
+	items   int // that are sought
+	queries int // that are timed
+}
+
+func redisScaleOf(o Options) redisScale {
+	s := redisScale{
+		seed: o.Seed, workers: []int{1, 2, 3, 4}, times: 10, faster: 10, indexed: 8_000, sites: 35_602, small: 10_000, docs: 100_000, items: 2_000, queries: 1_000,
+	}
+	if o.Quick {
+		s.workers, s.times, s.faster, s.indexed, s.sites, s.small, s.docs, s.items, s.queries = []int{1, 2, 4}, 2, 40, 400, 2_000, 500, 2_000, 100, 100
+	}
+	if o.Pages > 0 {
+		s.docs = o.Pages
+		s.small = min(s.small, s.docs)
+	}
+	return s
+}
+
+// redisEngine measures what the paper does, and what makes an index one. What is timed has the machine to itself.
+func redisEngine(o Options) (*Report, error) {
+	return redisScaleOf(o).run(o.Quick, o.logger())
+}
+
+func (s redisScale) run(quick bool, log func(string, ...any)) (*Report, error) {
+	if s.docs > corpus.Most { // before all else, for the rest takes minutes
+		return nil, fmt.Errorf("%s documents: there are at most %s", grouped(s.docs), grouped(corpus.Most))
+	}
+	r := &Report{
+		Name: "redis-engine", Title: "A search engine on queues", Seed: s.seed, Pages: s.docs, Quick: quick,
+		Intro: fmt.Sprintf(redisIntro, runtime.NumCPU()),
+	}
+	crawls := newRedisCrawls(s)
+	if err := crawls.run(s.seed, log); err != nil {
+		return nil, err
+	}
+	indexing, err := newRedisIndex(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := indexing.run(log); err != nil {
+		return nil, err
+	}
+	ranks := newRedisRanks(s)
+	if err := ranks.run(s.seed, log); err != nil {
+		return nil, err
+	}
+	r.Sections = []Section{crawls.section(s), indexing.section(), ranks.section()}
+	sections, err := shelfSections(s, indexing.docs, log)
+	r.Sections = append(r.Sections, sections...)
+	return r, err
+}
+
+// shelfSections are about two collections in folders.
+func shelfSections(s redisScale, sample *corpus.Corpus, log func(string, ...any)) (out []Section, err error) {
+	stored, err := storedText(sample)
+	if err != nil {
+		return nil, err
+	}
+	small, err := newShelf(s.seed, s.small, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, small.remove()) }()
+	large, err := newShelf(s.seed, s.docs, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, large.remove()) }()
+	timed, err := large.search(s.seed, s.queries, log)
+	if err != nil {
+		return nil, err
+	}
+	without, err := small.findKnown(s.items)
+	if err != nil {
+		return nil, err
+	}
+	if err := small.rank(); err != nil {
+		return nil, err
+	}
+	with, err := small.findKnown(s.items)
+	if err != nil {
+		return nil, err
+	}
+	log("known items are found")
+	return []Section{sizeSection(stored, []indexSize{small.size, large.size}), timed.section(), qualitySection(s.small, without, with)}, nil
+}
+
+const redisIntro = `**Question.** Li, Ai and Wang build a search engine on queues in Redis: a master and 1 to 4 slaves crawl, make an inverted index and compute PageRank. How do crawl, index and
+ranks made of functions and plain queues compare, do they scale, and what do searches over the result take and find?
+
+**How.** What scales is simulated as in the other experiments: the crawler's own core on a virtual clock, in a world that takes the time that clouds take for a table's read (5 ms), a
+message (10 ms) and an object (20 ms to read, 40 ms to store). What is bound by a processor is measured, on a machine with %d of them, and differs a little each time. The paper
+does not give its machines' speed, so its figures and these are not of the same hardware; what can be compared is how they grow with the workers.`

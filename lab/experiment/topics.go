@@ -1,0 +1,450 @@
+package experiment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/lab/measure"
+)
+
+// Properties of the crawls of topics.
+const (
+	topicHours       = 24
+	topicConnections = 4
+	topicDelay       = time.Second
+	topicLatencyMin  = 2 * time.Second // so slow that a day of four connections is 115,000 pages
+	topicLatencyMax  = 4 * time.Second
+	topicPageTime    = (topicLatencyMin + topicLatencyMax) / 2
+	topicAsks        = 200
+)
+
+// topicWeb is what one topic is about.
+type topicWeb struct {
+	name         string
+	zone         string // of its hosts, so that topics share none
+	hosts, pages int    // pages of each host
+	links        int    // of a page
+}
+
+// The topics: of very different sizes, and with as different numbers of links, but each with more
+// pages than a third of a day's, and hosts enough for a third of the connections.
+var topicWebs = []topicWeb{
+	{"large", "example", 1_500, 100, 30},
+	{"middle", "test", 150, 350, 10},
+	{"small", "invalid", 15, 3_000, 3},
+}
+
+// lateTopic is the one that comes late, with a priority.
+var lateTopic = topicWeb{"late", "localhost", 20, 100, 8}
+
+// make makes it, the smaller the fewer pages all webs are to have together.
+func (w topicWeb) make(seed uint64, pages int) (*simweb.Web, error) {
+	return simweb.New(simweb.Config{
+		Seed: seed, Hosts: w.hosts, Names: true, HostsPerSite: 1, Zone: w.zone,
+		Pages: simweb.Pages{Min: max(20, w.pages*pages/allTopicPages())}, PageBytes: 256, LinksPerPage: w.links,
+		Connection: simweb.Connection{LatencyMin: topicLatencyMin, LatencyMax: topicLatencyMax, MaxRequests: 1 << 30},
+	})
+}
+
+// allTopicPages are those that the webs of all topics are said to have.
+func allTopicPages() (n int) {
+	for _, w := range topicWebs {
+		n += w.hosts * w.pages
+	}
+	return n + lateTopic.hosts*lateTopic.pages
+}
+
+// topic is the crawl's topic of that name: what is in its zone.
+func (w topicWeb) topic(slice time.Duration) blobschema.Topic {
+	return blobschema.Topic{
+		Name: w.name, Slice: slice, Scope: blobschema.ScopeAny, Include: []string{`^http://[^/]*\.` + w.zone + `/`}, MaxDepth: -1,
+	}
+}
+
+// topicTrial is one crawl of several topics.
+type topicTrial struct {
+	name       string
+	topics     []blobschema.Topic // none: a crawl without
+	partitions int
+	late       time.Duration // when the late topic comes; 0: never
+
+	hours [][]int          // pages by hour and topic
+	first [4]time.Duration // page of a topic
+	had   [4]int           // pages of a topic
+	done  [4]time.Duration // when a topic had its last page
+	measure.Measured
+}
+
+// topicStudy is what all trials share.
+type topicStudy struct {
+	seed  uint64
+	webs  []*simweb.Web // of topicWebs, then of lateTopic
+	pages int           // of all of them, or more: each host has some
+	hours int
+	asks  []measure.Ask
+}
+
+func newTopicStudy(o Options) (*topicStudy, error) {
+	s := &topicStudy{seed: o.Seed, hours: topicHours, pages: allTopicPages()}
+	asks := topicAsks
+	if o.Quick {
+		s.hours, s.pages, asks = 1, s.pages/10, 10
+	}
+	if o.Pages != 0 {
+		s.pages = o.Pages
+	}
+	for i, w := range append(slices.Clone(topicWebs), lateTopic) {
+		web, err := w.make(o.Seed+uint64(i), s.pages)
+		if err != nil {
+			return nil, err
+		}
+		s.webs = append(s.webs, web)
+	}
+	r := rand.New(rand.NewPCG(o.Seed, 1))
+	span := time.Duration(s.hours) * time.Hour
+	for i := range asks { // not at the ends: the crawl must be busy, and there must be time to serve
+		web := s.webs[i%len(topicWebs)]
+		at := span/20 + time.Duration(r.Int64N(int64(span*9/10)))
+		s.asks = append(s.asks, measure.Ask{At: at, URL: web.URL(r.IntN(web.Hosts()), 0)})
+	}
+	return s, nil
+}
+
+// lab is a crawl without topics, and of nothing.
+func (s *topicStudy) lab(partitions int) *measure.Lab {
+	return &measure.Lab{
+		Seed: s.seed, Partitions: partitions, Slots: 256, Connections: topicConnections / partitions, Delay: topicDelay,
+		Duration: time.Duration(s.hours) * time.Hour, Asks: s.asks,
+	}
+}
+
+func (s *topicStudy) run(t *topicTrial) (err error) {
+	lab := s.lab(t.partitions)
+	lab.Settings.Topics = t.topics
+	for i, w := range s.webs {
+		r := measure.Region{Web: w}
+		if len(t.topics) > 0 {
+			r.Topic = uint8(i + 1)
+		}
+		if i == len(topicWebs) {
+			if r.After = t.late; t.late == 0 {
+				continue
+			}
+		}
+		lab.Regions = append(lab.Regions, r)
+	}
+	lab.Watch = time.Second
+	lab.Look = func(at measure.Sight) {
+		hour := int((at.At - 1) / time.Hour)
+		for len(t.hours) <= hour {
+			t.hours = append(t.hours, make([]int, len(lab.Regions)))
+		}
+		for i, n := range at.Regions {
+			if n == 0 {
+				continue
+			}
+			if t.had[i] == 0 {
+				t.first[i] = at.At
+			}
+			t.hours[hour][i] += n
+			t.had[i] += n
+			t.done[i] = at.At
+		}
+	}
+	if t.Measured, err = measure.Measure(*lab); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	return nil
+}
+
+// main are the pages of the three topics that every trial has.
+func (t *topicTrial) main() []int { return t.had[:len(topicWebs)] }
+
+// evenness is that of the pages of the three: coefficient of variation, and fewest by most.
+func evenness(pages []int) (variation, fewest float64) {
+	return spreadOf(pages).deviation, float64(slices.Min(pages)) / float64(max(1, slices.Max(pages)))
+}
+
+// shares are the least part that a topic had of an hour's pages, and the number of hours in
+// which it had none.
+func (t *topicTrial) shares(topic int) (least float64, none int) {
+	least = 1
+	for _, h := range t.hours {
+		total := 0
+		for _, n := range h {
+			total += n
+		}
+		least = min(least, float64(h[topic])/float64(max(1, total)))
+		if h[topic] == 0 {
+			none++
+		}
+	}
+	return least, none
+}
+
+// equal are the topics with slices that are all the same.
+func equal() []blobschema.Topic { return sliced(10*time.Second, 10*time.Second, 10*time.Second) }
+
+// sliced are the topics with slices.
+func sliced(slices ...time.Duration) (out []blobschema.Topic) {
+	for i, s := range slices {
+		out = append(out, topicWebs[i].topic(s))
+	}
+	return out
+}
+
+// with are topics that were changed.
+func with(topics []blobschema.Topic, change func(i int, t *blobschema.Topic)) []blobschema.Topic {
+	for i := range topics {
+		change(i, &topics[i])
+	}
+	return topics
+}
+
+// topics measures how a crawl is shared among its topics.
+func topics(o Options) (*Report, error) {
+	log := o.logger()
+	s, err := newTopicStudy(o)
+	if err != nil {
+		return nil, err
+	}
+	day := time.Duration(s.hours) * time.Hour
+	capacity := float64(topicConnections) / topicPageTime.Seconds() // pages a second
+	unequal := func() []blobschema.Topic { return sliced(30*time.Second, 10*time.Second, 5*time.Second) }
+	late := append(equal(), lateTopic.topic(0))
+	late[len(topicWebs)].Priority = 10
+	without := &topicTrial{name: "without topics", partitions: 1}
+	even := &topicTrial{name: "turns of 10 s", topics: equal(), partitions: 1}
+	divided := &topicTrial{name: "the same, four partitions", topics: equal(), partitions: topicConnections}
+	tilted := &topicTrial{name: "turns of 30, 10 and 5 s", topics: unequal(), partitions: 1}
+	least := int64(minimumPart * capacity * (day / 4).Seconds() / float64(len(topicWebs)))
+	levelled := &topicTrial{name: "four partitions, with a minimum", partitions: topicConnections, topics: with(equal(), func(_ int, t *blobschema.Topic) {
+		t.Minimum, t.Period = least, day/4
+	})}
+	watched := &topicTrial{name: "30, 10 and 5 s, with a minimum", partitions: 1, topics: with(unequal(), func(_ int, t *blobschema.Topic) {
+		t.Minimum, t.Period = least, day/4
+	})}
+	first := &topicTrial{name: "the large one first", partitions: 1, topics: with(equal(), func(i int, t *blobschema.Topic) {
+		if i == 0 {
+			t.Priority = 1
+		}
+	})}
+	coming := &topicTrial{name: "a late topic of a higher priority", topics: late, partitions: 1, late: day / 2}
+	queued := &topicTrial{name: "the same without topics", partitions: 1, late: day / 2}
+	trials := []*topicTrial{without, even, divided, levelled, tilted, watched, first, coming, queued}
+	var jobs []func() error
+	for _, t := range trials {
+		jobs = append(jobs, func() error {
+			err := s.run(t)
+			log("%s: %s pages", t.name, grouped(t.Pages))
+			return err
+		})
+	}
+	if err := parallel(jobs); err != nil {
+		return nil, err
+	}
+	return &Report{
+		Name: "topics", Title: "One crawl of several topics", Seed: o.Seed, Pages: s.pages, Quick: o.Quick,
+		Intro: fmt.Sprintf(topicsIntro, s.hours, topicConnections, topicLatencyMin, topicLatencyMax, capacity, topicDelay),
+		Sections: []Section{
+			s.evenSection(trials, without, even, divided, levelled), s.minimumSection(tilted, watched, least, day/4),
+			s.lateSection(coming, queued), s.askSection(without, even),
+		},
+	}, nil
+}
+
+// minimumPart is the minimum by a third of what the crawl can have in a period.
+const minimumPart = 0.75
+
+// evenSection is about the paper's own measurement.
+func (s *topicStudy) evenSection(trials []*topicTrial, without, even, divided, levelled *topicTrial) Section {
+	sec := Section{Title: "Pages of each topic", Text: fmt.Sprintf(evenText, s.describe(), s.dealt(), 100*minimumPart)}
+	tab := Table{
+		Name: "pages", Caption: fmt.Sprintf("Pages in %d hours", s.hours),
+		Columns: []string{"crawl", "large", "middle", "small", "variation", "fewest by most", "least share of an hour", "hours without a page"},
+	}
+	for _, t := range trials[:7] {
+		v, f := evenness(t.main())
+		least, none := 1.0, 0
+		for i := range topicWebs {
+			l, n := t.shares(i)
+			least, none = min(least, l), none+n
+		}
+		tab.Rows = append(tab.Rows, []any{t.name, t.had[0], t.had[1], t.had[2], v, f, least, none})
+	}
+	sec.Tables = []Table{tab}
+	v, f := evenness(even.main())
+	sec.Checks = []Check{{
+		What: fmt.Sprintf("%s: coefficient of variation at most %g, fewest by most at least %g", even.name, evenVariation, evenFewest),
+		OK:   v <= evenVariation && f >= evenFewest,
+	}}
+	for _, t := range []*topicTrial{even, divided, levelled} {
+		none := 0
+		for i := range topicWebs {
+			_, n := t.shares(i)
+			none += n
+		}
+		sec.Checks = append(sec.Checks, Check{What: t.name + ": no hour in which a topic has no page", OK: none == 0})
+	}
+	sec.Plots = []Plot{
+		s.hourPlot("without", "Pages an hour, without topics", without),
+		s.hourPlot("turns", "Pages an hour, in turns of 10 s", even),
+	}
+	return sec
+}
+
+// What is called even.
+const (
+	evenVariation = 0.05
+	evenFewest    = 0.9
+)
+
+// describe says what the topics are.
+func (s *topicStudy) describe() string {
+	var parts []string
+	for i, w := range topicWebs {
+		parts = append(parts, fmt.Sprintf("*%s*: %s hosts, %s pages, %d links on each", w.name, grouped(s.webs[i].Hosts()), grouped(s.webs[i].Pages()), w.links))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// dealt says how many hosts of the small topic four partitions have.
+func (s *topicStudy) dealt() string {
+	h, err := s.lab(topicConnections).Hash()
+	if err != nil {
+		panic("experiment: " + err.Error()) // the number of slots is this package's own: unreachable
+	}
+	m := resized(nil, h.Slots(), topicConnections, true)
+	counts := make([]int, topicConnections)
+	web := s.webs[len(topicWebs)-1]
+	for i := range web.Hosts() {
+		counts[m.Owner(h.Slot(web.Host(i).Authority))]++
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(counts), " ", ", "), "[]")
+}
+
+func (s *topicStudy) hourPlot(name, title string, t *topicTrial) Plot {
+	p := Plot{Name: name, Title: title, X: "hour", Y: "pages"}
+	for i := range t.hours[0] {
+		series := Series{Name: append(topicWebs, lateTopic)[i].name, Color: i}
+		for h, pages := range t.hours {
+			series.X, series.Y = append(series.X, float64(h+1)), append(series.Y, float64(pages[i]))
+		}
+		p.Series = append(p.Series, series)
+	}
+	return p
+}
+
+// minimumSection is about the watcher.
+func (s *topicStudy) minimumSection(tilted, watched *topicTrial, least int64, period time.Duration) Section {
+	sec := Section{Title: "A minimum, and slices that shrink", Text: fmt.Sprintf(minimumText, grouped(int(least)), period, 100*minimumPart)}
+	tab := Table{Name: "minimum", Caption: "Pages of each period", Columns: []string{"crawl", "period", "large", "middle", "small", "fewest by the minimum"}}
+	hours := max(1, s.hours/4)
+	met := true
+	for _, t := range []*topicTrial{tilted, watched} {
+		for p := 0; p*hours < len(t.hours); p++ {
+			sum := make([]int, len(topicWebs))
+			for _, h := range t.hours[p*hours : min(len(t.hours), (p+1)*hours)] {
+				for i := range sum {
+					sum[i] += h[i]
+				}
+			}
+			f := float64(slices.Min(sum)) / float64(least)
+			tab.Rows = append(tab.Rows, []any{t.name, p + 1, sum[0], sum[1], sum[2], f})
+			if t == watched && s.hours >= 4 {
+				met = met && f >= 1
+			}
+		}
+	}
+	sec.Tables = []Table{tab}
+	sec.Plots = []Plot{
+		s.hourPlot("unequal", "Pages an hour, in turns of 30, 10 and 5 s", tilted),
+		s.hourPlot("minimum", "Pages an hour, the same with a minimum", watched),
+	}
+	sec.Checks = []Check{{What: "with a minimum every topic has it in every period", OK: met}}
+	return sec
+}
+
+// lateSection is about a topic that comes late.
+func (s *topicStudy) lateSection(coming, queued *topicTrial) Section {
+	web := s.webs[len(topicWebs)]
+	alone := time.Duration(web.Pages()/web.Hosts()) * topicPageTime // each host one request at a time
+	sec := Section{Title: "A topic that comes late", Text: fmt.Sprintf(lateText, grouped(web.Hosts()), grouped(web.Pages()), coming.late)}
+	tab := Table{Name: "late", Caption: "The late topic", Columns: []string{"crawl", "first page after, s", "pages", "of", "last page after, min", "bound by connections, min", "bound by hosts, min"}}
+	i := len(topicWebs)
+	byLinks := time.Duration(float64(web.Pages()) / (topicConnections / topicPageTime.Seconds()) * float64(time.Second))
+	for _, t := range []*topicTrial{coming, queued} {
+		row := []any{t.name, nil, t.had[i], web.Pages(), nil, byLinks.Minutes(), alone.Minutes()}
+		if t.had[i] > 0 {
+			row[1], row[4] = (t.first[i] - t.late).Seconds(), (t.done[i] - t.late).Minutes()
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	sec.Tables = []Table{tab}
+	sec.Plots = []Plot{s.hourPlot("late", "Pages an hour, with a late topic of a higher priority", coming)}
+	sec.Checks = []Check{
+		{What: fmt.Sprintf("the late topic has its first page within %v", soon), OK: coming.had[i] > 0 && coming.first[i]-coming.late <= soon},
+		{What: "it is done", OK: coming.had[i] >= web.Pages()},
+	}
+	return sec
+}
+
+// soon is how long a topic of a higher priority may wait for its first page: a tick, which mails
+// its seeds, a robots.txt and the requests that are under way, none of which is broken off.
+const soon = 15 * time.Second
+
+// askSection is about requests from outside.
+func (s *topicStudy) askSection(trials ...*topicTrial) Section {
+	sec := Section{Title: "Requests under full load", Text: fmt.Sprintf(askText, len(s.asks))}
+	tab := Table{Name: "requests", Caption: "From the request until the page was had, in seconds", Columns: []string{"crawl", "requests", "served", "median", "90%", "longest"}}
+	for _, t := range trials {
+		d := times(t.Served)
+		row := []any{t.name, len(s.asks), len(d), nil, nil, nil}
+		if len(d) > 0 {
+			row[3], row[4], row[5] = d[len(d)/2].Seconds(), d[len(d)*9/10].Seconds(), d[len(d)-1].Seconds()
+		}
+		tab.Rows = append(tab.Rows, row)
+		sec.Checks = append(sec.Checks, Check{What: fmt.Sprintf("%s: all are served, within %v", t.name, soon), OK: len(d) == len(s.asks) && d[len(d)-1] <= soon})
+	}
+	sec.Tables = []Table{tab}
+	return sec
+}
+
+// times are sorted lengths of time, those that have none left out.
+func times(all []time.Duration) []time.Duration {
+	all = slices.DeleteFunc(slices.Clone(all), func(d time.Duration) bool { return d == 0 })
+	slices.Sort(all)
+	return all
+}
+
+const topicsIntro = `**Question.** Fan and Li have several topics in one crawl, which take turns, go before each other by priority, and are watched: one that has met its
+minimum gets smaller slices. They report that three topics come out even over 24 hours, and that none is left without pages, which
+happened before. Does that hold here, and how soon is served what is more urgent?
+
+**How.** The crawler's own core on a virtual clock, for %d hours, with %d connections to hosts that answer after %v to %v: at most %.2f
+pages a second, which every topic alone could use up. A host is left alone for %v between two requests. Without topics the same hosts are one crawl. The
+first hour counts as any other, although topics have little to ask for at its beginning.`
+
+const evenText = `%s. Without topics, hosts take turns, and one whose turn it is has up to 50 requests over its connection: a topic has pages as it has hosts, and there are hours
+in which a small one has none. With topics, it has the connections for its slice; what it cannot use, because its hosts are all at rest, goes to the
+others. The rest of what is uneven is robots.txt, which the large topic asks for more often. Partitions take turns each for itself, so that a topic is
+as even as its hosts are dealt: four partitions have %s of the small topic's hosts, and where they are few it has had all their pages before the
+end. The watcher counts over all partitions: with a minimum (here %g%% of a third, in a quarter of the time) the small topic is given more in the others. A topic of a higher
+priority goes first as long as it has anything to ask for, so where that is the large one, the others have what it leaves, which is nothing.`
+
+const minimumText = `Turns of unequal length share the pages unequally, which may be what is wanted. With a minimum of %s pages in each period of
+%v (%.0f%% of a third of what the crawl can have) the watcher, which is part of the tick, takes from who has met it, until the next
+period begins.`
+
+const lateText = `A topic of %s hosts and %s pages, whose roots are given after %v, when the others have tens of thousands of URLs
+waiting. With a priority of 10 it goes before the others; without topics its hosts take turns with all others. Its
+seeds are found by the next tick, which whoever gives them runs at once.`
+
+const askText = `%d requests for roots of hosts of all topics, at times drawn at random, while all connections are busy. Each is taken by a function that is started for it, mailed to
+the owner of the host, and goes before all topics there. It waits for a connection that is free, and for the pace of its host, which was asked perhaps
+just before: these are the bounds, and not the number of URLs that wait.`

@@ -1,0 +1,244 @@
+package experiment
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/lab/measure"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// The figures of WebGather 2.0 (Yan, Wang, Li, Guo), by number of controllers.
+var (
+	paperPages    = 761_129
+	paperVariance = map[int][2]float64{ // in the first hour and in the tenth: Table 2
+		2: {0.000221, 0.0000165}, 4: {0.0013, 0.0023}, 8: {0.000994, 0.000463}, 16: {0.00017, 0.000291},
+	}
+	paperSpeedUp    = map[int]float64{2: 1.71, 4: 3.36, 8: 5.97, 16: 11.72} // Table 3
+	paperURLBytes   = 128
+	paperHostBytes  = 147
+	efficientEnough = 0.95 // speed-up by n
+)
+
+// scale is how large the measurements are.
+type scale struct {
+	seed        uint64
+	pages       int
+	slots       int
+	connections int
+	numbers     []int // of partitions
+	most        int   // partitions in the experiments on moves
+	livePages   int   // of the crawl whose number of partitions changes
+}
+
+func scaleOf(o Options) scale {
+	s := scale{seed: o.Seed, pages: o.Pages, slots: partition.DefaultSlots, connections: 4, numbers: []int{1, 2, 4, 8, 16}, most: 16, livePages: 120_000}
+	if s.pages == 0 {
+		s.pages = paperPages
+	}
+	if o.Quick {
+		s.pages, s.slots, s.numbers, s.most, s.livePages = 12_000, 1024, []int{1, 2, 4}, 2, 6_000
+		if o.Pages != 0 {
+			s.pages = o.Pages
+		}
+	}
+	return s
+}
+
+// hostsFor is how many hosts a web has: 190 pages each on average.
+func hostsFor(pages int) int { return max(60, min(pages/190, 60_000)) }
+
+// Properties of the webs.
+const (
+	leastPages  = 5   // of a host
+	zipf        = 0.8 // exponent of the hosts' sizes
+	latencyMin  = 200 * time.Millisecond
+	latencyMax  = 500 * time.Millisecond
+	crawledPart = 0.5 // of the web, in a crawl bound by latency
+	hours       = 10  // stretches of time in which shares are counted
+	plansPerRun = 60  // six an hour, as every ten minutes
+)
+
+// newWeb is a web of about so many pages, with hosts as large as in a Zipf distribution.
+func newWeb(seed uint64, pages int) (*simweb.Web, error) {
+	hosts := hostsFor(pages)
+	return simweb.New(simweb.Config{
+		Seed: seed, Hosts: hosts, Names: true, Pages: simweb.Pages{Min: leastPages, Max: largestOf(hosts, pages, leastPages, zipf), Zipf: zipf}, PageBytes: 256, LinksPerPage: 8,
+		Connection: simweb.Connection{LatencyMin: latencyMin, LatencyMax: latencyMax},
+	})
+}
+
+// setting is what bounds the speed of a crawl.
+type setting struct {
+	name        string
+	connections int
+	delay       time.Duration
+}
+
+// trial is one crawl.
+type trial struct {
+	setting
+	n     int
+	start float64 // of planning by load; 0: none
+
+	hours [][]int // pages by hour and partition
+	moves int
+	measure.Measured
+}
+
+func (t *trial) String() string {
+	s := fmt.Sprintf("%s, %d partitions", t.name, t.n)
+	if t.start > 0 {
+		s += fmt.Sprintf(", planned above %g", t.start)
+	}
+	return s
+}
+
+// run carries out the trial.
+func (t *trial) run(s scale, web *simweb.Web) (err error) {
+	d := t.time(s)
+	lab := measure.Lab{
+		Seed: s.seed, Web: web, Partitions: t.n, Slots: s.slots, Connections: t.connections, Delay: t.delay, Duration: d,
+		Watch: d / hours, Look: func(at measure.Sight) { t.hours = append(t.hours, at.Pages) },
+	}
+	if t.start > 0 {
+		lab.PlanEvery = max(30*time.Second, d/plansPerRun)
+		lab.Plan = func(pages []float64, m *partition.Map) (*partition.Map, error) {
+			moves := m.Balance(pages, partition.BalanceOptions{Start: t.start, Stop: 1 + (t.start-1)/5})
+			if len(moves) == 0 {
+				return nil, nil
+			}
+			t.moves += len(moves)
+			return m.Apply(moves)
+		}
+	}
+	t.Measured, err = measure.Measure(lab)
+	if err != nil {
+		return fmt.Errorf("%v: %w", t, err)
+	}
+	return nil
+}
+
+// time is how long the trial takes. Where latency is the bound, it is long enough for the
+// greater part of the web, with all connections busy; else it is the shortest of these.
+func (t *trial) time(s scale) time.Duration {
+	n := t.n
+	if t.delay > 0 {
+		n = slices.Max(s.numbers)
+	}
+	perConnection := float64((latencyMin + latencyMax) / 2)
+	d := time.Duration(crawledPart * float64(s.pages) / float64(n*s.connections) * perConnection)
+	return d.Round(10 * time.Second)
+}
+
+// variance is that of the partitions' shares of an hour's pages.
+func variance(pages []int) float64 {
+	total, v := 0, 0.0
+	for _, n := range pages {
+		total += n
+	}
+	if total == 0 {
+		return 0
+	}
+	for _, n := range pages {
+		off := float64(n)/float64(total) - 1/float64(len(pages))
+		v += off * off
+	}
+	return v / float64(len(pages))
+}
+
+// webgather measures what the paper's tables do, and what it only claims of moves.
+func webgather(o Options) (*Report, error) {
+	s, log := scaleOf(o), o.logger()
+	web, err := newWeb(s.seed, s.pages)
+	if err != nil {
+		return nil, err
+	}
+	latency := setting{"bound by latency", s.connections, 0}
+	polite := setting{"bound by politeness", 256, 30 * time.Second}
+	var trials []*trial
+	for _, n := range slices.Backward(s.numbers) { // the longest first
+		trials = append(trials, &trial{setting: latency, n: n})
+		if n == 1 {
+			continue
+		}
+		if n == slices.Max(s.numbers) { // with fewer there is hardly anything to move
+			trials = append(trials, &trial{setting: latency, n: n, start: starts[0]})
+		}
+		trials = append(trials, &trial{setting: polite, n: n})
+		for _, start := range starts {
+			trials = append(trials, &trial{setting: polite, n: n, start: start})
+		}
+	}
+	live := &liveTrial{}
+	jobs := []func() error{func() error {
+		defer log("a crawl from 1 partition to %d and back", s.most+1)
+		return live.run(s)
+	}}
+	for _, t := range trials {
+		jobs = append(jobs, func() error {
+			err := t.run(s, web)
+			log("%v: %s pages in %v of its time", t, grouped(t.Pages), t.Virtual)
+			return err
+		})
+	}
+	if err := parallel(jobs); err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Name: "webgather", Title: "A crawl divided by a two-level map", Seed: s.seed, Pages: s.pages, Quick: o.Quick,
+		Intro: fmt.Sprintf(intro, grouped(web.Pages()), grouped(web.Hosts()), zipf, latencyMin.Milliseconds(), latencyMax.Milliseconds(), grouped(s.slots)),
+	}
+	moves, err := moveSection(s, web, live)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = []Section{
+		balanceSection(s, trials, latency, polite), speedSection(trials, latency), trafficSection(trials, latency), moves,
+	}
+	return r, nil
+}
+
+// starts are the loads, relative to the mean, from which on planning moves slots: that of
+// [partition.BalanceOptions] and an eager one.
+var starts = []float64{1.25, 1.01}
+
+// parallel does jobs, as many at once as there are processors, and returns the first error in
+// their order.
+func parallel(jobs []func() error) error {
+	errs := make([]error, len(jobs))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				errs[i] = jobs[i]()
+			}
+		})
+	}
+	for i := range jobs {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const intro = `**Question.** Does dividing a crawl by a two-level map (host → slot → partition) give what WebGather 2.0 (Yan, Wang,
+Li, Guo) reports of it, and what it claims: even shares, a speed-up near to the number of partitions, little traffic
+between them, and partitions that come and go without fetching anything twice?
+
+**How.** The crawler's own core (steps, ticks, frontier, mail, commits, moves of slots) runs on a virtual clock, in a
+world that takes the time that clouds take for a table's read (5 ms), a message (10 ms) and an object (40 ms), and has no
+faults: those are the subject of the simulation. The web is generated: %s pages on %s hosts, whose sizes follow Zipf's law with the
+exponent %g; each host answers after its own latency of %d to %d ms. A crawl has %s slots and
+knows the root of every host from the beginning. The paper's web had 761,129 pages.`

@@ -1,0 +1,349 @@
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// took carries out what the actor asked for, and sees whether it has ended.
+func (a *labActor) took(issues []actor.Issue) {
+	for _, is := range issues {
+		a.issue(is)
+	}
+	if ended, err := a.Ended(); ended && !a.ended {
+		a.ended = true
+		if a.onEnd != nil {
+			a.onEnd(err)
+		}
+	}
+}
+
+func (a *labActor) reply(id uint64, v any, err error) {
+	if !a.ended {
+		a.took(a.Handle(a.Now(), actor.Reply{ID: id, Value: v, Err: err}))
+	}
+}
+
+// issue has an effect happen at once, and its reply come when it would have ended.
+func (a *labActor) issue(is actor.Issue) {
+	after := func(d time.Duration, v any, err error) { a.After(d, func() { a.reply(is.ID, v, err) }) }
+	switch e := is.Effect.(type) {
+	case actor.Sleep:
+		after(max(0, e.For), nil, nil)
+	case actor.ExtendFetches: // here no request takes as long
+		after(0, nil, nil)
+	case actor.Work:
+		v, err := e.Do()
+		after(0, v, err)
+	case actor.Fetch:
+		a.fetch(is.ID, e.Request)
+	case actor.CancelFetches:
+		for _, id := range slices.Sorted(maps.Keys(a.fetching)) {
+			o := page.Aborted(a.fetching[id], a.Wall())
+			delete(a.fetching, id)
+			a.After(0, func() { a.reply(id, o, nil) })
+		}
+		after(0, nil, nil)
+	case actor.Receive:
+		a.receive(is.ID, e)
+	case actor.Send:
+		after(queueTime, nil, a.send(e))
+	case actor.Acknowledge:
+		var err error
+		for _, r := range e.Receipts {
+			err = errors.Join(err, a.queues.Ack(a.Wall(), e.Queue, r.(embedded.Receipt)))
+		}
+		a.queueCalls(make([][]byte, len(e.Receipts)))
+		after(queueTime, nil, err)
+	case actor.GetObject:
+		b, ok := a.objects[e.Name]
+		if !ok {
+			a.ledger.BlobGet(0)
+			after(getTime, nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name))
+			return
+		}
+		b = b[min(e.Offset, int64(len(b))):]
+		if e.Length >= 0 {
+			b = b[:min(e.Length, int64(len(b)))]
+		}
+		a.ledger.BlobGet(len(b))
+		after(getTime, b, nil)
+	case actor.DeleteObject:
+		delete(a.objects, e.Name)
+		after(putTime, nil, nil)
+	case actor.PutObject:
+		data := bytes.Join(e.Parts, nil)
+		a.ledger.BlobPut(len(data))
+		if !strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nobody reads those here
+			a.objects[e.Name] = data
+		}
+		after(putTime, nil, nil)
+	case actor.ReadRecords:
+		recs := make([]actor.Record, len(e.Keys))
+		for i, k := range e.Keys {
+			if v, rev, ok := a.table.Get(k); ok {
+				recs[i] = actor.Record{Value: v, Revision: rev, Found: true}
+			}
+			a.ledger.KVRead(len(recs[i].Value))
+		}
+		a.learnt(e.Keys, recs)
+		after(tableTime, recs, nil)
+	case actor.WriteRecord:
+		rev, err := a.write(e)
+		if err == nil {
+			a.taken(e)
+		}
+		after(tableTime, rev, err)
+	default:
+		a.fail(fmt.Errorf("effect %T is unknown here", e))
+	}
+}
+
+func (a *labActor) write(e actor.WriteRecord) (any, error) {
+	a.ledger.KVWrite(len(e.Value))
+	var rev uint64
+	var err error
+	if e.Revision == nil {
+		rev, err = a.table.Create(e.Key, e.Value)
+	} else {
+		rev, err = a.table.Replace(e.Key, e.Value, e.Revision.(uint64))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", actor.ErrConflict, err)
+	}
+	return rev, nil
+}
+
+// learnt takes note of a step that reads which slots it must give.
+func (a *labActor) learnt(keys []string, recs []actor.Record) {
+	i := slices.Index(keys, naming.MapKey(a.crawl.ID))
+	if i < 0 || !recs[i].Found || !a.isStep {
+		return
+	}
+	var m blobschema.MapRecord
+	if err := json.Unmarshal(recs[i].Value, &m); err != nil {
+		a.fail(err)
+		return
+	}
+	for _, mv := range m.Moving {
+		if mv.From != a.part {
+			continue
+		}
+		for _, s := range mv.Slots {
+			if a.asleep[s].epoch < mv.Epoch {
+				a.asleep[s] = stopped{epoch: mv.Epoch, at: a.Mono + tableTime}
+			}
+		}
+	}
+}
+
+// taken takes note of a commit with slots that have come.
+func (a *labActor) taken(e actor.WriteRecord) {
+	if len(a.asleep) == 0 || !a.isStep || e.Key != naming.HeadKey(a.crawl.ID, a.part) {
+		return
+	}
+	var h blobschema.Head
+	if err := json.Unmarshal(e.Value, &h); err != nil {
+		a.fail(err)
+		return
+	}
+	if h.Commit == "" || h.Commit == a.commit {
+		return
+	}
+	a.commit = h.Commit
+	r, err := blobschema.OpenCommit(a.objects[h.Commit])
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	man, err := r.Manifest()
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	for _, m := range man.Moved {
+		for _, s := range m.Slots {
+			if was, ok := a.asleep[s]; ok && m.Held && was.epoch == m.Epoch && !was.over {
+				a.result.Pauses = append(a.result.Pauses, Pause{m.Epoch, a.Mono + tableTime - was.at})
+				was.over = true
+				a.asleep[s] = was
+			}
+		}
+	}
+}
+
+// queueBatch is how many messages one call of a queue has at most.
+const queueBatch = 10
+
+// queueCalls counts the calls that so many messages take.
+func (l *lab) queueCalls(bodies [][]byte) {
+	for batch := range slices.Chunk(bodies, queueBatch) {
+		n := 0
+		for _, b := range batch {
+			n += len(b)
+		}
+		l.ledger.QueueRequest("", n)
+	}
+}
+
+func (a *labActor) send(e actor.Send) error {
+	a.queueCalls(e.Bodies)
+	for _, body := range e.Bodies {
+		if _, err := a.queues.Send(a.Wall(), e.Queue, body, nil, e.Delay); err != nil {
+			return err
+		}
+		if strings.HasPrefix(e.Queue, mailboxPrefix) {
+			if err := a.count(body); err != nil {
+				return err
+			}
+		}
+	}
+	if e.Queue == naming.WakesQueue {
+		a.After(e.Delay, a.wakes)
+	}
+	if p := a.waiting[e.Queue]; p != nil {
+		a.After(queueTime, func() { a.hand(p, e.Queue) })
+	}
+	return nil
+}
+
+// mailboxPrefix begins the names of all mailboxes.
+var mailboxPrefix = strings.TrimRight(naming.MailboxQueue(0), "0")
+
+// count takes note of mail from one partition to another.
+func (a *labActor) count(body []byte) error {
+	m, err := blobschema.DecodeMail(body)
+	if err != nil || m.From == partition.Intake || m.From == partition.Requests {
+		return err
+	}
+	c := &a.result.Mail
+	c.Messages++
+	c.URLs += len(m.URLs)
+	c.Bytes += int64(len(body))
+	for i := range m.URLs {
+		c.Text += int64(len(m.URLs[i].URL))
+	}
+	return nil
+}
+
+// receive waits until there is mail or time is up.
+func (a *labActor) receive(id uint64, e actor.Receive) {
+	p := &poll{a: a, id: id, max: e.Max}
+	a.waiting[e.Queue] = p
+	a.After(queueTime, func() { a.hand(p, e.Queue) })
+	a.After(queueTime+e.Wait, func() {
+		a.hand(p, e.Queue)
+		p.answer(a.waiting, e.Queue, nil, nil)
+	})
+}
+
+// hand gives a receiver what has come.
+func (l *lab) hand(p *poll, queue string) {
+	if p.done || p.a.ended {
+		return
+	}
+	got, err := l.queues.Receive(l.Wall(), queue, p.max)
+	if err == nil && len(got) == 0 {
+		return
+	}
+	msgs := make([]actor.Message, len(got))
+	for i, d := range got {
+		msgs[i] = actor.Message{Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+	}
+	p.answer(l.waiting, queue, msgs, err)
+}
+
+func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Message, err error) {
+	if p.done {
+		return
+	}
+	p.done = true
+	bodies := make([][]byte, max(1, len(msgs))) // a call that brings nothing is one
+	for i, m := range msgs {
+		bodies[i] = m.Body
+	}
+	p.a.queueCalls(bodies)
+	if waiting[queue] == p {
+		delete(waiting, queue)
+	}
+	p.a.reply(p.id, msgs, err)
+}
+
+// fetch asks the generated web, which here has neither faults nor names to resolve.
+func (a *labActor) fetch(id uint64, req page.Request) {
+	url, started := req.URL.String(), a.Wall()
+	if a.cfg.Asked != nil && !req.Robots {
+		a.cfg.Asked(url, a.Mono-a.began)
+	}
+	resp := a.regionOf(req.URL).Web.Answer(simweb.Request{URL: url, Now: started})
+	took := resp.Delay + resp.BodyTime + time.Millisecond
+	if resp.Fault != simweb.FaultNone || req.Resolve {
+		a.fail(fmt.Errorf("%s: the web of a measurement has no faults and no addresses", url))
+		return
+	}
+	var over exchange
+	if a.cfg.Server != nil {
+		over = a.server(req.URL.Host()).ask(a.Mono, url)
+		took = over.took
+	}
+	a.fetching[id] = req
+	a.After(took, func() {
+		over.end(a.Mono)
+		if _, ok := a.fetching[id]; !ok || a.ended {
+			return // cancelled
+		}
+		delete(a.fetching, id)
+		r := fetch.Response{
+			Status: resp.Status, Proto: "HTTP/1.1", Body: resp.Body, Addr: "192.0.2.1", Started: started, Ended: a.Wall(),
+			RequestHead: []byte("GET " + req.URL.RequestURI() + " HTTP/1.1\r\nHost: " + string(req.URL.Host()) + "\r\n\r\n"),
+		}
+		for _, h := range resp.Header {
+			r.Header = append(r.Header, warc.HeaderField{Name: h.Name, Value: h.Value})
+		}
+		slices.SortFunc(r.Header, func(a, b warc.HeaderField) int { return strings.Compare(a.Name, b.Name) })
+		out := fetch.Assemble(a.scratch, req, r)
+		out.Response, out.Closed, out.Wire = took, resp.Close, int64(len(resp.Body))
+		if a.cfg.Server != nil {
+			over.observe(out)
+		}
+		a.answered(&req, url)
+		a.reply(id, out, nil)
+	})
+}
+
+// answered takes note of an answer.
+func (a *labActor) answered(req *page.Request, url string) {
+	a.result.Requests++
+	if req.Robots {
+		return
+	}
+	a.result.Pages++
+	if a.cfg.Answered != nil {
+		a.cfg.Answered(a.Mono-a.began, req.URL)
+	}
+	a.sight.Pages[a.part]++
+	a.sight.Regions[a.region(req.URL)]++
+	a.served(url)
+	a.load[a.hash.Slot(req.Host)]++
+	f := a.hash.Fingerprint(url)
+	if _, ok := a.seen[f]; ok {
+		a.result.Twice++
+	}
+	a.seen[f] = struct{}{}
+}

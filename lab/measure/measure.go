@@ -1,0 +1,391 @@
+// Package measure runs the real crawl on a virtual clock, in a world without faults whose calls take as long as
+// they take in a cloud: what a crawl costs, how fast it is and how its load is spread can be measured for webs
+// and clusters of any size. It is deterministic.
+package measure
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/virtual"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Lab is a crawl to be measured.
+type Lab struct {
+	Seed        uint64
+	Web         *simweb.Web
+	Seeds       int      // as many hosts' roots; 0: all
+	Regions     []Region // in place of Web and Seeds
+	Partitions  int      // that own the slots at first
+	Most        int      // that may ever own any; 0: Partitions
+	Slots       int
+	Connections int                 // of each partition
+	Delay       time.Duration       // between two requests to a host
+	Duration    time.Duration       // 0: until the crawl is finished
+	Settings    blobschema.Settings // of the crawl, but for scope, depth, delay, timeout and user agent
+	Policy      frontier.Policy     // nil: what Settings names
+	Known       []weburl.URL        // what the crawl is begun with; nil: roots, as Seeds has it
+	// Server says what connections to a host take; nil: none takes any time, and answers take what
+	// Web says. It is asked once for each host.
+	Server func(host string) Server
+	// Answered, if it is not nil, is told of each answer, robots.txt apart, when it is here.
+	Answered func(at time.Duration, url weburl.URL)
+	// Watch, if it is not 0, is how often Look is called, with what happened since.
+	Watch time.Duration
+	Look  func(Sight)
+	// Asked, if it is not nil, is told of every request for a page before the web answers it: it
+	// may change the web.
+	Asked func(url string, at time.Duration)
+	// PlanEvery, if it is not 0, is how often Plan is asked which partitions should own the
+	// slots: given the pages that were had of each slot since it was asked last, and the map that is
+	// wanted so far. It returns nil for no change. It is not asked while slots are on the move.
+	PlanEvery time.Duration
+	Plan      func(pages []float64, m *partition.Map) (*partition.Map, error)
+	Asks      []Ask
+}
+
+// Sight is what happened in a stretch of time.
+type Sight struct {
+	At    time.Duration // its end, from when the crawl was begun
+	Pages []int         // answered, robots.txt apart, by partition
+	// Regions are the same pages by region.
+	Regions []int
+}
+
+// Measured is what came of a [Lab].
+type Measured struct {
+	Virtual  time.Duration
+	Pages    int // answered, robots.txt apart
+	Twice    int // of them, of URLs that were answered before
+	Requests int // with those for robots.txt
+	Mail     MailCount
+	Steps    int
+	Calls    ledger.Counts // a trigger that waits for wakes costs nothing
+	Finished bool
+	Epoch    partition.Epoch // of the map, at the end
+	Pauses   []Pause         // of slots that moved, in the order in which they came
+	// Served are how long the Asks of the Lab took, in their order, until the page was had; 0:
+	// it was not.
+	Served []time.Duration
+}
+
+// Pause is how long nothing could be asked of a slot because it moved: from when its owner's
+// step learnt of it until the new owner's head named the commit that took it over.
+type Pause struct {
+	Epoch  partition.Epoch
+	Length time.Duration
+}
+
+// MailCount counts what partitions send each other.
+type MailCount struct {
+	Messages int
+	URLs     int
+	Bytes    int64 // compressed, as sent
+	Text     int64 // of the URLs themselves
+}
+
+// What calls take in the world of a [Lab]: about what they take in a cloud.
+const (
+	tableTime = 5 * time.Millisecond
+	queueTime = 10 * time.Millisecond
+	getTime   = 20 * time.Millisecond
+	putTime   = 40 * time.Millisecond
+	startTime = 200 * time.Millisecond // from a wake to the step
+	tickEvery = time.Minute
+)
+
+const (
+	agent   = "orbweaver"
+	timeout = time.Minute // of a request
+)
+
+// lab is the state of one measurement.
+type lab struct {
+	virtual.Clock
+	cfg       Lab
+	queues    *embedded.Queues
+	table     *embedded.Table
+	objects   map[string][]byte
+	scratch   *fetch.Scratch
+	crawl     blobschema.Crawl
+	hash      partition.Hash
+	memory    *crawl.TickMemory
+	warm      map[partition.ID]*crawl.Warm
+	steps     map[partition.ID]*labActor
+	waiting   map[string]*poll // by queue: who waits for messages
+	seen      map[uint64]struct{}
+	servers   map[weburl.Host]*server
+	sight     Sight
+	load      []float64 // pages by slot, since Plan was asked last
+	asleep    map[partition.Slot]stopped
+	began     time.Duration
+	result    Measured
+	ledger    ledger.Ledger
+	actors    int
+	asked     map[string][]int // Asks under way, by URL
+	ticking   bool
+	tickAgain bool // once more, when it is done
+	done      bool
+	err       error
+}
+
+// stopped is when a slot's owner learnt that it is to go, by the map of an epoch.
+type stopped struct {
+	epoch partition.Epoch
+	at    time.Duration
+	over  bool // it was taken over
+}
+
+// poll is a receiver that waits.
+type poll struct {
+	a    *labActor
+	id   uint64
+	max  int
+	done bool
+}
+
+// labActor is an actor at work.
+type labActor struct {
+	*lab
+	actor.Actor
+	part     partition.ID
+	isStep   bool
+	commit   string // that the head names, if it is a step
+	ended    bool
+	fetching map[uint64]page.Request
+	onEnd    func(error)
+}
+
+// Measure crawls until the time is over, or nothing is left to do.
+func Measure(cfg Lab) (Measured, error) {
+	l, err := newLab(cfg)
+	if err != nil {
+		return Measured{}, err
+	}
+	if err := l.begin(); err != nil {
+		return Measured{}, err
+	}
+	l.began = l.Mono
+	l.After(0, l.tick)
+	if cfg.Watch > 0 {
+		l.After(cfg.Watch, l.look)
+	}
+	if cfg.PlanEvery > 0 {
+		l.After(cfg.PlanEvery, l.plan)
+	}
+	l.schedule()
+	for !l.done && l.err == nil {
+		due, ok := l.Due()
+		if !ok {
+			return l.result, errors.New("the crawl stands still: no event is left")
+		}
+		if end := l.began + cfg.Duration; cfg.Duration > 0 && due > end {
+			l.Mono = end
+			break
+		}
+		l.Next()
+	}
+	l.result.Virtual, l.result.Finished, l.result.Calls = l.Mono-l.began, l.done, l.ledger.Counts()
+	return l.result, l.err
+}
+
+func newLab(cfg Lab) (*lab, error) {
+	cfg.Most = max(cfg.Most, cfg.Partitions)
+	if len(cfg.Regions) == 0 {
+		cfg.Regions = []Region{{Web: cfg.Web, Seeds: cfg.Seeds}}
+	}
+	l := &lab{
+		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
+		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
+		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
+		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
+		load: make([]float64, cfg.Slots), asked: map[string][]int{},
+	}
+	l.sight = l.nothing()
+	l.result.Served = make([]time.Duration, len(cfg.Asks))
+	names := []string{naming.WakesQueue, naming.IntakeQueue}
+	for p := range partition.ID(cfg.Most) {
+		names = append(names, naming.MailboxQueue(p))
+	}
+	for _, q := range names {
+		if err := l.queues.Create(q, embedded.QueueConfig{Visibility: 6 * time.Minute}); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// begin creates the crawl.
+func (l *lab) begin() error {
+	seeds, err := l.seeds(0)
+	if err != nil {
+		return err
+	}
+	settings := l.cfg.Settings
+	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, l.cfg.Delay
+	settings.Timeout, settings.UserAgent, settings.Plain = timeout, agent, true
+	b := crawl.NewBegin(blobschema.Crawl{
+		ID: "lab", HashKey: l.cfg.hashKey(), Created: virtual.Epoch,
+		Slots: l.cfg.Slots, Partitions: l.cfg.Partitions, Settings: settings,
+	}, seeds, nil)
+	a := l.start(b, 0, nil)
+	for !a.ended && l.err == nil {
+		l.Next()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	if _, err := b.Ended(); err != nil {
+		return err
+	}
+	l.crawl, _, _ = b.Crawl()
+	l.hash, err = crawl.NewHash(&l.crawl)
+	return err
+}
+
+func (cfg *Lab) hashKey() []byte { return binary.BigEndian.AppendUint64(make([]byte, 8), cfg.Seed) }
+
+// Hash is that of the crawl: what its fingerprints are made with.
+func (cfg *Lab) Hash() (partition.Hash, error) {
+	return partition.NewHash([16]byte(cfg.hashKey()), cfg.Slots)
+}
+
+func (l *lab) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// look shows what happened since the last time.
+func (l *lab) look() {
+	l.After(l.cfg.Watch, l.look)
+	l.sight.At = l.Mono - l.began
+	l.cfg.Look(l.sight)
+	l.sight = l.nothing()
+}
+
+// plan asks who should own the slots, and has them moved.
+func (l *lab) plan() {
+	l.After(l.cfg.PlanEvery, l.plan)
+	load := l.load
+	l.load = make([]float64, l.cfg.Slots)
+	r := crawl.NewRepartition(l.crawl.ID, func(p crawl.Partitioning) (*partition.Map, error) {
+		if len(p.Record.Moving) > 0 || p.Record.Target != "" {
+			return nil, nil
+		}
+		return l.cfg.Plan(load, p.Map)
+	})
+	l.start(r, 0, func(err error) {
+		if err != nil {
+			l.fail(fmt.Errorf("plan at %v: %w", l.Mono, err))
+			return
+		}
+		_, after := r.Result()
+		l.result.Epoch = after.Record.Epoch
+	})
+}
+
+// tick runs the coordinator, now and every minute.
+func (l *lab) tick() {
+	l.After(tickEvery, l.tick)
+	if !l.ticking {
+		l.tickNow()
+	}
+}
+
+// tickNow runs the coordinator, after the tick that is at work if there is one: that has looked already.
+func (l *lab) tickNow() {
+	if l.tickAgain = l.ticking; l.ticking {
+		return
+	}
+	l.ticking = true
+	k := crawl.NewTick(crawl.TickConfig{Crawl: l.crawl.ID, Process: "tick", WakeAgain: time.Minute, Policy: l.cfg.Policy}, l.memory)
+	l.start(k, 0, func(err error) {
+		l.ticking = false
+		switch {
+		case err != nil:
+			l.fail(fmt.Errorf("tick at %v: %w", l.Mono, err))
+		case k.Report().Finished:
+			l.done = l.allGiven()
+		}
+		if l.tickAgain {
+			l.tickNow()
+		}
+	})
+}
+
+// wakes starts the steps that are asked for.
+func (l *lab) wakes() {
+	got, err := l.queues.Receive(l.Wall(), naming.WakesQueue, 10)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	for _, d := range got {
+		_, p, err := blobschema.DecodeWake(d.Body)
+		if err == nil {
+			err = l.queues.Ack(l.Wall(), naming.WakesQueue, d.Receipt)
+		}
+		if err != nil {
+			l.fail(err)
+			return
+		}
+		l.After(startTime, func() { l.startStep(p) })
+	}
+	if len(got) > 0 {
+		l.queueCalls(make([][]byte, 2*len(got))) // received and acknowledged
+		l.wakes()
+	}
+}
+
+func (l *lab) startStep(p partition.ID) {
+	if l.steps[p] != nil {
+		return
+	}
+	l.result.Steps++
+	s, err := crawl.NewStep(crawl.StepConfig{
+		Crawl: l.crawl, Partition: p, Process: fmt.Sprintf("step%d", l.actors), Connections: l.cfg.Connections,
+		SendsWakes: true, SleepMax: 3 * time.Second, Retry: polite.Retry{}, Policy: l.cfg.Policy, Token: agent, Software: agent,
+	}, l.warm[p])
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.steps[p] = &labActor{} // until it has started: it may end at once
+	l.steps[p] = l.start(s, p, func(err error) {
+		delete(l.steps, p)
+		delete(l.warm, p)
+		if err != nil {
+			l.fail(fmt.Errorf("step of partition %d at %v: %w", p, l.Mono, err))
+			return
+		}
+		l.warm[p] = s.Warm()
+	})
+	if l.steps[p].ended {
+		delete(l.steps, p)
+	}
+}
+
+func (l *lab) start(begun actor.Actor, p partition.ID, onEnd func(error)) *labActor {
+	l.actors++
+	_, step := begun.(*crawl.Step)
+	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]page.Request{}, onEnd: onEnd}
+	a.took(begun.Start(l.Now()))
+	return a
+}

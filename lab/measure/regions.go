@@ -1,0 +1,156 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// Region is a piece of a [Lab]'s web, with hosts that no other one has.
+type Region struct {
+	Web   *simweb.Web
+	Seeds int           // as many hosts' roots; 0: all
+	Topic uint8         // of the seeds; 0: none
+	After time.Duration // when the crawl is given them; 0: it begins with them
+}
+
+// Ask is a request from outside to ask for a page again.
+type Ask struct {
+	At  time.Duration // from when the crawl was begun
+	URL string
+}
+
+// seeds are those that the crawl is given after some time.
+func (l *lab) seeds(after time.Duration) (out []crawl.Seed, err error) {
+	if after == 0 && len(l.cfg.Known) > 0 {
+		return crawl.Seeds(l.cfg.Known), nil
+	}
+	for _, r := range l.cfg.Regions {
+		if r.After != after {
+			continue
+		}
+		n := r.Web.Hosts()
+		if r.Seeds > 0 {
+			n = min(n, r.Seeds)
+		}
+		for h := range n {
+			u, err := weburl.Parse(r.Web.URL(h, 0))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, crawl.Seed{URL: u, Topic: r.Topic})
+		}
+	}
+	return out, nil
+}
+
+// region is the number of that a URL belongs to.
+func (l *lab) region(u weburl.URL) int {
+	return max(0, slices.IndexFunc(l.cfg.Regions, func(r Region) bool {
+		_, ok := r.Web.HostOf(string(u.Host()))
+		return ok
+	}))
+}
+
+func (l *lab) regionOf(u weburl.URL) *Region { return &l.cfg.Regions[l.region(u)] }
+
+// nothing is a sight of no pages.
+func (l *lab) nothing() Sight {
+	return Sight{Pages: make([]int, l.cfg.Most), Regions: make([]int, len(l.cfg.Regions))}
+}
+
+// schedule has the crawl given what it does not begin with.
+func (l *lab) schedule() {
+	var times []time.Duration
+	for _, r := range l.cfg.Regions {
+		if r.After > 0 {
+			times = append(times, r.After)
+		}
+	}
+	slices.Sort(times)
+	for _, t := range slices.Compact(times) {
+		l.After(t, func() { l.give(t) })
+	}
+	for i := range l.cfg.Asks {
+		l.After(l.cfg.Asks[i].At, func() { l.ask(i) })
+	}
+}
+
+// allGiven reports whether nothing of schedule is still to come.
+func (l *lab) allGiven() bool {
+	since := l.Mono - l.began
+	return !slices.ContainsFunc(l.cfg.Regions, func(r Region) bool { return r.After >= since }) &&
+		!slices.ContainsFunc(l.cfg.Asks, func(r Ask) bool { return r.At >= since })
+}
+
+// give adds seeds to the crawl.
+func (l *lab) give(after time.Duration) {
+	seeds, err := l.seeds(after)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.start(crawl.NewBegin(blobschema.Crawl{}, seeds, nil), 0, func(err error) {
+		if err != nil {
+			l.fail(fmt.Errorf("seeds after %v: %w", after, err))
+			return
+		}
+		l.tickNow() // as what adds seeds does
+	})
+}
+
+// ask sends a request, which is taken as soon as a function is started for it.
+func (l *lab) ask(i int) {
+	url := l.cfg.Asks[i].URL
+	body, err := blobschema.EncodeRequest(blobschema.Request{ID: fmt.Sprint(i), Recrawl: []string{url}})
+	if err == nil {
+		_, err = l.queues.Send(l.Wall(), naming.IntakeQueue, body, nil, 0)
+	}
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.asked[url] = append(l.asked[url], i)
+	l.After(queueTime+startTime, l.intake)
+}
+
+// intake carries out the function that takes requests.
+func (l *lab) intake() {
+	got, err := l.queues.Receive(l.Wall(), naming.IntakeQueue, 10)
+	if err != nil || len(got) == 0 {
+		l.failIf(err)
+		return
+	}
+	msgs := make([]actor.Message, len(got))
+	for i, d := range got {
+		msgs[i] = actor.Message{ID: fmt.Sprint(d.ID), Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}
+	}
+	l.start(crawl.NewIntake(crawl.IntakeConfig{Crawl: l.crawl.ID}, msgs), 0, func(err error) {
+		for _, d := range got {
+			err = errors.Join(err, l.queues.Ack(l.Wall(), naming.IntakeQueue, d.Receipt))
+		}
+		l.failIf(err)
+	})
+}
+
+func (l *lab) failIf(err error) {
+	if err != nil {
+		l.fail(err)
+	}
+}
+
+// served takes note of a page that was had, perhaps again.
+func (l *lab) served(url string) {
+	for _, i := range l.asked[url] {
+		l.result.Served[i] = l.Mono - l.began - l.cfg.Asks[i].At
+	}
+	delete(l.asked, url)
+}

@@ -1,3 +1,0 @@
-module github.com/orbweaver/orbweaver/tools/mutants
-
-go 1.26.0
