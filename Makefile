@@ -11,6 +11,7 @@ NAME = orbweaver
 PROFILE ?= infra/live/aws/$(NAME).json
 functions = $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 tool = go tool -modfile=tools/go.mod
+lines-of = {{.ImportPath}}|{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}
 lab-tool = go tool -modfile=../tools/go.mod
 # The laboratory in lab/ is a module of its own; its programs run from here.
 lab = go build -C lab -o $(CURDIR)/bin/lab/$(notdir $(1)) ./$(1) && $(2) bin/lab/$(notdir $(1))
@@ -122,11 +123,15 @@ vuln: ## look for known vulnerabilities in what the code calls; needs the networ
 cover: ## print the coverage by function
 	mkdir -p .cache && go test -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out
 
+# Product: all that ./cmd/orbweaver and ./functions/... are built from. Support: what tests and the emulator run need beside it.
 lines: ## count the lines of code by package, tests apart, without blank lines and comments
-	@go list -f '{{.Dir}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... | while IFS='|' read -r dir code tests; do \
+	@product=$$(go list -deps ./cmd/orbweaver ./functions/... | grep '^github.com/orbweaver/'); \
+	{ go list -f '$(lines-of)' ./...; go list -C lab -f '$(lines-of)' ./...; } | while IFS='|' read -r path dir code tests; do \
 	count() { (cd "$$dir" && cat /dev/null $$1 | grep -cvE '^[[:space:]]*(//.*)?$$'); }; \
-	printf '%7d %7d  %s\n' "$$(count "$$code")" "$$(count "$$tests")" "$${dir#$(CURDIR)/}"; done | \
-	awk '{ print; code += $$1; tests += $$2 } END { printf "%7d %7d  in all\n", code, tests }'
+	part=support; case $$path in */orbweaver/lab/*) part=laboratory;; esac; \
+	case " $$(echo $$product) " in *" $$path "*) part=product;; esac; \
+	printf '%-11s%7d %7d  %s\n' $$part "$$(count "$$code")" "$$(count "$$tests")" "$${dir#$(CURDIR)/}"; done | sort -k1,1 -k4 | \
+	awk '{ print; code[$$1] += $$2; tests[$$1] += $$3; n[$$1]++ } END { for (p in code) printf "%-11s%7d %7d  in %d packages\n", p, code[p], tests[p], n[p] | "sort" }'
 
 clean: ## remove what was built here
 	rm -rf bin .cache

@@ -13,7 +13,7 @@ import (
 
 func TestRun(t *testing.T) {
 	var list, printed, progress strings.Builder
-	if err := run(nil, &list, io.Discard); err != nil || !strings.HasPrefix(list.String(), "webgather ") {
+	if err := run(nil, &list, io.Discard); err != nil || !strings.Contains(list.String(), "\nwebgather ") {
 		t.Errorf("list %q, error %v", &list, err)
 	}
 	folder := t.TempDir()
