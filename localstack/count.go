@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +29,30 @@ type watch struct {
 	begin  time.Time
 }
 
-func (w *world) watch() (*watch, error) {
+// watch begins to count between two invocations: one that is at work has made calls that its log tells later.
+func (w *world) watch(ctx context.Context) (*watch, error) {
+	all := slices.Collect(maps.Keys(w.functions))
+	for begin := time.Now(); ; {
+		before, _ := w.invocations(all)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond): // for the last lines of the logs
+		}
+		k, err := w.watchNow()
+		if err != nil {
+			return nil, err
+		}
+		switch after, busy := w.invocations(all); {
+		case after == before && !busy:
+			return k, nil
+		case time.Since(begin) > time.Minute:
+			return nil, errors.New("some function is always at work: no moment to begin counting")
+		}
+	}
+}
+
+func (w *world) watchNow() (*watch, error) {
 	k := &watch{w: w, logged: map[string]int64{}, begin: time.Now()}
 	k.wire = w.tap.Counts().Plus(w.tableTap.Counts())
 	for name := range w.functions {
@@ -139,29 +164,27 @@ func equal(told, seen calls) error {
 // working are the functions that do what ticks find to do.
 var working = []string{"fetch", "index", "rank"}
 
-func (w *world) invocations() (n int64) {
-	for _, name := range working {
+// invocations counts those of some functions so far, and reports whether one is under way.
+func (w *world) invocations(names []string) (n int64, busy bool) {
+	for _, name := range names {
 		n += w.functions[name].Totals().Invocations
+		for _, i := range w.functions[name].Instances() {
+			busy = busy || i.RequestID != ""
+		}
 	}
-	return n
+	return n, busy
 }
 
 // quiet waits until no function is at work and the ticks find nothing to do.
 func (w *world) quiet(ctx context.Context) error {
 	for begin := time.Now(); time.Since(begin) < time.Minute; {
-		before := w.invocations()
+		before, _ := w.invocations(working)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(2*tickEvery + time.Second):
 		}
-		busy := false
-		for _, name := range working {
-			for _, i := range w.functions[name].Instances() {
-				busy = busy || i.RequestID != ""
-			}
-		}
-		if !busy && w.invocations() == before {
+		if after, busy := w.invocations(working); !busy && after == before {
 			return nil
 		}
 	}
@@ -188,7 +211,7 @@ func counted(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	web := srv.Web()
-	k, err := w.watch()
+	k, err := w.watch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +323,7 @@ func idle(ctx context.Context, w *world) (map[string]any, error) {
 	if err := w.quiet(ctx); err != nil {
 		return nil, err
 	}
-	k, err := w.watch()
+	k, err := w.watch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +360,7 @@ func few(ctx context.Context, w *world) (map[string]any, error) {
 		return nil, err
 	}
 	web := srv.Web()
-	k, err := w.watch()
+	k, err := w.watch(ctx)
 	if err != nil {
 		return nil, err
 	}

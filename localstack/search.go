@@ -238,7 +238,7 @@ func searchable(ctx context.Context, w *world) (map[string]any, error) {
 	if err := w.quiet(ctx); err != nil {
 		return figures, err
 	}
-	k, err := w.watch()
+	k, err := w.watch(ctx)
 	if err != nil {
 		return figures, err
 	}

@@ -27,7 +27,7 @@ func (w *world) crawlOn(cfg StepConfig) {
 			cfg.Partition = p
 			w.step(cfg, nil)
 		}
-		w.now += 10 * time.Second
+		w.Mono += 10 * time.Second
 	}
 	w.t.Fatal("it has no end")
 }
@@ -190,18 +190,18 @@ func TestPlaced(t *testing.T) {
 	w.web = func(r page.Request) *page.Outcome {
 		ip := netip.MustParseAddr(addresses[string(r.URL.Host())])
 		if r.Resolve {
-			o := page.Aborted(r, w.clocks().Wall)
+			o := page.Aborted(r, w.Now().Wall)
 			o.Addr, o.Temporary = ip, false
 			return o
 		}
 		if r.Addr != ip {
 			t.Errorf("%s is asked for at %v", r.URL, r.Addr)
 		}
-		if before, ok := last[ip]; ok && !r.Robots && w.now-before < c.Settings.Delay {
-			t.Errorf("I9: %v is asked after %v", ip, w.now-before)
+		if before, ok := last[ip]; ok && !r.Robots && w.Mono-before < c.Settings.Delay {
+			t.Errorf("I9: %v is asked after %v", ip, w.Mono-before)
 		}
 		if !r.Robots {
-			last[ip] = w.now
+			last[ip] = w.Mono
 		}
 		return serve(r)
 	}
@@ -249,7 +249,7 @@ func TestPlacedBesideALook(t *testing.T) {
 		serve := w.web
 		w.web = func(r page.Request) *page.Outcome {
 			if r.Resolve {
-				o := page.Aborted(r, w.clocks().Wall)
+				o := page.Aborted(r, w.Now().Wall)
 				o.Addr, o.Temporary = netip.MustParseAddr(address), false
 				return o
 			}
@@ -265,7 +265,7 @@ func TestPlacedBesideALook(t *testing.T) {
 					cfg.Partition = p
 					w.step(cfg, nil)
 				}
-				w.now += 10 * time.Second
+				w.Mono += 10 * time.Second
 			}
 			for _, r := range *asked {
 				if !r.Robots && !r.Resolve {

@@ -123,7 +123,7 @@ func TestStoppedWithASuspect(t *testing.T) {
 			t.Fatalf("stopped at event %d: %v are under suspicion", at, try.manifest(c.ID, 0).Suspects)
 		}
 		try.redeliver()
-		try.now += c.Settings.Delay
+		try.Mono += c.Settings.Delay
 		if try.step(cfg, nil); len(try.visible(c.ID, 0)) != 2 || len(*asked) < 4 {
 			t.Fatalf("stopped at event %d: %v", at, try.visible(c.ID, 0))
 		}

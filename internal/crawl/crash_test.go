@@ -36,7 +36,7 @@ func (w *world) live(a interface {
 		}
 		if !alive {
 			a.Drop()
-			w.now += 3 * time.Minute
+			w.Mono += 3 * time.Minute
 			w.redeliver()
 		}
 	}()
@@ -89,7 +89,7 @@ func (x crashing) web(t *testing.T, w *world, c *blobschema.Crawl, hosts []strin
 	last := map[string]time.Duration{}
 	w.web = func(r page.Request) *page.Outcome {
 		host := string(r.URL.Host())
-		if began := w.now - fetchTime; r.URL.Path() != "/robots.txt" {
+		if began := w.Mono - fetchTime; r.URL.Path() != "/robots.txt" {
 			if before, ok := last[host]; ok && began-before < c.Settings.Delay {
 				t.Errorf("I9: %s is asked %v after the page before", r.URL, began-before)
 			}
@@ -175,11 +175,11 @@ func (x crashing) run(t *testing.T) (effects int) {
 			}
 			w.live(s)
 		}
-		w.now += 20 * time.Second
+		w.Mono += 20 * time.Second
 	}
 	want, got := map[string]int{}, map[string]int{}
 	for p := range partition.ID(3) {
-		if rec := w.table[naming.HeadKey(c.ID, p)]; rec.Found && w.head(c.ID, p).Commit != "" {
+		if rec := w.Records[naming.HeadKey(c.ID, p)]; rec.Found && w.head(c.ID, p).Commit != "" {
 			for url, times := range w.visible(c.ID, p) {
 				got[url] += times
 			}

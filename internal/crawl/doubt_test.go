@@ -15,6 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -117,7 +118,7 @@ func TestChangeGoesOn(t *testing.T) {
 	c.Settings.MaxPages = 1
 	w.begin(c, "https://www.example/0")
 	c.Version, c.Settings.MaxPages = wire.Version, 2
-	w.table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: actor.Encode(c), Revision: -1}
+	w.Records[naming.CrawlKey("test")] = actor.Record{Found: true, Value: actor.Encode(c), Revision: -1}
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return nil })); err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +158,11 @@ func TestGivesUp(t *testing.T) {
 				}
 				return nil, nil
 			}
-			began := w.now
+			began := w.Mono
 			if _, err := w.run(begin(w)); !errors.Is(err, errLost) {
 				t.Fatalf("%v", err)
 			}
-			if took := w.now - began; took < time.Second || took > time.Minute {
+			if took := w.Mono - began; took < time.Second || took > time.Minute {
 				t.Errorf("it gave up after %v", took)
 			}
 		})
@@ -258,24 +259,24 @@ func TestHostsInParts(t *testing.T) {
 	}
 	w.fault = func(e actor.Effect) (before, after error) {
 		if _, ok := e.(actor.GetObject); ok {
-			w.now += 3 * time.Second
+			w.Mono += 3 * time.Second
 		}
 		return nil, nil
 	}
 	var copied []uint64
 	for range 20 {
-		began := w.now
+		began := w.Mono
 		rep, _ := w.coldTick(c.ID)
 		if rep.Idle {
 			break
 		}
-		if took := w.now - began; took > copyFor+10*time.Second {
+		if took := w.Mono - began; took > copyFor+10*time.Second {
 			t.Errorf("a tick took %v", took)
 		}
 		var r blobschema.TickRecord
 		w.record(naming.TickKey("test"), &r)
 		copied = append(copied, r.Copied[0])
-		w.now += time.Minute
+		w.Mono += time.Minute
 	}
 	if n := len(copied); n < 3 || n > 10 || copied[n-1] != w.head("test", 0).Seq {
 		t.Errorf("copied up to %v of %d", copied, w.head("test", 0).Seq)
@@ -305,7 +306,7 @@ func TestResendBusy(t *testing.T) {
 			s.heads[1].Owner, s.heads[1].LeaseUntil = "q/5", w.in(time.Minute)
 			want = []string{"2"}
 		}
-		s.record.ResentAt = epoch
+		s.record.ResentAt = virtual.Epoch
 		s.write(w)
 		w.queues = map[string][]actor.Message{}
 		s.tick(w)
@@ -328,7 +329,7 @@ func TestResendInTurn(t *testing.T) {
 	w.queues = map[string][]actor.Message{}
 	had := map[partition.ID]int{}
 	for range 3 {
-		w.now += 10 * time.Minute
+		w.Mono += 10 * time.Minute
 		for p := range partition.ID(n) {
 			w.writeRecord(naming.HeadKey(c.ID, p), blobschema.Head{Partition: p, Fence: 1, Owner: "p/1", LeaseUntil: w.in(time.Hour)})
 		}

@@ -19,7 +19,7 @@ import (
 // clone is another world that is as this one is now.
 func (w *world) clone() *world {
 	c := *w
-	c.table, c.blobs, c.mail, c.queues = maps.Clone(w.table), maps.Clone(w.blobs), maps.Clone(w.mail), map[string][]actor.Message{}
+	c.Store, c.mail, c.queues = w.Clone(), maps.Clone(w.mail), map[string][]actor.Message{}
 	for name, q := range w.queues {
 		c.queues[name] = slices.Clone(q)
 	}
@@ -107,7 +107,7 @@ func TestReadsThatFail(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 		w.fault = nil
-		w.now += 3 * time.Minute
+		w.Mono += 3 * time.Minute
 		w.redeliver()
 		w.step(cfg, nil)
 		after := w.visible(cfg.Crawl.ID, 0)
@@ -135,7 +135,7 @@ func TestDamage(t *testing.T) {
 	probe.fault = func(e actor.Effect) (before, after error) {
 		if kind, name, _ := strings.Cut(operation(e), " "); kind == "get" || kind == "read" {
 			for _, n := range strings.Fields(name) {
-				if (w.blobs[n] != nil || w.table[n].Found) && !slices.Contains(names, n) {
+				if (w.Objects[n] != nil || w.Records[n].Found) && !slices.Contains(names, n) {
 					names = append(names, n)
 				}
 			}
@@ -154,11 +154,11 @@ func TestDamage(t *testing.T) {
 			},
 		} {
 			try := w.clone()
-			if rec := try.table[name]; rec.Found {
+			if rec := try.Records[name]; rec.Found {
 				rec.Value = damage(slices.Clone(rec.Value))
-				try.table[name] = rec
+				try.Records[name] = rec
 			} else {
-				try.blobs[name] = damage(slices.Clone(try.blobs[name]))
+				try.Objects[name] = damage(slices.Clone(try.Objects[name]))
 			}
 			s := stepOf(t, cfg, nil)
 			if _, err := try.run(s); err == nil && (style == "altered" || !strings.Contains(name, "/p00001/")) { // of that, only the front is needed
@@ -174,8 +174,8 @@ func TestIntakeFails(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(2), "https://www.example/")
 	msgs := append(w.lists(1, 20, "https://www%d.example/%d"), actor.Message{ID: "m", Body: []byte(`{"recrawl":["https://www.example/1","no"]}`)})
-	w.blobs["lists/recrawl/long"] = []byte(strings.Repeat("https://www.example/\n", blobschema.MaxListURLs+1))
-	w.blobs["lists/recrawl/large"] = make([]byte, blobschema.MaxListBytes+1)
+	w.Objects["lists/recrawl/long"] = []byte(strings.Repeat("https://www.example/\n", blobschema.MaxListURLs+1))
+	w.Objects["lists/recrawl/large"] = make([]byte, blobschema.MaxListBytes+1)
 	notify := func(bucket, name string, size int) actor.Message {
 		return actor.Message{Body: fmt.Appendf(nil, `{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, bucket, name, size)}
 	}
@@ -205,7 +205,7 @@ func TestIntakeFails(t *testing.T) {
 	}
 	for _, key := range []string{naming.CrawlKey("test"), naming.MapKey("test"), naming.RequestsKey("test")} {
 		try := w.clone()
-		try.table[key] = actor.Record{Found: true, Value: []byte("{"), Revision: -1}
+		try.Records[key] = actor.Record{Found: true, Value: []byte("{"), Revision: -1}
 		if _, err := try.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil {
 			t.Errorf("%s is damaged, and nobody says so", key)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -88,13 +89,13 @@ func failing(t *testing.T, begin subject, may ...string) {
 	for _, op := range operations {
 		verb, names, _ := strings.Cut(op, " ")
 		for _, name := range strings.Fields(names) {
-			if rec := before.table[name]; verb == "read" && rec.Found {
+			if rec := before.Records[name]; verb == "read" && rec.Found {
 				damage(name, func(w *world) {
-					w.table[name] = actor.Record{Found: true, Value: rec.Value[1:], Revision: rec.Revision}
+					w.Records[name] = actor.Record{Found: true, Value: rec.Value[1:], Revision: rec.Revision}
 				})
 			}
-			if b := before.blobs[name]; verb == "get" && len(b) > 0 {
-				damage(name, func(w *world) { w.blobs[name] = bytes.Repeat([]byte{0xff}, len(b)) })
+			if b := before.Objects[name]; verb == "get" && len(b) > 0 {
+				damage(name, func(w *world) { w.Objects[name] = bytes.Repeat([]byte{0xff}, len(b)) })
 			}
 		}
 	}
@@ -109,17 +110,17 @@ func busy(t *testing.T) (*world, actor.Actor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.blobs["seeds"], w.blobs["requests"] = batch, batch
+	w.Objects["seeds"], w.Objects["requests"] = batch, batch
 	s.crawl.SeedBatches = append(s.crawl.SeedBatches, "seeds")
 	set := &s.crawl.Settings
 	set.RecrawlPerHour, set.Index, set.Policy, set.Quality = 1, true, "quality", frontier.HostRanks{}.Name()
 	set.Topics = []blobschema.Topic{{Name: "a", Minimum: 1}}
-	s.ranks = ranks.Job{Number: 1, Done: epoch, HostRanks: "ranks"}
+	s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch, HostRanks: "ranks"}
 	s.requests = blobschema.Requests{
 		Sent:   map[partition.ID]uint64{0: 1, 1: 1},
 		Outbox: []blobschema.RequestMail{{To: 0, Number: 1, Object: "requests"}, {To: 1, Number: 1, Object: "requests"}},
 	}
-	s.record.ResentAt, s.record.Copied, s.record.Sweep = epoch, nil, []blobschema.Dropped{{Object: "run", Unnamed: 1}}
+	s.record.ResentAt, s.record.Copied, s.record.Sweep = virtual.Epoch, nil, []blobschema.Dropped{{Object: "run", Unnamed: 1}}
 	for p, h := range s.heads {
 		h.Scope, h.Totals.Topics = []string{"found.example"}, map[uint8]blobschema.TopicTotals{1: {Pages: 9}}
 		man := blobschema.Manifest{Partition: h.Partition, Fence: h.Fence, Seq: 1, Epoch: 1}
@@ -167,7 +168,7 @@ func copying(t *testing.T) (*world, actor.Actor) {
 func idle(t *testing.T) (*world, actor.Actor) {
 	w, s := newScene(t)
 	s.crawl.Settings.Index = true
-	s.ranks = ranks.Job{Number: 1, Done: epoch}
+	s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch}
 	s.record.Idle = &blobschema.Idle{Finished: true, Batches: 1, Wish: 1, Index: true, Ranks: 1}
 	s.write(w)
 	return w, NewTick(s.cfg, nil)
@@ -273,7 +274,7 @@ func TestFailuresOfSteps(t *testing.T) {
 			set := &s.crawl.Settings
 			set.Policy, set.Quality, set.Index = "quality", frontier.HostRanks{}.Name(), true
 			s.wish.HostRanks, s.heads[0] = "ranks", nil
-			w.blobs["ranks"] = []byte("www.example\t8\n")
+			w.Objects["ranks"] = []byte("www.example\t8\n")
 			s.write(w)
 			w.web = site(t, "nobody.example", 0, nil)
 			return w, step(t, StepConfig{Crawl: s.crawl, Process: "p"})

@@ -20,7 +20,7 @@ func (w *world) lists(count, n int, line string) (msgs []actor.Message) {
 			fmt.Fprintf(&list, line+"\n", j, i)
 		}
 		name := fmt.Sprintf("lists/recrawl/%d", i)
-		w.blobs[name] = []byte(list.String())
+		w.Objects[name] = []byte(list.String())
 		body := fmt.Sprintf(`{"source":"aws.s3","detail-type":"Object Created","detail":{"bucket":{"name":"b"},"object":{"key":%q,"size":%d,"sequencer":"1"}}}`, name, list.Len())
 		msgs = append(msgs, actor.Message{ID: fmt.Sprint(i), Body: []byte(body)})
 	}
@@ -28,7 +28,7 @@ func (w *world) lists(count, n int, line string) (msgs []actor.Message) {
 }
 
 func (w *world) requests() (r blobschema.Requests) {
-	if w.table[naming.RequestsKey("test")].Found {
+	if w.Records[naming.RequestsKey("test")].Found {
 		w.record(naming.RequestsKey("test"), &r)
 	}
 	return r
@@ -102,10 +102,10 @@ func TestIntakeWaits(t *testing.T) {
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs[:1])); err != nil {
 		t.Errorf("what is listed already: %v", err)
 	}
-	if size := len(w.table[naming.RequestsKey("test")].Value); size > 350<<10 {
+	if size := len(w.Records[naming.RequestsKey("test")].Value); size > 350<<10 {
 		t.Errorf("the record has %d bytes", size)
 	}
-	w.table[naming.RequestsKey("test")] = actor.Record{}
+	w.Records[naming.RequestsKey("test")] = actor.Record{}
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil || len(w.requests().Outbox) != maxOutbox {
 		t.Errorf("all at once: %v, %d mails listed", err, len(w.requests().Outbox))
 	}
@@ -120,7 +120,7 @@ func TestNoURLs(t *testing.T) {
 	if err != nil || counts["PutObject"] != 1 || w.requests().Dead != 50_000 {
 		t.Errorf("%v, %v, %d put aside", err, counts, w.requests().Dead)
 	}
-	for name, b := range w.blobs {
+	for name, b := range w.Objects {
 		if strings.HasPrefix(name, naming.DeadPrefix("test")) && len(b) > 2*maxAside {
 			t.Errorf("it has %d bytes", len(b))
 		}
@@ -132,7 +132,7 @@ func TestListHasGrown(t *testing.T) {
 	w := newWorld(t)
 	w.begin(newCrawl(1), "https://www.example/")
 	msgs := w.lists(1, 1, "https://www.example/%d/%d")
-	w.blobs["lists/recrawl/0"] = make([]byte, blobschema.MaxListBytes+2)
+	w.Objects["lists/recrawl/0"] = make([]byte, blobschema.MaxListBytes+2)
 	w.fault = func(e actor.Effect) (before, after error) {
 		if g, ok := e.(actor.GetObject); ok && (g.Length < 0 || g.Length > blobschema.MaxListBytes+1) {
 			t.Errorf("it reads %d bytes", g.Length)

@@ -337,7 +337,7 @@ func TestRunIsGone(t *testing.T) {
 		w.fault = func(e actor.Effect) (before, after error) {
 			if g, ok := e.(actor.GetObject); ok && g.Length >= 0 {
 				if reads++; late && reads == 4 {
-					w.now += time.Hour
+					w.Mono += time.Hour
 				}
 				return actor.ErrNotFound, nil
 			}

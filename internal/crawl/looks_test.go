@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
 // lookedAt is a crawl whose five pages have had their first answers.
@@ -48,7 +49,7 @@ func TestLooks(t *testing.T) {
 				if round > 400 {
 					t.Fatalf("too few looks: %+v", w.head(c.ID, 0).Totals)
 				}
-				w.now += time.Hour
+				w.Mono += time.Hour
 				asked = nil
 				rep, _ := w.tick(c.ID)
 				if rep.Quiet || rep.Finished || rep.Limited {
@@ -99,15 +100,15 @@ func TestSteerLooks(t *testing.T) {
 	if got := wish(); got.Threshold != first.Threshold || got.Looks != first.Looks {
 		t.Errorf("a second tick made it %+v", got)
 	}
-	w.now += 30 * time.Minute
+	w.Mono += 30 * time.Minute
 	w.tick(c.ID) // no look where there was to be one
 	if got := wish(); !(got.Threshold < first.Threshold) || got.Version != first.Version {
 		t.Errorf("after half an hour without a look it is %v, before it was %v; version %d", got.Threshold, first.Threshold, got.Version)
 	}
 	before := wish().Threshold
-	w.now += 5 * time.Hour
+	w.Mono += 5 * time.Hour
 	w.tick(c.ID) // who knows what was in that time
-	if got := wish(); got.Threshold != before || got.Looks.At.Sub(epoch) < 5*time.Hour {
+	if got := wish(); got.Threshold != before || got.Looks.At.Sub(virtual.Epoch) < 5*time.Hour {
 		t.Errorf("after a long time it is %+v, before it was %v", got, before)
 	}
 }
@@ -141,8 +142,8 @@ func TestLooksOfColdSteps(t *testing.T) {
 		w.tick(c.ID)
 		w.step(cfg, nil)
 	}
-	if tot := w.head(c.ID, 0).Totals; w.now < fresh.Shortest && tot.Again > 0 {
-		t.Errorf("%d looks at pages that were first asked for %v ago", tot.Again, w.now)
+	if tot := w.head(c.ID, 0).Totals; w.Mono < fresh.Shortest && tot.Again > 0 {
+		t.Errorf("%d looks at pages that were first asked for %v ago", tot.Again, w.Mono)
 	}
 }
 
@@ -159,13 +160,13 @@ func TestLimitWakesNobody(t *testing.T) {
 		if slices.ContainsFunc(w.wakes, func(s wakeSent) bool { return s.delay < 30*time.Second }) {
 			t.Fatalf("a step has wakes sent: %v", w.wakes)
 		}
-		w.now += 10 * time.Second
+		w.Mono += 10 * time.Second
 	}
 	w.wakes = nil
 	if w.tick(c.ID); len(w.wakes) > 0 {
 		t.Errorf("a tick has wakes sent: %v", w.wakes)
 	}
-	w.now += looksAtLeast
+	w.Mono += looksAtLeast
 	if w.tick(c.ID); len(w.wakes) != 1 {
 		t.Errorf("a tick has wakes sent later: %v", w.wakes)
 	}
@@ -223,10 +224,10 @@ func TestSteering(t *testing.T) {
 		c, w := newCrawl(1), newWorld(t)
 		c.Settings.RecrawlPerHour = 60
 		c = w.begin(c, all("www.example")[0])
-		w.now += 2 * time.Hour
-		was := blobschema.Looks{At: w.clocks().Wall.Add(-k.since), Again: 1000, Pages: 5000}
+		w.Mono += 2 * time.Hour
+		was := blobschema.Looks{At: w.Now().Wall.Add(-k.since), Again: 1000, Pages: 5000}
 		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Pages: 5000, Again: 1000 + k.looks}})
-		w.table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Threshold: before, Looks: was, Pause: k.pause})}
+		w.Records[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Threshold: before, Looks: was, Pause: k.pause})}
 		w.tick(c.ID)
 		var got blobschema.Wish
 		w.record(naming.WishKey(c.ID), &got)
@@ -256,7 +257,7 @@ func TestThresholdIsObeyed(t *testing.T) {
 		var wish blobschema.Wish
 		w.record(naming.WishKey(c.ID), &wish)
 		wish.Threshold = was.Threshold * by
-		w.table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(wish)}
+		w.Records[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(wish)}
 		w.step(cfg, s.Warm())
 		is := w.head(c.ID, 0)
 		if replanned := is.Threshold == wish.Threshold; was.Threshold == 0 || replanned != (by < 1) || replanned != (is.Seq > was.Seq) {
@@ -282,7 +283,7 @@ func TestChangedLooks(t *testing.T) {
 	}
 	s, _ := w.step(cfg, nil)
 	for round := 0; w.head(c.ID, 0).Totals.Again < 8 && round < 300; round++ {
-		w.now += time.Hour
+		w.Mono += time.Hour
 		w.tick(c.ID)
 		s, _ = w.step(cfg, s.Warm())
 	}
@@ -315,8 +316,8 @@ func TestLooksGiveBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g.Granted[0] == 5 && w.now > 20*time.Second {
-				t.Errorf("given back only after %v", w.now)
+			if g.Granted[0] == 5 && w.Mono > 20*time.Second {
+				t.Errorf("given back only after %v", w.Mono)
 			}
 			grants = append(grants, g.Granted[0])
 		}
@@ -351,7 +352,7 @@ func TestLimitOfParts(t *testing.T) {
 				_, counts := w.step(cfg, nil)
 				reads += counts["GetObject"]
 			}
-			w.now += time.Hour
+			w.Mono += time.Hour
 		}
 		if n := w.head(c.ID, 0).Totals.Pages; n != 2 || reads > 500 { // some 35 a step, without end otherwise
 			t.Errorf("%v looks an hour: %d pages, %d requests, %d reads", perHour, n, len(*asked), reads)

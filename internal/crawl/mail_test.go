@@ -131,7 +131,7 @@ func TestMailWhileItEnds(t *testing.T) {
 	c = w.begin(c, "https://"+host+"/")
 	posted := false
 	w.fault = func(e actor.Effect) (before, after error) {
-		if _, ok := e.(actor.Receive); ok && !posted && w.now > 15*time.Second { // nothing came for so long that the step is about to end
+		if _, ok := e.(actor.Receive); ok && !posted && w.Mono > 15*time.Second { // nothing came for so long that the step is about to end
 			posted = true
 			w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: 1, Epoch: 1, URLs: []blobschema.Queued{{URL: "https://" + host + "/late"}}})
 		}
@@ -172,7 +172,7 @@ func TestManyLinksAreMailed(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					sizes, at = append(sizes, len(m.URLs)), w.now
+					sizes, at = append(sizes, len(m.URLs)), w.Mono
 				}
 			}
 			return nil, nil

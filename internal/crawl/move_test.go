@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -34,10 +35,10 @@ func (w *world) give(crawl string, to partition.ID, slots ...partition.Slot) {
 
 // aside does something while an actor is at work, in no time.
 func (w *world) aside(do func()) {
-	now, fault, counts := w.now, w.fault, w.counts
+	now, fault, counts := w.Mono, w.fault, w.counts
 	w.fault = nil
 	do()
-	w.now, w.fault, w.counts = now, fault, counts
+	w.Mono, w.fault, w.counts = now, fault, counts
 }
 
 func (w *world) order(crawl string, o Order) {
@@ -79,7 +80,7 @@ func TestTakesOfACommitLookedAtBefore(t *testing.T) {
 		s, _ = w.step(StepConfig{Crawl: c, Partition: 1, Process: "b"}, s.Warm())
 	}
 	if h := w.head(c.ID, 1); h.Awaits != 0 {
-		t.Errorf("partition 1 still awaits what was given by epoch %d", h.Awaits)
+		t.Errorf("partition 1 still awaits what was given by virtual.Epoch %d", h.Awaits)
 	}
 }
 
@@ -153,7 +154,7 @@ func (w *world) settledIn(c blobschema.Crawl, p partition.ID, slot partition.Slo
 	man := w.manifest(c.ID, p)
 	for _, ref := range man.Runs {
 		run := &blobschema.Run{}
-		if err := blobschema.DecodeRun(w.blobs[ref.Object][ref.Offset:][:ref.Length], ref, run); err != nil {
+		if err := blobschema.DecodeRun(w.Objects[ref.Object][ref.Offset:][:ref.Length], ref, run); err != nil {
 			w.t.Fatal(err)
 		}
 		runs = append(runs, run)
@@ -192,7 +193,7 @@ func TestAwaitedSlotsAreNotDue(t *testing.T) {
 	w.wakes = nil
 	w.step(b, nil)
 	if head := w.head(c.ID, 1); head.Awaits == 0 || head.Totals.Unexamined == 0 || !head.Due.IsZero() || len(w.wakes) > 0 {
-		t.Errorf("%d URLs of a slot that is awaited by epoch %d: due at %v, wakes %v", head.Totals.Unexamined, head.Awaits, head.Due, w.wakes)
+		t.Errorf("%d URLs of a slot that is awaited by virtual.Epoch %d: due at %v, wakes %v", head.Totals.Unexamined, head.Awaits, head.Due, w.wakes)
 	}
 	report, _ := w.tick(c.ID)
 	if !slices.Equal(report.Woken, []partition.ID{0}) {
@@ -237,7 +238,7 @@ func (w *world) gave(c blobschema.Crawl, p partition.ID) (gave []partition.Slots
 			given = append(given, h.Slots...)
 		}
 		if len(given) > 0 && (len(gave) == 0 || len(given) > len(gave[len(gave)-1])) {
-			gave, at = append(gave, given), append(at, man.Time.Sub(epoch))
+			gave, at = append(gave, given), append(at, man.Time.Sub(virtual.Epoch))
 		}
 	}
 	return gave, at
@@ -257,7 +258,7 @@ func TestMovesAtWork(t *testing.T) {
 	}
 	asked := map[string][]time.Duration{} // by host, when
 	w.web = func(r page.Request) *page.Outcome {
-		asked[string(r.URL.Host())] = append(asked[string(r.URL.Host())], w.now)
+		asked[string(r.URL.Host())] = append(asked[string(r.URL.Host())], w.Mono)
 		return served[string(r.URL.Host())](r)
 	}
 	w.slow = func(r page.Request) time.Duration {
@@ -270,7 +271,7 @@ func TestMovesAtWork(t *testing.T) {
 	var ordered time.Duration
 	w.fault = func(e actor.Effect) (error, error) {
 		if _, ok := e.(actor.Fetch); ok && ordered == 0 && len(asked[slow]) == 1 && len(asked[quick]) == 3 { // the slow one is under way
-			ordered = w.now
+			ordered = w.Mono
 			w.aside(func() { w.give(c.ID, 1, slots[0], slots[1]) })
 		}
 		return nil, nil
@@ -384,26 +385,26 @@ func TestFloorGoesAlong(t *testing.T) {
 	first := time.Duration(0)
 	w.web = func(r page.Request) *page.Outcome {
 		if first == 0 {
-			first = w.now - fetchTime
+			first = w.Mono - fetchTime
 		}
 		return serve(r)
 	}
 	c = w.begin(c, all(hosts[0])[0])
 	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 5 * time.Second}, nil) // one page
-	w.now += time.Hour
+	w.Mono += time.Hour
 	first = 0
 	crashed := w.head(c.ID, 0)
 	crashed.Fence, crashed.Owner, crashed.LeaseUntil = crashed.Fence+1, "gone/1", w.in(-time.Second)
 	w.writeRecord(naming.HeadKey(c.ID, 0), crashed)
 	w.give(c.ID, 1, slots[0])
-	takeover := w.now
+	takeover := w.Mono
 	w.step(StepConfig{Crawl: c, Process: "b", Deadline: 5 * time.Second}, nil)
 	if first > 0 || w.head(c.ID, 0).Gives[1] != 2 {
 		t.Fatalf("who gives asks at %v; its head is %+v", first, w.head(c.ID, 0))
 	}
 	for range 8 {
 		w.step(StepConfig{Crawl: c, Partition: 1, Process: "b", Deadline: 5 * time.Second}, nil)
-		w.now += 4 * time.Second
+		w.Mono += 4 * time.Second
 	}
 	if rest := first - takeover; rest < c.Settings.Delay || rest > c.Settings.Delay+10*time.Second {
 		t.Errorf("who takes asks first %v after the takeover", rest)
@@ -425,16 +426,16 @@ func TestWaitsForWhatIsGiven(t *testing.T) {
 	given, read := false, 0
 	w.fault = func(e actor.Effect) (error, error) {
 		if readsHead(e, c.ID, 0) {
-			looked = append(looked, w.now)
+			looked = append(looked, w.Mono)
 		}
 		if wr, ok := e.(actor.WriteRecord); ok && given && took == 0 && wr.Key == naming.HeadKey(c.ID, 1) {
 			if h, err := actor.Decode[blobschema.Head](actor.Record{Value: wr.Value}, "head"); err == nil && h.Awaits == 0 {
-				took = w.now
+				took = w.Mono
 			}
 		}
-		if w.now > 30*time.Second && !given {
+		if w.Mono > 30*time.Second && !given {
 			given = true
-			givenAt = w.now
+			givenAt = w.Mono
 			w.aside(func() { w.step(StepConfig{Crawl: c, Process: "a"}, nil) })
 		}
 		if get, ok := e.(actor.GetObject); ok && get.Name == w.head(c.ID, 0).Commit && get.Length < 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -41,10 +42,10 @@ func TestOnTime(t *testing.T) {
 			if k.recrawl {
 				w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{seed}})
 			}
-			began, heads := w.now, []time.Duration(nil)
+			began, heads := w.Mono, []time.Duration(nil)
 			w.fault = func(e actor.Effect) (before, after error) {
 				if wr, ok := e.(actor.WriteRecord); ok && wr.Key == naming.HeadKey(c.ID, 0) {
-					heads = append(heads, w.now-began)
+					heads = append(heads, w.Mono-began)
 				}
 				return nil, nil
 			}
@@ -94,9 +95,9 @@ func TestFiguresGoOn(t *testing.T) {
 		if h.Calls.KVWriteUnits != 3*(i+1) || h.Totals.Pages != sum || s.Pages() < 9 {
 			t.Errorf("step %d: %d pages of %d, %+v", i, s.Pages(), h.Totals.Pages, h.Calls)
 		}
-		w.now += c.Settings.Delay // then there is something to do at once
-		if wait := time.Duration(h.Totals.WaitMillis) * time.Millisecond; wait < time.Duration(sum-5)*c.Settings.Delay*8/10 || wait > w.now {
-			t.Errorf("step %d: hosts waited %v of %v", i, wait, w.now)
+		w.Mono += c.Settings.Delay // then there is something to do at once
+		if wait := time.Duration(h.Totals.WaitMillis) * time.Millisecond; wait < time.Duration(sum-5)*c.Settings.Delay*8/10 || wait > w.Mono {
+			t.Errorf("step %d: hosts waited %v of %v", i, wait, w.Mono)
 		}
 	}
 }
@@ -125,7 +126,7 @@ func TestLargeDomains(t *testing.T) {
 	check(12, 0)
 	w.request(c.ID, blobschema.Request{ID: "1", Seeds: []string{"https://more.large.example/"}})
 	check(13, 0)
-	w.table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Capped: []string{"large.example"}})}
+	w.Records[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Capped: []string{"large.example"}})}
 	w.request(c.ID, blobschema.Request{ID: "2", Seeds: []string{"https://other.example/"}})
 	check(13, 1)
 }
@@ -140,10 +141,10 @@ func TestFloorMoves(t *testing.T) {
 	c = w.begin(c, seeds...)
 	w.step(StepConfig{Crawl: c, Process: "a", Deadline: 5 * time.Second}, nil)
 	h := w.head(c.ID, 0)
-	w.now += 10 * time.Minute
-	h.Owner, h.LeaseUntil, h.Fence = "b/9", epoch.Add(w.now), h.Fence+1 // a step that crashed just now
+	w.Mono += 10 * time.Minute
+	h.Owner, h.LeaseUntil, h.Fence = "b/9", virtual.Epoch.Add(w.Mono), h.Fence+1 // a step that crashed just now
 	w.says(c, 0, h)
-	crashed := w.now
+	crashed := w.Mono
 	w.give(c.ID, 1, stepOf(t, StepConfig{Crawl: c}, nil).hash.Slot(host))
 	w.step(StepConfig{Crawl: c, Process: "c", Deadline: 5 * time.Second}, nil)
 	n := len(*asked)
@@ -151,7 +152,7 @@ func TestFloorMoves(t *testing.T) {
 	serve := w.web
 	w.web = func(r page.Request) *page.Outcome {
 		if at == 0 {
-			at = w.now - fetchTime - crashed
+			at = w.Mono - fetchTime - crashed
 		}
 		return serve(r)
 	}
@@ -175,10 +176,10 @@ func TestWaitsForNoGiver(t *testing.T) {
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{"https://" + host + "/0"}})
 	m := w.queues[naming.MailboxQueue(1)]
 	w.queues[naming.MailboxQueue(1)] = append(m, m...) // delivered again while it waits
-	began := w.now
+	began := w.Mono
 	cfg.Partition = 1
 	w.step(cfg, nil)
-	if took := w.now - began; took > 10*time.Second || len(*asked) > 0 || len(w.mail) == 0 {
+	if took := w.Mono - began; took > 10*time.Second || len(*asked) > 0 || len(w.mail) == 0 {
 		t.Errorf("it waited for %v, asked for %v", took, depths(*asked))
 	}
 	w.redeliver()

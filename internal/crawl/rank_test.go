@@ -38,10 +38,10 @@ func TestWhichRanks(t *testing.T) {
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			w, s := newScene(t)
-			w.blobs["a is good"], w.blobs["b is good"] = []byte("a.example\t8\n"), []byte("b.example\t8\n")
+			w.Objects["a is good"], w.Objects["b is good"] = []byte("a.example\t8\n"), []byte("b.example\t8\n")
 			k.set(s)
 			s.write(w)
-			delete(w.table, naming.HeadKey(s.crawl.ID, 0)) // as a crawl that has just begun
+			delete(w.Records, naming.HeadKey(s.crawl.ID, 0)) // as a crawl that has just begun
 			w.web = site(t, "nobody.example", 0, nil)
 			var warm *Warm
 			for range 2 { // a cold step, and a warm one

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -188,7 +189,7 @@ func TestSitemapSaysChanged(t *testing.T) {
 	changed := map[string]int64{}
 	w.web = func(req page.Request) *page.Outcome {
 		o := plain(req)
-		o.Page.Time = epoch.Add(w.now)
+		o.Page.Time = virtual.Epoch.Add(w.Mono)
 		if req.URL.String() == sitemap {
 			for _, u := range urls(t, all(host)[:4]...) {
 				o.Links = append(o.Links, page.Link{URL: u, Kind: page.LinkListed, Modified: changed[u.String()]})
@@ -198,9 +199,9 @@ func TestSitemapSaysChanged(t *testing.T) {
 	}
 	c = w.begin(c, sitemap)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	w.now += 48 * time.Hour
-	changed[all(host)[2]] = epoch.Add(w.now - time.Hour).Unix()
-	changed[all(host)[3]] = epoch.Add(-100 * time.Hour).Unix()
+	w.Mono += 48 * time.Hour
+	changed[all(host)[2]] = virtual.Epoch.Add(w.Mono - time.Hour).Unix()
+	changed[all(host)[3]] = virtual.Epoch.Add(-100 * time.Hour).Unix()
 	asked = nil
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{sitemap}})
 	for range 3 { // the sitemap; what it says comes as mail
@@ -287,7 +288,7 @@ func TestRecrawlForbidden(t *testing.T) {
 	}
 	c = w.begin(c, all(host)[:3]...)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
-	w.now += 25 * time.Hour // robots.txt is read again
+	w.Mono += 25 * time.Hour // robots.txt is read again
 	rules = "User-agent: *\nDisallow: /1\n"
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:2]})
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)

@@ -136,7 +136,7 @@ func TestRepartitionNothing(t *testing.T) {
 		r := NewRepartition(c.ID, k.want)
 		_, err := w.run(r)
 		before, after := r.Result()
-		if (err == nil) != k.ok || len(w.written)+len(w.put) > 0 || w.table[naming.MapKey(c.ID)].Found {
+		if (err == nil) != k.ok || len(w.written)+len(w.put) > 0 || w.Records[naming.MapKey(c.ID)].Found {
 			t.Errorf("%s: %v; it writes %v and puts %v", k.name, err, w.written, w.put)
 		}
 		if k.ok && (before.Record.Partitions != 2 || after.Record.Partitions != 2 || after.Record.Epoch != 1) {
@@ -210,7 +210,7 @@ func TestOtherMaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.blobs[name] = data
+		w.Objects[name] = data
 		if _, err := w.readMap(&c, name); (err == nil) != (slots == 64) {
 			t.Errorf("%d slots: %v", slots, err)
 		}

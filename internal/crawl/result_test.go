@@ -24,7 +24,7 @@ func (w *world) serve(a answers) *[]page.Request {
 	asked := &[]page.Request{}
 	w.web = func(req page.Request) *page.Outcome {
 		*asked = append(*asked, req)
-		o := page.Aborted(req, w.clocks().Wall)
+		o := page.Aborted(req, w.Now().Wall)
 		o.Temporary = false
 		o.Page.Outcome, o.Page.Status = blobschema.OutcomeClientError, 404
 		o.Record, o.ResponseAt = []byte("request|answer of "+o.Page.URL), len("request|")
@@ -279,7 +279,7 @@ func TestWhereAnswersAre(t *testing.T) {
 				if put, ok := e.(actor.PutObject); ok && !strings.Contains(put.Name, "/warc/") {
 					man := w.openData(bytes.Join(put.Parts, nil))
 					for _, name := range man.WARCs {
-						if w.blobs[name] == nil {
+						if w.Objects[name] == nil {
 							t.Errorf("%s is named before it is put", name)
 						}
 					}
@@ -296,15 +296,15 @@ func TestWhereAnswersAre(t *testing.T) {
 				for _, p := range pages {
 					answers[p.WARC]++
 					record := k.record(p.URL)
-					if got := w.blobs[p.WARC][p.Offset:][:p.Length]; !bytes.Equal(got, record[len("request|"):]) {
+					if got := w.Objects[p.WARC][p.Offset:][:p.Length]; !bytes.Equal(got, record[len("request|"):]) {
 						t.Fatalf("%s is not at %d of %s", p.URL, p.Offset, p.WARC)
 					}
 				}
 			}
 			for name, n := range answers {
-				stored += len(w.blobs[name])
-				if n > maxWARCPages || len(w.blobs[name]) > maxWARCBytes {
-					t.Errorf("%s has %d answers, %d bytes", name, n, len(w.blobs[name]))
+				stored += len(w.Objects[name])
+				if n > maxWARCPages || len(w.Objects[name]) > maxWARCBytes {
+					t.Errorf("%s has %d answers, %d bytes", name, n, len(w.Objects[name]))
 				}
 			}
 			if tot := w.head(c.ID, 0).Totals; len(answers) != k.warcs || tot.Stored != int64(stored) || tot.Robots != 0 || tot.Pages != int64(k.pages) || len(*asked) < k.pages {
@@ -377,7 +377,7 @@ func TestSamePayload(t *testing.T) {
 		}
 		p := got[0]
 		records[p.URL] = p
-		stored := string(w.blobs[p.WARC][p.Offset:][:p.Length])
+		stored := string(w.Objects[p.WARC][p.Offset:][:p.Length])
 		if !a.revisit {
 			if stored != "answer of "+p.URL {
 				t.Errorf("page %d: %q is stored", i, stored)
@@ -389,7 +389,7 @@ func TestSamePayload(t *testing.T) {
 		if d := cmp.Diff(original.Payload(), *p.Original); d != "" || original.Digest != p.Digest || original.Original != nil {
 			t.Errorf("page %d refers to what is not so (-want +got):\n%s", i, d)
 		}
-		request := string(w.blobs[p.WARC][p.Offset-int64(len("request|")) : p.Offset])
+		request := string(w.Objects[p.WARC][p.Offset-int64(len("request|")) : p.Offset])
 		if request != "request|" || !strings.Contains(stored, "WARC-Type: revisit") || !strings.Contains(stored, p.Original.URL) {
 			t.Errorf("page %d: %s is stored behind %s", i, stored, request)
 		}

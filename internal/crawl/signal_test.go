@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -101,10 +102,10 @@ func TestFeeds(t *testing.T) {
 		here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
 		w.web = site(t, here, pages, func(i int) []string { return append(all(here), all(there)[i]) })
 		c = w.begin(c, all(here)[0])
-		began := w.now
+		began := w.Mono
 		w.fault = func(e actor.Effect) (before, after error) {
 			if s, ok := e.(actor.Send); ok && s.Queue == naming.MailboxQueue(1) {
-				mailed[a] = append(mailed[a], w.now-began)
+				mailed[a] = append(mailed[a], w.Mono-began)
 			}
 			return nil, nil
 		}
@@ -204,11 +205,11 @@ func TestWithinTheLease(t *testing.T) {
 			w.serve(nil)
 			w.slow = func(page.Request) time.Duration { return k.takes }
 			c = w.begin(c, all("www.example")...)
-			began, end, until, writes := w.now, time.Time{}, time.Time{}, 0
+			began, end, until, writes := w.Mono, time.Time{}, time.Time{}, 0
 			w.fault = func(e actor.Effect) (before, after error) {
 				switch e := e.(type) {
 				case actor.WriteRecord:
-					if since := w.now - began; since >= k.from && since < k.from+k.fails {
+					if since := w.Mono - began; since >= k.from && since < k.from+k.fails {
 						return errLost, nil
 					}
 					h, err := actor.Decode[blobschema.Head](actor.Record{Value: e.Value, Found: true}, "head")
@@ -222,18 +223,18 @@ func TestWithinTheLease(t *testing.T) {
 						t.Errorf("extended until %v, the lease ends at %v", until, end)
 					}
 				case actor.Fetch:
-					asked, d := epoch.Add(w.now-k.takes), e.Request.Deadline
+					asked, d := virtual.Epoch.Add(w.Mono-k.takes), e.Request.Deadline
 					if d.After(end.Add(-margin)) || !d.After(asked) {
 						t.Errorf("asked at %v until %v, the lease ends at %v", asked, d, end)
 					}
-					if now := epoch.Add(w.now); k.from == 0 && now.After(d) && now.After(until) {
+					if now := virtual.Epoch.Add(w.Mono); k.from == 0 && now.After(d) && now.After(until) {
 						t.Errorf("asked at %v until %v, extended until %v, answered at %v", asked, d, until, now)
 					}
 				}
 				return nil, nil
 			}
 			_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", Lease: lease, Margin: margin, CommitEvery: time.Hour}, nil))
-			took := w.now - began
+			took := w.Mono - began
 			if !errors.Is(err, k.err) {
 				t.Fatalf("after %v: %v", took, err)
 			}
@@ -258,12 +259,12 @@ func TestClockIsSet(t *testing.T) {
 		c, w := newCrawl(1), newWorld(t)
 		asked := w.serve(nil)
 		c = w.begin(c, all("www.example")[:20]...)
-		serve, began, last := w.web, w.now, time.Duration(-1)
+		serve, began, last := w.web, w.Mono, time.Duration(-1)
 		w.web = func(r page.Request) *page.Outcome {
-			if last >= 0 && !r.Robots && len(*asked) > 1 && w.now-last < c.Settings.Delay {
-				t.Errorf("by %v: %s is asked after %v", by, r.URL, w.now-last)
+			if last >= 0 && !r.Robots && len(*asked) > 1 && w.Mono-last < c.Settings.Delay {
+				t.Errorf("by %v: %s is asked after %v", by, r.URL, w.Mono-last)
 			}
-			last = w.now
+			last = w.Mono
 			return serve(r)
 		}
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
@@ -275,7 +276,7 @@ func TestClockIsSet(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if took := w.now - began; len(*asked) != 21 || took > 30*time.Second {
+		if took := w.Mono - began; len(*asked) != 21 || took > 30*time.Second {
 			t.Errorf("by %v: %d requests in %v", by, len(*asked), took)
 		}
 	}
@@ -306,7 +307,7 @@ func TestFetchFails(t *testing.T) {
 	var times []time.Duration
 	w.fault = func(e actor.Effect) (before, after error) {
 		if f, ok := e.(actor.Fetch); ok && !f.Request.Robots {
-			if times = append(times, w.now); len(times) == 2 || len(times) == 3 {
+			if times = append(times, w.Mono); len(times) == 2 || len(times) == 3 {
 				return errLost, nil
 			}
 		}
@@ -366,7 +367,7 @@ func TestObjectsFail(t *testing.T) {
 			w.fault = func(e actor.Effect) (before, after error) {
 				if put, ok := e.(actor.PutObject); ok && strings.Contains(put.Name, kind) {
 					if tries++; tries == 1 {
-						began = w.now
+						began = w.Mono
 					}
 					if tries <= fails {
 						return errLost, nil
@@ -375,7 +376,7 @@ func TestObjectsFail(t *testing.T) {
 				return nil, nil
 			}
 			_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", CommitEvery: 3 * time.Second}, nil))
-			took, h := w.now-began, w.head(c.ID, 0)
+			took, h := w.Mono-began, w.head(c.ID, 0)
 			if fails == 3 {
 				checkPages(t, w, c.ID, 0, all("www.example")[:5])
 				if err != nil || took < 3*time.Second {
@@ -440,15 +441,15 @@ func TestStopsThoughNothingWorks(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c = w.begin(c, all("www.example")...)
 	w.serve(nil)
-	began := w.now
+	began := w.Mono
 	w.fault = func(e actor.Effect) (before, after error) {
-		if _, ok := e.(actor.WriteRecord); ok && w.now-began > 5*time.Second {
+		if _, ok := e.(actor.WriteRecord); ok && w.Mono-began > 5*time.Second {
 			return errLost, nil
 		}
 		return nil, nil
 	}
 	_, err := w.run(stepOf(t, StepConfig{Crawl: c, Process: "p", Deadline: 10 * time.Second}, nil))
-	if took := w.now - began; !errors.Is(err, errLost) || took < 10*time.Second || took > 15*time.Second {
+	if took := w.Mono - began; !errors.Is(err, errLost) || took < 10*time.Second || took > 15*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
 }
@@ -461,16 +462,16 @@ func TestIdleCommits(t *testing.T) {
 		c, w := newCrawl(2), newWorld(t)
 		w.serve(nil)
 		c = w.begin(c, "https://"+ofPartition(t, c, 0)+"/")
-		number, began := uint64(0), w.now
+		number, began := uint64(0), w.Mono
 		w.fault = func(e actor.Effect) (before, after error) {
 			if _, ok := e.(actor.PutObject); ok {
-				commits[others] = append(commits[others], w.now-began)
+				commits[others] = append(commits[others], w.Mono-began)
 			}
 			return nil, nil
 		}
 		s := stepOf(t, StepConfig{Crawl: c, Process: "p"}, nil)
 		if _, err := w.run(prompted{s, func() Signal {
-			if w.now-began < 5*time.Second && len(w.queues[naming.MailboxQueue(0)]) == 0 {
+			if w.Mono-began < 5*time.Second && len(w.queues[naming.MailboxQueue(0)]) == 0 {
 				number++
 				w.post(blobschema.Mail{Crawl: c.ID, From: 1, To: 0, Number: number, Epoch: 1})
 			}

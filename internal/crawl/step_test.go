@@ -15,6 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -29,7 +30,7 @@ func urls(t testing.TB, raw ...string) (out []weburl.URL) {
 
 func newCrawl(partitions int) blobschema.Crawl {
 	return blobschema.Crawl{
-		ID: "test", HashKey: make([]byte, 16), Created: epoch, Slots: 64, Partitions: partitions,
+		ID: "test", HashKey: make([]byte, 16), Created: virtual.Epoch, Slots: 64, Partitions: partitions,
 		Settings: blobschema.Settings{Scope: blobschema.ScopeAny, MaxDepth: -1, Delay: time.Second, UserAgent: "test"},
 	}
 }
@@ -139,11 +140,11 @@ func TestFolderCommits(t *testing.T) {
 	w := newWorld(t)
 	w.web = site(t, host, 4000, func(i int) []string { return []string{fmt.Sprintf("https://%s/%d", host, i+1)} })
 	c = w.begin(c, all(host)[0])
-	began := w.now
+	began := w.Mono
 	var at []float64 // seconds
 	w.fault = func(e actor.Effect) (before, after error) {
 		if p, ok := e.(actor.PutObject); ok && strings.Contains(p.Name, "/c0") {
-			at = append(at, (w.now - began).Round(100*time.Millisecond).Seconds())
+			at = append(at, (w.Mono - began).Round(100*time.Millisecond).Seconds())
 		}
 		return nil, nil
 	}
@@ -303,15 +304,15 @@ func TestLease(t *testing.T) {
 		w := newWorld(t)
 		c := w.begin(c, "https://www.example/0")
 		w.web = site(t, "www.example", 1, func(int) []string { return nil })
-		old := blobschema.Head{Fence: 7, Owner: k.owner, LeaseUntil: epoch.Add(w.now + k.until)}
+		old := blobschema.Head{Fence: 7, Owner: k.owner, LeaseUntil: virtual.Epoch.Add(w.Mono + k.until)}
 		if _, err := w.apply(actor.WriteRecord{Key: naming.HeadKey(c.ID, 0), Value: actor.Encode(old)}); err != nil {
 			t.Fatal(err)
 		}
-		began, first := w.now, time.Duration(0)
+		began, first := w.Mono, time.Duration(0)
 		serve := w.web
 		w.web = func(req page.Request) *page.Outcome {
 			if first == 0 {
-				first = w.now - fetchTime - began
+				first = w.Mono - fetchTime - began
 			}
 			return serve(req)
 		}
@@ -350,7 +351,7 @@ func TestLeaseLost(t *testing.T) {
 	theirs := actor.Encode(blobschema.Head{Fence: 9, Owner: "q/9"})
 	w.web = func(req page.Request) *page.Outcome {
 		if asked++; asked == 10 {
-			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.table[key].Revision}); err != nil {
+			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.Records[key].Revision}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -359,7 +360,7 @@ func TestLeaseLost(t *testing.T) {
 	if _, err := w.run(s); !errors.Is(err, ErrLeaseLost) || s.Warm() != nil {
 		t.Errorf("the step ended with %v", err)
 	}
-	if got := w.table[key].Value; string(got) != string(theirs) {
+	if got := w.Records[key].Value; string(got) != string(theirs) {
 		t.Errorf("the head is %s", got)
 	}
 	if w.counts["Acknowledge"] != 0 {
@@ -401,20 +402,20 @@ func TestFloorOutlivesStep(t *testing.T) {
 	serve := site(t, host, pages, func(int) []string { return nil })
 	var takeover time.Duration
 	w.web = func(r page.Request) *page.Outcome {
-		if began := w.now - fetchTime; takeover > 0 && began < takeover+c.Settings.Delay {
+		if began := w.Mono - fetchTime; takeover > 0 && began < takeover+c.Settings.Delay {
 			t.Errorf("%s %v after a takeover", r.URL, began-takeover)
 		}
 		return serve(r)
 	}
 	c = w.begin(c, all(host)...)
 	w.step(StepConfig{Crawl: c, Process: "p1", Exclusive: true, Deadline: 10 * time.Second}, nil)
-	w.now += 5 * time.Second
+	w.Mono += 5 * time.Second
 	key, h := naming.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, asked, crashed
-	h.Fence, h.Owner, h.LeaseUntil = h.Fence+1, "p2/2", epoch.Add(w.now+time.Minute)
-	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.table[key].Revision}); err != nil {
+	h.Fence, h.Owner, h.LeaseUntil = h.Fence+1, "p2/2", virtual.Epoch.Add(w.Mono+time.Minute)
+	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Records[key].Revision}); err != nil {
 		t.Fatal(err)
 	}
-	takeover = w.now
+	takeover = w.Mono
 	w.step(StepConfig{Crawl: c, Process: "p3", Exclusive: true, Deadline: 100 * time.Millisecond}, nil)
 	w.step(StepConfig{Crawl: c, Process: "p4", Exclusive: true, Deadline: 10 * time.Second}, nil)
 }

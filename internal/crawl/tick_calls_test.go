@@ -43,7 +43,7 @@ func TestDailyCalls(t *testing.T) {
 		s.remembered(w)
 		s.heads[0].Calls.Functions += more.calls
 		s.write(w)
-		w.now += more.after
+		w.Mono += more.after
 		s.tick(w)
 		if got := s.told(w); got.Pause != more.paused {
 			t.Errorf("%v later, with %d more calls: %+v", more.after, more.calls, got)

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -34,7 +35,7 @@ func searchable(t *testing.T, change func(*blobschema.Settings)) (*world, blobsc
 	w.coldTick(c.ID)
 	for range 2 {
 		w.step(inCloud(c, 0), nil)
-		w.now += time.Minute
+		w.Mono += time.Minute
 		w.coldTick(c.ID)
 	}
 	return w, c
@@ -48,8 +49,7 @@ func (w *world) jobs(queue string) int {
 }
 
 func (w *world) writeRecord(key string, v any) {
-	w.revision++
-	w.table[key] = actor.Record{Value: actor.Encode(v), Revision: w.revision, Found: true}
+	w.Write(key, actor.Encode(v))
 }
 
 // TestIndexFollows: an index that is behind gets a message, and another one when that seems lost; when all is
@@ -59,7 +59,7 @@ func TestIndexFollows(t *testing.T) {
 	w.jobs(naming.IndexQueue)
 	sent := []int{}
 	for range 40 {
-		w.now += 30 * time.Second
+		w.Mono += 30 * time.Second
 		if rep, _ := w.coldTick(c.ID); rep.Indexing != 1 || !rep.WantsRanks || !rep.Following() || rep.Idle {
 			t.Fatalf("report %+v", rep)
 		}
@@ -79,12 +79,12 @@ func TestIndexFollows(t *testing.T) {
 	if rep, _ := w.coldTick(c.ID); rep.Indexing != 0 || !rep.WantsRanks {
 		t.Errorf("when it is indexed: %+v", rep)
 	}
-	job := ranks.Job{Number: 1, Started: w.clocks().Wall, Inputs: []ranks.Input{{Partition: 0, Seq: h.Seq}}}
+	job := ranks.Job{Number: 1, Started: w.Now().Wall, Inputs: []ranks.Input{{Partition: 0, Seq: h.Seq}}}
 	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.WantsRanks || !rep.Ranking || !rep.Following() {
 		t.Errorf("while ranks are computed: %+v", rep)
 	}
-	job.Done = w.clocks().Wall
+	job.Done = w.Now().Wall
 	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.Ranking || rep.Indexing != 1 || w.jobs(naming.IndexQueue) != 1 {
 		t.Errorf("when they are there, with texts of links: %+v", rep)
@@ -95,7 +95,7 @@ func TestIndexFollows(t *testing.T) {
 	if !rep.Idle || cmp.Diff(map[string]int{"ReadRecords": 2}, counts) != "" {
 		t.Errorf("an idle tick: %+v, %v", rep, counts)
 	}
-	job.Number, job.Done = 2, w.clocks().Wall.Add(time.Second)
+	job.Number, job.Done = 2, w.Now().Wall.Add(time.Second)
 	w.writeRecord(naming.RankKey(c.ID), job)
 	if rep, _ := w.coldTick(c.ID); rep.Idle || rep.Indexing != 1 {
 		t.Errorf("after ranks that an operator asked for: %+v", rep)
@@ -123,7 +123,7 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	w, c := searchable(t, func(s *blobschema.Settings) { s.Policy, s.Quality = "quality", frontier.HostRanks{}.Name() })
 	table := []byte("good.example\t8\nbad.example\t0.125\n")
 	name := naming.Ranks(c.ID, table)
-	w.blobs[name] = table
+	w.Objects[name] = table
 	rankOf := func(s *Step, host string) uint32 {
 		return s.rank(urls(t, "https://"+host+"/x")[0], frontier.Candidate{Depth: 1})
 	}
@@ -131,7 +131,7 @@ func TestRanksFeedTheFrontier(t *testing.T) {
 	if rankOf(s, "good.example") != rankOf(s, "bad.example") {
 		t.Error("hosts differ before there are ranks")
 	}
-	w.writeRecord(naming.RankKey(c.ID), ranks.Job{Number: 1, Done: w.clocks().Wall, HostRanks: name})
+	w.writeRecord(naming.RankKey(c.ID), ranks.Job{Number: 1, Done: w.Now().Wall, HostRanks: name})
 	w.coldTick(c.ID)
 	var wish blobschema.Wish
 	if w.record(naming.WishKey(c.ID), &wish); wish.HostRanks != name {
@@ -163,9 +163,9 @@ func TestWhenRanksAreWanted(t *testing.T) {
 		}, true, false},
 		{"no pages", func(_ *world, s *scene) { s.heads[0].Totals.Pages, s.heads[1].Totals.Pages = 0, 0 }, false, false},
 		{"one page", func(_ *world, s *scene) { s.heads[0].Totals.Pages, s.heads[1].Totals.Pages = 1, 0 }, true, false},
-		{"they are computed", func(_ *world, s *scene) { s.ranks = ranks.Job{Number: 2, Started: epoch} }, false, true},
+		{"they are computed", func(_ *world, s *scene) { s.ranks = ranks.Job{Number: 2, Started: virtual.Epoch} }, false, true},
 		{"no ranks yet, for an hour", func(_ *world, s *scene) { running(s) }, true, false},
-		{"no ranks yet, for less", func(w *world, s *scene) { running(s); w.now -= 2 * time.Second }, false, false},
+		{"no ranks yet, for less", func(w *world, s *scene) { running(s); w.Mono -= 2 * time.Second }, false, false},
 		{"it has not grown", func(_ *world, s *scene) { running(s); s.ranks.Totals.Crawled = 4 }, false, false},
 		{"it has grown", func(_ *world, s *scene) { running(s); s.ranks.Totals.Crawled = 3 }, true, false},
 		{"it has grown since a moment ago", func(w *world, s *scene) { running(s); s.ranks.Started = w.in(-59 * time.Minute) }, false, false},
@@ -179,7 +179,7 @@ func TestWhenRanksAreWanted(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			w, s := newScene(t)
 			s.crawl.Settings.Index = true
-			s.ranks = ranks.Job{Number: 1, Done: epoch}
+			s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch}
 			k.set(w, s)
 			s.write(w)
 			s.tick(w)
@@ -238,7 +238,7 @@ func TestWhenTheIndexFollows(t *testing.T) {
 				}
 				s.record.Copied = map[partition.ID]uint64{0: s.heads[0].Seq, 1: 3}
 				s.write(w)
-				w.now += 30 * time.Second
+				w.Mono += 30 * time.Second
 			}
 			if d := cmp.Diff(k.want, got); d != "" {
 				t.Errorf("messages (-want +got):\n%s", d)

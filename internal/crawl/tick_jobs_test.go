@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -25,7 +26,7 @@ func (w *world) stored(c blobschema.Crawl, com blobschema.Commit) string {
 	m := &com.Manifest
 	m.Crawl = c.ID
 	name := naming.Commit(c.ID, m.Partition, m.Seq, m.Fence)
-	if w.blobs[name], _, err = blobschema.EncodeCommit(&com, name, h); err != nil {
+	if w.Objects[name], _, err = blobschema.EncodeCommit(&com, name, h); err != nil {
 		w.t.Fatal(err)
 	}
 	return name
@@ -42,7 +43,7 @@ func (w *world) hostPack(crawl string, p partition.ID, n int) (pack HostPack) {
 // host; who copies it again changes nothing.
 func TestHostsTable(t *testing.T) {
 	w, s := newScene(t)
-	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3}, CopiedAt: w.clocks().Wall, ResentAt: w.clocks().Wall}
+	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3}, CopiedAt: w.Now().Wall, ResentAt: w.Now().Wall}
 	seen := func(seq uint64, dropped []string, hosts ...blobschema.HostObservation) string {
 		man := blobschema.Manifest{Partition: 1, Fence: 4, Seq: seq, Epoch: 1, Dropped: dropped}
 		if seq > 1 {
@@ -62,12 +63,12 @@ func TestHostsTable(t *testing.T) {
 	h.Commit, h.Totals.Hosts = seen(3, nil), hostsPerPack+1
 	s.cfg.HostsEvery = time.Minute
 	s.heads[0].Totals.Pending = 1 // else all is copied at once
-	w.now += 59 * time.Second
+	w.Mono += 59 * time.Second
 	s.write(w)
-	if s.tick(w); w.table[naming.HostsKey(s.crawl.ID, 1, 0)].Found {
+	if s.tick(w); w.Records[naming.HostsKey(s.crawl.ID, 1, 0)].Found {
 		t.Error("it is copied too early")
 	}
-	w.now += 2 * time.Second
+	w.Mono += 2 * time.Second
 	s.tick(w)
 	want := []map[string]HostRecord{
 		{"old.example": {Commit: 2, Requests: 10, Known: 1}},
@@ -86,7 +87,7 @@ func TestHostsTable(t *testing.T) {
 	if s.record.Copied[0] != 3 || s.record.Copied[1] != 3 || !slices.Equal(s.record.Sweep, []blobschema.Dropped{{Object: "a"}, {Object: "b"}}) {
 		t.Errorf("the record is %+v", s.record)
 	}
-	s.record.Copied[1], s.record.CopiedAt = 0, epoch
+	s.record.Copied[1], s.record.CopiedAt = 0, virtual.Epoch
 	s.write(w)
 	if s.tick(w); slices.ContainsFunc(w.written, func(key string) bool { return key != naming.TickKey(s.crawl.ID) }) {
 		t.Errorf("copied again: it writes %v", w.written)
@@ -97,7 +98,7 @@ func TestHostsTable(t *testing.T) {
 	want[1]["third.example"] = HostRecord{Commit: 4}
 	s.remembered(w)
 	s.write(w)
-	w.now += time.Minute
+	w.Mono += time.Minute
 	if s.tick(w); w.counts["GetObject"] != 2 { // the manifest, and the one commit that is new
 		t.Errorf("one more commit takes %d reads", w.counts["GetObject"])
 	}
@@ -134,13 +135,13 @@ func TestResends(t *testing.T) {
 	if len(sent) < 5 {
 		t.Fatalf("only %d messages to lose", len(sent))
 	}
-	began := w.now
+	began := w.Mono
 	for range 3 {
 		w.tick(c.ID)
 		if again := w.lost(1); len(again) > 0 {
-			t.Fatalf("%d messages are sent again after %v", len(again), w.now-began)
+			t.Fatalf("%d messages are sent again after %v", len(again), w.Mono-began)
 		}
-		w.now += 4 * time.Minute
+		w.Mono += 4 * time.Minute
 	}
 	again := 0
 	for range 3 {
@@ -152,7 +153,7 @@ func TestResends(t *testing.T) {
 				t.Errorf("sent again (-want +got):\n%s", d)
 			}
 		}
-		w.now += 6 * time.Minute
+		w.Mono += 6 * time.Minute
 	}
 	if again != 2 {
 		t.Errorf("it was sent again %d times in 18 minutes", again)
@@ -171,7 +172,7 @@ func TestResends(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.step(StepConfig{Crawl: c, Partition: 1, Process: "p"}, nil)
-		w.now += 11 * time.Minute
+		w.Mono += 11 * time.Minute
 		w.tick(c.ID)
 		var want []string
 		for _, b := range k.missing {
@@ -208,7 +209,7 @@ func TestLooksForLostMail(t *testing.T) {
 	s.heads[1].Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 1, Fence: 4, Seq: 3, Epoch: 1, Applied: applied}})
 	s.heads[1].Applied = 6
 	s.moves = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 3}
-	s.wish.Map, s.record.ResentAt = 1, epoch
+	s.wish.Map, s.record.ResentAt = 1, virtual.Epoch
 	third := blobschema.Head{Partition: 2, Fence: 1, Seq: 1, Published: 1, Wish: 1, Applied: n - 1}
 	applied = map[partition.ID]blobschema.Marks{0: {Low: n - 1}}
 	third.Commit = w.stored(s.crawl, blobschema.Commit{Manifest: blobschema.Manifest{Partition: 2, Fence: 1, Seq: 1, Epoch: 1, Applied: applied}})
@@ -249,7 +250,7 @@ func TestHostsOfMany(t *testing.T) {
 	s.write(w)
 	w.fault = func(e actor.Effect) (error, error) {
 		if _, ok := e.(actor.GetObject); ok {
-			w.now += copyFor/3 + time.Second
+			w.Mono += copyFor/3 + time.Second
 		}
 		return nil, nil
 	}
@@ -258,7 +259,7 @@ func TestHostsOfMany(t *testing.T) {
 		s.tick(w)
 		s.remembered(w)
 		got = append(got, s.record.Copied)
-		w.now += time.Second
+		w.Mono += time.Second
 	}
 	want := []map[partition.ID]uint64{{0: 2}, {0: 3, 1: 1}, {0: 3, 1: 3}, {0: 3, 1: 3}, {0: 3, 1: 3}}
 	if d := cmp.Diff(want, got); d != "" || s.record.CopiedAt.IsZero() {

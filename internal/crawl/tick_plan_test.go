@@ -26,7 +26,7 @@ func TestWakesWhateverBecomesOfPlans(t *testing.T) {
 	})
 	c = w.begin(c, "https://"+host+"/0")
 	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second}, nil)
-	w.now += time.Hour
+	w.Mono += time.Hour
 	tick := func() (map[string]int, error) {
 		return w.run(NewTick(TickConfig{Crawl: c.ID, HostsEvery: 24 * time.Hour}, nil))
 	}
@@ -45,7 +45,7 @@ func TestWakesWhateverBecomesOfPlans(t *testing.T) {
 		t.Errorf("the next tick reads %d objects: %v", counts["GetObject"], err)
 	}
 	w.fault = nil
-	w.now += time.Hour
+	w.Mono += time.Hour
 	if counts, err := tick(); err != nil || counts["GetObject"] == 0 {
 		t.Errorf("an hour later a tick reads %d objects: %v", counts["GetObject"], err)
 	}
@@ -110,7 +110,7 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 			if got := p.Target.Partitions(); len(got) != k.want || len(rep.Map.Moving) != len(p.Record.Moving) {
 				t.Errorf("partitions %v are to own slots, want %d; %+v, %+v", got, k.want, rep.Map, p.Record)
 			}
-			w.now += time.Minute
+			w.Mono += time.Minute
 			w.counts = nil
 			if s.tick(w); s.record.PlannedAt.IsZero() && w.counts["GetObject"] > 0 {
 				t.Errorf("a minute later it looks again: %v", w.counts)

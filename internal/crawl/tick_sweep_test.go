@@ -32,19 +32,19 @@ func TestSweep(t *testing.T) {
 		s.record.Copied[h.Partition] = seq
 	}
 	for _, r := range []string{"named", "given", "again", "gone"} {
-		w.blobs[r] = []byte(r)
+		w.Objects[r] = []byte(r)
 		s.record.Sweep = append(s.record.Sweep, blobschema.Dropped{Object: r})
 	}
 	name(0, 3, []string{"named"}, nil)
 	name(1, 3, nil, []string{"first of it", "given"})
-	s.record.SweptAt = w.clocks().Wall
+	s.record.SweptAt = w.Now().Wall
 	look := func(when string, left []string, want ...blobschema.Dropped) {
 		t.Helper()
 		s.write(w)
 		s.tick(w)
 		var got []string
 		for _, r := range []string{"named", "given", "again", "gone"} {
-			if _, ok := w.blobs[r]; ok {
+			if _, ok := w.Objects[r]; ok {
 				got = append(got, r)
 			}
 		}
@@ -54,14 +54,14 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	all := []string{"named", "given", "again", "gone"}
-	w.now += 9 * time.Minute
+	w.Mono += 9 * time.Minute
 	look("too early", all, s.record.Sweep...)
-	w.now += time.Minute
+	w.Mono += time.Minute
 	look("the first sweep", all, blobschema.Dropped{Object: "again", Unnamed: 1}, blobschema.Dropped{Object: "gone", Unnamed: 1})
 	name(0, 4, []string{"named", "again"}, nil)
-	w.now += 9 * time.Minute
+	w.Mono += 9 * time.Minute
 	look("too early again", all, s.record.Sweep...)
-	w.now += time.Minute
+	w.Mono += time.Minute
 	w.fault = func(e actor.Effect) (error, error) {
 		if _, ok := e.(actor.DeleteObject); ok {
 			return errLost, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -30,10 +31,10 @@ func newScene(t *testing.T) (*world, *scene) {
 	w := newWorld(t)
 	c := w.begin(newCrawl(2), "https://"+ofPartition(t, newCrawl(2), 0)+"/0")
 	c.Published = 1
-	w.now += time.Hour
+	w.Mono += time.Hour
 	s := &scene{cfg: TickConfig{Crawl: c.ID, Process: "p", HostsEvery: 24 * time.Hour}, crawl: c}
 	s.wish.Version = 1
-	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3, 1: 3}, ResentAt: w.clocks().Wall}
+	s.record = blobschema.TickRecord{Copied: map[partition.ID]uint64{0: 3, 1: 3}, ResentAt: w.Now().Wall}
 	for p := range s.heads {
 		s.heads[p] = &blobschema.Head{
 			Partition: partition.ID(p), Fence: 4, Seq: 3, Published: 3, Epoch: 1, Wish: 1, Applied: 1, Totals: blobschema.Totals{Known: 2, Pages: 2},
@@ -43,7 +44,7 @@ func newScene(t *testing.T) (*world, *scene) {
 }
 
 // in how long something comes, for a head or the like.
-func (w *world) in(d time.Duration) time.Time { return epoch.Add(w.now + d) }
+func (w *world) in(d time.Duration) time.Time { return virtual.Epoch.Add(w.Mono + d) }
 
 // write makes the scene what the table says.
 func (s *scene) write(w *world) {
@@ -55,7 +56,7 @@ func (s *scene) write(w *world) {
 	w.writeRecord(naming.RankKey(id), s.ranks)
 	w.writeRecord(naming.TickKey(id), s.record)
 	for p, h := range s.heads {
-		delete(w.table, naming.HeadKey(id, partition.ID(p)))
+		delete(w.Records, naming.HeadKey(id, partition.ID(p)))
 		if h != nil {
 			w.writeRecord(naming.HeadKey(id, partition.ID(p)), h)
 		}
@@ -84,7 +85,7 @@ func (s *scene) tick(w *world) Report {
 // due has partition 0 be due, under a limit on pages of which so much is granted to nobody, and to it.
 func (s *scene) due(left, granted int64) {
 	s.crawl.Settings.MaxPages, s.grants = 10+left, blobschema.Grants{Limit: 10 + left, Granted: map[partition.ID]int64{0: granted, 1: 10 - granted}}
-	s.heads[0].Due, s.heads[0].Totals.Pending = epoch, 3
+	s.heads[0].Due, s.heads[0].Totals.Pending = virtual.Epoch, 3
 	s.heads[1].Totals.Pages = 10 - granted
 }
 
@@ -234,7 +235,7 @@ func TestItsEnd(t *testing.T) {
 				k.between(s)
 				s.write(w)
 			}
-			w.now += time.Second
+			w.Mono += time.Second
 			rep := s.tick(w)
 			got := ""
 			switch {
@@ -267,7 +268,7 @@ func TestIdleUntil(t *testing.T) {
 		{"an order", func(s *scene) { s.wish.Orders = 1 }, false},
 		{"another map", func(s *scene) { s.moves, s.wish.Map = blobschema.MapRecord{Version: 1, Epoch: 2, Partitions: 2}, 1 }, false},
 		{"an index that is wanted", func(s *scene) { s.crawl.Settings.Index = true }, false},
-		{"ranks, of which there is to be no index", func(s *scene) { s.ranks = ranks.Job{Number: 1, Done: epoch} }, true},
+		{"ranks, of which there is to be no index", func(s *scene) { s.ranks = ranks.Job{Number: 1, Done: virtual.Epoch} }, true},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			w, s := newScene(t)
@@ -296,7 +297,7 @@ func TestNotIdle(t *testing.T) {
 		{"a step at work", func(w *world, s *scene) { s.heads[0].Owner, s.heads[0].LeaseUntil = "q/1", w.in(time.Hour) }},
 		{"mail to merge, in a pause", func(_ *world, s *scene) { s.wish.Pause, s.heads[0].Totals.Held = true, 1 }},
 		{"runs to delete", func(_ *world, s *scene) {
-			s.record.Sweep, s.record.SweptAt = []blobschema.Dropped{{Object: "run"}}, epoch.Add(time.Hour)
+			s.record.Sweep, s.record.SweptAt = []blobschema.Dropped{{Object: "run"}}, virtual.Epoch.Add(time.Hour)
 		}},
 		{"an index that is behind", func(_ *world, s *scene) { s.crawl.Settings.Index = true }},
 	} {
@@ -354,17 +355,17 @@ func TestWakesAgain(t *testing.T) {
 				s.remembered(w)
 			}
 			s.heads[1].Applied = 1 - uint64(i/100%2) // seeds that its step has taken, or not
-			s.record.ResentAt = w.clocks().Wall
+			s.record.ResentAt = w.Now().Wall
 			s.write(w)
 			tick := NewTick(s.cfg, k.mem)
-			now := w.now
+			now := w.Mono
 			if _, err := w.run(tick); err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range tick.Report().Woken {
 				at[p] = append(at[p], now)
 			}
-			w.now = now + k.every
+			w.Mono = now + k.every
 		}
 		wait := k.first
 		for i := 1; i < len(at[0]); i++ {
@@ -390,7 +391,7 @@ func TestSeedsAreMailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.blobs["seeds"] = batch
+	w.Objects["seeds"] = batch
 	s.crawl.SeedBatches = append(s.crawl.SeedBatches, "seeds")
 	s.write(w)
 	w.queues = map[string][]actor.Message{}

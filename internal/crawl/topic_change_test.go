@@ -38,7 +38,7 @@ func seedTopics(t *testing.T, w *world) map[string]uint8 {
 	w.record(naming.CrawlKey("test"), &c)
 	out := map[string]uint8{}
 	for _, name := range c.SeedBatches {
-		b, err := blobschema.DecodeSeeds(w.blobs[name])
+		b, err := blobschema.DecodeSeeds(w.Objects[name])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestSeedsOfTopics(t *testing.T) {
 	}
 	version := func() uint64 {
 		var wish blobschema.Wish
-		if _, ok := w.table[naming.WishKey("test")]; ok {
+		if _, ok := w.Records[naming.WishKey("test")]; ok {
 			w.record(naming.WishKey("test"), &wish)
 		}
 		return wish.Version
@@ -152,7 +152,7 @@ func TestChangeTopic(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := topical(t)
-			w.table[naming.WishKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{
+			w.Records[naming.WishKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{
 				Slices: map[uint8]time.Duration{1: time.Second, 2: time.Second, 3: time.Second},
 			})}
 			var want, got blobschema.Crawl

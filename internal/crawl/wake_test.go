@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -32,7 +33,7 @@ func (w *world) coldTick(crawl string) (Report, map[string]int) {
 }
 
 func TestWorthwhile(t *testing.T) {
-	now := epoch
+	now := virtual.Epoch
 	slots := func(secs ...int) (out []blobschema.SlotSummary) {
 		for i, s := range secs {
 			out = append(out, blobschema.SlotSummary{Slot: partition.Slot(i), Pending: 1, Due: now.Add(time.Duration(s) * time.Second).UnixMilli()})
@@ -111,7 +112,7 @@ func TestWakesItself(t *testing.T) {
 		if len(w.wakes) != 1 || w.wakes[0].delay < 8*time.Second || w.wakes[0].delay > 10*time.Second {
 			t.Fatalf("step %d sends wakes %v", i, w.wakes)
 		}
-		if in := h.WakeAt.Sub(epoch.Add(w.now)); in < 8*time.Second || in > 10*time.Second {
+		if in := h.WakeAt.Sub(virtual.Epoch.Add(w.Mono)); in < 8*time.Second || in > 10*time.Second {
 			t.Errorf("step %d: the wake comes in %v", i, in)
 		}
 		// Somebody wakes it for nothing.
@@ -119,7 +120,7 @@ func TestWakesItself(t *testing.T) {
 		if _, counts := w.step(inCloud(c, 0), nil); counts["Fetch"] != 0 || len(w.wakes) != 0 {
 			t.Errorf("a step too early: %v, wakes %v", counts, w.wakes)
 		}
-		w.now += 10 * time.Second
+		w.Mono += 10 * time.Second
 	}
 }
 
@@ -132,7 +133,7 @@ func TestWakeCost(t *testing.T) {
 	w.web = site(t, host, 5, func(int) []string { return all(host)[:5] })
 	c = w.begin(c, all(host)[0])
 	s, _ := w.step(inCloud(c, 0), nil)
-	w.now += 10 * time.Second
+	w.Mono += 10 * time.Second
 	cfg, spent := inCloud(c, 0), blobschema.Calls{KVWriteUnits: 3}
 	cfg.Spent = func() blobschema.Calls { return spent }
 	_, counts := w.step(cfg, s.Warm())
@@ -192,8 +193,8 @@ func TestWakesMailed(t *testing.T) {
 			cr = w.begin(cr, all(here)[0])
 			w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}
 			if c.lease != 0 {
-				head := blobschema.Head{Partition: 1, Fence: 1, Owner: "other/1", LeaseUntil: epoch.Add(w.now + c.lease)}
-				w.table[naming.HeadKey(cr.ID, 1)] = actor.Record{Value: actor.Encode(head), Revision: -1, Found: true}
+				head := blobschema.Head{Partition: 1, Fence: 1, Owner: "other/1", LeaseUntil: virtual.Epoch.Add(w.Mono + c.lease)}
+				w.Records[naming.HeadKey(cr.ID, 1)] = actor.Record{Value: actor.Encode(head), Revision: -1, Found: true}
 			}
 			w.wakes = nil
 			w.step(inCloud(cr, 0), nil)
@@ -228,10 +229,10 @@ func TestColdTicks(t *testing.T) {
 		if rep, _ := w.coldTick(c.ID); len(rep.Woken) != want {
 			t.Errorf("tick %d wakes %v", i, rep.Woken)
 		}
-		w.now += 31 * time.Second
+		w.Mono += 31 * time.Second
 	}
 	w.step(inCloud(c, 0), nil)
-	w.now += time.Minute
+	w.Mono += time.Minute
 	if rep, _ := w.coldTick(c.ID); len(rep.Woken) != 1 {
 		t.Error("a partition that is due is not woken")
 	}
@@ -246,7 +247,7 @@ func TestColdTicks(t *testing.T) {
 	if rep, counts := w.coldTick(c.ID); !rep.Idle || !rep.Finished || cmp.Diff(idle, counts) != "" {
 		t.Errorf("an idle tick: idle %v, finished %v, %v", rep.Idle, rep.Finished, counts)
 	}
-	w.now += time.Minute
+	w.Mono += time.Minute
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:1]})
 	if rep, _ := w.coldTick(c.ID); rep.Idle || len(rep.Woken) != 1 {
 		t.Errorf("with a request on its way: %+v", rep)
@@ -346,7 +347,7 @@ func TestLists(t *testing.T) {
 			cr = w.begin(cr, all(host)[0])
 			w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
 			asked = nil
-			w.blobs["lists/recrawl/a"], w.blobs["lists/seeds/a"] = []byte(c.list), []byte(c.list)
+			w.Objects["lists/recrawl/a"], w.Objects["lists/seeds/a"] = []byte(c.list), []byte(c.list)
 			for range 2 { // delivered again it is no more
 				if _, err := w.run(NewIntake(IntakeConfig{Crawl: cr.ID, Bucket: "b"}, []actor.Message{{ID: "m", Body: c.body}})); err != nil {
 					t.Fatal(err)
@@ -357,7 +358,7 @@ func TestLists(t *testing.T) {
 				t.Errorf("asked for %d URLs, not %d", len(asked), c.asked)
 			}
 			var r blobschema.Requests
-			if len(w.table[naming.RequestsKey(cr.ID)].Value) > 0 {
+			if len(w.Records[naming.RequestsKey(cr.ID)].Value) > 0 {
 				w.record(naming.RequestsKey(cr.ID), &r)
 			}
 			if r.Dead != 2*c.dead {
@@ -383,7 +384,7 @@ func TestRequestedSoon(t *testing.T) {
 	w.request(c.ID, blobschema.Request{ID: "s", Seeds: seeds})
 	w.request(c.ID, blobschema.Request{ID: "r", Recrawl: all(host)[:1]})
 	asked = nil
-	began := w.now
+	began := w.Mono
 	cfg := StepConfig{Crawl: c, Process: "p", CommitEvery: time.Minute}
 	w.step(cfg, nil)
 	if len(asked) == 0 || asked[0].URL.String() != all(host)[0] {
@@ -400,7 +401,7 @@ func TestRequestedSoon(t *testing.T) {
 		}
 		for _, pg := range list {
 			if pg.Generation == 1 {
-				if late := man.Time.Sub(epoch.Add(began)); late > 6*time.Second {
+				if late := man.Time.Sub(virtual.Epoch.Add(began)); late > 6*time.Second {
 					t.Errorf("it is committed after %v", late)
 				}
 				return
@@ -523,10 +524,10 @@ func TestWorklessChainEnds(t *testing.T) {
 	c = w.begin(c, all(host)[0])
 	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second}, nil)
 	good := w.web
-	w.web = func(r page.Request) *page.Outcome { return page.Aborted(r, epoch.Add(w.now)) } // a fetcher that never answers
+	w.web = func(r page.Request) *page.Outcome { return page.Aborted(r, virtual.Epoch.Add(w.Mono)) } // a fetcher that never answers
 	next := func() int {
 		w.wakes = nil
-		w.now += c.Settings.Delay
+		w.Mono += c.Settings.Delay
 		w.step(inCloud(c, 0), nil)
 		return len(w.wakes)
 	}

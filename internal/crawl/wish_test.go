@@ -16,7 +16,7 @@ import (
 func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
 	w.t.Helper()
 	key := naming.HeadKey(c.ID, p)
-	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.table[key].Revision}); err != nil {
+	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Records[key].Revision}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -24,7 +24,7 @@ func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
 func (w *world) wish(c blobschema.Crawl) (wish blobschema.Wish) {
 	w.t.Helper()
 	w.tick(c.ID)
-	if w.table[naming.WishKey(c.ID)].Found {
+	if w.Records[naming.WishKey(c.ID)].Found {
 		w.record(naming.WishKey(c.ID), &wish)
 	}
 	return wish
@@ -64,7 +64,7 @@ func TestMinimum(t *testing.T) {
 		{59 * time.Minute, 40, 10, 9, map[uint8]time.Duration{1: time.Second, 2: day}},
 		{24 * time.Hour, 40, 10, 9, nil},
 	} {
-		w.now += step.after
+		w.Mono += step.after
 		pages(step.a, step.b, step.d)
 		if d := cmp.Diff(step.want, w.wish(c).Slices); d != "" {
 			t.Errorf("%+v (-want +got):\n%s", step, d)
@@ -167,7 +167,7 @@ func TestBadMail(t *testing.T) {
 		t.Errorf("acknowledged (-want +got):\n%s", d)
 	}
 	reasons := map[string]int{}
-	for name, b := range w.blobs {
+	for name, b := range w.Objects {
 		if len(name) > len(naming.DeadPrefix(c.ID)) && name[:len(naming.DeadPrefix(c.ID))] == naming.DeadPrefix(c.ID) {
 			d, err := actor.Decode[DeadLetter](actor.Record{Value: b, Found: true}, "dead letter")
 			if err != nil || d.Crawl != c.ID || d.Partition != 0 || d.Reason == "" {

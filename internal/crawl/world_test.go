@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +13,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // What effects take here. Nothing else passes time, so every run is the same.
 const (
@@ -30,15 +28,13 @@ const (
 // what every executor may rely on: objects never change (I6), and mail is acknowledged
 // only when a head names the commit with its effect (I5).
 type world struct {
+	virtual.Clock
+	virtual.Store
 	t      *testing.T
-	now    time.Duration
-	table  map[string]actor.Record
-	blobs  map[string][]byte
 	queues map[string][]actor.Message
 	web    func(page.Request) *page.Outcome
 
 	memory   TickMemory
-	revision int
 	receipts int
 	mail     map[actor.Receipt][]byte
 	counts   map[string]int // effects, by kind
@@ -59,49 +55,39 @@ type wakeSent struct {
 
 func newWorld(t *testing.T) *world {
 	return &world{
-		t: t, table: map[string]actor.Record{}, blobs: map[string][]byte{}, queues: map[string][]actor.Message{},
+		t: t, Store: virtual.NewStore(), queues: map[string][]actor.Message{},
 		mail: map[actor.Receipt][]byte{}, counts: map[string]int{},
 	}
-}
-
-func (w *world) clocks() actor.Now { return actor.Now{Wall: epoch.Add(w.now), Mono: w.now} }
-
-// pending is a reply that is due.
-type pending struct {
-	at    time.Duration
-	issue actor.Issue
 }
 
 // run carries an actor to its end and returns the effects that took, by kind.
 func (w *world) run(a actor.Actor) (map[string]int, error) {
 	w.t.Helper()
 	w.counts, w.written, w.put = map[string]int{}, nil, nil
-	var due []pending
-	add := func(issues []actor.Issue) {
+	outer := w.Clock // another actor may be at work
+	w.Clock = virtual.Clock{Mono: w.Mono}
+	defer func() {
+		outer.Mono = w.Mono
+		w.Clock = outer
+	}()
+	var add func(issues []actor.Issue)
+	add = func(issues []actor.Issue) {
 		for _, is := range issues {
 			w.counts[strings.TrimPrefix(fmt.Sprintf("%T", is.Effect), "actor.")]++
-			due = append(due, pending{w.now + w.takes(is.Effect), is})
+			w.After(w.takes(is.Effect), func() {
+				v, err := w.try(is.Effect)
+				add(a.Handle(w.Now(), actor.Reply{ID: is.ID, Value: v, Err: err}))
+			})
 		}
 	}
-	add(a.Start(w.clocks()))
+	add(a.Start(w.Now()))
 	for events := 0; ; events++ {
 		if ended, err := a.Ended(); ended {
 			return w.counts, err
 		}
-		if len(due) == 0 || events > 100_000 {
-			w.t.Fatalf("the actor stands still or has no end: %d replies due, %v", len(due), w.counts)
+		if events > 100_000 || !w.Next() {
+			w.t.Fatalf("the actor stands still or has no end: %v", w.counts)
 		}
-		next := 0
-		for i := range due {
-			if due[i].at < due[next].at { // of equals the one issued first
-				next = i
-			}
-		}
-		p := due[next]
-		due = slices.Delete(due, next, next+1)
-		w.now = p.at
-		v, err := w.try(p.issue.Effect)
-		add(a.Handle(w.clocks(), actor.Reply{ID: p.issue.ID, Value: v, Err: err}))
 	}
 }
 
@@ -143,41 +129,10 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	switch e := effect.(type) {
 	case actor.Sleep, actor.CancelFetches, actor.ExtendFetches:
 		return nil, nil
-	case actor.Work:
-		return e.Do()
 	case actor.Fetch:
 		o := w.web(e.Request)
-		o.Started, o.Ended = epoch.Add(w.now-fetchTime), epoch.Add(w.now)
+		o.Started, o.Ended = virtual.Epoch.Add(w.Mono-fetchTime), virtual.Epoch.Add(w.Mono)
 		return o, nil
-	case actor.GetObject:
-		b, ok := w.blobs[e.Name]
-		if !ok {
-			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
-		}
-		if e.Length < 0 {
-			return b[e.Offset:], nil
-		}
-		b = b[min(e.Offset, int64(len(b))):]
-		return b[:min(e.Length, int64(len(b)))], nil
-	case actor.PutObject:
-		data := bytes.Join(e.Parts, nil)
-		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
-			w.t.Errorf("I6: object %s would change", e.Name)
-		}
-		w.blobs[e.Name] = data
-		w.put = append(w.put, e.Name)
-		return nil, nil
-	case actor.DeleteObject:
-		delete(w.blobs, e.Name)
-		return nil, nil
-	case actor.ReadRecords:
-		recs := make([]actor.Record, len(e.Keys))
-		for i, k := range e.Keys {
-			recs[i] = w.table[k]
-		}
-		return recs, nil
-	case actor.WriteRecord:
-		return w.write(e)
 	case actor.Send:
 		if e.Queue == naming.WakesQueue {
 			for _, body := range e.Bodies {
@@ -205,18 +160,22 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 		}
 		return nil, nil
 	}
-	return nil, fmt.Errorf("effect %T is unknown here", effect)
-}
-
-func (w *world) write(e actor.WriteRecord) (any, error) {
-	old := w.table[e.Key]
-	if e.Revision == nil && old.Found || e.Revision != nil && (!old.Found || old.Revision != e.Revision) {
-		return nil, actor.ErrConflict
+	v, ok, err := w.Apply(effect)
+	switch e := effect.(type) {
+	case actor.PutObject:
+		w.put = append(w.put, e.Name)
+	case actor.WriteRecord:
+		if err == nil {
+			w.written = append(w.written, e.Key)
+		}
 	}
-	w.revision++
-	w.table[e.Key] = actor.Record{Value: slices.Clone(e.Value), Revision: w.revision, Found: true}
-	w.written = append(w.written, e.Key)
-	return w.revision, nil
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("effect %T is unknown here", effect)
+	case errors.Is(err, virtual.ErrChanged):
+		w.t.Error(err)
+	}
+	return v, err
 }
 
 // acknowledge checks I5 as the receiver's head and its manifest show it.
@@ -244,7 +203,7 @@ func (w *world) head(crawl string, p partition.ID) (h blobschema.Head) {
 
 func (w *world) record(key string, v any) {
 	w.t.Helper()
-	rec := w.table[key]
+	rec := w.Records[key]
 	if !rec.Found {
 		w.t.Fatalf("there is no record %s", key)
 	}
@@ -274,7 +233,7 @@ func (w *world) manifest(crawl string, p partition.ID) blobschema.Manifest {
 
 func (w *world) open(name string) *blobschema.CommitReader {
 	w.t.Helper()
-	c, err := blobschema.OpenCommit(w.blobs[name])
+	c, err := blobschema.OpenCommit(w.Objects[name])
 	if err != nil {
 		w.t.Fatalf("open %q: %v", name, err)
 	}
@@ -346,7 +305,7 @@ func site(t *testing.T, host string, n int, links func(i int) []string) func(pag
 		}
 		o := page.Aborted(req, time.Time{})
 		o.Temporary = false
-		o.Page.Outcome, o.Page.Status, o.Page.Time = blobschema.OutcomeClientError, 404, epoch
+		o.Page.Outcome, o.Page.Status, o.Page.Time = blobschema.OutcomeClientError, 404, virtual.Epoch
 		o.Response = fetchTime
 		o.Record = []byte("a request, and a response that nobody reads here: " + url)
 		o.ResponseAt, o.Page.Length = 10, int64(len(o.Record)-10)

@@ -169,8 +169,8 @@ func TestLongTexts(t *testing.T) {
 // TestRebuild: whatever is damaged of an index, a step that rebuilds it reads nothing of it, and shows the same in the end.
 func TestRebuild(t *testing.T) {
 	for name, damage := range map[string]func(w *world, name string){
-		"missing":   func(w *world, name string) { delete(w.blobs, name) },
-		"cut":       func(w *world, name string) { w.blobs[name] = w.blobs[name][:len(w.blobs[name])/2] },
+		"missing":   func(w *world, name string) { delete(w.Objects, name) },
+		"cut":       func(w *world, name string) { w.Objects[name] = w.Objects[name][:len(w.Objects[name])/2] },
 		"undamaged": func(*world, string) {},
 	} {
 		w := newWorld(t)
@@ -179,7 +179,7 @@ func TestRebuild(t *testing.T) {
 			w.step(Config{})
 		}
 		before, number := w.shown(), w.manifest().Number
-		for object := range maps.Clone(w.blobs) {
+		for object := range maps.Clone(w.Objects) {
 			if strings.HasPrefix(object, naming.IndexPrefix(w.crawl.ID)) {
 				damage(w, object)
 			}

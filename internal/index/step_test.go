@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
 func urlOf(i int) string { return fmt.Sprintf("http://h%d.example/p%d", i%3, i) }
@@ -155,7 +156,7 @@ func TestMerges(t *testing.T) {
 		named[d.Object] = true
 	}
 	n := 0
-	for name := range w.blobs {
+	for name := range w.Objects {
 		if strings.HasPrefix(name, naming.IndexPrefix(w.crawl.ID)) && !named[name] {
 			n++
 		}
@@ -283,9 +284,9 @@ func TestHostile(t *testing.T) {
 		answer{url: urlOf(6), body: strings.Repeat("<div>", 1<<18) + "deep"},
 	)
 	lost := w.commit(answer{url: urlOf(7), body: page("lost", "words")})
-	delete(w.blobs, lost[0].WARC)
+	delete(w.Objects, lost[0].WARC)
 	torn := w.commit(answer{url: urlOf(8), body: page("torn", "words")}, answer{url: urlOf(9), body: page("whole", "words")})
-	w.blobs[torn[0].WARC][torn[0].Offset+torn[0].Length/2] ^= 0xff
+	w.Objects[torn[0].WARC][torn[0].Offset+torn[0].Length/2] ^= 0xff
 	began := time.Now()
 	w.step(Config{})
 	if took := time.Since(began); took > 30*time.Second {
@@ -320,9 +321,9 @@ func TestAnchors(t *testing.T) {
 		data, err := ranks.EncodeAnchors([]ranks.AnchorTarget{{Fingerprint: fp, Slot: slot, Host: "h0.example", Texts: []ranks.AnchorText{{Text: text, Pages: 3, Hosts: 2}}}})
 		w.must(err)
 		name := naming.RankObject(w.crawl.ID, 0, job, "anchors", data)
-		w.must(w.put(name, data))
+		w.must(w.Put(name, data))
 		w.write(naming.RankHeadKey(w.crawl.ID, 0), ranks.Head{Job: job, Final: true, Next: ranks.Result{Job: job, Anchors: name}})
-		w.write(naming.RankKey(w.crawl.ID), ranks.Job{Number: job, Done: epoch, Inputs: []ranks.Input{{Seq: 1}}})
+		w.write(naming.RankKey(w.crawl.ID), ranks.Job{Number: job, Done: virtual.Epoch, Inputs: []ranks.Input{{Seq: 1}}})
 	}
 	for job, text := range []string{"fine harbour", "quiet lighthouse"} {
 		anchors(uint64(job+1), text)
@@ -364,7 +365,7 @@ func TestAnew(t *testing.T) {
 	data, err := blobschema.EncodeIndexManifest(&m)
 	w.must(err)
 	name := naming.IndexManifest(w.crawl.ID, 0, m.Number, data)
-	w.must(w.put(name, data))
+	w.must(w.Put(name, data))
 	w.write(naming.IndexKey(w.crawl.ID, 0), blobschema.IndexHead{Number: m.Number, Manifest: name, Seq: m.Seq, Documents: 2})
 	if rep := w.step(Config{Deadline: time.Nanosecond}); rep.Head.Seq != 0 || rep.Head.Documents != 0 || !rep.Behind {
 		t.Errorf("it begins with %+v", rep)
@@ -377,7 +378,7 @@ func TestAnew(t *testing.T) {
 	w.now += time.Hour
 	w.commit(answer{url: urlOf(2), body: page("c", "words")})
 	w.step(Config{})
-	if _, there := w.blobs[old]; there {
+	if _, there := w.Objects[old]; there {
 		t.Error("the old segment stays")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -18,18 +17,15 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 )
-
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is a crawl of one partition, in maps, that steps index.
 type world struct {
+	virtual.Store
 	t       testing.TB
 	now     time.Duration
 	crawl   blobschema.Crawl
-	records map[string]actor.Record
-	blobs   map[string][]byte
-	version int
 	man     blobschema.Manifest // of the last commit
 	warcs   int
 	calls   map[string]int // effects carried out, by type
@@ -42,14 +38,14 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	return &world{
-		t: t, records: map[string]actor.Record{}, blobs: map[string][]byte{}, calls: map[string]int{}, kill: -1,
+		t: t, Store: virtual.NewStore(), calls: map[string]int{}, kill: -1,
 		crawl: blobschema.Crawl{Version: wire.Version, ID: "test", HashKey: make([]byte, 16), Slots: 16, Partitions: 1},
 	}
 }
 
 func (w *world) clone() *world {
 	c := *w
-	c.records, c.blobs, c.calls = maps.Clone(w.records), maps.Clone(w.blobs), map[string]int{}
+	c.Store, c.calls = w.Clone(), map[string]int{}
 	return &c
 }
 
@@ -80,7 +76,7 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 	var object []byte
 	var pages []blobschema.Page
 	for _, a := range list {
-		p := blobschema.Page{URL: a.url, Generation: a.generation, Outcome: a.outcome, Time: epoch.Add(w.now), NoIndex: a.noIndex, MIME: "text/html"}
+		p := blobschema.Page{URL: a.url, Generation: a.generation, Outcome: a.outcome, Time: virtual.Epoch.Add(w.now), NoIndex: a.noIndex, MIME: "text/html"}
 		if a.kind != "" {
 			p.MIME = a.kind
 		}
@@ -96,18 +92,18 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 		}
 		pages = append(pages, p)
 	}
-	w.must(w.put(file, object))
+	w.must(w.Put(file, object))
 	m := w.man
 	if m.Seq > 0 {
 		m.Commits = append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: 1, From: m.Seq, To: m.Seq})
 	}
-	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = wire.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{file}
+	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = wire.Version, w.crawl.ID, m.Seq+1, 1, virtual.Epoch.Add(w.now), []string{file}
 	hash, err := crawl.NewHash(&w.crawl)
 	w.must(err)
 	name := naming.Commit(w.crawl.ID, 0, m.Seq, 1)
 	data, man, err := blobschema.EncodeCommit(&blobschema.Commit{Manifest: m, Pages: pages}, name, hash)
 	w.must(err)
-	w.must(w.put(name, data))
+	w.must(w.Put(name, data))
 	w.man = man
 	w.write(naming.HeadKey(w.crawl.ID, 0), blobschema.Head{Fence: 1, Commit: name, Seq: m.Seq})
 	return pages
@@ -140,19 +136,10 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) put(name string, data []byte) error {
-	if old, ok := w.blobs[name]; ok && !bytes.Equal(old, data) {
-		return fmt.Errorf("I6: object %s would change", name)
-	}
-	w.blobs[name] = bytes.Clone(data)
-	return nil
-}
-
 func (w *world) write(key string, v any) {
 	b, err := json.Marshal(v)
 	w.must(err)
-	w.version++
-	w.records[key] = actor.Record{Value: b, Revision: w.version, Found: true}
+	w.Write(key, b)
 }
 
 var errKilled = errors.New("killed")
@@ -174,38 +161,14 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 			w.unstored = 0
 		}
 		return v, err
-	case actor.GetObject:
-		b, ok := w.blobs[e.Name]
-		if !ok {
-			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
-		}
-		b = b[min(e.Offset, int64(len(b))):]
-		if e.Length >= 0 {
-			b = b[:min(e.Length, int64(len(b)))]
-		}
-		return b, nil
-	case actor.PutObject:
-		return nil, w.put(e.Name, bytes.Join(e.Parts, nil))
-	case actor.DeleteObject:
-		delete(w.blobs, e.Name)
-		return nil, nil
-	case actor.ReadRecords:
-		recs := make([]actor.Record, len(e.Keys))
-		for i, k := range e.Keys {
-			recs[i] = w.records[k]
-		}
-		return recs, nil
-	case actor.WriteRecord:
-		if w.records[e.Key].Revision != e.Revision {
-			return nil, actor.ErrConflict
-		}
-		w.version++
-		w.records[e.Key] = actor.Record{Value: e.Value, Revision: w.version, Found: true}
-		return w.version, nil
 	case actor.Send:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("effect %T is unknown here", effect)
+	v, ok, err := w.Apply(effect)
+	if !ok {
+		return nil, fmt.Errorf("effect %T is unknown here", effect)
+	}
+	return v, err
 }
 
 // running is a step at work.
@@ -214,7 +177,7 @@ type running struct {
 	queue []actor.Issue
 }
 
-func (w *world) clock() actor.Now { return actor.Now{Wall: epoch.Add(w.now), Mono: w.now} }
+func (w *world) clock() actor.Now { return actor.Now{Wall: virtual.Epoch.Add(w.now), Mono: w.now} }
 
 func (w *world) begin(cfg Config) *running {
 	w.t.Helper()
@@ -261,10 +224,10 @@ func (w *world) step(cfg Config) Report {
 func (w *world) manifest() (m blobschema.IndexManifest) {
 	w.t.Helper()
 	var h blobschema.IndexHead
-	if rec := w.records[naming.IndexKey(w.crawl.ID, 0)]; rec.Found {
+	if rec := w.Records[naming.IndexKey(w.crawl.ID, 0)]; rec.Found {
 		w.must(json.Unmarshal(rec.Value, &h))
 		var err error
-		m, err = blobschema.DecodeIndexManifest(w.blobs[h.Manifest])
+		m, err = blobschema.DecodeIndexManifest(w.Objects[h.Manifest])
 		w.must(err)
 		if h.Number != m.Number || h.Seq != m.Seq || h.Documents != m.Totals.Documents {
 			w.t.Errorf("head %+v of manifest %+v", h, m)
@@ -299,7 +262,7 @@ func (w *world) documents(refs []blobschema.SegmentRef) map[string]string {
 
 func (w *world) open(ref *blobschema.SegmentRef) *segment.Reader {
 	w.t.Helper()
-	data := w.blobs[ref.Object]
+	data := w.Objects[ref.Object]
 	if int64(len(data)) != ref.Bytes {
 		w.t.Fatalf("%s has %d bytes, not %d", ref.Object, len(data), ref.Bytes)
 	}

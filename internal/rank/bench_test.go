@@ -68,7 +68,7 @@ func BenchmarkMemory(b *testing.B) {
 			debug.SetGCPercent(old)
 			close(done)
 			links, graph := float64(w.job().Totals.Links), 0
-			for name, data := range w.blobs {
+			for name, data := range w.Objects {
 				if strings.Contains(name, "-graph-") {
 					graph += len(data)
 				}

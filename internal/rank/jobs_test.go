@@ -294,12 +294,12 @@ func TestGrowing(t *testing.T) {
 	if slices.Equal(again, w.results()) {
 		t.Error("a fresh job has made the very objects of the one before")
 	}
-	objects := len(w.blobs)
+	objects := len(w.Objects)
 	for range 3 {
 		w.compute(StartConfig{Params: p})
 	}
-	if len(w.blobs) > objects+4 { // text tables stay
-		t.Errorf("%d objects, %d after three more jobs", objects, len(w.blobs))
+	if len(w.Objects) > objects+4 { // text tables stay
+		t.Errorf("%d objects, %d after three more jobs", objects, len(w.Objects))
 	}
 }
 
@@ -385,10 +385,10 @@ func TestHostTable(t *testing.T) {
 	w.made(made.Sites(2, 300), 3, blobschema.ByHost)
 	w.compute(StartConfig{Params: rough})
 	j := w.job()
-	if _, err := frontier.ParseHostRanks(w.blobs[j.HostRanks]); err != nil {
+	if _, err := frontier.ParseHostRanks(w.Objects[j.HostRanks]); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(w.blobs[j.HostRanks])), "\n")
+	lines := strings.Split(strings.TrimSpace(string(w.Objects[j.HostRanks])), "\n")
 	sum, last := 0.0, math.Inf(1)
 	for _, line := range lines {
 		var host string
@@ -401,13 +401,13 @@ func TestHostTable(t *testing.T) {
 	if int64(len(lines)) != j.Totals.Hosts || math.Abs(sum/float64(len(lines))-1) > 1e-4 {
 		t.Errorf("%d lines for %d hosts, mean %g", len(lines), j.Totals.Hosts, sum/float64(len(lines)))
 	}
-	crawled := strings.Split(strings.TrimSpace(string(w.blobs[j.CrawledHosts])), "\n")
+	crawled := strings.Split(strings.TrimSpace(string(w.Objects[j.CrawledHosts])), "\n")
 	for _, line := range crawled {
 		if !slices.Contains(lines, line) {
 			t.Errorf("crawled host %q is not among all hosts", line)
 		}
 	}
-	best := strings.Split(string(w.blobs[j.PageRanks]), "\n")
+	best := strings.Split(string(w.Objects[j.PageRanks]), "\n")
 	if !strings.HasPrefix(best[0], "https://site") || !strings.HasPrefix(lines[0], "site") || len(best) < 200 {
 		t.Errorf("%d best pages, the first %q; the best host %q", len(best), best[0], lines[0])
 	}
@@ -426,7 +426,7 @@ func TestAnchors(t *testing.T) {
 	got := map[uint64][]ranks.AnchorText{}
 	for p := range 3 {
 		h := w.head(p)
-		list, err := ranks.DecodeAnchors(w.blobs[h.Next.Anchors])
+		list, err := ranks.DecodeAnchors(w.Objects[h.Next.Anchors])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -449,18 +449,18 @@ func TestAnchors(t *testing.T) {
 func TestDamage(t *testing.T) {
 	w := newWorld(t)
 	w.made(random(4, 40), 2, blobschema.ByHost)
-	for name, data := range w.blobs {
+	for name, data := range w.Objects {
 		v := w.clone()
 		bad := slices.Clone(data)
 		bad[len(bad)/2] ^= 1
-		v.blobs[name] = bad
+		v.Objects[name] = bad
 		if err := v.start(StartConfig{Params: rough}); err != nil {
 			t.Fatal(err)
 		}
 		if err := v.drain(); !errors.Is(err, wire.ErrDamaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("damaged %s: %v", name, err)
 		}
-		v.blobs[name] = data // restored
+		v.Objects[name] = data // restored
 		v.queue = []partition.ID{0, 1}
 		if err := v.drain(); err != nil || v.job().Done.IsZero() {
 			t.Errorf("restored %s: %v", name, err)

@@ -123,7 +123,7 @@ func TestNamedIsThere(t *testing.T) {
 					h := w.head(p)
 					for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
 						dropped := slices.ContainsFunc(h.Dropped, func(d ranks.Dropped) bool { return d.Object == name })
-						if w.blobs[name] == nil && !dropped {
+						if w.Objects[name] == nil && !dropped {
 							t.Fatalf("%d partitions, killed at effect %d: partition %d names %s, which is not there", partitions, kill, p, name)
 						}
 					}
@@ -177,13 +177,13 @@ func TestRebuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, name := range slices.Sorted(maps.Keys(w.blobs)) {
+	for i, name := range slices.Sorted(maps.Keys(w.Objects)) {
 		switch {
 		case naming.KindOf(name) != naming.Derived:
 		case i%2 == 0 && !strings.HasPrefix(name, naming.RanksPrefix("c")):
-			w.blobs[name] = w.blobs[name][:len(w.blobs[name])/2]
+			w.Objects[name] = w.Objects[name][:len(w.Objects[name])/2]
 		default:
-			delete(w.blobs, name)
+			delete(w.Objects, name)
 		}
 	}
 	if err := w.drain(); err == nil {
@@ -203,7 +203,7 @@ func TestRebuild(t *testing.T) {
 	for p := range 3 { // what is named is there
 		h := w.head(p)
 		for _, name := range slices.Concat(h.Next.Objects(), h.Last.Objects()) {
-			if name != "" && w.blobs[name] == nil {
+			if name != "" && w.Objects[name] == nil {
 				t.Errorf("partition %d names %s, which does not exist", p, name)
 			}
 		}

@@ -1,10 +1,8 @@
 package rank
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,10 +14,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // visibility is when the message of a step that was killed comes again.
 const visibility = 30 * time.Minute
@@ -27,12 +24,10 @@ const visibility = 30 * time.Minute
 // world carries out the effects of actors on a table, objects and a queue in maps. It checks that
 // objects never change (I6).
 type world struct {
+	virtual.Store
 	t       testing.TB
 	now     time.Duration
-	records map[string]actor.Record
-	blobs   map[string][]byte
 	queue   []partition.ID
-	version int
 	effects int
 	// kill ends the actor at work when that many effects were carried out.
 	kill int
@@ -50,34 +45,25 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, records: map[string]actor.Record{}, blobs: map[string][]byte{}, kill: -1, warm: map[partition.ID]*Warm{}}
+	return &world{t: t, Store: virtual.NewStore(), kill: -1, warm: map[partition.ID]*Warm{}}
 }
 
 func (w *world) clone() *world {
 	c := *w
-	c.records, c.blobs, c.queue = maps.Clone(w.records), maps.Clone(w.blobs), slices.Clone(w.queue)
+	c.Store, c.queue = w.Clone(), slices.Clone(w.queue)
 	c.warm = map[partition.ID]*Warm{}
 	return &c
 }
 
-// Put and Record make it a made.Store.
-func (w *world) Put(name string, data []byte) error {
-	if old, ok := w.blobs[name]; ok && !bytes.Equal(old, data) {
-		w.t.Errorf("I6: object %s would change", name)
-	}
-	w.blobs[name] = bytes.Clone(data)
-	return nil
-}
-
+// Record makes the world a made.Store.
 func (w *world) Record(key string, value []byte) error {
-	w.version++
-	w.records[key] = actor.Record{Value: bytes.Clone(value), Revision: w.version, Found: true}
+	w.Write(key, value)
 	return nil
 }
 
 var errKilled = errors.New("killed")
 
-func (w *world) clock() actor.Now { return actor.Now{Wall: epoch.Add(w.now), Mono: w.now} }
+func (w *world) clock() actor.Now { return actor.Now{Wall: virtual.Epoch.Add(w.now), Mono: w.now} }
 
 // run carries an actor to its end, or until it is killed.
 func (w *world) run(a actor.Actor) error {
@@ -141,44 +127,6 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 	case actor.Sleep:
 		w.now += e.For
 		return nil, nil
-	case actor.Work:
-		return e.Do()
-	case actor.GetObject:
-		w.gets++
-		b, ok := w.blobs[e.Name]
-		if !ok {
-			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
-		}
-		b = b[min(e.Offset, int64(len(b))):]
-		if e.Length >= 0 {
-			b = b[:min(e.Length, int64(len(b)))]
-		}
-		return b, nil
-	case actor.PutObject:
-		w.puts++
-		return nil, w.Put(e.Name, bytes.Join(e.Parts, nil))
-	case actor.DeleteObject:
-		if !strings.Contains(e.Name, "/rank/") {
-			w.t.Errorf("%s would be deleted", e.Name)
-		}
-		delete(w.blobs, e.Name)
-		return nil, nil
-	case actor.ReadRecords:
-		recs := make([]actor.Record, len(e.Keys))
-		for i, k := range e.Keys {
-			recs[i] = w.records[k]
-		}
-		return recs, nil
-	case actor.WriteRecord:
-		old := w.records[e.Key]
-		if old.Found != (e.Revision != nil) || old.Found && old.Revision != e.Revision {
-			return nil, actor.ErrConflict
-		}
-		if len(e.Value) > 400<<10 {
-			w.t.Errorf("record %s has %d bytes", e.Key, len(e.Value))
-		}
-		_ = w.Record(e.Key, e.Value)
-		return w.version, nil
 	case actor.Send:
 		if e.Queue != naming.RankQueue {
 			return nil, fmt.Errorf("there is no queue %s", e.Queue)
@@ -191,8 +139,27 @@ func (w *world) apply(effect actor.Effect) (any, error) {
 			w.queue = append(w.queue, p)
 		}
 		return nil, nil
+	case actor.GetObject:
+		w.gets++
+	case actor.PutObject:
+		w.puts++
+	case actor.DeleteObject:
+		if !strings.Contains(e.Name, "/rank/") {
+			w.t.Errorf("%s would be deleted", e.Name)
+		}
+	case actor.WriteRecord:
+		if len(e.Value) > 400<<10 {
+			w.t.Errorf("record %s has %d bytes", e.Key, len(e.Value))
+		}
 	}
-	return nil, fmt.Errorf("effect %T is unknown here", effect)
+	v, ok, err := w.Apply(effect)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("effect %T is unknown here", effect)
+	case errors.Is(err, virtual.ErrChanged):
+		w.t.Error(err)
+	}
+	return v, err
 }
 
 func (w *world) step(p partition.ID) *Step {
@@ -273,7 +240,7 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 
 func (w *world) job() ranks.Job {
 	w.t.Helper()
-	j, err := actor.Decode[ranks.Job](w.records[naming.RankKey("c")], "job")
+	j, err := actor.Decode[ranks.Job](w.Records[naming.RankKey("c")], "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -282,7 +249,7 @@ func (w *world) job() ranks.Job {
 
 func (w *world) head(p int) ranks.Head {
 	w.t.Helper()
-	h, err := actor.Decode[ranks.Head](w.records[naming.RankHeadKey("c", partition.ID(p))], "head")
+	h, err := actor.Decode[ranks.Head](w.Records[naming.RankHeadKey("c", partition.ID(p))], "head")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -299,7 +266,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 	}
 	pages, hosts = map[uint64]float64{}, map[string]float64{}
 	for p := 0; ; p++ {
-		if !w.records[naming.RankHeadKey("c", partition.ID(p))].Found {
+		if !w.Records[naming.RankHeadKey("c", partition.ID(p))].Found {
 			return pages, hosts
 		}
 		h := w.head(p)
@@ -308,7 +275,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 			w.t.Fatalf("head %d has no result of job %d", p, job.Number)
 		}
 		for _, name := range []string{r.Table, r.Rest} {
-			table, err := ranks.DecodeTable(w.blobs[name])
+			table, err := ranks.DecodeTable(w.Objects[name])
 			if err != nil {
 				w.t.Fatalf("%s: %v", name, err)
 			}
@@ -325,7 +292,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 				pages[fp] = warm.pages.x[i]
 			}
 		}
-		rh, err := ranks.DecodeHosts(w.blobs[r.Hosts])
+		rh, err := ranks.DecodeHosts(w.Objects[r.Hosts])
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -338,9 +305,9 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 // orphans are objects of rank jobs that no head names.
 func (w *world) orphans() (out []string) {
 	named := map[string]bool{}
-	for key := range w.records {
+	for key := range w.Records {
 		if strings.HasPrefix(key, "c/rank/") {
-			h, err := actor.Decode[ranks.Head](w.records[key], key)
+			h, err := actor.Decode[ranks.Head](w.Records[key], key)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -355,7 +322,7 @@ func (w *world) orphans() (out []string) {
 			}
 		}
 	}
-	for name := range w.blobs {
+	for name := range w.Objects {
 		if strings.HasPrefix(name, naming.RankPrefix("c")) && !named[name] {
 			out = append(out, name)
 		}
