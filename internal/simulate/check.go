@@ -94,7 +94,7 @@ func forget(truth simweb.Truth, got map[string]simweb.Got) {
 // fsck has the independent checker look at everything that is stored.
 func (w *world) fsck() error {
 	opt := fsck.Options{Crawl: w.crawl.ID, Skew: w.skew()} // the times in records are wrong by as much
-	rep, err := fsck.Check(context.Background(), store{w}, opt)
+	rep, err := fsck.Check(context.Background(), &w.Store, opt)
 	if err != nil {
 		return err
 	}
@@ -136,11 +136,11 @@ func hostOf(url string) string {
 func (w *world) visible() (map[string][]blobschema.Page, error) {
 	got := map[string][]blobschema.Page{}
 	for p := range partition.ID(w.partitions()) {
-		v, _, ok := w.table.Get(naming.HeadKey(w.crawl.ID, p))
-		if !ok {
+		r := w.Records[naming.HeadKey(w.crawl.ID, p)]
+		if !r.Found {
 			continue
 		}
-		h, err := decodeJSON[blobschema.Head](v)
+		h, err := decodeJSON[blobschema.Head](r.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (w *world) visible() (map[string][]blobschema.Page, error) {
 }
 
 func (w *world) pagesOf(last string, got map[string][]blobschema.Page) error {
-	c, err := blobschema.OpenCommit(w.blobs[last])
+	c, err := blobschema.OpenCommit(w.Objects[last])
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (w *world) pagesOf(last string, got map[string][]blobschema.Page) error {
 		return err
 	}
 	for name := range blobschema.CommitNames(&man) {
-		c, err := blobschema.OpenCommit(w.blobs[name])
+		c, err := blobschema.OpenCommit(w.Objects[name])
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -114,18 +114,18 @@ func (w *world) indexed() (map[string]uint32, error) {
 	}
 	shown, removed := map[document]version{}, map[document]uint32{}
 	for p := range partition.ID(w.partitions()) {
-		v, _, ok := w.table.Get(naming.IndexKey(w.crawl.ID, p))
-		if !ok {
+		r := w.Records[naming.IndexKey(w.crawl.ID, p)]
+		if !r.Found {
 			continue
 		}
-		head, err := actor.Decode[blobschema.IndexHead](actor.Record{Value: v}, "index head")
+		head, err := actor.Decode[blobschema.IndexHead](r, "index head")
 		if err != nil {
 			return nil, err
 		}
 		if head.Manifest == "" {
 			continue // a step has claimed the partition, and stored nothing yet
 		}
-		man, err := blobschema.DecodeIndexManifest(w.blobs[head.Manifest])
+		man, err := blobschema.DecodeIndexManifest(w.Objects[head.Manifest])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", head.Manifest, err)
 		}
@@ -161,7 +161,7 @@ func (w *world) indexed() (map[string]uint32, error) {
 
 // documents are the current ones of a segment.
 func (w *world) documents(ref *blobschema.SegmentRef) (out []segment.Document, err error) {
-	data := w.blobs[ref.Object]
+	data := w.Objects[ref.Object]
 	r, err := segment.Open(func(off, length int64) ([]byte, error) {
 		if off < 0 || off+length > int64(len(data)) {
 			return nil, actor.ErrNotFound

@@ -101,7 +101,7 @@ func (p *proc) wroteHead(value []byte) error {
 // committed checks a commit that a head now names.
 func (w *world) committed(id partition.ID, s *part) error {
 	name := s.head.Commit
-	c, err := blobschema.OpenCommit(w.blobs[name])
+	c, err := blobschema.OpenCommit(w.Objects[name])
 	if err != nil {
 		return broken("I6", "head of partition %d: %s: %v", id, name, err)
 	}

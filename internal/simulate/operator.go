@@ -60,8 +60,8 @@ func (w *world) resume() {
 	if w.closing || w.Mono < w.resumeAt+10*time.Minute {
 		return
 	}
-	v, _, _ := w.table.Get(naming.WishKey(w.crawl.ID))
-	if wish, err := decodeJSON[blobschema.Wish](v); err == nil && (wish.Stop || wish.Pause) {
+	r := w.Records[naming.WishKey(w.crawl.ID)]
+	if wish, err := decodeJSON[blobschema.Wish](r.Value); err == nil && (wish.Stop || wish.Pause) {
 		w.order(crawl.OrderResume)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -261,74 +262,37 @@ func effectName(e actor.Effect) string {
 	return fmt.Sprintf("%T", e)
 }
 
-// apply carries out an effect on the world.
+// apply carries out an effect on the world, and checks what it must not do.
 func (p *proc) apply(effect actor.Effect) (any, error) {
 	w := p.w
 	switch e := effect.(type) {
-	case actor.Work:
-		return e.Do()
 	case actor.DeleteObject:
 		if err := w.mayDelete(e.Name); err != nil {
 			w.fail(err)
 		}
-		delete(w.blobs, e.Name)
-		return nil, nil
-	case actor.GetObject:
-		b, ok := w.blobs[e.Name]
-		if !ok {
-			return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
-		}
-		if e.Length < 0 {
-			return b[min(e.Offset, int64(len(b))):], nil
-		}
-		b = b[min(e.Offset, int64(len(b))):]
-		return b[:min(e.Length, int64(len(b)))], nil
-	case actor.PutObject:
-		data := bytes.Join(e.Parts, nil)
-		// What two mailboxes are sent alike has one dead letter, the last one's.
-		if old, ok := w.blobs[e.Name]; ok && !bytes.Equal(old, data) {
-			w.fail(broken("I6", "object %s would change", e.Name))
-		}
-		w.blobs[e.Name] = data
-		return nil, nil
-	case actor.ReadRecords:
-		recs := make([]actor.Record, len(e.Keys))
-		for i, k := range e.Keys {
-			if v, rev, ok := w.table.Get(k); ok {
-				recs[i] = actor.Record{Value: v, Revision: rev, Found: true}
-			}
-		}
-		return recs, nil
-	case actor.WriteRecord:
-		return p.write(e)
 	case actor.Send:
 		return nil, p.send(e)
 	case actor.Acknowledge:
-		for _, r := range e.Receipts {
-			if err := p.mayAcknowledge(r.(embedded.Receipt)); err != nil {
-				w.fail(err)
-			}
-			delete(w.bodies, r.(embedded.Receipt))
-			if err := w.queues.Ack(w.Wall(), e.Queue, r.(embedded.Receipt)); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
+		return nil, p.acknowledge(e)
 	}
-	return nil, fmt.Errorf("effect %T is unknown here", effect)
+	v, ok, err := w.Apply(effect)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("effect %T is unknown here", effect)
+	case errors.Is(err, virtual.ErrChanged):
+		w.fail(broken("I6", "%v", err))
+	case err != nil:
+		return nil, err
+	}
+	if e, ok := effect.(actor.WriteRecord); ok {
+		p.wrote(e)
+	}
+	return v, nil
 }
 
-func (p *proc) write(e actor.WriteRecord) (any, error) {
-	var rev uint64
+// wrote checks a record that has just been written.
+func (p *proc) wrote(e actor.WriteRecord) {
 	var err error
-	if e.Revision == nil {
-		rev, err = p.w.table.Create(e.Key, e.Value)
-	} else {
-		rev, err = p.w.table.Replace(e.Key, e.Value, e.Revision.(uint64))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", actor.ErrConflict, err)
-	}
 	switch {
 	case p.step != nil && e.Key == naming.HeadKey(p.w.crawl.ID, p.part):
 		err = p.wroteHead(e.Value)
@@ -338,7 +302,20 @@ func (p *proc) write(e actor.WriteRecord) (any, error) {
 	if err != nil {
 		p.w.fail(err)
 	}
-	return rev, nil
+}
+
+func (p *proc) acknowledge(e actor.Acknowledge) error {
+	w := p.w
+	for _, r := range e.Receipts {
+		if err := p.mayAcknowledge(r.(embedded.Receipt)); err != nil {
+			w.fail(err)
+		}
+		delete(w.bodies, r.(embedded.Receipt))
+		if err := w.queues.Ack(w.Wall(), e.Queue, r.(embedded.Receipt)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *proc) send(e actor.Send) error {

@@ -154,7 +154,7 @@ func (w *world) openMap(object string) (*partition.Map, error) {
 		return w.first, nil
 	}
 	m := &partition.Map{}
-	return m, m.UnmarshalBinary(w.blobs[object])
+	return m, m.UnmarshalBinary(w.Objects[object])
 }
 
 // settledMap reports whether no slot is on the move, and no order under way.

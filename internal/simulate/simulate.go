@@ -14,22 +14,18 @@
 package simulate
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"hash"
 	"hash/fnv"
 	"io"
-	"iter"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
@@ -129,6 +125,7 @@ const (
 // world is the state of one run.
 type world struct {
 	virtual.Clock
+	virtual.Store
 	cfg                     Config
 	odds                    [kinds]float64
 	only                    map[Fault]bool // nil for all
@@ -138,8 +135,6 @@ type world struct {
 	trace                   hash.Hash64
 	web                     *simweb.Web
 	queues                  *embedded.Queues
-	table                   *embedded.Table
-	blobs                   map[string][]byte
 	scratch                 *fetch.Scratch
 	crawl                   blobschema.Crawl
 	memory                  *crawl.TickMemory
@@ -262,7 +257,7 @@ func newWorld(cfg Config) (*world, error) {
 	w := &world{
 		cfg: cfg, trace: fnv.New64a(), web: web, outside: newIdentity(cfg.Seed, "outside"),
 		poll: newIdentity(cfg.Seed, "poll"), operator: newIdentity(cfg.Seed, "operator"),
-		queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), blobs: map[string][]byte{},
+		queues: embedded.NewQueues(nil), Store: virtual.NewStore(),
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[machine]*crawl.Warm{}, hits: map[string]int{},
 		asked: map[string]asked{}, met: map[string]bool{}, pace: map[string]time.Duration{}, procs: map[string]int{},
@@ -398,44 +393,7 @@ func (w *world) seeds() []string {
 func (w *world) heads() string {
 	var b strings.Builder
 	for p := range partition.ID(w.partitions()) {
-		v, _, _ := w.table.Get(naming.HeadKey(w.crawl.ID, p))
-		fmt.Fprintf(&b, "\n  %s", v)
+		fmt.Fprintf(&b, "\n  %s", w.Records[naming.HeadKey(w.crawl.ID, p)].Value)
 	}
 	return b.String()
-}
-
-// store lets package fsck read the world.
-type store struct{ w *world }
-
-// Record returns a record of the table.
-func (s store) Record(_ context.Context, key string) ([]byte, bool, error) {
-	v, _, ok := s.w.table.Get(key)
-	return v, ok, nil
-}
-
-// Object returns an object.
-func (s store) Object(_ context.Context, name string) ([]byte, error) {
-	b, ok := s.w.blobs[name]
-	if !ok {
-		return nil, actor.ErrNotFound
-	}
-	return b, nil
-}
-
-// List returns the names of all objects with a prefix, sorted.
-func (s store) List(_ context.Context, prefix string) iter.Seq2[string, error] {
-	var names []string
-	for n := range s.w.blobs {
-		if strings.HasPrefix(n, prefix) {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
-	return func(yield func(string, error) bool) {
-		for _, n := range names {
-			if !yield(n, nil) {
-				return
-			}
-		}
-	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrChanged means that an object would get other bytes: invariant I6 is broken.
-var ErrChanged = errors.New("I6: an object would change")
+var ErrChanged = errors.New("an object would change")
 
 // Store holds objects and records. It keeps and returns their bytes as they are: nobody may change them. Its effects take no time and never fail without a reason.
 type Store struct {

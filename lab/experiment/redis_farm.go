@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
 // What calls take on a farm, in addition to what they move: as in package simulate, and what a function of
@@ -25,14 +25,12 @@ const (
 // calls take what they take in a cloud, and work the processor time that it takes here, where one piece of it
 // is done after another, and nothing else may run. Actors meet in what is stored, and by messages.
 type farm struct {
+	virtual.Clock
 	platform *platform.Platform
 	sent     func(body []byte) error // takes messages to the queue of ranks, when they are there
 	calls    int                     // of the platform
 	steps    int                     // of ranks
-	now      time.Duration
-	seq      int
-	events   farmEvents
-	busy     time.Duration // of all processors
+	busy     time.Duration           // of all processors
 	err      error
 }
 
@@ -45,50 +43,21 @@ type worker struct {
 	after func() // called then
 }
 
-type farmEvent struct {
-	at  time.Duration
-	seq int
-	do  func()
-}
-
-// farmEvents are a heap by time, and of one time in the order in which they were made.
-type farmEvents []farmEvent
-
-func (e farmEvents) Len() int { return len(e) }
-func (e farmEvents) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
-}
-func (e farmEvents) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *farmEvents) Push(x any)   { *e = append(*e, x.(farmEvent)) }
-func (e *farmEvents) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
-}
-
-func (f *farm) at(t time.Duration, do func()) {
-	f.seq++
-	heap.Push(&f.events, farmEvent{t, f.seq, do})
-}
-
 // start gives an actor a worker, from now on.
 func (f *farm) start(a actor.Actor, after func()) {
-	w := &worker{farm: f, actor: a, free: f.now, after: after}
-	f.at(f.now, func() { w.resume(func() []actor.Issue { return a.Start(w.clock()) }) })
+	w := &worker{farm: f, actor: a, free: f.Mono, after: after}
+	f.After(0, func() { w.resume(func() []actor.Issue { return a.Start(w.clock()) }) })
 }
 
 // run runs until nothing is left to do, and returns when that was.
 func (f *farm) run() (time.Duration, error) {
-	for len(f.events) > 0 && f.err == nil {
-		e := heap.Pop(&f.events).(farmEvent)
-		f.now = e.at
-		e.do()
+	for f.err == nil && f.Next() {
 	}
-	return f.now, f.err
+	return f.Mono, f.err
 }
 
 func (w *worker) clock() actor.Now {
-	return actor.Now{Wall: archiveTime.Add(24*time.Hour + w.now), Mono: w.now}
+	return actor.Now{Wall: archiveTime.Add(24*time.Hour + w.Mono), Mono: w.Mono}
 }
 
 // spend does something on the worker's processor, and returns when it is done.
@@ -97,7 +66,7 @@ func (w *worker) spend(do func()) time.Duration {
 	do()
 	took := processorTime() - before
 	w.busy += took
-	w.free = max(w.free, w.now) + took
+	w.free = max(w.free, w.Mono) + took
 	return w.free
 }
 
@@ -109,7 +78,7 @@ func (w *worker) resume(event func() []actor.Issue) {
 	var issues []actor.Issue
 	at := w.spend(func() { issues = event() })
 	for _, is := range issues {
-		w.at(at, func() { w.issue(is) })
+		w.After(at-w.Mono, func() { w.issue(is) })
 	}
 	ended, err := w.actor.Ended()
 	if !ended {
@@ -120,7 +89,7 @@ func (w *worker) resume(event func() []actor.Issue) {
 		w.farm.err = err
 	}
 	if w.after != nil {
-		w.at(at, w.after)
+		w.After(at-w.Mono, w.after)
 	}
 }
 
@@ -128,7 +97,7 @@ func (w *worker) resume(event func() []actor.Issue) {
 func (w *worker) issue(is actor.Issue) {
 	ctx := context.Background()
 	reply := func(at time.Duration, v any, err error) {
-		w.at(at, func() {
+		w.After(at-w.Mono, func() {
 			w.resume(func() []actor.Issue { return w.actor.Handle(w.clock(), actor.Reply{ID: is.ID, Value: v, Err: err}) })
 		})
 	}
@@ -142,33 +111,33 @@ func (w *worker) issue(is actor.Issue) {
 		at := w.spend(func() { v, err = e.Do() })
 		reply(at, v, err)
 	case actor.Sleep:
-		reply(w.now+e.For, nil, nil)
+		reply(w.Mono+e.For, nil, nil)
 	case actor.GetObject:
 		data, err := engine.GetObject(ctx, w.platform, e)
-		reply(w.now+farmGet+moved(len(data)), data, err)
+		reply(w.Mono+farmGet+moved(len(data)), data, err)
 	case actor.PutObject:
 		size := 0
 		for _, p := range e.Parts {
 			size += len(p)
 		}
-		reply(w.now+farmPut+moved(size), nil, engine.PutObject(ctx, w.platform, e))
+		reply(w.Mono+farmPut+moved(size), nil, engine.PutObject(ctx, w.platform, e))
 	case actor.DeleteObject:
-		reply(w.now+farmPut, nil, engine.DeleteObject(ctx, w.platform, e))
+		reply(w.Mono+farmPut, nil, engine.DeleteObject(ctx, w.platform, e))
 	case actor.ReadRecords:
 		recs, err := engine.ReadRecords(ctx, w.platform, e.Keys)
-		reply(w.now+farmTable, recs, err)
+		reply(w.Mono+farmTable, recs, err)
 	case actor.WriteRecord:
 		rev, err := engine.WriteRecord(ctx, w.platform, e)
-		reply(w.now+farmTable, rev, err)
+		reply(w.Mono+farmTable, rev, err)
 	case actor.Send:
 		for _, body := range e.Bodies {
-			w.at(w.now+2*farmQueue, func() {
+			w.After(2*farmQueue, func() {
 				if err := w.sent(body); err != nil && w.err == nil {
 					w.farm.err = err
 				}
 			})
 		}
-		reply(w.now+farmQueue, nil, nil)
+		reply(w.Mono+farmQueue, nil, nil)
 	default:
 		w.farm.err = fmt.Errorf("effect %T is unknown on a farm", e)
 	}

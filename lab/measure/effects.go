@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,9 +47,6 @@ func (a *labActor) issue(is actor.Issue) {
 		after(max(0, e.For), nil, nil)
 	case actor.ExtendFetches: // here no request takes as long
 		after(0, nil, nil)
-	case actor.Work:
-		v, err := e.Do()
-		after(0, v, err)
 	case actor.Fetch:
 		a.fetch(is.ID, e.Request)
 	case actor.CancelFetches:
@@ -71,63 +67,50 @@ func (a *labActor) issue(is actor.Issue) {
 		}
 		a.queueCalls(make([][]byte, len(e.Receipts)))
 		after(queueTime, nil, err)
-	case actor.GetObject:
-		b, ok := a.objects[e.Name]
-		if !ok {
-			a.ledger.BlobGet(0)
-			after(getTime, nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name))
-			return
-		}
-		b = b[min(e.Offset, int64(len(b))):]
-		if e.Length >= 0 {
-			b = b[:min(e.Length, int64(len(b)))]
-		}
-		a.ledger.BlobGet(len(b))
-		after(getTime, b, nil)
-	case actor.DeleteObject:
-		delete(a.objects, e.Name)
-		after(putTime, nil, nil)
-	case actor.PutObject:
-		data := bytes.Join(e.Parts, nil)
-		a.ledger.BlobPut(len(data))
-		if !strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nobody reads those here
-			a.objects[e.Name] = data
-		}
-		after(putTime, nil, nil)
-	case actor.ReadRecords:
-		recs := make([]actor.Record, len(e.Keys))
-		for i, k := range e.Keys {
-			if v, rev, ok := a.table.Get(k); ok {
-				recs[i] = actor.Record{Value: v, Revision: rev, Found: true}
-			}
-			a.ledger.KVRead(len(recs[i].Value))
-		}
-		a.learnt(e.Keys, recs)
-		after(tableTime, recs, nil)
-	case actor.WriteRecord:
-		rev, err := a.write(e)
-		if err == nil {
-			a.taken(e)
-		}
-		after(tableTime, rev, err)
 	default:
-		a.fail(fmt.Errorf("effect %T is unknown here", e))
+		a.store(e, after)
 	}
 }
 
-func (a *labActor) write(e actor.WriteRecord) (any, error) {
-	a.ledger.KVWrite(len(e.Value))
-	var rev uint64
-	var err error
-	if e.Revision == nil {
-		rev, err = a.table.Create(e.Key, e.Value)
-	} else {
-		rev, err = a.table.Replace(e.Key, e.Value, e.Revision.(uint64))
+// store carries out an effect on objects or records, and counts the call.
+func (a *labActor) store(effect actor.Effect, after func(d time.Duration, v any, err error)) {
+	v, ok, err := a.Apply(effect)
+	switch e := effect.(type) {
+	case actor.Work:
+		after(0, v, err)
+	case actor.GetObject:
+		data, _ := v.([]byte)
+		a.ledger.BlobGet(len(data))
+		after(getTime, v, err)
+	case actor.PutObject:
+		size := 0
+		for _, part := range e.Parts {
+			size += len(part)
+		}
+		a.ledger.BlobPut(size)
+		if strings.HasPrefix(e.Name, naming.WARCPrefix(a.crawl.ID)) { // nobody reads those here
+			delete(a.Objects, e.Name)
+		}
+		after(putTime, nil, err)
+	case actor.DeleteObject:
+		after(putTime, nil, err)
+	case actor.ReadRecords:
+		records := v.([]actor.Record)
+		for _, r := range records {
+			a.ledger.KVRead(len(r.Value))
+		}
+		a.learnt(e.Keys, records)
+		after(tableTime, records, nil)
+	case actor.WriteRecord:
+		a.ledger.KVWrite(len(e.Value))
+		if err == nil {
+			a.taken(e)
+		}
+		after(tableTime, v, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", actor.ErrConflict, err)
+	if !ok {
+		a.fail(fmt.Errorf("effect %T is unknown here", effect))
 	}
-	return rev, nil
 }
 
 // learnt takes note of a step that reads which slots it must give.
@@ -167,7 +150,7 @@ func (a *labActor) taken(e actor.WriteRecord) {
 		return
 	}
 	a.commit = h.Commit
-	r, err := blobschema.OpenCommit(a.objects[h.Commit])
+	r, err := blobschema.OpenCommit(a.Objects[h.Commit])
 	if err != nil {
 		a.fail(err)
 		return

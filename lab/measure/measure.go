@@ -118,10 +118,9 @@ const (
 // lab is the state of one measurement.
 type lab struct {
 	virtual.Clock
+	virtual.Store
 	cfg       Lab
 	queues    *embedded.Queues
-	table     *embedded.Table
-	objects   map[string][]byte
 	scratch   *fetch.Scratch
 	crawl     blobschema.Crawl
 	hash      partition.Hash
@@ -211,7 +210,7 @@ func newLab(cfg Lab) (*lab, error) {
 		cfg.Regions = []Region{{Web: cfg.Web, Seeds: cfg.Seeds}}
 	}
 	l := &lab{
-		cfg: cfg, queues: embedded.NewQueues(nil), table: embedded.NewTable(nil), objects: map[string][]byte{},
+		cfg: cfg, queues: embedded.NewQueues(nil), Store: virtual.NewStore(),
 		scratch: fetch.NewScratch(fetch.Config{UserAgent: agent, Token: agent, Compression: warc.None}),
 		memory:  &crawl.TickMemory{}, warm: map[partition.ID]*crawl.Warm{}, steps: map[partition.ID]*labActor{},
 		waiting: map[string]*poll{}, seen: map[uint64]struct{}{}, servers: map[weburl.Host]*server{}, asleep: map[partition.Slot]stopped{},
