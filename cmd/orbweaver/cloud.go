@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -45,7 +45,7 @@ func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []cra
 		if err != nil {
 			return err
 		}
-		if end == engine.Stopped {
+		if end == service.Stopped {
 			rep.told(v.departure(s.Totals.Pages))
 			return nil
 		}
@@ -163,7 +163,7 @@ const maxLooksFailed = 5
 // follow looks until the crawl has ended: Finished, Limited or Halted. Stopped says that
 // the context has ended and the crawl goes on. An end is one that two looks have seen: the
 // heads are not read at one moment.
-func (w *follower) follow(ctx context.Context) (end engine.End, s *view.Status, err error) {
+func (w *follower) follow(ctx context.Context) (end service.End, s *view.Status, err error) {
 	var last, seen *view.Status
 	for failed := 0; ; {
 		now, err := w.view.Status(ctx)
@@ -189,7 +189,7 @@ func (w *follower) follow(ctx context.Context) (end engine.End, s *view.Status, 
 			if last == nil {
 				last = &view.Status{}
 			}
-			return engine.Stopped, last, nil
+			return service.Stopped, last, nil
 		}
 	}
 }
@@ -205,14 +205,14 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // endOf is how a crawl in a cloud has ended; "" if it has not.
-func endOf(s *view.Status) engine.End {
+func endOf(s *view.Status) service.End {
 	switch s.State {
 	case view.Finished:
-		return engine.Finished
+		return service.Finished
 	case view.Limited:
-		return engine.Limited
+		return service.Limited
 	case view.Stopped:
-		return engine.Halted
+		return service.Halted
 	}
 	return ""
 }
@@ -238,7 +238,7 @@ func (w *follower) figures(s *view.Status) figures {
 		w.meter = newMeter(now, 0, s.Totals)
 		w.meter.memory = cloudRateMemory
 	}
-	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
+	f := w.meter.read(now, &service.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
 	f.AtWork, f.Paused = &s.Leased, s.Wish.Pause
 	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
@@ -247,7 +247,7 @@ func (w *follower) figures(s *view.Status) figures {
 }
 
 // summarize says how the crawl ended, and what it cost.
-func (w *follower) summarize(ctx context.Context, end engine.End, s *view.Status) (*summary, error) {
+func (w *follower) summarize(ctx context.Context, end service.End, s *view.Status) (*summary, error) {
 	sum, err := w.visit.summary(end, s)
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (w *follower) summarize(ctx context.Context, end engine.End, s *view.Status
 
 // summary is what there is to say of a crawl in a cloud: its calls and their cost are
 // those of all of it.
-func (v *visit) summary(end engine.End, s *view.Status) (*summary, error) {
+func (v *visit) summary(end service.End, s *view.Status) (*summary, error) {
 	sum := &summary{Crawl: v.view.ID(), Cloud: v.place.cloud, End: end, Totals: s.Totals, place: v.place, Search: newIndexReport(s)}
 	if s.Totals.Stored > 0 {
 		sum.Archive = v.place.String() + ", objects " + naming.WARCPrefix(v.view.ID())

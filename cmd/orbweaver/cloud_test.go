@@ -19,11 +19,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -164,7 +165,7 @@ func (c *cloud) functions() (off func()) {
 	var wg sync.WaitGroup
 	p := c.platform()
 	wg.Go(func() {
-		var e *engine.Engine
+		var e *jobs.Jobs
 		active := ""
 		for ctx.Err() == nil {
 			v, err := view.New(ctx, view.OfPlatform(p))
@@ -188,13 +189,13 @@ func (c *cloud) functions() (off func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*engine.Engine, error) {
+func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*jobs.Jobs, error) {
 	rec, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
 	}
 	led := &ledger.Ledger{}
-	return engine.New(p, engine.Config{
+	return jobs.Open(p, service.Config{
 		Ledger: led, MemoryMB: 512,
 		Step: crawl.StepConfig{
 			Software: "test", Retry: polite.Retry{Wait: 50 * time.Millisecond, Backoff: 20 * time.Millisecond},
@@ -206,7 +207,7 @@ func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*engi
 }
 
 // turn is one tick, and what queues have at hand for the functions.
-func turn(ctx context.Context, p *platform.Platform, e *engine.Engine, active string) error {
+func turn(ctx context.Context, p *platform.Platform, e *jobs.Jobs, active string) error {
 	if _, err := e.Open(); err != nil { // the crawl's limits may have changed
 		return err
 	}

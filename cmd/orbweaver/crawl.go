@@ -19,10 +19,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -240,7 +241,7 @@ func identify(c blobschema.Crawl) (blobschema.Crawl, error) {
 
 // beginAnother begins a crawl in place of the last one. Some seconds help where the id,
 // which is made of the second, is taken, and where a step is just ending.
-func beginAnother(ctx context.Context, e *engine.Engine, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
+func beginAnother(ctx context.Context, e *jobs.Jobs, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
 	for try := 0; ; try++ {
 		c, err := e.BeginAnother(ctx, want, seeds)
 		if !errors.Is(err, actor.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
@@ -305,7 +306,7 @@ func (s *session) conclude(ctx context.Context, sum *summary) error {
 
 // listCaptures makes the capture index, at the end of a run that did all it could.
 func (s *session) listCaptures(ctx context.Context, sum *summary) error {
-	if sum.End == engine.Stopped || sum.End == engine.Halted || sum.idle {
+	if sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
 		return nil
 	}
 	switch err := view.WriteCDXJ(ctx, s.platform, s.crawl.ID); {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // figures are what is shown of a running crawl: totals since it began, rates of this
@@ -66,7 +66,7 @@ func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) 
 
 // read takes a snapshot's figures. Both sums of the rate decay alike, so that it is
 // right from the first second on.
-func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
+func (m *meter) read(now time.Time, s *service.Snapshot) figures {
 	t := &s.Totals
 	if captures(t) < captures(&m.before) {
 		t = &m.before // steps that are still reading their state know of nothing
@@ -101,7 +101,7 @@ func (m *meter) read(now time.Time, s *engine.Snapshot) figures {
 const quiet = 2 * time.Second
 
 // waiting says why no page comes, "" while pages do.
-func (m *meter) waiting(now time.Time, s *engine.Snapshot) string {
+func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
 	r := &s.Rest
 	left := r.Until.Sub(now)
 	switch {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // paper is a terminal that understands what the live view writes, and nothing else.
@@ -181,7 +181,7 @@ func TestMeter(t *testing.T) {
 		return blobschema.Totals{Pages: n, Hosts: 7, Outcomes: map[string]int64{"ok": n - 30, "unchanged": 30, "redirect": 5}}
 	}
 	m := newMeter(at, time.Minute, fetched(100))
-	snap := &engine.Snapshot{}
+	snap := &service.Snapshot{}
 	f := m.read(at.Add(time.Second), snap)
 	if f.Pages != 100 || f.HostsKnown != 7 || f.PagesPerSecond != 0 || f.Limit != "max-time" || f.SecondsLeft != 59 {
 		t.Errorf("while nothing is known: %+v", f)
@@ -212,7 +212,7 @@ func TestMeter(t *testing.T) {
 		t.Errorf("after a pause: %v pages/s", f.PagesPerSecond)
 	}
 	// A page that is fetched again is the same page, and makes the rate.
-	again := &engine.Snapshot{Progress: crawl.Progress{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}}
+	again := &service.Snapshot{Progress: crawl.Progress{Totals: blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 44, "unchanged": 8}}}}
 	of := newMeter(at, 0, blobschema.Totals{Pages: 42, Outcomes: map[string]int64{"ok": 42}})
 	if f := of.read(at.Add(time.Second), again); f.Pages != 42 || f.Recrawled != 10 || f.PagesPerSecond < 9.999 {
 		t.Errorf("recrawled: %+v", f)
@@ -229,7 +229,7 @@ func TestMeter(t *testing.T) {
 func TestMeterInOutage(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMeter(at, 0, blobschema.Totals{})
-	snap := &engine.Snapshot{Progress: crawl.Progress{Active: 1}}
+	snap := &service.Snapshot{Progress: crawl.Progress{Active: 1}}
 	snap.Crawl.Settings.MaxPages = 1000
 	snap.Totals.Outcomes = map[string]int64{"ok": 100}
 	if f := m.read(at.Add(10*time.Second), snap); f.Waiting != "" || f.SecondsLeft < 99 || f.SecondsLeft > 101 {
@@ -253,7 +253,7 @@ func TestMeterInOutage(t *testing.T) {
 		if r.Units > 0 {
 			r.Until = now.Add(44 * time.Second)
 		}
-		f := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Rest: r}})
+		f := m.read(now, &service.Snapshot{Progress: crawl.Progress{Rest: r}})
 		if f.Waiting != want {
 			t.Errorf("%+v: %q, want %q", r, f.Waiting, want)
 		}

@@ -18,11 +18,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // version is that of the program: in WARC files and in the default user agent.
-const version = engine.Version
+const version = service.Version
 
 // defaultData is the folder that commands work on unless --data names another.
 const defaultData = "orbweaver-data"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // requestOutcome is what came of a URL that was asked for on purpose.
@@ -93,7 +93,7 @@ func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
 		return err
 	}
 	// A request that is in the queue still has made no mail.
-	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
+	waits := sum.End == service.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
 	n := sum.requestOutcomes(s.request, latest, waits, s.crawl.Settings.AllowNet)
 	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
 		n.conclude(sum, plural(int64(len(latest)), "URL"))

@@ -16,10 +16,12 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -46,7 +48,7 @@ type session struct {
 
 	ledger   ledger.Ledger
 	platform *platform.Platform
-	engine   *engine.Engine
+	engine   *jobs.Jobs
 	view     *view.View
 	asked    *view.View  // as it was before the request was submitted
 	earlier  view.Status // the same
@@ -120,7 +122,7 @@ func (s *session) explain(err error) error { return folderPlace(s.dir).explain(e
 // open creates the crawl or goes on with the one there is, and makes an engine for it.
 func (s *session) open(ctx context.Context) error {
 	// How to fetch stands in the record, which only an engine can read: hence two.
-	opener, err := engine.New(s.platform, engine.Config{Ledger: &s.ledger})
+	opener, err := jobs.Open(s.platform, service.Config{Ledger: &s.ledger})
 	if err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (s *session) open(ctx context.Context) error {
 	for i := range heads {
 		s.before.Add(&heads[i].Totals)
 	}
-	cfg := engine.Config{
+	cfg := service.Config{
 		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: s.retry},
 		Fetch:       fetch.Config{AllowNet: s.crawl.Settings.AllowNet},
 		Connections: s.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: &s.ledger, Log: s.log,
@@ -162,7 +164,7 @@ func (s *session) open(ctx context.Context) error {
 	if err := cfg.Fetch.Validate(); err != nil {
 		return err
 	}
-	if s.engine, err = engine.New(s.platform, cfg); err != nil {
+	if s.engine, err = jobs.Open(s.platform, cfg); err != nil {
 		return err
 	}
 	var failed []crawl.Seed
@@ -241,8 +243,8 @@ func (s *session) answer(ctx context.Context) (stop func()) {
 }
 
 // watch runs the engine and tells of its progress.
-func (s *session) watch(ctx context.Context) (engine.End, error) {
-	var end engine.End
+func (s *session) watch(ctx context.Context) (service.End, error) {
+	var end service.End
 	var err error
 	done := make(chan struct{})
 	go func() {
@@ -268,7 +270,7 @@ func (s *session) watch(ctx context.Context) (engine.End, error) {
 }
 
 // summarize says how the run ended, and measures it. cause is why ctx did end, if it has.
-func (s *session) summarize(end engine.End, cause error) (*summary, error) {
+func (s *session) summarize(end service.End, cause error) (*summary, error) {
 	snap := s.engine.Snapshot()
 	sum := s.ended(end, cause, snap.Totals)
 	sum.measure(&s.before, time.Since(s.began))
@@ -276,26 +278,26 @@ func (s *session) summarize(end engine.End, cause error) (*summary, error) {
 }
 
 // ended says how the run ended.
-func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
+func (s *session) ended(end service.End, cause error, t blobschema.Totals) *summary {
 	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t, before: s.before, perRun: s.perRun, perNew: s.perNew()}
 	if t.Stored > 0 {
 		sum.Archive = objectFile(s.dir, naming.WARCPrefix(s.crawl.ID))
 	}
 	// Where there is nothing to do, no step runs.
-	sum.idle = !s.created && s.added+s.retried == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
+	sum.idle = !s.created && s.added+s.retried == 0 && s.request == nil && end != service.Stopped && s.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
 	sum.Resume = resumeCommand(s.dir, s.perRun...)
 	switch {
-	case end == engine.Stopped && errors.Is(cause, errMaxTime):
+	case end == service.Stopped && errors.Is(cause, errMaxTime):
 		sum.Status = exitStopped
 		sum.Reason = fmt.Sprintf("Stopped after --max-time %s, with %s.", s.maxTime, pages)
-	case end == engine.Stopped:
+	case end == service.Stopped:
 		sum.Status = exitStopped
 		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
-	case sum.idle && end == engine.Finished && t.Pages == 0:
+	case sum.idle && end == service.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
 		sum.Resume = resumeCommand(s.dir, append(sum.perNew, "--new", "URL...")...)
-	case sum.idle && end == engine.Finished:
+	case sum.idle && end == service.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
 		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)
 	default:

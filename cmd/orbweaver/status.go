@@ -12,8 +12,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -190,7 +190,7 @@ func runStatus(cmd *cobra.Command, f *statusFlags, v *view.View) error {
 	}
 	if s.Live != nil {
 		r.PID, r.Running = s.Live.PID, s.Live.Started
-		var snap engine.Snapshot
+		var snap service.Snapshot
 		// A process that has just begun knows less than its last commits say.
 		if err := json.Unmarshal(s.Live.Snapshot, &snap); err == nil && snap.Totals.Known >= s.Totals.Known {
 			r.Totals, r.Active, r.Steps = snap.Totals, snap.Active, snap.Steps

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // summary is what a run ends with. Totals are of the whole crawl, the figures of the
@@ -20,7 +20,7 @@ type summary struct {
 	Archive string            `json:"archive,omitempty"` // folder of WARC files; empty if there is none, or it is not kept
 	Index   string            `json:"index,omitempty"`   // CDXJ file of all pages
 	Search  *indexReport      `json:"search,omitempty"`  // what of it is searchable
-	End     engine.End        `json:"end"`
+	End     service.End       `json:"end"`
 	Reason  string            `json:"reason"` // in words
 	Status  exit              `json:"status"`
 	Totals  blobschema.Totals `json:"totals"`
@@ -59,10 +59,10 @@ func (s *summary) conclude(limit int64) {
 	t, pages := &s.Totals, plural(s.Totals.Pages, "page")
 	s.Resume = s.at().command("crawl", s.perRun...)
 	switch {
-	case s.End == engine.Halted:
+	case s.End == service.Halted:
 		s.Status = exitStopped
 		s.Reason = fmt.Sprintf("Stopped by 'orbweaver stop', with %s.", pages)
-	case s.End == engine.Limited:
+	case s.End == service.Limited:
 		s.Reason = fmt.Sprintf("The limit of --max-pages %d is reached: %s.", limit, pages)
 		more := fmt.Sprintf("--max-pages=%d", 2*limit)
 		s.Resume = s.at().command("crawl", append([]string{more}, s.perRun...)...)
@@ -137,7 +137,7 @@ func (s *summary) text() string {
 		switch {
 		case s.Status == exitNothing:
 			row("try again", "%s", s.Resume)
-		case s.End == engine.Finished:
+		case s.End == service.Finished:
 			row("more URLs", "%s", s.Resume)
 			row("refetch", "%s", s.at().command("recrawl", append(s.perRun, "URL...")...))
 			row("start over", "%s", s.at().command("crawl", append(s.perNew, "--new", "URL...")...))

@@ -5,9 +5,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -16,13 +17,13 @@ import (
 type visit struct {
 	place    *place
 	platform *platform.Platform
-	engine   *engine.Engine
+	engine   *jobs.Jobs
 	view     *view.View // nil before there is a crawl
 }
 
 // newVisit begins a visit of an open platform, which stays the caller's.
 func newVisit(p *place, pl *platform.Platform, led *ledger.Ledger) (*visit, error) {
-	e, err := engine.New(pl, engine.Config{Ledger: led})
+	e, err := jobs.Open(pl, service.Config{Ledger: led})
 	if err != nil {
 		return nil, err
 	}

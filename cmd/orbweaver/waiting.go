@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -188,9 +188,9 @@ func (w *waiting) tell(s *view.Status) {
 
 // conclude says what came of each URL.
 func (w *waiting) conclude(why waitEnd) (*summary, error) {
-	end := engine.Finished
+	end := service.Finished
 	if why != allSettled {
-		end = engine.Stopped
+		end = service.Stopped
 	}
 	sum, err := w.summary(end, &w.now)
 	if err != nil {

@@ -14,9 +14,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // Bounds of --lease: requests must fit into it, and a crash should not last.
@@ -139,16 +141,17 @@ func (f *workFlags) check() error {
 }
 
 // config is how the worker works.
-func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger) engine.WorkConfig {
-	return engine.WorkConfig{
-		Config: engine.Config{
+func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger) service.WorkConfig {
+	return service.WorkConfig{
+		Config: service.Config{
 			Step: crawl.StepConfig{
 				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
 			},
 			Fetch: fetch.Config{AllowNet: f.allowNet.nets}, Bucket: p.BucketName, Connections: f.connections,
 			MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,
 		},
-		Steps: f.steps, StepTime: f.stepTime, TickEvery: f.tick, StepsOnly: f.stepsOnly, UntilOver: f.idleExit,
+		Prepare: func(s *service.Service) { jobs.New(s) }, // its coordinator begins rank jobs
+		Steps:   f.steps, StepTime: f.stepTime, TickEvery: f.tick, StepsOnly: f.stepsOnly, UntilOver: f.idleExit,
 	}
 }
 
@@ -166,7 +169,7 @@ func runWork(cmd *cobra.Command, f *workFlags) (err error) {
 		return f.explain(err)
 	}
 	defer func() { _ = p.Close() }() // what matters is committed
-	w, err := engine.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	w, err := service.NewWorker(p, f.config(p, led, slog.New(slog.NewTextHandler(rep, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	if err != nil {
 		return f.explain(err)
 	}
@@ -179,7 +182,7 @@ func runWork(cmd *cobra.Command, f *workFlags) (err error) {
 }
 
 // follow runs the worker and tells what it does.
-func (f *workFlags) follow(ctx context.Context, w *engine.Worker, rep reporter) error {
+func (f *workFlags) follow(ctx context.Context, w *service.Worker, rep reporter) error {
 	var err error
 	done := make(chan struct{})
 	go func() {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
@@ -161,14 +161,14 @@ func (w *worker) events() (out []workEvent) {
 }
 
 func TestWorkFigures(t *testing.T) {
-	waiting := engine.WorkSnapshot{MostSteps: 8}
-	busy := engine.WorkSnapshot{
-		Worked: engine.Worked{Pages: 1200, Bytes: 3 << 20, Steps: 2, Failed: 1}, MostSteps: 8, AtWork: []partition.ID{1, 4}, Active: 30, Crawl: "20261121-220000",
+	waiting := service.WorkSnapshot{MostSteps: 8}
+	busy := service.WorkSnapshot{
+		Worked: service.Worked{Pages: 1200, Bytes: 3 << 20, Steps: 2, Failed: 1}, MostSteps: 8, AtWork: []partition.ID{1, 4}, Active: 30, Crawl: "20261121-220000",
 		Report: &crawl.Report{Totals: blobschema.Totals{Pages: 5000, Pending: 70, Unexamined: 7}, Leased: 5},
 	}
-	idle := engine.WorkSnapshot{MostSteps: 1, Crawl: "20261121-220000", Report: &crawl.Report{Idle: true, Finished: true}}
+	idle := service.WorkSnapshot{MostSteps: 1, Crawl: "20261121-220000", Report: &crawl.Report{Idle: true, Finished: true}}
 	for _, c := range []struct {
-		snap  engine.WorkSnapshot
+		snap  service.WorkSnapshot
 		line  string
 		frame []string
 	}{

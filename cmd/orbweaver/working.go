@@ -6,8 +6,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // joining is what is told when a worker joins.
@@ -49,9 +49,9 @@ type whole struct {
 	AtWork int   `json:"partitions_at_work"`
 }
 
-func workFiguresOf(s engine.WorkSnapshot, m *meter, now time.Time) workFigures {
+func workFiguresOf(s service.WorkSnapshot, m *meter, now time.Time) workFigures {
 	t := blobschema.Totals{Outcomes: map[string]int64{blobschema.OutcomeOK.String(): s.Pages}}
-	base := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Totals: t}})
+	base := m.read(now, &service.Snapshot{Progress: crawl.Progress{Totals: t}})
 	f := workFigures{
 		Seconds: base.Seconds, Crawl: s.Crawl, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
 		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, Failed: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,
@@ -63,7 +63,7 @@ func workFiguresOf(s engine.WorkSnapshot, m *meter, now time.Time) workFigures {
 }
 
 // workState is how the crawl is, as far as the worker knows.
-func workState(s *engine.WorkSnapshot) string {
+func workState(s *service.WorkSnapshot) string {
 	r := s.Report
 	switch {
 	case s.Crawl == "":
@@ -140,7 +140,7 @@ type leaving struct {
 	Calls          blobschema.Calls `json:"calls"`
 }
 
-func newLeaving(cloud string, s engine.WorkSnapshot, took time.Duration) *leaving {
+func newLeaving(cloud string, s service.WorkSnapshot, took time.Duration) *leaving {
 	e := &leaving{
 		Cloud: cloud, Crawl: s.Crawl, State: workState(&s), Seconds: took.Seconds(),
 		Pages: s.Pages, Bytes: s.Bytes, Steps: s.Worked.Steps, Failed: s.Failed, Calls: s.Calls,

@@ -10,10 +10,12 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/orbweaver/orbweaver/internal/function"
+	"github.com/orbweaver/orbweaver/internal/jobs"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 func main() {
-	f, err := function.New(os.Stderr)
+	f, err := function.New(os.Stderr, func(s *service.Service) { jobs.New(s) })
 	if err != nil {
 		log.Fatal(err)
 	}

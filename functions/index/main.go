@@ -4,19 +4,27 @@
 package main
 
 import (
+	"context"
 	"log"
 	"os"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/function/event"
+	"github.com/orbweaver/orbweaver/internal/jobs"
+	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 func main() {
-	f, err := function.New(os.Stderr)
+	var j *jobs.Jobs // of the active crawl
+	f, err := function.New(os.Stderr, func(s *service.Service) { j = jobs.New(s) })
 	if err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(event.Each(f.Index))
+	lambda.Start(event.Each(func(ctx context.Context, job []byte) error {
+		return f.Job(ctx, "index", job, func(p partition.ID, atMost time.Duration) ([]any, error) { return j.IndexForFunction(p, atMost) })
+	}))
 }

@@ -15,10 +15,11 @@ import (
 )
 
 func main() {
-	q, err := function.NewQuery(os.Stderr)
+	f, err := function.New(os.Stderr)
 	if err != nil {
 		log.Fatal(err)
 	}
+	q := &query{f: f}
 	lambda.Start(func(ctx context.Context, e events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
 		return event.Serve(ctx, q, e), nil
 	})

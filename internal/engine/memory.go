@@ -70,8 +70,8 @@ const (
 	residentPerMB = 500
 )
 
-// maxResident returns the bound for a process that may use that much memory; 0 for any.
-func maxResident(limit int64) int {
+// MaxResident returns the bound for a process that may use that much memory; 0 for any.
+func MaxResident(limit int64) int {
 	if limit <= 0 {
 		return mostResident
 	}

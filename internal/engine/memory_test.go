@@ -38,7 +38,7 @@ func TestGroupLimit(t *testing.T) {
 
 func TestMaxResident(t *testing.T) {
 	for limit, want := range map[int64]int{0: mostResident, 1 << 30: 512_000, 64 << 30: mostResident, 1000: 1} {
-		if got := maxResident(limit); got != want {
+		if got := MaxResident(limit); got != want {
 			t.Errorf("%d bytes: %d URLs, want %d", limit, got, want)
 		}
 	}

@@ -92,3 +92,40 @@ func (q *queues) close(ctx context.Context) error {
 	clear(q.open)
 	return errors.Join(errs...)
 }
+
+// Send sends messages.
+func (e *Engine) Send(ctx context.Context, s actor.Send) error { return e.queues.send(ctx, s) }
+
+// Receive waits for messages of a queue.
+func (e *Engine) Receive(ctx context.Context, r actor.Receive) ([]actor.Message, error) {
+	return e.queues.receive(ctx, r)
+}
+
+// Acknowledge deletes messages. If that fails it says so in the log: they come again.
+func (e *Engine) Acknowledge(ctx context.Context, queue string, msgs []actor.Message) {
+	if len(msgs) == 0 {
+		return
+	}
+	if err := e.queues.acknowledge(ctx, actor.Acknowledge{Queue: queue, Receipts: receipts(msgs)}); err != nil {
+		e.Log.Warn("acknowledge", "queue", queue, "error", err)
+	}
+}
+
+// GiveBack makes messages visible again, for others to take. If that fails it says so in the log: they come again
+// when their visibility ends.
+func (e *Engine) GiveBack(queue string, msgs []actor.Message) {
+	if len(msgs) == 0 {
+		return
+	}
+	if err := e.queues.release(context.Background(), queue, receipts(msgs)); err != nil {
+		e.Log.Warn("give messages back", "queue", queue, "error", err)
+	}
+}
+
+func receipts(msgs []actor.Message) []actor.Receipt {
+	out := make([]actor.Receipt, len(msgs))
+	for i, m := range msgs {
+		out[i] = m.Receipt
+	}
+	return out
+}

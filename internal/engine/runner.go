@@ -10,25 +10,29 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
-// runner carries one actor: one goroutine delivers replies to it, others carry out
-// what it asks for, as many as there is to do at once, and end with it.
-type runner struct {
+// Call does something with an actor between two of its replies, and returns the effects that it asks for.
+type Call func(now actor.Now) []actor.Issue
+
+// Runner carries one actor: one goroutine delivers replies to it, others carry out
+// its effects, as many as are under way at once, and end with it.
+type Runner struct {
+	// After, if it is not nil, is called between two replies. Set it before Run.
+	After func()
+
 	e       *Engine
 	actor   actor.Actor
 	replies chan actor.Reply
 	idle    chan actor.Issue // taken by goroutines that have nothing to do
-	signals chan crawl.Signal
+	calls   chan Call
 
 	ctx         context.Context // of all effects
 	cancel      context.CancelFunc
 	fetches     context.Context
 	cancelFetch context.CancelFunc
 	wg          sync.WaitGroup
-	after       func()          // called on the loop, after each event
 	given       <-chan struct{} // closed: the actor is given up, as if the process had died; nil: never
 
 	mu       sync.Mutex
@@ -36,11 +40,15 @@ type runner struct {
 	received map[actor.Receipt]string // and not acknowledged yet: their queues
 }
 
-// errGivenUp says that an actor did not come to its end.
-var errGivenUp = errors.New("given up")
+// ErrGivenUp means that an actor did not come to its end.
+var ErrGivenUp = errors.New("given up")
 
-func (e *Engine) newRunner(a actor.Actor) *runner {
-	r := &runner{e: e, actor: a, replies: make(chan actor.Reply, 128), idle: make(chan actor.Issue), signals: make(chan crawl.Signal, 16), received: map[actor.Receipt]string{}}
+// Runner returns a runner of an actor that has not started.
+func (e *Engine) Runner(a actor.Actor) *Runner {
+	r := &Runner{
+		e: e, actor: a, replies: make(chan actor.Reply, 128), idle: make(chan actor.Issue), calls: make(chan Call, 16),
+		received: map[actor.Receipt]string{},
+	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.fetches, r.cancelFetch = context.WithCancel(r.ctx)
 	return r
@@ -48,11 +56,11 @@ func (e *Engine) newRunner(a actor.Actor) *runner {
 
 func (e *Engine) now() actor.Now {
 	t := time.Now()
-	return actor.Now{Wall: t.Round(0), Mono: t.Sub(e.started)}
+	return actor.Now{Wall: t.Round(0), Mono: t.Sub(e.Started)}
 }
 
-// run carries the actor to its end. Nothing it started outlives the call.
-func (r *runner) run() error {
+// Run carries the actor to its end and returns its error. Nothing that it starts outlives the call.
+func (r *Runner) Run() error {
 	defer r.giveBack()
 	defer r.wg.Wait()
 	defer r.cancel()
@@ -61,8 +69,8 @@ func (r *runner) run() error {
 		for _, is := range issues {
 			r.execute(is)
 		}
-		if r.after != nil {
-			r.after()
+		if r.After != nil {
+			r.After()
 		}
 		if ended, err := r.actor.Ended(); ended {
 			return err
@@ -70,22 +78,22 @@ func (r *runner) run() error {
 		select {
 		case reply := <-r.replies:
 			issues = r.actor.Handle(r.e.now(), reply)
-		case sig := <-r.signals:
-			issues = r.actor.(*crawl.Step).Signal(r.e.now(), sig)
+		case call := <-r.calls:
+			issues = call(r.e.now())
 		case <-r.given:
 			r.actor.Drop()
-			return errGivenUp
+			return ErrGivenUp
 		case <-r.e.broken:
 			r.actor.Drop()
-			return r.e.fatalError()
+			return r.e.trouble
 		}
 	}
 }
 
 // giveBack makes the messages visible again that the actor did not acknowledge: else
 // nobody could work on them until their visibility ends.
-func (r *runner) giveBack() {
-	if r.e.isLost() { // they are visible again when the folder is opened
+func (r *Runner) giveBack() {
+	if r.e.Trouble() != nil { // they are visible again when the folder is opened
 		return
 	}
 	r.mu.Lock()
@@ -97,28 +105,28 @@ func (r *runner) giveBack() {
 	clear(r.received)
 	for queue, receipts := range byQueue {
 		if err := r.e.queues.release(context.Background(), queue, receipts); err != nil {
-			r.e.log.Warn("give messages back", "queue", queue, "error", err) // they come again when their visibility ends
+			r.e.Log.Warn("give messages back", "queue", queue, "error", err) // they come again when their visibility ends
 		}
 	}
 }
 
-// signal delivers a signal unless the actor has ended.
-func (r *runner) signal(s crawl.Signal) {
+// Call has the actor called, unless it has ended. It waits while many calls are waiting.
+func (r *Runner) Call(c Call) {
 	select {
-	case r.signals <- s:
+	case r.calls <- c:
 	case <-r.ctx.Done():
 	}
 }
 
-// offer delivers a signal that may be dropped when others wait already.
-func (r *runner) offer(s crawl.Signal) {
+// Offer has the actor called, unless many calls are waiting.
+func (r *Runner) Offer(c Call) {
 	select {
-	case r.signals <- s:
+	case r.calls <- c:
 	default:
 	}
 }
 
-func (r *runner) execute(is actor.Issue) {
+func (r *Runner) execute(is actor.Issue) {
 	switch e := is.Effect.(type) {
 	case actor.CancelFetches:
 		r.cancelFetch()
@@ -136,10 +144,10 @@ func (r *runner) execute(is actor.Issue) {
 
 // work carries out an effect, and others as they come. A goroutine that ended with its effect
 // would leave the next one to grow a stack for a page anew.
-func (r *runner) work(is actor.Issue) {
+func (r *Runner) work(is actor.Issue) {
 	for {
 		v, err := r.perform(is.Effect)
-		r.e.lost(err)
+		r.e.Lost(err)
 		select {
 		case r.replies <- actor.Reply{ID: is.ID, Value: v, Err: err}:
 		case <-r.ctx.Done():
@@ -153,8 +161,8 @@ func (r *runner) work(is actor.Issue) {
 	}
 }
 
-func (r *runner) perform(effect actor.Effect) (any, error) {
-	p := r.e.platform
+func (r *Runner) perform(effect actor.Effect) (any, error) {
+	p := r.e.Platform
 	switch e := effect.(type) {
 	case actor.Fetch:
 		return r.fetch(e.Request), nil
@@ -180,11 +188,11 @@ func (r *runner) perform(effect actor.Effect) (any, error) {
 		return ReadRecords(r.ctx, p, e.Keys)
 	case actor.WriteRecord:
 		rev, err := WriteRecord(r.ctx, p, e)
-		r.e.written(e.Key)
+		r.e.cfg.Changed(e.Key)
 		return rev, err
 	case actor.Send:
 		err := r.e.queues.send(r.ctx, e)
-		r.e.written("")
+		r.e.cfg.Changed("")
 		return nil, err
 	case actor.Receive:
 		msgs, err := r.e.queues.receive(r.ctx, e)
@@ -207,10 +215,10 @@ func (r *runner) perform(effect actor.Effect) (any, error) {
 
 // fetch waits for one of the process's connections and asks. A page that makes our own
 // code panic is refused with that for a reason; it does not take the crawl with it.
-func (r *runner) fetch(req page.Request) (out *page.Outcome) {
+func (r *Runner) fetch(req page.Request) (out *page.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.e.log.Error("a page crashed its fetch", "url", req.URL.String(), "panic", p, "stack", string(debug.Stack()))
+			r.e.Log.Error("a page crashed its fetch", "url", req.URL.String(), "panic", p, "stack", string(debug.Stack()))
 			out = page.Aborted(req, time.Now())
 			out.Page.Outcome, out.Page.Detail, out.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
 		}
@@ -228,7 +236,7 @@ var errLease = errors.New("the lease ends")
 
 // leased returns a context for a fetch. It ends with all fetches, and at the deadline, unless that was
 // extended before.
-func (r *runner) leased(deadline time.Time) (context.Context, func()) {
+func (r *Runner) leased(deadline time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.fetches)
 	r.mu.Lock() // the function below uses the timer
 	defer r.mu.Unlock()

@@ -632,3 +632,11 @@ type Rest struct {
 func (f *Frontier) Rest() Rest {
 	return Rest{Until: f.NextAt(), Units: len(f.timers), Failed: f.pauses[backedOff], Silent: f.pauses[unanswered]}
 }
+
+// Add adds what the units of another frontier wait for.
+func (r *Rest) Add(o *Rest) {
+	if o.Units > 0 && (r.Until.IsZero() || o.Until.Before(r.Until)) {
+		r.Until = o.Until
+	}
+	r.Units, r.Failed, r.Silent = r.Units+o.Units, r.Failed+o.Failed, r.Silent+o.Silent
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -102,7 +103,7 @@ var addresses = sync.OnceValues(func() (*memory, error) {
 // repartitioned is a crawl whose slots moved while it went on.
 var repartitioned = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{Index: true}
-	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
+	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *service.Service, _ *platform.Platform) error {
 		return shuffle(ctx, e, 20*time.Millisecond)
 	})
 })
@@ -117,7 +118,7 @@ var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 
 
 // shuffle wants other numbers of partitions again and again, each time when all slots have
 // arrived; but not for ever, for a crawl does not end while slots are on the move.
-func shuffle(ctx context.Context, e *engine.Engine, every time.Duration) error {
+func shuffle(ctx context.Context, e *service.Service, every time.Duration) error {
 	for i := 0; i < 6; {
 		select {
 		case <-ctx.Done():
@@ -182,7 +183,7 @@ func balanced(web *simweb.Web) (string, error) {
 // crawlOnce crawls the generated web, and then asks for the seeds again, as often as
 // recrawls says. meanwhile, if not nil, runs beside each of these crawls, until its context
 // ends with the crawl.
-func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *engine.Engine, *platform.Platform) error) (*memory, error) {
+func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *service.Service, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
@@ -212,7 +213,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, 12*time.Millisecond
 	want := blobschema.Crawl{ID: crawlID, HashKey: []byte(key), Slots: slots, Partitions: partitions, Settings: settings}
 	for i := range recrawls + 1 {
-		e, err := engine.New(p, engine.Config{
+		e, err := service.New(p, service.Config{
 			Step:  step,
 			Fetch: fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		})
@@ -239,7 +240,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 		}()
 		end, err := e.Run(ctx)
 		ended()
-		if other := <-beside; err != nil || end == engine.Stopped || other != nil {
+		if other := <-beside; err != nil || end == service.Stopped || other != nil {
 			return nil, fmt.Errorf("crawl %s: %w", end, cmp.Or(err, other, context.Cause(ctx)))
 		}
 	}

@@ -1,5 +1,5 @@
 // Package function is what the deployable functions have in common: it opens the
-// platform that the environment names, keeps an engine for the active crawl from one
+// platform that the environment names, keeps a service for the active crawl from one
 // invocation to the next, and does one piece of work a time.
 //
 // The environment:
@@ -32,11 +32,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -47,9 +47,10 @@ type Function struct {
 	platform *platform.Platform // nil until it could be opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
-	engine   *engine.Engine // of the active crawl; nil for none
-	settings string         // of that crawl, that the engine was made for
-	cold     bool           // nothing was done yet
+	service  *service.Service // of the active crawl; nil for none
+	settings string           // of that crawl, that the service was made for
+	prepare  []func(*service.Service)
+	cold     bool // nothing was done yet
 }
 
 type environment struct {
@@ -105,15 +106,26 @@ func readEnvironment(get func(string) string) (env environment, err error) {
 
 // New returns a function that works by the process's environment, and logs JSON lines.
 // It opens nothing yet: what is wrong with the platform is an error of each invocation,
-// which clouds show, and which may go away.
-func New(log io.Writer) (*Function, error) {
-	env, err := readEnvironment(os.Getenv)
+// which clouds show, and which may go away. prepare is called with the service of each crawl before it works, to
+// register jobs.
+func New(log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
+	f, err := On(nil, os.Getenv, log, prepare...)
+	if err == nil {
+		// The garbage collector works harder before the function would be killed.
+		debug.SetMemoryLimit(int64(f.env.memoryMB) << 20 * 8 / 10)
+	}
+	return f, err
+}
+
+// On is New for tests, on an open platform and with another environment.
+func On(p *platform.Platform, getenv func(string) string, log io.Writer, prepare ...func(*service.Service)) (*Function, error) {
+	env, err := readEnvironment(getenv)
 	if err != nil {
 		return nil, err
 	}
-	// The garbage collector works harder before the function would be killed.
-	debug.SetMemoryLimit(int64(env.memoryMB) << 20 * 8 / 10)
-	return newFunction(env, nil, log), nil
+	f := newFunction(env, p, log)
+	f.prepare = prepare
+	return f, nil
 }
 
 func newFunction(env environment, p *platform.Platform, log io.Writer) *Function {
@@ -139,53 +151,56 @@ const (
 )
 
 // config is how an engine works here.
-func (f *Function) config(set *blobschema.Settings) engine.Config {
-	return engine.Config{
+func (f *Function) config(set *blobschema.Settings) service.Config {
+	return service.Config{
 		Step: crawl.StepConfig{
 			SendsWakes: true, SleepMax: sleepMax, Linger: linger, CommitEvery: commitEvery, MailEvery: mailEvery,
-			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + engine.Version,
+			Lease: f.env.lease, Margin: f.env.lease / 4, Retry: f.env.retry, Software: "orbweaver/" + service.Version,
 		},
 		Tick:        crawl.TickConfig{HostsEvery: hostsEvery, WakeAgain: f.env.lease / 2, DailyCalls: f.env.dailyCalls},
 		Fetch:       fetch.Config{AllowNet: f.env.allowNet, MaxLarge: max(1, f.env.memoryMB/mbPerLarge)},
 		Bucket:      f.platform.BucketName,
 		Connections: min(maxConnections, max(minConnections, f.env.memoryMB/mbPerConnection)),
 		MaxResident: f.env.memoryMB * urlsPerMB,
-		RemindRanks: f.env.lease, // 0: the engine's own default
+		RemindJobs:  f.env.lease, // 0: their own default
 		MemoryMB:    f.env.memoryMB,
 		Ledger:      &f.ledger,
 		Log:         f.log,
 	}.For(set)
 }
 
-// connect opens the platform, once.
-func (f *Function) connect(ctx context.Context) error {
+// Platform opens the platform, once.
+func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	if f.platform == nil {
 		p, err := platform.Open(ctx, f.env.location, &f.ledger)
 		if err != nil {
-			return fmt.Errorf("open %s: %w", f.env.location, err)
+			return nil, fmt.Errorf("open %s: %w", f.env.location, err)
 		}
 		f.platform = p
 	}
-	return nil
+	return f.platform, nil
 }
 
-// open opens the platform, and an engine for the active crawl: it is nil if there is none.
+// MemoryMB is the memory that the function has.
+func (f *Function) MemoryMB() int { return f.env.memoryMB }
+
+// open opens the platform, and a service for the active crawl: it is nil if there is none.
 func (f *Function) open(ctx context.Context) error {
-	if err := f.connect(ctx); err != nil {
+	if _, err := f.Platform(ctx); err != nil {
 		return err
 	}
-	if f.engine != nil {
+	if f.service != nil {
 		same, err := f.refresh()
 		if err != nil || same {
 			return err
 		}
 		// Another crawl, or other settings: connections and state of the old one are of no use.
-		if err := f.engine.Close(ctx); err != nil {
-			f.log.Warn("close the engine of an older crawl", "error", err)
+		if err := f.service.Close(ctx); err != nil {
+			f.log.Warn("close the service of an older crawl", "error", err)
 		}
-		f.engine = nil
+		f.service = nil
 	}
-	opener, err := engine.New(f.platform, engine.Config{Ledger: &f.ledger})
+	opener, err := service.New(f.platform, service.Config{Ledger: &f.ledger})
 	if err != nil {
 		return err
 	}
@@ -199,22 +214,25 @@ func (f *Function) open(ctx context.Context) error {
 	if err := cfg.Fetch.Validate(); err != nil {
 		return fmt.Errorf("crawl %s: %w", c.ID, err)
 	}
-	if f.engine, err = engine.New(f.platform, cfg); err != nil {
+	if f.service, err = service.New(f.platform, cfg); err != nil {
 		return err
 	}
-	f.settings = engine.SettingsOf(c)
-	f.engine.Use(c)
+	f.settings = service.SettingsOf(c)
+	f.service.Use(c)
+	for _, prepare := range f.prepare {
+		prepare(f.service)
+	}
 	return nil
 }
 
 // refresh reads the active crawl's record, which may have more seeds or another limit
-// by now, and reports whether the engine still fits it.
+// by now, and reports whether the service still fits it.
 func (f *Function) refresh() (bool, error) {
-	c, err := f.engine.Open()
+	c, err := f.service.Open()
 	if errors.Is(err, crawl.ErrNoCrawl) {
 		return false, nil
 	}
-	return err == nil && engine.SettingsOf(c) == f.settings, err
+	return err == nil && service.SettingsOf(c) == f.settings, err
 }
 
 // reserve is what of an invocation's time a step leaves for its last commit.
@@ -242,7 +260,7 @@ func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p 
 			return nil
 		}
 		*line = append(*line, "crawl", id, "partition", p)
-		if f.engine == nil || f.engine.Crawl().ID != id {
+		if f.service == nil || f.service.Crawl().ID != id {
 			*line = append(*line, "outcome", "not the active crawl")
 			return nil
 		}
@@ -254,8 +272,8 @@ func (f *Function) turn(ctx context.Context, what string, msg []byte, do func(p 
 // before ctx does.
 func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 	return f.turn(ctx, "step", wake, func(p partition.ID, line *[]any) error {
-		did, err := f.engine.Step(p, atMost(ctx))
-		f.engine.CloseIdle() // servers need not wait for a function that may never run again
+		did, err := f.service.Step(p, atMost(ctx))
+		f.service.CloseIdle() // servers need not wait for a function that may never run again
 		if err != nil {
 			return err
 		}
@@ -268,14 +286,26 @@ func (f *Function) Fetch(ctx context.Context, wake []byte) error {
 	})
 }
 
+// Job runs the step of a job that follows the crawl, of at most that length, for the partition that the message names.
+// step returns what the log line says.
+func (f *Function) Job(ctx context.Context, kind string, job []byte, step func(p partition.ID, atMost time.Duration) ([]any, error)) error {
+	return f.turn(ctx, kind, job, func(p partition.ID, line *[]any) error {
+		said, err := step(p, atMost(ctx))
+		if err == nil {
+			*line = append(*line, said...)
+		}
+		return err
+	})
+}
+
 // Coordinate runs one tick.
 func (f *Function) Coordinate(ctx context.Context) error {
 	return f.invoke(ctx, "tick", func(line *[]any) error {
-		if f.engine == nil {
+		if f.service == nil {
 			*line = append(*line, "outcome", "no crawl has begun")
 			return nil
 		}
-		rep, err := f.engine.Tick()
+		rep, err := f.service.Tick()
 		if err != nil {
 			return err
 		}
@@ -309,18 +339,18 @@ func outcome(rep *crawl.Report) string {
 func (f *Function) Intake(ctx context.Context, msgs []actor.Message) (failed []string, err error) {
 	err = f.invoke(ctx, "intake", func(line *[]any) error {
 		*line = append(*line, "messages", len(msgs))
-		if f.engine == nil {
+		if f.service == nil {
 			if !slices.ContainsFunc(msgs, asks) {
 				return nil // the cloud has tried whether its notifications arrive
 			}
 			return errors.New("no crawl has begun: the messages wait for one in their queue")
 		}
-		all := f.engine.Take(msgs)
+		all := f.service.Take(msgs)
 		if all == nil || len(msgs) == 1 {
 			return all
 		}
 		for _, m := range msgs { // one of them may be what the others suffer from
-			if err := f.engine.Take([]actor.Message{m}); err != nil {
+			if err := f.service.Take([]actor.Message{m}); err != nil {
 				failed = append(failed, m.ID)
 			}
 		}
@@ -338,7 +368,7 @@ func asks(m actor.Message) bool {
 
 // invoke does one piece of work on the open platform, and writes the line about it.
 func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]any) error) error {
-	return f.tell(kind, func(line *[]any) error {
+	return f.Tell(kind, func(line *[]any) error {
 		if err := f.open(ctx); err != nil {
 			return err
 		}
@@ -346,8 +376,8 @@ func (f *Function) invoke(ctx context.Context, kind string, work func(line *[]an
 	})
 }
 
-// tell writes the line about a piece of work.
-func (f *Function) tell(kind string, work func(line *[]any) error) error {
+// Tell does a piece of work and writes the log line about it. work may append to the line.
+func (f *Function) Tell(kind string, work func(line *[]any) error) error {
 	began, before := time.Now(), f.ledger.Counts()
 	line := []any{"cold", f.cold}
 	f.cold = false

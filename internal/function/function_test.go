@@ -18,11 +18,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 // cloud is a deployment on one platform: instances of each function, and the triggers
@@ -64,15 +67,22 @@ func newCloud(t *testing.T, instances int) *cloud {
 	c.env = environment{location: "memory", memoryMB: 512, allowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	c.env.retry = polite.Retry{Wait: 100 * time.Millisecond, Backoff: 100 * time.Millisecond}
 	for range instances {
-		c.idle <- newFunction(c.env, p, c.log)
+		c.idle <- c.function()
 	}
 	return c
+}
+
+// function is a new instance of a function.
+func (c *cloud) function(prepare ...func(*service.Service)) *Function {
+	f := newFunction(c.env, c.platform, c.log)
+	f.prepare = prepare
+	return f
 }
 
 // begin is what the command line does: it creates the crawl and runs a first tick.
 func (c *cloud) begin(want blobschema.Crawl, seeds ...string) {
 	c.t.Helper()
-	e, err := engine.New(c.platform, engine.Config{})
+	e, err := service.New(c.platform, service.Config{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -98,7 +108,7 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		f := newFunction(c.env, c.platform, c.log)
+		f := c.function(func(s *service.Service) { jobs.New(s) })
 		for ctx.Err() == nil {
 			if err := f.Coordinate(ctx); err != nil && ctx.Err() == nil {
 				c.t.Error(err)
@@ -111,8 +121,8 @@ func (c *cloud) serve(every time.Duration) (stop func()) {
 	})
 	wg.Go(func() { c.wakes(ctx) })
 	wg.Go(func() { c.intake(ctx) })
-	wg.Go(func() { c.jobs(ctx, naming.IndexQueue, (*Function).Index) })
-	wg.Go(func() { c.jobs(ctx, naming.RankQueue, (*Function).Rank) })
+	wg.Go(func() { c.jobs(ctx, naming.IndexQueue, "index", (*jobs.Jobs).IndexForFunction) })
+	wg.Go(func() { c.jobs(ctx, naming.RankQueue, "rank", (*jobs.Jobs).RankForFunction) })
 	return func() { cancel(); wg.Wait() }
 }
 
@@ -151,7 +161,7 @@ func (c *cloud) wakes(ctx context.Context) {
 
 // intake hands on what comes in from outside, until ctx ends.
 func (c *cloud) intake(ctx context.Context) {
-	f := newFunction(c.env, c.platform, c.log)
+	f := c.function()
 	q, err := c.platform.Queue(naming.IntakeQueue)
 	if err != nil {
 		c.t.Error(err)
@@ -186,8 +196,9 @@ func (c *cloud) intake(ctx context.Context) {
 }
 
 // jobs plays the trigger of a queue of jobs.
-func (c *cloud) jobs(ctx context.Context, queue string, do func(*Function, context.Context, []byte) error) {
-	f := newFunction(c.env, c.platform, c.log)
+func (c *cloud) jobs(ctx context.Context, queue, kind string, step func(*jobs.Jobs, partition.ID, time.Duration) ([]any, error)) {
+	var j *jobs.Jobs
+	f := c.function(func(s *service.Service) { j = jobs.New(s) })
 	q, err := c.platform.Queue(queue)
 	if err != nil {
 		c.t.Error(err)
@@ -200,7 +211,8 @@ func (c *cloud) jobs(ctx context.Context, queue string, do func(*Function, conte
 		}
 		for _, d := range got {
 			call, done := context.WithTimeout(context.Background(), 20*time.Second)
-			if err := do(f, call, d.Body); err != nil {
+			err := f.Job(call, kind, d.Body, func(p partition.ID, atMost time.Duration) ([]any, error) { return step(j, p, atMost) })
+			if err != nil {
 				c.t.Error(err)
 			}
 			done()
@@ -397,10 +409,15 @@ func TestNothingToDo(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wake := range [][]byte{blobschema.EncodeWake("20200101-000000", 0), []byte("?")} {
-		for _, do := range []func(context.Context, []byte) error{f.Fetch, f.Index, f.Rank} {
-			if err := do(t.Context(), wake); err != nil {
-				t.Error(err)
-			}
+		if err := f.Fetch(t.Context(), wake); err != nil {
+			t.Error(err)
+		}
+		err := f.Job(t.Context(), "index", wake, func(p partition.ID, _ time.Duration) ([]any, error) {
+			t.Errorf("a step of partition %d", p)
+			return nil, nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 	if _, err := f.Intake(t.Context(), []actor.Message{{ID: "1", Body: []byte(`{"recrawl":["https://example.org/"]}`)}}); err == nil {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -36,7 +36,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Step: crawl.StepConfig{
 			Token: "orbweaver", Software: "orbweaver", Compressed: true,
 			CommitEvery: 100 * time.Millisecond, CommitMin: 5 * time.Millisecond, CommitPages: 5,

@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -61,7 +62,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	if err != nil {
 		return nil, err
 	}
-	if end != engine.Finished {
+	if end != service.Finished {
 		return nil, fmt.Errorf("the crawl ended for another reason than that it is done: %s", end)
 	}
 	f, err := watch.stop(int(e.Snapshot().Totals.Pages))
@@ -81,8 +82,8 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	return f, f.weigh(j.Dir)
 }
 
-func newEngine(p *platform.Platform, led *ledger.Ledger, c warc.Compression) (*engine.Engine, error) {
-	cfg := engine.Config{
+func newEngine(p *platform.Platform, led *ledger.Ledger, c warc.Compression) (*service.Service, error) {
+	cfg := service.Config{
 		Ledger: led, Connections: connections,
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Step: crawl.StepConfig{Token: token, Software: userAgent, Compressed: c != warc.None},
@@ -94,7 +95,7 @@ func newEngine(p *platform.Platform, led *ledger.Ledger, c warc.Compression) (*e
 	if err := cfg.Fetch.Validate(); err != nil {
 		return nil, err
 	}
-	return engine.New(p, cfg)
+	return service.New(p, cfg)
 }
 
 // visible is what a crawl's commits show.

@@ -20,6 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/lab/measure"
 	"github.com/orbweaver/orbweaver/partition"
@@ -114,7 +115,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Ledger: led, Log: slog.New(slog.DiscardHandler), Connections: liveConnections,
 		Step:  crawl.StepConfig{Token: liveAgent, Software: liveAgent, Connections: liveConnections, Policy: policy},
 		Tick:  crawl.TickConfig{Policy: policy},
@@ -126,7 +127,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 	if _, _, _, err := e.Begin(want, crawl.Seeds(t.roots), nil); err != nil {
 		return err
 	}
-	if end, err := e.Run(ctx); err != nil || end != engine.Finished {
+	if end, err := e.Run(ctx); err != nil || end != service.Finished {
 		return fmt.Errorf("%v over sockets: it ended because %s: %w", t, end, err)
 	}
 	if err := t.read(ctx, p, want.ID); err != nil {

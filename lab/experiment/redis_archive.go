@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/lab/corpus"
 	"github.com/orbweaver/orbweaver/partition"
@@ -132,8 +133,8 @@ func (a *archive) deal() (key []byte, err error) {
 }
 
 // engine is one that works for the archive.
-func (a *archive) engine() (*engine.Engine, error) {
-	e, err := engine.New(a.Platform, engine.Config{})
+func (a *archive) engine() (*service.Service, error) {
+	e, err := service.New(a.Platform, service.Config{})
 	if err == nil && a.crawl.ID != "" {
 		e.Use(a.crawl)
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/lab/measure"
@@ -123,7 +123,7 @@ func (c *redisCrawl) overSockets(web *simweb.Web) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Ledger: led, Log: slog.New(slog.DiscardHandler),
 		Step:  crawl.StepConfig{Token: liveAgent, Software: liveAgent, Connections: c.connections},
 		Fetch: fetch.Config{UserAgent: liveAgent, Token: liveAgent, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
@@ -139,7 +139,7 @@ func (c *redisCrawl) overSockets(web *simweb.Web) (err error) {
 		return err
 	}
 	began := time.Now()
-	if end, err := e.Run(ctx); err != nil || end != engine.Finished {
+	if end, err := e.Run(ctx); err != nil || end != service.Finished {
 		return fmt.Errorf("%v: it ended because %s: %w", c, end, err)
 	}
 	var at []time.Duration

@@ -15,6 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/index"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/token"
@@ -55,14 +56,15 @@ func (a *archive) index() error {
 	if err != nil {
 		return err
 	}
-	var jobs []func() error
+	follow := jobs.New(e)
+	var all []func() error
 	for p := range a.of {
-		jobs = append(jobs, func() error {
-			_, err := e.Index(partition.ID(p), 0)
+		all = append(all, func() error {
+			_, err := follow.Index(partition.ID(p), 0)
 			return err
 		})
 	}
-	return parallel(jobs)
+	return parallel(all)
 }
 
 // measured indexes with so many processors.

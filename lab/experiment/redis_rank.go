@@ -12,9 +12,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -92,7 +94,7 @@ func (t *rankTrial) run(pages []made.Page) (err error) {
 
 // rankAll works out the ranks of a crawl in this process, two steps at once.
 func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
-	e, err := engine.New(p, engine.Config{})
+	e, err := jobs.Open(p, service.Config{})
 	if err != nil {
 		return ranks.Job{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -47,7 +48,7 @@ func TestAWSCrawl(t *testing.T) {
 	led := &ledger.Ledger{}
 	p, err := platform.Open(t.Context(), location, led)
 	p = opened(t, p, err)
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Ledger: led,
 		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Step:   crawl.StepConfig{Retry: polite.Retry{Wait: 200 * time.Millisecond, Backoff: 100 * time.Millisecond}, Token: "orbweaver", Software: "orbweaver", Compressed: true},
@@ -67,7 +68,7 @@ func TestAWSCrawl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end != engine.Finished {
+	if end != service.Finished {
 		t.Errorf("it %s", end)
 	}
 	t.Logf("%s in %v: %+v", end, time.Since(start), e.Snapshot().Totals)

@@ -1,4 +1,4 @@
-package engine_test
+package jobs_test
 
 import (
 	"fmt"
@@ -9,9 +9,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // madeOn makes a crawl on a platform.
@@ -33,14 +35,14 @@ func (m madeOn) Record(key string, value []byte) error {
 	return err
 }
 
-func madeEngine(t testing.TB, pages []made.Page, partitions int) (*engine.Engine, *platform.Platform) {
+func madeEngine(t testing.TB, pages []made.Page, partitions int) (*jobs.Jobs, *platform.Platform) {
 	t.Helper()
 	p, err := platform.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	e, err := engine.New(p, engine.Config{})
+	e, err := jobs.Open(p, service.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build race
 
-package engine_test
+package service_test
 
 // raced says that the race detector slows everything down several times over.
 const raced = true

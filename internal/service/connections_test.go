@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -114,14 +115,14 @@ func TestLongURL(t *testing.T) {
 }
 
 // crawlNames crawls hosts whose names all lead to 127.0.0.1.
-func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*engine.Engine, *platform.Platform) {
+func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*service.Service, *platform.Platform) {
 	t.Helper()
 	p, err := platform.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	e, err := engine.New(p, engine.Config{Fetch: fetch.Config{
+	e, err := service.New(p, service.Config{Fetch: fetch.Config{
 		UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
@@ -136,7 +137,7 @@ func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*eng
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if end, err := e.Run(ctx); err != nil || end != engine.Finished {
+	if end, err := e.Run(ctx); err != nil || end != service.Finished {
 		t.Fatal(end, err)
 	}
 	return e, p

@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"bytes"
@@ -29,6 +29,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -80,7 +81,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	}
 	defer p.Close()
 	defer p.Table.Close()
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Step: crawl.StepConfig{
 			Retry: polite.Retry{Attempts: 3, FewAttempts: 1, Wait: 50 * time.Millisecond, Backoff: 10 * time.Millisecond},
 			Token: "orbweaver", Software: "orbweaver", Compressed: true, Connections: 128, Linger: 100 * time.Millisecond,
@@ -111,7 +112,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	end, err := e.Run(ctx)
 	took, before, peak := time.Since(begun), uint64(0), uint64(0)
 	before, peak = stop()
-	if err != nil || end != engine.Finished {
+	if err != nil || end != service.Finished {
 		t.Fatalf("the crawl %s after %v: %v", end, took, err)
 	}
 	t.Logf("%v at a slowness of %d, heap %d MB before, %d MB at most, %+v", took, slow, before>>20, peak>>20, e.Snapshot().Totals)

@@ -1,13 +1,13 @@
-package function
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
+	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -23,26 +23,17 @@ const (
 	queryReserve = time.Second
 )
 
-// Query answers requests of the search page: see search.Handler. With refresh=1 the index is
+// query answers requests of the search page: see search.Handler. With refresh=1 the index is
 // looked at anew, however new it is. Like other functions it answers one request a time.
-type Query struct {
-	f       *Function
+type query struct {
+	f       *function.Function
 	index   *search.Index // nil until it could be opened
 	checked time.Time     // when index was known to be that of the active crawl
 }
 
-// NewQuery is [New] for the search page.
-func NewQuery(log io.Writer) (*Query, error) {
-	f, err := New(log)
-	if err != nil {
-		return nil, err
-	}
-	return &Query{f: f}, nil
-}
-
 // ServeHTTP answers a request, and writes one line about it to the log. What was asked for is
 // not in it: it is nobody's business.
-func (q *Query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (q *query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -50,7 +41,7 @@ func (q *Query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 	}
 	anew := r.URL.Query().Get("refresh") == "1"
-	_ = q.f.tell("query", func(line *[]any) (failed error) { // the handler has answered with it
+	_ = q.f.Tell("query", func(line *[]any) (failed error) { // the handler has answered with it
 		h := &search.Handler{
 			Open: func(ctx context.Context) (*search.Index, error) { return q.open(ctx, anew) },
 			Done: func(_ *http.Request, a *search.Answer, err error) {
@@ -73,14 +64,15 @@ func (q *Query) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // open opens the index of the active crawl, or looks at it again.
-func (q *Query) open(ctx context.Context, anew bool) (*search.Index, error) {
+func (q *query) open(ctx context.Context, anew bool) (*search.Index, error) {
 	if q.index != nil && !anew && time.Since(q.checked) < refreshAfter {
 		return q.index, nil
 	}
-	if err := q.f.connect(ctx); err != nil {
+	p, err := q.f.Platform(ctx)
+	if err != nil {
 		return nil, err
 	}
-	store := view.OfPlatform(q.f.platform)
+	store := view.OfPlatform(p)
 	v, err := view.New(ctx, store)
 	if errors.Is(err, view.ErrNoCrawl) {
 		return nil, fmt.Errorf("%w: %w", search.ErrNoIndex, err)
@@ -89,7 +81,7 @@ func (q *Query) open(ctx context.Context, anew bool) (*search.Index, error) {
 		return nil, err
 	}
 	if q.index == nil || q.index.Crawl() != v.ID() {
-		q.index, err = search.Open(ctx, store, v.ID(), search.Options{CacheBytes: int64(q.f.env.memoryMB) << 20 / cacheShare})
+		q.index, err = search.Open(ctx, store, v.ID(), search.Options{CacheBytes: int64(q.f.MemoryMB()) << 20 / cacheShare})
 	} else {
 		err = q.index.Refresh(ctx)
 	}

@@ -1,4 +1,4 @@
-package engine
+package jobs
 
 import (
 	"bytes"
@@ -14,9 +14,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/internal/service"
 )
 
 // store is a made crawl's, on a platform.
@@ -26,13 +28,13 @@ type store struct {
 }
 
 func (s store) Put(name string, data []byte) error {
-	return PutObject(s.t.Context(), s.p, actor.PutObject{Name: name, Parts: [][]byte{data}})
+	return engine.PutObject(s.t.Context(), s.p, actor.PutObject{Name: name, Parts: [][]byte{data}})
 }
 
 func (s store) Record(key string, value []byte) error {
-	recs, err := ReadRecords(s.t.Context(), s.p, []string{key})
+	recs, err := engine.ReadRecords(s.t.Context(), s.p, []string{key})
 	if err == nil {
-		_, err = WriteRecord(s.t.Context(), s.p, actor.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
+		_, err = engine.WriteRecord(s.t.Context(), s.p, actor.WriteRecord{Key: key, Value: value, Revision: recs[0].Revision})
 	}
 	return err
 }
@@ -55,9 +57,9 @@ func TestLostWithTheirProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages := func(e *Engine, wait time.Duration) (n int) {
+	messages := func(e *Jobs, wait time.Duration) (n int) {
 		for {
-			msgs, err := e.queues.receive(t.Context(), actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: wait})
+			msgs, err := e.Receive(t.Context(), actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: wait})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,11 +67,11 @@ func TestLostWithTheirProcess(t *testing.T) {
 				return n
 			}
 			n += len(msgs)
-			e.acknowledge(t.Context(), naming.RankQueue, msgs)
+			e.Acknowledge(t.Context(), naming.RankQueue, msgs)
 		}
 	}
 	for i, want := range []int{3, 3} { // of the process that begins the job, and of the next one
-		e, err := New(p, Config{})
+		e, err := Open(p, service.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +95,7 @@ func TestLostWithTheirProcess(t *testing.T) {
 // TestOneWarmGraph: where there is memory for one partition's graph, that of another is let go before the
 // next step begins.
 func TestOneWarmGraph(t *testing.T) {
-	var r rankSteps
+	var r Jobs
 	one, two := &rank.Warm{}, &rank.Warm{}
 	r.give(1, one, 1)
 	if r.take(1, 1) != one || r.take(1, 1) != nil {
@@ -130,7 +132,7 @@ func TestFollowSaysWhatIsDamaged(t *testing.T) {
 	if err = errors.Join(err, jsonErr, bad.Record(naming.CrawlKey("c"), rec)); err != nil || bad.name == "" {
 		t.Fatal(err, bad.name)
 	}
-	e, err := New(p, Config{TickEvery: 100 * time.Millisecond})
+	e, err := Open(p, service.Config{TickEvery: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package function
+package main
 
 import (
 	"bytes"
@@ -15,11 +15,58 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/function/event"
+	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/search"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/internal/weburl"
 )
+
+// cloud is a deployment with a search page.
+type cloud struct {
+	t        *testing.T
+	platform *platform.Platform
+	log      *bytes.Buffer
+	query    *query
+}
+
+func newCloud(t *testing.T) *cloud {
+	t.Helper()
+	p, err := platform.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	p.Exclusive = false
+	c := &cloud{t: t, platform: p, log: &bytes.Buffer{}}
+	environment := map[string]string{"ORBWEAVER_PLATFORM": "memory"}
+	f, err := function.On(p, func(name string) string { return environment[name] }, c.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.query = &query{f: f}
+	return c
+}
+
+// begin creates a crawl.
+func (c *cloud) begin(want blobschema.Crawl, seed string) {
+	c.t.Helper()
+	u, err := weburl.Parse(seed)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s, err := service.New(c.platform, service.Config{})
+	if err == nil {
+		_, _, _, err = s.Begin(want, crawl.Seeds([]weburl.URL{u}), nil)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
 
 // index makes documents searchable, as index steps do: each URL with a title.
 func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
@@ -67,8 +114,8 @@ func (c *cloud) put(name string, data []byte) {
 
 // TestQuery asks the search page as its address does.
 func TestQuery(t *testing.T) {
-	c := newCloud(t, 1)
-	q := &Query{f: <-c.idle}
+	c := newCloud(t)
+	q := c.query
 	ask := func(path, query string) (int, string, map[string]string) {
 		t.Helper()
 		e := events.LambdaFunctionURLRequest{RawPath: path, RawQueryString: query, Headers: map[string]string{"host": "x.example"}}
@@ -78,7 +125,10 @@ func TestQuery(t *testing.T) {
 		r := event.Serve(ctx, q, e)
 		return r.StatusCode, r.Body, r.Headers
 	}
-	last := func() string { l := c.log.lines(); return l[len(l)-1] }
+	last := func() string {
+		lines := strings.Split(strings.TrimSpace(c.log.String()), "\n")
+		return lines[len(lines)-1]
+	}
 	if status, _, _ := ask("/", "q=coffee"); status != 503 || !strings.Contains(last(), "nothing is indexed") {
 		t.Errorf("without a crawl: %d, %s", status, last())
 	}
@@ -123,7 +173,7 @@ func TestQuery(t *testing.T) {
 			t.Errorf("%s: %d", bad, status)
 		}
 	}
-	if strings.Contains(strings.Join(c.log.lines(), ""), "coffee") {
+	if strings.Contains(c.log.String(), "coffee") {
 		t.Error("the log tells what was asked for")
 	}
 
@@ -147,8 +197,8 @@ func TestQuery(t *testing.T) {
 
 // TestServe: requests as strangers may send them.
 func TestServe(t *testing.T) {
-	c := newCloud(t, 1)
-	q := &Query{f: <-c.idle}
+	c := newCloud(t)
+	q := c.query
 	for _, e := range []events.LambdaFunctionURLRequest{
 		{}, {RawPath: "%"}, {RawPath: "//host/"}, {RawPath: "/", RawQueryString: "q=%zz&q=\x00"}, {Body: "?", IsBase64Encoded: true},
 		{RawPath: " /\r\nX: y", Headers: map[string]string{"": "", "a\nb": "c"}},

@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -46,7 +46,7 @@ func TestCrawlsSlowWeb(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			e, err := engine.New(p, engine.Config{
+			e, err := service.New(p, service.Config{
 				Step: crawl.StepConfig{
 					Retry: polite.Retry{Attempts: attempts, Wait: 200 * time.Millisecond, Backoff: 100 * time.Millisecond},
 					Token: "orbweaver", Software: "orbweaver", Compressed: true, Lease: 2 * time.Second, Margin: 100 * time.Millisecond,
@@ -72,7 +72,7 @@ func TestCrawlsSlowWeb(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if end, err := e.Run(ctx); err != nil || end != engine.Finished {
+			if end, err := e.Run(ctx); err != nil || end != service.Finished {
 				t.Fatalf("the crawl %s: %v", end, err)
 			}
 			truth, got := srv.Web().Truth(simweb.Scope{Attempts: attempts}), pages(t, p)

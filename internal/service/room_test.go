@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -68,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 			store, disk := *p, &fullDisk{room: room}
 			p.Put = disk.put(&store)
 			run := func() error {
-				e, err := engine.New(p, engine.Config{
+				e, err := service.New(p, service.Config{
 					Step:  crawl.StepConfig{Retry: polite.Retry{Wait: 50 * time.Millisecond}, Token: "orbweaver", Software: "orbweaver", Compressed: true},
 					Fetch: fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 				})

@@ -1,4 +1,4 @@
-package engine
+package service
 
 import (
 	"context"
@@ -19,7 +19,9 @@ import (
 
 // WorkConfig says how a worker works.
 type WorkConfig struct {
-	Config // of the engine; the settings of each crawl complete it
+	Config // the settings of each crawl complete it
+	// Prepare, if it is not nil, is called with the service of each crawl before it works, to register jobs.
+	Prepare func(*Service)
 	// Steps is how many partitions it works on at once, each by a step. Default: four for
 	// every processor. A partition of thirty ready hosts, each asked once a second, keeps an
 	// eighth of a processor busy, one whose hosts allow more a whole one.
@@ -54,7 +56,6 @@ const (
 	maxTickWait  = time.Minute
 	idleTicks    = 20 * time.Second
 	pollWait     = time.Second // for a wake: an idle worker asks all the time
-	requestWait  = time.Minute
 	pollYield    = 100 * time.Millisecond
 	maxYield     = time.Second
 	crawlEvery   = 3 * time.Second // how often to look for a crawl where there is none
@@ -75,8 +76,8 @@ const (
 type Worker struct {
 	cfg      WorkConfig
 	platform *platform.Platform
-	opener   *Engine // reads the record of the active crawl
-	looked   bool    // it could be read, or is known not to be there
+	opener   *Service // reads the record of the active crawl
+	looked   bool     // it could be read, or is known not to be there
 	share    *share
 
 	mu    sync.Mutex
@@ -116,7 +117,7 @@ func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Log = opener.log
+	cfg.Log = opener.Log
 	return &Worker{cfg: cfg, platform: p, opener: opener, share: &share{ledger: cfg.Ledger}}, nil
 }
 
@@ -179,18 +180,6 @@ func (w *Worker) await(ctx context.Context) (c blobschema.Crawl, err error) {
 // jitter is about d: many workers that began at once should not stay in step.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// sleep waits, and reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // share tells the calls of a process to those who keep accounts of it, each once: which of
 // several steps made a call nobody knows.
 type share struct {
@@ -251,16 +240,15 @@ func (w *Worker) Snapshot() WorkSnapshot {
 		snap.Worked = done
 		return snap
 	}
-	snap.Crawl, snap.Report = s.e.Crawl().ID, s.e.Report()
+	snap.Crawl, snap.Report = s.crawl.ID, s.Report()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.mu.Lock()
-	snap.Worked = w.done // as long as no step can end: each is counted once
+	snap.Worked = w.done // while no step can end: each is counted once
 	w.mu.Unlock()
-	for p, t := range s.stints {
-		did, active := t.worked()
-		snap.add(did)
-		snap.Active += active
+	for p, r := range s.running {
+		snap.add(r.worked())
+		snap.Active += r.now.Active
 		snap.AtWork = append(snap.AtWork, p)
 	}
 	slices.Sort(snap.AtWork)

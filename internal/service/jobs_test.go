@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -29,7 +29,7 @@ func TestNoQueuesOfJobs(t *testing.T) {
 		}
 		return nil
 	}
-	e, err := engine.New(p, engine.Config{})
+	e, err := service.New(p, service.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package engine
+package service
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -197,12 +198,12 @@ func TestWakes(t *testing.T) {
 	if !next(string(blobschema.EncodeWake("first", 1))) || next(string(blobschema.EncodeWake("first", 1))) || wakes.acknowledged != 5 {
 		t.Error("the second wake of a partition starts another step, or is not acknowledged")
 	}
-	s.e.steps.Wait()
+	s.steps.Wait()
 	if n := wakes.waiting(); n != 1 {
 		t.Errorf("%d wakes wait", n)
 	}
 	m, _ := s.nextWake(ctx)
-	s.e.acknowledge(ctx, naming.WakesQueue, []actor.Message{m})
+	s.Acknowledge(ctx, naming.WakesQueue, []actor.Message{m})
 	// A wake of a newer crawl is given back, and ends the shift.
 	e, err := New(p, Config{})
 	if err != nil {
@@ -234,17 +235,17 @@ func TestWarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []partition.ID{1, 2, 1, 3, 1} {
-		s.keepWarm(part, &crawl.Warm{})
+		s.keepWarm(part, &crawl.Warm{}, 2)
 	}
-	s.keepWarm(2, nil)
-	if len(s.e.warm) != 2 || s.e.warm[1] == nil || s.e.warm[3] == nil || !slices.Equal(s.order, []partition.ID{3, 1}) {
-		t.Errorf("%v, in the order %v", s.e.warm, s.order)
+	s.keepWarm(2, nil, 2)
+	if len(s.warm) != 2 || s.warm[1] == nil || s.warm[3] == nil || !slices.Equal(s.warmed, []partition.ID{3, 1}) {
+		t.Errorf("%v, in the order %v", s.warm, s.warmed)
 	}
 }
 
 // TestWorkersCounted: the more processes hold leases, the more seldom each ticks.
 func TestWorkersCounted(t *testing.T) {
-	s := &shift{e: &Engine{process: "me"}}
+	s := &shift{Service: &Service{Engine: &engine.Engine{Process: "me"}}}
 	soon, past := time.Now().Add(time.Minute), time.Now().Add(-time.Minute)
 	rep := crawl.Report{Heads: []blobschema.Head{
 		{Owner: "me/1", LeaseUntil: soon}, {Owner: "a/1", LeaseUntil: soon}, {Owner: "a/2", LeaseUntil: soon}, {Owner: "b/1", LeaseUntil: past}, {},

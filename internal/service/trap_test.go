@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -84,7 +84,7 @@ func TestTraps(t *testing.T) {
 	defer p.Close()
 	defer p.Table.Close()
 	loopback := netip.MustParseAddr("127.0.0.1")
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Step: crawl.StepConfig{Token: "orbweaver", Software: "orbweaver", Compressed: true, Connections: 4},
 		Fetch: fetch.Config{
 			UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.PrefixFrom(loopback, 32)},
@@ -112,7 +112,7 @@ func TestTraps(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	end, err := e.Run(ctx)
-	if err != nil || end != engine.Finished {
+	if err != nil || end != service.Finished {
 		t.Fatalf("the crawl %s: %v", end, err)
 	}
 	checkTraps(t, p, e.Snapshot().Totals, perHost, partitions, perDomain)

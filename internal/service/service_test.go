@@ -1,4 +1,4 @@
-package engine_test
+package service_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -26,7 +27,7 @@ import (
 // TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process that did not
 // take it itself: a function, or a worker.
 func TestRecordOpensNoNetwork(t *testing.T) {
-	cfg := engine.Config{}.For(&blobschema.Settings{UserAgent: "a/1", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	cfg := service.Config{}.For(&blobschema.Settings{UserAgent: "a/1", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if len(cfg.Fetch.AllowNet) > 0 {
 		t.Errorf("allowed: %v", cfg.Fetch.AllowNet)
 	}
@@ -45,7 +46,7 @@ func TestCrawlsDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	e, err := engine.New(p, engine.Config{
+	e, err := service.New(p, service.Config{
 		Ledger: led,
 		Log:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Step:   crawl.StepConfig{Retry: polite.Retry{Wait: 200 * time.Millisecond, Backoff: 100 * time.Millisecond}, Token: "orbweaver", Software: "orbweaver", Compressed: true},

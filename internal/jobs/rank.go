@@ -1,0 +1,235 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// warmRanks is how many partitions' graphs a process keeps from one step to the next, unless it is a
+// function: that has memory for one.
+const warmRanks = 16
+
+// take takes what is kept of a partition. What is kept of others makes room for it, if that are most already.
+func (j *Jobs) take(p partition.ID, most int) *rank.Warm {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w := j.warm[p]
+	if delete(j.warm, p); len(j.warm) >= most {
+		j.warm = nil
+	}
+	return w
+}
+
+func (j *Jobs) give(p partition.ID, w *rank.Warm, most int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.warm == nil || len(j.warm) >= most {
+		j.warm = map[partition.ID]*rank.Warm{}
+	}
+	j.warm[p] = w
+}
+
+// RankStep runs one rank step of a partition; no round of it begins after atMost, 0 for no bound.
+func (j *Jobs) RankStep(p partition.ID, atMost time.Duration) (rank.Report, error) {
+	return j.stepRanks(context.Background(), p, atMost)
+}
+
+// RankForFunction is RankStep, and returns what the function's log line says of the step.
+func (j *Jobs) RankForFunction(p partition.ID, atMost time.Duration) ([]any, error) {
+	did, err := j.RankStep(p, atMost)
+	return []any{"job", did.Job, "round", did.Round, "rounds", did.Rounds, "done", did.Done}, err
+}
+
+func (j *Jobs) stepRanks(ctx context.Context, p partition.ID, atMost time.Duration) (rank.Report, error) {
+	if err := j.Check(p); err != nil {
+		return rank.Report{}, err
+	}
+	spent, done := j.Meter()
+	defer done()
+	most := warmRanks
+	if j.Config().MemoryMB > 0 {
+		most = 1
+	}
+	s := rank.NewStep(rank.StepConfig{Crawl: j.Crawl().ID, Partition: p, Deadline: atMost, Spent: spent}, j.take(p, most))
+	if err := j.RunUntil(ctx, s); err != nil {
+		return rank.Report{}, err
+	}
+	if !s.Report().Done {
+		j.give(p, s.Warm(), most)
+	}
+	return s.Report(), nil
+}
+
+// StartRanks begins a rank job of the crawl that the engine works for, or goes on with the one
+// under way; see [rank.NewStart]. Somebody has to run its steps.
+func (j *Jobs) StartRanks(cfg rank.StartConfig) (job ranks.Job, begun bool, err error) {
+	cfg.Crawl = j.Crawl().ID
+	s := rank.NewStart(cfg)
+	if err := j.Engine.Run(s); err != nil {
+		return job, false, err
+	}
+	job, begun = s.Job()
+	return job, begun, nil
+}
+
+// RankProgress reads how far the rank job is that was begun last.
+func (j *Jobs) RankProgress() (rank.Progress, error) {
+	r := rank.NewRead(j.Crawl().ID)
+	err := j.Engine.Run(r)
+	return r.Progress(), err
+}
+
+// Messages are taken for lost when no partition has finished a round for that long. Making up for them
+// while a step is at work has it worked out twice.
+const remindAfter = 10 * time.Minute
+
+// startRanks begins a rank job if a tick says that there should be one, and makes up for the lost messages
+// of one under way.
+func (j *Jobs) startRanks(rep *crawl.Report) error {
+	switch {
+	case rep.WantsRanks:
+		_, begun, err := j.StartRanks(rank.StartConfig{Same: true})
+		if err != nil && !errors.Is(err, rank.ErrUnderWay) && !errors.Is(err, rank.ErrNothing) {
+			return fmt.Errorf("begin ranks: %w", err)
+		}
+		if begun {
+			j.mu.Lock()
+			j.reminded = time.Now()
+			j.mu.Unlock()
+			j.AskTick()
+		}
+	case rep.Ranking:
+		return j.remindRanks()
+	}
+	return nil
+}
+
+func (j *Jobs) remindRanks() error {
+	j.mu.Lock()
+	now, first := time.Now(), j.reminded.IsZero()
+	due := first || now.Sub(j.reminded) >= j.remindAfter
+	if due {
+		j.reminded = now
+	}
+	j.mu.Unlock()
+	switch {
+	case !due:
+		return nil
+	case first && j.Platform.Exclusive: // the process before this one may have died between a round and its messages
+		return j.RemindRanks()
+	}
+	p, err := j.RankProgress()
+	if err != nil || p.Job.Number == 0 || !p.Job.Done.IsZero() {
+		return err
+	}
+	last := p.Job.Started
+	for i := range p.Heads {
+		if h := &p.Heads[i]; h.Job == p.Job.Number {
+			for _, r := range h.Rounds {
+				if r.Time.After(last) {
+					last = r.Time
+				}
+			}
+		}
+	}
+	if now.Sub(last) < j.remindAfter {
+		return nil
+	}
+	return j.RemindRanks()
+}
+
+// RemindRanks has the partitions look that a rank job waits for; see [rank.NewRemind].
+func (j *Jobs) RemindRanks() error { return j.Engine.Run(rank.NewRemind(j.Crawl().ID)) }
+
+// Rank computes ranks to the end, in this process alone: it begins a job, or goes on with the one under way, and
+// runs the steps of all partitions, two at once. progress is called whenever all have finished a round, and may be nil.
+func (j *Jobs) Rank(ctx context.Context, cfg rank.StartConfig, progress func(rank.Progress)) (ranks.Job, error) {
+	if err := j.ensureRankQueue(ctx); err != nil {
+		return ranks.Job{}, err
+	}
+	job, _, err := j.StartRanks(cfg)
+	if err != nil {
+		return ranks.Job{}, err
+	}
+	round := -2
+	for {
+		p, err := j.RankProgress()
+		if err != nil {
+			return job, err
+		}
+		if job = p.Job; progress != nil && (p.Round != round || !job.Done.IsZero()) {
+			progress(p)
+		}
+		round = p.Round
+		if !job.Done.IsZero() {
+			return job, j.tidyRanks(ctx, len(p.Heads))
+		}
+		if err := j.runRanks(ctx); err != nil {
+			return job, err
+		}
+	}
+}
+
+func (j *Jobs) ensureRankQueue(ctx context.Context) error {
+	parts, err := j.Partitioning()
+	if err != nil {
+		return err
+	}
+	return j.Platform.CreateQueues(ctx, parts.Record.Partitions)
+}
+
+// stepTime is how long a step goes on alone before others, and whoever looks, learn of it.
+const stepTime = 5 * time.Second
+
+// runRanks takes some messages and runs the steps that they ask for.
+func (j *Jobs) runRanks(ctx context.Context) error {
+	msgs, err := j.Receive(ctx, actor.Receive{Queue: naming.RankQueue, Max: 10, Wait: 5 * time.Second})
+	if err != nil {
+		return err
+	}
+	if len(msgs) == 0 { // they were lost with a process that died
+		return j.RemindRanks()
+	}
+	var steps errgroup.Group
+	steps.SetLimit(2)
+	begun := map[partition.ID]bool{}
+	for _, m := range msgs {
+		id, p, err := blobschema.DecodeJob(m.Body)
+		if err != nil || id != j.Crawl().ID || j.Check(p) != nil || begun[p] {
+			continue
+		}
+		begun[p] = true
+		steps.Go(func() error {
+			_, err := j.stepRanks(ctx, p, stepTime)
+			return err
+		})
+	}
+	if err := steps.Wait(); err != nil {
+		j.GiveBack(naming.RankQueue, msgs)
+		return err
+	}
+	j.Acknowledge(ctx, naming.RankQueue, msgs)
+	return nil
+}
+
+// tidyRanks has all partitions delete what only the rounds needed.
+func (j *Jobs) tidyRanks(ctx context.Context, partitions int) error {
+	for p := range partitions {
+		if _, err := j.stepRanks(ctx, partition.ID(p), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// Begin creates a crawl or opens the one there is, and adds seeds; see
+// [crawl.NewBegin].
+func (s *Service) Begin(want blobschema.Crawl, seeds []crawl.Seed, check func(*blobschema.Crawl) error) (c blobschema.Crawl, created bool, added int, err error) {
+	if want.Settings.Index {
+		if err := s.CheckJobs(context.Background()); err != nil {
+			return blobschema.Crawl{}, false, 0, err
+		}
+	}
+	b := crawl.NewBegin(want, seeds, check)
+	if err := s.Engine.Run(b); err != nil {
+		return blobschema.Crawl{}, false, 0, err
+	}
+	s.crawl, created, added = b.Crawl()
+	parts, err := s.Partitioning()
+	if err == nil {
+		err = s.Platform.CreateQueues(context.Background(), max(parts.Record.Partitions, s.crawl.Settings.MostPartitions))
+	}
+	if err != nil {
+		return blobschema.Crawl{}, false, 0, err
+	}
+	return s.crawl, created, added, nil
+}
+
+// BeginAnother creates a crawl in place of one that is at its end; see
+// [crawl.NewAnother]. Whoever works on the crawl calls Begin after it.
+func (s *Service) BeginAnother(ctx context.Context, want blobschema.Crawl, seeds []crawl.Seed) (blobschema.Crawl, error) {
+	if err := s.Platform.CreateQueues(ctx, want.Partitions); err != nil { // too few of them: nothing has changed yet
+		return blobschema.Crawl{}, err
+	}
+	if want.Settings.Index {
+		if err := s.CheckJobs(ctx); err != nil {
+			return blobschema.Crawl{}, err
+		}
+	}
+	b := crawl.NewAnother(want, seeds, s.Platform.Exclusive)
+	if err := s.Engine.Run(b); err != nil {
+		return blobschema.Crawl{}, err
+	}
+	s.crawl, _, _ = b.Crawl()
+	return s.crawl, nil
+}
+
+// PutRanks stores the ranks of hosts that a new crawl is to go by, and names them in its record;
+// nil is none.
+func (s *Service) PutRanks(ctx context.Context, c *blobschema.Crawl, ranks []byte) error {
+	if ranks == nil {
+		return nil
+	}
+	c.Settings.HostRanks = naming.Ranks(c.ID, ranks)
+	if err := s.Platform.Bucket.WriteAll(ctx, c.Settings.HostRanks, ranks, nil); err != nil {
+		return fmt.Errorf("put %s: %w", c.Settings.HostRanks, err)
+	}
+	return nil
+}

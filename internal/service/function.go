@@ -1,0 +1,63 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// StepReport is what a step did.
+type StepReport struct {
+	Worked bool  // false: another step held the lease, or took it
+	Pages  int64 // stored
+	Totals blobschema.Totals
+}
+
+// Step runs one step of a partition, from lease to release, for at most that long; 0
+// is without bound. It is no error if another step holds the lease, or has taken it from
+// this one. What the step knew at its end is kept for the next one of the same partition.
+// Step, Tick and Take start nothing that outlives the call, and must not be called at the same time.
+func (s *Service) Step(p partition.ID, atMost time.Duration) (did StepReport, err error) {
+	if err := s.Check(p); err != nil {
+		return did, err
+	}
+	spent, done := s.Meter()
+	defer done()
+	cfg := s.stepConfig(p)
+	cfg.Crawl, cfg.MaxResident, cfg.Deadline, cfg.Spent = s.crawl, s.cfg.MaxResident, atMost, spent
+	if s.warm[p] == nil {
+		clear(s.warm) // what another partition's step left would fill memory for nothing, most likely
+	}
+	r, err := s.enter(cfg)
+	if err != nil {
+		return did, err
+	}
+	const keep = 1
+	switch e := s.carry(p, r, keep); {
+	case errors.Is(e.err, crawl.ErrLeaseTaken), errors.Is(e.err, crawl.ErrLeaseLost):
+		return did, nil
+	case e.err != nil:
+		return did, fmt.Errorf("step of partition %d: %w", p, e.err)
+	default:
+		return StepReport{Worked: true, Pages: r.step.Pages(), Totals: r.now.Totals}, nil
+	}
+}
+
+// Tick runs the coordinator once, as one of many processes that do.
+func (s *Service) Tick() (crawl.Report, error) {
+	spent, done := s.Meter()
+	defer done()
+	return s.run(nil, spent)
+}
+
+// Check says what is wrong with the number of a partition.
+func (s *Service) Check(p partition.ID) error {
+	if !s.mayHave(p) {
+		return fmt.Errorf("there can be no partition %d", p)
+	}
+	return nil
+}

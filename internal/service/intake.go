@@ -1,0 +1,85 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+)
+
+// Submit puts a request on the intake queue, where this service or another process that
+// crawls will find it. It needs no crawl to be under way.
+func (s *Service) Submit(ctx context.Context, r blobschema.Request) error {
+	body, err := blobschema.EncodeRequest(r)
+	if err != nil {
+		return err
+	}
+	s.submitted.Add(1)
+	return s.Send(ctx, actor.Send{Queue: naming.IntakeQueue, Bodies: [][]byte{body}})
+}
+
+// How long a service with nothing left to do waits for a request that is in the queue
+// already: an unknown one, also an unknown one that there was hardly time to find, and one
+// that the service put there itself.
+const (
+	lastCall  = 20 * time.Millisecond
+	firstCall = 250 * time.Millisecond
+	justBegun = 2 * time.Second
+	ownCall   = 30 * time.Second
+)
+
+// serveRequests hands requests from outside to the coordinator's goroutine.
+func (s *Service) serveRequests(ctx context.Context) {
+	s.serve(ctx, naming.IntakeQueue, func(msgs []actor.Message) {
+		select {
+		case s.requests <- msgs:
+		case <-ctx.Done():
+			s.GiveBack(naming.IntakeQueue, msgs)
+		}
+	})
+}
+
+// Take turns messages of the intake queue into mail. If it returns no error they may be
+// acknowledged.
+func (s *Service) Take(msgs []actor.Message) error {
+	spent, done := s.Meter()
+	defer done()
+	return s.intake(msgs, spent)
+}
+
+func (s *Service) intake(msgs []actor.Message, spent func() blobschema.Calls) error {
+	return s.Engine.Run(crawl.NewIntake(crawl.IntakeConfig{Crawl: s.crawl.ID, Bucket: s.cfg.Bucket, Spent: spent}, msgs))
+}
+
+// take turns requests into mail. If that fails they stay in the queue.
+func (s *Service) take(msgs []actor.Message) {
+	if err := s.intake(msgs, nil); err != nil {
+		s.Log.Error("take requests", "error", err)
+		s.GiveBack(naming.IntakeQueue, msgs)
+		return
+	}
+	s.Acknowledge(context.Background(), naming.IntakeQueue, msgs)
+	s.submitted.Store(max(0, s.submitted.Load()-int64(len(msgs)))) // only the coordinator's goroutine takes
+}
+
+// takeLate takes requests that came while the last work was done, and reports whether
+// there were any.
+func (s *Service) takeLate() bool {
+	wait := lastCall
+	if time.Since(s.Started) < justBegun {
+		wait = firstCall
+	}
+	if s.submitted.Load() > 0 {
+		wait = ownCall
+	}
+	select {
+	case msgs := <-s.requests:
+		s.take(msgs)
+		return true
+	case <-time.After(wait):
+		return false
+	}
+}

@@ -1,0 +1,253 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// running is a step at work. mu of the service guards its fields, except for runner and step.
+type running struct {
+	runner   *engine.Runner
+	step     *crawl.Step
+	appetite crawl.Appetite
+	again    bool               // its partition was woken meanwhile: it may be past the point where it would see why
+	from     *blobschema.Totals // when it began; nil before it has read them
+	now      crawl.Progress
+	looked   time.Time // when now was read
+}
+
+// ending is how a step ended.
+type ending struct {
+	*running
+	err      error
+	stopping bool // the service stops
+}
+
+// stepConfig is the configuration of a partition's next step.
+func (s *Service) stepConfig(p partition.ID) crawl.StepConfig {
+	cfg := s.cfg.Step
+	cfg.Crawl, cfg.Partition, cfg.Process, cfg.Exclusive = s.Current(), p, s.Process, s.Platform.Exclusive
+	cfg.Connections = cmp.Or(cfg.Connections, s.Connections())
+	return cfg
+}
+
+// enter makes a step and enters it as the one at work on its partition. It returns nil if there is one already, which
+// is noted for its end, or if the service stops.
+func (s *Service) enter(cfg crawl.StepConfig) (*running, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.running[cfg.Partition]; r != nil {
+		r.again = true
+		return nil, nil
+	}
+	if s.stopping {
+		return nil, nil
+	}
+	step, err := crawl.NewStep(cfg, s.warm[cfg.Partition])
+	if err != nil {
+		return nil, err
+	}
+	s.keepWarm(cfg.Partition, nil, 0)
+	r := &running{runner: s.Runner(step), step: step}
+	s.running[cfg.Partition] = r
+	return r, nil
+}
+
+// carry runs a step to its end. What the step knows is kept for the next one of its partition, together with that of
+// at most keep-1 others; 0 is without bound.
+func (s *Service) carry(p partition.ID, r *running, keep int) ending {
+	err := r.runner.Run()
+	pr, loaded := r.step.Progress()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, p)
+	if loaded {
+		r.see(pr)
+	}
+	pr.Active = 0
+	if err == nil && loaded {
+		s.live[p] = pr
+		s.failures = 0
+	} else {
+		delete(s.live, p) // what it did since its last commit never happened
+	}
+	if err == nil {
+		s.keepWarm(p, r.step.Warm(), keep)
+	}
+	return ending{running: r, err: err, stopping: s.stopping}
+}
+
+// keepWarm keeps what a step left in memory, nil for nothing, for the next one of its partition, and drops what other
+// partitions left first. mu is held.
+func (s *Service) keepWarm(p partition.ID, warm *crawl.Warm, keep int) {
+	delete(s.warm, p)
+	s.warmed = slices.DeleteFunc(s.warmed, func(q partition.ID) bool { return q == p })
+	if warm == nil {
+		return
+	}
+	s.warm[p], s.warmed = warm, append(s.warmed, p)
+	for keep > 0 && len(s.warmed) > keep {
+		delete(s.warm, s.warmed[0])
+		s.warmed = s.warmed[1:]
+	}
+}
+
+// see takes note of a step's progress.
+func (r *running) see(pr crawl.Progress) {
+	if r.from == nil {
+		r.from = &pr.Totals
+	}
+	r.now, r.looked = pr, time.Now()
+}
+
+// watch looks at a step between two of its events: others learn of its appetite, and a display of its progress.
+func (s *Service) watch(p partition.ID, r *running) {
+	a := r.step.Appetite()
+	s.mu.Lock()
+	changed := r.appetite != a
+	r.appetite = a
+	// A step that rests is looked at whenever anything happens: that may be the last event for long.
+	if r.from == nil || time.Since(r.looked) > 100*time.Millisecond || r.step.Resting() {
+		if pr, ok := r.step.Progress(); ok {
+			r.see(pr)
+			s.live[p] = pr
+		}
+	}
+	s.mu.Unlock()
+	if changed {
+		s.tellAppetites()
+	}
+}
+
+// offer has a step take a signal, unless many wait already.
+func (r *running) offer(sig crawl.Signal) {
+	r.runner.Offer(func(now actor.Now) []actor.Issue { return r.step.Signal(now, sig) })
+}
+
+// tellAppetites tells the steps at work how much the others have to do.
+func (s *Service) tellAppetites() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, r := range s.running {
+		of := map[partition.ID]crawl.Appetite{}
+		for q := range partition.ID(s.partitions()) {
+			other := s.running[q]
+			switch {
+			case q == p:
+			case other == nil && s.shared: // another process knows
+			case other == nil:
+				of[q] = crawl.Starved // mail is what would start it
+			case other.appetite != crawl.Fed:
+				of[q] = other.appetite
+			}
+		}
+		r.offer(crawl.Appetites{Of: of})
+	}
+}
+
+// look has the steps of this process look at the desired state and at the map.
+func (s *Service) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.running {
+		r.offer(crawl.Look{})
+	}
+}
+
+// stopSteps has all steps commit and end.
+func (s *Service) stopSteps() {
+	s.mu.Lock()
+	s.stopping = true
+	var all []*running
+	for _, r := range s.running {
+		all = append(all, r)
+	}
+	s.mu.Unlock()
+	for _, r := range all {
+		r.runner.Call(func(now actor.Now) []actor.Issue { return r.step.Signal(now, crawl.Stop{}) })
+	}
+}
+
+// startStep starts a step of a folder's owner.
+func (s *Service) startStep(p partition.ID) {
+	cfg := s.stepConfig(p)
+	cfg.MaxResident = cmp.Or(cfg.MaxResident, max(1, s.cfg.MaxResident/s.share()))
+	r, err := s.enter(cfg)
+	if err != nil {
+		s.fail(err)
+	}
+	if r == nil {
+		return
+	}
+	s.Ledger.Invoked()
+	r.runner.After = func() { s.watch(p, r) }
+	s.steps.Go(func() { s.ended(p, s.carry(p, r, 0)) })
+}
+
+// ended decides what follows from the end of a step of a folder's owner.
+func (s *Service) ended(p partition.ID, e ending) {
+	switch {
+	case e.err == nil, errors.Is(e.err, crawl.ErrLeaseTaken), s.Trouble() != nil:
+	case errors.Is(e.err, crawl.ErrLeaseLost):
+		s.Log.Warn("step ended early", "partition", p, "error", e.err)
+	default:
+		hopeless := s.hopeless(e.err)
+		if !hopeless { // else Run says so
+			s.Log.Error("step failed", "partition", p, "error", e.err)
+		}
+		s.mu.Lock()
+		s.failures++
+		enough := s.failures >= 3
+		s.mu.Unlock()
+		if enough || e.stopping || hopeless {
+			s.fail(fmt.Errorf("partition %d: %w", p, e.err))
+		}
+	}
+	if e.again && e.err == nil {
+		s.startStep(p)
+	}
+	s.tellAppetites()
+	s.AskTick()
+}
+
+// Snapshot is what a display shows of a running crawl.
+type Snapshot struct {
+	Crawl blobschema.Crawl
+	crawl.Progress
+	Steps int
+	Calls ledger.Counts
+}
+
+// Snapshot returns the live figures: of running steps as they are, of the others as
+// of their last commit.
+func (s *Service) Snapshot() Snapshot {
+	out := Snapshot{Crawl: s.Current(), Calls: s.Ledger.Counts()}
+	rep := s.report.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out.Steps = len(s.running)
+	for _, pr := range s.live {
+		out.Totals.Add(&pr.Totals)
+		out.Active += pr.Active
+		out.Rest.Add(&pr.Rest)
+	}
+	if rep == nil {
+		return out
+	}
+	for i := range rep.Heads {
+		if _, ok := s.live[rep.Heads[i].Partition]; !ok {
+			out.Totals.Add(&rep.Heads[i].Totals)
+		}
+	}
+	return out
+}

@@ -1,0 +1,266 @@
+// Package service runs the actors of a crawl on an engine: steps when wakes ask for them, the coordinator now and
+// then, and whatever else takes jobs from a queue. There are three ways to do so, which differ in policy only:
+//
+//   - [Service.Run] owns a folder: all partitions run in this process until the crawl is over.
+//   - [Service.Step], [Service.Tick] and [Service.Take] each do one piece of work, for functions and for commands.
+//   - [Worker.Run] is one of several processes that share a deployment and take wakes from its queue.
+//
+// Read launch.go first, which runs one step, and coordinate.go, which runs the coordinator.
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Version is the version of the program: in WARC files, and in the default user agent.
+const Version = "0.1"
+
+// Config says how a process crawls.
+type Config struct {
+	Step        crawl.StepConfig // without Crawl, Partition, Process and Exclusive
+	Tick        crawl.TickConfig // without Crawl, Process and Exclusive
+	Fetch       fetch.Config
+	Bucket      string // name of the bucket, for lists of URLs that are put into it; "" where none are
+	Connections int    // requests under way at once in the process; default 256
+	MemoryLimit int64  // bytes that the process may use, see engine.LimitMemory; 0 for any
+	MaxResident int    // URLs held in memory by all steps together; default by MemoryLimit, at most 2 million, some 300 MB
+	TickEvery   time.Duration
+	// RemindJobs is the time without progress after which messages of jobs are taken for lost; 0 for their own default.
+	RemindJobs time.Duration
+	MemoryMB   int // of the function that this runs in, which is billed for it; 0 for none
+	Ledger     *ledger.Ledger
+	Log        *slog.Logger
+}
+
+// Service runs the actors of one crawl in one process.
+type Service struct {
+	*engine.Engine
+	cfg    Config
+	shared bool // other processes may be at work on the same crawl; see Worker
+	crawl  blobschema.Crawl
+
+	tickNow   chan struct{}
+	requests  chan []actor.Message
+	submitted atomic.Int64 // requests that this service put into the queue, and has not taken
+	memory    crawl.TickMemory
+	owning    atomic.Int64 // partitions that own slots, once any have moved
+	report    atomic.Pointer[crawl.Report]
+	jobs      []Job
+	afterTick []func(*crawl.Report) error
+
+	mu          sync.Mutex
+	running     map[partition.ID]*running
+	warm        map[partition.ID]*crawl.Warm
+	warmed      []partition.ID                  // the keys of warm, the one that ended first first
+	live        map[partition.ID]crawl.Progress // of running steps, and of the last that ended
+	stopping    bool
+	failures    int // of steps, in a row
+	jobFailures int // of jobs, in a row
+	fatal       error
+	steps       sync.WaitGroup
+}
+
+// For completes a configuration with the settings of a crawl.
+func (c Config) For(set *blobschema.Settings) Config {
+	c.Step.Token, c.Step.Compressed = fetch.ProductToken(set.UserAgent), !set.Plain
+	c.Fetch.UserAgent, c.Fetch.Token = set.UserAgent, c.Step.Token
+	c.Fetch.MaxBody, c.Fetch.Timeout, c.Fetch.Srcset = set.MaxBody, set.Timeout, set.Srcset
+	c.Fetch.Compression = warc.GzipFast
+	if set.Plain {
+		c.Fetch.Compression = warc.None
+	}
+	return c
+}
+
+// New returns a service on an open platform.
+func New(p *platform.Platform, cfg Config) (*Service, error) {
+	if cfg.MaxResident == 0 {
+		cfg.MaxResident = engine.MaxResident(cfg.MemoryLimit)
+	}
+	cfg.TickEvery = cmp.Or(cfg.TickEvery, 5*time.Second)
+	s := &Service{
+		cfg: cfg, tickNow: make(chan struct{}, 1), requests: make(chan []actor.Message), running: map[partition.ID]*running{},
+		warm: map[partition.ID]*crawl.Warm{}, live: map[partition.ID]crawl.Progress{},
+	}
+	var err error
+	s.Engine, err = engine.New(p, engine.Config{
+		Fetch: cfg.Fetch, Connections: cfg.Connections, Ledger: cfg.Ledger, Log: cfg.Log, Changed: s.changed,
+	})
+	return s, err
+}
+
+// changed asks for a coordinator run after a write or a send that it should look at.
+func (s *Service) changed(key string) {
+	if !s.shared && (key == "" || strings.Contains(key, "/head/") || strings.Contains(key, "/index/") || strings.HasSuffix(key, "/rank")) {
+		s.AskTick()
+	}
+}
+
+// AskTick asks for a coordinator run soon.
+func (s *Service) AskTick() {
+	select {
+	case s.tickNow <- struct{}{}:
+	default:
+	}
+}
+
+// Open makes the service work for the active crawl, and returns its record as it is now.
+// The error is crawl.ErrNoCrawl if there is none.
+func (s *Service) Open() (blobschema.Crawl, error) {
+	c, err := s.active()
+	if err == nil {
+		s.crawl = c
+	}
+	return c, err
+}
+
+// active reads the record of the active crawl.
+func (s *Service) active() (blobschema.Crawl, error) {
+	b := crawl.NewBegin(blobschema.Crawl{}, nil, nil)
+	if err := s.Engine.Run(b); err != nil {
+		return blobschema.Crawl{}, err
+	}
+	c, _, _ := b.Crawl()
+	return c, nil
+}
+
+// Use makes the service work for a crawl whose record was read just now.
+func (s *Service) Use(c blobschema.Crawl) { s.crawl = c }
+
+// Crawl is the record of the crawl that the service works for, as it was read last.
+func (s *Service) Crawl() blobschema.Crawl { return s.crawl }
+
+// Current is the crawl record as the last coordinator run read it: seeds may have been added.
+func (s *Service) Current() blobschema.Crawl {
+	if rep := s.report.Load(); rep != nil {
+		return rep.Crawl
+	}
+	return s.crawl
+}
+
+// Report is what the last coordinator run found; nil before the first.
+func (s *Service) Report() *crawl.Report { return s.report.Load() }
+
+// Config is the configuration that the service was made with, completed by the defaults.
+func (s *Service) Config() Config { return s.cfg }
+
+// mayHave reports whether a partition may exist: it may be newer than what is known here.
+func (s *Service) mayHave(p partition.ID) bool {
+	if most := s.Platform.Partitions; most > 0 {
+		return int(p) < most
+	}
+	return p < partition.MaxPartitions
+}
+
+// share is how many partitions share the memory: those that own slots.
+func (s *Service) share() int {
+	if n := s.owning.Load(); n > 0 {
+		return int(n)
+	}
+	return s.crawl.Partitions
+}
+
+// partitions is how many partitions there are, or ever were, as far as the last coordinator run knew.
+func (s *Service) partitions() int {
+	if rep := s.report.Load(); rep != nil {
+		return rep.Partitions()
+	}
+	return s.crawl.Partitions
+}
+
+// hopeless reports whether a step that failed would fail again: what it reads is damaged or missing, and
+// no other process replaces it.
+func (s *Service) hopeless(err error) bool {
+	return errors.Is(err, wire.ErrDamaged) || errors.Is(err, warc.ErrDamaged) || s.Platform.Exclusive && errors.Is(err, actor.ErrNotFound)
+}
+
+// fail makes the next coordinator run fail with err.
+func (s *Service) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fatal = cmp.Or(s.fatal, err)
+	s.AskTick()
+}
+
+// trouble is why nothing more can be done here, nil if there is no reason.
+func (s *Service) trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.fatal, s.Trouble())
+}
+
+// Meter begins to count what one piece of work is billed for. Call done at its end.
+func (s *Service) Meter() (spent func() blobschema.Calls, done func()) {
+	before, began := s.Ledger.Counts(), time.Now()
+	s.Ledger.Invoked()
+	spent = func() blobschema.Calls {
+		c := s.Ledger.Counts().Minus(before)
+		c.FunctionMBMillis = time.Since(began).Milliseconds() * int64(s.cfg.MemoryMB)
+		return c
+	}
+	return spent, func() { s.Ledger.Ran(time.Since(began), s.cfg.MemoryMB) }
+}
+
+// serve receives messages of a queue and hands them over, until ctx ends or no write can succeed any more.
+func (s *Service) serve(ctx context.Context, queue string, do func([]actor.Message)) {
+	for ctx.Err() == nil {
+		msgs, err := s.Receive(ctx, actor.Receive{Queue: queue, Max: 10, Wait: time.Minute})
+		if s.Lost(err) {
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			s.Log.Warn("receive", "queue", queue, "error", err)
+			pause(ctx)
+		}
+		if len(msgs) > 0 {
+			do(msgs)
+		}
+	}
+}
+
+// serveWakes starts a step for every wake whose partition has none.
+func (s *Service) serveWakes(ctx context.Context) {
+	s.serve(ctx, naming.WakesQueue, func(msgs []actor.Message) {
+		s.Acknowledge(ctx, naming.WakesQueue, msgs)
+		for _, m := range msgs {
+			id, p, err := blobschema.DecodeWake(m.Body)
+			if err == nil && id == s.crawl.ID && s.mayHave(p) {
+				s.startStep(p)
+			}
+		}
+	})
+}
+
+// pause waits for a second after a failure.
+func pause(ctx context.Context) { sleep(ctx, time.Second) }
+
+// sleep waits, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
