@@ -59,7 +59,9 @@ internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    blobschema/naming internal/platform/driver partition
 internal/platform:        blobschema/naming internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/crawl internal/text internal/token internal/weburl partition
-internal/engine:          blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank partition
+internal/engine:         blobschema internal/actor internal/fetch internal/ledger internal/page internal/platform
+internal/service:        blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform partition
+internal/jobs:           blobschema blobschema/naming blobschema/ranks internal/actor internal/crawl internal/index internal/platform internal/rank internal/service partition
 internal/platform/conformance: blobschema blobschema/naming internal/actor internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/weburl partition
 internal/simweb:          blobschema
@@ -68,14 +70,14 @@ internal/virtual:         internal/actor
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/fsck internal/index internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
-internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
+internal/function:       blobschema internal/actor internal/crawl internal/fetch internal/ledger internal/platform internal/polite internal/service partition
 internal/function/event:  internal/actor
-functions/coordinate:     internal/function
+functions/coordinate:    internal/function internal/jobs internal/service
 functions/fetch:          internal/function internal/function/event
 functions/intake:         internal/function internal/function/event
-functions/index:          internal/function internal/function/event
-functions/rank:           internal/function internal/function/event
-functions/query:          internal/function internal/function/event
+functions/index:          internal/function internal/function/event internal/jobs internal/service partition
+functions/rank:           internal/function internal/function/event internal/jobs internal/service partition
+functions/query:         internal/function internal/function/event internal/search internal/view
 internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
@@ -105,7 +107,7 @@ go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   internal/engine internal/search
+golang.org/x/sync:                   internal/engine internal/jobs internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 `

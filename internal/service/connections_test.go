@@ -18,6 +18,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -131,6 +132,7 @@ func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*ser
 	if err != nil {
 		t.Fatal(err)
 	}
+	jobs.New(e)
 	want := blobschema.Crawl{ID: "test", HashKey: make([]byte, 16), Slots: 1024, Partitions: 4, Settings: set}
 	if _, _, _, err := e.Begin(want, crawl.Seeds(seeds), nil); err != nil {
 		t.Fatal(err)
