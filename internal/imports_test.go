@@ -36,7 +36,7 @@ internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
-blobschema:               blobschema/naming blobschema/wire partition
+blobschema:               blobschema/naming blobschema/wire internal/weburl partition
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
 blobschema/segment:       blobschema/wire partition
@@ -54,7 +54,7 @@ internal/frontier:        blobschema internal/fresh internal/page internal/polit
 internal/actor:           internal/page
 internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/crawl internal/frontier internal/weburl partition
-internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/crawl internal/weburl partition
+internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    blobschema/naming internal/platform/driver partition
 internal/platform:        blobschema/naming internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
@@ -68,7 +68,7 @@ internal/corpus:
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
-internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
+internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/token internal/weburl partition
 internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/actor

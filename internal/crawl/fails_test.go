@@ -236,7 +236,7 @@ func TestFailuresOfSteps(t *testing.T) {
 		w.web = site(t, here, 3, func(int) []string { return all(here)[:3] })
 		c = w.begin(c, all(here)[0])
 		w.step(StepConfig{Crawl: c, Process: "p", Deadline: 2 * time.Second}, nil)
-		h, err := NewHash(&c)
+		h, err := c.Hash()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,7 +95,7 @@ func (in *Intake) run(t *actor.Task) error {
 		return err
 	}
 	in.pmap = p.Map
-	if in.hash, err = NewHash(&in.rec); err != nil {
+	if in.hash, err = in.rec.Hash(); err != nil {
 		return err
 	}
 	for _, m := range in.msgs {
@@ -266,14 +266,14 @@ func (l *notURLs) reason() string {
 	return fmt.Sprintf("%d are not URLs; the first: %v", l.n, l.first)
 }
 
-// place sets the unit of a URL and whether it is one of an address.
+// place sets the politeness key of a URL and whether it is one of an address.
 func place(s *blobschema.Settings, u weburl.URL, q *blobschema.Queued) string {
-	unit, placed := Unit(s.PartitionBy, u.Host())
-	q.Host = unit
+	key, placed := s.PartitionBy.Key(string(u.Host()))
+	q.Host = key
 	if placed {
 		q.Flags |= blobschema.FlagPlaced
 	}
-	return unit
+	return key
 }
 
 // putAside makes a dead letter of what cannot be read, of n messages or URLs.

@@ -37,7 +37,7 @@ func newCrawl(partitions int) blobschema.Crawl {
 // ofPartition is a host that belongs to a partition.
 func ofPartition(t testing.TB, c blobschema.Crawl, p partition.ID) string {
 	t.Helper()
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 	if c.Published >= len(c.SeedBatches) {
 		return nil
 	}
-	h, err := NewHash(c)
+	h, err := c.Hash()
 	if err != nil {
 		return err
 	}

@@ -317,7 +317,7 @@ func missing(m blobschema.Marks, n uint64) bool {
 // resendTo sends what a partition has not applied; of partitions what they committed before a time, if that is not zero.
 func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
 	c := &k.report.Crawl
-	h, err := NewHash(c)
+	h, err := c.Hash()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // stored puts a commit that no step has made, and returns the name of its object.
 func (w *world) stored(c blobschema.Crawl, com blobschema.Commit) string {
 	w.t.Helper()
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (a *archive) fill() error {
 	if err != nil {
 		return err
 	}
-	hash, err := crawl.NewHash(&a.crawl)
+	hash, err := a.crawl.Hash()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -102,7 +101,7 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 		m.Commits = append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: 1, From: m.Seq, To: m.Seq})
 	}
 	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = wire.Version, w.crawl.ID, m.Seq+1, 1, epoch.Add(w.now), []string{file}
-	hash, err := crawl.NewHash(&w.crawl)
+	hash, err := w.crawl.Hash()
 	w.must(err)
 	name := naming.Commit(w.crawl.ID, 0, m.Seq, 1)
 	data, man, err := blobschema.EncodeCommit(&blobschema.Commit{Manifest: m, Pages: pages}, name, hash)

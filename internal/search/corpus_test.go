@@ -16,7 +16,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -110,7 +109,7 @@ func newCorpus(t testing.TB, partitions int) *corpus {
 	c.crawl = blobschema.Crawl{Version: wire.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
 	c.put(naming.CrawlKey(testCrawl), c.crawl)
 	var err error
-	if c.hash, err = crawl.NewHash(&c.crawl); err != nil {
+	if c.hash, err = c.crawl.Hash(); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -121,9 +120,9 @@ func (c *corpus) document(p *page) segment.Document {
 	if err != nil {
 		c.Fatal(err)
 	}
-	unit, _ := crawl.Unit(c.crawl.Settings.PartitionBy, u.Host())
+	key, _ := c.crawl.Settings.PartitionBy.Key(string(u.Host()))
 	return segment.Document{
-		URL: p.url, Host: string(u.Host()), Fingerprint: c.hash.Fingerprint(p.url), Slot: c.hash.Slot(unit), Generation: p.generation,
+		URL: p.url, Host: string(u.Host()), Fingerprint: c.hash.Fingerprint(p.url), Slot: c.hash.Slot(key), Generation: p.generation,
 		Time: p.time, Lang: p.lang, SimHash: p.simHash, Title: p.title, Text: p.body,
 	}
 }

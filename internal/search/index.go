@@ -18,7 +18,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -97,7 +96,7 @@ func Open(ctx context.Context, store Store, crawlID string, opt Options) (*Index
 	if ix.record.Version != wire.Version {
 		return nil, fmt.Errorf("open index: crawl %s: %w: %d", crawlID, wire.ErrVersion, ix.record.Version)
 	}
-	if ix.hash, err = crawl.NewHash(&ix.record); err != nil {
+	if ix.hash, err = ix.record.Hash(); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	if err := ix.Refresh(ctx); err != nil {

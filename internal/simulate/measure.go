@@ -249,7 +249,7 @@ func (l *lab) begin() error {
 		return err
 	}
 	l.crawl, _, _ = b.Crawl()
-	l.hash, err = crawl.NewHash(&l.crawl)
+	l.hash, err = l.crawl.Hash()
 	return err
 }
 

@@ -345,7 +345,7 @@ func (w *world) begin() error {
 // begun takes note of what the crawl was begun with.
 func (w *world) begun(b *crawl.Begin) (err error) {
 	w.crawl, _, _ = b.Crawl()
-	if w.hash, err = crawl.NewHash(&w.crawl); err != nil {
+	if w.hash, err = w.crawl.Hash(); err != nil {
 		return err
 	}
 	w.first, err = partition.NewMap(w.crawl.Slots, w.crawl.Partitions)

@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -167,8 +166,8 @@ func (s *handmade) hostIn(slot partition.Slot, but ...string) string {
 
 func (s *handmade) queued(url string) blobschema.Queued {
 	u := mustParse(s.t, url)
-	unit, _ := crawl.Unit(blobschema.ByHost, u.Host())
-	return blobschema.Queued{Slot: s.hash.Slot(unit), Host: unit, Rank: 1, URL: url}
+	key, _ := blobschema.ByHost.Key(string(u.Host()))
+	return blobschema.Queued{Slot: s.hash.Slot(key), Host: key, Rank: 1, URL: url}
 }
 
 func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Settled {

@@ -15,7 +15,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -81,7 +80,7 @@ func (v *View) of(ctx context.Context, id string) error {
 	if c.Version != wire.Version {
 		return fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
 	}
-	if v.hash, err = crawl.NewHash(&c); err != nil {
+	if v.hash, err = c.Hash(); err != nil {
 		return err
 	}
 	v.by = c.Settings.PartitionBy
@@ -438,11 +437,11 @@ func (v *View) PagesOfSince(ctx context.Context, partitions []partition.ID, befo
 func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
 	slots := map[partition.Slot]bool{}
 	for _, u := range urls {
-		unit, placed := crawl.Unit(v.by, u.Host())
+		key, placed := v.by.Key(string(u.Host()))
 		if v.by == blobschema.ByIP && !placed {
 			return v.all(ctx)
 		}
-		slots[v.hash.Slot(unit)] = true
+		slots[v.hash.Slot(key)] = true
 	}
 	r, err := v.MapRecord(ctx)
 	if err != nil {
