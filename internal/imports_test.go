@@ -35,7 +35,7 @@ internal/coding:          internal/inflate
 internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
-internal/platform/local:  internal/platform/embedded
+internal/platform/local:  blobschema/naming internal/platform/embedded
 blobschema:               blobschema/naming blobschema/wire internal/weburl partition
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema

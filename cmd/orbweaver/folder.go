@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -37,7 +38,7 @@ func lookAt(dir string) (folder, error) {
 	case len(entries) == 0:
 		return folderEmpty, nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, local.FileName)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, naming.DatabaseFile)); err == nil {
 		return folderCrawl, nil
 	}
 	return folderForeign, folderPlace(dir).explain(platform.CheckFolder(dir))

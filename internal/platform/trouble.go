@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/platform/local"
 )
 
@@ -31,7 +32,7 @@ func Permanent(err error) bool {
 
 // CheckFolder returns local.ErrDamaged if a folder has lost its database. It changes nothing.
 func CheckFolder(dir string) error {
-	info, err := os.Stat(filepath.Join(dir, local.FileName))
+	info, err := os.Stat(filepath.Join(dir, naming.DatabaseFile))
 	if err == nil && info.Size() > 0 {
 		return nil
 	}
@@ -49,8 +50,8 @@ func openWhole(dir string, opts local.Options, open func(string, local.Options) 
 	}
 	if s.Empty() {
 		err = checkLost(dir)
-	} else if _, noBlobs := os.Stat(filepath.Join(dir, local.BlobFolder)); errors.Is(noBlobs, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: it has records of a crawl, but %s is missing", local.ErrDamaged, local.BlobFolder)
+	} else if _, noBlobs := os.Stat(filepath.Join(dir, naming.ObjectsFolder)); errors.Is(noBlobs, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: it has records of a crawl, but %s is missing", local.ErrDamaged, naming.ObjectsFolder)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -62,10 +63,10 @@ func openWhole(dir string, opts local.Options, open func(string, local.Options) 
 // the folder has commits: a step makes them only after it has written to the table, and a new crawl would
 // hide the old one. Seeds may come before the first record, so a crash can leave them alone.
 func checkLost(dir string) error {
-	commits, err := fs.Glob(os.DirFS(filepath.Join(dir, local.BlobFolder)), "*/p*/c*-f*")
+	commits, err := fs.Glob(os.DirFS(filepath.Join(dir, naming.ObjectsFolder)), naming.CommitGlob)
 	if err != nil || len(commits) == 0 {
 		return err
 	}
 	crawl, _, _ := strings.Cut(commits[0], "/")
-	return fmt.Errorf("%w: %s is missing or empty, but %s holds crawl %s", local.ErrDamaged, local.FileName, local.BlobFolder, crawl)
+	return fmt.Errorf("%w: %s is missing or empty, but %s holds crawl %s", local.ErrDamaged, naming.DatabaseFile, naming.ObjectsFolder, crawl)
 }

@@ -83,7 +83,7 @@ func (s bucket) changed(ctx context.Context, prefix string) (map[string]time.Tim
 		if err != nil {
 			return nil, fmt.Errorf("list objects: %w", err)
 		}
-		if !unfinished(o.Key) {
+		if !naming.Unfinished(o.Key) {
 			at[o.Key] = o.ModTime
 		}
 	}

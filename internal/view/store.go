@@ -9,13 +9,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
@@ -76,15 +76,12 @@ func (s bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error
 				yield("", fmt.Errorf("list objects: %w", err))
 				return
 			}
-			if !unfinished(o.Key) && !yield(o.Key, nil) {
+			if !naming.Unfinished(o.Key) && !yield(o.Key, nil) {
 				return
 			}
 		}
 	}
 }
-
-// unfinished reports whether a name is that of an object being written.
-func unfinished(name string) bool { return strings.HasSuffix(name, ".tmp") }
 
 // file returns the path of an object's file, if the bucket is of files.
 func (s bucket) file(ctx context.Context, name string) (path string, err error) {
@@ -156,7 +153,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	if err := platform.CheckFolder(dir); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, local.FileName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, naming.DatabaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoFolder
 	} else if err != nil {
 		return nil, err
@@ -166,7 +163,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 		s.owner.close()
 		return nil, err
 	}
-	root := filepath.Join(dir, local.BlobFolder)
+	root := filepath.Join(dir, naming.ObjectsFolder)
 	if err := os.MkdirAll(root, 0o755); err != nil { // a crawl that never stored anything
 		return nil, err
 	}
@@ -241,7 +238,7 @@ func (s *folderStore) Record(ctx context.Context, key string) ([]byte, bool, err
 
 // lastWritten is when a record was written last; the zero time if that is not known.
 func (s *folderStore) lastWritten() time.Time {
-	info, err := os.Stat(filepath.Join(s.dir, local.FileName))
+	info, err := os.Stat(filepath.Join(s.dir, naming.DatabaseFile))
 	if err != nil {
 		return time.Time{}
 	}

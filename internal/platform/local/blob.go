@@ -8,15 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 	"gocloud.dev/blob/memblob"
-)
 
-// BlobFolder is the bucket's folder within the Store's.
-const BlobFolder = "blobs"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+)
 
 // Bucket returns the Store's blobs: the same bucket each time, because fileblob
 // keeps its promise of IfNotExist only within one. The Store closes it.
@@ -36,7 +34,7 @@ func (s *Store) Bucket() (*blob.Bucket, error) {
 		s.bucket = memblob.OpenBucket(nil)
 		return s.bucket, nil
 	}
-	root := filepath.Join(s.dir, BlobFolder)
+	root := filepath.Join(s.dir, naming.ObjectsFolder)
 	err := makeDir(root)
 	if err == nil {
 		err = removeUnfinished(root)
@@ -65,7 +63,7 @@ func (s *Store) SyncBlobs(keys []string) error {
 	if err != nil {
 		return err
 	}
-	root, err := filepath.Abs(filepath.Join(s.dir, BlobFolder))
+	root, err := filepath.Abs(filepath.Join(s.dir, naming.ObjectsFolder))
 	if err != nil {
 		return err
 	}
@@ -113,15 +111,9 @@ func syncBlob(bucket *blob.Bucket, key string) (path string, err error) {
 // fileblob calls them key.<hexadecimal nanoseconds>.tmp.
 func removeUnfinished(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !unfinished(d.Name()) {
+		if err != nil || d.IsDir() || !naming.Unfinished(d.Name()) {
 			return err
 		}
 		return os.Remove(path)
 	})
-}
-
-func unfinished(name string) bool {
-	name, ok := strings.CutSuffix(name, ".tmp")
-	dot := strings.LastIndexByte(name, '.')
-	return ok && dot >= 0 && len(name)-dot-1 == 16 && strings.Trim(name[dot+1:], "0123456789abcdef") == ""
 }

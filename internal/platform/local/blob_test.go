@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 )
 
 func TestBucket(t *testing.T) {
@@ -42,12 +44,12 @@ func TestUnfinishedBlobsAreRemoved(t *testing.T) {
 	must(t, err)
 	_, err = w.Write(make([]byte, 1<<20))
 	must(t, err)
-	left, err := filepath.Glob(filepath.Join(dir, BlobFolder, "crawl", "*"))
+	left, err := filepath.Glob(filepath.Join(dir, naming.ObjectsFolder, "crawl", "*"))
 	must(t, err)
-	if len(left) != 1 || !unfinished(filepath.Base(left[0])) {
+	if len(left) != 1 || !naming.Unfinished(filepath.Base(left[0])) {
 		t.Fatalf("files while writing: %q", left)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, BlobFolder, "crawl", "notes.tmp"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, naming.ObjectsFolder, "crawl", "notes.tmp"), nil, 0o600))
 	must(t, s.Close()) // the writer is never closed, as if killed
 
 	b, err = openDir(t, dir, Options{}).Bucket()

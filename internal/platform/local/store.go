@@ -13,6 +13,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 )
 
@@ -69,9 +70,6 @@ type Options struct {
 
 func (o *Options) lockWait() time.Duration { return cmp.Or(o.LockWait, time.Second) }
 
-// FileName is the name of the file of queues and table in the Store's folder.
-const FileName = "orbweaver.db"
-
 // Store is a folder's queues, table and blobs, or the same in memory. All methods
 // are safe for concurrent use, and so is what they return.
 type Store struct {
@@ -122,7 +120,7 @@ func Open(dir string, opts Options) (*Store, error) {
 // reads the folder, which other processes may do at the same time. The errors are those of [Open].
 func Copy(dir string, opts Options) (*Store, error) {
 	s := OpenMemory(opts)
-	err := readFile(filepath.Join(dir, FileName), opts.lockWait(), func(m embedded.Mutation) error {
+	err := readFile(filepath.Join(dir, naming.DatabaseFile), opts.lockWait(), func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)
 	})
 	if err != nil {
@@ -167,7 +165,7 @@ func (s *Store) openFile(wait time.Duration) error {
 	if err := makeDir(s.dir); err != nil {
 		return err
 	}
-	f, err := openFile(filepath.Join(s.dir, FileName), wait, func(m embedded.Mutation) error {
+	f, err := openFile(filepath.Join(s.dir, naming.DatabaseFile), wait, func(m embedded.Mutation) error {
 		return embedded.Load(s.queues, s.table, m)
 	})
 	if err != nil {

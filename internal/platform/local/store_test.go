@@ -23,6 +23,7 @@ import (
 	"gocloud.dev/pubsub"
 	"gocloud.dev/pubsub/driver"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 )
 
@@ -123,7 +124,7 @@ func TestOneOwner(t *testing.T) {
 // TestCopy: several readers copy a folder at once, and change nothing in it.
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, FileName)
+	path := filepath.Join(dir, naming.DatabaseFile)
 	if _, err := Copy(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("copy of nothing: %v", err)
 	}
@@ -333,7 +334,7 @@ func TestDamage(t *testing.T) {
 	good, err := os.ReadFile(filepath.Join(dir, "orbweaver.db"))
 	must(t, err)
 	used := 0 // bytes, of a file that grows in larger pieces
-	db, err := bbolt.Open(filepath.Join(dir, FileName), 0o600, nil)
+	db, err := bbolt.Open(filepath.Join(dir, naming.DatabaseFile), 0o600, nil)
 	must(t, err)
 	must(t, db.View(func(tx *bbolt.Tx) error { used = int(tx.Size()); return nil }))
 	must(t, db.Close())
