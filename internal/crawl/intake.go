@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -120,7 +121,7 @@ func (in *Intake) flush(t *actor.Task) error {
 		return err
 	}
 	for _, m := range before {
-		urls, err := readURLs(t, m.Object)
+		urls, err := stored.URLs(t.Object, m.Object)
 		if err != nil {
 			return err
 		}

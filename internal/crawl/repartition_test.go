@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -74,7 +75,7 @@ func (w *world) partitioning(crawl string) Partitioning {
 // readMap reads a map as somebody does who rolls back to it.
 func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, err error) {
 	p := &actor.Procedure{Body: func(t *actor.Task) (err error) {
-		m, err = ReadMap(t, c, object)
+		m, err = stored.Map(t.Object, c, object)
 		return err
 	}}
 	_, err = w.run(p)

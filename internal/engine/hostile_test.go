@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
-	"iter"
 	"log"
 	"net/netip"
 	"runtime"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -29,6 +26,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -128,7 +126,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	stored := records(t, p)
 	goodPages(t, p, web, stored)
 	badPages(t, web, stored)
-	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
+	rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,38 +233,4 @@ func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
 		}
 	}
 	return all
-}
-
-// store is a platform as fsck sees it.
-type store struct{ p *platform.Platform }
-
-func (s store) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	recs, err := engine.ReadRecords(ctx, s.p, []string{key})
-	if err != nil {
-		return nil, false, err
-	}
-	return recs[0].Value, recs[0].Found, nil
-}
-
-func (s store) Object(ctx context.Context, name string) ([]byte, error) {
-	return s.p.Bucket.ReadAll(ctx, name)
-}
-
-func (s store) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		list := s.p.Bucket.List(&blob.ListOptions{Prefix: prefix})
-		for {
-			o, err := list.Next(ctx)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield("", err)
-				return
-			}
-			if !yield(o.Key, nil) {
-				return
-			}
-		}
-	}
 }

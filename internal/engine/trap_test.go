@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -116,7 +117,7 @@ func TestTraps(t *testing.T) {
 		t.Fatalf("the crawl %s: %v", end, err)
 	}
 	checkTraps(t, p, e.Snapshot().Totals, perHost, partitions, perDomain)
-	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
+	rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

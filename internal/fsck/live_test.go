@@ -84,7 +84,7 @@ func (l *live) plant(p *platform.Platform) {
 			continue
 		}
 		name := man.WARCs[0]
-		data, err := store.Object(ctx, name)
+		data, err := store.Object(ctx, name, 0, -1)
 		if err == nil {
 			err = p.Bucket.Delete(ctx, name)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -248,7 +248,7 @@ func (s *Step) anew(t *actor.Task) error {
 
 // catchUp indexes the commits that are not in the index, up to that of a name.
 func (s *Step) catchUp(t *actor.Task, commit string) error {
-	man, err := crawl.ReadManifest(t, commit)
+	man, err := stored.Manifest(t.Object, commit)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -16,12 +17,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// memory is a Store in memory that counts what is read.
+// memory is a stored.Store in memory that counts what is read.
 type memory struct {
 	mu      sync.Mutex
 	records map[string][]byte
@@ -30,18 +32,21 @@ type memory struct {
 	fail    func(object string) error // nil: nothing does
 }
 
-func (m *memory) Record(_ context.Context, key string) ([]byte, bool, error) {
+func (m *memory) Records(_ context.Context, keys ...string) ([][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, ok := m.records[key]
-	return v, ok, nil
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i] = m.records[key]
+	}
+	return values, nil
 }
 
-func (m *memory) Object(ctx context.Context, name string) ([]byte, error) {
-	return m.ObjectRange(ctx, name, 0, -1)
+func (m *memory) List(context.Context, string) iter.Seq2[stored.Object, error] {
+	panic("a search lists nothing")
 }
 
-func (m *memory) ObjectRange(ctx context.Context, name string, off, length int64) ([]byte, error) {
+func (m *memory) Object(ctx context.Context, name string, off, length int64) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

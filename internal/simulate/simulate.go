@@ -21,6 +21,7 @@ import (
 	"hash/fnv"
 	"io"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -422,33 +424,32 @@ func (w *world) heads() string {
 // store lets package fsck read the world.
 type store struct{ w *world }
 
-// Record returns a record of the table.
-func (s store) Record(_ context.Context, key string) ([]byte, bool, error) {
-	v, _, ok := s.w.table.Get(key)
-	return v, ok, nil
+// Records returns records of the table.
+func (s store) Records(_ context.Context, keys ...string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i], _, _ = s.w.table.Get(key)
+	}
+	return values, nil
 }
 
-// Object returns an object.
-func (s store) Object(_ context.Context, name string) ([]byte, error) {
+// Object returns an object, or a part of it.
+func (s store) Object(_ context.Context, name string, offset, length int64) ([]byte, error) {
 	b, ok := s.w.blobs[name]
 	if !ok {
 		return nil, actor.ErrNotFound
 	}
-	return b, nil
+	if length < 0 {
+		return b[offset:], nil
+	}
+	return b[offset:][:length], nil
 }
 
-// List returns the names of all objects with a prefix, sorted.
-func (s store) List(_ context.Context, prefix string) iter.Seq2[string, error] {
-	var names []string
-	for n := range s.w.blobs {
-		if strings.HasPrefix(n, prefix) {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
-	return func(yield func(string, error) bool) {
-		for _, n := range names {
-			if !yield(n, nil) {
+// List returns all objects with a prefix, sorted.
+func (s store) List(_ context.Context, prefix string) iter.Seq2[stored.Object, error] {
+	return func(yield func(stored.Object, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(s.w.blobs)) {
+			if strings.HasPrefix(name, prefix) && !yield(stored.Object{Name: name}, nil) {
 				return
 			}
 		}

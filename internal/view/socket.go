@@ -92,15 +92,15 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 			http.Error(w, "which key?", http.StatusBadRequest)
 			return
 		}
-		v, found, err := store.Record(r.Context(), key)
+		values, err := store.Records(r.Context(), key)
 		switch {
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
-		case !found:
+		case values[0] == nil:
 			http.NotFound(w, r)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(v) // whoever asked may be gone
+			_, _ = w.Write(values[0]) // whoever asked may be gone
 		}
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
@@ -315,12 +315,13 @@ func (c *client) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-func (c *client) record(ctx context.Context, key string) ([]byte, bool, error) {
+// record returns nil if there is no such record.
+func (c *client) record(ctx context.Context, key string) ([]byte, error) {
 	status, body, err := c.get(ctx, "/records?key="+url.QueryEscape(key))
 	if err != nil || status == http.StatusNotFound {
-		return nil, false, err
+		return nil, err
 	}
-	return body, true, nil
+	return body, nil
 }
 
 func (c *client) live(ctx context.Context) (*Live, error) {
