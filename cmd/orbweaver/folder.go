@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 )
 
 // folder says what is in a data folder before anything opens it.
@@ -41,7 +41,7 @@ func lookAt(dir string) (folder, error) {
 	if _, err := os.Stat(filepath.Join(dir, naming.DatabaseFile)); err == nil {
 		return folderCrawl, nil
 	}
-	return folderForeign, folderPlace(dir).explain(platform.CheckFolder(dir))
+	return folderForeign, folderPlace(dir).explain(drivers.CheckFolder(dir))
 }
 
 // checkFolder refuses a folder that a crawl with or without seeds cannot use, before it

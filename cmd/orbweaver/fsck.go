@@ -15,8 +15,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
@@ -221,7 +221,7 @@ func runFsck(cmd *cobra.Command, f *fsckFlags, v *view.View) error {
 // mendable is the store of an open platform, for repairs.
 type mendable struct {
 	stored.Store
-	p *platform.Platform
+	p *drivers.Platform
 }
 
 func (m mendable) Modified(ctx context.Context, name string) (time.Time, error) {

@@ -14,10 +14,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -45,7 +45,7 @@ type session struct {
 	request     *request // to be asked for before all else; nil for none
 
 	ledger   ledger.Ledger
-	platform *platform.Platform
+	platform *drivers.Platform
 	engine   *engine.Engine
 	view     *view.View
 	asked    *view.View  // as it was before the request was submitted
@@ -78,7 +78,7 @@ var errMaxTime = errors.New("--max-time is over")
 func (s *session) run(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
 	s.began, s.cpu = time.Now(), ledger.Processor()
 	s.log = slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
+	if s.platform, err = drivers.Local(s.dir, &s.ledger); err != nil {
 		return nil, s.explain(err)
 	}
 	defer func() {

@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -15,13 +15,13 @@ import (
 // platform in a cloud, or in a folder that nobody works on.
 type visit struct {
 	place    *place
-	platform *platform.Platform
+	platform *drivers.Platform
 	engine   *engine.Engine
 	view     *view.View // nil before there is a crawl
 }
 
 // newVisit begins a visit of an open platform, which stays the caller's.
-func newVisit(p *place, pl *platform.Platform, led *ledger.Ledger) (*visit, error) {
+func newVisit(p *place, pl *drivers.Platform, led *ledger.Ledger) (*visit, error) {
 	e, err := engine.New(pl, engine.Config{Ledger: led})
 	if err != nil {
 		return nil, err
@@ -45,11 +45,11 @@ func (v *visit) close() error {
 // enter opens the place's platform, calls f and closes it again.
 func (p *place) enter(ctx context.Context, f func(v *visit) error) (err error) {
 	led := &ledger.Ledger{}
-	var pl *platform.Platform
+	var pl *drivers.Platform
 	if p.inCloud() {
 		pl, err = p.open(ctx, led)
 	} else {
-		pl, err = platform.Local(p.data, led)
+		pl, err = drivers.Local(p.data, led)
 	}
 	if err != nil {
 		return p.explain(err)

@@ -28,9 +28,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -57,7 +57,7 @@ type Config struct {
 // Engine runs steps and ticks in one process.
 type Engine struct {
 	cfg         Config
-	platform    *platform.Platform
+	platform    *drivers.Platform
 	client      *fetch.Client
 	ledger      *ledger.Ledger
 	log         *slog.Logger
@@ -86,7 +86,7 @@ type Engine struct {
 	followFailures int // of index and rank steps, in a row
 	fatal          error
 
-	broken chan struct{} // closed once no write can succeed any more; see platform.Permanent
+	broken chan struct{} // closed once no write can succeed any more; see drivers.Permanent
 	once   sync.Once     // closes broken
 
 	ranks rankSteps
@@ -108,7 +108,7 @@ func (c Config) For(set *blobschema.Settings) Config {
 }
 
 // New returns an engine on an open platform.
-func New(p *platform.Platform, cfg Config) (*Engine, error) {
+func New(p *drivers.Platform, cfg Config) (*Engine, error) {
 	if cfg.Connections == 0 {
 		cfg.Connections = 256
 	}
@@ -335,7 +335,7 @@ func (e *Engine) fatalError() error {
 // once, as if the process had died: retries would fetch pages again that nobody can store. What was
 // committed stays, and the next process resumes.
 func (e *Engine) lost(err error) bool {
-	if err == nil || !platform.Permanent(err) {
+	if err == nil || !drivers.Permanent(err) {
 		return false
 	}
 	e.once.Do(func() {

@@ -13,10 +13,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -40,7 +40,7 @@ func TestCrawlsDemo(t *testing.T) {
 	defer srv.Close()
 	web := srv.Web()
 	led := &ledger.Ledger{}
-	p, err := platform.Memory(led)
+	p, err := drivers.Memory(led)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestCrawlsDemo(t *testing.T) {
 }
 
 // pages reads the visible page records.
-func pages(t *testing.T, p *platform.Platform) map[string]simweb.Got {
+func pages(t *testing.T, p *drivers.Platform) map[string]simweb.Got {
 	t.Helper()
 	got := map[string]simweb.Got{}
 	for part := range 4 {
@@ -112,7 +112,7 @@ func pages(t *testing.T, p *platform.Platform) map[string]simweb.Got {
 	return got
 }
 
-func commit(t *testing.T, p *platform.Platform, name string) *blobschema.CommitReader {
+func commit(t *testing.T, p *drivers.Platform, name string) *blobschema.CommitReader {
 	t.Helper()
 	data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: name, Length: -1})
 	if err != nil {

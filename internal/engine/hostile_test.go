@@ -19,12 +19,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/hostile"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -72,7 +72,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer web.Close()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 }
 
 // goodPages holds what is stored of the good pages against what was served.
-func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored map[string]blobschema.Page) {
+func goodPages(t *testing.T, p *drivers.Platform, web *hostile.Server, stored map[string]blobschema.Page) {
 	t.Helper()
 	objects := map[string][]byte{}
 	pages := web.Pages()
@@ -204,7 +204,7 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 }
 
 // records reads the visible page records by URL, but for those of robots.txt.
-func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
+func records(t *testing.T, p *drivers.Platform) map[string]blobschema.Page {
 	t.Helper()
 	all := map[string]blobschema.Page{}
 	for part := range partition.ID(hostileParts) {

@@ -11,7 +11,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
 // Document is a record of the table: JSON text under a key.
@@ -22,7 +22,7 @@ type Document struct {
 }
 
 // ReadRecords reads records in the order of keys.
-func ReadRecords(ctx context.Context, p *platform.Platform, keys []string) ([]actor.Record, error) {
+func ReadRecords(ctx context.Context, p *drivers.Platform, keys []string) ([]actor.Record, error) {
 	docs := make([]Document, len(keys))
 	list := p.Table.Actions()
 	for i, k := range keys {
@@ -52,7 +52,7 @@ func ReadRecords(ctx context.Context, p *platform.Platform, keys []string) ([]ac
 }
 
 // WriteRecord creates or replaces a record; see actor.WriteRecord.
-func WriteRecord(ctx context.Context, p *platform.Platform, w actor.WriteRecord) (actor.Revision, error) {
+func WriteRecord(ctx context.Context, p *drivers.Platform, w actor.WriteRecord) (actor.Revision, error) {
 	doc := Document{Key: w.Key, Value: string(w.Value), DocstoreRevision: w.Revision}
 	var err error
 	if w.Revision == nil {
@@ -70,7 +70,7 @@ func WriteRecord(ctx context.Context, p *platform.Platform, w actor.WriteRecord)
 }
 
 // GetObject reads an object or a part of it.
-func GetObject(ctx context.Context, p *platform.Platform, g actor.GetObject) ([]byte, error) {
+func GetObject(ctx context.Context, p *drivers.Platform, g actor.GetObject) ([]byte, error) {
 	b, err := getObject(ctx, p, g)
 	if p.Meter != nil {
 		p.Meter.BlobGet(len(b))
@@ -78,7 +78,7 @@ func GetObject(ctx context.Context, p *platform.Platform, g actor.GetObject) ([]
 	return b, err
 }
 
-func getObject(ctx context.Context, p *platform.Platform, g actor.GetObject) ([]byte, error) {
+func getObject(ctx context.Context, p *drivers.Platform, g actor.GetObject) ([]byte, error) {
 	if g.Offset == 0 && g.Length < 0 {
 		b, err := p.Bucket.ReadAll(ctx, g.Name)
 		return b, notFound(err)
@@ -99,7 +99,7 @@ func notFound(err error) error {
 }
 
 // DeleteObject deletes an object, if there is one.
-func DeleteObject(ctx context.Context, p *platform.Platform, d actor.DeleteObject) error {
+func DeleteObject(ctx context.Context, p *drivers.Platform, d actor.DeleteObject) error {
 	if err := p.Bucket.Delete(ctx, d.Name); gcerrors.Code(err) != gcerrors.NotFound {
 		return err
 	}
@@ -107,7 +107,7 @@ func DeleteObject(ctx context.Context, p *platform.Platform, d actor.DeleteObjec
 }
 
 // PutObject stores an object durably.
-func PutObject(ctx context.Context, p *platform.Platform, o actor.PutObject) error {
+func PutObject(ctx context.Context, p *drivers.Platform, o actor.PutObject) error {
 	size := 1
 	for _, part := range o.Parts {
 		size += len(part)

@@ -8,8 +8,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 )
@@ -17,7 +17,7 @@ import (
 // madeOn makes a crawl on a platform.
 type madeOn struct {
 	t testing.TB
-	p *platform.Platform
+	p *drivers.Platform
 }
 
 func (m madeOn) Put(name string, data []byte) error {
@@ -33,9 +33,9 @@ func (m madeOn) Record(key string, value []byte) error {
 	return err
 }
 
-func madeEngine(t testing.TB, pages []made.Page, partitions int) (*engine.Engine, *platform.Platform) {
+func madeEngine(t testing.TB, pages []made.Page, partitions int) (*engine.Engine, *drivers.Platform) {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

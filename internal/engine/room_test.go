@@ -13,9 +13,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -28,7 +28,7 @@ type fullDisk struct {
 	failed int
 }
 
-func (d *fullDisk) put(store *platform.Platform) func(context.Context, string, [][]byte) error {
+func (d *fullDisk) put(store *drivers.Platform) func(context.Context, string, [][]byte) error {
 	return func(ctx context.Context, name string, parts [][]byte) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	const partitions = 4
 	for room := range 9 {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
-			p, err := platform.Memory(nil)
+			p, err := drivers.Memory(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

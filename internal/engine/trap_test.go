@@ -13,10 +13,10 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -78,7 +78,7 @@ func TestTraps(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(traps))
 	defer srv.Close()
 	port := srv.URL[strings.LastIndexByte(srv.URL, ':')+1:]
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestTraps(t *testing.T) {
 }
 
 // checkTraps looks at the pages that were had and at what was left out.
-func checkTraps(t *testing.T, p *platform.Platform, totals blobschema.Totals, perHost, partitions, perDomain int) {
+func checkTraps(t *testing.T, p *drivers.Platform, totals blobschema.Totals, perHost, partitions, perDomain int) {
 	t.Helper()
 	hosts, domains := map[string]int{}, map[string]int{}
 	var last, lastHonest time.Time

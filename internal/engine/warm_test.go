@@ -14,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 )
@@ -22,7 +22,7 @@ import (
 // store is a made crawl's, on a platform.
 type store struct {
 	t *testing.T
-	p *platform.Platform
+	p *drivers.Platform
 }
 
 func (s store) Put(name string, data []byte) error {
@@ -40,7 +40,7 @@ func (s store) Record(key string, value []byte) error {
 // TestLostWithTheirProcess: the first tick of a process that owns the platform makes up for messages of
 // ranks that another did not come to send; later ones wait.
 func TestLostWithTheirProcess(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestOneWarmGraph(t *testing.T) {
 
 // TestFollowSaysWhatIsDamaged: what ranks cannot be made of ends the process that was to make them, soon.
 func TestFollowSaysWhatIsDamaged(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -60,20 +60,20 @@ func (q *sharedQueue) Send(_ context.Context, bodies [][]byte, _ time.Duration) 
 	return nil
 }
 
-func (q *sharedQueue) Receive(ctx context.Context, limit int, _ time.Duration) (out []platform.Delivery, _ error) {
+func (q *sharedQueue) Receive(ctx context.Context, limit int, _ time.Duration) (out []drivers.Delivery, _ error) {
 	sleep(ctx, time.Millisecond)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, b := range q.bodies {
 		if len(out) < limit && b != nil && !q.hidden[i] {
 			q.hidden[i] = true
-			out = append(out, platform.Delivery{Body: b, Receives: 1, Receipt: i})
+			out = append(out, drivers.Delivery{Body: b, Receives: 1, Receipt: i})
 		}
 	}
 	return out, nil
 }
 
-func (q *sharedQueue) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
+func (q *sharedQueue) Acknowledge(_ context.Context, receipts []drivers.Receipt) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range receipts {
@@ -83,7 +83,7 @@ func (q *sharedQueue) Acknowledge(_ context.Context, receipts []platform.Receipt
 	return nil
 }
 
-func (q *sharedQueue) Release(_ context.Context, receipts []platform.Receipt) error {
+func (q *sharedQueue) Release(_ context.Context, receipts []drivers.Receipt) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range receipts {
@@ -107,9 +107,9 @@ func (q *sharedQueue) waiting() (n int) {
 }
 
 // shared is a platform that several processes may work on, and its wakes.
-func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
+func shared(t *testing.T) (*drivers.Platform, *sharedQueue) {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 	queues := map[string]*sharedQueue{naming.WakesQueue: {}}
 	var mu sync.Mutex
 	p.Exclusive = false
-	p.Queue = func(name string) (platform.Queue, error) {
+	p.Queue = func(name string) (drivers.Queue, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if queues[name] == nil {
@@ -129,7 +129,7 @@ func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 }
 
 // start begins a crawl of a host that nobody can ask.
-func start(t *testing.T, p *platform.Platform, id string) blobschema.Crawl {
+func start(t *testing.T, p *drivers.Platform, id string) blobschema.Crawl {
 	t.Helper()
 	e, err := New(p, Config{})
 	if err != nil {
@@ -258,7 +258,7 @@ func TestWorkersCounted(t *testing.T) {
 }
 
 func TestNewWorkerRefuses(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

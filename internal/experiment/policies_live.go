@@ -15,11 +15,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/simulate"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
@@ -101,7 +101,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 		return err
 	}
 	led := &ledger.Ledger{}
-	p, err := platform.Memory(led)
+	p, err := drivers.Memory(led)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (t *policyTrial) livePolicy(c *blobschema.Crawl) (frontier.Policy, error) {
 }
 
 // read takes the pages and their times from the commits.
-func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string) error {
+func (t *policyTrial) read(ctx context.Context, p *drivers.Platform, id string) error {
 	pages, err := storedPages(ctx, p, id, 0)
 	for i := range pages {
 		t.order = append(t.order, t.number[pages[i].URL])
@@ -158,7 +158,7 @@ func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string)
 }
 
 // storedPages are the pages in a partition's commits, robots.txt apart.
-func storedPages(ctx context.Context, p *platform.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
+func storedPages(ctx context.Context, p *drivers.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
 	recs, err := engine.ReadRecords(ctx, p, []string{naming.HeadKey(id, part)})
 	if err != nil {
 		return nil, err

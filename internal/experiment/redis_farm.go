@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
 // What calls take on a farm, in addition to what they move: as in package simulate, and what a function of
@@ -25,7 +25,7 @@ const (
 // calls take what they take in a cloud, and work the processor time that it takes here, where one piece of it
 // is done after another, and nothing else may run. Actors meet in what is stored, and by messages.
 type farm struct {
-	platform *platform.Platform
+	platform *drivers.Platform
 	sent     func(body []byte) error // takes messages to the queue of ranks, when they are there
 	calls    int                     // of the platform
 	steps    int                     // of ranks

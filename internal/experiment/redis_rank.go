@@ -11,8 +11,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/partition"
@@ -25,7 +25,7 @@ const (
 )
 
 // madeStore puts a made crawl on a platform.
-type madeStore struct{ *platform.Platform }
+type madeStore struct{ *drivers.Platform }
 
 func (s madeStore) Put(name string, data []byte) error {
 	return engine.PutObject(context.Background(), s.Platform, actor.PutObject{Name: name, Parts: [][]byte{data}})
@@ -53,7 +53,7 @@ type rankTrial struct {
 }
 
 // crawl makes a crawl of the sites, of a page each.
-func (t *rankTrial) crawl(p *platform.Platform, pages []made.Page) (*made.Crawl, error) {
+func (t *rankTrial) crawl(p *drivers.Platform, pages []made.Page) (*made.Crawl, error) {
 	c, err := made.Begin(madeStore{p}, "sites", archiveSlots, t.workers, blobschema.ByHost)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (t *rankTrial) crawl(p *platform.Platform, pages []made.Page) (*made.Crawl,
 
 // run ranks a made web.
 func (t *rankTrial) run(pages []made.Page) (err error) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (t *rankTrial) run(pages []made.Page) (err error) {
 }
 
 // rankAll works out the ranks of a crawl in this process, two steps at once.
-func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
+func rankAll(p *drivers.Platform, c blobschema.Crawl) (ranks.Job, error) {
 	e, err := engine.New(p, engine.Config{})
 	if err != nil {
 		return ranks.Job{}, err
@@ -137,7 +137,7 @@ func (f *farm) rank(id string) (time.Duration, error) {
 }
 
 // ranked is a crawl's rank job, which is to be done.
-func ranked(p *platform.Platform, id string) (job ranks.Job, err error) {
+func ranked(p *drivers.Platform, id string) (job ranks.Job, err error) {
 	recs, err := engine.ReadRecords(context.Background(), p, []string{naming.RankKey(id)})
 	if err != nil {
 		return job, err

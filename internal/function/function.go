@@ -4,7 +4,7 @@
 //
 // The environment:
 //
-//	ORBWEAVER_PLATFORM    where the deployment is; see platform.Open
+//	ORBWEAVER_PLATFORM    where the deployment is; see drivers.Open
 //	ORBWEAVER_ALLOW_NET   networks that may be asked although they are not public
 //	ORBWEAVER_RETRY_WAIT  least wait before anything is tried again, for tests; 5s
 //	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
@@ -32,10 +32,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -44,7 +44,7 @@ import (
 // the same time.
 type Function struct {
 	env      environment
-	platform *platform.Platform // nil until it could be opened
+	platform *drivers.Platform // nil until it could be opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
 	engine   *engine.Engine // of the active crawl; nil for none
@@ -116,7 +116,7 @@ func New(log io.Writer) (*Function, error) {
 	return newFunction(env, nil, log), nil
 }
 
-func newFunction(env environment, p *platform.Platform, log io.Writer) *Function {
+func newFunction(env environment, p *drivers.Platform, log io.Writer) *Function {
 	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(log, nil)), cold: true}
 }
 
@@ -160,7 +160,7 @@ func (f *Function) config(set *blobschema.Settings) engine.Config {
 // connect opens the platform, once.
 func (f *Function) connect(ctx context.Context) error {
 	if f.platform == nil {
-		p, err := platform.Open(ctx, f.env.location, &f.ledger)
+		p, err := drivers.Open(ctx, f.env.location, &f.ledger)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", f.env.location, err)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -29,7 +29,7 @@ import (
 // that call them.
 type cloud struct {
 	t        *testing.T
-	platform *platform.Platform
+	platform *drivers.Platform
 	env      environment
 	log      *syncBuffer
 	idle     chan *Function // warm instances of fetch
@@ -54,7 +54,7 @@ func (s *syncBuffer) lines() []string {
 
 func newCloud(t *testing.T, instances int) *cloud {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func (c *cloud) wakes(ctx context.Context) {
 			if err := f.Fetch(call, got[0].Body); err != nil {
 				c.t.Error(err)
 			}
-			if err := q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt}); err != nil {
+			if err := q.Acknowledge(ctx, []drivers.Receipt{got[0].Receipt}); err != nil {
 				c.t.Error(err)
 			}
 			c.idle <- f
@@ -166,7 +166,7 @@ func (c *cloud) intake(ctx context.Context) {
 			continue
 		}
 		var msgs []actor.Message
-		var receipts []platform.Receipt
+		var receipts []drivers.Receipt
 		for _, d := range got {
 			msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
 		}
@@ -204,7 +204,7 @@ func (c *cloud) jobs(ctx context.Context, queue string, do func(*Function, conte
 				c.t.Error(err)
 			}
 			done()
-			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
+			if err := q.Acknowledge(ctx, []drivers.Receipt{d.Receipt}); err != nil {
 				c.t.Error(err)
 			}
 		}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -27,7 +27,7 @@ var smallWeb = simweb.Config{
 }
 
 // crawlInto crawls the generated web, or that many pages of it, on an open platform.
-func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
+func crawlInto(t testing.TB, p *drivers.Platform, maxPages int64) *simweb.Web {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -71,7 +71,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 func folder(t testing.TB, maxPages int64) (dir string, web *simweb.Web) {
 	t.Helper()
 	dir = t.TempDir()
-	p, err := platform.Local(dir, nil)
+	p, err := drivers.Local(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // shared is a platform in memory that others may work on too, as in a cloud.
-func shared(t *testing.T) *platform.Platform {
+func shared(t *testing.T) *drivers.Platform {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func shared(t *testing.T) *platform.Platform {
 	return p
 }
 
-func write(t *testing.T, p *platform.Platform, key string, v any) {
+func write(t *testing.T, p *drivers.Platform, key string, v any) {
 	t.Helper()
 	recs, err := engine.ReadRecords(t.Context(), p, []string{key})
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
 	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
@@ -89,11 +89,11 @@ func (s bucket) file(ctx context.Context, name string) (path string, err error) 
 // platformStore is the Store of an open platform.
 type platformStore struct {
 	bucket
-	p *platform.Platform
+	p *drivers.Platform
 }
 
 // OfPlatform returns the store of a platform that the caller keeps open.
-func OfPlatform(p *platform.Platform) stored.Store { return platformStore{bucket{p.Bucket}, p} }
+func OfPlatform(p *drivers.Platform) stored.Store { return platformStore{bucket{p.Bucket}, p} }
 
 func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, error) {
 	recs, err := engine.ReadRecords(ctx, s.p, keys)
@@ -127,7 +127,7 @@ var ErrNoFolder = errors.New("the folder holds no crawl")
 
 // openFolder opens a folder for reading, and creates nothing but the folder of objects.
 func openFolder(ctx context.Context, dir string) (*folderStore, error) {
-	if err := platform.CheckFolder(dir); err != nil {
+	if err := drivers.CheckFolder(dir); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, naming.DatabaseFile)); errors.Is(err, fs.ErrNotExist) {
@@ -160,8 +160,8 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 		if s.owner.answers(ctx) {
 			return nil
 		}
-		var p *platform.Platform
-		if p, err = platform.LocalCopy(s.dir); err == nil {
+		var p *drivers.Platform
+		if p, err = drivers.LocalCopy(s.dir); err == nil {
 			return s.take(ctx, p)
 		}
 		if !errors.Is(err, local.ErrInUse) {
@@ -171,7 +171,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
+func (s *folderStore) take(ctx context.Context, p *drivers.Platform) (err error) {
 	defer func() {
 		err = errors.Join(err, p.Table.Close(), p.Close())
 		s.written = s.lastWritten()
@@ -248,7 +248,7 @@ func (s *folderStore) renew(ctx context.Context) error {
 		s.snapshot = nil
 		return nil
 	}
-	p, err := platform.LocalCopy(s.dir)
+	p, err := drivers.LocalCopy(s.dir)
 	if errors.Is(err, local.ErrInUse) {
 		return nil
 	}

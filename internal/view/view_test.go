@@ -22,9 +22,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -225,7 +225,7 @@ func testIndex(t *testing.T, v *view.View, pages []blobschema.Page) {
 
 // TestWriteCDXJ stores the index, twice.
 func TestWriteCDXJ(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestOwned(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			p, err := platform.Local(dir, nil)
+			p, err := drivers.Local(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -367,8 +367,8 @@ func TestOwned(t *testing.T) {
 // TestRenew looks at an idle folder for so long that others work on it meanwhile.
 func TestRenew(t *testing.T) {
 	dir := t.TempDir()
-	work := func(key string) *platform.Platform {
-		p, err := platform.Local(dir, nil)
+	work := func(key string) *drivers.Platform {
+		p, err := drivers.Local(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -446,7 +446,7 @@ func TestFrozen(t *testing.T) {
 // TestOnlyReads makes sure that the socket takes no other request.
 func TestOnlyReads(t *testing.T) {
 	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
+	p, err := drivers.Local(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("looking made %v, %v", list, err)
 	}
 	fresh := t.TempDir()
-	p, err := platform.Local(fresh, nil)
+	p, err := drivers.Local(fresh, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +538,7 @@ func TestScope(t *testing.T) {
 // overlay is a store with some records of its own.
 type overlay struct {
 	stored.Store
-	platform *platform.Platform
+	platform *drivers.Platform
 	records  map[string]any
 }
 
@@ -554,7 +554,7 @@ func (o overlay) Records(ctx context.Context, keys ...string) ([][]byte, error) 
 
 // TestVersion refuses what another version wrote.
 func TestVersion(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

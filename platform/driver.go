@@ -1,6 +1,6 @@
-// Package driver says what the drivers of a platform give beside gocloud's table and
+// Package platform says what the drivers of a platform give beside gocloud's table and
 // bucket: queues, in the few words that steps need, and a meter of what they call.
-package driver
+package platform
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package platform
+package drivers
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"gocloud.dev/pubsub"
 
-	"github.com/orbweaver/orbweaver/internal/platform/driver"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // portable is a queue over gocloud's portable types. What its subscription fetched
@@ -45,9 +45,9 @@ func (q *portable) Send(ctx context.Context, bodies [][]byte, delay time.Duratio
 }
 
 // Receive waits for a first message and takes what else is at hand.
-func (q *portable) Receive(ctx context.Context, limit int, wait time.Duration) ([]driver.Delivery, error) {
+func (q *portable) Receive(ctx context.Context, limit int, wait time.Duration) ([]platform.Delivery, error) {
 	s := q.subscription()
-	var out []driver.Delivery
+	var out []platform.Delivery
 	for len(out) < limit {
 		wctx, cancel := context.WithTimeout(ctx, wait)
 		m, err := s.Receive(wctx)
@@ -64,7 +64,7 @@ func (q *portable) Receive(ctx context.Context, limit int, wait time.Duration) (
 		if !ok {
 			receives = 1
 		}
-		out = append(out, driver.Delivery{ID: m.LoggableID, Body: m.Body, Receives: receives, Receipt: m})
+		out = append(out, platform.Delivery{ID: m.LoggableID, Body: m.Body, Receives: receives, Receipt: m})
 		wait = 2 * time.Millisecond
 	}
 	return out, nil
@@ -91,14 +91,14 @@ func (q *portable) drop(s *pubsub.Subscription) {
 	_ = s.Shutdown(ctx) // it has failed already; what matters is that its goroutines end
 }
 
-func (q *portable) Acknowledge(_ context.Context, receipts []driver.Receipt) error {
+func (q *portable) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
 	for _, r := range receipts {
 		r.(*pubsub.Message).Ack()
 	}
 	return nil
 }
 
-func (q *portable) Release(_ context.Context, receipts []driver.Receipt) error {
+func (q *portable) Release(_ context.Context, receipts []platform.Receipt) error {
 	for _, r := range receipts {
 		if m := r.(*pubsub.Message); m.Nackable() {
 			m.Nack()

@@ -19,11 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/conformance"
 	"github.com/orbweaver/orbweaver/internal/wiretap"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform/conformance"
 )
 
 // emulated skips a test unless emulators are named, so that it never runs against an
@@ -159,10 +159,10 @@ func TestAWS(t *testing.T) {
 	location := deploy(t, conformance.Partitions, visibility)
 	wire := tapped(t)
 	var led *ledger.Ledger
-	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
+	conformance.Run(t, func(t *testing.T, m drivers.Meter) *drivers.Platform {
 		led, _ = m.(*ledger.Ledger)
 		start := time.Now()
-		p, err := platform.Open(t.Context(), location, m)
+		p, err := drivers.Open(t.Context(), location, m)
 		t.Logf("opened in %v", time.Since(start))
 		return opened(t, p, err)
 	}, conformance.Traits{
@@ -181,7 +181,7 @@ func TestAWS(t *testing.T) {
 func TestAWSDeployment(t *testing.T) {
 	emulated(t)
 	location := deploy(t, 2, time.Second)
-	p, err := platform.Open(t.Context(), location, nil)
+	p, err := drivers.Open(t.Context(), location, nil)
 	p = opened(t, p, err)
 	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "has 2 mailboxes") {
 		t.Errorf("more partitions than mailboxes: %v", err)
@@ -196,7 +196,7 @@ func TestAWSDeployment(t *testing.T) {
 		"no table":  "aws://absent-" + strings.TrimPrefix(location, "aws://"),
 		"no bucket": strings.Replace(location, "bucket=", "bucket=absent-", 1),
 	} {
-		p, err := platform.Open(t.Context(), l, nil)
+		p, err := drivers.Open(t.Context(), l, nil)
 		if err == nil {
 			_, err = p.Bucket.ReadAll(t.Context(), "x")
 			_ = p.Close()

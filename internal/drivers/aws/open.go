@@ -18,7 +18,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/docstore"
 
-	"github.com/orbweaver/orbweaver/internal/platform/driver"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // answerTimeout bounds the wait for the beginning of an answer, from the end of the
@@ -36,7 +36,7 @@ type Deployment struct {
 // Open opens a deployment. It asks AWS once, for the table's description, so that no
 // credentials, a wrong region, missing rights and a foreign table show here. keyField
 // is the field of the table's documents that is their key.
-func Open(ctx context.Context, l Location, keyField string, meter driver.Meter) (*Deployment, error) {
+func Open(ctx context.Context, l Location, keyField string, meter platform.Meter) (*Deployment, error) {
 	cfg, err := load(ctx, l)
 	if err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
 // since is what was counted after a first count.
@@ -64,7 +64,7 @@ func (s *suite) counts(t *testing.T) {
 	s.countReceives(t, q)
 }
 
-func (s *suite) countReceives(t *testing.T, q platform.Queue) {
+func (s *suite) countReceives(t *testing.T, q drivers.Queue) {
 	collect(t, q, 21)
 	if s.traits.Batches {
 		t.Log("requests to queues are not counted one by one: gocloud makes them when it likes")
@@ -81,7 +81,7 @@ func (s *suite) countReceives(t *testing.T, q platform.Queue) {
 	body := bytes.Repeat([]byte{0xff}, 150<<10) // 200 KB in base64
 	count("receive nothing", 1, func() { empty(t, q) })
 	count("send 150 KB", 4, func() { send(t, q, 0, body) })
-	var got []platform.Delivery
+	var got []drivers.Delivery
 	count("receive 150 KB", 4, func() {
 		var err error
 		if got, err = q.Receive(t.Context(), 10, 5*time.Second); err != nil || len(got) != 1 {

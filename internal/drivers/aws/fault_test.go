@@ -18,9 +18,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
 // service answers as AWS would, as far as a test needs it: by the operation, with the
@@ -124,18 +124,18 @@ func start(t *testing.T, a answers) *service {
 	return s
 }
 
-func open(t *testing.T, a answers) (*platform.Platform, *service, *ledger.Ledger) {
+func open(t *testing.T, a answers) (*drivers.Platform, *service, *ledger.Ledger) {
 	return openTrying(t, 3, a)
 }
 
 // openTrying opens a deployment whose calls are tried that often; to wait between tries
 // takes time.
-func openTrying(t *testing.T, tries int, a answers) (*platform.Platform, *service, *ledger.Ledger) {
+func openTrying(t *testing.T, tries int, a answers) (*drivers.Platform, *service, *ledger.Ledger) {
 	t.Helper()
 	s := start(t, a)
 	t.Setenv("AWS_MAX_ATTEMPTS", fmt.Sprint(tries))
 	led := &ledger.Ledger{}
-	p, err := platform.Open(t.Context(), location, led)
+	p, err := drivers.Open(t.Context(), location, led)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestOpenFails(t *testing.T) {
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
-			p, err := platform.Open(t.Context(), location, nil)
+			p, err := drivers.Open(t.Context(), location, nil)
 			if p != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v\nwant %s", err, c.want)
 			}
@@ -362,7 +362,7 @@ func TestObjectErrors(t *testing.T) {
 
 const queueURL = `{"QueueUrl":"http://127.0.0.1/queue/name-mailbox-00000"}`
 
-func mailbox(t *testing.T, p *platform.Platform) platform.Queue {
+func mailbox(t *testing.T, p *drivers.Platform) drivers.Queue {
 	t.Helper()
 	q, err := p.Queue("mailbox-00000")
 	if err != nil {
@@ -468,7 +468,7 @@ func TestQueueFailures(t *testing.T) {
 		if err != nil || len(got) != 1 || got[0].Receives != 7 || string(got[0].Body) != "hello" {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		receipts := []platform.Receipt{got[0].Receipt}
+		receipts := []drivers.Receipt{got[0].Receipt}
 		if err := q.Acknowledge(t.Context(), receipts); (err != nil) != c.fails {
 			t.Errorf("acknowledge, %s %s: %v", c.code, c.text, err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"gocloud.dev/docstore/driver"
 
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // RunGetQuery implements driver.Collection. The result is the collection as it

@@ -1,10 +1,10 @@
-package platform_test
+package drivers_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
 func TestOpen(t *testing.T) {
@@ -13,12 +13,12 @@ func TestOpen(t *testing.T) {
 		"aws://name":                "bucket is missing",
 		"aws://name?bucket=b&part=": "parameter part needs one value",
 	} {
-		if p, err := platform.Open(t.Context(), location, nil); p != nil || err == nil || !strings.Contains(err.Error(), want) {
+		if p, err := drivers.Open(t.Context(), location, nil); p != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", location, err, want)
 		}
 	}
 	for location, want := range map[string]string{"aws://name?bucket=b&partitions=2": "aws://name", "data/crawl?": "data/crawl?"} {
-		if got := platform.ShortName(location); got != want {
+		if got := drivers.ShortName(location); got != want {
 			t.Errorf("%s: %s, want %s", location, got, want)
 		}
 	}

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/conformance"
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/platform/conformance"
 )
 
 // embedded is what both embedded platforms have in common; what comes of the end of a
 // visibility is tested in package local.
 var embedded = conformance.Traits{Visibility: 5 * time.Minute, Batches: true}
 
-func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
+func opened(t *testing.T, p *drivers.Platform, err error) *drivers.Platform {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -27,16 +27,16 @@ func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
-		p, err := platform.Memory(m)
+	conformance.Run(t, func(t *testing.T, m drivers.Meter) *drivers.Platform {
+		p, err := drivers.Memory(m)
 		return opened(t, p, err)
 	}, embedded)
 }
 
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
-		p, err := platform.Open(t.Context(), t.TempDir(), m)
+	conformance.Run(t, func(t *testing.T, m drivers.Meter) *drivers.Platform {
+		p, err := drivers.Open(t.Context(), t.TempDir(), m)
 		return opened(t, p, err)
 	}, embedded)
 }

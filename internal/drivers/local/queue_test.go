@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gocloud.dev/pubsub"
 
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // calls is a Meter that remembers, and can hold a kind of call up.

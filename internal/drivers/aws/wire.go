@@ -20,7 +20,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/orbweaver/orbweaver/internal/platform/driver"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // wire is the layer that all calls of all clients go through: it meters each try, and
@@ -28,7 +28,7 @@ import (
 // the answer says that it was not served (5xx, throttled): those are not billed.
 type wire struct {
 	location Location
-	meter    driver.Meter
+	meter    platform.Meter
 }
 
 type inputKey struct{}
@@ -156,7 +156,7 @@ const (
 // table tells what a request to DynamoDB consumed, by its own answer. A condition that
 // does not hold is billed like the write, and what has lost its answer, or a part of it,
 // may have been: those answers name no units.
-func (t *try) table(m driver.Meter) {
+func (t *try) table(m platform.Meter) {
 	if t.err == nil {
 		switch r := t.result.(type) {
 		case *dynamodb.PutItemOutput:
@@ -224,7 +224,7 @@ func capacity(unit int, c *dynamodbtypes.ConsumedCapacity) int {
 
 // bucket tells what a request to S3 is: what writes costs as a put, what deletes
 // nothing.
-func (t *try) bucket(m driver.Meter) {
+func (t *try) bucket(m platform.Meter) {
 	if t.request == nil {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 )
 
 // Partitions is how many mailboxes a platform under test needs.
@@ -37,7 +37,7 @@ type Traits struct {
 
 // Open opens a platform with the queues of [Partitions] partitions. It is closed by the
 // test's cleanup. Platforms need not be empty, but may not be shared.
-type Open func(t *testing.T, meter platform.Meter) *platform.Platform
+type Open func(t *testing.T, meter drivers.Meter) *drivers.Platform
 
 // Run runs the suite.
 func Run(t *testing.T, open Open, traits Traits) {
@@ -84,10 +84,10 @@ func Run(t *testing.T, open Open, traits Traits) {
 type suite struct {
 	traits Traits
 	ledger *ledger.Ledger
-	p      *platform.Platform
+	p      *drivers.Platform
 }
 
-func (s *suite) queue(t *testing.T, name string) platform.Queue {
+func (s *suite) queue(t *testing.T, name string) drivers.Queue {
 	t.Helper()
 	q, err := s.p.Queue(name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"gocloud.dev/pubsub/batcher"
 	"gocloud.dev/pubsub/driver"
 
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // The bounds that clouds set are kept here too, so that what would fail there

@@ -1,11 +1,11 @@
-package platform
+package drivers
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
-	"github.com/orbweaver/orbweaver/internal/platform/aws"
+	"github.com/orbweaver/orbweaver/internal/drivers/aws"
 )
 
 // IsCloud says whether a location is a deployment in a cloud; else it is a folder.

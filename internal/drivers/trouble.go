@@ -1,4 +1,4 @@
-package platform
+package drivers
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 )
 
 // NoRoom reports whether a disk is full, a quota exhausted, or a file as large as it may be. Some

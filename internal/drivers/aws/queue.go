@@ -17,7 +17,7 @@ import (
 	"gocloud.dev/pubsub/awssnssqs"
 	"gocloud.dev/pubsub/batcher"
 
-	"github.com/orbweaver/orbweaver/internal/platform/driver"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Bounds of SQS.
@@ -59,7 +59,7 @@ type queue struct {
 type handle string
 
 // Queue opens a queue. Whether it exists shows when it is first used.
-func (d *Deployment) Queue(name string) driver.Queue {
+func (d *Deployment) Queue(name string) platform.Queue {
 	return &queue{name: d.queue(name), client: d.queues}
 }
 
@@ -141,7 +141,7 @@ func (q *queue) sendBatch(ctx context.Context, url string, bodies [][]byte, dela
 
 // Receive polls, with pauses that grow, until something comes. It ends up to a second
 // after its context, later only if an answer is.
-func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]driver.Delivery, error) {
+func (q *queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]platform.Delivery, error) {
 	url, err := q.address(ctx)
 	if err != nil {
 		return nil, q.receiveError(ctx, err)
@@ -175,7 +175,7 @@ func (q *queue) receiveError(ctx context.Context, err error) error {
 }
 
 // poll asks once. The end of ctx does not end it before its answer is overdue.
-func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Duration) ([]driver.Delivery, error) {
+func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Duration) ([]platform.Delivery, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -195,7 +195,7 @@ func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Durat
 	if err != nil {
 		return nil, err
 	}
-	out := make([]driver.Delivery, 0, len(r.Messages))
+	out := make([]platform.Delivery, 0, len(r.Messages))
 	for _, m := range r.Messages {
 		out = append(out, delivery(m))
 	}
@@ -203,10 +203,10 @@ func (q *queue) poll(ctx context.Context, url string, limit int, wait time.Durat
 }
 
 // release gives back what came after ctx had ended.
-func (q *queue) release(ctx context.Context, late []driver.Delivery) error {
+func (q *queue) release(ctx context.Context, late []platform.Delivery) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollGrace)
 	defer cancel()
-	receipts := make([]driver.Receipt, len(late))
+	receipts := make([]platform.Receipt, len(late))
 	for i, d := range late {
 		receipts[i] = d.Receipt
 	}
@@ -215,7 +215,7 @@ func (q *queue) release(ctx context.Context, late []driver.Delivery) error {
 
 // delivery reads a message. What claims base64 and is none is handed over as it is:
 // whoever reads it puts it aside.
-func delivery(m types.Message) driver.Delivery {
+func delivery(m types.Message) platform.Delivery {
 	body := []byte(aws.ToString(m.Body))
 	if _, ok := m.MessageAttributes[encodedAttribute]; ok {
 		if plain, err := base64.StdEncoding.DecodeString(string(body)); err == nil {
@@ -226,13 +226,13 @@ func delivery(m types.Message) driver.Delivery {
 	if err != nil {
 		receives = 1
 	}
-	return driver.Delivery{ID: aws.ToString(m.MessageId), Body: body, Receives: receives, Receipt: handle(aws.ToString(m.ReceiptHandle))}
+	return platform.Delivery{ID: aws.ToString(m.MessageId), Body: body, Receives: receives, Receipt: handle(aws.ToString(m.ReceiptHandle))}
 }
 
 // Acknowledge deletes messages. That some had been deleted, or given to another, is no
 // error.
-func (q *queue) Acknowledge(ctx context.Context, receipts []driver.Receipt) error {
-	return q.batches(ctx, "acknowledge", receipts, func(url string, handles []driver.Receipt) ([]types.BatchResultErrorEntry, error) {
+func (q *queue) Acknowledge(ctx context.Context, receipts []platform.Receipt) error {
+	return q.batches(ctx, "acknowledge", receipts, func(url string, handles []platform.Receipt) ([]types.BatchResultErrorEntry, error) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
 		for i, h := range handles {
 			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{
@@ -248,8 +248,8 @@ func (q *queue) Acknowledge(ctx context.Context, receipts []driver.Receipt) erro
 }
 
 // Release makes messages visible at once.
-func (q *queue) Release(ctx context.Context, receipts []driver.Receipt) error {
-	return q.batches(ctx, "release", receipts, func(url string, handles []driver.Receipt) ([]types.BatchResultErrorEntry, error) {
+func (q *queue) Release(ctx context.Context, receipts []platform.Receipt) error {
+	return q.batches(ctx, "release", receipts, func(url string, handles []platform.Receipt) ([]types.BatchResultErrorEntry, error) {
 		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url}
 		for i, h := range handles {
 			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
@@ -265,8 +265,8 @@ func (q *queue) Release(ctx context.Context, receipts []driver.Receipt) error {
 }
 
 // batches works on receipts by tens, all of them whatever fails.
-func (q *queue) batches(ctx context.Context, what string, receipts []driver.Receipt,
-	do func(url string, handles []driver.Receipt) ([]types.BatchResultErrorEntry, error),
+func (q *queue) batches(ctx context.Context, what string, receipts []platform.Receipt,
+	do func(url string, handles []platform.Receipt) ([]types.BatchResultErrorEntry, error),
 ) error {
 	if len(receipts) == 0 {
 		return nil

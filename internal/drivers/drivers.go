@@ -1,7 +1,7 @@
-// Package platform opens what a crawl runs on: queues, and a key-value table and blob
+// Package drivers opens what a crawl runs on: queues, and a key-value table and blob
 // storage as gocloud's portable types. Its subpackages hold the drivers; only they
 // import SDKs.
-package platform
+package drivers
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"gocloud.dev/pubsub"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/platform/driver"
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Platform is what engines and commands work on.
@@ -53,10 +53,10 @@ type Platform struct {
 
 // What drivers give; see package driver.
 type (
-	Queue    = driver.Queue
-	Delivery = driver.Delivery
-	Receipt  = driver.Receipt
-	Meter    = driver.Meter
+	Queue    = platform.Queue
+	Delivery = platform.Delivery
+	Receipt  = platform.Receipt
+	Meter    = platform.Meter
 )
 
 // NoMeter counts nothing.

@@ -13,10 +13,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -45,7 +45,7 @@ func TestAWSCrawl(t *testing.T) {
 	location := deploy(t, 4, 30*time.Second)
 	wire := tapped(t)
 	led := &ledger.Ledger{}
-	p, err := platform.Open(t.Context(), location, led)
+	p, err := drivers.Open(t.Context(), location, led)
 	p = opened(t, p, err)
 	e, err := engine.New(p, engine.Config{
 		Ledger: led,
@@ -79,7 +79,7 @@ func TestAWSCrawl(t *testing.T) {
 }
 
 // pages are the visible page records of a crawl.
-func pages(t *testing.T, p *platform.Platform, partitions int) map[string]simweb.Got {
+func pages(t *testing.T, p *drivers.Platform, partitions int) map[string]simweb.Got {
 	t.Helper()
 	read := func(name string) *blobschema.CommitReader {
 		data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: name, Length: -1})

@@ -12,7 +12,7 @@ import (
 	"gocloud.dev/docstore/driver"
 	"gocloud.dev/gcerrors"
 
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // The bounds that DynamoDB sets are kept here too.

@@ -16,7 +16,7 @@ import (
 	"gocloud.dev/docstore"
 	"gocloud.dev/pubsub"
 
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // crashDir names, to a test binary started by TestKill, the folder to work in.

@@ -14,7 +14,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // What opening and using a [Store] may end with, beside the errors of package

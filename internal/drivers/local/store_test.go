@@ -24,7 +24,7 @@ import (
 	"gocloud.dev/pubsub/driver"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 )
 
 // fill puts some of everything into the store.
