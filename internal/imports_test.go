@@ -29,19 +29,20 @@ partition:
 blobschema/wire:
 blobschema/wire/wiretest: blobschema/wire
 blobschema/naming:        partition
+platform:
 internal/weburl:
 internal/inflate:
 internal/coding:          internal/inflate
 internal/coding/bodies:
-internal/platform/driver:
-internal/platform/embedded:
-internal/platform/local:  blobschema/naming internal/platform/embedded
+internal/drivers/embedded:
+internal/drivers/local:   blobschema/naming internal/drivers/embedded platform
 blobschema:               blobschema/naming blobschema/wire internal/weburl partition
 blobschema/ranks:         blobschema blobschema/naming blobschema/wire partition
 blobschema/warc:          blobschema
 blobschema/segment:       blobschema/wire partition
 internal/stored:          blobschema blobschema/wire partition
 internal/ledger:          blobschema
+platform/conformance:     blobschema blobschema/naming internal/ledger platform
 internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
@@ -57,23 +58,22 @@ internal/crawl:           blobschema blobschema/naming blobschema/ranks blobsche
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/frontier internal/stored internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
-internal/platform/aws:    blobschema/naming internal/platform/driver partition
-internal/platform:        blobschema/naming internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
+internal/drivers/aws:     blobschema/naming partition platform
+internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded internal/drivers/local partition platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/stored internal/text internal/token internal/weburl partition
-internal/engine:          blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank partition
-internal/platform/conformance: blobschema blobschema/naming internal/actor internal/engine internal/ledger internal/platform
+internal/engine:          blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/page internal/rank partition platform
 internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/stored internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
-internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/stored internal/weburl partition
+internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/polite internal/rank internal/simweb internal/stored internal/weburl partition
 internal/simulate/plants: internal/simulate
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/stored internal/weburl partition
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/drivers internal/drivers/local internal/frontier internal/polite internal/rank internal/stored internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
-internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/stored internal/strhash internal/text internal/token internal/view internal/weburl partition
-internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
+internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/drivers internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/stored internal/strhash internal/text internal/token internal/view internal/weburl partition platform
+internal/function:        blobschema internal/actor internal/crawl internal/drivers internal/engine internal/fetch internal/index internal/ledger internal/polite internal/search internal/view partition platform
 internal/function/event:  internal/actor
-internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
+internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/drivers internal/engine internal/fetch internal/ledger internal/simweb internal/weburl partition platform
 internal/docsite:         blobschema blobschema/warc
 internal/recordings:
 functions/coordinate:     internal/function
@@ -86,7 +86,7 @@ internal/lambdalocal:
 internal/wiretap:
 internal/emulators:
 infra/zip:
-localstack:               blobschema blobschema/naming blobschema/ranks internal/emulators internal/lambdalocal internal/ledger internal/platform internal/simweb internal/view internal/weburl internal/wiretap
+localstack:               blobschema blobschema/naming blobschema/ranks internal/drivers internal/emulators internal/lambdalocal internal/ledger internal/simweb internal/view internal/weburl internal/wiretap
 infra/emulated:
 infra/account:
 cmd/orbweaver:            ...
@@ -98,18 +98,18 @@ const modules = `
 github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
-github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/platform/aws localstack
-github.com/aws/smithy-go:            internal/platform/aws
+github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws localstack
+github.com/aws/smithy-go:            internal/drivers/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
-github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
+github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers/local internal/polite
 github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
-go.etcd.io/bbolt:                    internal/platform/local
+go.etcd.io/bbolt:                    internal/drivers/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
-gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
+gocloud.dev:                         internal/drivers internal/drivers/aws internal/drivers/local internal/view platform platform/conformance
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
 golang.org/x/sync:                   internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
@@ -128,13 +128,13 @@ var core = []string{
 	"internal/actor",
 	"internal/coding",
 	"internal/crawl",
+	"internal/drivers/embedded",
 	"internal/extract",
 	"internal/fresh",
 	"internal/frontier",
 	"internal/index",
 	"internal/inflate",
 	"internal/page",
-	"internal/platform/embedded",
 	"internal/polite",
 	"internal/rank",
 	"internal/stored",

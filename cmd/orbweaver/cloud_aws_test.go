@@ -17,6 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/emulators"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestCloudAWS runs the tests of this package's cloud over the real protocols.
@@ -65,7 +66,7 @@ func awsCloud(t *testing.T) *cloud {
 	}
 	c := &cloud{t: t, url: "aws://" + name + "?bucket=" + name + "&partitions=3", site: newSite()}
 	t.Cleanup(c.site.close)
-	c.open = func(ctx context.Context, location string, m drivers.Meter) (*drivers.Platform, error) {
+	c.open = func(ctx context.Context, location string, m platform.Meter) (*platform.Platform, error) {
 		return drivers.Open(ctx, location, m)
 	}
 	return c

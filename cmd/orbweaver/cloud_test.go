@@ -26,6 +26,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // cloudURL is the platform of these tests, in memory unless they are told to use
@@ -54,7 +55,7 @@ func memoryCloud(t *testing.T) *cloud {
 	queues := map[string]*plainQueue{}
 	c := &cloud{t: t, url: cloudURL, site: newSite()}
 	t.Cleanup(c.site.close)
-	c.open = func(_ context.Context, location string, _ drivers.Meter) (*drivers.Platform, error) {
+	c.open = func(_ context.Context, location string, _ platform.Meter) (*platform.Platform, error) {
 		if location != cloudURL {
 			return nil, errors.New("there is no such table")
 		}
@@ -62,7 +63,7 @@ func memoryCloud(t *testing.T) *cloud {
 		shared.Exclusive, shared.Partitions = false, 3
 		shared.Close = func() error { return nil }
 		shared.CreateQueues = func(context.Context, int) error { return nil }
-		shared.Queue = func(name string) (drivers.Queue, error) {
+		shared.Queue = func(name string) (platform.Queue, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if queues[name] == nil {
@@ -103,7 +104,7 @@ func (q *plainQueue) Send(_ context.Context, bodies [][]byte, _ time.Duration) e
 }
 
 // Receive waits for less than it may: what these tests wait for is sent already.
-func (q *plainQueue) Receive(ctx context.Context, limit int, patience time.Duration) (out []drivers.Delivery, _ error) {
+func (q *plainQueue) Receive(ctx context.Context, limit int, patience time.Duration) (out []platform.Delivery, _ error) {
 	for end := time.Now().Add(min(patience, 50*time.Millisecond)); ; {
 		if out = q.take(limit); len(out) > 0 || time.Now().After(end) || !wait(ctx, 2*time.Millisecond) {
 			return out, nil
@@ -111,7 +112,7 @@ func (q *plainQueue) Receive(ctx context.Context, limit int, patience time.Durat
 	}
 }
 
-func (q *plainQueue) take(limit int) (out []drivers.Delivery) {
+func (q *plainQueue) take(limit int) (out []platform.Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
@@ -119,13 +120,13 @@ func (q *plainQueue) take(limit int) (out []drivers.Delivery) {
 		if len(out) < limit && now.After(m.hidden) {
 			m.receives++
 			m.hidden = now.Add(5 * time.Second)
-			out = append(out, drivers.Delivery{ID: strconv.Itoa(id), Body: m.body, Receives: m.receives, Receipt: id})
+			out = append(out, platform.Delivery{ID: strconv.Itoa(id), Body: m.body, Receives: m.receives, Receipt: id})
 		}
 	}
 	return out
 }
 
-func (q *plainQueue) each(receipts []drivers.Receipt, do func(id int)) error {
+func (q *plainQueue) each(receipts []platform.Receipt, do func(id int)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range receipts {
@@ -134,11 +135,11 @@ func (q *plainQueue) each(receipts []drivers.Receipt, do func(id int)) error {
 	return nil
 }
 
-func (q *plainQueue) Acknowledge(_ context.Context, receipts []drivers.Receipt) error {
+func (q *plainQueue) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
 	return q.each(receipts, func(id int) { delete(q.bodies, id) })
 }
 
-func (q *plainQueue) Release(_ context.Context, receipts []drivers.Receipt) error {
+func (q *plainQueue) Release(_ context.Context, receipts []platform.Receipt) error {
 	return q.each(receipts, func(id int) {
 		if m := q.bodies[id]; m != nil {
 			m.hidden = time.Time{}
@@ -148,7 +149,7 @@ func (q *plainQueue) Release(_ context.Context, receipts []drivers.Receipt) erro
 
 func (q *plainQueue) Close(context.Context) error { return nil }
 
-func (c *cloud) platform() *drivers.Platform {
+func (c *cloud) platform() *platform.Platform {
 	c.t.Helper()
 	p, err := c.open(c.t.Context(), c.url, nil)
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *cloud) functions() (off func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func newFunction(ctx context.Context, p *drivers.Platform, v *view.View) (*engine.Engine, error) {
+func newFunction(ctx context.Context, p *platform.Platform, v *view.View) (*engine.Engine, error) {
 	rec, err := v.Crawl(ctx)
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func newFunction(ctx context.Context, p *drivers.Platform, v *view.View) (*engin
 }
 
 // turn is one tick, and what queues have at hand for the functions.
-func turn(ctx context.Context, p *drivers.Platform, e *engine.Engine, active string) error {
+func turn(ctx context.Context, p *platform.Platform, e *engine.Engine, active string) error {
 	if _, err := e.Open(); err != nil { // the crawl's limits may have changed
 		return err
 	}
@@ -223,7 +224,7 @@ func turn(ctx context.Context, p *drivers.Platform, e *engine.Engine, active str
 			return err
 		}
 		var msgs []actor.Message
-		var receipts []drivers.Receipt
+		var receipts []platform.Receipt
 		for _, d := range got {
 			msgs, receipts = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives}), append(receipts, d.Receipt)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/internal/fsck"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // trouble says what is wrong with what is stored, what is safe, and what to do. All messages of
@@ -83,7 +83,7 @@ func (p *place) remedy(kind naming.Kind) (safe, todo string) {
 
 // noRoom explains an error of a full disk; nil for other errors.
 func (p *place) noRoom(err error) error {
-	if p.inCloud() || !drivers.NoRoom(err) {
+	if p.inCloud() || !platform.NoRoom(err) {
 		return nil
 	}
 	cause, _, _ := strings.Cut(err.Error(), "\n")

@@ -18,10 +18,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 func newDLQ() *cobra.Command {
@@ -251,7 +251,7 @@ func (v *visit) fetchGivenUp(ctx context.Context) (err error) {
 			if err := engine.PutObject(ctx, v.platform, actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
 				return fmt.Errorf("put %s: %w", name, err)
 			}
-			if err := q.Acknowledge(ctx, []drivers.Receipt{d.Receipt}); err != nil {
+			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
 				return err
 			}
 		}

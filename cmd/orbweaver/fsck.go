@@ -15,11 +15,11 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 type fsckFlags struct {
@@ -221,7 +221,7 @@ func runFsck(cmd *cobra.Command, f *fsckFlags, v *view.View) error {
 // mendable is the store of an open platform, for repairs.
 type mendable struct {
 	stored.Store
-	p *drivers.Platform
+	p *platform.Platform
 }
 
 func (m mendable) Modified(ctx context.Context, name string) (time.Time, error) {

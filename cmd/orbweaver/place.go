@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // platformVariable names the platform that commands work on unless they are told where.
@@ -167,13 +168,13 @@ func (p *place) noCrawl() error {
 }
 
 // opener opens a platform, as drivers.Open does.
-type opener func(ctx context.Context, location string, meter drivers.Meter) (*drivers.Platform, error)
+type opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
 
 // openerKey is where a context has how platforms in a cloud are opened, if not by drivers.Open.
 type openerKey struct{}
 
 // open opens the platform of a place in a cloud.
-func (p *place) open(ctx context.Context, led *ledger.Ledger) (*drivers.Platform, error) {
+func (p *place) open(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {
 	open, ok := ctx.Value(openerKey{}).(opener)
 	if !ok {
 		open = drivers.Open

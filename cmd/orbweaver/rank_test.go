@@ -13,9 +13,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestCloudRank has functions compute ranks in a cloud.
@@ -76,7 +76,7 @@ func (c *cloud) rankFunction() (off func()) {
 		if err != nil {
 			return err
 		}
-		return q.Acknowledge(ctx, []drivers.Receipt{got[0].Receipt})
+		return q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt})
 	}
 	wg.Go(func() {
 		for ctx.Err() == nil {

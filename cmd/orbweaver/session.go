@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // refresh is how often the display is brought up to date.
@@ -45,7 +46,7 @@ type session struct {
 	request     *request // to be asked for before all else; nil for none
 
 	ledger   ledger.Ledger
-	platform *drivers.Platform
+	platform *platform.Platform
 	engine   *engine.Engine
 	view     *view.View
 	asked    *view.View  // as it was before the request was submitted

@@ -9,19 +9,20 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // visit is what a command has open to work on a crawl that it does not run itself: on a
 // platform in a cloud, or in a folder that nobody works on.
 type visit struct {
 	place    *place
-	platform *drivers.Platform
+	platform *platform.Platform
 	engine   *engine.Engine
 	view     *view.View // nil before there is a crawl
 }
 
 // newVisit begins a visit of an open platform, which stays the caller's.
-func newVisit(p *place, pl *drivers.Platform, led *ledger.Ledger) (*visit, error) {
+func newVisit(p *place, pl *platform.Platform, led *ledger.Ledger) (*visit, error) {
 	e, err := engine.New(pl, engine.Config{Ledger: led})
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (v *visit) close() error {
 // enter opens the place's platform, calls f and closes it again.
 func (p *place) enter(ctx context.Context, f func(v *visit) error) (err error) {
 	led := &ledger.Ledger{}
-	var pl *drivers.Platform
+	var pl *platform.Platform
 	if p.inCloud() {
 		pl, err = p.open(ctx, led)
 	} else {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Bounds of --lease: requests must fit into it, and a crash should not last.
@@ -139,7 +139,7 @@ func (f *workFlags) check() error {
 }
 
 // config is how the worker works.
-func (f *workFlags) config(p *drivers.Platform, led *ledger.Ledger, log *slog.Logger) engine.WorkConfig {
+func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.Logger) engine.WorkConfig {
 	return engine.WorkConfig{
 		Config: engine.Config{
 			Step: crawl.StepConfig{

@@ -22,6 +22,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 const (
@@ -81,7 +82,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 	return f, f.weigh(j.Dir)
 }
 
-func newEngine(p *drivers.Platform, led *ledger.Ledger, c warc.Compression) (*engine.Engine, error) {
+func newEngine(p *platform.Platform, led *ledger.Ledger, c warc.Compression) (*engine.Engine, error) {
 	cfg := engine.Config{
 		Ledger: led, Connections: connections,
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -105,7 +106,7 @@ type visible struct {
 	last    time.Time // when the last page was asked for
 }
 
-func (v *visible) read(ctx context.Context, p *drivers.Platform, partitions int) error {
+func (v *visible) read(ctx context.Context, p *platform.Platform, partitions int) error {
 	keys := make([]string, partitions)
 	for i := range keys {
 		keys[i] = naming.HeadKey(crawlID, partition.ID(i))
@@ -139,7 +140,7 @@ func (v *visible) read(ctx context.Context, p *drivers.Platform, partitions int)
 	return nil
 }
 
-func (v *visible) add(ctx context.Context, p *drivers.Platform, name string) error {
+func (v *visible) add(ctx context.Context, p *platform.Platform, name string) error {
 	c, err := openCommit(ctx, p, name)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (v *visible) add(ctx context.Context, p *drivers.Platform, name string) err
 	return nil
 }
 
-func openCommit(ctx context.Context, p *drivers.Platform, name string) (*blobschema.CommitReader, error) {
+func openCommit(ctx context.Context, p *platform.Platform, name string) (*blobschema.CommitReader, error) {
 	data, err := engine.GetObject(ctx, p, actor.GetObject{Name: name, Length: -1})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/internal/drivers/aws"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // IsCloud says whether a location is a deployment in a cloud; else it is a folder.
@@ -23,7 +24,7 @@ func ShortName(location string) string {
 
 // Open opens the platform at a location: the URL of a deployment in a cloud, such as
 // aws://NAME?bucket=BUCKET&partitions=N, or a folder, as [Local] does. meter may be nil.
-func Open(ctx context.Context, location string, meter Meter) (*Platform, error) {
+func Open(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	scheme, _, cloud := strings.Cut(location, "://")
 	switch {
 	case !cloud:
@@ -34,18 +35,18 @@ func Open(ctx context.Context, location string, meter Meter) (*Platform, error) 
 	return nil, fmt.Errorf("platform %q: the scheme %s is unknown (want aws://NAME?..., or a folder)", location, scheme)
 }
 
-func openAWS(ctx context.Context, location string, meter Meter) (*Platform, error) {
+func openAWS(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error) {
 	l, err := aws.Parse(location)
 	if err != nil {
 		return nil, err
 	}
-	d, err := aws.Open(ctx, l, keyField, orNone(meter))
+	d, err := aws.Open(ctx, l, platform.KeyField, orNone(meter))
 	if err != nil {
 		return nil, err
 	}
-	return &Platform{
+	return &platform.Platform{
 		Table: d.Table, Bucket: d.Bucket, BucketName: l.Bucket, Partitions: l.Mailboxes, BeginWith: l.Partitions, Put: d.Put, Close: d.Close,
-		Queue:        func(name string) (Queue, error) { return d.Queue(name), nil },
+		Queue:        func(name string) (platform.Queue, error) { return d.Queue(name), nil },
 		CreateQueues: func(_ context.Context, partitions int) error { return d.CheckQueues(partitions) },
 		CheckQueue:   d.CheckQueue,
 	}, nil

@@ -7,28 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers/local"
 )
-
-// NoRoom reports whether a disk is full, a quota exhausted, or a file as large as it may be. Some
-// libraries on the way keep only the text of an error.
-func NoRoom(err error) bool {
-	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
-		if errors.Is(err, e) || strings.Contains(err.Error(), e.Error()) {
-			return true
-		}
-	}
-	return false
-}
-
-// Permanent reports whether every later write will fail too, so that retries only waste time and
-// requests to web servers.
-func Permanent(err error) bool {
-	return NoRoom(err) || errors.Is(err, local.ErrStopped) || errors.Is(err, local.ErrDamaged)
-}
 
 // CheckFolder returns local.ErrDamaged if a folder has lost its database. It changes nothing.
 func CheckFolder(dir string) error {

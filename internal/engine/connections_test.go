@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestConnectionsLast crawls more hosts at a slow pace than requests may be under way at once.
@@ -114,7 +115,7 @@ func TestLongURL(t *testing.T) {
 }
 
 // crawlNames crawls hosts whose names all lead to 127.0.0.1.
-func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*engine.Engine, *drivers.Platform) {
+func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*engine.Engine, *platform.Platform) {
 	t.Helper()
 	p, err := drivers.Memory(nil)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package engine is the real executor: it runs steps and ticks over queues, a
-// key-value table, blob storage and sockets. It takes gocloud's table and bucket as
-// they are, and queues as package driver has them; package platform opens them.
+// Package engine is the real executor: it runs steps and ticks over a platform and
+// sockets. Package platform defines what a platform is, and package drivers opens one.
 //
 // One [Engine] is one process's share of a crawl. Its wakes come from a queue, its
 // steps are [crawl.Step] values each carried by one goroutine, and everything else a
@@ -28,10 +27,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Version is that of the program: in WARC files, and in the default user agent.
@@ -57,7 +56,7 @@ type Config struct {
 // Engine runs steps and ticks in one process.
 type Engine struct {
 	cfg         Config
-	platform    *drivers.Platform
+	platform    *platform.Platform
 	client      *fetch.Client
 	ledger      *ledger.Ledger
 	log         *slog.Logger
@@ -86,7 +85,7 @@ type Engine struct {
 	followFailures int // of index and rank steps, in a row
 	fatal          error
 
-	broken chan struct{} // closed once no write can succeed any more; see drivers.Permanent
+	broken chan struct{} // closed once no write can succeed any more; see platform.Permanent
 	once   sync.Once     // closes broken
 
 	ranks rankSteps
@@ -108,7 +107,7 @@ func (c Config) For(set *blobschema.Settings) Config {
 }
 
 // New returns an engine on an open platform.
-func New(p *drivers.Platform, cfg Config) (*Engine, error) {
+func New(p *platform.Platform, cfg Config) (*Engine, error) {
 	if cfg.Connections == 0 {
 		cfg.Connections = 256
 	}
@@ -335,7 +334,7 @@ func (e *Engine) fatalError() error {
 // once, as if the process had died: retries would fetch pages again that nobody can store. What was
 // committed stays, and the next process resumes.
 func (e *Engine) lost(err error) bool {
-	if err == nil || !drivers.Permanent(err) {
+	if err == nil || !platform.Permanent(err) {
 		return false
 	}
 	e.once.Do(func() {

@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process that did not
@@ -33,21 +34,27 @@ func TestRecordOpensNoNetwork(t *testing.T) {
 }
 
 func TestCrawlsDemo(t *testing.T) {
-	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	web := srv.Web()
 	led := &ledger.Ledger{}
 	p, err := drivers.Memory(led)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
+	crawlDemo(t, p, led)
+}
+
+// crawlDemo crawls a generated web over a platform, and compares the pages with its truth.
+func crawlDemo(t *testing.T, p *platform.Platform, led *ledger.Ledger) {
+	t.Helper()
+	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	web := srv.Web()
 	e, err := engine.New(p, engine.Config{
 		Ledger: led,
-		Log:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Step:   crawl.StepConfig{Retry: polite.Retry{Wait: 200 * time.Millisecond, Backoff: 100 * time.Millisecond}, Token: "orbweaver", Software: "orbweaver", Compressed: true},
 		Fetch:  fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
@@ -72,15 +79,17 @@ func TestCrawlsDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := pages(t, p)
-	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
+	if end != engine.Finished {
+		t.Errorf("it %s", end)
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), pages(t, p)); d != "" {
 		t.Error(d)
 	}
 	t.Logf("%s %+v %+v", end, e.Snapshot().Totals, e.Snapshot().Calls)
 }
 
 // pages reads the visible page records.
-func pages(t *testing.T, p *drivers.Platform) map[string]simweb.Got {
+func pages(t *testing.T, p *platform.Platform) map[string]simweb.Got {
 	t.Helper()
 	got := map[string]simweb.Got{}
 	for part := range 4 {
@@ -112,7 +121,7 @@ func pages(t *testing.T, p *drivers.Platform) map[string]simweb.Got {
 	return got
 }
 
-func commit(t *testing.T, p *drivers.Platform, name string) *blobschema.CommitReader {
+func commit(t *testing.T, p *platform.Platform, name string) *blobschema.CommitReader {
 	t.Helper()
 	data, err := engine.GetObject(t.Context(), p, actor.GetObject{Name: name, Length: -1})
 	if err != nil {

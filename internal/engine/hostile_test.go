@@ -29,6 +29,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 const (
@@ -139,7 +140,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 }
 
 // goodPages holds what is stored of the good pages against what was served.
-func goodPages(t *testing.T, p *drivers.Platform, web *hostile.Server, stored map[string]blobschema.Page) {
+func goodPages(t *testing.T, p *platform.Platform, web *hostile.Server, stored map[string]blobschema.Page) {
 	t.Helper()
 	objects := map[string][]byte{}
 	pages := web.Pages()
@@ -204,7 +205,7 @@ func badPages(t *testing.T, web *hostile.Server, stored map[string]blobschema.Pa
 }
 
 // records reads the visible page records by URL, but for those of robots.txt.
-func records(t *testing.T, p *drivers.Platform) map[string]blobschema.Page {
+func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
 	t.Helper()
 	all := map[string]blobschema.Page{}
 	for part := range partition.ID(hostileParts) {

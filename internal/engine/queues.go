@@ -7,21 +7,21 @@ import (
 	"sync"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // queues keeps queues open by name, shared by all steps of a process.
 type queues struct {
-	platform *drivers.Platform
+	platform *platform.Platform
 	mu       sync.Mutex
-	open     map[string]drivers.Queue
+	open     map[string]platform.Queue
 }
 
-func newQueues(p *drivers.Platform) *queues {
-	return &queues{platform: p, open: map[string]drivers.Queue{}}
+func newQueues(p *platform.Platform) *queues {
+	return &queues{platform: p, open: map[string]platform.Queue{}}
 }
 
-func (q *queues) get(name string) (drivers.Queue, error) {
+func (q *queues) get(name string) (platform.Queue, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if o := q.open[name]; o != nil {
@@ -73,8 +73,8 @@ func (q *queues) release(ctx context.Context, queue string, receipts []actor.Rec
 	return o.Release(ctx, receiptsOf(receipts))
 }
 
-func receiptsOf(rs []actor.Receipt) []drivers.Receipt {
-	out := make([]drivers.Receipt, len(rs))
+func receiptsOf(rs []actor.Receipt) []platform.Receipt {
+	out := make([]platform.Receipt, len(rs))
 	for i, r := range rs {
 		out[i] = r
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // madeOn makes a crawl on a platform.
 type madeOn struct {
 	t testing.TB
-	p *drivers.Platform
+	p *platform.Platform
 }
 
 func (m madeOn) Put(name string, data []byte) error {
@@ -33,7 +34,7 @@ func (m madeOn) Record(key string, value []byte) error {
 	return err
 }
 
-func madeEngine(t testing.TB, pages []made.Page, partitions int) (*engine.Engine, *drivers.Platform) {
+func madeEngine(t testing.TB, pages []made.Page, partitions int) (*engine.Engine, *platform.Platform) {
 	t.Helper()
 	p, err := drivers.Memory(nil)
 	if err != nil {

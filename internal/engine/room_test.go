@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // fullDisk has puts fail once room is used up.
@@ -28,7 +29,7 @@ type fullDisk struct {
 	failed int
 }
 
-func (d *fullDisk) put(store *drivers.Platform) func(context.Context, string, [][]byte) error {
+func (d *fullDisk) put(store *platform.Platform) func(context.Context, string, [][]byte) error {
 	return func(ctx context.Context, name string, parts [][]byte) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // traps serves webs without end, each on names of its own, and a site of honest pages.
@@ -127,7 +128,7 @@ func TestTraps(t *testing.T) {
 }
 
 // checkTraps looks at the pages that were had and at what was left out.
-func checkTraps(t *testing.T, p *drivers.Platform, totals blobschema.Totals, perHost, partitions, perDomain int) {
+func checkTraps(t *testing.T, p *platform.Platform, totals blobschema.Totals, perHost, partitions, perDomain int) {
 	t.Helper()
 	hosts, domains := map[string]int{}, map[string]int{}
 	var last, lastHonest time.Time

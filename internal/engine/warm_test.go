@@ -17,12 +17,13 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // store is a made crawl's, on a platform.
 type store struct {
 	t *testing.T
-	p *drivers.Platform
+	p *platform.Platform
 }
 
 func (s store) Put(name string, data []byte) error {

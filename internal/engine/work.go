@@ -12,9 +12,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // WorkConfig says how a worker works.
@@ -74,7 +74,7 @@ const (
 // theirs.
 type Worker struct {
 	cfg      WorkConfig
-	platform *drivers.Platform
+	platform *platform.Platform
 	opener   *Engine // reads the record of the active crawl
 	looked   bool    // it could be read, or is known not to be there
 	share    *share
@@ -85,7 +85,7 @@ type Worker struct {
 }
 
 // NewWorker returns a worker on an open platform that several processes share.
-func NewWorker(p *drivers.Platform, cfg WorkConfig) (*Worker, error) {
+func NewWorker(p *platform.Platform, cfg WorkConfig) (*Worker, error) {
 	if p.Exclusive {
 		return nil, errors.New("this platform has one owner, and workers share theirs")
 	}

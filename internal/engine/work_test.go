@@ -19,6 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestShareTellsEachCallOnce: steps at the same time, of one ledger.
@@ -60,20 +61,20 @@ func (q *sharedQueue) Send(_ context.Context, bodies [][]byte, _ time.Duration) 
 	return nil
 }
 
-func (q *sharedQueue) Receive(ctx context.Context, limit int, _ time.Duration) (out []drivers.Delivery, _ error) {
+func (q *sharedQueue) Receive(ctx context.Context, limit int, _ time.Duration) (out []platform.Delivery, _ error) {
 	sleep(ctx, time.Millisecond)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, b := range q.bodies {
 		if len(out) < limit && b != nil && !q.hidden[i] {
 			q.hidden[i] = true
-			out = append(out, drivers.Delivery{Body: b, Receives: 1, Receipt: i})
+			out = append(out, platform.Delivery{Body: b, Receives: 1, Receipt: i})
 		}
 	}
 	return out, nil
 }
 
-func (q *sharedQueue) Acknowledge(_ context.Context, receipts []drivers.Receipt) error {
+func (q *sharedQueue) Acknowledge(_ context.Context, receipts []platform.Receipt) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range receipts {
@@ -83,7 +84,7 @@ func (q *sharedQueue) Acknowledge(_ context.Context, receipts []drivers.Receipt)
 	return nil
 }
 
-func (q *sharedQueue) Release(_ context.Context, receipts []drivers.Receipt) error {
+func (q *sharedQueue) Release(_ context.Context, receipts []platform.Receipt) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range receipts {
@@ -107,7 +108,7 @@ func (q *sharedQueue) waiting() (n int) {
 }
 
 // shared is a platform that several processes may work on, and its wakes.
-func shared(t *testing.T) (*drivers.Platform, *sharedQueue) {
+func shared(t *testing.T) (*platform.Platform, *sharedQueue) {
 	t.Helper()
 	p, err := drivers.Memory(nil)
 	if err != nil {
@@ -117,7 +118,7 @@ func shared(t *testing.T) (*drivers.Platform, *sharedQueue) {
 	queues := map[string]*sharedQueue{naming.WakesQueue: {}}
 	var mu sync.Mutex
 	p.Exclusive = false
-	p.Queue = func(name string) (drivers.Queue, error) {
+	p.Queue = func(name string) (platform.Queue, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if queues[name] == nil {
@@ -129,7 +130,7 @@ func shared(t *testing.T) (*drivers.Platform, *sharedQueue) {
 }
 
 // start begins a crawl of a host that nobody can ask.
-func start(t *testing.T, p *drivers.Platform, id string) blobschema.Crawl {
+func start(t *testing.T, p *platform.Platform, id string) blobschema.Crawl {
 	t.Helper()
 	e, err := New(p, Config{})
 	if err != nil {

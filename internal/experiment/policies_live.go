@@ -23,6 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simulate"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // liveSet are the four policies over sockets of this machine, and the simulation of the same.
@@ -148,7 +149,7 @@ func (t *policyTrial) livePolicy(c *blobschema.Crawl) (frontier.Policy, error) {
 }
 
 // read takes the pages and their times from the commits.
-func (t *policyTrial) read(ctx context.Context, p *drivers.Platform, id string) error {
+func (t *policyTrial) read(ctx context.Context, p *platform.Platform, id string) error {
 	pages, err := storedPages(ctx, p, id, 0)
 	for i := range pages {
 		t.order = append(t.order, t.number[pages[i].URL])
@@ -158,7 +159,7 @@ func (t *policyTrial) read(ctx context.Context, p *drivers.Platform, id string) 
 }
 
 // storedPages are the pages in a partition's commits, robots.txt apart.
-func storedPages(ctx context.Context, p *drivers.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
+func storedPages(ctx context.Context, p *platform.Platform, id string, part partition.ID) (out []blobschema.Page, err error) {
 	recs, err := engine.ReadRecords(ctx, p, []string{naming.HeadKey(id, part)})
 	if err != nil {
 		return nil, err

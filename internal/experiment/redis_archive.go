@@ -14,18 +14,18 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/corpus"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // archive is what a crawl of a corpus has stored: the WARC objects, commits and records that the crawler's
 // own parts make of its pages.
 type archive struct {
-	*drivers.Platform
+	*platform.Platform
 	docs  *corpus.Corpus
 	crawl blobschema.Crawl
 	of    [][]int // documents by partition
@@ -44,7 +44,7 @@ var archiveTime = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // newArchive stores documents as a crawl would with so many partitions. The platform is the archive's
 // from now on.
-func newArchive(p *drivers.Platform, docs *corpus.Corpus, partitions int) (*archive, error) {
+func newArchive(p *platform.Platform, docs *corpus.Corpus, partitions int) (*archive, error) {
 	a := &archive{Platform: p, docs: docs, of: make([][]int, partitions)}
 	if err := a.fill(); err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // What calls take on a farm, in addition to what they move: as in package simulate, and what a function of
@@ -25,7 +25,7 @@ const (
 // calls take what they take in a cloud, and work the processor time that it takes here, where one piece of it
 // is done after another, and nothing else may run. Actors meet in what is stored, and by messages.
 type farm struct {
-	platform *drivers.Platform
+	platform *platform.Platform
 	sent     func(body []byte) error // takes messages to the queue of ranks, when they are there
 	calls    int                     // of the platform
 	steps    int                     // of ranks
@@ -153,7 +153,7 @@ func (w *worker) issue(is actor.Issue) {
 		}
 		reply(w.now+farmPut+moved(size), nil, engine.PutObject(ctx, w.platform, e))
 	case actor.DeleteObject:
-		reply(w.now+farmPut, nil, engine.DeleteObject(ctx, w.platform, e))
+		reply(w.now+farmPut, nil, w.platform.DeleteObject(ctx, e.Name))
 	case actor.ReadRecords:
 		recs, err := engine.ReadRecords(ctx, w.platform, e.Keys)
 		reply(w.now+farmTable, recs, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // What the ranks of sites are to take.
@@ -25,7 +26,7 @@ const (
 )
 
 // madeStore puts a made crawl on a platform.
-type madeStore struct{ *drivers.Platform }
+type madeStore struct{ *platform.Platform }
 
 func (s madeStore) Put(name string, data []byte) error {
 	return engine.PutObject(context.Background(), s.Platform, actor.PutObject{Name: name, Parts: [][]byte{data}})
@@ -53,7 +54,7 @@ type rankTrial struct {
 }
 
 // crawl makes a crawl of the sites, of a page each.
-func (t *rankTrial) crawl(p *drivers.Platform, pages []made.Page) (*made.Crawl, error) {
+func (t *rankTrial) crawl(p *platform.Platform, pages []made.Page) (*made.Crawl, error) {
 	c, err := made.Begin(madeStore{p}, "sites", archiveSlots, t.workers, blobschema.ByHost)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (t *rankTrial) run(pages []made.Page) (err error) {
 }
 
 // rankAll works out the ranks of a crawl in this process, two steps at once.
-func rankAll(p *drivers.Platform, c blobschema.Crawl) (ranks.Job, error) {
+func rankAll(p *platform.Platform, c blobschema.Crawl) (ranks.Job, error) {
 	e, err := engine.New(p, engine.Config{})
 	if err != nil {
 		return ranks.Job{}, err
@@ -137,7 +138,7 @@ func (f *farm) rank(id string) (time.Duration, error) {
 }
 
 // ranked is a crawl's rank job, which is to be done.
-func ranked(p *drivers.Platform, id string) (job ranks.Job, err error) {
+func ranked(p *platform.Platform, id string) (job ranks.Job, err error) {
 	recs, err := engine.ReadRecords(context.Background(), p, []string{naming.RankKey(id)})
 	if err != nil {
 		return job, err

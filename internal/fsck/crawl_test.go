@@ -25,6 +25,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // memory is a store in memory, as a crawl left it.
@@ -111,7 +112,7 @@ var addresses = sync.OnceValues(func() (*memory, error) {
 // repartitioned is a crawl whose slots moved while it went on.
 var repartitioned = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{Index: true}
-	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, _ *drivers.Platform) error {
+	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, _ *platform.Platform) error {
 		return shuffle(ctx, e, 20*time.Millisecond)
 	})
 })
@@ -191,7 +192,7 @@ func balanced(web *simweb.Web) (string, error) {
 // crawlOnce crawls the generated web, and then asks for the seeds again, as often as
 // recrawls says. meanwhile, if not nil, runs beside each of these crawls, until its context
 // ends with the crawl.
-func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *engine.Engine, *drivers.Platform) error) (*memory, error) {
+func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *engine.Engine, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
@@ -256,7 +257,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 }
 
 // copyOf copies what a platform holds.
-func copyOf(ctx context.Context, p *drivers.Platform) (*memory, error) {
+func copyOf(ctx context.Context, p *platform.Platform) (*memory, error) {
 	m := &memory{records: map[string]string{}, objects: map[string][]byte{}}
 	keys := []string{naming.ActiveKey, naming.CrawlKey(crawlID), naming.WishKey(crawlID), naming.GrantsKey(crawlID), naming.RequestsKey(crawlID), naming.MapKey(crawlID), naming.RankKey(crawlID)}
 	for q := range partition.ID(most) {

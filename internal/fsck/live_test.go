@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestLive checks crawls again and again while they go on and their slots move. Now and
@@ -24,7 +24,7 @@ func TestLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := live{T: t}
-			_, err := crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, p *drivers.Platform) error {
+			_, err := crawlOnce(quickly, s, 1, func(ctx context.Context, e *engine.Engine, p *platform.Platform) error {
 				shuffled := make(chan error, 1)
 				go func() { shuffled <- shuffle(ctx, e, 30*time.Millisecond) }()
 				for ctx.Err() == nil && l.checks < 17 {
@@ -52,7 +52,7 @@ type live struct {
 	checks, moving, planted int
 }
 
-func (l *live) check(p *drivers.Platform) {
+func (l *live) check(p *platform.Platform) {
 	rep, err := fsck.Check(context.Background(), view.OfPlatform(p), fsck.Options{})
 	if err != nil {
 		l.Error(err)
@@ -67,7 +67,7 @@ func (l *live) check(p *drivers.Platform) {
 }
 
 // plant takes an object away that a visible commit names.
-func (l *live) plant(p *drivers.Platform) {
+func (l *live) plant(p *platform.Platform) {
 	ctx, store := context.Background(), view.OfPlatform(p)
 	v, err := view.New(ctx, store)
 	if err != nil {

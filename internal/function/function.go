@@ -38,13 +38,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Function does the work of one deployed function. Its methods may not be called at
 // the same time.
 type Function struct {
 	env      environment
-	platform *drivers.Platform // nil until it could be opened
+	platform *platform.Platform // nil until it could be opened
 	ledger   ledger.Ledger
 	log      *slog.Logger
 	engine   *engine.Engine // of the active crawl; nil for none
@@ -116,7 +117,7 @@ func New(log io.Writer) (*Function, error) {
 	return newFunction(env, nil, log), nil
 }
 
-func newFunction(env environment, p *drivers.Platform, log io.Writer) *Function {
+func newFunction(env environment, p *platform.Platform, log io.Writer) *Function {
 	return &Function{env: env, platform: p, log: slog.New(slog.NewJSONHandler(log, nil)), cold: true}
 }
 

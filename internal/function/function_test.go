@@ -23,13 +23,14 @@ import (
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // cloud is a deployment on one platform: instances of each function, and the triggers
 // that call them.
 type cloud struct {
 	t        *testing.T
-	platform *drivers.Platform
+	platform *platform.Platform
 	env      environment
 	log      *syncBuffer
 	idle     chan *Function // warm instances of fetch
@@ -141,7 +142,7 @@ func (c *cloud) wakes(ctx context.Context) {
 			if err := f.Fetch(call, got[0].Body); err != nil {
 				c.t.Error(err)
 			}
-			if err := q.Acknowledge(ctx, []drivers.Receipt{got[0].Receipt}); err != nil {
+			if err := q.Acknowledge(ctx, []platform.Receipt{got[0].Receipt}); err != nil {
 				c.t.Error(err)
 			}
 			c.idle <- f
@@ -166,7 +167,7 @@ func (c *cloud) intake(ctx context.Context) {
 			continue
 		}
 		var msgs []actor.Message
-		var receipts []drivers.Receipt
+		var receipts []platform.Receipt
 		for _, d := range got {
 			msgs = append(msgs, actor.Message{ID: d.ID, Body: d.Body, Receipt: d.Receipt, Receives: d.Receives})
 		}
@@ -204,7 +205,7 @@ func (c *cloud) jobs(ctx context.Context, queue string, do func(*Function, conte
 				c.t.Error(err)
 			}
 			done()
-			if err := q.Acknowledge(ctx, []drivers.Receipt{d.Receipt}); err != nil {
+			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
 				c.t.Error(err)
 			}
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/function/event"
 	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/token"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // index makes documents searchable, as index steps do: each URL with a title.
@@ -53,7 +53,7 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := c.platform.Table.Put(c.t.Context(), &engine.Document{Key: naming.IndexKey(crawl, 0), Value: string(value)}); err != nil {
+	if err := c.platform.Table.Put(c.t.Context(), &platform.Document{Key: naming.IndexKey(crawl, 0), Value: string(value)}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // sortMemory is how many bytes of lines are sorted at once: about 200,000 captures.
@@ -27,7 +27,7 @@ const sortMemory = 64 << 20
 
 // WriteCDXJ writes the capture index of a crawl, over whatever index there was, as
 // the object naming.CDXJIndex.
-func WriteCDXJ(ctx context.Context, p *drivers.Platform, crawl string) error {
+func WriteCDXJ(ctx context.Context, p *platform.Platform, crawl string) error {
 	v := &View{store: OfPlatform(p), close: func() error { return nil }}
 	if err := v.of(ctx, crawl); err != nil {
 		return err

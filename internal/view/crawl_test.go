@@ -13,6 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 const crawlID = "test"
@@ -27,7 +28,7 @@ var smallWeb = simweb.Config{
 }
 
 // crawlInto crawls the generated web, or that many pages of it, on an open platform.
-func crawlInto(t testing.TB, p *drivers.Platform, maxPages int64) *simweb.Web {
+func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // The API of a folder's owner, HTTP over the socket:
@@ -79,7 +79,7 @@ type Owner struct {
 
 // Serve answers for the records of a folder that this process owns, and with the
 // owner's figures, until stop is called. A socket that a dead owner left is replaced.
-func Serve(ctx context.Context, dir string, p *drivers.Platform, o Owner) (stop func() error, err error) {
+func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop func() error, err error) {
 	l, err := listen(dir)
 	if err != nil {
 		return nil, fmt.Errorf("serve socket in %s: %w", dir, err)

@@ -22,10 +22,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // shared is a platform in memory that others may work on too, as in a cloud.
-func shared(t *testing.T) *drivers.Platform {
+func shared(t *testing.T) *platform.Platform {
 	t.Helper()
 	p, err := drivers.Memory(nil)
 	if err != nil {
@@ -36,7 +37,7 @@ func shared(t *testing.T) *drivers.Platform {
 	return p
 }
 
-func write(t *testing.T, p *drivers.Platform, key string, v any) {
+func write(t *testing.T, p *platform.Platform, key string, v any) {
 	t.Helper()
 	recs, err := engine.ReadRecords(t.Context(), p, []string{key})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/drivers/local"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // bucket is the objects of a Store.
@@ -89,14 +89,14 @@ func (s bucket) file(ctx context.Context, name string) (path string, err error) 
 // platformStore is the Store of an open platform.
 type platformStore struct {
 	bucket
-	p *drivers.Platform
+	p *platform.Platform
 }
 
 // OfPlatform returns the store of a platform that the caller keeps open.
-func OfPlatform(p *drivers.Platform) stored.Store { return platformStore{bucket{p.Bucket}, p} }
+func OfPlatform(p *platform.Platform) stored.Store { return platformStore{bucket{p.Bucket}, p} }
 
 func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, error) {
-	recs, err := engine.ReadRecords(ctx, s.p, keys)
+	recs, err := s.p.ReadRecords(ctx, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", keys[0], err)
 	}
@@ -160,7 +160,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 		if s.owner.answers(ctx) {
 			return nil
 		}
-		var p *drivers.Platform
+		var p *platform.Platform
 		if p, err = drivers.LocalCopy(s.dir); err == nil {
 			return s.take(ctx, p)
 		}
@@ -171,7 +171,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *folderStore) take(ctx context.Context, p *drivers.Platform) (err error) {
+func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
 	defer func() {
 		err = errors.Join(err, p.Table.Close(), p.Close())
 		s.written = s.lastWritten()
@@ -180,7 +180,7 @@ func (s *folderStore) take(ctx context.Context, p *drivers.Platform) (err error)
 	docs := p.Table.Query().Get(ctx)
 	defer docs.Stop()
 	for {
-		var d engine.Document
+		var d platform.Document
 		err := docs.Next(ctx, &d)
 		if errors.Is(err, io.EOF) {
 			break

@@ -30,6 +30,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 func open(t testing.TB, dir string) *view.View {
@@ -367,7 +368,7 @@ func TestOwned(t *testing.T) {
 // TestRenew looks at an idle folder for so long that others work on it meanwhile.
 func TestRenew(t *testing.T) {
 	dir := t.TempDir()
-	work := func(key string) *drivers.Platform {
+	work := func(key string) *platform.Platform {
 		p, err := drivers.Local(dir, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -538,7 +539,7 @@ func TestScope(t *testing.T) {
 // overlay is a store with some records of its own.
 type overlay struct {
 	stored.Store
-	platform *drivers.Platform
+	platform *platform.Platform
 	records  map[string]any
 }
 

@@ -1,8 +1,9 @@
-// Package conformance says by tests what steps rely on in a platform: mailboxes that
-// deliver at least once, records that only one of two writers changes, objects that are
-// there whole or not at all, and a meter that counts what a cloud bills. One suite runs
-// over all platforms, through the functions that steps use; where one differs, its
-// [Traits] say so, and the suite says what it left out.
+// Package conformance tests a driver of a platform. Each promise that steps rely on is one test:
+// mailboxes deliver at least once, only one of two writers changes a record, an object is stored
+// whole or not at all, and the meter counts what a cloud bills.
+//
+// A driver calls [Run] from a test of its own. Where a platform may differ, its [Traits] say so,
+// and the suite logs what it left out. Costs are counted in the units of AWS.
 package conformance
 
 import (
@@ -10,34 +11,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Partitions is how many mailboxes a platform under test needs.
 const Partitions = 3
 
-// Traits say where platforms may differ.
+// Traits describe where platforms may differ.
 type Traits struct {
-	// Visibility is how long received messages are hidden. Where it is longer than a test
-	// may wait, what comes of its end is not tested.
+	// Visibility is how long received messages are hidden. If it is longer than a test may
+	// wait, the suite does not test what follows its end.
 	Visibility time.Duration
-	// Batches says that gocloud's pubsub lies under the queues as it is: it fetches ahead and
-	// sends and acknowledges when it likes, so that requests to queues cannot be counted one
-	// by one.
+	// Batches is true if the queues use gocloud's pubsub, which fetches ahead, and sends and
+	// acknowledges at some later time. Then requests to queues cannot be counted one by one.
 	Batches bool
-	// MaxRecord is the largest record, in bytes; 0 for no bound below a megabyte.
+	// MaxRecord is the largest record in bytes; 0 if records of a megabyte are possible.
 	MaxRecord int
-	// Unfaithful are sentences on where an emulator differs from what it stands for; the
-	// suite logs them.
+	// Unfaithful lists sentences on how an emulator differs from its original. The suite logs
+	// them.
 	Unfaithful []string
 }
 
-// Open opens a platform with the queues of [Partitions] partitions. It is closed by the
-// test's cleanup. Platforms need not be empty, but may not be shared.
-type Open func(t *testing.T, meter drivers.Meter) *drivers.Platform
+// Open opens a platform with the queues of [Partitions] partitions, and registers its end with
+// t.Cleanup. The platform need not be empty, but nothing else may use it.
+type Open func(t *testing.T, meter platform.Meter) *platform.Platform
 
 // Run runs the suite.
 func Run(t *testing.T, open Open, traits Traits) {
@@ -84,10 +82,10 @@ func Run(t *testing.T, open Open, traits Traits) {
 type suite struct {
 	traits Traits
 	ledger *ledger.Ledger
-	p      *drivers.Platform
+	p      *platform.Platform
 }
 
-func (s *suite) queue(t *testing.T, name string) drivers.Queue {
+func (s *suite) queue(t *testing.T, name string) platform.Queue {
 	t.Helper()
 	q, err := s.p.Queue(name)
 	if err != nil {
@@ -101,18 +99,18 @@ func (s *suite) queue(t *testing.T, name string) drivers.Queue {
 	return q
 }
 
-func (s *suite) write(t *testing.T, key, value string, rev actor.Revision) actor.Revision {
+func (s *suite) write(t *testing.T, key, value string, rev platform.Revision) platform.Revision {
 	t.Helper()
-	rev, err := engine.WriteRecord(t.Context(), s.p, actor.WriteRecord{Key: key, Value: []byte(value), Revision: rev})
+	rev, err := s.p.WriteRecord(t.Context(), key, []byte(value), rev)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rev
 }
 
-func (s *suite) read(t *testing.T, keys ...string) []actor.Record {
+func (s *suite) read(t *testing.T, keys ...string) []platform.Record {
 	t.Helper()
-	recs, err := engine.ReadRecords(t.Context(), s.p, keys)
+	recs, err := s.p.ReadRecords(t.Context(), keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +119,14 @@ func (s *suite) read(t *testing.T, keys ...string) []actor.Record {
 
 func (s *suite) put(t *testing.T, name string, parts ...[]byte) {
 	t.Helper()
-	if err := engine.PutObject(t.Context(), s.p, actor.PutObject{Name: name, Parts: parts}); err != nil {
+	if err := s.p.PutObject(t.Context(), name, parts...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *suite) get(t *testing.T, name string, offset, length int64) []byte {
 	t.Helper()
-	b, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: name, Offset: offset, Length: length})
+	b, err := s.p.GetObject(t.Context(), name, offset, length)
 	if err != nil {
 		t.Fatal(err)
 	}

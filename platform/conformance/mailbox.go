@@ -11,17 +11,17 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // patience is how long a message may take that should be there.
 const patience = 20 * time.Second
 
 // collect receives until n different messages came, and takes them all.
-func collect(t *testing.T, q drivers.Queue, n int) []drivers.Delivery {
+func collect(t *testing.T, q platform.Queue, n int) []platform.Delivery {
 	t.Helper()
 	seen := map[string]bool{}
-	var out []drivers.Delivery
+	var out []platform.Delivery
 	for deadline := time.Now().Add(patience); len(out) < n; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d messages of %d after %v", len(out), n, patience)
@@ -44,28 +44,28 @@ func collect(t *testing.T, q drivers.Queue, n int) []drivers.Delivery {
 	return out
 }
 
-func acknowledge(t *testing.T, q drivers.Queue, ds []drivers.Delivery) {
+func acknowledge(t *testing.T, q platform.Queue, ds []platform.Delivery) {
 	t.Helper()
 	if err := q.Acknowledge(t.Context(), receipts(ds)); err != nil {
 		t.Error(err)
 	}
 }
 
-func receipts(ds []drivers.Delivery) (out []drivers.Receipt) {
+func receipts(ds []platform.Delivery) (out []platform.Receipt) {
 	for _, d := range ds {
 		out = append(out, d.Receipt)
 	}
 	return out
 }
 
-func send(t *testing.T, q drivers.Queue, delay time.Duration, bodies ...[]byte) {
+func send(t *testing.T, q platform.Queue, delay time.Duration, bodies ...[]byte) {
 	t.Helper()
 	if err := q.Send(t.Context(), bodies, delay); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func empty(t *testing.T, q drivers.Queue) {
+func empty(t *testing.T, q platform.Queue) {
 	t.Helper()
 	got, err := q.Receive(t.Context(), 10, time.Second)
 	if err != nil || len(got) > 0 {
@@ -147,10 +147,10 @@ func (s *suite) delays(t *testing.T) {
 func (s *suite) takesBack(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(2))
 	send(t, q, 0, []byte("again"))
-	var first drivers.Delivery
+	var first platform.Delivery
 	for i := 1; i <= 3; i++ {
 		start := time.Now()
-		var got []drivers.Delivery
+		var got []platform.Delivery
 		for len(got) == 0 && time.Since(start) < patience {
 			var err error
 			if got, err = q.Receive(t.Context(), 10, 2*time.Second); err != nil {
@@ -185,7 +185,7 @@ func (s *suite) deliversAgain(t *testing.T) {
 	}
 	q := s.queue(t, naming.MailboxQueue(2))
 	send(t, q, 0, []byte("lost"))
-	receive := func() []drivers.Delivery {
+	receive := func() []platform.Delivery {
 		t.Helper()
 		for start := time.Now(); time.Since(start) < patience; {
 			got, err := q.Receive(t.Context(), 10, time.Second)

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/drivers"
-	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // since is what was counted after a first count.
@@ -28,7 +26,7 @@ func (s *suite) counts(t *testing.T) {
 	q := s.queue(t, naming.MailboxQueue(1))
 	send(t, q, 0, []byte("opens the queue"))
 	collect(t, q, 1)
-	var rev actor.Revision
+	var rev platform.Revision
 	for _, c := range []struct {
 		what string
 		do   func()
@@ -57,14 +55,14 @@ func (s *suite) counts(t *testing.T) {
 		}
 	}
 	before := s.ledger.Counts()
-	_, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: "count/none", Length: -1})
-	if c := since(before, s.ledger.Counts()); !errors.Is(err, actor.ErrNotFound) || c.BlobGets != 1 {
+	_, err := s.p.GetObject(t.Context(), "count/none", 0, -1)
+	if c := since(before, s.ledger.Counts()); !errors.Is(err, platform.ErrNotFound) || c.BlobGets != 1 {
 		t.Errorf("get none: %v, %d gets", err, c.BlobGets)
 	}
 	s.countReceives(t, q)
 }
 
-func (s *suite) countReceives(t *testing.T, q drivers.Queue) {
+func (s *suite) countReceives(t *testing.T, q platform.Queue) {
 	collect(t, q, 21)
 	if s.traits.Batches {
 		t.Log("requests to queues are not counted one by one: gocloud makes them when it likes")
@@ -81,7 +79,7 @@ func (s *suite) countReceives(t *testing.T, q drivers.Queue) {
 	body := bytes.Repeat([]byte{0xff}, 150<<10) // 200 KB in base64
 	count("receive nothing", 1, func() { empty(t, q) })
 	count("send 150 KB", 4, func() { send(t, q, 0, body) })
-	var got []drivers.Delivery
+	var got []platform.Delivery
 	count("receive 150 KB", 4, func() {
 		var err error
 		if got, err = q.Receive(t.Context(), 10, 5*time.Second); err != nil || len(got) != 1 {

@@ -11,8 +11,7 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // objectNames: every kind of name that is in use.
@@ -51,18 +50,18 @@ func (s *suite) objectRanges(t *testing.T) {
 	}
 }
 
-// missingObject: no object is [actor.ErrNotFound], and nothing else is.
+// missingObject: no object is [platform.ErrNotFound], and nothing else is.
 func (s *suite) missingObject(t *testing.T) {
 	for _, length := range []int64{-1, 5} {
-		_, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: "c1/none", Offset: 0, Length: length})
-		if !errors.Is(err, actor.ErrNotFound) {
+		_, err := s.p.GetObject(t.Context(), "c1/none", 0, length)
+		if !errors.Is(err, platform.ErrNotFound) {
 			t.Errorf("length %d: %v", length, err)
 		}
 	}
 	s.put(t, "c1/there", []byte("there"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := engine.GetObject(ctx, s.p, actor.GetObject{Name: "c1/there", Length: -1}); errors.Is(err, actor.ErrNotFound) {
+	if _, err := s.p.GetObject(ctx, "c1/there", 0, -1); errors.Is(err, platform.ErrNotFound) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
@@ -124,11 +123,11 @@ func (s *suite) aborts(t *testing.T) {
 	if err := w.Close(); err == nil {
 		t.Error("an aborted write succeeded")
 	}
-	if err := engine.PutObject(ctx, s.p, actor.PutObject{Name: "c1/ended", Parts: [][]byte{[]byte("x")}}); err == nil {
+	if err := s.p.PutObject(ctx, "c1/ended", []byte("x")); err == nil {
 		t.Error("a put with an ended context succeeded")
 	}
 	for _, name := range []string{"c1/aborted", "c1/ended"} {
-		if _, err := engine.GetObject(t.Context(), s.p, actor.GetObject{Name: name, Length: -1}); !errors.Is(err, actor.ErrNotFound) {
+		if _, err := s.p.GetObject(t.Context(), name, 0, -1); !errors.Is(err, platform.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,19 +7,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 func conflict(t *testing.T, what string, err error) {
 	t.Helper()
-	if !errors.Is(err, actor.ErrConflict) {
+	if !errors.Is(err, platform.ErrConflict) {
 		t.Errorf("%s: %v, want a conflict", what, err)
 	}
 }
 
-func (s *suite) tryWrite(t *testing.T, key, value string, rev actor.Revision) error {
-	_, err := engine.WriteRecord(t.Context(), s.p, actor.WriteRecord{Key: key, Value: []byte(value), Revision: rev})
+func (s *suite) tryWrite(t *testing.T, key, value string, rev platform.Revision) error {
+	_, err := s.p.WriteRecord(t.Context(), key, []byte(value), rev)
 	return err
 }
 
@@ -52,16 +51,14 @@ func (s *suite) replaces(t *testing.T) {
 
 // oneWinner: of writers that race from one revision exactly one wins.
 func (s *suite) oneWinner(t *testing.T) {
-	rev := actor.Revision(nil)
+	rev := platform.Revision(nil)
 	for round := range 6 {
 		const writers = 5
-		revs, errs := make([]actor.Revision, writers), make([]error, writers)
+		revs, errs := make([]platform.Revision, writers), make([]error, writers)
 		var wg sync.WaitGroup
 		for i := range writers {
 			wg.Go(func() {
-				revs[i], errs[i] = engine.WriteRecord(t.Context(), s.p, actor.WriteRecord{
-					Key: "c1/grants", Value: fmt.Appendf(nil, "%d by %d", round, i), Revision: rev,
-				})
+				revs[i], errs[i] = s.p.WriteRecord(t.Context(), "c1/grants", fmt.Appendf(nil, "%d by %d", round, i), rev)
 			})
 		}
 		wg.Wait()
@@ -87,7 +84,7 @@ func (s *suite) oneWinner(t *testing.T) {
 
 // readsWritten: a read sees the last write, whatever came before.
 func (s *suite) readsWritten(t *testing.T) {
-	rev := actor.Revision(nil)
+	rev := platform.Revision(nil)
 	for i := range 30 {
 		value := fmt.Sprintf("{\"n\":%d,\"text\":\"ü\\u0000\"}", i)
 		rev = s.write(t, "c1/wish", value, rev)
@@ -142,7 +139,7 @@ func (s *suite) largeRecords(t *testing.T) {
 	}
 	if s.traits.MaxRecord > 0 {
 		err := s.tryWrite(t, "large/over", strings.Repeat("x", s.traits.MaxRecord), nil)
-		if err == nil || errors.Is(err, actor.ErrConflict) {
+		if err == nil || errors.Is(err, platform.ErrConflict) {
 			t.Errorf("a record over the bound: %v", err)
 		}
 		t.Log(err)

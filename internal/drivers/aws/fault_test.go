@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // service answers as AWS would, as far as a test needs it: by the operation, with the
@@ -124,13 +125,13 @@ func start(t *testing.T, a answers) *service {
 	return s
 }
 
-func open(t *testing.T, a answers) (*drivers.Platform, *service, *ledger.Ledger) {
+func open(t *testing.T, a answers) (*platform.Platform, *service, *ledger.Ledger) {
 	return openTrying(t, 3, a)
 }
 
 // openTrying opens a deployment whose calls are tried that often; to wait between tries
 // takes time.
-func openTrying(t *testing.T, tries int, a answers) (*drivers.Platform, *service, *ledger.Ledger) {
+func openTrying(t *testing.T, tries int, a answers) (*platform.Platform, *service, *ledger.Ledger) {
 	t.Helper()
 	s := start(t, a)
 	t.Setenv("AWS_MAX_ATTEMPTS", fmt.Sprint(tries))
@@ -362,7 +363,7 @@ func TestObjectErrors(t *testing.T) {
 
 const queueURL = `{"QueueUrl":"http://127.0.0.1/queue/name-mailbox-00000"}`
 
-func mailbox(t *testing.T, p *drivers.Platform) drivers.Queue {
+func mailbox(t *testing.T, p *platform.Platform) platform.Queue {
 	t.Helper()
 	q, err := p.Queue("mailbox-00000")
 	if err != nil {
@@ -468,7 +469,7 @@ func TestQueueFailures(t *testing.T) {
 		if err != nil || len(got) != 1 || got[0].Receives != 7 || string(got[0].Body) != "hello" {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		receipts := []drivers.Receipt{got[0].Receipt}
+		receipts := []platform.Receipt{got[0].Receipt}
 		if err := q.Acknowledge(t.Context(), receipts); (err != nil) != c.fails {
 			t.Errorf("acknowledge, %s %s: %v", c.code, c.text, err)
 		}

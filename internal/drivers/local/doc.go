@@ -2,11 +2,9 @@
 // bucket in one folder of one machine, behind gocloud.dev's portable types, with
 // nothing to install and nothing running besides.
 //
-// It sits where package aws sits in a cloud: package platform opens it,
-// and makes queues of *pubsub.Topic and *pubsub.Subscription; the engine sees
-// these, *docstore.Collection and *blob.Bucket. The semantics are those of package embedded, which the
-// simulation runs as they are; this package adds the clock, the waiting, the file
-// and the codecs.
+// It sits where package aws sits in a cloud. Package drivers opens it, and makes a queue of a
+// *pubsub.Topic and a *pubsub.Subscription. The semantics are those of package embedded, which
+// the simulation runs too. This package adds the clock, the waiting, the file and the codecs.
 //
 // The main type is [Store]: a folder that one process owns while it has it open.
 //

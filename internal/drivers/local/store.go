@@ -15,6 +15,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // What opening and using a [Store] may end with, beside the errors of package
@@ -22,11 +23,18 @@ import (
 var (
 	ErrInUse   = errors.New("another process owns the folder")
 	ErrVersion = errors.New("the folder was written by another version, or another program")
-	ErrDamaged = errors.New("the database is damaged")
 	ErrClosed  = errors.New("the store is closed")
-	// ErrStopped says that a transaction failed before, or just now. Every later call returns it.
-	ErrStopped = errors.New("the database has stopped")
+	// ErrDamaged and ErrStopped match [platform.ErrStopped].
+	ErrDamaged error = stopped("the database is damaged")
+	// ErrStopped says that a transaction has failed. Every later call returns it.
+	ErrStopped error = stopped("the database has stopped")
 )
+
+// stopped is an error after which nothing is written.
+type stopped string
+
+func (s stopped) Error() string        { return string(s) }
+func (s stopped) Is(target error) bool { return target == platform.ErrStopped }
 
 // errArgument marks what the caller got wrong.
 var errArgument = errors.New("invalid argument")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // fill puts some of everything into the store.
@@ -403,4 +404,13 @@ func freeUsed(b []byte, page int) []byte {
 		}
 	}
 	return b
+}
+
+// TestErrorsThatEndAll: after these errors nobody should try to write again.
+func TestErrorsThatEndAll(t *testing.T) {
+	for err, want := range map[error]bool{ErrDamaged: true, ErrStopped: true, ErrInUse: false, ErrClosed: false} {
+		if platform.Permanent(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
 }

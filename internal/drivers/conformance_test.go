@@ -1,10 +1,11 @@
-package conformance_test
+package drivers_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/platform"
 	"github.com/orbweaver/orbweaver/platform/conformance"
 )
 
@@ -12,7 +13,7 @@ import (
 // visibility is tested in package local.
 var embedded = conformance.Traits{Visibility: 5 * time.Minute, Batches: true}
 
-func opened(t *testing.T, p *drivers.Platform, err error) *drivers.Platform {
+func opened(t *testing.T, p *platform.Platform, err error) *platform.Platform {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func opened(t *testing.T, p *drivers.Platform, err error) *drivers.Platform {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, func(t *testing.T, m drivers.Meter) *drivers.Platform {
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := drivers.Memory(m)
 		return opened(t, p, err)
 	}, embedded)
@@ -35,7 +36,7 @@ func TestMemory(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, func(t *testing.T, m drivers.Meter) *drivers.Platform {
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		p, err := drivers.Open(t.Context(), t.TempDir(), m)
 		return opened(t, p, err)
 	}, embedded)

@@ -1,4 +1,4 @@
-package conformance_test
+package engine_test
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/wiretap"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 	"github.com/orbweaver/orbweaver/platform/conformance"
 )
 
@@ -99,11 +100,24 @@ func deploy(t *testing.T, partitions int, visibility time.Duration) string {
 	return fmt.Sprintf("aws://%s?bucket=%s&partitions=%d", name, name, partitions)
 }
 
-// wire is what stands between a platform and the emulators.
-type wire struct{ tables, others *wiretap.Tap }
+func openedAWS(t *testing.T, p *platform.Platform, err error) *platform.Platform {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// taps are what stands between a platform and the emulators.
+type taps struct{ tables, others *wiretap.Tap }
 
 // tapped puts taps in front of the emulators, for what is opened afterwards.
-func tapped(t *testing.T) *wire {
+func tapped(t *testing.T) *taps {
 	t.Helper()
 	listen := func(variable string) *wiretap.Tap {
 		target := os.Getenv(variable)
@@ -116,7 +130,7 @@ func tapped(t *testing.T) *wire {
 		}
 		return tap
 	}
-	w := &wire{tables: listen("AWS_ENDPOINT_URL_DYNAMODB"), others: listen("AWS_ENDPOINT_URL")}
+	w := &taps{tables: listen("AWS_ENDPOINT_URL_DYNAMODB"), others: listen("AWS_ENDPOINT_URL")}
 	t.Setenv("AWS_ENDPOINT_URL", w.others.URL())
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", w.tables.URL())
 	return w
@@ -124,7 +138,7 @@ func tapped(t *testing.T) *wire {
 
 // check compares a ledger with what went over the wire, which it cuts: a tap has counted
 // all when it is closed.
-func (w *wire) check(t *testing.T, led *ledger.Ledger) {
+func (w *taps) check(t *testing.T, led *ledger.Ledger) {
 	t.Helper()
 	for _, tap := range []*wiretap.Tap{w.tables, w.others} {
 		if err := tap.Close(); err != nil {
@@ -159,12 +173,12 @@ func TestAWS(t *testing.T) {
 	location := deploy(t, conformance.Partitions, visibility)
 	wire := tapped(t)
 	var led *ledger.Ledger
-	conformance.Run(t, func(t *testing.T, m drivers.Meter) *drivers.Platform {
+	conformance.Run(t, func(t *testing.T, m platform.Meter) *platform.Platform {
 		led, _ = m.(*ledger.Ledger)
 		start := time.Now()
 		p, err := drivers.Open(t.Context(), location, m)
 		t.Logf("opened in %v", time.Since(start))
-		return opened(t, p, err)
+		return openedAWS(t, p, err)
 	}, conformance.Traits{
 		Visibility: visibility, MaxRecord: 400 << 10,
 		Unfaithful: []string{
@@ -182,7 +196,7 @@ func TestAWSDeployment(t *testing.T) {
 	emulated(t)
 	location := deploy(t, 2, time.Second)
 	p, err := drivers.Open(t.Context(), location, nil)
-	p = opened(t, p, err)
+	p = openedAWS(t, p, err)
 	if err := p.CreateQueues(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "has 2 mailboxes") {
 		t.Errorf("more partitions than mailboxes: %v", err)
 	}
@@ -206,4 +220,15 @@ func TestAWSDeployment(t *testing.T) {
 		}
 		t.Log(err)
 	}
+}
+
+// TestAWSCrawl crawls over AWS by emulator. The ledger must agree with what went over the wire.
+func TestAWSCrawl(t *testing.T) {
+	emulated(t)
+	location := deploy(t, 4, 30*time.Second)
+	wire := tapped(t)
+	led := &ledger.Ledger{}
+	p, err := drivers.Open(t.Context(), location, led)
+	crawlDemo(t, openedAWS(t, p, err), led)
+	wire.check(t, led)
 }
