@@ -26,25 +26,15 @@ import (
 // bucket is the objects of a Store.
 type bucket struct{ b *blob.Bucket }
 
+// Object tells no meter: what viewers read is not part of the crawl's bill.
 func (s bucket) Object(ctx context.Context, name string, offset, length int64) ([]byte, error) {
-	if offset == 0 && length < 0 {
-		data, err := s.b.ReadAll(ctx, name)
-		if err != nil {
-			return nil, fmt.Errorf("read object %s: %w", name, err)
-		}
-		return data, nil
-	}
-	r, err := s.b.NewRangeReader(ctx, name, offset, length, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read object %s: %w", name, err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
+	p := platform.Platform{Bucket: s.b}
+	data, err := p.GetObject(ctx, name, offset, length)
 	if err == nil && length >= 0 && int64(len(data)) != length {
 		err = fmt.Errorf("%w: it ends early", wire.ErrDamaged)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read object %s at %d: %w", name, offset, err)
+		return nil, fmt.Errorf("read object %s: %w", name, err)
 	}
 	return data, nil
 }
