@@ -36,10 +36,10 @@ const (
 	ScopeAny    Scope = "any"
 )
 
-// PartitionBy says what the unit of pacing is: what has one slot, and one pace.
+// PartitionBy selects the politeness key of a URL, see [PartitionBy.Key].
 type PartitionBy string
 
-// The units.
+// The kinds of politeness key.
 const (
 	ByHost   PartitionBy = "host"   // the authority of a URL
 	ByDomain PartitionBy = "domain" // its registrable domain
@@ -116,7 +116,7 @@ const (
 
 // HostRule is what the operator of a host allows.
 type HostRule struct {
-	Host        string         `json:"host"`                  // an authority; the unit that it belongs to has the rule
+	Host        string         `json:"host"`                  // an authority; the rule applies to its politeness key
 	Connections int            `json:"connections,omitempty"` // requests under way at once; 0: 1
 	Delay       *time.Duration `json:"delay,omitempty"`       // in place of the crawl's; robots.txt may ask for more
 }
@@ -480,7 +480,7 @@ type Settled struct {
 // Queued is a pending URL in a run, or a URL in mail.
 type Queued struct {
 	Slot       partition.Slot
-	Host       string // the unit of pacing that the URL belongs to: see [PartitionBy]
+	Host       string // politeness key of the URL, see [PartitionBy.Key]
 	Rank       uint32 // the order within the unit, lower first; 0 for what was asked for on purpose
 	URL        string
 	Generation uint32

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -39,7 +39,7 @@ func (w *world) look(ctx context.Context) (*view.View, func(), error) {
 			return nil, nil, err
 		}
 	}
-	p, err := platform.Open(ctx, w.deployed.platform, nil)
+	p, err := drivers.Open(ctx, w.deployed.platform, nil)
 	if err != nil {
 		return nil, nil, err
 	}

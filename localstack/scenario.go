@@ -105,7 +105,7 @@ func deployAndConform(ctx context.Context, w *world) (map[string]any, error) {
 func conformance(ctx context.Context, w *world) (map[string]any, error) {
 	env := maps.Clone(w.set.Environment())
 	env["ORBWEAVER_TEST_AWS"], env["AWS_EC2_METADATA_DISABLED"] = "1", "true"
-	out, err := w.command(ctx, env, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/platform/conformance")
+	out, err := w.command(ctx, env, "go", "test", "-count=1", "-run=AWS", "-v", "./internal/service")
 	if err != nil {
 		return nil, err
 	}

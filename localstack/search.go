@@ -115,12 +115,12 @@ func follows(ctx context.Context, v *view.View) (documents int64, job ranks.Job,
 		return 0, job, "", false, err
 	}
 	read := func(key string, to any) error {
-		b, found, err := v.Store().Record(ctx, key)
-		if err != nil || !found {
+		values, err := v.Store().Records(ctx, key)
+		if err != nil || values[0] == nil {
 			return err
 		}
-		state += string(b)
-		return json.Unmarshal(b, to)
+		state += string(values[0])
+		return json.Unmarshal(values[0], to)
 	}
 	if err := read(naming.RankKey(v.ID()), &job); err != nil {
 		return 0, job, "", false, err
@@ -348,7 +348,7 @@ func (w *world) sameRanks(ctx context.Context, v *view.View, job *ranks.Job, arg
 
 // rankTable reads a table of ranks.
 func rankTable(ctx context.Context, v *view.View, name string) (map[string]float64, error) {
-	b, err := v.Store().Object(ctx, name)
+	b, err := v.Store().Object(ctx, name, 0, -1)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,10 @@
 // Package naming holds the names of all that is stored and sent: objects, keys of the
-// table, and queues.
+// table, queues, and the files of a crawl's folder.
 //
-// It is the one place where a name is put together or taken apart; everybody else passes
-// names on. Every name carries the crawl's id, but for the queues and [ActiveKey]. Names of
-// objects sort by partition and time, and carry what makes them unique (I6): partition,
-// sequence and fence, or a hash of their content.
-//
-// It does not know what is behind a name (blobschema does), nor reads anything.
+// It is the one place that makes or parses a name; all other packages pass names on. Every
+// name of an object or key carries the crawl's id, except [ActiveKey]. Objects sort by partition
+// and time; their names carry what makes them unique (I6): partition, sequence and fence, or a
+// hash of the content. Package blobschema defines the content.
 package naming
 
 import (

@@ -191,3 +191,14 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 }
+
+func TestUnfinished(t *testing.T) {
+	object := Commit("c", 1, 2, 3)
+	for name, want := range map[string]bool{
+		object: false, object + ".18a3c5f012345678.tmp": true, object + ".tmp": false, object + ".18a3c5f012345678": false, "notes.tmp": false,
+	} {
+		if Unfinished(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}

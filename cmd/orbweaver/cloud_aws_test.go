@@ -15,8 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/emulators"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestCloudAWS runs the tests of this package's cloud over the real protocols.
@@ -66,7 +67,7 @@ func awsCloud(t *testing.T) *cloud {
 	c := &cloud{t: t, url: "aws://" + name + "?bucket=" + name + "&partitions=3", site: newSite()}
 	t.Cleanup(c.site.close)
 	c.open = func(ctx context.Context, location string, m platform.Meter) (*platform.Platform, error) {
-		return platform.Open(ctx, location, m)
+		return drivers.Open(ctx, location, m)
 	}
 	return c
 }

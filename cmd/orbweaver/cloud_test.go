@@ -19,14 +19,15 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // cloudURL is the platform of these tests, in memory unless they are told to use
@@ -46,7 +47,7 @@ func memoryCloud(t *testing.T) *cloud {
 	t.Helper()
 	t.Parallel()
 	os.Unsetenv(platformVariable) // else it would be where commands are led to that name no place
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func (r *result) ends(status exit, lines ...string) *result {
 		r.t.Fatalf("%s: exit status %d, want %d\n%s", r.args, r.status, status, all)
 	}
 	for _, l := range lines {
-		l = strings.ReplaceAll(l, "aws://test", platform.ShortName(r.url))
+		l = strings.ReplaceAll(l, "aws://test", drivers.ShortName(r.url))
 		if !regexp.MustCompile("(?m)" + l).MatchString(all) {
 			r.t.Errorf("%s: nothing matches %q in\n%s", r.args, l, all)
 		}

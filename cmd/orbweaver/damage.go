@@ -11,9 +11,9 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // trouble says what is wrong with what is stored, what is safe, and what to do. All messages of
@@ -61,7 +61,7 @@ func objectIn(text string) (name string, kind naming.Kind) {
 
 // remedy says what is safe if something of a kind is damaged, and what to do. NoObject is the database.
 func (p *place) remedy(kind naming.Kind) (safe, todo string) {
-	restore, again := "restore the folder from a copy, with both "+local.FileName+" and "+local.BlobFolder, "another folder (--data)"
+	restore, again := "restore the folder from a copy, with both "+naming.DatabaseFile+" and "+naming.ObjectsFolder, "another folder (--data)"
 	if p.inCloud() {
 		restore, again = "restore table and bucket as they were at one moment", "another deployment"
 	}
@@ -76,7 +76,7 @@ func (p *place) remedy(kind naming.Kind) (safe, todo string) {
 	}
 	safe = "the pages in the WARC files, which other programs can read too"
 	if !p.inCloud() {
-		safe += ": " + filepath.Join(p.data, local.BlobFolder, "*", "warc")
+		safe += ": " + filepath.Join(p.data, naming.ObjectsFolder, "*", "warc")
 	}
 	return safe, restore + again
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 )
 
 // files are the paths of all objects of a kind.
 func files(t *testing.T, data string, kind naming.Kind) (paths []string) {
 	t.Helper()
-	blobs := filepath.Join(data, local.BlobFolder)
+	blobs := filepath.Join(data, naming.ObjectsFolder)
 	err := filepath.WalkDir(blobs, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -86,7 +86,7 @@ func TestDamage(t *testing.T) {
 	t.Cleanup(s.close)
 	base := filepath.Join(t.TempDir(), "base")
 	mustRun(t, "crawl", "--data", base, "--allow-net", "127.0.0.1", "--delay", "0s", "--partitions", "1", "--index", "--quiet", s.url+"/0")
-	database := func(data string) []string { return []string{filepath.Join(data, local.FileName)} }
+	database := func(data string) []string { return []string{filepath.Join(data, naming.DatabaseFile)} }
 	of := func(kind naming.Kind, room string) func(string) []string {
 		return func(data string) []string {
 			return slices.DeleteFunc(files(t, data, kind), func(path string) bool {
@@ -181,7 +181,7 @@ func mustRun(t *testing.T, args ...string) string {
 
 func crawlsIn(t *testing.T, data string) (ids []string) {
 	t.Helper()
-	dirs, err := os.ReadDir(filepath.Join(data, local.BlobFolder))
+	dirs, err := os.ReadDir(filepath.Join(data, naming.ObjectsFolder))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -365,7 +365,7 @@ func (e *exporter) warc(ctx context.Context, name string) (int64, error) {
 		}
 		return info.Size(), nil
 	}
-	data, err := e.view.Store().Object(ctx, name) // at most some 32 MiB
+	data, err := e.view.Store().Object(ctx, name, 0, -1) // at most some 32 MiB
 	if err != nil {
 		return 0, err
 	}

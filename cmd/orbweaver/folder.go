@@ -9,10 +9,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
 )
 
 // folder says what is in a data folder before anything opens it.
@@ -37,10 +38,10 @@ func lookAt(dir string) (folder, error) {
 	case len(entries) == 0:
 		return folderEmpty, nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, local.FileName)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, naming.DatabaseFile)); err == nil {
 		return folderCrawl, nil
 	}
-	return folderForeign, folderPlace(dir).explain(platform.CheckFolder(dir))
+	return folderForeign, folderPlace(dir).explain(drivers.CheckFolder(dir))
 }
 
 // checkFolder refuses a folder that a crawl with or without seeds cannot use, before it

@@ -16,9 +16,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 type fsckFlags struct {
@@ -219,7 +220,7 @@ func runFsck(cmd *cobra.Command, f *fsckFlags, v *view.View) error {
 
 // mendable is the store of an open platform, for repairs.
 type mendable struct {
-	view.Store
+	stored.Store
 	p *platform.Platform
 }
 

@@ -16,9 +16,10 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // platformVariable names the platform that commands work on unless they are told where.
@@ -68,7 +69,7 @@ const maxProfile = 1 << 20 // bytes
 
 // readLocation returns the URL of a platform, given as such or by a profile file.
 func readLocation(location string) (url string, err error) {
-	if platform.IsCloud(location) {
+	if drivers.IsCloud(location) {
 		return location, nil
 	}
 	if location == "" {
@@ -95,7 +96,7 @@ func readLocation(location string) (url string, err error) {
 	if profile.Platform == "" {
 		return "", fmt.Errorf(`the profile file %s has no field "platform"; it should name one, as in {"platform": "aws://NAME?bucket=BUCKET&partitions=N"}`, location)
 	}
-	if !platform.IsCloud(profile.Platform) {
+	if !drivers.IsCloud(profile.Platform) {
 		return "", fmt.Errorf("the profile file %s names %q, which is not the URL of a platform", location, profile.Platform)
 	}
 	return profile.Platform, nil
@@ -107,7 +108,7 @@ func (p *place) inCloud() bool { return p.cloud != "" }
 // String names the place in a message.
 func (p *place) String() string {
 	if p.inCloud() {
-		return platform.ShortName(p.cloud)
+		return drivers.ShortName(p.cloud)
 	}
 	return p.data
 }
@@ -166,17 +167,17 @@ func (p *place) noCrawl() error {
 	return usagef("there is no crawl in %s yet; give a URL to begin one, as in '%s'", p, p.command("crawl", "https://example.org/"))
 }
 
-// opener opens a platform, as platform.Open does.
+// opener opens a platform, as drivers.Open does.
 type opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
 
-// openerKey is where a context has how platforms in a cloud are opened, if not by platform.Open.
+// openerKey is where a context has how platforms in a cloud are opened, if not by drivers.Open.
 type openerKey struct{}
 
 // open opens the platform of a place in a cloud.
 func (p *place) open(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {
 	open, ok := ctx.Value(openerKey{}).(opener)
 	if !ok {
-		open = platform.Open
+		open = drivers.Open
 	}
 	return open(ctx, p.cloud, led)
 }

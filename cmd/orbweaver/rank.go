@@ -456,7 +456,7 @@ func (f *rankFlags) export(ctx context.Context, out, errOut io.Writer, v *view.V
 	if f.level == "pages" {
 		object, all, noun = job.PageRanks, job.Totals.Crawled, "page"
 	}
-	data, err := v.Store().Object(ctx, object)
+	data, err := v.Store().Object(ctx, object, 0, -1)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
 // reporter tells what a crawl does. All its methods but Write are called by one
@@ -49,7 +49,7 @@ func (h *handed) event() string { return "handed" }
 
 func (h *handed) String() string {
 	if h.Cloud != "" {
-		return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", plural(int64(h.URLs), "URL"), platform.ShortName(h.Cloud))
+		return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", plural(int64(h.URLs), "URL"), drivers.ShortName(h.Cloud))
 	}
 	if h.PID == 0 {
 		return fmt.Sprintf("%s in %s, for the next crawl: '%s'", plural(int64(h.URLs), "URL"), h.Data, h.Resume)
@@ -73,7 +73,7 @@ type beginning struct {
 func (b *beginning) String() string {
 	where := b.Data
 	if b.Cloud != "" {
-		where = platform.ShortName(b.Cloud)
+		where = drivers.ShortName(b.Cloud)
 	}
 	if !b.Resumed {
 		s := fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, where, plural(int64(b.Seeds), "URL"))
@@ -109,7 +109,7 @@ type departure struct {
 func (d *departure) event() string { return "left" }
 
 func (d *departure) String() string {
-	return fmt.Sprintf("crawl %s goes on in %s; look again with '%s'", d.Crawl, platform.ShortName(d.Cloud), d.Look)
+	return fmt.Sprintf("crawl %s goes on in %s; look again with '%s'", d.Crawl, drivers.ShortName(d.Cloud), d.Look)
 }
 
 // newReporter chooses how to tell: as JSON on out, nothing, or for people, live where

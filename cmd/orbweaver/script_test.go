@@ -18,7 +18,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -148,7 +147,7 @@ func makeReadOnly(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: readonly DIR")
 	}
 	dir := ts.MkAbs(args[0])
-	db, err := bbolt.Open(filepath.Join(dir, local.FileName), 0, &bbolt.Options{ReadOnly: true})
+	db, err := bbolt.Open(filepath.Join(dir, naming.DatabaseFile), 0, &bbolt.Options{ReadOnly: true})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(db.Close()) })
 	var paths []string // folders before what is in them

@@ -14,15 +14,16 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // refresh is how often the display is brought up to date.
@@ -80,7 +81,7 @@ var errMaxTime = errors.New("--max-time is over")
 func (s *session) run(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
 	s.began, s.cpu = time.Now(), ledger.Processor()
 	s.log = slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
+	if s.platform, err = drivers.Local(s.dir, &s.ledger); err != nil {
 		return nil, s.explain(err)
 	}
 	defer func() {

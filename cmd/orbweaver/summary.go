@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
@@ -261,5 +262,5 @@ func exportCommand(p *place) string {
 
 // objectFile is where an object is: the bucket keeps each as a file of its name.
 func objectFile(dir, name string) string {
-	return filepath.Join(dir, "blobs", filepath.FromSlash(name))
+	return filepath.Join(dir, naming.ObjectsFolder, filepath.FromSlash(name))
 }

@@ -5,11 +5,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // visit is what a command has open to work on a crawl that it does not run itself: on a
@@ -50,7 +51,7 @@ func (p *place) enter(ctx context.Context, f func(v *visit) error) (err error) {
 	if p.inCloud() {
 		pl, err = p.open(ctx, led)
 	} else {
-		pl, err = platform.Local(p.data, led)
+		pl, err = drivers.Local(p.data, led)
 	}
 	if err != nil {
 		return p.explain(err)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
@@ -18,7 +18,7 @@ type joining struct {
 }
 
 func (s *joining) String() string {
-	text := fmt.Sprintf("works in %s, on %s at once", platform.ShortName(s.Cloud), plural(int64(s.Steps), "partition"))
+	text := fmt.Sprintf("works in %s, on %s at once", drivers.ShortName(s.Cloud), plural(int64(s.Steps), "partition"))
 	if !s.Ticks {
 		text += ", without ticks"
 	}
@@ -154,7 +154,7 @@ func newLeaving(cloud string, s service.WorkSnapshot, took time.Duration) *leavi
 func (e *leaving) event() string { return "left" }
 
 func (e *leaving) String() string {
-	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s", platform.ShortName(e.Cloud), span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond,
+	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s", drivers.ShortName(e.Cloud), span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond,
 		plural(e.Steps, "step"))
 	if e.Failed > 0 {
 		s += fmt.Sprintf(", %d of them failed", e.Failed)

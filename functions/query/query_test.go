@@ -16,14 +16,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/function"
 	"github.com/orbweaver/orbweaver/internal/function/event"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // cloud is a deployment with a search page.
@@ -36,7 +36,7 @@ type cloud struct {
 
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func (c *cloud) index(crawl string, number uint64, titles map[string]string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := c.platform.Table.Put(c.t.Context(), &engine.Document{Key: naming.IndexKey(crawl, 0), Value: string(value)}); err != nil {
+	if err := c.platform.Table.Put(c.t.Context(), &platform.Document{Key: naming.IndexKey(crawl, 0), Value: string(value)}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -179,7 +179,7 @@ func (x crashing) run(t *testing.T) (effects int) {
 	}
 	want, got := map[string]int{}, map[string]int{}
 	for p := range partition.ID(3) {
-		if rec := w.Records[naming.HeadKey(c.ID, p)]; rec.Found && w.head(c.ID, p).Commit != "" {
+		if rec := w.Table[naming.HeadKey(c.ID, p)]; rec.Found && w.head(c.ID, p).Commit != "" {
 			for url, times := range w.visible(c.ID, p) {
 				got[url] += times
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -347,7 +348,7 @@ func (b *Begin) newSeeds(t *actor.Task, c *blobschema.Crawl) ([]Seed, error) {
 	}
 	have := map[string]bool{}
 	for _, name := range c.SeedBatches {
-		urls, err := readURLs(t, name)
+		urls, err := stored.URLs(t.Object, name)
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ func TestAnother(t *testing.T) {
 	lease := func(t *testing.T, w *world) {
 		head := w.head("test", 0)
 		head.Owner, head.LeaseUntil = "p/1", w.Now().Wall.Add(1e9)
-		w.Records[naming.HeadKey("test", 0)] = actor.Record{Found: true, Value: actor.Encode(head), Revision: -1}
+		w.Table[naming.HeadKey("test", 0)] = actor.Record{Found: true, Value: actor.Encode(head), Revision: -1}
 	}
 	order := func(o Order) func(*testing.T, *world) {
 		return func(t *testing.T, w *world) {
@@ -50,7 +50,7 @@ func TestAnother(t *testing.T) {
 		{"at work", 0, 1, lease, false, ErrAtWork},
 		{"at work before us", 0, 1, lease, true, nil},
 		{"of another version", 0, 1, func(t *testing.T, w *world) {
-			w.Records[naming.CrawlKey("test")] = actor.Record{Found: true, Value: []byte(`{"version":99,"id":"test"}`), Revision: -1}
+			w.Table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: []byte(`{"version":99,"id":"test"}`), Revision: -1}
 		}, false, wire.ErrVersion},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestBegin(t *testing.T) {
 			_, err := w.run(b)
 			got, created, added := b.Crawl()
 			if k.batches == 0 {
-				if err == nil || k.err != nil && !errors.Is(err, k.err) || created || len(w.Records)+len(w.Objects) > 0 {
+				if err == nil || k.err != nil && !errors.Is(err, k.err) || created || len(w.Table)+len(w.Objects) > 0 {
 					t.Errorf("%v; created %v, records %v, objects %v", err, created, w.written, w.put)
 				}
 				return
@@ -157,8 +157,8 @@ func TestBegin(t *testing.T) {
 				}
 			}
 			var g blobschema.Grants
-			if limit := c.Settings.MaxPages; w.Records[naming.GrantsKey(c.ID)].Found != (limit > 0) {
-				t.Errorf("a limit of %d, and grants %v", limit, w.Records[naming.GrantsKey(c.ID)].Found)
+			if limit := c.Settings.MaxPages; w.Table[naming.GrantsKey(c.ID)].Found != (limit > 0) {
+				t.Errorf("a limit of %d, and grants %v", limit, w.Table[naming.GrantsKey(c.ID)].Found)
 			} else if limit > 0 {
 				if w.record(naming.GrantsKey(c.ID), &g); g.Limit != limit {
 					t.Errorf("the limit is %d", g.Limit)
@@ -200,7 +200,7 @@ func TestGoOn(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			w, c := newWorld(t), newCrawl(2)
 			c = w.begin(c, "https://www.example/")
-			before := w.Records[naming.CrawlKey(c.ID)]
+			before := w.Table[naming.CrawlKey(c.ID)]
 			b := NewBegin(blobschema.Crawl{}, Seeds(urls(t, k.seeds...)), k.check)
 			if _, err := w.run(b); err != nil {
 				t.Fatal(err)
@@ -211,10 +211,10 @@ func TestGoOn(t *testing.T) {
 			if d := cmp.Diff(rec, got); created || added != k.added || d != "" {
 				t.Errorf("created %v, %d seeds (-record +crawl):\n%s", created, added, d)
 			}
-			if w.Records[naming.WishKey(c.ID)].Found != k.told || w.Records[naming.GrantsKey(c.ID)].Found {
+			if w.Table[naming.WishKey(c.ID)].Found != k.told || w.Table[naming.GrantsKey(c.ID)].Found {
 				t.Errorf("it writes %v", w.written)
 			}
-			if changed := w.Records[naming.CrawlKey(c.ID)].Revision != before.Revision; changed != (string(actor.Encode(rec)) != string(before.Value)) {
+			if changed := w.Table[naming.CrawlKey(c.ID)].Revision != before.Revision; changed != (string(actor.Encode(rec)) != string(before.Value)) {
 				t.Errorf("the record is written: %v", changed)
 			}
 			if k.name == "nothing" && w.counts["ReadRecords"] != 2 { // which crawl, and its record
@@ -227,7 +227,7 @@ func TestGoOn(t *testing.T) {
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return errLost })); !errors.Is(err, errLost) || len(w.written) > 0 {
 		t.Errorf("it is not to be: %v; it writes %v", err, w.written)
 	}
-	delete(w.Records, naming.CrawlKey(c.ID))
+	delete(w.Table, naming.CrawlKey(c.ID))
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, nil)); err == nil {
 		t.Error("a crawl without a record was opened")
 	}

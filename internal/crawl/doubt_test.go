@@ -118,7 +118,7 @@ func TestChangeGoesOn(t *testing.T) {
 	c.Settings.MaxPages = 1
 	w.begin(c, "https://www.example/0")
 	c.Version, c.Settings.MaxPages = wire.Version, 2
-	w.Records[naming.CrawlKey("test")] = actor.Record{Found: true, Value: actor.Encode(c), Revision: -1}
+	w.Table[naming.CrawlKey("test")] = actor.Record{Found: true, Value: actor.Encode(c), Revision: -1}
 	if _, err := w.run(NewBegin(blobschema.Crawl{}, nil, func(*blobschema.Crawl) error { return nil })); err != nil {
 		t.Fatal(err)
 	}

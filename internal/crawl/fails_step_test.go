@@ -135,7 +135,7 @@ func TestDamage(t *testing.T) {
 	probe.fault = func(e actor.Effect) (before, after error) {
 		if kind, name, _ := strings.Cut(operation(e), " "); kind == "get" || kind == "read" {
 			for _, n := range strings.Fields(name) {
-				if (w.Objects[n] != nil || w.Records[n].Found) && !slices.Contains(names, n) {
+				if (w.Objects[n] != nil || w.Table[n].Found) && !slices.Contains(names, n) {
 					names = append(names, n)
 				}
 			}
@@ -154,9 +154,9 @@ func TestDamage(t *testing.T) {
 			},
 		} {
 			try := w.clone()
-			if rec := try.Records[name]; rec.Found {
+			if rec := try.Table[name]; rec.Found {
 				rec.Value = damage(slices.Clone(rec.Value))
-				try.Records[name] = rec
+				try.Table[name] = rec
 			} else {
 				try.Objects[name] = damage(slices.Clone(try.Objects[name]))
 			}
@@ -205,7 +205,7 @@ func TestIntakeFails(t *testing.T) {
 	}
 	for _, key := range []string{naming.CrawlKey("test"), naming.MapKey("test"), naming.RequestsKey("test")} {
 		try := w.clone()
-		try.Records[key] = actor.Record{Found: true, Value: []byte("{"), Revision: -1}
+		try.Table[key] = actor.Record{Found: true, Value: []byte("{"), Revision: -1}
 		if _, err := try.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil {
 			t.Errorf("%s is damaged, and nobody says so", key)
 		}

@@ -89,9 +89,9 @@ func failing(t *testing.T, begin subject, may ...string) {
 	for _, op := range operations {
 		verb, names, _ := strings.Cut(op, " ")
 		for _, name := range strings.Fields(names) {
-			if rec := before.Records[name]; verb == "read" && rec.Found {
+			if rec := before.Table[name]; verb == "read" && rec.Found {
 				damage(name, func(w *world) {
-					w.Records[name] = actor.Record{Found: true, Value: rec.Value[1:], Revision: rec.Revision}
+					w.Table[name] = actor.Record{Found: true, Value: rec.Value[1:], Revision: rec.Revision}
 				})
 			}
 			if b := before.Objects[name]; verb == "get" && len(b) > 0 {
@@ -237,7 +237,7 @@ func TestFailuresOfSteps(t *testing.T) {
 		w.web = site(t, here, 3, func(int) []string { return all(here)[:3] })
 		c = w.begin(c, all(here)[0])
 		w.step(StepConfig{Crawl: c, Process: "p", Deadline: 2 * time.Second}, nil)
-		h, err := NewHash(&c)
+		h, err := c.Hash()
 		if err != nil {
 			t.Fatal(err)
 		}

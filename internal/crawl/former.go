@@ -4,6 +4,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -45,7 +46,7 @@ func (s *Step) readFormers(t *actor.Task, o blobschema.Origin) map[string]blobsc
 	if name == "" {
 		return pages
 	}
-	c, err := ReadCommit(t, name)
+	c, err := stored.Commit(t.Object, name)
 	if err != nil {
 		return pages
 	}
@@ -78,7 +79,7 @@ func (s *Step) manifestWith(t *actor.Task, o blobschema.Origin) (*blobschema.Man
 	if err != nil {
 		return nil, err
 	}
-	man, err := ReadManifest(t, h.Commit)
+	man, err := stored.Manifest(t.Object, h.Commit)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -95,7 +96,7 @@ func (in *Intake) run(t *actor.Task) error {
 		return err
 	}
 	in.pmap = p.Map
-	if in.hash, err = NewHash(&in.rec); err != nil {
+	if in.hash, err = in.rec.Hash(); err != nil {
 		return err
 	}
 	for _, m := range in.msgs {
@@ -120,7 +121,7 @@ func (in *Intake) flush(t *actor.Task) error {
 		return err
 	}
 	for _, m := range before {
-		urls, err := readURLs(t, m.Object)
+		urls, err := stored.URLs(t.Object, m.Object)
 		if err != nil {
 			return err
 		}
@@ -266,14 +267,14 @@ func (l *notURLs) reason() string {
 	return fmt.Sprintf("%d are not URLs; the first: %v", l.n, l.first)
 }
 
-// place sets the unit of a URL and whether it is one of an address.
+// place sets the politeness key of a URL and whether it is one of an address.
 func place(s *blobschema.Settings, u weburl.URL, q *blobschema.Queued) string {
-	unit, placed := Unit(s.PartitionBy, u.Host())
-	q.Host = unit
+	key, placed := s.PartitionBy.Key(string(u.Host()))
+	q.Host = key
 	if placed {
 		q.Flags |= blobschema.FlagPlaced
 	}
-	return unit
+	return key
 }
 
 // putAside makes a dead letter of what cannot be read, of n messages or URLs.

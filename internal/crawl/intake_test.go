@@ -28,7 +28,7 @@ func (w *world) lists(count, n int, line string) (msgs []actor.Message) {
 }
 
 func (w *world) requests() (r blobschema.Requests) {
-	if w.Records[naming.RequestsKey("test")].Found {
+	if w.Table[naming.RequestsKey("test")].Found {
 		w.record(naming.RequestsKey("test"), &r)
 	}
 	return r
@@ -102,10 +102,10 @@ func TestIntakeWaits(t *testing.T) {
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs[:1])); err != nil {
 		t.Errorf("what is listed already: %v", err)
 	}
-	if size := len(w.Records[naming.RequestsKey("test")].Value); size > 350<<10 {
+	if size := len(w.Table[naming.RequestsKey("test")].Value); size > 350<<10 {
 		t.Errorf("the record has %d bytes", size)
 	}
-	w.Records[naming.RequestsKey("test")] = actor.Record{}
+	w.Table[naming.RequestsKey("test")] = actor.Record{}
 	if _, err := w.run(NewIntake(IntakeConfig{Crawl: "test", Bucket: "b"}, msgs)); err == nil || len(w.requests().Outbox) != maxOutbox {
 		t.Errorf("all at once: %v, %d mails listed", err, len(w.requests().Outbox))
 	}

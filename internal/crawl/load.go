@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -133,7 +134,7 @@ func (s *Step) loadState(t *actor.Task) error {
 		st.ter, err = newTerritory(&s.cfg.Crawl, s.cfg.Partition, nil)
 		return err
 	}
-	c, err := ReadCommit(t, s.head.Commit)
+	c, err := stored.Commit(t.Object, s.head.Commit)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (s *Step) loadHeld(t *actor.Task) error {
 		return nil
 	}
 	for seq, name := range blobschema.CommitsAfter(&s.st.man, first-1) {
-		c, err := ReadCommit(t, name)
+		c, err := stored.Commit(t.Object, name)
 		if err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (s *Step) loadSeedScope(t *actor.Task) error {
 		return nil
 	}
 	for ; s.st.seeds < len(s.cfg.Crawl.SeedBatches); s.st.seeds++ {
-		urls, err := readURLs(t, s.cfg.Crawl.SeedBatches[s.st.seeds])
+		urls, err := stored.URLs(t.Object, s.cfg.Crawl.SeedBatches[s.st.seeds])
 		if err != nil {
 			return err
 		}
@@ -230,7 +231,7 @@ func (s *Step) republish(t *actor.Task, seq uint64) error {
 	if name == "" {
 		return fmt.Errorf("the manifest of partition %d names outbox %d, but no such commit", s.cfg.Partition, seq)
 	}
-	c, err := ReadCommit(t, name)
+	c, err := stored.Commit(t.Object, name)
 	if err != nil {
 		return err
 	}
@@ -367,7 +368,7 @@ func (s *Step) rescan(t *actor.Task) error {
 		return nil
 	}
 	for name := range blobschema.CommitNames(&s.st.man) {
-		c, err := ReadCommit(t, name)
+		c, err := stored.Commit(t.Object, name)
 		if err != nil {
 			return err
 		}

@@ -227,7 +227,7 @@ func TestSteering(t *testing.T) {
 		w.Mono += 2 * time.Hour
 		was := blobschema.Looks{At: w.Now().Wall.Add(-k.since), Again: 1000, Pages: 5000}
 		w.says(c, 0, blobschema.Head{Fence: 1, Totals: blobschema.Totals{Pages: 5000, Again: 1000 + k.looks}})
-		w.Records[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Threshold: before, Looks: was, Pause: k.pause})}
+		w.Table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Threshold: before, Looks: was, Pause: k.pause})}
 		w.tick(c.ID)
 		var got blobschema.Wish
 		w.record(naming.WishKey(c.ID), &got)
@@ -257,7 +257,7 @@ func TestThresholdIsObeyed(t *testing.T) {
 		var wish blobschema.Wish
 		w.record(naming.WishKey(c.ID), &wish)
 		wish.Threshold = was.Threshold * by
-		w.Records[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(wish)}
+		w.Table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(wish)}
 		w.step(cfg, s.Warm())
 		is := w.head(c.ID, 0)
 		if replanned := is.Threshold == wish.Threshold; was.Threshold == 0 || replanned != (by < 1) || replanned != (is.Seq > was.Seq) {

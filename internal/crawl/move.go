@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -184,7 +185,7 @@ func (s *Step) pullOnce(t *actor.Task) error {
 		if h.Gives[s.cfg.Partition] == 0 || h.Commit == ter.from[p] {
 			continue
 		}
-		man, err := ReadManifest(t, h.Commit)
+		man, err := stored.Manifest(t.Object, h.Commit)
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func TestTakesOfACommitLookedAtBefore(t *testing.T) {
 func TestMergeLosesNoSlotThatComesBack(t *testing.T) {
 	w, c := newWorld(t), newCrawl(2)
 	host, another := ofPartition(t, c, 0), ""
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestMergeLosesNoSlotThatComesBack(t *testing.T) {
 // settledIn counts the settled URLs of a slot in the runs of a partition.
 func (w *world) settledIn(c blobschema.Crawl, p partition.ID, slot partition.Slot) int {
 	w.t.Helper()
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAwaitedSlotsAreNotDue(t *testing.T) {
 	b := StepConfig{Crawl: c, Partition: 1, Process: "b", SendsWakes: true}
 	w.step(b, nil)
 	w.step(StepConfig{Crawl: c, Partition: 0, Process: "a", SendsWakes: true}, nil)
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestAwaitedSlotsAreNotDue(t *testing.T) {
 // hostsOf are n hosts of a partition, each in a slot of its own.
 func hostsOf(t *testing.T, c blobschema.Crawl, p partition.ID, n int) (hosts []string, slots []partition.Slot) {
 	t.Helper()
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestLargeDomains(t *testing.T) {
 	check(12, 0)
 	w.request(c.ID, blobschema.Request{ID: "1", Seeds: []string{"https://more.large.example/"}})
 	check(13, 0)
-	w.Records[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Capped: []string{"large.example"}})}
+	w.Table[naming.WishKey(c.ID)] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{Capped: []string{"large.example"}})}
 	w.request(c.ID, blobschema.Request{ID: "2", Seeds: []string{"https://other.example/"}})
 	check(13, 1)
 }

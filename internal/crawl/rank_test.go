@@ -41,7 +41,7 @@ func TestWhichRanks(t *testing.T) {
 			w.Objects["a is good"], w.Objects["b is good"] = []byte("a.example\t8\n"), []byte("b.example\t8\n")
 			k.set(s)
 			s.write(w)
-			delete(w.Records, naming.HeadKey(s.crawl.ID, 0)) // as a crawl that has just begun
+			delete(w.Table, naming.HeadKey(s.crawl.ID, 0)) // as a crawl that has just begun
 			w.web = site(t, "nobody.example", 0, nil)
 			var warm *Warm
 			for range 2 { // a cold step, and a warm one

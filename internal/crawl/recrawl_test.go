@@ -251,27 +251,6 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-func TestUnit(t *testing.T) {
-	for _, tt := range []struct {
-		by     blobschema.PartitionBy
-		url    string
-		unit   string
-		placed bool
-	}{
-		{"", "https://www.a.example:8080/", "www.a.example:8080", false},
-		{blobschema.ByHost, "https://www.a.co.uk/", "www.a.co.uk", false},
-		{blobschema.ByDomain, "https://www.a.co.uk:8080/", "a.co.uk", false},
-		{blobschema.ByDomain, "https://192.0.2.1/", "192.0.2.1", false},
-		{blobschema.ByIP, "https://www.a.example/", "www.a.example", false},
-		{blobschema.ByIP, "https://192.0.2.1:444/", "[192.0.2.1]", true},
-		{blobschema.ByIP, "https://[2001:db8::1]/", "[2001:db8::1]", true},
-	} {
-		if unit, placed := Unit(tt.by, parseURL(t, tt.url).Host()); unit != tt.unit || placed != tt.placed {
-			t.Errorf("%s by %q: %q, %v", tt.url, tt.by, unit, placed)
-		}
-	}
-}
-
 // TestRecrawlForbidden: what robots.txt forbids meanwhile is refused in its next
 // generation, with the line that does it; what is stored stays.
 func TestRecrawlForbidden(t *testing.T) {

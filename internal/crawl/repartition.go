@@ -7,6 +7,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -150,33 +151,14 @@ func openPartitioning(t *actor.Task, c *blobschema.Crawl, rec actor.Record) (p P
 	if p.Record, err = mapRecord(c, rec); err != nil {
 		return p, err
 	}
-	if p.Map, err = ReadMap(t, c, p.Record.Object); err != nil {
+	if p.Map, err = stored.Map(t.Object, c, p.Record.Object); err != nil {
 		return p, err
 	}
 	p.Target = p.Map
 	if p.Record.Target != "" {
-		p.Target, err = ReadMap(t, c, p.Record.Target)
+		p.Target, err = stored.Map(t.Object, c, p.Record.Target)
 	}
 	return p, err
-}
-
-// ReadMap reads a map: of epoch 1, if its object has no name.
-func ReadMap(t *actor.Task, c *blobschema.Crawl, object string) (*partition.Map, error) {
-	if object == "" {
-		return partition.NewMap(c.Slots, c.Partitions)
-	}
-	data, err := t.Object(object, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	m := &partition.Map{}
-	if err := m.UnmarshalBinary(data); err != nil {
-		return nil, fmt.Errorf("%s: %w", object, err)
-	}
-	if m.Slots() != c.Slots {
-		return nil, fmt.Errorf("%s: a map of %d slots for a crawl of %d", object, m.Slots(), c.Slots)
-	}
-	return m, nil
 }
 
 // changePartitioning changes the record by compare-and-set, and has steps look at it. change

@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -74,7 +75,7 @@ func (w *world) partitioning(crawl string) Partitioning {
 // readMap reads a map as somebody does who rolls back to it.
 func (w *world) readMap(c *blobschema.Crawl, object string) (m *partition.Map, err error) {
 	p := &actor.Procedure{Body: func(t *actor.Task) (err error) {
-		m, err = ReadMap(t, c, object)
+		m, err = stored.Map(t.Object, c, object)
 		return err
 	}}
 	_, err = w.run(p)
@@ -136,7 +137,7 @@ func TestRepartitionNothing(t *testing.T) {
 		r := NewRepartition(c.ID, k.want)
 		_, err := w.run(r)
 		before, after := r.Result()
-		if (err == nil) != k.ok || len(w.written)+len(w.put) > 0 || w.Records[naming.MapKey(c.ID)].Found {
+		if (err == nil) != k.ok || len(w.written)+len(w.put) > 0 || w.Table[naming.MapKey(c.ID)].Found {
 			t.Errorf("%s: %v; it writes %v and puts %v", k.name, err, w.written, w.put)
 		}
 		if k.ok && (before.Record.Partitions != 2 || after.Record.Partitions != 2 || after.Record.Epoch != 1) {

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -219,7 +218,7 @@ type Step struct {
 // NewStep returns a step for one partition. warm may be nil.
 func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 	cfg = cfg.withDefaults()
-	h, err := NewHash(&cfg.Crawl)
+	h, err := cfg.Crawl.Hash()
 	if err != nil {
 		return nil, err
 	}
@@ -238,14 +237,6 @@ func NewStep(cfg StepConfig, warm *Warm) (*Step, error) {
 		s.head.Commit = warm.commit
 	}
 	return s, nil
-}
-
-// NewHash returns the hash that a crawl was created with.
-func NewHash(c *blobschema.Crawl) (partition.Hash, error) {
-	if len(c.HashKey) != 16 {
-		return partition.Hash{}, fmt.Errorf("crawl %s: the hash key has %d bytes, not 16", c.ID, len(c.HashKey))
-	}
-	return partition.NewHash([16]byte(c.HashKey), c.Slots)
 }
 
 // Start begins the step.

@@ -38,7 +38,7 @@ func newCrawl(partitions int) blobschema.Crawl {
 // ofPartition is a host that belongs to a partition.
 func ofPartition(t testing.TB, c blobschema.Crawl, p partition.ID) string {
 	t.Helper()
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestLeaseLost(t *testing.T) {
 	theirs := actor.Encode(blobschema.Head{Fence: 9, Owner: "q/9"})
 	w.web = func(req page.Request) *page.Outcome {
 		if asked++; asked == 10 {
-			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.Records[key].Revision}); err != nil {
+			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.Table[key].Revision}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -360,7 +360,7 @@ func TestLeaseLost(t *testing.T) {
 	if _, err := w.run(s); !errors.Is(err, ErrLeaseLost) || s.Warm() != nil {
 		t.Errorf("the step ended with %v", err)
 	}
-	if got := w.Records[key].Value; string(got) != string(theirs) {
+	if got := w.Table[key].Value; string(got) != string(theirs) {
 		t.Errorf("the head is %s", got)
 	}
 	if w.counts["Acknowledge"] != 0 {
@@ -412,7 +412,7 @@ func TestFloorOutlivesStep(t *testing.T) {
 	w.Mono += 5 * time.Second
 	key, h := naming.HeadKey(c.ID, 0), w.head(c.ID, 0) // a step of p2 took the lease, asked, crashed
 	h.Fence, h.Owner, h.LeaseUntil = h.Fence+1, "p2/2", virtual.Epoch.Add(w.Mono+time.Minute)
-	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Records[key].Revision}); err != nil {
+	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Table[key].Revision}); err != nil {
 		t.Fatal(err)
 	}
 	takeover = w.Mono

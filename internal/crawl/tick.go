@@ -12,6 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -257,7 +258,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 	if c.Published >= len(c.SeedBatches) {
 		return nil
 	}
-	h, err := NewHash(c)
+	h, err := c.Hash()
 	if err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (k *Tick) publishSeeds(t *actor.Task) error {
 // seedMail makes the mail of one batch, by partition: always by the map of epoch 1, so
 // that its content is the same however often it is sent.
 func seedMail(t *actor.Task, c *blobschema.Crawl, pmap *partition.Map, h partition.Hash, i int, policy frontier.Policy) ([][]byte, error) {
-	urls, err := readURLs(t, c.SeedBatches[i])
+	urls, err := stored.URLs(t.Object, c.SeedBatches[i])
 	if err != nil {
 		return nil, err
 	}

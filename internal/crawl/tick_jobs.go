@@ -9,6 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -134,7 +135,7 @@ func (k *Tick) remember(t *actor.Task) error {
 // on the monotonic clock, one commit at least. upTo is the last of them, dropped the runs
 // that they name no more.
 func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Duration) (upTo uint64, dropped []string, err error) {
-	man, err := ReadManifest(t, h.Commit)
+	man, err := stored.Manifest(t.Object, h.Commit)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -145,7 +146,7 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 			break
 		}
 		upTo = seq
-		c, err := ReadCommit(t, name)
+		c, err := stored.Commit(t.Object, name)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -193,32 +194,6 @@ func (k *Tick) copyPartition(t *actor.Task, h *blobschema.Head, until time.Durat
 	return upTo, dropped, nil
 }
 
-// ReadCommit reads and opens a commit object.
-func ReadCommit(t *actor.Task, name string) (*blobschema.CommitReader, error) {
-	data, err := t.Object(name, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	c, err := blobschema.OpenCommit(data)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	return c, nil
-}
-
-// ReadManifest reads the manifest of a commit object.
-func ReadManifest(t *actor.Task, name string) (*blobschema.Manifest, error) {
-	c, err := ReadCommit(t, name)
-	if err != nil {
-		return nil, err
-	}
-	man, err := c.Manifest()
-	if err != nil {
-		return nil, fmt.Errorf("manifest of %s: %w", name, err)
-	}
-	return &man, nil
-}
-
 // manifestsAtOnce is how many commits a tick reads at once: they are read whole.
 const manifestsAtOnce = 8
 
@@ -235,7 +210,7 @@ func (k *Tick) eachManifest(t *actor.Task, wanted func(*blobschema.Head) bool, d
 		mans, errs, left := make([]*blobschema.Manifest, len(some)), make([]error, len(some)), len(some)
 		for i, name := range some {
 			k.Spawn(func(t *actor.Task) error {
-				mans[i], errs[i] = ReadManifest(t, name)
+				mans[i], errs[i] = stored.Manifest(t.Object, name)
 				left--
 				return nil
 			})
@@ -289,7 +264,7 @@ func (k *Tick) resend(t *actor.Task) error {
 		}
 		applied := map[partition.ID]blobschema.Marks{}
 		if h := k.heads[p]; h != nil && h.Commit != "" {
-			man, err := ReadManifest(t, h.Commit)
+			man, err := stored.Manifest(t.Object, h.Commit)
 			if err != nil {
 				return err
 			}
@@ -317,7 +292,7 @@ func missing(m blobschema.Marks, n uint64) bool {
 // resendTo sends what a partition has not applied; of partitions what they committed before a time, if that is not zero.
 func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]blobschema.Marks, before time.Time) error {
 	c := &k.report.Crawl
-	h, err := NewHash(c)
+	h, err := c.Hash()
 	if err != nil {
 		return err
 	}
@@ -338,7 +313,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 		if m.To != p || !missing(applied[partition.Requests], m.Number) {
 			continue
 		}
-		urls, err := readURLs(t, m.Object)
+		urls, err := stored.URLs(t.Object, m.Object)
 		if err != nil {
 			return err
 		}
@@ -364,7 +339,7 @@ func (k *Tick) resendTo(t *actor.Task, p partition.ID, applied map[partition.ID]
 
 // resendFrom sends what a partition's commits have for another and it has not applied.
 func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, marks blobschema.Marks, before time.Time) error {
-	man, err := ReadManifest(t, from.Commit)
+	man, err := stored.Manifest(t.Object, from.Commit)
 	if err != nil {
 		return err
 	}
@@ -379,7 +354,7 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 		if left == 0 {
 			break
 		}
-		r, err := ReadCommit(t, name)
+		r, err := stored.Commit(t.Object, name)
 		if err != nil {
 			return err
 		}
@@ -408,19 +383,6 @@ func (k *Tick) resendFrom(t *actor.Task, from *blobschema.Head, p partition.ID, 
 		}
 	}
 	return nil
-}
-
-// readURLs reads a batch of seeds, or the URLs of a mail of requests.
-func readURLs(t *actor.Task, name string) ([]blobschema.Queued, error) {
-	data, err := t.Object(name, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	b, err := blobschema.DecodeSeeds(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return b.URLs, nil
 }
 
 // pruneRequests forgets the requests that their receivers have applied.

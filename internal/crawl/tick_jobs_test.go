@@ -19,7 +19,7 @@ import (
 // stored puts a commit that no step has made, and returns the name of its object.
 func (w *world) stored(c blobschema.Crawl, com blobschema.Commit) string {
 	w.t.Helper()
-	h, err := NewHash(&c)
+	h, err := c.Hash()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestHostsTable(t *testing.T) {
 	s.heads[0].Totals.Pending = 1 // else all is copied at once
 	w.Mono += 59 * time.Second
 	s.write(w)
-	if s.tick(w); w.Records[naming.HostsKey(s.crawl.ID, 1, 0)].Found {
+	if s.tick(w); w.Table[naming.HostsKey(s.crawl.ID, 1, 0)].Found {
 		t.Error("it is copied too early")
 	}
 	w.Mono += 2 * time.Second

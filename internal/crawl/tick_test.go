@@ -56,7 +56,7 @@ func (s *scene) write(w *world) {
 	w.writeRecord(naming.RankKey(id), s.ranks)
 	w.writeRecord(naming.TickKey(id), s.record)
 	for p, h := range s.heads {
-		delete(w.Records, naming.HeadKey(id, partition.ID(p)))
+		delete(w.Table, naming.HeadKey(id, partition.ID(p)))
 		if h != nil {
 			w.writeRecord(naming.HeadKey(id, partition.ID(p)), h)
 		}

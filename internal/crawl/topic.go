@@ -26,8 +26,8 @@ func topics(s *blobschema.Settings, shrunk map[uint8]time.Duration) []frontier.T
 	return list
 }
 
-// HostRules is what operators allow, by unit. A unit of several hosts has the rule of the
-// first that has one.
+// HostRules returns what operators allow, by politeness key. A key of several hosts has the
+// rule of the first that has one.
 func HostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 	rules := map[string]frontier.HostRule{}
 	for _, r := range s.Hosts {
@@ -35,15 +35,15 @@ func HostRules(s *blobschema.Settings) map[string]frontier.HostRule {
 		if err != nil {
 			continue // whoever made the record has refused it
 		}
-		unit, _ := Unit(s.PartitionBy, h)
-		if _, ok := rules[unit]; ok {
+		key, _ := s.PartitionBy.Key(string(h))
+		if _, ok := rules[key]; ok {
 			continue
 		}
 		rule := frontier.HostRule{Connections: r.Connections, Delay: s.Delay}
 		if r.Delay != nil {
 			rule.Delay = *r.Delay
 		}
-		rules[unit] = rule
+		rules[key] = rule
 	}
 	return rules
 }

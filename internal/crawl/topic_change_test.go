@@ -59,7 +59,7 @@ func TestSeedsOfTopics(t *testing.T) {
 	}
 	version := func() uint64 {
 		var wish blobschema.Wish
-		if _, ok := w.Records[naming.WishKey("test")]; ok {
+		if _, ok := w.Table[naming.WishKey("test")]; ok {
 			w.record(naming.WishKey("test"), &wish)
 		}
 		return wish.Version
@@ -152,7 +152,7 @@ func TestChangeTopic(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := topical(t)
-			w.Records[naming.WishKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{
+			w.Table[naming.WishKey("test")] = actor.Record{Found: true, Revision: -1, Value: actor.Encode(blobschema.Wish{
 				Slices: map[uint8]time.Duration{1: time.Second, 2: time.Second, 3: time.Second},
 			})}
 			var want, got blobschema.Crawl

@@ -84,13 +84,13 @@ func TestMailOfNewTopic(t *testing.T) {
 	w, was, is, _ := widened(t)
 	w.tick(is.ID) // its seed is mailed
 	keys := []string{naming.WishKey(is.ID), naming.CrawlKey(is.ID)}
-	now := []actor.Record{w.Records[keys[0]], w.Records[keys[1]]}
-	delete(w.Records, keys[0])
+	now := []actor.Record{w.Table[keys[0]], w.Table[keys[1]]}
+	delete(w.Table, keys[0])
 	looks := 0
 	w.fault = func(e actor.Effect) (before, after error) { // the step is told when it looks for the second time
 		if r, ok := e.(actor.ReadRecords); ok && slices.Contains(r.Keys, keys[0]) {
 			if looks++; looks == 2 {
-				w.Records[keys[0]], w.Records[keys[1]] = now[0], now[1]
+				w.Table[keys[0]], w.Table[keys[1]] = now[0], now[1]
 			}
 		}
 		return nil, nil

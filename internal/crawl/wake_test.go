@@ -194,7 +194,7 @@ func TestWakesMailed(t *testing.T) {
 			w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}
 			if c.lease != 0 {
 				head := blobschema.Head{Partition: 1, Fence: 1, Owner: "other/1", LeaseUntil: virtual.Epoch.Add(w.Mono + c.lease)}
-				w.Records[naming.HeadKey(cr.ID, 1)] = actor.Record{Value: actor.Encode(head), Revision: -1, Found: true}
+				w.Table[naming.HeadKey(cr.ID, 1)] = actor.Record{Value: actor.Encode(head), Revision: -1, Found: true}
 			}
 			w.wakes = nil
 			w.step(inCloud(cr, 0), nil)
@@ -358,7 +358,7 @@ func TestLists(t *testing.T) {
 				t.Errorf("asked for %d URLs, not %d", len(asked), c.asked)
 			}
 			var r blobschema.Requests
-			if len(w.Records[naming.RequestsKey(cr.ID)].Value) > 0 {
+			if len(w.Table[naming.RequestsKey(cr.ID)].Value) > 0 {
 				w.record(naming.RequestsKey(cr.ID), &r)
 			}
 			if r.Dead != 2*c.dead {

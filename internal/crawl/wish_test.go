@@ -16,7 +16,7 @@ import (
 func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
 	w.t.Helper()
 	key := naming.HeadKey(c.ID, p)
-	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Records[key].Revision}); err != nil {
+	if _, err := w.apply(actor.WriteRecord{Key: key, Value: actor.Encode(h), Revision: w.Table[key].Revision}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -24,7 +24,7 @@ func (w *world) says(c blobschema.Crawl, p partition.ID, h blobschema.Head) {
 func (w *world) wish(c blobschema.Crawl) (wish blobschema.Wish) {
 	w.t.Helper()
 	w.tick(c.ID)
-	if w.Records[naming.WishKey(c.ID)].Found {
+	if w.Table[naming.WishKey(c.ID)].Found {
 		w.record(naming.WishKey(c.ID), &wish)
 	}
 	return wish

@@ -203,7 +203,7 @@ func (w *world) head(crawl string, p partition.ID) (h blobschema.Head) {
 
 func (w *world) record(key string, v any) {
 	w.t.Helper()
-	rec := w.Records[key]
+	rec := w.Table[key]
 	if !rec.Found {
 		w.t.Fatalf("there is no record %s", key)
 	}

@@ -1,5 +1,4 @@
-// Package engine is the executor of effects on a real platform: queues, a key-value table, blob storage and
-// sockets. It decides nothing about crawling. [Engine.Run] carries one actor (package actor) from its start to its end:
+// Package engine is the executor of effects on a platform (package platform) and sockets. It decides nothing about crawling. [Engine.Run] carries one actor (package actor) from its start to its end:
 // one goroutine delivers replies to the actor, and others, which end with it, carry out its effects.
 //
 // Package service says which actors run when. The other executor is package virtual.
@@ -18,7 +17,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Config says how an engine carries out effects.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // queues keeps queues open by name, shared by all steps of a process.

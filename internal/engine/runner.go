@@ -183,7 +183,7 @@ func (r *Runner) perform(effect actor.Effect) (any, error) {
 	case actor.PutObject:
 		return nil, PutObject(r.ctx, p, e)
 	case actor.DeleteObject:
-		return nil, DeleteObject(r.ctx, p, e)
+		return nil, p.DeleteObject(r.ctx, e.Name)
 	case actor.ReadRecords:
 		return ReadRecords(r.ctx, p, e.Keys)
 	case actor.WriteRecord:

@@ -18,13 +18,15 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // memory is a store in memory, as a crawl left it.
@@ -33,23 +35,31 @@ type memory struct {
 	objects map[string][]byte
 }
 
-func (m *memory) Record(_ context.Context, key string) ([]byte, bool, error) {
-	v, ok := m.records[key]
-	return []byte(v), ok, nil
-}
-
-func (m *memory) Object(_ context.Context, name string) ([]byte, error) {
-	b, ok := m.objects[name]
-	if !ok {
-		return nil, fmt.Errorf("no object %s", name)
+func (m *memory) Records(_ context.Context, keys ...string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		if v, ok := m.records[key]; ok {
+			values[i] = []byte(v)
+		}
 	}
-	return b, nil
+	return values, nil
 }
 
-func (m *memory) List(_ context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+func (m *memory) Object(_ context.Context, name string, offset, length int64) ([]byte, error) {
+	b, ok := m.objects[name]
+	if ok && length < 0 && offset == 0 {
+		return b, nil
+	}
+	if !ok || offset < 0 || length < 0 || offset > int64(len(b)) || length > int64(len(b))-offset {
+		return nil, fmt.Errorf("no %d bytes at %d of %s", length, offset, name)
+	}
+	return b[offset : offset+length], nil
+}
+
+func (m *memory) List(_ context.Context, prefix string) iter.Seq2[stored.Object, error] {
+	return func(yield func(stored.Object, error) bool) {
 		for _, n := range slices.Sorted(maps.Keys(m.objects)) {
-			if strings.HasPrefix(n, prefix) && !yield(n, nil) {
+			if strings.HasPrefix(n, prefix) && !yield(stored.Object{Name: n}, nil) {
 				return
 			}
 		}
@@ -191,7 +201,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 		return nil, err
 	}
 	defer srv.Close()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,19 +14,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 // Store is what is checked. One goroutine calls it.
-type Store interface {
-	// Record reads a record of the key-value table; found is false if there is none.
-	Record(ctx context.Context, key string) (value []byte, found bool, err error)
-	// Object reads a whole object. The checker does not change the bytes.
-	Object(ctx context.Context, name string) ([]byte, error)
-	// List yields the names of all objects that begin with prefix.
-	List(ctx context.Context, prefix string) iter.Seq2[string, error]
-}
+type Store = stored.Store
 
 // WARCs says how much of the WARC objects is read: nearly all the bytes of a crawl.
 type WARCs uint8
@@ -255,11 +248,15 @@ type meter struct {
 
 func (m *meter) Record(ctx context.Context, key string) ([]byte, bool, error) {
 	m.Reads.Records++
-	return m.Store.Record(ctx, key)
+	values, err := m.Store.Records(ctx, key)
+	if err != nil {
+		return nil, false, err
+	}
+	return values[0], values[0] != nil, nil
 }
 
 func (m *meter) Object(ctx context.Context, name string) ([]byte, error) {
-	b, err := m.Store.Object(ctx, name)
+	b, err := m.Store.Object(ctx, name, 0, -1)
 	m.Reads.Objects++
 	m.Reads.Bytes += int64(len(b))
 	return b, err
@@ -550,12 +547,12 @@ func (c *checker) open() error {
 	if c.crawl, _, err = record[blobschema.Crawl](c, key); err != nil {
 		return err
 	}
-	for name, err := range c.store.List(c.ctx, c.id+"/") {
+	for o, err := range c.store.List(c.ctx, c.id+"/") {
 		if err != nil {
 			return fmt.Errorf("list objects: %w", err)
 		}
-		c.listed[name] = true
-		c.indexed = c.indexed || strings.HasPrefix(name, naming.IndexPrefix(c.id))
+		c.listed[o.Name] = true
+		c.indexed = c.indexed || strings.HasPrefix(o.Name, naming.IndexPrefix(c.id))
 	}
 	c.indexed = c.indexed || c.crawl.Settings.Index
 	c.report.Objects, c.report.Partitions = len(c.listed), len(c.parts)

@@ -114,15 +114,15 @@ type moving struct {
 	old   func(key string, read int) string
 }
 
-func (m *moving) Record(ctx context.Context, key string) ([]byte, bool, error) {
+func (m *moving) Records(ctx context.Context, keys ...string) ([][]byte, error) {
 	if m.reads == nil {
 		m.reads = map[string]int{}
 	}
-	m.reads[key]++
-	if v := m.old(key, m.reads[key]); v != "" {
-		return []byte(v), true, nil
+	m.reads[keys[0]]++
+	if v := m.old(keys[0], m.reads[keys[0]]); v != "" {
+		return [][]byte{[]byte(v)}, nil
 	}
-	return m.memory.Record(ctx, key)
+	return m.memory.Records(ctx, keys...)
 }
 
 // TestHeadsMove reads heads that are not of one moment.
@@ -221,7 +221,7 @@ type broken struct{ *memory }
 
 var errBroken = errors.New("broken")
 
-func (broken) Record(context.Context, string) ([]byte, bool, error) { return nil, false, errBroken }
+func (broken) Records(context.Context, ...string) ([][]byte, error) { return nil, errBroken }
 
 func TestErrors(t *testing.T) {
 	m := mustCrawl(t, crawled)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestLive checks crawls again and again while they go on and their slots move. Now and
@@ -84,7 +84,7 @@ func (l *live) plant(p *platform.Platform) {
 			continue
 		}
 		name := man.WARCs[0]
-		data, err := store.Object(ctx, name)
+		data, err := store.Object(ctx, name, 0, -1)
 		if err == nil {
 			err = p.Bucket.Delete(ctx, name)
 		}

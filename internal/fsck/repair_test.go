@@ -42,13 +42,13 @@ func (m *mendable) Wake(_ context.Context, crawl string, ids []partition.ID) err
 	return nil
 }
 
-func (m *mendable) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	if key == naming.ActiveKey {
+func (m *mendable) Records(ctx context.Context, keys ...string) ([][]byte, error) {
+	if keys[0] == naming.ActiveKey {
 		if m.lists++; m.lists == 2 && m.second != nil {
 			m.second()
 		}
 	}
-	return m.memory.Record(ctx, key)
+	return m.memory.Records(ctx, keys...)
 }
 
 // littered is a moved crawl with what crashes left, and the names of that.

@@ -76,11 +76,11 @@ func (s *segmentChecker) open(whole bool) (segment.Source, error) {
 	if err != nil || p != s.h.id || number > s.man.Number {
 		c.violate("I6", s.head.Manifest, "it names %s, which is no segment of it", ref.Object)
 	}
-	if ranges, ok := c.store.Store.(RangeStore); ok && !whole && c.listed[ref.Object] {
+	if !whole && c.listed[ref.Object] {
 		return func(offset, length int64) ([]byte, error) {
 			c.read.Objects++
 			c.read.Bytes += length
-			return ranges.ObjectRange(c.ctx, ref.Object, offset, length)
+			return c.store.Store.Object(c.ctx, ref.Object, offset, length)
 		}, nil
 	}
 	data, err := c.object(ref.Object, s.head.Manifest)

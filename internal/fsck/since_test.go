@@ -14,8 +14,8 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fsck"
 )
 
-// stored encodes and decodes a state.
-func stored(t testing.TB, s *fsck.State) *fsck.State {
+// encoded encodes and decodes a state.
+func encoded(t testing.TB, s *fsck.State) *fsck.State {
 	t.Helper()
 	b, err := s.Encode()
 	if err != nil {
@@ -35,7 +35,7 @@ func TestState(t *testing.T) {
 	if !first.Clean() || first.TakenOver != 0 || first.WARCsRead != first.WARCs {
 		t.Fatalf("%+v", first)
 	}
-	second := check(t, m.memory, fsck.Options{State: stored(t, first.State)})
+	second := check(t, m.memory, fsck.Options{State: encoded(t, first.State)})
 	if second.TakenOver+second.WARCsRead != second.WARCs || second.WARCsRead > 1 || second.Read.Bytes >= first.Read.Bytes {
 		t.Errorf("%+v", second)
 	}
@@ -48,11 +48,11 @@ func TestState(t *testing.T) {
 
 	m.answer(0, "http://"+m.host(0, 0)+"/", 3, body+"new", nil)
 	m.commit(0, blobschema.Commit{})
-	third := check(t, m.memory, fsck.Options{State: stored(t, second.State)})
+	third := check(t, m.memory, fsck.Options{State: encoded(t, second.State)})
 	if !third.Clean() || third.WARCs != first.WARCs+1 || third.TakenOver+third.WARCsRead != third.WARCs || third.WARCsRead < 1 {
 		t.Errorf("%+v", third)
 	}
-	quick := check(t, m.memory, fsck.Options{State: stored(t, second.State), WARCs: fsck.SomeWARCs})
+	quick := check(t, m.memory, fsck.Options{State: encoded(t, second.State), WARCs: fsck.SomeWARCs})
 	if d := cmp.Diff(second.State.Partitions, quick.State.Partitions); d != "" {
 		t.Errorf("a check of few WARC objects leaves another state:\n%s", d)
 	}
@@ -73,7 +73,7 @@ func TestStateSampled(t *testing.T) {
 			}
 			return
 		}
-		state = stored(t, rep.State)
+		state = encoded(t, rep.State)
 	}
 	t.Error("a damaged WARC object is not found in 32 checks")
 }

@@ -1,7 +1,6 @@
 package fsck
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -9,11 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-// RangeStore is a [Store] that reads pieces of objects, which checks of few slots ask for.
-type RangeStore interface {
-	ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error)
-}
 
 // A check of some slots, or of one partition, reads the state of the slots, and the commits
 // in which their pages are said to be; of a partition also all its own commits. It reads

@@ -1,7 +1,6 @@
 package fsck_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,19 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-// ranged is a memory that gives pieces of objects.
-type ranged struct {
-	*memory
-}
-
-func (m *ranged) ObjectRange(_ context.Context, name string, offset, length int64) ([]byte, error) {
-	b, ok := m.objects[name]
-	if !ok || offset < 0 || length < 0 || offset > int64(len(b)) || length > int64(len(b))-offset {
-		return nil, fmt.Errorf("no %d bytes at %d of %s", length, offset, name)
-	}
-	return b[offset : offset+length], nil
-}
 
 // TestSome checks all partitions of crawls one by one, and all slots in two parts.
 func TestSome(t *testing.T) {
@@ -45,13 +31,13 @@ func TestSome(t *testing.T) {
 			urls, pending = urls+rep.URLs, pending+rep.Pending
 		}
 		for p := range partition.ID(whole.Partitions) {
-			sum(check(t, &ranged{memory: m}, fsck.Options{Partition: &p}), fmt.Sprint("partition ", p))
+			sum(check(t, m, fsck.Options{Partition: &p}), fmt.Sprint("partition ", p))
 		}
 		var parts [2]partition.Slots
 		for s := range partition.Slot(slots) {
 			parts[s/7%2] = append(parts[s/7%2], s)
 		}
-		sum(check(t, &ranged{memory: m}, fsck.Options{Slots: parts[0]}), "first slots")
+		sum(check(t, m, fsck.Options{Slots: parts[0]}), "first slots")
 		sum(check(t, m, fsck.Options{Slots: parts[1]}), "other slots")
 		if urls != 2*whole.URLs || pending != 2*whole.Pending {
 			t.Errorf("%s: twice %d URLs, %d pending, are %d and %d one by one", name, whole.URLs, whole.Pending, urls, pending)
@@ -86,14 +72,14 @@ func TestSomeFinds(t *testing.T) {
 	} {
 		m := moved(t)
 		tt.do(m)
-		rep := check(t, &ranged{memory: m.memory}, fsck.Options{Partition: &tt.at})
+		rep := check(t, m.memory, fsck.Options{Partition: &tt.at})
 		if !slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool {
 			return v.Invariant == tt.invariant && strings.Contains(v.What, tt.says)
 		}) {
 			t.Errorf("%s: found %v", tt.name, rep.Violations)
 		}
 		other := partition.ID(3)
-		if rep := check(t, &ranged{memory: m.memory}, fsck.Options{Partition: &other}); slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool {
+		if rep := check(t, m.memory, fsck.Options{Partition: &other}); slices.ContainsFunc(rep.Violations, func(v fsck.Violation) bool {
 			return tt.invariant == "I7" && v.Invariant == "I7" && strings.Contains(v.What, tt.says)
 		}) {
 			t.Errorf("%s: partition 3 has it: %v", tt.name, rep.Violations)

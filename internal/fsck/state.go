@@ -220,7 +220,7 @@ type piece func(offset, length int64) ([]byte, error)
 // runOf returns what reads a run: whole, or in pieces where little of it is needed. It
 // returns nil, and the violation is reported, if there is no such run.
 func (c *checker) runOf(ref blobschema.RunRef, where string) (piece, error) {
-	if ranges, ok := c.store.Store.(RangeStore); ok && c.only != nil {
+	if c.only != nil {
 		if !c.listed[ref.Object] {
 			c.violate("I6", ref.Object, "the object does not exist; %s names it", where)
 			return nil, nil
@@ -231,7 +231,7 @@ func (c *checker) runOf(ref blobschema.RunRef, where string) (piece, error) {
 			}
 			c.read.Objects++
 			c.read.Bytes += length
-			return ranges.ObjectRange(c.ctx, ref.Object, ref.Offset+offset, length)
+			return c.store.Store.Object(c.ctx, ref.Object, ref.Offset+offset, length)
 		}, nil
 	}
 	data, err := c.object(ref.Object, where)

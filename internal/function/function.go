@@ -4,7 +4,7 @@
 //
 // The environment:
 //
-//	ORBWEAVER_PLATFORM    where the deployment is; see platform.Open
+//	ORBWEAVER_PLATFORM    where the deployment is; see drivers.Open
 //	ORBWEAVER_ALLOW_NET   networks that may be asked although they are not public
 //	ORBWEAVER_RETRY_WAIT  least wait before anything is tried again, for tests; 5s
 //	ORBWEAVER_DAILY_CALLS function calls of a day after which the coordinator pauses the crawl; no limit
@@ -32,12 +32,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // Function does the work of one deployed function. Its methods may not be called at
@@ -172,7 +173,7 @@ func (f *Function) config(set *blobschema.Settings) service.Config {
 // Platform opens the platform, once.
 func (f *Function) Platform(ctx context.Context) (*platform.Platform, error) {
 	if f.platform == nil {
-		p, err := platform.Open(ctx, f.env.location, &f.ledger)
+		p, err := drivers.Open(ctx, f.env.location, &f.ledger)
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", f.env.location, err)
 		}

@@ -16,16 +16,17 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/jobs"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // cloud is a deployment on one platform: instances of each function, and the triggers
@@ -57,7 +58,7 @@ func (s *syncBuffer) lines() []string {
 
 func newCloud(t *testing.T, instances int) *cloud {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

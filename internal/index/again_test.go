@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -80,12 +79,12 @@ func TestMovedByAddress(t *testing.T) {
 	for _, by := range []blobschema.PartitionBy{blobschema.ByHost, blobschema.ByIP} {
 		w := newWorld(t)
 		w.crawl.Settings.PartitionBy = by
-		hash, err := crawl.NewHash(&w.crawl)
+		hash, err := w.crawl.Hash()
 		w.must(err)
 		u, err := weburl.Parse(home)
 		w.must(err)
-		unit, _ := crawl.Unit(by, u.Host())
-		slot := hash.Slot(unit)
+		key, _ := by.Key(string(u.Host()))
+		slot := hash.Slot(key)
 		if by == blobschema.ByIP {
 			slot = (slot + 1) % 16 // of some address
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -68,7 +68,7 @@ func (s *Step) newBatch(moved map[partition.Slot]bool) *batch {
 // read takes the pages of a commit: of a URL that was asked for more than once the last answer that says
 // anything.
 func (b *batch) read(t *actor.Task, name string, seq uint64) error {
-	c, err := crawl.ReadCommit(t, name)
+	c, err := stored.Commit(t.Object, name)
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func TestClaim(t *testing.T) {
 		t.Errorf("after the claim: %+v", rep)
 	}
 	var h blobschema.IndexHead
-	w.must(json.Unmarshal(w.Records[naming.IndexKey(w.crawl.ID, 0)].Value, &h))
+	w.must(json.Unmarshal(w.Table[naming.IndexKey(w.crawl.ID, 0)].Value, &h))
 	if !h.Until.IsZero() {
 		t.Errorf("the partition is claimed until %v by a step that has ended", h.Until)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
-	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -89,7 +88,7 @@ type Step struct {
 func NewStep(cfg Config) (*Step, error) {
 	s := &Step{cfg: cfg.withDefaults()}
 	var err error
-	if s.hash, err = crawl.NewHash(&cfg.Crawl); err != nil {
+	if s.hash, err = cfg.Crawl.Hash(); err != nil {
 		return nil, err
 	}
 	if s.window = 1; cfg.Deadline == 0 {
@@ -249,7 +248,7 @@ func (s *Step) anew(t *actor.Task) error {
 
 // catchUp indexes the commits that are not in the index, up to that of a name.
 func (s *Step) catchUp(t *actor.Task, commit string) error {
-	man, err := crawl.ReadManifest(t, commit)
+	man, err := stored.Manifest(t.Object, commit)
 	if err != nil {
 		return err
 	}
@@ -391,8 +390,8 @@ func reader(t *actor.Task, ref *blobschema.SegmentRef) (*segment.Reader, error) 
 	return r, nil
 }
 
-// slotOf is the slot of a host's documents: that of its unit, as far as the host tells.
+// slotOf returns the slot of a host's documents.
 func (s *Step) slotOf(host string) partition.Slot {
-	unit, _ := crawl.Unit(s.cfg.Crawl.Settings.PartitionBy, weburl.Host(host))
-	return s.hash.Slot(unit)
+	key, _ := s.cfg.Crawl.Settings.PartitionBy.Key(host)
+	return s.hash.Slot(key)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
@@ -98,7 +97,7 @@ func (w *world) commit(list ...answer) []blobschema.Page {
 		m.Commits = append(slices.Clone(m.Commits), blobschema.CommitRange{Fence: 1, From: m.Seq, To: m.Seq})
 	}
 	m.Version, m.Crawl, m.Seq, m.Fence, m.Time, m.WARCs = wire.Version, w.crawl.ID, m.Seq+1, 1, virtual.Epoch.Add(w.now), []string{file}
-	hash, err := crawl.NewHash(&w.crawl)
+	hash, err := w.crawl.Hash()
 	w.must(err)
 	name := naming.Commit(w.crawl.ID, 0, m.Seq, 1)
 	data, man, err := blobschema.EncodeCommit(&blobschema.Commit{Manifest: m, Pages: pages}, name, hash)
@@ -224,7 +223,7 @@ func (w *world) step(cfg Config) Report {
 func (w *world) manifest() (m blobschema.IndexManifest) {
 	w.t.Helper()
 	var h blobschema.IndexHead
-	if rec := w.Records[naming.IndexKey(w.crawl.ID, 0)]; rec.Found {
+	if rec := w.Table[naming.IndexKey(w.crawl.ID, 0)]; rec.Found {
 		w.must(json.Unmarshal(rec.Value, &h))
 		var err error
 		m, err = blobschema.DecodeIndexManifest(w.Objects[h.Manifest])

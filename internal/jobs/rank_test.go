@@ -8,12 +8,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/jobs"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // madeOn makes a crawl on a platform.
@@ -37,7 +38,7 @@ func (m madeOn) Record(key string, value []byte) error {
 
 func madeEngine(t testing.TB, pages []made.Page, partitions int) (*jobs.Jobs, *platform.Platform) {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

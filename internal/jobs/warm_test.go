@@ -14,11 +14,12 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/rank/made"
 	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // store is a made crawl's, on a platform.
@@ -42,7 +43,7 @@ func (s store) Record(key string, value []byte) error {
 // TestLostWithTheirProcess: the first tick of a process that owns the platform makes up for messages of
 // ranks that another did not come to send; later ones wait.
 func TestLostWithTheirProcess(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestOneWarmGraph(t *testing.T) {
 
 // TestFollowSaysWhatIsDamaged: what ranks cannot be made of ends the process that was to make them, soon.
 func TestFollowSaysWhatIsDamaged(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

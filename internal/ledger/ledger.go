@@ -20,7 +20,7 @@ import (
 var priceList []byte
 
 // Ledger counts calls. The zero value is empty and ready; it is safe for concurrent
-// use. It is a Meter of package platform/local.
+// use. It is a platform.Meter.
 type Ledger struct {
 	queue, reads, writes, puts, gets, putBytes, getBytes, functions, mbMillis atomic.Int64
 }

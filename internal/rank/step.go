@@ -12,8 +12,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -287,23 +286,20 @@ func (s *Step) prepare(t *actor.Task) error {
 	if s.crawl, err = decodeCrawl(recs[0], s.cfg.Crawl); err != nil {
 		return err
 	}
-	if len(s.crawl.HashKey) != 16 {
-		return fmt.Errorf("crawl %s: hash key of %d bytes", s.cfg.Crawl, len(s.crawl.HashKey))
-	}
-	if s.hash, err = partition.NewHash([16]byte(s.crawl.HashKey), s.crawl.Slots); err != nil {
+	if s.hash, err = s.crawl.Hash(); err != nil {
 		return err
 	}
-	s.pmap, err = crawl.ReadMap(t, &s.crawl, s.job.Map)
+	s.pmap, err = stored.Map(t.Object, &s.crawl, s.job.Map)
 	return err
 }
 
-// slot is the slot of a host's unit. It is the home of its pages here, whatever address they were
-// fetched from.
+// slot returns the slot of a host's politeness key. Ranks keep all pages of the host there, whatever
+// address they were fetched from.
 func (s *Step) slot(host string) partition.Slot {
 	slot, ok := s.slots[host]
 	if !ok {
-		unit, _ := crawl.Unit(s.crawl.Settings.PartitionBy, weburl.Host(host))
-		slot = s.hash.Slot(unit)
+		key, _ := s.crawl.Settings.PartitionBy.Key(host)
+		slot = s.hash.Slot(key)
 		s.slots[host] = slot
 	}
 	return slot

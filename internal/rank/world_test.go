@@ -240,7 +240,7 @@ func (w *world) drainWild(r *rand.Rand, n int) error {
 
 func (w *world) job() ranks.Job {
 	w.t.Helper()
-	j, err := actor.Decode[ranks.Job](w.Records[naming.RankKey("c")], "job")
+	j, err := actor.Decode[ranks.Job](w.Table[naming.RankKey("c")], "job")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func (w *world) job() ranks.Job {
 
 func (w *world) head(p int) ranks.Head {
 	w.t.Helper()
-	h, err := actor.Decode[ranks.Head](w.Records[naming.RankHeadKey("c", partition.ID(p))], "head")
+	h, err := actor.Decode[ranks.Head](w.Table[naming.RankHeadKey("c", partition.ID(p))], "head")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 	}
 	pages, hosts = map[uint64]float64{}, map[string]float64{}
 	for p := 0; ; p++ {
-		if !w.Records[naming.RankHeadKey("c", partition.ID(p))].Found {
+		if !w.Table[naming.RankHeadKey("c", partition.ID(p))].Found {
 			return pages, hosts
 		}
 		h := w.head(p)
@@ -305,9 +305,9 @@ func (w *world) ranks() (pages map[uint64]float64, hosts map[string]float64) {
 // orphans are objects of rank jobs that no head names.
 func (w *world) orphans() (out []string) {
 	named := map[string]bool{}
-	for key := range w.Records {
+	for key := range w.Table {
 		if strings.HasPrefix(key, "c/rank/") {
-			h, err := actor.Decode[ranks.Head](w.Records[key], key)
+			h, err := actor.Decode[ranks.Head](w.Table[key], key)
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 // What is read, is read in blocks: what is used together lies together, and a read costs
@@ -150,7 +151,7 @@ type reads struct{ calls, bytes atomic.Int64 }
 
 // reader reads ranges of objects for one query.
 type reader struct {
-	store Store
+	store stored.Store
 	cache *cache
 	reads *reads
 }
@@ -159,20 +160,13 @@ type reader struct {
 func (r *reader) direct(ctx context.Context, object string, off, length int64) ([]byte, error) {
 	r.reads.calls.Add(1)
 	r.reads.bytes.Add(length)
-	data, err := r.store.ObjectRange(ctx, object, off, length)
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) != length {
-		return nil, fmt.Errorf("read object %s at %d: %w: %d bytes, not %d", object, off, wire.ErrDamaged, len(data), length)
-	}
-	return data, nil
+	return r.store.Object(ctx, object, off, length)
 }
 
 // whole reads an object.
 func (r *reader) whole(ctx context.Context, object string) ([]byte, error) {
 	r.reads.calls.Add(1)
-	data, err := r.store.Object(ctx, object)
+	data, err := r.store.Object(ctx, object, 0, -1)
 	r.reads.bytes.Add(int64(len(data)))
 	return data, err
 }

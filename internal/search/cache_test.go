@@ -10,9 +10,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
-func newReader(store Store, size int64) *reader { return &reader{store, newCache(size), &reads{}} }
+func newReader(store stored.Store, size int64) *reader {
+	return &reader{store, newCache(size), &reads{}}
+}
 
 // TestSource reads random ranges, whose bytes must be right however little is kept.
 func TestSource(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -16,13 +17,13 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// memory is a Store in memory that counts what is read.
+// memory is a stored.Store in memory that counts what is read.
 type memory struct {
 	mu      sync.Mutex
 	records map[string][]byte
@@ -31,18 +32,21 @@ type memory struct {
 	fail    func(object string) error // nil: nothing does
 }
 
-func (m *memory) Record(_ context.Context, key string) ([]byte, bool, error) {
+func (m *memory) Records(_ context.Context, keys ...string) ([][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, ok := m.records[key]
-	return v, ok, nil
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i] = m.records[key]
+	}
+	return values, nil
 }
 
-func (m *memory) Object(ctx context.Context, name string) ([]byte, error) {
-	return m.ObjectRange(ctx, name, 0, -1)
+func (m *memory) List(context.Context, string) iter.Seq2[stored.Object, error] {
+	panic("a search lists nothing")
 }
 
-func (m *memory) ObjectRange(ctx context.Context, name string, off, length int64) ([]byte, error) {
+func (m *memory) Object(ctx context.Context, name string, off, length int64) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -110,7 +114,7 @@ func newCorpus(t testing.TB, partitions int) *corpus {
 	c.crawl = blobschema.Crawl{Version: wire.Version, ID: testCrawl, HashKey: make([]byte, 16), Slots: 64, Partitions: partitions}
 	c.put(naming.CrawlKey(testCrawl), c.crawl)
 	var err error
-	if c.hash, err = crawl.NewHash(&c.crawl); err != nil {
+	if c.hash, err = c.crawl.Hash(); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -121,9 +125,9 @@ func (c *corpus) document(p *page) segment.Document {
 	if err != nil {
 		c.Fatal(err)
 	}
-	unit, _ := crawl.Unit(c.crawl.Settings.PartitionBy, u.Host())
+	key, _ := c.crawl.Settings.PartitionBy.Key(string(u.Host()))
 	return segment.Document{
-		URL: p.url, Host: string(u.Host()), Fingerprint: c.hash.Fingerprint(p.url), Slot: c.hash.Slot(unit), Generation: p.generation,
+		URL: p.url, Host: string(u.Host()), Fingerprint: c.hash.Fingerprint(p.url), Slot: c.hash.Slot(key), Generation: p.generation,
 		Time: p.time, Lang: p.lang, SimHash: p.simHash, Title: p.title, Text: p.body,
 	}
 }

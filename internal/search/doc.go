@@ -2,7 +2,7 @@
 // index step stored: nothing is kept but a cache.
 //
 // It stands at the end of the flow: crawl → index and ranks → search. The main type is
-// [Index], over a [Store] of records and objects. A query goes
+// [Index], over a [stored.Store]. A query goes
 //
 //	text → Query → terms → their postings in every segment → scores → the best →
 //	near-duplicates under one, sites spread → the page asked for, with snippets

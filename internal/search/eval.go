@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/orbweaver/orbweaver/blobschema/segment"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -581,13 +580,13 @@ func (e *evaluation) spans(ctx context.Context, t *terms, sites []string) ([]spa
 // other ports, may have slots of their own: of those, the ones whose documents have the name in their URL.
 func (e *evaluation) slots(ctx context.Context, t *terms, host weburl.Host, exact bool) ([]partition.Slot, error) {
 	by := e.ix.record.Settings.PartitionBy
-	unit, _ := crawl.Unit(by, host)
-	out := []partition.Slot{e.ix.hash.Slot(unit)}
+	key, _ := by.Key(string(host))
+	out := []partition.Slot{e.ix.hash.Slot(key)}
 	other := "a." + host
 	if host.IsIP() { // there are no names below an address
 		other = host + ":1"
 	}
-	if another, _ := crawl.Unit(by, other); exact || another == unit {
+	if another, _ := by.Key(string(other)); exact || another == key {
 		return out, nil
 	}
 	cols, err := e.columns(ctx, t.seg)

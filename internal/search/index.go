@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,29 +17,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-// Store is where records and objects are. Implementations are safe for concurrent use. One
-// that has a method
-//
-//	Records(ctx context.Context, keys []string) ([][]byte, error)
-//
-// is asked for records by that, many at a time; a value is nil where there is none. One that has
-//
-//	Renew(ctx context.Context) error
-//
-// is told when records are read again: what it has kept of them may be old.
-type Store interface {
-	// Record reads a record of the key-value table; found is false if there is none.
-	Record(ctx context.Context, key string) (value []byte, found bool, err error)
-	// Object reads a whole object.
-	Object(ctx context.Context, name string) ([]byte, error)
-	// ObjectRange reads length bytes of an object from an offset.
-	ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error)
-}
 
 // Options say how much an [Index] may use. The zero value is good.
 type Options struct {
@@ -66,7 +46,7 @@ func (ix *Index) listBytes() int64 { return ix.opt.CacheBytes / 2 }
 
 // Index is the index of a crawl, open to be searched. It is safe for concurrent use.
 type Index struct {
-	store  Store
+	store  stored.Store
 	id     string
 	record blobschema.Crawl
 	hash   partition.Hash
@@ -79,25 +59,21 @@ type Index struct {
 
 // Open opens the index of a crawl. The errors are [ErrNoIndex], those of the store, and
 // blobschema's ErrDamaged and ErrVersion.
-func Open(ctx context.Context, store Store, crawlID string, opt Options) (*Index, error) {
+func Open(ctx context.Context, store stored.Store, crawlID string, opt Options) (*Index, error) {
 	opt.CacheBytes = cmp.Or(opt.CacheBytes, defaultCache)
 	opt.MaxPostings = cmp.Or(opt.MaxPostings, defaultPostings)
 	ix := &Index{store: store, id: crawlID, opt: opt, cache: newCache(opt.CacheBytes)}
-	key := naming.CrawlKey(crawlID)
-	b, found, err := store.Record(ctx, key)
+	found, err := stored.ReadOne(ctx, store, naming.CrawlKey(crawlID), &ix.record)
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	if !found {
 		return nil, fmt.Errorf("open index: there is no crawl %q", crawlID)
 	}
-	if err := decode(key, b, &ix.record); err != nil {
-		return nil, fmt.Errorf("open index: %w", err)
-	}
 	if ix.record.Version != wire.Version {
 		return nil, fmt.Errorf("open index: crawl %s: %w: %d", crawlID, wire.ErrVersion, ix.record.Version)
 	}
-	if ix.hash, err = crawl.NewHash(&ix.record); err != nil {
+	if ix.hash, err = ix.record.Hash(); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	if err := ix.Refresh(ctx); err != nil {
@@ -169,12 +145,6 @@ func (ix *Index) refresh(ctx context.Context) error {
 	before := ix.now.Load()
 	if before == nil {
 		before = &snapshot{}
-	} else if r, ok := ix.store.(interface {
-		Renew(ctx context.Context) error
-	}); ok {
-		if err := r.Renew(ctx); err != nil {
-			return fmt.Errorf("read the index of crawl %s: %w", ix.id, err)
-		}
 	}
 	s, err := ix.take(ctx, before)
 	if err != nil {
@@ -188,14 +158,9 @@ func (ix *Index) refresh(ctx context.Context) error {
 // index is whole in itself.
 func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) {
 	s := &snapshot{at: time.Now()}
-	mapKey, rankKey := naming.MapKey(ix.id), naming.RankKey(ix.id)
-	first, err := ix.records(ctx, []string{mapKey, rankKey})
-	if err != nil {
-		return nil, err
-	}
 	var m blobschema.MapRecord
 	var job ranks.Job
-	if err := errors.Join(decode(mapKey, first[0], &m), decode(rankKey, first[1], &job)); err != nil {
+	if _, err := stored.Read(ctx, ix.store, []string{naming.MapKey(ix.id), naming.RankKey(ix.id)}, []any{&m, &job}); err != nil {
 		return nil, err
 	}
 	n := max(ix.record.Partitions, m.Partitions)
@@ -240,38 +205,31 @@ func (ix *Index) take(ctx context.Context, before *snapshot) (*snapshot, error) 
 
 // heads reads the heads of n partitions' indexes, and by a finished rank job, if ranked is not nil, the names of their tables.
 func (ix *Index) heads(ctx context.Context, n int, ranked *ranks.Job) (heads []blobschema.IndexHead, tables map[partition.ID]string, err error) {
-	keys := make([]string, 0, 2*n)
+	keys, to := make([]string, 0, 2*n), make([]any, 0, 2*n)
+	indexes, results := make([]blobschema.IndexHead, n), make([]ranks.Head, n)
 	for p := range partition.ID(n) {
-		keys = append(keys, naming.IndexKey(ix.id, p))
+		keys, to = append(keys, naming.IndexKey(ix.id, p)), append(to, &indexes[p])
 	}
 	if ranked != nil {
 		for p := range partition.ID(n) {
-			keys = append(keys, naming.RankHeadKey(ix.id, p))
+			keys, to = append(keys, naming.RankHeadKey(ix.id, p)), append(to, &results[p])
 		}
 	}
-	values, err := ix.records(ctx, keys)
+	found, err := stored.Read(ctx, ix.store, keys, to)
 	if err != nil {
 		return nil, nil, err
 	}
 	tables = map[partition.ID]string{}
-	for i, v := range values {
-		var h blobschema.IndexHead
-		var r ranks.Head
-		switch {
-		case v == nil:
-		case i < n:
-			if err := decode(keys[i], v, &h); err != nil {
-				return nil, nil, err
-			}
-			h.Partition = partition.ID(i)
-			heads = append(heads, h)
-		default:
-			if err := decode(keys[i], v, &r); err != nil {
-				return nil, nil, err
-			}
-			if result, ok := r.Result(ranked.Number); ok {
-				tables[partition.ID(i-n)] = result.Table
-			}
+	for p := range partition.ID(n) {
+		if found[p] {
+			indexes[p].Partition = p
+			heads = append(heads, indexes[p])
+		}
+		if ranked == nil || !found[n+int(p)] {
+			continue
+		}
+		if result, ok := results[p].Result(ranked.Number); ok {
+			tables[p] = result.Table
 		}
 	}
 	return heads, tables, nil
@@ -328,7 +286,7 @@ func (ix *Index) manifest(ctx context.Context, h blobschema.IndexHead) (*part, e
 	if h.Manifest == "" { // nothing was committed when it was indexed
 		return p, nil
 	}
-	data, err := ix.store.Object(ctx, h.Manifest)
+	data, err := ix.store.Object(ctx, h.Manifest, 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -390,37 +348,4 @@ func add(lengths, of *[segment.NumFields]float64, ref blobschema.SegmentRef, cou
 			of[f] += float64(ref.Documents)
 		}
 	}
-}
-
-// records reads records; a value is nil where there is none.
-func (ix *Index) records(ctx context.Context, keys []string) ([][]byte, error) {
-	if many, ok := ix.store.(interface {
-		Records(ctx context.Context, keys []string) ([][]byte, error)
-	}); ok {
-		return many.Records(ctx, keys)
-	}
-	values := make([][]byte, len(keys))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallelReads)
-	for i, key := range keys {
-		g.Go(func() error {
-			v, found, err := ix.store.Record(ctx, key)
-			if found {
-				values[i] = v
-			}
-			return err
-		})
-	}
-	return values, g.Wait()
-}
-
-// decode reads a JSON record; one that is not there changes nothing.
-func decode(key string, value []byte, to any) error {
-	if value == nil {
-		return nil
-	}
-	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("decode record %s: %w: %w", key, wire.ErrDamaged, err)
-	}
-	return nil
 }

@@ -59,8 +59,8 @@ func newModelDoc(c *corpus, p *page, in int) *modelDoc {
 	return m
 }
 
-// stored is a length as the document table keeps it.
-func stored(n int) int {
+// rounded is a length as the document table keeps it.
+func rounded(n int) int {
 	if n < 32 {
 		return n
 	}
@@ -301,7 +301,7 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 			if n, _ := d.freq(l, f); n > 0 {
 				any = true
 				b := w.Field[f].B
-				sum += w.Field[f].Weight * float64(n) / (1 - b + b*float64(stored(d.lengths[f]))/m.average[f])
+				sum += w.Field[f].Weight * float64(n) / (1 - b + b*float64(rounded(d.lengths[f]))/m.average[f])
 			}
 		}
 		sum /= w.K1 + sum
@@ -348,7 +348,7 @@ func (m *model) score(d *modelDoc, q *Query, idfs map[*leaf]float64, w *Weights,
 		}
 	}
 	if titled > 0 && titled == len(q.clauses) {
-		total += w.Titled * float64(titled) / math.Max(float64(titled), float64(stored(d.lengths[segment.Title])))
+		total += w.Titled * float64(titled) / math.Max(float64(titled), float64(rounded(d.lengths[segment.Title])))
 	}
 	if r := float64(float32(float64(float32(d.rank)) * nodes)); r > 0 {
 		total += w.Rank * math.Pow(r, w.RankA) / (math.Pow(w.RankK, w.RankA) + math.Pow(r, w.RankA))

@@ -69,25 +69,17 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// renewing is a store that keeps records.
-type renewing struct {
-	*memory
-	renewed int
-}
-
-func (r *renewing) Renew(context.Context) error { r.renewed++; return nil }
-
-// TestRenew: a store that keeps records is told when they are read again.
-func TestRenew(t *testing.T) {
+// TestFresh: records are read again once they are too old, and not before.
+func TestFresh(t *testing.T) {
 	c := newCorpus(t, 1)
 	c.commit(0, nil, nil)
-	store := &renewing{memory: c.memory}
-	ix, err := Open(t.Context(), store, testCrawl, Options{})
-	if err != nil || store.renewed != 0 {
-		t.Fatal(err, store.renewed)
+	ix := c.open()
+	snap := ix.now.Load()
+	if err := ix.Fresh(t.Context(), 1<<40); err != nil || ix.now.Load() != snap {
+		t.Errorf("read again: %v", err)
 	}
-	if err := errors.Join(ix.Fresh(t.Context(), 1<<40), ix.Fresh(t.Context(), 0)); err != nil || store.renewed != 1 {
-		t.Error(err, store.renewed)
+	if err := ix.Fresh(t.Context(), 0); err != nil || ix.now.Load() == snap {
+		t.Errorf("not read again: %v", err)
 	}
 }
 

@@ -16,13 +16,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestConnectionsLast crawls more hosts at a slow pace than requests may be under way at once.
@@ -118,7 +119,7 @@ func TestLongURL(t *testing.T) {
 // crawlNames crawls hosts whose names all lead to 127.0.0.1.
 func crawlNames(t *testing.T, seeds []weburl.URL, set blobschema.Settings) (*service.Service, *platform.Platform) {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
-	"iter"
 	"log"
 	"net/netip"
 	"runtime"
@@ -15,23 +14,23 @@ import (
 	"testing"
 	"time"
 
-	"gocloud.dev/blob"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/hostile"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 const (
@@ -75,7 +74,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer web.Close()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +128,7 @@ func TestCrawlsHostileWeb(t *testing.T) {
 	stored := records(t, p)
 	goodPages(t, p, web, stored)
 	badPages(t, web, stored)
-	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
+	rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,38 +235,4 @@ func records(t *testing.T, p *platform.Platform) map[string]blobschema.Page {
 		}
 	}
 	return all
-}
-
-// store is a platform as fsck sees it.
-type store struct{ p *platform.Platform }
-
-func (s store) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	recs, err := engine.ReadRecords(ctx, s.p, []string{key})
-	if err != nil {
-		return nil, false, err
-	}
-	return recs[0].Value, recs[0].Found, nil
-}
-
-func (s store) Object(ctx context.Context, name string) ([]byte, error) {
-	return s.p.Bucket.ReadAll(ctx, name)
-}
-
-func (s store) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		list := s.p.Bucket.List(&blob.ListOptions{Prefix: prefix})
-		for {
-			o, err := list.Next(ctx)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield("", err)
-				return
-			}
-			if !yield(o.Key, nil) {
-				return
-			}
-		}
-	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -17,7 +17,7 @@ import (
 // TestNoQueuesOfJobs: where there are none a crawl that is to be searchable does not begin, and any
 // other does.
 func TestNoQueuesOfJobs(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // fullDisk has puts fail once room is used up.
@@ -61,7 +62,7 @@ func TestFullDisk(t *testing.T) {
 	const partitions = 4
 	for room := range 9 {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
-			p, err := platform.Memory(nil)
+			p, err := drivers.Memory(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,15 +13,16 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // TestRecordOpensNoNetwork: what a crawl's record lets a folder's owner connect to opens nothing to a process that did not
@@ -34,21 +35,27 @@ func TestRecordOpensNoNetwork(t *testing.T) {
 }
 
 func TestCrawlsDemo(t *testing.T) {
+	led := &ledger.Ledger{}
+	p, err := drivers.Memory(led)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	crawlDemo(t, p, led)
+}
+
+// crawlDemo crawls a generated web over a platform, and compares the pages with its truth.
+func crawlDemo(t *testing.T, p *platform.Platform, led *ledger.Ledger) {
+	t.Helper()
 	srv, err := simweb.Start(t.Context(), simweb.Demo(), simweb.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	web := srv.Web()
-	led := &ledger.Ledger{}
-	p, err := platform.Memory(led)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
 	e, err := service.New(p, service.Config{
 		Ledger: led,
-		Log:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Step:   crawl.StepConfig{Retry: polite.Retry{Wait: 200 * time.Millisecond, Backoff: 100 * time.Millisecond}, Token: "orbweaver", Software: "orbweaver", Compressed: true},
 		Fetch:  fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
@@ -73,8 +80,10 @@ func TestCrawlsDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := pages(t, p)
-	if d := simweb.Diff(web.Truth(simweb.Scope{}), got); d != "" {
+	if end != service.Finished {
+		t.Errorf("it %s", end)
+	}
+	if d := simweb.Diff(web.Truth(simweb.Scope{}), pages(t, p)); d != "" {
 		t.Error(d)
 	}
 	t.Logf("%s %+v %+v", end, e.Snapshot().Totals, e.Snapshot().Calls)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -41,7 +41,7 @@ func TestCrawlsSlowWeb(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer srv.Close()
-			p, err := platform.Memory(nil)
+			p, err := drivers.Memory(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,11 +13,13 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // traps serves webs without end, each on names of its own, and a site of honest pages.
@@ -77,7 +79,7 @@ func TestTraps(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(traps))
 	defer srv.Close()
 	port := srv.URL[strings.LastIndexByte(srv.URL, ':')+1:]
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestTraps(t *testing.T) {
 		t.Fatalf("the crawl %s: %v", end, err)
 	}
 	checkTraps(t, p, e.Snapshot().Totals, perHost, partitions, perDomain)
-	rep, err := fsck.Check(t.Context(), store{p}, fsck.Options{})
+	rep, err := fsck.Check(t.Context(), view.OfPlatform(p), fsck.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func hostOf(url string) string {
 func (w *world) visible() (map[string][]blobschema.Page, error) {
 	got := map[string][]blobschema.Page{}
 	for p := range partition.ID(w.partitions()) {
-		r := w.Records[naming.HeadKey(w.crawl.ID, p)]
+		r := w.Table[naming.HeadKey(w.crawl.ID, p)]
 		if !r.Found {
 			continue
 		}

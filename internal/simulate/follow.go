@@ -114,7 +114,7 @@ func (w *world) indexed() (map[string]uint32, error) {
 	}
 	shown, removed := map[document]version{}, map[document]uint32{}
 	for p := range partition.ID(w.partitions()) {
-		r := w.Records[naming.IndexKey(w.crawl.ID, p)]
+		r := w.Table[naming.IndexKey(w.crawl.ID, p)]
 		if !r.Found {
 			continue
 		}

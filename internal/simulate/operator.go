@@ -60,7 +60,7 @@ func (w *world) resume() {
 	if w.closing || w.Mono < w.resumeAt+10*time.Minute {
 		return
 	}
-	r := w.Records[naming.WishKey(w.crawl.ID)]
+	r := w.Table[naming.WishKey(w.crawl.ID)]
 	if wish, err := decodeJSON[blobschema.Wish](r.Value); err == nil && (wish.Stop || wish.Pause) {
 		w.order(crawl.OrderResume)
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -337,7 +337,7 @@ func (w *world) begin() error {
 // begun takes note of what the crawl was begun with.
 func (w *world) begun(b *crawl.Begin) (err error) {
 	w.crawl, _, _ = b.Crawl()
-	if w.hash, err = crawl.NewHash(&w.crawl); err != nil {
+	if w.hash, err = w.crawl.Hash(); err != nil {
 		return err
 	}
 	w.first, err = partition.NewMap(w.crawl.Slots, w.crawl.Partitions)
@@ -393,7 +393,7 @@ func (w *world) seeds() []string {
 func (w *world) heads() string {
 	var b strings.Builder
 	for p := range partition.ID(w.partitions()) {
-		fmt.Fprintf(&b, "\n  %s", w.Records[naming.HeadKey(w.crawl.ID, p)].Value)
+		fmt.Fprintf(&b, "\n  %s", w.Table[naming.HeadKey(w.crawl.ID, p)].Value)
 	}
 	return b.String()
 }

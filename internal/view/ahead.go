@@ -48,7 +48,7 @@ func (v *View) objects(ctx context.Context, names iter.Seq[string]) iter.Seq2[ob
 				r := reading{name, make(chan result, 1)}
 				under = append(under, r)
 				wg.Go(func() {
-					data, err := v.store.Object(ctx, name)
+					data, err := v.store.Object(ctx, name, 0, -1)
 					r.done <- result{data, err}
 				})
 			}

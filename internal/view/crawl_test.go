@@ -8,11 +8,12 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 const crawlID = "test"
@@ -71,7 +72,7 @@ func crawlInto(t testing.TB, p *platform.Platform, maxPages int64) *simweb.Web {
 func folder(t testing.TB, maxPages int64) (dir string, web *simweb.Web) {
 	t.Helper()
 	dir = t.TempDir()
-	p, err := platform.Local(dir, nil)
+	p, err := drivers.Local(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

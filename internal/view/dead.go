@@ -4,15 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
 	"time"
-
-	"gocloud.dev/blob"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
@@ -31,15 +26,12 @@ type DeadLetter struct {
 // DeadLetters reads the crawl's dead letters, oldest first. One that is no JSON is there
 // with a reason that says so.
 func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
-	store, ok := v.store.(interface {
-		changed(ctx context.Context, prefix string) (map[string]time.Time, error)
-	})
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	at, err := store.changed(ctx, naming.DeadPrefix(v.id))
-	if err != nil {
-		return nil, err
+	at := map[string]time.Time{}
+	for o, err := range v.store.List(ctx, naming.DeadPrefix(v.id)) {
+		if err != nil {
+			return nil, err
+		}
+		at[o.Name] = o.Time
 	}
 	var out []DeadLetter
 	for name, t := range at {
@@ -70,21 +62,4 @@ func (v *View) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 		i++
 	}
 	return out, nil
-}
-
-// changed lists objects with the times of their last put.
-func (s bucket) changed(ctx context.Context, prefix string) (map[string]time.Time, error) {
-	at := map[string]time.Time{}
-	for objects := s.b.List(&blob.ListOptions{Prefix: prefix}); ; {
-		o, err := objects.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return at, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list objects: %w", err)
-		}
-		if !unfinished(o.Key) {
-			at[o.Key] = o.ModTime
-		}
-	}
 }

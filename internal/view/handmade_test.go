@@ -13,7 +13,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -129,31 +129,29 @@ func (s *handmade) reading() {
 	}
 }
 
-func (s *handmade) Record(_ context.Context, key string) ([]byte, bool, error) {
-	s.reading()
-	b, ok := s.records[key]
-	return b, ok, nil
+func (s *handmade) Records(_ context.Context, keys ...string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		s.reading()
+		values[i] = s.records[key]
+	}
+	return values, nil
 }
 
-func (s *handmade) Object(_ context.Context, name string) ([]byte, error) {
+func (s *handmade) Object(_ context.Context, name string, offset, length int64) ([]byte, error) {
 	s.reading()
 	b, ok := s.objects[name]
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	return b, nil
-}
-
-func (s *handmade) ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
-	b, err := s.Object(ctx, name)
-	if err != nil {
-		return nil, err
+	if length < 0 {
+		return b[offset:], nil
 	}
 	return b[offset:][:length], nil
 }
 
-func (s *handmade) List(context.Context, string) iter.Seq2[string, error] {
-	return func(func(string, error) bool) {}
+func (s *handmade) List(context.Context, string) iter.Seq2[stored.Object, error] {
+	return func(func(stored.Object, error) bool) {}
 }
 
 // hostIn is a host whose slot is the wanted one.
@@ -167,8 +165,8 @@ func (s *handmade) hostIn(slot partition.Slot, but ...string) string {
 
 func (s *handmade) queued(url string) blobschema.Queued {
 	u := mustParse(s.t, url)
-	unit, _ := crawl.Unit(blobschema.ByHost, u.Host())
-	return blobschema.Queued{Slot: s.hash.Slot(unit), Host: unit, Rank: 1, URL: url}
+	key, _ := blobschema.ByHost.Key(string(u.Host()))
+	return blobschema.Queued{Slot: s.hash.Slot(key), Host: key, Rank: 1, URL: url}
 }
 
 func (s *handmade) fetched(url string, p partition.ID, seq uint32) blobschema.Settled {

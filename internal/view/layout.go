@@ -126,23 +126,16 @@ func (v *View) addMoves(ctx context.Context, l *Layout, heads []blobschema.Head)
 	return nil
 }
 
-// mapTimes says when the maps were made that are objects, if the store can tell. A map that
-// was only wanted at an epoch is older than the one that was made then.
+// mapTimes returns when the maps were made that are objects, as far as the store knows. Of two
+// maps of an epoch the later one was put in force; the other one was only desired then.
 func (v *View) mapTimes(ctx context.Context) (map[partition.Epoch]time.Time, error) {
-	store, ok := v.store.(interface {
-		changed(ctx context.Context, prefix string) (map[string]time.Time, error)
-	})
-	if !ok {
-		return nil, nil
-	}
-	at, err := store.changed(ctx, naming.MapPrefix(v.id))
-	if err != nil {
-		return nil, err
-	}
 	since := map[partition.Epoch]time.Time{}
-	for name, t := range at {
-		if epoch, err := naming.ParseMap(name); err == nil && t.After(since[epoch]) {
-			since[epoch] = t.UTC()
+	for o, err := range v.store.List(ctx, naming.MapPrefix(v.id)) {
+		if err != nil {
+			return nil, err
+		}
+		if epoch, err := naming.ParseMap(o.Name); err == nil && o.Time.After(since[epoch]) {
+			since[epoch] = o.Time.UTC()
 		}
 	}
 	return since, nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
@@ -26,7 +26,7 @@ type owned struct {
 func newOwned(t *testing.T, o view.Owner) *owned {
 	t.Helper()
 	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
+	p, err := drivers.Local(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (o *owned) post(path, body string) int {
 // overlaid is a crawl of so many pages in memory, and a view of it in which a test puts records.
 func overlaid(t *testing.T, pages int64) (*simweb.Web, overlay, *view.View) {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

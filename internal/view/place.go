@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -28,12 +27,12 @@ type place struct {
 // last. There are two where names are partitioned by their addresses: a name's own slot
 // finds its address, and sends its URLs on to the slot of that.
 func (v *View) placesOf(ctx context.Context, h weburl.Host) ([]*place, error) {
-	unit, placed := crawl.Unit(v.by, h)
-	p, err := v.place(ctx, unit, h)
+	key, placed := v.by.Key(string(h))
+	p, err := v.place(ctx, key, h)
 	if err != nil || v.by != blobschema.ByIP || placed || !p.info.Addr.IsValid() {
 		return []*place{p}, err
 	}
-	q, err := v.place(ctx, crawl.AddressUnit(p.info.Addr), h)
+	q, err := v.place(ctx, blobschema.AddressKey(p.info.Addr), h)
 	return []*place{p, q}, err
 }
 
@@ -119,9 +118,9 @@ func (v *View) partitions(ctx context.Context, u weburl.URL) ([]partition.ID, er
 	if u.Path() == "/robots.txt" {
 		return nil, nil
 	}
-	unit, placed := crawl.Unit(v.by, u.Host())
+	key, placed := v.by.Key(string(u.Host()))
 	if v.by != blobschema.ByIP || placed {
-		return v.held(ctx, v.hash.Slot(unit))
+		return v.held(ctx, v.hash.Slot(key))
 	}
 	places, err := v.placesOf(ctx, u.Host())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -25,7 +26,7 @@ func (v *View) Ranks(ctx context.Context) (rank.Progress, error) {
 	for p := range heads {
 		keys[p], to[p] = naming.RankHeadKey(v.id, partition.ID(p)), &heads[p]
 	}
-	if _, err := v.records(ctx, keys, to); err != nil {
+	if _, err := stored.Read(ctx, v.store, keys, to); err != nil {
 		return rank.Progress{}, err
 	}
 	return rank.NewProgress(job, heads), nil
@@ -42,7 +43,7 @@ func (v *View) RankTable(ctx context.Context, object string, most int) ([]Ranked
 	if object == "" {
 		return nil, nil
 	}
-	data, err := v.store.Object(ctx, object)
+	data, err := v.store.Object(ctx, object, 0, -1)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -15,15 +16,11 @@ import (
 // batch they came in, from 1, until it returns false.
 func (v *View) eachSeed(ctx context.Context, c *blobschema.Crawl, f func(batch uint64, u weburl.URL) bool) error {
 	for i, name := range c.SeedBatches {
-		data, err := v.store.Object(ctx, name)
+		urls, err := stored.URLs(stored.Under(ctx, v.store), name)
 		if err != nil {
 			return err
 		}
-		b, err := blobschema.DecodeSeeds(data)
-		if err != nil {
-			return fmt.Errorf("seeds %s: %w", name, err)
-		}
-		for _, q := range b.URLs {
+		for _, q := range urls {
 			if u, err := weburl.Parse(q.URL); err == nil && !f(uint64(i+1), u) {
 				return nil
 			}

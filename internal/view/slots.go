@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -21,6 +22,7 @@ import (
 // division is what was read of how a crawl is divided: maps never change, and partitions
 // only get more. It is safe for concurrent use.
 type division struct {
+	crawl *blobschema.Crawl
 	first *partition.Map // of epoch 1
 
 	mu         sync.Mutex
@@ -28,8 +30,8 @@ type division struct {
 	partitions int                       // the most that a map record has told of
 }
 
-func newDivision(first *partition.Map) *division {
-	return &division{first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions())}
+func newDivision(c *blobschema.Crawl, first *partition.Map) *division {
+	return &division{crawl: c, first: first, read: map[string]*partition.Map{"": first}, partitions: len(first.Partitions())}
 }
 
 // known is how many partitions there are, as far as records were read.
@@ -80,17 +82,10 @@ func (v *View) mapOf(ctx context.Context, r *blobschema.MapRecord, object string
 	m := d.read[object]
 	d.mu.Unlock()
 	if m == nil {
-		data, err := v.store.Object(ctx, object)
-		if err != nil {
+		var err error
+		if m, err = stored.Map(stored.Under(ctx, v.store), d.crawl, object); err != nil {
 			return nil, err
 		}
-		m = &partition.Map{}
-		if err := m.UnmarshalBinary(data); err != nil {
-			return nil, fmt.Errorf("decode %s: %w: %w", object, wire.ErrDamaged, err)
-		}
-	}
-	if m.Slots() != d.first.Slots() {
-		return nil, fmt.Errorf("%s: %w: a map of %d slots, not %d", object, wire.ErrDamaged, m.Slots(), d.first.Slots())
 	}
 	for s := range partition.Slot(m.Slots()) {
 		if o := m.Owner(s); int(o) >= r.Partitions {

@@ -16,9 +16,10 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // The API of a folder's owner, HTTP over the socket:
@@ -44,7 +45,6 @@ import (
 // It reads, and takes requests, orders, rank jobs and changes of the map and of topics. Whoever may write the folder may ask: the socket has
 // mode 0600.
 const (
-	socketName = "orbweaver.sock"
 	// maxSocketPath is what fits into a socket's address: 108 bytes with a final zero
 	// on Linux, 104 elsewhere.
 	maxSocketPath = 103
@@ -92,15 +92,15 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 			http.Error(w, "which key?", http.StatusBadRequest)
 			return
 		}
-		v, found, err := store.Record(r.Context(), key)
+		values, err := store.Records(r.Context(), key)
 		switch {
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
-		case !found:
+		case values[0] == nil:
 			http.NotFound(w, r)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(v) // whoever asked may be gone
+			_, _ = w.Write(values[0]) // whoever asked may be gone
 		}
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 	go func() { done <- srv.Serve(l) }()
 	return func() error {
 		// Only the owner of the folder gets here, so the socket is this one.
-		err := os.Remove(filepath.Join(dir, socketName))
+		err := os.Remove(filepath.Join(dir, naming.SocketFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -223,7 +223,7 @@ func listen(dir string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false) // it will not be there any more
 	if err = os.Chmod(bound, 0o600); err == nil {
-		err = os.Rename(bound, filepath.Join(dir, socketName))
+		err = os.Rename(bound, filepath.Join(dir, naming.SocketFile))
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -259,7 +259,7 @@ type client struct{ http *http.Client }
 
 func newClient(dir string) *client {
 	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
-		err = withShortPath(filepath.Join(dir, socketName), func(path string) (err error) {
+		err = withShortPath(filepath.Join(dir, naming.SocketFile), func(path string) (err error) {
 			c, err = new(net.Dialer).DialContext(ctx, "unix", path)
 			return err
 		})
@@ -315,12 +315,13 @@ func (c *client) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-func (c *client) record(ctx context.Context, key string) ([]byte, bool, error) {
+// record returns nil if there is no such record.
+func (c *client) record(ctx context.Context, key string) ([]byte, error) {
 	status, body, err := c.get(ctx, "/records?key="+url.QueryEscape(key))
 	if err != nil || status == http.StatusNotFound {
-		return nil, false, err
+		return nil, err
 	}
-	return body, true, nil
+	return body, nil
 }
 
 func (c *client) live(ctx context.Context) (*Live, error) {

@@ -75,7 +75,7 @@ func hostsIn(run *blobschema.Run, p partition.ID) (map[string]*Host, error) {
 
 // readRun appends what a run says of some slots: its index, and one range of blocks.
 func (v *View) readRun(ctx context.Context, ref blobschema.RunRef, first, last partition.Slot, into *blobschema.Run) error {
-	data, err := v.store.ObjectRange(ctx, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
+	data, err := v.store.Object(ctx, ref.Object, ref.Offset+ref.Index, ref.Length-ref.Index)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (v *View) readRun(ctx context.Context, ref blobschema.RunRef, first, last p
 	if length == 0 {
 		return nil
 	}
-	if data, err = v.store.ObjectRange(ctx, ref.Object, ref.Offset+at, length); err != nil {
+	if data, err = v.store.Object(ctx, ref.Object, ref.Offset+at, length); err != nil {
 		return err
 	}
 	for _, b := range ix.Blocks(first, last) {

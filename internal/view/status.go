@@ -10,6 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/rank"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -134,7 +135,7 @@ func (v *View) addFollowers(ctx context.Context, s *Status) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	if _, err := v.records(ctx, keys, to); err != nil {
+	if _, err := stored.Read(ctx, v.store, keys, to); err != nil {
 		return err
 	}
 	for i := range index {

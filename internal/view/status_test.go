@@ -17,17 +17,18 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // shared is a platform in memory that others may work on too, as in a cloud.
 func shared(t *testing.T) *platform.Platform {
 	t.Helper()
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,63 +9,39 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 
+	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
-	"github.com/orbweaver/orbweaver/internal/platform/local"
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/drivers/local"
+	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/platform"
 )
-
-// Store is where a crawl's records and objects are. It is what package fsck asks for,
-// and ranges of objects. Implementations are safe for concurrent use.
-type Store interface {
-	// Record reads a record of the key-value table; found is false if there is none.
-	Record(ctx context.Context, key string) (value []byte, found bool, err error)
-	// Object reads a whole object.
-	Object(ctx context.Context, name string) ([]byte, error)
-	// ObjectRange reads length bytes of an object from an offset.
-	ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error)
-	// List yields the names of all objects that begin with prefix, in order.
-	List(ctx context.Context, prefix string) iter.Seq2[string, error]
-}
 
 // bucket is the objects of a Store.
 type bucket struct{ b *blob.Bucket }
 
-func (s bucket) Object(ctx context.Context, name string) ([]byte, error) {
-	data, err := s.b.ReadAll(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("read object %s: %w", name, err)
-	}
-	return data, nil
-}
-
-func (s bucket) ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
-	r, err := s.b.NewRangeReader(ctx, name, offset, length, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read object %s: %w", name, err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err == nil && int64(len(data)) != length {
+// Object tells no meter: what viewers read is not part of the crawl's bill.
+func (s bucket) Object(ctx context.Context, name string, offset, length int64) ([]byte, error) {
+	p := platform.Platform{Bucket: s.b}
+	data, err := p.GetObject(ctx, name, offset, length)
+	if err == nil && length >= 0 && int64(len(data)) != length {
 		err = fmt.Errorf("%w: it ends early", wire.ErrDamaged)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read object %s at %d: %w", name, offset, err)
+		return nil, fmt.Errorf("read object %s: %w", name, err)
 	}
 	return data, nil
 }
 
-// List leaves out what is being written: fileblob shows it, under names that end in
-// ".tmp", which no object's does.
-func (s bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+// List skips unfinished objects, which fileblob lists too.
+func (s bucket) List(ctx context.Context, prefix string) iter.Seq2[stored.Object, error] {
+	return func(yield func(stored.Object, error) bool) {
 		objects := s.b.List(&blob.ListOptions{Prefix: prefix})
 		for {
 			o, err := objects.Next(ctx)
@@ -73,18 +49,15 @@ func (s bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error
 				return
 			}
 			if err != nil {
-				yield("", fmt.Errorf("list objects: %w", err))
+				yield(stored.Object{}, fmt.Errorf("list objects: %w", err))
 				return
 			}
-			if !unfinished(o.Key) && !yield(o.Key, nil) {
+			if !naming.Unfinished(o.Key) && !yield(stored.Object{Name: o.Key, Time: o.ModTime}, nil) {
 				return
 			}
 		}
 	}
 }
-
-// unfinished reports whether a name is that of an object being written.
-func unfinished(name string) bool { return strings.HasSuffix(name, ".tmp") }
 
 // file returns the path of an object's file, if the bucket is of files.
 func (s bucket) file(ctx context.Context, name string) (path string, err error) {
@@ -110,13 +83,12 @@ type platformStore struct {
 }
 
 // OfPlatform returns the store of a platform that the caller keeps open.
-func OfPlatform(p *platform.Platform) Store { return platformStore{bucket{p.Bucket}, p} }
+func OfPlatform(p *platform.Platform) stored.Store { return platformStore{bucket{p.Bucket}, p} }
 
-// Records reads records in one call; a value is nil where there is none.
-func (s platformStore) Records(ctx context.Context, keys []string) ([][]byte, error) {
-	recs, err := engine.ReadRecords(ctx, s.p, keys)
+func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, error) {
+	recs, err := s.p.ReadRecords(ctx, keys)
 	if err != nil {
-		return nil, fmt.Errorf("read %d records: %w", len(keys), err)
+		return nil, fmt.Errorf("read %s: %w", keys[0], err)
 	}
 	values := make([][]byte, len(recs))
 	for i := range recs {
@@ -127,24 +99,16 @@ func (s platformStore) Records(ctx context.Context, keys []string) ([][]byte, er
 	return values, nil
 }
 
-func (s platformStore) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	recs, err := engine.ReadRecords(ctx, s.p, []string{key})
-	if err != nil {
-		return nil, false, fmt.Errorf("read record %s: %w", key, err)
-	}
-	return recs[0].Value, recs[0].Found, nil
-}
-
-// folderStore is the Store of a folder that this process does not own. While another
-// does, it is asked for records; if none does, or the owner has ended since,
-// records are those of the moment they were first asked for.
+// folderStore is the Store of a folder that this process does not own. It asks the owner for
+// records while there is one. Otherwise it reads all records at once, and again when the folder
+// has changed.
 type folderStore struct {
 	bucket
 	dir   string
 	owner *client
 
 	mu       sync.Mutex
-	snapshot map[string]string // nil while there is an owner
+	snapshot map[string][]byte // nil while there is an owner
 	written  time.Time         // when the records were written last, as of snapshot
 }
 
@@ -153,10 +117,10 @@ var ErrNoFolder = errors.New("the folder holds no crawl")
 
 // openFolder opens a folder for reading, and creates nothing but the folder of objects.
 func openFolder(ctx context.Context, dir string) (*folderStore, error) {
-	if err := platform.CheckFolder(dir); err != nil {
+	if err := drivers.CheckFolder(dir); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, local.FileName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, naming.DatabaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoFolder
 	} else if err != nil {
 		return nil, err
@@ -166,7 +130,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 		s.owner.close()
 		return nil, err
 	}
-	root := filepath.Join(dir, local.BlobFolder)
+	root := filepath.Join(dir, naming.ObjectsFolder)
 	if err := os.MkdirAll(root, 0o755); err != nil { // a crawl that never stored anything
 		return nil, err
 	}
@@ -187,7 +151,7 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 			return nil
 		}
 		var p *platform.Platform
-		if p, err = platform.LocalCopy(s.dir); err == nil {
+		if p, err = drivers.LocalCopy(s.dir); err == nil {
 			return s.take(ctx, p)
 		}
 		if !errors.Is(err, local.ErrInUse) {
@@ -202,11 +166,11 @@ func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error
 		err = errors.Join(err, p.Table.Close(), p.Close())
 		s.written = s.lastWritten()
 	}()
-	records := map[string]string{}
+	records := map[string][]byte{}
 	docs := p.Table.Query().Get(ctx)
 	defer docs.Stop()
 	for {
-		var d engine.Document
+		var d platform.Document
 		err := docs.Next(ctx, &d)
 		if errors.Is(err, io.EOF) {
 			break
@@ -214,46 +178,59 @@ func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error
 		if err != nil {
 			return fmt.Errorf("read records: %w", err)
 		}
-		records[d.Key] = d.Value
+		records[d.Key] = []byte(d.Value)
 	}
 	s.snapshot = records
 	return nil
 }
 
-func (s *folderStore) Record(ctx context.Context, key string) ([]byte, bool, error) {
+// Records asks the owner for one record after another: they are on the same machine.
+func (s *folderStore) Records(ctx context.Context, keys ...string) ([][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.renew(ctx); err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		var err error
+		if values[i], err = s.record(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// record returns nil if there is no such record.
+func (s *folderStore) record(ctx context.Context, key string) ([]byte, error) {
 	if s.snapshot == nil {
-		v, found, err := s.owner.record(ctx, key)
+		v, err := s.owner.record(ctx, key)
 		if err == nil || ctx.Err() != nil {
-			return v, found, err
+			return v, err
 		}
 		if err := s.look(ctx); err != nil {
-			return nil, false, fmt.Errorf("read record %s: %w", key, err)
+			return nil, fmt.Errorf("read record %s: %w", key, err)
 		}
 		if s.snapshot == nil { // another owner, or the same one after all
 			return s.owner.record(ctx, key)
 		}
 	}
-	v, found := s.snapshot[key]
-	return []byte(v), found, nil
+	return s.snapshot[key], nil
 }
 
 // lastWritten is when a record was written last; the zero time if that is not known.
 func (s *folderStore) lastWritten() time.Time {
-	info, err := os.Stat(filepath.Join(s.dir, local.FileName))
+	info, err := os.Stat(filepath.Join(s.dir, naming.DatabaseFile))
 	if err != nil {
 		return time.Time{}
 	}
 	return info.ModTime()
 }
 
-// Renew is for those who look for long: an owner that has begun since the records were read is
-// asked from now on, and what one has written that has ended is read. While the folder is in use by a
-// process that does not answer, all stays as it is.
-func (s *folderStore) Renew(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// renew replaces records that another process has made old: it asks the new owner from now on,
+// or reads what an owner left that has ended. The records stay while a process uses the folder
+// and does not answer.
+func (s *folderStore) renew(ctx context.Context) error {
 	if s.snapshot == nil || s.lastWritten().Equal(s.written) {
 		return nil
 	}
@@ -261,7 +238,7 @@ func (s *folderStore) Renew(ctx context.Context) error {
 		s.snapshot = nil
 		return nil
 	}
-	p, err := platform.LocalCopy(s.dir)
+	p, err := drivers.LocalCopy(s.dir)
 	if errors.Is(err, local.ErrInUse) {
 		return nil
 	}

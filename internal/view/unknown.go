@@ -8,6 +8,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -112,15 +113,11 @@ func (v *View) requested(ctx context.Context, r *URLReport) error {
 		if m.Number <= h.Requests {
 			continue
 		}
-		data, err := v.store.Object(ctx, m.Object)
+		urls, err := stored.URLs(stored.Under(ctx, v.store), m.Object)
 		if err != nil {
 			return err
 		}
-		b, err := blobschema.DecodeSeeds(data)
-		if err != nil {
-			return fmt.Errorf("requests %s: %w", m.Object, err)
-		}
-		if slices.ContainsFunc(b.URLs, func(q blobschema.Queued) bool { return q.URL == r.URL }) {
+		if slices.ContainsFunc(urls, func(q blobschema.Queued) bool { return q.URL == r.URL }) {
 			r.Why = append(r.Why, fmt.Sprintf("it is asked for in request mail %d to partition %d, which is not known to be applied yet", m.Number, m.To))
 			return nil
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,7 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -23,7 +22,7 @@ import (
 // View is a crawl, looked at. Each method that takes a context reads anew: of a
 // crawl that runs, two calls may show two moments. It is safe for concurrent use.
 type View struct {
-	store    Store
+	store    stored.Store
 	id       string
 	hash     partition.Hash
 	division *division
@@ -58,7 +57,7 @@ func Open(ctx context.Context, dir string) (*View, error) {
 }
 
 // New returns a view of the active crawl in a store, which stays the caller's.
-func New(ctx context.Context, s Store) (*View, error) {
+func New(ctx context.Context, s stored.Store) (*View, error) {
 	v := &View{store: s, close: func() error { return nil }}
 	var active struct {
 		Crawl string `json:"crawl"`
@@ -81,7 +80,7 @@ func (v *View) of(ctx context.Context, id string) error {
 	if c.Version != wire.Version {
 		return fmt.Errorf("crawl %s: %w: %d", id, wire.ErrVersion, c.Version)
 	}
-	if v.hash, err = crawl.NewHash(&c); err != nil {
+	if v.hash, err = c.Hash(); err != nil {
 		return err
 	}
 	v.by = c.Settings.PartitionBy
@@ -89,7 +88,7 @@ func (v *View) of(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	v.division = newDivision(first)
+	v.division = newDivision(&c, first)
 	return nil
 }
 
@@ -97,7 +96,7 @@ func (v *View) of(ctx context.Context, id string) error {
 func (v *View) Close() error { return v.close() }
 
 // Store is what the view reads.
-func (v *View) Store() Store { return v.store }
+func (v *View) Store() stored.Store { return v.store }
 
 // Live is what the process at work on the folder says of itself; nil if there is none.
 func (v *View) Live(ctx context.Context) *Live {
@@ -109,47 +108,7 @@ func (v *View) Live(ctx context.Context) *Live {
 
 // record reads a JSON record into to, and reports whether there is one.
 func (v *View) record(ctx context.Context, key string, to any) (bool, error) {
-	b, found, err := v.store.Record(ctx, key)
-	if err != nil || !found {
-		return false, err
-	}
-	return true, decode(key, b, to)
-}
-
-func decode(key string, value []byte, to any) error {
-	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("decode record %s: %w: %w", key, wire.ErrDamaged, err)
-	}
-	return nil
-}
-
-// records reads JSON records in as few calls as the store allows, each into the value
-// beside its key, and reports which there are.
-func (v *View) records(ctx context.Context, keys []string, to []any) (found []bool, err error) {
-	found = make([]bool, len(keys))
-	many, ok := v.store.(interface {
-		Records(ctx context.Context, keys []string) ([][]byte, error)
-	})
-	if !ok {
-		for i, key := range keys {
-			if found[i], err = v.record(ctx, key, to[i]); err != nil {
-				return nil, err
-			}
-		}
-		return found, nil
-	}
-	values, err := many.Records(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	for i, value := range values {
-		if found[i] = value != nil; found[i] {
-			if err := decode(keys[i], value, to[i]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return found, nil
+	return stored.ReadOne(ctx, v.store, key, to)
 }
 
 // ID is the crawl's.
@@ -213,7 +172,7 @@ func (v *View) headsWith(ctx context.Context, ids []partition.ID, keys []string,
 	for i, p := range ids {
 		keys, to = append(keys, naming.HeadKey(v.id, p)), append(to, &heads[i])
 	}
-	found, err := v.records(ctx, keys, to)
+	found, err := stored.Read(ctx, v.store, keys, to)
 	if err != nil {
 		return nil, err
 	}
@@ -256,27 +215,7 @@ func (v *View) manifest(ctx context.Context, p partition.ID) (*blobschema.Manife
 	if err != nil || !found || h.Commit == "" {
 		return nil, err
 	}
-	r, err := v.openCommit(ctx, h.Commit)
-	if err != nil {
-		return nil, err
-	}
-	m, err := r.Manifest()
-	if err != nil {
-		return nil, fmt.Errorf("manifest of %s: %w", h.Commit, err)
-	}
-	return &m, nil
-}
-
-func (v *View) openCommit(ctx context.Context, name string) (*blobschema.CommitReader, error) {
-	data, err := v.store.Object(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := blobschema.OpenCommit(data)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	return r, nil
+	return stored.Manifest(stored.Under(ctx, v.store), h.Commit)
 }
 
 // Commit is a visible commit.
@@ -438,11 +377,11 @@ func (v *View) PagesOfSince(ctx context.Context, partitions []partition.ID, befo
 func (v *View) Owners(ctx context.Context, urls []weburl.URL) ([]partition.ID, error) {
 	slots := map[partition.Slot]bool{}
 	for _, u := range urls {
-		unit, placed := crawl.Unit(v.by, u.Host())
+		key, placed := v.by.Key(string(u.Host()))
 		if v.by == blobschema.ByIP && !placed {
 			return v.all(ctx)
 		}
-		slots[v.hash.Slot(unit)] = true
+		slots[v.hash.Slot(key)] = true
 	}
 	r, err := v.MapRecord(ctx)
 	if err != nil {
@@ -504,7 +443,7 @@ func (v *View) Member(ctx context.Context, pg blobschema.Page) ([]byte, error) {
 	if pg.Length <= 0 || pg.Length > warc.MaxBlock {
 		return nil, fmt.Errorf("read record of %s: %w: %d bytes", pg.URL, wire.ErrDamaged, pg.Length)
 	}
-	return v.store.ObjectRange(ctx, pg.WARC, pg.Offset, pg.Length)
+	return v.store.Object(ctx, pg.WARC, pg.Offset, pg.Length)
 }
 
 // Response reads and verifies a page's response record; of a revisit, the record that

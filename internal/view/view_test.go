@@ -22,16 +22,16 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
-
-var _ fsck.Store = view.Store(nil) // a view's store is one that can be checked
 
 func open(t testing.TB, dir string) *view.View {
 	t.Helper()
@@ -226,7 +226,7 @@ func testIndex(t *testing.T, v *view.View, pages []blobschema.Page) {
 
 // TestWriteCDXJ stores the index, twice.
 func TestWriteCDXJ(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestOwned(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			p, err := platform.Local(dir, nil)
+			p, err := drivers.Local(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,8 +346,8 @@ func TestOwned(t *testing.T) {
 				t.Fatal(err)
 			}
 			owned := all(t, frozen, view.LatestRecord)
-			if _, found, err := v.Store().Record(t.Context(), "nothing"); found || err != nil {
-				t.Errorf("a record that is not there: %v, %v", found, err)
+			if values, err := v.Store().Records(t.Context(), "nothing"); err != nil || values[0] != nil {
+				t.Errorf("a record that does not exist: %q, %v", values, err)
 			}
 			if err := errors.Join(stop(), p.Close()); err != nil {
 				t.Fatal(err)
@@ -369,7 +369,7 @@ func TestOwned(t *testing.T) {
 func TestRenew(t *testing.T) {
 	dir := t.TempDir()
 	work := func(key string) *platform.Platform {
-		p, err := platform.Local(dir, nil)
+		p, err := drivers.Local(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,11 +386,9 @@ func TestRenew(t *testing.T) {
 	store := open(t, dir).Store()
 	expect := func(key string, want bool) {
 		t.Helper()
-		if err := store.(interface{ Renew(context.Context) error }).Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, found, err := store.Record(t.Context(), key); found != want || err != nil {
-			t.Errorf("record %s: %v, %v, want %v", key, found, err, want)
+		values, err := store.Records(t.Context(), key)
+		if err != nil || (values[0] != nil) != want {
+			t.Errorf("record %s: %q, %v, want %v", key, values, err, want)
 		}
 	}
 	expect("1", true)
@@ -449,7 +447,7 @@ func TestFrozen(t *testing.T) {
 // TestOnlyReads makes sure that the socket takes no other request.
 func TestOnlyReads(t *testing.T) {
 	dir := t.TempDir()
-	p, err := platform.Local(dir, nil)
+	p, err := drivers.Local(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +487,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("looking made %v, %v", list, err)
 	}
 	fresh := t.TempDir()
-	p, err := platform.Local(fresh, nil)
+	p, err := drivers.Local(fresh, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -540,22 +538,24 @@ func TestScope(t *testing.T) {
 
 // overlay is a store with some records of its own.
 type overlay struct {
-	view.Store
+	stored.Store
 	platform *platform.Platform
 	records  map[string]any
 }
 
-func (o overlay) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	if v, ok := o.records[key]; ok {
-		b, err := json.Marshal(v)
-		return b, true, err
+func (o overlay) Records(ctx context.Context, keys ...string) ([][]byte, error) {
+	values, err := o.Store.Records(ctx, keys...)
+	for i, key := range keys {
+		if v, ok := o.records[key]; ok && err == nil {
+			values[i], err = json.Marshal(v)
+		}
 	}
-	return o.Store.Record(ctx, key)
+	return values, err
 }
 
 // TestVersion refuses what another version wrote.
 func TestVersion(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/stored"
 )
 
 // ErrChanged means that an object would get other bytes: invariant I6 is broken.
@@ -19,18 +20,18 @@ var ErrChanged = errors.New("an object would change")
 // Store holds objects and records. It keeps and returns their bytes as they are: nobody may change them. Its effects take no time and never fail without a reason.
 type Store struct {
 	Objects  map[string][]byte
-	Records  map[string]actor.Record // with an int as revision
+	Table    map[string]actor.Record // with an int as revision
 	revision int
 }
 
 // NewStore returns an empty store.
 func NewStore() Store {
-	return Store{Objects: map[string][]byte{}, Records: map[string]actor.Record{}}
+	return Store{Objects: map[string][]byte{}, Table: map[string]actor.Record{}}
 }
 
 // Clone returns a copy that changes independently of the original.
 func (s *Store) Clone() Store {
-	return Store{maps.Clone(s.Objects), maps.Clone(s.Records), s.revision}
+	return Store{maps.Clone(s.Objects), maps.Clone(s.Table), s.revision}
 }
 
 // Apply carries out an effect on objects or records, or [actor.Work]; ok is false if it is another one.
@@ -39,7 +40,7 @@ func (s *Store) Apply(effect actor.Effect) (value any, ok bool, err error) {
 	case actor.Work:
 		value, err = e.Do()
 	case actor.GetObject:
-		value, err = s.get(e)
+		value, err = s.Get(e.Name, e.Offset, e.Length)
 	case actor.PutObject:
 		err = s.Put(e.Name, bytes.Join(e.Parts, nil))
 	case actor.DeleteObject:
@@ -47,11 +48,11 @@ func (s *Store) Apply(effect actor.Effect) (value any, ok bool, err error) {
 	case actor.ReadRecords:
 		records := make([]actor.Record, len(e.Keys))
 		for i, k := range e.Keys {
-			records[i] = s.Records[k]
+			records[i] = s.Table[k]
 		}
 		value = records
 	case actor.WriteRecord:
-		if s.Records[e.Key].Revision != e.Revision {
+		if s.Table[e.Key].Revision != e.Revision {
 			return nil, true, fmt.Errorf("%w: %s", actor.ErrConflict, e.Key)
 		}
 		value = s.Write(e.Key, e.Value)
@@ -59,18 +60,6 @@ func (s *Store) Apply(effect actor.Effect) (value any, ok bool, err error) {
 		return nil, false, nil
 	}
 	return value, true, err
-}
-
-func (s *Store) get(e actor.GetObject) (any, error) {
-	b, ok := s.Objects[e.Name]
-	if !ok {
-		return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, e.Name)
-	}
-	b = b[min(e.Offset, int64(len(b))):]
-	if e.Length >= 0 {
-		b = b[:min(e.Length, int64(len(b)))]
-	}
-	return b, nil
 }
 
 // Put stores an object. The error is ErrChanged if there is one of that name with other bytes.
@@ -85,30 +74,42 @@ func (s *Store) Put(name string, data []byte) error {
 // Write stores a record, whatever its revision, and returns the new one.
 func (s *Store) Write(key string, value []byte) actor.Revision {
 	s.revision++
-	s.Records[key] = actor.Record{Value: value, Revision: s.revision, Found: true}
+	s.Table[key] = actor.Record{Value: value, Revision: s.revision, Found: true}
 	return s.revision
 }
 
-// Record returns a record; found is false if there is none.
-func (s *Store) Record(_ context.Context, key string) (value []byte, found bool, err error) {
-	r := s.Records[key]
-	return r.Value, r.Found, nil
-}
-
-// Object returns an object, or actor.ErrNotFound.
-func (s *Store) Object(_ context.Context, name string) ([]byte, error) {
+// Get returns an object or a part of it, as stored.Get has it.
+func (s *Store) Get(name string, offset, length int64) ([]byte, error) {
 	b, ok := s.Objects[name]
 	if !ok {
-		return nil, actor.ErrNotFound
+		return nil, fmt.Errorf("%w: %s", actor.ErrNotFound, name)
+	}
+	b = b[min(offset, int64(len(b))):]
+	if length >= 0 {
+		b = b[:min(length, int64(len(b)))]
 	}
 	return b, nil
 }
 
-// List returns the names of all objects with a prefix, sorted.
-func (s *Store) List(_ context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+// Records, Object and List make it a stored.Store.
+func (s *Store) Records(_ context.Context, keys ...string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	for i, k := range keys {
+		values[i] = s.Table[k].Value
+	}
+	return values, nil
+}
+
+// Object returns an object, or a part of it.
+func (s *Store) Object(_ context.Context, name string, offset, length int64) ([]byte, error) {
+	return s.Get(name, offset, length)
+}
+
+// List returns all objects with a prefix, sorted.
+func (s *Store) List(_ context.Context, prefix string) iter.Seq2[stored.Object, error] {
+	return func(yield func(stored.Object, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(s.Objects)) {
-			if strings.HasPrefix(name, prefix) && !yield(name, nil) {
+			if strings.HasPrefix(name, prefix) && !yield(stored.Object{Name: name}, nil) {
 				return
 			}
 		}

@@ -76,16 +76,16 @@ func TestStore(t *testing.T) {
 	if diff := cmp.Diff(want, do(actor.ReadRecords{Keys: []string{"k", "none"}})); diff != "" {
 		t.Error(diff)
 	}
-	if v, found, _ := copied.Record(t.Context(), "k"); string(v) != "1" || !found {
-		t.Errorf("the copy has %q", v)
+	if v, err := copied.Records(t.Context(), "none", "k"); err != nil || v[0] != nil || string(v[1]) != "1" {
+		t.Errorf("the copy has %q, error %v", v, err)
 	}
 	do(actor.PutObject{Name: "b", Parts: [][]byte{nil}})
 	var names []string
-	for name := range s.List(t.Context(), "a/") {
-		names = append(names, name)
+	for o := range s.List(t.Context(), "a/") {
+		names = append(names, o.Name)
 	}
 	do(actor.DeleteObject{Name: "a/1"})
-	if _, err := s.Object(t.Context(), "a/1"); !errors.Is(err, actor.ErrNotFound) || !slices.Equal(names, []string{"a/1"}) {
+	if _, err := s.Object(t.Context(), "a/1", 0, -1); !errors.Is(err, actor.ErrNotFound) || !slices.Equal(names, []string{"a/1"}) {
 		t.Errorf("names %v, error %v after the object was deleted", names, err)
 	}
 	if _, ok, _ := s.Apply(actor.Send{}); ok {

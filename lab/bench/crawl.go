@@ -15,14 +15,15 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 const (
@@ -46,7 +47,7 @@ func crawlAll(ctx context.Context, j job, web *simweb.Web) (_ *figures, err erro
 		return nil, err
 	}
 	led := &ledger.Ledger{}
-	p, err := platform.Local(j.Dir, led)
+	p, err := drivers.Local(j.Dir, led)
 	if err != nil {
 		return nil, err
 	}

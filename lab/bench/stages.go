@@ -35,7 +35,7 @@ var stages = []stage{
 	{"frontier", []string{own + "internal/frontier.", own + "internal/polite."}},
 	{"step, tick, mail", []string{own + "internal/crawl.", own + "internal/actor", own + "internal/engine.", own + "partition."}},
 	{"commits, runs", []string{own + "blobschema"}},
-	{"queue, table, blobs", []string{own + "internal/platform", "gocloud.dev/", "go.etcd.io/bbolt"}},
+	{"queue, table, blobs", []string{own + "platform", own + "internal/drivers", "gocloud.dev/", "go.etcd.io/bbolt"}},
 	{"garbage collection", []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge"}},
 	{"goroutines", []string{"runtime.mcall", "runtime.newstack", "runtime.newproc", "runtime.schedule", "runtime.mstart", "runtime.sysmon", "runtime.goready"}},
 }

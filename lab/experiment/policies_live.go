@@ -15,15 +15,16 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/lab/measure"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // liveSet are the four policies over sockets of this machine, and the simulation of the same.
@@ -102,7 +103,7 @@ func (l *liveSet) live(t *policyTrial) (err error) {
 		return err
 	}
 	led := &ledger.Ledger{}
-	p, err := platform.Memory(led)
+	p, err := drivers.Memory(led)
 	if err != nil {
 		return err
 	}

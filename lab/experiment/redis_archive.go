@@ -16,11 +16,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/page"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/lab/corpus"
 	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // archive is what a crawl of a corpus has stored: the WARC objects, commits and records that the crawler's
@@ -73,7 +73,7 @@ func (a *archive) fill() error {
 	if err != nil {
 		return err
 	}
-	hash, err := crawl.NewHash(&a.crawl)
+	hash, err := a.crawl.Hash()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/lab/corpus"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -15,7 +15,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -118,7 +118,7 @@ func (c *redisCrawl) overSockets(web *simweb.Web) (err error) {
 		roots = append(roots, u)
 	}
 	led := &ledger.Ledger{}
-	p, err := platform.Memory(led)
+	p, err := drivers.Memory(led)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/virtual"
+	"github.com/orbweaver/orbweaver/platform"
 )
 
 // What calls take on a farm, in addition to what they move: as in package simulate, and what a function of
@@ -122,7 +122,7 @@ func (w *worker) issue(is actor.Issue) {
 		}
 		reply(w.Mono+farmPut+moved(size), nil, engine.PutObject(ctx, w.platform, e))
 	case actor.DeleteObject:
-		reply(w.Mono+farmPut, nil, engine.DeleteObject(ctx, w.platform, e))
+		reply(w.Mono+farmPut, nil, w.platform.DeleteObject(ctx, e.Name))
 	case actor.ReadRecords:
 		recs, err := engine.ReadRecords(ctx, w.platform, e.Keys)
 		reply(w.Mono+farmTable, recs, err)

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 )
 
 // TestFarm holds the farm's clock to what calls take: those of one actor one after another, those of two side by
 // side; work is processor time, and an error of an actor ends it all.
 func TestFarm(t *testing.T) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

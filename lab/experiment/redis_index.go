@@ -13,10 +13,10 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/index"
 	"github.com/orbweaver/orbweaver/internal/jobs"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/internal/token"
 	"github.com/orbweaver/orbweaver/lab/corpus"
@@ -43,7 +43,7 @@ func (t *indexTrial) millis() float64 { return float64(t.busy.Microseconds()) / 
 
 // memoryArchive stores a corpus in memory.
 func memoryArchive(docs *corpus.Corpus, partitions int) (*archive, error) {
-	p, err := platform.Memory(nil)
+	p, err := drivers.Memory(nil)
 	if err != nil {
 		return nil, err
 	}

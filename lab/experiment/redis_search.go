@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/search"
+	"github.com/orbweaver/orbweaver/internal/stored"
+	"github.com/orbweaver/orbweaver/internal/view"
 )
 
 // What searching is to reach, and what an object store takes.
@@ -24,9 +23,9 @@ const (
 
 // shelfStore is what a search reads from. It may take its time, as an object store does.
 type shelfStore struct {
-	platform *platform.Platform
-	latency  time.Duration
-	gate     chan struct{} // as many reads at once as it holds; nil: any number
+	stored.Store
+	latency time.Duration
+	gate    chan struct{} // as many reads at once as it holds; nil: any number
 }
 
 func (s *shelfStore) wait() func() {
@@ -38,21 +37,9 @@ func (s *shelfStore) wait() func() {
 	return func() { <-s.gate }
 }
 
-func (s *shelfStore) Record(ctx context.Context, key string) ([]byte, bool, error) {
-	recs, err := engine.ReadRecords(ctx, s.platform, []string{key})
-	if err != nil {
-		return nil, false, err
-	}
-	return recs[0].Value, recs[0].Found, nil
-}
-
-func (s *shelfStore) Object(ctx context.Context, name string) ([]byte, error) {
-	return s.ObjectRange(ctx, name, 0, -1)
-}
-
-func (s *shelfStore) ObjectRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
+func (s *shelfStore) Object(ctx context.Context, name string, offset, length int64) ([]byte, error) {
 	defer s.wait()()
-	return engine.GetObject(ctx, s.platform, actor.GetObject{Name: name, Offset: offset, Length: length})
+	return s.Store.Object(ctx, name, offset, length)
 }
 
 // queryKind is a kind of queries, and what they took.
@@ -121,7 +108,7 @@ type searches struct {
 func (s *shelf) search(seed uint64, queries int, log func(string, ...any)) (*searches, error) {
 	ctx := context.Background()
 	r := &searches{docs: s.docs.Len(), warm: s.queryKinds(), cold: s.queryKinds(), slow: s.queryKinds()}
-	files := &shelfStore{platform: s.Platform}
+	files := &shelfStore{Store: view.OfPlatform(s.Platform)}
 	ix, err := search.Open(ctx, files, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
 	if err != nil {
 		return nil, err
@@ -143,7 +130,7 @@ func (s *shelf) search(seed uint64, queries int, log func(string, ...any)) (*sea
 		k.busy = processorTime() - before
 		log("%s documents, warm, %s: %v", grouped(r.docs), k.name, quantile(k.took, 0.5))
 	}
-	objects := &shelfStore{platform: s.Platform, latency: redisGET, gate: make(chan struct{}, redisSideGETs)}
+	objects := &shelfStore{Store: view.OfPlatform(s.Platform), latency: redisGET, gate: make(chan struct{}, redisSideGETs)}
 	for i, store := range []*shelfStore{files, objects} {
 		for _, k := range [][]*queryKind{r.cold, r.slow}[i] {
 			for range max(2, queries/100) {
@@ -211,7 +198,7 @@ func (k *known) rate() float64 { return float64(k.first) / float64(max(1, k.aske
 
 // findKnown asks for documents by what they alone have, and says how they are found, by language.
 func (s *shelf) findKnown(items int) (out []*known, err error) {
-	ix, err := search.Open(context.Background(), &shelfStore{platform: s.Platform}, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
+	ix, err := search.Open(context.Background(), &shelfStore{Store: view.OfPlatform(s.Platform)}, s.crawl.ID, search.Options{CacheBytes: 1 << 30})
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/segment"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
-	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/text"
 	"github.com/orbweaver/orbweaver/lab/corpus"
 	"github.com/orbweaver/orbweaver/partition"
@@ -118,7 +118,7 @@ func newShelf(seed uint64, docs int, log func(string, ...any)) (*shelf, error) {
 }
 
 func (s *shelf) fill(c *corpus.Corpus) error {
-	p, err := platform.Local(s.dir, nil)
+	p, err := drivers.Local(s.dir, nil)
 	if err != nil {
 		return err
 	}

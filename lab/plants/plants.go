@@ -223,7 +223,7 @@ var plants = []plant{
 		Name: "seeds by the newest map", Promise: "I7",
 		Bug: "seeds are dealt by the map in force: sent again, a mail has the same number and other URLs",
 		Edits: []edit{
-			{"internal/crawl/tick.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = ReadMap(t, c, k.report.Map.Object); err != nil {"},
+			{"internal/crawl/tick.go", "if k.first, err = partition.NewMap(c.Slots, c.Partitions); err != nil {", "if k.first, err = stored.Map(t.Object, c, k.report.Map.Object); err != nil {"},
 			{"internal/crawl/tick.go", "p := pmap.Owner(h.Slot(place(&c.Settings, u, &q)))", "p := pmap.Owner(h.Slot(place(&c.Settings, u, &q))) % partition.ID(c.Partitions)"},
 		},
 	},

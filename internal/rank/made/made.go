@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -74,10 +73,10 @@ func (c *Crawl) record(s Store, key string, v any) error {
 	return s.Record(key, b)
 }
 
-// slot is the slot of a URL's unit.
+// slot returns the slot of a URL.
 func (c *Crawl) slot(u weburl.URL) partition.Slot {
-	unit, _ := crawl.Unit(c.Record.Settings.PartitionBy, u.Host())
-	return c.hash.Slot(unit)
+	key, _ := c.Record.Settings.PartitionBy.Key(string(u.Host()))
+	return c.hash.Slot(key)
 }
 
 // Fingerprint is that of a URL.

@@ -1,0 +1,19 @@
+package naming
+
+import "strings"
+
+// Names in the folder of a crawl, on the machine of whoever runs it.
+const (
+	DatabaseFile  = "orbweaver.db"   // queues and table
+	ObjectsFolder = "blobs"          // each object is a file of its name below it
+	SocketFile    = "orbweaver.sock" // of the process that owns the folder
+	CommitGlob    = "*/p*/c*-f*"     // matches the commits of all crawls below ObjectsFolder
+)
+
+// Unfinished reports whether a name in [ObjectsFolder] is that of an object being written: its
+// own name, 16 hexadecimal digits of nanoseconds and "tmp", with dots between them.
+func Unfinished(name string) bool {
+	name, ok := strings.CutSuffix(name, ".tmp")
+	dot := strings.LastIndexByte(name, '.')
+	return ok && dot >= 0 && len(name)-dot-1 == 16 && strings.Trim(name[dot+1:], digits+letters[:6]) == ""
+}

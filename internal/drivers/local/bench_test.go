@@ -1,0 +1,113 @@
+package local
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gocloud.dev/pubsub"
+	"gocloud.dev/pubsub/driver"
+
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+)
+
+// The benchmarks' messages are as large as mail is meant to be.
+const benchBody = 20 << 10
+
+func benchStore(b *testing.B) *Store {
+	s := openDir(b, b.TempDir(), Options{})
+	must(b, s.CreateQueue(b.Context(), "q", embedded.QueueConfig{Visibility: time.Hour}))
+	return s
+}
+
+func perSecond(b *testing.B, what string) {
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), what+"/s")
+}
+
+func parallel(b *testing.B, workers int, f func(i int64)) {
+	var n atomic.Int64
+	b.SetParallelism(workers / 2) // times GOMAXPROCS
+	if workers == 1 {
+		for b.Loop() {
+			f(n.Add(1))
+		}
+		return
+	}
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			f(n.Add(1))
+		}
+	})
+}
+
+func BenchmarkSend(b *testing.B) {
+	for _, workers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("driver/senders=%d", workers), func(b *testing.B) {
+			s := benchStore(b)
+			t := &topic{s, "q"}
+			body := make([]byte, benchBody)
+			parallel(b, workers, func(int64) { must(b, t.SendBatch(b.Context(), []*driver.Message{{Body: body}})) })
+			perSecond(b, "sends")
+		})
+		b.Run(fmt.Sprintf("topic/senders=%d", workers), func(b *testing.B) {
+			s := benchStore(b)
+			t := s.Topic("q")
+			body := make([]byte, benchBody)
+			parallel(b, workers, func(int64) { must(b, t.Send(b.Context(), &pubsub.Message{Body: body})) })
+			perSecond(b, "sends")
+			must(b, t.Shutdown(b.Context()))
+		})
+	}
+}
+
+func BenchmarkReceiveAck(b *testing.B) {
+	s := benchStore(b)
+	body := make([]byte, benchBody)
+	t := &topic{s, "q"}
+	for sent := 0; sent < b.N; sent += 1000 {
+		ms := make([]*driver.Message, 1000)
+		for i := range ms {
+			ms[i] = &driver.Message{Body: body}
+		}
+		must(b, t.SendBatch(b.Context(), ms))
+	}
+	sub := s.Subscription("q", SubscriptionOptions{})
+	b.ResetTimer()
+	for range b.N {
+		m, err := sub.Receive(b.Context())
+		must(b, err)
+		m.Ack()
+	}
+	must(b, sub.Shutdown(b.Context()))
+	perSecond(b, "messages")
+}
+
+func BenchmarkConditionalWrite(b *testing.B) {
+	for _, workers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("writers=%d", workers), func(b *testing.B) {
+			coll := collectionOf(b, benchStore(b), "c", "k")
+			value := make([]byte, 1000)
+			free := make(chan doc, workers)
+			for i := range workers {
+				d := doc{"k": fmt.Sprint("head", i), "v": value, "DocstoreRevision": nil}
+				must(b, coll.Create(b.Context(), d))
+				free <- d
+			}
+			parallel(b, workers, func(int64) {
+				d := <-free
+				must(b, coll.Replace(b.Context(), d))
+				free <- d
+			})
+			perSecond(b, "writes")
+		})
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	coll := collectionOf(b, benchStore(b), "c", "k")
+	must(b, coll.Create(b.Context(), doc{"k": "k", "v": make([]byte, 1000)}))
+	for b.Loop() {
+		must(b, coll.Get(b.Context(), doc{"k": "k"}))
+	}
+}

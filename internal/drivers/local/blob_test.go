@@ -1,0 +1,69 @@
+package local
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+)
+
+func TestBucket(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store, _ *calls) {
+		ctx := t.Context()
+		b, err := s.Bucket()
+		must(t, err)
+		if again, err := s.Bucket(); err != nil || again != b {
+			t.Fatalf("another bucket, %v", err)
+		}
+		names := []string{"a", "crawl/1/warc/x.warc.gz", "crawl/1/odd ..//name"}
+		for _, name := range names {
+			must(t, b.WriteAll(ctx, name, []byte(name), &blob.WriterOptions{IfNotExist: true}))
+		}
+		wantCode(t, "again", b.WriteAll(ctx, "a", nil, &blob.WriterOptions{IfNotExist: true}), gcerrors.FailedPrecondition)
+		must(t, s.SyncBlobs(names))
+		must(t, s.SyncBlobs(nil))
+		if s.file != nil {
+			wantCode(t, "sync of nothing", s.SyncBlobs([]string{"a", "nope"}), gcerrors.NotFound)
+		}
+	})
+}
+
+func TestUnfinishedBlobsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	must(t, err)
+	b, err := s.Bucket()
+	must(t, err)
+	w, err := b.NewWriter(t.Context(), "crawl/unfinished", nil)
+	must(t, err)
+	_, err = w.Write(make([]byte, 1<<20))
+	must(t, err)
+	left, err := filepath.Glob(filepath.Join(dir, naming.ObjectsFolder, "crawl", "*"))
+	must(t, err)
+	if len(left) != 1 || !naming.Unfinished(filepath.Base(left[0])) {
+		t.Fatalf("files while writing: %q", left)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, naming.ObjectsFolder, "crawl", "notes.tmp"), nil, 0o600))
+	must(t, s.Close()) // the writer is never closed, as if killed
+
+	b, err = openDir(t, dir, Options{}).Bucket()
+	must(t, err)
+	var got []string
+	for it := b.List(nil); ; {
+		o, err := it.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		must(t, err)
+		got = append(got, o.Key)
+	}
+	if diff := cmp.Diff([]string{"crawl/notes.tmp"}, got); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,416 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+	"gocloud.dev/pubsub"
+	"gocloud.dev/pubsub/driver"
+
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
+	"github.com/orbweaver/orbweaver/platform"
+)
+
+// fill puts some of everything into the store.
+func fill(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.CreateQueue(ctx, "q", embedded.QueueConfig{Visibility: time.Hour, MaxReceives: 5, DeadLetter: "d"}))
+	topic := s.Topic("q")
+	defer topic.Shutdown(ctx)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if err := topic.Send(ctx, &pubsub.Message{Body: fmt.Append(nil, i), Metadata: map[string]string{"i": fmt.Sprint(i)}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	list := collectionOf(t, s, "c", "k").Actions()
+	for i := range 300 {
+		list.Put(map[string]any{"k": fmt.Sprintf("%03d", i), "v": make([]byte, 100), "DocstoreRevision": nil})
+	}
+	must(t, list.Do(ctx))
+}
+
+// contents lists what is in the store, in a form to compare.
+func contents(t *testing.T, s *Store) []string {
+	t.Helper()
+	var out []string
+	for _, name := range s.queues.Names() {
+		sub := newSubscription(s, name, SubscriptionOptions{Wait: time.Nanosecond})
+		for {
+			ms, err := sub.ReceiveBatch(t.Context(), 10)
+			must(t, err)
+			if len(ms) == 0 {
+				break
+			}
+			for _, m := range ms {
+				out = append(out, fmt.Sprint(name, " ", string(m.Body), " ", m.Metadata))
+			}
+		}
+		must(t, sub.Close())
+	}
+	it := collectionOf(t, s, "c", "k").Query().Get(t.Context())
+	defer it.Stop()
+	for {
+		doc := map[string]any{}
+		if err := it.Next(t.Context(), doc); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprint(doc["k"], " ", doc["DocstoreRevision"]))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestReopen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	s, err := Open(dir, Options{})
+	must(t, err)
+	fill(t, s)
+	want := contents(t, s)
+	if len(want) != 350 {
+		t.Fatalf("%d things", len(want))
+	}
+	sub := s.Subscription("q", SubscriptionOptions{})
+	m, err := sub.Receive(t.Context()) // in flight for an hour
+	must(t, err)
+	must(t, s.Close())
+	m.Ack() // too late
+	_ = sub.Shutdown(t.Context())
+
+	s = openDir(t, dir, Options{})
+	if diff := cmp.Diff(want, contents(t, s)); diff != "" {
+		t.Fatalf("after reopening (-want +got):\n%s", diff)
+	}
+	c, err := s.queues.Config("q")
+	must(t, err)
+	if diff := cmp.Diff(embedded.QueueConfig{Visibility: time.Hour, MaxReceives: 5, DeadLetter: "d"}, c); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestOneOwner(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	must(t, err)
+	if _, err := Open(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
+		t.Fatalf("second open: %v", err)
+	}
+	must(t, s.Close())
+	openDir(t, dir, Options{LockWait: time.Millisecond})
+}
+
+// TestCopy: several readers copy a folder at once, and change nothing in it.
+func TestCopy(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, naming.DatabaseFile)
+	if _, err := Copy(dir, Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("copy of nothing: %v", err)
+	}
+	// These are what crashes leave: before the first page of the file, and before the first transaction.
+	must(t, os.WriteFile(path, nil, 0o600))
+	for _, name := range []string{"empty file", "no buckets"} {
+		c, err := Copy(dir, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := contents(t, c); len(got) != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+		must(t, c.Close())
+		db, err := bbolt.Open(path, 0o600, nil)
+		must(t, err)
+		must(t, db.Close())
+	}
+	s, err := Open(dir, Options{})
+	must(t, err)
+	fill(t, s)
+	want := contents(t, s)
+	if _, err := Copy(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrInUse) {
+		t.Errorf("copy of a folder that has an owner: %v", err)
+	}
+	must(t, s.Close())
+
+	before, err := os.ReadFile(path)
+	must(t, err)
+	reader, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true})
+	must(t, err)
+	c, err := Copy(dir, Options{LockWait: time.Millisecond})
+	must(t, err)
+	must(t, reader.Close())
+	if diff := cmp.Diff(want, contents(t, c)); diff != "" {
+		t.Errorf("the copy (-want +got):\n%s", diff)
+	}
+	must(t, c.CreateQueue(t.Context(), "another", embedded.QueueConfig{Visibility: time.Hour}))
+	must(t, c.Close())
+	after, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("copying changed the file")
+	}
+}
+
+func TestAcksAreLazy(t *testing.T) {
+	dir := t.TempDir()
+	s := openDir(t, dir, Options{LazySync: 5 * time.Millisecond})
+	must(t, s.CreateQueue(t.Context(), "q", embedded.QueueConfig{MaxReceives: 9, DeadLetter: "d"}))
+	must(t, (&topic{s, "q"}).SendBatch(t.Context(), []*driver.Message{{Body: []byte("a")}}))
+	if n := messagesOnDisk(t, s); n != 1 {
+		t.Fatalf("%d messages on disk", n)
+	}
+	sub := newSubscription(s, "q", SubscriptionOptions{})
+	ms, err := sub.ReceiveBatch(t.Context(), 1)
+	must(t, err)
+	s.mu.Lock()
+	lazily := s.next
+	s.mu.Unlock()
+	must(t, sub.SendAcks(t.Context(), []driver.AckID{ms[0].AckID}))
+	must(t, s.wait(t.Context(), lazily)) // nobody asked for it: the timer did
+	if n := messagesOnDisk(t, s); n != 0 {
+		t.Fatalf("%d messages on disk", n)
+	}
+}
+
+func messagesOnDisk(t *testing.T, s *Store) int {
+	t.Helper()
+	n := 0
+	must(t, s.file.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("message")).ForEach(func(_, _ []byte) error { n++; return nil })
+	}))
+	return n
+}
+
+// TestConfirmedIsOnDisk: what a call confirmed is in the file, seen through the
+// file alone while the Store is still open.
+func TestConfirmedIsOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := openDir(t, dir, Options{LazySync: time.Hour})
+	fill(t, s)
+	copied := t.TempDir()
+	data, err := os.ReadFile(filepath.Join(dir, "orbweaver.db"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(copied, "orbweaver.db"), data, 0o600))
+	if s.file.db.NoSync {
+		t.Fatal("transactions are not synced")
+	}
+	if diff := cmp.Diff(contents(t, s), contents(t, openDir(t, copied, Options{}))); diff != "" {
+		t.Fatalf("in memory and on disk (-want +got):\n%s", diff)
+	}
+}
+
+// TestGroupCommit: what happens while a transaction is written shares the next.
+func TestGroupCommit(t *testing.T) {
+	s := openDir(t, t.TempDir(), Options{})
+	ctx := t.Context()
+	must(t, s.CreateQueue(ctx, "q", embedded.QueueConfig{}))
+	coll := collectionOf(t, s, "c", "k")
+	tx, err := s.file.db.Begin(true) // holds the committer up
+	must(t, err)
+	first := tx.ID()
+	var wg sync.WaitGroup
+	started := make(chan struct{}, 100)
+	for i := range 100 {
+		wg.Go(func() {
+			started <- struct{}{}
+			if err := coll.Create(ctx, map[string]any{"k": fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 100 {
+		<-started
+	}
+	for tables := 0; tables < 100; { // until all are logged
+		s.mu.Lock()
+		tables = s.table.Len()
+		s.mu.Unlock()
+	}
+	must(t, tx.Rollback())
+	wg.Wait()
+	must(t, s.file.db.View(func(tx *bbolt.Tx) error {
+		if n := tx.ID() - first + 1; n > 3 {
+			t.Errorf("%d transactions for 100 concurrent writes", n)
+		}
+		return nil
+	}))
+}
+
+// TestFailedWriteStopsTheStore: memory is ahead of the file then, so nothing may
+// be confirmed or read any more, and what was confirmed before is still there.
+func TestFailedWriteStopsTheStore(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	must(t, err)
+	fill(t, s)
+	want := contents(t, s)
+	sub := s.Subscription("d", SubscriptionOptions{Wait: time.Hour})
+	waiting := make(chan error)
+	go func() {
+		_, err := sub.Receive(context.Background())
+		waiting <- err
+	}()
+	s.file.db.MaxSize = 1 // as if the disk were full
+	coll := collectionOf(t, s, "c", "k")
+	var failed error
+	for i := 0; failed == nil; i++ {
+		failed = coll.Put(t.Context(), map[string]any{"k": "big", "v": make([]byte, 200_000)})
+	}
+	for name, err := range map[string]error{
+		"put": coll.Put(t.Context(), map[string]any{"k": "x"}), "get": coll.Get(t.Context(), map[string]any{"k": "000"}),
+		"create": s.CreateQueue(t.Context(), "p", embedded.QueueConfig{}), "receiver": <-waiting, "close": s.Close(),
+	} {
+		if err == nil || errors.Is(err, ErrClosed) {
+			t.Errorf("%s after a failed write: %v", name, err)
+		}
+	}
+	_ = sub.Shutdown(t.Context())
+	got := contents(t, openDir(t, dir, Options{}))
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			t.Fatalf("lost %s", w)
+		}
+	}
+}
+
+func TestOtherFormats(t *testing.T) {
+	for name, write := range map[string]func(*bbolt.Tx) error{
+		"another program": func(tx *bbolt.Tx) error {
+			_, err := tx.CreateBucket([]byte("theirs"))
+			return err
+		},
+		"another version": func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucket([]byte(bucketAbout))
+			if err != nil {
+				return err
+			}
+			return b.Put([]byte(keyFormat), []byte("orbweaver local 2"))
+		},
+	} {
+		dir := t.TempDir()
+		db, err := bbolt.Open(filepath.Join(dir, "orbweaver.db"), 0o600, nil)
+		must(t, err)
+		must(t, db.Update(write))
+		must(t, db.Close())
+		for range 2 { // refusing it lets go of it
+			if _, err := Open(dir, Options{LockWait: time.Millisecond}); !errors.Is(err, ErrVersion) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if _, err := Open(filepath.Join(os.DevNull, "x"), Options{}); err == nil || errors.Is(err, ErrDamaged) {
+		t.Errorf("a folder that cannot be made: %v", err)
+	}
+}
+
+// TestDamage: a damaged file is an error or, if the damage is in nothing that is
+// used, opens; it never panics, and the lock is let go.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	must(t, err)
+	fill(t, s)
+	must(t, s.Close())
+	good, err := os.ReadFile(filepath.Join(dir, "orbweaver.db"))
+	must(t, err)
+	used := 0 // bytes, of a file that grows in larger pieces
+	db, err := bbolt.Open(filepath.Join(dir, naming.DatabaseFile), 0o600, nil)
+	must(t, err)
+	must(t, db.View(func(tx *bbolt.Tx) error { used = int(tx.Size()); return nil }))
+	must(t, db.Close())
+	page := os.Getpagesize()
+	rng := rand.New(rand.NewPCG(1, 2))
+	damages := map[string]func([]byte) []byte{
+		"text":        func([]byte) []byte { return []byte("not a database\n") },
+		"zeros":       func(b []byte) []byte { clear(b); return b },
+		"both metas":  func(b []byte) []byte { clear(b[:2*page]); return b },
+		"first page":  func(b []byte) []byte { return b[:page] },
+		"half":        func(b []byte) []byte { return b[:used/2] },
+		"all but one": func(b []byte) []byte { return b[:used-page] },
+		"no data":     func(b []byte) []byte { clear(b[2*page:]); return b },
+		"last byte":   func(b []byte) []byte { return b[:used-1] },
+		"free list":   func(b []byte) []byte { return freeUsed(b[:used], page) },
+	}
+	always := slices.Collect(maps.Keys(damages)) // the others may be in pages that nothing uses
+	for i := range 12 {
+		damages[fmt.Sprint("page ", i, " zero")] = func(b []byte) []byte { clear(b[i*page:][:page]); return b }
+		damages[fmt.Sprint("page ", i, " header")] = func(b []byte) []byte {
+			binary.LittleEndian.PutUint64(b[i*page+8:], rng.Uint64()&^(1<<63)) // flags, count, overflow
+			return b
+		}
+	}
+	refused := 0
+	for name, damage := range damages {
+		broken := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(broken, "orbweaver.db"), damage(slices.Clone(good)), 0o600))
+		for _, open := range []func(string, Options) (*Store, error){Copy, Open, Open} {
+			s, err := open(broken, Options{LockWait: time.Millisecond})
+			switch {
+			case err == nil:
+				if slices.Contains(always, name) {
+					t.Errorf("%s: it opens", name)
+				}
+				must(t, s.Close())
+			case strings.Contains(err.Error(), "runtime error"):
+				t.Errorf("%s: an error for programmers: %v", name, err)
+			case errors.Is(err, ErrDamaged), errors.Is(err, ErrVersion):
+				refused++
+			default:
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if refused < len(damages) {
+		t.Errorf("only %d of %d opens of damaged files were refused", refused, 3*len(damages))
+	}
+}
+
+// freeUsed has all lists of free pages of a bbolt file offer its leaves, which are in use.
+func freeUsed(b []byte, page int) []byte {
+	const leaf, free = 0x02, 0x10 // flags of pages
+	var leaves []uint64
+	for at := 0; at < len(b); at += page {
+		if binary.LittleEndian.Uint16(b[at+8:]) == leaf {
+			leaves = append(leaves, uint64(at/page))
+		}
+	}
+	for at := 0; at < len(b); at += page {
+		if binary.LittleEndian.Uint16(b[at+8:]) == free {
+			binary.LittleEndian.PutUint16(b[at+10:], uint16(len(leaves)))
+			for i, id := range leaves {
+				binary.LittleEndian.PutUint64(b[at+16+8*i:], id)
+			}
+		}
+	}
+	return b
+}
+
+// TestErrorsThatEndAll: after these errors nobody should try to write again.
+func TestErrorsThatEndAll(t *testing.T) {
+	for err, want := range map[error]bool{ErrDamaged: true, ErrStopped: true, ErrInUse: false, ErrClosed: false} {
+		if platform.Permanent(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// Package conformance tests a driver of a platform. Each promise that steps rely on is one test:
+// mailboxes deliver at least once, only one of two writers changes a record, an object is stored
+// whole or not at all, and the meter counts what a cloud bills.
+//
+// A driver calls [Run] from a test of its own. Where a platform may differ, its [Traits] say so,
+// and the suite logs what it left out. Costs are counted in the units of AWS.
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/platform"
+)
+
+// Partitions is how many mailboxes a platform under test needs.
+const Partitions = 3
+
+// Traits describe where platforms may differ.
+type Traits struct {
+	// Visibility is how long received messages are hidden. If it is longer than a test may
+	// wait, the suite does not test what follows its end.
+	Visibility time.Duration
+	// Batches is true if the queues use gocloud's pubsub, which fetches ahead, and sends and
+	// acknowledges at some later time. Then requests to queues cannot be counted one by one.
+	Batches bool
+	// MaxRecord is the largest record in bytes; 0 if records of a megabyte are possible.
+	MaxRecord int
+	// Unfaithful lists sentences on how an emulator differs from its original. The suite logs
+	// them.
+	Unfaithful []string
+}
+
+// Open opens a platform with the queues of [Partitions] partitions, and registers its end with
+// t.Cleanup. The platform need not be empty, but nothing else may use it.
+type Open func(t *testing.T, meter platform.Meter) *platform.Platform
+
+// Run runs the suite.
+func Run(t *testing.T, open Open, traits Traits) {
+	for _, s := range traits.Unfaithful {
+		t.Log("the emulator differs: " + s)
+	}
+	ledger := &ledger.Ledger{}
+	s := &suite{traits: traits, ledger: ledger, p: open(t, ledger)}
+	if err := s.p.CreateQueues(t.Context(), Partitions); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		test func(*suite, *testing.T)
+	}{
+		{"mailbox delivers all", (*suite).delivers},
+		{"mailbox is safe for many", (*suite).shared},
+		{"mailbox delays", (*suite).delays},
+		{"mailbox takes back", (*suite).takesBack},
+		{"mailbox delivers again", (*suite).deliversAgain},
+		{"mailbox ends a wait", (*suite).endsWait},
+		{"mailbox missing", (*suite).missingQueue},
+		{"record is created once", (*suite).createsOnce},
+		{"record is replaced by revision", (*suite).replaces},
+		{"record has one winner", (*suite).oneWinner},
+		{"record is read as written", (*suite).readsWritten},
+		{"records are read together", (*suite).readsMany},
+		{"records are large", (*suite).largeRecords},
+		{"object names", (*suite).objectNames},
+		{"object ranges", (*suite).objectRanges},
+		{"object missing", (*suite).missingObject},
+		{"object is large", (*suite).largeObject},
+		{"objects are listed", (*suite).lists},
+		{"object is put whole or not", (*suite).aborts},
+		{"meter counts", (*suite).counts},
+	} {
+		if !t.Run(c.name, func(t *testing.T) { c.test(s, t) }) && t.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+// suite is a run over one platform.
+type suite struct {
+	traits Traits
+	ledger *ledger.Ledger
+	p      *platform.Platform
+}
+
+func (s *suite) queue(t *testing.T, name string) platform.Queue {
+	t.Helper()
+	q, err := s.p.Queue(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+func (s *suite) write(t *testing.T, key, value string, rev platform.Revision) platform.Revision {
+	t.Helper()
+	rev, err := s.p.WriteRecord(t.Context(), key, []byte(value), rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+func (s *suite) read(t *testing.T, keys ...string) []platform.Record {
+	t.Helper()
+	recs, err := s.p.ReadRecords(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recs
+}
+
+func (s *suite) put(t *testing.T, name string, parts ...[]byte) {
+	t.Helper()
+	if err := s.p.PutObject(t.Context(), name, parts...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *suite) get(t *testing.T, name string, offset, length int64) []byte {
+	t.Helper()
+	b, err := s.p.GetObject(t.Context(), name, offset, length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
