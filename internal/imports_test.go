@@ -30,8 +30,7 @@ blobschema/wire:
 blobschema/wire/wiretest: blobschema/wire
 blobschema/naming:        partition
 internal/weburl:
-internal/inflate:
-internal/coding:          internal/inflate
+internal/coding:
 internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
@@ -45,9 +44,9 @@ internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
 internal/strhash:
-internal/token:           blobschema/segment internal/inflate
+internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/inflate internal/page internal/polite internal/weburl
+internal/extract:         internal/coding internal/page internal/polite internal/weburl
 internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema blobschema/warc internal/coding internal/extract internal/page internal/polite internal/weburl
 internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
@@ -103,7 +102,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies
+github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local
@@ -131,7 +130,6 @@ var core = []string{
 	"internal/fresh",
 	"internal/frontier",
 	"internal/index",
-	"internal/inflate",
 	"internal/page",
 	"internal/platform/embedded",
 	"internal/polite",

@@ -50,8 +50,68 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	d.Close()
-	if d.source.Len() != 0 || d.plain != nil || d.stream != nil || d.deflate != nil {
+	if d.source.Len() != 0 || d.plain != nil || d.stream != nil {
 		t.Error("the body is held on to")
+	}
+}
+
+// TestDecodeGzip decodes files of several members and damaged files, to a limit too.
+func TestDecodeGzip(t *testing.T) {
+	member := string(bodies.Encode(t, "gzip", "text"))
+	empty := string(bodies.Encode(t, "gzip", ""))
+	deflated := member[10:]
+	header := func(flags, fields string) string { return "\x1f\x8b\x08" + flags + "\x00\x00\x00\x00\x00\xff" + fields }
+	var d Decoder
+	for _, tt := range []struct{ name, body, want string }{
+		{"one member", member, "text"},
+		{"two members", member + member, "texttext"},
+		{"empty members", strings.Repeat(empty, 100_000) + member + empty, "text"},
+		{"name and comment", header("\x18", "n\xe4me\x00comment\x00"+deflated), "text"},
+		{"extra field", header("\x04", "\x03\x00abc"+deflated), "text"},
+		{"extra field cut off", header("\x04", "\xff\xffabc"+deflated), ""},
+		{"name without end", header("\x08", "name"), ""},
+		{"name too long", header("\x08", strings.Repeat("n", 1<<10)+"\x00"+deflated), ""},
+		{"wrong header checksum", header("\x02", "\x3f\xae"+deflated), ""},
+		{"other method", "\x1f\x8b\x07" + member[3:], ""},
+		{"header cut off", member[:9], ""},
+		{"wrong checksum", member[:len(member)-8] + "\x00" + member[len(member)-7:], "text"},
+		{"wrong size, then another member", member[:len(member)-1] + "\x01" + member, "text"},
+		{"trailer cut off", member[:len(member)-1], "text"},
+		{"trailing zero", member + "\x00", "text"},
+		{"trailing text", member + "and something else", "text"},
+		{"reference into the previous member", member + header("\x00", "\x03\x02\x00"+strings.Repeat("\x00", 8)), "text"},
+	} {
+		for limit := range 10 {
+			d.Open([]byte(tt.body), "gzip")
+			if got, want := string(d.UpTo(limit)), tt.want[:min(limit, len(tt.want))]; got != want {
+				t.Errorf("%s, at most %d bytes: %q, want %q", tt.name, limit, got, want)
+			}
+		}
+	}
+	text := bodies.Page(100 << 10)
+	body := bodies.Encode(t, "gzip", text)
+	d.Open(body[:len(body)/2], "gzip")
+	if n := len(d.UpTo(1 << 20)); n < len(text)*2/5 {
+		t.Errorf("half of a gzip file gives %d of %d bytes", n, len(text))
+	}
+}
+
+// TestDecodeBomb checks that the limit bounds the memory, and that a body costs no allocation after the first.
+func TestDecodeBomb(t *testing.T) {
+	for _, coding := range bodies.Codings[1:] {
+		bomb := bodies.Encode(t, coding, strings.Repeat(" ", 16<<20))
+		for _, limit := range []int{0, 1, 1000, 1 << 20} {
+			var d Decoder
+			d.Open(bomb, coding)
+			if got := d.UpTo(limit); len(got) != limit || cap(d.out) > max(limit, firstDecoded) {
+				t.Errorf("%s, at most %d bytes: %d in a buffer of %d", coding, limit, len(got), cap(d.out))
+			}
+		}
+	}
+	var d Decoder
+	page := bodies.Encode(t, "gzip", bodies.Page(30<<10))
+	if n := testing.AllocsPerRun(10, func() { d.Open(page, "gzip"); d.UpTo(1 << 20) }); n > 1 {
+		t.Errorf("%v allocations for a gzip body", n)
 	}
 }
 

@@ -61,9 +61,6 @@ const (
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
 	maxValue     = 2 * maxHref       // source text of one element or attribute of XML
 	maxListed    = 16 << 20          // all URLs of a sitemap or feed together
-	maxUnzipped  = 64 << 20          // a sitemap that was gzip
-	maxRatio     = 128               // bytes of one per byte of gzip; only bombs reach more
-	alwaysFine   = 1 << 20           // bytes of one, whatever the ratio
 	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
 )
 
