@@ -75,13 +75,12 @@ func detectXML(body []byte, contentType string) detected {
 
 // declaredEncoding returns the encoding that an XML declaration names, or "".
 func declaredEncoding(body []byte) string {
-	s := xmlScanner{attrs: trimSpace(body[:min(len(body), 1024)])}
-	var ok bool
-	if s.attrs, ok = bytes.CutPrefix(s.attrs, []byte("<?xml")); !ok {
+	tag := trimSpace(body[:min(len(body), 1024)])
+	if !bytes.HasPrefix(tag, []byte("<?xml")) {
 		return ""
 	}
-	s.attrs, _, _ = bytes.Cut(s.attrs, []byte("?>"))
-	return string(s.attr("encoding"))
+	tag, _, _ = bytes.Cut(tag, []byte("?>"))
+	return string(tagAttribute(tag, "encoding"))
 }
 
 // byteOrderMark finds the charset of a body that begins with a byte order mark.

@@ -76,9 +76,7 @@ func (d *document) read() {
 		case html.EndTagToken:
 			d.endTag()
 		default: // comment, doctype
-			if d.cut {
-				d.resumeComment()
-			}
+			d.resumeMarkup()
 		}
 	}
 }

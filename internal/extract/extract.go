@@ -26,11 +26,11 @@
 // golang.org/x/net/html; all but the odd ones are read without it, with the same
 // outcome (FuzzHTML, TestRegular) in a third of the time.
 //
-// Sitemaps and feeds are read by a scanner of our own that does not ask for
-// well-formed XML, since many are not. It is equal to encoding/xml on what that
-// accepts (FuzzXML) and eight times as fast. Elements are known by their local
-// names, since namespaces are often wrong. Entities that a document declares are
-// never expanded.
+// Sitemaps and feeds are read with the same tokenizer, because many are not
+// well-formed XML. On well-formed documents the tokens equal those of encoding/xml
+// (FuzzXML); docs/adr/0044-xml-by-the-html-tokenizer.md has the figures on damaged
+// ones. Elements are known by their local names, since namespaces are often wrong.
+// Entities that a document declares are never expanded.
 //
 // It does not decide what to follow, does not read headers other than Content-Type
 // and Link, and looks neither into scripts nor into forms, nor into the markup that
@@ -103,14 +103,14 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 	mime := sniff(contentType, body)
 	if opt.Sitemap || mime == typeXML {
 		l := newListing(body, contentType, self)
-		switch f := rootForm(xmlRoot(l.rest)); {
+		switch f := rootForm(xmlRoot(l.body)); {
 		case f == formSitemap:
 			return readSitemap(l)
 		case f == formFeed:
 			return readFeed(l)
 		case f == formXHTML && mime == typeXML:
 			mime = typeXHTML
-		case f == noForm && opt.Sitemap && (mime == typeText || absolute(trimSpace(l.rest))):
+		case f == noForm && opt.Sitemap && (mime == typeText || absolute(trimSpace(l.body))):
 			return readLines(l)
 		}
 	}

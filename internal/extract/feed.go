@@ -33,12 +33,12 @@ type feed struct {
 func readFeed(l listing) Result {
 	f := feed{listing: l}
 	f.limit = MaxLinks
-	for f.next() {
+	for tt := f.next(); tt != html.ErrorToken; tt = f.next() {
 		switch {
-		case f.kind == xmlStart:
-			f.startTag()
-		case f.kind == xmlEnd:
+		case tt == html.EndTagToken:
 			f.endTag()
+		case tt != html.TextToken:
+			f.startTag()
 		case f.skip == nil:
 			f.addText()
 		}

@@ -49,7 +49,7 @@ func newListing(body []byte, contentType string, self weburl.URL) listing {
 		body = l.decode(body)
 		l.decoder = decoder{}
 	}
-	l.rest = body
+	l.open(body, true)
 	return l
 }
 
@@ -116,7 +116,7 @@ func (l *listing) addText() {
 	if l.foreign(text) {
 		text = l.decode(text)
 	}
-	plain := l.kind == xmlSection || bytes.IndexByte(text, '&') < 0
+	plain := l.section || bytes.IndexByte(text, '&') < 0
 	switch {
 	case plain && len(l.value) == 0:
 		l.value = text[:len(text):len(text)] // what is appended goes to a copy
@@ -130,7 +130,7 @@ func (l *listing) addText() {
 // attribute returns the value of an attribute of the current tag in UTF-8, nil if
 // there is none.
 func (l *listing) attribute(name string) []byte {
-	v := l.attr(name)
+	v := tagAttribute(l.src, name)
 	if v == nil {
 		return nil
 	}

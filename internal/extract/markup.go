@@ -212,3 +212,36 @@ func regularValue(v []byte) ([]byte, bool) {
 		}
 	}
 }
+
+// maxReference is the length of the longest character reference, in bytes:
+// &CounterClockwiseContourIntegral; has 33.
+const maxReference = 40
+
+// appendCharacters appends text with its character references resolved: those of
+// XML and, since feeds use them undeclared, those of HTML. One without a semicolon
+// is no reference here, or ?a=1&copy=2 would lose its argument.
+func appendCharacters(dst, text []byte) []byte {
+	for {
+		i := bytes.IndexByte(text, '&')
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst, text = append(dst, text[:i]...), text[i:]
+		n := bytes.IndexByte(text[:min(len(text), maxReference)], ';') + 1
+		switch {
+		case n == 0:
+			n = 1
+			dst = append(dst, '&')
+		case string(text[:n]) == "&amp;":
+			dst = append(dst, '&')
+		default:
+			s := html.UnescapeString(string(text[:n]))
+			if s[len(s)-1] == ';' && s != ";" { // &notit; is not ¬it;
+				n = 1
+				s = "&"
+			}
+			dst = append(dst, s...)
+		}
+		text = text[n:]
+	}
+}

@@ -142,22 +142,28 @@ func (s *scanner) resume() bool {
 	return true
 }
 
-// resumeText goes on behind text that was too long. What it ends with may be the
-// beginning of a tag.
+// resumeText skips the rest of a text that was too long. The last two bytes of the token may begin a tag.
 func (s *scanner) resumeText() {
-	at := s.pos()
-	if i := bytes.LastIndexByte(s.body[max(at-2, 0):at], '<'); i >= 0 {
-		at = max(at-2, 0) + i
+	at := max(s.pos()-len("</"), 0)
+	n := bytes.IndexByte(s.body[at:], '<')
+	if n < 0 {
+		n = len(s.body)
 	}
-	s.seek(at)
+	s.seek(at + n)
 }
 
-// resumeComment goes on behind a comment, declaration or processing instruction
+// resumeMarkup continues after a comment, declaration, processing instruction or CDATA section if
 // that was too long.
-func (s *scanner) resumeComment() {
+func (s *scanner) resumeMarkup() {
+	if !s.cut {
+		return
+	}
 	end := ">"
-	if bytes.HasPrefix(s.src, []byte("<!--")) {
+	switch {
+	case bytes.HasPrefix(s.src, []byte("<!--")):
 		end = "-->"
+	case bytes.HasPrefix(s.src, []byte(sectionBegin)):
+		end = sectionEnd
 	}
 	at := s.pos() - len(end)
 	i := bytes.Index(s.body[at:], []byte(end))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/html"
+
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -30,18 +32,18 @@ type sitemap struct {
 func readSitemap(l listing) Result {
 	s := sitemap{listing: l}
 	s.limit = MaxListed
-	for s.next() {
-		switch s.xmlScanner.kind {
-		case xmlStart:
-			s.startTag()
-		case xmlEnd:
+	for tt := s.next(); tt != html.ErrorToken; tt = s.next() {
+		switch tt {
+		case html.TextToken:
+			s.addText()
+		case html.EndTagToken:
 			if s.ends() {
 				s.finishField()
 			} else if s.is("url") || s.is("sitemap") {
 				s.finishEntry()
 			}
 		default:
-			s.addText()
+			s.startTag()
 		}
 	}
 	s.finishEntry()
@@ -114,7 +116,7 @@ func (s *sitemap) finishEntry() {
 // readLines reads a sitemap that is plain text: one absolute URL a line.
 func readLines(l listing) Result {
 	l.limit = MaxListed
-	for body := l.rest; len(body) > 0; {
+	for body := l.body; len(body) > 0; {
 		n := bytes.IndexAny(body[:min(len(body), maxValue)], "\r\n")
 		if n < 0 { // a long line is looked for once
 			if n = bytes.IndexByte(body, '\n'); n < 0 {
