@@ -1,56 +1,38 @@
 package simulate
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
-// event is something to be done at a time. Of one time, the first asked for comes first.
+// event is an action at a time. Events of the same time run in the order of their numbers.
 type event struct {
 	at  time.Duration
 	seq uint64
 	do  func()
 }
 
-// events is a binary heap.
+// events is a heap of events, the next one first.
 type events []event
 
-func (h events) less(i, j int) bool {
+func (h events) Len() int { return len(h) }
+func (h events) Less(i, j int) bool {
 	if h[i].at != h[j].at {
 		return h[i].at < h[j].at
 	}
 	return h[i].seq < h[j].seq
 }
-
-func (h *events) push(e event) {
-	*h = append(*h, e)
-	l := *h
-	for i := len(l) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !l.less(i, up) {
-			return
-		}
-		l[i], l[up] = l[up], l[i]
-		i = up
-	}
+func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *events) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *events) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = event{}
+	*h = (*h)[:last]
+	return e
 }
 
-// pop takes the first event out of a heap that is not empty.
-func (h *events) pop() event {
-	l := *h
-	first, last := l[0], len(l)-1
-	l[0], l[last] = l[last], event{}
-	l = l[:last]
-	*h = l
-	for i := 0; ; {
-		next := 2*i + 1
-		if next >= len(l) {
-			return first
-		}
-		if next+1 < len(l) && l.less(next+1, next) {
-			next++
-		}
-		if !l.less(next, i) {
-			return first
-		}
-		l[i], l[next] = l[next], l[i]
-		i = next
-	}
-}
+func (h *events) push(e event) { heap.Push(h, e) }
+
+// pop removes the next event. The heap must not be empty.
+func (h *events) pop() event { return heap.Pop(h).(event) }
