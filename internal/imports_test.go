@@ -43,13 +43,12 @@ internal/ledger:          blobschema
 internal/fresh:           blobschema
 internal/page:            blobschema internal/weburl
 internal/polite:          blobschema
-internal/strhash:
 internal/token:           blobschema/segment
 internal/token/makedict:
 internal/extract:         internal/coding internal/page internal/polite internal/weburl
 internal/text:            internal/extract internal/polite
 internal/fetch:           blobschema blobschema/warc internal/coding internal/extract internal/page internal/polite internal/weburl
-internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
+internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/weburl partition
 internal/actor:           internal/page
 internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/crawl internal/frontier internal/weburl partition
@@ -68,7 +67,7 @@ internal/simulate:        blobschema blobschema/naming blobschema/ranks blobsche
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
-internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
+internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/text internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/actor
 internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
@@ -134,7 +133,6 @@ var core = []string{
 	"internal/platform/embedded",
 	"internal/polite",
 	"internal/rank",
-	"internal/strhash",
 	"internal/text",
 	"internal/token",
 	"internal/weburl",

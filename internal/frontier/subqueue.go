@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/strhash"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -19,15 +18,15 @@ func subQueue(by blobschema.QueueBy, k int, u weburl.URL) uint8 {
 	var h uint32
 	switch by {
 	case blobschema.QueueBySURT:
-		h = strhash.BKDR(u.SURTPrefix())
+		h = BKDR(u.SURTPrefix())
 	case blobschema.QueueByBKDR:
-		h = strhash.BKDR(u.String())
+		h = BKDR(u.String())
 	case blobschema.QueueByELF:
-		h = strhash.ELF(u.String())
+		h = ELF(u.String())
 	case blobschema.QueueBySDBM:
-		h = strhash.SDBM(u.String())
+		h = SDBM(u.String())
 	default:
 		return 0
 	}
-	return uint8(strhash.Reduce(h, min(k, maxQueues)))
+	return uint8(Reduce(h, min(k, maxQueues)))
 }

@@ -1,13 +1,4 @@
-// Package strhash holds the string hashes that were compared for dealing the URLs of one
-// host to several queues (Zhang, Wang), as they were published, and the way from a hash to one
-// of k queues. It sits below the frontier and the experiments on it.
-//
-// The hashes have no key: whoever chooses the strings can choose where they go. What
-// must not be chosen by others (the identity of a URL, its slot) is hashed by package
-// partition.
-//
-// All functions are pure and safe for concurrent use.
-package strhash
+package frontier
 
 import "math/bits"
 

@@ -1,4 +1,4 @@
-package strhash
+package frontier
 
 import (
 	"fmt"
