@@ -27,11 +27,9 @@ const module = "github.com/orbweaver/orbweaver"
 const picture = `
 partition:
 blobschema/wire:
-blobschema/wire/wiretest: blobschema/wire
 blobschema/naming:        partition
 internal/weburl:
 internal/coding:
-internal/coding/bodies:
 internal/platform/driver:
 internal/platform/embedded:
 internal/platform/local:  internal/platform/embedded
@@ -93,7 +91,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
-github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/platform/aws localstack
 github.com/aws/smithy-go:            internal/platform/aws
@@ -101,7 +99,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
-github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies internal/token
+github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/platform/local

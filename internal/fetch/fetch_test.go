@@ -25,7 +25,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/coding/bodies"
 	"github.com/orbweaver/orbweaver/internal/page"
 )
 
@@ -559,7 +558,7 @@ func FuzzFetch(f *testing.F) {
 }
 
 func BenchmarkFetch(b *testing.B) {
-	html := []byte(bodies.Page(30 << 10))
+	html := []byte(htmlPage(30 << 10))
 	packed := gzipped(string(html))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/page"
@@ -105,6 +109,45 @@ func gzipped(s string) []byte {
 	io.WriteString(w, s)
 	w.Close()
 	return b.Bytes()
+}
+
+// codings are all content codings; "" is none.
+var codings = []string{"", "gzip", "br", "zstd"}
+
+// encode returns s in a content coding.
+func encode(t testing.TB, coding, s string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	switch coding {
+	case "":
+		return []byte(s)
+	case "gzip":
+		return gzipped(s)
+	case "br":
+		w = brotli.NewWriter(&b)
+	case "zstd":
+		w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
+	default:
+		t.Fatalf("no encoder of %q", coding)
+	}
+	if _, err := io.WriteString(w, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// htmlPage returns about n bytes of HTML with links.
+func htmlPage(n int) string {
+	var b strings.Builder
+	b.WriteString("<!DOCTYPE html><html><head><title>A page</title></head><body>")
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, `<p class="item c%d">Words of paragraph %d, %x %x and so on. <a href="/section/%d.html">Read more</a></p>`, i%7, i, i*7919, i*104729, i)
+	}
+	return b.String()
 }
 
 func gunzip(t testing.TB, b []byte) string {
