@@ -39,33 +39,32 @@ blobschema/warc:          blobschema
 blobschema/segment:       blobschema/wire partition
 internal/ledger:          blobschema
 internal/fresh:           blobschema
-internal/page:            blobschema internal/weburl
+internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema
 internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/coding internal/page internal/polite internal/weburl
+internal/extract:         internal/actor internal/coding internal/polite internal/weburl
 internal/text:            internal/extract internal/polite
-internal/fetch:           blobschema blobschema/warc internal/coding internal/extract internal/page internal/polite internal/weburl
-internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/weburl partition
-internal/actor:           internal/page
-internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
+internal/fetch:           blobschema blobschema/warc internal/actor internal/coding internal/extract internal/polite internal/weburl
+internal/frontier:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
+internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/crawl internal/frontier internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/crawl internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/platform/aws:    blobschema/naming internal/platform/driver partition
 internal/platform:        blobschema/naming internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/crawl internal/text internal/token internal/weburl partition
-internal/engine:          blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/page internal/platform internal/rank partition
+internal/engine:          blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/crawl internal/fetch internal/index internal/ledger internal/platform internal/rank partition
 internal/platform/conformance: blobschema blobschema/naming internal/actor internal/engine internal/ledger internal/platform
 internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/corpus:
-internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
+internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
-internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/text internal/token internal/weburl partition
+internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/text internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
 internal/function/event:  internal/actor
 internal/bench:           blobschema blobschema/naming blobschema/warc internal/actor internal/crawl internal/engine internal/fetch internal/ledger internal/platform internal/simweb internal/weburl partition
@@ -127,7 +126,6 @@ var core = []string{
 	"internal/fresh",
 	"internal/frontier",
 	"internal/index",
-	"internal/page",
 	"internal/platform/embedded",
 	"internal/polite",
 	"internal/rank",

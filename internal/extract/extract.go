@@ -1,7 +1,7 @@
 // Package extract turns the bytes of a document into its links and the little that
 // is kept of it besides: robots directives. It sits inside
 // the fetch effect, after the body was read and before the record is packed;
-// what it returns goes to the step as page.Link.
+// what it returns goes to the step as actor.Link.
 //
 // [Links] is the one way from bytes to links: it tells pages from sitemaps and
 // feeds and reads each as what it is. [Wanted] says whether a body is worth its
@@ -38,7 +38,7 @@
 package extract
 
 import (
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -54,7 +54,7 @@ const (
 	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
 	maxHrefs     = 1 << 20           // all distinct hrefs together
 	maxLinked    = 4 << 20           // all URLs of a page together: short hrefs make long URLs of a long base
-	maxAnchor    = 100               // page.Link.Anchor
+	maxAnchor    = 100               // actor.Link.Anchor
 	maxText      = 4 << 10           // source text looked at for a piece of an anchor
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
 	maxToken     = 64 << 10          // one tag; longer ones are passed over
@@ -66,7 +66,7 @@ const (
 
 // Result is what a page says of itself and where it points.
 type Result struct {
-	Links    []page.Link
+	Links    []actor.Link
 	NoIndex  bool // meta robots: the page is not to be indexed
 	NoFollow bool // meta robots: no link is to be followed; every Link says so too
 }
@@ -89,15 +89,15 @@ type Options struct {
 // contentType is the value of the header and may be empty; self is the document's
 // own URL.
 //
-// A sitemap (https://www.sitemaps.org/protocol.html) gives page.LinkListed or, an
-// index, page.LinkSitemap, with Priority and Modified; and the translations of its
-// pages as page.LinkRel. It may be gzip if its URL is known to be one or ends in
+// A sitemap (https://www.sitemaps.org/protocol.html) gives actor.LinkListed or, an
+// index, actor.LinkSitemap, with Priority and Modified; and the translations of its
+// pages as actor.LinkRel. It may be gzip if its URL is known to be one or ends in
 // .xml.gz. What it lists is given whatever its host: whom to believe is the crawl's
 // to say.
 //
-// A feed of RSS or Atom gives its items as page.LinkEntry with their titles as
+// A feed of RSS or Atom gives its items as actor.LinkEntry with their titles as
 // anchors, what else it links to (its site, next and previous pages) as
-// page.LinkRel, other feeds as page.LinkFeed.
+// actor.LinkRel, other feeds as actor.LinkFeed.
 func Links(body []byte, contentType string, self weburl.URL, opt Options) Result {
 	body, contentType = unzip(body, contentType, self, opt.Sitemap)
 	mime := sniff(contentType, body)

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -119,16 +119,16 @@ func (f *feed) link() {
 }
 
 // found takes a link of the feed or, if one is being read, of an item.
-func (f *feed) found(kind page.LinkKind, base weburl.URL, href []byte) {
-	if f.item && kind == page.LinkRel {
-		kind = page.LinkEntry
+func (f *feed) found(kind actor.LinkKind, base weburl.URL, href []byte) {
+	if f.item && kind == actor.LinkRel {
+		kind = actor.LinkEntry
 	}
 	at := f.add(kind, base, href)
-	if at == none || kind != page.LinkEntry || f.at != none {
+	if at == none || kind != actor.LinkEntry || f.at != none {
 		return
 	}
 	f.at = at
-	if l := &f.links[at]; l.Kind == page.LinkRel {
+	if l := &f.links[at]; l.Kind == actor.LinkRel {
 		l.Kind = kind // what the feed points to is an item of it too
 	}
 }
@@ -165,7 +165,7 @@ func (f *feed) finishItem() {
 		return
 	}
 	if f.at == none && absolute(f.id) {
-		f.found(page.LinkEntry, f.itemBase, f.id)
+		f.found(actor.LinkEntry, f.itemBase, f.id)
 	}
 	if f.at != none && f.links[f.at].Anchor == "" {
 		f.links[f.at].Anchor = string(trim(f.caption))
@@ -178,9 +178,9 @@ func (f *feed) finishField() {
 	kind, value := f.take()
 	switch {
 	case kind == fieldURL && f.item:
-		f.found(page.LinkEntry, f.itemBase, value)
+		f.found(actor.LinkEntry, f.itemBase, value)
 	case kind == fieldURL:
-		f.found(page.LinkRel, f.base, value)
+		f.found(actor.LinkRel, f.base, value)
 	case kind == fieldID:
 		f.id = trim(value)
 	case kind == fieldTitle && f.item && len(f.caption) == 0:

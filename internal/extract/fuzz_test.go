@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/net/html"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -67,7 +67,7 @@ func FuzzHTML(f *testing.F) {
 			var got []string
 			others := make(map[string]bool) // first met in another element
 			for _, ref := range d.refs {
-				if ref.kind == page.LinkAnchor {
+				if ref.kind == actor.LinkAnchor {
 					got = append(got, ref.href)
 				} else {
 					others[ref.href] = true

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/net/html"
 
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/coding"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -187,7 +187,7 @@ func FuzzLinkHeader(f *testing.F) {
 		links := LinkHeader([]string{value}, self)
 		checkResult(t, Result{Links: links}, self, maxHeaderLinks)
 		for _, l := range links {
-			if l.Kind != page.LinkHeader && l.Kind != page.LinkFeed {
+			if l.Kind != actor.LinkHeader && l.Kind != actor.LinkFeed {
 				t.Errorf("link %q of kind %d", l.URL, l.Kind)
 			}
 		}

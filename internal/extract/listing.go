@@ -3,7 +3,7 @@ package extract
 import (
 	"bytes"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -16,7 +16,7 @@ type listing struct {
 
 	self  weburl.URL
 	base  weburl.URL // what links are resolved against
-	links []page.Link
+	links []actor.Link
 	seen  map[string]int32 // canonical URL -> index in links
 	limit int              // of links
 	size  int              // of all URLs
@@ -55,7 +55,7 @@ func newListing(body []byte, contentType string, self weburl.URL) listing {
 
 // add takes one reference and returns the index of its link, or none if it leads
 // nowhere or a bound is reached.
-func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
+func (l *listing) add(kind actor.LinkKind, base weburl.URL, href []byte) int {
 	href = trim(href)
 	if len(href) == 0 || otherScheme(href) {
 		return none
@@ -80,7 +80,7 @@ func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
 	at := len(l.links)
 	l.seen[u.String()] = int32(at)
 	l.size += len(u.String())
-	l.links = append(l.links, page.Link{URL: u, Kind: kind})
+	l.links = append(l.links, actor.Link{URL: u, Kind: kind})
 	return at
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // A sitemap is a list of URLs, or of other sitemaps, being read
@@ -21,7 +21,7 @@ type sitemap struct {
 
 	// The entry being read.
 	entry    bool
-	kind     page.LinkKind
+	kind     actor.LinkKind
 	scope    []byte // the prefix of its tag
 	at       int    // its link, or none
 	priority int8
@@ -53,9 +53,9 @@ func readSitemap(l listing) Result {
 func (s *sitemap) startTag() {
 	switch {
 	case s.is("url"):
-		s.beginEntry(page.LinkListed)
+		s.beginEntry(actor.LinkListed)
 	case s.is("sitemap"):
-		s.beginEntry(page.LinkSitemap)
+		s.beginEntry(actor.LinkSitemap)
 	case !s.entry:
 	case s.is("link"):
 		// The same page in another language: xhtml:link, whatever the prefix.
@@ -72,7 +72,7 @@ func (s *sitemap) startTag() {
 	}
 }
 
-func (s *sitemap) beginEntry(kind page.LinkKind) {
+func (s *sitemap) beginEntry(kind actor.LinkKind) {
 	s.finishEntry()
 	s.entry, s.kind, s.scope, s.at = true, kind, s.prefix, none
 	s.priority, s.modified = 0, 0
@@ -102,7 +102,7 @@ func (s *sitemap) finishEntry() {
 		return
 	}
 	l := &s.links[s.at]
-	if l.Kind == page.LinkRel {
+	if l.Kind == actor.LinkRel {
 		l.Kind = s.kind
 	}
 	if l.Priority == 0 {
@@ -129,7 +129,7 @@ func readLines(l listing) Result {
 			if line = line[:min(len(line), maxValue)]; l.foreign(line) {
 				line = l.decode(line)
 			}
-			l.add(page.LinkListed, l.base, line)
+			l.add(actor.LinkListed, l.base, line)
 		}
 	}
 	return Result{Links: l.links}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -46,7 +46,7 @@ var sameURL = cmp.Comparer(func(a, b weburl.URL) bool { return a == b })
 
 // TestAssembleGolden pins every byte of the records and every field of the page.
 func TestAssembleGolden(t *testing.T) {
-	req := page.Request{URL: parse(t, "http://example.org/a?q=1"), Depth: 3, Generation: 2, Attempt: 1}
+	req := actor.Request{URL: parse(t, "http://example.org/a?q=1"), Depth: 3, Generation: 2, Attempt: 1}
 	resp := made(200, fields(
 		"Content-Type", "Text/HTML; charset=UTF-8",
 		"Etag", `"abc"`,
@@ -76,7 +76,7 @@ func TestAssembleGolden(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("records and page (-want +got)\n%s", diff)
 	}
-	links := []page.Link{
+	links := []actor.Link{
 		{URL: parse(t, "http://example.org/x"), Anchor: "X"},
 		{URL: parse(t, "http://example.org/y"), Anchor: "Y", NoFollow: true},
 	}
@@ -136,16 +136,16 @@ func TestAssembleStatus(t *testing.T) {
 			if int(out.Page.Status) != tt.status {
 				t.Errorf("status %d", out.Page.Status)
 			}
-			var want []page.Link
+			var want []actor.Link
 			switch tt.want {
 			case blobschema.OutcomeOK:
-				want = []page.Link{{URL: parse(t, "http://example.org/in-body")}}
+				want = []actor.Link{{URL: parse(t, "http://example.org/in-body")}}
 			case blobschema.OutcomeRedirect:
 				target, err := parse(t, "http://example.org/").Resolve(tt.location)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want = []page.Link{{URL: target, Kind: page.LinkRedirect}}
+				want = []actor.Link{{URL: target, Kind: actor.LinkRedirect}}
 				if out.Page.Redirect != target.String() {
 					t.Errorf("redirect to %q", out.Page.Redirect)
 				}
@@ -191,7 +191,7 @@ func TestAssembleTruncated(t *testing.T) {
 	}
 	resp := made(200, nil, "User-agent: *\nDisallow: /")
 	resp.Truncated = warc.TruncatedTime
-	out := Assemble(testScratch(), page.Request{URL: parse(t, "http://example.org/robots.txt"), Robots: true}, resp)
+	out := Assemble(testScratch(), actor.Request{URL: parse(t, "http://example.org/robots.txt"), Robots: true}, resp)
 	if wantOutcome(t, out, blobschema.OutcomeTimeout); len(out.Record)+len(out.Body) != 0 {
 		t.Errorf("of a robots.txt that is not whole something is kept: %+v", out)
 	}
@@ -277,7 +277,7 @@ func TestAssembleOptions(t *testing.T) {
 		req := ask(t, "http://example.org/sitemap.xml.gz")
 		req.Sitemap = true
 		out := Assemble(testScratch(), req, made(200, fields("Content-Type", "application/octet-stream"), body))
-		if len(out.Links) != 1 || out.Links[0].Kind != page.LinkListed {
+		if len(out.Links) != 1 || out.Links[0].Kind != actor.LinkListed {
 			t.Errorf("links %+v", out.Links)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -56,7 +56,9 @@ func parse(t testing.TB, s string) weburl.URL {
 	return u
 }
 
-func ask(t testing.TB, url string) page.Request { return page.Request{URL: parse(t, url), Attempt: 1} }
+func ask(t testing.TB, url string) actor.Request {
+	return actor.Request{URL: parse(t, url), Attempt: 1}
+}
 
 // rawServer runs serve for each connection to the host that it returns. Connections are
 // closed when serve returns; the test ends when all have.
@@ -164,8 +166,8 @@ func gunzip(t testing.TB, b []byte) string {
 	return string(out)
 }
 
-// records checks that the record bytes are what page.Outcome promises and returns the two.
-func records(t testing.TB, out *page.Outcome) (request, response string) {
+// records checks that the record bytes are what actor.Outcome promises and returns the two.
+func records(t testing.TB, out *actor.Outcome) (request, response string) {
 	t.Helper()
 	if cap(out.Record) != len(out.Record) {
 		t.Errorf("record of %d bytes holds %d", len(out.Record), cap(out.Record))
@@ -186,7 +188,7 @@ func payload(t testing.TB, record string) string {
 	return strings.TrimSuffix(parts[2], "\r\n\r\n")
 }
 
-func wantOutcome(t testing.TB, out *page.Outcome, want blobschema.Outcome) {
+func wantOutcome(t testing.TB, out *actor.Outcome, want blobschema.Outcome) {
 	t.Helper()
 	if out.Page.Outcome != want {
 		t.Fatalf("outcome %d, want %d (status %d, detail %q)", out.Page.Outcome, want, out.Page.Status, out.Page.Detail)

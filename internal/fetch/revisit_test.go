@@ -15,8 +15,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/extract"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 const formerBody = `<!DOCTYPE html><a href="/x">x</a>`
@@ -321,7 +321,7 @@ func TestAssembleSitemaps(t *testing.T) {
 			out := Assemble(testScratch(), req, made(tt.status, fields("Content-Encoding", coding, "Link", "</l>; rel=next"), string(encode(t, coding, tt.body))))
 			var got []string
 			for _, l := range out.Links {
-				if l.Kind != page.LinkSitemap || l.NoFollow {
+				if l.Kind != actor.LinkSitemap || l.NoFollow {
 					t.Errorf("%s: %+v", tt.name, l)
 				}
 				got = append(got, l.URL.String())

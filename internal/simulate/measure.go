@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
@@ -163,7 +162,7 @@ type labActor struct {
 	isStep   bool
 	commit   string // that the head names, if it is a step
 	ended    bool
-	fetching map[uint64]page.Request
+	fetching map[uint64]actor.Request
 	onEnd    func(error)
 }
 
@@ -393,7 +392,7 @@ func (l *lab) startStep(p partition.ID) {
 func (l *lab) start(begun actor.Actor, p partition.ID, onEnd func(error)) *labActor {
 	l.actors++
 	_, step := begun.(*crawl.Step)
-	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]page.Request{}, onEnd: onEnd}
+	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]actor.Request{}, onEnd: onEnd}
 	a.took(begun.Start(l.clock()))
 	return a
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
@@ -54,7 +53,7 @@ func (a *labActor) issue(is actor.Issue) {
 		a.fetch(is.ID, e.Request)
 	case actor.CancelFetches:
 		for _, id := range sortedIDs(a.fetching) {
-			o := page.Aborted(a.fetching[id], a.wall())
+			o := actor.Aborted(a.fetching[id], a.wall())
 			delete(a.fetching, id)
 			a.at(0, func() { a.reply(id, o, nil) })
 		}
@@ -285,7 +284,7 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Messa
 }
 
 // fetch asks the generated web, which here has neither faults nor names to resolve.
-func (a *labActor) fetch(id uint64, req page.Request) {
+func (a *labActor) fetch(id uint64, req actor.Request) {
 	url, started := req.URL.String(), a.wall()
 	if a.cfg.Asked != nil && !req.Robots {
 		a.cfg.Asked(url, a.now-a.began)
@@ -327,7 +326,7 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 }
 
 // answered takes note of an answer.
-func (a *labActor) answered(req *page.Request, url string) {
+func (a *labActor) answered(req *actor.Request, url string) {
 	a.result.Requests++
 	if req.Robots {
 		return

@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/platform/embedded"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -34,7 +33,7 @@ type proc struct {
 	dead     bool
 	ended    bool
 	frozen   time.Duration // until then
-	fetching map[uint64]page.Request
+	fetching map[uint64]actor.Request
 	onEnd    func(error)
 	learnt   map[string]time.Duration // pace that robots.txt files asked for, by host
 }
@@ -59,7 +58,7 @@ func (p *proc) start() {
 		}
 	}
 	p.ahead = p.clock.ahead
-	p.fetching, p.learnt = map[uint64]page.Request{}, map[string]time.Duration{}
+	p.fetching, p.learnt = map[uint64]actor.Request{}, map[string]time.Duration{}
 	w.live = append(w.live, p)
 	w.note(p.name, "start")
 	p.took(p.actor.Start(p.now()))
@@ -160,7 +159,7 @@ func (p *proc) issue(is actor.Issue) {
 		return
 	case actor.CancelFetches:
 		for _, id := range sortedIDs(p.fetching) {
-			o := page.Aborted(p.fetching[id], p.wall())
+			o := actor.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
 			w.at(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
 		}
@@ -242,7 +241,7 @@ func (p *proc) throttled(e actor.Effect) bool {
 	return w.failing[s] > w.now
 }
 
-func sortedIDs(m map[uint64]page.Request) []uint64 {
+func sortedIDs(m map[uint64]actor.Request) []uint64 {
 	ids := make([]uint64, 0, len(m))
 	for id := range m {
 		ids = append(ids, id)

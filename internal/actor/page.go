@@ -1,6 +1,4 @@
-// Package page holds the types that pass between the step and whatever fetches
-// for it: what to ask for, and what came of it. Pure data, no I/O.
-package page
+package actor
 
 import (
 	"net/netip"
