@@ -8,25 +8,27 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// Request asks for one URL, once. Redirects are never followed by the fetcher.
+// Request is one request for one URL. The fetcher never follows redirects.
 type Request struct {
-	URL        weburl.URL
-	Host       string           // whose pace the request counts to; another than URL's when a robots.txt redirects
-	Site       string           // of a robots.txt: the authority that it is for
-	Addr       netip.Addr       // connect to this address and no other; zero: to what the name resolves to
-	Resolve    bool             // only resolve the name of URL's host: Outcome.Addr
-	Sitemap    bool             // a sitemap: its links are read even if it is plain text
-	Former     *blobschema.Page // the last answer whose payload is stored: ask conditionally, unless Robots, and keep an equal one as a revisit; nil for none
-	Robots     bool             // a robots.txt: its body comes back in Outcome.Body
-	Longest    time.Duration    // the most time that the request may have, if that is less than the fetcher's own limits; 0: those
-	Deadline   time.Time        // the lease ends then: the executor aborts the request unless the lease was renewed
-	Next       time.Time        // earliest next request to the host; zero: none is known of
+	URL     weburl.URL
+	Host    string     // politeness key that the request counts to; differs from the URL's host if a robots.txt redirects
+	Site    string     // authority that a robots.txt is for
+	Addr    netip.Addr // the only address to connect to; zero: any address of the name
+	Resolve bool       // only resolve the host name, into Outcome.Addr
+	Sitemap bool       // the URL is a sitemap: its links count even if it is plain text
+	// Former is the last answer whose payload is stored, or nil. The request is then conditional, unless
+	// Robots is set, and an equal answer is stored as a revisit.
+	Former     *blobschema.Page
+	Robots     bool          // the URL is a robots.txt: Outcome.Body holds its body
+	Longest    time.Duration // time limit of the request if it is below the fetcher's own; 0: none
+	Deadline   time.Time     // end of the lease: the executor aborts the request then, unless the lease was renewed
+	Next       time.Time     // earliest next request to the host; zero: unknown
 	Depth      uint16
 	Generation uint32
 	Attempt    uint8
 }
 
-// LinkKind says which element a link came from.
+// LinkKind is the element that a link came from.
 type LinkKind uint8
 
 const (
@@ -43,47 +45,47 @@ const (
 	LinkEntry                    // listed in a feed
 )
 
-// Link is one outgoing link of a page, canonical and free of duplicates.
+// Link is one outgoing link of a page. The links of a page are canonical and free of duplicates.
 type Link struct {
 	URL      weburl.URL
 	Kind     LinkKind
 	NoFollow bool
 	Anchor   string // visible text, at most 100 bytes of valid UTF-8; may be empty
-	Priority int8   // what a sitemap says, in tenths from its default of 0.5: -5 to 5
-	Modified int64  // when a sitemap says that it changed last, Unix seconds; 0 for unknown
+	Priority int8   // priority in a sitemap, in tenths from the default of 0.5: -5 to 5
+	Modified int64  // time of the last change according to a sitemap, Unix seconds; 0: unknown
 }
 
-// Outcome is what came of one Request.
+// Outcome is the result of one Request.
 type Outcome struct {
-	// Page is the record to keep, complete but for WARC and Offset, which the step sets
-	// once it knows the object. Page.Length is that of the response member.
+	// Page is the page record, complete except for WARC and Offset: the step sets these when it knows the
+	// object. Page.Length is the length of the response member.
 	Page blobschema.Page
-	// Record holds the gzip members for the WARC (request, response); the response member
-	// begins at ResponseAt and is Page.Length long. Empty when there was no answer.
+	// Record holds the gzip members for the WARC (request, response). The response member begins at ResponseAt
+	// and is Page.Length bytes long. Record is empty if there was no answer.
 	Record     []byte
 	ResponseAt int
 	Links      []Link
-	Body       []byte        // robots.txt only: the decoded body, bounded at 512 KiB
-	RetryAfter time.Duration // from Retry-After, 0 if none; already bounded to a day
-	Started    time.Time     // when the request (or its dial) began
+	Body       []byte        // decoded body of a robots.txt, at most 512 KiB
+	RetryAfter time.Duration // Retry-After, at most a day; 0: none
+	Started    time.Time     // start of the request, or of its dial
 	Ended      time.Time
-	Connect    time.Duration // time to connect, 0 on a reused connection
-	Response   time.Duration // request written to last byte of the body
-	Reused     bool          // went over a connection that had served before
-	HTTP2      bool          // went over HTTP/2
-	Wire       int64         // bytes received, headers included, before decoding
+	Connect    time.Duration // time to connect; 0 on a reused connection
+	Response   time.Duration // time from the end of the request to the last byte of the body
+	Reused     bool          // the connection had served before
+	HTTP2      bool          // the connection was HTTP/2
+	Wire       int64         // bytes received, including headers, before decoding
 	Closed     bool          // the server ends the connection after this answer
-	Temporary  bool          // worth another attempt later
-	Addr       netip.Addr    // what a Request with Resolve was for
+	Temporary  bool          // a later attempt may succeed
+	Addr       netip.Addr    // address of the name, if Request.Resolve was set
 
-	// What warc.Revisit needs to stand in for the response member of Record, if
-	// the payload turns out to be stored already.
-	Head      []byte // start line and fields of the answer, at most 64 KiB; nil: nothing to gain, or a revisit already
-	IP        string // address that was asked; may be empty
+	// Head, IP and RequestID are the parameters of warc.Revisit, which replaces the response member of Record
+	// if the payload turns out to be stored already.
+	Head      []byte // start line and fields of the answer, at most 64 KiB; nil: no gain, or a revisit already
+	IP        string // address of the server; may be empty
 	RequestID string // id of the request member, for ConcurrentTo
 }
 
-// Aborted is the outcome of a request that we broke off ourselves: no attempt.
+// Aborted returns the outcome of a request that the crawler itself broke off. It does not count as an attempt.
 func Aborted(req Request, now time.Time) *Outcome {
 	return &Outcome{
 		Page: blobschema.Page{
