@@ -152,6 +152,3 @@ func (d *Decoder) Close() {
 		d.out = nil
 	}
 }
-
-// Kept returns the size of the buffer that the next body reuses.
-func (d *Decoder) Kept() int { return cap(d.out) }

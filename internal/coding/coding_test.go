@@ -107,6 +107,13 @@ func TestDecodeBomb(t *testing.T) {
 		}
 	}
 	var d Decoder
+	d.Open(encode(t, "gzip", strings.Repeat(" ", 16<<20)), "gzip")
+	if n := len(d.UpTo(16 << 20)); n != 16<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	if d.Close(); cap(d.out) > KeptBuffer {
+		t.Errorf("buffer of %d bytes kept", cap(d.out))
+	}
 	page := encode(t, "gzip", htmlPage(30<<10))
 	if n := testing.AllocsPerRun(10, func() { d.Open(page, "gzip"); d.UpTo(1 << 20) }); n > 1 {
 		t.Errorf("%v allocations for a gzip body", n)
