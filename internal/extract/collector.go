@@ -125,7 +125,7 @@ func (c *collector) links(self, base weburl.URL) []actor.Link {
 func otherScheme(href []byte) bool {
 	for i, c := range href {
 		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z':
+		case letter(c):
 		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
 		case c == ':' && i > 0:
 			return !equalFold(href[:i], "http") && !equalFold(href[:i], "https")

@@ -161,11 +161,9 @@ func (d *document) enter(name string, tt html.TokenType) {
 			d.template++
 		}
 	case "iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp":
-		switch {
-		case d.xml && closed:
+		if d.xml && closed {
 			d.notRaw()
-		case (name == "script" || name == "style") && d.skipRaw(name):
-		default:
+		} else {
 			d.raw = name
 		}
 	}

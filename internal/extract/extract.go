@@ -61,7 +61,6 @@ const (
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
 	maxValue     = 2 * maxHref       // source text of one element or attribute of XML
 	maxListed    = 16 << 20          // all URLs of a sitemap or feed together
-	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
 )
 
 // Result is what a page says of itself and where it points.

@@ -180,19 +180,6 @@ func (s *scanner) resumeRaw(name string) {
 	s.seek(at + indexEndTag(s.body[at:], name))
 }
 
-// skipRaw steps over the text of the raw text element whose start tag is the
-// current token, if that pays. It reports whether it did.
-func (s *scanner) skipRaw(name string) bool {
-	rest := s.body[s.pos():]
-	n := indexEndTag(rest, name)
-	// Inside <!-- a script may hold further <script>...</script>: the tokenizer knows.
-	if n < worthSkip || name == "script" && bytes.Contains(rest[:n], []byte("<!--")) {
-		return false
-	}
-	s.seek(len(s.body) - len(rest) + n)
-	return true
-}
-
 // indexEndTag returns the index of the first end tag of that name, or the length
 // of b if there is none.
 func indexEndTag(b []byte, name string) int {
