@@ -9,23 +9,22 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A feed is an RSS 0.9x, 1.0 or 2.0 or Atom (RFC 4287) document being read. One
-// reader does for all, since they differ in what they call things: an item is an
-// entry, and a link has its URL in an attribute or as its text. Elements are known
-// by their local names; those whose text is read must have the prefix of what they
-// are in, or media:title would be taken for title.
+// A feed reads RSS 0.9x, 1.0 and 2.0 and Atom (RFC 4287). One reader suffices, because the formats differ
+// mainly in names: an item is an entry, and a link has its URL in an attribute or as its text. The feed knows
+// elements by their local names. It reads the text of an element only if that has the prefix of the element
+// around it: media:title is not title.
 type feed struct {
 	listing
 
-	scope []byte // the prefix of the feed or, if one is being read, of the item
-	skip  []byte // the element within which nothing counts
+	scope []byte // prefix of the current item, or else of the feed
+	skip  []byte // name of the element whose content is skipped
 
-	// The item being read.
+	// The current item.
 	item     bool
 	itemBase weburl.URL
-	outer    []byte // scope before it
-	at       int    // its first link, or none
-	id       []byte // what is the URL of an item that has no link
+	outer    []byte // scope outside the item
+	at       int    // index of its first link, or none
+	id       []byte // URL of the item if it has no link
 	caption  []byte
 }
 
@@ -93,8 +92,7 @@ func (f *feed) endTag() {
 	}
 }
 
-// link handles the start tag of a link: of Atom, in any document and with any
-// prefix, if it has an href.
+// link handles the start tag of a link. A link with an href is one of Atom, in any document and with any prefix.
 func (f *feed) link() {
 	base := f.base
 	if f.item {
@@ -118,7 +116,7 @@ func (f *feed) link() {
 	f.found(kind, f.xmlBase(base), href)
 }
 
-// found takes a link of the feed or, if one is being read, of an item.
+// found adds a link of the current item, or else of the feed.
 func (f *feed) found(kind actor.LinkKind, base weburl.URL, href []byte) {
 	if f.item && kind == actor.LinkRel {
 		kind = actor.LinkEntry
@@ -129,12 +127,12 @@ func (f *feed) found(kind actor.LinkKind, base weburl.URL, href []byte) {
 	}
 	f.at = at
 	if l := &f.links[at]; l.Kind == actor.LinkRel {
-		l.Kind = kind // what the feed points to is an item of it too
+		l.Kind = kind // the feed links to one of its own items
 	}
 }
 
-// xmlBase returns what the xml:base of the current tag makes of a base
-// (https://www.w3.org/TR/xmlbase/): the same if it has none that can be used.
+// xmlBase resolves the xml:base of the current tag against a base (https://www.w3.org/TR/xmlbase/). It returns
+// the base itself if the tag has no usable xml:base.
 func (f *feed) xmlBase(base weburl.URL) weburl.URL {
 	ref := f.attribute("xml:base")
 	if ref == nil || len(ref) > maxHref {
@@ -157,7 +155,7 @@ func (f *feed) beginItem() {
 	}
 }
 
-// finishItem gives the link of an item its title.
+// finishItem sets the title of the item's link.
 func (f *feed) finishItem() {
 	f.take()
 	f.skip = nil
@@ -173,7 +171,7 @@ func (f *feed) finishItem() {
 	f.item, f.scope, f.caption, f.id = false, f.outer, f.caption[:0], nil
 }
 
-// finishField takes the text of an element that was read to its end.
+// finishField uses the text of an element after its end tag.
 func (f *feed) finishField() {
 	kind, value := f.take()
 	switch {
@@ -188,8 +186,8 @@ func (f *feed) finishField() {
 	}
 }
 
-// unescapeTitle resolves the character references of HTML in a title. Most titles
-// that have any left are of HTML, whatever the feed says of them.
+// unescapeTitle resolves the character references of HTML in a title. Most titles that still have references
+// are HTML, even if the feed declares them as text.
 func unescapeTitle(title []byte) []byte {
 	if bytes.IndexByte(title, '&') < 0 {
 		return title
