@@ -104,7 +104,8 @@ func TestCDXJForeign(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if r.TargetURI != c.URL || strings.TrimPrefix(r.PayloadDigest, "sha1:") != strings.TrimPrefix(c.Digest, "sha1:") || r.Date.Format(cdxjTime) != c.Time {
+		if r.TargetURI != c.URL || r.Date.Format(cdxjTime) != c.Time ||
+			strings.TrimPrefix(r.PayloadDigest, "sha1:") != strings.TrimPrefix(c.Digest, "sha1:") {
 			t.Errorf("%s leads to %+v", line, r)
 		}
 		m, err := r.HTTP()
@@ -146,7 +147,8 @@ func FuzzCDXJ(f *testing.F) {
 		}
 		c := parseCDXJ(t, out)
 		if want := strings.ToValidUTF8(url, "\ufffd"); strings.ReplaceAll(c.URL, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "") ||
-			c.Offset != p.Offset || c.Length != p.Length || p.Status != 0 && c.Status != strconv.Itoa(int(p.Status)) || c.Time != leapDay.Format(cdxjTime) {
+			c.Offset != p.Offset || c.Length != p.Length ||
+			p.Status != 0 && c.Status != strconv.Itoa(int(p.Status)) || c.Time != leapDay.Format(cdxjTime) {
 			t.Fatalf("%q gives %+v", out, c)
 		}
 	})

@@ -147,7 +147,7 @@ func htmlPage(n int) string {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html><html><head><title>A page</title></head><body>")
 	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, `<p class="item c%d">Words of paragraph %d, %x %x and so on. <a href="/section/%d.html">Read more</a></p>`, i%7, i, i*7919, i*104729, i)
+		fmt.Fprintf(&b, `<p class="item c%d">Words of paragraph %d, %x and so on. <a href="/section/%d.html">Read more</a></p>`, i%7, i, i*7919, i)
 	}
 	return b.String()
 }
