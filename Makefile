@@ -108,9 +108,6 @@ bench-quick: ## the same on small webs, to see that it works
 bench-frontier: ## measure the frontier's time and memory with 1,000,000 known URLs
 	go test ./internal/frontier -count=1 -v -run='^TestFigures$$' -figures
 
-searchlibs: ## compare index segments with bleve, for minutes; ARGS='-documents 2000'
-	cd tools/searchlibs && go run . $(ARGS)
-
 experiments: ## make the measurements of papers again, for half an hour; EXPERIMENTS=policies
 	@for name in $(EXPERIMENTS); do $(call lab,cmd/experiment) $$name -out docs/experiments $(ARGS) || exit 1; done
 
@@ -137,4 +134,4 @@ clean: ## remove what was built here
 	rm -rf bin .cache
 
 .DEFAULT_GOAL := help
-.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier searchlibs experiments recordings vuln cover lines clean
+.PHONY: help build crawl demo docsite functions deploy rollback restore destroy status logs localstack-test localstack-up test lab-test race lint check simulate plants mutants fuzz bench profile bench-quick bench-frontier experiments recordings vuln cover lines clean

@@ -17,7 +17,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -231,12 +230,12 @@ func TestCommitDamage(t *testing.T) {
 	if _, err := readCommit(data); err != nil {
 		t.Fatal(err)
 	}
-	wiretest.EachDamage(data, func(what string, b []byte) {
-		err := wiretest.ReadPack(b) // which a reader of all sections does on its way
+	eachDamage(data, func(what string, b []byte) {
+		err := readPack(b) // which a reader of all sections does on its way
 		if err == nil {
 			_, err = readCommit(b)
 		}
-		if !wiretest.IsRefusal(err) {
+		if !isRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
@@ -324,7 +323,7 @@ func FuzzLinks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		links, err := decodeLinks(raw)
 		if err != nil {
-			if !wiretest.IsRefusal(err) {
+			if !isRefusal(err) {
 				t.Fatal(err)
 			}
 			return
@@ -372,7 +371,7 @@ func FuzzCommit(f *testing.F) {
 			raw = wire.AppendPacked(nil, raw)
 		}
 		c, err := readCommit(wire.Append(nil, []wire.Section{{Name: name, Data: raw}}))
-		if err == nil || !wiretest.IsRefusal(err) {
+		if err == nil || !isRefusal(err) {
 			t.Fatalf("commit of one section: %v", err)
 		}
 		for name := range CommitNames(&c.Manifest) {
@@ -399,7 +398,7 @@ func FuzzPages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		pages, err := decodeSequence[Page](raw)
 		if err != nil {
-			if !wiretest.IsRefusal(err) {
+			if !isRefusal(err) {
 				t.Fatal(err)
 			}
 			return

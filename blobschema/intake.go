@@ -153,8 +153,6 @@ type TickNotes struct {
 	// Indexing are the jobs that were sent for indexes that are behind. Fence is what they
 	// were behind of.
 	Indexing map[partition.ID]Waking `json:"indexing,omitempty"`
-	// RankAsked is when ranks were asked for, or their steps reminded, last.
-	RankAsked time.Time `json:"rank_asked,omitzero"`
 }
 
 // Waking is a wake sent by a tick: for a partition of that fence, the so manieth.

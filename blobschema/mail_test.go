@@ -14,7 +14,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -122,8 +121,8 @@ func TestMailDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wiretest.EachDamage(b, func(what string, b []byte) {
-		if _, err := DecodeMail(b); !wiretest.IsRefusal(err) {
+	eachDamage(b, func(what string, b []byte) {
+		if _, err := DecodeMail(b); !isRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
@@ -197,8 +196,8 @@ func TestSeeds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("seeds differ (-want +got):\n%s", diff)
 	}
-	wiretest.EachDamage(b[:100], func(what string, b []byte) {
-		if _, err := DecodeSeeds(b); !wiretest.IsRefusal(err) {
+	eachDamage(b[:100], func(what string, b []byte) {
+		if _, err := DecodeSeeds(b); !isRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
@@ -248,7 +247,7 @@ func FuzzMail(f *testing.F) {
 		}
 		m, err := DecodeMail(b)
 		if err != nil {
-			if !wiretest.IsRefusal(err) {
+			if !isRefusal(err) {
 				t.Fatal(err)
 			}
 			return
@@ -281,16 +280,16 @@ func FuzzLetter(f *testing.F) {
 	f.Add(b)
 	f.Add(EncodeWake("web", 3))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := DecodeMail(b); err != nil && !wiretest.IsRefusal(err) {
+		if _, err := DecodeMail(b); err != nil && !isRefusal(err) {
 			t.Error(err)
 		}
-		if _, err := DecodeSeeds(b); err != nil && !wiretest.IsRefusal(err) {
+		if _, err := DecodeSeeds(b); err != nil && !isRefusal(err) {
 			t.Error(err)
 		}
-		if _, _, err := DecodeWake(b); err != nil && !wiretest.IsRefusal(err) {
+		if _, _, err := DecodeWake(b); err != nil && !isRefusal(err) {
 			t.Error(err)
 		}
-		if _, err := wire.Unpack(b, 1<<20); err != nil && !wiretest.IsRefusal(err) {
+		if _, err := wire.Unpack(b, 1<<20); err != nil && !isRefusal(err) {
 			t.Error(err)
 		}
 	})

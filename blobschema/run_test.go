@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -262,8 +261,8 @@ func TestRunDamage(t *testing.T) {
 	h, w := testHash(t), newWeb(t, 5)
 	data, ref := EncodeRun(w.run(20, 20, 5), h)
 	into := &Run{Settled: []Settled{{Fingerprint: 1, State: Fetched}}}
-	wiretest.EachDamage(data, func(what string, b []byte) {
-		if err := DecodeRun(b, ref, into); !wiretest.IsRefusal(err) {
+	eachDamage(data, func(what string, b []byte) {
+		if err := DecodeRun(b, ref, into); !isRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if into.Len() != 1 {
@@ -358,7 +357,7 @@ func FuzzBlock(f *testing.F) {
 			Length: int64(len(raw)), Raw: int64(len(raw)), Sum: wire.Checksum(raw)}
 		got := &Run{}
 		if err := DecodeBlock(raw, ref, got, 0, maxSlot); err != nil {
-			if !wiretest.IsRefusal(err) || got.Len() != 0 {
+			if !isRefusal(err) || got.Len() != 0 {
 				t.Fatalf("%d entries and error %v", got.Len(), err)
 			}
 			return
@@ -391,7 +390,7 @@ func FuzzIndex(f *testing.F) {
 		ref := RunRef{Index: index, Length: index + int64(len(tail)), Last: maxSlot, Entries: entries}
 		x, err := OpenRun(tail, ref)
 		if err != nil {
-			if !wiretest.IsRefusal(err) {
+			if !isRefusal(err) {
 				t.Fatal(err)
 			}
 			return

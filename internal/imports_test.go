@@ -27,13 +27,10 @@ const module = "github.com/orbweaver/orbweaver"
 const picture = `
 partition:
 blobschema/wire:
-blobschema/wire/wiretest: blobschema/wire
 blobschema/naming:        partition
 platform:
 internal/weburl:
-internal/inflate:
-internal/coding:          internal/inflate
-internal/coding/bodies:
+internal/coding:
 internal/drivers/embedded:
 internal/drivers/local:   blobschema/naming internal/drivers/embedded platform
 blobschema:               blobschema/naming blobschema/wire internal/weburl partition
@@ -44,31 +41,30 @@ internal/stored:          blobschema blobschema/wire partition
 internal/ledger:          blobschema
 platform/conformance:     blobschema blobschema/naming internal/ledger platform
 internal/fresh:           blobschema
-internal/page:            blobschema internal/weburl
+internal/actor:           blobschema internal/weburl
 internal/polite:          blobschema
-internal/strhash:
-internal/token:           blobschema/segment internal/inflate
+internal/token:           blobschema/segment
 internal/token/makedict:
-internal/extract:         internal/inflate internal/page internal/polite internal/weburl
+internal/extract:         internal/actor internal/coding internal/polite internal/weburl
 internal/text:            internal/extract internal/polite
-internal/fetch:           blobschema blobschema/warc internal/coding internal/extract internal/page internal/polite internal/weburl
-internal/frontier:        blobschema internal/fresh internal/page internal/polite internal/strhash internal/weburl partition
-internal/actor:           internal/page
-internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/page internal/polite internal/stored internal/weburl partition
+internal/fetch:           blobschema blobschema/warc internal/actor internal/coding internal/extract internal/polite internal/weburl
+internal/frontier:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
+internal/actor:           blobschema internal/weburl
+internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/polite internal/stored internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/frontier internal/stored internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/weburl partition
 internal/crawlfile:       blobschema internal/crawl internal/weburl
 internal/drivers/aws:     blobschema/naming partition platform
 internal/drivers:         blobschema/naming internal/drivers/aws internal/drivers/embedded internal/drivers/local partition platform
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/stored internal/text internal/token internal/weburl partition
-internal/engine:          blobschema internal/actor internal/fetch internal/ledger internal/page platform
+internal/engine:          blobschema internal/actor internal/fetch internal/ledger platform
 internal/service:         blobschema blobschema/naming blobschema/warc blobschema/wire internal/actor internal/crawl internal/engine internal/fetch internal/ledger partition platform
 internal/jobs:            blobschema blobschema/naming blobschema/ranks internal/actor internal/crawl internal/index internal/rank internal/service partition platform
 internal/fsck:            blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/stored internal/weburl partition
 internal/simweb:          blobschema
 internal/hostile:         blobschema
 internal/virtual:         internal/actor internal/stored
-internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/page internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
+internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/drivers/embedded internal/fetch internal/fsck internal/index internal/polite internal/rank internal/simweb internal/virtual internal/weburl partition
 internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/drivers internal/drivers/local internal/frontier internal/polite internal/rank internal/stored internal/weburl partition platform
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/stored internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/drivers internal/fetch internal/ledger internal/polite internal/service partition platform
@@ -93,7 +89,7 @@ cmd/orbweaver:            ...
 // what is shipped, each with the packages that are bound to it.
 const modules = `
 github.com/abadojack/whatlanggo:     internal/text
-github.com/andybalholm/brotli:       internal/coding internal/coding/bodies internal/hostile
+github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws localstack
 github.com/aws/smithy-go:            internal/drivers/aws
@@ -101,7 +97,7 @@ github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/drivers/local internal/polite
-github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies
+github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/token
 github.com/spf13/cobra:              cmd/orbweaver
 github.com/spf13/pflag:              cmd/orbweaver
 go.etcd.io/bbolt:                    internal/drivers/local
@@ -130,12 +126,9 @@ var core = []string{
 	"internal/fresh",
 	"internal/frontier",
 	"internal/index",
-	"internal/inflate",
-	"internal/page",
 	"internal/polite",
 	"internal/rank",
 	"internal/stored",
-	"internal/strhash",
 	"internal/text",
 	"internal/token",
 	"internal/weburl",

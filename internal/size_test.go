@@ -20,9 +20,8 @@ const (
 
 // long are the functions that are longer, by package and name, and why.
 var long = map[string]string{
-	"internal/hostile.http2Cases":  "a table, whose rows are functions",
-	"internal/inflate.Decoder.run": "the inner loop: a call in it costs more than it tells",
-	"internal/view.moves.phases":   "a table, whose rows are functions",
+	"internal/hostile.http2Cases": "a table, whose rows are functions",
+	"internal/view.moves.phases":  "a table, whose rows are functions",
 }
 
 // TestNothingIsLong keeps functions and files, tests too, short enough to be read at one go.

@@ -11,6 +11,7 @@
 package partition
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/dchest/siphash"
@@ -60,13 +61,8 @@ func NewHash(key [16]byte, slots int) (Hash, error) {
 	if slots < 1 || slots > MaxSlots {
 		return Hash{}, fmt.Errorf("number of slots %d is not between 1 and %d", slots, MaxSlots)
 	}
-	le := func(b []byte) (v uint64) {
-		for i := 7; i >= 0; i-- {
-			v = v<<8 | uint64(b[i])
-		}
-		return v
-	}
-	return Hash{k0: le(key[:8]), k1: le(key[8:]), slots: uint32(slots)}, nil
+	k0, k1 := binary.LittleEndian.Uint64(key[:8]), binary.LittleEndian.Uint64(key[8:])
+	return Hash{k0: k0, k1: k1, slots: uint32(slots)}, nil
 }
 
 // Slots is M, the number of slots.
@@ -75,11 +71,17 @@ func (h Hash) Slots() int { return int(h.slots) }
 // Slot returns the slot of a host (weburl.Host as text). The high half of the
 // hash is scaled to M, so that equal shares of the hash go to every slot.
 func (h Hash) Slot(host string) Slot {
-	v := siphash.Hash(h.k0, h.k1, stringBytes(host))
+	v := h.sum(host)
 	return Slot((v >> 32) * uint64(h.slots) >> 32)
 }
 
 // Fingerprint returns the 64-bit identity of a canonical URL within a crawl.
 func (h Hash) Fingerprint(url string) uint64 {
-	return siphash.Hash(h.k0, h.k1, stringBytes(url))
+	return h.sum(url)
+}
+
+// sum copies s to the stack: the compiler would copy a long string to the heap.
+func (h Hash) sum(s string) uint64 {
+	var buf [256]byte
+	return siphash.Hash(h.k0, h.k1, append(buf[:0], s...))
 }

@@ -530,6 +530,14 @@ func BenchmarkSlot(b *testing.B) {
 	}
 }
 
+func BenchmarkFingerprint(b *testing.B) {
+	h := newHash(b, partition.DefaultSlots)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Fingerprint("https://www.example.org/a/section/of/the/site/with-a-rather-long-name-of-the-page.html?page=2")
+	}
+}
+
 func BenchmarkPlan(b *testing.B) {
 	m := newMap(b, partition.DefaultSlots, 200)
 	want := ids(201)

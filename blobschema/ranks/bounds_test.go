@@ -12,7 +12,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -68,7 +67,7 @@ func TestRankObjectsThatLie(t *testing.T) {
 				for _, x := range []byte{0x01, 0x80} {
 					b := reseal(t, o.data, s.Name, func(raw []byte) []byte { raw[n] ^= x; return raw })
 					v, again, err := o.decode(b)
-					if err != nil && v == nil && !wiretest.IsRefusal(err) {
+					if err != nil && v == nil && !isRefusal(err) {
 						t.Errorf("%s, %s changed: %v", kind, s.Name, err)
 					}
 					if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -112,8 +111,8 @@ func TestRankObjects(t *testing.T) {
 		if got, want := fmt.Sprintf("%+v", deref(v)), fmt.Sprintf("%+v", deref(o.want)); o.want != nil && got != want {
 			t.Errorf("%s is\n%s\nwant\n%s", name, got, want)
 		}
-		wiretest.EachDamage(o.data, func(what string, bad []byte) {
-			if _, _, err := o.decode(bad); err == nil || !wiretest.IsRefusal(err) {
+		eachDamage(o.data, func(what string, bad []byte) {
+			if _, _, err := o.decode(bad); err == nil || !isRefusal(err) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		})
@@ -221,7 +220,7 @@ func FuzzRank(f *testing.F) {
 		}
 		v, again, err := o.decode(data)
 		if err != nil {
-			if v == nil && again == nil && !wiretest.IsRefusal(err) {
+			if v == nil && again == nil && !isRefusal(err) {
 				t.Fatalf("error %v", err)
 			}
 			return

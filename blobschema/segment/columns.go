@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -283,15 +282,3 @@ func (c *Columns) SimHash(doc uint32) uint64 { return c.simHashes[doc] }
 
 // Generation is Document.Generation.
 func (c *Columns) Generation(doc uint32) uint32 { return c.generations[doc] }
-
-// Find returns the document of an identity. It needs Slots and Fingerprints, and takes
-// time in proportion to the documents of the slot.
-func (c *Columns) Find(fingerprint uint64, slot partition.Slot) (doc uint32, ok bool) {
-	first := sort.Search(len(c.slots), func(i int) bool { return c.slots[i] >= uint32(slot) })
-	for i := first; i < len(c.slots) && c.slots[i] == uint32(slot); i++ {
-		if c.fingerprints[i] == fingerprint {
-			return uint32(i), true
-		}
-	}
-	return 0, false
-}

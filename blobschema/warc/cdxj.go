@@ -2,9 +2,6 @@ package warc
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,36 +10,19 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 )
 
-// CDXJ is the index over WARC files that replay tools read: one line per capture,
+const cdxjTime = "20060102150405"
+
+// AppendCDXJ appends the line of p in a CDXJ index, with its line end, to dst. Replay tools use the index to
+// find captures in WARC files. It has one line per capture, sorted by bytes:
 //
 //	<urlkey> <14-digit UTC time> <JSON object>
 //
-// sorted by bytes. There is no standard; the fields here, their names, order and
-// string values are those that pywb and cdxj-indexer write and read.
-type CDXJ struct {
-	Key      string    // sort-friendly form of the URL (SURT)
-	Time     time.Time // of the capture, UTC, whole seconds
-	URL      string
-	MIME     string
-	Status   int    // HTTP status; 0 if the line has none
-	Digest   string // of the payload, with its label: sha1:BASE32; may be empty
-	Length   int64  // bytes of the record's gzip member; 0 if the line has none
-	Offset   int64  // of that member in Filename
-	Filename string // WARC file, without folders where it is to be served by name
-}
-
-// MaxCDXJLine bounds the lines that ParseCDXJ accepts, in bytes.
-const MaxCDXJLine = 256 << 10
-
-const cdxjTime = "20060102150405"
-
-// AppendCDXJ appends the index line of p, with its line end, to dst. Key comes
-// from the caller; filename names the WARC file as the replay tool will look for
-// it. A page of which no record is stored (Length 0) has no line: nothing is
-// appended.
+// There is no standard. The fields, their names, their order and their values, which are strings, are those
+// of pywb and cdxj-indexer. filename is the name under which the replay tool finds the WARC file. A page
+// without a stored record (Length 0) has no line.
 //
-// A SHA-1 digest is written without its label, as pywb's own indexer does: pywb
-// compares it with bare values, and finds duplicates by "contains".
+// A SHA-1 digest has no label, as in pywb's own indexer: pywb compares it with bare values, and finds
+// duplicates by "contains".
 func AppendCDXJ(dst []byte, key string, p blobschema.Page, filename string) []byte {
 	if p.Length <= 0 {
 		return dst
@@ -114,73 +94,3 @@ func cdxjAppendString(dst []byte, s string) []byte {
 // CompareCDXJ orders index lines as replay tools search them: by their bytes
 // (LC_ALL=C). Two captures of one key thus stand in order of time.
 func CompareCDXJ(a, b []byte) int { return bytes.Compare(a, b) }
-
-// ErrCDXJMeta says that a line is not a capture but about the index: one that
-// begins with '!', as "!meta 0 {…}" in compressed indexes. Plain indexes, such as
-// written here, need none.
-var ErrCDXJMeta = errors.New("CDXJ line about the index")
-
-// ParseCDXJ parses one index line, with or without its line end. Numbers may be
-// JSON numbers or strings, "-" and absent fields mean none, a digest of 32
-// characters without label is a SHA-1; unknown fields are ignored. Time, url,
-// filename and digits-only numbers are demanded.
-func ParseCDXJ(line []byte) (CDXJ, error) {
-	if len(line) > MaxCDXJLine {
-		return CDXJ{}, fmt.Errorf("parse CDXJ line: longer than %d bytes", MaxCDXJLine)
-	}
-	line = bytes.TrimRight(line, "\r\n")
-	if len(line) > 0 && line[0] == '!' {
-		return CDXJ{}, ErrCDXJMeta
-	}
-	key, rest, _ := bytes.Cut(line, []byte(" "))
-	stamp, object, _ := bytes.Cut(rest, []byte(" "))
-	if len(key) == 0 || len(stamp) != len(cdxjTime) {
-		return CDXJ{}, fmt.Errorf("parse CDXJ line: no key and time in %q", line[:min(len(line), 80)])
-	}
-	t, err := time.Parse(cdxjTime, string(stamp))
-	if err != nil {
-		return CDXJ{}, fmt.Errorf("parse CDXJ line: time %q", stamp)
-	}
-	var f struct {
-		URL      string     `json:"url"`
-		MIME     string     `json:"mime"`
-		Status   cdxjNumber `json:"status"`
-		Digest   string     `json:"digest"`
-		Length   cdxjNumber `json:"length"`
-		Offset   cdxjNumber `json:"offset"`
-		Filename string     `json:"filename"`
-	}
-	if err := json.Unmarshal(object, &f); err != nil {
-		return CDXJ{}, fmt.Errorf("parse CDXJ line: %w", err)
-	}
-	if f.URL == "" || f.Filename == "" || f.Status > 999 {
-		return CDXJ{}, fmt.Errorf("parse CDXJ line: no url, no filename or status %d out of range", int64(f.Status))
-	}
-	if f.Digest == "-" {
-		f.Digest = ""
-	} else if len(f.Digest) == 32 && !strings.Contains(f.Digest, ":") {
-		f.Digest = "sha1:" + f.Digest
-	}
-	return CDXJ{
-		Key: string(key), Time: t, URL: f.URL, MIME: f.MIME, Status: int(f.Status), Digest: f.Digest,
-		Length: int64(f.Length), Offset: int64(f.Offset), Filename: f.Filename,
-	}, nil
-}
-
-// cdxjNumber is a count that tools write as a number or as a string of digits.
-type cdxjNumber int64
-
-// UnmarshalJSON reads digits, with or without quotes, or "-" for none.
-func (n *cdxjNumber) UnmarshalJSON(b []byte) error {
-	s := strings.Trim(string(b), `"`)
-	if s == "-" || s == "" || s == "null" {
-		*n = 0
-		return nil
-	}
-	v, err := strconv.ParseUint(s, 10, 63)
-	if err != nil {
-		return fmt.Errorf("number %q", s[:min(len(s), 80)])
-	}
-	*n = cdxjNumber(v)
-	return nil
-}

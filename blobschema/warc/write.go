@@ -255,12 +255,12 @@ func (e *Encoder) appendDeflated(dst []byte, parts [][]byte, last bool) (out []b
 	return e.sink.b, err
 }
 
-// appendStored appends b as stored DEFLATE blocks. Final is 1 if the stream ends with b,
-// which is then one block, else 0.
+// appendStored appends b as stored DEFLATE blocks. final is 1 if b is one block that ends the stream, and 0 otherwise.
 func appendStored(dst, b []byte, final byte) []byte {
 	for block := range slices.Chunk(b, maxStored) {
 		n := uint16(len(block))
-		dst = append(dst, final, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))
+		dst = binary.LittleEndian.AppendUint16(append(dst, final), n)
+		dst = binary.LittleEndian.AppendUint16(dst, ^n)
 		dst = append(dst, block...)
 	}
 	return dst

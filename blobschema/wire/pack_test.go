@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
-	"github.com/orbweaver/orbweaver/blobschema/wire/wiretest"
 )
 
 func TestPackGolden(t *testing.T) {
@@ -46,15 +45,15 @@ func TestPackGolden(t *testing.T) {
 
 func TestPackDamage(t *testing.T) {
 	pack := wire.Append(nil, []wire.Section{{Name: "a", Data: []byte("one")}, {Name: "b", Data: []byte("three")}})
-	if err := wiretest.ReadPack(pack); err != nil {
+	if err := readPack(pack); err != nil {
 		t.Fatal(err)
 	}
-	wiretest.EachDamage(pack, func(what string, b []byte) {
-		if err := wiretest.ReadPack(b); !wiretest.IsRefusal(err) {
+	eachDamage(pack, func(what string, b []byte) {
+		if err := readPack(b); !isRefusal(err) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	})
-	if err := wiretest.ReadPack(wire.Append(nil, []wire.Section{{Name: "a", Data: nil}, {Name: "a", Data: nil}})); !errors.Is(err, wire.ErrDamaged) {
+	if err := readPack(wire.Append(nil, []wire.Section{{Name: "a", Data: nil}, {Name: "a", Data: nil}})); !errors.Is(err, wire.ErrDamaged) {
 		t.Errorf("two sections of a name: %v", err)
 	}
 	pack[wire.HeaderSize-1] = wire.Version + 1
@@ -136,7 +135,7 @@ func FuzzPack(f *testing.F) {
 	f.Add(wire.Append(nil, nil))
 	f.Add(wire.Append(nil, []wire.Section{{Name: "a", Data: []byte("one")}, {Name: "b", Data: []byte("three")}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := wiretest.ReadPack(data); err != nil && !wiretest.IsRefusal(err) {
+		if err := readPack(data); err != nil && !isRefusal(err) {
 			t.Fatal(err)
 		}
 	})

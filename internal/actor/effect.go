@@ -3,8 +3,6 @@ package actor
 import (
 	"errors"
 	"time"
-
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // Now is one reading of both clocks. Wall may jump; Mono only grows, but means
@@ -21,8 +19,8 @@ type Effect interface{ effect() }
 
 // Effects on the web, time and the processor.
 type (
-	// Fetch requests one URL, and aborts the request at its deadline. Reply: *page.Outcome, never an error.
-	Fetch struct{ Request page.Request }
+	// Fetch requests one URL, and aborts the request at its deadline. Reply: *Outcome, never an error.
+	Fetch struct{ Request Request }
 	// ExtendFetches gives all fetches under way a later deadline, after the lease was renewed. Reply: nil.
 	ExtendFetches struct{ Deadline time.Time }
 	// CancelFetches ends all fetches under way; they are answered as aborted. Reply: nil.

@@ -1,5 +1,5 @@
-// Package coding undoes the content codings of HTTP bodies (RFC 9110 section 8.4): gzip, brotli and
-// zstd, as far as a bound says, so that no bomb takes more than that. It does no I/O.
+// Package coding decodes the content codings of HTTP bodies (RFC 9110 section 8.4): gzip, brotli and
+// zstd. Every call has a limit, so a decompression bomb costs no more than the limit. It does no I/O.
 package coding
 
 import (
@@ -8,40 +8,39 @@ import (
 	"strings"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/orbweaver/orbweaver/internal/inflate"
 )
 
-// Bounds of what a content coding may blow up to. HTML deflates to a tenth, tables of numbers to
-// a fiftieth; DEFLATE can reach a thousandth and the newer codings much less, which only bombs do.
+// Bounds on decoded sizes. HTML deflates to a tenth, tables of numbers to a fiftieth. DEFLATE can
+// reach a thousandth and the newer codings far less, but only bombs do.
 const (
-	MaxDecoded    = 64 << 20 // bytes, whatever else
-	maxPerBody    = 4        // times the longest body
-	maxRatio      = 128      // decoded bytes per byte received
-	alwaysDecoded = 1 << 20  // bytes, whatever the ratio
-	firstDecoded  = 256 << 10
-	KeptBuffer    = 4 << 20 // larger buffers are not kept for the next answer
+	MaxDecoded    = 64 << 20  // bytes, upper bound for every body
+	maxPerBody    = 4         // decoded bytes per byte of the longest allowed body
+	maxRatio      = 128       // decoded bytes per byte received
+	alwaysDecoded = 1 << 20   // bytes, allowed at any ratio
+	firstDecoded  = 256 << 10 // bytes of the first buffer
+	KeptBuffer    = 4 << 20   // bytes; a larger buffer is not kept for the next body
 
-	// maxWindow is how far back, in bytes, a zstd frame may refer: what RFC 9659 section 3
-	// allows as a content coding. A brotli window has at most 16 MiB (RFC 7932 section 9.1).
+	// maxWindow is how far back, in bytes, a zstd frame may refer. RFC 9659 section 3 allows
+	// no more in a content coding. A brotli window has at most 16 MiB (RFC 7932 section 9.1).
 	maxWindow = 8 << 20
 
-	// maxBrotli is how much of a body is decoded as brotli, in bytes received. A stream of tiny
-	// meta-blocks costs up to a microsecond a byte, ten times what the others can be made to.
+	// maxBrotli bounds the bytes of a body that are decoded as brotli. A stream of tiny
+	// meta-blocks costs up to a microsecond a byte, ten times the worst case of the others.
 	maxBrotli = 4 << 20
 )
 
-// Accepted lists the codings that [Decoder] undoes, as Accept-Encoding does.
+// Accepted lists the codings that [Decoder] decodes, in the syntax of Accept-Encoding.
 const Accepted = "gzip, br, zstd"
 
-// Limit returns how far a body of n bytes may be decoded, where bodies have at most maxBody.
+// Limit returns the limit on the decoded size of a body of n bytes, if bodies have at most maxBody bytes.
 func Limit(n int, maxBody int64) int {
 	return int(min(MaxDecoded, maxPerBody*maxBody, max(alwaysDecoded, maxRatio*int64(n))))
 }
 
-// Of returns the content coding that the values of Content-Encoding name, in lower case, "" for none.
-// Several are joined by commas, and then no coding that is undone here.
+// Of returns the content coding that the values of Content-Encoding name, in lower case, or "" for none.
+// It returns several codings joined by commas; [Decoder] decodes no such coding.
 func Of(values []string) string {
 	if len(values) == 0 {
 		return ""
@@ -53,25 +52,24 @@ func Of(values []string) string {
 	return coding
 }
 
-// Decoder undoes the content coding of one body after another. The zero value is ready for use, by
-// one goroutine. Its tables and windows are
-// made when a coding first occurs, and kept: for gzip 24 KiB, for the others up to 8 MiB.
+// Decoder decodes one body after another, in one goroutine. The zero value is ready for use.
+// It creates the reader of a coding when the coding first occurs, and reuses it: gzip takes
+// about 50 KiB, the others up to 8 MiB.
 type Decoder struct {
-	gzip   *inflate.Decoder
+	gzip   *gzip.Reader
 	brotli *brotli.Reader
 	zstd   *zstd.Decoder
 
-	source  bytes.Reader // of what stream reads
-	stream  io.Reader    // brotli or zstd, until it ended
-	deflate []byte       // the body itself if it is gzip, until all of it was decoded
-	plain   []byte       // the body itself, if it has no coding
-	out     []byte       // what was decoded so far
+	source bytes.Reader // the input of stream
+	stream io.Reader    // the reader of the body's coding; nil after its end
+	plain  []byte       // the body itself, if it has no coding
+	out    []byte       // the bytes decoded so far
 }
 
-// Open begins with a body; what UpTo gave of the one before is no longer valid.
+// Open begins a body. It invalidates the result of UpTo for the previous body.
 //
-// One that says gzip but is not is taken as plain, as browsers do; one of a coding that was
-// not asked for, or of several, gives nothing.
+// A body that is declared as gzip but does not begin like gzip is plain, as in browsers. A body in
+// an unknown coding, or in several codings, decodes to nothing.
 func (d *Decoder) Open(body []byte, coding string) {
 	d.Close()
 	switch coding {
@@ -83,9 +81,12 @@ func (d *Decoder) Open(body []byte, coding string) {
 			return
 		}
 		if d.gzip == nil {
-			d.gzip = new(inflate.Decoder)
+			d.gzip = new(gzip.Reader)
 		}
-		d.deflate = body
+		d.source.Reset(body)
+		if d.gzip.Reset(&d.source) == nil {
+			d.stream = d.gzip
+		}
 	case "br":
 		if d.brotli == nil {
 			d.brotli = new(brotli.Reader)
@@ -95,11 +96,11 @@ func (d *Decoder) Open(body []byte, coding string) {
 			d.stream = d.brotli
 		}
 		if wideBrotli(body) {
-			d.brotli = nil // used once, not kept
+			d.brotli = nil // its window is too large to keep
 		}
 	case "zstd":
 		if d.zstd == nil {
-			// It fails only for options out of range. With a concurrency of 1 it starts no goroutine.
+			// NewReader fails only for invalid options. A concurrency of 1 starts no goroutine.
 			d.zstd, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 				zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxDecoded))
 		}
@@ -110,28 +111,22 @@ func (d *Decoder) Open(body []byte, coding string) {
 	}
 }
 
-// wideBrotli reports whether a stream declares a window above 4 MiB, as servers seldom do, by
-// the bits it begins with (RFC 7932 section 9.1).
+// wideBrotli reports whether a stream declares a window above 4 MiB in its first bits
+// (RFC 7932 section 9.1). Few servers send such streams.
 func wideBrotli(body []byte) bool {
 	return len(body) > 0 && body[0]&1 == 1 && body[0]>>1&7 >= 6
 }
 
-// UpTo returns the body without its content coding, at most limit bytes, and may be called
-// again for more. The result is valid until the next call, and may be the body itself.
+// UpTo returns the decoded body, at most limit bytes of it. A later call may pass a higher limit.
+// The result is valid until the next call of any method, and may be a part of the body itself.
 //
-// A body that cannot be decoded to its end gives what came before: the links on it are real.
+// If the body is damaged or cut off, UpTo returns the bytes before the damage: their links are real.
 func (d *Decoder) UpTo(limit int) []byte {
 	if d.plain != nil {
 		return d.plain[:min(len(d.plain), limit)]
 	}
-	if (d.stream != nil || d.deflate != nil) && d.out == nil {
+	if d.stream != nil && d.out == nil {
 		d.out = make([]byte, 0, firstDecoded)
-	}
-	if d.deflate != nil && len(d.out) < limit {
-		var err error // From the beginning again: what was wanted before are a few bytes, if any.
-		if d.out, err = d.gzip.Gzip(d.out[:0], d.deflate, limit); err != inflate.ErrLimit {
-			d.deflate = nil
-		}
 	}
 	for d.stream != nil && len(d.out) < limit {
 		if len(d.out) == cap(d.out) {
@@ -146,17 +141,14 @@ func (d *Decoder) UpTo(limit int) []byte {
 	return d.out[:min(len(d.out), limit)]
 }
 
-// Close lets go of the body, and of a buffer that only a large one needed.
+// Close releases the body, and an unusually large buffer.
 func (d *Decoder) Close() {
 	if d.zstd != nil {
-		_ = d.zstd.Reset(nil) // fails for there being nothing to read, and lets go of the body
+		_ = d.zstd.Reset(nil) // releases the body; the error says that there is no input
 	}
 	d.source.Reset(nil)
-	d.stream, d.deflate, d.plain, d.out = nil, nil, nil, d.out[:0]
+	d.stream, d.plain, d.out = nil, nil, d.out[:0]
 	if cap(d.out) > KeptBuffer {
 		d.out = nil
 	}
 }
-
-// Kept is the size of the buffer that is kept for the next body.
-func (d *Decoder) Kept() int { return cap(d.out) }

@@ -9,17 +9,15 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/orbweaver/orbweaver/internal/coding/bodies"
 )
 
 // TestDecode decodes in turns with one decoder, at once and in steps.
 func TestDecode(t *testing.T) {
 	var d Decoder
-	page := bodies.Page(100 << 10)
+	page := htmlPage(100 << 10)
 	for _, text := range []string{page, "", "x", page[:600]} {
-		for _, coding := range bodies.Codings {
-			body := bodies.Encode(t, coding, text)
+		for _, coding := range codings {
+			body := encode(t, coding, text)
 			for _, steps := range [][]int{{1 << 20}, {0, 1, 512, 513, 4096, 1 << 20}, {512, 10}} {
 				d.Open(body, coding)
 				for _, limit := range steps {
@@ -41,7 +39,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	for coding, body := range map[string]string{
-		"br, gzip": string(bodies.Encode(t, "br", page)), "gzip,gzip": string(bodies.Encode(t, "gzip", page)), "deflate": page, "nonsense": page,
+		"br, gzip": string(encode(t, "br", page)), "gzip,gzip": string(encode(t, "gzip", page)), "deflate": page, "nonsense": page,
 		"zstd": page, "br": "\xff\xff\xff" + page,
 	} {
 		d.Open([]byte(body), coding)
@@ -50,8 +48,75 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	d.Close()
-	if d.source.Len() != 0 || d.plain != nil || d.stream != nil || d.deflate != nil {
+	if d.source.Len() != 0 || d.plain != nil || d.stream != nil {
 		t.Error("the body is held on to")
+	}
+}
+
+// TestDecodeGzip decodes files of several members and damaged files, to a limit too.
+func TestDecodeGzip(t *testing.T) {
+	member := string(encode(t, "gzip", "text"))
+	empty := string(encode(t, "gzip", ""))
+	deflated := member[10:]
+	header := func(flags, fields string) string { return "\x1f\x8b\x08" + flags + "\x00\x00\x00\x00\x00\xff" + fields }
+	var d Decoder
+	for _, tt := range []struct{ name, body, want string }{
+		{"one member", member, "text"},
+		{"two members", member + member, "texttext"},
+		{"empty members", strings.Repeat(empty, 100_000) + member + empty, "text"},
+		{"name and comment", header("\x18", "n\xe4me\x00comment\x00"+deflated), "text"},
+		{"extra field", header("\x04", "\x03\x00abc"+deflated), "text"},
+		{"extra field cut off", header("\x04", "\xff\xffabc"+deflated), ""},
+		{"name without end", header("\x08", "name"), ""},
+		{"name too long", header("\x08", strings.Repeat("n", 1<<10)+"\x00"+deflated), ""},
+		{"wrong header checksum", header("\x02", "\x3f\xae"+deflated), ""},
+		{"other method", "\x1f\x8b\x07" + member[3:], ""},
+		{"header cut off", member[:9], ""},
+		{"wrong checksum", member[:len(member)-8] + "\x00" + member[len(member)-7:], "text"},
+		{"wrong size, then another member", member[:len(member)-1] + "\x01" + member, "text"},
+		{"trailer cut off", member[:len(member)-1], "text"},
+		{"trailing zero", member + "\x00", "text"},
+		{"trailing text", member + "and something else", "text"},
+		{"reference into the previous member", member + header("\x00", "\x03\x02\x00"+strings.Repeat("\x00", 8)), "text"},
+	} {
+		for limit := range 10 {
+			d.Open([]byte(tt.body), "gzip")
+			if got, want := string(d.UpTo(limit)), tt.want[:min(limit, len(tt.want))]; got != want {
+				t.Errorf("%s, at most %d bytes: %q, want %q", tt.name, limit, got, want)
+			}
+		}
+	}
+	text := htmlPage(100 << 10)
+	body := encode(t, "gzip", text)
+	d.Open(body[:len(body)/2], "gzip")
+	if n := len(d.UpTo(1 << 20)); n < len(text)*2/5 {
+		t.Errorf("half of a gzip file gives %d of %d bytes", n, len(text))
+	}
+}
+
+// TestDecodeBomb checks that the limit bounds the memory, and that a body costs no allocation after the first.
+func TestDecodeBomb(t *testing.T) {
+	for _, coding := range codings[1:] {
+		bomb := encode(t, coding, strings.Repeat(" ", 16<<20))
+		for _, limit := range []int{0, 1, 1000, 1 << 20} {
+			var d Decoder
+			d.Open(bomb, coding)
+			if got := d.UpTo(limit); len(got) != limit || cap(d.out) > max(limit, firstDecoded) {
+				t.Errorf("%s, at most %d bytes: %d in a buffer of %d", coding, limit, len(got), cap(d.out))
+			}
+		}
+	}
+	var d Decoder
+	d.Open(encode(t, "gzip", strings.Repeat(" ", 16<<20)), "gzip")
+	if n := len(d.UpTo(16 << 20)); n != 16<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	if d.Close(); cap(d.out) > KeptBuffer {
+		t.Errorf("buffer of %d bytes kept", cap(d.out))
+	}
+	page := encode(t, "gzip", htmlPage(30<<10))
+	if n := testing.AllocsPerRun(10, func() { d.Open(page, "gzip"); d.UpTo(1 << 20) }); n > 1 {
+		t.Errorf("%v allocations for a gzip body", n)
 	}
 }
 
@@ -108,13 +173,13 @@ func TestDecodeLongBrotli(t *testing.T) {
 
 // FuzzDecode gives any body in any coding, to one decoder that goes on and to a fresh one.
 func FuzzDecode(f *testing.F) {
-	for i, coding := range bodies.Codings {
-		f.Add(byte(i), bodies.Encode(f, coding, bodies.Page(500)), uint16(100))
+	for i, coding := range codings {
+		f.Add(byte(i), encode(f, coding, htmlPage(500)), uint16(100))
 	}
 	f.Add(byte(2), []byte("\x0d\x00\x80"), uint16(1))
 	var used Decoder
 	f.Fuzz(func(t *testing.T, which byte, body []byte, step uint16) {
-		coding := bodies.Codings[int(which)%len(bodies.Codings)]
+		coding := codings[int(which)%len(codings)]
 		const limit = 1 << 20
 		used.Open(body, coding)
 		first := bytes.Clone(used.UpTo(int(step)))
@@ -128,11 +193,11 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	html := bodies.Page(30 << 10)
-	for _, coding := range bodies.Codings[1:] {
+	html := htmlPage(30 << 10)
+	for _, coding := range codings[1:] {
 		b.Run(coding, func(b *testing.B) {
 			var d Decoder
-			body := bodies.Encode(b, coding, html)
+			body := encode(b, coding, html)
 			b.SetBytes(int64(len(html)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -66,17 +66,17 @@ func TestSeedAfterAll(t *testing.T) {
 				c.Settings.Exclude = []string{k.exclude}
 			}
 			at := "https://" + ofPartition(t, c, 0)
-			web, to := answers{at + "/": linking(t, page.LinkAnchor, at+"/go", at+"/1")}, ""
+			web, to := answers{at + "/": linking(t, actor.LinkAnchor, at+"/go", at+"/1")}, ""
 			if k.to != nil {
 				to = k.to(c)
-				web[at+"/go"] = func(o *page.Outcome) {
+				web[at+"/go"] = func(o *actor.Outcome) {
 					o.Page.Outcome, o.Page.Status, o.Page.Redirect = blobschema.OutcomeRedirect, 301, to
 					if !strings.HasPrefix(to, "mailto:") {
-						o.Links = []page.Link{{URL: parseURL(t, to), Kind: page.LinkRedirect}}
+						o.Links = []actor.Link{{URL: parseURL(t, to), Kind: actor.LinkRedirect}}
 					}
 				}
 				if next := strings.TrimSuffix(to, "x"); next != to {
-					web[to] = linking(t, page.LinkAnchor, next+"y")
+					web[to] = linking(t, actor.LinkAnchor, next+"y")
 				}
 			}
 			asked := w.serve(web)
@@ -120,10 +120,10 @@ func TestSeedJustSettled(t *testing.T) {
 			links = append(links, fmt.Sprintf("%s/%d", at, i))
 		}
 		links[place] = at + "/go"
-		asked := w.serve(answers{at + "/": linking(t, page.LinkAnchor, links...), at + "/go": linking(t, page.LinkRedirect, to)})
+		asked := w.serve(answers{at + "/": linking(t, actor.LinkAnchor, links...), at + "/go": linking(t, actor.LinkRedirect, to)})
 		c = w.begin(c, at+"/")
 		serve := w.web
-		w.web = func(r page.Request) *page.Outcome {
+		w.web = func(r actor.Request) *actor.Outcome {
 			if r.URL.String() == at+"/" {
 				w.aside(func() { w.request(c.ID, blobschema.Request{ID: "s", Seeds: []string{at + "/go"}}) })
 			}
@@ -182,15 +182,15 @@ func TestPlaced(t *testing.T) {
 	at, to := "https://a.example", "https://c.example/x"
 	addresses := map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1", "c.example": "192.0.2.7", "d.example": "192.0.2.8"}
 	asked := w.serve(answers{
-		at + "/":             linking(t, page.LinkAnchor, at+"/go", at+"/1", "https://b.example/1", "https://d.example/1"),
-		at + "/go":           linking(t, page.LinkRedirect, to),
-		"https://d.example/": linking(t, page.LinkAnchor, at+"/1", at+"/2"),
+		at + "/":             linking(t, actor.LinkAnchor, at+"/go", at+"/1", "https://b.example/1", "https://d.example/1"),
+		at + "/go":           linking(t, actor.LinkRedirect, to),
+		"https://d.example/": linking(t, actor.LinkAnchor, at+"/1", at+"/2"),
 	})
 	serve, last := w.web, map[netip.Addr]time.Duration{}
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		ip := netip.MustParseAddr(addresses[string(r.URL.Host())])
 		if r.Resolve {
-			o := page.Aborted(r, w.Now().Wall)
+			o := actor.Aborted(r, w.Now().Wall)
 			o.Addr, o.Temporary = ip, false
 			return o
 		}
@@ -247,9 +247,9 @@ func TestPlacedBesideALook(t *testing.T) {
 		c.Settings.PartitionBy, c.Settings.RecrawlPerHour = blobschema.ByIP, 1
 		asked := w.serve(nil)
 		serve := w.web
-		w.web = func(r page.Request) *page.Outcome {
+		w.web = func(r actor.Request) *actor.Outcome {
 			if r.Resolve {
-				o := page.Aborted(r, w.Now().Wall)
+				o := actor.Aborted(r, w.Now().Wall)
 				o.Addr, o.Temporary = netip.MustParseAddr(address), false
 				return o
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // TestCrashLoop: a URL that kills whoever asks for it costs a few processes, and no page of others: after some crashes steps
@@ -23,7 +23,7 @@ func TestCrashLoop(t *testing.T) {
 	w.serve(nil)
 	serve := w.web
 	answered := 0
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if h := w.head(c.ID, 0); h.Commit != "" {
 			if man.Seq != h.Seq {
 				man = w.manifest(c.ID, 0)
@@ -89,7 +89,7 @@ func checkCareEnds(t *testing.T, w *world, c blobschema.Crawl) {
 		more = append(more, fmt.Sprintf("https://more%d.example/", i))
 	}
 	w.request(c.ID, blobschema.Request{ID: "more", Seeds: more})
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		most = max(most, w.counts["Fetch"]-answered)
 		answered++
 		return serve(r)

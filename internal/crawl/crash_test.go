@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -87,7 +86,7 @@ const pagesOfASite = 3
 // web is what the sites answer; none may be asked faster than the delay (I9).
 func (x crashing) web(t *testing.T, w *world, c *blobschema.Crawl, hosts []string) (seeds []string) {
 	last := map[string]time.Duration{}
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		host := string(r.URL.Host())
 		if began := w.Mono - fetchTime; r.URL.Path() != "/robots.txt" {
 			if before, ok := last[host]; ok && began-before < c.Settings.Delay {
@@ -104,12 +103,12 @@ func (x crashing) web(t *testing.T, w *world, c *blobschema.Crawl, hosts []strin
 		c.Settings.Scope = blobschema.ScopeHost
 		seeds = append(seeds, "https://go.example/")
 		serve := w.web
-		w.web = func(r page.Request) *page.Outcome {
+		w.web = func(r actor.Request) *actor.Outcome {
 			o := serve(r)
 			if r.URL.String() == seeds[1] {
 				to := "https://" + hosts[1] + "/0"
 				o.Page.Outcome, o.Page.Status, o.Page.Redirect = blobschema.OutcomeRedirect, 301, to
-				o.Links = []page.Link{{URL: parseURL(t, to), Kind: page.LinkRedirect}}
+				o.Links = []actor.Link{{URL: parseURL(t, to), Kind: actor.LinkRedirect}}
 			}
 			return o
 		}

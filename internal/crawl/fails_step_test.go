@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -52,7 +51,7 @@ func troubled(t *testing.T) (*world, StepConfig) {
 		links = append(links, fmt.Sprintf("https://%s/%d", here, i), fmt.Sprintf("https://%s/%d", there, i), fmt.Sprintf("https://late.%s/%d", there, i))
 	}
 	deadly := here + "/25"
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if strings.HasSuffix(r.URL.String(), deadly) {
 			panic(dies{})
 		}
@@ -275,7 +274,7 @@ func TestIntakeCrashes(t *testing.T) {
 func TestLimitFails(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c.Settings.MaxPages, c.Settings.RecrawlPerHour = 100, 1
-	w.serve(answers{"https://www.example/": func(*page.Outcome) {}})
+	w.serve(answers{"https://www.example/": func(*actor.Outcome) {}})
 	c = w.begin(c, "https://www.example/")
 	n := 0
 	w.failing(func(*world) actor.Actor {

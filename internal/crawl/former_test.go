@@ -8,7 +8,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // TestFormersAreBounded: of the answers that came last half as many as there is room for are always kept, as they were last;
@@ -80,7 +79,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 func TestFormersOfAnother(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	host := ofPartition(t, c, 0)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	c = w.begin(c, all(host)[:30]...)
 	cfg := StepConfig{Crawl: c, Process: "p"}

@@ -9,7 +9,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -19,13 +18,13 @@ func limited(t *testing.T, partitions int, limit int64) (*world, blobschema.Craw
 	c, w := newCrawl(partitions), newWorld(t)
 	c.Settings.MaxPages = limit
 	var seeds []string
-	hosts := map[string]func(page.Request) *page.Outcome{}
+	hosts := map[string]func(actor.Request) *actor.Outcome{}
 	for p := range partition.ID(partitions) {
 		host := ofPartition(t, c, p)
 		hosts[host] = site(t, host, pages, func(int) []string { return all(host) })
 		seeds = append(seeds, all(host)[0])
 	}
-	w.web = func(r page.Request) *page.Outcome { return hosts[string(r.URL.Host())](r) }
+	w.web = func(r actor.Request) *actor.Outcome { return hosts[string(r.URL.Host())](r) }
 	return w, w.begin(c, seeds...)
 }
 
@@ -78,7 +77,7 @@ func TestLimitAmongPartitions(t *testing.T) {
 		}
 	})
 	serve := w.web
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if asked++; asked == 4 {
 			w.aside(func() { w.step(StepConfig{Crawl: c, Partition: 1, Process: "q"}, nil) })
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -62,7 +61,7 @@ func TestHeldThroughCrashes(t *testing.T) {
 	c = w.begin(c, all(here)[0])
 	w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}
 	dieAt := ""
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if url := r.URL.String(); url == dieAt {
 			panic(dies{})
 		}
@@ -198,7 +197,7 @@ func TestSeedsThatComeLate(t *testing.T) {
 				}
 				out := "https://" + other + "/found"
 				asked := w.serve(answers{
-					"https://" + here + "/0": linking(t, page.LinkAnchor, "https://"+here+"/1", out, "https://"+other+"/x.pdf", "https://third.example/"),
+					"https://" + here + "/0": linking(t, actor.LinkAnchor, "https://"+here+"/1", out, "https://"+other+"/x.pdf", "https://third.example/"),
 				})
 				seeds := []string{"https://" + here + "/0"}
 				for i := range 8 {
@@ -213,7 +212,7 @@ func TestSeedsThatComeLate(t *testing.T) {
 				cfg := StepConfig{Crawl: c, Process: "p", CommitEvery: 4 * time.Second}
 				given := false
 				serve := w.web
-				w.web = func(r page.Request) *page.Outcome {
+				w.web = func(r actor.Request) *actor.Outcome {
 					if in := w.head(c.ID, 0).Commit != ""; !given && (when == "in a commit" && in || when == "in the batch" && len(*asked) == 3) {
 						given = true
 						w.aside(give)
@@ -268,7 +267,7 @@ func TestManyParts(t *testing.T) {
 		return out
 	}
 	hits := map[string]int{}
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if hits[r.URL.String()]++; !r.Robots && hits[r.URL.String()] > 1 {
 			t.Errorf("%s is asked for again", r.URL)
 		}
@@ -358,9 +357,9 @@ func TestScopeSpreads(t *testing.T) {
 		c.Settings.Scope = blobschema.ScopeHost
 		first, second, host := "https://"+ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1), "https://to.example"
 		asked := w.serve(answers{
-			first + "/go":     linking(t, page.LinkRedirect, host+"/"),
-			second + "/":      linking(t, page.LinkAnchor, host+"/before", "https://never.example/"),
-			second + "/later": linking(t, page.LinkAnchor, host+"/after"),
+			first + "/go":     linking(t, actor.LinkRedirect, host+"/"),
+			second + "/":      linking(t, actor.LinkAnchor, host+"/before", "https://never.example/"),
+			second + "/later": linking(t, actor.LinkAnchor, host+"/after"),
 		})
 		c = w.begin(c, first+"/go", second+"/")
 		cfg := []StepConfig{{Crawl: c, Process: "p"}, {Crawl: c, Process: "p", Partition: 1}}

@@ -7,7 +7,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // looks reports whether settled URLs are looked at again, so that the crawl never finishes.
@@ -44,11 +43,11 @@ func (s *Step) countLook(t frontier.Task, p *blobschema.Page) {
 
 // hint hands on what a sitemap says of a page of its own host that waits for a look: what others say of it is not
 // believed. It reports false where the crawl wants no looks.
-func (s *Step) hint(t frontier.Task, l *page.Link, target *blobschema.Target, q *blobschema.Queued) bool {
+func (s *Step) hint(t frontier.Task, l *actor.Link, target *blobschema.Target, q *blobschema.Queued) bool {
 	if !looks(&s.cfg.Crawl.Settings) {
 		return false
 	}
-	if l.Kind == page.LinkListed && l.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(q.Slot) == s.cfg.Partition {
+	if l.Kind == actor.LinkListed && l.Modified > 0 && l.URL.Host() == t.Request.URL.Host() && s.owner(q.Slot) == s.cfg.Partition {
 		s.st.f.Hint(s.Clock(), q.Host, target.Fingerprint, time.Unix(l.Modified, 0))
 	}
 	return true

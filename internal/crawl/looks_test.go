@@ -12,12 +12,11 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 )
 
 // lookedAt is a crawl whose five pages have had their first answers.
-func lookedAt(t *testing.T, limit int64, asked *[]page.Request) (*world, blobschema.Crawl, StepConfig) {
+func lookedAt(t *testing.T, limit int64, asked *[]actor.Request) (*world, blobschema.Crawl, StepConfig) {
 	t.Helper()
 	c, host := newCrawl(1), "www.example"
 	c.Settings.RecrawlPerHour, c.Settings.MaxPages = 2, limit
@@ -33,7 +32,7 @@ func lookedAt(t *testing.T, limit int64, asked *[]page.Request) (*world, blobsch
 func TestLooks(t *testing.T) {
 	for _, limit := range []int64{0, 3, 5} {
 		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
-			var asked []page.Request
+			var asked []actor.Request
 			w, c, cfg := lookedAt(t, limit, &asked)
 			s, _ := w.step(cfg, nil)
 			pages := 5
@@ -84,7 +83,7 @@ func TestLooks(t *testing.T) {
 // TestSteerLooks: the threshold rises with too many looks, falls with too few, and is that of one
 // tick even if there are two at once.
 func TestSteerLooks(t *testing.T) {
-	var asked []page.Request
+	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
 	w.step(cfg, nil)
 	wish := func() (v blobschema.Wish) {
@@ -116,14 +115,14 @@ func TestSteerLooks(t *testing.T) {
 // TestHintOfOthers: what a sitemap says of another host's pages changes nothing of when they are looked at.
 func TestHintOfOthers(t *testing.T) {
 	for _, of := range []string{"https://www.example/", "https://other.example/"} {
-		var asked []page.Request
+		var asked []actor.Request
 		w, _, cfg := lookedAt(t, 0, &asked)
 		s, _ := w.step(cfg, nil)
 		url := urls(t, all("www.example")[0])[0]
 		target := blobschema.Target{Fingerprint: s.hash.Fingerprint(url.String())}
-		task := frontier.Task{Request: page.Request{URL: urls(t, of+"sitemap.xml")[0]}}
+		task := frontier.Task{Request: actor.Request{URL: urls(t, of+"sitemap.xml")[0]}}
 		before := s.st.f.Summaries()
-		s.hint(task, &page.Link{URL: url, Kind: page.LinkListed, Modified: 1}, &target, &blobschema.Queued{Host: "www.example", Slot: s.hash.Slot("www.example")})
+		s.hint(task, &actor.Link{URL: url, Kind: actor.LinkListed, Modified: 1}, &target, &blobschema.Queued{Host: "www.example", Slot: s.hash.Slot("www.example")})
 		if hinted := s.st.f.Dirty(); hinted != (of == "https://www.example/") {
 			t.Errorf("a sitemap of %s: hinted %v; %v became %v", of, hinted, before, s.st.f.Summaries())
 		}
@@ -132,7 +131,7 @@ func TestHintOfOthers(t *testing.T) {
 
 // TestLooksOfColdSteps: a step that begins afresh brings no look forward: the threshold is what it was.
 func TestLooksOfColdSteps(t *testing.T) {
-	var asked []page.Request
+	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
 	c.Settings.RecrawlPerHour = 120 // a threshold far below that of a look a day
 	w.step(cfg, nil)
@@ -150,7 +149,7 @@ func TestLooksOfColdSteps(t *testing.T) {
 // TestLimitWakesNobody: where the limit on pages is reached, nobody is woken for what was found and will not be asked
 // for, but for looks that are due, and for what was found when the limit is raised.
 func TestLimitWakesNobody(t *testing.T) {
-	var asked []page.Request
+	var asked []actor.Request
 	w, c, _ := lookedAt(t, 3, &asked)
 	w.step(inCloud(c, 0), nil)
 	for range 3 {
@@ -248,7 +247,7 @@ func TestSteering(t *testing.T) {
 // that waits.
 func TestThresholdIsObeyed(t *testing.T) {
 	for _, by := range []float64{1 / frontier.ReplanAt / 2, 2} {
-		var asked []page.Request
+		var asked []actor.Request
 		w, c, cfg := lookedAt(t, 0, &asked)
 		s, _ := w.step(cfg, nil)
 		w.tick(c.ID)
@@ -268,10 +267,10 @@ func TestThresholdIsObeyed(t *testing.T) {
 
 // TestChangedLooks: looks that found another page are counted.
 func TestChangedLooks(t *testing.T) {
-	var asked []page.Request
+	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
 	plain, changes := w.web, true
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		o := plain(r)
 		if changes && r.Generation > 0 {
 			o.Page.Digest, o.Page.ETag = fmt.Sprint("sha1:", r.Generation), ""
@@ -306,7 +305,7 @@ func TestChangedLooks(t *testing.T) {
 // TestLooksGiveBack: a step that goes on for ever for its looks gives back what it was granted of the limit on pages and has no use
 // for, once, and keeps it while there is something to find.
 func TestLooksGiveBack(t *testing.T) {
-	var asked []page.Request
+	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 100, &asked)
 	var grants []int64
 	cfg.SleepMax, cfg.Deadline, cfg.CommitEvery = time.Hour, 40*time.Second, 2*time.Second
@@ -340,7 +339,7 @@ func TestLimitOfParts(t *testing.T) {
 		a := answers{}
 		for i := range hosts * each {
 			seeds = append(seeds, fmt.Sprintf("https://www%d.example/%d", i%hosts, i))
-			a[seeds[i]] = linking(t, page.LinkAnchor)
+			a[seeds[i]] = linking(t, actor.LinkAnchor)
 		}
 		asked := w.serve(a)
 		c = w.begin(c, seeds...)

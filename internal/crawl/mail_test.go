@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -193,9 +192,9 @@ func TestSeedsAreTold(t *testing.T) {
 	c, w := newCrawl(2), newWorld(t)
 	here, there := ofPartition(t, c, 0), "https://"+ofPartition(t, c, 1)+"/x"
 	w.serve(answers{
-		"https://" + here + "/":   linking(t, page.LinkAnchor, there, "https://"+here+"/2"),
-		"https://" + here + "/2":  linking(t, page.LinkAnchor, there),
-		"https://" + here + "/go": linking(t, page.LinkRedirect, there),
+		"https://" + here + "/":   linking(t, actor.LinkAnchor, there, "https://"+here+"/2"),
+		"https://" + here + "/2":  linking(t, actor.LinkAnchor, there),
+		"https://" + here + "/go": linking(t, actor.LinkRedirect, there),
 	})
 	c = w.begin(c, "https://"+here+"/", "https://"+here+"/go")
 	w.queues = map[string][]actor.Message{naming.MailboxQueue(0): w.queues[naming.MailboxQueue(0)]}

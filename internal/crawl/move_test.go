@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -252,16 +251,16 @@ func TestMovesAtWork(t *testing.T) {
 	hosts, slots := hostsOf(t, c, 0, 3)
 	quick, slow, stays := hosts[0], hosts[1], hosts[2]
 	const n = 12
-	served := map[string]func(page.Request) *page.Outcome{}
+	served := map[string]func(actor.Request) *actor.Outcome{}
 	for _, h := range hosts {
 		served[h] = site(t, h, n, func(int) []string { return all(h)[:n] })
 	}
 	asked := map[string][]time.Duration{} // by host, when
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		asked[string(r.URL.Host())] = append(asked[string(r.URL.Host())], w.Mono)
 		return served[string(r.URL.Host())](r)
 	}
-	w.slow = func(r page.Request) time.Duration {
+	w.slow = func(r actor.Request) time.Duration {
 		if string(r.URL.Host()) == slow && !r.Robots {
 			return 20 * time.Second
 		}
@@ -383,7 +382,7 @@ func TestFloorGoesAlong(t *testing.T) {
 	hosts, slots := hostsOf(t, c, 0, 1)
 	serve := site(t, hosts[0], 2, func(int) []string { return all(hosts[0])[:2] })
 	first := time.Duration(0)
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if first == 0 {
 			first = w.Mono - fetchTime
 		}

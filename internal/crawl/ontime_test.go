@@ -9,7 +9,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -37,7 +36,7 @@ func TestOnTime(t *testing.T) {
 			c.Settings.Delay = delay
 			here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
 			seed := "https://" + here + "/0"
-			w.serve(answers{seed: linking(t, page.LinkAnchor, "https://"+here+"/1", "https://"+here+"/2", "https://"+there+"/")})
+			w.serve(answers{seed: linking(t, actor.LinkAnchor, "https://"+here+"/1", "https://"+here+"/2", "https://"+there+"/")})
 			c = w.begin(c, seed)
 			if k.recrawl {
 				w.request(c.ID, blobschema.Request{ID: "r", Recrawl: []string{seed}})
@@ -112,7 +111,7 @@ func TestLargeDomains(t *testing.T) {
 		seeds = append(seeds, "https://h"+string(rune('a'+i))+".large.example/")
 	}
 	seeds = append(seeds, "https://small.example/")
-	w.serve(answers{"https://other.example/": linking(t, page.LinkAnchor, "https://too-many.large.example/", "https://other.example/1")})
+	w.serve(answers{"https://other.example/": linking(t, actor.LinkAnchor, "https://too-many.large.example/", "https://other.example/1")})
 	c = w.begin(c, seeds...)
 	cfg := StepConfig{Crawl: c, Process: "p"}
 	check := func(large int64, capped int64) {
@@ -150,7 +149,7 @@ func TestFloorMoves(t *testing.T) {
 	n := len(*asked)
 	at := time.Duration(0)
 	serve := w.web
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if at == 0 {
 			at = w.Mono - fetchTime - crashed
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -160,7 +160,7 @@ func TestSentFilterAdds(t *testing.T) {
 
 // TestCash: a page's quality goes to the links that are followed, where it adds up at all.
 func TestCash(t *testing.T) {
-	links := []page.Link{{}, {NoFollow: true}, {}, {}, {}}
+	links := []actor.Link{{}, {NoFollow: true}, {}, {}, {}}
 	for source, want := range map[string]float64{"opic": 0.25, "in-links": 0.25, "depth": 0, "zipf": 0} {
 		p, err := frontier.PolicyByName("capability", source)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -80,7 +79,7 @@ func summing(p frontier.Policy) frontier.Rated {
 
 // cash is what each link of an answer brings: the page's quality, in equal parts. That
 // of a robots.txt is a seed's.
-func (s *Step) cash(t frontier.Task, links []page.Link) float64 {
+func (s *Step) cash(t frontier.Task, links []actor.Link) float64 {
 	r := summing(s.policy)
 	if r == nil {
 		return 0

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // TestWhichRanks: a crawl goes by the ranks of hosts that it was given, else by those that were computed last, as far as
@@ -80,7 +80,7 @@ func TestCashOfOneLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Step{policy: p}
-	for _, links := range [][]page.Link{nil, {{}}, {{NoFollow: true}}} {
+	for _, links := range [][]actor.Link{nil, {{}}, {{NoFollow: true}}} {
 		if got := s.cash(frontier.Task{}, links); got != 1 {
 			t.Errorf("of %d links each brings %g", len(links), got)
 		}

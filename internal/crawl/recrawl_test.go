@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -48,10 +47,10 @@ func (w *world) records(crawl string, p partition.ID, url string) (out []blobsch
 }
 
 // changing is a site whose pages may be asked for again, and tells what it was asked.
-func changing(host string, asked *[]page.Request) func(page.Request) *page.Outcome {
-	return func(req page.Request) *page.Outcome {
+func changing(host string, asked *[]actor.Request) func(actor.Request) *actor.Outcome {
+	return func(req actor.Request) *actor.Outcome {
 		*asked = append(*asked, req)
-		o := page.Aborted(req, time.Time{})
+		o := actor.Aborted(req, time.Time{})
 		o.Temporary, o.Page.Outcome, o.Page.Status, o.Page.ETag = false, blobschema.OutcomeOK, 200, `"v1"`
 		o.Record, o.Page.Length = []byte("record"), 6
 		o.Page.Digest, o.Page.BodyBytes = fmt.Sprint("sha1:", req.URL.Path()), 10
@@ -68,7 +67,7 @@ func TestRecrawl(t *testing.T) {
 	c, host := newCrawl(2), ""
 	host = ofPartition(t, c, 1)
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	c = w.begin(c, all(host)[:5]...)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
@@ -124,7 +123,7 @@ func TestRecrawlBesideLimit(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.MaxPages = 2
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	c = w.begin(c, all(host)[:5]...)
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
@@ -154,7 +153,7 @@ func TestRecrawlOutside(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Scope = blobschema.ScopeHost
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	c = w.begin(c, all(host)[0])
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
@@ -183,16 +182,16 @@ func TestRecrawlOutside(t *testing.T) {
 func TestSitemapSaysChanged(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	plain := changing(host, &asked)
 	sitemap := "https://" + host + "/sitemap.xml"
 	changed := map[string]int64{}
-	w.web = func(req page.Request) *page.Outcome {
+	w.web = func(req actor.Request) *actor.Outcome {
 		o := plain(req)
 		o.Page.Time = virtual.Epoch.Add(w.Mono)
 		if req.URL.String() == sitemap {
 			for _, u := range urls(t, all(host)[:4]...) {
-				o.Links = append(o.Links, page.Link{URL: u, Kind: page.LinkListed, Modified: changed[u.String()]})
+				o.Links = append(o.Links, actor.Link{URL: u, Kind: actor.LinkListed, Modified: changed[u.String()]})
 			}
 		}
 		return o
@@ -256,9 +255,9 @@ func TestTrap(t *testing.T) {
 func TestRecrawlForbidden(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	plain, rules := changing(host, &asked), ""
-	w.web = func(req page.Request) *page.Outcome {
+	w.web = func(req actor.Request) *actor.Outcome {
 		o := plain(req)
 		if req.Robots && rules != "" {
 			o.Page.Outcome, o.Page.Status, o.Body = blobschema.OutcomeOK, 200, []byte(rules)
@@ -288,12 +287,12 @@ func TestSeedTriedAgain(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxPages = 1
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	up, site := false, changing("www.example", &asked)
-	w.web = func(req page.Request) *page.Outcome {
+	w.web = func(req actor.Request) *actor.Outcome {
 		o := site(req)
 		if !up {
-			o = page.Aborted(req, time.Time{})
+			o = actor.Aborted(req, time.Time{})
 			o.Temporary, o.Page.Outcome, o.Page.Detail = false, blobschema.OutcomeDNS, "no such host"
 		}
 		return o
@@ -333,12 +332,12 @@ func TestRecrawlKeepsDepth(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.MaxDepth = 2
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	site := changing("www.example", &asked)
-	w.web = func(req page.Request) *page.Outcome { // each page links to the next
+	w.web = func(req actor.Request) *actor.Outcome { // each page links to the next
 		o, n := site(req), 0
 		if _, err := fmt.Sscanf(req.URL.String(), "https://www.example/%d", &n); err == nil {
-			o.Links = []page.Link{{URL: urls(t, fmt.Sprintf("https://www.example/%d", n+1))[0]}}
+			o.Links = []actor.Link{{URL: urls(t, fmt.Sprintf("https://www.example/%d", n+1))[0]}}
 		}
 		return o
 	}

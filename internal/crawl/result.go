@@ -8,7 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -46,7 +45,7 @@ type warcFile struct {
 }
 
 // done takes what came of a task: record and links of an answer, or its refusal.
-func (s *Step) done(t frontier.Task, o *page.Outcome) {
+func (s *Step) done(t frontier.Task, o *actor.Outcome) {
 	verdict := s.st.f.Done(s.Clock(), t, o)
 	s.refusals()
 	s.st.totals.Bytes += o.Wire
@@ -131,7 +130,7 @@ func (s *Step) refusals() {
 
 // refer makes the record of an answer a revisit if this partition has stored the same
 // payload before, of this URL or another.
-func (s *Step) refer(p *blobschema.Page, o *page.Outcome) {
+func (s *Step) refer(p *blobschema.Page, o *actor.Outcome) {
 	if len(o.Head) == 0 || p.Original != nil || p.BodyBytes < minRevisit || p.Truncated != "" {
 		return
 	}
@@ -163,7 +162,7 @@ func (s *Step) encoder() *warc.Encoder {
 
 // store appends an answer's records to the WARC being filled. A full one is put at
 // once, while fetching goes on; a page enters a commit only after its WARC was put.
-func (s *Step) store(p *blobschema.Page, o *page.Outcome) {
+func (s *Step) store(p *blobschema.Page, o *actor.Outcome) {
 	w := s.batch.warc
 	if w != nil && (w.size+len(o.Record) > maxWARCBytes || w.pages >= maxWARCPages) {
 		s.seal()
@@ -211,7 +210,7 @@ func (s *Step) seal() {
 }
 
 // follow takes an answer's links to their owners and keeps the link graph.
-func (s *Step) follow(t frontier.Task, o *page.Outcome) {
+func (s *Step) follow(t frontier.Task, o *actor.Outcome) {
 	if len(o.Links) == 0 {
 		return
 	}
@@ -238,28 +237,28 @@ func (s *Step) follow(t frontier.Task, o *page.Outcome) {
 
 // changedSince reports whether a sitemap that was read again lists a URL as changed
 // since it was read before, so that it is asked for at once. Where pages are looked at again, the look comes sooner instead. A day is the least that many sitemaps tell apart.
-func changedSince(t frontier.Task, l *page.Link) bool {
+func changedSince(t frontier.Task, l *actor.Link) bool {
 	f := t.Request.Former
-	return f != nil && l.Kind == page.LinkListed && l.Modified >= f.Time.Add(-24*time.Hour).Unix()
+	return f != nil && l.Kind == actor.LinkListed && l.Modified >= f.Time.Add(-24*time.Hour).Unix()
 }
 
 // maxRedirects is how long a chain of redirects is followed: it adds nothing to the depth.
 const maxRedirects = 10
 
 // followLink reports whether a link is in scope; if so its URL is known from now on.
-func (s *Step) followLink(t frontier.Task, l *page.Link, target *blobschema.Target, q blobschema.Queued, cash float64) bool {
+func (s *Step) followLink(t frontier.Task, l *actor.Link, target *blobschema.Target, q blobschema.Queued, cash float64) bool {
 	u, sc := l.URL, s.st.scopes.of(t.Topic)
 	q.Depth, q.Topic = t.Request.Depth, t.Topic
 	switch {
-	case l.Kind == page.LinkRedirect:
+	case l.Kind == actor.LinkRedirect:
 		if t.Flags.Hops() >= maxRedirects {
 			s.st.totals.Trapped++
 			return false
 		}
 		q.Flags |= t.Flags.NextHop()
-	case l.Kind != page.LinkSitemap:
+	case l.Kind != actor.LinkSitemap:
 		q.Depth++
-		if l.Kind == page.LinkListed {
+		if l.Kind == actor.LinkListed {
 			q.Flags |= blobschema.FlagListed
 		}
 	case t.Request.Robots:

@@ -13,18 +13,17 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // answers is a web: what comes of asking for a URL. What it does not have is not found.
-type answers map[string]func(*page.Outcome)
+type answers map[string]func(*actor.Outcome)
 
 // serve has the world's web answer so, and returns what is asked for, in order.
-func (w *world) serve(a answers) *[]page.Request {
-	asked := &[]page.Request{}
-	w.web = func(req page.Request) *page.Outcome {
+func (w *world) serve(a answers) *[]actor.Request {
+	asked := &[]actor.Request{}
+	w.web = func(req actor.Request) *actor.Outcome {
 		*asked = append(*asked, req)
-		o := page.Aborted(req, w.Now().Wall)
+		o := actor.Aborted(req, w.Now().Wall)
 		o.Temporary = false
 		o.Page.Outcome, o.Page.Status = blobschema.OutcomeClientError, 404
 		o.Record, o.ResponseAt = []byte("request|answer of "+o.Page.URL), len("request|")
@@ -39,20 +38,20 @@ func (w *world) serve(a answers) *[]page.Request {
 }
 
 // linking is an answer with links of one kind.
-func linking(t testing.TB, kind page.LinkKind, to ...string) func(*page.Outcome) {
+func linking(t testing.TB, kind actor.LinkKind, to ...string) func(*actor.Outcome) {
 	list := urls(t, to...)
-	return func(o *page.Outcome) {
-		if kind == page.LinkRedirect {
+	return func(o *actor.Outcome) {
+		if kind == actor.LinkRedirect {
 			o.Page.Outcome, o.Page.Status, o.Page.Redirect = blobschema.OutcomeRedirect, 301, to[0]
 		}
 		for _, u := range list {
-			o.Links = append(o.Links, page.Link{URL: u, Kind: kind})
+			o.Links = append(o.Links, actor.Link{URL: u, Kind: kind})
 		}
 	}
 }
 
 // depths are the URLs that were asked for, with their depths.
-func depths(asked []page.Request) map[string]int {
+func depths(asked []actor.Request) map[string]int {
 	out := map[string]int{}
 	for _, r := range asked {
 		if !r.Robots {
@@ -69,11 +68,11 @@ func TestFollow(t *testing.T) {
 	c := newCrawl(1)
 	c.Settings.Scope, c.Settings.MaxDepth, c.Settings.MaxSegments, c.Settings.Exclude = blobschema.ScopeHost, 2, 3, []string{`\.pdf$`}
 	w := newWorld(t)
-	first := linking(t, page.LinkAnchor, at+"/a", at+"/x.pdf", at+"/1/2/3", at+"/1/2/3/4", at+"/no", "https://other.example/")
+	first := linking(t, actor.LinkAnchor, at+"/a", at+"/x.pdf", at+"/1/2/3", at+"/1/2/3/4", at+"/no", "https://other.example/")
 	asked := w.serve(answers{
-		at + "/":  func(o *page.Outcome) { first(o); o.Links[4].NoFollow, o.Links[0].Anchor = true, "the first" },
-		at + "/a": linking(t, page.LinkAnchor, at+"/b", at+"/", "https://other.example/", "https://other.example/2"),
-		at + "/b": linking(t, page.LinkAnchor, at+"/c"),
+		at + "/":  func(o *actor.Outcome) { first(o); o.Links[4].NoFollow, o.Links[0].Anchor = true, "the first" },
+		at + "/a": linking(t, actor.LinkAnchor, at+"/b", at+"/", "https://other.example/", "https://other.example/2"),
+		at + "/b": linking(t, actor.LinkAnchor, at+"/c"),
 	})
 	c = w.begin(c, at+"/")
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
@@ -138,7 +137,7 @@ func TestFollowRedirects(t *testing.T) {
 			c, w, web := newCrawl(1), newWorld(t), answers{}
 			c.Settings.Scope, c.Settings.MaxDepth, c.Settings.MaxRepeats = blobschema.ScopeHost, 0, 1
 			for hop := range 2 * maxRedirects {
-				web[k.url(hop)] = linking(t, page.LinkRedirect, k.url(hop+1))
+				web[k.url(hop)] = linking(t, actor.LinkRedirect, k.url(hop+1))
 			}
 			asked := w.serve(web)
 			c = w.begin(c, k.url(0))
@@ -167,13 +166,13 @@ func TestFollowSitemaps(t *testing.T) {
 		c, w := newCrawl(1), newWorld(t)
 		c.Settings.Sitemaps = wanted
 		web := answers{
-			at + "/robots.txt": linking(t, page.LinkSitemap, at+"/sitemap0"),
-			at + "/":           linking(t, page.LinkSitemap, at+"/looks-like-one"),
+			at + "/robots.txt": linking(t, actor.LinkSitemap, at+"/sitemap0"),
+			at + "/":           linking(t, actor.LinkSitemap, at+"/looks-like-one"),
 		}
 		for i := range 6 {
-			list := linking(t, page.LinkListed, fmt.Sprintf("%s/page%d", at, i))
-			more := linking(t, page.LinkSitemap, fmt.Sprintf("%s/sitemap%d", at, i+1))
-			web[fmt.Sprintf("%s/sitemap%d", at, i)] = func(o *page.Outcome) { list(o); more(o) }
+			list := linking(t, actor.LinkListed, fmt.Sprintf("%s/page%d", at, i))
+			more := linking(t, actor.LinkSitemap, fmt.Sprintf("%s/sitemap%d", at, i+1))
+			web[fmt.Sprintf("%s/sitemap%d", at, i)] = func(o *actor.Outcome) { list(o); more(o) }
 		}
 		asked := w.serve(web)
 		c = w.begin(c, at+"/")
@@ -221,10 +220,10 @@ func TestSitemapsLeaveRoom(t *testing.T) {
 		listed = append(listed, fmt.Sprintf("%s/listed%d", there, i))
 	}
 	w.serve(answers{
-		here + "/robots.txt": linking(t, page.LinkSitemap, here+"/sitemap"),
-		here + "/sitemap":    linking(t, page.LinkListed, listed...),
-		here + "/":           linking(t, page.LinkAnchor, there+"/linked", listed[99]),
-		there + "/linked":    linking(t, page.LinkRedirect, there+"/redirected"),
+		here + "/robots.txt": linking(t, actor.LinkSitemap, here+"/sitemap"),
+		here + "/sitemap":    linking(t, actor.LinkListed, listed...),
+		here + "/":           linking(t, actor.LinkAnchor, there+"/linked", listed[99]),
+		there + "/linked":    linking(t, actor.LinkRedirect, there+"/redirected"),
 	})
 	c = w.begin(c, here+"/")
 	for range 2 {
@@ -263,11 +262,11 @@ func TestWhereAnswersAre(t *testing.T) {
 			for i := range k.pages {
 				url := fmt.Sprintf("https://h%d.example/", i%40) + fmt.Sprint(i)
 				seeds = append(seeds, url)
-				web[url] = func(o *page.Outcome) { o.Record = k.record(url); o.Page.Length = int64(len(o.Record) - o.ResponseAt) }
+				web[url] = func(o *actor.Outcome) { o.Record = k.record(url); o.Page.Length = int64(len(o.Record) - o.ResponseAt) }
 			}
 			asked := w.serve(web)
 			serve := w.web
-			w.web = func(r page.Request) *page.Outcome {
+			w.web = func(r actor.Request) *actor.Outcome {
 				o := serve(r)
 				if r.Robots {
 					o.Record = nil // and thus in no object
@@ -332,30 +331,30 @@ func (w *world) openData(data []byte) blobschema.Manifest {
 // it has now; but not if it is too short to gain by it, or was cut off.
 func TestSamePayload(t *testing.T) {
 	const at = "https://www.example"
-	answer := func(digest string, bytes int64, change func(*page.Outcome)) func(*page.Outcome) {
-		return func(o *page.Outcome) {
+	answer := func(digest string, bytes int64, change func(*actor.Outcome)) func(*actor.Outcome) {
+		return func(o *actor.Outcome) {
 			o.Page.Digest, o.Page.BodyBytes, o.Head = digest, bytes, []byte("HTTP/1.1 200 OK\r\n\r\n")
 			change(o)
 		}
 	}
-	as := func(*page.Outcome) {}
+	as := func(*actor.Outcome) {}
 	c, w := newCrawl(1), newWorld(t)
 	list := []struct {
-		answer  func(*page.Outcome)
+		answer  func(*actor.Outcome)
 		revisit bool
 	}{
 		{answer("sha1:A", minRevisit, as), false},
 		{answer("sha1:A", minRevisit, as), true},
 		{answer("sha1:B", minRevisit, as), false}, // another payload
 		{answer("sha1:A", minRevisit-1, as), false},
-		{answer("sha1:A", minRevisit, func(o *page.Outcome) { o.Page.Truncated = "length" }), false},
-		{answer("sha1:A", minRevisit, func(o *page.Outcome) { o.Head = nil }), false}, // a revisit already
-		{answer("sha1:C", minRevisit, func(o *page.Outcome) { o.Page.Truncated = "length" }), false},
+		{answer("sha1:A", minRevisit, func(o *actor.Outcome) { o.Page.Truncated = "length" }), false},
+		{answer("sha1:A", minRevisit, func(o *actor.Outcome) { o.Head = nil }), false}, // a revisit already
+		{answer("sha1:C", minRevisit, func(o *actor.Outcome) { o.Page.Truncated = "length" }), false},
 		{answer("sha1:C", minRevisit, as), false}, // what was cut off is no original
 		{answer("sha1:C", minRevisit, as), true},
 		{answer("sha1:D", minRevisit-1, as), false},
 		{answer("sha1:D", minRevisit, as), false}, // nor is what is too short
-		{answer("sha1:E", minRevisit, func(o *page.Outcome) { o.Head = nil }), false},
+		{answer("sha1:E", minRevisit, func(o *actor.Outcome) { o.Head = nil }), false},
 		{answer("sha1:E", minRevisit, as), false},
 		{answer("sha1:A", minRevisit, as), true},
 	}
@@ -406,8 +405,8 @@ func TestFiguresOfAnswers(t *testing.T) {
 	c, w := newCrawl(1), newWorld(t)
 	c.Settings.Topics = []blobschema.Topic{{Name: "a", MaxDepth: -1, Scope: blobschema.ScopeAny}}
 	tries := map[string]int{}
-	failing := func(outcome blobschema.Outcome) func(*page.Outcome) {
-		return func(o *page.Outcome) {
+	failing := func(outcome blobschema.Outcome) func(*actor.Outcome) {
+		return func(o *actor.Outcome) {
 			if o.Wire = 10; tries[o.Page.URL] == 0 {
 				o.Page.Outcome, o.Temporary, o.Record = outcome, true, nil
 			}
@@ -415,7 +414,7 @@ func TestFiguresOfAnswers(t *testing.T) {
 		}
 	}
 	w.serve(answers{
-		at + "/":        linking(t, page.LinkAnchor, at+"/fails", at+"/aborted", at+"/gone"),
+		at + "/":        linking(t, actor.LinkAnchor, at+"/fails", at+"/aborted", at+"/gone"),
 		at + "/fails":   failing(blobschema.OutcomeServerError),
 		at + "/aborted": failing(blobschema.OutcomeAborted),
 	})

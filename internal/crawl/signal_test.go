@@ -13,7 +13,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -46,12 +45,12 @@ func TestAppetite(t *testing.T) {
 			}
 			web := answers{}
 			for _, url := range seeds {
-				web[url] = func(*page.Outcome) {}
+				web[url] = func(*actor.Outcome) {}
 			}
 			asked := w.serve(web)
 			var s *Step
 			serve := w.web
-			w.web = func(r page.Request) *page.Outcome {
+			w.web = func(r actor.Request) *actor.Outcome {
 				under := w.counts["Fetch"] - len(*asked)
 				if p, ok := s.Progress(); !ok || p.Active != under || p.Totals.Pages != s.Pages() || p.Totals.Known != p.Totals.Pending+p.Totals.Pages {
 					t.Fatalf("%d requests under way, %d pages; shown are %+v", under, s.Pages(), p)
@@ -203,7 +202,7 @@ func TestWithinTheLease(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			c, w := newCrawl(1), newWorld(t)
 			w.serve(nil)
-			w.slow = func(page.Request) time.Duration { return k.takes }
+			w.slow = func(actor.Request) time.Duration { return k.takes }
 			c = w.begin(c, all("www.example")...)
 			began, end, until, writes := w.Mono, time.Time{}, time.Time{}, 0
 			w.fault = func(e actor.Effect) (before, after error) {
@@ -260,7 +259,7 @@ func TestClockIsSet(t *testing.T) {
 		asked := w.serve(nil)
 		c = w.begin(c, all("www.example")[:20]...)
 		serve, began, last := w.web, w.Mono, time.Duration(-1)
-		w.web = func(r page.Request) *page.Outcome {
+		w.web = func(r actor.Request) *actor.Outcome {
 			if last >= 0 && !r.Robots && len(*asked) > 1 && w.Mono-last < c.Settings.Delay {
 				t.Errorf("by %v: %s is asked after %v", by, r.URL, w.Mono-last)
 			}
@@ -292,7 +291,7 @@ type skewed struct {
 func (s *skewed) Handle(now actor.Now, r actor.Reply) []actor.Issue {
 	by := s.by()
 	now.Wall = now.Wall.Add(by)
-	if o, ok := r.Value.(*page.Outcome); ok {
+	if o, ok := r.Value.(*actor.Outcome); ok {
 		o.Started, o.Ended = o.Started.Add(s.before), o.Ended.Add(by)
 	}
 	s.before = by

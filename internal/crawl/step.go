@@ -8,7 +8,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -455,7 +454,7 @@ func (s *Step) stop() {
 		s.stopping = true
 		if t := s.suspect; t != nil {
 			s.suspect = nil
-			s.done(*t, page.Aborted(t.Request, s.Now().Wall))
+			s.done(*t, actor.Aborted(t.Request, s.Now().Wall))
 		}
 		s.Issue(actor.CancelFetches{}, func(actor.Reply) {})
 	}
@@ -531,7 +530,7 @@ func (s *Step) begun(t frontier.Task) {
 	u := t.Request.URL.String()
 	switch {
 	case s.suspects[u] >= suspectCrashes:
-		o := page.Aborted(t.Request, s.Now().Wall)
+		o := actor.Aborted(t.Request, s.Now().Wall)
 		o.Page.Outcome, o.Page.Detail, o.Temporary = blobschema.OutcomeSuspect, "asking for it crashed the crawler again and again", false
 		s.done(t, o)
 	case s.careful > 0:
@@ -560,7 +559,7 @@ func (s *Step) fetch(t frontier.Task) {
 			}
 		}
 		if s.stopping || s.leaseLeft() <= s.cfg.Margin { // reading took its time
-			s.answered(t, page.Aborted(t.Request, s.Now().Wall))
+			s.answered(t, actor.Aborted(t.Request, s.Now().Wall))
 			return nil
 		}
 		s.ask(t)
@@ -584,9 +583,9 @@ func (s *Step) ask(t frontier.Task) {
 	asked, ahead := s.Clock(), s.Clock().Sub(s.Now().Wall)
 	s.st.f.Begun(asked, t)
 	s.Issue(actor.Fetch{Request: t.Request}, func(r actor.Reply) {
-		o, ok := r.Value.(*page.Outcome)
+		o, ok := r.Value.(*actor.Outcome)
 		if !ok || r.Err != nil {
-			o = page.Aborted(t.Request, s.Now().Wall)
+			o = actor.Aborted(t.Request, s.Now().Wall)
 		}
 		if o.Started.IsZero() { // it may have reached the host, later than the frontier knows (I9)
 			o.Started = asked
@@ -597,7 +596,7 @@ func (s *Step) ask(t frontier.Task) {
 	})
 }
 
-func (s *Step) answered(t frontier.Task, o *page.Outcome) {
+func (s *Step) answered(t frontier.Task, o *actor.Outcome) {
 	s.inflight--
 	if counted(t) {
 		s.reserved--

@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -310,7 +309,7 @@ func TestLease(t *testing.T) {
 		}
 		began, first := w.Mono, time.Duration(0)
 		serve := w.web
-		w.web = func(req page.Request) *page.Outcome {
+		w.web = func(req actor.Request) *actor.Outcome {
 			if first == 0 {
 				first = w.Mono - fetchTime - began
 			}
@@ -349,7 +348,7 @@ func TestLeaseLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs := actor.Encode(blobschema.Head{Fence: 9, Owner: "q/9"})
-	w.web = func(req page.Request) *page.Outcome {
+	w.web = func(req actor.Request) *actor.Outcome {
 		if asked++; asked == 10 {
 			if _, err := w.apply(actor.WriteRecord{Key: key, Value: theirs, Revision: w.Table[key].Revision}); err != nil {
 				t.Error(err)
@@ -401,7 +400,7 @@ func TestFloorOutlivesStep(t *testing.T) {
 	c, host, w := newCrawl(1), "www.example", newWorld(t)
 	serve := site(t, host, pages, func(int) []string { return nil })
 	var takeover time.Duration
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		if began := w.Mono - fetchTime; takeover > 0 && began < takeover+c.Settings.Delay {
 			t.Errorf("%s %v after a takeover", r.URL, began-takeover)
 		}

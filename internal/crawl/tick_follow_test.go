@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -25,7 +24,7 @@ func searchable(t *testing.T, change func(*blobschema.Settings)) (*world, blobsc
 		change(&c.Settings)
 	}
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	b := NewBegin(c, Seeds(urls(t, all(host)[:2]...)), nil)
 	if _, err := w.run(b); err != nil {

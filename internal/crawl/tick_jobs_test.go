@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -121,7 +120,7 @@ func TestResends(t *testing.T) {
 	c := newCrawl(2)
 	here, there := ofPartition(t, c, 0), ofPartition(t, c, 1)
 	w := newWorld(t)
-	w.web = func(r page.Request) *page.Outcome {
+	w.web = func(r actor.Request) *actor.Outcome {
 		return site(t, string(r.URL.Host()), 4, func(i int) []string {
 			return []string{fmt.Sprintf("https://%s/%d", here, i+1), fmt.Sprintf("https://%s/%d", there, i)}
 		})(r)

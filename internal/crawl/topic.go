@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -82,7 +82,7 @@ func (s *Step) alignTopics() error {
 }
 
 // relevant reports whether a link has a word of its topic, in its URL or its anchor.
-func (s *Step) relevant(topic uint8, l *page.Link) bool {
+func (s *Step) relevant(topic uint8, l *actor.Link) bool {
 	if topic == 0 || int(topic) > len(s.cfg.Crawl.Settings.Topics) {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/frontier"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -24,7 +23,7 @@ func widened(t *testing.T) (w *world, was, is blobschema.Crawl, warm *Warm) {
 	was.Settings.Scope = blobschema.ScopeHost
 	was.Settings.Topics = []blobschema.Topic{{Name: "a", MaxDepth: -1, Scope: blobschema.ScopeHost}}
 	w = newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing("", &asked)
 	if _, err := w.run(NewBegin(was, []Seed{{URL: urls(t, "https://a.example/")[0], Topic: 1}}, nil)); err != nil {
 		t.Fatal(err)
@@ -106,7 +105,7 @@ func TestMailOfNewTopic(t *testing.T) {
 
 // TestWarmSettings: a state in memory is not gone on with under settings that its frontier was not made with.
 func TestWarmSettings(t *testing.T) {
-	var asked []page.Request
+	var asked []actor.Request
 	w, c, cfg := lookedAt(t, 0, &asked)
 	s, _ := w.step(cfg, nil)
 	if stepOf(t, cfg, s.Warm()).st == nil {
@@ -177,7 +176,7 @@ func TestRelevant(t *testing.T) {
 		{2, "https://a.example/wine", "wine", false}, // it has no words
 		{3, "https://a.example/wine", "wine", false}, // nobody knows it
 	} {
-		if got := s.relevant(k.topic, &page.Link{URL: parseURL(t, k.url), Anchor: k.anchor}); got != k.want {
+		if got := s.relevant(k.topic, &actor.Link{URL: parseURL(t, k.url), Anchor: k.anchor}); got != k.want {
 			t.Errorf("%+v: %v", k, got)
 		}
 	}

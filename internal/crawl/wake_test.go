@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -218,7 +217,7 @@ func TestColdTicks(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	c.Settings.Delay = 30 * time.Second
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	b := NewBegin(c, Seeds(urls(t, all(host)[:2]...)), nil)
 	if _, err := w.run(b); err != nil {
@@ -342,7 +341,7 @@ func TestLists(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cr, host := newCrawl(1), "www.example"
 			w := newWorld(t)
-			var asked []page.Request
+			var asked []actor.Request
 			w.web = changing(host, &asked)
 			cr = w.begin(cr, all(host)[0])
 			w.step(StepConfig{Crawl: cr, Process: "p"}, nil)
@@ -373,7 +372,7 @@ func TestLists(t *testing.T) {
 func TestRequestedSoon(t *testing.T) {
 	c, host := newCrawl(1), "www.example"
 	w := newWorld(t)
-	var asked []page.Request
+	var asked []actor.Request
 	w.web = changing(host, &asked)
 	c = w.begin(c, all(host)[0])
 	w.step(StepConfig{Crawl: c, Process: "p"}, nil)
@@ -524,7 +523,7 @@ func TestWorklessChainEnds(t *testing.T) {
 	c = w.begin(c, all(host)[0])
 	w.step(StepConfig{Crawl: c, Process: "p", Deadline: 5 * time.Second}, nil)
 	good := w.web
-	w.web = func(r page.Request) *page.Outcome { return page.Aborted(r, virtual.Epoch.Add(w.Mono)) } // a fetcher that never answers
+	w.web = func(r actor.Request) *actor.Outcome { return actor.Aborted(r, virtual.Epoch.Add(w.Mono)) } // a fetcher that never answers
 	next := func() int {
 		w.wakes = nil
 		w.Mono += c.Settings.Delay

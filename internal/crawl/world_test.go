@@ -12,7 +12,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -32,7 +31,7 @@ type world struct {
 	virtual.Store
 	t      *testing.T
 	queues map[string][]actor.Message
-	web    func(page.Request) *page.Outcome
+	web    func(actor.Request) *actor.Outcome
 
 	memory   TickMemory
 	receipts int
@@ -42,7 +41,7 @@ type world struct {
 	put      []string       // names of objects, in order
 	wakes    []wakeSent     // by steps, ticks and intake
 	// slow says how long a request takes; nil: each takes fetchTime.
-	slow        func(page.Request) time.Duration
+	slow        func(actor.Request) time.Duration
 	receiveTime time.Duration // least time that a receive takes
 	// fault has an effect fail, before it took place or after; nil: none does.
 	fault func(actor.Effect) (before, after error)
@@ -296,14 +295,14 @@ func (w *world) step(cfg StepConfig, warm *Warm) (*Step, map[string]int) {
 
 // site is a web of pages 0 to n-1 on one host, each with the links that a function gives
 // it. There is no robots.txt.
-func site(t *testing.T, host string, n int, links func(i int) []string) func(page.Request) *page.Outcome {
+func site(t *testing.T, host string, n int, links func(i int) []string) func(actor.Request) *actor.Outcome {
 	hits := map[string]int{}
-	return func(req page.Request) *page.Outcome {
+	return func(req actor.Request) *actor.Outcome {
 		url := req.URL.String()
 		if hits[url]++; hits[url] > 1 {
 			t.Errorf("%s was asked for again", url)
 		}
-		o := page.Aborted(req, time.Time{})
+		o := actor.Aborted(req, time.Time{})
 		o.Temporary = false
 		o.Page.Outcome, o.Page.Status, o.Page.Time = blobschema.OutcomeClientError, 404, virtual.Epoch
 		o.Response = fetchTime
@@ -313,7 +312,7 @@ func site(t *testing.T, host string, n int, links func(i int) []string) func(pag
 		if _, err := fmt.Sscanf(url, "https://"+host+"/%d", &i); err == nil && i < n {
 			o.Page.Outcome, o.Page.Status = blobschema.OutcomeOK, 200
 			for _, u := range urls(t, links(i)...) {
-				o.Links = append(o.Links, page.Link{URL: u})
+				o.Links = append(o.Links, actor.Link{URL: u})
 			}
 		}
 		return o

@@ -10,7 +10,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/actor"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // Call does something with an actor between two of its replies, and returns the effects that it asks for.
@@ -215,18 +214,18 @@ func (r *Runner) perform(effect actor.Effect) (any, error) {
 
 // fetch waits for one of the process's connections and asks. A page that makes our own
 // code panic is refused with that for a reason; it does not take the crawl with it.
-func (r *Runner) fetch(req page.Request) (out *page.Outcome) {
+func (r *Runner) fetch(req actor.Request) (out *actor.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.e.Log.Error("a page crashed its fetch", "url", req.URL.String(), "panic", p, "stack", string(debug.Stack()))
-			out = page.Aborted(req, time.Now())
+			out = actor.Aborted(req, time.Now())
 			out.Page.Outcome, out.Page.Detail, out.Temporary = blobschema.OutcomeSuspect, fmt.Sprintf("panic: %.200v", p), false
 		}
 	}()
 	ctx, end := r.leased(req.Deadline)
 	defer end()
 	if err := r.e.connections.Acquire(ctx, 1); err != nil {
-		return page.Aborted(req, time.Now())
+		return actor.Aborted(req, time.Now())
 	}
 	defer r.e.connections.Release(1)
 	return r.e.client.Fetch(ctx, req)

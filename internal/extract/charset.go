@@ -14,8 +14,8 @@ import (
 type detected struct {
 	name string
 	enc  encoding.Encoding // nil for UTF-8
-	wide bool              // ASCII bytes do not stand for themselves: convert before tokenizing
-	bom  int               // bytes of byte order mark
+	wide bool              // not a superset of ASCII: convert before tokenizing
+	bom  int               // length of the byte order mark
 }
 
 // detect finds the charset as browsers do: byte order mark, Content-Type, a meta
@@ -46,8 +46,7 @@ func detect(body []byte, contentType string) detected {
 // detectXML finds the charset of XML or plain text: byte order mark, two-byte
 // brackets, Content-Type, the encoding of the XML declaration (RFC 7303 section 3),
 // then a guess as for HTML. Markup that can be read as ASCII is not UTF-16, whatever
-// is said: programs that write UTF-16 in the declaration and UTF-8 in the file are
-// common.
+// is declared: many programs write UTF-16 in the declaration and UTF-8 in the file.
 func detectXML(body []byte, contentType string) detected {
 	if d, ok := byteOrderMark(body); ok {
 		return d
@@ -75,13 +74,12 @@ func detectXML(body []byte, contentType string) detected {
 
 // declaredEncoding returns the encoding that an XML declaration names, or "".
 func declaredEncoding(body []byte) string {
-	s := xmlScanner{attrs: trimSpace(body[:min(len(body), 1024)])}
-	var ok bool
-	if s.attrs, ok = bytes.CutPrefix(s.attrs, []byte("<?xml")); !ok {
+	tag := trimSpace(body[:min(len(body), 1024)])
+	if !bytes.HasPrefix(tag, []byte("<?xml")) {
 		return ""
 	}
-	s.attrs, _, _ = bytes.Cut(s.attrs, []byte("?>"))
-	return string(s.attr("encoding"))
+	tag, _, _ = bytes.Cut(tag, []byte("?>"))
+	return string(tagAttribute(tag, "encoding"))
 }
 
 // byteOrderMark finds the charset of a body that begins with a byte order mark.
@@ -136,7 +134,7 @@ func charsetParam(contentType string) string {
 	return ""
 }
 
-// validPrefix reports whether b is UTF-8 but for a last character cut short.
+// validPrefix reports whether b is UTF-8, except for a last character that is cut off.
 func validPrefix(b []byte) bool {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -17,7 +17,7 @@ const firstHrefs = 2 << 10
 // A reference is a link as the page writes it, without its fragment.
 type reference struct {
 	href     string
-	kind     page.LinkKind
+	kind     actor.LinkKind
 	noFollow bool
 	from, to int32 // the anchor text, in collector.texts
 }
@@ -48,7 +48,7 @@ func (c *collector) reset() {
 
 // add takes one reference and returns its index, or none if it leads nowhere or a
 // bound is reached. A repeated href costs a look-up and allocates nothing.
-func (c *collector) add(kind page.LinkKind, href, rel []byte) int {
+func (c *collector) add(kind actor.LinkKind, href, rel []byte) int {
 	noFollow := hasToken(rel, "nofollow")
 	if i, ok := c.seen[string(href)]; ok {
 		c.refs[i].noFollow = c.refs[i].noFollow && noFollow
@@ -91,12 +91,12 @@ func (c *collector) addText(ref int, text []byte) (full bool) {
 }
 
 // links resolves what was gathered. Two hrefs may lead to one URL.
-func (c *collector) links(self, base weburl.URL) []page.Link {
+func (c *collector) links(self, base weburl.URL) []actor.Link {
 	if len(c.refs) == 0 {
 		return nil
 	}
 	texts := string(c.texts)
-	links, size := make([]page.Link, 0, len(c.refs)), 0
+	links, size := make([]actor.Link, 0, len(c.refs)), 0
 	for _, ref := range c.refs {
 		u, err := base.Resolve(ref.href)
 		if err != nil || u == self {
@@ -115,7 +115,7 @@ func (c *collector) links(self, base weburl.URL) []page.Link {
 			break
 		}
 		c.urls[u.String()] = int32(len(links))
-		links = append(links, page.Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow, Anchor: anchor})
+		links = append(links, actor.Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow, Anchor: anchor})
 	}
 	return links
 }
@@ -125,7 +125,7 @@ func (c *collector) links(self, base weburl.URL) []page.Link {
 func otherScheme(href []byte) bool {
 	for i, c := range href {
 		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z':
+		case letter(c):
 		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
 		case c == ':' && i > 0:
 			return !equalFold(href[:i], "http") && !equalFold(href[:i], "https")

@@ -10,7 +10,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A document is one body being read.
+// A document reads one page.
 type document struct {
 	scanner
 	decoder
@@ -19,12 +19,12 @@ type document struct {
 	self weburl.URL
 	opt  Options
 
-	// Where the reading stands.
-	raw      string // the raw text element the next token may be the text of
+	// The state of reading.
+	raw      string // name of the raw text element whose text may be the next token
 	template int    // depth in inert templates
-	anchor   int    // the reference whose text is being read, or none
+	anchor   int    // index of the reference whose text is read, or none
 
-	// What was found.
+	// The findings.
 	base      []byte // href of the first base element that has one
 	robots    polite.Directives
 	converted int // tags converted for their attributes
@@ -39,7 +39,7 @@ func newDocument(self weburl.URL, opt Options) *document {
 	return d
 }
 
-// release gives the document back without anything that refers to the page.
+// release returns the document to the pool, without references to the page.
 func (d *document) release() {
 	d.collector.reset()
 	*d = document{collector: d.collector}
@@ -60,7 +60,7 @@ func (d *document) html(body []byte, contentType string, xml bool) Result {
 	return d.result()
 }
 
-// read goes over the body, once.
+// read reads all tokens of the body.
 func (d *document) read() {
 	for {
 		switch tt := d.token(d.raw); tt {
@@ -76,14 +76,12 @@ func (d *document) read() {
 		case html.EndTagToken:
 			d.endTag()
 		default: // comment, doctype
-			if d.cut {
-				d.resumeComment()
-			}
+			d.resumeMarkup()
 		}
 	}
 }
 
-// result resolves what was gathered.
+// result resolves the collected references.
 func (d *document) result() Result {
 	base := d.self
 	if d.base != nil && len(d.base) <= maxHref {
@@ -116,8 +114,8 @@ func (d *document) text() {
 	}
 }
 
-// plain returns the characters a piece of source stands for. Tokenizer.Text would
-// resolve character references before the charset is converted and mix the two.
+// plain converts a piece of source to UTF-8 and then resolves its character references. Tokenizer.Text would
+// resolve the references first and mix two charsets.
 func (d *document) plain(src []byte) []byte {
 	src = src[:min(len(src), maxText)]
 	if d.foreign(src) {
@@ -129,7 +127,7 @@ func (d *document) plain(src []byte) []byte {
 	return src
 }
 
-// startTag handles a start tag. Most are done with at the first byte of the name.
+// startTag handles a start tag. The first byte of the name rules out most tags.
 func (d *document) startTag(tt html.TokenType) {
 	d.raw = ""
 	src := d.src
@@ -148,7 +146,7 @@ func (d *document) startTag(tt html.TokenType) {
 	}
 }
 
-// enter keeps track of what the content of an element is to be taken for.
+// enter decides how to read the content of an element: as markup, raw text or an inert template.
 func (d *document) enter(name string, tt html.TokenType) {
 	closed := tt == html.SelfClosingTagToken
 	switch name {
@@ -163,11 +161,9 @@ func (d *document) enter(name string, tt html.TokenType) {
 			d.template++
 		}
 	case "iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp":
-		switch {
-		case d.xml && closed:
+		if d.xml && closed {
 			d.notRaw()
-		case (name == "script" || name == "style") && d.skipRaw(name):
-		default:
+		} else {
 			d.raw = name
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
@@ -102,7 +102,7 @@ func (a *attributes) named(key []byte) *[]byte {
 }
 
 // reference takes a link as written.
-func (d *document) reference(kind page.LinkKind, href, rel []byte) int {
+func (d *document) reference(kind actor.LinkKind, href, rel []byte) int {
 	if href == nil {
 		return none
 	}
@@ -118,7 +118,7 @@ func (d *document) element(name string) {
 	switch name {
 	case "a", "area":
 		a := d.attributes()
-		ref := d.reference(page.LinkAnchor, a.href, a.rel)
+		ref := d.reference(actor.LinkAnchor, a.href, a.rel)
 		if name == "a" {
 			// An open anchor ends where the next begins: they do not nest.
 			d.anchor = none
@@ -127,14 +127,14 @@ func (d *document) element(name string) {
 			}
 		}
 	case "frame", "iframe":
-		d.reference(page.LinkFrame, d.attributes().src, nil)
+		d.reference(actor.LinkFrame, d.attributes().src, nil)
 	case "img", "source":
 		a := d.attributes()
 		if len(trim(a.src)) > 0 { // an empty one is no image
-			d.reference(page.LinkImage, a.src, nil)
+			d.reference(actor.LinkImage, a.src, nil)
 		}
 		for image := range images(a.srcset) {
-			d.reference(page.LinkImage, image, nil)
+			d.reference(actor.LinkImage, image, nil)
 		}
 	case "link":
 		a := d.attributes()
@@ -152,7 +152,7 @@ func (d *document) element(name string) {
 
 // relation says whether a link element leads to a page or a feed, by its rel and
 // type.
-func relation(rel, typ []byte) (page.LinkKind, bool) {
+func relation(rel, typ []byte) (actor.LinkKind, bool) {
 	var found, alternate bool
 	for t := range bytes.FieldsSeq(rel) {
 		switch {
@@ -165,24 +165,24 @@ func relation(rel, typ []byte) (page.LinkKind, bool) {
 		}
 	}
 	if !alternate {
-		return page.LinkRel, found
+		return actor.LinkRel, found
 	}
 	typ, _, _ = bytes.Cut(typ, []byte(";"))
 	typ = trim(typ)
 	switch {
 	case equalFold(typ, "application/rss+xml"), equalFold(typ, "application/atom+xml"), equalFold(typ, "application/feed+json"):
-		return page.LinkFeed, true
+		return actor.LinkFeed, true
 	case len(typ) == 0, equalFold(typ, typeHTML), equalFold(typ, typeXHTML):
-		return page.LinkRel, true
+		return actor.LinkRel, true
 	}
-	return page.LinkRel, found
+	return actor.LinkRel, found
 }
 
 // meta obeys robots directives and takes the target of a refresh.
 func (d *document) meta(a attributes) {
 	if equalFold(trim(a.httpEquiv), "refresh") {
 		if target := refresh(a.content); len(target) > 0 {
-			d.reference(page.LinkRefresh, target, nil)
+			d.reference(actor.LinkRefresh, target, nil)
 		}
 	}
 	if name := string(trim(a.name)); name != "" && (strings.EqualFold(name, "robots") || strings.EqualFold(name, d.opt.Token)) {

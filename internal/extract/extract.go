@@ -1,119 +1,107 @@
-// Package extract turns the bytes of a document into its links and the little that
-// is kept of it besides: robots directives. It sits inside
-// the fetch effect, after the body was read and before the record is packed;
-// what it returns goes to the step as page.Link.
+// Package extract finds the links and the robots directives of a document. The fetch
+// effect calls it after it has read the body and before it packs the record; the step
+// receives the links as actor.Link.
 //
-// [Links] is the one way from bytes to links: it tells pages from sitemaps and
-// feeds and reads each as what it is. [Wanted] says whether a body is worth its
-// while, and [LinkHeader] reads the links beside the body. All are pure functions
-// of their arguments, may be called from several goroutines at once and keep no
-// reference to the body.
+// [Links] tells pages, sitemaps and feeds apart and reads each of them. [Wanted] reports
+// whether a body can have links, and [LinkHeader] reads the links of the header. All
+// are pure functions of their arguments, safe for concurrent use, and keep no reference
+// to the body.
 //
 // Invariants:
 //
 //  1. Total: any bytes give a Result. There are no errors and no panics.
 //  2. Links are canonical (I1), free of duplicates, in order of first appearance,
-//     at most [MaxLinks] or, of a sitemap, [MaxListed], and never the document itself.
-//  3. Time is linear in the body. Memory is bounded by the number of links and the
-//     bounds beside it, plus one converted copy of the body if its charset does not
-//     contain ASCII (UTF-16, ISO-2022-JP), plus one inflated copy if it is a sitemap
-//     that was gzip. Nesting costs nothing: no tree and no stack is kept.
+//     at most [MaxLinks] ([MaxListed] of a sitemap), and never the document itself.
+//  3. Time is linear in the body. Memory is bounded by the limits in this file, plus
+//     one converted copy of the body if its charset does not contain ASCII (UTF-16,
+//     ISO-2022-JP), plus one decompressed copy of a sitemap in gzip. Nesting costs
+//     nothing: there is no tree and no stack.
 //
-// A page is read as a browser with scripting disabled reads it: the content of
-// noscript counts, that of script, style, textarea, title, comments and inert
-// templates does not. The price of having no tree is that rules which need one
-// (foster parenting, foreign content) are not applied. Tokens are those of
-// golang.org/x/net/html; all but the odd ones are read without it, with the same
-// outcome (FuzzHTML, TestRegular) in a third of the time.
+// Pages are read as in a browser with scripting disabled: the content of noscript
+// counts, that of script, style, textarea, title, comments and inert templates does
+// not. Rules that need a tree (foster parenting, foreign content) do not apply. The
+// tokens are those of golang.org/x/net/html. Regular tokens are read without it, with
+// the same result (FuzzHTML, TestRegular) in a third of the time.
 //
-// Sitemaps and feeds are read by a scanner of our own that does not ask for
-// well-formed XML, since many are not. It is equal to encoding/xml on what that
-// accepts (FuzzXML) and eight times as fast. Elements are known by their local
-// names, since namespaces are often wrong. Entities that a document declares are
-// never expanded.
+// Sitemaps and feeds are read with the same tokenizer, because many are not
+// well-formed XML. On well-formed documents the tokens equal those of encoding/xml
+// (FuzzXML); docs/adr/0045-xml-by-the-html-tokenizer.md has the figures on damaged
+// ones. Elements are known by their local names, since namespaces are often wrong.
+// Entities that a document declares are never expanded.
 //
-// It does not decide what to follow, does not read headers other than Content-Type
-// and Link, and looks neither into scripts nor into forms, nor into the markup that
-// feeds quote.
+// The package does not decide which links to follow, reads no headers except
+// Content-Type and Link, and ignores scripts, forms, and the markup inside feeds.
 package extract
 
 import (
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// MaxLinks is the largest number of links that one page or feed gives.
+// MaxLinks bounds the links of one page or feed.
 const MaxLinks = 10_000
 
-// MaxListed is the largest number of links that one sitemap gives: as many as one
-// may list (https://www.sitemaps.org/protocol.html).
+// MaxListed bounds the links of one sitemap, as its protocol does
+// (https://www.sitemaps.org/protocol.html).
 const MaxListed = 50_000
 
 // Further bounds on one document, in bytes.
 const (
-	maxHref      = 2 * weburl.MaxLen // one href, without its fragment: no longer one gives a URL
+	maxHref      = 2 * weburl.MaxLen // one href, without its fragment; a longer one is not a URL
 	maxHrefs     = 1 << 20           // all distinct hrefs together
-	maxLinked    = 4 << 20           // all URLs of a page together: short hrefs make long URLs of a long base
-	maxAnchor    = 100               // page.Link.Anchor
-	maxText      = 4 << 10           // source text looked at for a piece of an anchor
+	maxLinked    = 4 << 20           // all URLs of a page together; a long base makes short hrefs long
+	maxAnchor    = 100               // actor.Link.Anchor
+	maxText      = 4 << 10           // source text of a piece of an anchor
 	maxConverted = 2 * MaxLinks      // tags whose attributes are converted from another charset
-	maxToken     = 64 << 10          // one tag; longer ones are passed over
+	maxToken     = 64 << 10          // one tag; longer tags are skipped
 	longTag      = 1 << 10           // a tag longer than this ends the life of its tokenizer, see scanner
 	maxValue     = 2 * maxHref       // source text of one element or attribute of XML
 	maxListed    = 16 << 20          // all URLs of a sitemap or feed together
-	maxUnzipped  = 64 << 20          // a sitemap that was gzip
-	maxRatio     = 128               // bytes of one per byte of gzip; only bombs reach more
-	alwaysFine   = 1 << 20           // bytes of one, whatever the ratio
-	worthSkip    = 512               // raw text longer than this is stepped over, not tokenized
 )
 
-// Result is what a page says of itself and where it points.
+// Result is what a document says about itself, and its links.
 type Result struct {
-	Links    []page.Link
-	NoIndex  bool // meta robots: the page is not to be indexed
-	NoFollow bool // meta robots: no link is to be followed; every Link says so too
+	Links    []actor.Link
+	NoIndex  bool // meta robots forbids to index the page
+	NoFollow bool // meta robots forbids to follow any link; every Link says so too
 }
 
-// Options are what a crawl wants of its documents. The zero value reads pages, and
-// sitemaps and feeds that say they are.
+// Options are the settings of a crawl. The zero value reads pages, and recognizable sitemaps and feeds.
 type Options struct {
-	// Token is the crawler's product token: <meta name=token> is obeyed beside
-	// <meta name=robots>, and where they differ the stricter wins. Empty names nobody.
+	// Token is the crawler's product token. <meta name=TOKEN> counts like <meta name=robots>; if they differ,
+	// the stricter one wins.
 	Token string
-	// Srcset takes the images of a page too, by src and srcset of img and source.
+	// Srcset adds the images of a page: src and srcset of img and source.
 	Srcset bool
-	// Sitemap says that the URL is known to be a sitemap: robots.txt or another
-	// sitemap named it. Then it may be gzip or plain text, and of any content type.
+	// Sitemap says that robots.txt or another sitemap named the URL as a sitemap. The body may then be gzip or
+	// plain text, with any content type.
 	Sitemap bool
 }
 
-// Links extracts from a body of any content type, of which the bytes have the last
-// word, see [Wanted]. What is no page, sitemap or feed gives an empty Result.
-// contentType is the value of the header and may be empty; self is the document's
-// own URL.
+// Links extracts the links of a body of any content type. The bytes count more than the type, see [Wanted].
+// The Result is empty if the body is not a page, sitemap or feed. contentType is the value of the header and
+// may be empty; self is the document's own URL.
 //
-// A sitemap (https://www.sitemaps.org/protocol.html) gives page.LinkListed or, an
-// index, page.LinkSitemap, with Priority and Modified; and the translations of its
-// pages as page.LinkRel. It may be gzip if its URL is known to be one or ends in
-// .xml.gz. What it lists is given whatever its host: whom to believe is the crawl's
-// to say.
+// The links of a sitemap (https://www.sitemaps.org/protocol.html) are actor.LinkListed, or actor.LinkSitemap in
+// an index, with Priority and Modified; translations of its pages are actor.LinkRel. A sitemap may be gzip if
+// Options.Sitemap is set or its URL ends in .xml.gz. The links may be on any host: the crawl decides which to
+// trust.
 //
-// A feed of RSS or Atom gives its items as page.LinkEntry with their titles as
-// anchors, what else it links to (its site, next and previous pages) as
-// page.LinkRel, other feeds as page.LinkFeed.
+// The items of an RSS or Atom feed are actor.LinkEntry with their titles as anchors. Its other links (site, next
+// and previous page) are actor.LinkRel, and other feeds are actor.LinkFeed.
 func Links(body []byte, contentType string, self weburl.URL, opt Options) Result {
 	body, contentType = unzip(body, contentType, self, opt.Sitemap)
 	mime := sniff(contentType, body)
 	if opt.Sitemap || mime == typeXML {
 		l := newListing(body, contentType, self)
-		switch f := rootForm(xmlRoot(l.rest)); {
+		switch f := rootForm(xmlRoot(l.body)); {
 		case f == formSitemap:
 			return readSitemap(l)
 		case f == formFeed:
 			return readFeed(l)
 		case f == formXHTML && mime == typeXML:
 			mime = typeXHTML
-		case f == noForm && opt.Sitemap && (mime == typeText || absolute(trimSpace(l.rest))):
+		case f == noForm && opt.Sitemap && (mime == typeText || absolute(trimSpace(l.body))):
 			return readLines(l)
 		}
 	}
@@ -124,19 +112,16 @@ func Links(body []byte, contentType string, self weburl.URL, opt Options) Result
 	return Result{}
 }
 
-// readHTML extracts from an HTML or XHTML body, whole or cut off anywhere.
-//
-// contentType is the value of the header, of which the charset counts; xml is whether
-// it says XHTML. self is the page's own URL.
+// readHTML extracts the links of an HTML or XHTML body, which may be cut off anywhere. Only the charset of
+// contentType counts; xml says that the page is XHTML.
 //
 // Links come from a and area (href), frame and iframe (src), link (rel canonical,
 // next, prev; alternate if it has no type or one of HTML or of a feed), meta
 // refresh, and with Options.Srcset img and source (src, srcset). All are resolved
 // against the first base element with an href, also those before it (HTML Living
-// Standard, 2.4.3 document base URLs). Where several references lead to one URL,
-// the link has the kind of the first, the first anchor text that is not empty, and
-// is followed if any of them may be. rel=nofollow stops following; rel=ugc and
-// rel=sponsored qualify a link and do not.
+// Standard, 2.4.3 document base URLs). If several references lead to one URL, the link
+// has the kind of the first, the first anchor text that is not empty, and NoFollow only if
+// all of them have it. rel=nofollow sets NoFollow; rel=ugc and rel=sponsored do not.
 func readHTML(body []byte, contentType string, self weburl.URL, opt Options, xml bool) Result {
 	d := newDocument(self, opt)
 	defer d.release()

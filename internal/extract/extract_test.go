@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -24,14 +24,14 @@ func mustParse(tb testing.TB, s string) weburl.URL {
 }
 
 var kindNames = [...]string{
-	page.LinkAnchor: "anchor", page.LinkFrame: "frame", page.LinkRel: "rel",
-	page.LinkRefresh: "refresh", page.LinkRedirect: "redirect", page.LinkFeed: "feed",
-	page.LinkHeader: "header", page.LinkImage: "image", page.LinkSitemap: "sitemap", page.LinkListed: "listed", page.LinkEntry: "entry",
+	actor.LinkAnchor: "anchor", actor.LinkFrame: "frame", actor.LinkRel: "rel",
+	actor.LinkRefresh: "refresh", actor.LinkRedirect: "redirect", actor.LinkFeed: "feed",
+	actor.LinkHeader: "header", actor.LinkImage: "image", actor.LinkSitemap: "sitemap", actor.LinkListed: "listed", actor.LinkEntry: "entry",
 }
 
 // show writes a link as "kind URL", then "!" if it is not to be followed, then
 // the anchor text in quotes, then what a sitemap says, if there is any.
-func show(l page.Link) string {
+func show(l actor.Link) string {
 	s := kindNames[l.Kind] + " " + l.URL.String()
 	if l.NoFollow {
 		s += " !"
@@ -48,7 +48,7 @@ func show(l page.Link) string {
 	return s
 }
 
-func showAll(links []page.Link) []string {
+func showAll(links []actor.Link) []string {
 	var out []string
 	for _, l := range links {
 		out = append(out, show(l))

@@ -5,27 +5,26 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A feed is an RSS 0.9x, 1.0 or 2.0 or Atom (RFC 4287) document being read. One
-// reader does for all, since they differ in what they call things: an item is an
-// entry, and a link has its URL in an attribute or as its text. Elements are known
-// by their local names; those whose text is read must have the prefix of what they
-// are in, or media:title would be taken for title.
+// A feed reads RSS 0.9x, 1.0 and 2.0 and Atom (RFC 4287). One reader suffices, because the formats differ
+// mainly in names: an item is an entry, and a link has its URL in an attribute or as its text. The feed knows
+// elements by their local names. It reads the text of an element only if that has the prefix of the element
+// around it: media:title is not title.
 type feed struct {
 	listing
 
-	scope []byte // the prefix of the feed or, if one is being read, of the item
-	skip  []byte // the element within which nothing counts
+	scope []byte // prefix of the current item, or else of the feed
+	skip  []byte // name of the element whose content is skipped
 
-	// The item being read.
+	// The current item.
 	item     bool
 	itemBase weburl.URL
-	outer    []byte // scope before it
-	at       int    // its first link, or none
-	id       []byte // what is the URL of an item that has no link
+	outer    []byte // scope outside the item
+	at       int    // index of its first link, or none
+	id       []byte // URL of the item if it has no link
 	caption  []byte
 }
 
@@ -33,12 +32,12 @@ type feed struct {
 func readFeed(l listing) Result {
 	f := feed{listing: l}
 	f.limit = MaxLinks
-	for f.next() {
+	for tt := f.next(); tt != html.ErrorToken; tt = f.next() {
 		switch {
-		case f.kind == xmlStart:
-			f.startTag()
-		case f.kind == xmlEnd:
+		case tt == html.EndTagToken:
 			f.endTag()
+		case tt != html.TextToken:
+			f.startTag()
 		case f.skip == nil:
 			f.addText()
 		}
@@ -93,8 +92,7 @@ func (f *feed) endTag() {
 	}
 }
 
-// link handles the start tag of a link: of Atom, in any document and with any
-// prefix, if it has an href.
+// link handles the start tag of a link. A link with an href is one of Atom, in any document and with any prefix.
 func (f *feed) link() {
 	base := f.base
 	if f.item {
@@ -118,23 +116,23 @@ func (f *feed) link() {
 	f.found(kind, f.xmlBase(base), href)
 }
 
-// found takes a link of the feed or, if one is being read, of an item.
-func (f *feed) found(kind page.LinkKind, base weburl.URL, href []byte) {
-	if f.item && kind == page.LinkRel {
-		kind = page.LinkEntry
+// found adds a link of the current item, or else of the feed.
+func (f *feed) found(kind actor.LinkKind, base weburl.URL, href []byte) {
+	if f.item && kind == actor.LinkRel {
+		kind = actor.LinkEntry
 	}
 	at := f.add(kind, base, href)
-	if at == none || kind != page.LinkEntry || f.at != none {
+	if at == none || kind != actor.LinkEntry || f.at != none {
 		return
 	}
 	f.at = at
-	if l := &f.links[at]; l.Kind == page.LinkRel {
-		l.Kind = kind // what the feed points to is an item of it too
+	if l := &f.links[at]; l.Kind == actor.LinkRel {
+		l.Kind = kind // the feed links to one of its own items
 	}
 }
 
-// xmlBase returns what the xml:base of the current tag makes of a base
-// (https://www.w3.org/TR/xmlbase/): the same if it has none that can be used.
+// xmlBase resolves the xml:base of the current tag against a base (https://www.w3.org/TR/xmlbase/). It returns
+// the base itself if the tag has no usable xml:base.
 func (f *feed) xmlBase(base weburl.URL) weburl.URL {
 	ref := f.attribute("xml:base")
 	if ref == nil || len(ref) > maxHref {
@@ -157,7 +155,7 @@ func (f *feed) beginItem() {
 	}
 }
 
-// finishItem gives the link of an item its title.
+// finishItem sets the title of the item's link.
 func (f *feed) finishItem() {
 	f.take()
 	f.skip = nil
@@ -165,7 +163,7 @@ func (f *feed) finishItem() {
 		return
 	}
 	if f.at == none && absolute(f.id) {
-		f.found(page.LinkEntry, f.itemBase, f.id)
+		f.found(actor.LinkEntry, f.itemBase, f.id)
 	}
 	if f.at != none && f.links[f.at].Anchor == "" {
 		f.links[f.at].Anchor = string(trim(f.caption))
@@ -173,14 +171,14 @@ func (f *feed) finishItem() {
 	f.item, f.scope, f.caption, f.id = false, f.outer, f.caption[:0], nil
 }
 
-// finishField takes the text of an element that was read to its end.
+// finishField uses the text of an element after its end tag.
 func (f *feed) finishField() {
 	kind, value := f.take()
 	switch {
 	case kind == fieldURL && f.item:
-		f.found(page.LinkEntry, f.itemBase, value)
+		f.found(actor.LinkEntry, f.itemBase, value)
 	case kind == fieldURL:
-		f.found(page.LinkRel, f.base, value)
+		f.found(actor.LinkRel, f.base, value)
 	case kind == fieldID:
 		f.id = trim(value)
 	case kind == fieldTitle && f.item && len(f.caption) == 0:
@@ -188,8 +186,8 @@ func (f *feed) finishField() {
 	}
 }
 
-// unescapeTitle resolves the character references of HTML in a title. Most titles
-// that have any left are of HTML, whatever the feed says of them.
+// unescapeTitle resolves the character references of HTML in a title. Most titles that still have references
+// are HTML, even if the feed declares them as text.
 func unescapeTitle(title []byte) []byte {
 	if bytes.IndexByte(title, '&') < 0 {
 		return title

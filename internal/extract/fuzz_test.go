@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/net/html"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -31,7 +31,7 @@ func FuzzHTML(f *testing.F) {
 	for _, h := range hostile {
 		f.Add([]byte(h.make(300)), h.contentType)
 	}
-	f.Add([]byte(`<script>`+strings.Repeat("x", worthSkip)+`<!-- <script></script> --></script><a href=1>`), "text/html; charset=utf-8")
+	f.Add([]byte(`<script>`+strings.Repeat("x", longScript)+`<!-- <script></script> --></script><a href=1>`), "text/html; charset=utf-8")
 	f.Add([]byte(`<title x="`+strings.Repeat("x", longTag)+`"><a href=2></title><a href=1>`), "text/html; charset=utf-8")
 	f.Add([]byte(`<noscript a="`+strings.Repeat("x", longTag)+`"><a href=2></noscript><a href=1>`), "text/html; charset=utf-8")
 	f.Add([]byte(`<template><a href=1></template><template shadowrootmode=open><a href=2></template>`), "application/xhtml+xml")
@@ -67,7 +67,7 @@ func FuzzHTML(f *testing.F) {
 			var got []string
 			others := make(map[string]bool) // first met in another element
 			for _, ref := range d.refs {
-				if ref.kind == page.LinkAnchor {
+				if ref.kind == actor.LinkAnchor {
 					got = append(got, ref.href)
 				} else {
 					others[ref.href] = true

@@ -3,7 +3,7 @@ package extract
 import (
 	"bytes"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -12,13 +12,13 @@ const maxHeaderLinks = 100
 
 // LinkHeader extracts from the values of the Link fields of an answer (RFC 8288)
 // the links that a link element of HTML would give: rel canonical, next, prev, and
-// alternate if it has no type or one of HTML (page.LinkHeader) or of a feed
-// (page.LinkFeed). rel=nofollow stops following. They are canonical, free of
+// alternate if it has no type or one of HTML (actor.LinkHeader) or of a feed
+// (actor.LinkFeed). rel=nofollow stops following. They are canonical, free of
 // duplicates, never self, at most 100. A link whose anchor parameter says that it
 // is of another document is none. A value that breaks the grammar gives the links
 // before that place.
-func LinkHeader(values []string, self weburl.URL) []page.Link {
-	var links []page.Link
+func LinkHeader(values []string, self weburl.URL) []actor.Link {
+	var links []actor.Link
 	for _, v := range values {
 		for rest := []byte(v); len(links) < maxHeaderLinks; {
 			var l headerLink
@@ -39,10 +39,10 @@ func LinkHeader(values []string, self weburl.URL) []page.Link {
 			if err != nil || u == self {
 				continue
 			}
-			if kind == page.LinkRel {
-				kind = page.LinkHeader
+			if kind == actor.LinkRel {
+				kind = actor.LinkHeader
 			}
-			links = mergeLink(links, page.Link{URL: u, Kind: kind, NoFollow: hasToken(l.rel, "nofollow")})
+			links = mergeLink(links, actor.Link{URL: u, Kind: kind, NoFollow: hasToken(l.rel, "nofollow")})
 		}
 	}
 	return links
@@ -50,7 +50,7 @@ func LinkHeader(values []string, self weburl.URL) []page.Link {
 
 // mergeLink adds a link to a short list unless its URL is there; then it is
 // followed if either may be.
-func mergeLink(links []page.Link, l page.Link) []page.Link {
+func mergeLink(links []actor.Link, l actor.Link) []actor.Link {
 	for i := range links {
 		if links[i].URL == l.URL {
 			links[i].NoFollow = links[i].NoFollow && l.NoFollow

@@ -92,7 +92,8 @@ func TestMemoryXML(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		Links([]byte(h.body), "text/xml; charset=utf-8", self, Options{})
 		runtime.ReadMemStats(&after)
-		if got := after.TotalAlloc - before.TotalAlloc - uint64(len(h.body)); got > 16*maxValue { // the body is copied for the call
+		// The body is copied for the call. A token that is too long costs two tokenizers, whose buffers double.
+		if got := after.TotalAlloc - before.TotalAlloc - uint64(len(h.body)); got > 10*maxToken {
 			t.Errorf("%s: %d bytes allocated", h.name, got)
 		}
 	}

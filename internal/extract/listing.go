@@ -3,43 +3,42 @@ package extract
 import (
 	"bytes"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// A listing gathers the links of a document that lists them: a sitemap or a feed.
-// Most of what it is given is an absolute URL met once, so, other than in a
-// collector, each is resolved as it comes.
+// A listing collects the links of a sitemap or a feed. Most of its references are absolute URLs that occur
+// once, so it resolves each one at once; a collector waits for the end of the page.
 type listing struct {
 	xmlScanner
 	decoder
 
 	self  weburl.URL
-	base  weburl.URL // what links are resolved against
-	links []page.Link
+	base  weburl.URL // base of relative references
+	links []actor.Link
 	seen  map[string]int32 // canonical URL -> index in links
-	limit int              // of links
-	size  int              // of all URLs
+	limit int              // most links
+	size  int              // bytes of all URLs
 
-	// The element whose text is being read.
+	// The element whose text is read now.
 	field   field
-	element []byte // its name, as written
-	value   []byte // its text so far; may be of the body, see addText
+	element []byte // name as written
+	value   []byte // text so far; may be a slice of the body, see addText
 }
 
-// A field says what the text of an element is.
+// A field is the meaning of an element's text.
 type field uint8
 
 const (
 	noField field = iota
 	fieldURL
 	fieldTitle
-	fieldID // a URL, perhaps
+	fieldID // may be a URL
 	fieldModified
 	fieldPriority
 )
 
-// newListing begins to read a body as XML or plain text.
+// newListing returns a listing that reads a body as XML or plain text.
 func newListing(body []byte, contentType string, self weburl.URL) listing {
 	l := listing{self: self, base: self}
 	cs := detectXML(body, contentType)
@@ -49,13 +48,13 @@ func newListing(body []byte, contentType string, self weburl.URL) listing {
 		body = l.decode(body)
 		l.decoder = decoder{}
 	}
-	l.rest = body
+	l.open(body, true)
 	return l
 }
 
-// add takes one reference and returns the index of its link, or none if it leads
-// nowhere or a bound is reached.
-func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
+// add adds a reference and returns the index of its link. It returns none if the reference is not a web URL or
+// a bound is reached.
+func (l *listing) add(kind actor.LinkKind, base weburl.URL, href []byte) int {
 	href = trim(href)
 	if len(href) == 0 || otherScheme(href) {
 		return none
@@ -80,11 +79,11 @@ func (l *listing) add(kind page.LinkKind, base weburl.URL, href []byte) int {
 	at := len(l.links)
 	l.seen[u.String()] = int32(at)
 	l.size += len(u.String())
-	l.links = append(l.links, page.Link{URL: u, Kind: kind})
+	l.links = append(l.links, actor.Link{URL: u, Kind: kind})
 	return at
 }
 
-// begin makes the current start tag the one whose text is read.
+// begin starts to read the text of the current element.
 func (l *listing) begin(f field) {
 	if l.closed {
 		return
@@ -92,18 +91,18 @@ func (l *listing) begin(f field) {
 	l.field, l.element, l.value = f, l.name, nil
 }
 
-// ends reports whether the current end tag is that of the element being read.
+// ends reports whether the current end tag ends the element whose text is read.
 func (l *listing) ends() bool { return l.field != noField && bytes.Equal(l.name, l.element) }
 
-// take ends the element being read and returns its text.
+// take stops reading the text of an element, and returns it.
 func (l *listing) take() (field, []byte) {
 	f, v := l.field, l.value
 	l.field, l.element, l.value = noField, nil, nil
 	return f, v
 }
 
-// addText adds the current text or section to the element being read. Most values
-// are one piece of plain text: it is not copied.
+// addText adds the current text to the element whose text is read. Most values are one piece of plain text,
+// which addText does not copy.
 func (l *listing) addText() {
 	if l.field == noField || len(l.value) >= maxValue {
 		return
@@ -116,10 +115,10 @@ func (l *listing) addText() {
 	if l.foreign(text) {
 		text = l.decode(text)
 	}
-	plain := l.kind == xmlSection || bytes.IndexByte(text, '&') < 0
+	plain := l.section || bytes.IndexByte(text, '&') < 0
 	switch {
 	case plain && len(l.value) == 0:
-		l.value = text[:len(text):len(text)] // what is appended goes to a copy
+		l.value = text[:len(text):len(text)] // appending makes a copy
 	case plain:
 		l.value = append(l.value, text...)
 	default:
@@ -127,10 +126,9 @@ func (l *listing) addText() {
 	}
 }
 
-// attribute returns the value of an attribute of the current tag in UTF-8, nil if
-// there is none.
+// attribute returns the value of an attribute of the current tag in UTF-8, or nil if the tag lacks it.
 func (l *listing) attribute(name string) []byte {
-	v := l.attr(name)
+	v := tagAttribute(l.src, name)
 	if v == nil {
 		return nil
 	}

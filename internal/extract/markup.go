@@ -6,13 +6,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxIrregular is how many irregular tokens a document may have before all is left
-// to the tokenizer: going over to it costs more than it takes.
+// maxIrregular bounds the tokenizers that a document may start. After that, one tokenizer reads the whole
+// rest: starting one costs more than it saves.
 const maxIrregular = 100
 
-// regular reads the next token without the tokenizer, which allocates for each
-// attribute and copies the body, if the token is written as nearly all are. Then it
-// is what the tokenizer would make of it (FuzzHTML).
+// regular reads the next token without the tokenizer, which allocates for each attribute and copies the
+// body. It reports false unless the token is written as nearly all are. The result equals that of the
+// tokenizer (FuzzHTML).
 func (s *scanner) regular() (html.TokenType, bool) {
 	if s.xml || s.irregular > maxIrregular {
 		return 0, false
@@ -22,7 +22,7 @@ func (s *scanner) regular() (html.TokenType, bool) {
 		s.src = nil
 		return html.ErrorToken, true
 	}
-	b = b[:min(len(b), maxToken)] // what is longer is left to the tokenizer: looked at once, not to its end
+	b = b[:min(len(b), maxToken)] // a longer token is left to the tokenizer
 	if n := textLength(b); n > 0 {
 		return s.take(html.TextToken, n)
 	}
@@ -52,8 +52,8 @@ func (s *scanner) regular() (html.TokenType, bool) {
 	return 0, false
 }
 
-// take makes the next n bytes the current token unless they are none, or more than
-// the tokenizer surely takes for one.
+// take makes the next n bytes the current token. It reports false if n is 0, or so large that the tokenizer
+// might cut the token.
 func (s *scanner) take(tt html.TokenType, n int) (html.TokenType, bool) {
 	if n == 0 || n >= maxToken {
 		return 0, false
@@ -65,7 +65,7 @@ func (s *scanner) take(tt html.TokenType, n int) (html.TokenType, bool) {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// textLength returns the length of the text that b begins with.
+// textLength returns the length of the text at the beginning of b.
 func textLength(b []byte) int {
 	for n := 0; ; n++ {
 		i := bytes.IndexByte(b[n:], '<')
@@ -79,8 +79,8 @@ func textLength(b []byte) int {
 	}
 }
 
-// commentLength returns the length of the comment that b begins with, 0 if it does
-// not end, or ends in one of the ways that are errors.
+// commentLength returns the length of the comment at the beginning of b. It returns 0 if the comment has no
+// end, or an end that is an error of syntax.
 func commentLength(b []byte) int {
 	n := len("<!--")
 	if rest := b[n:]; len(rest) == 0 || rest[0] == '>' || bytes.HasPrefix(rest, []byte("->")) {
@@ -102,12 +102,11 @@ func commentLength(b []byte) int {
 	}
 }
 
-// tagLength returns the length of the tag that b begins with, of which the name is
-// at an offset, and whether it closes itself. It reports false if the tag does not
-// end, or ends in a slash that may be of an attribute.
+// tagLength returns the length of the tag at the beginning of b, whose name is at an offset, and whether the
+// tag closes itself. ok is false if the tag has no end, or ends with a slash that may belong to an attribute.
 func tagLength(b []byte, name int) (n int, closed, ok bool) {
 	n = nameEnd(b, name)
-	last := 0 // the end of the last value
+	last := 0 // end of the last value
 	for {
 		n = spaceEnd(b, n)
 		if n == len(b) {
@@ -122,7 +121,7 @@ func tagLength(b []byte, name int) (n int, closed, ok bool) {
 	}
 }
 
-// nameEnd returns the offset behind the name of a tag that is at an offset.
+// nameEnd returns the end of the name of a tag that begins at n.
 func nameEnd(b []byte, n int) int {
 	for n < len(b) && !nameEnds(b[n]) {
 		n++
@@ -140,10 +139,9 @@ func spaceEnd(b []byte, n int) int {
 // A span is a part of a tag.
 type span struct{ from, to int }
 
-// attribute returns where the name and the value of the attribute at an offset are,
-// and the offset behind it (HTML Living Standard, 13.2.5.32 and following). A slash
-// that separates attributes is one without a name. What does not end goes on to the
-// end of b.
+// attribute returns the name and the value of the attribute at n, and its end (HTML Living Standard, 13.2.5.32
+// and following). A slash that separates attributes is an attribute without a name. An attribute without an
+// end extends to the end of b.
 func attribute(b []byte, n int) (name, value span, end int) {
 	name.from = n
 	if n < len(b) && b[n] == '=' {
@@ -184,9 +182,8 @@ func attribute(b []byte, n int) (name, value span, end int) {
 	return name, value, n
 }
 
-// regularValue returns what the value of an attribute stands for. It reports false
-// if only the tokenizer knows: character references without a semicolon have rules
-// of their own there.
+// regularValue returns the value of an attribute with its character references resolved. It reports false if
+// the value needs the tokenizer: in attributes, references without a semicolon have special rules.
 func regularValue(v []byte) ([]byte, bool) {
 	if bytes.IndexByte(v, '\r') >= 0 || bytes.IndexByte(v, 0) >= 0 {
 		return nil, false
@@ -210,5 +207,38 @@ func regularValue(v []byte) ([]byte, bool) {
 		if n > 0 && rest[n] != ';' && rest[n] != '=' {
 			return nil, false
 		}
+	}
+}
+
+// maxReference bounds a character reference, in bytes. The longest one, &CounterClockwiseContourIntegral;,
+// has 33.
+const maxReference = 40
+
+// appendCharacters appends text with its character references resolved: those of XML, and those of HTML,
+// which feeds use without declaring them. References need a semicolon here, or ?a=1&copy=2 would lose its
+// argument.
+func appendCharacters(dst, text []byte) []byte {
+	for {
+		i := bytes.IndexByte(text, '&')
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst, text = append(dst, text[:i]...), text[i:]
+		n := bytes.IndexByte(text[:min(len(text), maxReference)], ';') + 1
+		switch {
+		case n == 0:
+			n = 1
+			dst = append(dst, '&')
+		case string(text[:n]) == "&amp;":
+			dst = append(dst, '&')
+		default:
+			s := html.UnescapeString(string(text[:n]))
+			if s[len(s)-1] == ';' && s != ";" { // &notit; is not ¬it;
+				n = 1
+				s = "&"
+			}
+			dst = append(dst, s...)
+		}
+		text = text[n:]
 	}
 }

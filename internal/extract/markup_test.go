@@ -22,7 +22,7 @@ func TestRegular(t *testing.T) {
 		"<meta http-equiv=refresh content='0;url=15'>", "<noscript>", "</noscript>", "<plaintext>", "<xmp>", "</xmp>", "<svg>", "<svg/>", "<svg x=/>", "<svg x=1 x=/>", "</svg>",
 		"<script>", "<script x>", "</script>", "</script ", "<style>", "</style>", "<textarea>", "</textarea>", "<title>", "</title>", "</titlex>", "<title/>",
 		"<template>", "<template shadowrootmode=open>", "</template>", "<!--", "-->", "--!>", "--", "->", "<!-->", "<!--->", "<!doctype html>", "<!>", "<?x?>", "<>", "</>", "</ x>", "<![CDATA[", "]]>",
-		strings.Repeat("y", worthSkip), "<p x='" + strings.Repeat("z", longTag),
+		strings.Repeat("y", longScript), "<p x='" + strings.Repeat("z", longTag),
 	}
 	self := mustParse(t, selfURL)
 	opt := Options{Token: "orbweaver", Srcset: true}

@@ -9,24 +9,23 @@ import (
 	"golang.org/x/net/html"
 )
 
-// A scanner goes over a body in memory. It reads most tokens itself, see regular,
-// and has a tokenizer read the others, which it can put down at any place of the
-// body. That serves two ends besides. A token over maxToken is the tokenizer's last:
-// the next tokenizer goes on behind it. And a tokenizer keeps a table of attribute
-// names that is wiped at each tag and never shrinks: were it not replaced after a
-// long tag, one tag of many attributes would make the small tags behind it take
-// three times as long. Long raw text (scripts, mostly) is stepped over by a search.
+// A scanner reads the tokens of a body in memory. It reads most tokens of HTML itself, see regular, and
+// starts a tokenizer for the others, at any offset of the body. A new tokenizer has two further uses. A
+// token over maxToken is the last one of its tokenizer, and the next tokenizer continues after it. And a
+// tokenizer keeps a table of attribute names that it clears at each tag and never shrinks: after one tag
+// with many attributes, each small tag would take three times as long. The scanner passes over raw text
+// (mostly scripts) with a search.
 type scanner struct {
 	body      []byte
 	src       []byte // the current token
-	at        int    // where the next token begins, if there is no tokenizer
-	irregular int    // tokens that were left to a tokenizer
+	at        int    // offset of the next token, if there is no tokenizer
+	irregular int    // number of tokenizers started
 	xml       bool
 
-	z    *html.Tokenizer // nil while none is needed
-	next int             // body[next:] was not handed to the tokenizer
-	from int             // where this tokenizer began
-	cut  bool            // the current token was longer than maxToken
+	z    *html.Tokenizer // nil if none is needed
+	next int             // offset of the bytes that the tokenizer has not read
+	from int             // offset where the tokenizer began
+	cut  bool            // the current token is longer than maxToken
 }
 
 // errCut ends a tokenizer whose token is too long.
@@ -37,8 +36,8 @@ func (s *scanner) open(body []byte, xml bool) {
 	s.seek(0)
 }
 
-// token goes to the next token. raw names the raw text element that has begun, if
-// any: its text is next.
+// token reads the next token. raw is the name of the raw text element whose start tag was the previous
+// token, or "".
 func (s *scanner) token(raw string) html.TokenType {
 	if s.z != nil && !s.xml && s.irregular <= maxIrregular {
 		s.seek(s.pos())
@@ -62,9 +61,8 @@ func (s *scanner) token(raw string) html.TokenType {
 	return tt
 }
 
-// rawText returns the length of the text of a raw text element, none if name is
-// empty, unless the text is of a script that may have another in a comment: where
-// that ends, the tokenizer knows.
+// rawText returns the length of the text of a raw text element, or 0 if name is empty. A script that may
+// hold another script inside a comment is nested: only the tokenizer knows its end.
 func (s *scanner) rawText(name string) (n int, nested bool) {
 	b := s.body[s.at:]
 	switch name {
@@ -80,8 +78,8 @@ func (s *scanner) rawText(name string) (n int, nested bool) {
 	return n, false
 }
 
-// tokenizer has a tokenizer go on, within a script or outside of any raw text.
-// NewTokenizerFragment is of no use: to it, scripts have no end.
+// tokenizer starts a tokenizer at the current offset, inside a script or outside any raw text.
+// NewTokenizerFragment does not help: its scripts have no end.
 func (s *scanner) tokenizer(script bool) {
 	s.irregular++
 	s.next, s.from = s.at, s.at
@@ -94,10 +92,9 @@ func (s *scanner) tokenizer(script bool) {
 	s.z.AllowCDATA(s.xml)
 }
 
-// Read implements io.Reader for the tokenizer. It is asked for more when the
-// tokenizer's buffer ends within a token, and there the token's length is
-// checked: Tokenizer.SetMaxBuf does that at each byte and takes 7 % longer. The
-// buffer doubles, so a token of up to twice maxToken may pass.
+// Read implements io.Reader for the tokenizer, which reads more when its buffer ends within a token. Read
+// checks the length of the token only then: Tokenizer.SetMaxBuf checks it at each byte and takes 7 %
+// longer. The buffer doubles, so a token of up to twice maxToken may pass.
 func (s *scanner) Read(p []byte) (int, error) {
 	if len(s.z.Raw()) >= maxToken {
 		s.cut = true
@@ -111,7 +108,7 @@ func (s *scanner) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// pos is the offset behind the current token.
+// pos returns the offset after the current token.
 func (s *scanner) pos() int {
 	if s.z == nil {
 		return s.at
@@ -119,20 +116,20 @@ func (s *scanner) pos() int {
 	return s.next - len(s.z.Buffered())
 }
 
-// notRaw has the content of the element that has begun read as markup.
+// notRaw makes the tokenizer read the content of the current element as markup.
 func (s *scanner) notRaw() {
 	if s.z != nil {
 		s.z.NextIsNotRawText()
 	}
 }
 
-// seek goes on at an offset.
+// seek continues at an offset, without a tokenizer.
 func (s *scanner) seek(at int) {
 	s.z, s.at, s.cut = nil, max(0, min(at, len(s.body))), false
 }
 
-// resume goes on behind a tag that was too long, as if the rest of it were text.
-// It reports false at the end of the body.
+// resume continues after a tag that was too long, and reads the rest of it as text. It reports false at the
+// end of the body.
 func (s *scanner) resume() bool {
 	at := s.pos()
 	if !s.cut || at <= s.from {
@@ -142,22 +139,28 @@ func (s *scanner) resume() bool {
 	return true
 }
 
-// resumeText goes on behind text that was too long. What it ends with may be the
-// beginning of a tag.
+// resumeText skips the rest of a text that was too long. The last two bytes of the token may begin a tag.
 func (s *scanner) resumeText() {
-	at := s.pos()
-	if i := bytes.LastIndexByte(s.body[max(at-2, 0):at], '<'); i >= 0 {
-		at = max(at-2, 0) + i
+	at := max(s.pos()-len("</"), 0)
+	n := bytes.IndexByte(s.body[at:], '<')
+	if n < 0 {
+		n = len(s.body)
 	}
-	s.seek(at)
+	s.seek(at + n)
 }
 
-// resumeComment goes on behind a comment, declaration or processing instruction
+// resumeMarkup continues after a comment, declaration, processing instruction or CDATA section if
 // that was too long.
-func (s *scanner) resumeComment() {
+func (s *scanner) resumeMarkup() {
+	if !s.cut {
+		return
+	}
 	end := ">"
-	if bytes.HasPrefix(s.src, []byte("<!--")) {
+	switch {
+	case bytes.HasPrefix(s.src, []byte("<!--")):
 		end = "-->"
+	case bytes.HasPrefix(s.src, []byte(sectionBegin)):
+		end = sectionEnd
 	}
 	at := s.pos() - len(end)
 	i := bytes.Index(s.body[at:], []byte(end))
@@ -168,27 +171,13 @@ func (s *scanner) resumeComment() {
 	s.seek(at + i + len(end))
 }
 
-// resumeRaw goes on at the end tag of a raw text element whose text was too long.
+// resumeRaw continues at the end tag of a raw text element whose text was too long.
 func (s *scanner) resumeRaw(name string) {
 	at := s.pos() - len("</") - len(name) - len(">")
 	s.seek(at + indexEndTag(s.body[at:], name))
 }
 
-// skipRaw steps over the text of the raw text element whose start tag is the
-// current token, if that pays. It reports whether it did.
-func (s *scanner) skipRaw(name string) bool {
-	rest := s.body[s.pos():]
-	n := indexEndTag(rest, name)
-	// Inside <!-- a script may hold further <script>...</script>: the tokenizer knows.
-	if n < worthSkip || name == "script" && bytes.Contains(rest[:n], []byte("<!--")) {
-		return false
-	}
-	s.seek(len(s.body) - len(rest) + n)
-	return true
-}
-
-// indexEndTag returns the index of the first end tag of that name, or the length
-// of b if there is none.
+// indexEndTag returns the index of the first end tag of an element, or the length of b if it has no end tag.
 func indexEndTag(b []byte, name string) int {
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte("</"))

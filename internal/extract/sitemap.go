@@ -7,21 +7,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"golang.org/x/net/html"
+
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
-// A sitemap is a list of URLs, or of other sitemaps, being read
-// (https://www.sitemaps.org/protocol.html). Elements are known by their local
-// names, in any namespace; those within an entry must have its prefix, or the loc of
-// an image would be taken for that of its page.
+// A sitemap reads a list of URLs or of other sitemaps (https://www.sitemaps.org/protocol.html). It knows
+// elements by their local names, in any namespace. Elements inside an entry must have the prefix of the entry:
+// the loc of an image is not that of its page.
 type sitemap struct {
 	listing
 
-	// The entry being read.
+	// The current entry.
 	entry    bool
-	kind     page.LinkKind
+	kind     actor.LinkKind
 	scope    []byte // the prefix of its tag
-	at       int    // its link, or none
+	at       int    // index of its link, or none
 	priority int8
 	modified int64
 }
@@ -30,18 +31,18 @@ type sitemap struct {
 func readSitemap(l listing) Result {
 	s := sitemap{listing: l}
 	s.limit = MaxListed
-	for s.next() {
-		switch s.xmlScanner.kind {
-		case xmlStart:
-			s.startTag()
-		case xmlEnd:
+	for tt := s.next(); tt != html.ErrorToken; tt = s.next() {
+		switch tt {
+		case html.TextToken:
+			s.addText()
+		case html.EndTagToken:
 			if s.ends() {
 				s.finishField()
 			} else if s.is("url") || s.is("sitemap") {
 				s.finishEntry()
 			}
 		default:
-			s.addText()
+			s.startTag()
 		}
 	}
 	s.finishEntry()
@@ -51,9 +52,9 @@ func readSitemap(l listing) Result {
 func (s *sitemap) startTag() {
 	switch {
 	case s.is("url"):
-		s.beginEntry(page.LinkListed)
+		s.beginEntry(actor.LinkListed)
 	case s.is("sitemap"):
-		s.beginEntry(page.LinkSitemap)
+		s.beginEntry(actor.LinkSitemap)
 	case !s.entry:
 	case s.is("link"):
 		// The same page in another language: xhtml:link, whatever the prefix.
@@ -70,13 +71,13 @@ func (s *sitemap) startTag() {
 	}
 }
 
-func (s *sitemap) beginEntry(kind page.LinkKind) {
+func (s *sitemap) beginEntry(kind actor.LinkKind) {
 	s.finishEntry()
 	s.entry, s.kind, s.scope, s.at = true, kind, s.prefix, none
 	s.priority, s.modified = 0, 0
 }
 
-// finishField takes the text of an element of an entry. The first loc counts.
+// finishField uses the text of an element of an entry. The first loc counts.
 func (s *sitemap) finishField() {
 	switch f, value := s.take(); {
 	case f == fieldURL && s.at == none:
@@ -88,8 +89,8 @@ func (s *sitemap) finishField() {
 	}
 }
 
-// finishEntry gives the link what the entry says of it. A page that was met as the
-// translation of another is listed all the same.
+// finishEntry sets the priority and the time of the entry's link. A page that an earlier entry named as a
+// translation is listed too.
 func (s *sitemap) finishEntry() {
 	s.take()
 	if !s.entry {
@@ -100,7 +101,7 @@ func (s *sitemap) finishEntry() {
 		return
 	}
 	l := &s.links[s.at]
-	if l.Kind == page.LinkRel {
+	if l.Kind == actor.LinkRel {
 		l.Kind = s.kind
 	}
 	if l.Priority == 0 {
@@ -111,12 +112,12 @@ func (s *sitemap) finishEntry() {
 	}
 }
 
-// readLines reads a sitemap that is plain text: one absolute URL a line.
+// readLines reads a plain-text sitemap: one absolute URL per line.
 func readLines(l listing) Result {
 	l.limit = MaxListed
-	for body := l.rest; len(body) > 0; {
+	for body := l.body; len(body) > 0; {
 		n := bytes.IndexAny(body[:min(len(body), maxValue)], "\r\n")
-		if n < 0 { // a long line is looked for once
+		if n < 0 { // a line longer than maxValue
 			if n = bytes.IndexByte(body, '\n'); n < 0 {
 				n = len(body)
 			}
@@ -127,14 +128,14 @@ func readLines(l listing) Result {
 			if line = line[:min(len(line), maxValue)]; l.foreign(line) {
 				line = l.decode(line)
 			}
-			l.add(page.LinkListed, l.base, line)
+			l.add(actor.LinkListed, l.base, line)
 		}
 	}
 	return Result{Links: l.links}
 }
 
-// parsePriority reads a priority between 0 and 1 as tenths from the default 0.5. One
-// that is out of bounds is clamped; what is no number is the default.
+// parsePriority returns a priority between 0 and 1 in tenths from the default of 0.5. It clamps a number out of
+// bounds, and returns 0 for anything else.
 func parsePriority(s string) int8 {
 	if len(s) > maxNumber {
 		return 0
@@ -146,7 +147,7 @@ func parsePriority(s string) int8 {
 	return int8(math.Round(10*min(max(f, 0), 1))) - 5
 }
 
-// maxNumber is more than any priority or date needs, in bytes.
+// maxNumber bounds a priority or a date, in bytes.
 const maxNumber = 64
 
 // parseDatetime reads the W3C profile of ISO 8601

@@ -14,9 +14,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/coding"
 	"github.com/orbweaver/orbweaver/internal/extract"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -26,13 +26,13 @@ const (
 	maxETag     = 256
 	maxModified = 64
 	maxMIME     = 128
-	maxHead     = 64 << 10 // of page.Outcome.Head
+	maxHead     = 64 << 10 // of actor.Outcome.Head
 )
 
 // maxSitemaps bounds the sitemaps that one robots.txt gives.
 const maxSitemaps = 100
 
-// maxRetryAfter bounds how long a server may send us away; page.Outcome promises it.
+// maxRetryAfter bounds how long a server may send us away; actor.Outcome promises it.
 const maxRetryAfter = 24 * time.Hour
 
 // Response is an answer as it came from a server, or as the simulation makes one up.
@@ -104,7 +104,7 @@ func NewScratch(cfg Config) *Scratch {
 // with the same digest (OutcomeOK, with links).
 //
 // Deterministic: the same arguments give the same outcome.
-func Assemble(s *Scratch, req page.Request, resp Response) *page.Outcome {
+func Assemble(s *Scratch, req actor.Request, resp Response) *actor.Outcome {
 	out := blank(&req, resp.Started, resp.Ended)
 	p := &out.Page
 	p.Status = uint16(max(0, min(resp.Status, 999)))
@@ -134,7 +134,7 @@ func Assemble(s *Scratch, req page.Request, resp Response) *page.Outcome {
 	case blobschema.OutcomeRedirect:
 		if target, err := req.URL.Resolve(resp.field("Location")); err == nil && resp.field("Location") != "" {
 			p.Redirect, p.Links = target.String(), 1
-			out.Links = []page.Link{{URL: target, Kind: page.LinkRedirect}}
+			out.Links = []actor.Link{{URL: target, Kind: actor.LinkRedirect}}
 		} else {
 			p.Outcome = blobschema.OutcomeClientError
 		}
@@ -144,8 +144,8 @@ func Assemble(s *Scratch, req page.Request, resp Response) *page.Outcome {
 }
 
 // blank returns the outcome of req but for what the answer says.
-func blank(req *page.Request, started, ended time.Time) *page.Outcome {
-	return &page.Outcome{
+func blank(req *actor.Request, started, ended time.Time) *actor.Outcome {
+	return &actor.Outcome{
 		Page: blobschema.Page{
 			URL: req.URL.String(), Generation: req.Generation, Depth: req.Depth, Robots: req.Robots, Attempts: req.Attempt,
 			// To the microsecond, as in the record: the index finds one by the other.
@@ -179,7 +179,7 @@ func judge(status int) (o blobschema.Outcome, temporary bool) {
 // conditions lists the fields that make a request conditional (RFC 9110 section 13.1): the
 // validators of the former answer, as they came. A robots.txt is always asked for whole,
 // since what it says is needed, and so is a page of which only a part came in time.
-func conditions(req *page.Request) []warc.HeaderField {
+func conditions(req *actor.Request) []warc.HeaderField {
 	if req.Robots || !hasPayload(req.Former) || req.Former.Truncated == warc.TruncatedTime {
 		return nil
 	}
@@ -225,7 +225,7 @@ func revisit(p, former *blobschema.Page, resp *Response, asked bool) (profile st
 
 // pack encodes the request and the response as WARC records into out, the latter as a
 // revisit if there is a profile.
-func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err error) {
+func (s *Scratch) pack(out *actor.Outcome, resp *Response, profile string) (err error) {
 	s.head = warc.AppendHTTPResponseHead(s.head[:0], resp.Proto, resp.Status, resp.Reason, resp.Header)
 	request := warc.Record{
 		Type: warc.TypeRequest, Date: out.Page.Time, TargetURI: out.Page.URL, IPAddress: resp.Addr, Header: resp.RequestHead,
@@ -263,7 +263,7 @@ func (s *Scratch) pack(out *page.Outcome, resp *Response, profile string) (err e
 }
 
 // readBody looks into the body of a page for its links, or keeps that of a robots.txt.
-func (s *Scratch) readBody(out *page.Outcome, req *page.Request, resp *Response) {
+func (s *Scratch) readBody(out *actor.Outcome, req *actor.Request, resp *Response) {
 	s.body.Open(resp.Body, resp.coding())
 	if req.Robots {
 		out.Body = append([]byte{}, s.body.UpTo(maxRobots)...)
@@ -295,7 +295,7 @@ func (s *Scratch) readBody(out *page.Outcome, req *page.Request, resp *Response)
 
 // joined appends to the links of a page those of its header, without duplicates and up to
 // extract.MaxLinks. A link that is in both is followed if either may be.
-func joined(links, header []page.Link) []page.Link {
+func joined(links, header []actor.Link) []actor.Link {
 	at := make(map[weburl.URL]int, len(header))
 	for i, h := range header {
 		at[h.URL] = i
@@ -316,14 +316,14 @@ func joined(links, header []page.Link) []page.Link {
 
 // sitemaps returns what the Sitemap lines of the robots.txt at self name, in order, without
 // duplicates and at most maxSitemaps. They may be on any host, as the protocol allows.
-func sitemaps(body []byte, token string, self weburl.URL) []page.Link {
-	var links []page.Link
+func sitemaps(body []byte, token string, self weburl.URL) []actor.Link {
+	var links []actor.Link
 	for _, line := range polite.ParseRobots(body, token).Sitemaps() {
 		u, err := self.Resolve(line)
-		if err != nil || u == self || slices.ContainsFunc(links, func(l page.Link) bool { return l.URL == u }) {
+		if err != nil || u == self || slices.ContainsFunc(links, func(l actor.Link) bool { return l.URL == u }) {
 			continue
 		}
-		if links = append(links, page.Link{URL: u, Kind: page.LinkSitemap}); len(links) == maxSitemaps {
+		if links = append(links, actor.Link{URL: u, Kind: actor.LinkSitemap}); len(links) == maxSitemaps {
 			break
 		}
 	}

@@ -16,10 +16,9 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/coding"
-	"github.com/orbweaver/orbweaver/internal/coding/bodies"
 	"github.com/orbweaver/orbweaver/internal/extract"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -47,7 +46,7 @@ var sameURL = cmp.Comparer(func(a, b weburl.URL) bool { return a == b })
 
 // TestAssembleGolden pins every byte of the records and every field of the page.
 func TestAssembleGolden(t *testing.T) {
-	req := page.Request{URL: parse(t, "http://example.org/a?q=1"), Depth: 3, Generation: 2, Attempt: 1}
+	req := actor.Request{URL: parse(t, "http://example.org/a?q=1"), Depth: 3, Generation: 2, Attempt: 1}
 	resp := made(200, fields(
 		"Content-Type", "Text/HTML; charset=UTF-8",
 		"Etag", `"abc"`,
@@ -77,7 +76,7 @@ func TestAssembleGolden(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("records and page (-want +got)\n%s", diff)
 	}
-	links := []page.Link{
+	links := []actor.Link{
 		{URL: parse(t, "http://example.org/x"), Anchor: "X"},
 		{URL: parse(t, "http://example.org/y"), Anchor: "Y", NoFollow: true},
 	}
@@ -137,16 +136,16 @@ func TestAssembleStatus(t *testing.T) {
 			if int(out.Page.Status) != tt.status {
 				t.Errorf("status %d", out.Page.Status)
 			}
-			var want []page.Link
+			var want []actor.Link
 			switch tt.want {
 			case blobschema.OutcomeOK:
-				want = []page.Link{{URL: parse(t, "http://example.org/in-body")}}
+				want = []actor.Link{{URL: parse(t, "http://example.org/in-body")}}
 			case blobschema.OutcomeRedirect:
 				target, err := parse(t, "http://example.org/").Resolve(tt.location)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want = []page.Link{{URL: target, Kind: page.LinkRedirect}}
+				want = []actor.Link{{URL: target, Kind: actor.LinkRedirect}}
 				if out.Page.Redirect != target.String() {
 					t.Errorf("redirect to %q", out.Page.Redirect)
 				}
@@ -192,7 +191,7 @@ func TestAssembleTruncated(t *testing.T) {
 	}
 	resp := made(200, nil, "User-agent: *\nDisallow: /")
 	resp.Truncated = warc.TruncatedTime
-	out := Assemble(testScratch(), page.Request{URL: parse(t, "http://example.org/robots.txt"), Robots: true}, resp)
+	out := Assemble(testScratch(), actor.Request{URL: parse(t, "http://example.org/robots.txt"), Robots: true}, resp)
 	if wantOutcome(t, out, blobschema.OutcomeTimeout); len(out.Record)+len(out.Body) != 0 {
 		t.Errorf("of a robots.txt that is not whole something is kept: %+v", out)
 	}
@@ -224,10 +223,10 @@ func TestAssembleContent(t *testing.T) {
 		{"gzip cut off", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), cut[:len(cut)-20], 1},
 		{"gzip damaged", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), "\x1f\x8b\x08\x00 nothing", 0},
 		{"gzip twice", fields("Content-Encoding", "gzip", "Content-Encoding", "gzip", "Content-Type", "text/html"), string(gzipped(html)), 0},
-		{"brotli", fields("Content-Encoding", "br", "Content-Type", "text/html"), string(bodies.Encode(t, "br", html)), 1},
+		{"brotli", fields("Content-Encoding", "br", "Content-Type", "text/html"), string(encode(t, "br", html)), 1},
 		{"brotli that is plain", fields("Content-Encoding", "br", "Content-Type", "text/html"), html, 0},
-		{"no type, zstd", fields("Content-Encoding", "zstd"), string(bodies.Encode(t, "zstd", html)), 1},
-		{"gzip, then brotli", fields("Content-Encoding", "gzip, br", "Content-Type", "text/html"), string(bodies.Encode(t, "br", string(gzipped(html)))), 0},
+		{"no type, zstd", fields("Content-Encoding", "zstd"), string(encode(t, "zstd", html)), 1},
+		{"gzip, then brotli", fields("Content-Encoding", "gzip, br", "Content-Type", "text/html"), string(encode(t, "br", string(gzipped(html)))), 0},
 		{"bomb", fields("Content-Encoding", "gzip", "Content-Type", "text/html"), bomb, 1},
 		{"empty", fields("Content-Type", "text/html"), "", 0},
 	} {
@@ -243,9 +242,6 @@ func TestAssembleContent(t *testing.T) {
 			}
 			if out.Page.Digest != warc.PayloadDigest([]byte(tt.body)) || out.Page.BodyBytes != int64(len(tt.body)) {
 				t.Errorf("digest %s of %d bytes", out.Page.Digest, out.Page.BodyBytes)
-			}
-			if s.body.Kept() > coding.KeptBuffer {
-				t.Errorf("buffer of %d bytes kept", s.body.Kept())
 			}
 		})
 	}
@@ -263,11 +259,11 @@ func TestAssembleOptions(t *testing.T) {
 	}
 	const list = "http://example.org/1\nhttp://example.org/2\n"
 	for sitemap, want := range map[bool]int{false: 0, true: 2} {
-		for _, coding := range bodies.Codings {
+		for _, coding := range codings {
 			req := ask(t, "http://example.org/sitemap.txt")
 			req.Sitemap = sitemap
 			h := fields("Content-Type", "text/plain", "Content-Encoding", coding)
-			out := Assemble(testScratch(), req, made(200, h, string(bodies.Encode(t, coding, list))))
+			out := Assemble(testScratch(), req, made(200, h, string(encode(t, coding, list))))
 			if len(out.Links) != want {
 				t.Errorf("sitemap %v, %q: links %v", sitemap, coding, out.Links)
 			}
@@ -278,7 +274,7 @@ func TestAssembleOptions(t *testing.T) {
 		req := ask(t, "http://example.org/sitemap.xml.gz")
 		req.Sitemap = true
 		out := Assemble(testScratch(), req, made(200, fields("Content-Type", "application/octet-stream"), body))
-		if len(out.Links) != 1 || out.Links[0].Kind != page.LinkListed {
+		if len(out.Links) != 1 || out.Links[0].Kind != actor.LinkListed {
 			t.Errorf("links %+v", out.Links)
 		}
 	}
@@ -452,8 +448,8 @@ func FuzzAssemble(f *testing.F) {
 	f.Add(200, "Content-Encoding: gzip", gzipped("User-agent: *"), true, "", "")
 	f.Add(429, "Retry-After: 99999999999\nX: \x00\xff", []byte("\xff"), false, "time", "")
 	f.Add(200, "X-Robots-Tag: none\n: \nTransfer-Encoding: a\nLink: </b>; rel=next", []byte("<html>"), false, "", "")
-	f.Add(200, "Content-Encoding: br", bodies.Encode(f, "br", formerBody), false, "", "")
-	f.Add(200, "Content-Encoding: zstd", bodies.Encode(f, "zstd", formerBody), true, "", "")
+	f.Add(200, "Content-Encoding: br", encode(f, "br", formerBody), false, "", "")
+	f.Add(200, "Content-Encoding: zstd", encode(f, "zstd", formerBody), true, "", "")
 	f.Add(200, "Content-Type: text/html", []byte(formerBody), false, "", `"v1"`)
 	f.Add(304, "Etag: x", []byte{}, false, "", `"v1"`)
 	f.Add(304, "", []byte("body"), false, "length", "\xff\n")
@@ -514,15 +510,15 @@ func FuzzAssemble(f *testing.F) {
 }
 
 func BenchmarkAssemble(b *testing.B) {
-	html := bodies.Page(30 << 10)
+	html := htmlPage(30 << 10)
 	for _, bb := range []struct {
 		name string
 		resp Response
 	}{
 		{"plain30KB", made(200, fields("Content-Type", "text/html; charset=utf-8"), html)},
 		{"gzip30KB", made(200, fields("Content-Encoding", "gzip", "Content-Type", "text/html; charset=utf-8"), string(gzipped(html)))},
-		{"br30KB", made(200, fields("Content-Encoding", "br", "Content-Type", "text/html; charset=utf-8"), string(bodies.Encode(b, "br", html)))},
-		{"zstd30KB", made(200, fields("Content-Encoding", "zstd", "Content-Type", "text/html; charset=utf-8"), string(bodies.Encode(b, "zstd", html)))},
+		{"br30KB", made(200, fields("Content-Encoding", "br", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "br", html)))},
+		{"zstd30KB", made(200, fields("Content-Encoding", "zstd", "Content-Type", "text/html; charset=utf-8"), string(encode(b, "zstd", html)))},
 		{"image30KB", made(200, fields("Content-Type", "image/png"), "\x89PNG"+html)},
 		{"notfound", made(404, fields("Content-Type", "text/html"), html[:500])},
 	} {

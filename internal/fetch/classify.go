@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // maxDetail bounds Page.Detail, in bytes.
@@ -29,13 +29,13 @@ type verdict struct {
 }
 
 // refuse completes out as v says.
-func refuse(out *page.Outcome, v verdict) *page.Outcome {
+func refuse(out *actor.Outcome, v verdict) *actor.Outcome {
 	out.Page.Outcome, out.Temporary, out.Page.Detail = v.outcome, v.temporary, short(v.detail)
 	return out
 }
 
 // failed is the outcome of a request that err ended, after the header if status is not 0.
-func (c *Client) failed(f *flight, req *page.Request, started time.Time, status int, err error) *page.Outcome {
+func (c *Client) failed(f *flight, req *actor.Request, started time.Time, status int, err error) *actor.Outcome {
 	out := blank(req, started, c.cfg.Clock())
 	out.Page.Status = uint16(max(0, min(status, 999)))
 	f.broken()

@@ -1,6 +1,6 @@
 // Package fetch turns one URL into one outcome: it connects, asks, reads, and makes of the
-// answer the WARC records to keep and the links to follow. The step issues a page.Request,
-// this package answers with a page.Outcome; it stands between polite, which has said that the
+// answer the WARC records to keep and the links to follow. The step issues a actor.Request,
+// this package answers with an actor.Outcome; it stands between polite, which has said that the
 // host may be asked now, and the step, which packs the records into WARC objects.
 //
 // [Client] is its main type, and [Client.Fetch] nearly all that it does: the guarded transport
@@ -39,8 +39,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/coding"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -249,7 +249,7 @@ var errAgain = errors.New("refused again and again")
 // With req.Addr it connects there, whatever the name resolves to, and without resolving it;
 // the certificate is still checked for the name. A host that spells its address can be asked
 // at no other: OutcomeForbidden.
-func (c *Client) Fetch(ctx context.Context, req page.Request) *page.Outcome {
+func (c *Client) Fetch(ctx context.Context, req actor.Request) *actor.Outcome {
 	started := c.cfg.Clock()
 	timed, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -263,7 +263,7 @@ func (c *Client) Fetch(ctx context.Context, req page.Request) *page.Outcome {
 	f.ctx = httptrace.WithClientTrace(context.WithValue(timed, flightKey{}, f), f.trace())
 	defer f.watch()()
 
-	var out *page.Outcome
+	var out *actor.Outcome
 	if req.Resolve {
 		out = c.resolve(f, &req, started)
 	} else {
@@ -274,7 +274,7 @@ func (c *Client) Fetch(ctx context.Context, req page.Request) *page.Outcome {
 }
 
 // resolve is Fetch for a request with Resolve.
-func (c *Client) resolve(f *flight, req *page.Request, started time.Time) *page.Outcome {
+func (c *Client) resolve(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
 	addr, err := c.dialer.pin(f.ctx, requestURL(req.URL).Hostname())
 	out := blank(req, started, c.cfg.Clock())
 	switch {
@@ -288,7 +288,7 @@ func (c *Client) resolve(f *flight, req *page.Request, started time.Time) *page.
 }
 
 // ask is Fetch without what is observed about the connection.
-func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outcome {
+func (c *Client) ask(f *flight, req *actor.Request, started time.Time) *actor.Outcome {
 	if req.Addr.IsValid() {
 		if literal, err := netip.ParseAddr(requestURL(req.URL).Hostname()); err == nil && req.Addr.Unmap() != literal.Unmap() {
 			return c.failed(f, req, started, 0, &dialError{blobschema.OutcomeForbidden, false, forbiddenError{req.Addr}})
@@ -335,7 +335,7 @@ func (c *Client) ask(f *flight, req *page.Request, started time.Time) *page.Outc
 
 // requestHead makes, in b, the request for req.URL as it is sent over HTTP/1.1, and as it is
 // stored whatever the protocol: start line, fields, blank line.
-func (c *Client) requestHead(b *buffers, req *page.Request) []byte {
+func (c *Client) requestHead(b *buffers, req *actor.Request) []byte {
 	b.fields = append(b.fields[:0], warc.HeaderField{Name: "Host", Value: string(req.URL.Host())})
 	b.fields = append(append(b.fields, c.fields...), conditions(req)...)
 	b.head = warc.AppendHTTPRequestHead(b.head[:0], http.MethodGet, req.URL.RequestURI(), b.fields)
@@ -343,7 +343,7 @@ func (c *Client) requestHead(b *buffers, req *page.Request) []byte {
 }
 
 // request makes the HTTP request for req. Header is what all have in common, and is shared.
-func request(ctx context.Context, req *page.Request, header http.Header) *http.Request {
+func request(ctx context.Context, req *actor.Request, header http.Header) *http.Request {
 	if fields := conditions(req); len(fields) > 0 {
 		header = header.Clone()
 		for _, f := range fields {

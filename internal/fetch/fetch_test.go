@@ -25,8 +25,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/coding/bodies"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 func TestFetchPage(t *testing.T) {
@@ -98,9 +97,9 @@ func TestRequestHead(t *testing.T) {
 		})
 		c := testClient(t, nil)
 		u := parse(t, "http://"+host+path)
-		out := c.Fetch(context.Background(), page.Request{URL: u})
+		out := c.Fetch(context.Background(), actor.Request{URL: u})
 		wantOutcome(t, out, blobschema.OutcomeOK)
-		if diff := cmp.Diff(string(c.requestHead(&buffers{}, &page.Request{URL: u})), sent.String()); diff != "" {
+		if diff := cmp.Diff(string(c.requestHead(&buffers{}, &actor.Request{URL: u})), sent.String()); diff != "" {
 			t.Errorf("%s: request stored and sent differ (-stored +sent)\n%s", path, diff)
 		}
 	}
@@ -559,7 +558,7 @@ func FuzzFetch(f *testing.F) {
 }
 
 func BenchmarkFetch(b *testing.B) {
-	html := []byte(bodies.Page(30 << 10))
+	html := []byte(htmlPage(30 << 10))
 	packed := gzipped(string(html))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -599,7 +598,7 @@ func TestObserveLateSent(t *testing.T) {
 		{at(2), time.Time{}, 0},
 	} {
 		f := &flight{conn: &conn{idle: &idle{}}, asked: at(0), got: at(1), sent: tt.sent, done: tt.done}
-		var out page.Outcome
+		var out actor.Outcome
 		f.observe(&out)
 		if out.Response != tt.want || out.Connect != time.Millisecond {
 			t.Errorf("sent %v, done %v: response %v, connect %v", tt.sent, tt.done, out.Response, out.Connect)

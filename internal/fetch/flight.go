@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // flight is one request under way, and what is observed of it. net/http calls back from its
@@ -226,7 +226,7 @@ func (f *flight) address() string {
 }
 
 // observe writes what was seen of the connection into out.
-func (f *flight) observe(out *page.Outcome) {
+func (f *flight) observe(out *actor.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true

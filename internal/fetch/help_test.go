@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -52,7 +56,9 @@ func parse(t testing.TB, s string) weburl.URL {
 	return u
 }
 
-func ask(t testing.TB, url string) page.Request { return page.Request{URL: parse(t, url), Attempt: 1} }
+func ask(t testing.TB, url string) actor.Request {
+	return actor.Request{URL: parse(t, url), Attempt: 1}
+}
 
 // rawServer runs serve for each connection to the host that it returns. Connections are
 // closed when serve returns; the test ends when all have.
@@ -107,6 +113,45 @@ func gzipped(s string) []byte {
 	return b.Bytes()
 }
 
+// codings are all content codings; "" is none.
+var codings = []string{"", "gzip", "br", "zstd"}
+
+// encode returns s in a content coding.
+func encode(t testing.TB, coding, s string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	switch coding {
+	case "":
+		return []byte(s)
+	case "gzip":
+		return gzipped(s)
+	case "br":
+		w = brotli.NewWriter(&b)
+	case "zstd":
+		w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
+	default:
+		t.Fatalf("no encoder of %q", coding)
+	}
+	if _, err := io.WriteString(w, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// htmlPage returns about n bytes of HTML with links.
+func htmlPage(n int) string {
+	var b strings.Builder
+	b.WriteString("<!DOCTYPE html><html><head><title>A page</title></head><body>")
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, `<p class="item c%d">Words of paragraph %d, %x and so on. <a href="/section/%d.html">Read more</a></p>`, i%7, i, i*7919, i)
+	}
+	return b.String()
+}
+
 func gunzip(t testing.TB, b []byte) string {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(b))
@@ -121,8 +166,8 @@ func gunzip(t testing.TB, b []byte) string {
 	return string(out)
 }
 
-// records checks that the record bytes are what page.Outcome promises and returns the two.
-func records(t testing.TB, out *page.Outcome) (request, response string) {
+// records checks that the record bytes are what actor.Outcome promises and returns the two.
+func records(t testing.TB, out *actor.Outcome) (request, response string) {
 	t.Helper()
 	if cap(out.Record) != len(out.Record) {
 		t.Errorf("record of %d bytes holds %d", len(out.Record), cap(out.Record))
@@ -143,7 +188,7 @@ func payload(t testing.TB, record string) string {
 	return strings.TrimSuffix(parts[2], "\r\n\r\n")
 }
 
-func wantOutcome(t testing.TB, out *page.Outcome, want blobschema.Outcome) {
+func wantOutcome(t testing.TB, out *actor.Outcome, want blobschema.Outcome) {
 	t.Helper()
 	if out.Page.Outcome != want {
 		t.Fatalf("outcome %d, want %d (status %d, detail %q)", out.Page.Outcome, want, out.Page.Status, out.Page.Detail)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/hostile"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // inTransit is what the kernel may take from a server before the crawler has read it, in bytes.
@@ -58,7 +58,7 @@ func shortTimes(cfg *Config) {
 	cfg.ConnectTimeout, cfg.HeaderTimeout, cfg.Timeout = 300*time.Millisecond, 300*time.Millisecond, 500*time.Millisecond
 }
 
-func hostileRequest(t testing.TB, s *hostile.Server, i int) page.Request {
+func hostileRequest(t testing.TB, s *hostile.Server, i int) actor.Request {
 	req := ask(t, s.URL(i))
 	req.Robots = s.Cases()[i].Robots
 	return req
@@ -70,7 +70,7 @@ func TestHostile(t *testing.T) {
 	slow, quick := hostileClient(t, s, shortTimes), hostileClient(t, s, nil)
 	cases := s.Cases()
 	type result struct {
-		out  *page.Outcome
+		out  *actor.Outcome
 		took time.Duration
 	}
 	results := make([]result, len(cases))
@@ -141,7 +141,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func checkWant(t *testing.T, c hostile.Case, out *page.Outcome) {
+func checkWant(t *testing.T, c hostile.Case, out *actor.Outcome) {
 	t.Helper()
 	p, want := out.Page, c.Want
 	if p.Outcome != want.Outcome && (want.Or == 0 || p.Outcome != want.Or) {
@@ -181,7 +181,7 @@ func checkWant(t *testing.T, c hostile.Case, out *page.Outcome) {
 
 // checkRecords reads the records back: they are a request and a response and nothing else, whatever
 // the server put into its header and body to look like more.
-func checkRecords(t testing.TB, out *page.Outcome) {
+func checkRecords(t testing.TB, out *actor.Outcome) {
 	t.Helper()
 	if !out.Page.Outcome.Answered() {
 		if len(out.Record) != 0 {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 )
 
 // TestPinned has names as net/http sees them: all different, and each undone.
@@ -259,7 +259,7 @@ func TestFetchResolveEnds(t *testing.T) {
 			c := testClient(t, func(cfg *Config) { slow(cfg); tt.change(cfg) })
 			ctx, cancel := context.WithTimeout(context.Background(), tt.ctx)
 			defer cancel()
-			req := page.Request{URL: parse(t, "http://slow.example/"), Resolve: true}
+			req := actor.Request{URL: parse(t, "http://slow.example/"), Resolve: true}
 			out := c.Fetch(ctx, req)
 			wantOutcome(t, out, tt.want)
 			if !out.Temporary || out.Addr.IsValid() {

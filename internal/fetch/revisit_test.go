@@ -15,9 +15,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/coding/bodies"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/extract"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 const formerBody = `<!DOCTYPE html><a href="/x">x</a>`
@@ -318,11 +317,11 @@ func TestAssembleSitemaps(t *testing.T) {
 	} {
 		req := ask(t, "http://example.org/robots.txt")
 		req.Robots = true
-		for _, coding := range bodies.Codings {
-			out := Assemble(testScratch(), req, made(tt.status, fields("Content-Encoding", coding, "Link", "</l>; rel=next"), string(bodies.Encode(t, coding, tt.body))))
+		for _, coding := range codings {
+			out := Assemble(testScratch(), req, made(tt.status, fields("Content-Encoding", coding, "Link", "</l>; rel=next"), string(encode(t, coding, tt.body))))
 			var got []string
 			for _, l := range out.Links {
-				if l.Kind != page.LinkSitemap || l.NoFollow {
+				if l.Kind != actor.LinkSitemap || l.NoFollow {
 					t.Errorf("%s: %+v", tt.name, l)
 				}
 				got = append(got, l.URL.String())

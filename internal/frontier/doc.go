@@ -1,14 +1,12 @@
-// Package frontier holds what a partition knows: which URLs are settled, which are pending,
-// and of what something may be asked next.
+// Package frontier holds the knowledge of one partition: the settled URLs, the pending
+// URLs, and when each may be requested.
 //
-// It sits between mail and fetches: the step adds URLs, takes the next [Task] when a
-// connection is free, and says how the task ended; what changed since the last commit comes
-// out as a run ([Frontier.Delta]). The main type is [Frontier], which tells how URLs are
-// ranked and kept. State is by slot; a slot that goes to another partition is frozen and then
-// released, one that comes is awaited, taken and opened.
+// The step adds URLs that mail brings, takes the next [Task] when a connection is free, and
+// reports how the task ended. [Frontier.Delta] returns the changes since the last commit as
+// a run. The main type is [Frontier]. State is stored by slot: a slot that moves away is
+// frozen and then released; one that arrives is awaited, taken and opened.
 //
 // De-duplication is exact (I7, I8): the fingerprints of all URLs of a loaded part are in
-// memory. Pace and robots.txt decide when a unit is ready (I9).
-//
-// It is pure: no I/O, no clock, no goroutines, no locks.
+// memory. Pace and robots.txt decide when a unit is ready (I9). The package is pure: no I/O,
+// no clock, no goroutines, no locks.
 package frontier

@@ -22,8 +22,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -421,7 +421,7 @@ func (m *measured) tasks(f *Frontier, n int, look func(i int, t Task)) {
 			now = at
 			continue
 		}
-		o := &page.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Started: now, Response: time.Millisecond}
+		o := &actor.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Started: now, Response: time.Millisecond}
 		asked++
 		if !t.Request.Robots {
 			look(done, t)
@@ -523,7 +523,7 @@ func (m *measured) giant(maxPart, room int) {
 			c.commit()
 			continue
 		}
-		o := &page.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond}
+		o := &actor.Outcome{Page: blobschema.Page{Outcome: blobschema.OutcomeOK, Status: 200}, Response: time.Millisecond}
 		f.Done(epoch, t, o)
 		if t.Request.Robots {
 			continue

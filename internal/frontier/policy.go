@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"container/heap"
 	"fmt"
 
 	"github.com/orbweaver/orbweaver/internal/polite"
@@ -60,11 +61,57 @@ type HostView struct {
 	stands  []*stand
 }
 
-// best returns the n URLs that would be asked for first, best first; fewer if fewer
-// may be asked for. It takes time in proportion to n log n, however many wait.
+// best returns the first n URLs that may be requested now, best first, or all if there are fewer. It takes
+// time in proportion to n log n, however many URLs wait.
 func (h *HostView) best(n int) []Waiting {
-	return best(h.stands, n)
+	if n <= 0 {
+		return nil
+	}
+	var open rungs
+	for _, st := range h.stands {
+		if len(st.lanes) > 0 {
+			open = append(open, rung{st: st})
+		}
+	}
+	heap.Init(&open)
+	out := make([]Waiting, 0, min(n, maxBest))
+	for len(out) < n && len(open) > 0 {
+		r := heap.Pop(&open).(rung)
+		it := r.item()
+		out = append(out, Waiting{Rank: it.rank, Depth: it.depth})
+		for child := 2*r.pos + 1; child <= 2*r.pos+2; child++ {
+			if child < len(r.st.lanes[r.lane].queue) {
+				heap.Push(&open, rung{r.st, r.lane, child})
+			}
+		}
+		if r.pos == 0 { // the lanes are a heap by their best items
+			for child := 2*r.lane + 1; child <= 2*r.lane+2 && child < len(r.st.lanes); child++ {
+				heap.Push(&open, rung{r.st, child, 0})
+			}
+		}
+	}
+	return out
 }
+
+// rung is a place in the queue of a lane of a stand.
+type rung struct {
+	st        *stand
+	lane, pos int
+}
+
+func (r rung) item() *item {
+	l := r.st.lanes[r.lane]
+	return &l.part.items[l.queue[r.pos]]
+}
+
+// rungs is a heap of the places to visit next, best first.
+type rungs []rung
+
+func (q rungs) Len() int           { return len(q) }
+func (q rungs) Less(i, j int) bool { return q[i].item().less(q[j].item()) }
+func (q rungs) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *rungs) Push(x any)        { *q = append(*q, x.(rung)) }
+func (q *rungs) Pop() (x any)      { *q, x = popLast(*q); return x }
 
 // policies are those that have a name, given a source of quality for those that use one.
 func policies(source Quality) []Policy {
@@ -126,73 +173,4 @@ func qualities(p Policy) func(Waiting) float64 {
 		}
 		return Depth{}.Of(Candidate{Depth: w.Depth})
 	}
-}
-
-// best walks the queues of some stands from their tops, in order.
-func best(stands []*stand, n int) []Waiting {
-	if n <= 0 {
-		return nil
-	}
-	// rung is a place in a lane's queue.
-	type rung struct {
-		st        *stand
-		lane, pos int
-	}
-	item := func(c rung) *item {
-		l := c.st.lanes[c.lane]
-		return &l.part.items[l.queue[c.pos]]
-	}
-	var open []rung // a heap
-	push := func(c rung) {
-		open = append(open, c)
-		for at := len(open) - 1; at > 0; {
-			parent := (at - 1) / 2
-			if !item(open[at]).less(item(open[parent])) {
-				break
-			}
-			open[at], open[parent] = open[parent], open[at]
-			at = parent
-		}
-	}
-	pop := func() rung {
-		c, last := open[0], len(open)-1
-		open[0] = open[last]
-		open = open[:last]
-		for at := 0; ; {
-			child := 2*at + 1
-			if child >= last {
-				return c
-			}
-			if child+1 < last && item(open[child+1]).less(item(open[child])) {
-				child++
-			}
-			if !item(open[child]).less(item(open[at])) {
-				return c
-			}
-			open[at], open[child] = open[child], open[at]
-			at = child
-		}
-	}
-	for _, st := range stands {
-		if len(st.lanes) > 0 {
-			push(rung{st: st})
-		}
-	}
-	out := make([]Waiting, 0, min(n, maxBest))
-	for len(out) < n && len(open) > 0 {
-		c := pop()
-		it := item(c)
-		out = append(out, Waiting{Rank: it.rank, Depth: it.depth})
-		for child := 2*c.pos + 1; child <= 2*c.pos+2; child++ {
-			if child < len(c.st.lanes[c.lane].queue) {
-				push(rung{c.st, c.lane, child})
-			}
-		}
-		if c.pos == 0 { // the lanes are a heap by their tops
-			for child := 2*c.lane + 1; child <= 2*c.lane+2 && child < len(c.st.lanes); child++ {
-				push(rung{c.st, child, 0})
-			}
-		}
-	}
-	return out
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -45,13 +45,13 @@ func (f *Frontier) near(u *unit) *unit {
 
 // resolveTask asks for the address of a name. Its URLs stay in their queues.
 func (f *Frontier) resolveTask(u *unit, l *lane, url weburl.URL) Task {
-	return Task{Request: page.Request{URL: url, Host: u.key, Resolve: true, Attempt: u.resolves}, lane: l}
+	return Task{Request: actor.Request{URL: url, Host: u.key, Resolve: true, Attempt: u.resolves}, lane: l}
 }
 
 // resolved takes the address of a name, or refuses its URLs if it has none. Their
 // successors are tried again, within the unit's back-off. Asking for an address is
 // not asking the host: the pace is as before.
-func (f *Frontier) resolved(now time.Time, t Task, o *page.Outcome) Verdict {
+func (f *Frontier) resolved(now time.Time, t Task, o *actor.Outcome) Verdict {
 	u := t.lane.door.site.unit
 	if o.Addr.IsValid() {
 		f.pin(u, o.Addr.Unmap().WithZone(""), now)

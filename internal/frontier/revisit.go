@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fresh"
-	"github.com/orbweaver/orbweaver/internal/page"
 )
 
 // A look is a request for a URL that was settled with an answer, because the page may have
@@ -126,7 +126,7 @@ func isLook(it *item) bool { return it.gen > 0 && it.rank == lookRank }
 
 // lookAgain makes a URL that was settled just now pending, if it is to be looked at again. was is
 // its item before.
-func (f *Frontier) lookAgain(now time.Time, t Task, o *page.Outcome, was item) {
+func (f *Frontier) lookAgain(now time.Time, t Task, o *actor.Outcome, was item) {
 	answered := o.Page.Outcome.Answered()
 	if !answered && !t.look {
 		return // refused, as where no looks are wanted
@@ -230,7 +230,7 @@ func (f *Frontier) believed(u *unit, change blobschema.Change) blobschema.Change
 }
 
 // learn takes what a look has shown of a URL, and of its unit.
-func (f *Frontier) learn(u *unit, t Task, o *page.Outcome) blobschema.Change {
+func (f *Frontier) learn(u *unit, t Task, o *actor.Outcome) blobschema.Change {
 	former := t.Request.Former
 	if former == nil || !o.Page.Outcome.Answered() {
 		return t.Change

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -107,9 +107,9 @@ type answer struct {
 type answers map[string][]answer
 
 // reply makes of an answer what the fetcher would.
-func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Outcome {
+func (a answer) reply(task Task, started time.Time, took time.Duration) *actor.Outcome {
 	req := task.Request
-	o := page.Aborted(req, started)
+	o := actor.Aborted(req, started)
 	o.Started, o.Ended, o.RetryAfter = started, started.Add(took), a.retryAfter
 	if a.outcome != 0 {
 		o.Page.Outcome, o.Temporary, o.Page.Detail = a.outcome, !a.final, "as the test wants"
@@ -142,7 +142,7 @@ func (a answer) reply(task Task, started time.Time, took time.Duration) *page.Ou
 
 // hit returns the answer to the next request for a URL. robots.txt files that are not
 // spoken of do not exist.
-func (r *rig) hit(web answers, req page.Request) answer {
+func (r *rig) hit(web answers, req actor.Request) answer {
 	url := req.URL.String()
 	n := r.hits[url]
 	r.hits[url]++

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
@@ -36,13 +36,13 @@ func (f *Frontier) robotsTask(l *lane, url weburl.URL, now time.Time) (Task, boo
 	f.touchUnit(u)
 	d.relist(now, func() { d.asking = true })
 	return Task{
-		Request: page.Request{URL: target, Host: u.key, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
+		Request: actor.Request{URL: target, Host: u.key, Site: d.site.name, Addr: addr, Robots: true, Next: now, Attempt: d.attempts},
 		Topic:   l.topic,
 		lane:    l,
 	}, true
 }
 
-func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) (v Verdict) {
+func (f *Frontier) robotsDone(now time.Time, t Task, o *actor.Outcome) (v Verdict) {
 	d := t.lane.door
 	u := d.site.unit
 	v = Final
@@ -73,7 +73,7 @@ func (f *Frontier) robotsDone(now time.Time, t Task, o *page.Outcome) (v Verdict
 }
 
 // readRobots takes what an answer says about a door.
-func (f *Frontier) readRobots(now time.Time, d *door, o *page.Outcome) Verdict {
+func (f *Frontier) readRobots(now time.Time, d *door, o *actor.Outcome) Verdict {
 	out, status := o.Page.Outcome, int(o.Page.Status)
 	f.touchSite(d.site)
 	if out == blobschema.OutcomeRedirect && d.hops < robotsHops {

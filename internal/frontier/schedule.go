@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
 // Task is one request to make. It ends with Done.
 type Task struct {
-	Request page.Request
+	Request actor.Request
 	Flags   blobschema.QueuedFlags
 	Topic   uint8             // of the URL, or of that which a robots.txt is asked for
 	Change  blobschema.Change // what is known of how often the URL changes
@@ -218,7 +218,7 @@ func (f *Frontier) take(st *stand, now time.Time, urgentOnly bool) (Task, bool) 
 			next = u.pace.ReadyAt()
 		}
 		return Task{
-			Request: page.Request{
+			Request: actor.Request{
 				URL: url, Host: u.key, Addr: u.addr, Next: next, Depth: it.depth, Generation: it.gen, Attempt: it.attempts,
 				Sitemap: it.flags&blobschema.FlagSitemap != 0,
 			},
@@ -281,7 +281,7 @@ const (
 // Done ends a task with its outcome. A URL is settled, or queued again when the
 // failure may pass and attempts are left. There is no page record of a name that was
 // to be resolved, whatever the verdict: see Placements and Refusals.
-func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
+func (f *Frontier) Done(now time.Time, t Task, o *actor.Outcome) Verdict {
 	l, d := t.lane, t.lane.door
 	st, u := d.site, d.site.unit
 	f.seen = now
@@ -331,7 +331,7 @@ func (f *Frontier) Done(now time.Time, t Task, o *page.Outcome) Verdict {
 	return v
 }
 
-func (f *Frontier) observe(u *unit, t Task, o *page.Outcome, now time.Time) {
+func (f *Frontier) observe(u *unit, t Task, o *actor.Outcome, now time.Time) {
 	u.observed, u.silent = true, polite.Silent(o.Page.Outcome)
 	end := polite.End{Outcome: o.Page.Outcome, Status: o.Page.Status, RetryAfter: o.RetryAfter}
 	if t.page {
@@ -360,7 +360,7 @@ func (f *Frontier) observe(u *unit, t Task, o *page.Outcome, now time.Time) {
 	}
 }
 
-func (f *Frontier) urlDone(now time.Time, t Task, o *page.Outcome) Verdict {
+func (f *Frontier) urlDone(now time.Time, t Task, o *actor.Outcome) Verdict {
 	u, p := t.lane.door.site.unit, t.lane.part
 	it := &p.items[t.item]
 	again, after := false, time.Duration(0)
@@ -424,7 +424,7 @@ func (f *Frontier) grant(p *part, i uint32, w wish) {
 }
 
 // giveUp refuses all that is pending of a site that has stopped answering.
-func (f *Frontier) giveUp(now time.Time, st *site, o *page.Outcome) {
+func (f *Frontier) giveUp(now time.Time, st *site, o *actor.Outcome) {
 	for i := range st.doors {
 		f.refuseAll(f.postpone(now, f.empty(&st.doors[i])), o.Page.Outcome, "the host stopped answering")
 	}

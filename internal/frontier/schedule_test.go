@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
@@ -218,7 +218,7 @@ func TestNotStarted(t *testing.T) {
 	r.f.Done(r.now, robots, answer{body: "User-agent: *\nCrawl-delay: 3\n"}.reply(robots, r.now, 0))
 	r.now = epoch.Add(3 * time.Second)
 	page1 := r.mustNext("https://a.example/1")
-	o := page.Aborted(page1.Request, r.now)
+	o := actor.Aborted(page1.Request, r.now)
 	r.f.Done(r.now, page1, o)
 	r.now = epoch.Add(6*time.Second - 1)
 	r.mustIdle()
@@ -399,7 +399,7 @@ func TestRetries(t *testing.T) {
 			robots := r.mustNext("https://a.example/robots.txt")
 			r.f.Done(r.now, robots, answer{status: 404}.reply(robots, r.now, 0))
 			var got []string
-			var o *page.Outcome
+			var o *actor.Outcome
 			for len(got) == 0 || got[len(got)-1] == "again" {
 				if at := r.f.NextAt(); at.After(r.now) {
 					r.now = at

@@ -2,32 +2,21 @@ package frontier
 
 import (
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/strhash"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// maxQueues is the most queues that the URLs of a unit are dealt to.
+// maxQueues bounds the queues of a unit.
 const maxQueues = 64
 
-// subQueue returns which of the k queues of its unit a URL belongs to, 0 … k-1; k is at most
-// maxQueues, and with less than 2 there is one. By host it is always 0. It depends on
-// nothing else, so it need not be stored.
+// subQueue returns the queue of a URL among the k queues of its unit, 0 … k-1. A k above maxQueues counts
+// as maxQueues. By host, or with k below 2, it is 0. The queue depends on nothing else, so it is not stored.
 func subQueue(by blobschema.QueueBy, k int, u weburl.URL) uint8 {
 	if k < 2 {
 		return 0
 	}
-	var h uint32
-	switch by {
-	case blobschema.QueueBySURT:
-		h = strhash.BKDR(u.SURTPrefix())
-	case blobschema.QueueByBKDR:
-		h = strhash.BKDR(u.String())
-	case blobschema.QueueByELF:
-		h = strhash.ELF(u.String())
-	case blobschema.QueueBySDBM:
-		h = strhash.SDBM(u.String())
-	default:
-		return 0
+	s := u.String()
+	if by == blobschema.QueueBySURT {
+		by, s = blobschema.QueueByBKDR, u.SURTPrefix()
 	}
-	return uint8(strhash.Reduce(h, min(k, maxQueues)))
+	return uint8(Reduce(HashString(by, s), min(k, maxQueues)))
 }

@@ -415,6 +415,8 @@ func (l *lane) push(i uint32) {
 	l.up(len(l.queue) - 1)
 }
 
+// up and down move an item to its place. Lanes do not use container/heap: it takes 2.5 to 8 times as long and
+// allocates for each item (BenchmarkLane), and every URL passes through a lane.
 func (l *lane) up(at int) {
 	p, q := l.part, l.queue
 	i := q[at]

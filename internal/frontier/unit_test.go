@@ -431,7 +431,7 @@ func TestBest(t *testing.T) {
 	slices.Sort(ranks)
 	for _, n := range []int{0, 1, 2, 50, 499, 500, 501} {
 		var got []uint32
-		for _, w := range best(r.f.units["a.example"].stands, n) {
+		for _, w := range (&HostView{stands: r.f.units["a.example"].stands}).best(n) {
 			got = append(got, w.Rank)
 		}
 		if want := ranks[:min(n, 500)]; !slices.Equal(got, want) {
@@ -493,5 +493,28 @@ func TestSlotShrinks(t *testing.T) {
 	for i := n - 100; i < n+10; i++ {
 		task := r.mustNext(url(i))
 		r.f.Done(r.now, task, answer{}.reply(task, r.now, 0))
+	}
+}
+
+// BenchmarkLane fills a queue of URLs and empties it, best first.
+func BenchmarkLane(b *testing.B) {
+	for _, n := range []int{16, 1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			rnd := rand.New(rand.NewPCG(1, 2))
+			p := &part{items: make([]item, n)}
+			for i := range p.items {
+				p.items[i].rank, p.items[i].seq = uint32(rnd.IntN(1000)), uint32(i)
+			}
+			for b.Loop() {
+				l := &lane{part: p}
+				for i := range p.items {
+					l.push(uint32(i))
+				}
+				for len(l.queue) > 0 {
+					l.pop()
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/item")
+		})
 	}
 }

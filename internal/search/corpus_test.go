@@ -175,10 +175,14 @@ func (c *corpus) segment(id partition.ID, pages []*page, anchors bool) blobschem
 	if err != nil {
 		c.Fatal(err)
 	}
+	docs := map[uint64]uint32{}
+	for doc := range uint32(len(pages)) {
+		docs[cols.Fingerprint(doc)] = doc
+	}
 	gone := &segment.Set{}
 	for _, p := range pages {
 		if d := c.document(p); p.deleted {
-			doc, ok := cols.Find(d.Fingerprint, d.Slot)
+			doc, ok := docs[d.Fingerprint]
 			if !ok {
 				c.Fatal("a document is not in its segment")
 			}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -262,7 +262,7 @@ func (w *world) appeared(name string, pages []blobschema.Page) error {
 
 // mayAsk checks a request: the process has the lease (I4) until the request ends, its
 // partition holds the slot (I3), the URL is canonical (I1), and the pace is kept (I9).
-func (p *proc) mayAsk(req *page.Request) error {
+func (p *proc) mayAsk(req *actor.Request) error {
 	w := p.w
 	url := req.URL.String()
 	if u, err := weburl.Parse(url); err != nil || u.String() != url {

@@ -14,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/virtual"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -36,7 +35,7 @@ type proc struct {
 	dead     bool
 	ended    bool
 	frozen   time.Duration // until then
-	fetching map[uint64]page.Request
+	fetching map[uint64]actor.Request
 	onEnd    func(error)
 	learnt   map[string]time.Duration // pace that robots.txt files asked for, by host
 }
@@ -61,7 +60,7 @@ func (p *proc) start() {
 		}
 	}
 	p.ahead = p.clock.ahead
-	p.fetching, p.learnt = map[uint64]page.Request{}, map[string]time.Duration{}
+	p.fetching, p.learnt = map[uint64]actor.Request{}, map[string]time.Duration{}
 	w.live = append(w.live, p)
 	w.note(p.name, "start")
 	p.took(p.actor.Start(p.now()))
@@ -162,7 +161,7 @@ func (p *proc) issue(is actor.Issue) {
 		return
 	case actor.CancelFetches:
 		for _, id := range slices.Sorted(maps.Keys(p.fetching)) {
-			o := page.Aborted(p.fetching[id], p.wall())
+			o := actor.Aborted(p.fetching[id], p.wall())
 			delete(p.fetching, id)
 			w.After(p.between(0, 50*time.Millisecond), func() { p.reply(actor.Reply{ID: id, Value: o}) })
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/virtual"
@@ -84,7 +83,7 @@ func (p *proc) fetch(id uint64, e actor.Fetch) {
 }
 
 // await answers a request after the time that it takes, or aborts it at its deadline, which extend may move until then.
-func (p *proc) await(id uint64, o *page.Outcome, took time.Duration) {
+func (p *proc) await(id uint64, o *actor.Outcome, took time.Duration) {
 	w := p.w
 	req, ok := p.fetching[id]
 	if !ok {
@@ -97,7 +96,7 @@ func (p *proc) await(id uint64, o *page.Outcome, took time.Duration) {
 		return
 	}
 	if took > 0 {
-		o = page.Aborted(req, p.wall())
+		o = actor.Aborted(req, p.wall())
 	}
 	delete(p.fetching, id)
 	if req.Robots && o.Page.Outcome == blobschema.OutcomeOK {
@@ -131,7 +130,7 @@ const maxSpoilt = 2
 
 // answer is what the web says to a request, or what becomes of that while the host is in
 // trouble.
-func (p *proc) answer(req *page.Request, url string) simweb.Response {
+func (p *proc) answer(req *actor.Request, url string) simweb.Response {
 	w, host, budget := p.w, string(req.URL.Host()), url
 	if req.Robots { // all that it redirects to has the attempts of one
 		budget = paced(*req)
@@ -181,7 +180,7 @@ func (p *proc) newTrouble() *trouble {
 
 // paced is the host that the pace of a request is learnt for, at its unit: a robots.txt
 // that another host redirects to is that one's.
-func paced(req page.Request) string {
+func paced(req actor.Request) string {
 	if req.Robots && req.Site != "" {
 		return req.Host + " " + req.Site
 	}
@@ -189,12 +188,12 @@ func paced(req page.Request) string {
 }
 
 // resolve asks for a name's address.
-func (p *proc) resolve(id uint64, req page.Request) {
+func (p *proc) resolve(id uint64, req actor.Request) {
 	w := p.w
 	resp := w.web.Answer(simweb.Request{URL: req.URL.String(), Now: w.Wall()})
 	o, took := p.outcome(req, &simweb.Response{Fault: resp.Fault, Delay: 20 * time.Millisecond})
 	if resp.Fault != simweb.FaultDNS {
-		out := page.Aborted(req, p.wall())
+		out := actor.Aborted(req, p.wall())
 		out.Page.Outcome, out.Temporary, out.Started, out.Addr = blobschema.OutcomeOK, false, p.wall(), p.address(string(req.URL.Host()))
 		o = out
 	}
@@ -203,15 +202,15 @@ func (p *proc) resolve(id uint64, req page.Request) {
 }
 
 // outcome is what the fetcher would make of a response, and how long it would take.
-func (p *proc) outcome(req page.Request, resp *simweb.Response) (*page.Outcome, time.Duration) {
+func (p *proc) outcome(req actor.Request, resp *simweb.Response) (*actor.Outcome, time.Duration) {
 	started := p.wall()
 	limit, longest := timeout, fetch.Patience*timeout
 	if req.Longest > 0 {
 		limit, longest = min(limit, req.Longest), min(longest, req.Longest)
 	}
 	took := resp.Delay + resp.BodyTime + begin
-	refuse := func(o blobschema.Outcome, temporary bool) (*page.Outcome, time.Duration) {
-		out := page.Aborted(req, started)
+	refuse := func(o blobschema.Outcome, temporary bool) (*actor.Outcome, time.Duration) {
+		out := actor.Aborted(req, started)
 		out.Page.Outcome, out.Temporary, out.Started = o, temporary, started
 		return out, min(took, limit+begin)
 	}

@@ -1,6 +1,7 @@
 package weburl
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -241,8 +242,9 @@ func canonicalIPv4(name string) (string, error) {
 		}
 		addr |= n << shift
 	}
-	ip := netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)})
-	return ip.String(), nil
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(addr))
+	return netip.AddrFrom4(b).String(), nil
 }
 
 // canonicalIPv6 parses what stands in brackets. The standard writes an
@@ -254,7 +256,7 @@ func canonicalIPv6(inner string) (string, error) {
 	}
 	if ip.Is4In6() {
 		b := ip.As16()
-		return fmt.Sprintf("[::ffff:%x:%x]", uint16(b[12])<<8|uint16(b[13]), uint16(b[14])<<8|uint16(b[15])), nil
+		return fmt.Sprintf("[::ffff:%x:%x]", binary.BigEndian.Uint16(b[12:]), binary.BigEndian.Uint16(b[14:])), nil
 	}
 	return "[" + ip.String() + "]", nil
 }

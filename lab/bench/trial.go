@@ -48,7 +48,7 @@ const (
 // The targets.
 const (
 	targetSpeed    = 0.7 // pages per second, of the loader's
-	targetGzip     = 1.5 // pages per second on W1G, of the same crawl's on W1
+	targetGzip     = 1.2 // pages per second on W1G, of the same crawl's on W1
 	targetOracle   = 0.85
 	targetCPU      = 1.4   // CPU per page, of the loader's
 	targetQueue    = 0.005 // per page, as are the next

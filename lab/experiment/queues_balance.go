@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/simweb"
-	"github.com/orbweaver/orbweaver/internal/strhash"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
@@ -55,11 +56,11 @@ type dealer struct {
 // the published hashes as the frontier uses them.
 func dealers(own partition.Hash) []dealer {
 	remainder := func(h uint64, k int) int { return int(h % uint64(k)) }
-	reduce := func(h uint64, k int) int { return strhash.Reduce(uint32(h), k) }
-	short := func(f func(string) uint32) func(string) uint64 {
-		return func(url string) uint64 { return uint64(f(url)) }
+	reduce := func(h uint64, k int) int { return frontier.Reduce(uint32(h), k) }
+	short := func(by blobschema.QueueBy) func(string) uint64 {
+		return func(url string) uint64 { return uint64(frontier.HashString(by, url)) }
 	}
-	bkdr, elf, sdbm := short(strhash.BKDR), short(strhash.ELF), short(strhash.SDBM)
+	bkdr, elf, sdbm := short(blobschema.QueueByBKDR), short(blobschema.QueueByELF), short(blobschema.QueueBySDBM)
 	return []dealer{
 		{"BKDR mod k", bkdr, remainder}, {"ELF mod k", elf, remainder}, {"SDBM mod k", sdbm, remainder}, {"SipHash mod k", own.Fingerprint, remainder},
 		{"BKDR, all bits", bkdr, reduce}, {"ELF, all bits", elf, reduce}, {"SDBM, all bits", sdbm, reduce},

@@ -15,7 +15,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/lab/corpus"
@@ -203,7 +202,7 @@ func (c *archiveCommit) records(commit *blobschema.Commit) (parts [][]byte, err 
 			return nil, err
 		}
 		at := archiveTime.Add(time.Duration(int(c.seq)*archiveChunk+k) * time.Second)
-		out := fetch.Assemble(scratch, page.Request{URL: u, Host: string(u.Host())}, fetch.Response{
+		out := fetch.Assemble(scratch, actor.Request{URL: u, Host: string(u.Host())}, fetch.Response{
 			Status: 200, Proto: "HTTP/1.1", Body: d.HTML, Addr: "192.0.2.1", Started: at, Ended: at,
 			Header:      []warc.HeaderField{{Name: "Content-Type", Value: "text/html; charset=utf-8"}},
 			RequestHead: []byte("GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + d.Host + "\r\n\r\n"),

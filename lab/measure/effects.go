@@ -15,7 +15,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/drivers/embedded"
 	"github.com/orbweaver/orbweaver/internal/fetch"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -51,7 +50,7 @@ func (a *labActor) issue(is actor.Issue) {
 		a.fetch(is.ID, e.Request)
 	case actor.CancelFetches:
 		for _, id := range slices.Sorted(maps.Keys(a.fetching)) {
-			o := page.Aborted(a.fetching[id], a.Wall())
+			o := actor.Aborted(a.fetching[id], a.Wall())
 			delete(a.fetching, id)
 			a.After(0, func() { a.reply(id, o, nil) })
 		}
@@ -269,7 +268,7 @@ func (p *poll) answer(waiting map[string]*poll, queue string, msgs []actor.Messa
 }
 
 // fetch asks the generated web, which here has neither faults nor names to resolve.
-func (a *labActor) fetch(id uint64, req page.Request) {
+func (a *labActor) fetch(id uint64, req actor.Request) {
 	url, started := req.URL.String(), a.Wall()
 	if a.cfg.Asked != nil && !req.Robots {
 		a.cfg.Asked(url, a.Mono-a.began)
@@ -311,7 +310,7 @@ func (a *labActor) fetch(id uint64, req page.Request) {
 }
 
 // answered takes note of an answer.
-func (a *labActor) answered(req *page.Request, url string) {
+func (a *labActor) answered(req *actor.Request, url string) {
 	a.result.Requests++
 	if req.Robots {
 		return

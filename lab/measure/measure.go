@@ -18,7 +18,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/ledger"
-	"github.com/orbweaver/orbweaver/internal/page"
 	"github.com/orbweaver/orbweaver/internal/polite"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/virtual"
@@ -167,7 +166,7 @@ type labActor struct {
 	isStep   bool
 	commit   string // that the head names, if it is a step
 	ended    bool
-	fetching map[uint64]page.Request
+	fetching map[uint64]actor.Request
 	onEnd    func(error)
 }
 
@@ -384,7 +383,7 @@ func (l *lab) startStep(p partition.ID) {
 func (l *lab) start(begun actor.Actor, p partition.ID, onEnd func(error)) *labActor {
 	l.actors++
 	_, step := begun.(*crawl.Step)
-	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]page.Request{}, onEnd: onEnd}
+	a := &labActor{lab: l, Actor: begun, part: p, isStep: step, fetching: map[uint64]actor.Request{}, onEnd: onEnd}
 	a.took(begun.Start(l.Now()))
 	return a
 }

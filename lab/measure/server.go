@@ -4,7 +4,7 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -108,7 +108,7 @@ func (e *exchange) end(now time.Duration) {
 }
 
 // observe writes what a fetcher would see into out.
-func (e *exchange) observe(out *page.Outcome) {
+func (e *exchange) observe(out *actor.Outcome) {
 	out.Connect, out.Response, out.Reused = e.connect, e.response, e.connect == 0
 	out.Closed, out.HTTP2 = e.closes, e.http2
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/internal/page"
+	"github.com/orbweaver/orbweaver/internal/actor"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
@@ -50,7 +50,7 @@ func TestServer(t *testing.T) {
 			}
 			e := l.server("a.example").ask(r.at, "https://a.example/")
 			under = append(under, e)
-			var o page.Outcome
+			var o actor.Outcome
 			e.observe(&o)
 			if e.took != r.took || o.Reused != r.reused || o.Closed != r.closed || o.Response != 20*ms || (o.Connect == 10*ms) == r.reused || o.HTTP2 != c.server.HTTP2 {
 				t.Errorf("%s: request %d takes %v: %+v; want %+v", c.name, i, e.took, o, r)

@@ -12,6 +12,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -72,8 +73,7 @@ func run(files []string) error {
 		b.WriteByte(byte(shared))
 		b.WriteByte(byte(len(u) - shared))
 		for _, c := range u[shared:] {
-			b.WriteByte(byte(c >> 8))
-			b.WriteByte(byte(c))
+			b.Write(binary.BigEndian.AppendUint16(nil, c))
 		}
 		b.WriteByte(byte(min(254, math.Round(14*math.Log(total/words[w])))))
 		before = u

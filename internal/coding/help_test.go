@@ -1,5 +1,4 @@
-// Package bodies makes bodies in the content codings that package coding decodes, for tests.
-package bodies
+package coding
 
 import (
 	"bytes"
@@ -13,11 +12,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Codings are those that there are; "" is none.
-var Codings = []string{"", "gzip", "br", "zstd"}
+// codings are all content codings; "" is none.
+var codings = []string{"", "gzip", "br", "zstd"}
 
-// Encode returns s in a content coding.
-func Encode(t testing.TB, coding, s string) []byte {
+// encode returns s in a content coding.
+func encode(t testing.TB, coding, s string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	var w io.WriteCloser
@@ -42,8 +41,8 @@ func Encode(t testing.TB, coding, s string) []byte {
 	return b.Bytes()
 }
 
-// Page returns HTML of about n bytes that is somewhat like the web's: 0.7 links per 500 bytes.
-func Page(n int) string {
+// htmlPage returns about n bytes of HTML with 0.7 links per 500 bytes, as pages of the web have.
+func htmlPage(n int) string {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html><html><head><title>A page</title><meta charset=utf-8></head><body>")
 	for i := 0; b.Len() < n; i++ {

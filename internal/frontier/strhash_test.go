@@ -1,10 +1,12 @@
-package strhash
+package frontier
 
 import (
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/orbweaver/orbweaver/blobschema"
 )
 
 // TestPublished compares with what Partow's General Purpose Hash Function Algorithms print for
@@ -21,34 +23,30 @@ func TestPublished(t *testing.T) {
 		{"\xff", 255, 255, 255}, // bytes have no sign
 		{key, 3_153_586_616, 126_631_744, 3_449_571_336},
 	} {
-		for _, h := range []struct {
-			name      string
-			got, want uint32
-		}{{"BKDR", BKDR(c.s), c.bkdr}, {"ELF", ELF(c.s), c.elf}, {"SDBM", SDBM(c.s), c.sdbm}} {
-			if h.got != h.want {
-				t.Errorf("%s of %q: got %d, want %d", h.name, c.s, h.got, h.want)
+		for by, want := range map[blobschema.QueueBy]uint32{
+			blobschema.QueueByBKDR: c.bkdr, blobschema.QueueByELF: c.elf, blobschema.QueueBySDBM: c.sdbm, blobschema.QueueByHost: 0,
+		} {
+			if got := HashString(by, c.s); got != want {
+				t.Errorf("%s of %q: got %d, want %d", by, c.s, got, want)
 			}
 		}
 	}
 }
 
-// TestReduce: each number below k comes, none above, and about as often as the others, where
-// the hash modulo k is always the same.
+// TestReduce checks that each number below k occurs about as often as the others, also where the hash
+// modulo k is always the same.
 func TestReduce(t *testing.T) {
 	const n = 20_000
-	for _, hash := range []struct {
-		name string
-		of   func(string) uint32
-	}{{"BKDR", BKDR}, {"ELF", ELF}, {"SDBM", SDBM}} {
+	for _, by := range []blobschema.QueueBy{blobschema.QueueByBKDR, blobschema.QueueByELF, blobschema.QueueBySDBM} {
 		for _, k := range []int{1, 2, 3, 7, 16, 32, 64} {
 			counts := make([]int, k)
 			for i := range n {
-				counts[Reduce(hash.of(fmt.Sprintf("https://www.portal.example/d%d/p%d.html", i%8, i)), k)]++
+				counts[Reduce(HashString(by, fmt.Sprintf("https://www.portal.example/d%d/p%d.html", i%8, i)), k)]++
 			}
 			mean := float64(n) / float64(k)
 			for q, c := range counts {
 				if math.Abs(float64(c)-mean) > 6*math.Sqrt(mean) {
-					t.Errorf("%s of %d: queue %d has %d of %d", hash.name, k, q, c, n)
+					t.Errorf("%s of %d: queue %d has %d of %d", by, k, q, c, n)
 				}
 			}
 		}
@@ -62,13 +60,15 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestWeakBits: what the documentation says of ELF and SDBM is so.
+// TestWeakBits checks the weaknesses of ELF and SDBM that HashString documents.
 func TestWeakBits(t *testing.T) {
-	a, b := ELF("https://a.example/1.html"), ELF("https://b.example/another.html")
+	a, b := HashString(blobschema.QueueByELF, "https://a.example/1.html"), HashString(blobschema.QueueByELF, "https://b.example/another.html")
 	if a == b || a%16 != b%16 {
 		t.Errorf("ELF: %#x and %#x", a, b)
 	}
-	if s := "https://a.example/" + strings.Repeat("xy", 9); SDBM(s)%64 != SDBM(strings.ReplaceAll(s, "xy", "yz"))%64 || SDBM(s) == SDBM(strings.ReplaceAll(s, "xy", "yz")) {
+	s := "https://a.example/" + strings.Repeat("xy", 9)
+	c, d := HashString(blobschema.QueueBySDBM, s), HashString(blobschema.QueueBySDBM, strings.ReplaceAll(s, "xy", "yz"))
+	if c == d || c%64 != d%64 {
 		t.Error("SDBM: equal differences of sums do not give equal low bits")
 	}
 }
