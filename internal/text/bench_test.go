@@ -61,7 +61,6 @@ func BenchmarkMarkup(b *testing.B) {
 		p := newPage(page, typeHTML, "")
 		p.readMarkup()
 		p.document()
-		p.release()
 	}
 }
 

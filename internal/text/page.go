@@ -3,7 +3,6 @@ package text
 import (
 	"bytes"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -90,29 +89,8 @@ const (
 	maxAttrs = 64 // of a tag
 )
 
-// pages keeps the memory of those that were read.
-var pages = sync.Pool{New: func() any { return &page{hints: map[string]hint{}} }}
-
 func newPage(body []byte, mime, token string) *page {
-	p := pages.Get().(*page)
-	*p = page{
-		src: body, mime: mime, token: token, hints: p.hints,
-		text: p.text[:0], blocks: p.blocks[:0], boxes: append(p.boxes[:0], box{parent: -1}), open: p.open[:0],
-		title: p.title[:0], ogTitle: p.ogTitle[:0], firstHeading: p.firstHeading[:0],
-		description: p.description[:0], ogDescription: p.ogDescription[:0],
-	}
-	return p
-}
-
-// release gives the page's memory back, unless it is much.
-func (p *page) release() {
-	p.src, p.mime, p.token, p.lang = nil, "", "", ""
-	if len(p.hints) >= maxHints {
-		clear(p.hints)
-	}
-	if cap(p.text) <= 1<<20 && cap(p.boxes) <= 1<<14 {
-		pages.Put(p)
-	}
+	return &page{src: body, mime: mime, token: token, boxes: []box{{parent: -1}}, hints: map[string]hint{}}
 }
 
 // add adds text to the block that is being written.

@@ -299,27 +299,6 @@ func TestSimHash(t *testing.T) {
 	}
 }
 
-// TestVotes holds the counting in lanes to plain counting.
-func TestVotes(t *testing.T) {
-	var v votes
-	var plain [64]int
-	h := uint64(1)
-	const n = 1000
-	for range n {
-		h = mix(h + 1)
-		v.add(h)
-		for i := range plain {
-			plain[i] += int(h >> i & 1)
-		}
-	}
-	got := v.hash()
-	for i, c := range plain {
-		if (got>>i&1 == 1) != (2*c > n) {
-			t.Errorf("bit %d was set %d times", i, c)
-		}
-	}
-}
-
 func TestBounds(t *testing.T) {
 	long := strings.Repeat("wörter ", MaxText/4)
 	page := "<title>" + long + "</title><meta name=description content='" + long[:99_999] + "'>" + strings.Repeat("<h1>"+long[:1000]+"</h1><p>"+para, 999) + "<p>" + long
