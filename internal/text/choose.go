@@ -102,72 +102,42 @@ func (p *page) hintOf(value string) hint {
 	return h
 }
 
-const (
-	minProse = 80 // bytes of a paragraph of running text
-	minLinks = 3  // in a box that is left out for its links
-)
-
 // prose reports whether a block is running text: long, and less than two fifths of it links.
-func (b block) prose() bool { return b.size() >= minProse && b.linked*5 < b.size()*2 }
+func (b block) prose() bool {
+	const least = 80 // bytes
+	return b.size() >= least && b.linked*5 < b.size()*2
+}
 
-// choose decides the fate of boxes and blocks: first by elements, then by words and links in boxes, then by their place.
-// If too little would be left, only elements decide.
+// choose decides the fate of each box, one rule after another. A rule that would leave less than a third of the text
+// is not applied to the page.
 func (p *page) choose() {
-	p.sum()
-	p.dropBoxes((*page).unwantedElement)
-	visible := p.left()
-	p.dropBoxes((*page).unwantedContent)
-	p.sum()
-	p.dropOutside()
-	p.dropBlocks()
-	if p.left() >= visible/4 {
-		return
-	}
-	for i := range p.boxes {
-		p.boxes[i].fate = inText
-	}
-	for i := range p.blocks {
-		p.blocks[i].fate = inText
-	}
-	p.sum()
-	p.dropBoxes((*page).unwantedElement)
-	for i := range p.blocks {
-		if p.frame(p.blocks[i]) {
-			p.blocks[i].fate = dropped
+	p.fates = make([]fate, len(p.boxes))
+	for i, rule := range []func(*page, *box) fate{(*page).byElement, (*page).byWords, (*page).byLinks, (*page).byPlace} {
+		p.sum()
+		before, previous := p.boxes[0].content, slices.Clone(p.fates)
+		for j := 1; j < len(p.boxes); j++ { // parents come before their children
+			b := &p.boxes[j]
+			p.fates[j] = max(previous[j], p.fates[b.parent], rule(p, b))
+		}
+		p.sum()
+		after := p.boxes[0].content
+		lost := after.size < before.size/3
+		if i == 0 { // navigation of any size may go
+			lost = after.prose < before.prose/3
+		}
+		if lost {
+			p.fates = previous
 		}
 	}
 }
 
-func (p *page) fate(b block) fate { return max(b.fate, p.boxes[b.box].fate) }
-
-func (p *page) kept(b block) bool { return p.fate(b) == inText }
-
-// frame reports whether a block is a link of the page's frame, such as "View page source".
-func (p *page) frame(b block) bool {
-	const longest = 32
-	if b.size() > longest || b.linked*5 < b.size()*4 {
-		return false
-	}
-	return slices.Contains(boilerplate, strings.Trim(strings.ToLower(string(p.text[b.from:b.to])), " «»‹›<>←→↑|."))
-}
-
-// left returns the size of the main text.
-func (p *page) left() (n int32) {
-	for _, b := range p.blocks {
-		if p.kept(b) {
-			n += b.size()
-		}
-	}
-	return n
-}
-
-// sum counts the main text of each box.
+// sum counts the main text in each box, and finds the smallest box with three quarters of the running text.
 func (p *page) sum() {
 	for i := range p.boxes {
-		p.boxes[i].content = content{links: p.boxes[i].own}
+		p.boxes[i].content = content{}
 	}
 	for _, b := range p.blocks {
-		if !p.kept(b) {
+		if p.fates[b.box] != inText {
 			continue
 		}
 		c := content{size: b.size(), linked: b.linked}
@@ -177,119 +147,83 @@ func (p *page) sum() {
 		p.boxes[b.box].add(c)
 	}
 	for i := len(p.boxes) - 1; i > 0; i-- {
+		p.boxes[p.boxes[i].parent].add(p.boxes[i].content)
+	}
+	p.region = 0
+	for i := 1; i < len(p.boxes); i++ {
 		b := &p.boxes[i]
-		p.boxes[b.parent].add(b.content)
+		b.within = false
+		if b.parent == p.region && b.prose > 0 && b.element != atom.P && b.prose*4 >= p.boxes[p.region].prose*3 {
+			p.region = int32(i)
+		}
+	}
+	for i := p.region; i > 0; i = p.boxes[i].parent {
+		p.boxes[i].within = true
 	}
 }
 
-// dropBoxes passes the fate of each box on to its children, and raises it if the content is unwanted.
-func (p *page) dropBoxes(unwanted func(*page, *box) fate) {
-	for i := 1; i < len(p.boxes); i++ { // parents come before their children
-		b := &p.boxes[i]
-		b.fate = max(b.fate, p.boxes[b.parent].fate, unwanted(p, b))
-	}
-}
-
-// unwantedElement judges a box by its element and role, unless it has most of the running text.
-func (p *page) unwantedElement(b *box) fate {
+// byElement judges a box by its element and role.
+func (p *page) byElement(b *box) fate {
 	up := &p.boxes[b.parent]
 	b.inner = up.inner || b.element == atom.Article || b.element == atom.Main || b.hint&mainRole != 0
 	b.hint |= up.hint & notes
-	drop := b.hint&(hidden|landmark) != 0
-	switch b.element {
-	case atom.Nav, atom.Footer, atom.Menu:
+	switch {
+	case b.hint&hidden != 0:
+		return dropped
+	case b.element == atom.Nav || b.element == atom.Footer || b.element == atom.Menu:
 		b.hint |= landmark
-		drop = true
-	case atom.Aside:
-		drop = true
-	case atom.Header:
-		drop = drop || !up.inner
 	}
-	if drop && b.prose <= p.boxes[0].prose/2 {
+	if b.hint&landmark != 0 || b.element == atom.Aside || b.element == atom.Header && !up.inner {
 		return b.outside()
 	}
 	return inText
 }
 
-// unwantedContent judges a box by its classes and links, unless it has a third of the running text: the main text of a
-// forum is made of comments.
-func (p *page) unwantedContent(b *box) fate {
-	switch {
-	case b.prose > p.boxes[0].prose/3:
-	case b.hint&around != 0:
+// byWords judges a box by words in its attributes.
+func (p *page) byWords(b *box) fate {
+	if b.hint&around != 0 {
 		return b.outside()
-	case b.element == atom.Tr || b.element == atom.Li: // one of many entries, with its links
-	case b.links >= minLinks && b.linked > b.size/2:
+	}
+	return inText
+}
+
+// byLinks judges a box by its share of links. Items and rows are entries of a list, with their links.
+func (p *page) byLinks(b *box) fate {
+	if b.linked > b.size/2 && b.element != atom.Tr && b.element != atom.Li && b.element != atom.P && !isHeading(b.element) {
 		return beside
+	}
+	return inText
+}
+
+// byPlace judges a box by its place: outside of the region, running text stays and everything else goes.
+func (p *page) byPlace(b *box) fate {
+	switch up := &p.boxes[b.parent]; {
+	case p.region == 0:
+	case b.parent >= p.region && up.within:
+		b.within = true
+	case b.within || isHeading(b.element):
+	case b.size == 0 && !b.inner && b.hint&notes == 0: // links outside of the text
+		return dropped
+	case b.prose < b.size/2:
+		return b.outside()
 	}
 	return inText
 }
 
 // outside returns the fate of a box that is not main text. Notes stay searchable, and so does the content of an article
-// or main element, unless it is hidden, navigation, or boilerplate without running text.
+// or main element, unless it is navigation, or boilerplate without running text.
 func (b *box) outside() fate {
-	switch {
-	case b.hint&hidden != 0:
-	case b.hint&notes != 0:
-		return beside
-	case b.hint&landmark == 0 && b.inner && (b.hint&around == 0 || b.prose > 0):
+	if b.hint&notes != 0 || b.inner && b.hint&landmark == 0 && (b.hint&around == 0 || b.prose > 0) {
 		return beside
 	}
 	return dropped
 }
 
-// dropOutside finds the smallest box with three quarters of the running text, and drops boxes outside of it that have little.
-func (p *page) dropOutside() {
-	region := 0
-	for i := 1; i < len(p.boxes); i++ {
-		b := &p.boxes[i]
-		if int(b.parent) == region && b.fate == inText && b.element != atom.P && b.prose*4 >= p.boxes[region].prose*3 {
-			region = i
-		}
+// frame reports whether a block is a link of the page's frame, such as "View page source".
+func (p *page) frame(b block) bool {
+	const longest = 32
+	if b.size() > longest || b.linked*5 < b.size()*4 {
+		return false
 	}
-	if region == 0 {
-		return
-	}
-	for i := region; i > 0; i = int(p.boxes[i].parent) {
-		p.boxes[i].within = true
-	}
-	for i := 1; i < len(p.boxes); i++ {
-		b := &p.boxes[i]
-		switch {
-		case int(b.parent) >= region && p.boxes[b.parent].within:
-			b.within = true
-		case b.within || isHeading(b.element):
-		case b.fate == beside && !b.inner && b.hint&notes == 0: // links outside of the text
-			b.fate = dropped
-		case b.fate == inText && b.prose < b.size/2:
-			b.fate = b.outside()
-		}
-	}
-}
-
-// dropBlocks drops single links, headings of nothing, and headings and links behind the last paragraph.
-func (p *page) dropBlocks() {
-	last := len(p.blocks) - 1
-	for last >= 0 && !(p.kept(p.blocks[last]) && p.blocks[last].prose()) {
-		last--
-	}
-	next := -1 // the next block that is kept
-	for i := len(p.blocks) - 1; i >= 0; i-- {
-		b := &p.blocks[i]
-		if !p.kept(*b) {
-			continue
-		}
-		lone := !b.heading && b.size() < minProse && b.linked*5 >= b.size()*4 && p.boxes[b.box].element != atom.Td
-		// The content of the heading was dropped, and only another heading follows.
-		empty := b.heading && i+1 < len(p.blocks) && next != i+1 && (next < 0 || p.blocks[next].heading)
-		behind := last >= 0 && i > last && (b.heading || b.linked > b.size()/2)
-		switch {
-		case p.frame(*b):
-			b.fate = dropped
-		case lone || empty || behind:
-			b.fate = beside
-		default:
-			next = i
-		}
-	}
+	return slices.Contains(boilerplate, strings.Trim(strings.ToLower(string(p.text[b.from:b.to])), " «»‹›<>←→↑|."))
 }

@@ -105,10 +105,11 @@ func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
 	case atom.A:
 		if !closed && hasHref(z, more) {
 			p.link = len(p.open) + 1
-			p.boxes[p.top().box].own++
 		}
 	case atom.Br:
-		p.newline()
+		if !p.top().skip {
+			p.text = fold(p.text, p.from, []byte{'\n'}, true)
+		}
 	}
 	switch kindOf(a) {
 	case skipped:
@@ -139,17 +140,6 @@ func hasHref(z *html.Tokenizer, more bool) bool {
 		}
 	}
 	return false
-}
-
-// newline ends a line; two in a row end the block.
-func (p *page) newline() {
-	switch {
-	case p.top().skip || len(p.text) == p.from:
-	case p.text[len(p.text)-1] == '\n':
-		p.flushBox()
-	default:
-		p.text = append(bytes.TrimRight(p.text, " "), '\n')
-	}
 }
 
 // endTag closes the nearest such element and all elements in it. Only an end tag of a table's part leaves a cell or table.

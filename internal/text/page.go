@@ -12,9 +12,8 @@ import (
 
 // A page is one body while it is read: its text as blocks in boxes.
 type page struct {
-	src   []byte // the body, UTF-8
-	mime  string
-	token string // of the crawler
+	src  []byte // the body, UTF-8
+	mime string
 
 	text   []byte  // of all blocks, white space folded
 	blocks []block // in the order of the page
@@ -31,10 +30,11 @@ type page struct {
 	title, ogTitle             []byte
 	description, ogDescription []byte
 	lang                       string
-	noIndex                    bool
 	published                  time.Time
 
-	hints map[string]hint // of values of class, id and role that were met before
+	hints  map[string]hint // of values of class, id and role that were met before
+	fates  []fate          // of boxes
+	region int32           // the smallest box with three quarters of the running text
 }
 
 // A block is a paragraph, an item, a cell, or another piece of text of its own.
@@ -43,7 +43,6 @@ type block struct {
 	linked   int32 // bytes of it within links
 	box      int32
 	heading  bool
-	fate     fate // if it is worse than that of its box
 }
 
 func (b block) size() int32 { return b.to - b.from }
@@ -51,26 +50,22 @@ func (b block) size() int32 { return b.to - b.from }
 // A box is an element that holds blocks or boxes.
 type box struct {
 	parent  int32
-	own     int32 // links that are in no box in it
 	element atom.Atom
 	hint    hint
 	inner   bool // in article or main
 	within  bool // in the box that has most of the text, or around it
-	fate    fate
 	content
 }
 
 // content counts what is in a box and in the boxes in it.
 type content struct {
 	size, linked, prose int32 // bytes: all, within links, of running text
-	links               int32
 }
 
 func (c *content) add(o content) {
 	c.size += o.size
 	c.linked += o.linked
 	c.prose += o.prose
-	c.links += o.links
 }
 
 // An open element.
@@ -88,10 +83,10 @@ const (
 	maxAttrs = 64 // of a tag
 )
 
-func newPage(body []byte, mime, token string) *page {
+func newPage(body []byte, mime string) *page {
 	return &page{
-		src: body, mime: mime, token: token,
-		text: make([]byte, 0, len(body)/2), boxes: []box{{parent: -1}}, hints: map[string]hint{},
+		src: body, mime: mime,
+		text: make([]byte, 0, len(body)/2), boxes: []box{{parent: -1}}, fates: []fate{inText}, hints: map[string]hint{},
 	}
 }
 
@@ -138,7 +133,10 @@ func (p *page) document() Document {
 	var title []byte // the first heading
 	top := true      // no h1 was met
 	for i, b := range p.blocks {
-		line, fate := p.line(i), p.fate(b)
+		line, fate := p.line(i), p.fates[b.box]
+		if p.frame(b) {
+			fate = dropped
+		}
 		switch fate {
 		case inText:
 			appendLine(&body, line, MaxText)
@@ -164,7 +162,6 @@ func (p *page) document() Document {
 		Body:        body.String(),
 		Aside:       aside.String(),
 		Description: first(maxDescription, p.description, p.ogDescription),
-		NoIndex:     p.noIndex,
 		Published:   p.published,
 	}
 }

@@ -1,9 +1,8 @@
 package text
 
-import (
-	"unicode"
-	"unicode/utf8"
-)
+import "unicode"
+
+const firstAlone = 0x2E80 // the first character of scripts without spaces
 
 // simHash hashes a text so that texts which share most of their three-word sequences have hashes that differ in few
 // bits (Charikar, "Similarity estimation techniques from rounding algorithms", 2002). Words are runs of letters and
@@ -23,24 +22,23 @@ func simHash(text string) uint64 {
 		}
 		one, two = two, h
 	}
-	end := func() {
+	for _, r := range text + " " {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) {
+			if r < firstAlone || !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+				h = (h ^ uint64(unicode.ToLower(r))) * hashPrime
+				continue
+			}
+		} else {
+			r = 0
+		}
 		if h != hashSeed {
 			word(h)
+			h = hashSeed
 		}
-		h = hashSeed
-	}
-	for _, r := range text {
-		switch c := lower(r); {
-		case c == 0:
-			end()
-		case alone(c):
-			end()
-			word(mix(uint64(c)))
-		default:
-			h = (h ^ uint64(c)) * hashPrime
+		if r != 0 {
+			word(mix(uint64(r)))
 		}
 	}
-	end()
 	if 0 < words && words < 3 {
 		vote(mix(one*5 + two*7))
 	}
@@ -58,24 +56,6 @@ const (
 	hashSeed  = 14695981039346656037
 	hashPrime = 1099511628211
 )
-
-// lower returns a letter or digit in lower case, and 0 for all other characters.
-func lower(r rune) rune {
-	switch {
-	case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
-		return r
-	case 'A' <= r && r <= 'Z':
-		return r | 0x20
-	case r >= utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)):
-		return unicode.ToLower(r)
-	}
-	return 0
-}
-
-// alone reports whether a letter is of a script without spaces.
-func alone(r rune) bool {
-	return r >= 0x2E80 && (r < 0xAC00 || r >= 0x20000) && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
-}
 
 // mix spreads a number over all bits (the finalizer of MurmurHash3).
 func mix(h uint64) uint64 {

@@ -7,8 +7,6 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-
-	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
 // tell reads an element that says something about the page.
@@ -47,7 +45,6 @@ func (p *page) tell(z *html.Tokenizer, a atom.Atom, more bool) {
 // meta reads a meta element.
 func (p *page) meta(name string, content []byte) {
 	switch name {
-	case "":
 	case "description":
 		p.description = tellOnce(p.description, content)
 	case "og:description", "twitter:description", "dc.description":
@@ -62,8 +59,6 @@ func (p *page) meta(name string, content []byte) {
 		if at := parseTime(content); !at.IsZero() {
 			p.published = at
 		}
-	case "robots", strings.ToLower(p.token):
-		p.noIndex = p.noIndex || polite.ParseMeta(string(cut(content, 4<<10))).NoIndex
 	}
 }
 

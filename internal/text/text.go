@@ -39,14 +39,7 @@ type Document struct {
 	Description string    // meta description or og:description, may be empty
 	Lang        string    // ISO 639-1 code, "" if unknown
 	SimHash     uint64    // of the three-word sequences of Body; 0 for an empty body
-	NoIndex     bool      // meta robots says noindex or none, to all or to the token given
 	Published   time.Time // as the page says, in UTC; zero if it does not
-}
-
-// Options are what the index wants of documents.
-type Options struct {
-	// Token is the crawler's product token. <meta name=token> counts like <meta name=robots>.
-	Token string
 }
 
 // Extract returns what is searchable of a decoded body. contentType is the value of the header; it may be empty or wrong,
@@ -55,11 +48,6 @@ type Options struct {
 // ok is false if there is no text to search: images, PDF, scripts, style sheets, JSON, sitemaps, unknown types, and
 // binary data whatever its declared type. HTML, other XML, Markdown and plain text give a document, which may be empty.
 func Extract(contentType string, body []byte, url string) (doc Document, ok bool) {
-	return Options{}.extract(contentType, body, url)
-}
-
-// extract is [Extract] with options.
-func (o Options) extract(contentType string, body []byte, url string) (doc Document, ok bool) {
 	body = body[:min(len(body), MaxHTML)]
 	mime := extract.Media(contentType, body)
 	if (mime == typeText || mime == "") && markdownURL(url) {
@@ -73,7 +61,7 @@ func (o Options) extract(contentType string, body []byte, url string) (doc Docum
 	if binary(body, text) {
 		return doc, false
 	}
-	p := newPage(text, mime, o.Token)
+	p := newPage(text, mime)
 	read(p)
 	doc = p.document()
 	doc.SimHash = simHash(doc.Body)

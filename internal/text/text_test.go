@@ -112,6 +112,16 @@ func TestWhatIsLeftOut(t *testing.T) {
 			[]string{"菜单", "版权"},
 		},
 		{
+			"accordion", "<body><nav>" + links(3, "MENU") + "</nav><h2><button>QUESTION</button></h2>" + paras(1, "ANSWER") + "<button>SEND</button>",
+			[]string{"QUESTION", "ANSWER"},
+			[]string{"MENU", "SEND"},
+		},
+		{
+			"short", "<body><nav>" + links(9, "MENU") + "</nav><h1>TITLE</h1><p>TEXT<footer>" + links(9, "IMPRINT") + "</footer>",
+			[]string{"TITLE", "TEXT"},
+			[]string{"MENU", "IMPRINT"},
+		},
+		{
 			"sloppy", "<p><a name=x>TEXT " + para + "<p><a href=/>one <a href=/>two</div></td><div>MORE " + para + "</span></table><p>END " + para,
 			[]string{"TEXT", "MORE", "END"},
 			nil,
@@ -123,9 +133,9 @@ func TestWhatIsLeftOut(t *testing.T) {
 			[]string{"SECRET"},
 		},
 		{
-			"headings of what was left out", "<body><div>" + paras(2, "TEXT") + "<h2>KEPT</h2>" + paras(1, "TEXT") + "<h2>READ ON</h2><ul>" + links(5, "OTHER") + "</ul></div>",
+			"links behind the text", "<body><div>" + paras(2, "TEXT") + "<h2>KEPT</h2>" + paras(1, "TEXT") + "<h2>READ ON</h2><ul>" + links(5, "OTHER") + "</ul></div>",
 			[]string{"TEXT", "KEPT"},
-			[]string{"READ ON", "OTHER"},
+			[]string{"OTHER"},
 		},
 	} {
 		d, ok := Extract("text/html", []byte(c.page), "")
@@ -210,26 +220,6 @@ func TestCharsets(t *testing.T) {
 		if d, ok := Extract(c.mime, c.body, ""); !ok || d.Body != c.want {
 			t.Errorf("%s: %v %q, want %q", c.mime, ok, d.Body, c.want)
 		}
-	}
-}
-
-func TestNoIndex(t *testing.T) {
-	for page, want := range map[string]bool{
-		"<meta name=robots content='noindex, follow'>":     true,
-		"<META NAME=Robots CONTENT=none>":                  true,
-		"<meta name=robots content=nofollow>":              false,
-		"<meta name=Orbweaver content=noindex>":            true,
-		"<meta name=otherbot content=noindex>":             false,
-		"<meta content=noindex>":                           false,
-		"<script><meta name=robots content=none></script>": false,
-	} {
-		d, _ := Options{Token: "Orbweaver"}.extract("text/html", []byte(page), "")
-		if d.NoIndex != want {
-			t.Errorf("%s: %v", page, d.NoIndex)
-		}
-	}
-	if d, _ := Extract("text/html", []byte("<meta name='' content=noindex>"), ""); d.NoIndex {
-		t.Error("an empty name is nobody's")
 	}
 }
 
