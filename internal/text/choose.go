@@ -15,7 +15,7 @@ type hint uint8
 const (
 	around   hint = 1 << iota // navigation, advertisement, data about the text
 	notes                     // footnotes, references, see also
-	landmark                  // navigation and the like, by its role
+	landmark                  // navigation or footer, by its element
 	mainRole                  // the text, by its role
 	hidden                    // invisible
 )
@@ -39,7 +39,6 @@ var (
 		contentinfo complementary search-form searchform searchbox`)
 	noteWords = strings.Fields(`seealso see-also see_also footnote endnote reflist references citation bibliography
 		further-reading external-links`)
-	landmarks = strings.Fields(`navigation banner contentinfo complementary search menu menubar toolbar`)
 	// boilerplate lists links of the page's frame, in lower case.
 	boilerplate = strings.Split(strings.ReplaceAll(`view page source,view source,show source,page source,edit this page,
 		edit on github,edit on gitlab,improve this page,suggest edits,report a bug,report an issue,report issue,print this page,
@@ -64,8 +63,6 @@ func (p *page) hint(z *html.Tokenizer, a atom.Atom, more bool) (h hint) {
 			h |= p.hintOf(v)
 			if v == "main" || v == "article" {
 				h |= mainRole
-			} else if slices.Contains(landmarks, v) {
-				h |= landmark
 			}
 		case "hidden":
 			h |= hidden
@@ -89,7 +86,8 @@ func (p *page) hintOf(value string) hint {
 	if ok {
 		return h
 	}
-	contains := func(w string) bool { return strings.Contains(strings.ToLower(value), w) }
+	lower := strings.ToLower(value)
+	contains := func(w string) bool { return strings.Contains(lower, w) }
 	if slices.ContainsFunc(aroundWords, contains) {
 		h |= around
 	}
