@@ -25,7 +25,7 @@ func TestAside(t *testing.T) {
 	}{
 		{
 			"see also", "<main>" + text + "<h2>SEE ALSO</h2><ul>" + links(5, "RELATED") + "</ul></main><div class=sidebar><ul>" + links(9, "MENU") + "</ul></div>",
-			[]string{"TEXT", "SEE ALSO"}, []string{"RELATED"}, []string{"MENU"},
+			[]string{"TEXT"}, []string{"SEE ALSO", "RELATED"}, []string{"MENU"},
 		},
 		{
 			"footnotes", "<div class=document>" + text + `<aside class="footnote brackets"><p>NOTE on <a href=/a>one</a></p></aside><footer>IMPRINT</footer></div>`,

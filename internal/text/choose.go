@@ -217,6 +217,32 @@ func (b *box) outside() fate {
 	return dropped
 }
 
+// lastProse returns the index of the last paragraph of running text in the main text, or the number of blocks.
+func (p *page) lastProse() int {
+	for i, b := range slices.Backward(p.blocks) {
+		if p.fates[b.box] == inText && b.prose() {
+			return i
+		}
+	}
+	return len(p.blocks)
+}
+
+// fate returns the fate of a block. On a page with running text, single links are no main text, nor are headings and
+// links behind the last paragraph.
+func (p *page) fate(i, last int) fate {
+	b := p.blocks[i]
+	f := p.fates[b.box]
+	lone := !b.heading && b.linked*5 >= b.size()*4 && p.boxes[b.box].element != atom.Td
+	behind := i > last && (b.heading || b.linked > b.size()/2)
+	switch {
+	case p.frame(b):
+		return dropped
+	case last < len(p.blocks) && (lone || behind):
+		return max(f, beside)
+	}
+	return f
+}
+
 // frame reports whether a block is a link of the page's frame, such as "View page source".
 func (p *page) frame(b block) bool {
 	const longest = 32

@@ -132,11 +132,9 @@ func (p *page) document() Document {
 	var body, headings, aside strings.Builder
 	var title []byte // the first heading
 	top := true      // no h1 was met
+	last := p.lastProse()
 	for i, b := range p.blocks {
-		line, fate := p.line(i), p.fates[b.box]
-		if p.frame(b) {
-			fate = dropped
-		}
+		line, fate := p.line(i), p.fate(i, last)
 		switch fate {
 		case inText:
 			appendLine(&body, line, MaxText)
