@@ -63,6 +63,9 @@ func (p *page) label(labelled []byte) {
 	var main, free strings.Builder
 	visible(labelled, func(comment string) { label = comment }, func(text, element string) {
 		switch {
+		case text == " ":
+			main.WriteByte(' ')
+			free.WriteByte(' ')
 		case element == "title" || element == "h1" || label == "free":
 			free.WriteString(text)
 		case label == "main":
@@ -72,8 +75,8 @@ func (p *page) label(labelled []byte) {
 	p.main, p.free = words(main.String()), words(free.String())
 }
 
-// visible calls text for each visible text of a body, with the element around it (title and h1 win over elements in
-// them), and label for each label.
+// visible calls text for each visible text of a body, with the name of the title or h1 around it, and for a space where an
+// element ends that separates words. It calls label for each label.
 func visible(body []byte, label func(string), text func(text, element string)) {
 	z := html.NewTokenizer(bytes.NewReader(body))
 	element, hidden := "", ""
