@@ -46,7 +46,7 @@ internal/polite:          blobschema
 internal/token:           blobschema/segment
 internal/token/makedict:
 internal/extract:         internal/actor internal/coding internal/polite internal/weburl
-internal/text:            internal/extract internal/polite
+internal/text:            internal/extract
 internal/fetch:           blobschema blobschema/warc internal/actor internal/coding internal/extract internal/polite internal/weburl
 internal/frontier:        blobschema internal/actor internal/fresh internal/polite internal/weburl partition
 internal/actor:           blobschema internal/weburl
@@ -88,7 +88,6 @@ cmd/orbweaver:            ...
 // modules lists who may import from which other module: the direct dependencies of
 // what is shipped, each with the packages that are bound to it.
 const modules = `
-github.com/abadojack/whatlanggo:     internal/text
 github.com/andybalholm/brotli:       internal/coding internal/hostile
 github.com/aws/aws-lambda-go:        functions/coordinate functions/fetch functions/index functions/intake functions/query functions/rank internal/function/event internal/lambdalocal
 github.com/aws/aws-sdk-go-v2:        infra/account internal/lambdalocal internal/drivers/aws localstack
@@ -137,7 +136,7 @@ var core = []string{
 
 // pools are those of them that may keep scratch memory in a sync.Pool: what is in a
 // pool never shows in a result.
-var pools = []string{"blobschema/segment", "blobschema/wire", "internal/extract", "internal/text", "internal/token"}
+var pools = []string{"blobschema/segment", "blobschema/wire", "internal/extract", "internal/token"}
 
 // tables are those that may unpack a table of theirs when it is needed first, by
 // sync.OnceValue: it is a constant, only too large to be made by every program.

@@ -434,10 +434,9 @@ func (b *batch) readPieces(t *actor.Task, todo []piece, add func([]document) err
 	}
 	for i := range results {
 		r := &results[i]
-		b.totals.NoIndex += r.noIndex
 		b.totals.NoText += r.noText
 		b.totals.Damaged += r.damaged
-		b.s.report.Pages += int64(len(r.docs)) + r.noIndex + r.noText
+		b.s.report.Pages += int64(len(r.docs)) + r.noText
 		if err := add(r.docs); err != nil {
 			return nil, err
 		}

@@ -41,9 +41,9 @@ type piece struct {
 
 // pages is what became of some pages, and those not read yet.
 type pages struct {
-	docs                     []document
-	noIndex, noText, damaged int64
-	rest                     []member
+	docs            []document
+	noText, damaged int64
+	rest            []member
 }
 
 // read reads pages, as many as fit the memory for them.
@@ -60,8 +60,6 @@ func (p piece) read() (out pages) {
 		case err == nil:
 			size += doc.size()
 			out.docs = append(out.docs, doc)
-		case errors.Is(err, errNoIndex):
-			out.noIndex++
 		case errors.Is(err, errNoText):
 			out.noText++
 		default:
@@ -71,10 +69,7 @@ func (p piece) read() (out pages) {
 	return out
 }
 
-var (
-	errNoIndex = errors.New("the page asks not to be in an index")
-	errNoText  = errors.New("the answer has no text")
-)
+var errNoText = errors.New("the answer has no text")
 
 // pageReader reads one page after another.
 type pageReader struct {
@@ -121,11 +116,8 @@ func (r *pageReader) read(m member) (doc document, err error) {
 		return doc, err
 	}
 	found, ok := text.Extract(contentType, body, m.page.URL)
-	switch {
-	case !ok:
+	if !ok {
 		return doc, errNoText
-	case found.NoIndex:
-		return doc, errNoIndex
 	}
 	return r.document(m, u, &found), nil
 }

@@ -87,7 +87,7 @@ func TestLastAnswerCounts(t *testing.T) {
 		again(5, answer{outcome: blobschema.OutcomeRedirect}),
 		again(6, answer{same: &first[6]}),
 		again(7, answer{body: "\x89PNG\r\n\x1a\n\x00\x00", kind: "image/png"}),
-		again(8, answer{body: `<html><head><meta name=robots content=noindex><title>x</title></head>words</html>`}),
+		again(8, answer{body: page("new 8", "hidden"), noIndex: true}),
 	)
 	w.step(Config{})
 	want(t, w.shown(), map[string]string{urlOf(0): "new 0/1", urlOf(2): "old 2/0", urlOf(3): "old 3/0", urlOf(6): "old 6/0"})

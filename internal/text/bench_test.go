@@ -58,10 +58,9 @@ func BenchmarkMarkup(b *testing.B) {
 	page := madePage()
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
-		p := newPage(page, typeHTML, "")
+		p := newPage(page, typeHTML)
 		p.readMarkup()
 		p.document()
-		p.release()
 	}
 }
 

@@ -1,49 +1,37 @@
 package text
 
 import (
+	_ "embed"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/abadojack/whatlanggo"
 )
 
-// Bounds on what is looked at to tell a language.
 const (
-	maxSample   = 2 << 10 // bytes of text, for scripts and common words
-	maxTrigrams = 512     // bytes, for whatlanggo, which is slow
-	minLetters  = 12      // of a script, to tell anything
-	minCommon   = 3       // common words of a language, to believe it
+	maxSample  = 2 << 10 // bytes of text that are looked at
+	minLetters = 12      // in the sample, to guess anything
+	minCommon  = 3       // common words of a language, to believe it
 )
 
-// language tells the language of a page: an ISO 639-1 code, or "". Scripts of one
-// language decide. Else the common words in the text do, if they are of one language more
-// than of any other. Where they do not tell, what the page says of itself is believed, if it
-// is a language of the script; and if it says nothing, trigrams have the last word.
-func language(title, body, told string) string {
+// language returns the ISO 639-1 code of a page's language, or "" if it is unknown. A script that one language is mostly
+// written in decides; otherwise common words do. If they do not decide, the page's own claim counts, if it fits
+// the script; it does not come first, because templates often claim a wrong language.
+func language(title, body, claim string) string {
 	sample := body[:min(len(body), maxSample)]
 	if len(sample) < maxSample/8 {
 		sample = title + "\n" + sample
 	}
-	told = code(told)
-	s := countScripts(sample)
-	family, only := s.most()
-	if only != "" {
+	script, only := mainScript(sample)
+	if script == nil || only != "" {
 		return only
 	}
-	if family == none {
-		return ""
-	}
-	if lang := common(sample, family); lang != "" {
+	if lang := commonLanguage(sample); lang != "" {
 		return lang
 	}
-	if familyOf(told) == family {
-		return told
-	}
-	info := whatlanggo.Detect(strings.ToValidUTF8(sample[:min(len(sample), maxTrigrams)], ""))
-	if lang := code(info.Lang.Iso6391()); info.IsReliable() && familyOf(lang) == family {
-		return lang
+	if claim = code(claim); claim != "" && scriptOf(claim) == script {
+		return claim
 	}
 	return ""
 }
@@ -54,163 +42,113 @@ func code(tag string) string {
 	if i := strings.IndexAny(tag, "-_,; "); i >= 0 {
 		tag = tag[:i]
 	}
-	if len(tag) != 2 || tag[0] < 'a' || tag[0] > 'z' || tag[1] < 'a' || tag[1] > 'z' {
-		return ""
-	}
-	if tag == "nb" || tag == "nn" {
+	switch {
+	case tag == "nb" || tag == "nn":
 		return "no"
+	case len(tag) != 2 || tag[0] < 'a' || tag[0] > 'z' || tag[1] < 'a' || tag[1] > 'z':
+		return ""
 	}
 	return tag
 }
 
-// A family is a script that several languages share.
-type family uint8
-
-const (
-	none family = iota
-	latin
-	cyrillic
-	arabic
-	devanagari
-	families
-)
-
-// familyOf returns the script of a language: that of Latin if it is none of the others.
-func familyOf(lang string) family {
-	switch lang {
-	case "":
-		return none
-	case "ru", "uk", "bg", "sr", "mk", "be", "kk", "ky", "mn", "tg":
-		return cyrillic
-	case "ar", "fa", "ur", "ps", "sd", "ug", "ku":
-		return arabic
-	case "hi", "mr", "ne", "sa":
-		return devanagari
-	}
-	return latin
-}
-
-// sole are the scripts that one language is mostly written in.
-var sole = []struct {
-	table *unicode.RangeTable
-	lang  string
+// scripts lists scripts, and the language of those that are mostly used for one.
+var scripts = [...]struct {
+	table  *unicode.RangeTable
+	lang   string
+	weight int // of a character; one of Han says as much as three letters
 }{
-	{unicode.Greek, "el"}, {unicode.Hebrew, "he"}, {unicode.Thai, "th"}, {unicode.Hangul, "ko"}, {unicode.Georgian, "ka"},
-	{unicode.Armenian, "hy"}, {unicode.Bengali, "bn"}, {unicode.Tamil, "ta"}, {unicode.Telugu, "te"}, {unicode.Gujarati, "gu"},
-	{unicode.Kannada, "kn"}, {unicode.Malayalam, "ml"}, {unicode.Gurmukhi, "pa"}, {unicode.Sinhala, "si"}, {unicode.Khmer, "km"},
-	{unicode.Lao, "lo"}, {unicode.Myanmar, "my"}, {unicode.Ethiopic, "am"},
+	{unicode.Latin, "", 1}, {unicode.Cyrillic, "", 1}, {unicode.Arabic, "", 1}, {unicode.Devanagari, "", 1},
+	{unicode.Han, "zh", 3}, {unicode.Hiragana, "ja", 3}, {unicode.Katakana, "ja", 3}, {unicode.Hangul, "ko", 2},
+	{unicode.Greek, "el", 1}, {unicode.Hebrew, "he", 1}, {unicode.Thai, "th", 1}, {unicode.Georgian, "ka", 1},
+	{unicode.Armenian, "hy", 1}, {unicode.Bengali, "bn", 1}, {unicode.Tamil, "ta", 1}, {unicode.Telugu, "te", 1},
+	{unicode.Gujarati, "gu", 1}, {unicode.Kannada, "kn", 1}, {unicode.Malayalam, "ml", 1}, {unicode.Gurmukhi, "pa", 1},
+	{unicode.Sinhala, "si", 1}, {unicode.Khmer, "km", 1}, {unicode.Lao, "lo", 1}, {unicode.Myanmar, "my", 1},
+	{unicode.Ethiopic, "am", 1},
 }
 
-// scripts counts letters.
-type scripts struct {
-	families  [families]int
-	han, kana int
-	sole      [32]int // by index of sole
-}
+const han, hiragana, katakana = 4, 5, 6 // of scripts
 
-func countScripts(s string) (c scripts) {
-	for i := 0; i < len(s); {
-		b := s[i]
-		if b < utf8.RuneSelf {
-			if 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' {
-				c.families[latin]++
+// mainScript returns the script of most of a text, and its language if there is only one; nil if the text is too short.
+func mainScript(s string) (table *unicode.RangeTable, lang string) {
+	var counts [len(scripts)]int
+	last := 0 // most characters are of the same script as the one before
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			if 'a' <= r|0x20 && r|0x20 <= 'z' {
+				counts[0]++
 			}
-			i++
 			continue
 		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
-		c.add(r)
-	}
-	return c
-}
-
-func (c *scripts) add(r rune) {
-	switch {
-	case !unicode.IsLetter(r):
-	case r < 0x370:
-		c.families[latin]++
-	case r >= 0x400 && r < 0x530:
-		c.families[cyrillic]++
-	case r >= 0x600 && r < 0x780:
-		c.families[arabic]++
-	case r >= 0x900 && r < 0x980:
-		c.families[devanagari]++
-	case r >= 0x3040 && r < 0x3100:
-		c.kana++
-	case unicode.Is(unicode.Han, r):
-		c.han++
-	default:
-		for i, s := range sole {
-			if unicode.Is(s.table, r) {
-				c.sole[i]++
-				return
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		for n := range len(scripts) {
+			if i := (last + n) % len(scripts); unicode.Is(scripts[i].table, r) {
+				counts[i] += scripts[i].weight
+				last = i
+				break
 			}
 		}
 	}
-}
-
-// most returns the script of most of the text, and the language that alone is
-// written in it. A character of Han says as much as three letters, a syllable of Hangul is two or three.
-func (c *scripts) most() (f family, only string) {
+	if kana := counts[hiragana] + counts[katakana]; kana*20 > counts[han] { // Chinese text has hardly any Kana
+		counts[hiragana] += counts[katakana] + counts[han]
+		counts[han] = 0
+	} else {
+		counts[han] += kana
+	}
 	best := minLetters - 1
-	for i, n := range c.families {
+	for i, n := range counts {
 		if n > best {
-			best, f = n, family(i)
+			best, table, lang = n, scripts[i].table, scripts[i].lang
 		}
 	}
-	for i, s := range sole {
-		n := c.sole[i]
-		if s.table == unicode.Hangul {
-			n *= 2
-		}
-		if n > best {
-			best, f, only = n, none, s.lang
-		}
-	}
-	if n := 3 * (c.han + c.kana); n > best {
-		f, only = none, "zh"
-		if c.kana*20 > c.han { // a Chinese text has hardly any
-			only = "ja"
-		}
-	}
-	return f, only
+	return table, lang
 }
 
-// common returns the language whose common words the text has most of: a third more
-// than of the next.
-func common(sample string, f family) string {
-	var counts [len(commonWords)]int
-	word := make([]byte, 0, 16)
-	for w := range strings.FieldsFuncSeq(sample, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if len(w) > 12 {
-			continue
+// commonWords lists, for languages that share their script, words that are frequent in the language and rare in most of
+// the others: one language a line, after its code.
+//
+//go:embed commonwords.txt
+var commonWords string
+
+// wordLanguages are the codes in commonWords; languagesOf has a bit for each language of a word.
+var wordLanguages, languagesOf = func() (codes []string, of map[string]uint64) {
+	of = map[string]uint64{}
+	for line := range strings.Lines(commonWords) {
+		words := strings.Fields(line)
+		for _, w := range words[1:] {
+			of[w] |= 1 << len(codes)
 		}
-		word = append(word[:0], w...)
-		for i, c := range word {
-			if 'A' <= c && c <= 'Z' {
-				word[i] = c | 0x20
-			}
-		}
-		for set := wordLanguages[string(word)]; set != 0; set &= set - 1 {
+		codes = append(codes, words[0])
+	}
+	return codes, of
+}()
+
+// commonLanguage returns the language that a text has most common words of, by a third more than of the next one, or "".
+func commonLanguage(sample string) string {
+	var counts [64]int
+	for w := range strings.FieldsFuncSeq(strings.ToLower(sample), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+		for set := languagesOf[w]; set != 0; set &= set - 1 {
 			counts[bits.TrailingZeros64(set)]++
 		}
 	}
-	best, next := -1, 0
-	for i, n := range counts {
-		switch {
-		case familyOf(commonWords[i].lang) != f:
-		case best < 0 || n > counts[best]:
-			if best >= 0 {
-				next = counts[best]
-			}
-			best = i
-		case n > next:
-			next = n
-		}
-	}
-	if best >= 0 && counts[best] >= minCommon && counts[best]*3 >= next*4 {
-		return commonWords[best].lang
+	n := slices.Max(counts[:])
+	best := slices.Index(counts[:], n)
+	counts[best] = 0
+	if n >= minCommon && n*3 >= slices.Max(counts[:])*4 {
+		return wordLanguages[best]
 	}
 	return ""
+}
+
+// scriptOf returns the script of a language: that of its common words, or Latin if it has none.
+func scriptOf(lang string) *unicode.RangeTable {
+	for i, l := range wordLanguages {
+		if l == lang {
+			words := strings.Fields(strings.Split(commonWords, "\n")[i])
+			table, _ := mainScript(strings.Join(words[1:], " "))
+			return table
+		}
+	}
+	return unicode.Latin
 }

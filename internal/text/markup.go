@@ -9,7 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/extract"
 )
 
-// readMarkup reads HTML and XML. Of XML that is not XHTML each element is a block.
+// readMarkup reads HTML and XML. In XML that is not XHTML each element is a block.
 func (p *page) readMarkup() {
 	z := html.NewTokenizer(bytes.NewReader(p.src))
 	xml := extract.XML(p.mime)
@@ -35,7 +35,9 @@ func (p *page) readMarkup() {
 		switch {
 		case !known:
 			p.flush(0, false)
-			p.title1(a, tt)
+			if a == atom.Title && tt == html.EndTagToken && len(p.title) == 0 && len(p.blocks) > 0 {
+				p.title = p.line(len(p.blocks) - 1)
+			}
 		case tt == html.EndTagToken:
 			p.endTag(a)
 		default:
@@ -44,55 +46,35 @@ func (p *page) readMarkup() {
 	}
 }
 
-// title1 makes the first title of XML that of the document.
-func (p *page) title1(a atom.Atom, tt html.TokenType) {
-	if a == atom.Title && tt == html.EndTagToken && len(p.title) == 0 && len(p.blocks) > 0 {
-		b := p.blocks[len(p.blocks)-1]
-		p.title = append(p.title, p.text[b.from:b.to]...)
-	}
-}
-
-// textToken handles characters, also those of elements of raw text.
+// textToken handles characters, including those of elements that are not shown.
 func (p *page) textToken(z *html.Tokenizer) {
 	switch top := p.top(); {
+	case top.element == atom.Script && top.skip:
+		if p.published.IsZero() {
+			p.published = publishedJSON(z.Raw())
+		}
 	case !top.skip:
-		p.add(characters(z))
-	case top.element == atom.Title && len(p.title) == 0 && !p.within(atom.Svg):
-		p.title = fold(p.title, 0, cut(characters(z), 4*maxTitle), false)
-	case top.element == atom.Script && p.published.IsZero():
-		p.published = publishedJSON(z.Raw())
+		before := len(p.text)
+		p.text = fold(p.text, p.from, z.Text(), p.pre > 0)
+		if p.link > 0 {
+			p.linked += len(p.text) - before
+		}
+	case top.element == atom.Title && len(p.title) == 0 && p.open[max(0, len(p.open)-2)].element != atom.Svg:
+		p.title = fold(p.title, 0, cut(z.Text(), 4*maxTitle), false)
 	}
 }
 
-// characters returns what a text token stands for. Most have no references, and
-// need not be copied.
-func characters(z *html.Tokenizer) []byte {
-	if raw := z.Raw(); len(raw) > 0 && raw[0] != '<' && bytes.IndexByte(raw, '&') < 0 {
-		return raw
-	}
-	return z.Text()
-}
-
-// A kind says what an element does to the text in it.
+// A kind says what an element does to its text.
 type kind uint8
 
 const (
 	inline     kind = iota // nothing
 	standalone             // it is a block, or holds some
-	skipped                // it is not shown, or is not text
-	link
-	lineEnd
-	telling // it says something of the page
+	skipped                // it is not shown, or is no text
 )
 
 func kindOf(a atom.Atom) kind {
 	switch a {
-	case atom.A:
-		return link
-	case atom.Br:
-		return lineEnd
-	case atom.Meta, atom.Html, atom.Time:
-		return telling
 	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Math, atom.Select, atom.Datalist, atom.Button,
 		atom.Textarea, atom.Iframe, atom.Object, atom.Canvas, atom.Audio, atom.Video, atom.Noembed, atom.Noframes, atom.Title,
 		atom.Dialog:
@@ -112,46 +94,46 @@ func preformatted(a atom.Atom) bool {
 }
 
 func isHeading(a atom.Atom) bool {
-	switch a {
-	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-		return true
-	}
-	return false
+	return a == atom.H1 || a == atom.H2 || a == atom.H3 || a == atom.H4 || a == atom.H5 || a == atom.H6
 }
 
 // startTag handles a start tag. closed says that it is its own end tag.
 func (p *page) startTag(z *html.Tokenizer, a atom.Atom, more, closed bool) {
-	switch kindOf(a) {
-	case telling:
+	switch a {
+	case atom.Meta, atom.Html, atom.Time:
 		p.tell(z, a, more)
-	case link:
-		if !closed && more && hasHref(z) {
+	case atom.A:
+		if !closed && hasHref(z, more) {
 			p.link = len(p.open) + 1
-			p.boxes[p.box()].own++
 		}
-	case lineEnd:
-		p.newline()
+	case atom.Br:
+		if !p.top().skip {
+			p.text = fold(p.text, p.from, []byte{'\n'}, true)
+		}
+	}
+	switch kindOf(a) {
 	case skipped:
-		if closed {
+		switch {
+		case closed:
 			z.NextIsNotRawText()
-			break
+		case a != atom.Button || !isHeading(p.top().element): // the buttons of an accordion are its headings
+			p.push(open{a, p.top().box, true})
 		}
-		p.push(open{a, p.box(), true})
 	case standalone:
 		p.imply(a)
 		p.flushBox()
 		switch {
 		case closed || a == atom.Hr:
 		case p.top().skip:
-			p.push(open{a, p.box(), true})
+			p.push(open{a, p.top().box, true})
 		default:
 			p.pushBox(z, a, more)
 		}
 	}
 }
 
-func hasHref(z *html.Tokenizer) bool {
-	for more, n := true, 0; more && n < maxAttrs; n++ {
+func hasHref(z *html.Tokenizer, more bool) bool {
+	for n := 0; more && n < maxAttrs; n++ {
 		var key []byte
 		if key, _, more = z.TagAttr(); string(key) == "href" {
 			return true
@@ -160,93 +142,71 @@ func hasHref(z *html.Tokenizer) bool {
 	return false
 }
 
-// newline ends a line; two in a row end the block.
-func (p *page) newline() {
-	switch {
-	case p.top().skip || len(p.text) == p.from:
-	case p.text[len(p.text)-1] == '\n':
-		p.flushBox()
-	default:
-		p.text = append(bytes.TrimRight(p.text, " "), '\n')
-	}
-}
-
-// endTag handles an end tag. It closes the nearest such element and what is open in
-// it, but not across the borders of a table or cell, unless it is of a table itself.
+// endTag closes the nearest such element and all elements in it. Only an end tag of a table's part leaves a cell or table.
 func (p *page) endTag(a atom.Atom) {
-	switch kindOf(a) {
-	case link:
+	if a == atom.A {
 		p.link = 0
-	case standalone, skipped:
-		for i := len(p.open) - 1; i >= 0; i-- {
-			o := p.open[i]
-			switch {
-			case o.element == a:
-				if p.deep > 0 && !(o.skip && i == len(p.open)-1) {
-					p.deep--
-					return
-				}
-				p.closeTo(i)
-				return
-			case border(o.element) && !ofTable(a):
-				return
-			}
-		}
 	}
-}
-
-func border(a atom.Atom) bool {
-	return a == atom.Td || a == atom.Th || a == atom.Caption || a == atom.Table || a == atom.Template
-}
-
-func ofTable(a atom.Atom) bool {
-	switch a {
-	case atom.Table, atom.Tbody, atom.Thead, atom.Tfoot, atom.Tr, atom.Td, atom.Th, atom.Caption:
-		return true
+	if kindOf(a) == inline {
+		return
 	}
-	return false
-}
-
-// imply closes what the start of an element ends (HTML Living Standard, 13.1.2.4
-// optional tags). A heading that was not closed ends too: the text is not a heading.
-func (p *page) imply(a atom.Atom) {
-	if t := p.top().element; t == atom.P || isHeading(t) && !inHeading(a) {
-		p.closeTo(len(p.open) - 1)
-	}
-	switch a {
-	case atom.Li:
-		p.closeNearest([]atom.Atom{atom.Li}, []atom.Atom{atom.Ul, atom.Ol, atom.Menu})
-	case atom.Dd, atom.Dt:
-		p.closeNearest([]atom.Atom{atom.Dd, atom.Dt}, []atom.Atom{atom.Dl})
-	case atom.Td, atom.Th:
-		p.closeNearest([]atom.Atom{atom.Td, atom.Th}, []atom.Atom{atom.Tr, atom.Table})
-	case atom.Tr:
-		p.closeNearest([]atom.Atom{atom.Tr}, []atom.Atom{atom.Table})
-	case atom.Tbody, atom.Thead, atom.Tfoot:
-		p.closeNearest([]atom.Atom{atom.Tbody, atom.Thead, atom.Tfoot}, []atom.Atom{atom.Table})
-	}
-}
-
-// inHeading reports whether a block may stand in a heading.
-func inHeading(a atom.Atom) bool { return a == atom.Div || a == atom.Section || a == atom.Header }
-
-// closeNearest closes the nearest of some elements, unless it is outside of one of
-// others, or of a cell.
-func (p *page) closeNearest(some, within []atom.Atom) {
 	for i := len(p.open) - 1; i >= 0; i-- {
 		e := p.open[i].element
-		for _, a := range some {
-			if e == a {
-				p.closeTo(i)
-				return
-			}
+		if e == a {
+			p.closeTo(i)
+			return
 		}
-		for _, a := range within {
-			if e == a {
-				return
-			}
+		if (rank(e) == cell || e == atom.Table) && rank(a) < cell || e == atom.Template {
+			return
 		}
-		if border(e) && e != atom.Template {
+	}
+}
+
+// Ranks of elements that the next one of their rank ends. An element of a higher rank keeps open what is around it.
+const (
+	item   = iota + 1 // of a list
+	term              // and description
+	cell              // of a table
+	row               // of a table
+	rows              // of a table
+	holder            // of all these
+)
+
+func rank(a atom.Atom) int {
+	switch a {
+	case atom.Li:
+		return item
+	case atom.Dd, atom.Dt:
+		return term
+	case atom.Td, atom.Th, atom.Caption:
+		return cell
+	case atom.Tr:
+		return row
+	case atom.Tbody, atom.Thead, atom.Tfoot:
+		return rows
+	case atom.Ul, atom.Ol, atom.Menu, atom.Dl, atom.Table:
+		return holder
+	}
+	return 0
+}
+
+// imply closes the elements that a start tag ends (HTML Living Standard, 13.1.2.4 optional tags). A heading without an end
+// tag ends too, because the text behind it is no heading.
+func (p *page) imply(a atom.Atom) {
+	inHeading := a == atom.Div || a == atom.Section || a == atom.Header
+	if t := p.top().element; t == atom.P || isHeading(t) && !inHeading {
+		p.closeTo(len(p.open) - 1)
+	}
+	r := rank(a)
+	if r == 0 || r == holder {
+		return
+	}
+	for i := len(p.open) - 1; i >= 0; i-- {
+		switch e := rank(p.open[i].element); {
+		case e == r:
+			p.closeTo(i)
+			return
+		case e > r:
 			return
 		}
 	}
@@ -254,7 +214,7 @@ func (p *page) closeNearest(some, within []atom.Atom) {
 
 // pushBox opens an element that is shown.
 func (p *page) pushBox(z *html.Tokenizer, a atom.Atom, more bool) {
-	b := box{parent: p.box(), element: a, hint: p.hint(z, a, more)}
+	b := box{parent: p.top().box, element: a, hint: p.hint(z, a, more)}
 	i := b.parent
 	if len(p.boxes) < maxBoxes {
 		i = int32(len(p.boxes))
@@ -265,11 +225,9 @@ func (p *page) pushBox(z *html.Tokenizer, a atom.Atom, more bool) {
 	}
 }
 
-// push opens an element, unless too many are. What is not shown may always be opened
-// within what is.
+// push opens an element, unless too many are open. An element that is not shown may always be opened in one that is.
 func (p *page) push(o open) bool {
-	if n := len(p.open); n >= maxOpen && (!o.skip || p.top().skip) {
-		p.deep++
+	if len(p.open) >= maxOpen && (!o.skip || p.top().skip) {
 		return false
 	}
 	p.open = append(p.open, o)
@@ -293,25 +251,12 @@ func (p *page) closeTo(i int) {
 	if p.link > i {
 		p.link = 0
 	}
-	if i == 0 {
-		p.deep = 0
-	}
 }
 
+// top returns the innermost open element; its zero value is the page.
 func (p *page) top() open {
 	if len(p.open) == 0 {
 		return open{}
 	}
 	return p.open[len(p.open)-1]
-}
-
-func (p *page) box() int32 { return p.top().box }
-
-func (p *page) within(a atom.Atom) bool {
-	for _, o := range p.open {
-		if o.element == a {
-			return true
-		}
-	}
-	return false
 }

@@ -3,7 +3,6 @@ package text
 import (
 	"bytes"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -11,41 +10,39 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// A page is one body being read: its text as blocks in boxes.
+// A page is one body while it is read: its text as blocks in boxes.
 type page struct {
-	src   []byte // the body, UTF-8
-	mime  string
-	token string // of the crawler
+	src  []byte // the body, UTF-8
+	mime string
 
 	text   []byte  // of all blocks, white space folded
 	blocks []block // in the order of the page
 	boxes  []box   // parents before children; 0 is the page
-	open   []open  // the elements that the reading stands in
+	open   []open  // the elements around the current token, outermost first
 
-	// The block that is being written.
+	// The current block.
 	from   int // of text
 	linked int // bytes of it within links
-	link   int // 1 + how many elements were open where the link began, 0 outside of links
+	link   int // 1 + number of elements that were open where the current link began, 0 outside of links
 	pre    int // depth in preformatted text
-	deep   int // elements that were not opened because too many were
 
-	// What was found besides.
-	title, ogTitle, firstHeading []byte
-	description, ogDescription   []byte
-	lang                         string // what the page says of its language
-	noIndex                      bool
-	published                    time.Time
+	// What the page says about itself.
+	title, ogTitle             []byte
+	description, ogDescription []byte
+	lang                       string
+	published                  time.Time
 
-	hints map[string]hint // of values of class and id met before
+	hints  map[string]hint // of values of class, id and role that were met before
+	fates  []fate          // of boxes
+	region int32           // the smallest box with three quarters of the running text
 }
 
-// A block is a piece of text that stands for itself: a paragraph, an item, a cell.
+// A block is a paragraph, an item, a cell, or another piece of text of its own.
 type block struct {
 	from, to int32 // of page.text
 	linked   int32 // bytes of it within links
 	box      int32
 	heading  bool
-	fate     fate // if it is worse than that of its box
 }
 
 func (b block) size() int32 { return b.to - b.from }
@@ -53,33 +50,29 @@ func (b block) size() int32 { return b.to - b.from }
 // A box is an element that holds blocks or boxes.
 type box struct {
 	parent  int32
-	own     int32 // links that are in no box in it
 	element atom.Atom
 	hint    hint
 	inner   bool // in article or main
 	within  bool // in the box that has most of the text, or around it
-	fate    fate
 	content
 }
 
-// content counts what a box holds, with the boxes in it.
+// content counts what is in a box and in the boxes in it.
 type content struct {
 	size, linked, prose int32 // bytes: all, within links, of running text
-	links               int32
 }
 
 func (c *content) add(o content) {
 	c.size += o.size
 	c.linked += o.linked
 	c.prose += o.prose
-	c.links += o.links
 }
 
 // An open element.
 type open struct {
 	element atom.Atom
 	box     int32
-	skip    bool // nothing in it is shown
+	skip    bool // its content is not shown
 }
 
 // Bounds on one page.
@@ -90,41 +83,14 @@ const (
 	maxAttrs = 64 // of a tag
 )
 
-// pages keeps the memory of those that were read.
-var pages = sync.Pool{New: func() any { return &page{hints: map[string]hint{}} }}
-
-func newPage(body []byte, mime, token string) *page {
-	p := pages.Get().(*page)
-	*p = page{
-		src: body, mime: mime, token: token, hints: p.hints,
-		text: p.text[:0], blocks: p.blocks[:0], boxes: append(p.boxes[:0], box{parent: -1}), open: p.open[:0],
-		title: p.title[:0], ogTitle: p.ogTitle[:0], firstHeading: p.firstHeading[:0],
-		description: p.description[:0], ogDescription: p.ogDescription[:0],
-	}
-	return p
-}
-
-// release gives the page's memory back, unless it is much.
-func (p *page) release() {
-	p.src, p.mime, p.token, p.lang = nil, "", "", ""
-	if len(p.hints) >= maxHints {
-		clear(p.hints)
-	}
-	if cap(p.text) <= 1<<20 && cap(p.boxes) <= 1<<14 {
-		pages.Put(p)
+func newPage(body []byte, mime string) *page {
+	return &page{
+		src: body, mime: mime,
+		text: make([]byte, 0, len(body)/2), boxes: []box{{parent: -1}}, fates: []fate{inText}, hints: map[string]hint{},
 	}
 }
 
-// add adds text to the block that is being written.
-func (p *page) add(src []byte) {
-	before := len(p.text)
-	p.text = fold(p.text, p.from, src, p.pre > 0)
-	if p.link > 0 {
-		p.linked += len(p.text) - before
-	}
-}
-
-// flush ends the block, which is of the box.
+// flush ends the current block, which belongs to a box.
 func (p *page) flush(box int32, heading bool) {
 	p.text = bytes.TrimRight(p.text, " \n")
 	if len(p.text) > p.from {
@@ -136,73 +102,69 @@ func (p *page) flush(box int32, heading bool) {
 	p.from, p.linked = len(p.text), 0
 }
 
-// flushBox ends the block that is being written in the innermost box.
+// flushBox ends the current block, which belongs to the innermost box.
 func (p *page) flushBox() {
-	i := p.box()
+	i := p.top().box
 	b := p.boxes[i]
 	head := isHeading(b.element) || b.parent >= 0 && isHeading(p.boxes[b.parent].element)
 	if head {
 		p.text = trimPermalink(p.text, p.from)
 	}
 	p.flush(i, head)
-	if head {
-		p.heading(len(p.blocks) - 1)
-	}
 }
 
-// trimPermalink cuts off the sign that stands behind a heading for a link to it.
+// trimPermalink cuts off the sign behind a heading that links to it.
 func trimPermalink(text []byte, from int) []byte {
 	line := bytes.TrimRight(text[from:], " \n")
-	for _, sign := range [...]string{"¶", "§", "#", "🔗", "[edit]"} {
-		if rest, ok := bytes.CutSuffix(line, []byte(sign)); ok && (sign != "#" || bytes.HasSuffix(rest, []byte(" "))) {
+	for _, sign := range [...]string{"¶", "§", " #", "🔗", "[edit]"} {
+		if rest, ok := bytes.CutSuffix(line, []byte(sign)); ok {
 			return text[:from+len(rest)]
 		}
 	}
 	return text
 }
 
-// document puts together what was read.
+// line returns the text of a block.
+func (p *page) line(i int) []byte { return p.text[p.blocks[i].from:p.blocks[i].to] }
+
+// document returns the result of the reading.
 func (p *page) document() Document {
 	var body, headings, aside strings.Builder
-	p.keepTopHeading(&headings)
-	for _, b := range p.blocks {
-		line := p.text[b.from:b.to]
-		if p.fate(b) == beside {
+	var title []byte // the first heading
+	top := true      // no h1 was met
+	last := p.lastProse()
+	for i, b := range p.blocks {
+		line, fate := p.line(i), p.fate(i, last)
+		switch fate {
+		case inText:
+			appendLine(&body, line, MaxText)
+		case beside:
 			appendLine(&aside, line, maxAside)
 		}
-		if !p.kept(b) {
+		if !b.heading {
 			continue
 		}
-		appendLine(&body, line, MaxText)
-		if b.heading {
+		if title == nil {
+			title = line
+		}
+		// The first h1 is a heading of the page, even if it stands in a header that is left out.
+		h1 := top && p.boxes[b.box].element == atom.H1
+		top = top && !h1
+		if fate == inText || h1 {
 			appendLine(&headings, line, maxHeadings)
 		}
 	}
 	return Document{
-		Title:       first(maxTitle, p.title, p.ogTitle, p.firstHeading),
+		Title:       first(maxTitle, p.title, p.ogTitle, title),
 		Headings:    headings.String(),
 		Body:        body.String(),
 		Aside:       aside.String(),
 		Description: first(maxDescription, p.description, p.ogDescription),
-		NoIndex:     p.noIndex,
 		Published:   p.published,
 	}
 }
 
-// keepTopHeading writes the first h1 if it is left out with what it stands in, often a
-// header: it is of the page all the same.
-func (p *page) keepTopHeading(dst *strings.Builder) {
-	for _, b := range p.blocks {
-		if b.heading && p.boxes[b.box].element == atom.H1 {
-			if !p.kept(b) {
-				appendLine(dst, p.text[b.from:b.to], maxHeadings)
-			}
-			return
-		}
-	}
-}
-
-// appendLine appends a line, or what of it fits within the limit.
+// appendLine appends the part of a line that fits the limit.
 func appendLine(dst *strings.Builder, line []byte, limit int) {
 	room := limit - dst.Len()
 	if dst.Len() > 0 {
@@ -217,7 +179,7 @@ func appendLine(dst *strings.Builder, line []byte, limit int) {
 	dst.Write(line)
 }
 
-// first returns the first of some texts that is not empty, cut to a limit.
+// first returns the first text that is not empty, cut to a limit.
 func first(limit int, texts ...[]byte) string {
 	for _, t := range texts {
 		if t = bytes.TrimSpace(t); len(t) > 0 {
@@ -227,12 +189,9 @@ func first(limit int, texts ...[]byte) string {
 	return ""
 }
 
-// cut returns b, if it is longer than n bytes cut at a character, and without white
-// space at that end.
+// cut returns the first n bytes of b without a partial character or white space at their end.
 func cut(b []byte, n int) []byte {
-	if n < 0 {
-		n = 0
-	}
+	n = max(n, 0)
 	if len(b) <= n {
 		return b
 	}
@@ -242,46 +201,40 @@ func cut(b []byte, n int) []byte {
 	return bytes.TrimRight(b[:n], " \n")
 }
 
-// fold appends src to dst with runs of white space and control characters made one
-// space, or, of lines that count, one line end. dst[start:] is the text before, which
-// does not begin with a space.
+// fold appends src to dst. Each run of white space and control characters becomes one space or, if lines count, one line
+// end. dst[start:] is the text of the same block.
 func fold(dst []byte, start int, src []byte, lines bool) []byte {
 	for i := 0; i < len(src); {
-		c := src[i]
-		if ' ' < c && c < 0x7f { // most of all: copied at once
-			j := i + 1
-			for j < len(src) && ' ' < src[j] && src[j] < 0x7f {
-				j++
-			}
+		j := i
+		for j < len(src) && ' ' < src[j] && src[j] < 0x7f { // most characters, copied at once
+			j++
+		}
+		if j > i {
 			dst = append(dst, src[i:j]...)
 			i = j
 			continue
 		}
-		r, n := rune(c), 1
-		if c >= utf8.RuneSelf {
-			r, n = utf8.DecodeRune(src[i:])
-		}
+		r, n := utf8.DecodeRune(src[i:])
 		i += n
+		last := byte('\n') // before the block
+		if len(dst) > start {
+			last = dst[len(dst)-1]
+		}
 		switch {
 		case r == '\n' && lines:
-			for len(dst) > start && dst[len(dst)-1] == ' ' {
+			if last == ' ' {
 				dst = dst[:len(dst)-1]
 			}
 			if len(dst) > start && dst[len(dst)-1] != '\n' {
 				dst = append(dst, '\n')
 			}
-		case blank(r):
-			if len(dst) > start && dst[len(dst)-1] != ' ' && dst[len(dst)-1] != '\n' {
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			if last != ' ' && last != '\n' {
 				dst = append(dst, ' ')
 			}
-		case r != '\ufeff' && r != '\u00ad' && r != '\u200b':
+		case r != '\ufeff' && r != '\u00ad' && r != '\u200b': // these show nothing
 			dst = utf8.AppendRune(dst, r)
 		}
 	}
 	return dst
-}
-
-// blank reports whether r is white space or shows nothing.
-func blank(r rune) bool {
-	return r <= ' ' || r == 0x7f || r >= utf8.RuneSelf && (unicode.IsSpace(r) || unicode.IsControl(r))
 }

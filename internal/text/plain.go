@@ -2,63 +2,43 @@ package text
 
 import "bytes"
 
-// readText reads plain text: blocks are parted by empty lines.
+// readText reads plain text, in which empty lines separate blocks.
 func (p *page) readText() {
-	p.pre = 1
 	for line := range bytes.Lines(p.src) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			p.flush(0, false)
-			continue
 		}
-		p.add(line)
+		p.text = fold(p.text, p.from, line, true)
 	}
 	p.flush(0, false)
 }
 
-// readMarkdown reads Markdown, of which only the headings make a difference: marks
-// are no words.
+// readMarkdown reads Markdown. Only headings and code fences differ from plain text: marks are no words.
 func (p *page) readMarkdown() {
-	p.pre = 1
 	fenced := false
-	var last []byte
 	for line := range bytes.Lines(p.src) {
 		text := bytes.TrimSpace(line)
-		fence := bytes.HasPrefix(text, []byte("```")) || bytes.HasPrefix(text, []byte("~~~"))
-		if fence {
+		level := len(text) - len(bytes.TrimLeft(text, "#"))
+		switch {
+		case bytes.HasPrefix(text, []byte("```")) || bytes.HasPrefix(text, []byte("~~~")):
 			fenced = !fenced
-		}
-		switch level := len(text) - len(bytes.TrimLeft(text, "#")); {
-		case len(text) == 0 || fence:
+			p.flush(0, false)
+		case len(text) == 0:
 			p.flush(0, false)
 		case !fenced && 0 < level && level <= 6 && len(text) > level && text[level] == ' ':
 			p.flush(0, false)
-			p.addHeading(bytes.Trim(text, "# "))
-		case !fenced && len(last) > 0 && underline(text) && len(p.text) > p.from:
+			p.text = fold(p.text, p.from, bytes.Trim(text, "# "), true)
 			p.flush(0, true)
-			p.heading(len(p.blocks) - 1)
+		case !fenced && len(p.text) > p.from && underline(text):
+			p.flush(0, true)
 		default:
-			p.add(line)
+			p.text = fold(p.text, p.from, line, true)
 		}
-		last = text
 	}
 	p.flush(0, false)
 }
 
-// underline reports whether a line makes a heading of the one before it.
+// underline reports whether a line makes the one before it a heading.
 func underline(line []byte) bool {
 	return len(line) > 2 && (len(bytes.Trim(line, "=")) == 0 || len(bytes.Trim(line, "-")) == 0)
-}
-
-func (p *page) addHeading(text []byte) {
-	p.add(text)
-	p.flush(0, true)
-	p.heading(len(p.blocks) - 1)
-}
-
-// heading notes a block that is one: the first may have to be the title.
-func (p *page) heading(i int) {
-	if i >= 0 && len(p.firstHeading) == 0 && p.blocks[i].heading {
-		b := p.blocks[i]
-		p.firstHeading = append(p.firstHeading, p.text[b.from:b.to]...)
-	}
 }

@@ -7,11 +7,9 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-
-	"github.com/orbweaver/orbweaver/internal/polite"
 )
 
-// tell reads an element that says something of the page.
+// tell reads an element that says something about the page.
 func (p *page) tell(z *html.Tokenizer, a atom.Atom, more bool) {
 	var name, content, lang, date []byte
 	for n := 0; more && n < maxAttrs; n++ {
@@ -47,7 +45,6 @@ func (p *page) tell(z *html.Tokenizer, a atom.Atom, more bool) {
 // meta reads a meta element.
 func (p *page) meta(name string, content []byte) {
 	switch name {
-	case "":
 	case "description":
 		p.description = tellOnce(p.description, content)
 	case "og:description", "twitter:description", "dc.description":
@@ -62,8 +59,6 @@ func (p *page) meta(name string, content []byte) {
 		if at := parseTime(content); !at.IsZero() {
 			p.published = at
 		}
-	case "robots", strings.ToLower(p.token):
-		p.noIndex = p.noIndex || polite.ParseMeta(string(cut(content, 4<<10))).NoIndex
 	}
 }
 
@@ -74,37 +69,28 @@ func tellOnce(dst, content []byte) []byte {
 	return fold(dst, 0, cut(content, 4*maxDescription), false)
 }
 
-// publishedJSON finds when a page was published in a script of JSON-LD
-// (https://schema.org/datePublished), or returns the zero time.
+// publishedJSON returns the date of publication in a script of JSON-LD (https://schema.org/datePublished), or the zero time.
 func publishedJSON(script []byte) time.Time {
-	const key, looked = `"datePublished"`, 64 << 10
-	i := bytes.Index(script[:min(len(script), looked)], []byte(key))
-	if i < 0 {
-		return time.Time{}
-	}
-	rest := bytes.TrimLeft(script[i+len(key):], " \t\r\n:")
-	if len(rest) == 0 || rest[0] != '"' {
-		return time.Time{}
-	}
-	value, _, ok := bytes.Cut(rest[1:min(len(rest), 64)], []byte(`"`))
-	if !ok {
+	const looked = 64 << 10
+	_, rest, _ := bytes.Cut(script[:min(len(script), looked)], []byte(`"datePublished"`))
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n:"), []byte(`"`))
+	value, _, closed := bytes.Cut(rest[:min(len(rest), 64)], []byte(`"`))
+	if !ok || !closed {
 		return time.Time{}
 	}
 	return parseTime(value)
 }
 
-// parseTime reads the forms of ISO 8601 that pages use, and that of HTTP.
+// parseTime reads ISO 8601 and the form of HTTP. If it does not know the form of the time of day, it returns the day.
 func parseTime(value []byte) time.Time {
 	s := string(cut(bytes.TrimSpace(value), 40))
-	if len(s) < len(time.DateOnly) || !strings.ContainsAny(s[:1], "12MTWFS") { // a year or a day
-		return time.Time{}
-	}
-	for _, layout := range [...]string{
-		time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
-		"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly, time.RFC1123, time.RFC1123Z,
+	day := s[:min(len(s), len(time.DateOnly))]
+	for _, try := range [...]struct{ layout, value string }{
+		{time.RFC3339, s}, {"2006-01-02T15:04:05Z0700", s}, {"2006-01-02T15:04:05", s}, {"2006-01-02 15:04:05", s},
+		{time.RFC1123, s}, {time.RFC1123Z, s}, {time.DateOnly, day},
 	} {
-		// Years before the web are of what the page tells, not of the page.
-		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 1990 && t.Year() < 2200 {
+		// Years before the web belong to the story of the page, not to the page.
+		if t, err := time.Parse(try.layout, try.value); err == nil && t.Year() >= 1990 && t.Year() < 2200 {
 			return t.UTC()
 		}
 	}

@@ -1,19 +1,14 @@
-// Package text turns the bytes of a page into what is searched of it: title,
-// headings, and the main text without navigation, and what is told beside: language,
-// a description, when it was published, and a hash that near-duplicates share. It
-// stands between stored pages and internal/token, in the index step.
+// Package text turns the bytes of a page into what is searched of it: title, headings and the main text without
+// navigation; and what is stored beside it: language, description, date of publication, and a hash that near-duplicates
+// share. The index step calls it on stored pages and passes its result to internal/token.
 //
-// [Extract] is a pure function of its arguments, may be called from several goroutines
-// at once and keeps no reference to the body. Any bytes give a [Document] or none; time
-// is linear in their number, and what is looked at is bounded by [MaxHTML]. No tree is
-// built: the tokens of golang.org/x/net/html are read once into blocks of text, and boxes around
-// them, as many as there are tags; nesting beyond 256 is not followed.
+// [Extract] is a pure function. Any bytes give a [Document] or none. Time is linear in their number, and [MaxHTML] bounds
+// the bytes that are read. The package builds no tree: it reads the tokens of golang.org/x/net/html once into blocks
+// of text and the boxes around them, as flat slices (markup.go). Then it decides which of them are main text (choose.go).
 //
-// What is left out of a page is told by its own words (nav, footer, class="sidebar") and by
-// the share of links in a box, never where that would take most of the running text:
-// leaving out too much is worse than too little. If less than a quarter of the
-// visible text would be left, nothing is left out but what the elements say, such as nav
-// and footer.
+// Element names, words in class and id, and the share of links tell what to leave out, but never most of the running text:
+// a lost text cannot be found, and boilerplate only ranks low. If less than a quarter of the visible text would be left,
+// only the elements decide. docs/adr/0030-text-and-tokens.md compares the result with libraries.
 package text
 
 import (
@@ -27,7 +22,7 @@ import (
 
 // Bounds, in bytes.
 const (
-	MaxHTML        = 4 << 20  // of a body: the rest is not read
+	MaxHTML        = 4 << 20  // of a body; the rest is not read
 	MaxText        = 1 << 20  // Document.Body
 	maxTitle       = 1 << 10  // Document.Title
 	maxHeadings    = 64 << 10 // Document.Headings
@@ -35,43 +30,25 @@ const (
 	maxDescription = 2 << 10  // Document.Description
 )
 
-// Document is what is searchable of a page. All text is valid UTF-8, with white space
-// folded, no longer than the bounds above.
+// Document is what is searchable of a page. All text is valid UTF-8 with folded white space.
 type Document struct {
-	Title       string    // of the title element, or else of og:title, or the first heading
-	Headings    string    // of h1 to h6, one a line
-	Body        string    // main text without boilerplate, paragraphs one a line, headings among them
+	Title       string    // the title element, otherwise og:title or the first heading
+	Headings    string    // h1 to h6, one a line
+	Body        string    // main text without boilerplate, one paragraph a line, with its headings
 	Aside       string    // link-rich parts of the text that Body lacks, such as see-also lists and footnotes
 	Description string    // meta description or og:description, may be empty
 	Lang        string    // ISO 639-1 code, "" if unknown
-	SimHash     uint64    // of the words of Body by threes; near-duplicates differ in few bits; 0 for an empty body
-	NoIndex     bool      // meta robots says noindex or none, to all or to the token given
+	SimHash     uint64    // of the three-word sequences of Body; 0 for an empty body
 	Published   time.Time // as the page says, in UTC; zero if it does not
 }
 
-// Options are what the index wants of documents.
-type Options struct {
-	// Token is the crawler's product token: <meta name=token> is obeyed beside <meta name=robots>.
-	Token string
-}
-
-// Extract returns what is searchable of a decoded body. contentType is the value of the
-// header with its charset parameter; it may be empty or wrong, for the bytes have
-// the last word. url is the page's address: plain text is Markdown if it ends in .md.
+// Extract returns what is searchable of a decoded body. contentType is the value of the header; it may be empty or wrong,
+// because the bytes decide. url is the page's address: plain text is Markdown if the address ends in .md.
 //
-// ok is false for what is not text or has none to search: images, PDF, scripts and style
-// sheets, JSON, sitemaps, binary that claims to be text, and types that are unknown. HTML, XHTML, other XML, Markdown and
-// plain text give a document, which may be empty.
+// ok is false if there is no text to search: images, PDF, scripts, style sheets, JSON, sitemaps, unknown types, and
+// binary data whatever its declared type. HTML, other XML, Markdown and plain text give a document, which may be empty.
 func Extract(contentType string, body []byte, url string) (doc Document, ok bool) {
-	return Options{}.extract(contentType, body, url)
-}
-
-// extract is [Extract] with options.
-func (o Options) extract(contentType string, body []byte, url string) (doc Document, ok bool) {
 	body = body[:min(len(body), MaxHTML)]
-	if magic(body) {
-		return doc, false
-	}
 	mime := extract.Media(contentType, body)
 	if (mime == typeText || mime == "") && markdownURL(url) {
 		mime = typeMarkdown
@@ -80,12 +57,11 @@ func (o Options) extract(contentType string, body []byte, url string) (doc Docum
 	if read == nil {
 		return doc, false
 	}
-	body = extract.UTF8(body, contentType, mime != typeHTML)
-	if binary(body) {
+	text := extract.UTF8(body, contentType, mime != typeHTML)
+	if binary(body, text) {
 		return doc, false
 	}
-	p := newPage(body, mime, o.Token)
-	defer p.release()
+	p := newPage(text, mime)
 	read(p)
 	doc = p.document()
 	doc.SimHash = simHash(doc.Body)
@@ -101,59 +77,45 @@ const (
 	typeMarkdown = "text/markdown"
 )
 
-// reader returns what reads bodies of a media type, nil if nothing does.
+// reader returns what reads bodies of a media type, or nil.
 func reader(mime string) func(*page) {
-	switch {
-	case mime == typeSitemap:
+	switch mime {
+	case typeSitemap, "text/css", "text/javascript", "text/ecmascript", "text/calendar", "text/vcard":
 		return nil
-	case mime == typeHTML || extract.XML(mime):
-		return (*page).readMarkup
-	case mime == typeMarkdown || mime == "text/x-markdown":
+	case typeMarkdown, "text/x-markdown":
 		return (*page).readMarkdown
-	case mime == "" || mime == typeText:
-		return (*page).readText
-	case mime == "text/css" || mime == "text/javascript" || mime == "text/ecmascript" || mime == "text/calendar" || mime == "text/vcard":
-		return nil
-	case strings.HasPrefix(mime, "text/"):
+	case typeHTML:
+		return (*page).readMarkup
+	}
+	switch {
+	case extract.XML(mime):
+		return (*page).readMarkup
+	case mime == "" || strings.HasPrefix(mime, "text/"):
 		return (*page).readText
 	}
 	return nil
 }
 
-// markdownURL reports whether the path of an address says that it is Markdown: servers
-// seldom do.
+// markdownURL reports whether an address names a Markdown file; servers seldom declare the type.
 func markdownURL(url string) bool {
 	url, _, _ = strings.Cut(url, "?")
 	return strings.HasSuffix(url, ".md") || strings.HasSuffix(url, ".markdown")
 }
 
-// magic reports whether a body begins as a file of another kind does, whatever it
-// claims to be.
-func magic(body []byte) bool {
-	for _, m := range [...]string{
-		"%PDF-", "PK\x03\x04", "\x1f\x8b", "\x89PNG", "GIF8", "\xff\xd8\xff", "RIFF", "Rar!", "7z\xbc\xaf", "BZh", "\xfd7zXZ",
-		"\x7fELF", "OggS", "ID3", "\x00\x00\x01\x00", "wOFF", "wOF2", "\xd0\xcf\x11\xe0", "%!PS", "\x00asm",
-	} {
-		if bytes.HasPrefix(body, []byte(m)) {
-			return true
-		}
+// binary reports whether a body is no text: it begins like PDF or PostScript, or of its first characters more than three,
+// and more than one in twenty, do not occur in text.
+func binary(body, decoded []byte) bool {
+	if bytes.HasPrefix(body, []byte("%PDF-")) || bytes.HasPrefix(body, []byte("%!PS")) {
+		return true
 	}
-	return false
-}
-
-// binary reports whether more than one in twenty of the first characters, and more than
-// three, are none that text has.
-func binary(body []byte) bool {
 	const looked = 4 << 10
-	head := body[:min(len(body), looked)]
 	all, bad := 0, 0
-	for len(head) > 0 {
+	for head := decoded[:min(len(decoded), looked)]; len(head) > 0; all++ {
 		r, n := utf8.DecodeRune(head)
 		if n == 1 && r == utf8.RuneError && len(head) < utf8.UTFMax {
-			break // cut here, not damaged
+			break // the last character is cut off
 		}
 		head = head[n:]
-		all++
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != 0x1b || r == 0x7f || r == utf8.RuneError {
 			bad++
 		}

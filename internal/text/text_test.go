@@ -112,6 +112,16 @@ func TestWhatIsLeftOut(t *testing.T) {
 			[]string{"菜单", "版权"},
 		},
 		{
+			"accordion", "<body><nav>" + links(3, "MENU") + "</nav><h2><button>QUESTION</button></h2>" + paras(1, "ANSWER") + "<button>SEND</button>",
+			[]string{"QUESTION", "ANSWER"},
+			[]string{"MENU", "SEND"},
+		},
+		{
+			"short", "<body><nav>" + links(9, "MENU") + "</nav><h1>TITLE</h1><p>TEXT<footer>" + links(9, "IMPRINT") + "</footer>",
+			[]string{"TITLE", "TEXT"},
+			[]string{"MENU", "IMPRINT"},
+		},
+		{
 			"sloppy", "<p><a name=x>TEXT " + para + "<p><a href=/>one <a href=/>two</div></td><div>MORE " + para + "</span></table><p>END " + para,
 			[]string{"TEXT", "MORE", "END"},
 			nil,
@@ -213,26 +223,6 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-func TestNoIndex(t *testing.T) {
-	for page, want := range map[string]bool{
-		"<meta name=robots content='noindex, follow'>":     true,
-		"<META NAME=Robots CONTENT=none>":                  true,
-		"<meta name=robots content=nofollow>":              false,
-		"<meta name=Orbweaver content=noindex>":            true,
-		"<meta name=otherbot content=noindex>":             false,
-		"<meta content=noindex>":                           false,
-		"<script><meta name=robots content=none></script>": false,
-	} {
-		d, _ := Options{Token: "Orbweaver"}.extract("text/html", []byte(page), "")
-		if d.NoIndex != want {
-			t.Errorf("%s: %v", page, d.NoIndex)
-		}
-	}
-	if d, _ := Extract("text/html", []byte("<meta name='' content=noindex>"), ""); d.NoIndex {
-		t.Error("an empty name is nobody's")
-	}
-}
-
 func TestPublished(t *testing.T) {
 	day := time.Date(2023, 4, 5, 0, 0, 0, 0, time.UTC)
 	for page, want := range map[string]time.Time{
@@ -296,27 +286,6 @@ func TestSimHash(t *testing.T) {
 	}
 	if simHash("one") == 0 || simHash("one") == simHash("two") || simHash("边界里放着网址") == simHash("边界里放着数字") {
 		t.Error("short texts have the same hash")
-	}
-}
-
-// TestVotes holds the counting in lanes to plain counting.
-func TestVotes(t *testing.T) {
-	var v votes
-	var plain [64]int
-	h := uint64(1)
-	const n = 1000
-	for range n {
-		h = mix(h + 1)
-		v.add(h)
-		for i := range plain {
-			plain[i] += int(h >> i & 1)
-		}
-	}
-	got := v.hash()
-	for i, c := range plain {
-		if (got>>i&1 == 1) != (2*c > n) {
-			t.Errorf("bit %d was set %d times", i, c)
-		}
 	}
 }
 

@@ -51,14 +51,11 @@ const maxAlternative = 32
 // The words are in order; phrases are made by their Positions. A query may be of any
 // length: whoever evaluates it bounds the number of words.
 func Query(text string, langs []string) []Word {
-	if langs == nil {
-		langs = stemmed()
-	}
 	a := analyzers.Get().(*analyzer)
 	defer a.release()
 	q := querier{analyzer: a}
-	for _, tag := range langs {
-		if l := parseLanguage(tag); l >= firstStemmed && !slices.Contains(q.langs, l) {
+	for l := firstStemmed; int(l) < languages; l++ {
+		if langs == nil || slices.ContainsFunc(langs, func(tag string) bool { return parseLanguage(tag) == l }) {
 			q.langs = append(q.langs, l)
 		}
 	}

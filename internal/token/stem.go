@@ -47,15 +47,6 @@ var stemmers = [...]struct {
 
 const languages = int(firstStemmed) + len(stemmers)
 
-// stemmed returns the languages whose words are stemmed: ISO 639-1 codes, sorted.
-func stemmed() []string {
-	codes := make([]string, len(stemmers))
-	for i, s := range stemmers {
-		codes[i] = s.code
-	}
-	return codes
-}
-
 // parseLanguage reads a language tag, of which the first part counts.
 func parseLanguage(tag string) language {
 	code, _, _ := strings.Cut(tag, "-")
