@@ -4,111 +4,211 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
-// claim is what a revisit says of the record that holds its payload, in few bytes.
+// i6 checks that stored objects have not changed: what was read agrees with its name and
+// with what others say of it, runs are in order, WARC records have their digests and agree
+// with the page records, and the original of every revisit is a response in an earlier
+// commit or the same one. The pass itself reports what cannot be read at all.
+func i6(v *judge, fact any) {
+	switch f := fact.(type) {
+	case moment:
+		for _, p := range v.parts {
+			v.headAsManifest(p)
+		}
+		for name, by := range map[string]string{v.crawl.Settings.HostRanks: naming.CrawlKey(v.id), v.wish.HostRanks: naming.WishKey(v.id)} {
+			v.must(name == "" || !v.name(name, by) || v.listed[name], name, "the object does not exist; %s names it", by)
+		}
+	case *batch:
+		v.batchAsNamed(f)
+	case *block:
+		v.inOrder(f)
+	case *commit:
+		v.sectionsAgree(f)
+		for i, w := range f.m.WARCs {
+			if len(f.warcs[i]) > 0 {
+				v.report.WARCsBad++
+				v.report.WARCsRead--
+			}
+			for _, what := range f.warcs[i] {
+				v.violate(w, "%s", what)
+			}
+		}
+		v.keepCaptures(f)
+	case *group:
+		v.originals()
+	}
+}
+
+// headAsManifest compares what a head copies from its manifest.
+func (v *judge) headAsManifest(p *part) {
+	h, m, key := &p.head, p.man, naming.HeadKey(v.id, p.id)
+	if m != nil {
+		v.must(h.Epoch == m.Epoch && h.Wish == m.Wish && slices.Equal(h.Scope, m.NewScope), key,
+			"epoch %d, wish %d and new hosts %q are not the manifest's %d, %d and %q", h.Epoch, h.Wish, h.Scope, m.Epoch, m.Wish, m.NewScope)
+	} else if p.damage != nil {
+		if _, ok := v.object(h.Commit, key); ok {
+			v.violate(h.Commit, "%v", p.damage)
+		}
+	}
+}
+
+// batchAsNamed compares the content of seeds or requests with the name and number.
+func (v *judge) batchAsNamed(f *batch) {
+	if f.content == nil {
+		return // reported
+	}
+	if f.seeds > 0 {
+		v.must(f.number == uint64(f.seeds) && naming.Seeds(v.id, f.content) == f.object, f.object, "it holds batch %d of seeds, and is named as batch %d", f.number, f.seeds)
+	} else {
+		v.must(f.number == f.mail.Request && naming.Request(v.id, f.content) == f.object, f.object, "it holds request %016x and is named as %016x", f.number, f.mail.Request)
+	}
+}
+
+// inOrder checks the order of a run. A merged run has one entry of each URL, others one of
+// each of its generations: a URL may settle twice between two commits.
+func (v *judge) inOrder(f *block) {
+	last := f.lastSettled
+	for i := range f.settled {
+		s := &f.settled[i]
+		if last != nil {
+			n := cmp.Or(cmp.Compare(last.Slot, s.Slot), cmp.Compare(last.Fingerprint, s.Fingerprint))
+			if n == 0 && !f.merged {
+				n = cmp.Compare(last.Generation, s.Generation)
+			}
+			v.sorted(f, n < 0, "settled %016x of slot %d", s.Fingerprint, s.Slot)
+		}
+		last = s
+	}
+	before := f.lastQueued
+	for i := range f.queued {
+		q := f.queued[i].Queued
+		if l := before; l != nil {
+			n := cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Host, q.Host), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL))
+			v.sorted(f, n <= 0, "pending %s", q.URL)
+		}
+		before = q
+	}
+	host := f.lastHost
+	for i := range f.hosts {
+		h := &f.hosts[i]
+		if host != nil {
+			v.sorted(f, cmp.Or(cmp.Compare(host.Slot, h.Slot), cmp.Compare(host.Host, h.Host)) < 0, "host %s", h.Host)
+		}
+		host = h
+	}
+}
+
+func (v *judge) sorted(f *block, ok bool, what string, args ...any) {
+	if !ok {
+		v.violate(f.object, "the run is not sorted, or has a URL twice: %s", fmt.Sprintf(what, args...))
+	}
+}
+
+// sectionsAgree compares the sections of a commit with each other.
+func (v *judge) sectionsAgree(f *commit) {
+	n := len(f.m.Runs)
+	v.must(f.delta == nil || n > 0 && f.m.Runs[n-1].Object == f.name, f.name, "it holds a run that its manifest does not name")
+	slots := make(map[uint64]partition.Slot, len(f.pages))
+	for i := range f.pages {
+		pg := &f.pages[i]
+		if pg.err == nil && !pg.Robots {
+			slots[pg.fp] = pg.slot
+		}
+		if o := pg.Outcome; o.Answered() != (pg.WARC != "") {
+			v.violate(f.name, "the outcome of %s is %s, its WARC object %q", pg.URL, o, pg.WARC)
+		}
+	}
+	for i := range f.links {
+		l := &f.links[i]
+		if slot, ok := slots[l.Source]; !ok || slot != l.Slot {
+			v.violate(f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
+		}
+	}
+	for _, l := range f.letters {
+		v.must(l.err == nil, f.name, "mail %d to partition %d: %v", l.number, l.to, l.err)
+		v.must(!l.held || int(l.to) < len(v.parts), f.name, "it holds links for partition %d", l.to)
+	}
+}
+
+// claim is what a page record says of the response with its payload: of an earlier one, in a
+// revisit, or of its own. Hashes take few bytes.
 type claim struct {
-	at    uint64 // hash of the record's place
-	of    uint64 // hash of what the record is said to be
-	seq   uint32 // of the commit with the revisit
-	by    uint16 // its partition
-	found bool
+	at  uint64 // hash of the place of the response
+	of  uint64 // hash of what the response is said to be
+	seq uint32 // of the commit with the page record
+	by  uint16 // its partition
 }
 
 func (a claim) compare(b claim) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by), cmp.Compare(a.seq, b.seq))
 }
 
-func (c *checker) placeHash(warc string, offset int64) uint64 {
-	return c.hash.Fingerprint(fmt.Sprintf("%s %d", warc, offset))
-}
-
-// captureHash is a hash of what makes two descriptions of a capture the same.
-func (c *checker) captureHash(o *blobschema.Original, pg *blobschema.Page) uint64 {
-	return c.hash.Fingerprint(fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes))
-}
-
-// claim takes note of what a page record says of its original. All revisits are looked up
-// together when the commits are read again.
-func (c *checker) claim(h *history, name string, seq uint64, pg *blobschema.Page) {
-	switch o := pg.Original; {
-	case o != nil && pg.WARC == "":
-		c.violate("I6", name, "%s is a revisit, and has no WARC object", pg.URL)
-	case o != nil:
-		c.report.Revisits++
-		c.claims = append(c.claims, claim{at: c.placeHash(o.WARC, o.Offset), of: c.captureHash(o, pg), seq: uint32(seq), by: uint16(h.id)})
-	case pg.Outcome == blobschema.OutcomeUnchanged:
-		c.violate("I6", name, "%s is unchanged, and since what is not said", pg.URL)
+// keepCaptures notes the revisits of a commit and, if its partition has any, the responses
+// that revisits may refer to.
+func (v *judge) keepCaptures(f *commit) {
+	for i := range f.pages {
+		pg := f.pages[i].Page
+		switch o := pg.Original; {
+		case o != nil && pg.WARC == "":
+			v.violate(f.name, "%s is a revisit, and has no WARC object", pg.URL)
+		case o != nil:
+			v.report.Revisits++
+			v.claims = append(v.claims, v.claimOf(f, o, pg))
+		case pg.Outcome == blobschema.OutcomeUnchanged:
+			v.violate(f.name, "%s is unchanged, and since what is not said", pg.URL)
+		case pg.WARC != "" && (v.atlas.anyMoved || f.man.Totals.Revisits > 0):
+			own := pg.Payload()
+			v.captures = append(v.captures, v.claimOf(f, &own, pg))
+		}
 	}
 }
 
-// findOriginals looks among the pages of a commit for those that revisits name: each
-// a response, in a commit not later than the revisit's; or in one of another partition,
-// which had the slot before.
-func (c *checker) findOriginals(p *part, name string, r *blobschema.CommitReader) {
-	if len(c.claims) == 0 {
-		return
+func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) claim {
+	return claim{
+		at:  v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)),
+		of:  v.hash.Fingerprint(fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)),
+		seq: uint32(f.m.Seq), by: uint16(f.id),
 	}
-	_, seq, _, err := naming.ParseCommit(name)
-	if err != nil {
-		return
-	}
-	pages, err := r.Pages()
-	if err != nil {
-		return // reported already
-	}
-	for i := range pages {
-		pg := &pages[i]
-		if pg.WARC == "" || pg.Original != nil {
+}
+
+// originals looks the claims of revisits up among the responses of the same partitions. The
+// partition that had the slot before has commits of its own number.
+func (v *judge) originals() {
+	slices.SortFunc(v.captures, claim.compare)
+	slices.SortFunc(v.claims, claim.compare)
+	for _, cl := range v.claims {
+		by, seq := partition.ID(cl.by), uint64(cl.seq)
+		i, _ := slices.BinarySearchFunc(v.captures, cl.at, func(a claim, at uint64) int { return cmp.Compare(a.at, at) })
+		if i == len(v.captures) || v.captures[i].at != cl.at {
+			if !v.parts[by].broken { // else the response may be in what cannot be read
+				v.violate(v.commitOf(by, seq), "%s is a revisit of a response that has no page record", v.claimant(cl))
+			}
 			continue
 		}
-		own := pg.Payload()
-		at := c.placeHash(own.WARC, own.Offset)
-		first, _ := slices.BinarySearchFunc(c.claims, at, func(cl claim, at uint64) int { return cmp.Compare(cl.at, at) })
-		for j := first; j < len(c.claims) && c.claims[j].at == at; j++ {
-			cl := &c.claims[j]
-			by := c.parts[cl.by]
-			cl.found = true
-			switch {
-			case by == p && seq > uint64(cl.seq) || by != p && !c.atlas.anyMoved:
-				c.violate("I6", commitAt(by, uint64(cl.seq)), "%s is said to be a revisit of %s, which is in commit %d of partition %d", c.claimant(*cl), pg.URL, seq, p.id)
-			case c.captureHash(&own, pg) != cl.of:
-				c.violate("I6", commitAt(by, uint64(cl.seq)), "%s is a revisit, and does not say of its original what %s of %s is", c.claimant(*cl), pg.URL, own.Time.Format(time.RFC3339Nano))
+		for ; i < len(v.captures) && v.captures[i].at == cl.at; i++ {
+			if own := v.captures[i]; own.by == cl.by && own.seq > cl.seq {
+				v.violate(v.commitOf(by, seq), "%s is said to be a revisit of a response in commit %d of partition %d", v.claimant(cl), own.seq, own.by)
+			} else if own.of != cl.of {
+				v.violate(v.commitOf(by, seq), "%s is a revisit, and does not say of its original what commit %d of partition %d does", v.claimant(cl), own.seq, own.by)
 			}
 		}
 	}
+	v.claims, v.captures = nil, nil
 }
-
-// checkOriginals reports the revisits whose original is no response of a visible page.
-// Where a commit cannot be read they may be there.
-func (c *checker) checkOriginals() {
-	for _, cl := range c.claims {
-		by := c.parts[cl.by]
-		if !cl.found && !by.broken {
-			c.violate("I6", commitAt(by, uint64(cl.seq)), "%s is a revisit of a response that has no page record", c.claimant(cl))
-		}
-	}
-}
-
-func (c *checker) sortClaims() { slices.SortFunc(c.claims, claim.compare) }
 
 // claimant finds the URL of a revisit again, for a message.
-func (c *checker) claimant(cl claim) string {
-	if c.kept["I6"] > c.opt.MaxViolations {
-		return "a page" // it would not be kept
+func (v *judge) claimant(cl claim) string {
+	by := &commit{part: v.parts[cl.by]}
+	by.m.Seq = uint64(cl.seq)
+	if pg := v.pageOf(partition.ID(cl.by), by.m.Seq, func(pg *blobschema.Page) bool {
+		return pg.Original != nil && v.claimOf(by, pg.Original, pg) == cl
+	}); pg != nil {
+		return pg.URL
 	}
-	url := "a page"
-	c.findPage(c.parts[cl.by], uint64(cl.seq), func(pg *blobschema.Page) bool {
-		o := pg.Original
-		if o == nil || c.placeHash(o.WARC, o.Offset) != cl.at || c.captureHash(o, pg) != cl.of {
-			return false
-		}
-		url = pg.URL
-		return true
-	})
-	return url
+	return "a page"
 }

@@ -235,7 +235,7 @@ var madeCorruptions = []corruption{
 	{"origin of another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) { r.Settled[0].Origin.Partition = 2 })
 	}},
-	{"former elsewhere", recrawled, "I7", "its former record", func(m *maker) {
+	{"former elsewhere", recrawled, "I7", "its previous record", func(m *maker) {
 		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {

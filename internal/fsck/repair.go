@@ -78,7 +78,7 @@ const grace = time.Hour
 func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, error) {
 	opt.Grace = cmp.Or(opt.Grace, grace)
 	did := Repairs{DryRun: opt.DryRun, Deleted: []Removal{}, Kept: []Removal{}, Woken: []Waking{}}
-	first, err := look(ctx, s, opt.Options)
+	first, err := check(ctx, s, opt.Options)
 	did.Report = first.report
 	if err != nil {
 		return did, err
@@ -87,8 +87,8 @@ func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, err
 		return did, ErrViolations
 	}
 	second := opt.Options
-	second.WARCs, second.State = SomeWARCs, nil
-	again, err := look(ctx, s, second)
+	second.WARCs = SomeWARCs
+	again, err := check(ctx, s, second)
 	if err != nil {
 		return did, err
 	}
@@ -118,15 +118,12 @@ func (r *Repairs) sweep(ctx context.Context, s RepairStore, opt RepairOptions, f
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", name, err)
 		}
-		if opt.State != nil && since.IsZero() {
-			since = opt.State.Orphans[name]
-		}
 		if o.dropped.After(since) {
 			since = o.dropped
 		}
 		switch {
 		case since.IsZero():
-			stays("its age is not known: check again later, with a state")
+			stays("its age is not known")
 			continue
 		case opt.Time.Sub(since) < opt.Grace:
 			stays(fmt.Sprintf("it is younger than %v", opt.Grace))
@@ -184,9 +181,9 @@ func (c *checker) orphaned(name string) orphan {
 
 // wake wakes the partitions that should have a step by now.
 func (r *Repairs) wake(ctx context.Context, s RepairStore, opt RepairOptions, c *checker) error {
-	w, _, err := record[blobschema.Wish](c, naming.WishKey(c.id))
-	if err != nil || w.Stop {
-		return err
+	w, _ := record[blobschema.Wish](c, naming.WishKey(c.id))
+	if c.err != nil || w.Stop {
+		return c.err
 	}
 	var ids []partition.ID
 	for _, p := range c.parts {
@@ -210,7 +207,7 @@ func (c *checker) lostWake(p *part, paused bool, now time.Time) string {
 	if h.Owner != "" && now.Before(h.LeaseUntil) {
 		return ""
 	}
-	sent := expected(c, p)
+	sent := c.sent(p)
 	for _, m := range c.atlas.record.Moving {
 		switch {
 		case m.From == p.id && (h.Epoch < m.Epoch || h.Owes > 0):
@@ -220,7 +217,7 @@ func (c *checker) lostWake(p *part, paused bool, now time.Time) string {
 		}
 	}
 	set := &c.crawl.Settings
-	limited := set.MaxPages > 0 && h.Totals.Urgent == 0 && h.Totals.Pages >= c.granted[p.id] && c.allGranted &&
+	limited := set.MaxPages > 0 && h.Totals.Urgent == 0 && h.Totals.Pages >= c.granted[p.id] && c.spent &&
 		(set.RecrawlPerHour == 0 || h.LooksDue.After(now))
 	switch {
 	case sent > h.Applied:
@@ -251,4 +248,33 @@ func (c *checker) unexamined(p *part) (n int64) {
 		}
 	}
 	return n
+}
+
+// rankedTo is how far a partition is with rank jobs.
+type rankedTo struct {
+	job   uint64
+	final bool
+}
+
+// orphanedRank says why an object of a rank job that nothing names may be deleted: no step can come to
+// name it any more.
+func (c *checker) orphanedRank(p partition.ID, job uint64) string {
+	if int(p) >= len(c.parts) {
+		return ""
+	}
+	switch at := c.parts[p].ranked; {
+	case job < at.job:
+		return fmt.Sprintf("an object of rank job %d, and the partition is at job %d", job, at.job)
+	case job == at.job && at.final:
+		return fmt.Sprintf("an object of rank job %d, which is done, that nothing names", job)
+	}
+	return ""
+}
+
+// orphanedIndex is the same of objects of the index.
+func (c *checker) orphanedIndex(p partition.ID, number uint64) string {
+	if int(p) >= len(c.parts) || number > c.parts[p].indexAt {
+		return ""
+	}
+	return fmt.Sprintf("an object made for manifest %d, and the index is at %d", number, c.parts[p].indexAt)
 }

@@ -9,95 +9,50 @@ import (
 	"net/netip"
 	"path"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 )
 
-// capture is a page record with what its WARC record adds: the address asked, if it says.
-type capture struct {
-	*blobschema.Page
-	addr *netip.Addr
-}
-
-// checkWARCs checks the WARC objects of one commit, and that they hold what its page
-// records say. Objects are read one after another and verified side by side, which
-// is nearly all the work of a check; what is found is reported in their order. It
-// returns the addresses that were asked for the pages, as far as they were read.
-func (c *checker) checkWARCs(h *history, name string, m *blobschema.Manifest, pages []blobschema.Page) ([]netip.Addr, error) {
-	in, addrs := map[string][]capture{}, make([]netip.Addr, len(pages))
-	for i := range pages {
-		if w := pages[i].WARC; w != "" {
-			in[w] = append(in[w], capture{&pages[i], &addrs[i]})
-			if !slices.Contains(m.WARCs, w) {
-				c.violate("I4", name, "%s is in %s, which is no object of this commit", pages[i].URL, w)
-			}
-		}
+// readWARCs reads the WARC objects of a commit, and compares them with its page records.
+// Objects are read one after another and verified side by side, which is nearly all the
+// work of a check. Pages get the addresses that were asked for them.
+func (c *checker) readWARCs(f *commit) {
+	in := map[string][]*page{}
+	for i := range f.pages {
+		in[f.pages[i].WARC] = append(in[f.pages[i].WARC], &f.pages[i])
 	}
-	found := make([][]string, len(m.WARCs))
+	f.warcs = make([][]string, len(f.m.WARCs))
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, w := range m.WARCs {
+	for i, w := range f.m.WARCs {
 		c.report.WARCs++
-		c.checked["I4"]++
-		if p, fence, _, err := naming.ParseWARC(w); err != nil || p != h.id || fence != m.Fence || !strings.HasPrefix(w, naming.WARCPrefix(c.id)) {
-			c.violate("I4", name, "it names %s, which is not of its partition and fence", w)
-		}
-		if !c.name(w, name) {
-			c.violate("I4", name, "it names %s, as %s does", w, c.named[w])
-		}
-		again, sample := h.takenOver(), c.report.WARCs-1
-		if again {
-			c.report.TakenOver++
-			sample += c.next.Checks
-		}
-		if (again || c.opt.WARCs == SomeWARCs) && sample%sampleEvery != 0 {
+		if c.opt.WARCs == SomeWARCs && (c.report.WARCs-1)%sampleEvery != 0 {
+			f.unread = true
 			if !c.listed[w] {
 				c.report.WARCsBad++
-				c.violate("I6", w, "the object does not exist; %s names it", name)
+				c.damaged(w, "the object does not exist; %s names it", f.name)
 			}
 			continue
 		}
-		data, err := c.object(w, name)
-		if err != nil {
-			return nil, err
-		}
-		if data == nil {
+		data, ok := c.object(w, f.name)
+		if !ok {
 			c.report.WARCsBad++
-			h.unread = true
+			f.unread = true
 			continue
 		}
 		c.report.WARCsRead++
-		c.checked["I6"] += int64(len(in[w]))
-		if again {
-			c.report.TakenOver--
-		} else {
-			h.read += int64(len(data))
-		}
+		c.judge("I6").Checked += int64(len(in[w]))
+		f.stored += int64(len(data))
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			found[i] = verify(w, data, in[w])
+			f.warcs[i] = verify(w, data, in[w])
 		})
 	}
 	wg.Wait()
-	for i, w := range m.WARCs {
-		if len(found[i]) > 0 {
-			c.report.WARCsRead--
-			c.report.WARCsBad++
-		}
-		for _, what := range found[i] {
-			c.violate("I6", w, "%s", what)
-		}
-	}
-	c.progressPages(len(pages))
-	return addrs, nil
 }
 
 // maxPerWARC bounds what is said of one object.
@@ -105,13 +60,13 @@ const maxPerWARC = 20
 
 // verify checks one WARC object: every record's digests, and that its responses and
 // revisits are those that pages names.
-func verify(name string, data []byte, pages []capture) (found []string) {
+func verify(name string, data []byte, pages []*page) (found []string) {
 	say := func(format string, args ...any) {
 		if len(found) < maxPerWARC {
 			found = append(found, fmt.Sprintf(format, args...))
 		}
 	}
-	byOffset := make(map[int64]capture, len(pages))
+	byOffset := make(map[int64]*page, len(pages))
 	for _, pg := range pages {
 		if old, ok := byOffset[pg.Offset]; ok {
 			say("two page records name the record at %d: %s and %s", pg.Offset, old.URL, pg.URL)
@@ -147,11 +102,11 @@ func verify(name string, data []byte, pages []capture) (found []string) {
 			say("record at %d: %s", rec.Offset, what)
 		}
 		if a, err := netip.ParseAddr(rec.IPAddress); err == nil {
-			*pg.addr = a.Unmap()
+			pg.asked = a.Unmap()
 		}
 	}
 	for _, pg := range pages {
-		if byOffset[pg.Offset].Page == pg.Page {
+		if byOffset[pg.Offset] == pg {
 			say("no response begins at %d, where %s should be", pg.Offset, pg.URL)
 		}
 	}
@@ -205,17 +160,4 @@ func differsRevisit(rec *warc.Record, pg *blobschema.Page) string {
 		return fmt.Sprintf("it has a body of %d bytes, and refers to another", len(rec.Body))
 	}
 	return ""
-}
-
-// progressPages tells how many pages were read, now and then.
-func (c *checker) progressPages(n int) {
-	if c.opt.Progress != nil && n > 0 {
-		done := 0
-		for _, p := range c.parts {
-			if p.done {
-				done++
-			}
-		}
-		c.opt.Progress(Progress{Phase: c.phase, Done: done, Total: len(c.parts), Pages: c.report.Pages})
-	}
 }

@@ -1,0 +1,304 @@
+package fsck
+
+import (
+	"context"
+	"iter"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// The facts of a check, in the order in which the pass shows them. Only what a later fact
+// is compared with is kept: a commit and a block of a run are gone once they were shown.
+//
+//	moment    records, heads and their manifests, the list of objects (fields of checker)
+//	*batch    URLs of one batch of seeds or requests
+//	*runName  that a manifest names a run
+//	*block    entries of a run, in blocks
+//	*commit   one commit with its pages, links and mail
+//	*group    the state and the page records of one partition, joined
+//	*located  a document, or texts of links, in the slot of its host
+//	end       what all partitions know together (fields of part)
+
+// checker gathers the facts of one check.
+type checker struct {
+	ctx   context.Context
+	store Store
+	opt   Options
+	reads *Reads
+	err   error // ends the check: nothing is read any more
+	bad   int   // records that cannot be decoded
+
+	report Report
+	judges []*judge
+	said   map[Violation]bool
+	retry  bool        // violations are held: what is checked may be checked again
+	held   []Violation // see steadily
+	phase  string
+
+	// The moment.
+	id       string
+	crawl    blobschema.Crawl
+	hash     partition.Hash
+	pmap     *partition.Map // of epoch 1
+	atlas    atlas
+	parts    []*part         // by ID
+	listed   map[string]bool // all objects of the crawl
+	wish     blobschema.Wish
+	requests blobschema.Requests
+	numbered map[partition.ID]uint64 // requests at a time before that of the heads
+	indexed  bool                    // there is an index, or is to be
+
+	manifests map[string]manifest // that heads named, by commit
+	named     map[string]string   // objects, with one that names each
+	decoded   map[runAt]bool      // runs whose blocks were shown
+	dropped   map[string]time.Time
+	orphans   map[string]orphan
+
+	given     []given               // URLs of seeds and requests
+	batches   []string              // their objects
+	missing   []missing             // URLs that were made known, and that no run knows
+	onPurpose bool                  // something may have been requested on purpose
+	pins      map[uint64]netip.Addr // addresses of names, by hash, in a crawl by IP
+
+	moves    moves           // for I3
+	claims   []claim         // for I6
+	captures []claim         // for I6
+	asked    []asked         // for I9
+	hops     map[uint64]bool // for I9
+	granted  map[partition.ID]int64
+	spent    bool // no page of the limit is left
+
+	lastJob uint64 // of ranks, as far as it was read
+	index   IndexReport
+	ranks   RanksReport
+}
+
+type moment struct{}
+
+type end struct{}
+
+// part is what is known of a partition. URLs are kept at the home of their slot.
+type part struct {
+	id partition.ID
+	manifest
+	head    blobschema.Head
+	holding *blobschema.Holding      // what the manifest says of slots
+	sums    []blobschema.SlotSummary // of its slots, whole
+	broken  bool                     // a commit or run cannot be read: known is not whole
+
+	// Fingerprints, sorted in the end.
+	known     []uint64 // of all known URLs except forwarded ones
+	forwarded []uint64
+	sentOn    int64    // generations of forwarded
+	outside   []uint64 // of URLs with a page record because they are out of scope
+	flights   []uint64 // of URLs on their way to this partition
+
+	okPages int64 // with OutcomeOK
+	again   bool  // there are page records of a generation above 0
+
+	indexAt uint64 // number of the manifest of its index
+	ranked  rankedTo
+
+	work
+}
+
+// work is what is kept of a partition while its group is checked.
+type work struct {
+	state     []entry   // of the slots at home here, by fingerprint
+	records   []settled // page records of these slots
+	summaries []summaries
+	answers   []answer            // for the index
+	totals    blobschema.Totals   // counted again
+	then      *blobschema.Holding // of the commit read last
+	unread    bool                // a WARC object was not read: how many bytes they have is not known
+	stored    int64               // bytes of WARC objects
+}
+
+// manifest is a manifest that a head names, or why it cannot be read. A partition has
+// neither before its first commit.
+type manifest struct {
+	man    *blobschema.Manifest
+	damage error
+}
+
+// batch is an object with seeds or requests.
+type batch struct {
+	object, by string                 // by: the key of the record that names it
+	seeds      int                    // position among the batches of seeds, from 1; 0 for requests
+	mail       blobschema.RequestMail // of requests
+	number     uint64                 // in the object
+	content    []byte                 // nil if it cannot be read
+	urls       []address
+}
+
+// given is a URL of a batch.
+type given struct {
+	fp    uint64
+	slot  partition.Slot
+	batch uint32 // index in checker.batches
+	to    partition.ID
+	epoch partition.Epoch // of the map by which it was dealt
+}
+
+// runName is a run that a manifest or hand-over names; again says that it has named it before.
+type runName struct {
+	*part
+	ref   blobschema.RunRef
+	again bool
+}
+
+// block is a part of a run.
+type block struct {
+	*run
+	settled []blobschema.Settled
+	queued  []queued
+	hosts   []blobschema.HostState
+}
+
+// run is a run that is read.
+type run struct {
+	object string
+	of     partition.ID // that made it
+	ix     *blobschema.RunIndex
+	merged bool
+
+	// The last entries of the block before.
+	lastSettled *blobschema.Settled
+	lastQueued  *blobschema.Queued
+	lastHost    *blobschema.HostState
+}
+
+// queued is a pending URL.
+type queued struct {
+	*blobschema.Queued
+	address
+}
+
+// address is a stored URL, and what follows from it.
+type address struct {
+	text    string
+	url     weburl.URL
+	err     error // it is no URL, or not canonical: then nothing follows
+	unit    string
+	slot    partition.Slot
+	fp      uint64
+	at      netip.Addr // of its name, where it was placed at one
+	stray   string     // where it is said to be placed, and cannot be
+	literal bool       // its host is an address
+	flags   blobschema.QueuedFlags
+}
+
+// page is a page record.
+type page struct {
+	*blobschema.Page
+	address
+	asked netip.Addr // as far as a WARC record that was read says it
+}
+
+// letter is mail of a commit, or the links that it holds for a partition.
+type letter struct {
+	to     partition.ID
+	number uint64 // by the outbox
+	mail   blobschema.Mail
+	err    error // it cannot be decoded
+	fits   bool  // mail and outbox agree
+	held   bool  // it is no mail, but links held for a partition
+	waits  bool  // they are in no mail yet
+	urls   []address
+}
+
+// commit is what one commit holds.
+type commit struct {
+	*part
+	name    string
+	m       blobschema.Manifest
+	prev    *blobschema.Manifest // of the commit before; empty if that was not read
+	was, is *blobschema.Holding  // what the partition held before it and since
+	pages   []page
+	links   []blobschema.PageLinks
+	letters []letter
+	outside []address
+	hosts   []blobschema.HostObservation
+	delta   []byte     // its run
+	warcs   [][]string // what is wrong with each of its WARC objects
+}
+
+// addresses yields the URLs of a commit.
+func (f *commit) addresses() iter.Seq[*address] {
+	return func(yield func(*address) bool) {
+		for i := range f.pages {
+			if !yield(&f.pages[i].address) {
+				return
+			}
+		}
+		for _, l := range f.letters {
+			for i := range l.urls {
+				if !yield(&l.urls[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// group is what partitions know together that have no slots or pages of others.
+type group struct {
+	parts  []*part
+	broken bool // something cannot be read: counts and comparisons would only repeat it
+}
+
+// urls yields what the state says of each URL, and its page records. One of the two may
+// be empty. The state has two entries of a URL that was forwarded from one slot to another.
+func (p *part) urls() iter.Seq2[[]entry, []settled] {
+	return func(yield func([]entry, []settled) bool) {
+		state, records := p.state, p.records
+		for len(state)+len(records) > 0 {
+			fp := uint64(0)
+			if len(records) == 0 || len(state) > 0 && state[0].fp <= records[0].fp {
+				fp = state[0].fp
+			} else {
+				fp = records[0].fp
+			}
+			n, m := 0, 0
+			for n < len(state) && state[n].fp == fp {
+				n++
+			}
+			for m < len(records) && records[m].fp == fp {
+				m++
+			}
+			if !yield(state[:n], records[:m]) {
+				return
+			}
+			state, records = state[n:], records[m:]
+		}
+	}
+}
+
+// located is something stored with the slot of its host.
+type located struct {
+	object string
+	what   string
+	host   string
+	slot   partition.Slot
+	url    *address // of a document; nil for texts of links
+	fp     uint64   // that is stored with the URL
+}
+
+// knows reports whether a URL of a slot at home in a partition is known, on its way to it,
+// or refused as out of scope. A partition that cannot be read whole is taken to know it.
+func (p *part) knows(fp uint64) bool {
+	return p.broken || p.has(fp) || has(p.flights, fp) || has(p.outside, fp)
+}
+
+// has reports whether the state has a URL.
+func (p *part) has(fp uint64) bool { return has(p.known, fp) || has(p.forwarded, fp) }
+
+func has(sorted []uint64, fp uint64) bool {
+	_, ok := slices.BinarySearch(sorted, fp)
+	return ok
+}

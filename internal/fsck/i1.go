@@ -1,0 +1,44 @@
+package fsck
+
+// i1 checks that every stored URL, unit and site is canonical: it canonicalises to itself.
+func i1(v *judge, fact any) {
+	url := func(a *address, where string) {
+		v.Checked++
+		if a.err != nil {
+			v.violate(where, "stored URL %q %v", a.text, a.err)
+		}
+	}
+	switch f := fact.(type) {
+	case *batch:
+		for i := range f.urls {
+			url(&f.urls[i], f.object)
+		}
+	case *block:
+		for i := range f.queued {
+			url(&f.queued[i].address, f.object)
+		}
+		for i := range f.hosts {
+			v.Checked++
+			if err := v.checkUnitName(f.hosts[i].Host); err != nil {
+				v.violate(f.object, "stored host %q: %v", f.hosts[i].Host, err)
+			}
+		}
+	case *commit:
+		for a := range f.addresses() {
+			url(a, f.name)
+		}
+		for i := range f.outside {
+			url(&f.outside[i], f.name)
+		}
+		for i := range f.hosts {
+			v.Checked++
+			if err := v.checkUnit(f.hosts[i].Host); err != nil {
+				v.violate(f.name, "observed host %q: %v", f.hosts[i].Host, err)
+			}
+		}
+	case *located:
+		if f.url != nil {
+			url(f.url, f.object)
+		}
+	}
+}

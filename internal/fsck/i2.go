@@ -1,0 +1,104 @@
+package fsck
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// i2 checks that a unit never changes its slot: the slot stored with a unit or URL is that
+// of its host, registrable domain or address, and a name has one address.
+func i2(v *judge, fact any) {
+	switch f := fact.(type) {
+	case *batch:
+		for i := range f.urls {
+			v.placed(&f.urls[i], f.object)
+		}
+	case *block:
+		for i := range f.queued {
+			v.placed(&f.queued[i].address, f.object)
+			v.inPlace(&f.queued[i], f.object)
+		}
+		for i := range f.hosts {
+			v.Checked++
+			unit, _, _ := strings.Cut(f.hosts[i].Host, " ")
+			if slot := v.hash.Slot(unit); slot != f.hosts[i].Slot {
+				v.violate(f.object, "host %s has slot %d, and belongs to %d", f.hosts[i].Host, f.hosts[i].Slot, slot)
+			}
+		}
+	case *commit:
+		for a := range f.addresses() {
+			v.placed(a, f.name)
+		}
+		for i := range f.pages {
+			v.fetchedInPlace(f, &f.pages[i])
+		}
+		for i := range f.links {
+			for _, t := range f.links[i].Targets {
+				if int(t.Slot) >= v.pmap.Slots() {
+					v.violate(f.name, "a link goes to slot %d, of %d", t.Slot, v.pmap.Slots())
+				}
+			}
+		}
+		for _, h := range f.hosts {
+			v.Checked++
+			if slot := v.hash.Slot(h.Host); slot != h.Slot {
+				v.violate(f.name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
+			}
+		}
+	case *located:
+		v.Checked++
+		if slot := v.slotOf(f.host); slot != f.slot {
+			v.violate(f.object, "%s %s: slot %d, and belongs to %d", f.what, f.host, f.slot, slot)
+		}
+	}
+}
+
+// placed checks the address at which a URL was placed.
+func (v *judge) placed(a *address, where string) {
+	if a.stray != "" {
+		v.violate(where, "%s is placed at %s, which is no address of it", a.text, a.stray)
+	}
+	v.pin(a.url, a.at, where)
+}
+
+// pin keeps the address of a name, if it is told. It never changes.
+func (v *judge) pin(of weburl.URL, at netip.Addr, where string) {
+	if !at.IsValid() {
+		return
+	}
+	name := v.hash.Fingerprint(string(of.Host()))
+	if old, ok := v.pins[name]; !ok {
+		v.pins[name] = at
+	} else if old != at {
+		v.violate(where, "%s has the address %s, and elsewhere %s", of.Host(), at, old)
+	}
+}
+
+// inPlace checks the unit and slot stored with a pending URL.
+func (v *judge) inPlace(q *queued, where string) {
+	if q.err != nil {
+		return
+	}
+	v.Checked++
+	if q.unit != q.Host || q.slot != q.Slot {
+		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, q.unit, q.slot)
+	}
+}
+
+// fetchedInPlace checks, in a crawl by IP, that a page was requested at an address of its slot.
+func (v *judge) fetchedInPlace(f *commit, pg *page) {
+	if pg.err != nil || pg.Robots {
+		return
+	}
+	v.Checked++
+	if !v.byIP() || pg.literal || pg.Outcome == blobschema.OutcomeScope || !pg.asked.IsValid() {
+		return
+	}
+	v.pin(pg.url, pg.asked, f.name)
+	if of := v.hash.Slot(addressUnit(pg.asked)); of != pg.slot && !f.broken {
+		v.violate(f.name, "%s was asked for at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
+	}
+}
