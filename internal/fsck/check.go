@@ -199,9 +199,9 @@ type judge struct {
 	check func(v *judge, fact any)
 }
 
-// must reports a violation unless ok.
+// must checks a fact, and reports a violation unless ok.
 func (v *judge) must(ok bool, where, format string, args ...any) {
-	if !ok {
+	if v.Checked++; !ok {
 		v.violate(where, format, args...)
 	}
 }

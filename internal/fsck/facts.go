@@ -50,7 +50,7 @@ type checker struct {
 	listed   map[string]bool // all objects of the crawl
 	wish     blobschema.Wish
 	requests blobschema.Requests
-	numbered map[partition.ID]uint64 // requests at a time before that of the heads
+	numbered map[partition.ID]uint64 // requests, by a record newer than the heads
 	indexed  bool                    // there is an index, or is to be
 
 	manifests map[string]manifest // that heads named, by commit
@@ -152,11 +152,12 @@ type runName struct {
 	again bool
 }
 
-// block is a part of a run.
+// block is a part of a run. The first of its entries may be the last of the block before.
 type block struct {
 	*run
 	settled []blobschema.Settled
-	queued  []queued
+	queued  []blobschema.Queued
+	urls    []address // of queued
 	hosts   []blobschema.HostState
 }
 
@@ -166,17 +167,6 @@ type run struct {
 	of     partition.ID // that made it
 	ix     *blobschema.RunIndex
 	merged bool
-
-	// The last entries of the block before.
-	lastSettled *blobschema.Settled
-	lastQueued  *blobschema.Queued
-	lastHost    *blobschema.HostState
-}
-
-// queued is a pending URL.
-type queued struct {
-	*blobschema.Queued
-	address
 }
 
 // address is a stored URL, and what follows from it.

@@ -14,14 +14,12 @@ func i1(v *judge, fact any) {
 			url(&f.urls[i], f.object)
 		}
 	case *block:
-		for i := range f.queued {
-			url(&f.queued[i].address, f.object)
+		for i := range f.urls {
+			url(&f.urls[i], f.object)
 		}
-		for i := range f.hosts {
-			v.Checked++
-			if err := v.checkUnitName(f.hosts[i].Host); err != nil {
-				v.violate(f.object, "stored host %q: %v", f.hosts[i].Host, err)
-			}
+		for _, h := range f.hosts {
+			err := v.checkUnitName(h.Host)
+			v.must(err == nil, f.object, "stored host %q: %v", h.Host, err)
 		}
 	case *commit:
 		for a := range f.addresses() {
@@ -30,11 +28,9 @@ func i1(v *judge, fact any) {
 		for i := range f.outside {
 			url(&f.outside[i], f.name)
 		}
-		for i := range f.hosts {
-			v.Checked++
-			if err := v.checkUnit(f.hosts[i].Host); err != nil {
-				v.violate(f.name, "observed host %q: %v", f.hosts[i].Host, err)
-			}
+		for _, h := range f.hosts {
+			err := v.checkUnit(h.Host)
+			v.must(err == nil, f.name, "observed host %q: %v", h.Host, err)
 		}
 	case *located:
 		if f.url != nil {

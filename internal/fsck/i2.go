@@ -17,16 +17,14 @@ func i2(v *judge, fact any) {
 			v.placed(&f.urls[i], f.object)
 		}
 	case *block:
-		for i := range f.queued {
-			v.placed(&f.queued[i].address, f.object)
-			v.inPlace(&f.queued[i], f.object)
+		for i := range f.urls {
+			v.placed(&f.urls[i], f.object)
+			v.inPlace(&f.queued[i], &f.urls[i], f.object)
 		}
-		for i := range f.hosts {
-			v.Checked++
-			unit, _, _ := strings.Cut(f.hosts[i].Host, " ")
-			if slot := v.hash.Slot(unit); slot != f.hosts[i].Slot {
-				v.violate(f.object, "host %s has slot %d, and belongs to %d", f.hosts[i].Host, f.hosts[i].Slot, slot)
-			}
+		for _, h := range f.hosts {
+			unit, _, _ := strings.Cut(h.Host, " ")
+			slot := v.hash.Slot(unit)
+			v.must(slot == h.Slot, f.object, "host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
 	case *commit:
 		for a := range f.addresses() {
@@ -43,10 +41,8 @@ func i2(v *judge, fact any) {
 			}
 		}
 		for _, h := range f.hosts {
-			v.Checked++
-			if slot := v.hash.Slot(h.Host); slot != h.Slot {
-				v.violate(f.name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
-			}
+			slot := v.hash.Slot(h.Host)
+			v.must(slot == h.Slot, f.name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
 	case *located:
 		v.Checked++
@@ -78,13 +74,9 @@ func (v *judge) pin(of weburl.URL, at netip.Addr, where string) {
 }
 
 // inPlace checks the unit and slot stored with a pending URL.
-func (v *judge) inPlace(q *queued, where string) {
-	if q.err != nil {
-		return
-	}
-	v.Checked++
-	if q.unit != q.Host || q.slot != q.Slot {
-		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, q.unit, q.slot)
+func (v *judge) inPlace(q *blobschema.Queued, a *address, where string) {
+	if v.Checked++; a.err == nil && (a.unit != q.Host || a.slot != q.Slot) {
+		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, a.unit, a.slot)
 	}
 }
 

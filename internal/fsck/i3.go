@@ -32,14 +32,19 @@ func i3(v *judge, fact any) {
 		epoch := v.atlas.record.Epoch
 		v.must(f.mail.Epoch <= epoch, f.by, "request %d to partition %d was dealt by a map of epoch %d, of %d", f.mail.Number, f.mail.To, f.mail.Epoch, epoch)
 	case *block:
-		for i := range f.settled {
-			v.had1(f, f.settled[i].Slot)
+		own := func(s partition.Slot) {
+			if v.Checked++; !v.had(f.of, s) {
+				v.violate(f.object, "an entry is of slot %d, which is not partition %d's", s, f.of)
+			}
 		}
-		for i := range f.queued {
-			v.had1(f, f.queued[i].Slot)
+		for _, s := range f.settled {
+			own(s.Slot)
 		}
-		for i := range f.hosts {
-			v.had1(f, f.hosts[i].Slot)
+		for _, q := range f.queued {
+			own(q.Slot)
+		}
+		for _, h := range f.hosts {
+			own(h.Slot)
 		}
 	case *commit:
 		v.must(f.m.Epoch >= max(1, f.prev.Epoch), f.name, "its epoch is %d, that of the commit before %d", f.m.Epoch, f.prev.Epoch)
@@ -50,14 +55,6 @@ func i3(v *judge, fact any) {
 		v.mailRoutes(f)
 	case end:
 		v.checkHistory()
-	}
-}
-
-// had1 checks that a partition may have stored an entry of a slot.
-func (v *judge) had1(f *block, s partition.Slot) {
-	v.Checked++
-	if !v.had(f.of, s) {
-		v.violate(f.object, "an entry is of slot %d, which is not partition %d's", s, f.of)
 	}
 }
 
@@ -122,7 +119,6 @@ func (v *judge) readMap1(name, by string) *partition.Map {
 
 // checkPlace checks that a slot is at its owner by the map, or on the move there.
 func (v *judge) checkPlace(s partition.Slot, owner partition.ID) {
-	v.Checked++
 	key, home, h := naming.MapKey(v.id), v.homeOf(s), v.atlas.handed[s]
 	m, on := v.atlas.moving[s]
 	switch {
@@ -330,10 +326,9 @@ func (v *judge) checkHistory() {
 		v.must(owned, r.name, "%s was %s partition %d, and is partition %d's", r.url, r.how, way.to, v.ownerBy(way.slot, r.epoch))
 	}
 	for _, g := range v.given {
-		v.Checked++
-		if owner := v.ownerBy(g.slot, g.epoch); owner != g.to {
-			v.violate(v.batches[g.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d", g.to, g.slot, owner, g.epoch)
-		}
+		owner := v.ownerBy(g.slot, g.epoch)
+		v.must(owner == g.to, v.batches[g.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d",
+			g.to, g.slot, owner, g.epoch)
 	}
 }
 

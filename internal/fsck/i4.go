@@ -48,7 +48,6 @@ func (v *judge) headAgrees(p *part) {
 
 // follows compares a manifest with its name and with the commit before.
 func (v *judge) follows(f *commit) {
-	v.Checked++
 	m := &f.m
 	v.must(m.Crawl == v.id && m.Partition == f.id && naming.Commit(m.Crawl, m.Partition, m.Seq, m.Fence) == f.name,
 		f.name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
@@ -69,13 +68,10 @@ func (v *judge) follows(f *commit) {
 
 // ownWARCs checks that a commit names its own WARC objects, and that its pages are in them.
 func (v *judge) ownWARCs(f *commit) {
-	for i := range f.pages {
-		if w := f.pages[i].WARC; w != "" && !slices.Contains(f.m.WARCs, w) {
-			v.violate(f.name, "%s is in %s, which is no object of this commit", f.pages[i].URL, w)
-		}
+	for _, pg := range f.pages {
+		v.must(pg.WARC == "" || slices.Contains(f.m.WARCs, pg.WARC), f.name, "%s is in %s, which is no object of this commit", pg.text, pg.WARC)
 	}
 	for _, w := range f.m.WARCs {
-		v.Checked++
 		p, fence, _, err := naming.ParseWARC(w)
 		v.must(err == nil && p == f.id && fence == f.m.Fence && strings.HasPrefix(w, naming.WARCPrefix(v.id)),
 			f.name, "it names %s, which is not of its partition and fence", w)
@@ -86,7 +82,6 @@ func (v *judge) ownWARCs(f *commit) {
 // madeIt checks that a run is in a visible commit of the partition, or is a merged run that
 // was made before the manifest: by the partition itself, or by one that slots came from.
 func (v *judge) madeIt(f *runName) {
-	v.Checked++
 	of, seq, fence, ok := v.maker(f)
 	object, where := f.ref.Object, f.head.Commit
 	inCommit := ok && object == naming.Commit(v.id, of.id, seq, fence)

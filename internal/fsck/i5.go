@@ -24,7 +24,9 @@ func i5(v *judge, fact any) {
 		}
 		v.numbersGrow()
 	case *batch:
-		v.numberedOnce(f)
+		m := &f.mail
+		v.must(f.seeds > 0 || int(m.To) < len(v.parts) && m.Number >= 1 && m.Number <= v.requests.Sent[m.To],
+			f.by, "request %d to partition %d, to which %d are numbered", m.Number, m.To, v.requests.Sent[m.To])
 	case *commit:
 		v.marksGrow(f)
 		v.outbox(f)
@@ -55,7 +57,6 @@ func (v *judge) headCounts(p *part) {
 func (v *judge) wasSent(p *part) {
 	where := p.head.Commit
 	for _, from := range slices.Sorted(maps.Keys(p.man.Applied)) {
-		v.Checked++
 		m := p.man.Applied[from]
 		v.must(slices.IsSorted(m.Above) && (len(m.Above) == 0 || m.Above[0] > m.Low+1), where, "its marks of mail from %s are %v", sender(from), m)
 		last := max(m.Low, slices.Max(append(m.Above, 0)))
@@ -72,7 +73,7 @@ func (v *judge) sentBy(from, to partition.ID, applied uint64) (sent uint64, know
 	case from == partition.Intake:
 		return uint64(len(v.crawl.SeedBatches)), true
 	case from == partition.Requests:
-		return v.requests.Sent[to], true
+		return v.numbered[to], true
 	case int(from) >= len(v.parts):
 		return 0, true
 	case v.parts[from].damage != nil:
@@ -92,8 +93,8 @@ func (v *judge) sentBy(from, to partition.ID, applied uint64) (sent uint64, know
 // numbersGrow checks the numbers of requests and of batches of seeds.
 func (v *judge) numbersGrow() {
 	key := naming.RequestsKey(v.id)
-	for _, to := range slices.Sorted(maps.Keys(v.numbered)) {
-		n, now := v.numbered[to], v.requests.Sent[to]
+	for _, to := range slices.Sorted(maps.Keys(v.requests.Sent)) {
+		n, now := v.requests.Sent[to], v.numbered[to]
 		v.must(now >= n, key, "%d requests to partition %d were numbered, and are %d", n, to, now)
 		v.must(int(to) < len(v.parts) || n == 0, key, "requests to partition %d, of %d", to, len(v.parts))
 	}
@@ -107,18 +108,9 @@ func (v *judge) numbersGrow() {
 	}
 }
 
-// numberedOnce checks the number of a request.
-func (v *judge) numberedOnce(f *batch) {
-	if m := &f.mail; f.seeds == 0 {
-		v.must(int(m.To) < len(v.parts) && m.Number >= 1 && m.Number <= v.requests.Sent[m.To],
-			f.by, "request %d to partition %d, to which %d are numbered", m.Number, m.To, v.requests.Sent[m.To])
-	}
-}
-
 // marksGrow compares the marks and numbers of a commit with those of the commit before.
 func (v *judge) marksGrow(f *commit) {
 	prev, m := f.prev, &f.m
-	v.Checked += int64(len(prev.Applied))
 	for _, from := range slices.Sorted(maps.Keys(prev.Applied)) {
 		was, is := prev.Applied[from], m.Applied[from]
 		forgotten := func(n uint64) bool { return n > is.Low && !slices.Contains(is.Above, n) }
@@ -145,7 +137,6 @@ func (v *judge) outbox(f *commit) {
 		if l.held {
 			continue
 		}
-		v.Checked++
 		mails = true
 		sent[l.to]++
 		if l.err != nil {

@@ -72,40 +72,23 @@ func (v *judge) batchAsNamed(f *batch) {
 // inOrder checks the order of a run. A merged run has one entry of each URL, others one of
 // each of its generations: a URL may settle twice between two commits.
 func (v *judge) inOrder(f *block) {
-	last := f.lastSettled
-	for i := range f.settled {
-		s := &f.settled[i]
-		if last != nil {
-			n := cmp.Or(cmp.Compare(last.Slot, s.Slot), cmp.Compare(last.Fingerprint, s.Fingerprint))
-			if n == 0 && !f.merged {
-				n = cmp.Compare(last.Generation, s.Generation)
-			}
-			v.sorted(f, n < 0, "settled %016x of slot %d", s.Fingerprint, s.Slot)
+	for i, s := range f.settled {
+		l := &f.settled[max(0, i-1)]
+		n := cmp.Or(cmp.Compare(l.Slot, s.Slot), cmp.Compare(l.Fingerprint, s.Fingerprint))
+		if n > 0 || n == 0 && i > 0 && (f.merged || l.Generation >= s.Generation) {
+			v.violate(f.object, "the run is not sorted, or has a URL twice: settled %016x of slot %d", s.Fingerprint, s.Slot)
 		}
-		last = s
 	}
-	before := f.lastQueued
-	for i := range f.queued {
-		q := f.queued[i].Queued
-		if l := before; l != nil {
-			n := cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Host, q.Host), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL))
-			v.sorted(f, n <= 0, "pending %s", q.URL)
+	for i, q := range f.queued {
+		l := &f.queued[max(0, i-1)]
+		if cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Host, q.Host), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL)) > 0 {
+			v.violate(f.object, "the run is not sorted: pending %s", q.URL)
 		}
-		before = q
 	}
-	host := f.lastHost
-	for i := range f.hosts {
-		h := &f.hosts[i]
-		if host != nil {
-			v.sorted(f, cmp.Or(cmp.Compare(host.Slot, h.Slot), cmp.Compare(host.Host, h.Host)) < 0, "host %s", h.Host)
-		}
-		host = h
-	}
-}
-
-func (v *judge) sorted(f *block, ok bool, what string, args ...any) {
-	if !ok {
-		v.violate(f.object, "the run is not sorted, or has a URL twice: %s", fmt.Sprintf(what, args...))
+	for i, h := range f.hosts {
+		l := &f.hosts[max(0, i-1)]
+		n := cmp.Or(cmp.Compare(l.Slot, h.Slot), cmp.Compare(l.Host, h.Host))
+		v.must(n < 0 || n == 0 && i == 0, f.object, "the run is not sorted, or has a host twice: %s", h.Host)
 	}
 }
 

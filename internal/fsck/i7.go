@@ -103,7 +103,7 @@ func (v *judge) requestsKept(p *part) {
 	if p.man != nil {
 		m = p.man.Applied[partition.Requests]
 	}
-	numbered, there := v.numbered[p.id], map[uint64]bool{}
+	numbered, there := v.requests.Sent[p.id], map[uint64]bool{}
 	for _, n := range m.Above {
 		there[n] = true
 	}
@@ -137,20 +137,21 @@ type missing struct {
 	by     uint16 // its partition
 	slot   uint16
 	to     uint16 // receiver of mail
-	kind   kind
+	way    uint8
 	strict bool // a cap is no reason
 }
 
-type kind uint8
-
+// The ways in which a URL is made known.
 const (
-	linked kind = iota
-	mailed
+	linked uint8 = iota
 	held
+	mailed
 )
 
+var ways = [...]string{linked: "followed from a link to", held: "held for", mailed: "mailed to"}
+
 func (a missing) compare(b missing) int {
-	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot), compareBool(a.strict, b.strict), cmp.Compare(b.kind, a.kind))
+	return cmp.Or(cmp.Compare(a.fp, b.fp), cmp.Compare(a.slot, b.slot), compareBool(a.strict, b.strict), cmp.Compare(b.way, a.way))
 }
 
 func (a missing) same(b missing) bool { return a.fp == b.fp && a.slot == b.slot }
@@ -162,19 +163,19 @@ func (v *judge) madeKnown(f *commit) {
 		for _, t := range f.links[i].Targets {
 			if t.Followed && int(t.Slot) < v.pmap.Slots() {
 				v.report.Links++
-				v.miss(f, missing{fp: t.Fingerprint, slot: uint16(t.Slot)})
+				v.miss(f, missing{fp: t.Fingerprint, slot: uint16(t.Slot), to: uint16(v.atlas.home[t.Slot])})
 			}
 		}
 	}
 	for _, l := range f.letters {
-		how := mailed
+		way := mailed
 		if l.held {
-			how = held
+			way = held
 		}
 		for i := range l.urls {
 			if a := &l.urls[i]; a.err == nil {
 				strict := a.flags&(blobschema.FlagSeed|blobschema.FlagAgain) != 0
-				v.miss(f, missing{fp: a.fp, slot: uint16(a.slot), to: uint16(l.to), kind: how, strict: strict})
+				v.miss(f, missing{fp: a.fp, slot: uint16(a.slot), to: uint16(l.to), way: way, strict: strict})
 			}
 		}
 	}
@@ -214,15 +215,8 @@ func (v *judge) missingExplained() {
 			all++
 			continue
 		}
-		where := v.commitOf(partition.ID(m.by), uint64(m.seq))
-		switch m.kind {
-		case linked:
-			v.violate(where, "a link to %016x, of slot %d, was followed, and partition %d does not know it", m.fp, m.slot, home.id)
-		case mailed:
-			v.violate(where, "the URL %016x, of slot %d, was mailed to partition %d, and partition %d does not know it", m.fp, m.slot, m.to, home.id)
-		case held:
-			v.violate(where, "the URL %016x, of slot %d, was held for partition %d, and partition %d does not know it", m.fp, m.slot, m.to, home.id)
-		}
+		v.violate(v.commitOf(partition.ID(m.by), uint64(m.seq)), "the URL %016x of slot %d was %s partition %d, and partition %d does not know it",
+			m.fp, m.slot, ways[m.way], m.to, home.id)
 	}
 	for _, p := range v.parts {
 		v.report.Capped += capped(p)
@@ -424,14 +418,11 @@ func (v *judge) pageTotals() {
 // givenKnown checks that every URL that was given from outside is known or on its way.
 func (v *judge) givenKnown() {
 	for _, g := range v.given {
-		v.Checked++
 		what, home := "seed", v.homeOf(g.slot)
 		if int(g.batch) >= len(v.crawl.SeedBatches) {
 			what = "requested URL"
 		}
-		if !home.knows(g.fp) {
-			v.violate(v.batches[g.batch], "a %s with fingerprint %016x is not known to partition %d, nor on its way", what, g.fp, home.id)
-		}
+		v.must(home.knows(g.fp), v.batches[g.batch], "a %s with fingerprint %016x is not known to partition %d, nor on its way", what, g.fp, home.id)
 	}
 }
 

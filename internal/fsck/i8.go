@@ -16,7 +16,7 @@ func i8(v *judge, fact any) {
 			v.filtered(f, f.settled[i].Fingerprint)
 		}
 		for i := range f.queued {
-			v.filtered(f, f.queued[i].fp)
+			v.filtered(f, f.urls[i].fp)
 		}
 	case *group:
 		for _, p := range f.parts {

@@ -21,7 +21,6 @@ func limit(v *judge, fact any) {
 	var granted int64
 	unused := false
 	for _, p := range v.parts {
-		v.Checked++
 		n, pages := g.Granted[p.id], p.head.Totals.Pages
 		granted, unused = granted+n, unused || pages < n
 		v.must(pages <= n, key, "partition %d has %d pages and was granted %d", p.id, pages, n)

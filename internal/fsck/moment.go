@@ -56,7 +56,12 @@ func (c *checker) readMoment() bool {
 		c.damaged(key, "%v", err)
 		return false
 	}
-	c.readRequests(c.readPlaces)
+	// The first record of requests has all that the heads have not applied and that were
+	// numbered by then; the second numbers all that the heads have applied.
+	c.requests, _ = record[blobschema.Requests](c, naming.RequestsKey(c.id))
+	c.readPlaces()
+	later, _ := record[blobschema.Requests](c, naming.RequestsKey(c.id))
+	c.numbered = later.Sent
 	// A domain that has reached its cap stays at it, and the wish names older ranks of hosts
 	// until newer ones are there: so a later wish than the heads knew is harmless.
 	c.wish, _ = record[blobschema.Wish](c, naming.WishKey(c.id))
@@ -117,33 +122,6 @@ func (c *checker) readFrozen() (err error) {
 		return fmt.Errorf("the crawl is partitioned by %q", by)
 	}
 	return nil
-}
-
-// readRequests reads the record of requests before the heads and after them. The first has
-// all numbered requests that the heads have not applied, the second numbers all that they
-// have. Mail that was numbered between is perhaps in neither, because a later head may
-// have applied it already.
-func (c *checker) readRequests(heads func()) {
-	key := naming.RequestsKey(c.id)
-	before, _ := record[blobschema.Requests](c, key)
-	heads()
-	after, _ := record[blobschema.Requests](c, key)
-	type number struct {
-		to partition.ID
-		n  uint64
-	}
-	in := map[number]blobschema.RequestMail{}
-	for _, m := range after.Outbox {
-		in[number{m.To, m.Number}] = m
-	}
-	for _, m := range before.Outbox {
-		if now, ok := in[number{m.To, m.Number}]; !ok {
-			after.Outbox = append(after.Outbox, m)
-		} else if now != m {
-			c.damaged(key, "request %d to partition %d is %s, and was %s", m.Number, m.To, now.Object, m.Object)
-		}
-	}
-	c.requests, c.numbered = after, before.Sent
 }
 
 // readPlaces reads the record of the map and all heads, so that they can be compared.
@@ -335,7 +313,7 @@ func (c *checker) where(p *part) string {
 
 // sent is how much mail a partition is to apply.
 func (c *checker) sent(p *part) uint64 {
-	n := c.requests.Sent[p.id]
+	n := c.numbered[p.id]
 	if int(p.id) < c.crawl.Partitions {
 		n += uint64(len(c.crawl.SeedBatches))
 	}

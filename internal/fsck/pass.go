@@ -57,14 +57,10 @@ func (c *checker) readBatches() {
 		c.readBatch(&batch{object: name, by: naming.CrawlKey(c.id), seeds: i + 1})
 	}
 	for _, m := range c.requests.Outbox {
-		c.name(m.Object, naming.RequestsKey(c.id))
-		if m.Number > c.numbered[m.To] && (int(m.To) >= len(c.parts) || m.Epoch > c.atlas.record.Epoch) {
-			continue // by a map that is newer than the one to check
-		}
 		c.readBatch(&batch{object: m.Object, by: naming.RequestsKey(c.id), mail: m})
 	}
 	for to := range c.parts {
-		c.report.Requests += int64(c.requests.Sent[partition.ID(to)])
+		c.report.Requests += int64(c.numbered[partition.ID(to)])
 	}
 	c.onPurpose = c.onPurpose || c.report.Requests > 0 || c.crawl.Settings.RecrawlPerHour > 0
 }

@@ -176,29 +176,27 @@ func (r *rankPart) checkObjects() {
 		for _, name := range res.Objects() {
 			r.name(name, r.key)
 		}
-		// The result of the job that is done is read for the sums, except for what only steps read.
-		summed := r.done != nil && res.Job == r.done.Number
-		need := func(name string) bool { return name != "" && !dropped[name] }
-		if need(res.Graph) {
-			rankObject(r, res.Graph, res.Job, ranks.DecodeGraph)
-		}
-		if need(res.Layout) {
-			rankObject(r, res.Layout, res.Job, func(b []byte) (none struct{}, err error) {
-				if res.Job == r.job.Number { // else nobody knows how many partitions it was of
-					_, err = ranks.DecodeLayout(b, len(r.job.Inputs))
+		for _, of := range []struct {
+			name   string
+			decode func([]byte) error
+		}{
+			{res.Graph, func(b []byte) error { _, err := ranks.DecodeGraph(b); return err }},
+			{res.Layout, func(b []byte) error {
+				if res.Job != r.job.Number {
+					return nil // nobody knows any more how many partitions it was of
 				}
-				return none, err
-			})
-		}
-		if need(res.Anchors) && !summed {
-			rankObject(r, res.Anchors, res.Job, ranks.DecodeAnchors)
-		}
-		if need(res.Hosts) && !summed {
-			rankObject(r, res.Hosts, res.Job, ranks.DecodeHosts)
-		}
-		for _, table := range []string{res.Table, res.Rest} {
-			if need(table) && !summed {
-				rankObject(r, table, res.Job, ranks.DecodeTable)
+				_, err := ranks.DecodeLayout(b, len(r.job.Inputs))
+				return err
+			}},
+			{res.Anchors, func(b []byte) error { _, err := ranks.DecodeAnchors(b); return err }},
+			{res.Table, func(b []byte) error { _, err := ranks.DecodeTable(b); return err }},
+			{res.Rest, func(b []byte) error { _, err := ranks.DecodeTable(b); return err }},
+			{res.Hosts, func(b []byte) error { _, err := ranks.DecodeHosts(b); return err }},
+		} {
+			// The result of the job that is done is read for the sums, except for what only steps read.
+			summed := r.done != nil && res.Job == r.done.Number && of.name != res.Graph && of.name != res.Layout
+			if of.name != "" && !dropped[of.name] && !summed {
+				rankObject(r, of.name, res.Job, func(b []byte) (none struct{}, err error) { return none, of.decode(b) })
 			}
 		}
 	}

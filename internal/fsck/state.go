@@ -170,8 +170,11 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 		of, _, _, _, _ = naming.ParseRun(ref.Object) // another name was reported
 	}
 	r := &run{object: ref.Object, of: of, ix: ix, merged: ref.Tier > 0}
+	var entries blobschema.Run
 	for _, b := range ix.Blocks(0, partition.MaxSlots-1) {
-		var entries blobschema.Run
+		// The last entries of the block before stay, for the order of the run.
+		entries.Settled, entries.Queued, entries.Hosts = lastOf(entries.Settled), lastOf(entries.Queued), lastOf(entries.Hosts)
+		settled, queues := len(entries.Settled), len(entries.Queued)
 		raw, err := piece(data, b.Offset, b.Length)
 		if err == nil {
 			err = blobschema.DecodeBlock(raw, b, &entries, 0, partition.MaxSlots-1)
@@ -179,38 +182,21 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 		if err != nil {
 			return fmt.Errorf("block at %d: %w", b.Offset, err)
 		}
-		for _, s := range entries.Settled {
+		for _, s := range entries.Settled[settled:] {
 			each(entry{fp: s.Fingerprint, slot: uint16(s.Slot), gen: s.Generation, state: s.State, origin: s.Origin}, s.Slot)
 		}
-		f := &block{run: r, settled: entries.Settled, hosts: entries.Hosts}
-		for i := range entries.Queued {
-			q := &entries.Queued[i]
-			fp := c.hash.Fingerprint(q.URL)
-			if show {
-				f.queued = append(f.queued, queued{q, c.place(q)})
-			}
-			each(entry{fp: fp, slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, origin: q.Former}, q.Slot)
+		for _, q := range entries.Queued[queues:] {
+			each(entry{fp: c.hash.Fingerprint(q.URL), slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, origin: q.Former}, q.Slot)
 		}
 		if show {
-			c.show(f)
-			r.after(&entries)
+			c.show(&block{r, entries.Settled, entries.Queued, c.places(entries.Queued), entries.Hosts})
 		}
 	}
 	return nil
 }
 
-// after keeps the last entries of a block.
-func (r *run) after(block *blobschema.Run) {
-	if n := len(block.Settled); n > 0 {
-		r.lastSettled = &block.Settled[n-1]
-	}
-	if n := len(block.Queued); n > 0 {
-		r.lastQueued = &block.Queued[n-1]
-	}
-	if n := len(block.Hosts); n > 0 {
-		r.lastHost = &block.Hosts[n-1]
-	}
-}
+// lastOf keeps the last entry of a list.
+func lastOf[T any](list []T) []T { return slices.Clone(list[max(0, len(list)-1):]) }
 
 // piece is a part of some bytes.
 func piece(b []byte, offset, length int64) ([]byte, error) {
