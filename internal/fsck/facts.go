@@ -19,7 +19,10 @@ import (
 //	*batch    URLs of one batch of seeds or requests
 //	*runName  that a manifest names a run
 //	*block    entries of a run, in blocks
-//	*commit   one commit with its pages, links and mail
+//	*commit   one commit with its pages
+//	*links    the links of these pages
+//	*outside  links out of scope
+//	*letter   one mail of the commit, or the links that it holds for one partition
 //	*group    the state and the page records of one partition, joined
 //	*located  a document, or texts of links, in the slot of its host
 //	end       what all partitions know together (fields of part)
@@ -190,8 +193,21 @@ type page struct {
 	asked netip.Addr // as far as a WARC record that was read says it
 }
 
+// links are the links of the pages of a commit.
+type links struct {
+	*commit
+	list []blobschema.PageLinks
+}
+
+// outside are the links of a commit that are out of scope.
+type outside struct {
+	*commit
+	list []blobschema.Queued
+}
+
 // letter is mail of a commit, or the links that it holds for a partition.
 type letter struct {
+	*commit
 	to     partition.ID
 	number uint64 // by the outbox
 	mail   blobschema.Mail
@@ -206,34 +222,14 @@ type letter struct {
 type commit struct {
 	*part
 	name    string
-	m       blobschema.Manifest
+	m       *blobschema.Manifest
 	prev    *blobschema.Manifest // of the commit before; empty if that was not read
 	was, is *blobschema.Holding  // what the partition held before it and since
 	pages   []page
-	links   []blobschema.PageLinks
-	letters []letter
-	outside []address
+	outbox  []blobschema.OutMail // its mail, which is also shown letter by letter
 	hosts   []blobschema.HostObservation
 	delta   []byte     // its run
 	warcs   [][]string // what is wrong with each of its WARC objects
-}
-
-// addresses yields the URLs of a commit.
-func (f *commit) addresses() iter.Seq[*address] {
-	return func(yield func(*address) bool) {
-		for i := range f.pages {
-			if !yield(&f.pages[i].address) {
-				return
-			}
-		}
-		for _, l := range f.letters {
-			for i := range l.urls {
-				if !yield(&l.urls[i]) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // group is what partitions know together that have no slots or pages of others.

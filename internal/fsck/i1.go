@@ -22,15 +22,21 @@ func i1(v *judge, fact any) {
 			v.must(err == nil, f.object, "stored host %q: %v", h.Host, err)
 		}
 	case *commit:
-		for a := range f.addresses() {
-			url(a, f.name)
-		}
-		for i := range f.outside {
-			url(&f.outside[i], f.name)
+		for i := range f.pages {
+			url(&f.pages[i].address, f.name)
 		}
 		for _, h := range f.hosts {
 			err := v.checkUnit(h.Host)
 			v.must(err == nil, f.name, "observed host %q: %v", h.Host, err)
+		}
+	case *outside:
+		for i := range f.list {
+			a := parse(f.list[i].URL)
+			url(&a, f.name)
+		}
+	case *letter:
+		for i := range f.urls {
+			url(&f.urls[i], f.name)
 		}
 	case *located:
 		if f.url != nil {

@@ -27,22 +27,24 @@ func i2(v *judge, fact any) {
 			v.must(slot == h.Slot, f.object, "host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
 	case *commit:
-		for a := range f.addresses() {
-			v.placed(a, f.name)
-		}
 		for i := range f.pages {
 			v.fetchedInPlace(f, &f.pages[i])
 		}
-		for i := range f.links {
-			for _, t := range f.links[i].Targets {
+		for _, h := range f.hosts {
+			slot := v.hash.Slot(h.Host)
+			v.must(slot == h.Slot, f.name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
+		}
+	case *links:
+		for i := range f.list {
+			for _, t := range f.list[i].Targets {
 				if int(t.Slot) >= v.pmap.Slots() {
 					v.violate(f.name, "a link goes to slot %d, of %d", t.Slot, v.pmap.Slots())
 				}
 			}
 		}
-		for _, h := range f.hosts {
-			slot := v.hash.Slot(h.Host)
-			v.must(slot == h.Slot, f.name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
+	case *letter:
+		for i := range f.urls {
+			v.placed(&f.urls[i], f.name)
 		}
 	case *located:
 		v.Checked++

@@ -52,7 +52,8 @@ func i3(v *judge, fact any) {
 			v.compareMoves(f)
 		}
 		v.pagesHeld(f)
-		v.mailRoutes(f)
+	case *letter:
+		v.routed(f)
 	case end:
 		v.checkHistory()
 	}
@@ -270,25 +271,23 @@ func (v *judge) pagesHeld(f *commit) {
 	}
 }
 
-// mailRoutes notes where URLs went, unless the first map sent them there. A partition mails
-// to itself what it requests again.
-func (v *judge) mailRoutes(f *commit) {
-	for _, l := range f.letters {
-		how, epoch := "mailed to", l.mail.Epoch
-		if l.held {
-			how, epoch = "held for", v.atlas.record.Epoch
-		} else if l.err == nil && l.fits {
-			v.must(epoch <= f.m.Epoch, f.name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", l.number, l.to, epoch, f.m.Epoch)
+// routed notes where URLs went, unless the first map sent them there. A partition mails to
+// itself what it requests again.
+func (v *judge) routed(l *letter) {
+	how, epoch := "mailed to", l.mail.Epoch
+	if l.held {
+		how, epoch = "held for", v.atlas.record.Epoch
+	} else if l.err == nil && l.fits {
+		v.must(epoch <= l.m.Epoch, l.name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", l.number, l.to, epoch, l.m.Epoch)
+	}
+	for i := range l.urls {
+		a := &l.urls[i]
+		if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == l.to || l.id == l.to && v.had(l.to, a.slot) {
+			continue
 		}
-		for i := range l.urls {
-			a := &l.urls[i]
-			if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == l.to || f.id == l.to && v.had(l.to, a.slot) {
-				continue
-			}
-			way := route{f.id, l.to, a.slot}
-			if old, ok := v.moves.routes[way]; !ok || epoch < old.epoch {
-				v.moves.routes[way] = routed{epoch, strings.Clone(a.text), how, f.name}
-			}
+		way := route{l.id, l.to, a.slot}
+		if old, ok := v.moves.routes[way]; !ok || epoch < old.epoch {
+			v.moves.routes[way] = routed{epoch, strings.Clone(a.text), how, l.name}
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (v *judge) headAgrees(p *part) {
 
 // follows compares a manifest with its name and with the commit before.
 func (v *judge) follows(f *commit) {
-	m := &f.m
+	m := f.m
 	v.must(m.Crawl == v.id && m.Partition == f.id && naming.Commit(m.Crawl, m.Partition, m.Seq, m.Fence) == f.name,
 		f.name, "its manifest is of crawl %s, partition %d, commit %d, fence %d", m.Crawl, m.Partition, m.Seq, m.Fence)
 	if m.Seq != f.prev.Seq+1 {

@@ -29,7 +29,11 @@ func i5(v *judge, fact any) {
 			f.by, "request %d to partition %d, to which %d are numbered", m.Number, m.To, v.requests.Sent[m.To])
 	case *commit:
 		v.marksGrow(f)
-		v.outbox(f)
+		v.mailNumbers(f)
+	case *letter:
+		m := &f.mail
+		v.must(f.held || f.err != nil || f.fits, f.name, "mail %d to partition %d says it is mail %d of crawl %s from %d to %d",
+			f.number, f.to, m.Number, m.Crawl, m.From, m.To)
 	}
 }
 
@@ -110,7 +114,7 @@ func (v *judge) numbersGrow() {
 
 // marksGrow compares the marks and numbers of a commit with those of the commit before.
 func (v *judge) marksGrow(f *commit) {
-	prev, m := f.prev, &f.m
+	prev, m := f.prev, f.m
 	for _, from := range slices.Sorted(maps.Keys(prev.Applied)) {
 		was, is := prev.Applied[from], m.Applied[from]
 		forgotten := func(n uint64) bool { return n > is.Low && !slices.Contains(is.Above, n) }
@@ -125,32 +129,20 @@ func (v *judge) marksGrow(f *commit) {
 	}
 }
 
-// outbox checks that the mail of a commit is numbered on from the commit before. A
+// mailNumbers checks that the mail of a commit is numbered on from the commit before. A
 // partition writes to itself what it requests again, so that a crash does not lose it.
-func (v *judge) outbox(f *commit) {
-	next, mails := f.m.Seq == f.prev.Seq+1, false
+func (v *judge) mailNumbers(f *commit) {
+	next := f.m.Seq == f.prev.Seq+1
 	sent := maps.Clone(f.prev.Sent)
 	if sent == nil {
 		sent = map[partition.ID]uint64{}
 	}
-	for _, l := range f.letters {
-		if l.held {
-			continue
-		}
-		mails = true
-		sent[l.to]++
-		if l.err != nil {
-			continue
-		}
-		m := &l.mail
-		v.must(l.fits, f.name, "mail %d to partition %d says it is mail %d of crawl %s from %d to %d", l.number, l.to, m.Number, m.Crawl, m.From, m.To)
-		if l.fits {
-			v.must(l.number == sent[l.to] || !next, f.name, "mail %d to partition %d follows mail %d", l.number, l.to, sent[l.to]-1)
-			sent[l.to] = l.number
-		}
+	for _, out := range f.outbox {
+		v.must(!next || out.Number == sent[out.To]+1, f.name, "mail %d to partition %d follows mail %d", out.Number, out.To, sent[out.To])
+		sent[out.To] = out.Number
 	}
 	v.must(!next || maps.Equal(sent, f.m.Sent), f.name, "its mail ends with the numbers %v, and its manifest says %v", sent, f.m.Sent)
-	v.must(!mails || slices.Contains(f.m.Unsent, f.m.Seq), f.name, "it has mail that its manifest does not name as unsent")
+	v.must(len(f.outbox) == 0 || slices.Contains(f.m.Unsent, f.m.Seq), f.name, "it has mail that its manifest does not name as unsent")
 }
 
 func sender(p partition.ID) string {

@@ -39,6 +39,11 @@ func i6(v *judge, fact any) {
 			}
 		}
 		v.keepCaptures(f)
+	case *links:
+		v.ofItsPages(f)
+	case *letter:
+		v.must(f.err == nil, f.name, "mail %d to partition %d: %v", f.number, f.to, f.err)
+		v.must(!f.held || int(f.to) < len(v.parts), f.name, "it holds links for partition %d", f.to)
 	case *group:
 		v.originals()
 	}
@@ -96,25 +101,22 @@ func (v *judge) inOrder(f *block) {
 func (v *judge) sectionsAgree(f *commit) {
 	n := len(f.m.Runs)
 	v.must(f.delta == nil || n > 0 && f.m.Runs[n-1].Object == f.name, f.name, "it holds a run that its manifest does not name")
+	for _, pg := range f.pages {
+		v.must(pg.Outcome.Answered() == (pg.WARC != ""), f.name, "the outcome of %s is %s, its WARC object %q", pg.URL, pg.Outcome, pg.WARC)
+	}
+}
+
+// ofItsPages checks that links are of pages of the same commit.
+func (v *judge) ofItsPages(f *links) {
 	slots := make(map[uint64]partition.Slot, len(f.pages))
 	for i := range f.pages {
-		pg := &f.pages[i]
-		if pg.err == nil && !pg.Robots {
+		if pg := &f.pages[i]; pg.err == nil && !pg.Robots {
 			slots[pg.fp] = pg.slot
 		}
-		if o := pg.Outcome; o.Answered() != (pg.WARC != "") {
-			v.violate(f.name, "the outcome of %s is %s, its WARC object %q", pg.URL, o, pg.WARC)
-		}
 	}
-	for i := range f.links {
-		l := &f.links[i]
-		if slot, ok := slots[l.Source]; !ok || slot != l.Slot {
-			v.violate(f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
-		}
-	}
-	for _, l := range f.letters {
-		v.must(l.err == nil, f.name, "mail %d to partition %d: %v", l.number, l.to, l.err)
-		v.must(!l.held || int(l.to) < len(v.parts), f.name, "it holds links for partition %d", l.to)
+	for _, l := range f.list {
+		slot, ok := slots[l.Source]
+		v.must(ok && slot == l.Slot, f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
 	}
 }
 
@@ -186,9 +188,8 @@ func (v *judge) originals() {
 
 // claimant finds the URL of a revisit again, for a message.
 func (v *judge) claimant(cl claim) string {
-	by := &commit{part: v.parts[cl.by]}
-	by.m.Seq = uint64(cl.seq)
-	if pg := v.pageOf(partition.ID(cl.by), by.m.Seq, func(pg *blobschema.Page) bool {
+	by := &commit{part: v.parts[cl.by], m: &blobschema.Manifest{Seq: uint64(cl.seq)}}
+	if pg := v.pageOf(by.id, by.m.Seq, func(pg *blobschema.Page) bool {
 		return pg.Original != nil && v.claimOf(by, pg.Original, pg) == cl
 	}); pg != nil {
 		return pg.URL

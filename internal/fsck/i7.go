@@ -34,8 +34,27 @@ func i7(v *judge, fact any) {
 		}
 	case *commit:
 		v.outcomes(f)
-		v.madeKnown(f)
 		v.deltaKept(f)
+	case *links:
+		for i := range f.list {
+			for _, t := range f.list[i].Targets {
+				if t.Followed && int(t.Slot) < v.pmap.Slots() {
+					v.report.Links++
+					v.miss(f.commit, missing{fp: t.Fingerprint, slot: uint16(t.Slot), to: uint16(v.atlas.home[t.Slot])})
+				}
+			}
+		}
+	case *letter:
+		way := mailed
+		if f.held {
+			way = held
+		}
+		for i := range f.urls {
+			if a := &f.urls[i]; a.err == nil {
+				strict := a.flags&(blobschema.FlagSeed|blobschema.FlagAgain) != 0
+				v.miss(f.commit, missing{fp: a.fp, slot: uint16(a.slot), to: uint16(f.to), way: way, strict: strict})
+			}
+		}
 	case *group:
 		for _, p := range f.parts {
 			v.Checked += int64(len(p.state))
@@ -156,31 +175,8 @@ func (a missing) compare(b missing) int {
 
 func (a missing) same(b missing) bool { return a.fp == b.fp && a.slot == b.slot }
 
-// madeKnown notes the links and the mailed URLs that the state does not have: what is on
-// its way, and what a cap may have left out, is known at the end.
-func (v *judge) madeKnown(f *commit) {
-	for i := range f.links {
-		for _, t := range f.links[i].Targets {
-			if t.Followed && int(t.Slot) < v.pmap.Slots() {
-				v.report.Links++
-				v.miss(f, missing{fp: t.Fingerprint, slot: uint16(t.Slot), to: uint16(v.atlas.home[t.Slot])})
-			}
-		}
-	}
-	for _, l := range f.letters {
-		way := mailed
-		if l.held {
-			way = held
-		}
-		for i := range l.urls {
-			if a := &l.urls[i]; a.err == nil {
-				strict := a.flags&(blobschema.FlagSeed|blobschema.FlagAgain) != 0
-				v.miss(f, missing{fp: a.fp, slot: uint16(a.slot), to: uint16(l.to), way: way, strict: strict})
-			}
-		}
-	}
-}
-
+// miss notes a URL that was made known and that the state does not have. The end of the
+// pass knows what is on its way, and what a cap may have left out.
 func (v *judge) miss(f *commit, m missing) {
 	v.Checked++
 	if home := v.homeOf(partition.Slot(m.slot)); home.broken || home.has(m.fp) {

@@ -182,9 +182,7 @@ func (c *checker) walk(p *part) {
 			}
 			continue
 		}
-		missing, prev = 0, &f.m
-		c.show(f)
-		c.keep(f)
+		missing, prev = 0, f.m
 		c.progress("commits", int(p.id))
 	}
 }
@@ -196,7 +194,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		return nil
 	}
 	r, m, err := openCommit(data)
-	f := &commit{part: p, name: name, m: m, prev: prev, was: p.then, is: p.then}
+	f := &commit{part: p, name: name, m: &m, prev: prev, was: p.then, is: p.then}
 	pages := section(&err, r, (*blobschema.CommitReader).Pages)
 	if err != nil {
 		c.damaged(name, "%v", err)
@@ -208,14 +206,12 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		f.is = blobschema.NewHolding(p.id, c.pmap, m.Moved)
 	}
 	p.then = f.is
+	f.pages = make([]page, len(pages))
 	for i := range pages {
-		f.pages = append(f.pages, page{Page: &pages[i], address: c.address(pages[i].URL)})
+		f.pages[i] = page{Page: &pages[i], address: c.address(pages[i].URL)}
 	}
 	c.readWARCs(f)
-	f.links = section(&err, r, (*blobschema.CommitReader).Links)
-	outbox := section(&err, r, (*blobschema.CommitReader).Outbox)
-	held := section(&err, r, (*blobschema.CommitReader).Held)
-	outside := section(&err, r, (*blobschema.CommitReader).Outside)
+	f.outbox = section(&err, r, (*blobschema.CommitReader).Outbox)
 	f.hosts = section(&err, r, (*blobschema.CommitReader).Hosts)
 	f.delta = section(&err, r, (*blobschema.CommitReader).Run)
 	if err != nil {
@@ -226,17 +222,39 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	for i := range f.pages {
 		c.placePage(f, &f.pages[i])
 	}
-	for _, out := range outbox {
-		f.letters = append(f.letters, c.openLetter(p, out))
-	}
-	for _, to := range slices.Sorted(maps.Keys(held)) {
-		first, waits := p.man.HeldFrom[to]
-		f.letters = append(f.letters, letter{to: to, held: true, waits: waits && m.Seq >= first, urls: c.places(held[to])})
-	}
-	for _, q := range outside {
-		f.outside = append(f.outside, parse(q.URL))
+	c.show(f)
+	c.keepPages(f)
+	if err := c.readSections(f, r); err != nil {
+		c.damaged(name, "%v", err)
+		return nil
 	}
 	return f
+}
+
+// readSections shows the sections of a commit that may be large, one after another.
+func (c *checker) readSections(f *commit, r *blobschema.CommitReader) error {
+	list, err := r.Links()
+	if err != nil {
+		return err
+	}
+	c.show(&links{f, list})
+	away, err := r.Outside()
+	if err != nil {
+		return err
+	}
+	c.show(&outside{f, away})
+	for _, out := range f.outbox {
+		c.showLetter(c.openLetter(f, out))
+	}
+	held, err := r.Held()
+	if err != nil {
+		return err
+	}
+	for _, to := range slices.Sorted(maps.Keys(held)) {
+		first, waits := f.man.HeldFrom[to]
+		c.showLetter(&letter{commit: f, to: to, held: true, waits: waits && f.m.Seq >= first, urls: c.places(held[to])})
+	}
+	return nil
 }
 
 // section reads a section of a commit, unless one before could not be read.
@@ -248,11 +266,11 @@ func section[T any](err *error, r *blobschema.CommitReader, read func(*blobschem
 }
 
 // openLetter decodes mail.
-func (c *checker) openLetter(p *part, out blobschema.OutMail) letter {
-	l := letter{to: out.To, number: out.Number}
+func (c *checker) openLetter(f *commit, out blobschema.OutMail) *letter {
+	l := &letter{commit: f, to: out.To, number: out.Number}
 	l.mail, l.err = blobschema.DecodeMail(out.Body)
 	m := &l.mail
-	l.fits = m.Crawl == c.id && m.From == p.id && m.To == out.To && m.Number == out.Number && int(out.To) < len(c.parts)
+	l.fits = m.Crawl == c.id && m.From == f.id && m.To == out.To && m.Number == out.Number && int(out.To) < len(c.parts)
 	l.urls = c.places(m.URLs)
 	return l
 }
@@ -278,8 +296,8 @@ func (c *checker) placeByState(p *part, pg *page) (found bool) {
 	return found
 }
 
-// keep keeps what later facts are made of.
-func (c *checker) keep(f *commit) {
+// keepPages keeps what later facts are made of.
+func (c *checker) keepPages(f *commit) {
 	for _, run := range f.m.Dropped {
 		c.dropped[run] = f.m.Time
 	}
@@ -291,19 +309,23 @@ func (c *checker) keep(f *commit) {
 			c.keepPage(f, pg)
 		}
 	}
-	for i := range f.letters {
-		l := &f.letters[i]
-		for j := range l.urls {
-			a := &l.urls[j]
-			c.onPurpose = c.onPurpose || !l.held && a.flags&blobschema.FlagAgain != 0
-			switch {
-			case a.err != nil || int(l.to) >= len(c.parts) || !l.held && !l.fits:
-			case l.waits:
-				f.totals.Held++
-				c.flies(a)
-			case !l.held && !c.parts[l.to].hasApplied(f.id, l.number):
-				c.flies(a)
-			}
+}
+
+// showLetter shows a letter, and notes which of its URLs are on their way.
+func (c *checker) showLetter(l *letter) {
+	c.show(l)
+	if l.err != nil || !l.held && !l.fits || int(l.to) >= len(c.parts) {
+		return
+	}
+	flies := l.waits || !l.held && !c.parts[l.to].hasApplied(l.id, l.number)
+	for i := range l.urls {
+		a := &l.urls[i]
+		c.onPurpose = c.onPurpose || !l.held && a.flags&blobschema.FlagAgain != 0
+		if l.waits && a.err == nil {
+			l.totals.Held++
+		}
+		if flies && a.err == nil {
+			c.flies(a)
 		}
 	}
 }
