@@ -5,9 +5,11 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -60,7 +62,7 @@ type checker struct {
 	named     map[string]string   // objects, with one that names each
 	decoded   map[runAt]bool      // runs whose blocks were shown
 	dropped   map[string]time.Time
-	orphans   map[string]orphan
+	orphans   map[string]string // objects that nothing names, and why they may be deleted
 
 	given     []given               // URLs of seeds and requests
 	batches   []string              // their objects
@@ -104,8 +106,8 @@ type part struct {
 	okPages int64 // with OutcomeOK
 	again   bool  // there are page records of a generation above 0
 
-	indexAt uint64 // number of the manifest of its index
-	ranked  rankedTo
+	indexAt  uint64     // number of the manifest of its index
+	rankHead ranks.Head // what it has of rank jobs
 
 	work
 }
@@ -116,10 +118,9 @@ type work struct {
 	records   []settled // page records of these slots
 	summaries []summaries
 	answers   []answer            // for the index
-	totals    blobschema.Totals   // counted again
+	counted   blobschema.Totals   // totals, counted again
 	then      *blobschema.Holding // of the commit read last
 	unread    bool                // a WARC object was not read: how many bytes they have is not known
-	stored    int64               // bytes of WARC objects
 }
 
 // manifest is a manifest that a head names, or why it cannot be read. A partition has
@@ -283,6 +284,16 @@ func (p *part) knows(fp uint64) bool {
 
 // has reports whether the state has a URL.
 func (p *part) has(fp uint64) bool { return has(p.known, fp) || has(p.forwarded, fp) }
+
+// equal returns the items of a sorted list that compare equal.
+func equal[T any](list []T, compare func(*T) int) []T {
+	first := sort.Search(len(list), func(i int) bool { return compare(&list[i]) >= 0 })
+	end := first
+	for end < len(list) && compare(&list[end]) == 0 {
+		end++
+	}
+	return list[first:end]
+}
 
 func has(sorted []uint64, fp uint64) bool {
 	_, ok := slices.BinarySearch(sorted, fp)

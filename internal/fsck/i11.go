@@ -71,7 +71,7 @@ func (a answer) compare(b answer) int {
 	return cmp.Or(a.page(b.fp, b.slot), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
 }
 
-func (a answer) page(fp uint64, slot partition.Slot) int {
+func (a *answer) page(fp uint64, slot partition.Slot) int {
 	return cmp.Or(cmp.Compare(a.fp, fp), cmp.Compare(a.slot, slot))
 }
 
@@ -112,7 +112,7 @@ func (d document) compare(e document) int {
 	return cmp.Or(d.page(e.fp, e.slot), cmp.Compare(d.in, e.in))
 }
 
-func (d document) page(fp uint64, slot partition.Slot) int {
+func (d *document) page(fp uint64, slot partition.Slot) int {
 	return cmp.Or(cmp.Compare(d.fp, fp), cmp.Compare(d.slot, slot))
 }
 
@@ -238,7 +238,8 @@ func (x *index) checkAnchorJob() {
 	bad := x.bad
 	job, _ := record[ranks.Job](x.checker, naming.RankKey(x.id))
 	x.lastJob = job.Number
-	x.must(x.man.AnchorJob <= job.Number || x.bad > bad, x.head.Manifest, "its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
+	x.must(x.man.AnchorJob <= job.Number || x.bad > bad, x.head.Manifest,
+		"its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
 }
 
 // isAhead reports whether the index has commits that were made after the head was read that
@@ -264,28 +265,18 @@ func (x *index) last() uint64 {
 // whether it has the answer.
 func (x *index) partly(a answer) bool { return uint64(a.seq) == x.man.Seq+1 && x.man.Part > 0 }
 
-// compare compares the documents with the answers, both sorted by page.
+// compare compares the documents with the answers.
 func (x *index) compare() {
-	unknown := func(d document) {
-		x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was asked for", d.fp, d.slot, d.gen)
+	for _, d := range x.docs {
+		if len(x.of(d.fp, d.slot)) == 0 {
+			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was asked for", d.fp, d.slot, d.gen)
+		}
 	}
-	docs := x.docs
 	for answers := x.answers; len(answers) > 0; {
-		n, m, page := 1, 0, answers[0]
-		for n < len(answers) && answers[n].page(page.fp, page.slot) == 0 {
-			n++
-		}
-		for ; len(docs) > 0 && docs[0].page(page.fp, page.slot) < 0; docs = docs[1:] {
-			unknown(docs[0])
-		}
-		for m < len(docs) && docs[m].page(page.fp, page.slot) == 0 {
-			m++
-		}
-		x.comparePage(docs[:m], answers[:n])
-		docs, answers = docs[m:], answers[n:]
-	}
-	for _, d := range docs {
-		unknown(d)
+		fp, slot := answers[0].fp, answers[0].slot
+		n := len(x.of(fp, slot))
+		x.comparePage(equal(x.docs, func(d *document) int { return d.page(fp, slot) }), answers[:n])
+		answers = answers[n:]
 	}
 }
 
@@ -332,14 +323,9 @@ func (x *index) comparePage(docs []document, answers []answer) {
 	}
 }
 
-// of yields the answers that a page had here.
+// of returns the answers that a page had here.
 func (x *index) of(fp uint64, slot partition.Slot) []answer {
-	first, _ := slices.BinarySearchFunc(x.answers, fp, func(a answer, fp uint64) int { return a.page(fp, slot) })
-	end := first
-	for end < len(x.answers) && x.answers[end].page(fp, slot) == 0 {
-		end++
-	}
-	return x.answers[first:end]
+	return equal(x.answers, func(a *answer) int { return a.page(fp, slot) })
 }
 
 // maxRemoved is how many removed documents a manifest notes.
@@ -353,8 +339,8 @@ func (x *index) checkRemoved() {
 		return
 	}
 	for i, d := range list {
-		_, shown := slices.BinarySearchFunc(x.docs, d, func(e document, d blobschema.RemovedDocument) int { return e.page(d.Fingerprint, d.Slot) })
-		x.must(!shown, where, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
+		shown := equal(x.docs, func(e *document) int { return e.page(d.Fingerprint, d.Slot) })
+		x.must(len(shown) == 0, where, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
 		x.must(i == 0 || d.Compare(list[i-1]) != 0, where, "it says twice that the document %016x of slot %d is gone", d.Fingerprint, d.Slot)
 		known, later := false, false
 		for _, a := range x.of(d.Fingerprint, d.Slot) {
@@ -364,7 +350,9 @@ func (x *index) checkRemoved() {
 				later = later || a.gen > d.Generation && a.does != leaves
 			}
 		}
-		x.must(known && !later, where, "it says that the document %016x of slot %d is gone as of generation %d, which is not that of its last answer", d.Fingerprint, d.Slot, d.Generation)
+		x.must(known && !later, where,
+			"it says that the document %016x of slot %d is gone as of generation %d, which is not that of its last answer",
+			d.Fingerprint, d.Slot, d.Generation)
 	}
 }
 
@@ -383,8 +371,10 @@ func (x *index) checkElsewhere(d document, all []*index) {
 				by, last = q, a
 			}
 		}
-		i, ok := slices.BinarySearchFunc(q.man.Removed, blobschema.RemovedDocument{Fingerprint: d.fp, Slot: d.slot}, blobschema.RemovedDocument.Compare)
-		hidden = hidden || ok && q.man.Removed[i].Generation >= d.gen
+		page := blobschema.RemovedDocument{Fingerprint: d.fp, Slot: d.slot}
+		for _, gone := range equal(q.man.Removed, func(r *blobschema.RemovedDocument) int { return r.Compare(page) }) {
+			hidden = hidden || gone.Generation >= d.gen
+		}
 	}
 	switch {
 	case last.does != removes:

@@ -30,7 +30,8 @@ func i3(v *judge, fact any) {
 		}
 	case *batch:
 		epoch := v.atlas.record.Epoch
-		v.must(f.mail.Epoch <= epoch, f.by, "request %d to partition %d was dealt by a map of epoch %d, of %d", f.mail.Number, f.mail.To, f.mail.Epoch, epoch)
+		v.must(f.mail.Epoch <= epoch, f.by,
+			"request %d to partition %d was dealt by a map of epoch %d, of %d", f.mail.Number, f.mail.To, f.mail.Epoch, epoch)
 	case *block:
 		own := func(s partition.Slot) {
 			if v.Checked++; !v.had(f.of, s) {
@@ -124,14 +125,17 @@ func (v *judge) checkPlace(s partition.Slot, owner partition.ID) {
 	m, on := v.atlas.moving[s]
 	switch {
 	case !on:
-		v.must(h == nil && home.id == owner, key, "slot %d is partition %d's and is not on the move, and its home is partition %d", s, owner, home.id)
+		v.must(h == nil && home.id == owner, key,
+			"slot %d is partition %d's and is not on the move, and its home is partition %d", s, owner, home.id)
 	case h != nil:
 		v.must(h.Epoch == m.Epoch && h.from == m.From && h.To == m.To, key,
-			"slot %d is on the move from partition %d to %d by epoch %d, and handed from %d to %d by epoch %d", s, m.From, m.To, m.Epoch, h.from, h.To, h.Epoch)
+			"slot %d is on the move from partition %d to %d by epoch %d, and handed from %d to %d by epoch %d",
+			s, m.From, m.To, m.Epoch, h.from, h.To, h.Epoch)
 	default:
 		seen := home.holding.Seen(s)
 		v.must(home.id == m.From && seen < m.Epoch || home.id == m.To && seen == m.Epoch, key,
-			"slot %d is on the move from partition %d to %d by epoch %d, and partition %d holds it since epoch %d", s, m.From, m.To, m.Epoch, home.id, seen)
+			"slot %d is on the move from partition %d to %d by epoch %d, and partition %d holds it since epoch %d",
+			s, m.From, m.To, m.Epoch, home.id, seen)
 	}
 }
 
@@ -151,7 +155,8 @@ func (v *judge) checkMoved(p *part) {
 	}
 	// A hand-over that was taken stays until the giver knows.
 	for g := range p.handovers() {
-		v.must(g.Epoch >= 2 && g.Epoch <= m.Epoch && g.To != p.id && int(g.To) < len(v.parts), where, "it hands slots %.100s to partition %d by epoch %d", g.Slots, g.To, g.Epoch)
+		v.must(g.Epoch >= 2 && g.Epoch <= m.Epoch && g.To != p.id && int(g.To) < len(v.parts), where,
+			"it hands slots %.100s to partition %d by epoch %d", g.Slots, g.To, g.Epoch)
 		for _, s := range g.Slots {
 			if s >= n {
 				v.violate(where, "it hands slot %d over, of %d", s, n)
@@ -316,7 +321,8 @@ func (v *judge) checkHistory() {
 		g, given := h.gifts[at]
 		where := v.where(v.parts[by])
 		v.must(given, where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
-		v.must(!given || g.to == by, where, "it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
+		v.must(!given || g.to == by, where,
+			"it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
 	}
 	for _, way := range slices.SortedFunc(maps.Keys(h.routes), route.compare) {
 		// Links may wait, so a map of an epoch before may have sent them.

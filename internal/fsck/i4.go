@@ -106,7 +106,8 @@ func (c *checker) maker(f *runName) (of *part, seq, fence uint64, ok bool) {
 	if err != nil {
 		p, seq, fence, tier, err = naming.ParseRun(f.ref.Object)
 	}
-	if err != nil || tier != f.ref.Tier || int(p) >= len(c.parts) || p != f.id && len(f.man.Moved) == 0 || !strings.HasPrefix(f.ref.Object, c.id+"/") {
+	foreign := p != f.id && len(f.man.Moved) == 0 || !strings.HasPrefix(f.ref.Object, c.id+"/")
+	if err != nil || foreign || tier != f.ref.Tier || int(p) >= len(c.parts) {
 		return f.part, 0, 0, false
 	}
 	return c.parts[p], seq, fence, true

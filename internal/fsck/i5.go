@@ -62,7 +62,8 @@ func (v *judge) wasSent(p *part) {
 	where := p.head.Commit
 	for _, from := range slices.Sorted(maps.Keys(p.man.Applied)) {
 		m := p.man.Applied[from]
-		v.must(slices.IsSorted(m.Above) && (len(m.Above) == 0 || m.Above[0] > m.Low+1), where, "its marks of mail from %s are %v", sender(from), m)
+		v.must(slices.IsSorted(m.Above) && (len(m.Above) == 0 || m.Above[0] > m.Low+1), where,
+			"its marks of mail from %s are %v", sender(from), m)
 		last := max(m.Low, slices.Max(append(m.Above, 0)))
 		if sent, known := v.sentBy(from, p.id, last); known {
 			v.must(last <= sent, where, "mail %d from %s is applied, of which %d were sent", last, sender(from), sent)

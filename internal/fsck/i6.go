@@ -68,9 +68,11 @@ func (v *judge) batchAsNamed(f *batch) {
 		return // reported
 	}
 	if f.seeds > 0 {
-		v.must(f.number == uint64(f.seeds) && naming.Seeds(v.id, f.content) == f.object, f.object, "it holds batch %d of seeds, and is named as batch %d", f.number, f.seeds)
+		v.must(f.number == uint64(f.seeds) && naming.Seeds(v.id, f.content) == f.object, f.object,
+			"it holds batch %d of seeds, and is named as batch %d", f.number, f.seeds)
 	} else {
-		v.must(f.number == f.mail.Request && naming.Request(v.id, f.content) == f.object, f.object, "it holds request %016x and is named as %016x", f.number, f.mail.Request)
+		v.must(f.number == f.mail.Request && naming.Request(v.id, f.content) == f.object, f.object,
+			"it holds request %016x and is named as %016x", f.number, f.mail.Request)
 	}
 }
 
@@ -167,19 +169,18 @@ func (v *judge) originals() {
 	slices.SortFunc(v.captures, claim.compare)
 	slices.SortFunc(v.claims, claim.compare)
 	for _, cl := range v.claims {
-		by, seq := partition.ID(cl.by), uint64(cl.seq)
-		i, _ := slices.BinarySearchFunc(v.captures, cl.at, func(a claim, at uint64) int { return cmp.Compare(a.at, at) })
-		if i == len(v.captures) || v.captures[i].at != cl.at {
-			if !v.parts[by].broken { // else the response may be in what cannot be read
-				v.violate(v.commitOf(by, seq), "%s is a revisit of a response that has no page record", v.claimant(cl))
-			}
-			continue
+		by := partition.ID(cl.by)
+		where := v.commitOf(by, uint64(cl.seq))
+		found := equal(v.captures, func(a *claim) int { return cmp.Compare(a.at, cl.at) })
+		if len(found) == 0 && !v.parts[by].broken { // else the response may be in what cannot be read
+			v.violate(where, "%s is a revisit of a response that has no page record", v.claimant(cl))
 		}
-		for ; i < len(v.captures) && v.captures[i].at == cl.at; i++ {
-			if own := v.captures[i]; own.by == cl.by && own.seq > cl.seq {
-				v.violate(v.commitOf(by, seq), "%s is said to be a revisit of a response in commit %d of partition %d", v.claimant(cl), own.seq, own.by)
+		for _, own := range found {
+			if own.by == cl.by && own.seq > cl.seq {
+				v.violate(where, "%s is said to be a revisit of a response in commit %d of partition %d", v.claimant(cl), own.seq, own.by)
 			} else if own.of != cl.of {
-				v.violate(v.commitOf(by, seq), "%s is a revisit, and does not say of its original what commit %d of partition %d does", v.claimant(cl), own.seq, own.by)
+				v.violate(where, "%s is a revisit, and does not say of its original what commit %d of partition %d does",
+					v.claimant(cl), own.seq, own.by)
 			}
 		}
 	}

@@ -46,7 +46,8 @@ func (v *judge) visibleOnce(p *part, state []entry, records []settled) {
 	for i, r := range records {
 		if i > 0 && records[i-1].gen == r.gen && !records[i-1].scope && !r.scope {
 			o := records[i-1].origin
-			v.violate(v.recordAt(r), "%s has another page record of generation %d, in commit %d of partition %d", v.urlBy(r), r.gen, o.Seq, o.Partition)
+			v.violate(v.recordAt(r),
+				"%s has another page record of generation %d, in commit %d of partition %d", v.urlBy(r), r.gen, o.Seq, o.Partition)
 		}
 	}
 	var home *entry

@@ -72,7 +72,8 @@ func (v *judge) pace() {
 		gap := time.Duration(a.time-last.time)*time.Microsecond + 2*v.opt.Skew
 		before := a.url != 0 && gap < 4*v.opt.Skew // the robots.txt may have come first
 		if last.time != 0 && last.url == 0 && a.unit == last.unit && !before && gap < min(a.delay, last.delay)-tolerance {
-			v.violate(v.id, "the unit with hash %016x was asked at %s, %v after the request before", a.unit, time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano), gap)
+			at := time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano)
+			v.violate(v.id, "the unit with hash %016x was asked at %s, %v after the request before", a.unit, at, gap)
 		}
 		last = a
 	}

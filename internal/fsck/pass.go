@@ -18,7 +18,7 @@ import (
 func newChecker(ctx context.Context, s Store, opt Options, read *Reads) *checker {
 	c := &checker{
 		ctx: ctx, store: s, opt: opt, reads: read, said: map[Violation]bool{}, listed: map[string]bool{}, named: map[string]string{},
-		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]orphan{},
+		manifests: map[string]manifest{}, decoded: map[runAt]bool{}, dropped: map[string]time.Time{}, orphans: map[string]string{},
 		pins: map[uint64]netip.Addr{}, moves: newMoves(), hops: map[uint64]bool{},
 	}
 	c.report.Software, c.report.Time = opt.Software, opt.Time
@@ -287,10 +287,9 @@ func (c *checker) placePage(f *commit, pg *page) {
 }
 
 func (c *checker) placeByState(p *part, pg *page) (found bool) {
-	i, _ := slices.BinarySearchFunc(p.state, pg.fp, func(e entry, fp uint64) int { return cmp.Compare(e.fp, fp) })
-	for ; i < len(p.state) && p.state[i].fp == pg.fp; i++ {
-		if p.state[i].state != blobschema.Forwarded {
-			pg.slot, found = partition.Slot(p.state[i].slot), true
+	for _, e := range equal(p.state, func(e *entry) int { return cmp.Compare(e.fp, pg.fp) }) {
+		if e.state != blobschema.Forwarded {
+			pg.slot, found = partition.Slot(e.slot), true
 		}
 	}
 	return found
@@ -304,7 +303,7 @@ func (c *checker) keepPages(f *commit) {
 	for i := range f.pages {
 		c.report.Pages++
 		if pg := &f.pages[i]; pg.Robots {
-			f.totals.Robots++ // the crawler fetched it for itself: no URL of the frontier
+			f.counted.Robots++ // the crawler fetched it for itself: no URL of the frontier
 		} else if pg.err == nil {
 			c.keepPage(f, pg)
 		}
@@ -322,7 +321,7 @@ func (c *checker) showLetter(l *letter) {
 		a := &l.urls[i]
 		c.onPurpose = c.onPurpose || !l.held && a.flags&blobschema.FlagAgain != 0
 		if l.waits && a.err == nil {
-			l.totals.Held++
+			l.counted.Held++
 		}
 		if flies && a.err == nil {
 			c.flies(a)
@@ -332,15 +331,15 @@ func (c *checker) showLetter(l *letter) {
 
 // keepPage counts a page record, and keeps what is compared with the state at the home of its slot.
 func (c *checker) keepPage(f *commit, pg *page) {
-	if f.totals.Outcomes == nil {
-		f.totals.Outcomes = map[string]int64{}
+	if f.counted.Outcomes == nil {
+		f.counted.Outcomes = map[string]int64{}
 	}
-	f.totals.Outcomes[pg.Outcome.String()]++
+	f.counted.Outcomes[pg.Outcome.String()]++
 	if pg.Outcome == blobschema.OutcomeOK {
 		f.okPages++
 	}
 	if pg.Original != nil {
-		f.totals.Revisits++
+		f.counted.Revisits++
 	}
 	if pg.Generation > 0 {
 		f.again = true

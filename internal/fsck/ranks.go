@@ -132,7 +132,7 @@ func (r *rankJob) checkPart(p partition.ID) {
 	}
 	if found {
 		if int(p) < len(r.parts) {
-			r.parts[p].ranked = rankedTo{part.head.Job, part.head.Final}
+			r.parts[p].rankHead = part.head
 		}
 		part.checkObjects()
 	}
@@ -147,7 +147,8 @@ func (r *rankJob) checkPart(p partition.ID) {
 	}
 	r.ranks.Partitions++
 	if int(p) < len(inputs) {
-		r.must(result.Seq == inputs[p].Seq, part.key, "its result of job %d is of the commits up to %d, and the job is of those up to %d", r.done.Number, result.Seq, inputs[p].Seq)
+		r.must(result.Seq == inputs[p].Seq, part.key,
+			"its result of job %d is of the commits up to %d, and the job is of those up to %d", r.done.Number, result.Seq, inputs[p].Seq)
 	}
 	part.addResult(&result)
 }
@@ -155,8 +156,10 @@ func (r *rankJob) checkPart(p partition.ID) {
 // checkObjects checks that what the head names is there, and can be read.
 func (r *rankPart) checkObjects() {
 	h := &r.head
-	r.must(h.Partition == r.p && h.Job <= r.job.Number, r.key, "it is of partition %d and job %d; the job is %d", h.Partition, h.Job, r.job.Number)
-	r.must(len(h.Rounds) < 2 || len(h.Rounds) == 2 && h.Rounds[0].Number < h.Rounds[1].Number, r.key, "it has %d rounds, out of order or too many", len(h.Rounds))
+	r.must(h.Partition == r.p && h.Job <= r.job.Number, r.key,
+		"it is of partition %d and job %d; the job is %d", h.Partition, h.Job, r.job.Number)
+	r.must(len(h.Rounds) < 2 || len(h.Rounds) == 2 && h.Rounds[0].Number < h.Rounds[1].Number, r.key,
+		"it has %d rounds, out of order or too many", len(h.Rounds))
 	dropped := map[string]bool{} // they may be there, or not
 	for _, d := range h.Dropped {
 		r.name(d.Object, r.key)
@@ -222,7 +225,8 @@ func (r *rankPart) checkRound(round *ranks.Round) {
 // rankObject reads and decodes an object that the head names, made by a job of that number or before.
 func rankObject[T any](r *rankPart, name string, job uint64, decode func([]byte) (T, error)) (T, bool) {
 	v, data, ok := decoded(r.checker, name, r.key, decode)
-	if p, of, what, err := naming.ParseRankObject(name); ok && (err != nil || p != r.p || of > job || naming.RankObject(r.id, p, of, what, data) != name) {
+	p, of, what, err := naming.ParseRankObject(name)
+	if ok && (err != nil || p != r.p || of > job || naming.RankObject(r.id, p, of, what, data) != name) {
 		r.damaged(name, "it is not the object that its name says, or none of partition %d and job %d", r.p, job)
 	}
 	return v, ok
@@ -282,7 +286,8 @@ func (r *rankJob) checkSums() {
 	}
 	is, t := &r.sizes, &r.done.Totals
 	r.ranks.Pages, r.ranks.Hosts, r.ranks.Anchors = is.Pages, is.Hosts, is.Anchors
-	same := is.Pages == t.Pages && is.Crawled == t.Crawled && is.Hosts == t.Hosts && is.Anchors == t.Anchors && (r.nodes == t.Pages || t.Pages == 0)
+	same := is.Pages == t.Pages && is.Crawled == t.Crawled && is.Hosts == t.Hosts && is.Anchors == t.Anchors
+	same = same && (r.nodes == t.Pages || t.Pages == 0)
 	r.must(same, r.key, "tables of job %d have %d pages, %d of them crawled, of %d; %d hosts and texts for %d pages; it says %+v",
 		r.done.Number, is.Pages, is.Crawled, r.nodes, is.Hosts, is.Anchors, *t)
 	r.must(is.Pages == 0 || math.Abs(r.pages-1) <= sumTolerance, r.key, "the ranks of pages add up to %.9g, not 1", r.pages)

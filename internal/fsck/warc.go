@@ -2,7 +2,6 @@ package fsck
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +44,7 @@ func (c *checker) readWARCs(f *commit) {
 		}
 		c.report.WARCsRead++
 		c.judge("I6").Checked += int64(len(in[w]))
-		f.stored += int64(len(data))
+		f.counted.Stored += int64(len(data))
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
@@ -98,7 +97,7 @@ func verify(name string, data []byte, pages []*page) (found []string) {
 			continue
 		}
 		delete(byOffset, rec.Offset)
-		if what := cmp.Or(differsRevisit(rec, pg.Page), differs(rec, pg.Page)); what != "" {
+		if what := differs(rec, pg.Page); what != "" {
 			say("record at %d: %s", rec.Offset, what)
 		}
 		if a, err := netip.ParseAddr(rec.IPAddress); err == nil {
@@ -113,51 +112,36 @@ func verify(name string, data []byte, pages []*page) (found []string) {
 	return found
 }
 
-// differs says what of a response or revisit is not what its page record says.
+// differs says what of a response or revisit is not what its page record says. A revisit has
+// no body, and refers to the original that has its payload (WARC 1.1, section 6.7).
 func differs(rec *warc.Record, pg *blobschema.Page) string {
+	kind, profile, of, body := warc.TypeResponse, "", blobschema.Original{}, pg.BodyBytes
+	if pg.Original != nil {
+		kind, profile, of, body = warc.TypeRevisit, warc.ProfileIdenticalPayload, *pg.Original, 0
+	}
 	status := uint16(0)
+	if pg.Outcome == blobschema.OutcomeUnchanged {
+		profile = warc.ProfileNotModified
+		if len(rec.Header) == 0 {
+			status = pg.Status // it may have no header
+		}
+	}
 	if m, err := rec.HTTP(); err == nil {
 		status = uint16(m.Status)
 	}
-	switch {
-	case rec.TargetURI != pg.URL:
-		return fmt.Sprintf("it is of %s, its page record of %s", rec.TargetURI, pg.URL)
-	case rec.Length != pg.Length:
-		return fmt.Sprintf("it has %d bytes, by the page record of %s %d", rec.Length, pg.URL, pg.Length)
-	case status != pg.Status && (len(rec.Header) > 0 || pg.Outcome != blobschema.OutcomeUnchanged): // what is unchanged has no header
-		return fmt.Sprintf("its status is %d, by the page record of %s %d", status, pg.URL, pg.Status)
-	case rec.PayloadDigest != pg.Digest:
-		return fmt.Sprintf("its digest is %s, by the page record of %s %s", rec.PayloadDigest, pg.URL, pg.Digest)
-	case pg.Original == nil && int64(len(rec.Body)) != pg.BodyBytes:
-		return fmt.Sprintf("its body has %d bytes, by the page record of %s %d", len(rec.Body), pg.URL, pg.BodyBytes)
-	case !rec.Date.Equal(pg.Time.Truncate(time.Microsecond)):
-		return fmt.Sprintf("its date is %s, by the page record of %s %s", rec.Date, pg.URL, pg.Time)
-	}
-	return ""
-}
-
-// differsRevisit says what of a record is not what its page record says of where the
-// payload is: in a response here, with a revisit in the original that it refers to (WARC
-// 1.1 section 6.7).
-func differsRevisit(rec *warc.Record, pg *blobschema.Page) string {
-	o := pg.Original
-	if revisit := rec.Type == warc.TypeRevisit; revisit != (o != nil) {
-		return fmt.Sprintf("it is a %s, by the page record of %s it is not", rec.Type, pg.URL)
-	}
-	if o == nil {
-		return ""
-	}
-	profile := warc.ProfileIdenticalPayload
-	if pg.Outcome == blobschema.OutcomeUnchanged {
-		profile = warc.ProfileNotModified
-	}
-	switch {
-	case rec.Profile != profile:
-		return fmt.Sprintf("its profile is %s, for a page that is %s", rec.Profile, pg.Outcome)
-	case rec.RefersToTargetURI != o.URL || !rec.RefersToDate.Equal(o.Time.Truncate(time.Microsecond)):
-		return fmt.Sprintf("it refers to %s of %s, by the page record of %s to %s of %s", rec.RefersToTargetURI, rec.RefersToDate, pg.URL, o.URL, o.Time)
-	case len(rec.Body) > 0:
-		return fmt.Sprintf("it has a body of %d bytes, and refers to another", len(rec.Body))
+	instant := func(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+	for _, f := range []struct {
+		what     string
+		is, says any
+	}{
+		{"type", rec.Type, kind}, {"profile", rec.Profile, profile},
+		{"original", rec.RefersToTargetURI, of.URL}, {"original's date", instant(rec.RefersToDate), instant(of.Time)},
+		{"URL", rec.TargetURI, pg.URL}, {"date", instant(rec.Date), instant(pg.Time)}, {"length", rec.Length, pg.Length},
+		{"status", status, pg.Status}, {"digest", rec.PayloadDigest, pg.Digest}, {"size of the body", int64(len(rec.Body)), body},
+	} {
+		if f.is != f.says {
+			return fmt.Sprintf("its %s is %v, by the page record of %s %v", f.what, f.is, pg.URL, f.says)
+		}
 	}
 	return ""
 }
