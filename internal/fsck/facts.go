@@ -23,10 +23,10 @@ import (
 //	*block    entries of a run, in blocks
 //	*commit   one commit with its pages
 //	*links    the links of these pages
-//	*outside  links out of scope
 //	*letter   one mail of the commit, or the links that it holds for one partition
 //	*group    the state and the page records of one partition, joined
-//	*located  a document, or texts of links, in the slot of its host
+//	*urls     URLs of a batch, block or letter, or links out of scope
+//	*located  anything else that is stored with a slot: units, documents, texts of links
 //	end       what all partitions know together (fields of part)
 
 // checker gathers the facts of one check.
@@ -200,12 +200,6 @@ type links struct {
 	list []blobschema.PageLinks
 }
 
-// outside are the links of a commit that are out of scope.
-type outside struct {
-	*commit
-	list []blobschema.Queued
-}
-
 // letter is mail of a commit, or the links that it holds for a partition.
 type letter struct {
 	*commit
@@ -228,9 +222,8 @@ type commit struct {
 	was, is *blobschema.Holding  // what the partition held before it and since
 	pages   []page
 	outbox  []blobschema.OutMail // its mail, which is also shown letter by letter
-	hosts   []blobschema.HostObservation
-	delta   []byte     // its run
-	warcs   [][]string // what is wrong with each of its WARC objects
+	delta   []byte               // its run
+	warcs   [][]string           // what is wrong with each of its WARC objects
 }
 
 // group is what partitions know together that have no slots or pages of others.
@@ -266,14 +259,19 @@ func (p *part) urls() iter.Seq2[[]entry, []settled] {
 	}
 }
 
-// located is something stored with the slot of its host.
+// urls are URLs that are stored in one place.
+type urls struct {
+	where string
+	list  []address
+}
+
+// located is something that is stored with the slot of its unit: the state of a unit or
+// site, what was observed of it, a document, or texts of links to a page.
 type located struct {
-	object string
-	what   string
-	host   string
-	slot   partition.Slot
-	url    *address // of a document; nil for texts of links
-	fp     uint64   // that is stored with the URL
+	object, what, name string
+	unit               string
+	slot               partition.Slot
+	err                error // the name is not canonical
 }
 
 // knows reports whether a URL of a slot at home in a partition is known, on its way to it,

@@ -17,15 +17,8 @@ import (
 // shown. Segments are whole, and what manifest and head say of them is true. Text is not
 // extracted again: a page of text/html may be left out for a reason that no record tells.
 func i11(v *judge, fact any) {
-	switch f := fact.(type) {
-	case *group:
-		if v.indexed {
-			v.indexes(f)
-		}
-	case *located:
-		if u := f.url; u != nil && u.err == nil && (u.fp != f.fp || string(u.url.Host()) != f.host) {
-			v.violate(f.object, "%s of host %s has the fingerprint %016x, and should have %016x", u.text, f.host, f.fp, u.fp)
-		}
+	if f, ok := fact.(*group); ok && v.indexed {
+		v.indexes(f)
 	}
 }
 
@@ -78,7 +71,7 @@ func (a *answer) page(fp uint64, slot partition.Slot) int {
 // answerOf says what a page record means to the index. Redirects and 4xx say that a page is
 // gone, robots.txt and the network that it must not be shown. What was not fetched says nothing.
 func (c *checker) answerOf(pg *page, seq uint64) answer {
-	a := answer{fp: pg.fp, slot: c.slotOf(string(pg.url.Host())), gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
+	a := answer{fp: pg.fp, slot: c.hash.Slot(c.unitOf(string(pg.url.Host()))), gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
 	switch o := pg.Outcome; {
 	case o == blobschema.OutcomeRedirect, o == blobschema.OutcomeClientError, o == blobschema.OutcomeRobots, o == blobschema.OutcomeForbidden,
 		o == blobschema.OutcomeOK && pg.NoIndex:

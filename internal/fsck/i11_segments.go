@@ -125,15 +125,17 @@ func (x *index) checkSummary(ref *blobschema.SegmentRef, sum segment.Summary) {
 		ref.Object, sum.Documents, sum.First, sum.Last, sum.Lengths, ref.Documents, ref.First, ref.Last, ref.Lengths)
 }
 
-// visit shows a document to the invariants of its URL and slot.
+// visit checks what a document says of its page, and shows its URL and slot.
 func (x *index) visit(ref *blobschema.SegmentRef, d *segment.Document, anchors bool) error {
-	f := &located{object: ref.Object, what: "document of", host: d.Host, slot: d.Slot, fp: d.Fingerprint}
+	f := &located{object: ref.Object, what: "document of", name: d.Host, unit: x.unitOf(d.Host), slot: d.Slot}
 	if anchors {
 		f.what = "texts of links to"
 		x.must(d.URL == "", ref.Object, "a document, of texts of links, is of %s", d.URL)
 	} else {
-		url := x.address(d.URL)
-		f.url = &url
+		a := x.address(d.URL)
+		x.show(&urls{ref.Object, []address{a}})
+		x.must(a.err != nil || a.fp == d.Fingerprint && string(a.url.Host()) == d.Host, ref.Object,
+			"%s of host %s has the fingerprint %016x, and should have %016x", d.URL, d.Host, d.Fingerprint, a.fp)
 	}
 	x.show(f)
 	return nil

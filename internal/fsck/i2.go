@@ -2,7 +2,6 @@ package fsck
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
@@ -12,27 +11,21 @@ import (
 // of its host, registrable domain or address, and a name has one address.
 func i2(v *judge, fact any) {
 	switch f := fact.(type) {
-	case *batch:
-		for i := range f.urls {
-			v.placed(&f.urls[i], f.object)
+	case *urls:
+		for i := range f.list {
+			if a := &f.list[i]; a.stray != "" {
+				v.violate(f.where, "%s is placed at %s, which is no address of it", a.text, a.stray)
+			} else {
+				v.pin(a.url, a.at, f.where)
+			}
 		}
 	case *block:
 		for i := range f.urls {
-			v.placed(&f.urls[i], f.object)
 			v.inPlace(&f.queued[i], &f.urls[i], f.object)
-		}
-		for _, h := range f.hosts {
-			unit, _, _ := strings.Cut(h.Host, " ")
-			slot := v.hash.Slot(unit)
-			v.must(slot == h.Slot, f.object, "host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
 	case *commit:
 		for i := range f.pages {
 			v.fetchedInPlace(f, &f.pages[i])
-		}
-		for _, h := range f.hosts {
-			slot := v.hash.Slot(h.Host)
-			v.must(slot == h.Slot, f.name, "observed host %s has slot %d, and belongs to %d", h.Host, h.Slot, slot)
 		}
 	case *links:
 		for i := range f.list {
@@ -42,24 +35,10 @@ func i2(v *judge, fact any) {
 				}
 			}
 		}
-	case *letter:
-		for i := range f.urls {
-			v.placed(&f.urls[i], f.name)
-		}
 	case *located:
-		v.Checked++
-		if slot := v.slotOf(f.host); slot != f.slot {
-			v.violate(f.object, "%s %s: slot %d, and belongs to %d", f.what, f.host, f.slot, slot)
-		}
+		slot := v.hash.Slot(f.unit)
+		v.must(slot == f.slot, f.object, "%s %s: slot %d, and belongs to %d", f.what, f.name, f.slot, slot)
 	}
-}
-
-// placed checks the address at which a URL was placed.
-func (v *judge) placed(a *address, where string) {
-	if a.stray != "" {
-		v.violate(where, "%s is placed at %s, which is no address of it", a.text, a.stray)
-	}
-	v.pin(a.url, a.at, where)
 }
 
 // pin keeps the address of a name, if it is told. It never changes.

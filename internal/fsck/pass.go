@@ -73,6 +73,7 @@ func (c *checker) readBatch(f *batch) {
 		f.number, f.content, f.urls = b.Number, data, c.places(b.URLs)
 	}
 	c.show(f)
+	c.show(&urls{f.object, f.urls})
 	c.batches = append(c.batches, f.object)
 	if f.seeds == 0 && int(f.mail.To) >= len(c.parts) {
 		return // reported
@@ -212,7 +213,7 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 	}
 	c.readWARCs(f)
 	f.outbox = section(&err, r, (*blobschema.CommitReader).Outbox)
-	f.hosts = section(&err, r, (*blobschema.CommitReader).Hosts)
+	hosts := section(&err, r, (*blobschema.CommitReader).Hosts)
 	f.delta = section(&err, r, (*blobschema.CommitReader).Run)
 	if err != nil {
 		c.damaged(name, "%v", err)
@@ -223,6 +224,9 @@ func (c *checker) readCommit(p *part, name string, prev *blobschema.Manifest) *c
 		c.placePage(f, &f.pages[i])
 	}
 	c.show(f)
+	for _, h := range hosts {
+		c.show(&located{object: name, what: "observed host", name: h.Host, unit: h.Host, slot: h.Slot, err: c.checkUnit(h.Host)})
+	}
 	c.keepPages(f)
 	if err := c.readSections(f, r); err != nil {
 		c.damaged(name, "%v", err)
@@ -242,7 +246,11 @@ func (c *checker) readSections(f *commit, r *blobschema.CommitReader) error {
 	if err != nil {
 		return err
 	}
-	c.show(&outside{f, away})
+	out := &urls{where: f.name}
+	for _, q := range away {
+		out.list = append(out.list, parse(q.URL))
+	}
+	c.show(out)
 	for _, out := range f.outbox {
 		c.showLetter(c.openLetter(f, out))
 	}
@@ -313,6 +321,7 @@ func (c *checker) keepPages(f *commit) {
 // showLetter shows a letter, and notes which of its URLs are on their way.
 func (c *checker) showLetter(l *letter) {
 	c.show(l)
+	c.show(&urls{l.name, l.urls})
 	if l.err != nil || !l.held && !l.fits || int(l.to) >= len(c.parts) {
 		return
 	}

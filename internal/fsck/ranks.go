@@ -259,7 +259,8 @@ func (r *rankPart) addResult(res *ranks.Result) {
 	anchors, _ := summed(r, res.Anchors, res.Job, ranks.DecodeAnchors)
 	r.sizes.Anchors += int64(len(anchors))
 	for i := range anchors {
-		r.show(&located{object: res.Anchors, what: "texts of links to", host: anchors[i].Host, slot: anchors[i].Slot})
+		host := anchors[i].Host
+		r.show(&located{object: res.Anchors, what: "texts of links to", name: host, unit: r.unitOf(host), slot: anchors[i].Slot})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -189,7 +190,13 @@ func (c *checker) readRun(data []byte, ref blobschema.RunRef, show bool, each fu
 			each(entry{fp: c.hash.Fingerprint(q.URL), slot: uint16(q.Slot), gen: q.Generation, state: blobschema.Pending, origin: q.Former}, q.Slot)
 		}
 		if show {
-			c.show(&block{r, entries.Settled, entries.Queued, c.places(entries.Queued), entries.Hosts})
+			f := &block{r, entries.Settled, entries.Queued, c.places(entries.Queued), entries.Hosts}
+			c.show(f)
+			c.show(&urls{r.object, f.urls})
+			for _, h := range f.hosts {
+				unit, _, _ := strings.Cut(h.Host, " ")
+				c.show(&located{object: r.object, what: "stored host", name: h.Host, unit: unit, slot: h.Slot, err: c.checkUnitName(h.Host)})
+			}
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // unit returns the unit of a host: it has one slot and one pace. In a crawl by IP the unit
@@ -29,10 +28,10 @@ func (c *checker) unit(h weburl.Host) (unit string, literal bool) {
 
 func (c *checker) byIP() bool { return c.crawl.Settings.PartitionBy == blobschema.ByIP }
 
-// slotOf returns the slot of a host.
-func (c *checker) slotOf(host string) partition.Slot {
+// unitOf returns the unit of a host.
+func (c *checker) unitOf(host string) string {
 	unit, _ := c.unit(weburl.Host(host))
-	return c.hash.Slot(unit)
+	return unit
 }
 
 // addressUnit is the unit of all names with an address.
