@@ -43,7 +43,6 @@ type checker struct {
 	said   map[Violation]bool
 	retry  bool        // violations are held: what is checked may be checked again
 	held   []Violation // see steadily
-	phase  string
 
 	// The moment.
 	id       string

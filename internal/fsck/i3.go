@@ -63,9 +63,9 @@ func i3(v *judge, fact any) {
 // checkMaps reads the map of the record, and those that it names besides.
 func (v *judge) checkMaps() {
 	r, key := &v.atlas.record, naming.MapKey(v.id)
-	now := v.readMap1(r.Object, key)
+	now := v.mapNamed(r.Object, key)
 	for _, name := range append([]string{r.Target}, r.Former...) {
-		v.readMap1(name, key)
+		v.mapNamed(name, key)
 	}
 	if now == nil {
 		return
@@ -98,9 +98,9 @@ func (v *judge) checkMaps() {
 	}
 }
 
-// readMap1 reads the map in an object; "" is that of epoch 1. It returns nil, and has
+// mapNamed reads the map that an object holds; "" is that of epoch 1. It returns nil, and has
 // reported why, if that cannot be done.
-func (v *judge) readMap1(name, by string) *partition.Map {
+func (v *judge) mapNamed(name, by string) *partition.Map {
 	if name == "" {
 		return v.pmap
 	}

@@ -20,7 +20,8 @@ func i6(v *judge, fact any) {
 		for _, p := range v.parts {
 			v.headAsManifest(p)
 		}
-		for name, by := range map[string]string{v.crawl.Settings.HostRanks: naming.CrawlKey(v.id), v.wish.HostRanks: naming.WishKey(v.id)} {
+		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.WishKey(v.id), v.wish.HostRanks}} {
+			by, name := r[0], r[1]
 			v.must(name == "" || !v.name(name, by) || v.listed[name], name, "the object does not exist; %s names it", by)
 		}
 	case *batch:
