@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,15 +21,12 @@ import (
 
 type fsckFlags struct {
 	looking
-	quick     bool
-	delay     time.Duration
-	max       int
-	state     string
-	slots     string
-	partition int
-	repair    bool
-	dryRun    bool
-	grace     time.Duration
+	quick  bool
+	delay  time.Duration
+	max    int
+	repair bool
+	dryRun bool
+	grace  time.Duration
 }
 
 func newFsck() *cobra.Command {
@@ -40,33 +34,23 @@ func newFsck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fsck",
 		Short: "Check everything that is stored, and repair what crashes leave",
-		Long: `Fsck checks a crawl by what is stored of it, without the code that is to keep it right: that
-every object is there and whole, that every URL that was found is fetched, pending or
-refused, that none was fetched twice, that no host was asked too often, that each slot has
-one owner wherever it went, that the index shows each page once and as it was answered
-last, that ranks add up. It only reads, and may run while the crawl does: what looks
-broken then is looked at again before it is told.
+		Long: `Fsck checks a crawl by what is stored of it, without the code that writes it: every object is
+there and whole, every URL that was found is fetched, pending or refused, no URL was
+fetched twice, no host was asked too often, each slot has one owner wherever it went, the
+index shows each page once and as of its last answer, and ranks add up. It only reads, and
+may run while the crawl does: then it checks a second time before it reports a violation.
 
-Each broken invariant is a line of its output: its number (docs/invariants.md), the
-object, and what is wrong. Objects that nothing names are what crashes leave; they are
-counted, and are no damage.
+Each violation is a line of output: the number of the invariant (docs/invariants.md), the
+object, and what is wrong. Crashes leave objects that nothing names; they are counted, and
+are no damage.
 
-With --state a check leaves a file, and the next one with it does not read again the WARC
-files that were found whole, which are nearly all the bytes; but a few of them each time.
-
-With --slots or --partition only a part is checked, and little more is read. What such a
-check cannot show it says.
-
-With --repair, and if there is no violation, objects that nothing names are deleted when
-they are older than --grace and nobody can come to name them, and partitions are woken
-that have something to do and no step. See first what it would do with --dry-run. In a
-folder, no other process may work on it.`,
+With --repair, and if there is no violation, fsck deletes objects that nothing names, that
+are older than --grace and that nobody can come to name, and it wakes partitions that have
+something to do and no step. See first what it would do with --dry-run. In a folder, no
+other process may work on it.`,
 		Example: `  orbweaver fsck
   orbweaver fsck --quick                # reads few of the WARC files
-  orbweaver fsck --state checked.json   # reads those that are new, the next time
-  orbweaver fsck --delay 1s             # hold all answers to this pace
-  orbweaver fsck --partition 3
-  orbweaver fsck --slots 0-99,4000
+  orbweaver fsck --delay 1s             # compares all answers with this pace
   orbweaver fsck --platform aws.json    # reads all objects: that costs gets, and traffic
   orbweaver fsck --repair --dry-run
   orbweaver fsck --json | jq .violations`,
@@ -85,12 +69,9 @@ folder, no other process may work on it.`,
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&f.quick, "quick", false, "read one in 32 of the WARC files only")
+	cmd.Flags().BoolVar(&f.quick, "quick", false, "read only one in 32 of the WARC files")
 	cmd.Flags().DurationVar(&f.delay, "delay", 0, "least time between two answers of a host (default: the --delay that was in force)")
 	cmd.Flags().IntVar(&f.max, "max", 100, "how many violations of each invariant to show")
-	cmd.Flags().StringVar(&f.state, "state", "", "file that says what was found whole before; it is made, and kept up to date")
-	cmd.Flags().StringVar(&f.slots, "slots", "", "check these slots only, as in 3,8-15")
-	cmd.Flags().IntVar(&f.partition, "partition", -1, "check this partition only")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "delete what nothing names, and send wakes that were lost")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --repair: only say what would be done")
 	cmd.Flags().DurationVar(&f.grace, "grace", time.Hour, "with --repair: objects that are younger stay")
@@ -99,7 +80,6 @@ folder, no other process may work on it.`,
 
 // check says what is wrong with the flags.
 func (f *fsckFlags) check(cmd *cobra.Command) error {
-	some := f.slots != "" || cmd.Flags().Changed("partition")
 	switch {
 	case f.delay < 0 || f.max < 1:
 		return usagef("--delay must be 0s or more, and --max 1 or more")
@@ -107,18 +87,12 @@ func (f *fsckFlags) check(cmd *cobra.Command) error {
 		return usagef("--dry-run and --grace are for --repair")
 	case f.grace <= 0:
 		return usagef("--grace must be more than 0s")
-	case f.repair && some:
-		return usagef("--repair is for a whole crawl, not for --slots or --partition")
-	case f.state != "" && some:
-		return usagef("--state is for checks of a whole crawl, not for --slots or --partition")
-	case cmd.Flags().Changed("partition") && (f.partition < 0 || f.partition >= partition.MaxPartitions):
-		return usagef("--partition must be 0 to %d", partition.MaxPartitions-1)
 	}
 	return nil
 }
 
-// options are what package fsck is asked for.
-func (f *fsckFlags) options(cmd *cobra.Command, v *view.View) (fsck.Options, error) {
+// options are the options of a check.
+func (f *fsckFlags) options(cmd *cobra.Command, v *view.View) fsck.Options {
 	opt := fsck.Options{
 		Crawl: v.ID(), Delay: f.delay, MaxViolations: f.max, Software: "orbweaver " + version, Time: time.Now().UTC(),
 		Progress: fsckProgress(cmd.ErrOrStderr()),
@@ -126,85 +100,21 @@ func (f *fsckFlags) options(cmd *cobra.Command, v *view.View) (fsck.Options, err
 	if f.quick {
 		opt.WARCs = fsck.SomeWARCs
 	}
-	if f.slots != "" {
-		var err error
-		if opt.Slots, err = partition.ParseSlots(f.slots); err != nil {
-			return opt, usagef("--slots: %w", err)
-		}
-	}
-	if p := partition.ID(f.partition); f.partition >= 0 {
-		opt.Partition = &p
-	}
-	if f.state == "" {
-		return opt, nil
-	}
-	b, err := os.ReadFile(f.state)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		opt.State = &fsck.State{}
-	case err != nil:
-		return opt, err
-	default:
-		if opt.State, err = fsck.DecodeState(b); err != nil {
-			return opt, f.unfitState(err)
-		}
-	}
-	return opt, nil
+	return opt
 }
 
-func (f *fsckFlags) unfitState(err error) error {
-	return usagef("--state %s: %w.\nName another file, or delete this one: then everything is checked", f.state, err)
-}
-
-// explainCheck says what is wrong with what was asked for.
+// explainCheck says why a check was not possible.
 func (f *fsckFlags) explainCheck(err error) error {
-	switch {
-	case errors.Is(err, fsck.ErrNoCrawl):
+	if errors.Is(err, fsck.ErrNoCrawl) {
 		return f.noCrawl()
-	case errors.Is(err, fsck.ErrState):
-		return f.unfitState(err)
-	case errors.Is(err, fsck.ErrScope):
-		return usagef("%w", err)
 	}
 	return err
 }
 
-// keepState writes the state for the next check, whole or not at all.
-func (f *fsckFlags) keepState(r *fsck.Report) (err error) {
-	if r.State == nil {
-		return nil
-	}
-	b, err := r.State.Encode()
-	if err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.state), ".fsck-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name()) // it is of no use
-		}
-	}()
-	_, err = tmp.Write(b)
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), f.state)
-}
-
 func runFsck(cmd *cobra.Command, f *fsckFlags, v *view.View) error {
-	opt, err := f.options(cmd, v)
-	if err != nil {
-		return err
-	}
-	r, err := fsck.Check(cmd.Context(), v.Store(), opt)
+	r, err := fsck.Check(cmd.Context(), v.Store(), f.options(cmd, v))
 	if err != nil {
 		return f.explainCheck(err)
-	}
-	if err := f.keepState(&r); err != nil {
-		return err
 	}
 	out := cmd.OutOrStdout()
 	if f.json {
@@ -263,17 +173,11 @@ func (m mendable) Wake(ctx context.Context, crawl string, ids []partition.ID) (e
 }
 
 func runRepair(cmd *cobra.Command, f *fsckFlags, v *visit) error {
-	opt, err := f.options(cmd, v.view)
-	if err != nil {
-		return err
-	}
-	did, err := fsck.Repair(cmd.Context(), mendable{v.view.Store(), v.platform}, fsck.RepairOptions{Options: opt, Grace: f.grace, DryRun: f.dryRun})
+	opt := fsck.RepairOptions{Options: f.options(cmd, v.view), Grace: f.grace, DryRun: f.dryRun}
+	did, err := fsck.Repair(cmd.Context(), mendable{v.view.Store(), v.platform}, opt)
 	damaged := errors.Is(err, fsck.ErrViolations)
 	if err != nil && !damaged {
 		return f.explainCheck(err)
-	}
-	if err := f.keepState(&did.Report); err != nil {
-		return err
 	}
 	out := cmd.OutOrStdout()
 	if f.json {
@@ -351,9 +255,6 @@ func (f *fsckFlags) printCheck(out io.Writer, r *fsck.Report) error {
 		checked = append(checked, fmt.Sprintf("%s %s", t.Invariant, count(t.Checked)))
 	}
 	fmt.Fprintf(&b, "checked: %s; read %s, %s (%s)\n", strings.Join(checked, ", "), plural(r.Read.Records, "record"), plural(r.Read.Objects, "object"), size(r.Read.Bytes))
-	for _, what := range r.NotChecked {
-		fmt.Fprintf(&b, "not checked: %s\n", what)
-	}
 	b.WriteString(f.damageFound(r))
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -388,9 +289,6 @@ func warcsRead(r *fsck.Report) string {
 	s := fmt.Sprintf("%d of %s verified", r.WARCsRead, plural(int64(r.WARCs), "WARC file"))
 	if r.WARCsBad > 0 {
 		s += fmt.Sprintf(", %d damaged", r.WARCsBad)
-	}
-	if r.TakenOver > 0 {
-		s += fmt.Sprintf(", %d by a check before", r.TakenOver)
 	}
 	return s
 }

@@ -38,13 +38,6 @@ func TestCleanIndex(t *testing.T) {
 	if !few.Clean() || few.Index.Read >= x.Read || few.Index.Documents != x.Documents {
 		t.Errorf("with few WARC objects: %+v, %v", few.Index, few.Violations)
 	}
-	p := partition.ID(1)
-	if one := check(t, m, fsck.Options{Partition: &p}); !one.Clean() || one.Index == nil || one.Index.Partitions != 1 {
-		t.Errorf("of one partition: %+v, %v", one.Index, one.Violations)
-	}
-	if some := check(t, m, fsck.Options{Slots: partition.Slots{1, 2, 3}}); !some.Clean() || some.Index != nil {
-		t.Errorf("of some slots: %+v, %v", some.Index, some.Violations)
-	}
 }
 
 // index is what makes up the index of a partition.

@@ -235,7 +235,7 @@ var madeCorruptions = []corruption{
 	{"origin of another partition", recrawled, "I7", "is not the commit with its record", func(m *maker) {
 		m.state(1, func(r *blobschema.Run) { r.Settled[0].Origin.Partition = 2 })
 	}},
-	{"former elsewhere", recrawled, "I7", "its former record", func(m *maker) {
+	{"former elsewhere", recrawled, "I7", "its previous record", func(m *maker) {
 		m.rewrite(naming.Commit(crawlID, 0, 2, 1), func(c *blobschema.Commit) { c.State.Queued[0].Former.Seq = 2 })
 	}},
 	{"settled twice in one generation", recrawled, "I6", "has a URL twice", func(m *maker) {
@@ -282,16 +282,16 @@ var madeCorruptions = []corruption{
 	{"revisit of another payload", recrawled, "I6", "its digest", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Digest = warc.PayloadDigest(nil) })
 	}},
-	{"revisit that refers elsewhere", recrawled, "I6", "it refers to", func(m *maker) {
+	{"revisit that refers elsewhere", recrawled, "I6", "its original is", func(m *maker) {
 		m.pageAt(1, "copy", func(p *blobschema.Page) { p.Original.URL += "x" })
 	}},
 	{"revisit of another kind", recrawled, "I6", "its profile is", func(m *maker) {
 		m.pageAt(2, "/", func(p *blobschema.Page) { p.Outcome = blobschema.OutcomeOK })
 	}},
-	{"revisit without original", recrawled, "I6", "it is a revisit", func(m *maker) {
+	{"revisit without original", recrawled, "I6", "its type is revisit", func(m *maker) {
 		m.pageAt(3, "/", func(p *blobschema.Page) { p.Original = nil })
 	}},
-	{"response with an original", recrawled, "I6", "it is a response", func(m *maker) {
+	{"response with an original", recrawled, "I6", "its type is response", func(m *maker) {
 		m.pageAt(3, "late", func(p *blobschema.Page) { p.Original = m.own(3).Pages[0].Original })
 	}},
 	{"unchanged without original", recrawled, "I6", "since what is not said", func(m *maker) {
@@ -300,7 +300,7 @@ var madeCorruptions = []corruption{
 	{"original of a refusal", recrawled, "I6", "no WARC object", func(m *maker) {
 		m.pageAt(2, "outside", func(p *blobschema.Page) { p.Original = m.own(1).Pages[1].Original })
 	}},
-	{"total of revisits", recrawled, "I7", "total of revisits", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Revisits++ }) }},
+	{"total of revisits", recrawled, "I7", "counted again", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Revisits++ }) }},
 	{"too many pages", recrawled, "I7", "total of pages", func(m *maker) { m.totals(func(t *blobschema.Totals) { t.Pages += 10 }) }},
 
 	{"request applied that nobody numbered", recrawled, "I5", "of which 0 were sent", func(m *maker) {

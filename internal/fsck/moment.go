@@ -1,44 +1,28 @@
 package fsck
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
-// atlas is what is stored of the map, and where the slots are. What a slot holds is
-// known to its home: the partition that holds it, or, while a hand-over is under
-// way, the one that is to take it.
+// atlas is what is stored of the map, and where the slots are. The home of a slot knows
+// what it holds: the partition that holds it, or, during a hand-over, the one that is to
+// take it.
 type atlas struct {
 	record   blobschema.MapRecord                  // of epoch 1 where there is none
 	home     []partition.ID                        // by slot
-	moving   map[partition.Slot]*blobschema.Moving // by slot, of the record
+	moving   map[partition.Slot]*blobschema.Moving // of the record
 	handed   map[partition.Slot]*handed            // hand-overs that nobody has taken
 	anyMoved bool                                  // some slot was given or taken, or is to be
-
-	// What all visible commits say of slots that were given and taken.
-	gifts   map[slotAt]gift
-	takes   map[slotAt]partition.ID
-	owners  map[partition.Slot][]owned // since the one of the first map, oldest first
-	unknown bool                       // a commit cannot be read: there may have been more
-}
-
-// slotAt is a move of a slot.
-type slotAt struct {
-	slot  partition.Slot
-	epoch partition.Epoch
-}
-
-type gift struct{ from, to partition.ID }
-
-// owned says by which epoch a slot went to a partition.
-type owned struct {
-	epoch partition.Epoch
-	to    partition.ID
 }
 
 // handed is a hand-over of a slot, with the partition that gives it.
@@ -47,152 +31,193 @@ type handed struct {
 	from partition.ID
 }
 
-// opened is a manifest, or why it cannot be had.
-type opened struct {
-	man *blobschema.Manifest
-	err error
+// readMoment reads the records and heads that the check is about, and lists the objects
+// after them, so that the list has all that the heads name. It reports whether they allow a check.
+func (c *checker) readMoment() bool {
+	c.id = c.opt.Crawl
+	if c.id == "" {
+		active, found := record[struct {
+			Crawl string `json:"crawl"`
+		}](c, naming.ActiveKey)
+		if c.id = active.Crawl; !found {
+			return c.fail(ErrNoCrawl)
+		}
+	}
+	c.report.Crawl = c.id
+	key := naming.CrawlKey(c.id)
+	var found bool
+	if c.crawl, found = record[blobschema.Crawl](c, key); !found {
+		return c.fail(fmt.Errorf("%w with id %q", ErrNoCrawl, c.id))
+	}
+	if c.crawl.Version != wire.Version {
+		return c.fail(fmt.Errorf("crawl %s: %w: %d", c.id, wire.ErrVersion, c.crawl.Version))
+	}
+	if err := c.readFrozen(); err != nil {
+		c.damaged(key, "%v", err)
+		return false
+	}
+	// The first record of requests has all that the heads have not applied and that were
+	// numbered by then; the second numbers all that the heads have applied.
+	c.requests, _ = record[blobschema.Requests](c, naming.RequestsKey(c.id))
+	c.readPlaces()
+	later, _ := record[blobschema.Requests](c, naming.RequestsKey(c.id))
+	c.numbered = later.Sent
+	// A domain that has reached its cap stays at it, and the wish names older ranks of hosts
+	// until newer ones are there: so a later wish than the heads knew is harmless.
+	c.wish, _ = record[blobschema.Wish](c, naming.WishKey(c.id))
+	// The record names a batch of seeds before its mail is sent: so it now has all that the
+	// heads may know of.
+	if crawl, found := record[blobschema.Crawl](c, key); found {
+		c.crawl = crawl
+	}
+	if c.err != nil || c.bad > 0 {
+		return false
+	}
+	c.indexed = c.crawl.Settings.Index
+	for o, err := range c.store.List(c.ctx, c.id+"/") {
+		if err != nil {
+			return c.fail(fmt.Errorf("list objects: %w", err))
+		}
+		c.listed[o.Name] = true
+		c.indexed = c.indexed || strings.HasPrefix(o.Name, naming.IndexPrefix(c.id))
+	}
+	for _, p := range c.parts {
+		if p.man != nil {
+			p.sums = c.whole(p, p.man.Slots)
+		}
+	}
+	c.report.Objects, c.report.Partitions = len(c.listed), len(c.parts)
+	c.report.Epoch, c.report.Moving = c.atlas.record.Epoch, len(c.atlas.moving)
+	return true
 }
 
-// moment reads the record of the map and all heads, so that they can be compared.
+// fail ends the check, unless a record that cannot be decoded already has.
+func (c *checker) fail(err error) bool {
+	if c.err == nil && c.bad == 0 {
+		c.err = err
+	}
+	return false
+}
+
+// readFrozen takes from the crawl record what everything else relies on.
+func (c *checker) readFrozen() (err error) {
+	if c.crawl.ID != c.id {
+		return fmt.Errorf("the record is of crawl %q", c.crawl.ID)
+	}
+	if err := naming.CheckCrawlID(c.id); err != nil {
+		return err
+	}
+	if len(c.crawl.HashKey) != 16 {
+		return fmt.Errorf("the hash key has %d bytes, not 16", len(c.crawl.HashKey))
+	}
+	if c.hash, err = partition.NewHash([16]byte(c.crawl.HashKey), c.crawl.Slots); err != nil {
+		return err
+	}
+	if c.pmap, err = partition.NewMap(c.crawl.Slots, c.crawl.Partitions); err != nil {
+		return err
+	}
+	switch by := c.crawl.Settings.PartitionBy; by {
+	case "", blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP:
+	default:
+		return fmt.Errorf("the crawl is partitioned by %q", by)
+	}
+	return nil
+}
+
+// readPlaces reads the record of the map and all heads, so that they can be compared.
 //
-// Steps go on committing meanwhile, and a large crawl never stands still; so heads are not
-// of one moment, and need not be. A commit that is read early tells too little, which
-// looks like mail on its way. Only where a slot is must agree: a giver read before its
-// commit and a taker read after its own would both hold it. Then all is read again. What
-// still disagrees when two readings are the same did so at one moment: it is damage.
-func (c *checker) moment() error {
+// Steps go on committing meanwhile, so heads are not of one moment. They need not be: a
+// commit that is read early tells too little, which looks like mail on its way. Only where
+// a slot is must agree: a giver read before its commit and a taker read after its own would
+// both hold it. Then all is read again. If two readings are the same and still disagree,
+// that is damage.
+func (c *checker) readPlaces() {
 	const tries = 50
 	var last []string
 	for i := range tries {
-		if i > 1 { // the second look is for what stands still
-			if err := c.sleep(min(time.Duration(i)*time.Millisecond, 50*time.Millisecond)); err != nil {
-				return err
-			}
+		if i > 1 { // the second reading is for a crawl that stands still
+			time.Sleep(time.Duration(i) * time.Millisecond)
 		}
-		before, err := c.mapRecord()
-		if err != nil {
-			return err
-		}
-		seen, err := c.heads()
-		if err != nil {
-			return err
-		}
-		after, err := c.mapRecord()
-		if err != nil {
-			return err
-		}
-		if before.Version != after.Version {
+		before := c.readMap()
+		seen := c.readHeads()
+		if after := c.readMap(); c.err != nil || c.bad > 0 {
+			return
+		} else if before.Version != after.Version {
 			last = nil
 			continue
 		}
 		c.atlas.record = before
 		if len(c.placeSlots()) == 0 || last != nil && slices.Equal(last, seen) {
-			return nil
+			return
 		}
 		last = seen
 	}
-	return fmt.Errorf("read heads: slots were on the move in each of %d readings", tries)
+	c.err = fmt.Errorf("read heads: slots were on the move in each of %d readings", tries)
 }
 
-func (c *checker) sleep(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// mapRecord reads the record of the map, and makes room for all partitions it tells of.
-func (c *checker) mapRecord() (blobschema.MapRecord, error) {
+// readMap reads the record of the map, and makes room for all partitions it tells of.
+func (c *checker) readMap() blobschema.MapRecord {
 	key := naming.MapKey(c.id)
-	r, found, err := record[blobschema.MapRecord](c, key)
-	if err != nil {
-		return r, err
-	}
+	r, found := record[blobschema.MapRecord](c, key)
 	if !found {
 		r = blobschema.MapRecord{Epoch: 1, Partitions: c.crawl.Partitions}
 	}
 	if r.Epoch < 1 || r.Partitions < 0 || r.Partitions > partition.MaxPartitions {
-		c.violate("I6", key, "its epoch is %d, with %d partitions", r.Epoch, r.Partitions)
-		return r, errUnusable
+		c.bad++
+		c.damaged(key, "its epoch is %d, with %d partitions", r.Epoch, r.Partitions)
+		return r
 	}
 	for p := len(c.parts); p < max(c.crawl.Partitions, r.Partitions); p++ {
 		c.parts = append(c.parts, &part{id: partition.ID(p)})
 	}
-	return r, nil
+	return r
 }
 
-// heads reads all heads, and the manifests that they name, and returns the names of the
-// commits.
-func (c *checker) heads() (commits []string, err error) {
+// readHeads reads all heads and the manifests that they name, and returns the names of the commits.
+func (c *checker) readHeads() (commits []string) {
 	for _, p := range c.parts {
-		h, found, err := record[blobschema.Head](c, naming.HeadKey(c.id, p.id))
-		if err != nil {
-			return nil, err
+		var found bool
+		if p.head, found = record[blobschema.Head](c, naming.HeadKey(c.id, p.id)); !found {
+			p.head = blobschema.Head{Partition: p.id}
 		}
-		if !found {
-			h = blobschema.Head{Partition: p.id}
-		}
-		o, err := c.manifest(h.Commit)
-		if err != nil {
-			return nil, err
-		}
-		p.head, p.man, p.broken = h, o.man, o.err != nil
+		p.manifest = c.readManifest(p.head.Commit)
+		p.broken = p.damage != nil
 		var moved []blobschema.Moved
 		if p.man != nil {
 			moved = p.man.Moved
 		}
 		p.holding = blobschema.NewHolding(p.id, c.pmap, moved)
-		commits = append(commits, h.Commit)
+		commits = append(commits, p.head.Commit)
 	}
-	return commits, nil
+	return commits
 }
 
-// manifest reads the manifest of a commit that a head names, once: commits do not change.
-// What is wrong with it is reported when it is known that this is the one to check.
-func (c *checker) manifest(commit string) (opened, error) {
-	if commit == "" {
-		return opened{}, nil
+// readManifest reads the manifest of a commit that a head names, once: commits do not
+// change. Its damage is reported when it is known that this commit is checked.
+func (c *checker) readManifest(commit string) (of manifest) {
+	of, known := c.manifests[commit]
+	if known || commit == "" {
+		return of
 	}
-	if o, ok := c.manifests[commit]; ok {
-		return o, nil
-	}
-	var o opened
-	data, err := c.store.Object(c.ctx, commit)
-	if ctxErr := c.ctx.Err(); ctxErr != nil {
-		return o, ctxErr
-	}
-	var r *blobschema.CommitReader
-	if err == nil {
-		r, err = blobschema.OpenCommit(data)
-	}
+	data, err := c.bytes(commit)
 	if err == nil {
 		var m blobschema.Manifest
-		if m, err = r.Manifest(); err == nil {
-			o.man = &m
+		if _, m, err = openCommit(data); err == nil {
+			of.man = &m
 		}
 	}
-	o.err = err
-	c.manifests[commit] = o
-	return o, nil
+	of.damage = err
+	c.manifests[commit] = of
+	return of
 }
 
 // placeSlots finds the home of each slot, and says which slots have none, or several.
 func (c *checker) placeSlots() (problems []string) {
 	a := &c.atlas
 	n := c.pmap.Slots()
-	a.home, a.handed, a.anyMoved = c.pmap.Owners(), map[partition.Slot]*handed{}, false
-	a.moving = map[partition.Slot]*blobschema.Moving{}
-	owners := make([]int, n)
-	for s := range owners {
-		owners[s] = 1
-	}
-	unreadable := false
+	a.home, a.handed, a.moving, a.anyMoved = c.pmap.Owners(), map[partition.Slot]*handed{}, map[partition.Slot]*blobschema.Moving{}, false
+	owners := slices.Repeat([]int{1}, n)
 	for _, p := range c.parts {
-		unreadable = unreadable || p.broken
 		for _, m := range p.holding.Moved() {
 			a.anyMoved = true
 			for _, s := range m.Slots {
@@ -207,17 +232,10 @@ func (c *checker) placeSlots() (problems []string) {
 		}
 	}
 	for _, p := range c.parts {
-		if p.man == nil {
-			continue
-		}
-		for i := range p.man.Given {
-			g := &p.man.Given[i]
+		for g := range p.handovers() {
 			a.anyMoved = true
-			if int(g.To) >= len(c.parts) {
-				continue // reported with the manifest
-			}
 			for _, s := range g.Slots {
-				if int(s) < n && g.Epoch > c.parts[g.To].holding.Seen(s) {
+				if int(g.To) < len(c.parts) && int(s) < n && g.Epoch > c.parts[g.To].holding.Seen(s) {
 					owners[s]++
 					a.home[s], a.handed[s] = g.To, &handed{g, p.id}
 				}
@@ -225,18 +243,17 @@ func (c *checker) placeSlots() (problems []string) {
 		}
 	}
 	for i := range a.record.Moving {
-		m := &a.record.Moving[i]
 		a.anyMoved = true
-		for _, s := range m.Slots {
-			a.moving[s] = m
+		for _, s := range a.record.Moving[i].Slots {
+			a.moving[s] = &a.record.Moving[i]
 		}
 	}
+	unreadable := c.anyBroken()
 	var none, several partition.Slots
 	for s, n := range owners {
-		switch {
-		case n < 1 && !unreadable:
+		if n < 1 && !unreadable {
 			none = append(none, partition.Slot(s))
-		case n > 1:
+		} else if n > 1 {
 			several = append(several, partition.Slot(s))
 		}
 	}
@@ -249,10 +266,25 @@ func (c *checker) placeSlots() (problems []string) {
 	return problems
 }
 
+// handovers yields the hand-overs of a partition.
+func (p *part) handovers() iter.Seq[*blobschema.Handover] {
+	return func(yield func(*blobschema.Handover) bool) {
+		for i := 0; p.man != nil && i < len(p.man.Given); i++ {
+			if !yield(&p.man.Given[i]) {
+				return
+			}
+		}
+	}
+}
+
+func (c *checker) anyBroken() bool {
+	return slices.ContainsFunc(c.parts, func(p *part) bool { return p.broken })
+}
+
 // homeOf is the partition that knows what there is of a slot.
 func (c *checker) homeOf(s partition.Slot) *part { return c.parts[c.atlas.home[s]] }
 
-// awaits reports whether a slot is to come to a partition, as far as its last commit knew.
+// awaits reports whether a slot is to come to a partition, as its last commit knew.
 func (c *checker) awaits(p *part, s partition.Slot) bool {
 	m, ok := c.atlas.moving[s]
 	return ok && int(s) < c.pmap.Slots() && m.To == p.id && p.man != nil && m.Epoch <= p.man.Epoch && !p.holding.Holds(s)
@@ -272,4 +304,32 @@ func (c *checker) had(p partition.ID, s partition.Slot) bool {
 	}
 	q := c.parts[p]
 	return c.pmap.Owner(s) == p || q.holding.Seen(s) > 1 || c.awaits(q, s)
+}
+
+// where names what says how a partition is: its last commit, or its head before that.
+func (c *checker) where(p *part) string {
+	return cmp.Or(p.head.Commit, naming.HeadKey(c.id, p.id))
+}
+
+// sent is how much mail a partition is to apply.
+func (c *checker) sent(p *part) uint64 {
+	n := c.numbered[p.id]
+	if int(p.id) < c.crawl.Partitions {
+		n += uint64(len(c.crawl.SeedBatches))
+	}
+	for _, q := range c.parts {
+		if int(p.id) < len(q.head.Sent) {
+			n += q.head.Sent[p.id]
+		}
+	}
+	return n
+}
+
+// hasApplied reports whether a partition has applied a mail.
+func (p *part) hasApplied(from partition.ID, number uint64) bool {
+	if p.man == nil {
+		return false
+	}
+	m := p.man.Applied[from]
+	return number <= m.Low || slices.Contains(m.Above, number)
 }

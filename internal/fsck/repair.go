@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -58,12 +57,6 @@ type Waking struct {
 // with it must be looked at first, and orphans may be all that is left of what is missing.
 var ErrViolations = errors.New("the crawl has violations, and is not repaired")
 
-// orphan is what is known of an object that nothing names.
-type orphan struct {
-	why     string    // it may go; "" if it may not
-	dropped time.Time // of a run: when a commit last ceased to name it
-}
-
 const grace = time.Hour
 
 // Repair checks a crawl, and mends what a crash may leave and what may be mended without
@@ -78,7 +71,7 @@ const grace = time.Hour
 func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, error) {
 	opt.Grace = cmp.Or(opt.Grace, grace)
 	did := Repairs{DryRun: opt.DryRun, Deleted: []Removal{}, Kept: []Removal{}, Woken: []Waking{}}
-	first, err := look(ctx, s, opt.Options)
+	first, err := check(ctx, s, opt.Options)
 	did.Report = first.report
 	if err != nil {
 		return did, err
@@ -87,8 +80,8 @@ func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, err
 		return did, ErrViolations
 	}
 	second := opt.Options
-	second.WARCs, second.State = SomeWARCs, nil
-	again, err := look(ctx, s, second)
+	second.WARCs = SomeWARCs
+	again, err := check(ctx, s, second)
 	if err != nil {
 		return did, err
 	}
@@ -105,12 +98,12 @@ func Repair(ctx context.Context, s RepairStore, opt RepairOptions) (Repairs, err
 // sweep deletes the orphans of two looks.
 func (r *Repairs) sweep(ctx context.Context, s RepairStore, opt RepairOptions, first, again *checker) error {
 	for _, name := range slices.Sorted(maps.Keys(first.orphans)) {
-		o, still := again.orphans[name]
+		why, still := again.orphans[name]
 		if !still {
 			continue
 		}
 		stays := func(why string) { r.Kept = append(r.Kept, Removal{name, why}) }
-		if o.why == "" {
+		if why == "" {
 			stays("it may yet be named")
 			continue
 		}
@@ -118,15 +111,12 @@ func (r *Repairs) sweep(ctx context.Context, s RepairStore, opt RepairOptions, f
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", name, err)
 		}
-		if opt.State != nil && since.IsZero() {
-			since = opt.State.Orphans[name]
-		}
-		if o.dropped.After(since) {
-			since = o.dropped
+		if dropped := again.dropped[name]; dropped.After(since) {
+			since = dropped
 		}
 		switch {
 		case since.IsZero():
-			stays("its age is not known: check again later, with a state")
+			stays("its age is not known")
 			continue
 		case opt.Time.Sub(since) < opt.Grace:
 			stays(fmt.Sprintf("it is younger than %v", opt.Grace))
@@ -137,60 +127,69 @@ func (r *Repairs) sweep(ctx context.Context, s RepairStore, opt RepairOptions, f
 				return fmt.Errorf("delete %s: %w", name, err)
 			}
 		}
-		r.Deleted = append(r.Deleted, Removal{name, o.why})
+		r.Deleted = append(r.Deleted, Removal{name, why})
 	}
 	return nil
 }
 
-// orphaned says why an object that nothing names may be deleted.
-func (c *checker) orphaned(name string) orphan {
+// orphaned says why an object that nothing names may be deleted: no step can come to name
+// it any more. It returns "" if one might.
+func (c *checker) orphaned(name string) string {
+	of := func(p partition.ID) *part {
+		if int(p) < len(c.parts) {
+			return c.parts[p]
+		}
+		return &part{}
+	}
 	fenced := func(p partition.ID, fence uint64, what string) string {
-		if int(p) < len(c.parts) && fence < c.parts[p].head.Fence {
-			return fmt.Sprintf("a %s of fence %d, below the head's %d, that nothing names", what, fence, c.parts[p].head.Fence)
+		if now := of(p).head.Fence; fence < now {
+			return fmt.Sprintf("a %s of fence %d, below the head's %d, that nothing names", what, fence, now)
 		}
 		return ""
 	}
 	if p, _, fence, err := naming.ParseCommit(name); err == nil {
-		return orphan{why: fenced(p, fence, "commit")}
+		return fenced(p, fence, "commit")
 	}
 	if p, _, fence, _, err := naming.ParseRun(name); err == nil {
-		if at, ok := c.dropped[name]; ok {
-			return orphan{why: "a run that was merged into another", dropped: at}
+		if !c.dropped[name].IsZero() {
+			return "a run that was merged into another"
 		}
-		return orphan{why: fenced(p, fence, "run")}
+		return fenced(p, fence, "run")
 	}
 	if p, fence, _, err := naming.ParseWARC(name); err == nil {
-		return orphan{why: fenced(p, fence, "WARC object")}
+		return fenced(p, fence, "WARC object")
 	}
 	if p, number, err := naming.ParseIndex(name); err == nil {
-		return orphan{why: c.orphanedIndex(p, number)}
+		if now := of(p).indexAt; number <= now && int(p) < len(c.parts) {
+			return fmt.Sprintf("an object made for manifest %d, and the index is at %d", number, now)
+		}
+		return ""
 	}
 	if p, job, _, err := naming.ParseRankObject(name); err == nil {
-		return orphan{why: c.orphanedRank(p, job)}
+		if now := of(p).rankHead; job < now.Job || job == now.Job && now.Final {
+			return fmt.Sprintf("an object of rank job %d that nothing names, and the partition is at job %d", job, now.Job)
+		}
+		return ""
 	}
 	switch {
 	case strings.HasPrefix(name, naming.MapPrefix(c.id)):
-		return orphan{why: "a map that is not in force, and that no record names"}
-	case strings.HasPrefix(name, naming.RanksPrefix(c.id)):
-		if c.ranks.Running > 0 {
-			return orphan{} // the job may be about to name it
-		}
-		return orphan{why: "ranks of hosts that the crawl does not name"}
+		return "a map that is not in force, and that no record names"
+	case strings.HasPrefix(name, naming.RanksPrefix(c.id)) && c.ranks.Running == 0: // else the job may be about to name it
+		return "ranks of hosts that the crawl does not name"
 	case strings.HasPrefix(name, naming.SeedsPrefix(c.id)):
-		return orphan{why: "a batch of seeds that the crawl does not name"}
+		return "a batch of seeds that the crawl does not name"
 	}
-	return orphan{}
+	return ""
 }
 
 // wake wakes the partitions that should have a step by now.
 func (r *Repairs) wake(ctx context.Context, s RepairStore, opt RepairOptions, c *checker) error {
-	w, _, err := record[blobschema.Wish](c, naming.WishKey(c.id))
-	if err != nil || w.Stop {
-		return err
+	if c.wish.Stop {
+		return nil
 	}
 	var ids []partition.ID
 	for _, p := range c.parts {
-		if why := c.lostWake(p, w.Pause, opt.Time); why != "" {
+		if why := c.lostWake(p, opt.Time); why != "" {
 			ids = append(ids, p.id)
 			r.Woken = append(r.Woken, Waking{p.id, why})
 		}
@@ -205,22 +204,23 @@ func (r *Repairs) wake(ctx context.Context, s RepairStore, opt RepairOptions, c 
 }
 
 // lostWake says why a partition should have a step, "" if it has one or needs none.
-func (c *checker) lostWake(p *part, paused bool, now time.Time) string {
+func (c *checker) lostWake(p *part, now time.Time) string {
 	h := &p.head
 	if h.Owner != "" && now.Before(h.LeaseUntil) {
 		return ""
 	}
-	sent := expected(c, p)
+	sent := c.sent(p)
+	handed := func(s partition.Slot) bool { return c.atlas.handed[s] != nil && c.atlas.handed[s].To == p.id }
 	for _, m := range c.atlas.record.Moving {
 		switch {
 		case m.From == p.id && (h.Epoch < m.Epoch || h.Owes > 0):
 			return fmt.Sprintf("it has slots to give by epoch %d", m.Epoch)
-		case m.To == p.id && slices.ContainsFunc(m.Slots, func(s partition.Slot) bool { return c.atlas.handed[s] != nil && c.atlas.handed[s].To == p.id }):
+		case m.To == p.id && slices.ContainsFunc(m.Slots, handed):
 			return fmt.Sprintf("slots were handed to it by epoch %d", m.Epoch)
 		}
 	}
 	set := &c.crawl.Settings
-	limited := set.MaxPages > 0 && h.Totals.Urgent == 0 && h.Totals.Pages >= c.granted[p.id] && c.allGranted &&
+	limited := set.MaxPages > 0 && h.Totals.Urgent == 0 && h.Totals.Pages >= c.granted[p.id] && c.spent &&
 		(set.RecrawlPerHour == 0 || h.LooksDue.After(now))
 	switch {
 	case sent > h.Applied:
@@ -231,7 +231,7 @@ func (c *checker) lostWake(p *part, paused bool, now time.Time) string {
 		return fmt.Sprintf("its mail since commit %d may not be sent", h.Published)
 	case h.Totals.Held > 0:
 		return fmt.Sprintf("it holds %d links for others", h.Totals.Held)
-	case paused || limited:
+	case c.wish.Pause || limited:
 	case c.unexamined(p) > 0:
 		return fmt.Sprintf("%d URLs are not examined", c.unexamined(p))
 	case !h.Due.IsZero() && !h.Due.After(now):

@@ -140,11 +140,6 @@ func TestRepair(t *testing.T) {
 	if rep := check(t, m.memory, fsck.Options{}); !rep.Clean() || rep.Orphans != 6 {
 		t.Errorf("after a repair: %+v", rep)
 	}
-	// With a state the age is known in time.
-	opt.State = check(t, m.memory, fsck.Options{State: &fsck.State{}, Time: m.now.Add(-2 * time.Hour)}).State
-	if did, err = fsck.Repair(t.Context(), s, opt); err != nil || len(did.Deleted) != 1 {
-		t.Errorf("with a state %v are deleted, %v", did.Deleted, err)
-	}
 }
 
 // TestRepairDropped: a run that was merged goes when who may read it is done.

@@ -354,8 +354,8 @@ var corruptions = []struct {
 	}},
 	{"status", "I6", "status", func(h *hand) { h.page(func(p *blobschema.Page) { p.Status = 299 }) }},
 	{"digest", "I6", "digest", func(h *hand) { h.page(func(p *blobschema.Page) { p.Digest = "sha1:AAAA" }) }},
-	{"length", "I6", "bytes, by the page", func(h *hand) { h.page(func(p *blobschema.Page) { p.Length++ }) }},
-	{"body", "I6", "its body has", func(h *hand) { h.page(func(p *blobschema.Page) { p.BodyBytes++ }) }},
+	{"length", "I6", "its length is", func(h *hand) { h.page(func(p *blobschema.Page) { p.Length++ }) }},
+	{"body", "I6", "its size of the body", func(h *hand) { h.page(func(p *blobschema.Page) { p.BodyBytes++ }) }},
 	{"answer without record", "I6", "its WARC object", func(h *hand) { h.page(func(p *blobschema.Page) { p.WARC = "" }) }},
 	{"links of no page", "I6", "of which it has no record", func(h *hand) {
 		name, _ := h.find(func(c *blobschema.Commit) bool { return len(c.Links) > 0 })
@@ -407,11 +407,11 @@ var corruptions = []struct {
 		edit(h, naming.HeadKey(crawlID, 0), func(v *blobschema.Head) { v.Totals.Pages++ })
 	}},
 	{"total of pages", "I7", "total of pages", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Pages++ }) }},
-	{"total of robots.txt", "I7", "robots.txt", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
-	{"total of held links", "I7", "held links", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Held++ }) }},
-	{"total of bytes", "I7", "bytes in WARC", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
-	{"totals of outcomes", "I7", "totals of outcomes", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
-	{"total of URLs", "I7", "its slots", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
+	{"total of robots.txt", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Robots++ }) }},
+	{"total of held links", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Held++ }) }},
+	{"total of bytes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Stored++ }) }},
+	{"totals of outcomes", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Outcomes["dns"]++ }) }},
+	{"total of URLs", "I7", "counted again", func(h *hand) { h.totals(func(t *blobschema.Totals) { t.Known++ }) }},
 	{"summary of a slot", "I7", "its summary says", func(h *hand) {
 		h.last(0, func(c *blobschema.Commit) { c.Manifest.Slots[0].Known++ })
 	}},

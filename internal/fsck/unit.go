@@ -10,10 +10,10 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// unit returns the unit that a host tells: what has one slot and one pace. Partitioned
-// by IP, that of a name is itself, where its address is looked up and pinned: the URLs
-// of the name go on from there to the unit of the address, which only those records tell
-// that say it. literal says that the host is an address.
+// unit returns the unit of a host: it has one slot and one pace. In a crawl by IP the unit
+// of a name is the name itself, where its address is looked up and pinned. From there the
+// URLs of the name go on to the unit of the address, which only their records tell.
+// literal says that the host is an address.
 func (c *checker) unit(h weburl.Host) (unit string, literal bool) {
 	switch c.crawl.Settings.PartitionBy {
 	case blobschema.ByDomain:
@@ -28,70 +28,91 @@ func (c *checker) unit(h weburl.Host) (unit string, literal bool) {
 
 func (c *checker) byIP() bool { return c.crawl.Settings.PartitionBy == blobschema.ByIP }
 
+// unitOf returns the unit of a host.
+func (c *checker) unitOf(host string) string {
+	unit, _ := c.unit(weburl.Host(host))
+	return unit
+}
+
 // addressUnit is the unit of all names with an address.
 func addressUnit(a netip.Addr) string { return "[" + a.Unmap().String() + "]" }
 
-// parseAddressUnit undoes addressUnit; ok is false for what is none.
+// parseAddressUnit undoes addressUnit; ok is false for the name of another unit.
 func parseAddressUnit(unit string) (a netip.Addr, ok bool) {
 	inner, bracketed := strings.CutPrefix(unit, "[")
 	a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
 	return a, bracketed && err == nil && addressUnit(a) == unit
 }
 
-// placeOf returns the unit of a URL that travels or waits, and reports an address that
-// is none, or is another than the name has elsewhere.
-func (c *checker) placeOf(u weburl.URL, q *blobschema.Queued, where string) (unit string) {
-	unit, literal := c.unit(u.Host())
-	if q.Flags&blobschema.FlagPlaced == 0 {
-		return unit
+// parse takes a stored URL apart.
+func parse(text string) (a address) {
+	a.text = text
+	if a.url, a.err = weburl.Parse(text); a.err != nil {
+		a.err = fmt.Errorf("is none: %w", a.err)
+	} else if s := a.url.String(); s != text {
+		a.err = fmt.Errorf("is not canonical: it would be %q", s)
 	}
-	a, ok := parseAddressUnit(q.Host)
-	if !c.byIP() || !ok || literal && q.Host != unit {
-		c.violate("I2", where, "%s is placed at %q, which is no address of it", u, q.Host)
-		return unit
-	}
-	if !literal {
-		c.pin(u.Host(), a, where)
-	}
-	return q.Host
+	return a
 }
 
-// pin takes note of the address of a name, which it keeps for good.
-func (c *checker) pin(h weburl.Host, a netip.Addr, where string) {
-	key := c.hash.Fingerprint(string(h))
-	if old, ok := c.pins[key]; !ok {
-		c.pins[key] = a
-	} else if old != a {
-		c.violate("I2", where, "%s has the address %s, and elsewhere %s", h, a, old)
+// address takes a stored URL apart, and places it by its host.
+func (c *checker) address(text string) address {
+	a := parse(text)
+	a.fp = c.hash.Fingerprint(text)
+	if a.err == nil {
+		a.unit, a.literal = c.unit(a.url.Host())
+		a.slot = c.hash.Slot(a.unit)
 	}
+	return a
 }
 
-// checkUnitName says what is wrong with the name under which the state of a unit, or of
-// a site within it, is stored; unit is what decides the slot.
-func (c *checker) checkUnitName(name string) (unit string, err error) {
+// place takes a URL apart that waits or travels, and may have been placed by its address.
+func (c *checker) place(q *blobschema.Queued) address {
+	a := c.address(q.URL)
+	a.flags = q.Flags
+	if a.err != nil || q.Flags&blobschema.FlagPlaced == 0 {
+		return a
+	}
+	at, ok := parseAddressUnit(q.Host)
+	if !c.byIP() || !ok || a.literal && q.Host != a.unit {
+		a.stray = fmt.Sprintf("%q", q.Host)
+		return a
+	}
+	if a.unit, a.slot = q.Host, c.hash.Slot(q.Host); !a.literal {
+		a.at = at
+	}
+	return a
+}
+
+func (c *checker) places(list []blobschema.Queued) []address {
+	out := make([]address, len(list))
+	for i := range list {
+		out[i] = c.place(&list[i])
+	}
+	return out
+}
+
+// checkUnitName says what is wrong with the name under which the state of a unit, or of a
+// site within it, is stored.
+func (c *checker) checkUnitName(name string) error {
 	unit, site, further := strings.Cut(name, " ")
-	if err := c.checkUnit(unit); err != nil {
-		return unit, err
-	}
-	if !further {
-		return unit, nil
+	if err := c.checkUnit(unit); err != nil || !further {
+		return err
 	}
 	h, err := weburl.ParseHost(site)
 	if err != nil || string(h) != site {
-		return unit, fmt.Errorf("its site %q is not canonical", site)
+		return fmt.Errorf("its site %q is not canonical", site)
 	}
 	_, placed := parseAddressUnit(unit)
 	if of, literal := c.unit(h); of != unit && (!c.byIP() || literal || !placed) || site == unit {
-		return unit, fmt.Errorf("its site %q belongs to the unit %q", site, of)
+		return fmt.Errorf("its site %q belongs to the unit %q", site, of)
 	}
-	return unit, nil
+	return nil
 }
 
 func (c *checker) checkUnit(unit string) error {
-	if c.byIP() {
-		if _, ok := parseAddressUnit(unit); ok {
-			return nil
-		}
+	if _, ok := parseAddressUnit(unit); ok && c.byIP() {
+		return nil
 	}
 	text := unit
 	if c.crawl.Settings.PartitionBy == blobschema.ByDomain && strings.Contains(unit, ":") {

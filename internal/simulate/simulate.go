@@ -96,7 +96,7 @@ type Config struct {
 	// Attempts is how often a URL is tried, 0 for 4: more often than it fails, so that the
 	// truth is the same whatever befalls hosts.
 	Attempts uint8
-	Looks    int // how often package fsck looks while the crawl runs
+	Looks    int // checks by package fsck while the crawl runs
 	// Index has the pages indexed as the crawl goes; IndexGrace is how long objects are kept that
 	// no index names any more.
 	Index      bool

@@ -1,0 +1,508 @@
+package fsck
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/blobschema/segment"
+	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// i11 checks that the index shows each page once, as of its last answer that says anything:
+// a page of a visible commit that is in the index, and nothing that is gone or must not be
+// shown. Segments are whole, and what manifest and head say of them is true. Text is not
+// extracted again: a page of text/html may be left out for a reason that no record tells.
+func i11(v *judge, fact any) {
+	if f, ok := fact.(*group); ok && v.indexed {
+		v.indexes(f)
+	}
+}
+
+// IndexReport is what a check found of a crawl's index.
+type IndexReport struct {
+	Partitions int   `json:"partitions"` // that have one
+	Segments   int   `json:"segments"`   // with those of texts of links
+	Read       int   `json:"segments_read"`
+	Documents  int64 `json:"documents"` // current ones
+	Anchors    int64 `json:"anchors"`   // pages with texts of links
+	Bytes      int64 `json:"bytes"`
+	Behind     int64 `json:"behind"` // commits that are not in it yet
+	// Unindexed counts the pages of type text/html, of commits in the index, that may be shown and
+	// are not there: without text, or with a robots meta tag, which no page record tells of.
+	Unindexed int64 `json:"unindexed"`
+	// Hidden counts the documents that searches leave out because another partition, to which their
+	// slots have moved, has found them gone. Stale ones are still found: the commit that says so is
+	// not in its index yet.
+	Hidden int64 `json:"hidden"`
+	Stale  int64 `json:"stale"`
+}
+
+// effect is what an answer does to the document that the index has of its page.
+type effect uint8
+
+const (
+	leaves  effect = iota // as it is, or as it is not
+	writes                // a new version
+	removes               // it is gone, or may not be shown
+)
+
+// answer is what the index is compared with: a page record.
+type answer struct {
+	fp             uint64
+	slot           partition.Slot // of the host, whatever its address
+	gen, seq, unix uint32
+	does           effect
+	again          bool // its payload is one that the page had before, at the time unix
+	text           bool // it is a text/html page that may be shown
+}
+
+func (a answer) compare(b answer) int {
+	return cmp.Or(a.page(b.fp, b.slot), cmp.Compare(a.gen, b.gen), cmp.Compare(a.seq, b.seq))
+}
+
+func (a *answer) page(fp uint64, slot partition.Slot) int {
+	return cmp.Or(cmp.Compare(a.fp, fp), cmp.Compare(a.slot, slot))
+}
+
+// answerOf says what a page record means to the index. Redirects and 4xx say that a page is
+// gone, robots.txt and the network that it must not be shown. What was not fetched says nothing.
+func (c *checker) answerOf(pg *page, seq uint64) answer {
+	a := answer{fp: pg.fp, slot: c.hash.Slot(c.unitOf(string(pg.url.Host()))), gen: pg.Generation, seq: uint32(seq), unix: unixOf(pg.Time)}
+	switch o := pg.Outcome; {
+	case o == blobschema.OutcomeRedirect, o == blobschema.OutcomeClientError, o == blobschema.OutcomeRobots, o == blobschema.OutcomeForbidden,
+		o == blobschema.OutcomeOK && pg.NoIndex:
+		a.does = removes
+	case o == blobschema.OutcomeOK:
+		a.does, a.text = writes, pg.MIME == "text/html"
+		if pg.Original != nil && pg.Original.URL == pg.URL {
+			a.again, a.unix = true, unixOf(pg.Original.Time)
+		}
+	}
+	return a
+}
+
+// unixOf is a time as segments keep it.
+func unixOf(t time.Time) uint32 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint32(max(1, min(t.Unix(), 1<<32-1)))
+}
+
+// document is a current document of a partition's index.
+type document struct {
+	fp        uint64
+	slot      partition.Slot
+	gen, unix uint32
+	in        uint32 // segment of the manifest
+}
+
+func (d document) compare(e document) int {
+	return cmp.Or(d.page(e.fp, e.slot), cmp.Compare(d.in, e.in))
+}
+
+func (d *document) page(fp uint64, slot partition.Slot) int {
+	return cmp.Or(cmp.Compare(d.fp, fp), cmp.Compare(d.slot, slot))
+}
+
+// twice yields documents of the same page.
+func twice(docs []document, each func(d, e document)) {
+	for i := 1; i < len(docs); i++ {
+		if d, e := docs[i-1], docs[i]; d.page(e.fp, e.slot) == 0 {
+			each(d, e)
+		}
+	}
+}
+
+// indexes checks the indexes of a group.
+func (v *judge) indexes(f *group) {
+	all := make([]*index, len(f.parts))
+	for i, p := range f.parts {
+		slices.SortFunc(p.answers, answer.compare)
+		all[i] = &index{judge: v, p: p, key: naming.IndexKey(v.id, p.id)}
+		was := v.index
+		v.steadily([]string{all[i].key}, func() {
+			v.index = was
+			*all[i] = index{judge: v, p: p, key: all[i].key, answers: p.answers, broken: f.broken}
+			all[i].check()
+		})
+	}
+	for _, x := range all {
+		for _, d := range x.docs {
+			if !x.broken && len(all) > 1 {
+				x.checkElsewhere(d, all)
+			}
+		}
+	}
+}
+
+// index is the index of one partition.
+type index struct {
+	*judge
+	p      *part
+	key    string
+	broken bool // not all its answers are known
+
+	head    blobschema.IndexHead
+	man     blobschema.IndexManifest
+	docs    []document // sorted
+	answers []answer   // sorted
+}
+
+func (x *index) check() {
+	report := &x.index
+	var found bool
+	if x.head, found = record[blobschema.IndexHead](x.checker, x.key); !found || x.head.Manifest == "" {
+		report.Behind += int64(x.p.head.Seq) // a step has claimed the partition at most, and stored nothing yet
+		return
+	}
+	if !x.readManifest() {
+		return
+	}
+	x.p.indexAt = x.man.Number
+	report.Partitions++
+	report.Bytes += x.head.Bytes
+	report.Behind += max(0, int64(x.p.head.Seq)-int64(x.man.Seq))
+	x.docs = x.readSegments(x.man.Segments, false)
+	report.Documents += int64(len(x.docs))
+	x.Checked += int64(len(x.docs))
+	twice(x.docs, func(d, e document) {
+		x.violate(x.segmentOf(e), "the document %016x of slot %d is current in %s too", e.fp, e.slot, x.segmentOf(d))
+	})
+	anchors := x.readSegments(x.man.Anchors, true)
+	report.Anchors += int64(len(anchors))
+	twice(anchors, func(_, e document) {
+		x.violate(x.head.Manifest, "the texts of links to %016x of slot %d are there twice", e.fp, e.slot)
+	})
+	x.checkAnchorJob()
+	if x.broken = x.isAhead() || x.broken; !x.broken {
+		x.compare()
+		x.checkRemoved()
+	}
+}
+
+// readManifest reads the manifest that the head names, compares the two, and reports
+// whether there is one to go on with.
+func (x *index) readManifest() bool {
+	h, m := &x.head, &x.man
+	var data []byte
+	var ok bool
+	if x.man, data, ok = decoded(x.checker, h.Manifest, x.key, blobschema.DecodeIndexManifest); !ok {
+		return false
+	}
+	x.name(h.Manifest, x.key)
+	if name := naming.IndexManifest(x.id, x.p.id, m.Number, data); name != h.Manifest {
+		x.damaged(h.Manifest, "its name should be %s", name)
+	}
+	x.must(h.Partition == x.p.id && m.Partition == x.p.id && m.Crawl == x.id,
+		x.key, "it is the index of partition %d, and its manifest that of crawl %s, partition %d", h.Partition, m.Crawl, m.Partition)
+	x.must(h.Number == m.Number && h.Seq == m.Seq && h.Anchors == m.AnchorJob && h.Documents == m.Totals.Documents && h.Totals == m.Totals,
+		x.key, "number %d, commits up to %d, anchors of job %d and totals %+v are not the manifest's %d, %d, %d and %+v",
+		h.Number, h.Seq, h.Anchors, h.Totals, m.Number, m.Seq, m.AnchorJob, m.Totals)
+	bytes, documents, named := int64(0), int64(0), map[string]bool{h.Manifest: true}
+	for _, r := range slices.Concat(m.Segments, m.Anchors) {
+		bytes += r.Bytes
+		x.must(!named[r.Object], h.Manifest, "it names %s twice", r.Object)
+		named[r.Object] = true
+	}
+	for _, r := range m.Segments {
+		documents += int64(r.Documents) - int64(r.Gone)
+	}
+	x.must(bytes == h.Bytes && documents == m.Totals.Documents,
+		x.key, "its segments have %d bytes and %d documents, and it says %d and %d", bytes, documents, h.Bytes, m.Totals.Documents)
+	for _, d := range m.Dropped { // they may be there, or not
+		x.name(d.Object, h.Manifest)
+		x.must(!named[d.Object], h.Manifest, "%s is to be deleted, and is named", d.Object)
+	}
+	return true
+}
+
+func (x *index) segmentOf(d document) string { return x.man.Segments[d.in].Object }
+
+// checkAnchorJob checks that the texts of links are of a job that there was.
+func (x *index) checkAnchorJob() {
+	if x.man.AnchorJob <= x.lastJob {
+		return
+	}
+	bad := x.bad
+	job, _ := record[ranks.Job](x.checker, naming.RankKey(x.id))
+	x.lastJob = job.Number
+	x.must(x.man.AnchorJob <= job.Number || x.bad > bad, x.head.Manifest,
+		"its texts of links are of rank job %d, and the last one is %d", x.man.AnchorJob, job.Number)
+}
+
+// isAhead reports whether the index has commits that were made after the head was read that
+// the check is about. Nobody can say then what it should show.
+func (x *index) isAhead() bool {
+	if x.last() <= x.p.head.Seq {
+		return false
+	}
+	now, _ := record[blobschema.Head](x.checker, naming.HeadKey(x.id, x.p.id))
+	x.must(now.Seq >= x.last(), x.key, "the commits up to %d are in it, and the last one is %d", x.last(), now.Seq)
+	return true
+}
+
+// last is the last commit of which the index has any page.
+func (x *index) last() uint64 {
+	if x.man.Part > 0 {
+		return x.man.Seq + 1
+	}
+	return x.man.Seq
+}
+
+// partly reports whether an answer is of a commit that the index has in part: nobody knows
+// whether it has the answer.
+func (x *index) partly(a answer) bool { return uint64(a.seq) == x.man.Seq+1 && x.man.Part > 0 }
+
+// compare compares the documents with the answers.
+func (x *index) compare() {
+	for _, d := range x.docs {
+		if len(x.of(d.fp, d.slot)) == 0 {
+			x.violate(x.segmentOf(d), "the document %016x of slot %d, generation %d, is of no page that was asked for", d.fp, d.slot, d.gen)
+		}
+	}
+	for answers := x.answers; len(answers) > 0; {
+		fp, slot := answers[0].fp, answers[0].slot
+		n := len(x.of(fp, slot))
+		x.comparePage(equal(x.docs, func(d *document) int { return d.page(fp, slot) }), answers[:n])
+		answers = answers[n:]
+	}
+}
+
+// comparePage compares what the index shows of a page with the answers it had.
+func (x *index) comparePage(docs []document, answers []answer) {
+	if slices.ContainsFunc(answers, x.partly) {
+		return
+	}
+	var last *answer // that says anything
+	shown := false
+	known := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return uint64(a.seq) > x.man.Seq })
+	for i := range known {
+		a := &known[i]
+		if a.does == leaves {
+			continue
+		}
+		if !a.again || last == nil || last.does != writes || last.unix != a.unix { // else it is as it was
+			last = a
+		}
+		shown = a.text
+	}
+	if shown && len(docs) == 0 {
+		x.index.Unindexed++
+	}
+	for _, d := range docs {
+		of := func(a answer) bool { return a.gen == d.gen && a.gen >= last.gen && a.does != removes }
+		wrong := func(a answer, format string, args ...any) {
+			x.violate(x.segmentOf(d), "%s: %s", x.urlAt(a.fp, x.p.id, uint64(a.seq)), fmt.Sprintf(format, args...))
+		}
+		switch {
+		case len(known) == 0:
+			wrong(answers[0], "it is shown, and was first asked for in commit %d; those up to %d are in the index", answers[0].seq, x.man.Seq)
+		case last == nil:
+			wrong(known[0], "it is shown, and no answer brought a page")
+		case last.does == removes:
+			wrong(*last, "it is shown as of generation %d, and by its answer of generation %d it is gone, or must not be shown", d.gen, last.gen)
+		case d.gen < last.gen:
+			wrong(*last, "it is shown as of generation %d, and there is an answer of generation %d", d.gen, last.gen)
+		case !slices.ContainsFunc(known, of):
+			wrong(*last, "it is shown as of generation %d, of which there is no answer", d.gen)
+		case d.unix != last.unix:
+			wrong(*last, "it is shown as of %s, and was fetched at %s", time.Unix(int64(d.unix), 0).UTC(), time.Unix(int64(last.unix), 0).UTC())
+		}
+	}
+}
+
+// of returns the answers that a page had here.
+func (x *index) of(fp uint64, slot partition.Slot) []answer {
+	return equal(x.answers, func(a *answer) int { return a.page(fp, slot) })
+}
+
+// maxRemoved is how many removed documents a manifest notes.
+const maxRemoved = 1 << 20
+
+// checkRemoved checks what the manifest says is gone, of slots that have moved.
+func (x *index) checkRemoved() {
+	list, where := x.man.Removed, x.head.Manifest
+	if !slices.IsSortedFunc(list, blobschema.RemovedDocument.Compare) || len(list) > maxRemoved {
+		x.violate(where, "the %d documents that it says are gone are out of order, or too many", len(list))
+		return
+	}
+	for i, d := range list {
+		shown := equal(x.docs, func(e *document) int { return e.page(d.Fingerprint, d.Slot) })
+		x.must(len(shown) == 0, where, "it says that the document %016x of slot %d is gone, and shows it", d.Fingerprint, d.Slot)
+		x.must(i == 0 || d.Compare(list[i-1]) != 0, where, "it says twice that the document %016x of slot %d is gone", d.Fingerprint, d.Slot)
+		known, later := false, false
+		for _, a := range x.of(d.Fingerprint, d.Slot) {
+			known = known || x.partly(a)
+			if uint64(a.seq) <= x.man.Seq {
+				known = known || a.gen == d.Generation
+				later = later || a.gen > d.Generation && a.does != leaves
+			}
+		}
+		x.must(known && !later, where,
+			"it says that the document %016x of slot %d is gone as of generation %d, which is not that of its last answer",
+			d.Fingerprint, d.Slot, d.Generation)
+	}
+}
+
+// checkElsewhere checks a document that another partition, which has its slot since, has
+// found gone: its index must say so, and searches leave it out.
+func (x *index) checkElsewhere(d document, all []*index) {
+	var by *index
+	last := answer{gen: d.gen}
+	hidden := false
+	for _, q := range all {
+		if q == x {
+			continue
+		}
+		for _, a := range q.of(d.fp, d.slot) {
+			if a.does != leaves && a.gen > last.gen {
+				by, last = q, a
+			}
+		}
+		page := blobschema.RemovedDocument{Fingerprint: d.fp, Slot: d.slot}
+		for _, gone := range equal(q.man.Removed, func(r *blobschema.RemovedDocument) int { return r.Compare(page) }) {
+			hidden = hidden || gone.Generation >= d.gen
+		}
+	}
+	switch {
+	case last.does != removes:
+	case uint64(last.seq) > by.man.Seq:
+		x.index.Stale++
+	case hidden:
+		x.index.Hidden++
+	case len(by.man.Removed) < maxRemoved:
+		x.violate(x.segmentOf(d), "%s: it is shown as of generation %d, and partition %d, which found it gone in generation %d, does not say so",
+			x.urlAt(d.fp, by.p.id, uint64(last.seq)), d.gen, by.p.id, last.gen)
+	}
+}
+
+// readSegments reads segments, and returns their current documents, sorted.
+func (x *index) readSegments(refs []blobschema.SegmentRef, anchors bool) (docs []document) {
+	for i := range refs {
+		current, err := x.readSegment(&refs[i], anchors)
+		if errors.Is(err, wire.ErrVersion) {
+			err = fmt.Errorf("%w; 'orbweaver index' makes an index again that another version of orbweaver has made", err)
+		}
+		if err != nil && x.ctx.Err() == nil {
+			x.damaged(refs[i].Object, "%v", err)
+		}
+		for _, d := range current {
+			d.in = uint32(i)
+			docs = append(docs, d)
+		}
+	}
+	slices.SortFunc(docs, document.compare)
+	return docs
+}
+
+// readSegment checks a segment and returns its current documents. It reads all of it or,
+// where few WARC objects are read, mostly what tells the documents apart.
+func (x *index) readSegment(ref *blobschema.SegmentRef, anchors bool) (current []document, err error) {
+	x.name(ref.Object, x.head.Manifest)
+	whole := x.opt.WARCs == allWARCs || x.index.Segments%sampleEvery == 0
+	x.index.Segments++
+	src := x.openSegment(ref, whole)
+	if src == nil {
+		return nil, nil
+	}
+	r, err := segment.Open(src, ref.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if whole {
+		x.index.Read++
+		if err := r.Check(func(_ uint32, d *segment.Document) error { return x.visit(ref, d, anchors) }); err != nil {
+			return nil, err
+		}
+	}
+	cols, err := r.Columns(segment.Slots | segment.Times | segment.Fingerprints | segment.Generations)
+	if err != nil {
+		return nil, err
+	}
+	gone := x.gone(ref, r.Documents())
+	x.checkSummary(ref, r.Summary())
+	for doc := range uint32(r.Documents()) {
+		d := document{fp: cols.Fingerprint(doc), slot: cols.Slot(doc), gen: cols.Generation(doc), unix: uint32(cols.Time(doc))}
+		if d.slot < ref.First || d.slot > ref.Last || doc > 0 && d.slot < cols.Slot(doc-1) || int(d.slot) >= x.pmap.Slots() {
+			x.violate(ref.Object, "document %d is of slot %d, in a segment from %d to %d", doc, d.slot, ref.First, ref.Last)
+		}
+		if !gone.Has(doc) {
+			current = append(current, d)
+		}
+	}
+	return current, nil
+}
+
+// openSegment returns a reader of a segment: whole, or in ranges where little of it is
+// needed. It returns nil, and has reported why, if there is none.
+func (x *index) openSegment(ref *blobschema.SegmentRef, whole bool) segment.Source {
+	p, number, err := naming.ParseIndex(ref.Object)
+	if err != nil || p != x.p.id || number > x.man.Number {
+		x.damaged(x.head.Manifest, "it names %s, which is no segment of it", ref.Object)
+	}
+	if !whole && x.listed[ref.Object] {
+		return func(offset, length int64) ([]byte, error) {
+			x.reads.Objects++
+			x.reads.Bytes += length
+			return x.store.Object(x.ctx, ref.Object, offset, length)
+		}
+	}
+	data, ok := x.object(ref.Object, x.head.Manifest)
+	if !ok {
+		return nil
+	}
+	if int64(len(data)) != ref.Bytes {
+		x.damaged(ref.Object, "it has %d bytes, and by its manifest %d", len(data), ref.Bytes)
+		return nil
+	}
+	if name := naming.Segment(x.id, p, number, data); name != ref.Object {
+		x.damaged(ref.Object, "by its content its name should be %s", name)
+	}
+	return func(offset, length int64) ([]byte, error) { return piece(data, offset, length) }
+}
+
+// gone returns the documents of a segment that are current no more.
+func (x *index) gone(ref *blobschema.SegmentRef, documents int) *segment.Set {
+	if len(ref.Deleted) == 0 && ref.Gone == 0 {
+		return nil
+	}
+	set, err := segment.DecodeSet(ref.Deleted, documents)
+	if err != nil {
+		x.damaged(x.head.Manifest, "deleted documents of %s: %v", ref.Object, err)
+		return nil
+	}
+	x.must(set.Len() == int(ref.Gone), x.head.Manifest, "%d documents of %s are deleted, and it says %d", set.Len(), ref.Object, ref.Gone)
+	return set
+}
+
+// checkSummary compares what a segment and its manifest say of it.
+func (x *index) checkSummary(ref *blobschema.SegmentRef, sum segment.Summary) {
+	same := slices.EqualFunc(ref.Lengths, sum.Lengths[:], func(a uint64, b int64) bool { return a == uint64(b) })
+	x.must(same && sum.Documents == int(ref.Documents) && sum.First == ref.First && sum.Last == ref.Last, x.head.Manifest,
+		"%s has %d documents of slots %d to %d, tokens %d; it says %d of %d to %d, %d",
+		ref.Object, sum.Documents, sum.First, sum.Last, sum.Lengths, ref.Documents, ref.First, ref.Last, ref.Lengths)
+}
+
+// visit checks what a document says of its page, and shows its URL and slot.
+func (x *index) visit(ref *blobschema.SegmentRef, d *segment.Document, anchors bool) error {
+	f := &located{object: ref.Object, what: "document of", name: d.Host, unit: x.unitOf(d.Host), slot: d.Slot}
+	if anchors {
+		f.what = "texts of links to"
+		x.must(d.URL == "", ref.Object, "a document, of texts of links, is of %s", d.URL)
+	} else {
+		a := x.address(d.URL)
+		x.show(&urls{ref.Object, []address{a}})
+		x.must(a.err != nil || a.fp == d.Fingerprint && string(a.url.Host()) == d.Host, ref.Object,
+			"%s of host %s has the fingerprint %016x, and should have %016x", d.URL, d.Host, d.Fingerprint, a.fp)
+	}
+	x.show(f)
+	return nil
+}

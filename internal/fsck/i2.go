@@ -1,0 +1,77 @@
+package fsck
+
+import (
+	"net/netip"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/weburl"
+)
+
+// i2 checks that a unit never changes its slot: the slot stored with a unit or URL is that
+// of its host, registrable domain or address, and a name has one address.
+func i2(v *judge, fact any) {
+	switch f := fact.(type) {
+	case *urls:
+		for i := range f.list {
+			if a := &f.list[i]; a.stray != "" {
+				v.violate(f.where, "%s is placed at %s, which is no address of it", a.text, a.stray)
+			} else {
+				v.pin(a.url, a.at, f.where)
+			}
+		}
+	case *block:
+		for i := range f.urls {
+			v.inPlace(&f.queued[i], &f.urls[i], f.object)
+		}
+	case *commit:
+		for i := range f.pages {
+			v.fetchedInPlace(f, &f.pages[i])
+		}
+	case *links:
+		for i := range f.list {
+			for _, t := range f.list[i].Targets {
+				if int(t.Slot) >= v.pmap.Slots() {
+					v.violate(f.name, "a link goes to slot %d, of %d", t.Slot, v.pmap.Slots())
+				}
+			}
+		}
+	case *located:
+		slot := v.hash.Slot(f.unit)
+		v.must(slot == f.slot, f.object, "%s %s: slot %d, and belongs to %d", f.what, f.name, f.slot, slot)
+	}
+}
+
+// pin keeps the address of a name, if it is told. It never changes.
+func (v *judge) pin(of weburl.URL, at netip.Addr, where string) {
+	if !at.IsValid() {
+		return
+	}
+	name := v.hash.Fingerprint(string(of.Host()))
+	if old, ok := v.pins[name]; !ok {
+		v.pins[name] = at
+	} else if old != at {
+		v.violate(where, "%s has the address %s, and elsewhere %s", of.Host(), at, old)
+	}
+}
+
+// inPlace checks the unit and slot stored with a pending URL.
+func (v *judge) inPlace(q *blobschema.Queued, a *address, where string) {
+	if v.Checked++; a.err == nil && (a.unit != q.Host || a.slot != q.Slot) {
+		v.violate(where, "pending %s has host %s and slot %d, and belongs to %s, slot %d", q.URL, q.Host, q.Slot, a.unit, a.slot)
+	}
+}
+
+// fetchedInPlace checks, in a crawl by IP, that a page was requested at an address of its slot.
+func (v *judge) fetchedInPlace(f *commit, pg *page) {
+	if pg.err != nil || pg.Robots {
+		return
+	}
+	v.Checked++
+	if !v.byIP() || pg.literal || pg.Outcome == blobschema.OutcomeScope || !pg.asked.IsValid() {
+		return
+	}
+	v.pin(pg.url, pg.asked, f.name)
+	if of := v.hash.Slot(addressUnit(pg.asked)); of != pg.slot && !f.broken {
+		v.violate(f.name, "%s was asked for at %s, of slot %d, and belongs to slot %d", pg.URL, pg.asked, of, pg.slot)
+	}
+}

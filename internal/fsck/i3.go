@@ -1,0 +1,357 @@
+package fsck
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// i3 checks that each slot has one owner per epoch: one partition holds it, or it is in one
+// hand-over that nobody has taken; it is where the map says, or on the move there. The
+// state and pages of a partition are of slots that it held then, mail goes to the owner of
+// its slots, epochs never go back, and slots move as the maps that are kept say.
+func i3(v *judge, fact any) {
+	switch f := fact.(type) {
+	case moment:
+		for _, what := range v.placeSlots() {
+			v.violate(naming.MapKey(v.id), "%s", what)
+		}
+		v.checkMaps()
+		for _, p := range v.parts {
+			if p.man != nil {
+				v.checkMoved(p)
+				v.headMoves(p)
+			}
+		}
+	case *batch:
+		epoch := v.atlas.record.Epoch
+		v.must(f.mail.Epoch <= epoch, f.by,
+			"request %d to partition %d was dealt by a map of epoch %d, of %d", f.mail.Number, f.mail.To, f.mail.Epoch, epoch)
+	case *block:
+		own := func(s partition.Slot) {
+			if v.Checked++; !v.had(f.of, s) {
+				v.violate(f.object, "an entry is of slot %d, which is not partition %d's", s, f.of)
+			}
+		}
+		for _, s := range f.settled {
+			own(s.Slot)
+		}
+		for _, q := range f.queued {
+			own(q.Slot)
+		}
+		for _, h := range f.hosts {
+			own(h.Slot)
+		}
+	case *commit:
+		v.must(f.m.Epoch >= max(1, f.prev.Epoch), f.name, "its epoch is %d, that of the commit before %d", f.m.Epoch, f.prev.Epoch)
+		if f.m.Seq == f.prev.Seq+1 && f.is != f.was { // else what happened between them cannot be read
+			v.compareMoves(f)
+		}
+		v.pagesHeld(f)
+	case *letter:
+		v.routed(f)
+	case end:
+		v.checkHistory()
+	}
+}
+
+// checkMaps reads the map of the record, and those that it names besides.
+func (v *judge) checkMaps() {
+	r, key := &v.atlas.record, naming.MapKey(v.id)
+	now := v.mapNamed(r.Object, key)
+	for _, name := range append([]string{r.Target}, r.Former...) {
+		v.mapNamed(name, key)
+	}
+	if now == nil {
+		return
+	}
+	v.must(now.Epoch() == r.Epoch, key, "its epoch is %d, that of its map %d", r.Epoch, now.Epoch())
+	for _, o := range now.Partitions() {
+		v.must(int(o) < len(v.parts), key, "its map has slots for partition %d, and it says that there are %d", o, len(v.parts))
+	}
+	twice := map[partition.Slot]bool{}
+	for _, m := range r.Moving {
+		for _, s := range m.Slots {
+			switch {
+			case int(s) >= now.Slots():
+				v.violate(key, "slot %d is on the move, of %d", s, now.Slots())
+			case twice[s]:
+				v.violate(key, "slot %d is on the move twice", s)
+			case m.Epoch < 2 || m.Epoch > r.Epoch || m.From == m.To || int(max(m.From, m.To)) >= len(v.parts):
+				v.violate(key, "slot %d is on the move from partition %d to %d by epoch %d", s, m.From, m.To, m.Epoch)
+			case now.Owner(s) != m.To:
+				v.violate(key, "slot %d is on the move to partition %d, and by the map partition %d's", s, m.To, now.Owner(s))
+			}
+			twice[s] = true
+		}
+	}
+	if v.anyBroken() {
+		return // nobody can say where its slots are
+	}
+	for s := range partition.Slot(now.Slots()) {
+		v.checkPlace(s, now.Owner(s))
+	}
+}
+
+// mapNamed reads the map that an object holds; "" is that of epoch 1. It returns nil, and has
+// reported why, if that cannot be done.
+func (v *judge) mapNamed(name, by string) *partition.Map {
+	if name == "" {
+		return v.pmap
+	}
+	v.name(name, by)
+	m, _, ok := decoded(v.checker, name, by, func(b []byte) (*partition.Map, error) {
+		m := &partition.Map{}
+		return m, m.UnmarshalBinary(b)
+	})
+	if !ok {
+		return nil
+	}
+	if of, _, err := blobschema.MapObjectName(v.id, m); err != nil || of != name || m.Slots() != v.pmap.Slots() {
+		v.damaged(name, "it holds a map of epoch %d and %d slots, which is %s", m.Epoch(), m.Slots(), of)
+		return nil
+	}
+	return m
+}
+
+// checkPlace checks that a slot is at its owner by the map, or on the move there.
+func (v *judge) checkPlace(s partition.Slot, owner partition.ID) {
+	key, home, h := naming.MapKey(v.id), v.homeOf(s), v.atlas.handed[s]
+	m, on := v.atlas.moving[s]
+	switch {
+	case !on:
+		v.must(h == nil && home.id == owner, key,
+			"slot %d is partition %d's and is not on the move, and its home is partition %d", s, owner, home.id)
+	case h != nil:
+		v.must(h.Epoch == m.Epoch && h.from == m.From && h.To == m.To, key,
+			"slot %d is on the move from partition %d to %d by epoch %d, and handed from %d to %d by epoch %d",
+			s, m.From, m.To, m.Epoch, h.from, h.To, h.Epoch)
+	default:
+		seen := home.holding.Seen(s)
+		v.must(home.id == m.From && seen < m.Epoch || home.id == m.To && seen == m.Epoch, key,
+			"slot %d is on the move from partition %d to %d by epoch %d, and partition %d holds it since epoch %d",
+			s, m.From, m.To, m.Epoch, home.id, seen)
+	}
+}
+
+// checkMoved checks what the last manifest of a partition says of slots that moved.
+func (v *judge) checkMoved(p *part) {
+	where, m, n := p.head.Commit, p.man, partition.Slot(v.pmap.Slots())
+	v.must(m.Epoch <= v.atlas.record.Epoch, where, "its epoch is %d, and the map is of epoch %d", m.Epoch, v.atlas.record.Epoch)
+	for _, mv := range m.Moved {
+		v.must(mv.Epoch >= 2 && mv.Epoch <= m.Epoch, where, "at epoch %d it has seen slots %.100s move by epoch %d", m.Epoch, mv.Slots, mv.Epoch)
+		last := slices.Max(append(mv.Slots, 0))
+		v.must(last < n, where, "it has seen slot %d move, of %d", last, n)
+	}
+	for _, s := range p.sums {
+		if s.Slot >= n || !p.holding.Holds(s.Slot) && !v.awaits(p, s.Slot) {
+			v.violate(where, "it has a summary of slot %d, which is not partition %d's", s.Slot, p.id)
+		}
+	}
+	// A hand-over that was taken stays until the giver knows.
+	for g := range p.handovers() {
+		v.must(g.Epoch >= 2 && g.Epoch <= m.Epoch && g.To != p.id && int(g.To) < len(v.parts), where,
+			"it hands slots %.100s to partition %d by epoch %d", g.Slots, g.To, g.Epoch)
+		for _, s := range g.Slots {
+			if s >= n {
+				v.violate(where, "it hands slot %d over, of %d", s, n)
+			} else if seen := p.holding.Seen(s); seen < g.Epoch || seen == g.Epoch && p.holding.Holds(s) {
+				v.violate(where, "it hands slot %d over by epoch %d, and has not given it", s, g.Epoch)
+			}
+		}
+		for _, s := range g.State {
+			v.must(g.Slots.Has(s.Slot), where, "its hand-over of slots %.100s has a summary of slot %d", g.Slots, s.Slot)
+		}
+	}
+}
+
+// headMoves compares what a head says of moves with its manifest and the map.
+func (v *judge) headMoves(p *part) {
+	key, h := naming.HeadKey(v.id, p.id), &p.head
+	gives := map[partition.ID]partition.Epoch{}
+	for g := range p.handovers() {
+		gives[g.To] = max(gives[g.To], g.Epoch)
+	}
+	v.must(len(gives)+len(h.Gives) == 0 || maps.Equal(gives, h.Gives), key, "it gives slots to %v, its manifest to %v", h.Gives, gives)
+	owes, awaits := 0, partition.Epoch(0)
+	for s, m := range v.atlas.moving {
+		if v.owes(p, s) {
+			owes++
+		}
+		if v.awaits(p, s) {
+			awaits = cmp.Or(min(awaits, m.Epoch), m.Epoch)
+		}
+	}
+	v.must(owes == h.Owes, key, "it owes %d slots, and by the map %d", h.Owes, owes)
+	v.must(awaits == h.Awaits, key, "it awaits slots since epoch %d, and by the map since epoch %d (0: none)", h.Awaits, awaits)
+}
+
+// moves are the slots that visible commits gave and took, and the mail that only they explain.
+type moves struct {
+	gifts  map[slotAt]gift
+	takes  map[slotAt]partition.ID
+	owners map[partition.Slot][]owned // since the one of the first map, oldest first
+	routes map[route]routed
+}
+
+func newMoves() moves {
+	return moves{map[slotAt]gift{}, map[slotAt]partition.ID{}, map[partition.Slot][]owned{}, map[route]routed{}}
+}
+
+// slotAt is a move of a slot.
+type slotAt struct {
+	slot  partition.Slot
+	epoch partition.Epoch
+}
+
+type gift struct{ from, to partition.ID }
+
+// owned says by which epoch a slot went to a partition.
+type owned struct {
+	epoch partition.Epoch
+	to    partition.ID
+}
+
+// route is a way of mail, routed the oldest map by which a URL went it.
+type route struct {
+	from, to partition.ID
+	slot     partition.Slot
+}
+
+type routed struct {
+	epoch          partition.Epoch
+	url, how, name string
+}
+
+// compareMoves compares what a commit says of slots that moved with the commit before.
+func (v *judge) compareMoves(f *commit) {
+	for s := range partition.Slot(v.pmap.Slots()) {
+		at, before := slotAt{s, f.is.Seen(s)}, f.was.Seen(s)
+		held, holds := f.was.Holds(s), f.is.Holds(s)
+		switch {
+		case at.epoch < before:
+			v.violate(f.name, "slot %d had moved by epoch %d before, and has by epoch %d", s, before, at.epoch)
+		case at.epoch == before:
+			v.must(held == holds, f.name, "slot %d was held and is not, or the other way round, by the same epoch %d", s, at.epoch)
+		case held == holds:
+			v.violate(f.name, "slot %d is given that was not held, or taken that was, by epoch %d", s, at.epoch)
+		case holds:
+			by, twice := v.moves.takes[at]
+			v.must(!twice, f.name, "slot %d is taken by epoch %d, and partition %d took it then", s, at.epoch, by)
+			v.moves.takes[at] = f.id
+		default:
+			v.give(f, at)
+		}
+	}
+}
+
+// give notes that a commit gives a slot away.
+func (v *judge) give(f *commit, at slotAt) {
+	i := slices.IndexFunc(f.m.Given, func(g blobschema.Handover) bool { return g.Epoch == at.epoch && g.Slots.Has(at.slot) })
+	if i < 0 {
+		v.violate(f.name, "slot %d is given by epoch %d, and no hand-over has it", at.slot, at.epoch)
+		return
+	}
+	by, twice := v.moves.gifts[at]
+	v.must(!twice, f.name, "slot %d is given by epoch %d, and partition %d gave it then", at.slot, at.epoch, by.from)
+	v.moves.gifts[at] = gift{f.id, f.m.Given[i].To}
+}
+
+// pagesHeld checks that pages are of slots that the partition held.
+func (v *judge) pagesHeld(f *commit) {
+	for i := range f.pages {
+		pg := &f.pages[i]
+		if pg.err != nil || pg.Robots {
+			continue
+		}
+		v.Checked++
+		if !f.was.Holds(pg.slot) && !f.is.Holds(pg.slot) && (pg.Outcome != blobschema.OutcomeScope || !v.had(f.id, pg.slot)) {
+			v.violate(f.name, "the page record of %s, of slot %d, is partition %d's", pg.URL, pg.slot, v.homeOf(pg.slot).id)
+		}
+	}
+}
+
+// routed notes where URLs went, unless the first map sent them there. A partition mails to
+// itself what it requests again.
+func (v *judge) routed(l *letter) {
+	how, epoch := "mailed to", l.mail.Epoch
+	if l.held {
+		how, epoch = "held for", v.atlas.record.Epoch
+	} else if l.err == nil && l.fits {
+		v.must(epoch <= l.m.Epoch, l.name, "mail %d to partition %d is of epoch %d, and the commit of epoch %d", l.number, l.to, epoch, l.m.Epoch)
+	}
+	for i := range l.urls {
+		a := &l.urls[i]
+		if v.Checked++; a.err != nil || v.pmap.Owner(a.slot) == l.to || l.id == l.to && v.had(l.to, a.slot) {
+			continue
+		}
+		way := route{l.id, l.to, a.slot}
+		if old, ok := v.moves.routes[way]; !ok || epoch < old.epoch {
+			v.moves.routes[way] = routed{epoch, strings.Clone(a.text), how, l.name}
+		}
+	}
+}
+
+// checkHistory puts together who owned slots, checks that slots were taken by whom they
+// were given to, and that URLs went to the owners of their slots. If a commit cannot be
+// read, there may have been more moves.
+func (v *judge) checkHistory() {
+	if v.anyBroken() {
+		return
+	}
+	h := &v.moves
+	for at, g := range h.gifts {
+		h.owners[at.slot] = append(h.owners[at.slot], owned{at.epoch, g.to})
+	}
+	for s, m := range v.atlas.moving {
+		if _, given := h.gifts[slotAt{s, m.Epoch}]; !given {
+			h.owners[s] = append(h.owners[s], owned{m.Epoch, m.To})
+		}
+	}
+	for _, list := range h.owners {
+		slices.SortFunc(list, func(a, b owned) int { return cmp.Compare(a.epoch, b.epoch) })
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(h.takes), slotAt.compare) {
+		by := h.takes[at]
+		g, given := h.gifts[at]
+		where := v.where(v.parts[by])
+		v.must(given, where, "it has taken slot %d by epoch %d, and no commit gave it then", at.slot, at.epoch)
+		v.must(!given || g.to == by, where,
+			"it has taken slot %d by epoch %d, which partition %d gave to partition %d", at.slot, at.epoch, g.from, g.to)
+	}
+	for _, way := range slices.SortedFunc(maps.Keys(h.routes), route.compare) {
+		// Links may wait, so a map of an epoch before may have sent them.
+		r := h.routes[way]
+		owned := slices.ContainsFunc(h.owners[way.slot], func(o owned) bool { return o.to == way.to && o.epoch <= r.epoch })
+		v.must(owned, r.name, "%s was %s partition %d, and is partition %d's", r.url, r.how, way.to, v.ownerBy(way.slot, r.epoch))
+	}
+	for _, g := range v.given {
+		owner := v.ownerBy(g.slot, g.epoch)
+		v.must(owner == g.to, v.batches[g.batch], "a request to partition %d has a URL of slot %d, which is partition %d's by epoch %d",
+			g.to, g.slot, owner, g.epoch)
+	}
+}
+
+func (a slotAt) compare(b slotAt) int {
+	return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.epoch, b.epoch))
+}
+
+func (a route) compare(b route) int {
+	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.slot, b.slot))
+}
+
+// ownerBy is the owner of a slot by the map of an epoch.
+func (v *judge) ownerBy(s partition.Slot, e partition.Epoch) partition.ID {
+	owner := v.pmap.Owner(s)
+	for _, o := range v.moves.owners[s] {
+		if o.epoch <= e {
+			owner = o.to
+		}
+	}
+	return owner
+}

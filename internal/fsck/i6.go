@@ -1,0 +1,200 @@
+package fsck
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// i6 checks that stored objects have not changed: what was read agrees with its name and
+// with what others say of it, runs are in order, WARC records have their digests and agree
+// with the page records, and the original of every revisit is a response in an earlier
+// commit or the same one. The pass itself reports what cannot be read at all.
+func i6(v *judge, fact any) {
+	switch f := fact.(type) {
+	case moment:
+		for _, p := range v.parts {
+			v.headAsManifest(p)
+		}
+		for _, r := range [][2]string{{naming.CrawlKey(v.id), v.crawl.Settings.HostRanks}, {naming.WishKey(v.id), v.wish.HostRanks}} {
+			by, name := r[0], r[1]
+			v.must(name == "" || !v.name(name, by) || v.listed[name], name, "the object does not exist; %s names it", by)
+		}
+	case *batch:
+		v.batchAsNamed(f)
+	case *block:
+		v.inOrder(f)
+	case *commit:
+		v.sectionsAgree(f)
+		for i, w := range f.m.WARCs {
+			if len(f.warcs[i]) > 0 {
+				v.report.WARCsBad++
+				v.report.WARCsRead--
+			}
+			for _, what := range f.warcs[i] {
+				v.violate(w, "%s", what)
+			}
+		}
+		v.keepCaptures(f)
+	case *links:
+		v.ofItsPages(f)
+	case *letter:
+		v.must(f.err == nil, f.name, "mail %d to partition %d: %v", f.number, f.to, f.err)
+		v.must(!f.held || int(f.to) < len(v.parts), f.name, "it holds links for partition %d", f.to)
+	case *group:
+		v.originals()
+	}
+}
+
+// headAsManifest compares what a head copies from its manifest.
+func (v *judge) headAsManifest(p *part) {
+	h, m, key := &p.head, p.man, naming.HeadKey(v.id, p.id)
+	if m != nil {
+		v.must(h.Epoch == m.Epoch && h.Wish == m.Wish && slices.Equal(h.Scope, m.NewScope), key,
+			"epoch %d, wish %d and new hosts %q are not the manifest's %d, %d and %q", h.Epoch, h.Wish, h.Scope, m.Epoch, m.Wish, m.NewScope)
+	} else if p.damage != nil {
+		if _, ok := v.object(h.Commit, key); ok {
+			v.violate(h.Commit, "%v", p.damage)
+		}
+	}
+}
+
+// batchAsNamed compares the content of seeds or requests with the name and number.
+func (v *judge) batchAsNamed(f *batch) {
+	if f.content == nil {
+		return // reported
+	}
+	if f.seeds > 0 {
+		v.must(f.number == uint64(f.seeds) && naming.Seeds(v.id, f.content) == f.object, f.object,
+			"it holds batch %d of seeds, and is named as batch %d", f.number, f.seeds)
+	} else {
+		v.must(f.number == f.mail.Request && naming.Request(v.id, f.content) == f.object, f.object,
+			"it holds request %016x and is named as %016x", f.number, f.mail.Request)
+	}
+}
+
+// inOrder checks the order of a run. A merged run has one entry of each URL, others one of
+// each of its generations: a URL may settle twice between two commits.
+func (v *judge) inOrder(f *block) {
+	for i, s := range f.settled {
+		l := &f.settled[max(0, i-1)]
+		n := cmp.Or(cmp.Compare(l.Slot, s.Slot), cmp.Compare(l.Fingerprint, s.Fingerprint))
+		if n > 0 || n == 0 && i > 0 && (f.merged || l.Generation >= s.Generation) {
+			v.violate(f.object, "the run is not sorted, or has a URL twice: settled %016x of slot %d", s.Fingerprint, s.Slot)
+		}
+	}
+	for i, q := range f.queued {
+		l := &f.queued[max(0, i-1)]
+		if cmp.Or(cmp.Compare(l.Slot, q.Slot), cmp.Compare(l.Host, q.Host), cmp.Compare(l.Rank, q.Rank), cmp.Compare(l.URL, q.URL)) > 0 {
+			v.violate(f.object, "the run is not sorted: pending %s", q.URL)
+		}
+	}
+	for i, h := range f.hosts {
+		l := &f.hosts[max(0, i-1)]
+		n := cmp.Or(cmp.Compare(l.Slot, h.Slot), cmp.Compare(l.Host, h.Host))
+		v.must(n < 0 || n == 0 && i == 0, f.object, "the run is not sorted, or has a host twice: %s", h.Host)
+	}
+}
+
+// sectionsAgree compares the sections of a commit with each other.
+func (v *judge) sectionsAgree(f *commit) {
+	n := len(f.m.Runs)
+	v.must(f.delta == nil || n > 0 && f.m.Runs[n-1].Object == f.name, f.name, "it holds a run that its manifest does not name")
+	for _, pg := range f.pages {
+		v.must(pg.Outcome.Answered() == (pg.WARC != ""), f.name, "the outcome of %s is %s, its WARC object %q", pg.URL, pg.Outcome, pg.WARC)
+	}
+}
+
+// ofItsPages checks that links are of pages of the same commit.
+func (v *judge) ofItsPages(f *links) {
+	slots := make(map[uint64]partition.Slot, len(f.pages))
+	for i := range f.pages {
+		if pg := &f.pages[i]; pg.err == nil && !pg.Robots {
+			slots[pg.fp] = pg.slot
+		}
+	}
+	for _, l := range f.list {
+		slot, ok := slots[l.Source]
+		v.must(ok && slot == l.Slot, f.name, "links of a page %016x of slot %d, of which it has no record", l.Source, l.Slot)
+	}
+}
+
+// claim is what a page record says of the response with its payload: of an earlier one, in a
+// revisit, or of its own. Hashes take few bytes.
+type claim struct {
+	at  uint64 // hash of the place of the response
+	of  uint64 // hash of what the response is said to be
+	seq uint32 // of the commit with the page record
+	by  uint16 // its partition
+}
+
+func (a claim) compare(b claim) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by), cmp.Compare(a.seq, b.seq))
+}
+
+// keepCaptures notes the revisits of a commit and, if its partition has any, the responses
+// that revisits may refer to.
+func (v *judge) keepCaptures(f *commit) {
+	for i := range f.pages {
+		pg := f.pages[i].Page
+		switch o := pg.Original; {
+		case o != nil && pg.WARC == "":
+			v.violate(f.name, "%s is a revisit, and has no WARC object", pg.URL)
+		case o != nil:
+			v.report.Revisits++
+			v.claims = append(v.claims, v.claimOf(f, o, pg))
+		case pg.Outcome == blobschema.OutcomeUnchanged:
+			v.violate(f.name, "%s is unchanged, and since what is not said", pg.URL)
+		case pg.WARC != "" && (v.atlas.anyMoved || f.man.Totals.Revisits > 0):
+			own := pg.Payload()
+			v.captures = append(v.captures, v.claimOf(f, &own, pg))
+		}
+	}
+}
+
+func (v *judge) claimOf(f *commit, o *blobschema.Original, pg *blobschema.Page) claim {
+	return claim{
+		at:  v.hash.Fingerprint(fmt.Sprintf("%s %d", o.WARC, o.Offset)),
+		of:  v.hash.Fingerprint(fmt.Sprintf("%s %d %d %s %d", o.URL, o.Time.UnixMicro(), o.Length, pg.Digest, pg.BodyBytes)),
+		seq: uint32(f.m.Seq), by: uint16(f.id),
+	}
+}
+
+// originals looks the claims of revisits up among the responses of the same partitions. The
+// partition that had the slot before has commits of its own number.
+func (v *judge) originals() {
+	slices.SortFunc(v.captures, claim.compare)
+	slices.SortFunc(v.claims, claim.compare)
+	for _, cl := range v.claims {
+		by := partition.ID(cl.by)
+		where := v.commitOf(by, uint64(cl.seq))
+		found := equal(v.captures, func(a *claim) int { return cmp.Compare(a.at, cl.at) })
+		if len(found) == 0 && !v.parts[by].broken { // else the response may be in what cannot be read
+			v.violate(where, "%s is a revisit of a response that has no page record", v.claimant(cl))
+		}
+		for _, own := range found {
+			if own.by == cl.by && own.seq > cl.seq {
+				v.violate(where, "%s is said to be a revisit of a response in commit %d of partition %d", v.claimant(cl), own.seq, own.by)
+			} else if own.of != cl.of {
+				v.violate(where, "%s is a revisit, and does not say of its original what commit %d of partition %d does",
+					v.claimant(cl), own.seq, own.by)
+			}
+		}
+	}
+	v.claims, v.captures = nil, nil
+}
+
+// claimant finds the URL of a revisit again, for a message.
+func (v *judge) claimant(cl claim) string {
+	by := &commit{part: v.parts[cl.by], m: &blobschema.Manifest{Seq: uint64(cl.seq)}}
+	if pg := v.pageOf(by.id, by.m.Seq, func(pg *blobschema.Page) bool {
+		return pg.Original != nil && v.claimOf(by, pg.Original, pg) == cl
+	}); pg != nil {
+		return pg.URL
+	}
+	return "a page"
+}

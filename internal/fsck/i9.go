@@ -1,0 +1,81 @@
+package fsck
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// i9 can only refute that no unit was asked faster than its pace, by the times of answers:
+// requests without an answer leave no record. A unit is in one partition until slots move.
+func i9(v *judge, fact any) {
+	switch f := fact.(type) {
+	case *commit:
+		for i := range f.pages {
+			v.observe(&f.pages[i], cmp.Or(v.opt.Delay, f.m.Delay))
+		}
+	case *group:
+		if !v.byIP() {
+			v.pace()
+		}
+	case end:
+		v.pace()
+	}
+}
+
+// asked is an answer of a unit.
+type asked struct {
+	unit uint64 // hash of its name; in a crawl by IP of a host's, until its address is known
+	url  uint64 // of a robots.txt; else 0
+	time int64  // microseconds
+	// delay is the pace that was kept when the answer was committed.
+	delay time.Duration
+}
+
+// observe notes an answer. Refusals are left out: not every one is of a request.
+func (v *judge) observe(pg *page, delay time.Duration) {
+	if pg.err != nil || !pg.Outcome.Answered() || delay <= 0 {
+		return
+	}
+	a := asked{unit: v.hash.Fingerprint(pg.unit), time: pg.Time.UnixMicro(), delay: delay}
+	if pg.Robots {
+		a.url = pg.fp
+		if pg.Outcome == blobschema.OutcomeRedirect {
+			v.hops[v.hash.Fingerprint(pg.Redirect)] = true
+		}
+	}
+	v.asked = append(v.asked, a)
+}
+
+// pace checks the times between answers of one unit. The target of a redirect of robots.txt
+// counts for the host that redirects, and is left out; the first page may be requested
+// together with the robots.txt. In a crawl by IP the names of an address are one unit if
+// mail, pending URLs or the WARC records that were read tell their address.
+func (v *judge) pace() {
+	const tolerance = 5 * time.Millisecond
+	for i := range v.asked {
+		if addr, ok := v.pins[v.asked[i].unit]; ok {
+			v.asked[i].unit = v.hash.Fingerprint(addressUnit(addr))
+		}
+	}
+	slices.SortFunc(v.asked, func(a, b asked) int {
+		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.time, b.time))
+	})
+	var last asked
+	for _, a := range v.asked {
+		if a.url != 0 && v.hops[a.url] {
+			continue
+		}
+		v.Checked++
+		gap := time.Duration(a.time-last.time)*time.Microsecond + 2*v.opt.Skew
+		before := a.url != 0 && gap < 4*v.opt.Skew // the robots.txt may have come first
+		if last.time != 0 && last.url == 0 && a.unit == last.unit && !before && gap < min(a.delay, last.delay)-tolerance {
+			at := time.UnixMicro(a.time).UTC().Format(time.RFC3339Nano)
+			v.violate(v.id, "the unit with hash %016x was asked at %s, %v after the request before", a.unit, at, gap)
+		}
+		last = a
+	}
+	v.asked, v.hops = nil, map[uint64]bool{}
+}

@@ -1,0 +1,97 @@
+package fsck
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+)
+
+// raw reads a record. An error ends the check.
+func (c *checker) raw(key string) (value []byte, found bool) {
+	if c.err != nil {
+		return nil, false
+	}
+	c.reads.Records++
+	values, err := c.store.Records(c.ctx, key)
+	if err != nil {
+		c.err = fmt.Errorf("read record %s: %w", key, err)
+		return nil, false
+	}
+	return values[0], values[0] != nil
+}
+
+// record reads and decodes a JSON record. One that cannot be decoded is damage, and not found.
+func record[T any](c *checker, key string) (v T, found bool) {
+	b, found := c.raw(key)
+	if !found {
+		return v, false
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		c.bad++
+		c.damaged(key, "the record cannot be decoded: %v", err)
+		var none T
+		return none, false
+	}
+	return v, true
+}
+
+// bytes reads an object. The end of ctx ends the check.
+func (c *checker) bytes(name string) ([]byte, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	b, err := c.store.Object(c.ctx, name, 0, -1)
+	if c.err = c.ctx.Err(); c.err != nil {
+		return nil, c.err
+	}
+	c.reads.Objects++
+	c.reads.Bytes += int64(len(b))
+	return b, err
+}
+
+// object reads an object that by names. If that fails, it reports the damage and ok is false.
+func (c *checker) object(name, by string) (data []byte, ok bool) {
+	c.judge("I6").Checked++
+	b, err := c.bytes(name)
+	switch {
+	case c.err != nil:
+	case err == nil:
+		return b, true
+	case c.listed[name]:
+		c.damaged(name, "the object cannot be read: %v", err)
+	default:
+		c.damaged(name, "the object does not exist; %s names it", by)
+	}
+	return nil, false
+}
+
+// decoded is object, and decodes what it has read.
+func decoded[T any](c *checker, name, by string, decode func([]byte) (T, error)) (v T, data []byte, ok bool) {
+	if data, ok = c.object(name, by); !ok {
+		return v, nil, false
+	}
+	v, err := decode(data)
+	if err != nil {
+		c.damaged(name, "%v", err)
+		return v, nil, false
+	}
+	return v, data, true
+}
+
+// openCommit decodes the manifest of a commit object.
+func openCommit(data []byte) (r *blobschema.CommitReader, m blobschema.Manifest, err error) {
+	if r, err = blobschema.OpenCommit(data); err == nil {
+		m, err = r.Manifest()
+	}
+	return r, m, err
+}
+
+// name notes that something names an object, and reports whether nothing else did before.
+func (c *checker) name(object, by string) bool {
+	if c.named[object] != "" {
+		return false
+	}
+	c.named[object] = by
+	return true
+}
