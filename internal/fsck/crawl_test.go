@@ -21,6 +21,7 @@ import (
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/stored"
@@ -113,7 +114,7 @@ var addresses = sync.OnceValues(func() (*memory, error) {
 // repartitioned is a crawl whose slots moved while it went on.
 var repartitioned = sync.OnceValues(func() (*memory, error) {
 	s := blobschema.Settings{Index: true}
-	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *service.Service, _ *platform.Platform) error {
+	return crawlOnce(quickly, s, 1, func(ctx context.Context, e *jobs.Jobs, _ *platform.Platform) error {
 		return shuffle(ctx, e, 20*time.Millisecond)
 	})
 })
@@ -128,7 +129,7 @@ var quickly = crawl.StepConfig{CommitEvery: 50 * time.Millisecond, CommitPages: 
 
 // shuffle wants other numbers of partitions again and again, each time when all slots have
 // arrived; but not for ever, for a crawl does not end while slots are on the move.
-func shuffle(ctx context.Context, e *service.Service, every time.Duration) error {
+func shuffle(ctx context.Context, e *jobs.Jobs, every time.Duration) error {
 	for i := 0; i < 6; {
 		select {
 		case <-ctx.Done():
@@ -193,7 +194,7 @@ func balanced(web *simweb.Web) (string, error) {
 // crawlOnce crawls the generated web, and then asks for the seeds again, as often as
 // recrawls says. meanwhile, if not nil, runs beside each of these crawls, until its context
 // ends with the crawl.
-func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *service.Service, *platform.Platform) error) (*memory, error) {
+func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int, meanwhile func(context.Context, *jobs.Jobs, *platform.Platform) error) (*memory, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	srv, err := simweb.Start(ctx, smallWeb, simweb.ListenOptions{})
@@ -223,7 +224,7 @@ func crawlOnce(step crawl.StepConfig, settings blobschema.Settings, recrawls int
 	settings.Scope, settings.MaxDepth, settings.Delay = blobschema.ScopeAny, -1, 12*time.Millisecond
 	want := blobschema.Crawl{ID: crawlID, HashKey: []byte(key), Slots: slots, Partitions: partitions, Settings: settings}
 	for i := range recrawls + 1 {
-		e, err := service.New(p, service.Config{
+		e, err := jobs.Open(p, service.Config{
 			Step:  step,
 			Fetch: fetch.Config{UserAgent: "orbweaver", Token: "orbweaver", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		})

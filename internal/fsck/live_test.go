@@ -8,7 +8,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/fsck"
-	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/internal/jobs"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/platform"
 )
@@ -24,7 +24,7 @@ func TestLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := live{T: t}
-			_, err := crawlOnce(quickly, s, 1, func(ctx context.Context, e *service.Service, p *platform.Platform) error {
+			_, err := crawlOnce(quickly, s, 1, func(ctx context.Context, e *jobs.Jobs, p *platform.Platform) error {
 				shuffled := make(chan error, 1)
 				go func() { shuffled <- shuffle(ctx, e, 30*time.Millisecond) }()
 				for ctx.Err() == nil && l.checks < 17 {

@@ -101,6 +101,9 @@ const (
 // stops it, or ctx ends. Begin comes first. Every step has committed and released its lease when Run
 // returns, unless the error says otherwise.
 func (s *Service) Run(ctx context.Context) (End, error) {
+	if s.crawl.Settings.Index && len(s.jobs) == 0 {
+		return Stopped, errors.New("the crawl is searchable, and no jobs are registered that make its index")
+	}
 	run, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.serveWakes(run) })
