@@ -55,7 +55,7 @@ internal/actor:           internal/page
 internal/crawl:           blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/actor internal/fresh internal/frontier internal/page internal/polite internal/weburl partition
 internal/rank:            blobschema blobschema/naming blobschema/ranks blobschema/wire internal/actor internal/crawl internal/frontier internal/weburl partition
 internal/rank/made:       blobschema blobschema/naming blobschema/wire internal/crawl internal/weburl partition
-internal/crawlfile:       blobschema internal/crawl internal/weburl
+internal/crawlfile:       blobschema blobschema/warc internal/crawl internal/fetch internal/frontier internal/weburl partition
 internal/platform/aws:    blobschema/naming internal/platform/driver partition
 internal/platform:        blobschema/naming internal/platform/aws internal/platform/driver internal/platform/embedded internal/platform/local partition
 internal/index:           blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc blobschema/wire internal/actor internal/coding internal/crawl internal/text internal/token internal/weburl partition
@@ -67,7 +67,8 @@ internal/hostile:         blobschema
 internal/corpus:
 internal/simulate:        blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/crawl internal/fetch internal/frontier internal/fsck internal/index internal/ledger internal/page internal/platform/embedded internal/polite internal/rank internal/simweb internal/weburl partition
 internal/simulate/plants: internal/simulate
-internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
+internal/control:         blobschema blobschema/ranks internal/crawl internal/engine internal/platform internal/rank partition
+internal/view:            blobschema blobschema/naming blobschema/ranks blobschema/warc blobschema/wire internal/control internal/crawl internal/engine internal/frontier internal/platform internal/platform/local internal/polite internal/rank internal/weburl partition
 internal/search:          blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/wire internal/crawl internal/token internal/weburl partition
 internal/experiment:      blobschema blobschema/naming blobschema/ranks blobschema/segment blobschema/warc internal/actor internal/corpus internal/crawl internal/engine internal/fetch internal/fresh internal/frontier internal/index internal/ledger internal/page internal/platform internal/rank internal/rank/made internal/search internal/simulate internal/simweb internal/strhash internal/text internal/token internal/weburl partition
 internal/function:        blobschema internal/actor internal/crawl internal/engine internal/fetch internal/index internal/ledger internal/platform internal/polite internal/search internal/view partition
@@ -102,6 +103,8 @@ github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
+github.com/dustin/go-humanize:       cmd/orbweaver
+al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
 github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies
 github.com/spf13/cobra:              cmd/orbweaver
@@ -110,7 +113,7 @@ go.etcd.io/bbolt:                    internal/platform/local
 go.yaml.in/yaml/v4:                  internal/crawlfile
 gocloud.dev:                         internal/engine internal/platform internal/platform/aws internal/platform/conformance internal/platform/local internal/view
 golang.org/x/net:                    internal/bench internal/docsite internal/extract internal/fetch internal/hostile internal/simweb internal/text internal/weburl
-golang.org/x/sync:                   internal/bench internal/engine internal/search
+golang.org/x/sync:                   cmd/orbweaver internal/bench internal/engine internal/search
 golang.org/x/term:                   cmd/orbweaver
 golang.org/x/text:                   internal/crawlfile internal/extract internal/token
 `

@@ -1,12 +1,14 @@
 package main
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,42 +16,69 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
-	"github.com/orbweaver/orbweaver/partition"
+	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
-// Defaults of the crawl command that are not those of other packages.
-const (
-	// defaultPartitions is what the benchmark found best on two cores: as fast as one, and
-	// cheaper than more (go run ./internal/bench -partitions 1,2,4,8).
-	defaultPartitions = 2
-	defaultAgent      = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
-	defaultPolicy     = "breadth-first"
-	defaultQuality    = "depth"
-	// maxMaxBody leaves room for the HTTP header in a WARC record.
-	maxMaxBody = warc.MaxBlock - 1<<20
-)
+const defaultAgent = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
 
-// runFlags are those of every command that crawls: of one run only.
+// settings are flags made from the table [crawlfile.Settings]. They write into a record.
+type settings struct {
+	record blobschema.Crawl
+	given  map[string][]string // the values on the command line or in the crawl file, by setting
+}
+
+// register adds the flags of some settings.
+func (s *settings) register(fs *pflag.FlagSet, choose func(*crawlfile.Setting) bool) {
+	s.record, s.given = crawlfile.Defaults(defaultAgent), map[string][]string{}
+	for i := range crawlfile.Settings {
+		if set := &crawlfile.Settings[i]; choose(set) {
+			flag := fs.VarPF(&settingFlag{set, s}, set.Name, "", set.Usage)
+			flag.NoOptDefVal = set.Bare
+			if set.Default == "" && set.Name != "user-agent" {
+				flag.DefValue = "" // an empty list
+			}
+		}
+	}
+}
+
+// apply gives another record what the flags say. The error cannot be: the values are parsed already.
+func (s *settings) apply(c *blobschema.Crawl, names ...string) error {
+	for _, name := range names {
+		if err := crawlfile.Find(name).Replace(c, s.given[name]); err != nil {
+			return usagef("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// settingFlag is the flag of a setting.
+type settingFlag struct {
+	*crawlfile.Setting
+	to *settings
+}
+
+func (f *settingFlag) Set(text string) error {
+	f.to.given[f.Name] = append(f.to.given[f.Name], text)
+	return f.Setting.Set(&f.to.record, text)
+}
+func (f *settingFlag) String() string { return f.Get(&f.to.record) }
+func (f *settingFlag) Type() string   { return f.Kind() }
+
+// runFlags are the flags of every command that crawls. They are about one run.
 type runFlags struct {
-	place
-
+	target
+	settings
 	connections int
-	allowNet    netsValue
 	maxTime     time.Duration
-
-	every time.Duration // how often to look, in the cloud
-
-	costs bool
-
-	json  bool
-	quiet bool
+	every       time.Duration // between two looks at a deployment
+	costs       bool
+	json, quiet bool
 }
 
 // Flags that only make sense where the crawl runs in this process, with what decides in a
-// cloud instead; and the other way round.
+// deployment instead; and the other way round.
 var (
 	folderFlags = map[string]string{
 		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
@@ -62,42 +91,39 @@ var (
 	}
 )
 
-// refuseOthers tells the first flag given that makes no sense at the place, but for some.
-func (f *runFlags) refuseOthers(but ...string) error {
+func (f *runFlags) register(fs *pflag.FlagSet) {
+	f.target.register(fs)
+	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after this time; 0 for never")
+	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
+	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
+	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary the calls of this run, and their cost in a cloud")
+	fs.BoolVar(&f.json, "json", false, "report events as JSON, one object a line")
+	fs.BoolVar(&f.quiet, "quiet", false, "report only warnings and errors")
+}
+
+// check refuses values that no single flag's parser can, and flags that make no sense at the
+// target, except some.
+func (f *runFlags) check(except ...string) error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	if err := refuse(f.set, []wrong{
+		{f.every <= 0, "every", "longer than 0s"},
+		{f.maxTime < 0, "max-time", "longer than 0s, or 0 for no bound"},
+		{f.connections < 1, "connections", "1 or more"},
+	}); err != nil {
+		return err
+	}
 	flags, where := cloudFlags, "a folder"
 	if f.inCloud() {
 		flags, where = folderFlags, "a cloud"
 	}
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if f.set.Changed(name) && !slices.Contains(but, name) {
+		if f.set.Changed(name) && !slices.Contains(except, name) {
 			return usagef("--%s makes no sense in %s: %s", name, where, flags[name])
 		}
 	}
 	return nil
-}
-
-func (f *runFlags) register(fs *pflag.FlagSet) {
-	fs.SortFlags = false
-	f.place.register(fs)
-	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after so long; 0 for never")
-	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
-	fs.Var(&f.allowNet, "allow-net", "private network that the crawl may connect to; repeatable; kept with the crawl; 'none' removes the kept ones")
-	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: how often to look how far it is")
-	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary how many calls this run made, and what they would cost in a cloud")
-	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
-	fs.BoolVar(&f.quiet, "quiet", false, "say nothing but warnings and errors")
-}
-
-// check refuses what no single flag's parser can.
-func (f *runFlags) check() error {
-	if err := f.settle(); err != nil {
-		return err
-	}
-	return f.refuse([]wrong{
-		{f.every <= 0, "every", "longer than 0s"},
-		{f.maxTime < 0, "max-time", "longer than 0s, or 0 for no bound"},
-		{f.connections < 1, "connections", "1 or more"},
-	})
 }
 
 // wrong says whether the value of a flag is wrong, and what it must be.
@@ -107,269 +133,229 @@ type wrong struct {
 	want string
 }
 
-// refuse tells the first of the values that are wrong.
-func (f *runFlags) refuse(checks []wrong) error {
+// refuse reports the first wrong value.
+func refuse(set *pflag.FlagSet, checks []wrong) error {
 	for _, c := range checks {
 		if c.is {
-			return usagef("invalid argument %q for --%s: it must be %s", f.set.Lookup(c.flag).Value, c.flag, c.want)
+			return usagef("invalid argument %q for --%s: it must be %s", set.Lookup(c.flag).Value, c.flag, c.want)
 		}
 	}
 	return nil
 }
 
-// perRun lists the flags of this run only that going on needs again.
+// perRun lists the flags of this run that the next run needs again.
 func (f *runFlags) perRun() []string {
-	var args []string
 	if f.set.Changed("connections") {
-		args = append(args, "--connections="+strconv.Itoa(f.connections))
+		return []string{"--connections=" + strconv.Itoa(f.connections)}
 	}
-	return args
+	return nil
 }
 
-// crawlFlags is what the crawl command can be told.
+// crawlFlags are the flags of the crawl command.
 type crawlFlags struct {
 	runFlags
-	file    string
-	seeds   string
-	skipBad bool // lines of seeds
-	another bool
-	detach  bool
+	file      string
+	seeds     string
+	skipBad   bool // lines of seeds
+	another   bool
+	detach    bool
+	hostRanks string
+	ranks     []byte // the content of that file
 
-	scope       scopeValue
-	include     patternsValue
-	exclude     patternsValue
-	maxDepth    boundValue
-	maxBody     sizeValue
-	slots       int
-	partitions  int
-	elastic     elasticValue
-	partitionBy partitionByValue
-	policy      policyValue
-	quality     qualityValue
-	hostRanks   string
-	ranks       []byte // what is in that file
-	sitemaps    bool
-	srcset      bool
-	index       bool
-
-	delay    time.Duration
-	agent    agentValue
-	timeout  time.Duration
-	maxPages boundValue
-	compress compressValue
-
-	maxHostURLs, maxDomainURLs, maxSegments, maxRepeats boundValue
-
-	hosts   hostRulesValue
-	queues  queuesValue
-	recrawl rateValue
-
-	described *described   // by the file; nil without one
-	begun     []crawl.Seed // what it is begun with, or given more
+	described *crawlfile.File // nil without one
+	fromFile  map[string]bool // settings that the file decides
+	begun     []crawl.Seed    // the seeds of this run; those of the file come first
 }
 
 func (f *crawlFlags) register(cmd *cobra.Command) {
-	*f = crawlFlags{
-		scope: scopeValue(blobschema.ScopeHost), maxDepth: boundValue{n: -1}, maxBody: 16 << 20,
-		agent: defaultAgent, maxPages: boundValue{n: -1, least: 1},
-		partitionBy: partitionByValue(blobschema.ByHost), policy: defaultPolicy, quality: defaultQuality,
-		maxHostURLs: boundValue{n: 1_000_000}, maxDomainURLs: boundValue{n: 5_000_000},
-		maxSegments: boundValue{n: 32}, maxRepeats: boundValue{n: 5},
-	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.file, "file", "", "crawl file (YAML) that describes the crawl: see 'orbweaver help crawl-file'; flags beside it win")
+	fs.StringVar(&f.file, "file", "", "crawl file (YAML) that describes the crawl: see 'orbweaver help crawl-file'; flags override it")
 	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
-	fs.BoolVar(&f.skipBad, "skip-bad-seeds", false, "skip, list and count lines of --seeds that are no URL, instead of stopping there")
-	fs.BoolVar(&f.another, "new", false, "begin another crawl where the last one is finished, at its limit or stopped; only 'export' made before leads to the pages of that")
+	fs.BoolVar(&f.skipBad, "skip-bad-seeds", false, "list and skip lines of --seeds that are not URLs, instead of stopping there")
+	fs.BoolVar(&f.another, "new", false,
+		"start a new crawl after the last one finished, hit its limit or was stopped; export the old one first, it is not reachable afterwards")
 	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
-	fs.Var(&f.scope, "scope", "which links are followed: to the hosts of the seeds and of what these redirect to, to their registrable domains, or any")
-	fs.Var(&f.include, "include", "follow only links that match this expression (RE2), or another --include")
-	fs.Var(&f.exclude, "exclude", "follow no links that match this expression (RE2); wins over --include")
-	fs.Var(&f.maxDepth, "max-depth", "follow links up to so many steps from a seed; -1 for no bound")
-	fs.BoolVar(&f.sitemaps, "sitemaps", true, "follow the sitemaps that robots.txt names")
-	fs.BoolVar(&f.srcset, "srcset", false, "follow the images of img and source elements too")
-	fs.Var(&f.policy, "policy", "what is asked for first: what is nearest to the seeds, most pages in a second of connection time, the best pages, or most quality in a second")
-	fs.StringVar(&f.hostRanks, "host-ranks", "", "file of what hosts are worth, one a line: host, tab, a number (1 is as much as one that is not there); for --quality host-rank, which it stands for")
-	fs.Var(&f.quality, "quality", "what makes a page good, for the last two: how near it is to a seed, how many links lead to it, how much these are worth, what its host is worth, or chance")
-	fs.Var(&f.partitionBy, "partition-by", "what --delay is between two requests to: a host, its registrable domain, or its IP address")
-	fs.IntVar(&f.partitions, "partitions", defaultPartitions, "parts that the crawl is divided into when it begins; 'orbweaver partitions' changes that")
-	fs.Var(&f.elastic, "elastic", "let the crawl choose its partitions between these, by what there is to do, and even it out; off for as many as it is told")
-	fs.IntVar(&f.slots, "slots", partition.DefaultSlots, "slots that hosts are dealt to")
-	fs.Var(&f.maxBody, "max-body", "bytes of an answer's body that are kept, such as 16MiB; at most "+formatSize(maxMaxBody))
-	fs.Var(&f.maxPages, "max-pages", "stop after so many pages (answers with status 2xx); -1 for no bound")
-	fs.DurationVar(&f.delay, "delay", time.Second, "least time between two requests to a host; robots.txt may ask for more")
-	fs.Var(&f.hosts, "host-rule", "what the operator of a host allows: connections at once, another --delay, or both, as in example.org=8,100ms; repeatable")
-	fs.Var(&f.queues, "queues", "how the URLs of a host with several connections are dealt to queues, of each of which one request is made at a time: auto (to as many as connections), host (to one), or surt, bkdr, elf or sdbm and how many, as in bkdr:8")
-	fs.Var(&f.recrawl, "recrawl", "ask again for so many pages in an hour or a day, those first that are likely to have changed, of those that are answered from now on; such a crawl does not end; off for none")
-	fs.Lookup("recrawl").NoOptDefVal = defaultRate
-	fs.BoolVar(&f.index, "index", false, "make what is crawled searchable as the crawl goes: an index, and ranks of pages and hosts")
-	fs.DurationVar(&f.timeout, "timeout", time.Minute, "time that one request may take; a body that arrives at 1 kB/s or faster has four times as long")
-	fs.Var(&f.agent, "user-agent", "how the crawler names itself; its product is what robots.txt is obeyed for")
-	fs.Var(&f.compress, "compress", "how WARC files are compressed")
-	fs.Var(&f.maxHostURLs, "max-host-urls", "limit of known URLs per host, of which sitemaps fill at most half; 0 or -1 for none, here and below")
-	fs.Var(&f.maxDomainURLs, "max-domain-urls", "approximate limit of known URLs per registrable domain, likewise")
-	fs.Var(&f.maxSegments, "max-path-segments", "follow no links whose path has more segments")
-	fs.Var(&f.maxRepeats, "max-repeats", "follow no links whose path has one segment more often")
+	f.settings.register(fs, func(*crawlfile.Setting) bool { return true })
+	fs.StringVar(&f.hostRanks, "host-ranks", "",
+		"file with the worth of hosts, one a line: host, tab, number (1 for a host that is not there); implies --quality host-rank")
 	f.runFlags.register(fs)
 }
 
-// check refuses what no single flag's parser can.
-func (f *crawlFlags) check() error {
+// read reads the files of --file and --host-ranks, and checks all values.
+func (f *crawlFlags) read() error {
+	f.fromFile = map[string]bool{}
+	if err := f.readFile(); err != nil {
+		return err
+	}
 	if err := f.runFlags.check(); err != nil {
 		return err
 	}
 	if f.skipBad && f.seeds == "" {
 		return usagef("--skip-bad-seeds applies to the file of --seeds; give that too")
 	}
-	if f.elastic.most > 0 && !f.set.Changed("partitions") {
-		f.partitions = f.elastic.least
+	if most := f.record.Settings.MostPartitions; most > 0 && f.given["partitions"] == nil {
+		f.record.Partitions = f.record.Settings.LeastPartitions
 	}
-	return f.refuse(f.wrongs())
+	if name, err := crawlfile.Check(&f.record); err != nil {
+		return usagef("invalid argument %q for --%s: %w", crawlfile.Find(name).Get(&f.record), name, err)
+	}
+	return nil
 }
 
-// wrongs are values that no single flag's parser can refuse.
-func (f *crawlFlags) wrongs() []wrong {
-	return []wrong{
-		{f.delay < 0, "delay", "0s or longer"},
-		{f.timeout <= 0, "timeout", "longer than 0s"},
-		{f.slots < 1 || f.slots > partition.MaxSlots, "slots", fmt.Sprintf("1 to %d", partition.MaxSlots)},
-		{f.partitions < 1 || f.partitions > min(partition.MaxPartitions, f.slots), "partitions",
-			fmt.Sprintf("1 to %d, and not more than --slots", partition.MaxPartitions)},
-		{f.elastic.most > f.slots, "elastic", "not more than --slots"},
-		{f.maxBody < 1 || f.maxBody > maxMaxBody, "max-body", "1 to " + formatSize(maxMaxBody)},
-		{f.maxDepth.n >= 1<<16, "max-depth", "0 to 65535, or -1 for no bound"},
-		{f.maxSegments.n >= 1<<31, "max-path-segments", "less than 2147483648"},
-		{f.maxRepeats.n >= 1<<31, "max-repeats", "less than 2147483648"},
-	}
-}
-
-// fresh is the record of a new crawl, its identity apart.
-func (f *crawlFlags) fresh() blobschema.Crawl {
-	c := blobschema.Crawl{
-		Slots: f.slots, Partitions: f.partitions,
-		Settings: blobschema.Settings{
-			Scope: blobschema.Scope(f.scope), Include: f.include, Exclude: f.exclude,
-			MaxDepth: int(f.maxDepth.n), MaxBody: int64(f.maxBody),
-			PartitionBy: blobschema.PartitionBy(f.partitionBy), Policy: string(f.policy), Quality: string(f.quality),
-			Sitemaps: f.sitemaps, Srcset: f.srcset, Plain: bool(f.compress),
-			MaxHostURLs: f.maxHostURLs.orNone(), MaxDomainURLs: f.maxDomainURLs.orNone(),
-			MaxSegments: int(f.maxSegments.orNone()), MaxRepeats: int(f.maxRepeats.orNone()),
-			Delay: f.delay, UserAgent: string(f.agent), Timeout: f.timeout, MaxPages: f.maxPages.orNone(),
-			LeastPartitions: f.elastic.least, MostPartitions: f.elastic.most,
-			Hosts: f.hosts, QueueBy: f.queues.by, Queues: f.queues.n, RecrawlPerHour: float64(f.recrawl), Index: f.index,
-			AllowNet: f.allowNet.with(nil),
-		},
-	}
-	if d := f.described; d != nil {
-		if !d.given["host-rule"] {
-			c.Settings.Hosts = d.Hosts
+// readFile reads the crawl file, and the file of --host-ranks, which the crawl file may name.
+func (f *crawlFlags) readFile() error {
+	if f.file == "" {
+		if err := f.readRanks(); err != nil {
+			return usagef("%w", err)
 		}
-		c.Settings.Topics, _, _ = d.Join(&c.Settings) // Parse has told what is wrong
+		return nil
+	}
+	in, err := os.Open(f.file)
+	if err != nil {
+		return usagef("read --file: %w", err)
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, crawlfile.MaxBytes+1))
+	if err != nil {
+		return usagef("read --file: %w", err)
+	}
+	given := map[string]bool{}
+	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	beside := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(filepath.Dir(f.file), name)
+	}
+	f.described, err = crawlfile.Parse(f.file, data, &f.record, given, func(name string) (io.ReadCloser, error) { return os.Open(beside(name)) })
+	for name, values := range f.described.Values {
+		if !given[name] {
+			f.given[name], f.fromFile[name] = values, true
+		}
+	}
+	if f.fromFile["host-ranks"] {
+		f.hostRanks = beside(f.described.HostRanks)
+	}
+	problems := crawlfile.Problems{}
+	errors.As(err, &problems)
+	if rerr := f.readRanks(); rerr != nil && f.fromFile["host-ranks"] {
+		problems = append(problems, f.described.Problem("host-ranks", rerr.Error()))
+	} else if rerr != nil && len(problems) == 0 {
+		return usagef("%w", rerr)
+	}
+	if err := problems.Err(); err != nil {
+		return fail(exitUsage, err)
+	}
+	return nil
+}
+
+// readRanks reads the file of --host-ranks.
+func (f *crawlFlags) readRanks() error {
+	set := &f.record.Settings
+	if f.hostRanks == "" {
+		return nil
+	}
+	data, err := os.ReadFile(f.hostRanks)
+	if err != nil {
+		return fmt.Errorf("--host-ranks: %w", err)
+	}
+	if _, err := frontier.ParseHostRanks(data); err != nil {
+		return fmt.Errorf("--host-ranks %s: %w", f.hostRanks, err)
+	}
+	if f.given["quality"] != nil && set.Quality != "host-rank" {
+		return fmt.Errorf("--host-ranks contradicts --quality %s", set.Quality)
+	}
+	f.ranks, set.Quality = data, "host-rank"
+	return nil
+}
+
+// fresh is the record of a new crawl, without its identity.
+func (f *crawlFlags) fresh() blobschema.Crawl {
+	c := f.record
+	if f.described != nil {
+		c.Settings.Topics, _, _ = f.described.Join(&c.Settings) // Parse has reported the problems
 	}
 	return c
 }
 
-// resume is the record of a crawl that goes on: as it was, but for the flags given that
-// may change. Flags given that contradict what the crawl froze are refused.
+// allSeeds are the seeds of the file, and those given beside it.
+func (f *crawlFlags) allSeeds(more []crawl.Seed) []crawl.Seed {
+	f.begun = more
+	if f.described != nil {
+		_, seeds, _ := f.described.Join(&f.record.Settings) // Parse has reported the problems
+		f.begun = append(seeds, more...)
+	}
+	return f.begun
+}
+
+// resume is the record of a crawl that is resumed: as it was, with the given settings that may
+// change. It refuses settings that contradict the crawl.
 func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
-	fresh := f.fresh()
-	was, now := &stored.Settings, &fresh.Settings
-	policy, quality, by := policyOf(was), cmp.Or(was.Quality, defaultQuality), partitionBy(was)
 	var problems crawlfile.Problems // of the file
-	for _, c := range []struct {
-		flag string
-		same bool
-		was  string
-	}{
-		{"scope", was.Scope == now.Scope, string(was.Scope)},
-		{"include", slices.Equal(was.Include, now.Include), quoted(was.Include)},
-		{"exclude", slices.Equal(was.Exclude, now.Exclude), quoted(was.Exclude)},
-		{"max-depth", was.MaxDepth == now.MaxDepth, strconv.Itoa(was.MaxDepth)},
-		{"max-body", was.MaxBody == now.MaxBody, formatSize(was.MaxBody)},
-		{"policy", policy == now.Policy, policy},
-		{"host-ranks", f.hostRanks == "" || was.HostRanks == naming.Ranks(stored.ID, f.ranks), "another file, or none"},
-		{"quality", quality == now.Quality, quality},
-		{"partition-by", by == now.PartitionBy, string(by)},
-		{"sitemaps", was.Sitemaps == now.Sitemaps, strconv.FormatBool(was.Sitemaps)},
-		{"srcset", was.Srcset == now.Srcset, strconv.FormatBool(was.Srcset)},
-		{"slots", stored.Slots == fresh.Slots, strconv.Itoa(stored.Slots)},
-		{"partitions", stored.Partitions == fresh.Partitions, strconv.Itoa(stored.Partitions)},
-	} {
-		if f.set.Changed(c.flag) && !c.same {
-			flag := f.set.Lookup(c.flag)
-			if f.described.has(c.flag) {
-				problems = append(problems, f.described.Problem(c.flag, fmt.Sprintf("%s %s contradicts the crawl in %s, which was begun with %s and keeps it",
-					c.flag, flag.Value, f.place.String(), c.was)))
-				continue
+	for i := range crawlfile.Settings {
+		s := &crawlfile.Settings[i]
+		if f.given[s.Name] == nil {
+			continue
+		}
+		was, now := s.Get(&stored), s.Get(&f.record)
+		switch {
+		case !s.Fixed:
+			if err := f.apply(&stored, s.Name); err != nil {
+				return stored, err
 			}
-			if c.flag == "partitions" {
-				return blobschema.Crawl{}, usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
-					"Leave --partitions out to go on with it", f.place.String(), spelt(flag, c.was), f.command("partitions scale", flag.Value.String()))
-			}
-			return blobschema.Crawl{}, usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
-				"Leave --%s out to go on with that crawl, or begin another one "+f.elsewhere(),
-				spelt(flag, flag.Value.String()), f.place.String(), spelt(flag, c.was), c.flag)
+		case was == now:
+		case f.fromFile[s.Name]:
+			problems = append(problems, f.described.Problem(s.Name,
+				fmt.Sprintf("%s %s contradicts the crawl in %s, which was begun with %s and keeps it", s.Name, now, &f.target, was)))
+		default:
+			return stored, f.contradiction(s.Name, spelt(s, now), spelt(s, was), now)
 		}
 	}
-	if f.set.Changed("elastic") && f.elastic.most > stored.Slots {
-		return blobschema.Crawl{}, usagef("--elastic %s is too many: the crawl in %s has %s, for good", &f.elastic, f.place.String(), plural(int64(stored.Slots), "slot"))
+	if f.hostRanks != "" && stored.Settings.HostRanks != naming.Ranks(stored.ID, f.ranks) {
+		return stored, f.contradiction("host-ranks", "--host-ranks "+f.hostRanks, "--host-ranks another file, or none", "")
 	}
-	if problems = append(problems, f.resumeFile(was)...); problems != nil {
-		return blobschema.Crawl{}, fail(exitUsage, problems.Err())
+	if f.given["elastic"] != nil && stored.Settings.MostPartitions > stored.Slots {
+		return stored, usagef("--elastic %s is too many: the crawl in %s has %s, for good",
+			crawlfile.Find("elastic").Get(&stored), &f.target, plural(int64(stored.Slots), "slot"))
 	}
-	for flag, take := range map[string]func(){
-		"delay":             func() { was.Delay = now.Delay },
-		"user-agent":        func() { was.UserAgent = now.UserAgent },
-		"timeout":           func() { was.Timeout = now.Timeout },
-		"max-pages":         func() { was.MaxPages = now.MaxPages },
-		"compress":          func() { was.Plain = now.Plain },
-		"max-host-urls":     func() { was.MaxHostURLs = now.MaxHostURLs },
-		"max-domain-urls":   func() { was.MaxDomainURLs = now.MaxDomainURLs },
-		"max-path-segments": func() { was.MaxSegments = now.MaxSegments },
-		"max-repeats":       func() { was.MaxRepeats = now.MaxRepeats },
-		"host-rule":         func() { was.Hosts = now.Hosts },
-		"queues":            func() { was.QueueBy, was.Queues = now.QueueBy, now.Queues },
-		"recrawl":           func() { was.RecrawlPerHour = now.RecrawlPerHour },
-		"index":             func() { was.Index = now.Index },
-		"allow-net":         func() { was.AllowNet = f.allowNet.with(was.AllowNet) },
-		"elastic":           func() { was.LeastPartitions, was.MostPartitions = now.LeastPartitions, now.MostPartitions },
-	} {
-		if f.set.Changed(flag) {
-			take()
+	if f.described != nil {
+		topics, seeds, wrong := f.described.Join(&stored.Settings)
+		if problems = append(problems, wrong...); problems == nil {
+			stored.Settings.Topics = topics
+			if f.described.Hosts != nil && f.given["host-rule"] == nil {
+				stored.Settings.Hosts = f.described.Hosts
+			}
+			for i := range seeds {
+				f.begun[i].Topic = seeds[i].Topic
+			}
 		}
+	}
+	if problems != nil {
+		return stored, fail(exitUsage, problems.Err())
 	}
 	return stored, nil
 }
 
-// elsewhere says how another crawl can be had beside the one there is.
-func (f *crawlFlags) elsewhere() string {
+// contradiction refuses a flag that contradicts the crawl.
+func (f *crawlFlags) contradiction(name, now, was, value string) error {
+	if name == "partitions" {
+		return usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
+			"Leave --partitions out to go on with it", &f.target, was, f.command("partitions scale", value))
+	}
+	elsewhere := "in another folder (--data), or "
 	if f.inCloud() {
-		return "with --new once that one is finished or stopped"
+		elsewhere = ""
 	}
-	return "in another folder (--data), or with --new once that one is finished or stopped"
+	return usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
+		"Leave --%s out to go on with that crawl, or begin another one %swith --new once that one is finished or stopped",
+		now, &f.target, was, name, elsewhere)
 }
 
-// policyOf is the name of a crawl's policy.
-func policyOf(s *blobschema.Settings) string { return cmp.Or(s.Policy, defaultPolicy) }
-
-// partitionBy is a crawl's unit of pacing.
-func partitionBy(s *blobschema.Settings) blobschema.PartitionBy {
-	return cmp.Or(s.PartitionBy, blobschema.ByHost)
-}
-
-// spelt writes a flag with a value as a command line has it.
-func spelt(flag *pflag.Flag, value string) string {
-	if flag.NoOptDefVal != "" { // --flag alone would be a value too
-		return "--" + flag.Name + "=" + value
+// spelt writes a setting as a command line has it.
+func spelt(s *crawlfile.Setting, value string) string {
+	if s.Bare != "" { // --flag alone would be a value too
+		return "--" + s.Name + "=" + value
 	}
-	return "--" + flag.Name + " " + value
-}
-
-// quoted lists patterns for a message.
-func quoted(patterns []string) string {
-	if len(patterns) == 0 {
-		return "(none)"
-	}
-	return strings.Join(patterns, " ")
+	return "--" + s.Name + " " + value
 }

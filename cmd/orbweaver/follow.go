@@ -4,10 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -17,120 +13,85 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// What a command does in a cloud is little: it begins the crawl, runs one tick so that
-// work starts at once, and looks. All else is done by functions.
+// A command does little for a crawl in a deployment: it creates the crawl, runs the coordinator once
+// so that work starts at once, and follows. Functions do everything else.
 
-// following returns a context that ends with the first signal to stop, which is no reason
-// for the crawl to end.
-func following(parent context.Context) (ctx context.Context, release func()) {
-	return signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
-}
-
-// crawlInCloud is the crawl command on a platform in a cloud.
-func (f *crawlFlags) crawlInCloud(ctx context.Context, rep reporter, seeds []crawl.Seed) error {
+// crawlInCloud is the crawl command for a deployment.
+func (f *crawlFlags) crawlInCloud(ctx context.Context, rep *reporter, seeds []crawl.Seed) error {
 	ctx, release := following(ctx)
 	defer release()
-	return f.enter(ctx, func(v *visit) error {
-		b, err := f.begin(ctx, v, seeds)
+	return f.enter(ctx, func(o *opened) error {
+		b, err := f.beginInCloud(ctx, o, seeds)
 		if err != nil {
 			return err
 		}
-		rep.started(b)
+		rep.begun("started", b)
 		if f.detach {
-			rep.told(v.departure(b.Pages))
+			rep.told("left", o.departure(b.Pages))
 			return nil
 		}
-		w := follower{visit: v, every: f.every, reporter: rep}
+		w := follower{opened: o, every: f.every, reporter: rep}
 		end, s, err := w.follow(ctx)
 		if err != nil {
 			return err
 		}
 		if end == engine.Stopped {
-			rep.told(v.departure(s.Totals.Pages))
+			rep.told("left", o.departure(s.Totals.Pages))
 			return nil
 		}
 		sum, err := w.summarize(ctx, end, s)
 		if err != nil {
 			return err
 		}
-		rep.ended(sum)
-		if sum.Status == exitNothing {
-			return fail(exitNothing, errors.New(seedsFailed(sum.Seeds, nil)))
-		}
-		return stopped(sum.Status)
+		return conclude(rep, sum, seedsFailed(sum.Seeds, nil))
 	})
 }
 
-// begin begins a crawl or goes on with the one there is, and starts work on it.
-func (f *crawlFlags) begin(ctx context.Context, v *visit, seeds []crawl.Seed) (*beginning, error) {
-	if most := v.platform.Partitions; most > 0 {
-		if !f.set.Changed("partitions") && f.elastic.most == 0 {
-			f.partitions = min(cmp.Or(v.platform.BeginWith, most), f.slots)
+// beginInCloud creates a crawl or resumes the present one, and starts work on it.
+func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.Seed) (*beginning, error) {
+	if most := o.partitions(); most > 0 {
+		if f.given["partitions"] == nil && f.record.Settings.MostPartitions == 0 {
+			f.record.Partitions = min(cmp.Or(o.platform.BeginWith, most), f.record.Slots)
 		}
-		if f.elastic.most > most {
-			return nil, usagef("--elastic %s is too many: %s was deployed with %s (make deploy, variable mailboxes)",
-				&f.elastic, f.place.String(), mailboxes(most))
-		}
-		if f.partitions > most {
-			return nil, usagef("--partitions %d is too many: %s was deployed with %s (make deploy, variable mailboxes)",
-				f.partitions, f.place.String(), mailboxes(most))
+		for name, n := range map[string]int{"elastic": f.record.Settings.MostPartitions, "partitions": f.record.Partitions} {
+			if n > most {
+				return nil, usagef("--%s %s is too many: %s was deployed with %s (make deploy, variable mailboxes)",
+					name, f.set.Lookup(name).Value, &f.target, mailboxes(most))
+			}
 		}
 	}
 	if err := f.checkQuality(); err != nil {
-		if _, none := v.engine.Open(); f.another || errors.Is(none, crawl.ErrNoCrawl) {
+		if _, none := o.engine.Open(); f.another || errors.Is(none, crawl.ErrNoCrawl) {
 			return nil, err
 		}
 	}
-	want, err := identify(f.fresh())
+	fresh, err := identify(f.fresh())
 	if err != nil {
 		return nil, err
 	}
-	if err := v.engine.PutRanks(ctx, &want, f.ranks); err != nil {
-		return nil, err
-	}
-	b := &beginning{Cloud: f.cloud}
-	var c blobschema.Crawl
-	if f.another {
-		b.Seeds = len(seeds)
-		c, err = beginAnother(ctx, v.engine, want, seeds)
-	} else {
-		var created bool
-		c, created, b.Seeds, err = v.engine.Begin(want, seeds, func(c *blobschema.Crawl) error {
-			resumed, err := f.resume(*c)
-			if err == nil {
-				*c = resumed
-			}
-			return err
-		})
-		b.Resumed = !created
-	}
+	c, created, added, err := begin(ctx, o.engine, fresh, seeds, f.ranks, f.another, f.resume)
 	if err != nil {
 		return nil, err
 	}
-	b.Crawl, b.Set = c.ID, c.Settings
-	if err := v.see(ctx); err != nil {
+	b := &beginning{where: f.where(c.ID), Resumed: !created, Seeds: added, Set: c.Settings}
+	if err := o.see(ctx); err != nil {
 		return nil, err
 	}
 	if b.Resumed {
-		failed, err := v.view.FailedSeeds(ctx, cloudSeedRecords)
-		if err != nil {
-			return nil, err
-		}
-		if _, _, b.Retried, err = v.engine.Begin(blobschema.Crawl{}, failed, nil); err != nil {
+		if b.Retried, err = retrySeeds(ctx, o.engine, o.view, cloudSeedRecords); err != nil {
 			return nil, err
 		}
 	}
-	s, err := v.view.Status(ctx)
+	s, err := o.view.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
 	b.Pages = s.Totals.Pages
 	if b.Resumed && (s.Wish.Stop || s.Wish.Pause) {
-		if b.Ordered, err = v.engine.Command(crawl.OrderResume); err != nil {
-			return nil, err
-		}
+		b.Ordered, err = o.Order(ctx, crawl.OrderResume)
+	} else {
+		_, err = o.engine.Tick()
 	}
-	_, err = v.engine.Tick()
 	return b, err
 }
 
@@ -138,19 +99,19 @@ func mailboxes(n int) string {
 	if n == 1 {
 		return "1 mailbox"
 	}
-	return count(int64(n)) + " mailboxes"
+	return count(n) + " mailboxes"
 }
 
-// departure tells of a crawl that is left to itself.
-func (v *visit) departure(pages int64) *departure {
-	return &departure{Crawl: v.view.ID(), Cloud: v.place.cloud, Pages: pages, Look: v.place.command("status")}
+// departure is about a crawl that is left to itself.
+func (o *opened) departure(pages int64) *departure {
+	return &departure{where: o.where(o.view.ID()), Pages: pages, Look: o.command("status")}
 }
 
-// follower looks at a crawl in a cloud until it ends.
+// follower follows a crawl in a deployment until it ends.
 type follower struct {
-	*visit
+	*opened
 	every    time.Duration
-	reporter reporter
+	reporter *reporter
 
 	began  time.Time
 	before blobschema.Totals
@@ -160,75 +121,57 @@ type follower struct {
 // maxLooksFailed is how many looks in a row may fail: networks do.
 const maxLooksFailed = 5
 
-// follow looks until the crawl has ended: Finished, Limited or Halted. Stopped says that
-// the context has ended and the crawl goes on. An end is one that two looks have seen: the
-// heads are not read at one moment.
-func (w *follower) follow(ctx context.Context) (end engine.End, s *view.Status, err error) {
-	var last, seen *view.Status
+// poll calls look, every so often, until it returns true, fails too often, or ctx ends.
+func (w *follower) poll(ctx context.Context, look func() (done bool, err error)) error {
 	for failed := 0; ; {
-		now, err := w.view.Status(ctx)
+		done, err := look()
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && failed < maxLooksFailed:
 			failed++
 			warn(w.reporter, "cannot look at the crawl: %v; trying again", err)
-		case err != nil:
-			return "", nil, err
+		case err != nil || done:
+			return err
 		default:
-			failed, last = 0, &now
-			w.tell(&now)
-			if end := endOf(&now); end == "" {
-				seen = nil
-			} else if seen != nil && commits(seen) == commits(&now) {
-				return end, &now, nil
-			} else {
-				seen = &now
-			}
+			failed = 0
 		}
 		if !wait(ctx, w.every) {
-			if last == nil {
-				last = &view.Status{}
-			}
-			return engine.Stopped, last, nil
+			return nil
 		}
 	}
 }
 
-// wait waits, and reports whether ctx has not ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
+// follow looks until the crawl has ended: Finished, Limited or Halted. Stopped says that the context
+// has ended and the crawl goes on. An end is one that two looks have seen, because the heads are not
+// read at one moment.
+func (w *follower) follow(ctx context.Context) (end engine.End, last *view.Status, err error) {
+	last = &view.Status{}
+	seen := uint64(0) // commits at the last look, if the crawl seemed to have ended
+	err = w.poll(ctx, func() (bool, error) {
+		now, err := w.view.Status(ctx)
+		if err != nil {
+			return false, err
+		}
+		last = &now
+		f := w.figures(&now)
+		w.reporter.progress(&f)
+		commits := uint64(1)
+		for i := range now.Heads {
+			commits += now.Heads[i].Seq
+		}
+		end = map[view.State]engine.End{view.Finished: engine.Finished, view.Limited: engine.Limited, view.Stopped: engine.Halted}[now.State]
+		if end == "" {
+			seen = 0
+			return false, nil
+		}
+		sure := seen == commits
+		seen = commits
+		return sure, nil
+	})
+	if err == nil && ctx.Err() != nil {
+		end = engine.Stopped
 	}
-}
-
-// endOf is how a crawl in a cloud has ended; "" if it has not.
-func endOf(s *view.Status) engine.End {
-	switch s.State {
-	case view.Finished:
-		return engine.Finished
-	case view.Limited:
-		return engine.Limited
-	case view.Stopped:
-		return engine.Halted
-	}
-	return ""
-}
-
-// commits counts the commits that heads name.
-func commits(s *view.Status) (n uint64) {
-	for i := range s.Heads {
-		n += s.Heads[i].Seq
-	}
-	return n
-}
-
-// tell tells how far the crawl is.
-func (w *follower) tell(s *view.Status) {
-	f := w.figures(s)
-	w.reporter.progress(&f)
+	return end, last, err
 }
 
 func (w *follower) figures(s *view.Status) figures {
@@ -239,7 +182,7 @@ func (w *follower) figures(s *view.Status) figures {
 		w.meter.memory = cloudRateMemory
 	}
 	f := w.meter.read(now, &engine.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
-	f.AtWork, f.Paused = &s.Leased, s.Wish.Pause
+	f.title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Wish.Pause
 	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
 		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
 	}
@@ -248,7 +191,7 @@ func (w *follower) figures(s *view.Status) figures {
 
 // summarize says how the crawl ended, and what it cost.
 func (w *follower) summarize(ctx context.Context, end engine.End, s *view.Status) (*summary, error) {
-	sum, err := w.visit.summary(end, s)
+	sum, err := w.summary(end, s)
 	if err != nil {
 		return nil, err
 	}
@@ -260,17 +203,11 @@ func (w *follower) summarize(ctx context.Context, end engine.End, s *view.Status
 	return sum, err
 }
 
-// summary is what there is to say of a crawl in a cloud: its calls and their cost are
-// those of all of it.
-func (v *visit) summary(end engine.End, s *view.Status) (*summary, error) {
-	sum := &summary{Crawl: v.view.ID(), Cloud: v.place.cloud, End: end, Totals: s.Totals, place: v.place, Search: newIndexReport(s)}
+// summary is the summary of a crawl in a deployment.
+func (o *opened) summary(end engine.End, s *view.Status) (*summary, error) {
+	sum := &summary{where: o.where(o.view.ID()), End: end, Totals: s.Totals, Search: newIndexReport(s)}
 	if s.Totals.Stored > 0 {
-		sum.Archive = v.place.String() + ", objects " + naming.WARCPrefix(v.view.ID())
+		sum.Archive = o.String() + ", objects " + naming.WARCPrefix(o.view.ID())
 	}
 	return sum, sum.price(s.Calls, 0)
-}
-
-// warn writes a line that is no output.
-func warn(w io.Writer, format string, args ...any) {
-	fmt.Fprintf(w, "orbweaver: "+format+"\n", args...)
 }

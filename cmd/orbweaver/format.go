@@ -1,26 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/dustin/go-humanize"
 )
-
-// How figures are written for people.
-
-// count writes a number with a comma every three digits.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
 
 // plural writes a number and its noun: "1 page", "2 pages".
 func plural(n int64, noun string) string {
@@ -30,25 +21,13 @@ func plural(n int64, noun string) string {
 	return count(n) + " " + noun
 }
 
-// size writes bytes with three digits or so.
-func size(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v := float64(n)
-	unit := ""
-	for _, unit = range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v /= 1 << 10; v < 1000 {
-			break
-		}
-	}
-	if v < 10 {
-		return fmt.Sprintf("%.1f %s", v, unit)
-	}
-	return fmt.Sprintf("%.0f %s", v, unit)
-}
+// count writes a number with a comma every three digits.
+func count[T int | int64 | uint64](n T) string { return humanize.Comma(int64(n)) }
 
-// span writes a time as people say it, to the second once it is longer than ten.
+// size writes bytes with about three digits.
+func size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// span writes a time as people say it.
 func span(seconds float64) string {
 	d := time.Duration(min(seconds, 1e9) * float64(time.Second)) // 32 years: more would overflow
 	switch {
@@ -61,29 +40,174 @@ func span(seconds float64) string {
 	case d < 1000*time.Hour:
 		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%s days", count(int64(d.Hours()/24)))
+	return count(int64(d.Hours()/24)) + " days"
 }
 
-// kinds lists outcomes, the most frequent first, leaving out those named.
-func kinds(outcomes map[string]int64, without ...string) string {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(outcomes)), func(k string) bool {
-		return outcomes[k] == 0 || slices.Contains(without, k)
+func percent(share float64) string { return fmt.Sprintf("%.3g%%", 100*share) }
+
+func dollars(v float64) string {
+	if v >= 100 {
+		return "$" + count(int64(v+0.5))
+	}
+	return fmt.Sprintf("$%.2f", v)
+}
+
+// timeLayout is how times are written.
+const timeLayout = "2006-01-02 15:04:05 UTC"
+
+// at writes a time, and how far ahead it is.
+func at(t time.Time) string {
+	s := t.UTC().Format(timeLayout)
+	if time.Until(t) > 0 {
+		s += " (" + when(t) + ")"
+	}
+	return s
+}
+
+// when writes a time relative to now.
+func when(t time.Time) string {
+	switch d := time.Until(t); {
+	case t.IsZero():
+		return "-"
+	case d <= 0:
+		return "now"
+	default:
+		return "in " + span(d.Seconds())
+	}
+}
+
+// kinds lists numbers by name, the largest first, without some names.
+func kinds(numbers map[string]int64, without ...string) string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(numbers)), func(k string) bool {
+		return numbers[k] == 0 || slices.Contains(without, k)
 	})
-	slices.SortStableFunc(names, func(a, b string) int { return int(outcomes[b] - outcomes[a]) })
+	slices.SortStableFunc(names, func(a, b string) int { return int(numbers[b] - numbers[a]) })
 	for i, k := range names {
-		names[i] = k + " " + count(outcomes[k])
+		names[i] = k + " " + count(numbers[k])
 	}
 	return strings.Join(names, " · ")
 }
 
-// errors lists what is neither a page, changed or not, nor a redirect.
-func (f *figures) errors() string {
-	list := kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String())
-	if f.Retries > 0 {
-		if list != "" {
-			list += " · "
-		}
-		list += count(f.Retries) + " retried"
+// parts lists what is not zero: "3 links out of scope · 2 links into a trap".
+func parts(list ...string) string {
+	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), " · ")
+}
+
+// some is a text with a number, or "" for none.
+func some(n int64, text string) string {
+	if n == 0 {
+		return ""
 	}
-	return list
+	return text
+}
+
+// printable keeps what a server sent from moving the cursor.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// output collects what a command writes for people: rows of names and values, tables and lines.
+type output struct {
+	strings.Builder
+	rows   *tabwriter.Writer // of the rows since the last table or line; nil for none
+	indent string            // before the names of rows
+	width  int               // least width of the names, with the indent; 0 for two spaces after the longest
+}
+
+// row adds a name and a value; the values of consecutive rows are aligned.
+func (o *output) row(name, format string, args ...any) {
+	if o.rows == nil {
+		padding := 2
+		if o.width > 0 {
+			padding = 1
+		}
+		o.rows = tabwriter.NewWriter(&o.Builder, o.width, 8, padding, ' ', 0)
+	}
+	fmt.Fprintf(o.rows, "%s%s\t%s\n", o.indent, name, printable(fmt.Sprintf(format, args...)))
+}
+
+// line adds a line. The text may have several.
+func (o *output) line(format string, args ...any) {
+	o.flush()
+	fmt.Fprintf(o, format+"\n", args...)
+}
+
+// The kinds of tables.
+type tableKind uint8
+
+const (
+	numbers  tableKind = iota // all cells are aligned to the right
+	nameLast                  // except those of the last column
+	words                     // all cells are aligned to the left
+)
+
+// table adds a table: a heading, whose cells are separated by "|", and lines.
+func (o *output) table(kind tableKind, heading string, lines [][]any) {
+	o.flush()
+	flags := tabwriter.AlignRight
+	if kind == words {
+		flags = 0
+	}
+	w := tabwriter.NewWriter(&o.Builder, 0, 8, 2, ' ', flags)
+	write := func(cells []string) {
+		last := len(cells) - 1
+		switch kind {
+		case numbers:
+			fmt.Fprintf(w, "%s\t\n", strings.Join(cells, "\t"))
+		case nameLast: // an unaligned cell ends its line
+			fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells[:last], "\t"), cells[last])
+		case words:
+			fmt.Fprintln(w, strings.Join(cells, "\t"))
+		}
+	}
+	write(strings.Split(heading, "|"))
+	for _, cells := range lines {
+		texts := make([]string, len(cells))
+		for i, c := range cells {
+			switch c := c.(type) {
+			case int:
+				texts[i] = count(c)
+			case int64:
+				texts[i] = count(c)
+			case uint64:
+				texts[i] = count(c)
+			default:
+				texts[i] = printable(fmt.Sprint(c))
+			}
+		}
+		write(texts)
+	}
+	w.Flush() // into memory: it cannot fail
+}
+
+func (o *output) flush() {
+	if o.rows != nil {
+		o.rows.Flush() // into memory: it cannot fail
+		o.rows = nil
+	}
+}
+
+// to writes all of it, at once.
+func (o *output) to(w io.Writer) error {
+	o.flush()
+	_, err := io.WriteString(w, o.String())
+	return err
+}
+
+// writeJSON writes a value for a program, and for people who look at it.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// warn writes a line that is not output.
+func warn(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "orbweaver: "+format+"\n", args...)
 }

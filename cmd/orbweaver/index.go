@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,51 +15,25 @@ import (
 )
 
 type indexFlags struct {
-	looking
+	reading
 	quiet   bool
 	rebuild bool
 	detach  bool
-	every   time.Duration
 }
 
 func newIndex() *cobra.Command {
 	var f indexFlags
-	cmd := &cobra.Command{
-		Use:   "index",
-		Short: "Make what is crawled searchable",
-		Long: `Index makes an index of all pages that are crawled so far, and computes ranks of pages and
-hosts, for 'orbweaver search'. Nothing is asked for again. From then on the crawl is one
-with --index: when it goes on, index and ranks follow it.
-
-What is in the index already is left alone: only what was crawled since is read. Ctrl-C
-loses nothing, and the same command goes on.
-
-With --rebuild it makes index and ranks again from all pages and links, and reads nothing of
-the old ones, which may be damaged. Until it is done a search finds only what is indexed again.
-
-In a folder this process does it; of a crawl that runs, the process that crawls does, if it
-was begun with 'orbweaver crawl --index'. In a cloud functions do, as soon as they are told;
-the command looks until they are done.`,
-		Example: `  orbweaver index
-  orbweaver search "some words"
-  orbweaver index --data two --json
-  orbweaver index --rebuild             # a search, or fsck, said that the index is damaged
-  orbweaver index --platform aws.json --detach`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.register(cmd)
-	cmd.Flags().BoolVar(&f.rebuild, "rebuild", false, "make index and ranks again from all that is crawled")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "say nothing but the result")
+	cmd := f.newCommand("index", noArguments, func(cmd *cobra.Command, _ []string) error { return f.run(cmd) })
+	cmd.Flags().BoolVar(&f.rebuild, "rebuild", false, "make index and ranks again from all pages and links")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "write only the result")
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "in a cloud: do not wait until it is done")
-	cmd.Flags().DurationVar(&f.every, "every", 5*time.Second, "in a cloud: how often to look how far it is")
 	return cmd
 }
 
-// indexed is what there is of an index, for people and programs.
+// indexed describes the index after a run.
 type indexed struct {
 	Crawl   string       `json:"crawl"`
-	Done    bool         `json:"done"` // index and ranks are those of all that is crawled
+	Done    bool         `json:"done"` // index and ranks cover the whole crawl
 	Index   *indexReport `json:"index"`
 	Ranks   *ranksReport `json:"ranks,omitempty"`
 	Seconds float64      `json:"seconds"`
@@ -70,10 +43,7 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	if err := f.settle(); err != nil {
 		return err
 	}
-	switch {
-	case f.every <= 0:
-		return usagef("--every must be longer than 0s")
-	case !f.inCloud() && f.detach:
+	if !f.inCloud() && f.detach {
 		return usagef("--detach makes no sense in a folder: this process makes the index, and it ends with it")
 	}
 	if err := f.refuseOwned(cmd.Context()); err != nil {
@@ -82,12 +52,12 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	ctx, release := following(cmd.Context())
 	defer release()
 	began := time.Now()
-	var out indexed
-	err := f.work(ctx, func(v *visit) (err error) {
-		if err := v.engine.CheckJobs(ctx); err != nil {
+	var result indexed
+	err := f.own(ctx, func(o *opened) (err error) {
+		if err := o.engine.CheckJobs(ctx); err != nil {
 			return err
 		}
-		_, _, _, err = v.engine.Begin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error {
+		_, _, _, err = o.engine.Begin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error {
 			c.Settings.Index = true
 			return nil
 		})
@@ -95,32 +65,37 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 		if f.rebuild {
-			if err := v.engine.Rebuild(ctx); err != nil {
+			if err := o.engine.Rebuild(ctx); err != nil {
 				return err
 			}
 		}
-		out.Done, err = f.follow(ctx, v, &indexProgress{w: cmd.ErrOrStderr(), quiet: f.quiet, last: began})
-		return errors.Join(err, out.read(context.WithoutCancel(ctx), v.view))
+		result.Done, err = f.follow(ctx, o, &indexProgress{w: cmd.ErrOrStderr(), quiet: f.quiet, last: began})
+		return errors.Join(err, result.read(context.WithoutCancel(ctx), o.view))
 	})
-	out.Seconds = time.Since(began).Seconds()
+	result.Seconds = time.Since(began).Seconds()
 	switch {
 	case ctx.Err() != nil && !f.inCloud():
 		return fail(exitStopped, fmt.Errorf("stopped; what is done is kept: go on with '%s'", f.command("index")))
 	case err != nil && ctx.Err() == nil:
 		return err
-	case f.json:
-		return writeJSON(cmd.OutOrStdout(), out)
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), out.text(&f.place))
-	return err
+	return f.report(cmd, result, func(out *output) {
+		result.Index.print(out)
+		result.Ranks.print(out)
+		if result.Done {
+			out.row("done", "in %.1f s; now:  %s", result.Seconds, f.command("search", "some words"))
+		} else {
+			out.row("", "functions go on with it; to look:  %s", f.command("index"))
+		}
+	})
 }
 
-// refuseOwned says what to do where another process works on the folder.
+// refuseOwned says what to do if another process works on the folder.
 func (f *indexFlags) refuseOwned(ctx context.Context) error {
 	if f.inCloud() {
 		return nil
 	}
-	return f.look(ctx, func(v *view.View) error {
+	return f.read(ctx, func(v *view.View) error {
 		live := v.Live(ctx)
 		if live == nil {
 			return nil
@@ -130,33 +105,38 @@ func (f *indexFlags) refuseOwned(ctx context.Context) error {
 		case err != nil:
 			return err
 		case c.Settings.Index:
-			return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s", live.PID, f.data, f.command("search", "some words")))
+			return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s",
+				live.PID, f.data, f.command("search", "some words")))
 		}
-		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s", live.PID, f.data, f.command("crawl", "--index")))
+		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s",
+			live.PID, f.data, f.command("crawl", "--index")))
 	})
 }
 
-// follow brings index and ranks up to date, or looks until others have; not done: it did not wait.
-func (f *indexFlags) follow(ctx context.Context, v *visit, p *indexProgress) (done bool, err error) {
-	tell := func(rep *crawl.Report) { p.tell(ctx, v.view, rep) }
+// indexEvery is how often the command looks at the work of functions.
+const indexEvery = 5 * time.Second
+
+// follow brings index and ranks up to date, or waits until functions have; it returns false if it did not wait.
+func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
+	tell := func(rep *crawl.Report) { p.tell(ctx, o.view, rep) }
 	if !f.inCloud() {
-		return true, v.engine.Follow(ctx, tell)
+		return true, o.engine.Follow(ctx, tell)
 	}
-	if err := v.engine.LookAtIndexes(ctx); err != nil {
+	if err := o.engine.LookAtIndexes(ctx); err != nil {
 		return false, err
 	}
 	for {
-		rep, err := v.engine.Tick()
+		rep, err := o.engine.Tick()
 		if err != nil || !rep.Following() && !rep.Idle || rep.Idle && rep.Indexing == 0 {
 			return err == nil, err
 		}
-		if tell(&rep); f.detach || !wait(ctx, f.every) {
+		if tell(&rep); f.detach || !wait(ctx, indexEvery) {
 			return false, nil
 		}
 	}
 }
 
-// read looks how far it is.
+// read notes how far the index is.
 func (x *indexed) read(ctx context.Context, v *view.View) error {
 	s, err := v.Status(ctx)
 	if err != nil {
@@ -166,22 +146,7 @@ func (x *indexed) read(ctx context.Context, v *view.View) error {
 	return nil
 }
 
-func (x *indexed) text(p *place) string {
-	var b strings.Builder
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-8s%s\n", name, fmt.Sprintf(format, args...))
-	}
-	x.Index.rows(row)
-	x.Ranks.rows(row)
-	if !x.Done {
-		row("", "functions go on with it; to look:  %s", p.command("index"))
-	} else {
-		row("done", "in %.1f s; now:  %s", x.Seconds, p.command("search", "some words"))
-	}
-	return b.String()
-}
-
-// indexProgress tells now and then how far it is.
+// indexProgress reports now and then how far the index is.
 type indexProgress struct {
 	w     io.Writer
 	quiet bool

@@ -30,6 +30,80 @@ type figures struct {
 	Retries        int64            `json:"retries"`         // requests that failed and were put off
 	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
 	SecondsLeft    float64          `json:"seconds_left,omitempty"`
+
+	title string
+}
+
+// progress is how far something is, for people: a block of lines, or one line.
+type progress struct {
+	title   string
+	seconds float64
+	rows    []string // the first rows of the block
+	line    string   // the first part of the line
+	parts   []part
+	key     string // what makes a log line worth it; "" for the time that has passed
+}
+
+// part is a row of the block, and a piece of the line; either may be empty.
+type part struct{ row, text string }
+
+// add adds a part if there is something to say.
+func (p *progress) add(is bool, row, text string) {
+	if is {
+		p.parts = append(p.parts, part{row, text})
+	}
+}
+
+// block is the progress as a block of lines.
+func (p *progress) block() []string {
+	lines := append([]string{p.title + " · " + span(p.seconds)}, p.rows...)
+	for _, part := range p.parts {
+		if part.row != "" {
+			lines = append(lines, "  "+part.row)
+		}
+	}
+	return lines
+}
+
+// String is the progress as one line.
+func (p *progress) String() string {
+	s := span(p.seconds) + ": " + p.line
+	for _, part := range p.parts {
+		if part.text != "" {
+			s += part.text
+		}
+	}
+	return s
+}
+
+// progress is the progress of a crawl.
+func (f *figures) progress() *progress {
+	asked := plural(int64(f.Asked), "URL")
+	active, hosts := count(f.HostsActive)+" active", fmt.Sprintf("%d of %s", f.HostsActive, plural(f.HostsKnown, "host"))
+	if f.AtWork != nil {
+		active, hosts = "", fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(int64(*f.AtWork), "partition"))
+	}
+	p := &progress{
+		title: f.title, seconds: f.Seconds,
+		rows: []string{
+			fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
+			fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), active, size(f.Bytes)),
+		},
+		line: fmt.Sprintf("%s (%.1f/s), %s, queue %s, %s received", plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes)),
+	}
+	if f.AtWork != nil {
+		p.add(true, "work   "+plural(int64(*f.AtWork), "partition"), "")
+	}
+	p.add(f.Recrawled > 0, "again  "+count(f.Recrawled)+" recrawled", ", "+count(f.Recrawled)+" recrawled")
+	p.add(f.Asked > 0, fmt.Sprintf("asked  %d of %s have an outcome", f.Answered, asked), fmt.Sprintf(", %d of %s answered", f.Answered, asked))
+	p.add(f.Paused, "paused: nothing is asked for; 'orbweaver resume' goes on", ", paused")
+	p.add(f.Waiting != "" && !f.Paused, f.Waiting, ", "+f.Waiting)
+	errors := parts(kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String()),
+		some(f.Retries, count(f.Retries)+" retried"))
+	p.add(errors != "", "errors "+errors, ", errors: "+errors)
+	left := span(f.SecondsLeft)
+	p.add(f.Limit != "", fmt.Sprintf("left   %s to --%s", left, f.Limit), fmt.Sprintf(", %s left to --%s", left, f.Limit))
+	return p
 }
 
 // How long ago a page has lost most of its weight in the rate. In a cloud pages are only

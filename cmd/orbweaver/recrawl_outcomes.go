@@ -3,17 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/engine"
 )
 
-// requestOutcome is what came of a URL that was asked for on purpose.
+// requestOutcome is the outcome of a requested URL.
 type requestOutcome struct {
 	URL        string              `json:"url"`
 	Outcome    *blobschema.Outcome `json:"outcome,omitempty"` // nil if there is no new record of it
@@ -25,7 +25,7 @@ type requestOutcome struct {
 	Hint       string              `json:"hint,omitempty"`   // what may help
 }
 
-// What a request found of a URL.
+// The results of a requested URL.
 const (
 	resultChanged   = "changed"
 	resultGone      = "gone"      // 404 or 410, where there was another answer before
@@ -36,14 +36,15 @@ const (
 	resultRepeat    = "repeat"    // the request was made before
 )
 
-// results lists the results of requested URLs in the order in which the summary counts them.
+// results lists the results in the order in which the summary counts them.
 var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
 
 func (r *requestOutcome) String() string {
-	if r.Outcome == nil {
-		return r.URL + ": " + map[string]string{
-			resultWaits: "not asked for yet", resultRepeat: "nothing new: it was asked for before, under this --id",
-		}[r.Result]
+	switch {
+	case r.Result == resultWaits:
+		return r.URL + ": not asked for yet"
+	case r.Outcome == nil:
+		return r.URL + ": nothing new: it was asked for before, under this --id"
 	}
 	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
 	if r.Redirect != "" {
@@ -58,76 +59,77 @@ func (r *requestOutcome) String() string {
 	return s
 }
 
-// submitRequest puts what recrawl was given into the queue, and takes note of what is
-// stored before it.
-func (s *session) submitRequest(ctx context.Context) (err error) {
-	if s.request == nil {
+// submitRequest submits the request of the run, and notes what is stored before it.
+func (r *run) submitRequest(ctx context.Context) (err error) {
+	if r.request == nil {
 		return nil
 	}
-	if s.asked, err = s.view.Freeze(ctx); err != nil {
+	if r.asked, err = r.view.Freeze(ctx); err != nil {
 		return err
 	}
-	if s.earlier, err = s.view.Status(ctx); err != nil {
+	if r.earlier, err = r.view.Status(ctx); err != nil {
 		return err
 	}
-	return s.request.submit(ctx, s.crawl.ID, s.engine.Submit)
+	return r.request.submit(ctx, r.crawl.ID, control.Own{Engine: r.engine})
 }
 
-// concludeRequest says what came of the request, and how the command ends.
-func (s *session) concludeRequest(ctx context.Context, sum *summary) error {
-	latest := map[string]*blobschema.Page{}
-	for _, u := range s.request.urls {
-		latest[u.String()] = nil
-	}
-	told := context.WithoutCancel(ctx) // a signal is no reason to say less
-	for pg, err := range s.view.PagesSince(told, s.asked) {
+// concludeRequest reports the outcome of each URL of the request.
+func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
+	latest := r.request.latest()
+	told := context.WithoutCancel(ctx) // after a signal too
+	for pg, err := range r.view.PagesSince(told, r.asked) {
 		if err != nil {
 			return err
 		}
-		if old, asked := latest[pg.URL]; asked && (old == nil || pg.Generation >= old.Generation) {
-			latest[pg.URL] = &pg
-		}
+		latest.add(&pg)
 	}
-	now, err := s.view.Status(told)
+	now, err := r.view.Status(told)
 	if err != nil {
 		return err
 	}
-	// A request that is in the queue still has made no mail.
-	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == s.earlier.Requests
-	n := sum.requestOutcomes(s.request, latest, waits, s.crawl.Settings.AllowNet)
+	// A request that is still in the queue has made no mail.
+	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == r.earlier.Requests
+	n := sum.requestOutcomes(r.request, latest, waits, r.crawl.Settings.AllowNet)
 	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
 		n.conclude(sum, plural(int64(len(latest)), "URL"))
 	}
 	if n.waiting > 0 && sum.Status != exitStopped {
 		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
-		sum.Resume = resumeCommand(s.dir, s.perRun...)
+		sum.Resume = r.command("crawl", r.perRun...)
 	}
-	return s.listCaptures(ctx, sum)
+	return r.listCaptures(ctx, sum)
 }
 
-// tally counts what came of the URLs of a request.
+// records are the latest new page records of requested URLs; nil without one.
+type records map[string]*blobschema.Page
+
+func (r *request) latest() records {
+	latest := records{}
+	for _, u := range r.urls {
+		latest[u.String()] = nil
+	}
+	return latest
+}
+
+// add takes a record, if it is of a requested URL.
+func (r records) add(pg *blobschema.Page) {
+	if old, asked := r[pg.URL]; asked && (old == nil || pg.Generation >= old.Generation) {
+		r[pg.URL] = pg
+	}
+}
+
+// tally counts the outcomes of a request.
 type tally struct {
 	answered, refused, waiting int64
 	results                    map[string]int64 // see results
 }
 
-// String lists the results: "2 changed, 1 gone, 38 unchanged".
-func (n *tally) String() string {
-	var list []string
-	for _, r := range results {
-		if n.results[r] > 0 {
-			list = append(list, count(n.results[r])+" "+r)
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// requestOutcomes says what came of the URLs of a request, by their new records. waits says
-// that those without one may still be asked for.
-func (s *summary) requestOutcomes(req *request, latest map[string]*blobschema.Page, waits bool, allow []netip.Prefix) (n tally) {
+// requestOutcomes lists the outcomes of a request. waits says that URLs without a new record may
+// still be requested.
+func (s *summary) requestOutcomes(req *request, latest records, waits bool, allow []netip.Prefix) (n tally) {
 	n.results = map[string]int64{}
 	for _, u := range req.urls {
-		r := requestOutcome{URL: u.String()}
+		r := requestOutcome{URL: u.String(), Result: resultRepeat}
 		switch pg := latest[r.URL]; {
 		case pg != nil:
 			r.of(pg, allow)
@@ -140,8 +142,6 @@ func (s *summary) requestOutcomes(req *request, latest map[string]*blobschema.Pa
 		case waits:
 			r.Result = resultWaits
 			n.waiting++
-		default:
-			r.Result = resultRepeat
 		}
 		s.Requested = append(s.Requested, r)
 	}
@@ -149,20 +149,27 @@ func (s *summary) requestOutcomes(req *request, latest map[string]*blobschema.Pa
 	return n
 }
 
-// conclude says how a request ended whose URLs all could be asked for.
+// conclude says how a request ended whose URLs could all be requested.
 func (n *tally) conclude(s *summary, all string) {
+	s.Resume = ""
 	if n.answered == 0 && n.refused > 0 {
 		s.Status, s.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", all)
 		return
 	}
+	var list []string
+	for _, r := range results {
+		if n.results[r] > 0 {
+			list = append(list, count(n.results[r])+" "+r)
+		}
+	}
 	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered", count(n.answered), all)
-	if list := n.String(); list != "" {
-		s.Reason += ": " + list
+	if list != nil {
+		s.Reason += ": " + strings.Join(list, ", ")
 	}
 	s.Reason += "."
 }
 
-// of takes what the new record says.
+// of takes the outcome from the new record.
 func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
 	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
@@ -183,23 +190,23 @@ func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
 	}
 }
 
-// maxRequestedTold is how many URLs of a request people are told of.
+// maxRequestedTold is how many URLs of a request people are shown.
 const maxRequestedTold = 20
 
-// requested prints the result of each URL. If there are many, it leaves out the unchanged ones.
-func (s *summary) requested(out io.Writer) {
+// printRequested writes the outcome of each URL; of many it leaves out the unchanged ones.
+func (s *summary) printRequested(out *output) {
 	list := s.Requested
 	if len(list) > maxRequestedTold {
 		list = slices.DeleteFunc(slices.Clone(list), func(r requestOutcome) bool { return r.Result == resultUnchanged })
 	}
 	for i := range list[:min(len(list), maxRequestedTold)] {
 		r := &list[i]
-		fmt.Fprintf(out, "  %s\n", r)
+		out.line("  %s", r)
 		if r.Hint != "" {
-			fmt.Fprintf(out, "    %s\n", r.Hint)
+			out.line("    %s", r.Hint)
 		}
 	}
 	if more := len(list) - maxRequestedTold; more > 0 {
-		fmt.Fprintf(out, "  … and %s more; --json lists all\n", count(int64(more)))
+		out.line("  … and %s more; --json lists all", count(more))
 	}
 }

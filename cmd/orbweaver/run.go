@@ -4,45 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
-	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/polite"
-	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// refresh is how often the display is brought up to date.
+// refresh is how often the display is updated.
 const refresh = 200 * time.Millisecond
 
-// session is one run of a crawl in a folder: what the crawl, recrawl and demo commands
-// have in common. Its fields are set before run.
-type session struct {
-	dir   string
-	seeds []crawl.Seed
-	fresh blobschema.Crawl // the record of a new crawl
-	// another says that it takes the place of the one that there may be.
-	another bool
-	// resume makes the record of a crawl that goes on from the stored one.
+// run is one run of a crawl in a folder: what the crawl, recrawl and demo commands have in common.
+type run struct {
+	// Set before start.
+	*target
+	reporter    *reporter
+	seeds       []crawl.Seed
+	fresh       blobschema.Crawl // the record of a new crawl
+	ranks       []byte           // of hosts, for a new crawl
+	another     bool             // a new crawl replaces the last one
 	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
-	ranks       []byte // of hosts, for a new crawl
+	request     *request // URLs to fetch before all others; nil for none
 	connections int
 	maxTime     time.Duration
 	retry       polite.Retry
-	perRun      []string // flags of this run that going on needs again
-	reporter    reporter
-	request     *request // to be asked for before all else; nil for none
+	perRun      []string // flags of this run that the next one needs again
+	costs       bool
 
 	ledger   ledger.Ledger
 	platform *platform.Platform
@@ -63,193 +65,176 @@ type session struct {
 }
 
 // Page records that are read at most to find the seeds that could not be fetched, when a crawl is
-// resumed: some seconds' worth in a folder, and few objects in a cloud.
+// resumed: some seconds' worth in a folder, and few objects in a deployment.
 const (
 	seedRecords      = 1_000_000
 	cloudSeedRecords = 20_000
 )
 
-// errMaxTime is why a run ends that took --max-time.
+// errMaxTime ends a run that took --max-time.
 var errMaxTime = errors.New("--max-time is over")
 
-// run opens the folder, crawls until the end or the end of ctx, and returns what came
-// of it. after is called with the platform still open. The folder is closed when run
-// returns.
-func (s *session) run(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
-	s.began, s.cpu = time.Now(), ledger.Processor()
-	s.log = slog.New(slog.NewTextHandler(s.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if s.platform, err = platform.Local(s.dir, &s.ledger); err != nil {
-		return nil, s.explain(err)
+// start opens the folder, crawls until the end or the end of ctx, and returns the result. It calls
+// after with the folder still open.
+func (r *run) start(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
+	r.began, r.cpu = time.Now(), ledger.Processor()
+	r.log = slog.New(slog.NewTextHandler(r.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if r.platform, err = platform.Local(r.data, &r.ledger); err != nil {
+		return nil, r.explain(err)
 	}
 	defer func() {
-		if cerr := s.platform.Close(); cerr != nil && err == nil {
-			err = s.explain(cerr) // of a run that failed it says the same again
+		if cerr := r.platform.Close(); cerr != nil && err == nil {
+			err = r.explain(cerr) // of a run that failed it says the same again
 		}
 	}()
-	if err := s.open(ctx); err != nil {
-		return nil, s.explain(err)
+	if err := r.open(ctx); err != nil {
+		return nil, r.explain(err)
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if s.maxTime > 0 {
-		limited, cancel = context.WithDeadlineCause(ctx, s.began.Add(s.maxTime), errMaxTime)
+	if r.maxTime > 0 {
+		limited, cancel = context.WithDeadlineCause(ctx, r.began.Add(r.maxTime), errMaxTime)
 	}
 	defer cancel()
-	s.reporter.started(&beginning{
-		Crawl: s.crawl.ID, Data: s.dir, Resumed: !s.created, Seeds: s.added, Retried: s.retried, Pages: s.before.Pages, Set: s.crawl.Settings, Ordered: s.resumed,
+	r.reporter.begun("started", &beginning{
+		where: r.where(r.crawl.ID), Resumed: !r.created, Seeds: r.added, Retried: r.retried, Pages: r.before.Pages, Set: r.crawl.Settings, Ordered: r.resumed,
 	})
-	defer s.answer(ctx)()
-	if err := s.submitRequest(ctx); err != nil {
-		return nil, s.explain(err)
+	defer r.serve(ctx)()
+	if err := r.submitRequest(ctx); err != nil {
+		return nil, r.explain(err)
 	}
-	end, err := s.watch(limited)
-	s.over.Store(true)
+	end, err := r.watch(limited)
+	r.over.Store(true)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, r.explain(err)
 	}
-	if sum, err = s.summarize(end, context.Cause(limited)); err != nil {
+	snap := r.engine.Snapshot()
+	sum = r.ended(end, context.Cause(limited), snap.Totals)
+	sum.measure(&r.before, time.Since(r.began))
+	if err := sum.price(snap.Calls, ledger.Processor()-r.cpu); err != nil {
 		return nil, err
 	}
 	if err := after(ctx, sum); err != nil {
-		return nil, s.explain(err)
+		return nil, r.explain(err)
 	}
 	return sum, nil
 }
 
-func (s *session) explain(err error) error { return folderPlace(s.dir).explain(err) }
-
-// open creates the crawl or goes on with the one there is, and makes an engine for it.
-func (s *session) open(ctx context.Context) error {
-	// How to fetch stands in the record, which only an engine can read: hence two.
-	opener, err := engine.New(s.platform, engine.Config{Ledger: &s.ledger})
+// open creates the crawl or resumes the present one, and makes an engine for it.
+func (r *run) open(ctx context.Context) error {
+	// The record says how to fetch, and only an engine can read it: hence two.
+	opener, err := engine.New(r.platform, engine.Config{Ledger: &r.ledger})
 	if err != nil {
 		return err
 	}
-	check := func(c *blobschema.Crawl) error {
-		resumed, err := s.resume(*c)
-		if err == nil {
-			*c = resumed
-		}
+	if r.crawl, r.created, r.added, err = begin(ctx, opener, r.fresh, r.seeds, r.ranks, r.another, r.resume); err != nil {
 		return err
 	}
-	if err := opener.PutRanks(ctx, &s.fresh, s.ranks); err != nil {
+	r.seeds = nil // they may be a million
+	if r.view, err = view.New(ctx, view.OfPlatform(r.platform)); err != nil {
 		return err
 	}
-	if s.another {
-		s.created, s.added = true, len(s.seeds)
-		s.crawl, err = beginAnother(ctx, opener, s.fresh, s.seeds)
-	} else {
-		s.crawl, s.created, s.added, err = opener.Begin(s.fresh, s.seeds, check)
-	}
-	if err != nil {
-		return err
-	}
-	s.seeds = nil // they may be a million
-	if s.view, err = view.New(ctx, view.OfPlatform(s.platform)); err != nil {
-		return err
-	}
-	heads, err := s.view.Heads(ctx)
+	heads, err := r.view.Heads(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range heads {
-		s.before.Add(&heads[i].Totals)
+		r.before.Add(&heads[i].Totals)
 	}
 	cfg := engine.Config{
-		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: s.retry},
-		Fetch:       fetch.Config{AllowNet: s.crawl.Settings.AllowNet},
-		Connections: s.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: &s.ledger, Log: s.log,
-	}.For(&s.crawl.Settings)
+		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: r.retry},
+		Fetch:       fetch.Config{AllowNet: r.crawl.Settings.AllowNet},
+		Connections: r.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: &r.ledger, Log: r.log,
+	}.For(&r.crawl.Settings)
 	if err := cfg.Fetch.Validate(); err != nil {
 		return err
 	}
-	if s.engine, err = engine.New(s.platform, cfg); err != nil {
+	if r.engine, err = engine.New(r.platform, cfg); err != nil {
 		return err
 	}
-	var failed []crawl.Seed
-	if !s.created && s.request == nil {
-		if failed, err = s.view.FailedSeeds(ctx, seedRecords); err != nil {
-			return err
-		}
+	most := 0
+	if !r.created && r.request == nil {
+		most = seedRecords
 	}
-	if _, _, s.retried, err = s.engine.Begin(blobschema.Crawl{}, failed, nil); err != nil {
+	if r.retried, err = retrySeeds(ctx, r.engine, r.view, most); err != nil {
 		return err
 	}
-	return s.goOn(ctx)
-}
-
-// goOn takes back that the crawl was stopped or paused by an order. What was asked for on
-// purpose alone is no reason to.
-func (s *session) goOn(ctx context.Context) error {
-	w, err := s.view.Wish(ctx)
-	if err != nil || !w.Stop && !w.Pause {
+	// To crawl is to take back that the crawl was stopped or paused. A recrawl is not.
+	w, err := r.view.Wish(ctx)
+	switch {
+	case err != nil || !w.Stop && !w.Pause:
 		return err
+	case r.request != nil:
+		return heldBack(r.target, &w)
 	}
-	if s.request != nil {
-		return heldBack(folderPlace(s.dir), &w)
-	}
-	s.resumed, err = s.engine.Command(crawl.OrderResume)
+	r.resumed, err = r.engine.Command(crawl.OrderResume)
 	return err
 }
 
-// answer lets other commands look at the crawl while it runs, until the returned
-// function is called. Without a socket they have to wait, which is no reason not to
-// crawl.
-func (s *session) answer(ctx context.Context) (stop func()) {
-	end, err := view.Serve(ctx, s.dir, s.platform, view.Owner{
-		Snapshot: func() any { return s.engine.Snapshot() },
-		Submit: func(ctx context.Context, r blobschema.Request) error {
-			if s.over.Load() {
-				return errors.New("this run is at its end")
+// begin creates a crawl, or resumes the present one with the record that resume makes.
+func begin(ctx context.Context, e *engine.Engine, fresh blobschema.Crawl, seeds []crawl.Seed, ranks []byte, another bool,
+	resume func(blobschema.Crawl) (blobschema.Crawl, error),
+) (c blobschema.Crawl, created bool, added int, err error) {
+	if err := e.PutRanks(ctx, &fresh, ranks); err != nil {
+		return c, false, 0, err
+	}
+	if !another {
+		return e.Begin(fresh, seeds, func(c *blobschema.Crawl) error {
+			resumed, err := resume(*c)
+			if err == nil {
+				*c = resumed
 			}
-			return s.engine.Submit(ctx, r)
-		},
-		Order: func(_ context.Context, o crawl.Order) (bool, error) {
-			if s.over.Load() {
-				return false, errors.New("this run is at its end")
-			}
-			return s.engine.Command(o)
-		},
-		ChangeTopic: func(_ context.Context, name string, c crawl.TopicChange) (blobschema.Topic, bool, error) {
-			if s.over.Load() {
-				return blobschema.Topic{}, false, errors.New("this run is at its end")
-			}
-			return s.engine.ChangeTopic(name, c)
-		},
-		StartRanks: func(_ context.Context, o view.RankOrder) (ranks.Job, bool, error) {
-			if s.over.Load() {
-				return ranks.Job{}, false, errors.New("this run is at its end")
-			}
-			return s.engine.StartRanks(rank.StartConfig{Params: o.Params, Join: o.Join, Fresh: o.Fresh, Force: o.Force})
-		},
-		Repartition: func(_ context.Context, c view.Change) error {
-			if s.over.Load() {
-				return errors.New("this run is at its end")
-			}
-			_, _, err := s.engine.Repartition(c.Want)
 			return err
-		},
+		})
+	}
+	// Waiting helps if the id, which is made of the second, is taken, and if a step is just ending.
+	for try := 0; ; try++ {
+		c, err = e.BeginAnother(ctx, fresh, seeds)
+		if !errors.Is(err, actor.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
+			return c, true, len(seeds), err
+		}
+		if fresh, err = identify(fresh); err != nil {
+			return c, false, 0, err
+		}
+	}
+}
+
+// retrySeeds gives the crawl the seeds again that could not be fetched. It reads at most some page records.
+func retrySeeds(ctx context.Context, e *engine.Engine, v *view.View, mostRecords int) (retried int, err error) {
+	var failed []crawl.Seed
+	if mostRecords > 0 {
+		if failed, err = v.FailedSeeds(ctx, mostRecords); err != nil {
+			return 0, err
+		}
+	}
+	_, _, retried, err = e.Begin(blobschema.Crawl{}, failed, nil)
+	return retried, err
+}
+
+// serve lets other commands read and change the crawl while it runs, until stop is called. Without
+// a socket they have to wait, which is no reason not to crawl.
+func (r *run) serve(ctx context.Context) (stop func()) {
+	end, err := control.Serve(ctx, r.data, r.platform, control.Owner{
+		Control: control.Own{Engine: r.engine}, Snapshot: func() any { return r.engine.Snapshot() }, Ended: r.over.Load,
 	})
 	if err != nil {
-		s.log.Warn("other commands cannot look at this crawl while it runs", "error", err)
+		r.log.Warn("other commands cannot look at this crawl while it runs", "error", err)
 		return func() {}
 	}
 	return func() {
 		if err := end(); err != nil {
-			s.log.Warn("end answering", "error", err)
+			r.log.Warn("end answering", "error", err)
 		}
 	}
 }
 
-// watch runs the engine and tells of its progress.
-func (s *session) watch(ctx context.Context) (engine.End, error) {
-	var end engine.End
-	var err error
+// watch runs the engine and reports its progress.
+func (r *run) watch(ctx context.Context) (end engine.End, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		end, err = s.engine.Run(ctx)
+		end, err = r.engine.Run(ctx)
 	}()
-	m := newMeter(s.began, s.maxTime, s.before)
+	m := newMeter(r.began, r.maxTime, r.before)
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {
@@ -257,66 +242,120 @@ func (s *session) watch(ctx context.Context) (engine.End, error) {
 		case <-done:
 			return end, err
 		case now := <-tick.C:
-			snap := s.engine.Snapshot()
+			snap := r.engine.Snapshot()
 			f := m.read(now, &snap)
-			if rep := s.engine.Report(); rep != nil {
+			f.title = "orbweaver " + r.crawl.ID
+			if rep := r.engine.Report(); rep != nil {
 				f.Paused = rep.Wish.Pause
 			}
-			s.reporter.progress(&f)
+			r.reporter.progress(&f)
 		}
 	}
 }
 
-// summarize says how the run ended, and measures it. cause is why ctx did end, if it has.
-func (s *session) summarize(end engine.End, cause error) (*summary, error) {
-	snap := s.engine.Snapshot()
-	sum := s.ended(end, cause, snap.Totals)
-	sum.measure(&s.before, time.Since(s.began))
-	return sum, sum.price(snap.Calls, ledger.Processor()-s.cpu)
-}
-
-// ended says how the run ended.
-func (s *session) ended(end engine.End, cause error, t blobschema.Totals) *summary {
-	sum := &summary{Crawl: s.crawl.ID, Data: s.dir, End: end, Totals: t, before: s.before, perRun: s.perRun, perNew: s.perNew()}
+// ended says how the run ended. cause is why its context did, if it has.
+func (r *run) ended(end engine.End, cause error, t blobschema.Totals) *summary {
+	sum := &summary{where: r.where(r.crawl.ID), End: end, Totals: t, before: r.before, perRun: r.perRun, perNew: r.perNew(), costs: r.costs}
 	if t.Stored > 0 {
-		sum.Archive = objectFile(s.dir, naming.WARCPrefix(s.crawl.ID))
+		sum.Archive = objectFile(r.data, naming.WARCPrefix(r.crawl.ID))
 	}
-	// Where there is nothing to do, no step runs.
-	sum.idle = !s.created && s.added+s.retried == 0 && s.request == nil && end != engine.Stopped && s.ledger.Counts().Functions == 0
+	// If there is nothing to do, no step runs.
+	sum.idle = !r.created && r.added+r.retried == 0 && r.request == nil && end != engine.Stopped && r.ledger.Counts().Functions == 0
 	pages := plural(t.Pages, "page")
-	sum.Resume = resumeCommand(s.dir, s.perRun...)
+	sum.Resume = r.command("crawl", r.perRun...)
 	switch {
 	case end == engine.Stopped && errors.Is(cause, errMaxTime):
-		sum.Status = exitStopped
-		sum.Reason = fmt.Sprintf("Stopped after --max-time %s, with %s.", s.maxTime, pages)
+		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped after --max-time %s, with %s.", r.maxTime, pages)
 	case end == engine.Stopped:
-		sum.Status = exitStopped
-		sum.Reason = fmt.Sprintf("Stopped, with %s.", pages)
+		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped, with %s.", pages)
 	case sum.idle && end == engine.Finished && t.Pages == 0:
 		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
-		sum.Resume = resumeCommand(s.dir, append(sum.perNew, "--new", "URL...")...)
+		sum.Resume = r.command("crawl", append(sum.perNew, "--new", "URL...")...)
 	case sum.idle && end == engine.Finished:
 		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
-		sum.Resume = resumeCommand(s.dir, append(s.perRun, "URL...")...)
+		sum.Resume = r.command("crawl", append(r.perRun, "URL...")...)
 	default:
-		sum.conclude(s.crawl.Settings.MaxPages)
+		sum.Resume = ""
+		sum.conclude(r.crawl.Settings.MaxPages)
 	}
 	return sum
 }
 
-// perNew lists the flags that another crawl in place of this one needs again.
-func (s *session) perNew() []string {
-	args := slices.Clone(s.perRun)
-	for _, p := range s.crawl.Settings.AllowNet {
+// perNew lists the flags that a new crawl in place of this one needs again.
+func (r *run) perNew() []string {
+	args := slices.Clone(r.perRun)
+	for _, p := range r.crawl.Settings.AllowNet {
 		args = append(args, "--allow-net="+p.String())
 	}
 	return args
 }
 
-// stopped is what ends a command whose summary says it all: nil for status 0.
-func stopped(status exit) error {
-	if status == exitOK {
+// conclude does what the end of a crawl requires while its folder is still open.
+func (r *run) conclude(ctx context.Context, sum *summary) (err error) {
+	if sum.Status == exitNothing {
+		if sum.Seeds, err = seedOutcomes(ctx, r.view); err != nil {
+			return err
+		}
+	}
+	if r.crawl.Settings.Index && !sum.idle {
+		now, err := r.view.Status(context.WithoutCancel(ctx)) // after a signal too
+		if err != nil {
+			return err
+		}
+		sum.Search = newIndexReport(&now)
+	}
+	return r.listCaptures(ctx, sum)
+}
+
+// listCaptures makes the capture index at the end of a run that was not interrupted.
+func (r *run) listCaptures(ctx context.Context, sum *summary) error {
+	if sum.End == engine.Stopped || sum.End == engine.Halted || sum.idle {
 		return nil
 	}
-	return fail(status, nil)
+	switch err := view.WriteCDXJ(ctx, r.platform, r.crawl.ID); {
+	case ctx.Err() != nil:
+		return nil // the user has no time for it; export makes another
+	case err != nil:
+		return fmt.Errorf("the crawl is done, but its capture index is not: %w", err)
+	}
+	sum.Index = objectFile(r.data, naming.CDXJIndex(r.crawl.ID))
+	return nil
+}
+
+// interruptible returns a context that ends with the first signal to stop; the second signal ends
+// the process at once. release takes the signals back.
+func interruptible(parent context.Context, w io.Writer) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it ignored
+		signals = append(signals, syscall.SIGHUP)
+	}
+	got, done, ended := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(got, signals...)
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-got:
+			}
+			if n > 0 {
+				os.Exit(int(exitStopped)) // uncommitted pages will be fetched again
+			}
+			fmt.Fprintln(w, "stopping; once more quits at once")
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(got)
+		close(done)
+		<-ended
+		cancel()
+	}
+}
+
+// following returns a context that ends with the first signal to stop, which does not end the crawl.
+func following(parent context.Context) (ctx context.Context, release func()) {
+	return signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
 }

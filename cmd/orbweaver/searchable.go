@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
@@ -10,17 +9,17 @@ import (
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// indexReport is how much of a crawl is searchable.
+// indexReport says how much of a crawl is searchable.
 type indexReport struct {
-	Partitions int `json:"partitions"` // that have an index
+	Partitions int `json:"partitions"` // with an index
 	blobschema.IndexTotals
-	Answers int64   `json:"answers"` // page records there are, robots.txt apart; Pages of them are in the index, or left out for a reason
+	Answers int64   `json:"answers"` // page records, without robots.txt; Pages of them are in the index, or left out for a reason
 	Share   float64 `json:"share"`   // Pages of Answers
 	Behind  uint64  `json:"behind"`  // commits
 	Bytes   int64   `json:"bytes"`
 }
 
-// newIndexReport returns nil for a crawl that is not to be searchable.
+// newIndexReport returns nil for a crawl without an index.
 func newIndexReport(s *view.Status) *indexReport {
 	if !s.Crawl.Settings.Index {
 		return nil
@@ -39,7 +38,7 @@ func newIndexReport(s *view.Status) *indexReport {
 	return r
 }
 
-func (r *indexReport) rows(row func(name, format string, args ...any)) {
+func (r *indexReport) print(out *output) {
 	if r == nil {
 		return
 	}
@@ -47,33 +46,26 @@ func (r *indexReport) rows(row func(name, format string, args ...any)) {
 	if r.Behind > 0 {
 		how = fmt.Sprintf("%s behind, with %s of the answers", plural(int64(r.Behind), "commit"), percent(r.Share))
 	}
-	row("index", "%s searchable, %s; %s", plural(r.Documents, "page"), size(r.Bytes), how)
-	var left []string
-	for _, p := range []struct {
-		n   int64
-		why string
-	}{{r.NoIndex, "asked for it"}, {r.NoText, "without text"}, {r.Damaged, "could not be read"}} {
-		if p.n > 0 {
-			left = append(left, count(p.n)+" "+p.why)
-		}
-	}
-	if len(left) > 0 {
-		row("", "left out: %s", strings.Join(left, " · "))
+	out.row("index", "%s searchable, %s; %s", plural(r.Documents, "page"), size(r.Bytes), how)
+	left := parts(some(r.NoIndex, count(r.NoIndex)+" asked for it"), some(r.NoText, count(r.NoText)+" without text"),
+		some(r.Damaged, count(r.Damaged)+" could not be read"))
+	if left != "" {
+		out.row("", "left out: %s", left)
 	}
 }
 
-// ranksReport is how far the ranks of a crawl are.
+// ranksReport says how far the ranks of a crawl are.
 type ranksReport struct {
-	Job    uint64       `json:"job,omitempty"` // the last one that is finished
+	Job    uint64       `json:"job,omitempty"` // the last finished one
 	Done   time.Time    `json:"done,omitzero"`
 	Rounds int          `json:"rounds,omitempty"`
 	Totals ranks.Totals `json:"totals,omitzero"`
-	Behind uint64       `json:"behind,omitempty"` // commits that it knows nothing of
-	// Running is the job that is under way, Round the last one that all partitions have finished of it.
+	Behind uint64       `json:"behind,omitempty"` // commits since
+	// Running is the job under way, Round its last round that all partitions have finished.
 	Running uint64    `json:"running,omitempty"`
 	Round   int       `json:"round,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	Failed  string    `json:"failed,omitempty"` // why the last one has no result
+	Failed  string    `json:"failed,omitempty"` // why the last job has no result
 }
 
 // newRanksReport returns nil if no ranks were ever computed.
@@ -99,26 +91,25 @@ func newRanksReport(s *view.Status) *ranksReport {
 	return r
 }
 
-func (r *ranksReport) rows(row func(name, format string, args ...any)) {
+func (r *ranksReport) print(out *output) {
 	if r == nil {
 		return
 	}
+	const minute = "2006-01-02 15:04 MST"
+	name := "ranks"
 	if r.Job > 0 {
 		behind := ""
 		if r.Behind > 0 {
 			behind = fmt.Sprintf("; %s behind", plural(int64(r.Behind), "commit"))
 		}
-		row("ranks", "of %s and %s, after %s, %s%s", plural(r.Totals.Pages, "URL"), plural(r.Totals.Hosts, "host"), plural(int64(r.Rounds), "round"),
-			r.Done.UTC().Format("2006-01-02 15:04 MST"), behind)
-	}
-	name := "ranks"
-	if r.Job > 0 {
+		out.row(name, "of %s and %s, after %s, %s%s", plural(r.Totals.Pages, "URL"), plural(r.Totals.Hosts, "host"), plural(int64(r.Rounds), "round"),
+			r.Done.UTC().Format(minute), behind)
 		name = ""
 	}
 	switch {
 	case r.Running > 0:
-		row(name, "job %d is under way since %s, %s done", r.Running, r.Started.UTC().Format("2006-01-02 15:04 MST"), plural(int64(r.Round+1), "round"))
+		out.row(name, "job %d is under way since %s, %s done", r.Running, r.Started.UTC().Format(minute), plural(int64(r.Round+1), "round"))
 	case r.Failed != "":
-		row(name, "the last job has failed: %s", printable(r.Failed))
+		out.row(name, "the last job has failed: %s", r.Failed)
 	}
 }

@@ -9,56 +9,62 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/pflag"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/ledger"
 	"github.com/orbweaver/orbweaver/internal/platform"
+	"github.com/orbweaver/orbweaver/internal/platform/local"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
-// platformVariable names the platform that commands work on unless they are told where.
+// platformVariable names the environment variable with the default platform.
 const platformVariable = "ORBWEAVER_PLATFORM"
 
-// place is where a crawl is: in a folder of this machine, or on a platform in a cloud.
-type place struct {
+// target is where a crawl is: in a folder of this machine, or in a deployment. A command opens its
+// target once, with read, change, own or enter, and then talks to a [view.View] and a [control.Control].
+type target struct {
 	data    string // the folder
 	flag    string // --platform
 	cloud   string // URL of the platform; "" for the folder
-	implied bool   // by the environment, so that other commands need not be told
-	live    bool   // another process is at work in the folder
+	implied bool   // the platform comes from the environment
+	live    bool   // another process works on the folder
 	set     *pflag.FlagSet
 }
 
-func (p *place) register(fs *pflag.FlagSet) {
-	p.set = fs
-	fs.StringVar(&p.data, "data", defaultData, "folder that holds the crawl")
-	fs.StringVar(&p.flag, "platform", "", "instead of a folder: URL of a platform in a cloud, or the profile file that 'make deploy' wrote (default: $"+platformVariable+")")
+func (t *target) register(fs *pflag.FlagSet) {
+	t.set = fs
+	fs.StringVar(&t.data, "data", defaultData, "folder that holds the crawl")
+	fs.StringVar(&t.flag, "platform", "",
+		"instead of a folder: URL of a platform in a cloud, or the profile file that 'make deploy' wrote (default: $"+platformVariable+")")
 }
 
-// settle decides between the folder and the platform; it comes before all other methods.
-func (p *place) settle() error {
+// settle chooses between the folder and the platform. Call it before all other methods.
+func (t *target) settle() (err error) {
 	switch {
-	case p.set.Changed("data") && p.set.Changed("platform"):
+	case t.set.Changed("data") && t.set.Changed("platform"):
 		return usagef("--data and --platform are two places; give one of them")
-	case p.set.Changed("data"):
+	case t.set.Changed("data"):
 		return nil
-	case !p.set.Changed("platform"):
-		p.flag, p.implied = os.Getenv(platformVariable), true
-		if p.flag == "" {
-			return nil
-		}
 	}
 	from := "--platform"
-	if p.implied {
+	if !t.set.Changed("platform") {
+		if t.flag, t.implied = os.Getenv(platformVariable), true; t.flag == "" {
+			return nil
+		}
 		from = "$" + platformVariable
 	}
-	var err error
-	if p.cloud, err = readLocation(p.flag); err != nil {
+	if t.cloud, err = readLocation(t.flag); err != nil {
 		return usagef("%s: %w", from, err)
 	}
 	return nil
@@ -66,7 +72,7 @@ func (p *place) settle() error {
 
 const maxProfile = 1 << 20 // bytes
 
-// readLocation returns the URL of a platform, given as such or by a profile file.
+// readLocation returns the URL of a platform, which is given directly or by a profile file.
 func readLocation(location string) (url string, err error) {
 	if platform.IsCloud(location) {
 		return location, nil
@@ -89,116 +95,284 @@ func readLocation(location string) (url string, err error) {
 	var profile struct {
 		Platform string `json:"platform"`
 	}
-	if err := json.Unmarshal(data, &profile); err != nil {
+	err = json.Unmarshal(data, &profile)
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("the profile file %s is no JSON: %w", location, err)
-	}
-	if profile.Platform == "" {
+	case profile.Platform == "":
 		return "", fmt.Errorf(`the profile file %s has no field "platform"; it should name one, as in {"platform": "aws://NAME?bucket=BUCKET&partitions=N"}`, location)
-	}
-	if !platform.IsCloud(profile.Platform) {
+	case !platform.IsCloud(profile.Platform):
 		return "", fmt.Errorf("the profile file %s names %q, which is not the URL of a platform", location, profile.Platform)
 	}
 	return profile.Platform, nil
 }
 
-// inCloud reports whether the crawl is on a platform that is not this process's own.
-func (p *place) inCloud() bool { return p.cloud != "" }
+// inCloud reports whether the target is a deployment.
+func (t *target) inCloud() bool { return t.cloud != "" }
 
-// String names the place in a message.
-func (p *place) String() string {
-	if p.inCloud() {
-		return platform.ShortName(p.cloud)
+// String names the target in a message.
+func (t *target) String() string {
+	if t.inCloud() {
+		return platform.ShortName(t.cloud)
 	}
-	return p.data
+	return t.data
 }
 
-// folderPlace is the place of a folder.
-func folderPlace(dir string) *place { return &place{data: dir} }
-
-// command is a command line that works on the same place.
-func (p *place) command(verb string, args ...string) string {
-	return quotedWords(slices.Concat([]string{"orbweaver"}, strings.Fields(verb), p.flags(), args))
+// command is a command line that works on the same target.
+func (t *target) command(verb string, args ...string) string {
+	return shellescape.QuoteCommand(slices.Concat([]string{"orbweaver"}, strings.Fields(verb), t.flags(), args))
 }
 
-// flags are what leads a command to the place.
-func (p *place) flags() []string {
+// flags are the flags that lead a command to the target.
+func (t *target) flags() []string {
 	switch {
-	case p.inCloud() && p.implied:
+	case t.inCloud() && t.implied:
 		return nil
-	case p.inCloud():
-		return []string{"--platform", p.flag}
-	case p.data != defaultData || os.Getenv(platformVariable) != "":
-		return []string{"--data", p.data}
+	case t.inCloud():
+		return []string{"--platform", t.flag}
+	case t.data != defaultData || os.Getenv(platformVariable) != "":
+		return []string{"--data", t.data}
 	}
 	return nil
 }
 
-// explain turns an error of opening or working on the place into one that says what to
-// do, with the status to end with.
-func (p *place) explain(err error) error {
-	var f *failure
-	if err == nil || errors.As(err, &f) {
-		return err
-	}
-	// A full disk comes first: it stops the database too.
-	if told := cmp.Or(p.noRoom(err), p.damage(err)); told != nil {
-		return told
-	}
-	switch {
-	case errors.Is(err, crawl.ErrUnfinished):
-		return usagef("%w.\nGo on with it: '%s'. Or give it up for good: '%s', and then this again", err, p.command("crawl"), p.command("stop"))
-	case errors.Is(err, crawl.ErrAtWork):
-		return fail(exitInUse, fmt.Errorf("%w.\nThey end within some minutes: try again then", err))
-	case !p.inCloud():
-		return explainFolder(p.data, err)
-	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl):
-		return p.noCrawl()
-	case errors.Is(err, wire.ErrVersion):
-		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\nUse the version that began it, or deploy this version under another name", p, err)
-	case strings.Contains(err.Error(), p.String()):
-		return err
-	}
-	return fmt.Errorf("%s: %w", p, err)
+// where is how reports name a crawl and its target.
+type where struct {
+	Crawl string `json:"crawl,omitempty"`
+	Data  string `json:"data,omitempty"`
+	Cloud string `json:"platform,omitempty"`
+	at    *target
 }
 
-// noCrawl says that there is no crawl at the place, and how to begin one.
-func (p *place) noCrawl() error {
-	return usagef("there is no crawl in %s yet; give a URL to begin one, as in '%s'", p, p.command("crawl", "https://example.org/"))
+func (t *target) where(crawl string) where {
+	if t.inCloud() {
+		return where{Crawl: crawl, Cloud: t.cloud, at: t}
+	}
+	return where{Crawl: crawl, Data: t.data, at: t}
 }
+
+// String is "crawl ID in TARGET".
+func (w *where) String() string { return fmt.Sprintf("crawl %s in %s", w.Crawl, w.at) }
 
 // opener opens a platform, as platform.Open does.
 type opener func(ctx context.Context, location string, meter platform.Meter) (*platform.Platform, error)
 
-// openerKey is where a context has how platforms in a cloud are opened, if not by platform.Open.
+// openerKey is the key of an opener in a context, for tests.
 type openerKey struct{}
 
-// open opens the platform of a place in a cloud.
-func (p *place) open(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {
-	open, ok := ctx.Value(openerKey{}).(opener)
-	if !ok {
-		open = platform.Open
-	}
-	return open(ctx, p.cloud, led)
+// opened is a target that a command has open to change it.
+type opened struct {
+	*target
+	control.Control
+	view     *view.View         // nil before there is a crawl
+	platform *platform.Platform // nil if another process owns the folder
+	engine   *engine.Engine     // likewise
+	pid      int                // of the process that owns the folder; 0 for none
 }
 
-// look opens the crawl for reading, calls f, and closes it again.
-func (p *place) look(ctx context.Context, f func(v *view.View) error) (err error) {
-	if err := p.settle(); err != nil {
+// partitions is how many partitions the target allows; 0 for any number.
+func (o *opened) partitions() int {
+	if o.platform == nil {
+		return 0
+	}
+	return o.platform.Partitions
+}
+
+// openPlatform opens the platform of the target.
+func (t *target) openPlatform(ctx context.Context, led *ledger.Ledger) (*platform.Platform, error) {
+	if !t.inCloud() {
+		return platform.Local(t.data, led)
+	}
+	if open, ok := ctx.Value(openerKey{}).(opener); ok {
+		return open(ctx, t.cloud, led)
+	}
+	return platform.Open(ctx, t.cloud, led)
+}
+
+// enter opens the platform with an engine, calls f and closes both. There need not be a crawl.
+func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error) {
+	led := &ledger.Ledger{}
+	p, err := t.openPlatform(ctx, led)
+	if err != nil {
+		return t.explain(err)
+	}
+	// An error of closing says nothing new if f has failed.
+	defer func() { err = cmp.Or(err, t.explain(p.Close())) }()
+	e, err := engine.New(p, engine.Config{Ledger: led})
+	if err != nil {
+		return t.explain(err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = cmp.Or(err, t.explain(e.Close(ctx)))
+	}()
+	o := &opened{target: t, platform: p, engine: e, Control: control.Own{Engine: e}}
+	if t.inCloud() {
+		o.Control = control.Deployment{Own: control.Own{Engine: e}}
+	}
+	return t.explain(f(o))
+}
+
+// see opens the reader of the active crawl.
+func (o *opened) see(ctx context.Context) (err error) {
+	o.view, err = view.New(ctx, view.OfPlatform(o.platform))
+	return err
+}
+
+// own is enter for the active crawl.
+func (t *target) own(ctx context.Context, f func(o *opened) error) error {
+	return t.enter(ctx, func(o *opened) error {
+		if err := o.see(ctx); err != nil {
+			return err
+		}
+		if _, err := o.engine.Open(); err != nil {
+			return err
+		}
+		return f(o)
+	})
+}
+
+// read opens the active crawl for reading, calls f and closes it.
+func (t *target) read(ctx context.Context, f func(v *view.View) error) (err error) {
+	if err := t.settle(); err != nil {
 		return err
 	}
-	if p.inCloud() {
-		return p.visit(ctx, func(v *visit) error { return f(v.view) })
+	if t.inCloud() {
+		return t.enter(ctx, func(o *opened) error {
+			if err := o.see(ctx); err != nil {
+				return err
+			}
+			return f(o.view)
+		})
 	}
-	v, err := view.Open(ctx, p.data)
-	if errors.Is(err, view.ErrNoFolder) || errors.Is(err, view.ErrNoCrawl) {
-		return p.noCrawl()
-	}
+	v, err := view.Open(ctx, t.data)
 	if err != nil {
-		return p.explain(err)
+		return t.explain(err)
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	if err = f(v); err != nil {
-		p.live = v.Live(ctx) != nil
+		t.live = v.Live(ctx) != nil
 	}
-	return p.explain(err)
+	return t.explain(err)
+}
+
+// change opens the active crawl, calls f and closes it. If another process owns the folder, f talks
+// to that process; if that process is just ending, change waits and calls f again.
+func (t *target) change(ctx context.Context, f func(o *opened) error) error {
+	for try := 0; ; try++ {
+		owned := false
+		err := t.read(ctx, func(v *view.View) error {
+			live := v.Live(ctx)
+			if live == nil {
+				return nil
+			}
+			owned = true
+			s := control.Dial(t.data)
+			defer s.Close()
+			return f(&opened{target: t, Control: s, view: v, pid: live.PID})
+		})
+		switch {
+		case err == nil && !owned:
+			return t.own(ctx, f)
+		case !errors.Is(err, control.ErrNoOwner):
+			return err
+		case try == 10:
+			return fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and changes nothing more; try again soon", t))
+		}
+		if !wait(ctx, 500*time.Millisecond) {
+			return fail(exitStopped, errors.New("stopped; nothing was changed"))
+		}
+	}
+}
+
+// wait waits, and reports whether ctx has not ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// explain adds to an error what the user can do, and the exit status.
+func (t *target) explain(err error) error {
+	if f := (*failure)(nil); err == nil || errors.As(err, &f) {
+		return err
+	}
+	// A full disk comes first: it stops the database too.
+	if told := cmp.Or(t.noRoom(err), t.damage(err)); told != nil {
+		return told
+	}
+	switch {
+	case errors.Is(err, crawl.ErrUnfinished):
+		return usagef("%w.\nResume it with '%s', or abandon it with '%s' and run this command again", err, t.command("crawl"), t.command("stop"))
+	case errors.Is(err, crawl.ErrAtWork):
+		return fail(exitInUse, fmt.Errorf("%w.\nThey end within some minutes: try again then", err))
+	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl), errors.Is(err, view.ErrNoFolder):
+		return t.noCrawl()
+	case t.inCloud() && errors.Is(err, wire.ErrVersion):
+		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\nUse the version that began it, or deploy this version under another name", t, err)
+	case t.inCloud() && !strings.Contains(err.Error(), t.String()):
+		return fmt.Errorf("%s: %w", t, err)
+	case t.inCloud():
+		return err
+	case errors.Is(err, local.ErrInUse):
+		return fail(exitInUse, fmt.Errorf("the folder %s is in use: another process works on it.\n"+
+			"Wait until it ends, or work in another folder (--data)", t.data))
+	case errors.Is(err, local.ErrVersion), errors.Is(err, wire.ErrVersion):
+		return fmt.Errorf("the folder %s was not written by this version: %w.\n"+
+			"Use the version that wrote it, or begin another crawl in another folder (--data)", t.data, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fail(exitError, fmt.Errorf("the folder %s cannot be read or written: %w.\nChange its permissions, or give another folder with --data", t.data, err))
+	}
+	return err
+}
+
+// noCrawl says that there is no crawl, and how to create one.
+func (t *target) noCrawl() error {
+	return usagef("there is no crawl in %s yet; give a URL to begin one, as in '%s'", t, t.command("crawl", "https://example.org/"))
+}
+
+// The states of a folder, before anything opens it.
+type folderState uint8
+
+const (
+	folderEmpty   folderState = iota // or missing
+	folderCrawl                      // a crawl has used it
+	folderForeign                    // it holds other files
+)
+
+// folder looks at the folder and changes nothing.
+func (t *target) folder() (folderState, error) {
+	entries, err := os.ReadDir(t.data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return folderEmpty, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return folderForeign, usagef("--data %s is no folder, but a file or below one; give another", t.data)
+	case err != nil:
+		return folderForeign, t.explain(err)
+	case len(entries) == 0:
+		return folderEmpty, nil
+	}
+	if _, err := os.Stat(filepath.Join(t.data, local.FileName)); err == nil {
+		return folderCrawl, nil
+	}
+	return folderForeign, t.explain(platform.CheckFolder(t.data))
+}
+
+// checkFolder refuses a folder that a crawl with or without seeds cannot use, before it is changed.
+func (t *target) checkFolder(seeds int) error {
+	state, err := t.folder()
+	switch {
+	case err != nil:
+		return err
+	case state == folderForeign:
+		return usagef("the folder %s holds other files and no crawl; give an empty or new one with --data", t.data)
+	case state == folderEmpty && seeds == 0:
+		return t.noCrawl()
+	}
+	return nil
 }

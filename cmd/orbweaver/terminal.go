@@ -4,11 +4,29 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
-// screen keeps one block of lines at the end of a terminal's output up to date. What is
+// newScreen returns the screen of a terminal that understands the usual sequences; nil for other writers.
+func newScreen(w io.Writer) *screen {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return &screen{out: w, size: func() (int, int) {
+		width, height, err := term.GetSize(int(f.Fd()))
+		if err != nil || width < 1 {
+			return 80, 24
+		}
+		return width, height
+	}}
+}
+
+// screen keeps one block of lines at the end of a terminal's output up to date. Text that is
 // written to it appears above the block. It is safe for concurrent use.
 type screen struct {
 	out  io.Writer
@@ -74,65 +92,4 @@ func cut(line string, width int) string {
 	}
 	runes := []rune(line)
 	return string(runes[:width-1]) + "…"
-}
-
-// frame is the block that shows a running crawl.
-func frame(title string, f *figures) []string {
-	lines := []string{
-		fmt.Sprintf("%s · %s", title, span(f.Seconds)),
-		fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
-		fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), count(int64(f.HostsActive))+" active", size(f.Bytes)),
-	}
-	if f.AtWork != nil {
-		lines[2] = fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), "", size(f.Bytes))
-		lines = append(lines, "  work   "+plural(int64(*f.AtWork), "partition"))
-	}
-	if f.Paused {
-		lines = append(lines, "  paused: nothing is asked for; 'orbweaver resume' goes on")
-	}
-	if f.Recrawled > 0 {
-		lines = append(lines, "  again  "+count(f.Recrawled)+" recrawled")
-	}
-	if f.Waiting != "" && !f.Paused {
-		lines = append(lines, "  "+f.Waiting)
-	}
-	if f.Asked > 0 {
-		lines = append(lines, fmt.Sprintf("  asked  %d of %s have an outcome", f.Answered, plural(int64(f.Asked), "URL")))
-	}
-	if e := f.errors(); e != "" {
-		lines = append(lines, "  errors "+e)
-	}
-	if f.Limit != "" {
-		lines = append(lines, fmt.Sprintf("  left   %s to --%s", span(f.SecondsLeft), f.Limit))
-	}
-	return lines
-}
-
-// line is the same in one line, for a log.
-func line(f *figures) string {
-	hosts := fmt.Sprintf("%d of %s", f.HostsActive, plural(f.HostsKnown, "host"))
-	if f.AtWork != nil {
-		hosts = fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(int64(*f.AtWork), "partition"))
-	}
-	s := fmt.Sprintf("%s: %s (%.1f/s), %s, queue %s, %s received",
-		span(f.Seconds), plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes))
-	if f.Recrawled > 0 {
-		s += fmt.Sprintf(", %s recrawled", count(f.Recrawled))
-	}
-	if f.Asked > 0 {
-		s += fmt.Sprintf(", %d of %s answered", f.Answered, plural(int64(f.Asked), "URL"))
-	}
-	switch {
-	case f.Paused:
-		s += ", paused"
-	case f.Waiting != "":
-		s += ", " + f.Waiting
-	}
-	if e := f.errors(); e != "" {
-		s += ", errors: " + e
-	}
-	if f.Limit != "" {
-		s += fmt.Sprintf(", %s left to --%s", span(f.SecondsLeft), f.Limit)
-	}
-	return s
 }

@@ -1,305 +1,257 @@
 package crawlfile
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v4"
-	utf "golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
-
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// The keys that are read here.
-var (
-	topKeys   = []string{"hosts", "seeds", "seeds-file", "topics"}
-	hostKeys  = []string{"host", "connections", "delay"}
-	topicKeys = []string{"name", "priority", "slice", "minimum", "granularity", "scope", "include", "exclude", "max-depth", "words", "seeds", "seeds-file"}
-	seedKeys  = []string{"url", "priority"}
-)
+// validator makes a [File] of a document.
+type validator struct {
+	file     *File
+	record   *blobschema.Crawl
+	given    map[string]bool
+	open     func(string) (io.ReadCloser, error)
+	known    map[weburl.URL]int // seeds, by their index in the file's
+	problems Problems
+	budget   int // values that may still be looked at
+}
 
-// top reads the keys at the top.
-func (d *decoder) top(n *yaml.Node) {
-	keys := slices.Concat(topKeys, d.options.Names())
-	var last func() // topics come last, for their seeds to come after those of the crawl
-	d.each(n, "a crawl file", keys, func(key string, line int, v *yaml.Node) {
-		d.file.lines[key] = line
-		switch key {
-		case "hosts":
-			d.hosts(line, v)
-		case "seeds":
-			d.seeds(-1, line, v)
-		case "seeds-file":
-			d.seedsFile(-1, line, v)
-		case "topics":
-			last = func() { d.topics(line, v) }
-		default:
-			d.option(key, line, v)
-		}
-	})
-	if last != nil {
-		last()
+func (v *validator) tell(line int, format string, args ...any) {
+	if len(v.problems) <= maxProblems {
+		v.problems = append(v.problems, Problem{File: v.file.Name, Line: line, Text: fmt.Sprintf(format, args...), at: line})
 	}
 }
 
-func (d *decoder) option(key string, line int, v *yaml.Node) {
-	values, ok := d.texts(key, line, v)
-	if !ok {
-		if v.Kind == yaml.SequenceNode && len(v.Content) == 0 {
-			d.tell(line, "%s has an empty list", key)
-		}
-		return
+// parse parses a value, unless the file leaves it out, and reports whether it is there and right.
+func parse[T any](v *validator, key string, t text, to *T, f func(string) (T, error)) bool {
+	if t.line == 0 {
+		return false
 	}
-	if err := d.options.Set(key, values); err != nil {
-		d.tell(line, "%s %.200q: %v", key, strings.Join(values, " "), err)
-	}
-}
-
-// value tells an error of a key's value.
-func (d *decoder) value(key, value string, line int, err error) bool {
+	got, err := f(t.string)
 	if err != nil {
-		d.tell(line, "%s %.200q: %v", key, value, err)
+		v.tell(t.line, "%s %.200q: %v", key, t.string, err)
+		return false
 	}
-	return err == nil
+	*to = got
+	return true
 }
 
-func (d *decoder) hosts(line int, n *yaml.Node) {
+func (v *validator) document(doc *document) {
+	v.settings(doc.Settings)
+	v.hosts(doc.Hosts)
+	v.seeds(-1, 0, doc.Seeds)
+	v.seedsFile(-1, 0, doc.SeedsFile)
+	if len(doc.Topics.list) > blobschema.MaxTopics {
+		v.tell(doc.Topics.list[blobschema.MaxTopics].line, "these are more than %d topics", blobschema.MaxTopics)
+		return
+	}
 	lines := map[string]int{}
-	d.file.Hosts = []blobschema.HostRule{}
-	for _, item := range d.items("hosts", line, n) {
-		if len(d.file.Hosts) == maxHosts {
-			d.tell(item.Line, "these are more than %d hosts", maxHosts)
-			return
+	for i := range doc.Topics.list {
+		v.topic(&doc.Topics.list[i].keys, doc.Topics.list[i].line, lines)
+	}
+}
+
+// settings applies the keys of the crawl as a whole.
+func (v *validator) settings(settings map[string]texts) {
+	keys := topKeys()
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		values := settings[key]
+		line := v.file.lines[key]
+		s := Find(key)
+		switch {
+		case !slices.Contains(keys, key):
+			v.tell(line, "%s", unknown("a crawl file", key, keys))
+			continue
+		case len(values.list) == 0:
+			v.tell(line, "%s has no value", key)
+			continue
 		}
+		texts := values.strings()
+		v.file.Values[key] = texts
+		if s == nil { // of host-ranks the command line reads the file
+			v.file.HostRanks = texts[0]
+			continue
+		}
+		record := v.record
+		if v.given[key] {
+			record = &blobschema.Crawl{} // only checked
+		}
+		if err := s.Replace(record, texts); err != nil {
+			v.tell(line, "%s %.200q: %v", key, strings.Join(texts, " "), err)
+		}
+	}
+	if name, err := Check(v.record); err != nil && v.file.lines[name] > 0 && len(v.problems) == 0 {
+		v.problems = append(v.problems, v.file.Problem(name, fmt.Sprintf("%s: %v", name, err)))
+	}
+}
+
+func (v *validator) hosts(hosts items[hostKeys]) {
+	if v.file.lines["hosts"] == 0 {
+		return
+	}
+	v.file.Hosts = []blobschema.HostRule{}
+	lines := map[string]int{}
+	for i := range hosts.list {
+		h, line := &hosts.list[i].keys, hosts.list[i].line
+		wrong := len(v.problems)
 		var r blobschema.HostRule
-		wrong := len(d.problems)
-		d.each(item, "a host", hostKeys, func(key string, line int, v *yaml.Node) {
-			text, ok := d.scalar(key, line, v)
-			if !ok {
-				return
-			}
-			var err error
-			switch key {
-			case "host":
-				r.Host, err = parseHost(text)
-			case "connections":
-				r.Connections, err = parseConnections(text)
-			case "delay":
-				delay, derr := parseDelay(text)
-				r.Delay, err = &delay, derr
-			}
-			d.value(key, text, line, err)
-		})
+		parse(v, "host", h.Host, &r.Host, parseHost)
+		parse(v, "connections", h.Connections, &r.Connections, parseConnections)
+		if delay := r.Delay; parse(v, "delay", h.Delay, &delay, pointer(parseDelay)) {
+			r.Delay = delay
+		}
 		switch {
-		case len(d.problems) > wrong:
-			continue
+		case len(v.problems) > wrong:
 		case r.Host == "":
-			d.tell(item.Line, "a rule for hosts must say for which: host")
-			continue
+			v.tell(line, "a rule for hosts must say for which: host")
 		case r.Connections == 0 && r.Delay == nil:
-			d.tell(item.Line, "the rule for host %s says nothing: give it connections, delay or both", r.Host)
+			v.tell(line, "the rule for host %s says nothing: give it connections, delay or both", r.Host)
 		case lines[r.Host] > 0:
-			d.tell(item.Line, "host %s has two rules: see line %d", r.Host, lines[r.Host])
-		}
-		lines[r.Host] = item.Line
-		d.file.Hosts = append(d.file.Hosts, r)
-	}
-}
-
-func (d *decoder) topics(line int, n *yaml.Node) {
-	names := map[string]int{}
-	for _, item := range d.items("topics", line, n) {
-		if len(d.file.topics) == blobschema.MaxTopics {
-			d.tell(item.Line, "these are more than %d topics", blobschema.MaxTopics)
-			return
-		}
-		t := &topic{line: item.Line, at: map[string]int{}}
-		d.file.topics = append(d.file.topics, t)
-		wrong := len(d.problems)
-		d.topic(t, item)
-		switch {
-		case t.Name == "" && len(d.problems) == wrong:
-			d.tell(item.Line, "a topic must have a name")
-		case t.Name != "" && names[t.Name] > 0:
-			d.tell(item.Line, "topic %q is there twice: see line %d", t.Name, names[t.Name])
-		case t.Name != "":
-			names[t.Name] = item.Line
-		}
-		if t.seeds == 0 && len(d.problems) == wrong {
-			d.tell(item.Line, "topic %q has no seeds", t.Name)
-		}
-	}
-}
-
-// topic reads a topic, which is the last of the file's.
-func (d *decoder) topic(t *topic, n *yaml.Node) {
-	number := len(d.file.topics) - 1
-	var last []func() // seeds have the priority of the topic, wherever that is said
-	d.each(n, "a topic", topicKeys, func(key string, line int, v *yaml.Node) {
-		t.at[key] = line
-		switch key {
-		case "include", "exclude", "words":
-			d.topicList(t, key, line, v)
-		case "seeds":
-			last = append(last, func() { d.seeds(number, line, v) })
-		case "seeds-file":
-			last = append(last, func() { d.seedsFile(number, line, v) })
+			v.tell(line, "host %s has two rules: see line %d", r.Host, lines[r.Host])
 		default:
-			if text, ok := d.scalar(key, line, v); ok {
-				d.value(key, text, line, t.set(key, text))
-			}
+			lines[r.Host] = line
+			v.file.Hosts = append(v.file.Hosts, r)
 		}
+	}
+	if !v.given["host-rule"] {
+		v.record.Settings.Hosts = v.file.Hosts
+	}
+}
+
+// pointer is a parser whose values can be left out.
+func pointer[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(s string) (*T, error) {
+		v, err := parse(s)
+		return &v, err
+	}
+}
+
+// topic takes a topic; lines are those of the names so far.
+func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
+	t := &topic{line: line, at: map[string]int{"scope": k.Scope.line, "max-depth": k.MaxDepth.line}}
+	number := len(v.file.topics)
+	v.file.topics = append(v.file.topics, t)
+	wrong := len(v.problems)
+	parse(v, "name", k.Name, &t.Name, checkName)
+	parse(v, "priority", k.Priority, &t.Priority, ParsePriority)
+	parse(v, "slice", k.Slice, &t.Slice, ParseSlice)
+	parse(v, "granularity", k.Granularity, &t.ownPriorities, func(s string) (bool, error) {
+		if s != "topic" && s != "url" {
+			return false, errors.New("it must be topic or url")
+		}
+		return s == "url", nil
 	})
-	for _, f := range last {
-		f()
+	var set blobschema.Crawl
+	parse(v, "scope", k.Scope, &t.scope, func(s string) (*blobschema.Scope, error) {
+		return &set.Settings.Scope, Find("scope").Set(&set, s)
+	})
+	parse(v, "max-depth", k.MaxDepth, &t.maxDepth, pointer(parseDepth))
+	parse(v, "minimum", k.Minimum, &t.Minimum, func(s string) (n int64, err error) {
+		n, t.Period, err = ParseMinimum(s)
+		return n, err
+	})
+	t.include, t.exclude = v.patterns(t, "include", k.Include), v.patterns(t, "exclude", k.Exclude)
+	t.Words = v.strings("words", k.Words, checkWord)
+	v.seeds(number, t.Priority, k.Seeds)
+	v.seedsFile(number, t.Priority, k.SeedsFile)
+	switch {
+	case t.Name == "" && len(v.problems) == wrong:
+		v.tell(line, "a topic must have a name")
+	case t.Name != "" && lines[t.Name] > 0:
+		v.tell(line, "topic %q is there twice: see line %d", t.Name, lines[t.Name])
+	case t.Name != "":
+		lines[t.Name] = line
+	}
+	if t.seeds == 0 && len(v.problems) == wrong {
+		v.tell(line, "topic %q has no seeds", t.Name)
 	}
 }
 
-// set gives a key of a topic its value.
-func (t *topic) set(key, text string) (err error) {
-	switch key {
-	case "name":
-		t.Name, err = text, checkName(text)
-	case "priority":
-		t.Priority, err = ParsePriority(text)
-	case "slice":
-		t.Slice, err = ParseSlice(text)
-	case "minimum":
-		t.Minimum, t.Period, err = ParseMinimum(text)
-	case "granularity":
-		if text != "topic" && text != "url" {
-			return fmt.Errorf("it must be topic or url")
-		}
-		t.ownPriorities = text == "url"
-	case "scope":
-		scope, serr := ParseScope(text)
-		t.scope, err = &scope, serr
-	case "max-depth":
-		depth, derr := parseDepth(text)
-		t.maxDepth, err = &depth, derr
-	}
-	return err
-}
-
-func checkName(s string) error {
+func checkName(s string) (string, error) {
 	first, _ := utf8.DecodeRuneInString(s)
-	fits := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || strings.ContainsRune("-_. ", r)
+	misfit := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_. ", r)
 	}
-	if len(s) > maxName || !unicode.IsLetter(first) && !unicode.IsDigit(first) || strings.ContainsFunc(s, func(r rune) bool { return !fits(r) }) || strings.HasSuffix(s, " ") {
-		return fmt.Errorf(`it must begin with a letter or a digit, and have only these, "-", "_", "." and spaces; at most %d bytes`, maxName)
+	begins := unicode.IsLetter(first) || unicode.IsDigit(first)
+	if len(s) > maxName || !begins || strings.ContainsFunc(s, misfit) || strings.HasSuffix(s, " ") {
+		return "", fmt.Errorf(`it must begin with a letter or a digit, and have only these, "-", "_", "." and spaces; at most %d bytes`, maxName)
 	}
-	return nil
+	return s, nil
 }
 
-// topicList reads patterns or words.
-func (d *decoder) topicList(t *topic, key string, line int, n *yaml.Node) {
-	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 { // none, whatever the crawl has
-		t.setList(key, []string{})
-		return
+func checkWord(s string) (string, error) {
+	if s == "" || len(s) > maxWord || strings.ContainsFunc(s, unicode.IsSpace) {
+		return "", fmt.Errorf("it must be one word, of at most %d bytes", maxWord)
 	}
-	texts, ok := d.texts(key, line, n)
-	if !ok {
-		return
+	return strings.ToLower(s), nil
+}
+
+// patterns takes the patterns of a topic. An empty list is none, whatever the crawl has.
+func (v *validator) patterns(t *topic, key string, list *texts) *[]string {
+	if list == nil {
+		return nil
 	}
-	most := maxPatterns
-	if key == "words" {
-		most = maxWords
-	}
-	if len(texts) > most {
-		d.tell(line, "these are more than %d: %s", most, key)
-		return
-	}
-	for i, text := range texts {
-		var err error
-		if key != "words" {
-			err = checkPattern(text)
-		} else if texts[i] = strings.ToLower(text); text == "" || len(text) > maxWord || strings.ContainsFunc(text, unicode.IsSpace) {
-			err = fmt.Errorf("it must be one word, of at most %d bytes", maxWord)
+	t.at[key] = list.line
+	out := []string{}
+	check := func(s string) (string, error) { return s, patterns(&[]string{}).set(s) }
+	out = append(out, v.strings(key, *list, check)...)
+	return &out
+}
+
+// strings takes a list of values.
+func (v *validator) strings(key string, list texts, check func(string) (string, error)) (out []string) {
+	for _, t := range list.list {
+		var s string
+		if parse(v, key, t, &s, check) {
+			out = append(out, s)
 		}
-		if !d.value(key, text, line, err) {
+	}
+	return out
+}
+
+// seeds takes the seeds of a topic, or of none: -1.
+func (v *validator) seeds(topic, priority int, list items[seedKeys]) {
+	for _, i := range list.list {
+		s := seed{topic: topic, priority: priority, line: i.line, at: i.line}
+		wrong := len(v.problems)
+		if i.keys.Priority.line > 0 && (topic < 0 || !v.file.topics[topic].ownPriorities) {
+			v.tell(i.keys.Priority.line, "seeds have priorities of their own only in a topic with granularity: url")
+		}
+		parse(v, "priority", i.keys.Priority, &s.priority, ParsePriority)
+		if !v.room(i.line) {
 			return
 		}
-	}
-	t.setList(key, texts)
-}
-
-func (t *topic) setList(key string, texts []string) {
-	switch key {
-	case "include":
-		t.include = &texts
-	case "exclude":
-		t.exclude = &texts
-	case "words":
-		t.Words = texts
-	}
-}
-
-// seeds reads the list of seeds of a topic, or of none: -1.
-func (d *decoder) seeds(topic, line int, n *yaml.Node) {
-	for _, item := range d.items("seeds", line, n) {
-		if d.budget < 0 || !d.room(item.Line) {
-			return
-		}
-		s := seed{topic: topic, line: item.Line, at: item.Line}
-		if topic >= 0 {
-			s.priority = d.file.topics[topic].Priority
-		}
-		if item.Kind == yaml.ScalarNode {
-			if text, ok := d.scalar("a seed", item.Line, item); ok {
-				d.seed(s, text)
-			}
-			continue
-		}
-		text, wrong := "", len(d.problems)
-		d.each(item, "a seed", seedKeys, func(key string, line int, v *yaml.Node) {
-			value, ok := d.scalar(key, line, v)
-			switch {
-			case !ok:
-			case key == "url":
-				text = value
-			case topic < 0 || !d.file.topics[topic].ownPriorities:
-				d.tell(line, "seeds have priorities of their own only in a topic with granularity: url")
-			default:
-				var err error
-				s.priority, err = ParsePriority(value)
-				d.value(key, value, line, err)
-			}
-		})
-		if len(d.problems) == wrong {
-			d.seed(s, text)
+		if len(v.problems) == wrong {
+			v.seed(s, i.keys.URL.string)
 		}
 	}
 }
 
 // room reports whether another seed is allowed.
-func (d *decoder) room(line int) bool {
-	if len(d.file.seeds) >= maxSeeds {
-		d.tell(line, "these are more than %d seeds", maxSeeds)
+func (v *validator) room(line int) bool {
+	if len(v.file.seeds) >= maxSeeds {
+		v.tell(line, "these are more than %d seeds", maxSeeds)
 		return false
 	}
-	return len(d.problems) <= maxProblems
+	return len(v.problems) <= maxProblems
 }
 
 // seed takes a seed.
-func (d *decoder) seed(s seed, raw string) {
+func (v *validator) seed(s seed, raw string) {
 	tell := func(format string, args ...any) {
-		p := Problem{File: d.file.Name, Line: s.line, Text: fmt.Sprintf(format, args...), at: s.at}
-		if s.file != "" {
-			p.File = s.file
-		}
-		d.problems = append(d.problems, p)
+		v.problems = append(v.problems, v.file.problemOf(&s, fmt.Sprintf(format, args...)))
 	}
 	if s.topic >= 0 {
-		d.file.topics[s.topic].seeds++ // one that is wrong is one
+		v.file.topics[s.topic].seeds++ // a wrong one counts
 	}
 	u, err := weburl.Parse(raw)
 	if err != nil {
@@ -307,29 +259,32 @@ func (d *decoder) seed(s seed, raw string) {
 		return
 	}
 	s.url = u
-	if i, ok := d.known[u]; ok {
-		switch o := &d.file.seeds[i]; {
+	if i, ok := v.known[u]; ok {
+		switch o := &v.file.seeds[i]; {
+		case o.topic != s.topic && o.topic < 0:
+			tell("seed %s is of no topic already: see %s", u, o.where())
 		case o.topic != s.topic:
-			tell("seed %s is of %s already: see %s", u, d.file.called(o.topic), d.file.place(o))
+			tell("seed %s is of topic %q already: see %s", u, v.file.topics[o.topic].Name, o.where())
 		case o.priority != s.priority:
-			tell("seed %s has priority %d already: see %s", u, o.priority, d.file.place(o))
+			tell("seed %s has priority %d already: see %s", u, o.priority, o.where())
 		}
 		return
 	}
-	d.known[u] = len(d.file.seeds)
-	d.file.seeds = append(d.file.seeds, s)
+	v.known[u] = len(v.file.seeds)
+	v.file.seeds = append(v.file.seeds, s)
 }
 
-// called names a topic by its index.
-func (f *File) called(topic int) string {
-	if topic < 0 {
-		return "no topic"
+// problemOf is a problem with a seed.
+func (f *File) problemOf(s *seed, text string) Problem {
+	p := Problem{File: f.Name, Line: s.line, Text: text, at: s.at}
+	if s.file != "" {
+		p.File = s.file
 	}
-	return fmt.Sprintf("topic %q", f.topics[topic].Name)
+	return p
 }
 
-// place says where a seed is.
-func (f *File) place(s *seed) string {
+// where is the place of a seed.
+func (s *seed) where() string {
 	if s.file != "" {
 		return fmt.Sprintf("%s:%d", s.file, s.line)
 	}
@@ -337,80 +292,27 @@ func (f *File) place(s *seed) string {
 }
 
 // seedsFile reads lists of seeds from files.
-func (d *decoder) seedsFile(topic, line int, n *yaml.Node) {
-	names, ok := d.texts("seeds-file", line, n)
-	if !ok {
-		return
-	}
-	for _, name := range names {
-		if d.open == nil {
-			d.tell(line, "seeds-file %q: no other files are read here", name)
-			return
-		}
-		f, err := d.open(name)
+func (v *validator) seedsFile(topic, priority int, names texts) {
+	for _, name := range names.list {
+		f, err := v.open(name.string)
 		if err != nil {
-			d.tell(line, "seeds-file %q: %v", name, err)
+			v.tell(name.line, "seeds-file %q: %v", name.string, err)
 			continue
 		}
-		s, some := seed{topic: topic, file: name, at: line}, false
-		if topic >= 0 {
-			s.priority = d.file.topics[topic].Priority
-		}
+		some := false
 		err = ReadList(f, func(n int, raw string) bool {
-			s.line, some = n, true
-			if !d.room(line) {
-				return false
+			some = true
+			if v.room(name.line) {
+				v.seed(seed{topic: topic, priority: priority, file: name.string, line: n, at: name.line}, raw)
 			}
-			d.seed(s, raw)
-			return true
+			return len(v.problems) <= maxProblems
 		})
 		_ = f.Close() // nothing was written
 		switch {
 		case err != nil:
-			d.tell(line, "seeds-file %q: %v", name, err)
+			v.tell(name.line, "seeds-file %q: %v", name.string, err)
 		case !some:
-			d.tell(line, "seeds-file %q: it holds no URL; it should have one a line", name)
+			v.tell(name.line, "seeds-file %q: it holds no URL; it should have one a line", name.string)
 		}
 	}
-}
-
-// maxListLine is how many bytes of a line of a list are read: more than any URL has.
-const maxListLine = 64 << 10
-
-// ReadList reads a list of URLs, one a line, with comments after #, and calls add with each
-// and its line until that returns false. The list is in UTF-8, or in what its byte order mark says.
-func ReadList(r io.Reader, add func(line int, url string) bool) error {
-	lines := bufio.NewReaderSize(transform.NewReader(r, utf.BOMOverride(transform.Nop)), maxListLine)
-	for n := 1; ; n++ {
-		b, long, err := lines.ReadLine()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		line := strings.TrimSpace(string(b))
-		for long && err == nil { // an error comes again with the next line
-			_, long, err = lines.ReadLine()
-		}
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		raw, _, _ := strings.Cut(line, " #") // no URL holds a space
-		if !add(n, raw) {
-			return nil
-		}
-	}
-}
-
-// Suggestion guesses what was meant by a URL without a scheme; "" for no idea.
-func Suggestion(raw string) string {
-	if strings.Contains(raw, "://") {
-		return ""
-	}
-	u, err := weburl.Parse("https://" + raw)
-	if err != nil || !strings.Contains(u.Host().Name(), ".") {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s ?)", u)
 }

@@ -17,6 +17,7 @@ import (
 	"gocloud.dev/blob/fileblob"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/platform/local"
@@ -141,7 +142,7 @@ func (s platformStore) Record(ctx context.Context, key string) ([]byte, bool, er
 type folderStore struct {
 	bucket
 	dir   string
-	owner *client
+	owner *control.Socket
 
 	mu       sync.Mutex
 	snapshot map[string]string // nil while there is an owner
@@ -161,9 +162,9 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	s := &folderStore{dir: dir, owner: newClient(dir)}
+	s := &folderStore{dir: dir, owner: control.Dial(dir)}
 	if err := s.look(ctx); err != nil {
-		s.owner.close()
+		s.owner.Close()
 		return nil, err
 	}
 	root := filepath.Join(dir, local.BlobFolder)
@@ -183,7 +184,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 // ends may not have given the folder back: each is tried again.
 func (s *folderStore) look(ctx context.Context) (err error) {
 	for range 4 { // each waits up to a second for the folder
-		if s.owner.answers(ctx) {
+		if s.owned(ctx) {
 			return nil
 		}
 		var p *platform.Platform
@@ -195,6 +196,12 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 		}
 	}
 	return err
+}
+
+// owned reports whether a process owns the folder and answers.
+func (s *folderStore) owned(ctx context.Context) bool {
+	_, err := s.owner.Live(ctx)
+	return err == nil
 }
 
 func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
@@ -224,7 +231,7 @@ func (s *folderStore) Record(ctx context.Context, key string) ([]byte, bool, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snapshot == nil {
-		v, found, err := s.owner.record(ctx, key)
+		v, found, err := s.owner.Record(ctx, key)
 		if err == nil || ctx.Err() != nil {
 			return v, found, err
 		}
@@ -232,7 +239,7 @@ func (s *folderStore) Record(ctx context.Context, key string) ([]byte, bool, err
 			return nil, false, fmt.Errorf("read record %s: %w", key, err)
 		}
 		if s.snapshot == nil { // another owner, or the same one after all
-			return s.owner.record(ctx, key)
+			return s.owner.Record(ctx, key)
 		}
 	}
 	v, found := s.snapshot[key]
@@ -257,7 +264,7 @@ func (s *folderStore) Renew(ctx context.Context) error {
 	if s.snapshot == nil || s.lastWritten().Equal(s.written) {
 		return nil
 	}
-	if s.owner.answers(ctx) {
+	if s.owned(ctx) {
 		s.snapshot = nil
 		return nil
 	}
@@ -275,14 +282,14 @@ func (s *folderStore) Renew(ctx context.Context) error {
 }
 
 // live returns the owner's figures, nil if there is no owner.
-func (s *folderStore) live(ctx context.Context) *Live {
+func (s *folderStore) live(ctx context.Context) *control.Live {
 	s.mu.Lock()
 	owned := s.snapshot == nil
 	s.mu.Unlock()
 	if !owned {
 		return nil
 	}
-	l, err := s.owner.live(ctx)
+	l, err := s.owner.Live(ctx)
 	if err != nil {
 		return nil
 	}
@@ -290,6 +297,6 @@ func (s *folderStore) live(ctx context.Context) *Live {
 }
 
 func (s *folderStore) close() error {
-	s.owner.close()
+	s.owner.Close()
 	return s.b.Close()
 }
