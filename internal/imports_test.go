@@ -103,7 +103,7 @@ github.com/aws/smithy-go:            internal/platform/aws
 github.com/bits-and-blooms/bloom/v3: blobschema
 github.com/blevesearch/snowballstem: internal/token
 github.com/dchest/siphash:           partition
-github.com/dustin/go-humanize:       cmd/orbweaver
+github.com/dustin/go-humanize:       cmd/orbweaver internal/crawlfile
 al.essio.dev/pkg/shellescape:        cmd/orbweaver
 github.com/fxamacker/cbor/v2:        blobschema internal/frontier internal/platform/local internal/polite
 github.com/klauspost/compress:       blobschema/warc blobschema/wire cmd/orbweaver internal/coding internal/coding/bodies

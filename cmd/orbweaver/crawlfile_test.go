@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
 // readText reads a crawl file with flags beside it.
@@ -95,14 +93,14 @@ func TestFileProblems(t *testing.T) {
 		got = append(got, strings.ReplaceAll(p.String(), dir, "DIR"))
 	}
 	if d := cmp.Diff([]string{
-		fmt.Sprintf(`c.yaml:1: policy "best": no frontier policy is called "best"; there are %q`, frontier.PolicyNames()),
-		`c.yaml:2: quality "worst": no source of quality is called "worst"; there are ["depth" "in-links" "opic" "host-rank" "zipf"]`,
+		`c.yaml:1: policy "best": it must be breadth-first, performance, quality or capability`,
+		`c.yaml:2: quality "worst": it must be depth, in-links, opic, host-rank or zipf`,
 		`c.yaml:4: timeout "0s": it must be longer than 0s`,
 		`c.yaml:5: sitemaps "on": it must be true or false`,
 		`c.yaml:6: slots "many": it must be 1 to 65536`,
 		`c.yaml:7: partitions "0": it must be 1 to 4096`,
 		`c.yaml:8: elastic "3": it must be LEAST..MOST, such as 2..16, with 1 to 4096 partitions, or off`,
-		`c.yaml:9: max-body "1XB": it must be a number of bytes such as 1048576, 16MiB or 1GB`,
+		`c.yaml:9: max-body "1XB": it must be a number of bytes such as 1048576, 16MiB or 1MB, at most 63MiB`,
 		`c.yaml:10: max-depth "70000": it must be 0 to 65535, or -1 for no bound`,
 		`c.yaml:11: max-pages "0": it must be 1 or more, or -1 for no bound`,
 		`c.yaml:12: compress "zip": it must be gzip or none`,

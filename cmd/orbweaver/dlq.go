@@ -223,9 +223,7 @@ const maxHex = 4 << 10 // bytes that people are shown
 func (l *letter) print(out *output) {
 	out.row("id", "%s", l.ID)
 	out.row("put aside", "%s", at(l.At))
-	if !l.Replayed.IsZero() {
-		out.row("replayed", "%s", at(l.Replayed))
-	}
+	out.rowIf(!l.Replayed.IsZero(), "replayed", "%s", at(l.Replayed))
 	out.row("from", "%s", l.Origin)
 	out.row("reason", "%s", l.Reason)
 	out.row("kind", "%s, %s", l.Kind, plural(int64(l.Bytes), "byte"))

@@ -48,21 +48,13 @@ func printURL(out *output, r *view.URLReport) {
 	for _, why := range r.Why {
 		out.row("", "%s", why)
 	}
-	if r.State == "pending" {
-		out.row("next", "%s", ahead(r.Next))
-	}
+	out.rowIf(r.State == "pending", "next", "%s", ahead(r.Next))
 	if r.State != view.Unknown {
 		out.row("depth", "%d", r.Depth)
-		if r.Generation > 0 {
-			out.row("generation", "%d", r.Generation)
-		}
-		if r.Attempts > 0 {
-			out.row("attempts", "%d", r.Attempts)
-		}
+		out.rowIf(r.Generation > 0, "generation", "%d", r.Generation)
+		out.rowIf(r.Attempts > 0, "attempts", "%d", r.Attempts)
 	}
-	if r.Topic != "" {
-		out.row("topic", "%s", r.Topic)
-	}
+	out.rowIf(r.Topic != "", "topic", "%s", r.Topic)
 	if pg := r.Page; pg != nil {
 		printPage(out, pg)
 	}
@@ -100,9 +92,7 @@ func printPage(out *output, pg *blobschema.Page) {
 		}
 		out.row("digest", "%s", pg.Digest)
 	}
-	if pg.Links > 0 {
-		out.row("links", "%d", pg.Links)
-	}
+	out.rowIf(pg.Links > 0, "links", "%d", pg.Links)
 }
 
 // maxEarlier is how many earlier records of a URL people are shown.
@@ -136,9 +126,7 @@ func printPlace(out *output, host, unit string, slot partition.Slot, p partition
 	default:
 		out.row("", "its slot is to go from partition %d to %d", m.From, m.To)
 	}
-	if unit != host {
-		out.row("unit", "%s: its hosts share one pace", unit)
-	}
+	out.rowIf(unit != host, "unit", "%s: its hosts share one pace", unit)
 }
 
 // printRobots says what a robots.txt says of a URL, by its verdict; of a host if that is empty.
@@ -157,15 +145,9 @@ func printRobots(out *output, name string, r *view.RobotsReport, verdict string)
 	default:
 		out.row(name, "read")
 	}
-	if r.Delay != "" {
-		out.row("", "it asks for %s between requests", r.Delay)
-	}
-	if r.Read && !r.Until.IsZero() {
-		out.row("", "good until %s", at(r.Until))
-	}
-	if r.Failures > 0 {
-		out.row("", "%d attempts without success, the next %s", r.Failures, ahead(r.Retry))
-	}
+	out.rowIf(r.Delay != "", "", "it asks for %s between requests", r.Delay)
+	out.rowIf(r.Read && !r.Until.IsZero(), "", "good until %s", at(r.Until))
+	out.rowIf(r.Failures > 0, "", "%d attempts without success, the next %s", r.Failures, ahead(r.Retry))
 }
 
 // ahead writes the earliest time of something to come.
@@ -178,9 +160,7 @@ func ahead(t time.Time) string {
 
 func printHost(out *output, r *view.HostReport) {
 	printPlace(out, r.Host, r.Unit, r.Slot, r.Partition, r.Move)
-	if len(r.With) > 0 {
-		out.row("", "with %s", strings.Join(r.With, ", "))
-	}
+	out.rowIf(len(r.With) > 0, "", "with %s", strings.Join(r.With, ", "))
 	if !r.Known {
 		out.row("state", "unknown")
 		for _, why := range r.Why {
@@ -190,17 +170,11 @@ func printHost(out *output, r *view.HostReport) {
 	}
 	out.row("urls", "%s", kinds(r.Outcomes))
 	out.row("known", "%s", plural(r.URLs, "URL"))
-	if r.Capped > 0 {
-		out.row("", "%s left out: it has too many", plural(int64(r.Capped), "link"))
-	}
+	out.rowIf(r.Capped > 0, "", "%s left out: it has too many", plural(int64(r.Capped), "link"))
 	out.row("pending", "%s", count(r.Pending))
-	if r.Left != "" {
-		out.row("", "at least %s at its pace", r.Left)
-	}
+	out.rowIf(r.Left != "", "", "at least %s at its pace", r.Left)
 	out.row("pace", "%s between requests, the next %s", r.Delay, ahead(r.Next))
-	if time.Until(r.Backoff) > 0 {
-		out.row("", "left alone until %s, after %d failures in a row", at(r.Backoff), r.InARow)
-	}
+	out.rowIf(time.Until(r.Backoff) > 0, "", "left alone until %s, after %d failures in a row", at(r.Backoff), r.InARow)
 	out.row("requests", "%d, %d of them failed", r.Requests, r.Failures)
 	if r.Response != "" {
 		out.row("estimates", "%s to connect, %s a request, %.0f requests a connection", r.Connect, r.Response, r.PerConn)

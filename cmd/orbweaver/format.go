@@ -131,6 +131,13 @@ func (o *output) row(name, format string, args ...any) {
 	fmt.Fprintf(o.rows, "%s%s\t%s\n", o.indent, name, printable(fmt.Sprintf(format, args...)))
 }
 
+// rowIf adds a row if there is something to say.
+func (o *output) rowIf(is bool, name, format string, args ...any) {
+	if is {
+		o.row(name, format, args...)
+	}
+}
+
 // line adds a line. The text may have several.
 func (o *output) line(format string, args ...any) {
 	o.flush()

@@ -332,9 +332,7 @@ func (f *rankFlags) tell(ctx context.Context, cmd *cobra.Command, v *view.View) 
 
 func (r *rankReport) print(out *output) {
 	out.row("ranks", "job %d of %s, %s, %s", r.Job, &r.where, r.Done.Format(timeLayout), span(r.Seconds))
-	if r.UnderWay > 0 {
-		out.row("", "job %d is under way", r.UnderWay)
-	}
+	out.rowIf(r.UnderWay > 0, "", "job %d is under way", r.UnderWay)
 	t := &r.Totals
 	out.row("pages", "%s known, %s answered; %s; %s without", count(t.Pages), count(t.Crawled), plural(t.Links, "link"), count(t.Dangling))
 	out.row("hosts", "%s; %s; %s without", count(t.Hosts), plural(t.HostLinks, "link"), count(t.DanglingHosts))

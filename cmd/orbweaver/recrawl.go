@@ -5,6 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +17,11 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 type recrawlFlags struct {
@@ -147,4 +154,364 @@ func (r *request) messages(crawl string) (out []blobschema.Request) {
 		bytes += need
 	}
 	return out
+}
+
+// requestOutcome is the outcome of a requested URL.
+type requestOutcome struct {
+	URL        string              `json:"url"`
+	Outcome    *blobschema.Outcome `json:"outcome,omitempty"` // nil if there is no new record of it
+	Status     uint16              `json:"status,omitempty"`
+	Generation uint32              `json:"generation,omitempty"`
+	Detail     string              `json:"detail,omitempty"`
+	Redirect   string              `json:"redirect,omitempty"`
+	Result     string              `json:"result,omitempty"` // of the list below
+	Hint       string              `json:"hint,omitempty"`   // what may help
+}
+
+// The results of a requested URL.
+const (
+	resultChanged   = "changed"
+	resultGone      = "gone"      // 404 or 410, where there was another answer before
+	resultNew       = "new"       // the first answer
+	resultFailed    = "failed"    // an error, or no answer
+	resultUnchanged = "unchanged" // as before
+	resultWaits     = "waits"     // not requested yet
+	resultRepeat    = "repeat"    // the request was made before
+)
+
+// results lists the results in the order in which the summary counts them.
+var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
+
+func (r *requestOutcome) String() string {
+	switch {
+	case r.Result == resultWaits:
+		return r.URL + ": not asked for yet"
+	case r.Outcome == nil:
+		return r.URL + ": nothing new: it was asked for before, under this --id"
+	}
+	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
+	if r.Redirect != "" {
+		s += " to " + r.Redirect
+	}
+	if r.Generation > 0 {
+		s += fmt.Sprintf(", generation %d", r.Generation)
+	}
+	if *r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
+		s += ", " + r.Result
+	}
+	return s
+}
+
+// submitRequest submits the request of the run, and notes what is stored before it.
+func (r *run) submitRequest(ctx context.Context) (err error) {
+	if r.request == nil {
+		return nil
+	}
+	if r.asked, err = r.view.Freeze(ctx); err != nil {
+		return err
+	}
+	if r.earlier, err = r.view.Status(ctx); err != nil {
+		return err
+	}
+	return r.request.submit(ctx, r.crawl.ID, control.Own{Engine: r.engine})
+}
+
+// concludeRequest reports the outcome of each URL of the request.
+func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
+	latest := r.request.latest()
+	told := context.WithoutCancel(ctx) // after a signal too
+	for pg, err := range r.view.PagesSince(told, r.asked) {
+		if err != nil {
+			return err
+		}
+		latest.add(&pg)
+	}
+	now, err := r.view.Status(told)
+	if err != nil {
+		return err
+	}
+	// A request that is still in the queue has made no mail.
+	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == r.earlier.Requests
+	n := sum.requestOutcomes(r.request, latest, waits, r.crawl.Settings.AllowNet)
+	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
+		n.conclude(sum, plural(int64(len(latest)), "URL"))
+	}
+	if n.waiting > 0 && sum.Status != exitStopped {
+		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
+		sum.Resume = r.command("crawl", r.perRun...)
+	}
+	return r.listCaptures(ctx, sum)
+}
+
+// records are the latest new page records of requested URLs; nil without one.
+type records map[string]*blobschema.Page
+
+func (r *request) latest() records {
+	latest := records{}
+	for _, u := range r.urls {
+		latest[u.String()] = nil
+	}
+	return latest
+}
+
+// add takes a record, if it is of a requested URL.
+func (r records) add(pg *blobschema.Page) {
+	if old, asked := r[pg.URL]; asked && (old == nil || pg.Generation >= old.Generation) {
+		r[pg.URL] = pg
+	}
+}
+
+// tally counts the outcomes of a request.
+type tally struct {
+	answered, refused, waiting int64
+	results                    map[string]int64 // see results
+}
+
+// requestOutcomes lists the outcomes of a request. waits says that URLs without a new record may
+// still be requested.
+func (s *summary) requestOutcomes(req *request, latest records, waits bool, allow []netip.Prefix) (n tally) {
+	n.results = map[string]int64{}
+	for _, u := range req.urls {
+		r := requestOutcome{URL: u.String(), Result: resultRepeat}
+		switch pg := latest[r.URL]; {
+		case pg != nil:
+			r.of(pg, allow)
+			n.results[r.Result]++
+			if pg.Outcome.Answered() {
+				n.answered++
+			} else {
+				n.refused++
+			}
+		case waits:
+			r.Result = resultWaits
+			n.waiting++
+		}
+		s.Requested = append(s.Requested, r)
+	}
+	s.Results = n.results
+	return n
+}
+
+// conclude says how a request ended whose URLs could all be requested.
+func (n *tally) conclude(s *summary, all string) {
+	s.Resume = ""
+	if n.answered == 0 && n.refused > 0 {
+		s.Status, s.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", all)
+		return
+	}
+	var list []string
+	for _, r := range results {
+		if n.results[r] > 0 {
+			list = append(list, count(n.results[r])+" "+r)
+		}
+	}
+	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered", count(n.answered), all)
+	if list != nil {
+		s.Reason += ": " + strings.Join(list, ", ")
+	}
+	s.Reason += "."
+}
+
+// of takes the outcome from the new record.
+func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
+	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
+	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
+	switch {
+	case !pg.Outcome.Answered():
+		r.Result = resultFailed
+		r.Hint = hint(&seedOutcome{URL: pg.URL, Outcome: pg.Outcome}, allow)
+	case pg.Change == blobschema.PageSame:
+		r.Result = resultUnchanged
+	case failed && pg.Change != "" && (pg.Status == http.StatusNotFound || pg.Status == http.StatusGone):
+		r.Result = resultGone
+	case failed:
+		r.Result = resultFailed
+	case pg.Change == blobschema.PageChanged:
+		r.Result = resultChanged
+	default:
+		r.Result = resultNew
+	}
+}
+
+// maxRequestedTold is how many URLs of a request people are shown.
+const maxRequestedTold = 20
+
+// printRequested writes the outcome of each URL; of many it leaves out the unchanged ones.
+func (s *summary) printRequested(out *output) {
+	list := s.Requested
+	if len(list) > maxRequestedTold {
+		list = slices.DeleteFunc(slices.Clone(list), func(r requestOutcome) bool { return r.Result == resultUnchanged })
+	}
+	for i := range list[:min(len(list), maxRequestedTold)] {
+		r := &list[i]
+		out.line("  %s", r)
+		if r.Hint != "" {
+			out.line("    %s", r.Hint)
+		}
+	}
+	if more := len(list) - maxRequestedTold; more > 0 {
+		out.line("  … and %s more; --json lists all", count(more))
+	}
+}
+
+// defaultPatience is how long recrawl waits for the outcomes in a deployment.
+const defaultPatience = 10 * time.Minute
+
+// settledLooks is how many looks in a row must find nothing of a request under way before URLs
+// without a new record count as repeats: a part of the request may still be in the intake queue.
+const settledLooks = 6
+
+// latency is the time from the message to the answers.
+type latency struct {
+	Median  float64 `json:"median_seconds"`
+	Longest float64 `json:"longest_seconds"`
+}
+
+func (l *latency) String() string {
+	return fmt.Sprintf("from the message until a URL was asked for: %s, at most %s", span(l.Median), span(l.Longest))
+}
+
+// inDeployment sends the request to the intake queue, and waits for the outcomes.
+func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *request) error {
+	ctx, release := following(ctx)
+	defer release()
+	return f.own(ctx, func(o *opened) (err error) {
+		w := waiting{follower: follower{opened: o, every: f.every, reporter: rep}, request: req, latest: req.latest(), patience: defaultPatience}
+		if f.set.Changed("max-time") {
+			w.patience = f.maxTime
+		}
+		if w.asked, err = w.view.Freeze(ctx); err != nil {
+			return err
+		}
+		w.seen, w.open = w.asked, len(w.latest)
+		if w.earlier, err = w.view.Status(ctx); err != nil {
+			return err
+		}
+		if wish := w.earlier.Wish; !f.later && (wish.Stop || wish.Pause) {
+			return heldBack(&f.target, &wish)
+		}
+		w.sent = time.Now()
+		if err := req.submit(ctx, o.view.ID(), o); err != nil {
+			return err
+		}
+		if f.later {
+			rep.told("handed", &handed{where: f.where(o.view.ID()), URLs: len(req.urls), ID: req.id})
+			return nil
+		}
+		sum, err := w.wait(ctx)
+		if err != nil {
+			return err
+		}
+		return conclude(rep, sum, noneAnswered)
+	})
+}
+
+// waiting waits for the outcomes of a request in a deployment.
+type waiting struct {
+	follower
+	request  *request
+	patience time.Duration // 0: for ever
+
+	sent    time.Time
+	earlier view.Status // as it was before
+	now     view.Status
+	asked   *view.View // as it was before, frozen
+	seen    *view.View // frozen: whose records of the owners are taken into account
+	owners  []partition.ID
+	latest  records
+	open    int // URLs without a new record
+}
+
+// wait reads the records of new commits until all URLs have one, or the request did nothing for them.
+func (w *waiting) wait(ctx context.Context) (*summary, error) {
+	settled, outOfTime, still := false, false, 0
+	err := w.poll(ctx, func() (bool, error) {
+		if err := w.look(ctx); err != nil {
+			return false, err
+		}
+		if still++; w.now.Requests == w.earlier.Requests || w.now.Unasked > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
+			still = 0
+		}
+		settled = w.open == 0 || still == settledLooks
+		outOfTime = !settled && w.patience > 0 && time.Since(w.sent) > w.patience
+		return settled || outOfTime, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	end := engine.Finished
+	if !settled {
+		end = engine.Stopped
+	}
+	sum, err := w.summary(end, &w.now)
+	if err != nil {
+		return nil, err
+	}
+	sum.Seconds = time.Since(w.sent).Seconds()
+	n := sum.requestOutcomes(w.request, w.latest, !settled, nil)
+	var took []float64
+	for _, pg := range w.latest {
+		if pg != nil {
+			took = append(took, max(0, pg.Time.Sub(w.sent).Seconds()))
+		}
+	}
+	if len(took) > 0 {
+		slices.Sort(took)
+		sum.Latency = &latency{Median: took[len(took)/2], Longest: took[len(took)-1]}
+	}
+	all := plural(int64(len(w.latest)), "URL")
+	if settled {
+		n.conclude(sum, all)
+		return sum, nil
+	}
+	sum.Status = exitStopped
+	sum.Reason = fmt.Sprintf("%s of %s answered so far", count(n.answered), all)
+	if outOfTime {
+		sum.Reason += fmt.Sprintf(" after --max-time %s", w.patience)
+	}
+	sum.Reason += "; the request stands: see 'orbweaver explain'."
+	return sum, nil
+}
+
+// look reads what was committed since the last look.
+func (w *waiting) look(ctx context.Context) (err error) {
+	if w.now, err = w.view.Status(ctx); err != nil {
+		return err
+	}
+	next, err := w.view.Freeze(ctx)
+	if err != nil {
+		return err
+	}
+	owners, err := next.Owners(ctx, w.request.urls)
+	if err != nil {
+		return err
+	}
+	owners = slices.DeleteFunc(owners, func(p partition.ID) bool { return slices.Contains(w.owners, p) })
+	for _, from := range []struct {
+		owners []partition.ID
+		before *view.View
+	}{{w.owners, w.seen}, {owners, w.asked}} { // of partitions that the URLs have moved to: all since
+		if len(from.owners) == 0 {
+			continue
+		}
+		for pg, err := range next.PagesOfSince(ctx, from.owners, from.before) {
+			if err != nil {
+				return err // records that are read twice are the same
+			}
+			if !pg.Robots {
+				w.latest.add(&pg)
+			}
+		}
+	}
+	w.owners = append(w.owners, owners...)
+	w.seen, w.open = next, 0
+	for _, pg := range w.latest {
+		if pg == nil {
+			w.open++
+		}
+	}
+	f := w.figures(&w.now)
+	f.Asked, f.Answered = len(w.latest), len(w.latest)-w.open
+	w.reporter.progress(&f)
+	return nil
 }

@@ -158,9 +158,7 @@ func (r *statusReport) print(out *output) {
 	case r.Paused && r.State != view.Paused:
 		out.row("", "paused")
 	}
-	if r.Why != "" {
-		out.row("", "because %s; look for the cause in the functions' logs first", r.Why)
-	}
+	out.rowIf(r.Why != "", "", "because %s; look for the cause in the functions' logs first", r.Why)
 	c := &blobschema.Crawl{Settings: r.Settings}
 	if policy, by := crawlfile.Find("policy"), crawlfile.Find("partition-by"); policy.Get(c) != policy.Default || by.Get(c) != by.Default {
 		out.row("policy", "%s, paced by %s", policy.Get(c), by.Get(c))
@@ -171,32 +169,20 @@ func (r *statusReport) print(out *output) {
 	}
 	out.refetches(t)
 	out.row("queue", "%s of %s known", count(t.Pending+t.Unexamined), plural(t.Known+t.Unexamined, "URL"))
-	if t.Urgent > 0 {
-		out.row("", "%s asked for on purpose, and first", plural(t.Urgent, "URL"))
-	}
+	out.rowIf(t.Urgent > 0, "", "%s asked for on purpose, and first", plural(t.Urgent, "URL"))
 	switch c := r.InCloud; {
 	case c != nil:
 		out.row("at work", "%d of %s", c.AtWork, plural(int64(c.Partitions), "partition"))
-		if c.Woken > 0 {
-			out.row("", "%s woken, and not at work yet", count(c.Woken))
-		}
+		out.rowIf(c.Woken > 0, "", "%s woken, and not at work yet", count(c.Woken))
 	case r.State == view.Running:
 		out.row("at work", "%s, %s", plural(int64(r.Active), "request"), plural(int64(r.Steps), "step"))
 	}
-	if r.Moving > 0 {
-		out.row("moving", "%s between partitions; see '%s'", plural(int64(r.Moving), "slot"), r.at.command("partitions"))
-	}
+	out.rowIf(r.Moving > 0, "moving", "%s between partitions; see '%s'", plural(int64(r.Moving), "slot"), r.at.command("partitions"))
 	out.row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
 	out.row("robots.txt", "%s kept", plural(t.Robots, "answer"))
-	if t.Retries > 0 {
-		out.row("retried", "%s", plural(t.Retries, "request"))
-	}
-	if r.Unread+t.Held > 0 {
-		out.row("mail", "%s on the way, %s held back", plural(r.Unread, "message"), plural(t.Held, "link"))
-	}
-	if t.DeadMail > 0 {
-		out.row("dead mail", "%s could not be read; see '%s'", plural(t.DeadMail, "message"), r.at.command("dlq list"))
-	}
+	out.rowIf(t.Retries > 0, "retried", "%s", plural(t.Retries, "request"))
+	out.rowIf(r.Unread+t.Held > 0, "mail", "%s on the way, %s held back", plural(r.Unread, "message"), plural(t.Held, "link"))
+	out.rowIf(t.DeadMail > 0, "dead mail", "%s could not be read; see '%s'", plural(t.DeadMail, "message"), r.at.command("dlq list"))
 	if r.DeadRequests > 0 {
 		out.row("requests", "%s could not be read; see '%s'", plural(r.DeadRequests, "request"), r.at.command("dlq list"))
 	}

@@ -130,16 +130,12 @@ func (s *summary) text() string {
 		s.bill(out)
 	}
 	s.archive(out)
-	if s.Index != "" {
-		out.row("captures", "%s", s.Index)
-	}
+	out.rowIf(s.Index != "", "captures", "%s", s.Index)
 	if s.Search != nil {
 		s.Search.print(out)
 		out.row("search it", "%s", s.at.command("search", "some words"))
 	}
-	if s.Resume != "" {
-		out.row("go on", "%s", s.Resume)
-	}
+	out.rowIf(s.Resume != "", "go on", "%s", s.Resume)
 	out.flush()
 	return out.String()
 }
@@ -164,9 +160,7 @@ func (s *summary) archive(out *output) {
 	if s.Archive == "" {
 		return
 	}
-	if !s.idle {
-		out.row("archive", "%s", s.Archive)
-	}
+	out.rowIf(!s.idle, "archive", "%s", s.Archive)
 	out.row("read it", "%s", s.at.command("export --format warc --out DIR"))
 }
 
@@ -193,9 +187,7 @@ func (s *summary) bill(out *output) {
 	}
 	out.row("cost", "%s per million pages fetched at %s", dollars(c.Total), s.Prices)
 	out.row("", "queue %s · KV %s · blob %s · functions %s (%s)", dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), functions)
-	if s.at.inCloud() {
-		out.row("", "%s", notInCalls)
-	}
+	out.rowIf(s.at.inCloud(), "", "%s", notInCalls)
 	note := ""
 	if s.fetched() < fewPages {
 		note = "; of few pages, so mostly the price of beginning"

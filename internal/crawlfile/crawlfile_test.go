@@ -143,7 +143,7 @@ func TestProblems(t *testing.T) {
 		{"connections", "hosts:\n  - {host: a.example, connections: 65}\n", `c.yaml:2: connections "65": it must be a number from 1 to 64`},
 		{"a host's delay", "hosts:\n  - {host: a.example, delay: -1s}\n", `c.yaml:2: delay "-1s": it must be a time such as 100ms or 2s, or 0s`},
 		{"a key of a host", "hosts:\n  - {host: a.example, connection: 3}\n", `c.yaml:2: a host has no key "connection" (did you mean connections?)`},
-		{"a host that is a word", "hosts: [a.example]\n", `c.yaml:1: a host must have keys, such as "host:", but here is "a.example"`},
+		{"a host that is a word", "hosts: [a.example]\n", `c.yaml:1: there must be keys here, such as "host:"`},
 		{"hosts by name", "hosts:\n  a.example: 3\n", `c.yaml:2: there must be a list here, not keys`},
 
 		{"no name", "topics:\n  - seeds: [https://a.example/]\n", "c.yaml:2: a topic must have a name"},

@@ -112,12 +112,15 @@ func (i *item[T]) UnmarshalYAML(n *yaml.Node) error {
 		s.URL = text{n.Value, n.Line}
 		return nil
 	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("there must be keys here, such as %q", keysOf[T]()[0]+":")
+	}
 	return n.Load(&i.keys, strict)
 }
 
-// kinds name the structs of the document in messages.
-var kinds = map[string]struct {
-	name string
+// keys are the keys of a struct of the document, and how messages call it.
+var keys = map[string]struct {
+	of   string
 	keys []string
 }{
 	"hostKeys":  {"a host", keysOf[hostKeys]()},
@@ -127,31 +130,20 @@ var kinds = map[string]struct {
 
 // keysOf lists the keys of a struct.
 func keysOf[T any]() (keys []string) {
-	t := reflect.TypeFor[T]()
-	for i := range t.NumField() {
-		if key := t.Field(i).Tag.Get("yaml"); !strings.HasPrefix(key, ",") {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if key := f.Tag.Get("yaml"); key != ",inline" {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-var (
-	unknownField = regexp.MustCompile(`^field (.*) not found in type crawlfile\.(\w+)$`)
-	wrongKind    = regexp.MustCompile("^cannot construct (!!seq|!!map|.*`(.*)`) into crawlfile\\.(\\w+)$")
-)
+var unknownField = regexp.MustCompile(`^field (.*) not found in type crawlfile\.(\w+)$`)
 
 // plain says in the words of crawl files what the YAML decoder found wrong.
 func plain(message string) string {
 	if m := unknownField.FindStringSubmatch(message); m != nil {
-		return unknown(kinds[m[2]].name, m[1], kinds[m[2]].keys)
-	}
-	if m := wrongKind.FindStringSubmatch(message); m != nil && kinds[m[3]].keys != nil {
-		here := "a list"
-		if m[1] != "!!seq" {
-			here = fmt.Sprintf("%q", m[2])
-		}
-		return fmt.Sprintf("%s must have keys, such as %q, but here is %s", kinds[m[3]].name, kinds[m[3]].keys[0]+":", here)
+		return unknown(keys[m[2]].of, m[1], keys[m[2]].keys)
 	}
 	return message
 }

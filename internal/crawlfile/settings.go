@@ -14,7 +14,6 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
-	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -33,61 +32,75 @@ type Setting struct {
 
 // Settings is the table of all settings. Flags, keys, records and docs/crawl-file.md derive from it.
 var Settings = []Setting{
-	{Name: "scope", Default: "host", Fixed: true, field: scopeOf,
-		Usage: "which links to follow: to the hosts of the seeds and of their redirects, to their registrable domains, or any"},
-	{Name: "include", Fixed: true, field: func(c *blobschema.Crawl) value { return patterns(&c.Settings.Include) },
+	{Name: "scope", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.Scope, blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny)
+	}), Usage: "which links to follow: to the hosts of the seeds and of their redirects, to their registrable domains, or any"},
+	{Name: "include", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Include) }),
 		Usage: "follow only links that match this expression (RE2), or another --include"},
-	{Name: "exclude", Fixed: true, field: func(c *blobschema.Crawl) value { return patterns(&c.Settings.Exclude) },
+	{Name: "exclude", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Exclude) }),
 		Usage: "follow no links that match this expression (RE2); wins over --include"},
-	{Name: "max-depth", Default: "-1", Fixed: true, field: func(c *blobschema.Crawl) value { return depth(&c.Settings.MaxDepth) },
+	{Name: "max-depth", Default: "-1", Fixed: true, field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDepth, 0, math.MaxUint16, -1) }),
 		Usage: "follow links up to this many steps from a seed; -1 for no bound"},
-	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true, field: func(c *blobschema.Crawl) value { return boolean(&c.Settings.Sitemaps) },
+	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true, field: of(func(s *blobschema.Settings) value { return boolean(&s.Sitemaps) }),
 		Usage: "follow the sitemaps that robots.txt names"},
-	{Name: "srcset", Default: "false", Bare: "true", Fixed: true, field: func(c *blobschema.Crawl) value { return boolean(&c.Settings.Srcset) },
+	{Name: "srcset", Default: "false", Bare: "true", Fixed: true, field: of(func(s *blobschema.Settings) value { return boolean(&s.Srcset) }),
 		Usage: "follow the images of img and source elements too"},
-	{Name: "policy", Default: "breadth-first", Fixed: true, field: policyOf,
-		Usage: "which URL comes first: the nearest to the seeds, most pages per second of connection time, the best, or most quality per second"},
-	{Name: "quality", Default: "depth", Fixed: true, field: qualityOf,
-		Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance"},
-	{Name: "partition-by", Default: "host", Fixed: true, field: partitionByOf,
-		Usage: "what --delay applies to: a host, its registrable domain, or its IP address"},
-	{Name: "elastic", Default: "off", field: elasticOf,
+	{Name: "policy", Default: "breadth-first", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.Policy, frontier.PolicyNames()...)
+	}), Usage: "which URL comes first: the nearest to the seeds, most pages per second of connection time, the best, or most quality per second"},
+	{Name: "quality", Default: "depth", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.Quality, frontier.QualityNames()...)
+	}), Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance"},
+	{Name: "partition-by", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)
+	}), Usage: "what --delay applies to: a host, its registrable domain, or its IP address"},
+	{Name: "elastic", Default: "off", field: of(elastic),
 		Usage: "let the crawl choose its number of partitions between these by its load, and balance it; off for a fixed number"},
-	{Name: "slots", Default: strconv.Itoa(partition.DefaultSlots), Fixed: true, field: func(c *blobschema.Crawl) value { return number(&c.Slots, partition.MaxSlots) },
+	{Name: "slots", Default: strconv.Itoa(partition.DefaultSlots), Fixed: true,
+		field: func(c *blobschema.Crawl) value { return number(&c.Slots, partition.MaxSlots) },
 		Usage: "number of slots that hosts are hashed to"},
-	{Name: "partitions", Default: "2", Fixed: true, field: func(c *blobschema.Crawl) value { return number(&c.Partitions, partition.MaxPartitions) },
+	{Name: "partitions", Default: "2", Fixed: true,
+		field: func(c *blobschema.Crawl) value { return number(&c.Partitions, partition.MaxPartitions) },
 		Usage: "number of partitions of a new crawl; 'orbweaver partitions' changes it"},
-	{Name: "max-body", Default: "16MiB", Fixed: true, field: maxBodyOf,
-		Usage: "bytes of a response body to keep, such as 16MiB; at most " + formatSize(maxMaxBody)},
-	{Name: "max-pages", Default: "-1", field: func(c *blobschema.Crawl) value { return bound(&c.Settings.MaxPages, 1, math.MaxInt64) },
+	{Name: "max-body", Default: "16MiB", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return scalar(&s.MaxBody, "size", parseSize, formatSize)
+	}), Usage: "bytes of a response body to keep, such as 16MiB; at most " + formatSize(maxMaxBody)},
+	{Name: "max-pages", Default: "-1", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxPages, 1, math.MaxInt64, 0) }),
 		Usage: "stop after this many pages (answers with status 2xx); -1 for no bound"},
-	{Name: "delay", Default: "1s", field: func(c *blobschema.Crawl) value { return duration(&c.Settings.Delay, 0, "0s or longer") },
+	{Name: "delay", Default: "1s", field: of(func(s *blobschema.Settings) value { return duration(&s.Delay, 0, "0s or longer") }),
 		Usage: "least time between two requests to a host; robots.txt may ask for more"},
-	{Name: "host-rule", NoKey: true, field: func(c *blobschema.Crawl) value { return hostRules(&c.Settings.Hosts) },
+	{Name: "host-rule", NoKey: true, field: of(hostRules),
 		Usage: "what the operator of a host allows: parallel connections, another --delay, or both, as in example.org=8,100ms; repeatable"},
-	{Name: "queues", Default: "auto", field: queuesOf,
-		Usage: "how to deal the URLs of a host with several connections to queues: auto (as many as connections), host (one), or a hash (surt, " +
-			"bkdr, elf, sdbm) and a number, as in bkdr:8"},
-	{Name: "recrawl", Default: "off", Bare: "500/h", field: recrawlOf,
-		Usage: "refetch this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none"},
-	{Name: "index", Default: "false", Bare: "true", field: func(c *blobschema.Crawl) value { return boolean(&c.Settings.Index) },
+	{Name: "queues", Default: "auto", field: of(queues), Usage: "how to deal the URLs of a host with several connections to queues: auto " +
+		"(as many as connections), host (one), or a hash (surt, bkdr, elf, sdbm) and a number, as in bkdr:8"},
+	{Name: "recrawl", Default: "off", Bare: "500/h", field: of(func(s *blobschema.Settings) value {
+		return scalar(&s.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate)
+	}), Usage: "refetch this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none"},
+	{Name: "index", Default: "false", Bare: "true", field: of(func(s *blobschema.Settings) value { return boolean(&s.Index) }),
 		Usage: "make pages searchable as the crawl goes: an index, and ranks of pages and hosts"},
-	{Name: "timeout", Default: "1m0s", field: func(c *blobschema.Crawl) value { return duration(&c.Settings.Timeout, 1, "longer than 0s") },
+	{Name: "timeout", Default: "1m0s", field: of(func(s *blobschema.Settings) value { return duration(&s.Timeout, 1, "longer than 0s") }),
 		Usage: "time limit of one request; a body that arrives at 1 kB/s or faster gets four times as long"},
-	{Name: "user-agent", field: userAgentOf,
-		Usage: "name of the crawler; robots.txt is obeyed for its product"},
-	{Name: "compress", Default: "gzip", field: compressOf,
-		Usage: "compression of WARC files"},
-	{Name: "max-host-urls", Default: "1000000", field: func(c *blobschema.Crawl) value { return bound(&c.Settings.MaxHostURLs, 0, math.MaxInt64) },
+	{Name: "user-agent", field: of(func(s *blobschema.Settings) value {
+		return scalar(&s.UserAgent, "text", parseAgent, func(s string) string { return s })
+	}), Usage: "name of the crawler; robots.txt is obeyed for its product"},
+	{Name: "compress", Default: "gzip", field: of(func(s *blobschema.Settings) value {
+		return choice(&s.Plain, []string{"gzip", "none"}, []bool{false, true})
+	}), Usage: "compression of WARC files"},
+	{Name: "max-host-urls", Default: "1000000", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxHostURLs, 0, math.MaxInt64, 0) }),
 		Usage: "limit of known URLs per host, of which sitemaps fill at most half; 0 or -1 for none, here and below"},
-	{Name: "max-domain-urls", Default: "5000000", field: func(c *blobschema.Crawl) value { return bound(&c.Settings.MaxDomainURLs, 0, math.MaxInt64) },
+	{Name: "max-domain-urls", Default: "5000000", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDomainURLs, 0, math.MaxInt64, 0) }),
 		Usage: "approximate limit of known URLs per registrable domain, likewise"},
-	{Name: "max-path-segments", Default: "32", field: func(c *blobschema.Crawl) value { return bound(&c.Settings.MaxSegments, 0, math.MaxInt32) },
+	{Name: "max-path-segments", Default: "32", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxSegments, 0, math.MaxInt32, 0) }),
 		Usage: "follow no links whose path has more segments"},
-	{Name: "max-repeats", Default: "5", field: func(c *blobschema.Crawl) value { return bound(&c.Settings.MaxRepeats, 0, math.MaxInt32) },
+	{Name: "max-repeats", Default: "5", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxRepeats, 0, math.MaxInt32, 0) }),
 		Usage: "follow no links whose path repeats a segment more often"},
-	{Name: "allow-net", NoKey: true, field: func(c *blobschema.Crawl) value { return networks(&c.Settings.AllowNet) },
+	{Name: "allow-net", NoKey: true, field: of(networks),
 		Usage: "private network that the crawl may connect to; repeatable; kept with the crawl; 'none' removes the kept ones"},
+}
+
+// of is a field of the settings.
+func of(field func(s *blobschema.Settings) value) func(c *blobschema.Crawl) value {
+	return func(c *blobschema.Crawl) value { return field(&c.Settings) }
 }
 
 // maxMaxBody leaves room for the HTTP header in a WARC record.
@@ -197,66 +210,31 @@ func list[T any](at *[]T, kind string, parse func(string) (T, error), format fun
 	}
 }
 
-// choice is a value of a few words. The empty one, of old records, is the first.
-func choice[T ~string](at *T, words ...T) value {
-	var names []string
-	for _, w := range words {
-		names = append(names, string(w))
+// choice is a value of a few words. A record that has none of the values has the first one.
+func choice[T comparable](at *T, words []string, values []T) value {
+	last := len(words) - 1
+	return scalar(at, strings.Join(words, "|"), func(s string) (v T, err error) {
+		i := slices.Index(words, s)
+		if i < 0 {
+			return v, fmt.Errorf("it must be %s or %s", strings.Join(words[:last], ", "), words[last])
+		}
+		return values[i], nil
+	}, func(v T) string { return words[max(slices.Index(values, v), 0)] })
+}
+
+// named is a choice whose values are their own names.
+func named[T ~string](at *T, values ...T) value {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
 	}
-	return scalar(at, strings.Join(names, "|"), func(s string) (T, error) {
-		if !slices.Contains(words, T(s)) {
-			last := len(names) - 1
-			return "", fmt.Errorf("it must be %s or %s", strings.Join(names[:last], ", "), names[last])
-		}
-		return T(s), nil
-	}, func(v T) string { return string(cmp.Or(v, words[0])) })
-}
-
-func scopeOf(c *blobschema.Crawl) value {
-	return choice(&c.Settings.Scope, blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny)
-}
-
-func partitionByOf(c *blobschema.Crawl) value {
-	return choice(&c.Settings.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)
-}
-
-func policyOf(c *blobschema.Crawl) value {
-	return scalar(&c.Settings.Policy, strings.Join(frontier.PolicyNames(), "|"), func(s string) (string, error) {
-		if s == "" {
-			return "", errors.New("it must be the name of a policy")
-		}
-		_, err := frontier.PolicyByName(s, "")
-		return s, err
-	}, func(v string) string { return cmp.Or(v, "breadth-first") })
-}
-
-func qualityOf(c *blobschema.Crawl) value {
-	return scalar(&c.Settings.Quality, strings.Join(frontier.QualityNames(), "|"), func(s string) (string, error) {
-		if s == "" {
-			return "", errors.New("it must be the name of a source of quality")
-		}
-		_, err := frontier.QualityByName(s)
-		return s, err
-	}, func(v string) string { return cmp.Or(v, "depth") })
-}
-
-func compressOf(c *blobschema.Crawl) value {
-	return scalar(&c.Settings.Plain, "gzip|none", func(s string) (bool, error) {
-		if s != "gzip" && s != "none" {
-			return false, errors.New("it must be gzip or none")
-		}
-		return s == "none", nil
-	}, func(plain bool) string { return map[bool]string{false: "gzip", true: "none"}[plain] })
+	return choice(at, words, values)
 }
 
 func boolean(at *bool) value {
-	return scalar(at, "bool", func(s string) (bool, error) {
-		v, err := strconv.ParseBool(s)
-		if err != nil {
-			err = errors.New("it must be true or false")
-		}
-		return v, err
-	}, strconv.FormatBool)
+	v := choice(at, []string{"true", "false"}, []bool{true, false})
+	v.kind = "bool"
+	return v
 }
 
 func number(at *int, most int) value {
@@ -269,27 +247,28 @@ func number(at *int, most int) value {
 	}, strconv.Itoa)
 }
 
-// bound is a limit, which records have as 0 for none.
-func bound[T int | int64](at *T, least, most int64) value {
+// limit is a bound, or -1 for none; none is how records have that.
+func limit[T int | int64](at *T, least, most int64, none T) value {
+	want := fmt.Sprintf("%d to %d", least, most)
+	if most == math.MaxInt64 {
+		want = fmt.Sprintf("%d or more", least)
+	}
 	return scalar(at, "n", func(s string) (T, error) {
 		n, err := strconv.ParseInt(s, 10, 64)
-		switch {
-		case err != nil || n != -1 && n < least:
-			return 0, fmt.Errorf("it must be %d or more, or -1 for no bound", least)
-		case n > most:
-			return 0, fmt.Errorf("it must be %d to %d, or -1 for no bound", least, most)
+		if err == nil && n == -1 {
+			return none, nil
 		}
-		return T(max(n, 0)), nil
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("it must be %s, or -1 for no bound", want)
+		}
+		return T(n), nil
 	}, func(n T) string {
-		if n == 0 {
+		if n == none {
 			return "-1"
 		}
 		return strconv.FormatInt(int64(n), 10)
 	})
 }
-
-// depth is a limit, which records have as -1 for none.
-func depth(at *int) value { return scalar(at, "n", parseDepth, strconv.Itoa) }
 
 func duration(at *time.Duration, least time.Duration, want string) value {
 	return scalar(at, "duration", func(s string) (time.Duration, error) {
@@ -304,16 +283,6 @@ func duration(at *time.Duration, least time.Duration, want string) value {
 	}, time.Duration.String)
 }
 
-func maxBodyOf(c *blobschema.Crawl) value {
-	return scalar(&c.Settings.MaxBody, "size", func(s string) (int64, error) {
-		n, err := parseSize(s)
-		if err == nil && (n < 1 || n > maxMaxBody) {
-			err = errors.New("it must be 1 to " + formatSize(maxMaxBody))
-		}
-		return n, err
-	}, formatSize)
-}
-
 func patterns(at *[]string) value {
 	return list(at, "regexp", func(s string) (string, error) {
 		_, err := regexp.Compile(s)
@@ -324,10 +293,10 @@ func patterns(at *[]string) value {
 	}, func(s string) string { return s })
 }
 
-func hostRules(at *[]blobschema.HostRule) value {
-	return list(at, "HOST=N,DELAY", func(s string) (blobschema.HostRule, error) {
-		r, err := ParseHostRule(s)
-		if err == nil && slices.ContainsFunc(*at, func(o blobschema.HostRule) bool { return o.Host == r.Host }) {
+func hostRules(s *blobschema.Settings) value {
+	return list(&s.Hosts, "HOST=N,DELAY", func(text string) (blobschema.HostRule, error) {
+		r, err := ParseHostRule(text)
+		if err == nil && slices.ContainsFunc(s.Hosts, func(o blobschema.HostRule) bool { return o.Host == r.Host }) {
 			err = fmt.Errorf("host %s has a rule already", r.Host)
 		}
 		return r, err
@@ -335,64 +304,35 @@ func hostRules(at *[]blobschema.HostRule) value {
 }
 
 // networks adds to the networks that a crawl has; "none" removes those.
-func networks(at *[]netip.Prefix) value {
-	v := list(at, "CIDR", parseNetwork, netip.Prefix.String)
+func networks(s *blobschema.Settings) value {
+	v := list(&s.AllowNet, "CIDR", parseNetwork, netip.Prefix.String)
 	add := v.set
-	v.set = func(s string) error {
-		if s == "none" {
-			*at = nil
+	v.set = func(text string) error {
+		if text == "none" {
+			s.AllowNet = nil
 			return nil
 		}
-		if p, err := parseNetwork(s); err == nil && slices.Contains(*at, p) {
+		if p, err := parseNetwork(text); err == nil && slices.Contains(s.AllowNet, p) {
 			return nil
 		}
-		return add(s)
+		return add(text)
 	}
 	v.clear, v.adds = nil, true
 	return v
 }
 
-func elasticOf(c *blobschema.Crawl) value {
-	s := &c.Settings
-	return value{kind: "LEAST..MOST",
-		get: func() string {
-			if s.MostPartitions == 0 {
-				return "off"
-			}
-			return fmt.Sprintf("%d..%d", s.LeastPartitions, s.MostPartitions)
-		},
-		set: func(text string) (err error) {
-			s.LeastPartitions, s.MostPartitions, err = parseElastic(text)
-			return err
-		},
-	}
+func elastic(s *blobschema.Settings) value {
+	return value{kind: "LEAST..MOST", get: func() string { return formatElastic(s.LeastPartitions, s.MostPartitions) }, set: func(text string) (err error) {
+		s.LeastPartitions, s.MostPartitions, err = parseElastic(text)
+		return err
+	}}
 }
 
-func queuesOf(c *blobschema.Crawl) value {
-	s := &c.Settings
-	return value{kind: "WAY:N",
-		get: func() string { return FormatQueues(s.QueueBy, s.Queues) },
-		set: func(text string) (err error) {
-			s.QueueBy, s.Queues, err = ParseQueues(text)
-			return err
-		},
-	}
-}
-
-func recrawlOf(c *blobschema.Crawl) value {
-	return scalar(&c.Settings.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate)
-}
-
-func userAgentOf(c *blobschema.Crawl) value {
-	return scalar(&c.Settings.UserAgent, "text", func(s string) (string, error) {
-		if fetch.ProductToken(s) == "" {
-			return "", errors.New(`it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`)
-		}
-		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return "", errors.New("it must not hold control characters")
-		}
-		return s, nil
-	}, func(s string) string { return s })
+func queues(s *blobschema.Settings) value {
+	return value{kind: "WAY:N", get: func() string { return FormatQueues(s.QueueBy, s.Queues) }, set: func(text string) (err error) {
+		s.QueueBy, s.Queues, err = ParseQueues(text)
+		return err
+	}}
 }
 
 // Reference is the table of the keys of settings, in Markdown, for docs/crawl-file.md.

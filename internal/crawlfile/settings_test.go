@@ -16,8 +16,8 @@ func TestSettings(t *testing.T) {
 		good map[string]string // with what is written of them
 		bad  []string
 	}{
-		"max-body": {map[string]string{"1048576": "1MiB", "7b": "7", "16MiB": "16MiB", "16 mib": "16MiB", "1k": "1KiB", "3KB": "3000", "5mb": "5000000"},
-			[]string{"", "0", "MiB", "-1", "1.5MiB", "1XB", "2g", "9223372036854775807k", "9223372036854775808", "1MiB2"}},
+		"max-body": {map[string]string{"1048576": "1MiB", "7b": "7", "16MiB": "16MiB", "16 mib": "16MiB", "1.5MiB": "1536KiB", "3KB": "3000", "5mb": "5000000"},
+			[]string{"", "0", "MiB", "-1", "1XB", "2GiB", "9223372036854775807k", "9223372036854775808", "1MiB2"}},
 		"elastic": {map[string]string{"off": "off", "1..1": "1..1", "2..16": "2..16", "1..4096": "1..4096"},
 			[]string{"", "3", "0..4", "4..2", "1..4097", "1-4", "..", "1..x", "-1..2", "1..2..3", "on"}},
 		"user-agent": {map[string]string{"my-bot_x/2 (+http://x.example/)": "my-bot_x/2 (+http://x.example/)", "bot": "bot"},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -106,9 +107,10 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 		var r blobschema.HostRule
 		parse(v, "host", h.Host, &r.Host, parseHost)
 		parse(v, "connections", h.Connections, &r.Connections, parseConnections)
-		if delay := r.Delay; parse(v, "delay", h.Delay, &delay, pointer(parseDelay)) {
-			r.Delay = delay
-		}
+		parse(v, "delay", h.Delay, &r.Delay, func(s string) (*time.Duration, error) {
+			d, err := parseDelay(s)
+			return &d, err
+		})
 		switch {
 		case len(v.problems) > wrong:
 		case r.Host == "":
@@ -124,14 +126,6 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 	}
 	if !v.given["host-rule"] {
 		v.record.Settings.Hosts = v.file.Hosts
-	}
-}
-
-// pointer is a parser whose values can be left out.
-func pointer[T any](parse func(string) (T, error)) func(string) (*T, error) {
-	return func(s string) (*T, error) {
-		v, err := parse(s)
-		return &v, err
 	}
 }
 
@@ -154,7 +148,9 @@ func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
 	parse(v, "scope", k.Scope, &t.scope, func(s string) (*blobschema.Scope, error) {
 		return &set.Settings.Scope, Find("scope").Set(&set, s)
 	})
-	parse(v, "max-depth", k.MaxDepth, &t.maxDepth, pointer(parseDepth))
+	parse(v, "max-depth", k.MaxDepth, &t.maxDepth, func(s string) (*int, error) {
+		return &set.Settings.MaxDepth, Find("max-depth").Set(&set, s)
+	})
 	parse(v, "minimum", k.Minimum, &t.Minimum, func(s string) (n int64, err error) {
 		n, t.Period, err = ParseMinimum(s)
 		return n, err

@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
@@ -197,15 +200,6 @@ func parseDelay(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseDepth parses a bound on links from a seed; -1 is none.
-func parseDepth(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < -1 || n > math.MaxUint16 {
-		return 0, errors.New("it must be 0 to 65535, or -1 for no bound")
-	}
-	return n, nil
-}
-
 // parseElastic parses the bounds on the number of partitions: LEAST..MOST; "off" is 0, 0.
 func parseElastic(s string) (least, most int, err error) {
 	if s == "off" {
@@ -218,6 +212,25 @@ func parseElastic(s string) (least, most int, err error) {
 		return 0, 0, fmt.Errorf("it must be LEAST..MOST, such as 2..16, with 1 to %d partitions, or off", partition.MaxPartitions)
 	}
 	return least, most, nil
+}
+
+// formatElastic writes what [parseElastic] reads.
+func formatElastic(least, most int) string {
+	if most == 0 {
+		return "off"
+	}
+	return fmt.Sprintf("%d..%d", least, most)
+}
+
+// parseAgent checks a User-Agent, whose first word is a product.
+func parseAgent(s string) (string, error) {
+	if fetch.ProductToken(s) == "" {
+		return "", errors.New(`it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("it must not hold control characters")
+	}
+	return s, nil
 }
 
 // parseNetwork parses a network. A bare address is a network of its own.
@@ -233,20 +246,13 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// units are the units of sizes: iB and plain letters are powers of 1024, B alone those of 1000.
-var units = map[string]int64{
-	"": 1, "b": 1, "k": 1 << 10, "kib": 1 << 10, "kb": 1e3, "m": 1 << 20, "mib": 1 << 20, "mb": 1e6, "g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
-}
-
 // parseSize parses a number of bytes, such as 1048576, 16MiB or 1GB.
 func parseSize(s string) (int64, error) {
-	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-	unit := units[strings.ToLower(strings.TrimSpace(s[len(digits):]))]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || unit == 0 || n < 0 || n > math.MaxInt64/unit {
-		return 0, errors.New("it must be a number of bytes such as 1048576, 16MiB or 1GB")
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n < 1 || n > maxMaxBody {
+		return 0, errors.New("it must be a number of bytes such as 1048576, 16MiB or 1MB, at most " + formatSize(maxMaxBody))
 	}
-	return n * unit, nil
+	return int64(n), nil
 }
 
 // formatSize writes what [parseSize] reads.
