@@ -181,7 +181,7 @@ var hints = map[blobschema.Outcome]string{
 	blobschema.OutcomeTLS:        "check the server's certificate, and the port",
 	blobschema.OutcomeScope:      "to widen the scope, give it to 'orbweaver crawl'",
 	blobschema.OutcomeRobots:     "the site does not want to be crawled",
-	blobschema.OutcomeRobotsGone: "its robots.txt could not be fetched, and a site must not be crawled before it can: check that the server is up",
+	blobschema.OutcomeRobotsGone: "its robots.txt could not be fetched, and no page may be fetched before it: check that the server is up",
 }
 
 // hint says what may help against the outcome of a URL; "" for nothing.

@@ -83,7 +83,7 @@ func runDemo(cmd *cobra.Command, data string, quiet bool) (err error) {
 	case diff != "":
 		return fmt.Errorf("the crawl differs from the ground truth:\n%s", diff)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "equal to the ground truth: %s\n", plural(int64(len(demoTruth(web).Pages)), "URL"))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "equal to the ground truth: %s\n", plural(len(demoTruth(web).Pages), "URL"))
 	return err
 }
 

@@ -109,9 +109,6 @@ func sender(p partition.ID) string {
 
 // readLetters reads the dead letters of the crawl. Those of a deployment include messages that queues gave up.
 func (t *target) readLetters(ctx context.Context, do func([]letter) error) error {
-	if err := t.settle(); err != nil {
-		return err
-	}
 	if t.inCloud() {
 		return t.own(ctx, func(o *opened) error {
 			list, err := o.letters(ctx)
@@ -215,7 +212,7 @@ func printLetters(out *output, list []letter) {
 		lines = append(lines, []any{fmt.Sprintf("%.12s", l.ID), at(l.At), l.Kind, l.Origin, l.Bytes, reason})
 	}
 	out.table(words, "id|put aside|kind|from|bytes|reason", lines)
-	out.line("%s, %s replayed", plural(int64(len(list)), "dead letter"), count(again))
+	out.line("%s, %s replayed", plural(len(list), "dead letter"), count(again))
 }
 
 const maxHex = 4 << 10 // bytes that people are shown
@@ -226,7 +223,7 @@ func (l *letter) print(out *output) {
 	out.rowIf(!l.Replayed.IsZero(), "replayed", "%s", at(l.Replayed))
 	out.row("from", "%s", l.Origin)
 	out.row("reason", "%s", l.Reason)
-	out.row("kind", "%s, %s", l.Kind, plural(int64(l.Bytes), "byte"))
+	out.row("kind", "%s, %s", l.Kind, plural(l.Bytes, "byte"))
 	if m := l.mail; m != nil {
 		out.row("mail", "number %d from %s to partition %d of crawl %s, epoch %d", m.Number, sender(m.From), m.To, m.Crawl, m.Epoch)
 	}
@@ -242,7 +239,7 @@ func (l *letter) print(out *output) {
 	}
 	out.line("\n%s", strings.TrimSuffix(hex.Dump(l.Body[:min(len(l.Body), maxHex)]), "\n"))
 	if more := len(l.Body) - maxHex; more > 0 {
-		out.line("... and %s more; --json has all", plural(int64(more), "byte"))
+		out.line("... and %s more; --json has all", plural(more, "byte"))
 	}
 }
 
@@ -259,9 +256,6 @@ func newDLQReplay() *cobra.Command {
 		if all == (len(ids) > 0) {
 			return usagef("give ids of letters, or --all\nSee '%s --help'", cmd.CommandPath())
 		}
-		if err := f.settle(); err != nil {
-			return err
-		}
 		r := &replayed{Sent: []string{}}
 		replay := func(o *opened) error {
 			if o.pid > 0 { // its queues are in that process
@@ -273,7 +267,7 @@ func newDLQReplay() *cobra.Command {
 			return err
 		}
 		return f.report(cmd, r, func(out *output) {
-			text := plural(int64(len(r.Sent)), "message") + " sent again"
+			text := plural(len(r.Sent), "message") + " sent again"
 			if n := len(r.Skipped); n > 0 {
 				text += fmt.Sprintf("; %s not sent, which this version cannot parse either", count(n))
 			}

@@ -55,7 +55,7 @@ func newEstimate() *cobra.Command {
 func printEstimate(w io.Writer, e *ledger.Estimate) error {
 	fmt.Fprintf(w, "An estimate at %s.\n", e.Prices)
 	fmt.Fprintf(w, "%s pages/s of %s, bound by %s; %s pages in a step of %s.\n\n", figure(e.Rate),
-		plural(int64(e.Deployment.Partitions), "partition"), e.BoundBy, figure(e.PagesPerStep), span(e.StepS))
+		plural(e.Deployment.Partitions, "partition"), e.BoundBy, figure(e.PagesPerStep), span(e.StepS))
 	table := func(title string, items []ledger.Item, total float64) {
 		fmt.Fprintf(w, "%-37s%21s%15s\n", title, "$", "free a month")
 		for _, i := range items {

@@ -170,7 +170,7 @@ func printHost(out *output, r *view.HostReport) {
 	}
 	out.row("urls", "%s", kinds(r.Outcomes))
 	out.row("known", "%s", plural(r.URLs, "URL"))
-	out.rowIf(r.Capped > 0, "", "%s left out: it has too many", plural(int64(r.Capped), "link"))
+	out.rowIf(r.Capped > 0, "", "%s left out: it has too many", plural(r.Capped, "link"))
 	out.row("pending", "%s", count(r.Pending))
 	out.rowIf(r.Left != "", "", "at least %s at its pace", r.Left)
 	out.row("pace", "%s between requests, the next %s", r.Delay, ahead(r.Next))

@@ -69,7 +69,7 @@ func newExport() *cobra.Command {
 			return err
 		})
 	})
-	f.target.register(cmd.Flags())
+	f.target.register(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")
@@ -275,7 +275,8 @@ func (e *exporter) warcs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.done(fmt.Sprintf("%s (%s) and %s with %s in %s", plural(int64(len(names)), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
+	return e.done(fmt.Sprintf("%s (%s) and %s with %s in %s",
+		plural(len(names), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
 }
 
 // loads is how many WARC files are loaded from a cloud at once, each of some 32 MiB.

@@ -91,8 +91,9 @@ var (
 	}
 )
 
-func (f *runFlags) register(fs *pflag.FlagSet) {
-	f.target.register(fs)
+func (f *runFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	f.target.register(cmd)
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after this time; 0 for never")
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
@@ -104,9 +105,6 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 // check refuses values that no single flag's parser can, and flags that make no sense at the
 // target, except some.
 func (f *runFlags) check(except ...string) error {
-	if err := f.settle(); err != nil {
-		return err
-	}
 	if err := refuse(f.set, []wrong{
 		{f.every <= 0, "every", "longer than 0s"},
 		{f.maxTime < 0, "max-time", "longer than 0s, or 0 for no bound"},
@@ -179,7 +177,7 @@ func (f *crawlFlags) register(cmd *cobra.Command) {
 	f.settings.register(fs, func(*crawlfile.Setting) bool { return true })
 	fs.StringVar(&f.hostRanks, "host-ranks", "",
 		"file with the worth of hosts, one a line: host, tab, number (1 for a host that is not there); implies --quality host-rank")
-	f.runFlags.register(fs)
+	f.runFlags.register(cmd)
 }
 
 // read reads the files of --file and --host-ranks, and checks all values.
@@ -228,7 +226,8 @@ func (f *crawlFlags) readFile() error {
 		}
 		return filepath.Join(filepath.Dir(f.file), name)
 	}
-	f.described, err = crawlfile.Parse(f.file, data, &f.record, given, func(name string) (io.ReadCloser, error) { return os.Open(beside(name)) })
+	open := func(name string) (io.ReadCloser, error) { return os.Open(beside(name)) }
+	f.described, err = crawlfile.Parse(f.file, data, &f.record, given, open)
 	for name, values := range f.described.Values {
 		if !given[name] {
 			f.given[name], f.fromFile[name] = values, true
@@ -317,7 +316,7 @@ func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
 	}
 	if f.given["elastic"] != nil && stored.Settings.MostPartitions > stored.Slots {
 		return stored, usagef("--elastic %s is too many: the crawl in %s has %s, for good",
-			crawlfile.Find("elastic").Get(&stored), &f.target, plural(int64(stored.Slots), "slot"))
+			crawlfile.Find("elastic").Get(&stored), &f.target, plural(stored.Slots, "slot"))
 	}
 	if f.described != nil {
 		topics, seeds, wrong := f.described.Join(&stored.Settings)

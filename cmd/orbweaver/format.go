@@ -14,7 +14,7 @@ import (
 )
 
 // plural writes a number and its noun: "1 page", "2 pages".
-func plural(n int64, noun string) string {
+func plural[T integer](n T, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -22,7 +22,11 @@ func plural(n int64, noun string) string {
 }
 
 // count writes a number with a comma every three digits.
-func count[T int | int64 | uint64](n T) string { return humanize.Comma(int64(n)) }
+func count[T integer](n T) string { return humanize.Comma(int64(n)) }
+
+type integer interface {
+	~int | ~int64 | ~uint16 | ~uint32 | ~uint64
+}
 
 // size writes bytes with about three digits.
 func size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }

@@ -44,9 +44,6 @@ func newFsck() *cobra.Command {
 				return f.conclude(cmd, &r, &r, err, func(*output) {})
 			})
 		}
-		if err := f.settle(); err != nil {
-			return err
-		}
 		return f.own(cmd.Context(), func(o *opened) error {
 			did, err := fsck.Repair(cmd.Context(), repairStore{o.view.Store(), o.platform},
 				fsck.RepairOptions{Options: f.options(cmd, o.view), Grace: f.grace, DryRun: f.dryRun})
@@ -67,7 +64,10 @@ func newFsck() *cobra.Command {
 
 // options are the options of a check.
 func (f *fsckFlags) options(cmd *cobra.Command, v *view.View) fsck.Options {
-	opt := fsck.Options{Crawl: v.ID(), Delay: f.delay, MaxViolations: f.max, Software: "orbweaver " + version, Time: time.Now().UTC(), Progress: fsckProgress(cmd.ErrOrStderr())}
+	opt := fsck.Options{
+		Crawl: v.ID(), Delay: f.delay, MaxViolations: f.max, Software: "orbweaver " + version, Time: time.Now().UTC(),
+		Progress: fsckProgress(cmd.ErrOrStderr()),
+	}
 	if f.quick {
 		opt.WARCs = fsck.SomeWARCs
 	}
@@ -148,7 +148,7 @@ func printRepair(out *output, did *fsck.Repairs) {
 	for _, w := range did.Woken {
 		out.line("%s partition %d: %s", woken, w.Partition, w.Why)
 	}
-	out.line("%s %s and %s %s", deleted, plural(int64(len(did.Deleted)), "object"), woken, plural(int64(len(did.Woken)), "partition"))
+	out.line("%s %s and %s %s", deleted, plural(len(did.Deleted), "object"), woken, plural(len(did.Woken), "partition"))
 }
 
 // fsckProgress reports every few seconds how far the check is.
@@ -168,22 +168,24 @@ func (f *fsckFlags) print(out *output, r *fsck.Report) {
 	}
 	verdict := "clean"
 	if !r.Clean() {
-		verdict = plural(int64(r.Found), "violation")
+		verdict = plural(r.Found, "violation")
 		if n := r.Found - len(r.Violations); n > 0 {
 			verdict += fmt.Sprintf(" (%s not shown)", count(n))
 		}
 	}
-	out.line("%s: %s, %s (%s pending), %s, %s in %s; %s", verdict, plural(r.Pages, "page record"), plural(r.URLs, "known URL"), count(r.Pending),
-		plural(r.Links, "followed link"), plural(int64(r.Commits), "commit"), plural(int64(r.Objects), "object"), warcsRead(r))
+	out.line("%s: %s, %s (%s pending), %s, %s in %s; %s", verdict,
+		plural(r.Pages, "page record"), plural(r.URLs, "known URL"), count(r.Pending),
+		plural(r.Links, "followed link"), plural(r.Commits, "commit"), plural(r.Objects, "object"), warcsRead(r))
 	if r.Orphans+r.Dead > 0 {
 		out.line("%s that nothing names (left by crashes and merges, or just being written), %s",
-			plural(int64(r.Orphans), "object"), plural(int64(r.Dead), "dead letter"))
+			plural(r.Orphans, "object"), plural(r.Dead, "dead letter"))
 	}
 	if x := r.Index; x != nil {
 		out.line("index: %s in %s, %d of them verified; %s behind, %s of text/html not in it", plural(x.Documents, "document"),
-			plural(int64(x.Segments), "segment"), x.Read, plural(x.Behind, "commit"), plural(x.Unindexed, "page"))
+			plural(x.Segments, "segment"), x.Read, plural(x.Behind, "commit"), plural(x.Unindexed, "page"))
 		if x.Hidden+x.Stale > 0 {
-			out.line("slots have moved: %s found gone by another partition are left out of searches, %s not yet", plural(x.Hidden, "document"), count(x.Stale))
+			out.line("slots have moved: %s found gone by another partition are left out of searches, %s not yet",
+				plural(x.Hidden, "document"), count(x.Stale))
 		}
 	}
 	switch k := r.Ranks; {
@@ -194,13 +196,14 @@ func (f *fsckFlags) print(out *output, r *fsck.Report) {
 		out.line("ranks: job %d is under way, and none is finished", k.Running)
 	}
 	if r.Moving > 0 {
-		out.line("%s on the move, by map %d", plural(int64(r.Moving), "slot"), r.Epoch)
+		out.line("%s on the move, by map %d", plural(r.Moving, "slot"), r.Epoch)
 	}
 	var checked []string
 	for _, t := range r.Invariants {
 		checked = append(checked, fmt.Sprintf("%s %s", t.Invariant, count(t.Checked)))
 	}
-	out.line("checked: %s; read %s, %s (%s)", strings.Join(checked, ", "), plural(r.Read.Records, "record"), plural(r.Read.Objects, "object"), size(r.Read.Bytes))
+	out.line("checked: %s; read %s, %s (%s)",
+		strings.Join(checked, ", "), plural(r.Read.Records, "record"), plural(r.Read.Objects, "object"), size(r.Read.Bytes))
 	for _, what := range r.NotChecked {
 		out.line("not checked: %s", what)
 	}
@@ -212,9 +215,9 @@ func warcsRead(r *fsck.Report) string {
 	case r.WARCs == 0:
 		return "no WARC files"
 	case r.WARCsRead == r.WARCs:
-		return fmt.Sprintf("all %s verified", plural(int64(r.WARCs), "WARC file"))
+		return fmt.Sprintf("all %s verified", plural(r.WARCs, "WARC file"))
 	}
-	s := fmt.Sprintf("%d of %s verified", r.WARCsRead, plural(int64(r.WARCs), "WARC file"))
+	s := fmt.Sprintf("%d of %s verified", r.WARCsRead, plural(r.WARCs, "WARC file"))
 	if r.WARCsBad > 0 {
 		s += fmt.Sprintf(", %d damaged", r.WARCsBad)
 	}

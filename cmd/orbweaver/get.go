@@ -53,7 +53,8 @@ func newGet() *cobra.Command {
 	cmd.Flags().BoolVar(&f.headers, "headers", false, "write the status line and header instead of the body")
 	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")
-	cmd.Flags().IntVar(&f.generation, "generation", -1, "the answer of this generation: 0 for the first one, 1 for the first refetch; -1 for the latest")
+	cmd.Flags().IntVar(&f.generation, "generation", -1,
+		"the answer of this generation: 0 for the first one, 1 for the first refetch; -1 for the latest")
 	cmd.Flags().Lookup("json").Usage = "write the page record instead of the body"
 	return cmd
 }
@@ -86,7 +87,8 @@ func (f *getFlags) choose(u weburl.URL, history []blobschema.Page) (pg blobschem
 	if answered <= 0 || f.json {
 		return history[0], "", nil
 	}
-	note = fmt.Sprintf("this is of %s; asked for again at %s it brought none: %s", at(history[answered].Time), at(history[0].Time), history[0].Outcome)
+	note = fmt.Sprintf("this is of %s; asked for again at %s it brought none: %s",
+		at(history[answered].Time), at(history[0].Time), history[0].Outcome)
 	return history[answered], note, nil
 }
 

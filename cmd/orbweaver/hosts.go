@@ -132,7 +132,7 @@ func (f *hostsFlags) print(out *output, shown []view.HostEstimate, all int, e *v
 		out.line("no figures of hosts yet: they are copied every minute, in a cloud every quarter of an hour, and when a crawl is finished")
 		return
 	}
-	s := plural(int64(all), "host")
+	s := plural(all, "host")
 	if len(shown) < all {
 		s = count(len(shown)) + " of " + s
 	}

@@ -41,9 +41,6 @@ type indexed struct {
 }
 
 func (f *indexFlags) run(cmd *cobra.Command) error {
-	if err := f.settle(); err != nil {
-		return err
-	}
 	if !f.inCloud() && f.detach {
 		return usagef("--detach makes no sense in a folder: this process makes the index, and it ends with it")
 	}
@@ -165,7 +162,7 @@ func (p *indexProgress) tell(ctx context.Context, v *view.View, rep *crawl.Repor
 	}
 	switch {
 	case rep.Indexing > 0:
-		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Index.Documents, "page"), plural(int64(rep.Indexing), "partition"))
+		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Index.Documents, "page"), plural(rep.Indexing, "partition"))
 	case rep.Following():
 		fmt.Fprintf(p.w, "%s searchable; computing ranks\n", plural(x.Index.Documents, "page"))
 	}
@@ -206,7 +203,7 @@ func (r *indexReport) print(out *output) {
 	}
 	how := "all that is crawled is in it"
 	if r.Behind > 0 {
-		how = fmt.Sprintf("%s behind, with %s of the answers", plural(int64(r.Behind), "commit"), percent(r.Share))
+		how = fmt.Sprintf("%s behind, with %s of the answers", plural(r.Behind, "commit"), percent(r.Share))
 	}
 	out.row("index", "%s searchable, %s; %s", plural(r.Documents, "page"), size(r.Bytes), how)
 	left := parts(some(r.NoIndex, count(r.NoIndex)+" asked for it"), some(r.NoText, count(r.NoText)+" without text"),
@@ -260,15 +257,15 @@ func (r *ranksReport) print(out *output) {
 	if r.Job > 0 {
 		behind := ""
 		if r.Behind > 0 {
-			behind = fmt.Sprintf("; %s behind", plural(int64(r.Behind), "commit"))
+			behind = fmt.Sprintf("; %s behind", plural(r.Behind, "commit"))
 		}
-		out.row(name, "of %s and %s, after %s, %s%s", plural(r.Totals.Pages, "URL"), plural(r.Totals.Hosts, "host"), plural(int64(r.Rounds), "round"),
+		out.row(name, "of %s and %s, after %s, %s%s", plural(r.Totals.Pages, "URL"), plural(r.Totals.Hosts, "host"), plural(r.Rounds, "round"),
 			r.Done.UTC().Format(minute), behind)
 		name = ""
 	}
 	switch {
 	case r.Running > 0:
-		out.row(name, "job %d is under way since %s, %s done", r.Running, r.Started.UTC().Format(minute), plural(int64(r.Round+1), "round"))
+		out.row(name, "job %d is under way since %s, %s done", r.Running, r.Started.UTC().Format(minute), plural(r.Round+1, "round"))
 	case r.Failed != "":
 		out.row(name, "the last job has failed: %s", r.Failed)
 	}

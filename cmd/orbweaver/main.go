@@ -58,8 +58,8 @@ func root() *cobra.Command {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus,
-		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newExperiment, newSimulate, newVersion,
+		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo,
+		newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newExperiment, newSimulate, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}
@@ -85,7 +85,8 @@ func command(name string, args cobra.PositionalArgs, run func(cmd *cobra.Command
 	use, rest, _ := strings.Cut(string(text), "\n")
 	short, rest, _ := strings.Cut(rest, "\n")
 	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
-	return &cobra.Command{Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
+	long, examples = strings.TrimSpace(long), strings.TrimRight(examples, "\n")
+	return &cobra.Command{Use: use, Short: short, Long: long, Example: examples, Args: args, RunE: run}
 }
 
 // topic is a help topic.

@@ -17,9 +17,6 @@ func newStop() *cobra.Command   { return newOrder(crawl.OrderStop) }
 func newOrder(o crawl.Order) *cobra.Command {
 	var f reading
 	return f.newCommand(string(o), noArguments, func(cmd *cobra.Command, _ []string) error {
-		if err := f.settle(); err != nil {
-			return err
-		}
 		g := given{Order: o}
 		err := f.change(cmd.Context(), func(opened *opened) (err error) {
 			g.where = f.where(opened.view.ID())
@@ -58,7 +55,7 @@ func (b *obeying) String() string {
 	case b.PID > 0:
 		return fmt.Sprintf("process %d obeys at once", b.PID)
 	case b.AtWork > 0:
-		return plural(int64(b.AtWork), "partition") + " at work, which obey with their next commit, within a minute or so"
+		return plural(b.AtWork, "partition") + " at work, which obey with their next commit, within a minute or so"
 	}
 	return ""
 }

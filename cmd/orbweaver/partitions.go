@@ -103,14 +103,14 @@ func newLayoutReport(w where, l *view.Layout) *layoutReport {
 
 func (r *layoutReport) print(out *output) {
 	out.row("crawl", "%s in %s", r.Crawl, r.at)
-	out.row("map", "%s of %s, epoch %d", plural(int64(r.Slots), "slot"), plural(int64(r.Owners), "partition"), r.Epoch)
+	out.row("map", "%s of %s, epoch %d", plural(r.Slots, "slot"), plural(r.Owners, "partition"), r.Epoch)
 	moving := 0
 	for _, m := range r.Moves {
 		moving += m.Count - m.Taken
 	}
-	out.rowIf(moving > 0, "moving", "%s", plural(int64(moving), "slot"))
+	out.rowIf(moving > 0, "moving", "%s", plural(moving, "slot"))
 	if t := r.Target; t != nil {
-		out.row("target", "%s; %s when those on the move have arrived", plural(int64(t.Owners), "partition"), follow(t.Slots))
+		out.row("target", "%s; %s when those on the move have arrived", plural(t.Owners, "partition"), follow(t.Slots))
 	}
 	var lines [][]any
 	var sum partReport
@@ -120,7 +120,9 @@ func (r *layoutReport) print(out *output) {
 		if p.Lease != "" {
 			lease = p.Lease + " " + when(p.Until)
 		}
-		lines = append(lines, []any{p.Partition, p.Slots, p.Owed, p.Awaited, p.Known, p.Pending, p.Pages, when(p.Due), lease, fmt.Sprint(p.Fence), p.Epoch})
+		lines = append(lines, []any{
+			p.Partition, p.Slots, p.Owed, p.Awaited, p.Known, p.Pending, p.Pages, when(p.Due), lease, fmt.Sprint(p.Fence), p.Epoch,
+		})
 		sum.Slots += p.Slots
 		sum.Owed += p.Owed
 		sum.Awaited += p.Awaited
@@ -214,7 +216,7 @@ func (t *target) checkNumber(l *view.Layout, n, most int) error {
 		return usagef("%d partitions are too many: a crawl has at most %d", n, partition.MaxPartitions)
 	case n > slots:
 		return usagef("%d partitions are too many: the crawl in %s has %s, which is its --slots for good, and each partition needs one",
-			n, t, plural(int64(slots), "slot"))
+			n, t, plural(slots, "slot"))
 	case most > 0 && n > most:
 		return usagef("%d partitions are too many: %s was deployed with %d. Deploy it again with more, then scale", n, t, most)
 	}
@@ -311,15 +313,13 @@ type slotsMove struct {
 
 // run carries out a change, waits for it if --wait is given, and reports the result.
 func (f *changing) run(cmd *cobra.Command, want wanted) error {
-	if err := f.settle(); err != nil {
-		return err
-	}
 	ctx, release := following(cmd.Context())
 	defer release()
 	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
 	err := f.change(ctx, func(o *opened) error {
 		if r.where, r.PID = f.where(o.view.ID()), o.pid; o.pid == 0 && !f.inCloud() && f.wait {
-			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl", f.data, f.command("crawl"))
+			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl",
+				f.data, f.command("crawl"))
 		}
 		if err := f.apply(ctx, o, r, want); err != nil || !f.wait || f.dryRun {
 			return err
@@ -409,11 +409,11 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 			}
 			if o.pid > 0 && o.view.Live(ctx) == nil {
 				return fail(exitStopped, fmt.Errorf("the process that crawled in %s has ended; %s move when '%s' goes on with the crawl",
-					f.data, plural(int64(moving+later), "slot"), f.command("crawl")))
+					f.data, plural(moving+later, "slot"), f.command("crawl")))
 			}
 			if time.Since(told) > 3*time.Second {
 				told = time.Now()
-				warn(cmd.ErrOrStderr(), "%s to arrive, and %s", plural(int64(moving), "slot"), follow(later))
+				warn(cmd.ErrOrStderr(), "%s to arrive, and %s", plural(moving, "slot"), follow(later))
 			}
 		}
 		if every *= 2; o.pid > 0 {
@@ -427,7 +427,7 @@ func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitio
 
 // print says what was changed, or would be, and when it takes effect.
 func (r *repartitioned) print(out *output) {
-	to := plural(int64(r.Owners), "partition")
+	to := plural(r.Owners, "partition")
 	if !r.Changed {
 		out.line("%s: nothing to change, its slots are dealt to %s so already", &r.where, to)
 	}
@@ -457,7 +457,7 @@ func (r *repartitioned) text(to string) string {
 	if r.DryRun {
 		verb = " would move"
 	}
-	what := fmt.Sprintf("%s%s of %s (%s) for %s", plural(int64(r.Slots), "slot"), verb, count(r.all), percent(r.Share), to)
+	what := fmt.Sprintf("%s%s of %s (%s) for %s", plural(r.Slots, "slot"), verb, count(r.all), percent(r.Share), to)
 	if r.Later > 0 && !r.Arrived {
 		what += fmt.Sprintf(", %s when those on the move have arrived", follow(r.Later))
 	}
@@ -481,7 +481,7 @@ func follow(n int) string {
 	if n == 1 {
 		return "1 slot follows"
 	}
-	return plural(int64(n), "slot") + " follow"
+	return plural(n, "slot") + " follow"
 }
 
 // fullest is the load of the fullest partition, relative to the mean; 0 without load.

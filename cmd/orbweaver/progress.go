@@ -78,10 +78,10 @@ func (p *progress) String() string {
 
 // progress is the progress of a crawl.
 func (f *figures) progress() *progress {
-	asked := plural(int64(f.Asked), "URL")
+	asked := plural(f.Asked, "URL")
 	active, hosts := count(f.HostsActive)+" active", fmt.Sprintf("%d of %s", f.HostsActive, plural(f.HostsKnown, "host"))
 	if f.AtWork != nil {
-		active, hosts = "", fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(int64(*f.AtWork), "partition"))
+		active, hosts = "", fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(*f.AtWork, "partition"))
 	}
 	p := &progress{
 		title: f.title, seconds: f.Seconds,
@@ -89,16 +89,19 @@ func (f *figures) progress() *progress {
 			fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
 			fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), active, size(f.Bytes)),
 		},
-		line: fmt.Sprintf("%s (%.1f/s), %s, queue %s, %s received", plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes)),
+		line: fmt.Sprintf("%s (%.1f/s), %s, queue %s, %s received",
+			plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes)),
 	}
 	if f.AtWork != nil {
-		p.add(true, "work   "+plural(int64(*f.AtWork), "partition"), "")
+		p.add(true, "work   "+plural(*f.AtWork, "partition"), "")
 	}
 	p.add(f.Recrawled > 0, "again  "+count(f.Recrawled)+" recrawled", ", "+count(f.Recrawled)+" recrawled")
-	p.add(f.Asked > 0, fmt.Sprintf("asked  %d of %s have an outcome", f.Answered, asked), fmt.Sprintf(", %d of %s answered", f.Answered, asked))
+	p.add(f.Asked > 0, fmt.Sprintf("asked  %d of %s have an outcome", f.Answered, asked),
+		fmt.Sprintf(", %d of %s answered", f.Answered, asked))
 	p.add(f.Paused, "paused: nothing is asked for; 'orbweaver resume' goes on", ", paused")
 	p.add(f.Waiting != "" && !f.Paused, f.Waiting, ", "+f.Waiting)
-	errors := parts(kinds(f.Outcomes, blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String()),
+	good := []string{blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String()}
+	errors := parts(kinds(f.Outcomes, good...),
 		some(f.Retries, count(f.Retries)+" retried"))
 	p.add(errors != "", "errors "+errors, ", errors: "+errors)
 	left := span(f.SecondsLeft)
@@ -182,7 +185,7 @@ func (m *meter) waiting(now time.Time, s *engine.Snapshot) string {
 	case now.Sub(m.news) < quiet:
 		return ""
 	case s.Active > 0:
-		return fmt.Sprintf("waiting for %s", plural(int64(s.Active), "answer"))
+		return fmt.Sprintf("waiting for %s", plural(s.Active, "answer"))
 	case r.Units == 0 || left <= 0:
 		return ""
 	}
@@ -190,7 +193,7 @@ func (m *meter) waiting(now time.Time, s *engine.Snapshot) string {
 		if n == 1 {
 			return "1 host " + one
 		}
-		return plural(int64(n), "host") + " " + more
+		return plural(n, "host") + " " + more
 	}
 	var why []string
 	if r.Silent > 0 {

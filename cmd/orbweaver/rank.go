@@ -42,14 +42,15 @@ func newRank() *cobra.Command {
 	cmd := f.newCommand("rank", noArguments, func(cmd *cobra.Command, _ []string) error { return f.run(cmd) })
 	fl := cmd.Flags()
 	fl.Float64Var(&f.params.Damping, "damping", f.params.Damping, "the chance that a surfer follows a link instead of jumping")
-	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance, "end when a round changes the ranks by no more than this in all; they add up to 1")
+	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance,
+		"end when a round changes the ranks, which add up to 1, by no more than this")
 	fl.IntVar(&f.params.MaxRounds, "max-rounds", f.params.MaxRounds, "most rounds")
 	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer jumps to: hosts and URLs, HOST=WEIGHT for other weights than 1, "+
 		"or a file with one a line and the weight behind a tab (default: anywhere)")
 	fl.StringVar(&f.level, "level", "all", "what to list: crawled pages, crawled hosts or all")
 	fl.IntVar(&f.top, "top", 10, "number of pages and of hosts to list; with --out, the whole table unless this flag is given")
-	fl.StringVar(&f.out, "out", "", "write the table of --level to this file, one host or page a line, with a tab and its rank; - for standard "+
-		"output. A job keeps lists of the best: 1,000 pages, a million hosts")
+	fl.StringVar(&f.out, "out", "", "write the table of --level to this file, one host or page a line, with a tab and its rank; "+
+		"- for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
 	fl.BoolVar(&f.show, "show", false, "compute nothing: show the last result")
 	fl.BoolVar(&f.fresh, "fresh", false, "use nothing of previous jobs: read all commits again")
 	fl.BoolVar(&f.force, "force", false, "start a new job even if one is under way, which is given up")
@@ -58,9 +59,6 @@ func newRank() *cobra.Command {
 }
 
 func (f *rankFlags) check() error {
-	if err := f.settle(); err != nil {
-		return err
-	}
 	switch {
 	case f.level != "pages" && f.level != "hosts" && f.level != "all":
 		return usagef("invalid argument %q for --level: it must be pages, hosts or all", f.level)
@@ -87,37 +85,33 @@ func (f *rankFlags) check() error {
 // maxWeights is how large a file of weights may be.
 const maxWeights = 1 << 20
 
-// parseWeights reads an item of --personalise.
-func parseWeights(item string) ([]ranks.Weight, error) {
-	if info, err := os.Stat(item); err == nil && info.Mode().IsRegular() {
-		if info.Size() > maxWeights {
-			return nil, fmt.Errorf("the file %s has %d bytes, more than %d", item, info.Size(), maxWeights)
+// parseWeights reads an item of --personalise: a host or URL, or a file of these.
+func parseWeights(item string) (out []ranks.Weight, err error) {
+	info, err := os.Stat(item)
+	if err != nil || !info.Mode().IsRegular() {
+		name, weight := item, ""
+		if !strings.Contains(item, "://") {
+			name, weight, _ = strings.Cut(item, "=")
 		}
-		data, err := os.ReadFile(item)
+		w, err := parseWeight(name, weight)
+		return []ranks.Weight{w}, err
+	}
+	if info.Size() > maxWeights {
+		return nil, fmt.Errorf("the file %s has %d bytes, more than %d", item, info.Size(), maxWeights)
+	}
+	data, err := os.ReadFile(item)
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, weight, _ := strings.Cut(line, "\t")
+		w, err := parseWeight(name, weight)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", item, err)
 		}
-		var out []ranks.Weight
-		for line := range strings.Lines(string(data)) {
-			line = strings.TrimSpace(line)
-			if line == "" || line[0] == '#' {
-				continue
-			}
-			name, weight, _ := strings.Cut(line, "\t")
-			w, err := parseWeight(name, weight)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", item, err)
-			}
-			out = append(out, w)
-		}
-		return out, nil
+		out = append(out, w)
 	}
-	name, weight := item, ""
-	if !strings.Contains(item, "://") {
-		name, weight, _ = strings.Cut(item, "=")
-	}
-	w, err := parseWeight(name, weight)
-	return []ranks.Weight{w}, err
+	return out, err
 }
 
 func parseWeight(name, weight string) (w ranks.Weight, err error) {
@@ -272,7 +266,8 @@ func (p *rankProgress) tell(now rank.Progress) (news bool) {
 		fmt.Fprintf(p.w, "round %d: pages changed by %.2g, hosts by %.2g\n", now.Iterations(), residual.Pages, residual.Hosts)
 	case now.Round == ranks.Nodes:
 		t := now.Totals()
-		fmt.Fprintf(p.w, "%s, %s; %s, %s\n", plural(t.Pages, "page"), plural(t.Links, "link"), plural(t.Hosts, "host"), plural(t.HostLinks, "link"))
+		fmt.Fprintf(p.w, "%s, %s; %s, %s\n",
+			plural(t.Pages, "page"), plural(t.Links, "link"), plural(t.Hosts, "host"), plural(t.HostLinks, "link"))
 	}
 	return true
 }
@@ -384,6 +379,6 @@ func (f *rankFlags) export(ctx context.Context, cmd *cobra.Command, v *view.View
 // warnBest warns that a list is shorter than requested, because a job keeps only the best.
 func warnBest(w io.Writer, list string, got, asked int, all int64, noun string) {
 	if int64(got) < min(int64(asked), all) {
-		warn(w, "%s has the best %s of %s only: a rank job keeps no more", list, count(int64(got)), plural(all, noun))
+		warn(w, "%s has the best %s of %s only: a rank job keeps no more", list, count(got), plural(all, noun))
 	}
 }

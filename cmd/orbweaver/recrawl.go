@@ -45,7 +45,7 @@ func newRecrawl() *cobra.Command {
 	fs.StringVar(&f.id, "id", "", "makes a repeat of the request do nothing, for 15 days; without it each counts")
 	fs.BoolVar(&f.later, "later", false, "leave the request for the crawl that runs, or for the next one")
 	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
-	f.runFlags.register(fs)
+	f.runFlags.register(cmd)
 	return cmd
 }
 
@@ -234,7 +234,7 @@ func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
 	waits := sum.End == engine.Stopped || sum.Totals.Urgent > 0 || now.Requests == r.earlier.Requests
 	n := sum.requestOutcomes(r.request, latest, waits, r.crawl.Settings.AllowNet)
 	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
-		n.conclude(sum, plural(int64(len(latest)), "URL"))
+		n.conclude(sum, plural(len(latest), "URL"))
 	}
 	if n.waiting > 0 && sum.Status != exitStopped {
 		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
@@ -459,7 +459,7 @@ func (w *waiting) wait(ctx context.Context) (*summary, error) {
 		slices.Sort(took)
 		sum.Latency = &latency{Median: took[len(took)/2], Longest: took[len(took)-1]}
 	}
-	all := plural(int64(len(w.latest)), "URL")
+	all := plural(len(w.latest), "URL")
 	if settled {
 		n.conclude(sum, all)
 		return sum, nil

@@ -143,9 +143,9 @@ type beginning struct {
 
 func (b *beginning) String() string {
 	if !b.Resumed {
-		s := fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, b.at, plural(int64(b.Seeds), "URL"))
+		s := fmt.Sprintf("crawl %s begins in %s with %s", b.Crawl, b.at, plural(b.Seeds, "URL"))
 		if n := len(crawlfile.Rows(b.Set.Topics)); n > 0 {
-			s += " and " + plural(int64(n), "topic")
+			s += " and " + plural(n, "topic")
 		}
 		return s
 	}
@@ -154,10 +154,10 @@ func (b *beginning) String() string {
 		s += ", no longer stopped or paused"
 	}
 	if b.Seeds > 0 {
-		s += fmt.Sprintf(", with %s more", plural(int64(b.Seeds), "URL"))
+		s += fmt.Sprintf(", with %s more", plural(b.Seeds, "URL"))
 	}
 	if b.Retried > 0 {
-		s += fmt.Sprintf(", and tries %s again", plural(int64(b.Retried), "seed"))
+		s += fmt.Sprintf(", and tries %s again", plural(b.Retried, "seed"))
 	}
 	for i, net := range b.Set.AllowNet {
 		s += map[bool]string{true: "; it may connect to ", false: ", "}[i == 0] + net.String()
@@ -175,7 +175,7 @@ type handed struct {
 }
 
 func (h *handed) String() string {
-	urls := plural(int64(h.URLs), "URL")
+	urls := plural(h.URLs, "URL")
 	switch {
 	case h.at.inCloud():
 		return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", urls, h.at)

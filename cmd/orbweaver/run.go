@@ -96,7 +96,8 @@ func (r *run) start(ctx context.Context, after func(context.Context, *summary) e
 	}
 	defer cancel()
 	r.reporter.begun("started", &beginning{
-		where: r.where(r.crawl.ID), Resumed: !r.created, Seeds: r.added, Retried: r.retried, Pages: r.before.Pages, Set: r.crawl.Settings, Ordered: r.resumed,
+		where: r.where(r.crawl.ID), Resumed: !r.created, Ordered: r.resumed, Seeds: r.added, Retried: r.retried,
+		Pages: r.before.Pages, Set: r.crawl.Settings,
 	})
 	defer r.serve(ctx)()
 	if err := r.submitRequest(ctx); err != nil {

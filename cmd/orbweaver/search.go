@@ -42,7 +42,7 @@ func newSearch() *cobra.Command {
 		return f.read(cmd.Context(), func(v *view.View) error { return f.explainSearch(f.run(cmd, v)) })
 	})
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host, at any port unless it names one, and its subdomains; several: any of them")
+	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host (any port unless given) and its subdomains; several: any of them")
 	fs.StringSliceVar(&f.request.Langs, "lang", nil, "only documents in this language, such as en; several: any of them")
 	fs.IntVar(&f.request.Limit, "limit", search.DefaultLimit, "number of results")
 	fs.IntVar(&f.request.Offset, "offset", 0, "number of results to leave out before them")
@@ -162,7 +162,8 @@ func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.
 	mux.Handle("/search.json", page)
 	srv := &http.Server{
 		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", plural(ix.Documents(), "document"), l.Addr())
 	done := make(chan error, 1)

@@ -25,7 +25,7 @@ type reading struct {
 // newCommand is [command] with the flags of the target and --json.
 func (f *reading) newCommand(name string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := command(name, args, run)
-	f.register(cmd.Flags())
+	f.target.register(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON, for a program")
 	return cmd
 }
@@ -172,12 +172,12 @@ func (r *statusReport) print(out *output) {
 	out.rowIf(t.Urgent > 0, "", "%s asked for on purpose, and first", plural(t.Urgent, "URL"))
 	switch c := r.InCloud; {
 	case c != nil:
-		out.row("at work", "%d of %s", c.AtWork, plural(int64(c.Partitions), "partition"))
+		out.row("at work", "%d of %s", c.AtWork, plural(c.Partitions, "partition"))
 		out.rowIf(c.Woken > 0, "", "%s woken, and not at work yet", count(c.Woken))
 	case r.State == view.Running:
-		out.row("at work", "%s, %s", plural(int64(r.Active), "request"), plural(int64(r.Steps), "step"))
+		out.row("at work", "%s, %s", plural(r.Active, "request"), plural(r.Steps, "step"))
 	}
-	out.rowIf(r.Moving > 0, "moving", "%s between partitions; see '%s'", plural(int64(r.Moving), "slot"), r.at.command("partitions"))
+	out.rowIf(r.Moving > 0, "moving", "%s between partitions; see '%s'", plural(r.Moving, "slot"), r.at.command("partitions"))
 	out.row("received", "%s, %s stored", size(t.Bytes), size(t.Stored))
 	out.row("robots.txt", "%s kept", plural(t.Robots, "answer"))
 	out.rowIf(t.Retries > 0, "retried", "%s", plural(t.Retries, "request"))
@@ -244,6 +244,7 @@ func (o *output) calls(name string, n *ledger.Counts) {
 }
 
 // notInCalls says what the calls in records leave out.
-const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, polls that start functions, searches, and what commands read"
+const notInCalls = "as told by its records: without crashed steps, ticks of an idle crawl, polls that start functions, searches, " +
+	"and what commands read"
 
 func gbSeconds(c *ledger.Counts) float64 { return float64(c.FunctionMBMillis) / 1024 / 1000 }

@@ -186,7 +186,8 @@ func (s *summary) bill(out *output) {
 		functions = fmt.Sprintf("%s, %.4g GB-seconds", plural(n.Functions, "call"), gbSeconds(n))
 	}
 	out.row("cost", "%s per million pages fetched at %s", dollars(c.Total), s.Prices)
-	out.row("", "queue %s · KV %s · blob %s · functions %s (%s)", dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), functions)
+	out.row("", "queue %s · KV %s · blob %s · functions %s (%s)",
+		dollars(c.Queue), dollars(c.KV), dollars(c.Blob), dollars(c.Functions), functions)
 	out.rowIf(s.at.inCloud(), "", "%s", notInCalls)
 	note := ""
 	if s.fetched() < fewPages {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -42,14 +43,17 @@ type target struct {
 	set     *pflag.FlagSet
 }
 
-func (t *target) register(fs *pflag.FlagSet) {
+// register adds the flags of the target to a command, which settles the target before it runs.
+func (t *target) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	t.set = fs
+	cmd.PreRunE = func(*cobra.Command, []string) error { return t.settle() }
 	fs.StringVar(&t.data, "data", defaultData, "folder that holds the crawl")
 	fs.StringVar(&t.flag, "platform", "",
 		"instead of a folder: URL of a platform in a cloud, or the profile file that 'make deploy' wrote (default: $"+platformVariable+")")
 }
 
-// settle chooses between the folder and the platform. Call it before all other methods.
+// settle chooses between the folder and the platform.
 func (t *target) settle() (err error) {
 	switch {
 	case t.set.Changed("data") && t.set.Changed("platform"):
@@ -100,7 +104,8 @@ func readLocation(location string) (url string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("the profile file %s is no JSON: %w", location, err)
 	case profile.Platform == "":
-		return "", fmt.Errorf(`the profile file %s has no field "platform"; it should name one, as in {"platform": "aws://NAME?bucket=BUCKET&partitions=N"}`, location)
+		return "", fmt.Errorf(`the profile file %s has no field "platform"; it should name one, as in `+
+			`{"platform": "aws://NAME?bucket=BUCKET&partitions=N"}`, location)
 	case !platform.IsCloud(profile.Platform):
 		return "", fmt.Errorf("the profile file %s names %q, which is not the URL of a platform", location, profile.Platform)
 	}
@@ -235,9 +240,6 @@ func (t *target) own(ctx context.Context, f func(o *opened) error) error {
 
 // read opens the active crawl for reading, calls f and closes it.
 func (t *target) read(ctx context.Context, f func(v *view.View) error) (err error) {
-	if err := t.settle(); err != nil {
-		return err
-	}
 	if t.inCloud() {
 		return t.enter(ctx, func(o *opened) error {
 			if err := o.see(ctx); err != nil {
@@ -260,6 +262,9 @@ func (t *target) read(ctx context.Context, f func(v *view.View) error) (err erro
 // change opens the active crawl, calls f and closes it. If another process owns the folder, f talks
 // to that process; if that process is just ending, change waits and calls f again.
 func (t *target) change(ctx context.Context, f func(o *opened) error) error {
+	if t.inCloud() {
+		return t.own(ctx, f)
+	}
 	for try := 0; ; try++ {
 		owned := false
 		err := t.read(ctx, func(v *view.View) error {
@@ -313,7 +318,8 @@ func (t *target) explain(err error) error {
 	case errors.Is(err, crawl.ErrNoCrawl), errors.Is(err, view.ErrNoCrawl), errors.Is(err, view.ErrNoFolder):
 		return t.noCrawl()
 	case t.inCloud() && errors.Is(err, wire.ErrVersion):
-		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\nUse the version that began it, or deploy this version under another name", t, err)
+		return fmt.Errorf("%s: the crawl there was not begun by this version: %w.\n"+
+			"Use the version that began it, or deploy this version under another name", t, err)
 	case t.inCloud() && !strings.Contains(err.Error(), t.String()):
 		return fmt.Errorf("%s: %w", t, err)
 	case t.inCloud():
@@ -325,7 +331,8 @@ func (t *target) explain(err error) error {
 		return fmt.Errorf("the folder %s was not written by this version: %w.\n"+
 			"Use the version that wrote it, or begin another crawl in another folder (--data)", t.data, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fail(exitError, fmt.Errorf("the folder %s cannot be read or written: %w.\nChange its permissions, or give another folder with --data", t.data, err))
+		return fail(exitError, fmt.Errorf("the folder %s cannot be read or written: %w.\n"+
+			"Change its permissions, or give another folder with --data", t.data, err))
 	}
 	return err
 }

@@ -65,8 +65,9 @@ func newTopicsReport(w where, s *view.Status) *topicsReport {
 	}
 	for _, t := range list {
 		line := topicReport{
-			Name: t.Name, Priorities: t.Priorities, Slice: t.Slice.Seconds(), SliceNow: t.Slice.Seconds(), Minimum: t.Minimum, Period: t.Period.Seconds(),
-			Had: t.Had, Until: t.Until, Pages: t.Totals.Pages, Share: float64(t.Totals.Pages) / float64(max(all, 1)),
+			Name: t.Name, Priorities: t.Priorities, Slice: t.Slice.Seconds(), SliceNow: t.Slice.Seconds(),
+			Minimum: t.Minimum, Period: t.Period.Seconds(), Had: t.Had, Until: t.Until, Pages: t.Totals.Pages,
+			Share:   float64(t.Totals.Pages) / float64(max(all, 1)),
 			Pending: t.Totals.Pending, Bytes: t.Totals.Bytes, of: t,
 		}
 		if t.Shrunk > 0 {
@@ -133,9 +134,6 @@ func newSetTopic() *cobra.Command {
 	var f reading
 	var c crawl.TopicChange
 	cmd := f.newCommand("topics-set", one("name of one topic"), func(cmd *cobra.Command, args []string) error {
-		if err := f.settle(); err != nil {
-			return err
-		}
 		if c == (crawl.TopicChange{}) {
 			return usagef("give what is to change: --priority, --slice or --minimum\nSee '%s --help'", cmd.CommandPath())
 		}

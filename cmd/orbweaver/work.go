@@ -49,7 +49,7 @@ func newWork() *cobra.Command {
 	})
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	f.target.register(fs)
+	f.target.register(cmd)
 	fs.IntVar(&f.steps, "steps", 0, "partitions to work on at once; 0 for four per processor")
 	fs.DurationVar(&f.stepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
 	fs.DurationVar(&f.tick, "tick", 5*time.Second, "approximate time between two coordinator runs of all workers together")
@@ -66,9 +66,6 @@ func newWork() *cobra.Command {
 
 // check refuses values that no single flag's parser can.
 func (f *workFlags) check() error {
-	if err := f.settle(); err != nil {
-		return err
-	}
 	if !f.inCloud() {
 		return usagef("workers share a platform (--platform, or $%s), and a folder has one owner.\n"+
 			"'%s' crawls in the folder %s, with all its partitions in one process", platformVariable, f.command("crawl"), f.data)
@@ -146,11 +143,14 @@ func (f *workFlags) watch(ctx context.Context, w *engine.Worker, rep *reporter) 
 		select {
 		case <-done:
 			if err == nil {
-				rep.told("left", newLeaving(f.where(""), w.Snapshot(), time.Since(began)))
+				snap := w.Snapshot()
+				left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
+				left.PagesPerSecond = float64(left.Pages) / left.Seconds
+				rep.told("left", left)
 			}
 			return err
 		case now := <-tick.C:
-			fig := workFiguresOf(w.Snapshot(), m, now)
+			fig := f.workFigures(w.Snapshot(), m, now)
 			rep.progress(&fig)
 		}
 	}
@@ -164,7 +164,7 @@ type joining struct {
 }
 
 func (s *joining) String() string {
-	text := fmt.Sprintf("works in %s, on %s at once", s.at, plural(int64(s.Steps), "partition"))
+	text := fmt.Sprintf("works in %s, on %s at once", s.at, plural(s.Steps, "partition"))
 	if !s.Ticks {
 		text += ", without ticks"
 	}
@@ -173,8 +173,8 @@ func (s *joining) String() string {
 
 // workFigures are the figures of a worker.
 type workFigures struct {
+	where                  // without a crawl while there is none
 	Seconds        float64 `json:"seconds"`
-	Crawl          string  `json:"crawl,omitempty"` // "" while there is none
 	State          string  `json:"state"`
 	Pages          int64   `json:"pages"` // by this worker, here and below
 	PagesPerSecond float64 `json:"pages_per_second"`
@@ -195,11 +195,11 @@ type whole struct {
 	AtWork int   `json:"partitions_at_work"`
 }
 
-func workFiguresOf(s engine.WorkSnapshot, m *meter, now time.Time) workFigures {
-	t := blobschema.Totals{Outcomes: map[string]int64{blobschema.OutcomeOK.String(): s.Pages}}
-	base := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Totals: t}})
+func (t *target) workFigures(s engine.WorkSnapshot, m *meter, now time.Time) workFigures {
+	totals := blobschema.Totals{Outcomes: map[string]int64{blobschema.OutcomeOK.String(): s.Pages}}
+	base := m.read(now, &engine.Snapshot{Progress: crawl.Progress{Totals: totals}})
 	f := workFigures{
-		Seconds: base.Seconds, Crawl: s.Crawl, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
+		where: t.where(s.Crawl), Seconds: base.Seconds, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
 		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, Failed: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,
 	}
 	if r := s.Report; r != nil && !r.Idle {
@@ -230,7 +230,7 @@ func workState(s *engine.WorkSnapshot) string {
 
 func (f *workFigures) progress() *progress {
 	const none = "no crawl yet: 'orbweaver crawl' begins one"
-	work := fmt.Sprintf("%d of %s, %s under way", f.AtWork, plural(int64(f.Steps), "partition"), plural(int64(f.Active), "request"))
+	work := fmt.Sprintf("%d of %s, %s under way", f.AtWork, plural(f.Steps, "partition"), plural(f.Active, "request"))
 	failed := plural(f.Failed, "step")
 	p := &progress{
 		title: "orbweaver work · " + f.Crawl, seconds: f.Seconds,
@@ -252,7 +252,7 @@ func (f *workFigures) progress() *progress {
 	}
 	p.add(f.Failed > 0, "", ", "+failed+" failed")
 	if a := f.All; a != nil {
-		all := fmt.Sprintf("%s, queue %s, %s at work", plural(a.Pages, "page"), count(a.Queue), plural(int64(a.AtWork), "partition"))
+		all := fmt.Sprintf("%s, queue %s, %s at work", plural(a.Pages, "page"), count(a.Queue), plural(a.AtWork, "partition"))
 		p.add(true, "all    "+all, "; all together: "+all)
 	}
 	p.add(f.Failed > 0, "failed "+failed, "")
@@ -262,31 +262,13 @@ func (f *workFigures) progress() *progress {
 
 // leaving is reported when a worker leaves.
 type leaving struct {
-	where
-	State          string           `json:"state"`
-	Seconds        float64          `json:"seconds"`
-	Pages          int64            `json:"pages"`
-	PagesPerSecond float64          `json:"pages_per_second"`
-	Bytes          int64            `json:"bytes"`
-	Steps          int64            `json:"steps_ended"`
-	Failed         int64            `json:"steps_failed,omitempty"`
-	Calls          blobschema.Calls `json:"calls"`
-}
-
-func newLeaving(w where, s engine.WorkSnapshot, took time.Duration) *leaving {
-	w.Crawl = s.Crawl
-	e := &leaving{
-		where: w, State: workState(&s), Seconds: took.Seconds(),
-		Pages: s.Pages, Bytes: s.Bytes, Steps: s.Worked.Steps, Failed: s.Failed, Calls: s.Calls,
-	}
-	if e.Seconds > 0 {
-		e.PagesPerSecond = float64(e.Pages) / e.Seconds
-	}
-	return e
+	workFigures
+	Calls blobschema.Calls `json:"calls"`
 }
 
 func (e *leaving) String() string {
-	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s", e.at, span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond, plural(e.Steps, "step"))
+	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s",
+		e.at, span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond, plural(e.Ended, "step"))
 	if e.Failed > 0 {
 		s += fmt.Sprintf(", %d of them failed", e.Failed)
 	}

@@ -195,7 +195,7 @@ func TestWorkFigures(t *testing.T) {
 		}},
 	} {
 		began := time.Now()
-		f := workFiguresOf(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
+		f := (&target{}).workFigures(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
 		if d := cmp.Diff(c.line, f.progress().String()); d != "" {
 			t.Error(d)
 		}

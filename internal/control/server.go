@@ -101,7 +101,8 @@ func Serve(ctx context.Context, dir string, p *platform.Platform, o Owner) (stop
 		return nil, fmt.Errorf("serve socket in %s: %w", dir, err)
 	}
 	srv := &http.Server{
-		Handler: o.handler(p), ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: o.handler(p), ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	done := make(chan error, 1)
@@ -162,7 +163,9 @@ func (o *Owner) handler(p *platform.Platform) http.Handler {
 }
 
 // handle registers a change: decode checks the body, and do carries it out.
-func handle[In, Out any](o *Owner, mux *http.ServeMux, path string, decode func([]byte) (In, error), do func(context.Context, In) (Out, error)) {
+func handle[In, Out any](o *Owner, mux *http.ServeMux, path string, decode func([]byte) (In, error),
+	do func(context.Context, In) (Out, error),
+) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		var in In

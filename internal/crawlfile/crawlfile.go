@@ -121,12 +121,16 @@ type seed struct {
 	line, at int
 }
 
+// Opener opens a list of seeds that a file names.
+type Opener func(file string) (io.ReadCloser, error)
+
 // Parse reads a file and applies its settings to a record, except those in given, which the command
 // line overrides. name is the file's name in problems; open opens a list of seeds. If anything is
 // wrong the error is a [Problems].
-func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool, open func(file string) (io.ReadCloser, error)) (*File, error) {
+func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool, open Opener) (*File, error) {
 	v := &validator{
-		file: &File{Name: name, Values: map[string][]string{}, lines: map[string]int{}}, record: c, given: given, open: open, known: map[weburl.URL]int{},
+		file:   &File{Name: name, Values: map[string][]string{}, lines: map[string]int{}},
+		record: c, given: given, open: open, known: map[weburl.URL]int{},
 	}
 	var doc document
 	if v.decode(data, &doc) {

@@ -93,7 +93,8 @@ func (j *joining) groups() [][]blobschema.Topic {
 		case at < 0:
 			j.tell(j.file.lines["topics"], "topic %q of the crawl is missing: topics stay as long as their crawl", name)
 		default:
-			j.tell(j.file.topics[at].line, "topic %q is number %d here and %d in the crawl: topics keep their order, and new ones come after them", name, at+1, i+1)
+			j.tell(j.file.topics[at].line, "topic %q is number %d here and %d in the crawl: topics keep their order, "+
+				"and new ones come after them", name, at+1, i+1)
 		}
 	}
 	if len(j.problems) > 0 {
@@ -173,7 +174,8 @@ func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	}
 	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
 		if s := Find(key); s.Get(record(was)) != s.Get(record(now)) {
-			j.tell(cmp.Or(t.at[key], t.line), "%s of topic %q contradicts the crawl, which was begun with %.200s and keeps it", key, t.Name, s.Get(record(was)))
+			j.tell(cmp.Or(t.at[key], t.line), "%s of topic %q contradicts the crawl, which was begun with %.200s and keeps it",
+				key, t.Name, s.Get(record(was)))
 		}
 	}
 }

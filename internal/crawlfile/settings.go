@@ -39,15 +39,18 @@ var Settings = []Setting{
 		Usage: "follow only links that match this expression (RE2), or another --include"},
 	{Name: "exclude", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Exclude) }),
 		Usage: "follow no links that match this expression (RE2); wins over --include"},
-	{Name: "max-depth", Default: "-1", Fixed: true, field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDepth, 0, math.MaxUint16, -1) }),
+	{Name: "max-depth", Default: "-1", Fixed: true,
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDepth, 0, math.MaxUint16, -1) }),
 		Usage: "follow links up to this many steps from a seed; -1 for no bound"},
-	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true, field: of(func(s *blobschema.Settings) value { return boolean(&s.Sitemaps) }),
+	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true,
+		field: of(func(s *blobschema.Settings) value { return boolean(&s.Sitemaps) }),
 		Usage: "follow the sitemaps that robots.txt names"},
-	{Name: "srcset", Default: "false", Bare: "true", Fixed: true, field: of(func(s *blobschema.Settings) value { return boolean(&s.Srcset) }),
+	{Name: "srcset", Default: "false", Bare: "true", Fixed: true,
+		field: of(func(s *blobschema.Settings) value { return boolean(&s.Srcset) }),
 		Usage: "follow the images of img and source elements too"},
 	{Name: "policy", Default: "breadth-first", Fixed: true, field: of(func(s *blobschema.Settings) value {
 		return named(&s.Policy, frontier.PolicyNames()...)
-	}), Usage: "which URL comes first: the nearest to the seeds, most pages per second of connection time, the best, or most quality per second"},
+	}), Usage: "which URL comes first: nearest to the seeds, most pages per second of connection time, best, or most quality per second"},
 	{Name: "quality", Default: "depth", Fixed: true, field: of(func(s *blobschema.Settings) value {
 		return named(&s.Quality, frontier.QualityNames()...)
 	}), Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance"},
@@ -86,11 +89,14 @@ var Settings = []Setting{
 	{Name: "compress", Default: "gzip", field: of(func(s *blobschema.Settings) value {
 		return choice(&s.Plain, []string{"gzip", "none"}, []bool{false, true})
 	}), Usage: "compression of WARC files"},
-	{Name: "max-host-urls", Default: "1000000", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxHostURLs, 0, math.MaxInt64, 0) }),
+	{Name: "max-host-urls", Default: "1000000",
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxHostURLs, 0, math.MaxInt64, 0) }),
 		Usage: "limit of known URLs per host, of which sitemaps fill at most half; 0 or -1 for none, here and below"},
-	{Name: "max-domain-urls", Default: "5000000", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDomainURLs, 0, math.MaxInt64, 0) }),
+	{Name: "max-domain-urls", Default: "5000000",
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDomainURLs, 0, math.MaxInt64, 0) }),
 		Usage: "approximate limit of known URLs per registrable domain, likewise"},
-	{Name: "max-path-segments", Default: "32", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxSegments, 0, math.MaxInt32, 0) }),
+	{Name: "max-path-segments", Default: "32",
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxSegments, 0, math.MaxInt32, 0) }),
 		Usage: "follow no links whose path has more segments"},
 	{Name: "max-repeats", Default: "5", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxRepeats, 0, math.MaxInt32, 0) }),
 		Usage: "follow no links whose path repeats a segment more often"},
@@ -322,7 +328,8 @@ func networks(s *blobschema.Settings) value {
 }
 
 func elastic(s *blobschema.Settings) value {
-	return value{kind: "LEAST..MOST", get: func() string { return formatElastic(s.LeastPartitions, s.MostPartitions) }, set: func(text string) (err error) {
+	get := func() string { return formatElastic(s.LeastPartitions, s.MostPartitions) }
+	return value{kind: "LEAST..MOST", get: get, set: func(text string) (err error) {
 		s.LeastPartitions, s.MostPartitions, err = parseElastic(text)
 		return err
 	}}

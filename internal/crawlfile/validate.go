@@ -3,7 +3,6 @@ package crawlfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ type validator struct {
 	file     *File
 	record   *blobschema.Crawl
 	given    map[string]bool
-	open     func(string) (io.ReadCloser, error)
+	open     Opener
 	known    map[weburl.URL]int // seeds, by their index in the file's
 	problems Problems
 	budget   int // values that may still be looked at

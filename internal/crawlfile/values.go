@@ -129,7 +129,8 @@ func ParseQueues(s string) (by blobschema.QueueBy, n int, err error) {
 			return by, n, nil
 		}
 	}
-	return "", 0, fmt.Errorf("it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to %d, such as bkdr:8", maxQueues)
+	const want = "it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to %d, such as bkdr:8"
+	return "", 0, fmt.Errorf(want, maxQueues)
 }
 
 // FormatQueues writes what [ParseQueues] reads.
