@@ -341,21 +341,3 @@ func queues(s *blobschema.Settings) value {
 		return err
 	}}
 }
-
-// Reference is the table of the keys of settings, in Markdown, for docs/crawl-file.md.
-func Reference() string {
-	var b strings.Builder
-	b.WriteString("| key | value | default | on resume | |\n|---|---|---|---|---|\n")
-	for i := range Settings {
-		s := &Settings[i]
-		if s.NoKey {
-			continue
-		}
-		resume := "changes"
-		if s.Fixed {
-			resume = "stays"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, strings.ReplaceAll(s.Kind(), "|", ", "), s.Default, resume, s.Usage)
-	}
-	return b.String()
-}

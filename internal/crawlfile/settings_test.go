@@ -2,6 +2,7 @@ package crawlfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -107,7 +108,25 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(b), Reference()) {
-		t.Errorf("docs/crawl-file.md should have this table:\n%s", Reference())
+	if !strings.Contains(string(b), reference()) {
+		t.Errorf("docs/crawl-file.md should have this table:\n%s", reference())
 	}
+}
+
+// reference is the table of the keys of settings, in Markdown, for docs/crawl-file.md.
+func reference() string {
+	var b strings.Builder
+	b.WriteString("| key | value | default | on resume | |\n|---|---|---|---|---|\n")
+	for i := range Settings {
+		s := &Settings[i]
+		if s.NoKey {
+			continue
+		}
+		resume := "changes"
+		if s.Fixed {
+			resume = "stays"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, strings.ReplaceAll(s.Kind(), "|", ", "), s.Default, resume, s.Usage)
+	}
+	return b.String()
 }
