@@ -24,12 +24,7 @@ import (
 
 func newCrawl() *cobra.Command {
 	var f crawlFlags
-	cmd := command("crawl", nil, func(cmd *cobra.Command, args []string) error {
-		rep := newReporter(f.json, f.quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		err := f.run(cmd, rep, args)
-		rep.failed(err)
-		return err
-	})
+	cmd := reporting("crawl", nil, &f.reportFlags, f.run)
 	f.register(cmd)
 	return cmd
 }

@@ -308,7 +308,8 @@ func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err 
 			return nil
 		})
 	}
-	return bytes, g.Wait()
+	err = g.Wait()
+	return bytes, err
 }
 
 // warc brings one file to its place, and returns its size.

@@ -70,11 +70,11 @@ func (f *settingFlag) Type() string   { return f.Kind() }
 type runFlags struct {
 	target
 	settings
+	reportFlags
 	connections int
 	maxTime     time.Duration
 	every       time.Duration // between two looks at a deployment
 	costs       bool
-	json, quiet bool
 }
 
 // Flags that only make sense where the crawl runs in this process, with what decides in a
@@ -98,8 +98,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
 	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
 	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary the calls of this run, and their cost in a cloud")
-	fs.BoolVar(&f.json, "json", false, "report events as JSON, one object a line")
-	fs.BoolVar(&f.quiet, "quiet", false, "report only warnings and errors")
+	f.reportFlags.register(fs)
 }
 
 // check refuses values that no single flag's parser can, and flags that make no sense at the
@@ -167,7 +166,6 @@ type crawlFlags struct {
 
 func (f *crawlFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&f.file, "file", "", "crawl file (YAML) that describes the crawl: see 'orbweaver help crawl-file'; flags override it")
 	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
 	fs.BoolVar(&f.skipBad, "skip-bad-seeds", false, "list and skip lines of --seeds that are not URLs, instead of stopping there")

@@ -44,14 +44,14 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	if !f.inCloud() && f.detach {
 		return usagef("--detach makes no sense in a folder: this process makes the index, and it ends with it")
 	}
-	if err := f.refuseOwned(cmd.Context()); err != nil {
-		return err
-	}
 	ctx, release := following(cmd.Context())
 	defer release()
 	began := time.Now()
 	var result indexed
-	err := f.own(ctx, func(o *opened) (err error) {
+	err := f.change(ctx, func(o *opened) (err error) {
+		if o.pid > 0 {
+			return o.refuseIndex(ctx)
+		}
 		if err := o.engine.CheckJobs(ctx); err != nil {
 			return err
 		}
@@ -88,27 +88,18 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 	})
 }
 
-// refuseOwned says what to do if another process works on the folder.
-func (f *indexFlags) refuseOwned(ctx context.Context) error {
-	if f.inCloud() {
-		return nil
+// refuseIndex says what to do if another process works on the folder.
+func (o *opened) refuseIndex(ctx context.Context) error {
+	c, err := o.view.Crawl(ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.Settings.Index:
+		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s",
+			o.pid, o.data, o.command("search", "some words")))
 	}
-	return f.read(ctx, func(v *view.View) error {
-		live := v.Live(ctx)
-		if live == nil {
-			return nil
-		}
-		c, err := v.Crawl(ctx)
-		switch {
-		case err != nil:
-			return err
-		case c.Settings.Index:
-			return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s",
-				live.PID, f.data, f.command("search", "some words")))
-		}
-		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s",
-			live.PID, f.data, f.command("crawl", "--index")))
-	})
+	return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s",
+		o.pid, o.data, o.command("crawl", "--index")))
 }
 
 // indexEvery is how often the command looks at the work of functions.

@@ -33,14 +33,8 @@ type recrawlFlags struct {
 
 func newRecrawl() *cobra.Command {
 	var f recrawlFlags
-	cmd := command("recrawl", nil, func(cmd *cobra.Command, args []string) error {
-		rep := newReporter(f.json, f.quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		err := f.run(cmd, rep, args)
-		rep.failed(err)
-		return err
-	})
+	cmd := reporting("recrawl", nil, &f.reportFlags, f.run)
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&f.urls, "urls", "", "file of URLs, one a line, # comments; - for standard input")
 	fs.StringVar(&f.id, "id", "", "makes a repeat of the request do nothing, for 15 days; without it each counts")
 	fs.BoolVar(&f.later, "later", false, "leave the request for the crawl that runs, or for the next one")

@@ -7,6 +7,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
 )
@@ -29,6 +32,28 @@ func newReporter(json, quiet bool, out, errOut io.Writer) *reporter {
 		r.Writer, r.screen = s, s
 	}
 	return r
+}
+
+// reporting returns the command of a name, whose run reports with a reporter.
+func reporting(name string, args cobra.PositionalArgs, f *reportFlags,
+	run func(cmd *cobra.Command, rep *reporter, args []string) error,
+) *cobra.Command {
+	cmd := command(name, args, func(cmd *cobra.Command, args []string) error {
+		rep := newReporter(f.json, f.quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		err := run(cmd, rep, args)
+		rep.failed(err)
+		return err
+	})
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// reportFlags choose how to report.
+type reportFlags struct{ json, quiet bool }
+
+func (f *reportFlags) register(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.json, "json", false, "report events as JSON, one object a line")
+	fs.BoolVar(&f.quiet, "quiet", false, "report only warnings and errors")
 }
 
 // begun reports that something begins.

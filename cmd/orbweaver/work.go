@@ -28,6 +28,7 @@ const (
 type workFlags struct {
 	target
 	settings
+	reportFlags
 	steps       int
 	stepTime    time.Duration
 	tick        time.Duration
@@ -36,19 +37,14 @@ type workFlags struct {
 	idleExit    bool
 	connections int
 	lease       time.Duration
-	json, quiet bool
 }
 
 func newWork() *cobra.Command {
 	var f workFlags
-	cmd := command("work", noArguments, func(cmd *cobra.Command, _ []string) error {
-		rep := newReporter(f.json, f.quiet, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		err := f.run(cmd.Context(), rep)
-		rep.failed(err)
-		return err
+	cmd := reporting("work", noArguments, &f.reportFlags, func(cmd *cobra.Command, rep *reporter, _ []string) error {
+		return f.run(cmd.Context(), rep)
 	})
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.target.register(cmd)
 	fs.IntVar(&f.steps, "steps", 0, "partitions to work on at once; 0 for four per processor")
 	fs.DurationVar(&f.stepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
@@ -59,8 +55,7 @@ func newWork() *cobra.Command {
 	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
 	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
 	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
-	fs.BoolVar(&f.json, "json", false, "report events as JSON, one object a line")
-	fs.BoolVar(&f.quiet, "quiet", false, "report only warnings and errors")
+	f.reportFlags.register(fs)
 	return cmd
 }
 
