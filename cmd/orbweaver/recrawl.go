@@ -97,7 +97,7 @@ func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (d
 	told := handed{URLs: len(req.urls), ID: req.id}
 	err = f.change(ctx, func(o *opened) error {
 		if o.pid == 0 && !f.later {
-			return errNotOwned // the process has ended meanwhile
+			return errNotOwned
 		}
 		told.where, told.PID = f.where(o.view.ID()), o.pid
 		if o.pid == 0 {

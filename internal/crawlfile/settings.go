@@ -296,7 +296,12 @@ func patterns(at *[]string) value {
 			err = fmt.Errorf("it must be a regular expression (RE2): %w", err)
 		}
 		return s, err
-	}, func(s string) string { return s })
+	}, func(s string) string {
+		if strings.Contains(s, " ") {
+			return strconv.Quote(s) // else two patterns would look like one
+		}
+		return s
+	})
 }
 
 func hostRules(s *blobschema.Settings) value {

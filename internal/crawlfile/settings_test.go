@@ -130,3 +130,12 @@ func reference() string {
 	}
 	return b.String()
 }
+
+// TestPatterns: a list of patterns differs from one pattern with a space.
+func TestPatterns(t *testing.T) {
+	var one, two blobschema.Crawl
+	s := Find("include")
+	if err := errors.Join(s.Replace(&one, []string{"a b"}), s.Replace(&two, []string{"a", "b"})); err != nil || s.Get(&one) == s.Get(&two) {
+		t.Errorf("%v, both are %s", err, s.Get(&one))
+	}
+}
