@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
 	"github.com/orbweaver/orbweaver/internal/platform"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -107,13 +110,7 @@ func (s repairStore) Modified(ctx context.Context, name string) (time.Time, erro
 }
 
 func (s repairStore) Delete(ctx context.Context, name string) error {
-	err := s.p.Bucket.Delete(ctx, name)
-	if err != nil {
-		if there, lookErr := s.p.Bucket.Exists(ctx, name); lookErr == nil && !there {
-			return nil
-		}
-	}
-	return err
+	return engine.DeleteObject(ctx, s.p, actor.DeleteObject{Name: name})
 }
 
 func (s repairStore) Wake(ctx context.Context, crawl string, ids []partition.ID) (err error) {
@@ -122,8 +119,12 @@ func (s repairStore) Wake(ctx context.Context, crawl string, ids []partition.ID)
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close(ctx)) }()
-	for _, p := range ids {
-		if err := q.Send(ctx, [][]byte{blobschema.EncodeWake(crawl, p)}, 0); err != nil {
+	for some := range slices.Chunk(ids, 10) { // what queues take in one call
+		var bodies [][]byte
+		for _, p := range some {
+			bodies = append(bodies, blobschema.EncodeWake(crawl, p))
+		}
+		if err := q.Send(ctx, bodies, 0); err != nil {
 			return err
 		}
 	}
