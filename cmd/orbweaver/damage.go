@@ -23,7 +23,7 @@ func trouble(status exit, what, safe, todo string) error {
 }
 
 // damage explains an error of reading something that is damaged or missing; nil for other errors.
-func (p *place) damage(err error) error {
+func (t *target) damage(err error) error {
 	cause := err.Error()
 	object, kind := objectIn(cause)
 	switch {
@@ -35,15 +35,15 @@ func (p *place) damage(err error) error {
 	default:
 		return nil
 	}
-	what := "the folder " + p.data
-	if p.inCloud() {
-		what = "what is stored in " + p.String()
+	what := "the folder " + t.data
+	if t.inCloud() {
+		what = "what is stored in " + t.String()
 	}
-	safe, todo := p.remedy(kind)
+	safe, todo := t.remedy(kind)
 	if object != "" {
-		todo += fmt.Sprintf(". '%s' lists all damage", p.command("fsck"))
+		todo += fmt.Sprintf(". '%s' lists all damage", t.command("fsck"))
 	}
-	if p.inCloud() || p.live {
+	if t.inCloud() || t.live {
 		todo = "try again first, because the crawl may just have replaced the object. If the error stays, " + todo
 	}
 	return trouble(exitDamaged, what+" is damaged: "+cause, safe, todo)
@@ -60,34 +60,34 @@ func objectIn(text string) (name string, kind naming.Kind) {
 }
 
 // remedy says what is safe if something of a kind is damaged, and what to do. NoObject is the database.
-func (p *place) remedy(kind naming.Kind) (safe, todo string) {
+func (t *target) remedy(kind naming.Kind) (safe, todo string) {
 	restore, again := "restore the folder from a copy, with both "+naming.DatabaseFile+" and "+naming.ObjectsFolder, "another folder (--data)"
-	if p.inCloud() {
+	if t.inCloud() {
 		restore, again = "restore table and bucket as they were at one moment", "another deployment"
 	}
 	again = ". Without a copy, start another crawl in " + again
 	switch kind {
 	case naming.Derived:
 		return "the crawl with all its pages and links, from which index and ranks are made",
-			fmt.Sprintf("make index and ranks again with '%s'", p.command("index", "--rebuild"))
+			fmt.Sprintf("make index and ranks again with '%s'", t.command("index", "--rebuild"))
 	case naming.Answers:
 		return "the pages in all other WARC files, and the state of the crawl, which can continue",
 			"restore the file from a copy" + again + " to fetch its pages again"
 	}
 	safe = "the pages in the WARC files, which other programs can read too"
-	if !p.inCloud() {
-		safe += ": " + filepath.Join(p.data, naming.ObjectsFolder, "*", "warc")
+	if !t.inCloud() {
+		safe += ": " + filepath.Join(t.data, naming.ObjectsFolder, "*", "warc")
 	}
 	return safe, restore + again
 }
 
 // noRoom explains an error of a full disk; nil for other errors.
-func (p *place) noRoom(err error) error {
-	if p.inCloud() || !platform.NoRoom(err) {
+func (t *target) noRoom(err error) error {
+	if t.inCloud() || !platform.NoRoom(err) {
 		return nil
 	}
 	cause, _, _ := strings.Cut(err.Error(), "\n")
-	dir, todo := p.data, fmt.Sprintf("make room, or move the folder to a larger disk. Then resume with '%s'", p.command("crawl"))
+	dir, todo := t.data, fmt.Sprintf("make room, or move the folder to a larger disk. Then resume with '%s'", t.command("crawl"))
 	if f := (*fs.PathError)(nil); errors.As(err, &f) {
 		if cause = f.Error(); !below(dir, f.Path) { // what the command writes for its user
 			dir, todo = filepath.Dir(f.Path), "make room, or choose another place, and run the command again"
@@ -108,9 +108,8 @@ func below(dir, file string) bool {
 	return errors.Join(dirErr, fileErr, err) == nil && filepath.IsLocal(rel)
 }
 
-// damageFound says what to do about damaged objects that a check has found; "" without any.
-func (p *place) damageFound(r *fsck.Report) string {
-	var b strings.Builder
+// damageFound says what to do about damaged objects that a check has found.
+func (t *target) damageFound(out *output, r *fsck.Report) {
 	found := map[naming.Kind]bool{}
 	for _, v := range r.Violations {
 		kind := naming.KindOf(v.Where)
@@ -122,9 +121,8 @@ func (p *place) damageFound(r *fsck.Report) string {
 	}
 	for kind, name := range []string{naming.State: "commits", naming.Answers: "WARC files", naming.Derived: "index or ranks"} {
 		if found[naming.Kind(kind)] {
-			safe, todo := p.remedy(naming.Kind(kind))
-			fmt.Fprintf(&b, "damaged: %s\n  safe: %s\n  to do: %s\n", name, safe, todo)
+			safe, todo := t.remedy(naming.Kind(kind))
+			out.line("damaged: %s\n  safe: %s\n  to do: %s", name, safe, todo)
 		}
 	}
-	return b.String()
 }

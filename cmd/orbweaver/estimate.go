@@ -17,36 +17,21 @@ func newEstimate() *cobra.Command {
 	var asJSON bool
 	timeout := time.Duration(d.TimeoutS) * time.Second
 	delay := time.Duration(d.DelayS) * time.Second
-	cmd := &cobra.Command{
-		Use:   "estimate",
-		Short: "Estimate what a deployment on AWS costs",
-		Long: `Estimate works out what a million pages and an idle month cost on AWS, at the price
-list that is built in. It asks nobody, and says all that it assumes. What is free for
-an account each month is named and not taken off.
-
-What a crawl really called is counted while it runs, and priced in its summary.`,
-		Example: `  orbweaver estimate
-  orbweaver estimate --partitions 200 --memory 1024 --hosts 100
-  orbweaver estimate --partitions 1 --hosts 5 --delay 10s     # few hosts, long delays
-  orbweaver estimate --index                                 # searchable, too
-  orbweaver estimate --json | jq .idle_month_total`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.TimeoutS, d.DelayS = timeout.Seconds(), delay.Seconds()
-			prices, err := ledger.DefaultPrices()
-			if err != nil {
-				return err
-			}
-			e, err := prices.Estimate(d)
-			if err != nil {
-				return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
-			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), e)
-			}
-			return printEstimate(cmd.OutOrStdout(), &e)
-		},
-	}
+	cmd := command("estimate", noArguments, func(cmd *cobra.Command, _ []string) error {
+		d.TimeoutS, d.DelayS = timeout.Seconds(), delay.Seconds()
+		prices, err := ledger.DefaultPrices()
+		if err != nil {
+			return err
+		}
+		e, err := prices.Estimate(d)
+		if err != nil {
+			return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
+		}
+		if asJSON {
+			return writeJSON(cmd.OutOrStdout(), e)
+		}
+		return printEstimate(cmd.OutOrStdout(), &e)
+	})
 	f := cmd.Flags()
 	f.IntVar(&d.Partitions, "partitions", d.Partitions, "partitions of the crawl")
 	f.IntVar(&d.MaxConcurrency, "max-concurrency", d.MaxConcurrency, "most steps at a time")
@@ -70,7 +55,7 @@ What a crawl really called is counted while it runs, and priced in its summary.`
 func printEstimate(w io.Writer, e *ledger.Estimate) error {
 	fmt.Fprintf(w, "An estimate at %s.\n", e.Prices)
 	fmt.Fprintf(w, "%s pages/s of %s, bound by %s; %s pages in a step of %s.\n\n", figure(e.Rate),
-		plural(int64(e.Deployment.Partitions), "partition"), e.BoundBy, figure(e.PagesPerStep), span(e.StepS))
+		plural(e.Deployment.Partitions, "partition"), e.BoundBy, figure(e.PagesPerStep), span(e.StepS))
 	table := func(title string, items []ledger.Item, total float64) {
 		fmt.Fprintf(w, "%-37s%21s%15s\n", title, "$", "free a month")
 		for _, i := range items {

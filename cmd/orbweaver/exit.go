@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
 
 // exit is a status that the process ends with. Scripts rely on the numbers.
@@ -35,15 +33,13 @@ var exitMeanings = [...]string{
 	exitNothing:     "nothing could be fetched, or no ranks are finished yet",
 }
 
-// newExitStatus is a help topic that lists them.
-func newExitStatus() *cobra.Command {
+// exitStatuses lists them for the help.
+func exitStatuses() string {
 	var b strings.Builder
 	for status, meaning := range exitMeanings {
 		fmt.Fprintf(&b, "  %d  %s\n", status, meaning)
 	}
-	cmd := &cobra.Command{Use: "exit-status", Short: "The exit statuses of all commands", Long: b.String()}
-	cmd.SetHelpTemplate("{{.Long}}")
-	return cmd
+	return b.String()
 }
 
 // failure is why a command ends with a status other than 0. Without an error all has

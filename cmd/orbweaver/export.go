@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
@@ -33,7 +34,7 @@ const (
 )
 
 type exportFlags struct {
-	place
+	target
 	format   string
 	out      string
 	outcomes []string
@@ -46,64 +47,36 @@ type exportFlags struct {
 
 func newExport() *cobra.Command {
 	var f exportFlags
-	cmd := &cobra.Command{
-		Use:   "export --format warc|cdxj|jsonl|urls --out DIR",
-		Short: "Write a crawl's pages for other programs",
-		Long: `Export writes what is visible of a crawl into a folder, also while it runs. What a crash
-left behind is never part of it.
-
-  warc    the WARC files and index.cdxj, as pywb, ReplayWeb.page and warcio read them
-  cdxj    index.cdxj alone
-  jsonl   pages.jsonl: the page records, one JSON object a line, refused URLs included
-  urls    urls.txt: the URLs of the page records, one a line
-
-WARC files never change once they are complete, so they are linked, not copied, where
-the file system can: do not write into them, or give --copy. From a cloud they are
-loaded. With --out - the last three go to standard output.`,
-		Example: `  # look at the crawl in a browser
-  orbweaver export --format warc --out site
-  wb-manager init site && wb-manager add site site/*.warc.gz && wayback
-
-  # what was not found
-  orbweaver export --format jsonl --outcome client-error --out - | jq -r 'select(.status == 404).url'
-
-  # from a cloud
-  orbweaver export --platform aws.json --format warc --out site
-
-  # all pages, as seeds for another crawl
-  orbweaver export --format urls --outcome ok --out - | orbweaver crawl --data again --seeds -`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
+	cmd := command("export", noArguments, func(cmd *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer release() // half a file is not left behind
+		return f.read(ctx, func(v *view.View) error {
+			frozen, err := v.Freeze(ctx) // files and index are of one moment
+			if err != nil {
 				return err
 			}
-			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer release() // half a file is not left behind
-			return f.look(ctx, func(v *view.View) error {
-				frozen, err := v.Freeze(ctx) // files and index are of one moment
-				if err != nil {
-					return err
-				}
-				if err := f.findTopic(ctx, frozen); err != nil {
-					return err
-				}
-				e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
-				err = e.run(ctx)
-				if err != nil && ctx.Err() != nil {
-					return fail(exitStopped, errors.New("stopped; the export is not whole"))
-				}
+			if err := f.findTopic(ctx, frozen); err != nil {
 				return err
-			})
-		},
-	}
-	f.place.register(cmd.Flags())
+			}
+			e := exporter{exportFlags: &f, view: frozen, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), last: time.Now()}
+			err = e.run(ctx)
+			if err != nil && ctx.Err() != nil {
+				return fail(exitStopped, errors.New("stopped; the export is not whole"))
+			}
+			return err
+		})
+	})
+	f.target.register(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "", "what to write: warc, cdxj, jsonl or urls")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder to write into; - for standard output")
 	cmd.Flags().StringSliceVar(&f.outcomes, "outcome", nil, "jsonl and urls: only these outcomes, such as ok,redirect")
 	cmd.Flags().StringVar(&f.topic, "topic", "", "jsonl and urls: only this topic")
-	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not the latest one only")
+	cmd.Flags().BoolVar(&f.history, "history", false, "jsonl and urls: every record of a URL, not only the latest")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite files")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "warc: copy the files, link none")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "warc: copy the files instead of linking them")
 	return cmd
 }
 
@@ -117,11 +90,10 @@ func (f *exportFlags) check() error {
 	if f.out == "-" && f.format == "warc" {
 		return usagef("--format warc writes several files; give a folder with --out")
 	}
-	if len(f.outcomes) > 0 && f.format != "jsonl" && f.format != "urls" {
-		return usagef("--outcome is for --format jsonl and urls")
-	}
-	if f.topic != "" && f.format != "jsonl" && f.format != "urls" {
-		return usagef("--topic is for --format jsonl and urls")
+	for flag, given := range map[string]bool{"outcome": len(f.outcomes) > 0, "topic": f.topic != ""} {
+		if given && f.format != "jsonl" && f.format != "urls" {
+			return usagef("--%s is for --format jsonl and urls", flag)
+		}
 	}
 	for _, o := range f.outcomes {
 		if _, err := blobschema.ParseOutcome(o); err != nil {
@@ -141,7 +113,7 @@ func (f *exportFlags) findTopic(ctx context.Context, v *view.View) error {
 		return err
 	}
 	if f.topics = view.TopicNumbers(&c.Settings, f.topic); len(f.topics) == 0 {
-		return usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &f.place, f.topic, f.command("topics"))
+		return usagef("the crawl in %s has no topic %q; '%s' lists those that it has", &f.target, f.topic, f.command("topics"))
 	}
 	return nil
 }
@@ -303,7 +275,8 @@ func (e *exporter) warcs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.done(fmt.Sprintf("%s (%s) and %s with %s in %s", plural(int64(len(names)), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
+	return e.done(fmt.Sprintf("%s (%s) and %s with %s in %s",
+		plural(len(names), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
 }
 
 // loads is how many WARC files are loaded from a cloud at once, each of some 32 MiB.
@@ -311,36 +284,32 @@ const loads = 4
 
 // bring brings files to their places, and returns the sum of their sizes.
 func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	limit := make(chan struct{}, 1)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(1)
 	if e.inCloud() {
-		limit = make(chan struct{}, loads)
+		g.SetLimit(loads)
 	}
 	var mu sync.Mutex
-	var wg sync.WaitGroup
 	done := int64(0)
 	for _, name := range names {
-		limit <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-limit }()
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			n, err := e.warc(ctx, name)
 			if err != nil {
-				cancel(fmt.Errorf("export %s: %w", name, err)) // the first is the reason
-				return
+				return fmt.Errorf("export %s: %w", name, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			bytes += n
 			done++
 			e.progress(done, "WARC file")
+			return nil
 		})
 	}
-	wg.Wait()
-	return bytes, context.Cause(ctx)
+	err = g.Wait()
+	return bytes, err
 }
 
 // warc brings one file to its place, and returns its size.

@@ -20,61 +20,46 @@ import (
 )
 
 type getFlags struct {
-	looking
+	reading
 	headers, warc, raw bool
 	generation         int
 }
 
 func newGet() *cobra.Command {
 	var f getFlags
-	cmd := &cobra.Command{
-		Use:   "get URL",
-		Short: "Write the stored answer of a URL to standard output",
-		Long: `Get writes the body of the latest stored answer of a URL to standard output, without
-the compression it was sent with. Where that says only that nothing has changed, or its
-payload was stored before, it is the payload that was stored then.
-
-What was stored is verified by its digests on the way.`,
-		Example: `  orbweaver get https://example.org/ > index.html
-  orbweaver get --headers https://example.org/old
-  orbweaver get --warc https://example.org/ > one.warc.gz
-  orbweaver get --generation 0 https://example.org/     # as it was the first time
-  orbweaver get --platform aws.json https://example.org/
-  orbweaver get --json https://example.org/ | jq .status`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			u, err := oneURL(cmd, args)
-			if err == nil {
-				err = f.check()
-			}
+	cmd := f.newCommand("get", one("URL"), func(cmd *cobra.Command, args []string) error {
+		u, err := parseURL(args[0])
+		if err == nil {
+			err = f.check()
+		}
+		if err != nil {
+			return err
+		}
+		return f.read(cmd.Context(), func(v *view.View) error {
+			history, err := v.History(cmd.Context(), u)
 			if err != nil {
 				return err
 			}
-			return f.look(cmd.Context(), func(v *view.View) error {
-				history, err := v.History(cmd.Context(), u)
-				if err != nil {
-					return err
-				}
-				pg, note, err := f.choose(u, history)
-				if err != nil {
-					return err
-				}
-				if note != "" {
-					fmt.Fprintln(cmd.ErrOrStderr(), "orbweaver: "+note)
-				}
-				return runGet(cmd, &f, v, pg)
-			})
-		},
-	}
-	f.register(cmd)
+			pg, note, err := f.choose(u, history)
+			if err != nil {
+				return err
+			}
+			if note != "" {
+				warn(cmd.ErrOrStderr(), "%s", note)
+			}
+			return f.write(cmd, v, pg)
+		})
+	})
 	cmd.Flags().BoolVar(&f.headers, "headers", false, "write the status line and header instead of the body")
 	cmd.Flags().BoolVar(&f.warc, "warc", false, "write the WARC record as it is stored")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "leave the body compressed if it was sent so")
-	cmd.Flags().IntVar(&f.generation, "generation", -1, "the answer of that generation: 0 the first time, 1 when it was asked for once more; -1 for the latest")
+	cmd.Flags().IntVar(&f.generation, "generation", -1,
+		"the answer of this generation: 0 for the first one, 1 for the first refetch; -1 for the latest")
 	cmd.Flags().Lookup("json").Usage = "write the page record instead of the body"
 	return cmd
 }
 
-// check refuses two answers to what is to be written.
+// check refuses two things to write.
 func (f *getFlags) check() error {
 	n := 0
 	for _, set := range []bool{f.headers, f.warc, f.raw, f.json} {
@@ -102,11 +87,13 @@ func (f *getFlags) choose(u weburl.URL, history []blobschema.Page) (pg blobschem
 	if answered <= 0 || f.json {
 		return history[0], "", nil
 	}
-	note = fmt.Sprintf("this is of %s; asked for again at %s it brought none: %s", at(history[answered].Time), at(history[0].Time), history[0].Outcome)
+	note = fmt.Sprintf("this is of %s; asked for again at %s it brought none: %s",
+		at(history[answered].Time), at(history[0].Time), history[0].Outcome)
 	return history[answered], note, nil
 }
 
-func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) error {
+// write writes what the flags ask for.
+func (f *getFlags) write(cmd *cobra.Command, v *view.View, pg blobschema.Page) error {
 	out := cmd.OutOrStdout()
 	if f.json {
 		return writeJSON(out, pg)
@@ -136,13 +123,13 @@ func runGet(cmd *cobra.Command, f *getFlags, v *view.View, pg blobschema.Page) e
 		return err
 	}
 	if pg.Outcome != blobschema.OutcomeOK && pg.Original == nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: the answer has status %d\n", pg.Status)
+		warn(cmd.ErrOrStderr(), "the answer has status %d", pg.Status)
 	}
 	if pg.Redirect != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: it redirects to %s\n", pg.Redirect)
+		warn(cmd.ErrOrStderr(), "it redirects to %s", pg.Redirect)
 	}
 	if pg.Truncated != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "orbweaver: the body was cut when it was stored (%s)\n", pg.Truncated)
+		warn(cmd.ErrOrStderr(), "the body was cut when it was stored (%s)", pg.Truncated)
 	}
 	if f.raw {
 		_, err := out.Write(rec.Body)

@@ -5,89 +5,57 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/ranks"
 	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
 type indexFlags struct {
-	looking
+	reading
 	quiet   bool
 	rebuild bool
 	detach  bool
-	every   time.Duration
 }
 
 func newIndex() *cobra.Command {
 	var f indexFlags
-	cmd := &cobra.Command{
-		Use:   "index",
-		Short: "Make what is crawled searchable",
-		Long: `Index makes an index of all pages that are crawled so far, and computes ranks of pages and
-hosts, for 'orbweaver search'. Nothing is asked for again. From then on the crawl is one
-with --index: when it goes on, index and ranks follow it.
-
-What is in the index already is left alone: only what was crawled since is read. Ctrl-C
-loses nothing, and the same command goes on.
-
-With --rebuild it makes index and ranks again from all pages and links, and reads nothing of
-the old ones, which may be damaged. Until it is done a search finds only what is indexed again.
-
-In a folder this process does it; of a crawl that runs, the process that crawls does, if it
-was begun with 'orbweaver crawl --index'. In a cloud functions do, as soon as they are told;
-the command looks until they are done.`,
-		Example: `  orbweaver index
-  orbweaver search "some words"
-  orbweaver index --data two --json
-  orbweaver index --rebuild             # a search, or fsck, said that the index is damaged
-  orbweaver index --platform aws.json --detach`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.register(cmd)
-	cmd.Flags().BoolVar(&f.rebuild, "rebuild", false, "make index and ranks again from all that is crawled")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "say nothing but the result")
+	cmd := f.newCommand("index", noArguments, func(cmd *cobra.Command, _ []string) error { return f.run(cmd) })
+	cmd.Flags().BoolVar(&f.rebuild, "rebuild", false, "make index and ranks again from all pages and links")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "write only the result")
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "in a cloud: do not wait until it is done")
-	cmd.Flags().DurationVar(&f.every, "every", 5*time.Second, "in a cloud: how often to look how far it is")
 	return cmd
 }
 
-// indexed is what there is of an index, for people and programs.
+// indexed describes the index after a run.
 type indexed struct {
 	Crawl   string       `json:"crawl"`
-	Done    bool         `json:"done"` // index and ranks are those of all that is crawled
+	Done    bool         `json:"done"` // index and ranks cover the whole crawl
 	Index   *indexReport `json:"index"`
 	Ranks   *ranksReport `json:"ranks,omitempty"`
 	Seconds float64      `json:"seconds"`
 }
 
 func (f *indexFlags) run(cmd *cobra.Command) error {
-	if err := f.settle(); err != nil {
-		return err
-	}
-	switch {
-	case f.every <= 0:
-		return usagef("--every must be longer than 0s")
-	case !f.inCloud() && f.detach:
+	if !f.inCloud() && f.detach {
 		return usagef("--detach makes no sense in a folder: this process makes the index, and it ends with it")
-	}
-	if err := f.refuseOwned(cmd.Context()); err != nil {
-		return err
 	}
 	ctx, release := following(cmd.Context())
 	defer release()
 	began := time.Now()
-	var out indexed
-	err := f.work(ctx, func(v *visit) (err error) {
-		if err := v.engine.CheckJobs(ctx); err != nil {
+	var result indexed
+	err := f.change(ctx, func(o *opened) (err error) {
+		if o.pid > 0 {
+			return o.refuseIndex(ctx)
+		}
+		if err := o.engine.CheckJobs(ctx); err != nil {
 			return err
 		}
-		_, _, _, err = v.engine.Begin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error {
+		_, _, _, err = o.engine.Begin(blobschema.Crawl{}, nil, func(c *blobschema.Crawl) error {
 			c.Settings.Index = true
 			return nil
 		})
@@ -95,68 +63,69 @@ func (f *indexFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 		if f.rebuild {
-			if err := v.engine.Rebuild(ctx); err != nil {
+			if err := o.engine.Rebuild(ctx); err != nil {
 				return err
 			}
 		}
-		out.Done, err = f.follow(ctx, v, &indexProgress{w: cmd.ErrOrStderr(), quiet: f.quiet, last: began})
-		return errors.Join(err, out.read(context.WithoutCancel(ctx), v.view))
+		result.Done, err = f.follow(ctx, o, &indexProgress{w: cmd.ErrOrStderr(), quiet: f.quiet, last: began})
+		return errors.Join(err, result.read(context.WithoutCancel(ctx), o.view))
 	})
-	out.Seconds = time.Since(began).Seconds()
+	result.Seconds = time.Since(began).Seconds()
 	switch {
 	case ctx.Err() != nil && !f.inCloud():
 		return fail(exitStopped, fmt.Errorf("stopped; what is done is kept: go on with '%s'", f.command("index")))
 	case err != nil && ctx.Err() == nil:
 		return err
-	case f.json:
-		return writeJSON(cmd.OutOrStdout(), out)
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), out.text(&f.place))
-	return err
-}
-
-// refuseOwned says what to do where another process works on the folder.
-func (f *indexFlags) refuseOwned(ctx context.Context) error {
-	if f.inCloud() {
-		return nil
-	}
-	return f.look(ctx, func(v *view.View) error {
-		live := v.Live(ctx)
-		if live == nil {
-			return nil
+	return f.report(cmd, result, func(out *output) {
+		result.Index.print(out)
+		result.Ranks.print(out)
+		if result.Done {
+			out.row("done", "in %.1f s; now:  %s", result.Seconds, f.command("search", "some words"))
+		} else {
+			out.row("", "functions go on with it; to look:  %s", f.command("index"))
 		}
-		c, err := v.Crawl(ctx)
-		switch {
-		case err != nil:
-			return err
-		case c.Settings.Index:
-			return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s", live.PID, f.data, f.command("search", "some words")))
-		}
-		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s", live.PID, f.data, f.command("crawl", "--index")))
 	})
 }
 
-// follow brings index and ranks up to date, or looks until others have; not done: it did not wait.
-func (f *indexFlags) follow(ctx context.Context, v *visit, p *indexProgress) (done bool, err error) {
-	tell := func(rep *crawl.Report) { p.tell(ctx, v.view, rep) }
-	if !f.inCloud() {
-		return true, v.engine.Follow(ctx, tell)
+// refuseIndex says what to do if another process works on the folder.
+func (o *opened) refuseIndex(ctx context.Context) error {
+	c, err := o.view.Crawl(ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.Settings.Index:
+		return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and indexes as it goes. What is done is found by\n  %s",
+			o.pid, o.data, o.command("search", "some words")))
 	}
-	if err := v.engine.LookAtIndexes(ctx); err != nil {
+	return fail(exitInUse, fmt.Errorf("process %d crawls in %s, and does not index.\nWait until it ends, or stop it and go on with\n  %s",
+		o.pid, o.data, o.command("crawl", "--index")))
+}
+
+// indexEvery is how often the command looks at the work of functions.
+const indexEvery = 5 * time.Second
+
+// follow brings index and ranks up to date, or waits until functions have; it returns false if it did not wait.
+func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
+	tell := func(rep *crawl.Report) { p.tell(ctx, o.view, rep) }
+	if !f.inCloud() {
+		return true, o.engine.Follow(ctx, tell)
+	}
+	if err := o.engine.LookAtIndexes(ctx); err != nil {
 		return false, err
 	}
 	for {
-		rep, err := v.engine.Tick()
+		rep, err := o.engine.Tick()
 		if err != nil || !rep.Following() && !rep.Idle || rep.Idle && rep.Indexing == 0 {
 			return err == nil, err
 		}
-		if tell(&rep); f.detach || !wait(ctx, f.every) {
+		if tell(&rep); f.detach || !wait(ctx, indexEvery) {
 			return false, nil
 		}
 	}
 }
 
-// read looks how far it is.
+// read notes how far the index is.
 func (x *indexed) read(ctx context.Context, v *view.View) error {
 	s, err := v.Status(ctx)
 	if err != nil {
@@ -166,22 +135,7 @@ func (x *indexed) read(ctx context.Context, v *view.View) error {
 	return nil
 }
 
-func (x *indexed) text(p *place) string {
-	var b strings.Builder
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-8s%s\n", name, fmt.Sprintf(format, args...))
-	}
-	x.Index.rows(row)
-	x.Ranks.rows(row)
-	if !x.Done {
-		row("", "functions go on with it; to look:  %s", p.command("index"))
-	} else {
-		row("done", "in %.1f s; now:  %s", x.Seconds, p.command("search", "some words"))
-	}
-	return b.String()
-}
-
-// indexProgress tells now and then how far it is.
+// indexProgress reports now and then how far the index is.
 type indexProgress struct {
 	w     io.Writer
 	quiet bool
@@ -199,8 +153,111 @@ func (p *indexProgress) tell(ctx context.Context, v *view.View, rep *crawl.Repor
 	}
 	switch {
 	case rep.Indexing > 0:
-		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Index.Documents, "page"), plural(int64(rep.Indexing), "partition"))
+		fmt.Fprintf(p.w, "%s searchable; %s to go\n", plural(x.Index.Documents, "page"), plural(rep.Indexing, "partition"))
 	case rep.Following():
 		fmt.Fprintf(p.w, "%s searchable; computing ranks\n", plural(x.Index.Documents, "page"))
+	}
+}
+
+// indexReport says how much of a crawl is searchable.
+type indexReport struct {
+	Partitions int `json:"partitions"` // with an index
+	blobschema.IndexTotals
+	Answers int64   `json:"answers"` // page records, without robots.txt; Pages of them are in the index, or left out for a reason
+	Share   float64 `json:"share"`   // Pages of Answers
+	Behind  uint64  `json:"behind"`  // commits
+	Bytes   int64   `json:"bytes"`
+}
+
+// newIndexReport returns nil for a crawl without an index.
+func newIndexReport(s *view.Status) *indexReport {
+	if !s.Crawl.Settings.Index {
+		return nil
+	}
+	r := &indexReport{Partitions: len(s.Index), Behind: s.Behind(), Share: 1}
+	for i := range s.Index {
+		r.IndexTotals.Add(&s.Index[i].Totals)
+		r.Bytes += s.Index[i].Bytes
+	}
+	for _, n := range s.Totals.Outcomes {
+		r.Answers += n
+	}
+	if r.Answers > 0 {
+		r.Share = min(1, float64(r.Pages)/float64(r.Answers))
+	}
+	return r
+}
+
+func (r *indexReport) print(out *output) {
+	if r == nil {
+		return
+	}
+	how := "all that is crawled is in it"
+	if r.Behind > 0 {
+		how = fmt.Sprintf("%s behind, with %s of the answers", plural(r.Behind, "commit"), percent(r.Share))
+	}
+	out.row("index", "%s searchable, %s; %s", plural(r.Documents, "page"), size(r.Bytes), how)
+	left := parts(some(r.NoIndex, count(r.NoIndex)+" asked for it"), some(r.NoText, count(r.NoText)+" without text"),
+		some(r.Damaged, count(r.Damaged)+" could not be read"))
+	out.rowIf(left != "", "", "left out: %s", left)
+}
+
+// ranksReport says how far the ranks of a crawl are.
+type ranksReport struct {
+	Job    uint64       `json:"job,omitempty"` // the last finished one
+	Done   time.Time    `json:"done,omitzero"`
+	Rounds int          `json:"rounds,omitempty"`
+	Totals ranks.Totals `json:"totals,omitzero"`
+	Behind uint64       `json:"behind,omitempty"` // commits since
+	// Running is the job under way, Round its last round that all partitions have finished.
+	Running uint64    `json:"running,omitempty"`
+	Round   int       `json:"round,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Failed  string    `json:"failed,omitempty"` // why the last job has no result
+}
+
+// newRanksReport returns nil if no ranks were ever computed.
+func newRanksReport(s *view.Status) *ranksReport {
+	job := &s.Ranks.Job
+	if job.Number == 0 {
+		return nil
+	}
+	r := &ranksReport{Failed: job.Failed}
+	if job.Done.IsZero() {
+		r.Running, r.Round, r.Started = job.Number, s.Ranks.Round, job.Started
+	}
+	if done := job.Finished(); done != nil {
+		r.Job, r.Done, r.Rounds, r.Totals = done.Number, done.Done, done.Rounds, done.Totals
+		for i := range s.Heads {
+			for _, in := range done.Inputs {
+				if h := &s.Heads[i]; h.Partition == in.Partition && h.Seq > in.Seq {
+					r.Behind += h.Seq - in.Seq
+				}
+			}
+		}
+	}
+	return r
+}
+
+func (r *ranksReport) print(out *output) {
+	if r == nil {
+		return
+	}
+	const minute = "2006-01-02 15:04 MST"
+	name := "ranks"
+	if r.Job > 0 {
+		behind := ""
+		if r.Behind > 0 {
+			behind = fmt.Sprintf("; %s behind", plural(r.Behind, "commit"))
+		}
+		out.row(name, "of %s and %s, after %s, %s%s", plural(r.Totals.Pages, "URL"), plural(r.Totals.Hosts, "host"), plural(r.Rounds, "round"),
+			r.Done.UTC().Format(minute), behind)
+		name = ""
+	}
+	switch {
+	case r.Running > 0:
+		out.row(name, "job %d is under way since %s, %s done", r.Running, r.Started.UTC().Format(minute), plural(r.Round+1, "round"))
+	case r.Failed != "":
+		out.row(name, "the last job has failed: %s", r.Failed)
 	}
 }

@@ -149,7 +149,7 @@ func TestScreen(t *testing.T) {
 
 func TestFrame(t *testing.T) {
 	f := &figures{
-		Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
+		title: "orbweaver c", Seconds: 75, Pages: 12345, PagesPerSecond: 99.96, HostsActive: 12, HostsKnown: 130, Queue: 1234567, Bytes: 3 << 30,
 		Outcomes: map[string]int64{"ok": 12345, "unchanged": 38, "redirect": 9, "timeout": 2, "robots": 30}, Retries: 4, Limit: "max-pages", SecondsLeft: 3700,
 	}
 	want := []string{
@@ -159,18 +159,18 @@ func TestFrame(t *testing.T) {
 		"  errors robots 30 · timeout 2 · 4 retried",
 		"  left   61 min 40 s to --max-pages",
 	}
-	if d := cmp.Diff(want, frame("orbweaver c", f)); d != "" {
+	if d := cmp.Diff(want, f.progress().block()); d != "" {
 		t.Error(d)
 	}
-	if got, want := line(f), "75 s: 12,345 pages (100.0/s), 12 of 130 hosts, queue 1,234,567, 3.0 GiB received, "+
+	if got, want := f.progress().String(), "75 s: 12,345 pages (100.0/s), 12 of 130 hosts, queue 1,234,567, 3.0 GiB received, "+
 		"errors: robots 30 · timeout 2 · 4 retried, 61 min 40 s left to --max-pages"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
 	f = &figures{Pages: 42, Recrawled: 2}
-	if got := line(f) + "\n" + strings.Join(frame("t", f), "\n"); !strings.Contains(got, ", 2 recrawled") || !strings.Contains(got, "\n  again  2 recrawled") {
+	if got := f.progress().String() + "\n" + strings.Join(f.progress().block(), "\n"); !strings.Contains(got, ", 2 recrawled") || !strings.Contains(got, "\n  again  2 recrawled") {
 		t.Error(got)
 	}
-	if got := frame("t", &figures{}); len(got) != 3 {
+	if got := (&figures{}).progress().block(); len(got) != 3 {
 		t.Errorf("a frame of nothing: %q", got)
 	}
 }
@@ -257,11 +257,11 @@ func TestMeterInOutage(t *testing.T) {
 		if f.Waiting != want {
 			t.Errorf("%+v: %q, want %q", r, f.Waiting, want)
 		}
-		if lines := frame("t", &f); want != "" && lines[len(lines)-1] != "  "+want {
+		if lines := f.progress().block(); want != "" && lines[len(lines)-1] != "  "+want {
 			t.Errorf("the frame is %q", lines)
 		}
-		if !strings.HasSuffix(line(&f), want) {
-			t.Errorf("the line is %q", line(&f))
+		if !strings.HasSuffix(f.progress().String(), want) {
+			t.Errorf("the line is %q", f.progress().String())
 		}
 	}
 	if got := span(1e12); got != "11,574 days" {
@@ -273,7 +273,7 @@ func TestWords(t *testing.T) {
 	for want, got := range map[string]string{
 		"0": count(0), "999": count(999), "1,000": count(1000), "-1,234,567": count(-1234567), "-123": count(-123),
 		"1 page": plural(1, "page"), "0 pages": plural(0, "page"),
-		"1023 B": size(1023), "1.0 KiB": size(1024), "10 KiB": size(10 << 10), "1.5 MiB": size(3 << 19), "2048 TiB": size(1 << 51),
+		"1023 B": size(1023), "1.0 KiB": size(1024), "10 KiB": size(10 << 10), "1.5 MiB": size(3 << 19), "2.0 PiB": size(1 << 51),
 		"0.1 s": span(0.14), "12 s": span(12.3), "2 min 05 s": span(125), "3 h 25 min": span(12300), "50 days": span(50 * 86400),
 	} {
 		if got != want {
@@ -287,7 +287,7 @@ func TestWords(t *testing.T) {
 func TestTellsOfACloud(t *testing.T) {
 	n := 3
 	f := &figures{Seconds: 7, Pages: 1200, HostsKnown: 40, Queue: 5, AtWork: &n, Paused: true, Asked: 4, Answered: 1}
-	for name, text := range map[string]string{"frame": strings.Join(frame("t", f), "\n"), "line": line(f)} {
+	for name, text := range map[string]string{"frame": strings.Join(f.progress().block(), "\n"), "line": f.progress().String()} {
 		for _, want := range []string{"1,200", "40", "3 partitions", "paused", "1 of 4 URLs"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, text)
@@ -298,7 +298,7 @@ func TestTellsOfACloud(t *testing.T) {
 		}
 	}
 	here := &figures{Pages: 1, HostsKnown: 2}
-	if text := line(here) + strings.Join(frame("t", here), ""); strings.Contains(text, "partition") || strings.Contains(text, "paused") {
+	if text := here.progress().String() + strings.Join(here.progress().block(), ""); strings.Contains(text, "partition") || strings.Contains(text, "paused") {
 		t.Error(text)
 	}
 }

@@ -1,14 +1,15 @@
 // Command orbweaver crawls the web from one machine: queues, table, blob storage and
-// the functions that work on them in one process, and all that is stored in one folder.
-// Or it tells a deployment in a cloud to, and looks at what comes of it.
+// the functions that work on them run in one process, and all data is in one folder.
+// Or it controls and reads a deployment in a cloud.
 //
-// Each subcommand is a file: it parses its flags, opens the folder or the platform, calls
-// the packages that do the work, and says what came of it. Machine-readable output and summaries go
-// to standard output, everything else to standard error.
+// Each subcommand is a file, and its words are in the folder help. It parses its flags, opens its
+// [target], calls the packages that do the work, and reports the result. Machine-readable output
+// and summaries go to standard output, everything else to standard error.
 package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/orbweaver/orbweaver/internal/search"
 	"github.com/orbweaver/orbweaver/internal/service"
 )
 
@@ -29,12 +31,10 @@ const defaultData = "orbweaver-data"
 
 func main() {
 	ignoreSizeSignal()
-	os.Exit(int(run(context.Background(), os.Args[1:])))
+	os.Exit(int(execute(context.Background(), root(), os.Args[1:])))
 }
 
-// run runs a command line and says on standard error what went wrong.
-func run(ctx context.Context, args []string) exit { return execute(ctx, root(), args) }
-
+// execute runs a command line and reports its error on standard error.
 func execute(ctx context.Context, cmd *cobra.Command, args []string) exit {
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
@@ -42,46 +42,57 @@ func execute(ctx context.Context, cmd *cobra.Command, args []string) exit {
 		return exitOK
 	}
 	if f := (*failure)(nil); errors.As(err, &f) && f.err == nil {
-		return f.status // it has said all there is
+		return f.status // it has reported everything
 	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "orbweaver: "+err.Error())
+	warn(cmd.ErrOrStderr(), "%s", err)
 	return statusOf(err)
 }
 
 func root() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "orbweaver",
-		Short: "A web crawler made of queues and functions",
-		Long: `Orbweaver crawls the web politely, keeps the answers in WARC files, and can be
-stopped and started again at any time without losing or repeating anything.
-
-All it keeps is in one folder (--data, by default ./` + defaultData + `). The same
-commands work on a deployment in a cloud (--platform, or $` + platformVariable + `),
-where functions crawl, and this program only begins and looks.`,
-		Example: `  orbweaver demo                                  # a made-up web on this machine, checked
-  orbweaver crawl https://example.org/            # one site
-  orbweaver crawl                                 # go on with it
-  orbweaver recrawl https://example.org/          # ask once more for what may have changed
-  orbweaver crawl --max-pages 1000 --scope domain https://example.org/
-  orbweaver crawl --file crawl.yaml               # as a file describes: 'orbweaver help crawl-file'
-  orbweaver crawl --platform aws.json https://example.org/   # in a cloud`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       versionLine(),
-		Args:          noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := command("orbweaver", noSuchCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.Version = versionLine()
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
 	for _, sub := range []func() *cobra.Command{
-		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo, newStatus,
-		newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newVersion, newCrawlFile, newSearchSyntax, newExitStatus,
+		newCrawl, newWork, newRecrawl, newIndex, newRank, newSearch, newPause, newResume, newStop, newPartitions, newTopics, newDLQ, newDemo,
+		newStatus, newHosts, newExplain, newGet, newExport, newFsck, newEstimate, newVersion,
 	} {
 		cmd.AddCommand(sub())
 	}
+	cmd.AddCommand(topic("crawl-file", "What a crawl file says: an example to begin with", exampleFile),
+		topic("search-syntax", "What a query of search may say", search.Syntax+"\n"),
+		topic("exit-status", "The exit statuses of all commands", exitStatuses()))
+	return cmd
+}
+
+//go:embed help
+var help embed.FS
+
+//go:embed crawl-file.yaml
+var exampleFile string
+
+// command returns the command that help/NAME.txt describes: a line with its usage, a line with its
+// purpose, an explanation, and examples.
+func command(name string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	text, err := help.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic("orbweaver: " + err.Error()) // a test runs all commands: unreachable
+	}
+	use, rest, _ := strings.Cut(string(text), "\n")
+	short, rest, _ := strings.Cut(rest, "\n")
+	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
+	long, examples = strings.TrimSpace(long), strings.TrimRight(examples, "\n")
+	return &cobra.Command{Use: use, Short: short, Long: long, Example: examples, Args: args, RunE: run}
+}
+
+// topic is a help topic.
+func topic(name, short, text string) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: short, Long: text}
+	cmd.SetHelpTemplate("{{.Long}}")
 	return cmd
 }
 
@@ -98,15 +109,10 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 }
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which version this is",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
-			return err
-		},
-	}
+	return command("version", noArguments, func(cmd *cobra.Command, _ []string) error {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+		return err
+	})
 }
 
 // noArguments refuses whatever is not a flag.
@@ -117,7 +123,17 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// versionLine tells the version, the revision it was built from, and for what.
+// one refuses all but one argument, which it names.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("'%s' takes one %s\nSee '%[1]s --help'", cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+// versionLine names the version, the revision it was built from, and the system.
 func versionLine() string {
 	revision := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -2,76 +2,47 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/partition"
 )
 
 func newPartitions() *cobra.Command {
-	var f looking
-	cmd := &cobra.Command{
-		Use:   "partitions",
-		Short: "Show how a crawl is divided, and change it while it runs",
-		Long: `Partitions shows which part of a crawl each of its partitions has, and with one of the
-commands below changes that, whether or not the crawl runs. Hosts are dealt to slots for
-ever; slots belong to partitions and can be moved: only what names their state is
-written anew. A slot that is on the move is asked for nothing, for a second or so.
-
-  slots     that the partition holds: it alone may ask for their URLs
-  owed      of them, those that are to go to another partition
-  awaited   those that are to come, and are held elsewhere or on their way
-  fence     how often the partition was leased; epoch: the map that it knows
-
-A partition without slots keeps its pages, and its number.`,
-		Example: `  orbweaver partitions
-  orbweaver partitions scale 8 --wait
-  orbweaver partitions move 17,200-299 --to 3
-  orbweaver partitions plan 8 --out plan.json && orbweaver partitions apply plan.json
-  orbweaver partitions rollback
-  orbweaver partitions --platform aws.json --json | jq '.partitions[].slots'`,
-		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.look(cmd.Context(), func(v *view.View) error { return showPartitions(cmd, &f, v) })
-		},
-	}
-	f.register(cmd)
-	for _, sub := range []func() *cobra.Command{newScale, newMove, newPlan, newApply, newRollback} {
+	var f reading
+	cmd := f.newCommand("partitions", noSuchCommand, func(cmd *cobra.Command, _ []string) error {
+		return f.read(cmd.Context(), func(v *view.View) error {
+			l, err := v.Layout(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r := newLayoutReport(f.where(v.ID()), l)
+			return f.report(cmd, r, r.print)
+		})
+	})
+	for _, sub := range []func() *cobra.Command{newScale, newMove, newRollback} {
 		cmd.AddCommand(sub())
 	}
 	return cmd
 }
 
-// divided calls f with a view of the crawl, and with how many partitions it may have where
-// it is: 0 for any number.
-func (f *looking) divided(ctx context.Context, do func(v *view.View, most int) error) error {
-	if err := f.settle(); err != nil {
-		return err
-	}
-	if f.inCloud() {
-		return f.visit(ctx, func(v *visit) error { return do(v.view, v.platform.Partitions) })
-	}
-	return f.look(ctx, func(v *view.View) error { return do(v, 0) })
-}
-
-// layoutReport is how a crawl is divided, as JSON.
+// layoutReport says how a crawl is divided.
 type layoutReport struct {
-	Crawl  string          `json:"crawl"`
-	Data   string          `json:"data,omitempty"`
-	Cloud  string          `json:"platform,omitempty"`
+	where
 	Epoch  partition.Epoch `json:"epoch"`
 	Slots  int             `json:"slots"`
 	Owners int             `json:"owners"` // partitions with slots, by the map of Epoch
 	Parts  []partReport    `json:"partitions"`
 	Moves  []movesReport   `json:"moves,omitempty"`
-	Target *targetReport   `json:"target,omitempty"` // what follows when the moves have ended
-	place  *place
+	Target *targetReport   `json:"target,omitempty"` // the division when the moves have ended
 }
 
 type partReport struct {
@@ -97,7 +68,7 @@ type movesReport struct {
 	To    partition.ID    `json:"to"`
 	Slots partition.Slots `json:"slots"`
 	Count int             `json:"count"`
-	Given int             `json:"given"` // of them, by the one that had them
+	Given int             `json:"given"` // of them, by the previous owner
 	Taken int             `json:"taken"`
 	Since time.Time       `json:"since,omitzero"`
 }
@@ -107,13 +78,8 @@ type targetReport struct {
 	Slots  int `json:"slots"` // that are still to be moved
 }
 
-func newLayoutReport(p *place, crawl string, l *view.Layout) *layoutReport {
-	r := &layoutReport{Crawl: crawl, Epoch: l.Record.Epoch, Slots: l.Map.Slots(), Owners: len(l.Map.Partitions()), place: p}
-	if p.inCloud() {
-		r.Cloud = p.cloud
-	} else {
-		r.Data = p.data
-	}
+func newLayoutReport(w where, l *view.Layout) *layoutReport {
+	r := &layoutReport{where: w, Epoch: l.Record.Epoch, Slots: l.Map.Slots(), Owners: len(l.Map.Partitions())}
 	for i := range l.Parts {
 		s := &l.Parts[i]
 		line := partReport{Partition: s.Partition, Slots: s.Held, Owed: s.Owes, Awaited: s.Awaits, Wanted: s.Wanted}
@@ -127,9 +93,7 @@ func newLayoutReport(p *place, crawl string, l *view.Layout) *layoutReport {
 		r.Parts = append(r.Parts, line)
 	}
 	for _, m := range l.Moves {
-		r.Moves = append(r.Moves, movesReport{
-			Epoch: m.Epoch, From: m.From, To: m.To, Slots: m.Slots, Count: len(m.Slots), Given: len(m.Slots) - m.Held, Taken: m.Taken, Since: m.Since,
-		})
+		r.Moves = append(r.Moves, movesReport{m.Epoch, m.From, m.To, m.Slots, len(m.Slots), len(m.Slots) - m.Held, m.Taken, m.Since})
 	}
 	if _, later := l.Left(); later > 0 {
 		r.Target = &targetReport{Owners: len(l.Target.Partitions()), Slots: later}
@@ -137,49 +101,28 @@ func newLayoutReport(p *place, crawl string, l *view.Layout) *layoutReport {
 	return r
 }
 
-func showPartitions(cmd *cobra.Command, f *looking, v *view.View) error {
-	l, err := v.Layout(cmd.Context())
-	if err != nil {
-		return err
-	}
-	r := newLayoutReport(&f.place, v.ID(), l)
-	if f.json {
-		return writeJSON(cmd.OutOrStdout(), r)
-	}
-	return r.print(cmd.OutOrStdout())
-}
-
-// print writes the report for people, in one write.
-func (r *layoutReport) print(out io.Writer) error {
-	var b strings.Builder
-	rows := newRows(&b)
-	rows.add("crawl", "%s in %s", r.Crawl, r.place)
-	rows.add("map", "%s of %s, epoch %d", plural(int64(r.Slots), "slot"), plural(int64(r.Owners), "partition"), r.Epoch)
+func (r *layoutReport) print(out *output) {
+	out.row("crawl", "%s in %s", r.Crawl, r.at)
+	out.row("map", "%s of %s, epoch %d", plural(r.Slots, "slot"), plural(r.Owners, "partition"), r.Epoch)
 	moving := 0
 	for _, m := range r.Moves {
 		moving += m.Count - m.Taken
 	}
-	if moving > 0 {
-		rows.add("moving", "%s", plural(int64(moving), "slot"))
-	}
+	out.rowIf(moving > 0, "moving", "%s", plural(moving, "slot"))
 	if t := r.Target; t != nil {
-		rows.add("target", "%s; %s when those on the move have arrived", plural(int64(t.Owners), "partition"), follow(t.Slots))
+		out.row("target", "%s; %s when those on the move have arrived", plural(t.Owners, "partition"), follow(t.Slots))
 	}
-	rows.w.Flush() // into memory: it cannot fail
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "\npartition\tslots\towed\tawaited\tknown\tpending\tpages\tdue\tlease\tfence\tepoch\t\n")
+	var lines [][]any
 	var sum partReport
-	line := func(name string, p *partReport, due, lease, fence, epoch string) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, count(int64(p.Slots)), count(int64(p.Owed)), count(int64(p.Awaited)),
-			count(p.Known), count(p.Pending), count(p.Pages), due, lease, fence, epoch)
-	}
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		lease := "-"
 		if p.Lease != "" {
 			lease = p.Lease + " " + when(p.Until)
 		}
-		line(fmt.Sprint(p.Partition), p, when(p.Due), lease, fmt.Sprint(p.Fence), fmt.Sprint(p.Epoch))
+		lines = append(lines, []any{
+			p.Partition, p.Slots, p.Owed, p.Awaited, p.Known, p.Pending, p.Pages, when(p.Due), lease, fmt.Sprint(p.Fence), p.Epoch,
+		})
 		sum.Slots += p.Slots
 		sum.Owed += p.Owed
 		sum.Awaited += p.Awaited
@@ -187,26 +130,389 @@ func (r *layoutReport) print(out io.Writer) error {
 		sum.Pending += p.Pending
 		sum.Pages += p.Pages
 	}
-	line("all", &sum, "", "", "", "")
-	if len(r.Moves) > 0 {
-		fmt.Fprint(w, "\nepoch\tfrom\tto\tslots\tgiven\ttaken\tsince\t\n")
-		for _, m := range r.Moves {
-			since := "-"
-			if !m.Since.IsZero() {
-				since = span(max(0, time.Since(m.Since).Seconds()))
-			}
-			fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", m.Epoch, m.From, m.To, count(int64(m.Count)), count(int64(m.Given)), count(int64(m.Taken)), since)
-		}
+	lines = append(lines, []any{"all", sum.Slots, sum.Owed, sum.Awaited, sum.Known, sum.Pending, sum.Pages, "", "", "", ""})
+	out.line("")
+	out.table(numbers, "partition|slots|owed|awaited|known|pending|pages|due|lease|fence|epoch", lines)
+	if len(r.Moves) == 0 {
+		return
 	}
-	w.Flush() // into memory: it cannot fail
-	_, err := io.WriteString(out, b.String())
-	return err
+	lines = nil
+	for _, m := range r.Moves {
+		since := "-"
+		if !m.Since.IsZero() {
+			since = span(max(0, time.Since(m.Since).Seconds()))
+		}
+		lines = append(lines, []any{m.Epoch, m.From, m.To, m.Count, m.Given, m.Taken, since})
+	}
+	out.line("")
+	out.table(numbers, "epoch|from|to|slots|given|taken|since", lines)
 }
 
-// follow says that slots are moved later.
+// wanted computes the desired map from a layout: nil for no change. most is how many partitions
+// there may be, 0 for any number.
+type wanted func(ctx context.Context, v *view.View, l *view.Layout, most int) (*partition.Map, error)
+
+// changing is what the commands have in common that change the owners of slots.
+type changing struct {
+	reading
+	wait   bool
+	dryRun bool
+	load   []float64 // of slots, for --balance
+}
+
+func (f *changing) newCommand(name string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	cmd := f.reading.newCommand(name, args, run)
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until all slots have arrived")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show which slots would move")
+	return cmd
+}
+
+func newScale() *cobra.Command {
+	var f changing
+	balance := false
+	cmd := f.newCommand("partitions-scale", nil, func(cmd *cobra.Command, args []string) error {
+		n := 0
+		if len(args) > 1 || len(args) == 0 && !balance {
+			return usagef("'%s' takes one number of partitions, or --balance\nSee '%[1]s --help'", cmd.CommandPath())
+		}
+		if len(args) > 0 {
+			var err error
+			if n, err = strconv.Atoi(args[0]); err != nil {
+				return usagef("%.40q is not a number of partitions\nSee '%s --help'", args[0], cmd.CommandPath())
+			}
+			if n < 1 {
+				return usagef("a crawl has 1 partition or more, not %d", n)
+			}
+		}
+		return f.run(cmd, func(ctx context.Context, v *view.View, l *view.Layout, most int) (m *partition.Map, err error) {
+			if err := f.checkNumber(l, n, most); err != nil {
+				return nil, err
+			}
+			if !balance {
+				moves, err := l.Target.Plan(l.Target.Active(n))
+				if err != nil {
+					return nil, err
+				}
+				return l.Target.Apply(moves)
+			}
+			if f.load, err = v.Loads(ctx); err != nil {
+				return nil, err
+			}
+			var o partition.BalanceOptions
+			if n > 0 {
+				o.Partitions = l.Target.Active(n)
+			}
+			return l.Target.Apply(l.Target.Balance(f.load, o))
+		})
+	})
+	cmd.Flags().BoolVar(&balance, "balance", false, "even out pending URLs instead of slots; without N among the present partitions")
+	return cmd
+}
+
+// checkNumber refuses a number of partitions that a crawl cannot have.
+func (t *target) checkNumber(l *view.Layout, n, most int) error {
+	switch slots := l.Map.Slots(); {
+	case n > partition.MaxPartitions:
+		return usagef("%d partitions are too many: a crawl has at most %d", n, partition.MaxPartitions)
+	case n > slots:
+		return usagef("%d partitions are too many: the crawl in %s has %s, which is its --slots for good, and each partition needs one",
+			n, t, plural(slots, "slot"))
+	case most > 0 && n > most:
+		return usagef("%d partitions are too many: %s was deployed with %d. Deploy it again with more, then scale", n, t, most)
+	}
+	return nil
+}
+
+func newMove() *cobra.Command {
+	var f changing
+	to := -1
+	cmd := f.newCommand("partitions-move", nil, func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 || to < 0 {
+			return usagef("give slots, and with --to the partition that they are to go to\nSee '%s --help'", cmd.CommandPath())
+		}
+		slots, err := partition.ParseSlots(strings.Join(args, ","))
+		if err != nil {
+			return usagef("%w", err)
+		}
+		return f.run(cmd, func(_ context.Context, _ *view.View, l *view.Layout, most int) (*partition.Map, error) {
+			return f.moved(l, slots, partition.ID(to), most)
+		})
+	})
+	cmd.Flags().IntVar(&to, "to", -1, "the partition")
+	return cmd
+}
+
+// moved is the map in which a partition owns some slots.
+func (t *target) moved(l *view.Layout, slots partition.Slots, to partition.ID, most int) (*partition.Map, error) {
+	n := l.Record.Partitions
+	last := slots[len(slots)-1]
+	switch {
+	case int(last) >= l.Map.Slots():
+		return nil, usagef("there is no slot %d: the crawl in %s has slots 0 to %d", last, t, l.Map.Slots()-1)
+	case most > 0 && int(to) >= most:
+		return nil, usagef("there can be no partition %d: %s was deployed with %d", to, t, most)
+	case int(to) > n || to >= partition.MaxPartitions:
+		return nil, usagef("there is no partition %d: the crawl in %s has partitions 0 to %d, and the next new one is %d",
+			to, t, n-1, min(n, partition.MaxPartitions-1))
+	}
+	owners := l.Target.Owners()
+	if !slices.ContainsFunc(slots, func(s partition.Slot) bool { return owners[s] != to }) {
+		name := fmt.Sprintf("slots %.60s", slots)
+		if len(slots) == 1 {
+			name = fmt.Sprintf("slot %d", last)
+		}
+		return nil, usagef("%s: partition %d has it already, or is to get it", name, to)
+	}
+	for _, s := range slots {
+		owners[s] = to
+	}
+	return l.Target.WithOwners(owners)
+}
+
+func newRollback() *cobra.Command {
+	var f changing
+	return f.newCommand("partitions-rollback", noArguments, func(cmd *cobra.Command, _ []string) error {
+		return f.run(cmd, func(ctx context.Context, v *view.View, l *view.Layout, _ int) (*partition.Map, error) {
+			m, err := v.FormerMap(ctx, l)
+			if err == nil && m == nil {
+				err = usagef("nothing to take back: the crawl in %s is divided as it was begun", &f.target)
+			}
+			return m, err
+		})
+	})
+}
+
+// repartitioned is the result of a change.
+type repartitioned struct {
+	where
+	Changed bool        `json:"changed"` // false: it was so already, or is to be
+	DryRun  bool        `json:"dry_run,omitempty"`
+	Slots   int         `json:"slots"` // that get another partition
+	Share   float64     `json:"share"` // of all slots
+	Before  int         `json:"owners_before"`
+	Owners  int         `json:"owners"`            // partitions with slots, in the end
+	Epoch   uint64      `json:"epoch"`             // after the change
+	Later   int         `json:"slots_later"`       // that follow when those on the move have arrived
+	PID     int         `json:"pid,omitempty"`     // of the process that was told
+	Arrived bool        `json:"arrived,omitempty"` // all of them: with --wait
+	Seconds float64     `json:"seconds,omitempty"` // that took
+	Stopped bool        `json:"stopped,omitempty"` // nothing moves until the crawl is resumed
+	Fullest *[2]float64 `json:"fullest,omitempty"` // load of the fullest partition relative to the mean, before and after
+	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
+
+	all   int // slots
+	began time.Time
+}
+
+// slotsMove is slots that would move from one partition to another.
+type slotsMove struct {
+	From  partition.ID    `json:"from"`
+	To    partition.ID    `json:"to"`
+	Slots partition.Slots `json:"slots"`
+}
+
+// run carries out a change, waits for it if --wait is given, and reports the result.
+func (f *changing) run(cmd *cobra.Command, want wanted) error {
+	ctx, release := following(cmd.Context())
+	defer release()
+	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
+	err := f.change(ctx, func(o *opened) error {
+		if r.where, r.PID = f.where(o.view.ID()), o.pid; o.pid == 0 && !f.inCloud() && f.wait {
+			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl",
+				f.data, f.command("crawl"))
+		}
+		if err := f.apply(ctx, o, r, want); err != nil || !f.wait || f.dryRun {
+			return err
+		}
+		return f.follow(ctx, cmd, r, o)
+	})
+	if err != nil {
+		return err
+	}
+	return f.report(cmd, r, r.print)
+}
+
+// maxChanges is how often a change is computed again because another change came first: as slots
+// arrive, the coordinator records it.
+const maxChanges = 20
+
+// apply computes the desired map, requests it, and notes the difference.
+func (f *changing) apply(ctx context.Context, o *opened, r *repartitioned, want wanted) error {
+	wish, err := o.view.Wish(ctx)
+	if err != nil {
+		return err
+	}
+	r.Stopped = wish.Stop
+	for try := 1; ; try++ {
+		l, err := o.view.Layout(ctx)
+		if err != nil {
+			return err
+		}
+		m, err := want(ctx, o.view, l, o.partitions())
+		if err != nil {
+			return err
+		}
+		moves := r.compare(l.Target, m)
+		if f.load != nil {
+			r.Fullest = &[2]float64{fullest(l.Target, f.load), fullest(m, f.load)}
+		}
+		r.Epoch = uint64(l.Record.Epoch)
+		if f.dryRun {
+			r.Moves = grouped(moves)
+			return nil
+		}
+		if r.Changed {
+			err = o.Repartition(ctx, control.Change{Version: l.Record.Version, Map: m})
+		}
+		if errors.Is(err, control.ErrChanged) && try < maxChanges && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if l, err = o.view.Layout(ctx); err != nil {
+			return err
+		}
+		_, r.Later = l.Left()
+		r.Epoch = uint64(l.Record.Epoch)
+		return nil
+	}
+}
+
+// compare notes the difference of two maps and returns the moves between them.
+func (r *repartitioned) compare(from, to *partition.Map) []partition.Move {
+	moves := from.Toward(to, func(partition.Slot) bool { return false })
+	r.all, r.Slots = from.Slots(), len(moves)
+	r.Changed, r.Share = r.Slots > 0, float64(r.Slots)/float64(r.all)
+	r.Before, r.Owners = len(from.Partitions()), len(to.Partitions())
+	return moves
+}
+
+// follow waits until all slots have arrived.
+func (f *changing) follow(ctx context.Context, cmd *cobra.Command, r *repartitioned, o *opened) error {
+	told, every := time.Now(), 50*time.Millisecond
+	for failed := 0; ; {
+		l, err := o.view.Layout(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && failed < maxLooksFailed:
+			failed++
+		case err != nil:
+			return err
+		default:
+			failed = 0
+			moving, later := l.Left()
+			if moving+later == 0 {
+				r.Arrived, r.Seconds, r.Later = true, time.Since(r.began).Seconds(), 0
+				r.Epoch = uint64(l.Record.Epoch)
+				return nil
+			}
+			if o.pid > 0 && o.view.Live(ctx) == nil {
+				return fail(exitStopped, fmt.Errorf("the process that crawled in %s has ended; %s move when '%s' goes on with the crawl",
+					f.data, plural(moving+later, "slot"), f.command("crawl")))
+			}
+			if time.Since(told) > 3*time.Second {
+				told = time.Now()
+				warn(cmd.ErrOrStderr(), "%s to arrive, and %s", plural(moving, "slot"), follow(later))
+			}
+		}
+		if every *= 2; o.pid > 0 {
+			every = 200 * time.Millisecond
+		}
+		if !wait(ctx, min(every, 3*time.Second)) {
+			return fail(exitStopped, fmt.Errorf("stopped waiting; the change stands: see '%s'", f.command("partitions")))
+		}
+	}
+}
+
+// print says what was changed, or would be, and when it takes effect.
+func (r *repartitioned) print(out *output) {
+	to := plural(r.Owners, "partition")
+	if !r.Changed {
+		out.line("%s: nothing to change, its slots are dealt to %s so already", &r.where, to)
+	}
+	if r.DryRun && r.Changed {
+		var lines [][]any
+		for _, m := range r.Moves {
+			lines = append(lines, []any{fmt.Sprint(m.From), fmt.Sprint(m.To), len(m.Slots)})
+		}
+		out.table(numbers, "from|to|slots", lines)
+	}
+	if r.Changed {
+		out.line("%s: %s", &r.where, r.text(to))
+	}
+	if r.Fullest != nil {
+		out.line("the fullest partition has %.2f times the mean load, and would have %.2f times", r.Fullest[0], r.Fullest[1])
+	}
+}
+
+func (r *repartitioned) text(to string) string {
+	if r.Before != r.Owners {
+		to = fmt.Sprintf("%s instead of %d", to, r.Before)
+	}
+	verb := " move"
+	if r.Slots == 1 {
+		verb = " moves"
+	}
+	if r.DryRun {
+		verb = " would move"
+	}
+	what := fmt.Sprintf("%s%s of %s (%s) for %s", plural(r.Slots, "slot"), verb, count(r.all), percent(r.Share), to)
+	if r.Later > 0 && !r.Arrived {
+		what += fmt.Sprintf(", %s when those on the move have arrived", follow(r.Later))
+	}
+	switch {
+	case r.DryRun:
+		return what
+	case r.Arrived:
+		return fmt.Sprintf("%s; all have arrived after %s", what, span(r.Seconds))
+	case r.Stopped:
+		return fmt.Sprintf("%s, when the crawl goes on: it is stopped until '%s'", what, r.at.command("resume"))
+	case r.PID > 0:
+		return fmt.Sprintf("%s; process %d begins at once", what, r.PID)
+	case r.at.inCloud():
+		return what + "; steps at work begin with their next commit, others are woken"
+	}
+	return fmt.Sprintf("%s, when '%s' goes on with it", what, r.at.command("crawl"))
+}
+
+// follow says that slots move later.
 func follow(n int) string {
 	if n == 1 {
 		return "1 slot follows"
 	}
-	return plural(int64(n), "slot") + " follow"
+	return plural(n, "slot") + " follow"
+}
+
+// fullest is the load of the fullest partition, relative to the mean; 0 without load.
+func fullest(m *partition.Map, load []float64) float64 {
+	sums := map[partition.ID]float64{}
+	total, most := 0.0, 0.0
+	for s, o := range m.Owners() {
+		sums[o] += load[s]
+		total += load[s]
+	}
+	for _, sum := range sums {
+		most = max(most, sum)
+	}
+	if total == 0 {
+		return 0
+	}
+	return most / total * float64(len(sums))
+}
+
+// grouped are moves by the partitions they are between.
+func grouped(moves []partition.Move) (out []slotsMove) {
+	for _, m := range moves {
+		i := slices.IndexFunc(out, func(p slotsMove) bool { return p.From == m.From && p.To == m.To })
+		if i < 0 {
+			i = len(out)
+			out = append(out, slotsMove{From: m.From, To: m.To})
+		}
+		out[i].Slots = append(out[i].Slots, m.Slot)
+	}
+	slices.SortFunc(out, func(a, b slotsMove) int {
+		return int(a.From)*partition.MaxPartitions + int(a.To) - int(b.From)*partition.MaxPartitions - int(b.To)
+	})
+	return out
 }

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/simweb"
 	"github.com/orbweaver/orbweaver/internal/view"
-	"github.com/orbweaver/orbweaver/partition"
 )
 
 // TestScaledWhileItRuns divides a crawl anew and again while it runs, and wants the same
@@ -106,110 +103,6 @@ func TestScaledWhileItRuns(t *testing.T) {
 	}
 }
 
-// layout is that of a crawl of some slots and partitions, as it was begun.
-func layout(t testing.TB, slots, partitions int) *view.Layout {
-	t.Helper()
-	m, err := partition.NewMap(slots, partitions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &view.Layout{Record: blobschema.MapRecord{Epoch: 1, Partitions: partitions}, Map: m, Target: m}
-}
-
-// TestPlans: a plan that is written, read and applied makes the map it was made for.
-func TestPlans(t *testing.T) {
-	at := folderPlace("d")
-	for _, c := range []struct{ slots, from, to int }{{64, 2, 3}, {64, 3, 1}, {1000, 7, 200}, {5, 5, 5}, {16384, 200, 201}} {
-		l := layout(t, c.slots, c.from)
-		want, err := at.scaled(l, c.to, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.MarshalIndent(newPlanOf("x", l, want), "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := decodePlan(text)
-		if err != nil {
-			t.Fatalf("%v: %v", c, err)
-		}
-		got, err := p.apply(at, "x", l, 0)
-		if err != nil || !slices.Equal(got.Owners(), want.Owners()) {
-			t.Errorf("%v: %v, not the map that was planned", c, err)
-		}
-		if p.Moved != p.Fewest {
-			t.Errorf("%v: %d slots move, %d would do", c, p.Moved, p.Fewest)
-		}
-	}
-}
-
-// TestPlansThatDoNotFit are refused, each with what is wrong.
-func TestPlansThatDoNotFit(t *testing.T) {
-	at := folderPlace("d")
-	for _, c := range []struct{ plan, want string }{
-		{`{"version":1,"crawl":"y","epoch":1,"slots":8,"moves":[]}`, "the plan is for crawl y, and the one in d is x"},
-		{`{"version":1,"crawl":"x","epoch":2,"slots":8,"moves":[]}`, "made of epoch 2 of the map, and it has epoch 1 now"},
-		{`{"version":1,"crawl":"x","epoch":1,"slots":9,"moves":[]}`, "the plan is for 9 slots, and the crawl in d has 8"},
-		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":1,"slots":"1"}]}`, "slot 1 is not partition 0's"},
-		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":1,"slots":"8"}]}`, "slot 8 is not partition 0's"},
-		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":1,"slots":"0"},{"from":0,"to":2,"slots":"0"}]}`, "slot 0 is not partition 0's"},
-		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":3,"slots":"0"}]}`, "to partition 3, and the crawl in d has partitions 0 to 1"},
-		{`{"version":1,"crawl":"x","epoch":1,"slots":8,"moves":[{"from":0,"to":2,"slots":"0"},{"from":0,"to":3,"slots":"2"},{"from":0,"to":4,"slots":"4"}]}`, "the plan needs partition 4, and d was deployed with 4"},
-	} {
-		p, err := decodePlan([]byte(c.plan))
-		if err != nil {
-			t.Fatalf("%s: %v", c.plan, err)
-		}
-		if m, err := p.apply(at, "x", layout(t, 8, 2), 4); err == nil || !strings.Contains(err.Error(), c.want) || statusOf(err) != exitUsage {
-			t.Errorf("%s: %v, %v; want %q", c.plan, m, err, c.want)
-		}
-	}
-	for _, text := range []string{
-		"", "x", "[]", "{}", `{"version":2,"crawl":"x"}`, `{"version":1,"crawl":"../x"}`, `{"version":1,"crawl":"x"}{}`, `{"version":1,"crawl":"x","more":1}`,
-		`{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":""}]}`, `{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":"5-1"}]}`,
-		`{"version":1,"crawl":"x","moves":[{"from":1,"to":1,"slots":"5"}]}`, `{"version":1,"crawl":"x","moves":[{"from":0,"to":4096,"slots":"5"}]}`,
-		`{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":"0-65535"},{"from":0,"to":2,"slots":"5"}]}`,
-		`{"version":1,"crawl":"x","moves":[{"from":0,"to":1,"slots":"` + strings.Repeat("0,", maxSlotText/2+1) + `0"}]}`,
-		`{"version":1,"crawl":"x","moves":[{"from":-1,"to":0,"slots":"5"}]}`, strings.Repeat(" ", maxPlan) + `{"version":1,"crawl":"x"}`,
-	} {
-		if p, err := decodePlan([]byte(text)); err == nil {
-			t.Errorf("%.100q was taken for a plan: %+v", text, p)
-		}
-	}
-}
-
-// FuzzPlan: no file makes decodePlan or apply panic, and what fits makes a map of the
-// crawl's slots and of partitions that it may have.
-func FuzzPlan(f *testing.F) {
-	l := layout(f, 64, 4)
-	for _, n := range []int{1, 3, 9} {
-		m, err := folderPlace("d").scaled(l, n, 0)
-		if err != nil {
-			f.Fatal(err)
-		}
-		text, err := json.Marshal(newPlanOf("x", l, m))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text)
-	}
-	f.Add([]byte(`{"version":1,"crawl":"x","epoch":1,"slots":64,"moves":[{"from":0,"to":4,"slots":"0-60/4"}]}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := decodePlan(text)
-		if err != nil {
-			return
-		}
-		m, err := p.apply(folderPlace("d"), "x", l, 8)
-		if err != nil {
-			return
-		}
-		parts := m.Partitions()
-		if m.Slots() != 64 || parts[len(parts)-1] >= 8 {
-			t.Errorf("a map of %d slots and %v", m.Slots(), parts)
-		}
-	})
-}
-
 // told runs a command that writes JSON.
 func told(t *testing.T, into any, args ...string) {
 	t.Helper()
@@ -245,7 +138,7 @@ func testCloudPartitions(c *cloud) {
 	c.run("crawl", "--delay", "0s", "--slots", "8", "--partitions", "2", "--detach", url+"/0").ends(exitOK)
 	c.run("partitions").ends(exitOK, `^map +8 slots of 2 partitions, epoch 1$`, `^ *1 +4 +0 +0 +0 +0 +0 +- +- +0 +0 *$`)
 	c.run("partitions", "scale", "4").ends(exitUsage, `4 partitions are too many: aws://test was deployed with 3`)
-	c.run("partitions", "plan", "4").ends(exitUsage, `4 partitions are too many: aws://test was deployed with 3`)
+	c.run("partitions", "scale", "4", "--dry-run").ends(exitUsage, `4 partitions are too many: aws://test was deployed with 3`)
 	c.run("partitions", "move", "1", "--to", "3").ends(exitUsage, `there can be no partition 3: aws://test was deployed with 3`)
 	c.run("partitions", "scale", "3").ends(exitOK,
 		`^crawl .* in aws://test: 2 slots move of 8 \(25%\) for 3 partitions instead of 2; steps at work begin with their next commit, others are woken$`)

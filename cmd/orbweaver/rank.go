@@ -12,12 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/frontier"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/view"
@@ -25,92 +25,48 @@ import (
 )
 
 type rankFlags struct {
-	looking
+	reading
 	params ranks.Params
 	weigh  []string
-	level  levelValue
+	level  string
 	top    int
 	out    string
 	show   bool
 	fresh  bool
 	force  bool
 	wait   bool
-	chosen bool // some of params, or fresh
 }
 
 func newRank() *cobra.Command {
-	f := rankFlags{params: ranks.DefaultParams(), level: "all"}
-	cmd := &cobra.Command{
-		Use:   "rank",
-		Short: "Rank pages and hosts by the links to them (PageRank)",
-		Long: `Rank computes PageRank of all that is crawled so far, of pages and of hosts, and lists the
-best. It works in rounds: in each every page gives its rank in equal parts to the pages it
-links to, until a round changes the ranks by no more than --tolerance in all. A rank of 1 is
-the mean, 10 ten times that.
-
-What a job before has computed is used: only commits since then are read, and the ranks
-begin as they were. In a folder this process computes, or, while a crawl runs, the one
-that crawls; in a cloud functions do. Ctrl-C leaves a job where it is, and 'orbweaver rank'
-goes on with it, as it was begun.
-
-The lists have what was crawled; other hosts that crawled pages link to have ranks too, and are
-in the table that --out writes.
-
-Ranks serve the search (and the texts of links, as soon as the index has taken them up), and
-crawls by quality: with --out FILE the table of all hosts is what 'orbweaver crawl
---host-ranks FILE' reads.
-
-Links marked nofollow do not count, nor those of a page to itself; several links to one
-page count once. See docs/rank.md.`,
-		Example: `  orbweaver rank
-  orbweaver rank --show --top 50 --level hosts
-  orbweaver rank --personalise example.org,example.net=3
-  orbweaver rank --show --level hosts --out ranks.tsv && orbweaver crawl --data next --policy quality --host-ranks ranks.tsv https://example.org/
-  orbweaver rank --platform aws.json --json | jq .rounds`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.register(cmd)
+	f := rankFlags{params: ranks.DefaultParams()}
+	cmd := f.newCommand("rank", noArguments, func(cmd *cobra.Command, _ []string) error { return f.run(cmd) })
 	fl := cmd.Flags()
-	fl.Float64Var(&f.params.Damping, "damping", f.params.Damping, "the chance that a surfer follows a link, and does not begin anew")
-	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance, "end when a round changes the ranks by no more than this in all; they add up to 1")
-	fl.IntVar(&f.params.MaxRounds, "max-rounds", f.params.MaxRounds, "end after so many rounds at the latest")
-	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer begins anew: hosts and URLs, HOST=WEIGHT for other weights than 1, or a file with one a line and the weight behind a tab (default: anywhere)")
-	fl.Var(&f.level, "level", "what is listed: crawled pages, crawled hosts or all")
+	fl.Float64Var(&f.params.Damping, "damping", f.params.Damping, "the chance that a surfer follows a link instead of jumping")
+	fl.Float64Var(&f.params.Tolerance, "tolerance", f.params.Tolerance,
+		"end when a round changes the ranks, which add up to 1, by no more than this")
+	fl.IntVar(&f.params.MaxRounds, "max-rounds", f.params.MaxRounds, "most rounds")
+	fl.StringSliceVar(&f.weigh, "personalise", nil, "where a surfer jumps to: hosts and URLs, HOST=WEIGHT for other weights than 1, "+
+		"or a file with one a line and the weight behind a tab (default: anywhere)")
+	fl.StringVar(&f.level, "level", "all", "what to list: crawled pages, crawled hosts or all")
 	fl.IntVar(&f.top, "top", 10, "number of pages and of hosts to list; with --out, the whole table unless this flag is given")
-	fl.StringVar(&f.out, "out", "", "write the table of --level to this file, one host or page a line, with a tab and its rank; - for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
-	fl.BoolVar(&f.show, "show", false, "compute nothing: show what was computed last")
-	fl.BoolVar(&f.fresh, "fresh", false, "use nothing of jobs before: read all commits again")
-	fl.BoolVar(&f.force, "force", false, "begin a new job even if one is under way, which is given up")
-	fl.BoolVar(&f.wait, "wait", true, "in a cloud, or while a crawl runs: wait until the ranks are there")
+	fl.StringVar(&f.out, "out", "", "write the table of --level to this file, one host or page a line, with a tab and its rank; "+
+		"- for standard output. A job keeps lists of the best: 1,000 pages, a million hosts")
+	fl.BoolVar(&f.show, "show", false, "compute nothing: show the last result")
+	fl.BoolVar(&f.fresh, "fresh", false, "use nothing of previous jobs: read all commits again")
+	fl.BoolVar(&f.force, "force", false, "start a new job even if one is under way, which is given up")
+	fl.BoolVar(&f.wait, "wait", true, "in a cloud, or while a crawl runs: wait for the ranks")
 	return cmd
 }
 
-// levelValue is --level.
-type levelValue string
-
-func (v *levelValue) Set(s string) error {
-	if s != "pages" && s != "hosts" && s != "all" {
-		return errors.New("it must be pages, hosts or all")
-	}
-	*v = levelValue(s)
-	return nil
-}
-
-func (v *levelValue) String() string { return string(*v) }
-func (v *levelValue) Type() string   { return "pages|hosts|all" }
-
 func (f *rankFlags) check() error {
-	if err := f.settle(); err != nil {
-		return err
-	}
-	if f.out != "" && f.level == "all" {
+	switch {
+	case f.level != "pages" && f.level != "hosts" && f.level != "all":
+		return usagef("invalid argument %q for --level: it must be pages, hosts or all", f.level)
+	case f.out != "" && f.level == "all":
 		return usagef("--out writes one table: say which one with --level pages or --level hosts")
-	}
-	if f.out != "" && f.json {
+	case f.out != "" && f.json:
 		return usagef("--out writes a table, and --json a report; give one of them")
-	}
-	if f.top < 0 {
+	case f.top < 0:
 		return usagef("--top must be 0 or more")
 	}
 	for _, w := range f.weigh {
@@ -129,37 +85,33 @@ func (f *rankFlags) check() error {
 // maxWeights is how large a file of weights may be.
 const maxWeights = 1 << 20
 
-// parseWeights reads an item of --personalise.
-func parseWeights(item string) ([]ranks.Weight, error) {
-	if info, err := os.Stat(item); err == nil && info.Mode().IsRegular() {
-		if info.Size() > maxWeights {
-			return nil, fmt.Errorf("the file %s has %d bytes, more than %d", item, info.Size(), maxWeights)
+// parseWeights reads an item of --personalise: a host or URL, or a file of these.
+func parseWeights(item string) (out []ranks.Weight, err error) {
+	info, err := os.Stat(item)
+	if err != nil || !info.Mode().IsRegular() {
+		name, weight := item, ""
+		if !strings.Contains(item, "://") {
+			name, weight, _ = strings.Cut(item, "=")
 		}
-		data, err := os.ReadFile(item)
+		w, err := parseWeight(name, weight)
+		return []ranks.Weight{w}, err
+	}
+	if info.Size() > maxWeights {
+		return nil, fmt.Errorf("the file %s has %d bytes, more than %d", item, info.Size(), maxWeights)
+	}
+	data, err := os.ReadFile(item)
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, weight, _ := strings.Cut(line, "\t")
+		w, err := parseWeight(name, weight)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", item, err)
 		}
-		var out []ranks.Weight
-		for line := range strings.Lines(string(data)) {
-			line = strings.TrimSpace(line)
-			if line == "" || line[0] == '#' {
-				continue
-			}
-			name, weight, _ := strings.Cut(line, "\t")
-			w, err := parseWeight(name, weight)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", item, err)
-			}
-			out = append(out, w)
-		}
-		return out, nil
+		out = append(out, w)
 	}
-	name, weight := item, ""
-	if !strings.Contains(item, "://") {
-		name, weight, _ = strings.Cut(item, "=")
-	}
-	w, err := parseWeight(name, weight)
-	return []ranks.Weight{w}, err
+	return out, err
 }
 
 func parseWeight(name, weight string) (w ranks.Weight, err error) {
@@ -183,141 +135,109 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	for _, name := range []string{"damping", "tolerance", "max-rounds", "personalise", "fresh"} {
-		f.chosen = f.chosen || cmd.Flags().Changed(name)
-	}
 	ctx, release := following(cmd.Context())
 	defer release()
 	if !f.show {
+		join := true // whatever the job's parameters
+		for _, name := range []string{"damping", "tolerance", "max-rounds", "personalise", "fresh"} {
+			join = join && !cmd.Flags().Changed(name)
+		}
 		p := &rankProgress{w: cmd.ErrOrStderr(), round: -2}
-		done, err := f.compute(ctx, p)
+		done, err := f.compute(ctx, control.RankOrder{Params: f.params, Join: join, Fresh: f.fresh, Force: f.force}, p)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return fail(exitStopped, fmt.Errorf("stopped; go on with '%s'", f.command("rank")))
+		case errors.Is(err, rank.ErrNothing):
+			return usagef("nothing is crawled in %s yet; begin with '%s'", &f.target, f.command("crawl"))
+		case errors.Is(err, rank.ErrUnderWay):
+			return fail(exitInUse, fmt.Errorf("%w.\nGo on with it by '%s', or give it up with --force", err, f.command("rank")))
 		case err != nil:
-			return f.explainRanks(err)
+			return f.explain(err)
 		case !done:
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "job %d is under way; see '%s'\n", p.job, f.command("rank", "--show"))
 			return err
 		}
 	}
-	return f.look(ctx, func(v *view.View) error { return f.tell(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), v) })
+	return f.read(ctx, func(v *view.View) error { return f.tell(ctx, cmd, v) })
 }
 
-func (f *rankFlags) explainRanks(err error) error {
-	switch {
-	case errors.Is(err, rank.ErrNothing):
-		return usagef("nothing is crawled in %s yet; begin with '%s'", &f.place, f.command("crawl"))
-	case errors.Is(err, rank.ErrUnderWay):
-		return fail(exitInUse, fmt.Errorf("%w.\nGo on with it by '%s', or give it up with --force", err, f.command("rank")))
-	}
-	return f.explain(err)
-}
-
-// compute sees that ranks are computed, wherever that is done; not done: nobody waited for it.
-func (f *rankFlags) compute(ctx context.Context, p *rankProgress) (done bool, err error) {
-	start := rank.StartConfig{Params: f.params, Join: !f.chosen, Fresh: f.fresh, Force: f.force}
-	if f.inCloud() {
-		return f.inTheCloud(ctx, start, p)
-	}
-	begun := uint64(0) // by the process that works on the folder
-	for {
-		owned := false
-		var job ranks.Job
-		err := f.look(ctx, func(v *view.View) (err error) {
-			if owned = v.Live(ctx) != nil; !owned {
-				return nil
-			}
-			if begun == 0 {
-				job, _, err = v.StartRanks(ctx, view.RankOrder{Params: start.Params, Join: start.Join, Fresh: start.Fresh, Force: start.Force})
-				begun = job.Number
-				return err
-			}
-			now, err := v.Ranks(ctx)
-			job = now.Job
-			p.tell(now)
-			return err
-		})
-		switch {
-		case errors.Is(err, view.ErrNoOwner): // it is ending
-		case err != nil:
-			return false, err
-		case !owned:
-			if begun > 0 { // it began, and ended in the middle: go on
-				start.Fresh, start.Force = job.Fresh, false
-			}
-			return true, f.inFolder(ctx, start, begun, p)
-		case !job.Done.IsZero() && job.Number >= begun:
-			return true, failed(&job)
-		case !f.wait:
-			p.job = job.Number
-			return false, nil
-		}
-		if !wait(ctx, 300*time.Millisecond) {
-			return false, ctx.Err()
-		}
-	}
-}
-
-// inFolder computes in this process.
-func (f *rankFlags) inFolder(ctx context.Context, start rank.StartConfig, begun uint64, p *rankProgress) error {
-	return f.work(ctx, func(v *visit) error {
-		if begun > 0 {
-			now, err := v.engine.RankProgress()
-			if err != nil || !now.Job.Done.IsZero() {
-				return err
-			}
-			start.Fresh = now.Job.Fresh
-		}
-		job, err := v.engine.Rank(ctx, start, func(now rank.Progress) { p.tell(now) })
-		if err != nil {
-			return err
-		}
-		return failed(&job)
-	})
-}
-
-// cloudLook is how often a job in a cloud is looked at, and remindAfter how long nothing may happen
-// before its messages are sent again.
+// Times between two looks at a job that another process computes, and without progress after which
+// its messages are sent again.
 const (
-	cloudLook       = time.Second
+	rankLook        = 300 * time.Millisecond
 	rankRemindAfter = 10 * time.Minute
 )
 
-// inTheCloud begins a job there, and follows it.
-func (f *rankFlags) inTheCloud(ctx context.Context, start rank.StartConfig, p *rankProgress) (done bool, err error) {
-	err = f.work(ctx, func(v *visit) error {
-		job, _, err := v.engine.StartRanks(start)
-		if err != nil {
-			return err
-		}
-		p.job = job.Number
-		moved := time.Now()
-		for f.wait {
-			now, err := v.engine.RankProgress()
+// errUnfinished says that the process that computed the ranks has ended before them.
+var errUnfinished = errors.New("the process has ended")
+
+// compute computes ranks, or has them computed; it returns false if it did not wait for them.
+func (f *rankFlags) compute(ctx context.Context, order control.RankOrder, p *rankProgress) (done bool, err error) {
+	begun := uint64(0) // the job that the owner of the folder has started
+	for {
+		err = f.change(ctx, func(o *opened) error {
+			if o.pid == 0 && !f.inCloud() {
+				done = true
+				return f.here(ctx, o, order, begun, p)
+			}
+			job, err := o.StartRanks(ctx, order)
 			if err != nil {
 				return err
 			}
-			if p.tell(now) {
-				moved = time.Now()
-			}
-			if now.Job.Number != job.Number || !now.Job.Done.IsZero() {
+			begun, p.job = job.Number, job.Number
+			order.Fresh, order.Force, order.Join = job.Fresh, false, true
+			if f.wait {
 				done = true
-				return failed(&now.Job)
+				return f.await(ctx, o, job.Number, p)
 			}
-			if time.Since(moved) > rankRemindAfter {
-				moved = time.Now()
-				if err := v.engine.RemindRanks(); err != nil {
-					return err
-				}
-			}
-			if !wait(ctx, cloudLook) {
-				return ctx.Err()
+			return nil
+		})
+		if !errors.Is(err, errUnfinished) {
+			return done, err
+		}
+	}
+}
+
+// here computes ranks in this process, unless the job that the owner of the folder has started is done.
+func (f *rankFlags) here(ctx context.Context, o *opened, order control.RankOrder, begun uint64, p *rankProgress) error {
+	if begun > 0 {
+		now, err := o.engine.RankProgress()
+		if err != nil || !now.Job.Done.IsZero() {
+			return err
+		}
+	}
+	job, err := o.engine.Rank(ctx, order.Config(), func(now rank.Progress) { p.tell(now) })
+	if err != nil {
+		return err
+	}
+	return failed(&job)
+}
+
+// await waits for a job that functions, or the owner of the folder, compute.
+func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rankProgress) error {
+	for moved := time.Now(); ; {
+		now, err := o.view.Ranks(ctx)
+		switch {
+		case err != nil:
+			return err
+		case now.Job.Number != number || !now.Job.Done.IsZero():
+			return failed(&now.Job)
+		case o.pid > 0 && o.view.Live(ctx) == nil:
+			return errUnfinished
+		}
+		if p.tell(now) {
+			moved = time.Now()
+		}
+		if f.inCloud() && time.Since(moved) > rankRemindAfter {
+			moved = time.Now()
+			if err := o.engine.RemindRanks(); err != nil {
+				return err
 			}
 		}
-		return nil
-	})
-	return done, err
+		if !wait(ctx, rankLook) {
+			return ctx.Err()
+		}
+	}
 }
 
 func failed(job *ranks.Job) error {
@@ -346,18 +266,15 @@ func (p *rankProgress) tell(now rank.Progress) (news bool) {
 		fmt.Fprintf(p.w, "round %d: pages changed by %.2g, hosts by %.2g\n", now.Iterations(), residual.Pages, residual.Hosts)
 	case now.Round == ranks.Nodes:
 		t := now.Totals()
-		fmt.Fprintf(p.w, "%s, %s; %s, %s\n", plural(t.Pages, "page"), plural(t.Links, "link"), plural(t.Hosts, "host"), plural(t.HostLinks, "link"))
+		fmt.Fprintf(p.w, "%s, %s; %s, %s\n",
+			plural(t.Pages, "page"), plural(t.Links, "link"), plural(t.Hosts, "host"), plural(t.HostLinks, "link"))
 	}
 	return true
 }
 
-const rankTime = "2006-01-02 15:04:05 UTC"
-
-// rankReport is what was computed, for a program.
+// rankReport describes a rank job.
 type rankReport struct {
-	Crawl     string           `json:"crawl"`
-	Data      string           `json:"data,omitempty"`
-	Cloud     string           `json:"platform,omitempty"`
+	where
 	Job       uint64           `json:"job"`
 	Started   time.Time        `json:"started"`
 	Done      time.Time        `json:"done"`
@@ -371,30 +288,24 @@ type rankReport struct {
 	Pages     []view.Ranked    `json:"top_pages,omitempty"`
 }
 
-// tell shows what was computed last.
-func (f *rankFlags) tell(ctx context.Context, out, errOut io.Writer, v *view.View) error {
+// tell shows the last result.
+func (f *rankFlags) tell(ctx context.Context, cmd *cobra.Command, v *view.View) error {
 	now, err := v.Ranks(ctx)
 	if err != nil {
 		return err
 	}
 	job := now.Job.Finished()
-	if job == nil {
-		if now.Job.Number > 0 {
-			return fail(exitNothing, fmt.Errorf("the first ranks are being computed since %s", now.Job.Started.Format(rankTime)))
-		}
-		return fail(exitNothing, fmt.Errorf("no ranks were computed in %s yet; '%s' does", &f.place, f.command("rank")))
+	switch {
+	case job == nil && now.Job.Number > 0:
+		return fail(exitNothing, fmt.Errorf("the first ranks are being computed since %s", now.Job.Started.Format(timeLayout)))
+	case job == nil:
+		return fail(exitNothing, fmt.Errorf("no ranks were computed in %s yet; '%s' does", &f.target, f.command("rank")))
+	case f.out != "":
+		return f.export(ctx, cmd, v, job)
 	}
-	if f.out != "" {
-		return f.export(ctx, out, errOut, v, job)
-	}
-	r := rankReport{
-		Crawl: v.ID(), Job: job.Number, Started: job.Started, Done: job.Done, Seconds: job.Done.Sub(job.Started).Seconds(),
+	r := &rankReport{
+		where: f.where(v.ID()), Job: job.Number, Started: job.Started, Done: job.Done, Seconds: job.Done.Sub(job.Started).Seconds(),
 		Params: job.Params, Rounds: job.Rounds, Residuals: job.Residuals, Totals: job.Totals,
-	}
-	if f.inCloud() {
-		r.Cloud = f.cloud
-	} else {
-		r.Data = f.data
 	}
 	if job.Number != now.Job.Number && now.Job.Done.IsZero() {
 		r.UnderWay = now.Job.Number
@@ -409,49 +320,35 @@ func (f *rankFlags) tell(ctx context.Context, out, errOut io.Writer, v *view.Vie
 		if r.Pages, err = v.RankTable(ctx, job.PageRanks, f.top); err != nil {
 			return err
 		}
-		warnBest(errOut, "the list", len(r.Pages), f.top, job.Totals.Crawled, "page")
+		warnBest(cmd.ErrOrStderr(), "the list", len(r.Pages), f.top, job.Totals.Crawled, "page")
 	}
-	if f.json {
-		return writeJSON(out, r)
-	}
-	return r.print(out, &f.place)
+	return f.report(cmd, r, r.print)
 }
 
-func (r *rankReport) print(out io.Writer, p *place) error {
-	var b strings.Builder
-	rows := newRows(&b)
-	rows.add("ranks", "job %d of crawl %s in %s, %s, %s", r.Job, r.Crawl, p, r.Done.Format(rankTime), span(r.Seconds))
-	if r.UnderWay > 0 {
-		rows.add("", "job %d is under way", r.UnderWay)
-	}
+func (r *rankReport) print(out *output) {
+	out.row("ranks", "job %d of %s, %s, %s", r.Job, &r.where, r.Done.Format(timeLayout), span(r.Seconds))
+	out.rowIf(r.UnderWay > 0, "", "job %d is under way", r.UnderWay)
 	t := &r.Totals
-	rows.add("pages", "%s known, %s answered; %s; %s without", count(t.Pages), count(t.Crawled), plural(t.Links, "link"), count(t.Dangling))
-	rows.add("hosts", "%s; %s; %s without", count(t.Hosts), plural(t.HostLinks, "link"), count(t.DanglingHosts))
-	rows.add("rounds", "%s, damping %g", count(int64(r.Rounds)), r.Params.Damping)
+	out.row("pages", "%s known, %s answered; %s; %s without", count(t.Pages), count(t.Crawled), plural(t.Links, "link"), count(t.Dangling))
+	out.row("hosts", "%s; %s; %s without", count(t.Hosts), plural(t.HostLinks, "link"), count(t.DanglingHosts))
+	out.row("rounds", "%s, damping %g", count(r.Rounds), r.Params.Damping)
 	if n := len(r.Residuals); n > 0 {
-		rows.add("", "the last one changed pages by %.2g, hosts by %.2g", r.Residuals[n-1].Pages, r.Residuals[n-1].Hosts)
+		out.row("", "the last one changed pages by %.2g, hosts by %.2g", r.Residuals[n-1].Pages, r.Residuals[n-1].Hosts)
 	}
-	rows.w.Flush() // into memory: it cannot fail
-	for _, list := range []struct {
-		name string
-		of   []view.Ranked
-	}{{"host", r.Hosts}, {"page", r.Pages}} {
-		if len(list.of) == 0 {
-			continue
+	for i, list := range [][]view.Ranked{r.Hosts, r.Pages} {
+		var lines [][]any
+		for _, l := range list {
+			lines = append(lines, []any{fmt.Sprintf("%.4g", l.Rank), l.Name})
 		}
-		w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(w, "\nrank\t  %s\n", list.name)
-		for _, l := range list.of {
-			fmt.Fprintf(w, "%.4g\t  %s\n", l.Rank, printable(l.Name))
+		if lines != nil {
+			out.line("")
+			out.table(nameLast, []string{"rank|host", "rank|page"}[i], lines)
 		}
-		w.Flush() // into memory: it cannot fail
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
 // export writes a table, or its first lines if --top is given.
-func (f *rankFlags) export(ctx context.Context, out, errOut io.Writer, v *view.View, job *ranks.Job) error {
+func (f *rankFlags) export(ctx context.Context, cmd *cobra.Command, v *view.View, job *ranks.Job) error {
 	object, all, noun := job.HostRanks, job.Totals.Hosts, "host"
 	if f.level == "pages" {
 		object, all, noun = job.PageRanks, job.Totals.Crawled, "page"
@@ -469,12 +366,12 @@ func (f *rankFlags) export(ctx context.Context, out, errOut io.Writer, v *view.V
 	}
 	lines = lines[:min(asked, len(lines))]
 	if data = bytes.Join(lines, nil); f.out == "-" {
-		_, err = out.Write(data)
+		_, err = cmd.OutOrStdout().Write(data)
 	} else {
 		err = os.WriteFile(f.out, data, 0o644)
 	}
 	if err == nil {
-		warnBest(errOut, "the table", len(lines), asked, all, noun)
+		warnBest(cmd.ErrOrStderr(), "the table", len(lines), asked, all, noun)
 	}
 	return err
 }
@@ -482,6 +379,6 @@ func (f *rankFlags) export(ctx context.Context, out, errOut io.Writer, v *view.V
 // warnBest warns that a list is shorter than requested, because a job keeps only the best.
 func warnBest(w io.Writer, list string, got, asked int, all int64, noun string) {
 	if int64(got) < min(int64(asked), all) {
-		warn(w, "%s has the best %s of %s only: a rank job keeps no more", list, count(int64(got)), plural(all, noun))
+		warn(w, "%s has the best %s of %s only: a rank job keeps no more", list, count(got), plural(all, noun))
 	}
 }

@@ -6,15 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/control"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
 	"github.com/orbweaver/orbweaver/internal/view"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
 type recrawlFlags struct {
@@ -26,64 +33,18 @@ type recrawlFlags struct {
 
 func newRecrawl() *cobra.Command {
 	var f recrawlFlags
-	cmd := &cobra.Command{
-		Use:   "recrawl [flags] URL...",
-		Short: "Ask for URLs once more",
-		Long: `Recrawl asks for URLs of a crawl once more, or for the first time, before all others.
-Hosts are told what is stored already: an answer that has not changed costs some
-hundred bytes, and a payload that is stored already is not stored again.
-
-If a process crawls in the folder (--data), it is given the URLs, and that is all.
-Otherwise recrawl goes on with the crawl until nothing is left to do: with one that was
-interrupted, that means everything that was still to be asked for, after these URLs; one
-that 'orbweaver stop' or 'orbweaver pause' holds must be resumed first ('orbweaver resume').
-With --later it only leaves a message, for the next 'orbweaver crawl'.
-
-In a cloud (--platform) the request goes to the intake queue, and recrawl waits until each
-URL has an outcome, for ten minutes unless --max-time says otherwise; with --later it
-does not wait. Ctrl-C ends the waiting, not the request.
-
-In the end it says how many URLs have changed, are gone (404 or 410), new (fetched for the
-first time), failed or unchanged, and lists them; of more than 20 not the unchanged ones.
-
-URLs out of the crawl's scope are not asked for: give them to 'orbweaver crawl'. The
-limit of --max-pages does not count what is asked for here. With --id a repeat of the
-same request does nothing, for 15 days, and as far as the last 1,000 URLs of each host.
-
-The exit status is 0 if one of the URLs was answered, or if nothing was left to ask; 3 if
-it ended before that was known of all.`,
-		Example: `  orbweaver recrawl https://example.org/ https://example.org/news
-
-  # everything that was found, from time to time
-  orbweaver export --format urls --outcome ok,unchanged --out - | orbweaver recrawl --urls -
-
-  # what came of each URL, and which have changed
-  orbweaver recrawl --json --urls urls.txt | jq '.summary.requested[]?'
-  orbweaver recrawl --json --urls urls.txt | jq -r '.summary.requested[]? | select(.result == "changed").url'
-
-  # in a cloud
-  orbweaver recrawl --platform aws.json --max-time 2m https://example.org/news
-
-  # from a publishing system, which may say it twice
-  orbweaver recrawl --later --id article-4711 https://example.org/articles/4711`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runRecrawl(cmd, &f, args) },
-	}
+	cmd := reporting("recrawl", nil, &f.reportFlags, f.run)
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&f.urls, "urls", "", "file of URLs, one a line, # comments; - for standard input")
 	fs.StringVar(&f.id, "id", "", "makes a repeat of the request do nothing, for 15 days; without it each counts")
 	fs.BoolVar(&f.later, "later", false, "leave the request for the crawl that runs, or for the next one")
-	f.register(fs)
+	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
+	f.runFlags.register(cmd)
 	return cmd
 }
 
-func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) {
-	rep := newReporter(&f.runFlags, cmd.OutOrStdout(), cmd.ErrOrStderr())
-	defer func() { tellFailure(rep, err) }()
-	if err := f.check(); err != nil {
-		return err
-	}
-	if err := f.refuseOthers("max-time"); err != nil {
+func (f *recrawlFlags) run(cmd *cobra.Command, rep *reporter, args []string) error {
+	if err := f.check("max-time"); err != nil {
 		return err
 	}
 	if len(f.id) > blobschema.MaxRequestID {
@@ -94,104 +55,76 @@ func runRecrawl(cmd *cobra.Command, f *recrawlFlags, args []string) (err error) 
 		return err
 	}
 	if len(urls) == 0 {
-		return usagef("which URLs? Give them as arguments, or a file of them with --urls\nSee '%s --help'", cmd.CommandPath())
+		return usagef("no URLs given: give them as arguments, or a file of them with --urls\nSee '%s --help'", cmd.CommandPath())
 	}
-	r := request{urls: urls, id: f.id}
-	if r.id == "" {
-		r.id = "recrawl-" + strings.ToLower(rand.Text())
+	req := &request{urls: urls, id: f.id}
+	if req.id == "" {
+		req.id = "recrawl-" + strings.ToLower(rand.Text())
 	}
 	if f.inCloud() {
-		return f.recrawlInCloud(cmd.Context(), rep, &r)
+		return f.inDeployment(cmd.Context(), rep, req)
 	}
-	if err := checkFolder(f.data, 0); err != nil {
+	if err := f.checkFolder(0); err != nil {
 		return err
 	}
 	ctx, release := interruptible(cmd.Context(), rep)
 	defer release()
-	done, err := f.hand(ctx, &r, rep)
-	if err != nil || done {
+	if done, err := f.hand(ctx, rep, req); err != nil || done {
 		return err
 	}
-	s := &session{
-		dir: f.data, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
-			stored.Settings.AllowNet = f.allowNet.with(stored.Settings.AllowNet)
-			return stored, nil
+	r := &run{
+		target: &f.target, resume: func(stored blobschema.Crawl) (blobschema.Crawl, error) {
+			return stored, f.apply(&stored, "allow-net")
 		},
-		connections: f.connections, maxTime: f.maxTime,
-		retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), reporter: rep, request: &r,
+		connections: f.connections, maxTime: f.maxTime, retry: polite.Retry{Wait: 5 * time.Second}, perRun: f.perRun(), costs: f.costs,
+		reporter: rep, request: req,
 	}
-	sum, err := s.run(ctx, s.concludeRequest)
+	sum, err := r.start(ctx, r.concludeRequest)
 	if err != nil {
 		return err
 	}
-	sum.costs = f.costs
-	return concluded(rep, sum)
+	return conclude(rep, sum, noneAnswered)
 }
 
-// concluded tells what came of a request.
-func concluded(rep reporter, sum *summary) error {
-	rep.ended(sum)
-	if sum.Status == exitNothing {
-		return fail(exitNothing, errors.New("none of the URLs was answered"))
-	}
-	return stopped(sum.Status)
-}
+const noneAnswered = "none of the URLs was answered"
 
-// hand gives the request to the process that crawls, or leaves it in the queue if that
-// is what --later asks for; done says that it did. A process that is just ending is
-// waited for, for some seconds.
-func (f *recrawlFlags) hand(ctx context.Context, r *request, rep reporter) (done bool, err error) {
-	for try := 0; ; try++ {
-		told := handed{Data: f.data, URLs: len(r.urls), ID: r.id}
-		err := f.look(ctx, func(v *view.View) error {
-			told.Crawl = v.ID()
-			if live := v.Live(ctx); live != nil {
-				told.PID = live.PID
-			}
-			return r.submit(ctx, v.ID(), v.Submit)
-		})
-		switch {
-		case err == nil:
-			rep.told(&told)
-			return true, nil
-		case !errors.Is(err, view.ErrNoOwner):
-			return false, err
-		case told.PID == 0 && !f.later:
-			return false, nil
-		case told.PID == 0:
-			err := f.leave(ctx, told.Crawl, r)
-			if err == nil {
-				told.Resume = resumeCommand(f.data)
-				rep.told(&told)
-			}
-			return true, f.explain(err)
-		case try == 10:
-			return false, fail(exitInUse, fmt.Errorf("the process that crawls in %s is ending and takes no more requests; try again soon", f.data))
+// errNotOwned says that no process works on the folder, so the command does.
+var errNotOwned = errors.New("nobody works on the folder")
+
+// hand gives the request to the process that owns the folder, or leaves it in the queue if --later is
+// given; it returns false if this command has to crawl.
+func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (done bool, err error) {
+	told := handed{URLs: len(req.urls), ID: req.id}
+	err = f.change(ctx, func(o *opened) error {
+		if o.pid == 0 && !f.later {
+			return errNotOwned
 		}
-		select {
-		case <-ctx.Done():
-			return false, fail(exitStopped, errors.New("stopped; nothing was asked for"))
-		case <-time.After(500 * time.Millisecond):
+		told.where, told.PID = f.where(o.view.ID()), o.pid
+		if o.pid == 0 {
+			told.Resume = f.command("crawl")
 		}
+		return req.submit(ctx, told.Crawl, o)
+	})
+	if errors.Is(err, errNotOwned) {
+		return false, nil
 	}
+	if err == nil {
+		rep.told("handed", &told)
+	}
+	return true, err
 }
 
-// leave puts the request into the queue of a folder that nobody works on.
-func (f *recrawlFlags) leave(ctx context.Context, crawl string, r *request) error {
-	return f.enter(ctx, func(v *visit) error { return r.submit(ctx, crawl, v.engine.Submit) })
-}
-
-// request is what recrawl was asked for.
+// request is a request for URLs.
 type request struct {
 	urls []weburl.URL
 	id   string
 }
 
-// submit submits the request in as many messages as its URLs need. All have its id:
-// repeats are told by id and URL, so it does not matter if they are cut otherwise.
-func (r *request) submit(ctx context.Context, crawl string, submit func(context.Context, blobschema.Request) error) error {
+// submit submits the request in as many messages as its URLs need. All have its id: repeats are
+// recognised by id and URL, so they may be cut differently.
+func (r *request) submit(ctx context.Context, crawl string, to control.Control) error {
 	for _, m := range r.messages(crawl) {
-		if err := submit(ctx, m); err != nil {
+		if err := to.Submit(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -199,9 +132,8 @@ func (r *request) submit(ctx context.Context, crawl string, submit func(context.
 }
 
 // messages cuts the request into messages that fit the queue.
-func (r *request) messages(crawl string) []blobschema.Request {
-	const rest = 6*blobschema.MaxRequestID + 1<<10 // bytes of the other fields, at most
-	var out []blobschema.Request
+func (r *request) messages(crawl string) (out []blobschema.Request) {
+	const rest = 6*blobschema.MaxRequestID + 1<<10 // most bytes of the other fields
 	bytes := 0
 	for _, u := range r.urls {
 		raw := u.String()
@@ -216,4 +148,364 @@ func (r *request) messages(crawl string) []blobschema.Request {
 		bytes += need
 	}
 	return out
+}
+
+// requestOutcome is the outcome of a requested URL.
+type requestOutcome struct {
+	URL        string              `json:"url"`
+	Outcome    *blobschema.Outcome `json:"outcome,omitempty"` // nil if there is no new record of it
+	Status     uint16              `json:"status,omitempty"`
+	Generation uint32              `json:"generation,omitempty"`
+	Detail     string              `json:"detail,omitempty"`
+	Redirect   string              `json:"redirect,omitempty"`
+	Result     string              `json:"result,omitempty"` // of the list below
+	Hint       string              `json:"hint,omitempty"`   // what may help
+}
+
+// The results of a requested URL.
+const (
+	resultChanged   = "changed"
+	resultGone      = "gone"      // 404 or 410, where there was another answer before
+	resultNew       = "new"       // the first answer
+	resultFailed    = "failed"    // an error, or no answer
+	resultUnchanged = "unchanged" // as before
+	resultWaits     = "waits"     // not requested yet
+	resultRepeat    = "repeat"    // the request was made before
+)
+
+// results lists the results in the order in which the summary counts them.
+var results = [...]string{resultChanged, resultGone, resultNew, resultFailed, resultUnchanged}
+
+func (r *requestOutcome) String() string {
+	switch {
+	case r.Result == resultWaits:
+		return r.URL + ": not asked for yet"
+	case r.Outcome == nil:
+		return r.URL + ": nothing new: it was asked for before, under this --id"
+	}
+	s := (&seedOutcome{r.URL, *r.Outcome, r.Status, r.Detail}).String()
+	if r.Redirect != "" {
+		s += " to " + r.Redirect
+	}
+	if r.Generation > 0 {
+		s += fmt.Sprintf(", generation %d", r.Generation)
+	}
+	if *r.Outcome != blobschema.OutcomeUnchanged && r.Result != resultFailed {
+		s += ", " + r.Result
+	}
+	return s
+}
+
+// submitRequest submits the request of the run, and notes what is stored before it.
+func (r *run) submitRequest(ctx context.Context) (err error) {
+	if r.request == nil {
+		return nil
+	}
+	if r.asked, err = r.view.Freeze(ctx); err != nil {
+		return err
+	}
+	if r.earlier, err = r.view.Status(ctx); err != nil {
+		return err
+	}
+	return r.request.submit(ctx, r.crawl.ID, control.Own{Engine: r.engine})
+}
+
+// concludeRequest reports the outcome of each URL of the request.
+func (r *run) concludeRequest(ctx context.Context, sum *summary) error {
+	latest := r.request.latest()
+	told := context.WithoutCancel(ctx) // after a signal too
+	for pg, err := range r.view.PagesSince(told, r.asked) {
+		if err != nil {
+			return err
+		}
+		latest.add(&pg)
+	}
+	now, err := r.view.Status(told)
+	if err != nil {
+		return err
+	}
+	// A request that is still in the queue has made no mail.
+	waits := sum.End == service.Stopped || sum.Totals.Urgent > 0 || now.Requests == r.earlier.Requests
+	n := sum.requestOutcomes(r.request, latest, waits, r.crawl.Settings.AllowNet)
+	if sum.Status != exitStopped && sum.Status != exitDeadLetters {
+		n.conclude(sum, plural(len(latest), "URL"))
+	}
+	if n.waiting > 0 && sum.Status != exitStopped {
+		sum.Reason += fmt.Sprintf(" Not asked for yet: %s.", count(n.waiting))
+		sum.Resume = r.command("crawl", r.perRun...)
+	}
+	return r.listCaptures(ctx, sum)
+}
+
+// records are the latest new page records of requested URLs; nil without one.
+type records map[string]*blobschema.Page
+
+func (r *request) latest() records {
+	latest := records{}
+	for _, u := range r.urls {
+		latest[u.String()] = nil
+	}
+	return latest
+}
+
+// add takes a record, if it is of a requested URL.
+func (r records) add(pg *blobschema.Page) {
+	if old, asked := r[pg.URL]; asked && (old == nil || pg.Generation >= old.Generation) {
+		r[pg.URL] = pg
+	}
+}
+
+// tally counts the outcomes of a request.
+type tally struct {
+	answered, refused, waiting int64
+	results                    map[string]int64 // see results
+}
+
+// requestOutcomes lists the outcomes of a request. waits says that URLs without a new record may
+// still be requested.
+func (s *summary) requestOutcomes(req *request, latest records, waits bool, allow []netip.Prefix) (n tally) {
+	n.results = map[string]int64{}
+	for _, u := range req.urls {
+		r := requestOutcome{URL: u.String(), Result: resultRepeat}
+		switch pg := latest[r.URL]; {
+		case pg != nil:
+			r.of(pg, allow)
+			n.results[r.Result]++
+			if pg.Outcome.Answered() {
+				n.answered++
+			} else {
+				n.refused++
+			}
+		case waits:
+			r.Result = resultWaits
+			n.waiting++
+		}
+		s.Requested = append(s.Requested, r)
+	}
+	s.Results = n.results
+	return n
+}
+
+// conclude says how a request ended whose URLs could all be requested.
+func (n *tally) conclude(s *summary, all string) {
+	s.Resume = ""
+	if n.answered == 0 && n.refused > 0 {
+		s.Status, s.Reason = exitNothing, fmt.Sprintf("Finished: none of %s was answered.", all)
+		return
+	}
+	var list []string
+	for _, r := range results {
+		if n.results[r] > 0 {
+			list = append(list, count(n.results[r])+" "+r)
+		}
+	}
+	s.Status, s.Reason = exitOK, fmt.Sprintf("Finished: %s of %s answered", count(n.answered), all)
+	if list != nil {
+		s.Reason += ": " + strings.Join(list, ", ")
+	}
+	s.Reason += "."
+}
+
+// of takes the outcome from the new record.
+func (r *requestOutcome) of(pg *blobschema.Page, allow []netip.Prefix) {
+	r.Outcome, r.Status, r.Generation, r.Detail, r.Redirect = &pg.Outcome, pg.Status, pg.Generation, pg.Detail, pg.Redirect
+	failed := pg.Outcome == blobschema.OutcomeClientError || pg.Outcome == blobschema.OutcomeServerError
+	switch {
+	case !pg.Outcome.Answered():
+		r.Result = resultFailed
+		r.Hint = hint(&seedOutcome{URL: pg.URL, Outcome: pg.Outcome}, allow)
+	case pg.Change == blobschema.PageSame:
+		r.Result = resultUnchanged
+	case failed && pg.Change != "" && (pg.Status == http.StatusNotFound || pg.Status == http.StatusGone):
+		r.Result = resultGone
+	case failed:
+		r.Result = resultFailed
+	case pg.Change == blobschema.PageChanged:
+		r.Result = resultChanged
+	default:
+		r.Result = resultNew
+	}
+}
+
+// maxRequestedTold is how many URLs of a request people are shown.
+const maxRequestedTold = 20
+
+// printRequested writes the outcome of each URL; of many it leaves out the unchanged ones.
+func (s *summary) printRequested(out *output) {
+	list := s.Requested
+	if len(list) > maxRequestedTold {
+		list = slices.DeleteFunc(slices.Clone(list), func(r requestOutcome) bool { return r.Result == resultUnchanged })
+	}
+	for i := range list[:min(len(list), maxRequestedTold)] {
+		r := &list[i]
+		out.line("  %s", r)
+		if r.Hint != "" {
+			out.line("    %s", r.Hint)
+		}
+	}
+	if more := len(list) - maxRequestedTold; more > 0 {
+		out.line("  … and %s more; --json lists all", count(more))
+	}
+}
+
+// defaultPatience is how long recrawl waits for the outcomes in a deployment.
+const defaultPatience = 10 * time.Minute
+
+// settledLooks is how many looks in a row must find nothing of a request under way before URLs
+// without a new record count as repeats: a part of the request may still be in the intake queue.
+const settledLooks = 6
+
+// latency is the time from the message to the answers.
+type latency struct {
+	Median  float64 `json:"median_seconds"`
+	Longest float64 `json:"longest_seconds"`
+}
+
+func (l *latency) String() string {
+	return fmt.Sprintf("from the message until a URL was asked for: %s, at most %s", span(l.Median), span(l.Longest))
+}
+
+// inDeployment sends the request to the intake queue, and waits for the outcomes.
+func (f *recrawlFlags) inDeployment(ctx context.Context, rep *reporter, req *request) error {
+	ctx, release := following(ctx)
+	defer release()
+	return f.own(ctx, func(o *opened) (err error) {
+		w := waiting{follower: follower{opened: o, every: f.every, reporter: rep}, request: req, latest: req.latest(), patience: defaultPatience}
+		if f.set.Changed("max-time") {
+			w.patience = f.maxTime
+		}
+		if w.asked, err = w.view.Freeze(ctx); err != nil {
+			return err
+		}
+		w.seen, w.open = w.asked, len(w.latest)
+		if w.earlier, err = w.view.Status(ctx); err != nil {
+			return err
+		}
+		if wish := w.earlier.Wish; !f.later && (wish.Stop || wish.Pause) {
+			return heldBack(&f.target, &wish)
+		}
+		w.sent = time.Now()
+		if err := req.submit(ctx, o.view.ID(), o); err != nil {
+			return err
+		}
+		if f.later {
+			rep.told("handed", &handed{where: f.where(o.view.ID()), URLs: len(req.urls), ID: req.id})
+			return nil
+		}
+		sum, err := w.wait(ctx)
+		if err != nil {
+			return err
+		}
+		return conclude(rep, sum, noneAnswered)
+	})
+}
+
+// waiting waits for the outcomes of a request in a deployment.
+type waiting struct {
+	follower
+	request  *request
+	patience time.Duration // 0: for ever
+
+	sent    time.Time
+	earlier view.Status // as it was before
+	now     view.Status
+	asked   *view.View // as it was before, frozen
+	seen    *view.View // frozen: whose records of the owners are taken into account
+	owners  []partition.ID
+	latest  records
+	open    int // URLs without a new record
+}
+
+// wait reads the records of new commits until all URLs have one, or the request did nothing for them.
+func (w *waiting) wait(ctx context.Context) (*summary, error) {
+	settled, outOfTime, still := false, false, 0
+	err := w.poll(ctx, func() (bool, error) {
+		if err := w.look(ctx); err != nil {
+			return false, err
+		}
+		if still++; w.now.Requests == w.earlier.Requests || w.now.Unasked > 0 || w.now.Totals.Urgent+w.now.Totals.Unexamined > 0 {
+			still = 0
+		}
+		settled = w.open == 0 || still == settledLooks
+		outOfTime = !settled && w.patience > 0 && time.Since(w.sent) > w.patience
+		return settled || outOfTime, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	end := service.Finished
+	if !settled {
+		end = service.Stopped
+	}
+	sum, err := w.summary(end, &w.now)
+	if err != nil {
+		return nil, err
+	}
+	sum.Seconds = time.Since(w.sent).Seconds()
+	n := sum.requestOutcomes(w.request, w.latest, !settled, nil)
+	var took []float64
+	for _, pg := range w.latest {
+		if pg != nil {
+			took = append(took, max(0, pg.Time.Sub(w.sent).Seconds()))
+		}
+	}
+	if len(took) > 0 {
+		slices.Sort(took)
+		sum.Latency = &latency{Median: took[len(took)/2], Longest: took[len(took)-1]}
+	}
+	all := plural(len(w.latest), "URL")
+	if settled {
+		n.conclude(sum, all)
+		return sum, nil
+	}
+	sum.Status = exitStopped
+	sum.Reason = fmt.Sprintf("%s of %s answered so far", count(n.answered), all)
+	if outOfTime {
+		sum.Reason += fmt.Sprintf(" after --max-time %s", w.patience)
+	}
+	sum.Reason += "; the request stands: see 'orbweaver explain'."
+	return sum, nil
+}
+
+// look reads what was committed since the last look.
+func (w *waiting) look(ctx context.Context) (err error) {
+	if w.now, err = w.view.Status(ctx); err != nil {
+		return err
+	}
+	next, err := w.view.Freeze(ctx)
+	if err != nil {
+		return err
+	}
+	owners, err := next.Owners(ctx, w.request.urls)
+	if err != nil {
+		return err
+	}
+	owners = slices.DeleteFunc(owners, func(p partition.ID) bool { return slices.Contains(w.owners, p) })
+	for _, from := range []struct {
+		owners []partition.ID
+		before *view.View
+	}{{w.owners, w.seen}, {owners, w.asked}} { // of partitions that the URLs have moved to: all since
+		if len(from.owners) == 0 {
+			continue
+		}
+		for pg, err := range next.PagesOfSince(ctx, from.owners, from.before) {
+			if err != nil {
+				return err // records that are read twice are the same
+			}
+			if !pg.Robots {
+				w.latest.add(&pg)
+			}
+		}
+	}
+	w.owners = append(w.owners, owners...)
+	w.seen, w.open = next, 0
+	for _, pg := range w.latest {
+		if pg == nil {
+			w.open++
+		}
+	}
+	f := w.figures(&w.now)
+	f.Asked, f.Answered = len(w.latest), len(w.latest)-w.open
+	w.reporter.progress(&f)
+	return nil
 }

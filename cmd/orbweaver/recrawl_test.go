@@ -72,7 +72,7 @@ func TestChoosesAnAnswer(t *testing.T) {
 		{"one", getFlags{generation: -1}, []blobschema.Page{old}, &old, ""},
 		{"no answer at all", getFlags{generation: -1}, []blobschema.Page{gone}, &gone, ""},
 		{"no answer the last time", getFlags{generation: -1}, []blobschema.Page{gone, old}, &old, "brought none: timeout"},
-		{"the record", getFlags{generation: -1, looking: looking{json: true}}, []blobschema.Page{gone, old}, &gone, ""},
+		{"the record", getFlags{generation: -1, reading: reading{json: true}}, []blobschema.Page{gone, old}, &gone, ""},
 		{"generation 0", getFlags{}, []blobschema.Page{gone, old}, &old, ""},
 		{"generation 1", getFlags{generation: 1}, []blobschema.Page{gone, old}, &gone, ""},
 		{"generation 2", getFlags{generation: 2}, []blobschema.Page{gone, old}, nil, ""},
@@ -103,10 +103,13 @@ func TestHostTable(t *testing.T) {
 			host("a.example", 1.5, 12_345, time.Minute), host("b.example", 0, 20_000, 1500*time.Millisecond), host("c.example", 1e-9, 0, 0),
 		}}
 		e.Hosts[2].Score = 2
-		var b strings.Builder
-		if err := printHosts(&b, &tt.f, e); err != nil {
-			t.Fatal(err)
+		var b output
+		hosts := tt.f.choose(e.Hosts)
+		shown := hosts
+		if tt.f.limit > 0 {
+			shown = hosts[:min(tt.f.limit, len(hosts))]
 		}
+		tt.f.print(&b, shown, len(hosts), e)
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		got := ""
 		for _, l := range lines[:len(lines)-1] {
@@ -118,10 +121,11 @@ func TestHostTable(t *testing.T) {
 			t.Errorf("--sort %s: %q, want %q:\n%s", tt.f.sort, got, tt.want, b.String())
 		}
 	}
-	if s := hostsLine(0, 0, "", &view.Estimates{}); !strings.HasPrefix(s, "no figures") {
-		t.Error(s)
-	}
-	if s := hostsLine(1, 1, "", &view.Estimates{AsOf: time.Now(), Behind: true}); !strings.HasSuffix(s, "has gone on since") {
-		t.Error(s)
+	for want, e := range map[string]view.Estimates{"no figures": {}, "has gone on since\n": {AsOf: time.Now(), Behind: true}} {
+		var b output
+		(&hostsFlags{}).print(&b, nil, 0, &e)
+		if !strings.Contains(b.String(), want) {
+			t.Error(b.String())
+		}
 	}
 }

@@ -21,80 +21,51 @@ import (
 )
 
 type searchFlags struct {
-	looking
+	reading
 	request search.Request
 	serve   string
 }
 
 func newSearch() *cobra.Command {
 	var f searchFlags
-	cmd := &cobra.Command{
-		Use:   "search WORD...",
-		Short: "Search what was crawled and indexed",
-		Long: `Search finds documents that 'orbweaver index' has indexed, the best first, also while a
-crawl runs: documents that have all of the words, scored by where and how often they have
-them, how rare the words are, and by their PageRank if 'orbweaver rank' has worked it out.
-Near-duplicates stand behind the best of them, and of one site at most two are among ten
-results, unless there is nothing else near; --all shows everything as it is.
-
-What a query may say: 'orbweaver help search-syntax'. Put it in quotes if it has a quote, a
-star, or a hyphen before a word; if it begins with a hyphen, put -- before it. With --serve
-it is a page for a browser, and JSON at /search.json.`,
-		Example: `  orbweaver search linux scheduler
-  orbweaver search --site kernel.org '"page cache" -swap'
-  orbweaver search -- -swap linux
-  orbweaver search --json 'title:coffee OR title:tea' | jq -r '.results[].url'
-  orbweaver search --explain --limit 3 coffee
-  orbweaver search --serve 127.0.0.1:8090
-  orbweaver search --platform aws.json coffee`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.request.Query = strings.Join(args, " ")
-			if f.serve != "" && (len(args) > 0 || f.json) {
-				return usagef("--serve takes queries from a browser; give no words, and no --json, with it")
-			}
-			asked := len(args)+len(f.request.Sites)+len(f.request.Langs) > 0
-			if f.serve == "" && !asked {
-				return usagef("no search terms given\nSee '%s --help'", cmd.CommandPath())
-			}
-			if f.request.Limit < 1 || f.request.Offset < 0 || f.request.Offset+f.request.Limit > search.MaxResults {
-				return usagef("--limit must be 1 or more, --offset 0 or more, and both together %d at most", search.MaxResults)
-			}
-			return f.look(cmd.Context(), func(v *view.View) error { return f.place.search(runSearch(cmd, &f, v)) })
-		},
-	}
-	f.register(cmd)
+	cmd := f.newCommand("search", nil, func(cmd *cobra.Command, args []string) error {
+		f.request.Query = strings.Join(args, " ")
+		asked := len(args)+len(f.request.Sites)+len(f.request.Langs) > 0
+		switch most := search.MaxResults; {
+		case f.serve != "" && (len(args) > 0 || f.json):
+			return usagef("--serve takes queries from a browser; give no words, and no --json, with it")
+		case f.serve == "" && !asked:
+			return usagef("no search terms given\nSee '%s --help'", cmd.CommandPath())
+		case f.request.Limit < 1 || f.request.Offset < 0 || f.request.Offset+f.request.Limit > most:
+			return usagef("--limit must be 1 or more, --offset 0 or more, and both together %d at most", most)
+		}
+		return f.read(cmd.Context(), func(v *view.View) error { return f.explainSearch(f.run(cmd, v)) })
+	})
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host, at any port unless it names one, and those below it; several: any of them")
+	fs.StringSliceVar(&f.request.Sites, "site", nil, "only this host (any port unless given) and its subdomains; several: any of them")
 	fs.StringSliceVar(&f.request.Langs, "lang", nil, "only documents in this language, such as en; several: any of them")
-	fs.IntVar(&f.request.Limit, "limit", search.DefaultLimit, "show so many results")
-	fs.IntVar(&f.request.Offset, "offset", 0, "leave out so many before them")
-	fs.BoolVar(&f.request.All, "all", false, "show near-duplicates, and as many results of a site as there are")
-	fs.BoolVar(&f.request.Explain, "explain", false, "say how each score came about")
+	fs.IntVar(&f.request.Limit, "limit", search.DefaultLimit, "number of results")
+	fs.IntVar(&f.request.Offset, "offset", 0, "number of results to leave out before them")
+	fs.BoolVar(&f.request.All, "all", false, "show near-duplicates, and all results of a site")
+	fs.BoolVar(&f.request.Explain, "explain", false, "show how each score is computed")
 	fs.StringVar(&f.serve, "serve", "", "serve the search page at this address, such as 127.0.0.1:8090")
 	return cmd
 }
 
-// newSearchSyntax is a help topic.
-func newSearchSyntax() *cobra.Command {
-	cmd := &cobra.Command{Use: "search-syntax", Short: "What a query of search may say", Long: search.Syntax + "\n"}
-	cmd.SetHelpTemplate("{{.Long}}")
-	return cmd
-}
-
-// search turns an error of searching into one that says what to do.
-func (p *place) search(err error) error {
+// explainSearch adds to an error of searching what the user can do.
+func (t *target) explainSearch(err error) error {
 	switch {
 	case errors.Is(err, search.ErrQuery):
 		return usagef("%w\nSee 'orbweaver help search-syntax'", err)
 	case errors.Is(err, blobschema.ErrTerms):
-		return usagef("the index in %s was made by another version of orbweaver; '%s' makes it again", p, p.command("index"))
+		return usagef("the index in %s was made by another version of orbweaver; '%s' makes it again", t, t.command("index"))
 	case errors.Is(err, search.ErrNoIndex):
-		return usagef("nothing of the crawl in %s is indexed yet; '%s' does it", p, p.command("index"))
+		return usagef("nothing of the crawl in %s is indexed yet; '%s' does it", t, t.command("index"))
 	}
 	return err
 }
 
-func runSearch(cmd *cobra.Command, f *searchFlags, v *view.View) error {
+func (f *searchFlags) run(cmd *cobra.Command, v *view.View) error {
 	ctx := cmd.Context()
 	ix, err := search.Open(ctx, v.Store(), v.ID(), search.Options{})
 	if err != nil {
@@ -111,8 +82,7 @@ func runSearch(cmd *cobra.Command, f *searchFlags, v *view.View) error {
 	if f.json {
 		return writeJSON(out, a)
 	}
-	_, tty := terminal(out)
-	return printAnswer(out, a, tty && os.Getenv("NO_COLOR") == "")
+	return printAnswer(out, a, newScreen(out) != nil && os.Getenv("NO_COLOR") == "")
 }
 
 // printAnswer writes an answer for people, in colour or not.
@@ -192,7 +162,8 @@ func serveSearch(ctx context.Context, errOut io.Writer, addr string, ix *search.
 	mux.Handle("/search.json", page)
 	srv := &http.Server{
 		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	fmt.Fprintf(errOut, "Search %s at http://%s/ until Ctrl-C.\n", plural(ix.Documents(), "document"), l.Addr())
 	done := make(chan error, 1)

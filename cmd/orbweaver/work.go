@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/jobs"
@@ -27,9 +27,10 @@ const (
 	maxLease = time.Hour
 )
 
-// workFlags is what the work command can be told.
 type workFlags struct {
-	place
+	target
+	settings
+	reportFlags
 	steps       int
 	stepTime    time.Duration
 	tick        time.Duration
@@ -37,91 +38,36 @@ type workFlags struct {
 	duration    time.Duration
 	idleExit    bool
 	connections int
-	allowNet    netsValue
 	lease       time.Duration
-	json        bool
-	quiet       bool
 }
 
 func newWork() *cobra.Command {
 	var f workFlags
-	cmd := &cobra.Command{
-		Use:   "work",
-		Short: "Crawl as one of many processes on one platform",
-		Long: `Work makes this process one of any number that crawl together what is in a cloud
-(--platform): on machines of your own, in containers, instead of functions or beside them.
-Start as many as you like, whenever you like; none knows of the others.
-
-A worker takes wakes from their queue, each of which names a partition, and works on that
-partition for some minutes, on several at once. It also does what falls to a coordinator:
-ticks, which find out whom to wake, and requests from outside. With --no-tick it leaves
-that to other workers, or to functions. Index and ranks it always leaves to functions.
-
-Ctrl-C or SIGTERM lets it leave: what was answered is committed, its partitions are given
-back, and others go on with them at once. A second Ctrl-C quits at once; that, a kill -9 or
-a machine that dies lose what was not committed, a minute of work, which is done again
-by others when the lease (--lease) is over.
-
-Without a crawl it waits for one: 'orbweaver crawl --detach --platform ... URL' begins it. When
-the crawl is finished it waits for requests ('orbweaver recrawl') or for another crawl, unless
-there is --idle-exit. The settings of a crawl are in its record: nothing but what
-is this process's own is a flag here.
-
-A folder (--data) has one owner: there 'orbweaver crawl' does all the work itself.
-
-Progress goes to standard error (with --json to standard output), of this worker alone;
-'orbweaver status' tells of all.`,
-		Example: `  # two workers on this machine, and a crawl for them
-  export ORBWEAVER_PLATFORM=aws.json
-  orbweaver work & orbweaver work &
-  orbweaver crawl --detach https://example.org/
-  orbweaver status
-
-  # until the crawl is done, on every machine that there is
-  orbweaver work --idle-exit --platform aws.json
-
-  # help the functions for an hour
-  orbweaver work --no-tick --for 1h
-
-  # a big machine for fast hosts
-  orbweaver work --steps 64 --connections 2000
-
-  # for a program: one JSON object a line
-  orbweaver work --json | jq 'select(.event == "progress").pages_per_second'`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runWork(cmd, &f) },
-	}
-	f.register(cmd.Flags())
+	cmd := reporting("work", noArguments, &f.reportFlags, func(cmd *cobra.Command, rep *reporter, _ []string) error {
+		return f.run(cmd.Context(), rep)
+	})
+	fs := cmd.Flags()
+	f.target.register(cmd)
+	fs.IntVar(&f.steps, "steps", 0, "partitions to work on at once; 0 for four per processor")
+	fs.DurationVar(&f.stepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
+	fs.DurationVar(&f.tick, "tick", 5*time.Second, "approximate time between two coordinator runs of all workers together")
+	fs.BoolVar(&f.stepsOnly, "no-tick", false, "leave coordinator runs and requests to other workers, or to functions")
+	fs.DurationVar(&f.duration, "for", 0, "leave after this time; 0 for never")
+	fs.BoolVar(&f.idleExit, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
+	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
+	f.settings.register(fs, func(s *crawlfile.Setting) bool { return s.Name == "allow-net" })
+	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
+	f.reportFlags.register(fs)
 	return cmd
 }
 
-func (f *workFlags) register(fs *pflag.FlagSet) {
-	fs.SortFlags = false
-	f.place.register(fs)
-	fs.IntVar(&f.steps, "steps", 0, "partitions to work on at once; 0 for four for every processor")
-	fs.DurationVar(&f.stepTime, "step-time", 5*time.Minute, "time after which a partition is handed on, so that workers that join get some")
-	fs.DurationVar(&f.tick, "tick", 5*time.Second, "how often all workers together look whom to wake, about")
-	fs.BoolVar(&f.stepsOnly, "no-tick", false, "leave ticks and requests to other workers, or to functions")
-	fs.DurationVar(&f.duration, "for", 0, "leave after so long; 0 for never")
-	fs.BoolVar(&f.idleExit, "idle-exit", false, "leave once the crawl is finished, at its limit or stopped")
-	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
-	fs.Var(&f.allowNet, "allow-net", "network to connect to although it is not public; repeatable")
-	fs.DurationVar(&f.lease, "lease", 2*time.Minute, "how long others leave a partition alone whose worker has died")
-	fs.BoolVar(&f.json, "json", false, "tell what happens as JSON, one object a line")
-	fs.BoolVar(&f.quiet, "quiet", false, "say nothing but warnings and errors")
-}
-
-// check refuses what cannot be.
+// check refuses values that no single flag's parser can.
 func (f *workFlags) check() error {
-	if err := f.settle(); err != nil {
-		return err
-	}
 	if !f.inCloud() {
 		return usagef("workers share a platform (--platform, or $%s), and a folder has one owner.\n"+
 			"'%s' crawls in the folder %s, with all its partitions in one process", platformVariable, f.command("crawl"), f.data)
 	}
-	w := runFlags{place: f.place}
-	err := w.refuse([]wrong{
+	err := refuse(f.set, []wrong{
 		{f.steps < 0, "steps", "1 or more, or 0 for the default"},
 		{f.stepTime < time.Second, "step-time", "1s or more"},
 		{f.tick < 100*time.Millisecond, "tick", "100ms or more; see --no-tick"},
@@ -147,7 +93,7 @@ func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.L
 			Step: crawl.StepConfig{
 				Software: "orbweaver/" + version, Retry: polite.Retry{Wait: 5 * time.Second}, Lease: f.lease, Margin: min(5*time.Second, f.lease/4),
 			},
-			Fetch: fetch.Config{AllowNet: f.allowNet.nets}, Bucket: p.BucketName, Connections: f.connections,
+			Fetch: fetch.Config{AllowNet: f.record.Settings.AllowNet}, Bucket: p.BucketName, Connections: f.connections,
 			MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: led, Log: log,
 		},
 		Prepare: func(s *service.Service) { jobs.New(s) }, // its coordinator begins rank jobs
@@ -155,16 +101,14 @@ func (f *workFlags) config(p *platform.Platform, led *ledger.Ledger, log *slog.L
 	}
 }
 
-func runWork(cmd *cobra.Command, f *workFlags) (err error) {
-	rep := newReporter(&runFlags{json: f.json, quiet: f.quiet}, cmd.OutOrStdout(), cmd.ErrOrStderr())
-	defer func() { tellFailure(rep, err) }()
+func (f *workFlags) run(ctx context.Context, rep *reporter) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
-	ctx, release := interruptible(cmd.Context(), rep)
+	ctx, release := interruptible(ctx, rep)
 	defer release()
 	led := &ledger.Ledger{}
-	p, err := f.open(ctx, led)
+	p, err := f.openPlatform(ctx, led)
 	if err != nil {
 		return f.explain(err)
 	}
@@ -178,19 +122,18 @@ func runWork(cmd *cobra.Command, f *workFlags) (err error) {
 		defer cancel()
 		ctx = limited
 	}
-	return f.explain(f.follow(ctx, w, rep))
+	return f.explain(f.watch(ctx, w, rep))
 }
 
-// follow runs the worker and tells what it does.
-func (f *workFlags) follow(ctx context.Context, w *service.Worker, rep reporter) error {
-	var err error
+// watch runs the worker and reports its progress.
+func (f *workFlags) watch(ctx context.Context, w *service.Worker, rep *reporter) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		err = w.Run(ctx)
 	}()
 	began := time.Now()
-	rep.joined(&joining{Cloud: f.cloud, Steps: w.Snapshot().MostSteps, Ticks: !f.stepsOnly})
+	rep.begun("joined", &joining{where: f.where(""), Steps: w.Snapshot().MostSteps, Ticks: !f.stepsOnly})
 	m := newMeter(began, f.duration, blobschema.Totals{})
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
@@ -198,12 +141,134 @@ func (f *workFlags) follow(ctx context.Context, w *service.Worker, rep reporter)
 		select {
 		case <-done:
 			if err == nil {
-				rep.told(newLeaving(f.cloud, w.Snapshot(), time.Since(began)))
+				snap := w.Snapshot()
+				left := &leaving{f.workFigures(snap, m, time.Now()), snap.Calls}
+				left.PagesPerSecond = float64(left.Pages) / left.Seconds
+				rep.told("left", left)
 			}
 			return err
 		case now := <-tick.C:
-			fig := workFiguresOf(w.Snapshot(), m, now)
-			rep.works(&fig)
+			fig := f.workFigures(w.Snapshot(), m, now)
+			rep.progress(&fig)
 		}
 	}
+}
+
+// joining is reported when a worker joins.
+type joining struct {
+	where
+	Steps int  `json:"steps"` // at most
+	Ticks bool `json:"ticks"`
+}
+
+func (s *joining) String() string {
+	text := fmt.Sprintf("works in %s, on %s at once", s.at, plural(s.Steps, "partition"))
+	if !s.Ticks {
+		text += ", without ticks"
+	}
+	return text
+}
+
+// workFigures are the figures of a worker.
+type workFigures struct {
+	where                  // without a crawl while there is none
+	Seconds        float64 `json:"seconds"`
+	State          string  `json:"state"`
+	Pages          int64   `json:"pages"` // by this worker, here and below
+	PagesPerSecond float64 `json:"pages_per_second"`
+	Bytes          int64   `json:"bytes"`
+	AtWork         int     `json:"partitions_at_work"`
+	Steps          int     `json:"steps"`       // at most
+	Ended          int64   `json:"steps_ended"` // well or not
+	Failed         int64   `json:"steps_failed,omitempty"`
+	Active         int     `json:"requests_active"`
+	All            *whole  `json:"all,omitempty"` // as of the last coordinator run; nil without
+	SecondsLeft    float64 `json:"seconds_left,omitempty"`
+}
+
+// whole is the work of all workers and functions together.
+type whole struct {
+	Pages  int64 `json:"pages"`
+	Queue  int64 `json:"queue"`
+	AtWork int   `json:"partitions_at_work"`
+}
+
+func (t *target) workFigures(s service.WorkSnapshot, m *meter, now time.Time) workFigures {
+	totals := blobschema.Totals{Outcomes: map[string]int64{blobschema.OutcomeOK.String(): s.Pages}}
+	base := m.read(now, &service.Snapshot{Progress: crawl.Progress{Totals: totals}})
+	f := workFigures{
+		where: t.where(s.Crawl), Seconds: base.Seconds, State: workState(&s), Pages: s.Pages, PagesPerSecond: base.PagesPerSecond, Bytes: s.Bytes,
+		AtWork: len(s.AtWork), Steps: s.MostSteps, Ended: s.Worked.Steps, Failed: s.Failed, Active: s.Active, SecondsLeft: base.SecondsLeft,
+	}
+	if r := s.Report; r != nil && !r.Idle {
+		f.All = &whole{Pages: r.Totals.Pages, Queue: r.Totals.Pending + r.Totals.Unexamined, AtWork: r.Leased}
+	}
+	return f
+}
+
+// workState is the state of the crawl, as far as the worker knows.
+func workState(s *service.WorkSnapshot) string {
+	r := s.Report
+	switch {
+	case s.Crawl == "":
+		return "no crawl yet"
+	case r == nil:
+		return "crawling"
+	case r.Wish.Stop:
+		return "stopped"
+	case r.Wish.Pause:
+		return "paused"
+	case r.Finished && len(s.AtWork) == 0:
+		return "finished"
+	case r.Limited && len(s.AtWork) == 0:
+		return "limit"
+	}
+	return "crawling"
+}
+
+func (f *workFigures) progress() *progress {
+	const none = "no crawl yet: 'orbweaver crawl' begins one"
+	work := fmt.Sprintf("%d of %s, %s under way", f.AtWork, plural(f.Steps, "partition"), plural(f.Active, "request"))
+	failed := plural(f.Failed, "step")
+	p := &progress{
+		title: "orbweaver work · " + f.Crawl, seconds: f.Seconds,
+		rows: []string{
+			fmt.Sprintf("  pages  %-12s %8.1f/s     received  %s", count(f.Pages), f.PagesPerSecond, size(f.Bytes)),
+			"  work   " + work,
+		},
+		line: fmt.Sprintf("%s (%.1f/s), %s, %s received", plural(f.Pages, "page"), f.PagesPerSecond, work, size(f.Bytes)),
+		key:  f.State + count(f.Pages),
+	}
+	switch {
+	case f.Crawl == "":
+		p.title, p.line = p.title+none, none
+	case f.State != "crawling":
+		p.title, p.line = p.title+", "+f.State, f.State+", "+p.line
+	}
+	if f.Active > 0 {
+		p.key += span(f.Seconds) // each line is news
+	}
+	p.add(f.Failed > 0, "", ", "+failed+" failed")
+	if a := f.All; a != nil {
+		all := fmt.Sprintf("%s, queue %s, %s at work", plural(a.Pages, "page"), count(a.Queue), plural(a.AtWork, "partition"))
+		p.add(true, "all    "+all, "; all together: "+all)
+	}
+	p.add(f.Failed > 0, "failed "+failed, "")
+	p.add(f.SecondsLeft > 0, "left   "+span(f.SecondsLeft)+" to --for", "")
+	return p
+}
+
+// leaving is reported when a worker leaves.
+type leaving struct {
+	workFigures
+	Calls blobschema.Calls `json:"calls"`
+}
+
+func (e *leaving) String() string {
+	s := fmt.Sprintf("left %s after %s: %s (%.1f/s) in %s",
+		e.at, span(e.Seconds), plural(e.Pages, "page"), e.PagesPerSecond, plural(e.Ended, "step"))
+	if e.Failed > 0 {
+		s += fmt.Sprintf(", %d of them failed", e.Failed)
+	}
+	return s
 }

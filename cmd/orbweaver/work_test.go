@@ -105,7 +105,7 @@ func testCloudWorkRequests(c *cloud) {
 	w.leave()
 	w.ends(exitOK)
 	c.run("work", "--idle-exit").ends(exitOK, `^left aws://test after .*: 0 pages`) // there is nothing to do
-	c.run("work", "--idle-exit", "--json").ends(exitOK, `"event":"left",.*"crawl":"[0-9-]+","state":"finished"`)
+	c.run("work", "--idle-exit", "--json").ends(exitOK, `"event":"left",.*"crawl":"[0-9-]+",.*"state":"finished"`)
 	c.run("work", "--for", "100ms", "--no-tick", "--quiet").ends(exitOK)
 }
 
@@ -195,11 +195,11 @@ func TestWorkFigures(t *testing.T) {
 		}},
 	} {
 		began := time.Now()
-		f := workFiguresOf(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
-		if d := cmp.Diff(c.line, f.String()); d != "" {
+		f := (&target{}).workFigures(c.snap, newMeter(began, time.Minute, blobschema.Totals{}), began.Add(10*time.Second))
+		if d := cmp.Diff(c.line, f.progress().String()); d != "" {
 			t.Error(d)
 		}
-		if d := cmp.Diff(c.frame, f.frame()); d != "" {
+		if d := cmp.Diff(c.frame, f.progress().block()); d != "" {
 			t.Error(d)
 		}
 	}

@@ -1,16 +1,14 @@
-// Package crawlfile reads crawl files: YAML that says what a crawl begins with, and how it
-// goes on. docs/crawl-file.md lists the keys.
+// Package crawlfile reads crawl files: YAML that describes a crawl. docs/crawl-file.md lists the keys.
 //
-// A file has keys of three kinds. Those of the crawl as a whole are taken by an [Options],
-// which is the command line's flags: a key accepts what the flag of the same name does. The
-// others are read here: hosts, seeds, and topics, each with its scope, its share and its
-// seeds. [Parse] tells all that is wrong with a file at once, each with its line; then
-// [File.Join] makes rows of [blobschema.Settings] and seeds of it, for a new crawl or for one
-// that has topics already.
+// [Settings] is the table of the settings of a crawl as a whole; the flags of 'orbweaver crawl' and
+// the crawl's record derive from it too. The other keys are hosts, seeds, and topics, each with its
+// scope, its share and its seeds. [Parse] decodes a file into one struct and validates it; it
+// reports all problems together, each with its line. Then [File.Join] makes the topics and seeds of
+// a new crawl, or of one that has topics already.
 //
-// Files are trusted no more than other input: their size, the number of nodes that aliases
-// make of them, of topics and of seeds are bounded, whatever they hold. Nothing is read but
-// lists of seeds that the file names, by a function of the caller.
+// Files are not trusted more than other input. Their size, the number of nodes that aliases make of
+// them, and the numbers of topics and seeds are bounded. Parse opens nothing but lists of seeds
+// that the file names, by a function of the caller.
 package crawlfile
 
 import (
@@ -32,36 +30,22 @@ import (
 const (
 	MaxBytes    = 1 << 20
 	maxSeeds    = 1_000_000 // with those of lists
-	maxNodes    = 1 << 20   // looked at, aliases followed
-	maxProblems = 100       // told
-	maxHosts    = 1000      // rules
-	maxPatterns = 1000      // of one list
-	maxWords    = 1000
-	maxWord     = 100 // bytes
-	maxName     = 64
-	// maxRecord is how many bytes topics and hosts may take, as JSON: they are in the crawl's
-	// record, which some tables bound by 400 KB, and which names the batches of seeds too.
+	maxNodes    = 1 << 20   // values, with aliases expanded
+	maxNesting  = 20        // of values, with aliases expanded; the keys need 6
+	maxProblems = 100       // reported
+	maxWord     = 100       // bytes
+	maxName     = 64        // bytes
+	// maxRecord bounds the bytes of topics and hosts as JSON. They are in the crawl's record, which
+	// some tables bound by 400 KB, and which names the batches of seeds too.
 	maxRecord = 200 << 10
 )
 
-// Options takes the keys of a crawl as a whole.
-type Options interface {
-	// Names are the keys that there are, sorted.
-	Names() []string
-	// Set gives a key its values: one, or those of a list in its order. The error says what
-	// they must be, in words that follow `key "value": `.
-	Set(name string, values []string) error
-	// Done returns what new crawls have, and says what is wrong with keys that only shows
-	// now that all are known, in words such as those of Set.
-	Done() (set blobschema.Settings, wrong map[string]error)
-}
-
-// Problem is one thing that is wrong with a file.
+// Problem is one error in a file.
 type Problem struct {
-	File string // as it was named
-	Line int    // 0 where there is none
+	File string // as the user named it
+	Line int    // 0 for none
 	Text string
-	at   int // where it is told: the line in the crawl file
+	at   int // line in the crawl file by which problems are sorted
 }
 
 func (p Problem) String() string {
@@ -71,8 +55,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// Problems are what is wrong with a file, in the order of its lines. As an error it has a
-// line for each.
+// Problems are the errors in a file. As an error they have one line each.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -90,7 +73,7 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// Err is nil if there are none; else all of them, sorted.
+// Err is nil if there are no problems; otherwise all of them, sorted by line.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil
@@ -99,35 +82,34 @@ func (p Problems) Err() error {
 	return p
 }
 
-// File is a crawl file that was read.
+// File is a crawl file.
 type File struct {
-	Name  string
-	Hosts []blobschema.HostRule // nil if it says nothing of hosts
+	Name      string
+	HostRanks string                // path of the file with ranks of hosts
+	Values    map[string][]string   // of settings, by name
+	Hosts     []blobschema.HostRule // nil if the file says nothing of hosts
 
 	lines  map[string]int // of the keys at the top
 	topics []*topic
 	seeds  []seed
 }
 
-// Line is the line of a key at the top; 0 if it is not there.
-func (f *File) Line(key string) int { return f.lines[key] }
-
-// Problem is something that is wrong with a key at the top.
+// Problem is a problem with a key at the top.
 func (f *File) Problem(key, text string) Problem {
 	line := f.lines[key]
 	return Problem{File: f.Name, Line: line, Text: text, at: line}
 }
 
-// topic is one of the file's, and what it says of itself. What it does not say is nil.
+// topic is a topic of the file. What the file leaves out is nil.
 type topic struct {
-	blobschema.Topic // but for what is below
+	blobschema.Topic // without the fields below
 	line             int
-	at               map[string]int // lines of its keys
+	at               map[string]int // lines of its values
 	ownPriorities    bool           // granularity: url
 	scope            *blobschema.Scope
 	maxDepth         *int
 	include, exclude *[]string
-	seeds            int // it has
+	seeds            int // number of its seeds
 }
 
 // seed is a URL to begin with.
@@ -139,43 +121,99 @@ type seed struct {
 	line, at int
 }
 
-// Parse reads a file. name is what it is called in problems; open opens a list of seeds that
-// the file names. If anything is wrong the error is a [Problems].
-func Parse(name string, data []byte, o Options, open func(file string) (io.ReadCloser, error)) (*File, error) {
-	d := &decoder{file: &File{Name: name, lines: map[string]int{}}, options: o, open: open, budget: maxNodes, known: map[weburl.URL]int{}}
-	if root := d.root(data); root != nil {
-		d.top(root)
+// Opener opens a list of seeds that a file names.
+type Opener func(file string) (io.ReadCloser, error)
+
+// Parse reads a file and applies its settings to a record, except those in given, which the command
+// line overrides. name is the file's name in problems; open opens a list of seeds. If anything is
+// wrong the error is a [Problems].
+func Parse(name string, data []byte, c *blobschema.Crawl, given map[string]bool, open Opener) (*File, error) {
+	v := &validator{
+		file:   &File{Name: name, Values: map[string][]string{}, lines: map[string]int{}},
+		record: c, given: given, open: open, known: map[weburl.URL]int{},
 	}
-	set, wrong := o.Done()
-	for key, err := range wrong {
-		d.problems = append(d.problems, d.file.Problem(key, fmt.Sprintf("%s: %v", key, err)))
+	var doc document
+	if v.decode(data, &doc) {
+		v.document(&doc)
 	}
-	if _, _, problems := d.file.Join(&set); len(d.problems) < maxProblems {
-		d.problems = append(d.problems, problems...)
+	if _, _, problems := v.file.Join(&c.Settings); len(v.problems) < maxProblems {
+		v.problems = append(v.problems, problems...)
 	}
-	return d.file, d.problems.Err()
+	return v.file, v.problems.Err()
 }
 
-// root is what the only document of the file holds.
-func (d *decoder) root(data []byte) *yaml.Node {
+// decode decodes the only document of a file and reports whether the result can be validated.
+func (v *validator) decode(data []byte, into *document) bool {
 	if len(data) > MaxBytes {
-		d.tell(0, "the file is longer than %d bytes; long lists of seeds have a file of their own: seeds-file", MaxBytes)
-		return nil
+		v.tell(0, "the file is longer than %d bytes; long lists of seeds have a file of their own: seeds-file", MaxBytes)
+		return false
 	}
-	var doc yaml.Node
-	if err := yaml.Load(data, &doc); err != nil {
+	var root yaml.Node
+	if err := yaml.Load(data, &root); err != nil {
 		line, text := syntax(data, err)
-		d.tell(line, "%s", text)
-		return nil
+		v.tell(line, "%s", text)
+		return false
 	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		d.tell(0, "there is nothing in the file")
-		return nil
+	v.budget = maxNodes
+	if !v.expand(&root, maxNesting) {
+		return false
 	}
-	return doc.Content[0]
+	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
+		v.tell(root.Line, "a crawl file must have keys, such as \"seeds:\"")
+		return false
+	}
+	for i := 0; i < len(root.Content[0].Content); i += 2 {
+		key := root.Content[0].Content[i]
+		v.file.lines[key.Value] = key.Line
+	}
+	err := root.Content[0].Load(into, strict)
+	var errs *yaml.LoadErrors
+	if errors.As(err, &errs) {
+		for _, e := range errs.Errors {
+			v.tell(e.Mark.Line, "%s", plain(e.Message))
+		}
+		return len(v.problems) < maxProblems
+	}
+	if err != nil {
+		line, text := syntax(data, err)
+		v.tell(line, "%s", text)
+	}
+	return err == nil
 }
 
-// syntax is what the parser says of text that is no YAML.
+// strict refuses unknown keys. Keys that are there twice are found by expand, in linear time.
+var strict = yaml.Options(yaml.WithKnownFields(), yaml.WithUniqueKeys(false))
+
+// expand counts the values below a node, with aliases expanded, and looks for keys that are there
+// twice. It reports false if there are too many values.
+func (v *validator) expand(n *yaml.Node, levels int) bool {
+	if v.budget--; v.budget < 0 || levels == 0 {
+		v.tell(n.Line, "there is too much of this: more than %d values, or %d levels, with aliases expanded", maxNodes, maxNesting)
+		return false
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	var lines map[string]int // of the keys
+	if n.Kind == yaml.MappingNode {
+		lines = map[string]int{}
+	}
+	for i, c := range n.Content {
+		if lines != nil && i%2 == 0 && c.Kind == yaml.ScalarNode {
+			if first := lines[c.Value]; first > 0 {
+				v.tell(c.Line, "%s is said twice: in line %d already", c.Value, first)
+			} else {
+				lines[c.Value] = c.Line
+			}
+		}
+		if !v.expand(c, levels-1) {
+			return false
+		}
+	}
+	return len(v.problems) <= maxProblems
+}
+
+// syntax says why text is not YAML.
 func syntax(data []byte, err error) (line int, text string) {
 	var e *yaml.LoadError
 	if !errors.As(err, &e) {
@@ -196,7 +234,7 @@ func syntax(data []byte, err error) (line int, text string) {
 	return line, "this is not YAML: " + text
 }
 
-// tabbed reports whether a line begins with a tab, spaces apart.
+// tabbed reports whether a line begins with a tab, after spaces.
 func tabbed(data []byte, line int) bool {
 	n := 0
 	for l := range bytes.Lines(data) {

@@ -18,42 +18,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// options are some keys of a crawl.
-type options struct {
-	set   blobschema.Settings
-	given map[string][]string
-	wrong map[string]error
-}
-
-func newOptions() *options {
-	return &options{set: blobschema.Settings{Scope: blobschema.ScopeHost, MaxDepth: -1}, given: map[string][]string{}, wrong: map[string]error{}}
-}
-
-func (o *options) Names() []string {
-	return []string{"delay", "exclude", "max-pages", "policy", "scope"}
-}
-
-func (o *options) Set(name string, values []string) (err error) {
-	o.given[name] = values
-	switch name {
-	case "exclude":
-		o.set.Exclude = values
-	case "scope":
-		o.set.Scope, err = ParseScope(values[0])
-	case "delay":
-		if o.set.Delay, err = time.ParseDuration(values[0]); o.set.Delay < 0 {
-			o.wrong[name] = errors.New("it must be 0s or longer")
-		}
-	case "policy":
-		if values[0] == "depth-first" {
-			err = errors.New("there is no such policy")
-		}
-	}
-	return err
-}
-
-func (o *options) Done() (blobschema.Settings, map[string]error) { return o.set, o.wrong }
-
 // lists are the files that crawl files name.
 func lists(name string) (io.ReadCloser, error) {
 	text, ok := map[string]string{
@@ -67,10 +31,10 @@ func lists(name string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(text)), nil
 }
 
-func parse(text string) (*File, *options, error) {
-	o := newOptions()
-	f, err := Parse("c.yaml", []byte(text), o, lists)
-	return f, o, err
+func parseText(text string) (*File, *blobschema.Settings, error) {
+	c := Defaults("x/1")
+	f, err := Parse("c.yaml", []byte(text), &c, nil, lists)
+	return f, &c.Settings, err
 }
 
 const whole = `# everything
@@ -107,19 +71,19 @@ topics:
 `
 
 func TestWhole(t *testing.T) {
-	f, o, err := parse(whole)
+	f, set, err := parseText(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]string{"policy": {"capability"}, "delay": {"1s"}, "exclude": {`\.png$`, "/private/"}, "max-pages": {"10000"}}
-	if d := cmp.Diff(want, o.given); d != "" {
+	if d := cmp.Diff(want, f.Values); d != "" {
 		t.Error(d)
 	}
 	fast, none := 100*time.Millisecond, time.Duration(0)
 	if d := cmp.Diff([]blobschema.HostRule{{Host: "portal.example", Connections: 8, Delay: &fast}, {Host: "b.example:8080", Delay: &none}}, f.Hosts); d != "" {
 		t.Error(d)
 	}
-	topics, seeds, problems := f.Join(&o.set)
+	topics, seeds, problems := f.Join(set)
 	if problems != nil {
 		t.Fatal(problems)
 	}
@@ -140,7 +104,7 @@ func TestWhole(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{
 		"https://home.example/ 0", "https://news.example/ 2", "https://news.example/live 1", "https://other.example/live 3",
-		"https://a.example/1 4", "https://a.example/2 4", "https://c.example/ 4",
+		"https://c.example/ 4", "https://a.example/1 4", "https://a.example/2 4",
 	}, got); d != "" {
 		t.Error(d)
 	}
@@ -152,9 +116,9 @@ func TestProblems(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"empty", "", "c.yaml: there is nothing in the file"},
 		{"comments only", "# no\n", "c.yaml: there is nothing in the file"},
-		{"null", "~\n", `c.yaml:1: a crawl file must have keys, such as "hosts:", but here is nothing`},
-		{"a list", "- a\n", `c.yaml:1: a crawl file must have keys, such as "hosts:", but here is a list`},
-		{"a word", "crawl\n", `c.yaml:1: a crawl file must have keys, such as "hosts:", but here is "crawl"`},
+		{"null", "~\n", `c.yaml:1: a crawl file must have keys, such as "seeds:"`},
+		{"a list", "- a\n", `c.yaml:1: a crawl file must have keys, such as "seeds:"`},
+		{"a word", "crawl\n", `c.yaml:1: a crawl file must have keys, such as "seeds:"`},
 		{"no YAML", "delay: 1s\npolicy: [a\n", "c.yaml:3: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence"},
 		{"a tab", "topics:\n\t- name: a\n", "c.yaml:2: lines are indented by spaces, not by tabs"},
 		{"no UTF-8", "delay: \xff\n", "c.yaml: this is not YAML: invalid leading UTF-8 octet (value: 255)"},
@@ -163,15 +127,14 @@ func TestProblems(t *testing.T) {
 		{"unknown", "dealy: 1s\n", "c.yaml:1: a crawl file has no key \"dealy\" (did you mean delay?)"},
 		{"underscore", "max_pages: 1\n", "c.yaml:1: a crawl file has no key \"max_pages\" (did you mean max-pages?)"},
 		{"unknown and unlike", "colour: red\n", `c.yaml:1: a crawl file has no key "colour"`},
-		{"twice", "delay: 1s\npolicy: x\ndelay: 2s\n", "c.yaml:3: delay is said twice: in line 1 already"},
-		{"a key of keys", "? [a]\n: b\n", "c.yaml:1: a key of a crawl file must be a word, but here is a list"},
-		{"merged", "<<: {delay: 1s}\n", "c.yaml:1: keys are not merged here (<<); what a topic does not say is as the crawl says, and a list can be an alias"},
+		{"twice", "delay: 1s\nslots: 7\ndelay: 2s\n", "c.yaml:3: delay is said twice: in line 1 already"},
+		{"a key of keys", "? [a]\n: b\n", "c.yaml:1: cannot construct !!seq into string"},
 		{"an alias of nothing", "delay: *x\n", "c.yaml:1: this is not YAML: unknown anchor 'x' referenced"},
-		{"no value", "delay:\n", "c.yaml:1: delay must be a list, but here is nothing"},
-		{"keys for a value", "delay: {a: b}\n", "c.yaml:1: delay must be a list, but here is keys and values"},
-		{"an empty list", "exclude: []\n", "c.yaml:1: exclude has an empty list"},
-		{"a wrong value", "\npolicy: depth-first\n", `c.yaml:2: policy "depth-first": there is no such policy`},
-		{"a value wrong with all known", "\ndelay: -1s\n", `c.yaml:2: delay: it must be 0s or longer`},
+		{"no value", "delay:\n", "c.yaml:1: delay has no value"},
+		{"keys for a value", "delay: {a: b}\n", "c.yaml:1: there must be a value or a list here, not keys\nc.yaml:1: delay has no value"},
+		{"an empty list", "exclude: []\n", "c.yaml:1: exclude has no value"},
+		{"a wrong value", "\ndelay: soon\n", `c.yaml:2: delay "soon": it must be a time such as 500ms, 1s or 2m`},
+		{"a value wrong with all known", "\ndelay: -1s\n", `c.yaml:2: delay "-1s": it must be 0s or longer`},
 
 		{"no host", "hosts:\n  - connections: 2\n", "c.yaml:2: a rule for hosts must say for which: host"},
 		{"a host twice", "hosts:\n  - {host: a.example, connections: 2}\n  - {host: A.example, delay: 2s}\n", "c.yaml:3: host a.example has two rules: see line 2"},
@@ -180,8 +143,8 @@ func TestProblems(t *testing.T) {
 		{"connections", "hosts:\n  - {host: a.example, connections: 65}\n", `c.yaml:2: connections "65": it must be a number from 1 to 64`},
 		{"a host's delay", "hosts:\n  - {host: a.example, delay: -1s}\n", `c.yaml:2: delay "-1s": it must be a time such as 100ms or 2s, or 0s`},
 		{"a key of a host", "hosts:\n  - {host: a.example, connection: 3}\n", `c.yaml:2: a host has no key "connection" (did you mean connections?)`},
-		{"a host that is a word", "hosts: [a.example]\n", `c.yaml:1: a host must have keys, such as "host:", but here is "a.example"`},
-		{"hosts by name", "hosts:\n  a.example: 3\n", `c.yaml:1: hosts must be a list, but here is keys and values`},
+		{"a host that is a word", "hosts: [a.example]\n", `c.yaml:1: there must be keys here, such as "host:"`},
+		{"hosts by name", "hosts:\n  a.example: 3\n", `c.yaml:2: there must be a list here, not keys`},
 
 		{"no name", "topics:\n  - seeds: [https://a.example/]\n", "c.yaml:2: a topic must have a name"},
 		{"a name", "topics:\n  - name: -a\n    seeds: [https://a.example/]\n", `c.yaml:2: name "-a": it must begin with a letter or a digit, and have only these, "-", "_", "." and spaces; at most 64 bytes`},
@@ -199,7 +162,7 @@ func TestProblems(t *testing.T) {
 		{"depth", topic + "    max-depth: 65536\n", `c.yaml:4: max-depth "65536": it must be 0 to 65535, or -1 for no bound`},
 		{"a pattern", topic + "    include: ['a(']\n", "c.yaml:4: include \"a(\": it must be a regular expression (RE2): error parsing regexp: missing closing ): `a(`"},
 		{"words", topic + "    words: [two words]\n", `c.yaml:4: words "two words": it must be one word, of at most 100 bytes`},
-		{"a list for a value", topic + "    scope: [host]\n", `c.yaml:4: scope must have one value, but here is a list`},
+		{"a list for a value", topic + "    scope: [host]\n", `c.yaml:4: there must be one value here, not a list or keys`},
 		{"a key of a topic", topic + "    prio: 4\n", `c.yaml:4: a topic has no key "prio"`},
 
 		{"a seed", "seeds: ['https:// x/']\n", `c.yaml:1: seed "https:// x/": ` + parseError("https:// x/")},
@@ -218,17 +181,17 @@ func TestProblems(t *testing.T) {
 		{"a list that is wrong", "topics:\n  - name: a\n    seeds-file: bad.txt\n", "bad.txt:2: seed \"https:// x/\": " + parseError("https:// x/") +
 			"\nbad.txt:3: seed \"b.example\": " + parseError("b.example") + " (did you mean https://b.example/ ?)"},
 
-		{"all at once", "topics:\n  - name: a\n    slice: -1s\n    scope: none\n    seeds: [x]\n  - nam: b\npolicy: depth-first\ndelay: -1s\n", strings.Join([]string{
+		{"all at once", "topics:\n  - name: a\n    slice: -1s\n    scope: none\n    seeds: [x]\n  - nam: b\nscope: deepest\ndelay: -1s\n", strings.Join([]string{
 			`c.yaml:3: slice "-1s": it must be a time longer than 0s and at most 1h, such as 20s`,
 			`c.yaml:4: scope "none": it must be host, domain or any`,
 			`c.yaml:5: seed "x": ` + parseError("x"),
 			`c.yaml:6: a topic has no key "nam" (did you mean name?)`,
-			`c.yaml:7: policy "depth-first": there is no such policy`,
-			`c.yaml:8: delay: it must be 0s or longer`,
+			`c.yaml:7: scope "deepest": it must be host, domain or any`,
+			`c.yaml:8: delay "-1s": it must be 0s or longer`,
 		}, "\n")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := parse(tt.text)
+			_, _, err := parseText(tt.text)
 			if err == nil {
 				t.Fatalf("nothing is wrong, want\n%s", tt.want)
 			}
@@ -275,7 +238,7 @@ func TestBombs(t *testing.T) {
 		{"large", large, "c.yaml:302: topics, with the patterns and words of each of their priorities, and hosts take 309"},
 		{"aliases", bomb + "seeds: *z\n", ""},
 		{"deep", strings.Repeat("[", 100_000), "exceeded max depth"},
-		{"itself", "seeds: &x [*x]\n", "a seed must have keys"},
+		{"itself", "seeds: &x [*x]\n", "there is too much of this"},
 		{"one list many times", many, "there is too much of this: more than 1048576 values"},
 		{"topics", topics, "c.yaml:257: these are more than 255 topics"},
 		{"priorities", priorities, "c.yaml:1: topics and their priorities are 402, and there can be 255"},
@@ -285,7 +248,7 @@ func TestBombs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			began := time.Now()
-			_, _, err := parse(tt.text)
+			_, _, err := parseText(tt.text)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%.2000v", err)
 			}
@@ -326,7 +289,7 @@ func TestJoin(t *testing.T) {
 c.yaml:2: topic "a" is number 1 here and 2 in the crawl: topics keep their order, and new ones come after them`},
 		{"another scope", []blobschema.Topic{plain("a", 0)}, a + "    scope: any\n    max-depth: 3\n", nil, "", `c.yaml:4: scope of topic "a" contradicts the crawl, which was begun with host and keeps it
 c.yaml:5: max-depth of topic "a" contradicts the crawl, which was begun with -1 and keeps it`},
-		{"another pattern", []blobschema.Topic{plain("a", 0)}, a + "    exclude: x$\n", nil, "", `c.yaml:4: exclude of topic "a" contradicts the crawl, which was begun with none and keeps it`},
+		{"another pattern", []blobschema.Topic{plain("a", 0)}, a + "    exclude: x$\n", nil, "", `c.yaml:4: exclude of topic "a" contradicts the crawl, which was begun with (none) and keeps it`},
 		{"own priorities", nil, a + own, []blobschema.Topic{plain("a", 0), plain("u", 7), plain("u", 5)}, "1 3 2", ""},
 		{"own priorities as they were", []blobschema.Topic{plain("a", 0), plain("u", 5), plain("u", 7), plain("u", 9), plain("b", 0)}, a + own + b,
 			[]blobschema.Topic{plain("a", 0), plain("u", 5), plain("u", 7), plain("u", 9), plain("b", 0)}, "1 2 3 5", ""},
@@ -338,12 +301,12 @@ c.yaml:5: max-depth of topic "a" contradicts the crawl, which was begun with -1 
 		{"no own priorities any more", []blobschema.Topic{plain("a", 0), plain("a", 1)}, a, nil, "", `c.yaml:2: topic "a" was begun with granularity: url, and keeps it`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f, o, err := parse(tt.text)
+			f, set, err := parseText(tt.text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.set.Topics = slices.Clone(tt.have)
-			topics, seeds, problems := f.Join(&o.set)
+			set.Topics = slices.Clone(tt.have)
+			topics, seeds, problems := f.Join(set)
 			if tt.refuse != "" || problems != nil {
 				if d := cmp.Diff(tt.refuse, problems.Error()); d != "" {
 					t.Error(d)
@@ -374,8 +337,8 @@ func TestValues(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" || err != nil {
 			t.Errorf("%s: %v %s", text, err, d)
 		}
-		if again, err := ParseHostRule(FormatHostRule(&got)); err != nil || !cmp.Equal(again, got) {
-			t.Errorf("%s: %s does not read the same: %v", text, FormatHostRule(&got), err)
+		if again, err := ParseHostRule(FormatHostRule(got)); err != nil || !cmp.Equal(again, got) {
+			t.Errorf("%s: %s does not read the same: %v", text, FormatHostRule(got), err)
 		}
 	}
 	for _, text := range []string{"", "a.example", "a.example=", "=8", "a.example=0", "a.example=65", "a.example=-1s", "a.example=8,9", "a.example=1s,2s", "a b=1", "a.example=8,1s,"} {
@@ -453,7 +416,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("hosts:\n- host: a\n  connections: 1\nhosts: []\n<<: {}\n? {}\n: []\n")
 	f.Add("delay: !!null x\npolicy: !!binary aGk=\nexclude: |\n  a\n  b\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		file, o, err := parse(text)
+		file, set, err := parseText(text)
 		if err != nil {
 			p := Problems{}
 			if !errors.As(err, &p) || len(p) == 0 || err.Error() == "" {
@@ -461,7 +424,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		topics, seeds, problems := file.Join(&o.set)
+		topics, seeds, problems := file.Join(set)
 		if problems != nil {
 			t.Fatalf("accepted, then refused: %v", problems)
 		}
@@ -478,8 +441,8 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("seed %s is of topic %d of %d", s.URL, s.Topic, len(topics))
 			}
 		}
-		o.set.Topics = topics
-		again, same, problems := file.Join(&o.set)
+		set.Topics = topics
+		again, same, problems := file.Join(set)
 		if problems != nil || !cmp.Equal(topics, again) || len(same) != len(seeds) {
 			t.Errorf("joined again: %v\n%s", problems, cmp.Diff(topics, again))
 		}
@@ -493,8 +456,8 @@ func FuzzValues(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if r, err := ParseHostRule(s); err == nil {
-			if again, err := ParseHostRule(FormatHostRule(&r)); err != nil || !cmp.Equal(r, again) {
-				t.Errorf("rule %q is written %q: %v", s, FormatHostRule(&r), err)
+			if again, err := ParseHostRule(FormatHostRule(r)); err != nil || !cmp.Equal(r, again) {
+				t.Errorf("rule %q is written %q: %v", s, FormatHostRule(r), err)
 			}
 		}
 		if by, n, err := ParseQueues(s); err == nil {

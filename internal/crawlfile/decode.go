@@ -1,127 +1,156 @@
 package crawlfile
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
-
-	"github.com/orbweaver/orbweaver/internal/weburl"
 )
 
-// decoder walks the nodes of a file. It goes as deep as the keys do, whatever the file.
-type decoder struct {
-	file     *File
-	options  Options
-	open     func(string) (io.ReadCloser, error)
-	problems Problems
-	budget   int                // nodes that may still be looked at
-	known    map[weburl.URL]int // seeds, by their index in the file's
+// document is a crawl file as YAML decodes it. All values are texts with their lines; [validator]
+// parses them.
+type document struct {
+	Hosts     items[hostKeys]  `yaml:"hosts"`
+	Seeds     items[seedKeys]  `yaml:"seeds"`
+	SeedsFile texts            `yaml:"seeds-file"`
+	Topics    items[topicKeys] `yaml:"topics"`
+	Settings  map[string]texts `yaml:",inline"` // and unknown keys
 }
 
-func (d *decoder) tell(line int, format string, args ...any) {
-	if len(d.problems) <= maxProblems {
-		d.problems = append(d.problems, Problem{File: d.file.Name, Line: line, Text: fmt.Sprintf(format, args...), at: line})
-	}
+type hostKeys struct {
+	Host        text `yaml:"host"`
+	Connections text `yaml:"connections"`
+	Delay       text `yaml:"delay"`
 }
 
-// follow is the node that an alias stands for. It is nil, once told, when too many were
-// looked at: aliases of aliases multiply.
-func (d *decoder) follow(n *yaml.Node) *yaml.Node {
-	if d.budget--; d.budget < 0 {
-		if d.budget == -1 {
-			d.tell(n.Line, "there is too much of this: more than %d values, aliases followed", maxNodes)
-		}
-		return nil
-	}
-	if n.Kind == yaml.AliasNode {
-		return n.Alias // of an alias there is none
-	}
-	return n
+type topicKeys struct {
+	Name        text            `yaml:"name"`
+	Priority    text            `yaml:"priority"`
+	Slice       text            `yaml:"slice"`
+	Minimum     text            `yaml:"minimum"`
+	Granularity text            `yaml:"granularity"`
+	Scope       text            `yaml:"scope"`
+	Include     *texts          `yaml:"include"`
+	Exclude     *texts          `yaml:"exclude"`
+	MaxDepth    text            `yaml:"max-depth"`
+	Words       texts           `yaml:"words"`
+	Seeds       items[seedKeys] `yaml:"seeds"`
+	SeedsFile   texts           `yaml:"seeds-file"`
 }
 
-// what names the kind of a node.
-func what(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "keys and values"
-	case yaml.SequenceNode:
-		return "a list"
-	}
-	if n.ShortTag() == "!!null" {
-		return "nothing"
-	}
-	return fmt.Sprintf("%.40q", n.Value)
+// seedKeys is a seed. A bare URL is one too.
+type seedKeys struct {
+	URL      text `yaml:"url"`
+	Priority text `yaml:"priority"`
 }
 
-// each calls f with the keys of a mapping, and the lines that they are in. Keys that are
-// unknown or there twice are told.
-func (d *decoder) each(n *yaml.Node, of string, keys []string, f func(key string, line int, v *yaml.Node)) {
-	if n = d.follow(n); n == nil {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		d.tell(n.Line, "%s must have keys, such as %q, but here is %s", of, keys[0]+":", what(n))
-		return
-	}
-	lines := map[string]int{}
-	for i := 0; i+1 < len(n.Content) && d.budget >= 0; i += 2 {
-		line := n.Content[i].Line
-		k, v := d.follow(n.Content[i]), d.follow(n.Content[i+1])
-		switch {
-		case k == nil || v == nil:
-		case k.Kind != yaml.ScalarNode:
-			d.tell(line, "a key of %s must be a word, but here is %s", of, what(k))
-		case k.ShortTag() == "!!merge":
-			d.tell(line, "keys are not merged here (<<); what a topic does not say is as the crawl says, and a list can be an alias")
-		case lines[k.Value] > 0:
-			d.tell(line, "%s is said twice: in line %d already", k.Value, lines[k.Value])
-		case !slices.Contains(keys, k.Value):
-			d.tell(line, "%s has no key %.40q%s", of, k.Value, nearest(k.Value, keys))
-		default:
-			lines[k.Value] = line
-			f(k.Value, line, v)
-		}
-	}
+// text is a single value; line is 0 if the file leaves it out.
+type text struct {
+	string
+	line int
 }
 
-// scalar is the text of a single value.
-func (d *decoder) scalar(key string, line int, n *yaml.Node) (text string, ok bool) {
-	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		d.tell(line, "%s must have one value, but here is %s", key, what(n))
-		return "", false
+func (t *text) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode {
+		return errors.New("there must be one value here, not a list or keys")
 	}
-	return n.Value, true
-}
-
-// items are those of a list. A single value is a list too.
-func (d *decoder) items(key string, line int, n *yaml.Node) (items []*yaml.Node) {
-	switch {
-	case n.Kind == yaml.SequenceNode:
-		for _, item := range n.Content {
-			if item = d.follow(item); item == nil {
-				return nil
-			}
-			items = append(items, item)
-		}
-		return items
-	case n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null":
-		return []*yaml.Node{n}
-	}
-	d.tell(line, "%s must be a list, but here is %s", key, what(n))
+	*t = text{n.Value, n.Line}
 	return nil
 }
 
-// texts are the values of a list of single ones.
-func (d *decoder) texts(key string, line int, n *yaml.Node) (texts []string, ok bool) {
-	ok = true
-	for _, item := range d.items(key, line, n) {
-		text, fine := d.scalar(key, item.Line, item)
-		texts, ok = append(texts, text), ok && fine
+// texts are the values of a list. A single value is a list too.
+type texts struct {
+	list []text
+	line int
+}
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	t.line = n.Line
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return n.Load(&t.list)
+	case yaml.ScalarNode:
+		t.list = []text{{n.Value, n.Line}}
+		return nil
 	}
-	return texts, ok && len(texts) > 0
+	return errors.New("there must be a value or a list here, not keys")
+}
+
+func (t *texts) strings() (out []string) {
+	for _, v := range t.list {
+		out = append(out, v.string)
+	}
+	return out
+}
+
+// items are the members of a list with keys of their own.
+type items[T any] struct{ list []item[T] }
+
+type item[T any] struct {
+	keys T
+	line int
+}
+
+func (l *items[T]) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Load(&l.list)
+	}
+	if n.Kind != yaml.ScalarNode {
+		return errors.New("there must be a list here, not keys")
+	}
+	l.list = make([]item[T], 1)
+	return l.list[0].UnmarshalYAML(n)
+}
+
+func (i *item[T]) UnmarshalYAML(n *yaml.Node) error {
+	i.line = n.Line
+	if s, ok := any(&i.keys).(*seedKeys); ok && n.Kind == yaml.ScalarNode {
+		s.URL = text{n.Value, n.Line}
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("there must be keys here, such as %q", keysOf[T]()[0]+":")
+	}
+	return n.Load(&i.keys, strict)
+}
+
+// keys are the keys of a struct of the document, and how messages call it.
+var keys = map[string]struct {
+	of   string
+	keys []string
+}{
+	"hostKeys":  {"a host", keysOf[hostKeys]()},
+	"topicKeys": {"a topic", keysOf[topicKeys]()},
+	"seedKeys":  {"a seed", keysOf[seedKeys]()},
+}
+
+// keysOf lists the keys of a struct.
+func keysOf[T any]() (keys []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if key := f.Tag.Get("yaml"); key != ",inline" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+var unknownField = regexp.MustCompile(`^field (.*) not found in type crawlfile\.(\w+)$`)
+
+// plain says in the words of crawl files what the YAML decoder found wrong.
+func plain(message string) string {
+	if m := unknownField.FindStringSubmatch(message); m != nil {
+		return unknown(keys[m[2]].of, m[1], keys[m[2]].keys)
+	}
+	return message
+}
+
+// unknown says that there is no such key, and suggests another one.
+func unknown(of, key string, keys []string) string {
+	return fmt.Sprintf("%s has no key %.40q%s", of, key, nearest(key, keys))
 }
 
 // nearest suggests a key for one that is unknown.
@@ -140,8 +169,7 @@ func nearest(word string, keys []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// distance is how many bytes must be inserted, deleted or changed to make one word of
-// another (Levenshtein).
+// distance is the number of bytes to insert, delete or change to make one word of another (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -160,4 +188,16 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// topKeys are the keys at the top.
+func topKeys() []string {
+	keys := append(keysOf[document](), "host-ranks")
+	for i := range Settings {
+		if !Settings[i].NoKey {
+			keys = append(keys, Settings[i].Name)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }

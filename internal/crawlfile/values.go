@@ -4,31 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/fetch"
 	"github.com/orbweaver/orbweaver/internal/weburl"
+	"github.com/orbweaver/orbweaver/partition"
 )
 
-// The values of keys that flags have too. Their errors say what a value must be.
+// Each parser's error says what the value must be.
 
-// maxConnections is how many connections a host can have.
-const maxConnections = 64
+const (
+	maxConnections = 64 // of one host
+	maxQueues      = 64 // of one host
+)
 
-// ParseScope parses which links are followed.
-func ParseScope(s string) (blobschema.Scope, error) {
-	switch v := blobschema.Scope(s); v {
-	case blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny:
-		return v, nil
-	}
-	return "", errors.New("it must be host, domain or any")
-}
-
-// ParsePriority parses the priority of a topic, or of a seed.
+// ParsePriority parses the priority of a topic or of a seed.
 func ParsePriority(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || crawl.CheckTopic(&blobschema.Topic{Priority: n}) != nil {
@@ -37,7 +34,7 @@ func ParsePriority(s string) (int, error) {
 	return n, nil
 }
 
-// ParseSlice parses how long a topic's turn is.
+// ParseSlice parses the length of a topic's turn.
 func ParseSlice(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 || crawl.CheckTopic(&blobschema.Topic{Slice: d}) != nil {
@@ -46,15 +43,21 @@ func ParseSlice(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseMinimum parses how many pages a topic is to have in which time: N/h, N/d, or N and
-// any time, such as 100/10m.
+// ParseMinimum parses a number of pages in a time: N/h, N/d, or N and any time, such as 100/10m.
 func ParseMinimum(s string) (pages int64, period time.Duration, err error) {
 	text, per, _ := strings.Cut(s, "/")
 	pages, err = strconv.ParseInt(text, 10, 64)
-	if err == nil {
-		period, err = parsePeriod(per)
+	var perr error
+	switch per {
+	case "h":
+		period = time.Hour
+	case "d":
+		period = 24 * time.Hour
+	default:
+		period, perr = time.ParseDuration(per)
 	}
-	if err != nil || pages <= 0 || crawl.CheckTopic(&blobschema.Topic{Minimum: pages, Period: period}) != nil {
+	topic := blobschema.Topic{Minimum: pages, Period: period}
+	if err != nil || perr != nil || pages <= 0 || period <= 0 || crawl.CheckTopic(&topic) != nil {
 		return 0, 0, errors.New("it must be pages in a time, 1 or more, such as 1000/h, 20000/d or 100/10m")
 	}
 	return pages, period, nil
@@ -71,20 +74,6 @@ func FormatMinimum(pages int64, period time.Duration) string {
 	return fmt.Sprintf("%d/%s", pages, formatSpan(period))
 }
 
-func parsePeriod(s string) (time.Duration, error) {
-	switch s {
-	case "h":
-		return time.Hour, nil
-	case "d":
-		return 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err == nil && d <= 0 {
-		err = errors.New("no time")
-	}
-	return d, err
-}
-
 // formatSpan writes a time without units that are 0.
 func formatSpan(d time.Duration) string {
 	s := d.String()
@@ -97,7 +86,7 @@ func formatSpan(d time.Duration) string {
 	return s
 }
 
-// ParseRate parses how many URLs are asked for again, in an hour: N/h or N/d; "off" is 0.
+// ParseRate parses the number of refetches per hour: N/h or N/d; "off" is 0.
 func ParseRate(s string) (perHour float64, err error) {
 	if s == "off" {
 		return 0, nil
@@ -113,24 +102,20 @@ func ParseRate(s string) (perHour float64, err error) {
 
 // FormatRate writes what [ParseRate] reads.
 func FormatRate(perHour float64) string {
-	if perHour == 0 {
+	switch {
+	case perHour == 0:
 		return "off"
-	}
-	if perHour == math.Trunc(perHour) {
+	case perHour == math.Trunc(perHour):
 		return strconv.FormatFloat(perHour, 'f', -1, 64) + "/h"
 	}
 	return strconv.FormatFloat(perHour*24, 'g', 12, 64) + "/d"
 }
 
-// maxQueues is how many queues a host can have.
-const maxQueues = 64
-
-// ParseQueues parses how the URLs of a host are dealt to queues: "auto", "host", or a way and a
-// number, such as "bkdr 8" or "bkdr:8".
+// ParseQueues parses the queue assignment of hosts: "auto", "host", or a hash and a number, such
+// as "bkdr 8" or "bkdr:8".
 func ParseQueues(s string) (by blobschema.QueueBy, n int, err error) {
 	name, number, more := strings.Cut(strings.Replace(s, ":", " ", 1), " ")
-	by = blobschema.QueueBy(name)
-	switch by {
+	switch by = blobschema.QueueBy(name); by {
 	case "auto":
 		if !more {
 			return "", 0, nil
@@ -144,7 +129,8 @@ func ParseQueues(s string) (by blobschema.QueueBy, n int, err error) {
 			return by, n, nil
 		}
 	}
-	return "", 0, fmt.Errorf("it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to %d, such as bkdr:8", maxQueues)
+	const want = "it must be auto, host, or surt, bkdr, elf or sdbm with a number of queues from 1 to %d, such as bkdr:8"
+	return "", 0, fmt.Errorf(want, maxQueues)
 }
 
 // FormatQueues writes what [ParseQueues] reads.
@@ -162,7 +148,7 @@ func FormatQueues(by blobschema.QueueBy, n int) string {
 func ParseHostRule(s string) (r blobschema.HostRule, err error) {
 	host, what, ok := strings.Cut(s, "=")
 	if !ok {
-		return r, fmt.Errorf("it must be HOST=CONNECTIONS, HOST=DELAY or both, such as example.org=8,100ms")
+		return r, errors.New("it must be HOST=CONNECTIONS, HOST=DELAY or both, such as example.org=8,100ms")
 	}
 	if r.Host, err = parseHost(host); err != nil {
 		return r, err
@@ -180,7 +166,7 @@ func ParseHostRule(s string) (r blobschema.HostRule, err error) {
 }
 
 // FormatHostRule writes what [ParseHostRule] reads.
-func FormatHostRule(r *blobschema.HostRule) string {
+func FormatHostRule(r blobschema.HostRule) string {
 	var parts []string
 	if r.Connections > 0 {
 		parts = append(parts, strconv.Itoa(r.Connections))
@@ -194,9 +180,9 @@ func FormatHostRule(r *blobschema.HostRule) string {
 func parseHost(s string) (string, error) {
 	h, err := weburl.ParseHost(s)
 	if err != nil {
-		return "", fmt.Errorf("it must be a host such as example.org or example.org:8080: %w", err)
+		err = fmt.Errorf("it must be a host such as example.org or example.org:8080: %w", err)
 	}
-	return string(h), nil
+	return string(h), err
 }
 
 func parseConnections(s string) (int, error) {
@@ -209,24 +195,74 @@ func parseConnections(s string) (int, error) {
 
 func parseDelay(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 || s == "0" { // which would be taken for a number of connections
+	if err != nil || d < 0 || s == "0" { // "0" could be a number of connections too
 		return 0, errors.New("it must be a time such as 100ms or 2s, or 0s")
 	}
 	return d, nil
 }
 
-// parseDepth parses how far links are followed; -1 is without bound.
-func parseDepth(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < -1 || n >= 1<<16 {
-		return 0, errors.New("it must be 0 to 65535, or -1 for no bound")
+// parseElastic parses the bounds on the number of partitions: LEAST..MOST; "off" is 0, 0.
+func parseElastic(s string) (least, most int, err error) {
+	if s == "off" {
+		return 0, 0, nil
 	}
-	return n, nil
+	a, b, ok := strings.Cut(s, "..")
+	least, aerr := strconv.Atoi(a)
+	most, berr := strconv.Atoi(b)
+	if !ok || aerr != nil || berr != nil || least < 1 || most < least || most > partition.MaxPartitions {
+		return 0, 0, fmt.Errorf("it must be LEAST..MOST, such as 2..16, with 1 to %d partitions, or off", partition.MaxPartitions)
+	}
+	return least, most, nil
 }
 
-func checkPattern(s string) error {
-	if _, err := regexp.Compile(s); err != nil {
-		return fmt.Errorf("it must be a regular expression (RE2): %w", err)
+// formatElastic writes what [parseElastic] reads.
+func formatElastic(least, most int) string {
+	if most == 0 {
+		return "off"
 	}
-	return nil
+	return fmt.Sprintf("%d..%d", least, most)
+}
+
+// parseAgent checks a User-Agent, whose first word is a product.
+func parseAgent(s string) (string, error) {
+	if fetch.ProductToken(s) == "" {
+		return "", errors.New(`it must begin with a product of letters, "-" and "_", as in "mybot/1.0 (+https://example.org/bot)"`)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("it must not hold control characters")
+	}
+	return s, nil
+}
+
+// parseNetwork parses a network. A bare address is a network of its own.
+func parseNetwork(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, aerr := netip.ParseAddr(s)
+		if aerr != nil || addr.Zone() != "" {
+			return p, errors.New("it must be a network such as 127.0.0.0/8, an address, or none")
+		}
+		p = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	return p.Masked(), nil
+}
+
+// parseSize parses a number of bytes, such as 1048576, 16MiB or 1GB.
+func parseSize(s string) (int64, error) {
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n < 1 || n > maxMaxBody {
+		return 0, errors.New("it must be a number of bytes such as 1048576, 16MiB or 1MB, at most " + formatSize(maxMaxBody))
+	}
+	return int64(n), nil
+}
+
+// formatSize writes what [parseSize] reads.
+func formatSize(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
+	}
+	return strconv.FormatInt(n, 10)
 }

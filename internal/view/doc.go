@@ -9,12 +9,11 @@
 //     change (I6), so what those records name stays as it was. The process needs
 //     no permission to write the folder;
 //   - a process owns it: that process answers for its records over a Unix socket
-//     in the folder ([Serve]), and objects are read from their files.
+//     in the folder (package control), and objects are read from their files.
 //
 // Visible means reachable from the heads, never listed: everything here goes
 // head → manifest → commits, so a crashed step's leavings never appear.
 //
 // The package changes nothing but one object, the capture index, which is made
-// from the rest and may be made again ([WriteCDXJ]). What is to be asked for on
-// purpose it hands to the owner, who does with it what it likes ([View.Submit]).
+// from the rest and may be made again ([WriteCDXJ]). Package control changes a crawl.
 package view

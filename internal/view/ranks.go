@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -60,40 +59,4 @@ func (v *View) RankTable(ctx context.Context, object string, most int) ([]Ranked
 		out = append(out, Ranked{string(name), r})
 	}
 	return out, nil
-}
-
-// RankOrder is what is asked of POST /ranks.
-type RankOrder struct {
-	Params ranks.Params `json:"params"`
-	Join   bool         `json:"join,omitempty"` // see [rank.StartConfig]
-	Fresh  bool         `json:"fresh,omitempty"`
-	Force  bool         `json:"force,omitempty"`
-}
-
-type rankStarted struct {
-	Job   ranks.Job `json:"job"`
-	Begun bool      `json:"begun"`
-}
-
-// maxRankOrder is above what [ranks.Params] may have.
-const maxRankOrder = 256 << 10
-
-// StartRanks has the process that works on the view's folder begin a rank job, and run it beside the
-// crawl. The errors are [ErrNoOwner], as for [View.Order], [rank.ErrUnderWay] and [rank.ErrNothing].
-func (v *View) StartRanks(ctx context.Context, o RankOrder) (job ranks.Job, begun bool, err error) {
-	answer, err := post[rankStarted](ctx, v, "/ranks", o, rankErrors())
-	return answer.Job, answer.Begun, err
-}
-
-func rankErrors() told {
-	return told{http.StatusLocked: rank.ErrUnderWay, http.StatusUnprocessableEntity: rank.ErrNothing}
-}
-
-// decodeRankOrder reads what is asked of POST /ranks.
-func decodeRankOrder(body []byte) (RankOrder, error) {
-	o, err := decodeOne[RankOrder](body)
-	if err == nil {
-		err = o.Params.Check()
-	}
-	return o, err
 }

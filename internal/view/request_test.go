@@ -1,14 +1,10 @@
 package view_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
@@ -18,47 +14,6 @@ import (
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
 )
-
-// TestSubmit gives requests to a folder's owner: those that are fit reach it, all
-// others are told why not.
-func TestSubmit(t *testing.T) {
-	var got []blobschema.Request
-	var refuse error
-	f := newOwned(t, view.Owner{
-		Submit: func(_ context.Context, r blobschema.Request) error {
-			if refuse == nil {
-				got = append(got, r)
-			}
-			return refuse
-		},
-	})
-	v := f.view
-	want := blobschema.Request{Version: 1, Crawl: crawlID, ID: "x", Recrawl: []string{"http://a.example/?a&b"}}
-	if err := v.Submit(t.Context(), want); err != nil || len(got) != 1 || !cmp.Equal(got[0], want) {
-		t.Errorf("%v, the owner got %+v", err, got)
-	}
-	if err := v.Submit(t.Context(), blobschema.Request{}); !errors.Is(err, blobschema.ErrRequest) {
-		t.Errorf("a request for nothing: %v", err)
-	}
-	refuse = errors.New("too late")
-	if err := v.Submit(t.Context(), want); !errors.Is(err, view.ErrNoOwner) || !strings.Contains(err.Error(), "too late") {
-		t.Errorf("a request that was not taken: %v", err)
-	}
-	refuse = nil
-	f.refuses("/requests", map[string]string{
-		"no JSON":          "recrawl it",
-		"an unknown field": `{"recrawl": ["http://a.example/"], "urgent": true}`,
-		"nothing":          "",
-		"too much":         `{"recrawl": ["` + strings.Repeat("x", blobschema.MaxRequestBytes) + `"]}`,
-	})
-	if len(got) != 1 {
-		t.Errorf("the owner got %+v", got)
-	}
-	f.leave()
-	if err := v.Submit(t.Context(), want); !errors.Is(err, view.ErrNoOwner) {
-		t.Errorf("without an owner: %v", err)
-	}
-}
 
 // TestEstimates reads the hosts table, also where the number of packs has changed.
 func TestEstimates(t *testing.T) {

@@ -2,10 +2,8 @@ package view_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -487,52 +485,5 @@ func TestLoads(t *testing.T) {
 	}
 	if load, err := v.Loads(t.Context()); err != nil || load[0] != 7 || load[movedSlot] != 3 {
 		t.Errorf("%v, %v", load, err)
-	}
-}
-
-// TestRepartition gives changes of the map to a folder's owner: those of the record that
-// there is reach it, all others are told why not.
-func TestRepartition(t *testing.T) {
-	var got []view.Change
-	var refuse error
-	f := newOwned(t, view.Owner{
-		Repartition: func(_ context.Context, c view.Change) error {
-			if refuse == nil {
-				got = append(got, c)
-			}
-			return refuse
-		},
-	})
-	v := f.view
-	wanted, err := partition.NewMap(partition.MaxSlots, 1000) // as large as there is
-	if err != nil {
-		t.Fatal(err)
-	}
-	change := view.Change{Version: 7, Map: wanted}
-	if err := v.Repartition(t.Context(), change); err != nil || len(got) != 1 || got[0].Version != 7 || !slices.Equal(got[0].Map.Owners(), wanted.Owners()) {
-		t.Errorf("%v, the owner got %d changes", err, len(got))
-	}
-	if refuse = view.ErrChanged; !errors.Is(v.Repartition(t.Context(), change), view.ErrChanged) {
-		t.Error("a change of what is not there any more was taken")
-	}
-	if refuse = errors.New("too late"); !errors.Is(v.Repartition(t.Context(), change), view.ErrNoOwner) {
-		t.Error("a change that was not taken")
-	}
-	refuse = nil
-	f.refuses("/partitions", map[string]string{
-		"no JSON":          "scale to 5",
-		"nothing":          "",
-		"no map":           `{"version": 1}`,
-		"garbage":          `{"version": 1, "map": "Z2FyYmFnZQ=="}`,
-		"an unknown field": `{"version": 1, "map": "AQEFAAECAAE=", "now": true}`,
-		"two of them":      `{"version": 1, "map": "AQEFAAECAAE="}{}`,
-		"too much":         `{"version": 1, "map": "` + strings.Repeat("A", 2<<20) + `"}`,
-	})
-	if status := f.post("/partitions", `{"version": 1, "map": "AQEFAAECAAE="}`); status != http.StatusNoContent || len(got) != 2 {
-		t.Errorf("a map by hand: status %d", status)
-	}
-	f.leave()
-	if err := v.Repartition(t.Context(), change); !errors.Is(err, view.ErrNoOwner) {
-		t.Errorf("without an owner: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema"
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/ranks"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/rank"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/partition"
@@ -31,7 +32,7 @@ const (
 type Status struct {
 	Crawl blobschema.Crawl
 	State State
-	Live  *Live // the process that works on the folder; nil if there is none
+	Live  *control.Live // the process that works on the folder; nil if there is none
 	// Totals are as of the last commits, with what is on its way from one partition to
 	// another.
 	Totals blobschema.Totals

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -228,36 +226,5 @@ func TestDeadLetters(t *testing.T) {
 	rep, err := fsck.Check(t.Context(), v.Store(), fsck.Options{})
 	if err != nil || rep.Dead != 4 || rep.Orphans != 0 || !rep.Clean() {
 		t.Errorf("check: %+v, %v", rep, err)
-	}
-}
-
-// TestOrder gives orders to a folder's owner.
-func TestOrder(t *testing.T) {
-	var got []crawl.Order
-	var refuse error
-	f := newOwned(t, view.Owner{
-		Order: func(_ context.Context, o crawl.Order) (bool, error) {
-			got = append(got, o)
-			return len(got) == 1, refuse
-		},
-	})
-	v := f.view
-	for i, want := range []bool{true, false} {
-		if changed, err := v.Order(t.Context(), crawl.OrderPause); changed != want || err != nil || len(got) != i+1 || got[i] != crawl.OrderPause {
-			t.Errorf("order %d: %v, %v, %v", i, changed, err, got)
-		}
-	}
-	refuse = errors.New("too late")
-	if _, err := v.Order(t.Context(), crawl.OrderStop); !errors.Is(err, view.ErrNoOwner) {
-		t.Errorf("an order that was not taken: %v", err)
-	}
-	for _, body := range []string{"", "stop", `{"order":"halt"}`, `{"order":"stop","now":true}`, fmt.Sprintf(`{"order":%q}`, make([]byte, 2000))} {
-		if status := f.post("/orders", body); status != http.StatusBadRequest {
-			t.Errorf("%.20q: status %d", body, status)
-		}
-	}
-	f.leave()
-	if _, err := v.Order(t.Context(), crawl.OrderStop); !errors.Is(err, view.ErrNoOwner) {
-		t.Errorf("without an owner: %v", err)
 	}
 }

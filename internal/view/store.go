@@ -17,6 +17,7 @@ import (
 
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/drivers/local"
 	"github.com/orbweaver/orbweaver/internal/stored"
@@ -105,7 +106,7 @@ func (s platformStore) Records(ctx context.Context, keys ...string) ([][]byte, e
 type folderStore struct {
 	bucket
 	dir   string
-	owner *client
+	owner *control.Socket
 
 	mu       sync.Mutex
 	snapshot map[string][]byte // nil while there is an owner
@@ -125,9 +126,9 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	s := &folderStore{dir: dir, owner: newClient(dir)}
+	s := &folderStore{dir: dir, owner: control.Dial(dir)}
 	if err := s.look(ctx); err != nil {
-		s.owner.close()
+		s.owner.Close()
 		return nil, err
 	}
 	root := filepath.Join(dir, naming.ObjectsFolder)
@@ -147,7 +148,7 @@ func openFolder(ctx context.Context, dir string) (*folderStore, error) {
 // ends may not have given the folder back: each is tried again.
 func (s *folderStore) look(ctx context.Context) (err error) {
 	for range 4 { // each waits up to a second for the folder
-		if s.owner.answers(ctx) {
+		if s.owned(ctx) {
 			return nil
 		}
 		var p *platform.Platform
@@ -159,6 +160,12 @@ func (s *folderStore) look(ctx context.Context) (err error) {
 		}
 	}
 	return err
+}
+
+// owned reports whether a process owns the folder and answers.
+func (s *folderStore) owned(ctx context.Context) bool {
+	_, err := s.owner.Live(ctx)
+	return err == nil
 }
 
 func (s *folderStore) take(ctx context.Context, p *platform.Platform) (err error) {
@@ -204,7 +211,7 @@ func (s *folderStore) Records(ctx context.Context, keys ...string) ([][]byte, er
 // record returns nil if there is no such record.
 func (s *folderStore) record(ctx context.Context, key string) ([]byte, error) {
 	if s.snapshot == nil {
-		v, err := s.owner.record(ctx, key)
+		v, err := s.owner.Record(ctx, key)
 		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
@@ -212,7 +219,7 @@ func (s *folderStore) record(ctx context.Context, key string) ([]byte, error) {
 			return nil, fmt.Errorf("read record %s: %w", key, err)
 		}
 		if s.snapshot == nil { // another owner, or the same one after all
-			return s.owner.record(ctx, key)
+			return s.owner.Record(ctx, key)
 		}
 	}
 	return s.snapshot[key], nil
@@ -234,7 +241,7 @@ func (s *folderStore) renew(ctx context.Context) error {
 	if s.snapshot == nil || s.lastWritten().Equal(s.written) {
 		return nil
 	}
-	if s.owner.answers(ctx) {
+	if s.owned(ctx) {
 		s.snapshot = nil
 		return nil
 	}
@@ -252,14 +259,14 @@ func (s *folderStore) renew(ctx context.Context) error {
 }
 
 // live returns the owner's figures, nil if there is no owner.
-func (s *folderStore) live(ctx context.Context) *Live {
+func (s *folderStore) live(ctx context.Context) *control.Live {
 	s.mu.Lock()
 	owned := s.snapshot == nil
 	s.mu.Unlock()
 	if !owned {
 		return nil
 	}
-	l, err := s.owner.live(ctx)
+	l, err := s.owner.Live(ctx)
 	if err != nil {
 		return nil
 	}
@@ -267,6 +274,6 @@ func (s *folderStore) live(ctx context.Context) *Live {
 }
 
 func (s *folderStore) close() error {
-	s.owner.close()
+	s.owner.Close()
 	return s.b.Close()
 }

@@ -1,14 +1,9 @@
 package view
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 )
 
 // TopicStatus is how far a topic is.
@@ -83,31 +78,4 @@ func TopicNumbers(set *blobschema.Settings, name string) (numbers []uint8) {
 		}
 	}
 	return numbers
-}
-
-// Topic is the change of a topic that somebody asks the owner of a folder for.
-type Topic struct {
-	Name string `json:"topic"`
-	crawl.TopicChange
-}
-
-// changedTopic is the answer to it.
-type changedTopic struct {
-	Topic   blobschema.Topic `json:"topic"`
-	Changed bool             `json:"changed"`
-}
-
-func topicErrors() told {
-	return told{http.StatusNotFound: crawl.ErrNoTopic, http.StatusUnprocessableEntity: crawl.ErrPriorities}
-}
-
-// ChangeTopic has the process that works on the view's folder change a topic, and returns it as
-// it is since, and whether that was news. The errors are [ErrNoOwner], as for [View.Order],
-// [crawl.ErrNoTopic] and [crawl.ErrPriorities].
-func (v *View) ChangeTopic(ctx context.Context, name string, c crawl.TopicChange) (now blobschema.Topic, changed bool, err error) {
-	answer, err := post[changedTopic](ctx, v, "/topics", Topic{name, c}, topicErrors())
-	if errors.Is(err, crawl.ErrNoTopic) || errors.Is(err, crawl.ErrPriorities) {
-		err = fmt.Errorf("topic %q: %w", name, err)
-	}
-	return answer.Topic, answer.Changed, err
 }

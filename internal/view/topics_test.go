@@ -1,16 +1,12 @@
 package view_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/orbweaver/orbweaver/blobschema"
-	"github.com/orbweaver/orbweaver/internal/crawl"
 	"github.com/orbweaver/orbweaver/internal/view"
 )
 
@@ -45,45 +41,5 @@ func TestTopics(t *testing.T) {
 	}
 	if d := cmp.Diff([]uint8{2, 3}, view.TopicNumbers(set, "b")); d != "" {
 		t.Error(d)
-	}
-}
-
-// TestChangeTopic has a folder's owner change a topic.
-func TestChangeTopic(t *testing.T) {
-	var asked []view.Topic
-	var refuse error
-	f := newOwned(t, view.Owner{
-		ChangeTopic: func(_ context.Context, name string, c crawl.TopicChange) (blobschema.Topic, bool, error) {
-			asked = append(asked, view.Topic{Name: name, TopicChange: c})
-			return blobschema.Topic{Name: name, Priority: 7}, true, refuse
-		},
-	})
-	v := f.view
-	slice := time.Second
-	change := crawl.TopicChange{Slice: &slice}
-	now, changed, err := v.ChangeTopic(t.Context(), "a", change)
-	if err != nil || !changed || now.Name != "a" || now.Priority != 7 {
-		t.Errorf("%v %v %+v", err, changed, now)
-	}
-	if d := cmp.Diff([]view.Topic{{Name: "a", TopicChange: change}}, asked); d != "" {
-		t.Error(d)
-	}
-	for _, want := range []error{crawl.ErrNoTopic, crawl.ErrPriorities, view.ErrNoOwner} {
-		refuse = want
-		if _, _, err := v.ChangeTopic(t.Context(), "a", change); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-	}
-	asked = nil
-	f.refuses("/topics", map[string]string{
-		"no JSON": "a", "nothing": "", "an unknown field": `{"topic": "a", "scope": "any"}`, "two values": `{"topic": "a"} {}`,
-		"no number": `{"topic": "a", "priority": "high"}`, "too much": `{"topic": "` + strings.Repeat("x", 1<<20) + `"}`,
-	})
-	if len(asked) > 0 {
-		t.Errorf("the owner was asked for %+v", asked)
-	}
-	f.leave()
-	if _, _, err := v.ChangeTopic(t.Context(), "a", change); !errors.Is(err, view.ErrNoOwner) {
-		t.Errorf("without an owner: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/naming"
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/stored"
 	"github.com/orbweaver/orbweaver/internal/weburl"
 	"github.com/orbweaver/orbweaver/partition"
@@ -99,7 +100,7 @@ func (v *View) Close() error { return v.close() }
 func (v *View) Store() stored.Store { return v.store }
 
 // Live is what the process at work on the folder says of itself; nil if there is none.
-func (v *View) Live(ctx context.Context) *Live {
+func (v *View) Live(ctx context.Context) *control.Live {
 	if s, ok := v.store.(*folderStore); ok {
 		return s.live(ctx)
 	}

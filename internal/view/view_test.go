@@ -1,12 +1,10 @@
 package view_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path"
@@ -22,6 +20,7 @@ import (
 	"github.com/orbweaver/orbweaver/blobschema/warc"
 	"github.com/orbweaver/orbweaver/blobschema/wire"
 	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/control"
 	"github.com/orbweaver/orbweaver/internal/drivers"
 	"github.com/orbweaver/orbweaver/internal/engine"
 	"github.com/orbweaver/orbweaver/internal/fsck"
@@ -330,7 +329,7 @@ func TestOwned(t *testing.T) {
 			defer p.Close()
 			crawlInto(t, p, 20)
 			stale(t, dir)
-			stop, err := view.Serve(t.Context(), dir, p, view.Owner{Snapshot: func() any { return map[string]int{"pages": 42} }})
+			stop, err := control.Serve(t.Context(), dir, p, control.Owner{Snapshot: func() any { return map[string]int{"pages": 42} }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -400,7 +399,7 @@ func TestRenew(t *testing.T) {
 	}
 	expect("2", true)
 	p = work("3")
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{Snapshot: func() any { return nil }})
+	stop, err := control.Serve(t.Context(), dir, p, control.Owner{Snapshot: func() any { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,37 +441,6 @@ func TestFrozen(t *testing.T) {
 	}
 	if d := cmp.Diff(before, all(t, frozen, view.EveryRecord)); d != "" || len(before) < 10 {
 		t.Errorf("%d pages, then (-before +after):\n%s", len(before), d)
-	}
-}
-
-// TestOnlyReads makes sure that the socket takes no other request.
-func TestOnlyReads(t *testing.T) {
-	dir := t.TempDir()
-	p, err := drivers.Local(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	stop, err := view.Serve(t.Context(), dir, p, view.Owner{Snapshot: func() any { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	for _, tt := range []struct{ request, want string }{
-		{"PUT /records?key=active", "405"}, {"POST /live", "405"}, {"GET /", "404"}, {"GET /records", "400"}, {"GET /live", "200"},
-	} {
-		c, err := net.Dial("unix", filepath.Join(dir, "orbweaver.sock"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, tt.request+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		status, err := bufio.NewReader(c).ReadString('\n')
-		if err != nil || !strings.HasPrefix(status, "HTTP/1.1 "+tt.want) {
-			t.Errorf("%s: %q, %v, want %s", tt.request, status, err, tt.want)
-		}
-		c.Close()
 	}
 }
 

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/crawlfile"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+)
+
+const defaultAgent = "orbweaver/" + version + " (+https://github.com/orbweaver/orbweaver)"
+
+// settings are flags made from the table [crawlfile.Settings]. They write into a record.
+type settings struct {
+	record blobschema.Crawl
+	given  map[string][]string // the values on the command line or in the crawl file, by setting
+}
+
+// register adds the flags of some settings.
+func (s *settings) register(fs *pflag.FlagSet, choose func(*crawlfile.Setting) bool) {
+	s.record, s.given = crawlfile.Defaults(defaultAgent), map[string][]string{}
+	for i := range crawlfile.Settings {
+		if set := &crawlfile.Settings[i]; choose(set) {
+			flag := fs.VarPF(&settingFlag{set, s}, set.Name, "", set.Usage)
+			flag.NoOptDefVal = set.Bare
+			if set.Default == "" && set.Name != "user-agent" {
+				flag.DefValue = "" // an empty list
+			}
+		}
+	}
+}
+
+// apply gives another record what the flags say. The error cannot be: the values are parsed already.
+func (s *settings) apply(c *blobschema.Crawl, names ...string) error {
+	for _, name := range names {
+		if err := crawlfile.Find(name).Replace(c, s.given[name]); err != nil {
+			return usagef("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// settingFlag is the flag of a setting.
+type settingFlag struct {
+	*crawlfile.Setting
+	to *settings
+}
+
+func (f *settingFlag) Set(text string) error {
+	f.to.given[f.Name] = append(f.to.given[f.Name], text)
+	return f.Setting.Set(&f.to.record, text)
+}
+func (f *settingFlag) String() string { return f.Get(&f.to.record) }
+func (f *settingFlag) Type() string   { return f.Kind() }
+
+// runFlags are the flags of every command that crawls. They are about one run.
+type runFlags struct {
+	target
+	settings
+	reportFlags
+	connections int
+	maxTime     time.Duration
+	every       time.Duration // between two looks at a deployment
+	costs       bool
+}
+
+// Flags that only make sense where the crawl runs in this process, with what decides in a
+// deployment instead; and the other way round.
+var (
+	folderFlags = map[string]string{
+		"connections": "how many requests a function has under way is a matter of its memory: see the variables of 'make deploy'",
+		"allow-net":   "which networks functions may ask is a matter of their environment: see the variables of 'make deploy'",
+		"max-time":    "the crawl runs by itself there: 'orbweaver stop' ends it, --max-pages bounds it",
+	}
+	cloudFlags = map[string]string{
+		"every":  "a crawl in a folder runs in this process",
+		"detach": "a crawl in a folder runs in this process, and ends with it",
+	}
+)
+
+func (f *runFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	f.target.register(cmd)
+	fs.DurationVar(&f.maxTime, "max-time", 0, "stop this run after this time; 0 for never")
+	fs.IntVar(&f.connections, "connections", 256, "requests under way at once")
+	fs.DurationVar(&f.every, "every", 3*time.Second, "in a cloud: time between two looks at the crawl")
+	fs.BoolVar(&f.costs, "costs", false, "in a folder: add to the summary the calls of this run, and their cost in a cloud")
+	f.reportFlags.register(fs)
+}
+
+// check refuses values that no single flag's parser can, and flags that make no sense at the
+// target, except some.
+func (f *runFlags) check(except ...string) error {
+	if err := refuse(f.set, []wrong{
+		{f.every <= 0, "every", "longer than 0s"},
+		{f.maxTime < 0, "max-time", "longer than 0s, or 0 for no bound"},
+		{f.connections < 1, "connections", "1 or more"},
+	}); err != nil {
+		return err
+	}
+	flags, where := cloudFlags, "a folder"
+	if f.inCloud() {
+		flags, where = folderFlags, "a cloud"
+	}
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if f.set.Changed(name) && !slices.Contains(except, name) {
+			return usagef("--%s makes no sense in %s: %s", name, where, flags[name])
+		}
+	}
+	return nil
+}
+
+// wrong says whether the value of a flag is wrong, and what it must be.
+type wrong struct {
+	is   bool
+	flag string
+	want string
+}
+
+// refuse reports the first wrong value.
+func refuse(set *pflag.FlagSet, checks []wrong) error {
+	for _, c := range checks {
+		if c.is {
+			return usagef("invalid argument %q for --%s: it must be %s", set.Lookup(c.flag).Value, c.flag, c.want)
+		}
+	}
+	return nil
+}
+
+// perRun lists the flags of this run that the next run needs again.
+func (f *runFlags) perRun() []string {
+	if f.set.Changed("connections") {
+		return []string{"--connections=" + strconv.Itoa(f.connections)}
+	}
+	return nil
+}
+
+// crawlFlags are the flags of the crawl command.
+type crawlFlags struct {
+	runFlags
+	file      string
+	seeds     string
+	skipBad   bool // lines of seeds
+	another   bool
+	detach    bool
+	hostRanks string
+	ranks     []byte // the content of that file
+
+	described *crawlfile.File // nil without one
+	fromFile  map[string]bool // settings that the file decides
+	begun     []crawl.Seed    // the seeds of this run; those of the file come first
+}
+
+func (f *crawlFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.file, "file", "", "crawl file (YAML) that describes the crawl: see 'orbweaver help crawl-file'; flags override it")
+	fs.StringVar(&f.seeds, "seeds", "", "file of URLs to begin with, one a line, # comments; - for standard input")
+	fs.BoolVar(&f.skipBad, "skip-bad-seeds", false, "list and skip lines of --seeds that are not URLs, instead of stopping there")
+	fs.BoolVar(&f.another, "new", false,
+		"start a new crawl after the last one finished, hit its limit or was stopped; export the old one first, it is not reachable afterwards")
+	fs.BoolVar(&f.detach, "detach", false, "in a cloud: do not follow the crawl")
+	f.settings.register(fs, func(*crawlfile.Setting) bool { return true })
+	fs.StringVar(&f.hostRanks, "host-ranks", "",
+		"file with the worth of hosts, one a line: host, tab, number (1 for a host that is not there); implies --quality host-rank")
+	f.runFlags.register(cmd)
+}
+
+// read reads the files of --file and --host-ranks, and checks all values.
+func (f *crawlFlags) read() error {
+	f.fromFile = map[string]bool{}
+	if err := f.readFile(); err != nil {
+		return err
+	}
+	if err := f.runFlags.check(); err != nil {
+		return err
+	}
+	if f.skipBad && f.seeds == "" {
+		return usagef("--skip-bad-seeds applies to the file of --seeds; give that too")
+	}
+	if most := f.record.Settings.MostPartitions; most > 0 && f.given["partitions"] == nil {
+		f.record.Partitions = f.record.Settings.LeastPartitions
+	}
+	if name, err := crawlfile.Check(&f.record); err != nil {
+		return usagef("invalid argument %q for --%s: %w", crawlfile.Find(name).Get(&f.record), name, err)
+	}
+	return nil
+}
+
+// readFile reads the crawl file, and the file of --host-ranks, which the crawl file may name.
+func (f *crawlFlags) readFile() error {
+	if f.file == "" {
+		if err := f.readRanks(); err != nil {
+			return usagef("%w", err)
+		}
+		return nil
+	}
+	in, err := os.Open(f.file)
+	if err != nil {
+		return usagef("read --file: %w", err)
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, crawlfile.MaxBytes+1))
+	if err != nil {
+		return usagef("read --file: %w", err)
+	}
+	given := map[string]bool{}
+	f.set.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	beside := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(filepath.Dir(f.file), name)
+	}
+	open := func(name string) (io.ReadCloser, error) { return os.Open(beside(name)) }
+	f.described, err = crawlfile.Parse(f.file, data, &f.record, given, open)
+	for name, values := range f.described.Values {
+		if !given[name] {
+			f.given[name], f.fromFile[name] = values, true
+		}
+	}
+	if f.fromFile["host-ranks"] {
+		f.hostRanks = beside(f.described.HostRanks)
+	}
+	problems := crawlfile.Problems{}
+	errors.As(err, &problems)
+	if rerr := f.readRanks(); rerr != nil && f.fromFile["host-ranks"] {
+		problems = append(problems, f.described.Problem("host-ranks", rerr.Error()))
+	} else if rerr != nil && len(problems) == 0 {
+		return usagef("%w", rerr)
+	}
+	if err := problems.Err(); err != nil {
+		return fail(exitUsage, err)
+	}
+	return nil
+}
+
+// readRanks reads the file of --host-ranks.
+func (f *crawlFlags) readRanks() error {
+	set := &f.record.Settings
+	if f.hostRanks == "" {
+		return nil
+	}
+	data, err := os.ReadFile(f.hostRanks)
+	if err != nil {
+		return fmt.Errorf("--host-ranks: %w", err)
+	}
+	if _, err := frontier.ParseHostRanks(data); err != nil {
+		return fmt.Errorf("--host-ranks %s: %w", f.hostRanks, err)
+	}
+	if f.given["quality"] != nil && set.Quality != "host-rank" {
+		return fmt.Errorf("--host-ranks contradicts --quality %s", set.Quality)
+	}
+	f.ranks, set.Quality = data, "host-rank"
+	return nil
+}
+
+// fresh is the record of a new crawl, without its identity.
+func (f *crawlFlags) fresh() blobschema.Crawl {
+	c := f.record
+	if f.described != nil {
+		c.Settings.Topics, _, _ = f.described.Join(&c.Settings) // Parse has reported the problems
+	}
+	return c
+}
+
+// allSeeds are the seeds of the file, and those given beside it.
+func (f *crawlFlags) allSeeds(more []crawl.Seed) []crawl.Seed {
+	f.begun = more
+	if f.described != nil {
+		_, seeds, _ := f.described.Join(&f.record.Settings) // Parse has reported the problems
+		f.begun = append(seeds, more...)
+	}
+	return f.begun
+}
+
+// resume is the record of a crawl that is resumed: as it was, with the given settings that may
+// change. It refuses settings that contradict the crawl.
+func (f *crawlFlags) resume(stored blobschema.Crawl) (blobschema.Crawl, error) {
+	var problems crawlfile.Problems // of the file
+	for i := range crawlfile.Settings {
+		s := &crawlfile.Settings[i]
+		if f.given[s.Name] == nil {
+			continue
+		}
+		was, now := s.Get(&stored), s.Get(&f.record)
+		switch {
+		case !s.Fixed:
+			if err := f.apply(&stored, s.Name); err != nil {
+				return stored, err
+			}
+		case was == now:
+		case f.fromFile[s.Name]:
+			problems = append(problems, f.described.Problem(s.Name,
+				fmt.Sprintf("%s %s contradicts the crawl in %s, which was begun with %s and keeps it", s.Name, now, &f.target, was)))
+		default:
+			return stored, f.contradiction(s.Name, spelt(s, now), spelt(s, was), now)
+		}
+	}
+	if f.hostRanks != "" && stored.Settings.HostRanks != naming.Ranks(stored.ID, f.ranks) {
+		return stored, f.contradiction("host-ranks", "--host-ranks "+f.hostRanks, "--host-ranks another file, or none", "")
+	}
+	if f.given["elastic"] != nil && stored.Settings.MostPartitions > stored.Slots {
+		return stored, usagef("--elastic %s is too many: the crawl in %s has %s, for good",
+			crawlfile.Find("elastic").Get(&stored), &f.target, plural(stored.Slots, "slot"))
+	}
+	if f.described != nil {
+		topics, seeds, wrong := f.described.Join(&stored.Settings)
+		if problems = append(problems, wrong...); problems == nil {
+			stored.Settings.Topics = topics
+			if f.described.Hosts != nil && f.given["host-rule"] == nil {
+				stored.Settings.Hosts = f.described.Hosts
+			}
+			for i := range seeds {
+				f.begun[i].Topic = seeds[i].Topic
+			}
+		}
+	}
+	if problems != nil {
+		return stored, fail(exitUsage, problems.Err())
+	}
+	return stored, nil
+}
+
+// contradiction refuses a flag that contradicts the crawl.
+func (f *crawlFlags) contradiction(name, now, was, value string) error {
+	if name == "partitions" {
+		return usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
+			"Leave --partitions out to go on with it", &f.target, was, f.command("partitions scale", value))
+	}
+	elsewhere := "in another folder (--data), or "
+	if f.inCloud() {
+		elsewhere = ""
+	}
+	return usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
+		"Leave --%s out to go on with that crawl, or begin another one %swith --new once that one is finished or stopped",
+		now, &f.target, was, name, elsewhere)
+}
+
+// spelt writes a setting as a command line has it.
+func spelt(s *crawlfile.Setting, value string) string {
+	if s.Bare != "" { // --flag alone would be a value too
+		return "--" + s.Name + "=" + value
+	}
+	return "--" + s.Name + " " + value
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// A command does little for a crawl in a deployment: it creates the crawl, runs the coordinator once
+// so that work starts at once, and follows. Functions do everything else.
+
+// crawlInCloud is the crawl command for a deployment.
+func (f *crawlFlags) crawlInCloud(ctx context.Context, rep *reporter, seeds []crawl.Seed) error {
+	ctx, release := following(ctx)
+	defer release()
+	return f.enter(ctx, func(o *opened) error {
+		b, err := f.beginInCloud(ctx, o, seeds)
+		if err != nil {
+			return err
+		}
+		rep.begun("started", b)
+		if f.detach {
+			rep.told("left", o.departure(b.Pages))
+			return nil
+		}
+		w := follower{opened: o, every: f.every, reporter: rep}
+		end, s, err := w.follow(ctx)
+		if err != nil {
+			return err
+		}
+		if end == service.Stopped {
+			rep.told("left", o.departure(s.Totals.Pages))
+			return nil
+		}
+		sum, err := w.summarize(ctx, end, s)
+		if err != nil {
+			return err
+		}
+		return conclude(rep, sum, seedsFailed(sum.Seeds, nil))
+	})
+}
+
+// beginInCloud creates a crawl or resumes the present one, and starts work on it.
+func (f *crawlFlags) beginInCloud(ctx context.Context, o *opened, seeds []crawl.Seed) (*beginning, error) {
+	if most := o.partitions(); most > 0 {
+		if f.given["partitions"] == nil && f.record.Settings.MostPartitions == 0 {
+			f.record.Partitions = min(cmp.Or(o.platform.BeginWith, most), f.record.Slots)
+		}
+		for name, n := range map[string]int{"elastic": f.record.Settings.MostPartitions, "partitions": f.record.Partitions} {
+			if n > most {
+				return nil, usagef("--%s %s is too many: %s was deployed with %s (make deploy, variable mailboxes)",
+					name, f.set.Lookup(name).Value, &f.target, mailboxes(most))
+			}
+		}
+	}
+	if err := f.checkQuality(); err != nil {
+		if _, none := o.engine.Open(); f.another || errors.Is(none, crawl.ErrNoCrawl) {
+			return nil, err
+		}
+	}
+	fresh, err := identify(f.fresh())
+	if err != nil {
+		return nil, err
+	}
+	c, created, added, err := begin(ctx, o.engine, fresh, seeds, f.ranks, f.another, f.resume)
+	if err != nil {
+		return nil, err
+	}
+	b := &beginning{where: f.where(c.ID), Resumed: !created, Seeds: added, Set: c.Settings}
+	if err := o.see(ctx); err != nil {
+		return nil, err
+	}
+	if b.Resumed {
+		if b.Retried, err = retrySeeds(ctx, o.engine, o.view, cloudSeedRecords); err != nil {
+			return nil, err
+		}
+	}
+	s, err := o.view.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.Pages = s.Totals.Pages
+	if b.Resumed && (s.Wish.Stop || s.Wish.Pause) {
+		b.Ordered, err = o.Order(ctx, crawl.OrderResume)
+	} else {
+		_, err = o.engine.Tick()
+	}
+	return b, err
+}
+
+func mailboxes(n int) string {
+	if n == 1 {
+		return "1 mailbox"
+	}
+	return count(n) + " mailboxes"
+}
+
+// departure is about a crawl that is left to itself.
+func (o *opened) departure(pages int64) *departure {
+	return &departure{where: o.where(o.view.ID()), Pages: pages, Look: o.command("status")}
+}
+
+// follower follows a crawl in a deployment until it ends.
+type follower struct {
+	*opened
+	every    time.Duration
+	reporter *reporter
+
+	began  time.Time
+	before blobschema.Totals
+	meter  *meter
+}
+
+// maxLooksFailed is how many looks in a row may fail: networks do.
+const maxLooksFailed = 5
+
+// poll calls look, every so often, until it returns true, fails too often, or ctx ends.
+func (w *follower) poll(ctx context.Context, look func() (done bool, err error)) error {
+	for failed := 0; ; {
+		done, err := look()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && failed < maxLooksFailed:
+			failed++
+			warn(w.reporter, "cannot look at the crawl: %v; trying again", err)
+		case err != nil || done:
+			return err
+		default:
+			failed = 0
+		}
+		if !wait(ctx, w.every) {
+			return nil
+		}
+	}
+}
+
+// follow looks until the crawl has ended: Finished, Limited or Halted. Stopped says that the context
+// has ended and the crawl goes on. An end is one that two looks have seen, because the heads are not
+// read at one moment.
+func (w *follower) follow(ctx context.Context) (end service.End, last *view.Status, err error) {
+	last = &view.Status{}
+	seen := uint64(0) // commits at the last look, if the crawl seemed to have ended
+	err = w.poll(ctx, func() (bool, error) {
+		now, err := w.view.Status(ctx)
+		if err != nil {
+			return false, err
+		}
+		last = &now
+		f := w.figures(&now)
+		w.reporter.progress(&f)
+		commits := uint64(1)
+		for i := range now.Heads {
+			commits += now.Heads[i].Seq
+		}
+		end = map[view.State]service.End{view.Finished: service.Finished, view.Limited: service.Limited, view.Stopped: service.Halted}[now.State]
+		if end == "" {
+			seen = 0
+			return false, nil
+		}
+		sure := seen == commits
+		seen = commits
+		return sure, nil
+	})
+	if err == nil && ctx.Err() != nil {
+		end = service.Stopped
+	}
+	return end, last, err
+}
+
+func (w *follower) figures(s *view.Status) figures {
+	now := time.Now()
+	if w.meter == nil {
+		w.began, w.before = now, s.Totals
+		w.meter = newMeter(now, 0, s.Totals)
+		w.meter.memory = cloudRateMemory
+	}
+	f := w.meter.read(now, &service.Snapshot{Crawl: s.Crawl, Progress: crawl.Progress{Totals: s.Totals}})
+	f.title, f.AtWork, f.Paused = "orbweaver "+w.view.ID(), &s.Leased, s.Wish.Pause
+	if left := s.Due.Sub(now); s.Leased == 0 && left > quiet {
+		f.Waiting = "waiting " + span(left.Seconds()) + ": no host may be requested sooner"
+	}
+	return f
+}
+
+// summarize says how the crawl ended, and what it cost.
+func (w *follower) summarize(ctx context.Context, end service.End, s *view.Status) (*summary, error) {
+	sum, err := w.summary(end, s)
+	if err != nil {
+		return nil, err
+	}
+	sum.measure(&w.before, time.Since(w.began))
+	sum.conclude(s.Crawl.Settings.MaxPages)
+	if sum.Status == exitNothing {
+		sum.Seeds, err = seedOutcomes(ctx, w.view)
+	}
+	return sum, err
+}
+
+// summary is the summary of a crawl in a deployment.
+func (o *opened) summary(end service.End, s *view.Status) (*summary, error) {
+	sum := &summary{where: o.where(o.view.ID()), End: end, Totals: s.Totals, Search: newIndexReport(s)}
+	if s.Totals.Stored > 0 {
+		sum.Archive = o.String() + ", objects " + naming.WARCPrefix(o.view.ID())
+	}
+	return sum, sum.price(s.Calls, 0)
+}

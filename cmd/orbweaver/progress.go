@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/internal/service"
+)
+
+// figures are what is shown of a running crawl: totals since it began, rates of this
+// run.
+type figures struct {
+	Seconds        float64          `json:"seconds"`             // since this run began
+	Pages          int64            `json:"pages"`               // fetched, each counted once
+	Recrawled      int64            `json:"recrawled,omitempty"` // further answers, of recrawls and revisits
+	PagesPerSecond float64          `json:"pages_per_second"`    // smoothed
+	HostsActive    int              `json:"hosts_active"`        // being asked now; not known of a cloud
+	Paused         bool             `json:"paused,omitempty"`
+	Waiting        string           `json:"waiting,omitempty"`            // why nothing happens, in words
+	AtWork         *int             `json:"partitions_at_work,omitempty"` // in a cloud
+	Asked          int              `json:"asked,omitempty"`              // URLs that recrawl waits for, and how many have an outcome
+	Answered       int              `json:"answered,omitempty"`
+	HostsKnown     int64            `json:"hosts_known"`
+	Queue          int64            `json:"queue"` // URLs known and not settled
+	Bytes          int64            `json:"bytes"` // received
+	Outcomes       map[string]int64 `json:"outcomes,omitempty"`
+	Retries        int64            `json:"retries"`         // requests that failed and were put off
+	Limit          string           `json:"limit,omitempty"` // the flag whose limit comes first
+	SecondsLeft    float64          `json:"seconds_left,omitempty"`
+
+	title string
+}
+
+// progress is how far something is, for people: a block of lines, or one line.
+type progress struct {
+	title   string
+	seconds float64
+	rows    []string // the first rows of the block
+	line    string   // the first part of the line
+	parts   []part
+	key     string // what makes a log line worth it; "" for the time that has passed
+}
+
+// part is a row of the block, and a piece of the line; either may be empty.
+type part struct{ row, text string }
+
+// add adds a part if there is something to say.
+func (p *progress) add(is bool, row, text string) {
+	if is {
+		p.parts = append(p.parts, part{row, text})
+	}
+}
+
+// block is the progress as a block of lines.
+func (p *progress) block() []string {
+	lines := append([]string{p.title + " · " + span(p.seconds)}, p.rows...)
+	for _, part := range p.parts {
+		if part.row != "" {
+			lines = append(lines, "  "+part.row)
+		}
+	}
+	return lines
+}
+
+// String is the progress as one line.
+func (p *progress) String() string {
+	s := span(p.seconds) + ": " + p.line
+	for _, part := range p.parts {
+		if part.text != "" {
+			s += part.text
+		}
+	}
+	return s
+}
+
+// progress is the progress of a crawl.
+func (f *figures) progress() *progress {
+	asked := plural(f.Asked, "URL")
+	active, hosts := count(f.HostsActive)+" active", fmt.Sprintf("%d of %s", f.HostsActive, plural(f.HostsKnown, "host"))
+	if f.AtWork != nil {
+		active, hosts = "", fmt.Sprintf("%s, %s at work", plural(f.HostsKnown, "host"), plural(*f.AtWork, "partition"))
+	}
+	p := &progress{
+		title: f.title, seconds: f.Seconds,
+		rows: []string{
+			fmt.Sprintf("  pages  %-12s %8.1f/s     queue     %s", count(f.Pages), f.PagesPerSecond, count(f.Queue)),
+			fmt.Sprintf("  hosts  %-12s %8s       received  %s", count(f.HostsKnown), active, size(f.Bytes)),
+		},
+		line: fmt.Sprintf("%s (%.1f/s), %s, queue %s, %s received",
+			plural(f.Pages, "page"), f.PagesPerSecond, hosts, count(f.Queue), size(f.Bytes)),
+	}
+	if f.AtWork != nil {
+		p.add(true, "work   "+plural(*f.AtWork, "partition"), "")
+	}
+	p.add(f.Recrawled > 0, "again  "+count(f.Recrawled)+" recrawled", ", "+count(f.Recrawled)+" recrawled")
+	p.add(f.Asked > 0, fmt.Sprintf("asked  %d of %s have an outcome", f.Answered, asked),
+		fmt.Sprintf(", %d of %s answered", f.Answered, asked))
+	p.add(f.Paused, "paused: nothing is asked for; 'orbweaver resume' goes on", ", paused")
+	p.add(f.Waiting != "" && !f.Paused, f.Waiting, ", "+f.Waiting)
+	good := []string{blobschema.OutcomeOK.String(), blobschema.OutcomeUnchanged.String(), blobschema.OutcomeRedirect.String()}
+	errors := parts(kinds(f.Outcomes, good...),
+		some(f.Retries, count(f.Retries)+" retried"))
+	p.add(errors != "", "errors "+errors, ", errors: "+errors)
+	left := span(f.SecondsLeft)
+	p.add(f.Limit != "", fmt.Sprintf("left   %s to --%s", left, f.Limit), fmt.Sprintf(", %s left to --%s", left, f.Limit))
+	return p
+}
+
+// How long ago a page has lost most of its weight in the rate. In a cloud pages are only
+// seen once they are committed, many at a time.
+const (
+	rateMemory      = 5 * time.Second
+	cloudRateMemory = 90 * time.Second
+)
+
+// farAhead is the longest time left that is shown, in seconds: a year.
+const farAhead = 365 * 24 * 3600
+
+// meter makes figures of snapshots. It belongs to one goroutine.
+type meter struct {
+	start    time.Time
+	deadline time.Time // of --max-time; zero for none
+	before   blobschema.Totals
+	memory   time.Duration
+
+	last         time.Time
+	news         time.Time // when a page came last
+	pages        int64     // at last
+	done, passed float64   // pages and seconds, the older the less they weigh
+}
+
+// newMeter returns a meter for a run that begins with the totals of earlier ones.
+func newMeter(start time.Time, maxTime time.Duration, before blobschema.Totals) *meter {
+	m := &meter{start: start, last: start, news: start, before: before, memory: rateMemory, pages: captures(&before)}
+	if maxTime > 0 {
+		m.deadline = start.Add(maxTime)
+	}
+	return m
+}
+
+// read takes a snapshot's figures. Both sums of the rate decay alike, so that it is
+// right from the first second on.
+func (m *meter) read(now time.Time, s *service.Snapshot) figures {
+	t := &s.Totals
+	if captures(t) < captures(&m.before) {
+		t = &m.before // steps that are still reading their state know of nothing
+	}
+	pages := captures(t)
+	if dt := now.Sub(m.last).Seconds(); dt > 0 {
+		w := math.Exp(-dt / m.memory.Seconds())
+		m.done = m.done*w + float64(max(pages-m.pages, 0))
+		m.passed = m.passed*w + dt
+		if pages > m.pages {
+			m.news = now
+		}
+		m.last, m.pages = now, pages
+	}
+	f := figures{
+		Seconds: now.Sub(m.start).Seconds(), Pages: t.Pages, Recrawled: recrawled(t), HostsActive: s.Active, HostsKnown: t.Hosts,
+		Queue: t.Pending + t.Unexamined, Bytes: t.Bytes, Outcomes: t.Outcomes, Retries: t.Retries,
+	}
+	if m.passed > 0 {
+		f.PagesPerSecond = m.done / m.passed
+	}
+	more := int64(-1)
+	if limit := s.Crawl.Settings.MaxPages; limit > 0 {
+		more = max(limit-t.Pages, 0)
+	}
+	m.limit(&f, now, more)
+	f.Waiting = m.waiting(now, s)
+	return f
+}
+
+// quiet is the time without progress after which the view shows the reason.
+const quiet = 2 * time.Second
+
+// waiting says why no page comes, "" while pages do.
+func (m *meter) waiting(now time.Time, s *service.Snapshot) string {
+	r := &s.Rest
+	left := r.Until.Sub(now)
+	switch {
+	case now.Sub(m.news) < quiet:
+		return ""
+	case s.Active > 0:
+		return fmt.Sprintf("waiting for %s", plural(s.Active, "answer"))
+	case r.Units == 0 || left <= 0:
+		return ""
+	}
+	hosts := func(n int, one, more string) string {
+		if n == 1 {
+			return "1 host " + one
+		}
+		return plural(n, "host") + " " + more
+	}
+	var why []string
+	if r.Silent > 0 {
+		why = append(why, hosts(r.Silent, "does not answer", "do not answer"))
+	}
+	if r.Failed > 0 {
+		why = append(why, hosts(r.Failed, "failed or asked for a pause", "failed or asked for a pause"))
+	}
+	if n := r.Units - r.Silent - r.Failed; n > 0 {
+		why = append(why, hosts(n, "may not be requested sooner", "may not be requested sooner"))
+	}
+	return fmt.Sprintf("waiting %s: %s", span(left.Seconds()), strings.Join(why, ", "))
+}
+
+// captures counts the pages that were fetched, also those fetched again on purpose, which do
+// not count against the limit, and those found unchanged.
+func captures(t *blobschema.Totals) int64 {
+	return t.Outcomes[blobschema.OutcomeOK.String()] + t.Outcomes[blobschema.OutcomeUnchanged.String()]
+}
+
+// recrawled counts the captures that Totals.Pages leaves out: those of requests by recrawl, and of revisits.
+func recrawled(t *blobschema.Totals) int64 { return max(captures(t)-t.Pages, 0) }
+
+// limit finds the limit that will be reached first. more is how many pages --max-pages
+// leaves, below 0 if there is no such limit.
+func (m *meter) limit(f *figures, now time.Time, more int64) {
+	if !m.deadline.IsZero() {
+		f.Limit, f.SecondsLeft = "max-time", max(m.deadline.Sub(now).Seconds(), 0)
+	}
+	// In an outage the rate falls to nothing, and says nothing about the time after it: the mean of this run does.
+	rate := f.PagesPerSecond
+	if f.Seconds > 0 {
+		rate = max(rate, float64(m.pages-captures(&m.before))/f.Seconds)
+	}
+	if left := float64(more) / rate; more >= 0 && left < farAhead && (f.Limit == "" || left < f.SecondsLeft) {
+		f.Limit, f.SecondsLeft = "max-pages", left
+	}
+}

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/naming"
+	"github.com/orbweaver/orbweaver/internal/actor"
+	"github.com/orbweaver/orbweaver/internal/control"
+	"github.com/orbweaver/orbweaver/internal/crawl"
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/engine"
+	"github.com/orbweaver/orbweaver/internal/fetch"
+	"github.com/orbweaver/orbweaver/internal/jobs"
+	"github.com/orbweaver/orbweaver/internal/ledger"
+	"github.com/orbweaver/orbweaver/internal/polite"
+	"github.com/orbweaver/orbweaver/internal/service"
+	"github.com/orbweaver/orbweaver/internal/view"
+	"github.com/orbweaver/orbweaver/platform"
+)
+
+// refresh is how often the display is updated.
+const refresh = 200 * time.Millisecond
+
+// run is one run of a crawl in a folder: what the crawl, recrawl and demo commands have in common.
+type run struct {
+	// Set before start.
+	*target
+	reporter    *reporter
+	seeds       []crawl.Seed
+	fresh       blobschema.Crawl // the record of a new crawl
+	ranks       []byte           // of hosts, for a new crawl
+	another     bool             // a new crawl replaces the last one
+	resume      func(stored blobschema.Crawl) (blobschema.Crawl, error)
+	request     *request // URLs to fetch before all others; nil for none
+	connections int
+	maxTime     time.Duration
+	retry       polite.Retry
+	perRun      []string // flags of this run that the next one needs again
+	costs       bool
+
+	ledger   ledger.Ledger
+	platform *platform.Platform
+	engine   *jobs.Jobs
+	view     *view.View
+	asked    *view.View  // as it was before the request was submitted
+	earlier  view.Status // the same
+	over     atomic.Bool
+	crawl    blobschema.Crawl
+	created  bool
+	resumed  bool              // from an order to stop or to pause
+	added    int               // seeds
+	retried  int               // seeds that could not be fetched before
+	before   blobschema.Totals // of earlier runs
+	log      *slog.Logger
+	began    time.Time
+	cpu      time.Duration // used before the run
+}
+
+// Page records that are read at most to find the seeds that could not be fetched, when a crawl is
+// resumed: some seconds' worth in a folder, and few objects in a deployment.
+const (
+	seedRecords      = 1_000_000
+	cloudSeedRecords = 20_000
+)
+
+// errMaxTime ends a run that took --max-time.
+var errMaxTime = errors.New("--max-time is over")
+
+// start opens the folder, crawls until the end or the end of ctx, and returns the result. It calls
+// after with the folder still open.
+func (r *run) start(ctx context.Context, after func(context.Context, *summary) error) (sum *summary, err error) {
+	r.began, r.cpu = time.Now(), ledger.Processor()
+	r.log = slog.New(slog.NewTextHandler(r.reporter, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if r.platform, err = drivers.Local(r.data, &r.ledger); err != nil {
+		return nil, r.explain(err)
+	}
+	defer func() {
+		if cerr := r.platform.Close(); cerr != nil && err == nil {
+			err = r.explain(cerr) // of a run that failed it says the same again
+		}
+	}()
+	if err := r.open(ctx); err != nil {
+		return nil, r.explain(err)
+	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if r.maxTime > 0 {
+		limited, cancel = context.WithDeadlineCause(ctx, r.began.Add(r.maxTime), errMaxTime)
+	}
+	defer cancel()
+	r.reporter.begun("started", &beginning{
+		where: r.where(r.crawl.ID), Resumed: !r.created, Ordered: r.resumed, Seeds: r.added, Retried: r.retried,
+		Pages: r.before.Pages, Set: r.crawl.Settings,
+	})
+	defer r.serve(ctx)()
+	if err := r.submitRequest(ctx); err != nil {
+		return nil, r.explain(err)
+	}
+	end, err := r.watch(limited)
+	r.over.Store(true)
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	snap := r.engine.Snapshot()
+	sum = r.ended(end, context.Cause(limited), snap.Totals)
+	sum.measure(&r.before, time.Since(r.began))
+	if err := sum.price(snap.Calls, ledger.Processor()-r.cpu); err != nil {
+		return nil, err
+	}
+	if err := after(ctx, sum); err != nil {
+		return nil, r.explain(err)
+	}
+	return sum, nil
+}
+
+// open creates the crawl or resumes the present one, and makes an engine for it.
+func (r *run) open(ctx context.Context) error {
+	// The record says how to fetch, and only an engine can read it: hence two.
+	opener, err := jobs.Open(r.platform, service.Config{Ledger: &r.ledger})
+	if err != nil {
+		return err
+	}
+	if r.crawl, r.created, r.added, err = begin(ctx, opener, r.fresh, r.seeds, r.ranks, r.another, r.resume); err != nil {
+		return err
+	}
+	r.seeds = nil // they may be a million
+	if r.view, err = view.New(ctx, view.OfPlatform(r.platform)); err != nil {
+		return err
+	}
+	heads, err := r.view.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range heads {
+		r.before.Add(&heads[i].Totals)
+	}
+	cfg := service.Config{
+		Step:        crawl.StepConfig{Software: "orbweaver/" + version, Retry: r.retry},
+		Fetch:       fetch.Config{AllowNet: r.crawl.Settings.AllowNet},
+		Connections: r.connections, MemoryLimit: engine.LimitMemory(os.DirFS("/")), Ledger: &r.ledger, Log: r.log,
+	}.For(&r.crawl.Settings)
+	if err := cfg.Fetch.Validate(); err != nil {
+		return err
+	}
+	if r.engine, err = jobs.Open(r.platform, cfg); err != nil {
+		return err
+	}
+	most := 0
+	if !r.created && r.request == nil {
+		most = seedRecords
+	}
+	if r.retried, err = retrySeeds(ctx, r.engine, r.view, most); err != nil {
+		return err
+	}
+	// To crawl is to take back that the crawl was stopped or paused. A recrawl is not.
+	w, err := r.view.Wish(ctx)
+	switch {
+	case err != nil || !w.Stop && !w.Pause:
+		return err
+	case r.request != nil:
+		return heldBack(r.target, &w)
+	}
+	r.resumed, err = r.engine.Command(crawl.OrderResume)
+	return err
+}
+
+// begin creates a crawl, or resumes the present one with the record that resume makes.
+func begin(ctx context.Context, e *jobs.Jobs, fresh blobschema.Crawl, seeds []crawl.Seed, ranks []byte, another bool,
+	resume func(blobschema.Crawl) (blobschema.Crawl, error),
+) (c blobschema.Crawl, created bool, added int, err error) {
+	if err := e.PutRanks(ctx, &fresh, ranks); err != nil {
+		return c, false, 0, err
+	}
+	if !another {
+		return e.Begin(fresh, seeds, func(c *blobschema.Crawl) error {
+			resumed, err := resume(*c)
+			if err == nil {
+				*c = resumed
+			}
+			return err
+		})
+	}
+	// Waiting helps if the id, which is made of the second, is taken, and if a step is just ending.
+	for try := 0; ; try++ {
+		c, err = e.BeginAnother(ctx, fresh, seeds)
+		if !errors.Is(err, actor.ErrConflict) && !errors.Is(err, crawl.ErrAtWork) || try == 5 || !wait(ctx, time.Second) {
+			return c, true, len(seeds), err
+		}
+		if fresh, err = identify(fresh); err != nil {
+			return c, false, 0, err
+		}
+	}
+}
+
+// retrySeeds gives the crawl the seeds again that could not be fetched. It reads at most some page records.
+func retrySeeds(ctx context.Context, e *jobs.Jobs, v *view.View, mostRecords int) (retried int, err error) {
+	var failed []crawl.Seed
+	if mostRecords > 0 {
+		if failed, err = v.FailedSeeds(ctx, mostRecords); err != nil {
+			return 0, err
+		}
+	}
+	_, _, retried, err = e.Begin(blobschema.Crawl{}, failed, nil)
+	return retried, err
+}
+
+// serve lets other commands read and change the crawl while it runs, until stop is called. Without
+// a socket they have to wait, which is no reason not to crawl.
+func (r *run) serve(ctx context.Context) (stop func()) {
+	end, err := control.Serve(ctx, r.data, r.platform, control.Owner{
+		Control: control.Own{Engine: r.engine}, Snapshot: func() any { return r.engine.Snapshot() }, Ended: r.over.Load,
+	})
+	if err != nil {
+		r.log.Warn("other commands cannot look at this crawl while it runs", "error", err)
+		return func() {}
+	}
+	return func() {
+		if err := end(); err != nil {
+			r.log.Warn("end answering", "error", err)
+		}
+	}
+}
+
+// watch runs the engine and reports its progress.
+func (r *run) watch(ctx context.Context) (end service.End, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		end, err = r.engine.Run(ctx)
+	}()
+	m := newMeter(r.began, r.maxTime, r.before)
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return end, err
+		case now := <-tick.C:
+			snap := r.engine.Snapshot()
+			f := m.read(now, &snap)
+			f.title = "orbweaver " + r.crawl.ID
+			if rep := r.engine.Report(); rep != nil {
+				f.Paused = rep.Wish.Pause
+			}
+			r.reporter.progress(&f)
+		}
+	}
+}
+
+// ended says how the run ended. cause is why its context did, if it has.
+func (r *run) ended(end service.End, cause error, t blobschema.Totals) *summary {
+	sum := &summary{where: r.where(r.crawl.ID), End: end, Totals: t, before: r.before, perRun: r.perRun, perNew: r.perNew(), costs: r.costs}
+	if t.Stored > 0 {
+		sum.Archive = objectFile(r.data, naming.WARCPrefix(r.crawl.ID))
+	}
+	// If there is nothing to do, no step runs.
+	sum.idle = !r.created && r.added+r.retried == 0 && r.request == nil && end != service.Stopped && r.ledger.Counts().Functions == 0
+	pages := plural(t.Pages, "page")
+	sum.Resume = r.command("crawl", r.perRun...)
+	switch {
+	case end == service.Stopped && errors.Is(cause, errMaxTime):
+		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped after --max-time %s, with %s.", r.maxTime, pages)
+	case end == service.Stopped:
+		sum.Status, sum.Reason = exitStopped, fmt.Sprintf("Stopped, with %s.", pages)
+	case sum.idle && end == service.Finished && t.Pages == 0:
+		sum.Status, sum.Reason = exitNothing, "already finished: nothing could be fetched."
+		sum.Resume = r.command("crawl", append(sum.perNew, "--new", "URL...")...)
+	case sum.idle && end == service.Finished:
+		sum.Reason = fmt.Sprintf("already finished: %s.", pages)
+		sum.Resume = r.command("crawl", append(r.perRun, "URL...")...)
+	default:
+		sum.Resume = ""
+		sum.conclude(r.crawl.Settings.MaxPages)
+	}
+	return sum
+}
+
+// perNew lists the flags that a new crawl in place of this one needs again.
+func (r *run) perNew() []string {
+	args := slices.Clone(r.perRun)
+	for _, p := range r.crawl.Settings.AllowNet {
+		args = append(args, "--allow-net="+p.String())
+	}
+	return args
+}
+
+// conclude does what the end of a crawl requires while its folder is still open.
+func (r *run) conclude(ctx context.Context, sum *summary) (err error) {
+	if sum.Status == exitNothing {
+		if sum.Seeds, err = seedOutcomes(ctx, r.view); err != nil {
+			return err
+		}
+	}
+	if r.crawl.Settings.Index && !sum.idle {
+		now, err := r.view.Status(context.WithoutCancel(ctx)) // after a signal too
+		if err != nil {
+			return err
+		}
+		sum.Search = newIndexReport(&now)
+	}
+	return r.listCaptures(ctx, sum)
+}
+
+// listCaptures makes the capture index at the end of a run that was not interrupted.
+func (r *run) listCaptures(ctx context.Context, sum *summary) error {
+	if sum.End == service.Stopped || sum.End == service.Halted || sum.idle {
+		return nil
+	}
+	switch err := view.WriteCDXJ(ctx, r.platform, r.crawl.ID); {
+	case ctx.Err() != nil:
+		return nil // the user has no time for it; export makes another
+	case err != nil:
+		return fmt.Errorf("the crawl is done, but its capture index is not: %w", err)
+	}
+	sum.Index = objectFile(r.data, naming.CDXJIndex(r.crawl.ID))
+	return nil
+}
+
+// interruptible returns a context that ends with the first signal to stop; the second signal ends
+// the process at once. release takes the signals back.
+func interruptible(parent context.Context, w io.Writer) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it ignored
+		signals = append(signals, syscall.SIGHUP)
+	}
+	got, done, ended := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(got, signals...)
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-got:
+			}
+			if n > 0 {
+				os.Exit(int(exitStopped)) // uncommitted pages will be fetched again
+			}
+			fmt.Fprintln(w, "stopping; once more quits at once")
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(got)
+		close(done)
+		<-ended
+		cancel()
+	}
+}
+
+// following returns a context that ends with the first signal to stop, which does not end the crawl.
+func following(parent context.Context) (ctx context.Context, release func()) {
+	return signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
+}

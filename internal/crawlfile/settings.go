@@ -1,0 +1,348 @@
+package crawlfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orbweaver/orbweaver/blobschema"
+	"github.com/orbweaver/orbweaver/blobschema/warc"
+	"github.com/orbweaver/orbweaver/internal/frontier"
+	"github.com/orbweaver/orbweaver/partition"
+)
+
+// Setting is one setting of a crawl. It is a flag of 'orbweaver crawl', a field of the crawl's record
+// and, unless NoKey is set, a key of crawl files.
+type Setting struct {
+	Name    string
+	Usage   string
+	Default string
+	Bare    string // the value of the flag without one
+	Fixed   bool   // the crawl keeps the value that it was created with
+	NoKey   bool
+	field   func(c *blobschema.Crawl) value
+}
+
+// Settings is the table of all settings. Flags, keys, records and docs/crawl-file.md derive from it.
+var Settings = []Setting{
+	{Name: "scope", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.Scope, blobschema.ScopeHost, blobschema.ScopeDomain, blobschema.ScopeAny)
+	}), Usage: "which links to follow: to the hosts of the seeds and of their redirects, to their registrable domains, or any"},
+	{Name: "include", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Include) }),
+		Usage: "follow only links that match this expression (RE2), or another --include"},
+	{Name: "exclude", Fixed: true, field: of(func(s *blobschema.Settings) value { return patterns(&s.Exclude) }),
+		Usage: "follow no links that match this expression (RE2); wins over --include"},
+	{Name: "max-depth", Default: "-1", Fixed: true,
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDepth, 0, math.MaxUint16, -1) }),
+		Usage: "follow links up to this many steps from a seed; -1 for no bound"},
+	{Name: "sitemaps", Default: "true", Bare: "true", Fixed: true,
+		field: of(func(s *blobschema.Settings) value { return boolean(&s.Sitemaps) }),
+		Usage: "follow the sitemaps that robots.txt names"},
+	{Name: "srcset", Default: "false", Bare: "true", Fixed: true,
+		field: of(func(s *blobschema.Settings) value { return boolean(&s.Srcset) }),
+		Usage: "follow the images of img and source elements too"},
+	{Name: "policy", Default: "breadth-first", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.Policy, frontier.PolicyNames()...)
+	}), Usage: "which URL comes first: nearest to the seeds, most pages per second of connection time, best, or most quality per second"},
+	{Name: "quality", Default: "depth", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.Quality, frontier.QualityNames()...)
+	}), Usage: "what makes a page good, for the last two policies: nearness to a seed, links to it, their worth, its host's worth, or chance"},
+	{Name: "partition-by", Default: "host", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return named(&s.PartitionBy, blobschema.ByHost, blobschema.ByDomain, blobschema.ByIP)
+	}), Usage: "what --delay applies to: a host, its registrable domain, or its IP address"},
+	{Name: "elastic", Default: "off", field: of(elastic),
+		Usage: "let the crawl choose its number of partitions between these by its load, and balance it; off for a fixed number"},
+	{Name: "slots", Default: strconv.Itoa(partition.DefaultSlots), Fixed: true,
+		field: func(c *blobschema.Crawl) value { return number(&c.Slots, partition.MaxSlots) },
+		Usage: "number of slots that hosts are hashed to"},
+	{Name: "partitions", Default: "2", Fixed: true,
+		field: func(c *blobschema.Crawl) value { return number(&c.Partitions, partition.MaxPartitions) },
+		Usage: "number of partitions of a new crawl; 'orbweaver partitions' changes it"},
+	{Name: "max-body", Default: "16MiB", Fixed: true, field: of(func(s *blobschema.Settings) value {
+		return scalar(&s.MaxBody, "size", parseSize, formatSize)
+	}), Usage: "bytes of a response body to keep, such as 16MiB; at most " + formatSize(maxMaxBody)},
+	{Name: "max-pages", Default: "-1", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxPages, 1, math.MaxInt64, 0) }),
+		Usage: "stop after this many pages (answers with status 2xx); -1 for no bound"},
+	{Name: "delay", Default: "1s", field: of(func(s *blobschema.Settings) value { return duration(&s.Delay, 0, "0s or longer") }),
+		Usage: "least time between two requests to a host; robots.txt may ask for more"},
+	{Name: "host-rule", NoKey: true, field: of(hostRules),
+		Usage: "what the operator of a host allows: parallel connections, another --delay, or both, as in example.org=8,100ms; repeatable"},
+	{Name: "queues", Default: "auto", field: of(queues), Usage: "how to deal the URLs of a host with several connections to queues: auto " +
+		"(as many as connections), host (one), or a hash (surt, bkdr, elf, sdbm) and a number, as in bkdr:8"},
+	{Name: "recrawl", Default: "off", Bare: "500/h", field: of(func(s *blobschema.Settings) value {
+		return scalar(&s.RecrawlPerHour, "N/h|N/d", ParseRate, FormatRate)
+	}), Usage: "refetch this many pages per hour or day, likeliest changes first; the crawl then runs until stopped; off for none"},
+	{Name: "index", Default: "false", Bare: "true", field: of(func(s *blobschema.Settings) value { return boolean(&s.Index) }),
+		Usage: "make pages searchable as the crawl goes: an index, and ranks of pages and hosts"},
+	{Name: "timeout", Default: "1m0s", field: of(func(s *blobschema.Settings) value { return duration(&s.Timeout, 1, "longer than 0s") }),
+		Usage: "time limit of one request; a body that arrives at 1 kB/s or faster gets four times as long"},
+	{Name: "user-agent", field: of(func(s *blobschema.Settings) value {
+		return scalar(&s.UserAgent, "text", parseAgent, func(s string) string { return s })
+	}), Usage: "name of the crawler; robots.txt is obeyed for its product"},
+	{Name: "compress", Default: "gzip", field: of(func(s *blobschema.Settings) value {
+		return choice(&s.Plain, []string{"gzip", "none"}, []bool{false, true})
+	}), Usage: "compression of WARC files"},
+	{Name: "max-host-urls", Default: "1000000",
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxHostURLs, 0, math.MaxInt64, 0) }),
+		Usage: "limit of known URLs per host, of which sitemaps fill at most half; 0 or -1 for none, here and below"},
+	{Name: "max-domain-urls", Default: "5000000",
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxDomainURLs, 0, math.MaxInt64, 0) }),
+		Usage: "approximate limit of known URLs per registrable domain, likewise"},
+	{Name: "max-path-segments", Default: "32",
+		field: of(func(s *blobschema.Settings) value { return limit(&s.MaxSegments, 0, math.MaxInt32, 0) }),
+		Usage: "follow no links whose path has more segments"},
+	{Name: "max-repeats", Default: "5", field: of(func(s *blobschema.Settings) value { return limit(&s.MaxRepeats, 0, math.MaxInt32, 0) }),
+		Usage: "follow no links whose path repeats a segment more often"},
+	{Name: "allow-net", NoKey: true, field: of(networks),
+		Usage: "private network that the crawl may connect to; repeatable; kept with the crawl; 'none' removes the kept ones"},
+}
+
+// of is a field of the settings.
+func of(field func(s *blobschema.Settings) value) func(c *blobschema.Crawl) value {
+	return func(c *blobschema.Crawl) value { return field(&c.Settings) }
+}
+
+// maxMaxBody leaves room for the HTTP header in a WARC record.
+const maxMaxBody = warc.MaxBlock - 1<<20
+
+// Find returns the setting of a name; nil if there is none.
+func Find(name string) *Setting {
+	if i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name }); i >= 0 {
+		return &Settings[i]
+	}
+	return nil
+}
+
+// Defaults returns a record with the default of each setting.
+func Defaults(userAgent string) blobschema.Crawl {
+	c := blobschema.Crawl{Settings: blobschema.Settings{UserAgent: userAgent}}
+	for i := range Settings {
+		if s := &Settings[i]; s.Default != "" {
+			if err := s.Set(&c, s.Default); err != nil {
+				panic("crawlfile: " + s.Name + ": " + err.Error()) // a wrong table: unreachable
+			}
+		}
+	}
+	return c
+}
+
+// Get is the value in a record, as text.
+func (s *Setting) Get(c *blobschema.Crawl) string { return s.field(c).get() }
+
+// Kind names the values in a usage text, as in "host|domain|any".
+func (s *Setting) Kind() string { return s.field(&blobschema.Crawl{}).kind }
+
+// Set parses a value into a record, or adds it to a list.
+func (s *Setting) Set(c *blobschema.Crawl, text string) error { return s.field(c).set(text) }
+
+// Replace sets a record to values: one, or those of a list in their order.
+func (s *Setting) Replace(c *blobschema.Crawl, texts []string) error {
+	v := s.field(c)
+	if v.clear == nil && len(texts) > 1 && !v.adds {
+		return errors.New("it takes one value")
+	}
+	if v.clear != nil {
+		v.clear()
+	}
+	for _, t := range texts {
+		if err := v.set(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check finds the first setting that contradicts another one.
+func Check(c *blobschema.Crawl) (name string, err error) {
+	switch {
+	case c.Partitions > c.Slots:
+		return "partitions", errors.New("it must not be more than --slots")
+	case c.Settings.MostPartitions > c.Slots:
+		return "elastic", errors.New("it must not be more than --slots")
+	}
+	return "", nil
+}
+
+// value reads and writes one setting of one record. The error of set says what the value must be.
+type value struct {
+	kind  string
+	get   func() string
+	set   func(string) error
+	clear func() // of a list: empties it
+	adds  bool   // a list that is never emptied
+}
+
+// scalar is a value of one field.
+func scalar[T any](at *T, kind string, parse func(string) (T, error), format func(T) string) value {
+	return value{
+		kind: kind,
+		get:  func() string { return format(*at) },
+		set: func(s string) error {
+			v, err := parse(s)
+			if err == nil {
+				*at = v
+			}
+			return err
+		},
+	}
+}
+
+// list is a value of a slice; each set adds an item.
+func list[T any](at *[]T, kind string, parse func(string) (T, error), format func(T) string) value {
+	return value{
+		kind: kind,
+		get: func() string {
+			var texts []string
+			for _, v := range *at {
+				texts = append(texts, format(v))
+			}
+			return cmp.Or(strings.Join(texts, " "), "(none)")
+		},
+		set: func(s string) error {
+			v, err := parse(s)
+			if err == nil {
+				*at = append(*at, v)
+			}
+			return err
+		},
+		clear: func() { *at = nil },
+	}
+}
+
+// choice is a value of a few words. A record that has none of the values has the first one.
+func choice[T comparable](at *T, words []string, values []T) value {
+	last := len(words) - 1
+	return scalar(at, strings.Join(words, "|"), func(s string) (v T, err error) {
+		i := slices.Index(words, s)
+		if i < 0 {
+			return v, fmt.Errorf("it must be %s or %s", strings.Join(words[:last], ", "), words[last])
+		}
+		return values[i], nil
+	}, func(v T) string { return words[max(slices.Index(values, v), 0)] })
+}
+
+// named is a choice whose values are their own names.
+func named[T ~string](at *T, values ...T) value {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
+	}
+	return choice(at, words, values)
+}
+
+func boolean(at *bool) value {
+	v := choice(at, []string{"true", "false"}, []bool{true, false})
+	v.kind = "bool"
+	return v
+}
+
+func number(at *int, most int) value {
+	return scalar(at, "int", func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > most {
+			err = fmt.Errorf("it must be 1 to %d", most)
+		}
+		return n, err
+	}, strconv.Itoa)
+}
+
+// limit is a bound, or -1 for none; none is how records have that.
+func limit[T int | int64](at *T, least, most int64, none T) value {
+	want := fmt.Sprintf("%d to %d", least, most)
+	if most == math.MaxInt64 {
+		want = fmt.Sprintf("%d or more", least)
+	}
+	return scalar(at, "n", func(s string) (T, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err == nil && n == -1 {
+			return none, nil
+		}
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("it must be %s, or -1 for no bound", want)
+		}
+		return T(n), nil
+	}, func(n T) string {
+		if n == none {
+			return "-1"
+		}
+		return strconv.FormatInt(int64(n), 10)
+	})
+}
+
+func duration(at *time.Duration, least time.Duration, want string) value {
+	return scalar(at, "duration", func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		switch {
+		case err != nil:
+			err = errors.New("it must be a time such as 500ms, 1s or 2m")
+		case d < least:
+			err = errors.New("it must be " + want)
+		}
+		return d, err
+	}, time.Duration.String)
+}
+
+func patterns(at *[]string) value {
+	return list(at, "regexp", func(s string) (string, error) {
+		_, err := regexp.Compile(s)
+		if err != nil {
+			err = fmt.Errorf("it must be a regular expression (RE2): %w", err)
+		}
+		return s, err
+	}, func(s string) string {
+		if strings.Contains(s, " ") {
+			return strconv.Quote(s) // else two patterns would look like one
+		}
+		return s
+	})
+}
+
+func hostRules(s *blobschema.Settings) value {
+	return list(&s.Hosts, "HOST=N,DELAY", func(text string) (blobschema.HostRule, error) {
+		r, err := ParseHostRule(text)
+		if err == nil && slices.ContainsFunc(s.Hosts, func(o blobschema.HostRule) bool { return o.Host == r.Host }) {
+			err = fmt.Errorf("host %s has a rule already", r.Host)
+		}
+		return r, err
+	}, FormatHostRule)
+}
+
+// networks adds to the networks that a crawl has; "none" removes those.
+func networks(s *blobschema.Settings) value {
+	v := list(&s.AllowNet, "CIDR", parseNetwork, netip.Prefix.String)
+	add := v.set
+	v.set = func(text string) error {
+		if text == "none" {
+			s.AllowNet = nil
+			return nil
+		}
+		if p, err := parseNetwork(text); err == nil && slices.Contains(s.AllowNet, p) {
+			return nil
+		}
+		return add(text)
+	}
+	v.clear, v.adds = nil, true
+	return v
+}
+
+func elastic(s *blobschema.Settings) value {
+	get := func() string { return formatElastic(s.LeastPartitions, s.MostPartitions) }
+	return value{kind: "LEAST..MOST", get: get, set: func(text string) (err error) {
+		s.LeastPartitions, s.MostPartitions, err = parseElastic(text)
+		return err
+	}}
+}
+
+func queues(s *blobschema.Settings) value {
+	return value{kind: "WAY:N", get: func() string { return FormatQueues(s.QueueBy, s.Queues) }, set: func(text string) (err error) {
+		s.QueueBy, s.Queues, err = ParseQueues(text)
+		return err
+	}}
+}

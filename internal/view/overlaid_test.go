@@ -1,0 +1,26 @@
+package view_test
+
+import (
+	"testing"
+
+	"github.com/orbweaver/orbweaver/internal/drivers"
+	"github.com/orbweaver/orbweaver/internal/simweb"
+	"github.com/orbweaver/orbweaver/internal/view"
+)
+
+// overlaid is a crawl of so many pages in memory, and a view of it in which a test puts records.
+func overlaid(t *testing.T, pages int64) (*simweb.Web, overlay, *view.View) {
+	t.Helper()
+	p, err := drivers.Memory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	web := crawlInto(t, p, pages)
+	s := overlay{view.OfPlatform(p), p, map[string]any{}}
+	v, err := view.New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return web, s, v
+}
