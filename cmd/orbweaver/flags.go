@@ -207,12 +207,7 @@ func (f *crawlFlags) readFile() error {
 		}
 		return nil
 	}
-	in, err := os.Open(f.file)
-	if err != nil {
-		return usagef("read --file: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, crawlfile.MaxBytes+1))
+	data, err := os.ReadFile(f.file)
 	if err != nil {
 		return usagef("read --file: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -74,8 +73,6 @@ func (t *target) settle() (err error) {
 	return nil
 }
 
-const maxProfile = 1 << 20 // bytes
-
 // readLocation returns the URL of a platform, which is given directly or by a profile file.
 func readLocation(location string) (url string, err error) {
 	if platform.IsCloud(location) {
@@ -84,15 +81,10 @@ func readLocation(location string) (url string, err error) {
 	if location == "" {
 		return "", errors.New("it must be the URL of a platform, such as aws://NAME?bucket=BUCKET&partitions=N, or a profile file")
 	}
-	f, err := os.Open(location)
+	data, err := os.ReadFile(location)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("there is no profile file %s; 'make deploy' writes one, or give the URL of the platform (aws://...)", location)
 	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxProfile))
 	if err != nil {
 		return "", err
 	}
