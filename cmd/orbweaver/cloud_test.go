@@ -336,7 +336,7 @@ func testCloudCrawl(c *cloud) {
 		c.t.Errorf("%v, %v", files, err)
 	}
 	c.run("fsck").ends(exitOK, `^clean: `)
-	c.run("crawl", "--every", "50ms", "--slots", "7").ends(exitUsage, `--slots 7 contradicts the crawl in aws://test, .*`, `or begin another one with --new once`)
+	c.run("crawl", "--every", "50ms", "--slots", "7").ends(exitUsage, `--slots 7 contradicts the crawl in aws://test, .*`, `or start another one with --new once`)
 
 	// What was asked for is asked for once more.
 	c.run("recrawl", "--every", "50ms", "--id", "one", url+"/fixed", url+"/1", "http://elsewhere.example/").ends(exitOK,

@@ -110,13 +110,9 @@ func sender(p partition.ID) string {
 // readLetters reads the dead letters of the crawl. Those of a deployment include messages that queues gave up.
 func (t *target) readLetters(ctx context.Context, do func([]letter) error) error {
 	if t.inCloud() {
-		return t.own(ctx, func(o *opened) error {
-			list, err := o.letters(ctx)
-			if err != nil {
-				return err
-			}
-			return do(list)
-		})
+		if err := t.own(ctx, func(o *opened) error { return o.fetchGivenUp(ctx) }); err != nil {
+			return err
+		}
 	}
 	return t.read(ctx, func(v *view.View) error {
 		list, err := lettersOf(ctx, v)
@@ -140,24 +136,21 @@ func lettersOf(ctx context.Context, v *view.View) ([]letter, error) {
 // message always makes the same object.
 const givenUp = "given up by its queue: it was delivered again and again, and no function came to its end with it"
 
-// letters reads the dead letters after it has fetched those that queues gave up: it makes an object of
-// each and then deletes the message. A crash between leaves both; the next call makes the same object.
-func (o *opened) letters(ctx context.Context) (_ []letter, err error) {
-	if !o.inCloud() {
-		return lettersOf(ctx, o.view)
+// fetchGivenUp makes an object of each message that queues gave up, and then deletes the message. A crash
+// between leaves both; the next call makes the same object.
+func (o *opened) fetchGivenUp(ctx context.Context) (err error) {
+	if o.idle {
+		return nil // a folder's queues give up nothing
 	}
 	q, err := o.platform.Queue(naming.DeadLettersQueue)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
 	for {
 		got, err := q.Receive(ctx, 10, time.Second)
-		if err != nil {
-			return nil, err
-		}
-		if len(got) == 0 {
-			return lettersOf(ctx, o.view)
+		if err != nil || len(got) == 0 {
+			return err
 		}
 		for _, d := range got {
 			l := crawl.DeadLetter{Crawl: o.view.ID(), Partition: partition.Requests, Reason: givenUp, Body: d.Body}
@@ -166,14 +159,14 @@ func (o *opened) letters(ctx context.Context) (_ []letter, err error) {
 			}
 			data, err := json.Marshal(l)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			name := naming.Dead(l.Crawl, data)
 			if err := engine.PutObject(ctx, o.platform, actor.PutObject{Name: name, Parts: [][]byte{data}}); err != nil {
-				return nil, fmt.Errorf("put %s: %w", name, err)
+				return fmt.Errorf("put %s: %w", name, err)
 			}
 			if err := q.Acknowledge(ctx, []platform.Receipt{d.Receipt}); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
@@ -280,7 +273,10 @@ func newDLQReplay() *cobra.Command {
 
 // run replays letters: those of some ids, or all without any.
 func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
-	list, err := o.letters(ctx)
+	if err := o.fetchGivenUp(ctx); err != nil {
+		return err
+	}
+	list, err := lettersOf(ctx, o.view)
 	if err != nil {
 		return err
 	}
@@ -311,7 +307,7 @@ func (r *replayed) run(ctx context.Context, o *opened, ids []string) error {
 		}
 		r.Sent = append(r.Sent, l.ID)
 	}
-	if o.inCloud() && len(chosen) > 0 {
+	if !o.idle && len(chosen) > 0 {
 		_, err = o.engine.Tick() // it wakes the partitions that have mail now
 	}
 	return err

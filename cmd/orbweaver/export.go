@@ -279,16 +279,13 @@ func (e *exporter) warcs(ctx context.Context) error {
 		plural(len(names), "WARC file"), size(bytes), indexFile, plural(lines, "line"), e.out))
 }
 
-// loads is how many WARC files are loaded from a cloud at once, each of some 32 MiB.
+// loads is how many WARC files are linked or loaded at once, each of some 32 MiB.
 const loads = 4
 
 // bring brings files to their places, and returns the sum of their sizes.
 func (e *exporter) bring(ctx context.Context, names []string) (bytes int64, err error) {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(1)
-	if e.inCloud() {
-		g.SetLimit(loads)
-	}
+	g.SetLimit(loads)
 	var mu sync.Mutex
 	done := int64(0)
 	for _, name := range names {

@@ -207,12 +207,7 @@ func (f *crawlFlags) readFile() error {
 		}
 		return nil
 	}
-	in, err := os.Open(f.file)
-	if err != nil {
-		return usagef("read --file: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, crawlfile.MaxBytes+1))
+	data, err := os.ReadFile(f.file)
 	if err != nil {
 		return usagef("read --file: %w", err)
 	}
@@ -340,13 +335,9 @@ func (f *crawlFlags) contradiction(name, now, was, value string) error {
 		return usagef("the crawl in %s was begun with %s; how it is divided is changed with '%s', while it runs too.\n"+
 			"Leave --partitions out to go on with it", &f.target, was, f.command("partitions scale", value))
 	}
-	elsewhere := "in another folder (--data), or "
-	if f.inCloud() {
-		elsewhere = ""
-	}
 	return usagef("%s contradicts the crawl in %s, which was begun with %s and keeps it.\n"+
-		"Leave --%s out to go on with that crawl, or begin another one %swith --new once that one is finished or stopped",
-		now, &f.target, was, name, elsewhere)
+		"Leave --%s out to resume that crawl, or start another one with --new once that one is finished or stopped",
+		now, &f.target, was, name)
 }
 
 // spelt writes a setting as a command line has it.

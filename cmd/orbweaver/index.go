@@ -108,7 +108,7 @@ const indexEvery = 5 * time.Second
 // follow brings index and ranks up to date, or waits until functions have; it returns false if it did not wait.
 func (f *indexFlags) follow(ctx context.Context, o *opened, p *indexProgress) (done bool, err error) {
 	tell := func(rep *crawl.Report) { p.tell(ctx, o.view, rep) }
-	if !f.inCloud() {
+	if o.idle {
 		return true, o.engine.Follow(ctx, tell)
 	}
 	if err := o.engine.LookAtIndexes(ctx); err != nil {

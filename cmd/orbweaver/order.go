@@ -34,16 +34,14 @@ func newOrder(o crawl.Order) *cobra.Command {
 
 // obeying says who obeys a change, and when.
 type obeying struct {
-	PID    int `json:"pid,omitempty"`                // of the process that was told
-	AtWork int `json:"partitions_at_work,omitempty"` // of a deployment, that obey with their next commit
+	PID    int  `json:"pid,omitempty"`                // of the process that was told
+	AtWork int  `json:"partitions_at_work,omitempty"` // of a deployment, that obey with their next commit
+	idle   bool // nobody does until another command works on the crawl
 }
 
 // await finds out who obeys.
 func (b *obeying) await(ctx context.Context, o *opened) error {
-	b.PID = o.pid
-	if !o.inCloud() {
-		return nil
-	}
+	b.PID, b.idle = o.pid, o.idle
 	s, err := o.view.Status(ctx)
 	b.AtWork = s.Leased
 	return err
@@ -74,10 +72,10 @@ func (g *given) text() string {
 	soon := g.obeying.String()
 	switch {
 	case soon != "":
-	case g.at.inCloud():
-		soon = "nothing is at work"
-	default:
+	case g.idle:
 		soon = "no process works on it"
+	default:
+		soon = "nothing is at work"
 	}
 	switch {
 	case !g.Changed:
@@ -90,7 +88,7 @@ func (g *given) text() string {
 		return fmt.Sprintf("%s is paused: nothing is asked for until '%s'; %s", who, g.at.command("resume"), soon)
 	case g.Order == crawl.OrderStop:
 		return fmt.Sprintf("%s is stopped: '%s' goes on with it; %s", who, g.at.command("crawl"), soon)
-	case !g.at.inCloud() && g.PID == 0:
+	case g.idle:
 		return fmt.Sprintf("%s may go on: '%s'", who, g.at.command("crawl"))
 	}
 	return who + " goes on"

@@ -301,6 +301,7 @@ type repartitioned struct {
 	Moves   []slotsMove `json:"moves,omitempty"`   // with --dry-run
 
 	all   int // slots
+	idle  bool
 	began time.Time
 }
 
@@ -317,7 +318,7 @@ func (f *changing) run(cmd *cobra.Command, want wanted) error {
 	defer release()
 	r := &repartitioned{DryRun: f.dryRun, began: time.Now()}
 	err := f.change(ctx, func(o *opened) error {
-		if r.where, r.PID = f.where(o.view.ID()), o.pid; o.pid == 0 && !f.inCloud() && f.wait {
+		if r.where, r.PID, r.idle = f.where(o.view.ID()), o.pid, o.idle; o.idle && f.wait {
 			return usagef("--wait makes no sense: no process works on %s, and slots move when '%s' goes on with the crawl",
 				f.data, f.command("crawl"))
 		}
@@ -470,10 +471,10 @@ func (r *repartitioned) text(to string) string {
 		return fmt.Sprintf("%s, when the crawl goes on: it is stopped until '%s'", what, r.at.command("resume"))
 	case r.PID > 0:
 		return fmt.Sprintf("%s; process %d begins at once", what, r.PID)
-	case r.at.inCloud():
-		return what + "; steps at work begin with their next commit, others are woken"
+	case r.idle:
+		return fmt.Sprintf("%s, when '%s' goes on with it", what, r.at.command("crawl"))
 	}
-	return fmt.Sprintf("%s, when '%s' goes on with it", what, r.at.command("crawl"))
+	return what + "; steps at work begin with their next commit, others are woken"
 }
 
 // follow says that slots move later.

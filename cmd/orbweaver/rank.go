@@ -176,7 +176,7 @@ func (f *rankFlags) compute(ctx context.Context, order control.RankOrder, p *ran
 	begun := uint64(0) // the job that the owner of the folder has started
 	for {
 		err = f.change(ctx, func(o *opened) error {
-			if o.pid == 0 && !f.inCloud() {
+			if o.idle {
 				done = true
 				return f.here(ctx, o, order, begun, p)
 			}
@@ -228,7 +228,7 @@ func (f *rankFlags) await(ctx context.Context, o *opened, number uint64, p *rank
 		if p.tell(now) {
 			moved = time.Now()
 		}
-		if f.inCloud() && time.Since(moved) > rankRemindAfter {
+		if o.engine != nil && time.Since(moved) > rankRemindAfter {
 			moved = time.Now()
 			if err := o.engine.RemindRanks(); err != nil {
 				return err

@@ -96,11 +96,11 @@ var errNotOwned = errors.New("nobody works on the folder")
 func (f *recrawlFlags) hand(ctx context.Context, rep *reporter, req *request) (done bool, err error) {
 	told := handed{URLs: len(req.urls), ID: req.id}
 	err = f.change(ctx, func(o *opened) error {
-		if o.pid == 0 && !f.later {
+		if o.idle && !f.later {
 			return errNotOwned
 		}
 		told.where, told.PID = f.where(o.view.ID()), o.pid
-		if o.pid == 0 {
+		if o.idle {
 			told.Resume = f.command("crawl")
 		}
 		return req.submit(ctx, told.Crawl, o)

@@ -202,12 +202,12 @@ type handed struct {
 func (h *handed) String() string {
 	urls := plural(h.URLs, "URL")
 	switch {
-	case h.at.inCloud():
-		return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", urls, h.at)
-	case h.PID == 0:
+	case h.Resume != "":
 		return fmt.Sprintf("%s in %s, for the next crawl: '%s'", urls, h.at, h.Resume)
+	case h.PID > 0:
+		return fmt.Sprintf("process %d, which crawls in %s, was given %s to ask for next; see 'orbweaver explain'", h.PID, h.at, urls)
 	}
-	return fmt.Sprintf("process %d, which crawls in %s, was given %s to ask for next; see 'orbweaver explain'", h.PID, h.at, urls)
+	return fmt.Sprintf("%s in the intake queue of %s; see 'orbweaver explain'", urls, h.at)
 }
 
 // departure is reported when a command leaves a crawl in a deployment to itself.

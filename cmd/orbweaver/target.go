@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -77,8 +76,6 @@ func (t *target) settle() (err error) {
 	return nil
 }
 
-const maxProfile = 1 << 20 // bytes
-
 // readLocation returns the URL of a platform, which is given directly or by a profile file.
 func readLocation(location string) (url string, err error) {
 	if drivers.IsCloud(location) {
@@ -87,15 +84,10 @@ func readLocation(location string) (url string, err error) {
 	if location == "" {
 		return "", errors.New("it must be the URL of a platform, such as aws://NAME?bucket=BUCKET&partitions=N, or a profile file")
 	}
-	f, err := os.Open(location)
+	data, err := os.ReadFile(location)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("there is no profile file %s; 'make deploy' writes one, or give the URL of the platform (aws://...)", location)
 	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxProfile))
 	if err != nil {
 		return "", err
 	}
@@ -176,6 +168,7 @@ type opened struct {
 	platform *platform.Platform // nil if another process owns the folder
 	engine   *jobs.Jobs         // likewise
 	pid      int                // of the process that owns the folder; 0 for none
+	idle     bool               // nobody works on the crawl until another command does
 }
 
 // partitions is how many partitions the target allows; 0 for any number.
@@ -215,7 +208,7 @@ func (t *target) enter(ctx context.Context, f func(o *opened) error) (err error)
 		defer cancel()
 		err = cmp.Or(err, t.explain(e.Close(ctx)))
 	}()
-	o := &opened{target: t, platform: p, engine: e, Control: control.Own{Engine: e}}
+	o := &opened{target: t, platform: p, engine: e, Control: control.Own{Engine: e}, idle: !t.inCloud()}
 	if t.inCloud() {
 		o.Control = control.Deployment{Own: control.Own{Engine: e}}
 	}

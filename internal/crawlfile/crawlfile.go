@@ -100,16 +100,13 @@ func (f *File) Problem(key, text string) Problem {
 	return Problem{File: f.Name, Line: line, Text: text, at: line}
 }
 
-// topic is a topic of the file. What the file leaves out is nil.
+// topic is a topic of the file.
 type topic struct {
-	blobschema.Topic // without the fields below
+	blobschema.Topic // without the settings
 	line             int
-	at               map[string]int // lines of its values
-	ownPriorities    bool           // granularity: url
-	scope            *blobschema.Scope
-	maxDepth         *int
-	include, exclude *[]string
-	seeds            int // number of its seeds
+	settings         map[string]texts // those that differ from the crawl's
+	ownPriorities    bool             // granularity: url
+	seeds            int              // number of its seeds
 }
 
 // seed is a URL to begin with.

@@ -89,7 +89,7 @@ func TestWhole(t *testing.T) {
 	}
 	news := blobschema.Topic{
 		Name: "news", Priority: 50, Slice: 20 * time.Second, Minimum: 1000, Period: time.Hour, Scope: blobschema.ScopeDomain,
-		Include: []string{"/live", "/story"}, Exclude: []string{}, MaxDepth: 5, Words: []string{"election", "vote"},
+		Include: []string{"/live", "/story"}, MaxDepth: 5, Words: []string{"election", "vote"},
 	}
 	middle, low := news, news
 	middle.Priority, low.Priority = 10, -3
@@ -162,7 +162,7 @@ func TestProblems(t *testing.T) {
 		{"depth", topic + "    max-depth: 65536\n", `c.yaml:4: max-depth "65536": it must be 0 to 65535, or -1 for no bound`},
 		{"a pattern", topic + "    include: ['a(']\n", "c.yaml:4: include \"a(\": it must be a regular expression (RE2): error parsing regexp: missing closing ): `a(`"},
 		{"words", topic + "    words: [two words]\n", `c.yaml:4: words "two words": it must be one word, of at most 100 bytes`},
-		{"a list for a value", topic + "    scope: [host]\n", `c.yaml:4: there must be one value here, not a list or keys`},
+		{"a list for a value", topic + "    priority: [1]\n", `c.yaml:4: there must be one value here, not a list or keys`},
 		{"a key of a topic", topic + "    prio: 4\n", `c.yaml:4: a topic has no key "prio"`},
 
 		{"a seed", "seeds: ['https:// x/']\n", `c.yaml:1: seed "https:// x/": ` + parseError("https:// x/")},

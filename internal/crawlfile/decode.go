@@ -33,10 +33,10 @@ type topicKeys struct {
 	Slice       text            `yaml:"slice"`
 	Minimum     text            `yaml:"minimum"`
 	Granularity text            `yaml:"granularity"`
-	Scope       text            `yaml:"scope"`
-	Include     *texts          `yaml:"include"`
-	Exclude     *texts          `yaml:"exclude"`
-	MaxDepth    text            `yaml:"max-depth"`
+	Scope       texts           `yaml:"scope"`
+	Include     texts           `yaml:"include"`
+	Exclude     texts           `yaml:"exclude"`
+	MaxDepth    texts           `yaml:"max-depth"`
 	Words       texts           `yaml:"words"`
 	Seeds       items[seedKeys] `yaml:"seeds"`
 	SeedsFile   texts           `yaml:"seeds-file"`

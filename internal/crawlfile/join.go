@@ -150,20 +150,12 @@ func (j *joining) join(i int, t *topic, have []blobschema.Topic, last bool) {
 
 // resolve is the topic with the settings of the crawl for what it leaves out.
 func (t *topic) resolve(set *blobschema.Settings) blobschema.Topic {
+	c := blobschema.Crawl{Settings: *set}
+	for key, values := range t.settings {
+		_ = Find(key).Replace(&c, values.strings()) // an error is a problem already
+	}
 	now := t.Topic
-	now.Scope, now.Include, now.Exclude, now.MaxDepth = set.Scope, set.Include, set.Exclude, set.MaxDepth
-	if t.scope != nil {
-		now.Scope = *t.scope
-	}
-	if t.include != nil {
-		now.Include = *t.include
-	}
-	if t.exclude != nil {
-		now.Exclude = *t.exclude
-	}
-	if t.maxDepth != nil {
-		now.MaxDepth = *t.maxDepth
-	}
+	now.Scope, now.Include, now.Exclude, now.MaxDepth = c.Settings.Scope, c.Settings.Include, c.Settings.Exclude, c.Settings.MaxDepth
 	return now
 }
 
@@ -174,7 +166,7 @@ func (j *joining) frozen(t *topic, was, now *blobschema.Topic) {
 	}
 	for _, key := range []string{"scope", "include", "exclude", "max-depth"} {
 		if s := Find(key); s.Get(record(was)) != s.Get(record(now)) {
-			j.tell(cmp.Or(t.at[key], t.line), "%s of topic %q contradicts the crawl, which was begun with %.200s and keeps it",
+			j.tell(cmp.Or(t.settings[key].line, t.line), "%s of topic %q contradicts the crawl, which was begun with %.200s and keeps it",
 				key, t.Name, s.Get(record(was)))
 		}
 	}

@@ -75,22 +75,26 @@ func (v *validator) settings(settings map[string]texts) {
 			v.tell(line, "%s has no value", key)
 			continue
 		}
-		texts := values.strings()
-		v.file.Values[key] = texts
+		v.file.Values[key] = values.strings()
 		if s == nil { // of host-ranks the command line reads the file
-			v.file.HostRanks = texts[0]
+			v.file.HostRanks = values.list[0].string
 			continue
 		}
 		record := v.record
 		if v.given[key] {
 			record = &blobschema.Crawl{} // only checked
 		}
-		if err := s.Replace(record, texts); err != nil {
-			v.tell(line, "%s %.200q: %v", key, strings.Join(texts, " "), err)
-		}
+		v.set(record, key, values)
 	}
 	if name, err := Check(v.record); err != nil && v.file.lines[name] > 0 && len(v.problems) == 0 {
 		v.problems = append(v.problems, v.file.Problem(name, fmt.Sprintf("%s: %v", name, err)))
+	}
+}
+
+// set gives a setting of a record its values.
+func (v *validator) set(record *blobschema.Crawl, key string, values texts) {
+	if err := Find(key).Replace(record, values.strings()); err != nil {
+		v.tell(values.line, "%s %.200q: %v", key, strings.Join(values.strings(), " "), err)
 	}
 }
 
@@ -130,7 +134,7 @@ func (v *validator) hosts(hosts items[hostKeys]) {
 
 // topic takes a topic; lines are those of the names so far.
 func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
-	t := &topic{line: line, at: map[string]int{"scope": k.Scope.line, "max-depth": k.MaxDepth.line}}
+	t := &topic{line: line, settings: map[string]texts{}}
 	number := len(v.file.topics)
 	v.file.topics = append(v.file.topics, t)
 	wrong := len(v.problems)
@@ -143,19 +147,22 @@ func (v *validator) topic(k *topicKeys, line int, lines map[string]int) {
 		}
 		return s == "url", nil
 	})
-	var set blobschema.Crawl
-	parse(v, "scope", k.Scope, &t.scope, func(s string) (*blobschema.Scope, error) {
-		return &set.Settings.Scope, Find("scope").Set(&set, s)
-	})
-	parse(v, "max-depth", k.MaxDepth, &t.maxDepth, func(s string) (*int, error) {
-		return &set.Settings.MaxDepth, Find("max-depth").Set(&set, s)
-	})
 	parse(v, "minimum", k.Minimum, &t.Minimum, func(s string) (n int64, err error) {
 		n, t.Period, err = ParseMinimum(s)
 		return n, err
 	})
-	t.include, t.exclude = v.patterns(t, "include", k.Include), v.patterns(t, "exclude", k.Exclude)
-	t.Words = v.strings("words", k.Words, checkWord)
+	for key, values := range map[string]texts{"scope": k.Scope, "include": k.Include, "exclude": k.Exclude, "max-depth": k.MaxDepth} {
+		if values.line > 0 {
+			t.settings[key] = values
+			v.set(&blobschema.Crawl{}, key, values)
+		}
+	}
+	for _, word := range k.Words.list {
+		var w string
+		if parse(v, "words", word, &w, checkWord) {
+			t.Words = append(t.Words, w)
+		}
+	}
 	v.seeds(number, t.Priority, k.Seeds)
 	v.seedsFile(number, t.Priority, k.SeedsFile)
 	switch {
@@ -188,29 +195,6 @@ func checkWord(s string) (string, error) {
 		return "", fmt.Errorf("it must be one word, of at most %d bytes", maxWord)
 	}
 	return strings.ToLower(s), nil
-}
-
-// patterns takes the patterns of a topic. An empty list is none, whatever the crawl has.
-func (v *validator) patterns(t *topic, key string, list *texts) *[]string {
-	if list == nil {
-		return nil
-	}
-	t.at[key] = list.line
-	out := []string{}
-	check := func(s string) (string, error) { return s, patterns(&[]string{}).set(s) }
-	out = append(out, v.strings(key, *list, check)...)
-	return &out
-}
-
-// strings takes a list of values.
-func (v *validator) strings(key string, list texts, check func(string) (string, error)) (out []string) {
-	for _, t := range list.list {
-		var s string
-		if parse(v, key, t, &s, check) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // seeds takes the seeds of a topic, or of none: -1.
