@@ -78,7 +78,7 @@ race: ## run all tests with the race detector
 lint: ## run the linters of .golangci.yml, and look for dead code (the first time they are built, for minutes)
 	$(tool) golangci-lint run --allow-parallel-runners ./...
 	cd lab && $(lab-tool) golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
-	cd lab && ! $(lab-tool) deadcode -test -filter orbweaver ./... github.com/orbweaver/orbweaver/... | grep .
+	! GOWORK=$(CURDIR)/tools/go.work $$($(tool) -n deadcode) -test ./... ./lab/... | grep .
 
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
 	! gofmt -l . | grep . && $(MAKE) test lint race
