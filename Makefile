@@ -78,7 +78,7 @@ race: ## run all tests with the race detector
 lint: ## run the linters of .golangci.yml, and look for dead code (the first time they are built, for minutes)
 	$(tool) golangci-lint run --allow-parallel-runners ./...
 	cd lab && $(lab-tool) golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
-	! GOWORK=$(CURDIR)/tools/go.work $$($(tool) -n deadcode) -test ./... ./lab/... | grep .
+	dead=$$(GOWORK=$(CURDIR)/tools/go.work $$($(tool) -n deadcode) -test ./... ./lab/...) && { test -z "$$dead" || { echo "$$dead"; exit 1; }; }
 
 check: ## all that must be green: gofmt, vet, tests, linters, race detector
 	! gofmt -l . | grep . && $(MAKE) test lint race
